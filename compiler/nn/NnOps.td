@@ -1,0 +1,354 @@
+// Operations of the nn dialect. One section a family; gradients of the fused ones stand beside them.
+#ifndef MT_NN_OPS
+#define MT_NN_OPS
+include "compiler/nn/NnDialect.td"
+include "compiler/nn/NnInterfaces.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Nn_Float : AnyTypeOf<[F32, BF16, F16, F64]>;
+def Nn_Tensor : StaticShapeTensorOf<[F32, BF16, F16, F64, I64, I32, I16, I8, UI8, I1]>;
+def Nn_FloatTensor : StaticShapeTensorOf<[F32, BF16, F16, F64]>;
+def Nn_IntTensor : StaticShapeTensorOf<[I64, I32]>;
+def Nn_BoolTensor : StaticShapeTensorOf<[I1]>;
+def Nn_ScalarsTensor : 1DTensorOf<[F64]>;
+
+def Differentiable : DeclareOpInterfaceMethods<DifferentiableOpInterface>;
+
+class Nn_Op<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic, !listconcat(traits, [Pure])> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+// Result types follow from operands and attributes; `infer` lives in NnTypes.cpp.
+class Nn_InferredOp<string mnemonic, list<Trait> traits = []>
+    : Nn_Op<mnemonic, !listconcat(traits, [InferTypeOpAdaptor])>;
+
+//===-- elementwise -----------------------------------------------------------------------------------------===//
+
+// Operands broadcast as NumPy's do; the element type is that of the operands.
+class Nn_BinaryOp<string mnemonic, string text, list<Trait> traits = []> : Nn_InferredOp<mnemonic, traits> {
+  let summary = text;
+  let arguments = (ins Nn_Tensor:$lhs, Nn_Tensor:$rhs);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_AddOp : Nn_BinaryOp<"add", "lhs + rhs, broadcast.", [Differentiable, Commutative]> { let hasFolder = 1; }
+def Nn_SubOp : Nn_BinaryOp<"sub", "lhs - rhs, broadcast.", [Differentiable]> { let hasFolder = 1; }
+def Nn_MulOp : Nn_BinaryOp<"mul", "lhs * rhs, broadcast.", [Differentiable, Commutative]> { let hasFolder = 1; }
+def Nn_DivOp : Nn_BinaryOp<"div", "lhs / rhs, broadcast; integers truncate.", [Differentiable]> { let hasFolder = 1; }
+def Nn_PowOp : Nn_BinaryOp<"pow", "lhs to the power of rhs, broadcast.", [Differentiable]>;
+def Nn_MaximumOp : Nn_BinaryOp<"maximum", "The larger of both, broadcast.", [Differentiable, Commutative]>;
+def Nn_MinimumOp : Nn_BinaryOp<"minimum", "The smaller of both, broadcast.", [Differentiable, Commutative]>;
+def Nn_ModOp : Nn_BinaryOp<"mod", "Remainder with the divisor's sign, broadcast.">;
+def Nn_AndOp : Nn_BinaryOp<"and", "Both, broadcast.", [Commutative]>;
+def Nn_OrOp : Nn_BinaryOp<"or", "Either, broadcast.", [Commutative]>;
+def Nn_XorOp : Nn_BinaryOp<"xor", "One of both, broadcast.", [Commutative]>;
+def Nn_CompareOp : Nn_InferredOp<"compare"> {
+  let summary = "Comparison, broadcast: eq, ne, lt, le, gt or ge.";
+  let arguments = (ins Nn_Tensor:$lhs, Nn_Tensor:$rhs, StrAttr:$predicate);
+  let results = (outs Nn_BoolTensor:$result);
+}
+def Nn_SelectOp : Nn_InferredOp<"select", [Differentiable]> {
+  let summary = "lhs where the condition holds, else rhs; all broadcast.";
+  let arguments = (ins Nn_BoolTensor:$condition, Nn_Tensor:$lhs, Nn_Tensor:$rhs);
+  let results = (outs Nn_Tensor:$result);
+}
+
+class Nn_UnaryOp<string mnemonic, string text, list<Trait> traits = []>
+    : Nn_Op<mnemonic, !listconcat(traits, [SameOperandsAndResultType])> {
+  let summary = text;
+  let arguments = (ins Nn_Tensor:$operand);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_NegOp : Nn_UnaryOp<"neg", "-x", [Differentiable]>;
+def Nn_AbsOp : Nn_UnaryOp<"abs", "|x|", [Differentiable]>;
+def Nn_SignOp : Nn_UnaryOp<"sign", "-1, 0 or 1">;
+def Nn_ExpOp : Nn_UnaryOp<"exp", "e^x", [Differentiable]>;
+def Nn_LogOp : Nn_UnaryOp<"log", "Natural logarithm.", [Differentiable]>;
+def Nn_SqrtOp : Nn_UnaryOp<"sqrt", "Square root.", [Differentiable]>;
+def Nn_RsqrtOp : Nn_UnaryOp<"rsqrt", "1 / sqrt(x)", [Differentiable]>;
+def Nn_ReciprocalOp : Nn_UnaryOp<"reciprocal", "1 / x", [Differentiable]>;
+def Nn_TanhOp : Nn_UnaryOp<"tanh", "Hyperbolic tangent.", [Differentiable]>;
+def Nn_SigmoidOp : Nn_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [Differentiable]>;
+def Nn_SoftplusOp : Nn_UnaryOp<"softplus", "log(1 + e^x)", [Differentiable]>;
+def Nn_ErfOp : Nn_UnaryOp<"erf", "Error function.", [Differentiable]>;
+def Nn_SinOp : Nn_UnaryOp<"sin", "Sine.", [Differentiable]>;
+def Nn_CosOp : Nn_UnaryOp<"cos", "Cosine.", [Differentiable]>;
+def Nn_FloorOp : Nn_UnaryOp<"floor", "Largest integer not above x.">;
+def Nn_CeilOp : Nn_UnaryOp<"ceil", "Smallest integer not below x.">;
+def Nn_RoundOp : Nn_UnaryOp<"round", "Nearest integer, halves to even.">;
+def Nn_ReluOp : Nn_UnaryOp<"relu", "max(x, 0)", [Differentiable]>;
+def Nn_SiluOp : Nn_UnaryOp<"silu", "x * sigmoid(x)", [Differentiable]>;
+def Nn_NotOp : Nn_UnaryOp<"not", "Logical negation of booleans.">;
+def Nn_IsNanOp : Nn_Op<"is_nan", [SameOperandsAndResultShape, InferTypeOpAdaptor]> {
+  let summary = "Whether x is not a number.";
+  let arguments = (ins Nn_FloatTensor:$operand);
+  let results = (outs Nn_BoolTensor:$result);
+}
+def Nn_GeluOp : Nn_Op<"gelu", [Differentiable, SameOperandsAndResultType]> {
+  let summary = "x * Phi(x): form `erf` exact, `tanh` its approximation, `sigmoid` x * sigmoid(1.702 x).";
+  let arguments = (ins Nn_FloatTensor:$operand, DefaultValuedStrAttr<StrAttr, "erf">:$form);
+  let results = (outs Nn_FloatTensor:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+// d(op)/dx * dy in one pass, from the operand x: for gelu, silu, softplus and the like.
+def Nn_ActivationGradOp : Nn_Op<"activation_grad", [AllTypesMatch<["operand", "gradient", "result"]>, InferTypeOpAdaptor]> {
+  let summary = "Gradient of an activation from its input: relu, silu, gelu_erf, gelu_tanh, gelu_sigmoid, softplus.";
+  let arguments = (ins Nn_FloatTensor:$operand, Nn_FloatTensor:$gradient, StrAttr:$activation);
+  let results = (outs Nn_FloatTensor:$result);
+}
+// What gated feed-forward layers compute between their products.
+def Nn_GatedProductOp : Nn_InferredOp<"gated_product", [Differentiable, AllTypesMatch<["gate", "up"]>]> {
+  let summary = "activation(gate) * up; activation: silu, gelu_erf, gelu_tanh, gelu_sigmoid, relu, sigmoid.";
+  let arguments = (ins Nn_FloatTensor:$gate, Nn_FloatTensor:$up, StrAttr:$activation);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_GatedProductGradOp : Nn_InferredOp<"gated_product_grad", [AllTypesMatch<["gate", "up", "gradient"]>]> {
+  let summary = "Gradients of both factors of a gated product.";
+  let arguments = (ins Nn_FloatTensor:$gate, Nn_FloatTensor:$up, Nn_FloatTensor:$gradient, StrAttr:$activation);
+  let results = (outs Nn_FloatTensor:$dgate, Nn_FloatTensor:$dup);
+}
+
+//===-- structure -------------------------------------------------------------------------------------------===//
+
+def Nn_ConstantOp : Nn_Op<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>, InferTypeOpAdaptor]> {
+  let summary = "A constant of at most 65,536 elements, or a splat of any shape.";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+def Nn_IotaOp : Nn_Op<"iota"> {
+  let summary = "start + step * index along one dimension.";
+  let arguments = (ins I64Attr:$dimension, DefaultValuedAttr<F64Attr, "0.0">:$start, DefaultValuedAttr<F64Attr, "1.0">:$step);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_ReshapeOp : Nn_Op<"reshape", [Differentiable]> {
+  let summary = "The same elements in row-major order under another shape; a view.";
+  let arguments = (ins Nn_Tensor:$operand);
+  let results = (outs Nn_Tensor:$result);
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+def Nn_CastOp : Nn_Op<"cast", [Differentiable, SameOperandsAndResultShape]> {
+  let summary = "Converts the element type; floats to integers truncate, anything non-zero is true.";
+  let arguments = (ins Nn_Tensor:$operand);
+  let results = (outs Nn_Tensor:$result);
+  let hasFolder = 1;
+}
+def Nn_TransposeOp : Nn_InferredOp<"transpose", [Differentiable]> {
+  let summary = "Dimension i of the result is dimension permutation[i] of the operand.";
+  let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$permutation);
+  let results = (outs Nn_Tensor:$result);
+  let hasFolder = 1;
+}
+def Nn_BroadcastOp : Nn_Op<"broadcast", [Differentiable]> {
+  let summary = "Repeats dimensions of size one, and adds leading ones, as NumPy's broadcast_to does.";
+  let arguments = (ins Nn_Tensor:$operand);
+  let results = (outs Nn_Tensor:$result);
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+def Nn_SliceOp : Nn_InferredOp<"slice", [Differentiable]> {
+  let summary = "result[i] = operand[starts + i * strides], `sizes` elements a dimension; strides may be negative.";
+  let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$strides);
+  let results = (outs Nn_Tensor:$result);
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+def Nn_PadOp : Nn_InferredOp<"pad", [Differentiable]> {
+  let summary = "`value` around the operand, and `interior` of it between its elements: the reverse of a slice.";
+  let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DenseI64ArrayAttr:$interior,
+                       DefaultValuedAttr<F64Attr, "0.0">:$value);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_ConcatOp : Nn_InferredOp<"concat", [Differentiable]> {
+  let summary = "The operands one after another along `axis`.";
+  let arguments = (ins Variadic<Nn_Tensor>:$inputs, I64Attr:$axis);
+  let results = (outs Nn_Tensor:$result);
+  let hasFolder = 1;
+}
+def Nn_ReduceOp : Nn_InferredOp<"reduce", [Differentiable]> {
+  let summary = "sum, mean, max, min or prod over `axes` (ascending), which go or stay as ones.";
+  let arguments = (ins Nn_Tensor:$operand, StrAttr:$kind, DenseI64ArrayAttr:$axes, BoolAttr:$keepDims);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_CumsumOp : Nn_InferredOp<"cumsum", [Differentiable]> {
+  let summary = "Running sum along `axis`.";
+  let arguments = (ins Nn_Tensor:$operand, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_GatherOp : Nn_InferredOp<"gather", [Differentiable]> {
+  let summary = "ONNX Gather: entries of `data` along `axis` at `indices`; negative indices count from the end.";
+  let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_GatherGradOp : Nn_Op<"gather_grad"> {
+  let summary = "Gradient of gather for its data: sums `gradient` into the places it came from, in index order.";
+  let arguments = (ins Nn_IntTensor:$indices, Nn_FloatTensor:$gradient, I64Attr:$axis);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_GatherNdOp : Nn_InferredOp<"gather_nd"> {
+  let summary = "ONNX GatherND: slices of `data` at index tuples; the first `batchDims` dimensions run together.";
+  let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batchDims);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_GatherElementsOp : Nn_InferredOp<"gather_elements"> {
+  let summary = "ONNX GatherElements: result[i][j] = data[i][indices[i][j]] along `axis`.";
+  let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs Nn_Tensor:$result);
+}
+
+//===-- products --------------------------------------------------------------------------------------------===//
+
+def Nn_MatmulOp : Nn_InferredOp<"matmul", [Differentiable]> {
+  let summary = "Matrix product over the last two dimensions, either side transposed, plus an optional bias row.";
+  let description = [{
+    lhs is [batch.., M, K] ([batch.., K, M] with `transposeLhs`), rhs [batch.., K, N] ([batch.., N, K] with
+    `transposeRhs`) with the same batch dimensions, or without any: then it serves all of them. bias is [N].
+    The result is [batch.., M, N]. Sums are in 32 bits at least.
+  }];
+  let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, Optional<Nn_FloatTensor>:$bias,
+                       DefaultValuedAttr<BoolAttr, "false">:$transposeLhs, DefaultValuedAttr<BoolAttr, "false">:$transposeRhs);
+  let results = (outs Nn_FloatTensor:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, "bool":$transposeLhs, "bool":$transposeRhs)>];
+}
+
+//===-- embedding, normalization, softmax -------------------------------------------------------------------===//
+
+def Nn_EmbeddingOp : Nn_InferredOp<"embedding", [Differentiable]> {
+  let summary = "Rows of `table` [V, D] at `ids` [..]: [.., D].";
+  let arguments = (ins Nn_FloatTensor:$table, Nn_IntTensor:$ids);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_EmbeddingGradOp : Nn_Op<"embedding_grad"> {
+  let summary = "Gradient of the table: each row the sum of the gradients of its uses, in order; zero where unused.";
+  let arguments = (ins Nn_IntTensor:$ids, Nn_FloatTensor:$gradient);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_LayerNormOp : Nn_InferredOp<"layer_norm", [Differentiable, AttrSizedOperandSegments]> {
+  let summary = "(x - mean) * rstd * gain + bias over the last dimension; mean and rstd are statistics in 32 bits.";
+  let arguments = (ins Nn_FloatTensor:$operand, Optional<Nn_FloatTensor>:$gain, Optional<Nn_FloatTensor>:$bias, F64Attr:$epsilon);
+  let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$mean, Nn_FloatTensor:$rstd);
+}
+def Nn_LayerNormGradOp : Nn_Op<"layer_norm_grad", [AttrSizedOperandSegments]> {
+  let summary = "Gradients of x, gain and bias ([D] each).";
+  let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$operand, Nn_FloatTensor:$mean, Nn_FloatTensor:$rstd,
+                       Optional<Nn_FloatTensor>:$gain);
+  let results = (outs Nn_FloatTensor:$doperand, Nn_FloatTensor:$dgain, Nn_FloatTensor:$dbias);
+}
+def Nn_RmsNormOp : Nn_InferredOp<"rms_norm", [Differentiable]> {
+  let summary = "x * rstd * gain over the last dimension, rstd = 1 / sqrt(mean(x^2) + epsilon) in 32 bits.";
+  let arguments = (ins Nn_FloatTensor:$operand, Optional<Nn_FloatTensor>:$gain, F64Attr:$epsilon);
+  let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$rstd);
+}
+def Nn_RmsNormGradOp : Nn_Op<"rms_norm_grad"> {
+  let summary = "Gradients of x and gain ([D]).";
+  let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$operand, Nn_FloatTensor:$rstd, Optional<Nn_FloatTensor>:$gain);
+  let results = (outs Nn_FloatTensor:$doperand, Nn_FloatTensor:$dgain);
+}
+def Nn_SoftmaxOp : Nn_Op<"softmax", [Differentiable, SameOperandsAndResultType]> {
+  let summary = "Softmax over the last dimension.";
+  let arguments = (ins Nn_FloatTensor:$operand);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_SoftmaxGradOp : Nn_Op<"softmax_grad", [SameOperandsAndResultType]> {
+  let summary = "y * (dy - sum(dy * y)) over the last dimension, from the result y.";
+  let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$output);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Differentiable, SameOperandsAndResultType]> {
+  let summary = "Logarithm of the softmax over the last dimension.";
+  let arguments = (ins Nn_FloatTensor:$operand);
+  let results = (outs Nn_FloatTensor:$result);
+}
+
+//===-- attention -------------------------------------------------------------------------------------------===//
+
+def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperandSegments]> {
+  let summary = "Scaled dot-product attention with grouped heads and a mask predicate, never a mask tensor.";
+  let description = [{
+    query [B, Sq, H, D], key [B, Sk, G, D], value [B, Sk, G, Dv], H a multiple of G; result [B, Sq, H, Dv] and
+    logsumexp [B, H, Sq] in 32 bits. scores = scale * q . k; with softCap c > 0, c * tanh(scores / c); plus bias
+    [B or 1, H or 1, Sq or 1, Sk], which may carry gradient. A key is seen where minDistance <= q - k + offset <=
+    maxDistance (causal is minDistance 0; a window of w keys maxDistance w - 1; offset = 0 unless queries start
+    later), or k < prefix; and where keyMask[b, k] holds, and where querySegment[b, q] == keySegment[b, k], and with
+    chunk c > 0 where q / c == k / c. A query that sees nothing gives zeros.
+  }];
+  let arguments = (ins Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value, Optional<Nn_FloatTensor>:$bias,
+                       Optional<Nn_BoolTensor>:$keyMask, Optional<Nn_IntTensor>:$querySegment, Optional<Nn_IntTensor>:$keySegment,
+                       F64Attr:$scale,
+                       DefaultValuedAttr<I64Attr, "INT64_MIN">:$minDistance, DefaultValuedAttr<I64Attr, "INT64_MAX">:$maxDistance,
+                       DefaultValuedAttr<I64Attr, "0">:$offset, DefaultValuedAttr<I64Attr, "0">:$prefix, DefaultValuedAttr<I64Attr, "0">:$chunk,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softCap);
+  let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$logsumexp);
+}
+def Nn_AttentionGradOp : Nn_Op<"attention_grad", [AttrSizedOperandSegments, AttrSizedResultSegments]> {
+  let summary = "Gradients of query, key, value (and bias), scores recomputed by blocks from the logsumexp.";
+  let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value,
+                       Optional<Nn_FloatTensor>:$bias, Optional<Nn_BoolTensor>:$keyMask, Optional<Nn_IntTensor>:$querySegment,
+                       Optional<Nn_IntTensor>:$keySegment, Nn_FloatTensor:$output, Nn_FloatTensor:$logsumexp,
+                       F64Attr:$scale,
+                       DefaultValuedAttr<I64Attr, "INT64_MIN">:$minDistance, DefaultValuedAttr<I64Attr, "INT64_MAX">:$maxDistance,
+                       DefaultValuedAttr<I64Attr, "0">:$offset, DefaultValuedAttr<I64Attr, "0">:$prefix, DefaultValuedAttr<I64Attr, "0">:$chunk,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softCap);
+  let results = (outs Nn_FloatTensor:$dquery, Nn_FloatTensor:$dkey, Nn_FloatTensor:$dvalue, Optional<Nn_FloatTensor>:$dbias);
+}
+def Nn_RotaryOp : Nn_InferredOp<"rotary", [Differentiable]> {
+  let summary = "Rotary position embedding of x [B, S, H, D] by cos, sin [B or 1, S, R/2], R <= D; the rest passes through.";
+  let description = [{
+    Pairs (x[i], x[i + R/2]) for i < R/2, or (x[2i], x[2i + 1]) when `interleaved`, become
+    (a cos - b sin, b cos + a sin); with `inverse` sin is negated. Su et al., RoFormer, arXiv 2104.09864.
+  }];
+  let arguments = (ins Nn_FloatTensor:$operand, Nn_FloatTensor:$cos, Nn_FloatTensor:$sin,
+                       DefaultValuedAttr<BoolAttr, "false">:$interleaved, DefaultValuedAttr<BoolAttr, "false">:$inverse);
+  let results = (outs Nn_FloatTensor:$result);
+}
+
+//===-- losses ----------------------------------------------------------------------------------------------===//
+// A loss is a scalar: the sum over its valid rows times scalars[kInverseValid] (kernels/Catalogue.h), so that the
+// micro-batches of a step add up to the mean over the step's valid rows. Labels below zero do not count.
+
+def Nn_CrossEntropyOp : Nn_InferredOp<"cross_entropy", [Differentiable]> {
+  let summary = "Cross-entropy of logits [N, V] against labels [N]; scalar.";
+  let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars);
+  let results = (outs F32Tensor:$loss);
+}
+def Nn_CrossEntropyGradOp : Nn_InferredOp<"cross_entropy_grad"> {
+  let summary = "The loss again, and the gradient of the logits: (softmax - onehot) * inverse valid.";
+  let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars);
+  let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dlogits);
+}
+def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentiable, AttrSizedOperandSegments]> {
+  let summary = "Head product and cross-entropy, chunked over rows so that all logits never exist.";
+  let description = [{
+    hidden [N, D]; weight [V, D], or [D, V] with `transposed`; bias [V]. logits = logitScale * (hidden . weight + bias),
+    with softCap c > 0 then c * tanh(logits / c). `chunk` rows at a time; 0 until kernels are selected.
+  }];
+  let arguments = (ins Nn_FloatTensor:$hidden, Nn_FloatTensor:$weight, Optional<Nn_FloatTensor>:$bias, Nn_IntTensor:$labels,
+                       Nn_ScalarsTensor:$scalars, DefaultValuedAttr<BoolAttr, "false">:$transposed,
+                       DefaultValuedAttr<F64Attr, "1.0">:$logitScale, DefaultValuedAttr<F64Attr, "0.0">:$softCap,
+                       DefaultValuedAttr<I64Attr, "0">:$chunk);
+  let results = (outs F32Tensor:$loss);
+}
+def Nn_LinearCrossEntropyGradOp : Nn_Op<"linear_cross_entropy_grad", [AttrSizedOperandSegments, AttrSizedResultSegments]> {
+  let summary = "The loss again, and gradients of hidden, weight and bias, chunk by chunk; 32-bit sums.";
+  let arguments = (ins Nn_FloatTensor:$hidden, Nn_FloatTensor:$weight, Optional<Nn_FloatTensor>:$bias, Nn_IntTensor:$labels,
+                       Nn_ScalarsTensor:$scalars, DefaultValuedAttr<BoolAttr, "false">:$transposed,
+                       DefaultValuedAttr<F64Attr, "1.0">:$logitScale, DefaultValuedAttr<F64Attr, "0.0">:$softCap,
+                       DefaultValuedAttr<I64Attr, "0">:$chunk);
+  let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dhidden, Nn_FloatTensor:$dweight, Optional<Nn_FloatTensor>:$dbias);
+}
+def Nn_SquaredErrorOp : Nn_InferredOp<"squared_error", [Differentiable]> {
+  let summary = "Sum of squared differences of same-shaped tensors, over elements, times inverse valid; scalar.";
+  let arguments = (ins Nn_FloatTensor:$prediction, Nn_FloatTensor:$target, Nn_ScalarsTensor:$scalars);
+  let results = (outs F32Tensor:$loss);
+}
+def Nn_SquaredErrorGradOp : Nn_InferredOp<"squared_error_grad"> {
+  let summary = "The loss again, and the gradient of the prediction: 2 (p - t) * inverse valid.";
+  let arguments = (ins Nn_FloatTensor:$prediction, Nn_FloatTensor:$target, Nn_ScalarsTensor:$scalars);
+  let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dprediction);
+}
+#endif

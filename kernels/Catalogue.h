@@ -1,0 +1,115 @@
+// The catalogue of kernels: the one contract between what the compiler emits and what a device runs. For each
+// kernel its name, attributes, operand types, flops, memory traffic and workspace bound. Free of MLIR, CUDA and
+// Protocol Buffers; docs/kernels.md states every kernel's formula. Implementations: kernels/cpu, kernels/cuda.
+#ifndef MT_KERNELS_CATALOGUE_H
+#define MT_KERNELS_CATALOGUE_H
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace mt::kernels {
+
+/// Element types. `boolean` is one byte, 0 or 1.
+enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2, f64 = 3, i64 = 4, i32 = 5, i16 = 6, i8 = 7, u8 = 8, boolean = 9 };
+
+/// Bytes of one element.
+uint64_t byteSize(DType type);
+/// "f32", "bf16", ..., "bool".
+std::string_view name(DType type);
+std::optional<DType> dtypeFromName(std::string_view name);
+
+using Dims = std::vector<int64_t>;
+
+/// How a kernel touches an operand. `scratch` is workspace of the kernel itself, undefined before and after.
+/// A `write` operand of a kernel that `accumulates` may be bound as accumulating for one launch: it then adds
+/// to what is there instead of replacing it.
+enum class Effect : uint8_t { read = 0, write = 1, scratch = 2, update = 3 };
+
+struct OperandType {
+  DType type = DType::f32;
+  Dims dims;
+  Effect effect = Effect::read;
+  bool present = true; ///< false: an optional operand that this call leaves out (its place is kept).
+
+  int64_t elements() const;
+  uint64_t bytes() const { return present ? static_cast<uint64_t>(elements()) * byteSize(type) : 0; }
+};
+
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+using Attributes = std::map<std::string, Attribute, std::less<>>;
+
+/// A kernel applied to operands of known shapes: everything about a call but addresses.
+struct Signature {
+  std::string kernel;
+  Attributes attributes;
+  std::vector<OperandType> operands; ///< reads, then writes, in the order docs/kernels.md gives; then scratch.
+
+  int64_t integer(std::string_view name, int64_t otherwise = 0) const;
+  double real(std::string_view name, double otherwise = 0) const;
+  std::string text(std::string_view name, std::string_view otherwise = "") const;
+  std::vector<int64_t> integers(std::string_view name) const;
+};
+
+/// One entry of the catalogue.
+struct Kernel {
+  std::string_view name;
+  std::string_view summary;    ///< one sentence; docs/kernels.md is made of these.
+  std::string_view formula;    ///< what is computed, with its source where it has one.
+  int reads = 0;               ///< number of read operands; -1: any.
+  int writes = 1;              ///< number of written (or updated) operands; -1: any.
+  /// Bit i: written operand i may be bound as accumulating.
+  uint32_t accumulates = 0;
+  /// Useful arithmetic of a call, for the cost model; elementwise kernels count one per element.
+  double (*flops)(const Signature &) = nullptr;
+  /// Bytes of the scratch operand that a call must be given; null: none.
+  uint64_t (*workspace)(const Signature &) = nullptr;
+  /// What is wrong with a call (types, dims, attributes), or empty. Plans come from files: this guards every launch.
+  std::string (*check)(const Signature &) = nullptr;
+};
+
+/// Null if there is no kernel of that name.
+const Kernel *find(std::string_view name);
+/// All kernels, by name.
+std::span<const Kernel> all();
+
+/// Flops of a call (0 for pure movement); bytes it must move through memory at least.
+double flops(const Signature &call);
+double traffic(const Signature &call);
+/// Scratch bytes of a call (0 if none).
+uint64_t workspaceBytes(const Signature &call);
+/// Empty if `call` is a valid use of a kernel of the catalogue, else what is wrong with it.
+std::string check(const Signature &call);
+
+/// Places in the step's scalars, a slot of `kCount` doubles that the feed command writes. The training loop fills
+/// them once a step; kernels of losses, clipping and updates read them. `step_norm` writes a copy with kGradientNorm
+/// and kClipScale filled in, which updates read.
+struct Scalars {
+  enum : int {
+    kStep = 0,            ///< 1-based optimizer step
+    kLearningRate = 1,
+    kBiasCorrection1 = 2, ///< 1 - beta1^step
+    kBiasCorrection2 = 3, ///< 1 - beta2^step
+    kValid = 4,           ///< labels of the step that count
+    kInverseValid = 5,    ///< 1 / kValid; a loss is the sum over its rows times this
+    kClipThreshold = 6,   ///< infinity: no clipping
+    kClipScale = 7,       ///< min(1, threshold / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_
+    kGradientNorm = 8,
+    kSeed = 9,
+    kBeta1 = 10,
+    kBeta2 = 11,
+    kEpsilon = 12,
+    kDecayMatrices = 13,  ///< weight decay of parameters of two or more dimensions
+    kDecayOther = 14,     ///< weight decay of the rest
+    kMomentum = 15,
+    kCount = 16
+  };
+};
+
+} // namespace mt::kernels
+#endif

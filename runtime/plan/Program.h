@@ -1,0 +1,163 @@
+// A plan in memory: plain structs, indices and spans, validated. What the executor and every tool reads; loading
+// and saving are in PlanFile.h. Mirrors plan.proto field by field, with mt::kernels types.
+#ifndef MT_RUNTIME_PLAN_PROGRAM_H
+#define MT_RUNTIME_PLAN_PROGRAM_H
+
+#include "kernels/Catalogue.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mt::plan {
+
+using kernels::DType;
+
+struct Span {
+  uint32_t space = 0;
+  uint64_t offset = 0, bytes = 0;
+  bool operator==(const Span &) const = default;
+};
+
+enum class SpaceKind : uint8_t { device, staging, state };
+struct Space {
+  SpaceKind kind = SpaceKind::device;
+  uint32_t device = 0;
+  uint64_t bytes = 0;
+  std::string name;
+};
+
+enum class StreamKind : uint8_t { upload, compute, download, host };
+struct Stream {
+  StreamKind kind = StreamKind::compute;
+  uint32_t device = 0;
+  std::string name;
+};
+
+enum class PartRole : uint8_t { weight, remainder, firstMoment, secondMoment };
+struct Part {
+  PartRole role = PartRole::weight;
+  DType type = DType::f32;
+  Span span;
+};
+
+/// Where a parameter's first value comes from: bytes of a file if `path` is set, else a generator.
+struct Initial {
+  std::string path;
+  uint64_t offset = 0, length = 0;
+  DType type = DType::f32;
+  std::string generator; ///< normal, zeros, ones, constant
+  uint64_t seed = 0;
+  double deviation = 0, value = 0;
+};
+
+struct Parameter {
+  std::string name, originalName;
+  kernels::Dims dims;
+  bool trainable = false;
+  std::vector<Part> parts;
+  Initial initial;
+};
+
+enum class InputKind : uint8_t { data, labels, scalars };
+struct Input {
+  InputKind kind = InputKind::data;
+  std::string name;
+  DType type = DType::i64;
+  kernels::Dims dims;
+  std::vector<Span> parts;
+  int64_t vocabulary = 0;
+};
+
+struct Argument {
+  uint64_t bytes = 0;
+  kernels::Effect effect = kernels::Effect::read;
+};
+struct Operand {
+  int32_t argument = -1; ///< -1: the workspace
+  uint64_t offset = 0;
+};
+struct Call {
+  kernels::Signature signature;  ///< types, dims, effects, presence of the operands, attributes
+  std::vector<Operand> operands; ///< where each of them is
+  std::string location;
+};
+struct Template {
+  std::string name;
+  std::vector<Argument> arguments;
+  uint64_t workspaceBytes = 0;
+  std::vector<Call> calls;
+};
+
+enum class Role : uint8_t { prefetch, compute, offload, update };
+enum class BindingEffect : uint8_t { read, write, accumulate, update };
+struct Binding {
+  Span span;
+  BindingEffect effect = BindingEffect::read;
+  bool fresh = false;
+};
+struct Await {
+  uint32_t command = 0, back = 0;
+  bool operator==(const Await &) const = default;
+};
+struct Command {
+  Role role = Role::compute;
+  uint32_t stream = 0;
+  std::string label;
+  bool isCopy = false;
+  Span from, to;                  ///< of a copy
+  uint32_t templateIndex = 0;     ///< of a run
+  std::vector<Binding> arguments; ///< of a run
+  Span workspace;                 ///< of a run
+  std::vector<Await> awaits;
+  double predictedSeconds = 0;
+  int32_t layer = -1, microBatch = -1;
+};
+
+enum class ProgramKind : uint8_t { step, finish, evaluate };
+struct Program {
+  ProgramKind kind = ProgramKind::step;
+  std::vector<Command> commands;
+};
+
+struct Model {
+  std::string file, name;
+  uint64_t digest = 0;
+  int64_t layers = 0, vocabulary = 0;
+};
+struct Settings {
+  int64_t batch = 0, microBatch = 0, sequence = 0;
+  std::string loss, precision, optimizer, savedActivations;
+  bool clip = false, resident = false;
+  int64_t prefetchDistance = 0;
+};
+struct Target {
+  std::string name, device;
+  bool unified = false;
+};
+struct Prediction {
+  double stepSeconds = 0, computeSeconds = 0, uploadSeconds = 0, downloadSeconds = 0, hostSeconds = 0;
+  std::string bound;
+  double usefulFlops = 0, executedFlops = 0;
+  uint64_t weightLinkBytes = 0, gradientLinkBytes = 0, activationLinkBytes = 0;
+};
+
+struct Plan {
+  std::string producer;
+  Model model;
+  Settings settings;
+  Target target;
+  std::vector<Space> spaces;
+  std::vector<Stream> streams;
+  std::vector<Parameter> parameters;
+  std::vector<Input> inputs;
+  std::vector<Template> templates;
+  std::vector<Program> programs;
+  Prediction prediction;
+  uint64_t digest = 0; ///< XXH3-64 of the payload; set by loading and saving
+
+  const Program *program(ProgramKind kind) const;
+};
+
+} // namespace mt::plan
+#endif
