@@ -1,0 +1,47 @@
+// A target: what a plan is compiled for. Memory sizes, bandwidths and attainable rates of one device and its host;
+// built-in descriptions and the JSON files that `mtrun probe` writes. Knows nothing of schedules: CostModel.h turns
+// these numbers into seconds.
+#ifndef MT_COMPILER_TARGET_TARGET_H
+#define MT_COMPILER_TARGET_TARGET_H
+
+#include "runtime/base/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mt::target {
+
+struct Target {
+  std::string name;
+  std::string device = "cpu";      ///< cpu or cuda
+  bool unified = false;            ///< device and host memory are the same bytes: no copies in a plan
+  uint64_t deviceMemory = 0;       ///< bytes that a plan may use
+  uint64_t hostMemory = 0;         ///< bytes that a plan may use
+  double uploadBandwidth = 0;      ///< host to device, bytes per second
+  double downloadBandwidth = 0;    ///< device to host, bytes per second
+  double hostBandwidth = 0;        ///< read and written bytes together, per second, of an update on the host
+  double deviceBandwidth = 0;      ///< read and written bytes together, per second
+  double fp32Flops = 0;            ///< attainable in large matrix products, per second
+  double bf16Flops = 0;
+  double kernelOverheadSeconds = 0; ///< of a kernel call
+  double copyOverheadSeconds = 0;   ///< of a copy command
+};
+
+/// Names of the built-in targets.
+std::vector<std::string> targetNames();
+
+/// A built-in target by name, else the target that a JSON file of that path holds. Memory sizes of `cpu` targets are
+/// this machine's, everything else is constant. Errors list the names or say what is wrong in the file, and where.
+Result<Target> findTarget(std::string_view nameOrFile);
+
+/// JSON as `mtrun probe` writes it: every field of Target in snake_case, sizes in bytes (or text such as "80GiB").
+Result<Target> parseTarget(std::string_view json, std::string_view origin);
+std::string printTarget(const Target &target);
+
+/// What is wrong with a target's numbers, or success: zero or absurd sizes and rates, an unknown device.
+Status checkTarget(const Target &target);
+
+} // namespace mt::target
+#endif

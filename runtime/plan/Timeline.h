@@ -1,0 +1,39 @@
+// The predicted timeline of a program: when each command starts if every command takes its predicted seconds, streams
+// are in order and awaits are honoured. It predicts nothing about single commands (the compiler's cost model does).
+// Used by the planner, by reports, and by dumps and traces of plans.
+#ifndef MT_RUNTIME_PLAN_TIMELINE_H
+#define MT_RUNTIME_PLAN_TIMELINE_H
+
+#include "runtime/plan/Program.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mt::plan {
+
+struct TimedCommand {
+  uint32_t stream = 0;
+  double seconds = 0;
+  std::span<const Await> awaits;
+};
+
+struct Timeline {
+  /// By command, in seconds, of one iteration in the steady state; the earliest start of the iteration is 0. Iterations
+  /// may overlap: a command may end after `seconds`.
+  std::vector<double> start;
+  double seconds = 0;       ///< of an iteration: the time by which consecutive iterations follow each other
+  std::vector<double> busy; ///< seconds of work, by stream
+};
+
+/// Simulates a program on `streams` streams; `cyclic` programs are run several times. Awaits must be valid.
+Timeline simulate(std::span<const TimedCommand> program, uint32_t streams, bool cyclic);
+/// The same for a program of a plan; `step` is cyclic.
+Timeline simulate(const Plan &plan, const Program &program);
+
+/// Fills the seconds and the bound of a prediction from the timeline of a step: "compute-bound", "copy-bound" or
+/// "host-bound" by the kind of the busiest stream. Flops and link bytes are left alone.
+void predict(const Timeline &timeline, std::span<const Stream> streams, Prediction &prediction);
+
+} // namespace mt::plan
+#endif
