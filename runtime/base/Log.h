@@ -1,0 +1,14 @@
+// Warnings and notes for people, on standard error, through spdlog: `warning: ...`. Errors are not logged but
+// returned (Status.h); the mains print them. Quiet programs lower the level.
+#ifndef MT_RUNTIME_BASE_LOG_H
+#define MT_RUNTIME_BASE_LOG_H
+
+#include <spdlog/logger.h>
+
+namespace mt {
+
+/// The program's logger; safe from any thread.
+spdlog::logger &log();
+
+} // namespace mt
+#endif

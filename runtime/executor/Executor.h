@@ -1,0 +1,81 @@
+// Executes a plan's programs on a device: for each command in issue order, enqueue its waits, issue it, record its
+// completion if anything awaits it. Owns the device, hence all memory of the plan. Knows no data, optimizer or
+// checkpoint: the training loop (runtime/train) feeds it and reads its results through callbacks.
+#ifndef MT_RUNTIME_EXECUTOR_EXECUTOR_H
+#define MT_RUNTIME_EXECUTOR_EXECUTOR_H
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/Program.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace mt::executor {
+
+struct ExecutorOptions {
+  int threads = 0;                     ///< of the kernels' pool; 0: the machine's cores
+  std::optional<uint64_t> jitterSeed;  ///< random delays before commands, for testing
+  bool poison = false;                 ///< NaN into memory whose content must not matter, for testing
+  double slowCopyBytesPerSecond = 0;   ///< copies take at least bytes / this; 0: as fast as they go
+  bool protectHost = false;            ///< host spaces inaccessible during compute commands; discrete plans only
+  std::string tracePath;               ///< where writeTrace() writes; empty: nothing is measured
+};
+
+/// Called on threads of the device, one call of each callback at a time and in program order. An error stops the run
+/// and comes back from a later call of the executor.
+struct Callbacks {
+  /// Fills the next step's (or batch's) inputs. Pointers to every part of plan.inputs, inputs x parts; part i of
+  /// input n has plan.inputs[n].parts[i].bytes bytes, the micro-batches' rows in order.
+  std::function<Status(std::span<void *const> parts)> feed;
+  /// The loss of the step or batch, and its final scalars (kernels::Scalars).
+  std::function<Status(float loss, std::span<const double> scalars)> report;
+  /// Optional: the gradient of a parameter (index into plan.parameters) as an update is about to consume it, before
+  /// clipping. On the update's stream.
+  std::function<void(int64_t parameter, std::span<const float> gradient)> gradient;
+};
+
+class Executor {
+public:
+  /// Checks the machine (kernels, memory), reserves every space, prepares every kernel. `plan` comes from plan::load
+  /// (it is not validated again) and must outlive the executor.
+  static Result<std::unique_ptr<Executor>> create(const plan::Plan &plan, ExecutorOptions options, Callbacks callbacks);
+  ~Executor();
+
+  /// Reads or generates the initial value of every parameter; moments become zero. Before the first run; with
+  /// nothing running.
+  Status loadWeights();
+  /// Enqueues one iteration of the program and returns, possibly before it is done: at most two iterations are under
+  /// way. Another program than the last one first waits until everything before is done. Errors may be those of
+  /// earlier iterations; after an error every call returns it.
+  Status run(plan::ProgramKind program);
+  /// Waits until everything enqueued is done.
+  Status drain();
+
+  /// The bytes of a span of a host space (any space where the device shares memory). For reading and writing while
+  /// nothing runs: after drain(), or before the first run.
+  std::span<std::byte> host(plan::Span span);
+  /// Bytes reserved for spaces of a kind; equals the plan's.
+  uint64_t reservedBytes(plan::SpaceKind kind) const;
+  /// Seconds that the streams of a kind spent on commands since create(); zero without tracing.
+  double busySeconds(plan::StreamKind kind) const;
+  /// Writes the trace to options.tracePath: planned and measured times side by side, in Chrome's trace format. After
+  /// drain().
+  Status writeTrace();
+
+private:
+  struct State;
+  explicit Executor(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
+/// What `create` checks before it touches anything: the bytes of the plan's spaces against the machine's available
+/// memory. The error names the bytes needed, those there, and the remedy.
+Status checkMemory(const plan::Plan &plan);
+
+} // namespace mt::executor
+#endif
