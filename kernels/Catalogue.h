@@ -56,6 +56,16 @@ struct Signature {
   std::vector<int64_t> integers(std::string_view name) const;
 };
 
+/// An attribute of a kernel. Attributes that a kernel does not list are refused.
+struct AttributeSpec {
+  enum Kind : uint8_t { flag, integer, real, choice, integers, values };
+  std::string_view name;
+  Kind kind = flag;
+  bool required = false;         ///< else its default is false, 0 or the first choice, or what `meaning` says
+  std::string_view choices = {}; ///< of a choice: names separated by '|'
+  std::string_view meaning = {};
+};
+
 /// One entry of the catalogue.
 struct Kernel {
   std::string_view name;
@@ -71,6 +81,11 @@ struct Kernel {
   uint64_t (*workspace)(const Signature &) = nullptr;
   /// What is wrong with a call (types, dims, attributes), or empty. Plans come from files: this guards every launch.
   std::string (*check)(const Signature &) = nullptr;
+  std::string_view operands = {};             ///< their names: "lhs rhs bias? -> result+"; see catalogue/Entry.h
+  uint32_t optional = 0;                      ///< bit i: read operand i may be absent; any written one may be
+  bool updates = false;                       ///< written operands are updated in place (Effect::update)
+  std::span<const AttributeSpec> attributes = {};
+  double (*traffic)(const Signature &) = nullptr; ///< bytes moved at least; null: every operand once
 };
 
 /// Null if there is no kernel of that name.

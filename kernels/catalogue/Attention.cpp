@@ -1,0 +1,184 @@
+// Attention and rotary position embedding.
+#include "kernels/catalogue/Checker.h"
+#include "kernels/catalogue/Entry.h"
+
+#include <cmath>
+#include <limits>
+
+namespace mt::kernels {
+namespace {
+
+using Kind = AttributeSpec::Kind;
+
+/// Places of an attention's operands; the gradient has one more in front.
+struct Places {
+  int query, key, value, bias, keyMask, querySegment, keySegment;
+  explicit Places(int first)
+      : query(first), key(first + 1), value(first + 2), bias(first + 3), keyMask(first + 4), querySegment(first + 5),
+        keySegment(first + 6) {}
+};
+
+bool isBiasDims(const Dims &bias, const Dims &scores) {
+  if (bias.size() != 4 || bias[3] != scores[3])
+    return false;
+  for (size_t i = 0; i < 3; ++i)
+    if (bias[i] != 1 && bias[i] != scores[i])
+      return false;
+  return true;
+}
+
+void checkInputs(Checker &c, const Places &at) {
+  const Dims query = c.at(at.query).dims, key = c.at(at.key).dims, value = c.at(at.value).dims;
+  int64_t batch = query[0], sq = query[1], heads = query[2], sk = key[1], groups = key[2];
+  c.dims(at.key, {batch, sk, groups, query[3]})
+      .dims(at.value, {batch, sk, groups, value[3]})
+      .require(heads % groups == 0, "the query's heads must be a multiple of the key's")
+      .floating(at.bias)
+      .require(!c.at(at.bias).present || isBiasDims(c.at(at.bias).dims, {batch, heads, sq, sk}),
+               "bias must be [batch or 1, heads or 1, queries or 1, keys]")
+      .type(at.keyMask, DType::boolean)
+      .dims(at.keyMask, {batch, sk})
+      .integral(at.querySegment)
+      .dims(at.querySegment, {batch, sq})
+      .integral(at.keySegment)
+      .dims(at.keySegment, {batch, sk})
+      .require(c.at(at.querySegment).present == c.at(at.keySegment).present, "segments need both sides");
+}
+
+void checkPredicate(Checker &c, const Signature &call) {
+  constexpr int64_t kFar = int64_t{1} << 48;
+  double scale = call.real("scale"), cap = call.real("softCap");
+  int64_t low = call.integer("minDistance", INT64_MIN), high = call.integer("maxDistance", INT64_MAX);
+  c.require(std::isfinite(scale), "attribute scale must be finite")
+      .require(std::isfinite(cap) && cap >= 0, "attribute softCap must not be negative")
+      .require(low <= high, "attribute minDistance exceeds maxDistance")
+      .require(std::abs(call.integer("offset") / 2) < kFar, "attribute offset is out of range")
+      .require(call.integer("prefix") >= 0 && call.integer("chunk") >= 0,
+               "attributes prefix and chunk must not be negative");
+}
+
+Checker &tensors(Checker &c, const Places &at) {
+  for (int operand : {at.query, at.key, at.value})
+    c.floating(operand).rank(operand, 4).sameType(operand, at.query);
+  return c;
+}
+
+std::string checkAttention(const Signature &call) {
+  Places at(0);
+  Checker checker(call);
+  tensors(checker, at).then([&](Checker &c) {
+    const Dims &query = c.at(at.query).dims;
+    checkInputs(c, at);
+    checkPredicate(c, call);
+    c.sameType(7, at.query)
+        .dims(7, {query[0], query[1], query[2], c.at(at.value).dims[3]})
+        .type(8, DType::f32)
+        .dims(8, {query[0], query[2], query[1]});
+  });
+  return checker.result();
+}
+
+std::string checkAttentionGrad(const Signature &call) {
+  Places at(1);
+  Checker checker(call);
+  tensors(checker, at).then([&](Checker &c) {
+    const Dims &query = c.at(at.query).dims;
+    Dims output = {query[0], query[1], query[2], c.at(at.value).dims[3]};
+    checkInputs(c, at);
+    checkPredicate(c, call);
+    c.sameType(0, at.query).dims(0, output).sameType(8, at.query).dims(8, output);
+    c.type(9, DType::f32).dims(9, {query[0], query[2], query[1]});
+    c.like(10, at.query).like(11, at.key).like(12, at.value);
+    c.require(!c.at(13).present || c.at(at.bias).present, "dbias without a bias").floating(13).sameDims(13, at.bias);
+  });
+  return checker.result();
+}
+
+/// Keys that query q sees by distance and chunk; key mask and segments are not known here.
+double visible(const Signature &call, int64_t q, int64_t keys) {
+  int64_t offset = call.integer("offset"), chunk = call.integer("chunk");
+  int64_t low = call.integer("minDistance", INT64_MIN), high = call.integer("maxDistance", INT64_MAX);
+  double first = 0, end = static_cast<double>(keys), at = static_cast<double>(q) + static_cast<double>(offset);
+  if (high != INT64_MAX)
+    first = std::max(first, at - static_cast<double>(high));
+  if (low != INT64_MIN)
+    end = std::min(end, at - static_cast<double>(low) + 1);
+  end = std::max(end, std::min(static_cast<double>(call.integer("prefix")), static_cast<double>(keys)));
+  if (chunk > 0) {
+    first = std::max(first, static_cast<double>(q / chunk * chunk));
+    end = std::min(end, static_cast<double>((q / chunk + 1) * chunk));
+  }
+  return std::max(0.0, end - first);
+}
+
+double scoresSeen(const Signature &call, const Places &at) {
+  const Dims &query = call.operands[static_cast<size_t>(at.query)].dims;
+  int64_t keys = call.operands[static_cast<size_t>(at.key)].dims[1];
+  double seen = 0;
+  int64_t step = std::max<int64_t>(1, query[1] / 1024);
+  for (int64_t q = step / 2; q < query[1]; q += step)
+    seen += visible(call, q, keys) * static_cast<double>(step);
+  return seen * static_cast<double>(query[0] * query[2]);
+}
+
+double attentionFlops(const Signature &call) {
+  double widths = static_cast<double>(call.operands[0].dims[3] + call.operands[2].dims[3]);
+  return 2 * scoresSeen(call, Places(0)) * widths;
+}
+
+double attentionGradFlops(const Signature &call) {
+  double keyWidth = static_cast<double>(call.operands[1].dims[3]), valueWidth = static_cast<double>(call.operands[3].dims[3]);
+  return 2 * scoresSeen(call, Places(1)) * (3 * keyWidth + 2 * valueWidth);
+}
+
+std::string checkRotary(const Signature &call) {
+  Checker checker(call);
+  checker.floating(0).rank(0, 4).floating(1).rank(1, 3).like(2, 1).like(3, 0).then([&](Checker &c) {
+    const Dims &x = c.at(0).dims, &cosine = c.at(1).dims;
+    c.require((cosine[0] == 1 || cosine[0] == x[0]) && cosine[1] == x[1] && cosine[2] <= x[3] / 2,
+              "cos and sin must be [batch or 1, sequence, at most half the head]");
+  });
+  return checker.result();
+}
+
+constexpr AttributeSpec kAttention[] = {
+    {"scale", Kind::real, true, "", "of the scores"},
+    {"minDistance", Kind::integer, false, "", "smallest visible query - key + offset; default none"},
+    {"maxDistance", Kind::integer, false, "", "largest visible query - key + offset; default none"},
+    {"offset", Kind::integer, false, "", "of the first query's position; default 0"},
+    {"prefix", Kind::integer, false, "", "keys that every query sees; default 0"},
+    {"chunk", Kind::integer, false, "", "queries see keys of their own chunk only; default 0, no chunks"},
+    {"softCap", Kind::real, false, "", "c > 0: c * tanh(score / c); default 0, none"}};
+constexpr AttributeSpec kRotary[] = {{"interleaved", Kind::flag, false, "", "pairs are neighbours, else halves"},
+                                     {"inverse", Kind::flag, false, "", "turn back: the gradient"}};
+constexpr std::string_view kSeen =
+    "seen: (minDistance <= q - k + offset <= maxDistance or k < prefix) and keyMask[b, k] and querySegment[b, q] == "
+    "keySegment[b, k] and q / chunk == k / chunk; ";
+
+const std::string &forwardFormula() {
+  static const std::string text = std::string(kSeen) +
+      "result = softmax over the seen keys of (scale * query . key, capped, + bias) times value; zeros if none is seen. "
+      "By blocks: Dao, arXiv 2307.08691";
+  return text;
+}
+
+} // namespace
+
+std::span<const Kernel> attentionKernels() {
+  static const std::vector<Kernel> kernels = {
+      entry("attention", "query key value bias? keyMask? querySegment? keySegment? -> result+ logsumexp",
+            "Scaled dot-product attention with grouped heads and a mask predicate.", forwardFormula(), attentionFlops,
+            checkAttention, {.attributes = kAttention}),
+      entry("attention_grad",
+            "gradient query key value bias? keyMask? querySegment? keySegment? output logsumexp -> dquery+ dkey+ "
+            "dvalue+ dbias+",
+            "Gradients of attention; scores are computed again from the logsumexp.",
+            "p = e^(score - logsumexp), ds = p * (gradient . value - gradient . output), through the cap and the scale",
+            attentionGradFlops, checkAttentionGrad, {.attributes = kAttention}),
+      entry("rotary", "operand cos sin -> result+", "Rotary position embedding; its own gradient with `inverse`.",
+            "pairs (a, b) become (a cos - b sin, b cos + a sin), sin negated if inverse. Su et al., arXiv 2104.09864",
+            flopsPerResult, checkRotary, {.attributes = kRotary})};
+  return kernels;
+}
+
+} // namespace mt::kernels

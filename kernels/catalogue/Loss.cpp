@@ -1,0 +1,134 @@
+// Losses: scalars that add up over the micro-batches of a step.
+#include "kernels/Blocks.h"
+#include "kernels/catalogue/Checker.h"
+#include "kernels/catalogue/Entry.h"
+
+#include <cmath>
+
+namespace mt::kernels {
+namespace {
+
+using Kind = AttributeSpec::Kind;
+
+void checkRows(Checker &c) {
+  c.floating(0).rank(0, 2).integral(1).scalars(2).then([](Checker &d) { d.dims(1, {d.at(0).dims[0]}); });
+  c.type(3, DType::f32).dims(3, {});
+}
+
+std::string checkCrossEntropy(const Signature &call) {
+  Checker checker(call);
+  checkRows(checker);
+  return checker.result();
+}
+
+std::string checkCrossEntropyGrad(const Signature &call) {
+  Checker checker(call);
+  checkRows(checker);
+  return checker.like(4, 0).result();
+}
+
+int64_t vocabulary(const Signature &call) {
+  const Dims &weight = call.operands[1].dims;
+  return weight[call.integer("transposed") ? 1 : 0];
+}
+
+void checkHead(Checker &c, const Signature &call) {
+  c.floating(0).rank(0, 2).sameType(1, 0).rank(1, 2).integral(3).scalars(4).then([&](Checker &d) {
+    int64_t rows = d.at(0).dims[0], width = d.at(0).dims[1], classes = vocabulary(call);
+    d.dims(1, call.integer("transposed") ? Dims{width, classes} : Dims{classes, width})
+        .sameType(2, 0)
+        .dims(2, {classes})
+        .dims(3, {rows})
+        .require(rows <= (int64_t{1} << 50) / classes, "rows times classes are too many");
+  });
+  double scale = call.real("logitScale", 1), cap = call.real("softCap");
+  c.type(5, DType::f32)
+      .dims(5, {})
+      .require(std::isfinite(scale) && std::isfinite(cap) && cap >= 0, "attributes logitScale and softCap must be finite, softCap not negative")
+      .require(call.integer("chunk") >= 0, "attribute chunk must not be negative");
+}
+
+std::string checkLinear(const Signature &call) {
+  Checker checker(call);
+  checkHead(checker, call);
+  return checker.result();
+}
+
+std::string checkLinearGrad(const Signature &call) {
+  Checker checker(call);
+  checkHead(checker, call);
+  return checker.like(6, 0)
+      .type(7, DType::f32)
+      .sameDims(7, 1)
+      .type(8, DType::f32)
+      .require(!checker.at(8).present || checker.at(2).present, "dbias without a bias")
+      .sameDims(8, 2)
+      .result();
+}
+
+std::string checkSquaredError(const Signature &call) {
+  return Checker(call).floating(0).like(1, 0).scalars(2).type(3, DType::f32).dims(3, {}).result();
+}
+
+std::string checkSquaredErrorGrad(const Signature &call) {
+  return Checker(call).floating(0).like(1, 0).scalars(2).type(3, DType::f32).dims(3, {}).like(4, 0).result();
+}
+
+uint64_t rowSums(const Signature &call) {
+  int64_t rows = call.operands[0].dims.empty() ? 1 : call.operands[0].dims[0];
+  return static_cast<uint64_t>(lossChunks(rows).count) * sizeof(double);
+}
+
+uint64_t elementSums(const Signature &call) {
+  return static_cast<uint64_t>(lossChunks(call.operands[0].elements()).count) * sizeof(double);
+}
+
+/// Logits of one chunk, then the sums of its rows.
+uint64_t headWorkspace(const Signature &call) {
+  int64_t rows = call.operands[0].dims[0], chunk = call.integer("chunk");
+  int64_t held = chunk > 0 ? std::min(chunk, rows) : rows;
+  return static_cast<uint64_t>(held * vocabulary(call)) * sizeof(float) + rowSums(call) + 64;
+}
+
+template <int Count> double flopsPerLogit(const Signature &call) {
+  return Count * static_cast<double>(call.operands[0].elements());
+}
+
+template <int Products> double headFlops(const Signature &call) {
+  return 2.0 * Products * static_cast<double>(call.operands[0].elements()) * static_cast<double>(vocabulary(call));
+}
+
+constexpr AttributeSpec kHead[] = {{"transposed", Kind::flag, false, "", "weight is [D, V], else [V, D]"},
+                                   {"logitScale", Kind::real, false, "", "of the logits; default 1"},
+                                   {"softCap", Kind::real, false, "", "c > 0: c * tanh(logit / c); default 0, none"},
+                                   {"chunk", Kind::integer, false, "", "rows at a time; default 0, all"}};
+
+} // namespace
+
+std::span<const Kernel> lossKernels() {
+  static const std::vector<Kernel> kernels = {
+      entry("cross_entropy", "logits labels scalars -> loss+", "Cross-entropy of logits [N, V] against labels [N].",
+            "sum over rows with label >= 0 of (logsumexp(row) - row[label]) * inverse valid", flopsPerLogit<4>,
+            checkCrossEntropy, {.workspace = rowSums}),
+      entry("cross_entropy_grad", "logits labels scalars -> loss+ dlogits+", "The loss and the gradient of the logits.",
+            "dlogits = (softmax(row) - onehot(label)) * inverse valid, zero where label < 0", flopsPerLogit<6>,
+            checkCrossEntropyGrad, {.workspace = rowSums}),
+      entry("linear_cross_entropy", "hidden weight bias? labels scalars -> loss+",
+            "Head product and cross-entropy by chunks of rows, so that all logits never exist.",
+            "logits = logitScale * (hidden . weight + bias), capped; then as cross_entropy", headFlops<1>, checkLinear,
+            {.attributes = kHead, .workspace = headWorkspace}),
+      entry("linear_cross_entropy_grad", "hidden weight bias? labels scalars -> loss+ dhidden+ dweight+ dbias+",
+            "The loss and the gradients of hidden, weight and bias, chunk by chunk; sums in 32 bits.",
+            "dlogits as cross_entropy_grad, through cap and scale; dhidden = dlogits . weight^T, dweight = dlogits^T . "
+            "hidden, dbias = sum of dlogits over rows",
+            headFlops<3>, checkLinearGrad, {.attributes = kHead, .workspace = headWorkspace}),
+      entry("squared_error", "prediction target scalars -> loss+", "Sum of squared differences.",
+            "sum of (prediction - target)^2 * inverse valid", flopsPerLogit<3>, checkSquaredError,
+            {.workspace = elementSums}),
+      entry("squared_error_grad", "prediction target scalars -> loss+ dprediction+",
+            "The loss and the gradient of the prediction.", "dprediction = 2 (prediction - target) * inverse valid",
+            flopsPerLogit<5>, checkSquaredErrorGrad, {.workspace = elementSums})};
+  return kernels;
+}
+
+} // namespace mt::kernels

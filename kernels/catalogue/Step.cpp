@@ -1,0 +1,76 @@
+// What a schedule needs besides the operations of a graph: feeding, norms, clipping, updates, reporting.
+#include "kernels/Blocks.h"
+#include "kernels/catalogue/Checker.h"
+#include "kernels/catalogue/Entry.h"
+
+namespace mt::kernels {
+namespace {
+
+using Kind = AttributeSpec::Kind;
+
+std::string checkFeed(const Signature &) { return ""; }
+
+std::string checkReport(const Signature &call) {
+  return Checker(call).type(0, DType::f32).dims(0, {}).scalars(1).result();
+}
+
+std::string checkSquaredNorm(const Signature &call) {
+  return Checker(call).floating(0).type(1, DType::f64).dims(1, {1}).result();
+}
+
+std::string checkStepNorm(const Signature &call) {
+  Checker checker(call);
+  int result = static_cast<int>(call.operands.size()) - 1;
+  checker.scalars(0);
+  for (int i = 1; i < result; ++i)
+    checker.type(i, DType::f64).rank(i, 1);
+  return checker.scalars(result).result();
+}
+
+std::string checkUpdate(const Signature &call) {
+  Checker checker(call);
+  checker.type(0, DType::f32).type(1, DType::f64).dims(1, {1}).scalars(2);
+  for (int i = 3; i < static_cast<int>(call.operands.size()); ++i)
+    checker.type(i, DType::f32).sameDims(i, 0);
+  return checker.require(call.integer("parameter") >= 0, "attribute parameter must not be negative").result();
+}
+
+template <int Count> double flopsPerElement(const Signature &call) {
+  return Count * static_cast<double>(call.operands[0].elements());
+}
+
+uint64_t normWorkspace(const Signature &call) {
+  return static_cast<uint64_t>(squaredNormChunks(call.operands[0].elements()).count) * sizeof(double);
+}
+
+constexpr AttributeSpec kParameter[] = {{"parameter", Kind::integer, true, "", "index of the plan's parameter"}};
+
+} // namespace
+
+std::span<const Kernel> stepKernels() {
+  static const std::vector<Kernel> kernels = {
+      entry("feed", "-> parts*", "The step's inputs and scalars; done by the training loop.",
+            "the parts of the plan's inputs, in order", noFlops, checkFeed),
+      entry("report", "loss scalars -> ", "Hands the loss and the step's scalars to the training loop.",
+            "no result", noFlops, checkReport),
+      entry("squared_norm", "x -> norm", "Squared Euclidean norm, by a fixed tree of 64-bit sums.", "sum of x^2",
+            flopsPerElement<2>, checkSquaredNorm, {.workspace = normWorkspace}),
+      entry("step_norm", "scalars norms* -> result", "The norm of the whole gradient and the clip scale.",
+            "norm = sqrt(sum of all squared norms, in order); clip scale = min(1, threshold / (norm + 1e-6)), as "
+            "torch.nn.utils.clip_grad_norm_; an error if the norm is not finite",
+            noFlops, checkStepNorm),
+      entry("adamw", "gradient squaredNorm scalars => weight firstMoment secondMoment",
+            "One step of AdamW; an error, before anything is written, if gradient norm or new weight is not finite.",
+            "g = clip scale * gradient; w *= 1 - lr * decay; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g^2; "
+            "w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps). Loshchilov and Hutter, arXiv "
+            "1711.05101; torch.optim.AdamW",
+            flopsPerElement<15>, checkUpdate, {.attributes = kParameter}),
+      entry("sgd", "gradient squaredNorm scalars => weight momentum",
+            "One step of SGD with momentum; an error, before anything is written, if gradient norm or new weight is "
+            "not finite.",
+            "g = clip scale * gradient + decay * w; b = momentum * b + g; w -= lr * b. torch.optim.SGD",
+            flopsPerElement<7>, checkUpdate, {.attributes = kParameter})};
+  return kernels;
+}
+
+} // namespace mt::kernels
