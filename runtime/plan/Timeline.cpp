@@ -1,0 +1,82 @@
+#include "runtime/plan/Timeline.h"
+
+#include <algorithm>
+#include <array>
+
+namespace mt::plan {
+namespace {
+
+/// Iterations run before measuring, and iterations measured: the period of a max-plus system settles after a few.
+constexpr size_t kWarmup = 3, kMeasured = 4;
+
+/// Runs one iteration: fills start and finish from the finish times of the iteration before and of the streams.
+void runIteration(std::span<const TimedCommand> program, const std::vector<double> &before, std::vector<double> &free,
+                  std::vector<double> &start, std::vector<double> &finish) {
+  for (size_t i = 0; i < program.size(); ++i) {
+    double ready = free[program[i].stream];
+    for (const Await &await : program[i].awaits)
+      if (await.back == 0)
+        ready = std::max(ready, finish[await.command]);
+      else if (!before.empty())
+        ready = std::max(ready, before[await.command]);
+    start[i] = ready;
+    finish[i] = free[program[i].stream] = ready + program[i].seconds;
+  }
+}
+
+double greatest(const std::vector<double> &values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+} // namespace
+
+Timeline simulate(std::span<const TimedCommand> program, uint32_t streams, bool cyclic) {
+  Timeline result;
+  result.start.resize(program.size());
+  result.busy.assign(streams, 0);
+  for (const TimedCommand &command : program)
+    result.busy[command.stream] += command.seconds;
+  std::vector<double> before, finish(program.size()), free(streams, 0);
+  double measuredFrom = 0;
+  const size_t iterations = cyclic ? kWarmup + kMeasured : 1;
+  for (size_t i = 0; i < iterations; ++i) {
+    runIteration(program, before, free, result.start, finish);
+    before = finish;
+    if (i + 1 == kWarmup)
+      measuredFrom = greatest(finish);
+  }
+  result.seconds = cyclic ? (greatest(finish) - measuredFrom) / kMeasured : greatest(finish);
+  if (!program.empty()) {
+    const double origin = *std::min_element(result.start.begin(), result.start.end());
+    for (double &start : result.start)
+      start -= origin;
+  }
+  return result;
+}
+
+Timeline simulate(const Plan &plan, const Program &program) {
+  std::vector<TimedCommand> commands;
+  commands.reserve(program.commands.size());
+  for (const Command &command : program.commands)
+    commands.push_back({command.stream, command.predictedSeconds, command.awaits});
+  return simulate(commands, static_cast<uint32_t>(plan.streams.size()), program.kind == ProgramKind::step);
+}
+
+void predict(const Timeline &timeline, std::span<const Stream> streams, Prediction &prediction) {
+  std::array<double, 4> busiest{};
+  for (size_t i = 0; i < streams.size(); ++i) {
+    double &kind = busiest[static_cast<size_t>(streams[i].kind)];
+    kind = std::max(kind, timeline.busy[i]);
+  }
+  prediction.stepSeconds = timeline.seconds;
+  prediction.uploadSeconds = busiest[static_cast<size_t>(StreamKind::upload)];
+  prediction.computeSeconds = busiest[static_cast<size_t>(StreamKind::compute)];
+  prediction.downloadSeconds = busiest[static_cast<size_t>(StreamKind::download)];
+  prediction.hostSeconds = busiest[static_cast<size_t>(StreamKind::host)];
+  const double copy = std::max(prediction.uploadSeconds, prediction.downloadSeconds);
+  prediction.bound = prediction.computeSeconds >= std::max(copy, prediction.hostSeconds) ? "compute-bound"
+                     : copy >= prediction.hostSeconds                                     ? "copy-bound"
+                                                                                          : "host-bound";
+}
+
+} // namespace mt::plan
