@@ -4,11 +4,11 @@ list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS}) # mlir_tablegen reads this
 
 # A static library that includes MLIR headers and links MLIR and LLVM.
 function(mt_mlir_library name)
   add_library(${name} STATIC ${ARGN})
-  target_include_directories(${name} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_compile_options(${name} PRIVATE -Wno-unused-parameter -fno-rtti)
   target_link_libraries(${name} PUBLIC MLIR LLVM)
 endfunction()

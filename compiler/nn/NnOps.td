@@ -92,7 +92,7 @@ def Nn_GeluOp : Nn_Op<"gelu", [Differentiable, SameOperandsAndResultType]> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 // d(op)/dx * dy in one pass, from the operand x: for gelu, silu, softplus and the like.
-def Nn_ActivationGradOp : Nn_Op<"activation_grad", [AllTypesMatch<["operand", "gradient", "result"]>, InferTypeOpAdaptor]> {
+def Nn_ActivationGradOp : Nn_Op<"activation_grad", [AllTypesMatch<["operand", "gradient", "result"]>]> {
   let summary = "Gradient of an activation from its input: relu, silu, gelu_erf, gelu_tanh, gelu_sigmoid, softplus.";
   let arguments = (ins Nn_FloatTensor:$operand, Nn_FloatTensor:$gradient, StrAttr:$activation);
   let results = (outs Nn_FloatTensor:$result);
@@ -111,7 +111,7 @@ def Nn_GatedProductGradOp : Nn_InferredOp<"gated_product_grad", [AllTypesMatch<[
 
 //===-- structure -------------------------------------------------------------------------------------------===//
 
-def Nn_ConstantOp : Nn_Op<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>, InferTypeOpAdaptor]> {
+def Nn_ConstantOp : Nn_Op<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let summary = "A constant of at most 65,536 elements, or a splat of any shape.";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Nn_Tensor:$result);
@@ -233,7 +233,7 @@ def Nn_LayerNormOp : Nn_InferredOp<"layer_norm", [Differentiable, AttrSizedOpera
   let arguments = (ins Nn_FloatTensor:$operand, Optional<Nn_FloatTensor>:$gain, Optional<Nn_FloatTensor>:$bias, F64Attr:$epsilon);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$mean, Nn_FloatTensor:$rstd);
 }
-def Nn_LayerNormGradOp : Nn_Op<"layer_norm_grad", [AttrSizedOperandSegments]> {
+def Nn_LayerNormGradOp : Nn_Op<"layer_norm_grad", []> {
   let summary = "Gradients of x, gain and bias ([D] each).";
   let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$operand, Nn_FloatTensor:$mean, Nn_FloatTensor:$rstd,
                        Optional<Nn_FloatTensor>:$gain);
@@ -285,7 +285,7 @@ def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperan
                        DefaultValuedAttr<F64Attr, "0.0">:$softCap);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$logsumexp);
 }
-def Nn_AttentionGradOp : Nn_Op<"attention_grad", [AttrSizedOperandSegments, AttrSizedResultSegments]> {
+def Nn_AttentionGradOp : Nn_Op<"attention_grad", [AttrSizedOperandSegments]> {
   let summary = "Gradients of query, key, value (and bias), scores recomputed by blocks from the logsumexp.";
   let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value,
                        Optional<Nn_FloatTensor>:$bias, Optional<Nn_BoolTensor>:$keyMask, Optional<Nn_IntTensor>:$querySegment,
@@ -321,7 +321,7 @@ def Nn_CrossEntropyGradOp : Nn_InferredOp<"cross_entropy_grad"> {
   let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars);
   let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dlogits);
 }
-def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentiable, AttrSizedOperandSegments]> {
+def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentiable]> {
   let summary = "Head product and cross-entropy, chunked over rows so that all logits never exist.";
   let description = [{
     hidden [N, D]; weight [V, D], or [D, V] with `transposed`; bias [V]. logits = logitScale * (hidden . weight + bias),
@@ -333,7 +333,7 @@ def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentia
                        DefaultValuedAttr<I64Attr, "0">:$chunk);
   let results = (outs F32Tensor:$loss);
 }
-def Nn_LinearCrossEntropyGradOp : Nn_Op<"linear_cross_entropy_grad", [AttrSizedOperandSegments, AttrSizedResultSegments]> {
+def Nn_LinearCrossEntropyGradOp : Nn_Op<"linear_cross_entropy_grad", []> {
   let summary = "The loss again, and gradients of hidden, weight and bias, chunk by chunk; 32-bit sums.";
   let arguments = (ins Nn_FloatTensor:$hidden, Nn_FloatTensor:$weight, Optional<Nn_FloatTensor>:$bias, Nn_IntTensor:$labels,
                        Nn_ScalarsTensor:$scalars, DefaultValuedAttr<BoolAttr, "false">:$transposed,

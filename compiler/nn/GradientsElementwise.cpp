@@ -1,0 +1,128 @@
+// Gradients of elementwise nn operations: textbook derivatives, written with nn operations. Operands that were
+// broadcast get their gradient summed back (sumTo).
+#include "compiler/nn/Nn.h"
+
+#include <numbers>
+
+using namespace mlir;
+using namespace mt::nn;
+
+namespace {
+/// Builds expressions at one location.
+struct Expr {
+  OpBuilder &builder;
+  Location location;
+  template <typename Op, typename... Args> Value make(Args... args) { return Op::create(builder, location, args...); }
+  Value add(Value a, Value b) { return make<AddOp>(a, b); }
+  Value sub(Value a, Value b) { return make<SubOp>(a, b); }
+  Value mul(Value a, Value b) { return make<MulOp>(a, b); }
+  Value div(Value a, Value b) { return make<DivOp>(a, b); }
+  Value neg(Value a) { return make<NegOp>(a); }
+  Value times(Value a, double factor) { return mul(a, scalarLike(builder, a, factor)); }
+  Value compare(Value a, Value b, StringRef predicate) { return make<CompareOp>(a, b, predicate); }
+  Value zeroWhere(Value condition, Value a, bool where) {
+    Value zero = scalarLike(builder, a, 0);
+    return where ? make<SelectOp>(condition, zero, a) : make<SelectOp>(condition, a, zero);
+  }
+};
+
+void addBroadcast(Expr &e, Gradients &g, Value operand, llvm::function_ref<Value()> gradient) {
+  if (g.wants(operand))
+    g.add(e.builder, operand, sumTo(e.builder, gradient(), shapeOf(operand)));
+}
+
+/// Passes dy times a derivative to the only operand.
+template <typename Op>
+LogicalResult unary(Op op, OpBuilder &builder, Gradients &g, llvm::function_ref<Value(Expr &, Value, Value, Value)> rule) {
+  if (!g.wants(op.getOperand()))
+    return success();
+  Expr e{builder, op.getLoc()};
+  g.add(builder, op.getOperand(), rule(e, op.getOperand(), op.getResult(), g.lookup(op.getResult())));
+  return success();
+}
+
+Value activation(Expr &e, Value x, Value dy, StringRef name) { return e.make<ActivationGradOp>(x, dy, name); }
+} // namespace
+
+LogicalResult AddOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Expr e{b, getLoc()};
+  Value dy = g.lookup(getResult());
+  addBroadcast(e, g, getLhs(), [&] { return dy; });
+  addBroadcast(e, g, getRhs(), [&] { return dy; });
+  return success();
+}
+LogicalResult SubOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Expr e{b, getLoc()};
+  Value dy = g.lookup(getResult());
+  addBroadcast(e, g, getLhs(), [&] { return dy; });
+  addBroadcast(e, g, getRhs(), [&] { return e.neg(dy); });
+  return success();
+}
+LogicalResult MulOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Expr e{b, getLoc()};
+  Value dy = g.lookup(getResult());
+  addBroadcast(e, g, getLhs(), [&] { return e.mul(dy, getRhs()); });
+  addBroadcast(e, g, getRhs(), [&] { return e.mul(dy, getLhs()); });
+  return success();
+}
+LogicalResult DivOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Expr e{b, getLoc()};
+  Value dy = g.lookup(getResult());
+  addBroadcast(e, g, getLhs(), [&] { return e.div(dy, getRhs()); });
+  addBroadcast(e, g, getRhs(), [&] { return e.neg(e.div(e.mul(dy, getResult()), getRhs())); });
+  return success();
+}
+LogicalResult PowOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Expr e{b, getLoc()};
+  Value dy = g.lookup(getResult());
+  addBroadcast(e, g, getLhs(), [&] {
+    Value less = e.sub(getRhs(), scalarLike(b, getRhs(), 1));
+    return e.mul(e.mul(dy, getRhs()), e.make<PowOp>(getLhs(), less));
+  });
+  addBroadcast(e, g, getRhs(), [&] { return e.mul(e.mul(dy, getResult()), e.make<LogOp>(getLhs())); });
+  return success();
+}
+// Ties share the gradient equally, as PyTorch does.
+template <typename Op> static LogicalResult extremum(Op op, OpBuilder &b, Gradients &g, StringRef wins) {
+  Expr e{b, op.getLoc()};
+  Value dy = g.lookup(op.getResult());
+  auto share = [&](Value mine, Value other) {
+    Value won = e.zeroWhere(e.compare(mine, other, wins), dy, false);
+    return e.add(won, e.zeroWhere(e.compare(mine, other, "eq"), e.times(dy, 0.5), false));
+  };
+  addBroadcast(e, g, op.getLhs(), [&] { return share(op.getLhs(), op.getRhs()); });
+  addBroadcast(e, g, op.getRhs(), [&] { return share(op.getRhs(), op.getLhs()); });
+  return success();
+}
+LogicalResult MaximumOp::buildGradient(OpBuilder &b, Gradients &g) { return extremum(*this, b, g, "gt"); }
+LogicalResult MinimumOp::buildGradient(OpBuilder &b, Gradients &g) { return extremum(*this, b, g, "lt"); }
+LogicalResult SelectOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Expr e{b, getLoc()};
+  Value dy = g.lookup(getResult());
+  addBroadcast(e, g, getLhs(), [&] { return e.zeroWhere(getCondition(), dy, false); });
+  addBroadcast(e, g, getRhs(), [&] { return e.zeroWhere(getCondition(), dy, true); });
+  return success();
+}
+
+#define MT_UNARY(Op, rule)                                                                                             \
+  LogicalResult Op::buildGradient(OpBuilder &b, Gradients &g) {                                                        \
+    return unary(*this, b, g, [&]([[maybe_unused]] Expr &e, [[maybe_unused]] Value x, [[maybe_unused]] Value y,        \
+                                  Value dy) -> Value { return rule; });                                                \
+  }
+MT_UNARY(NegOp, e.neg(dy))
+MT_UNARY(AbsOp, e.mul(dy, e.make<SignOp>(x)))
+MT_UNARY(ExpOp, e.mul(dy, y))
+MT_UNARY(LogOp, e.div(dy, x))
+MT_UNARY(SqrtOp, e.div(e.times(dy, 0.5), y))
+MT_UNARY(RsqrtOp, e.mul(e.times(dy, -0.5), e.mul(y, e.mul(y, y))))
+MT_UNARY(ReciprocalOp, e.neg(e.mul(dy, e.mul(y, y))))
+MT_UNARY(TanhOp, e.sub(dy, e.mul(dy, e.mul(y, y))))
+MT_UNARY(SigmoidOp, e.mul(dy, e.sub(y, e.mul(y, y))))
+MT_UNARY(ErfOp, e.mul(e.times(dy, 2 * std::numbers::inv_sqrtpi), e.make<ExpOp>(e.neg(e.mul(x, x)))))
+MT_UNARY(SinOp, e.mul(dy, e.make<CosOp>(x)))
+MT_UNARY(CosOp, e.neg(e.mul(dy, e.make<SinOp>(x))))
+MT_UNARY(SoftplusOp, activation(e, x, dy, "softplus"))
+MT_UNARY(ReluOp, activation(e, x, dy, "relu"))
+MT_UNARY(SiluOp, activation(e, x, dy, "silu"))
+MT_UNARY(GeluOp, activation(e, x, dy, ("gelu_" + getForm()).str()))
+MT_UNARY(CastOp, isa<FloatType>(getElementTypeOrSelf(x.getType())) ? e.make<CastOp>(x.getType(), dy) : dy)

@@ -1,0 +1,172 @@
+// Gradients of products, embedding, normalization, softmax, attention, rotary embedding and losses.
+#include "compiler/nn/Nn.h"
+
+using namespace mlir;
+using namespace mt::nn;
+
+namespace {
+int64_t rows(Value value) {
+  int64_t count = 1;
+  for (int64_t size : shapeOf(value).drop_back())
+    count *= size;
+  return count;
+}
+Value asMatrix(OpBuilder &b, Value value) { return reshapeTo(b, value, {rows(value), shapeOf(value).back()}); }
+
+/// A vector of zeros where a statistic's gradient would come in: statistics carry none.
+LogicalResult onlyResult(Operation *op, Gradients &g) {
+  for (Value other : op->getResults().drop_front())
+    if (g.lookup(other))
+      return op->emitOpError("has no gradient for its statistics");
+  return success();
+}
+
+/// The gradient that reaches a loss scaled into `gradient`; nothing to do where it is the constant one.
+Value scaledBy(OpBuilder &b, Value upstream, Value gradient) {
+  if (auto one = splatValue(upstream); one && *one == 1)
+    return gradient;
+  Value factor = upstream;
+  if (getElementTypeOrSelf(gradient.getType()) != getElementTypeOrSelf(upstream.getType()))
+    factor = CastOp::create(b, upstream.getLoc(), tensorOf({}, getElementTypeOrSelf(gradient.getType())), upstream);
+  return MulOp::create(b, upstream.getLoc(), gradient, factor);
+}
+} // namespace
+
+// y = op(l) op(r): dl = dy r' and dr = l' dy, transposed back where the operand was; docs/dialect-nn.md.
+LogicalResult MatmulOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Value dy = g.lookup(getResult()), l = getLhs(), r = getRhs();
+  bool tl = getTransposeLhs(), tr = getTransposeRhs(), shared = shapeOf(r).size() == 2 && shapeOf(l).size() > 2;
+  if (g.wants(l))
+    g.add(b, l, tl ? MatmulOp::create(b, getLoc(), r, dy, tr, true).getResult()
+                   : MatmulOp::create(b, getLoc(), dy, r, false, !tr).getResult());
+  if (getBias())
+    if (g.wants(getBias()))
+      g.add(b, getBias(), sumTo(b, dy, shapeOf(getBias())));
+  if (!g.wants(r))
+    return success();
+  if (shared && tl) { // one right side for a batch of transposed left ones: sum over the batch
+    Value each = tr ? MatmulOp::create(b, getLoc(), dy, l, true, true) : MatmulOp::create(b, getLoc(), l, dy, false, false);
+    g.add(b, r, sumTo(b, each, shapeOf(r)));
+    return success();
+  }
+  if (shared) {
+    dy = asMatrix(b, dy);
+    l = asMatrix(b, l);
+  }
+  g.add(b, r, tr ? MatmulOp::create(b, getLoc(), dy, l, true, tl).getResult()
+                 : MatmulOp::create(b, getLoc(), l, dy, !tl, false).getResult());
+  return success();
+}
+
+LogicalResult EmbeddingOp::buildGradient(OpBuilder &b, Gradients &g) {
+  if (g.wants(getTable()))
+    g.add(b, getTable(),
+          EmbeddingGradOp::create(b, getLoc(), getTable().getType(), getIds(), g.lookup(getResult())));
+  return success();
+}
+
+LogicalResult LayerNormOp::buildGradient(OpBuilder &b, Gradients &g) {
+  if (failed(onlyResult(*this, g)))
+    return failure();
+  Type row = tensorOf(shapeOf(getOperand()).take_back(), getElementTypeOrSelf(getOperand().getType()));
+  auto grad = LayerNormGradOp::create(b, getLoc(), TypeRange{getOperand().getType(), row, row}, g.lookup(getResult()),
+                                      getOperand(), getMean(), getRstd(), getGain());
+  g.add(b, getOperand(), grad.getDoperand());
+  if (getGain())
+    g.add(b, getGain(), grad.getDgain());
+  if (getBias())
+    g.add(b, getBias(), grad.getDbias());
+  return success();
+}
+
+LogicalResult RmsNormOp::buildGradient(OpBuilder &b, Gradients &g) {
+  if (failed(onlyResult(*this, g)))
+    return failure();
+  Type row = tensorOf(shapeOf(getOperand()).take_back(), getElementTypeOrSelf(getOperand().getType()));
+  auto grad = RmsNormGradOp::create(b, getLoc(), TypeRange{getOperand().getType(), row}, g.lookup(getResult()),
+                                    getOperand(), getRstd(), getGain());
+  g.add(b, getOperand(), grad.getDoperand());
+  if (getGain())
+    g.add(b, getGain(), grad.getDgain());
+  return success();
+}
+
+LogicalResult SoftmaxOp::buildGradient(OpBuilder &b, Gradients &g) {
+  g.add(b, getOperand(), SoftmaxGradOp::create(b, getLoc(), g.lookup(getResult()), getResult()));
+  return success();
+}
+
+// d(x - logsumexp x) = dy - exp(y) sum(dy)
+LogicalResult LogSoftmaxOp::buildGradient(OpBuilder &b, Gradients &g) {
+  if (!g.wants(getOperand()))
+    return success();
+  Value dy = g.lookup(getResult());
+  int64_t last = shapeOf(dy).size() - 1;
+  Value sum = ReduceOp::create(b, getLoc(), dy, "sum", ArrayRef<int64_t>{last}, true);
+  Value softmax = ExpOp::create(b, getLoc(), getResult());
+  g.add(b, getOperand(), SubOp::create(b, getLoc(), dy, MulOp::create(b, getLoc(), softmax, sum)));
+  return success();
+}
+
+LogicalResult GatedProductOp::buildGradient(OpBuilder &b, Gradients &g) {
+  auto grad = GatedProductGradOp::create(b, getLoc(), getGate(), getUp(), g.lookup(getResult()), getActivation());
+  g.add(b, getGate(), grad.getDgate());
+  g.add(b, getUp(), grad.getDup());
+  return success();
+}
+
+LogicalResult AttentionOp::buildGradient(OpBuilder &b, Gradients &g) {
+  if (failed(onlyResult(*this, g)))
+    return failure();
+  bool biased = g.wants(getBias());
+  auto grad = AttentionGradOp::create(
+      b, getLoc(), getQuery().getType(), getKey().getType(), getValue().getType(), biased ? getBias().getType() : Type(),
+      g.lookup(getResult()), getQuery(), getKey(), getValue(), getBias(), getKeyMask(), getQuerySegment(),
+      getKeySegment(), getResult(), getLogsumexp(), getScaleAttr(), getMinDistanceAttr(), getMaxDistanceAttr(),
+      getOffsetAttr(), getPrefixAttr(), getChunkAttr(), getSoftCapAttr());
+  g.add(b, getQuery(), grad.getDquery());
+  g.add(b, getKey(), grad.getDkey());
+  g.add(b, getValue(), grad.getDvalue());
+  if (biased)
+    g.add(b, getBias(), grad.getDbias());
+  return success();
+}
+
+LogicalResult RotaryOp::buildGradient(OpBuilder &b, Gradients &g) {
+  if (g.wants(getCos()) || g.wants(getSin()))
+    return emitOpError("has no gradient for its tables; freeze the parameters they are computed from");
+  g.add(b, getOperand(), RotaryOp::create(b, getLoc(), g.lookup(getResult()), getCos(), getSin(), getInterleaved(), !getInverse()));
+  return success();
+}
+
+LogicalResult CrossEntropyOp::buildGradient(OpBuilder &b, Gradients &g) {
+  auto grad = CrossEntropyGradOp::create(b, getLoc(), getLogits(), getLabels(), getScalars());
+  g.add(b, getLogits(), scaledBy(b, g.lookup(getLoss()), grad.getDlogits()));
+  getLoss().replaceAllUsesWith(grad.getLoss());
+  return success();
+}
+
+LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Value upstream = g.lookup(getLoss());
+  auto grad = LinearCrossEntropyGradOp::create(
+      b, getLoc(), getLoss().getType(), getHidden().getType(), getWeight().getType(),
+      getBias() ? getBias().getType() : Type(), getHidden(), getWeight(), getBias(), getLabels(), getScalars(),
+      getTransposedAttr(), getLogitScaleAttr(), getSoftCapAttr(), getChunkAttr());
+  g.add(b, getHidden(), scaledBy(b, upstream, grad.getDhidden()));
+  if (g.wants(getWeight()))
+    g.add(b, getWeight(), scaledBy(b, upstream, grad.getDweight()));
+  if (g.wants(getBias()))
+    g.add(b, getBias(), scaledBy(b, upstream, grad.getDbias()));
+  getLoss().replaceAllUsesWith(grad.getLoss());
+  return success();
+}
+
+LogicalResult SquaredErrorOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Value upstream = g.lookup(getLoss());
+  auto grad = SquaredErrorGradOp::create(b, getLoc(), getPrediction(), getTarget(), getScalars());
+  g.add(b, getPrediction(), scaledBy(b, upstream, grad.getDprediction()));
+  if (g.wants(getTarget()))
+    g.add(b, getTarget(), NegOp::create(b, getLoc(), scaledBy(b, upstream, grad.getDprediction())));
+  getLoss().replaceAllUsesWith(grad.getLoss());
+  return success();
+}

@@ -1,0 +1,64 @@
+// The nn dialect in C++: its operations, and the bookkeeping of reverse-mode differentiation that their gradients
+// use. Passes include this header; nothing here knows about layers, schedules or devices.
+#ifndef MT_COMPILER_NN_NN_H
+#define MT_COMPILER_NN_NN_H
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mt::nn {
+
+/// The gradient accumulated so far for each value, and the set of values whose gradient is wanted at all.
+class Gradients {
+public:
+  /// Null if no gradient has reached `value`.
+  mlir::Value lookup(mlir::Value value) const { return gradients.lookup(value); }
+  /// Adds `gradient`, of the type of `value`, if the gradient of `value` is wanted.
+  void add(mlir::OpBuilder &builder, mlir::Value value, mlir::Value gradient);
+  bool wants(mlir::Value value) const { return value && wanted.contains(value); }
+  void want(mlir::Value value) { wanted.insert(value); }
+
+private:
+  llvm::DenseMap<mlir::Value, mlir::Value> gradients;
+  llvm::DenseSet<mlir::Value> wanted;
+};
+
+/// Names of the attributes of the arguments and results of a model's function (NnDialect.td).
+inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "nn.parameter",
+                                     kTrainableAttr = "nn.trainable", kLabelsAttr = "nn.labels",
+                                     kScalarsAttr = "nn.scalars", kOutputAttr = "nn.output";
+/// The function of a model.
+inline constexpr llvm::StringLiteral kMainName = "main";
+/// No constant but a splat has more elements than this.
+inline constexpr int64_t kConstantLimit = 64 * 1024;
+
+/// The shape of `type`, which is a statically shaped tensor.
+llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
+mlir::RankedTensorType tensorOf(llvm::ArrayRef<int64_t> shape, mlir::Type element);
+/// NumPy's broadcast of two shapes; none if they do not agree.
+std::optional<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
+/// A splat constant of `value`, converted to the element type of `type`.
+mlir::Value splat(mlir::OpBuilder &builder, mlir::Location location, mlir::RankedTensorType type, double value);
+/// A rank-0 splat with the element type of `like`.
+mlir::Value scalarLike(mlir::OpBuilder &builder, mlir::Value like, double value);
+/// The number all elements of a constant share; none if `value` is no splat constant.
+std::optional<double> splatValue(mlir::Value value);
+/// `value` under another shape of as many elements; `value` itself if it has that shape.
+mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> shape);
+/// Sums `value` down to `shape`, from which it was broadcast.
+mlir::Value sumTo(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> shape);
+
+} // namespace mt::nn
+
+#include "compiler/nn/NnInterfaces.h.inc"
+
+#include "compiler/nn/NnDialect.h.inc"
+#define GET_OP_CLASSES
+#include "compiler/nn/NnOps.h.inc"
+#endif

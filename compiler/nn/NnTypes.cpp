@@ -1,0 +1,326 @@
+// Shape inference and verification of nn operations: what the result is, and what is wrong with the operands.
+#include "compiler/nn/Nn.h"
+
+using namespace mlir;
+using namespace mt::nn;
+
+namespace {
+using Types = SmallVectorImpl<Type>;
+using Where = std::optional<Location>;
+using Shape = SmallVector<int64_t>;
+
+Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
+Type f32(MLIRContext *context) { return Float32Type::get(context); }
+
+LogicalResult inferBroadcast(Where where, ValueRange operands, Type element, Types &types) {
+  Shape shape(shapeOf(operands[0]));
+  for (Value operand : operands.drop_front()) {
+    auto next = broadcastShapes(shape, shapeOf(operand));
+    if (!next)
+      return emitOptionalError(where, "shapes ", operands[0].getType(), " and ", operand.getType(),
+                               " do not broadcast");
+    shape = *next;
+  }
+  types.push_back(tensorOf(shape, element));
+  return success();
+}
+
+LogicalResult inferBinary(Where where, Value lhs, Value rhs, Types &types) {
+  if (elementOf(lhs) != elementOf(rhs))
+    return emitOptionalError(where, "element types ", elementOf(lhs), " and ", elementOf(rhs), " differ");
+  return inferBroadcast(where, {lhs, rhs}, elementOf(lhs), types);
+}
+} // namespace
+
+#define MT_BINARY(Op)                                                                                                  \
+  LogicalResult Op::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {                           \
+    return inferBinary(where, op.getLhs(), op.getRhs(), types);                                                        \
+  }
+MT_BINARY(AddOp)
+MT_BINARY(SubOp)
+MT_BINARY(MulOp)
+MT_BINARY(DivOp)
+MT_BINARY(PowOp)
+MT_BINARY(MaximumOp)
+MT_BINARY(MinimumOp)
+MT_BINARY(ModOp)
+MT_BINARY(AndOp)
+MT_BINARY(OrOp)
+MT_BINARY(XorOp)
+
+LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  if (!llvm::is_contained({"eq", "ne", "lt", "le", "gt", "ge"}, op.getPredicate()))
+    return emitOptionalError(where, "predicate must be eq, ne, lt, le, gt or ge");
+  if (elementOf(op.getLhs()) != elementOf(op.getRhs()))
+    return emitOptionalError(where, "compares different element types");
+  return inferBroadcast(where, {op.getLhs(), op.getRhs()}, IntegerType::get(context, 1), types);
+}
+LogicalResult SelectOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  if (elementOf(op.getLhs()) != elementOf(op.getRhs()))
+    return emitOptionalError(where, "chooses between different element types");
+  return inferBroadcast(where, {op.getCondition(), op.getLhs(), op.getRhs()}, elementOf(op.getLhs()), types);
+}
+LogicalResult IsNanOp::inferReturnTypes(MLIRContext *context, Where, Adaptor op, Types &types) {
+  types.push_back(tensorOf(shapeOf(op.getOperand()), IntegerType::get(context, 1)));
+  return success();
+}
+LogicalResult GatedProductOp::inferReturnTypes(MLIRContext *, Where, Adaptor op, Types &types) {
+  types.push_back(op.getGate().getType());
+  return success();
+}
+LogicalResult GatedProductGradOp::inferReturnTypes(MLIRContext *, Where, Adaptor op, Types &types) {
+  types.append(2, op.getGate().getType());
+  return success();
+}
+
+//===-- structure -------------------------------------------------------------------------------------------===//
+
+LogicalResult ConstantOp::verify() {
+  if (!getValue().isSplat() && getValue().getNumElements() > kConstantLimit)
+    return emitOpError() << "has " << getValue().getNumElements() << " elements; at most " << kConstantLimit
+                         << " fit, unless all are equal";
+  return success();
+}
+LogicalResult ReshapeOp::verify() {
+  auto from = cast<RankedTensorType>(getOperand().getType()), to = cast<RankedTensorType>(getType());
+  if (from.getNumElements() != to.getNumElements() || from.getElementType() != to.getElementType())
+    return emitOpError() << "cannot view " << from << " as " << to;
+  return success();
+}
+LogicalResult BroadcastOp::verify() {
+  auto shape = broadcastShapes(shapeOf(getOperand()), shapeOf(getResult()));
+  if (!shape || ArrayRef<int64_t>(*shape) != shapeOf(getResult()))
+    return emitOpError() << "cannot repeat " << getOperand().getType() << " to " << getType();
+  return success();
+}
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> from = shapeOf(op.getOperand()), order = op.getPermutation();
+  SmallVector<bool> seen(from.size(), false);
+  Shape shape;
+  for (int64_t i : order) {
+    if (i < 0 || i >= static_cast<int64_t>(from.size()) || std::exchange(seen[i], true))
+      return emitOptionalError(where, "permutation does not permute ", from.size(), " dimensions");
+    shape.push_back(from[i]);
+  }
+  if (shape.size() != from.size())
+    return emitOptionalError(where, "permutation has ", order.size(), " entries for ", from.size(), " dimensions");
+  types.push_back(tensorOf(shape, elementOf(op.getOperand())));
+  return success();
+}
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  if (op.getSizes().size() != shapeOf(op.getOperand()).size())
+    return emitOptionalError(where, "slices ", op.getSizes().size(), " dimensions of ", op.getOperand().getType());
+  types.push_back(tensorOf(op.getSizes(), elementOf(op.getOperand())));
+  return success();
+}
+LogicalResult SliceOp::verify() {
+  ArrayRef<int64_t> from = shapeOf(getOperand());
+  if (getStarts().size() != from.size() || getStrides().size() != from.size())
+    return emitOpError("needs a start, a size and a stride for each dimension");
+  for (auto [size, start, count, stride] : llvm::zip(from, getStarts(), getSizes(), getStrides())) {
+    int64_t last = start + (count - 1) * stride;
+    if (stride == 0 || count < 0 || (count > 0 && (start < 0 || start >= size || last < 0 || last >= size)))
+      return emitOpError() << "reaches from " << start << " to " << last << " in a dimension of " << size;
+  }
+  return success();
+}
+LogicalResult PadOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> from = shapeOf(op.getOperand());
+  if (op.getLow().size() != from.size() || op.getHigh().size() != from.size() || op.getInterior().size() != from.size())
+    return emitOptionalError(where, "needs low, high and interior padding for each dimension");
+  Shape shape;
+  for (auto [size, low, high, interior] : llvm::zip(from, op.getLow(), op.getHigh(), op.getInterior()))
+    shape.push_back(low + high + size + std::max<int64_t>(size - 1, 0) * interior);
+  types.push_back(tensorOf(shape, elementOf(op.getOperand())));
+  return success();
+}
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  if (op.getInputs().empty())
+    return emitOptionalError(where, "joins nothing");
+  Shape shape(shapeOf(op.getInputs()[0]));
+  int64_t axis = op.getAxis();
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+    return emitOptionalError(where, "axis ", axis, " is not a dimension");
+  shape[axis] = 0;
+  for (Value input : op.getInputs()) {
+    Shape other(shapeOf(input));
+    if (other.size() != shape.size() || elementOf(input) != elementOf(op.getInputs()[0]))
+      return emitOptionalError(where, "joins ", input.getType(), " and ", op.getInputs()[0].getType());
+    shape[axis] += std::exchange(other[axis], shape[axis]);
+    other[axis] = shape[axis];
+    if (other != shape)
+      return emitOptionalError(where, "joins ", input.getType(), " and ", op.getInputs()[0].getType(), " along ", axis);
+  }
+  types.push_back(tensorOf(shape, elementOf(op.getInputs()[0])));
+  return success();
+}
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  if (!llvm::is_contained({"sum", "mean", "max", "min", "prod"}, op.getKind()))
+    return emitOptionalError(where, "kind must be sum, mean, max, min or prod");
+  ArrayRef<int64_t> from = shapeOf(op.getOperand());
+  Shape shape;
+  for (auto [i, size] : llvm::enumerate(from))
+    if (!llvm::is_contained(op.getAxes(), static_cast<int64_t>(i)))
+      shape.push_back(size);
+    else if (op.getKeepDims())
+      shape.push_back(1);
+  for (int64_t axis : op.getAxes())
+    if (axis < 0 || axis >= static_cast<int64_t>(from.size()))
+      return emitOptionalError(where, "axis ", axis, " is not a dimension of ", op.getOperand().getType());
+  if (!llvm::is_sorted(op.getAxes()))
+    return emitOptionalError(where, "axes must ascend");
+  types.push_back(tensorOf(shape, elementOf(op.getOperand())));
+  return success();
+}
+LogicalResult CumsumOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  int64_t axis = op.getAxis();
+  if (axis < 0 || axis >= static_cast<int64_t>(shapeOf(op.getOperand()).size()))
+    return emitOptionalError(where, "axis ", axis, " is not a dimension");
+  types.push_back(op.getOperand().getType());
+  return success();
+}
+LogicalResult GatherOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> data = shapeOf(op.getData());
+  int64_t axis = op.getAxis();
+  if (axis < 0 || axis >= static_cast<int64_t>(data.size()))
+    return emitOptionalError(where, "axis ", axis, " is not a dimension of ", op.getData().getType());
+  Shape shape(data.take_front(axis));
+  llvm::append_range(shape, shapeOf(op.getIndices()));
+  llvm::append_range(shape, data.drop_front(axis + 1));
+  types.push_back(tensorOf(shape, elementOf(op.getData())));
+  return success();
+}
+LogicalResult GatherNdOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> data = shapeOf(op.getData()), indices = shapeOf(op.getIndices());
+  int64_t batch = op.getBatchDims();
+  if (indices.empty() || batch < 0 || batch + indices.back() > static_cast<int64_t>(data.size()) ||
+      batch >= static_cast<int64_t>(indices.size()))
+    return emitOptionalError(where, "index tuples of ", op.getIndices().getType(), " do not fit ", op.getData().getType());
+  Shape shape(indices.drop_back());
+  llvm::append_range(shape, data.drop_front(batch + indices.back()));
+  types.push_back(tensorOf(shape, elementOf(op.getData())));
+  return success();
+}
+LogicalResult GatherElementsOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  if (shapeOf(op.getData()).size() != shapeOf(op.getIndices()).size())
+    return emitOptionalError(where, "data and indices have different ranks");
+  types.push_back(tensorOf(shapeOf(op.getIndices()), elementOf(op.getData())));
+  return success();
+}
+
+//===-- products, normalization, attention, losses ----------------------------------------------------------===//
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> lhs = shapeOf(op.getLhs()), rhs = shapeOf(op.getRhs());
+  if (lhs.size() < 2 || rhs.size() < 2)
+    return emitOptionalError(where, "needs matrices, not ", op.getLhs().getType(), " and ", op.getRhs().getType());
+  if (rhs.size() != 2 && rhs.drop_back(2) != lhs.drop_back(2))
+    return emitOptionalError(where, "batch dimensions of ", op.getLhs().getType(), " and ", op.getRhs().getType(), " differ");
+  bool tl = op.getTransposeLhs(), tr = op.getTransposeRhs();
+  int64_t m = lhs[lhs.size() - (tl ? 1 : 2)], k = lhs[lhs.size() - (tl ? 2 : 1)];
+  int64_t n = rhs[rhs.size() - (tr ? 2 : 1)], contracted = rhs[rhs.size() - (tr ? 1 : 2)];
+  if (k != contracted)
+    return emitOptionalError(where, "contracts dimensions of different size: ", k, " and ", contracted);
+  if (op.getBias() && shapeOf(op.getBias()) != ArrayRef<int64_t>{n})
+    return emitOptionalError(where, "bias ", op.getBias().getType(), " is not one row of ", n);
+  Shape shape(lhs.drop_back(2));
+  shape.append({m, n});
+  types.push_back(tensorOf(shape, elementOf(op.getLhs())));
+  return success();
+}
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs, Value rhs, bool transposeLhs,
+                     bool transposeRhs) {
+  build(builder, state, lhs, rhs, Value(), transposeLhs, transposeRhs);
+}
+LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  if (shapeOf(op.getTable()).size() != 2)
+    return emitOptionalError(where, "table must be a matrix, not ", op.getTable().getType());
+  Shape shape(shapeOf(op.getIds()));
+  shape.push_back(shapeOf(op.getTable())[1]);
+  types.push_back(tensorOf(shape, elementOf(op.getTable())));
+  return success();
+}
+static LogicalResult checkRow(Where where, Value operand, Value row, StringRef what) {
+  if (shapeOf(operand).empty())
+    return emitOptionalError(where, "needs at least one dimension");
+  if (row && shapeOf(row) != shapeOf(operand).take_back(1))
+    return emitOptionalError(where, what, " ", row.getType(), " does not fit the last dimension of ", operand.getType());
+  return success();
+}
+LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  if (failed(checkRow(where, op.getOperand(), op.getGain(), "gain")) ||
+      failed(checkRow(where, op.getOperand(), op.getBias(), "bias")))
+    return failure();
+  types.push_back(op.getOperand().getType());
+  types.append(2, tensorOf(shapeOf(op.getOperand()).drop_back(), f32(context)));
+  return success();
+}
+LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  if (failed(checkRow(where, op.getOperand(), op.getGain(), "gain")))
+    return failure();
+  types.push_back(op.getOperand().getType());
+  types.push_back(tensorOf(shapeOf(op.getOperand()).drop_back(), f32(context)));
+  return success();
+}
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey()), v = shapeOf(op.getValue());
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4)
+    return emitOptionalError(where, "query, key and value need four dimensions: batch, position, head, channel");
+  if (q[0] != k[0] || q[0] != v[0] || k[1] != v[1] || k[2] != v[2] || q[3] != k[3] || k[2] == 0 || q[2] % k[2])
+    return emitOptionalError(where, "query ", op.getQuery().getType(), ", key ", op.getKey().getType(), " and value ",
+                             op.getValue().getType(), " do not fit");
+  if (op.getBias()) {
+    auto shape = broadcastShapes(shapeOf(op.getBias()), {q[0], q[2], q[1], k[1]});
+    if (!shape || *shape != Shape{q[0], q[2], q[1], k[1]} || shapeOf(op.getBias()).size() != 4)
+      return emitOptionalError(where, "bias ", op.getBias().getType(), " does not broadcast to the scores");
+  }
+  if (op.getKeyMask() && shapeOf(op.getKeyMask()) != ArrayRef<int64_t>{q[0], k[1]})
+    return emitOptionalError(where, "key mask ", op.getKeyMask().getType(), " is not [batch, keys]");
+  if (!op.getQuerySegment() != !op.getKeySegment())
+    return emitOptionalError(where, "needs segments of both queries and keys, or of neither");
+  types.push_back(tensorOf({q[0], q[1], q[2], v[3]}, elementOf(op.getQuery())));
+  types.push_back(tensorOf({q[0], q[2], q[1]}, f32(context)));
+  return success();
+}
+LogicalResult RotaryOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> x = shapeOf(op.getOperand()), cos = shapeOf(op.getCos());
+  if (x.size() != 4 || cos.size() != 3 || cos != shapeOf(op.getSin()) || cos[1] != x[1] ||
+      (cos[0] != 1 && cos[0] != x[0]) || 2 * cos[2] > x[3])
+    return emitOptionalError(where, "tables ", op.getCos().getType(), " do not fit ", op.getOperand().getType());
+  types.push_back(op.getOperand().getType());
+  return success();
+}
+
+static void pushLoss(MLIRContext *context, Types &types) { types.push_back(tensorOf({}, f32(context))); }
+
+LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  if (shapeOf(op.getLogits()).size() != 2 || shapeOf(op.getLabels()) != shapeOf(op.getLogits()).take_front(1))
+    return emitOptionalError(where, "logits ", op.getLogits().getType(), " and labels ", op.getLabels().getType(), " do not fit");
+  pushLoss(context, types);
+  return success();
+}
+LogicalResult CrossEntropyGradOp::inferReturnTypes(MLIRContext *context, Where, Adaptor op, Types &types) {
+  pushLoss(context, types);
+  types.push_back(op.getLogits().getType());
+  return success();
+}
+LogicalResult LinearCrossEntropyOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> h = shapeOf(op.getHidden()), w = shapeOf(op.getWeight());
+  if (h.size() != 2 || w.size() != 2 || w[op.getTransposed() ? 0 : 1] != h[1] ||
+      shapeOf(op.getLabels()) != h.take_front(1))
+    return emitOptionalError(where, "hidden ", op.getHidden().getType(), ", weight ", op.getWeight().getType(),
+                             " and labels ", op.getLabels().getType(), " do not fit");
+  pushLoss(context, types);
+  return success();
+}
+LogicalResult SquaredErrorOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  if (op.getPrediction().getType() != op.getTarget().getType())
+    return emitOptionalError(where, "compares ", op.getPrediction().getType(), " with ", op.getTarget().getType());
+  pushLoss(context, types);
+  return success();
+}
+LogicalResult SquaredErrorGradOp::inferReturnTypes(MLIRContext *context, Where, Adaptor op, Types &types) {
+  pushLoss(context, types);
+  types.push_back(op.getPrediction().getType());
+  return success();
+}
