@@ -1,0 +1,177 @@
+#include "runtime/plan/Validate.h"
+
+#include "runtime/plan/Dump.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace mt::plan {
+namespace {
+
+constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
+
+Status checkSpaces(const Plan &plan) {
+  uint64_t total = 0;
+  for (size_t i = 0; i < plan.spaces.size(); ++i)
+    if (uint64_t bytes = plan.spaces[i].bytes; bytes > kMaxBytes || (total += bytes) > kMaxBytes)
+      return fail("space {} \"{}\": {} bytes are more than any machine has", i, plan.spaces[i].name, bytes);
+  if (plan.spaces.empty() || plan.streams.empty() || plan.programs.empty())
+    return fail("the plan has {} spaces, {} streams and {} programs: it needs at least one of each", plan.spaces.size(),
+                plan.streams.size(), plan.programs.size());
+  return {};
+}
+
+bool isFloat(DType type) {
+  return type == DType::f32 || type == DType::bf16 || type == DType::f16 || type == DType::f64;
+}
+
+Status checkPart(const Plan &plan, const Parameter &parameter, const Part &part) {
+  MT_TRY(checkSpan(plan, part.span));
+  MT_ASSIGN(uint64_t bytes, checkedBytes(parameter.dims, part.type));
+  if (part.span.bytes != bytes)
+    return fail("its span has {} bytes, {} values of {} need {}", part.span.bytes, bytes / byteSize(part.type),
+                kernels::name(part.type), bytes);
+  if (part.span.offset % byteSize(part.type) != 0)
+    return fail("its offset {} is no multiple of {}", part.span.offset, byteSize(part.type));
+  const Space &space = plan.spaces[part.span.space];
+  if (space.kind == SpaceKind::device && !plan.target.unified)
+    return fail("it lies in space {} \"{}\", which the host cannot reach", part.span.space, space.name);
+  if (part.role == PartRole::remainder && part.type != DType::i16)
+    return fail("a remainder must be i16, not {}", kernels::name(part.type));
+  if ((part.role == PartRole::firstMoment || part.role == PartRole::secondMoment) && !isFloat(part.type))
+    return fail("a moment must be of a floating type, not {}", kernels::name(part.type));
+  return {};
+}
+
+Status checkParts(const Plan &plan, const Parameter &parameter) {
+  std::set<PartRole> roles;
+  for (const Part &part : parameter.parts) {
+    MT_TRY(checkPart(plan, parameter, part).within(std::string(name(part.role))));
+    if (!roles.insert(part.role).second)
+      return fail("{} appears twice", name(part.role));
+  }
+  if (!roles.contains(PartRole::weight))
+    return fail("it has no weight");
+  if (!parameter.trainable && roles.size() > 1)
+    return fail("it is frozen and must have a weight only");
+  const Part &weight = *std::ranges::find(parameter.parts, PartRole::weight, &Part::role);
+  if (roles.contains(PartRole::remainder) && weight.type != DType::bf16)
+    return fail("it has a remainder, but its weight is {}, not bf16", kernels::name(weight.type));
+  return {};
+}
+
+Status checkInitial(const Parameter &parameter) {
+  const Initial &initial = parameter.initial;
+  if (initial.path.empty()) {
+    static const std::set<std::string, std::less<>> kinds = {"normal", "zeros", "ones", "constant"};
+    if (!kinds.contains(initial.generator))
+      return fail("unknown generator \"{}\"", initial.generator);
+    if (!std::isfinite(initial.value) || !std::isfinite(initial.deviation) || initial.deviation < 0)
+      return fail("its generator has value {} and deviation {}: they must be finite", initial.value, initial.deviation);
+    return {};
+  }
+  MT_ASSIGN(uint64_t bytes, checkedBytes(parameter.dims, initial.type));
+  if (initial.length != bytes)
+    return fail("{} bytes of {} as {} do not fill it: want {}", initial.length, initial.path,
+                kernels::name(initial.type), bytes);
+  if (initial.offset > kMaxBytes)
+    return fail("offset {} of {} is beyond any file", initial.offset, initial.path);
+  return {};
+}
+
+/// No two parts share bytes.
+Status checkDisjoint(const Plan &plan) {
+  struct Owned {
+    Span span;
+    const Parameter *parameter;
+  };
+  std::vector<Owned> all;
+  for (const Parameter &parameter : plan.parameters)
+    for (const Part &part : parameter.parts)
+      all.push_back({part.span, &parameter});
+  std::ranges::sort(all, {}, [](const Owned &one) { return std::pair(one.span.space, one.span.offset); });
+  for (size_t i = 1; i < all.size(); ++i)
+    if (all[i - 1].span.space == all[i].span.space && all[i - 1].span.offset + all[i - 1].span.bytes > all[i].span.offset)
+      return fail("parameters \"{}\" and \"{}\" overlap in space {} at {}", all[i - 1].parameter->name,
+                  all[i].parameter->name, all[i].span.space, all[i].span.offset);
+  return {};
+}
+
+Status checkParameters(const Plan &plan) {
+  for (size_t i = 0; i < plan.parameters.size(); ++i) {
+    const Parameter &parameter = plan.parameters[i];
+    std::string place = fmt::format("parameter {} \"{}\"", i, parameter.name);
+    MT_TRY(checkParts(plan, parameter).within(place));
+    MT_TRY(checkInitial(parameter).within(place));
+  }
+  return checkDisjoint(plan);
+}
+
+Status checkInputDims(const Plan &plan, const Input &input) {
+  if (input.kind == InputKind::scalars) {
+    if (input.type != DType::f64 || input.dims != kernels::Dims{kernels::Scalars::kCount})
+      return fail("scalars must be f64 [{}]", static_cast<int>(kernels::Scalars::kCount));
+  } else if (input.dims.empty() || input.dims[0] != plan.settings.batch) {
+    return fail("dimension 0 must be the batch, {}", plan.settings.batch);
+  }
+  if (input.vocabulary < 0)
+    return fail("a vocabulary of {} is not possible", input.vocabulary);
+  return {};
+}
+
+Status checkInput(const Plan &plan, const Input &input) {
+  MT_ASSIGN(uint64_t bytes, checkedBytes(input.dims, input.type));
+  MT_TRY(checkInputDims(plan, input));
+  if (input.parts.empty())
+    return fail("it has no parts");
+  if (input.dims[0] % static_cast<int64_t>(input.parts.size()) != 0)
+    return fail("{} rows do not divide into {} parts", input.dims[0], input.parts.size());
+  for (size_t i = 0; i < input.parts.size(); ++i) {
+    MT_TRY(checkSpan(plan, input.parts[i]).within(fmt::format("part {}", i)));
+    if (input.parts[i].bytes != bytes / input.parts.size())
+      return fail("part {} has {} bytes, want {}", i, input.parts[i].bytes, bytes / input.parts.size());
+    if (plan.spaces[input.parts[i].space].kind == SpaceKind::device && !plan.target.unified)
+      return fail("part {} lies in space {}, which the host cannot reach", i, input.parts[i].space);
+  }
+  return {};
+}
+
+} // namespace
+
+Status checkSpan(const Plan &plan, const Span &span) {
+  if (span.space >= plan.spaces.size())
+    return fail("space {} does not exist, the plan has {}", span.space, plan.spaces.size());
+  const Space &space = plan.spaces[span.space];
+  if (span.offset > space.bytes || span.bytes > space.bytes - span.offset)
+    return fail("{} bytes at {} leave space {} \"{}\" of {} bytes", span.bytes, span.offset, span.space, space.name,
+                space.bytes);
+  return {};
+}
+
+Result<uint64_t> checkedBytes(const kernels::Dims &dims, DType type) {
+  uint64_t bytes = byteSize(type);
+  for (int64_t dim : dims) {
+    if (dim < 1)
+      return fail("a dimension of {} is not possible", dim);
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes) || bytes > kMaxBytes)
+      return fail("its dimensions give too many elements");
+  }
+  return bytes;
+}
+
+Status validateTables(const Plan &plan) {
+  MT_TRY(checkSpaces(plan));
+  MT_TRY(checkParameters(plan));
+  for (size_t i = 0; i < plan.inputs.size(); ++i)
+    MT_TRY(checkInput(plan, plan.inputs[i]).within(fmt::format("input {} \"{}\"", i, plan.inputs[i].name)));
+  return {};
+}
+
+Status validate(const Plan &plan) {
+  MT_TRY(validateTables(plan));
+  MT_TRY(validateTemplates(plan));
+  return validatePrograms(plan);
+}
+
+} // namespace mt::plan

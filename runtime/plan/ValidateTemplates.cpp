@@ -1,0 +1,76 @@
+#include "runtime/plan/Validate.h"
+
+namespace mt::plan {
+namespace {
+
+using kernels::Effect;
+
+Status checkArgument(const Template &code, const Operand &operand, const kernels::OperandType &type) {
+  if (static_cast<uint64_t>(operand.argument) >= code.arguments.size())
+    return fail("argument {} does not exist, the template has {}", operand.argument, code.arguments.size());
+  const Argument &argument = code.arguments[static_cast<size_t>(operand.argument)];
+  if (type.effect != Effect::read && argument.effect == Effect::read)
+    return fail("it writes argument {}, which the template only reads", operand.argument);
+  if (type.effect == Effect::update && argument.effect != Effect::update)
+    return fail("it updates argument {}, which the template does not declare as updated", operand.argument);
+  return {};
+}
+
+Status checkOperand(const Template &code, const Operand &operand, const kernels::OperandType &type) {
+  uint64_t bound = code.workspaceBytes;
+  if (operand.argument != -1) {
+    MT_TRY(checkArgument(code, operand, type));
+    bound = code.arguments[static_cast<size_t>(operand.argument)].bytes;
+  }
+  if (operand.offset > bound || type.bytes() > bound - operand.offset)
+    return fail("{} bytes at {} leave {} of {} bytes", type.bytes(), operand.offset,
+                operand.argument == -1 ? "the workspace" : fmt::format("argument {}", operand.argument), bound);
+  if (operand.offset % byteSize(type.type) != 0)
+    return fail("its offset {} is no multiple of {}", operand.offset, byteSize(type.type));
+  return {};
+}
+
+/// Kernels that are about a parameter say which, and read a gradient of its size.
+Status checkParameterIndex(const Plan &plan, const kernels::Signature &call) {
+  if (!call.attributes.contains("parameter"))
+    return {};
+  int64_t index = call.integer("parameter", -1);
+  if (index < 0 || static_cast<uint64_t>(index) >= plan.parameters.size())
+    return fail("{}: parameter {} does not exist, the plan has {}", call.kernel, index, plan.parameters.size());
+  MT_ASSIGN(uint64_t bytes, checkedBytes(plan.parameters[static_cast<size_t>(index)].dims, DType::f32));
+  if (call.operands[0].type != DType::f32 || call.operands[0].bytes() != bytes)
+    return fail("{}: the gradient does not fit parameter {} \"{}\"", call.kernel, index,
+                plan.parameters[static_cast<size_t>(index)].name);
+  return {};
+}
+
+Status checkCall(const Plan &plan, const Template &code, const Call &call) {
+  if (call.operands.size() != call.signature.operands.size())
+    return fail("{} operands have {} places", call.signature.operands.size(), call.operands.size());
+  if (std::string problem = kernels::check(call.signature); !problem.empty())
+    return Status::error(problem);
+  for (size_t i = 0; i < call.operands.size(); ++i)
+    if (call.signature.operands[i].present)
+      MT_TRY(checkOperand(code, call.operands[i], call.signature.operands[i])
+                 .within(fmt::format("{}, operand {}", call.signature.kernel, i)));
+  return checkParameterIndex(plan, call.signature);
+}
+
+Status checkTemplate(const Plan &plan, const Template &code) {
+  for (size_t i = 0; i < code.arguments.size(); ++i)
+    if (code.arguments[i].effect == Effect::scratch)
+      return fail("argument {}: an argument cannot be scratch", i);
+  for (size_t i = 0; i < code.calls.size(); ++i)
+    MT_TRY(checkCall(plan, code, code.calls[i]).within(fmt::format("call {}", i)));
+  return {};
+}
+
+} // namespace
+
+Status validateTemplates(const Plan &plan) {
+  for (size_t i = 0; i < plan.templates.size(); ++i)
+    MT_TRY(checkTemplate(plan, plan.templates[i]).within(fmt::format("template {} \"{}\"", i, plan.templates[i].name)));
+  return {};
+}
+
+} // namespace mt::plan
