@@ -13,4 +13,4 @@ add_custom_command(
 add_library(mt_onnx_proto STATIC ${MT_ONNX_CPP})
 target_compile_options(mt_onnx_proto PRIVATE -w)
 target_include_directories(mt_onnx_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR} ${Protobuf_INCLUDE_DIRS})
-target_link_libraries(mt_onnx_proto PUBLIC protobuf::libprotobuf)
+target_link_libraries(mt_onnx_proto PUBLIC protobuf::libprotobuf-lite)

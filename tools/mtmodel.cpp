@@ -1,0 +1,88 @@
+// mtmodel: writes .onnx models of any size, or the graph of a Hugging Face checkpoint folder.
+#include "models/Families.h"
+#include "models/WriteModel.h"
+#include "runtime/base/Sizes.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+namespace {
+
+using namespace mt;
+
+constexpr int kFailed = 1, kUsage = 2;
+
+void addWriteOptions(CLI::App &command, models::WriteOptions &options) {
+  command.add_option("-o,--output", options.output, "the model to write")->required()->type_name("MODEL.onnx");
+  command.add_option("--opset", options.opset, "20 to 22 write attention, RMSNorm and rotary decomposed; 23 as one node")
+      ->check(CLI::Range(20, 23))
+      ->capture_default_str();
+}
+
+void addSizes(CLI::App &command, models::Shape &shape) {
+  struct Size {
+    const char *flag;
+    int64_t models::Shape::*field;
+    const char *what;
+  };
+  constexpr Size kSizes[] = {
+      {"--layers", &models::Shape::layers, "blocks"},
+      {"--hidden", &models::Shape::hidden, "width of the carried value"},
+      {"--intermediate", &models::Shape::intermediate, "inner width of a block's MLP"},
+      {"--heads", &models::Shape::heads, "attention heads"},
+      {"--kv-heads", &models::Shape::kvHeads, "key and value heads (default: as many as heads)"},
+      {"--vocab", &models::Shape::vocab, "tokens, or classes"},
+      {"--seq", &models::Shape::seq, "learned positions; of rotary models no limit"},
+  };
+  for (const Size &size : kSizes)
+    command.add_option(size.flag, shape.*size.field, size.what)->check(CLI::PositiveNumber)->type_name("N");
+}
+
+int report(const Result<models::Written> &written, const std::string &output) {
+  if (!written) {
+    fmt::print(stderr, "error: {}\n", written.status().message());
+    return kFailed;
+  }
+  fmt::print("{}: {} parameters; graph {}{}\n", output, formatCount(double(written->parameters)),
+             formatSize(written->graphBytes),
+             written->weightBytes ? ", weights " + formatSize(written->weightBytes) : std::string());
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app{"Writes .onnx models of any size. Initial weights are generators in metadata, not bytes: a model of\n"
+               "120 B parameters is a file of kilobytes."};
+  app.footer("Example:\n  mtmodel llama --layers 4 --hidden 256 --heads 8 --kv-heads 2 --vocab 256 -o tiny.onnx");
+  app.set_version_flag("--version", "mtmodel " MT_VERSION);
+  app.require_subcommand(1);
+
+  models::Shape shape;
+  models::WriteOptions options;
+  const models::Family *chosen = nullptr;
+  for (const models::Family &family : models::families()) {
+    CLI::App *command = app.add_subcommand(std::string(family.name), std::string(family.summary));
+    addSizes(*command, shape);
+    addWriteOptions(*command, options);
+    command->add_option("--seed", options.seed, "of the initial weights")->capture_default_str();
+    command->add_flag("--weights", options.weights, "write the values too, as MODEL.onnx.data");
+    command->callback([&chosen, &family] { chosen = &family; });
+  }
+  std::string folder;
+  CLI::App *fromHf = app.add_subcommand("from-hf", "the graph of a Hugging Face checkpoint folder; its weights stay there");
+  fromHf->add_option("DIR", folder, "the folder, with config.json and *.safetensors")->required();
+  addWriteOptions(*fromHf, options);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError &error) {
+    fmt::print(stderr, "error: {}\nRun mtmodel --help for usage.\n", error.what());
+    return kUsage;
+  }
+  return report(chosen ? models::writeFamily(*chosen, shape, options) : models::writeCheckpointGraph(folder, options),
+                options.output);
+}
