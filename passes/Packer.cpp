@@ -13,7 +13,7 @@ namespace mt::passes {
 namespace {
 
 /// Comparisons allowed at effort 1: about a second.
-constexpr double kWork = 2e8;
+constexpr double kWork = 5e8;
 constexpr uint32_t kRounds = 200;
 constexpr int kSlackAttempts = 4;
 

@@ -12,6 +12,9 @@ uint64_t alignUp(uint64_t offset, uint64_t alignment) {
   return alignment > 1 ? (offset + alignment - 1) / alignment * alignment : offset;
 }
 
+/// Time to find and sort one overlapping range, in units of the time to look at one of all placed.
+constexpr double kSortCost = 40;
+
 /// Average number of slots that a slot overlaps, from the number alive by moment: a sum over the slots' beginnings.
 double averageOverlap(std::span<const SlotRequest> slots, uint32_t moments) {
   std::vector<SlotRequest> ones(slots.begin(), slots.end());
@@ -28,8 +31,7 @@ double averageOverlap(std::span<const SlotRequest> slots, uint32_t moments) {
 
 Placer::Placer(std::span<const SlotRequest> slots, uint32_t moments, uint64_t base)
     : slots(slots), moments(moments), base(base), leavesOf(slots.size()) {
-  const double overlap = averageOverlap(slots, moments);
-  crowded = overlap * std::bit_width(static_cast<uint64_t>(overlap)) > static_cast<double>(slots.size());
+  crowded = averageOverlap(slots, moments) * kSortCost > static_cast<double>(slots.size());
   for (uint32_t i = 0; i < slots.size(); ++i)
     for (const Interval &interval : lifetimeOf(slots[i], moments))
       leaves.push_back({interval, i});
@@ -50,7 +52,7 @@ uint64_t Placer::place(std::span<const uint32_t> order, Fit fit, uint64_t limit,
     size = std::max(size, end);
     if (size >= limit)
       return UINT64_MAX;
-    insert({offsets[index], end, index});
+    insert(index, offsets[index]);
   }
   return size;
 }
@@ -60,16 +62,18 @@ void Placer::reset() {
   latest.assign(2 * size_t(width), -1);
 }
 
-void Placer::insert(const Range &range) {
-  if (crowded) {
-    const auto at = std::upper_bound(placed.begin(), placed.end(), range,
-                                     [](const Range &a, const Range &b) { return a.begin < b.begin; });
-    placed.insert(at, range);
-    return;
+void Placer::insert(uint32_t slot, uint64_t offset) {
+  for (uint32_t leaf : leavesOf[slot]) {
+    const Interval interval = leaves[leaf].interval;
+    if (crowded) {
+      const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
+                                       [](uint64_t place, const Range &range) { return place < range.begin; });
+      placed.insert(at, {offset, offset + slots[slot].bytes, interval});
+    } else {
+      for (uint32_t node = width + leaf; node > 0; node /= 2)
+        latest[node] = std::max<int64_t>(latest[node], interval.last);
+    }
   }
-  for (uint32_t leaf : leavesOf[range.slot])
-    for (uint32_t node = width + leaf; node > 0; node /= 2)
-      latest[node] = std::max<int64_t>(latest[node], leaves[leaf].interval.last);
 }
 
 /// Fills `busy` with the placed ranges of slots that are alive together with `slot`, by offset.
@@ -77,12 +81,11 @@ void Placer::findBusy(const SlotRequest &slot, const std::vector<uint64_t> &offs
   busy.clear();
   const Lifetime lifetime = lifetimeOf(slot, moments);
   if (crowded) {
-    comparisons += placed.size();
+    comparisons += placed.size() + 16;
+    const auto meets = [](const Interval &a, const Interval &b) { return a.first <= b.last && b.first <= a.last; };
     for (const Range &range : placed)
-      for (const Interval &theirs : lifetimeOf(slots[range.slot], moments))
-        for (const Interval &mine : lifetime)
-          if (theirs.first <= mine.last && mine.first <= theirs.last)
-            busy.push_back(range);
+      if (meets(range.interval, lifetime.parts[0]) || (lifetime.count == 2 && meets(range.interval, lifetime.parts[1])))
+        busy.push_back(range);
     return;
   }
   for (const Interval &interval : lifetime) {
@@ -91,7 +94,7 @@ void Placer::findBusy(const SlotRequest &slot, const std::vector<uint64_t> &offs
     collect(1, 0, width, static_cast<uint32_t>(leafEnd - leaves.begin()), interval, offsets);
   }
   std::sort(busy.begin(), busy.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
-  comparisons += busy.size() * static_cast<size_t>(std::bit_width(busy.size())) + 16;
+  comparisons += busy.size() * static_cast<size_t>(kSortCost) + 16;
 }
 
 /// Leaves [nodeFirst, nodeFirst + nodeWidth) lie below `node`; those before `leafEnd` begin early enough.
@@ -101,7 +104,7 @@ void Placer::collect(uint32_t node, uint32_t nodeFirst, uint32_t nodeWidth, uint
     return;
   if (nodeWidth == 1) {
     const uint32_t slot = leaves[nodeFirst].slot;
-    busy.push_back({offsets[slot], offsets[slot] + slots[slot].bytes, slot});
+    busy.push_back({offsets[slot], offsets[slot] + slots[slot].bytes, leaves[nodeFirst].interval});
     return;
   }
   const uint32_t half = nodeWidth / 2;

@@ -25,7 +25,7 @@ public:
 private:
   struct Range {
     uint64_t begin, end;
-    uint32_t slot;
+    Interval interval;
   };
   struct Leaf {
     Interval interval;
@@ -34,17 +34,17 @@ private:
   std::span<const SlotRequest> slots;
   const uint32_t moments;
   const uint64_t base;
-  bool crowded = false; ///< most slots overlap most others: scanning all placed ones beats searching the tree
+  bool crowded = false; ///< slots overlap many others: scanning all placed ones beats searching and sorting
   std::vector<Leaf> leaves;                ///< intervals by first moment
   std::vector<std::vector<uint32_t>> leavesOf; ///< by slot
   uint32_t width = 1;                      ///< leaves of the tree: a power of two
   std::vector<int64_t> latest;             ///< by node: latest last moment of the placed leaves below; -1: none
-  std::vector<Range> placed;               ///< of a crowded packing: all, by offset
+  std::vector<Range> placed;               ///< of a crowded packing: all intervals, by offset
   std::vector<Range> busy;                 ///< what overlaps the slot at hand, by offset
   uint64_t comparisons = 0;
 
   void reset();
-  void insert(const Range &range);
+  void insert(uint32_t slot, uint64_t offset);
   void findBusy(const SlotRequest &slot, const std::vector<uint64_t> &offsets);
   void collect(uint32_t node, uint32_t nodeFirst, uint32_t nodeWidth, uint32_t leafEnd, const Interval &interval,
                const std::vector<uint64_t> &offsets);
