@@ -45,7 +45,7 @@ struct AttentionShape {
   bool causal = true;
   int64_t window = 0;  ///< keys a query sees, itself included; 0: all that the mask allows
   double softCap = 0;  ///< scores become c tanh(scores / c); 0: none
-  Value bias;          ///< [1, heads, queries, keys], added to the scores; empty: none
+  Value bias = {};     ///< [1, heads, queries, keys], added to the scores; empty: none
 };
 /// query [batch, heads, seq, headDim], key and value [batch, kvHeads, seq, headDim]; `positions` [seq].
 Value attention(GraphBuilder &b, const Value &query, const Value &key, const Value &value, const Value &positions,

@@ -76,8 +76,7 @@ Result<Written> writeGraph(const onnx::ModelProto &model, const std::string &out
 
 } // namespace
 
-Result<Written> writeFamily(const Family &family, const Shape &given, const WriteOptions &options) {
-  MT_ASSIGN(const Shape shape, completeShape(family, given));
+Result<Written> writeFamily(const Family &family, const Shape &shape, const WriteOptions &options) {
   const std::string name = std::filesystem::path(options.output).filename().string();
   GeneratedWeights weights(options.weights ? name + ".data" : name, options.seed);
   GraphBuilder builder(std::string(family.name), options.opset, weights);

@@ -22,6 +22,7 @@ struct Written {
   uint64_t parameters = 0, graphBytes = 0, weightBytes = 0;
 };
 
+/// `shape` is complete (completeShape).
 Result<Written> writeFamily(const Family &family, const Shape &shape, const WriteOptions &options);
 /// The graph of a checkpoint folder; its weights stay where they are.
 Result<Written> writeCheckpointGraph(const std::string &folder, const WriteOptions &options);

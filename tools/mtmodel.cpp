@@ -1,4 +1,5 @@
 // mtmodel: writes .onnx models of any size, or the graph of a Hugging Face checkpoint folder.
+#include "Version.h"
 #include "models/Families.h"
 #include "models/WriteModel.h"
 #include "runtime/base/Sizes.h"
@@ -12,6 +13,7 @@ namespace {
 using namespace mt;
 
 constexpr int kFailed = 1, kUsage = 2;
+constexpr int64_t kLargestSize = int64_t(1) << 30;
 
 void addWriteOptions(CLI::App &command, models::WriteOptions &options) {
   command.add_option("-o,--output", options.output, "the model to write")->required()->type_name("MODEL.onnx");
@@ -36,7 +38,12 @@ void addSizes(CLI::App &command, models::Shape &shape) {
       {"--seq", &models::Shape::seq, "learned positions; of rotary models no limit"},
   };
   for (const Size &size : kSizes)
-    command.add_option(size.flag, shape.*size.field, size.what)->check(CLI::PositiveNumber)->type_name("N");
+    command.add_option(size.flag, shape.*size.field, size.what)->check(CLI::Range(int64_t(1), kLargestSize))->type_name("N");
+}
+
+int usage(const std::string &message) {
+  fmt::print(stderr, "error: {}\nRun mtmodel --help for usage.\n", message);
+  return kUsage;
 }
 
 int report(const Result<models::Written> &written, const std::string &output) {
@@ -56,7 +63,7 @@ int main(int argc, char **argv) {
   CLI::App app{"Writes .onnx models of any size. Initial weights are generators in metadata, not bytes: a model of\n"
                "120 B parameters is a file of kilobytes."};
   app.footer("Example:\n  mtmodel llama --layers 4 --hidden 256 --heads 8 --kv-heads 2 --vocab 256 -o tiny.onnx");
-  app.set_version_flag("--version", "mtmodel " MT_VERSION);
+  app.set_version_flag("--version", fmt::format("mtmodel {} (revision {})", kVersion, kRevision));
   app.require_subcommand(1);
 
   models::Shape shape;
@@ -80,9 +87,11 @@ int main(int argc, char **argv) {
   } catch (const CLI::Success &success) {
     return app.exit(success);
   } catch (const CLI::ParseError &error) {
-    fmt::print(stderr, "error: {}\nRun mtmodel --help for usage.\n", error.what());
-    return kUsage;
+    return usage(error.what());
   }
-  return report(chosen ? models::writeFamily(*chosen, shape, options) : models::writeCheckpointGraph(folder, options),
-                options.output);
+  if (!chosen)
+    return report(models::writeCheckpointGraph(folder, options), options.output);
+  const Result<models::Shape> complete = models::completeShape(*chosen, shape);
+  return complete ? report(models::writeFamily(*chosen, *complete, options), options.output)
+                  : usage(complete.status().message());
 }
