@@ -137,6 +137,7 @@ def Nn_CastOp : Nn_Op<"cast", [Differentiable, SameOperandsAndResultShape]> {
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
 }
+def Nn_CopyOp : Nn_UnaryOp<"copy", "The same elements in a place of their own, where a view will not do.">;
 def Nn_TransposeOp : Nn_InferredOp<"transpose", [Differentiable]> {
   let summary = "Dimension i of the result is dimension permutation[i] of the operand.";
   let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$permutation);

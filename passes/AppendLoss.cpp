@@ -1,0 +1,183 @@
+// mt-append-loss: the loss, its labels and the step's scalars, appended to a model that ends in predictions.
+#include "passes/Passes.h"
+
+#include "kernels/Catalogue.h"
+
+using namespace mlir;
+
+namespace mt {
+#define GEN_PASS_DEF_APPENDLOSS
+#include "passes/Passes.h.inc"
+using namespace nn;
+
+namespace {
+/// logits = cap * tanh(scale * product / cap), cap 0: no cap; what is left when scale and cap are peeled off.
+struct Head {
+  MatmulOp product;
+  double scale = 1, cap = 0;
+};
+
+Value throughReshape(Value value) {
+  while (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getOperand();
+  return value;
+}
+
+/// x and f where `value` is x * f or x / f with a splat f.
+std::optional<std::pair<Value, double>> scaledBy(Value value) {
+  if (auto mul = value.getDefiningOp<MulOp>()) {
+    if (auto f = splatValue(mul.getRhs()))
+      return std::pair(mul.getLhs(), *f);
+    if (auto f = splatValue(mul.getLhs()))
+      return std::pair(mul.getRhs(), *f);
+  }
+  if (auto div = value.getDefiningOp<DivOp>())
+    if (auto f = splatValue(div.getRhs()))
+      return std::pair(div.getLhs(), 1 / *f);
+  return std::nullopt;
+}
+
+Head findHead(Value logits) {
+  Head head;
+  Value value = throughReshape(logits);
+  if (auto outer = scaledBy(value))
+    if (auto tanh = throughReshape(outer->first).getDefiningOp<TanhOp>())
+      if (auto inner = scaledBy(throughReshape(tanh.getOperand())); inner && std::abs(inner->second * outer->second - 1) < 1e-5) {
+        head.cap = outer->second;
+        value = throughReshape(inner->first);
+      }
+  while (auto scaled = scaledBy(value)) {
+    head.scale *= scaled->second;
+    value = throughReshape(scaled->first);
+  }
+  head.product = value.getDefiningOp<MatmulOp>();
+  if (head.product && (head.product.getTransposeLhs() || shapeOf(head.product.getRhs()).size() != 2))
+    head.product = nullptr;
+  return head;
+}
+
+struct AppendLoss : impl::AppendLossBase<AppendLoss> {
+  using AppendLossBase::AppendLossBase;
+
+  func::FuncOp main;
+  OpBuilder builder{static_cast<MLIRContext *>(nullptr)};
+
+  Value addArgument(Type type, StringRef attribute) {
+    unsigned index = main.getNumArguments();
+    DictionaryAttr attributes = builder.getDictionaryAttr(builder.getNamedAttr(attribute, builder.getUnitAttr()));
+    if (failed(main.insertArgument(index, type, attributes, main.getLoc())))
+      return nullptr;
+    return main.getArgument(index);
+  }
+
+  /// Index of the result to train on; -1 after an error.
+  int64_t chooseOutput(func::ReturnOp exit) {
+    if (exit.getNumOperands() == 0)
+      return main.emitError("the model has no output to train on"), -1;
+    for (auto [i, value] : llvm::enumerate(exit.getOperands())) {
+      auto name = main.getResultAttrOfType<StringAttr>(i, kOutputAttr);
+      if (name && name.getValue() == "logits")
+        return i;
+    }
+    return 0;
+  }
+
+  bool hasIntegerInput() {
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      if (main.getArgAttr(i, kInputAttr) && isa<IntegerType>(getElementTypeOrSelf(main.getArgument(i).getType())))
+        return true;
+    return false;
+  }
+
+  Value crossEntropy(Value logits) {
+    ArrayRef<int64_t> shape = shapeOf(logits);
+    int64_t rows = 1;
+    for (int64_t size : shape.drop_back())
+      rows *= size;
+    Value labels = addArgument(tensorOf(shape.drop_back(), builder.getI64Type()), kLabelsAttr);
+    Value scalars = addArgument(tensorOf({kernels::Scalars::kCount}, builder.getF64Type()), kScalarsAttr);
+    labels = reshapeTo(builder, labels, {rows});
+    if (Head head = findHead(logits); head.product) {
+      Value hidden = head.product.getLhs();
+      hidden = reshapeTo(builder, hidden, {rows, shapeOf(hidden).back()});
+      return LinearCrossEntropyOp::create(builder, head.product.getLoc(), hidden, head.product.getRhs(),
+                                          head.product.getBias(), labels, scalars, !head.product.getTransposeRhs(),
+                                          APFloat(head.scale), APFloat(head.cap), 0);
+    }
+    return CrossEntropyOp::create(builder, logits.getLoc(), reshapeTo(builder, logits, {rows, shape.back()}), labels, scalars);
+  }
+
+  Value squaredError(Value prediction) {
+    Value labels = addArgument(prediction.getType(), kLabelsAttr);
+    Value scalars = addArgument(tensorOf({kernels::Scalars::kCount}, builder.getF64Type()), kScalarsAttr);
+    return SquaredErrorOp::create(builder, prediction.getLoc(), prediction, labels, scalars);
+  }
+
+  Value build(Value output) {
+    size_t rank = shapeOf(output).size();
+    std::string kind = loss;
+    if (kind.empty() && rank == 3 && hasIntegerInput())
+      kind = "causal-lm";
+    if (!isa<FloatType>(getElementTypeOrSelf(output.getType())))
+      return main.emitError() << "the model's output is " << output.getType() << ", which no loss applies to", nullptr;
+    if (kind == "causal-lm" && rank == 3)
+      return crossEntropy(output);
+    if (kind == "cross-entropy" && rank >= 2)
+      return crossEntropy(output);
+    if (kind == "mse" && rank >= 1)
+      return squaredError(output);
+    InFlightDiagnostic error = main.emitError();
+    if (kind.empty())
+      error << "cannot tell the loss of an output " << output.getType();
+    else
+      error << "--loss " << kind << " does not fit an output " << output.getType();
+    error << "; give --loss causal-lm (logits [batch, sequence, vocabulary]), cross-entropy (logits [batch, .., "
+             "classes]), mse (predictions of any shape) or output:NAME (an output that is the loss)";
+    return nullptr;
+  }
+
+  /// output:NAME - the named output is the loss already.
+  Value namedOutput(func::ReturnOp exit, StringRef name) {
+    for (auto [i, value] : llvm::enumerate(exit.getOperands())) {
+      auto attribute = main.getResultAttrOfType<StringAttr>(i, kOutputAttr);
+      if (!attribute || attribute.getValue() != name)
+        continue;
+      if (cast<ShapedType>(value.getType()).getNumElements() != 1)
+        return main.emitError() << "--loss output:" << name << " names " << value.getType() << ", not a scalar", nullptr;
+      Value scalar = reshapeTo(builder, value, {});
+      return scalar;
+    }
+    InFlightDiagnostic error = main.emitError() << "--loss output:" << name << ": the model has no such output; it has";
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (auto attribute = main.getResultAttrOfType<StringAttr>(i, kOutputAttr))
+        error << " " << attribute.getValue();
+    return nullptr;
+  }
+
+  void runOnOperation() override {
+    main = getOperation().lookupSymbol<func::FuncOp>(kMainName);
+    if (!main || main.isExternal())
+      return signalPassFailure();
+    auto exit = cast<func::ReturnOp>(main.front().getTerminator());
+    builder = OpBuilder(exit);
+    int64_t chosen = chooseOutput(exit);
+    if (chosen < 0)
+      return signalPassFailure();
+    StringRef name(loss);
+    Value value = name.consume_front("output:") ? namedOutput(exit, name) : build(exit.getOperand(chosen));
+    if (!value)
+      return signalPassFailure();
+    exit->setOperands(value);
+    main.setType(FunctionType::get(&getContext(), main.getArgumentTypes(), value.getType()));
+    main.setAllResultAttrs(ArrayRef<Attribute>{builder.getDictionaryAttr({})});
+    eraseUnused();
+  }
+
+  void eraseUnused() {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+};
+} // namespace
+} // namespace mt

@@ -1,0 +1,222 @@
+// The partition algorithm of Partition.h: cuts, atoms, periods.
+#include "passes/Partition.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace mt::passes {
+namespace {
+
+/// Live ranges of main-path values: a value is carried over every position in [producer, lastUse).
+struct Liveness {
+  std::vector<int32_t> lastUse;
+  std::vector<std::vector<int32_t>> users;
+
+  explicit Liveness(const PartitionGraph &graph) : lastUse(graph.values.size(), -1), users(graph.values.size()) {
+    for (int32_t op = 0; op < static_cast<int32_t>(graph.ops.size()); ++op)
+      for (int32_t value : graph.ops[op].operands) {
+        lastUse[value] = op;
+        users[value].push_back(op);
+      }
+  }
+};
+
+/// For each position (after op i) how many values are carried, and the sum of their indices: one value is then known.
+struct Carried {
+  std::vector<int32_t> count;
+  std::vector<int64_t> bytes, indexSum;
+
+  Carried(const PartitionGraph &graph, const Liveness &live, const std::set<int32_t> &shared)
+      : count(graph.ops.size() + 1, 0), bytes(graph.ops.size() + 1, 0), indexSum(graph.ops.size() + 1, 0) {
+    for (int32_t v = 0; v < static_cast<int32_t>(graph.values.size()); ++v) {
+      int32_t from = graph.values[v].producer, to = live.lastUse[v];
+      if (to <= from || shared.contains(v))
+        continue;
+      count[from] += 1, count[to] -= 1;
+      bytes[from] += graph.values[v].bytes, bytes[to] -= graph.values[v].bytes;
+      indexSum[from] += v, indexSum[to] -= v;
+    }
+    for (size_t i = 1; i < count.size(); ++i)
+      count[i] += count[i - 1], bytes[i] += bytes[i - 1], indexSum[i] += indexSum[i - 1];
+  }
+};
+
+bool hasParameter(const PartitionGraph &graph, int32_t begin, int32_t end) {
+  return std::any_of(graph.ops.begin() + begin, graph.ops.begin() + end, [](auto &op) { return op.usesParameter; });
+}
+int32_t parameterOps(const PartitionGraph &graph, int32_t begin, int32_t end) {
+  return std::count_if(graph.ops.begin() + begin, graph.ops.begin() + end, [](auto &op) { return op.usesParameter; });
+}
+
+std::vector<int32_t> cutsOf(const Carried &carried, int32_t begin, int32_t end) {
+  std::vector<int32_t> cuts;
+  for (int32_t i = begin; i + 1 < end; ++i)
+    if (carried.count[i] == 1)
+      cuts.push_back(i + 1);
+  return cuts;
+}
+
+/// Atoms from cuts: stretches without a parameter join the one before them (or the one after, at the start).
+std::vector<LayerRange> atomsOf(const PartitionGraph &graph, const std::vector<int32_t> &cuts) {
+  std::vector<LayerRange> atoms;
+  int32_t begin = 0, size = graph.ops.size();
+  for (size_t i = 0; i <= cuts.size(); ++i) {
+    int32_t end = i < cuts.size() ? cuts[i] : size;
+    if (!atoms.empty() && (!hasParameter(graph, begin, end) || !hasParameter(graph, atoms.back().begin, atoms.back().end)))
+      atoms.back().end = end;
+    else
+      atoms.push_back({begin, end});
+    begin = end;
+  }
+  return atoms;
+}
+
+/// The value whose sharing opens the most new cuts in [begin, end) with uses in at least three of the stretches that
+/// they make: what encoder output and position bias look like, and a residual does not.
+std::optional<int32_t> findShared(const PartitionGraph &graph, const Liveness &live, const std::set<int32_t> &shared,
+                                  int32_t begin, int32_t end) {
+  std::optional<int32_t> best;
+  size_t most = 1;
+  for (int32_t v = 0; v < static_cast<int32_t>(graph.values.size()); ++v) {
+    if (shared.contains(v) || live.users[v].size() < 3 || live.lastUse[v] < begin || graph.values[v].producer >= end)
+      continue;
+    std::set<int32_t> with = shared;
+    with.insert(v);
+    Carried carried(graph, live, with);
+    std::vector<int32_t> cuts;
+    for (int32_t cut : cutsOf(carried, begin, end))
+      if (cut > graph.values[v].producer + 1 && cut <= live.lastUse[v])
+        cuts.push_back(cut);
+    std::set<int64_t> stretches;
+    for (int32_t user : live.users[v])
+      stretches.insert(std::upper_bound(cuts.begin(), cuts.end(), user) - cuts.begin());
+    if (stretches.size() >= 3 && cuts.size() > most)
+      most = cuts.size(), best = v;
+  }
+  return best;
+}
+
+/// Values to share: asked only of stretches that hold far more parameters than the usual one.
+std::set<int32_t> sharedValues(const PartitionGraph &graph, const Liveness &live) {
+  std::set<int32_t> shared;
+  for (int round = 0; round < 8; ++round) {
+    std::vector<LayerRange> atoms = atomsOf(graph, cutsOf(Carried(graph, live, shared), 0, graph.ops.size()));
+    std::vector<int32_t> sizes;
+    for (LayerRange atom : atoms)
+      sizes.push_back(parameterOps(graph, atom.begin, atom.end));
+    std::vector<int32_t> sorted = sizes;
+    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
+    int32_t usual = atoms.size() < 3 ? 4 : std::max(4, sorted[sorted.size() / 2]);
+    std::optional<int32_t> found;
+    for (size_t i = 0; i < atoms.size() && !found; ++i)
+      if (sizes[i] > 2 * usual)
+        found = findShared(graph, live, shared, atoms[i].begin, atoms[i].end);
+    if (!found)
+      break;
+    shared.insert(*found);
+  }
+  return shared;
+}
+
+/// Cuts where the fewest bytes are carried, for graphs that carry several values everywhere: local minima that leave
+/// a parameter on both sides.
+std::vector<int32_t> narrowCuts(const PartitionGraph &graph, const Carried &carried) {
+  std::vector<int32_t> cuts;
+  int32_t size = graph.ops.size(), begin = 0;
+  int64_t before = INT64_MAX;
+  for (int32_t i = 0; i + 1 < size; ++i) {
+    bool minimum = carried.bytes[i] <= before && (i + 2 >= size || carried.bytes[i] < carried.bytes[i + 1]);
+    before = carried.bytes[i];
+    if (minimum && hasParameter(graph, begin, i + 1) && hasParameter(graph, i + 1, size)) {
+      cuts.push_back(i + 1);
+      begin = i + 1;
+    }
+  }
+  return cuts;
+}
+
+/// Text that is equal for atoms of equal structure: operations, types, and how operands are connected.
+std::string describe(const PartitionGraph &graph, LayerRange atom, const std::set<int32_t> &shared) {
+  std::string text;
+  for (int32_t i = atom.begin; i < atom.end; ++i) {
+    const PartitionOp &op = graph.ops[i];
+    text += op.signature + "(";
+    for (int32_t value : op.operands) {
+      int32_t producer = graph.values[value].producer;
+      text += producer >= atom.begin ? "i" + std::to_string(producer - atom.begin) : shared.contains(value) ? "s" : "c";
+      text += ",";
+    }
+    for (const std::string &other : op.others)
+      text += other + ",";
+    text += ")";
+  }
+  return text;
+}
+
+/// Splits atoms [begin, end) into layers around their best repetition; `repeated` tells whether there was any.
+void layersOf(const std::vector<LayerRange> &atoms, const std::vector<int32_t> &symbols, const std::vector<int32_t> &weights,
+              int32_t begin, int32_t end, bool whole, std::vector<LayerRange> &layers) {
+  if (begin >= end)
+    return;
+  Repetition found = findRepetition(symbols, begin, end, weights);
+  if (found.count == 0) {
+    if (whole)
+      layers.insert(layers.end(), atoms.begin() + begin, atoms.begin() + end);
+    else
+      layers.push_back({atoms[begin].begin, atoms[end - 1].end});
+    return;
+  }
+  int32_t stop = found.begin + found.period * found.count;
+  layersOf(atoms, symbols, weights, begin, found.begin, false, layers);
+  for (int32_t i = found.begin; i < stop; i += found.period)
+    layers.push_back({atoms[i].begin, atoms[i + found.period - 1].end});
+  layersOf(atoms, symbols, weights, stop, end, false, layers);
+}
+} // namespace
+
+Repetition findRepetition(const std::vector<int32_t> &symbols, int32_t begin, int32_t end,
+                          const std::vector<int32_t> &weights) {
+  Repetition best;
+  int64_t covered = 0;
+  std::vector<int64_t> prefix(symbols.size() + 1, 0);
+  for (size_t i = 0; i < symbols.size(); ++i)
+    prefix[i + 1] = prefix[i] + weights[i];
+  for (int32_t period = 1; 2 * period <= end - begin; ++period)
+    for (int32_t i = begin, matches = 0; i + period <= end; ++i) {
+      bool match = i + period < end && symbols[i] == symbols[i + period];
+      matches = match ? matches + 1 : 0;
+      bool ends = match && (i + period + 1 >= end || symbols[i + 1] != symbols[i + 1 + period]);
+      if (!ends || matches < period)
+        continue;
+      int32_t stop = i + period + 1, count = (matches + period) / period, from = stop - count * period;
+      if (prefix[stop] - prefix[from] > covered) {
+        covered = prefix[stop] - prefix[from];
+        best = {from, period, count};
+      }
+    }
+  return best;
+}
+
+std::vector<LayerRange> partition(const PartitionGraph &graph) {
+  if (graph.ops.empty())
+    return {};
+  Liveness live(graph);
+  std::set<int32_t> shared = sharedValues(graph, live);
+  Carried carried(graph, live, shared);
+  std::vector<LayerRange> atoms = atomsOf(graph, cutsOf(carried, 0, graph.ops.size()));
+  if (atoms.size() < 3 && parameterOps(graph, 0, graph.ops.size()) > 3)
+    atoms = atomsOf(graph, narrowCuts(graph, carried));
+  std::map<std::string, int32_t> known;
+  std::vector<int32_t> symbols, weights;
+  for (LayerRange atom : atoms) {
+    symbols.push_back(known.emplace(describe(graph, atom, shared), known.size()).first->second);
+    weights.push_back(atom.end - atom.begin);
+  }
+  std::vector<LayerRange> layers;
+  layersOf(atoms, symbols, weights, 0, atoms.size(), true, layers);
+  return layers;
+}
+
+} // namespace mt::passes

@@ -1,0 +1,197 @@
+// Every pass of the compiler, in the order in which the pipeline runs them.
+#ifndef MT_PASSES
+#define MT_PASSES
+include "mlir/Pass/PassBase.td"
+
+def RecoverOps : Pass<"mt-recover-ops", "mlir::ModuleOp"> {
+  let summary = "Recovers normalization, activations, rotary embedding and attention from what exporters decompose.";
+  let description = [{
+    Patterns match by structure, never by names; commuted operands, inserted reshapes and transposes do not matter.
+    Masks become predicates by symbolic evaluation over indices (MaskPredicate.h), not by value.
+
+    ```mlir
+    %0 = nn.sigmoid %x ...
+    %1 = nn.mul %x, %0 ...
+    ```
+    becomes
+    ```mlir
+    %1 = nn.silu %x ...
+    ```
+  }];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
+def AppendLoss : Pass<"mt-append-loss", "mlir::ModuleOp"> {
+  let summary = "Appends the loss to a model that ends in predictions, with its labels and the step's scalars.";
+  let description = [{
+    `@main` then returns the loss alone. A head product that only the loss uses becomes one operation with it, with
+    the scale and the soft cap between them.
+
+    ```mlir
+    %l = nn.matmul %h, %w {transposeRhs = true} ...
+    return %l
+    ```
+    becomes
+    ```mlir
+    %loss = nn.linear_cross_entropy %h, %w, %labels, %scalars ...
+    return %loss
+    ```
+  }];
+  let options = [Option<"loss", "loss", "std::string", "\"\"",
+                        "causal-lm, cross-entropy, mse, output:NAME; empty: causal-lm for 3-D logits of an integer input">];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
+def PartitionLayers : Pass<"mt-partition-layers", "mlir::ModuleOp"> {
+  let summary = "Cuts @main into layers and outlines each to a private function.";
+  let description = [{
+    A cut lies where exactly one value that depends on inputs and trainable parameters is carried to the rest; values
+    that several later layers use are shared. Between cuts lie atoms; the shortest period of the sequence of atoms,
+    compared by operations and shapes, is a layer (Partition.h).
+
+    ```mlir
+    %1 = nn.add %0, %w0 ...
+    %2 = nn.add %1, %w1 ...
+    ```
+    becomes
+    ```mlir
+    %1 = call @layer_0(%0, %w0) ...
+    %2 = call @layer_1(%1, %w1) ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mt::nn::NnDialect"];
+}
+
+def Differentiate : Pass<"mt-differentiate", "mlir::ModuleOp"> {
+  let summary = "Gives every template a backward template for each rung of the ladder of saved activations.";
+  let description = [{
+    For a template `@t` and the rungs `input`, `attention` and `all`: `@t.forward.RUNG`, which also returns the saved
+    activations, and `@t.backward.RUNG`. Arguments of the latter carry `nn.argument = i` (an argument of `@t`),
+    `nn.saved = j` or `nn.gradient = k` (the gradient of result k); results `nn.gradient = i` or `nn.result = k`.
+    A template whose result is the loss has its backward compute the loss too. Calls in `@main` get `nn.backward`, the
+    stem of their backward templates' names.
+
+    ```mlir
+    func.func private @t(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32>
+    ```
+    gains
+    ```mlir
+    func.func private @t.backward.input(%x {nn.argument = 0}, %w {nn.argument = 1}, %dy {nn.gradient = 0})
+        -> (tensor<2x3xf32> {nn.gradient = 0}, tensor<3x4xf32> {nn.gradient = 1})
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mt::nn::NnDialect"];
+}
+
+def SelectKernels : Pass<"mt-select-kernels", "mlir::ModuleOp"> {
+  let summary = "Fits templates to the kernel catalogue: chunks, results that are views, kernels that accumulate.";
+  let description = [{
+    Afterwards every operation of a template has a kernel, every result of a template has a place of its own, and a
+    gradient's kernel can add to what is there.
+
+    ```mlir
+    func.func private @t(%x: tensor<4xf32>) -> tensor<2x2xf32> {
+      %0 = nn.reshape %x ...
+      return %0
+    ```
+    becomes
+    ```mlir
+      %0 = nn.reshape %x ...
+      %1 = nn.copy %0 ...
+      return %1
+    ```
+  }];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
+def PlanTemplates : Pass<"mt-plan-templates", "mlir::ModuleOp"> {
+  let summary = "Gives every intermediate value of a template an offset in its workspace.";
+  let description = [{
+    Functions get `nn.workspace` (bytes); operations `nn.offsets`, one offset a result and one for the kernel's
+    scratch, -1 where the result is one of the template's or unused.
+
+    ```mlir
+    %0 = nn.exp %x {nn.offsets = array<i64: 0>} ...
+    ```
+  }];
+  let options = [Option<"alignment", "alignment", "int64_t", "64", "of every offset, in bytes">];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
+def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
+  let summary = "Lists slots and commands of the programs step, finish and evaluate in issue order.";
+  let description = [{
+    Micro-batches go through a layer before the next layer starts, in alternating order; weights are prefetched
+    `distance` layers ahead; updates run under backward, or under the next step's forward where clipping needs the
+    norm of all gradients first (BuildSchedule.cpp, ScheduleBuilder.h).
+
+    ```mlir
+    %1 = call @block(%0, %w) ...
+    ```
+    becomes
+    ```mlir
+    schedule.prefetch step 0 "weights layer 1" ...
+    schedule.compute step 1 "forward layer 1 mb 0" @block(...) ...
+    ```
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "name of a target, or a JSON file">,
+    Option<"batch", "batch", "int64_t", "0", "rows per step; 0: one micro-batch">,
+    Option<"rung", "saved-activations", "std::string", "\"input\"", "input, attention or all">,
+    Option<"resident", "resident", "bool", "false", "keep the weights of all layers on the device during a step">,
+    Option<"park", "park", "bool", "true", "keep saved layer inputs on the host where backward is far">,
+    Option<"distance", "prefetch-distance", "int64_t", "1", "layers that weights are prefetched ahead">,
+    Option<"clip", "clip", "bool", "false", "exact clipping by the global norm">,
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">
+  ];
+  let dependentDialects = ["::mt::schedule::ScheduleDialect"];
+}
+
+def PlanMemory : Pass<"mt-plan-memory", "mlir::ModuleOp"> {
+  let summary = "Gives every slot an offset in its space; fails where a space exceeds its budget.";
+  let description = [{
+    Persistent slots come first, then each program's slots, packed by their lifetimes in issue order. The module's
+    spaces get their exact `bytes`. Over budget is an error that names the peak, the moment, the largest slots and the
+    smallest budget that fits.
+
+    ```mlir
+    %0 = schedule.slot "a" : !schedule.slot<device, 100>
+    ```
+    becomes
+    ```mlir
+    %0 = schedule.slot "a" at 0 : !schedule.slot<device, 100>
+    ```
+  }];
+  let options = [
+    Option<"deviceMemory", "device-memory", "int64_t", "0", "budget of each device space in bytes; 0: none">,
+    Option<"hostMemory", "host-memory", "int64_t", "0", "budget of all host spaces together in bytes; 0: none">,
+    Option<"slack", "slack", "int64_t", "4", "commands by which lifetimes are stretched where the budget allows">
+  ];
+  let dependentDialects = ["::mt::schedule::ScheduleDialect"];
+}
+
+def PlaceEvents : Pass<"mt-place-events", "mlir::ModuleOp"> {
+  let summary = "Computes the awaits of every command from byte hazards (Hazards.h).";
+  let description = [{
+    ```mlir
+    schedule.compute step 1 "c" ... offsets [0] effects [0] : ...
+    ```
+    becomes, where command 3 brought the bytes on another stream,
+    ```mlir
+    schedule.compute step 1 "c" ... offsets [0] effects [0] awaits [3, 0] : ...
+    ```
+  }];
+  let dependentDialects = ["::mt::schedule::ScheduleDialect"];
+}
+
+def VerifySchedule : Pass<"mt-verify-schedule", "mlir::ModuleOp"> {
+  let summary = "Checks by another algorithm that awaits order every two commands that touch overlapping bytes.";
+  let description = [{
+    Changes nothing. An uncovered pair is an error that names both commands and the bytes:
+
+    ```
+    error: 'compute layer 1' reads bytes that 'prefetch layer 1' writes and does not await it
+    ```
+  }];
+}
+#endif

@@ -1,0 +1,91 @@
+// mt-select-kernels: templates made to fit the kernel catalogue.
+#include "compiler/nn/KernelCall.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+
+namespace mt {
+#define GEN_PASS_DEF_SELECTKERNELS
+#include "passes/Passes.h.inc"
+using namespace nn;
+
+namespace {
+/// Most bytes of logits that a chunk of the fused head and loss holds.
+constexpr int64_t kChunkBytes = 64 << 20;
+
+/// Rows per chunk: as many as kChunkBytes hold, a multiple of 16, at least 16, and no more than there are.
+template <typename Op> void setChunk(Op op) {
+  if (op.getChunk() > 0)
+    return;
+  int64_t rows = shapeOf(op.getHidden())[0], classes = shapeOf(op.getWeight())[op.getTransposed() ? 1 : 0];
+  int64_t chunk = std::max<int64_t>(16, kChunkBytes / (4 * classes) / 16 * 16);
+  op.setChunk(std::min(rows, chunk));
+}
+
+struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
+  using SelectKernelsBase::SelectKernelsBase;
+
+  /// Whether the result of a kernel call can be written to, and added to, a place of its caller's.
+  static bool canBeResult(Value value, const llvm::DenseSet<Value> &taken, bool accumulates) {
+    Value source = viewedBy(value);
+    Operation *producer = source.getDefiningOp();
+    if (!producer || taken.contains(source))
+      return false;
+    KernelCall call = kernelCallOf(producer);
+    const kernels::Kernel *kernel = kernels::find(call.signature.kernel);
+    unsigned index = cast<OpResult>(source).getResultNumber();
+    bool readElsewhere = !value.hasOneUse() || (source != value && !source.hasOneUse());
+    return kernel && (!accumulates || (!readElsewhere && (kernel->accumulates >> index & 1)));
+  }
+
+  /// Copies results that are views of arguments, returned twice, or cannot be added to.
+  static void ownResults(func::FuncOp function) {
+    auto exit = cast<func::ReturnOp>(function.front().getTerminator());
+    OpBuilder builder(exit);
+    llvm::DenseSet<Value> taken;
+    for (OpOperand &operand : exit->getOpOperands()) {
+      bool accumulates = function.getResultAttr(operand.getOperandNumber(), "nn.gradient") ||
+                         function.getResultAttr(operand.getOperandNumber(), "nn.result") ||
+                         cast<RankedTensorType>(operand.get().getType()).getRank() == 0;
+      if (!canBeResult(operand.get(), taken, accumulates))
+        operand.set(CopyOp::create(builder, operand.get().getLoc(), operand.get()));
+      taken.insert(viewedBy(operand.get()));
+    }
+  }
+
+  LogicalResult checkKernels(func::FuncOp function) {
+    bool good = true;
+    for (Operation &op : function.front().without_terminator()) {
+      if (!hasKernel(&op))
+        continue;
+      kernels::Signature signature = kernelCallOf(&op).signature;
+      if (uint64_t bytes = kernels::workspaceBytes(signature))
+        signature.operands.push_back({kernels::DType::u8, {int64_t(bytes)}, kernels::Effect::scratch, true});
+      if (std::string wrong = kernels::check(signature); !wrong.empty()) {
+        op.emitOpError() << "has no kernel for these operands: " << wrong;
+        good = false;
+      }
+    }
+    return success(good);
+  }
+
+  void runOnOperation() override {
+    bool good = true;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.getName() == kMainName || function.isExternal())
+        continue;
+      function.walk([](Operation *op) {
+        if (auto loss = dyn_cast<LinearCrossEntropyOp>(op))
+          setChunk(loss);
+        if (auto loss = dyn_cast<LinearCrossEntropyGradOp>(op))
+          setChunk(loss);
+      });
+      ownResults(function);
+      good &= succeeded(checkKernels(function));
+    }
+    if (!good)
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace mt
