@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds the release preset into build/, runs every test: the fast ones, then those that
+# train whole models. The last line counts them; exit 1 if one failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+jobs=$(nproc)
+
+tools/setup.sh
+cmake --preset release
+cmake --build --preset release --parallel "$jobs"
+
+passed=0 failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# run_suite NAME JOBS CTEST_ARGUMENTS...: adds ctest's own counts to the totals.
+run_suite() {
+  local name=$1 jobs=$2 begin=$SECONDS summary
+  shift 2
+  ctest --test-dir build --output-on-failure --parallel "$jobs" "$@" 2>&1 | tee "$log" || true
+  summary=$(grep -E '[0-9]+ tests? failed out of [0-9]+' "$log") || { echo "error: the $name suite ran no tests" >&2; exit 1; }
+  local bad all
+  read -r bad all < <(sed -E 's/.*[^0-9]([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/' <<<"$summary")
+  passed=$((passed + all - bad)) failed=$((failed + bad))
+  echo "$name suite: $((all - bad)) passed, $bad failed in $((SECONDS - begin)) s"
+}
+
+run_suite fast "$jobs" --label-exclude slow
+run_suite slow 1 --label-regex slow
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
