@@ -56,6 +56,8 @@ Status checkParts(const Plan &plan, const Parameter &parameter) {
   if (!parameter.trainable && roles.size() > 1)
     return fail("it is frozen and must have a weight only");
   const Part &weight = *std::ranges::find(parameter.parts, PartRole::weight, &Part::role);
+  if (parameter.trainable && weight.type != DType::f32 && weight.type != DType::bf16)
+    return fail("it is trainable, but its weight is {}, not f32 or bf16", kernels::name(weight.type));
   if (roles.contains(PartRole::remainder) && weight.type != DType::bf16)
     return fail("it has a remainder, but its weight is {}, not bf16", kernels::name(weight.type));
   return {};

@@ -1,0 +1,25 @@
+// Random delays that shake the order in which streams come forward, for tests: results must not depend on it. Each
+// stream has its own sequence, so a seed gives the same delays on every run. Private to device/cpu.
+#ifndef MT_RUNTIME_DEVICE_CPU_DISTURBANCE_H
+#define MT_RUNTIME_DEVICE_CPU_DISTURBANCE_H
+
+#include <cstdint>
+#include <optional>
+#include <random>
+
+namespace mt::device {
+
+class Disturbance {
+public:
+  Disturbance() = default;
+  /// Without a seed there are no delays.
+  Disturbance(std::optional<uint64_t> seed, uint32_t stream);
+  /// Sleeps for none to half a millisecond; none in half of all cases.
+  void delay();
+
+private:
+  std::optional<std::mt19937_64> random;
+};
+
+} // namespace mt::device
+#endif

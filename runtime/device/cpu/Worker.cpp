@@ -1,0 +1,50 @@
+#include "runtime/device/cpu/Worker.h"
+
+namespace mt::device {
+
+Worker::Worker(uint32_t stream, Progress &progress) : stream(stream), progress(progress), thread([this] { work(); }) {}
+
+Worker::~Worker() {
+  {
+    std::lock_guard lock(mutex);
+    closing = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void Worker::issue(std::function<Status()> task, bool mayWait) {
+  {
+    std::unique_lock lock(mutex);
+    if (mayWait)
+      changed.wait(lock, [&] { return tasks.size() < kWindow; });
+    tasks.push_back(std::move(task));
+    ++issued;
+  }
+  changed.notify_all();
+}
+
+/// The next task, or none when the worker is to end.
+std::function<Status()> Worker::take() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return !tasks.empty() || closing; });
+  if (tasks.empty())
+    return nullptr;
+  std::function<Status()> task = std::move(tasks.front());
+  tasks.pop_front();
+  if (tasks.size() + 1 == kWindow)
+    changed.notify_all();
+  return task;
+}
+
+void Worker::work() {
+  uint64_t count = 0;
+  while (std::function<Status()> task = take()) {
+    if (!progress.stopped())
+      if (Status status = task(); !status.ok())
+        progress.stop(std::move(status));
+    progress.complete(stream, ++count);
+  }
+}
+
+} // namespace mt::device

@@ -1,0 +1,240 @@
+#include "runtime/executor/Executor.h"
+
+#include "runtime/base/AtomicFile.h"
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/executor/Trace.h"
+#include "runtime/host/MachineMemory.h"
+#include "runtime/host/MemoryCheck.h"
+#include "runtime/host/WeightLoader.h"
+#include "runtime/plan/Dump.h"
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace mt::executor {
+
+using device::Event;
+
+namespace {
+
+constexpr size_t kIterationsUnderWay = 2;
+
+/// A program made ready: what to run, and which commands something awaits.
+struct Prepared {
+  const plan::Program *program = nullptr;
+  std::vector<device::Code> codes; ///< by command; of runs
+  std::vector<char> awaited;       ///< by command, from another stream
+  std::vector<Event> events;       ///< by command, of the iteration being issued: those awaited
+  std::vector<Event> previous;     ///< of the iteration before it, if any since the last drain
+};
+
+std::vector<char> awaitedBy(const plan::Program &program) {
+  std::vector<char> awaited(program.commands.size());
+  for (const plan::Command &command : program.commands)
+    for (const plan::Await &await : command.awaits)
+      awaited[await.command] |= program.commands[await.command].stream != command.stream;
+  return awaited;
+}
+
+/// Kernels that consume the gradient of a parameter say which: the catalogue knows them by that attribute.
+bool consumesGradient(const kernels::Kernel &kernel) {
+  for (const kernels::AttributeSpec &attribute : kernel.attributes)
+    if (attribute.name == "parameter")
+      return true;
+  return false;
+}
+
+} // namespace
+
+struct Executor::State {
+  const plan::Plan &plan;
+  ExecutorOptions options;
+  Callbacks callbacks;
+  std::mutex gradientMutex;
+  Trace trace;
+  device::HostFunctions functions;
+  std::map<plan::ProgramKind, Prepared> programs;
+  std::optional<plan::ProgramKind> last;         ///< since the last drain
+  std::deque<std::vector<Event>> underWay;       ///< ends of iterations, by stream
+  std::unique_ptr<device::Device> device;        ///< released first: its threads use the rest
+
+  State(const plan::Plan &plan, ExecutorOptions options, Callbacks callbacks)
+      : plan(plan), options(std::move(options)), callbacks(std::move(callbacks)), trace(plan) {}
+
+  bool traced() const { return !options.tracePath.empty(); }
+  int threads() const {
+    return options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  }
+  void makeFunctions();
+  Status prepare();
+  Status issue(Prepared &prepared, size_t index, uint64_t number);
+  Status waitForRoom();
+  Status endIteration();
+  Status drain();
+};
+
+void Executor::State::makeFunctions() {
+  functions.instead["feed"] = [this](const kernels::Signature &, std::span<void *const> operands) {
+    return callbacks.feed(operands);
+  };
+  functions.instead["report"] = [this](const kernels::Signature &, std::span<void *const> operands) {
+    std::span scalars(static_cast<const double *>(operands[1]), kernels::Scalars::kCount);
+    return callbacks.report(*static_cast<const float *>(operands[0]), scalars);
+  };
+  if (!callbacks.gradient)
+    return;
+  for (const kernels::Kernel &kernel : kernels::all())
+    if (consumesGradient(kernel))
+      functions.before[std::string(kernel.name)] = [this](const kernels::Signature &call, std::span<void *const> operands) {
+        std::lock_guard lock(gradientMutex);
+        callbacks.gradient(call.integer("parameter"), {static_cast<const float *>(operands[0]),
+                                                       static_cast<size_t>(call.operands[0].elements())});
+        return Status();
+      };
+}
+
+Status Executor::State::prepare() {
+  std::map<std::pair<uint32_t, uint32_t>, device::Code> codes;
+  for (const plan::Program &program : plan.programs) {
+    Prepared &prepared = programs[program.kind];
+    prepared = {.program = &program, .codes = {}, .awaited = awaitedBy(program), .events = {}, .previous = {}};
+    prepared.codes.resize(program.commands.size());
+    for (size_t i = 0; i < program.commands.size(); ++i) {
+      const plan::Command &command = program.commands[i];
+      if (command.isCopy)
+        continue;
+      auto [found, fresh] = codes.try_emplace({command.templateIndex, command.stream});
+      if (fresh) {
+        MT_ASSIGN(found->second, device->prepare(command.stream, plan.templates[command.templateIndex], functions));
+      }
+      prepared.codes[i] = found->second;
+    }
+  }
+  return {};
+}
+
+Status Executor::State::issue(Prepared &prepared, size_t index, uint64_t number) {
+  const plan::Command &command = prepared.program->commands[index];
+  for (const plan::Await &await : command.awaits) {
+    const std::vector<Event> &events = await.back == 0 ? prepared.events : prepared.previous;
+    if (!events.empty() && prepared.awaited[await.command] &&
+        prepared.program->commands[await.command].stream != command.stream)
+      MT_TRY(device->wait(command.stream, events[await.command]));
+  }
+  device::Tag tag = {command.label, number + index};
+  if (command.isCopy)
+    MT_TRY(device->copy(command.stream, command.from, command.to, tag));
+  else
+    MT_TRY(device->run(command.stream, prepared.codes[index], command.arguments, command.workspace, tag));
+  if (prepared.awaited[index]) {
+    MT_ASSIGN(prepared.events[index], device->record(command.stream));
+  }
+  return {};
+}
+
+/// Returns once fewer than kIterationsUnderWay iterations are.
+Status Executor::State::waitForRoom() {
+  while (underWay.size() >= kIterationsUnderWay) {
+    for (const Event &end : underWay.front())
+      MT_TRY(device->synchronize(end));
+    underWay.pop_front();
+  }
+  return {};
+}
+
+Status Executor::State::endIteration() {
+  std::vector<Event> ends;
+  for (uint32_t i = 0; i < plan.streams.size(); ++i) {
+    MT_ASSIGN(Event end, device->record(i));
+    ends.push_back(end);
+  }
+  underWay.push_back(std::move(ends));
+  return {};
+}
+
+Status Executor::State::drain() {
+  Status status = device->synchronize();
+  underWay.clear();
+  last.reset();
+  for (auto &[kind, prepared] : programs) {
+    prepared.events.clear();
+    prepared.previous.clear();
+  }
+  if (traced())
+    trace.add(device->measured());
+  return status;
+}
+
+Executor::Executor(std::unique_ptr<State> state) : state(std::move(state)) {}
+Executor::~Executor() = default;
+
+Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, ExecutorOptions options,
+                                                   Callbacks callbacks) {
+  if (options.protectHost && plan.target.unified)
+    return fail("host spaces cannot be protected while a unified plan runs: its compute uses them");
+  auto state = std::make_unique<State>(plan, std::move(options), std::move(callbacks));
+  const ExecutorOptions &chosen = state->options;
+  state->device = device::makeCpuDevice({.threads = state->threads(),
+                                         .measure = state->traced(),
+                                         .jitterSeed = chosen.jitterSeed,
+                                         .poison = chosen.poison,
+                                         .slowCopyBytesPerSecond = chosen.slowCopyBytesPerSecond,
+                                         .protectHost = chosen.protectHost});
+  MT_TRY(state->device->supports(plan));
+  MT_TRY(state->device->reserve(plan.spaces, plan.streams));
+  state->makeFunctions();
+  MT_TRY(state->prepare());
+  return std::unique_ptr<Executor>(new Executor(std::move(state)));
+}
+
+Status Executor::loadWeights() {
+  return host::loadWeights(
+      state->plan, [this](const plan::Span &span) { return state->device->host(span); }, state->threads());
+}
+
+Status Executor::run(plan::ProgramKind kind) {
+  auto found = state->programs.find(kind);
+  if (found == state->programs.end())
+    return fail("the plan has no program {}; compile the model again with this version of mtc", plan::name(kind));
+  if (state->last && *state->last != kind)
+    MT_TRY(state->drain());
+  MT_TRY(state->waitForRoom());
+  Prepared &prepared = found->second;
+  prepared.previous = std::move(prepared.events);
+  prepared.events.assign(prepared.program->commands.size(), Event());
+  uint64_t number = state->traced() ? state->trace.begin(kind, !state->last) : 0;
+  state->last = kind;
+  for (size_t i = 0; i < prepared.program->commands.size(); ++i)
+    MT_TRY(state->issue(prepared, i, number));
+  return state->endIteration();
+}
+
+Status Executor::drain() { return state->drain(); }
+
+std::span<std::byte> Executor::host(plan::Span span) { return state->device->host(span); }
+
+uint64_t Executor::reservedBytes(plan::SpaceKind kind) const {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < state->plan.spaces.size(); ++i)
+    bytes += state->plan.spaces[i].kind == kind ? state->device->reserved(i) : 0;
+  return bytes;
+}
+
+double Executor::busySeconds(plan::StreamKind kind) const {
+  double seconds = 0;
+  for (uint32_t i = 0; i < state->plan.streams.size(); ++i)
+    seconds += state->plan.streams[i].kind == kind ? state->trace.busySeconds(i) : 0;
+  return seconds;
+}
+
+Status Executor::writeTrace() {
+  if (!state->traced())
+    return {};
+  return writeFileAtomically(state->options.tracePath, state->trace.json());
+}
+
+Status checkMemory(const plan::Plan &plan) { return host::checkMemory(plan.spaces, host::machineMemory()); }
+
+} // namespace mt::executor

@@ -1,0 +1,24 @@
+// Generated initial values. Element i of a tensor depends on (kind, seed, name, i) alone - a counter-based generator,
+// Philox4x32-10 (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011) - so that any part can be made
+// in any order, by any device. docs/plan-format.md gives the formula. Knows no files and no plans.
+#ifndef MT_RUNTIME_HOST_GENERATOR_H
+#define MT_RUNTIME_HOST_GENERATOR_H
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace mt::host {
+
+/// The ten rounds for one counter (words from the low one) and key.
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+/// The key of a tensor: XXH3-64 of its name, seeded with the model's seed.
+uint64_t generatorKey(std::string_view name, uint64_t seed);
+
+/// Elements [first, first + values.size()) of a normal tensor: mean + deviation * z, z by Box and Muller in double.
+void generateNormal(uint64_t key, uint64_t first, double mean, double deviation, std::span<float> values);
+
+} // namespace mt::host
+#endif

@@ -1,0 +1,92 @@
+#include "runtime/host/MachineMemory.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+namespace mt::host {
+namespace {
+
+std::optional<uint64_t> number(const std::string &file) {
+  std::ifstream stream(file);
+  std::string word;
+  uint64_t value = 0;
+  if (!(stream >> word) || std::from_chars(word.data(), word.data() + word.size(), value).ec != std::errc())
+    return std::nullopt;
+  return value;
+}
+
+/// The number after `key` at the start of a line.
+std::optional<uint64_t> field(const std::string &file, const std::string &key) {
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream words(line);
+    std::string name;
+    uint64_t value = 0;
+    if (words >> name >> value && name == key)
+      return value;
+  }
+  return std::nullopt;
+}
+
+void limitBy(MachineMemory &memory, uint64_t available, const std::string &limit) {
+  if (available < memory.available)
+    memory = {available, limit};
+}
+
+/// A group's limit less its use; file pages that nobody needs do not count as used.
+void limitByGroup(MachineMemory &memory, const std::string &folder, const std::string &limitFile,
+                  const std::string &usageFile, const std::string &reclaimable) {
+  std::optional<uint64_t> limit = number(folder + "/" + limitFile);
+  if (!limit)
+    return;
+  uint64_t used = number(folder + "/" + usageFile).value_or(0);
+  used -= std::min(used, field(folder + "/memory.stat", reclaimable).value_or(0));
+  limitBy(memory, *limit - std::min(*limit, used), folder + "/" + limitFile);
+}
+
+/// The group's path of a line of /proc/self/cgroup: "0::/a/b" (version 2), "5:memory:/a/b" (version 1).
+struct Group {
+  bool unified = false;
+  std::string path;
+};
+std::optional<Group> parseGroup(const std::string &line) {
+  size_t first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
+  if (second == std::string::npos)
+    return std::nullopt;
+  std::string controllers = line.substr(first + 1, second - first - 1);
+  if (!controllers.empty() && controllers.find("memory") == std::string::npos)
+    return std::nullopt;
+  return Group{controllers.empty(), line.substr(second + 1)};
+}
+
+} // namespace
+
+MachineMemory machineMemory() { return machineMemory("/proc", "/sys/fs/cgroup"); }
+
+MachineMemory machineMemory(const std::string &proc, const std::string &cgroups) {
+  MachineMemory memory = {std::numeric_limits<uint64_t>::max(), "nothing"};
+  if (auto kibibytes = field(proc + "/meminfo", "MemAvailable:"))
+    limitBy(memory, *kibibytes * 1024, "MemAvailable");
+  std::ifstream stream(proc + "/self/cgroup");
+  for (std::string line; std::getline(stream, line);) {
+    std::optional<Group> group = parseGroup(line);
+    while (group) {
+      std::string path = group->path == "/" ? "" : group->path;
+      if (group->unified)
+        limitByGroup(memory, cgroups + path, "memory.max", "memory.current", "inactive_file");
+      else
+        limitByGroup(memory, cgroups + "/memory" + path, "memory.limit_in_bytes", "memory.usage_in_bytes",
+                     "total_inactive_file");
+      if (path.empty())
+        break;
+      group->path = path.substr(0, path.rfind('/'));
+    }
+  }
+  return memory;
+}
+
+} // namespace mt::host

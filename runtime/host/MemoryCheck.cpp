@@ -1,0 +1,21 @@
+#include "runtime/host/MemoryCheck.h"
+
+#include "runtime/base/Sizes.h"
+
+namespace mt::host {
+
+Status checkMemory(std::span<const plan::Space> spaces, const MachineMemory &memory) {
+  uint64_t device = 0, host = 0;
+  for (const plan::Space &space : spaces)
+    (space.kind == plan::SpaceKind::device ? device : host) += space.bytes;
+  uint64_t needed = device + host;
+  if (needed <= memory.available)
+    return {};
+  return fail("the plan needs {} of memory ({} for device spaces, {} for host spaces), and this machine has {} "
+              "available, limited by {}; free {}, or compile the model again with budgets --device-memory and "
+              "--host-memory that add up to at most {} B",
+              formatExactSize(needed), formatSize(device), formatSize(host), formatExactSize(memory.available),
+              memory.limit, formatSize(needed - memory.available), memory.available);
+}
+
+} // namespace mt::host

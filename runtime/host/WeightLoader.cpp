@@ -1,0 +1,225 @@
+#include "runtime/host/WeightLoader.h"
+
+#include "runtime/host/Convert.h"
+#include "runtime/host/Generator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace mt::host {
+namespace {
+
+using kernels::DType;
+using plan::Parameter;
+using plan::Part;
+using plan::PartRole;
+
+constexpr uint64_t kChunkElements = 1 << 20;
+constexpr std::string_view kRemedy =
+    "put the model's files back where they were when it was compiled, or compile it again with mtc";
+
+/// The files that initial values come from, open while weights are loaded.
+class Files {
+public:
+  Files() = default;
+  Files(const Files &) = delete;
+  ~Files() {
+    for (const auto &[path, file] : open)
+      ::close(file.descriptor);
+  }
+
+  /// Opens the parameter's file if it is not yet, and checks its length.
+  Status add(const plan::Initial &initial) {
+    auto [found, fresh] = open.try_emplace(initial.path);
+    File &file = found->second;
+    if (fresh) {
+      file.descriptor = ::open(initial.path.c_str(), O_RDONLY | O_CLOEXEC);
+      if (file.descriptor < 0)
+        return fail("{}: cannot be opened: {}; {}", initial.path, std::strerror(errno), kRemedy);
+      struct stat status = {};
+      if (::fstat(file.descriptor, &status) != 0 || !S_ISREG(status.st_mode))
+        return fail("{}: not a regular file; {}", initial.path, kRemedy);
+      file.bytes = static_cast<uint64_t>(status.st_size);
+    }
+    if (initial.offset > file.bytes || initial.length > file.bytes - initial.offset)
+      return fail("{}: has {} bytes, its {} bytes at offset {} are not all there: the file is truncated; {}",
+                  initial.path, file.bytes, initial.length, initial.offset, kRemedy);
+    return {};
+  }
+
+  Status read(const std::string &path, uint64_t offset, std::span<std::byte> to) const {
+    int descriptor = open.at(path).descriptor;
+    while (!to.empty()) {
+      ssize_t count = ::pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count <= 0)
+        return fail("{}: cannot be read at offset {}: {}", path, offset, count ? std::strerror(errno) : "end of file");
+      to = to.subspan(static_cast<size_t>(count));
+      offset += static_cast<uint64_t>(count);
+    }
+    return {};
+  }
+
+private:
+  struct File {
+    int descriptor = -1;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string, File> open;
+};
+
+const Part *partOf(const Parameter &parameter, PartRole role) {
+  auto found = std::ranges::find(parameter.parts, role, &Part::role);
+  return found == parameter.parts.end() ? nullptr : &*found;
+}
+
+uint64_t elementsOf(const Parameter &parameter) {
+  const Part &weight = *partOf(parameter, PartRole::weight);
+  return weight.span.bytes / kernels::byteSize(weight.type);
+}
+
+/// Whether stored bytes are the weight's bytes, and nothing is asked of their values.
+bool isTakenAsIs(const Parameter &parameter) {
+  return !parameter.trainable && !parameter.initial.path.empty() &&
+         parameter.initial.type == partOf(parameter, PartRole::weight)->type;
+}
+
+/// Elements [first, first + count) of one parameter.
+struct Chunk {
+  const Parameter *parameter = nullptr;
+  uint64_t first = 0, count = 0;
+};
+
+class ChunkLoader {
+public:
+  ChunkLoader(const Files &files, const Place &place) : files(files), place(place) {}
+
+  Status load(const Chunk &chunk) const {
+    const Part &weight = *partOf(*chunk.parameter, PartRole::weight);
+    for (PartRole role : {PartRole::firstMoment, PartRole::secondMoment})
+      if (const Part *moment = partOf(*chunk.parameter, role))
+        std::ranges::fill(bytesOf(*moment, chunk), std::byte{0});
+    const plan::Initial &initial = chunk.parameter->initial;
+    if (isTakenAsIs(*chunk.parameter))
+      return files.read(initial.path, initial.offset + chunk.first * kernels::byteSize(initial.type), bytesOf(weight, chunk));
+    std::vector<float> values(chunk.count);
+    MT_TRY(make(chunk, values));
+    if (chunk.parameter->trainable)
+      MT_TRY(checkFinite(chunk, values));
+    store(chunk, weight, values);
+    return {};
+  }
+
+private:
+  const Files &files;
+  const Place &place;
+
+  std::span<std::byte> bytesOf(const Part &part, const Chunk &chunk) const {
+    uint64_t size = kernels::byteSize(part.type);
+    return place(part.span).subspan(chunk.first * size, chunk.count * size);
+  }
+
+  Status make(const Chunk &chunk, std::span<float> values) const {
+    const plan::Initial &initial = chunk.parameter->initial;
+    if (!initial.path.empty()) {
+      uint64_t size = kernels::byteSize(initial.type);
+      std::vector<std::byte> stored(chunk.count * size);
+      MT_TRY(files.read(initial.path, initial.offset + chunk.first * size, stored));
+      toFloat(initial.type, stored.data(), values);
+    } else if (initial.generator == "normal") {
+      generateNormal(generatorKey(chunk.parameter->name, initial.seed), chunk.first, initial.value, initial.deviation,
+                     values);
+    } else {
+      float value = initial.generator == "ones" ? 1 : initial.generator == "zeros" ? 0 : static_cast<float>(initial.value);
+      std::ranges::fill(values, value);
+    }
+    return {};
+  }
+
+  Status checkFinite(const Chunk &chunk, std::span<const float> values) const {
+    auto found = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+    if (found == values.end())
+      return {};
+    const plan::Initial &initial = chunk.parameter->initial;
+    uint64_t element = chunk.first + static_cast<uint64_t>(found - values.begin());
+    return fail("{}: element {} is {}: a trainable weight must be finite; export the model again",
+                initial.path.empty() ? "generator " + initial.generator : initial.path, element, *found);
+  }
+
+  void store(const Chunk &chunk, const Part &weight, std::span<const float> values) const {
+    std::byte *to = bytesOf(weight, chunk).data();
+    if (const Part *remainder = partOf(*chunk.parameter, PartRole::remainder))
+      splitMaster(values, reinterpret_cast<uint16_t *>(to),
+                  reinterpret_cast<int16_t *>(bytesOf(*remainder, chunk).data()));
+    else
+      fromFloat(weight.type, values, to);
+  }
+};
+
+/// Whether the initial value can become the weight at all.
+Status checkTypes(const Parameter &parameter) {
+  DType weight = partOf(parameter, PartRole::weight)->type;
+  bool stored = !parameter.initial.path.empty();
+  bool converts = (weight == DType::f32 || weight == DType::bf16) && (!stored || isFloat(parameter.initial.type));
+  if (!converts && !isTakenAsIs(parameter))
+    return fail("a weight of type {} cannot be made from {}; {}", kernels::name(weight),
+                stored ? fmt::format("{} in {}", kernels::name(parameter.initial.type), parameter.initial.path)
+                       : "generator " + parameter.initial.generator,
+                "compile the model again with this version of mtc");
+  return {};
+}
+
+std::string placeOf(const Parameter &parameter) { return fmt::format("parameter \"{}\"", parameter.name); }
+
+/// Runs all chunks; keeps the error of the first in order that fails.
+Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int threads) {
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  size_t failedAt = std::numeric_limits<size_t>::max();
+  Status failure;
+  auto work = [&] {
+    for (size_t i = next++; i < chunks.size(); i = next++)
+      if (Status status = loader.load(chunks[i]); !status.ok()) {
+        std::lock_guard lock(mutex);
+        if (i < failedAt) {
+          failedAt = i;
+          failure = status.within(placeOf(*chunks[i].parameter));
+        }
+        next = chunks.size();
+      }
+  };
+  std::vector<std::jthread> helpers;
+  for (int i = 1; i < threads; ++i)
+    helpers.emplace_back(work);
+  work();
+  helpers.clear();
+  return failure;
+}
+
+} // namespace
+
+Status loadWeights(const plan::Plan &plan, const Place &place, int threads) {
+  Files files;
+  std::vector<Chunk> chunks;
+  for (const Parameter &parameter : plan.parameters) {
+    MT_TRY(checkTypes(parameter).within(placeOf(parameter)));
+    if (!parameter.initial.path.empty())
+      MT_TRY(files.add(parameter.initial).within(placeOf(parameter)));
+    for (uint64_t first = 0, total = elementsOf(parameter); first < total; first += kChunkElements)
+      chunks.push_back({&parameter, first, std::min(kChunkElements, total - first)});
+  }
+  return loadAll(chunks, ChunkLoader(files, place), threads);
+}
+
+} // namespace mt::host

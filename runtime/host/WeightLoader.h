@@ -1,0 +1,24 @@
+// Initial values: from files or generators into the parameters' weight spans, chunk by chunk, straight into place;
+// moments become zero. Knows where a value comes from and what types it has; not who runs the plan.
+#ifndef MT_RUNTIME_HOST_WEIGHTLOADER_H
+#define MT_RUNTIME_HOST_WEIGHTLOADER_H
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/Program.h"
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+namespace mt::host {
+
+/// The bytes of a span of a host space.
+using Place = std::function<std::span<std::byte>(const plan::Span &)>;
+
+/// Fills every part of every parameter of a valid plan, on up to `threads` threads. Stored floats become 32-bit, then
+/// the weight's type; a bf16 weight with a remainder keeps all 32 bits. Other types are taken as they are. Errors name
+/// parameter, file and element: a file missing or too short, types that do not convert, a trainable weight not finite.
+Status loadWeights(const plan::Plan &plan, const Place &place, int threads);
+
+} // namespace mt::host
+#endif
