@@ -1,0 +1,57 @@
+#include "runtime/plan/Dump.h"
+
+#include <array>
+
+namespace mt::plan {
+namespace {
+
+constexpr std::array<std::string_view, 4> kFormats{"text", "json", "trace", "html"};
+
+/// A kind read from a file is validated before; a name is still needed for one that is not.
+template <size_t N, typename Kind> std::string_view pick(const std::array<std::string_view, N> &names, Kind kind) {
+  const size_t index = static_cast<size_t>(kind);
+  return index < N ? names[index] : "invalid";
+}
+
+} // namespace
+
+std::optional<DumpFormat> dumpFormatFromName(std::string_view name) {
+  for (size_t i = 0; i < kFormats.size(); ++i)
+    if (kFormats[i] == name)
+      return static_cast<DumpFormat>(i);
+  return std::nullopt;
+}
+
+std::string dumpPlan(const Plan &plan, DumpFormat format) {
+  switch (format) {
+  case DumpFormat::text:
+    return dumpText(plan);
+  case DumpFormat::json:
+    return dumpJson(plan);
+  case DumpFormat::trace:
+    return dumpTrace(plan);
+  case DumpFormat::html:
+    return dumpHtml(plan);
+  }
+  return {};
+}
+
+std::string_view name(SpaceKind kind) { return pick(std::to_array<std::string_view>({"device", "staging", "state"}), kind); }
+std::string_view name(StreamKind kind) {
+  return pick(std::to_array<std::string_view>({"upload", "compute", "download", "host"}), kind);
+}
+std::string_view name(PartRole role) {
+  return pick(std::to_array<std::string_view>({"weight", "remainder", "first_moment", "second_moment"}), role);
+}
+std::string_view name(InputKind kind) { return pick(std::to_array<std::string_view>({"data", "labels", "scalars"}), kind); }
+std::string_view name(Role role) {
+  return pick(std::to_array<std::string_view>({"prefetch", "compute", "offload", "update"}), role);
+}
+std::string_view name(BindingEffect effect) {
+  return pick(std::to_array<std::string_view>({"read", "write", "accumulate", "update"}), effect);
+}
+std::string_view name(ProgramKind kind) {
+  return pick(std::to_array<std::string_view>({"step", "finish", "evaluate"}), kind);
+}
+
+} // namespace mt::plan

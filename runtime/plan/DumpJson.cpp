@@ -1,0 +1,189 @@
+// The JSON form: every field of the plan under the names of plan.proto, kinds and roles as words, and each command's
+// predicted start in seconds.
+#include "runtime/plan/Dump.h"
+#include "runtime/plan/Timeline.h"
+
+#include <nlohmann/json.hpp>
+
+namespace mt::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A list of `convert(element)`.
+template <typename List, typename Convert> Json listOf(const List &list, Convert convert) {
+  Json result = Json::array();
+  for (const auto &element : list)
+    result.push_back(convert(element));
+  return result;
+}
+
+Json toJson(const Span &span) { return {{"space", span.space}, {"offset", span.offset}, {"bytes", span.bytes}}; }
+
+Json toJson(const Settings &s) {
+  return {{"batch", s.batch},
+          {"micro_batch", s.microBatch},
+          {"sequence", s.sequence},
+          {"loss", s.loss},
+          {"precision", s.precision},
+          {"optimizer", s.optimizer},
+          {"clip", s.clip},
+          {"saved_activations", s.savedActivations},
+          {"resident", s.resident},
+          {"prefetch_distance", s.prefetchDistance}};
+}
+
+Json toJson(const Prediction &p) {
+  return {{"step_seconds", p.stepSeconds},
+          {"compute_seconds", p.computeSeconds},
+          {"upload_seconds", p.uploadSeconds},
+          {"download_seconds", p.downloadSeconds},
+          {"host_seconds", p.hostSeconds},
+          {"bound", p.bound},
+          {"useful_flops", p.usefulFlops},
+          {"executed_flops", p.executedFlops},
+          {"weight_link_bytes", p.weightLinkBytes},
+          {"gradient_link_bytes", p.gradientLinkBytes},
+          {"activation_link_bytes", p.activationLinkBytes}};
+}
+
+Json toJson(const Initial &initial) {
+  if (!initial.path.empty())
+    return {{"path", initial.path},
+            {"offset", initial.offset},
+            {"length", initial.length},
+            {"type", kernels::name(initial.type)}};
+  return {{"generator", initial.generator},
+          {"seed", initial.seed},
+          {"deviation", initial.deviation},
+          {"value", initial.value}};
+}
+
+Json toJson(const Parameter &parameter) {
+  return {{"name", parameter.name},
+          {"original_name", parameter.originalName},
+          {"dims", parameter.dims},
+          {"trainable", parameter.trainable},
+          {"parts", listOf(parameter.parts,
+                           [](const Part &part) -> Json {
+                             return {{"role", name(part.role)},
+                                     {"type", kernels::name(part.type)},
+                                     {"span", toJson(part.span)}};
+                           })},
+          {"initial", toJson(parameter.initial)}};
+}
+
+Json toJson(const Input &input) {
+  return {{"kind", name(input.kind)},
+          {"name", input.name},
+          {"type", kernels::name(input.type)},
+          {"dims", input.dims},
+          {"parts", listOf(input.parts, [](const Span &span) { return toJson(span); })},
+          {"vocabulary", input.vocabulary}};
+}
+
+std::string_view effectName(kernels::Effect effect) {
+  constexpr std::string_view kNames[] = {"read", "write", "scratch", "update"};
+  const size_t index = static_cast<size_t>(effect);
+  return index < std::size(kNames) ? kNames[index] : "invalid";
+}
+
+Json toJson(const Call &call) {
+  Json attributes = Json::object(), operands = Json::array();
+  for (const auto &[key, value] : call.signature.attributes)
+    attributes[key] = std::visit([](const auto &held) { return Json(held); }, value);
+  for (size_t i = 0; i < call.operands.size() && i < call.signature.operands.size(); ++i) {
+    const kernels::OperandType &type = call.signature.operands[i];
+    if (type.present)
+      operands.push_back({{"argument", call.operands[i].argument},
+                          {"offset", call.operands[i].offset},
+                          {"type", kernels::name(type.type)},
+                          {"dims", type.dims},
+                          {"effect", effectName(type.effect)}});
+    else
+      operands.push_back(nullptr);
+  }
+  return {{"kernel", call.signature.kernel},
+          {"attributes", attributes},
+          {"operands", operands},
+          {"location", call.location}};
+}
+
+Json toJson(const Template &code) {
+  return {{"name", code.name},
+          {"arguments", listOf(code.arguments,
+                               [](const Argument &argument) -> Json {
+                                 return {{"bytes", argument.bytes}, {"effect", effectName(argument.effect)}};
+                               })},
+          {"workspace_bytes", code.workspaceBytes},
+          {"calls", listOf(code.calls, [](const Call &call) { return toJson(call); })}};
+}
+
+Json toJson(const Command &command, double start) {
+  Json json{{"role", name(command.role)}, {"stream", command.stream}, {"label", command.label}};
+  if (command.isCopy)
+    json["copy"] = {{"from", toJson(command.from)}, {"to", toJson(command.to)}};
+  else
+    json["run"] = {{"template_index", command.templateIndex},
+                   {"arguments", listOf(command.arguments,
+                                        [](const Binding &binding) -> Json {
+                                          return {{"span", toJson(binding.span)},
+                                                  {"effect", name(binding.effect)},
+                                                  {"fresh", binding.fresh}};
+                                        })},
+                   {"workspace", toJson(command.workspace)}};
+  json["awaits"] = listOf(command.awaits, [](const Await &await) -> Json {
+    return {{"command", await.command}, {"back", await.back}};
+  });
+  json["predicted_start"] = start;
+  json["predicted_seconds"] = command.predictedSeconds;
+  json["layer"] = command.layer;
+  json["micro_batch"] = command.microBatch;
+  return json;
+}
+
+Json toJson(const Plan &plan, const Program &program) {
+  const Timeline timeline = simulate(plan, program);
+  Json commands = Json::array();
+  for (size_t i = 0; i < program.commands.size(); ++i)
+    commands.push_back(toJson(program.commands[i], timeline.start[i]));
+  return {{"kind", name(program.kind)}, {"predicted_seconds", timeline.seconds}, {"commands", commands}};
+}
+
+Json tables(const Plan &plan) {
+  return {{"producer", plan.producer},
+          {"digest", fmt::format("{:016x}", plan.digest)},
+          {"model",
+           {{"file", plan.model.file},
+            {"name", plan.model.name},
+            {"digest", fmt::format("{:016x}", plan.model.digest)},
+            {"layers", plan.model.layers},
+            {"vocabulary", plan.model.vocabulary}}},
+          {"settings", toJson(plan.settings)},
+          {"target",
+           {{"name", plan.target.name}, {"device", plan.target.device}, {"unified", plan.target.unified}}},
+          {"prediction", toJson(plan.prediction)},
+          {"spaces", listOf(plan.spaces,
+                            [](const Space &space) -> Json {
+                              return {{"kind", name(space.kind)},
+                                      {"device", space.device},
+                                      {"bytes", space.bytes},
+                                      {"name", space.name}};
+                            })},
+          {"streams", listOf(plan.streams, [](const Stream &stream) -> Json {
+             return {{"kind", name(stream.kind)}, {"device", stream.device}, {"name", stream.name}};
+           })}};
+}
+
+} // namespace
+
+std::string dumpJson(const Plan &plan) {
+  Json json = tables(plan);
+  json["parameters"] = listOf(plan.parameters, [](const Parameter &parameter) { return toJson(parameter); });
+  json["inputs"] = listOf(plan.inputs, [](const Input &input) { return toJson(input); });
+  json["templates"] = listOf(plan.templates, [](const Template &code) { return toJson(code); });
+  json["programs"] = listOf(plan.programs, [&](const Program &program) { return toJson(plan, program); });
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace mt::plan
