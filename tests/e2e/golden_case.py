@@ -1,0 +1,47 @@
+"""One reference case on the targets cpu and cpu-discrete: the command lines of case.json, compared with PyTorch's losses,
+gradients of step 1 and final weights; the losses of the two targets equal to the bit.
+
+    PATH=build/bin:$PATH python3 tests/e2e/golden_case.py CASE
+"""
+import subprocess
+import sys
+
+import tool
+
+CASE = sys.argv[1]
+
+
+def run(scratch, target):
+    compile_, train = tool.case_commands(CASE)
+    scratch.link(CASE, "model.onnx", "data.npz")
+    scratch.run(compile_ + ["--target", target])
+    scratch.run(train + ["--save-gradients", "gradients.npz", "--out", "run"])
+    scratch.run("mtrun export run -o weights.safetensors")
+    tool.write_npz(scratch / "weights.npz", tool.safetensors(scratch / "weights.safetensors"))
+
+
+def compare(scratch, target):
+    done = subprocess.run([sys.executable, tool.GOLDEN / "compare.py", tool.GOLDEN / CASE, scratch / "metrics.jsonl",
+                           "--gradients", scratch / "gradients.npz", "--weights", scratch / "weights.npz"],
+                          capture_output=True, text=True)
+    print(f"{CASE} on {target}\n{done.stdout}{done.stderr}", end="")
+    return done.returncode == 0
+
+
+def test():
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        raise tool.Failure(f"{sys.executable} has no numpy; tools/setup.sh installs python3-numpy")
+    with tool.Scratch() as unified, tool.Scratch() as discrete:
+        good = True
+        for scratch, target in ((unified, "cpu"), (discrete, "cpu-discrete")):
+            run(scratch, target)
+            good &= compare(scratch, target)
+        if not good:
+            raise tool.Failure(f"{CASE} differs from PyTorch; the bounds are above")
+        if wrong := tool.different(tool.metrics(unified / "metrics.jsonl"), tool.metrics(discrete / "metrics.jsonl")):
+            raise tool.Failure(f"{CASE}: cpu and cpu-discrete differ: {wrong}")
+
+
+tool.main(test)

@@ -1,0 +1,54 @@
+"""Small ONNX files for tests of bad input, encoded by hand (https://protobuf.dev/programming-guides/encoding): what a
+proper library would refuse to write. Field numbers are those of third_party/onnx/onnx-ml.proto."""
+import struct
+
+FLOAT, INT64 = 1, 7
+
+
+def varint(value):
+    out = bytearray()
+    value &= (1 << 64) - 1
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out + bytearray([value]))
+
+
+def field(number, value):
+    """An integer, or text, bytes or a message."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def node(op, inputs, outputs, name, domain=""):
+    return b"".join([*(field(1, i) for i in inputs), *(field(2, o) for o in outputs), field(3, name), field(4, op),
+                     *([field(7, domain)] if domain else [])])
+
+
+def info(name, element, dims):
+    """A graph input or output; a dimension is a number or a symbol."""
+    shape = b"".join(field(1, field(1, d) if isinstance(d, int) else field(2, d)) for d in dims)
+    return field(1, name) + field(2, field(1, field(1, element) + field(2, shape)))
+
+
+def tensor(name, dims, values=None, external=None):
+    """A float initializer: its values, or entries of external data."""
+    out = b"".join(field(1, d) for d in dims) + field(2, FLOAT) + field(8, name)
+    if external is None:
+        return out + field(9, struct.pack(f"<{len(values)}f", *values))
+    return out + b"".join(field(13, field(1, k) + field(2, str(v))) for k, v in external.items()) + field(14, 1)
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=20):
+    graph = b"".join([*(field(1, n) for n in nodes), field(2, "test"), *(field(5, t) for t in initializers),
+                      *(field(11, i) for i in inputs), *(field(12, o) for o in outputs)])
+    return field(1, 9) + field(7, graph) + field(8, field(2, opset))
+
+
+def classifier(nodes=None, initializers=None, inputs=None):
+    """x [batch, 4] times w [4, 3] gives logits; parts of it replaced."""
+    return model(nodes or [node("MatMul", ["x", "w"], ["logits"], "product")],
+                 inputs or [info("x", FLOAT, ["batch", 4])], [info("logits", FLOAT, ["batch", 3])],
+                 [tensor("w", [4, 3], [0.1] * 12)] if initializers is None else initializers)

@@ -1,0 +1,104 @@
+"""What the end-to-end tests share: running the programs in a scratch folder, reading what they write. Standard library
+only. Every failure prints the command that reproduces it."""
+import json
+import os
+import pathlib
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+
+GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
+
+
+class Failure(Exception):
+    pass
+
+
+class Scratch:
+    """A temporary folder to run commands in; kept, and named, when KEEP is set."""
+
+    def __init__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="mt-e2e-"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if os.environ.get("KEEP"):
+            print(f"kept {self.path}")
+            return
+        import shutil
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def __truediv__(self, name):
+        return self.path / name
+
+    def attempt(self, command, environment=None, timeout=900):
+        """Runs a command line or list; returns the completed process, never raises for its status."""
+        words = shlex.split(command) if isinstance(command, str) else [str(w) for w in command]
+        return subprocess.run(words, cwd=self.path, capture_output=True, text=True, timeout=timeout,
+                              env={**os.environ, **(environment or {})})
+
+    def run(self, command, environment=None, timeout=900):
+        """Runs a command that must succeed; returns its standard output."""
+        done = self.attempt(command, environment, timeout)
+        if done.returncode != 0:
+            words = command if isinstance(command, str) else shlex.join(map(str, command))
+            raise Failure(f"exit {done.returncode}: (cd {self.path} && {words})\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        return done.stdout
+
+    def link(self, case, *names):
+        for name in names:
+            (self.path / name).symlink_to(GOLDEN / case / name)
+
+
+def case_commands(case):
+    """The two command lines of a reference case, as lists of words."""
+    return [shlex.split(c) for c in json.loads((GOLDEN / case / "case.json").read_text())["commands"]]
+
+
+def metrics(path):
+    """The steps of a metrics file: the text of loss and gradient norm, so that comparison is of bits."""
+    rows = [json.loads(line, parse_float=str) for line in open(path)]
+    return [(r["step"], r["loss"], r["grad_norm"]) for r in rows if "loss" in r and "step" in r]
+
+
+def safetensors(path):
+    """name -> (element type, shape, bytes)."""
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    body = data[8 + length:]
+    header = json.loads(data[8:8 + length])
+    return {k: (v["dtype"], tuple(v["shape"]), body[slice(*v["data_offsets"])]) for k, v in header.items() if k != "__metadata__"}
+
+
+def write_npz(path, tensors):
+    """Stores what safetensors() returned as an .npz (needs numpy)."""
+    import numpy as np
+    types = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
+    np.savez(path, **{k: np.frombuffer(b, types[t]).reshape(shape) for k, (t, shape, b) in tensors.items()})
+
+
+def different(a, b):
+    """The first difference of two lists of steps or two dictionaries of tensors, or None."""
+    if isinstance(a, dict):
+        if a.keys() != b.keys():
+            return f"other tensors: {sorted(a.keys() ^ b.keys())}"
+        wrong = [k for k in a if a[k] != b[k]]
+        return f"{len(wrong)} tensors differ, first {wrong[0]}" if wrong else None
+    if len(a) != len(b):
+        return f"{len(a)} steps against {len(b)}"
+    wrong = [(x, y) for x, y in zip(a, b) if x != y]
+    return f"first difference {wrong[0][0]} against {wrong[0][1]}" if wrong else None
+
+
+def main(test):
+    """Runs a test function; exit status 1 and the message where it fails."""
+    try:
+        test()
+    except Failure as failure:
+        print(f"FAIL: {failure}")
+        sys.exit(1)
+    print("ok")
