@@ -11,7 +11,7 @@ namespace mt::target {
 /// max(flops / attainable rate of `type`, bytes / device bandwidth) + overhead: the roofline model (Williams, Waterman,
 /// Patterson, 2009). bf16 and f16 use the bf16 rate, every other type the fp32 rate.
 double kernelSeconds(const Target &target, double flops, double bytes, kernels::DType type);
-/// The same with flops and bytes as the catalogue gives them; the type is that of the call's first operand present.
+/// The same with flops and bytes as the catalogue gives them; the type is that of the first floating-point operand.
 double kernelSeconds(const Target &target, const kernels::Signature &call);
 
 enum class CopyDirection : uint8_t { upload, download, withinDevice, withinHost };

@@ -1,0 +1,111 @@
+// Targets as JSON: one table of fields serves reading and writing. Reading accepts no unknown field and no missing one.
+#include "compiler/target/Target.h"
+
+#include "runtime/base/Sizes.h"
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <variant>
+
+namespace mt::target {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Field {
+  std::string_view name;
+  std::variant<std::string Target::*, bool Target::*, uint64_t Target::*, double Target::*> member;
+};
+constexpr std::array<Field, 13> kFields{{{"name", &Target::name},
+                                         {"device", &Target::device},
+                                         {"unified", &Target::unified},
+                                         {"device_memory", &Target::deviceMemory},
+                                         {"host_memory", &Target::hostMemory},
+                                         {"upload_bandwidth", &Target::uploadBandwidth},
+                                         {"download_bandwidth", &Target::downloadBandwidth},
+                                         {"host_bandwidth", &Target::hostBandwidth},
+                                         {"device_bandwidth", &Target::deviceBandwidth},
+                                         {"fp32_flops", &Target::fp32Flops},
+                                         {"bf16_flops", &Target::bf16Flops},
+                                         {"kernel_overhead_seconds", &Target::kernelOverheadSeconds},
+                                         {"copy_overhead_seconds", &Target::copyOverheadSeconds}}};
+
+Status wrongType(std::string_view name, const Json &value, std::string_view wanted) {
+  return fail("{} is {}; it must be {}", name, value.dump(-1, ' ', false, Json::error_handler_t::replace), wanted);
+}
+
+Status read(std::string_view name, const Json &value, std::string &into) {
+  if (!value.is_string())
+    return wrongType(name, value, "text");
+  into = value.get<std::string>();
+  return {};
+}
+Status read(std::string_view name, const Json &value, bool &into) {
+  if (!value.is_boolean())
+    return wrongType(name, value, "true or false");
+  into = value.get<bool>();
+  return {};
+}
+Status read(std::string_view name, const Json &value, uint64_t &into) {
+  if (value.is_string()) {
+    auto size = parseSize(value.get_ref<const std::string &>());
+    if (!size.ok())
+      return size.status().within(std::string(name));
+    into = *size;
+    return {};
+  }
+  if (!value.is_number_unsigned())
+    return wrongType(name, value, "a whole number of bytes, or a size such as \"80GiB\"");
+  into = value.get<uint64_t>();
+  return {};
+}
+Status read(std::string_view name, const Json &value, double &into) {
+  if (!value.is_number())
+    return wrongType(name, value, "a number");
+  into = value.get<double>();
+  return {};
+}
+
+const Field *findField(std::string_view name) {
+  for (const Field &field : kFields)
+    if (field.name == name)
+      return &field;
+  return nullptr;
+}
+
+Result<Target> readTarget(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded())
+    return fail("is not JSON; write it with `mtrun probe -o`");
+  if (!json.is_object())
+    return fail("must be one JSON object, as `mtrun probe -o` writes it");
+  for (const auto &[name, value] : json.items())
+    if (!findField(name))
+      return fail("unknown field \"{}\"; the fields are those that `mtrun probe -o` writes", name);
+  Target target;
+  for (const Field &field : kFields) {
+    const auto found = json.find(field.name);
+    if (found == json.end())
+      return fail("field \"{}\" is missing; write the file with `mtrun probe -o`", field.name);
+    MT_TRY(std::visit([&](auto member) { return read(field.name, *found, target.*member); }, field.member));
+  }
+  MT_TRY(checkTarget(target));
+  return target;
+}
+
+} // namespace
+
+Result<Target> parseTarget(std::string_view json, std::string_view origin) {
+  Result<Target> target = readTarget(json);
+  return target.ok() ? std::move(target) : target.status().within(std::string(origin));
+}
+
+std::string printTarget(const Target &target) {
+  Json json;
+  for (const Field &field : kFields)
+    std::visit([&](auto member) { json[std::string(field.name)] = target.*member; }, field.member);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace mt::target
