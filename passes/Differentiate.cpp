@@ -70,7 +70,8 @@ private:
     if (failed(appendGradients(backward, firstGradient)))
       return failure();
     llvm::SetVector<Value> saved = chooseSaved(backward, firstGradient, rung);
-    makeForward(saved, mapping, rung);
+    if (rung != "input")
+      makeForward(saved, mapping, rung);
     takeSaved(backward, saved);
     sweep(backward);
     return success();

@@ -1,0 +1,159 @@
+// mt-plan-memory: offsets of all slots by the packer, and the check against the budgets.
+#include "passes/Packer.h"
+#include "passes/ScheduleView.h"
+#include "runtime/base/Sizes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace mt {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "passes/Passes.h.inc"
+using namespace schedule;
+
+namespace {
+constexpr uint64_t kAlignment = 256;
+
+/// First and last command of each slot in one program.
+using Lifetimes = llvm::MapVector<Operation *, std::pair<uint32_t, uint32_t>>;
+
+struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
+  using PlanMemoryBase::PlanMemoryBase;
+
+  func::FuncOp function;
+  passes::Declarations declarations;
+
+  static StringRef spaceOf(SlotOp slot) { return cast<SlotType>(slot.getType()).getSpace(); }
+  static uint64_t bytesOf(SlotOp slot) { return cast<SlotType>(slot.getType()).getBytes(); }
+  void place(SlotOp slot, uint64_t offset) { slot.setOffset(static_cast<int64_t>(offset)); }
+
+  static Lifetimes lifetimesOf(ArrayRef<Operation *> commands) {
+    Lifetimes lifetimes;
+    for (auto [moment, command] : llvm::enumerate(commands))
+      for (const Access &access : accessesOf(command)) {
+        if (access.slot.getPersistent())
+          continue;
+        auto &life = lifetimes.try_emplace(access.slot, std::pair<uint32_t, uint32_t>(moment, moment)).first->second;
+        life.second = moment;
+      }
+    return lifetimes;
+  }
+
+  /// Offsets of the persistent slots of a space, in order; returns their end.
+  uint64_t placePersistent(StringRef space) {
+    uint64_t end = 0;
+    for (auto slot : function.front().getOps<SlotOp>())
+      if (slot.getPersistent() && spaceOf(slot) == space) {
+        place(slot, end);
+        end += llvm::alignTo(bytesOf(slot), kAlignment);
+      }
+    return end;
+  }
+
+  struct Packed {
+    std::vector<passes::SlotRequest> requests;
+    SmallVector<SlotOp> slots;
+    ArrayRef<Operation *> commands;
+    uint64_t bytes = 0;
+  };
+
+  Packed packProgram(StringRef space, ArrayRef<Operation *> commands, const Lifetimes &lifetimes, uint64_t base, uint64_t budget) {
+    Packed packed;
+    packed.commands = commands;
+    for (auto &[op, life] : lifetimes) {
+      auto slot = cast<SlotOp>(op);
+      if (spaceOf(slot) != space)
+        continue;
+      packed.requests.push_back({bytesOf(slot), life.first, life.second, kAlignment});
+      packed.slots.push_back(slot);
+    }
+    passes::PackOptions options;
+    options.moments = commands.size();
+    options.slack = slack;
+    options.budget = budget > base ? budget - base : 0;
+    passes::Packing packing = passes::pack(packed.requests, options);
+    for (auto [slot, offset] : llvm::zip(packed.slots, packing.offsets))
+      place(slot, base + offset);
+    packed.bytes = base + packing.bytes;
+    return packed;
+  }
+
+  void explain(InFlightDiagnostic &error, const Packed &packed) {
+    passes::Peak peak = passes::findPeak(packed.requests, packed.commands.size());
+    if (peak.slots.empty())
+      return;
+    error << "; most is live at '" << labelOf(packed.commands[peak.moment]) << "' (" << formatSize(peak.bytes) << "), largest there:";
+    for (uint32_t i : ArrayRef<uint32_t>(peak.slots).take_front(4))
+      error << " '" << packed.slots[i].getName() << "' " << formatSize(packed.requests[i].bytes) << ",";
+    error << " beside what every program keeps";
+  }
+
+  LogicalResult run() {
+    ModuleOp module = getOperation();
+    function = passes::findSchedule(module);
+    if (!function)
+      return failure();
+    auto read = passes::readDeclarations(module);
+    if (failed(read))
+      return failure();
+    declarations = *read;
+
+    std::vector<SmallVector<Operation *>> programs;
+    std::vector<Lifetimes> lifetimes;
+    for (Program program : passes::kPrograms) {
+      programs.push_back(commandsOf(function, program));
+      lifetimes.push_back(lifetimesOf(programs.back()));
+    }
+    Builder builder(&getContext());
+    SmallVector<Attribute> spaces;
+    uint64_t hostBytes = 0;
+    std::optional<Packed> largestHost;
+    for (auto entry : module->getAttrOfType<ArrayAttr>(kSpacesAttr).getAsRange<DictionaryAttr>()) {
+      StringRef name = entry.getAs<StringAttr>("name").getValue(), kind = entry.getAs<StringAttr>("kind").getValue();
+      bool onDevice = kind == "device";
+      uint64_t base = placePersistent(name), bytes = base;
+      uint64_t budget = onDevice && deviceMemory > 0 ? uint64_t(deviceMemory) : UINT64_MAX;
+      if (!onDevice && hostMemory > 0)
+        budget = uint64_t(hostMemory) > hostBytes ? hostMemory - hostBytes : 0;
+      std::optional<Packed> largest;
+      for (auto [commands, lives] : llvm::zip(programs, lifetimes)) {
+        Packed packed = packProgram(name, commands, lives, base, budget);
+        bytes = std::max(bytes, packed.bytes);
+        if (!largest || packed.bytes > largest->bytes)
+          largest = std::move(packed);
+      }
+      if (onDevice && deviceMemory > 0 && bytes > budget) {
+        InFlightDiagnostic error = module.emitError();
+        error << "the plan needs " << formatSize(bytes) << " (" << bytes << " B) of device memory, and --device-memory allows "
+              << formatSize(budget);
+        explain(error, *largest);
+        return error << "; the smallest budget for these choices is --device-memory " << bytes << "B";
+      }
+      if (!onDevice) {
+        hostBytes += bytes;
+        if (!largestHost || largest->bytes > largestHost->bytes)
+          largestHost = std::move(largest);
+      }
+      NamedAttrList attributes(entry);
+      attributes.set("bytes", builder.getI64IntegerAttr(bytes));
+      spaces.push_back(attributes.getDictionary(&getContext()));
+    }
+    if (hostMemory > 0 && hostBytes > uint64_t(hostMemory)) {
+      InFlightDiagnostic error = module.emitError();
+      error << "the plan needs " << formatSize(hostBytes) << " (" << hostBytes << " B) of host memory, and --host-memory allows "
+            << formatSize(uint64_t(hostMemory));
+      explain(error, *largestHost);
+      return error << "; the smallest budget for these choices is --host-memory " << hostBytes << "B";
+    }
+    module->setAttr(kSpacesAttr, builder.getArrayAttr(spaces));
+    return success();
+  }
+
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace mt

@@ -1,0 +1,224 @@
+// Phases, persistent places and the three programs: the outline of a schedule. ScheduleLayers.cpp has what happens
+// within a phase.
+#include "passes/ScheduleBuilder.h"
+
+#include "kernels/Catalogue.h"
+
+using namespace mlir;
+using namespace mt::schedule;
+
+namespace mt::passes {
+namespace {
+constexpr int64_t kAlignment = 256;
+constexpr int64_t kScalarsBytes = kernels::Scalars::kCount * sizeof(double);
+} // namespace
+
+ScheduleBuilder::ScheduleBuilder(ModuleOp module, const LayerModel &model, const ScheduleOptions &options,
+                                 CommandWriter &writer)
+    : module(module), model(model), options(options), writer(writer) {}
+
+int64_t ScheduleBuilder::bytesOf(int64_t parameter) const { return schedule::bytesOf(model.parameters[parameter].type); }
+
+SmallVector<int64_t> ScheduleBuilder::trainedOf(int64_t layer) const {
+  SmallVector<int64_t> trained;
+  for (int64_t parameter : model.layers[layer].owned)
+    if (model.parameters[parameter].trainable)
+      trained.push_back(parameter);
+  return trained;
+}
+
+/// Even phases go up through the micro-batches, odd ones down.
+SmallVector<int64_t> ScheduleBuilder::order(int64_t phase) const {
+  SmallVector<int64_t> indices(llvm::seq<int64_t>(0, options.microBatches));
+  if (phase % 2)
+    std::reverse(indices.begin(), indices.end());
+  return indices;
+}
+
+void ScheduleBuilder::build() {
+  placePersistent();
+  buildStep();
+  buildFinish();
+  buildEvaluate();
+}
+
+void ScheduleBuilder::placeWeights() {
+  weights.resize(model.parameters.size());
+  firstMoment.resize(model.parameters.size());
+  secondMoment.resize(model.parameters.size());
+  norms.resize(model.parameters.size());
+  keptGradients.resize(model.layers.size());
+  int64_t trainedCount = 0;
+  for (int64_t l = 0; l < int64_t(model.layers.size()); ++l) {
+    int64_t bytes = 0, moments = 0, kept = 0;
+    for (int64_t parameter : model.layers[l].owned) {
+      weights[parameter].offset = bytes;
+      bytes += llvm::alignTo(bytesOf(parameter), kAlignment);
+    }
+    if (bytes == 0)
+      continue;
+    Value slot = writer.slot("weights layer " + Twine(l), "staging", bytes, true);
+    for (int64_t parameter : model.layers[l].owned)
+      weights[parameter].slot = slot;
+    for (int64_t parameter : trainedOf(l)) {
+      int64_t size = llvm::alignTo(bytesOf(parameter), kAlignment);
+      firstMoment[parameter].offset = moments;
+      moments += size;
+      if (options.optimizer == "adamw") {
+        secondMoment[parameter].offset = moments;
+        moments += size;
+      }
+      kept += size;
+      norms[parameter].offset = 8 * trainedCount++;
+    }
+    if (kept == 0)
+      continue;
+    Value state = writer.slot("moments layer " + Twine(l), "state", moments, true);
+    for (int64_t parameter : trainedOf(l)) {
+      firstMoment[parameter].slot = state;
+      if (options.optimizer == "adamw")
+        secondMoment[parameter].slot = state;
+    }
+    if (options.clip)
+      keptGradients[l] = {writer.slot("gradients layer " + Twine(l), "staging", kept, true)};
+  }
+  for (int64_t p = 0; p < int64_t(model.parameters.size()); ++p)
+    if (model.parameters[p].owner < 0)
+      weights[p] = {writer.slot("weights of no layer", "staging", bytesOf(p), true)};
+  Value normSlot = writer.slot("squared norms", "staging", 8 * trainedCount, true);
+  for (int64_t p = 0; p < int64_t(model.parameters.size()); ++p)
+    if (model.parameters[p].isTrained())
+      norms[p].slot = normSlot;
+}
+
+void ScheduleBuilder::placeInputs() {
+  for (const ModelInput &input : model.inputs) {
+    int64_t bytes = schedule::bytesOf(input.type) * options.microBatches;
+    inputs.push_back({writer.slot("input " + input.name, "staging", bytes, true)});
+  }
+  scalars = {writer.slot("scalars", "staging", kScalarsBytes, true)};
+  finalScalars = {writer.slot("final scalars", "staging", kScalarsBytes, true)};
+}
+
+void ScheduleBuilder::placePersistent() {
+  placeWeights();
+  placeInputs();
+}
+
+void ScheduleBuilder::startProgram(Program program) {
+  writer.setProgram(program);
+  writer.setPlace(-1, -1);
+  evaluating = program == Program::evaluate;
+  inputPlaces.clear(), deviceWeights.clear(), weightsUntil.clear();
+  valuePlaces.clear(), parkedPlaces.clear(), valueGradients.clear(), savedPlaces.clear(), foreignParts.clear(), gradients.clear();
+  phases.clear();
+}
+
+/// The batch and the step's scalars, written by the host, and the scalars' way to the device.
+void ScheduleBuilder::feed() {
+  OpBuilder builder(module.getContext());
+  auto scalarsType = nn::tensorOf({kernels::Scalars::kCount}, builder.getF64Type());
+  SmallVector<Bound> operands;
+  for (auto [input, place] : llvm::zip(model.inputs, inputs))
+    for (int64_t m = 0; m < options.microBatches; ++m)
+      operands.push_back({place + m * schedule::bytesOf(input.type), Effect::write, input.type});
+  operands.push_back({scalars, Effect::write, scalarsType});
+  writer.kernel("feed", writer.streams().host, "feed", operands);
+  deviceScalars = scalars;
+  if (!writer.unified()) {
+    deviceScalars = {writer.slot("device scalars", "device", kScalarsBytes)};
+    writer.prefetch("scalars", scalars, deviceScalars, kScalarsBytes);
+  }
+  loss = {writer.slot("loss", "device", 4)};
+}
+
+void ScheduleBuilder::buildStep() {
+  startProgram(Program::step);
+  int64_t count = model.layers.size();
+  for (int64_t l = 0; l + 1 < count; ++l)
+    phases.push_back({l, false});
+  for (int64_t l = count - 1; l >= 0; --l)
+    if (model.layers[l].backward)
+      phases.push_back({l, true});
+  feed();
+  runPhases();
+  endStep();
+}
+
+void ScheduleBuilder::buildEvaluate() {
+  startProgram(Program::evaluate);
+  for (int64_t l = 0; l < int64_t(model.layers.size()); ++l)
+    phases.push_back({l, false});
+  feed();
+  runPhases();
+  endStep();
+}
+
+void ScheduleBuilder::buildFinish() {
+  startProgram(Program::finish);
+  if (!options.clip)
+    return;
+  for (int64_t l = 0; l < int64_t(model.layers.size()); ++l)
+    updateLayer(l);
+  OpBuilder builder(module.getContext());
+  auto type = nn::tensorOf({kernels::Scalars::kCount}, builder.getF64Type());
+  auto zeros = builder.getDictionaryAttr(builder.getNamedAttr("value", DenseElementsAttr::get(type, 0.0)));
+  writer.setPlace(-1, -1);
+  writer.kernel("nothing pending", writer.streams().update, "constant", Bound{finalScalars, Effect::write, type}, 1, {}, zeros);
+}
+
+/// Global norm and clip scale, the loss's way back, and the report to the training loop.
+void ScheduleBuilder::endStep() {
+  writer.setPlace(-1, -1);
+  OpBuilder builder(module.getContext());
+  auto scalarsType = nn::tensorOf({kernels::Scalars::kCount}, builder.getF64Type());
+  auto lossType = nn::tensorOf({}, builder.getF32Type());
+  Place reported = scalars, landed = loss;
+  if (!evaluating) {
+    SmallVector<Bound> operands{{scalars, Effect::read, scalarsType}};
+    SmallVector<int64_t> parameters;
+    for (int64_t p = 0; p < int64_t(model.parameters.size()); ++p)
+      if (model.parameters[p].isTrained()) {
+        operands.push_back({norms[p], Effect::read, nn::tensorOf({1}, builder.getF64Type())});
+        parameters.push_back(p);
+      }
+    operands.push_back({finalScalars, Effect::write, scalarsType});
+    writer.kernel("gradient norm", writer.streams().update, "step_norm", operands);
+    reported = finalScalars;
+  }
+  if (!writer.unified()) {
+    landed = {writer.slot("landed loss", "staging", 4)};
+    writer.offload("loss", loss, landed, 4);
+  }
+  writer.kernel("report", writer.streams().host, "report",
+                {{landed, Effect::read, lossType}, {reported, Effect::read, scalarsType}});
+}
+
+void ScheduleBuilder::runPhases() {
+  // Work items in issue order; what item t + 1 needs of activations is issued before item t computes.
+  struct Item {
+    int64_t phase, microBatch;
+    bool first, last;
+  };
+  std::vector<Item> items;
+  for (int64_t p = 0; p < int64_t(phases.size()); ++p) {
+    SmallVector<int64_t> indices = order(p);
+    for (auto [i, m] : llvm::enumerate(indices))
+      items.push_back({p, m, i == 0, i + 1 == indices.size()});
+  }
+  int64_t prepared = -1;
+  for (size_t t = 0; t < items.size(); ++t) {
+    const Item &item = items[t];
+    for (int64_t ahead = std::min<int64_t>(item.phase + options.distance, phases.size() - 1); prepared < ahead;)
+      preparePhase(++prepared);
+    if (t == 0)
+      prefetchValues(item.phase, item.microBatch);
+    if (t + 1 < items.size())
+      prefetchValues(items[t + 1].phase, items[t + 1].microBatch);
+    runPhase(item.phase, item.microBatch, item.first);
+    if (item.last && phases[item.phase].backward)
+      endBackward(phases[item.phase]);
+  }
+}
+
+} // namespace mt::passes

@@ -1,0 +1,99 @@
+// From a LayerModel to the commands of step, finish and evaluate. A step is a sequence of phases - the forward of each
+// layer, the loss, the backward of each layer - and every phase takes all micro-batches in turn, in an order that
+// alternates, so that the boundary made last is used first. What a phase needs is prefetched `distance` phases ahead.
+#ifndef MT_PASSES_SCHEDULEBUILDER_H
+#define MT_PASSES_SCHEDULEBUILDER_H
+#include "passes/CommandWriter.h"
+#include "passes/LayerModel.h"
+
+#include <map>
+
+namespace mt::passes {
+
+struct ScheduleOptions {
+  int64_t microBatches = 1;
+  int64_t distance = 1;
+  bool resident = false; ///< weights stay on the device from forward to backward
+  bool park = true;      ///< layer inputs wait on the host where backward is far
+  bool clip = false;
+  std::string optimizer = "adamw";
+};
+
+class ScheduleBuilder {
+public:
+  ScheduleBuilder(mlir::ModuleOp module, const LayerModel &model, const ScheduleOptions &options, CommandWriter &writer);
+  void build();
+
+private:
+  /// All micro-batches of one layer in one direction.
+  struct Phase {
+    int64_t layer;
+    bool backward;
+  };
+  using Key = std::pair<int64_t, int64_t>; ///< (index, micro-batch)
+
+  mlir::ModuleOp module;
+  const LayerModel &model;
+  const ScheduleOptions &options;
+  CommandWriter &writer;
+  bool evaluating = false;
+  std::vector<Phase> phases;
+
+  // Persistent places.
+  std::vector<Place> weights;                ///< by parameter, host
+  std::vector<Place> firstMoment, secondMoment;
+  std::vector<Place> norms;                  ///< by parameter, host, f64[1]
+  std::vector<Place> inputs;                 ///< by input, host, all micro-batches
+  Place scalars, finalScalars;               ///< host
+  std::vector<Place> keptGradients;          ///< by layer, host; with clipping
+
+  // What is where in the program being built.
+  std::map<Key, Place> inputPlaces;          ///< (input, micro-batch) on the device
+  Place deviceScalars, loss;
+  std::map<int64_t, Place> deviceWeights;    ///< by parameter, of phases that are being prefetched or run
+  std::map<int64_t, int64_t> weightsUntil;   ///< by layer: last phase whose prefetch its device weights serve
+  std::map<Key, Place> valuePlaces, parkedPlaces, valueGradients;
+  std::map<std::pair<int64_t, Key>, Place> savedPlaces; ///< (layer, (saved index, micro-batch))
+  std::map<int64_t, mlir::SmallVector<Place>> foreignParts; ///< by parameter: landed gradients of users but the owner
+  std::map<int64_t, Place> gradients;        ///< by parameter, of the phase that runs
+
+  int64_t bytesOf(int64_t parameter) const;
+  bool isShared(int64_t parameter) const { return model.parameters[parameter].users.size() > 1; }
+  mlir::SmallVector<int64_t> trainedOf(int64_t layer) const;
+  mlir::SmallVector<int64_t> order(int64_t phase) const;
+
+  void placePersistent();
+  void placeWeights();
+  void placeInputs();
+  void buildStep();
+  void buildFinish();
+  void buildEvaluate();
+  void startProgram(schedule::Program program);
+  void feed();
+
+  void runPhases();
+  void preparePhase(int64_t phase);
+  void prefetchWeights(int64_t phase);
+  void prefetchValues(int64_t phase, int64_t microBatch);
+  void runPhase(int64_t phase, int64_t microBatch, bool first);
+  void forward(const Phase &phase, int64_t microBatch, bool first);
+  void backward(const Phase &phase, int64_t microBatch, bool first);
+  void endBackward(const Phase &phase);
+  void park(int64_t phase, int64_t microBatch);
+
+  Place operandPlace(const Layer &layer, int64_t operand, int64_t microBatch);
+  Place inputPlace(int64_t input, int64_t microBatch);
+  Place arrivingGradient(int64_t value, int64_t microBatch);
+  Bound gradientOf(const Layer &layer, int64_t operand, int64_t microBatch, bool first);
+  bool isParked(int64_t value) const;
+  bool neededByBackward(int64_t value) const;
+
+  void computeNorms(int64_t layer);
+  void offloadGradients(int64_t layer);
+  void addForeignParts(int64_t layer);
+  void updateLayer(int64_t layer);
+  void endStep();
+};
+
+} // namespace mt::passes
+#endif
