@@ -56,9 +56,9 @@ struct Executor::State {
   Trace trace;
   device::HostFunctions functions;
   std::map<plan::ProgramKind, Prepared> programs;
-  std::optional<plan::ProgramKind> last;         ///< since the last drain
-  std::deque<std::vector<Event>> underWay;       ///< ends of iterations, by stream
-  std::unique_ptr<device::Device> device;        ///< released first: its threads use the rest
+  std::optional<plan::ProgramKind> last;   ///< since the last drain
+  std::deque<std::vector<Event>> underWay; ///< ends of iterations, by stream
+  std::unique_ptr<device::Device> device;  ///< released first: its threads use the rest
 
   State(const plan::Plan &plan, ExecutorOptions options, Callbacks callbacks)
       : plan(plan), options(std::move(options)), callbacks(std::move(callbacks)), trace(plan) {}
@@ -87,10 +87,11 @@ void Executor::State::makeFunctions() {
     return;
   for (const kernels::Kernel &kernel : kernels::all())
     if (consumesGradient(kernel))
-      functions.before[std::string(kernel.name)] = [this](const kernels::Signature &call, std::span<void *const> operands) {
+      functions.before[std::string(kernel.name)] = [this](const kernels::Signature &call,
+                                                          std::span<void *const> operands) {
         std::lock_guard lock(gradientMutex);
-        callbacks.gradient(call.integer("parameter"), {static_cast<const float *>(operands[0]),
-                                                       static_cast<size_t>(call.operands[0].elements())});
+        callbacks.gradient(call.integer("parameter"),
+                           {static_cast<const float *>(operands[0]), static_cast<size_t>(call.operands[0].elements())});
         return Status();
       };
 }

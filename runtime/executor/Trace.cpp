@@ -56,8 +56,8 @@ uint64_t Trace::begin(plan::ProgramKind kind, bool drained) {
   uint64_t first = next;
   next += program->commands.size();
   if (first < kMaxCommands)
-    iterations.push_back({program, first, drained ? 0 : iterations.back().place + 1,
-                          drained ? first : iterations.back().origin});
+    iterations.push_back(
+        {program, first, drained ? 0 : iterations.back().place + 1, drained ? first : iterations.back().origin});
   return first;
 }
 

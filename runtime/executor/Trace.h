@@ -32,9 +32,9 @@ public:
 private:
   struct Iteration {
     const plan::Program *program;
-    uint64_t first;    ///< number of its first command
-    uint64_t place;    ///< how many iterations of it ran before it since the last drain
-    uint64_t origin;   ///< number of the first command after the last drain
+    uint64_t first;  ///< number of its first command
+    uint64_t place;  ///< how many iterations of it ran before it since the last drain
+    uint64_t origin; ///< number of the first command after the last drain
   };
   const plan::Plan &plan;
   std::vector<Iteration> iterations;

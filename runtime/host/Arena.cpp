@@ -15,8 +15,7 @@ constexpr std::byte kGuard{0xA5};
 Result<Arena> Arena::reserve(uint64_t bytes, const std::string &name, bool hugePages) {
   uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   uint64_t mapped = (bytes + kGuardBytes + page - 1) / page * page;
-  void *address =
-      ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *address = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED)
     return fail("space \"{}\": {} bytes cannot be reserved: {}", name, bytes, std::strerror(errno));
   if (hugePages)

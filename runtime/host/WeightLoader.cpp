@@ -112,7 +112,8 @@ public:
         std::ranges::fill(bytesOf(*moment, chunk), std::byte{0});
     const plan::Initial &initial = chunk.parameter->initial;
     if (isTakenAsIs(*chunk.parameter))
-      return files.read(initial.path, initial.offset + chunk.first * kernels::byteSize(initial.type), bytesOf(weight, chunk));
+      return files.read(initial.path, initial.offset + chunk.first * kernels::byteSize(initial.type),
+                        bytesOf(weight, chunk));
     std::vector<float> values(chunk.count);
     MT_TRY(make(chunk, values));
     if (chunk.parameter->trainable)
@@ -141,7 +142,9 @@ private:
       generateNormal(generatorKey(chunk.parameter->name, initial.seed), chunk.first, initial.value, initial.deviation,
                      values);
     } else {
-      float value = initial.generator == "ones" ? 1 : initial.generator == "zeros" ? 0 : static_cast<float>(initial.value);
+      float value = initial.generator == "ones"    ? 1
+                    : initial.generator == "zeros" ? 0
+                                                   : static_cast<float>(initial.value);
       std::ranges::fill(values, value);
     }
     return {};

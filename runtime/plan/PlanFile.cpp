@@ -6,6 +6,7 @@
 #include "runtime/plan/Validate.h"
 #include "runtime/plan/VerifyHazards.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -31,8 +32,9 @@ constexpr std::string_view kRemedy = "recompile the model with this version of m
 /// Of a header that is complete and a plan's.
 Status checkHeader(const Header &header, uint64_t payloadBytes) {
   if (header.version > kPlanVersion)
-    return fail("the plan has version {}, this program reads version {}: it was written by a newer mtc; update mtrun or {}",
-                header.version, kPlanVersion, kRemedy);
+    return fail(
+        "the plan has version {}, this program reads version {}: it was written by a newer mtc; update mtrun or {}",
+        header.version, kPlanVersion, kRemedy);
   if (header.version < kPlanVersion)
     return fail("the plan has version {}, this program reads version {}: it was written by an older mtc; {}",
                 header.version, kPlanVersion, kRemedy);
@@ -47,6 +49,7 @@ Status checkHeader(const Header &header, uint64_t payloadBytes) {
 }
 
 Result<Plan> parsePayload(std::span<const std::byte> payload) {
+  google::protobuf::LogSilencer silencer; // our message says it
   proto::Plan message;
   if (payload.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
       !message.ParseFromArray(payload.data(), static_cast<int>(payload.size())))
@@ -83,7 +86,8 @@ Status validateWhole(const Plan &plan) {
 std::vector<std::byte> serialize(Plan &plan) {
   std::string payload = toProto(plan).SerializeAsString();
   plan.digest = XXH3_64bits(payload.data(), payload.size());
-  Header header = {.magic = {}, .version = kPlanVersion, .flags = 0, .payloadBytes = payload.size(), .digest = plan.digest};
+  Header header = {
+      .magic = {}, .version = kPlanVersion, .flags = 0, .payloadBytes = payload.size(), .digest = plan.digest};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   std::vector<std::byte> file(sizeof(header) + payload.size());
   std::memcpy(file.data(), &header, sizeof(header));

@@ -230,7 +230,8 @@ Parameter Reader::parameter(const proto::Parameter &from) {
                  .parts = {},
                  .initial = initial(from.initial())};
   for (const auto &part : from.parts())
-    made.parts.push_back({enumerator(part.role(), PartRole::secondMoment, "role"), type(part.type()), span(part.span())});
+    made.parts.push_back(
+        {enumerator(part.role(), PartRole::secondMoment, "role"), type(part.type()), span(part.span())});
   return made;
 }
 
@@ -402,7 +403,8 @@ Result<Plan> fromProto(const proto::Plan &message) {
   }
   for (const auto &stream : message.streams()) {
     reader.place = fmt::format("stream {}", plan.streams.size());
-    plan.streams.push_back({reader.enumerator(stream.kind(), StreamKind::host, "kind"), stream.device(), stream.name()});
+    plan.streams.push_back(
+        {reader.enumerator(stream.kind(), StreamKind::host, "kind"), stream.device(), stream.name()});
   }
   for (const auto &parameter : message.parameters()) {
     reader.place = fmt::format("parameter {} \"{}\"", plan.parameters.size(), parameter.name());
@@ -420,7 +422,8 @@ Result<Plan> fromProto(const proto::Plan &message) {
     reader.place = fmt::format("program {}", plan.programs.size());
     Program made{reader.enumerator(program.kind(), ProgramKind::evaluate, "kind"), {}};
     for (const auto &command : program.commands()) {
-      reader.place = fmt::format("program {}, command {} \"{}\"", plan.programs.size(), made.commands.size(), command.label());
+      reader.place =
+          fmt::format("program {}, command {} \"{}\"", plan.programs.size(), made.commands.size(), command.label());
       made.commands.push_back(reader.command(command));
     }
     plan.programs.push_back(std::move(made));

@@ -94,7 +94,8 @@ Status checkDisjoint(const Plan &plan) {
       all.push_back({part.span, &parameter});
   std::ranges::sort(all, {}, [](const Owned &one) { return std::pair(one.span.space, one.span.offset); });
   for (size_t i = 1; i < all.size(); ++i)
-    if (all[i - 1].span.space == all[i].span.space && all[i - 1].span.offset + all[i - 1].span.bytes > all[i].span.offset)
+    if (all[i - 1].span.space == all[i].span.space &&
+        all[i - 1].span.offset + all[i - 1].span.bytes > all[i].span.offset)
       return fail("parameters \"{}\" and \"{}\" overlap in space {} at {}", all[i - 1].parameter->name,
                   all[i].parameter->name, all[i].span.space, all[i].span.offset);
   return {};

@@ -117,7 +117,8 @@ private:
     if (!fits)
       return fail("{} stream {} \"{}\" of device {} cannot copy from space {} to space {}", name(stream.kind),
                   command.stream, stream.name, stream.device, command.from.space, command.to.space);
-    if ((command.role == Role::prefetch && onHost(command.to)) || (command.role == Role::offload && onHost(command.from)))
+    if ((command.role == Role::prefetch && onHost(command.to)) ||
+        (command.role == Role::offload && onHost(command.from)))
       return fail("its role is {}, but it copies the other way", name(command.role));
     return {};
   }
@@ -141,8 +142,8 @@ private:
     if (span.offset % demand.alignment != 0)
       return fail("its offset {} is no multiple of {}", span.offset, demand.alignment);
     const Stream &stream = streamOf(command);
-    bool fits = stream.kind == StreamKind::compute ? onDevice(span, stream)
-                                                   : stream.kind == StreamKind::host && onHost(span);
+    bool fits =
+        stream.kind == StreamKind::compute ? onDevice(span, stream) : stream.kind == StreamKind::host && onHost(span);
     if (!fits && !plan.target.unified)
       return fail("space {} \"{}\" cannot be used on {} stream {} \"{}\"", span.space, plan.spaces[span.space].name,
                   name(stream.kind), command.stream, stream.name);
@@ -161,7 +162,8 @@ private:
                              : argument.effect == Effect::write ? BindingEffect::write
                                                                 : BindingEffect::update;
     if (effect != declared)
-      return fail("it is bound as {}, template \"{}\" declares it as {}", name(binding.effect), code.name, name(declared));
+      return fail("it is bound as {}, template \"{}\" declares it as {}", name(binding.effect), code.name,
+                  name(declared));
     if (binding.effect == BindingEffect::accumulate && !demand.accumulates)
       return fail("it is bound as accumulate, but template \"{}\" has a call that cannot add to it", code.name);
     if (binding.fresh && binding.effect != BindingEffect::write)

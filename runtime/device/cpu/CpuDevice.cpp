@@ -166,7 +166,8 @@ Status CpuDevice::run(uint32_t stream, Code code, std::span<const plan::Binding>
   return issue(stream, tag, [this, &prepared, arguments, workspace] {
     if (options.poison)
       poison(arguments, workspace);
-    return prepared.run(arguments, workspace, [this](const plan::Span &span) { return address(span); }, pool);
+    return prepared.run(
+        arguments, workspace, [this](const plan::Span &span) { return address(span); }, pool);
   });
 }
 
