@@ -151,7 +151,7 @@ private:
     for (const Input &input : plan.inputs) {
       std::string parts;
       for (const Span &span : input.parts)
-        parts += " " + describe(span);
+        parts += fmt::format(" {}", describe(span));
       line("  {:<8} {} {} {}{}", name(input.kind), input.name, kernels::name(input.type), input.dims, parts);
     }
     line("");
