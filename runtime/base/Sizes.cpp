@@ -91,9 +91,16 @@ std::string formatCount(double count) {
   return scaled(count, 1000, kNames);
 }
 
+std::string formatFlops(double flops) {
+  static constexpr std::array<std::string_view, 6> kNames{"flop", "kflop", "Mflop", "Gflop", "Tflop", "Pflop"};
+  return scaled(flops, 1000, kNames);
+}
+
 std::string formatSeconds(double seconds) {
   if (!std::isfinite(seconds))
     return "unknown";
+  if (seconds == 0)
+    return "0 s";
   if (seconds >= 3600)
     return fmt::format("{} h {} min", static_cast<long long>(seconds / 3600), static_cast<int>(seconds / 60) % 60);
   if (seconds >= 100)

@@ -21,7 +21,9 @@ std::string formatSize(uint64_t bytes);
 std::string formatExactSize(uint64_t bytes);
 /// `124.4 M`, `1.42 G`, `17`: powers of 1000.
 std::string formatCount(double count);
-/// `1.9 s`, `12.3 ms`, `450 us`, `2 h 5 min`.
+/// `8.3 Tflop`, `17 flop`: powers of 1000.
+std::string formatFlops(double flops);
+/// `1.90 s`, `12.3 ms`, `450.0 us`, `2 h 5 min`.
 std::string formatSeconds(double seconds);
 /// `55.0 GB/s`: powers of 1000, as bandwidths are quoted.
 std::string formatBandwidth(double bytesPerSecond);

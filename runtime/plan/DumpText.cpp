@@ -77,8 +77,8 @@ private:
     line("  predicted  step {} ({}): compute {}, upload {}, download {}, host {}", formatSeconds(p.stepSeconds), p.bound,
          formatSeconds(p.computeSeconds), formatSeconds(p.uploadSeconds), formatSeconds(p.downloadSeconds),
          formatSeconds(p.hostSeconds));
-    line("  work       {}flop useful, {}flop executed; over the link: weights {}, gradients {}, activations {}",
-         formatCount(p.usefulFlops), formatCount(p.executedFlops), formatSize(p.weightLinkBytes),
+    line("  work       {} useful, {} executed; over the link: weights {}, gradients {}, activations {}",
+         formatFlops(p.usefulFlops), formatFlops(p.executedFlops), formatSize(p.weightLinkBytes),
          formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes));
   }
 
