@@ -52,3 +52,44 @@ def classifier(nodes=None, initializers=None, inputs=None):
     return model(nodes or [node("MatMul", ["x", "w"], ["logits"], "product")],
                  inputs or [info("x", FLOAT, ["batch", 4])], [info("logits", FLOAT, ["batch", 3])],
                  [tensor("w", [4, 3], [0.1] * 12)] if initializers is None else initializers)
+
+
+def fields(message):
+    """(number, wire type, value, whole bytes) of every field of an encoded message."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value, shift = 0, 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        begin = at
+        key = number()
+        if key & 7 == 0:
+            value = number()
+        else:
+            size = {1: 8, 5: 4}.get(key & 7) or number()
+            value = message[at:at + size]
+            at += size
+        yield key >> 3, key & 7, value, message[begin:at]
+
+
+def replace_initializer(data, name, replacement):
+    """The model with one initializer replaced."""
+    out = b""
+    for number, _, value, whole in fields(data):
+        if number == 7:
+            whole = field(7, b"".join(field(5, replacement) if n == 5 and named(v, name) else w for n, _, v, w in fields(value)))
+        out += whole
+    return out
+
+
+def named(initializer, name):
+    return any(number == 8 and value.decode() == name for number, _, value, _ in fields(initializer))
