@@ -23,8 +23,8 @@ struct Chunks {
 
 /// Rows of a normalization whose parameter gradients are summed apart.
 constexpr Chunks normChunks(int64_t rows) { return {rows, 32, 16}; }
-/// Rows of a loss, or elements of a squared error, that are summed apart.
-constexpr Chunks lossChunks(int64_t rows) { return {rows, 256}; }
+/// Elements of a squared error that are summed apart.
+constexpr Chunks lossChunks(int64_t elements) { return {elements, 256, 512}; }
 /// Elements of a squared norm that are summed apart.
 constexpr Chunks squaredNormChunks(int64_t elements) { return {elements, 256, 4096}; }
 

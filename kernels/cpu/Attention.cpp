@@ -1,0 +1,105 @@
+// attention: a block of queries of one head against blocks of keys, with a running maximum and sum (Milakov and
+// Gimelshein, arXiv 1805.02867; Dao, arXiv 2307.08691). Never more than a block of scores.
+#include "kernels/cpu/Attention.h"
+
+#include "kernels/Blocks.h"
+#include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/Vector.h"
+
+#include <cmath>
+#include <limits>
+
+namespace mt::kernels::cpu {
+namespace {
+
+/// What a block of queries has gathered so far.
+struct Running {
+  float *sums;   ///< [queries, value width], not yet divided
+  double *total; ///< [queries] sum of e^(score - most)
+  float *most;   ///< [queries] largest score
+};
+
+struct Attention {
+  AttentionCall call;
+  size_t result, logsumexp;
+
+  /// Scores become probabilities before division; what was gathered before is scaled to the new maximum.
+  void fold(const ScoreBlock &block, float *scores, const Running &running) const {
+    for (int64_t row = 0; row < block.queries; ++row) {
+      float *line = scores + row * block.keys, before = running.most[row];
+      float most = std::max(before, vec::largest(line, block.keys));
+      bool hidden = std::isinf(most) && most < 0 && !std::isnan(vec::sum(line, block.keys));
+      if (hidden) {
+        std::fill(line, line + block.keys, 0.0f);
+        continue;
+      }
+      double total = vec::storeExp(line, most, line, block.keys);
+      float factor = std::exp(before - most);
+      running.total[row] = running.total[row] * static_cast<double>(factor) + total;
+      running.most[row] = most;
+      if (factor != 1)
+        vec::scale(running.sums + row * call.valueWidth, factor, running.sums + row * call.valueWidth, call.valueWidth,
+                   false);
+    }
+  }
+
+  void finish(const Launch &launch, const ScoreBlock &block, const Running &running) const {
+    for (int64_t row = 0; row < block.queries; ++row) {
+      int64_t place = (block.batch * call.queries + block.query + row) * call.heads + block.head;
+      float factor = running.total[row] > 0 ? static_cast<float>(1 / running.total[row]) : 0;
+      if (std::isnan(running.total[row]))
+        factor = std::numeric_limits<float>::quiet_NaN();
+      if (launch.operands[result])
+        vec::scale(running.sums + row * call.valueWidth, factor, launch.at<float>(result) + place * call.valueWidth,
+                   call.valueWidth, launch.accumulates(result));
+      if (launch.operands[logsumexp])
+        launch.at<float>(logsumexp)[(block.batch * call.heads + block.head) * call.queries + block.query + row] =
+            running.most[row] + static_cast<float>(std::log(running.total[row]));
+    }
+  }
+
+  void queries(const Launch &launch, ScoreBlock block) const {
+    constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
+    double *total = ThreadPool::scratchOf<double>(kQ + (kQ * kK + kQ * call.valueWidth + kQ) / 2 + 1);
+    float *scores = reinterpret_cast<float *>(total + kQ), *most = scores + kQ * kK;
+    Running running{most + kQ, total, most};
+    std::fill(total, total + block.queries, 0.0);
+    std::fill(most, most + block.queries, -std::numeric_limits<float>::infinity());
+    std::fill(running.sums, running.sums + block.queries * call.valueWidth, 0.0f);
+    KeyRange seen = call.hull(block.query, block.queries);
+    for (block.key = seen.begin / kK * kK; block.key < seen.end; block.key += kK) {
+      block.keys = std::min(kK, seen.end - block.key);
+      if (!call.anySeen(block))
+        continue;
+      call.scores(launch, block, scores, nullptr);
+      fold(block, scores, running);
+      Gemm gemm{false, false, block.queries, call.valueWidth, block.keys, block.keys, call.valueStep(), call.valueWidth};
+      multiply(gemm, 1, scores, call.valueAt(launch, block.batch, block.head / call.headsOfGroup(), block.key), 1,
+               running.sums);
+    }
+    finish(launch, block, running);
+  }
+
+  Status operator()(const Launch &launch) const {
+    int64_t blocks = call.queryBlocks();
+    launch.pool.parallelFor(call.batch * call.heads * blocks, [&](int64_t chunk) {
+      int64_t head = chunk / blocks, query = chunk % blocks * AttentionCall::kQueries;
+      queries(launch, {head / call.heads, head % call.heads, query,
+                       std::min(AttentionCall::kQueries, call.queries - query), 0, 0});
+    });
+    return {};
+  }
+};
+
+Result<Run> prepareAttention(const Signature &call) {
+  MT_TRY(requireF32(call));
+  return Run(Attention{AttentionCall(call, 0), 7, 8});
+}
+
+constexpr Entry kEntries[] = {{"attention", prepareAttention}, {"attention_grad", prepareAttentionGrad}};
+
+} // namespace
+
+std::span<const Entry> attentionEntries() { return kEntries; }
+
+} // namespace mt::kernels::cpu

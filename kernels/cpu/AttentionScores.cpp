@@ -1,0 +1,116 @@
+#include "kernels/cpu/Attention.h"
+
+#include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/Vector.h"
+#include "kernels/cpu/View.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace mt::kernels::cpu {
+namespace {
+
+constexpr float kHidden = -std::numeric_limits<float>::infinity();
+constexpr int64_t kFar = int64_t{1} << 60; // beyond every position, with room to add
+
+} // namespace
+
+AttentionCall::AttentionCall(const Signature &call, size_t first) : first(first) {
+  const Dims &query = call.operands[first].dims, &key = call.operands[first + 1].dims;
+  batch = query[0], queries = query[1], heads = query[2], width = query[3];
+  keys = key[1], groups = key[2], valueWidth = call.operands[first + 2].dims[3];
+  scale = static_cast<float>(call.real("scale"));
+  cap = static_cast<float>(call.real("softCap"));
+  low = std::clamp(call.integer("minDistance", INT64_MIN), -kFar, kFar);
+  high = std::clamp(call.integer("maxDistance", INT64_MAX), -kFar, kFar);
+  offset = call.integer("offset"), prefix = call.integer("prefix"), chunk = call.integer("chunk");
+  const OperandType &bias = call.operands[first + 3];
+  hasBias = bias.present;
+  hasKeyMask = call.operands[first + 4].present;
+  hasSegments = call.operands[first + 5].present;
+  wideQuerySegment = call.operands[first + 5].type == DType::i64;
+  wideKeySegment = call.operands[first + 6].type == DType::i64;
+  if (hasBias) {
+    biasDims = bias.dims, biasStrides = rowMajor(bias.dims);
+    for (size_t i = 0; i < 3; ++i)
+      biasStrides[i] = biasDims[i] == 1 ? 0 : biasStrides[i];
+  }
+}
+
+KeyRange AttentionCall::near(int64_t query) const {
+  return {std::max<int64_t>(0, query + offset - high), std::min(keys, query + offset - low + 1)};
+}
+
+KeyRange AttentionCall::inChunk(int64_t query) const {
+  if (chunk == 0)
+    return {0, keys};
+  int64_t begin = query / chunk * chunk;
+  return {std::min(begin, keys), chunk > keys - begin ? keys : begin + chunk};
+}
+
+KeyRange AttentionCall::hull(int64_t query, int64_t count) const {
+  KeyRange all{keys, 0};
+  for (int64_t q = query; q < query + count; ++q) {
+    KeyRange range = near(q), limit = inChunk(q);
+    if (range.empty())
+      range = {0, 0};
+    if (prefix > 0)
+      range = {0, std::max(range.end, std::min(prefix, keys))};
+    range = {std::max(range.begin, limit.begin), std::min(range.end, limit.end)};
+    if (!range.empty())
+      all = {std::min(all.begin, range.begin), std::max(all.end, range.end)};
+  }
+  return all;
+}
+
+bool AttentionCall::anySeen(const ScoreBlock &block) const {
+  for (int64_t q = block.query; q < block.query + block.queries; ++q) {
+    KeyRange limit = inChunk(q), range = near(q);
+    int64_t begin = std::max(limit.begin, block.key), end = std::min(limit.end, block.key + block.keys);
+    if (std::max(begin, range.begin) < std::min(end, range.end) || begin < std::min(end, prefix))
+      return true;
+  }
+  return false;
+}
+
+void AttentionCall::hideRow(const ScoreBlock &block, int64_t row, float *scores) const {
+  KeyRange range = near(block.query + row), limit = inChunk(block.query + row);
+  auto place = [&](int64_t key) { return std::clamp<int64_t>(key - block.key, 0, block.keys); };
+  int64_t always = place(prefix);
+  std::fill(scores + always, scores + std::max(always, place(range.begin)), kHidden);
+  std::fill(scores + std::max(always, place(range.end)), scores + block.keys, kHidden);
+  std::fill(scores, scores + place(limit.begin), kHidden);
+  std::fill(scores + place(limit.end), scores + block.keys, kHidden);
+}
+
+void AttentionCall::hide(const Launch &launch, const ScoreBlock &block, float *scores) const {
+  const uint8_t *mask = hasKeyMask ? launch.at<const uint8_t>(first + 4) + block.batch * keys + block.key : nullptr;
+  for (int64_t row = 0; row < block.queries; ++row) {
+    float *line = scores + row * block.keys;
+    hideRow(block, row, line);
+    for (int64_t k = 0; mask && k < block.keys; ++k)
+      line[k] = mask[k] ? line[k] : kHidden;
+    if (!hasSegments)
+      continue;
+    int64_t own = segment(launch, first + 5, wideQuerySegment, block.batch * queries + block.query + row);
+    for (int64_t k = 0; k < block.keys; ++k)
+      if (segment(launch, first + 6, wideKeySegment, block.batch * keys + block.key + k) != own)
+        line[k] = kHidden;
+  }
+}
+
+void AttentionCall::scores(const Launch &launch, const ScoreBlock &block, float *out, float *capped) const {
+  Gemm gemm{false, true, block.queries, block.keys, width, queryStep(), keyStep(), block.keys};
+  multiply(gemm, scale, queryAt(launch, block.batch, block.head, block.query),
+           keyAt(launch, block.batch, block.head / headsOfGroup(), block.key), 0, out);
+  int64_t count = block.queries * block.keys;
+  if (cap > 0)
+    vec::capped(out, 1, cap, out, count);
+  if (cap > 0 && capped)
+    std::copy(out, out + count, capped);
+  for (int64_t row = 0; hasBias && row < block.queries; ++row)
+    vec::add(launch.at<const float>(first + 3) + biasOffset(block, row), out + row * block.keys, block.keys);
+  hide(launch, block, out);
+}
+
+} // namespace mt::kernels::cpu

@@ -1,0 +1,269 @@
+// Row functions of float, vectorized with Highway; compiled once for each instruction set and chosen at run time.
+#include "kernels/cpu/ElementwiseOps.h"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/ElementwiseFloat.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/cpu/VectorMath-inl.h"
+
+#include "kernels/cpu/Rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mt::kernels::cpu {
+namespace HWY_NAMESPACE {
+
+template <class F> struct Step1 {
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+    D d;
+    hn::StoreU(F()(d, hn::LoadU(d, in[0])), d, out[0]);
+  }
+};
+template <class F> struct Step2 {
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+    D d;
+    hn::StoreU(F()(d, hn::LoadU(d, in[0]), hn::LoadU(d, in[1])), d, out[0]);
+  }
+};
+template <class F> void one(const float *const *in, float *const *out, int64_t count) {
+  inVectors<1, 1>(in, out, count, Step1<F>());
+}
+template <class F> void two(const float *const *in, float *const *out, int64_t count) {
+  inVectors<2, 1>(in, out, count, Step2<F>());
+}
+
+#define MT_ONE(name, expression)                                                                                       \
+  struct name {                                                                                                        \
+    HWY_INLINE V operator()(D d, V x) const {                                                                          \
+      (void)d;                                                                                                         \
+      return expression;                                                                                               \
+    }                                                                                                                  \
+  }
+#define MT_TWO(name, expression)                                                                                       \
+  struct name {                                                                                                        \
+    HWY_INLINE V operator()(D d, V a, V b) const {                                                                     \
+      (void)d;                                                                                                         \
+      return expression;                                                                                               \
+    }                                                                                                                  \
+  }
+#define MT_TEST(mask) hn::IfThenElseZero(mask, hn::Set(d, 1.0f))
+
+MT_TWO(Add, hn::Add(a, b));
+MT_TWO(Sub, hn::Sub(a, b));
+MT_TWO(Mul, hn::Mul(a, b));
+MT_TWO(Div, hn::Div(a, b));
+MT_TWO(Maximum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Gt(a, b)), a, b));
+MT_TWO(Minimum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Lt(a, b)), a, b));
+MT_TWO(Equal, MT_TEST(hn::Eq(a, b)));
+MT_TWO(NotEqual, MT_TEST(hn::Not(hn::Eq(a, b))));
+MT_TWO(Less, MT_TEST(hn::Lt(a, b)));
+MT_TWO(LessEqual, MT_TEST(hn::Le(a, b)));
+MT_TWO(Greater, MT_TEST(hn::Gt(a, b)));
+MT_TWO(GreaterEqual, MT_TEST(hn::Ge(a, b)));
+MT_ONE(Neg, hn::Neg(x));
+MT_ONE(Abs, hn::Abs(x));
+MT_ONE(Sign, hn::Sub(MT_TEST(hn::Gt(x, hn::Zero(d))), MT_TEST(hn::Lt(x, hn::Zero(d)))));
+MT_ONE(ExpF, expOf(d, x));
+MT_ONE(LogF, logOf(d, x));
+MT_ONE(Sqrt, hn::Sqrt(x));
+MT_ONE(Rsqrt, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)));
+MT_ONE(Reciprocal, hn::Div(hn::Set(d, 1.0f), x));
+MT_ONE(TanhF, tanhOf(d, x));
+MT_ONE(Erf, erfOf(d, x));
+MT_ONE(Floor, hn::Floor(x));
+MT_ONE(Ceil, hn::Ceil(x));
+MT_ONE(Round, hn::Round(x));
+MT_ONE(IsNan, MT_TEST(hn::IsNaN(x)));
+
+// Activations: value and slope of each.
+struct Relu {
+  static HWY_INLINE V value(D d, V x) { return keepNan(x, hn::Max(x, hn::Zero(d))); }
+  static HWY_INLINE V slope(D d, V x) { return MT_TEST(hn::Gt(x, hn::Zero(d))); }
+};
+struct Sigmoid {
+  static HWY_INLINE V value(D d, V x) { return sigmoidOf(d, x); }
+  static HWY_INLINE V slope(D d, V x) {
+    V s = sigmoidOf(d, x);
+    return hn::NegMulAdd(s, s, s);
+  }
+};
+struct Softplus {
+  static HWY_INLINE V value(D d, V x) { return softplusOf(d, x); }
+  static HWY_INLINE V slope(D d, V x) { return sigmoidOf(d, x); }
+};
+/// x * sigmoid(k x), k = Scale / 1000.
+template <int Scale> struct Swish {
+  static HWY_INLINE V scaled(D d, V x) { return Scale == 1000 ? x : hn::Mul(x, hn::Set(d, Scale / 1000.0f)); }
+  static HWY_INLINE V value(D d, V x) { return hn::Mul(x, sigmoidOf(d, scaled(d, x))); }
+  static HWY_INLINE V slope(D d, V x) {
+    V one = hn::Set(d, 1.0f), s = sigmoidOf(d, scaled(d, x));
+    return hn::Mul(s, hn::MulAdd(scaled(d, x), hn::Sub(one, s), one));
+  }
+};
+struct GeluErf {
+  static HWY_INLINE V value(D d, V x) { return hn::Mul(x, probability(d, x)); }
+  static HWY_INLINE V slope(D d, V x) {
+    V density = hn::Mul(expNegative(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x))), hn::Set(d, 0.3989422804f));
+    return hn::MulAdd(x, density, probability(d, x));
+  }
+  static HWY_INLINE V probability(D d, V x) {
+    V half = hn::Set(d, 0.5f);
+    return hn::MulAdd(erfOf(d, hn::Mul(x, hn::Set(d, 0.70710678118f))), half, half);
+  }
+};
+struct GeluTanh {
+  static constexpr float kScale = 0.7978845608f, kCubic = 0.044715f;
+  static HWY_INLINE V inner(D d, V x) {
+    V one = hn::Set(d, 1.0f);
+    V factor = hn::MulAdd(hn::Mul(x, x), hn::Set(d, kCubic), one);
+    return tanhOf(d, hn::Mul(hn::Mul(x, hn::Set(d, kScale)), factor));
+  }
+  static HWY_INLINE V value(D d, V x) {
+    V half = hn::Set(d, 0.5f);
+    return hn::Mul(x, hn::MulAdd(inner(d, x), half, half));
+  }
+  static HWY_INLINE V slope(D d, V x) {
+    V half = hn::Set(d, 0.5f), one = hn::Set(d, 1.0f), t = inner(d, x);
+    V rate = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 3 * kScale * kCubic), hn::Set(d, kScale));
+    V bend = hn::Mul(hn::Mul(half, x), hn::Mul(hn::NegMulAdd(t, t, one), rate));
+    return hn::Add(hn::MulAdd(t, half, half), bend);
+  }
+};
+
+template <class A> struct Value {
+  HWY_INLINE V operator()(D d, V x) const { return A::value(d, x); }
+};
+template <class A> struct Slope {
+  HWY_INLINE V operator()(D d, V x, V gradient) const { return hn::Mul(A::slope(d, x), gradient); }
+};
+template <class A> struct Gate {
+  HWY_INLINE V operator()(D d, V gate, V up) const { return hn::Mul(A::value(d, gate), up); }
+};
+template <class A> struct GateGradStep {
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+    D d;
+    V gate = hn::LoadU(d, in[0]), up = hn::LoadU(d, in[1]), gradient = hn::LoadU(d, in[2]);
+    hn::StoreU(hn::Mul(A::slope(d, gate), hn::Mul(up, gradient)), d, out[0]);
+    hn::StoreU(hn::Mul(A::value(d, gate), gradient), d, out[1]);
+  }
+};
+template <class A> void gateGrad(const float *const *in, float *const *out, int64_t count) {
+  inVectors<3, 2>(in, out, count, GateGradStep<A>());
+}
+
+struct SelectStep {
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+    D d;
+    auto chosen = hn::Not(hn::Eq(hn::LoadU(d, in[0]), hn::Zero(d)));
+    hn::StoreU(hn::IfThenElse(chosen, hn::LoadU(d, in[1]), hn::LoadU(d, in[2])), d, out[0]);
+  }
+};
+void choose(const float *const *in, float *const *out, int64_t count) {
+  inVectors<3, 1>(in, out, count, SelectStep());
+}
+
+struct Named {
+  const char *name;
+  RowFunction<float> function;
+};
+
+#define MT_GATES(text, type)                                                                                           \
+  {"activation_grad." text, two<Slope<type>>}, {"gated_product." text, two<Gate<type>>},                               \
+      {"gated_product_grad." text, gateGrad<type>}
+
+constexpr Named kFunctions[] = {{"add", two<Add>},
+                                {"sub", two<Sub>},
+                                {"mul", two<Mul>},
+                                {"div", two<Div>},
+                                {"maximum", two<Maximum>},
+                                {"minimum", two<Minimum>},
+                                {"compare.eq", two<Equal>},
+                                {"compare.ne", two<NotEqual>},
+                                {"compare.lt", two<Less>},
+                                {"compare.le", two<LessEqual>},
+                                {"compare.gt", two<Greater>},
+                                {"compare.ge", two<GreaterEqual>},
+                                {"select", choose},
+                                {"neg", one<Neg>},
+                                {"abs", one<Abs>},
+                                {"sign", one<Sign>},
+                                {"exp", one<ExpF>},
+                                {"log", one<LogF>},
+                                {"sqrt", one<Sqrt>},
+                                {"rsqrt", one<Rsqrt>},
+                                {"reciprocal", one<Reciprocal>},
+                                {"tanh", one<TanhF>},
+                                {"erf", one<Erf>},
+                                {"floor", one<Floor>},
+                                {"ceil", one<Ceil>},
+                                {"round", one<Round>},
+                                {"is_nan", one<IsNan>},
+                                {"relu", one<Value<Relu>>},
+                                {"silu", one<Value<Swish<1000>>>},
+                                {"sigmoid", one<Value<Sigmoid>>},
+                                {"softplus", one<Value<Softplus>>},
+                                {"gelu.erf", one<Value<GeluErf>>},
+                                {"gelu.tanh", one<Value<GeluTanh>>},
+                                {"gelu.sigmoid", one<Value<Swish<1702>>>},
+                                MT_GATES("relu", Relu),
+                                MT_GATES("silu", Swish<1000>),
+                                MT_GATES("sigmoid", Sigmoid),
+                                MT_GATES("softplus", Softplus),
+                                MT_GATES("gelu_erf", GeluErf),
+                                MT_GATES("gelu_tanh", GeluTanh),
+                                MT_GATES("gelu_sigmoid", Swish<1702>)};
+
+RowFunction<float> vectorFunction(const char *name) {
+  for (const Named &entry : kFunctions)
+    if (std::strcmp(entry.name, name) == 0)
+      return entry.function;
+  return nullptr;
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace mt::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mt::kernels::cpu {
+namespace {
+
+// What is not worth a vector: rare, or only exact in the C library.
+void sine(const float *const *in, float *const *out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    out[0][i] = std::sin(in[0][i]);
+}
+void cosine(const float *const *in, float *const *out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    out[0][i] = std::cos(in[0][i]);
+}
+void modulo(const float *const *in, float *const *out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    float rest = std::fmod(in[0][i], in[1][i]);
+    out[0][i] = rest != 0 && (rest < 0) != (in[1][i] < 0) ? rest + in[1][i] : rest;
+  }
+}
+void power(const float *const *in, float *const *out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    float x = in[0][i], y = in[1][i];
+    out[0][i] = y == 2 ? x * x : y == 3 ? x * x * x : std::pow(x, y);
+  }
+}
+
+HWY_EXPORT(vectorFunction);
+
+} // namespace
+
+template <> RowFunction<float> rowFunction<float>(const std::string &function) {
+  static const std::map<std::string, RowFunction<float>> scalar = {
+      {"sin", sine}, {"cos", cosine}, {"mod", modulo}, {"pow", power}};
+  if (auto found = scalar.find(function); found != scalar.end())
+    return found->second;
+  return HWY_DYNAMIC_DISPATCH(vectorFunction)(function.c_str());
+}
+
+} // namespace mt::kernels::cpu
+#endif

@@ -1,0 +1,22 @@
+// The arithmetic of elementwise kernels on contiguous rows: one function a kernel (and attribute value) and a type.
+// float is vectorized with run-time dispatch. Private to kernels/cpu.
+#ifndef MT_KERNELS_CPU_ELEMENTWISEOPS_H
+#define MT_KERNELS_CPU_ELEMENTWISEOPS_H
+
+#include <cstdint>
+#include <string>
+
+namespace mt::kernels::cpu {
+
+/// out[j][i] = f(in[0][i], in[1][i], ..) for i < count. Booleans are 0 and 1. Ins and outs may be the same row.
+template <typename C> using RowFunction = void (*)(const C *const *in, C *const *out, int64_t count);
+
+/// `function` is the kernel's name, followed by "." and its attribute's value where it has one: "gelu.tanh". Null if
+/// there is none.
+template <typename C> RowFunction<C> rowFunction(const std::string &function);
+template <> RowFunction<float> rowFunction<float>(const std::string &function);
+template <> RowFunction<double> rowFunction<double>(const std::string &function);
+template <> RowFunction<int64_t> rowFunction<int64_t>(const std::string &function);
+
+} // namespace mt::kernels::cpu
+#endif

@@ -1,0 +1,37 @@
+// What a file of CPU kernels offers: names with the functions that prepare them. Private to kernels/cpu.
+#ifndef MT_KERNELS_CPU_FAMILY_H
+#define MT_KERNELS_CPU_FAMILY_H
+
+#include "kernels/cpu/CpuKernels.h"
+
+namespace mt::kernels::cpu {
+
+/// Prepares a call that the catalogue has checked.
+using Prepare = Result<Run> (*)(const Signature &);
+struct Entry {
+  std::string_view kernel;
+  Prepare prepare;
+};
+
+/// For every elementwise kernel of the catalogue; null prepare result if there is none of that name.
+Result<Run> prepareElementwise(const Signature &call);
+bool isElementwise(std::string_view kernel);
+
+std::span<const Entry> structureEntries();
+std::span<const Entry> reductionEntries();
+std::span<const Entry> indexingEntries();
+std::span<const Entry> matmulEntries();
+std::span<const Entry> normEntries();
+std::span<const Entry> softmaxEntries();
+std::span<const Entry> attentionEntries();
+std::span<const Entry> rotaryEntries();
+std::span<const Entry> lossEntries();
+std::span<const Entry> headEntries();
+std::span<const Entry> optimizerEntries();
+std::span<const Entry> stepEntries();
+
+/// Error unless all present floating-point operands but the step's scalars are f32.
+Status requireF32(const Signature &call);
+
+} // namespace mt::kernels::cpu
+#endif

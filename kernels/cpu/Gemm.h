@@ -1,0 +1,39 @@
+// Products of row-major f32 matrices: one block on the calling thread, and a whole product in blocks over a pool.
+// Blocks depend on the shape alone and the summed dimension is never split, so results do not depend on threads.
+#ifndef MT_KERNELS_CPU_GEMM_H
+#define MT_KERNELS_CPU_GEMM_H
+
+#include "kernels/cpu/ThreadPool.h"
+#include "runtime/base/Status.h"
+
+namespace mt::kernels::cpu {
+
+/// C [m, n] = alpha * op(A) [m, k] * op(B) [k, n] + beta * C; op transposes what is stored the other way round. Leading
+/// dimensions are the distances of stored rows, in elements.
+struct Gemm {
+  bool transposeA = false, transposeB = false;
+  int64_t m = 0, n = 0, k = 0;
+  int64_t lda = 0, ldb = 0, ldc = 0;
+};
+
+/// On the calling thread alone.
+void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c);
+
+/// How a product is cut: rows and columns of a block.
+struct GemmBlocks {
+  int64_t rows = 1, columns = 1, down = 1, across = 1;
+  explicit GemmBlocks(const Gemm &gemm);
+  GemmBlocks() = default;
+  int64_t count() const { return down * across; }
+};
+
+/// One block of a product. `bias`, if any, is a row of n added to every row of C.
+void multiplyBlock(const Gemm &gemm, const GemmBlocks &blocks, int64_t block, float alpha, const float *a,
+                   const float *b, float beta, float *c, const float *bias = nullptr);
+
+/// All blocks over the pool.
+void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c,
+                  const float *bias = nullptr);
+
+} // namespace mt::kernels::cpu
+#endif

@@ -1,0 +1,112 @@
+// matmul: f32 through Gemm, other types by plain loops in their own arithmetic.
+#include "kernels/Blocks.h"
+#include "kernels/cpu/Elements.h"
+#include "kernels/cpu/Family.h"
+#include "kernels/cpu/Gemm.h"
+
+#include <type_traits>
+
+namespace mt::kernels::cpu {
+namespace {
+
+/// A product per batch; `Gemm` describes one. A step of 0 reads the same matrix for every batch.
+struct Batched {
+  Gemm gemm;
+  int64_t batches = 1, stepA = 0, stepB = 0, stepC = 0;
+  bool bias = false;
+};
+
+Batched describe(const Signature &call) {
+  const Dims &lhs = call.operands[0].dims, &rhs = call.operands[1].dims;
+  bool tl = call.integer("transposeLhs") != 0, tr = call.integer("transposeRhs") != 0;
+  Batched product;
+  Gemm &gemm = product.gemm;
+  gemm = {tl, tr, lhs[lhs.size() - 2 + tl], rhs[rhs.size() - 2 + !tr], lhs[lhs.size() - 2 + !tl], 0, 0, 0};
+  gemm.lda = lhs.back();
+  gemm.ldb = rhs.back();
+  gemm.ldc = gemm.n;
+  product.batches = call.operands[0].elements() / (gemm.m * gemm.k);
+  product.bias = call.operands[2].present;
+  if (rhs.size() == 2 && !tl) {
+    gemm.m *= product.batches;
+    product.batches = 1;
+  }
+  product.stepA = gemm.m * gemm.k;
+  product.stepB = rhs.size() == 2 ? 0 : gemm.k * gemm.n;
+  product.stepC = gemm.m * gemm.n;
+  return product;
+}
+
+struct Matmul32 {
+  Batched product;
+  GemmBlocks blocks;
+
+  Status operator()(const Launch &launch) const {
+    int64_t each = blocks.count();
+    float beta = launch.accumulates(3) ? 1.0f : 0.0f;
+    launch.pool.parallelFor(product.batches * each, [&](int64_t chunk) {
+      int64_t batch = chunk / each;
+      multiplyBlock(product.gemm, blocks, chunk % each, 1, launch.at<const float>(0) + batch * product.stepA,
+                    launch.at<const float>(1) + batch * product.stepB, beta, launch.at<float>(3) + batch * product.stepC,
+                    launch.at<const float>(2));
+    });
+    return {};
+  }
+};
+
+/// A row of the result at a time: sum over k of one element of lhs times a row of rhs.
+template <typename C> struct MatmulPlain {
+  static constexpr int64_t kColumns = 256;
+  Batched product;
+  LoadRow<C> load;
+  StoreRow<C> store;
+
+  void compute(const Launch &launch, int64_t batch, int64_t row, int64_t column) const {
+    const Gemm &gemm = product.gemm;
+    int64_t width = std::min(kColumns, gemm.n - column);
+    C sums[kColumns] = {}, values[kColumns], factor;
+    for (int64_t k = 0; k < gemm.k; ++k) {
+      int64_t a = batch * product.stepA + (gemm.transposeA ? k * gemm.lda + row : row * gemm.lda + k);
+      int64_t b = batch * product.stepB + (gemm.transposeB ? column * gemm.ldb + k : k * gemm.ldb + column);
+      load(launch.operands[0], a, 1, 1, &factor);
+      load(launch.operands[1], b, gemm.transposeB ? gemm.ldb : 1, width, values);
+      for (int64_t i = 0; i < width; ++i)
+        sums[i] += factor * values[i];
+    }
+    if (product.bias) {
+      load(launch.operands[2], column, 1, width, values);
+      for (int64_t i = 0; i < width; ++i)
+        sums[i] += values[i];
+    }
+    store(sums, launch.operands[3], batch * product.stepC + row * gemm.ldc + column, width, launch.accumulates(3));
+  }
+
+  Status operator()(const Launch &launch) const {
+    int64_t across = ceilDivide(product.gemm.n, kColumns), each = product.gemm.m * across;
+    launch.pool.parallelFor(product.batches * each, [&](int64_t chunk) {
+      int64_t inside = chunk % each;
+      compute(launch, chunk / each, inside / across, inside % across * kColumns);
+    });
+    return {};
+  }
+};
+
+Result<Run> prepareMatmul(const Signature &call) {
+  Batched product = describe(call);
+  DType type = call.operands[0].type;
+  if (!call.operands[3].present)
+    return Run([](const Launch &) { return Status(); });
+  if (type == DType::f32)
+    return Run(Matmul32{product, GemmBlocks(product.gemm)});
+  if (type == DType::f64)
+    return Run(MatmulPlain<double>{product, loader<double>(type), storer<double>(type)});
+  return Run(MatmulPlain<float>{product, loader<float>(type), storer<float>(type)});
+}
+
+constexpr Entry kEntries[] = {{"matmul", prepareMatmul}};
+
+} // namespace
+
+std::span<const Entry> matmulEntries() { return kEntries; }
+
+} // namespace mt::kernels::cpu

@@ -1,0 +1,212 @@
+// reduce and cumsum: the summed dimensions are walked in a fixed order; floats are summed in 64 bits.
+#include "kernels/Blocks.h"
+#include "kernels/cpu/Elements.h"
+#include "kernels/cpu/Family.h"
+#include "kernels/cpu/View.h"
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+namespace mt::kernels::cpu {
+namespace {
+
+enum class Kind { sum, mean, max, min, prod };
+
+Kind kindOf(const std::string &text) {
+  return text == "sum" ? Kind::sum : text == "mean" ? Kind::mean : text == "max" ? Kind::max : text == "min" ? Kind::min : Kind::prod;
+}
+
+template <typename S> S neutral(Kind kind) {
+  if (kind == Kind::prod)
+    return 1;
+  if constexpr (std::is_floating_point_v<S>)
+    return kind == Kind::max   ? -std::numeric_limits<S>::infinity()
+           : kind == Kind::min ? std::numeric_limits<S>::infinity()
+                               : 0;
+  return kind == Kind::max ? std::numeric_limits<S>::min() : kind == Kind::min ? std::numeric_limits<S>::max() : 0;
+}
+
+template <typename S, typename C> void combine(Kind kind, const C *in, int64_t count, S *sums) {
+  if (kind == Kind::prod)
+    for (int64_t i = 0; i < count; ++i)
+      sums[i] *= static_cast<S>(in[i]);
+  else if (kind == Kind::max)
+    for (int64_t i = 0; i < count; ++i)
+      sums[i] = in[i] != in[i] || static_cast<S>(in[i]) > sums[i] ? static_cast<S>(in[i]) : sums[i];
+  else if (kind == Kind::min)
+    for (int64_t i = 0; i < count; ++i)
+      sums[i] = in[i] != in[i] || static_cast<S>(in[i]) < sums[i] ? static_cast<S>(in[i]) : sums[i];
+  else
+    for (int64_t i = 0; i < count; ++i)
+      sums[i] += static_cast<S>(in[i]);
+}
+
+/// Dims and strides of a part of the operand.
+struct Walk {
+  Dims sizes, strides;
+  int64_t elements() const {
+    int64_t product = 1;
+    for (int64_t size : sizes)
+      product *= size;
+    return product;
+  }
+  int64_t offset(int64_t index) const {
+    int64_t offset = 0;
+    for (size_t i = sizes.size(); i-- > 0; index /= sizes[i])
+      offset += index % sizes[i] * strides[i];
+    return offset;
+  }
+  /// Adds a dimension inside the others, merged with the last where the two are one.
+  void add(int64_t size, int64_t stride) {
+    if (!sizes.empty() && strides.back() == size * stride) {
+      sizes.back() *= size;
+      strides.back() = stride;
+    } else {
+      sizes.push_back(size);
+      strides.push_back(stride);
+    }
+  }
+};
+
+/// Results that lie together in the operand (`inner` of them) are computed side by side, a row of the operand at a
+/// time; where the last dimension is itself reduced, each result walks its own elements.
+template <typename C> struct Reduce {
+  using S = std::conditional_t<std::is_integral_v<C>, int64_t, double>;
+  static constexpr int64_t kColumns = 256, kLanes = 8;
+
+  Kind kind;
+  Walk kept, reduced;
+  int64_t groups, inner, count; ///< results = groups * inner, each of `count` elements
+  LoadRow<C> load;
+  StoreRow<S> store;
+
+  void rows(const void *operand, int64_t base, int64_t width, S *sums) const {
+    C row[kColumns];
+    for (int64_t step = 0; step < count; ++step) {
+      load(operand, base + reduced.offset(step), 1, width, row);
+      combine(kind, row, width, sums);
+    }
+  }
+
+  S single(const void *operand, int64_t base) const {
+    C row[kColumns];
+    S lanes[kLanes];
+    std::fill(lanes, lanes + kLanes, neutral<S>(kind));
+    int64_t run = reduced.sizes.empty() ? 1 : reduced.sizes.back();
+    int64_t stride = reduced.sizes.empty() ? 1 : reduced.strides.back();
+    for (int64_t step = 0; step < count; step += run)
+      for (int64_t at = 0, start = base + reduced.offset(step); at < run; at += kColumns) {
+        int64_t width = std::min(kColumns, run - at), whole = width / kLanes * kLanes;
+        load(operand, start + at * stride, stride, width, row);
+        for (int64_t i = 0; i < whole; i += kLanes)
+          combine(kind, row + i, kLanes, lanes);
+        combine(kind, row + whole, width - whole, lanes);
+      }
+    for (int64_t i = 1; i < kLanes; ++i)
+      combine(kind, lanes + i, 1, lanes);
+    return lanes[0];
+  }
+
+  /// Results [first, first + width) of a group, first + width <= inner.
+  void compute(const Launch &launch, int64_t group, int64_t first, int64_t width) const {
+    S sums[kColumns];
+    std::fill(sums, sums + width, neutral<S>(kind));
+    int64_t base = kept.offset(group * inner) + first;
+    if (inner > 1)
+      rows(launch.operands[0], base, width, sums);
+    else
+      sums[0] = single(launch.operands[0], base);
+    for (int64_t i = 0; i < width && kind == Kind::mean; ++i)
+      sums[i] /= static_cast<S>(count);
+    store(sums, launch.operands[1], group * inner + first, width, launch.accumulates(1));
+  }
+
+  Status operator()(const Launch &launch) const {
+    int64_t blocks = ceilDivide(inner, kColumns), parts = groups * blocks;
+    int64_t each = std::max<int64_t>(1, 16384 / (count * std::min(inner, kColumns)));
+    launch.pool.parallelFor(ceilDivide(parts, each), [&](int64_t chunk) {
+      for (int64_t part = chunk * each; part < std::min(parts, (chunk + 1) * each); ++part) {
+        int64_t first = part % blocks * kColumns;
+        compute(launch, part / blocks, first, std::min(kColumns, inner - first));
+      }
+    });
+    return {};
+  }
+};
+
+Result<Run> prepareReduce(const Signature &call) {
+  const OperandType &operand = call.operands[0];
+  Dims strides = rowMajor(operand.dims), axes = call.integers("axes");
+  Walk kept, reduced;
+  bool lastKept = false;
+  for (size_t i = 0; i < operand.dims.size(); ++i) {
+    bool isReduced = std::ranges::binary_search(axes, static_cast<int64_t>(i));
+    (isReduced ? reduced : kept).add(operand.dims[i], strides[i]);
+    lastKept = !isReduced && (operand.dims[i] > 1 || lastKept);
+    lastKept = isReduced && operand.dims[i] > 1 ? false : lastKept;
+  }
+  if (!call.operands[1].present)
+    return Run([](const Launch &) { return Status(); });
+  return withArithmetic(operand.type, [&](auto arithmetic) -> Result<Run> {
+    using C = decltype(arithmetic);
+    int64_t inner = lastKept && !kept.strides.empty() && kept.strides.back() == 1 ? kept.sizes.back() : 1;
+    return Run(Reduce<C>{kindOf(call.text("kind")), kept, reduced, kept.elements() / inner, inner, reduced.elements(),
+                         loader<C>(operand.type), storer<typename Reduce<C>::S>(call.operands[1].type)});
+  });
+}
+
+/// One running sum along the axis for each place around it; places side by side share a row.
+template <typename C> struct Cumsum {
+  using S = std::conditional_t<std::is_integral_v<C>, int64_t, double>;
+  static constexpr int64_t kColumns = 256;
+  int64_t outer, size, inner;
+  bool exclusive, reverse;
+  LoadRow<C> load;
+  StoreRow<S> store;
+
+  void compute(const Launch &launch, int64_t base, int64_t width) const {
+    C row[kColumns];
+    S sums[kColumns] = {};
+    for (int64_t step = 0; step < size; ++step) {
+      int64_t at = base + (reverse ? size - 1 - step : step) * inner;
+      load(launch.operands[0], at, 1, width, row);
+      if (exclusive)
+        store(sums, launch.operands[1], at, width, launch.accumulates(1));
+      combine(Kind::sum, row, width, sums);
+      if (!exclusive)
+        store(sums, launch.operands[1], at, width, launch.accumulates(1));
+    }
+  }
+
+  Status operator()(const Launch &launch) const {
+    int64_t blocks = ceilDivide(inner, kColumns);
+    launch.pool.parallelFor(outer * blocks, [&](int64_t part) {
+      int64_t first = part % blocks * kColumns;
+      compute(launch, part / blocks * size * inner + first, std::min(kColumns, inner - first));
+    });
+    return {};
+  }
+};
+
+Result<Run> prepareCumsum(const Signature &call) {
+  const OperandType &operand = call.operands[0];
+  size_t axis = static_cast<size_t>(call.integer("axis"));
+  int64_t size = operand.dims[axis], inner = rowMajor(operand.dims)[axis];
+  if (!call.operands[1].present)
+    return Run([](const Launch &) { return Status(); });
+  return withArithmetic(operand.type, [&](auto arithmetic) -> Result<Run> {
+    using C = decltype(arithmetic);
+    return Run(Cumsum<C>{operand.elements() / size / inner, size, inner, call.integer("exclusive") != 0,
+                         call.integer("reverse") != 0, loader<C>(operand.type),
+                         storer<typename Cumsum<C>::S>(operand.type)});
+  });
+}
+
+constexpr Entry kEntries[] = {{"reduce", prepareReduce}, {"cumsum", prepareCumsum}};
+
+} // namespace
+
+std::span<const Entry> reductionEntries() { return kEntries; }
+
+} // namespace mt::kernels::cpu

@@ -1,0 +1,92 @@
+#include "kernels/cpu/ThreadPool.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace mt::kernels::cpu {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+struct Buffer {
+  std::byte *data = nullptr;
+  size_t size = 0;
+  void free() {
+    if (data)
+      ::operator delete[](data, std::align_val_t(kAlignment));
+  }
+  ~Buffer() { free(); }
+};
+
+} // namespace
+
+std::byte *ThreadPool::scratch(size_t bytes) {
+  thread_local Buffer buffer;
+  if (buffer.size < bytes) {
+    buffer.free();
+    buffer.data = nullptr;
+    buffer.data = static_cast<std::byte *>(::operator new[](bytes, std::align_val_t(kAlignment)));
+    buffer.size = bytes;
+  }
+  return buffer.data;
+}
+
+ThreadPool::ThreadPool(int threads) {
+  for (int i = 1; i < threads; ++i)
+    workers.emplace_back([this] { help(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  opened.notify_all();
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+void ThreadPool::Loop::work() {
+  for (int64_t chunk = next.fetch_add(1); chunk < chunks; chunk = next.fetch_add(1))
+    function(context, chunk);
+}
+
+void ThreadPool::run(int64_t chunks, Function function, const void *context) {
+  Loop loop{function, context, chunks};
+  if (chunks <= 1 || workers.empty())
+    return loop.work();
+  {
+    std::lock_guard lock(mutex);
+    loops.push_back(&loop);
+  }
+  chunks == 2 ? opened.notify_one() : opened.notify_all();
+  loop.work();
+  std::unique_lock lock(mutex);
+  loops.erase(std::find(loops.begin(), loops.end(), &loop));
+  left.wait(lock, [&] { return loop.helpers == 0; });
+}
+
+ThreadPool::Loop *ThreadPool::openLoop() {
+  auto found = std::ranges::find_if(loops, [](const Loop *loop) { return loop->next.load() < loop->chunks; });
+  return found == loops.end() ? nullptr : *found;
+}
+
+void ThreadPool::help() {
+  std::unique_lock lock(mutex);
+  while (true) {
+    Loop *loop = nullptr;
+    opened.wait(lock, [&] { return stopping || (loop = openLoop()) != nullptr; });
+    if (stopping)
+      return;
+    ++loop->helpers;
+    lock.unlock();
+    loop->work();
+    lock.lock();
+    if (--loop->helpers == 0)
+      left.notify_all();
+  }
+}
+
+} // namespace mt::kernels::cpu

@@ -1,0 +1,385 @@
+#include "kernels/cpu/Vector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/Vector.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/cpu/VectorMath-inl.h"
+
+#include "kernels/cpu/Rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mt::kernels::cpu {
+namespace HWY_NAMESPACE {
+using namespace vec;
+
+HWY_INLINE V load(const float *from) { return hn::LoadU(D(), from); }
+HWY_INLINE V all(float value) { return hn::Set(D(), value); }
+
+template <class F> struct Store {
+  F f;
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const { hn::StoreU(f(in), D(), out[0]); }
+};
+template <int In, class F> struct AddStore {
+  F f;
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+    hn::StoreU(hn::Add(load(in[In]), f(in)), D(), out[0]);
+  }
+};
+/// out = f(in), or += it.
+template <int In, class F>
+HWY_INLINE void map(const float *const *in, float *out, int64_t count, bool accumulate, F f) {
+  if (!accumulate)
+    return inVectors<In, 1>(in, &out, count, Store<F>{f});
+  const float *both[In + 1];
+  for (int k = 0; k < In; ++k)
+    both[k] = in[k];
+  both[In] = out;
+  inVectors<In + 1, 1>(both, &out, count, AddStore<In, F>{f});
+}
+
+struct SumTerm {
+  HWY_INLINE V operator()(const float *const *in) const { return load(in[0]); }
+};
+double sum(const float *x, int64_t count) { return summed<1>(&x, count, SumTerm()); }
+
+struct DotTerm {
+  HWY_INLINE V operator()(const float *const *in) const { return hn::Mul(load(in[0]), load(in[1])); }
+};
+double dot(const float *x, const float *y, int64_t count) {
+  const float *in[] = {x, y};
+  return summed<2>(in, count, DotTerm());
+}
+
+struct DistanceTerm {
+  float center;
+  HWY_INLINE V operator()(const float *const *in) const {
+    V away = hn::Sub(load(in[0]), all(center));
+    return hn::Mul(away, away);
+  }
+};
+double squaredDistance(const float *x, float center, int64_t count) {
+  return summed<1>(&x, count, DistanceTerm{center});
+}
+
+double squaredNorm(const float *x, int64_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Half<D> half;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto sum0 = hn::Zero(d), sum1 = sum0;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    auto a = hn::PromoteTo(d, hn::LoadU(half, x + i)), b = hn::PromoteTo(d, hn::LoadU(half, x + i + lanes));
+    sum0 = hn::MulAdd(a, a, sum0);
+    sum1 = hn::MulAdd(b, b, sum1);
+  }
+  double total = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+  for (; i < count; ++i)
+    total += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return total;
+}
+
+float largest(const float *x, int64_t count) {
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  float most = -std::numeric_limits<float>::infinity();
+  int64_t i = 0;
+  if (count >= lanes) {
+    V high = load(x);
+    for (i = lanes; i + lanes <= count; i += lanes)
+      high = hn::Max(high, load(x + i));
+    most = hn::GetLane(hn::MaxOfLanes(d, high));
+  }
+  for (; i < count; ++i)
+    most = x[i] > most ? x[i] : most;
+  return most;
+}
+
+struct ExpTerm {
+  float shift;
+  HWY_INLINE V operator()(const float *const *in) const { return expOf(D(), hn::Sub(load(in[0]), all(shift))); }
+};
+double sumExp(const float *x, float shift, int64_t count) { return summed<1>(&x, count, ExpTerm{shift}); }
+
+struct ScaledExp {
+  float shift, scale;
+  HWY_INLINE V operator()(const float *const *in) const { return hn::Mul(ExpTerm{shift}(in), all(scale)); }
+};
+void exponentials(const float *x, float shift, float scale, float *out, int64_t count) {
+  map<1>(&x, out, count, false, ScaledExp{shift, scale});
+}
+
+double storeExp(const float *x, float shift, float *out, int64_t count) {
+  double total = 0;
+  for (int64_t at = 0; at < count; at += 512) { // while the block is in the first cache
+    const int64_t run = count - at < 512 ? count - at : 512;
+    exponentials(x + at, shift, 1, out + at, run);
+    total += sum(out + at, run);
+  }
+  return total;
+}
+
+struct Cap {
+  float inner, cap;
+  HWY_INLINE V operator()(const float *const *in) const {
+    return hn::Mul(tanhOf(D(), hn::Mul(load(in[0]), all(inner))), all(cap));
+  }
+};
+void capped(const float *x, float scale, float cap, float *out, int64_t count) {
+  map<1>(&x, out, count, false, Cap{scale / cap, cap});
+}
+
+struct CappedExp {
+  ScaledExp terms;
+  float inverse;
+  HWY_INLINE V operator()(const float *const *in) const {
+    V share = hn::Mul(load(in[0]), all(inverse));
+    return hn::Mul(terms(in), hn::NegMulAdd(share, share, all(1.0f)));
+  }
+};
+void cappedExponentials(const float *y, float shift, float scale, float cap, float *out, int64_t count) {
+  map<1>(&y, out, count, false, CappedExp{{shift, scale}, 1 / cap});
+}
+
+struct Scaled {
+  float factor;
+  HWY_INLINE V operator()(const float *const *in) const { return hn::Mul(load(in[0]), all(factor)); }
+};
+void scale(const float *x, float factor, float *out, int64_t count, bool accumulate) {
+  map<1>(&x, out, count, accumulate, Scaled{factor});
+}
+void add(const float *x, float *out, int64_t count) { map<1>(&x, out, count, true, SumTerm()); }
+
+/// (x - shift) * factor
+struct Normal {
+  float shift, factor;
+  HWY_INLINE V operator()(V x) const { return hn::Mul(hn::Sub(x, all(shift)), all(factor)); }
+};
+
+template <bool Gain, bool Bias> struct Affine {
+  Normal normal;
+  HWY_INLINE V operator()(const float *const *in) const {
+    V y = normal(load(in[0]));
+    if (Gain && Bias)
+      return hn::MulAdd(y, load(in[1]), load(in[2]));
+    if (Gain)
+      return hn::Mul(y, load(in[1]));
+    return Bias ? hn::Add(y, load(in[2])) : y;
+  }
+};
+void affine(const float *x, float shift, float factor, const float *gain, const float *bias, float *out, int64_t count,
+            bool accumulate) {
+  const float *in[] = {x, gain ? gain : x, bias ? bias : x};
+  const Normal normal{shift, factor};
+  if (gain && bias)
+    map<3>(in, out, count, accumulate, Affine<true, true>{normal});
+  else if (gain)
+    map<3>(in, out, count, accumulate, Affine<true, false>{normal});
+  else if (bias)
+    map<3>(in, out, count, accumulate, Affine<false, true>{normal});
+  else
+    map<3>(in, out, count, accumulate, Affine<false, false>{normal});
+}
+
+/// g = gradient * gain, out of rows gradient, x, gain.
+template <bool Gain> HWY_INLINE V gained(const float *const *in) {
+  return Gain ? hn::Mul(load(in[0]), load(in[2])) : load(in[0]);
+}
+template <bool Gain> struct GradientTerm {
+  HWY_INLINE V operator()(const float *const *in) const { return gained<Gain>(in); }
+};
+template <bool Gain> struct ProductTerm {
+  Normal normal;
+  HWY_INLINE V operator()(const float *const *in) const { return hn::Mul(gained<Gain>(in), normal(load(in[1]))); }
+};
+template <bool Gain> NormSums sumsOf(const float *const *in, Normal normal, int64_t count) {
+  return {summed<3>(in, count, GradientTerm<Gain>()), summed<3>(in, count, ProductTerm<Gain>{normal})};
+}
+NormSums normSums(const float *gradient, const float *x, const float *gain, float shift, float factor, int64_t count) {
+  const float *in[] = {gradient, x, gain ? gain : x};
+  const Normal normal{shift, factor};
+  return gain ? sumsOf<true>(in, normal, count) : sumsOf<false>(in, normal, count);
+}
+
+template <bool Gain> struct NormGrad {
+  Normal normal;
+  float meanGradient, meanProduct;
+  HWY_INLINE V operator()(const float *const *in) const {
+    V centered = hn::Sub(gained<Gain>(in), all(meanGradient));
+    return hn::Mul(hn::NegMulAdd(normal(load(in[1])), all(meanProduct), centered), all(normal.factor));
+  }
+};
+void normGrad(const float *gradient, const float *x, const float *gain, float shift, float factor, float meanGradient,
+              float meanProduct, float *out, int64_t count, bool accumulate) {
+  const float *in[] = {gradient, x, gain ? gain : x};
+  const Normal normal{shift, factor};
+  if (gain)
+    map<3>(in, out, count, accumulate, NormGrad<true>{normal, meanGradient, meanProduct});
+  else
+    map<3>(in, out, count, accumulate, NormGrad<false>{normal, meanGradient, meanProduct});
+}
+
+void normParameters(const float *gradient, const float *x, float shift, float factor, float *dgain, float *dbias,
+                    int64_t count) {
+  const float *in[] = {gradient, x, x};
+  if (dgain)
+    map<3>(in, dgain, count, true, ProductTerm<false>{{shift, factor}});
+  if (dbias)
+    add(gradient, dbias, count);
+}
+
+struct SoftmaxGrad {
+  float shift;
+  HWY_INLINE V operator()(const float *const *in) const {
+    return hn::Mul(load(in[1]), hn::Sub(load(in[0]), all(shift)));
+  }
+};
+void softmaxGrad(const float *gradient, const float *y, float shift, float *out, int64_t count, bool accumulate) {
+  const float *in[] = {gradient, y};
+  map<2>(in, out, count, accumulate, SoftmaxGrad{shift});
+}
+
+struct AdamWStep {
+  AdamW s;
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+    V gradient = hn::Mul(load(in[0]), all(s.clip));
+    V weight = hn::Mul(load(in[1]), all(s.keep)), first = load(in[2]), second = load(in[3]);
+    first = hn::MulAdd(all(s.towards1), hn::Sub(gradient, first), first);
+    second = hn::MulAdd(hn::Mul(all(s.towards2), gradient), gradient, hn::Mul(second, all(s.beta2)));
+    V denominator = hn::Add(hn::Div(hn::Sqrt(second), all(s.root2)), all(s.epsilon));
+    hn::StoreU(hn::Sub(weight, hn::Div(hn::Mul(all(s.step), first), denominator)), D(), out[0]);
+    hn::StoreU(first, D(), out[1]);
+    hn::StoreU(second, D(), out[2]);
+  }
+};
+
+struct SgdStep {
+  Sgd s;
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+    V weight = load(in[1]);
+    V gradient = hn::MulAdd(weight, all(s.decay), hn::Mul(load(in[0]), all(s.clip)));
+    V momentum = hn::MulAdd(load(in[2]), all(s.momentum), gradient);
+    hn::StoreU(hn::NegMulAdd(momentum, all(s.rate), weight), D(), out[0]);
+    hn::StoreU(momentum, D(), out[1]);
+  }
+};
+
+/// Whether all are finite: x - x is zero for those alone.
+struct ExcessTerm {
+  HWY_INLINE V operator()(const float *const *in) const { return hn::Sub(load(in[0]), load(in[0])); }
+};
+bool finite(const float *x, int64_t count) { return summed<1>(&x, count, ExcessTerm()) == 0; }
+
+bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count) {
+  HWY_ALIGN float fresh[3][kUpdateBlock];
+  const float *in[] = {gradient, weight, first, second};
+  float *out[] = {fresh[0], fresh[1], fresh[2]};
+  inVectors<4, 3>(in, out, count, AdamWStep{step});
+  if (!finite(fresh[0], count))
+    return false;
+  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+  std::memcpy(weight, fresh[0], bytes);
+  std::memcpy(first, fresh[1], bytes);
+  std::memcpy(second, fresh[2], bytes);
+  return true;
+}
+
+bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count) {
+  HWY_ALIGN float fresh[2][kUpdateBlock];
+  const float *in[] = {gradient, weight, momentum};
+  float *out[] = {fresh[0], fresh[1]};
+  inVectors<3, 2>(in, out, count, SgdStep{step});
+  if (!finite(fresh[0], count))
+    return false;
+  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+  std::memcpy(weight, fresh[0], bytes);
+  std::memcpy(momentum, fresh[1], bytes);
+  return true;
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace mt::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mt::kernels::cpu {
+
+HWY_EXPORT(sum);
+HWY_EXPORT(dot);
+HWY_EXPORT(squaredDistance);
+HWY_EXPORT(squaredNorm);
+HWY_EXPORT(largest);
+HWY_EXPORT(sumExp);
+HWY_EXPORT(storeExp);
+HWY_EXPORT(exponentials);
+HWY_EXPORT(capped);
+HWY_EXPORT(cappedExponentials);
+HWY_EXPORT(scale);
+HWY_EXPORT(add);
+HWY_EXPORT(affine);
+HWY_EXPORT(normSums);
+HWY_EXPORT(normGrad);
+HWY_EXPORT(normParameters);
+HWY_EXPORT(softmaxGrad);
+HWY_EXPORT(adamw);
+HWY_EXPORT(sgd);
+
+namespace vec {
+
+double sum(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(sum)(x, count); }
+double dot(const float *x, const float *y, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot)(x, y, count); }
+double squaredDistance(const float *x, float center, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(squaredDistance)(x, center, count);
+}
+double squaredNorm(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(squaredNorm)(x, count); }
+float largest(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(largest)(x, count); }
+double sumExp(const float *x, float shift, int64_t count) { return HWY_DYNAMIC_DISPATCH(sumExp)(x, shift, count); }
+double storeExp(const float *x, float shift, float *out, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(storeExp)(x, shift, out, count);
+}
+void exponentials(const float *x, float shift, float scale, float *out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(exponentials)(x, shift, scale, out, count);
+}
+void capped(const float *x, float scale, float cap, float *out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(capped)(x, scale, cap, out, count);
+}
+void cappedExponentials(const float *y, float shift, float scale, float cap, float *out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(cappedExponentials)(y, shift, scale, cap, out, count);
+}
+void scale(const float *x, float factor, float *out, int64_t count, bool accumulate) {
+  HWY_DYNAMIC_DISPATCH(scale)(x, factor, out, count, accumulate);
+}
+void add(const float *x, float *out, int64_t count) { HWY_DYNAMIC_DISPATCH(add)(x, out, count); }
+void affine(const float *x, float shift, float factor, const float *gain, const float *bias, float *out, int64_t count,
+            bool accumulate) {
+  HWY_DYNAMIC_DISPATCH(affine)(x, shift, factor, gain, bias, out, count, accumulate);
+}
+NormSums normSums(const float *gradient, const float *x, const float *gain, float shift, float factor, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(normSums)(gradient, x, gain, shift, factor, count);
+}
+void normGrad(const float *gradient, const float *x, const float *gain, float shift, float factor, float meanGradient,
+              float meanProduct, float *out, int64_t count, bool accumulate) {
+  HWY_DYNAMIC_DISPATCH(normGrad)
+  (gradient, x, gain, shift, factor, meanGradient, meanProduct, out, count, accumulate);
+}
+void normParameters(const float *gradient, const float *x, float shift, float factor, float *dgain, float *dbias,
+                    int64_t count) {
+  HWY_DYNAMIC_DISPATCH(normParameters)(gradient, x, shift, factor, dgain, dbias, count);
+}
+void softmaxGrad(const float *gradient, const float *y, float shift, float *out, int64_t count, bool accumulate) {
+  HWY_DYNAMIC_DISPATCH(softmaxGrad)(gradient, y, shift, out, count, accumulate);
+}
+bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(adamw)(step, gradient, weight, first, second, count);
+}
+bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(sgd)(step, gradient, weight, momentum, count);
+}
+
+} // namespace vec
+} // namespace mt::kernels::cpu
+#endif

@@ -1,0 +1,71 @@
+// Arithmetic on contiguous rows of f32 that families share, vectorized with run-time dispatch. Sums come in 64 bits:
+// lanes of f32 over 512 elements, then double. Counts may be anything; rows need no alignment. Private to kernels/cpu.
+#ifndef MT_KERNELS_CPU_VECTOR_H
+#define MT_KERNELS_CPU_VECTOR_H
+
+#include <cstdint>
+
+namespace mt::kernels::cpu::vec {
+
+double sum(const float *x, int64_t count);
+double dot(const float *x, const float *y, int64_t count);
+/// Sum of (x - center)^2.
+double squaredDistance(const float *x, float center, int64_t count);
+/// Sum of x^2, every square in 64 bits.
+double squaredNorm(const float *x, int64_t count);
+/// Largest element; -infinity for none.
+float largest(const float *x, int64_t count);
+/// Sum of e^(x - shift); with out, which may be x, that is where the terms go.
+double sumExp(const float *x, float shift, int64_t count);
+double storeExp(const float *x, float shift, float *out, int64_t count);
+/// out = e^(x - shift) * scale. May be in place.
+void exponentials(const float *x, float shift, float scale, float *out, int64_t count);
+/// out = cap * tanh(x * scale / cap). May be in place.
+void capped(const float *x, float scale, float cap, float *out, int64_t count);
+
+/// out = e^(y - shift) * scale * (1 - (y / cap)^2): what softmax sends back through a cap of y. May be in place.
+void cappedExponentials(const float *y, float shift, float scale, float cap, float *out, int64_t count);
+
+/// out = x * scale, or += it. May be in place.
+void scale(const float *x, float factor, float *out, int64_t count, bool accumulate);
+/// out += x.
+void add(const float *x, float *out, int64_t count);
+/// out = ((x - shift) * factor) * gain + bias, or += it; gain and bias may be null.
+void affine(const float *x, float shift, float factor, const float *gain, const float *bias, float *out, int64_t count,
+            bool accumulate);
+/// Sums of g = gradient * gain and of g * xhat, xhat = (x - shift) * factor; gain may be null.
+struct NormSums {
+  double gradient, product;
+};
+NormSums normSums(const float *gradient, const float *x, const float *gain, float shift, float factor, int64_t count);
+/// out = factor * (g - meanGradient - xhat * meanProduct), or += it.
+void normGrad(const float *gradient, const float *x, const float *gain, float shift, float factor, float meanGradient,
+              float meanProduct, float *out, int64_t count, bool accumulate);
+/// dgain += gradient * xhat and dbias += gradient; either may be null.
+void normParameters(const float *gradient, const float *x, float shift, float factor, float *dgain, float *dbias,
+                    int64_t count);
+/// out = y * (gradient - shift), or += it.
+void softmaxGrad(const float *gradient, const float *y, float shift, float *out, int64_t count, bool accumulate);
+
+/// What AdamW needs in a step, in 32 bits as PyTorch's loops have it: see the formula in the catalogue.
+struct AdamW {
+  float clip;       ///< factor of the gradient
+  float keep;       ///< 1 - lr * decay
+  float towards1;   ///< 1 - beta1
+  float beta2;      ///< and
+  float towards2;   ///< 1 - beta2
+  float root2;      ///< sqrt(1 - beta2^t)
+  float epsilon;    ///< and
+  float step;       ///< lr / (1 - beta1^t)
+};
+/// Updates up to 512 elements; false, and nothing written, if a new weight is not finite.
+bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count);
+
+struct Sgd {
+  float clip, decay, momentum, rate;
+};
+bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count);
+constexpr int64_t kUpdateBlock = 512;
+
+} // namespace mt::kernels::cpu::vec
+#endif
