@@ -2,7 +2,7 @@
 
 #include "models/Gpt2.h"
 #include "models/Llama.h"
-#include "models/SafetensorsFile.h"
+#include "models/StoredTensors.h"
 
 #include <nlohmann/json.hpp>
 
@@ -189,7 +189,7 @@ Result<onnx::ModelProto> importCheckpoint(const std::string &folder, const std::
   MT_ASSIGN(Config config, Config::read(path));
   MT_ASSIGN(const Architecture *architecture, findArchitecture(config, path));
   MT_ASSIGN(const fs::path base, baseFolder(folder, output));
-  MT_ASSIGN(StoredTensors tensors, listSafetensors(folder));
+  MT_ASSIGN(StoredTensors tensors, listStoredTensors(folder));
   StoredWeights weights(std::move(tensors), base);
   GraphBuilder builder(config.textOr("model_type", "model"), opset, weights);
   MT_TRY(architecture->build(config, builder));

@@ -74,13 +74,6 @@ def safetensors(path):
     return {k: (v["dtype"], tuple(v["shape"]), body[slice(*v["data_offsets"])]) for k, v in header.items() if k != "__metadata__"}
 
 
-def write_npz(path, tensors):
-    """Stores what safetensors() returned as an .npz (needs numpy)."""
-    import numpy as np
-    types = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
-    np.savez(path, **{k: np.frombuffer(b, types[t]).reshape(shape) for k, (t, shape, b) in tensors.items()})
-
-
 def different(a, b):
     """The first difference of two lists of steps or two dictionaries of tensors, or None."""
     if isinstance(a, dict):

@@ -1,6 +1,6 @@
 // Checkpoint folders: where tensors are found, and what is refused.
 #include "models/FromHf.h"
-#include "models/SafetensorsFile.h"
+#include "models/StoredTensors.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ protected:
     out << header << std::string(dataBytes, '\0');
   }
   void writeConfig(const std::string &text) { std::ofstream(folder / "config.json") << text; }
-  std::string listError() { return listSafetensors(folder.string()).status().message(); }
+  std::string listError() { return listStoredTensors(folder.string()).status().message(); }
   std::string importError(const std::string &output = "m.onnx") {
     return importCheckpoint(folder.string(), (folder / output).string(), 23).status().message();
   }
@@ -38,7 +38,7 @@ bool contains(const std::string &text, const std::string &part) { return text.fi
 TEST_F(Checkpoint, TensorsAreListedAcrossFiles) {
   writeTensors("a.safetensors", R"({"__metadata__":{},"x":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})", 24);
   writeTensors("b.safetensors", R"({"y":{"dtype":"BF16","shape":[4],"data_offsets":[8,16]}})", 16);
-  auto tensors = listSafetensors(folder.string());
+  auto tensors = listStoredTensors(folder.string());
   ASSERT_TRUE(tensors.ok()) << tensors.status().message();
   ASSERT_EQ(tensors->size(), 2u);
   const StoredTensor &y = tensors->at("y");
@@ -51,13 +51,13 @@ TEST_F(Checkpoint, TensorsAreListedAcrossFiles) {
 TEST_F(Checkpoint, BadFilesAreRefusedByName) {
   EXPECT_TRUE(contains(listError(), "holds no *.safetensors"));
   writeTensors("a.safetensors", R"({"x":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})", 20);
-  EXPECT_TRUE(contains(listError(), "a.safetensors: tensor 'x'") && contains(listError(), "cut short"));
+  EXPECT_TRUE(contains(listError(), "a.safetensors: tensor 'x'") && contains(listError(), "outside the file"));
   writeTensors("a.safetensors", R"({"x":{"dtype":"I4","shape":[2],"data_offsets":[0,8]}})", 8);
-  EXPECT_TRUE(contains(listError(), "I4"));
+  EXPECT_TRUE(contains(listError(), "not understood"));
   writeTensors("a.safetensors", R"({"x":{"shape":[2]}})", 8);
-  EXPECT_TRUE(contains(listError(), "lacks dtype"));
+  EXPECT_TRUE(contains(listError(), "incomplete"));
   writeTensors("a.safetensors", "no json", 8);
-  EXPECT_TRUE(contains(listError(), "not a JSON object"));
+  EXPECT_TRUE(contains(listError(), "header is damaged"));
   std::ofstream(folder / "a.safetensors", std::ios::binary) << "\xff\xff\xff\xff\xff\xff\xff\x7f";
   EXPECT_TRUE(contains(listError(), "a.safetensors"));
 }
