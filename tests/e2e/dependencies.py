@@ -29,7 +29,8 @@ MAY = {
     "compiler/schedule": [BASE, CATALOGUE, "compiler/nn"],
     "compiler/onnx": [BASE, CATALOGUE, "compiler/nn", "third_party/onnx"],
     "compiler/target": [BASE, CATALOGUE, "compiler/nn"],
-    "passes": [BASE, CATALOGUE, "compiler/nn", "compiler/schedule", "compiler/target"],
+    # The passes share with the runtime how a command's accesses are listed and verified: plain structs, no messages.
+    "passes": [BASE, CATALOGUE, "compiler/nn", "compiler/schedule", "compiler/target", "runtime/plan"],
     "compiler/plan": [BASE, CATALOGUE, "compiler/nn", "compiler/schedule", "compiler/target", "runtime/plan", "passes"],
     "compiler/pipeline": [BASE, CATALOGUE, "compiler/nn", "compiler/schedule", "compiler/onnx", "compiler/target", "compiler/plan",
                           "passes", "runtime/plan"],
