@@ -19,11 +19,11 @@ namespace mt::executor {
 
 struct ExecutorOptions {
   int threads = 0;                    ///< of the kernels' pool; 0: the machine's cores
-  std::optional<uint64_t> jitterSeed; ///< random delays before commands, for testing
+  std::optional<uint64_t> jitterSeed = std::nullopt; ///< random delays before commands, for testing
   bool poison = false;                ///< NaN into memory whose content must not matter, for testing
   double slowCopyBytesPerSecond = 0;  ///< copies take at least bytes / this; 0: as fast as they go
   bool protectHost = false;           ///< host spaces inaccessible during compute commands; discrete plans only
-  std::string tracePath;              ///< where writeTrace() writes; empty: nothing is measured
+  std::string tracePath = {};            ///< where writeTrace() writes; empty: nothing is measured
 };
 
 /// Called on threads of the device, one call of each callback at a time and in program order. An error stops the run

@@ -15,7 +15,7 @@ namespace mt::device {
 struct CpuOptions {
   int threads = 0;                    ///< of the kernels' pool; 0: the machine's cores
   bool measure = false;               ///< keep the times of commands
-  std::optional<uint64_t> jitterSeed; ///< random delays before commands
+  std::optional<uint64_t> jitterSeed = std::nullopt; ///< random delays before commands
   /// NaN into all spaces at the start; into what a run binds as fresh, and into its workspace, just before it runs.
   bool poison = false;
   double slowCopyBytesPerSecond = 0; ///< copies take at least bytes / this

@@ -1,0 +1,99 @@
+// What the CPU device offers beyond the contract: guards behind spaces, slow copies, measured times, host memory that
+// compute cannot touch, and the refusal of plans that the machine has no memory for.
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/host/MachineMemory.h"
+#include "runtime/host/MemoryCheck.h"
+#include "tests/device/Workbench.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace mt::device {
+namespace {
+
+TEST(CpuDevice, NoticesWritesBehindASpace) {
+  tests::Workbench bench(makeCpuDevice({.threads = 1}));
+  bench.device->host({2, 1233, 1}).data()[1] = std::byte{0};
+  Status status = bench.device->synchronize();
+  EXPECT_NE(status.message().find("space \"state\": bytes after its end, 1234, have been written"), std::string::npos)
+      << status.message();
+  EXPECT_EQ(bench.device->synchronize().message(), status.message());
+}
+
+TEST(CpuDevice, MeasuresCommandsAndHoldsCopiesBack) {
+  tests::Workbench bench(makeCpuDevice({.threads = 1, .measure = true, .slowCopyBytesPerSecond = 1e6}));
+  ASSERT_TRUE(bench.device->copy(2, {1, 0, 4000}, {0, 0, 4000}, {"copy", 7}).ok());
+  ASSERT_TRUE(bench.device->synchronize().ok());
+  std::vector<Measured> measured = bench.device->measured();
+  ASSERT_EQ(measured.size(), 1u);
+  EXPECT_EQ(measured[0].number, 7u);
+  EXPECT_GE(measured[0].end - measured[0].begin, 0.004); // 4000 bytes at 1e6 bytes/s, never less
+  EXPECT_TRUE(bench.device->measured().empty());
+}
+
+/// Runs one command on a compute stream that writes to `space` while host spaces are protected.
+void writeFromCompute(uint32_t space) {
+  std::vector<plan::Space> spaces = {{plan::SpaceKind::device, 0, 64, "device"},
+                                     {plan::SpaceKind::staging, 0, 64, "staging"}};
+  std::vector<plan::Stream> streams = {{plan::StreamKind::compute, 0, "compute"}};
+  plan::Template code = tests::copyTemplate(4);
+  code.calls[0].signature.kernel = "feed";
+  HostFunctions functions;
+  functions.instead["feed"] = [](const kernels::Signature &, std::span<void *const> operands) {
+    *static_cast<float *>(operands[1]) = 1;
+    return Status();
+  };
+  std::unique_ptr<Device> device = makeCpuDevice({.threads = 1, .protectHost = true});
+  ASSERT_TRUE(device->reserve(spaces, streams).ok());
+  plan::Command command = tests::copyCommand({0, 0, 16}, {space, 16, 16}, plan::BindingEffect::write);
+  Code prepared = *device->prepare(0, code, functions);
+  ASSERT_TRUE(device->run(0, prepared, command.arguments, command.workspace, {"compute", 0}).ok());
+  ASSERT_TRUE(device->synchronize().ok());
+}
+
+TEST(CpuDeviceDeathTest, KeepsComputeAwayFromProtectedHostSpaces) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  writeFromCompute(0);
+  EXPECT_DEATH(writeFromCompute(1), "");
+}
+
+TEST(MachineMemory, TakesTheSmallestLimit) {
+  std::string root = testing::TempDir() + "machine";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root + "/proc/self");
+  std::filesystem::create_directories(root + "/groups/jobs/one");
+  auto write = [&](const std::string &file, const std::string &text) { std::ofstream(root + file) << text; };
+  EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").available, UINT64_MAX);
+  write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable:    8000 kB\n");
+  EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").available, 8000u * 1024);
+  write("/proc/self/cgroup", "0::/jobs/one\n");
+  write("/groups/jobs/one/memory.max", "max\n");
+  write("/groups/jobs/memory.max", "5000000\n");
+  write("/groups/jobs/memory.current", "3000000\n");
+  write("/groups/jobs/memory.stat", "anon 5\ninactive_file 1000000\n");
+  host::MachineMemory memory = host::machineMemory(root + "/proc", root + "/groups");
+  EXPECT_EQ(memory.available, 3000000u);
+  EXPECT_NE(memory.limit.find("/groups/jobs/memory.max"), std::string::npos);
+}
+
+TEST(MemoryCheck, RefusesWithBothNumbersAndTheRemedy) {
+  std::vector<plan::Space> spaces = {{plan::SpaceKind::device, 0, 3 << 20, "device"},
+                                     {plan::SpaceKind::state, 0, 5 << 20, "state"}};
+  EXPECT_TRUE(host::checkMemory(spaces, {8 << 20, "MemAvailable"}).ok());
+  std::string message = host::checkMemory(spaces, {6 << 20, "MemAvailable"}).message();
+  for (const char *part : {"needs 8.00 MiB (8,388,608 bytes)", "has 6.00 MiB (6,291,456 bytes)", "free 2.00 MiB",
+                           "--host-memory that add up to at most 6291456 B"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(CpuDevice, RefusesPlansTheMachineHasNoMemoryFor) {
+  std::vector<plan::Space> spaces = {{plan::SpaceKind::state, 0, uint64_t{1} << 50, "state"}};
+  std::vector<plan::Stream> streams = {{plan::StreamKind::host, 0, "host"}};
+  Status status = makeCpuDevice({.threads = 1})->reserve(spaces, streams);
+  EXPECT_NE(status.message().find("the plan needs 1024.0 TiB"), std::string::npos) << status.message();
+}
+
+} // namespace
+} // namespace mt::device

@@ -1,0 +1,242 @@
+// Initial values: the generator against known answers and in any order, types that convert, and refusals that say
+// where.
+#include "runtime/host/WeightLoader.h"
+#include "runtime/host/Convert.h"
+#include "runtime/host/Generator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+namespace mt::host {
+namespace {
+
+using kernels::DType;
+using plan::PartRole;
+
+TEST(Generator, MatchesThePublishedAnswersOfPhilox) {
+  // Random123's kat_vectors for philox4x32 with 10 rounds.
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
+            (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Generator, GivesTheSameElementsFromAnyPlace) {
+  uint64_t key = generatorKey("h.0.attn.weight", 42);
+  std::vector<float> whole(1000);
+  generateNormal(key, 0, 1, 0.02, whole);
+  for (uint64_t first : {1u, 2u, 333u, 998u}) {
+    std::vector<float> part(std::min<uint64_t>(100, whole.size() - first));
+    generateNormal(key, first, 1, 0.02, part);
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<ptrdiff_t>(first)));
+  }
+  EXPECT_NE(generatorKey("h.0.attn.weight", 43), key);
+  EXPECT_NE(generatorKey("h.1.attn.weight", 42), key);
+}
+
+TEST(Generator, IsNormal) {
+  std::vector<float> values(1 << 18);
+  generateNormal(generatorKey("w", 1), 0, 3, 2, values);
+  double count = static_cast<double>(values.size()), sum = 0, squares = 0, within = 0;
+  for (float value : values) {
+    sum += value;
+    squares += (value - 3.0) * (value - 3.0);
+    within += std::abs(value - 3) < 2;
+  }
+  EXPECT_NEAR(sum / count, 3, 0.02);
+  EXPECT_NEAR(squares / count, 4, 0.05);
+  EXPECT_NEAR(within / count, 0.6827, 0.005);
+}
+
+TEST(Convert, ReadsEveryStoredType) {
+  const uint16_t halves[] = {0x3C00, 0xC000, 0x0001, 0x7BFF, 0x7C00, 0x0000, 0x8400};
+  float expected[] = {1, -2, 0x1p-24f, 65504, INFINITY, 0, -0x1p-14f}, values[7];
+  toFloat(DType::f16, reinterpret_cast<const std::byte *>(halves), values);
+  EXPECT_TRUE(std::equal(values, values + 7, expected));
+  const uint16_t brains[] = {0x3F80, 0xC040};
+  toFloat(DType::bf16, reinterpret_cast<const std::byte *>(brains), std::span(values, 2));
+  EXPECT_EQ(values[0], 1);
+  EXPECT_EQ(values[1], -3);
+  const double doubles[] = {0.1, -1e300};
+  toFloat(DType::f64, reinterpret_cast<const std::byte *>(doubles), std::span(values, 2));
+  EXPECT_EQ(values[0], 0.1f);
+  EXPECT_EQ(values[1], -INFINITY);
+}
+
+TEST(Convert, SplitsMastersExactly) {
+  std::vector<float> values = {
+      1, -1, 0.1f, 1e-40f, 3.3895314e38f, -0x1.fffffep127f, 0, std::bit_cast<float>(0x3F808000u)};
+  std::vector<uint16_t> hi(values.size());
+  std::vector<int16_t> lo(values.size());
+  splitMaster(values, hi.data(), lo.data());
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_EQ((static_cast<uint32_t>(hi[i]) << 16) + static_cast<uint32_t>(static_cast<int32_t>(lo[i])),
+              std::bit_cast<uint32_t>(values[i]));
+  EXPECT_EQ(hi.back(), 0x3F81); // a half rounds up
+}
+
+/// Parameters over one block of memory.
+class Weights : public testing::Test {
+protected:
+  plan::Plan plan;
+  std::vector<std::byte> memory = std::vector<std::byte>(64 << 20, std::byte{0xFF});
+  uint64_t used = 0;
+
+  plan::Parameter &add(const std::string &name, int64_t elements, std::vector<std::pair<PartRole, DType>> parts) {
+    plan::Parameter parameter{
+        .name = name, .originalName = "", .dims = {elements}, .trainable = true, .parts = {}, .initial = {}};
+    for (auto [role, type] : parts) {
+      uint64_t bytes = static_cast<uint64_t>(elements) * kernels::byteSize(type);
+      parameter.parts.push_back({role, type, {0, used, bytes}});
+      used += (bytes + 63) / 64 * 64;
+    }
+    plan.parameters.push_back(parameter);
+    return plan.parameters.back();
+  }
+  template <typename T> std::span<T> part(size_t parameter, size_t index) {
+    plan::Span span = plan.parameters[parameter].parts[index].span;
+    return {reinterpret_cast<T *>(memory.data() + span.offset), span.bytes / sizeof(T)};
+  }
+  Status load(int threads = 2) {
+    return loadWeights(
+        plan, [this](const plan::Span &span) { return std::span(memory).subspan(span.offset, span.bytes); }, threads);
+  }
+  template <typename T> std::string file(const std::string &name, const std::vector<T> &values, uint64_t skip = 0) {
+    std::string path = testing::TempDir() + name;
+    std::ofstream stream(path, std::ios::binary);
+    stream.write(std::string(skip, 'x').data(), static_cast<std::streamsize>(skip));
+    stream.write(reinterpret_cast<const char *>(values.data()),
+                 static_cast<std::streamsize>(values.size() * sizeof(T)));
+    return path;
+  }
+};
+
+TEST_F(Weights, GeneratesAndClearsMoments) {
+  constexpr int64_t kElements = 3'000'001; // several chunks, the last one odd
+  add("w", kElements,
+      {{PartRole::weight, DType::f32}, {PartRole::firstMoment, DType::f32}, {PartRole::secondMoment, DType::f32}})
+      .initial = {.path = "",
+                  .offset = 0,
+                  .length = 0,
+                  .type = DType::f32,
+                  .generator = "normal",
+                  .seed = 9,
+                  .deviation = 0.02,
+                  .value = 0};
+  add("gain", 10, {{PartRole::weight, DType::f32}}).initial.generator = "ones";
+  add("bias", 10, {{PartRole::weight, DType::f32}}).initial.generator = "zeros";
+  ASSERT_EQ(load(3).message(), "");
+  std::vector<float> expected(kElements);
+  generateNormal(generatorKey("w", 9), 0, 0, 0.02, expected);
+  EXPECT_TRUE(std::ranges::equal(part<float>(0, 0), expected));
+  EXPECT_TRUE(std::ranges::all_of(part<float>(0, 1), [](float value) { return value == 0; }));
+  EXPECT_TRUE(std::ranges::all_of(part<float>(0, 2), [](float value) { return value == 0; }));
+  EXPECT_EQ(part<float>(1, 0)[9], 1);
+  EXPECT_EQ(part<float>(2, 0)[9], 0);
+}
+
+TEST_F(Weights, SplitsGeneratedMasters) {
+  add("w", 1001, {{PartRole::weight, DType::bf16}, {PartRole::remainder, DType::i16}}).initial = {.path = "",
+                                                                                                  .offset = 0,
+                                                                                                  .length = 0,
+                                                                                                  .type = DType::f32,
+                                                                                                  .generator = "normal",
+                                                                                                  .seed = 9,
+                                                                                                  .deviation = 0.02,
+                                                                                                  .value = 0};
+  ASSERT_EQ(load().message(), "");
+  std::vector<float> expected(1001);
+  generateNormal(generatorKey("w", 9), 0, 0, 0.02, expected);
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_EQ((static_cast<uint32_t>(part<uint16_t>(0, 0)[i]) << 16) +
+                  static_cast<uint32_t>(static_cast<int32_t>(part<int16_t>(0, 1)[i])),
+              std::bit_cast<uint32_t>(expected[i]));
+}
+
+TEST_F(Weights, ReadsFilesAtOffsets) {
+  std::vector<double> stored(2'500'000);
+  std::iota(stored.begin(), stored.end(), 0.5);
+  add("w", 2'500'000, {{PartRole::weight, DType::f32}}).initial = {.path = file("doubles.bin", stored, 13),
+                                                                   .offset = 13,
+                                                                   .length = stored.size() * 8,
+                                                                   .type = DType::f64,
+                                                                   .generator = "",
+                                                                   .seed = 0,
+                                                                   .deviation = 0,
+                                                                   .value = 0};
+  plan::Parameter &mask = add("mask", 4, {{PartRole::weight, DType::i64}});
+  mask.trainable = false;
+  mask.initial = {.path = file("ints.bin", std::vector<int64_t>{1, -1, 5, 7}),
+                  .offset = 0,
+                  .length = 32,
+                  .type = DType::i64,
+                  .generator = "",
+                  .seed = 0,
+                  .deviation = 0,
+                  .value = 0};
+  ASSERT_EQ(load().message(), "");
+  EXPECT_EQ(part<float>(0, 0)[0], 0.5f);
+  EXPECT_EQ(part<float>(0, 0)[2'499'999], 2499999.5f);
+  EXPECT_EQ(part<int64_t>(1, 0)[3], 7);
+}
+
+TEST_F(Weights, NamesWhatIsNotFinite) {
+  std::vector<float> stored(1'200'000, 1);
+  stored[1'100'001] = NAN;
+  stored[1'199'999] = INFINITY;
+  std::string path = file("nan.bin", stored);
+  plan::Parameter &parameter = add("h.3.mlp.weight", 1'200'000, {{PartRole::weight, DType::f32}});
+  parameter.initial = {.path = path,
+                       .offset = 0,
+                       .length = stored.size() * 4,
+                       .type = DType::f32,
+                       .generator = "",
+                       .seed = 0,
+                       .deviation = 0,
+                       .value = 0};
+  EXPECT_EQ(load().message(),
+            "parameter \"h.3.mlp.weight\": " + path +
+                ": element 1100001 is nan: a trainable weight must be finite; export the model again");
+  plan.parameters[0].trainable = false; // masks may hold -inf
+  EXPECT_EQ(load().message(), "");
+}
+
+TEST_F(Weights, NamesFilesThatAreMissingOrShort) {
+  plan::Parameter &parameter = add("w", 100, {{PartRole::weight, DType::f32}});
+  parameter.initial = {.path = testing::TempDir() + "gone.bin",
+                       .offset = 0,
+                       .length = 400,
+                       .type = DType::f32,
+                       .generator = "",
+                       .seed = 0,
+                       .deviation = 0,
+                       .value = 0};
+  EXPECT_NE(
+      load().message().find("parameter \"w\": " + testing::TempDir() + "gone.bin: cannot be opened: No such file"),
+      std::string::npos);
+  parameter.initial.path = file("short.bin", std::vector<float>(99));
+  EXPECT_NE(load().message().find("short.bin: has 396 bytes, its 400 bytes at offset 0 are not all there"),
+            std::string::npos)
+      << load().message();
+  parameter.initial.offset = UINT64_MAX - 10;
+  EXPECT_NE(load().message().find("the file is truncated"), std::string::npos);
+  parameter.initial = {.path = file("ints.bin", std::vector<int32_t>(100)),
+                       .offset = 0,
+                       .length = 400,
+                       .type = DType::i32,
+                       .generator = "",
+                       .seed = 0,
+                       .deviation = 0,
+                       .value = 0};
+  EXPECT_NE(load().message().find("a weight of type f32 cannot be made from i32 in "), std::string::npos);
+}
+
+} // namespace
+} // namespace mt::host
