@@ -1,6 +1,6 @@
 #include "compiler/onnx/ElementTypes.h"
 
-#include "onnx-ml.pb.h"
+#include "third_party/onnx/onnx-ml.pb.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

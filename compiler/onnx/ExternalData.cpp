@@ -1,6 +1,6 @@
 #include "compiler/onnx/ExternalData.h"
 
-#include "onnx-ml.pb.h"
+#include "third_party/onnx/onnx-ml.pb.h"
 
 #include <algorithm>
 #include <charconv>

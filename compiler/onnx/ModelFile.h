@@ -5,7 +5,7 @@
 #include "runtime/base/MappedFile.h"
 #include "runtime/base/Status.h"
 
-#include "onnx-ml.pb.h"
+#include "third_party/onnx/onnx-ml.pb.h"
 
 #include <string>
 

@@ -1,0 +1,159 @@
+#include "compiler/onnx/BindDimensions.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+namespace mt::onnx {
+namespace {
+
+using ValueInfo = ::onnx::ValueInfoProto;
+
+struct Binding {
+  int64_t size = 0;
+  std::string place; ///< for messages: "dimension 0 of 'input_ids'"
+};
+
+class Binder {
+public:
+  Binder(const ImportOptions &options, Problems &problems) : options(options), problems(problems) {}
+  BoundInputs bind(const ::onnx::GraphProto &graph);
+
+private:
+  /// Gives dimension `index` of `input` a size that is known beforehand.
+  void force(const ValueInfo &input, int index, int64_t size, const char *flag);
+  void bindSequence(const std::vector<const ValueInfo *> &inputs);
+  void bindNamed();
+  void finish(const ValueInfo &input, BoundInput &bound);
+  int64_t sizeOf(const ValueInfo &input, int index);
+
+  const ImportOptions &options;
+  Problems &problems;
+  std::map<std::string, Binding> symbols;
+  std::map<std::pair<std::string, int>, int64_t> forced;
+  std::set<std::string> used;
+  int64_t sequence = 0;
+};
+
+const auto &shapeOf(const ValueInfo &input) { return input.type().tensor_type().shape(); }
+std::string place(const ValueInfo &input, int index) {
+  return fmt::format("dimension {} of input '{}'", index, input.name());
+}
+bool isSequenceInput(const ValueInfo &input) {
+  std::optional<DType> type = elementType(input.type().tensor_type().elem_type());
+  return type && !isFloat(*type) && shapeOf(input).dim_size() == 2;
+}
+
+void Binder::force(const ValueInfo &input, int index, int64_t size, const char *flag) {
+  const auto &dim = shapeOf(input).dim(index);
+  if (dim.has_dim_value()) {
+    if (dim.dim_value() != size)
+      problems.push_back(fmt::format("{} is {} in the model, but {} was asked for: use {} {}, or export the model with "
+                                     "this dimension dynamic",
+                                     place(input, index), dim.dim_value(), size, flag, dim.dim_value()));
+    forced[{input.name(), index}] = dim.dim_value();
+    return;
+  }
+  forced[{input.name(), index}] = size;
+  if (dim.dim_param().empty())
+    return;
+  auto [at, fresh] = symbols.emplace(dim.dim_param(), Binding{size, place(input, index)});
+  if (!fresh && at->second.size != size)
+    problems.push_back(fmt::format("dimension '{}' would be {} as {} and {} as {}: they must agree", dim.dim_param(),
+                                   at->second.size, at->second.place, size, place(input, index)));
+}
+
+// The model's own sequence length where it has one, else what was asked for.
+void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
+  std::vector<const ValueInfo *> sequences;
+  std::optional<int64_t> own;
+  for (const ValueInfo *input : inputs)
+    if (isSequenceInput(*input)) {
+      sequences.push_back(input);
+      if (shapeOf(*input).dim(1).has_dim_value() && !own)
+        own = shapeOf(*input).dim(1).dim_value();
+    }
+  if (sequences.empty())
+    return;
+  sequence = options.sequence.value_or(own.value_or(kDefaultSequence));
+  for (const ValueInfo *input : sequences) {
+    const auto &dim = shapeOf(*input).dim(1);
+    if (!dim.dim_param().empty() && options.dims.contains(dim.dim_param()) && !options.sequence)
+      continue; // --dim speaks for it
+    force(*input, 1, sequence, "--seq");
+  }
+}
+
+void Binder::bindNamed() {
+  for (const auto &[name, size] : options.dims) {
+    if (size <= 0)
+      problems.push_back(fmt::format("--dim {}={} must be positive", name, size));
+    auto [at, fresh] = symbols.emplace(name, Binding{size, "--dim " + name});
+    if (!fresh && at->second.size != size)
+      problems.push_back(fmt::format("--dim {}={} contradicts {}, which is {}", name, size, at->second.place,
+                                     at->second.size));
+  }
+}
+
+int64_t Binder::sizeOf(const ValueInfo &input, int index) {
+  if (auto at = forced.find({input.name(), index}); at != forced.end())
+    return at->second;
+  const auto &dim = shapeOf(input).dim(index);
+  if (dim.has_dim_value())
+    return dim.dim_value();
+  std::string unnamed = fmt::format("{}:{}", input.name(), index);
+  std::string name = dim.dim_param().empty() ? unnamed : dim.dim_param();
+  used.insert(name);
+  if (auto at = symbols.find(name); at != symbols.end())
+    return at->second.size;
+  problems.push_back(fmt::format("{} ('{}') has no size: give it one with --dim {}=N", place(input, index), name, name));
+  return 1;
+}
+
+void Binder::finish(const ValueInfo &input, BoundInput &bound) {
+  for (int i = 0; i < shapeOf(input).dim_size(); ++i)
+    bound.dims.push_back(sizeOf(input, i));
+  if (!elementCount(bound.dims))
+    problems.push_back(fmt::format("input '{}' has the shape {}: negative, or absurdly large", input.name(),
+                                   dimsText(bound.dims)));
+}
+
+BoundInputs Binder::bind(const ::onnx::GraphProto &graph) {
+  std::set<std::string> initialized;
+  for (const auto &tensor : graph.initializer())
+    initialized.insert(tensor.name());
+  std::vector<const ValueInfo *> inputs;
+  BoundInputs result;
+  for (const ValueInfo &input : graph.input()) {
+    if (initialized.contains(input.name()))
+      continue;
+    std::optional<DType> type = elementType(input.type().tensor_type().elem_type());
+    if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape() || !type) {
+      problems.push_back(fmt::format("input '{}' is no tensor of a supported type and known rank ({}): export it as one",
+                                     input.name(), onnxTypeName(input.type().tensor_type().elem_type())));
+      continue;
+    }
+    inputs.push_back(&input);
+    result.inputs.push_back({input.name(), *type, {}});
+    if (shapeOf(input).dim_size() > 0)
+      force(input, 0, options.microBatch, "--micro-batch (or --batch)");
+  }
+  bindSequence(inputs);
+  bindNamed();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    finish(*inputs[i], result.inputs[i]);
+  for (const auto &[name, size] : options.dims)
+    if (!used.contains(name) && symbols[name].place == "--dim " + name)
+      problems.push_back(fmt::format("--dim {}: no input of the model has a dimension of that name", name));
+  result.sequence = sequence;
+  return result;
+}
+
+} // namespace
+
+BoundInputs bindDimensions(const ::onnx::GraphProto &graph, const ImportOptions &options, Problems &problems) {
+  return Binder(options, problems).bind(graph);
+}
+
+} // namespace mt::onnx

@@ -1,0 +1,156 @@
+// Arithmetic, comparisons and logic, element by element, broadcast as NumPy's.
+#include "compiler/onnx/Converters.h"
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+template <typename Op> LogicalResult unary(NodeContext &node) { return node.result(node.emit<Op>({node.input(0)})); }
+template <typename Op> LogicalResult binary(NodeContext &node) {
+  return node.result(node.emit<Op>({node.input(0), node.input(1)}));
+}
+
+// Sum, Max, Min of any number of inputs.
+template <typename Op> LogicalResult variadic(NodeContext &node) {
+  Value total = node.input(0);
+  for (size_t i = 1; i < node.inputCount(); ++i)
+    total = node.emit<Op>({total, node.input(i)});
+  return node.result(total);
+}
+
+LogicalResult mean(NodeContext &node) {
+  Value total = node.input(0);
+  for (size_t i = 1; i < node.inputCount(); ++i)
+    total = node.add(total, node.input(i));
+  return node.result(node.mul(total, node.scalar(total, 1.0 / static_cast<double>(node.inputCount()))));
+}
+
+template <char A, char B> LogicalResult compare(NodeContext &node) {
+  constexpr char predicate[] = {A, B, 0};
+  return node.result(node.compare(node.input(0), node.input(1), predicate));
+}
+
+// The exponent may have another type than the base, which gives the result's.
+LogicalResult pow(NodeContext &node) {
+  Value base = node.input(0), exponent = node.input(1);
+  if (!base || !exponent)
+    return failure();
+  return node.result(node.emit<nn::PowOp>({base, node.cast(exponent, getElementTypeOrSelf(base))}));
+}
+
+// With fmod = 1 the remainder has the dividend's sign: a - b * trunc(a / b).
+LogicalResult mod(NodeContext &node) {
+  Value a = node.input(0), b = node.input(1);
+  if (!a || !b)
+    return failure();
+  if (!node.attributes.integer("fmod", 0))
+    return node.result(node.emit<nn::ModOp>({a, b}));
+  Value quotient = node.div(a, b);
+  if (quotient && isa<FloatType>(getElementTypeOrSelf(quotient)))
+    quotient = node.mul(node.emit<nn::SignOp>({quotient}),
+                        node.emit<nn::FloorOp>({node.emit<nn::AbsOp>({quotient})}));
+  return node.result(node.sub(a, node.mul(quotient, b)));
+}
+
+LogicalResult where(NodeContext &node) {
+  return node.result(node.emit<nn::SelectOp>({node.input(0), node.input(1), node.input(2)}));
+}
+
+LogicalResult clip(NodeContext &node) {
+  Value value = node.input(0);
+  if (node.has(1))
+    value = node.emit<nn::MaximumOp>({value, node.input(1)});
+  if (node.has(2))
+    value = node.emit<nn::MinimumOp>({value, node.input(2)});
+  if (node.attributes.has("min"))
+    value = node.emit<nn::MaximumOp>({value, node.scalar(value, node.attributes.real("min", 0))});
+  if (node.attributes.has("max"))
+    value = node.emit<nn::MinimumOp>({value, node.scalar(value, node.attributes.real("max", 0))});
+  return node.result(value);
+}
+
+LogicalResult isInf(NodeContext &node) {
+  Value value = node.input(0);
+  bool positive = node.attributes.integer("detect_positive", 1), negative = node.attributes.integer("detect_negative", 1);
+  Value bound = positive && negative ? node.emit<nn::AbsOp>({value}) : value;
+  double infinity = std::numeric_limits<double>::infinity();
+  return node.result(node.compare(bound, node.scalar(value, positive ? infinity : -infinity), "eq"));
+}
+
+LogicalResult tangent(NodeContext &node) {
+  Value value = node.input(0);
+  return node.result(node.div(node.emit<nn::SinOp>({value}), node.emit<nn::CosOp>({value})));
+}
+
+// (e^x -+ e^-x) / 2
+template <typename Combine> LogicalResult hyperbolic(NodeContext &node) {
+  Value value = node.input(0);
+  Value both = node.emit<Combine>({node.emit<nn::ExpOp>({value}), node.emit<nn::ExpOp>({node.emit<nn::NegOp>({value})})});
+  return node.result(node.mul(both, node.scalar(value, 0.5)));
+}
+
+// A cast between equal types is nothing.
+LogicalResult castTo(NodeContext &node, Type element) {
+  Value value = node.input(0);
+  return value && element ? node.result(node.cast(value, element)) : failure();
+}
+LogicalResult cast(NodeContext &node) {
+  int to = static_cast<int>(node.attributes.integer("to", 0));
+  std::optional<DType> type = elementType(to);
+  if (!type)
+    return node.fail("casts to {}, for which there are no kernels", onnxTypeName(to));
+  return castTo(node, mlirType(node.builder.getContext(), *type));
+}
+LogicalResult castLike(NodeContext &node) {
+  Value like = node.input(1);
+  return like ? castTo(node, getElementTypeOrSelf(like)) : failure();
+}
+
+} // namespace
+
+void addElementwise(Converters &table) {
+  table.add("Add", binary<nn::AddOp>);
+  table.add("Sub", binary<nn::SubOp>);
+  table.add("Mul", binary<nn::MulOp>);
+  table.add("Div", binary<nn::DivOp>);
+  table.add("And", binary<nn::AndOp>);
+  table.add("Or", binary<nn::OrOp>);
+  table.add("Xor", binary<nn::XorOp>);
+  table.add("Pow", pow);
+  table.add("Mod", mod);
+  table.add("Sum", variadic<nn::AddOp>);
+  table.add("Max", variadic<nn::MaximumOp>);
+  table.add("Min", variadic<nn::MinimumOp>);
+  table.add("Mean", mean);
+  table.add("Equal", compare<'e', 'q'>);
+  table.add("Less", compare<'l', 't'>);
+  table.add("LessOrEqual", compare<'l', 'e'>);
+  table.add("Greater", compare<'g', 't'>);
+  table.add("GreaterOrEqual", compare<'g', 'e'>);
+  table.add("Where", where);
+  table.add("Clip", clip);
+  table.add("Not", unary<nn::NotOp>);
+  table.add("Neg", unary<nn::NegOp>);
+  table.add("Abs", unary<nn::AbsOp>);
+  table.add("Sign", unary<nn::SignOp>);
+  table.add("Exp", unary<nn::ExpOp>);
+  table.add("Log", unary<nn::LogOp>);
+  table.add("Sqrt", unary<nn::SqrtOp>);
+  table.add("Reciprocal", unary<nn::ReciprocalOp>);
+  table.add("Erf", unary<nn::ErfOp>);
+  table.add("Sin", unary<nn::SinOp>);
+  table.add("Cos", unary<nn::CosOp>);
+  table.add("Tan", tangent);
+  table.add("Sinh", hyperbolic<nn::SubOp>);
+  table.add("Cosh", hyperbolic<nn::AddOp>);
+  table.add("Floor", unary<nn::FloorOp>);
+  table.add("Ceil", unary<nn::CeilOp>);
+  table.add("Round", unary<nn::RoundOp>);
+  table.add("IsNaN", unary<nn::IsNanOp>);
+  table.add("IsInf", isInf);
+  table.add("Cast", cast);
+  table.add("CastLike", castLike);
+}
+
+} // namespace mt::onnx

@@ -1,0 +1,277 @@
+// Operators that pick elements: slices and splits by known bounds, gathers by known or computed indices.
+#include "compiler/onnx/Converters.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+// start + i * step of a list of indices along a dimension of `size`; none if they are no such progression or leave it.
+std::optional<SliceBounds> progression(std::vector<int64_t> indices, int64_t size) {
+  for (int64_t &index : indices) {
+    index = index < 0 ? index + size : index;
+    if (index < 0 || index >= size)
+      return std::nullopt;
+  }
+  if (indices.empty())
+    return std::nullopt;
+  int64_t step = indices.size() > 1 ? indices[1] - indices[0] : 1;
+  for (size_t i = 1; i < indices.size(); ++i)
+    if (step == 0 || indices[i] - indices[i - 1] != step)
+      return std::nullopt;
+  return SliceBounds{indices[0], static_cast<int64_t>(indices.size()), step};
+}
+
+bool isParameter(Value value) { return value && isa<BlockArgument>(value); }
+
+// Indices that a kernel takes: 64 or 32 bits.
+Value indices(NodeContext &node, size_t index) {
+  Value value = node.input(index);
+  if (!value)
+    return {};
+  Type type = getElementTypeOrSelf(value);
+  if (!type.isSignlessInteger() || type.getIntOrFloatBitWidth() < 8) {
+    (void)node.fail("its indices must be integers");
+    return {};
+  }
+  return type.getIntOrFloatBitWidth() < 32 ? node.cast(value, node.builder.getI64Type()) : value;
+}
+
+LogicalResult slice(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  ArrayRef<int64_t> shape = nn::shapeOf(value);
+  auto starts = node.has(1) ? node.integers(1, "starts") : node.attributes.integers("starts");
+  auto ends = node.has(2) ? node.integers(2, "ends") : node.attributes.integers("ends");
+  if (!starts || !ends)
+    return node.fail("its starts and ends are missing");
+  Dims axes(starts->size()), steps(starts->size(), 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.has(3) || node.attributes.has("axes")) {
+    auto given = node.axes(3, "axes", static_cast<int64_t>(shape.size()));
+    if (!given)
+      return failure();
+    axes = *given;
+  }
+  if (node.has(4)) {
+    auto given = node.integers(4, "steps");
+    if (!given)
+      return failure();
+    steps = *given;
+  }
+  if (ends->size() != starts->size() || axes.size() != starts->size() || steps.size() != starts->size() ||
+      axes.size() > shape.size())
+    return node.fail("its starts, ends, axes and steps differ in number");
+  SmallVector<int64_t> first(shape.size(), 0), sizes(shape), strides(shape.size(), 1);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (steps[i] == 0)
+      return node.fail("a step is zero");
+    auto at = static_cast<size_t>(axes[i]);
+    SliceBounds bounds = sliceBounds((*starts)[i], (*ends)[i], steps[i], shape[at]);
+    first[at] = bounds.start;
+    sizes[at] = bounds.count;
+    strides[at] = bounds.step;
+  }
+  bool whole = ArrayRef<int64_t>(sizes) == shape && llvm::all_of(strides, [](int64_t step) { return step == 1; });
+  if (whole)
+    return node.result(value);
+  return node.result(node.emit<nn::SliceOp>(
+      {value}, {node.intsAttr("starts", first), node.intsAttr("sizes", sizes), node.intsAttr("strides", strides)}));
+}
+
+// Sizes of the parts of a split of a dimension of `size` into `count` parts, given or even.
+std::optional<Dims> partSizes(NodeContext &node, int64_t size, size_t count) {
+  Dims sizes;
+  if (node.has(1)) {
+    auto given = node.integers(1, "sizes");
+    if (!given)
+      return std::nullopt;
+    sizes = *given;
+  } else if (auto given = node.attributes.integers("split")) {
+    sizes = *given;
+  } else {
+    auto parts = static_cast<int64_t>(count);
+    int64_t each = (size + parts - 1) / parts;
+    for (int64_t start = 0; sizes.size() < count; start += each)
+      sizes.push_back(std::max<int64_t>(0, std::min(each, size - start)));
+  }
+  int64_t total = 0;
+  for (int64_t part : sizes)
+    total = part < 0 ? -1 : total + part;
+  if (sizes.size() == count && total == size)
+    return sizes;
+  (void)node.fail("the sizes of its parts ({}) do not add up to {}", dimsText(sizes), size);
+  return std::nullopt;
+}
+
+LogicalResult split(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  auto axis = node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(value).size()));
+  if (!axis)
+    return failure();
+  auto sizes = partSizes(node, nn::shapeOf(value)[static_cast<size_t>(*axis)], node.outputCount());
+  if (!sizes)
+    return failure();
+  int64_t start = 0;
+  for (size_t i = 0; i < sizes->size(); ++i) {
+    Value part = node.slice(value, *axis, start, (*sizes)[i]);
+    if (failed(node.result(i, part)))
+      return failure();
+    start += (*sizes)[i];
+  }
+  return success();
+}
+
+Value dropAxis(NodeContext &node, Value value, int64_t axis) {
+  if (!value)
+    return {};
+  SmallVector<int64_t> shape(nn::shapeOf(value));
+  shape.erase(shape.begin() + axis);
+  return node.reshape(value, shape);
+}
+
+// Parts of size one, or of the given sizes; an optional scalar size makes equal parts with a smaller last one.
+LogicalResult splitToSequence(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  auto axis = node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(value).size()));
+  if (!axis)
+    return failure();
+  int64_t size = nn::shapeOf(value)[static_cast<size_t>(*axis)];
+  Dims sizes(node.has(1) ? 0 : static_cast<size_t>(std::min<int64_t>(size, kEvaluateResult)), 1);
+  if (node.has(1)) {
+    auto given = node.integers(1, "sizes");
+    if (!given || given->empty())
+      return failure();
+    sizes = *given;
+    if (node.known(1)->rank() == 0) {
+      int64_t each = std::max<int64_t>(1, sizes[0]);
+      sizes.clear();
+      for (int64_t start = 0; start < size; start += each)
+        sizes.push_back(std::min(each, size - start));
+    }
+  }
+  if (std::accumulate(sizes.begin(), sizes.end(), int64_t(0)) != size || llvm::any_of(sizes, [](int64_t n) { return n < 0; }))
+    return node.fail("the sizes of its parts do not add up to {}", size);
+  NodeValue sequence;
+  sequence.isSequence = true;
+  int64_t start = 0;
+  for (int64_t part : sizes) {
+    NodeValue entry;
+    entry.value = node.slice(value, *axis, start, part);
+    if (!node.has(1) && !node.attributes.integer("keepdims", 1))
+      entry.value = dropAxis(node, entry.value, *axis);
+    if (!entry.value)
+      return failure();
+    sequence.sequence.push_back(entry);
+    start += part;
+  }
+  node.result(0, std::move(sequence));
+  return success();
+}
+
+LogicalResult sequenceAt(NodeContext &node) {
+  const auto *sequence = node.sequence(0);
+  auto position = node.integers(1, "position");
+  if (!sequence || !position || position->size() != 1)
+    return failure();
+  auto at = frontAxis((*position)[0], static_cast<int64_t>(sequence->size()));
+  if (!at)
+    return node.fail("position {} is outside the sequence of {}", (*position)[0], sequence->size());
+  node.result(0, (*sequence)[static_cast<size_t>(*at)]);
+  return success();
+}
+
+LogicalResult sequenceConstruct(NodeContext &node) {
+  NodeValue sequence;
+  sequence.isSequence = true;
+  for (size_t i = 0; i < node.inputCount(); ++i) {
+    NodeValue entry;
+    entry.value = node.input(i);
+    if (!entry.value)
+      return failure();
+    sequence.sequence.push_back(entry);
+  }
+  node.result(0, std::move(sequence));
+  return success();
+}
+
+LogicalResult concatFromSequence(NodeContext &node) {
+  const auto *sequence = node.sequence(0);
+  if (!sequence || sequence->empty())
+    return failure();
+  bool stack = node.attributes.integer("new_axis", 0);
+  auto rank = static_cast<int64_t>(nn::shapeOf(sequence->front().value).size()) + (stack ? 1 : 0);
+  auto axis = node.axis("axis", 0, rank);
+  if (!axis)
+    return failure();
+  SmallVector<Value> parts;
+  for (const NodeValue &entry : *sequence) {
+    SmallVector<int64_t> shape(nn::shapeOf(entry.value));
+    if (stack)
+      shape.insert(shape.begin() + *axis, 1);
+    parts.push_back(node.reshape(entry.value, shape));
+  }
+  return node.result(node.concat(parts, *axis));
+}
+
+// Known indices in a row are a slice; rows of a parameter are an embedding; the rest is a gather.
+LogicalResult gather(NodeContext &node) {
+  Value data = node.input(0);
+  if (!data || !node.has(1))
+    return failure();
+  ArrayRef<int64_t> shape = nn::shapeOf(data);
+  auto axis = node.axis("axis", 0, static_cast<int64_t>(shape.size()));
+  if (!axis)
+    return failure();
+  const HostTensor *known = node.known(1);
+  if (known && known->rank() <= 1 && known->elements() <= kEvaluateInput) {
+    if (auto bounds = progression(known->toIntegers(), shape[static_cast<size_t>(*axis)])) {
+      Value part = node.slice(data, *axis, bounds->start, bounds->count, bounds->step);
+      return node.result(known->rank() == 0 ? dropAxis(node, part, *axis) : part);
+    }
+  }
+  Value ids = indices(node, 1);
+  if (!ids)
+    return failure();
+  if (*axis == 0 && shape.size() == 2 && isParameter(data) && isa<FloatType>(getElementTypeOrSelf(data)) && !known)
+    return node.result(node.emit<nn::EmbeddingOp>({data, ids}));
+  return node.result(node.emit<nn::GatherOp>({data, ids}, {node.intAttr("axis", *axis)}));
+}
+
+LogicalResult gatherNd(NodeContext &node) {
+  return node.result(node.emit<nn::GatherNdOp>({node.input(0), indices(node, 1)},
+                                               {node.intAttr("batchDims", node.attributes.integer("batch_dims", 0))}));
+}
+
+LogicalResult gatherElements(NodeContext &node) {
+  Value data = node.input(0);
+  if (!data)
+    return failure();
+  auto axis = node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(data).size()));
+  if (!axis)
+    return failure();
+  return node.result(node.emit<nn::GatherElementsOp>({data, indices(node, 1)}, {node.intAttr("axis", *axis)}));
+}
+
+} // namespace
+
+void addIndexing(Converters &table) {
+  table.add("Slice", slice);
+  table.add("Split", split);
+  table.add("SplitToSequence", splitToSequence);
+  table.add("SequenceAt", sequenceAt);
+  table.add("SequenceConstruct", sequenceConstruct);
+  table.add("ConcatFromSequence", concatFromSequence);
+  table.add("Gather", gather);
+  table.add("GatherND", gatherNd);
+  table.add("GatherElements", gatherElements);
+}
+
+} // namespace mt::onnx

@@ -1,0 +1,243 @@
+// Matrix products: MatMul, Gemm, Einsum.
+#include "compiler/onnx/Converters.h"
+#include "compiler/onnx/ProductParts.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace mt::onnx {
+
+Value plainMatmul(NodeContext &node, Value lhs, Value rhs, Value bias, bool transposeLhs, bool transposeRhs) {
+  return node.emit<nn::MatmulOp>({lhs, rhs, bias ? Operand(bias) : Operand::absent()},
+                                 {node.boolAttr("transposeLhs", transposeLhs), node.boolAttr("transposeRhs", transposeRhs)});
+}
+
+Value matmulOf(NodeContext &node, Value lhs, Value rhs) {
+  if (!lhs || !rhs)
+    return {};
+  SmallVector<int64_t> left(nn::shapeOf(lhs)), right(nn::shapeOf(rhs));
+  if (left.empty() || right.empty()) {
+    (void)node.fail("multiplies a scalar as a matrix");
+    return {};
+  }
+  bool row = left.size() == 1, column = right.size() == 1;
+  if (row)
+    left.insert(left.begin(), 1);
+  if (column)
+    right.push_back(1);
+  Dims leftBatch(left.begin(), left.end() - 2), rightBatch(right.begin(), right.end() - 2);
+  std::optional<Dims> batch = broadcastDims(leftBatch, rightBatch);
+  if (!batch) {
+    (void)node.fail("the batch dimensions {} and {} do not broadcast", dimsText(leftBatch), dimsText(rightBatch));
+    return {};
+  }
+  auto withBatch = [](const Dims &dims, ArrayRef<int64_t> matrix) {
+    SmallVector<int64_t> shape(dims.begin(), dims.end());
+    shape.append(matrix.end() - 2, matrix.end());
+    return shape;
+  };
+  lhs = node.reshape(lhs, left);
+  rhs = node.reshape(rhs, right);
+  // A right side without a batch of its own serves every matrix of the left.
+  bool shared = llvm::all_of(rightBatch, [](int64_t size) { return size == 1; });
+  if (shared) {
+    rhs = node.reshape(rhs, withBatch({}, right));
+  } else if (leftBatch != *batch || rightBatch != *batch) {
+    SmallVector<int64_t> wideLeft = withBatch(*batch, left), wideRight = withBatch(*batch, right);
+    lhs = node.broadcast(lhs, wideLeft);
+    rhs = node.broadcast(rhs, wideRight);
+  }
+  Value product = plainMatmul(node, lhs, rhs);
+  SmallVector<int64_t> shape(batch->begin(), batch->end());
+  if (!row)
+    shape.push_back(left[left.size() - 2]);
+  if (!column)
+    shape.push_back(right.back());
+  return node.reshape(product, shape);
+}
+
+namespace {
+
+LogicalResult matmul(NodeContext &node) { return node.result(matmulOf(node, node.input(0), node.input(1))); }
+
+// alpha * A' B' + beta * C. A row of biases goes into the product.
+LogicalResult gemm(NodeContext &node) {
+  Value a = node.input(0), b = node.input(1);
+  if (!a || !b)
+    return failure();
+  if (nn::shapeOf(a).size() != 2 || nn::shapeOf(b).size() != 2)
+    return node.fail("its factors must have rank two");
+  bool transposeA = node.attributes.integer("transA", 0), transposeB = node.attributes.integer("transB", 0);
+  double alpha = node.attributes.real("alpha", 1), beta = node.attributes.real("beta", 1);
+  Value bias = node.has(2) && beta != 0 ? node.input(2) : Value();
+  if (node.has(2) && beta != 0 && !bias)
+    return failure();
+  int64_t columns = nn::shapeOf(b)[transposeB ? 0 : 1];
+  bool rowBias = bias && alpha == 1 && beta == 1 && nn::shapeOf(bias).size() <= 2 && !nn::shapeOf(bias).empty() &&
+                 nn::shapeOf(bias).back() == columns && elementCount(Dims(nn::shapeOf(bias))) == columns;
+  Value product = plainMatmul(node, a, b, rowBias ? node.reshape(bias, {columns}) : Value(), transposeA, transposeB);
+  if (alpha != 1)
+    product = node.mul(product, node.scalar(product, alpha));
+  if (bias && !rowBias)
+    product = node.add(product, beta == 1 ? bias : node.mul(bias, node.scalar(bias, beta)));
+  return node.result(product);
+}
+
+//===-- Einsum ------------------------------------------------------------------------------------------------===//
+
+// A tensor whose dimensions have labels; the letters of the equation, and digits for those behind an ellipsis.
+struct Labelled {
+  Value value;
+  std::string labels;
+};
+
+bool contains(const std::string &labels, char label) { return labels.find(label) != std::string::npos; }
+
+// Replaces "..." by as many digit labels as the rank leaves over, counted from the right.
+std::optional<std::string> expandEllipsis(const std::string &labels, size_t rank) {
+  size_t at = labels.find("...");
+  if (at == std::string::npos)
+    return labels.size() == rank ? std::optional<std::string>(labels) : std::nullopt;
+  size_t named = labels.size() - 3;
+  if (named > rank || rank - named > 9)
+    return std::nullopt;
+  std::string digits;
+  for (size_t i = rank - named; i > 0; --i)
+    digits.push_back(static_cast<char>('0' + i));
+  return labels.substr(0, at) + digits + labels.substr(at + 3);
+}
+
+Labelled permuted(NodeContext &node, const Labelled &tensor, const std::string &order) {
+  Dims permutation;
+  for (char label : order)
+    permutation.push_back(static_cast<int64_t>(tensor.labels.find(label)));
+  Value value = order == tensor.labels ? tensor.value : node.transpose(tensor.value, permutation);
+  return {value, order};
+}
+
+// Sums out the labels that nothing else needs.
+Labelled reduced(NodeContext &node, const Labelled &tensor, const std::string &needed) {
+  Dims axes;
+  std::string kept;
+  for (size_t d = 0; d < tensor.labels.size(); ++d) {
+    if (contains(needed, tensor.labels[d]))
+      kept.push_back(tensor.labels[d]);
+    else
+      axes.push_back(static_cast<int64_t>(d));
+  }
+  return {axes.empty() ? tensor.value : node.reduce(tensor.value, "sum", axes, false), kept};
+}
+
+// The product of two tensors over the labels they share and `needed` lacks: [batch, m, k] x [batch, k, n].
+Labelled contracted(NodeContext &node, Labelled a, Labelled b, const std::string &needed) {
+  a = reduced(node, a, b.labels + needed);
+  b = reduced(node, b, a.labels + needed);
+  std::string batch, rows, columns, inner;
+  for (char label : a.labels)
+    (!contains(b.labels, label) ? rows : contains(needed, label) ? batch : inner).push_back(label);
+  for (char label : b.labels)
+    if (!contains(a.labels, label))
+      columns.push_back(label);
+  a = permuted(node, a, batch + rows + inner);
+  b = permuted(node, b, batch + inner + columns);
+  if (!a.value || !b.value)
+    return {};
+  auto sizes = [](const Labelled &tensor, const std::string &labels) {
+    Dims dims;
+    for (char label : labels)
+      dims.push_back(nn::shapeOf(tensor.value)[tensor.labels.find(label)]);
+    return dims;
+  };
+  auto product = [](const Dims &dims) { return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>()); };
+  Dims result = sizes(a, batch), m = sizes(a, rows), k = sizes(a, inner), n = sizes(b, columns);
+  if (sizes(b, batch) != result || sizes(b, inner) != k) {
+    (void)node.fail("dimensions of the same label differ in size");
+    return {};
+  }
+  SmallVector<int64_t> left(result.begin(), result.end()), right(left);
+  left.append({product(m), product(k)});
+  right.append({product(k), product(n)});
+  Value value = plainMatmul(node, node.reshape(a.value, left), node.reshape(b.value, right));
+  result.insert(result.end(), m.begin(), m.end());
+  result.insert(result.end(), n.begin(), n.end());
+  return {node.reshape(value, result), batch + rows + columns};
+}
+
+std::vector<std::string> splitTerms(const std::string &text) {
+  std::vector<std::string> terms(1);
+  for (char letter : text) {
+    if (letter == ',')
+      terms.emplace_back();
+    else
+      terms.back().push_back(letter);
+  }
+  return terms;
+}
+
+// The labels of the result where the equation leaves them out: those that occur once, in alphabetical order.
+std::string implicitResult(const std::vector<Labelled> &terms) {
+  std::map<char, int> times;
+  for (const Labelled &term : terms)
+    for (char label : term.labels)
+      ++times[label];
+  std::string digits, letters;
+  for (auto [label, count] : times) {
+    if (std::isdigit(static_cast<unsigned char>(label)))
+      digits.insert(digits.begin(), label);
+    else if (count == 1)
+      letters.push_back(label);
+  }
+  return digits + letters;
+}
+
+LogicalResult einsum(NodeContext &node) {
+  std::string equation = node.attributes.text("equation", "");
+  std::erase(equation, ' ');
+  size_t arrow = equation.find("->");
+  std::vector<std::string> names = splitTerms(equation.substr(0, arrow));
+  if (names.size() != node.inputCount())
+    return node.fail("equation '{}' names {} operands, the node has {}", equation, names.size(), node.inputCount());
+  std::vector<Labelled> terms;
+  size_t behind = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Value value = node.input(i);
+    if (!value)
+      return failure();
+    auto labels = expandEllipsis(names[i], nn::shapeOf(value).size());
+    if (!labels || std::set<char>(labels->begin(), labels->end()).size() != labels->size())
+      return node.fail("equation '{}' does not fit operand {}, or takes a diagonal, which is not supported", equation, i);
+    behind = std::max(behind, labels->size() + 3 - std::min(labels->size() + 3, names[i].size()));
+    terms.push_back({value, *labels});
+  }
+  std::string result = arrow == std::string::npos ? implicitResult(terms) : equation.substr(arrow + 2);
+  if (size_t at = result.find("..."); at != std::string::npos) {
+    auto expanded = expandEllipsis(result, result.size() - 3 + behind);
+    if (!expanded)
+      return node.fail("equation '{}' has an ellipsis that cannot be resolved", equation);
+    result = *expanded;
+  }
+  Labelled total = terms[0];
+  for (size_t i = 1; i < terms.size(); ++i) {
+    std::string needed = result;
+    for (size_t j = i + 1; j < terms.size(); ++j)
+      needed += terms[j].labels;
+    total = contracted(node, total, terms[i], needed);
+    if (!total.value)
+      return failure();
+  }
+  total = reduced(node, total, result);
+  if (total.labels.size() != result.size())
+    return node.fail("equation '{}' repeats or invents a label in its result", equation);
+  return node.result(permuted(node, total, result).value);
+}
+
+} // namespace
+
+void addProducts(Converters &table) {
+  table.add("MatMul", matmul);
+  table.add("Gemm", gemm);
+  table.add("Einsum", einsum);
+}
+
+} // namespace mt::onnx

@@ -1,0 +1,104 @@
+// Reductions over axes given as an attribute or an input, and those that are formulas of a sum.
+#include "compiler/onnx/Converters.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+struct Reduction {
+  Dims axes; ///< ascending, from the front; empty: nothing is reduced
+  bool keepDims = true;
+};
+
+std::optional<Reduction> reductionOf(NodeContext &node, Value value) {
+  auto rank = static_cast<int64_t>(nn::shapeOf(value).size());
+  auto axes = node.axes(1, "axes", rank);
+  if (!axes)
+    return std::nullopt;
+  Reduction reduction{*axes, node.attributes.integer("keepdims", 1) != 0};
+  if (axes->empty() && !node.attributes.integer("noop_with_empty_axes", 0)) {
+    reduction.axes.resize(static_cast<size_t>(rank));
+    std::iota(reduction.axes.begin(), reduction.axes.end(), 0);
+  }
+  llvm::sort(reduction.axes);
+  reduction.axes.erase(llvm::unique(reduction.axes), reduction.axes.end());
+  return reduction;
+}
+
+Value reduceBy(NodeContext &node, Value value, StringRef kind, const Reduction &reduction) {
+  return reduction.axes.empty() ? value : node.reduce(value, kind, reduction.axes, reduction.keepDims);
+}
+
+enum class Kind : uint8_t { sum, mean, max, min, prod };
+template <Kind kind> LogicalResult plain(NodeContext &node) {
+  constexpr const char *names[] = {"sum", "mean", "max", "min", "prod"};
+  Value value = node.input(0);
+  auto reduction = value ? reductionOf(node, value) : std::nullopt;
+  if (!reduction)
+    return failure();
+  return node.result(reduceBy(node, value, names[static_cast<int>(kind)], *reduction));
+}
+
+LogicalResult sumOf(NodeContext &node, Value value, Value (*finish)(NodeContext &, Value)) {
+  auto reduction = value ? reductionOf(node, value) : std::nullopt;
+  if (!reduction)
+    return failure();
+  Value sum = reduceBy(node, value, "sum", *reduction);
+  return node.result(finish ? finish(node, sum) : sum);
+}
+Value rootOf(NodeContext &node, Value value) { return node.emit<nn::SqrtOp>({value}); }
+Value logOf(NodeContext &node, Value value) { return node.emit<nn::LogOp>({value}); }
+
+LogicalResult l1(NodeContext &node) { return sumOf(node, node.emit<nn::AbsOp>({node.input(0)}), nullptr); }
+LogicalResult l2(NodeContext &node) {
+  Value value = node.input(0);
+  return sumOf(node, node.mul(value, value), rootOf);
+}
+LogicalResult sumSquare(NodeContext &node) {
+  Value value = node.input(0);
+  return sumOf(node, node.mul(value, value), nullptr);
+}
+LogicalResult logSum(NodeContext &node) { return sumOf(node, node.input(0), logOf); }
+
+// max + log(sum(exp(x - max))): the maximum taken out, so that nothing overflows.
+LogicalResult logSumExp(NodeContext &node) {
+  Value value = node.input(0);
+  auto reduction = value ? reductionOf(node, value) : std::nullopt;
+  if (!reduction)
+    return failure();
+  Value peak = reduceBy(node, value, "max", {reduction->axes, true});
+  Value rest = logOf(node, reduceBy(node, node.emit<nn::ExpOp>({node.sub(value, peak)}), "sum", *reduction));
+  if (!rest)
+    return failure();
+  return node.result(node.add(node.reshape(peak, nn::shapeOf(rest)), rest));
+}
+
+LogicalResult globalAveragePool(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  Dims axes(nn::shapeOf(value).size() - std::min<size_t>(2, nn::shapeOf(value).size()));
+  std::iota(axes.begin(), axes.end(), 2);
+  return node.result(axes.empty() ? value : node.reduce(value, "mean", axes, true));
+}
+
+} // namespace
+
+void addReductions(Converters &table) {
+  table.add("ReduceSum", plain<Kind::sum>);
+  table.add("ReduceMean", plain<Kind::mean>);
+  table.add("ReduceMax", plain<Kind::max>);
+  table.add("ReduceMin", plain<Kind::min>);
+  table.add("ReduceProd", plain<Kind::prod>);
+  table.add("ReduceL1", l1);
+  table.add("ReduceL2", l2);
+  table.add("ReduceSumSquare", sumSquare);
+  table.add("ReduceLogSum", logSum);
+  table.add("ReduceLogSumExp", logSumExp);
+  table.add("GlobalAveragePool", globalAveragePool);
+}
+
+} // namespace mt::onnx

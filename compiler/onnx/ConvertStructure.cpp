@@ -1,0 +1,236 @@
+// Operators that move elements without looking at them: reshape, transpose, concatenation, repetition, padding.
+#include "compiler/onnx/Converters.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+using Shape = SmallVector<int64_t>;
+
+LogicalResult reshape(NodeContext &node) {
+  Value value = node.input(0);
+  auto target = node.integers(1, "target dimensions");
+  if (!value || !target)
+    return failure();
+  Dims from(nn::shapeOf(value));
+  std::optional<Dims> dims = reshapeDims(from, *target, node.attributes.integer("allowzero", 0) != 0);
+  if (!dims)
+    return node.fail("a tensor of shape {} cannot be reshaped to [{}]", dimsText(from), dimsText(*target));
+  return node.result(node.reshape(value, *dims));
+}
+
+LogicalResult flatten(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  ArrayRef<int64_t> shape = nn::shapeOf(value);
+  auto rank = static_cast<int64_t>(shape.size());
+  int64_t axis = node.attributes.integer("axis", 1);
+  if (axis < -rank || axis > rank)
+    return node.fail("axis {} is out of range for rank {}", axis, rank);
+  axis = axis < 0 ? axis + rank : axis;
+  auto product = [](ArrayRef<int64_t> dims) {
+    return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
+  };
+  return node.result(node.reshape(value, {product(shape.take_front(axis)), product(shape.drop_front(axis))}));
+}
+
+LogicalResult squeeze(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  ArrayRef<int64_t> shape = nn::shapeOf(value);
+  auto axes = node.axes(1, "axes", static_cast<int64_t>(shape.size()));
+  if (!axes)
+    return failure();
+  bool all = !node.has(1) && !node.attributes.has("axes");
+  Shape kept;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    bool named = llvm::is_contained(*axes, static_cast<int64_t>(d));
+    if (named && shape[d] != 1)
+      return node.fail("dimension {} has size {} and cannot be squeezed", d, shape[d]);
+    if (!named && !(all && shape[d] == 1))
+      kept.push_back(shape[d]);
+  }
+  return node.result(node.reshape(value, kept));
+}
+
+LogicalResult unsqueeze(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  ArrayRef<int64_t> shape = nn::shapeOf(value);
+  int64_t added = node.has(1) ? (node.known(1) ? node.known(1)->elements() : 0)
+                              : static_cast<int64_t>(node.attributes.integers("axes").value_or(Dims()).size());
+  auto rank = static_cast<int64_t>(shape.size()) + added;
+  auto axes = node.axes(1, "axes", rank);
+  if (!axes)
+    return failure();
+  Shape target;
+  size_t next = 0;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (!llvm::is_contained(*axes, d) && next == shape.size())
+      return node.fail("names an axis twice");
+    target.push_back(llvm::is_contained(*axes, d) ? 1 : shape[next++]);
+  }
+  return node.result(node.reshape(value, target));
+}
+
+// Both ways: dimensions of size one of the target take the input's.
+LogicalResult expand(NodeContext &node) {
+  Value value = node.input(0);
+  auto target = node.integers(1, "dimensions");
+  if (!value || !target)
+    return failure();
+  Dims from(nn::shapeOf(value));
+  std::optional<Dims> dims = broadcastDims(from, *target);
+  if (!dims)
+    return node.fail("a tensor of shape {} does not broadcast to [{}]", dimsText(from), dimsText(*target));
+  return node.result(node.broadcast(value, *dims));
+}
+
+// [a, b] repeated [m, n] times: [1, a, 1, b] broadcast to [m, a, n, b], reshaped to [m a, n b].
+LogicalResult tile(NodeContext &node) {
+  Value value = node.input(0);
+  auto repeats = node.integers(1, "repeats");
+  if (!value || !repeats)
+    return failure();
+  ArrayRef<int64_t> shape = nn::shapeOf(value);
+  if (repeats->size() != shape.size())
+    return node.fail("has {} repeats for rank {}", repeats->size(), shape.size());
+  Shape spread, wide, result;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t times = (*repeats)[d];
+    if (times < 0 || !elementCount({times, shape[d]}))
+      return node.fail("repeats dimension {} {} times", d, times);
+    if (times != 1) {
+      spread.push_back(1);
+      wide.push_back(times);
+    }
+    spread.push_back(shape[d]);
+    wide.push_back(shape[d]);
+    result.push_back(times * shape[d]);
+  }
+  return node.result(node.reshape(node.broadcast(node.reshape(value, spread), wide), result));
+}
+
+LogicalResult concat(NodeContext &node) {
+  SmallVector<Value> parts;
+  for (size_t i = 0; i < node.inputCount(); ++i) {
+    Value part = node.input(i);
+    if (!part)
+      return failure();
+    // Exporters concatenate with empty tensors of rank one (legacy semantics of torch.cat).
+    if (llvm::is_contained(nn::shapeOf(part), 0) && node.inputCount() > 1 && nn::shapeOf(part).size() == 1)
+      continue;
+    parts.push_back(part);
+  }
+  if (parts.empty())
+    return node.fail("concatenates nothing");
+  auto axis = node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(parts[0]).size()));
+  return axis ? node.result(node.concat(parts, *axis)) : failure();
+}
+
+LogicalResult transpose(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  Dims order(nn::shapeOf(value).size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  return node.result(node.transpose(value, node.attributes.integers("perm").value_or(order)));
+}
+
+// Pads of the named axes (all by default), begins then ends; negative ones crop.
+LogicalResult pad(NodeContext &node) {
+  Value value = node.input(0);
+  auto pads = node.has(1) ? node.integers(1, "pads") : node.attributes.integers("pads");
+  if (!value || !pads)
+    return node.fail("its pads must be known when compiling");
+  if (node.attributes.text("mode", "constant") != "constant")
+    return node.fail("mode '{}' is not supported, only constant padding", node.attributes.text("mode", ""));
+  ArrayRef<int64_t> shape = nn::shapeOf(value);
+  auto rank = static_cast<int64_t>(shape.size());
+  Dims axes(shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.has(3)) {
+    auto given = node.axes(3, "", rank);
+    if (!given)
+      return failure();
+    axes = *given;
+  }
+  if (pads->size() != 2 * axes.size())
+    return node.fail("has {} pads for {} dimensions", pads->size(), axes.size());
+  const HostTensor *fill = node.known(2);
+  if (node.has(2) && (!fill || fill->elements() != 1))
+    return node.fail("its padding value must be known when compiling");
+  Shape low(shape.size(), 0), high(shape.size(), 0), interior(shape.size(), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    auto axis = axes[i];
+    int64_t before = (*pads)[i], after = (*pads)[axes.size() + i];
+    int64_t size = nn::shapeOf(value)[static_cast<size_t>(axis)] + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    if (size < 0)
+      return node.fail("crops more of dimension {} than there is", axis);
+    value = node.slice(value, axis, std::max<int64_t>(-before, 0), size);
+    low[static_cast<size_t>(axis)] = std::max<int64_t>(before, 0);
+    high[static_cast<size_t>(axis)] = std::max<int64_t>(after, 0);
+  }
+  if (llvm::all_of(low, [](int64_t n) { return n == 0; }) && llvm::all_of(high, [](int64_t n) { return n == 0; }))
+    return node.result(value);
+  double filler = fill ? fill->realAt(0) : node.attributes.real("value", 0);
+  return node.result(node.emit<nn::PadOp>({value}, {node.intsAttr("low", low), node.intsAttr("high", high),
+                                                    node.intsAttr("interior", interior), node.realAttr("value", filler)}));
+}
+
+// Blocks of depth into space or back are transposes of a finer shape.
+LogicalResult depthToSpace(NodeContext &node) {
+  Value value = node.input(0);
+  int64_t block = node.attributes.integer("blocksize", 0);
+  if (!value)
+    return failure();
+  ArrayRef<int64_t> s = nn::shapeOf(value);
+  if (s.size() != 4 || block <= 0 || s[1] % (block * block) != 0)
+    return node.fail("needs a tensor of rank 4 whose channels the block size {} divides", block);
+  int64_t depth = s[1] / (block * block);
+  Value fine, moved;
+  if (node.attributes.text("mode", "DCR") == "DCR") {
+    fine = node.reshape(value, {s[0], block, block, depth, s[2], s[3]});
+    moved = node.transpose(fine, {0, 3, 4, 1, 5, 2});
+  } else {
+    fine = node.reshape(value, {s[0], depth, block, block, s[2], s[3]});
+    moved = node.transpose(fine, {0, 1, 4, 2, 5, 3});
+  }
+  return node.result(node.reshape(moved, {s[0], depth, s[2] * block, s[3] * block}));
+}
+LogicalResult spaceToDepth(NodeContext &node) {
+  Value value = node.input(0);
+  int64_t block = node.attributes.integer("blocksize", 0);
+  if (!value)
+    return failure();
+  ArrayRef<int64_t> s = nn::shapeOf(value);
+  if (s.size() != 4 || block <= 0 || s[2] % block != 0 || s[3] % block != 0)
+    return node.fail("needs a tensor of rank 4 whose size the block size {} divides", block);
+  Value fine = node.reshape(value, {s[0], s[1], s[2] / block, block, s[3] / block, block});
+  return node.result(node.reshape(node.transpose(fine, {0, 3, 5, 1, 2, 4}),
+                                  {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
+}
+
+} // namespace
+
+void addStructure(Converters &table) {
+  table.add("Reshape", reshape);
+  table.add("Flatten", flatten);
+  table.add("Squeeze", squeeze);
+  table.add("Unsqueeze", unsqueeze);
+  table.add("Expand", expand);
+  table.add("Tile", tile);
+  table.add("Concat", concat);
+  table.add("Transpose", transpose);
+  table.add("Pad", pad);
+  table.add("DepthToSpace", depthToSpace);
+  table.add("SpaceToDepth", spaceToDepth);
+}
+
+} // namespace mt::onnx

@@ -1,0 +1,22 @@
+#include "compiler/onnx/Converters.h"
+
+namespace mt::onnx {
+
+const Converters &Converters::table() {
+  static const Converters table = [] {
+    Converters built;
+    for (auto *addFamily : {addElementwise, addActivations, addShapes, addStructure, addIndexing, addPositions,
+                            addReductions, addProducts, addNormalization, addAttention, addLosses, addControl,
+                            addContrib})
+      addFamily(built);
+    return built;
+  }();
+  return table;
+}
+
+Converter Converters::find(const std::string &domain, const std::string &op) const {
+  auto at = entries.find({domain, op});
+  return at == entries.end() ? nullptr : at->second;
+}
+
+} // namespace mt::onnx

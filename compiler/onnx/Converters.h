@@ -1,0 +1,44 @@
+// The table of converters: ONNX operator -> the small function that turns one node into nn operations. Each family of
+// operators has a file Convert*.cpp that adds its own.
+#ifndef MT_COMPILER_ONNX_CONVERTERS_H
+#define MT_COMPILER_ONNX_CONVERTERS_H
+
+#include "compiler/onnx/NodeContext.h"
+
+#include <map>
+#include <string>
+
+namespace mt::onnx {
+
+/// Fails after reporting why through the context.
+using Converter = llvm::LogicalResult (*)(NodeContext &);
+
+class Converters {
+public:
+  static const Converters &table();
+  /// Null where the operator is unknown. The default domain is "".
+  Converter find(const std::string &domain, const std::string &op) const;
+  void add(const std::string &op, Converter converter) { entries[{"", op}] = converter; }
+  void addContrib(const std::string &op, Converter converter) { entries[{"com.microsoft", op}] = converter; }
+  const std::map<std::pair<std::string, std::string>, Converter> &all() const { return entries; }
+
+private:
+  std::map<std::pair<std::string, std::string>, Converter> entries;
+};
+
+void addElementwise(Converters &table);
+void addActivations(Converters &table);
+void addShapes(Converters &table);
+void addStructure(Converters &table);
+void addIndexing(Converters &table);
+void addPositions(Converters &table);
+void addReductions(Converters &table);
+void addProducts(Converters &table);
+void addNormalization(Converters &table);
+void addAttention(Converters &table);
+void addLosses(Converters &table);
+void addControl(Converters &table);
+void addContrib(Converters &table);
+
+} // namespace mt::onnx
+#endif

@@ -1,0 +1,25 @@
+// What an exporter wrote down about a model's tensors: which were parameters and which buffers of the original module,
+// and under which names. Reads the metadata of torch.onnx (graph signature and FX nodes); other exporters leave none.
+#ifndef MT_COMPILER_ONNX_EXPORTMETADATA_H
+#define MT_COMPILER_ONNX_EXPORTMETADATA_H
+
+#include "third_party/onnx/onnx-ml.pb.h"
+
+#include <map>
+#include <string>
+
+namespace mt::onnx {
+
+struct Origin {
+  enum class Kind : uint8_t { unknown, parameter, buffer };
+  Kind kind = Kind::unknown;
+  std::string name; ///< of the original module's tensor; empty where unknown
+};
+
+/// The origin of every initializer that the metadata speaks about, by initializer name. An initializer without its
+/// original's name (constant folding makes a new tensor of a transposed weight) is traced through the FX node of the
+/// nodes that use it: that names the one original which no initializer carries any more.
+std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph);
+
+} // namespace mt::onnx
+#endif

@@ -1,0 +1,297 @@
+#include "compiler/onnx/GraphImporter.h"
+
+#include "compiler/onnx/Converters.h"
+#include "compiler/onnx/RecognizeConstants.h"
+#include "compiler/onnx/ValueEvidence.h"
+
+#include <filesystem>
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+constexpr int kCallDepth = 32;
+/// Float tensors of Constant nodes of at most so many elements are literals; exporters store weights otherwise.
+constexpr int64_t kLiteral = 16;
+
+std::map<std::string, int64_t>
+opsetsOf(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto> &imports) {
+  std::map<std::string, int64_t> opsets;
+  for (const auto &set : imports)
+    opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = set.version();
+  return opsets;
+}
+
+std::vector<std::string> outputNames(const ::onnx::GraphProto &graph) {
+  std::vector<std::string> names;
+  for (const auto &output : graph.output())
+    names.push_back(output.name());
+  return names;
+}
+
+} // namespace
+
+NodeValue *GraphImporter::Scope::find(const std::string &name) {
+  for (Scope *scope = this; scope; scope = scope->outer)
+    if (auto at = scope->values.find(name); at != scope->values.end())
+      return &at->second;
+  return nullptr;
+}
+
+GraphImporter::GraphImporter(OpBuilder &builder, func::FuncOp function, const ModelFile &file, Problems &problems)
+    : builder(builder), function(function), file(file), problems(problems), origins(originsOf(file.model.graph())) {
+  for (const auto &local : file.model.functions())
+    functions[{local.domain() == "ai.onnx" ? "" : local.domain(), local.name()}] = &local;
+}
+
+std::vector<Value> GraphImporter::run(const BoundInputs &inputs) {
+  const ::onnx::GraphProto &graph = file.model.graph();
+  Scope scope;
+  Block &body = function.getBody().front();
+  for (size_t i = 0; i < inputs.inputs.size(); ++i)
+    scope.values[inputs.inputs[i].name].value = body.getArgument(static_cast<unsigned>(i));
+  importInitializers(graph, scope);
+  Frame frame;
+  frame.opsets = opsetsOf(file.model.opset_import());
+  importNodes(graph.node(), outputNames(graph), scope, frame);
+  std::vector<Value> outputs;
+  for (const auto &output : graph.output()) {
+    NodeValue *found = scope.find(output.name());
+    if (!found)
+      problems.push_back(fmt::format("graph output '{}' is defined by no node: the file is damaged or was cut; export "
+                                     "it again", output.name()));
+    else if (found->isSequence)
+      problems.push_back(fmt::format("graph output '{}' is a sequence, not a tensor", output.name()));
+    if (found && !found->value && found->known)
+      found->value = makeConstant(builder, locationOf(output.name()), *found->known);
+    if (found && !found->value && found->make && !found->poisoned)
+      found->value = found->make();
+    outputs.push_back(found ? found->value : Value());
+  }
+  return outputs;
+}
+
+//===-- stored tensors ------------------------------------------------------------------------------------------===//
+
+Location GraphImporter::locationOf(const std::string &name) {
+  StringRef fileName = builder.getStringAttr(std::filesystem::path(file.path).filename().string()).getValue();
+  return NameLoc::get(builder.getStringAttr(name), FileLineColLoc::get(builder.getContext(), fileName, 0, 0));
+}
+
+void GraphImporter::importInitializers(const ::onnx::GraphProto &graph, Scope &scope) {
+  for (const auto &tensor : graph.initializer())
+    if (!scope.values.emplace(tensor.name(), valueOf(tensor, tensor.name(), false)).second)
+      problems.push_back(fmt::format("initializer '{}' has the name of another initializer or input: every value must "
+                                     "have one definition", tensor.name()));
+  if (graph.sparse_initializer_size() > 0)
+    problems.push_back("the model has sparse initializers, which are not supported: export it with dense weights");
+}
+
+// An argument of the function; created when the first node needs it, so that what nobody uses never appears.
+Value GraphImporter::argumentFor(TensorSource source) {
+  for (const Candidate &candidate : stored)
+    if (candidate.source.proto == source.proto)
+      return candidate.argument;
+  Type type = nn::tensorOf(source.dims, mlirType(builder.getContext(), source.type));
+  BlockArgument argument = function.getBody().front().addArgument(type, locationOf(source.name));
+  Origin origin = origins.contains(source.name) ? origins[source.name] : Origin();
+  stored.push_back({std::move(source), std::move(origin), argument});
+  return argument;
+}
+
+// Indices, positions and masks: by their rule where they follow one, else as they are.
+NodeValue GraphImporter::storedInteger(TensorSource source) {
+  NodeValue value;
+  value.make = [this, source = std::move(source)]() -> Value {
+    Location location = locationOf(source.name);
+    if (source.elements <= kEvidenceLimit)
+      if (Result<HostTensor> tensor = readTensor(source)) {
+        if (Value rule = recognizeConstant(builder, location, *tensor))
+          return rule;
+        if (source.elements <= nn::kConstantLimit)
+          return makeConstant(builder, location, *tensor);
+      }
+    return argumentFor(source);
+  };
+  return value;
+}
+
+NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::string &name, bool isConstantNode) {
+  NodeValue value;
+  Result<TensorSource> source = locateTensor(tensor, file);
+  if (!source) {
+    problems.push_back(fmt::format("{} '{}': {}", isConstantNode ? "constant" : "initializer", name,
+                                   source.status().message()));
+    value.poisoned = true;
+    return value;
+  }
+  source->name = name;
+  bool real = isFloat(source->type), parameter = false;
+  if (auto at = origins.find(name); at != origins.end())
+    parameter = real && at->second.kind == Origin::Kind::parameter;
+  bool literal = real ? (source->dims.empty() || (isConstantNode && source->elements <= kLiteral)) && !parameter
+                      : source->dims.size() <= 1 && source->elements <= kEvaluateInput;
+  bool single = real && source->elements == 1;
+  if ((literal || single) && source->generator.kind != "normal") {
+    Result<HostTensor> known = readTensor(*source);
+    if (!known) {
+      problems.push_back(fmt::format("initializer '{}': {}", name, known.status().message()));
+      value.poisoned = true;
+      return value;
+    }
+    value.known = std::move(*known);
+    value.symbolic = !literal;
+  }
+  if (literal)
+    return value;
+  if (!real)
+    return storedInteger(std::move(*source));
+  // Made when it is used; where its value is also known, converters that need a number may still take that.
+  value.make = [this, stored = std::move(*source)] { return argumentFor(stored); };
+  return value;
+}
+
+//===-- nodes ---------------------------------------------------------------------------------------------------===//
+
+void GraphImporter::importNodes(const NodeList &nodes, const std::vector<std::string> &outputs, Scope &scope,
+                                const Frame &frame) {
+  auto outside = [&](const std::string &name) { return scope.find(name) != nullptr; };
+  for (const auto *node : orderNodes(nodes, outputs, outside, problems))
+    importNode(*node, scope, frame);
+}
+
+const ::onnx::FunctionProto *GraphImporter::functionOf(const ::onnx::NodeProto &node) const {
+  auto at = functions.find({domainOf(node), node.op_type()});
+  return at == functions.end() ? nullptr : at->second;
+}
+
+void GraphImporter::poison(const ::onnx::NodeProto &node, Scope &scope) {
+  for (const std::string &name : node.output())
+    if (!name.empty())
+      scope.values[name].poisoned = true;
+}
+
+void GraphImporter::store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results) {
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty() && !scope.values.contains(node.output(i)))
+      scope.values[node.output(i)] = std::move(results[static_cast<size_t>(i)]);
+}
+
+void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, const Frame &frame) {
+  const NodeAttributes &attributes = keptAttributes.emplace_back(node, frame.call);
+  std::vector<NodeValue *> inputs;
+  bool poisoned = false;
+  for (const std::string &name : node.input()) {
+    NodeValue *value = name.empty() ? nullptr : scope.find(name);
+    poisoned = poisoned || (!name.empty() && (!value || value->poisoned));
+    inputs.push_back(value);
+  }
+  bool condition = domainOf(node).empty() && node.op_type() == "If";
+  const auto *called = functionOf(node);
+  if (!condition && !called && !Converters::table().find(domainOf(node), node.op_type())) {
+    problems.push_back(fmt::format("{}: this operator is not supported; docs/importing.md lists those that are",
+                                   nodeText(node)));
+    poisoned = true;
+  }
+  if (poisoned)
+    return poison(node, scope);
+  if (condition)
+    return importCondition(node, attributes, inputs, scope, frame);
+  if (called && !Converters::table().find(domainOf(node), node.op_type()))
+    return importCall(node, *called, attributes, inputs, scope, frame.depth + 1);
+  convert(node, attributes, inputs, scope, frame);
+}
+
+void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                            const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
+  std::string domain = domainOf(node);
+  const auto *tensor = attributes.find("value");
+  if (domain.empty() && node.op_type() == "Constant" && tensor && tensor->has_t() && node.output_size() == 1)
+    return store(node, scope, {valueOf(tensor->t(), node.output(0), true)});
+  // Small known tensors are computed with; positions too, but they stay operations as well.
+  EvaluatedNode evaluated{node.op_type(), &attributes, {}, static_cast<size_t>(node.output_size())};
+  bool known = domain.empty(), symbolic = false;
+  for (NodeValue *input : inputs) {
+    known = known && (!input || input->known);
+    symbolic = symbolic || (input && input->symbolic);
+    evaluated.inputs.push_back(input && input->known ? &*input->known : nullptr);
+  }
+  std::optional<std::vector<HostTensor>> values = known ? evaluateShapes(evaluated) : std::nullopt;
+  if (values && !symbolic) {
+    std::vector<NodeValue> results(static_cast<size_t>(node.output_size()));
+    for (size_t i = 0; i < results.size() && i < values->size(); ++i)
+      results[i].known = std::move((*values)[i]);
+    return store(node, scope, std::move(results));
+  }
+  auto opset = frame.opsets.find(domain);
+  NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
+                      opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
+  if (failed(Converters::table().find(domain, node.op_type())(context)))
+    return poison(node, scope);
+  std::vector<NodeValue> results = context.takeResults();
+  for (size_t i = 0; values && i < results.size() && i < values->size(); ++i)
+    if (!results[i].known) {
+      results[i].known = std::move((*values)[i]);
+      results[i].symbolic = true;
+    }
+  store(node, scope, std::move(results));
+}
+
+//===-- functions and conditions --------------------------------------------------------------------------------===//
+
+void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &called,
+                               const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope,
+                               int depth) {
+  if (depth > kCallDepth) {
+    problems.push_back(fmt::format("{}: functions call each other more than {} levels deep", nodeText(node), kCallDepth));
+    return poison(node, scope);
+  }
+  NodeAttributes &call = keptAttributes.emplace_back(attributes);
+  for (const auto &attribute : called.attribute_proto())
+    call.addDefault(attribute);
+  Scope body;
+  for (int i = 0; i < called.input_size(); ++i)
+    if (static_cast<size_t>(i) < inputs.size() && inputs[static_cast<size_t>(i)])
+      body.values[called.input(i)] = *inputs[static_cast<size_t>(i)];
+  Frame frame{&call, opsetsOf(called.opset_import()), depth};
+  if (!frame.opsets.contains(""))
+    frame.opsets[""] = file.opset();
+  importNodes(called.node(), {called.output().begin(), called.output().end()}, body, frame);
+  std::vector<NodeValue> results(static_cast<size_t>(node.output_size()));
+  for (int i = 0; i < node.output_size(); ++i) {
+    NodeValue *result = i < called.output_size() ? body.find(called.output(i)) : nullptr;
+    results[static_cast<size_t>(i)] = result ? *result : NodeValue();
+    results[static_cast<size_t>(i)].poisoned = !result || result->poisoned;
+  }
+  store(node, scope, std::move(results));
+}
+
+// Only the branch that is taken is imported; which one must follow from shapes and constants.
+void GraphImporter::importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                                    const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
+  const HostTensor *taken = inputs.size() == 1 && inputs[0] && inputs[0]->known ? &*inputs[0]->known : nullptr;
+  if (!taken || taken->elements() != 1) {
+    problems.push_back(fmt::format("{}: its condition depends on the model's data; only conditions on shapes and "
+                                   "constants are supported", nodeText(node)));
+    return poison(node, scope);
+  }
+  const auto *branch = attributes.find(taken->intAt(0) ? "then_branch" : "else_branch");
+  if (!branch || !branch->has_g()) {
+    problems.push_back(fmt::format("{}: its branch is missing", nodeText(node)));
+    return poison(node, scope);
+  }
+  Scope inner;
+  inner.outer = &scope;
+  importInitializers(branch->g(), inner);
+  importNodes(branch->g().node(), outputNames(branch->g()), inner, frame);
+  std::vector<NodeValue> results(static_cast<size_t>(node.output_size()));
+  for (int i = 0; i < node.output_size() && i < branch->g().output_size(); ++i) {
+    NodeValue *result = inner.find(branch->g().output(i).name());
+    results[static_cast<size_t>(i)] = result ? *result : NodeValue();
+    results[static_cast<size_t>(i)].poisoned = !result || result->poisoned;
+  }
+  store(node, scope, std::move(results));
+}
+
+} // namespace mt::onnx

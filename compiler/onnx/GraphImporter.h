@@ -1,0 +1,72 @@
+// Walks a model's graph and converts node after node into the body of func @main: evaluates shape arithmetic, inlines
+// functions and the taken branch of conditions, and hands the rest to the converters. What is a weight and what is
+// trained is decided afterwards (ParameterEvidence.h).
+#ifndef MT_COMPILER_ONNX_GRAPHIMPORTER_H
+#define MT_COMPILER_ONNX_GRAPHIMPORTER_H
+
+#include "compiler/onnx/BindDimensions.h"
+#include "compiler/onnx/NodeContext.h"
+#include "compiler/onnx/ParameterEvidence.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <deque>
+#include <map>
+
+namespace mt::onnx {
+
+class GraphImporter {
+public:
+  GraphImporter(mlir::OpBuilder &builder, mlir::func::FuncOp function, const ModelFile &file, Problems &problems);
+
+  /// Converts the whole graph; the inputs are the function's first arguments, stored tensors are appended to them.
+  /// Returns the graph's outputs, in order; those that could not be converted are null.
+  std::vector<mlir::Value> run(const BoundInputs &inputs);
+
+  /// The stored tensors that became arguments, in order.
+  const std::vector<Candidate> &candidates() const { return stored; }
+
+private:
+  /// The values visible in a graph or function body.
+  struct Scope {
+    std::map<std::string, NodeValue> values;
+    Scope *outer = nullptr; ///< null in a function, which sees nothing else
+    NodeValue *find(const std::string &name);
+  };
+  /// The function a node is in: its caller's attributes and its own operator sets.
+  struct Frame {
+    const NodeAttributes *call = nullptr;
+    std::map<std::string, int64_t> opsets;
+    int depth = 0;
+  };
+
+  void importInitializers(const ::onnx::GraphProto &graph, Scope &scope);
+  void importNodes(const NodeList &nodes, const std::vector<std::string> &outputs, Scope &scope, const Frame &frame);
+  void importNode(const ::onnx::NodeProto &node, Scope &scope, const Frame &frame);
+  void importCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &function,
+                  const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope, int depth);
+  void importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                       const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  void convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs,
+               Scope &scope, const Frame &frame);
+  void store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results);
+  void poison(const ::onnx::NodeProto &node, Scope &scope);
+
+  NodeValue valueOf(const ::onnx::TensorProto &tensor, const std::string &name, bool isConstantNode);
+  NodeValue storedInteger(TensorSource source);
+  mlir::Value argumentFor(TensorSource source);
+  mlir::Location locationOf(const std::string &name);
+  const ::onnx::FunctionProto *functionOf(const ::onnx::NodeProto &node) const;
+
+  mlir::OpBuilder &builder;
+  mlir::func::FuncOp function;
+  const ModelFile &file;
+  Problems &problems;
+  std::map<std::string, Origin> origins;
+  std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
+  std::vector<Candidate> stored;
+  std::deque<NodeAttributes> keptAttributes; ///< of calls, which nodes of their functions refer to
+};
+
+} // namespace mt::onnx
+#endif

@@ -1,0 +1,228 @@
+#include "compiler/onnx/ImportOnnx.h"
+
+#include "compiler/onnx/GraphImporter.h"
+#include "compiler/onnx/RecognizeConstants.h"
+#include "compiler/onnx/ValueEvidence.h"
+#include "compiler/onnx/WarnMergedTensors.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <fnmatch.h>
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+constexpr int64_t kOldestOpset = 13, kNewestOpset = 24;
+/// Frozen tensors of at most so many elements become constants.
+constexpr int64_t kInlineBuffer = 16;
+
+class Importer {
+public:
+  Importer(MLIRContext &context, const ModelFile &file, const ImportOptions &options, Problems &problems)
+      : context(context), file(file), options(options), problems(problems), builder(&context) {}
+  FailureOr<ImportedModel> run();
+
+private:
+  void checkVersions();
+  void createFunction();
+  void finishFunction(const std::vector<Value> &outputs);
+  void eraseDeadOps();
+  void decideParameters(const std::vector<Candidate> &candidates);
+  void applyPatterns(const std::vector<Candidate> &candidates);
+  bool matches(const std::string &pattern, const Candidate &candidate) const;
+  bool inlineBuffer(const Candidate &candidate);
+  void describeArguments(const std::vector<Candidate> &candidates);
+  void verify();
+
+  MLIRContext &context;
+  const ModelFile &file;
+  const ImportOptions &options;
+  Problems &problems;
+  OpBuilder builder;
+  BoundInputs inputs;
+  ImportedModel result;
+  func::FuncOp function;
+  std::vector<bool> trainable;
+};
+
+void Importer::checkVersions() {
+  int64_t opset = file.opset();
+  if (opset < kOldestOpset)
+    problems.push_back(fmt::format("the model uses opset {}: export it again with opset 17 or later, or convert it with "
+                                   "onnx.version_converter (oldest supported: {})", opset, kOldestOpset));
+  if (opset > kNewestOpset)
+    result.warnings.push_back(fmt::format("the model uses opset {}, newer than {}, the newest this version knows: "
+                                          "operators are read as of opset {}", opset, kNewestOpset, kNewestOpset));
+}
+
+void Importer::createFunction() {
+  Location location = FileLineColLoc::get(&context, file.path, 0, 0);
+  result.module = ModuleOp::create(location);
+  builder.setInsertionPointToEnd(result.module->getBody());
+  function = func::FuncOp::create(builder, location, nn::kMainName, builder.getFunctionType({}, {}));
+  Block *body = function.addEntryBlock();
+  for (const BoundInput &input : inputs.inputs)
+    body->addArgument(nn::tensorOf(input.dims, mlirType(&context, input.type)),
+                      NameLoc::get(builder.getStringAttr(input.name)));
+  builder.setInsertionPointToEnd(body);
+}
+
+void Importer::finishFunction(const std::vector<Value> &outputs) {
+  func::ReturnOp::create(builder, function.getLoc(), outputs);
+  Block &body = function.getBody().front();
+  function.setFunctionType(builder.getFunctionType(body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+  for (int i = 0; i < file.model.graph().output_size(); ++i) {
+    result.outputs.push_back(file.model.graph().output(i).name());
+    function.setResultAttr(static_cast<unsigned>(i), nn::kOutputAttr, builder.getStringAttr(result.outputs.back()));
+  }
+}
+
+void Importer::eraseDeadOps() {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+//===-- what is trained -----------------------------------------------------------------------------------------===//
+
+bool Importer::matches(const std::string &pattern, const Candidate &candidate) const {
+  return fnmatch(pattern.c_str(), candidate.source.name.c_str(), 0) == 0 ||
+         (!candidate.origin.name.empty() && fnmatch(pattern.c_str(), candidate.origin.name.c_str(), 0) == 0);
+}
+
+void Importer::applyPatterns(const std::vector<Candidate> &candidates) {
+  auto apply = [&](const std::vector<std::string> &patterns, bool train) {
+    for (const std::string &pattern : patterns) {
+      bool any = false;
+      for (size_t i = 0; i < candidates.size(); ++i)
+        if (matches(pattern, candidates[i])) {
+          any = true;
+          trainable[i] = train && isFloat(candidates[i].source.type);
+        }
+      if (!any)
+        problems.push_back(fmt::format("--{} {}: no parameter of the model has such a name",
+                                       train ? "train" : "freeze", pattern));
+    }
+  };
+  apply(options.freeze, false);
+  apply(options.train, true);
+}
+
+// Small frozen tensors become constants; larger ones too where they follow a rule (a mask, one value).
+bool Importer::inlineBuffer(const Candidate &candidate) {
+  if (candidate.source.elements > kEvidenceLimit || candidate.source.generator.kind == "normal")
+    return false;
+  Result<HostTensor> tensor = readTensor(candidate.source);
+  if (!tensor)
+    return false;
+  builder.setInsertionPointToStart(&function.getBody().front());
+  Value constant = candidate.source.elements <= kInlineBuffer
+                       ? makeConstant(builder, candidate.argument.getLoc(), *tensor)
+                       : recognizeConstant(builder, candidate.argument.getLoc(), *tensor);
+  if (constant)
+    candidate.argument.replaceAllUsesWith(constant);
+  return static_cast<bool>(constant);
+}
+
+void Importer::decideParameters(const std::vector<Candidate> &candidates) {
+  eraseDeadOps();
+  trainable = decideTrainable(function, candidates);
+  applyPatterns(candidates);
+  for (std::string &warning : warnMergedTensors(candidates, trainable))
+    result.warnings.push_back(std::move(warning));
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (!trainable[i] && isFloat(candidates[i].source.type) && !candidates[i].argument.use_empty())
+      inlineBuffer(candidates[i]);
+  describeArguments(candidates);
+}
+
+ImportedParameter describe(const Candidate &candidate, bool trainable) {
+  const TensorSource &source = candidate.source;
+  ImportedParameter parameter;
+  parameter.name = source.name;
+  parameter.originalName = candidate.origin.name;
+  parameter.dims = source.dims;
+  parameter.storedType = source.type;
+  parameter.path = source.bytes.path;
+  parameter.offset = source.bytes.offset;
+  parameter.length = source.bytes.length;
+  parameter.generator = source.generator.kind;
+  parameter.seed = source.generator.seed;
+  parameter.deviation = source.generator.deviation;
+  parameter.value = source.generator.value;
+  parameter.trainable = trainable;
+  return parameter;
+}
+
+void Importer::describeArguments(const std::vector<Candidate> &candidates) {
+  for (unsigned i = 0; i < inputs.inputs.size(); ++i)
+    function.setArgAttr(i, nn::kInputAttr, builder.getStringAttr(inputs.inputs[i].name));
+  llvm::BitVector unused(function.getNumArguments());
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate &candidate = candidates[i];
+    unsigned number = candidate.argument.getArgNumber();
+    if (candidate.argument.use_empty()) {
+      unused.set(number);
+      continue;
+    }
+    function.setArgAttr(number, nn::kParameterAttr, builder.getStringAttr(candidate.source.name));
+    if (trainable[i])
+      function.setArgAttr(number, nn::kTrainableAttr, builder.getUnitAttr());
+    result.parameters.push_back(describe(candidate, trainable[i]));
+    if (result.parameters.back().path.empty() && result.parameters.back().generator.empty())
+      problems.push_back(fmt::format("initializer '{}' holds its values in a list that cannot be read in place: save the "
+                                     "model with raw_data (onnx.numpy_helper does)", candidate.source.name));
+  }
+  (void)function.eraseArguments(unused);
+}
+
+//===-- the whole -----------------------------------------------------------------------------------------------===//
+
+void Importer::verify() {
+  ScopedDiagnosticHandler capture(&context, [&](Diagnostic &diagnostic) {
+    problems.push_back("the imported graph is not valid: " + diagnostic.str());
+    return success();
+  });
+  if (mlir::failed(mlir::verify(*result.module)) && problems.empty())
+    problems.push_back("the imported graph is not valid");
+}
+
+FailureOr<ImportedModel> Importer::run() {
+  checkVersions();
+  inputs = bindDimensions(file.model.graph(), options, problems);
+  if (!problems.empty() && file.opset() < kOldestOpset)
+    return failure();
+  createFunction();
+  GraphImporter graph(builder, function, file, problems);
+  std::vector<Value> outputs = graph.run(inputs);
+  if (!problems.empty())
+    return failure();
+  finishFunction(outputs);
+  decideParameters(graph.candidates());
+  if (problems.empty())
+    verify();
+  if (!problems.empty())
+    return failure();
+  result.inputs = inputs.inputs;
+  result.sequence = inputs.sequence;
+  result.digest = digestOf(file);
+  return std::move(result);
+}
+
+} // namespace
+
+FailureOr<ImportedModel> importOnnx(MLIRContext &context, const std::string &path, const ImportOptions &options,
+                                    Problems &problems) {
+  context.loadDialect<nn::NnDialect, func::FuncDialect>();
+  Result<ModelFile> file = ModelFile::open(path);
+  if (!file) {
+    problems.push_back(file.status().message());
+    return failure();
+  }
+  return Importer(context, *file, options, problems).run();
+}
+
+} // namespace mt::onnx

@@ -1,0 +1,233 @@
+#include "compiler/onnx/ParameterEvidence.h"
+
+#include "compiler/nn/Nn.h"
+#include "compiler/onnx/ValueEvidence.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+/// What a value depends on: stored tensors only; positions and token ids too; activations.
+enum class Nature : uint8_t { fixed, position, data };
+
+bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
+bool isLookup(Operation *op) {
+  return isa<nn::EmbeddingOp, nn::GatherOp, nn::GatherNdOp, nn::GatherElementsOp>(op);
+}
+
+class Evidence {
+public:
+  Evidence(func::FuncOp function, const std::vector<Candidate> &candidates)
+      : function(function), candidates(candidates), values(candidates.size()), read(candidates.size()) {
+    for (size_t i = 0; i < candidates.size(); ++i)
+      indexOf[candidates[i].argument] = i;
+    findReaching();
+    findNatures();
+  }
+  bool trainable(size_t index);
+
+private:
+  void findReaching();
+  void findNatures();
+  Nature natureOf(Operation *op, Value result);
+  const HostTensor *valuesOf(size_t index);
+  bool onCircle(size_t index);
+  bool hides(size_t index) { return valuesOf(index) && isMask(*valuesOf(index)); }
+  std::optional<size_t> rootOf(Value value) const;
+  bool usedAsWeight(size_t index);
+  bool isWeightOf(size_t index, OpOperand &use);
+  bool isWeightOfProduct(size_t index, OpOperand &use, Nature others);
+  bool combines(size_t index, OpOperand &use, Nature others);
+  bool isRawInput(Value value) const;
+  Nature othersOf(OpOperand &use) const;
+
+  func::FuncOp function;
+  const std::vector<Candidate> &candidates;
+  std::vector<std::optional<HostTensor>> values;
+  std::vector<bool> read;
+  DenseMap<Value, size_t> indexOf;
+  DenseMap<Value, Nature> natures;
+  DenseSet<Value> reaching; ///< values that a float output depends on differentiably
+};
+
+void Evidence::findReaching() {
+  Block &body = function.getBody().front();
+  for (Value result : body.getTerminator()->getOperands())
+    if (isReal(result))
+      reaching.insert(result);
+  for (Operation &op : llvm::reverse(body.without_terminator())) {
+    bool reached = llvm::any_of(op.getResults(), [&](Value result) { return reaching.contains(result); });
+    bool flat = isa<nn::SignOp, nn::FloorOp, nn::CeilOp, nn::RoundOp, nn::ModOp>(op);
+    if (!reached || flat)
+      continue;
+    for (Value operand : op.getOperands())
+      if (isReal(operand))
+        reaching.insert(operand);
+  }
+}
+
+Nature Evidence::natureOf(Operation *op, Value result) {
+  Nature nature = isa<nn::IotaOp>(op) ? Nature::position : Nature::fixed;
+  for (Value operand : op->getOperands())
+    nature = std::max(nature, natures.lookup(operand));
+  if (!isReal(result))
+    return std::min(nature, Nature::position);
+  if (isLookup(op) && nature == Nature::position && natures.lookup(op->getOperand(0)) == Nature::fixed) {
+    std::optional<size_t> table = rootOf(op->getOperand(0));
+    return table && onCircle(*table) ? Nature::position : Nature::data;
+  }
+  return nature;
+}
+
+void Evidence::findNatures() {
+  Block &body = function.getBody().front();
+  for (BlockArgument argument : body.getArguments())
+    natures[argument] = indexOf.contains(argument) ? Nature::fixed : isReal(argument) ? Nature::data : Nature::position;
+  for (Operation &op : body.without_terminator())
+    for (Value result : op.getResults())
+      natures[result] = natureOf(&op, result);
+}
+
+const HostTensor *Evidence::valuesOf(size_t index) {
+  if (!read[index]) {
+    read[index] = true;
+    const TensorSource &source = candidates[index].source;
+    if (source.elements <= kEvidenceLimit && source.generator.kind.empty())
+      if (Result<HostTensor> tensor = readTensor(source))
+        values[index] = std::move(*tensor);
+  }
+  return values[index] ? &*values[index] : nullptr;
+}
+
+// A table of sines or cosines: the partner is in the tensor itself, or another tensor of the same shape.
+bool Evidence::onCircle(size_t index) {
+  const Candidate &candidate = candidates[index];
+  if (candidate.source.elements > kEvidenceLimit || candidate.source.dims.size() < 2 || !valuesOf(index))
+    return false;
+  if (holdsCircle(*valuesOf(index)))
+    return true;
+  for (size_t other = 0; other < candidates.size(); ++other)
+    if (other != index && candidates[other].source.dims == candidate.source.dims && valuesOf(other) &&
+        formCircle(*valuesOf(index), *valuesOf(other)))
+      return true;
+  return false;
+}
+
+// The stored tensor that a value is a view of.
+std::optional<size_t> Evidence::rootOf(Value value) const {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::CastOp, nn::SliceOp>(op))
+      return std::nullopt;
+    value = op->getOperand(0);
+  }
+  auto at = indexOf.find(value);
+  return at == indexOf.end() ? std::nullopt : std::optional<size_t>(at->second);
+}
+
+Nature Evidence::othersOf(OpOperand &use) const {
+  Nature nature = Nature::fixed;
+  for (OpOperand &operand : use.getOwner()->getOpOperands())
+    if (operand.get() != use.get())
+      nature = std::max(nature, natures.lookup(operand.get()));
+  return nature;
+}
+
+// A float graph input, before anything but fixed tensors has been applied to it.
+bool Evidence::isRawInput(Value value) const {
+  while (Operation *op = value.getDefiningOp()) {
+    Value next;
+    for (Value operand : op->getOperands())
+      if (natures.lookup(operand) != Nature::fixed) {
+        if (next || isa<nn::MatmulOp, nn::EmbeddingOp, nn::GatherOp>(op))
+          return false;
+        next = operand;
+      }
+    if (!next)
+      return false;
+    value = next;
+  }
+  return isReal(value) && !indexOf.contains(value);
+}
+
+bool Evidence::isWeightOfProduct(size_t index, OpOperand &use, Nature others) {
+  if (use.getOperandNumber() == 2 || others == Nature::data)
+    return true;
+  // Positions times a matrix are a layer on positions; positions times a vector are the angles of a rotation.
+  ArrayRef<int64_t> shape = candidates[index].source.dims;
+  return others == Nature::position && llvm::count_if(shape, [](int64_t size) { return size > 1; }) >= 2;
+}
+
+// Elementwise and joining operations with activations on the other side.
+bool Evidence::combines(size_t index, OpOperand &use, Nature others) {
+  Operation *op = use.getOwner();
+  if (others != Nature::data)
+    return false;
+  if (isa<nn::AddOp, nn::SubOp>(op) && hides(index))
+    return false;
+  if (isa<nn::MulOp>(op) && (onCircle(index) || hides(index)))
+    return false;
+  if (isa<nn::SubOp, nn::DivOp>(op))
+    return !isRawInput(op->getOperand(1 - use.getOperandNumber()));
+  if (isa<nn::SelectOp>(op))
+    return candidates[index].source.elements > 1;
+  return isa<nn::AddOp, nn::MulOp, nn::ConcatOp>(op);
+}
+
+bool Evidence::isWeightOf(size_t index, OpOperand &use) {
+  unsigned place = use.getOperandNumber();
+  Nature others = othersOf(use);
+  return llvm::TypeSwitch<Operation *, bool>(use.getOwner())
+      .Case<nn::MatmulOp>([&](auto) { return isWeightOfProduct(index, use, others); })
+      .Case<nn::EmbeddingOp, nn::GatherOp, nn::GatherNdOp, nn::GatherElementsOp>(
+          [&](auto) { return place == 0 && others == Nature::position && !onCircle(index); })
+      .Case<nn::LayerNormOp, nn::RmsNormOp>([&](auto) { return place > 0; })
+      .Case<nn::AttentionOp>([&](auto) { return place < 3 || !hides(index); })
+      .Case<nn::RotaryOp>([&](auto) { return place == 0; })
+      .Default([&](Operation *) { return combines(index, use, others); });
+}
+
+// Follows the tensor through what only reshapes or fixedly changes it to where it meets something else.
+bool Evidence::usedAsWeight(size_t index) {
+  SmallVector<Value> work{candidates[index].argument};
+  DenseSet<Value> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    for (OpOperand &use : value.getUses()) {
+      Operation *op = use.getOwner();
+      bool reached = llvm::any_of(op->getResults(), [&](Value result) { return reaching.contains(result); });
+      if (!reached)
+        continue;
+      if (natures.lookup(op->getResult(0)) == Nature::fixed)
+        work.push_back(op->getResult(0));
+      else if (isWeightOf(index, use))
+        return true;
+    }
+  }
+  return false;
+}
+
+bool Evidence::trainable(size_t index) {
+  const Candidate &candidate = candidates[index];
+  if (!isFloat(candidate.source.type) || !reaching.contains(candidate.argument))
+    return false;
+  if (candidate.origin.kind != Origin::Kind::unknown)
+    return candidate.origin.kind == Origin::Kind::parameter;
+  return usedAsWeight(index);
+}
+
+} // namespace
+
+std::vector<bool> decideTrainable(func::FuncOp function, const std::vector<Candidate> &candidates) {
+  Evidence evidence(function, candidates);
+  std::vector<bool> trainable;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    trainable.push_back(evidence.trainable(i));
+  return trainable;
+}
+
+} // namespace mt::onnx

@@ -1,0 +1,21 @@
+// What the values of a stored tensor give away about it: a table of sines and cosines, or a mask, is no parameter,
+// whatever it is called. Free of MLIR.
+#ifndef MT_COMPILER_ONNX_VALUEEVIDENCE_H
+#define MT_COMPILER_ONNX_VALUEEVIDENCE_H
+
+#include "compiler/onnx/HostTensor.h"
+
+namespace mt::onnx {
+
+/// Values of larger tensors are not looked at.
+inline constexpr int64_t kEvidenceLimit = 4 << 20;
+
+/// a[i]^2 + b[i]^2 is the same positive number for all i: a cosine table and its sine table (possibly scaled alike).
+bool formCircle(const HostTensor &a, const HostTensor &b);
+/// The same within one tensor, between the halves or the even and odd elements of its last dimension.
+bool holdsCircle(const HostTensor &tensor);
+/// Two values only, zero (or one) and one that hides: below -1e4, or zero where the other is one; in two dimensions.
+bool isMask(const HostTensor &tensor);
+
+} // namespace mt::onnx
+#endif

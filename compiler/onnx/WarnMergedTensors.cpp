@@ -1,0 +1,61 @@
+#include "compiler/onnx/WarnMergedTensors.h"
+
+#include "compiler/nn/Nn.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+constexpr int64_t kSmall = 1024; // what onnxscript's optimizer merges
+
+// Nodes that use a value, through reshapes and the like.
+void collectUsers(Value value, SmallVectorImpl<Operation *> &users) {
+  for (Operation *user : value.getUsers()) {
+    if (isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::CastOp, nn::SliceOp>(user))
+      collectUsers(user->getResult(0), users);
+    else if (!llvm::is_contained(users, user))
+      users.push_back(user);
+  }
+}
+
+std::string nameOf(Operation *op) {
+  auto name = dyn_cast<NameLoc>(op->getLoc());
+  return name ? name.getName().str() : op->getName().getStringRef().str();
+}
+
+size_t productUses(ArrayRef<Operation *> users) {
+  return static_cast<size_t>(llvm::count_if(users, [](Operation *op) { return isa<nn::MatmulOp>(op); }));
+}
+
+} // namespace
+
+std::vector<std::string> warnMergedTensors(const std::vector<Candidate> &candidates, const std::vector<bool> &trainable) {
+  size_t matrixUses = 1;
+  std::vector<SmallVector<Operation *>> users(candidates.size());
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    collectUsers(candidates[i].argument, users[i]);
+    if (candidates[i].source.dims.size() >= 2)
+      matrixUses = std::max(matrixUses, productUses(users[i]));
+  }
+  std::vector<std::string> warnings;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const TensorSource &source = candidates[i].source;
+    if (!trainable[i] || source.dims.size() != 1 || source.elements > kSmall || users[i].size() <= matrixUses)
+      continue;
+    std::vector<std::string> names;
+    for (Operation *user : llvm::ArrayRef(users[i]).take_front(3))
+      names.push_back(nameOf(user));
+    warnings.push_back(fmt::format(
+        "initializer '{}' ({} elements) is used by {} nodes ({}, ...) and will be trained as one tensor. Exporters merge "
+        "equal small tensors of a freshly initialized model; if these are separate parameters, export with "
+        "optimize=False, or after a few steps of training",
+        source.name, source.elements, users[i].size(), fmt::join(names, ", ")));
+  }
+  return warnings;
+}
+
+} // namespace mt::onnx
