@@ -1,0 +1,232 @@
+// Attention against a plain softmax over all scores in 64 bits; its gradient against finite differences of that.
+#include "tests/kernels/Harness.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace mt::kernels::test {
+namespace {
+
+struct AttentionCase {
+  const char *name;
+  int64_t batch, queries, keys, heads, groups, width, valueWidth;
+  Attributes attributes;
+  Dims bias = {};
+  bool keyMask = false, segments = false;
+};
+
+struct Inputs {
+  Tensor query, key, value, bias, keyMask, querySegment, keySegment;
+};
+
+Inputs inputsOf(const AttentionCase &c) {
+  return {random({c.batch, c.queries, c.heads, c.width}, 1, 2),
+          random({c.batch, c.keys, c.groups, c.width}, 2, 2),
+          random({c.batch, c.keys, c.groups, c.valueWidth}, 3, 1),
+          c.bias.empty() ? absent() : random(c.bias, 4, 1),
+          c.keyMask ? integers({c.batch, c.keys}, 0, 2, 5, DType::boolean) : absent(),
+          c.segments ? integers({c.batch, c.queries}, 0, 3, 6) : absent(),
+          c.segments ? integers({c.batch, c.keys}, 0, 3, 7, DType::i32) : absent()};
+}
+
+double element(const Tensor &t, std::vector<int64_t> index) {
+  int64_t place = 0;
+  for (size_t i = 0; i < index.size(); ++i)
+    place = place * t.dims[i] + (t.dims[i] == 1 ? 0 : index[i]);
+  return t.values[static_cast<size_t>(place)];
+}
+
+int64_t attribute(const AttentionCase &c, const char *name, int64_t otherwise) {
+  auto found = c.attributes.find(name);
+  return found == c.attributes.end() ? otherwise : std::get<int64_t>(found->second);
+}
+
+double real(const AttentionCase &c, const char *name) {
+  auto found = c.attributes.find(name);
+  return found == c.attributes.end() ? 0 : std::get<double>(found->second);
+}
+
+bool seen(const AttentionCase &c, const Inputs &in, int64_t b, int64_t q, int64_t k) {
+  int64_t distance = q - k + attribute(c, "offset", 0), chunk = attribute(c, "chunk", 0);
+  bool near = attribute(c, "minDistance", INT64_MIN) <= distance && distance <= attribute(c, "maxDistance", INT64_MAX);
+  if (!near && k >= attribute(c, "prefix", 0))
+    return false;
+  if (c.keyMask && element(in.keyMask, {b, k}) == 0)
+    return false;
+  if (c.segments && element(in.querySegment, {b, q}) != element(in.keySegment, {b, k}))
+    return false;
+  return chunk == 0 || q / chunk == k / chunk;
+}
+
+/// Result and logsumexp.
+std::vector<Values> attend(const AttentionCase &c, const Inputs &in) {
+  Values out(static_cast<size_t>(c.batch * c.queries * c.heads * c.valueWidth), 0), lse(static_cast<size_t>(c.batch * c.heads * c.queries));
+  double cap = real(c, "softCap");
+  for (int64_t b = 0; b < c.batch; ++b)
+    for (int64_t h = 0; h < c.heads; ++h)
+      for (int64_t q = 0; q < c.queries; ++q) {
+        int64_t g = h / (c.heads / c.groups);
+        Values scores(static_cast<size_t>(c.keys), -INFINITY);
+        double most = -INFINITY, total = 0;
+        for (int64_t k = 0; k < c.keys; ++k) {
+          if (!seen(c, in, b, q, k))
+            continue;
+          double score = 0;
+          for (int64_t i = 0; i < c.width; ++i)
+            score += element(in.query, {b, q, h, i}) * element(in.key, {b, k, g, i});
+          score *= real(c, "scale");
+          score = cap > 0 ? cap * std::tanh(score / cap) : score;
+          score += c.bias.empty() ? 0 : element(in.bias, {b, h, q, k});
+          scores[static_cast<size_t>(k)] = score;
+          most = std::max(most, score);
+        }
+        for (double score : scores)
+          total += most == -INFINITY ? 0 : std::exp(score - most);
+        lse[static_cast<size_t>((b * c.heads + h) * c.queries + q)] = most + std::log(total);
+        for (int64_t k = 0; k < c.keys && total > 0; ++k)
+          for (int64_t i = 0; i < c.valueWidth; ++i)
+            out[static_cast<size_t>(((b * c.queries + q) * c.heads + h) * c.valueWidth + i)] +=
+                std::exp(scores[static_cast<size_t>(k)] - most) / total * element(in.value, {b, k, g, i});
+      }
+  return {out, lse};
+}
+
+const int64_t kNone = INT64_MAX;
+const AttentionCase kCases[] = {
+    {"plain", 2, 7, 9, 3, 3, 5, 4, {{"scale", 0.4}}},
+    {"causal", 2, 9, 9, 4, 2, 8, 8, {{"scale", 0.3}, {"minDistance", int64_t{0}}}},
+    {"window", 1, 11, 11, 2, 1, 4, 3, {{"scale", 0.5}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{3}}}},
+    {"both sides", 1, 10, 10, 2, 2, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{-2}}, {"maxDistance", int64_t{2}}}},
+    {"later queries", 1, 4, 10, 2, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}, {"offset", int64_t{6}}}},
+    {"prefix", 1, 8, 8, 2, 2, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{1}}, {"prefix", int64_t{3}}}},
+    {"chunks", 1, 10, 10, 2, 2, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}, {"chunk", int64_t{4}}}},
+    {"nothing seen", 1, 6, 6, 1, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{3}}, {"maxDistance", kNone}}},
+    {"soft cap", 1, 6, 6, 2, 1, 4, 4, {{"scale", 0.5}, {"softCap", 1.5}, {"minDistance", int64_t{0}}}},
+    {"bias", 2, 5, 6, 4, 2, 4, 4, {{"scale", 0.5}}, {2, 4, 5, 6}},
+    {"shared bias", 2, 5, 6, 4, 2, 4, 4, {{"scale", 0.5}, {"softCap", 2.0}}, {1, 4, 5, 6}},
+    {"bias of keys", 2, 5, 6, 4, 2, 4, 4, {{"scale", 0.5}}, {2, 1, 1, 6}},
+    {"one bias", 2, 5, 6, 4, 2, 4, 4, {{"scale", 0.5}}, {1, 1, 5, 6}},
+    {"key mask", 3, 5, 6, 2, 2, 4, 4, {{"scale", 0.5}}, {}, true},
+    {"segments", 2, 7, 7, 2, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}}, {}, true, true}};
+
+Call forwardCall(const AttentionCase &c, const Inputs &in) {
+  return {"attention", c.attributes, {in.query, in.key, in.value, in.bias, in.keyMask, in.querySegment, in.keySegment},
+          {{DType::f32, {c.batch, c.queries, c.heads, c.valueWidth}}, {DType::f32, {c.batch, c.heads, c.queries}}}};
+}
+
+/// Gradients by finite differences, with respect to query, key, value and bias.
+std::vector<Values> numericGradients(const AttentionCase &c, const Inputs &in, const Values &gradient) {
+  std::vector<Values> out;
+  for (Tensor Inputs::*place : {&Inputs::query, &Inputs::key, &Inputs::value, &Inputs::bias}) {
+    Inputs changed = in;
+    auto loss = [&](const Values &at) {
+      (changed.*place).values = at;
+      return inner(attend(c, changed)[0], gradient);
+    };
+    out.push_back((in.*place).present ? numericGradient(loss, (in.*place).values) : Values());
+  }
+  return out;
+}
+
+Call gradientCall(const AttentionCase &c, const Inputs &in, const Tensor &gradient) {
+  std::vector<Values> out = attend(c, in);
+  Dims result = {c.batch, c.queries, c.heads, c.valueWidth};
+  Call call{"attention_grad", c.attributes,
+            {gradient, in.query, in.key, in.value, in.bias, in.keyMask, in.querySegment, in.keySegment,
+             tensor(DType::f32, result, out[0]), tensor(DType::f32, {c.batch, c.heads, c.queries}, out[1])},
+            {{DType::f32, in.query.dims}, {DType::f32, in.key.dims}, {DType::f32, in.value.dims}}};
+  return call;
+}
+
+class Attention : public testing::TestWithParam<AttentionCase> {};
+
+TEST_P(Attention, Forward) {
+  Inputs in = inputsOf(GetParam());
+  expectResults(forwardCall(GetParam(), in), attend(GetParam(), in), 2e-6);
+}
+
+TEST_P(Attention, Gradient) {
+  const AttentionCase &c = GetParam();
+  Inputs in = inputsOf(c);
+  Tensor gradient = random({c.batch, c.queries, c.heads, c.valueWidth}, 8);
+  std::vector<Values> expected = numericGradients(c, in, gradient.values);
+  Call call = gradientCall(c, in, gradient);
+  if (in.bias.present)
+    call.outputs.push_back({DType::f32, in.bias.dims});
+  else
+    expected.pop_back(), call.outputs.push_back({DType::f32, {}});
+  if (in.bias.present)
+    return expectResults(call, expected, 5e-6);
+  for (int threads : {1, 2, 4}) { // an absent dbias keeps its place
+    Outcome outcome = run(call, threads, 0, 8);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+    for (size_t i = 0; i < 3; ++i)
+      for (size_t j = 0; j < expected[i].size(); ++j)
+        ASSERT_NEAR(outcome.outputs[i][j], expected[i][j], 5e-6) << "result " << i << " at " << j;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Attention, testing::ValuesIn(kCases), [](const auto &info) {
+  std::string name = info.param.name;
+  std::ranges::replace(name, ' ', '_');
+  return name;
+});
+
+/// Lengths beyond a block of queries and keys, which no block divides.
+const AttentionCase kLong[] = {
+    {"causal", 1, 300, 300, 2, 1, 16, 16, {{"scale", 0.25}, {"minDistance", int64_t{0}}}},
+    {"window", 1, 600, 600, 1, 1, 8, 8, {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{40}}, {"prefix", int64_t{5}}}},
+    {"mask", 2, 130, 530, 2, 2, 8, 8, {{"scale", 0.25}}, {}, true, true},
+    {"bias", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}, {"softCap", 3.0}}, {1, 2, 140, 270}}};
+
+TEST(AttentionBlocks, Forward) {
+  for (const AttentionCase &c : kLong) {
+    SCOPED_TRACE(c.name);
+    Inputs in = inputsOf(c);
+    expectResults(forwardCall(c, in), attend(c, in), 3e-6);
+  }
+}
+
+/// The gradient in a few random directions, and that it is not all zero.
+TEST(AttentionBlocks, Gradient) {
+  for (const AttentionCase &c : kLong) {
+    SCOPED_TRACE(c.name);
+    Inputs in = inputsOf(c);
+    Tensor gradient = random({c.batch, c.queries, c.heads, c.valueWidth}, 8);
+    Call call = gradientCall(c, in, gradient);
+    call.outputs.push_back({DType::f32, in.bias.present ? in.bias.dims : Dims{}});
+    uint64_t unused = in.bias.present ? 0 : 8;
+    Outcome one = run(call, 1, 0, unused), four = run(call, 4, 0, unused);
+    ASSERT_TRUE(one.status.ok()) << one.status.message();
+    size_t result = 0;
+    for (Tensor Inputs::*place : {&Inputs::query, &Inputs::key, &Inputs::value, &Inputs::bias}) {
+      if (!(in.*place).present)
+        continue;
+      EXPECT_EQ(one.outputs[result], four.outputs[result]);
+      Values direction = random((in.*place).dims, 50 + result).values;
+      double slope = inner(direction, one.outputs[result++]);
+      Inputs changed = in;
+      auto along = [&](const Values &t) {
+        for (size_t i = 0; i < direction.size(); ++i)
+          (changed.*place).values[i] = (in.*place).values[i] + t[0] * direction[i];
+        return inner(attend(c, changed)[0], gradient.values);
+      };
+      double expected = numericGradient(along, {0}, 1e-4)[0];
+      EXPECT_NEAR(slope, expected, 1e-4 * std::max(1.0, std::abs(expected)));
+      EXPECT_NE(slope, 0);
+    }
+  }
+}
+
+TEST(AttentionBlocks, NanIsNotHidden) {
+  const AttentionCase &c = kCases[1];
+  Inputs in = inputsOf(c);
+  std::fill(in.query.values.begin(), in.query.values.end(), std::nan(""));
+  for (double value : run(forwardCall(c, in)).outputs[0])
+    ASSERT_TRUE(std::isnan(value));
+}
+
+} // namespace
+} // namespace mt::kernels::test
