@@ -128,7 +128,8 @@ private:
       Order order = bestOrder;
       std::stable_partition(order.begin(), order.end(),
                             [&](uint32_t i) { return result.offsets[i] + slots[i].bytes > mark; });
-      const bool better = attempt(order, bestFit) || attempt(order, bestFit == Fit::lowest ? Fit::smallest : Fit::lowest);
+      const bool better =
+          attempt(order, bestFit) || attempt(order, bestFit == Fit::lowest ? Fit::smallest : Fit::lowest);
       share = better ? 0 : share + 0.125;
       if (share > 2)
         return;

@@ -24,9 +24,9 @@ struct PackOptions {
   /// Moments by which a lifetime's end is stretched first, so that the next owner of the bytes need not wait for the
   /// last. Given up, first where the budget forces it, then everywhere, when the result would exceed `budget`.
   uint32_t slack = 0;
-  bool cyclic = false;             ///< stretched lifetimes may wrap around the program's end
-  uint64_t budget = UINT64_MAX;    ///< bytes; only decides how much slack is kept: exceeding it is not an error here
-  double effort = 1.0;             ///< scales the work allowed for repeated searches
+  bool cyclic = false;          ///< stretched lifetimes may wrap around the program's end
+  uint64_t budget = UINT64_MAX; ///< bytes; only decides how much slack is kept: exceeding it is not an error here
+  double effort = 1.0;          ///< scales the work allowed for repeated searches
 };
 
 struct Packing {

@@ -34,13 +34,13 @@ private:
   std::span<const SlotRequest> slots;
   const uint32_t moments;
   const uint64_t base;
-  bool crowded = false; ///< slots overlap many others: scanning all placed ones beats searching and sorting
-  std::vector<Leaf> leaves;                ///< intervals by first moment
+  bool crowded = false;     ///< slots overlap many others: scanning all placed ones beats searching and sorting
+  std::vector<Leaf> leaves; ///< intervals by first moment
   std::vector<std::vector<uint32_t>> leavesOf; ///< by slot
-  uint32_t width = 1;                      ///< leaves of the tree: a power of two
-  std::vector<int64_t> latest;             ///< by node: latest last moment of the placed leaves below; -1: none
-  std::vector<Range> placed;               ///< of a crowded packing: all intervals, by offset
-  std::vector<Range> busy;                 ///< what overlaps the slot at hand, by offset
+  uint32_t width = 1;                          ///< leaves of the tree: a power of two
+  std::vector<int64_t> latest;                 ///< by node: latest last moment of the placed leaves below; -1: none
+  std::vector<Range> placed;                   ///< of a crowded packing: all intervals, by offset
+  std::vector<Range> busy;                     ///< what overlaps the slot at hand, by offset
   uint64_t comparisons = 0;
 
   void reset();

@@ -15,15 +15,15 @@ namespace mt::target {
 
 struct Target {
   std::string name;
-  std::string device = "cpu";      ///< cpu or cuda
-  bool unified = false;            ///< device and host memory are the same bytes: no copies in a plan
-  uint64_t deviceMemory = 0;       ///< bytes that a plan may use
-  uint64_t hostMemory = 0;         ///< bytes that a plan may use
-  double uploadBandwidth = 0;      ///< host to device, bytes per second
-  double downloadBandwidth = 0;    ///< device to host, bytes per second
-  double hostBandwidth = 0;        ///< read and written bytes together, per second, of an update on the host
-  double deviceBandwidth = 0;      ///< read and written bytes together, per second
-  double fp32Flops = 0;            ///< attainable in large matrix products, per second
+  std::string device = "cpu";   ///< cpu or cuda
+  bool unified = false;         ///< device and host memory are the same bytes: no copies in a plan
+  uint64_t deviceMemory = 0;    ///< bytes that a plan may use
+  uint64_t hostMemory = 0;      ///< bytes that a plan may use
+  double uploadBandwidth = 0;   ///< host to device, bytes per second
+  double downloadBandwidth = 0; ///< device to host, bytes per second
+  double hostBandwidth = 0;     ///< read and written bytes together, per second, of an update on the host
+  double deviceBandwidth = 0;   ///< read and written bytes together, per second
+  double fp32Flops = 0;         ///< attainable in large matrix products, per second
   double bf16Flops = 0;
   double kernelOverheadSeconds = 0; ///< of a kernel call
   double copyOverheadSeconds = 0;   ///< of a copy command

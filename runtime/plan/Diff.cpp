@@ -194,7 +194,8 @@ private:
   }
 
   void compareCommands(const Program &a, const Program &b) {
-    const auto first = std::mismatch(a.commands.begin(), a.commands.end(), b.commands.begin(), b.commands.end(), sameWork);
+    const auto first =
+        std::mismatch(a.commands.begin(), a.commands.end(), b.commands.begin(), b.commands.end(), sameWork);
     if (first.first != a.commands.end() || first.second != b.commands.end()) {
       const auto labelAt = [](const Program &program, auto at) {
         return at == program.commands.end() ? std::string("the end") : at->label;

@@ -36,14 +36,18 @@ std::string dumpPlan(const Plan &plan, DumpFormat format) {
   return {};
 }
 
-std::string_view name(SpaceKind kind) { return pick(std::to_array<std::string_view>({"device", "staging", "state"}), kind); }
+std::string_view name(SpaceKind kind) {
+  return pick(std::to_array<std::string_view>({"device", "staging", "state"}), kind);
+}
 std::string_view name(StreamKind kind) {
   return pick(std::to_array<std::string_view>({"upload", "compute", "download", "host"}), kind);
 }
 std::string_view name(PartRole role) {
   return pick(std::to_array<std::string_view>({"weight", "remainder", "first_moment", "second_moment"}), role);
 }
-std::string_view name(InputKind kind) { return pick(std::to_array<std::string_view>({"data", "labels", "scalars"}), kind); }
+std::string_view name(InputKind kind) {
+  return pick(std::to_array<std::string_view>({"data", "labels", "scalars"}), kind);
+}
 std::string_view name(Role role) {
   return pick(std::to_array<std::string_view>({"prefetch", "compute", "offload", "update"}), role);
 }

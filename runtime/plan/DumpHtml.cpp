@@ -102,14 +102,14 @@ Json commandsOf(const Program &program, const Timeline &timeline) {
   Json commands = Json::array();
   for (uint32_t i = 0; i < program.commands.size(); ++i) {
     const Command &command = program.commands[i];
-    commands.push_back({{"stream", command.stream},
-                        {"role", name(command.role)},
-                        {"label", command.label},
-                        {"start", timeline.start[i]},
-                        {"seconds", command.predictedSeconds},
-                        {"about", fmt::format("{}, {}, layer {}, micro-batch {}", formatSize(bytesOf(command)),
-                                              formatSeconds(command.predictedSeconds), command.layer,
-                                              command.microBatch)}});
+    commands.push_back(
+        {{"stream", command.stream},
+         {"role", name(command.role)},
+         {"label", command.label},
+         {"start", timeline.start[i]},
+         {"seconds", command.predictedSeconds},
+         {"about", fmt::format("{}, {}, layer {}, micro-batch {}", formatSize(bytesOf(command)),
+                               formatSeconds(command.predictedSeconds), command.layer, command.microBatch)}});
   }
   return commands;
 }
@@ -150,8 +150,8 @@ std::string dumpHtml(const Plan &plan) {
   Json streams = Json::array();
   for (const Stream &stream : plan.streams)
     streams.push_back(stream.name);
-  const Json json{{"title", fmt::format("{}: a step of {} on {} ({})", plan.model.name,
-                                        formatSeconds(timeline.seconds), plan.target.name, plan.prediction.bound)},
+  const Json json{{"title", fmt::format("{}: a step of {} on {} ({})", plan.model.name, formatSeconds(timeline.seconds),
+                                        plan.target.name, plan.prediction.bound)},
                   {"seconds", timeline.seconds},
                   {"streams", std::move(streams)},
                   {"commands", commandsOf(program, timeline)},

@@ -21,16 +21,11 @@ template <typename List, typename Convert> Json listOf(const List &list, Convert
 Json toJson(const Span &span) { return {{"space", span.space}, {"offset", span.offset}, {"bytes", span.bytes}}; }
 
 Json toJson(const Settings &s) {
-  return {{"batch", s.batch},
-          {"micro_batch", s.microBatch},
-          {"sequence", s.sequence},
-          {"loss", s.loss},
-          {"precision", s.precision},
-          {"optimizer", s.optimizer},
-          {"clip", s.clip},
-          {"saved_activations", s.savedActivations},
-          {"resident", s.resident},
-          {"prefetch_distance", s.prefetchDistance}};
+  return {{"batch", s.batch},         {"micro_batch", s.microBatch},
+          {"sequence", s.sequence},   {"loss", s.loss},
+          {"precision", s.precision}, {"optimizer", s.optimizer},
+          {"clip", s.clip},           {"saved_activations", s.savedActivations},
+          {"resident", s.resident},   {"prefetch_distance", s.prefetchDistance}};
 }
 
 Json toJson(const Prediction &p) {
@@ -64,12 +59,11 @@ Json toJson(const Parameter &parameter) {
           {"original_name", parameter.originalName},
           {"dims", parameter.dims},
           {"trainable", parameter.trainable},
-          {"parts", listOf(parameter.parts,
-                           [](const Part &part) -> Json {
-                             return {{"role", name(part.role)},
-                                     {"type", kernels::name(part.type)},
-                                     {"span", toJson(part.span)}};
-                           })},
+          {"parts",
+           listOf(parameter.parts,
+                  [](const Part &part) -> Json {
+                    return {{"role", name(part.role)}, {"type", kernels::name(part.type)}, {"span", toJson(part.span)}};
+                  })},
           {"initial", toJson(parameter.initial)}};
 }
 
@@ -124,14 +118,14 @@ Json toJson(const Command &command, double start) {
   if (command.isCopy)
     json["copy"] = {{"from", toJson(command.from)}, {"to", toJson(command.to)}};
   else
-    json["run"] = {{"template_index", command.templateIndex},
-                   {"arguments", listOf(command.arguments,
-                                        [](const Binding &binding) -> Json {
-                                          return {{"span", toJson(binding.span)},
-                                                  {"effect", name(binding.effect)},
-                                                  {"fresh", binding.fresh}};
-                                        })},
-                   {"workspace", toJson(command.workspace)}};
+    json["run"] = {
+        {"template_index", command.templateIndex},
+        {"arguments",
+         listOf(command.arguments,
+                [](const Binding &binding) -> Json {
+                  return {{"span", toJson(binding.span)}, {"effect", name(binding.effect)}, {"fresh", binding.fresh}};
+                })},
+        {"workspace", toJson(command.workspace)}};
   json["awaits"] = listOf(command.awaits, [](const Await &await) -> Json {
     return {{"command", await.command}, {"back", await.back}};
   });
@@ -160,8 +154,7 @@ Json tables(const Plan &plan) {
             {"layers", plan.model.layers},
             {"vocabulary", plan.model.vocabulary}}},
           {"settings", toJson(plan.settings)},
-          {"target",
-           {{"name", plan.target.name}, {"device", plan.target.device}, {"unified", plan.target.unified}}},
+          {"target", {{"name", plan.target.name}, {"device", plan.target.device}, {"unified", plan.target.unified}}},
           {"prediction", toJson(plan.prediction)},
           {"spaces", listOf(plan.spaces,
                             [](const Space &space) -> Json {

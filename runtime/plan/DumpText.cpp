@@ -74,8 +74,8 @@ private:
 
   void printPrediction() {
     const Prediction &p = plan.prediction;
-    line("  predicted  step {} ({}): compute {}, upload {}, download {}, host {}", formatSeconds(p.stepSeconds), p.bound,
-         formatSeconds(p.computeSeconds), formatSeconds(p.uploadSeconds), formatSeconds(p.downloadSeconds),
+    line("  predicted  step {} ({}): compute {}, upload {}, download {}, host {}", formatSeconds(p.stepSeconds),
+         p.bound, formatSeconds(p.computeSeconds), formatSeconds(p.uploadSeconds), formatSeconds(p.downloadSeconds),
          formatSeconds(p.hostSeconds));
     line("  work       {} useful, {} executed; over the link: weights {}, gradients {}, activations {}",
          formatFlops(p.usefulFlops), formatFlops(p.executedFlops), formatSize(p.weightLinkBytes),
@@ -205,9 +205,10 @@ private:
     line("program {}: {} commands, predicted {}", name(program.kind), program.commands.size(),
          formatSeconds(timeline.seconds));
     printLayers(program);
-    line("  a command: #index, start in milliseconds, duration, stream, role, layer, micro-batch, bytes, label; what it "
-         "does, with its arguments (< read, > written, +> added to, <> updated); after: the commands it awaits, -1: of "
-         "the iteration before");
+    line(
+        "  a command: #index, start in milliseconds, duration, stream, role, layer, micro-batch, bytes, label; what it "
+        "does, with its arguments (< read, > written, +> added to, <> updated); after: the commands it awaits, -1: of "
+        "the iteration before");
     for (uint32_t i = 0; i < program.commands.size(); ++i)
       printCommand(i, program.commands[i], timeline.start[i]);
     line("");

@@ -37,7 +37,8 @@ std::map<int32_t, std::vector<uint32_t>> parametersByLayer(const Plan &plan) {
       continue;
     for (const Access &access : accessesOf(command).accesses) {
       auto at = std::lower_bound(weights.begin(), weights.end(), access, [](const Weight &weight, const Access &range) {
-        return std::tuple(weight.span.space, weight.span.offset + weight.span.bytes) <= std::tuple(range.space, range.begin);
+        return std::tuple(weight.span.space, weight.span.offset + weight.span.bytes) <=
+               std::tuple(range.space, range.begin);
       });
       for (; at != weights.end() && at->span.space == access.space && at->span.offset < access.end; ++at)
         if (int32_t &layer = layerOf[at->parameter]; layer < 0 || command.layer < layer)

@@ -75,8 +75,8 @@ void predict(const Timeline &timeline, std::span<const Stream> streams, Predicti
   prediction.hostSeconds = busiest[static_cast<size_t>(StreamKind::host)];
   const double copy = std::max(prediction.uploadSeconds, prediction.downloadSeconds);
   prediction.bound = prediction.computeSeconds >= std::max(copy, prediction.hostSeconds) ? "compute-bound"
-                     : copy >= prediction.hostSeconds                                     ? "copy-bound"
-                                                                                          : "host-bound";
+                     : copy >= prediction.hostSeconds                                    ? "copy-bound"
+                                                                                         : "host-bound";
 }
 
 } // namespace mt::plan

@@ -180,14 +180,16 @@ private:
     error.later = laterCommand;
     error.back = later / size;
     error.span = overlap(earlier, laterCommand, earlierWrites, laterWrites, access.space, address);
-    if (!worst || std::tuple(error.later, error.back, error.earlier) < std::tuple(worst->later, worst->back, worst->earlier))
+    if (!worst ||
+        std::tuple(error.later, error.back, error.earlier) < std::tuple(worst->later, worst->back, worst->earlier))
       worst = error;
   }
 
   /// The bytes from `address` on that both commands touch in these ways.
   Span overlap(uint32_t earlier, uint32_t later, bool earlierWrites, bool laterWrites, uint32_t space,
                uint64_t address) const {
-    const uint64_t end = std::min(endAt(earlier, earlierWrites, space, address), endAt(later, laterWrites, space, address));
+    const uint64_t end =
+        std::min(endAt(earlier, earlierWrites, space, address), endAt(later, laterWrites, space, address));
     return {space, address, end - address};
   }
   uint64_t endAt(uint32_t command, bool write, uint32_t space, uint64_t address) const {
@@ -203,10 +205,14 @@ std::optional<HazardError> findInvalidAwait(std::span<const CommandAccesses> pro
                                             std::span<const std::vector<Await>> awaits, bool cyclic) {
   for (uint32_t command = 0; command < program.size(); ++command)
     for (const Await &await : awaits[command]) {
-      const bool valid = await.back == 0 ? await.command < command
-                                         : cyclic && await.back == 1 && await.command < program.size();
+      const bool valid =
+          await.back == 0 ? await.command < command : cyclic && await.back == 1 && await.command < program.size();
       if (!valid)
-        return HazardError{HazardKind::invalidAwait, await.command, command, await.back, {},
+        return HazardError{HazardKind::invalidAwait,
+                           await.command,
+                           command,
+                           await.back,
+                           {},
                            fmt::format("command {} awaits command {} of {} iteration(s) back, which is not issued "
                                        "before it; the plan is damaged: compile it again",
                                        command, await.command, await.back)};
@@ -255,8 +261,8 @@ std::optional<HazardError> verifyHazards(std::span<const CommandAccesses> progra
   const Reachability reachability(program, awaits, streams, cyclic);
   auto error = Sweep(program, reachability, streams, cyclic).run();
   if (error)
-    error->message = describe(*error, fmt::format("command {}", error->earlier), fmt::format("command {}", error->later),
-                              fmt::format("space {}", error->span.space));
+    error->message = describe(*error, fmt::format("command {}", error->earlier),
+                              fmt::format("command {}", error->later), fmt::format("space {}", error->span.space));
   return error;
 }
 

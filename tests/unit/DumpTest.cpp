@@ -1,7 +1,7 @@
 // The forms of a plan, of a plan small enough to know every line.
+#include "runtime/plan/Dump.h"
 #include "SmallPlan.h"
 #include "runtime/plan/Diff.h"
-#include "runtime/plan/Dump.h"
 #include "runtime/plan/LayerIndex.h"
 #include "runtime/plan/Occupancy.h"
 

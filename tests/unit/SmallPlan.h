@@ -60,8 +60,8 @@ inline Template smallTemplate() {
   code.arguments = {{64, Effect::read}, {64, Effect::read}, {64, Effect::write}};
   Call call;
   call.signature.kernel = "add";
-  call.signature.operands = {{DType::f32, {4, 4}, Effect::read}, {DType::f32, {4, 4}, Effect::read},
-                             {DType::f32, {4, 4}, Effect::write}};
+  call.signature.operands = {
+      {DType::f32, {4, 4}, Effect::read}, {DType::f32, {4, 4}, Effect::read}, {DType::f32, {4, 4}, Effect::write}};
   call.operands = {{0, 0}, {1, 0}, {2, 0}};
   call.location = "/block/Add";
   code.calls = {call};
@@ -95,15 +95,16 @@ inline Plan smallPlan() {
   plan.model = {"/models/small.onnx", "small", 0x1234, 2, 0};
   plan.settings = {2, 1, 4, "mse", "fp32", "adamw", "bottom", false, false, 1};
   plan.target = {"cpu-discrete", "cpu", false};
-  plan.spaces = {{SpaceKind::device, 0, 320, "device"}, {SpaceKind::staging, 0, 256, "staging"},
+  plan.spaces = {{SpaceKind::device, 0, 320, "device"},
+                 {SpaceKind::staging, 0, 256, "staging"},
                  {SpaceKind::state, 0, 256, "state"}};
-  plan.streams = {{StreamKind::upload, 0, "upload"}, {StreamKind::compute, 0, "compute"},
-                  {StreamKind::download, 0, "download"}};
+  plan.streams = {
+      {StreamKind::upload, 0, "upload"}, {StreamKind::compute, 0, "compute"}, {StreamKind::download, 0, "download"}};
   plan.parameters = smallParameters();
   plan.templates = {smallTemplate()};
   Program step = smallStep();
-  step.commands[0].awaits = {{1, 1}};          // the ring's slot is free
-  step.commands[1].awaits = {{0, 0}, {2, 1}};  // weights are there; the value written is no longer read
+  step.commands[0].awaits = {{1, 1}};         // the ring's slot is free
+  step.commands[1].awaits = {{0, 0}, {2, 1}}; // weights are there; the value written is no longer read
   step.commands[2].awaits = {{1, 0}};
   step.commands[3].awaits = {{4, 1}};
   step.commands[4].awaits = {{3, 0}, {5, 1}};

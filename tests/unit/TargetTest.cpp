@@ -1,5 +1,5 @@
-#include "compiler/target/CostModel.h"
 #include "compiler/target/Target.h"
+#include "compiler/target/CostModel.h"
 
 #include <gtest/gtest.h>
 
@@ -27,9 +27,10 @@ TEST(Target, BuiltinsAreSound) {
 TEST(Target, UnknownNameListsWhatThereIs) {
   const auto target = findTarget("h900");
   ASSERT_FALSE(target.ok());
-  EXPECT_EQ(target.status().message(), "'h900' is neither a target nor a file: use one of cpu, cpu-discrete, h200, h100, "
-                                       "a100-80gb, rtx-4090, rtx-3090, rtx-3080, or a JSON file as `mtrun probe -o` "
-                                       "writes it");
+  EXPECT_EQ(target.status().message(),
+            "'h900' is neither a target nor a file: use one of cpu, cpu-discrete, h200, h100, "
+            "a100-80gb, rtx-4090, rtx-3090, rtx-3080, or a JSON file as `mtrun probe -o` "
+            "writes it");
 }
 
 TEST(Target, JsonRoundTrip) {

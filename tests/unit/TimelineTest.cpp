@@ -1,5 +1,5 @@
-#include "SmallPlan.h"
 #include "runtime/plan/Timeline.h"
+#include "SmallPlan.h"
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,10 @@ TEST(Timeline, IterationsOverlapUnlessAwaited) {
 }
 
 TEST(Timeline, BoundIsTheBusiestKind) {
-  const std::vector<Stream> streams{{StreamKind::upload, 0, "u"}, {StreamKind::compute, 0, "c"},
-                                    {StreamKind::download, 0, "d"}, {StreamKind::host, 0, "h"}};
+  const std::vector<Stream> streams{{StreamKind::upload, 0, "u"},
+                                    {StreamKind::compute, 0, "c"},
+                                    {StreamKind::download, 0, "d"},
+                                    {StreamKind::host, 0, "h"}};
   Prediction prediction;
   predict({{}, 9, {1, 5, 2, 3}}, streams, prediction);
   EXPECT_EQ(prediction.bound, "compute-bound");
