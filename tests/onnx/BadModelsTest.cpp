@@ -1,0 +1,275 @@
+// Files that must be refused, each with a message that says what is wrong, where, and what to do.
+#include "tests/onnx/TestModel.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace mt::onnx::test {
+namespace {
+
+TestModel linear() {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.weights("w", {16, 4});
+  model.node("MatMul", {"x", "w"}, {"y"});
+  return model;
+}
+
+void expectProblem(const Imported &result, std::initializer_list<std::string> snippets) {
+  EXPECT_TRUE(result.text.empty()) << result.text;
+  EXPECT_TRUE(result.complains(snippets)) << result.everything();
+}
+
+TEST(BadModels, MissingFile) { expectProblem(import("/nonexistent/model.onnx"), {"/nonexistent/model.onnx"}); }
+
+TEST(BadModels, NoModelAtAll) {
+  std::string path = scratchFolder() + "/text.onnx";
+  std::ofstream(path) << "this is not a model";
+  expectProblem(import(path), {"text.onnx", "no ONNX model"});
+  std::ofstream(path, std::ios::trunc) << "";
+  expectProblem(import(path), {"text.onnx", "no graph"});
+}
+
+TEST(BadModels, TruncatedAnywhere) {
+  TestModel model = linear();
+  std::string bytes = model.model.SerializeAsString();
+  std::string path = scratchFolder() + "/cut.onnx";
+  for (size_t length = 0; length < bytes.size(); length += 7) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes.substr(0, length);
+    Imported result = import(path);
+    EXPECT_TRUE(result.text.empty()) << length;
+    EXPECT_FALSE(result.problems.empty()) << length;
+  }
+}
+
+TEST(BadModels, EveryFlippedByteIsSurvived) {
+  TestModel model = linear();
+  std::string bytes = model.model.SerializeAsString();
+  std::string path = scratchFolder() + "/flipped.onnx";
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << damaged;
+    Imported result = import(path);
+    EXPECT_TRUE(!result.text.empty() || !result.problems.empty()) << at;
+  }
+}
+
+TEST(BadModels, AllUnsupportedOperatorsAtOnce) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.node("Frobnicate", {"x"}, {"a"});
+  model.node("Relu", {"a"}, {"b"});
+  model.node("Quux", {"b"}, {"c"}, "com.example");
+  model.node("Loop", {"", "", "x"}, {"d"});
+  model.node("Add", {"c", "d"}, {"y"});
+  Imported result = import(model);
+  expectProblem(result, {"'n_a' (Frobnicate)", "not supported"});
+  expectProblem(result, {"'n_c' (com.example.Quux)", "not supported"});
+  expectProblem(result, {"'n_d' (Loop)", "unrolled"});
+  EXPECT_EQ(result.problems.size(), 3U) << result.everything();
+}
+
+TEST(BadModels, UnsupportedNodesThatNothingNeedsDoNotMatter) {
+  TestModel model = linear();
+  model.node("Frobnicate", {"x"}, {"unused"});
+  EXPECT_TRUE(import(model).has("nn.matmul"));
+}
+
+TEST(BadModels, Cycle) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.node("Add", {"x", "c"}, {"b"});
+  model.node("Relu", {"b"}, {"c"});
+  model.node("Relu", {"c"}, {"y"});
+  expectProblem(import(model), {"cycle", "n_b", "n_c"});
+}
+
+TEST(BadModels, NodesOutOfOrderAreFine) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.node("Relu", {"a"}, {"y"});
+  model.node("Tanh", {"x"}, {"a"});
+  EXPECT_TRUE(import(model).has("nn.relu"));
+}
+
+TEST(BadModels, DanglingInput) {
+  TestModel model = linear();
+  model.graph().mutable_node(0)->set_input(1, "gone");
+  expectProblem(import(model), {"'n_y' (MatMul)", "'gone'"});
+}
+
+TEST(BadModels, DuplicateNames) {
+  TestModel model = linear();
+  model.weights("w", {16, 4});
+  model.node("Relu", {"x"}, {"y"});
+  Imported result = import(model);
+  expectProblem(result, {"'w'", "one definition"});
+  expectProblem(result, {"'y'", "one definition"});
+}
+
+TEST(BadModels, OutputNobodyDefines) {
+  TestModel model = linear();
+  model.output("z");
+  expectProblem(import(model), {"graph output 'z'"});
+}
+
+TEST(BadModels, WeightsOfTheWrongSize) {
+  TestModel model = linear();
+  model.graph().mutable_initializer(0)->set_raw_data(std::string(12, 'x'));
+  expectProblem(import(model), {"'w'", "12 bytes", "256"});
+}
+
+TEST(BadModels, AbsurdDimensions) {
+  TestModel model = linear();
+  model.graph().mutable_initializer(0)->set_dims(0, INT64_MAX);
+  model.graph().mutable_initializer(0)->set_dims(1, INT64_MAX);
+  expectProblem(import(model), {"'w'", "absurdly large"});
+  TestModel wide;
+  wide.input("x", kFloat, {"batch", "4611686018427387904", "4"}).output("y");
+  wide.node("Relu", {"x"}, {"y"});
+  expectProblem(import(wide), {"'x'", "absurdly large"});
+  TestModel grown;
+  grown.input("x", kFloat, {"batch", "16"}).output("y");
+  grown.integers("times", {2}, {INT64_MAX / 2, INT64_MAX / 2});
+  grown.node("Tile", {"x", "times"}, {"y"});
+  expectProblem(import(grown), {"'n_y' (Tile)"});
+  TestModel expanded;
+  expanded.input("x", kFloat, {"batch", "16"}).output("y");
+  expanded.integers("shape", {3}, {INT64_MAX / 2, 2, 16});
+  expanded.node("Expand", {"x", "shape"}, {"y"});
+  expectProblem(import(expanded), {"'n_y' (Expand)"});
+}
+
+TEST(BadModels, ShapesThatDoNotFit) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y").output("z");
+  model.weights("w", {15, 4});
+  model.weights("b", {3});
+  model.node("MatMul", {"x", "w"}, {"y"});
+  model.node("Add", {"x", "b"}, {"z"});
+  Imported result = import(model);
+  expectProblem(result, {"'n_y' (MatMul)"});
+  expectProblem(result, {"'n_z' (Add)", "broadcast"});
+}
+
+TEST(BadModels, ShapesThatDependOnData) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).input("n", kInt64, {"batch"}).output("y");
+  model.node("Reshape", {"x", "n"}, {"y"});
+  expectProblem(import(model), {"'n_y' (Reshape)", "'n'", "known when compiling"});
+}
+
+TEST(BadModels, TrainingDropout) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.scalar("ratio", 0.1F);
+  auto *flag = model.graph().add_initializer();
+  flag->set_name("training");
+  flag->set_data_type(kBool);
+  flag->set_raw_data(std::string(1, '\1'));
+  model.node("Dropout", {"x", "ratio", "training"}, {"y"});
+  expectProblem(import(model), {"'n_y' (Dropout)", "eval mode"});
+}
+
+TEST(BadModels, OldOpset) {
+  TestModel model(11);
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.node("Relu", {"x"}, {"y"});
+  expectProblem(import(model), {"opset 11"});
+}
+
+TEST(BadModels, RecursiveFunction) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.node("F", {"x"}, {"y"}, "local");
+  auto *function = model.model.add_functions();
+  function->set_name("F");
+  function->set_domain("local");
+  function->add_input("a");
+  function->add_output("b");
+  auto *node = function->add_node();
+  node->set_op_type("F");
+  node->set_domain("local");
+  node->add_input("a");
+  node->add_output("b");
+  expectProblem(import(model), {"levels deep"});
+}
+
+//===-- external data ---------------------------------------------------------------------------------------------===//
+
+struct External : testing::Test {
+  void SetUp() override {
+    auto &tensor = *model.graph().mutable_initializer(0);
+    tensor.clear_raw_data();
+    tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
+    set("location", "weights.bin");
+    std::filesystem::remove(scratchFolder() + "/weights.bin");
+  }
+  void set(const std::string &key, const std::string &value) {
+    auto &tensor = *model.graph().mutable_initializer(0);
+    for (auto &entry : *tensor.mutable_external_data())
+      if (entry.key() == key)
+        return entry.set_value(value);
+    auto *entry = tensor.add_external_data();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  void writeWeights(size_t bytes) { std::ofstream(scratchFolder() + "/weights.bin") << std::string(bytes, 'w'); }
+  TestModel model = linear();
+};
+
+TEST_F(External, IsReadInPlace) {
+  writeWeights(300);
+  set("offset", "44");
+  Imported result = import(model);
+  ASSERT_EQ(result.parameters.size(), 1U) << result.everything();
+  EXPECT_EQ(result.parameters[0].offset, 44U);
+  EXPECT_EQ(result.parameters[0].length, 256U);
+  EXPECT_TRUE(result.parameters[0].path.ends_with("/weights.bin"));
+}
+
+TEST_F(External, MissingFile) { expectProblem(import(model), {"'w'", "weights.bin", "missing"}); }
+
+TEST_F(External, TooShort) {
+  writeWeights(100);
+  expectProblem(import(model), {"'w'", "weights.bin", "100 bytes"});
+  set("offset", "18446744073709551615");
+  expectProblem(import(model), {"'w'"});
+}
+
+TEST_F(External, OffsetThatIsNoNumber) {
+  writeWeights(300);
+  set("offset", "-5");
+  expectProblem(import(model), {"'w'", "'offset'"});
+}
+
+TEST_F(External, OutsideTheFolder) {
+  set("location", "../weights.bin");
+  expectProblem(import(model), {"'w'", "'..'"});
+  set("location", "/etc/passwd");
+  expectProblem(import(model), {"'w'", "relative"});
+  set("location", "link.bin");
+  std::filesystem::remove(scratchFolder() + "/link.bin");
+  std::filesystem::create_symlink("/etc/passwd", scratchFolder() + "/link.bin");
+  expectProblem(import(model), {"'w'", "link out of"});
+}
+
+TEST_F(External, GeneratorsNeedNoFile) {
+  set("location", "");
+  set("mt.generator", "normal");
+  set("mt.seed", "7");
+  set("mt.deviation", "0.02");
+  Imported result = import(model);
+  ASSERT_EQ(result.parameters.size(), 1U) << result.everything();
+  EXPECT_EQ(result.parameters[0].generator, "normal");
+  EXPECT_EQ(result.parameters[0].seed, 7U);
+  EXPECT_DOUBLE_EQ(result.parameters[0].deviation, 0.02);
+  set("mt.generator", "cauchy");
+  expectProblem(import(model), {"'w'", "cauchy"});
+}
+
+} // namespace
+} // namespace mt::onnx::test

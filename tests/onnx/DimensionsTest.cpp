@@ -1,0 +1,133 @@
+// Every dimension of every input gets a size, or a message says which one is missing or contradicts another.
+#include "tests/onnx/TestModel.h"
+
+#include <gtest/gtest.h>
+
+namespace mt::onnx::test {
+namespace {
+
+TestModel tokens(std::initializer_list<std::string> ids, std::initializer_list<std::string> mask) {
+  TestModel model;
+  model.input("ids", kInt64, ids).input("mask", kInt64, mask).output("y");
+  model.node("Mul", {"ids", "mask"}, {"y"});
+  return model;
+}
+Imported bind(const TestModel &model, int64_t microBatch, std::optional<int64_t> sequence,
+              std::map<std::string, int64_t> dims = {}) {
+  ImportOptions options;
+  options.microBatch = microBatch;
+  options.sequence = sequence;
+  options.dims = std::move(dims);
+  return import(model.save(), options);
+}
+
+TEST(Dimensions, BatchAndSequenceWhateverTheirSymbols) {
+  Imported result = bind(tokens({"s72", "s70"}, {"n", "t"}), 4, 32);
+  EXPECT_TRUE(result.has("tensor<4x32xi64> {nn.input = \"ids\"}")) << result.everything();
+  EXPECT_TRUE(result.has("{nn.output = \"y\"}"));
+  EXPECT_EQ(result.sequence, 32);
+  EXPECT_EQ(result.inputs[1].dims, (Dims{4, 32}));
+}
+
+TEST(Dimensions, SequenceOfTheModelOrTheDefault) {
+  EXPECT_EQ(bind(tokens({"b", "12"}, {"b", "t"}), 4, std::nullopt).sequence, 12);
+  EXPECT_EQ(bind(tokens({"b", "s"}, {"b", "s"}), 4, std::nullopt).sequence, kDefaultSequence);
+}
+
+TEST(Dimensions, StaticSizesMustAgree) {
+  EXPECT_TRUE(bind(tokens({"2", "12"}, {"2", "12"}), 4, 12).complains({"dimension 0", "'ids'", "--batch"}));
+  EXPECT_TRUE(bind(tokens({"2", "12"}, {"2", "12"}), 2, 16).complains({"dimension 1", "'mask'", "--seq 12"}));
+}
+
+TEST(Dimensions, OneSymbolOneSize) {
+  Imported result = bind(tokens({"n", "n"}, {"n", "n"}), 4, 32);
+  EXPECT_TRUE(result.complains({"'n'", "4", "32", "agree"})) << result.everything();
+}
+
+TEST(Dimensions, OtherSymbolsNeedASize) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "features", ""}).output("y");
+  model.node("Relu", {"x"}, {"y"});
+  Imported result = bind(model, 2, std::nullopt);
+  EXPECT_TRUE(result.complains({"'features'", "--dim features=N"})) << result.everything();
+  EXPECT_TRUE(result.complains({"'x:2'", "--dim x:2=N"})) << result.everything();
+  result = bind(model, 2, std::nullopt, {{"features", 5}, {"x:2", 3}});
+  EXPECT_TRUE(result.has("tensor<2x5x3xf32>")) << result.everything();
+  EXPECT_TRUE(bind(model, 2, std::nullopt, {{"features", 5}, {"x:2", 3}, {"width", 1}}).complains({"--dim width"}));
+  EXPECT_TRUE(bind(model, 2, std::nullopt, {{"features", -5}, {"x:2", 3}}).complains({"--dim features=-5", "positive"}));
+}
+
+TEST(Dimensions, ASymbolIsBoundOnce) {
+  TestModel model;
+  model.input("ids", kInt64, {"b", "s"}).input("x", kFloat, {"b", "s", "8"}).output("y").output("z");
+  model.node("Relu", {"x"}, {"y"});
+  model.node("Neg", {"ids"}, {"z"});
+  EXPECT_TRUE(bind(model, 2, 7).has("tensor<2x7x8xf32>"));
+}
+
+TEST(Dimensions, ShapeArithmeticFolds) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "8"}).output("y");
+  model.integers("two", {1}, {2});
+  model.integers("minus", {1}, {-1});
+  setInt(model.node("Shape", {"x"}, {"rows"}), "end", 1);
+  model.node("Mul", {"rows", "two"}, {"twice"});
+  setInt(model.node("Concat", {"twice", "minus"}, {"target"}), "axis", 0);
+  model.node("Reshape", {"x", "target"}, {"y"});
+  Imported result = import(model, 3);
+  EXPECT_TRUE(result.has("-> tensor<6x4xf32>")) << result.everything();
+  EXPECT_FALSE(result.has("nn.mul"));
+  EXPECT_FALSE(result.has("nn.constant"));
+}
+
+// The number of positions must not change the form of what is computed from them.
+TEST(Dimensions, PositionsStayOperations) {
+  for (int64_t sequence : {2, 131072}) {
+    TestModel model;
+    model.input("ids", kInt64, {"b", "s"}).output("y");
+    model.integers("zero", {}, {0});
+    model.integers("one", {}, {1});
+    model.integers("axis", {1}, {1});
+    model.integers("axes", {1}, {0});
+    setInt(model.node("Shape", {"ids"}, {"length1"}), "start", 1);
+    model.node("Squeeze", {"length1"}, {"length"});
+    model.node("Range", {"zero", "length", "one"}, {"positions"});
+    model.node("Unsqueeze", {"positions", "axis"}, {"rows"});
+    model.node("Unsqueeze", {"positions", "axes"}, {"columns"});
+    model.node("LessOrEqual", {"columns", "rows"}, {"y"});
+    ImportOptions options;
+    options.sequence = sequence;
+    Imported result = import(model.save(), options);
+    EXPECT_TRUE(result.has("nn.iota")) << result.everything();
+    EXPECT_TRUE(result.has("predicate = \"le\"")) << result.everything();
+    EXPECT_FALSE(result.has("nn.constant")) << result.everything();
+  }
+}
+
+TEST(Dimensions, StoredPositionsAndMasksBecomeTheirRule) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "4", "4"}).output("y").output("p");
+  std::vector<int64_t> positions;
+  std::string mask;
+  for (int i = 0; i < 40; ++i)
+    positions.push_back(i);
+  for (int i = 0; i < 16; ++i)
+    mask.push_back(i % 4 <= i / 4 ? 1 : 0);
+  model.integers("positions", {1, 40}, positions);
+  auto *tensor = model.graph().add_initializer();
+  tensor->set_name("mask");
+  tensor->set_data_type(kBool);
+  for (int64_t dim : {1, 4, 4})
+    tensor->add_dims(dim);
+  tensor->set_raw_data(mask);
+  model.scalar("zero", 0);
+  model.node("Where", {"mask", "x", "zero"}, {"y"});
+  model.node("Neg", {"positions"}, {"p"});
+  Imported result = import(model);
+  EXPECT_TRUE(result.has("nn.iota") && result.has("nn.compare")) << result.everything();
+  EXPECT_TRUE(result.has("tensor<1x40xi64>")) << result.everything();
+  EXPECT_FALSE(result.has("dense<[[")) << result.everything();
+}
+
+} // namespace
+} // namespace mt::onnx::test

@@ -1,0 +1,284 @@
+// Converters: what nn operations an ONNX node becomes, family by family.
+#include "tests/onnx/TestModel.h"
+
+#include <gtest/gtest.h>
+
+namespace mt::onnx::test {
+namespace {
+
+struct Operators : testing::Test {
+  TestModel model{23};
+  Operators() { model.input("x", kFloat, {"b", "6", "8"}).output("y"); }
+  Imported run() { return import(model); }
+  void expect(std::initializer_list<std::string> snippets) {
+    Imported result = run();
+    for (const std::string &snippet : snippets)
+      EXPECT_TRUE(result.has(snippet)) << snippet << "\n" << result.everything();
+  }
+};
+
+TEST_F(Operators, UnaryFamilies) {
+  struct Case {
+    const char *op, *expected;
+  };
+  for (Case c : {Case{"Relu", "nn.relu"}, Case{"Sigmoid", "nn.sigmoid"}, Case{"Tanh", "nn.tanh"}, Case{"Erf", "nn.erf"},
+                 Case{"Softplus", "nn.softplus"}, Case{"Gelu", "form = \"erf\""}, Case{"Swish", "nn.silu"},
+                 Case{"HardSwish", "nn.minimum"}, Case{"HardSigmoid", "nn.maximum"}, Case{"Mish", "nn.softplus"},
+                 Case{"Elu", "nn.exp"}, Case{"Selu", "nn.exp"}, Case{"Celu", "nn.exp"}, Case{"LeakyRelu", "nn.select"},
+                 Case{"Softsign", "nn.abs"}, Case{"Neg", "nn.neg"}, Case{"Abs", "nn.abs"}, Case{"Sign", "nn.sign"},
+                 Case{"Exp", "nn.exp"}, Case{"Log", "nn.log"}, Case{"Sqrt", "nn.sqrt"}, Case{"Sin", "nn.sin"},
+                 Case{"Cos", "nn.cos"}, Case{"Tan", "nn.div"}, Case{"Sinh", "nn.sub"}, Case{"Cosh", "nn.add"},
+                 Case{"Reciprocal", "nn.reciprocal"}, Case{"Floor", "nn.floor"}, Case{"Ceil", "nn.ceil"},
+                 Case{"Round", "nn.round"}, Case{"IsNaN", "nn.is_nan"}, Case{"IsInf", "nn.compare"},
+                 Case{"Identity", "return %arg0"}, Case{"Dropout", "return %arg0"}, Case{"Softmax", "nn.softmax"},
+                 Case{"LogSoftmax", "nn.log_softmax"}, Case{"ReduceL1", "nn.abs"}, Case{"ReduceL2", "nn.sqrt"},
+                 Case{"ReduceSumSquare", "nn.mul"}, Case{"ReduceLogSum", "nn.log"}, Case{"ReduceLogSumExp", "nn.exp"},
+                 Case{"ReduceMean", "kind = \"mean\""}, Case{"ReduceSum", "kind = \"sum\""}, Case{"ReduceMax", "kind = \"max\""},
+                 Case{"ReduceMin", "kind = \"min\""}, Case{"ReduceProd", "kind = \"prod\""}, Case{"Mean", "nn.mul"},
+                 Case{"Flatten", "tensor<2x48xf32>"}, Case{"Transpose", "tensor<8x6x2xf32>"}, Case{"ArgMax", "nn.iota"},
+                 Case{"Trilu", "predicate = \"ge\""}, Case{"LpNormalization", "nn.div"}}) {
+    TestModel one(23);
+    one.input("x", kFloat, {"b", "6", "8"}).output("y");
+    one.node(c.op, {"x"}, {"y"});
+    Imported result = import(one);
+    EXPECT_TRUE(result.has(c.expected)) << c.op << "\n" << result.everything();
+  }
+}
+
+TEST_F(Operators, BinaryFamilies) {
+  for (const char *op : {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Equal", "Less", "LessOrEqual", "Greater",
+                         "GreaterOrEqual", "Mod"}) {
+    TestModel one(23);
+    one.input("x", kFloat, {"b", "6", "8"}).input("z", kFloat, {"b", "1", "8"}).output("y");
+    one.node(op, {"x", "z"}, {"y"});
+    EXPECT_TRUE(import(one).has("tensor<2x6x8x")) << op << import(one).everything();
+  }
+}
+
+TEST_F(Operators, LocationsNameTheNode) {
+  model.node("Relu", {"x"}, {"y"});
+  Imported result = run();
+  EXPECT_TRUE(result.text.find("nn.relu") != std::string::npos);
+}
+
+TEST_F(Operators, ReshapesOfAllForms) {
+  model.integers("target", {3}, {0, -1, 4});
+  model.node("Reshape", {"x", "target"}, {"a"});
+  model.integers("axes", {2}, {0, -1});
+  model.node("Unsqueeze", {"a", "axes"}, {"c"});
+  model.node("Squeeze", {"c", "axes"}, {"d"});
+  model.integers("wide", {4}, {3, 1, 1, 1});
+  model.node("Expand", {"d", "wide"}, {"e"});
+  model.integers("times", {4}, {1, 2, 1, 3});
+  model.node("Tile", {"e", "times"}, {"y"});
+  expect({"tensor<2x12x4xf32>", "tensor<1x2x12x4x1xf32>", "tensor<3x2x12x4xf32>", "tensor<3x4x12x12xf32>"});
+}
+
+TEST_F(Operators, SlicesBackwardsAndSplits) {
+  model.integers("start", {1}, {-1});
+  model.integers("end", {1}, {INT64_MIN});
+  model.integers("axis", {1}, {1});
+  model.integers("step", {1}, {-2});
+  model.node("Slice", {"x", "start", "end", "axis", "step"}, {"a"});
+  auto &split = model.node("Split", {"a"}, {"p", "q"});
+  setInt(split, "axis", -1);
+  setInt(split, "num_outputs", 2);
+  setInt(model.node("Concat", {"q", "p"}, {"y"}), "axis", 2);
+  expect({"starts = array<i64: 0, 5, 0>", "sizes = array<i64: 2, 3, 8>", "strides = array<i64: 1, -2, 1>",
+          "starts = array<i64: 0, 0, 4>", "nn.concat"});
+}
+
+TEST_F(Operators, SequencesOfParts) {
+  model.integers("third", {}, {-1});
+  auto &split = model.node("SplitToSequence", {"x"}, {"parts"});
+  setInt(split, "axis", 1);
+  setInt(split, "keepdims", 0);
+  model.node("SequenceAt", {"parts", "third"}, {"y"});
+  expect({"starts = array<i64: 0, 5, 0>", "-> tensor<2x8xf32>"});
+}
+
+TEST_F(Operators, GathersOfKnownIndicesAreSlices) {
+  model.integers("first", {}, {0});
+  setInt(model.node("Gather", {"x", "first"}, {"y"}), "axis", 1);
+  expect({"nn.slice", "nn.reshape"});
+}
+
+TEST_F(Operators, PadsAndCrops) {
+  model.integers("pads", {6}, {0, 1, -2, 0, 2, 0});
+  model.node("Pad", {"x", "pads"}, {"y"});
+  expect({"nn.slice", "low = array<i64: 0, 1, 0>", "high = array<i64: 0, 2, 0>", "tensor<2x9x6xf32>"});
+}
+
+TEST_F(Operators, ProductsOfAllRanks) {
+  model.weights("v", {8});
+  model.weights("m", {5, 8, 3});
+  model.integers("one", {1}, {1});
+  model.node("MatMul", {"x", "v"}, {"a"});
+  model.node("Unsqueeze", {"x", "one"}, {"wide"});
+  model.node("MatMul", {"wide", "m"}, {"b"});
+  model.output("b");
+  model.node("Relu", {"a"}, {"y"});
+  expect({"tensor<2x6x1xf32>", "tensor<2x6xf32>", "nn.broadcast", "tensor<2x5x6x3xf32>"});
+}
+
+TEST_F(Operators, GemmFoldsARowOfBiases) {
+  TestModel one;
+  one.input("x", kFloat, {"b", "8"}).output("y").output("z");
+  one.weights("w", {4, 8});
+  one.weights("bias", {4});
+  setInt(one.node("Gemm", {"x", "w", "bias"}, {"y"}), "transB", 1);
+  auto &scaled = one.node("Gemm", {"x", "w", "bias"}, {"z"});
+  setInt(scaled, "transB", 1);
+  setFloat(scaled, "alpha", 0.5F);
+  setFloat(scaled, "beta", 2);
+  Imported result = import(one);
+  EXPECT_TRUE(result.has("(tensor<2x8xf32>, tensor<4x8xf32>, tensor<4xf32>) -> tensor<2x4xf32>")) << result.everything();
+  EXPECT_TRUE(result.has("nn.mul")) << result.everything();
+}
+
+TEST_F(Operators, EinsumsByProducts) {
+  struct Case {
+    const char *equation, *result;
+  };
+  for (Case c : {Case{"bij,bkj->bik", "tensor<2x6x6xf32>"}, Case{"bij,bkj->bki", "tensor<2x6x6xf32>"},
+                 Case{"bij,bij->b", "tensor<2xf32>"}, Case{"...j,...j->...", "tensor<2x6xf32>"},
+                 Case{"bij,cij", "tensor<2x2xf32>"}, Case{"abi,cdi->acbd", "tensor<2x2x6x6xf32>"}}) {
+    TestModel one;
+    one.input("x", kFloat, {"b", "6", "8"}).output("y");
+    setText(one.node("Einsum", {"x", "x"}, {"y"}), "equation", c.equation);
+    Imported result = import(one);
+    EXPECT_TRUE(result.has(std::string("-> (") + c.result)) << c.equation << "\n" << result.everything();
+  }
+  model.node("Einsum", {"x"}, {"y"});
+  setText(*model.graph().mutable_node(0), "equation", "bii->bi");
+  EXPECT_TRUE(run().complains({"'n_y' (Einsum)", "diagonal"}));
+}
+
+TEST_F(Operators, SoftmaxOverAnotherAxis) {
+  setInt(model.node("Softmax", {"x"}, {"y"}), "axis", 1);
+  expect({"permutation = array<i64: 0, 2, 1>", "nn.softmax"});
+}
+
+TEST_F(Operators, NormalizationOverSeveralAxes) {
+  model.weights("gain", {6, 8});
+  setInt(model.node("LayerNormalization", {"x", "gain"}, {"y"}), "axis", 1);
+  expect({"tensor<2x48xf32>", "nn.layer_norm", "epsilon = "});
+}
+
+TEST_F(Operators, RmsNormalization) {
+  model.weights("gain", {8});
+  model.node("RMSNormalization", {"x", "gain"}, {"y"});
+  expect({"nn.rms_norm"});
+}
+
+TEST_F(Operators, AttentionOfThreeDimensions) {
+  auto &node = model.node("Attention", {"x", "x", "x"}, {"y"});
+  setInt(node, "q_num_heads", 4);
+  setInt(node, "kv_num_heads", 4);
+  setInt(node, "is_causal", 1);
+  setFloat(node, "softcap", 5);
+  expect({"nn.attention", "tensor<2x6x4x2xf32>", "minDistance = 0", "softCap = 5.0"});
+}
+
+TEST_F(Operators, AttentionOfFourDimensionsWithAMask) {
+  TestModel one(23);
+  one.input("q", kFloat, {"b", "4", "6", "8"}).input("k", kFloat, {"b", "2", "6", "8"}).input("m", kBool, {"b", "1", "6", "6"});
+  one.output("y");
+  one.node("Attention", {"q", "k", "k", "m"}, {"y"});
+  Imported result = import(one);
+  EXPECT_TRUE(result.has("permutation = array<i64: 0, 2, 1, 3>")) << result.everything();
+  EXPECT_TRUE(result.has("nn.select")) << result.everything();
+  EXPECT_TRUE(result.has("tensor<2x4x6x8xf32>")) << result.everything();
+}
+
+TEST_F(Operators, AttentionWithACacheIsRefused) {
+  model.node("Attention", {"x", "x", "x", "", "x", "x"}, {"y"});
+  EXPECT_TRUE(run().complains({"'n_y' (Attention)", "cache"}));
+}
+
+TEST_F(Operators, RotaryEmbeddingByPositions) {
+  TestModel one(23);
+  one.input("x", kFloat, {"b", "6", "32"}).input("p", kInt64, {"b", "6"}).output("y");
+  one.weights("cos", {64, 4});
+  one.weights("sin", {64, 4});
+  auto &node = one.node("RotaryEmbedding", {"x", "cos", "sin", "p"}, {"y"});
+  setInt(node, "num_heads", 4);
+  Imported result = import(one);
+  EXPECT_TRUE(result.has("nn.rotary")) << result.everything();
+  EXPECT_TRUE(result.has("tensor<2x6x4xf32>")) << result.everything();
+  EXPECT_TRUE(result.trained().empty()) << "tables are no parameters";
+}
+
+TEST_F(Operators, ContribOperators) {
+  TestModel one;
+  one.model.add_opset_import()->set_domain("com.microsoft");
+  one.input("x", kFloat, {"b", "6", "8"}).output("y");
+  one.weights("gain", {8});
+  one.weights("bias", {8});
+  one.node("SkipLayerNormalization", {"x", "x", "gain", "bias"}, {"a", "", "", "sum"}, "com.microsoft");
+  one.node("BiasGelu", {"a", "bias"}, {"b"}, "com.microsoft");
+  setInt(one.node("MultiHeadAttention", {"b", "a", "sum"}, {"c"}, "com.microsoft"), "num_heads", 2);
+  one.node("FastGelu", {"c"}, {"d"}, "com.microsoft");
+  one.node("QuickGelu", {"d"}, {"y"}, "com.microsoft");
+  Imported result = import(one);
+  for (const char *snippet : {"nn.layer_norm", "form = \"erf\"", "nn.attention", "form = \"tanh\"", "form = \"sigmoid\""})
+    EXPECT_TRUE(result.has(snippet)) << result.everything();
+}
+
+TEST_F(Operators, FunctionsAreInlined) {
+  model.node("Twice", {"x"}, {"y"}, "local");
+  setFloat(*model.graph().mutable_node(0), "factor", 3);
+  auto *function = model.model.add_functions();
+  function->set_name("Twice");
+  function->set_domain("local");
+  function->add_input("a");
+  function->add_output("c");
+  function->add_attribute("factor");
+  function->add_opset_import()->set_version(23);
+  auto *constant = function->add_node();
+  constant->set_op_type("Constant");
+  constant->add_output("f");
+  auto *attribute = constant->add_attribute();
+  attribute->set_name("value_float");
+  attribute->set_ref_attr_name("factor");
+  attribute->set_type(::onnx::AttributeProto::FLOAT);
+  auto *product = function->add_node();
+  product->set_op_type("Mul");
+  product->add_input("a");
+  product->add_input("f");
+  product->add_output("c");
+  expect({"dense<3.0", "nn.mul"});
+}
+
+TEST_F(Operators, TheTakenBranchIsInlined) {
+  model.integers("eight", {1}, {8});
+  setInt(model.node("Shape", {"x"}, {"width"}), "start", 2);
+  model.node("Equal", {"width", "eight"}, {"fits"});
+  auto &branch = model.node("If", {"fits"}, {"y"});
+  for (const char *side : {"then_branch", "else_branch"}) {
+    auto *attribute = branch.add_attribute();
+    attribute->set_name(side);
+    attribute->set_type(::onnx::AttributeProto::GRAPH);
+    auto *node = attribute->mutable_g()->add_node();
+    node->set_op_type(side[0] == 't' ? "Relu" : "Frobnicate");
+    node->add_input("x");
+    node->add_output(std::string(side) + "_out");
+    attribute->mutable_g()->add_output()->set_name(std::string(side) + "_out");
+  }
+  expect({"nn.relu"});
+}
+
+TEST_F(Operators, LossesOfTheModel) {
+  TestModel one;
+  one.input("x", kFloat, {"b", "10", "6"}).input("l", kInt64, {"b", "6"}).output("y");
+  setInt(one.node("SoftmaxCrossEntropyLoss", {"x", "l"}, {"y"}), "ignore_index", -100);
+  ImportOptions options;
+  options.microBatch = 2;
+  options.sequence = 6;
+  Imported result = import(one.save(), options);
+  EXPECT_TRUE(result.has("nn.log_softmax")) << result.everything();
+  EXPECT_TRUE(result.has("-> (tensor<f32>")) << result.everything();
+}
+
+} // namespace
+} // namespace mt::onnx::test

@@ -1,0 +1,224 @@
+// Which tensors are trained: by what the exporter says, else by use and values; and what users override.
+#include "tests/onnx/TestModel.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace mt::onnx::test {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST(Parameters, WeightsByUse) {
+  TestModel model;
+  model.input("ids", kInt64, {"b", "s"}).output("y");
+  model.weights("table", {32, 8});
+  model.weights("places", {64, 8});
+  model.weights("gain", {8});
+  model.weights("bias", {8});
+  model.weights("w", {8, 32});
+  model.integers("zero", {}, {0});
+  model.integers("one", {}, {1});
+  model.integers("length", {}, {256});
+  model.node("Gather", {"table", "ids"}, {"tokens"});
+  model.integers("sixty", {}, {64});
+  model.node("Range", {"zero", "length", "one"}, {"range"});
+  model.node("Mod", {"range", "sixty"}, {"position"});
+  model.node("Gather", {"places", "position"}, {"placed"});
+  model.node("Add", {"tokens", "placed"}, {"x"});
+  setInt(model.node("LayerNormalization", {"x", "gain", "bias"}, {"n"}), "axis", -1);
+  model.node("MatMul", {"n", "w"}, {"y"});
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), (Names{"bias", "gain", "places", "table", "w"})) << result.everything();
+  EXPECT_TRUE(result.has("nn.embedding"));
+}
+
+// Angles are positions times frequencies; sines and cosines of them turn the activations.
+TEST(Parameters, FrequenciesAreNot) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "4", "32"}).output("y");
+  model.weights("w", {32, 32});
+  model.weights("frequencies", {32});
+  std::vector<int64_t> positions{0, 1, 2, 3};
+  model.integers("positions", {4, 1}, positions);
+  setInt(model.node("Cast", {"positions"}, {"p"}), "to", kFloat);
+  model.node("Mul", {"p", "frequencies"}, {"angles"});
+  model.node("Cos", {"angles"}, {"cos"});
+  model.node("MatMul", {"x", "w"}, {"q"});
+  model.node("Mul", {"q", "cos"}, {"y"});
+  EXPECT_EQ(import(model).trained(), Names{"w"});
+}
+
+// A static export folds the rotary tables; their squares add up to one.
+TEST(Parameters, RotaryTablesAndMasksAreNot) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "6", "32"}).output("y");
+  model.weights("w", {32, 32});
+  std::vector<float> cosines, sines, mask;
+  for (int row = 0; row < 6; ++row)
+    for (int i = 0; i < 32; ++i) {
+      double angle = row * std::pow(10.0, -(i % 16) / 16.0);
+      cosines.push_back(static_cast<float>(std::cos(angle)));
+      sines.push_back(static_cast<float>(std::sin(angle)));
+    }
+  for (int i = 0; i < 36; ++i)
+    mask.push_back(i % 6 <= i / 6 ? 0.F : -3.4e38F);
+  model.weights("cosines", {1, 6, 32}, cosines);
+  model.weights("sines", {1, 6, 32}, sines);
+  model.weights("mask", {1, 6, 6}, mask);
+  model.weights("learned", {1, 6, 32});
+  model.node("Add", {"x", "learned"}, {"x1"});
+  model.node("MatMul", {"x1", "w"}, {"q"});
+  model.node("Mul", {"q", "cosines"}, {"qc"});
+  model.node("Mul", {"q", "sines"}, {"qs"});
+  model.node("Add", {"qc", "qs"}, {"r"});
+  setInts(model.node("Transpose", {"r"}, {"rt"}), "perm", {0, 2, 1});
+  model.node("MatMul", {"r", "rt"}, {"scores"});
+  model.node("Add", {"scores", "mask"}, {"masked"});
+  model.node("Softmax", {"masked"}, {"p"});
+  model.node("MatMul", {"p", "r"}, {"y"});
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), (Names{"learned", "w"})) << result.everything();
+  EXPECT_TRUE(result.has("nn.compare")) << "the mask follows a rule";
+  EXPECT_EQ(result.parameters.size(), 4U) << "the mask is no argument";
+}
+
+TEST(Parameters, OnlyWhatReachesAFloatOutputDifferentiably) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y").output("best");
+  model.weights("w", {32, 32});
+  model.weights("threshold", {32});
+  model.weights("v", {32, 20});
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("Greater", {"h", "threshold"}, {"on"});
+  model.scalar("zero", 0);
+  model.node("Where", {"on", "h", "zero"}, {"y"});
+  model.node("MatMul", {"h", "v"}, {"votes"});
+  setInt(model.node("ArgMax", {"votes"}, {"best"}), "axis", 1);
+  EXPECT_EQ(import(model).trained(), Names{"w"});
+}
+
+TEST(Parameters, SmallConstantsStayConstants) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("scale", {1}, {0.5F});
+  model.scalar("shift", 2);
+  model.node("Mul", {"x", "scale"}, {"a"});
+  model.node("Add", {"a", "shift"}, {"b"});
+  model.node("Relu", {"b"}, {"y"});
+  ImportOptions freeze;
+  freeze.freeze = {"scale"};
+  Imported result = import(model.save(), freeze);
+  EXPECT_TRUE(result.parameters.empty()) << result.everything();
+  EXPECT_TRUE(result.has("5.000000e-01"));
+}
+
+TEST(Parameters, TheExporterKnowsBest) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("net.w", {32, 32});
+  model.weights("val_7", {32, 32});
+  model.weights("net.statistics", {32});
+  model.node("MatMul", {"x", "net.w"}, {"a"});
+  auto &second = model.node("MatMul", {"a", "val_7"}, {"b"});
+  auto *fx = second.add_metadata_props();
+  fx->set_key("pkg.torch.onnx.fx_node");
+  fx->set_value("%linear : call_function[target=aten.linear](args = (%a, %p_net_v), kwargs = {})");
+  model.node("Mul", {"b", "net.statistics"}, {"y"});
+  auto *signature = model.graph().add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("\n# inputs\np_net_w: PARAMETER target='net.w'\np_net_v: PARAMETER target='net.v'\n"
+                       "b_net_statistics: BUFFER target='net.statistics' persistent=True\nx: USER_INPUT\n");
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), (Names{"net.w", "val_7"})) << result.everything();
+  for (const ImportedParameter &parameter : result.parameters)
+    if (parameter.name == "val_7")
+      EXPECT_EQ(parameter.originalName, "net.v");
+}
+
+TEST(Parameters, UsersOverride) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("a.w", {32, 32});
+  model.weights("b.w", {32, 32});
+  model.node("MatMul", {"x", "a.w"}, {"h"});
+  model.node("MatMul", {"h", "b.w"}, {"y"});
+  ImportOptions options;
+  options.freeze = {"*"};
+  options.train = {"b.*"};
+  EXPECT_EQ(import(model.save(), options).trained(), Names{"b.w"});
+  options.train = {"nothing*"};
+  EXPECT_TRUE(import(model.save(), options).complains({"--train nothing*"}));
+}
+
+TEST(Parameters, TiedWeightsAreOneArgument) {
+  TestModel model;
+  model.input("ids", kInt64, {"b", "s"}).output("y");
+  model.weights("table", {32, 8});
+  model.node("Gather", {"table", "ids"}, {"x"});
+  setInts(model.node("Transpose", {"table"}, {"head"}), "perm", {1, 0});
+  model.node("MatMul", {"x", "head"}, {"y"});
+  Imported result = import(model);
+  EXPECT_EQ(result.parameters.size(), 1U);
+  EXPECT_TRUE(result.warnings.empty()) << result.everything();
+}
+
+TEST(Parameters, MergedGainsAreWarnedAbout) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("gain", {32});
+  model.weights("w1", {32, 32});
+  model.weights("w2", {32, 32});
+  model.node("LayerNormalization", {"x", "gain"}, {"a"});
+  model.node("MatMul", {"a", "w1"}, {"b"});
+  model.node("LayerNormalization", {"b", "gain"}, {"c"});
+  model.node("MatMul", {"c", "w2"}, {"y"});
+  Imported result = import(model);
+  ASSERT_EQ(result.warnings.size(), 1U) << result.everything();
+  EXPECT_NE(result.warnings[0].find("'gain'"), std::string::npos);
+  EXPECT_NE(result.warnings[0].find("optimize=False"), std::string::npos);
+}
+
+// Blocks that share everything (as ALBERT's do) share their matrices too.
+TEST(Parameters, SharedBlocksAreNotWarnedAbout) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("gain", {32});
+  model.weights("w", {32, 32});
+  model.node("LayerNormalization", {"x", "gain"}, {"a"});
+  model.node("MatMul", {"a", "w"}, {"b"});
+  model.node("LayerNormalization", {"b", "gain"}, {"c"});
+  model.node("MatMul", {"c", "w"}, {"y"});
+  EXPECT_TRUE(import(model).warnings.empty());
+}
+
+TEST(Parameters, LargePayloadsAreNotLoaded) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "512"}).output("y");
+  model.weights("w", {512, 512});
+  model.weights("v", {512, 4});
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("MatMul", {"h", "v"}, {"y"});
+  Imported result = import(model);
+  ASSERT_EQ(result.parameters.size(), 2U) << result.everything();
+  EXPECT_EQ(result.parameters[0].length, 512U * 512 * 4);
+  EXPECT_GT(result.parameters[1].offset, result.parameters[0].offset + result.parameters[0].length - 1);
+}
+
+// The digest is of the graph: a trained copy has the same, another graph another.
+TEST(Parameters, DigestIgnoresWeights) {
+  auto build = [](float value, const char *op) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "2"}).output("y");
+    model.weights("w", {2, 2}, {value, 1, 2, 3});
+    model.node("MatMul", {"x", "w"}, {"h"});
+    model.node(op, {"h"}, {"y"});
+    return import(model).digest;
+  };
+  EXPECT_EQ(build(1, "Relu"), build(2, "Relu"));
+  EXPECT_NE(build(1, "Relu"), build(1, "Tanh"));
+}
+
+} // namespace
+} // namespace mt::onnx::test
