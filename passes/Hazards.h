@@ -1,6 +1,6 @@
 // Placement of awaits: which earlier commands each command must wait for, so that two commands that touch overlapping
-// bytes, at least one of them writing, are ordered. Free of MLIR: mt-place-events
-// calls it. It does not decide offsets (Packer.h) and is checked by runtime/plan/VerifyHazards.h, which shares no code.
+// bytes, at least one of them writing, are ordered. Free of MLIR: mt-place-events calls it. It does not decide offsets
+// (Packer.h) and is checked by runtime/plan/VerifyHazards.h, which shares no code.
 #ifndef MT_PASSES_HAZARDS_H
 #define MT_PASSES_HAZARDS_H
 
