@@ -1,0 +1,94 @@
+#include "runtime/train/Batches.h"
+
+#include "runtime/train/CorpusForms.h"
+#include "runtime/train/Elements.h"
+
+#include <cstring>
+
+namespace mt::train {
+
+Result<int64_t> Batches::fill(int64_t position, int64_t count, std::span<void *const> parts) {
+  int64_t valid = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    std::vector<std::byte *> destinations = rowAddresses(i, parts);
+    int64_t row = sampler.row(position + i);
+    MT_TRY(corpus.read(row, destinations));
+    MT_TRY(checkRow(corpus, plan, row, destinations));
+    valid += validLabels(destinations);
+  }
+  repeatLast(count, parts);
+  if (valid > 0)
+    return valid;
+  size_t labels = labelInput(plan).value_or(0);
+  return fail("no label of the {} rows from {} to {} counts (all are {}): a loss over none is undefined; leave such "
+              "rows out, or use a larger batch",
+              count, corpus.where(sampler.row(position), labels, 0),
+              corpus.where(sampler.row(position + count - 1), labels, 0), kIgnored);
+}
+
+std::vector<std::byte *> Batches::rowAddresses(int64_t row, std::span<void *const> parts) const {
+  std::vector<std::byte *> addresses;
+  size_t part = 0;
+  for (const plan::Input &input : plan.inputs) {
+    std::byte *address = nullptr;
+    if (input.kind != plan::InputKind::scalars) {
+      int64_t inPart = plan.settings.microBatch;
+      address = static_cast<std::byte *>(parts[part + static_cast<size_t>(row / inPart)]) + row % inPart * rowBytes(input);
+    }
+    addresses.push_back(address);
+    part += input.parts.size();
+  }
+  return addresses;
+}
+
+void Batches::repeatLast(int64_t count, std::span<void *const> parts) const {
+  for (int64_t row = count; row < plan.settings.batch; ++row) {
+    std::vector<std::byte *> from = rowAddresses(count - 1, parts), to = rowAddresses(row, parts);
+    for (size_t n = 0; n < plan.inputs.size(); ++n) {
+      if (!to[n])
+        continue;
+      if (plan.inputs[n].kind == plan::InputKind::labels)
+        padRow(plan.inputs[n], to[n], 0);
+      else
+        std::memcpy(to[n], from[n], static_cast<size_t>(rowBytes(plan.inputs[n])));
+    }
+  }
+}
+
+int64_t Batches::validLabels(std::span<std::byte *const> row) const {
+  std::optional<size_t> labels = labelInput(plan);
+  if (!labels)
+    return 1;
+  const plan::Input &input = plan.inputs[*labels];
+  int64_t valid = 0, elements = rowElements(input);
+  if (isFloat(input.type))
+    return elements;
+  for (int64_t i = 0; i < elements; ++i)
+    valid += integerAt(input.type, row[*labels], i) >= 0;
+  return valid;
+}
+
+bool canPad(const plan::Plan &plan) {
+  std::optional<size_t> labels = labelInput(plan);
+  return labels && !isFloat(plan.inputs[*labels].type);
+}
+
+Status checkInputs(const plan::Plan &plan) {
+  const plan::Settings &settings = plan.settings;
+  if (settings.microBatch < 1 || settings.batch % settings.microBatch != 0)
+    return fail("the plan's micro-batch of {} does not divide its batch of {}: compile it anew", settings.microBatch,
+                settings.batch);
+  for (const plan::Input &input : plan.inputs) {
+    bool scalars = input.kind == plan::InputKind::scalars;
+    int64_t parts = scalars ? 1 : settings.batch / settings.microBatch;
+    int64_t bytes = scalars ? kernels::Scalars::kCount * 8 : settings.microBatch * rowBytes(input);
+    bool fits = static_cast<int64_t>(input.parts.size()) == parts;
+    for (const plan::Span &part : input.parts)
+      fits &= part.bytes >= static_cast<uint64_t>(bytes);
+    if (!fits || (!scalars && (input.dims.empty() || input.dims[0] != settings.batch)))
+      return fail("the plan's input '{}' is not {} parts of {} bytes: compile it anew", input.name, parts, bytes);
+  }
+  return Status();
+}
+
+} // namespace mt::train

@@ -1,0 +1,42 @@
+// Fills a step's inputs with rows of a corpus in the sampler's order and counts the labels that matter. Between the
+// corpus and the executor's feed; knows no hyperparameters.
+#ifndef MT_RUNTIME_TRAIN_BATCHES_H
+#define MT_RUNTIME_TRAIN_BATCHES_H
+
+#include "runtime/train/Corpus.h"
+#include "runtime/train/Sampler.h"
+
+namespace mt::train {
+
+class Batches {
+public:
+  /// `plan` and `corpus` must outlive it.
+  Batches(const plan::Plan &plan, const Corpus &corpus, Sampler sampler)
+      : plan(plan), corpus(corpus), sampler(sampler) {}
+
+  /// Writes `count` rows from `position` on (1 <= count <= batch) into `parts`, as Callbacks::feed gives them, and
+  /// fills the rest of the batch with the last row, its labels ignored. Scalars' parts are left alone. Returns the
+  /// number of valid labels: integer labels that are not -100, elements of float labels, else rows. Zero is an error
+  /// that names the rows.
+  Result<int64_t> fill(int64_t position, int64_t count, std::span<void *const> parts);
+
+  int64_t epoch(int64_t position) const { return sampler.epoch(position); }
+
+private:
+  std::vector<std::byte *> rowAddresses(int64_t row, std::span<void *const> parts) const;
+  void repeatLast(int64_t count, std::span<void *const> parts) const;
+  int64_t validLabels(std::span<std::byte *const> row) const;
+
+  const plan::Plan &plan;
+  const Corpus &corpus;
+  Sampler sampler;
+};
+
+/// Whether a batch may be filled up with rows that do not count: labels are integers.
+bool canPad(const plan::Plan &plan);
+
+/// Checks that the parts of the plan's inputs are its micro-batches: what fill() relies on.
+Status checkInputs(const plan::Plan &plan);
+
+} // namespace mt::train
+#endif

@@ -1,0 +1,243 @@
+#include "runtime/train/Checkpoint.h"
+
+#include "runtime/base/AtomicFile.h"
+#include "runtime/base/MappedFile.h"
+#include "runtime/train/Safetensors.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+namespace mt::train {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using plan::PartRole;
+
+constexpr int kFormat = 1;
+constexpr std::string_view kPrefix = "step-", kAside = ".writing-", kReplaced = ".replaced-";
+constexpr PartRole kRoles[] = {PartRole::weight, PartRole::remainder, PartRole::firstMoment, PartRole::secondMoment};
+
+const plan::Part *partOf(const plan::Parameter &parameter, PartRole role) {
+  for (const plan::Part &part : parameter.parts)
+    if (part.role == role)
+      return &part;
+  return nullptr;
+}
+
+std::string fileOf(const std::string &folder, PartRole role) {
+  return fmt::format("{}/{}.safetensors", folder, fileStem(role));
+}
+
+Status syncFolder(const std::string &folder) {
+  int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  bool ok = descriptor >= 0 && ::fsync(descriptor) == 0;
+  std::string reason = ok ? "" : std::strerror(errno);
+  if (descriptor >= 0)
+    ::close(descriptor);
+  return ok ? Status() : fail("{}: {}", folder, reason);
+}
+
+Status writeRole(const std::string &folder, const plan::Plan &plan, PartRole role, const PartBytes &bytes) {
+  std::vector<TensorInfo> tensors;
+  std::vector<const plan::Part *> parts;
+  // By name, so that the file does not depend on the plan's order.
+  std::vector<const plan::Parameter *> parameters;
+  for (const plan::Parameter &parameter : plan.parameters)
+    if (parameter.trainable && partOf(parameter, role))
+      parameters.push_back(&parameter);
+  std::sort(parameters.begin(), parameters.end(), [](auto *a, auto *b) { return a->name < b->name; });
+  for (const plan::Parameter *parameter : parameters) {
+    parts.push_back(partOf(*parameter, role));
+    tensors.push_back({parameter->name, parts.back()->type, parameter->dims});
+  }
+  if (tensors.empty())
+    return Status();
+  MT_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::create(fileOf(folder, role), tensors));
+  for (const plan::Part *part : parts)
+    MT_TRY(writer.write(bytes(*part)));
+  return writer.finish();
+}
+
+std::string metaText(const CheckpointMeta &meta) {
+  json object = {{"format", kFormat},           {"order", meta.order},         {"step", meta.step},
+                 {"epoch", meta.epoch},         {"position", meta.position},   {"rows", meta.rows},
+                 {"seed", meta.seed},           {"shuffle", meta.shuffle},     {"batch", meta.batch},
+                 {"micro_batch", meta.microBatch}, {"sequence", meta.sequence}, {"precision", meta.precision},
+                 {"optimizer", meta.optimizer}, {"plan", meta.plan},           {"model_file", meta.modelFile},
+                 {"hyperparameters", meta.hyperparameters}};
+  return object.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+/// The complete checkpoints of a folder with their order, oldest first.
+std::vector<std::pair<int64_t, std::string>> listCheckpoints(const std::string &out) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code error;
+  for (fs::directory_iterator at(out, error), end; !error && at != end; at.increment(error)) {
+    if (!at->path().filename().string().starts_with(kPrefix))
+      continue;
+    if (Result<CheckpointMeta> meta = readMeta(at->path().string()))
+      found.emplace_back(meta->order, at->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void removeLeftovers(const std::string &out) {
+  std::vector<fs::path> leftovers;
+  std::error_code error;
+  for (fs::directory_iterator at(out, error), end; !error && at != end; at.increment(error)) {
+    std::string name = at->path().filename().string();
+    if (name.starts_with(kAside) || name.starts_with(kReplaced))
+      leftovers.push_back(at->path());
+  }
+  for (const fs::path &path : leftovers)
+    fs::remove_all(path, error);
+}
+
+/// Renames `aside` to `folder`, moving away what is there.
+Status publish(const std::string &out, const std::string &aside, const std::string &folder) {
+  std::error_code error;
+  std::string replaced = fmt::format("{}/{}{}", out, kReplaced, fs::path(folder).filename().string());
+  if (fs::exists(folder))
+    fs::rename(folder, replaced, error);
+  if (!error)
+    fs::rename(aside, folder, error);
+  if (error)
+    return fail("{}: {}", folder, error.message());
+  MT_TRY(syncFolder(out));
+  fs::remove_all(replaced, error);
+  return Status();
+}
+
+Status loadRole(const SafetensorsFile &file, const plan::Plan &plan, PartRole role, const PartBytes &bytes) {
+  size_t used = 0;
+  for (const plan::Parameter &parameter : plan.parameters) {
+    const plan::Part *part = partOf(parameter, role);
+    if (!parameter.trainable || !part)
+      continue;
+    const ArrayView *tensor = file.find(parameter.name);
+    if (!tensor)
+      return fail("{}: no parameter '{}': the checkpoint is of another model", file.path(), parameter.name);
+    if (tensor->type != part->type || tensor->dims != parameter.dims)
+      return fail("{}: parameter '{}' is {} {}, and the plan wants {} {}", file.path(), parameter.name,
+                  name(tensor->type), text(tensor->dims), name(part->type), text(parameter.dims));
+    std::span<std::byte> to = bytes(*part);
+    if (to.size() < tensor->data.size())
+      return fail("{}: parameter '{}' has {} bytes, and its place {}", file.path(), parameter.name,
+                  tensor->data.size(), to.size());
+    std::memcpy(to.data(), tensor->data.data(), tensor->data.size());
+    ++used;
+  }
+  if (used != file.tensors().size())
+    return fail("{}: it has {} parameters, and the plan trains {}: compile the same model with the same --train and "
+                "--freeze",
+                file.path(), file.tensors().size(), used);
+  return Status();
+}
+
+} // namespace
+
+std::string_view fileStem(PartRole role) {
+  switch (role) {
+  case PartRole::weight:
+    return "weight";
+  case PartRole::remainder:
+    return "remainder";
+  case PartRole::firstMoment:
+    return "first_moment";
+  case PartRole::secondMoment:
+    return "second_moment";
+  }
+  return "";
+}
+
+Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta meta,
+                                   const PartBytes &part, int keep) {
+  std::vector<std::pair<int64_t, std::string>> older = listCheckpoints(out);
+  meta.order = older.empty() ? 1 : older.back().first + 1;
+  std::string folder = fmt::format("{}/{}{}", out, kPrefix, meta.step);
+  std::string aside = fmt::format("{}/{}{}", out, kAside, meta.step);
+  std::error_code error;
+  removeLeftovers(out);
+  fs::create_directories(aside, error);
+  if (error)
+    return fail("--out {}: {}: choose a folder that can be written", out, error.message());
+  for (PartRole role : kRoles)
+    MT_TRY(writeRole(aside, plan, role, part));
+  MT_TRY(writeFileAtomically(aside + "/meta.json", metaText(meta)));
+  MT_TRY(syncFolder(aside));
+  MT_TRY(publish(out, aside, folder));
+  std::vector<std::pair<int64_t, std::string>> all = listCheckpoints(out);
+  for (size_t i = 0; i + static_cast<size_t>(std::max(keep, 1)) < all.size(); ++i)
+    fs::remove_all(all[i].second, error);
+  return folder;
+}
+
+std::optional<std::string> newestCheckpoint(const std::string &path) {
+  if (readMeta(path))
+    return path;
+  std::vector<std::pair<int64_t, std::string>> found = listCheckpoints(path);
+  if (found.empty())
+    return std::nullopt;
+  return found.back().second;
+}
+
+Result<CheckpointMeta> readMeta(const std::string &folder) {
+  std::string path = folder + "/meta.json";
+  MT_ASSIGN(MappedFile file, MappedFile::open(path));
+  std::string_view content(reinterpret_cast<const char *>(file.bytes().data()), file.size());
+  json object = json::parse(content, nullptr, false);
+  if (!object.is_object() || !object.contains("format"))
+    return fail("{}: damaged", path);
+  if (object["format"] != kFormat)
+    return fail("{}: format {} is not {}, the one of this version: use the mtrun that wrote it", path,
+                object["format"].dump(), kFormat);
+  auto integer = [&](const char *key) {
+    auto at = object.find(key);
+    return at != object.end() && at->is_number_integer() ? at->get<int64_t>() : int64_t(0);
+  };
+  auto string = [&](const char *key) {
+    auto at = object.find(key);
+    return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  CheckpointMeta meta;
+  meta.order = integer("order");
+  meta.step = integer("step");
+  meta.epoch = integer("epoch");
+  meta.position = integer("position");
+  meta.rows = integer("rows");
+  meta.seed = static_cast<uint64_t>(integer("seed"));
+  meta.shuffle = object.contains("shuffle") && object["shuffle"] == true;
+  meta.batch = integer("batch");
+  meta.microBatch = integer("micro_batch");
+  meta.sequence = integer("sequence");
+  meta.precision = string("precision");
+  meta.optimizer = string("optimizer");
+  meta.plan = string("plan");
+  meta.modelFile = string("model_file");
+  meta.hyperparameters = object.value("hyperparameters", json::object());
+  if (meta.step < 0 || meta.position < 0)
+    return fail("{}: damaged", path);
+  return meta;
+}
+
+Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, bool weightsOnly) {
+  for (PartRole role : kRoles) {
+    bool moment = role == PartRole::firstMoment || role == PartRole::secondMoment;
+    bool wanted = std::any_of(plan.parameters.begin(), plan.parameters.end(), [&](const plan::Parameter &parameter) {
+      return parameter.trainable && partOf(parameter, role);
+    });
+    if (!wanted || (moment && weightsOnly))
+      continue;
+    MT_ASSIGN(SafetensorsFile file, SafetensorsFile::open(fileOf(folder, role)));
+    MT_TRY(loadRole(file, plan, role, part));
+  }
+  return Status();
+}
+
+} // namespace mt::train

@@ -1,0 +1,203 @@
+#include "runtime/train/CommandLine.h"
+
+#include "runtime/base/Sizes.h"
+
+#include <CLI/CLI.hpp>
+
+#include <limits>
+#include <sstream>
+
+namespace mt::train {
+namespace {
+
+constexpr int kUsage = 2;
+
+const CLI::Range kCount(int64_t(1), std::numeric_limits<int64_t>::max());
+const CLI::Range kCountOrZero(int64_t(0), std::numeric_limits<int64_t>::max());
+const CLI::Range kShare(0.0, 1.0);
+
+constexpr const char *kExamples = R"(Examples:
+  mtrun plan.bin --data text/ --steps 1000 --lr 3e-4 --lr-schedule cosine --warmup 50
+  mtrun plan.bin --data text/ --steps 1000 --out runs/plan --resume
+  mtrun plan.bin --dry-run
+  mtrun eval plan.bin --data held-out.txt --from runs/plan
+  mtrun export runs/plan -o trained.onnx
+  mtrun probe -o this-machine.json)";
+
+class Parser {
+public:
+  explicit Parser(const std::string &version) : app("Trains a compiled plan, evaluates it, exports what was trained.") {
+    app.footer(kExamples);
+    app.set_version_flag("--version", version);
+    addTraining();
+    addEvaluation();
+    addExport();
+    addProbe();
+  }
+
+  Command parse(int count, const char *const *words) {
+    try {
+      app.parse(count, words);
+    } catch (const CLI::Success &success) {
+      std::ostringstream out;
+      app.exit(success, out, out);
+      return Said{0, out.str()};
+    } catch (const CLI::ParseError &error) {
+      return usage(error.what());
+    }
+    if (*evalCommand)
+      return eval;
+    if (*exportCommand)
+      return exporting;
+    if (*probeCommand)
+      return probe;
+    return training();
+  }
+
+private:
+  static Said usage(const std::string &message) {
+    return {kUsage, fmt::format("error: {}\nRun mtrun --help for usage.\n", message)};
+  }
+
+  Command training() {
+    if (train.plan.empty())
+      return usage("which plan? mtrun PLAN.bin --data CORPUS");
+    if (train.data.path.empty() && !train.dryRun)
+      return usage("--data is required: the text, tokens or arrays to train on");
+    if (train.steps && train.epochs)
+      return usage("--steps and --epochs exclude each other");
+    if (train.evalEvery > 0 && train.evalData.empty())
+      return usage("--eval-every needs --eval-data");
+    return train;
+  }
+
+  void addMachine(CLI::App &command, MachineOptions &machine) {
+    command.add_option("--device", machine.device, "cpu or cuda[:N] (default: the plan's target)");
+    command.add_option("--threads", machine.threads, "threads of the kernels (default: the machine's cores)")
+        ->check(CLI::Range(1, 4096));
+    command.add_option("--trace", machine.trace, "times of all commands, in Chrome's trace format")
+        ->type_name("FILE.json");
+    command.add_option("--jitter", machine.jitter, "for testing: random delays on every stream")->type_name("SEED");
+    command.add_flag("--poison", machine.poison, "for testing: NaN into memory whose content must not matter");
+    command
+        .add_option_function<std::string>(
+            "--slow-copies",
+            [&machine](const std::string &text) {
+              Result<uint64_t> rate = parseSize(text);
+              if (!rate || *rate == 0)
+                throw CLI::ValidationError("--slow-copies", rate ? "must not be zero" : rate.status().message());
+              machine.slowCopies = static_cast<double>(*rate);
+            },
+            "for testing: copies take at least this long (bytes per second, such as 100MB)")
+        ->type_name("SIZE");
+  }
+
+  void addTraining() {
+    app.add_option("PLAN.bin", train.plan, "the plan, as mtc compile wrote it");
+    app.add_option("--data", train.data.path, "text, .bin tokens, .npz, .jsonl; a file or a folder")
+        ->type_name("CORPUS");
+    app.add_option("--tokenizer", train.data.tokenizer, "for text (default: bytes are tokens)")->type_name("FILE");
+    app.add_option("--steps", train.steps, "steps of the whole run")->check(kCount);
+    app.add_option("--epochs", train.epochs, "passes over the data (default: 1)")->check(kCount);
+    app.add_option("--out", train.out, "folder of checkpoints and metrics (default: runs/<plan name>)")
+        ->type_name("DIR");
+    app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out");
+    app.add_flag("--dry-run", train.dryRun, "check plan, memory, weights and data; print bytes; train nothing");
+    app.add_option("--seed", train.seed, "of the data order and of dropout")->capture_default_str();
+    addSwitch("--shuffle", train.shuffle, "rows in random order, on or off (default: on)", "on", "off");
+    addHyperparameters(train.hyper);
+    app.add_option("--checkpoint-every", train.checkpointEvery, "steps between checkpoints (default: one at the end)")
+        ->check(kCountOrZero);
+    app.add_option("--keep", train.keep, "checkpoints to keep")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+    app.add_option("--eval-data", train.evalData, "data to evaluate on")->type_name("CORPUS");
+    app.add_option("--eval-every", train.evalEvery, "steps between evaluations (default: one at the end)")
+        ->check(kCountOrZero);
+    app.add_option("--metrics", train.metrics, "one JSON object a step (default: metrics.jsonl in --out)")
+        ->type_name("FILE.jsonl");
+    app.add_option("--tensorboard", train.tensorboard, "folder for event files of TensorBoard")->type_name("DIR");
+    app.add_option("--save-gradients", train.saveGradients, "gradients of the run's first step, by initializer name")
+        ->type_name("FILE.npz");
+    app.add_flag("--quiet", train.quiet, "print nothing but errors");
+    addMachine(app, train.machine);
+  }
+
+  void addSwitch(const char *flag, bool &value, const char *help, std::string yes, std::string no) {
+    app.add_option_function<std::string>(
+           flag, [&value, yes](const std::string &text) { value = text == yes; }, help)
+        ->check(CLI::IsMember({yes, no}));
+  }
+
+  void addHyperparameters(Hyperparameters &hyper) {
+    app.add_option("--lr", hyper.rate.peak, "learning rate")->check(CLI::NonNegativeNumber)->capture_default_str();
+    app.add_option_function<std::string>(
+           "--lr-schedule",
+           [&hyper](const std::string &text) {
+             hyper.rate.decline = text == "linear"   ? Decline::linear
+                                  : text == "cosine" ? Decline::cosine
+                                                     : Decline::constant;
+           },
+           "constant, linear or cosine (default: constant)")
+        ->check(CLI::IsMember({"constant", "linear", "cosine"}));
+    app.add_option("--warmup", hyper.rate.warmup, "steps in which the rate rises to --lr")->check(kCountOrZero);
+    app.add_option("--min-lr", hyper.rate.least, "where a linear or cosine schedule ends")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--weight-decay", hyper.weightDecay, "(default: 0.01 with adamw, 0 with sgd)")
+        ->check(CLI::NonNegativeNumber);
+    addSwitch("--decay", hyper.decayAll, "what decays: matrices, or all (default: matrices)", "all", "matrices");
+    app.add_option("--beta1", hyper.beta1, "of adamw")->check(kShare)->capture_default_str();
+    app.add_option("--beta2", hyper.beta2, "of adamw")->check(kShare)->capture_default_str();
+    app.add_option("--eps", hyper.epsilon, "of adamw")->check(CLI::NonNegativeNumber)->capture_default_str();
+    app.add_option("--momentum", hyper.momentum, "of sgd")->check(CLI::NonNegativeNumber)->capture_default_str();
+    app.add_option("--clip-norm", hyper.clipNorm, "largest global gradient norm (default: 1; only if compiled with --clip)")
+        ->check(CLI::PositiveNumber);
+  }
+
+  void addEvaluation() {
+    evalCommand = app.add_subcommand("eval", "mean loss and perplexity over a corpus");
+    evalCommand->footer("Example:\n  mtrun eval plan.bin --data held-out.txt --from runs/plan");
+    evalCommand->add_option("PLAN.bin", eval.plan, "the plan, as mtc compile wrote it")->required();
+    evalCommand->add_option("--data", eval.data.path, "text, .bin tokens, .npz, .jsonl; a file or a folder")
+        ->required()
+        ->type_name("CORPUS");
+    evalCommand->add_option("--tokenizer", eval.data.tokenizer, "for text (default: bytes are tokens)")
+        ->type_name("FILE");
+    evalCommand->add_option("--from", eval.from, "a run's folder, or a checkpoint (default: the initial weights)")
+        ->type_name("DIR");
+    addMachine(*evalCommand, eval.machine);
+  }
+
+  void addExport() {
+    exportCommand = app.add_subcommand("export", "trained weights as a model or a file of tensors");
+    exportCommand->footer("Example:\n  mtrun export runs/plan -o trained.onnx");
+    exportCommand->add_option("DIR", exporting.from, "a run's folder, or a checkpoint")->required();
+    exportCommand->add_option("-o,--output", exporting.output, ".onnx, .safetensors or .npz")
+        ->required()
+        ->type_name("FILE");
+    exportCommand->add_option("--model", exporting.model, "the .onnx that was trained (default: where it was then)")
+        ->type_name("MODEL.onnx");
+  }
+
+  void addProbe() {
+    probeCommand = app.add_subcommand("probe", "measures this machine: copies, matrix products, memory");
+    probeCommand->footer("Example:\n  mtrun probe -o this-machine.json");
+    probeCommand->add_option("-o,--output", probe.output, "the target to write (default: standard output)")
+        ->type_name("TARGET.json");
+    probeCommand->add_option("--threads", probe.threads, "threads of the kernels (default: the machine's cores)")
+        ->check(CLI::Range(1, 4096));
+  }
+
+  CLI::App app;
+  CLI::App *evalCommand = nullptr, *exportCommand = nullptr, *probeCommand = nullptr;
+  TrainOptions train;
+  EvalOptions eval;
+  ExportOptions exporting;
+  ProbeOptions probe;
+};
+
+} // namespace
+
+Command parseCommandLine(int count, const char *const *words, const std::string &version) {
+  return Parser(version).parse(count, words);
+}
+
+} // namespace mt::train

@@ -1,0 +1,198 @@
+#include "runtime/train/CorpusForms.h"
+
+#include "runtime/train/Elements.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+namespace mt::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Elements that are looked at before training starts; a second or so.
+constexpr int64_t kScannedElements = int64_t(1) << 27;
+
+enum class Form { arrays, tokens, jsonLines, text };
+
+Form formOf(const fs::path &file) {
+  std::string extension = file.extension().string();
+  if (extension == ".npz")
+    return Form::arrays;
+  if (extension == ".bin")
+    return Form::tokens;
+  return extension == ".jsonl" ? Form::jsonLines : Form::text;
+}
+
+/// Rows of several corpora, one after the other.
+class Concatenation : public Corpus {
+public:
+  void append(CorpusPtr part) {
+    begins.push_back(total);
+    total += part->rows();
+    parts.push_back(std::move(part));
+  }
+  int64_t rows() const override { return total; }
+  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
+    size_t part = partOf(row);
+    return parts[part]->read(row - begins[part], destinations);
+  }
+  std::string where(int64_t row, size_t input, int64_t element) const override {
+    size_t part = partOf(row);
+    return parts[part]->where(row - begins[part], input, element);
+  }
+
+private:
+  size_t partOf(int64_t row) const {
+    return static_cast<size_t>(std::upper_bound(begins.begin(), begins.end(), row) - begins.begin() - 1);
+  }
+  std::vector<CorpusPtr> parts;
+  std::vector<int64_t> begins;
+  int64_t total = 0;
+};
+
+/// The file, or the files of the folder in name order; hidden ones are passed over.
+Result<std::vector<std::string>> listFiles(const std::string &path) {
+  std::error_code error;
+  if (!fs::exists(path, error))
+    return fail("--data {}: no such file or folder", path);
+  if (!fs::is_directory(path, error))
+    return std::vector<std::string>{path};
+  std::vector<std::string> files;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
+    if (at->is_regular_file(error) && !at->path().filename().string().starts_with('.'))
+      files.push_back(at->path().string());
+  if (error)
+    return fail("--data {}: {}", path, error.message());
+  if (files.empty())
+    return fail("--data {}: the folder has no files", path);
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::string &tokenizer,
+                            const plan::Plan &plan) {
+  Form form = formOf(files.front());
+  for (const std::string &file : files)
+    if (formOf(file) != form)
+      return fail("{} and {} are data of different forms: keep one form in a folder", files.front(), file);
+  if (!tokenizer.empty() && form != Form::text)
+    return fail("--tokenizer is for text: {} needs none", files.front());
+  if (form == Form::tokens)
+    return openTokens(files, plan);
+  if (form == Form::text)
+    return openText(files, tokenizer, plan);
+  auto open = form == Form::arrays ? openArrays : openJsonLines;
+  if (files.size() == 1)
+    return open(files.front(), plan);
+  auto all = std::make_unique<Concatenation>();
+  for (const std::string &file : files) {
+    MT_ASSIGN(CorpusPtr part, open(file, plan));
+    all->append(std::move(part));
+  }
+  return CorpusPtr(std::move(all));
+}
+
+Status scan(const Corpus &corpus, const plan::Plan &plan) {
+  std::vector<std::vector<std::byte>> buffers;
+  std::vector<std::byte *> destinations;
+  int64_t elements = 1;
+  for (const plan::Input &input : plan.inputs) {
+    bool data = input.kind != plan::InputKind::scalars;
+    buffers.emplace_back(data ? rowBytes(input) : 0);
+    destinations.push_back(data ? buffers.back().data() : nullptr);
+    elements += data ? rowElements(input) : 0;
+  }
+  int64_t rows = std::min(corpus.rows(), std::max<int64_t>(1, kScannedElements / elements));
+  for (int64_t row = 0; row < rows; ++row) {
+    MT_TRY(corpus.read(row, destinations));
+    MT_TRY(checkRow(corpus, plan, row, destinations));
+  }
+  return Status();
+}
+
+} // namespace
+
+Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::string &tokenizer,
+                                           const plan::Plan &plan) {
+  MT_ASSIGN(std::vector<std::string> files, listFiles(path));
+  MT_ASSIGN(CorpusPtr corpus, openFiles(files, tokenizer, plan));
+  MT_TRY(scan(*corpus, plan));
+  return corpus;
+}
+
+int64_t rowElements(const plan::Input &input) {
+  int64_t count = 1;
+  for (size_t i = 1; i < input.dims.size(); ++i)
+    count *= input.dims[i];
+  return count;
+}
+
+int64_t rowBytes(const plan::Input &input) { return rowElements(input) * static_cast<int64_t>(byteSize(input.type)); }
+
+Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> values) {
+  for (size_t n = 0; n < plan.inputs.size(); ++n) {
+    const plan::Input &input = plan.inputs[n];
+    bool label = input.kind == plan::InputKind::labels;
+    if (!values[n] || isFloat(input.type) || (!label && input.vocabulary == 0))
+      continue;
+    for (int64_t i = 0, count = rowElements(input); i < count; ++i) {
+      int64_t value = integerAt(input.type, values[n], i);
+      bool inside = value >= 0 && (input.vocabulary == 0 || value < input.vocabulary);
+      if (!inside && !(label && value == kIgnored))
+        return fail("{}: {} {} is outside the model's vocabulary of {}", corpus.where(row, n, i),
+                    label ? "label" : "token", value, input.vocabulary);
+    }
+  }
+  return Status();
+}
+
+Result<size_t> tokenInput(const plan::Plan &plan, const std::string &form, bool othersToo) {
+  std::vector<size_t> found;
+  std::string others;
+  for (size_t n = 0; n < plan.inputs.size(); ++n) {
+    const plan::Input &input = plan.inputs[n];
+    if (input.kind == plan::InputKind::data && input.dims.size() == 2 && !isFloat(input.type))
+      found.push_back(n);
+  }
+  if (found.size() > 1)
+    std::erase_if(found, [&](size_t n) { return plan.inputs[n].vocabulary == 0; });
+  if (found.size() != 1)
+    return fail("{} holds tokens, and this model has not one input of tokens ({}): use an .npz with arrays of these "
+                "names",
+                form, describeInputs(plan));
+  for (size_t n = 0; n < plan.inputs.size(); ++n)
+    if (plan.inputs[n].kind == plan::InputKind::data && n != found.front())
+      others += fmt::format("{}'{}'", others.empty() ? "" : ", ", plan.inputs[n].name);
+  if (!othersToo && !others.empty())
+    return fail("{} holds tokens only, and this model also wants {}: use .npz or .jsonl", form, others);
+  return found.front();
+}
+
+std::optional<size_t> labelInput(const plan::Plan &plan) {
+  for (size_t n = 0; n < plan.inputs.size(); ++n)
+    if (plan.inputs[n].kind == plan::InputKind::labels)
+      return n;
+  return std::nullopt;
+}
+
+std::string describeInputs(const plan::Plan &plan) {
+  std::string all;
+  for (const plan::Input &input : plan.inputs)
+    if (input.kind != plan::InputKind::scalars)
+      all += fmt::format("{}{} {} {}", all.empty() ? "" : "; ", input.name, name(input.type), text(input.dims));
+  return all;
+}
+
+void padRow(const plan::Input &input, std::byte *row, int64_t from) {
+  auto size = static_cast<int64_t>(byteSize(input.type));
+  int64_t ignored = kIgnored, count = rowElements(input);
+  bool label = input.kind == plan::InputKind::labels && !isFloat(input.type);
+  if (!label)
+    std::memset(row + from * size, 0, static_cast<size_t>((count - from) * size));
+  for (int64_t i = from; label && i < count; ++i)
+    std::memcpy(row + i * size, &ignored, static_cast<size_t>(size));
+}
+
+} // namespace mt::train

@@ -1,0 +1,44 @@
+// Training data as rows: one row holds one sample of every data and label input of a plan. Forms: .npz, text, .bin
+// tokens, .jsonl; a file, or a folder of files of one form in name order. Knows no batches and no order: Batches.h.
+#ifndef MT_RUNTIME_TRAIN_CORPUS_H
+#define MT_RUNTIME_TRAIN_CORPUS_H
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/Program.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace mt::train {
+
+/// A label that does not count.
+constexpr int64_t kIgnored = -100;
+
+class Corpus {
+public:
+  virtual ~Corpus() = default;
+
+  virtual int64_t rows() const = 0;
+  /// Writes row `row` of every input in the plan's type: destinations[n] receives rowBytes(plan.inputs[n]), and is
+  /// null where the input is no data (the scalars). Several threads may read at once. Errors name file and position.
+  virtual Status read(int64_t row, std::span<std::byte *const> destinations) const = 0;
+  /// Where an element of an input's row comes from, for messages: "tokens.bin, token 1234".
+  virtual std::string where(int64_t row, size_t input, int64_t element) const = 0;
+};
+
+/// Opens `path` for the inputs of `plan`, which must outlive the corpus. `tokenizer` is a file or empty. Looks at the
+/// whole corpus up to some 100 million elements, so that bad values are reported before training starts.
+Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::string &tokenizer,
+                                           const plan::Plan &plan);
+
+/// Elements and bytes of one row of an input.
+int64_t rowElements(const plan::Input &input);
+int64_t rowBytes(const plan::Input &input);
+
+/// Checks that a row's values lie in the inputs' vocabularies (labels may be -100). Errors name the place.
+Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> values);
+
+} // namespace mt::train
+#endif

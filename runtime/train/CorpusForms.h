@@ -1,0 +1,35 @@
+// The forms of corpora, one constructor each; openCorpus() picks by file name. Internal to runtime/train.
+#ifndef MT_RUNTIME_TRAIN_CORPUSFORMS_H
+#define MT_RUNTIME_TRAIN_CORPUSFORMS_H
+
+#include "runtime/train/Corpus.h"
+
+#include <vector>
+
+namespace mt::train {
+
+using CorpusPtr = std::unique_ptr<Corpus>;
+
+/// Arrays named after the inputs; rows are samples.
+Result<CorpusPtr> openArrays(const std::string &file, const plan::Plan &plan);
+/// One JSON object a line: {"tokens": [...], "labels": [...]}, other keys named after inputs.
+Result<CorpusPtr> openJsonLines(const std::string &file, const plan::Plan &plan);
+/// Files of tokens, one after the other as one stream, cut to windows of sequence + 1.
+Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan);
+/// The same of text: bytes, or what a tokenizer makes of them.
+Result<CorpusPtr> openText(const std::vector<std::string> &files, const std::string &tokenizer, const plan::Plan &plan);
+
+/// The one input that receives tokens: integers of [batch, sequence]. Errors list what else the model wants and name
+/// the forms that can hold it; `form` is what the corpus is, for the message.
+Result<size_t> tokenInput(const plan::Plan &plan, const std::string &form, bool othersToo);
+/// The labels' input, or none.
+std::optional<size_t> labelInput(const plan::Plan &plan);
+
+/// "input_ids int64 [4, 32]; labels int64 [4, 32]": the inputs that data must provide.
+std::string describeInputs(const plan::Plan &plan);
+
+/// Fills a row's elements from `from` on with what padding is: label -100, else zero.
+void padRow(const plan::Input &input, std::byte *row, int64_t from);
+
+} // namespace mt::train
+#endif

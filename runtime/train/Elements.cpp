@@ -1,0 +1,162 @@
+#include "runtime/train/Elements.h"
+
+#include <fmt/ranges.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace mt::train {
+
+bool isFloat(DType type) {
+  return type == DType::f32 || type == DType::bf16 || type == DType::f16 || type == DType::f64;
+}
+
+float bf16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+uint16_t floatToBf16(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value))
+    return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+float f16ToFloat(uint16_t bits) {
+  float sign = (bits & 0x8000) ? -1.0f : 1.0f;
+  int exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  if (exponent == 31)
+    return fraction ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+  if (exponent == 0)
+    return sign * std::ldexp(static_cast<float>(fraction), -24);
+  return sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+}
+
+uint16_t floatToF16(float value) {
+  uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  if (std::isnan(value))
+    return sign | 0x7e00;
+  double magnitude = std::fabs(value);
+  if (magnitude >= 65520.0)
+    return sign | 0x7c00;
+  int exponent = magnitude < 0x1p-14 ? -14 : std::ilogb(magnitude);
+  // The significand in units of the last place; nearbyint rounds ties to even. A carry moves into the exponent.
+  auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
+  return static_cast<uint16_t>(sign + ((exponent + 14) << 10) + units);
+}
+
+namespace {
+
+template <typename T> T load(const std::byte *data, int64_t index) {
+  T value;
+  std::memcpy(&value, data + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+template <typename T> void store(std::byte *data, int64_t index, T value) {
+  std::memcpy(data + index * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+double realAt(DType type, const std::byte *data, int64_t index) {
+  switch (type) {
+  case DType::f32:
+    return load<float>(data, index);
+  case DType::f64:
+    return load<double>(data, index);
+  case DType::bf16:
+    return bf16ToFloat(load<uint16_t>(data, index));
+  case DType::f16:
+    return f16ToFloat(load<uint16_t>(data, index));
+  default:
+    return static_cast<double>(integerAt(type, data, index));
+  }
+}
+
+void storeReal(DType type, std::byte *data, int64_t index, double value) {
+  switch (type) {
+  case DType::f32:
+    return store(data, index, static_cast<float>(value));
+  case DType::bf16:
+    return store(data, index, floatToBf16(static_cast<float>(value)));
+  case DType::f16:
+    return store(data, index, floatToF16(static_cast<float>(value)));
+  default:
+    return store(data, index, value);
+  }
+}
+
+template <typename T> bool storeAs(std::byte *data, int64_t index, int64_t value) {
+  if (value < static_cast<int64_t>(std::numeric_limits<T>::min()) ||
+      value > static_cast<int64_t>(std::numeric_limits<T>::max()))
+    return false;
+  store(data, index, static_cast<T>(value));
+  return true;
+}
+
+bool storeInteger(DType type, std::byte *data, int64_t index, int64_t value) {
+  switch (type) {
+  case DType::i64:
+    return storeAs<int64_t>(data, index, value);
+  case DType::i32:
+    return storeAs<int32_t>(data, index, value);
+  case DType::i16:
+    return storeAs<int16_t>(data, index, value);
+  case DType::i8:
+    return storeAs<int8_t>(data, index, value);
+  case DType::u8:
+    return storeAs<uint8_t>(data, index, value);
+  default:
+    return storeAs<uint8_t>(data, index, value != 0);
+  }
+}
+
+} // namespace
+
+int64_t integerAt(DType type, const std::byte *data, int64_t index) {
+  switch (type) {
+  case DType::i64:
+    return load<int64_t>(data, index);
+  case DType::i32:
+    return load<int32_t>(data, index);
+  case DType::i16:
+    return load<int16_t>(data, index);
+  case DType::i8:
+    return load<int8_t>(data, index);
+  case DType::u8:
+    return load<uint8_t>(data, index);
+  case DType::boolean:
+    return load<uint8_t>(data, index) != 0;
+  default:
+    return static_cast<int64_t>(realAt(type, data, index));
+  }
+}
+
+Status convert(DType fromType, const std::byte *from, DType toType, std::byte *to, int64_t count) {
+  if (fromType == toType) {
+    if (count > 0)
+      std::memcpy(to, from, static_cast<size_t>(count) * byteSize(toType));
+    return Status();
+  }
+  if (isFloat(fromType) && !isFloat(toType))
+    return fail("{} numbers where {} is wanted", name(fromType), name(toType));
+  for (int64_t i = 0; i < count; ++i) {
+    if (isFloat(toType))
+      storeReal(toType, to, i, realAt(fromType, from, i));
+    else if (int64_t value = integerAt(fromType, from, i); !storeInteger(toType, to, i, value))
+      return fail("element {} is {}, which {} cannot hold", i, value, name(toType));
+  }
+  return Status();
+}
+
+std::optional<int64_t> elementCount(std::span<const int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims) {
+    if (dim < 0 || __builtin_mul_overflow(count, dim, &count) || count > (int64_t(1) << 59))
+      return std::nullopt;
+  }
+  return count;
+}
+
+std::string text(std::span<const int64_t> dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
+
+} // namespace mt::train

@@ -1,0 +1,74 @@
+#include "runtime/train/Evaluation.h"
+
+#include "runtime/base/Sizes.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/train/Checkpoint.h"
+#include "runtime/train/TrainSetup.h"
+#include "runtime/train/Trainer.h"
+
+#include <cmath>
+
+namespace mt::train {
+
+Status Evaluation::run(Session &session, int64_t step) {
+  sum = 0;
+  valid = 0;
+  MT_TRY(session.settle());
+  int64_t batch = plan.settings.batch;
+  int64_t rows = canPad(plan) ? corpus.rows() : corpus.rows() / batch * batch;
+  for (int64_t at = 0; at < rows; at += batch)
+    MT_TRY(session.enqueue({plan::ProgramKind::evaluate, step, &batches, at, std::min(batch, rows - at)}));
+  return session.settle();
+}
+
+void Evaluation::add(const Job &job, float loss) {
+  sum += static_cast<double>(loss) * static_cast<double>(job.valid);
+  valid += job.valid;
+}
+
+namespace {
+
+/// The newest checkpoint of --from, checked against the plan; empty if there is no --from.
+Result<std::string> evaluatedCheckpoint(const EvalOptions &options, const plan::Plan &plan) {
+  if (options.from.empty())
+    return std::string();
+  std::optional<std::string> found = newestCheckpoint(options.from);
+  if (!found)
+    return fail("--from {}: no complete checkpoint there", options.from);
+  MT_ASSIGN(CheckpointMeta meta, readMeta(*found));
+  if (meta.precision != plan.settings.precision)
+    return fail("--from {}: trained with precision {}, and the plan has {}: compile a plan with the same precision",
+                *found, meta.precision, plan.settings.precision);
+  return *found;
+}
+
+} // namespace
+
+Status evaluate(const EvalOptions &options) {
+  MT_ASSIGN(plan::Plan plan, plan::load(options.plan));
+  MT_TRY(checkDevice(plan, options.machine.device));
+  MT_TRY(checkInputs(plan));
+  if (!plan.program(plan::ProgramKind::evaluate))
+    return fail("{}: the plan has no program for evaluation: compile it anew", options.plan);
+  MT_ASSIGN(std::unique_ptr<Corpus> corpus, openEvalCorpus(options.data, plan));
+  MT_TRY(checkWeightFiles(plan));
+  MT_ASSIGN(std::string checkpoint, evaluatedCheckpoint(options, plan));
+  Evaluation evaluation(plan, *corpus);
+  Session::Setup setup;
+  setup.machine = options.machine;
+  setup.checkpoint = checkpoint;
+  setup.weightsOnly = true;
+  setup.done = [&](const Job &job, float loss, std::span<const double>) {
+    evaluation.add(job, loss);
+    return Status();
+  };
+  MT_ASSIGN(std::unique_ptr<Session> session, Session::open(plan, std::move(setup)));
+  MT_TRY(evaluation.run(*session, 0));
+  if (!options.machine.trace.empty())
+    MT_TRY(session->writeTrace());
+  fmt::print("loss {:.6f}  perplexity {:.4f}  over {} targets\n", evaluation.loss(), std::exp(evaluation.loss()),
+             evaluation.tokens());
+  return Status();
+}
+
+} // namespace mt::train

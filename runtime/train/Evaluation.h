@@ -1,0 +1,34 @@
+// One pass of the `evaluate` program over a corpus, in order: the mean loss over its valid labels. Part of training
+// (--eval-data) and of `mtrun eval`.
+#ifndef MT_RUNTIME_TRAIN_EVALUATION_H
+#define MT_RUNTIME_TRAIN_EVALUATION_H
+
+#include "runtime/train/Session.h"
+
+namespace mt::train {
+
+class Evaluation {
+public:
+  /// `plan` and `corpus` must outlive it.
+  Evaluation(const plan::Plan &plan, const Corpus &corpus)
+      : plan(plan), corpus(corpus), batches(plan, corpus, Sampler(corpus.rows(), false, 0)) {}
+
+  /// Settles the session, then evaluates every row (where the last batch cannot be padded: every whole batch). `step`
+  /// is the one it follows. Weights and moments stay as they are, to the bit.
+  Status run(Session &session, int64_t step);
+  /// To be called with every evaluation job that is done.
+  void add(const Job &job, float loss);
+
+  double loss() const { return sum / static_cast<double>(valid); }
+  int64_t tokens() const { return valid; }
+
+private:
+  const plan::Plan &plan;
+  const Corpus &corpus;
+  Batches batches;
+  double sum = 0;
+  int64_t valid = 0;
+};
+
+} // namespace mt::train
+#endif

@@ -1,0 +1,76 @@
+#include "runtime/train/Export.h"
+
+#include "runtime/base/Sizes.h"
+#include "runtime/train/Checkpoint.h"
+#include "runtime/train/ExportOnnx.h"
+#include "runtime/train/Npz.h"
+
+#include <filesystem>
+
+namespace mt::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status exportSafetensors(const TrainedWeights &trained, const std::string &output) {
+  std::vector<TensorInfo> tensors;
+  for (const TrainedWeights::Entry &entry : trained.entries())
+    tensors.push_back({entry.name, DType::f32, entry.dims});
+  MT_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::create(output, tensors));
+  for (const TensorInfo &tensor : tensors)
+    MT_TRY(trained.read(tensor.name,
+                        [&](std::span<const float> values) { return writer.write(std::as_bytes(values)); }));
+  return writer.finish();
+}
+
+Status exportNpz(const TrainedWeights &trained, const std::string &output) {
+  MT_ASSIGN(NpzWriter writer, NpzWriter::create(output));
+  for (const TrainedWeights::Entry &entry : trained.entries()) {
+    std::vector<float> all;
+    MT_TRY(trained.read(entry.name, [&](std::span<const float> values) {
+      all.insert(all.end(), values.begin(), values.end());
+      return Status();
+    }));
+    MT_TRY(writer.add(entry.name, DType::f32, entry.dims, std::as_bytes(std::span(all))));
+  }
+  return writer.finish();
+}
+
+/// The .onnx that was trained: --model, or where the plan found it.
+Result<OnnxFile> originalModel(const ExportOptions &options, const std::string &checkpoint) {
+  if (!options.model.empty())
+    return OnnxFile::open(options.model);
+  MT_ASSIGN(CheckpointMeta meta, readMeta(checkpoint));
+  std::error_code error;
+  if (meta.modelFile.empty() || !fs::exists(meta.modelFile, error))
+    return fail("the model that was trained is not at '{}' any more: say where it is with --model MODEL.onnx, or "
+                "export to .safetensors",
+                meta.modelFile);
+  return OnnxFile::open(meta.modelFile);
+}
+
+} // namespace
+
+Status exportWeights(const ExportOptions &options) {
+  std::string ending = fs::path(options.output).extension().string();
+  if (ending != ".onnx" && ending != ".safetensors" && ending != ".npz")
+    return fail("-o {}: the ending says what to write: .onnx, .safetensors or .npz", options.output);
+  std::optional<std::string> checkpoint = newestCheckpoint(options.from);
+  if (!checkpoint)
+    return fail("{}: no complete checkpoint there: name the folder that mtrun's --out named", options.from);
+  MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(*checkpoint));
+  uint64_t dataBytes = 0;
+  if (ending == ".onnx") {
+    MT_ASSIGN(OnnxFile model, originalModel(options, *checkpoint));
+    MT_ASSIGN(dataBytes, exportOnnx(trained, model, options.output));
+  } else {
+    MT_TRY(ending == ".npz" ? exportNpz(trained, options.output) : exportSafetensors(trained, options.output));
+  }
+  std::error_code error;
+  std::string beside = dataBytes ? fmt::format(" and {}.data, {}", options.output, formatSize(dataBytes)) : "";
+  fmt::print("{}: {} parameters of {}, {}{}\n", options.output, trained.entries().size(), *checkpoint,
+             formatSize(fs::file_size(options.output, error)), beside);
+  return Status();
+}
+
+} // namespace mt::train

@@ -1,0 +1,177 @@
+#include "runtime/train/ExportOnnx.h"
+
+#include "runtime/base/AtomicFile.h"
+#include "runtime/host/Generator.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+namespace mt::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kModelGraph = 7, kGraphInitializer = 5;
+constexpr uint64_t kAlignment = 64;
+
+using TakeFloats = std::function<Status(std::span<const float>)>;
+
+template <typename T> T numberOf(const Initializer &tensor, const std::string &key, T otherwise) {
+  auto at = tensor.externalData.find(key);
+  if (at == tensor.externalData.end())
+    return otherwise;
+  T value = otherwise;
+  std::from_chars(at->second.data(), at->second.data() + at->second.size(), value);
+  return value;
+}
+
+/// Writes 32-bit values as elements of another type.
+TakeFloats writeAs(AtomicFile &file, DType type) {
+  return [&file, type](std::span<const float> values) -> Status {
+    std::vector<std::byte> converted(values.size() * byteSize(type));
+    const auto *from = reinterpret_cast<const std::byte *>(values.data());
+    MT_TRY(convert(DType::f32, from, type, converted.data(), static_cast<int64_t>(values.size())));
+    return file.write(converted);
+  };
+}
+
+/// The values of a generated tensor that was not trained, in pieces.
+Status generate(const Initializer &tensor, int64_t count, const TakeFloats &take) {
+  constexpr int64_t kPiece = 1 << 16;
+  const std::string &kind = tensor.externalData.at("mt.generator");
+  uint64_t key = host::generatorKey(tensor.name, numberOf<uint64_t>(tensor, "mt.seed", 0));
+  auto deviation = numberOf<double>(tensor, "mt.deviation", 0);
+  std::vector<float> piece;
+  for (int64_t at = 0; at < count; at += kPiece) {
+    piece.assign(static_cast<size_t>(std::min(kPiece, count - at)), kind == "ones" ? 1.0f : 0.0f);
+    if (kind == "normal")
+      host::generateNormal(key, static_cast<uint64_t>(at), 0, deviation, piece);
+    MT_TRY(take(piece));
+  }
+  return Status();
+}
+
+class Exporter {
+public:
+  Exporter(const TrainedWeights &trained, const OnnxFile &model, std::string output)
+      : trained(trained), model(model), output(std::move(output)) {}
+
+  Result<uint64_t> run() {
+    MT_TRY(checkParameters());
+    bool moves = std::any_of(model.initializers.begin(), model.initializers.end(),
+                             [&](const Initializer &tensor) { return isMoved(tensor); });
+    if (moves) {
+      MT_ASSIGN(AtomicFile file, AtomicFile::create(output + ".data"));
+      data.emplace(std::move(file));
+    }
+    MT_TRY(moveValues());
+    MT_ASSIGN(AtomicFile file, AtomicFile::create(output));
+    MT_TRY(writeModel(file));
+    uint64_t bytes = data ? data->written() : 0;
+    if (data)
+      MT_TRY(data->commit());
+    MT_TRY(file.commit());
+    return bytes;
+  }
+
+private:
+  bool isTrained(const Initializer &tensor) const { return trained.has(tensor.name); }
+  /// Whether the values go to the .data file.
+  bool isMoved(const Initializer &tensor) const {
+    return tensor.external || (isTrained(tensor) && tensor.raw.size() == 0);
+  }
+
+  Status checkParameters() const {
+    std::map<std::string_view, const Initializer *> byName;
+    for (const Initializer &tensor : model.initializers)
+      byName[tensor.name] = &tensor;
+    for (const TrainedWeights::Entry &entry : trained.entries()) {
+      auto found = byName.find(entry.name);
+      if (found == byName.end())
+        return fail("{}: it has no parameter '{}': give the model that was trained with --model", model.file.path(),
+                    entry.name);
+      const Initializer &tensor = *found->second;
+      if (tensor.dims != entry.dims || !tensor.type || !isFloat(*tensor.type))
+        return fail("{}: parameter '{}' is {} there and {} in the checkpoint: give the model that was trained with "
+                    "--model",
+                    model.file.path(), entry.name, text(tensor.dims), text(entry.dims));
+    }
+    return Status();
+  }
+
+  /// Writes the .data file and notes the tensors that refer to it.
+  Status moveValues() {
+    std::string location = fs::path(output).filename().string() + ".data";
+    for (const Initializer &tensor : model.initializers) {
+      if (!isMoved(tensor))
+        continue;
+      static constexpr std::byte kZeros[kAlignment] = {};
+      MT_TRY(data->write(std::span(kZeros, (kAlignment - data->written() % kAlignment) % kAlignment)));
+      uint64_t begin = data->written();
+      MT_TRY(isTrained(tensor) ? trained.read(tensor.name, writeAs(*data, *tensor.type)) : copyExternal(tensor));
+      std::string moved = externalTensor(tensor, location, begin, data->written() - begin);
+      replacements[tensor.field.begin] = wireField(kGraphInitializer, moved);
+    }
+    return Status();
+  }
+
+  Status copyExternal(const Initializer &tensor) {
+    std::optional<int64_t> count = elementCount(tensor.dims);
+    if (!count || !tensor.type)
+      return fail("{}: '{}' has a type or shape that cannot be copied", model.file.path(), tensor.name);
+    if (tensor.externalData.contains("mt.generator"))
+      return generate(tensor, *count, writeAs(*data, *tensor.type));
+    auto at = tensor.externalData.find("location");
+    fs::path location = at == tensor.externalData.end() ? fs::path() : fs::path(at->second).lexically_normal();
+    if (location.empty() || location.is_absolute() || *location.begin() == "..")
+      return fail("{}: '{}' has its values in '{}', outside the model's folder", model.file.path(), tensor.name,
+                  location.string());
+    MT_ASSIGN(MappedFile file, MappedFile::open((fs::path(model.file.path()).parent_path() / location).string()));
+    uint64_t bytes = static_cast<uint64_t>(*count) * byteSize(*tensor.type);
+    MT_ASSIGN(std::span<const std::byte> values, file.view(numberOf<uint64_t>(tensor, "offset", 0), bytes));
+    return data->write(values);
+  }
+
+  /// The model's bytes with moved tensors' fields replaced, and trained values where they are.
+  Status writeModel(AtomicFile &file) {
+    uint64_t graphBytes = model.graph.size();
+    for (const Initializer &tensor : model.initializers)
+      if (auto at = replacements.find(tensor.field.begin); at != replacements.end())
+        graphBytes += at->second.size() - tensor.field.size();
+    std::span<const std::byte> bytes = model.file.bytes();
+    auto copy = [&](uint64_t begin, uint64_t end) { return file.write(bytes.subspan(begin, end - begin)); };
+    auto put = [&](const std::string &text) { return file.write(std::as_bytes(std::span(text))); };
+
+    MT_TRY(copy(0, model.graphField.begin));
+    MT_TRY(put(wireVarint(kModelGraph << 3 | 2) + wireVarint(graphBytes)));
+    uint64_t at = model.graph.begin;
+    for (const Initializer &tensor : model.initializers) {
+      auto replacement = replacements.find(tensor.field.begin);
+      if (replacement != replacements.end()) {
+        MT_TRY(copy(at, tensor.field.begin));
+        MT_TRY(put(replacement->second));
+        at = tensor.field.end;
+      } else if (isTrained(tensor)) {
+        MT_TRY(copy(at, tensor.raw.begin));
+        MT_TRY(trained.read(tensor.name, writeAs(file, *tensor.type)));
+        at = tensor.raw.end;
+      }
+    }
+    return copy(at, bytes.size());
+  }
+
+  const TrainedWeights &trained;
+  const OnnxFile &model;
+  std::string output;
+  std::optional<AtomicFile> data;
+  std::map<uint64_t, std::string> replacements; ///< by where the tensor's field begins
+};
+
+} // namespace
+
+Result<uint64_t> exportOnnx(const TrainedWeights &trained, const OnnxFile &model, const std::string &output) {
+  return Exporter(trained, model, output).run();
+}
+
+} // namespace mt::train

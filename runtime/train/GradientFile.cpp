@@ -1,0 +1,40 @@
+#include "runtime/train/GradientFile.h"
+
+namespace mt::train {
+
+Result<std::unique_ptr<GradientFile>> GradientFile::create(const std::string &path, const plan::Plan &plan) {
+  Result<NpzWriter> writer = NpzWriter::create(path);
+  if (!writer)
+    return writer.status().within("--save-gradients");
+  return std::unique_ptr<GradientFile>(new GradientFile(std::move(*writer), plan));
+}
+
+GradientFile::GradientFile(NpzWriter writer, const plan::Plan &plan) : writer(std::move(writer)), plan(&plan) {
+  for (const plan::Parameter &parameter : plan.parameters) {
+    wanted.push_back(parameter.trainable);
+    missing += parameter.trainable;
+  }
+}
+
+void GradientFile::add(int64_t parameter, std::span<const float> gradient) {
+  auto index = static_cast<size_t>(parameter);
+  if (parameter < 0 || index >= wanted.size() || !wanted[index] || !failure)
+    return;
+  wanted[index] = false;
+  --missing;
+  const plan::Parameter &about = plan->parameters[index];
+  failure = writer->add(about.name, DType::f32, about.dims, std::as_bytes(gradient));
+}
+
+Status GradientFile::finish() {
+  if (!writer)
+    return Status();
+  if (failure && missing > 0)
+    failure = fail("{} of {} gradients never came: the plan does not update them", missing, wanted.size());
+  if (failure)
+    failure = writer->finish();
+  writer.reset();
+  return failure.within("--save-gradients");
+}
+
+} // namespace mt::train

@@ -1,0 +1,70 @@
+// The record of a run: one JSON object a step in a file that grows line by line, and one line for people. Reads no
+// clocks and no plans: it writes what it is given.
+#ifndef MT_RUNTIME_TRAIN_METRICS_H
+#define MT_RUNTIME_TRAIN_METRICS_H
+
+#include "runtime/base/Status.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace mt::train {
+
+/// One step, measured.
+struct StepRecord {
+  int64_t step = 0, epoch = 0;
+  float loss = 0;
+  double gradientNorm = 0, learningRate = 0;
+  int64_t tokens = 0; ///< labels that count
+  double seconds = 0;
+  uint64_t deviceBytes = 0, hostBytes = 0;
+};
+
+class MetricsFile {
+public:
+  /// Starts the file with `header`. When going on from `resumedStep` > 0 with a file that is there, keeps its lines up
+  /// to that step instead, so that no step appears twice. Errors: the path cannot be written.
+  static Result<MetricsFile> open(const std::string &path, const nlohmann::ordered_json &header, int64_t resumedStep);
+
+  Status step(const StepRecord &record);
+  /// Mean loss over evaluation data after a step.
+  Status evaluation(int64_t step, double loss, int64_t tokens);
+
+private:
+  struct Close {
+    void operator()(std::FILE *file) const { std::fclose(file); }
+  };
+  MetricsFile(std::string path, std::FILE *file) : path(std::move(path)), file(file) {}
+  Status line(const nlohmann::ordered_json &object);
+  std::string path;
+  std::unique_ptr<std::FILE, Close> file;
+};
+
+/// The line for people: on a terminal one that is rewritten, else one a step.
+class ProgressLine {
+public:
+  /// `unit`: what is counted per second, "tok" or "rows"; `peakSeconds`: what the step would take at the peak rate, or 0.
+  ProgressLine(bool quiet, std::string unit, double peakSeconds, int64_t steps);
+
+  void step(const StepRecord &record);
+  /// A line that stays.
+  void note(const std::string &text);
+
+private:
+  bool quiet, terminal;
+  std::string unit;
+  double peakSeconds;
+  int64_t steps;
+  double smoothed = 0; ///< seconds a step, an exponential mean, for the time left
+};
+
+/// The text of such a line.
+std::string progressText(const StepRecord &record, int64_t steps, const std::string &unit, double peakSeconds,
+                         double secondsLeft);
+
+} // namespace mt::train
+#endif

@@ -1,0 +1,50 @@
+// The initializers of an .onnx file, found by walking its protocol-buffer wire format: names, types, and where in the
+// file their values are. No schema and no other part of the model; enough to put trained weights back (Export.h).
+#ifndef MT_RUNTIME_TRAIN_ONNXFILE_H
+#define MT_RUNTIME_TRAIN_ONNXFILE_H
+
+#include "runtime/base/MappedFile.h"
+#include "runtime/train/Elements.h"
+
+#include <map>
+#include <vector>
+
+namespace mt::train {
+
+/// A byte range of the file.
+struct Range {
+  uint64_t begin = 0, end = 0;
+  uint64_t size() const { return end - begin; }
+};
+
+struct Initializer {
+  std::string name;
+  int32_t onnxType = 0;      ///< TensorProto.DataType
+  std::optional<DType> type; ///< the same, where it is one of ours
+  Dims dims;
+  Range field;   ///< the whole field of the graph, with tag and length
+  Range content; ///< the TensorProto
+  Range raw;     ///< its values as little-endian bytes: raw_data, or packed float_data; empty if there are none
+  bool external = false;
+  std::map<std::string, std::string> externalData; ///< location, offset, length, ...
+};
+
+/// The model's main graph, as far as export needs it.
+struct OnnxFile {
+  MappedFile file;
+  Range graphField, graph; ///< in ModelProto: with tag and length, and without
+  std::vector<Initializer> initializers;
+
+  /// Errors name the file and the byte at which it is no ONNX model.
+  static Result<OnnxFile> open(const std::string &path);
+};
+
+/// A TensorProto of this name, type and shape whose values lie at `offset` of the file `location`: its wire bytes.
+std::string externalTensor(const Initializer &like, const std::string &location, uint64_t offset, uint64_t length);
+
+/// A length-delimited field: tag, length, content.
+std::string wireField(int number, std::string_view content);
+std::string wireVarint(uint64_t value);
+
+} // namespace mt::train
+#endif

@@ -1,0 +1,123 @@
+#include "runtime/train/Session.h"
+
+#include "runtime/train/Checkpoint.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace mt::train {
+
+using kernels::Scalars;
+using plan::ProgramKind;
+
+Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup setup) {
+  std::unique_ptr<Session> session(new Session(plan, std::move(setup)));
+  const MachineOptions &machine = session->setup.machine;
+  executor::ExecutorOptions options;
+  options.threads = machine.threads;
+  options.jitterSeed = machine.jitter;
+  options.poison = machine.poison;
+  options.slowCopyBytesPerSecond = machine.slowCopies;
+  options.tracePath = machine.trace;
+  executor::Callbacks callbacks;
+  callbacks.feed = [raw = session.get()](std::span<void *const> parts) { return raw->feed(parts); };
+  callbacks.report = [raw = session.get()](float loss, std::span<const double> scalars) {
+    return raw->report(loss, scalars);
+  };
+  callbacks.gradient = session->setup.gradient;
+  MT_ASSIGN(session->executor, executor::Executor::create(plan, options, callbacks));
+  MT_TRY(session->executor->loadWeights());
+  if (!session->setup.checkpoint.empty()) {
+    auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
+    MT_TRY(loadCheckpoint(session->setup.checkpoint, plan, bytes, session->setup.weightsOnly));
+  }
+  return session;
+}
+
+Status Session::enqueue(Job job) {
+  {
+    std::lock_guard lock(mutex);
+    waiting.push_back(job);
+  }
+  unsettled |= job.program == ProgramKind::step;
+  return executor->run(job.program);
+}
+
+Status Session::settle() {
+  MT_TRY(executor->drain());
+  const plan::Program *finish = plan.program(ProgramKind::finish);
+  if (!unsettled || !finish || finish->commands.empty())
+    return Status();
+  unsettled = false;
+  MT_TRY(executor->run(ProgramKind::finish));
+  return executor->drain();
+}
+
+Status Session::feed(std::span<void *const> parts) {
+  std::unique_lock lock(mutex);
+  if (waiting.empty())
+    return fail("the plan feeds more often than its programs run: compile it anew");
+  Job job = waiting.front();
+  waiting.pop_front();
+  lock.unlock();
+  MT_ASSIGN(job.valid, job.batches->fill(job.position, job.count, parts));
+  fillScalars(job, parts);
+  lock.lock();
+  running.push_back(job);
+  return Status();
+}
+
+void Session::fillScalars(const Job &job, std::span<void *const> parts) const {
+  const Hyperparameters &hyper = setup.hyper;
+  bool training = job.program == ProgramKind::step;
+  auto step = static_cast<double>(job.step);
+  double decay = hyper.weightDecay.value_or(plan.settings.optimizer == "adamw" ? 0.01 : 0.0);
+  double scalars[Scalars::kCount] = {};
+  scalars[Scalars::kStep] = step;
+  scalars[Scalars::kLearningRate] = training ? hyper.rate.at(job.step) : 0;
+  scalars[Scalars::kBiasCorrection1] = 1 - std::pow(hyper.beta1, step);
+  scalars[Scalars::kBiasCorrection2] = 1 - std::pow(hyper.beta2, step);
+  scalars[Scalars::kValid] = static_cast<double>(job.valid);
+  scalars[Scalars::kInverseValid] = 1.0 / static_cast<double>(job.valid);
+  scalars[Scalars::kClipThreshold] =
+      plan.settings.clip ? hyper.clipNorm.value_or(1.0) : std::numeric_limits<double>::infinity();
+  scalars[Scalars::kClipScale] = 1;
+  scalars[Scalars::kSeed] = static_cast<double>(setup.seed);
+  scalars[Scalars::kBeta1] = hyper.beta1;
+  scalars[Scalars::kBeta2] = hyper.beta2;
+  scalars[Scalars::kEpsilon] = hyper.epsilon;
+  scalars[Scalars::kDecayMatrices] = decay;
+  scalars[Scalars::kDecayOther] = hyper.decayAll ? decay : 0;
+  scalars[Scalars::kMomentum] = hyper.momentum;
+  size_t part = 0;
+  for (const plan::Input &input : plan.inputs) {
+    if (input.kind == plan::InputKind::scalars)
+      std::memcpy(parts[part], scalars, sizeof(scalars));
+    part += input.parts.size();
+  }
+}
+
+Status Session::report(float loss, std::span<const double> scalars) {
+  std::unique_lock lock(mutex);
+  if (running.empty())
+    return fail("the plan reports more often than its programs run: compile it anew");
+  Job job = running.front();
+  running.pop_front();
+  lock.unlock();
+  return setup.done(job, loss, scalars);
+}
+
+Status checkDevice(const plan::Plan &plan, const std::string &device) {
+  std::string wanted = device.empty() ? plan.target.device : device.substr(0, device.find(':'));
+  if (wanted != "cpu" && wanted != "cuda")
+    return fail("--device {}: there are cpu and cuda[:N]", device);
+  if (wanted != plan.target.device)
+    return fail("--device {}: the plan is compiled for {}: compile it with a --target of {}", device,
+                plan.target.device, wanted);
+  if (wanted == "cuda")
+    return fail("--device cuda: this build of mtrun has no CUDA device; compile the plan with --target cpu");
+  return Status();
+}
+
+} // namespace mt::train

@@ -1,0 +1,71 @@
+// A plan's executor with data: turns "run step 7 on these rows" into the feed's bytes and the step's scalars, and hands
+// back loss and final scalars. Used by training and evaluation; knows no checkpoints, metrics or schedules of steps.
+#ifndef MT_RUNTIME_TRAIN_SESSION_H
+#define MT_RUNTIME_TRAIN_SESSION_H
+
+#include "runtime/executor/Executor.h"
+#include "runtime/train/Batches.h"
+#include "runtime/train/Options.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace mt::train {
+
+/// One iteration of a program.
+struct Job {
+  plan::ProgramKind program = plan::ProgramKind::step;
+  int64_t step = 0;             ///< 1-based; of an evaluation: the step it follows
+  Batches *batches = nullptr;   ///< must outlive the job
+  int64_t position = 0, count = 0; ///< rows
+  int64_t valid = 0;            ///< labels that count; known once fed
+};
+
+/// Called on a thread of the device when a job's loss is known, in order.
+using JobDone = std::function<Status(const Job &job, float loss, std::span<const double> scalars)>;
+using GradientSeen = std::function<void(int64_t parameter, std::span<const float> gradient)>;
+
+class Session {
+public:
+  /// Reserves memory and prepares kernels; loads the initial weights, and over them those of `checkpoint` if it is
+  /// not empty (with moments, unless `weightsOnly`). `plan` must outlive the session.
+  struct Setup {
+    MachineOptions machine;
+    Hyperparameters hyper;
+    uint64_t seed = 0;
+    std::string checkpoint;
+    bool weightsOnly = false;
+    JobDone done;
+    GradientSeen gradient; ///< may be empty
+  };
+  static Result<std::unique_ptr<Session>> open(const plan::Plan &plan, Setup setup);
+
+  /// Enqueues; returns possibly before earlier jobs are done. Errors may be those of earlier jobs.
+  Status enqueue(Job job);
+  /// Waits for all jobs and carries out updates that are still pending: weights are then those after the last step.
+  Status settle();
+
+  std::span<std::byte> bytes(plan::Span span) { return executor->host(span); }
+  uint64_t reservedBytes(plan::SpaceKind kind) const { return executor->reservedBytes(kind); }
+  Status writeTrace() { return executor->writeTrace(); }
+
+private:
+  Session(const plan::Plan &plan, Setup setup) : plan(plan), setup(std::move(setup)) {}
+  Status feed(std::span<void *const> parts);
+  Status report(float loss, std::span<const double> scalars);
+  void fillScalars(const Job &job, std::span<void *const> parts) const;
+
+  const plan::Plan &plan;
+  Setup setup;
+  std::mutex mutex;
+  std::deque<Job> waiting, running; ///< enqueued and not fed; fed and not reported
+  bool unsettled = false;           ///< a step ran since the last settle()
+  std::unique_ptr<executor::Executor> executor; ///< last: its threads use the rest
+};
+
+/// Whether this build and the plan agree with --device.
+Status checkDevice(const plan::Plan &plan, const std::string &device);
+
+} // namespace mt::train
+#endif

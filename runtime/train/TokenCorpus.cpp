@@ -1,0 +1,185 @@
+// Windows out of a stream of tokens: files of uint16 or uint32, the bytes of text, or what a tokenizer made of it.
+// Window w covers tokens [w (sequence + 1), (w + 1)(sequence + 1)): all but the last are the input, all but the first
+// the labels. What remains at the end of the stream is not used.
+#include "runtime/base/MappedFile.h"
+#include "runtime/train/CorpusForms.h"
+#include "runtime/train/Elements.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+namespace mt::train {
+namespace {
+
+/// A run of tokens of one width inside the bytes of a file.
+struct Segment {
+  std::string path;
+  std::span<const std::byte> bytes;
+  int64_t begin = 0, count = 0; ///< in tokens of the whole stream
+  int width = 1;                ///< bytes of a token: 1, 2 or 4
+
+  int64_t at(int64_t index) const {
+    const std::byte *from = bytes.data() + index * width;
+    uint32_t value = 0;
+    std::memcpy(&value, from, static_cast<size_t>(width)); // files and machines are little-endian
+    return value;
+  }
+};
+
+class TokenCorpus : public Corpus {
+public:
+  TokenCorpus(const plan::Plan &plan, size_t tokens, std::optional<size_t> labels)
+      : plan(plan), tokens(tokens), labels(labels), length(plan.inputs[tokens].dims[1]) {}
+
+  /// Adds a segment; `file` is what its bytes are in.
+  void append(Segment segment, MappedFile file) {
+    segment.begin = total;
+    total += segment.count;
+    if (segment.count > 0)
+      segments.push_back(std::move(segment));
+    files.push_back(std::move(file));
+  }
+
+  int64_t rows() const override { return total / (length + 1); }
+  int64_t tokenCount() const { return total; }
+
+  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
+    const plan::Input &input = plan.inputs[tokens];
+    const plan::Input *label = labels ? &plan.inputs[*labels] : nullptr;
+    int64_t first = row * (length + 1);
+    size_t segment = segmentOf(first);
+    for (int64_t i = 0; i <= length; ++i) {
+      while (first + i >= segments[segment].begin + segments[segment].count)
+        ++segment;
+      int64_t value = segments[segment].at(first + i - segments[segment].begin);
+      if (i < length)
+        MT_TRY(put(input, destinations[tokens], i, value).within(where(row, tokens, i)));
+      if (i > 0 && label)
+        MT_TRY(put(*label, destinations[*labels], i - 1, value).within(where(row, *labels, i - 1)));
+    }
+    return Status();
+  }
+
+  std::string where(int64_t row, size_t input, int64_t element) const override {
+    int64_t token = row * (length + 1) + element + (labels && input == *labels ? 1 : 0);
+    const Segment &segment = segments[segmentOf(token)];
+    return fmt::format("{}, {} {}", segment.path, segment.width == 1 ? "byte" : "token", token - segment.begin);
+  }
+
+private:
+  size_t segmentOf(int64_t token) const {
+    auto after = std::upper_bound(segments.begin(), segments.end(), token,
+                                  [](int64_t value, const Segment &segment) { return value < segment.begin; });
+    return static_cast<size_t>(after - segments.begin() - 1);
+  }
+  static Status put(const plan::Input &input, std::byte *row, int64_t index, int64_t value) {
+    return convert(DType::i64, reinterpret_cast<const std::byte *>(&value), input.type,
+                   row + index * static_cast<int64_t>(byteSize(input.type)), 1);
+  }
+
+  const plan::Plan &plan;
+  size_t tokens;
+  std::optional<size_t> labels;
+  int64_t length, total = 0;
+  std::vector<Segment> segments;
+  std::vector<MappedFile> files;
+};
+
+Result<std::unique_ptr<TokenCorpus>> makeCorpus(const std::string &form, const plan::Plan &plan) {
+  MT_ASSIGN(size_t tokens, tokenInput(plan, form, false));
+  std::optional<size_t> labels = labelInput(plan);
+  if (labels && plan.inputs[*labels].dims != plan.inputs[tokens].dims)
+    return fail("{} holds tokens, and this model's labels are {}: use an .npz with arrays of these names ({})", form,
+                text(plan.inputs[*labels].dims), describeInputs(plan));
+  return std::make_unique<TokenCorpus>(plan, tokens, labels);
+}
+
+Result<CorpusPtr> finish(std::unique_ptr<TokenCorpus> corpus, const std::string &form, const plan::Plan &plan) {
+  if (corpus->rows() == 0)
+    return fail("{} is too short: {} tokens, and a window takes {} ({} of the sequence and its last target); give more "
+                "data, or compile with a smaller --seq",
+                form, corpus->tokenCount(), plan.settings.sequence + 1, plan.settings.sequence);
+  return CorpusPtr(std::move(corpus));
+}
+
+/// Recognizes the header of llm.c's files: 256 int32, of which magic, version and number of tokens.
+Result<Segment> tokensOf(const MappedFile &file, int64_t vocabulary) {
+  constexpr int32_t kMagic16 = 20240520, kMagic32 = 20240801;
+  constexpr uint64_t kHeaderBytes = 1024;
+  Segment segment{file.path(), file.bytes(), 0, 0, vocabulary > 65536 ? 4 : 2};
+  int32_t header[3] = {};
+  if (file.size() >= kHeaderBytes)
+    std::memcpy(header, file.bytes().data(), sizeof(header));
+  bool known = header[0] == kMagic16 || header[0] == kMagic32;
+  if (known) {
+    segment.width = header[0] == kMagic16 ? 2 : 4;
+    segment.bytes = file.bytes().subspan(kHeaderBytes);
+    if (segment.bytes.size() != static_cast<uint64_t>(segment.width) * static_cast<uint32_t>(header[2]))
+      return fail("{}: its header says {} tokens, its length {}: the file is damaged or cut short", file.path(),
+                  header[2], segment.bytes.size() / static_cast<uint64_t>(segment.width));
+  }
+  if (segment.bytes.size() % static_cast<uint64_t>(segment.width) != 0)
+    return fail("{}: {} bytes are no whole number of {}-bit tokens (of a vocabulary of {})", file.path(),
+                segment.bytes.size(), 8 * segment.width, vocabulary);
+  segment.count = static_cast<int64_t>(segment.bytes.size()) / segment.width;
+  return segment;
+}
+
+/// Offset of the first byte that is not UTF-8 (RFC 3629), or nothing.
+std::optional<size_t> firstBadByte(std::span<const std::byte> text) {
+  for (size_t i = 0; i < text.size();) {
+    auto lead = static_cast<uint8_t>(text[i]);
+    size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+    if (length == 0 || length > text.size() - i)
+      return i;
+    for (size_t k = 1; k < length; ++k) {
+      auto next = static_cast<uint8_t>(text[i + k]);
+      uint8_t low = k == 1 && lead == 0xe0 ? 0xa0 : k == 1 && lead == 0xf0 ? 0x90 : 0x80;
+      uint8_t high = k == 1 && lead == 0xed ? 0x9f : k == 1 && lead == 0xf4 ? 0x8f : 0xbf;
+      if (next < low || next > high)
+        return i;
+    }
+    i += length;
+  }
+  return std::nullopt;
+}
+
+std::string formName(const std::vector<std::string> &files) {
+  return files.size() == 1 ? files.front()
+                           : fmt::format("{} ({} files)", std::filesystem::path(files.front()).parent_path().string(),
+                                         files.size());
+}
+
+} // namespace
+
+Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan) {
+  std::string form = formName(files);
+  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
+  MT_ASSIGN(size_t input, tokenInput(plan, form, false));
+  for (const std::string &path : files) {
+    MT_ASSIGN(MappedFile file, MappedFile::open(path));
+    MT_ASSIGN(Segment segment, tokensOf(file, plan.inputs[input].vocabulary));
+    corpus->append(std::move(segment), std::move(file));
+  }
+  return finish(std::move(corpus), form, plan);
+}
+
+Result<CorpusPtr> openText(const std::vector<std::string> &files, const std::string &tokenizer,
+                           const plan::Plan &plan) {
+  std::string form = formName(files);
+  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
+  if (!tokenizer.empty())
+    return fail("--tokenizer {}: this version reads text as bytes only; encode {} to a .bin of tokens first", tokenizer,
+                form);
+  for (const std::string &path : files) {
+    MT_ASSIGN(MappedFile file, MappedFile::open(path));
+    if (std::optional<size_t> bad = firstBadByte(file.bytes()))
+      return fail("{}: byte {} is not UTF-8 text; other data go into files named .npz, .bin or .jsonl", path, *bad);
+    Segment segment{path, file.bytes(), 0, static_cast<int64_t>(file.size()), 1};
+    corpus->append(std::move(segment), std::move(file));
+  }
+  return finish(std::move(corpus), form, plan);
+}
+
+} // namespace mt::train

@@ -1,0 +1,36 @@
+// mtrun: trains a compiled plan; evaluates, exports, measures.
+#include "Version.h"
+#include "runtime/train/CommandLine.h"
+#include "runtime/train/Export.h"
+#include "runtime/train/Probe.h"
+#include "runtime/train/Trainer.h"
+
+#include <cstdio>
+
+namespace {
+
+using namespace mt;
+using namespace mt::train;
+
+struct Run {
+  Status operator()(const TrainOptions &options) const { return train::train(options); }
+  Status operator()(const EvalOptions &options) const { return evaluate(options); }
+  Status operator()(const ExportOptions &options) const { return exportWeights(options); }
+  Status operator()(const ProbeOptions &options) const { return probeMachine(options); }
+  Status operator()(const Said &) const { return Status(); }
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Command command = parseCommandLine(argc, argv, fmt::format("mtrun {} (revision {})", kVersion, kRevision));
+  if (const Said *said = std::get_if<Said>(&command)) {
+    std::fputs(said->text.c_str(), said->status == 0 ? stdout : stderr);
+    return said->status;
+  }
+  Status status = std::visit(Run(), command);
+  if (status)
+    return 0;
+  fmt::print(stderr, "error: {}\n", status.message());
+  return 1;
+}
