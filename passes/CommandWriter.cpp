@@ -52,6 +52,13 @@ Value CommandWriter::slot(const Twine &name, StringRef space, int64_t bytes, boo
   return op.getSlot();
 }
 
+void CommandWriter::holds(Value slot, ArrayRef<int64_t> triples) {
+  slot.getDefiningOp()->setAttr(kHoldsAttr, slots.getDenseI64ArrayAttr(triples));
+}
+void CommandWriter::isInput(Value slot, int64_t input) {
+  slot.getDefiningOp()->setAttr(kInputAttr, slots.getI64IntegerAttr(input));
+}
+
 void CommandWriter::prefetch(const Twine &label, Place from, Place to, int64_t bytes) {
   double seconds = target::copySeconds(target, bytes, target::CopyDirection::upload);
   PrefetchOp::create(commands, commands.getUnknownLoc(), from.slot, to.slot, from.offset, to.offset, bytes, program,
@@ -76,7 +83,7 @@ double CommandWriter::secondsOf(func::FuncOp callee) {
 double CommandWriter::secondsOf(StringRef kernel, ArrayRef<Bound> operands, int64_t groups, bool onHost) {
   double bytes = 0;
   for (const Bound &bound : operands)
-    bytes += bytesOf(bound.type) * (bound.effect == Effect::update || bound.effect == Effect::accumulate ? 2 : 1);
+    bytes += (bound.type ? bytesOf(bound.type) : 0) * (bound.effect == Effect::update || bound.effect == Effect::accumulate ? 2 : 1);
   if (onHost)
     return target::hostSeconds(target, bytes);
   return target::kernelSeconds(target, 0, bytes, kernels::DType::f32) + (groups - 1) * target.kernelOverheadSeconds;
@@ -92,7 +99,8 @@ void CommandWriter::run(const Twine &label, int64_t stream, ArrayRef<Bound> oper
     values.push_back(bound.place.slot);
     offsets.push_back(bound.place.offset);
     effects.push_back(static_cast<int64_t>(bound.effect));
-    types.push_back(bound.type);
+    if (bound.type)
+      types.push_back(bound.type);
   }
   double seconds = callee ? secondsOf(callee) : secondsOf(kernel, operands, groups, stream == map.host);
   Op::create(commands, commands.getUnknownLoc(), values, commands.getDenseI64ArrayAttr(offsets),
@@ -113,9 +121,28 @@ void CommandWriter::compute(const Twine &label, func::FuncOp callee, ArrayRef<Bo
   run<ComputeOp>(label, map.compute, bound, callee, "", 1, {}, {});
 }
 
+/// The largest workspace that one of equal groups of operands needs: the first's would do only if all had one shape.
+static uint64_t workspaceOf(StringRef kernel, ArrayRef<Bound> operands, int64_t groups) {
+  uint64_t most = 0;
+  size_t each = operands.size() / groups;
+  for (int64_t group = 0; group < groups; ++group) {
+    kernels::Signature signature;
+    signature.kernel = kernel.str();
+    for (const Bound &bound : operands.slice(group * each, each))
+      signature.operands.push_back(nn::operandType(bound.type, bound.effect == Effect::read     ? kernels::Effect::read
+                                                               : bound.effect == Effect::update ? kernels::Effect::update
+                                                                                                : kernels::Effect::write));
+    most = std::max(most, kernels::workspaceBytes(signature));
+  }
+  return most;
+}
+
 void CommandWriter::kernel(const Twine &label, int64_t stream, StringRef name, ArrayRef<Bound> operands, int64_t groups,
                            ArrayRef<int64_t> parameters, DictionaryAttr settings) {
-  run<ComputeOp>(label, stream, operands, nullptr, name, groups, parameters, settings);
+  SmallVector<Bound> bound(operands);
+  if (uint64_t bytes = workspaceOf(name, operands, groups))
+    bound.push_back({{slot("workspace of " + label, stream == map.compute ? "device" : "staging", bytes)}, Effect::write, Type()});
+  run<ComputeOp>(label, stream, bound, nullptr, name, groups, parameters, settings);
 }
 
 void CommandWriter::update(const Twine &label, StringRef kernel, ArrayRef<Bound> operands, int64_t groups,

@@ -41,6 +41,10 @@ public:
   mlir::Value slot(const llvm::Twine &name, llvm::StringRef space, int64_t bytes, bool persistent = false);
   void prefetch(const llvm::Twine &label, Place from, Place to, int64_t bytes);
   void offload(const llvm::Twine &label, Place from, Place to, int64_t bytes);
+  /// Says what a persistent slot holds: triples (parameter of @main, plan::PartRole, offset).
+  void holds(mlir::Value slot, llvm::ArrayRef<int64_t> triples);
+  /// Says which input (index, -1: the scalars) a slot is.
+  void isInput(mlir::Value slot, int64_t input);
   /// Runs a template on the compute stream; a workspace is added where it needs one.
   void compute(const llvm::Twine &label, mlir::func::FuncOp callee, llvm::ArrayRef<Bound> operands);
   /// Runs a kernel of the catalogue `groups` times.

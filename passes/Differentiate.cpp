@@ -215,7 +215,7 @@ private:
       unsigned index = function.getNumArguments();
       (void)function.insertArgument(index, value.getType(), {}, value.getLoc());
       argumentAttribute(function, index, "nn.saved", j);
-      value.replaceAllUsesWith(function.getArgument(index));
+      Value(value).replaceAllUsesWith(function.getArgument(index));
     }
   }
 

@@ -9,8 +9,8 @@ struct Reader {
   ModuleOp module;
   func::FuncOp main;
   StringRef rung;
-  LayerModel model;
-  llvm::DenseMap<Value, LayerOperand> known;
+  LayerModel model = {};
+  llvm::DenseMap<Value, LayerOperand> known = llvm::DenseMap<Value, LayerOperand>();
 
   void readArguments() {
     for (BlockArgument argument : main.getArguments()) {
@@ -74,7 +74,7 @@ struct Reader {
 FailureOr<LayerModel> readLayerModel(ModuleOp module, StringRef rung) {
   if (!llvm::is_contained({"input", "attention", "all"}, rung))
     return module.emitError() << "saved activations '" << rung << "': must be input, attention or all";
-  Reader reader{module, module.lookupSymbol<func::FuncOp>(nn::kMainName), rung, {}, {}};
+  Reader reader{module, module.lookupSymbol<func::FuncOp>(nn::kMainName), rung};
   if (!reader.main)
     return module.emitError() << "has no @main";
   reader.readArguments();

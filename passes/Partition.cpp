@@ -142,15 +142,15 @@ std::string describe(const PartitionGraph &graph, LayerRange atom, const std::se
   std::string text;
   for (int32_t i = atom.begin; i < atom.end; ++i) {
     const PartitionOp &op = graph.ops[i];
-    text += op.signature + "(";
+    text.append(op.signature).append(1, '(');
     for (int32_t value : op.operands) {
       int32_t producer = graph.values[value].producer;
-      text += producer >= atom.begin ? "i" + std::to_string(producer - atom.begin) : shared.contains(value) ? "s" : "c";
-      text += ",";
+      text += producer >= atom.begin ? std::to_string(producer - atom.begin) : shared.contains(value) ? "s" : "c";
+      text += ',';
     }
     for (const std::string &other : op.others)
-      text += other + ",";
-    text += ")";
+      text.append(other).append(1, ',');
+    text += ')';
   }
   return text;
 }

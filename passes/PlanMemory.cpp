@@ -31,7 +31,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   static Lifetimes lifetimesOf(ArrayRef<Operation *> commands) {
     Lifetimes lifetimes;
     for (auto [moment, command] : llvm::enumerate(commands))
-      for (const Access &access : accessesOf(command)) {
+      for (Access access : accessesOf(command)) {
         if (access.slot.getPersistent())
           continue;
         auto &life = lifetimes.try_emplace(access.slot, std::pair<uint32_t, uint32_t>(moment, moment)).first->second;
@@ -79,7 +79,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     return packed;
   }
 
-  void explain(InFlightDiagnostic &error, const Packed &packed) {
+  void explain(InFlightDiagnostic &error, Packed &packed) {
     passes::Peak peak = passes::findPeak(packed.requests, packed.commands.size());
     if (peak.slots.empty())
       return;

@@ -3,6 +3,7 @@
 #include "passes/ScheduleBuilder.h"
 
 #include "kernels/Catalogue.h"
+#include "runtime/plan/Program.h"
 
 using namespace mlir;
 using namespace mt::schedule;
@@ -11,6 +12,8 @@ namespace mt::passes {
 namespace {
 constexpr int64_t kAlignment = 256;
 constexpr int64_t kScalarsBytes = kernels::Scalars::kCount * sizeof(double);
+constexpr int64_t kWeight = int64_t(plan::PartRole::weight), kFirstMoment = int64_t(plan::PartRole::firstMoment),
+                  kSecondMoment = int64_t(plan::PartRole::secondMoment);
 } // namespace
 
 ScheduleBuilder::ScheduleBuilder(ModuleOp module, const LayerModel &model, const ScheduleOptions &options,
@@ -29,7 +32,7 @@ SmallVector<int64_t> ScheduleBuilder::trainedOf(int64_t layer) const {
 
 /// Even phases go up through the micro-batches, odd ones down.
 SmallVector<int64_t> ScheduleBuilder::order(int64_t phase) const {
-  SmallVector<int64_t> indices(llvm::seq<int64_t>(0, options.microBatches));
+  SmallVector<int64_t> indices = llvm::to_vector(llvm::seq<int64_t>(0, options.microBatches));
   if (phase % 2)
     std::reverse(indices.begin(), indices.end());
   return indices;
@@ -58,8 +61,12 @@ void ScheduleBuilder::placeWeights() {
     if (bytes == 0)
       continue;
     Value slot = writer.slot("weights layer " + Twine(l), "staging", bytes, true);
-    for (int64_t parameter : model.layers[l].owned)
+    SmallVector<int64_t> holds;
+    for (int64_t parameter : model.layers[l].owned) {
       weights[parameter].slot = slot;
+      holds.append({parameter, kWeight, weights[parameter].offset});
+    }
+    writer.holds(slot, holds);
     for (int64_t parameter : trainedOf(l)) {
       int64_t size = llvm::alignTo(bytesOf(parameter), kAlignment);
       firstMoment[parameter].offset = moments;
@@ -74,17 +81,24 @@ void ScheduleBuilder::placeWeights() {
     if (kept == 0)
       continue;
     Value state = writer.slot("moments layer " + Twine(l), "state", moments, true);
+    holds.clear();
     for (int64_t parameter : trainedOf(l)) {
       firstMoment[parameter].slot = state;
-      if (options.optimizer == "adamw")
+      holds.append({parameter, kFirstMoment, firstMoment[parameter].offset});
+      if (options.optimizer == "adamw") {
         secondMoment[parameter].slot = state;
+        holds.append({parameter, kSecondMoment, secondMoment[parameter].offset});
+      }
     }
+    writer.holds(state, holds);
     if (options.clip)
       keptGradients[l] = {writer.slot("gradients layer " + Twine(l), "staging", kept, true)};
   }
   for (int64_t p = 0; p < int64_t(model.parameters.size()); ++p)
-    if (model.parameters[p].owner < 0)
+    if (model.parameters[p].owner < 0) {
       weights[p] = {writer.slot("weights of no layer", "staging", bytesOf(p), true)};
+      writer.holds(weights[p].slot, {p, kWeight, 0});
+    }
   Value normSlot = writer.slot("squared norms", "staging", 8 * trainedCount, true);
   for (int64_t p = 0; p < int64_t(model.parameters.size()); ++p)
     if (model.parameters[p].isTrained())
@@ -95,8 +109,10 @@ void ScheduleBuilder::placeInputs() {
   for (const ModelInput &input : model.inputs) {
     int64_t bytes = schedule::bytesOf(input.type) * options.microBatches;
     inputs.push_back({writer.slot("input " + input.name, "staging", bytes, true)});
+    writer.isInput(inputs.back().slot, inputs.size() - 1);
   }
   scalars = {writer.slot("scalars", "staging", kScalarsBytes, true)};
+  writer.isInput(scalars.slot, -1);
   finalScalars = {writer.slot("final scalars", "staging", kScalarsBytes, true)};
 }
 

@@ -30,7 +30,7 @@ FailureOr<plan::CommandAccesses> placedAccesses(Operation *command, const Declar
   result.stream = streamOf(command);
   if (result.stream >= declarations.streams)
     return command->emitOpError() << "names stream " << result.stream << " of " << declarations.streams;
-  for (const Access &access : accessesOf(command)) {
+  for (Access access : accessesOf(command)) {
     SlotOp slot = access.slot;
     auto space = declarations.spaces.find(slot ? cast<SlotType>(slot.getType()).getSpace() : "");
     if (!slot || !slot.getOffset() || space == declarations.spaces.end())

@@ -32,7 +32,8 @@ private:
 /// Names of the attributes of the arguments and results of a model's function (NnDialect.td).
 inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "nn.parameter",
                                      kTrainableAttr = "nn.trainable", kLabelsAttr = "nn.labels",
-                                     kScalarsAttr = "nn.scalars", kOutputAttr = "nn.output";
+                                     kScalarsAttr = "nn.scalars", kOutputAttr = "nn.output",
+                                     kVocabularyAttr = "nn.vocabulary";
 /// The function of a model.
 inline constexpr llvm::StringLiteral kMainName = "main";
 /// No constant but a splat has more elements than this.

@@ -65,7 +65,8 @@ template <typename Op> LogicalResult verifyRun(Op op) {
     return op.emitOpError("needs an offset and an effect for each operand");
   if (!op.getCallee() == !op.getKernel())
     return op.emitOpError("runs either a template or a kernel");
-  if (op.getKernel() && (!op.getTypes() || op.getTypes()->size() != count || op.getGroups() < 1 || count % op.getGroups()))
+  size_t typed = op.getTypes() ? op.getTypes()->size() : 0;
+  if (op.getKernel() && (typed == 0 || typed > count || count > typed + 1 || op.getGroups() < 1 || typed % op.getGroups()))
     return op.emitOpError("needs a type for each operand of its kernels, and as many operands for each");
   SmallVector<Type> types = operandTypes(op);
   for (auto [i, value] : llvm::enumerate(op.getOperands())) {

@@ -23,6 +23,9 @@ namespace mt::schedule {
 /// The function that holds slots and commands, and the module's declarations.
 inline constexpr llvm::StringLiteral kScheduleName = "schedule", kSpacesAttr = "schedule.spaces",
                                      kStreamsAttr = "schedule.streams";
+/// On slots: what of which parameter lies where (triples: argument of @main that is a parameter, plan::PartRole,
+/// offset); and which input of @main it is (-1: the scalars).
+inline constexpr llvm::StringLiteral kHoldsAttr = "schedule.holds", kInputAttr = "schedule.input";
 
 enum class Effect : int64_t { read = 0, write = 1, accumulate = 2, update = 3 };
 

@@ -75,7 +75,7 @@ class Schedule_RunOp<string mnemonic, string text> : Schedule_Op<mnemonic, [Decl
   let description = [{
     Either `callee` names a layer template, whose arguments and then results the operands bind, the last operand being
     its workspace where it needs one; or `kernel` names a kernel of the catalogue, applied `groups` times to an equal
-    share of the operands, whose types `types` lists. Operand i is the bytes of its slot from `offsets[i]`.
+    share of the operands, whose types `types` lists, plus one more that is its workspace where it needs one. Operand i is the bytes of its slot from `offsets[i]`.
     `effects[i]` is 0 read, 1 write, 2 accumulate, 3 update. `parameters` is for updates and norms: which parameter of
     @main a group is for.
   }];

@@ -1,0 +1,40 @@
+// The table of Fit.h: every combination compiled without budgets, then compared with them.
+#include "compiler/pipeline/Fit.h"
+
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/target/Target.h"
+#include "runtime/base/Sizes.h"
+
+namespace mt::pipeline {
+
+Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options) {
+  MT_ASSIGN(target::Target target, target::findTarget(options.target));
+  uint64_t deviceBudget = options.deviceMemory.value_or(target.deviceMemory), hostBudget = options.hostMemory.value_or(target.hostMemory);
+  std::string table = fmt::format("{:>11}  {:<10}  {:<9}  {:>11}  {:>11}  {:>10}  fits\n", "micro-batch", "saved", "weights",
+                                  "device", "host", "step");
+  for (int64_t microBatch = options.batch; microBatch >= 1; --microBatch) {
+    if (options.batch % microBatch || (options.microBatch && *options.microBatch != microBatch))
+      continue;
+    for (const char *rung : {"all", "attention", "input"})
+      for (bool resident : {true, false}) {
+        if (target.unified && resident)
+          continue;
+        Options one = options;
+        one.microBatch = microBatch;
+        one.savedActivations = rung;
+        one.resident = resident;
+        one.prefetchDistance = options.prefetchDistance.value_or(1);
+        one.deviceMemory = one.hostMemory = uint64_t(1) << 60;
+        MT_ASSIGN(Compiled compiled, compile(context, one, Phase::plan, ""));
+        uint64_t device = 0, host = 0;
+        for (const plan::Space &space : compiled.plan.spaces)
+          (space.kind == plan::SpaceKind::device ? device : host) += space.bytes;
+        table += fmt::format("{:>11}  {:<10}  {:<9}  {:>11}  {:>11}  {:>8.3g} s  {}\n", microBatch, rung,
+                             target.unified ? "in place" : resident ? "resident" : "streamed", formatSize(device), formatSize(host),
+                             compiled.plan.prediction.stepSeconds, device <= deviceBudget && host <= hostBudget ? "yes" : "no");
+      }
+  }
+  return table;
+}
+
+} // namespace mt::pipeline

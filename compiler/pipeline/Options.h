@@ -1,0 +1,36 @@
+// What a user chooses for a compilation, in one struct: mtc fills it from flags, the pipeline reads it.
+#ifndef MT_COMPILER_PIPELINE_OPTIONS_H
+#define MT_COMPILER_PIPELINE_OPTIONS_H
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mt::pipeline {
+
+/// The places where the pipeline can stop and print; each is closed by a verifier.
+enum class Phase : uint8_t { nn, layers, schedule, plan };
+
+struct Options {
+  std::string model;                   ///< path of the .onnx
+  int64_t batch = 8;                   ///< rows per step
+  std::optional<int64_t> microBatch;   ///< rows per template call; none: the planner chooses among divisors of the batch
+  std::optional<int64_t> sequence;     ///< tokens per row
+  std::map<std::string, int64_t> dims; ///< other symbolic dimensions
+  std::string loss;                    ///< empty: chosen from the model
+  std::vector<std::string> train, freeze;
+  std::string precision = "fp32";
+  std::string optimizer = "adamw";
+  bool clip = false;
+  std::string target = "cpu";
+  std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes; none: the target's
+  std::optional<std::string> savedActivations;      ///< input, attention or all; none: the planner chooses
+  std::optional<bool> resident;
+  std::optional<int64_t> prefetchDistance;
+  bool park = true;
+};
+
+} // namespace mt::pipeline
+#endif

@@ -1,0 +1,40 @@
+// The order of passes, and why each stands where it does.
+#include "compiler/pipeline/Phases.h"
+
+#include "mlir/Dialect/Func/Transforms/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace mt::pipeline {
+
+void addNnPasses(mlir::OpPassManager &manager, const std::string &loss) {
+  manager.addPass(mlir::createCanonicalizerPass()); // identities that exporters leave: patterns need not know them
+  manager.addPass(mlir::createCSEPass());           // one value for what is computed once a block: tables, masks
+  manager.addPass(createRecoverOps());              // before the loss: it looks for a head product
+  manager.addPass(mlir::createCanonicalizerPass()); // transposes that recovery moved cancel
+  manager.addPass(mlir::createCSEPass());
+  manager.addPass(createAppendLoss({loss}));
+}
+
+void addLayerPasses(mlir::OpPassManager &manager) {
+  manager.addPass(createPartitionLayers());
+  manager.addPass(mlir::func::createDuplicateFunctionEliminationPass()); // equal layers become one template
+  manager.addPass(mlir::createSymbolDCEPass());                          // the others go, before each is differentiated
+  manager.addPass(createDifferentiate());
+  manager.addNestedPass<mlir::func::FuncOp>(mlir::createCSEPass()); // gradients repeat what forward computed
+  manager.addPass(createSelectKernels());                           // last: it looks at who uses what
+}
+
+void addSearchPasses(mlir::OpPassManager &manager, const BuildScheduleOptions &schedule, const PlanMemoryOptions &memory) {
+  manager.addPass(createPlanTemplates()); // workspaces are slots of the schedule
+  manager.addPass(createBuildSchedule(schedule));
+  manager.addPass(mlir::createSymbolDCEPass()); // templates of rungs that were not chosen
+  manager.addPass(createPlanMemory(memory));
+}
+
+void addSchedulePasses(mlir::OpPassManager &manager, const BuildScheduleOptions &schedule, const PlanMemoryOptions &memory) {
+  addSearchPasses(manager, schedule, memory);
+  manager.addPass(createPlaceEvents());    // after offsets: hazards are between bytes
+  manager.addPass(createVerifySchedule()); // closes the phase
+}
+
+} // namespace mt::pipeline

@@ -1,0 +1,19 @@
+// The passes in order, phase by phase; shared by mtc and mtc-opt.
+#ifndef MT_COMPILER_PIPELINE_PHASES_H
+#define MT_COMPILER_PIPELINE_PHASES_H
+#include "passes/Passes.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace mt::pipeline {
+
+/// From the importer's module to recovered operations and a loss.
+void addNnPasses(mlir::OpPassManager &manager, const std::string &loss);
+/// To templates of layers and their gradients, fitted to kernels.
+void addLayerPasses(mlir::OpPassManager &manager);
+/// To placed and verified commands.
+void addSchedulePasses(mlir::OpPassManager &manager, const BuildScheduleOptions &schedule, const PlanMemoryOptions &memory);
+/// The same without awaits: enough to know bytes and busy times, for the planner's search.
+void addSearchPasses(mlir::OpPassManager &manager, const BuildScheduleOptions &schedule, const PlanMemoryOptions &memory);
+
+} // namespace mt::pipeline
+#endif

@@ -1,0 +1,188 @@
+// The line of Pipeline.h.
+#include "compiler/pipeline/Pipeline.h"
+
+#include "compiler/onnx/ImportOnnx.h"
+#include "compiler/pipeline/Phases.h"
+#include "compiler/pipeline/Planner.h"
+#include "compiler/plan/EmitPlan.h"
+#include "compiler/plan/PlanAttributes.h"
+
+#include <filesystem>
+
+using namespace mlir;
+
+namespace mt::pipeline {
+namespace {
+/// Collects errors as text, with the node they are about.
+class Collector {
+public:
+  explicit Collector(MLIRContext &context)
+      : handler(&context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+            add(diagnostic);
+          return success();
+        }) {}
+  Status failure(const std::string &model) const {
+    return Status::error(text.empty() ? model + ": could not be compiled" : text);
+  }
+
+private:
+  std::string text;
+  ScopedDiagnosticHandler handler;
+
+  void add(Diagnostic &diagnostic) {
+    std::string place;
+    diagnostic.getLocation()->walk([&](Location location) {
+      if (auto name = dyn_cast<NameLoc>(location); name && place.empty())
+        place = "node '" + name.getName().str() + "': ";
+      return WalkResult::advance();
+    });
+    text += (text.empty() ? "" : "\n") + place + diagnostic.str();
+  }
+};
+
+std::vector<int64_t> microBatchesOf(const Options &options) {
+  if (options.microBatch)
+    return {*options.microBatch};
+  if (StringRef(options.loss).starts_with("output:"))
+    return {options.batch}; // such a loss need not be a sum over rows
+  std::vector<int64_t> divisors;
+  for (int64_t size = options.batch; size >= 1; --size)
+    if (options.batch % size == 0)
+      divisors.push_back(size);
+  return divisors;
+}
+
+Status checkOptions(const Options &options) {
+  if (options.batch < 1)
+    return fail("--batch {}: must be at least 1", options.batch);
+  if (options.microBatch && (*options.microBatch < 1 || options.batch % *options.microBatch))
+    return fail("--micro-batch {}: must divide --batch {}", *options.microBatch, options.batch);
+  if (options.precision != "fp32")
+    return fail("--precision {}: this version compiles fp32 only", options.precision);
+  return {};
+}
+
+class Compilation {
+public:
+  Compilation(MLIRContext &context, const Options &options, const target::Target &target)
+      : context(context), options(options), target(target) {}
+
+  /// Imports and runs the phases nn and, if asked, layers for one micro-batch.
+  Result<Compiled> front(int64_t microBatch, bool layers) {
+    onnx::ImportOptions import{microBatch, options.sequence, options.dims, options.train, options.freeze};
+    onnx::Problems problems;
+    Collector collector(context);
+    auto imported = onnx::importOnnx(context, options.model, import, problems);
+    if (failed(imported)) {
+      std::string all;
+      for (const std::string &problem : problems)
+        all += (all.empty() ? "" : "\n") + problem;
+      return all.empty() ? collector.failure(options.model) : Status::error(all);
+    }
+    Compiled compiled;
+    compiled.warnings = imported->warnings;
+    compiled.module = std::move(imported->module);
+    describe(*imported, microBatch, compiled);
+    PassManager manager(&context);
+    addNnPasses(manager, options.loss);
+    if (layers)
+      addLayerPasses(manager);
+    if (failed(manager.run(*compiled.module)))
+      return collector.failure(options.model);
+    return compiled;
+  }
+
+  /// Runs the schedule's phases as chosen.
+  Status back(Compiled &compiled, const Choice &choice) {
+    Collector collector(context);
+    plan::Plan described;
+    if (failed(readPlanAttributes(*compiled.module, described)))
+      return collector.failure(options.model);
+    described.settings.savedActivations = choice.schedule.rung;
+    described.settings.resident = choice.schedule.resident;
+    described.settings.prefetchDistance = choice.schedule.distance;
+    setPlanAttributes(*compiled.module, described);
+    PassManager manager(&context);
+    addSchedulePasses(manager, choice.schedule, choice.memory);
+    if (failed(manager.run(*compiled.module)))
+      return collector.failure(options.model);
+    return {};
+  }
+
+private:
+  MLIRContext &context;
+  const Options &options;
+  const target::Target &target;
+
+  void describe(const onnx::ImportedModel &imported, int64_t microBatch, Compiled &compiled) {
+    std::filesystem::path path = std::filesystem::absolute(options.model);
+    plan::Plan described;
+    described.model = {path.lexically_normal().string(), path.stem().string(), imported.digest, 0, 0};
+    described.settings.batch = options.batch;
+    described.settings.microBatch = microBatch;
+    described.settings.sequence = imported.sequence;
+    described.settings.loss = options.loss;
+    described.settings.precision = options.precision;
+    described.settings.optimizer = options.optimizer;
+    described.settings.clip = options.clip;
+    described.target = {target.name, target.device, target.unified};
+    for (const onnx::ImportedParameter &parameter : imported.parameters) {
+      plan::Parameter entry;
+      entry.name = parameter.name;
+      entry.originalName = parameter.originalName;
+      entry.initial = {parameter.path, parameter.offset, parameter.length, parameter.storedType,
+                       parameter.generator, parameter.seed, parameter.deviation, parameter.value};
+      described.parameters.push_back(std::move(entry));
+    }
+    setPlanAttributes(*compiled.module, described);
+  }
+};
+} // namespace
+
+void loadDialects(MLIRContext &context) {
+  context.loadDialect<func::FuncDialect, nn::NnDialect, schedule::ScheduleDialect>();
+}
+
+Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer) {
+  MT_TRY(checkOptions(options));
+  MT_ASSIGN(target::Target target, target::findTarget(options.target));
+  Compilation compilation(context, options, target);
+  if (phase == Phase::nn || phase == Phase::layers)
+    return compilation.front(microBatchesOf(options).front(), phase == Phase::layers);
+
+  std::optional<Compiled> best;
+  std::optional<Choice> choice;
+  std::string problem;
+  std::vector<std::string> considered;
+  for (int64_t microBatch : microBatchesOf(options)) {
+    MT_ASSIGN(Compiled compiled, compilation.front(microBatch, true));
+    Search search = searchSchedules(*compiled.module, options, target);
+    for (const std::string &line : search.considered)
+      considered.push_back(fmt::format("micro-batch {}: {}", microBatch, line));
+    if (!search.choice) {
+      problem = search.problem;
+      continue;
+    }
+    if (choice && choice->seconds <= search.choice->seconds)
+      break; // smaller micro-batches only get slower from here
+    choice = search.choice;
+    best = std::move(compiled);
+    if (choice->schedule.rung == "all" && (choice->schedule.resident || target.unified))
+      break; // nothing more to gain
+  }
+  if (!best)
+    return Status::error(options.model + ": " + problem);
+  MT_TRY(compilation.back(*best, *choice));
+  best->considered = considered;
+  if (phase == Phase::schedule)
+    return std::move(*best);
+  Collector collector(context);
+  auto plan = emitPlan(*best->module, producer);
+  if (failed(plan))
+    return collector.failure(options.model);
+  best->plan = std::move(*plan);
+  return std::move(*best);
+}
+
+} // namespace mt::pipeline

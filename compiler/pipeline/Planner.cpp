@@ -1,0 +1,101 @@
+// The search of Planner.h.
+#include "compiler/pipeline/Planner.h"
+
+#include "compiler/pipeline/Phases.h"
+#include "runtime/base/Sizes.h"
+
+using namespace mlir;
+
+namespace mt::pipeline {
+namespace {
+/// Candidates from the fastest to the smallest.
+std::vector<BuildScheduleOptions> candidatesOf(const Options &options, const target::Target &target) {
+  std::vector<std::string> rungs = {"all", "attention", "input"};
+  if (options.savedActivations)
+    rungs = {*options.savedActivations};
+  std::vector<bool> residencies = {true, false};
+  if (options.resident || target.unified)
+    residencies = {options.resident.value_or(false)};
+  std::vector<int64_t> distances = {2, 1, 0};
+  if (options.prefetchDistance || target.unified)
+    distances = {options.prefetchDistance.value_or(1)};
+  std::vector<BuildScheduleOptions> candidates;
+  for (const std::string &rung : rungs)
+    for (bool resident : residencies)
+      for (int64_t distance : distances) {
+        bool last = rung == rungs.back() && resident == residencies.back();
+        if (distance != distances.front() && !last)
+          continue; // shorter distances only where nothing else fits
+        BuildScheduleOptions schedule;
+        schedule.target = options.target;
+        schedule.batch = options.batch;
+        schedule.rung = rung;
+        schedule.resident = resident;
+        schedule.park = options.park;
+        schedule.distance = distance;
+        schedule.clip = options.clip;
+        schedule.optimizer = options.optimizer;
+        candidates.push_back(schedule);
+      }
+  return candidates;
+}
+
+std::string describe(const BuildScheduleOptions &schedule) {
+  return fmt::format("saved activations {}, weights {}, prefetch distance {}", schedule.rung,
+                     schedule.resident ? "resident" : "streamed", schedule.distance);
+}
+
+/// Bytes and busy times of a module after addSearchPasses.
+void measure(ModuleOp module, Choice &choice) {
+  for (auto entry : module->getAttrOfType<ArrayAttr>(schedule::kSpacesAttr).getAsRange<DictionaryAttr>()) {
+    uint64_t bytes = entry.getAs<IntegerAttr>("bytes").getInt();
+    (entry.getAs<StringAttr>("kind").getValue() == "device" ? choice.deviceBytes : choice.hostBytes) += bytes;
+  }
+  std::map<int64_t, double> busy;
+  auto function = module.lookupSymbol<func::FuncOp>(schedule::kScheduleName);
+  for (Operation *command : schedule::commandsOf(function, schedule::Program::step))
+    busy[schedule::streamOf(command)] += cast<FloatAttr>(command->getAttr("seconds")).getValueAsDouble();
+  for (auto [stream, seconds] : busy)
+    choice.seconds = std::max(choice.seconds, seconds);
+}
+} // namespace
+
+Search searchSchedules(ModuleOp layers, const Options &options, const target::Target &target) {
+  Search search;
+  for (const BuildScheduleOptions &schedule : candidatesOf(options, target)) {
+    Choice choice;
+    choice.schedule = schedule;
+    choice.memory.deviceMemory = options.deviceMemory.value_or(target.deviceMemory);
+    choice.memory.hostMemory = options.hostMemory.value_or(target.hostMemory);
+    OwningOpRef<ModuleOp> module = layers.clone();
+    std::string problems;
+    ScopedDiagnosticHandler handler(layers.getContext(), [&](Diagnostic &diagnostic) {
+      problems += (problems.empty() ? "" : "\n") + diagnostic.str();
+      return success();
+    });
+    PassManager manager(layers.getContext());
+    addSearchPasses(manager, choice.schedule, choice.memory);
+    if (failed(manager.run(*module))) {
+      search.problem = problems;
+      search.considered.push_back(describe(schedule) + ": does not fit");
+      continue;
+    }
+    measure(*module, choice);
+    uint64_t both = choice.deviceBytes + choice.hostBytes;
+    if (target.unified && !options.deviceMemory && both > uint64_t(choice.memory.hostMemory)) {
+      search.problem = fmt::format("the plan needs {} ({} B) of memory, which device and host share here, and --host-memory "
+                                   "allows {}; the smallest budget for these choices is --host-memory {}B",
+                                   formatSize(both), both, formatSize(choice.memory.hostMemory), both);
+      search.considered.push_back(describe(schedule) + ": does not fit");
+      continue;
+    }
+    choice.text = fmt::format("{}: device {}, host {}, {:.3g} s at least", describe(schedule), formatSize(choice.deviceBytes),
+                              formatSize(choice.hostBytes), choice.seconds);
+    search.considered.push_back(choice.text);
+    search.choice = choice;
+    break;
+  }
+  return search;
+}
+
+} // namespace mt::pipeline

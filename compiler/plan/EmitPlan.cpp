@@ -1,0 +1,388 @@
+// The translation of EmitPlan.h: spaces, streams, parameters and inputs from declarations and slots; templates from
+// functions and from kernel commands; commands one to one.
+#include "compiler/plan/EmitPlan.h"
+
+#include "compiler/nn/KernelCall.h"
+#include "compiler/plan/PlanAttributes.h"
+#include "compiler/schedule/Schedule.h"
+#include "runtime/plan/Timeline.h"
+
+using namespace mlir;
+
+namespace mt {
+namespace {
+using namespace schedule;
+
+std::string locationOf(Operation *op) {
+  std::string text;
+  op->getLoc()->walk([&](Location location) {
+    if (auto name = dyn_cast<NameLoc>(location); name && text.empty())
+      text = name.getName().str();
+    return WalkResult::advance();
+  });
+  return text;
+}
+
+class PlanEmitter {
+public:
+  PlanEmitter(ModuleOp module, const std::string &producer) : module(module) { plan.producer = producer; }
+
+  FailureOr<plan::Plan> run() {
+    if (failed(readPlanAttributes(module, plan)) || failed(emitDeclarations()))
+      return failure();
+    main = module.lookupSymbol<func::FuncOp>(nn::kMainName);
+    function = module.lookupSymbol<func::FuncOp>(kScheduleName);
+    if (!main || !function)
+      return module.emitError() << "has no @main or no @schedule";
+    if (failed(emitParameters()) || failed(emitInputs()))
+      return failure();
+    for (auto [program, kind] : {std::pair(Program::step, plan::ProgramKind::step), {Program::finish, plan::ProgramKind::finish},
+                                 {Program::evaluate, plan::ProgramKind::evaluate}})
+      if (failed(emitProgram(program, kind)))
+        return failure();
+    plan.model.layers = llvm::range_size(main.front().getOps<func::CallOp>());
+    predictStep();
+    return std::move(plan);
+  }
+
+private:
+  ModuleOp module;
+  func::FuncOp main, function;
+  plan::Plan plan;
+  llvm::StringMap<uint32_t> spaces;
+  llvm::DenseMap<Operation *, uint32_t> calleeTemplates;
+  std::map<std::string, uint32_t> kernelTemplates;
+  llvm::DenseMap<Operation *, double> calleeFlops;
+  double executedFlops = 0;
+  llvm::DenseSet<Operation *> written; ///< slots written so far in the program
+
+  LogicalResult emitDeclarations() {
+    auto spaceList = module->getAttrOfType<ArrayAttr>(kSpacesAttr), streamList = module->getAttrOfType<ArrayAttr>(kStreamsAttr);
+    if (!spaceList || !streamList)
+      return module.emitError() << "declares no spaces or streams";
+    for (auto entry : spaceList.getAsRange<DictionaryAttr>()) {
+      auto name = entry.getAs<StringAttr>("name"), kind = entry.getAs<StringAttr>("kind");
+      auto bytes = entry.getAs<IntegerAttr>("bytes"), device = entry.getAs<IntegerAttr>("device");
+      if (!name || !kind || !bytes || !device)
+        return module.emitError() << "a space lacks its name, kind, device or bytes; run mt-plan-memory";
+      spaces[name.getValue()] = plan.spaces.size();
+      plan::SpaceKind which = kind.getValue() == "device"    ? plan::SpaceKind::device
+                              : kind.getValue() == "staging" ? plan::SpaceKind::staging : plan::SpaceKind::state;
+      plan.spaces.push_back({which, uint32_t(device.getInt()), uint64_t(bytes.getInt()), name.str()});
+    }
+    for (auto entry : streamList.getAsRange<DictionaryAttr>()) {
+      StringRef kind = entry.getAs<StringAttr>("kind").getValue();
+      plan::StreamKind which = kind == "upload"     ? plan::StreamKind::upload
+                               : kind == "download" ? plan::StreamKind::download
+                               : kind == "host"     ? plan::StreamKind::host : plan::StreamKind::compute;
+      plan.streams.push_back({which, uint32_t(entry.getAs<IntegerAttr>("device").getInt()), entry.getAs<StringAttr>("name").str()});
+    }
+    return success();
+  }
+
+  FailureOr<plan::Span> spanOf(SlotOp slot, int64_t offset, int64_t bytes) {
+    if (!slot || !slot.getOffset())
+      return module.emitError() << "a slot has no offset; run mt-plan-memory";
+    return plan::Span{spaces.lookup(cast<SlotType>(slot.getType()).getSpace()), uint64_t(*slot.getOffset()) + offset, uint64_t(bytes)};
+  }
+
+  LogicalResult emitParameters() {
+    SmallVector<RankedTensorType> types;
+    for (BlockArgument argument : main.getArguments())
+      if (main.getArgAttr(argument.getArgNumber(), nn::kParameterAttr)) {
+        types.push_back(cast<RankedTensorType>(argument.getType()));
+        if (types.size() > plan.parameters.size())
+          return module.emitError() << "mt.parameters has fewer entries than @main has parameters";
+        plan.parameters[types.size() - 1].dims = types.back().getShape().vec();
+      }
+    for (auto slot : function.front().getOps<SlotOp>()) {
+      auto holds = slot->getAttrOfType<DenseI64ArrayAttr>(kHoldsAttr);
+      for (int64_t i = 0; holds && i + 2 < holds.size(); i += 3) {
+        size_t index = holds[i];
+        if (index >= types.size())
+          return slot.emitOpError() << "holds parameter " << index << " of " << types.size();
+        auto span = spanOf(slot, holds[i + 2], bytesOf(types[index]));
+        if (failed(span))
+          return failure();
+        auto role = static_cast<plan::PartRole>(holds[i + 1]);
+        auto type = nn::operandType(types[index], kernels::Effect::read).type;
+        plan.parameters[index].parts.push_back({role, type, *span});
+        plan.parameters[index].trainable |= role != plan::PartRole::weight;
+      }
+    }
+    return success();
+  }
+
+  LogicalResult emitInputs() {
+    SmallVector<BlockArgument> arguments;
+    for (BlockArgument argument : main.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      if (!main.getArgAttr(i, nn::kParameterAttr) && !main.getArgAttr(i, nn::kScalarsAttr))
+        arguments.push_back(argument);
+    }
+    for (auto slot : function.front().getOps<SlotOp>()) {
+      auto which = slot->getAttrOfType<IntegerAttr>(kInputAttr);
+      if (!which)
+        continue;
+      plan::Input input;
+      int64_t total = cast<SlotType>(slot.getType()).getBytes();
+      if (which.getInt() < 0) {
+        input = {plan::InputKind::scalars, "scalars", plan::DType::f64, {kernels::Scalars::kCount}, {}, 0};
+        if (failed(addParts(slot, total, total, input)))
+          return failure();
+        continue;
+      }
+      if (which.getInt() >= int64_t(arguments.size()))
+        return slot.emitOpError() << "is input " << which.getInt() << " of " << arguments.size();
+      BlockArgument argument = arguments[which.getInt()];
+      auto type = cast<RankedTensorType>(argument.getType());
+      unsigned i = argument.getArgNumber();
+      bool labels = bool(main.getArgAttr(i, nn::kLabelsAttr));
+      auto name = main.getArgAttrOfType<StringAttr>(i, nn::kInputAttr);
+      auto vocabulary = main.getArgAttrOfType<IntegerAttr>(i, nn::kVocabularyAttr);
+      input.kind = labels ? plan::InputKind::labels : plan::InputKind::data;
+      input.name = labels ? "labels" : name ? name.str() : "input";
+      input.type = nn::operandType(type, kernels::Effect::read).type;
+      input.dims = type.getShape().vec();
+      input.vocabulary = vocabulary ? vocabulary.getInt() : 0;
+      int64_t part = bytesOf(type);
+      if (!input.dims.empty())
+        input.dims[0] *= total / part;
+      if (failed(addParts(slot, total, part, input)))
+        return failure();
+    }
+    return success();
+  }
+  LogicalResult addParts(SlotOp slot, int64_t total, int64_t part, plan::Input &input) {
+    for (int64_t offset = 0; offset < total; offset += part) {
+      auto span = spanOf(slot, offset, part);
+      if (failed(span))
+        return failure();
+      input.parts.push_back(*span);
+    }
+    plan.inputs.push_back(input);
+    return success();
+  }
+
+  //===-- templates -------------------------------------------------------------------------------------------===//
+
+  uint32_t templateOf(func::FuncOp callee) {
+    auto [found, isNew] = calleeTemplates.try_emplace(callee, plan.templates.size());
+    if (isNew)
+      plan.templates.push_back(translate(callee));
+    return found->second;
+  }
+
+  plan::Template translate(func::FuncOp callee) {
+    plan::Template result;
+    result.name = callee.getName().str();
+    if (auto workspace = callee->getAttrOfType<IntegerAttr>("nn.workspace"))
+      result.workspaceBytes = workspace.getInt();
+    llvm::DenseMap<Value, int32_t> arguments;
+    for (BlockArgument argument : callee.getArguments()) {
+      arguments[argument] = result.arguments.size();
+      result.arguments.push_back({uint64_t(bytesOf(argument.getType())), kernels::Effect::read});
+    }
+    for (Value value : callee.front().getTerminator()->getOperands()) {
+      arguments[nn::viewedBy(value)] = result.arguments.size();
+      result.arguments.push_back({uint64_t(bytesOf(value.getType())), kernels::Effect::write});
+    }
+    llvm::DenseMap<Value, uint64_t> offsets;
+    double flops = 0;
+    for (Operation &op : callee.front().without_terminator()) {
+      if (!nn::hasKernel(&op))
+        continue;
+      plan::Call call = translate(&op, arguments, offsets);
+      flops += kernels::flops(call.signature);
+      result.calls.push_back(std::move(call));
+    }
+    calleeFlops[callee] = flops;
+    return result;
+  }
+
+  plan::Call translate(Operation *op, const llvm::DenseMap<Value, int32_t> &arguments, llvm::DenseMap<Value, uint64_t> &offsets) {
+    nn::KernelCall source = nn::kernelCallOf(op);
+    plan::Call call{source.signature, {}, locationOf(op)};
+    auto planned = op->getAttrOfType<DenseI64ArrayAttr>("nn.offsets");
+    for (OpResult result : op->getResults())
+      if (planned && planned[result.getResultNumber()] >= 0)
+        offsets[result] = planned[result.getResultNumber()];
+    for (Value value : source.values) {
+      if (!value) {
+        call.operands.push_back({-1, 0});
+        continue;
+      }
+      Value place = nn::viewedBy(value);
+      auto argument = arguments.find(place);
+      call.operands.push_back(argument != arguments.end() ? plan::Operand{argument->second, 0}
+                                                          : plan::Operand{-1, offsets.lookup(place)});
+    }
+    if (planned && planned[op->getNumResults()] >= 0) {
+      uint64_t bytes = kernels::workspaceBytes(source.signature);
+      call.signature.operands.push_back({kernels::DType::u8, {int64_t(bytes)}, kernels::Effect::scratch, true});
+      call.operands.push_back({-1, uint64_t(planned[op->getNumResults()])});
+    }
+    return call;
+  }
+
+  /// A template for kernels on places of their own; equal ones are one template.
+  template <typename Op> uint32_t kernelTemplate(Op op) {
+    std::string key;
+    llvm::raw_string_ostream stream(key);
+    stream << *op.getKernel() << op.getGroups() << op.getTypesAttr();
+    if (op.getParameters())
+      stream << op.getParametersAttr();
+    if (op.getSettings())
+      stream << op.getSettingsAttr();
+    for (int64_t effect : op.getEffects())
+      stream << effect;
+    auto [found, isNew] = kernelTemplates.try_emplace(stream.str(), plan.templates.size());
+    if (isNew)
+      plan.templates.push_back(translateKernels(op));
+    return found->second;
+  }
+
+  template <typename Op> plan::Template translateKernels(Op op) {
+    plan::Template result;
+    result.name = op.getKernel()->str();
+    size_t typed = op.getTypes()->size(), each = typed / op.getGroups();
+    SmallVector<Type> types = llvm::to_vector(op.getTypes()->template getAsValueRange<TypeAttr>());
+    for (size_t i = 0; i < typed; ++i)
+      result.arguments.push_back({uint64_t(bytesOf(types[i])), effectOf(op.getEffects()[i])});
+    if (op.getOperands().size() > typed)
+      result.workspaceBytes = cast<SlotType>(op.getOperands().back().getType()).getBytes();
+    for (size_t group = 0; group < size_t(op.getGroups()); ++group) {
+      plan::Call call;
+      call.signature.kernel = op.getKernel()->str();
+      if (op.getSettings())
+        call.signature.attributes = nn::kernelAttributes(*op.getSettings());
+      if (op.getParameters() && isa<UpdateOp>(op))
+        call.signature.attributes["parameter"] = int64_t((*op.getParameters())[group]);
+      for (size_t i = group * each; i < (group + 1) * each; ++i) {
+        call.signature.operands.push_back(nn::operandType(types[i], effectOf(op.getEffects()[i])));
+        call.operands.push_back({int32_t(i), 0});
+      }
+      if (uint64_t bytes = kernels::workspaceBytes(call.signature)) {
+        call.signature.operands.push_back({kernels::DType::u8, {int64_t(bytes)}, kernels::Effect::scratch, true});
+        call.operands.push_back({-1, 0});
+      }
+      result.calls.push_back(std::move(call));
+    }
+    return result;
+  }
+  static kernels::Effect effectOf(int64_t effect) {
+    switch (static_cast<Effect>(effect)) {
+    case Effect::read:
+      return kernels::Effect::read;
+    case Effect::update:
+      return kernels::Effect::update;
+    default:
+      return kernels::Effect::write;
+    }
+  }
+
+  //===-- commands --------------------------------------------------------------------------------------------===//
+
+  LogicalResult emitProgram(Program program, plan::ProgramKind kind) {
+    plan::Program result{kind, {}};
+    written.clear();
+    executedFlops = 0;
+    for (Operation *op : commandsOf(function, program)) {
+      auto command = llvm::TypeSwitch<Operation *, FailureOr<plan::Command>>(op)
+                         .Case<PrefetchOp, OffloadOp>([&](auto copy) { return emitCopy(copy); })
+                         .Case<ComputeOp, UpdateOp>([&](auto run) { return emitRun(run); });
+      if (failed(command))
+        return failure();
+      describe(op, *command);
+      result.commands.push_back(std::move(*command));
+    }
+    if (kind == plan::ProgramKind::step)
+      plan.prediction.executedFlops = executedFlops;
+    plan.programs.push_back(std::move(result));
+    return success();
+  }
+
+  void describe(Operation *op, plan::Command &command) {
+    command.role = llvm::TypeSwitch<Operation *, plan::Role>(op)
+                       .Case<PrefetchOp>([](auto) { return plan::Role::prefetch; })
+                       .Case<OffloadOp>([](auto) { return plan::Role::offload; })
+                       .Case<UpdateOp>([](auto) { return plan::Role::update; })
+                       .Default([](Operation *) { return plan::Role::compute; });
+    command.stream = streamOf(op);
+    command.label = labelOf(op).str();
+    command.layer = cast<IntegerAttr>(op->getAttr("layer")).getInt();
+    command.microBatch = cast<IntegerAttr>(op->getAttr("microBatch")).getInt();
+    command.predictedSeconds = cast<FloatAttr>(op->getAttr("seconds")).getValueAsDouble();
+    if (auto awaits = op->getAttrOfType<DenseI64ArrayAttr>("awaits"))
+      for (int64_t i = 0; i + 1 < awaits.size(); i += 2)
+        command.awaits.push_back({uint32_t(awaits[i]), uint32_t(awaits[i + 1])});
+  }
+
+  template <typename Op> FailureOr<plan::Command> emitCopy(Op op) {
+    plan::Command command;
+    command.isCopy = true;
+    auto from = spanOf(op.getSource().template getDefiningOp<SlotOp>(), op.getSourceOffset(), op.getBytes());
+    auto to = spanOf(op.getTarget().template getDefiningOp<SlotOp>(), op.getTargetOffset(), op.getBytes());
+    if (failed(from) || failed(to))
+      return failure();
+    command.from = *from;
+    command.to = *to;
+    return command;
+  }
+
+  template <typename Op> FailureOr<plan::Command> emitRun(Op op) {
+    plan::Command command;
+    if (op.getCallee()) {
+      auto callee = module.lookupSymbol<func::FuncOp>(*op.getCallee());
+      command.templateIndex = templateOf(callee);
+      executedFlops += calleeFlops.lookup(callee);
+    } else {
+      command.templateIndex = kernelTemplate(op);
+    }
+    size_t bound = plan.templates[command.templateIndex].arguments.size();
+    SmallVector<Access> accesses = accessesOf(op);
+    if (accesses.size() < bound)
+      return op.emitOpError() << "binds " << accesses.size() << " of " << bound << " arguments";
+    for (auto [i, access] : llvm::enumerate(accesses)) {
+      auto span = spanOf(access.slot, access.offset, access.bytes);
+      if (failed(span))
+        return failure();
+      if (i >= bound) {
+        command.workspace = *span;
+        continue;
+      }
+      plan::Binding binding{*span, static_cast<plan::BindingEffect>(access.effect), false};
+      binding.fresh = access.effect == Effect::write && !access.slot.getPersistent();
+      command.arguments.push_back(binding);
+    }
+    return command;
+  }
+
+  void predictStep() {
+    const plan::Program &step = *plan.program(plan::ProgramKind::step);
+    plan::predict(plan::simulate(plan, step), plan.streams, plan.prediction);
+    double useful = 0;
+    for (const plan::Parameter &parameter : plan.parameters) {
+      double elements = 1;
+      for (int64_t size : parameter.dims)
+        elements *= size;
+      if (parameter.trainable && parameter.dims.size() > 1)
+        useful += elements;
+    }
+    plan.prediction.usefulFlops = 6 * useful * plan.settings.batch * std::max<int64_t>(plan.settings.sequence, 1);
+    for (const plan::Command &command : step.commands) {
+      if (!command.isCopy)
+        continue;
+      StringRef label = command.label;
+      uint64_t &sum = label.starts_with("weight")     ? plan.prediction.weightLinkBytes
+                      : label.starts_with("gradient") ? plan.prediction.gradientLinkBytes
+                                                      : plan.prediction.activationLinkBytes;
+      sum += command.from.bytes;
+    }
+  }
+};
+} // namespace
+
+FailureOr<plan::Plan> emitPlan(ModuleOp module, const std::string &producer) { return PlanEmitter(module, producer).run(); }
+
+} // namespace mt

@@ -1,0 +1,72 @@
+// Elements of index tensors as expressions over coordinates: the symbolic evaluator behind MaskPredicate.h. An
+// expression is an affine function of the coordinates, an element of an opaque tensor, or a combination of comparisons.
+#ifndef MT_PASSES_INDEXEXPRESSION_H
+#define MT_PASSES_INDEXEXPRESSION_H
+#include "compiler/nn/Nn.h"
+
+#include <memory>
+
+namespace mt::passes {
+
+/// constant + sum of coefficients times coordinates. Coordinates of extent one are dropped: they are zero.
+struct Affine {
+  llvm::SmallVector<int64_t, 4> coefficients;
+  int64_t constant = 0;
+  bool isConstant() const { return llvm::all_of(coefficients, [](int64_t c) { return c == 0; }); }
+  /// Index of the only coordinate that this is exactly; -1 if there is none.
+  int64_t coordinate() const;
+  bool operator==(const Affine &) const = default;
+};
+
+struct Expression;
+using ExpressionRef = std::shared_ptr<const Expression>;
+struct Expression {
+  enum Kind { affine, load, compare, conjunction, disjunction, negation } kind = affine;
+  Affine number;                             ///< affine; of a compare with null `left`: number <predicate> 0
+  mlir::Value tensor;                        ///< load
+  llvm::SmallVector<Affine, 4> indices;      ///< load
+  std::string predicate;                     ///< compare: eq, ne, lt, le, gt, ge
+  ExpressionRef left, right;                 ///< compare of what is not affine
+  llvm::SmallVector<ExpressionRef, 4> parts; ///< conjunction, disjunction, negation
+  bool isTrue() const { return kind == affine && number.isConstant() && number.constant != 0; }
+  bool isFalse() const { return kind == affine && number.isConstant() && number.constant == 0; }
+};
+
+class IndexEvaluator {
+public:
+  /// `extents` are the sizes of the coordinates.
+  explicit IndexEvaluator(llvm::ArrayRef<int64_t> extents) : extents(extents) {}
+
+  using Indices = llvm::SmallVector<Affine, 4>;
+  /// The coordinates themselves, as indices of a tensor that broadcasts to the extents.
+  Indices indicesFor(mlir::Value tensor) const;
+  /// The element of an integer, boolean or 0/1-valued float tensor; never null: what cannot be looked into is a load.
+  ExpressionRef element(mlir::Value tensor, const Indices &indices) const;
+  /// Where an additive mask is zero rather than very negative; null if it is not such a mask.
+  ExpressionRef visible(mlir::Value mask, const Indices &indices) const;
+
+  ExpressionRef truth(bool value) const;
+  ExpressionRef both(ExpressionRef a, ExpressionRef b) const;
+  ExpressionRef either(ExpressionRef a, ExpressionRef b) const;
+  ExpressionRef negate(ExpressionRef a) const;
+
+private:
+  llvm::SmallVector<int64_t, 4> extents;
+
+  /// The tensor and indices behind operations that only move elements; none if `tensor` is not such.
+  std::optional<std::pair<mlir::Value, Indices>> moved(mlir::Value tensor, const Indices &indices) const;
+  Affine constantAffine(int64_t value) const;
+  Affine combine(const Affine &a, int64_t factor, const Affine &b) const;
+  std::pair<int64_t, int64_t> rangeOf(const Affine &a) const;
+  ExpressionRef number(Affine value) const;
+  ExpressionRef compare(llvm::StringRef predicate, ExpressionRef a, ExpressionRef b) const;
+  ExpressionRef asBoolean(ExpressionRef a) const;
+  ExpressionRef concatElement(nn::ConcatOp op, Indices indices) const;
+  ExpressionRef arithmetic(mlir::Operation *op, const Indices &indices) const;
+  ExpressionRef cumsum(nn::CumsumOp op, const Indices &indices) const;
+  ExpressionRef gathered(mlir::Operation *op, const Indices &indices) const;
+  Indices broadcastIndices(mlir::Value operand, const Indices &indices, llvm::ArrayRef<int64_t> shape) const;
+};
+
+} // namespace mt::passes
+#endif

@@ -1,0 +1,29 @@
+// What a mask lets through, found by symbolic evaluation: a tensor's element at (batch, head, query, key) as an
+// expression over these indices. Masks are never evaluated by value, so nothing here grows with the sequence.
+#ifndef MT_PASSES_MASKPREDICATE_H
+#define MT_PASSES_MASKPREDICATE_H
+#include "compiler/nn/Nn.h"
+
+#include <climits>
+
+namespace mt::passes {
+
+/// The predicate of nn.attention (NnOps.td): which keys a query sees.
+struct MaskPredicate {
+  int64_t minDistance = INT64_MIN, maxDistance = INT64_MAX, prefix = 0;
+  mlir::Value keyMask;                    ///< [B, Sk] booleans, or null
+  mlir::Value querySegment, keySegment;   ///< [B, Sq], [B, Sk] integers, or null
+};
+
+/// Sizes of the scores.
+struct ScoreShape {
+  int64_t batch, heads, queries, keys;
+};
+
+/// Adds to `predicate` what the additive mask `bias` (zero where a key is seen, very negative elsewhere; it broadcasts
+/// to the scores) says. False, with `predicate` as it was, if `bias` is not wholly such a mask or says something that
+/// a predicate cannot. Operations that the predicate's operands need are built with `builder`.
+bool addMask(mlir::OpBuilder &builder, mlir::Value bias, ScoreShape shape, MaskPredicate &predicate);
+
+} // namespace mt::passes
+#endif

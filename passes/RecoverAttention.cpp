@@ -1,0 +1,303 @@
+// Patterns for attention: softmax(scale * q k' + mask) v becomes nn.attention, its masks a predicate, and repeated
+// key-value heads grouped ones. Vaswani et al., arXiv 1706.03762; grouped heads: arXiv 2305.13245.
+#include "passes/MaskPredicate.h"
+#include "passes/Match.h"
+
+using namespace mlir;
+using namespace mt::nn;
+
+namespace mt::passes {
+namespace {
+constexpr int64_t kSwapHeads[] = {0, 2, 1, 3}; ///< [B, H, S, D] <-> [B, S, H, D]
+constexpr double kVeryNegative = -1e4;
+
+bool isVeryNegative(Value value) {
+  auto number = splatValue(value);
+  return number && *number <= kVeryNegative;
+}
+Value swapHeads(OpBuilder &builder, Value value) { return TransposeOp::create(builder, value.getLoc(), value, kSwapHeads); }
+Value swapLastTwo(OpBuilder &builder, Value value) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return TransposeOp::create(builder, value.getLoc(), value, order);
+}
+
+/// x and f where `value` is x * f or x / f, f a splat.
+std::optional<std::pair<Value, double>> scaled(Value value) {
+  if (auto mul = value.getDefiningOp<MulOp>())
+    for (auto [x, f] : {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())})
+      if (auto number = splatValue(f); number && x.getType() == value.getType())
+        return std::pair(x, *number);
+  if (auto div = value.getDefiningOp<DivOp>())
+    if (auto number = splatValue(div.getRhs()); number && div.getLhs().getType() == value.getType())
+      return std::pair(div.getLhs(), 1 / *number);
+  return std::nullopt;
+}
+
+/// Casts between float types and the guard that exporters put after a softmax: select(isnan(p), 0, p).
+Value peelProbabilities(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto cast = dyn_cast<CastOp>(op); cast && isa<FloatType>(getElementTypeOrSelf(cast.getOperand().getType()))) {
+      value = cast.getOperand();
+      continue;
+    }
+    auto select = dyn_cast<SelectOp>(op);
+    auto test = select ? select.getCondition().getDefiningOp<IsNanOp>() : nullptr;
+    if (!test || test.getOperand() != select.getRhs())
+      break;
+    value = select.getRhs();
+  }
+  return value;
+}
+
+/// What lies between the product of queries and keys and the softmax.
+struct Scores {
+  MatmulOp product;
+  double scale = 1, cap = 0;
+  struct Mask { ///< an added term, or a condition that chooses scores
+    Value added, condition;
+    bool hides = false; ///< the condition holds where scores are hidden
+    double factor = 1;
+  };
+  SmallVector<Mask> masks;
+};
+
+bool leadsToProduct(Value value, int depth = 0) {
+  if (depth > 8)
+    return false;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<MatmulOp>(op))
+    return true;
+  if (auto pair = scaled(value))
+    return leadsToProduct(pair->first, depth + 1);
+  if (isa_and_nonnull<TanhOp, CastOp, ReshapeOp>(op))
+    return leadsToProduct(op->getOperand(0), depth + 1);
+  if (auto add = dyn_cast_or_null<AddOp>(op))
+    return (add.getLhs().getType() == value.getType() && leadsToProduct(add.getLhs(), depth + 1)) ||
+           (add.getRhs().getType() == value.getType() && leadsToProduct(add.getRhs(), depth + 1));
+  if (auto select = dyn_cast_or_null<SelectOp>(op))
+    return isVeryNegative(select.getRhs()) ? leadsToProduct(select.getLhs(), depth + 1)
+                                           : isVeryNegative(select.getLhs()) && leadsToProduct(select.getRhs(), depth + 1);
+  return false;
+}
+
+std::optional<Scores> matchScores(Value value) {
+  Scores scores;
+  for (int depth = 0; depth < 12; ++depth) {
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return std::nullopt;
+    if (auto matmul = dyn_cast<MatmulOp>(op)) {
+      if (matmul.getBias() || matmul.getTransposeLhs())
+        return std::nullopt;
+      scores.product = matmul;
+      return scores;
+    }
+    if (auto cast = dyn_cast<CastOp>(op)) {
+      value = cast.getOperand();
+      continue;
+    }
+    if (auto add = dyn_cast<AddOp>(op)) {
+      bool left = add.getLhs().getType() == add.getType() && leadsToProduct(add.getLhs());
+      if (!left && add.getRhs().getType() != add.getType())
+        return std::nullopt;
+      scores.masks.push_back({left ? add.getRhs() : add.getLhs(), Value(), false, scores.scale});
+      value = left ? add.getLhs() : add.getRhs();
+      continue;
+    }
+    if (auto select = dyn_cast<SelectOp>(op)) {
+      bool hides = isVeryNegative(select.getLhs());
+      if (!hides && !isVeryNegative(select.getRhs()))
+        return std::nullopt;
+      scores.masks.push_back({Value(), select.getCondition(), hides, 1});
+      value = hides ? select.getRhs() : select.getLhs();
+      continue;
+    }
+    auto outer = scaled(value);
+    if (!outer)
+      return std::nullopt;
+    if (auto tanh = outer->first.getDefiningOp<TanhOp>(); tanh && scores.scale == 1 && scores.cap == 0) {
+      auto inner = scaled(tanh.getOperand());
+      if (!inner || !isAbout(inner->second * outer->second, 1))
+        return std::nullopt;
+      scores.cap = outer->second;
+      value = inner->first;
+      continue;
+    }
+    scores.scale *= outer->second;
+    value = outer->first;
+  }
+  return std::nullopt;
+}
+
+/// Scale that exporters split between queries and keys.
+Value peelScale(Value value, double &scale) {
+  while (auto pair = scaled(value)) {
+    scale *= pair->second;
+    value = pair->first;
+  }
+  return value;
+}
+
+Value toRankFour(OpBuilder &builder, Value value, bool headless) {
+  SmallVector<int64_t> shape(shapeOf(value));
+  if (headless && shape.size() == 3)
+    shape.insert(shape.begin() + 1, 1);
+  while (shape.size() < 4)
+    shape.insert(shape.begin(), 1);
+  return reshapeTo(builder, value, shape);
+}
+
+/// The added terms that no predicate expresses, summed; null if there are none.
+Value addMasks(OpBuilder &builder, ArrayRef<Value> terms, ScoreShape shape, MaskPredicate &predicate) {
+  Value rest;
+  for (Value term : terms) {
+    if (addMask(builder, term, shape, predicate))
+      continue;
+    rest = rest ? AddOp::create(builder, term.getLoc(), rest, term).getResult() : term;
+  }
+  return rest;
+}
+
+struct AttentionFrom : OpRewritePattern<MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// An added term: as it is, or the choice between scores and a very negative number written as one.
+  static Value termOf(OpBuilder &builder, const Scores::Mask &mask, Type element) {
+    if (mask.added) {
+      if (mask.factor == 1)
+        return mask.added;
+      return MulOp::create(builder, mask.added.getLoc(), mask.added, scalarLike(builder, mask.added, mask.factor));
+    }
+    Location location = mask.condition.getLoc();
+    Value seen = splat(builder, location, tensorOf({}, element), 0);
+    Value hidden = splat(builder, location, tensorOf({}, element), -3.4028234663852886e38);
+    return SelectOp::create(builder, location, mask.condition, mask.hides ? hidden : seen, mask.hides ? seen : hidden);
+  }
+
+  LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const override {
+    if (op.getTransposeLhs() || op.getBias())
+      return failure();
+    auto softmax = peelProbabilities(op.getLhs()).getDefiningOp<SoftmaxOp>();
+    size_t rank = shapeOf(op.getLhs()).size();
+    if (!softmax || (rank != 4 && rank != 3) || shapeOf(op.getRhs()).size() != rank)
+      return failure();
+    auto scores = matchScores(softmax.getOperand());
+    if (!scores || shapeOf(scores->product.getLhs()).size() != rank || shapeOf(scores->product.getRhs()).size() != rank ||
+        shapeOf(scores->product) != shapeOf(softmax))
+      return failure();
+
+    double scale = scores->scale;
+    Value query = peelScale(scores->product.getLhs(), scale), key = peelScale(scores->product.getRhs(), scale), value = op.getRhs();
+    if (!scores->product.getTransposeRhs())
+      key = swapLastTwo(rewriter, key);
+    if (op.getTransposeRhs())
+      value = swapLastTwo(rewriter, value);
+    bool headless = rank == 3;
+    for (Value *operand : {&query, &key, &value})
+      *operand = swapHeads(rewriter, toRankFour(rewriter, *operand, headless));
+
+    ArrayRef<int64_t> q = shapeOf(query), k = shapeOf(key);
+    ScoreShape shape{q[0], q[2], q[1], k[1]};
+    SmallVector<Value> terms;
+    for (const Scores::Mask &mask : scores->masks) {
+      Value term = toRankFour(rewriter, termOf(rewriter, mask, getElementTypeOrSelf(query.getType())), headless);
+      llvm::append_range(terms, flattenSum(term).terms);
+    }
+    for (Value &term : terms)
+      term = toRankFour(rewriter, term, headless);
+    MaskPredicate predicate;
+    Value bias = addMasks(rewriter, terms, shape, predicate);
+    auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
+    auto attention = AttentionOp::create(
+        rewriter, op.getLoc(), query, key, value, bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
+        rewriter.getF64FloatAttr(scale), number(predicate.minDistance), number(predicate.maxDistance), number(0),
+        number(predicate.prefix), number(0), rewriter.getF64FloatAttr(scores->cap));
+    Value result = swapHeads(rewriter, attention.getResult());
+    rewriter.replaceOp(op, reshapeTo(rewriter, result, shapeOf(op.getResult())));
+    return success();
+  }
+};
+
+/// The bias of an attention that is a mask becomes part of its predicate.
+struct BiasToPredicate : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+    if (!op.getBias() || op.getOffset() != 0 || op.getPrefix() != 0)
+      return failure();
+    ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
+    ScoreShape shape{q[0], q[2], q[1], k[1]};
+    MaskPredicate predicate{int64_t(op.getMinDistance()), int64_t(op.getMaxDistance()), 0, op.getKeyMask(), op.getQuerySegment(), op.getKeySegment()};
+    SmallVector<Value> terms = flattenSum(op.getBias()).terms, rest;
+    for (Value term : terms)
+      if (!addMask(rewriter, term, shape, predicate))
+        rest.push_back(term);
+    if (rest.size() == terms.size())
+      return failure();
+    Value bias;
+    for (Value term : rest)
+      bias = bias ? AddOp::create(rewriter, op.getLoc(), bias, term).getResult() : term;
+    if (bias)
+      bias = toRankFour(rewriter, bias, false);
+    auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
+    rewriter.replaceOpWithNewOp<AttentionOp>(
+        op, op.getQuery(), op.getKey(), op.getValue(), bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
+        op.getScaleAttr(), number(predicate.minDistance), number(predicate.maxDistance), op.getOffsetAttr(),
+        number(predicate.prefix), op.getChunkAttr(), op.getSoftCapAttr());
+    return success();
+  }
+};
+
+/// x where `value` repeats each entry of dimension `axis` of x a number of times; null if it does not.
+Value unrepeated(OpBuilder &builder, Value value, size_t axis) {
+  SmallVector<int64_t> shape(shapeOf(value));
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>()) {
+    SmallVector<int64_t> one = shape;
+    one[axis] = 1;
+    return shapeOf(broadcast.getOperand()) == ArrayRef<int64_t>(one) ? broadcast.getOperand() : Value();
+  }
+  auto merge = value.getDefiningOp<ReshapeOp>();
+  auto broadcast = merge ? merge.getOperand().getDefiningOp<BroadcastOp>() : nullptr;
+  if (!broadcast)
+    return {};
+  ArrayRef<int64_t> wide = shapeOf(broadcast), narrow = shapeOf(broadcast.getOperand());
+  if (wide.size() != shape.size() + 1 || narrow.size() != wide.size() || narrow[axis + 1] != 1 || wide[axis] != narrow[axis])
+    return {};
+  SmallVector<int64_t> grouped = shape;
+  grouped[axis] = wide[axis];
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (i != axis && (shape[i] != wide[i < axis ? i : i + 1] || shape[i] != narrow[i < axis ? i : i + 1]))
+      return {};
+  return reshapeTo(builder, broadcast.getOperand(), grouped);
+}
+
+/// Repeated key and value heads become grouped heads.
+struct GroupHeads : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  static Value groupedOf(OpBuilder &builder, Value value) {
+    if (Value direct = unrepeated(builder, value, 2))
+      return direct;
+    auto transpose = value.getDefiningOp<TransposeOp>();
+    if (!transpose || transpose.getPermutation() != ArrayRef(kSwapHeads))
+      return {};
+    Value inner = unrepeated(builder, transpose.getOperand(), 1);
+    return inner ? swapHeads(builder, inner) : Value();
+  }
+  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+    Value key = groupedOf(rewriter, op.getKey()), value = key ? groupedOf(rewriter, op.getValue()) : Value();
+    if (!key || !value || shapeOf(key)[2] != shapeOf(value)[2])
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getKeyMutable().assign(key);
+      op.getValueMutable().assign(value);
+    });
+    return success();
+  }
+};
+} // namespace
+
+void addAttentionPatterns(RewritePatternSet &patterns) {
+  patterns.add<AttentionFrom, BiasToPredicate, GroupHeads>(patterns.getContext());
+}
+
+} // namespace mt::passes

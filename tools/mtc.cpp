@@ -1,0 +1,136 @@
+// mtc: compiles models to plans, and shows plans.
+#include "Version.h"
+#include "compiler/onnx/CheckOnnx.h"
+#include "compiler/pipeline/Fit.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/plan/EmitPlan.h"
+#include "runtime/base/AtomicFile.h"
+#include "runtime/plan/Diff.h"
+#include "runtime/plan/Dump.h"
+#include "runtime/plan/PlanFile.h"
+#include "tools/mtc/CommandLine.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <fmt/format.h>
+#include <cstdio>
+
+namespace {
+using namespace mt;
+
+const std::string kProducer = fmt::format("mtc {} (revision {})", kVersion, kRevision);
+
+Status put(const std::string &text, const std::string &path) {
+  if (!path.empty())
+    return base::writeFileAtomically(path, text);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return {};
+}
+
+Status compile(const MtcCommand &command) {
+  using pipeline::Phase;
+  Phase phase = command.emitPhase == "nn"         ? Phase::nn
+                : command.emitPhase == "layers"   ? Phase::layers
+                : command.emitPhase == "schedule" ? Phase::schedule : Phase::plan;
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  pipeline::loadDialects(context);
+  MT_ASSIGN(pipeline::Compiled compiled, pipeline::compile(context, command.options, phase, kProducer));
+  for (const std::string &warning : compiled.warnings)
+    fmt::print(stderr, "warning: {}\n", warning);
+  if (phase != Phase::plan) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    compiled.module->print(stream, mlir::OpPrintingFlags().enableDebugInfo(true));
+    return put(stream.str(), command.output);
+  }
+  MT_TRY(plan::save(compiled.plan, command.output));
+  if (command.report)
+    fmt::print("{}", pipeline::report(compiled));
+  fmt::print("{}\n", pipeline::summary(compiled.plan, command.output));
+  return {};
+}
+
+Status check(const MtcCommand &command) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  pipeline::loadDialects(context);
+  onnx::ImportOptions import{command.options.microBatch.value_or(command.options.batch), command.options.sequence,
+                             command.options.dims, command.options.train, command.options.freeze};
+  onnx::ModelCheck found = onnx::checkOnnx(context, command.options.model, import);
+  for (const std::string &warning : found.warnings)
+    fmt::print(stderr, "warning: {}\n", warning);
+  if (!found.problems.empty())
+    return Status::error(fmt::format("{}", fmt::join(found.problems, "\nerror: ")));
+  MT_ASSIGN(pipeline::Compiled compiled, pipeline::compile(context, command.options, pipeline::Phase::plan, kProducer));
+  fmt::print("{}: opset {}, {} trained tensors ({:.3f} M elements), {} frozen; {}\n", command.options.model, found.opset,
+             found.trainableTensors, found.trainableElements / 1e6, found.frozenTensors,
+             pipeline::summary(compiled.plan, "would compile to"));
+  return {};
+}
+
+Status emit(const MtcCommand &command) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  pipeline::loadDialects(context);
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(command.file, &context);
+  if (!module)
+    return Status::error(command.file + ": is not a schedule; make one with mtc compile --emit schedule");
+  auto plan = emitPlan(*module, kProducer);
+  if (mlir::failed(plan))
+    return Status::error(command.file + ": gives no plan");
+  return plan::save(*plan, command.output);
+}
+
+Status dump(const MtcCommand &command) {
+  MT_ASSIGN(plan::Plan loaded, plan::load(command.file));
+  return put(plan::dumpPlan(loaded, *plan::dumpFormatFromName(command.format)), command.output);
+}
+
+Status diff(const MtcCommand &command) {
+  MT_ASSIGN(plan::Plan before, plan::load(command.file));
+  MT_ASSIGN(plan::Plan after, plan::load(command.other));
+  std::string changes = plan::diffPlans(before, after);
+  fmt::print("{}", changes.empty() ? "the plans do the same\n" : changes);
+  return {};
+}
+
+Status fit(const MtcCommand &command) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  pipeline::loadDialects(context);
+  MT_ASSIGN(std::string table, pipeline::fitTable(context, command.options));
+  fmt::print("{}", table);
+  return {};
+}
+
+Status run(const MtcCommand &command) {
+  switch (command.kind) {
+  case MtcCommand::compile:
+    return compile(command);
+  case MtcCommand::check:
+    return check(command);
+  case MtcCommand::dump:
+    return dump(command);
+  case MtcCommand::diff:
+    return diff(command);
+  case MtcCommand::fit:
+    return fit(command);
+  case MtcCommand::emit:
+    return emit(command);
+  case MtcCommand::said:
+    break;
+  }
+  return {};
+}
+} // namespace
+
+int main(int argc, char **argv) {
+  MtcCommand command = parseMtc(argc, argv, kProducer + ", MLIR " + LLVM_VERSION_STRING);
+  if (command.kind == MtcCommand::said) {
+    std::fputs(command.text.c_str(), command.status == 0 ? stdout : stderr);
+    return command.status;
+  }
+  Status status = run(command);
+  if (status.ok())
+    return 0;
+  fmt::print(stderr, "error: {}\n", status.message());
+  return 1;
+}
