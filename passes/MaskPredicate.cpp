@@ -3,6 +3,8 @@
 
 #include "passes/IndexExpression.h"
 
+#include <functional>
+
 using namespace mlir;
 using namespace mt::nn;
 
@@ -22,22 +24,30 @@ public:
     case Expression::conjunction:
       return llvm::all_of(e.parts, [&](const ExpressionRef &part) { return add(*part); });
     case Expression::load:
-      return addKeyMask(e);
+      return addLoad(e, true);
     case Expression::compare:
       return e.left ? addComparedLoads(e) : addDistance(e);
     case Expression::disjunction:
       return addPrefix(e);
     case Expression::negation:
-      return addNegatedMask(*e.parts[0]);
+      return addLoad(*e.parts[0], false);
     default:
       return false;
     }
+  }
+
+  /// Builds what the predicate's operands need: only once everything was understood.
+  void finish() {
+    for (auto &build : pending)
+      build();
   }
 
 private:
   OpBuilder &builder;
   ScoreShape shape;
   MaskPredicate &predicate;
+  bool segmented = predicate.querySegment != nullptr;
+  std::vector<std::function<void()>> pending;
 
   /// The affine e of e >= 0 that a comparison of an affine number with zero means.
   static std::optional<Affine> atLeastZero(const Expression &e) {
@@ -87,65 +97,74 @@ private:
     return false;
   }
 
-  /// The tensor of a load as [batch, `length`] if it is indexed by (batch, `along`) alone.
-  Value asRows(const Expression &load, Coordinate along, int64_t length) {
-    ArrayRef<int64_t> sizes = shapeOf(load.tensor);
+  /// A load indexed by (batch, position) alone: its tensor can be seen as [batch, length].
+  struct Rows {
+    Value tensor;
+    bool batched;
+    int64_t length;
+    Type element() const { return getElementTypeOrSelf(tensor.getType()); }
+  };
+  std::optional<Rows> rowsOf(const Expression &load, Coordinate along, int64_t length) {
     bool batched = false, indexed = length == 1;
-    for (auto [size, index] : llvm::zip(sizes, load.indices)) {
+    for (auto [size, index] : llvm::zip(shapeOf(load.tensor), load.indices)) {
       if (size == 1)
         continue;
       int64_t coordinate = index.coordinate();
-      if (coordinate == kBatch && size == shape.batch && !batched && !(indexed && length != 1))
+      if (coordinate == kBatch && size == shape.batch && !batched)
         batched = true;
       else if (coordinate == along && size == length && !indexed)
         indexed = true;
       else
-        return {};
+        return std::nullopt;
     }
-    if (!indexed)
-      return {};
-    Value rows = reshapeTo(builder, load.tensor, {batched ? shape.batch : 1, length});
-    if (batched || shape.batch == 1)
-      return rows;
-    return BroadcastOp::create(builder, rows.getLoc(), tensorOf({shape.batch, length}, getElementTypeOrSelf(rows.getType())), rows);
+    return indexed ? std::optional(Rows{load.tensor, batched, length}) : std::nullopt;
+  }
+  Value build(const Rows &rows) {
+    Value value = reshapeTo(builder, rows.tensor, {rows.batched ? shape.batch : 1, rows.length});
+    if (rows.batched || shape.batch == 1)
+      return value;
+    return BroadcastOp::create(builder, value.getLoc(), tensorOf({shape.batch, rows.length}, rows.element()), value);
   }
 
-  bool setKeyMask(Value rows) {
-    Location location = rows.getLoc();
-    if (!getElementTypeOrSelf(rows.getType()).isInteger(1))
-      rows = CompareOp::create(builder, location, rows, scalarLike(builder, rows, 0), "ne");
-    predicate.keyMask = predicate.keyMask ? AndOp::create(builder, location, predicate.keyMask, rows).getResult() : rows;
+  /// Keys are seen where `rows` compares with `number`.
+  bool addKeyMask(const Rows &rows, std::string test, int64_t number) {
+    bool boolean = rows.element().isInteger(1);
+    if (boolean && test != "eq" && test != "ne")
+      return false;
+    pending.push_back([=, this] {
+      Value value = build(rows);
+      Location location = value.getLoc();
+      bool wantsTrue = (number != 0) == (test == "eq");
+      if (!boolean)
+        value = CompareOp::create(builder, location, value, scalarLike(builder, value, number), test);
+      else if (!wantsTrue)
+        value = NotOp::create(builder, location, value);
+      predicate.keyMask = predicate.keyMask ? AndOp::create(builder, location, predicate.keyMask, value).getResult() : value;
+    });
     return true;
   }
-
-  bool addKeyMask(const Expression &load) {
-    Value rows = asRows(load, kKey, shape.keys);
-    return rows && setKeyMask(rows);
+  bool addLoad(const Expression &load, bool seen) {
+    auto rows = load.kind == Expression::load ? rowsOf(load, kKey, shape.keys) : std::nullopt;
+    return rows && addKeyMask(*rows, seen ? "ne" : "eq", 0);
   }
 
-  bool addNegatedMask(const Expression &load) {
-    Value rows = load.kind == Expression::load ? asRows(load, kKey, shape.keys) : Value();
-    return rows && getElementTypeOrSelf(rows.getType()).isInteger(1) &&
-           setKeyMask(NotOp::create(builder, rows.getLoc(), rows));
+  bool addSegments(const Expression &left, const Expression &right) {
+    auto query = rowsOf(left, kQuery, shape.queries), key = rowsOf(right, kKey, shape.keys);
+    if (!query || !key || segmented || !query->element().isInteger(64) || !key->element().isInteger(64))
+      return false;
+    segmented = true;
+    pending.push_back([=, this] {
+      predicate.querySegment = build(*query);
+      predicate.keySegment = build(*key);
+    });
+    return true;
   }
 
   /// mask[b, k] compared with a number, or segment[b, q] == segment[b, k].
   bool addComparedLoads(const Expression &e) {
     const Expression *left = e.left.get(), *right = e.right.get();
-    if (left->kind == Expression::load && right->kind == Expression::load && e.predicate == "eq" && !predicate.querySegment) {
-      if (left->tensor != right->tensor && left->tensor.getType() != right->tensor.getType())
-        return false;
-      Value query = asRows(*left, kQuery, shape.queries), key = asRows(*right, kKey, shape.keys);
-      if (!query || !key) {
-        query = asRows(*right, kQuery, shape.queries);
-        key = asRows(*left, kKey, shape.keys);
-      }
-      if (!query || !key || !isa<IntegerType>(getElementTypeOrSelf(query.getType())) || getElementTypeOrSelf(query.getType()).isInteger(1))
-        return false;
-      predicate.querySegment = query;
-      predicate.keySegment = key;
-      return true;
-    }
+    if (left->kind == Expression::load && right->kind == Expression::load)
+      return e.predicate == "eq" && (addSegments(*left, *right) || addSegments(*right, *left));
     std::string test = e.predicate;
     if (right->kind == Expression::load && left->kind == Expression::affine) {
       std::swap(left, right);
@@ -154,16 +173,8 @@ private:
     }
     if (left->kind != Expression::load || right->kind != Expression::affine || !right->number.isConstant())
       return false;
-    Value rows = asRows(*left, kKey, shape.keys);
-    if (!rows)
-      return false;
-    if (getElementTypeOrSelf(rows.getType()).isInteger(1)) {
-      bool wantsTrue = (right->number.constant != 0) == (test == "eq");
-      if (test != "eq" && test != "ne")
-        return false;
-      return setKeyMask(wantsTrue ? rows : NotOp::create(builder, rows.getLoc(), rows).getResult());
-    }
-    return setKeyMask(CompareOp::create(builder, rows.getLoc(), rows, scalarLike(builder, rows, right->number.constant), test));
+    auto rows = rowsOf(*left, kKey, shape.keys);
+    return rows && addKeyMask(*rows, test, right->number.constant);
   }
 };
 } // namespace
@@ -172,8 +183,10 @@ bool addMask(OpBuilder &builder, Value bias, ScoreShape shape, MaskPredicate &pr
   IndexEvaluator evaluator({shape.batch, shape.heads, shape.queries, shape.keys});
   ExpressionRef seen = evaluator.visible(bias, evaluator.indicesFor(bias));
   MaskPredicate extended = predicate;
-  if (!seen || !PredicateBuilder(builder, shape, extended).add(*seen))
+  PredicateBuilder understood(builder, shape, extended);
+  if (!seen || !understood.add(*seen))
     return false;
+  understood.finish();
   predicate = extended;
   return true;
 }

@@ -248,48 +248,57 @@ struct BiasToPredicate : OpRewritePattern<AttentionOp> {
   }
 };
 
-/// x where `value` repeats each entry of dimension `axis` of x a number of times; null if it does not.
-Value unrepeated(OpBuilder &builder, Value value, size_t axis) {
+/// A value before its entries along one dimension were repeated: `source`, seen under `shape`.
+struct Unrepeated {
+  Value source;
+  SmallVector<int64_t> shape;
+};
+std::optional<Unrepeated> unrepeated(Value value, size_t axis) {
   SmallVector<int64_t> shape(shapeOf(value));
   if (auto broadcast = value.getDefiningOp<BroadcastOp>()) {
-    SmallVector<int64_t> one = shape;
-    one[axis] = 1;
-    return shapeOf(broadcast.getOperand()) == ArrayRef<int64_t>(one) ? broadcast.getOperand() : Value();
+    shape[axis] = 1;
+    return shapeOf(broadcast.getOperand()) == ArrayRef<int64_t>(shape) ? std::optional(Unrepeated{broadcast.getOperand(), shape})
+                                                                        : std::nullopt;
   }
   auto merge = value.getDefiningOp<ReshapeOp>();
   auto broadcast = merge ? merge.getOperand().getDefiningOp<BroadcastOp>() : nullptr;
   if (!broadcast)
-    return {};
+    return std::nullopt;
   ArrayRef<int64_t> wide = shapeOf(broadcast), narrow = shapeOf(broadcast.getOperand());
   if (wide.size() != shape.size() + 1 || narrow.size() != wide.size() || narrow[axis + 1] != 1 || wide[axis] != narrow[axis])
-    return {};
-  SmallVector<int64_t> grouped = shape;
-  grouped[axis] = wide[axis];
+    return std::nullopt;
   for (size_t i = 0; i < shape.size(); ++i)
     if (i != axis && (shape[i] != wide[i < axis ? i : i + 1] || shape[i] != narrow[i < axis ? i : i + 1]))
-      return {};
-  return reshapeTo(builder, broadcast.getOperand(), grouped);
+      return std::nullopt;
+  shape[axis] = wide[axis];
+  return Unrepeated{broadcast.getOperand(), shape};
 }
 
 /// Repeated key and value heads become grouped heads.
 struct GroupHeads : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
-  static Value groupedOf(OpBuilder &builder, Value value) {
-    if (Value direct = unrepeated(builder, value, 2))
-      return direct;
+  /// The grouped heads behind [B, S, H, D], and whether they lie heads first.
+  static std::optional<std::pair<Unrepeated, bool>> groupsOf(Value value) {
+    if (auto direct = unrepeated(value, 2))
+      return std::pair(*direct, false);
     auto transpose = value.getDefiningOp<TransposeOp>();
     if (!transpose || transpose.getPermutation() != ArrayRef(kSwapHeads))
-      return {};
-    Value inner = unrepeated(builder, transpose.getOperand(), 1);
-    return inner ? swapHeads(builder, inner) : Value();
+      return std::nullopt;
+    auto inner = unrepeated(transpose.getOperand(), 1);
+    return inner ? std::optional(std::pair(*inner, true)) : std::nullopt;
+  }
+  static Value build(OpBuilder &builder, const std::pair<Unrepeated, bool> &groups) {
+    Value value = reshapeTo(builder, groups.first.source, groups.first.shape);
+    return groups.second ? swapHeads(builder, value) : value;
   }
   LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
-    Value key = groupedOf(rewriter, op.getKey()), value = key ? groupedOf(rewriter, op.getValue()) : Value();
-    if (!key || !value || shapeOf(key)[2] != shapeOf(value)[2])
+    auto key = groupsOf(op.getKey()), value = groupsOf(op.getValue());
+    if (!key || !value || key->first.shape[key->second ? 1 : 2] != value->first.shape[value->second ? 1 : 2])
       return failure();
+    Value newKey = build(rewriter, *key), newValue = build(rewriter, *value);
     rewriter.modifyOpInPlace(op, [&] {
-      op.getKeyMutable().assign(key);
-      op.getValueMutable().assign(value);
+      op.getKeyMutable().assign(newKey);
+      op.getValueMutable().assign(newValue);
     });
     return success();
   }
