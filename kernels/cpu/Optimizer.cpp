@@ -26,7 +26,10 @@ float clipOf(const double *scalars) {
 }
 
 /// Calls update(begin, count) over all blocks; it returns false where it refused. The error names the first block.
+/// Scalars of step 0 say that nothing is pending (an update deferred from before the first step): nothing is touched.
 template <typename Update> Status updateAll(const Launch &launch, const Shape &shape, Update update) {
+  if (launch.at<const double>(2)[Scalars::kStep] == 0)
+    return {};
   if (double norm = *launch.at<const double>(1); !std::isfinite(norm))
     return fail("the gradient's squared norm is {}: not finite", norm);
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();

@@ -2,6 +2,7 @@
 
 #include "runtime/train/Checkpoint.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -28,11 +29,31 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   callbacks.gradient = session->setup.gradient;
   MT_ASSIGN(session->executor, executor::Executor::create(plan, options, callbacks));
   MT_TRY(session->executor->loadWeights());
+  session->clearPending();
   if (!session->setup.checkpoint.empty()) {
     auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
     MT_TRY(loadCheckpoint(session->setup.checkpoint, plan, bytes, session->setup.weightsOnly));
   }
   return session;
+}
+
+/// Zeroes the scalars that deferred updates read: step 0 says that nothing is pending. They are those of `finish`.
+void Session::clearPending() {
+  const plan::Program *finish = plan.program(ProgramKind::finish);
+  if (!finish)
+    return;
+  for (const plan::Command &command : finish->commands) {
+    if (command.isCopy)
+      continue;
+    for (const plan::Call &call : plan.templates[command.templateIndex].calls) {
+      const kernels::Kernel *kernel = kernels::find(call.signature.kernel);
+      if (!kernel || !kernel->updates || call.operands.size() < 3 || call.operands[2].argument < 0)
+        continue;
+      plan::Span scalars = command.arguments[static_cast<size_t>(call.operands[2].argument)].span;
+      std::span<std::byte> place = bytes(scalars).subspan(call.operands[2].offset, Scalars::kCount * sizeof(double));
+      std::fill(place.begin(), place.end(), std::byte(0));
+    }
+  }
 }
 
 Status Session::enqueue(Job job) {

@@ -54,6 +54,7 @@ private:
   Session(const plan::Plan &plan, Setup setup) : plan(plan), setup(std::move(setup)) {}
   Status feed(std::span<void *const> parts);
   Status report(float loss, std::span<const double> scalars);
+  void clearPending();
   void fillScalars(const Job &job, std::span<void *const> parts) const;
 
   const plan::Plan &plan;
