@@ -7,7 +7,7 @@ const Converters &Converters::table() {
     Converters built;
     for (auto *addFamily : {addElementwise, addActivations, addShapes, addStructure, addIndexing, addPositions,
                             addReductions, addProducts, addNormalization, addAttention, addLosses, addControl,
-                            addContrib})
+                            onnx::addContrib})
       addFamily(built);
     return built;
   }();

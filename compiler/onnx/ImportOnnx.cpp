@@ -122,8 +122,9 @@ bool Importer::inlineBuffer(const Candidate &candidate) {
   Value constant = candidate.source.elements <= kInlineBuffer
                        ? makeConstant(builder, candidate.argument.getLoc(), *tensor)
                        : recognizeConstant(builder, candidate.argument.getLoc(), *tensor);
+  Value argument = candidate.argument;
   if (constant)
-    candidate.argument.replaceAllUsesWith(constant);
+    argument.replaceAllUsesWith(constant);
   return static_cast<bool>(constant);
 }
 
