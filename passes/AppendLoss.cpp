@@ -61,6 +61,7 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
 
   func::FuncOp main;
   OpBuilder builder{static_cast<MLIRContext *>(nullptr)};
+  std::string chosen; ///< the kind of loss
 
   Value addArgument(Type type, StringRef attribute) {
     unsigned index = main.getNumArguments();
@@ -89,6 +90,31 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     return false;
   }
 
+  /// Rows of the tables that `ids` indexes, through views and casts: what its values must stay below. 0: no table.
+  static int64_t tableRows(Value ids) {
+    int64_t rows = 0;
+    auto bound = [&](int64_t count) { rows = rows == 0 ? count : std::min(rows, count); };
+    for (Operation *user : ids.getUsers()) {
+      if (auto embedding = dyn_cast<EmbeddingOp>(user); embedding && embedding.getIds() == ids)
+        bound(shapeOf(embedding.getTable())[0]);
+      else if (auto gather = dyn_cast<GatherOp>(user); gather && gather.getIndices() == ids)
+        bound(shapeOf(gather.getData())[gather.getAxis()]);
+      else if (isa<ReshapeOp, CastOp, SliceOp>(user))
+        if (int64_t inner = tableRows(user->getResult(0)))
+          bound(inner);
+    }
+    return rows;
+  }
+  void setVocabulary(Value argument, int64_t count) {
+    main.setArgAttr(cast<BlockArgument>(argument).getArgNumber(), kVocabularyAttr, builder.getI64IntegerAttr(count));
+  }
+  void boundInputs() {
+    for (BlockArgument argument : main.getArguments())
+      if (main.getArgAttr(argument.getArgNumber(), kInputAttr) && isa<IntegerType>(getElementTypeOrSelf(argument.getType())))
+        if (int64_t rows = tableRows(argument))
+          setVocabulary(argument, rows);
+  }
+
   Value crossEntropy(Value logits) {
     ArrayRef<int64_t> shape = shapeOf(logits);
     int64_t rows = 1;
@@ -96,6 +122,7 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
       rows *= size;
     Value labels = addArgument(tensorOf(shape.drop_back(), builder.getI64Type()), kLabelsAttr);
     Value scalars = addArgument(tensorOf({kernels::Scalars::kCount}, builder.getF64Type()), kScalarsAttr);
+    setVocabulary(labels, shape.back());
     labels = reshapeTo(builder, labels, {rows});
     if (Head head = findHead(logits); head.product) {
       Value hidden = head.product.getLhs();
@@ -118,6 +145,7 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     std::string kind = loss;
     if (kind.empty() && rank == 3 && hasIntegerInput())
       kind = "causal-lm";
+    chosen = kind;
     if (!isa<FloatType>(getElementTypeOrSelf(output.getType())))
       return main.emitError() << "the model's output is " << output.getType() << ", which no loss applies to", nullptr;
     if (kind == "causal-lm" && rank == 3)
@@ -160,13 +188,16 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
       return signalPassFailure();
     auto exit = cast<func::ReturnOp>(main.front().getTerminator());
     builder = OpBuilder(exit);
-    int64_t chosen = chooseOutput(exit);
-    if (chosen < 0)
+    int64_t output = chooseOutput(exit);
+    if (output < 0)
       return signalPassFailure();
+    boundInputs();
+    chosen = loss;
     StringRef name(loss);
-    Value value = name.consume_front("output:") ? namedOutput(exit, name) : build(exit.getOperand(chosen));
+    Value value = name.consume_front("output:") ? namedOutput(exit, name) : build(exit.getOperand(output));
     if (!value)
       return signalPassFailure();
+    getOperation()->setAttr(kLossAttr, builder.getStringAttr(chosen));
     exit->setOperands(value);
     main.setType(FunctionType::get(&getContext(), main.getArgumentTypes(), value.getType()));
     main.setAllResultAttrs(ArrayRef<Attribute>{builder.getDictionaryAttr({})});

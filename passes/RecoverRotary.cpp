@@ -47,10 +47,11 @@ Value firstHalf(OpBuilder &builder, Value value) {
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(isa<GatherOp>(op) && operand == cast<GatherOp>(op).getIndices() ? operand : firstHalf(builder, operand));
-  OperationState state(op->getLoc(), op->getName(), operands, TypeRange(type), op->getDiscardableAttrs());
-  Operation *half = builder.create(state);
-  half->setPropertiesFromAttribute(op->getPropertiesAsAttribute(), {}).succeeded();
-  return half->getResult(0);
+  OperationState state(op->getLoc(), op->getName());
+  state.addOperands(operands);
+  state.addTypes(type);
+  state.addAttributes(op->getAttrDictionary().getValue());
+  return builder.create(state)->getResult(0);
 }
 
 /// x where `value` is concat(-x[R/2:], x[:R/2]) along the last dimension.

@@ -23,7 +23,7 @@ const std::string kProducer = fmt::format("mtc {} (revision {})", kVersion, kRev
 
 Status put(const std::string &text, const std::string &path) {
   if (!path.empty())
-    return base::writeFileAtomically(path, text);
+    return writeFileAtomically(path, text);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return {};
 }
@@ -54,9 +54,9 @@ Status compile(const MtcCommand &command) {
 Status check(const MtcCommand &command) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   pipeline::loadDialects(context);
-  onnx::ImportOptions import{command.options.microBatch.value_or(command.options.batch), command.options.sequence,
+  mt::onnx::ImportOptions import{command.options.microBatch.value_or(command.options.batch), command.options.sequence,
                              command.options.dims, command.options.train, command.options.freeze};
-  onnx::ModelCheck found = onnx::checkOnnx(context, command.options.model, import);
+  mt::onnx::ModelCheck found = mt::onnx::checkOnnx(context, command.options.model, import);
   for (const std::string &warning : found.warnings)
     fmt::print(stderr, "warning: {}\n", warning);
   if (!found.problems.empty())

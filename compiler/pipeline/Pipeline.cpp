@@ -99,6 +99,8 @@ public:
     plan::Plan described;
     if (failed(readPlanAttributes(*compiled.module, described)))
       return collector.failure(options.model);
+    if (auto loss = (*compiled.module)->getAttrOfType<StringAttr>(nn::kLossAttr))
+      described.settings.loss = loss.str();
     described.settings.savedActivations = choice.schedule.rung;
     described.settings.resident = choice.schedule.resident;
     described.settings.prefetchDistance = choice.schedule.distance;

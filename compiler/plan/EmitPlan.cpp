@@ -145,6 +145,8 @@ private:
       input.type = nn::operandType(type, kernels::Effect::read).type;
       input.dims = type.getShape().vec();
       input.vocabulary = vocabulary ? vocabulary.getInt() : 0;
+      if (labels)
+        plan.model.vocabulary = input.vocabulary;
       int64_t part = bytesOf(type);
       if (!input.dims.empty())
         input.dims[0] *= total / part;
@@ -288,9 +290,10 @@ private:
     written.clear();
     executedFlops = 0;
     for (Operation *op : commandsOf(function, program)) {
-      auto command = llvm::TypeSwitch<Operation *, FailureOr<plan::Command>>(op)
-                         .Case<PrefetchOp, OffloadOp>([&](auto copy) { return emitCopy(copy); })
-                         .Case<ComputeOp, UpdateOp>([&](auto run) { return emitRun(run); });
+      FailureOr<plan::Command> command = llvm::TypeSwitch<Operation *, FailureOr<plan::Command>>(op)
+                                             .Case<PrefetchOp, OffloadOp>([&](auto copy) { return emitCopy(copy); })
+                                             .Case<ComputeOp, UpdateOp>([&](auto run) { return emitRun(run); })
+                                             .Default([](Operation *) { return failure(); });
       if (failed(command))
         return failure();
       describe(op, *command);
