@@ -17,16 +17,27 @@ Status requireF32(const Signature &call) {
   return {};
 }
 
-Result<Run> prepare(const Signature &call) {
-  if (std::string problem = check(call); !problem.empty())
-    return Status::error(problem);
+namespace {
+
+/// Null if there is none.
+Prepare findPrepare(std::string_view kernel) {
   for (auto family : {structureEntries(), reductionEntries(), indexingEntries(), matmulEntries(), normEntries(),
                       softmaxEntries(), attentionEntries(), rotaryEntries(), lossEntries(), headEntries(),
                       optimizerEntries(), stepEntries()})
-    if (auto found = std::ranges::find(family, std::string_view(call.kernel), &Entry::kernel); found != family.end())
-      return found->prepare(call);
-  if (isElementwise(call.kernel))
-    return prepareElementwise(call);
+    if (auto found = std::ranges::find(family, kernel, &Entry::kernel); found != family.end())
+      return found->prepare;
+  return isElementwise(kernel) ? prepareElementwise : nullptr;
+}
+
+} // namespace
+
+bool supports(std::string_view kernel) { return findPrepare(kernel) != nullptr; }
+
+Result<Run> prepare(const Signature &call) {
+  if (std::string problem = check(call); !problem.empty())
+    return Status::error(problem);
+  if (Prepare prepareCall = findPrepare(call.kernel))
+    return prepareCall(call);
   return fail("{}: the CPU has no such kernel", call.kernel);
 }
 

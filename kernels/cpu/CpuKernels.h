@@ -27,6 +27,9 @@ struct Launch {
 /// gradient that is not finite); its message does not name the call: the caller knows where it came from.
 using Run = std::function<Status(const Launch &)>;
 
+/// Whether the CPU has code for a kernel of the catalogue, for some element types at least.
+bool supports(std::string_view kernel);
+
 /// Errors: an unknown kernel, an invalid signature, element types that the CPU has no code for.
 Result<Run> prepare(const Signature &call);
 

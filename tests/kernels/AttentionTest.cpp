@@ -31,10 +31,13 @@ Inputs inputsOf(const AttentionCase &c) {
           c.segments ? integers({c.batch, c.keys}, 0, 3, 7, DType::i32) : absent()};
 }
 
-double element(const Tensor &t, std::vector<int64_t> index) {
+double element(const Tensor &t, std::initializer_list<int64_t> index) {
   int64_t place = 0;
-  for (size_t i = 0; i < index.size(); ++i)
-    place = place * t.dims[i] + (t.dims[i] == 1 ? 0 : index[i]);
+  size_t dim = 0;
+  for (int64_t at : index) {
+    int64_t size = t.dims[dim++];
+    place = place * size + (size == 1 ? 0 : at);
+  }
   return t.values[static_cast<size_t>(place)];
 }
 
@@ -224,7 +227,8 @@ TEST(AttentionBlocks, NanIsNotHidden) {
   const AttentionCase &c = kCases[1];
   Inputs in = inputsOf(c);
   std::fill(in.query.values.begin(), in.query.values.end(), std::nan(""));
-  for (double value : run(forwardCall(c, in)).outputs[0])
+  Outcome outcome = run(forwardCall(c, in));
+  for (double value : outcome.outputs[0])
     ASSERT_TRUE(std::isnan(value));
 }
 

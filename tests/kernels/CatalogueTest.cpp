@@ -1,0 +1,204 @@
+// The catalogue: its checks refuse what a damaged plan could hold, its numbers are right, its page is fresh.
+#include "kernels/Reference.h"
+#include "kernels/cpu/ThreadPool.h"
+#include "tests/kernels/Harness.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <atomic>
+#include <set>
+#include <sstream>
+
+namespace mt::kernels::test {
+namespace {
+
+OperandType in(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::read, true}; }
+OperandType out(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::write, true}; }
+OperandType none(Effect effect = Effect::read) { return {DType::f32, {}, effect, false}; }
+OperandType scratch(int64_t bytes) { return {DType::u8, {bytes}, Effect::scratch, true}; }
+
+struct Refusal {
+  Signature call;
+  const char *message;
+};
+
+const OperandType kStep = in({Scalars::kCount}, DType::f64);
+
+const Refusal kRefusals[] = {
+    {{"frobnicate", {}, {}}, "unknown kernel \"frobnicate\""},
+    {{"add", {}, {in({2}), in({2})}}, "add: 2 operands, want 3"},
+    {{"add", {}, {in({2}), in({3}), out({3})}}, "add: the operands' dimensions do not broadcast"},
+    {{"add", {}, {in({2}), in({2}), out({3})}}, "add: operand 2 (result) is [3], want [2]"},
+    {{"add", {}, {in({2}), in({2}, DType::f64), out({2})}}, "add: operand 1 (rhs) is f64, want f32"},
+    {{"add", {}, {in({2}), in({2}), in({2})}}, "add: operand 2 (result) has the wrong effect"},
+    {{"add", {}, {in({2}), none(), out({2})}}, "add: operand 1 (rhs) is missing"},
+    {{"add", {}, {in({0}), in({2}), out({2})}}, "add: operand 0 (lhs) is [0]: every dimension must be at least 1"},
+    {{"add", {}, {in({-2}), in({2}), out({2})}}, "add: operand 0 (lhs) is [-2]: every dimension must be at least 1"},
+    {{"add", {}, {in({1l << 40, 1l << 40}), in({2}), out({2})}},
+     "add: operand 0 (lhs) is [1099511627776, 1099511627776]: too many elements"},
+    {{"add", {}, {in(Dims(13, 1)), in({2}), out({2})}}, "add: operand 0 (lhs) has 13 dimensions, at most 12 are possible"},
+    {{"add", {}, {in({2}, static_cast<DType>(77)), in({2}), out({2})}}, "add: operand 0 (lhs) has an unknown element type"},
+    {{"add", {{"speed", int64_t{1}}}, {in({2}), in({2}), out({2})}}, "add: unknown attribute speed"},
+    {{"exp", {}, {in({2}, DType::i64), out({2}, DType::i64)}}, "exp: operand 0 (operand) is i64, want a floating-point type"},
+    {{"and", {}, {in({2}), in({2}), out({2})}}, "and: floating-point operands have no logic"},
+    {{"compare", {}, {in({2}), in({2}), out({2}, DType::boolean)}}, "compare: attribute predicate is missing"},
+    {{"compare", {{"predicate", std::string("eq|ne")}}, {in({2}), in({2}), out({2}, DType::boolean)}},
+     "compare: attribute predicate must be one of eq|ne|lt|le|gt|ge"},
+    {{"compare", {{"predicate", int64_t{1}}}, {in({2}), in({2}), out({2}, DType::boolean)}},
+     "compare: attribute predicate must be one of eq|ne|lt|le|gt|ge"},
+    {{"transpose", {{"permutation", std::vector<int64_t>{0, 0}}}, {in({2, 3}), out({2, 2})}},
+     "transpose: attribute permutation must name every dimension once"},
+    {{"slice",
+      {{"starts", std::vector<int64_t>{1}}, {"sizes", std::vector<int64_t>{2}}, {"strides", std::vector<int64_t>{INT64_MAX}}},
+      {in({9}), out({2})}},
+     "slice: the slice leaves dimension 0 of [9]"},
+    {{"slice",
+      {{"starts", std::vector<int64_t>{1}}, {"sizes", std::vector<int64_t>{3}}, {"strides", std::vector<int64_t>{-1}}},
+      {in({9}), out({3})}},
+     "slice: the slice leaves dimension 0 of [9]"},
+    {{"pad",
+      {{"low", std::vector<int64_t>{-1}}, {"high", std::vector<int64_t>{0}}, {"interior", std::vector<int64_t>{0}}},
+      {in({9}), out({8})}},
+     "pad: the padding of dimension 0 is negative or too large"},
+    {{"concat", {{"axis", int64_t{1}}}, {in({2, 3}), in({3, 3}), out({2, 6})}},
+     "concat: the inputs must agree in every dimension but the axis"},
+    {{"concat", {{"axis", int64_t{0}}}, {out({2, 6})}}, "concat: 1 operands, want at least 2"},
+    {{"reduce", {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{1, 0}}, {"keepDims", int64_t{0}}}, {in({2, 3}), out({})}},
+     "reduce: attribute axes must name dimensions of the operand in ascending order"},
+    {{"reduce", {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{2}}}, {in({2, 3}), out({3})}},
+     "reduce: attribute keepDims must be 0 or 1"},
+    {{"gather", {{"axis", int64_t{2}}}, {in({2, 3}), in({1}, DType::i64), out({2, 3})}},
+     "gather: attribute axis is no dimension of the data"},
+    {{"embedding", {}, {in({5, 3}), in({2}), out({2, 3})}}, "embedding: operand 1 (ids) is f32, want i64 or i32"},
+    {{"matmul", {}, {in({2, 3}), in({4, 5}), none(), out({2, 5})}},
+     "matmul: lhs [2, 3] and rhs [4, 5] do not agree in the summed dimension"},
+    {{"matmul", {}, {in({2, 2, 3}), in({3, 3, 5}), none(), out({2, 2, 5})}},
+     "matmul: lhs [2, 2, 3] and rhs [3, 3, 5] do not agree in the batch dimensions"},
+    {{"matmul", {}, {in({2, 3}), in({3, 5}), in({4}), out({2, 5})}}, "matmul: operand 2 (bias) is [4], want [5]"},
+    {{"matmul", {}, {in({3}), in({3, 5}), none(), out({5})}}, "matmul: lhs and rhs need at least two dimensions"},
+    {{"layer_norm", {{"epsilon", 1e-5}}, {in({2, 3}), in({2}), none(), out({2, 3}), out({2}), out({2})}},
+     "layer_norm: gain, bias and their gradients must have the size of the last dimension"},
+    {{"layer_norm", {{"epsilon", 1e-5}}, {in({}), none(), none(), out({}), out({}), out({})}},
+     "layer_norm: the operand needs a dimension"},
+    {{"softmax", {}, {in({2, 3}), out({3, 2})}}, "softmax: operand 1 (result) is [3, 2], want [2, 3]"},
+    {{"squared_norm", {}, {in({5}), out({1}, DType::f64)}}, "squared_norm: no scratch operand, want one of 8 bytes"},
+    {{"squared_norm", {}, {in({5}), out({1}, DType::f64), scratch(7)}}, "squared_norm: scratch has 7 bytes, want 8"},
+    {{"cross_entropy", {}, {in({4, 5}), in({3}, DType::i64), kStep, out({}), scratch(64)}},
+     "cross_entropy: operand 1 (labels) is [3], want [4]"},
+    {{"cross_entropy", {}, {in({4, 5}), in({4}, DType::i64), in({3}, DType::f64), out({}), scratch(64)}},
+     "cross_entropy: operand 2 (scalars) is [3], want [16]"},
+    {{"linear_cross_entropy", {{"chunk", int64_t{-1}}},
+      {in({4, 8}), in({5, 8}), none(), in({4}, DType::i64), kStep, out({}), scratch(64)}},
+     "linear_cross_entropy: attribute chunk must not be negative"},
+    {{"attention", {{"scale", 1.0}},
+      {in({1, 4, 3, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), out({1, 4, 3, 8}), out({1, 3, 4})}},
+     "attention: the query's heads must be a multiple of the key's"},
+    {{"attention", {{"scale", 1.0}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), in({1, 4}, DType::i64), none(), out({1, 4, 2, 8}), out({1, 2, 4})}},
+     "attention: segments need both sides"},
+    {{"attention", {{"scale", 1.0}, {"minDistance", int64_t{3}}, {"maxDistance", int64_t{1}}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), out({1, 4, 2, 8}), out({1, 2, 4})}},
+     "attention: attribute minDistance exceeds maxDistance"},
+    {{"rotary", {}, {in({1, 4, 2, 8}), in({1, 4, 5}), in({1, 4, 5}), out({1, 4, 2, 8})}},
+     "rotary: cos and sin must be [batch or 1, sequence, at most half the head]"},
+    {{"adamw", {{"parameter", int64_t{0}}}, {in({2}), in({1}, DType::f64), kStep, out({2}), out({2}), out({2})}},
+     "adamw: operand 3 (weight) has the wrong effect"},
+    {{"adamw", {}, {}}, "adamw: attribute parameter is missing"}};
+
+TEST(Catalogue, Refusals) {
+  for (const Refusal &refusal : kRefusals)
+    EXPECT_EQ(check(refusal.call), refusal.message);
+}
+
+/// No check may fall over, whatever operands and attributes a kernel is given.
+TEST(Catalogue, ChecksSurviveAnything) {
+  const OperandType odd[] = {in({}), in({1}), in({2, 3}, DType::i64), in({1, 2, 3, 4}), in({INT64_MAX, 2}), none(), out({2, 3}),
+                             out({1, 2, 3, 4}), none(Effect::write), scratch(1), in({Scalars::kCount}, DType::f64)};
+  uint64_t state = 1;
+  auto next = [&](size_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<size_t>(state >> 33) % below;
+  };
+  const Attribute values[] = {int64_t{1}, INT64_MIN, 0.5, std::string("sum"), std::vector<int64_t>{0, 1}, std::vector<int64_t>{}};
+  for (const Kernel &kernel : all())
+    for (int round = 0; round < 3000; ++round) {
+      Signature call{std::string(kernel.name), {}, {}};
+      size_t count = next(4) == 0 ? next(6) : static_cast<size_t>(std::max(kernel.reads, 0) + std::max(kernel.writes, 0)) + next(2);
+      for (size_t i = 0; i < count; ++i)
+        call.operands.push_back(odd[next(std::size(odd))]);
+      for (size_t i = 0; i < count && next(2) == 0; ++i) // sides as they should be, so that more is reached
+        call.operands[i].effect = static_cast<int>(i) < kernel.reads ? Effect::read : Effect::write;
+      for (const AttributeSpec &spec : kernel.attributes)
+        if (next(4) != 0)
+          call.attributes[std::string(spec.name)] = values[next(std::size(values))];
+      (void)check(call);
+    }
+}
+
+TEST(Catalogue, Numbers) {
+  Signature product{"matmul", {}, {in({4, 8, 16}), in({16, 32}), none(), out({4, 8, 32})}};
+  EXPECT_EQ(check(product), "");
+  EXPECT_EQ(flops(product), 2.0 * 4 * 8 * 16 * 32);
+  EXPECT_EQ(traffic(product), 4.0 * (4 * 8 * 16 + 16 * 32 + 4 * 8 * 32));
+  EXPECT_EQ(workspaceBytes(product), 0u);
+  Signature attention{"attention", {{"scale", 1.0}, {"minDistance", int64_t{0}}},
+                      {in({2, 64, 4, 8}), in({2, 64, 4, 8}), in({2, 64, 4, 8}), none(), none(), none(), none(), out({2, 64, 4, 8}), out({2, 4, 64})}};
+  EXPECT_EQ(check(attention), "");
+  EXPECT_EQ(flops(attention), 2.0 * 2 * 4 * (64 * 65 / 2) * (8 + 8));
+  Signature table{"embedding", {}, {in({1000, 8}), in({3}, DType::i64), out({3, 8})}};
+  EXPECT_EQ(traffic(table), 2.0 * 3 * 8 * 4);
+  EXPECT_EQ(find("matmul")->accumulates, 1u);
+  EXPECT_EQ(find("layer_norm")->accumulates, 1u);
+  EXPECT_EQ(find("linear_cross_entropy_grad")->accumulates, 15u);
+  EXPECT_EQ(find("linear_cross_entropy_grad")->optional, 4u);
+  EXPECT_EQ(find("nonsense"), nullptr);
+}
+
+/// Every kernel but those of the training loop has code.
+TEST(Catalogue, CpuHasEveryKernel) {
+  std::set<std::string_view> without;
+  for (const Kernel &kernel : all())
+    if (!cpu::supports(kernel.name))
+      without.insert(kernel.name);
+  EXPECT_EQ(without, (std::set<std::string_view>{"feed", "report"}));
+  EXPECT_EQ(cpu::prepare({"feed", {}, {out({1})}}).status().message(), "feed: the CPU has no such kernel");
+}
+
+TEST(Catalogue, PageIsFresh) {
+  std::ifstream file(MT_SOURCE_DIR "/docs/kernels.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  EXPECT_TRUE(page.str() == referencePage()) << "docs/kernels.md is stale; write it with: mt-kernel-reference docs/kernels.md";
+}
+
+TEST(ThreadPool, EveryChunkOnce) {
+  cpu::ThreadPool pool(4);
+  for (int64_t chunks : {0, 1, 2, 3, 1000}) {
+    std::vector<std::atomic<int>> seen(static_cast<size_t>(chunks));
+    pool.parallelFor(chunks, [&](int64_t chunk) { ++seen[static_cast<size_t>(chunk)]; });
+    for (auto &times : seen)
+      EXPECT_EQ(times, 1);
+  }
+}
+
+TEST(ThreadPool, SeveralCallersAtOnce) {
+  cpu::ThreadPool pool(3);
+  std::atomic<int64_t> total = 0;
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 300; ++round)
+        pool.parallelFor(17, [&](int64_t chunk) {
+          int64_t *own = cpu::ThreadPool::scratchOf<int64_t>(64);
+          own[0] = chunk;
+          total += own[0];
+        });
+    });
+  for (std::thread &caller : callers)
+    caller.join();
+  EXPECT_EQ(total, 4 * 300 * (16 * 17 / 2));
+}
+
+} // namespace
+} // namespace mt::kernels::test

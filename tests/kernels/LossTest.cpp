@@ -1,0 +1,145 @@
+// Losses and their gradients: against formulas in 64 bits and finite differences of them.
+#include "tests/kernels/Harness.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace mt::kernels::test {
+namespace {
+
+constexpr double kInverse = 0.125;
+
+Tensor stepScalars() { return scalars({{Scalars::kInverseValid, kInverse}}); }
+
+double crossEntropy(int64_t rows, int64_t classes, const Values &logits, const Values &labels) {
+  double loss = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    const double *row = logits.data() + i * classes;
+    double most = *std::max_element(row, row + classes), total = 0;
+    for (int64_t j = 0; j < classes; ++j)
+      total += std::exp(row[j] - most);
+    if (labels[static_cast<size_t>(i)] >= 0)
+      loss += most + std::log(total) - row[static_cast<int64_t>(labels[static_cast<size_t>(i)])];
+  }
+  return loss * kInverse;
+}
+
+/// Labels of which some do not count.
+Tensor labelsOf(int64_t rows, int64_t classes, DType type) {
+  Tensor labels = integers({rows}, 0, classes, 9, type);
+  for (size_t i = 0; i < labels.values.size(); i += 3)
+    labels.values[i] = -100;
+  return labels;
+}
+
+TEST(Loss, CrossEntropy) {
+  for (auto [rows, classes] : {std::pair<int64_t, int64_t>{7, 5}, {1, 11}, {40, 3}, {4, 1}})
+    for (DType type : {DType::i64, DType::i32}) {
+      Tensor logits = random({rows, classes}, 1, 5), labels = labelsOf(rows, classes, type);
+      auto loss = [&](const Values &at) { return crossEntropy(rows, classes, at, labels.values); };
+      Values gradient = numericGradient(loss, logits.values);
+      expectResults({"cross_entropy", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}}}, {{loss(logits.values)}}, 1e-6);
+      expectResults({"cross_entropy_grad", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}, {DType::f32, {rows, classes}}}},
+                    {{loss(logits.values)}, gradient}, 1e-6);
+    }
+}
+
+TEST(Loss, CrossEntropyOfManyClasses) {
+  Tensor logits = random({37, 50257}, 1, 8), labels = labelsOf(37, 50257, DType::i64);
+  double loss = crossEntropy(37, 50257, logits.values, labels.values);
+  expectResults({"cross_entropy", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}}}, {{loss}}, 2e-7);
+}
+
+TEST(Loss, SquaredError) {
+  Tensor prediction = random({3, 700}, 1), target = random({3, 700}, 2);
+  double loss = 0;
+  Values gradient;
+  for (size_t i = 0; i < prediction.values.size(); ++i) {
+    double away = prediction.values[i] - target.values[i];
+    loss += away * away * kInverse;
+    gradient.push_back(2 * away * kInverse);
+  }
+  expectResults({"squared_error", {}, {prediction, target, stepScalars()}, {{DType::f32, {}}}}, {{loss}}, 1e-6);
+  expectResults({"squared_error_grad", {}, {prediction, target, stepScalars()}, {{DType::f32, {}}, {DType::f32, {3, 700}}}},
+                {{loss}, gradient}, 1e-6);
+}
+
+struct HeadCase {
+  int64_t rows, width, classes, chunk;
+  bool transposed, bias;
+  double scale, cap;
+};
+
+double headLoss(const HeadCase &c, const Values &hidden, const Values &weight, const Values &bias, const Values &labels) {
+  Values logits;
+  for (int64_t i = 0; i < c.rows; ++i)
+    for (int64_t v = 0; v < c.classes; ++v) {
+      double sum = c.bias ? bias[static_cast<size_t>(v)] : 0;
+      for (int64_t d = 0; d < c.width; ++d)
+        sum += hidden[static_cast<size_t>(i * c.width + d)] * weight[static_cast<size_t>(c.transposed ? d * c.classes + v : v * c.width + d)];
+      sum *= c.scale;
+      logits.push_back(c.cap > 0 ? c.cap * std::tanh(sum / c.cap) : sum);
+    }
+  return crossEntropy(c.rows, c.classes, logits, labels);
+}
+
+void testHead(const HeadCase &c, double tolerance) {
+  Tensor hidden = random({c.rows, c.width}, 1, 1), bias = c.bias ? random({c.classes}, 3) : absent();
+  Tensor weight = random(c.transposed ? Dims{c.width, c.classes} : Dims{c.classes, c.width}, 2, 1);
+  Tensor labels = labelsOf(c.rows, c.classes, DType::i64);
+  Attributes attributes = {{"transposed", int64_t{c.transposed}}, {"logitScale", c.scale}, {"softCap", c.cap}, {"chunk", c.chunk}};
+  Values expected = {headLoss(c, hidden.values, weight.values, bias.values, labels.values)};
+  expectResults({"linear_cross_entropy", attributes, {hidden, weight, bias, labels, stepScalars()}, {{DType::f32, {}}}}, {expected}, tolerance);
+  auto byHidden = [&](const Values &v) { return headLoss(c, v, weight.values, bias.values, labels.values); };
+  auto byWeight = [&](const Values &v) { return headLoss(c, hidden.values, v, bias.values, labels.values); };
+  auto byBias = [&](const Values &v) { return headLoss(c, hidden.values, weight.values, v, labels.values); };
+  Call call{"linear_cross_entropy_grad", attributes, {hidden, weight, bias, labels, stepScalars()},
+            {{DType::f32, {}}, {DType::f32, hidden.dims}, {DType::f32, weight.dims}}};
+  std::vector<Values> gradients = {expected, numericGradient(byHidden, hidden.values), numericGradient(byWeight, weight.values)};
+  if (c.bias) {
+    call.outputs.push_back({DType::f32, {c.classes}});
+    gradients.push_back(numericGradient(byBias, bias.values));
+    return expectResults(call, gradients, tolerance);
+  }
+  call.outputs.push_back({DType::f32, {}});
+  Outcome outcome = run(call, 2, 0, 8);
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  for (size_t i = 0; i < 3; ++i)
+    for (size_t j = 0; j < gradients[i].size(); ++j)
+      ASSERT_NEAR(outcome.outputs[i][j], gradients[i][j], tolerance) << "result " << i << " at " << j;
+}
+
+TEST(Loss, LinearCrossEntropy) {
+  for (int64_t chunk : {0, 1, 3, 7, 100})
+    for (bool transposed : {false, true}) {
+      testHead({7, 5, 11, chunk, transposed, true, 1, 0}, 2e-6);
+      testHead({7, 5, 11, chunk, transposed, false, 0.5, 0}, 2e-6);
+      testHead({7, 5, 11, chunk, transposed, true, 2, 1.5}, 2e-6);
+    }
+}
+
+/// Chunks change the order of sums and nothing else.
+TEST(Loss, ChunksAgree) {
+  Tensor hidden = random({90, 64}, 1), weight = random({1000, 64}, 2), labels = labelsOf(90, 1000, DType::i64);
+  auto withChunk = [&](int64_t chunk) {
+    return run({"linear_cross_entropy_grad", {{"chunk", chunk}}, {hidden, weight, absent(), labels, stepScalars()},
+                {{DType::f32, {}}, {DType::f32, {90, 64}}, {DType::f32, {1000, 64}}, {DType::f32, {}}}}, 2, 0, 8);
+  };
+  Outcome whole = withChunk(0), parts = withChunk(16);
+  EXPECT_EQ(whole.outputs[0], parts.outputs[0]);
+  for (size_t i = 1; i < 3; ++i)
+    for (size_t j = 0; j < whole.outputs[i].size(); ++j)
+      ASSERT_NEAR(whole.outputs[i][j], parts.outputs[i][j], 1e-6);
+}
+
+TEST(Loss, LabelOutOfRange) {
+  Tensor logits = random({2, 3}, 1), labels = tensor(DType::i64, {2}, {0, 3}), weight = random({3, 4}, 1), hidden = random({2, 4}, 1);
+  std::string message = "label 3 of row 1 is outside the 3 classes";
+  EXPECT_EQ(runError({"cross_entropy", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}}}), message);
+  EXPECT_EQ(runError({"linear_cross_entropy", {}, {hidden, weight, absent(), labels, stepScalars()}, {{DType::f32, {}}}}), message);
+}
+
+} // namespace
+} // namespace mt::kernels::test

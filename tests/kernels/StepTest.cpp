@@ -1,0 +1,135 @@
+// Norms, clipping and updates: against the formulas of PyTorch's optimizers in 64 bits.
+#include "tests/kernels/Harness.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace mt::kernels::test {
+namespace {
+
+TEST(Step, SquaredNorm) {
+  for (int64_t count : {1, 7, 4096, 100003}) {
+    Tensor x = random({count}, 1, 3);
+    expectResults({"squared_norm", {}, {x}, {{DType::f64, {1}}}}, {{inner(x.values, x.values)}}, 1e-13);
+  }
+}
+
+Tensor norms(Values values) {
+  int64_t count = static_cast<int64_t>(values.size());
+  return tensor(DType::f64, {count}, std::move(values));
+}
+
+TEST(Step, StepNorm) {
+  Tensor step = scalars({{Scalars::kStep, 3}, {Scalars::kClipThreshold, 2}});
+  Values expected = step.values;
+  expected[Scalars::kGradientNorm] = 5;
+  expected[Scalars::kClipScale] = 2 / (5 + 1e-6);
+  expectResults({"step_norm", {}, {step, norms({9}), norms({15, 1})}, {{DType::f64, {Scalars::kCount}}}}, {expected}, 1e-15);
+  step.values[Scalars::kClipThreshold] = std::numeric_limits<double>::infinity();
+  expected = step.values;
+  expected[Scalars::kGradientNorm] = 5;
+  expected[Scalars::kClipScale] = 1;
+  expectResults({"step_norm", {}, {step, norms({25})}, {{DType::f64, {Scalars::kCount}}}}, {expected}, 1e-15);
+  EXPECT_EQ(runError({"step_norm", {}, {step, norms({1}), norms({1, NAN})}, {{DType::f64, {Scalars::kCount}}}}),
+            "squared gradient norm 1 of operand 2 is nan: not finite");
+}
+
+struct Optimizer {
+  double rate = 0.01, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, decay = 0.1, clip = 1, momentum = 0.9;
+  int64_t step = 3;
+  Tensor scalars() const {
+    return test::scalars({{Scalars::kLearningRate, rate},
+                          {Scalars::kBiasCorrection1, 1 - std::pow(beta1, step)},
+                          {Scalars::kBiasCorrection2, 1 - std::pow(beta2, step)},
+                          {Scalars::kClipScale, clip},
+                          {Scalars::kBeta1, beta1},
+                          {Scalars::kBeta2, beta2},
+                          {Scalars::kEpsilon, epsilon},
+                          {Scalars::kDecayMatrices, decay},
+                          {Scalars::kDecayOther, decay / 10},
+                          {Scalars::kMomentum, momentum}});
+  }
+};
+
+struct State {
+  Tensor gradient, weight, first, second;
+};
+
+State stateOf(const Dims &dims) {
+  State state{random(dims, 1, 0.5), random(dims, 2, 1), random(dims, 3, 0.3), random(dims, 4, 0.2)};
+  for (double &value : state.second.values)
+    value = std::abs(value);
+  return state;
+}
+
+std::vector<Values> adamw(const Optimizer &o, const State &s) {
+  double decay = s.weight.dims.size() >= 2 ? o.decay : o.decay / 10;
+  std::vector<Values> out = {s.weight.values, s.first.values, s.second.values};
+  for (size_t i = 0; i < out[0].size(); ++i) {
+    double g = s.gradient.values[i] * o.clip;
+    out[0][i] *= 1 - o.rate * decay;
+    out[1][i] = o.beta1 * out[1][i] + (1 - o.beta1) * g;
+    out[2][i] = o.beta2 * out[2][i] + (1 - o.beta2) * g * g;
+    double first = out[1][i] / (1 - std::pow(o.beta1, o.step)), second = out[2][i] / (1 - std::pow(o.beta2, o.step));
+    out[0][i] -= o.rate * first / (std::sqrt(second) + o.epsilon);
+  }
+  return out;
+}
+
+Call adamwCall(const Optimizer &o, const State &s, double norm = 1) {
+  const Dims &dims = s.weight.dims;
+  return {"adamw", {{"parameter", int64_t{0}}}, {s.gradient, norms({norm}), o.scalars()},
+          {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values},
+           {DType::f32, dims, Effect::update, s.second.values}}};
+}
+
+TEST(Step, AdamW) {
+  for (const Dims &dims : {Dims{37}, Dims{33, 1030}, Dims{}})
+    for (double clip : {1.0, 0.25, 1.5}) {
+      Optimizer optimizer;
+      optimizer.clip = clip;
+      State state = stateOf(dims);
+      Optimizer effective = optimizer;
+      effective.clip = std::min(clip, 1.0); // a scale is never above one
+      expectResults(adamwCall(optimizer, state), adamw(effective, state), 1e-6);
+    }
+}
+
+TEST(Step, Sgd) {
+  for (const Dims &dims : {Dims{37}, Dims{33, 1030}}) {
+    Optimizer o;
+    o.clip = 0.5;
+    State s = stateOf(dims);
+    double decay = dims.size() >= 2 ? o.decay : o.decay / 10;
+    std::vector<Values> out = {s.weight.values, s.first.values};
+    for (size_t i = 0; i < out[0].size(); ++i) {
+      out[1][i] = o.momentum * out[1][i] + s.gradient.values[i] * o.clip + decay * out[0][i];
+      out[0][i] -= o.rate * out[1][i];
+    }
+    expectResults({"sgd", {{"parameter", int64_t{0}}}, {s.gradient, norms({1}), o.scalars()},
+                   {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values}}},
+                  out, 1e-6);
+  }
+}
+
+TEST(Step, UpdatesRefuseWhatIsNotFinite) {
+  Optimizer optimizer;
+  State state = stateOf({1, 1500});
+  Call call = adamwCall(optimizer, state, NAN);
+  Outcome outcome = run(call);
+  EXPECT_EQ(outcome.status.message(), "the gradient's squared norm is nan: not finite");
+  EXPECT_EQ(outcome.outputs[0], state.weight.values);
+  state.weight.values[1200] = INFINITY;
+  outcome = run(adamwCall(optimizer, state));
+  EXPECT_EQ(outcome.status.message(),
+            "a new weight is not finite, at element 1024 or a little after; try a lower learning rate");
+  for (size_t i = 1024; i < 1500; ++i) {
+    EXPECT_EQ(outcome.outputs[0][i], state.weight.values[i]);
+    EXPECT_EQ(outcome.outputs[1][i], state.first.values[i]);
+  }
+}
+
+} // namespace
+} // namespace mt::kernels::test
