@@ -253,16 +253,14 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
     return flow;
   }
 
-  static std::string stemOf(func::FuncOp callee, const Flow &flow, ArrayRef<std::string> others) {
+  /// Tells apart the ways in which calls of one template want gradients; the first way keeps the template's name.
+  static std::string maskOf(const Flow &flow) {
     std::string mask;
     for (unsigned i = 0; i < flow.wanted.size(); ++i)
       mask += flow.wanted.test(i) ? '1' : '0';
-    mask += '_';
     for (unsigned i = 0; i < flow.carries.size(); ++i)
       mask += flow.carries.test(i) ? '1' : '0';
-    auto found = llvm::find(others, mask);
-    size_t index = found - others.begin();
-    return callee.getName().str() + (index == 0 ? "" : "." + std::to_string(index)) + "|" + mask;
+    return mask;
   }
 
   LogicalResult differentiate(func::FuncOp main, func::CallOp call, llvm::StringMap<SmallVector<std::string>> &masks) {
@@ -275,10 +273,11 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
     if (flow.carries.none())
       return success(); // nothing upstream of the loss: forward only
     auto &known = masks[callee.getName()];
-    auto [stem, mask] = StringRef(stemOf(callee, flow, known)).split('|');
-    std::string name = stem.str();
-    if (!llvm::is_contained(known, mask))
-      known.push_back(mask.str());
+    std::string mask = maskOf(flow);
+    size_t index = llvm::find(known, mask) - known.begin();
+    if (index == known.size())
+      known.push_back(mask);
+    std::string name = callee.getName().str() + (index == 0 ? "" : "." + std::to_string(index));
     call->setAttr("nn.backward", StringAttr::get(&getContext(), name));
     if (std::exchange(built[name], true))
       return success();
