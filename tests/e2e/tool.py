@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -29,7 +30,6 @@ class Scratch:
         if os.environ.get("KEEP"):
             print(f"kept {self.path}")
             return
-        import shutil
         shutil.rmtree(self.path, ignore_errors=True)
 
     def __truediv__(self, name):
@@ -38,6 +38,8 @@ class Scratch:
     def attempt(self, command, environment=None, timeout=900):
         """Runs a command line or list; returns the completed process, never raises for its status."""
         words = shlex.split(command) if isinstance(command, str) else [str(w) for w in command]
+        if not shutil.which(words[0]):
+            raise Failure(f"{words[0]} is not on the path; put the build's bin folder there: PATH=build/bin:$PATH")
         return subprocess.run(words, cwd=self.path, capture_output=True, text=True, timeout=timeout,
                               env={**os.environ, **(environment or {})})
 
