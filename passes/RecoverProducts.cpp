@@ -57,21 +57,19 @@ struct RowToBias : OpRewritePattern<AddOp> {
   }
 };
 
-/// reshape(transpose(reshape(x, [N, a, b]), [0, 2, 1]), [.., b, a]) -> transpose of the last two dimensions of x.
-struct TransposeThroughViews : OpRewritePattern<ReshapeOp> {
+/// reshape(transpose(x [N, a, b], [0, 2, 1]), [.., b, a]) -> transpose of the last two dimensions of reshape(x, [.., a, b]):
+/// the detour that exporters take to transpose keys.
+struct TransposeAfterView : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
     auto transpose = swapOf(op.getOperand());
-    auto inner = transpose ? transpose.getOperand().getDefiningOp<ReshapeOp>() : nullptr;
-    if (!inner)
+    ArrayRef<int64_t> y = shapeOf(op.getResult());
+    if (!transpose || !transpose->hasOneUse() || y.size() <= shapeOf(transpose).size() || y.take_back(2) != shapeOf(transpose).take_back(2))
       return failure();
-    ArrayRef<int64_t> x = shapeOf(inner.getOperand()), middle = shapeOf(inner), y = shapeOf(op.getResult());
-    if (x.size() < 2 || x.size() != y.size() || x.take_back(2) != middle.take_back(2) || x.drop_back(2) != y.drop_back(2) ||
-        y.back() != x[x.size() - 2])
-      return failure();
-    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, x.size()));
+    SmallVector<int64_t> shape(y), order = llvm::to_vector(llvm::seq<int64_t>(0, y.size()));
+    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
     std::swap(order[order.size() - 1], order[order.size() - 2]);
-    rewriter.replaceOpWithNewOp<TransposeOp>(op, inner.getOperand(), order);
+    rewriter.replaceOpWithNewOp<TransposeOp>(op, reshapeTo(rewriter, transpose.getOperand(), shape), order);
     return success();
   }
 };
@@ -96,7 +94,7 @@ struct TransposeToView : OpRewritePattern<TransposeOp> {
 } // namespace
 
 void addProductPatterns(RewritePatternSet &patterns) {
-  patterns.add<TransposeToFlag, RowToBias, TransposeThroughViews, TransposeToView>(patterns.getContext());
+  patterns.add<TransposeToFlag, RowToBias, TransposeAfterView, TransposeToView>(patterns.getContext());
 }
 
 } // namespace mt::passes

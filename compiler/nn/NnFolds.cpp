@@ -1,6 +1,8 @@
-// Folders of nn operations: identities that exporters leave behind. Values are never folded here beyond identities;
-// shape arithmetic folds in the importer.
+// Folders of nn operations: identities and arithmetic on single numbers that exporters leave behind. Shape arithmetic
+// folds in the importer; larger constants are never folded by value.
 #include "compiler/nn/Nn.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mt::nn;
@@ -10,6 +12,30 @@ namespace {
 OpFoldResult unlessChanged(Value other, Value value, double neutral, Type type) {
   auto number = splatValue(value);
   return number && *number == neutral && other.getType() == type ? OpFoldResult(other) : OpFoldResult();
+}
+
+/// The number that a float splat holds.
+std::optional<double> splatOf(Attribute operand) {
+  auto dense = dyn_cast_or_null<DenseElementsAttr>(operand);
+  if (!dense || !dense.isSplat() || !isa<FloatType>(dense.getElementType()))
+    return std::nullopt;
+  return dense.getSplatValue<APFloat>().convertToDouble();
+}
+OpFoldResult splatOf(Type type, double value) {
+  auto tensor = cast<RankedTensorType>(type);
+  APFloat number(value);
+  bool loses = false;
+  number.convert(cast<FloatType>(tensor.getElementType()).getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+  return DenseElementsAttr::get(tensor, number);
+}
+/// `function` of a float splat: exporters leave roots of constants.
+OpFoldResult foldUnary(Attribute operand, Type type, double (*function)(double)) {
+  auto number = splatOf(operand);
+  return number ? splatOf(type, function(*number)) : OpFoldResult();
+}
+OpFoldResult foldBinary(Attribute lhs, Attribute rhs, Type type, double (*function)(double, double)) {
+  auto a = splatOf(lhs), b = splatOf(rhs);
+  return a && b ? splatOf(type, function(*a, *b)) : OpFoldResult();
 }
 
 template <typename Op> Op definedBy(Value value) { return value.getDefiningOp<Op>(); }
@@ -24,18 +50,45 @@ OpFoldResult resplat(Attribute operand, Type type) {
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValueAttr(); }
 
-OpFoldResult AddOp::fold(FoldAdaptor) {
+OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
   if (auto same = unlessChanged(getLhs(), getRhs(), 0, getType()))
     return same;
-  return unlessChanged(getRhs(), getLhs(), 0, getType());
+  if (auto same = unlessChanged(getRhs(), getLhs(), 0, getType()))
+    return same;
+  return foldBinary(adaptor.getLhs(), adaptor.getRhs(), getType(), [](double a, double b) { return a + b; });
 }
-OpFoldResult SubOp::fold(FoldAdaptor) { return unlessChanged(getLhs(), getRhs(), 0, getType()); }
-OpFoldResult MulOp::fold(FoldAdaptor) {
+OpFoldResult SubOp::fold(FoldAdaptor adaptor) {
+  if (auto same = unlessChanged(getLhs(), getRhs(), 0, getType()))
+    return same;
+  return foldBinary(adaptor.getLhs(), adaptor.getRhs(), getType(), [](double a, double b) { return a - b; });
+}
+OpFoldResult MulOp::fold(FoldAdaptor adaptor) {
   if (auto same = unlessChanged(getLhs(), getRhs(), 1, getType()))
     return same;
-  return unlessChanged(getRhs(), getLhs(), 1, getType());
+  if (auto same = unlessChanged(getRhs(), getLhs(), 1, getType()))
+    return same;
+  return foldBinary(adaptor.getLhs(), adaptor.getRhs(), getType(), [](double a, double b) { return a * b; });
 }
-OpFoldResult DivOp::fold(FoldAdaptor) { return unlessChanged(getLhs(), getRhs(), 1, getType()); }
+OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
+  if (auto same = unlessChanged(getLhs(), getRhs(), 1, getType()))
+    return same;
+  return foldBinary(adaptor.getLhs(), adaptor.getRhs(), getType(), [](double a, double b) { return a / b; });
+}
+OpFoldResult PowOp::fold(FoldAdaptor adaptor) {
+  return foldBinary(adaptor.getLhs(), adaptor.getRhs(), getType(), [](double a, double b) { return std::pow(a, b); });
+}
+OpFoldResult NegOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getOperand(), getType(), [](double x) { return -x; });
+}
+OpFoldResult SqrtOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getOperand(), getType(), [](double x) { return std::sqrt(x); });
+}
+OpFoldResult RsqrtOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getOperand(), getType(), [](double x) { return 1 / std::sqrt(x); });
+}
+OpFoldResult ReciprocalOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getOperand(), getType(), [](double x) { return 1 / x; });
+}
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
   if (getOperand().getType() == getType())
@@ -50,8 +103,11 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
     return dense.reshape(cast<ShapedType>(getType()));
   return {};
 }
-OpFoldResult CastOp::fold(FoldAdaptor) {
-  return getOperand().getType() == getType() ? OpFoldResult(getOperand()) : OpFoldResult();
+OpFoldResult CastOp::fold(FoldAdaptor adaptor) {
+  if (getOperand().getType() == getType())
+    return getOperand();
+  auto number = splatOf(adaptor.getOperand());
+  return number && isa<FloatType>(getElementTypeOrSelf(getType())) ? splatOf(getType(), *number) : OpFoldResult();
 }
 OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
   if (llvm::equal(getPermutation(), llvm::seq<int64_t>(0, getPermutation().size())))

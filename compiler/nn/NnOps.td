@@ -36,7 +36,7 @@ def Nn_AddOp : Nn_BinaryOp<"add", "lhs + rhs, broadcast.", [Differentiable, Comm
 def Nn_SubOp : Nn_BinaryOp<"sub", "lhs - rhs, broadcast.", [Differentiable]> { let hasFolder = 1; }
 def Nn_MulOp : Nn_BinaryOp<"mul", "lhs * rhs, broadcast.", [Differentiable, Commutative]> { let hasFolder = 1; }
 def Nn_DivOp : Nn_BinaryOp<"div", "lhs / rhs, broadcast; integers truncate.", [Differentiable]> { let hasFolder = 1; }
-def Nn_PowOp : Nn_BinaryOp<"pow", "lhs to the power of rhs, broadcast.", [Differentiable]>;
+def Nn_PowOp : Nn_BinaryOp<"pow", "lhs to the power of rhs, broadcast.", [Differentiable]> { let hasFolder = 1; }
 def Nn_MaximumOp : Nn_BinaryOp<"maximum", "The larger of both, broadcast.", [Differentiable, Commutative]>;
 def Nn_MinimumOp : Nn_BinaryOp<"minimum", "The smaller of both, broadcast.", [Differentiable, Commutative]>;
 def Nn_ModOp : Nn_BinaryOp<"mod", "Remainder with the divisor's sign, broadcast.">;
@@ -60,14 +60,14 @@ class Nn_UnaryOp<string mnemonic, string text, list<Trait> traits = []>
   let arguments = (ins Nn_Tensor:$operand);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_NegOp : Nn_UnaryOp<"neg", "-x", [Differentiable]>;
+def Nn_NegOp : Nn_UnaryOp<"neg", "-x", [Differentiable]> { let hasFolder = 1; }
 def Nn_AbsOp : Nn_UnaryOp<"abs", "|x|", [Differentiable]>;
 def Nn_SignOp : Nn_UnaryOp<"sign", "-1, 0 or 1">;
 def Nn_ExpOp : Nn_UnaryOp<"exp", "e^x", [Differentiable]>;
 def Nn_LogOp : Nn_UnaryOp<"log", "Natural logarithm.", [Differentiable]>;
-def Nn_SqrtOp : Nn_UnaryOp<"sqrt", "Square root.", [Differentiable]>;
-def Nn_RsqrtOp : Nn_UnaryOp<"rsqrt", "1 / sqrt(x)", [Differentiable]>;
-def Nn_ReciprocalOp : Nn_UnaryOp<"reciprocal", "1 / x", [Differentiable]>;
+def Nn_SqrtOp : Nn_UnaryOp<"sqrt", "Square root.", [Differentiable]> { let hasFolder = 1; }
+def Nn_RsqrtOp : Nn_UnaryOp<"rsqrt", "1 / sqrt(x)", [Differentiable]> { let hasFolder = 1; }
+def Nn_ReciprocalOp : Nn_UnaryOp<"reciprocal", "1 / x", [Differentiable]> { let hasFolder = 1; }
 def Nn_TanhOp : Nn_UnaryOp<"tanh", "Hyperbolic tangent.", [Differentiable]>;
 def Nn_SigmoidOp : Nn_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [Differentiable]>;
 def Nn_SoftplusOp : Nn_UnaryOp<"softplus", "log(1 + e^x)", [Differentiable]>;
