@@ -34,6 +34,7 @@ void addIndexing(Converters &table);
 void addPositions(Converters &table);
 void addReductions(Converters &table);
 void addProducts(Converters &table);
+void addConvolution(Converters &table);
 void addNormalization(Converters &table);
 void addAttention(Converters &table);
 void addLosses(Converters &table);

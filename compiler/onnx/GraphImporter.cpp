@@ -133,6 +133,11 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
   bool literal = real ? (source->dims.empty() || (isConstantNode && source->elements <= kLiteral)) && !parameter
                       : source->dims.size() <= 1 && source->elements <= kEvaluateInput;
   bool single = real && source->elements == 1;
+  if (real && isConstantNode && !literal && source->elements <= kEvidenceLimit)
+    if (Result<HostTensor> values = readTensor(*source); values.ok() && isUniform(*values)) {
+      value.known = HostTensor::splat(source->type, source->dims, values->realAt(0));
+      return value;
+    }
   if ((literal || single) && source->generator.kind != "normal") {
     Result<HostTensor> known = readTensor(*source);
     if (!known) {

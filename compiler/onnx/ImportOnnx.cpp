@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/GraphImporter.h"
 #include "compiler/onnx/RecognizeConstants.h"
+#include "compiler/onnx/RetieTensors.h"
 #include "compiler/onnx/ValueEvidence.h"
 #include "compiler/onnx/WarnMergedTensors.h"
 
@@ -130,6 +131,8 @@ bool Importer::inlineBuffer(const Candidate &candidate) {
 
 void Importer::decideParameters(const std::vector<Candidate> &candidates) {
   eraseDeadOps();
+  for (std::string &note : retieTensors(function, candidates))
+    result.warnings.push_back(std::move(note));
   trainable = decideTrainable(function, candidates);
   applyPatterns(candidates);
   for (std::string &warning : warnMergedTensors(candidates, trainable))

@@ -35,12 +35,15 @@ private:
   Nature natureOf(Operation *op, Value result);
   const HostTensor *valuesOf(size_t index);
   bool onCircle(size_t index);
-  bool hides(size_t index) { return valuesOf(index) && isMask(*valuesOf(index)); }
+  bool holds(size_t index, bool (*property)(const HostTensor &)) {
+    return valuesOf(index) && property(*valuesOf(index));
+  }
   std::optional<size_t> rootOf(Value value) const;
   bool usedAsWeight(size_t index);
   bool isWeightOf(size_t index, OpOperand &use);
   bool isWeightOfProduct(size_t index, OpOperand &use, Nature others);
   bool combines(size_t index, OpOperand &use, Nature others);
+  bool isScoreBias(size_t index, Operation *op);
   bool isRawInput(Value value) const;
   Nature othersOf(OpOperand &use) const;
 
@@ -160,14 +163,28 @@ bool Evidence::isWeightOfProduct(size_t index, OpOperand &use, Nature others) {
   return others == Nature::position && llvm::count_if(shape, [](int64_t size) { return size > 1; }) >= 2;
 }
 
+// Whether an operation computes attention scores: its result goes to a softmax, through other elementwise ones only.
+bool computesScores(Operation *op) {
+  for (Operation *user : op->getResult(0).getUsers())
+    if (isa<nn::SoftmaxOp>(user) || (isa<nn::AddOp, nn::SelectOp, nn::MaximumOp>(user) && computesScores(user)))
+      return true;
+  return false;
+}
+
+// Masks and slopes on attention scores; a uniform one hides nothing.
+bool Evidence::isScoreBias(size_t index, Operation *op) {
+  return holds(index, isMask) || holds(index, isRamp) ||
+         (candidates[index].source.dims.size() > 1 && holds(index, isUniform) && computesScores(op));
+}
+
 // Elementwise and joining operations with activations on the other side.
 bool Evidence::combines(size_t index, OpOperand &use, Nature others) {
   Operation *op = use.getOwner();
   if (others != Nature::data)
     return false;
-  if (isa<nn::AddOp, nn::SubOp>(op) && hides(index))
+  if (isa<nn::AddOp, nn::SubOp>(op) && isScoreBias(index, op))
     return false;
-  if (isa<nn::MulOp>(op) && (onCircle(index) || hides(index)))
+  if (isa<nn::MulOp>(op) && (onCircle(index) || holds(index, isMask)))
     return false;
   if (isa<nn::SubOp, nn::DivOp>(op))
     return !isRawInput(op->getOperand(1 - use.getOperandNumber()));
@@ -184,10 +201,15 @@ bool Evidence::isWeightOf(size_t index, OpOperand &use) {
       .Case<nn::EmbeddingOp, nn::GatherOp, nn::GatherNdOp, nn::GatherElementsOp>(
           [&](auto) { return place == 0 && others == Nature::position && !onCircle(index); })
       .Case<nn::LayerNormOp, nn::RmsNormOp>([&](auto) { return place > 0; })
-      .Case<nn::AttentionOp>([&](auto) { return place < 3 || !hides(index); })
+      .Case<nn::AttentionOp>([&](auto) { return place < 3 || (!holds(index, isMask) && !holds(index, isRamp) && !holds(index, isUniform)); })
       .Case<nn::RotaryOp>([&](auto) { return place == 0; })
       .Default([&](Operation *) { return combines(index, use, others); });
 }
+
+// Sines and cosines are of angles, and no angle is trained.
+bool endsEvidence(Operation *op) { return isa<nn::SinOp, nn::CosOp>(op); }
+// A table joined with positions is still that table: a bias where a mask leaves it.
+bool joins(Operation *op) { return isa<nn::AddOp, nn::SelectOp, nn::ConcatOp>(op); }
 
 // Follows the tensor through what only reshapes or fixedly changes it to where it meets something else.
 bool Evidence::usedAsWeight(size_t index) {
@@ -200,9 +222,10 @@ bool Evidence::usedAsWeight(size_t index) {
     for (OpOperand &use : value.getUses()) {
       Operation *op = use.getOwner();
       bool reached = llvm::any_of(op->getResults(), [&](Value result) { return reaching.contains(result); });
-      if (!reached)
+      if (!reached || endsEvidence(op))
         continue;
-      if (natures.lookup(op->getResult(0)) == Nature::fixed)
+      Nature nature = natures.lookup(op->getResult(0));
+      if (nature == Nature::fixed || (nature == Nature::position && joins(op)))
         work.push_back(op->getResult(0));
       else if (isWeightOf(index, use))
         return true;

@@ -40,40 +40,56 @@ std::optional<Progression> progression(const HostTensor &tensor) {
   return std::nullopt;
 }
 
-struct Triangle {
-  bool lower = true; ///< the first value where column - row <= k; else where >= k
-  int64_t k = 0;
+// A matrix of two values: `inside` where low <= column - row <= high.
+struct Band {
+  int64_t low = 0, high = 0;
   double inside = 0, outside = 0;
 };
 
-// A matrix (under leading ones) of two values split along a diagonal.
-std::optional<Triangle> triangle(const HostTensor &tensor) {
+// The value on every diagonal of the last two dimensions, by column - row + rows - 1; none if a diagonal varies.
+std::optional<std::vector<double>> diagonals(const HostTensor &tensor, int64_t rows, int64_t columns) {
+  std::vector<std::optional<double>> found(static_cast<size_t>(rows + columns - 1));
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    auto &value = found[static_cast<size_t>(i % columns - i / columns % rows + rows - 1)];
+    if (value && *value != tensor.realAt(i))
+      return std::nullopt;
+    value = tensor.realAt(i);
+  }
+  std::vector<double> values;
+  for (const auto &value : found)
+    values.push_back(*value);
+  return values;
+}
+
+// The run of equal values around diagonal `at`, if everything else has one other value.
+std::optional<Band> bandAround(const std::vector<double> &values, size_t at, int64_t rows) {
+  size_t low = at, high = at;
+  while (low > 0 && values[low - 1] == values[at])
+    --low;
+  while (high + 1 < values.size() && values[high + 1] == values[at])
+    ++high;
+  std::optional<double> other;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i >= low && i <= high)
+      continue;
+    if (other && *other != values[i])
+      return std::nullopt;
+    other = values[i];
+  }
+  if (!other || *other == values[at])
+    return std::nullopt;
+  return Band{int64_t(low) - rows + 1, int64_t(high) - rows + 1, values[at], *other};
+}
+
+// The same in every matrix of the tensor.
+std::optional<Band> band(const HostTensor &tensor) {
   if (tensor.rank() < 2)
     return std::nullopt;
   int64_t rows = tensor.dims()[static_cast<size_t>(tensor.rank() - 2)], columns = tensor.dims().back();
-  if (rows * columns != tensor.elements() || rows < 2 || columns < 2)
+  if (rows < 2 || columns < 2)
     return std::nullopt;
-  for (bool lower : {true, false}) {
-    int64_t corner = lower ? (rows - 1) * columns : columns - 1;
-    Triangle found{lower, lower ? -rows : columns, tensor.realAt(corner), 0};
-    bool other = false;
-    for (int64_t i = 0; i < tensor.elements(); ++i) {
-      int64_t offset = i % columns - i / columns;
-      if (tensor.realAt(i) == found.inside)
-        found.k = lower ? std::max(found.k, offset) : std::min(found.k, offset);
-      else if (!other)
-        other = true, found.outside = tensor.realAt(i);
-    }
-    bool fits = other;
-    for (int64_t i = 0; fits && i < tensor.elements(); ++i) {
-      int64_t offset = i % columns - i / columns;
-      bool inside = lower ? offset <= found.k : offset >= found.k;
-      fits = tensor.realAt(i) == (inside ? found.inside : found.outside);
-    }
-    if (fits)
-      return found;
-  }
-  return std::nullopt;
+  auto values = diagonals(tensor, rows, columns);
+  return values ? bandAround(*values, static_cast<size_t>(rows - 1), rows) : std::nullopt;
 }
 
 Value iota(OpBuilder &builder, Location location, ArrayRef<int64_t> shape, Type element, int64_t dimension,
@@ -82,20 +98,37 @@ Value iota(OpBuilder &builder, Location location, ArrayRef<int64_t> shape, Type 
                             static_cast<uint64_t>(dimension), APFloat(start), APFloat(step));
 }
 
-Value emitTriangle(OpBuilder &builder, Location location, const HostTensor &tensor, const Triangle &triangle) {
-  Dims row(tensor.dims().size(), 1), column(tensor.dims().size(), 1);
-  size_t last = row.size() - 1;
-  row[last - 1] = tensor.dims()[last - 1];
-  column[last] = tensor.dims()[last];
+// low <= column - row <= high, as comparisons of indices.
+Value emitInside(OpBuilder &builder, Location location, const Dims &dims, const Band &band) {
+  Dims row(dims.size(), 1), column(dims.size(), 1);
+  size_t last = dims.size() - 1;
+  row[last - 1] = dims[last - 1];
+  column[last] = dims[last];
   Type integer = builder.getI64Type();
-  Value rows = iota(builder, location, row, integer, static_cast<int64_t>(last) - 1, static_cast<double>(triangle.k), 1);
-  Value columns = iota(builder, location, column, integer, static_cast<int64_t>(last), 0, 1);
-  Value inside = nn::CompareOp::create(builder, location, columns, rows, triangle.lower ? "le" : "ge");
-  if (tensor.type() == DType::boolean)
-    return triangle.inside != 0 ? inside : nn::NotOp::create(builder, location, inside.getType(), inside).getResult();
-  Value a = makeConstant(builder, location, HostTensor::splat(tensor.type(), {}, triangle.inside));
-  Value b = makeConstant(builder, location, HostTensor::splat(tensor.type(), {}, triangle.outside));
-  return nn::SelectOp::create(builder, location, inside, a, b);
+  auto dimension = static_cast<int64_t>(last);
+  Value columns = iota(builder, location, column, integer, dimension, 0, 1);
+  auto bound = [&](int64_t offset, StringRef predicate) -> Value {
+    Value rows = iota(builder, location, row, integer, dimension - 1, static_cast<double>(offset), 1);
+    return nn::CompareOp::create(builder, location, columns, rows, predicate);
+  };
+  Value above = band.high < dims[last] - 1 ? bound(band.high, "le") : Value();
+  Value below = band.low > 1 - dims[last - 1] ? bound(band.low, "ge") : Value();
+  if (above && below)
+    return nn::AndOp::create(builder, location, above, below);
+  return above ? above : below;
+}
+
+Value emitBand(OpBuilder &builder, Location location, const HostTensor &tensor, const Band &band) {
+  Value result = emitInside(builder, location, tensor.dims(), band);
+  if (tensor.type() != DType::boolean) {
+    Value a = makeConstant(builder, location, HostTensor::splat(tensor.type(), {}, band.inside));
+    Value b = makeConstant(builder, location, HostTensor::splat(tensor.type(), {}, band.outside));
+    result = nn::SelectOp::create(builder, location, result, a, b);
+  } else if (band.inside == 0) {
+    result = nn::NotOp::create(builder, location, result.getType(), result);
+  }
+  auto type = nn::tensorOf(tensor.dims(), mlirType(builder.getContext(), tensor.type()));
+  return result.getType() == type ? result : nn::BroadcastOp::create(builder, location, type, result).getResult();
 }
 
 } // namespace
@@ -112,8 +145,8 @@ Value recognizeConstant(OpBuilder &builder, Location location, const HostTensor 
       return positions;
     return nn::BroadcastOp::create(builder, location, nn::tensorOf(tensor.dims(), element), positions);
   }
-  if (std::optional<Triangle> found = triangle(tensor))
-    return emitTriangle(builder, location, tensor, *found);
+  if (std::optional<Band> found = band(tensor))
+    return emitBand(builder, location, tensor, *found);
   return {};
 }
 

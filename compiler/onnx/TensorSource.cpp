@@ -163,4 +163,15 @@ Result<HostTensor> readTensor(const TensorSource &source) {
   return fromBytes(source, view.data());
 }
 
+Result<std::vector<double>> readElements(const TensorSource &source, const std::vector<int64_t> &indices) {
+  if (!source.generator.kind.empty() || source.bytes.path.empty() || !isFloat(source.type))
+    return fail("its values cannot be read in place");
+  MT_ASSIGN(MappedFile file, MappedFile::open(source.bytes.path));
+  MT_ASSIGN(auto view, file.view(source.bytes.offset, source.bytes.length));
+  std::vector<double> values;
+  for (int64_t index : indices)
+    values.push_back(realFrom(source.type, view.data() + static_cast<uint64_t>(index) * elementBytes(source.type)));
+  return values;
+}
+
 } // namespace mt::onnx

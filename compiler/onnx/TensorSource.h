@@ -26,5 +26,8 @@ Result<TensorSource> locateTensor(const ::onnx::TensorProto &tensor, const Model
 /// All values. Not for weights: the caller bounds `source.elements`.
 Result<HostTensor> readTensor(const TensorSource &source);
 
+/// The elements of a float tensor at `indices` (row-major), however large the tensor is; not of a generated one.
+Result<std::vector<double>> readElements(const TensorSource &source, const std::vector<int64_t> &indices);
+
 } // namespace mt::onnx
 #endif

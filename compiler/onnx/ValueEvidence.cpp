@@ -47,6 +47,39 @@ bool holdsCircle(const HostTensor &tensor) {
   return constantSquares(pairs, halves) || constantSquares(pairs, neighbours);
 }
 
+// Whether element i of every line along a dimension is its first element plus i times the line's step.
+static bool isRampAlong(const HostTensor &tensor, int64_t size, int64_t inner) {
+  bool rises = false;
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    int64_t at = i / inner % size, first = i - at * inner;
+    double start = tensor.realAt(first), step = tensor.realAt(first + inner) - start;
+    double expected = start + step * static_cast<double>(at);
+    if (!(std::abs(tensor.realAt(i) - expected) <= 1e-4 * (std::abs(expected) + std::abs(step))))
+      return false;
+    rises = rises || step != 0;
+  }
+  return rises;
+}
+
+bool isRamp(const HostTensor &tensor) {
+  if (tensor.rank() < 2 || tensor.isSplat())
+    return false;
+  int64_t inner = 1;
+  for (int64_t d = tensor.rank(); d-- > 0; inner *= tensor.dims()[static_cast<size_t>(d)]) {
+    int64_t size = tensor.dims()[static_cast<size_t>(d)];
+    if (size >= 4 && isRampAlong(tensor, size, inner))
+      return true;
+  }
+  return false;
+}
+
+bool isUniform(const HostTensor &tensor) {
+  for (int64_t i = 1; i < tensor.elements(); ++i)
+    if (tensor.realAt(i) != tensor.realAt(0))
+      return false;
+  return true;
+}
+
 bool isMask(const HostTensor &tensor) {
   if (tensor.rank() < 2 || tensor.isSplat() || tensor.elements() < 4)
     return false;

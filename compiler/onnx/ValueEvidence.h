@@ -16,6 +16,10 @@ bool formCircle(const HostTensor &a, const HostTensor &b);
 bool holdsCircle(const HostTensor &tensor);
 /// Two values only, zero (or one) and one that hides: below -1e4, or zero where the other is one; in two dimensions.
 bool isMask(const HostTensor &tensor);
+/// Elements grow by the same steps along one dimension: positions times slopes, as linear attention biases are.
+bool isRamp(const HostTensor &tensor);
+/// All elements equal.
+bool isUniform(const HostTensor &tensor);
 
 } // namespace mt::onnx
 #endif
