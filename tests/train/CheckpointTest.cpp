@@ -1,0 +1,116 @@
+// Checkpoints: round trip, which one is the newest, what an interrupted writer leaves, what does not match.
+#include "runtime/train/Checkpoint.h"
+#include "tests/plan/LinearPlan.h"
+#include "tests/train/TestFiles.h"
+
+#include <cstring>
+
+namespace mt::tests {
+namespace {
+
+using namespace train;
+namespace fs = std::filesystem;
+
+class Checkpoints : public testing::Test {
+protected:
+  plan::Plan plan = linearPlan(true);
+  Folder folder;
+  std::map<plan::PartRole, std::vector<float>> state;
+
+  Checkpoints() {
+    for (plan::PartRole role : {plan::PartRole::weight, plan::PartRole::firstMoment}) {
+      std::vector<float> values(30);
+      for (size_t i = 0; i < 30; ++i)
+        values[i] = static_cast<float>(i) / 7 + static_cast<float>(role);
+      state[role] = values;
+    }
+  }
+  PartBytes place() {
+    return [this](const plan::Part &part) { return std::as_writable_bytes(std::span(state[part.role])); };
+  }
+  std::string save(int64_t step, int keep = 2) {
+    CheckpointMeta meta;
+    meta.step = step;
+    meta.position = step * 8;
+    meta.seed = 5;
+    meta.precision = "fp32";
+    Result<std::string> saved = saveCheckpoint(folder.path, plan, meta, place(), keep);
+    EXPECT_TRUE(saved.ok()) << saved.status().message();
+    return saved ? *saved : "";
+  }
+};
+
+TEST_F(Checkpoints, RoundTrip) {
+  auto before = state;
+  std::string saved = save(7);
+  EXPECT_EQ(saved, folder / "step-7");
+  EXPECT_EQ(newestCheckpoint(folder.path), saved);
+  EXPECT_EQ(newestCheckpoint(saved), saved);
+  for (auto &[role, values] : state)
+    std::fill(values.begin(), values.end(), 0.0f);
+  Status loaded = loadCheckpoint(saved, plan, place(), false);
+  ASSERT_TRUE(loaded.ok()) << loaded.message();
+  EXPECT_EQ(state, before);
+  Result<CheckpointMeta> meta = readMeta(saved);
+  ASSERT_TRUE(meta.ok());
+  EXPECT_EQ(meta->step, 7);
+  EXPECT_EQ(meta->position, 56);
+  EXPECT_EQ(meta->seed, 5u);
+  EXPECT_EQ(meta->precision, "fp32");
+}
+
+TEST_F(Checkpoints, ForEvaluationMomentsStay) {
+  std::string saved = save(1);
+  state[plan::PartRole::firstMoment].assign(30, 9.0f);
+  ASSERT_TRUE(loadCheckpoint(saved, plan, place(), true).ok());
+  EXPECT_EQ(state[plan::PartRole::firstMoment][3], 9.0f);
+}
+
+TEST_F(Checkpoints, TheNewestIsTheLastWrittenAndOldOnesGo) {
+  save(10);
+  save(20);
+  save(30);
+  EXPECT_FALSE(fs::exists(folder / "step-10"));
+  EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-30");
+  save(5); // a run that started afresh in the same folder
+  EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-5");
+  state[plan::PartRole::weight][0] = 123;
+  save(30); // replaces the one that is there
+  EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-30");
+  state[plan::PartRole::weight][0] = 0;
+  ASSERT_TRUE(loadCheckpoint(folder / "step-30", plan, place(), false).ok());
+  EXPECT_EQ(state[plan::PartRole::weight][0], 123);
+}
+
+TEST_F(Checkpoints, LeftoversOfInterruptedWritersDoNotCountAndGo) {
+  fs::create_directories(folder / ".writing-9");
+  folder.write(".writing-9/meta.json", "{}");
+  fs::create_directories(folder / "step-8");
+  folder.write("step-8/weight.safetensors", "half of");
+  EXPECT_EQ(newestCheckpoint(folder.path), std::nullopt);
+  save(3);
+  EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-3");
+  EXPECT_FALSE(fs::exists(folder / ".writing-9"));
+}
+
+TEST_F(Checkpoints, WhatDoesNotMatchIsNamed) {
+  std::string saved = save(1);
+  plan::Plan other = plan;
+  other.parameters[0].name = "head";
+  EXPECT_ERROR(loadCheckpoint(saved, other, place(), false), "no parameter 'head'");
+  other = plan;
+  other.parameters[0].dims = {5, 6};
+  EXPECT_ERROR(loadCheckpoint(saved, other, place(), false), "'weight' is f32 [6, 5], and the plan wants f32 [5, 6]");
+  other = plan;
+  other.parameters[0].trainable = false;
+  other.parameters.push_back(plan.parameters[0]);
+  other.parameters[1].name = "new";
+  EXPECT_FALSE(loadCheckpoint(saved, other, place(), false).ok());
+  folder.write("step-1/weight.safetensors", readFile(folder / "step-1/weight.safetensors").substr(0, 100));
+  EXPECT_ERROR(loadCheckpoint(saved, plan, place(), false), "weight.safetensors");
+  folder.write("step-1/meta.json", "{\"format\": 99}");
+  EXPECT_ERROR(readMeta(saved).status(), "format 99 is not 1");
+}
+
+} // namespace
+} // namespace mt::tests

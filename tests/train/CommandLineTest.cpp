@@ -1,0 +1,91 @@
+// The command line: what becomes of it, and usage errors.
+#include "runtime/train/CommandLine.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace mt::tests {
+namespace {
+
+using namespace train;
+
+Command parse(std::vector<const char *> words) {
+  words.insert(words.begin(), "mtrun");
+  return parseCommandLine(static_cast<int>(words.size()), words.data(), "mtrun 1.2.3");
+}
+
+void expectUsageError(std::vector<const char *> words, const std::string &part) {
+  Command command = parse(words);
+  const Said *said = std::get_if<Said>(&command);
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->status, 2);
+  EXPECT_TRUE(said->text.starts_with("error: ")) << said->text;
+  EXPECT_NE(said->text.find(part), std::string::npos) << said->text;
+}
+
+TEST(CommandLine, Training) {
+  Command command = parse({"plan.bin", "--data", "data.npz", "--shuffle", "off", "--steps", "20", "--lr", "0.003",
+                           "--weight-decay", "0.1", "--decay", "all", "--metrics", "m.jsonl", "--beta2", "0.95",
+                           "--clip-norm", "0.5", "--lr-schedule", "cosine", "--jitter", "7", "--poison",
+                           "--slow-copies", "100MB"});
+  const TrainOptions *train = std::get_if<TrainOptions>(&command);
+  ASSERT_TRUE(train);
+  EXPECT_EQ(train->plan, "plan.bin");
+  EXPECT_EQ(train->data.path, "data.npz");
+  EXPECT_FALSE(train->shuffle);
+  EXPECT_EQ(train->steps, 20);
+  EXPECT_EQ(train->hyper.rate.peak, 0.003);
+  EXPECT_EQ(train->hyper.rate.decline, Decline::cosine);
+  EXPECT_EQ(train->hyper.weightDecay, 0.1);
+  EXPECT_TRUE(train->hyper.decayAll);
+  EXPECT_EQ(train->hyper.beta1, 0.9);
+  EXPECT_EQ(train->hyper.beta2, 0.95);
+  EXPECT_EQ(train->hyper.clipNorm, 0.5);
+  EXPECT_EQ(train->machine.jitter, 7u);
+  EXPECT_TRUE(train->machine.poison);
+  EXPECT_EQ(train->machine.slowCopies, 1e8);
+}
+
+TEST(CommandLine, OtherCommands) {
+  Command eval = parse({"eval", "plan.bin", "--data", "x.txt", "--from", "runs/plan", "--threads", "3"});
+  ASSERT_TRUE(std::get_if<EvalOptions>(&eval));
+  EXPECT_EQ(std::get<EvalOptions>(eval).from, "runs/plan");
+  EXPECT_EQ(std::get<EvalOptions>(eval).machine.threads, 3);
+  Command exporting = parse({"export", "runs/plan", "-o", "x.onnx"});
+  ASSERT_TRUE(std::get_if<ExportOptions>(&exporting));
+  EXPECT_EQ(std::get<ExportOptions>(exporting).output, "x.onnx");
+  Command probe = parse({"probe"});
+  EXPECT_TRUE(std::get_if<ProbeOptions>(&probe));
+  Command dry = parse({"plan.bin", "--dry-run"});
+  EXPECT_TRUE(std::get_if<TrainOptions>(&dry));
+}
+
+TEST(CommandLine, HelpHasExamplesAndVersionIsPrinted) {
+  for (std::vector<const char *> words : {std::vector<const char *>{"--help"}, {"eval", "--help"}, {"export", "--help"}, {"probe", "--help"}}) {
+    Command help = parse(words);
+    ASSERT_TRUE(std::get_if<Said>(&help));
+    EXPECT_EQ(std::get<Said>(help).status, 0);
+    EXPECT_NE(std::get<Said>(help).text.find("Example"), std::string::npos);
+  }
+  Command version = parse({"--version"});
+  EXPECT_NE(std::get<Said>(version).text.find("1.2.3"), std::string::npos);
+}
+
+TEST(CommandLine, UsageErrors) {
+  expectUsageError({}, "which plan?");
+  expectUsageError({"plan.bin"}, "--data is required");
+  expectUsageError({"plan.bin", "--data", "x", "--frobnicate"}, "--frobnicate");
+  expectUsageError({"plan.bin", "--data", "x", "--steps", "0"}, "--steps");
+  expectUsageError({"plan.bin", "--data", "x", "--steps", "five"}, "--steps");
+  expectUsageError({"plan.bin", "--data", "x", "--steps", "1", "--epochs", "1"}, "--steps and --epochs");
+  expectUsageError({"plan.bin", "--data", "x", "--lr-schedule", "square"}, "--lr-schedule");
+  expectUsageError({"plan.bin", "--data", "x", "--shuffle", "maybe"}, "--shuffle");
+  expectUsageError({"plan.bin", "--data", "x", "--eval-every", "5"}, "--eval-data");
+  expectUsageError({"plan.bin", "--data", "x", "--slow-copies", "fast"}, "--slow-copies");
+  expectUsageError({"eval", "plan.bin"}, "--data");
+  expectUsageError({"export", "runs/plan"}, "--output");
+}
+
+} // namespace
+} // namespace mt::tests

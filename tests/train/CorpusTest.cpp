@@ -1,0 +1,192 @@
+// Data in every form, and what is said about data that do not fit.
+#include "runtime/train/Batches.h"
+#include "runtime/train/Elements.h"
+#include "tests/train/TestFiles.h"
+
+#include <cstring>
+#include <numeric>
+
+namespace mt::tests {
+namespace {
+
+using namespace train;
+
+struct Row {
+  std::vector<int64_t> tokens, labels;
+};
+
+Row readRow(const Corpus &corpus, int64_t row, int64_t sequence) {
+  Row result;
+  result.tokens.resize(static_cast<size_t>(sequence));
+  result.labels.resize(static_cast<size_t>(sequence));
+  std::byte *to[3] = {reinterpret_cast<std::byte *>(result.tokens.data()),
+                      reinterpret_cast<std::byte *>(result.labels.data()), nullptr};
+  Status status = corpus.read(row, to);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return result;
+}
+
+template <typename T> std::string raw(const std::vector<T> &values) {
+  return {reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T)};
+}
+
+using Numbers = std::vector<int64_t>;
+
+class CorpusForms : public testing::Test {
+protected:
+  plan::Plan plan = languagePlan(2, 4, 1);
+  Folder folder;
+
+  std::unique_ptr<Corpus> open(const std::string &path) {
+    Result<std::unique_ptr<Corpus>> corpus = openCorpus(path, "", plan);
+    EXPECT_TRUE(corpus.ok()) << corpus.status().message();
+    return corpus ? std::move(*corpus) : nullptr;
+  }
+  Status refusal(const std::string &path) { return openCorpus(path, "", plan).status(); }
+
+  struct Array {
+    std::string name;
+    DType type;
+    Dims dims;
+    std::string data;
+  };
+  std::string arrays(const std::string &file, const std::vector<Array> &all) {
+    Result<NpzWriter> writer = NpzWriter::create(folder / file);
+    for (const Array &array : all)
+      EXPECT_TRUE(writer->add(array.name, array.type, array.dims, std::as_bytes(std::span(array.data))).ok());
+    EXPECT_TRUE(writer->finish().ok());
+    return folder / file;
+  }
+};
+
+TEST_F(CorpusForms, TextIsBytesInWindows) {
+  auto corpus = open(folder.write("a.txt", "abcdefghijklm"));
+  ASSERT_EQ(corpus->rows(), 2); // windows of 5; three bytes remain
+  Row row = readRow(*corpus, 1, 4);
+  EXPECT_EQ(row.tokens, (Numbers{'f', 'g', 'h', 'i'}));
+  EXPECT_EQ(row.labels, (Numbers{'g', 'h', 'i', 'j'}));
+}
+
+TEST_F(CorpusForms, FilesOfAFolderAreOneStreamInNameOrder) {
+  std::filesystem::create_directory(folder / "text");
+  folder.write("text/b.md", "defgh");
+  folder.write("text/a.txt", "abc");
+  folder.write("text/empty.txt", "");
+  folder.write("text/.hidden", "\xff");
+  auto corpus = open(folder / "text");
+  ASSERT_EQ(corpus->rows(), 1);
+  EXPECT_EQ(readRow(*corpus, 0, 4).labels, (Numbers{'b', 'c', 'd', 'e'}));
+  EXPECT_EQ(corpus->where(0, 0, 3), folder / "text/b.md, byte 0");
+}
+
+TEST_F(CorpusForms, TokensAreSixteenBitsUnlessTheVocabularyIsLarger) {
+  auto corpus = open(folder.write("t.bin", raw(std::vector<uint16_t>{1, 2, 3, 4, 255, 6})));
+  EXPECT_EQ(readRow(*corpus, 0, 4).labels, (Numbers{2, 3, 4, 255}));
+  plan.inputs[0].vocabulary = plan.inputs[1].vocabulary = 100000;
+  corpus = open(folder.write("t.bin", raw(std::vector<uint32_t>{1, 2, 3, 4, 70000})));
+  EXPECT_EQ(readRow(*corpus, 0, 4).labels, (Numbers{2, 3, 4, 70000}));
+}
+
+TEST_F(CorpusForms, HeadersOfLlmcAreRecognized) {
+  std::vector<int32_t> header(256);
+  header[0] = 20240520;
+  header[1] = 1;
+  header[2] = 5;
+  std::string tokens = raw(std::vector<uint16_t>{9, 8, 7, 6, 5});
+  auto corpus = open(folder.write("t.bin", raw(header) + tokens));
+  EXPECT_EQ(readRow(*corpus, 0, 4).tokens, (Numbers{9, 8, 7, 6}));
+  EXPECT_ERROR(refusal(folder.write("t.bin", raw(header) + tokens.substr(2))), "header says 5 tokens, its length 4");
+}
+
+TEST_F(CorpusForms, ArraysAreConvertedAndShortRowsPadded) {
+  auto corpus = open(arrays("d.npz", {{"input_ids", DType::i32, {3, 3}, raw(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9})},
+                                      {"labels", DType::i64, {3, 4}, raw(Numbers{1, 2, 3, 4, 5, 6, -100, 8, 9, 10, 11, 12})}}));
+  ASSERT_EQ(corpus->rows(), 3);
+  EXPECT_EQ(readRow(*corpus, 1, 4).tokens, (Numbers{4, 5, 6, 0}));
+  EXPECT_EQ(readRow(*corpus, 1, 4).labels, (Numbers{5, 6, -100, 8}));
+}
+
+TEST_F(CorpusForms, JsonLinesArePaddedAndShifted) {
+  auto corpus = open(folder.write("d.jsonl", "{\"tokens\": [1, 2], \"labels\": [-100, 3]}\n\n{\"tokens\": [5, 6, 7, 8, 9]}\n"));
+  ASSERT_EQ(corpus->rows(), 2);
+  Row first = readRow(*corpus, 0, 4), second = readRow(*corpus, 1, 4);
+  EXPECT_EQ(first.tokens, (Numbers{1, 2, 0, 0}));
+  EXPECT_EQ(first.labels, (Numbers{-100, 3, -100, -100}));
+  EXPECT_EQ(second.tokens, (Numbers{5, 6, 7, 8}));
+  EXPECT_EQ(second.labels, (Numbers{6, 7, 8, 9}));
+}
+
+TEST_F(CorpusForms, WhatIsWrongIsSaidWithFileAndPlace) {
+  EXPECT_ERROR(refusal(folder / "nothing.txt"), "nothing.txt: no such file or folder");
+  EXPECT_ERROR(refusal(folder.write("short.txt", "abcd")), "short.txt is too short: 4 tokens, and a window takes 5");
+  EXPECT_ERROR(refusal(folder.write("bad.txt", "abc\xff")), "bad.txt: byte 3 is not UTF-8");
+  EXPECT_ERROR(refusal(folder.write("odd.bin", "abc")), "odd.bin: 3 bytes are no whole number of 16-bit tokens");
+  EXPECT_ERROR(refusal(folder.write("t.bin", raw(std::vector<uint16_t>{1, 2, 300, 4, 5}))),
+               "t.bin, token 2: token 300 is outside the model's vocabulary of 256");
+  EXPECT_ERROR(openCorpus(folder.write("a.txt", "abcdef"), "t.json", plan).status(), "--tokenizer t.json");
+  std::filesystem::create_directory(folder / "mixed");
+  folder.write("mixed/a.txt", "abcdef");
+  folder.write("mixed/b.bin", "abcdef");
+  EXPECT_ERROR(refusal(folder / "mixed"), "different forms");
+  std::filesystem::create_directory(folder / "none");
+  EXPECT_ERROR(refusal(folder / "none"), "has no files");
+}
+
+TEST_F(CorpusForms, WhatIsWrongInArraysIsSaidWithNameAndShape) {
+  std::string row = raw(Numbers{1, 2, 3, 4});
+  Array ids{"input_ids", DType::i64, {1, 4}, row}, labels{"labels", DType::i64, {1, 4}, row};
+  EXPECT_ERROR(refusal(arrays("d.npz", {ids})), "d.npz: no array 'labels': the model wants input_ids i64 [2, 4]");
+  EXPECT_ERROR(refusal(arrays("d.npz", {ids, labels, {"mask", DType::i64, {1, 4}, row}})), "array 'mask' belongs to no input");
+  EXPECT_ERROR(refusal(arrays("d.npz", {ids, {"labels", DType::i64, {4}, row}})), "array 'labels' is i64 [4], and the model wants rows of [4]");
+  EXPECT_ERROR(refusal(arrays("d.npz", {ids, {"labels", DType::i64, {1, 5}, raw(Numbers{1, 2, 3, 4, 5})}})), "[1, 5]");
+  EXPECT_ERROR(refusal(arrays("d.npz", {ids, {"labels", DType::i64, {2, 4}, row + row}})), "but other arrays have 1 rows");
+  EXPECT_ERROR(refusal(arrays("d.npz", {ids, {"labels", DType::f32, {1, 4}, raw(std::vector<float>{1, 2, 3, 4})}})), "is f32");
+  EXPECT_ERROR(refusal(arrays("d.npz", {ids, {"labels", DType::i64, {1, 4}, raw(Numbers{1, -1, 3, 4})}})),
+               "array 'labels', row 0, element 1: label -1 is outside");
+}
+
+TEST_F(CorpusForms, WhatIsWrongInJsonLinesIsSaidWithTheLine) {
+  auto line = [&](const std::string &text) { return refusal(folder.write("d.jsonl", "{\"tokens\": [1, 2]}\n" + text)); };
+  EXPECT_ERROR(line("{\"tokens\": [1, 2"), "d.jsonl:2: not a JSON object");
+  EXPECT_ERROR(line("[1]"), "d.jsonl:2: not a JSON object");
+  EXPECT_ERROR(line("{\"labels\": [1]}"), "d.jsonl:2: no \"tokens\"");
+  EXPECT_ERROR(line("{\"tokens\": [1, 2], \"labels\": [1]}"), "2 tokens and 1 labels");
+  EXPECT_ERROR(line("{\"tokens\": [1, 2], \"mask\": [1]}"), "\"mask\" belongs to no input");
+  EXPECT_ERROR(line("{\"tokens\": [1, 2, 3, 4, 5, 6]}"), "has 5 elements, and the model wants rows of 4");
+  EXPECT_ERROR(line("{\"tokens\": [1, \"a\"]}"), "must hold numbers");
+  EXPECT_ERROR(line("{\"tokens\": [1, 2.5, 3]}"), "i64 is wanted");
+  EXPECT_ERROR(line("{\"tokens\": [1, 256, 3]}"), "d.jsonl:2: 'input_ids', element 1: token 256 is outside");
+}
+
+TEST_F(CorpusForms, ModelsWithOtherInputsNeedNames) {
+  plan.inputs.push_back({plan::InputKind::data, "attention_mask", DType::i64, {2, 4}, plan.inputs[0].parts, 0});
+  EXPECT_ERROR(refusal(folder.write("a.txt", "abcdef")), "also wants 'attention_mask': use .npz or .jsonl");
+  plan = languagePlan(2, 4, 1);
+  plan.inputs[1].dims = {2};
+  EXPECT_ERROR(refusal(folder.write("a.txt", "abcdef")), "labels are [2]");
+  plan.inputs[0].type = DType::f32;
+  EXPECT_ERROR(refusal(folder.write("a.txt", "abcdef")), "not one input of tokens");
+}
+
+TEST_F(CorpusForms, BatchesFillMicroBatchesAndCountLabels) {
+  auto corpus = open(arrays("d.npz", {{"input_ids", DType::i64, {3, 4}, raw(Numbers{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23})},
+                                      {"labels", DType::i64, {3, 4}, raw(Numbers{1, 2, -100, 4, 5, 6, -100, 8, -100, -100, -100, -100})}}));
+  Batches batches(plan, *corpus, Sampler(3, false, 0));
+  Numbers ids[2] = {Numbers(4), Numbers(4)}, labels[2] = {Numbers(4), Numbers(4)};
+  void *parts[] = {ids[0].data(), ids[1].data(), labels[0].data(), labels[1].data(), nullptr};
+  Result<int64_t> valid = batches.fill(0, 2, parts);
+  ASSERT_TRUE(valid.ok());
+  EXPECT_EQ(*valid, 6);
+  EXPECT_EQ(ids[1], (Numbers{10, 11, 12, 13}));
+  EXPECT_EQ(*batches.fill(2, 2, parts), 3); // the last row, and the first of the next epoch
+  EXPECT_EQ(ids[0], (Numbers{20, 21, 22, 23}));
+  EXPECT_EQ(ids[1], (Numbers{0, 1, 2, 3}));
+  EXPECT_EQ(*batches.fill(1, 1, parts), 3); // padded with a row that does not count
+  EXPECT_EQ(labels[1], (Numbers{-100, -100, -100, -100}));
+  Status none = batches.fill(2, 1, parts).status();
+  EXPECT_ERROR(none, "no label of the 1 rows from");
+  EXPECT_ERROR(none, "row 2");
+}
+
+} // namespace
+} // namespace mt::tests

@@ -1,0 +1,193 @@
+// Export: the reference models with other weights in place, and small models whose values lie elsewhere.
+#include "runtime/train/Checkpoint.h"
+#include "runtime/train/Export.h"
+#include "runtime/train/ExportOnnx.h"
+#include "tests/train/TestFiles.h"
+
+#include <cstring>
+
+namespace mt::tests {
+namespace {
+
+using namespace train;
+
+/// A folder that looks like a checkpoint of these weights.
+void writeCheckpoint(const Folder &folder, const std::map<std::string, ArrayView, std::less<>> &weights, const std::string &model) {
+  std::filesystem::create_directories(folder / "run/step-3");
+  std::vector<TensorInfo> tensors;
+  for (const auto &[name, array] : weights)
+    tensors.push_back({name, array.type, array.dims});
+  Result<SafetensorsWriter> writer = SafetensorsWriter::create(folder / "run/step-3/weight.safetensors", tensors);
+  for (const auto &[name, array] : weights)
+    ASSERT_TRUE(writer->write(array.data).ok());
+  ASSERT_TRUE(writer->finish().ok());
+  folder.write("run/step-3/meta.json", "{\"format\": 1, \"step\": 3, \"model_file\": \"" + model + "\"}");
+}
+
+std::string rangeOf(const OnnxFile &model, Range range) {
+  return {reinterpret_cast<const char *>(model.file.bytes().data()) + range.begin, range.size()};
+}
+
+class ReferenceModels : public testing::TestWithParam<const char *> {};
+
+TEST_P(ReferenceModels, TrainedWeightsReplaceTheirBytesAndNothingElse) {
+  std::string folderOfCase = std::string(MT_GOLDEN) + "/" + GetParam();
+  if (!std::filesystem::exists(folderOfCase))
+    GTEST_SKIP() << "no " << folderOfCase;
+  Folder folder;
+  Result<NpzFile> final = NpzFile::open(folderOfCase + "/final.npz");
+  ASSERT_TRUE(final.ok()) << final.status().message();
+  writeCheckpoint(folder, final->arrays(), folderOfCase + "/model.onnx");
+  Status status = exportWeights({folder / "run", folder / "out.onnx", ""});
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx.data"));
+
+  Result<OnnxFile> before = OnnxFile::open(folderOfCase + "/model.onnx"), after = OnnxFile::open(folder / "out.onnx");
+  ASSERT_TRUE(after.ok()) << after.status().message();
+  ASSERT_EQ(before->initializers.size(), after->initializers.size());
+  ASSERT_EQ(before->file.size(), after->file.size());
+  std::string bytes = readFile(folder / "out.onnx"), original = readFile(folderOfCase + "/model.onnx");
+  size_t replaced = 0;
+  for (const Initializer &tensor : after->initializers)
+    if (const ArrayView *want = final->find(tensor.name)) {
+      EXPECT_EQ(rangeOf(*after, tensor.raw), std::string(reinterpret_cast<const char *>(want->data.data()), want->data.size()));
+      bytes.replace(tensor.raw.begin, tensor.raw.size(), original, tensor.raw.begin, tensor.raw.size());
+      ++replaced;
+    }
+  EXPECT_EQ(replaced, final->arrays().size());
+  EXPECT_EQ(bytes, original);
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, ReferenceModels, testing::Values("gpt2", "gpt2-clip", "llama", "llama-opset23", "mlp"),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+std::string varintField(int number, uint64_t value) { return wireVarint(static_cast<uint64_t>(number) << 3) + wireVarint(value); }
+std::string entry(const std::string &key, const std::string &value) {
+  return wireField(13, wireField(1, key) + wireField(2, value));
+}
+/// TensorProto of [3] with a name, a type, and what says where its values are.
+std::string tensor(const std::string &name, int type, const std::string &values) {
+  return wireField(5, varintField(1, 3) + varintField(2, static_cast<uint64_t>(type)) + wireField(8, name) + values);
+}
+std::string floats(const std::vector<float> &values) { return {reinterpret_cast<const char *>(values.data()), values.size() * 4}; }
+
+class Exports : public testing::Test {
+protected:
+  Folder folder;
+  std::vector<float> trained = {1.5f, -2.0f, 0.25f};
+
+  std::string model(const std::string &initializers) {
+    std::string graph = wireField(2, "name") + initializers + wireField(1, "a node");
+    return folder.write("model.onnx", varintField(1, 8) + wireField(7, graph) + wireField(8, "opset"));
+  }
+  Status run(const std::vector<std::string> &names, const std::string &output = "out.onnx") {
+    std::map<std::string, ArrayView, std::less<>> weights;
+    for (const std::string &name : names)
+      weights[name] = {DType::f32, {3}, bytesOf(trained)};
+    writeCheckpoint(folder, weights, folder / "model.onnx");
+    return exportWeights({folder / "run", folder / output, ""});
+  }
+  std::string data(const Initializer &tensor) {
+    std::string all = readFile(folder / tensor.externalData.at("location"));
+    return all.substr(std::stoul(tensor.externalData.at("offset")), std::stoul(tensor.externalData.at("length")));
+  }
+};
+
+TEST_F(Exports, ValuesThatAreNotInTheFileGoBesideIt) {
+  folder.write("frozen.data", "........" + floats({7, 8, 9}));
+  std::string where = varintField(14, 1);
+  std::string single;
+  for (float value : {4.0f, 5.0f, 6.0f})
+    single += "\x25" + floats({value}); // float_data, one field each
+  model(tensor("raw", 1, wireField(9, floats({1, 2, 3}))) + tensor("packed", 1, wireField(4, floats({1, 2, 3}))) +
+        tensor("single", 1, single) + tensor("half", 10, wireField(9, "123456")) +
+        tensor("made", 1, entry("location", "model.onnx.data") + entry("mt.generator", "ones") + where) +
+        tensor("frozen", 1, entry("location", "frozen.data") + entry("offset", "8") + entry("length", "12") + where) +
+        tensor("frozenMade", 1, entry("location", "model.onnx.data") + entry("mt.generator", "ones") + where) +
+        tensor("kept", 1, wireField(9, floats({1, 1, 2}))));
+  Status status = run({"raw", "packed", "single", "half", "made"});
+  ASSERT_TRUE(status.ok()) << status.message();
+  Result<OnnxFile> out = OnnxFile::open(folder / "out.onnx");
+  ASSERT_TRUE(out.ok()) << out.status().message();
+  std::map<std::string, Initializer> found;
+  for (const Initializer &initializer : out->initializers)
+    found[initializer.name] = initializer;
+  ASSERT_EQ(found.size(), 8u);
+  EXPECT_EQ(rangeOf(*out, found["raw"].raw), floats(trained));
+  EXPECT_EQ(rangeOf(*out, found["packed"].raw), floats(trained));
+  EXPECT_EQ(rangeOf(*out, found["kept"].raw), floats({1, 1, 2}));
+  EXPECT_EQ(rangeOf(*out, found["half"].raw), std::string("\x00\x3e\x00\xc0\x00\x34", 6));
+  EXPECT_EQ(data(found["single"]), floats(trained));
+  EXPECT_EQ(data(found["made"]), floats(trained));
+  EXPECT_EQ(data(found["frozen"]), floats({7, 8, 9}));
+  EXPECT_EQ(data(found["frozenMade"]), floats({1, 1, 1}));
+  EXPECT_EQ(found["made"].dims, (Dims{3}));
+  EXPECT_FALSE(found["made"].externalData.contains("mt.generator"));
+}
+
+TEST_F(Exports, TensorsAlone) {
+  model(tensor("w", 1, wireField(9, floats({1, 2, 3}))));
+  ASSERT_TRUE(run({"w"}, "out.safetensors").ok());
+  ASSERT_TRUE(run({"w"}, "out.npz").ok());
+  Result<SafetensorsFile> tensors = SafetensorsFile::open(folder / "out.safetensors");
+  Result<NpzFile> arrays = NpzFile::open(folder / "out.npz");
+  for (const ArrayView *array : {tensors->find("w"), arrays->find("w")}) {
+    ASSERT_TRUE(array);
+    EXPECT_EQ(array->dims, (Dims{3}));
+    EXPECT_EQ(std::memcmp(array->data.data(), trained.data(), 12), 0);
+  }
+}
+
+TEST_F(Exports, Bf16WeightsAreWholeAgain) {
+  model(tensor("w", 1, wireField(9, floats({1, 2, 3}))));
+  ASSERT_TRUE(run({"w"}, "out.npz").ok());
+  std::vector<uint16_t> high;
+  std::vector<int16_t> low;
+  std::vector<float> masters = {1.0f / 3, -1.0e-20f, 3.14159274f};
+  for (float master : masters) {
+    uint32_t bits;
+    std::memcpy(&bits, &master, 4);
+    uint32_t upper = (bits + 0x8000) >> 16;
+    high.push_back(static_cast<uint16_t>(upper));
+    low.push_back(static_cast<int16_t>(bits - (upper << 16)));
+  }
+  auto write = [&](const std::string &file, DType type, std::span<const std::byte> values) {
+    std::vector<TensorInfo> tensors = {{"w", type, {3}}};
+    Result<SafetensorsWriter> writer = SafetensorsWriter::create(folder / file, tensors);
+    ASSERT_TRUE(writer->write(values).ok());
+    ASSERT_TRUE(writer->finish().ok());
+  };
+  write("run/step-3/weight.safetensors", DType::bf16, bytesOf(high));
+  write("run/step-3/remainder.safetensors", DType::i16, bytesOf(low));
+  ASSERT_TRUE(exportWeights({folder / "run", folder / "out.npz", ""}).ok());
+  Result<NpzFile> arrays = NpzFile::open(folder / "out.npz");
+  EXPECT_EQ(std::memcmp(arrays->find("w")->data.data(), masters.data(), 12), 0);
+}
+
+TEST_F(Exports, WhatIsWrongIsSaid) {
+  model(tensor("w", 1, wireField(9, floats({1, 2, 3}))));
+  EXPECT_ERROR(run({"v"}), "model.onnx: it has no parameter 'v'");
+  EXPECT_ERROR(run({"w"}, "out.txt"), "the ending says what to write");
+  EXPECT_ERROR(exportWeights({folder / "nowhere", folder / "out.onnx", ""}), "nowhere: no complete checkpoint");
+  EXPECT_FALSE(run({"w"}, "no/such/folder/out.onnx").ok());
+  std::filesystem::remove(folder / "model.onnx");
+  EXPECT_ERROR(run({"w"}), "say where it is with --model");
+  model(tensor("w", 1, wireField(9, floats({1, 2, 3}))) +
+        tensor("outside", 1, entry("location", "../secret") + varintField(14, 1)));
+  EXPECT_ERROR(run({"w"}), "outside the model's folder");
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx.data"));
+}
+
+TEST_F(Exports, FilesThatAreNoModelsAreRefused) {
+  std::string good = readFile(model(tensor("w", 1, wireField(9, floats({1, 2, 3})))));
+  for (size_t length = 0; length < good.size() - 7; ++length)
+    EXPECT_FALSE(OnnxFile::open(folder.write("cut.onnx", good.substr(0, length))).ok()) << length;
+}
+
+} // namespace
+} // namespace mt::tests

@@ -1,0 +1,252 @@
+// Training end to end on a linear layer, against the same arithmetic written out here, and its neutrality: stopping,
+// resuming, evaluating, checkpointing change no bit.
+#include "runtime/plan/PlanFile.h"
+#include "runtime/train/Checkpoint.h"
+#include "runtime/train/Export.h"
+#include "runtime/train/Trainer.h"
+#include "tests/plan/LinearPlan.h"
+#include "tests/train/TestFiles.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <random>
+
+namespace mt::tests {
+namespace {
+
+using namespace train;
+using nlohmann::json;
+
+constexpr int64_t kRows = 40;
+
+class Training : public testing::TestWithParam<bool> {
+protected:
+  Folder folder;
+  std::vector<float> x, y;
+
+  Training() {
+    plan::Plan plan = linearPlan(GetParam());
+    Status saved = plan::save(plan, folder / "plan.bin");
+    EXPECT_TRUE(saved.ok()) << saved.message();
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    for (int64_t i = 0; i < kRows * Linear::kIn; ++i)
+      x.push_back(normal(random));
+    for (int64_t i = 0; i < kRows * Linear::kOut; ++i)
+      y.push_back(normal(random));
+    writeData("data.npz", kRows);
+  }
+  void writeData(const std::string &name, int64_t rows) {
+    Result<NpzWriter> writer = NpzWriter::create(folder / name);
+    auto bytes = [&](const std::vector<float> &values, int64_t width) {
+      return std::as_bytes(std::span(values).first(static_cast<size_t>(rows * width)));
+    };
+    EXPECT_TRUE(writer->add("x", DType::f32, Dims{rows, Linear::kIn}, bytes(x, Linear::kIn)).ok());
+    EXPECT_TRUE(writer->add("labels", DType::f32, Dims{rows, Linear::kOut}, bytes(y, Linear::kOut)).ok());
+    EXPECT_TRUE(writer->finish().ok());
+  }
+  TrainOptions options(const std::string &out, int64_t steps) {
+    TrainOptions options;
+    options.plan = folder / "plan.bin";
+    options.data.path = folder / "data.npz";
+    options.out = folder / out;
+    options.steps = steps;
+    options.quiet = true;
+    options.hyper.rate.peak = 0.1;
+    options.hyper.momentum = 0.9;
+    options.machine.threads = 2;
+    return options;
+  }
+  void run(const TrainOptions &options) {
+    Status status = train::train(options);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  std::vector<json> metrics(const std::string &out) {
+    std::vector<json> lines;
+    std::ifstream file(folder / (out + "/metrics.jsonl"));
+    for (std::string line; std::getline(file, line);)
+      lines.push_back(json::parse(line));
+    return lines;
+  }
+  std::vector<std::string> losses(const std::string &out) {
+    std::vector<std::string> all;
+    for (const json &line : metrics(out))
+      if (line.contains("loss"))
+        all.push_back(line["loss"].dump() + " " + line["grad_norm"].dump());
+    return all;
+  }
+  std::string state(const std::string &out) {
+    std::string newest = newestCheckpoint(folder / out).value_or("");
+    return readFile(newest + "/weight.safetensors") + readFile(newest + "/first_moment.safetensors");
+  }
+};
+
+TEST_P(Training, FollowsTheFormulas) {
+  TrainOptions wanted = options("run", 7);
+  wanted.shuffle = false;
+  wanted.hyper.weightDecay = 0.01;
+  wanted.saveGradients = folder / "gradients.npz";
+  TrainOptions none = wanted;
+  none.out = folder / "start";
+  none.saveGradients.clear();
+  none.steps = 1;
+  none.hyper.rate.peak = 0;
+  run(none);
+  run(wanted);
+  Result<SafetensorsFile> start = SafetensorsFile::open(folder / "start/step-1/weight.safetensors");
+  ASSERT_TRUE(start.ok()) << start.status().message();
+  const auto *first = reinterpret_cast<const float *>(start->find("weight")->data.data());
+  std::vector<double> weight(first, first + Linear::kIn * Linear::kOut), momentum(weight.size());
+
+  std::vector<json> lines = metrics("run");
+  ASSERT_EQ(lines.size(), 8u);
+  EXPECT_EQ(lines[0]["parameters"], 30);
+  EXPECT_FALSE(lines[0].contains("loss"));
+  for (int step = 0; step < 7; ++step) {
+    std::vector<double> gradient(weight.size());
+    double loss = 0, valid = Linear::kBatch * Linear::kOut, norm = 0;
+    for (int64_t b = 0; b < Linear::kBatch; ++b) {
+      auto row = static_cast<size_t>((step * Linear::kBatch + b) % kRows);
+      for (size_t o = 0; o < Linear::kOut; ++o) {
+        double difference = -y[row * Linear::kOut + o];
+        for (size_t i = 0; i < Linear::kIn; ++i)
+          difference += x[row * Linear::kIn + i] * weight[i * Linear::kOut + o];
+        loss += difference * difference / valid;
+        for (size_t i = 0; i < Linear::kIn; ++i)
+          gradient[i * Linear::kOut + o] += 2 * difference / valid * x[row * Linear::kIn + i];
+      }
+    }
+    if (step == 0) {
+      Result<NpzFile> saved = NpzFile::open(folder / "gradients.npz");
+      ASSERT_TRUE(saved.ok()) << saved.status().message();
+      ASSERT_TRUE(saved->find("weight"));
+      const auto *values = reinterpret_cast<const float *>(saved->find("weight")->data.data());
+      for (size_t i = 0; i < gradient.size(); ++i)
+        EXPECT_NEAR(values[i], gradient[i], 1e-6);
+    }
+    for (size_t i = 0; i < weight.size(); ++i) {
+      norm += gradient[i] * gradient[i];
+      momentum[i] = 0.9 * momentum[i] + gradient[i] + 0.01 * weight[i];
+      weight[i] -= 0.1 * momentum[i];
+    }
+    const json &line = lines[static_cast<size_t>(step) + 1];
+    EXPECT_EQ(line["step"], step + 1);
+    EXPECT_EQ(line["epoch"], step / 5);
+    EXPECT_EQ(line["tokens"], Linear::kBatch * Linear::kOut);
+    EXPECT_NEAR(line["loss"].get<double>(), loss, 1e-5);
+    EXPECT_NEAR(line["grad_norm"].get<double>(), std::sqrt(norm), 1e-5);
+    EXPECT_GT(line["host_bytes"].get<uint64_t>(), 0u);
+  }
+}
+
+TEST_P(Training, ResumingChangesNoBit) {
+  run(options("whole", 11));
+  TrainOptions parts = options("parts", 4);
+  run(parts);
+  parts.steps = 11;
+  parts.resume = true;
+  run(parts);
+  EXPECT_EQ(losses("parts"), losses("whole"));
+  EXPECT_EQ(losses("parts").size(), 11u);
+  EXPECT_EQ(state("parts"), state("whole"));
+  run(parts); // nothing is left to do
+  EXPECT_EQ(state("parts"), state("whole"));
+  EXPECT_EQ(losses("parts").size(), 11u);
+}
+
+TEST_P(Training, EvaluatingAndCheckpointingChangeNoBit) {
+  run(options("plain", 10));
+  TrainOptions busy = options("busy", 10);
+  busy.evalData = folder / "data.npz";
+  busy.evalEvery = 1;
+  busy.checkpointEvery = 3;
+  busy.machine.jitter = 4;
+  busy.machine.poison = true;
+  busy.machine.trace = folder / "trace.json";
+  busy.tensorboard = folder / "board";
+  run(busy);
+  EXPECT_EQ(losses("busy"), losses("plain"));
+  EXPECT_EQ(state("busy"), state("plain"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "busy/step-9"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "busy/step-6"));
+  int evaluations = 0;
+  for (const json &line : metrics("busy"))
+    evaluations += line.contains("eval_loss");
+  EXPECT_EQ(evaluations, 10);
+  EXPECT_TRUE(json::parse(readFile(folder / "trace.json"), nullptr, false).is_object());
+}
+
+TEST_P(Training, EvaluationOfACheckpointIsThatOfTheRun) {
+  TrainOptions wanted = options("run", 5);
+  wanted.evalData = folder / "data.npz";
+  run(wanted);
+  testing::internal::CaptureStdout();
+  EvalOptions eval{folder / "plan.bin", {folder / "data.npz", ""}, {}, folder / "run"};
+  Status status = evaluate(eval);
+  std::string printed = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_NE(printed.find(fmt::format("loss {:.6f}", metrics("run").back()["eval_loss"].get<double>())), std::string::npos)
+      << printed;
+}
+
+TEST_P(Training, ADryRunLeavesNothing) {
+  TrainOptions dry = options("run", 5);
+  dry.dryRun = true;
+  testing::internal::CaptureStdout();
+  Status status = train::train(dry);
+  std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_NE(printed.find("40 rows, 5 steps an epoch; this run takes 5 steps"), std::string::npos) << printed;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+  dry.data.path.clear();
+  EXPECT_TRUE(train::train(dry).ok());
+}
+
+TEST_P(Training, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
+  auto refusal = [&](auto change) {
+    TrainOptions changed = options("refused", 5);
+    change(changed);
+    return train::train(changed);
+  };
+  EXPECT_ERROR(refusal([](auto &o) { o.hyper.clipNorm = 1.0; }), "--clip-norm 1: the plan is not compiled for clipping");
+  EXPECT_ERROR(refusal([](auto &o) { o.hyper.beta1 = 0.5; }), "are of adamw, and the plan's optimizer is sgd");
+  EXPECT_ERROR(refusal([](auto &o) { o.hyper.rate.least = 1; }), "--min-lr 1 is above --lr 0.1");
+  EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "cuda:0"; }), "the plan is compiled for cpu");
+  EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "abacus"; }), "there are cpu and cuda[:N]");
+  EXPECT_ERROR(refusal([](auto &o) { o.plan += ".gone"; }), "plan.bin.gone");
+  EXPECT_ERROR(refusal([](auto &o) { o.out = "/proc/nowhere/run"; }), "--out /proc/nowhere/run");
+  EXPECT_ERROR(refusal([](auto &o) { o.metrics = "/proc/nowhere/m.jsonl"; }), "--metrics /proc/nowhere/m.jsonl");
+  EXPECT_FALSE(refusal([](auto &o) { o.saveGradients = "/proc/nowhere/g.npz"; }).ok());
+  EXPECT_ERROR(refusal([](auto &o) { o.resume = true; }), "has no complete checkpoint");
+  writeData("few.npz", 7);
+  EXPECT_ERROR(refusal([&](auto &o) { o.data.path = folder / "few.npz"; }), "7 rows, and a step takes 8");
+  EXPECT_ERROR(refusal([&](auto &o) { o.evalData = folder / "few.npz"; }), "cannot be padded");
+}
+
+TEST_P(Training, AnotherKindOfRunIsNotResumed) {
+  run(options("run", 2));
+  plan::Plan other = linearPlan(GetParam());
+  other.settings.precision = "bf16";
+  ASSERT_TRUE(plan::save(other, folder / "other.bin").ok());
+  TrainOptions resumed = options("run", 4);
+  resumed.resume = true;
+  resumed.plan = folder / "other.bin";
+  EXPECT_ERROR(train::train(resumed), "was trained with precision fp32, and the plan has bf16");
+}
+
+TEST_P(Training, ANumberThatIsNotFiniteStopsTheRunAndKeepsWhatWasThere) {
+  run(options("run", 2));
+  std::string before = state("run");
+  x[3] = std::numeric_limits<float>::infinity();
+  writeData("data.npz", kRows);
+  TrainOptions resumed = options("run", 40);
+  resumed.resume = true;
+  EXPECT_FALSE(train::train(resumed).ok());
+  EXPECT_EQ(state("run"), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, Training, testing::Bool(), [](const auto &info) { return info.param ? "unified" : "discrete"; });
+
+} // namespace
+} // namespace mt::tests
