@@ -3,11 +3,10 @@
 
 // CHECK-LABEL: func.func private @dense.backward.input
 // CHECK-SAME: (%[[X:.*]]: tensor<2x3xf32> {nn.argument = 0 : i64}, %[[W:.*]]: tensor<3x4xf32> {nn.argument = 1 : i64}, %[[DY:.*]]: tensor<2x4xf32> {nn.gradient = 0 : i64})
-// CHECK: %[[DX:.*]] = nn.matmul %[[DY]], %[[W]] {transposeLhs = false, transposeRhs = true}
-// CHECK: %[[DW:.*]] = nn.matmul %[[X]], %[[DY]] {transposeLhs = true, transposeRhs = false}
-// CHECK: %[[DB:.*]] = nn.reduce %[[DY]]
-// CHECK-SAME: axes = array<i64: 0>
-// CHECK: return
+// CHECK-DAG: %[[DX:.*]] = nn.matmul %[[DY]], %[[W]] {transposeRhs = true} :
+// CHECK-DAG: %[[DW:.*]] = nn.matmul %[[X]], %[[DY]] {transposeLhs = true} :
+// CHECK-DAG: %[[DB:.*]] = nn.reduce %[[DY]] {axes = array<i64: 0>, keepDims = false, kind = "sum"}
+// CHECK: return %[[DX]], %[[DW]], %[[DB]] :
 func.func private @first(%x: tensor<2x3xf32>, %w: tensor<3x3xf32>) -> tensor<2x3xf32> {
   %y = nn.matmul %x, %w : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>
   return %y : tensor<2x3xf32>

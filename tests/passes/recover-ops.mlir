@@ -2,7 +2,7 @@
 
 // RMS norm as exporters write it: power, mean, reciprocal of a root; the gain on either side.
 // CHECK-LABEL: func.func @rms
-// CHECK: %[[Y:.*]], %{{.*}} = nn.rms_norm %arg0, %arg1 {epsilon = {{.*}}} : (tensor<2x8xf32>, tensor<8xf32>)
+// CHECK: %[[Y:.*]], %{{.*}} = nn.rms_norm %arg0, %arg1 {epsilon = 9.99999{{.*}}E-7 : f64} : (tensor<2x8xf32>, tensor<8xf32>)
 // CHECK: return %[[Y]]
 func.func @rms(%x: tensor<2x8xf32>, %g: tensor<8xf32>) -> tensor<2x8xf32> {
   %two = nn.constant dense<2.0> : tensor<f32>
@@ -90,7 +90,9 @@ func.func @gated(%g: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {
 
 // A row that is added becomes the product's bias, a transposed weight a flag.
 // CHECK-LABEL: func.func @linear
-// CHECK: nn.matmul %arg0, %arg1, %arg2 {transposeLhs = false, transposeRhs = true}
+// CHECK-NOT: nn.transpose
+// CHECK: nn.matmul %arg0, %arg1, %arg2 {transposeRhs = true}
+// CHECK-NOT: nn.add
 func.func @linear(%x: tensor<2x3xf32>, %w: tensor<4x3xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
   %0 = nn.transpose %w {permutation = array<i64: 1, 0>} : (tensor<4x3xf32>) -> tensor<3x4xf32>
   %1 = nn.matmul %x, %0 : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
@@ -102,9 +104,10 @@ func.func @linear(%x: tensor<2x3xf32>, %w: tensor<4x3xf32>, %b: tensor<4xf32>) -
 
 // Attention written out: causal by comparison of index sequences, padding by an input, scale on both sides.
 // CHECK-LABEL: func.func @attention
-// CHECK-DAG: %[[M:.*]] = nn.compare %arg3, %{{.*}} {predicate = "ne"}
-// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[M]]
-// CHECK-SAME: minDistance = 0 : i64
+// CHECK-NOT: tensor<8x8xi1>
+// CHECK: %[[M:.*]] = nn.compare %arg3, %{{.*}} {predicate = "ne"}
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[M]] {minDistance = 0 : i64,
+// CHECK-SAME: operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0, 0>, scale = 2.500000e-01
 // CHECK-NOT: nn.softmax
 func.func @attention(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>, %pad: tensor<2x8xi64>) -> tensor<2x4x8x16xf32> {
   %half = nn.constant dense<0.5> : tensor<f32>
@@ -135,7 +138,10 @@ func.func @attention(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: ten
 
 // Rotary embedding written out, its tables computed on doubled angles.
 // CHECK-LABEL: func.func @rotary
-// CHECK: nn.rotary
+// CHECK-NOT: nn.concat
+// CHECK-DAG: %[[C:.*]] = nn.cos %arg1
+// CHECK-DAG: %[[S:.*]] = nn.sin %arg1
+// CHECK: nn.rotary %{{.*}}, %[[C]], %[[S]] :
 // CHECK-NOT: nn.concat
 func.func @rotary(%x: tensor<2x4x8x6xf32>, %angles: tensor<1x8x3xf32>) -> tensor<2x4x8x6xf32> {
   %two = nn.concat %angles, %angles {axis = 2 : i64} : (tensor<1x8x3xf32>, tensor<1x8x3xf32>) -> tensor<1x8x6xf32>
