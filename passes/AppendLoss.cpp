@@ -37,6 +37,12 @@ std::optional<std::pair<Value, double>> scaledBy(Value value) {
   return std::nullopt;
 }
 
+/// Whether a row of `product` is a row of `logits`: a view between them may cut rows up, a splat repeat them.
+bool sameRows(Value product, Value logits) {
+  return shapeOf(product).back() == shapeOf(logits).back() &&
+         cast<ShapedType>(product.getType()).getNumElements() == cast<ShapedType>(logits.getType()).getNumElements();
+}
+
 Head findHead(Value logits) {
   Head head;
   Value value = throughReshape(logits);
@@ -51,7 +57,8 @@ Head findHead(Value logits) {
     value = throughReshape(scaled->first);
   }
   head.product = value.getDefiningOp<MatmulOp>();
-  if (head.product && (head.product.getTransposeLhs() || shapeOf(head.product.getRhs()).size() != 2))
+  if (head.product && (head.product.getTransposeLhs() || shapeOf(head.product.getRhs()).size() != 2 ||
+                       !sameRows(head.product.getResult(), logits)))
     head.product = nullptr;
   return head;
 }

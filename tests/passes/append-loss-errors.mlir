@@ -1,0 +1,27 @@
+// Models that have no loss of the kind asked for: the message says what the output is and what would fit.
+// RUN: mtc-opt %s --mt-append-loss=loss=causal-lm --split-input-file --verify-diagnostics
+// RUN: not mtc-opt %s --mt-append-loss --split-input-file 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not mtc-opt %s --mt-append-loss=loss=output:perplexity --split-input-file 2>&1 | FileCheck %s --check-prefix=NAMED
+
+// NONE: error: cannot tell the loss of an output 'tensor<4x9xf32>'; give --loss causal-lm (logits [batch, sequence, vocabulary]), cross-entropy
+// NAMED: error: --loss output:perplexity: the model has no such output; it has scores
+// expected-error @+1 {{--loss causal-lm does not fit an output 'tensor<4x9xf32>'; give --loss causal-lm (logits [batch, sequence, vocabulary]), cross-entropy (logits [batch, .., classes]), mse (predictions of any shape) or output:NAME (an output that is the loss)}}
+func.func @main(%x: tensor<4x6xf32> {nn.input = "x"}, %w: tensor<6x9xf32> {nn.parameter = "w", nn.trainable}) -> (tensor<4x9xf32> {nn.output = "scores"}) {
+  %l = nn.matmul %x, %w : (tensor<4x6xf32>, tensor<6x9xf32>) -> tensor<4x9xf32>
+  return %l : tensor<4x9xf32>
+}
+
+// -----
+
+// NAMED: error: --loss output:perplexity names 'tensor<4xf32>', not a scalar
+// expected-error @+1 {{the model's output is 'tensor<4xi64>', which no loss applies to}}
+func.func @main(%x: tensor<4xi64> {nn.input = "x"}, %y: tensor<4xf32> {nn.input = "y"}) -> (tensor<4xi64> {nn.output = "ids"}, tensor<4xf32> {nn.output = "perplexity"}) {
+  return %x, %y : tensor<4xi64>, tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{the model has no output to train on}}
+func.func @main(%x: tensor<4xi64> {nn.input = "x"}) {
+  return
+}
