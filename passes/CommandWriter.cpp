@@ -32,6 +32,7 @@ CommandWriter::CommandWriter(ModuleOp module, const target::Target &target)
     map.download = add("download", "download");
   }
   map.host = add("host", "host");
+  map.feed = add("feed", "host");
   if (!target.unified)
     map.update = map.host;
   module->setAttr(kStreamsAttr, builder.getArrayAttr(streams));
@@ -102,7 +103,7 @@ void CommandWriter::run(const Twine &label, int64_t stream, ArrayRef<Bound> oper
     if (bound.type)
       types.push_back(bound.type);
   }
-  double seconds = callee ? secondsOf(callee) : secondsOf(kernel, operands, groups, stream == map.host);
+  double seconds = callee ? secondsOf(callee) : secondsOf(kernel, operands, groups, stream == map.host || stream == map.feed);
   Op::create(commands, commands.getUnknownLoc(), values, commands.getDenseI64ArrayAttr(offsets),
              commands.getDenseI64ArrayAttr(effects), callee ? FlatSymbolRefAttr::get(callee) : FlatSymbolRefAttr(),
              callee ? StringAttr() : commands.getStringAttr(kernel),

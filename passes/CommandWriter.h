@@ -22,9 +22,10 @@ struct Bound {
   mlir::Type type; ///< of kernel operands; templates know theirs
 };
 
-/// Which stream each kind of work goes to.
+/// Which stream each kind of work goes to. The next step's batch is fed while updates and the report of this one still
+/// run, so feeding has a stream of its own.
 struct StreamMap {
-  int64_t upload = 0, compute = 0, download = 0, host = 0, update = 0;
+  int64_t upload = 0, compute = 0, download = 0, host = 0, update = 0, feed = 0;
 };
 
 class CommandWriter {

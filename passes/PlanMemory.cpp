@@ -1,6 +1,7 @@
 // mt-plan-memory: offsets of all slots by the packer, and the check against the budgets.
 #include "passes/Packer.h"
 #include "passes/ScheduleView.h"
+#include "passes/VerifyPacking.h"
 #include "runtime/base/Sizes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -56,6 +57,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     SmallVector<SlotOp> slots;
     ArrayRef<Operation *> commands;
     uint64_t bytes = 0;
+    Status checked; ///< by an algorithm other than the packer's
   };
 
   Packed packProgram(StringRef space, ArrayRef<Operation *> commands, const Lifetimes &lifetimes, uint64_t base, uint64_t budget) {
@@ -76,6 +78,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     for (auto [slot, offset] : llvm::zip(packed.slots, packing.offsets))
       place(slot, base + offset);
     packed.bytes = base + packing.bytes;
+    packed.checked = passes::verifyPacking(packed.requests, packing.offsets, packing.bytes, commands.size());
     return packed;
   }
 
@@ -119,6 +122,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       std::optional<Packed> largest;
       for (auto [commands, lives] : llvm::zip(programs, lifetimes)) {
         Packed packed = packProgram(name, commands, lives, base, budget);
+        if (!packed.checked.ok())
+          return module.emitError() << "space " << name << ": " << packed.checked.message();
         bytes = std::max(bytes, packed.bytes);
         if (!largest || packed.bytes > largest->bytes)
           largest = std::move(packed);

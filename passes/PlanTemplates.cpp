@@ -2,6 +2,7 @@
 #include "compiler/nn/KernelCall.h"
 #include "passes/Packer.h"
 #include "passes/Passes.h"
+#include "passes/VerifyPacking.h"
 
 using namespace mlir;
 
@@ -55,6 +56,10 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
       }
     }
     passes::Packing packing = passes::pack(slots);
+    if (Status checked = passes::verifyPacking(slots, packing.offsets, packing.bytes, moments.size()); !checked.ok()) {
+      function.emitError() << checked.message();
+      return signalPassFailure();
+    }
     for (auto [request, offset] : llvm::zip(requests, packing.offsets))
       offsets[request.op][request.place] = offset;
     Builder builder(&getContext());

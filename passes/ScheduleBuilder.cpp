@@ -139,7 +139,7 @@ void ScheduleBuilder::feed() {
     for (int64_t m = 0; m < options.microBatches; ++m)
       operands.push_back({place + m * schedule::bytesOf(input.type), Effect::write, input.type});
   operands.push_back({scalars, Effect::write, scalarsType});
-  writer.kernel("feed", writer.streams().host, "feed", operands);
+  writer.kernel("feed", writer.streams().feed, "feed", operands);
   deviceScalars = scalars;
   if (!writer.unified()) {
     deviceScalars = {writer.slot("device scalars", "device", kScalarsBytes)};

@@ -201,7 +201,8 @@ Status Executor::run(plan::ProgramKind kind) {
   auto found = state->programs.find(kind);
   if (found == state->programs.end())
     return fail("the plan has no program {}; compile the model again with this version of mtc", plan::name(kind));
-  if (state->last && *state->last != kind)
+  // Awaits order a program's own commands, and those of consecutive steps; nothing else.
+  if (state->last && (*state->last != kind || kind != plan::ProgramKind::step))
     MT_TRY(state->drain());
   MT_TRY(state->waitForRoom());
   Prepared &prepared = found->second;
