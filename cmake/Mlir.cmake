@@ -9,7 +9,8 @@ include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS}) # mlir_tab
 # A static library that includes MLIR headers and links MLIR and LLVM.
 function(mt_mlir_library name)
   add_library(${name} STATIC ${ARGN})
-  target_compile_options(${name} PRIVATE -Wno-unused-parameter -fno-rtti)
+  target_compile_options(${name} PRIVATE -Wno-unused-parameter -fno-rtti
+    $<$<CONFIG:Release>:-O1>) # a model compiles in seconds anyway; what people wait for is the build
   target_link_libraries(${name} PUBLIC MLIR LLVM)
   target_precompile_headers(${name} PRIVATE # most of a file's compile time
     <mlir/Dialect/Func/IR/FuncOps.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/IRMapping.h>
