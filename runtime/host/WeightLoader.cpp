@@ -24,7 +24,7 @@ using plan::Parameter;
 using plan::Part;
 using plan::PartRole;
 
-constexpr uint64_t kChunkElements = 1 << 20;
+constexpr uint64_t kChunkElements = 1 << 18;
 constexpr std::string_view kRemedy =
     "put the model's files back where they were when it was compiled, or compile it again with mtc";
 

@@ -10,6 +10,7 @@ namespace mt::plan {
 namespace {
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
+constexpr size_t kMaxStreams = 256; // each is a thread on some devices
 
 Status checkSpaces(const Plan &plan) {
   uint64_t total = 0;
@@ -19,6 +20,8 @@ Status checkSpaces(const Plan &plan) {
   if (plan.spaces.empty() || plan.streams.empty() || plan.programs.empty())
     return fail("the plan has {} spaces, {} streams and {} programs: it needs at least one of each", plan.spaces.size(),
                 plan.streams.size(), plan.programs.size());
+  if (plan.streams.size() > kMaxStreams)
+    return fail("the plan has {} streams, at most {} are possible", plan.streams.size(), kMaxStreams);
   return {};
 }
 

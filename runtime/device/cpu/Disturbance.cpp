@@ -14,7 +14,9 @@ void Disturbance::delay() {
   if (!random)
     return;
   uint64_t draw = (*random)();
-  if (draw & 1)
+  if (draw % 32 == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  else if (draw % 2 == 1)
     std::this_thread::sleep_for(std::chrono::microseconds(draw % 500));
 }
 

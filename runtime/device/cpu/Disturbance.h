@@ -14,7 +14,7 @@ public:
   Disturbance() = default;
   /// Without a seed there are no delays.
   Disturbance(std::optional<uint64_t> seed, uint32_t stream);
-  /// Sleeps for none to half a millisecond; none in half of all cases.
+  /// Sleeps: not at all in half of all cases, up to half a millisecond in most others, rarely for three.
   void delay();
 
 private:
