@@ -86,8 +86,8 @@ def Differentiate : Pass<"mt-differentiate", "mlir::ModuleOp"> {
 def SelectKernels : Pass<"mt-select-kernels", "mlir::ModuleOp"> {
   let summary = "Fits templates to the kernel catalogue: chunks, results that are views, kernels that accumulate.";
   let description = [{
-    Afterwards every operation of a template has a kernel, every result of a template has a place of its own, and a
-    gradient's kernel can add to what is there.
+    Afterwards every operation of a template has a kernel and names the model's node (`nn.node`), every result of a
+    template has a place of its own, and a gradient's kernel can add to what is there.
 
     ```mlir
     func.func private @t(%x: tensor<4xf32>) -> tensor<2x2xf32> {

@@ -53,6 +53,21 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
     }
   }
 
+  /// The model's node that each operation came from, from its location to an attribute: plans name it in messages, and
+  /// text without locations must give the same plan.
+  static void nameNodes(func::FuncOp function) {
+    function.walk([](Operation *op) {
+      std::string node;
+      op->getLoc()->walk([&](Location location) {
+        if (auto name = dyn_cast<NameLoc>(location); name && node.empty())
+          node = name.getName().str();
+        return WalkResult::advance();
+      });
+      if (!node.empty() && hasKernel(op) && !isa<func::FuncOp, func::ReturnOp>(op))
+        op->setAttr(kNodeAttr, StringAttr::get(op->getContext(), node));
+    });
+  }
+
   LogicalResult checkKernels(func::FuncOp function) {
     bool good = true;
     for (Operation &op : function.front().without_terminator()) {
@@ -80,6 +95,7 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
         if (auto loss = dyn_cast<LinearCrossEntropyGradOp>(op))
           setChunk(loss);
       });
+      nameNodes(function);
       ownResults(function);
       good &= succeeded(checkKernels(function));
     }

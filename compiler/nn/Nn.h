@@ -33,7 +33,7 @@ private:
 inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "nn.parameter",
                                      kTrainableAttr = "nn.trainable", kLabelsAttr = "nn.labels",
                                      kScalarsAttr = "nn.scalars", kOutputAttr = "nn.output",
-                                     kVocabularyAttr = "nn.vocabulary", kLossAttr = "nn.loss";
+                                     kVocabularyAttr = "nn.vocabulary", kLossAttr = "nn.loss", kNodeAttr = "nn.node";
 /// The function of a model.
 inline constexpr llvm::StringLiteral kMainName = "main";
 /// No constant but a splat has more elements than this.

@@ -13,16 +13,6 @@ namespace mt {
 namespace {
 using namespace schedule;
 
-std::string locationOf(Operation *op) {
-  std::string text;
-  op->getLoc()->walk([&](Location location) {
-    if (auto name = dyn_cast<NameLoc>(location); name && text.empty())
-      text = name.getName().str();
-    return WalkResult::advance();
-  });
-  return text;
-}
-
 class PlanEmitter {
 public:
   PlanEmitter(ModuleOp module, const std::string &producer) : module(module) { plan.producer = producer; }
@@ -204,7 +194,8 @@ private:
 
   plan::Call translate(Operation *op, const llvm::DenseMap<Value, int32_t> &arguments, llvm::DenseMap<Value, uint64_t> &offsets) {
     nn::KernelCall source = nn::kernelCallOf(op);
-    plan::Call call{source.signature, {}, locationOf(op)};
+    auto node = op->getAttrOfType<StringAttr>(nn::kNodeAttr);
+    plan::Call call{source.signature, {}, node ? node.str() : std::string()};
     auto planned = op->getAttrOfType<DenseI64ArrayAttr>("nn.offsets");
     for (OpResult result : op->getResults())
       if (planned && planned[result.getResultNumber()] >= 0)
