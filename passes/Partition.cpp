@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace mt::passes {
 namespace {
@@ -50,10 +51,11 @@ int32_t parameterOps(const PartitionGraph &graph, int32_t begin, int32_t end) {
   return std::count_if(graph.ops.begin() + begin, graph.ops.begin() + end, [](auto &op) { return op.usesParameter; });
 }
 
+/// No value is carried where all that live are shared: behind an encoder, say.
 std::vector<int32_t> cutsOf(const Carried &carried, int32_t begin, int32_t end) {
   std::vector<int32_t> cuts;
   for (int32_t i = begin; i + 1 < end; ++i)
-    if (carried.count[i] == 1)
+    if (carried.count[i] <= 1)
       cuts.push_back(i + 1);
   return cuts;
 }
@@ -98,20 +100,24 @@ std::optional<int32_t> findShared(const PartitionGraph &graph, const Liveness &l
   return best;
 }
 
+/// How many operations with parameters an atom usually has, at least four.
+int32_t usualParameters(const PartitionGraph &graph, const std::vector<LayerRange> &atoms) {
+  std::vector<int32_t> sizes;
+  for (LayerRange atom : atoms)
+    sizes.push_back(parameterOps(graph, atom.begin, atom.end));
+  std::nth_element(sizes.begin(), sizes.begin() + sizes.size() / 2, sizes.end());
+  return atoms.size() < 3 ? 4 : std::max(4, sizes[sizes.size() / 2]);
+}
+
 /// Values to share: asked only of stretches that hold far more parameters than the usual one.
 std::set<int32_t> sharedValues(const PartitionGraph &graph, const Liveness &live) {
   std::set<int32_t> shared;
   for (int round = 0; round < 8; ++round) {
     std::vector<LayerRange> atoms = atomsOf(graph, cutsOf(Carried(graph, live, shared), 0, graph.ops.size()));
-    std::vector<int32_t> sizes;
-    for (LayerRange atom : atoms)
-      sizes.push_back(parameterOps(graph, atom.begin, atom.end));
-    std::vector<int32_t> sorted = sizes;
-    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
-    int32_t usual = atoms.size() < 3 ? 4 : std::max(4, sorted[sorted.size() / 2]);
+    int32_t most = 2 * usualParameters(graph, atoms);
     std::optional<int32_t> found;
     for (size_t i = 0; i < atoms.size() && !found; ++i)
-      if (sizes[i] > 2 * usual)
+      if (parameterOps(graph, atoms[i].begin, atoms[i].end) > most)
         found = findShared(graph, live, shared, atoms[i].begin, atoms[i].end);
     if (!found)
       break;
@@ -120,21 +126,31 @@ std::set<int32_t> sharedValues(const PartitionGraph &graph, const Liveness &live
   return shared;
 }
 
-/// Cuts where the fewest bytes are carried, for graphs that carry several values everywhere: local minima that leave
-/// a parameter on both sides.
-std::vector<int32_t> narrowCuts(const PartitionGraph &graph, const Carried &carried) {
-  std::vector<int32_t> cuts;
-  int32_t size = graph.ops.size(), begin = 0;
+/// Cuts [begin, end) where the fewest bytes are carried: local minima that leave a parameter on both sides.
+void splitNarrow(const PartitionGraph &graph, const Carried &carried, LayerRange atom, std::vector<LayerRange> &atoms) {
   int64_t before = INT64_MAX;
-  for (int32_t i = 0; i + 1 < size; ++i) {
-    bool minimum = carried.bytes[i] <= before && (i + 2 >= size || carried.bytes[i] < carried.bytes[i + 1]);
+  int32_t begin = atom.begin;
+  for (int32_t i = begin; i + 1 < atom.end; ++i) {
+    bool minimum = carried.bytes[i] <= before && (i + 2 >= atom.end || carried.bytes[i] < carried.bytes[i + 1]);
     before = carried.bytes[i];
-    if (minimum && hasParameter(graph, begin, i + 1) && hasParameter(graph, i + 1, size)) {
-      cuts.push_back(i + 1);
+    if (minimum && hasParameter(graph, begin, i + 1) && hasParameter(graph, i + 1, atom.end)) {
+      atoms.push_back({begin, i + 1});
       begin = i + 1;
     }
   }
-  return cuts;
+  atoms.push_back({begin, atom.end});
+}
+
+/// Splits atoms that hold far more parameters than the usual one: what skip connections span.
+std::vector<LayerRange> splitWide(const PartitionGraph &graph, const Carried &carried, const std::vector<LayerRange> &atoms) {
+  int32_t most = atoms.size() < 3 ? 3 : 2 * usualParameters(graph, atoms);
+  std::vector<LayerRange> split;
+  for (LayerRange atom : atoms)
+    if (parameterOps(graph, atom.begin, atom.end) > most)
+      splitNarrow(graph, carried, atom, split);
+    else
+      split.push_back(atom);
+  return split;
 }
 
 /// Text that is equal for atoms of equal structure: operations, types, and how operands are connected.
@@ -155,25 +171,43 @@ std::string describe(const PartitionGraph &graph, LayerRange atom, const std::se
   return text;
 }
 
-/// Splits atoms [begin, end) into layers around their best repetition; `repeated` tells whether there was any.
-void layersOf(const std::vector<LayerRange> &atoms, const std::vector<int32_t> &symbols, const std::vector<int32_t> &weights,
-              int32_t begin, int32_t end, bool whole, std::vector<LayerRange> &layers) {
-  if (begin >= end)
-    return;
-  Repetition found = findRepetition(symbols, begin, end, weights);
-  if (found.count == 0) {
-    if (whole)
-      layers.insert(layers.end(), atoms.begin() + begin, atoms.begin() + end);
-    else
-      layers.push_back({atoms[begin].begin, atoms[end - 1].end});
-    return;
+/// The layers of a sequence of atoms.
+struct Layers {
+  const PartitionGraph &graph;
+  const std::vector<LayerRange> &atoms;
+  std::vector<int32_t> symbols, weights; ///< of atoms: equal structure, operations
+  std::vector<LayerRange> layers = {};
+
+  /// Around the best repetition of atoms [begin, end); `whole`: they are all there are.
+  void split(int32_t begin, int32_t end, bool whole) {
+    if (begin >= end)
+      return;
+    Repetition found = findRepetition(symbols, begin, end, weights);
+    if (found.count == 0) {
+      whole ? keep(begin, end) : join(begin, end);
+      return;
+    }
+    int32_t stop = found.begin + found.period * found.count;
+    split(begin, found.begin, false);
+    for (int32_t i = found.begin; i < stop; i += found.period)
+      layers.push_back({atoms[i].begin, atoms[i + found.period - 1].end});
+    split(stop, end, false);
   }
-  int32_t stop = found.begin + found.period * found.count;
-  layersOf(atoms, symbols, weights, begin, found.begin, false, layers);
-  for (int32_t i = found.begin; i < stop; i += found.period)
-    layers.push_back({atoms[i].begin, atoms[i + found.period - 1].end});
-  layersOf(atoms, symbols, weights, stop, end, false, layers);
-}
+
+  void keep(int32_t begin, int32_t end) { layers.insert(layers.end(), atoms.begin() + begin, atoms.begin() + end); }
+
+  /// One layer, or several where it would have more parameters than an atom usually has.
+  void join(int32_t begin, int32_t end) {
+    int32_t usual = usualParameters(graph, atoms);
+    LayerRange layer = atoms[begin];
+    for (int32_t i = begin + 1; i < end; ++i)
+      if (parameterOps(graph, layer.begin, atoms[i].end) <= usual)
+        layer.end = atoms[i].end;
+      else
+        layers.push_back(std::exchange(layer, atoms[i]));
+    layers.push_back(layer);
+  }
+};
 } // namespace
 
 Repetition findRepetition(const std::vector<int32_t> &symbols, int32_t begin, int32_t end,
@@ -205,18 +239,15 @@ std::vector<LayerRange> partition(const PartitionGraph &graph) {
   Liveness live(graph);
   std::set<int32_t> shared = sharedValues(graph, live);
   Carried carried(graph, live, shared);
-  std::vector<LayerRange> atoms = atomsOf(graph, cutsOf(carried, 0, graph.ops.size()));
-  if (atoms.size() < 3 && parameterOps(graph, 0, graph.ops.size()) > 3)
-    atoms = atomsOf(graph, narrowCuts(graph, carried));
+  std::vector<LayerRange> atoms = splitWide(graph, carried, atomsOf(graph, cutsOf(carried, 0, graph.ops.size())));
+  Layers result{graph, atoms, {}, {}};
   std::map<std::string, int32_t> known;
-  std::vector<int32_t> symbols, weights;
   for (LayerRange atom : atoms) {
-    symbols.push_back(known.emplace(describe(graph, atom, shared), known.size()).first->second);
-    weights.push_back(atom.end - atom.begin);
+    result.symbols.push_back(known.emplace(describe(graph, atom, shared), known.size()).first->second);
+    result.weights.push_back(atom.end - atom.begin);
   }
-  std::vector<LayerRange> layers;
-  layersOf(atoms, symbols, weights, 0, atoms.size(), true, layers);
-  return layers;
+  result.split(0, atoms.size(), true);
+  return result.layers;
 }
 
 } // namespace mt::passes

@@ -34,8 +34,8 @@ struct LayerRange {
 
 /// Ranges that cover all operations in order. A cut lies after an operation where exactly one value is carried to the
 /// rest, values that several later stretches use (encoder output, position bias) being shared and not counted. Atoms
-/// lie between cuts, each with a parameter; periods of equal atoms are layers, and what lies between periods is one
-/// layer each; without any period every atom is a layer. Where no place carries one value, cuts lie where the fewest
+/// lie between cuts, each with a parameter; periods of equal atoms are layers, and so is what lies between periods, in
+/// pieces of no more parameters than an atom usually has; without any period every atom is a layer. Where no place carries one value, cuts lie where the fewest
 /// bytes are carried.
 std::vector<LayerRange> partition(const PartitionGraph &graph);
 

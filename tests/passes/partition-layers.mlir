@@ -1,0 +1,339 @@
+// RUN: mtc-opt %s --mt-partition-layers --duplicate-function-elimination --symbol-dce --split-input-file | FileCheck %s
+// Where a graph is cut, and which layers share a template. Shapes are the smallest that tell the cases apart.
+
+// Three equal blocks with one carried value each make one template; each call brings its own weight.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[X:[^ ]*]]: tensor<2x4xf32> {nn.input = "x"}, %[[A:[^ ]*]]: tensor<4x4xf32> {nn.parameter = "a", nn.trainable}, %[[B:[^ ]*]]: tensor<4x4xf32> {nn.parameter = "b", nn.trainable}, %[[C:[^ ]*]]: tensor<4x4xf32>
+// CHECK-NEXT: %[[Y:.*]] = call @[[T:.*]](%[[X]], %[[A]])
+// CHECK-NEXT: %[[Z:.*]] = call @[[T]](%[[Y]], %[[B]])
+// CHECK-NEXT: %[[W:.*]] = call @[[T]](%[[Z]], %[[C]])
+// CHECK-NEXT: %[[L:.*]] = call @[[LOSS:.*]](%[[W]], %{{.*}}, %{{.*}}, %{{.*}})
+// CHECK-NEXT: return %[[L]]
+// CHECK: func.func private @[[T]](%[[P:[^ ]*]]: tensor<2x4xf32>, %[[Q:[^ ]*]]: tensor<4x4xf32>) -> tensor<2x4xf32>
+// CHECK-NEXT: %[[M:.*]] = nn.matmul %[[P]], %[[Q]]
+// CHECK-NEXT: %[[R:.*]] = nn.relu %[[M]]
+// CHECK-NEXT: return %[[R]]
+// CHECK: func.func private @[[LOSS]](
+// CHECK-NOT: func.func
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a: tensor<4x4xf32> {nn.parameter = "a", nn.trainable},
+                %b: tensor<4x4xf32> {nn.parameter = "b", nn.trainable}, %c: tensor<4x4xf32> {nn.parameter = "c", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels}, %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %a : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.relu %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.matmul %1, %b : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.relu %2 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.matmul %3, %c : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %5 = nn.relu %4 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %6 = nn.matmul %5, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %7 = nn.cross_entropy %6, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %7 : tensor<f32>
+}
+
+// -----
+
+// A block with two places that carry one value: the period of two atoms is the layer, not either atom.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[Y:.*]] = call @[[T:.*]](%arg0, %arg1, %arg2, %arg3)
+// CHECK-NEXT: %[[Z:.*]] = call @[[T]](%[[Y]], %arg4, %arg5, %arg6)
+// CHECK-NEXT: %[[W:.*]] = call @[[T]](%[[Z]], %arg7, %arg8, %arg9)
+// CHECK-NEXT: call @[[LOSS:.*]](%[[W]], %arg10, %arg11, %arg12)
+// CHECK: func.func private @[[T]](
+// CHECK: nn.tanh
+// CHECK: nn.add
+// CHECK: nn.relu
+// CHECK: nn.add
+// CHECK-NEXT: return
+// CHECK: func.func private @[[LOSS]](
+// CHECK-NOT: func.func
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a0: tensor<4x4xf32> {nn.parameter = "a0", nn.trainable},
+                %b0: tensor<4x8xf32> {nn.parameter = "b0", nn.trainable},
+                %c0: tensor<8x4xf32> {nn.parameter = "c0", nn.trainable},
+                %a1: tensor<4x4xf32> {nn.parameter = "a1", nn.trainable},
+                %b1: tensor<4x8xf32> {nn.parameter = "b1", nn.trainable},
+                %c1: tensor<8x4xf32> {nn.parameter = "c1", nn.trainable},
+                %a2: tensor<4x4xf32> {nn.parameter = "a2", nn.trainable},
+                %b2: tensor<4x8xf32> {nn.parameter = "b2", nn.trainable},
+                %c2: tensor<8x4xf32> {nn.parameter = "c2", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %a0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.tanh %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.add %x, %1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.matmul %2, %b0 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %4 = nn.relu %3 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %5 = nn.matmul %4, %c0 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %6 = nn.add %2, %5 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.matmul %6, %a1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %8 = nn.tanh %7 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.add %6, %8 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %10 = nn.matmul %9, %b1 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %11 = nn.relu %10 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %12 = nn.matmul %11, %c1 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %13 = nn.add %9, %12 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %14 = nn.matmul %13, %a2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %15 = nn.tanh %14 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %16 = nn.add %13, %15 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %17 = nn.matmul %16, %b2 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %18 = nn.relu %17 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %19 = nn.matmul %18, %c2 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %20 = nn.add %16, %19 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %21 = nn.matmul %20, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %22 = nn.cross_entropy %21, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %22 : tensor<f32>
+}
+
+// -----
+
+// Attribute values do not make the period: four layers, not two twice as long. They do tell templates apart.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[A:.*]] = call @[[T:.*]](%arg0, %arg1)
+// CHECK-NEXT: %[[B:.*]] = call @[[U:.*]](%[[A]], %arg2)
+// CHECK-NEXT: %[[C:.*]] = call @[[T]](%[[B]], %arg3)
+// CHECK-NEXT: %[[D:.*]] = call @[[U]](%[[C]], %arg4)
+// CHECK-NEXT: call @[[LOSS:.*]](%[[D]],
+// CHECK: func.func private @[[T]](
+// CHECK: nn.gelu %{{[0-9]+}} :
+// CHECK: func.func private @[[U]](
+// CHECK: nn.gelu %{{[0-9]+}} {form = "tanh"}
+// CHECK: func.func private @[[LOSS]](
+// CHECK-NOT: func.func
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a0: tensor<4x4xf32> {nn.parameter = "a0", nn.trainable},
+                %a1: tensor<4x4xf32> {nn.parameter = "a1", nn.trainable},
+                %a2: tensor<4x4xf32> {nn.parameter = "a2", nn.trainable},
+                %a3: tensor<4x4xf32> {nn.parameter = "a3", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %a0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.gelu %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.add %x, %1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.matmul %2, %a1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.gelu %3 {form = "tanh"} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %5 = nn.add %2, %4 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %6 = nn.matmul %5, %a2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.gelu %6 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %8 = nn.add %5, %7 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.matmul %8, %a3 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %10 = nn.gelu %9 {form = "tanh"} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.add %8, %10 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %12 = nn.matmul %11, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %13 = nn.cross_entropy %12, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %13 : tensor<f32>
+}
+
+// -----
+
+// An encoder, and a decoder whose every layer uses the encoder's output %[[M]]: shared, so it does not count as carried,
+// and the four decoder layers are one template with it as an argument.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[X:.*]] = call @[[EMBED:.*]](%arg0, %arg2)
+// CHECK-NEXT: %[[E:.*]] = call @[[ENCODE:.*]](%[[X]], %arg3)
+// CHECK-NEXT: %[[M:.*]] = call @[[ENCODE]](%[[E]], %arg4)
+// CHECK-NEXT: %[[Y:.*]] = call @[[EMBED]](%arg1, %arg5)
+// CHECK-NEXT: %[[A:.*]] = call @[[DECODE:.*]](%[[Y]], %arg6, %[[M]], %arg7, %arg8)
+// CHECK-NEXT: %[[B:.*]] = call @[[DECODE]](%[[A]], %arg9, %[[M]], %arg10, %arg11)
+// CHECK-NEXT: %[[C:.*]] = call @[[DECODE]](%[[B]], %arg12, %[[M]], %arg13, %arg14)
+// CHECK-NEXT: %[[D:.*]] = call @[[DECODE]](%[[C]], %arg15, %[[M]], %arg16, %arg17)
+// CHECK-NEXT: call @{{.*}}(%[[D]], %arg18,
+// CHECK-NEXT: return
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %y: tensor<2x4xf32> {nn.input = "y"},
+                %u: tensor<4x4xf32> {nn.parameter = "u", nn.trainable},
+                %e0: tensor<4x4xf32> {nn.parameter = "e0", nn.trainable},
+                %e1: tensor<4x4xf32> {nn.parameter = "e1", nn.trainable},
+                %v: tensor<4x4xf32> {nn.parameter = "v", nn.trainable},
+                %a0: tensor<4x4xf32> {nn.parameter = "a0", nn.trainable},
+                %k0: tensor<4x4xf32> {nn.parameter = "k0", nn.trainable},
+                %q0: tensor<4x4xf32> {nn.parameter = "q0", nn.trainable},
+                %a1: tensor<4x4xf32> {nn.parameter = "a1", nn.trainable},
+                %k1: tensor<4x4xf32> {nn.parameter = "k1", nn.trainable},
+                %q1: tensor<4x4xf32> {nn.parameter = "q1", nn.trainable},
+                %a2: tensor<4x4xf32> {nn.parameter = "a2", nn.trainable},
+                %k2: tensor<4x4xf32> {nn.parameter = "k2", nn.trainable},
+                %q2: tensor<4x4xf32> {nn.parameter = "q2", nn.trainable},
+                %a3: tensor<4x4xf32> {nn.parameter = "a3", nn.trainable},
+                %k3: tensor<4x4xf32> {nn.parameter = "k3", nn.trainable},
+                %q3: tensor<4x4xf32> {nn.parameter = "q3", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %u : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.matmul %0, %e0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.tanh %1 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.add %0, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.matmul %3, %e1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %5 = nn.tanh %4 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %6 = nn.add %3, %5 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.matmul %y, %v : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %8 = nn.matmul %7, %a0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.relu %8 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %10 = nn.add %7, %9 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.matmul %6, %k0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %12 = nn.matmul %10, %q0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %13 = nn.mul %11, %12 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %14 = nn.add %10, %13 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %15 = nn.matmul %14, %a1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %16 = nn.relu %15 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %17 = nn.add %14, %16 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %18 = nn.matmul %6, %k1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %19 = nn.matmul %17, %q1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %20 = nn.mul %18, %19 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %21 = nn.add %17, %20 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %22 = nn.matmul %21, %a2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %23 = nn.relu %22 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %24 = nn.add %21, %23 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %25 = nn.matmul %6, %k2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %26 = nn.matmul %24, %q2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %27 = nn.mul %25, %26 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %28 = nn.add %24, %27 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %29 = nn.matmul %28, %a3 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %30 = nn.relu %29 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %31 = nn.add %28, %30 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %32 = nn.matmul %6, %k3 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %33 = nn.matmul %31, %q3 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %34 = nn.mul %32, %33 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %35 = nn.add %31, %34 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %36 = nn.matmul %35, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %37 = nn.cross_entropy %36, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %37 : tensor<f32>
+}
+
+// -----
+
+// Skip connections: between the two ends of the outer one no place carries a single value. There the cuts lie where the
+// fewest bytes are carried: one layer a level, skips as further arguments.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[X:.*]] = call @{{.*}}(%arg0, %arg1)
+// CHECK-NEXT: %[[A0:.*]] = call @[[T:.*]](%[[X]], %arg2)
+// CHECK-NEXT: %[[A1:.*]] = call @[[T]](%[[A0]], %arg3)
+// CHECK-NEXT: %[[A:.*]] = call @[[T]](%[[A1]], %arg4)
+// CHECK-NEXT: %[[B:.*]] = call @{{.*}}(%[[A]], %arg5, %arg6, %arg7)
+// CHECK-NEXT: %[[C:.*]] = call @{{.*}}(%[[B]], %arg8, %arg9, %arg10)
+// CHECK-NEXT: %[[D:.*]] = call @{{.*}}(%[[C]], %arg11, %arg12, %arg13, %[[B]])
+// CHECK-NEXT: %[[E:.*]] = call @{{.*}}(%[[D]], %arg14, %arg15, %arg16, %[[A]], %arg17)
+// CHECK-NEXT: call @{{.*}}(%[[E]], %arg18,
+// CHECK-NEXT: return
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %in: tensor<4x8xf32> {nn.parameter = "in", nn.trainable},
+                %a0: tensor<8x8xf32> {nn.parameter = "a0", nn.trainable},
+                %a1: tensor<8x8xf32> {nn.parameter = "a1", nn.trainable},
+                %a2: tensor<8x8xf32> {nn.parameter = "a2", nn.trainable},
+                %b0: tensor<8x4xf32> {nn.parameter = "b0", nn.trainable},
+                %b1: tensor<4x4xf32> {nn.parameter = "b1", nn.trainable},
+                %b2: tensor<4x4xf32> {nn.parameter = "b2", nn.trainable},
+                %c0: tensor<4x2xf32> {nn.parameter = "c0", nn.trainable},
+                %c1: tensor<2x2xf32> {nn.parameter = "c1", nn.trainable},
+                %c2: tensor<2x2xf32> {nn.parameter = "c2", nn.trainable},
+                %d0: tensor<2x4xf32> {nn.parameter = "d0", nn.trainable},
+                %d1: tensor<4x4xf32> {nn.parameter = "d1", nn.trainable},
+                %d2: tensor<4x4xf32> {nn.parameter = "d2", nn.trainable},
+                %e0: tensor<4x8xf32> {nn.parameter = "e0", nn.trainable},
+                %e1: tensor<8x8xf32> {nn.parameter = "e1", nn.trainable},
+                %e2: tensor<8x8xf32> {nn.parameter = "e2", nn.trainable},
+                %out: tensor<8x4xf32> {nn.parameter = "out", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %in : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %1 = nn.relu %0 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %2 = nn.matmul %1, %a0 : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+  %3 = nn.relu %2 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %4 = nn.matmul %3, %a1 : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+  %5 = nn.relu %4 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %6 = nn.matmul %5, %a2 : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+  %7 = nn.relu %6 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %8 = nn.matmul %7, %b0 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.relu %8 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %10 = nn.matmul %9, %b1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.relu %10 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %12 = nn.matmul %11, %b2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %13 = nn.relu %12 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %14 = nn.matmul %13, %c0 : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
+  %15 = nn.relu %14 : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %16 = nn.matmul %15, %c1 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %17 = nn.relu %16 : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %18 = nn.matmul %17, %c2 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %19 = nn.relu %18 : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %20 = nn.matmul %19, %d0 : (tensor<2x2xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %21 = nn.relu %20 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %22 = nn.matmul %21, %d1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %23 = nn.relu %22 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %24 = nn.matmul %23, %d2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %25 = nn.relu %24 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %26 = nn.add %25, %13 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %27 = nn.matmul %26, %e0 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %28 = nn.relu %27 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %29 = nn.matmul %28, %e1 : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+  %30 = nn.relu %29 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %31 = nn.matmul %30, %e2 : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+  %32 = nn.relu %31 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %33 = nn.add %32, %7 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %34 = nn.matmul %33, %out : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %35 = nn.relu %34 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %36 = nn.matmul %35, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %37 = nn.cross_entropy %36, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %37 : tensor<f32>
+}
+
+// -----
+
+// Norms behind the residual: the layer ends with them, their statistics stay inside.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[A:.*]] = call @[[T:.*]](%arg0, %arg1, %arg2)
+// CHECK-NEXT: %[[B:.*]] = call @[[T]](%[[A]], %arg3, %arg4)
+// CHECK-NEXT: %[[C:.*]] = call @[[T]](%[[B]], %arg5, %arg6)
+// CHECK-NEXT: call @{{.*}}(%[[C]], %arg7,
+// CHECK: func.func private @[[T]]({{.*}}) -> tensor<2x4xf32>
+// CHECK: %[[N:.*]], %{{.*}} = nn.rms_norm
+// CHECK-NEXT: return %[[N]] :
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a0: tensor<4x4xf32> {nn.parameter = "a0", nn.trainable},
+                %g0: tensor<4xf32> {nn.parameter = "g0", nn.trainable},
+                %a1: tensor<4x4xf32> {nn.parameter = "a1", nn.trainable},
+                %g1: tensor<4xf32> {nn.parameter = "g1", nn.trainable},
+                %a2: tensor<4x4xf32> {nn.parameter = "a2", nn.trainable},
+                %g2: tensor<4xf32> {nn.parameter = "g2", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %a0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.tanh %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.add %x, %1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3, %4 = nn.rms_norm %2, %g0 {epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>)
+  %5 = nn.matmul %3, %a1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %6 = nn.tanh %5 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.add %3, %6 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %8, %9 = nn.rms_norm %7, %g1 {epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>)
+  %10 = nn.matmul %8, %a2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.tanh %10 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %12 = nn.add %8, %11 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %13, %14 = nn.rms_norm %12, %g2 {epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>)
+  %15 = nn.matmul %13, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %16 = nn.cross_entropy %15, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %16 : tensor<f32>
+}
+
+// -----
+
+// What depends on no trainable parameter is no layer of its own: tables from constants go to the only layer that uses
+// them, or to the first one and from there to the others; constants are made again where they are used.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[A:.*]]:2 = call @{{.*}}(%arg2, %arg0, %arg1)
+// CHECK-NEXT: %[[B:.*]] = call @{{.*}}(%[[A]]#{{[01]}}, %arg3, %[[A]]#{{[01]}})
+// CHECK-NEXT: call @{{.*}}(%[[B]], %arg4,
+// CHECK: func.func private
+// CHECK-DAG: nn.constant
+// CHECK-DAG: nn.sin
+// CHECK: func.func private
+// CHECK-NOT: nn.sin
+// CHECK: nn.constant
+// CHECK-NOT: nn.sin
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a: tensor<4x4xf32> {nn.parameter = "a", nn.trainable},
+                %f: tensor<4xf32> {nn.parameter = "frequencies"}, %b: tensor<4x4xf32> {nn.parameter = "b", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %half = nn.constant dense<0.5> : tensor<f32>
+  %t = nn.sin %f : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = nn.matmul %x, %a : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.mul %0, %t : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %2 = nn.mul %1, %half : (tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32>
+  %3 = nn.matmul %2, %b : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.mul %3, %t : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %5 = nn.mul %4, %half : (tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32>
+  %6 = nn.matmul %5, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %7 = nn.cross_entropy %6, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %7 : tensor<f32>
+}
