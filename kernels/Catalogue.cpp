@@ -104,7 +104,7 @@ std::string checkOperands(const Kernel &kernel, const Signature &call) {
   int reads = kernel.writes < 0 ? kernel.reads : count - kernel.writes;
   for (int i = 0; i < static_cast<int>(call.operands.size()); ++i) {
     const OperandType &operand = call.operands[static_cast<size_t>(i)];
-    Effect wanted = i < reads   ? Effect::read
+    Effect wanted = i < reads    ? Effect::read
                     : i >= count ? Effect::scratch
                                  : (kernel.updates ? Effect::update : Effect::write);
     if (operand.effect != wanted)

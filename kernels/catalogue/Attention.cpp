@@ -127,7 +127,8 @@ double attentionFlops(const Signature &call) {
 }
 
 double attentionGradFlops(const Signature &call) {
-  double keyWidth = static_cast<double>(call.operands[1].dims[3]), valueWidth = static_cast<double>(call.operands[3].dims[3]);
+  double keyWidth = static_cast<double>(call.operands[1].dims[3]),
+         valueWidth = static_cast<double>(call.operands[3].dims[3]);
   return 2 * scoresSeen(call, Places(1)) * (3 * keyWidth + 2 * valueWidth);
 }
 
@@ -156,9 +157,9 @@ constexpr std::string_view kSeen =
     "keySegment[b, k] and q / chunk == k / chunk; ";
 
 const std::string &forwardFormula() {
-  static const std::string text = std::string(kSeen) +
-      "result = softmax over the seen keys of (scale * query . key, capped, + bias) times value; zeros if none is seen. "
-      "By blocks: Dao, arXiv 2307.08691";
+  static const std::string text = std::string(kSeen) + "result = softmax over the seen keys of (scale * query . key, "
+                                                       "capped, + bias) times value; zeros if none is seen. "
+                                                       "By blocks: Dao, arXiv 2307.08691";
   return text;
 }
 

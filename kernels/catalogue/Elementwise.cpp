@@ -37,14 +37,14 @@ std::string checkLogical(const Signature &call) {
 std::string checkCompare(const Signature &call) { return checkBroadcast(call, 0, 2, DType::boolean); }
 
 std::string checkSelect(const Signature &call) {
-  return Checker(call)
-      .type(0, DType::boolean)
-      .also(checkBroadcast(call, 1, 3, call.operands[1].type))
-      .result();
+  return Checker(call).type(0, DType::boolean).also(checkBroadcast(call, 1, 3, call.operands[1].type)).result();
 }
 
 std::string checkUnary(const Signature &call) {
-  return Checker(call).require(call.operands[0].type != DType::boolean, "booleans have no arithmetic").like(1, 0).result();
+  return Checker(call)
+      .require(call.operands[0].type != DType::boolean, "booleans have no arithmetic")
+      .like(1, 0)
+      .result();
 }
 std::string checkFloatUnary(const Signature &call) { return Checker(call).floating(0).like(1, 0).result(); }
 std::string checkNot(const Signature &call) { return Checker(call).type(0, DType::boolean).like(1, 0).result(); }
@@ -69,7 +69,8 @@ Kernel binary(std::string_view name, std::string_view summary, std::string_view 
   return entry(name, "lhs rhs -> result+", summary, formula, flopsPerResult, check);
 }
 
-Kernel unary(std::string_view name, std::string_view formula, std::string (*check)(const Signature &) = checkFloatUnary) {
+Kernel unary(std::string_view name, std::string_view formula,
+             std::string (*check)(const Signature &) = checkFloatUnary) {
   return entry(name, "operand -> result+", "Elementwise function of one operand.", formula, flopsPerResult, check);
 }
 
@@ -125,7 +126,8 @@ std::vector<Kernel> activations() {
                 "f'(x) * gradient", flopsPerResult, checkThree, {.attributes = kActivation}),
           entry("gated_product", "gate up -> result+", "What gated feed-forward layers compute between their products.",
                 "f(gate) * up. Shazeer, arXiv 2002.05202", flopsPerResult, checkThree, {.attributes = kGate}),
-          entry("gated_product_grad", "gate up gradient -> dgate+ dup+", "Gradients of both factors of a gated product.",
+          entry("gated_product_grad", "gate up gradient -> dgate+ dup+",
+                "Gradients of both factors of a gated product.",
                 "dgate = f'(gate) * up * gradient; dup = f(gate) * gradient", flopsPerResult, checkGatedGrad,
                 {.attributes = kGate})};
 }

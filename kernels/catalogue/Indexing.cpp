@@ -88,7 +88,8 @@ double resultTwice(const Signature &call) { return 2.0 * static_cast<double>(cal
 double gradientFlops(const Signature &call) { return static_cast<double>(call.operands[1].elements()); }
 
 constexpr AttributeSpec kAxis[] = {{"axis", Kind::integer, true, "", "the dimension"}};
-constexpr AttributeSpec kBatch[] = {{"batchDims", Kind::integer, false, "", "leading dimensions that run together; default 0"}};
+constexpr AttributeSpec kBatch[] = {
+    {"batchDims", Kind::integer, false, "", "leading dimensions that run together; default 0"}};
 
 } // namespace
 

@@ -44,7 +44,8 @@ void checkHead(Checker &c, const Signature &call) {
   double scale = call.real("logitScale", 1), cap = call.real("softCap");
   c.type(5, DType::f32)
       .dims(5, {})
-      .require(std::isfinite(scale) && std::isfinite(cap) && cap >= 0, "attributes logitScale and softCap must be finite, softCap not negative")
+      .require(std::isfinite(scale) && std::isfinite(cap) && cap >= 0,
+               "attributes logitScale and softCap must be finite, softCap not negative")
       .require(call.integer("chunk") >= 0, "attribute chunk must not be negative");
 }
 

@@ -31,8 +31,8 @@ Checker &statistic(Checker &checker, int place, int operand) {
 
 Checker &vector(Checker &checker, int place, int operand) {
   return checker.floating(place).require(
-      !checker.at(place).present || (!checker.at(operand).dims.empty() &&
-                                     checker.at(place).dims == Dims{checker.at(operand).dims.back()}),
+      !checker.at(place).present ||
+          (!checker.at(operand).dims.empty() && checker.at(place).dims == Dims{checker.at(operand).dims.back()}),
       "gain, bias and their gradients must have the size of the last dimension");
 }
 

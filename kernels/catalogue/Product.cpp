@@ -35,11 +35,11 @@ constexpr AttributeSpec kMatmul[] = {{"transposeLhs", Kind::flag, false, "", "lh
 } // namespace
 
 std::span<const Kernel> productKernels() {
-  static const std::vector<Kernel> kernels = {
-      entry("matmul", "lhs rhs bias? -> result+", "Matrix product over the last two dimensions, plus a bias row.",
-            "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
-            "[K, N] for all batches",
-            matmulFlops, checkMatmul, {.attributes = kMatmul})};
+  static const std::vector<Kernel> kernels = {entry(
+      "matmul", "lhs rhs bias? -> result+", "Matrix product over the last two dimensions, plus a bias row.",
+      "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
+      "[K, N] for all batches",
+      matmulFlops, checkMatmul, {.attributes = kMatmul})};
   return kernels;
 }
 

@@ -51,8 +51,8 @@ std::span<const Kernel> stepKernels() {
   static const std::vector<Kernel> kernels = {
       entry("feed", "-> parts*", "The step's inputs and scalars; done by the training loop.",
             "the parts of the plan's inputs, in order", noFlops, checkFeed),
-      entry("report", "loss scalars -> ", "Hands the loss and the step's scalars to the training loop.",
-            "no result", noFlops, checkReport),
+      entry("report", "loss scalars -> ", "Hands the loss and the step's scalars to the training loop.", "no result",
+            noFlops, checkReport),
       entry("squared_norm", "x -> norm", "Squared Euclidean norm, by a fixed tree of 64-bit sums.", "sum of x^2",
             flopsPerElement<2>, checkSquaredNorm, {.workspace = normWorkspace}),
       entry("step_norm", "scalars norms* -> result", "The norm of the whole gradient and the clip scale.",

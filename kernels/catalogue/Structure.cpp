@@ -35,7 +35,8 @@ std::string checkConstant(const Signature &call) {
 
 std::string checkIota(const Signature &call) {
   return Checker(call)
-      .require(inRange(call.integer("dimension"), 0, rankOf(call, 0)), "attribute dimension is no dimension of the result")
+      .require(inRange(call.integer("dimension"), 0, rankOf(call, 0)),
+               "attribute dimension is no dimension of the result")
       .result();
 }
 
@@ -76,9 +77,8 @@ std::string checkSlice(const Signature &call) {
     return "attributes starts, sizes and strides must have one entry a dimension";
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t last = 0;
-    if (sizes[i] < 1 || !inRange(starts[i], 0, dims[i]) ||
-        __builtin_mul_overflow(sizes[i] - 1, strides[i], &last) || __builtin_add_overflow(last, starts[i], &last) ||
-        !inRange(last, 0, dims[i]))
+    if (sizes[i] < 1 || !inRange(starts[i], 0, dims[i]) || __builtin_mul_overflow(sizes[i] - 1, strides[i], &last) ||
+        __builtin_add_overflow(last, starts[i], &last) || !inRange(last, 0, dims[i]))
       return fmt::format("the slice leaves dimension {} of {}", i, text(dims));
   }
   return Checker(call).sameType(1, 0).dims(1, sizes).result();
@@ -156,7 +156,8 @@ constexpr AttributeSpec kConstant[] = {
 constexpr AttributeSpec kIota[] = {{"dimension", Kind::integer, true, "", "along which the values grow"},
                                    {"start", Kind::real, false, "", "the first value; default 0"},
                                    {"step", Kind::real, false, "", "from one to the next; default 1"}};
-constexpr AttributeSpec kTranspose[] = {{"permutation", Kind::integers, true, "", "operand dimension of each of the result"}};
+constexpr AttributeSpec kTranspose[] = {
+    {"permutation", Kind::integers, true, "", "operand dimension of each of the result"}};
 constexpr AttributeSpec kSlice[] = {{"starts", Kind::integers, true, "", "first index"},
                                     {"sizes", Kind::integers, true, "", "number of elements"},
                                     {"strides", Kind::integers, true, "", "distance, may be negative"}};

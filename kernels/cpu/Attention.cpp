@@ -26,21 +26,27 @@ struct Attention {
   /// Scores become probabilities before division; what was gathered before is scaled to the new maximum.
   void fold(const ScoreBlock &block, float *scores, const Running &running) const {
     for (int64_t row = 0; row < block.queries; ++row) {
-      float *line = scores + row * block.keys, before = running.most[row];
-      float most = std::max(before, vec::largest(line, block.keys));
-      bool hidden = std::isinf(most) && most < 0 && !std::isnan(vec::sum(line, block.keys));
-      if (hidden) {
-        std::fill(line, line + block.keys, 0.0f);
-        continue;
-      }
-      double total = vec::storeExp(line, most, line, block.keys);
-      float factor = std::exp(before - most);
-      running.total[row] = running.total[row] * static_cast<double>(factor) + total;
-      running.most[row] = most;
-      if (factor != 1)
-        vec::scale(running.sums + row * call.valueWidth, factor, running.sums + row * call.valueWidth, call.valueWidth,
-                   false);
+      float *line = scores + row * block.keys;
+      KeyRange columns = call.columns(block, row);
+      if (!foldRow(line + columns.begin, columns.end - columns.begin, row, running))
+        columns = {0, 0};
+      std::fill(line, line + columns.begin, 0.0f);
+      std::fill(line + columns.end, line + block.keys, 0.0f);
     }
+  }
+
+  /// False if the row sees none of the keys.
+  bool foldRow(float *line, int64_t count, int64_t row, const Running &running) const {
+    float before = running.most[row], most = std::max(before, vec::largest(line, count));
+    if (std::isinf(most) && most < 0 && !std::isnan(vec::sum(line, count)))
+      return false;
+    double total = vec::storeExp(line, most, line, count);
+    float factor = std::exp(before - most), *sums = running.sums + row * call.valueWidth;
+    running.total[row] = running.total[row] * static_cast<double>(factor) + total;
+    running.most[row] = most;
+    if (factor != 1)
+      vec::scale(sums, factor, sums, call.valueWidth, false);
+    return true;
   }
 
   void finish(const Launch &launch, const ScoreBlock &block, const Running &running) const {
@@ -73,7 +79,8 @@ struct Attention {
         continue;
       call.scores(launch, block, scores, nullptr);
       fold(block, scores, running);
-      Gemm gemm{false, false, block.queries, call.valueWidth, block.keys, block.keys, call.valueStep(), call.valueWidth};
+      Gemm gemm{false,      false,      block.queries,    call.valueWidth,
+                block.keys, block.keys, call.valueStep(), call.valueWidth};
       multiply(gemm, 1, scores, call.valueAt(launch, block.batch, block.head / call.headsOfGroup(), block.key), 1,
                running.sums);
     }

@@ -19,7 +19,7 @@ struct ScoreBlock {
 };
 
 struct AttentionCall {
-  static constexpr int64_t kQueries = 128, kKeys = 256; ///< of a block
+  static constexpr int64_t kQueries = 64, kKeys = 256; ///< of a block
 
   int64_t batch, queries, keys, heads, groups, width, valueWidth;
   float scale, cap;
@@ -38,6 +38,9 @@ struct AttentionCall {
   /// Whether any query of the block sees any of its keys, by position alone.
   bool anySeen(const ScoreBlock &block) const;
 
+  /// Columns of a block between the first and the last key that a row may see by position; empty: none.
+  KeyRange columns(const ScoreBlock &block, int64_t row) const;
+
   // First elements of a head's rows; distances of rows.
   const float *queryAt(const Launch &launch, int64_t b, int64_t h, int64_t q) const {
     return launch.at<const float>(first) + ((b * queries + q) * heads + h) * width;
@@ -53,7 +56,8 @@ struct AttentionCall {
   int64_t keyStep() const { return groups * width; }
   int64_t valueStep() const { return groups * valueWidth; }
   int64_t biasOffset(const ScoreBlock &block, int64_t row) const {
-    return block.batch * biasStrides[0] + block.head * biasStrides[1] + (block.query + row) * biasStrides[2] + block.key;
+    return block.batch * biasStrides[0] + block.head * biasStrides[1] + (block.query + row) * biasStrides[2] +
+           block.key;
   }
 
   /// scores [queries, keys] of the block: scaled, capped, biased, -infinity where not seen. With `capped` not null,
@@ -61,7 +65,8 @@ struct AttentionCall {
   void scores(const Launch &launch, const ScoreBlock &block, float *out, float *capped) const;
 
 private:
-  KeyRange near(int64_t query) const;   ///< by distance
+  KeyRange near(int64_t query) const; ///< by distance
+  KeyRange seen(int64_t query) const; ///< hull of what position allows
   KeyRange inChunk(int64_t query) const;
   void hide(const Launch &launch, const ScoreBlock &block, float *scores) const;
   void hideRow(const ScoreBlock &block, int64_t row, float *scores) const;

@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
 
 struct AttentionGrad {
-  static constexpr size_t kGradient = 0, kOutput = 8, kLogsumexp = 9, kDquery = 10, kDkey = 11, kDvalue = 12, kDbias = 13;
+  static constexpr size_t kGradient = 0, kOutput = 8, kLogsumexp = 9, kDquery = 10, kDkey = 11, kDvalue = 12,
+                          kDbias = 13;
   AttentionCall call;
 
   struct Buffers {
@@ -27,14 +28,16 @@ struct AttentionGrad {
 
   /// Scores -> probabilities; zero for a query that sees nothing.
   void normalize(const Launch &launch, const ScoreBlock &block, float *scores) const {
-    const float *lse = launch.at<const float>(kLogsumexp) +
-                       (block.batch * call.heads + block.head) * call.queries + block.query;
+    const float *lse =
+        launch.at<const float>(kLogsumexp) + (block.batch * call.heads + block.head) * call.queries + block.query;
     for (int64_t row = 0; row < block.queries; ++row) {
       float *line = scores + row * block.keys;
+      KeyRange columns = call.columns(block, row);
       if (std::isinf(lse[row]) && lse[row] < 0)
-        std::fill(line, line + block.keys, 0.0f);
-      else
-        vec::exponentials(line, lse[row], 1, line, block.keys);
+        columns = {0, 0};
+      vec::exponentials(line + columns.begin, lse[row], 1, line + columns.begin, columns.end - columns.begin);
+      std::fill(line, line + columns.begin, 0.0f);
+      std::fill(line + columns.end, line + block.keys, 0.0f);
     }
   }
 
@@ -42,7 +45,8 @@ struct AttentionGrad {
   void sendBack(const Launch &launch, const ScoreBlock &block, const Buffers &buffers) const {
     for (int64_t row = 0; row < block.queries; ++row) {
       float *line = buffers.scores + row * block.keys;
-      double delta = vec::dot(rowOf(launch, kGradient, block, row), rowOf(launch, kOutput, block, row), call.valueWidth);
+      double delta =
+          vec::dot(rowOf(launch, kGradient, block, row), rowOf(launch, kOutput, block, row), call.valueWidth);
       vec::softmaxGrad(line, buffers.probabilities + row * block.keys, static_cast<float>(delta), line, block.keys,
                        false);
       if (launch.operands[kDbias])

@@ -48,19 +48,27 @@ KeyRange AttentionCall::inChunk(int64_t query) const {
   return {std::min(begin, keys), chunk > keys - begin ? keys : begin + chunk};
 }
 
+KeyRange AttentionCall::seen(int64_t query) const {
+  KeyRange range = near(query), limit = inChunk(query);
+  if (range.empty())
+    range = {0, 0};
+  if (prefix > 0)
+    range = {0, std::max(range.end, std::min(prefix, keys))};
+  return {std::max(range.begin, limit.begin), std::min(range.end, limit.end)};
+}
+
 KeyRange AttentionCall::hull(int64_t query, int64_t count) const {
   KeyRange all{keys, 0};
-  for (int64_t q = query; q < query + count; ++q) {
-    KeyRange range = near(q), limit = inChunk(q);
-    if (range.empty())
-      range = {0, 0};
-    if (prefix > 0)
-      range = {0, std::max(range.end, std::min(prefix, keys))};
-    range = {std::max(range.begin, limit.begin), std::min(range.end, limit.end)};
-    if (!range.empty())
+  for (int64_t q = query; q < query + count; ++q)
+    if (KeyRange range = seen(q); !range.empty())
       all = {std::min(all.begin, range.begin), std::max(all.end, range.end)};
-  }
   return all;
+}
+
+KeyRange AttentionCall::columns(const ScoreBlock &block, int64_t row) const {
+  KeyRange range = seen(block.query + row);
+  int64_t begin = std::max(range.begin - block.key, int64_t{0}), end = std::min(range.end - block.key, block.keys);
+  return begin < end ? KeyRange{begin, end} : KeyRange{0, 0};
 }
 
 bool AttentionCall::anySeen(const ScoreBlock &block) const {

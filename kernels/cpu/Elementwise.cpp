@@ -9,7 +9,7 @@
 namespace mt::kernels::cpu {
 namespace {
 
-constexpr int64_t kBlock = 1024;       // elements: a handful of rows stays in the first cache
+constexpr int64_t kBlock = 1024;        // elements: a handful of rows stays in the first cache
 constexpr int64_t kChunk = 32 * kBlock; // elements of a parallel chunk
 constexpr size_t kMostIn = 3, kMostOut = 2;
 
@@ -117,8 +117,7 @@ bool isElementwise(std::string_view kernel) {
 
 Result<Run> prepareElementwise(const Signature &call) {
   size_t reads = static_cast<size_t>(find(call.kernel)->reads);
-  return withArithmetic(call.operands[reads - 1].type,
-                        [&](auto type) { return build<decltype(type)>(call, reads); });
+  return withArithmetic(call.operands[reads - 1].type, [&](auto type) { return build<decltype(type)>(call, reads); });
 }
 
 } // namespace mt::kernels::cpu

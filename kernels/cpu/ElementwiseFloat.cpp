@@ -161,9 +161,7 @@ struct SelectStep {
     hn::StoreU(hn::IfThenElse(chosen, hn::LoadU(d, in[1]), hn::LoadU(d, in[2])), d, out[0]);
   }
 };
-void choose(const float *const *in, float *const *out, int64_t count) {
-  inVectors<3, 1>(in, out, count, SelectStep());
-}
+void choose(const float *const *in, float *const *out, int64_t count) { inVectors<3, 1>(in, out, count, SelectStep()); }
 
 struct Named {
   const char *name;
@@ -171,8 +169,9 @@ struct Named {
 };
 
 #define MT_GATES(text, type)                                                                                           \
-  {"activation_grad." text, two<Slope<type>>}, {"gated_product." text, two<Gate<type>>},                               \
-      {"gated_product_grad." text, gateGrad<type>}
+  {"activation_grad." text, two<Slope<type>>}, {"gated_product." text, two<Gate<type>>}, {                             \
+    "gated_product_grad." text, gateGrad<type>                                                                         \
+  }
 
 constexpr Named kFunctions[] = {{"add", two<Add>},
                                 {"sub", two<Sub>},

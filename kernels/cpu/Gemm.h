@@ -22,8 +22,9 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
 /// How a product is cut: rows and columns of a block.
 struct GemmBlocks {
   int64_t rows = 1, columns = 1, down = 1, across = 1;
+  GemmBlocks(int64_t rows, int64_t columns, int64_t down, int64_t across)
+      : rows(rows), columns(columns), down(down), across(across) {}
   explicit GemmBlocks(const Gemm &gemm);
-  GemmBlocks() = default;
   int64_t count() const { return down * across; }
 };
 

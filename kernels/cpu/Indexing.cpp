@@ -62,7 +62,8 @@ Result<Run> prepareGather(const Signature &call) {
   Indices indices(call, 1, call.kernel == "gather");
   return withArithmetic(data.type, [&](auto arithmetic) {
     using C = decltype(arithmetic);
-    return produceWith<C>(call, GatherSource<C>{indices, data.dims[axis], rowMajor(data.dims)[axis], loader<C>(data.type)});
+    return produceWith<C>(call,
+                          GatherSource<C>{indices, data.dims[axis], rowMajor(data.dims)[axis], loader<C>(data.type)});
   });
 }
 
@@ -94,7 +95,8 @@ template <typename C> struct GatherNdSource {
 
 Result<Run> prepareGatherNd(const Signature &call) {
   const OperandType &data = call.operands[0];
-  size_t batch = static_cast<size_t>(call.integer("batchDims")), depth = static_cast<size_t>(call.operands[1].dims.back());
+  size_t batch = static_cast<size_t>(call.integer("batchDims")),
+         depth = static_cast<size_t>(call.operands[1].dims.back());
   Dims own = rowMajor(data.dims);
   Dims sizes(data.dims.begin() + static_cast<int64_t>(batch), data.dims.begin() + static_cast<int64_t>(batch + depth));
   Dims strides(own.begin() + static_cast<int64_t>(batch), own.begin() + static_cast<int64_t>(batch + depth));
@@ -134,8 +136,10 @@ Result<Run> prepareGatherElements(const Signature &call) {
   Indices indices(call, 1);
   return withArithmetic(data.type, [&](auto arithmetic) {
     using C = decltype(arithmetic);
-    return produceWith<C>(call, GatherElementsSource<C>{indices, axis, call.operands[2].present ? call.operands[2].dims : call.operands[1].dims,
-                                                        rowMajor(data.dims), data.dims[axis], loader<C>(data.type)});
+    return produceWith<C>(
+        call,
+        GatherElementsSource<C>{indices, axis, call.operands[2].present ? call.operands[2].dims : call.operands[1].dims,
+                                rowMajor(data.dims), data.dims[axis], loader<C>(data.type)});
   });
 }
 
@@ -192,12 +196,9 @@ Result<Run> prepareScatterAdd(const Signature &call) {
   });
 }
 
-constexpr Entry kEntries[] = {{"gather", prepareGather},
-                              {"gather_grad", prepareScatterAdd},
-                              {"gather_nd", prepareGatherNd},
-                              {"gather_elements", prepareGatherElements},
-                              {"embedding", prepareGather},
-                              {"embedding_grad", prepareScatterAdd}};
+constexpr Entry kEntries[] = {{"gather", prepareGather},      {"gather_grad", prepareScatterAdd},
+                              {"gather_nd", prepareGatherNd}, {"gather_elements", prepareGatherElements},
+                              {"embedding", prepareGather},   {"embedding_grad", prepareScatterAdd}};
 
 } // namespace
 

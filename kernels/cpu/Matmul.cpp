@@ -47,8 +47,8 @@ struct Matmul32 {
     launch.pool.parallelFor(product.batches * each, [&](int64_t chunk) {
       int64_t batch = chunk / each;
       multiplyBlock(product.gemm, blocks, chunk % each, 1, launch.at<const float>(0) + batch * product.stepA,
-                    launch.at<const float>(1) + batch * product.stepB, beta, launch.at<float>(3) + batch * product.stepC,
-                    launch.at<const float>(2));
+                    launch.at<const float>(1) + batch * product.stepB, beta,
+                    launch.at<float>(3) + batch * product.stepC, launch.at<const float>(2));
     });
     return {};
   }

@@ -9,7 +9,7 @@
 namespace mt::kernels::cpu {
 namespace {
 
-constexpr int64_t kRows = 16;    // of a chunk going forward, and summed in 32 bits going backward
+constexpr int64_t kRows = 16;     // of a chunk going forward, and summed in 32 bits going backward
 constexpr int64_t kColumns = 256; // of a chunk when partial sums are added
 
 struct Shape {

@@ -44,7 +44,8 @@ template <typename Update> Status updateAll(const Launch &launch, const Shape &s
     }
   });
   if (refused != kNone)
-    return fail("a new weight is not finite, at element {} or a little after; try a lower learning rate", refused.load());
+    return fail("a new weight is not finite, at element {} or a little after; try a lower learning rate",
+                refused.load());
   return {};
 }
 

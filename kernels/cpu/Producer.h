@@ -46,7 +46,8 @@ template <typename C, typename Source> Result<Run> produceWith(const Signature &
   const OperandType &type = call.operands[result];
   if (!type.present)
     return Run([](const Launch &) { return Status(); });
-  return Run(Producer<C, Source>{std::move(source), result, type.elements(), storer<C>(type.type), isNative<C>(type.type)});
+  return Run(
+      Producer<C, Source>{std::move(source), result, type.elements(), storer<C>(type.type), isNative<C>(type.type)});
 }
 
 } // namespace mt::kernels::cpu

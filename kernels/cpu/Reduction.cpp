@@ -14,7 +14,11 @@ namespace {
 enum class Kind { sum, mean, max, min, prod };
 
 Kind kindOf(const std::string &text) {
-  return text == "sum" ? Kind::sum : text == "mean" ? Kind::mean : text == "max" ? Kind::max : text == "min" ? Kind::min : Kind::prod;
+  return text == "sum"    ? Kind::sum
+         : text == "mean" ? Kind::mean
+         : text == "max"  ? Kind::max
+         : text == "min"  ? Kind::min
+                          : Kind::prod;
 }
 
 template <typename S> S neutral(Kind kind) {

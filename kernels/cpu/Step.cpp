@@ -26,9 +26,8 @@ struct SquaredNorm {
   Status operator()(const Launch &launch) const {
     Chunks chunks = squaredNormChunks(elements);
     double *parts = static_cast<double *>(launch.operands.back());
-    launch.pool.parallelFor(chunks.count, [&](int64_t chunk) {
-      parts[chunk] = part(launch, chunks.begin(chunk), chunks.end(chunk));
-    });
+    launch.pool.parallelFor(
+        chunks.count, [&](int64_t chunk) { parts[chunk] = part(launch, chunks.begin(chunk), chunks.end(chunk)); });
     double total = 0;
     for (int64_t chunk = 0; chunk < chunks.count; ++chunk)
       total += parts[chunk];

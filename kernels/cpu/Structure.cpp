@@ -150,8 +150,8 @@ Result<Run> preparePad(const Signature &call) {
     return prepareCopy(call);
   return withArithmetic(call.operands[0].type, [&](auto arithmetic) {
     using C = decltype(arithmetic);
-    PadSource<C> source{{},   dims, rowMajor(dims), to, low, step, static_cast<C>(call.real("value")),
-                        loader<C>(call.operands[0].type)};
+    PadSource<C> source{
+        {}, dims, rowMajor(dims), to, low, step, static_cast<C>(call.real("value")), loader<C>(call.operands[0].type)};
     return produceWith<C>(call, source);
   });
 }
@@ -185,10 +185,10 @@ Result<Run> prepareConcat(const Signature &call) {
   });
 }
 
-constexpr Entry kEntries[] = {{"constant", prepareConstant},   {"iota", prepareIota},   {"cast", prepareCopy},
-                              {"copy", prepareCopy},           {"transpose", prepareTranspose},
-                              {"broadcast", prepareBroadcast}, {"slice", prepareSlice}, {"pad", preparePad},
-                              {"concat", prepareConcat}};
+constexpr Entry kEntries[] = {
+    {"constant", prepareConstant},   {"iota", prepareIota},           {"cast", prepareCopy},   {"copy", prepareCopy},
+    {"transpose", prepareTranspose}, {"broadcast", prepareBroadcast}, {"slice", prepareSlice}, {"pad", preparePad},
+    {"concat", prepareConcat}};
 
 } // namespace
 

@@ -28,7 +28,8 @@ public:
   /// Calls body(chunk) for every chunk in [0, chunks), in any order and on any thread, and returns when all are done.
   /// Bodies must not throw and must not call parallelFor.
   template <typename Body> void parallelFor(int64_t chunks, const Body &body) {
-    run(chunks, [](const void *context, int64_t chunk) { (*static_cast<const Body *>(context))(chunk); }, &body);
+    run(
+        chunks, [](const void *context, int64_t chunk) { (*static_cast<const Body *>(context))(chunk); }, &body);
   }
 
   /// At least `bytes` bytes for the calling thread, aligned to 64, undefined, valid until it asks again.

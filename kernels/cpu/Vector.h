@@ -49,14 +49,14 @@ void softmaxGrad(const float *gradient, const float *y, float shift, float *out,
 
 /// What AdamW needs in a step, in 32 bits as PyTorch's loops have it: see the formula in the catalogue.
 struct AdamW {
-  float clip;       ///< factor of the gradient
-  float keep;       ///< 1 - lr * decay
-  float towards1;   ///< 1 - beta1
-  float beta2;      ///< and
-  float towards2;   ///< 1 - beta2
-  float root2;      ///< sqrt(1 - beta2^t)
-  float epsilon;    ///< and
-  float step;       ///< lr / (1 - beta1^t)
+  float clip;     ///< factor of the gradient
+  float keep;     ///< 1 - lr * decay
+  float towards1; ///< 1 - beta1
+  float beta2;    ///< and
+  float towards2; ///< 1 - beta2
+  float root2;    ///< sqrt(1 - beta2^t)
+  float epsilon;  ///< and
+  float step;     ///< lr / (1 - beta1^t)
 };
 /// Updates up to 512 elements; false, and nothing written, if a new weight is not finite.
 bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count);

@@ -65,7 +65,8 @@ bool seen(const AttentionCase &c, const Inputs &in, int64_t b, int64_t q, int64_
 
 /// Result and logsumexp.
 std::vector<Values> attend(const AttentionCase &c, const Inputs &in) {
-  Values out(static_cast<size_t>(c.batch * c.queries * c.heads * c.valueWidth), 0), lse(static_cast<size_t>(c.batch * c.heads * c.queries));
+  Values out(static_cast<size_t>(c.batch * c.queries * c.heads * c.valueWidth), 0),
+      lse(static_cast<size_t>(c.batch * c.heads * c.queries));
   double cap = real(c, "softCap");
   for (int64_t b = 0; b < c.batch; ++b)
     for (int64_t h = 0; h < c.heads; ++h)
@@ -103,7 +104,15 @@ const AttentionCase kCases[] = {
     {"window", 1, 11, 11, 2, 1, 4, 3, {{"scale", 0.5}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{3}}}},
     {"both sides", 1, 10, 10, 2, 2, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{-2}}, {"maxDistance", int64_t{2}}}},
     {"later queries", 1, 4, 10, 2, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}, {"offset", int64_t{6}}}},
-    {"prefix", 1, 8, 8, 2, 2, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{1}}, {"prefix", int64_t{3}}}},
+    {"prefix",
+     1,
+     8,
+     8,
+     2,
+     2,
+     4,
+     4,
+     {{"scale", 0.5}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{1}}, {"prefix", int64_t{3}}}},
     {"chunks", 1, 10, 10, 2, 2, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}, {"chunk", int64_t{4}}}},
     {"nothing seen", 1, 6, 6, 1, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{3}}, {"maxDistance", kNone}}},
     {"soft cap", 1, 6, 6, 2, 1, 4, 4, {{"scale", 0.5}, {"softCap", 1.5}, {"minDistance", int64_t{0}}}},
@@ -115,7 +124,9 @@ const AttentionCase kCases[] = {
     {"segments", 2, 7, 7, 2, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}}, {}, true, true}};
 
 Call forwardCall(const AttentionCase &c, const Inputs &in) {
-  return {"attention", c.attributes, {in.query, in.key, in.value, in.bias, in.keyMask, in.querySegment, in.keySegment},
+  return {"attention",
+          c.attributes,
+          {in.query, in.key, in.value, in.bias, in.keyMask, in.querySegment, in.keySegment},
           {{DType::f32, {c.batch, c.queries, c.heads, c.valueWidth}}, {DType::f32, {c.batch, c.heads, c.queries}}}};
 }
 
@@ -136,7 +147,8 @@ std::vector<Values> numericGradients(const AttentionCase &c, const Inputs &in, c
 Call gradientCall(const AttentionCase &c, const Inputs &in, const Tensor &gradient) {
   std::vector<Values> out = attend(c, in);
   Dims result = {c.batch, c.queries, c.heads, c.valueWidth};
-  Call call{"attention_grad", c.attributes,
+  Call call{"attention_grad",
+            c.attributes,
             {gradient, in.query, in.key, in.value, in.bias, in.keyMask, in.querySegment, in.keySegment,
              tensor(DType::f32, result, out[0]), tensor(DType::f32, {c.batch, c.heads, c.queries}, out[1])},
             {{DType::f32, in.query.dims}, {DType::f32, in.key.dims}, {DType::f32, in.value.dims}}};
@@ -180,7 +192,15 @@ INSTANTIATE_TEST_SUITE_P(Cases, Attention, testing::ValuesIn(kCases), [](const a
 /// Lengths beyond a block of queries and keys, which no block divides.
 const AttentionCase kLong[] = {
     {"causal", 1, 300, 300, 2, 1, 16, 16, {{"scale", 0.25}, {"minDistance", int64_t{0}}}},
-    {"window", 1, 600, 600, 1, 1, 8, 8, {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{40}}, {"prefix", int64_t{5}}}},
+    {"window",
+     1,
+     600,
+     600,
+     1,
+     1,
+     8,
+     8,
+     {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{40}}, {"prefix", int64_t{5}}}},
     {"mask", 2, 130, 530, 2, 2, 8, 8, {{"scale", 0.25}}, {}, true, true},
     {"bias", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}, {"softCap", 3.0}}, {1, 2, 140, 270}}};
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <atomic>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -37,10 +37,13 @@ const Refusal kRefusals[] = {
     {{"add", {}, {in({-2}), in({2}), out({2})}}, "add: operand 0 (lhs) is [-2]: every dimension must be at least 1"},
     {{"add", {}, {in({1l << 40, 1l << 40}), in({2}), out({2})}},
      "add: operand 0 (lhs) is [1099511627776, 1099511627776]: too many elements"},
-    {{"add", {}, {in(Dims(13, 1)), in({2}), out({2})}}, "add: operand 0 (lhs) has 13 dimensions, at most 12 are possible"},
-    {{"add", {}, {in({2}, static_cast<DType>(77)), in({2}), out({2})}}, "add: operand 0 (lhs) has an unknown element type"},
+    {{"add", {}, {in(Dims(13, 1)), in({2}), out({2})}},
+     "add: operand 0 (lhs) has 13 dimensions, at most 12 are possible"},
+    {{"add", {}, {in({2}, static_cast<DType>(77)), in({2}), out({2})}},
+     "add: operand 0 (lhs) has an unknown element type"},
     {{"add", {{"speed", int64_t{1}}}, {in({2}), in({2}), out({2})}}, "add: unknown attribute speed"},
-    {{"exp", {}, {in({2}, DType::i64), out({2}, DType::i64)}}, "exp: operand 0 (operand) is i64, want a floating-point type"},
+    {{"exp", {}, {in({2}, DType::i64), out({2}, DType::i64)}},
+     "exp: operand 0 (operand) is i64, want a floating-point type"},
     {{"and", {}, {in({2}), in({2}), out({2})}}, "and: floating-point operands have no logic"},
     {{"compare", {}, {in({2}), in({2}), out({2}, DType::boolean)}}, "compare: attribute predicate is missing"},
     {{"compare", {{"predicate", std::string("eq|ne")}}, {in({2}), in({2}), out({2}, DType::boolean)}},
@@ -50,7 +53,9 @@ const Refusal kRefusals[] = {
     {{"transpose", {{"permutation", std::vector<int64_t>{0, 0}}}, {in({2, 3}), out({2, 2})}},
      "transpose: attribute permutation must name every dimension once"},
     {{"slice",
-      {{"starts", std::vector<int64_t>{1}}, {"sizes", std::vector<int64_t>{2}}, {"strides", std::vector<int64_t>{INT64_MAX}}},
+      {{"starts", std::vector<int64_t>{1}},
+       {"sizes", std::vector<int64_t>{2}},
+       {"strides", std::vector<int64_t>{INT64_MAX}}},
       {in({9}), out({2})}},
      "slice: the slice leaves dimension 0 of [9]"},
     {{"slice",
@@ -64,9 +69,13 @@ const Refusal kRefusals[] = {
     {{"concat", {{"axis", int64_t{1}}}, {in({2, 3}), in({3, 3}), out({2, 6})}},
      "concat: the inputs must agree in every dimension but the axis"},
     {{"concat", {{"axis", int64_t{0}}}, {out({2, 6})}}, "concat: 1 operands, want at least 2"},
-    {{"reduce", {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{1, 0}}, {"keepDims", int64_t{0}}}, {in({2, 3}), out({})}},
+    {{"reduce",
+      {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{1, 0}}, {"keepDims", int64_t{0}}},
+      {in({2, 3}), out({})}},
      "reduce: attribute axes must name dimensions of the operand in ascending order"},
-    {{"reduce", {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{2}}}, {in({2, 3}), out({3})}},
+    {{"reduce",
+      {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{2}}},
+      {in({2, 3}), out({3})}},
      "reduce: attribute keepDims must be 0 or 1"},
     {{"gather", {{"axis", int64_t{2}}}, {in({2, 3}), in({1}, DType::i64), out({2, 3})}},
      "gather: attribute axis is no dimension of the data"},
@@ -88,17 +97,24 @@ const Refusal kRefusals[] = {
      "cross_entropy: operand 1 (labels) is [3], want [4]"},
     {{"cross_entropy", {}, {in({4, 5}), in({4}, DType::i64), in({3}, DType::f64), out({}), scratch(64)}},
      "cross_entropy: operand 2 (scalars) is [3], want [16]"},
-    {{"linear_cross_entropy", {{"chunk", int64_t{-1}}},
+    {{"linear_cross_entropy",
+      {{"chunk", int64_t{-1}}},
       {in({4, 8}), in({5, 8}), none(), in({4}, DType::i64), kStep, out({}), scratch(64)}},
      "linear_cross_entropy: attribute chunk must not be negative"},
-    {{"attention", {{"scale", 1.0}},
-      {in({1, 4, 3, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), out({1, 4, 3, 8}), out({1, 3, 4})}},
+    {{"attention",
+      {{"scale", 1.0}},
+      {in({1, 4, 3, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), out({1, 4, 3, 8}),
+       out({1, 3, 4})}},
      "attention: the query's heads must be a multiple of the key's"},
-    {{"attention", {{"scale", 1.0}},
-      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), in({1, 4}, DType::i64), none(), out({1, 4, 2, 8}), out({1, 2, 4})}},
+    {{"attention",
+      {{"scale", 1.0}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), in({1, 4}, DType::i64), none(),
+       out({1, 4, 2, 8}), out({1, 2, 4})}},
      "attention: segments need both sides"},
-    {{"attention", {{"scale", 1.0}, {"minDistance", int64_t{3}}, {"maxDistance", int64_t{1}}},
-      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), out({1, 4, 2, 8}), out({1, 2, 4})}},
+    {{"attention",
+      {{"scale", 1.0}, {"minDistance", int64_t{3}}, {"maxDistance", int64_t{1}}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), out({1, 4, 2, 8}),
+       out({1, 2, 4})}},
      "attention: attribute minDistance exceeds maxDistance"},
     {{"rotary", {}, {in({1, 4, 2, 8}), in({1, 4, 5}), in({1, 4, 5}), out({1, 4, 2, 8})}},
      "rotary: cos and sin must be [batch or 1, sequence, at most half the head]"},
@@ -113,18 +129,30 @@ TEST(Catalogue, Refusals) {
 
 /// No check may fall over, whatever operands and attributes a kernel is given.
 TEST(Catalogue, ChecksSurviveAnything) {
-  const OperandType odd[] = {in({}), in({1}), in({2, 3}, DType::i64), in({1, 2, 3, 4}), in({INT64_MAX, 2}), none(), out({2, 3}),
-                             out({1, 2, 3, 4}), none(Effect::write), scratch(1), in({Scalars::kCount}, DType::f64)};
+  const OperandType odd[] = {in({}),
+                             in({1}),
+                             in({2, 3}, DType::i64),
+                             in({1, 2, 3, 4}),
+                             in({INT64_MAX, 2}),
+                             none(),
+                             out({2, 3}),
+                             out({1, 2, 3, 4}),
+                             none(Effect::write),
+                             scratch(1),
+                             in({Scalars::kCount}, DType::f64)};
   uint64_t state = 1;
   auto next = [&](size_t below) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return static_cast<size_t>(state >> 33) % below;
   };
-  const Attribute values[] = {int64_t{1}, INT64_MIN, 0.5, std::string("sum"), std::vector<int64_t>{0, 1}, std::vector<int64_t>{}};
+  const Attribute values[] = {
+      int64_t{1}, INT64_MIN, 0.5, std::string("sum"), std::vector<int64_t>{0, 1}, std::vector<int64_t>{}};
   for (const Kernel &kernel : all())
     for (int round = 0; round < 3000; ++round) {
       Signature call{std::string(kernel.name), {}, {}};
-      size_t count = next(4) == 0 ? next(6) : static_cast<size_t>(std::max(kernel.reads, 0) + std::max(kernel.writes, 0)) + next(2);
+      size_t count = next(4) == 0
+                         ? next(6)
+                         : static_cast<size_t>(std::max(kernel.reads, 0) + std::max(kernel.writes, 0)) + next(2);
       for (size_t i = 0; i < count; ++i)
         call.operands.push_back(odd[next(std::size(odd))]);
       for (size_t i = 0; i < count && next(2) == 0; ++i) // sides as they should be, so that more is reached
@@ -142,8 +170,10 @@ TEST(Catalogue, Numbers) {
   EXPECT_EQ(flops(product), 2.0 * 4 * 8 * 16 * 32);
   EXPECT_EQ(traffic(product), 4.0 * (4 * 8 * 16 + 16 * 32 + 4 * 8 * 32));
   EXPECT_EQ(workspaceBytes(product), 0u);
-  Signature attention{"attention", {{"scale", 1.0}, {"minDistance", int64_t{0}}},
-                      {in({2, 64, 4, 8}), in({2, 64, 4, 8}), in({2, 64, 4, 8}), none(), none(), none(), none(), out({2, 64, 4, 8}), out({2, 4, 64})}};
+  Signature attention{"attention",
+                      {{"scale", 1.0}, {"minDistance", int64_t{0}}},
+                      {in({2, 64, 4, 8}), in({2, 64, 4, 8}), in({2, 64, 4, 8}), none(), none(), none(), none(),
+                       out({2, 64, 4, 8}), out({2, 4, 64})}};
   EXPECT_EQ(check(attention), "");
   EXPECT_EQ(flops(attention), 2.0 * 2 * 4 * (64 * 65 / 2) * (8 + 8));
   Signature table{"embedding", {}, {in({1000, 8}), in({3}, DType::i64), out({3, 8})}};
@@ -169,7 +199,8 @@ TEST(Catalogue, PageIsFresh) {
   std::ifstream file(MT_SOURCE_DIR "/docs/kernels.md");
   std::stringstream page;
   page << file.rdbuf();
-  EXPECT_TRUE(page.str() == referencePage()) << "docs/kernels.md is stale; write it with: mt-kernel-reference docs/kernels.md";
+  EXPECT_TRUE(page.str() == referencePage())
+      << "docs/kernels.md is stale; write it with: mt-kernel-reference docs/kernels.md";
 }
 
 TEST(ThreadPool, EveryChunkOnce) {

@@ -22,7 +22,8 @@ std::vector<size_t> places(const Dims &operand, const Dims &result) {
   for (size_t i = 0; i < total; ++i) {
     size_t rest = i, place = 0, stride = 1;
     for (size_t d = 0; d < operand.size(); ++d) {
-      size_t size = static_cast<size_t>(result[result.size() - 1 - d]), own = static_cast<size_t>(operand[operand.size() - 1 - d]);
+      size_t size = static_cast<size_t>(result[result.size() - 1 - d]),
+             own = static_cast<size_t>(operand[operand.size() - 1 - d]);
       place += own == 1 ? 0 : rest % size * stride;
       stride *= own;
       rest /= size;
@@ -37,7 +38,9 @@ double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::
 double relu(double x) { return x > 0 ? x : 0; }
 double silu(double x) { return x * sigmoid(x); }
 double geluErf(double x) { return x * 0.5 * std::erfc(-x / std::numbers::sqrt2); }
-double geluTanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); }
+double geluTanh(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
 double geluSigmoid(double x) { return x * sigmoid(1.702 * x); }
 
 struct UnaryCase {
@@ -47,30 +50,29 @@ struct UnaryCase {
   double low, high;
 };
 
-const UnaryCase kUnaries[] = {
-    {"neg", {}, [](double x) { return -x; }, -9, 9},
-    {"abs", {}, [](double x) { return std::abs(x); }, -9, 9},
-    {"sign", {}, [](double x) { return double(x > 0) - double(x < 0); }, -9, 9},
-    {"exp", {}, [](double x) { return std::exp(x); }, -100, 10},
-    {"log", {}, [](double x) { return std::log(x); }, 1e-20, 100},
-    {"sqrt", {}, [](double x) { return std::sqrt(x); }, 0, 100},
-    {"rsqrt", {}, [](double x) { return 1 / std::sqrt(x); }, 0.01, 100},
-    {"reciprocal", {}, [](double x) { return 1 / x; }, 0.01, 100},
-    {"tanh", {}, [](double x) { return std::tanh(x); }, -12, 12},
-    {"sigmoid", {}, sigmoid, -100, 100},
-    {"softplus", {}, softplus, -50, 50},
-    {"erf", {}, [](double x) { return std::erf(x); }, -6, 6},
-    {"sin", {}, [](double x) { return std::sin(x); }, -1e5, 1e5},
-    {"cos", {}, [](double x) { return std::cos(x); }, -1e5, 1e5},
-    {"floor", {}, [](double x) { return std::floor(x); }, -9, 9},
-    {"ceil", {}, [](double x) { return std::ceil(x); }, -9, 9},
-    {"round", {}, [](double x) { return std::nearbyint(x); }, -9, 9},
-    {"relu", {}, relu, -9, 9},
-    {"silu", {}, silu, -30, 30},
-    {"gelu", {}, geluErf, -9, 9},
-    {"gelu", {{"form", std::string("erf")}}, geluErf, -9, 9},
-    {"gelu", {{"form", std::string("tanh")}}, geluTanh, -9, 9},
-    {"gelu", {{"form", std::string("sigmoid")}}, geluSigmoid, -9, 9}};
+const UnaryCase kUnaries[] = {{"neg", {}, [](double x) { return -x; }, -9, 9},
+                              {"abs", {}, [](double x) { return std::abs(x); }, -9, 9},
+                              {"sign", {}, [](double x) { return double(x > 0) - double(x < 0); }, -9, 9},
+                              {"exp", {}, [](double x) { return std::exp(x); }, -100, 10},
+                              {"log", {}, [](double x) { return std::log(x); }, 1e-20, 100},
+                              {"sqrt", {}, [](double x) { return std::sqrt(x); }, 0, 100},
+                              {"rsqrt", {}, [](double x) { return 1 / std::sqrt(x); }, 0.01, 100},
+                              {"reciprocal", {}, [](double x) { return 1 / x; }, 0.01, 100},
+                              {"tanh", {}, [](double x) { return std::tanh(x); }, -12, 12},
+                              {"sigmoid", {}, sigmoid, -100, 100},
+                              {"softplus", {}, softplus, -50, 50},
+                              {"erf", {}, [](double x) { return std::erf(x); }, -6, 6},
+                              {"sin", {}, [](double x) { return std::sin(x); }, -1e5, 1e5},
+                              {"cos", {}, [](double x) { return std::cos(x); }, -1e5, 1e5},
+                              {"floor", {}, [](double x) { return std::floor(x); }, -9, 9},
+                              {"ceil", {}, [](double x) { return std::ceil(x); }, -9, 9},
+                              {"round", {}, [](double x) { return std::nearbyint(x); }, -9, 9},
+                              {"relu", {}, relu, -9, 9},
+                              {"silu", {}, silu, -30, 30},
+                              {"gelu", {}, geluErf, -9, 9},
+                              {"gelu", {{"form", std::string("erf")}}, geluErf, -9, 9},
+                              {"gelu", {{"form", std::string("tanh")}}, geluTanh, -9, 9},
+                              {"gelu", {{"form", std::string("sigmoid")}}, geluSigmoid, -9, 9}};
 
 Values mapped(const Values &values, One function) {
   Values out;
@@ -132,7 +134,8 @@ const BinaryCase kBinaries[] = {
     {"add", [](double a, double b) { return a + b; }, [](double a, double b) { return a + b; }},
     {"sub", [](double a, double b) { return a - b; }, [](double a, double b) { return a - b; }},
     {"mul", [](double a, double b) { return a * b; }, [](double a, double b) { return a * b; }},
-    {"div", [](double a, double b) { return a / b; }, [](double a, double b) { return b == 0 ? 0 : std::trunc(a / b); }},
+    {"div", [](double a, double b) { return a / b; },
+     [](double a, double b) { return b == 0 ? 0 : std::trunc(a / b); }},
     {"maximum", [](double a, double b) { return std::max(a, b); }, [](double a, double b) { return std::max(a, b); }},
     {"minimum", [](double a, double b) { return std::min(a, b); }, [](double a, double b) { return std::min(a, b); }},
     {"mod", [](double a, double b) { return a - b * std::floor(a / b); },
@@ -141,9 +144,12 @@ const BinaryCase kBinaries[] = {
 struct Shapes {
   Dims lhs, rhs, result;
 };
-const Shapes kShapes[] = {{{5, 77}, {5, 77}, {5, 77}},      {{6, 1000}, {1000}, {6, 1000}},
-                          {{3, 1, 5}, {4, 1}, {3, 4, 5}},   {{}, {2, 3}, {2, 3}},
-                          {{7, 1}, {1, 9}, {7, 9}},         {{64, 1025}, {64, 1}, {64, 1025}},
+const Shapes kShapes[] = {{{5, 77}, {5, 77}, {5, 77}},
+                          {{6, 1000}, {1000}, {6, 1000}},
+                          {{3, 1, 5}, {4, 1}, {3, 4, 5}},
+                          {{}, {2, 3}, {2, 3}},
+                          {{7, 1}, {1, 9}, {7, 9}},
+                          {{64, 1025}, {64, 1}, {64, 1025}},
                           {{2, 3, 1, 4, 5}, {3, 6, 1, 5}, {2, 3, 6, 4, 5}}};
 
 Values mapped(const Tensor &lhs, const Tensor &rhs, const Dims &result, Two function) {
@@ -161,7 +167,8 @@ TEST(Elementwise, BinaryBroadcast) {
         Tensor lhs = random(shapes.lhs, 1, 3, type), rhs = random(shapes.rhs, 2, 1, type);
         for (double &value : rhs.values)
           value = value < 0 ? value - 0.5 : value + 0.5;
-        rhs = tensor(type, rhs.dims, run({"cast", {}, {tensor(DType::f64, rhs.dims, rhs.values)}, {{type, rhs.dims}}}).outputs[0]);
+        rhs = tensor(type, rhs.dims,
+                     run({"cast", {}, {tensor(DType::f64, rhs.dims, rhs.values)}, {{type, rhs.dims}}}).outputs[0]);
         expectResults({test.name, {}, {lhs, rhs}, {{type, shapes.result}}},
                       {mapped(lhs, rhs, shapes.result, test.real)}, 1e-6);
       }
@@ -178,7 +185,8 @@ TEST(Elementwise, Power) {
   for (double &value : base.values)
     value = std::abs(value) + 0.25;
   exponent.values[0] = 2, exponent.values[1] = 3, exponent.values[2] = 0;
-  base = tensor(DType::f32, base.dims, run({"cast", {}, {tensor(DType::f64, base.dims, base.values)}, {{DType::f32, base.dims}}}).outputs[0]);
+  base = tensor(DType::f32, base.dims,
+                run({"cast", {}, {tensor(DType::f64, base.dims, base.values)}, {{DType::f32, base.dims}}}).outputs[0]);
   expectResults({"pow", {}, {base, exponent}, {{DType::f32, {11, 13}}}},
                 {mapped(base, exponent, {11, 13}, [](double a, double b) { return std::pow(a, b); })}, 1e-6);
   Tensor small = integers({50}, -3, 4, 7), power = integers({50}, 0, 5, 8);
@@ -187,13 +195,16 @@ TEST(Elementwise, Power) {
 }
 
 TEST(Elementwise, CompareLogicSelect) {
-  std::map<std::string, Two> predicates = {
-      {"eq", [](double a, double b) { return double(a == b); }}, {"ne", [](double a, double b) { return double(a != b); }},
-      {"lt", [](double a, double b) { return double(a < b); }},  {"le", [](double a, double b) { return double(a <= b); }},
-      {"gt", [](double a, double b) { return double(a > b); }},  {"ge", [](double a, double b) { return double(a >= b); }}};
+  std::map<std::string, Two> predicates = {{"eq", [](double a, double b) { return double(a == b); }},
+                                           {"ne", [](double a, double b) { return double(a != b); }},
+                                           {"lt", [](double a, double b) { return double(a < b); }},
+                                           {"le", [](double a, double b) { return double(a <= b); }},
+                                           {"gt", [](double a, double b) { return double(a > b); }},
+                                           {"ge", [](double a, double b) { return double(a >= b); }}};
   for (DType type : {DType::f32, DType::f64, DType::i64, DType::i32, DType::boolean})
     for (auto [predicate, function] : predicates) {
-      Tensor lhs = integers({9, 1}, 0, type == DType::boolean ? 2 : 4, 1, type), rhs = integers({33}, 0, type == DType::boolean ? 2 : 4, 2, type);
+      Tensor lhs = integers({9, 1}, 0, type == DType::boolean ? 2 : 4, 1, type),
+             rhs = integers({33}, 0, type == DType::boolean ? 2 : 4, 2, type);
       expectResults({"compare", {{"predicate", predicate}}, {lhs, rhs}, {{DType::boolean, {9, 33}}}},
                     {mapped(lhs, rhs, {9, 33}, function)}, 0);
     }
@@ -204,7 +215,8 @@ TEST(Elementwise, CompareLogicSelect) {
   expectResults({"and", {}, {lhs, rhs}, {{DType::boolean, {9, 33}}}}, {mapped(lhs, rhs, {9, 33}, both)}, 0);
   expectResults({"or", {}, {lhs, rhs}, {{DType::boolean, {9, 33}}}}, {mapped(lhs, rhs, {9, 33}, either)}, 0);
   expectResults({"xor", {}, {lhs, rhs}, {{DType::boolean, {9, 33}}}}, {mapped(lhs, rhs, {9, 33}, one)}, 0);
-  expectResults({"not", {}, {rhs}, {{DType::boolean, {33}}}}, {mapped(rhs.values, [](double x) { return double(x == 0); })}, 0);
+  expectResults({"not", {}, {rhs}, {{DType::boolean, {33}}}},
+                {mapped(rhs.values, [](double x) { return double(x == 0); })}, 0);
   for (DType type : {DType::f32, DType::i64}) {
     Tensor a = integers({9, 33}, -5, 5, 3, type), b = integers({}, 7, 8, 4, type);
     Values expected = a.values;
@@ -214,9 +226,12 @@ TEST(Elementwise, CompareLogicSelect) {
   }
 }
 
-const std::map<std::string, One> kActivations = {{"relu", relu},           {"silu", silu},
-                                                 {"gelu_erf", geluErf},    {"gelu_tanh", geluTanh},
-                                                 {"gelu_sigmoid", geluSigmoid}, {"sigmoid", sigmoid},
+const std::map<std::string, One> kActivations = {{"relu", relu},
+                                                 {"silu", silu},
+                                                 {"gelu_erf", geluErf},
+                                                 {"gelu_tanh", geluTanh},
+                                                 {"gelu_sigmoid", geluSigmoid},
+                                                 {"sigmoid", sigmoid},
                                                  {"softplus", softplus}};
 
 Values slopes(const Values &at, One function) {
@@ -237,7 +252,8 @@ TEST(Elementwise, ActivationGradients) {
     for (DType type : {DType::f32, DType::f64}) {
       SCOPED_TRACE(activation);
       Attributes attributes = {{"activation", activation}};
-      Tensor gate = random({5, 419}, 1, 6, type), up = random({5, 419}, 2, 2, type), gradient = random({5, 419}, 3, 2, type);
+      Tensor gate = random({5, 419}, 1, 6, type), up = random({5, 419}, 2, 2, type),
+             gradient = random({5, 419}, 3, 2, type);
       Output out{type, {5, 419}};
       Values slope = slopes(gate.values, function), value = mapped(gate.values, function);
       expectResults({"activation_grad", attributes, {gate, gradient}, {out}}, {times(slope, gradient.values)}, 4e-6);

@@ -154,7 +154,8 @@ void expectAccumulation(const Call &call, const std::vector<Values> &expected, d
   Outcome outcome = run(call, 2, mask, 0, start);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   for (size_t i = 0; i < expected.size(); ++i)
-    expectClose(outcome.outputs[i], sums[i], 2 * tolerance + 3e-7, fmt::format("{} accumulated, result {}", call.kernel, i));
+    expectClose(outcome.outputs[i], sums[i], 2 * tolerance + 3e-7,
+                fmt::format("{} accumulated, result {}", call.kernel, i));
 }
 
 /// Without one of several results the others must not change.

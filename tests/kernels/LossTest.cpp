@@ -40,8 +40,12 @@ TEST(Loss, CrossEntropy) {
       Tensor logits = random({rows, classes}, 1, 5), labels = labelsOf(rows, classes, type);
       auto loss = [&](const Values &at) { return crossEntropy(rows, classes, at, labels.values); };
       Values gradient = numericGradient(loss, logits.values);
-      expectResults({"cross_entropy", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}}}, {{loss(logits.values)}}, 1e-6);
-      expectResults({"cross_entropy_grad", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}, {DType::f32, {rows, classes}}}},
+      expectResults({"cross_entropy", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}}}, {{loss(logits.values)}},
+                    1e-6);
+      expectResults({"cross_entropy_grad",
+                     {},
+                     {logits, labels, stepScalars()},
+                     {{DType::f32, {}}, {DType::f32, {rows, classes}}}},
                     {{loss(logits.values)}, gradient}, 1e-6);
     }
 }
@@ -62,8 +66,9 @@ TEST(Loss, SquaredError) {
     gradient.push_back(2 * away * kInverse);
   }
   expectResults({"squared_error", {}, {prediction, target, stepScalars()}, {{DType::f32, {}}}}, {{loss}}, 1e-6);
-  expectResults({"squared_error_grad", {}, {prediction, target, stepScalars()}, {{DType::f32, {}}, {DType::f32, {3, 700}}}},
-                {{loss}, gradient}, 1e-6);
+  expectResults(
+      {"squared_error_grad", {}, {prediction, target, stepScalars()}, {{DType::f32, {}}, {DType::f32, {3, 700}}}},
+      {{loss}, gradient}, 1e-6);
 }
 
 struct HeadCase {
@@ -72,13 +77,15 @@ struct HeadCase {
   double scale, cap;
 };
 
-double headLoss(const HeadCase &c, const Values &hidden, const Values &weight, const Values &bias, const Values &labels) {
+double headLoss(const HeadCase &c, const Values &hidden, const Values &weight, const Values &bias,
+                const Values &labels) {
   Values logits;
   for (int64_t i = 0; i < c.rows; ++i)
     for (int64_t v = 0; v < c.classes; ++v) {
       double sum = c.bias ? bias[static_cast<size_t>(v)] : 0;
       for (int64_t d = 0; d < c.width; ++d)
-        sum += hidden[static_cast<size_t>(i * c.width + d)] * weight[static_cast<size_t>(c.transposed ? d * c.classes + v : v * c.width + d)];
+        sum += hidden[static_cast<size_t>(i * c.width + d)] *
+               weight[static_cast<size_t>(c.transposed ? d * c.classes + v : v * c.width + d)];
       sum *= c.scale;
       logits.push_back(c.cap > 0 ? c.cap * std::tanh(sum / c.cap) : sum);
     }
@@ -89,15 +96,20 @@ void testHead(const HeadCase &c, double tolerance) {
   Tensor hidden = random({c.rows, c.width}, 1, 1), bias = c.bias ? random({c.classes}, 3) : absent();
   Tensor weight = random(c.transposed ? Dims{c.width, c.classes} : Dims{c.classes, c.width}, 2, 1);
   Tensor labels = labelsOf(c.rows, c.classes, DType::i64);
-  Attributes attributes = {{"transposed", int64_t{c.transposed}}, {"logitScale", c.scale}, {"softCap", c.cap}, {"chunk", c.chunk}};
+  Attributes attributes = {
+      {"transposed", int64_t{c.transposed}}, {"logitScale", c.scale}, {"softCap", c.cap}, {"chunk", c.chunk}};
   Values expected = {headLoss(c, hidden.values, weight.values, bias.values, labels.values)};
-  expectResults({"linear_cross_entropy", attributes, {hidden, weight, bias, labels, stepScalars()}, {{DType::f32, {}}}}, {expected}, tolerance);
+  expectResults({"linear_cross_entropy", attributes, {hidden, weight, bias, labels, stepScalars()}, {{DType::f32, {}}}},
+                {expected}, tolerance);
   auto byHidden = [&](const Values &v) { return headLoss(c, v, weight.values, bias.values, labels.values); };
   auto byWeight = [&](const Values &v) { return headLoss(c, hidden.values, v, bias.values, labels.values); };
   auto byBias = [&](const Values &v) { return headLoss(c, hidden.values, weight.values, v, labels.values); };
-  Call call{"linear_cross_entropy_grad", attributes, {hidden, weight, bias, labels, stepScalars()},
+  Call call{"linear_cross_entropy_grad",
+            attributes,
+            {hidden, weight, bias, labels, stepScalars()},
             {{DType::f32, {}}, {DType::f32, hidden.dims}, {DType::f32, weight.dims}}};
-  std::vector<Values> gradients = {expected, numericGradient(byHidden, hidden.values), numericGradient(byWeight, weight.values)};
+  std::vector<Values> gradients = {expected, numericGradient(byHidden, hidden.values),
+                                   numericGradient(byWeight, weight.values)};
   if (c.bias) {
     call.outputs.push_back({DType::f32, {c.classes}});
     gradients.push_back(numericGradient(byBias, bias.values));
@@ -124,8 +136,11 @@ TEST(Loss, LinearCrossEntropy) {
 TEST(Loss, ChunksAgree) {
   Tensor hidden = random({90, 64}, 1), weight = random({1000, 64}, 2), labels = labelsOf(90, 1000, DType::i64);
   auto withChunk = [&](int64_t chunk) {
-    return run({"linear_cross_entropy_grad", {{"chunk", chunk}}, {hidden, weight, absent(), labels, stepScalars()},
-                {{DType::f32, {}}, {DType::f32, {90, 64}}, {DType::f32, {1000, 64}}, {DType::f32, {}}}}, 2, 0, 8);
+    return run({"linear_cross_entropy_grad",
+                {{"chunk", chunk}},
+                {hidden, weight, absent(), labels, stepScalars()},
+                {{DType::f32, {}}, {DType::f32, {90, 64}}, {DType::f32, {1000, 64}}, {DType::f32, {}}}},
+               2, 0, 8);
   };
   Outcome whole = withChunk(0), parts = withChunk(16);
   EXPECT_EQ(whole.outputs[0], parts.outputs[0]);
@@ -135,10 +150,13 @@ TEST(Loss, ChunksAgree) {
 }
 
 TEST(Loss, LabelOutOfRange) {
-  Tensor logits = random({2, 3}, 1), labels = tensor(DType::i64, {2}, {0, 3}), weight = random({3, 4}, 1), hidden = random({2, 4}, 1);
+  Tensor logits = random({2, 3}, 1), labels = tensor(DType::i64, {2}, {0, 3}), weight = random({3, 4}, 1),
+         hidden = random({2, 4}, 1);
   std::string message = "label 3 of row 1 is outside the 3 classes";
   EXPECT_EQ(runError({"cross_entropy", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}}}), message);
-  EXPECT_EQ(runError({"linear_cross_entropy", {}, {hidden, weight, absent(), labels, stepScalars()}, {{DType::f32, {}}}}), message);
+  EXPECT_EQ(
+      runError({"linear_cross_entropy", {}, {hidden, weight, absent(), labels, stepScalars()}, {{DType::f32, {}}}}),
+      message);
 }
 
 } // namespace

@@ -69,7 +69,8 @@ struct Rows {
 };
 
 /// layer_norm, or rms_norm where not centered: result, mean, rstd.
-std::vector<Values> norm(const Rows &rows, const Values &x, const Values &gain, const Values &bias, bool centered, double epsilon) {
+std::vector<Values> norm(const Rows &rows, const Values &x, const Values &gain, const Values &bias, bool centered,
+                         double epsilon) {
   std::vector<Values> out = {Values(x.size()), {}, {}};
   for (int64_t i = 0; i < rows.count; ++i) {
     double mean = 0, square = 0;
@@ -80,7 +81,8 @@ std::vector<Values> norm(const Rows &rows, const Values &x, const Values &gain, 
     double rstd = 1 / std::sqrt(square + epsilon);
     for (int64_t j = 0; j < rows.width; ++j) {
       size_t c = static_cast<size_t>(j);
-      out[0][rows.at(i, j)] = (x[rows.at(i, j)] - mean) * rstd * (gain.empty() ? 1 : gain[c]) + (bias.empty() ? 0 : bias[c]);
+      out[0][rows.at(i, j)] =
+          (x[rows.at(i, j)] - mean) * rstd * (gain.empty() ? 1 : gain[c]) + (bias.empty() ? 0 : bias[c]);
     }
     out[1].push_back(mean);
     out[2].push_back(rstd);
@@ -92,23 +94,28 @@ struct NormCase {
   Dims dims;
   bool gain, bias;
 };
-const NormCase kNorms[] = {{{7, 13}, true, true}, {{3, 5, 64}, true, false}, {{41, 33}, false, false},
-                           {{2, 1030}, true, true}, {{5}, false, true}, {{700, 3}, true, true}};
+const NormCase kNorms[] = {{{7, 13}, true, true},   {{3, 5, 64}, true, false}, {{41, 33}, false, false},
+                           {{2, 1030}, true, true}, {{5}, false, true},        {{700, 3}, true, true}};
 
 TEST(Norm, Forward) {
   for (const NormCase &test : kNorms) {
     int64_t width = test.dims.back();
-    Tensor x = random(test.dims, 1, 3), gain = test.gain ? random({width}, 2) : absent(), bias = test.bias ? random({width}, 3) : absent();
+    Tensor x = random(test.dims, 1, 3), gain = test.gain ? random({width}, 2) : absent(),
+           bias = test.bias ? random({width}, 3) : absent();
     Rows rows{x.elements() / width, width};
     Dims statistics(test.dims.begin(), test.dims.end() - 1);
     for (double &value : x.values)
       value += 2;
     x.values = run({"copy", {}, {x}, {{DType::f32, test.dims}}}).outputs[0];
     std::vector<Values> layer = norm(rows, x.values, gain.values, bias.values, true, 1e-5);
-    expectResults({"layer_norm", {{"epsilon", 1e-5}}, {x, gain, bias}, {{DType::f32, test.dims}, {DType::f32, statistics}, {DType::f32, statistics}}},
+    expectResults({"layer_norm",
+                   {{"epsilon", 1e-5}},
+                   {x, gain, bias},
+                   {{DType::f32, test.dims}, {DType::f32, statistics}, {DType::f32, statistics}}},
                   layer, 5e-6);
     std::vector<Values> rms = norm(rows, x.values, gain.values, {}, false, 1e-6);
-    expectResults({"rms_norm", {{"epsilon", 1e-6}}, {x, gain}, {{DType::f32, test.dims}, {DType::f32, statistics}}}, {rms[0], rms[2]}, 2e-6);
+    expectResults({"rms_norm", {{"epsilon", 1e-6}}, {x, gain}, {{DType::f32, test.dims}, {DType::f32, statistics}}},
+                  {rms[0], rms[2]}, 2e-6);
   }
 }
 
@@ -128,13 +135,15 @@ void testNormGrad(const NormCase &test, bool centered, double tolerance) {
   Tensor mean = tensor(DType::f32, statistics, out[1]), rstd = tensor(DType::f32, statistics, out[2]);
   Output full{DType::f32, test.dims}, row{DType::f32, {width}};
   if (centered)
-    expectResults({"layer_norm_grad", {}, {gradient, x, mean, rstd, gain}, {full, row, row}}, {dx, dgain, dbias}, tolerance);
+    expectResults({"layer_norm_grad", {}, {gradient, x, mean, rstd, gain}, {full, row, row}}, {dx, dgain, dbias},
+                  tolerance);
   else
     expectResults({"rms_norm_grad", {}, {gradient, x, rstd, gain}, {full, row}}, {dx, dgain}, tolerance);
 }
 
 TEST(Norm, Gradients) {
-  for (const NormCase &test : {NormCase{{7, 13}, true, true}, NormCase{{2, 3, 9}, false, true}, NormCase{{77, 3}, true, true}, NormCase{{4, 37}, true, true}}) {
+  for (const NormCase &test : {NormCase{{7, 13}, true, true}, NormCase{{2, 3, 9}, false, true},
+                               NormCase{{77, 3}, true, true}, NormCase{{4, 37}, true, true}}) {
     testNormGrad(test, true, 1e-5);
     testNormGrad(test, false, 1e-5);
   }
@@ -182,7 +191,8 @@ TEST(Softmax, ForwardAndGradient) {
 TEST(Softmax, GradientIsTheDerivative) {
   Rows rows{2, 6};
   Tensor x = random({2, 6}, 1, 2), gradient = random({2, 6}, 2);
-  Values expected = numericGradient([&](const Values &v) { return inner(softmax(rows, v, false), gradient.values); }, x.values);
+  Values expected =
+      numericGradient([&](const Values &v) { return inner(softmax(rows, v, false), gradient.values); }, x.values);
   Tensor y = tensor(DType::f32, {2, 6}, softmax(rows, x.values, false));
   expectResults({"softmax_grad", {}, {gradient, y}, {{DType::f32, {2, 6}}}}, {expected}, 1e-6);
 }
@@ -196,7 +206,8 @@ Values rotate(const Tensor &x, const Tensor &cosine, const Tensor &sine, bool in
         int64_t row = (cosine.dims[0] == 1 ? token % sequence : token) * pairs + i, base = (token * heads + h) * head;
         size_t first = static_cast<size_t>(base + (interleaved ? 2 * i : i));
         size_t second = static_cast<size_t>(base + (interleaved ? 2 * i + 1 : i + pairs));
-        double c = cosine.values[static_cast<size_t>(row)], s = sine.values[static_cast<size_t>(row)] * (inverse ? -1 : 1);
+        double c = cosine.values[static_cast<size_t>(row)],
+               s = sine.values[static_cast<size_t>(row)] * (inverse ? -1 : 1);
         out[first] = x.values[first] * c - x.values[second] * s;
         out[second] = x.values[second] * c + x.values[first] * s;
       }
@@ -208,9 +219,11 @@ TEST(Rotary, BothLayoutsBothWays) {
     for (bool inverse : {false, true})
       for (int64_t tables : {1, 2})
         for (int64_t pairs : {4, 3}) {
-          Tensor x = random({2, 37, 3, 9}, 1), cosine = random({tables, 37, pairs}, 2), sine = random({tables, 37, pairs}, 3);
+          Tensor x = random({2, 37, 3, 9}, 1), cosine = random({tables, 37, pairs}, 2),
+                 sine = random({tables, 37, pairs}, 3);
           Attributes attributes = {{"interleaved", int64_t{interleaved}}, {"inverse", int64_t{inverse}}};
-          expectResults({"rotary", attributes, {x, cosine, sine}, {{DType::f32, x.dims}}}, {rotate(x, cosine, sine, interleaved, inverse)}, 1e-6);
+          expectResults({"rotary", attributes, {x, cosine, sine}, {{DType::f32, x.dims}}},
+                        {rotate(x, cosine, sine, interleaved, inverse)}, 1e-6);
         }
 }
 

@@ -26,7 +26,8 @@ TEST(Step, StepNorm) {
   Values expected = step.values;
   expected[Scalars::kGradientNorm] = 5;
   expected[Scalars::kClipScale] = 2 / (5 + 1e-6);
-  expectResults({"step_norm", {}, {step, norms({9}), norms({15, 1})}, {{DType::f64, {Scalars::kCount}}}}, {expected}, 1e-15);
+  expectResults({"step_norm", {}, {step, norms({9}), norms({15, 1})}, {{DType::f64, {Scalars::kCount}}}}, {expected},
+                1e-15);
   step.values[Scalars::kClipThreshold] = std::numeric_limits<double>::infinity();
   expected = step.values;
   expected[Scalars::kGradientNorm] = 5;
@@ -80,8 +81,11 @@ std::vector<Values> adamw(const Optimizer &o, const State &s) {
 
 Call adamwCall(const Optimizer &o, const State &s, double norm = 1) {
   const Dims &dims = s.weight.dims;
-  return {"adamw", {{"parameter", int64_t{0}}}, {s.gradient, norms({norm}), o.scalars()},
-          {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values},
+  return {"adamw",
+          {{"parameter", int64_t{0}}},
+          {s.gradient, norms({norm}), o.scalars()},
+          {{DType::f32, dims, Effect::update, s.weight.values},
+           {DType::f32, dims, Effect::update, s.first.values},
            {DType::f32, dims, Effect::update, s.second.values}}};
 }
 
@@ -108,9 +112,12 @@ TEST(Step, Sgd) {
       out[1][i] = o.momentum * out[1][i] + s.gradient.values[i] * o.clip + decay * out[0][i];
       out[0][i] -= o.rate * out[1][i];
     }
-    expectResults({"sgd", {{"parameter", int64_t{0}}}, {s.gradient, norms({1}), o.scalars()},
-                   {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values}}},
-                  out, 1e-6);
+    expectResults(
+        {"sgd",
+         {{"parameter", int64_t{0}}},
+         {s.gradient, norms({1}), o.scalars()},
+         {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values}}},
+        out, 1e-6);
   }
 }
 

@@ -85,7 +85,8 @@ TEST(Structure, Copy) {
 }
 
 TEST(Structure, Transpose) {
-  for (const std::vector<int64_t> &permutation : {Index{0, 1, 2, 3}, Index{0, 2, 1, 3}, Index{3, 2, 1, 0}, Index{0, 1, 3, 2}})
+  for (const std::vector<int64_t> &permutation :
+       {Index{0, 1, 2, 3}, Index{0, 2, 1, 3}, Index{3, 2, 1, 0}, Index{0, 1, 3, 2}})
     for (DType type : {DType::f32, DType::i64}) {
       Tensor x = integers({3, 5, 7, 129}, -99, 99, 1, type);
       Dims dims;
@@ -114,7 +115,8 @@ TEST(Structure, Slice) {
   Values expected = build(sizes, [&](const Index &i) {
     return at(x, {starts[0] + i[0] * strides[0], starts[1] + i[1] * strides[1], starts[2] + i[2] * strides[2]});
   });
-  expectResults({"slice", {{"starts", starts}, {"sizes", sizes}, {"strides", strides}}, {x}, {{DType::f32, sizes}}}, {expected}, 0);
+  expectResults({"slice", {{"starts", starts}, {"sizes", sizes}, {"strides", strides}}, {x}, {{DType::f32, sizes}}},
+                {expected}, 0);
 }
 
 TEST(Structure, Pad) {
@@ -138,7 +140,8 @@ TEST(Structure, Pad) {
 TEST(Structure, Concat) {
   for (DType type : {DType::f32, DType::boolean}) {
     int64_t high = type == DType::boolean ? 2 : 90;
-    Tensor a = integers({3, 40, 7}, 0, high, 1, type), b = integers({3, 1, 7}, 0, high, 2, type), c = integers({3, 99, 7}, 0, high, 3, type);
+    Tensor a = integers({3, 40, 7}, 0, high, 1, type), b = integers({3, 1, 7}, 0, high, 2, type),
+           c = integers({3, 99, 7}, 0, high, 3, type);
     Values expected = build({3, 140, 7}, [&](const Index &i) {
       return i[1] < 40 ? at(a, i) : i[1] < 41 ? at(b, {i[0], 0, i[2]}) : at(c, {i[0], i[1] - 41, i[2]});
     });
@@ -173,12 +176,14 @@ void testReduce(const Tensor &x, const Index &axes, const std::string &kind, boo
     groups[group].push_back(at(x, index));
   });
   Values expected = build(small, [&](const Index &index) { return reduced(kind, groups[index]); });
-  expectResults({"reduce", {{"kind", kind}, {"axes", axes}, {"keepDims", int64_t{keep}}}, {x}, {{x.type, shown}}}, {expected}, tolerance);
+  expectResults({"reduce", {{"kind", kind}, {"axes", axes}, {"keepDims", int64_t{keep}}}, {x}, {{x.type, shown}}},
+                {expected}, tolerance);
 }
 
 TEST(Structure, Reduce) {
   for (const char *kind : {"sum", "mean", "max", "min", "prod"})
-    for (const Index &axes : {Index{}, Index{0}, Index{1}, Index{2}, Index{0, 2}, Index{1, 2}, Index{0, 1, 2}, Index{0, 1}})
+    for (const Index &axes :
+         {Index{}, Index{0}, Index{1}, Index{2}, Index{0, 2}, Index{1, 2}, Index{0, 1, 2}, Index{0, 1}})
       for (bool keep : {false, true}) {
         testReduce(random({5, 37, 23}, 1, 1.1), axes, kind, keep, 1e-6);
         testReduce(random({5, 7, 9}, 1, 1.1, DType::f64), axes, kind, keep, 1e-12);
@@ -201,7 +206,8 @@ TEST(Structure, Cumsum) {
               sum += at(x, {index[0], i, index[2]});
           return sum;
         });
-        Attributes attributes = {{"axis", int64_t{1}}, {"exclusive", int64_t{exclusive}}, {"reverse", int64_t{reverse}}};
+        Attributes attributes = {
+            {"axis", int64_t{1}}, {"exclusive", int64_t{exclusive}}, {"reverse", int64_t{reverse}}};
         expectResults({"cumsum", attributes, {x}, {{type, x.dims}}}, {expected}, 0);
       }
 }
@@ -250,7 +256,9 @@ TEST(Indexing, GatherNdAndElements) {
 
 TEST(Indexing, Embedding) {
   Tensor table = random({50, 129}, 1), ids = integers({3, 41}, 0, 50, 2), gradient = random({3, 41, 129}, 3);
-  Values rows = build({3, 41, 129}, [&](const Index &i) { return at(table, {static_cast<int64_t>(at(ids, {i[0], i[1]})), i[2]}); });
+  Values rows = build({3, 41, 129}, [&](const Index &i) {
+    return at(table, {static_cast<int64_t>(at(ids, {i[0], i[1]})), i[2]});
+  });
   expectResults({"embedding", {}, {table, ids}, {{DType::f32, {3, 41, 129}}}}, {rows}, 0);
   Values sums(50 * 129, 0);
   each(gradient.dims, [&](const Index &i) {
@@ -262,8 +270,10 @@ TEST(Indexing, Embedding) {
 TEST(Indexing, OutOfRange) {
   Tensor table = random({5, 3}, 1), bad = tensor(DType::i64, {2}, {1, 5}), negative = tensor(DType::i64, {2}, {1, -1});
   EXPECT_EQ(runError({"embedding", {}, {table, bad}, {{DType::f32, {2, 3}}}}), "index 5 at place 1 is outside [0, 5)");
-  EXPECT_EQ(runError({"embedding", {}, {table, negative}, {{DType::f32, {2, 3}}}}), "index -1 at place 1 is outside [0, 5)");
-  EXPECT_EQ(runError({"gather", {{"axis", int64_t{0}}}, {table, bad}, {{DType::f32, {2, 3}}}}), "index 5 at place 1 is outside [-5, 5)");
+  EXPECT_EQ(runError({"embedding", {}, {table, negative}, {{DType::f32, {2, 3}}}}),
+            "index -1 at place 1 is outside [0, 5)");
+  EXPECT_EQ(runError({"gather", {{"axis", int64_t{0}}}, {table, bad}, {{DType::f32, {2, 3}}}}),
+            "index 5 at place 1 is outside [-5, 5)");
 }
 
 } // namespace

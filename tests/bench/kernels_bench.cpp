@@ -1,0 +1,188 @@
+// Rates of the CPU kernels at the sizes of GPT-2 124M, batch 4, sequence 256, against oneDNN's own product and a plain
+// copy: `kernels_bench --benchmark_filter=matmul`. MT_THREADS sets the number of threads (default: the machine's).
+#include "kernels/cpu/CpuKernels.h"
+
+#include <benchmark/benchmark.h>
+#include <dnnl.h>
+#include <omp.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace mt::kernels {
+namespace {
+
+using benchmark::State;
+
+int threadCount() {
+  const char *given = std::getenv("MT_THREADS");
+  return given ? std::atoi(given) : static_cast<int>(std::thread::hardware_concurrency());
+}
+
+cpu::ThreadPool &pool() {
+  static cpu::ThreadPool shared(threadCount());
+  return shared;
+}
+
+OperandType in(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::read, true}; }
+OperandType out(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::write, true}; }
+OperandType updated(Dims dims) { return {DType::f32, std::move(dims), Effect::update, true}; }
+OperandType none() { return {DType::f32, {}, Effect::read, false}; }
+
+/// A prepared call with operands of its own: floats small and not zero, integers zero, scalars as in a step.
+struct Prepared {
+  Signature call;
+  std::vector<std::unique_ptr<std::byte, decltype(&std::free)>> memory;
+  std::vector<void *> addresses;
+  cpu::Run run;
+
+  explicit Prepared(Signature signature) : call(std::move(signature)) {
+    if (uint64_t bytes = workspaceBytes(call))
+      call.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
+    for (const OperandType &operand : call.operands) {
+      size_t bytes = (operand.bytes() + 127) / 64 * 64;
+      memory.emplace_back(static_cast<std::byte *>(std::aligned_alloc(64, bytes)), &std::free);
+      std::memset(memory.back().get(), 0, bytes);
+      addresses.push_back(operand.present ? memory.back().get() : nullptr);
+      for (int64_t i = 0; operand.type == DType::f32 && operand.present && i < operand.elements(); ++i)
+        reinterpret_cast<float *>(memory.back().get())[i] = static_cast<float>(i % 97 + 1) * 0.01f;
+      if (operand.dims == Dims{Scalars::kCount})
+        std::fill_n(reinterpret_cast<double *>(memory.back().get()), int{Scalars::kCount}, 0.5);
+    }
+    Result<cpu::Run> prepared = cpu::prepare(call);
+    if (prepared)
+      run = *prepared;
+  }
+};
+
+/// Runs a call; reports its flops and the bytes it must move, per second.
+void measure(State &state, const Signature &signature) {
+  Prepared prepared(signature);
+  if (!prepared.run)
+    return state.SkipWithError(check(prepared.call).c_str());
+  for (auto _ : state)
+    if (Status status = prepared.run(cpu::Launch{prepared.addresses, 0, pool()}); !status.ok())
+      return state.SkipWithError(status.message().c_str());
+  double count = static_cast<double>(state.iterations());
+  state.counters["GFLOP/s"] = benchmark::Counter(flops(prepared.call) * count * 1e-9, benchmark::Counter::kIsRate);
+  state.counters["GB/s"] = benchmark::Counter(traffic(prepared.call) * count * 1e-9, benchmark::Counter::kIsRate);
+}
+
+struct Product {
+  const char *name;
+  bool transposeLhs, transposeRhs;
+  int64_t m, n, k;
+};
+
+constexpr Product kProducts[] = {
+    {"forward up", false, false, 1024, 3072, 768},   {"forward down", false, false, 1024, 768, 3072},
+    {"forward qkv", false, false, 1024, 2304, 768},  {"backward up", false, true, 1024, 768, 3072},
+    {"backward down", false, true, 1024, 3072, 768}, {"weight up", true, false, 768, 3072, 1024},
+    {"weight down", true, false, 3072, 768, 1024},   {"head", false, true, 1024, 50257, 768},
+    {"head hidden", false, false, 1024, 768, 50257}, {"head weight", true, false, 50257, 768, 1024},
+    {"square", false, false, 256, 256, 256}};
+
+void plainProduct(State &state, const Product &p) {
+  omp_set_num_threads(threadCount());
+  std::vector<float> a(static_cast<size_t>(p.m * p.k), 0.5f), b(static_cast<size_t>(p.k * p.n), 0.25f),
+      c(static_cast<size_t>(p.m * p.n));
+  for (auto _ : state)
+    dnnl_sgemm(p.transposeLhs ? 'T' : 'N', p.transposeRhs ? 'T' : 'N', p.m, p.n, p.k, 1, a.data(),
+               p.transposeLhs ? p.m : p.k, b.data(), p.transposeRhs ? p.k : p.n, 0, c.data(), p.n);
+  double operations = 2.0 * static_cast<double>(p.m * p.n) * static_cast<double>(p.k * state.iterations());
+  state.counters["GFLOP/s"] = benchmark::Counter(operations * 1e-9, benchmark::Counter::kIsRate);
+  omp_set_num_threads(1); // as the kernels want it on this thread
+}
+
+Signature product(const Product &p) {
+  Dims lhs = p.transposeLhs ? Dims{p.k, p.m} : Dims{p.m, p.k}, rhs = p.transposeRhs ? Dims{p.n, p.k} : Dims{p.k, p.n};
+  return {"matmul",
+          {{"transposeLhs", int64_t{p.transposeLhs}}, {"transposeRhs", int64_t{p.transposeRhs}}},
+          {in(lhs), in(rhs), none(), out({p.m, p.n})}};
+}
+
+void plainCopy(State &state) {
+  std::vector<float> from(38597376, 1), to(38597376);
+  for (auto _ : state) {
+    std::memcpy(to.data(), from.data(), from.size() * sizeof(float));
+    benchmark::ClobberMemory();
+  }
+  double bytes = 2.0 * static_cast<double>(from.size() * sizeof(float)) * static_cast<double>(state.iterations());
+  state.counters["GB/s"] = benchmark::Counter(bytes * 1e-9, benchmark::Counter::kIsRate);
+}
+
+std::map<std::string, Signature> calls() {
+  const Dims x = {1024, 768}, wide = {1024, 3072}, heads = {4, 256, 12, 64}, table = {50257, 768};
+  const OperandType step = in({Scalars::kCount}, DType::f64), norm = in({1}, DType::f64), statistic = in({1024});
+  const Attributes causal = {{"scale", 0.125}, {"minDistance", int64_t{0}}}, parameter = {{"parameter", int64_t{0}}};
+  const Attributes tanh = {{"form", std::string("tanh")}}, slope = {{"activation", std::string("gelu_tanh")}};
+  const Attributes rows = {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{0}}};
+  const Dims longHeads = {1, 1024, 12, 64};
+  auto attention = [&](const Dims &d) {
+    return Signature{
+        "attention", causal, {in(d), in(d), in(d), none(), none(), none(), none(), out(d), out({d[0], d[2], d[1]})}};
+  };
+  auto attentionGrad = [&](const Dims &d) {
+    OperandType absent{DType::f32, {}, Effect::write, false};
+    return Signature{"attention_grad",
+                     causal,
+                     {in(d), in(d), in(d), in(d), none(), none(), none(), none(), in(d), in({d[0], d[2], d[1]}), out(d),
+                      out(d), out(d), absent}};
+  };
+  return {{"add", {"add", {}, {in(x), in(x), out(x)}}},
+          {"gelu", {"gelu", tanh, {in(wide), out(wide)}}},
+          {"gelu_grad", {"activation_grad", slope, {in(wide), in(wide), out(wide)}}},
+          {"bias_grad", {"reduce", rows, {in(wide), out({3072})}}},
+          {"layer_norm",
+           {"layer_norm", {{"epsilon", 1e-5}}, {in(x), in({768}), in({768}), out(x), out({1024}), out({1024})}}},
+          {"layer_norm_grad",
+           {"layer_norm_grad", {}, {in(x), in(x), statistic, statistic, in({768}), out(x), out({768}), out({768})}}},
+          {"softmax", {"softmax", {}, {in({12288, 256}), out({12288, 256})}}},
+          {"attention_256", attention(heads)},
+          {"attention_1024", attention(longHeads)},
+          {"attention_grad_256", attentionGrad(heads)},
+          {"attention_grad_1024", attentionGrad(longHeads)},
+          {"embedding", {"embedding", {}, {in(table), in({1024}, DType::i64), out(x)}}},
+          {"embedding_grad", {"embedding_grad", {}, {in({1024}, DType::i64), in(x), out(table)}}},
+          {"cross_entropy_grad",
+           {"cross_entropy_grad", {}, {in({512, 50257}), in({512}, DType::i64), step, out({}), out({512, 50257})}}},
+          {"linear_cross_entropy_grad",
+           {"linear_cross_entropy_grad",
+            {{"chunk", int64_t{256}}},
+            {in(x),
+             in(table),
+             none(),
+             in({1024}, DType::i64),
+             step,
+             out({}),
+             out(x),
+             out(table),
+             {DType::f32, {}, Effect::write, false}}}},
+          {"transpose",
+           {"transpose", {{"permutation", std::vector<int64_t>{0, 2, 1, 3}}}, {in(heads), out({4, 12, 256, 64})}}},
+          {"copy", {"copy", {}, {in(table), out(table)}}},
+          {"squared_norm", {"squared_norm", {}, {in(table), out({1}, DType::f64)}}},
+          {"adamw", {"adamw", parameter, {in(table), norm, step, updated(table), updated(table), updated(table)}}},
+          {"sgd", {"sgd", parameter, {in(table), norm, step, updated(table), updated(table)}}}};
+}
+
+void registerAll() {
+  for (const Product &p : kProducts) {
+    benchmark::RegisterBenchmark((std::string("matmul/") + p.name).c_str(), measure, product(p))->UseRealTime();
+    benchmark::RegisterBenchmark((std::string("sgemm/") + p.name).c_str(), plainProduct, p)->UseRealTime();
+  }
+  benchmark::RegisterBenchmark("memcpy", plainCopy)->UseRealTime();
+  for (const auto &[name, call] : calls())
+    benchmark::RegisterBenchmark(name.c_str(), measure, call)->UseRealTime();
+}
+
+} // namespace
+} // namespace mt::kernels
+
+int main(int argc, char **argv) {
+  mt::kernels::registerAll();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
