@@ -1,0 +1,115 @@
+// RUN: mtc-opt %s --mt-differentiate --cse --split-input-file | FileCheck %s
+// Backward templates: what each rung of the ladder saves and recomputes, and which gradients a template gives.
+
+// Two calls of one template. The first one's input is data, so its backward gives no gradient for it (and that of the
+// second does): two sets of backward templates. The loss computes itself again in its backward, and has one rung.
+// CHECK-LABEL: func.func @main(
+// CHECK: call @block(%arg0, %arg1) {nn.backward = "block"}
+// CHECK: call @block(%{{.*}}, %arg2) {nn.backward = "block.1"}
+// CHECK: call @loss(%{{.*}}, %arg3, %arg4) {nn.backward = "loss"}
+
+// Rung `input`: everything is computed again from the arguments, and only the parameter gets a gradient.
+// CHECK-LABEL: func.func private @block.backward.input(
+// CHECK-SAME: %[[X:[^ ]*]]: tensor<2x8x2x4xf32> {nn.argument = 0 : i64}, %[[W:[^ ]*]]: tensor<4x4xf32> {nn.argument = 1 : i64}, %[[DY:[^ ]*]]: tensor<2x8x2x4xf32> {nn.gradient = 0 : i64}) -> (tensor<4x4xf32> {nn.gradient = 1 : i64})
+// CHECK-NEXT: %[[Q:.*]] = nn.matmul %[[X]], %[[W]]
+// CHECK-NEXT: %[[A:.*]], %[[L:.*]] = nn.attention %[[Q]], %[[Q]], %[[X]]
+// CHECK-NEXT: %[[DA:.*]] = nn.activation_grad %[[A]], %[[DY]] {activation = "silu"}
+// CHECK-NEXT: %[[DQ:.*]], %[[DK:.*]], %{{.*}} = nn.attention_grad %[[DA]], %[[Q]], %[[Q]], %[[X]], %[[A]], %[[L]]
+// CHECK-NEXT: %[[SUM:.*]] = nn.add %[[DQ]], %[[DK]]
+// CHECK: %[[DW:.*]] = nn.matmul %{{.*}}, %{{.*}} {transposeLhs = true}
+// CHECK-NEXT: return %[[DW]] :
+
+// Rung `attention`: its output and statistics come in, the product before it is computed again.
+// CHECK-LABEL: func.func private @block.backward.attention(
+// CHECK-SAME: %[[X:[^ ]*]]: tensor<2x8x2x4xf32> {nn.argument = 0 : i64}, %[[W:[^ ]*]]: tensor<4x4xf32> {nn.argument = 1 : i64}, %[[DY:[^ ]*]]: tensor<2x8x2x4xf32> {nn.gradient = 0 : i64}, %[[A:[^ ]*]]: tensor<2x8x2x4xf32> {nn.saved = 0 : i64}, %[[L:[^ ]*]]: tensor<2x2x8xf32> {nn.saved = 1 : i64})
+// CHECK-NEXT: %[[Q:.*]] = nn.matmul %[[X]], %[[W]]
+// CHECK-NOT: nn.attention %
+// CHECK: nn.attention_grad %{{.*}}, %[[Q]], %[[Q]], %[[X]], %[[A]], %[[L]]
+// CHECK-LABEL: func.func private @block.forward.attention(
+// CHECK: %[[Q:.*]] = nn.matmul
+// CHECK: %[[A:.*]], %[[L:.*]] = nn.attention
+// CHECK: %[[Y:.*]] = nn.silu
+// CHECK: return %[[Y]], %[[A]], %[[L]] :
+
+// Rung `all`: no operation of the forward is left, and the weight is not needed here any more.
+// CHECK-LABEL: func.func private @block.backward.all(
+// CHECK-SAME: %[[X:[^ ]*]]: tensor<2x8x2x4xf32> {nn.argument = 0 : i64}, %[[DY:[^ ]*]]: tensor<2x8x2x4xf32> {nn.gradient = 0 : i64}, %[[A:[^ ]*]]: tensor<2x8x2x4xf32> {nn.saved = 0 : i64}, %[[Q:[^ ]*]]: tensor<2x8x2x4xf32> {nn.saved = 1 : i64}, %[[L:[^ ]*]]: tensor<2x2x8xf32> {nn.saved = 2 : i64})
+// CHECK-NEXT: nn.activation_grad
+// CHECK-NEXT: nn.attention_grad %{{.*}}, %[[Q]], %[[Q]], %[[X]], %[[A]], %[[L]]
+// CHECK-LABEL: func.func private @block.forward.all(
+// CHECK: return %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x8x2x4xf32>, tensor<2x8x2x4xf32>, tensor<2x8x2x4xf32>, tensor<2x2x8xf32>
+
+// The second call's: x has two uses, as the values and through the product, and its gradient is their sum.
+// CHECK-LABEL: func.func private @block.1.backward.input(
+// CHECK-SAME: -> (tensor<2x8x2x4xf32> {nn.gradient = 0 : i64}, tensor<4x4xf32> {nn.gradient = 1 : i64})
+// CHECK: %{{.*}}, %{{.*}}, %[[DV:.*]] = nn.attention_grad
+// CHECK: %[[THROUGH:.*]] = nn.matmul %{{.*}}, %arg1 {transposeRhs = true}
+// CHECK: %[[DX:.*]] = nn.add %[[DV]], %[[THROUGH]]
+// CHECK: return %[[DX]], %{{.*}} : tensor<2x8x2x4xf32>, tensor<4x4xf32>
+
+// CHECK-LABEL: func.func private @loss.backward.input(
+// CHECK-SAME: -> (tensor<f32> {nn.result = 0 : i64}, tensor<2x8x2x4xf32> {nn.gradient = 0 : i64})
+// CHECK: %[[LOSS:.*]], %[[D:.*]] = nn.cross_entropy_grad
+// CHECK-NOT: nn.mul
+// CHECK: %[[DX:.*]] = nn.reshape %[[D]]
+// CHECK: return %[[LOSS]], %[[DX]] :
+// CHECK-NOT: loss.backward.all
+func.func private @block(%x: tensor<2x8x2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x8x2x4xf32> {
+  %q = nn.matmul %x, %w : (tensor<2x8x2x4xf32>, tensor<4x4xf32>) -> tensor<2x8x2x4xf32>
+  %a, %lse = nn.attention %q, %q, %x {scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>} : (tensor<2x8x2x4xf32>, tensor<2x8x2x4xf32>, tensor<2x8x2x4xf32>) -> (tensor<2x8x2x4xf32>, tensor<2x2x8xf32>)
+  %y = nn.silu %a : (tensor<2x8x2x4xf32>) -> tensor<2x8x2x4xf32>
+  return %y : tensor<2x8x2x4xf32>
+}
+func.func private @loss(%x: tensor<2x8x2x4xf32>, %l: tensor<32xi64>, %s: tensor<16xf64>) -> tensor<f32> {
+  %r = nn.reshape %x : (tensor<2x8x2x4xf32>) -> tensor<32x4xf32>
+  %y = nn.cross_entropy %r, %l, %s : (tensor<32x4xf32>, tensor<32xi64>, tensor<16xf64>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+func.func @main(%x: tensor<2x8x2x4xf32> {nn.input = "x"}, %v: tensor<4x4xf32> {nn.parameter = "v", nn.trainable},
+                %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable}, %l: tensor<32xi64> {nn.labels}, %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = call @block(%x, %v) : (tensor<2x8x2x4xf32>, tensor<4x4xf32>) -> tensor<2x8x2x4xf32>
+  %1 = call @block(%0, %w) : (tensor<2x8x2x4xf32>, tensor<4x4xf32>) -> tensor<2x8x2x4xf32>
+  %2 = call @loss(%1, %l, %s) : (tensor<2x8x2x4xf32>, tensor<32xi64>, tensor<16xf64>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// -----
+
+// A shared value that depends on a parameter carries gradient: every user gives its part. A frozen parameter gets none,
+// and what is upstream of every trainable parameter has no backward at all.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[N:.*]] = call @frozen(%arg0, %arg1) :
+// CHECK-NEXT: %[[M:.*]] = call @encode(%[[N]], %arg2) {nn.backward = "encode"}
+// CHECK-NEXT: %[[A:.*]] = call @decode(%[[M]], %[[M]], %arg3) {nn.backward = "decode"}
+// CHECK-NEXT: %[[B:.*]] = call @decode(%[[A]], %[[M]], %arg4) {nn.backward = "decode.1"}
+// CHECK-NOT: @frozen.backward
+// CHECK-LABEL: func.func private @encode.backward.input({{.*}}) -> (tensor<4x4xf32> {nn.gradient = 1 : i64})
+// CHECK-LABEL: func.func private @decode.backward.input({{.*}}) -> (tensor<2x4xf32> {nn.gradient = 0 : i64}, tensor<2x4xf32> {nn.gradient = 1 : i64}, tensor<4x4xf32> {nn.gradient = 2 : i64})
+// CHECK-LABEL: func.func private @decode.1.backward.input({{.*}}) -> (tensor<2x4xf32> {nn.gradient = 0 : i64}, tensor<2x4xf32> {nn.gradient = 1 : i64})
+func.func private @frozen(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
+  %0 = nn.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+func.func private @encode(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
+  %0 = nn.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+func.func private @decode(%x: tensor<2x4xf32>, %m: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
+  %0 = nn.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.mul %0, %m : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %1 : tensor<2x4xf32>
+}
+func.func private @loss(%x: tensor<2x4xf32>, %l: tensor<2xi64>, %s: tensor<16xf64>) -> tensor<f32> {
+  %y = nn.cross_entropy %x, %l, %s : (tensor<2x4xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %f: tensor<4x4xf32> {nn.parameter = "f"},
+                %a: tensor<4x4xf32> {nn.parameter = "a", nn.trainable}, %b: tensor<4x4xf32> {nn.parameter = "b", nn.trainable},
+                %c: tensor<4x4xf32> {nn.parameter = "c"}, %l: tensor<2xi64> {nn.labels}, %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = call @frozen(%x, %f) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = call @encode(%0, %a) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %2 = call @decode(%1, %1, %b) : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %3 = call @decode(%2, %1, %c) : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %4 = call @loss(%3, %l, %s) : (tensor<2x4xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %4 : tensor<f32>
+}
