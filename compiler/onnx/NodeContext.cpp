@@ -82,10 +82,10 @@ Value NodeContext::input(size_t index) {
     (void)fail("its input {} ('{}') is a sequence of tensors", index, node.input(static_cast<int>(index)));
     return {};
   }
-  if (!value.value && value.known)
-    value.value = constant(*value.known);
   if (!value.value && value.make)
     value.value = value.make();
+  if (!value.value && value.known)
+    value.value = constant(*value.known);
   if (!value.value)
     (void)fail("its input {} ('{}') is not available", index, node.input(static_cast<int>(index)));
   return value.value;

@@ -130,6 +130,15 @@ std::optional<size_t> Evidence::rootOf(Value value) const {
   return at == indexOf.end() ? std::nullopt : std::optional<size_t>(at->second);
 }
 
+// Whether rows that were looked up are only used as the cosines and sines of rotations.
+bool onlyTurns(Value rows) {
+  return llvm::all_of(rows.getUses(), [](OpOperand &use) {
+    if (isa<nn::ReshapeOp, nn::CastOp, nn::BroadcastOp, nn::SliceOp>(use.getOwner()))
+      return onlyTurns(use.getOwner()->getResult(0));
+    return isa<nn::RotaryOp>(use.getOwner()) && use.getOperandNumber() > 0;
+  });
+}
+
 Nature Evidence::othersOf(OpOperand &use) const {
   Nature nature = Nature::fixed;
   for (OpOperand &operand : use.getOwner()->getOpOperands())
@@ -199,7 +208,9 @@ bool Evidence::isWeightOf(size_t index, OpOperand &use) {
   return llvm::TypeSwitch<Operation *, bool>(use.getOwner())
       .Case<nn::MatmulOp>([&](auto) { return isWeightOfProduct(index, use, others); })
       .Case<nn::EmbeddingOp, nn::GatherOp, nn::GatherNdOp, nn::GatherElementsOp>(
-          [&](auto) { return place == 0 && others == Nature::position && !onCircle(index); })
+          [&](Operation *op) {
+            return place == 0 && others == Nature::position && !onlyTurns(op->getResult(0)) && !onCircle(index);
+          })
       .Case<nn::LayerNormOp, nn::RmsNormOp>([&](auto) { return place > 0; })
       .Case<nn::AttentionOp>([&](auto) { return place < 3 || (!holds(index, isMask) && !holds(index, isRamp) && !holds(index, isUniform)); })
       .Case<nn::RotaryOp>([&](auto) { return place == 0; })

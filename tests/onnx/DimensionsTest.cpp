@@ -12,7 +12,7 @@ TestModel tokens(std::initializer_list<std::string> ids, std::initializer_list<s
   model.node("Mul", {"ids", "mask"}, {"y"});
   return model;
 }
-Imported bind(const TestModel &model, int64_t microBatch, std::optional<int64_t> sequence,
+Imported bound(const TestModel &model, int64_t microBatch, std::optional<int64_t> sequence,
               std::map<std::string, int64_t> dims = {}) {
   ImportOptions options;
   options.microBatch = microBatch;
@@ -22,7 +22,7 @@ Imported bind(const TestModel &model, int64_t microBatch, std::optional<int64_t>
 }
 
 TEST(Dimensions, BatchAndSequenceWhateverTheirSymbols) {
-  Imported result = bind(tokens({"s72", "s70"}, {"n", "t"}), 4, 32);
+  Imported result = bound(tokens({"s72", "s70"}, {"n", "t"}), 4, 32);
   EXPECT_TRUE(result.has("tensor<4x32xi64> {nn.input = \"ids\"}")) << result.everything();
   EXPECT_TRUE(result.has("{nn.output = \"y\"}"));
   EXPECT_EQ(result.sequence, 32);
@@ -30,17 +30,17 @@ TEST(Dimensions, BatchAndSequenceWhateverTheirSymbols) {
 }
 
 TEST(Dimensions, SequenceOfTheModelOrTheDefault) {
-  EXPECT_EQ(bind(tokens({"b", "12"}, {"b", "t"}), 4, std::nullopt).sequence, 12);
-  EXPECT_EQ(bind(tokens({"b", "s"}, {"b", "s"}), 4, std::nullopt).sequence, kDefaultSequence);
+  EXPECT_EQ(bound(tokens({"b", "12"}, {"b", "t"}), 4, std::nullopt).sequence, 12);
+  EXPECT_EQ(bound(tokens({"b", "s"}, {"b", "s"}), 4, std::nullopt).sequence, kDefaultSequence);
 }
 
 TEST(Dimensions, StaticSizesMustAgree) {
-  EXPECT_TRUE(bind(tokens({"2", "12"}, {"2", "12"}), 4, 12).complains({"dimension 0", "'ids'", "--batch"}));
-  EXPECT_TRUE(bind(tokens({"2", "12"}, {"2", "12"}), 2, 16).complains({"dimension 1", "'mask'", "--seq 12"}));
+  EXPECT_TRUE(bound(tokens({"2", "12"}, {"2", "12"}), 4, 12).complains({"dimension 0", "'ids'", "--batch"}));
+  EXPECT_TRUE(bound(tokens({"2", "12"}, {"2", "12"}), 2, 16).complains({"dimension 1", "'mask'", "--seq 12"}));
 }
 
 TEST(Dimensions, OneSymbolOneSize) {
-  Imported result = bind(tokens({"n", "n"}, {"n", "n"}), 4, 32);
+  Imported result = bound(tokens({"n", "n"}, {"n", "n"}), 4, 32);
   EXPECT_TRUE(result.complains({"'n'", "4", "32", "agree"})) << result.everything();
 }
 
@@ -48,13 +48,13 @@ TEST(Dimensions, OtherSymbolsNeedASize) {
   TestModel model;
   model.input("x", kFloat, {"batch", "features", ""}).output("y");
   model.node("Relu", {"x"}, {"y"});
-  Imported result = bind(model, 2, std::nullopt);
+  Imported result = bound(model, 2, std::nullopt);
   EXPECT_TRUE(result.complains({"'features'", "--dim features=N"})) << result.everything();
   EXPECT_TRUE(result.complains({"'x:2'", "--dim x:2=N"})) << result.everything();
-  result = bind(model, 2, std::nullopt, {{"features", 5}, {"x:2", 3}});
+  result = bound(model, 2, std::nullopt, {{"features", 5}, {"x:2", 3}});
   EXPECT_TRUE(result.has("tensor<2x5x3xf32>")) << result.everything();
-  EXPECT_TRUE(bind(model, 2, std::nullopt, {{"features", 5}, {"x:2", 3}, {"width", 1}}).complains({"--dim width"}));
-  EXPECT_TRUE(bind(model, 2, std::nullopt, {{"features", -5}, {"x:2", 3}}).complains({"--dim features=-5", "positive"}));
+  EXPECT_TRUE(bound(model, 2, std::nullopt, {{"features", 5}, {"x:2", 3}, {"width", 1}}).complains({"--dim width"}));
+  EXPECT_TRUE(bound(model, 2, std::nullopt, {{"features", -5}, {"x:2", 3}}).complains({"--dim features=-5", "positive"}));
 }
 
 TEST(Dimensions, ASymbolIsBoundOnce) {
@@ -62,7 +62,7 @@ TEST(Dimensions, ASymbolIsBoundOnce) {
   model.input("ids", kInt64, {"b", "s"}).input("x", kFloat, {"b", "s", "8"}).output("y").output("z");
   model.node("Relu", {"x"}, {"y"});
   model.node("Neg", {"ids"}, {"z"});
-  EXPECT_TRUE(bind(model, 2, 7).has("tensor<2x7x8xf32>"));
+  EXPECT_TRUE(bound(model, 2, 7).has("tensor<2x7x8xf32>"));
 }
 
 TEST(Dimensions, ShapeArithmeticFolds) {

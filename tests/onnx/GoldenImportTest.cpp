@@ -33,8 +33,9 @@ TEST_P(Golden, TrainsExactlyTheParameters) {
   EXPECT_EQ(result.trained(), expected);
   EXPECT_TRUE(result.warnings.empty()) << result.everything();
   for (const ImportedParameter &parameter : result.parameters)
-    if (parameter.trainable)
+    if (parameter.trainable) {
       EXPECT_EQ(parameter.dims, notes["parameters"][parameter.name].get<Dims>());
+    }
 }
 
 // Bytes are where the parameters say, and original names are found where the exporter renamed.
@@ -49,8 +50,9 @@ TEST_P(Golden, NamesBytesAndOriginals) {
     for (const ImportedParameter &parameter : result.parameters)
       if (parameter.name == tensor.name()) {
         EXPECT_EQ(bytes.substr(parameter.offset, parameter.length), tensor.raw_data()) << tensor.name();
-        if (parameter.trainable && parameter.name.starts_with("val_"))
+        if (parameter.trainable && parameter.name.starts_with("val_")) {
           EXPECT_TRUE(parameter.originalName.ends_with(".weight")) << parameter.name;
+        }
       }
 }
 
@@ -59,7 +61,7 @@ TEST_P(Golden, NothingGrowsWithTheSequence) {
   Imported again = importCase(64);
   EXPECT_EQ(result.text, again.text);
   EXPECT_EQ(result.digest, again.digest);
-  std::regex list("dense<\\[");
+  std::regex list("dense<\\[[^\\]]{400}"); // more than a few frequencies
   EXPECT_FALSE(std::regex_search(result.text, list)) << result.text;
 }
 

@@ -133,8 +133,9 @@ TEST(Parameters, TheExporterKnowsBest) {
   Imported result = import(model);
   EXPECT_EQ(result.trained(), (Names{"net.w", "val_7"})) << result.everything();
   for (const ImportedParameter &parameter : result.parameters)
-    if (parameter.name == "val_7")
+    if (parameter.name == "val_7") {
       EXPECT_EQ(parameter.originalName, "net.v");
+    }
 }
 
 TEST(Parameters, UsersOverride) {

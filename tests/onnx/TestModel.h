@@ -29,7 +29,7 @@ public:
   ::onnx::NodeProto &node(const std::string &op, std::initializer_list<std::string> inputs,
                           std::initializer_list<std::string> outputs, const std::string &domain = "");
   ::onnx::TensorProto &weights(const std::string &name, std::initializer_list<int64_t> dims,
-                               const std::vector<float> &values = {}); ///< default: 0.01 * (1 + index)
+                               const std::vector<float> &values = {}); ///< default: as if random
   ::onnx::TensorProto &integers(const std::string &name, std::initializer_list<int64_t> dims,
                                 const std::vector<int64_t> &values);
   ::onnx::TensorProto &scalar(const std::string &name, float value);
