@@ -73,6 +73,17 @@ std::string metaText(const CheckpointMeta &meta) {
   return object.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
+Status writeAside(const std::string &aside, const plan::Plan &plan, const CheckpointMeta &meta, const PartBytes &part) {
+  std::error_code error;
+  fs::create_directories(aside, error);
+  if (error)
+    return fail("--out: {}: {}: choose a folder that can be written", aside, error.message());
+  for (PartRole role : kRoles)
+    MT_TRY(writeRole(aside, plan, role, part));
+  MT_TRY(writeFileAtomically(aside + "/meta.json", metaText(meta)));
+  return syncFolder(aside);
+}
+
 /// The complete checkpoints of a folder with their order, oldest first.
 std::vector<std::pair<int64_t, std::string>> listCheckpoints(const std::string &out) {
   std::vector<std::pair<int64_t, std::string>> found;
@@ -164,13 +175,10 @@ Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &pla
   std::string aside = fmt::format("{}/{}{}", out, kAside, meta.step);
   std::error_code error;
   removeLeftovers(out);
-  fs::create_directories(aside, error);
-  if (error)
-    return fail("--out {}: {}: choose a folder that can be written", out, error.message());
-  for (PartRole role : kRoles)
-    MT_TRY(writeRole(aside, plan, role, part));
-  MT_TRY(writeFileAtomically(aside + "/meta.json", metaText(meta)));
-  MT_TRY(syncFolder(aside));
+  if (Status written = writeAside(aside, plan, meta, part); !written) {
+    fs::remove_all(aside, error);
+    return written;
+  }
   MT_TRY(publish(out, aside, folder));
   std::vector<std::pair<int64_t, std::string>> all = listCheckpoints(out);
   for (size_t i = 0; i + static_cast<size_t>(std::max(keep, 1)) < all.size(); ++i)

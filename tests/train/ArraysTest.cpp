@@ -155,11 +155,13 @@ TEST(Safetensors, IncompleteTensorsLeaveNothing) {
 TEST(Elements, HalvesRoundAsIeeeSays) {
   for (int bits = 0; bits < 65536; ++bits) {
     float value = f16ToFloat(static_cast<uint16_t>(bits));
-    if (!std::isnan(value))
+    if (!std::isnan(value)) {
       EXPECT_EQ(floatToF16(value), bits);
+    }
     value = bf16ToFloat(static_cast<uint16_t>(bits));
-    if (!std::isnan(value))
+    if (!std::isnan(value)) {
       EXPECT_EQ(floatToBf16(value), bits);
+    }
   }
   EXPECT_EQ(floatToF16(1.0f + 0x1p-11f), 0x3c00);            // a tie goes to even
   EXPECT_EQ(floatToF16(1.0f + 0x1p-11f + 0x1p-20f), 0x3c01); // above it, up
