@@ -9,9 +9,13 @@ namespace {
 
 const Generator kFresh = normal(0.02);
 
+/// What adds to the carried value starts smaller the more of it there is (Radford et al., 2019, section 2.3).
+Generator residual(const Shape &s) { return normal(0.02 / std::sqrt(2.0 * double(s.layers))); }
+
 /// A projection with a bias where the checkpoint has one.
-Value project(GraphBuilder &b, const Value &x, const std::string &name, int64_t in, int64_t out) {
-  return linear(b, x, name, in, out, b.hasParameter(name + ".bias"), kFresh);
+Value project(GraphBuilder &b, const Value &x, const std::string &name, int64_t in, int64_t out,
+              const Generator &fresh = kFresh) {
+  return linear(b, x, name, in, out, b.hasParameter(name + ".bias"), fresh);
 }
 
 Value selfAttention(GraphBuilder &b, const LlamaConfig &config, const Value &x, const Value &positions,
@@ -25,13 +29,13 @@ Value selfAttention(GraphBuilder &b, const LlamaConfig &config, const Value &x, 
   Value mixed = attention(b, rotary(b, query, tables, d), rotary(b, key, tables, d), value, positions,
                           {.heads = s.heads, .kvHeads = s.kvHeads, .headDim = d, .scale = 1 / std::sqrt(double(d)),
                            .window = config.window});
-  return project(b, mergeHeads(b, mixed, s.heads, d), name + ".o_proj", s.heads * d, s.hidden);
+  return project(b, mergeHeads(b, mixed, s.heads, d), name + ".o_proj", s.heads * d, s.hidden, residual(s));
 }
 
 Value gatedMlp(GraphBuilder &b, const Shape &s, const Value &x, const std::string &name) {
   Value gate = silu(b, project(b, x, name + ".gate_proj", s.hidden, s.intermediate));
   Value up = project(b, x, name + ".up_proj", s.hidden, s.intermediate);
-  return project(b, b.node("Mul", {gate, up}), name + ".down_proj", s.intermediate, s.hidden);
+  return project(b, b.node("Mul", {gate, up}), name + ".down_proj", s.intermediate, s.hidden, residual(s));
 }
 
 } // namespace
