@@ -132,7 +132,9 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
     parameter = real && at->second.kind == Origin::Kind::parameter;
   bool literal = real ? (source->dims.empty() || (isConstantNode && source->elements <= kLiteral)) && !parameter
                       : source->dims.size() <= 1 && source->elements <= kEvaluateInput;
+  // Where the export tells its parameters, any other single number is part of a formula: a scale, an epsilon.
   bool single = real && source->elements == 1;
+  literal |= single && !parameter && !origins.empty();
   if (real && isConstantNode && !literal && source->elements <= kEvidenceLimit)
     if (Result<HostTensor> values = readTensor(*source); values.ok() && isUniform(*values)) {
       value.known = HostTensor::splat(source->type, source->dims, values->realAt(0));
@@ -161,7 +163,7 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
 
 void GraphImporter::importNodes(const NodeList &nodes, const std::vector<std::string> &outputs, Scope &scope,
                                 const Frame &frame) {
-  auto outside = [&](const std::string &name) { return scope.find(name) != nullptr; };
+  auto outside = [&](const std::string &name) { return scope.find(name) || scope.isAbsent(name); };
   for (const auto *node : orderNodes(nodes, outputs, outside, problems))
     importNode(*node, scope, frame);
 }
@@ -188,8 +190,9 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
   std::vector<NodeValue *> inputs;
   bool poisoned = false;
   for (const std::string &name : node.input()) {
-    NodeValue *value = name.empty() ? nullptr : scope.find(name);
-    poisoned = poisoned || (!name.empty() && (!value || value->poisoned));
+    bool leftOut = name.empty() || scope.isAbsent(name);
+    NodeValue *value = leftOut ? nullptr : scope.find(name);
+    poisoned = poisoned || (!leftOut && (!value || value->poisoned));
     inputs.push_back(value);
   }
   bool condition = domainOf(node).empty() && node.op_type() == "If";
@@ -259,6 +262,8 @@ void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::Func
   for (int i = 0; i < called.input_size(); ++i)
     if (static_cast<size_t>(i) < inputs.size() && inputs[static_cast<size_t>(i)])
       body.values[called.input(i)] = *inputs[static_cast<size_t>(i)];
+    else
+      body.absent.insert(called.input(i));
   Frame frame{&call, opsetsOf(called.opset_import()), depth};
   if (!frame.opsets.contains(""))
     frame.opsets[""] = file.opset();

@@ -30,7 +30,9 @@ private:
   /// The values visible in a graph or function body.
   struct Scope {
     std::map<std::string, NodeValue> values;
-    Scope *outer = nullptr; ///< null in a function, which sees nothing else
+    std::set<std::string> absent; ///< inputs of a function that its caller left out
+    Scope *outer = nullptr;       ///< null in a function, which sees nothing else
+    bool isAbsent(const std::string &name) const { return absent.contains(name) || (outer && outer->isAbsent(name)); }
     NodeValue *find(const std::string &name);
   };
   /// The function a node is in: its caller's attributes and its own operator sets.
