@@ -60,14 +60,15 @@ std::span<const Kernel> stepKernels() {
             "torch.nn.utils.clip_grad_norm_; an error if the norm is not finite",
             noFlops, checkStepNorm),
       entry("adamw", "gradient squaredNorm scalars => weight firstMoment secondMoment",
-            "One step of AdamW; an error, before anything is written, if gradient norm or new weight is not finite.",
+            "One step of AdamW, and nothing at step 0; an error, before anything is written, if gradient norm or new "
+            "weight is not finite.",
             "g = clip scale * gradient; w *= 1 - lr * decay; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g^2; "
             "w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps). Loshchilov and Hutter, arXiv "
             "1711.05101; torch.optim.AdamW",
             flopsPerElement<15>, checkUpdate, {.attributes = kParameter}),
       entry("sgd", "gradient squaredNorm scalars => weight momentum",
-            "One step of SGD with momentum; an error, before anything is written, if gradient norm or new weight is "
-            "not finite.",
+            "One step of SGD with momentum, and nothing at step 0; an error, before anything is written, if gradient "
+            "norm or new weight is not finite.",
             "g = clip scale * gradient + decay * w; b = momentum * b + g; w -= lr * b. torch.optim.SGD",
             flopsPerElement<7>, checkUpdate, {.attributes = kParameter})};
   return kernels;

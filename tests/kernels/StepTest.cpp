@@ -41,7 +41,8 @@ struct Optimizer {
   double rate = 0.01, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, decay = 0.1, clip = 1, momentum = 0.9;
   int64_t step = 3;
   Tensor scalars() const {
-    return test::scalars({{Scalars::kLearningRate, rate},
+    return test::scalars({{Scalars::kStep, static_cast<double>(step)},
+                          {Scalars::kLearningRate, rate},
                           {Scalars::kBiasCorrection1, 1 - std::pow(beta1, step)},
                           {Scalars::kBiasCorrection2, 1 - std::pow(beta2, step)},
                           {Scalars::kClipScale, clip},
@@ -119,6 +120,16 @@ TEST(Step, Sgd) {
          {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values}}},
         out, 1e-6);
   }
+}
+
+/// Scalars of step 0: an update deferred from before the first step.
+TEST(Step, NothingPendingTouchesNothing) {
+  Optimizer optimizer;
+  optimizer.step = 0;
+  State state = stateOf({3, 50});
+  Outcome outcome = run(adamwCall(optimizer, state, NAN));
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_EQ(outcome.outputs, (std::vector<Values>{state.weight.values, state.first.values, state.second.values}));
 }
 
 TEST(Step, UpdatesRefuseWhatIsNotFinite) {
