@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 run=runs/demo
-steps=150
+steps=120
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -16,13 +16,14 @@ cmake --preset release >/dev/null
 cmake --build --preset release --parallel "$(nproc)" --target mtc mtrun mtmodel mtc-opt
 export PATH="$PWD/build/bin:$PATH"
 
-say "writing a model: 6 layers, 4.8 M parameters, bytes as tokens"
+say "writing a model: a Llama of 6 layers with bytes as tokens"
 rm -rf "$run"
 mkdir -p "$run"
 mtmodel llama --layers 6 --hidden 256 --intermediate 704 --heads 8 --kv-heads 4 --vocab 256 -o "$run/model.onnx"
 
-say "compiling it for a device with a memory of its own"
-mtc compile "$run/model.onnx" -o "$run/plan.bin" --batch 8 --seq 128 --clip --target cpu-discrete --report
+say "compiling it for a device of 32 MiB, less than half of what its weights, gradients and moments take"
+mtc compile "$run/model.onnx" -o "$run/plan.bin" --batch 8 --seq 128 --clip --target cpu-discrete \
+  --device-memory 32MiB --report | grep -v '^considered'
 
 say "training it on models/data/sample.txt"
 mtrun "$run/plan.bin" --data models/data/sample.txt --steps "$steps" --lr 2e-3 --lr-schedule cosine --warmup 10 \
