@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <vector>
 
 namespace mt::train {
 namespace {
@@ -74,7 +75,7 @@ bool parseShape(Literal &literal, Dims &dims) {
   return true;
 }
 
-Status parseValue(Literal &literal, std::string_view key, ArrayView &array) {
+Status parseValue(Literal &literal, std::string_view key, ArrayView &array, bool &columnMajor) {
   if (key == "descr") {
     std::optional<std::string_view> descr = literal.quoted();
     for (const TypeName &known : kTypes)
@@ -87,16 +88,15 @@ Status parseValue(Literal &literal, std::string_view key, ArrayView &array) {
                 descr ? std::string(*descr) : "of several fields");
   }
   if (key == "fortran_order") {
-    if (literal.take("False"))
-      return Status();
-    return fail("the array is in Fortran order: save numpy.ascontiguousarray of it");
+    columnMajor = literal.take("True");
+    return columnMajor || literal.take("False") ? Status() : fail("its header is damaged near '{}'", key);
   }
   if (key == "shape" && parseShape(literal, array.dims))
     return Status();
   return fail("its header is damaged near '{}'", key);
 }
 
-Result<ArrayView> parseHeader(std::string_view header) {
+Result<ArrayView> parseHeader(std::string_view header, bool &columnMajor) {
   ArrayView array;
   Literal literal(header);
   int keys = 0;
@@ -106,7 +106,7 @@ Result<ArrayView> parseHeader(std::string_view header) {
     std::optional<std::string_view> key = literal.quoted();
     if (!key || !literal.take(":"))
       return fail("its header is damaged");
-    MT_TRY(parseValue(literal, *key, array));
+    MT_TRY(parseValue(literal, *key, array, columnMajor));
     literal.take(",");
     ++keys;
   }
@@ -117,7 +117,7 @@ Result<ArrayView> parseHeader(std::string_view header) {
 
 } // namespace
 
-Result<ArrayView> parseNpy(std::span<const std::byte> file) {
+Result<ArrayView> parseNpy(std::span<const std::byte> file, bool &columnMajor) {
   const auto *text = reinterpret_cast<const char *>(file.data());
   if (file.size() < 12 || std::memcmp(text, "\x93NUMPY", 6) != 0)
     return fail("not in NumPy's array format");
@@ -126,12 +126,27 @@ Result<ArrayView> parseNpy(std::span<const std::byte> file) {
   std::memcpy(&length, text + 8, wide ? 4 : 2);
   if (text[6] < 1 || text[6] > 3 || length > file.size() - begin)
     return fail("its header is damaged");
-  MT_ASSIGN(ArrayView array, parseHeader(std::string_view(text + begin, length)));
+  MT_ASSIGN(ArrayView array, parseHeader(std::string_view(text + begin, length), columnMajor));
   array.data = file.subspan(begin + length);
   std::optional<int64_t> count = elementCount(array.dims);
   if (!count || static_cast<uint64_t>(*count) * byteSize(array.type) != array.data.size())
     return fail("{} of {} do not take {} bytes", mt::train::text(array.dims), name(array.type), array.data.size());
   return array;
+}
+
+std::vector<std::byte> rowMajor(const ArrayView &columnMajor) {
+  size_t size = byteSize(columnMajor.type), count = columnMajor.data.size() / size;
+  std::vector<std::byte> ordered(columnMajor.data.size());
+  std::vector<int64_t> index(columnMajor.dims.size());
+  for (size_t to = 0; to < count; ++to) {
+    size_t from = 0;
+    for (size_t d = index.size(); d-- > 0;)
+      from = from * static_cast<size_t>(columnMajor.dims[d]) + static_cast<size_t>(index[d]);
+    std::memcpy(ordered.data() + to * size, columnMajor.data.data() + from * size, size);
+    for (size_t d = index.size(); d-- > 0 && ++index[d] == columnMajor.dims[d];)
+      index[d] = 0;
+  }
+  return ordered;
 }
 
 std::string npyHeader(DType type, std::span<const int64_t> dims) {

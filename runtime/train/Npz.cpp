@@ -51,9 +51,14 @@ Result<NpzFile> NpzFile::open(const std::string &path) {
     Result<std::span<const std::byte>> bytes = unpack(member, npz.unpacked.back());
     if (!bytes)
       return bytes.status().within(path);
-    Result<ArrayView> array = parseNpy(*bytes);
+    bool columnMajor = false;
+    Result<ArrayView> array = parseNpy(*bytes, columnMajor);
     if (!array)
       return array.status().within(fmt::format("{}: array '{}'", path, name));
+    if (columnMajor && array->dims.size() > 1) {
+      npz.unpacked.back() = rowMajor(*array);
+      array->data = npz.unpacked.back();
+    }
     npz.views.emplace(std::move(name), *array);
   }
   return npz;
