@@ -33,6 +33,7 @@ bool reducesLast(nn::ReduceOp op, llvm::StringRef kind);
 /// `value` as a row [D] where it is one, possibly under leading ones; null otherwise.
 mlir::Value asRow(mlir::PatternRewriter &rewriter, mlir::Value value, int64_t width);
 
+void addLookupPatterns(mlir::RewritePatternSet &patterns);
 void addProductPatterns(mlir::RewritePatternSet &patterns);
 void addNormPatterns(mlir::RewritePatternSet &patterns);
 void addActivationPatterns(mlir::RewritePatternSet &patterns);

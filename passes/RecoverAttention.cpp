@@ -34,9 +34,20 @@ std::optional<std::pair<Value, double>> scaled(Value value) {
   return std::nullopt;
 }
 
-/// Casts between float types and the guard that exporters put after a softmax: select(isnan(p), 0, p).
+/// Whether `a` and `b` are scores of the same heads, batch and heads in one dimension or in two.
+bool splitsHeads(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  auto hasRank = [](ArrayRef<int64_t> shape) { return shape.size() == 3 || shape.size() == 4; };
+  return hasRank(a) && hasRank(b) && (a.size() != b.size() || a == b) && a.take_back(2) == b.take_back(2);
+}
+
+/// Casts between float types, views that split or merge heads, and the guard that exporters put after a softmax:
+/// select(isnan(p), 0, p).
 Value peelProbabilities(Value value) {
   while (Operation *op = value.getDefiningOp()) {
+    if (auto view = dyn_cast<ReshapeOp>(op); view && splitsHeads(shapeOf(view.getOperand()), shapeOf(view.getResult()))) {
+      value = view.getOperand();
+      continue;
+    }
     if (auto cast = dyn_cast<CastOp>(op); cast && isa<FloatType>(getElementTypeOrSelf(cast.getOperand().getType()))) {
       value = cast.getOperand();
       continue;
@@ -58,8 +69,20 @@ struct Scores {
     Value added, condition;
     bool hides = false; ///< the condition holds where scores are hidden
     double factor = 1;
+    size_t rank = 4; ///< of the scores that it broadcasts to: 3 where batch and heads are one dimension
   };
   SmallVector<Mask> masks;
+  std::optional<std::pair<int64_t, int64_t>> split; ///< batch and heads, where scores of rank 4 were seen
+
+  /// Learns the split from scores of this shape; false where it contradicts what was seen.
+  bool sees(ArrayRef<int64_t> shape) {
+    if (shape.size() != 4)
+      return true;
+    std::pair<int64_t, int64_t> here(shape[0], shape[1]);
+    bool agrees = !split || *split == here;
+    split = here;
+    return agrees;
+  }
 };
 
 bool leadsToProduct(Value value, int depth = 0) {
@@ -87,11 +110,20 @@ std::optional<Scores> matchScores(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op)
       return std::nullopt;
+    size_t rank = shapeOf(value).size();
+    if (!scores.sees(shapeOf(value)))
+      return std::nullopt;
     if (auto matmul = dyn_cast<MatmulOp>(op)) {
       if (matmul.getBias() || matmul.getTransposeLhs())
         return std::nullopt;
       scores.product = matmul;
       return scores;
+    }
+    if (auto view = dyn_cast<ReshapeOp>(op)) {
+      if (!splitsHeads(shapeOf(view.getOperand()), shapeOf(value)))
+        return std::nullopt;
+      value = view.getOperand();
+      continue;
     }
     if (auto cast = dyn_cast<CastOp>(op)) {
       value = cast.getOperand();
@@ -101,7 +133,7 @@ std::optional<Scores> matchScores(Value value) {
       bool left = add.getLhs().getType() == add.getType() && leadsToProduct(add.getLhs());
       if (!left && add.getRhs().getType() != add.getType())
         return std::nullopt;
-      scores.masks.push_back({left ? add.getRhs() : add.getLhs(), Value(), false, scores.scale});
+      scores.masks.push_back({left ? add.getRhs() : add.getLhs(), Value(), false, scores.scale, rank});
       value = left ? add.getLhs() : add.getRhs();
       continue;
     }
@@ -109,7 +141,7 @@ std::optional<Scores> matchScores(Value value) {
       bool hides = isVeryNegative(select.getLhs());
       if (!hides && !isVeryNegative(select.getRhs()))
         return std::nullopt;
-      scores.masks.push_back({Value(), select.getCondition(), hides, 1});
+      scores.masks.push_back({Value(), select.getCondition(), hides, 1, rank});
       value = hides ? select.getRhs() : select.getLhs();
       continue;
     }
@@ -139,13 +171,32 @@ Value peelScale(Value value, double &scale) {
   return value;
 }
 
-Value toRankFour(OpBuilder &builder, Value value, bool headless) {
+/// `value` as [batch or 1, heads or 1, .., ..] where it broadcasts to a tensor of `rank` 3, whose first dimension is
+/// batch times heads, or 4.
+Value toRankFour(OpBuilder &builder, Value value, size_t rank, std::pair<int64_t, int64_t> split) {
   SmallVector<int64_t> shape(shapeOf(value));
-  if (headless && shape.size() == 3)
-    shape.insert(shape.begin() + 1, 1);
+  if (rank == 3 && shape.size() == 3) {
+    bool whole = shape[0] == split.first * split.second;
+    shape.insert(shape.begin() + 1, whole ? split.second : 1);
+    shape[0] = whole ? split.first : shape[0];
+  }
   while (shape.size() < 4)
     shape.insert(shape.begin(), 1);
   return reshapeTo(builder, value, shape);
+}
+
+RankedTensorType withLast(ArrayRef<int64_t> shape, int64_t last, Value like) {
+  SmallVector<int64_t> wide(shape);
+  wide.back() = last;
+  return tensorOf(wide, getElementTypeOrSelf(like.getType()));
+}
+
+/// Batch and heads of operands [batch * heads, .., ..], from the view that merged them; one head if there is none.
+std::pair<int64_t, int64_t> splitOf(Value merged) {
+  auto view = merged.getDefiningOp<ReshapeOp>();
+  if (view && shapeOf(view.getOperand()).size() == 4 && splitsHeads(shapeOf(view.getOperand()), shapeOf(merged)))
+    return {shapeOf(view.getOperand())[0], shapeOf(view.getOperand())[1]};
+  return {shapeOf(merged)[0], 1};
 }
 
 /// The added terms that no predicate expresses, summed; null if there are none.
@@ -179,35 +230,36 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
     if (op.getTransposeLhs() || op.getBias())
       return failure();
     auto softmax = peelProbabilities(op.getLhs()).getDefiningOp<SoftmaxOp>();
-    size_t rank = shapeOf(op.getLhs()).size();
-    if (!softmax || (rank != 4 && rank != 3) || shapeOf(op.getRhs()).size() != rank)
+    auto hasRank = [](Value value) { return shapeOf(value).size() == 3 || shapeOf(value).size() == 4; };
+    if (!softmax || !hasRank(op.getLhs()) || shapeOf(op.getRhs()).size() != shapeOf(op.getLhs()).size())
       return failure();
     auto scores = matchScores(softmax.getOperand());
-    if (!scores || shapeOf(scores->product.getLhs()).size() != rank || shapeOf(scores->product.getRhs()).size() != rank ||
-        shapeOf(scores->product) != shapeOf(softmax))
+    if (!scores || !hasRank(scores->product) || shapeOf(scores->product.getLhs()).size() != shapeOf(scores->product).size() ||
+        shapeOf(scores->product.getRhs()).size() != shapeOf(scores->product).size() || !splitsHeads(shapeOf(scores->product), shapeOf(softmax)))
       return failure();
 
     double scale = scores->scale;
     Value query = peelScale(scores->product.getLhs(), scale), key = peelScale(scores->product.getRhs(), scale), value = op.getRhs();
+    if (!scores->sees(shapeOf(op.getLhs())))
+      return failure();
+    std::pair<int64_t, int64_t> split = scores->split ? *scores->split : splitOf(query);
     if (!scores->product.getTransposeRhs())
       key = swapLastTwo(rewriter, key);
     if (op.getTransposeRhs())
       value = swapLastTwo(rewriter, value);
-    bool headless = rank == 3;
     for (Value *operand : {&query, &key, &value})
-      *operand = swapHeads(rewriter, toRankFour(rewriter, *operand, headless));
+      *operand = swapHeads(rewriter, toRankFour(rewriter, *operand, shapeOf(*operand).size(), split));
 
     ArrayRef<int64_t> q = shapeOf(query), k = shapeOf(key);
     ScoreShape shape{q[0], q[2], q[1], k[1]};
     SmallVector<Value> terms;
-    for (const Scores::Mask &mask : scores->masks) {
-      Value term = toRankFour(rewriter, termOf(rewriter, mask, getElementTypeOrSelf(query.getType())), headless);
-      llvm::append_range(terms, flattenSum(term).terms);
-    }
-    for (Value &term : terms)
-      term = toRankFour(rewriter, term, headless);
+    for (const Scores::Mask &mask : scores->masks)
+      for (Value term : flattenSum(termOf(rewriter, mask, getElementTypeOrSelf(query.getType()))).terms)
+        terms.push_back(toRankFour(rewriter, term, mask.rank, split));
     MaskPredicate predicate;
     Value bias = addMasks(rewriter, terms, shape, predicate);
+    if (bias && shapeOf(bias).back() != shape.keys)
+      bias = BroadcastOp::create(rewriter, bias.getLoc(), withLast(shapeOf(bias), shape.keys, bias), bias);
     auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
     auto attention = AttentionOp::create(
         rewriter, op.getLoc(), query, key, value, bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
@@ -238,7 +290,7 @@ struct BiasToPredicate : OpRewritePattern<AttentionOp> {
     for (Value term : rest)
       bias = bias ? AddOp::create(rewriter, op.getLoc(), bias, term).getResult() : term;
     if (bias)
-      bias = toRankFour(rewriter, bias, false);
+      bias = toRankFour(rewriter, bias, 4, {q[0], q[2]});
     auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
     rewriter.replaceOpWithNewOp<AttentionOp>(
         op, op.getQuery(), op.getKey(), op.getValue(), bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,

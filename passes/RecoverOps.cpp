@@ -16,6 +16,7 @@ struct RecoverOps : impl::RecoverOpsBase<RecoverOps> {
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
+    passes::addLookupPatterns(patterns);
     passes::addProductPatterns(patterns);
     passes::addNormPatterns(patterns);
     passes::addActivationPatterns(patterns);

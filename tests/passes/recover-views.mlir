@@ -1,0 +1,120 @@
+// RUN: mtc-opt %s --mt-recover-ops --canonicalize --cse --split-input-file | FileCheck %s
+
+// Scores whose batch and heads are one dimension for the products and two for the mask; the slopes stay a bias.
+// CHECK-LABEL: func.func @merged_heads
+// CHECK-NOT: nn.softmax
+// CHECK: %[[B:.*]] = nn.reshape %arg3 : (tensor<4xf32>) -> tensor<1x4x1x1xf32>
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {minDistance = 0 : i64, {{.*}}scale = 5.000000e-01 : f64}
+// CHECK-SAME: (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<2x4x1x8xf32>)
+// CHECK-NOT: nn.softmax
+func.func @merged_heads(%q: tensor<2x4x8x4xf32>, %k: tensor<2x4x8x4xf32>, %v: tensor<2x4x8x4xf32>, %slopes: tensor<4xf32>) -> tensor<2x4x8x4xf32> {
+  %half = nn.constant dense<0.5> : tensor<f32>
+  %zero = nn.constant dense<0.0> : tensor<f32>
+  %low = nn.constant dense<-3.40282347E+38> : tensor<f32>
+  %q3 = nn.reshape %q : (tensor<2x4x8x4xf32>) -> tensor<8x8x4xf32>
+  %k3 = nn.reshape %k : (tensor<2x4x8x4xf32>) -> tensor<8x8x4xf32>
+  %v3 = nn.reshape %v : (tensor<2x4x8x4xf32>) -> tensor<8x8x4xf32>
+  %s4 = nn.reshape %slopes : (tensor<4xf32>) -> tensor<1x4x1x1xf32>
+  %wide = nn.broadcast %s4 : (tensor<1x4x1x1xf32>) -> tensor<2x4x1x8xf32>
+  %alibi = nn.reshape %wide : (tensor<2x4x1x8xf32>) -> tensor<8x1x8xf32>
+  %i = nn.iota {dimension = 0 : i64} : () -> tensor<8xi64>
+  %row = nn.reshape %i : (tensor<8xi64>) -> tensor<1x1x8x1xi64>
+  %column = nn.reshape %i : (tensor<8xi64>) -> tensor<1x1x1x8xi64>
+  %seen = nn.compare %column, %row {predicate = "le"} : (tensor<1x1x1x8xi64>, tensor<1x1x8x1xi64>) -> tensor<1x1x8x8xi1>
+  %mask = nn.select %seen, %zero, %low : (tensor<1x1x8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<1x1x8x8xf32>
+  %0 = nn.matmul %q3, %k3 {transposeRhs = true} : (tensor<8x8x4xf32>, tensor<8x8x4xf32>) -> tensor<8x8x8xf32>
+  %1 = nn.mul %0, %half : (tensor<8x8x8xf32>, tensor<f32>) -> tensor<8x8x8xf32>
+  %2 = nn.add %1, %alibi : (tensor<8x8x8xf32>, tensor<8x1x8xf32>) -> tensor<8x8x8xf32>
+  %3 = nn.reshape %2 : (tensor<8x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %4 = nn.add %3, %mask : (tensor<2x4x8x8xf32>, tensor<1x1x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %5 = nn.softmax %4 : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %6 = nn.reshape %5 : (tensor<2x4x8x8xf32>) -> tensor<8x8x8xf32>
+  %7 = nn.matmul %6, %v3 : (tensor<8x8x8xf32>, tensor<8x8x4xf32>) -> tensor<8x8x4xf32>
+  %8 = nn.reshape %7 : (tensor<8x8x4xf32>) -> tensor<2x4x8x4xf32>
+  return %8 : tensor<2x4x8x4xf32>
+}
+
+// -----
+
+// Neighbours turned by tables that hold every angle beside itself, in the first half of the heads only.
+// CHECK-LABEL: func.func @neighbours
+// CHECK: %[[C:.*]] = nn.cos %arg1
+// CHECK: %[[S:.*]] = nn.sin %arg1
+// CHECK: %[[Y:.*]] = nn.rotary %arg0, %[[C]], %[[S]] {interleaved = true} : (tensor<2x3x5x8xf32>, tensor<1x3x2xf32>, tensor<1x3x2xf32>)
+// CHECK: return %[[Y]]
+func.func @neighbours(%x: tensor<2x3x5x8xf32>, %angles: tensor<1x3x2xf32>) -> tensor<2x3x5x8xf32> {
+  %c = nn.cos %angles : (tensor<1x3x2xf32>) -> tensor<1x3x2xf32>
+  %s = nn.sin %angles : (tensor<1x3x2xf32>) -> tensor<1x3x2xf32>
+  %c1 = nn.reshape %c : (tensor<1x3x2xf32>) -> tensor<1x3x1x2x1xf32>
+  %c2 = nn.broadcast %c1 : (tensor<1x3x1x2x1xf32>) -> tensor<1x3x1x2x2xf32>
+  %cos = nn.reshape %c2 : (tensor<1x3x1x2x2xf32>) -> tensor<1x3x1x4xf32>
+  %s1 = nn.reshape %s : (tensor<1x3x2xf32>) -> tensor<1x3x1x2x1xf32>
+  %s2 = nn.broadcast %s1 : (tensor<1x3x1x2x1xf32>) -> tensor<1x3x1x2x2xf32>
+  %sin = nn.reshape %s2 : (tensor<1x3x1x2x2xf32>) -> tensor<1x3x1x4xf32>
+  %r = nn.slice %x {starts = array<i64: 0, 0, 0, 0>, sizes = array<i64: 2, 3, 5, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x3x5x8xf32>) -> tensor<2x3x5x4xf32>
+  %rest = nn.slice %x {starts = array<i64: 0, 0, 0, 4>, sizes = array<i64: 2, 3, 5, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x3x5x8xf32>) -> tensor<2x3x5x4xf32>
+  %a = nn.slice %r {starts = array<i64: 0, 0, 0, 0>, sizes = array<i64: 2, 3, 5, 2>, strides = array<i64: 1, 1, 1, 2>} : (tensor<2x3x5x4xf32>) -> tensor<2x3x5x2xf32>
+  %b = nn.slice %r {starts = array<i64: 0, 0, 0, 1>, sizes = array<i64: 2, 3, 5, 2>, strides = array<i64: 1, 1, 1, 2>} : (tensor<2x3x5x4xf32>) -> tensor<2x3x5x2xf32>
+  %n = nn.neg %b : (tensor<2x3x5x2xf32>) -> tensor<2x3x5x2xf32>
+  %n1 = nn.reshape %n : (tensor<2x3x5x2xf32>) -> tensor<2x3x5x2x1xf32>
+  %a1 = nn.reshape %a : (tensor<2x3x5x2xf32>) -> tensor<2x3x5x2x1xf32>
+  %t = nn.concat %n1, %a1 {axis = 4 : i64} : (tensor<2x3x5x2x1xf32>, tensor<2x3x5x2x1xf32>) -> tensor<2x3x5x2x2xf32>
+  %turned = nn.reshape %t : (tensor<2x3x5x2x2xf32>) -> tensor<2x3x5x4xf32>
+  %0 = nn.mul %r, %cos : (tensor<2x3x5x4xf32>, tensor<1x3x1x4xf32>) -> tensor<2x3x5x4xf32>
+  %1 = nn.mul %turned, %sin : (tensor<2x3x5x4xf32>, tensor<1x3x1x4xf32>) -> tensor<2x3x5x4xf32>
+  %2 = nn.add %0, %1 : (tensor<2x3x5x4xf32>, tensor<2x3x5x4xf32>) -> tensor<2x3x5x4xf32>
+  %3 = nn.concat %2, %rest {axis = 3 : i64} : (tensor<2x3x5x4xf32>, tensor<2x3x5x4xf32>) -> tensor<2x3x5x8xf32>
+  return %3 : tensor<2x3x5x8xf32>
+}
+
+// -----
+
+// Tables whose halves differ turn nothing that nn.rotary could: the product stays as it is.
+// CHECK-LABEL: func.func @other_halves
+// CHECK-NOT: nn.rotary
+func.func @other_halves(%x: tensor<2x3x5x4xf32>, %cos: tensor<1x3x1x4xf32>, %sin: tensor<1x3x1x4xf32>) -> tensor<2x3x5x4xf32> {
+  %a = nn.slice %x {starts = array<i64: 0, 0, 0, 0>, sizes = array<i64: 2, 3, 5, 2>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x3x5x4xf32>) -> tensor<2x3x5x2xf32>
+  %b = nn.slice %x {starts = array<i64: 0, 0, 0, 2>, sizes = array<i64: 2, 3, 5, 2>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x3x5x4xf32>) -> tensor<2x3x5x2xf32>
+  %n = nn.neg %b : (tensor<2x3x5x2xf32>) -> tensor<2x3x5x2xf32>
+  %turned = nn.concat %n, %a {axis = 3 : i64} : (tensor<2x3x5x2xf32>, tensor<2x3x5x2xf32>) -> tensor<2x3x5x4xf32>
+  %0 = nn.mul %x, %cos : (tensor<2x3x5x4xf32>, tensor<1x3x1x4xf32>) -> tensor<2x3x5x4xf32>
+  %1 = nn.mul %turned, %sin : (tensor<2x3x5x4xf32>, tensor<1x3x1x4xf32>) -> tensor<2x3x5x4xf32>
+  %2 = nn.add %0, %1 : (tensor<2x3x5x4xf32>, tensor<2x3x5x4xf32>) -> tensor<2x3x5x4xf32>
+  return %2 : tensor<2x3x5x4xf32>
+}
+
+// -----
+
+// Pair by pair, the members stacked again.
+// CHECK-LABEL: func.func @pairs
+// CHECK: %[[Y:.*]] = nn.rotary %arg0, %{{.*}}, %{{.*}} {interleaved = true} : (tensor<2x3x5x4xf32>, tensor<1x3x2xf32>, tensor<1x3x2xf32>)
+// CHECK: return %[[Y]]
+func.func @pairs(%x: tensor<2x3x5x4xf32>, %cos: tensor<3x1x2xf32>, %sin: tensor<3x1x2xf32>) -> tensor<2x3x5x4xf32> {
+  %a = nn.slice %x {starts = array<i64: 0, 0, 0, 0>, sizes = array<i64: 2, 3, 5, 2>, strides = array<i64: 1, 1, 1, 2>} : (tensor<2x3x5x4xf32>) -> tensor<2x3x5x2xf32>
+  %b = nn.slice %x {starts = array<i64: 0, 0, 0, 1>, sizes = array<i64: 2, 3, 5, 2>, strides = array<i64: 1, 1, 1, 2>} : (tensor<2x3x5x4xf32>) -> tensor<2x3x5x2xf32>
+  %ac = nn.mul %a, %cos : (tensor<2x3x5x2xf32>, tensor<3x1x2xf32>) -> tensor<2x3x5x2xf32>
+  %bs = nn.mul %b, %sin : (tensor<2x3x5x2xf32>, tensor<3x1x2xf32>) -> tensor<2x3x5x2xf32>
+  %as = nn.mul %a, %sin : (tensor<2x3x5x2xf32>, tensor<3x1x2xf32>) -> tensor<2x3x5x2xf32>
+  %bc = nn.mul %b, %cos : (tensor<2x3x5x2xf32>, tensor<3x1x2xf32>) -> tensor<2x3x5x2xf32>
+  %0 = nn.sub %ac, %bs : (tensor<2x3x5x2xf32>, tensor<2x3x5x2xf32>) -> tensor<2x3x5x2xf32>
+  %1 = nn.add %as, %bc : (tensor<2x3x5x2xf32>, tensor<2x3x5x2xf32>) -> tensor<2x3x5x2xf32>
+  %2 = nn.reshape %0 : (tensor<2x3x5x2xf32>) -> tensor<2x3x5x2x1xf32>
+  %3 = nn.reshape %1 : (tensor<2x3x5x2xf32>) -> tensor<2x3x5x2x1xf32>
+  %4 = nn.concat %2, %3 {axis = 4 : i64} : (tensor<2x3x5x2x1xf32>, tensor<2x3x5x2x1xf32>) -> tensor<2x3x5x2x2xf32>
+  %5 = nn.reshape %4 : (tensor<2x3x5x2x2xf32>) -> tensor<2x3x5x4xf32>
+  return %5 : tensor<2x3x5x4xf32>
+}
+
+// -----
+
+// One fixed entry is a slice, which has a gradient; more of them are a gather.
+// CHECK-LABEL: func.func @entries
+// CHECK: nn.slice %arg0 {sizes = array<i64: 1, 3>, starts = array<i64: 4, 0>
+// CHECK: nn.gather %arg0, %arg1 {axis = 0 : i64} : (tensor<5x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+func.func @entries(%x: tensor<5x3xf32>, %i: tensor<2xi64>) -> (tensor<1x3xf32>, tensor<2x3xf32>) {
+  %last = nn.constant dense<-1> : tensor<1x1xi64>
+  %0 = nn.gather_nd %x, %last : (tensor<5x3xf32>, tensor<1x1xi64>) -> tensor<1x3xf32>
+  %1 = nn.reshape %i : (tensor<2xi64>) -> tensor<2x1xi64>
+  %2 = nn.gather_nd %x, %1 : (tensor<5x3xf32>, tensor<2x1xi64>) -> tensor<2x3xf32>
+  return %0, %2 : tensor<1x3xf32>, tensor<2x3xf32>
+}
