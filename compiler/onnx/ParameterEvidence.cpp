@@ -73,7 +73,7 @@ void Evidence::findReaching() {
 }
 
 Nature Evidence::natureOf(Operation *op, Value result) {
-  Nature nature = isa<nn::IotaOp>(op) ? Nature::position : Nature::fixed;
+  Nature nature = isa<nn::IotaOp, nn::CumsumOp>(op) ? Nature::position : Nature::fixed; // positions are counted, too
   for (Value operand : op->getOperands())
     nature = std::max(nature, natures.lookup(operand));
   if (!isReal(result))
@@ -186,20 +186,32 @@ bool Evidence::isScoreBias(size_t index, Operation *op) {
          (candidates[index].source.dims.size() > 1 && holds(index, isUniform) && computesScores(op));
 }
 
+// A single number is a scale or an offset that the model's code contains, unless it is the bias of a product with one
+// column, or the slope of a PReLU: select(x > 0, x, slope * x).
+bool isSingleWeight(OpOperand &use) {
+  Operation *op = use.getOwner();
+  Value other = op->getOperand(1 - use.getOperandNumber());
+  if (isa<nn::AddOp>(op))
+    return other.getDefiningOp<nn::MatmulOp>() && nn::shapeOf(other).back() == 1;
+  return isa<nn::MulOp>(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
+           return isa<nn::SelectOp>(user) && llvm::is_contained(user->getOperands(), other);
+         });
+}
+
 // Elementwise and joining operations with activations on the other side.
 bool Evidence::combines(size_t index, OpOperand &use, Nature others) {
   Operation *op = use.getOwner();
   if (others != Nature::data)
     return false;
+  if (candidates[index].source.elements == 1)
+    return op->getNumOperands() == 2 && isSingleWeight(use);
   if (isa<nn::AddOp, nn::SubOp>(op) && isScoreBias(index, op))
     return false;
   if (isa<nn::MulOp>(op) && (onCircle(index) || holds(index, isMask)))
     return false;
   if (isa<nn::SubOp, nn::DivOp>(op))
     return !isRawInput(op->getOperand(1 - use.getOperandNumber()));
-  if (isa<nn::SelectOp>(op))
-    return candidates[index].source.elements > 1;
-  return isa<nn::AddOp, nn::MulOp, nn::ConcatOp>(op);
+  return isa<nn::AddOp, nn::MulOp, nn::ConcatOp, nn::SelectOp>(op);
 }
 
 bool Evidence::isWeightOf(size_t index, OpOperand &use) {
