@@ -260,11 +260,31 @@ ExpressionRef IndexEvaluator::concatElement(ConcatOp op, Indices indices) const 
   return nullptr;
 }
 
+/// A choice between two numbers compared with a third, as in mask < -1: the condition of the choice, its negation, or
+/// always the same. Null if the comparison is another.
+ExpressionRef IndexEvaluator::comparedChoice(CompareOp op, const Indices &indices) const {
+  auto bound = splatValue(op.getRhs());
+  Value choice = op.getLhs();
+  Indices at = broadcastIndices(choice, indices, shapeOf(op.getResult()));
+  while (auto inner = moved(choice, at))
+    std::tie(choice, at) = *inner;
+  auto select = choice.getDefiningOp<SelectOp>();
+  auto yes = select ? splatValue(select.getLhs()) : std::nullopt, no = select ? splatValue(select.getRhs()) : std::nullopt;
+  if (!bound || !yes || !no)
+    return nullptr;
+  auto test = [&](double value) { return truth(holds(op.getPredicate(), (value > *bound) - (value < *bound))); };
+  ExpressionRef condition = asBoolean(element(select.getCondition(), broadcastIndices(select.getCondition(), at, shapeOf(choice))));
+  return either(both(condition, test(*yes)), both(negate(condition), test(*no)));
+}
+
 ExpressionRef IndexEvaluator::arithmetic(Operation *op, const Indices &indices) const {
   auto operand = [&](unsigned i) {
     Value value = op->getOperand(i);
     return element(value, broadcastIndices(value, indices, shapeOf(op->getResult(0))));
   };
+  if (auto comparison = dyn_cast<CompareOp>(op))
+    if (ExpressionRef decided = comparedChoice(comparison, indices))
+      return decided;
   if (auto comparison = dyn_cast<CompareOp>(op))
     return compare(comparison.getPredicate(), operand(0), operand(1));
   if (isa<AndOp>(op))

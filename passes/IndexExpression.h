@@ -49,6 +49,8 @@ public:
   ExpressionRef both(ExpressionRef a, ExpressionRef b) const;
   ExpressionRef either(ExpressionRef a, ExpressionRef b) const;
   ExpressionRef negate(ExpressionRef a) const;
+  /// `a` as a truth value: numbers are true where they are not zero.
+  ExpressionRef asBoolean(ExpressionRef a) const;
 
 private:
   llvm::SmallVector<int64_t, 4> extents;
@@ -60,7 +62,7 @@ private:
   std::pair<int64_t, int64_t> rangeOf(const Affine &a) const;
   ExpressionRef number(Affine value) const;
   ExpressionRef compare(llvm::StringRef predicate, ExpressionRef a, ExpressionRef b) const;
-  ExpressionRef asBoolean(ExpressionRef a) const;
+  ExpressionRef comparedChoice(nn::CompareOp op, const Indices &indices) const;
   ExpressionRef concatElement(nn::ConcatOp op, Indices indices) const;
   ExpressionRef arithmetic(mlir::Operation *op, const Indices &indices) const;
   ExpressionRef cumsum(nn::CumsumOp op, const Indices &indices) const;

@@ -179,9 +179,7 @@ private:
 };
 } // namespace
 
-bool addMask(OpBuilder &builder, Value bias, ScoreShape shape, MaskPredicate &predicate) {
-  IndexEvaluator evaluator({shape.batch, shape.heads, shape.queries, shape.keys});
-  ExpressionRef seen = evaluator.visible(bias, evaluator.indicesFor(bias));
+static bool addVisible(OpBuilder &builder, ExpressionRef seen, ScoreShape shape, MaskPredicate &predicate) {
   MaskPredicate extended = predicate;
   PredicateBuilder understood(builder, shape, extended);
   if (!seen || !understood.add(*seen))
@@ -189,6 +187,17 @@ bool addMask(OpBuilder &builder, Value bias, ScoreShape shape, MaskPredicate &pr
   understood.finish();
   predicate = extended;
   return true;
+}
+
+bool addMask(OpBuilder &builder, Value bias, ScoreShape shape, MaskPredicate &predicate) {
+  IndexEvaluator evaluator({shape.batch, shape.heads, shape.queries, shape.keys});
+  return addVisible(builder, evaluator.visible(bias, evaluator.indicesFor(bias)), shape, predicate);
+}
+
+bool addCondition(OpBuilder &builder, Value condition, bool hides, ScoreShape shape, MaskPredicate &predicate) {
+  IndexEvaluator evaluator({shape.batch, shape.heads, shape.queries, shape.keys});
+  ExpressionRef seen = evaluator.asBoolean(evaluator.element(condition, evaluator.indicesFor(condition)));
+  return addVisible(builder, hides ? evaluator.negate(seen) : seen, shape, predicate);
 }
 
 } // namespace mt::passes

@@ -24,6 +24,8 @@ struct ScoreShape {
 /// to the scores) says. False, with `predicate` as it was, if `bias` is not wholly such a mask or says something that
 /// a predicate cannot. Operations that the predicate's operands need are built with `builder`.
 bool addMask(mlir::OpBuilder &builder, mlir::Value bias, ScoreShape shape, MaskPredicate &predicate);
+/// The same for a boolean tensor that tells where keys are seen, or hidden if `hides`.
+bool addCondition(mlir::OpBuilder &builder, mlir::Value condition, bool hides, ScoreShape shape, MaskPredicate &predicate);
 
 } // namespace mt::passes
 #endif

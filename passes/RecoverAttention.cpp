@@ -185,10 +185,19 @@ Value toRankFour(OpBuilder &builder, Value value, size_t rank, std::pair<int64_t
   return reshapeTo(builder, value, shape);
 }
 
-RankedTensorType withLast(ArrayRef<int64_t> shape, int64_t last, Value like) {
-  SmallVector<int64_t> wide(shape);
-  wide.back() = last;
-  return tensorOf(wide, getElementTypeOrSelf(like.getType()));
+Value sumOf(OpBuilder &builder, ArrayRef<Value> terms) {
+  Value sum = terms[0];
+  for (Value term : terms.drop_front())
+    sum = AddOp::create(builder, term.getLoc(), sum, term);
+  return sum;
+}
+/// A bias with an entry for every key, as nn.attention wants it.
+Value widened(OpBuilder &builder, Value bias, ScoreShape scores) {
+  SmallVector<int64_t> shape(shapeOf(bias));
+  if (shape.back() == scores.keys)
+    return bias;
+  shape.back() = scores.keys;
+  return BroadcastOp::create(builder, bias.getLoc(), tensorOf(shape, getElementTypeOrSelf(bias.getType())), bias);
 }
 
 /// Batch and heads of operands [batch * heads, .., ..], from the view that merged them; one head if there is none.
@@ -199,15 +208,25 @@ std::pair<int64_t, int64_t> splitOf(Value merged) {
   return {shapeOf(merged)[0], 1};
 }
 
-/// The added terms that no predicate expresses, summed; null if there are none.
-Value addMasks(OpBuilder &builder, ArrayRef<Value> terms, ScoreShape shape, MaskPredicate &predicate) {
-  Value rest;
-  for (Value term : terms) {
-    if (addMask(builder, term, shape, predicate))
-      continue;
-    rest = rest ? AddOp::create(builder, term.getLoc(), rest, term).getResult() : term;
-  }
-  return rest;
+/// Adds to `predicate` what `term` says, and gives what is left of it: nothing of a mask, x of a choice between x and a
+/// very negative number, all of anything else.
+Value addTerm(OpBuilder &builder, Value term, ScoreShape shape, MaskPredicate &predicate) {
+  if (addMask(builder, term, shape, predicate))
+    return {};
+  auto choice = term.getDefiningOp<SelectOp>();
+  bool hides = choice && isVeryNegative(choice.getLhs());
+  if (!choice || (!hides && !isVeryNegative(choice.getRhs())) || !addCondition(builder, choice.getCondition(), hides, shape, predicate))
+    return term;
+  return toRankFour(builder, hides ? choice.getRhs() : choice.getLhs(), 4, {shape.batch, shape.heads});
+}
+
+/// What is left of added terms, summed; null if nothing is.
+Value addTerms(OpBuilder &builder, ArrayRef<Value> terms, ScoreShape shape, MaskPredicate &predicate) {
+  SmallVector<Value> rest;
+  for (Value term : terms)
+    if (Value left = addTerm(builder, term, shape, predicate))
+      rest.push_back(left);
+  return rest.empty() ? Value() : widened(builder, sumOf(builder, rest), shape);
 }
 
 struct AttentionFrom : OpRewritePattern<MatmulOp> {
@@ -257,9 +276,7 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
       for (Value term : flattenSum(termOf(rewriter, mask, getElementTypeOrSelf(query.getType()))).terms)
         terms.push_back(toRankFour(rewriter, term, mask.rank, split));
     MaskPredicate predicate;
-    Value bias = addMasks(rewriter, terms, shape, predicate);
-    if (bias && shapeOf(bias).back() != shape.keys)
-      bias = BroadcastOp::create(rewriter, bias.getLoc(), withLast(shapeOf(bias), shape.keys, bias), bias);
+    Value bias = addTerms(rewriter, terms, shape, predicate);
     auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
     auto attention = AttentionOp::create(
         rewriter, op.getLoc(), query, key, value, bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
@@ -281,16 +298,16 @@ struct BiasToPredicate : OpRewritePattern<AttentionOp> {
     ScoreShape shape{q[0], q[2], q[1], k[1]};
     MaskPredicate predicate{int64_t(op.getMinDistance()), int64_t(op.getMaxDistance()), 0, op.getKeyMask(), op.getQuerySegment(), op.getKeySegment()};
     SmallVector<Value> terms = flattenSum(op.getBias()).terms, rest;
-    for (Value term : terms)
-      if (!addMask(rewriter, term, shape, predicate))
-        rest.push_back(term);
-    if (rest.size() == terms.size())
+    bool changed = false;
+    for (Value term : terms) {
+      Value left = addTerm(rewriter, term, shape, predicate);
+      changed |= left != term;
+      if (left)
+        rest.push_back(left);
+    }
+    if (!changed)
       return failure();
-    Value bias;
-    for (Value term : rest)
-      bias = bias ? AddOp::create(rewriter, op.getLoc(), bias, term).getResult() : term;
-    if (bias)
-      bias = toRankFour(rewriter, bias, 4, {q[0], q[2]});
+    Value bias = rest.empty() ? Value() : widened(rewriter, toRankFour(rewriter, sumOf(rewriter, rest), 4, {q[0], q[2]}), shape);
     auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
     rewriter.replaceOpWithNewOp<AttentionOp>(
         op, op.getQuery(), op.getKey(), op.getValue(), bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,

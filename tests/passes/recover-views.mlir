@@ -118,3 +118,24 @@ func.func @entries(%x: tensor<5x3xf32>, %i: tensor<2xi64>) -> (tensor<1x3xf32>, 
   %2 = nn.gather_nd %x, %1 : (tensor<5x3xf32>, tensor<2x1xi64>) -> tensor<2x3xf32>
   return %0, %2 : tensor<1x3xf32>, tensor<2x3xf32>
 }
+
+// -----
+
+// Where a mask, compared with a number, chooses between a bias and the lowest number, the bias alone is left.
+// CHECK-LABEL: func.func @chosen_bias
+// CHECK-NOT: nn.select
+// CHECK: nn.attention %arg0, %arg1, %arg2, %arg3 {minDistance = 0 : i64
+func.func @chosen_bias(%q: tensor<2x8x4x4xf32>, %k: tensor<2x8x4x4xf32>, %v: tensor<2x8x4x4xf32>, %bias: tensor<1x4x1x8xf32>) -> tensor<2x8x4x4xf32> {
+  %zero = nn.constant dense<0.0> : tensor<f32>
+  %bound = nn.constant dense<-1.0> : tensor<f32>
+  %low = nn.constant dense<-3.40282347E+38> : tensor<f32>
+  %i = nn.iota {dimension = 0 : i64} : () -> tensor<8xi64>
+  %row = nn.reshape %i : (tensor<8xi64>) -> tensor<1x1x8x1xi64>
+  %column = nn.reshape %i : (tensor<8xi64>) -> tensor<1x1x1x8xi64>
+  %seen = nn.compare %column, %row {predicate = "le"} : (tensor<1x1x1x8xi64>, tensor<1x1x8x1xi64>) -> tensor<1x1x8x8xi1>
+  %mask = nn.select %seen, %zero, %low : (tensor<1x1x8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<1x1x8x8xf32>
+  %hidden = nn.compare %mask, %bound {predicate = "lt"} : (tensor<1x1x8x8xf32>, tensor<f32>) -> tensor<1x1x8x8xi1>
+  %full = nn.select %hidden, %low, %bias : (tensor<1x1x8x8xi1>, tensor<f32>, tensor<1x4x1x8xf32>) -> tensor<1x4x8x8xf32>
+  %0, %l = nn.attention %q, %k, %v, %full {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>} : (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<1x4x8x8xf32>) -> (tensor<2x8x4x4xf32>, tensor<2x4x8xf32>)
+  return %0 : tensor<2x8x4x4xf32>
+}
