@@ -250,6 +250,33 @@ TEST_F(Operators, FunctionsAreInlined) {
   expect({"dense<3.0", "nn.mul"});
 }
 
+TEST_F(Operators, FunctionsMayBeCalledWithoutOptionalInputs) {
+  model.node("Norm", {"x", "", ""}, {"y"}, "local");
+  auto *function = model.model.add_functions();
+  function->set_name("Norm");
+  function->set_domain("local");
+  for (const char *name : {"a", "low", "high"})
+    function->add_input(name);
+  function->add_output("c");
+  auto *clip = function->add_node();
+  clip->set_op_type("Clip");
+  for (const char *name : {"a", "low", "high"})
+    clip->add_input(name);
+  clip->add_output("c");
+  expect({"return %arg0"});
+}
+
+TEST_F(Operators, Convolutions) {
+  model.weights("apart", {4, 6, 2});
+  model.weights("bias", {4});
+  setInts(model.node("Conv", {"x", "apart", "bias"}, {"y"}), "strides", {2});
+  model.weights("over", {5, 6, 3});
+  auto &over = model.node("Conv", {"x", "over"}, {"z"});
+  setInts(over, "pads", {1, 1});
+  model.output("z");
+  expect({"tensor<2x4x12xf32>", "tensor<2x4x4xf32>", "nn.pad", "tensor<2x8x18xf32>", "tensor<2x5x8xf32>"});
+}
+
 TEST_F(Operators, TheTakenBranchIsInlined) {
   model.integers("eight", {1}, {8});
   setInt(model.node("Shape", {"x"}, {"width"}), "start", 2);

@@ -107,11 +107,40 @@ TEST(Parameters, SmallConstantsStayConstants) {
   model.node("Mul", {"x", "scale"}, {"a"});
   model.node("Add", {"a", "shift"}, {"b"});
   model.node("Relu", {"b"}, {"y"});
-  ImportOptions freeze;
-  freeze.freeze = {"scale"};
-  Imported result = import(model.save(), freeze);
+  Imported result = import(model);
   EXPECT_TRUE(result.parameters.empty()) << result.everything();
   EXPECT_TRUE(result.has("5.000000e-01"));
+}
+
+TEST(Parameters, SingleNumbersThatAreWeights) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "4", "32"}).output("y");
+  model.weights("slope", {1}, {0.25F});
+  model.weights("w", {32, 1});
+  model.weights("bias", {1}, {0.5F});
+  model.node("PRelu", {"x", "slope"}, {"a"});
+  model.node("MatMul", {"a", "w"}, {"h"});
+  model.node("Add", {"h", "bias"}, {"y"});
+  EXPECT_EQ(import(model).trained(), (Names{"bias", "slope", "w"}));
+}
+
+// Constant folding stores the head's matrix, tied to the table, a second time.
+TEST(Parameters, TransposedCopiesAreTiedAgain) {
+  TestModel model;
+  model.input("ids", kInt64, {"b", "s"}).output("y");
+  std::vector<float> table, head(64 * 32);
+  for (int i = 0; i < 64 * 32; ++i)
+    table.push_back(static_cast<float>(std::sin(i * i)));
+  for (int i = 0; i < 64 * 32; ++i)
+    head[static_cast<size_t>(i % 32 * 64 + i / 32)] = table[static_cast<size_t>(i)];
+  model.weights("table", {64, 32}, table);
+  model.weights("head", {32, 64}, head);
+  model.node("Gather", {"table", "ids"}, {"x"});
+  model.node("MatMul", {"x", "head"}, {"y"});
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), Names{"table"}) << result.everything();
+  ASSERT_EQ(result.warnings.size(), 1U);
+  EXPECT_NE(result.warnings[0].find("transposed copy of 'table'"), std::string::npos);
 }
 
 TEST(Parameters, TheExporterKnowsBest) {
