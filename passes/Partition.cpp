@@ -60,8 +60,15 @@ std::vector<int32_t> cutsOf(const Carried &carried, int32_t begin, int32_t end) 
   return cuts;
 }
 
-/// Atoms from cuts: stretches without a parameter join the one before them (or the one after, at the start).
-std::vector<LayerRange> atomsOf(const PartitionGraph &graph, const std::vector<int32_t> &cuts) {
+bool onlyViews(const PartitionGraph &graph, int32_t begin, int32_t end) {
+  return std::all_of(graph.ops.begin() + begin, graph.ops.begin() + end, [](auto &op) { return op.isView; });
+}
+
+/// Atoms from cuts: stretches without a parameter join the one before them (or the one after, at the start). Views
+/// before the last stretch join that: they belong to the head, and the last block stays equal to the others.
+std::vector<LayerRange> atomsOf(const PartitionGraph &graph, std::vector<int32_t> cuts) {
+  while (cuts.size() > 1 && onlyViews(graph, cuts[cuts.size() - 2], cuts.back()))
+    cuts.pop_back();
   std::vector<LayerRange> atoms;
   int32_t begin = 0, size = graph.ops.size();
   for (size_t i = 0; i <= cuts.size(); ++i) {

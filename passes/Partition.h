@@ -16,6 +16,7 @@ struct PartitionOp {
   std::vector<std::string> others; ///< descriptions of its other operands: types of parameters and of shared values
   bool usesParameter = false;    ///< reads a trainable parameter
   bool isLast = false;           ///< must lie in a layer that ends there (the loss)
+  bool isView = false;           ///< computes nothing: the same elements under another shape
 };
 struct PartitionValue {
   int32_t producer = 0; ///< index of the operation that makes it

@@ -68,6 +68,7 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
     for (auto [index, op] : llvm::enumerate(path)) {
       passes::PartitionOp entry;
       entry.signature = (op->getName().getStringRef() + ":" + typesOf(op->getResultTypes())).str();
+      entry.isView = isa<ReshapeOp>(op);
       for (Value operand : op->getOperands()) {
         if (auto found = numbers.find(operand); found != numbers.end()) {
           entry.operands.push_back(found->second);

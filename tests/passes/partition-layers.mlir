@@ -337,3 +337,26 @@ func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a: tensor<4x4xf32> {nn.pa
   %7 = nn.cross_entropy %6, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
   return %7 : tensor<f32>
 }
+
+// -----
+
+// A view before the head belongs to the head: a block that ends in a parameter is still equal to the others.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[Y:.*]] = call @[[T:.*]](%arg0, %arg1)
+// CHECK-NEXT: %[[Z:.*]] = call @[[T]](%[[Y]], %arg2)
+// CHECK-NEXT: %[[W:.*]] = call @[[T]](%[[Z]], %arg3)
+// CHECK-NEXT: call @[[LOSS:.*]](%[[W]],
+// CHECK: func.func private @[[T]](
+// CHECK-NOT: nn.reshape
+// CHECK: func.func private @[[LOSS]](
+// CHECK: nn.reshape
+func.func @main(%x: tensor<1x2x4xf32> {nn.input = "x"}, %a: tensor<4xf32> {nn.parameter = "a", nn.trainable},
+                %b: tensor<4xf32> {nn.parameter = "b", nn.trainable}, %c: tensor<4xf32> {nn.parameter = "c", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels}, %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0, %r0 = nn.rms_norm %x, %a {epsilon = 1.0e-6 : f64} : (tensor<1x2x4xf32>, tensor<4xf32>) -> (tensor<1x2x4xf32>, tensor<1x2xf32>)
+  %1, %r1 = nn.rms_norm %0, %b {epsilon = 1.0e-6 : f64} : (tensor<1x2x4xf32>, tensor<4xf32>) -> (tensor<1x2x4xf32>, tensor<1x2xf32>)
+  %2, %r2 = nn.rms_norm %1, %c {epsilon = 1.0e-6 : f64} : (tensor<1x2x4xf32>, tensor<4xf32>) -> (tensor<1x2x4xf32>, tensor<1x2xf32>)
+  %3 = nn.reshape %2 : (tensor<1x2x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.linear_cross_entropy %3, %h, %l, %s {transposed = true} : (tensor<2x4xf32>, tensor<4x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %4 : tensor<f32>
+}
