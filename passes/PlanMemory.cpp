@@ -52,6 +52,15 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     return end;
   }
 
+  /// What the persistent slots of all host spaces take: set aside before any space is packed with slack.
+  uint64_t persistentHostBytes(ModuleOp module) {
+    uint64_t bytes = 0;
+    for (auto entry : module->getAttrOfType<ArrayAttr>(kSpacesAttr).getAsRange<DictionaryAttr>())
+      if (entry.getAs<StringAttr>("kind").getValue() != "device")
+        bytes += placePersistent(entry.getAs<StringAttr>("name").getValue());
+    return bytes;
+  }
+
   struct Packed {
     std::vector<passes::SlotRequest> requests;
     SmallVector<SlotOp> slots;
@@ -110,7 +119,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     }
     Builder builder(&getContext());
     SmallVector<Attribute> spaces;
-    uint64_t hostBytes = 0;
+    uint64_t hostBytes = persistentHostBytes(module); // of all host spaces, and what is packed on top of it
     std::optional<Packed> largestHost;
     for (auto entry : module->getAttrOfType<ArrayAttr>(kSpacesAttr).getAsRange<DictionaryAttr>()) {
       StringRef name = entry.getAs<StringAttr>("name").getValue(), kind = entry.getAs<StringAttr>("kind").getValue();
@@ -118,7 +127,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       uint64_t base = placePersistent(name), bytes = base;
       uint64_t budget = onDevice && deviceMemory > 0 ? uint64_t(deviceMemory) : UINT64_MAX;
       if (!onDevice && hostMemory > 0)
-        budget = uint64_t(hostMemory) > hostBytes ? hostMemory - hostBytes : 0;
+        budget = uint64_t(hostMemory) > hostBytes ? hostMemory - hostBytes + base : 0;
       std::optional<Packed> largest;
       for (auto [commands, lives] : llvm::zip(programs, lifetimes)) {
         Packed packed = packProgram(name, commands, lives, base, budget);
@@ -136,7 +145,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
         return error << "; the smallest budget for these choices is --device-memory " << bytes << "B";
       }
       if (!onDevice) {
-        hostBytes += bytes;
+        hostBytes += bytes - base;
         if (!largestHost || largest->bytes > largestHost->bytes)
           largestHost = std::move(largest);
       }
