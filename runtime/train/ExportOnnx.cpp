@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 
 namespace mt::train {
@@ -133,6 +134,45 @@ private:
     return data->write(values);
   }
 
+  /// The trained matrix that an untrained one was a transposed copy of before training: the compiler trains such a
+  /// pair as one tensor (docs/importing.md), so the copy follows it. Null where it is none.
+  const Initializer *twinOf(const Initializer &tensor) const {
+    constexpr uint64_t kSmallest = 1024; // elements, as for the compiler: smaller ones may be equal by chance
+    if (isTrained(tensor) || tensor.dims.size() != 2 || !tensor.type || !isFloat(*tensor.type))
+      return nullptr;
+    uint64_t size = byteSize(*tensor.type);
+    for (const Initializer &other : model.initializers)
+      if (isTrained(other) && other.type == tensor.type && other.dims == Dims{tensor.dims[1], tensor.dims[0]} &&
+          other.raw.size() == tensor.raw.size() && tensor.raw.size() >= kSmallest * size && isTransposed(other, tensor))
+        return &other;
+    return nullptr;
+  }
+
+  bool isTransposed(const Initializer &a, const Initializer &b) const {
+    auto rows = static_cast<uint64_t>(a.dims[0]), columns = static_cast<uint64_t>(a.dims[1]);
+    uint64_t size = byteSize(*a.type);
+    const std::byte *from = model.file.bytes().data() + a.raw.begin, *to = model.file.bytes().data() + b.raw.begin;
+    for (uint64_t i = 0; i < rows; ++i)
+      for (uint64_t j = 0; j < columns; ++j)
+        if (std::memcmp(from + (i * columns + j) * size, to + (j * rows + i) * size, size) != 0)
+          return false;
+    return true;
+  }
+
+  Status writeTransposed(AtomicFile &file, const Initializer &from) const {
+    std::vector<float> values, turned;
+    MT_TRY(trained.read(from.name, [&](std::span<const float> piece) {
+      values.insert(values.end(), piece.begin(), piece.end());
+      return Status();
+    }));
+    auto rows = static_cast<size_t>(from.dims[0]), columns = static_cast<size_t>(from.dims[1]);
+    turned.resize(values.size());
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t j = 0; j < columns; ++j)
+        turned[j * rows + i] = values[i * columns + j];
+    return writeAs(file, *from.type)(turned);
+  }
+
   /// The model's bytes with moved tensors' fields replaced, and trained values where they are.
   Status writeModel(AtomicFile &file) {
     uint64_t graphBytes = model.graph.size();
@@ -155,6 +195,10 @@ private:
       } else if (isTrained(tensor)) {
         MT_TRY(copy(at, tensor.raw.begin));
         MT_TRY(trained.read(tensor.name, writeAs(file, *tensor.type)));
+        at = tensor.raw.end;
+      } else if (const Initializer *twin = twinOf(tensor)) {
+        MT_TRY(copy(at, tensor.raw.begin));
+        MT_TRY(writeTransposed(file, *twin));
         at = tensor.raw.end;
       }
     }
