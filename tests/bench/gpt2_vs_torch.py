@@ -60,7 +60,7 @@ def torch_model():
             x = self.wte(ids) + self.wpe(torch.arange(SEQ))
             for block in self.blocks:
                 x = block(x)
-            return F.cross_entropy((self.ln_f(x) @ self.wte.weight.T).view(-1, VOCAB), labels.view(-1))
+            return F.cross_entropy((self.ln_f(x) @ self.wte.weight.T).view(-1, VOCAB), labels.reshape(-1))
 
     return Gpt2()
 
