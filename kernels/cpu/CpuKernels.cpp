@@ -29,6 +29,13 @@ Prepare findPrepare(std::string_view kernel) {
   return isElementwise(kernel) ? prepareElementwise : nullptr;
 }
 
+/// Whether nothing uses any result of a call.
+bool isUnused(const Signature &call) {
+  return std::ranges::none_of(call.operands, [](const OperandType &operand) {
+    return operand.present && (operand.effect == Effect::write || operand.effect == Effect::update);
+  });
+}
+
 } // namespace
 
 bool supports(std::string_view kernel) { return findPrepare(kernel) != nullptr; }
@@ -36,9 +43,12 @@ bool supports(std::string_view kernel) { return findPrepare(kernel) != nullptr; 
 Result<Run> prepare(const Signature &call) {
   if (std::string problem = check(call); !problem.empty())
     return Status::error(problem);
-  if (Prepare prepareCall = findPrepare(call.kernel))
-    return prepareCall(call);
-  return fail("{}: the CPU has no such kernel", call.kernel);
+  Prepare prepareCall = findPrepare(call.kernel);
+  if (!prepareCall)
+    return fail("{}: the CPU has no such kernel", call.kernel);
+  if (isUnused(call))
+    return Run([](const Launch &) { return Status(); });
+  return prepareCall(call);
 }
 
 } // namespace mt::kernels::cpu

@@ -104,12 +104,20 @@ void loadRow(const void *base, int64_t offset, int64_t stride, int64_t count, C 
   }
 }
 
+/// a + b; integers wrap around.
+template <typename C> C sum(C a, C b) {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else
+    return a + b;
+}
+
 template <typename C, typename S>
 void storeRow(const C *in, void *base, int64_t offset, int64_t count, bool accumulate) {
   S *out = static_cast<S *>(base) + offset;
   if (accumulate)
     for (int64_t i = 0; i < count; ++i)
-      out[i] = toStorage<S>(static_cast<C>(fromStorage<C>(out[i]) + in[i]));
+      out[i] = toStorage<S>(sum(fromStorage<C>(out[i]), in[i]));
   else if constexpr (std::is_same_v<C, S>)
     std::memcpy(out, in, static_cast<size_t>(count) * sizeof(C));
   else

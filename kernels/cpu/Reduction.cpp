@@ -31,10 +31,24 @@ template <typename S> S neutral(Kind kind) {
   return kind == Kind::max ? std::numeric_limits<S>::min() : kind == Kind::min ? std::numeric_limits<S>::max() : 0;
 }
 
+// Integers wrap around.
+template <typename S> S plus(S a, S b) {
+  if constexpr (std::is_integral_v<S>)
+    return static_cast<S>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else
+    return a + b;
+}
+template <typename S> S times(S a, S b) {
+  if constexpr (std::is_integral_v<S>)
+    return static_cast<S>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else
+    return a * b;
+}
+
 template <typename S, typename C> void combine(Kind kind, const C *in, int64_t count, S *sums) {
   if (kind == Kind::prod)
     for (int64_t i = 0; i < count; ++i)
-      sums[i] *= static_cast<S>(in[i]);
+      sums[i] = times(sums[i], static_cast<S>(in[i]));
   else if (kind == Kind::max)
     for (int64_t i = 0; i < count; ++i)
       sums[i] = in[i] != in[i] || static_cast<S>(in[i]) > sums[i] ? static_cast<S>(in[i]) : sums[i];
@@ -43,7 +57,7 @@ template <typename S, typename C> void combine(Kind kind, const C *in, int64_t c
       sums[i] = in[i] != in[i] || static_cast<S>(in[i]) < sums[i] ? static_cast<S>(in[i]) : sums[i];
   else
     for (int64_t i = 0; i < count; ++i)
-      sums[i] += static_cast<S>(in[i]);
+      sums[i] = plus(sums[i], static_cast<S>(in[i]));
 }
 
 /// Dims and strides of a part of the operand.

@@ -2,7 +2,9 @@
 #include "kernels/cpu/Producer.h"
 #include "kernels/cpu/View.h"
 
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 namespace mt::kernels::cpu {
 namespace {
@@ -65,17 +67,26 @@ template <typename C> struct ConstantSource : Unverified {
   }
 };
 
+/// A number of an attribute; what an integer cannot hold becomes its nearest.
+template <typename C> C number(double value) {
+  constexpr double kMost = 9223372036854774784.0; // the largest double below 2^63
+  if constexpr (std::is_floating_point_v<C>)
+    return static_cast<C>(value);
+  else
+    return std::isnan(value) ? 0 : static_cast<C>(std::clamp(value, -kMost, kMost));
+}
+
 template <typename C> std::vector<C> numbers(const Attribute &value) {
   std::vector<C> list;
   if (auto one = std::get_if<int64_t>(&value))
     list.push_back(static_cast<C>(*one));
   if (auto one = std::get_if<double>(&value))
-    list.push_back(static_cast<C>(*one));
+    list.push_back(number<C>(*one));
   if (auto many = std::get_if<std::vector<int64_t>>(&value))
     list.assign(many->begin(), many->end());
   if (auto many = std::get_if<std::vector<double>>(&value))
-    for (double number : *many)
-      list.push_back(static_cast<C>(number));
+    for (double one : *many)
+      list.push_back(number<C>(one));
   return list;
 }
 
@@ -91,7 +102,7 @@ template <typename C> struct IotaSource : Unverified {
   double start, step;
   void produce(const Launch &, int64_t begin, int64_t count, C *out) const {
     for (int64_t i = 0; i < count; ++i)
-      out[i] = static_cast<C>(start + step * static_cast<double>((begin + i) / inner % size));
+      out[i] = number<C>(start + step * static_cast<double>((begin + i) / inner % size));
   }
 };
 
@@ -151,7 +162,7 @@ Result<Run> preparePad(const Signature &call) {
   return withArithmetic(call.operands[0].type, [&](auto arithmetic) {
     using C = decltype(arithmetic);
     PadSource<C> source{
-        {}, dims, rowMajor(dims), to, low, step, static_cast<C>(call.real("value")), loader<C>(call.operands[0].type)};
+        {}, dims, rowMajor(dims), to, low, step, number<C>(call.real("value")), loader<C>(call.operands[0].type)};
     return produceWith<C>(call, source);
   });
 }

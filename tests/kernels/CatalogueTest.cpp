@@ -195,6 +195,13 @@ TEST(Catalogue, CpuHasEveryKernel) {
   EXPECT_EQ(cpu::prepare({"feed", {}, {out({1})}}).status().message(), "feed: the CPU has no such kernel");
 }
 
+/// A call whose only result is absent does nothing, whatever the kernel.
+TEST(Catalogue, NothingUsedNothingDone) {
+  Call call{"squared_norm", {}, {random({5}, 1)}, {{DType::f64, {1}}}};
+  Outcome outcome = run(call, 1, 0, 1);
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+}
+
 TEST(Catalogue, PageIsFresh) {
   std::ifstream file(MT_SOURCE_DIR "/docs/kernels.md");
   std::stringstream page;
