@@ -68,6 +68,9 @@ std::vector<Value> GraphImporter::run(const BoundInputs &inputs) {
     if (found && !found->value && found->make && !found->poisoned)
       found->value = found->make();
     outputs.push_back(found ? found->value : Value());
+    if (!outputs.back() && problems.empty())
+      problems.push_back(fmt::format("graph output '{}' is not computed by the nodes that should: the file is damaged; "
+                                     "export it again", output.name()));
   }
   return outputs;
 }
@@ -235,8 +238,11 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   auto opset = frame.opsets.find(domain);
   NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
                       opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
-  if (failed(Converters::table().find(domain, node.op_type())(context)))
+  if (failed(Converters::table().find(domain, node.op_type())(context))) {
+    if (!context.failed())
+      (void)context.fail("its inputs or attributes have a form that is not supported");
     return poison(node, scope);
+  }
   std::vector<NodeValue> results = context.takeResults();
   for (size_t i = 0; values && i < results.size() && i < values->size(); ++i)
     if (!results[i].known) {

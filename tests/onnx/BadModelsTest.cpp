@@ -174,6 +174,29 @@ TEST(BadModels, TrainingDropout) {
   expectProblem(import(model), {"'n_y' (Dropout)", "eval mode"});
 }
 
+// A failure without a reason of its own is still a message.
+TEST(BadModels, InputsOfTheWrongForm) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y").output("z");
+  model.integers("axes", {3}, {0, 1, 2});
+  model.node("CumSum", {"x", "axes"}, {"y"});
+  model.node("Gather", {"x"}, {"z"});
+  Imported result = import(model);
+  expectProblem(result, {"'n_y' (CumSum)"});
+  expectProblem(result, {"'n_z' (Gather)"});
+}
+
+TEST(BadModels, FunctionsThatDefineNothing) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.node("F", {"x"}, {"y"}, "local");
+  auto *function = model.model.add_functions();
+  function->set_name("F");
+  function->set_domain("local");
+  function->add_output("b");
+  expectProblem(import(model), {"'y'", "damaged"});
+}
+
 TEST(BadModels, OldOpset) {
   TestModel model(11);
   model.input("x", kFloat, {"batch", "16"}).output("y");
