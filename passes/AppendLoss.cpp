@@ -1,4 +1,5 @@
 // mt-append-loss: the loss, its labels and the step's scalars, appended to a model that ends in predictions.
+#include "passes/Match.h"
 #include "passes/Passes.h"
 
 #include "kernels/Catalogue.h"
@@ -9,6 +10,7 @@ namespace mt {
 #define GEN_PASS_DEF_APPENDLOSS
 #include "passes/Passes.h.inc"
 using namespace nn;
+using passes::scaledBy;
 
 namespace {
 /// logits = cap * tanh(scale * product / cap), cap 0: no cap; what is left when scale and cap are peeled off.
@@ -21,20 +23,6 @@ Value throughReshape(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>())
     value = reshape.getOperand();
   return value;
-}
-
-/// x and f where `value` is x * f or x / f with a splat f.
-std::optional<std::pair<Value, double>> scaledBy(Value value) {
-  if (auto mul = value.getDefiningOp<MulOp>()) {
-    if (auto f = splatValue(mul.getRhs()))
-      return std::pair(mul.getLhs(), *f);
-    if (auto f = splatValue(mul.getLhs()))
-      return std::pair(mul.getRhs(), *f);
-  }
-  if (auto div = value.getDefiningOp<DivOp>())
-    if (auto f = splatValue(div.getRhs()))
-      return std::pair(div.getLhs(), 1 / *f);
-  return std::nullopt;
 }
 
 /// Whether a row of `product` is a row of `logits`: a view between them may cut rows up, a splat repeat them.

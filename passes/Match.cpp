@@ -62,6 +62,17 @@ Sum flattenSum(Value value) {
   return sum;
 }
 
+std::optional<std::pair<Value, double>> scaledBy(Value value) {
+  if (auto mul = value.getDefiningOp<MulOp>())
+    for (auto [x, f] : {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())})
+      if (auto number = splatValue(f); number && x.getType() == value.getType())
+        return std::pair(x, *number);
+  if (auto div = value.getDefiningOp<DivOp>())
+    if (auto number = splatValue(div.getRhs()); number && div.getLhs().getType() == value.getType())
+      return std::pair(div.getLhs(), 1 / *number);
+  return std::nullopt;
+}
+
 Value squareOf(Value value) {
   if (auto mul = value.getDefiningOp<MulOp>())
     return mul.getLhs() == mul.getRhs() ? mul.getLhs() : Value();

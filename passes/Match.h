@@ -26,6 +26,8 @@ Sum flattenSum(mlir::Value value);
 template <typename Op> mlir::Value otherOperand(Op op, mlir::Value one) {
   return op.getLhs() == one ? op.getRhs() : op.getRhs() == one ? op.getLhs() : mlir::Value();
 }
+/// x and f where `value` is x * f or x / f with a splat f and x has its type.
+std::optional<std::pair<mlir::Value, double>> scaledBy(mlir::Value value);
 /// Operand of x * x or x^2; null if `value` is no square.
 mlir::Value squareOf(mlir::Value value);
 /// Whether `axes` is the last dimension of `value`, kept or not.

@@ -23,7 +23,6 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   using PlanMemoryBase::PlanMemoryBase;
 
   func::FuncOp function;
-  passes::Declarations declarations;
 
   static StringRef spaceOf(SlotOp slot) { return cast<SlotType>(slot.getType()).getSpace(); }
   static uint64_t bytesOf(SlotOp slot) { return cast<SlotType>(slot.getType()).getBytes(); }
@@ -52,14 +51,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     return end;
   }
 
-  /// What the persistent slots of all host spaces take: set aside before any space is packed with slack.
-  uint64_t persistentHostBytes(ModuleOp module) {
-    uint64_t bytes = 0;
-    for (auto entry : module->getAttrOfType<ArrayAttr>(kSpacesAttr).getAsRange<DictionaryAttr>())
-      if (entry.getAs<StringAttr>("kind").getValue() != "device")
-        bytes += placePersistent(entry.getAs<StringAttr>("name").getValue());
-    return bytes;
-  }
+  static StringRef nameOf(DictionaryAttr space) { return space.getAs<StringAttr>("name").getValue(); }
+  static bool isOnDevice(DictionaryAttr space) { return space.getAs<StringAttr>("kind").getValue() == "device"; }
 
   struct Packed {
     std::vector<passes::SlotRequest> requests;
@@ -91,14 +84,29 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     return packed;
   }
 
-  void explain(InFlightDiagnostic &error, Packed &packed) {
+  static void list(InFlightDiagnostic &error, SlotOp slot) {
+    error << " '" << slot.getName() << "' " << formatSize(bytesOf(slot)) << ",";
+  }
+
+  /// What fills a budget: the moment when most is live, and what is kept all along in the spaces that it covers.
+  void explain(InFlightDiagnostic &error, Packed &packed, ArrayRef<StringRef> spaces, uint64_t kept) {
     passes::Peak peak = passes::findPeak(packed.requests, packed.commands.size());
-    if (peak.slots.empty())
+    if (!peak.slots.empty()) {
+      error << "; most is live at '" << labelOf(packed.commands[peak.moment]) << "' (" << formatSize(peak.bytes) << "), largest there:";
+      for (uint32_t i : ArrayRef<uint32_t>(peak.slots).take_front(4))
+        list(error, packed.slots[i]);
+    }
+    SmallVector<SlotOp> persistent;
+    for (auto slot : function.front().getOps<SlotOp>())
+      if (slot.getPersistent() && llvm::is_contained(spaces, spaceOf(slot)))
+        persistent.push_back(slot);
+    if (persistent.empty())
       return;
-    error << "; most is live at '" << labelOf(packed.commands[peak.moment]) << "' (" << formatSize(peak.bytes) << "), largest there:";
-    for (uint32_t i : ArrayRef<uint32_t>(peak.slots).take_front(4))
-      error << " '" << packed.slots[i].getName() << "' " << formatSize(packed.requests[i].bytes) << ",";
-    error << " beside what every program keeps";
+    llvm::stable_sort(persistent, [](SlotOp a, SlotOp b) { return bytesOf(a) > bytesOf(b); });
+    error << (peak.slots.empty() ? ";" : " and") << " kept all along: " << formatSize(kept) << " in " << persistent.size()
+          << " slots, largest:";
+    for (SlotOp slot : ArrayRef<SlotOp>(persistent).take_front(4))
+      list(error, slot);
   }
 
   LogicalResult run() {
@@ -106,10 +114,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     function = passes::findSchedule(module);
     if (!function)
       return failure();
-    auto read = passes::readDeclarations(module);
-    if (failed(read))
+    if (failed(passes::readDeclarations(module)))
       return failure();
-    declarations = *read;
 
     std::vector<SmallVector<Operation *>> programs;
     std::vector<Lifetimes> lifetimes;
@@ -119,12 +125,23 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     }
     Builder builder(&getContext());
     SmallVector<Attribute> spaces;
-    uint64_t hostBytes = persistentHostBytes(module); // of all host spaces, and what is packed on top of it
+    auto entries = module->getAttrOfType<ArrayAttr>(kSpacesAttr).getAsRange<DictionaryAttr>();
+    llvm::StringMap<uint64_t> kept; // by space: what its persistent slots take
+    SmallVector<StringRef> hostSpaces;
+    uint64_t hostKept = 0; // set aside before any host space is packed with slack
+    for (DictionaryAttr entry : entries) {
+      uint64_t bytes = kept[nameOf(entry)] = placePersistent(nameOf(entry));
+      if (!isOnDevice(entry)) {
+        hostKept += bytes;
+        hostSpaces.push_back(nameOf(entry));
+      }
+    }
+    uint64_t hostBytes = hostKept; // and what is packed on top of it
     std::optional<Packed> largestHost;
-    for (auto entry : module->getAttrOfType<ArrayAttr>(kSpacesAttr).getAsRange<DictionaryAttr>()) {
-      StringRef name = entry.getAs<StringAttr>("name").getValue(), kind = entry.getAs<StringAttr>("kind").getValue();
-      bool onDevice = kind == "device";
-      uint64_t base = placePersistent(name), bytes = base;
+    for (DictionaryAttr entry : entries) {
+      StringRef name = nameOf(entry);
+      bool onDevice = isOnDevice(entry);
+      uint64_t base = kept[name], bytes = base;
       uint64_t budget = onDevice && deviceMemory > 0 ? uint64_t(deviceMemory) : UINT64_MAX;
       if (!onDevice && hostMemory > 0)
         budget = uint64_t(hostMemory) > hostBytes ? hostMemory - hostBytes + base : 0;
@@ -141,7 +158,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
         InFlightDiagnostic error = module.emitError();
         error << "the plan needs " << formatSize(bytes) << " (" << bytes << " B) of device memory, and --device-memory allows "
               << formatSize(budget);
-        explain(error, *largest);
+        explain(error, *largest, {name}, base);
         return error << "; the smallest budget for these choices is --device-memory " << bytes << "B";
       }
       if (!onDevice) {
@@ -157,7 +174,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       InFlightDiagnostic error = module.emitError();
       error << "the plan needs " << formatSize(hostBytes) << " (" << hostBytes << " B) of host memory, and --host-memory allows "
             << formatSize(uint64_t(hostMemory));
-      explain(error, *largestHost);
+      explain(error, *largestHost, hostSpaces, hostKept);
       return error << "; the smallest budget for these choices is --host-memory " << hostBytes << "B";
     }
     module->setAttr(kSpacesAttr, builder.getArrayAttr(spaces));

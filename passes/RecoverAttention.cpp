@@ -22,18 +22,6 @@ Value swapLastTwo(OpBuilder &builder, Value value) {
   return TransposeOp::create(builder, value.getLoc(), value, order);
 }
 
-/// x and f where `value` is x * f or x / f, f a splat.
-std::optional<std::pair<Value, double>> scaled(Value value) {
-  if (auto mul = value.getDefiningOp<MulOp>())
-    for (auto [x, f] : {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())})
-      if (auto number = splatValue(f); number && x.getType() == value.getType())
-        return std::pair(x, *number);
-  if (auto div = value.getDefiningOp<DivOp>())
-    if (auto number = splatValue(div.getRhs()); number && div.getLhs().getType() == value.getType())
-      return std::pair(div.getLhs(), 1 / *number);
-  return std::nullopt;
-}
-
 /// Whether `a` and `b` are scores of the same heads, batch and heads in one dimension or in two.
 bool splitsHeads(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   auto hasRank = [](ArrayRef<int64_t> shape) { return shape.size() == 3 || shape.size() == 4; };
@@ -91,7 +79,7 @@ bool leadsToProduct(Value value, int depth = 0) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<MatmulOp>(op))
     return true;
-  if (auto pair = scaled(value))
+  if (auto pair = scaledBy(value))
     return leadsToProduct(pair->first, depth + 1);
   if (isa_and_nonnull<TanhOp, CastOp, ReshapeOp>(op))
     return leadsToProduct(op->getOperand(0), depth + 1);
@@ -145,11 +133,11 @@ std::optional<Scores> matchScores(Value value) {
       value = hides ? select.getRhs() : select.getLhs();
       continue;
     }
-    auto outer = scaled(value);
+    auto outer = scaledBy(value);
     if (!outer)
       return std::nullopt;
     if (auto tanh = outer->first.getDefiningOp<TanhOp>(); tanh && scores.scale == 1 && scores.cap == 0) {
-      auto inner = scaled(tanh.getOperand());
+      auto inner = scaledBy(tanh.getOperand());
       if (!inner || !isAbout(inner->second * outer->second, 1))
         return std::nullopt;
       scores.cap = outer->second;
@@ -164,7 +152,7 @@ std::optional<Scores> matchScores(Value value) {
 
 /// Scale that exporters split between queries and keys.
 Value peelScale(Value value, double &scale) {
-  while (auto pair = scaled(value)) {
+  while (auto pair = scaledBy(value)) {
     scale *= pair->second;
     value = pair->first;
   }

@@ -41,7 +41,7 @@ FailureOr<plan::CommandAccesses> placedAccesses(Operation *command, const Declar
   return result;
 }
 
-FailureOr<std::vector<plan::CommandAccesses>> placedAccesses(ArrayRef<Operation *> commands, const Declarations &declarations) {
+static FailureOr<std::vector<plan::CommandAccesses>> placedAccesses(ArrayRef<Operation *> commands, const Declarations &declarations) {
   std::vector<plan::CommandAccesses> all;
   for (Operation *command : commands) {
     auto accesses = placedAccesses(command, declarations);
@@ -50,6 +50,22 @@ FailureOr<std::vector<plan::CommandAccesses>> placedAccesses(ArrayRef<Operation 
     all.push_back(std::move(*accesses));
   }
   return all;
+}
+
+LogicalResult forEachProgram(ModuleOp module,
+                             llvm::function_ref<LogicalResult(ArrayRef<Operation *>, const std::vector<plan::CommandAccesses> &,
+                                                              uint32_t, bool)> each) {
+  func::FuncOp function = findSchedule(module);
+  auto declarations = readDeclarations(module);
+  if (!function || failed(declarations))
+    return failure();
+  for (Program program : kPrograms) {
+    SmallVector<Operation *> commands = commandsOf(function, program);
+    auto accesses = placedAccesses(commands, *declarations);
+    if (failed(accesses) || failed(each(commands, *accesses, declarations->streams, plan::isCyclic(plan::ProgramKind(program)))))
+      return failure();
+  }
+  return success();
 }
 
 } // namespace mt::passes

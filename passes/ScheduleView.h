@@ -17,9 +17,13 @@ mlir::FailureOr<Declarations> readDeclarations(mlir::ModuleOp module);
 mlir::func::FuncOp findSchedule(mlir::ModuleOp module);
 /// What one command touches; its slots must have offsets. Fails with a diagnostic on the command.
 mlir::FailureOr<plan::CommandAccesses> placedAccesses(mlir::Operation *command, const Declarations &declarations);
-/// The same of all commands of a program.
-mlir::FailureOr<std::vector<plan::CommandAccesses>> placedAccesses(llvm::ArrayRef<mlir::Operation *> commands,
-                                                                   const Declarations &declarations);
+/// Calls `each` for every program of the module's schedule until one fails: its commands, what they touch, how many
+/// streams there are, and whether the program repeats. Fails with a diagnostic.
+mlir::LogicalResult
+forEachProgram(mlir::ModuleOp module,
+               llvm::function_ref<mlir::LogicalResult(llvm::ArrayRef<mlir::Operation *> commands,
+                                                      const std::vector<plan::CommandAccesses> &accesses,
+                                                      uint32_t streams, bool cyclic)> each);
 /// All programs, in the order of the enumeration.
 inline constexpr schedule::Program kPrograms[] = {schedule::Program::step, schedule::Program::finish, schedule::Program::evaluate};
 

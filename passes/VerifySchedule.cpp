@@ -20,14 +20,12 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
     return awaits;
   }
 
-  LogicalResult verify(ArrayRef<Operation *> commands, const passes::Declarations &declarations, bool cyclic) {
-    auto accesses = passes::placedAccesses(commands, declarations);
-    if (failed(accesses))
-      return failure();
+  static LogicalResult verify(ArrayRef<Operation *> commands, const std::vector<plan::CommandAccesses> &accesses,
+                              uint32_t streams, bool cyclic) {
     std::vector<std::vector<plan::Await>> awaits;
     for (Operation *command : commands)
       awaits.push_back(awaitsOf(command));
-    auto error = plan::verifyHazards(*accesses, awaits, declarations.streams, cyclic);
+    auto error = plan::verifyHazards(accesses, awaits, streams, cyclic);
     if (!error)
       return success();
     auto label = [&](uint32_t i) { return i < commands.size() ? schedule::labelOf(commands[i]) : "no command"; };
@@ -37,13 +35,8 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
   }
 
   void runOnOperation() override {
-    func::FuncOp function = passes::findSchedule(getOperation());
-    auto declarations = passes::readDeclarations(getOperation());
-    if (!function || failed(declarations))
-      return signalPassFailure();
-    for (schedule::Program program : passes::kPrograms)
-      if (failed(verify(schedule::commandsOf(function, program), *declarations, program == schedule::Program::step)))
-        return signalPassFailure();
+    if (failed(passes::forEachProgram(getOperation(), verify)))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -202,7 +202,7 @@ Status Executor::run(plan::ProgramKind kind) {
   if (found == state->programs.end())
     return fail("the plan has no program {}; compile the model again with this version of mtc", plan::name(kind));
   // Awaits order a program's own commands, and those of consecutive steps; nothing else.
-  if (state->last && (*state->last != kind || kind != plan::ProgramKind::step))
+  if (state->last && (*state->last != kind || !plan::isCyclic(kind)))
     MT_TRY(state->drain());
   MT_TRY(state->waitForRoom());
   Prepared &prepared = found->second;

@@ -115,6 +115,8 @@ struct Command {
 };
 
 enum class ProgramKind : uint8_t { step, finish, evaluate };
+/// Whether consecutive iterations of a program follow each other without a drain: its awaits may then reach one back.
+constexpr bool isCyclic(ProgramKind kind) { return kind == ProgramKind::step; }
 struct Program {
   ProgramKind kind = ProgramKind::step;
   std::vector<Command> commands;

@@ -59,7 +59,7 @@ Timeline simulate(const Plan &plan, const Program &program) {
   commands.reserve(program.commands.size());
   for (const Command &command : program.commands)
     commands.push_back({command.stream, command.predictedSeconds, command.awaits});
-  return simulate(commands, static_cast<uint32_t>(plan.streams.size()), program.kind == ProgramKind::step);
+  return simulate(commands, static_cast<uint32_t>(plan.streams.size()), isCyclic(program.kind));
 }
 
 void predict(const Timeline &timeline, std::span<const Stream> streams, Prediction &prediction) {

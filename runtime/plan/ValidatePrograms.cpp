@@ -87,7 +87,7 @@ private:
 
   Status checkAwaits(size_t index) const {
     for (const Await &await : program.commands[index].awaits) {
-      if (await.back > 1 || (await.back == 1 && program.kind != ProgramKind::step))
+      if (await.back > 1 || (await.back == 1 && !isCyclic(program.kind)))
         return fail("it awaits a command {} iterations back, which program {} cannot", await.back, name(program.kind));
       if (await.command >= (await.back == 0 ? index : program.commands.size()))
         return fail("it awaits command {}, which is not before it", await.command);

@@ -236,7 +236,7 @@ Status verifyProgram(const Plan &plan, const Program &program) {
     awaits.push_back(command.awaits);
   }
   const uint32_t streams = static_cast<uint32_t>(plan.streams.size());
-  auto error = verifyHazards(accesses, awaits, streams, program.kind == ProgramKind::step);
+  auto error = verifyHazards(accesses, awaits, streams, isCyclic(program.kind));
   if (!error)
     return {};
   if (error->kind == HazardKind::invalidAwait)

@@ -105,8 +105,8 @@ def smallest_device_budget(scratch, command):
     return found.group(1).replace(" ", "")
 
 
-def train(scratch, name):
-    scratch.run(f"mtrun {name}.bin --data text.txt --steps 3 --shuffle off --lr 1e-3 --out {name} --metrics {name}.jsonl "
+def train(scratch, name, rate):
+    scratch.run(f"mtrun {name}.bin --data text.txt --steps 3 --shuffle off --lr {rate} --out {name} --metrics {name}.jsonl "
                 f"--save-gradients {name}.npz", timeout=3600)
     return [float(loss) for _, loss, _ in tool.metrics(scratch / f"{name}.jsonl")]
 
@@ -127,10 +127,10 @@ def mission():
         device = sum(s["bytes"] for s in spaces if str(s["kind"]).lower() == "device")
         host = sum(s["bytes"] for s in spaces) - device
         expect(device < 0.15 * host * 16 / 12, f"the device takes {device} bytes of {host} on the host")
-        losses = train(scratch, "discrete")
+        losses = train(scratch, "discrete", 0.1 / hidden)
         expect(losses[-1] < losses[0], f"the loss did not fall: {losses}")
         scratch.run(f"{compile_} -o unified.bin --target cpu")
-        train(scratch, "unified")
+        train(scratch, "unified", 0.1 / hidden)
         same = (scratch / "discrete.npz").read_bytes() == (scratch / "unified.npz").read_bytes()
         expect(same, "the first gradients of the discrete and the unified run differ")
 
