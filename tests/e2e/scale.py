@@ -127,10 +127,10 @@ def mission():
         device = sum(s["bytes"] for s in spaces if str(s["kind"]).lower() == "device")
         host = sum(s["bytes"] for s in spaces) - device
         expect(device < 0.15 * host * 16 / 12, f"the device takes {device} bytes of {host} on the host")
-        losses = train(scratch, "discrete", 0.1 / hidden)
+        losses = train(scratch, "discrete", 0.02 / hidden)
         expect(losses[-1] < losses[0], f"the loss did not fall: {losses}")
         scratch.run(f"{compile_} -o unified.bin --target cpu")
-        train(scratch, "unified", 0.1 / hidden)
+        train(scratch, "unified", 0.02 / hidden)
         same = (scratch / "discrete.npz").read_bytes() == (scratch / "unified.npz").read_bytes()
         expect(same, "the first gradients of the discrete and the unified run differ")
 
