@@ -45,6 +45,9 @@ public:
   /// Where an additive mask is zero rather than very negative; null if it is not such a mask.
   ExpressionRef visible(mlir::Value mask, const Indices &indices) const;
 
+  /// Smallest and largest value over all coordinates.
+  std::pair<int64_t, int64_t> rangeOf(const Affine &a) const;
+
   ExpressionRef truth(bool value) const;
   ExpressionRef both(ExpressionRef a, ExpressionRef b) const;
   ExpressionRef either(ExpressionRef a, ExpressionRef b) const;
@@ -59,7 +62,6 @@ private:
   std::optional<std::pair<mlir::Value, Indices>> moved(mlir::Value tensor, const Indices &indices) const;
   Affine constantAffine(int64_t value) const;
   Affine combine(const Affine &a, int64_t factor, const Affine &b) const;
-  std::pair<int64_t, int64_t> rangeOf(const Affine &a) const;
   ExpressionRef number(Affine value) const;
   ExpressionRef compare(llvm::StringRef predicate, ExpressionRef a, ExpressionRef b) const;
   ExpressionRef comparedChoice(nn::CompareOp op, const Indices &indices) const;

@@ -42,6 +42,20 @@ def AppendLoss : Pass<"mt-append-loss", "mlir::ModuleOp"> {
   let dependentDialects = ["::mt::nn::NnDialect"];
 }
 
+def VerifyLookups : Pass<"mt-verify-lookups", "mlir::ModuleOp"> {
+  let summary = "Refuses lookups by computed positions that lie beyond their table: a sequence longer than the model allows.";
+  let description = [{
+    Changes nothing. Indices that are affine in their coordinates are known; those that are fed are checked when they
+    are.
+
+    ```mlir
+    %p = nn.iota {dimension = 0 : i64} : () -> tensor<128xi64>
+    %e = nn.embedding %table, %p : (tensor<64x8xf32>, tensor<128xi64>) -> tensor<128x8xf32>
+    ```
+    is an error: entry 127 of 64.
+  }];
+}
+
 def PartitionLayers : Pass<"mt-partition-layers", "mlir::ModuleOp"> {
   let summary = "Cuts @main into layers and outlines each to a private function.";
   let description = [{

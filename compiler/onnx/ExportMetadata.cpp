@@ -38,7 +38,7 @@ std::map<std::string, Origin> parseSignature(const std::string &text) {
 
 bool isNameLetter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) || letter == '_'; }
 
-// The FX values an FX node mentions: every %name.
+// The FX values an FX node mentions, itself among them: every %name.
 std::set<std::string> mentioned(const std::string &text) {
   std::set<std::string> names;
   for (size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at + 1)) {
@@ -48,6 +48,19 @@ std::set<std::string> mentioned(const std::string &text) {
     names.insert(text.substr(at + 1, end - at - 1));
   }
   return names;
+}
+
+// Whether a node's FX node takes nothing that its operands are not, `tensor` aside.
+bool hasNoOriginal(const ::onnx::NodeProto &node, const std::string &tensor) {
+  std::string text = metadata(node, kFxNode);
+  size_t arguments = text.find("args = ");
+  if (arguments == std::string::npos)
+    return false;
+  std::set<std::string> names = mentioned(text.substr(arguments));
+  for (const std::string &input : node.input())
+    if (input != tensor)
+      names.erase(input);
+  return names.empty();
 }
 
 } // namespace
@@ -65,18 +78,23 @@ std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
       renamed.insert(tensor.name());
   }
   std::map<std::string, std::set<std::string>> candidates; // initializer -> placeholders its users mention
+  std::map<std::string, bool> made;                        // initializer -> none of its users takes an original of it
   for (const auto &node : graph.node()) {
     std::set<std::string> lost;
     for (const std::string &name : mentioned(metadata(node, kFxNode)))
       if (auto at = placeholders.find(name); at != placeholders.end() && !origins.contains(at->second.name))
         lost.insert(name);
     for (const std::string &input : node.input())
-      if (renamed.contains(input))
+      if (renamed.contains(input)) {
         candidates[input].insert(lost.begin(), lost.end());
+        made.try_emplace(input, !placeholders.empty()).first->second &= hasNoOriginal(node, input);
+      }
   }
   for (const auto &[tensor, names] : candidates)
     if (names.size() == 1)
       origins[tensor] = placeholders[*names.begin()];
+    else if (made[tensor])
+      origins[tensor].kind = Origin::Kind::constant;
   return origins;
 }
 

@@ -11,14 +11,16 @@
 namespace mt::onnx {
 
 struct Origin {
-  enum class Kind : uint8_t { unknown, parameter, buffer };
+  enum class Kind : uint8_t { unknown, parameter, buffer, constant };
   Kind kind = Kind::unknown;
   std::string name; ///< of the original module's tensor; empty where unknown
 };
 
 /// The origin of every initializer that the metadata speaks about, by initializer name. An initializer without its
 /// original's name (constant folding makes a new tensor of a transposed weight) is traced through the FX node of the
-/// nodes that use it: that names the one original which no initializer carries any more.
+/// nodes that use it: that names the one original which no initializer carries any more. If every value that the FX
+/// nodes of its users name is another operand of theirs, it has no original: the exporter made a constant, such as
+/// the gain of ones of a norm that has none.
 std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph);
 
 } // namespace mt::onnx

@@ -13,6 +13,7 @@ void addNnPasses(mlir::OpPassManager &manager, const std::string &loss) {
   manager.addPass(mlir::createCanonicalizerPass()); // transposes that recovery moved cancel
   manager.addPass(mlir::createCSEPass());
   manager.addPass(createAppendLoss({loss}));
+  manager.addPass(createVerifyLookups()); // closes the phase
 }
 
 void addLayerPasses(mlir::OpPassManager &manager) {

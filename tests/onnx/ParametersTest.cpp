@@ -167,6 +167,30 @@ TEST(Parameters, TheExporterKnowsBest) {
     }
 }
 
+// A norm without a gain is exported with ones for it: every value its FX node takes is there already.
+TEST(Parameters, WhatTheExporterMadeIsConstant) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("net.w", {32, 32});
+  model.weights("val_3", {32});
+  model.weights("val_4", {32});
+  model.node("MatMul", {"x", "net.w"}, {"a"});
+  auto describe = [](auto &node, const char *text) {
+    auto *fx = node.add_metadata_props();
+    fx->set_key("pkg.torch.onnx.fx_node");
+    fx->set_value(text);
+  };
+  describe(model.node("LayerNormalization", {"a", "val_3"}, {"b"}),
+           "%layer_norm : call_function[target=aten.layer_norm](args = (%a, [32], None, None, 1e-05), kwargs = {})");
+  describe(model.node("Mul", {"b", "val_4"}, {"y"}),
+           "%mul : call_function[target=aten.mul](args = (%b, %add_1), kwargs = {})"); // folded, of a parameter maybe
+  auto *signature = model.graph().add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("\n# inputs\np_net_w: PARAMETER target='net.w'\nx: USER_INPUT\n");
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), (Names{"net.w", "val_4"})) << result.everything();
+}
+
 TEST(Parameters, UsersOverride) {
   TestModel model;
   model.input("x", kFloat, {"b", "32"}).output("y");
