@@ -39,7 +39,7 @@ static Value flip(OpBuilder &b, Value value, ArrayRef<int64_t> strides) {
 }
 
 LogicalResult SliceOp::buildGradient(OpBuilder &b, Gradients &g) {
-  if (!g.wants(getOperand()))
+  if (!g.wants(getOperand()) || getType().getNumElements() == 0)
     return success();
   SmallVector<int64_t> low, high, interior;
   for (auto [size, start, count, stride] : llvm::zip(shapeOf(getOperand()), getStarts(), getSizes(), getStrides())) {

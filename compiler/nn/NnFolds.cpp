@@ -132,4 +132,16 @@ OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
     return getOperand();
   return resplat(adaptor.getOperand(), getType());
 }
-OpFoldResult ConcatOp::fold(FoldAdaptor) { return getInputs().size() == 1 ? OpFoldResult(getInputs()[0]) : OpFoldResult(); }
+/// One input is the result; empty ones, as exporters leave of a partial rotation that is whole, go.
+OpFoldResult ConcatOp::fold(FoldAdaptor) {
+  if (getInputs().size() == 1)
+    return getInputs()[0];
+  SmallVector<Value> filled;
+  for (Value input : getInputs())
+    if (cast<ShapedType>(input.getType()).getNumElements() > 0)
+      filled.push_back(input);
+  if (filled.empty() || filled.size() == getInputs().size())
+    return {};
+  getInputsMutable().assign(filled);
+  return getResult();
+}

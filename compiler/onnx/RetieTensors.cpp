@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -20,19 +21,47 @@ bool isTable(const Candidate &candidate) {
   });
 }
 
-// Whether element [i, j] of the table is element [j, i] of the matrix at places spread over both.
+// Places spread over a tensor: multiples of the golden ratio, all elements where there are few.
+std::vector<int64_t> samplesOf(int64_t elements) {
+  std::vector<int64_t> places;
+  int64_t count = std::min(kSamples, elements);
+  for (int64_t n = 0; n < count; ++n)
+    places.push_back(count == elements ? n : static_cast<int64_t>(uint64_t(n) * 0x9E3779B97F4A7C15ULL % uint64_t(elements)));
+  return places;
+}
+
+// Whether element [i, j] of the table is element [j, i] of the matrix.
 bool isTransposed(const TensorSource &table, const TensorSource &matrix) {
   int64_t rows = table.dims[0], columns = table.dims[1];
-  std::vector<int64_t> here, there;
-  int64_t count = std::min(kSamples, table.elements);
-  for (int64_t n = 0; n < count; ++n) {
-    // Multiples of the golden ratio spread evenly; all elements where there are few.
-    auto at = count == table.elements ? n : static_cast<int64_t>(uint64_t(n) * 0x9E3779B97F4A7C15ULL % uint64_t(table.elements));
-    here.push_back(at);
+  std::vector<int64_t> here = samplesOf(table.elements), there;
+  for (int64_t at : here)
     there.push_back(at % columns * rows + at / columns);
-  }
   Result<std::vector<double>> a = readElements(table, here), b = readElements(matrix, there);
   return a.ok() && b.ok() && *a == *b && std::set<double>(a->begin(), a->end()).size() > a->size() / 8;
+}
+
+// Whether two tensors that stand for one parameter of the original module hold the same numbers.
+bool isRepeated(const TensorSource &first, const TensorSource &second) {
+  if (first.dims != second.dims || first.type != second.type)
+    return false;
+  std::vector<int64_t> places = samplesOf(first.elements);
+  Result<std::vector<double>> a = readElements(first, places), b = readElements(second, places);
+  return a.ok() && b.ok() && *a == *b;
+}
+
+void retieCopies(const std::vector<Candidate> &candidates, std::vector<std::string> &notes) {
+  std::map<std::string, const Candidate *> firsts; // by the parameter's name in the original module
+  for (const Candidate &candidate : candidates) {
+    if (candidate.origin.kind != Origin::Kind::parameter || candidate.argument.use_empty())
+      continue;
+    auto [first, isNew] = firsts.try_emplace(candidate.origin.name, &candidate);
+    if (isNew || !isRepeated(first->second->source, candidate.source))
+      continue;
+    Value copy = candidate.argument;
+    copy.replaceAllUsesWith(first->second->argument);
+    notes.push_back(fmt::format("initializers '{}' and '{}' are copies of one parameter, '{}': they are trained as one tensor",
+                                first->second->source.name, candidate.source.name, candidate.origin.name));
+  }
 }
 
 bool mayBeTransposed(const TensorSource &table, const TensorSource &matrix) {
@@ -44,6 +73,7 @@ bool mayBeTransposed(const TensorSource &table, const TensorSource &matrix) {
 
 std::vector<std::string> retieTensors(func::FuncOp function, const std::vector<Candidate> &candidates) {
   std::vector<std::string> notes;
+  retieCopies(candidates, notes);
   OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
   for (const Candidate &table : candidates) {
     if (table.source.dims.size() != 2 || !isFloat(table.source.type) || !isTable(table))

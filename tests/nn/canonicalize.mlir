@@ -115,7 +115,8 @@ func.func @transposes(%x: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<4x2x3
 // CHECK-NEXT: return %[[X]], %[[C]], %[[R]]
 func.func @moves(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<4x2xf32>, tensor<3xf32>) {
   %0 = nn.slice %x {starts = array<i64: 0>, sizes = array<i64: 3>, strides = array<i64: 1>} : (tensor<3xf32>) -> tensor<3xf32>
-  %1 = nn.concat %0 {axis = 0 : i64} : (tensor<3xf32>) -> tensor<3xf32>
+  %none = nn.slice %x {starts = array<i64: 0>, sizes = array<i64: 0>, strides = array<i64: 1>} : (tensor<3xf32>) -> tensor<0xf32>
+  %1 = nn.concat %0, %none {axis = 0 : i64} : (tensor<3xf32>, tensor<0xf32>) -> tensor<3xf32>
   %2 = nn.broadcast %1 : (tensor<3xf32>) -> tensor<3xf32>
   %3 = nn.cast %2 : (tensor<3xf32>) -> tensor<3xf32>
   %c = nn.constant dense<5.0> : tensor<f32>

@@ -8,7 +8,9 @@
 // CHECK-DAG: %[[DB:.*]] = nn.reduce %[[DY]] {axes = array<i64: 0>, keepDims = false, kind = "sum"}
 // CHECK: return %[[DX]], %[[DW]], %[[DB]] :
 func.func private @first(%x: tensor<2x3xf32>, %w: tensor<3x3xf32>) -> tensor<2x3xf32> {
-  %y = nn.matmul %x, %w : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>
+  %none = nn.slice %x {starts = array<i64: 0, 0>, sizes = array<i64: 2, 0>, strides = array<i64: 1, 1>} : (tensor<2x3xf32>) -> tensor<2x0xf32>
+  %all = nn.concat %none, %x {axis = 1 : i64} : (tensor<2x0xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %y = nn.matmul %all, %w : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>
   return %y : tensor<2x3xf32>
 }
 func.func private @dense(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {

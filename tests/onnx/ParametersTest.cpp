@@ -143,6 +143,37 @@ TEST(Parameters, TransposedCopiesAreTiedAgain) {
   EXPECT_NE(result.warnings[0].find("transposed copy of 'table'"), std::string::npos);
 }
 
+// A layer used twice, its matrix transposed by constant folding: stored once for each use. Equal tensors that the
+// metadata does not speak about stay apart: layers may start as copies of each other.
+TEST(Parameters, CopiesAreTiedAgain) {
+  std::vector<float> numbers;
+  for (int i = 0; i < 32 * 32; ++i)
+    numbers.push_back(static_cast<float>(std::sin(i * i)));
+  for (bool told : {true, false}) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "32"}).output("y");
+    model.weights("val_1", {32, 32}, numbers);
+    model.weights("val_2", {32, 32}, numbers);
+    for (auto [input, weight, output] : {std::tuple("x", "val_1", "h"), std::tuple("h", "val_2", "y")}) {
+      auto &node = model.node("MatMul", {input, weight}, {output});
+      auto *fx = node.add_metadata_props();
+      fx->set_key("pkg.torch.onnx.fx_node");
+      fx->set_value("%linear : call_function[target=aten.linear](args = (%a, %p_net_w), kwargs = {})");
+    }
+    if (told) {
+      auto *signature = model.graph().add_metadata_props();
+      signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+      signature->set_value("\n# inputs\np_net_w: PARAMETER target='net.w'\nx: USER_INPUT\n");
+    }
+    Imported result = import(model);
+    EXPECT_EQ(result.trained(), told ? Names{"val_1"} : (Names{"val_1", "val_2"})) << result.everything();
+    ASSERT_EQ(result.warnings.size(), told ? 1U : 0U);
+    if (told) {
+      EXPECT_NE(result.warnings[0].find("'val_1' and 'val_2' are copies of one parameter, 'net.w'"), std::string::npos);
+    }
+  }
+}
+
 TEST(Parameters, TheExporterKnowsBest) {
   TestModel model;
   model.input("x", kFloat, {"b", "32"}).output("y");
