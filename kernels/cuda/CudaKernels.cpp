@@ -37,6 +37,8 @@ bool supports(std::string_view kernel) { return findPrepare(kernel) != nullptr; 
 Result<Run> prepare(const Signature &call, Library &library) {
   if (std::string problem = kernels::check(call); !problem.empty())
     return Status::error(problem);
+  if (std::string problem = checkWorkspace(call, Backend::cuda); !problem.empty())
+    return Status::error(problem);
   Prepare prepareCall = findPrepare(call.kernel);
   if (!prepareCall)
     return fail("{}: the GPU has no such kernel", call.kernel);

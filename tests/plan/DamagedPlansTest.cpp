@@ -145,6 +145,15 @@ const std::vector<Damage> kDamages = {
     {"computeOnHostBytes", [](Plan &p) { command(p, "compute train mb 1").arguments[3].span = p.inputs[2].parts[0]; },
      "argument 3: space 1 \"staging\" cannot be used on compute stream 0 \"compute\""},
     {"runOnUpload", [](Plan &p) { command(p, "compute norm").stream = 2; }, "cannot be used on upload stream 2"},
+    {"scratchOfAnotherBackend", [](Plan &p) { p.target.device = "cuda"; },
+     "template \"train\": matmul: no scratch operand, want one of"},
+    {"scratchTooSmall",
+     [](Plan &p) {
+       auto &calls = code(p, "train").calls;
+       auto loss = std::ranges::find(calls, "cross_entropy_grad", [](auto &c) { return c.signature.kernel; });
+       loss->signature.operands.back().dims = {1};
+     },
+     "cross_entropy_grad: scratch has 1 bytes, want"},
     {"workspaceTooSmall", [](Plan &p) { command(p, "compute train mb 0").workspace.bytes = 64; },
      "workspace: it has 64 bytes, template \"train\" needs"},
     {"overlappingArguments",
