@@ -147,13 +147,8 @@ const std::vector<Damage> kDamages = {
     {"runOnUpload", [](Plan &p) { command(p, "compute norm").stream = 2; }, "cannot be used on upload stream 2"},
     {"scratchOfAnotherBackend", [](Plan &p) { p.target.device = "cuda"; },
      "template \"train\": matmul: no scratch operand, want one of"},
-    {"scratchTooSmall",
-     [](Plan &p) {
-       auto &calls = code(p, "train").calls;
-       auto loss = std::ranges::find(calls, "cross_entropy_grad", [](auto &c) { return c.signature.kernel; });
-       loss->signature.operands.back().dims = {1};
-     },
-     "cross_entropy_grad: scratch has 1 bytes, want"},
+    {"scratchTooSmall", [](Plan &p) { code(p, "train").calls[1].signature.operands.back().dims = {1}; },
+     "squared_error_grad: scratch has 1 bytes, want 8"},
     {"workspaceTooSmall", [](Plan &p) { command(p, "compute train mb 0").workspace.bytes = 64; },
      "workspace: it has 64 bytes, template \"train\" needs"},
     {"overlappingArguments",
