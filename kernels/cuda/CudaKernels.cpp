@@ -26,12 +26,6 @@ bool isUnused(const Signature &call) {
 
 } // namespace
 
-Status check(cudaError_t error, std::string_view what) {
-  if (error == cudaSuccess)
-    return {};
-  return fail("{}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error));
-}
-
 bool supports(std::string_view kernel) { return findPrepare(kernel) != nullptr; }
 
 Result<Run> prepare(const Signature &call, Library &library) {
