@@ -28,5 +28,18 @@ constexpr Chunks lossChunks(int64_t elements) { return {elements, 256, 512}; }
 /// Elements of a squared norm that are summed apart.
 constexpr Chunks squaredNormChunks(int64_t elements) { return {elements, 256, 4096}; }
 
+/// On a GPU: parts of a scratch operand lie this far apart, from its first multiple on.
+constexpr uint64_t kScratchAlignment = 256;
+constexpr uint64_t alignedScratch(uint64_t bytes) {
+  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+}
+/// What the vendor's library may take for a product with so many results: sums of 16 parts of it, at most what its
+/// makers advise for the largest devices.
+constexpr uint64_t productScratch(int64_t results) {
+  constexpr uint64_t kMost = 32u << 20;
+  uint64_t count = static_cast<uint64_t>(results);
+  return count >= kMost / 64 ? kMost : alignedScratch(64 * count);
+}
+
 } // namespace mt::kernels
 #endif

@@ -119,14 +119,8 @@ std::string checkOperands(const Kernel &kernel, const Signature &call) {
 }
 
 std::string checkScratch(const Signature &call) {
-  uint64_t needed = workspaceBytes(call);
-  if (!hasScratch(call))
-    return needed == 0 ? "" : fmt::format("no scratch operand, want one of {} bytes", needed);
-  const OperandType &scratch = call.operands.back();
-  if (scratch.type != DType::u8 || scratch.dims.size() != 1)
+  if (hasScratch(call) && (call.operands.back().type != DType::u8 || call.operands.back().dims.size() != 1))
     return "scratch must be u8 of one dimension";
-  if (scratch.bytes() < needed)
-    return fmt::format("scratch has {} bytes, want {}", scratch.bytes(), needed);
   return "";
 }
 
@@ -188,7 +182,7 @@ Kernel entry(std::string_view name, std::string_view operands, std::string_view 
   kernel.flops = flops;
   kernel.check = check;
   kernel.attributes = extra.attributes;
-  kernel.workspace = extra.workspace;
+  kernel.workspace = {extra.workspace, extra.cudaWorkspace ? extra.cudaWorkspace : extra.workspace};
   kernel.traffic = extra.traffic;
   return kernel;
 }
@@ -245,9 +239,10 @@ double traffic(const Signature &call) {
   return bytes;
 }
 
-uint64_t workspaceBytes(const Signature &call) {
+uint64_t workspaceBytes(const Signature &call, Backend backend) {
   const Kernel *kernel = find(call.kernel);
-  return kernel && kernel->workspace ? kernel->workspace(call) : 0;
+  auto workspace = kernel ? kernel->workspace[static_cast<size_t>(backend)] : nullptr;
+  return workspace ? workspace(call) : 0;
 }
 
 std::string check(const Signature &call) {
@@ -262,6 +257,15 @@ std::string check(const Signature &call) {
   if (problem.empty())
     problem = checkScratch(call);
   return problem.empty() ? "" : fmt::format("{}: {}", call.kernel, problem);
+}
+
+std::string checkWorkspace(const Signature &call, Backend backend) {
+  uint64_t needed = workspaceBytes(call, backend), there = hasScratch(call) ? call.operands.back().bytes() : 0;
+  if (there >= needed)
+    return "";
+  if (!hasScratch(call))
+    return fmt::format("{}: no scratch operand, want one of {} bytes", call.kernel, needed);
+  return fmt::format("{}: scratch has {} bytes, want {}", call.kernel, there, needed);
 }
 
 } // namespace mt::kernels

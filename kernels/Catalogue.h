@@ -4,6 +4,7 @@
 #ifndef MT_KERNELS_CATALOGUE_H
 #define MT_KERNELS_CATALOGUE_H
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,6 +26,9 @@ std::string_view name(DType type);
 std::optional<DType> dtypeFromName(std::string_view name);
 
 using Dims = std::vector<int64_t>;
+
+/// Whose code runs a call. Scratch is all that depends on it: the contract is one.
+enum class Backend : uint8_t { cpu, cuda };
 
 /// How a kernel touches an operand. `scratch` is workspace of the kernel itself, undefined before and after.
 /// A `write` operand of a kernel that `accumulates` may be bound as accumulating for one launch: it then adds
@@ -77,8 +81,8 @@ struct Kernel {
   uint32_t accumulates = 0;
   /// Useful arithmetic of a call, for the cost model; elementwise kernels count one per element.
   double (*flops)(const Signature &) = nullptr;
-  /// Bytes of the scratch operand that a call must be given; null: none.
-  uint64_t (*workspace)(const Signature &) = nullptr;
+  /// Bytes of the scratch operand that a call must be given, by Backend; null: none.
+  std::array<uint64_t (*)(const Signature &), 2> workspace = {};
   /// What is wrong with a call (types, dims, attributes), or empty. Plans come from files: this guards every launch.
   std::string (*check)(const Signature &) = nullptr;
   std::string_view operands = {};             ///< their names: "lhs rhs bias? -> result+"; see catalogue/Entry.h
@@ -96,10 +100,13 @@ std::span<const Kernel> all();
 /// Flops of a call (0 for pure movement); bytes it must move through memory at least.
 double flops(const Signature &call);
 double traffic(const Signature &call);
-/// Scratch bytes of a call (0 if none).
-uint64_t workspaceBytes(const Signature &call);
-/// Empty if `call` is a valid use of a kernel of the catalogue, else what is wrong with it.
+/// Scratch bytes of a call that `check` passed (0 if none); a scratch operand that it has already changes nothing.
+uint64_t workspaceBytes(const Signature &call, Backend backend);
+/// Empty if `call` is a valid use of a kernel of the catalogue, else what is wrong with it. How much scratch it has is
+/// another question.
 std::string check(const Signature &call);
+/// Empty if a call that `check` passed has the scratch that `backend` needs, else what is missing.
+std::string checkWorkspace(const Signature &call, Backend backend);
 
 /// Places in the step's scalars, a slot of `kCount` doubles that the feed command writes. The training loop fills
 /// them once a step; kernels of losses, clipping and updates read them. `step_norm` writes a copy with kGradientNorm

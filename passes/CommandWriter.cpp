@@ -123,7 +123,7 @@ void CommandWriter::compute(const Twine &label, func::FuncOp callee, ArrayRef<Bo
 }
 
 /// The largest workspace that one of equal groups of operands needs: the first's would do only if all had one shape.
-static uint64_t workspaceOf(StringRef kernel, ArrayRef<Bound> operands, int64_t groups) {
+static uint64_t workspaceOf(StringRef kernel, ArrayRef<Bound> operands, int64_t groups, kernels::Backend backend) {
   uint64_t most = 0;
   size_t each = operands.size() / groups;
   for (int64_t group = 0; group < groups; ++group) {
@@ -133,7 +133,7 @@ static uint64_t workspaceOf(StringRef kernel, ArrayRef<Bound> operands, int64_t 
       signature.operands.push_back(nn::operandType(bound.type, bound.effect == Effect::read     ? kernels::Effect::read
                                                                : bound.effect == Effect::update ? kernels::Effect::update
                                                                                                 : kernels::Effect::write));
-    most = std::max(most, kernels::workspaceBytes(signature));
+    most = std::max(most, kernels::workspaceBytes(signature, backend));
   }
   return most;
 }
@@ -141,8 +141,10 @@ static uint64_t workspaceOf(StringRef kernel, ArrayRef<Bound> operands, int64_t 
 void CommandWriter::kernel(const Twine &label, int64_t stream, StringRef name, ArrayRef<Bound> operands, int64_t groups,
                            ArrayRef<int64_t> parameters, DictionaryAttr settings) {
   SmallVector<Bound> bound(operands);
-  if (uint64_t bytes = workspaceOf(name, operands, groups))
-    bound.push_back({{slot("workspace of " + label, stream == map.compute ? "device" : "staging", bytes)}, Effect::write, Type()});
+  bool onDevice = stream == map.compute;
+  kernels::Backend backend = onDevice ? nn::backendOf(module) : kernels::Backend::cpu;
+  if (uint64_t bytes = workspaceOf(name, operands, groups, backend))
+    bound.push_back({{slot("workspace of " + label, onDevice ? "device" : "staging", bytes)}, Effect::write, Type()});
   run<ComputeOp>(label, stream, bound, nullptr, name, groups, parameters, settings);
 }
 

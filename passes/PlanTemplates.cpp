@@ -21,7 +21,7 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
     int64_t place; ///< index into nn.offsets
   };
 
-  void plan(func::FuncOp function) {
+  void plan(func::FuncOp function, kernels::Backend backend) {
     Block &block = function.front();
     llvm::DenseMap<Operation *, uint32_t> moments;
     for (auto [i, op] : llvm::enumerate(block))
@@ -50,7 +50,7 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
         slots.push_back({uint64_t(schedule::bytesOf(result.getType())), now, lastUse.lookup(result), uint64_t(alignment)});
       }
       places.push_back(-1);
-      if (uint64_t bytes = kernels::workspaceBytes(kernelCallOf(&op).signature)) {
+      if (uint64_t bytes = kernels::workspaceBytes(kernelCallOf(&op).signature, backend)) {
         requests.push_back({&op, int64_t(places.size()) - 1});
         slots.push_back({bytes, now, now, uint64_t(alignment)});
       }
@@ -69,9 +69,10 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
   }
 
   void runOnOperation() override {
+    kernels::Backend backend = backendOf(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function.getName() != kMainName && !function.isExternal())
-        plan(function);
+        plan(function, backend);
   }
 };
 } // namespace

@@ -73,10 +73,7 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
     for (Operation &op : function.front().without_terminator()) {
       if (!hasKernel(&op))
         continue;
-      kernels::Signature signature = kernelCallOf(&op).signature;
-      if (uint64_t bytes = kernels::workspaceBytes(signature))
-        signature.operands.push_back({kernels::DType::u8, {int64_t(bytes)}, kernels::Effect::scratch, true});
-      if (std::string wrong = kernels::check(signature); !wrong.empty()) {
+      if (std::string wrong = kernels::check(kernelCallOf(&op).signature); !wrong.empty()) {
         op.emitOpError() << "has no kernel for these operands: " << wrong;
         good = false;
       }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what building and testing need on Debian 12 and fetches the ONNX schema out of a pinned package, checked by
-# its hash. Works as root or with sudo; where everything is there already it only looks.
+# Installs what building and testing need on Debian 12 and fetches the ONNX schema, and where there is nvcc the headers
+# of cuDNN's graphs, out of pinned packages, checked by their hashes. Works as root or with sudo; where everything is
+# there already it only looks.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,6 +17,9 @@ packages=(
 onnx_version=1.23.2
 schema=third_party/onnx/onnx-ml.proto
 schema_sha256=8f39d0a1ae1abef5ca648922cdb06716d6bd1573c9e972b42854c16e9e352c16
+frontend_version=1.32.0
+frontend=third_party/cudnn_frontend/include # its headers rely on this name
+frontend_sha256=c1aed94436aa3664dfe06255971daf0604ba0d8b4b2a2cf0ec73a915e6f682f4 # of the list of its headers' hashes
 
 die() { echo "error: $*" >&2; exit 1; }
 
@@ -56,7 +60,37 @@ PYTHON
   schema_is_right || { rm -f "$schema"; die "the schema of onnx $onnx_version has another hash than tools/setup.sh expects"; }
 }
 
+has_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
+
+frontend_is_right() {
+  [ -d "$frontend" ] && [ "$frontend_sha256" = \
+    "$(cd "$frontend" && find . -name '*.h' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -d ' ' -f 1)" ]
+}
+
+fetch_frontend() {
+  local aside
+  aside=$(mktemp -d)
+  trap 'rm -rf "$aside"' RETURN
+  echo "setup: fetching headers from the package nvidia-cudnn-frontend $frontend_version"
+  /usr/bin/python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$aside" \
+    "nvidia-cudnn-frontend==$frontend_version" ||
+    die "nvidia-cudnn-frontend==$frontend_version cannot be downloaded from the package index; check the network and pip's settings"
+  rm -rf "$frontend"
+  /usr/bin/python3 - "$aside" "$frontend" <<'PYTHON'
+import glob, pathlib, sys, zipfile
+wheel, = glob.glob(sys.argv[1] + "/*.whl")
+with zipfile.ZipFile(wheel) as package:
+    for name in package.namelist():
+        if name.startswith("include/") and name.endswith(".h"):
+            path = pathlib.Path(sys.argv[2], name.removeprefix("include/"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(package.read(name))
+PYTHON
+  frontend_is_right || { rm -rf "$frontend"; die "the headers of nvidia-cudnn-frontend $frontend_version have another hash than tools/setup.sh expects"; }
+}
+
 mapfile -t missing < <(missing_packages)
 [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
 schema_is_right || fetch_schema
+! has_nvcc || frontend_is_right || fetch_frontend
 echo "setup: everything is there"

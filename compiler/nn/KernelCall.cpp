@@ -112,6 +112,12 @@ kernels::Attributes kernelAttributes(DictionaryAttr attributes) {
   return converted;
 }
 
+kernels::Backend backendOf(ModuleOp module) {
+  auto target = module->getAttrOfType<DictionaryAttr>(kTargetAttr);
+  auto device = target ? target.getAs<StringAttr>("device") : StringAttr();
+  return device && device.getValue() == "cuda" ? kernels::Backend::cuda : kernels::Backend::cpu;
+}
+
 bool hasKernel(Operation *op) { return !isa<ReshapeOp>(op); }
 
 KernelCall kernelCallOf(Operation *op) {

@@ -7,6 +7,11 @@
 
 namespace mt::nn {
 
+/// Attribute of a module: what the plan is compiled for, a dictionary with `device`, "cpu" or "cuda".
+constexpr llvm::StringLiteral kTargetAttr = "mt.target";
+/// Whose code runs templates and kernels of compute streams; those of host streams are the CPU's.
+kernels::Backend backendOf(mlir::ModuleOp module);
+
 /// A call's signature without the scratch operand, and the value behind each operand: null where one is absent.
 struct KernelCall {
   kernels::Signature signature;

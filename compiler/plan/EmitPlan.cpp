@@ -211,18 +211,24 @@ private:
                                                           : plan::Operand{-1, offsets.lookup(place)});
     }
     if (planned && planned[op->getNumResults()] >= 0) {
-      uint64_t bytes = kernels::workspaceBytes(source.signature);
+      uint64_t bytes = kernels::workspaceBytes(source.signature, nn::backendOf(module));
       call.signature.operands.push_back({kernels::DType::u8, {int64_t(bytes)}, kernels::Effect::scratch, true});
       call.operands.push_back({-1, uint64_t(planned[op->getNumResults()])});
     }
     return call;
   }
 
+  /// Whose kernels run a command's stream.
+  kernels::Backend backendOf(Operation *op) {
+    bool onHost = plan.streams[streamOf(op)].kind == plan::StreamKind::host;
+    return onHost ? kernels::Backend::cpu : nn::backendOf(module);
+  }
+
   /// A template for kernels on places of their own; equal ones are one template.
   template <typename Op> uint32_t kernelTemplate(Op op) {
     std::string key;
     llvm::raw_string_ostream stream(key);
-    stream << *op.getKernel() << op.getGroups() << op.getTypesAttr();
+    stream << *op.getKernel() << op.getGroups() << op.getTypesAttr() << int(backendOf(op));
     if (op.getParameters())
       stream << op.getParametersAttr();
     if (op.getSettings())
@@ -255,7 +261,7 @@ private:
         call.signature.operands.push_back(nn::operandType(types[i], effectOf(op.getEffects()[i])));
         call.operands.push_back({int32_t(i), 0});
       }
-      if (uint64_t bytes = kernels::workspaceBytes(call.signature)) {
+      if (uint64_t bytes = kernels::workspaceBytes(call.signature, backendOf(op))) {
         call.signature.operands.push_back({kernels::DType::u8, {int64_t(bytes)}, kernels::Effect::scratch, true});
         call.operands.push_back({-1, 0});
       }

@@ -1,6 +1,8 @@
 // Attributes of PlanAttributes.h.
 #include "compiler/plan/PlanAttributes.h"
 
+#include "compiler/nn/KernelCall.h"
+
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -49,7 +51,7 @@ void setPlanAttributes(ModuleOp module, const plan::Plan &plan) {
                                      .add("saved_activations", plan.settings.savedActivations).flag("clip", plan.settings.clip)
                                      .flag("resident", plan.settings.resident)
                                      .add("prefetch_distance", plan.settings.prefetchDistance).get());
-  module->setAttr("mt.target", Writer{builder}.add("name", plan.target.name).add("device", plan.target.device)
+  module->setAttr(nn::kTargetAttr, Writer{builder}.add("name", plan.target.name).add("device", plan.target.device)
                                    .flag("unified", plan.target.unified).get());
   SmallVector<Attribute> parameters;
   for (const plan::Parameter &parameter : plan.parameters) {
@@ -69,7 +71,7 @@ void setPlanAttributes(ModuleOp module, const plan::Plan &plan) {
 
 LogicalResult readPlanAttributes(ModuleOp module, plan::Plan &plan) {
   auto model = module->getAttrOfType<DictionaryAttr>("mt.model"), settings = module->getAttrOfType<DictionaryAttr>("mt.settings"),
-       target = module->getAttrOfType<DictionaryAttr>("mt.target");
+       target = module->getAttrOfType<DictionaryAttr>(nn::kTargetAttr);
   auto parameters = module->getAttrOfType<ArrayAttr>("mt.parameters");
   if (!model || !settings || !target || !parameters)
     return module.emitError() << "lacks mt.model, mt.settings, mt.target or mt.parameters; emit plans from the schedule "

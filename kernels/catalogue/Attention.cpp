@@ -1,4 +1,5 @@
 // Attention and rotary position embedding.
+#include "kernels/DeviceScratch.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -169,13 +170,13 @@ std::span<const Kernel> attentionKernels() {
   static const std::vector<Kernel> kernels = {
       entry("attention", "query key value bias? keyMask? querySegment? keySegment? -> result+ logsumexp",
             "Scaled dot-product attention with grouped heads and a mask predicate.", forwardFormula(), attentionFlops,
-            checkAttention, {.attributes = kAttention}),
+            checkAttention, {.attributes = kAttention, .cudaWorkspace = attentionScratch}),
       entry("attention_grad",
             "gradient query key value bias? keyMask? querySegment? keySegment? output logsumexp -> dquery+ dkey+ "
             "dvalue+ dbias+",
             "Gradients of attention; scores are computed again from the logsumexp.",
             "p = e^(score - logsumexp), ds = p * (gradient . value - gradient . output), through the cap and the scale",
-            attentionGradFlops, checkAttentionGrad, {.attributes = kAttention}),
+            attentionGradFlops, checkAttentionGrad, {.attributes = kAttention, .cudaWorkspace = attentionScratch}),
       entry("rotary", "operand cos sin -> result+", "Rotary position embedding; its own gradient with `inverse`.",
             "pairs (a, b) become (a cos - b sin, b cos + a sin), sin negated if inverse. Su et al., arXiv 2104.09864",
             flopsPerResult, checkRotary, {.attributes = kRotary})};

@@ -11,6 +11,7 @@ namespace mt::kernels {
 struct Extra {
   std::span<const AttributeSpec> attributes = {};
   uint64_t (*workspace)(const Signature &) = nullptr;
+  uint64_t (*cudaWorkspace)(const Signature &) = nullptr; ///< null: as `workspace`
   double (*traffic)(const Signature &) = nullptr;
 };
 

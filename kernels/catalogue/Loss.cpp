@@ -1,5 +1,6 @@
 // Losses: scalars that add up over the micro-batches of a step.
 #include "kernels/Blocks.h"
+#include "kernels/DeviceScratch.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -118,12 +119,13 @@ std::span<const Kernel> lossKernels() {
       entry("linear_cross_entropy", "hidden weight bias? labels scalars -> loss+",
             "Head product and cross-entropy by chunks of rows, so that all logits never exist.",
             "logits = logitScale * (hidden . weight + bias), capped; then as cross_entropy", headFlops<1>, checkLinear,
-            {.attributes = kHead, .workspace = headWorkspace}),
+            {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch}),
       entry("linear_cross_entropy_grad", "hidden weight bias? labels scalars -> loss+ dhidden+ dweight+ dbias+",
             "The loss and the gradients of hidden, weight and bias, chunk by chunk; sums in 32 bits.",
             "dlogits as cross_entropy_grad, through cap and scale; dhidden = dlogits . weight^T, dweight = dlogits^T . "
             "hidden, dbias = sum of dlogits over rows",
-            headFlops<3>, checkLinearGrad, {.attributes = kHead, .workspace = headWorkspace}),
+            headFlops<3>, checkLinearGrad,
+            {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch}),
       entry("squared_error", "prediction target scalars -> loss+", "Sum of squared differences.",
             "sum of (prediction - target)^2 * inverse valid", flopsPerLogit<3>, checkSquaredError,
             {.workspace = elementSums}),

@@ -1,4 +1,5 @@
 // The matrix product.
+#include "kernels/Blocks.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -29,6 +30,14 @@ double matmulFlops(const Signature &call) {
   return 2.0 * static_cast<double>(call.operands[3].elements()) * static_cast<double>(k);
 }
 
+/// The bias where it must change its type, then the library's.
+uint64_t matmulScratch(const Signature &call) {
+  const OperandType &bias = call.operands[2], &result = call.operands[3];
+  bool converts = bias.present && bias.type != result.type;
+  uint64_t converted = converts ? static_cast<uint64_t>(bias.elements()) * byteSize(result.type) : 0;
+  return kScratchAlignment + alignedScratch(converted) + productScratch(result.elements());
+}
+
 constexpr AttributeSpec kMatmul[] = {{"transposeLhs", Kind::flag, false, "", "lhs is [batch.., K, M]"},
                                      {"transposeRhs", Kind::flag, false, "", "rhs is [batch.., N, K]"}};
 
@@ -39,7 +48,7 @@ std::span<const Kernel> productKernels() {
       "matmul", "lhs rhs bias? -> result+", "Matrix product over the last two dimensions, plus a bias row.",
       "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
       "[K, N] for all batches",
-      matmulFlops, checkMatmul, {.attributes = kMatmul})};
+      matmulFlops, checkMatmul, {.attributes = kMatmul, .cudaWorkspace = matmulScratch})};
   return kernels;
 }
 

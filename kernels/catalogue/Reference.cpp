@@ -59,8 +59,8 @@ std::string referencePage() {
   for (const Kernel &kernel : all()) {
     page += fmt::format("## {}\n\n{} `{}`\n\n{}.\n\n", kernel.name, kernel.summary, kernel.operands, kernel.formula);
     page += attributes(kernel);
-    if (kernel.workspace)
-      page += "Needs scratch.\n\n";
+    if (kernel.workspace[0] || kernel.workspace[1])
+      page += kernel.workspace[0] ? "Needs scratch.\n\n" : "Needs scratch on a GPU.\n\n";
   }
   page.pop_back();
   return page;

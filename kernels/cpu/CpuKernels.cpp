@@ -43,6 +43,8 @@ bool supports(std::string_view kernel) { return findPrepare(kernel) != nullptr; 
 Result<Run> prepare(const Signature &call) {
   if (std::string problem = check(call); !problem.empty())
     return Status::error(problem);
+  if (std::string problem = checkWorkspace(call, Backend::cpu); !problem.empty())
+    return Status::error(problem);
   Prepare prepareCall = findPrepare(call.kernel);
   if (!prepareCall)
     return fail("{}: the CPU has no such kernel", call.kernel);

@@ -26,16 +26,12 @@ bool isUnused(const Signature &call) {
 
 } // namespace
 
-Status check(cudaError_t error, std::string_view what) {
-  if (error == cudaSuccess)
-    return {};
-  return fail("{}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error));
-}
-
 bool supports(std::string_view kernel) { return findPrepare(kernel) != nullptr; }
 
 Result<Run> prepare(const Signature &call, Library &library) {
   if (std::string problem = kernels::check(call); !problem.empty())
+    return Status::error(problem);
+  if (std::string problem = checkWorkspace(call, Backend::cuda); !problem.empty())
     return Status::error(problem);
   Prepare prepareCall = findPrepare(call.kernel);
   if (!prepareCall)

@@ -7,6 +7,7 @@
 #include "kernels/cuda/CudaKernels.h"
 
 #include <memory>
+#include <mutex>
 
 namespace mt::kernels::cuda {
 
@@ -19,7 +20,7 @@ public:
   static Result<std::unique_ptr<Library>> open();
   ~Library();
 
-  /// Opened at first use, when a call is prepared.
+  /// Opened at first use, when a call is prepared; from any thread.
   Result<Blas *> blas();
   Result<Dnn *> dnn();
   int multiprocessors() const { return multiprocessorCount; }
@@ -29,6 +30,8 @@ private:
   Library() = default;
   std::unique_ptr<Blas> blasLibrary;
   std::unique_ptr<Dnn> dnnLibrary;
+  Status dnnProblem; ///< of the first attempt: a missing library is not looked for again
+  std::mutex mutex;
   int multiprocessorCount = 0, capability = 0;
 };
 

@@ -3,6 +3,7 @@
 #include "runtime/plan/Dump.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace mt::plan {
@@ -19,7 +20,8 @@ struct Demand {
 struct Demands {
   std::vector<Demand> arguments;
   Demand workspace;
-  bool hostOnly = false; ///< holds calls of the program itself
+  bool hostOnly = false;                ///< holds calls of the program itself
+  std::array<std::string, 2> noScratch; ///< by Backend: what a call lacks to be run by it
 };
 
 bool isHostCall(const kernels::Signature &call) { return call.kernel == "feed" || call.kernel == "report"; }
@@ -38,6 +40,9 @@ Demands demandsOf(const Template &code) {
   demands.arguments.resize(code.arguments.size());
   for (const Call &call : code.calls) {
     demands.hostOnly |= isHostCall(call.signature);
+    for (kernels::Backend backend : {kernels::Backend::cpu, kernels::Backend::cuda})
+      if (std::string &problem = demands.noScratch[static_cast<size_t>(backend)]; problem.empty())
+        problem = kernels::checkWorkspace(call.signature, backend);
     for (size_t i = 0; i < call.operands.size(); ++i) {
       const kernels::OperandType &type = call.signature.operands[i];
       if (!type.present)
@@ -78,6 +83,11 @@ private:
   std::vector<Demands> demands;
 
   const Stream &streamOf(const Command &command) const { return plan.streams[command.stream]; }
+  /// Whose kernels run a command.
+  kernels::Backend backendOf(const Command &command) const {
+    bool onHost = streamOf(command).kind == StreamKind::host;
+    return onHost || plan.target.device != "cuda" ? kernels::Backend::cpu : kernels::Backend::cuda;
+  }
   /// Whether bytes of the device that a stream is on.
   bool onDevice(const Span &span, const Stream &stream) const {
     const Space &space = plan.spaces[span.space];
@@ -133,6 +143,9 @@ private:
     for (size_t i = 0; i < command.arguments.size(); ++i)
       MT_TRY(checkBinding(command, code, i).within(fmt::format("argument {}", i)));
     MT_TRY(checkWorkspace(command, code).within("workspace"));
+    const Demands &demand = demands[command.templateIndex];
+    if (const std::string &problem = demand.noScratch[static_cast<size_t>(backendOf(command))]; !problem.empty())
+      return fail("template \"{}\": {}", code.name, problem);
     MT_TRY(checkDisjoint(command));
     return checkHostCalls(command, code);
   }

@@ -38,7 +38,7 @@ struct Prepared {
   cpu::Run run;
 
   explicit Prepared(Signature signature) : call(std::move(signature)) {
-    if (uint64_t bytes = workspaceBytes(call))
+    if (uint64_t bytes = workspaceBytes(call, Backend::cpu))
       call.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
     for (const OperandType &operand : call.operands) {
       size_t bytes = (operand.bytes() + 127) / 64 * 64;

@@ -91,8 +91,10 @@ const Refusal kRefusals[] = {
     {{"layer_norm", {{"epsilon", 1e-5}}, {in({}), none(), none(), out({}), out({}), out({})}},
      "layer_norm: the operand needs a dimension"},
     {{"softmax", {}, {in({2, 3}), out({3, 2})}}, "softmax: operand 1 (result) is [3, 2], want [2, 3]"},
-    {{"squared_norm", {}, {in({5}), out({1}, DType::f64)}}, "squared_norm: no scratch operand, want one of 8 bytes"},
-    {{"squared_norm", {}, {in({5}), out({1}, DType::f64), scratch(7)}}, "squared_norm: scratch has 7 bytes, want 8"},
+    {{"squared_norm", {}, {in({5}), out({1}, DType::f64), in({8}, DType::u8)}},
+     "squared_norm: 3 operands, want 2"},
+    {{"squared_norm", {}, {in({5}), out({1}, DType::f64), {DType::f32, {8}, Effect::scratch, true}}},
+     "squared_norm: scratch must be u8 of one dimension"},
     {{"cross_entropy", {}, {in({4, 5}), in({3}, DType::i64), kStep, out({}), scratch(64)}},
      "cross_entropy: operand 1 (labels) is [3], want [4]"},
     {{"cross_entropy", {}, {in({4, 5}), in({4}, DType::i64), in({3}, DType::f64), out({}), scratch(64)}},
@@ -125,6 +127,21 @@ const Refusal kRefusals[] = {
 TEST(Catalogue, Refusals) {
   for (const Refusal &refusal : kRefusals)
     EXPECT_EQ(check(refusal.call), refusal.message);
+}
+
+TEST(Catalogue, ScratchByBackend) {
+  Signature norm{"squared_norm", {}, {in({5}), out({1}, DType::f64)}};
+  EXPECT_EQ(check(norm), "");
+  EXPECT_EQ(checkWorkspace(norm, Backend::cpu), "squared_norm: no scratch operand, want one of 8 bytes");
+  norm.operands.push_back(scratch(7));
+  EXPECT_EQ(check(norm), "");
+  EXPECT_EQ(checkWorkspace(norm, Backend::cpu), "squared_norm: scratch has 7 bytes, want 8");
+  EXPECT_EQ(cpu::prepare(norm).status().message(), "squared_norm: scratch has 7 bytes, want 8");
+  norm.operands.back() = scratch(8);
+  EXPECT_EQ(checkWorkspace(norm, Backend::cpu), "");
+  Signature product{"matmul", {}, {in({2, 3}), in({3, 5}), none(), out({2, 5})}};
+  EXPECT_EQ(checkWorkspace(product, Backend::cpu), "");
+  EXPECT_EQ(checkWorkspace(product, Backend::cuda), "matmul: no scratch operand, want one of 1024 bytes");
 }
 
 /// No check may fall over, whatever operands and attributes a kernel is given.
@@ -160,7 +177,9 @@ TEST(Catalogue, ChecksSurviveAnything) {
       for (const AttributeSpec &spec : kernel.attributes)
         if (next(4) != 0)
           call.attributes[std::string(spec.name)] = values[next(std::size(values))];
-      (void)check(call);
+      if (check(call).empty())
+        for (Backend backend : {Backend::cpu, Backend::cuda})
+          (void)checkWorkspace(call, backend);
     }
 }
 
@@ -169,7 +188,7 @@ TEST(Catalogue, Numbers) {
   EXPECT_EQ(check(product), "");
   EXPECT_EQ(flops(product), 2.0 * 4 * 8 * 16 * 32);
   EXPECT_EQ(traffic(product), 4.0 * (4 * 8 * 16 + 16 * 32 + 4 * 8 * 32));
-  EXPECT_EQ(workspaceBytes(product), 0u);
+  EXPECT_EQ(workspaceBytes(product, Backend::cpu), 0u);
   Signature attention{"attention",
                       {{"scale", 1.0}, {"minDistance", int64_t{0}}},
                       {in({2, 64, 4, 8}), in({2, 64, 4, 8}), in({2, 64, 4, 8}), none(), none(), none(), none(),

@@ -206,7 +206,7 @@ Signature Call::signature(uint64_t unused) const {
     made.operands.push_back({input.type, input.dims, Effect::read, input.present});
   for (size_t i = 0; i < outputs.size(); ++i)
     made.operands.push_back({outputs[i].type, outputs[i].dims, outputs[i].effect, (unused >> i & 1) == 0});
-  if (uint64_t bytes = workspaceBytes(made))
+  if (uint64_t bytes = workspaceBytes(made, Backend::cpu))
     made.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
   return made;
 }

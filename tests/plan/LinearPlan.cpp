@@ -53,7 +53,7 @@ public:
       add(made, value, Effect::read);
     for (Value &value : writes)
       add(made, value, writing);
-    if (uint64_t bytes = kernels::workspaceBytes(made.signature))
+    if (uint64_t bytes = kernels::workspaceBytes(made.signature, kernels::Backend::cpu))
       add(made, temporary(DType::u8, {static_cast<int64_t>(bytes)}), Effect::scratch);
     code.calls.push_back(std::move(made));
     return *this;

@@ -1,0 +1,53 @@
+// How the GPU's kernels that go block by block cut their work, and the scratch that follows: functions of a call's
+// signature alone, so that the compiler plans the very bytes that the kernels use. Free of CUDA.
+#ifndef MT_KERNELS_DEVICESCRATCH_H
+#define MT_KERNELS_DEVICESCRATCH_H
+
+#include "kernels/Blocks.h"
+#include "kernels/Catalogue.h"
+
+#include <span>
+
+namespace mt::kernels {
+
+/// The sum of parts that lie one after another, each aligned, with room to align the first.
+uint64_t scratchOf(std::span<const uint64_t> parts);
+
+/// linear_cross_entropy and its gradient: bytes of the parts, in their order. The gradient of a chunk's logits replaces
+/// them where it has their type; sums over chunks lie in their results where those have 32 bits.
+struct HeadScratch {
+  uint64_t losses, logits, gradients, weightSums, biasSums, library;
+  static HeadScratch of(const Signature &call);
+  uint64_t total() const;
+};
+
+/// attention and its gradient by blocks of queries, a batch row at a time: all heads of a block at once.
+struct AttentionBlocks {
+  int64_t batch, queries, keys, heads, groups, width, valueWidth;
+  DType type;
+  bool gradient;
+  int64_t rows = 1; ///< queries of a block
+  int64_t line = 8; ///< elements between two rows of scores
+  /// Bytes of the parts, in their order. `slopes` are gradients of scores; the narrow ones are operands of products in
+  /// the call's type, the wide ones what dbias is a sum of where nothing else holds it in 32 bits.
+  uint64_t scores, narrowScores, slopes, narrowSlopes, wideSlopes, deltas, keySums, valueSums, biasSums, library;
+
+  static AttentionBlocks of(const Signature &call);
+  uint64_t total() const;
+};
+
+/// The same calls through cuDNN's fused graph: so many batch rows, or groups of heads of one, at a time that its
+/// workspace stays within kEnough. `rows` is 0 where the graph cannot do what the call asks, or where one group of
+/// heads would need more than kMost.
+struct FusedAttention {
+  static constexpr uint64_t kEnough = uint64_t{256} << 20, kMost = uint64_t{2} << 30;
+  int64_t rows = 0, groups = 0;
+  uint64_t scratch = 0; ///< of the library, a bound
+  static FusedAttention of(const Signature &call);
+};
+
+uint64_t headScratch(const Signature &call);
+uint64_t attentionScratch(const Signature &call);
+
+} // namespace mt::kernels
+#endif

@@ -1,0 +1,19 @@
+// Sums that were kept in 32 bits become the result they are for, and operands the type that a library wants. Private to
+// kernels/cuda.
+#ifndef MT_KERNELS_CUDA_CASTELEMENTS_H
+#define MT_KERNELS_CUDA_CASTELEMENTS_H
+
+#include "kernels/Catalogue.h"
+
+#include <cuda_runtime_api.h>
+
+namespace mt::kernels::cuda {
+
+/// to[i] = from[i] (plus to[i] if `adds`), through 32 bits; of types f32, bf16 and f16.
+cudaError_t castElements(cudaStream_t stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
+                         bool adds);
+/// to[row, column] += from[column].
+cudaError_t addToRows(cudaStream_t stream, const double *from, double *to, int64_t rows, int64_t columns);
+
+} // namespace mt::kernels::cuda
+#endif

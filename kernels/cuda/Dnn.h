@@ -1,0 +1,52 @@
+// cuDNN on one device: the functions that its graphs call, and a handle. The headers that build graphs call cuDNN by
+// its global names; Dnn.cpp gives them those, forwarding to the library opened here, so that nothing links it. Private
+// to kernels/cuda.
+#ifndef MT_KERNELS_CUDA_DNN_H
+#define MT_KERNELS_CUDA_DNN_H
+
+#include "kernels/cuda/SharedLibrary.h"
+
+#include <cudnn.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace mt::kernels::cuda {
+
+#define MT_DNN_FUNCTIONS(X)                                                                                            \
+  X(cudnnBackendCreateDescriptor)                                                                                      \
+  X(cudnnBackendDestroyDescriptor)                                                                                     \
+  X(cudnnBackendExecute)                                                                                               \
+  X(cudnnBackendFinalize)                                                                                              \
+  X(cudnnBackendGetAttribute)                                                                                          \
+  X(cudnnBackendSetAttribute)                                                                                          \
+  X(cudnnCreate)                                                                                                       \
+  X(cudnnDestroy)                                                                                                      \
+  X(cudnnGetErrorString)                                                                                               \
+  X(cudnnGetLastErrorString)                                                                                           \
+  X(cudnnGetStream)                                                                                                    \
+  X(cudnnGetVersion)                                                                                                   \
+  X(cudnnSetStream)
+
+struct DnnFunctions {
+#define MT_DNN_MEMBER(function) decltype(&::function) function = nullptr;
+  MT_DNN_FUNCTIONS(MT_DNN_MEMBER)
+#undef MT_DNN_MEMBER
+};
+
+struct Dnn {
+  DnnFunctions call;
+  cudnnHandle_t handle = nullptr;
+  std::mutex mutex;                                    ///< guards graphs
+  std::map<std::string, std::shared_ptr<void>> graphs; ///< built ones, by what they compute
+
+  /// Opens the library and makes a handle on the current device.
+  static Result<std::unique_ptr<Dnn>> open(const LibraryFolders &folders);
+  Dnn() = default;
+  ~Dnn();
+  Dnn(const Dnn &) = delete;
+};
+
+} // namespace mt::kernels::cuda
+#endif

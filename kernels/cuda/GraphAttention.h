@@ -1,0 +1,14 @@
+// attention and its gradient in 16 bits through cuDNN's fused graph. Private to kernels/cuda.
+#ifndef MT_KERNELS_CUDA_GRAPHATTENTION_H
+#define MT_KERNELS_CUDA_GRAPHATTENTION_H
+
+#include "kernels/cuda/Library.h"
+
+namespace mt::kernels::cuda {
+
+/// For calls that FusedAttention says can be cut. Launches that add to a result run `adding`, since the graph cannot.
+/// Errors: no cuDNN, a call that it does not do on this GPU, more scratch than the plan gives (with both numbers).
+Result<Run> prepareGraphAttention(const Signature &call, Library &library, Run adding);
+
+} // namespace mt::kernels::cuda
+#endif

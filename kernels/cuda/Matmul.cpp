@@ -1,0 +1,76 @@
+// matmul: one product of cuBLASLt, with the bias in its epilogue. A bias of another type than the result is cast first;
+// in f64, which has no epilogue, it is added after.
+#include "kernels/cuda/Blas.h"
+#include "kernels/cuda/CastElements.h"
+#include "kernels/cuda/Family.h"
+#include "kernels/cuda/Library.h"
+#include "kernels/cuda/Scratch.h"
+
+namespace mt::kernels::cuda {
+
+ProductShape matmulShape(const Signature &call) {
+  const Dims &lhs = call.operands[0].dims, &rhs = call.operands[1].dims;
+  ProductShape shape;
+  shape.transposeA = call.integer("transposeLhs") != 0, shape.transposeB = call.integer("transposeRhs") != 0;
+  shape.m = lhs[lhs.size() - (shape.transposeA ? 1 : 2)];
+  shape.k = lhs[lhs.size() - (shape.transposeA ? 2 : 1)];
+  shape.n = rhs[rhs.size() - (shape.transposeB ? 2 : 1)];
+  shape.lda = lhs.back(), shape.ldb = rhs.back(), shape.ldc = shape.n;
+  shape.type = call.operands[0].type, shape.result = call.operands[3].type;
+  shape.bias = call.operands[2].present && shape.type != DType::f64;
+  shape.batches = call.operands[0].elements() / (shape.m * shape.k);
+  if (rhs.size() == 2 && !shape.transposeA) { // rows of all batches against one matrix: one product
+    shape.m *= shape.batches;
+    shape.batches = 1;
+  }
+  if (shape.batches > 1) {
+    shape.stepA = shape.m * shape.k, shape.stepC = shape.m * shape.n;
+    shape.stepB = rhs.size() == 2 ? 0 : shape.k * shape.n;
+  }
+  return shape;
+}
+
+namespace {
+
+struct Matmul {
+  Product product;
+  int64_t rows, columns; ///< of the results of all batches
+  DType biasType, result;
+  bool bias;
+
+  Status operator()(const Launch &launch) const {
+    bool casts = bias && biasType != result;
+    Scratch scratch(launch.operands.back());
+    ProductPlaces places{.a = launch.operands[0], .b = launch.operands[1], .c = launch.operands[3]};
+    void *cast = scratch.take(casts ? static_cast<uint64_t>(columns) * byteSize(result) : 0);
+    places.scratch = scratch.take(1);
+    places.bias = casts ? cast : launch.operands[2];
+    places.beta = launch.accumulates(3) ? 1.0f : 0.0f;
+    if (casts)
+      MT_TRY(started(castElements(launch.stream, launch.operands[2], biasType, cast, result, columns, false)));
+    MT_TRY(product.run(launch.stream, places));
+    if (bias && result == DType::f64)
+      return started(addToRows(launch.stream, launch.at<const double>(2), launch.at<double>(3), rows, columns));
+    return {};
+  }
+};
+
+Result<Run> prepareMatmul(const Signature &call, Library &library) {
+  DType type = call.operands[0].type, result = call.operands[3].type, bias = call.operands[2].type;
+  bool biased = call.operands[2].present;
+  if (!canMultiply(type, result) || (biased && (bias == DType::f64) != (type == DType::f64)))
+    return fail("matmul: the GPU multiplies f32, bf16 and f16 into the same or into f32, and f64, not {} into {}",
+                name(type), name(result));
+  MT_ASSIGN(Blas * blas, library.blas());
+  ProductShape shape = matmulShape(call);
+  MT_ASSIGN(Product product, blas->product(shape, productScratch(call.operands[3].elements())));
+  return Run(Matmul{product, call.operands[3].elements() / shape.n, shape.n, bias, result, biased});
+}
+
+constexpr Entry kEntries[] = {{"matmul", prepareMatmul}};
+
+} // namespace
+
+std::span<const Entry> matmulEntries() { return kEntries; }
+
+} // namespace mt::kernels::cuda

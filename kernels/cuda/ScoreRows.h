@@ -1,0 +1,52 @@
+// What happens to a block of attention's scores between the products: mask, softmax, and the way back. One batch row,
+// all its heads, some queries by some keys. Private to kernels/cuda.
+#ifndef MT_KERNELS_CUDA_SCOREROWS_H
+#define MT_KERNELS_CUDA_SCOREROWS_H
+
+#include "kernels/Catalogue.h"
+#include "kernels/Visibility.h"
+
+#include <cuda_runtime_api.h>
+
+namespace mt::kernels::cuda {
+
+/// Scores lie as [heads, stride / line, line]; those of query i and key j of the block at (head * stride + i * line +
+/// j).
+struct ScoreBlock {
+  int64_t heads = 0, query = 0, queries = 0, key = 0, keys = 0; ///< the block
+  int64_t line = 0, stride = 0, allQueries = 0;
+  Visibility visibility;
+  float cap = 0; ///< 0: none
+
+  // Of the batch row; null where the call has none. A step of 0 shares the bias.
+  const void *bias = nullptr;
+  DType biasType = DType::f32;
+  int64_t biasHead = 0, biasQuery = 0;
+  const uint8_t *keyMask = nullptr;
+  const void *querySegment = nullptr, *keySegment = nullptr;
+  bool wideQuerySegment = false, wideKeySegment = false;
+  float *logsumexp = nullptr; ///< [heads, allQueries]
+
+  float *scores = nullptr;       ///< the products, scaled
+  void *probabilities = nullptr; ///< of the call's type; may be `scores` if that is f32
+  DType type = DType::f32;
+
+  // Of the gradient alone.
+  const float *deltas = nullptr; ///< [heads, allQueries] sum of gradient * output
+  float *slopes = nullptr;       ///< gradient of the probabilities
+  void *slopesOut = nullptr;     ///< gradient of the products before scale, of the call's type; may be `slopes`
+  float *wideSlopes = nullptr;   ///< gradient of the biased scores, if that is wanted
+};
+
+/// Scores become probabilities, zero where nothing is seen; writes logsumexp unless it is null.
+cudaError_t softmaxScores(cudaStream_t stream, const ScoreBlock &block);
+/// Scores become probabilities by the logsumexp of the forward pass, and slopes those of the products.
+cudaError_t sendScoresBack(cudaStream_t stream, const ScoreBlock &block);
+/// deltas[head * queries + query] = sum over width of a * b, which lie as [queries, heads, width].
+cudaError_t rowProducts(cudaStream_t stream, const void *a, const void *b, DType type, int64_t queries, int64_t heads,
+                        int64_t width, float *deltas);
+/// dbias += slopes, summed in order over heads and queries that share it; `slopes` as block.scores.
+cudaError_t addBiasSlopes(cudaStream_t stream, const ScoreBlock &block, const float *slopes, float *dbias);
+
+} // namespace mt::kernels::cuda
+#endif

@@ -1,0 +1,438 @@
+// What the GPU's kernels decide and describe on the host: which library is opened, which algorithm is taken within
+// which bound, which way attention goes, and where matrices lie. No kernel runs here and no GPU is needed.
+#include "kernels/DeviceScratch.h"
+#include "kernels/Visibility.h"
+#include "kernels/cuda/BlockAttention.h"
+#include "tests/kernels/FakeBlas.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+namespace mt::kernels::test {
+namespace {
+
+using cuda::Candidate;
+using cuda::LibraryFolders;
+using cuda::Product;
+using cuda::ProductShape;
+
+OperandType in(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::read, true}; }
+OperandType out(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::write, true}; }
+OperandType none(Effect effect = Effect::read) { return {DType::f32, {}, effect, false}; }
+
+/// A folder of this test's own.
+class Folder {
+public:
+  Folder() : path(std::filesystem::temp_directory_path() / ("mt-libraries-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string with(const std::string &file) const {
+    std::filesystem::create_directories((path / file).parent_path());
+    std::ofstream(path / file) << "no library";
+    return (path / file).string();
+  }
+  std::filesystem::path path;
+};
+
+TEST(CudaLibraries, PythonsPackagesAreFoundBesideEveryPythonOnThePath) {
+  Folder folder;
+  folder.with("venv/bin/python3");
+  folder.with("venv/lib/python3.11/site-packages/nvidia/cu13/lib/libcublasLt.so.13");
+  folder.with("venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libcudnn.so.9");
+  folder.with("mine/x");
+  std::string root = folder.path.string();
+  LibraryFolders folders = LibraryFolders::in({root + "/mine:" + root + "/absent", root + "/venv/bin", ""});
+  EXPECT_EQ(folders.named, (std::vector<std::string>{root + "/mine"}));
+  auto known = [&](const std::string &one) { return std::ranges::find(folders.known, one) != folders.known.end(); };
+  EXPECT_TRUE(known(root + "/venv/lib/python3.11/site-packages/nvidia/cu13/lib"));
+  EXPECT_TRUE(known(root + "/venv/lib/python3.11/site-packages/nvidia/cudnn/lib"));
+}
+
+TEST(CudaLibraries, NamedFoldersComeBeforeTheLoaderAndThatBeforeTheRest) {
+  Folder folder;
+  std::string named = folder.with("named/libx.so"), known = folder.with("known/libx.so");
+  LibraryFolders folders{{folder.path / "named"}, {folder.path / "known"}};
+  std::vector<std::string> asked;
+  auto opens = [&](std::string_view which) {
+    return [&, which](const std::string &file, std::string &reason) -> void * {
+      asked.push_back(file);
+      reason = "it is broken";
+      return file == which ? &asked : nullptr;
+    };
+  };
+  EXPECT_EQ(openShared("libx.so", folders, "", opens(named))->file, named);
+  EXPECT_EQ(openShared("libx.so", folders, "", opens("libx.so"))->file, "libx.so");
+  asked.clear();
+  EXPECT_EQ(openShared("libx.so", folders, "", opens(known))->file, known);
+  EXPECT_EQ(asked, (std::vector<std::string>{named, "libx.so", known}));
+}
+
+TEST(CudaLibraries, WhatCannotBeOpenedSaysWhereItWasLookedFor) {
+  Folder folder;
+  std::string broken = folder.with("named/libx.so");
+  std::filesystem::create_directories(folder.path / "known");
+  LibraryFolders folders{{folder.path / "named"}, {folder.path / "known"}};
+  auto never = [](const std::string &, std::string &reason) -> void * {
+    reason = "it is broken";
+    return nullptr;
+  };
+  EXPECT_EQ(openShared("libx.so", folders, "install it", never).status().message(),
+            "cannot open libx.so; looked for it in\n  " + broken + ": it is broken\n  the system's loader: it is " +
+                "broken\n  " + (folder.path / "known").string() + ": not there\ninstall it");
+}
+
+TEST(CudaLibraries, AnotherVersionIsRefused) {
+  std::string reason;
+  cuda::SharedLibrary self{cuda::openFile("libm.so.6", reason), "libm.so.6"};
+  ASSERT_NE(self.handle, nullptr) << reason;
+  void *place = nullptr;
+  const char *const names[] = {"cublasLtMatmul"};
+  void **const places[] = {&place};
+  EXPECT_EQ(findFunctions(self, names, places).message(),
+            "libm.so.6 has no function cublasLtMatmul: it is of another version; install one for CUDA 13");
+}
+
+TEST(CudaProducts, FirstCandidateThatFitsAndRepeats) {
+  const Candidate candidates[] = {{false, 0, CUBLASLT_REDUCTION_SCHEME_NONE},
+                                  {true, 0, CUBLASLT_REDUCTION_SCHEME_INPLACE},
+                                  {true, 0, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE},
+                                  {true, 100, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE},
+                                  {true, 10, CUBLASLT_REDUCTION_SCHEME_NONE}};
+  EXPECT_EQ(cuda::firstUsable(candidates, 100), 3u);
+  EXPECT_EQ(cuda::firstUsable(candidates, 99), 4u);
+  EXPECT_EQ(cuda::firstUsable(candidates, 9), 5u);
+}
+
+ProductShape square(int64_t size) { return {.m = size, .n = size, .k = size, .lda = size, .ldb = size, .ldc = size}; }
+
+TEST(CudaProducts, ChoiceRespectsTheBound) {
+  FakeBlas fake;
+  fake.proposals = {{1000, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}, {64}};
+  std::vector<float> a(4, 1), b(4, 1), c(4);
+  auto scratchOf = [&](uint64_t bound) {
+    Result<Product> product = fake.blas.product(square(2), bound);
+    EXPECT_TRUE(product.ok() && product->run(nullptr, {.a = a.data(), .b = b.data(), .c = c.data()}).ok());
+    return fake.chosenScratch;
+  };
+  EXPECT_EQ(scratchOf(1000), 1000u);
+  EXPECT_EQ(scratchOf(999), 64u);
+  EXPECT_EQ(fake.implementations & CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32, 0u);
+}
+
+TEST(CudaProducts, RefusalGivesBothNumbers) {
+  FakeBlas fake;
+  fake.proposals = {{0, CUBLASLT_REDUCTION_SCHEME_INPLACE}, {4096}};
+  EXPECT_EQ(fake.blas.product(square(2), 1024).status().message(),
+            "the product [2, 2] by [2, 2] of f32 into f32: cuBLASLt needs 4096 bytes of scratch, the plan gives 1024; "
+            "compile the plan anew with this version");
+  fake.proposals = {{0, CUBLASLT_REDUCTION_SCHEME_INPLACE}};
+  EXPECT_EQ(fake.blas.product(square(2), 1024).status().message(),
+            "the product [2, 2] by [2, 2] of f32 into f32: cuBLASLt has no algorithm that repeats its bits");
+}
+
+TEST(CudaProducts, EqualShapesAreChosenOnce) {
+  FakeBlas fake;
+  EXPECT_TRUE(fake.blas.product(square(2), 0).ok());
+  int queries = fake.queries;
+  EXPECT_TRUE(fake.blas.product(square(2), 0).ok());
+  EXPECT_EQ(fake.queries, queries);
+  EXPECT_TRUE(fake.blas.product(square(3), 0).ok());
+  EXPECT_GT(fake.queries, queries);
+}
+
+TEST(CudaProducts, AddressesDecideBetweenTwoAlgorithms) {
+  FakeBlas fake;
+  fake.proposals = {{.scratch = 256, .alignment = 16}, {.scratch = 128, .alignment = 4}};
+  alignas(16) float memory[64] = {};
+  Result<Product> product = fake.blas.product(square(4), 1024);
+  ASSERT_TRUE(product.ok());
+  ASSERT_TRUE(product->run(nullptr, {.a = memory, .b = memory + 16, .c = memory + 32}).ok());
+  EXPECT_EQ(fake.chosenScratch, 256u);
+  ASSERT_TRUE(product->run(nullptr, {.a = memory, .b = memory + 17, .c = memory + 36}).ok());
+  EXPECT_EQ(fake.chosenScratch, 128u);
+  fake.proposals.pop_back();
+  product = fake.blas.product(square(4), 512);
+  ASSERT_TRUE(product.ok());
+  EXPECT_NE(product->run(nullptr, {.a = memory, .b = memory + 17, .c = memory + 36})
+                .message()
+                .find("lie at no multiples of 16 bytes"),
+            std::string::npos);
+}
+
+std::vector<float> randomFloats(int64_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> each(-1, 1);
+  std::vector<float> made(static_cast<size_t>(count));
+  for (float &one : made)
+    one = each(engine);
+  return made;
+}
+
+/// matmul by its definition.
+std::vector<double> multiplied(const Signature &call, const std::vector<float> &lhs, const std::vector<float> &rhs,
+                               const std::vector<float> &bias) {
+  const Dims &l = call.operands[0].dims, &r = call.operands[1].dims, &o = call.operands[3].dims;
+  bool tl = call.integer("transposeLhs"), tr = call.integer("transposeRhs");
+  int64_t m = o[o.size() - 2], n = o.back(), k = l[l.size() - (tl ? 2 : 1)];
+  std::vector<double> result(static_cast<size_t>(call.operands[3].elements()));
+  for (int64_t at = 0; at < call.operands[3].elements(); ++at) {
+    int64_t batch = at / (m * n), row = at / n % m, column = at % n;
+    for (int64_t i = 0; i < k; ++i) {
+      int64_t a = batch * m * k + (tl ? i * m + row : row * k + i);
+      int64_t b = (r.size() == 2 ? 0 : batch * k * n) + (tr ? column * k + i : i * n + column);
+      result[static_cast<size_t>(at)] +=
+          static_cast<double>(lhs[static_cast<size_t>(a)]) * static_cast<double>(rhs[static_cast<size_t>(b)]);
+    }
+    if (!bias.empty())
+      result[static_cast<size_t>(at)] += static_cast<double>(bias[static_cast<size_t>(column)]);
+  }
+  return result;
+}
+
+struct Matrices {
+  Dims lhs, rhs, result;
+  bool transposeLhs, transposeRhs, bias;
+};
+
+TEST(CudaProducts, LayoutsOfMatmul) {
+  const Matrices cases[] = {{{3, 5}, {5, 7}, {3, 7}, false, false, true},
+                            {{5, 3}, {5, 7}, {3, 7}, true, false, false},
+                            {{3, 5}, {7, 5}, {3, 7}, false, true, true},
+                            {{5, 3}, {7, 5}, {3, 7}, true, true, false},
+                            {{2, 3, 5}, {5, 7}, {2, 3, 7}, false, false, true},
+                            {{2, 5, 3}, {5, 7}, {2, 3, 7}, true, false, true},
+                            {{2, 3, 5}, {2, 5, 7}, {2, 3, 7}, false, false, true},
+                            {{2, 5, 3}, {2, 7, 5}, {2, 3, 7}, true, true, false},
+                            {{2, 4, 3, 5}, {7, 5}, {2, 4, 3, 7}, false, true, true},
+                            {{2, 4, 3, 5}, {2, 4, 7, 5}, {2, 4, 3, 7}, false, true, false},
+                            {{1, 1}, {1, 1}, {1, 1}, false, false, true},
+                            {{1, 5}, {5, 1}, {1, 1}, false, false, true},
+                            {{1, 1, 5}, {1, 5, 1}, {1, 1, 1}, false, false, false}};
+  for (const Matrices &one : cases) {
+    Signature call{"matmul",
+                   {{"transposeLhs", int64_t{one.transposeLhs}}, {"transposeRhs", int64_t{one.transposeRhs}}},
+                   {in(one.lhs), in(one.rhs), one.bias ? in({one.result.back()}) : none(), out(one.result)}};
+    ASSERT_EQ(check(call), "");
+    FakeBlas fake;
+    Result<Product> product = fake.blas.product(cuda::matmulShape(call), 0);
+    ASSERT_TRUE(product.ok()) << product.status().message();
+    std::vector<float> lhs = randomFloats(call.operands[0].elements(), 1),
+                       rhs = randomFloats(call.operands[1].elements(), 2),
+                       bias = one.bias ? randomFloats(one.result.back(), 3) : std::vector<float>(),
+                       result(static_cast<size_t>(call.operands[3].elements()), 0.5f);
+    std::vector<double> wanted = multiplied(call, lhs, rhs, bias);
+    for (double beta : {0.0, 1.0}) {
+      std::vector<float> made = result;
+      ASSERT_TRUE(product
+                      ->run(nullptr, {.a = lhs.data(),
+                                      .b = rhs.data(),
+                                      .c = made.data(),
+                                      .bias = bias.data(),
+                                      .beta = static_cast<float>(beta)})
+                      .ok());
+      for (size_t i = 0; i < made.size(); ++i)
+        EXPECT_NEAR(static_cast<double>(made[i]), wanted[i] + 0.5 * beta, 1e-5);
+    }
+  }
+}
+
+Signature attention(Dims query, Dims key, DType type, Attributes attributes = {}) {
+  attributes["scale"] = 0.5;
+  Dims output = query;
+  return {"attention",
+          attributes,
+          {in(query, type), in(key, type), in(key, type), none(), none(), none(), none(), out(output, type),
+           out({query[0], query[2], query[1]})}};
+}
+Signature attentionGrad(Dims query, Dims key, DType type, Attributes attributes = {}) {
+  attributes["scale"] = 0.5;
+  return {"attention_grad",
+          attributes,
+          {in(query, type), in(query, type), in(key, type), in(key, type), none(), none(), none(), none(),
+           in(query, type), in({query[0], query[2], query[1]}), out(query, type), out(key, type), out(key, type),
+           none(Effect::write)}};
+}
+
+TEST(CudaAttention, WhichCallsTheFusedGraphTakes) {
+  const Dims query = {2, 64, 8, 64}, key = {2, 64, 2, 64};
+  auto fused = [&](const Signature &call) {
+    EXPECT_EQ(check(call), "");
+    return FusedAttention::of(call).rows > 0;
+  };
+  EXPECT_TRUE(fused(attention(query, key, DType::bf16)));
+  EXPECT_TRUE(fused(attention(query, key, DType::bf16, {{"minDistance", int64_t{0}}})));
+  EXPECT_TRUE(fused(attention(query, key, DType::bf16, {{"minDistance", int64_t{0}}, {"maxDistance", int64_t{31}}})));
+  EXPECT_TRUE(fused(attentionGrad(query, key, DType::bf16, {{"minDistance", int64_t{0}}})));
+  EXPECT_FALSE(fused(attention(query, key, DType::f32)));
+  EXPECT_FALSE(fused(attention(query, key, DType::bf16, {{"prefix", int64_t{3}}})));
+  EXPECT_FALSE(fused(attention(query, key, DType::bf16, {{"chunk", int64_t{16}}})));
+  EXPECT_FALSE(fused(attention(query, key, DType::bf16, {{"softCap", 30.0}})));
+  EXPECT_FALSE(fused(attention({2, 64, 8, 68}, {2, 64, 2, 68}, DType::bf16)));            // width
+  EXPECT_FALSE(fused(attention({2, 64, 8, 512}, {2, 64, 2, 512}, DType::bf16)));          // width
+  EXPECT_FALSE(fused(attention(query, key, DType::bf16, {{"minDistance", int64_t{1}}}))); // a query sees nothing
+  EXPECT_FALSE(fused(attention({2, 64, 8, 64}, {2, 16, 2, 64}, DType::bf16,
+                               {{"minDistance", int64_t{0}}, {"maxDistance", int64_t{3}}})));
+  Signature masked = attention(query, key, DType::bf16);
+  masked.operands[4] = in({2, 64}, DType::boolean);
+  EXPECT_FALSE(fused(masked));
+  Signature biased = attention(query, key, DType::bf16);
+  biased.operands[3] = in({1, 8, 64, 64}, DType::bf16);
+  EXPECT_FALSE(fused(biased));
+}
+
+TEST(CudaAttention, FusedGradientsAreCutToTheirBound) {
+  auto cut = [](int64_t batch, int64_t length, int64_t heads, int64_t groups) {
+    Signature call = attentionGrad({batch, length, heads, 128}, {batch, length, groups, 128}, DType::bf16,
+                                   {{"minDistance", int64_t{0}}});
+    FusedAttention made = FusedAttention::of(call);
+    EXPECT_LE(made.scratch, FusedAttention::kMost + (2u << 20));
+    EXPECT_LE(made.scratch, workspaceBytes(call, Backend::cuda));
+    EXPECT_TRUE(made.rows == 0 || (batch % made.rows == 0 && groups % made.groups == 0));
+    return std::pair(made.rows, made.groups);
+  };
+  EXPECT_EQ(cut(96, 1024, 32, 8), std::pair(int64_t{2}, int64_t{8}));
+  EXPECT_EQ(cut(4, 2048, 32, 8), std::pair(int64_t{1}, int64_t{4}));
+  EXPECT_EQ(cut(4, 8192, 32, 8), std::pair(int64_t{1}, int64_t{1}));
+  EXPECT_EQ(cut(1, 131072, 32, 8), std::pair(int64_t{0}, int64_t{0}));
+}
+
+TEST(CudaAttention, ScratchHoldsWhicheverWayIsTaken) {
+  for (DType type : {DType::f32, DType::bf16})
+    for (const Signature &call :
+         {attention({2, 300, 8, 64}, {2, 300, 2, 64}, type), attentionGrad({2, 300, 8, 64}, {2, 300, 2, 64}, type)}) {
+      EXPECT_GE(workspaceBytes(call, Backend::cuda), AttentionBlocks::of(call).total());
+      EXPECT_GE(workspaceBytes(call, Backend::cuda), FusedAttention::of(call).scratch);
+      EXPECT_EQ(workspaceBytes(call, Backend::cpu), 0u);
+    }
+  Signature large = attentionGrad({8, 8192, 32, 128}, {8, 8192, 8, 128}, DType::f32);
+  EXPECT_LE(workspaceBytes(large, Backend::cuda), 128u << 20);
+}
+
+TEST(CudaAttention, BlocksHoldEveryKeyThatIsSeen) {
+  const Attributes predicates[] = {{},
+                                   {{"minDistance", int64_t{0}}},
+                                   {{"minDistance", int64_t{0}}, {"maxDistance", int64_t{100}}},
+                                   {{"minDistance", int64_t{0}}, {"prefix", int64_t{40}}},
+                                   {{"minDistance", int64_t{0}}, {"chunk", int64_t{333}}},
+                                   {{"offset", int64_t{700}}, {"maxDistance", int64_t{5}}},
+                                   {{"minDistance", int64_t{2000}}}};
+  for (const Attributes &predicate : predicates) {
+    Signature call = attention({1, 1000, 2, 8}, {1, 1100, 1, 8}, DType::f32, predicate);
+    ASSERT_EQ(check(call), "");
+    AttentionBlocks shape = AttentionBlocks::of(call);
+    shape.rows = 96; // as if memory were scarce
+    Visibility visibility = Visibility::of(call, shape.keys);
+    int64_t next = 0;
+    for (const cuda::QueryBlock &block : cuda::queryBlocks(shape, visibility)) {
+      EXPECT_EQ(block.query, next);
+      next += block.queries;
+      EXPECT_TRUE(block.key >= 0 && block.keys > 0 && block.key + block.keys <= shape.keys);
+      for (int64_t q = block.query; q < next; ++q)
+        for (int64_t k = 0; k < shape.keys; ++k)
+          EXPECT_TRUE(!visibility.sees(q, k) || (k >= block.key && k < block.key + block.keys)) << q << " " << k;
+    }
+    EXPECT_EQ(next, shape.queries);
+  }
+}
+
+/// Bytes of all matrices of a batch lie in what they are a part of.
+int64_t extent(int64_t rows, int64_t columns, int64_t line, int64_t batches, int64_t step) {
+  return (batches - 1) * step + (rows - 1) * line + columns;
+}
+
+TEST(CudaAttention, ProductsStayInTheirOperands) {
+  Signature call = attentionGrad({2, 50, 6, 16}, {2, 40, 3, 16}, DType::bf16);
+  AttentionBlocks shape = AttentionBlocks::of(call);
+  shape.rows = 20;
+  cuda::QueryBlock block{40, 10, 0, 40};
+  int64_t query = 10 * 6 * 16, key = 40 * 3 * 16, scores = 6 * 20 * shape.line;
+  auto fits = [&](const ProductShape &product, int64_t a, int64_t b, int64_t c) {
+    EXPECT_EQ(product.batches, 3);
+    EXPECT_LE(extent(product.transposeA ? product.k : product.m, product.transposeA ? product.m : product.k,
+                     product.lda, 3, product.stepA),
+              a);
+    EXPECT_LE(extent(product.transposeB ? product.n : product.k, product.transposeB ? product.k : product.n,
+                     product.ldb, 3, product.stepB),
+              b);
+    EXPECT_LE(extent(product.m, product.n, product.ldc, 3, product.stepC), c);
+  };
+  fits(cuda::AttentionProducts::scores(shape, block), query, key, scores);
+  fits(cuda::AttentionProducts::slopes(shape, block), query, key, scores);
+  fits(cuda::AttentionProducts::result(shape, block), scores, key, query);
+  fits(cuda::AttentionProducts::dvalue(shape, block), scores, query, key);
+  fits(cuda::AttentionProducts::dquery(shape, block), scores, key, query);
+  fits(cuda::AttentionProducts::dkey(shape, block), scores, query, key);
+}
+
+TEST(CudaHead, ScratchFollowsTypesAndChunks) {
+  auto head = [](DType type, DType dweight, int64_t chunk) {
+    Signature call{"linear_cross_entropy_grad",
+                   {{"chunk", chunk}},
+                   {in({48, 8}, type), in({64, 8}, type), none(), in({48}, DType::i64),
+                    in({Scalars::kCount}, DType::f64), out({}), out({48, 8}, type), out({64, 8}, dweight),
+                    none(Effect::write)}};
+    HeadScratch sizes = HeadScratch::of(call);
+    EXPECT_EQ(sizes.total(), workspaceBytes(call, Backend::cuda));
+    EXPECT_EQ(sizes.losses, 48 * 8u);
+    return sizes;
+  };
+  EXPECT_EQ(head(DType::f32, DType::f32, 16).logits, 16 * 64 * 4u);
+  EXPECT_EQ(head(DType::f32, DType::f32, 16).gradients, 0u);
+  EXPECT_EQ(head(DType::bf16, DType::f32, 16).gradients, 16 * 64 * 2u);
+  EXPECT_EQ(head(DType::bf16, DType::f32, 16).weightSums, 0u);
+  EXPECT_EQ(head(DType::bf16, DType::bf16, 16).weightSums, 64 * 8 * 4u);
+  EXPECT_EQ(head(DType::bf16, DType::bf16, 0).weightSums, 0u);
+}
+
+TEST(CudaHead, ProductsByTheirLayout) {
+  for (int64_t transposed : {0, 1}) {
+    Signature call{"linear_cross_entropy_grad",
+                   {{"transposed", transposed}},
+                   {in({5, 3}), transposed ? in({3, 7}) : in({7, 3}), none(), in({5}, DType::i64),
+                    in({Scalars::kCount}, DType::f64), out({}), out({5, 3}), transposed ? out({3, 7}) : out({7, 3}),
+                    none(Effect::write)}};
+    ASSERT_EQ(check(call), "");
+    cuda::HeadProducts shapes = cuda::HeadProducts::of(call, 5);
+    std::vector<float> hidden = randomFloats(15, 1), weight = randomFloats(21, 2), logits(35), dhidden(15), dweight(21);
+    auto at = [](const std::vector<float> &matrix, int64_t index) {
+      return static_cast<double>(matrix[static_cast<size_t>(index)]);
+    };
+    auto w = [&](int64_t c, int64_t d) { return transposed ? d * 7 + c : c * 3 + d; };
+    FakeBlas fake;
+    auto run = [&](const ProductShape &shape, const std::vector<float> &a, const std::vector<float> &b,
+                   std::vector<float> &c) {
+      ASSERT_TRUE(fake.blas.product(shape, 0)->run(nullptr, {.a = a.data(), .b = b.data(), .c = c.data()}).ok());
+    };
+    run(shapes.logits, hidden, weight, logits);
+    run(shapes.dhidden, logits, weight, dhidden);
+    run(shapes.dweight, transposed ? hidden : logits, transposed ? logits : hidden, dweight);
+    for (int64_t r = 0; r < 5; ++r)
+      for (int64_t c = 0; c < 7; ++c) {
+        double sum = 0;
+        for (int64_t d = 0; d < 3; ++d)
+          sum += at(hidden, r * 3 + d) * at(weight, w(c, d));
+        EXPECT_NEAR(at(logits, r * 7 + c), sum, 1e-5);
+      }
+    for (int64_t r = 0; r < 5; ++r)
+      for (int64_t d = 0; d < 3; ++d) {
+        double sum = 0;
+        for (int64_t c = 0; c < 7; ++c)
+          sum += at(logits, r * 7 + c) * at(weight, w(c, d));
+        EXPECT_NEAR(at(dhidden, r * 3 + d), sum, 1e-4);
+      }
+    for (int64_t c = 0; c < 7; ++c)
+      for (int64_t d = 0; d < 3; ++d) {
+        double sum = 0;
+        for (int64_t r = 0; r < 5; ++r)
+          sum += at(logits, r * 7 + c) * at(hidden, r * 3 + d);
+        EXPECT_NEAR(at(dweight, w(c, d)), sum, 1e-4);
+      }
+  }
+}
+
+} // namespace
+} // namespace mt::kernels::test

@@ -1,0 +1,186 @@
+#include "tests/kernels/FakeBlas.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mt::kernels::test {
+namespace {
+
+FakeBlas *current = nullptr;
+
+// What this library keeps in the descriptors.
+struct Matrix {
+  int64_t type, rows, columns, line, batches, step;
+};
+struct Description {
+  int64_t transposeA, transposeB, epilogue, computeType;
+  const void *bias;
+};
+struct Preference {
+  uint64_t scratch, reductions, implementations, alignment;
+};
+static_assert(sizeof(Matrix) <= sizeof(cublasLtMatrixLayoutOpaque_t));
+static_assert(sizeof(Description) <= sizeof(cublasLtMatmulDescOpaque_t));
+static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t));
+
+template <typename T> T &in(void *opaque) { return *static_cast<T *>(opaque); }
+
+int64_t read(const void *value, size_t bytes) {
+  int64_t number = 0;
+  std::memcpy(&number, value, bytes);
+  return number;
+}
+
+cublasStatus_t initMatrix(cublasLtMatrixLayout_t matrix, size_t, cudaDataType type, uint64_t rows, uint64_t columns,
+                          int64_t line) {
+  in<Matrix>(matrix) = {type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), line, 1, 0};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t setMatrix(cublasLtMatrixLayout_t matrix, cublasLtMatrixLayoutAttribute_t which, const void *value,
+                         size_t bytes) {
+  (which == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? in<Matrix>(matrix).batches : in<Matrix>(matrix).step) =
+      read(value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t initDescription(cublasLtMatmulDesc_t made, size_t, cublasComputeType_t type, cudaDataType_t) {
+  in<Description>(made) = {CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, type, nullptr};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t setDescription(cublasLtMatmulDesc_t made, cublasLtMatmulDescAttributes_t which, const void *value,
+                              size_t bytes) {
+  Description &to = in<Description>(made);
+  if (which == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
+    std::memcpy(&to.bias, value, sizeof to.bias);
+  else
+    (which == CUBLASLT_MATMUL_DESC_TRANSA   ? to.transposeA
+     : which == CUBLASLT_MATMUL_DESC_TRANSB ? to.transposeB
+                                            : to.epilogue) = read(value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t initPreference(cublasLtMatmulPreference_t made, size_t) {
+  in<Preference>(made) = {0, CUBLASLT_REDUCTION_SCHEME_MASK, ~uint64_t{0}, 256};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t setPreference(cublasLtMatmulPreference_t made, cublasLtMatmulPreferenceAttributes_t which,
+                             const void *value, size_t bytes) {
+  Preference &to = in<Preference>(made);
+  uint64_t number = static_cast<uint64_t>(read(value, bytes));
+  if (which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
+    to.scratch = number;
+  else if (which == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
+    to.reductions = number;
+  else if (which == CUBLASLT_MATMUL_PREF_IMPL_MASK)
+    to.implementations = number;
+  else
+    to.alignment = std::min(to.alignment, number);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t propose(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference, int most,
+                       cublasLtMatmulHeuristicResult_t results[], int *count) {
+  const Preference &bounds = in<Preference>(preference);
+  current->implementations = bounds.implementations;
+  ++current->queries;
+  *count = 0;
+  for (const Proposal &one : current->proposals) {
+    if (one.scratch > bounds.scratch || one.alignment > bounds.alignment || *count == most)
+      continue;
+    cublasLtMatmulHeuristicResult_t &result = results[(*count)++];
+    result = {};
+    result.state = CUBLAS_STATUS_SUCCESS;
+    result.workspaceSize = one.scratch;
+    result.algo.data[0] = one.reduction;
+  }
+  return *count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+cublasStatus_t configuration(const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulAlgoConfigAttributes_t, void *value,
+                             size_t bytes, size_t *written) {
+  std::memcpy(value, &algorithm->data[0], bytes);
+  *written = bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// A column-major matrix of f32, f64 or bf16.
+struct Reader {
+  const Matrix &matrix;
+  const void *base;
+  double at(int64_t batch, int64_t row, int64_t column) const {
+    int64_t place = batch * matrix.step + column * matrix.line + row;
+    if (matrix.type == CUDA_R_32F)
+      return static_cast<double>(static_cast<const float *>(base)[place]);
+    if (matrix.type == CUDA_R_64F)
+      return static_cast<const double *>(base)[place];
+    uint32_t bits = uint32_t{static_cast<const uint16_t *>(base)[place]} << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return static_cast<double>(value);
+  }
+};
+
+void write(const Matrix &matrix, void *base, int64_t place, double value) {
+  float narrow = static_cast<float>(value);
+  if (matrix.type == CUDA_R_32F) {
+    static_cast<float *>(base)[place] = narrow;
+    return;
+  }
+  if (matrix.type == CUDA_R_64F) {
+    static_cast<double *>(base)[place] = value;
+    return;
+  }
+  uint32_t bits;
+  std::memcpy(&bits, &narrow, sizeof bits);
+  static_cast<uint16_t *>(base)[place] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void *alpha, const void *a,
+                        cublasLtMatrixLayout_t layoutA, const void *b, cublasLtMatrixLayout_t layoutB, const void *beta,
+                        const void *c, cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t layoutD,
+                        const cublasLtMatmulAlgo_t *, void *, size_t scratch, cudaStream_t) {
+  const Description &how = in<Description>(description);
+  const Matrix &made = in<Matrix>(layoutD);
+  Reader left{in<Matrix>(layoutA), a}, right{in<Matrix>(layoutB), b}, before{made, c}, bias{made, how.bias};
+  int64_t inner = how.transposeA ? left.matrix.rows : left.matrix.columns;
+  auto factor = [&](const void *at) {
+    return how.computeType == CUBLAS_COMPUTE_64F ? *static_cast<const double *>(at)
+                                                 : static_cast<double>(*static_cast<const float *>(at));
+  };
+  double scale = factor(alpha), keep = factor(beta);
+  for (int64_t batch = 0; batch < made.batches; ++batch)
+    for (int64_t column = 0; column < made.columns; ++column)
+      for (int64_t row = 0; row < made.rows; ++row) {
+        double sum = 0;
+        for (int64_t i = 0; i < inner; ++i)
+          sum += (how.transposeA ? left.at(batch, i, row) : left.at(batch, row, i)) *
+                 (how.transposeB ? right.at(batch, column, i) : right.at(batch, i, column));
+        sum = scale * sum + (keep == 0 ? 0 : keep * before.at(batch, row, column));
+        if (how.epilogue == CUBLASLT_EPILOGUE_BIAS)
+          sum += bias.at(0, row, 0);
+        write(made, d, batch * made.step + column * made.line + row, sum);
+      }
+  ++current->products;
+  current->chosenScratch = scratch;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+const char *describeStatus(cublasStatus_t) { return "the fake library's status"; }
+
+} // namespace
+
+FakeBlas::FakeBlas() {
+  current = this;
+  blas.call.cublasLtGetStatusString = describeStatus;
+  blas.call.cublasLtMatmul = multiply;
+  blas.call.cublasLtMatmulAlgoGetHeuristic = propose;
+  blas.call.cublasLtMatmulAlgoConfigGetAttribute = configuration;
+  blas.call.cublasLtMatmulDescInit_internal = initDescription;
+  blas.call.cublasLtMatmulDescSetAttribute = setDescription;
+  blas.call.cublasLtMatmulPreferenceInit_internal = initPreference;
+  blas.call.cublasLtMatmulPreferenceSetAttribute = setPreference;
+  blas.call.cublasLtMatrixLayoutInit_internal = initMatrix;
+  blas.call.cublasLtMatrixLayoutSetAttribute = setMatrix;
+}
+
+FakeBlas::~FakeBlas() { current = nullptr; }
+
+} // namespace mt::kernels::test
