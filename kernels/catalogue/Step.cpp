@@ -35,7 +35,7 @@ std::string checkUpdate(const Signature &call) {
   return checker.require(call.integer("parameter") >= 0, "attribute parameter must not be negative").result();
 }
 
-/// A master weight in two parts: kernels/Split.h.
+/// A master weight in two parts: kernels/Bf16.h.
 std::string checkSplitUpdate(const Signature &call) {
   Checker checker(call);
   checker.type(0, DType::f32).type(1, DType::f64).dims(1, {1}).scalars(2);
