@@ -55,7 +55,8 @@ struct Matmul32 {
 };
 
 /// bf16 operands, by widened panels: oneDNN has no bf16 product at all on processors without AVX-512 (asked on one with
-/// AVX2), and the f32 product of bf16 values is exact but for its f32 sums, on every processor alike.
+/// AVX2), and the f32 product of bf16 values is exact but for its f32 sums, at the rate of f32 (measured), on every
+/// processor alike.
 struct MatmulNarrow {
   Batched product;
   GemmBlocks blocks;

@@ -161,7 +161,8 @@ TEST_P(Training, ResumingChangesNoBit) {
 class SplitTraining : public Training {
 protected:
   SplitTraining() {
-    Status saved = plan::save(linearPlan(GetParam(), true), folder / "plan.bin");
+    plan::Plan plan = linearPlan(GetParam(), true);
+    Status saved = plan::save(plan, folder / "plan.bin");
     EXPECT_TRUE(saved.ok()) << saved.message();
   }
   std::vector<float> weights(const std::string &out) {
