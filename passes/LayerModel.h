@@ -17,7 +17,7 @@ struct ModelParameter {
   bool isTrained() const { return trainable && owner >= 0; }
   /// The type of gradients and moments.
   mlir::RankedTensorType fullType() const {
-    return type.cloneWith(std::nullopt, mlir::Float32Type::get(type.getContext()));
+    return nn::tensorOf(type.getShape(), mlir::Float32Type::get(type.getContext()));
   }
   /// Whether the master is the weight and a remainder: where the weight is bf16.
   bool isSplit() const { return type.getElementType().isBF16(); }

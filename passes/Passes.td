@@ -51,8 +51,9 @@ def LowerPrecision : Pass<"mt-lower-precision", "mlir::ModuleOp"> {
     - products (`matmul`, `attention`, `linear_cross_entropy`) take bf16 and give bf16; kernels sum in 32 bits;
     - norms take what they get, compute in 32 bits and give bf16; their statistics have 32 bits;
     - `rotary` keeps its operand's type and takes its tables in 32 bits;
-    - softmax, losses, reductions, running sums, powers, roots, exponentials, logarithms, trigonometric functions and
-      quotients of tensors take and give 32 bits;
+    - softmax, losses, reductions, running sums, powers, roots, exponentials, logarithms, trigonometric functions,
+      quotients of tensors, and functions that saturate and whose gradient follows from their result (`tanh`, `sigmoid`,
+      `erf`) take and give 32 bits;
     - everything else computes in the type that its operands join to: bf16 if all are, so that the residual stream is
       bf16 too. A constant number takes the other operand's type. A product that sums nothing is elementwise;
     - a trainable parameter is bf16, the upper half of its 32-bit master; arithmetic on parameters alone has 32 bits;

@@ -374,7 +374,7 @@ void ScheduleBuilder::updateParameters(int64_t layer, ArrayRef<int64_t> paramete
     operands.push_back({options.clip ? finalScalars : scalars, Effect::read, scalarsType});
     operands.push_back({weights[p], Effect::update, type});
     if (isSplit)
-      operands.push_back({remainder[p], Effect::update, type.cloneWith(std::nullopt, builder.getIntegerType(16))});
+      operands.push_back({remainder[p], Effect::update, nn::tensorOf(type.getShape(), builder.getIntegerType(16))});
     operands.push_back({firstMoment[p], Effect::update, full});
     if (secondMoment[p])
       operands.push_back({secondMoment[p], Effect::update, full});

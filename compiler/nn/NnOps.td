@@ -74,8 +74,8 @@ def Nn_LogOp : Nn_UnaryOp<"log", "Natural logarithm.", [Differentiable, FullPrec
 def Nn_SqrtOp : Nn_UnaryOp<"sqrt", "Square root.", [Differentiable, FullPrecision]> { let hasFolder = 1; }
 def Nn_RsqrtOp : Nn_UnaryOp<"rsqrt", "1 / sqrt(x)", [Differentiable, FullPrecision]> { let hasFolder = 1; }
 def Nn_ReciprocalOp : Nn_UnaryOp<"reciprocal", "1 / x", [Differentiable, FullPrecision]> { let hasFolder = 1; }
-def Nn_TanhOp : Nn_UnaryOp<"tanh", "Hyperbolic tangent.", [Differentiable]>;
-def Nn_SigmoidOp : Nn_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [Differentiable]>;
+def Nn_TanhOp : Nn_UnaryOp<"tanh", "Hyperbolic tangent.", [Differentiable, FullPrecision]>;
+def Nn_SigmoidOp : Nn_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [Differentiable, FullPrecision]>;
 def Nn_SoftplusOp : Nn_UnaryOp<"softplus", "log(1 + e^x)", [Differentiable]>;
 def Nn_ErfOp : Nn_UnaryOp<"erf", "Error function.", [Differentiable, FullPrecision]>;
 def Nn_SinOp : Nn_UnaryOp<"sin", "Sine.", [Differentiable, FullPrecision]>;

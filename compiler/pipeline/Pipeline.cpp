@@ -58,8 +58,6 @@ Status checkOptions(const Options &options) {
     return fail("--batch {}: must be at least 1", options.batch);
   if (options.microBatch && (*options.microBatch < 1 || options.batch % *options.microBatch))
     return fail("--micro-batch {}: must divide --batch {}", *options.microBatch, options.batch);
-  if (options.precision != "fp32" && options.precision != "bf16")
-    return fail("--precision {}: must be fp32 or bf16", options.precision);
   return {};
 }
 

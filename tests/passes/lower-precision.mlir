@@ -96,9 +96,9 @@ func.func @main(%m: tensor<4x4xi1> {nn.input = "m"}, %w: tensor<4x4xf32> {nn.par
 // CHECK: %[[P:.*]] = nn.matmul {{.*}} -> tensor<4x4xbf16>
 // CHECK: nn.rms_norm %[[P]], %[[ONE]] {{.*}} : (tensor<4x4xbf16>, tensor<4xf32>) -> (tensor<4x4xbf16>, tensor<4xf32>)
 // CHECK: %[[F:.*]] = nn.cast %{{.*}} : (tensor<4x4xbf16>) -> tensor<4x4xf32>
-// CHECK: %[[T:.*]] = nn.tanh %[[F]] : {{.*}} -> tensor<4x4xf32>
+// CHECK: %[[T:.*]] = nn.silu %[[F]] : {{.*}} -> tensor<4x4xf32>
 // CHECK: %[[N:.*]] = nn.cast %[[T]] : (tensor<4x4xf32>) -> tensor<4x4xf16>
-// CHECK: nn.tanh %[[N]] : (tensor<4x4xf16>) -> tensor<4x4xf16>
+// CHECK: nn.silu %[[N]] : (tensor<4x4xf16>) -> tensor<4x4xf16>
 func.func @main(%x: tensor<4x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable},
                 %g: tensor<4xf32> {nn.parameter = "g", nn.trainable}) -> tensor<4x4xf16> {
   %one = nn.constant dense<1.0> : tensor<f32>
@@ -107,9 +107,9 @@ func.func @main(%x: tensor<4x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.pa
   %2 = nn.matmul %x, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %3, %4 = nn.rms_norm %2, %0 {epsilon = 1.0e-6 : f64} : (tensor<4x4xf32>, tensor<4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>)
   %5 = nn.cast %3 : (tensor<4x4xf32>) -> tensor<4x4xf32>
-  %6 = nn.tanh %5 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %6 = nn.silu %5 : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %7 = nn.cast %6 : (tensor<4x4xf32>) -> tensor<4x4xf16>
-  %8 = nn.tanh %7 : (tensor<4x4xf16>) -> tensor<4x4xf16>
+  %8 = nn.silu %7 : (tensor<4x4xf16>) -> tensor<4x4xf16>
   return %8 : tensor<4x4xf16>
 }
 
