@@ -2,6 +2,7 @@
 // its gradient operations appended, and the whole split at the saved values: what backward still needs beyond them it
 // recomputes, in the same operations, so that all rungs give the same bits.
 #include "passes/Passes.h"
+#include "passes/WidenGradients.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -18,9 +19,10 @@ constexpr StringLiteral kRungs[] = {"input", "attention", "all"};
 
 bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 
-/// Which arguments of a template want a gradient, and which results then carry one.
+/// Which arguments of a template want a gradient, which results then carry one, and which of these gradients are sums
+/// over micro-batches or layers: those have 32 bits.
 struct Flow {
-  llvm::SmallBitVector wanted, carries;
+  llvm::SmallBitVector wanted, carries, wideArguments, wideResults;
 };
 
 /// Values of `function` that depend on a wanted argument.
@@ -100,7 +102,8 @@ private:
         continue;
       }
       unsigned index = function.getNumArguments();
-      if (failed(function.insertArgument(index, value.getType(), {}, value.getLoc())))
+      Type type = flow.wideResults.test(k) ? Type(passes::widened(value.getType())) : value.getType();
+      if (failed(function.insertArgument(index, type, {}, value.getLoc())))
         return failure();
       argumentAttribute(function, index, "nn.gradient", k);
       gradients.add(builder, value, function.getArgument(index));
@@ -108,7 +111,7 @@ private:
     if (failed(walkBackwards(function, lastForward, builder, gradients)))
       return failure();
     first = lastForward ? lastForward->getNextNode() : &function.front().front();
-    setResults(function, exit, builder, gradients);
+    setResults(function, exit, first, builder, gradients);
     return success();
   }
 
@@ -135,13 +138,15 @@ private:
     return success();
   }
 
-  void setResults(func::FuncOp function, func::ReturnOp exit, OpBuilder &builder, Gradients &gradients) {
+  void setResults(func::FuncOp function, func::ReturnOp exit, Operation *first, OpBuilder &builder, Gradients &gradients) {
     SmallVector<Value> results;
+    SmallVector<bool> wide;
     SmallVector<NamedAttribute> attributes;
     auto number = [&](StringRef name, int64_t value) { attributes.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value))); };
     if (isLoss)
       for (auto [k, value] : llvm::enumerate(exit.getOperands())) {
         results.push_back(value);
+        wide.push_back(false);
         number("nn.result", k);
       }
     for (unsigned i = 0; i < flow.wanted.size(); ++i) {
@@ -150,10 +155,14 @@ private:
       Value argument = function.getArgument(i), gradient = gradients.lookup(argument);
       results.push_back(gradient ? gradient
                                  : splat(builder, function.getLoc(), cast<RankedTensorType>(argument.getType()), 0));
+      wide.push_back(flow.wideArguments.test(i));
       number("nn.gradient", i);
     }
     exit->setOperands(results);
-    function.setType(builder.getFunctionType(function.getArgumentTypes(), ValueRange(results).getTypes()));
+    for (auto [use, widen] : llvm::zip(exit->getOpOperands(), wide))
+      if (widen)
+        use.set(passes::widenGradient(builder, first, use));
+    function.setType(builder.getFunctionType(function.getArgumentTypes(), exit->getOperandTypes()));
     SmallVector<Attribute> dictionaries;
     for (NamedAttribute attribute : attributes)
       dictionaries.push_back(builder.getDictionaryAttr(attribute));
@@ -238,18 +247,27 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
   llvm::StringMap<bool> built;
   llvm::DenseSet<Value> carrying; ///< results of calls that carry gradient
 
+  static bool hasSeveralUsers(Value value) { return !value.use_empty() && !value.hasOneUse(); }
+
   Flow flowOf(func::FuncOp main, func::CallOp call, func::FuncOp callee) {
-    Flow flow{llvm::SmallBitVector(callee.getNumArguments()), llvm::SmallBitVector(callee.getNumResults())};
+    llvm::SmallBitVector arguments(callee.getNumArguments()), results(callee.getNumResults());
+    Flow flow{arguments, results, arguments, results};
     for (auto [i, operand] : llvm::enumerate(call.getOperands())) {
       auto argument = dyn_cast<BlockArgument>(operand);
       bool trainable = argument && main.getArgAttr(argument.getArgNumber(), kTrainableAttr);
-      if (isFloat(operand) && (trainable || carrying.contains(operand)))
-        flow.wanted.set(i);
+      if (!isFloat(operand) || (!trainable && !carrying.contains(operand)))
+        continue;
+      flow.wanted.set(i);
+      if (passes::isWidened(operand.getType()) && (trainable || hasSeveralUsers(operand)))
+        flow.wideArguments.set(i);
     }
     llvm::DenseSet<Value> values = reached(callee, flow.wanted);
     for (auto [k, value] : llvm::enumerate(callee.front().getTerminator()->getOperands()))
-      if (values.contains(value) && !call.getResult(k).use_empty())
+      if (values.contains(value) && !call.getResult(k).use_empty()) {
         flow.carries.set(k);
+        if (passes::isWidened(value.getType()) && hasSeveralUsers(call.getResult(k)))
+          flow.wideResults.set(k);
+      }
     return flow;
   }
 
@@ -257,9 +275,9 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
   static std::string maskOf(const Flow &flow) {
     std::string mask;
     for (unsigned i = 0; i < flow.wanted.size(); ++i)
-      mask += flow.wanted.test(i) ? '1' : '0';
+      mask += flow.wideArguments.test(i) ? '2' : flow.wanted.test(i) ? '1' : '0';
     for (unsigned i = 0; i < flow.carries.size(); ++i)
-      mask += flow.carries.test(i) ? '1' : '0';
+      mask += flow.wideResults.test(i) ? '2' : flow.carries.test(i) ? '1' : '0';
     return mask;
   }
 

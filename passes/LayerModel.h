@@ -15,6 +15,12 @@ struct ModelParameter {
   int64_t owner = -1;
   llvm::SmallVector<int64_t> users;
   bool isTrained() const { return trainable && owner >= 0; }
+  /// The type of gradients and moments.
+  mlir::RankedTensorType fullType() const {
+    return nn::tensorOf(type.getShape(), mlir::Float32Type::get(type.getContext()));
+  }
+  /// Whether the master is the weight and a remainder: where the weight is bf16.
+  bool isSplit() const { return type.getElementType().isBF16(); }
 };
 
 /// An argument of @main that a micro-batch feeds: a graph input or the labels.

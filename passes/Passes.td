@@ -42,6 +42,40 @@ def AppendLoss : Pass<"mt-append-loss", "mlir::ModuleOp"> {
   let dependentDialects = ["::mt::nn::NnDialect"];
 }
 
+def LowerPrecision : Pass<"mt-lower-precision", "mlir::ModuleOp"> {
+  let summary = "Gives the graph the types of mixed precision training: bf16 with 32 bits where it matters.";
+  let description = [{
+    By rules that sit on the operations (`PrecisionOpInterface`, the traits `FullPrecision` and `Movement`), never by
+    names; casts are placed at the operations that want another type than they get:
+
+    - products (`matmul`, `attention`, `linear_cross_entropy`) take bf16 and give bf16; kernels sum in 32 bits;
+    - norms take what they get, compute in 32 bits and give bf16; their statistics have 32 bits;
+    - `rotary` keeps its operand's type and takes its tables in 32 bits;
+    - softmax, losses, reductions, running sums, powers, roots, exponentials, logarithms, trigonometric functions,
+      quotients of tensors, and functions that saturate and whose gradient follows from their result (`tanh`, `sigmoid`,
+      `erf`) take and give 32 bits;
+    - everything else computes in the type that its operands join to: bf16 if all are, so that the residual stream is
+      bf16 too. A constant number takes the other operand's type. A product that sums nothing is elementwise;
+    - a trainable parameter is bf16, the upper half of its 32-bit master; arithmetic on parameters alone has 32 bits;
+    - a frozen parameter, and what is computed from frozen ones alone, has the type that its users want, 32 bits if one
+      of them does: rotary frequencies stay as they are;
+    - inputs keep their type, and so does every value that the model has in another type than f32: an exported `Cast`
+      is honoured.
+
+    ```mlir
+    func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable}) ... {
+      %0 = nn.matmul %x, %w ...
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %w: tensor<4x4xbf16> {nn.parameter = "w", nn.trainable}) ... {
+      %0 = nn.cast %x : (tensor<2x4xf32>) -> tensor<2x4xbf16>
+      %1 = nn.matmul %0, %w : (tensor<2x4xbf16>, tensor<4x4xbf16>) -> tensor<2x4xbf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mt::nn::NnDialect"];
+}
+
 def VerifyLookups : Pass<"mt-verify-lookups", "mlir::ModuleOp"> {
   let summary = "Refuses lookups by computed positions that lie beyond their table: a sequence longer than the model allows.";
   let description = [{
@@ -83,7 +117,8 @@ def Differentiate : Pass<"mt-differentiate", "mlir::ModuleOp"> {
     `@t.forward.RUNG`, which also returns the saved activations. Arguments of the latter carry `nn.argument = i` (an argument of `@t`),
     `nn.saved = j` or `nn.gradient = k` (the gradient of result k); results `nn.gradient = i` or `nn.result = k`.
     A template whose result is the loss has its backward compute the loss too. Calls in `@main` get `nn.backward`, the
-    stem of their backward templates' names.
+    stem of their backward templates' names. Gradients have their value's type; those of bf16 parameters, which
+    micro-batches add up, and of bf16 values that several layers use, which layers add up, have 32 bits.
 
     ```mlir
     func.func private @t(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32>

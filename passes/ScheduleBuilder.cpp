@@ -12,8 +12,8 @@ namespace mt::passes {
 namespace {
 constexpr int64_t kAlignment = 256;
 constexpr int64_t kScalarsBytes = kernels::Scalars::kCount * sizeof(double);
-constexpr int64_t kWeight = int64_t(plan::PartRole::weight), kFirstMoment = int64_t(plan::PartRole::firstMoment),
-                  kSecondMoment = int64_t(plan::PartRole::secondMoment);
+constexpr int64_t kWeight = int64_t(plan::PartRole::weight), kRemainder = int64_t(plan::PartRole::remainder),
+                  kFirstMoment = int64_t(plan::PartRole::firstMoment), kSecondMoment = int64_t(plan::PartRole::secondMoment);
 } // namespace
 
 ScheduleBuilder::ScheduleBuilder(ModuleOp module, const LayerModel &model, const ScheduleOptions &options,
@@ -21,6 +21,7 @@ ScheduleBuilder::ScheduleBuilder(ModuleOp module, const LayerModel &model, const
     : module(module), model(model), options(options), writer(writer) {}
 
 int64_t ScheduleBuilder::bytesOf(int64_t parameter) const { return schedule::bytesOf(model.parameters[parameter].type); }
+int64_t ScheduleBuilder::fullBytesOf(int64_t parameter) const { return schedule::bytesOf(model.parameters[parameter].fullType()); }
 
 SmallVector<int64_t> ScheduleBuilder::trainedOf(int64_t layer) const {
   SmallVector<int64_t> trained;
@@ -46,14 +47,12 @@ void ScheduleBuilder::build() {
 }
 
 void ScheduleBuilder::placeWeights() {
-  weights.resize(model.parameters.size());
-  firstMoment.resize(model.parameters.size());
-  secondMoment.resize(model.parameters.size());
-  norms.resize(model.parameters.size());
+  for (auto *places : {&weights, &remainder, &firstMoment, &secondMoment, &norms})
+    places->resize(model.parameters.size());
   keptGradients.resize(model.layers.size());
   int64_t trainedCount = 0;
   for (int64_t l = 0; l < int64_t(model.layers.size()); ++l) {
-    int64_t bytes = 0, moments = 0, kept = 0;
+    int64_t bytes = 0;
     for (int64_t parameter : model.layers[l].owned) {
       weights[parameter].offset = bytes;
       bytes += llvm::alignTo(bytesOf(parameter), kAlignment);
@@ -67,32 +66,9 @@ void ScheduleBuilder::placeWeights() {
       holds.append({parameter, kWeight, weights[parameter].offset});
     }
     writer.holds(slot, holds);
-    for (int64_t parameter : trainedOf(l)) {
-      int64_t size = llvm::alignTo(bytesOf(parameter), kAlignment);
-      firstMoment[parameter].offset = moments;
-      moments += size;
-      if (options.optimizer == "adamw") {
-        secondMoment[parameter].offset = moments;
-        moments += size;
-      }
-      kept += size;
+    for (int64_t parameter : trainedOf(l))
       norms[parameter].offset = 8 * trainedCount++;
-    }
-    if (kept == 0)
-      continue;
-    Value state = writer.slot("moments layer " + Twine(l), "state", moments, true);
-    holds.clear();
-    for (int64_t parameter : trainedOf(l)) {
-      firstMoment[parameter].slot = state;
-      holds.append({parameter, kFirstMoment, firstMoment[parameter].offset});
-      if (options.optimizer == "adamw") {
-        secondMoment[parameter].slot = state;
-        holds.append({parameter, kSecondMoment, secondMoment[parameter].offset});
-      }
-    }
-    writer.holds(state, holds);
-    if (options.clip)
-      keptGradients[l] = {writer.slot("gradients layer " + Twine(l), "staging", kept, true)};
+    placeState(l);
   }
   for (int64_t p = 0; p < int64_t(model.parameters.size()); ++p)
     if (model.parameters[p].owner < 0) {
@@ -103,6 +79,36 @@ void ScheduleBuilder::placeWeights() {
   for (int64_t p = 0; p < int64_t(model.parameters.size()); ++p)
     if (model.parameters[p].isTrained())
       norms[p].slot = normSlot;
+}
+
+/// What of a layer's trained parameters stays on the host: remainders of split masters, moments, kept gradients.
+void ScheduleBuilder::placeState(int64_t layer) {
+  int64_t bytes = 0, kept = 0;
+  SmallVector<int64_t> holds;
+  SmallVector<Place *> places;
+  for (int64_t parameter : trainedOf(layer)) {
+    auto add = [&](std::vector<Place> &list, int64_t role, int64_t size) {
+      list[parameter].offset = bytes;
+      places.push_back(&list[parameter]);
+      holds.append({parameter, role, bytes});
+      bytes += llvm::alignTo(size, kAlignment);
+    };
+    int64_t full = fullBytesOf(parameter);
+    if (model.parameters[parameter].isSplit())
+      add(remainder, kRemainder, bytesOf(parameter));
+    add(firstMoment, kFirstMoment, full);
+    if (options.optimizer == "adamw")
+      add(secondMoment, kSecondMoment, full);
+    kept += llvm::alignTo(full, kAlignment);
+  }
+  if (places.empty())
+    return;
+  Value state = writer.slot("state layer " + Twine(layer), "state", bytes, true);
+  for (Place *place : places)
+    place->slot = state;
+  writer.holds(state, holds);
+  if (options.clip)
+    keptGradients[layer] = {writer.slot("gradients layer " + Twine(layer), "staging", kept, true)};
 }
 
 void ScheduleBuilder::placeInputs() {

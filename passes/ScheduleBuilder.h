@@ -41,7 +41,7 @@ private:
 
   // Persistent places.
   std::vector<Place> weights;                ///< by parameter, host
-  std::vector<Place> firstMoment, secondMoment;
+  std::vector<Place> remainder, firstMoment, secondMoment;
   std::vector<Place> norms;                  ///< by parameter, host, f64[1]
   std::vector<Place> inputs;                 ///< by input, host, all micro-batches
   Place scalars, finalScalars;               ///< host
@@ -57,13 +57,15 @@ private:
   std::map<int64_t, mlir::SmallVector<Place>> foreignParts; ///< by parameter: landed gradients of users but the owner
   std::map<int64_t, Place> gradients;        ///< by parameter, of the phase that runs
 
-  int64_t bytesOf(int64_t parameter) const;
+  int64_t bytesOf(int64_t parameter) const;     ///< of the weight
+  int64_t fullBytesOf(int64_t parameter) const; ///< of the gradient, or of a moment
   bool isShared(int64_t parameter) const { return model.parameters[parameter].users.size() > 1; }
   mlir::SmallVector<int64_t> trainedOf(int64_t layer) const;
   mlir::SmallVector<int64_t> order(int64_t phase) const;
 
   void placePersistent();
   void placeWeights();
+  void placeState(int64_t layer);
   void placeInputs();
   void buildStep();
   void buildFinish();
@@ -83,8 +85,8 @@ private:
 
   Place operandPlace(const Layer &layer, int64_t operand, int64_t microBatch);
   Place inputPlace(int64_t input, int64_t microBatch);
-  Place arrivingGradient(int64_t value, int64_t microBatch);
-  Bound gradientOf(const Layer &layer, int64_t operand, int64_t microBatch, bool first);
+  Place arrivingGradient(int64_t value, int64_t microBatch, mlir::RankedTensorType type);
+  Bound gradientOf(const Layer &layer, int64_t operand, int64_t microBatch, bool first, mlir::Type type);
   bool isParked(int64_t value) const;
   bool neededByBackward(int64_t value) const;
 
@@ -92,6 +94,7 @@ private:
   void offloadGradients(int64_t layer);
   void addForeignParts(int64_t layer);
   void updateLayer(int64_t layer);
+  void updateParameters(int64_t layer, mlir::ArrayRef<int64_t> parameters);
   void endStep();
 };
 

@@ -192,7 +192,7 @@ void ScheduleBuilder::forward(const Phase &phase, int64_t microBatch, bool first
 }
 
 /// Where the gradient of an operand goes, and whether it is the first to go there.
-Bound ScheduleBuilder::gradientOf(const Layer &layer, int64_t operand, int64_t microBatch, bool first) {
+Bound ScheduleBuilder::gradientOf(const Layer &layer, int64_t operand, int64_t microBatch, bool first, Type type) {
   const LayerOperand &what = layer.operands[operand];
   if (what.kind == LayerOperand::parameter)
     return {gradients.at(what.index), first ? Effect::write : Effect::accumulate, Type()};
@@ -200,21 +200,21 @@ Bound ScheduleBuilder::gradientOf(const Layer &layer, int64_t operand, int64_t m
   if (place)
     return {place, Effect::accumulate, Type()};
   const ModelValue &info = model.values[what.index];
-  place = {writer.slot(at("gradient of value of", info.layer, microBatch), "device", schedule::bytesOf(info.type))};
+  place = {writer.slot(at("gradient of value of", info.layer, microBatch), "device", schedule::bytesOf(type))};
   return {place, Effect::write, Type()};
 }
 
 /// The gradient of a layer's result, complete once all its users' backward ran; zeros if none of them gave any.
-Place ScheduleBuilder::arrivingGradient(int64_t value, int64_t microBatch) {
+Place ScheduleBuilder::arrivingGradient(int64_t value, int64_t microBatch, RankedTensorType type) {
   Place &place = valueGradients[{value, microBatch}];
   if (place)
     return place;
-  const ModelValue &info = model.values[value];
-  std::string label = at("no gradient of value of", info.layer, microBatch);
-  place = {writer.slot(label, "device", schedule::bytesOf(info.type))};
+  std::string label = at("no gradient of value of", model.values[value].layer, microBatch);
+  place = {writer.slot(label, "device", schedule::bytesOf(type))};
   Builder builder(module.getContext());
-  auto zeros = builder.getDictionaryAttr(builder.getNamedAttr("value", DenseElementsAttr::get(info.type, builder.getFloatAttr(info.type.getElementType(), 0.0))));
-  writer.kernel(label, writer.streams().compute, "constant", Bound{place, Effect::write, info.type}, 1, {}, zeros);
+  auto zeros = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 0.0));
+  writer.kernel(label, writer.streams().compute, "constant", Bound{place, Effect::write, type}, 1, {},
+                builder.getDictionaryAttr(builder.getNamedAttr("value", zeros)));
   return place;
 }
 
@@ -226,7 +226,7 @@ void ScheduleBuilder::backward(const Phase &phase, int64_t microBatch, bool firs
     int64_t bytes = 0;
     for (int64_t p : trainedOf(phase.layer)) {
       gradients[p].offset = bytes;
-      bytes += llvm::alignTo(bytesOf(p), kAlignment);
+      bytes += llvm::alignTo(fullBytesOf(p), kAlignment);
     }
     Place pack = writer.unified() ? keptGradients[phase.layer] : Place();
     if (bytes > 0 && !pack)
@@ -237,7 +237,7 @@ void ScheduleBuilder::backward(const Phase &phase, int64_t microBatch, bool firs
       if (operand.kind == LayerOperand::parameter && model.parameters[operand.index].trainable &&
           model.parameters[operand.index].owner != phase.layer)
         gradients[operand.index] = {writer.slot("gradient of " + model.parameters[operand.index].name + " in layer " +
-                                                    Twine(phase.layer), "device", bytesOf(operand.index))};
+                                                    Twine(phase.layer), "device", fullBytesOf(operand.index))};
   }
   SmallVector<Bound> operands;
   for (unsigned i = 0; i < callee.getNumArguments(); ++i) {
@@ -248,12 +248,13 @@ void ScheduleBuilder::backward(const Phase &phase, int64_t microBatch, bool firs
     else if (int64_t saved = attributeOf(attributes, "nn.saved"); saved >= 0)
       place = savedPlaces.at({phase.layer, {saved, microBatch}});
     else
-      place = arrivingGradient(layer.results[attributeOf(attributes, "nn.gradient")], microBatch);
+      place = arrivingGradient(layer.results[attributeOf(attributes, "nn.gradient")], microBatch,
+                               cast<RankedTensorType>(callee.getArgumentTypes()[i]));
     operands.push_back({place, Effect::read, Type()});
   }
   for (unsigned k = 0; k < callee.getNumResults(); ++k) {
     int64_t argument = attributeOf(callee.getResultAttrDict(k), "nn.gradient");
-    operands.push_back(argument >= 0 ? gradientOf(layer, argument, microBatch, first)
+    operands.push_back(argument >= 0 ? gradientOf(layer, argument, microBatch, first, callee.getResultTypes()[k])
                                      : Bound{loss, first ? Effect::write : Effect::accumulate, Type()});
   }
   writer.compute(at(layer.isLoss ? "loss" : "backward", phase.layer, microBatch), callee, operands);
@@ -285,7 +286,7 @@ void ScheduleBuilder::computeNorms(int64_t layer) {
     target = {writer.slot("norms of layer " + Twine(layer), "device", 8 * complete.size())};
   SmallVector<Bound> operands;
   for (auto [i, p] : llvm::enumerate(complete)) {
-    operands.push_back({gradients.at(p), Effect::read, model.parameters[p].type});
+    operands.push_back({gradients.at(p), Effect::read, model.parameters[p].fullType()});
     operands.push_back({writer.unified() ? norms[p] : target + 8 * i, Effect::write, single});
   }
   writer.kernel("norms layer " + Twine(layer), writer.streams().compute, "squared_norm", operands, complete.size(), complete);
@@ -304,7 +305,7 @@ void ScheduleBuilder::offloadGradients(int64_t layer) {
   llvm::SmallDenseSet<int64_t> owned(own.begin(), own.end());
   int64_t bytes = 0;
   for (int64_t p : own)
-    bytes = std::max(bytes, gradients.at(p).offset + bytesOf(p));
+    bytes = std::max(bytes, gradients.at(p).offset + fullBytesOf(p));
   if (!writer.unified() && bytes > 0) {
     Place landed = keptGradients[layer];
     if (!landed)
@@ -317,8 +318,8 @@ void ScheduleBuilder::offloadGradients(int64_t layer) {
     if (owned.contains(p))
       continue;
     if (!writer.unified()) {
-      Place landed{writer.slot("landed gradient of " + model.parameters[p].name + " in layer " + Twine(layer), "staging", bytesOf(p))};
-      writer.offload("gradient " + model.parameters[p].name + " layer " + Twine(layer), place, landed, bytesOf(p));
+      Place landed{writer.slot("landed gradient of " + model.parameters[p].name + " in layer " + Twine(layer), "staging", fullBytesOf(p))};
+      writer.offload("gradient " + model.parameters[p].name + " layer " + Twine(layer), place, landed, fullBytesOf(p));
       place = landed;
     }
     foreignParts[p].push_back(place);
@@ -332,7 +333,7 @@ void ScheduleBuilder::addForeignParts(int64_t layer) {
   for (int64_t p : trainedOf(layer)) {
     if (!isShared(p))
       continue;
-    Type type = model.parameters[p].type;
+    Type type = model.parameters[p].fullType();
     for (Place part : foreignParts[p])
       writer.kernel("sum gradients of " + model.parameters[p].name, writer.streams().update, "copy",
                     {{part, Effect::read, type}, {gradients.at(p), Effect::accumulate, type}});
@@ -343,28 +344,42 @@ void ScheduleBuilder::addForeignParts(int64_t layer) {
 }
 
 void ScheduleBuilder::updateLayer(int64_t layer) {
+  SmallVector<int64_t> whole, split;
+  for (int64_t p : trainedOf(layer))
+    (model.parameters[p].isSplit() ? split : whole).push_back(p);
+  writer.setPlace(layer, -1);
+  for (ArrayRef<int64_t> parameters : {ArrayRef<int64_t>(whole), ArrayRef<int64_t>(split)})
+    if (!parameters.empty())
+      updateParameters(layer, parameters);
+}
+
+/// Parameters of one kind: whole masters, or split ones.
+void ScheduleBuilder::updateParameters(int64_t layer, ArrayRef<int64_t> parameters) {
   Builder builder(module.getContext());
   Type single = nn::tensorOf({1}, builder.getF64Type());
   Type scalarsType = nn::tensorOf({kernels::Scalars::kCount}, builder.getF64Type());
-  SmallVector<int64_t> own = trainedOf(layer);
-  if (own.empty())
-    return;
-  writer.setPlace(layer, -1);
+  bool isSplit = model.parameters[parameters[0]].isSplit();
+  llvm::SmallDenseMap<int64_t, int64_t> kept;
+  int64_t bytes = 0;
+  for (int64_t p : trainedOf(layer)) {
+    kept[p] = bytes;
+    bytes += llvm::alignTo(fullBytesOf(p), kAlignment);
+  }
   SmallVector<Bound> operands;
-  int64_t kept = 0;
-  for (int64_t p : own) {
-    Type type = model.parameters[p].type;
-    Place gradient = options.clip ? keptGradients[layer] + kept : gradients.at(p);
-    kept += llvm::alignTo(bytesOf(p), kAlignment);
-    operands.push_back({gradient, Effect::read, type});
+  for (int64_t p : parameters) {
+    RankedTensorType type = model.parameters[p].type, full = model.parameters[p].fullType();
+    Place gradient = options.clip ? keptGradients[layer] + kept[p] : gradients.at(p);
+    operands.push_back({gradient, Effect::read, full});
     operands.push_back({norms[p], Effect::read, single});
     operands.push_back({options.clip ? finalScalars : scalars, Effect::read, scalarsType});
     operands.push_back({weights[p], Effect::update, type});
-    operands.push_back({firstMoment[p], Effect::update, type});
+    if (isSplit)
+      operands.push_back({remainder[p], Effect::update, nn::tensorOf(type.getShape(), builder.getIntegerType(16))});
+    operands.push_back({firstMoment[p], Effect::update, full});
     if (secondMoment[p])
-      operands.push_back({secondMoment[p], Effect::update, type});
+      operands.push_back({secondMoment[p], Effect::update, full});
   }
-  writer.update("update layer " + Twine(layer), options.optimizer, operands, own.size(), own);
+  writer.update("update layer " + Twine(layer), options.optimizer + (isSplit ? "_split" : ""), operands, parameters.size(), parameters);
 }
 
 } // namespace mt::passes

@@ -12,7 +12,7 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   mlir::func::registerFuncPasses();
   mlir::PassPipelineRegistration<>("mt-nn-phase", "The passes of phase nn.",
-                                   [](mlir::OpPassManager &manager) { mt::pipeline::addNnPasses(manager, ""); });
+                                   [](mlir::OpPassManager &manager) { mt::pipeline::addNnPasses(manager, "", false); });
   mlir::PassPipelineRegistration<>("mt-layers-phase", "The passes of phase layers.", mt::pipeline::addLayerPasses);
   mlir::PassPipelineRegistration<>("mt-schedule-phase", "The passes of phase schedule, with their defaults.",
                                    [](mlir::OpPassManager &manager) { mt::pipeline::addSchedulePasses(manager, {}, {}); });

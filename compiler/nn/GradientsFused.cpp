@@ -13,6 +13,13 @@ int64_t rows(Value value) {
 }
 Value asMatrix(OpBuilder &b, Value value) { return reshapeTo(b, value, {rows(value), shapeOf(value).back()}); }
 
+/// The type of a gradient of gain or bias: a sum over rows, in 32 bits at least.
+Type rowSums(Value operand) {
+  Type element = getElementTypeOrSelf(operand.getType());
+  bool narrow = element.getIntOrFloatBitWidth() < 32;
+  return tensorOf(shapeOf(operand).take_back(), narrow ? Float32Type::get(operand.getContext()) : element);
+}
+
 /// A vector of zeros where a statistic's gradient would come in: statistics carry none.
 LogicalResult onlyResult(Operation *op, Gradients &g) {
   for (Value other : op->getResults().drop_front())
@@ -68,7 +75,7 @@ LogicalResult EmbeddingOp::buildGradient(OpBuilder &b, Gradients &g) {
 LogicalResult LayerNormOp::buildGradient(OpBuilder &b, Gradients &g) {
   if (failed(onlyResult(*this, g)))
     return failure();
-  Type row = tensorOf(shapeOf(getOperand()).take_back(), getElementTypeOrSelf(getOperand().getType()));
+  Type row = rowSums(getOperand());
   auto grad = LayerNormGradOp::create(b, getLoc(), TypeRange{getOperand().getType(), row, row}, g.lookup(getResult()),
                                       getOperand(), getMean(), getRstd(), getGain());
   g.add(b, getOperand(), grad.getDoperand());
@@ -82,7 +89,7 @@ LogicalResult LayerNormOp::buildGradient(OpBuilder &b, Gradients &g) {
 LogicalResult RmsNormOp::buildGradient(OpBuilder &b, Gradients &g) {
   if (failed(onlyResult(*this, g)))
     return failure();
-  Type row = tensorOf(shapeOf(getOperand()).take_back(), getElementTypeOrSelf(getOperand().getType()));
+  Type row = rowSums(getOperand());
   auto grad = RmsNormGradOp::create(b, getLoc(), TypeRange{getOperand().getType(), row}, g.lookup(getResult()),
                                     getOperand(), getRstd(), getGain());
   g.add(b, getOperand(), grad.getDoperand());

@@ -26,6 +26,7 @@ Operation *NnDialect::materializeConstant(OpBuilder &builder, Attribute value, T
 void Gradients::add(OpBuilder &builder, Value value, Value gradient) {
   if (!wants(value))
     return;
+  gradient = castTo(builder, gradient, getElementTypeOrSelf(value.getType()));
   Value &sum = gradients[value];
   sum = sum ? AddOp::create(builder, gradient.getLoc(), sum, gradient).getResult() : gradient;
 }
@@ -61,6 +62,12 @@ Value mt::nn::splat(OpBuilder &builder, Location location, RankedTensorType type
 
 Value mt::nn::scalarLike(OpBuilder &builder, Value like, double value) {
   return splat(builder, like.getLoc(), tensorOf({}, getElementTypeOrSelf(like.getType())), value);
+}
+
+Value mt::nn::castTo(OpBuilder &builder, Value value, Type element) {
+  if (getElementTypeOrSelf(value.getType()) == element)
+    return value;
+  return CastOp::create(builder, value.getLoc(), tensorOf(shapeOf(value), element), value);
 }
 
 std::optional<double> mt::nn::splatValue(Value value) {

@@ -19,7 +19,7 @@ class Gradients {
 public:
   /// Null if no gradient has reached `value`.
   mlir::Value lookup(mlir::Value value) const { return gradients.lookup(value); }
-  /// Adds `gradient`, of the type of `value`, if the gradient of `value` is wanted.
+  /// Adds `gradient`, of the type of `value` or another floating-point type, if the gradient of `value` is wanted.
   void add(mlir::OpBuilder &builder, mlir::Value value, mlir::Value gradient);
   bool wants(mlir::Value value) const { return value && wanted.contains(value); }
   void want(mlir::Value value) { wanted.insert(value); }
@@ -28,6 +28,15 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> gradients;
   llvm::DenseSet<mlir::Value> wanted;
 };
+
+/// What an operation computes in where activations are bf16 (PrecisionOpInterface): the type that its operands join to,
+/// bf16, 32 bits, or whatever an operand comes in.
+enum class Precision { joined, narrow, full, any };
+
+/// Of operations that lose too much in bf16: operands and results have 32 bits.
+template <typename Op> class FullPrecision : public mlir::OpTrait::TraitBase<Op, FullPrecision> {};
+/// Of operations that only move elements.
+template <typename Op> class Movement : public mlir::OpTrait::TraitBase<Op, Movement> {};
 
 /// Names of the attributes of the arguments and results of a model's function (NnDialect.td).
 inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "nn.parameter",
@@ -48,6 +57,8 @@ std::optional<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t
 mlir::Value splat(mlir::OpBuilder &builder, mlir::Location location, mlir::RankedTensorType type, double value);
 /// A rank-0 splat with the element type of `like`.
 mlir::Value scalarLike(mlir::OpBuilder &builder, mlir::Value like, double value);
+/// `value` with the element type `element`, by a cast where it has another.
+mlir::Value castTo(mlir::OpBuilder &builder, mlir::Value value, mlir::Type element);
 /// The number all elements of a constant share; none if `value` is no splat constant.
 std::optional<double> splatValue(mlir::Value value);
 /// `value` under another shape of as many elements; `value` itself if it has that shape.

@@ -1,4 +1,5 @@
-// The interface through which every differentiable operation builds its own gradient.
+// The interfaces of nn operations: how an operation builds its own gradient, and what it computes in where activations
+// are bf16.
 #ifndef MT_NN_INTERFACES
 #define MT_NN_INTERFACES
 include "mlir/IR/OpBase.td"
@@ -12,5 +13,17 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
       operation where it cannot.
     }], "::llvm::LogicalResult", "buildGradient",
     (ins "::mlir::OpBuilder &":$builder, "::mt::nn::Gradients &":$gradients)>];
+}
+
+def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
+  let cppNamespace = "::mt::nn";
+  let description = [{
+    An operation with wishes about the types of its 32-bit operands and results where activations are bf16
+    (mt-lower-precision). Without it an operation computes in the type that its operands join to.
+  }];
+  let methods = [
+    InterfaceMethod<"What it wants of an operand.", "::mt::nn::Precision", "operandPrecision", (ins "unsigned":$index)>,
+    InterfaceMethod<"What it gives as a result.", "::mt::nn::Precision", "resultPrecision", (ins "unsigned":$index)>
+  ];
 }
 #endif

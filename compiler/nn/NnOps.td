@@ -16,6 +16,9 @@ def Nn_BoolTensor : StaticShapeTensorOf<[I1]>;
 def Nn_ScalarsTensor : 1DTensorOf<[F64]>;
 
 def Differentiable : DeclareOpInterfaceMethods<DifferentiableOpInterface>;
+def Precise : DeclareOpInterfaceMethods<PrecisionOpInterface>;
+def FullPrecision : NativeOpTrait<"FullPrecision"> { let cppNamespace = "::mt::nn"; }
+def Movement : NativeOpTrait<"Movement"> { let cppNamespace = "::mt::nn"; }
 
 class Nn_Op<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic, !listconcat(traits, [Pure])> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
@@ -23,6 +26,9 @@ class Nn_Op<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic,
 // Result types follow from operands and attributes; `infer` lives in NnTypes.cpp.
 class Nn_InferredOp<string mnemonic, list<Trait> traits = []>
     : Nn_Op<mnemonic, !listconcat(traits, [InferTypeOpAdaptor])>;
+// The same, but a result may have another floating-point type than the inferred one: sums of bf16 in 32 bits.
+class Nn_MixedOp<string mnemonic, list<Trait> traits = []>
+    : Nn_Op<mnemonic, !listconcat(traits, [InferTypeOpAdaptorWithIsCompatible])>;
 
 //===-- elementwise -----------------------------------------------------------------------------------------===//
 
@@ -35,8 +41,8 @@ class Nn_BinaryOp<string mnemonic, string text, list<Trait> traits = []> : Nn_In
 def Nn_AddOp : Nn_BinaryOp<"add", "lhs + rhs, broadcast.", [Differentiable, Commutative]> { let hasFolder = 1; }
 def Nn_SubOp : Nn_BinaryOp<"sub", "lhs - rhs, broadcast.", [Differentiable]> { let hasFolder = 1; }
 def Nn_MulOp : Nn_BinaryOp<"mul", "lhs * rhs, broadcast.", [Differentiable, Commutative]> { let hasFolder = 1; }
-def Nn_DivOp : Nn_BinaryOp<"div", "lhs / rhs, broadcast; integers truncate.", [Differentiable]> { let hasFolder = 1; }
-def Nn_PowOp : Nn_BinaryOp<"pow", "lhs to the power of rhs, broadcast.", [Differentiable]> { let hasFolder = 1; }
+def Nn_DivOp : Nn_BinaryOp<"div", "lhs / rhs, broadcast; integers truncate.", [Differentiable, Precise]> { let hasFolder = 1; }
+def Nn_PowOp : Nn_BinaryOp<"pow", "lhs to the power of rhs, broadcast.", [Differentiable, FullPrecision]> { let hasFolder = 1; }
 def Nn_MaximumOp : Nn_BinaryOp<"maximum", "The larger of both, broadcast.", [Differentiable, Commutative]>;
 def Nn_MinimumOp : Nn_BinaryOp<"minimum", "The smaller of both, broadcast.", [Differentiable, Commutative]>;
 def Nn_ModOp : Nn_BinaryOp<"mod", "Remainder with the divisor's sign, broadcast.">;
@@ -63,17 +69,17 @@ class Nn_UnaryOp<string mnemonic, string text, list<Trait> traits = []>
 def Nn_NegOp : Nn_UnaryOp<"neg", "-x", [Differentiable]> { let hasFolder = 1; }
 def Nn_AbsOp : Nn_UnaryOp<"abs", "|x|", [Differentiable]>;
 def Nn_SignOp : Nn_UnaryOp<"sign", "-1, 0 or 1">;
-def Nn_ExpOp : Nn_UnaryOp<"exp", "e^x", [Differentiable]>;
-def Nn_LogOp : Nn_UnaryOp<"log", "Natural logarithm.", [Differentiable]>;
-def Nn_SqrtOp : Nn_UnaryOp<"sqrt", "Square root.", [Differentiable]> { let hasFolder = 1; }
-def Nn_RsqrtOp : Nn_UnaryOp<"rsqrt", "1 / sqrt(x)", [Differentiable]> { let hasFolder = 1; }
-def Nn_ReciprocalOp : Nn_UnaryOp<"reciprocal", "1 / x", [Differentiable]> { let hasFolder = 1; }
-def Nn_TanhOp : Nn_UnaryOp<"tanh", "Hyperbolic tangent.", [Differentiable]>;
-def Nn_SigmoidOp : Nn_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [Differentiable]>;
+def Nn_ExpOp : Nn_UnaryOp<"exp", "e^x", [Differentiable, FullPrecision]>;
+def Nn_LogOp : Nn_UnaryOp<"log", "Natural logarithm.", [Differentiable, FullPrecision]>;
+def Nn_SqrtOp : Nn_UnaryOp<"sqrt", "Square root.", [Differentiable, FullPrecision]> { let hasFolder = 1; }
+def Nn_RsqrtOp : Nn_UnaryOp<"rsqrt", "1 / sqrt(x)", [Differentiable, FullPrecision]> { let hasFolder = 1; }
+def Nn_ReciprocalOp : Nn_UnaryOp<"reciprocal", "1 / x", [Differentiable, FullPrecision]> { let hasFolder = 1; }
+def Nn_TanhOp : Nn_UnaryOp<"tanh", "Hyperbolic tangent.", [Differentiable, FullPrecision]>;
+def Nn_SigmoidOp : Nn_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [Differentiable, FullPrecision]>;
 def Nn_SoftplusOp : Nn_UnaryOp<"softplus", "log(1 + e^x)", [Differentiable]>;
-def Nn_ErfOp : Nn_UnaryOp<"erf", "Error function.", [Differentiable]>;
-def Nn_SinOp : Nn_UnaryOp<"sin", "Sine.", [Differentiable]>;
-def Nn_CosOp : Nn_UnaryOp<"cos", "Cosine.", [Differentiable]>;
+def Nn_ErfOp : Nn_UnaryOp<"erf", "Error function.", [Differentiable, FullPrecision]>;
+def Nn_SinOp : Nn_UnaryOp<"sin", "Sine.", [Differentiable, FullPrecision]>;
+def Nn_CosOp : Nn_UnaryOp<"cos", "Cosine.", [Differentiable, FullPrecision]>;
 def Nn_FloorOp : Nn_UnaryOp<"floor", "Largest integer not above x.">;
 def Nn_CeilOp : Nn_UnaryOp<"ceil", "Smallest integer not below x.">;
 def Nn_RoundOp : Nn_UnaryOp<"round", "Nearest integer, halves to even.">;
@@ -124,64 +130,64 @@ def Nn_IotaOp : Nn_Op<"iota"> {
   let arguments = (ins I64Attr:$dimension, DefaultValuedAttr<F64Attr, "0.0">:$start, DefaultValuedAttr<F64Attr, "1.0">:$step);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_ReshapeOp : Nn_Op<"reshape", [Differentiable]> {
+def Nn_ReshapeOp : Nn_Op<"reshape", [Differentiable, Movement]> {
   let summary = "The same elements in row-major order under another shape; a view.";
   let arguments = (ins Nn_Tensor:$operand);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
   let hasVerifier = 1;
 }
-def Nn_CastOp : Nn_Op<"cast", [Differentiable, SameOperandsAndResultShape]> {
+def Nn_CastOp : Nn_Op<"cast", [Differentiable, SameOperandsAndResultShape, Precise]> {
   let summary = "Converts the element type; floats to integers truncate, anything non-zero is true.";
   let arguments = (ins Nn_Tensor:$operand);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
 }
 def Nn_CopyOp : Nn_UnaryOp<"copy", "The same elements in a place of their own, where a view will not do.">;
-def Nn_TransposeOp : Nn_InferredOp<"transpose", [Differentiable]> {
+def Nn_TransposeOp : Nn_InferredOp<"transpose", [Differentiable, Movement]> {
   let summary = "Dimension i of the result is dimension permutation[i] of the operand.";
   let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$permutation);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
 }
-def Nn_BroadcastOp : Nn_Op<"broadcast", [Differentiable]> {
+def Nn_BroadcastOp : Nn_Op<"broadcast", [Differentiable, Movement]> {
   let summary = "Repeats dimensions of size one, and adds leading ones, as NumPy's broadcast_to does.";
   let arguments = (ins Nn_Tensor:$operand);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
   let hasVerifier = 1;
 }
-def Nn_SliceOp : Nn_InferredOp<"slice", [Differentiable]> {
+def Nn_SliceOp : Nn_InferredOp<"slice", [Differentiable, Movement]> {
   let summary = "result[i] = operand[starts + i * strides], `sizes` elements a dimension; strides may be negative.";
   let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$strides);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
   let hasVerifier = 1;
 }
-def Nn_PadOp : Nn_InferredOp<"pad", [Differentiable]> {
+def Nn_PadOp : Nn_InferredOp<"pad", [Differentiable, Movement]> {
   let summary = "`value` around the operand, and `interior` of it between its elements: the reverse of a slice.";
   let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DenseI64ArrayAttr:$interior,
                        DefaultValuedAttr<F64Attr, "0.0">:$value);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_ConcatOp : Nn_InferredOp<"concat", [Differentiable]> {
+def Nn_ConcatOp : Nn_InferredOp<"concat", [Differentiable, Movement]> {
   let summary = "The operands one after another along `axis`.";
   let arguments = (ins Variadic<Nn_Tensor>:$inputs, I64Attr:$axis);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
 }
-def Nn_ReduceOp : Nn_InferredOp<"reduce", [Differentiable]> {
+def Nn_ReduceOp : Nn_MixedOp<"reduce", [Differentiable, FullPrecision]> {
   let summary = "sum, mean, max, min or prod over `axes` (ascending), which go or stay as ones.";
   let arguments = (ins Nn_Tensor:$operand, StrAttr:$kind, DenseI64ArrayAttr:$axes, BoolAttr:$keepDims);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_CumsumOp : Nn_InferredOp<"cumsum", [Differentiable]> {
+def Nn_CumsumOp : Nn_InferredOp<"cumsum", [Differentiable, FullPrecision]> {
   let summary = "Running sum along `axis`.";
   let arguments = (ins Nn_Tensor:$operand, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
                        DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_GatherOp : Nn_InferredOp<"gather", [Differentiable]> {
+def Nn_GatherOp : Nn_InferredOp<"gather", [Differentiable, Movement]> {
   let summary = "ONNX Gather: entries of `data` along `axis` at `indices`; negative indices count from the end.";
   let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, I64Attr:$axis);
   let results = (outs Nn_Tensor:$result);
@@ -191,12 +197,12 @@ def Nn_GatherGradOp : Nn_Op<"gather_grad"> {
   let arguments = (ins Nn_IntTensor:$indices, Nn_FloatTensor:$gradient, I64Attr:$axis);
   let results = (outs Nn_FloatTensor:$result);
 }
-def Nn_GatherNdOp : Nn_InferredOp<"gather_nd"> {
+def Nn_GatherNdOp : Nn_InferredOp<"gather_nd", [Movement]> {
   let summary = "ONNX GatherND: slices of `data` at index tuples; the first `batchDims` dimensions run together.";
   let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batchDims);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_GatherElementsOp : Nn_InferredOp<"gather_elements"> {
+def Nn_GatherElementsOp : Nn_InferredOp<"gather_elements", [Movement]> {
   let summary = "ONNX GatherElements: result[i][j] = data[i][indices[i][j]] along `axis`.";
   let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, I64Attr:$axis);
   let results = (outs Nn_Tensor:$result);
@@ -204,7 +210,7 @@ def Nn_GatherElementsOp : Nn_InferredOp<"gather_elements"> {
 
 //===-- products --------------------------------------------------------------------------------------------===//
 
-def Nn_MatmulOp : Nn_InferredOp<"matmul", [Differentiable]> {
+def Nn_MatmulOp : Nn_MixedOp<"matmul", [Differentiable, Precise]> {
   let summary = "Matrix product over the last two dimensions, either side transposed, plus an optional bias row.";
   let description = [{
     lhs is [batch.., M, K] ([batch.., K, M] with `transposeLhs`), rhs [batch.., K, N] ([batch.., N, K] with
@@ -219,7 +225,7 @@ def Nn_MatmulOp : Nn_InferredOp<"matmul", [Differentiable]> {
 
 //===-- embedding, normalization, softmax -------------------------------------------------------------------===//
 
-def Nn_EmbeddingOp : Nn_InferredOp<"embedding", [Differentiable]> {
+def Nn_EmbeddingOp : Nn_InferredOp<"embedding", [Differentiable, Movement]> {
   let summary = "Rows of `table` [V, D] at `ids` [..]: [.., D].";
   let arguments = (ins Nn_FloatTensor:$table, Nn_IntTensor:$ids);
   let results = (outs Nn_FloatTensor:$result);
@@ -229,7 +235,7 @@ def Nn_EmbeddingGradOp : Nn_Op<"embedding_grad"> {
   let arguments = (ins Nn_IntTensor:$ids, Nn_FloatTensor:$gradient);
   let results = (outs Nn_FloatTensor:$result);
 }
-def Nn_LayerNormOp : Nn_InferredOp<"layer_norm", [Differentiable, AttrSizedOperandSegments]> {
+def Nn_LayerNormOp : Nn_MixedOp<"layer_norm", [Differentiable, AttrSizedOperandSegments, Precise]> {
   let summary = "(x - mean) * rstd * gain + bias over the last dimension; mean and rstd are statistics in 32 bits.";
   let arguments = (ins Nn_FloatTensor:$operand, Optional<Nn_FloatTensor>:$gain, Optional<Nn_FloatTensor>:$bias, F64Attr:$epsilon);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$mean, Nn_FloatTensor:$rstd);
@@ -240,7 +246,7 @@ def Nn_LayerNormGradOp : Nn_Op<"layer_norm_grad", []> {
                        Optional<Nn_FloatTensor>:$gain);
   let results = (outs Nn_FloatTensor:$doperand, Nn_FloatTensor:$dgain, Nn_FloatTensor:$dbias);
 }
-def Nn_RmsNormOp : Nn_InferredOp<"rms_norm", [Differentiable]> {
+def Nn_RmsNormOp : Nn_MixedOp<"rms_norm", [Differentiable, Precise]> {
   let summary = "x * rstd * gain over the last dimension, rstd = 1 / sqrt(mean(x^2) + epsilon) in 32 bits.";
   let arguments = (ins Nn_FloatTensor:$operand, Optional<Nn_FloatTensor>:$gain, F64Attr:$epsilon);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$rstd);
@@ -250,7 +256,7 @@ def Nn_RmsNormGradOp : Nn_Op<"rms_norm_grad"> {
   let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$operand, Nn_FloatTensor:$rstd, Optional<Nn_FloatTensor>:$gain);
   let results = (outs Nn_FloatTensor:$doperand, Nn_FloatTensor:$dgain);
 }
-def Nn_SoftmaxOp : Nn_Op<"softmax", [Differentiable, SameOperandsAndResultType]> {
+def Nn_SoftmaxOp : Nn_Op<"softmax", [Differentiable, SameOperandsAndResultType, FullPrecision]> {
   let summary = "Softmax over the last dimension.";
   let arguments = (ins Nn_FloatTensor:$operand);
   let results = (outs Nn_FloatTensor:$result);
@@ -260,7 +266,7 @@ def Nn_SoftmaxGradOp : Nn_Op<"softmax_grad", [SameOperandsAndResultType]> {
   let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$output);
   let results = (outs Nn_FloatTensor:$result);
 }
-def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Differentiable, SameOperandsAndResultType]> {
+def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Differentiable, SameOperandsAndResultType, FullPrecision]> {
   let summary = "Logarithm of the softmax over the last dimension.";
   let arguments = (ins Nn_FloatTensor:$operand);
   let results = (outs Nn_FloatTensor:$result);
@@ -268,7 +274,7 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Differentiable, SameOperandsAndResul
 
 //===-- attention -------------------------------------------------------------------------------------------===//
 
-def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperandSegments]> {
+def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperandSegments, Precise]> {
   let summary = "Scaled dot-product attention with grouped heads and a mask predicate, never a mask tensor.";
   let description = [{
     query [B, Sq, H, D], key [B, Sk, G, D], value [B, Sk, G, Dv], H a multiple of G; result [B, Sq, H, Dv] and
@@ -297,7 +303,7 @@ def Nn_AttentionGradOp : Nn_Op<"attention_grad", [AttrSizedOperandSegments]> {
                        DefaultValuedAttr<F64Attr, "0.0">:$softCap);
   let results = (outs Nn_FloatTensor:$dquery, Nn_FloatTensor:$dkey, Nn_FloatTensor:$dvalue, Optional<Nn_FloatTensor>:$dbias);
 }
-def Nn_RotaryOp : Nn_InferredOp<"rotary", [Differentiable]> {
+def Nn_RotaryOp : Nn_InferredOp<"rotary", [Differentiable, Precise]> {
   let summary = "Rotary position embedding of x [B, S, H, D] by cos, sin [B or 1, S, R/2], R <= D; the rest passes through.";
   let description = [{
     Pairs (x[i], x[i + R/2]) for i < R/2, or (x[2i], x[2i + 1]) when `interleaved`, become
@@ -312,7 +318,7 @@ def Nn_RotaryOp : Nn_InferredOp<"rotary", [Differentiable]> {
 // A loss is a scalar: the sum over its valid rows times scalars[kInverseValid] (kernels/Catalogue.h), so that the
 // micro-batches of a step add up to the mean over the step's valid rows. Labels below zero do not count.
 
-def Nn_CrossEntropyOp : Nn_InferredOp<"cross_entropy", [Differentiable]> {
+def Nn_CrossEntropyOp : Nn_InferredOp<"cross_entropy", [Differentiable, FullPrecision]> {
   let summary = "Cross-entropy of logits [N, V] against labels [N]; scalar.";
   let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars);
   let results = (outs F32Tensor:$loss);
@@ -322,7 +328,7 @@ def Nn_CrossEntropyGradOp : Nn_InferredOp<"cross_entropy_grad"> {
   let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars);
   let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dlogits);
 }
-def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentiable]> {
+def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentiable, Precise]> {
   let summary = "Head product and cross-entropy, chunked over rows so that all logits never exist.";
   let description = [{
     hidden [N, D]; weight [V, D], or [D, V] with `transposed`; bias [V]. logits = logitScale * (hidden . weight + bias),
@@ -342,7 +348,7 @@ def Nn_LinearCrossEntropyGradOp : Nn_Op<"linear_cross_entropy_grad", []> {
                        DefaultValuedAttr<I64Attr, "0">:$chunk);
   let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dhidden, Nn_FloatTensor:$dweight, Optional<Nn_FloatTensor>:$dbias);
 }
-def Nn_SquaredErrorOp : Nn_InferredOp<"squared_error", [Differentiable]> {
+def Nn_SquaredErrorOp : Nn_InferredOp<"squared_error", [Differentiable, FullPrecision]> {
   let summary = "Sum of squared differences of same-shaped tensors, over elements, times inverse valid; scalar.";
   let arguments = (ins Nn_FloatTensor:$prediction, Nn_FloatTensor:$target, Nn_ScalarsTensor:$scalars);
   let results = (outs F32Tensor:$loss);

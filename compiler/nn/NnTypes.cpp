@@ -30,7 +30,20 @@ LogicalResult inferBinary(Where where, Value lhs, Value rhs, Types &types) {
     return emitOptionalError(where, "element types ", elementOf(lhs), " and ", elementOf(rhs), " differ");
   return inferBroadcast(where, {lhs, rhs}, elementOf(lhs), types);
 }
+/// Types of one shape each, of one element type or two floating-point ones.
+bool compatible(TypeRange left, TypeRange right) {
+  return left.size() == right.size() && llvm::all_of(llvm::zip(left, right), [](auto pair) {
+           auto a = cast<RankedTensorType>(std::get<0>(pair)), b = cast<RankedTensorType>(std::get<1>(pair));
+           bool floats = isa<FloatType>(a.getElementType()) && isa<FloatType>(b.getElementType());
+           return a.getShape() == b.getShape() && (floats || a.getElementType() == b.getElementType());
+         });
+}
 } // namespace
+
+bool ReduceOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
+bool MatmulOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
+bool LayerNormOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
+bool RmsNormOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
 
 #define MT_BINARY(Op)                                                                                                  \
   LogicalResult Op::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {                           \

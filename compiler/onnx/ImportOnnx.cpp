@@ -35,6 +35,7 @@ private:
   void applyPatterns(const std::vector<Candidate> &candidates);
   bool matches(const std::string &pattern, const Candidate &candidate) const;
   bool inlineBuffer(const Candidate &candidate);
+  void widenStored(const Candidate &candidate);
   void describeArguments(const std::vector<Candidate> &candidates);
   void verify();
 
@@ -140,7 +141,25 @@ void Importer::decideParameters(const std::vector<Candidate> &candidates) {
   for (size_t i = 0; i < candidates.size(); ++i)
     if (!trainable[i] && isFloat(candidates[i].source.type) && !candidates[i].argument.use_empty())
       inlineBuffer(candidates[i]);
+  for (const Candidate &candidate : candidates)
+    widenStored(candidate);
   describeArguments(candidates);
+}
+
+/// A parameter that the model stores in 16 bits and only computes with in 32 is a 32-bit parameter: loading converts it,
+/// and training keeps what 16 bits would lose.
+void Importer::widenStored(const Candidate &candidate) {
+  Value argument = candidate.argument;
+  auto widens = [](Operation *user) { return isa<nn::CastOp>(user) && getElementTypeOrSelf(user->getResult(0).getType()).isF32(); };
+  Type stored = getElementTypeOrSelf(argument.getType());
+  if (!(stored.isBF16() || stored.isF16()) || argument.use_empty() || !llvm::all_of(argument.getUsers(), widens))
+    return;
+  argument.setType(nn::tensorOf(nn::shapeOf(argument), builder.getF32Type()));
+  for (Operation *cast : SmallVector<Operation *>(argument.getUsers())) {
+    cast->getResult(0).replaceAllUsesWith(argument);
+    cast->erase();
+  }
+  function.setType(builder.getFunctionType(function.getBody().getArgumentTypes(), function.getResultTypes()));
 }
 
 ImportedParameter describe(const Candidate &candidate, bool trainable) {

@@ -6,13 +6,15 @@
 
 namespace mt::pipeline {
 
-void addNnPasses(mlir::OpPassManager &manager, const std::string &loss) {
+void addNnPasses(mlir::OpPassManager &manager, const std::string &loss, bool narrow) {
   manager.addPass(mlir::createCanonicalizerPass()); // identities that exporters leave: patterns need not know them
   manager.addPass(mlir::createCSEPass());           // one value for what is computed once a block: tables, masks
   manager.addPass(createRecoverOps());              // before the loss: it looks for a head product
   manager.addPass(mlir::createCanonicalizerPass()); // transposes that recovery moved cancel
   manager.addPass(mlir::createCSEPass());
   manager.addPass(createAppendLoss({loss}));
+  if (narrow)
+    manager.addPass(createLowerPrecision()); // after recovery: patterns see no casts, and rules see whole operations
   manager.addPass(createVerifyLookups()); // closes the phase
 }
 

@@ -6,8 +6,8 @@
 
 namespace mt::pipeline {
 
-/// From the importer's module to recovered operations and a loss.
-void addNnPasses(mlir::OpPassManager &manager, const std::string &loss);
+/// From the importer's module to recovered operations and a loss; `narrow`: with the types of bf16 training.
+void addNnPasses(mlir::OpPassManager &manager, const std::string &loss, bool narrow);
 /// To templates of layers and their gradients, fitted to kernels.
 void addLayerPasses(mlir::OpPassManager &manager);
 /// To placed and verified commands.

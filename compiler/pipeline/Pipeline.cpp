@@ -58,8 +58,6 @@ Status checkOptions(const Options &options) {
     return fail("--batch {}: must be at least 1", options.batch);
   if (options.microBatch && (*options.microBatch < 1 || options.batch % *options.microBatch))
     return fail("--micro-batch {}: must divide --batch {}", *options.microBatch, options.batch);
-  if (options.precision != "fp32")
-    return fail("--precision {}: this version compiles fp32 only", options.precision);
   return {};
 }
 
@@ -85,7 +83,7 @@ public:
     compiled.module = std::move(imported->module);
     describe(*imported, microBatch, compiled);
     PassManager manager(&context);
-    addNnPasses(manager, options.loss);
+    addNnPasses(manager, options.loss, options.precision == "bf16");
     if (layers)
       addLayerPasses(manager);
     if (failed(manager.run(*compiled.module)))

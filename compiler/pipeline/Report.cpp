@@ -31,6 +31,31 @@ Totals totalsOf(const plan::Plan &plan) {
   return totals;
 }
 
+/// Host bytes of the trained parameters: every part, and their gradients where clipping keeps them.
+double hostBytesOf(const plan::Plan &plan, double trained) {
+  double bytes = plan.settings.clip ? 4 * trained : 0;
+  for (const plan::Parameter &parameter : plan.parameters)
+    for (const plan::Part &part : parameter.parts)
+      bytes += parameter.trainable ? part.span.bytes : 0;
+  return bytes;
+}
+
+/// What of a step's copies is neither weight nor gradient, by the first words of the commands' labels.
+std::string activationCopies(const plan::Plan &plan) {
+  uint64_t inputs = 0, parked = 0, brought = 0, small = 0;
+  for (const plan::Command &command : plan.program(plan::ProgramKind::step)->commands) {
+    std::string_view label = command.label;
+    if (!command.isCopy || label.starts_with("weight") || label.starts_with("gradient"))
+      continue;
+    uint64_t &sum = label.starts_with("input")        ? inputs
+                    : label.starts_with("activation") ? parked
+                    : label.starts_with("parked")     ? brought : small;
+    sum += command.from.bytes;
+  }
+  return fmt::format("inputs {}, saved layer inputs parked {} and brought back {}, scalars and norms {}", formatSize(inputs),
+                     formatSize(parked), formatSize(brought), formatSize(small));
+}
+
 std::string seconds(double value) {
   return value < 1e-3 ? fmt::format("{:.0f} us", value * 1e6) : value < 1 ? fmt::format("{:.1f} ms", value * 1e3)
                                                                           : fmt::format("{:.2f} s", value);
@@ -65,6 +90,10 @@ std::string report(const Compiled &compiled) {
   line("flops            {:.3g} useful, {:.3g} executed a step", p.usefulFlops, p.executedFlops);
   line("link             weights {}, gradients {}, activations {} a step", formatSize(p.weightLinkBytes),
        formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes));
+  line("activations      {}", activationCopies(plan));
+  line("a parameter      {:.2f} B in, {:.2f} B out a step; {:.2f} B on the host", p.weightLinkBytes / (totals.trained + totals.frozen),
+       p.gradientLinkBytes / totals.trained, hostBytesOf(plan, totals.trained) / totals.trained);
+  line("precision        {}", plan.settings.precision);
   for (const std::string &candidate : compiled.considered)
     line("considered       {}", candidate);
   return text;

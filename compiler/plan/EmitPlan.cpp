@@ -91,16 +91,30 @@ private:
         size_t index = holds[i];
         if (index >= types.size())
           return slot.emitOpError() << "holds parameter " << index << " of " << types.size();
-        auto span = spanOf(slot, holds[i + 2], bytesOf(types[index]));
+        auto role = static_cast<plan::PartRole>(holds[i + 1]);
+        auto type = typeOf(role, nn::operandType(types[index], kernels::Effect::read).type);
+        auto span = spanOf(slot, holds[i + 2], types[index].getNumElements() * kernels::byteSize(type));
         if (failed(span))
           return failure();
-        auto role = static_cast<plan::PartRole>(holds[i + 1]);
-        auto type = nn::operandType(types[index], kernels::Effect::read).type;
         plan.parameters[index].parts.push_back({role, type, *span});
         plan.parameters[index].trainable |= role != plan::PartRole::weight;
       }
     }
     return success();
+  }
+
+  /// The type of a part of a parameter whose weight is `weight`.
+  static kernels::DType typeOf(plan::PartRole role, kernels::DType weight) {
+    switch (role) {
+    case plan::PartRole::weight:
+      return weight;
+    case plan::PartRole::remainder:
+      return kernels::DType::i16;
+    case plan::PartRole::firstMoment:
+    case plan::PartRole::secondMoment:
+      return kernels::DType::f32;
+    }
+    return weight;
   }
 
   LogicalResult emitInputs() {

@@ -34,7 +34,7 @@ void checkInputs(Checker &c, const Places &at) {
   c.dims(at.key, {batch, sk, groups, query[3]})
       .dims(at.value, {batch, sk, groups, value[3]})
       .require(heads % groups == 0, "the query's heads must be a multiple of the key's")
-      .floating(at.bias)
+      .sameTypeOrF32(at.bias, at.query)
       .require(!c.at(at.bias).present || isBiasDims(c.at(at.bias).dims, {batch, heads, sq, sk}),
                "bias must be [batch or 1, heads or 1, queries or 1, keys]")
       .type(at.keyMask, DType::boolean)
@@ -90,7 +90,9 @@ std::string checkAttentionGrad(const Signature &call) {
     c.sameType(0, at.query).dims(0, output).sameType(8, at.query).dims(8, output);
     c.type(9, DType::f32).dims(9, {query[0], query[2], query[1]});
     c.like(10, at.query).like(11, at.key).like(12, at.value);
-    c.require(!c.at(13).present || c.at(at.bias).present, "dbias without a bias").floating(13).sameDims(13, at.bias);
+    c.require(!c.at(13).present || c.at(at.bias).present, "dbias without a bias")
+        .sameTypeOrF32(13, at.bias)
+        .sameDims(13, at.bias);
   });
   return checker.result();
 }
@@ -135,7 +137,7 @@ double attentionGradFlops(const Signature &call) {
 
 std::string checkRotary(const Signature &call) {
   Checker checker(call);
-  checker.floating(0).rank(0, 4).floating(1).rank(1, 3).like(2, 1).like(3, 0).then([&](Checker &c) {
+  checker.floating(0).rank(0, 4).sameTypeOrF32(1, 0).rank(1, 3).like(2, 1).like(3, 0).then([&](Checker &c) {
     const Dims &x = c.at(0).dims, &cosine = c.at(1).dims;
     c.require((cosine[0] == 1 || cosine[0] == x[0]) && cosine[1] == x[1] && cosine[2] <= x[3] / 2,
               "cos and sin must be [batch or 1, sequence, at most half the head]");
@@ -158,9 +160,11 @@ constexpr std::string_view kSeen =
     "keySegment[b, k] and q / chunk == k / chunk; ";
 
 const std::string &forwardFormula() {
-  static const std::string text = std::string(kSeen) + "result = softmax over the seen keys of (scale * query . key, "
-                                                       "capped, + bias) times value; zeros if none is seen. "
-                                                       "By blocks: Dao, arXiv 2307.08691";
+  static const std::string text = std::string(kSeen) +
+                                  "result = softmax over the seen keys of (scale * query . key, "
+                                  "capped, + bias) times value; zeros if none is seen. "
+                                  "By blocks: Dao, arXiv 2307.08691. Types: query, key, value, result of one; "
+                                  "bias that or f32";
   return text;
 }
 
@@ -171,14 +175,18 @@ std::span<const Kernel> attentionKernels() {
       entry("attention", "query key value bias? keyMask? querySegment? keySegment? -> result+ logsumexp",
             "Scaled dot-product attention with grouped heads and a mask predicate.", forwardFormula(), attentionFlops,
             checkAttention, {.attributes = kAttention, .cudaWorkspace = attentionScratch}),
-      entry("attention_grad",
-            "gradient query key value bias? keyMask? querySegment? keySegment? output logsumexp -> dquery+ dkey+ "
-            "dvalue+ dbias+",
-            "Gradients of attention; scores are computed again from the logsumexp.",
-            "p = e^(score - logsumexp), ds = p * (gradient . value - gradient . output), through the cap and the scale",
-            attentionGradFlops, checkAttentionGrad, {.attributes = kAttention, .cudaWorkspace = attentionScratch}),
+      entry(
+          "attention_grad",
+          "gradient query key value bias? keyMask? querySegment? keySegment? output logsumexp -> dquery+ dkey+ "
+          "dvalue+ dbias+",
+          "Gradients of attention; scores are computed again from the logsumexp.",
+          "p = e^(score - logsumexp), ds = p * (gradient . value - gradient . output), through the cap and the scale. "
+          "Types: gradient, query, key, value, output, dquery, dkey, dvalue of one; bias that or f32; dbias the bias's "
+          "or f32, summed in f32",
+          attentionGradFlops, checkAttentionGrad, {.attributes = kAttention, .cudaWorkspace = attentionScratch}),
       entry("rotary", "operand cos sin -> result+", "Rotary position embedding; its own gradient with `inverse`.",
-            "pairs (a, b) become (a cos - b sin, b cos + a sin), sin negated if inverse. Su et al., arXiv 2104.09864",
+            "pairs (a, b) become (a cos - b sin, b cos + a sin), sin negated if inverse. Su et al., arXiv 2104.09864. "
+            "Types: cos and sin the operand's or f32",
             flopsPerResult, checkRotary, {.attributes = kRotary})};
   return kernels;
 }

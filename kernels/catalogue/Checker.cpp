@@ -48,6 +48,24 @@ Checker &Checker::type(int operand, DType wanted) {
 
 Checker &Checker::sameType(int operand, int other) { return type(operand, at(other).type); }
 
+Checker &Checker::sameTypeOrF32(int operand, int other) {
+  DType wanted = at(other).present ? at(other).type : DType::f32;
+  if (wanted == DType::f32)
+    return type(operand, wanted);
+  if (checked(operand) && at(operand).type != wanted && at(operand).type != DType::f32)
+    report(operand, fmt::format("is {}, want {} or f32", name(at(operand).type), name(wanted)));
+  return *this;
+}
+
+Checker &Checker::mixed(int operand, int other) {
+  auto either = [](DType type) { return type == DType::f32 || type == DType::bf16; };
+  if (!either(at(other).type))
+    return sameType(operand, other);
+  if (checked(operand) && !either(at(operand).type))
+    report(operand, fmt::format("is {}, want f32 or bf16", name(at(operand).type)));
+  return *this;
+}
+
 Checker &Checker::rank(int operand, size_t wanted) {
   if (checked(operand) && at(operand).dims.size() != wanted)
     report(operand, fmt::format("has {} dimensions, want {}", at(operand).dims.size(), wanted));

@@ -17,6 +17,10 @@ public:
   Checker &integral(int operand); ///< i64 or i32
   Checker &type(int operand, DType wanted);
   Checker &sameType(int operand, int other);
+  /// `other`'s type, or f32.
+  Checker &sameTypeOrF32(int operand, int other);
+  /// `other`'s type, or one of f32 and bf16 where that is the other: kernels that compute in 32 bits and convert.
+  Checker &mixed(int operand, int other);
   Checker &rank(int operand, size_t wanted);
   Checker &dims(int operand, const Dims &wanted);
   Checker &sameDims(int operand, int other) { return dims(operand, at(other).dims); }

@@ -31,7 +31,7 @@ std::string checkGatherGrad(const Signature &call) {
   if (!call.operands[2].present || !isAxis(call, 2))
     return "attribute axis is no dimension of the result";
   Dims wanted = replaced(call.operands[2].dims, call.integer("axis"), call.operands[0].dims);
-  return Checker(call).integral(0).floating(1).dims(1, wanted).floating(2).result();
+  return Checker(call).integral(0).floating(1).dims(1, wanted).sameTypeOrF32(2, 1).result();
 }
 
 std::string checkGatherNd(const Signature &call) {
@@ -75,7 +75,7 @@ std::string checkEmbeddingGrad(const Signature &call) {
       .rank(2, 2)
       .integral(0)
       .floating(1)
-      .floating(2)
+      .sameTypeOrF32(2, 1)
       .then([&](Checker &c) {
         Dims wanted = call.operands[0].dims;
         wanted.push_back(call.operands[2].dims[1]);
@@ -99,8 +99,9 @@ std::span<const Kernel> indexingKernels() {
             "result[a, i, b] = data[a, indices[i], b] around axis", noFlops, checkGather,
             {.attributes = kAxis, .traffic = resultTwice}),
       entry("gather_grad", "indices gradient -> result+", "Gradient of gather for its data, summed in index order.",
-            "result[a, indices[i], b] += gradient[a, i, b], from zero", gradientFlops, checkGatherGrad,
-            {.attributes = kAxis}),
+            "result[a, indices[i], b] += gradient[a, i, b], from zero. Types: result the gradient's or f32; summed in "
+            "f32 and rounded once",
+            gradientFlops, checkGatherGrad, {.attributes = kAxis}),
       entry("gather_nd", "data indices -> result+", "ONNX GatherND; negative indices count from the end.",
             "result[b, i, ..] = data[b, indices[b, i, :], ..]", noFlops, checkGatherNd,
             {.attributes = kBatch, .traffic = resultTwice}),
@@ -110,7 +111,9 @@ std::span<const Kernel> indexingKernels() {
       entry("embedding", "table ids -> result+", "Rows of a table.", "result[i, :] = table[ids[i], :]", noFlops,
             checkEmbedding, {.traffic = resultTwice}),
       entry("embedding_grad", "ids gradient -> result+", "Gradient of the table, summed in the order of the ids.",
-            "result[ids[i], :] += gradient[i, :], from zero", gradientFlops, checkEmbeddingGrad)};
+            "result[ids[i], :] += gradient[i, :], from zero. Types: result the gradient's or f32; summed in f32 and "
+            "rounded once",
+            gradientFlops, checkEmbeddingGrad)};
   return kernels;
 }
 

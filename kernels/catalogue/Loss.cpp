@@ -37,7 +37,7 @@ void checkHead(Checker &c, const Signature &call) {
   c.floating(0).rank(0, 2).sameType(1, 0).rank(1, 2).integral(3).scalars(4).then([&](Checker &d) {
     int64_t rows = d.at(0).dims[0], width = d.at(0).dims[1], classes = vocabulary(call);
     d.dims(1, call.integer("transposed") ? Dims{width, classes} : Dims{classes, width})
-        .sameType(2, 0)
+        .sameTypeOrF32(2, 0)
         .dims(2, {classes})
         .dims(3, {rows})
         .require(rows <= (int64_t{1} << 50) / classes, "rows times classes are too many");
@@ -60,9 +60,9 @@ std::string checkLinearGrad(const Signature &call) {
   Checker checker(call);
   checkHead(checker, call);
   return checker.like(6, 0)
-      .type(7, DType::f32)
+      .sameTypeOrF32(7, 0)
       .sameDims(7, 1)
-      .type(8, DType::f32)
+      .sameTypeOrF32(8, 0)
       .require(!checker.at(8).present || checker.at(2).present, "dbias without a bias")
       .sameDims(8, 2)
       .result();
@@ -86,11 +86,19 @@ uint64_t elementSums(const Signature &call) {
   return static_cast<uint64_t>(lossChunks(call.operands[0].elements()).count) * sizeof(double);
 }
 
-/// The losses of all rows, then the logits of one chunk.
+/// 32-bit sums of a gradient that is narrower itself.
+uint64_t wideSums(const OperandType &gradient) {
+  return gradient.type == DType::f32 || !gradient.present ? 0
+                                                          : static_cast<uint64_t>(gradient.elements()) * sizeof(float);
+}
+
+/// The losses of all rows, then the logits of one chunk, then the sums of dweight and dbias where they are not f32.
 uint64_t headWorkspace(const Signature &call) {
+  bool backward = call.kernel == "linear_cross_entropy_grad";
+  uint64_t sums = backward ? wideSums(call.operands[7]) + wideSums(call.operands[8]) : 0;
   int64_t rows = call.operands[0].dims[0], chunk = call.integer("chunk");
   int64_t held = chunk > 0 ? std::min(chunk, rows) : rows;
-  return static_cast<uint64_t>(held * vocabulary(call)) * sizeof(float) + rowSums(call);
+  return static_cast<uint64_t>(held * vocabulary(call)) * sizeof(float) + rowSums(call) + sums;
 }
 
 template <int Count> double flopsPerLogit(const Signature &call) {
@@ -118,14 +126,15 @@ std::span<const Kernel> lossKernels() {
             checkCrossEntropyGrad, {.workspace = rowSums}),
       entry("linear_cross_entropy", "hidden weight bias? labels scalars -> loss+",
             "Head product and cross-entropy by chunks of rows, so that all logits never exist.",
-            "logits = logitScale * (hidden . weight + bias), capped; then as cross_entropy", headFlops<1>, checkLinear,
-            {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch}),
+            "logits = logitScale * (hidden . weight + bias), capped, in f32; then as cross_entropy. Types: hidden and "
+            "weight of one; bias that or f32",
+            headFlops<1>, checkLinear, {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch}),
       entry("linear_cross_entropy_grad", "hidden weight bias? labels scalars -> loss+ dhidden+ dweight+ dbias+",
             "The loss and the gradients of hidden, weight and bias, chunk by chunk; sums in 32 bits.",
             "dlogits as cross_entropy_grad, through cap and scale; dhidden = dlogits . weight^T, dweight = dlogits^T . "
-            "hidden, dbias = sum of dlogits over rows",
-            headFlops<3>, checkLinearGrad,
-            {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch}),
+            "hidden, dbias = sum of dlogits over rows. Types: hidden, weight, dhidden of one, to which dlogits are "
+            "rounded before the products; bias, dweight, dbias that or f32; dweight and dbias are summed in f32",
+            headFlops<3>, checkLinearGrad, {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch}),
       entry("squared_error", "prediction target scalars -> loss+", "Sum of squared differences.",
             "sum of (prediction - target)^2 * inverse valid", flopsPerLogit<3>, checkSquaredError,
             {.workspace = elementSums}),

@@ -40,7 +40,10 @@ bool positive(const Signature &call) { return call.real("epsilon") >= 0 && call.
 
 std::string checkLayerNorm(const Signature &call) {
   Checker checker(call);
-  rows(checker, 0).like(3, 0).require(positive(call), "attribute epsilon must be small and not negative");
+  rows(checker, 0)
+      .mixed(3, 0)
+      .sameDims(3, 0)
+      .require(positive(call), "attribute epsilon must be small and not negative");
   vector(vector(checker, 1, 0), 2, 0);
   statistic(statistic(checker, 4, 0), 5, 0);
   return checker.result();
@@ -48,34 +51,37 @@ std::string checkLayerNorm(const Signature &call) {
 
 std::string checkLayerNormGrad(const Signature &call) {
   Checker checker(call);
-  rows(checker, 1).sameDims(0, 1).sameType(0, 1).like(5, 1);
+  rows(checker, 1).mixed(0, 1).sameDims(0, 1).like(5, 1);
   statistic(statistic(checker, 2, 1), 3, 1);
-  vector(vector(vector(checker, 4, 1), 6, 1), 7, 1);
+  vector(vector(vector(checker, 4, 1), 6, 1), 7, 1).sameTypeOrF32(6, 4).sameTypeOrF32(7, 4);
   return checker.result();
 }
 
 std::string checkRmsNorm(const Signature &call) {
   Checker checker(call);
-  rows(checker, 0).like(2, 0).require(positive(call), "attribute epsilon must be small and not negative");
+  rows(checker, 0)
+      .mixed(2, 0)
+      .sameDims(2, 0)
+      .require(positive(call), "attribute epsilon must be small and not negative");
   statistic(vector(checker, 1, 0), 3, 0);
   return checker.result();
 }
 
 std::string checkRmsNormGrad(const Signature &call) {
   Checker checker(call);
-  rows(checker, 1).like(0, 1).like(4, 1);
-  vector(vector(statistic(checker, 2, 1), 3, 1), 5, 1);
+  rows(checker, 1).mixed(0, 1).sameDims(0, 1).like(4, 1);
+  vector(vector(statistic(checker, 2, 1), 3, 1), 5, 1).sameTypeOrF32(5, 3);
   return checker.result();
 }
 
 std::string checkSoftmax(const Signature &call) {
   Checker checker(call);
-  return rows(checker, 0).like(1, 0).result();
+  return rows(checker, 0).sameTypeOrF32(1, 0).sameDims(1, 0).result();
 }
 
 std::string checkSoftmaxGrad(const Signature &call) {
   Checker checker(call);
-  return rows(checker, 0).like(1, 0).like(2, 0).result();
+  return rows(checker, 0).mixed(1, 0).sameDims(1, 0).mixed(2, 0).sameDims(2, 0).result();
 }
 
 uint64_t partialSums(const OperandType &operand, uint64_t vectors) {
@@ -97,27 +103,32 @@ constexpr AttributeSpec kEpsilon[] = {{"epsilon", Kind::real, true, "", "added t
 std::span<const Kernel> normalizationKernels() {
   static const std::vector<Kernel> kernels = {
       entry("layer_norm", "operand gain? bias? -> result+ mean rstd", "Layer normalization over the last dimension.",
-            "(x - mean) * rstd * gain + bias, rstd = 1 / sqrt(variance + epsilon). Ba et al., arXiv 1607.06450",
+            "(x - mean) * rstd * gain + bias, rstd = 1 / sqrt(variance + epsilon). Ba et al., arXiv 1607.06450. "
+            "Types: operand, gain, bias, result each f32 or bf16",
             flopsPerElement<8>, checkLayerNorm, {.attributes = kEpsilon}),
       entry("layer_norm_grad", "gradient operand mean rstd gain? -> doperand+ dgain+ dbias+",
             "Gradients of a layer normalization.",
             "xhat = (x - mean) * rstd, g = gradient * gain; doperand = rstd * (g - mean(g) - xhat * mean(g * xhat)); "
-            "dgain = sum of gradient * xhat, dbias = sum of gradient over rows",
+            "dgain = sum of gradient * xhat, dbias = sum of gradient over rows. Types: gradient, operand, gain each "
+            "f32 or "
+            "bf16; doperand the operand's; dgain and dbias the gain's or f32",
             flopsPerElement<12>, checkLayerNormGrad, {.workspace = layerNormWorkspace}),
       entry("rms_norm", "operand gain? -> result+ rstd", "Root-mean-square normalization over the last dimension.",
-            "x * rstd * gain, rstd = 1 / sqrt(mean(x^2) + epsilon). Zhang and Sennrich, arXiv 1910.07467",
+            "x * rstd * gain, rstd = 1 / sqrt(mean(x^2) + epsilon). Zhang and Sennrich, arXiv 1910.07467. Types: "
+            "operand, gain, result each f32 or bf16",
             flopsPerElement<5>, checkRmsNorm, {.attributes = kEpsilon}),
       entry("rms_norm_grad", "gradient operand rstd gain? -> doperand+ dgain+",
             "Gradients of a root-mean-square normalization.",
             "xhat = x * rstd, g = gradient * gain; doperand = rstd * (g - xhat * mean(g * xhat)); dgain = sum of "
-            "gradient * xhat over rows",
+            "gradient * xhat over rows. Types: gradient, operand, gain each f32 or bf16; doperand the operand's; dgain "
+            "the gain's or f32",
             flopsPerElement<9>, checkRmsNormGrad, {.workspace = rmsNormWorkspace}),
-      entry("softmax", "operand -> result+", "Softmax over the last dimension.", "e^(x - max) / sum of e^(x - max)",
-            flopsPerElement<5>, checkSoftmax),
+      entry("softmax", "operand -> result+", "Softmax over the last dimension.",
+            "e^(x - max) / sum of e^(x - max). Types: result the operand's or f32", flopsPerElement<5>, checkSoftmax),
       entry("softmax_grad", "gradient output -> result+", "Gradient of softmax, from its result y.",
-            "y * (gradient - sum of gradient * y)", flopsPerElement<4>, checkSoftmaxGrad),
+            "y * (gradient - sum of gradient * y). Types: each f32 or bf16", flopsPerElement<4>, checkSoftmaxGrad),
       entry("log_softmax", "operand -> result+", "Logarithm of the softmax over the last dimension.",
-            "x - max - log(sum of e^(x - max))", flopsPerElement<5>, checkSoftmax)};
+            "x - max - log(sum of e^(x - max)). Types: result the operand's or f32", flopsPerElement<5>, checkSoftmax)};
   return kernels;
 }
 

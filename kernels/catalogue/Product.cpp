@@ -21,7 +21,14 @@ std::string checkMatmul(const Signature &call) {
   if (r != 0 && Dims(rhs.begin(), rhs.end() - 2) != wanted)
     return fmt::format("lhs {} and rhs {} do not agree in the batch dimensions", text(lhs), text(rhs));
   wanted.insert(wanted.end(), {m, n});
-  return Checker(call).floating(0).sameType(1, 0).sameType(2, 0).dims(2, {n}).floating(3).dims(3, wanted).result();
+  return Checker(call)
+      .floating(0)
+      .sameType(1, 0)
+      .sameTypeOrF32(2, 0)
+      .dims(2, {n})
+      .sameTypeOrF32(3, 0)
+      .dims(3, wanted)
+      .result();
 }
 
 double matmulFlops(const Signature &call) {
@@ -47,7 +54,7 @@ std::span<const Kernel> productKernels() {
   static const std::vector<Kernel> kernels = {entry(
       "matmul", "lhs rhs bias? -> result+", "Matrix product over the last two dimensions, plus a bias row.",
       "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
-      "[K, N] for all batches",
+      "[K, N] for all batches. Types: lhs and rhs of one; bias and result that or f32; summed in f32",
       matmulFlops, checkMatmul, {.attributes = kMatmul, .cudaWorkspace = matmulScratch})};
   return kernels;
 }

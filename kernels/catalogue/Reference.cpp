@@ -48,6 +48,9 @@ Every kernel of the catalogue: what a plan may call and what a device must run. 
 A call gives its operands in the order below, reads before the arrow and writes after it: `?` may be absent (a result
 that nothing uses always may), `*` is any number of operands, `+` may be bound as accumulating, which adds to what is
 there. After `=>` operands are updated in place. A kernel that needs scratch takes it as one more operand, `u8`, last.
+Floating-point operands of a call have one type, unless "Types" says otherwise; sums and statistics (`logsumexp`, `mean`,
+`rstd`, `loss`) are f32 and norms of gradients f64. bf16 is computed in f32 and rounded to the nearest, ties to even, where it is
+written; a bf16 result that is accumulated is read, added to in f32, and rounded.
 Indices, labels and gradients that break what is stated here are errors of the run, not undefined.
 
 )";

@@ -35,6 +35,16 @@ std::string checkUpdate(const Signature &call) {
   return checker.require(call.integer("parameter") >= 0, "attribute parameter must not be negative").result();
 }
 
+/// A master weight in two parts: kernels/Bf16.h.
+std::string checkSplitUpdate(const Signature &call) {
+  Checker checker(call);
+  checker.type(0, DType::f32).type(1, DType::f64).dims(1, {1}).scalars(2);
+  checker.type(3, DType::bf16).sameDims(3, 0).type(4, DType::i16).sameDims(4, 0);
+  for (int i = 5; i < static_cast<int>(call.operands.size()); ++i)
+    checker.type(i, DType::f32).sameDims(i, 0);
+  return checker.require(call.integer("parameter") >= 0, "attribute parameter must not be negative").result();
+}
+
 template <int Count> double flopsPerElement(const Signature &call) {
   return Count * static_cast<double>(call.operands[0].elements());
 }
@@ -66,11 +76,20 @@ std::span<const Kernel> stepKernels() {
             "w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps). Loshchilov and Hutter, arXiv "
             "1711.05101; torch.optim.AdamW",
             flopsPerElement<15>, checkUpdate, {.attributes = kParameter}),
+      entry("adamw_split", "gradient squaredNorm scalars => weight remainder firstMoment secondMoment",
+            "One step of AdamW on a 32-bit master in two halves; errors as adamw.",
+            "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, m, v as adamw; weight = (w + 2^15) >> 16, "
+            "remainder = w - weight * 2^16. A new weight whose upper half would be infinite is not finite",
+            flopsPerElement<15>, checkSplitUpdate, {.attributes = kParameter}),
       entry("sgd", "gradient squaredNorm scalars => weight momentum",
             "One step of SGD with momentum, and nothing at step 0; an error, before anything is written, if gradient "
             "norm or new weight is not finite.",
             "g = clip scale * gradient + decay * w; b = momentum * b + g; w -= lr * b. torch.optim.SGD",
-            flopsPerElement<7>, checkUpdate, {.attributes = kParameter})};
+            flopsPerElement<7>, checkUpdate, {.attributes = kParameter}),
+      entry("sgd_split", "gradient squaredNorm scalars => weight remainder momentum",
+            "One step of SGD with momentum on a 32-bit master in two halves; errors as sgd.",
+            "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, b as sgd; weight and remainder as adamw_split",
+            flopsPerElement<7>, checkSplitUpdate, {.attributes = kParameter})};
   return kernels;
 }
 

@@ -123,6 +123,7 @@ std::string checkConcat(const Signature &call) {
 std::string checkReduce(const Signature &call) {
   std::vector<int64_t> axes = call.integers("axes");
   Dims wanted;
+  bool additive = call.operands[0].type == DType::bf16 && (call.text("kind") == "sum" || call.text("kind") == "mean");
   bool ascending = std::ranges::adjacent_find(axes, std::greater_equal<>{}) == axes.end();
   for (int64_t axis : axes)
     if (!inRange(axis, 0, rankOf(call, 0)) || !ascending)
@@ -134,7 +135,7 @@ std::string checkReduce(const Signature &call) {
       wanted.push_back(1);
   return Checker(call)
       .require(call.operands[0].type != DType::boolean, "booleans have no arithmetic")
-      .sameType(1, 0)
+      .also(additive ? Checker(call).sameTypeOrF32(1, 0).result() : Checker(call).sameType(1, 0).result())
       .dims(1, wanted)
       .result();
 }
@@ -195,7 +196,8 @@ std::span<const Kernel> structureKernels() {
       entry("concat", "inputs* -> result+", "One after another along an axis.", "concatenation", noFlops, checkConcat,
             {.attributes = kAxis}),
       entry("reduce", "operand -> result+", "Sum, mean, maximum, minimum or product over axes.",
-            "kind over axes; floats in 64 bits", flopsPerOperand, checkReduce, {.attributes = kReduce}),
+            "kind over axes; floats in 64 bits. Types: sum and mean of bf16 may be f32", flopsPerOperand, checkReduce,
+            {.attributes = kReduce}),
       entry("cumsum", "operand -> result+", "Running sum.", "sum of the elements up to this one along axis",
             flopsPerOperand, checkCumsum, {.attributes = kCumsum})};
   return kernels;

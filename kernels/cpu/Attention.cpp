@@ -21,7 +21,8 @@ struct Running {
 
 struct Attention {
   AttentionCall call;
-  size_t result, logsumexp;
+  RowOut result;
+  size_t logsumexp;
 
   /// Scores become probabilities before division; what was gathered before is scaled to the new maximum.
   void fold(const ScoreBlock &block, float *scores, const Running &running) const {
@@ -55,20 +56,38 @@ struct Attention {
       float factor = running.total[row] > 0 ? static_cast<float>(1 / running.total[row]) : 0;
       if (std::isnan(running.total[row]))
         factor = std::numeric_limits<float>::quiet_NaN();
-      if (launch.operands[result])
-        vec::scale(running.sums + row * call.valueWidth, factor, launch.at<float>(result) + place * call.valueWidth,
-                   call.valueWidth, launch.accumulates(result));
+      if (result.present) {
+        float *sums = running.sums + row * call.valueWidth, *out = result.place(launch, place * call.valueWidth, sums);
+        vec::scale(sums, factor, out, call.valueWidth, result.adds(launch));
+        result.finish(launch, place * call.valueWidth, call.valueWidth, out);
+      }
       if (launch.operands[logsumexp])
         launch.at<float>(logsumexp)[(block.batch * call.heads + block.head) * call.queries + block.query + row] =
             running.most[row] + static_cast<float>(std::log(running.total[row]));
     }
   }
 
+  /// `count` rows of one head, every `step`-th from row `first` on: in place, or widened into `buffer`.
+  static FloatPanel panel(const Launch &launch, const RowIn &in, int64_t first, int64_t count, int64_t step,
+                          int64_t width, float *buffer) {
+    if (in.native)
+      return {launch.at<const float>(in.operand) + first * width, step * width};
+    for (int64_t i = 0; i < count; ++i)
+      in.at(launch, (first + i * step) * width, width, buffer + i * width);
+    return {buffer, width};
+  }
+
   void queries(const Launch &launch, ScoreBlock block) const {
     constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
-    double *total = ThreadPool::scratchOf<double>(kQ + (kQ * kK + kQ * call.valueWidth + kQ) / 2 + 1);
+    int64_t widest = std::max(call.width, call.valueWidth);
+    double *total = ThreadPool::scratchOf<double>(
+        kQ + (kQ * kK + kQ * call.valueWidth + kQ + kQ * call.width + kK * widest) / 2 + 1);
     float *scores = reinterpret_cast<float *>(total + kQ), *most = scores + kQ * kK;
     Running running{most + kQ, total, most};
+    float *queryBuffer = running.sums + kQ * call.valueWidth, *buffer = queryBuffer + kQ * call.width;
+    int64_t group = block.head / call.headsOfGroup();
+    FloatPanel query = panel(launch, call.query, (block.batch * call.queries + block.query) * call.heads + block.head,
+                             block.queries, call.heads, call.width, queryBuffer);
     std::fill(total, total + block.queries, 0.0);
     std::fill(most, most + block.queries, -std::numeric_limits<float>::infinity());
     std::fill(running.sums, running.sums + block.queries * call.valueWidth, 0.0f);
@@ -77,12 +96,13 @@ struct Attention {
       block.keys = std::min(kK, seen.end - block.key);
       if (!call.anySeen(block))
         continue;
-      call.scores(launch, block, scores, nullptr);
+      int64_t place = (block.batch * call.keys + block.key) * call.groups + group;
+      FloatPanel key = panel(launch, call.key, place, block.keys, call.groups, call.width, buffer);
+      call.scores(launch, block, query, key, scores, nullptr);
       fold(block, scores, running);
-      Gemm gemm{false,      false,      block.queries,    call.valueWidth,
-                block.keys, block.keys, call.valueStep(), call.valueWidth};
-      multiply(gemm, 1, scores, call.valueAt(launch, block.batch, block.head / call.headsOfGroup(), block.key), 1,
-               running.sums);
+      FloatPanel value = panel(launch, call.value, place, block.keys, call.groups, call.valueWidth, buffer);
+      multiply({false, false, block.queries, call.valueWidth, block.keys, block.keys, value.step, call.valueWidth}, 1,
+               scores, value.data, 1, running.sums);
     }
     finish(launch, block, running);
   }
@@ -99,8 +119,8 @@ struct Attention {
 };
 
 Result<Run> prepareAttention(const Signature &call) {
-  MT_TRY(requireF32(call));
-  return Run(Attention{AttentionCall(call, 0), 7, 8});
+  MT_TRY(requireNarrow(call));
+  return Run(Attention{AttentionCall(call, 0), RowOut(call, 7), 8});
 }
 
 constexpr Entry kEntries[] = {{"attention", prepareAttention}, {"attention_grad", prepareAttentionGrad}};

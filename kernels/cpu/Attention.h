@@ -3,7 +3,7 @@
 #ifndef MT_KERNELS_CPU_ATTENTION_H
 #define MT_KERNELS_CPU_ATTENTION_H
 
-#include "kernels/cpu/Family.h"
+#include "kernels/cpu/FloatRows.h"
 
 namespace mt::kernels::cpu {
 
@@ -18,6 +18,12 @@ struct ScoreBlock {
   int64_t batch, head, query, queries, key, keys;
 };
 
+/// Rows of f32, `step` elements apart.
+struct FloatPanel {
+  const float *data;
+  int64_t step;
+};
+
 struct AttentionCall {
   static constexpr int64_t kQueries = 64, kKeys = 256; ///< of a block
 
@@ -27,6 +33,7 @@ struct AttentionCall {
   size_t first; ///< place of the query among the operands
   bool hasBias, hasKeyMask, hasSegments, wideQuerySegment, wideKeySegment;
   Dims biasDims, biasStrides; ///< strides are 0 where the bias is shared
+  RowIn query, key, value, bias;
 
   AttentionCall(const Signature &call, size_t first);
 
@@ -41,28 +48,15 @@ struct AttentionCall {
   /// Columns of a block between the first and the last key that a row may see by position; empty: none.
   KeyRange columns(const ScoreBlock &block, int64_t row) const;
 
-  // First elements of a head's rows; distances of rows.
-  const float *queryAt(const Launch &launch, int64_t b, int64_t h, int64_t q) const {
-    return launch.at<const float>(first) + ((b * queries + q) * heads + h) * width;
-  }
-  const float *keyAt(const Launch &launch, int64_t b, int64_t g, int64_t k) const {
-    return launch.at<const float>(first + 1) + ((b * keys + k) * groups + g) * width;
-  }
-  const float *valueAt(const Launch &launch, int64_t b, int64_t g, int64_t k) const {
-    return launch.at<const float>(first + 2) + ((b * keys + k) * groups + g) * valueWidth;
-  }
-  int64_t queryStep() const { return heads * width; }
-  int64_t outputStep() const { return heads * valueWidth; }
-  int64_t keyStep() const { return groups * width; }
-  int64_t valueStep() const { return groups * valueWidth; }
   int64_t biasOffset(const ScoreBlock &block, int64_t row) const {
     return block.batch * biasStrides[0] + block.head * biasStrides[1] + (block.query + row) * biasStrides[2] +
            block.key;
   }
 
-  /// scores [queries, keys] of the block: scaled, capped, biased, -infinity where not seen. With `capped` not null,
-  /// that gets the capped scores before the bias.
-  void scores(const Launch &launch, const ScoreBlock &block, float *out, float *capped) const;
+  /// scores [queries, keys] of the block's rows: scaled, capped, biased, -infinity where not seen. With `capped` not
+  /// null, that gets the capped scores before the bias.
+  void scores(const Launch &launch, const ScoreBlock &block, FloatPanel query, FloatPanel key, float *out,
+              float *capped) const;
 
 private:
   KeyRange near(int64_t query) const; ///< by distance

@@ -1,30 +1,63 @@
 // attention_grad: blocks of keys against blocks of queries, probabilities recomputed from the logsumexp (Dao, arXiv
 // 2307.08691, algorithm 2). One task owns the key and value gradients of a group of heads, and adds in a fixed order.
+// What is not f32 is widened for a group at a time, and gradients are summed in f32 and rounded once.
 #include "kernels/cpu/Attention.h"
 #include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/Vector.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
 
+/// How a tensor [batch, rows, all heads, width] divides into groups of `own` heads.
+struct Layout {
+  int64_t rows, all, own, width;
+  int64_t elements() const { return rows * own * width; } ///< of a group
+  int64_t offset(int64_t batch, int64_t row, int64_t group) const {
+    return ((batch * rows + row) * all + group * own) * width;
+  }
+};
+
+/// A group's part of a tensor in f32: in place, or in a buffer. Null data: the tensor is absent.
+template <typename T> struct Side {
+  T *data = nullptr;
+  int64_t rowStep = 0, headStep = 0;
+  T *at(int64_t row, int64_t head) const { return data + row * rowStep + head * headStep; }
+};
+
+/// One group of heads of one batch row, and the dbias of its task, whose first element is `dbiasOrigin`.
+struct Group {
+  int64_t batch, index, firstHead;
+  Side<const float> gradient, query, key, value, output;
+  Side<float> dquery, dkey, dvalue;
+  float *dbias = nullptr;
+  int64_t dbiasOrigin = 0;
+};
+
 struct AttentionGrad {
   static constexpr size_t kGradient = 0, kOutput = 8, kLogsumexp = 9, kDquery = 10, kDkey = 11, kDvalue = 12,
                           kDbias = 13;
   AttentionCall call;
+  RowIn gradient, output;
+  RowOut dquery, dkey, dvalue, dbias;
+
+  explicit AttentionGrad(const Signature &signature)
+      : call(signature, 1), gradient(signature, kGradient), output(signature, kOutput), dquery(signature, kDquery),
+        dkey(signature, kDkey), dvalue(signature, kDvalue), dbias(signature, kDbias) {}
 
   struct Buffers {
     float *probabilities, *scores, *capped; ///< [queries, keys] each
   };
 
-  const float *rowOf(const Launch &launch, size_t operand, const ScoreBlock &block, int64_t row) const {
-    return launch.at<const float>(operand) +
-           ((block.batch * call.queries + block.query + row) * call.heads + block.head) * call.valueWidth;
-  }
+  Layout queryLayout() const { return {call.queries, call.heads, call.headsOfGroup(), call.width}; }
+  Layout outputLayout() const { return {call.queries, call.heads, call.headsOfGroup(), call.valueWidth}; }
+  Layout keyLayout() const { return {call.keys, call.groups, 1, call.width}; }
+  Layout valueLayout() const { return {call.keys, call.groups, 1, call.valueWidth}; }
 
   /// Scores -> probabilities; zero for a query that sees nothing.
   void normalize(const Launch &launch, const ScoreBlock &block, float *scores) const {
@@ -42,15 +75,16 @@ struct AttentionGrad {
   }
 
   /// buffers.scores: gradient of the probabilities -> gradient of the scores before scale; dbias on the way.
-  void sendBack(const Launch &launch, const ScoreBlock &block, const Buffers &buffers) const {
+  void sendBack(const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
+    int64_t head = block.head - group.firstHead;
     for (int64_t row = 0; row < block.queries; ++row) {
       float *line = buffers.scores + row * block.keys;
-      double delta =
-          vec::dot(rowOf(launch, kGradient, block, row), rowOf(launch, kOutput, block, row), call.valueWidth);
+      double delta = vec::dot(group.gradient.at(block.query + row, head), group.output.at(block.query + row, head),
+                              call.valueWidth);
       vec::softmaxGrad(line, buffers.probabilities + row * block.keys, static_cast<float>(delta), line, block.keys,
                        false);
-      if (launch.operands[kDbias])
-        vec::add(line, launch.at<float>(kDbias) + call.biasOffset(block, row), block.keys);
+      if (group.dbias)
+        vec::add(line, group.dbias + (call.biasOffset(block, row) - group.dbiasOrigin), block.keys);
     }
     float inverse = call.cap > 0 ? 1 / call.cap : 0;
     for (int64_t i = 0; call.cap > 0 && i < block.queries * block.keys; ++i) {
@@ -59,96 +93,149 @@ struct AttentionGrad {
     }
   }
 
-  void pair(const Launch &launch, const ScoreBlock &block, const Buffers &buffers) const {
-    int64_t q = block.queries, k = block.keys, group = block.head / call.headsOfGroup();
-    const float *gradient = rowOf(launch, kGradient, block, 0);
-    call.scores(launch, block, buffers.probabilities, buffers.capped);
+  void pair(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
+    int64_t q = block.queries, k = block.keys, head = block.head - group.firstHead;
+    const float *back = group.gradient.at(block.query, head), *query = group.query.at(block.query, head);
+    const float *key = group.key.at(block.key, 0), *value = group.value.at(block.key, 0);
+    call.scores(launch, block, {query, group.query.rowStep}, {key, group.key.rowStep}, buffers.probabilities,
+                buffers.capped);
     normalize(launch, block, buffers.probabilities);
-    if (launch.operands[kDvalue])
-      multiply({true, false, k, call.valueWidth, q, k, call.outputStep(), call.valueStep()}, 1, buffers.probabilities,
-               gradient, 1, valuePlace(launch, block.batch, group, block.key));
-    multiply({false, true, q, k, call.valueWidth, call.outputStep(), call.valueStep(), k}, 1, gradient,
-             call.valueAt(launch, block.batch, group, block.key), 0, buffers.scores);
-    sendBack(launch, block, buffers);
-    if (launch.operands[kDkey])
-      multiply({true, false, k, call.width, q, k, call.queryStep(), call.keyStep()}, call.scale, buffers.scores,
-               call.queryAt(launch, block.batch, block.head, block.query), 1,
-               keyPlace(launch, block.batch, group, block.key));
-    if (launch.operands[kDquery])
-      multiply({false, false, q, call.width, k, k, call.keyStep(), call.queryStep()}, call.scale, buffers.scores,
-               call.keyAt(launch, block.batch, group, block.key), 1,
-               queryPlace(launch, block.batch, block.head, block.query));
+    if (group.dvalue.data)
+      multiply({true, false, k, call.valueWidth, q, k, group.gradient.rowStep, group.dvalue.rowStep}, 1,
+               buffers.probabilities, back, 1, group.dvalue.at(block.key, 0));
+    multiply({false, true, q, k, call.valueWidth, group.gradient.rowStep, group.value.rowStep, k}, 1, back, value, 0,
+             buffers.scores);
+    sendBack(group, block, buffers);
+    if (group.dkey.data)
+      multiply({true, false, k, call.width, q, k, group.query.rowStep, group.dkey.rowStep}, call.scale, buffers.scores,
+               query, 1, group.dkey.at(block.key, 0));
+    if (group.dquery.data)
+      multiply({false, false, q, call.width, k, k, group.key.rowStep, group.dquery.rowStep}, call.scale, buffers.scores,
+               key, 1, group.dquery.at(block.query, head));
   }
 
-  float *queryPlace(const Launch &launch, int64_t b, int64_t h, int64_t q) const {
-    return launch.at<float>(kDquery) + ((b * call.queries + q) * call.heads + h) * call.width;
-  }
-  float *keyPlace(const Launch &launch, int64_t b, int64_t g, int64_t k) const {
-    return launch.at<float>(kDkey) + ((b * call.keys + k) * call.groups + g) * call.width;
-  }
-  float *valuePlace(const Launch &launch, int64_t b, int64_t g, int64_t k) const {
-    return launch.at<float>(kDvalue) + ((b * call.keys + k) * call.groups + g) * call.valueWidth;
-  }
-
-  static void clear(float *rows, int64_t count, int64_t step, int64_t width) {
-    for (int64_t i = 0; i < count; ++i)
-      std::fill(rows + i * step, rows + i * step + width, 0.0f);
-  }
-  bool writes(const Launch &launch, size_t operand) const {
-    return launch.operands[operand] && !launch.accumulates(operand);
+  /// `buffer` moves on by what was used of it.
+  static Side<const float> read(const Launch &launch, const RowIn &in, const Layout &layout, const Group &group,
+                                float *&buffer) {
+    if (in.native)
+      return {launch.at<const float>(in.operand) + layout.offset(group.batch, 0, group.index),
+              layout.all * layout.width, layout.width};
+    int64_t line = layout.own * layout.width;
+    for (int64_t row = 0; row < layout.rows; ++row)
+      in.at(launch, layout.offset(group.batch, row, group.index), line, buffer + row * line);
+    return {std::exchange(buffer, buffer + layout.elements()), line, layout.width};
   }
 
-  /// Everything of one group of heads of one batch row.
-  void group(const Launch &launch, int64_t b, int64_t g) const {
-    int64_t firstHead = g * call.headsOfGroup(), endHead = firstHead + call.headsOfGroup();
-    for (int64_t h = firstHead; h < endHead && writes(launch, kDquery); ++h)
-      clear(queryPlace(launch, b, h, 0), call.queries, call.queryStep(), call.width);
-    if (writes(launch, kDkey))
-      clear(keyPlace(launch, b, g, 0), call.keys, call.keyStep(), call.width);
-    if (writes(launch, kDvalue))
-      clear(valuePlace(launch, b, g, 0), call.keys, call.valueStep(), call.valueWidth);
-    float *scratch = ThreadPool::scratchOf<float>(3 * kQ * kK);
+  /// Zeros, or what is added to.
+  static Side<float> open(const Launch &launch, const RowOut &out, const Layout &layout, const Group &group,
+                          float *&buffer) {
+    if (!out.present)
+      return {};
+    int64_t line = layout.own * layout.width;
+    Side<float> side{buffer, line, layout.width};
+    if (out.native)
+      side = {launch.at<float>(out.operand) + layout.offset(group.batch, 0, group.index), layout.all * layout.width,
+              layout.width};
+    else
+      buffer += layout.elements();
+    for (int64_t row = 0; row < layout.rows && !out.adds(launch); ++row)
+      std::fill(side.at(row, 0), side.at(row, 0) + line, 0.0f);
+    return side;
+  }
+
+  static void close(const Launch &launch, const RowOut &out, const Layout &layout, const Group &group,
+                    const Side<float> &side) {
+    for (int64_t row = 0; row < layout.rows && out.present && !out.native; ++row)
+      out.finish(launch, layout.offset(group.batch, row, group.index), layout.own * layout.width, side.at(row, 0));
+  }
+
+  /// Floats that `read` and `open` take of the buffer.
+  int64_t bufferSize() const {
+    auto size = [](bool native, const Layout &layout) { return native ? 0 : layout.elements(); };
+    return size(gradient.native, outputLayout()) + size(call.query.native, queryLayout()) +
+           size(call.key.native, keyLayout()) + size(call.value.native, valueLayout()) +
+           size(output.native, outputLayout()) + size(dquery.native, queryLayout()) + size(dkey.native, keyLayout()) +
+           size(dvalue.native, valueLayout());
+  }
+
+  /// Everything of one group; `scratch` holds three blocks of scores and bufferSize().
+  void compute(const Launch &launch, Group group, float *scratch) const {
     Buffers buffers{scratch, scratch + kQ * kK, scratch + 2 * kQ * kK};
+    float *buffer = scratch + 3 * kQ * kK;
+    group.gradient = read(launch, gradient, outputLayout(), group, buffer);
+    group.query = read(launch, call.query, queryLayout(), group, buffer);
+    group.key = read(launch, call.key, keyLayout(), group, buffer);
+    group.value = read(launch, call.value, valueLayout(), group, buffer);
+    group.output = read(launch, output, outputLayout(), group, buffer);
+    group.dquery = open(launch, dquery, queryLayout(), group, buffer);
+    group.dkey = open(launch, dkey, keyLayout(), group, buffer);
+    group.dvalue = open(launch, dvalue, valueLayout(), group, buffer);
     for (int64_t key = 0; key < call.keys; key += kK)
-      for (int64_t h = firstHead; h < endHead; ++h)
+      for (int64_t h = group.firstHead; h < group.firstHead + call.headsOfGroup(); ++h)
         for (int64_t query = 0; query < call.queries; query += kQ) {
-          ScoreBlock block{b, h, query, std::min(kQ, call.queries - query), key, std::min(kK, call.keys - key)};
+          ScoreBlock block{
+              group.batch, h, query, std::min(kQ, call.queries - query), key, std::min(kK, call.keys - key)};
           if (call.anySeen(block))
-            pair(launch, block, buffers);
+            pair(launch, group, block, buffers);
         }
+    close(launch, dquery, queryLayout(), group, group.dquery);
+    close(launch, dkey, keyLayout(), group, group.dkey);
+    close(launch, dvalue, valueLayout(), group, group.dvalue);
   }
 
   /// Tasks: batch rows by groups, or, where a dbias is shared among them, those that share nothing.
   Status operator()(const Launch &launch) const {
-    bool bias = launch.operands.size() > kDbias && launch.operands[kDbias];
-    int64_t batchTasks = bias && call.biasDims[0] == 1 ? 1 : call.batch;
-    int64_t groupTasks = bias && call.biasDims[1] == 1 ? 1 : call.groups;
+    int64_t batchTasks = dbias.present && call.biasDims[0] == 1 ? 1 : call.batch;
+    int64_t groupTasks = dbias.present && call.biasDims[1] == 1 ? 1 : call.groups;
     launch.pool.parallelFor(batchTasks * groupTasks, [&](int64_t task) {
       int64_t b0 = task / groupTasks, g0 = task % groupTasks;
       int64_t b1 = batchTasks == 1 ? call.batch : b0 + 1, g1 = groupTasks == 1 ? call.groups : g0 + 1;
-      if (bias && !launch.accumulates(kDbias))
-        clearBias(launch, b0, g0);
+      BiasPart part = biasPart(b0, g0);
+      int64_t needed = 3 * kQ * kK + bufferSize();
+      float *scratch = ThreadPool::scratchOf<float>(needed + (dbias.native ? 0 : part.elements));
+      float *sums = dbias.present ? dbias.place(launch, part.first, scratch + needed) : nullptr;
+      if (sums && !dbias.adds(launch))
+        std::fill(sums, sums + part.elements, 0.0f);
       for (int64_t b = b0; b < b1; ++b)
         for (int64_t g = g0; g < g1; ++g)
-          group(launch, b, g);
+          compute(launch,
+                  {.batch = b,
+                   .index = g,
+                   .firstHead = g * call.headsOfGroup(),
+                   .gradient = {},
+                   .query = {},
+                   .key = {},
+                   .value = {},
+                   .output = {},
+                   .dquery = {},
+                   .dkey = {},
+                   .dvalue = {},
+                   .dbias = sums,
+                   .dbiasOrigin = part.first},
+                  scratch);
+      dbias.finish(launch, part.first, part.elements, sums);
     });
     return {};
   }
 
-  /// The part of dbias that a task owns.
-  void clearBias(const Launch &launch, int64_t b, int64_t g) const {
+  /// The part of dbias that a task owns: elements that lie together.
+  struct BiasPart {
+    int64_t first = 0, elements = 0;
+  };
+  BiasPart biasPart(int64_t b, int64_t g) const {
+    if (!dbias.present)
+      return {};
     bool shared = call.biasDims[1] == 1;
     int64_t head = call.biasDims[2] * call.biasDims[3], heads = shared ? 1 : call.headsOfGroup();
-    float *begin = launch.at<float>(kDbias) + (b * call.biasDims[1] + (shared ? 0 : g * heads)) * head;
-    std::fill(begin, begin + heads * head, 0.0f);
+    return {(b * call.biasDims[1] + (shared ? 0 : g * heads)) * head, heads * head};
   }
 };
 
 } // namespace
 
 Result<Run> prepareAttentionGrad(const Signature &call) {
-  MT_TRY(requireF32(call));
-  return Run(AttentionGrad{AttentionCall(call, 1)});
+  MT_TRY(requireNarrow(call));
+  return Run(AttentionGrad(call));
 }
 
 } // namespace mt::kernels::cpu

@@ -15,23 +15,24 @@ constexpr int64_t kFar = int64_t{1} << 60; // beyond every position, with room t
 
 } // namespace
 
-AttentionCall::AttentionCall(const Signature &call, size_t first) : first(first) {
-  const Dims &query = call.operands[first].dims, &key = call.operands[first + 1].dims;
-  batch = query[0], queries = query[1], heads = query[2], width = query[3];
-  keys = key[1], groups = key[2], valueWidth = call.operands[first + 2].dims[3];
+AttentionCall::AttentionCall(const Signature &call, size_t first)
+    : first(first), query(call, first), key(call, first + 1), value(call, first + 2), bias(call, first + 3) {
+  const Dims &queryDims = call.operands[first].dims, &keyDims = call.operands[first + 1].dims;
+  batch = queryDims[0], queries = queryDims[1], heads = queryDims[2], width = queryDims[3];
+  keys = keyDims[1], groups = keyDims[2], valueWidth = call.operands[first + 2].dims[3];
   scale = static_cast<float>(call.real("scale"));
   cap = static_cast<float>(call.real("softCap"));
   low = std::clamp(call.integer("minDistance", INT64_MIN), -kFar, kFar);
   high = std::clamp(call.integer("maxDistance", INT64_MAX), -kFar, kFar);
   offset = call.integer("offset"), prefix = call.integer("prefix"), chunk = call.integer("chunk");
-  const OperandType &bias = call.operands[first + 3];
-  hasBias = bias.present;
+  const OperandType &biasType = call.operands[first + 3];
+  hasBias = biasType.present;
   hasKeyMask = call.operands[first + 4].present;
   hasSegments = call.operands[first + 5].present;
   wideQuerySegment = call.operands[first + 5].type == DType::i64;
   wideKeySegment = call.operands[first + 6].type == DType::i64;
   if (hasBias) {
-    biasDims = bias.dims, biasStrides = rowMajor(bias.dims);
+    biasDims = biasType.dims, biasStrides = rowMajor(biasType.dims);
     for (size_t i = 0; i < 3; ++i)
       biasStrides[i] = biasDims[i] == 1 ? 0 : biasStrides[i];
   }
@@ -107,17 +108,18 @@ void AttentionCall::hide(const Launch &launch, const ScoreBlock &block, float *s
   }
 }
 
-void AttentionCall::scores(const Launch &launch, const ScoreBlock &block, float *out, float *capped) const {
-  Gemm gemm{false, true, block.queries, block.keys, width, queryStep(), keyStep(), block.keys};
-  multiply(gemm, scale, queryAt(launch, block.batch, block.head, block.query),
-           keyAt(launch, block.batch, block.head / headsOfGroup(), block.key), 0, out);
+void AttentionCall::scores(const Launch &launch, const ScoreBlock &block, FloatPanel queryRows, FloatPanel keyRows,
+                           float *out, float *capped) const {
+  Gemm gemm{false, true, block.queries, block.keys, width, queryRows.step, keyRows.step, block.keys};
+  multiply(gemm, scale, queryRows.data, keyRows.data, 0, out);
   int64_t count = block.queries * block.keys;
   if (cap > 0)
     vec::capped(out, 1, cap, out, count);
   if (cap > 0 && capped)
     std::copy(out, out + count, capped);
+  float buffer[kKeys];
   for (int64_t row = 0; hasBias && row < block.queries; ++row)
-    vec::add(launch.at<const float>(first + 3) + biasOffset(block, row), out + row * block.keys, block.keys);
+    vec::add(bias.at(launch, biasOffset(block, row), block.keys, buffer), out + row * block.keys, block.keys);
   hide(launch, block, out);
 }
 

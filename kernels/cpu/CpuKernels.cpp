@@ -6,13 +6,13 @@
 
 namespace mt::kernels::cpu {
 
-Status requireF32(const Signature &call) {
+Status requireNarrow(const Signature &call) {
   for (size_t i = 0; i < call.operands.size(); ++i) {
     const OperandType &operand = call.operands[i];
     bool scalars = operand.type == DType::f64 && operand.dims == Dims{Scalars::kCount};
-    bool other = operand.type == DType::bf16 || operand.type == DType::f16 || operand.type == DType::f64;
+    bool other = operand.type == DType::f16 || operand.type == DType::f64;
     if (operand.present && other && !scalars)
-      return fail("{}: operand {} is {}, and the CPU has code for f32 alone", call.kernel, i, name(operand.type));
+      return fail("{}: operand {} is {}, and the CPU has code for f32 and bf16 alone", call.kernel, i, name(operand.type));
   }
   return {};
 }

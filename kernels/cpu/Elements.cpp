@@ -1,5 +1,7 @@
 #include "kernels/cpu/Elements.h"
 
+#include "kernels/Bf16.h"
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -9,25 +11,12 @@
 namespace mt::kernels::cpu {
 namespace {
 
-struct Bfloat16 {
-  uint16_t bits;
-};
 struct Half {
   uint16_t bits;
 };
 struct Boolean {
   uint8_t value;
 };
-
-float widen(Bfloat16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16); }
-
-/// Round to nearest, ties to even; NaN stays NaN.
-Bfloat16 toBfloat16(float value) {
-  uint32_t bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value))
-    return {static_cast<uint16_t>((bits >> 16) | 0x40)};
-  return {static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
-}
 
 float widen(Half value) {
   uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000) << 16;
@@ -53,7 +42,7 @@ Half toHalf(float value) {
 }
 
 template <typename C, typename S> C fromStorage(S value) {
-  if constexpr (std::is_same_v<S, Bfloat16> || std::is_same_v<S, Half>)
+  if constexpr (std::is_same_v<S, Bf16> || std::is_same_v<S, Half>)
     return static_cast<C>(widen(value));
   else if constexpr (std::is_same_v<S, Boolean>)
     return static_cast<C>(value.value != 0);
@@ -73,8 +62,8 @@ template <typename I, typename C> I truncate(C value) {
 }
 
 template <typename S, typename C> S toStorage(C value) {
-  if constexpr (std::is_same_v<S, Bfloat16>)
-    return toBfloat16(static_cast<float>(value));
+  if constexpr (std::is_same_v<S, Bf16>)
+    return nearest(static_cast<float>(value));
   else if constexpr (std::is_same_v<S, Half>)
     return toHalf(static_cast<float>(value));
   else if constexpr (std::is_same_v<S, Boolean>)
@@ -131,7 +120,7 @@ template <typename Visit> auto withStorage(DType type, Visit visit) {
   case DType::f32:
     return visit(float());
   case DType::bf16:
-    return visit(Bfloat16());
+    return visit(Bf16());
   case DType::f16:
     return visit(Half());
   case DType::f64:

@@ -144,12 +144,14 @@ Result<Run> prepareGatherElements(const Signature &call) {
 }
 
 /// result[a, indices[i], b] += gradient[a, i, b]. A chunk owns some columns b of one a, and takes the indices in order.
+/// Where the result is narrower than C, the chunk's sums are kept in C and stored once.
 template <typename C> struct ScatterAdd {
   static constexpr int64_t kColumns = 64;
   Indices indices;
   int64_t outer, size, inner;
   LoadRow<C> load;
   StoreRow<C> store;
+  bool native;
 
   void clear(const Launch &launch) const {
     constexpr int64_t kChunk = 65536;
@@ -171,13 +173,30 @@ template <typename C> struct ScatterAdd {
     }
   }
 
+  void addWide(const Launch &launch, int64_t a, int64_t column) const {
+    C row[kColumns];
+    int64_t width = std::min(kColumns, inner - column);
+    C *sums = ThreadPool::scratchOf<C>(size * width);
+    std::fill(sums, sums + size * width, C(0));
+    for (int64_t i = 0; i < indices.count; ++i) {
+      load(launch.operands[1], (a * indices.count + i) * inner + column, 1, width, row);
+      C *to = sums + indices.at(launch, i, size) * width;
+      for (int64_t j = 0; j < width; ++j)
+        to[j] += row[j];
+    }
+    for (int64_t i = 0; i < size; ++i)
+      store(sums + i * width, launch.operands[2], (a * size + i) * inner + column, width, launch.accumulates(2));
+  }
+
   Status operator()(const Launch &launch) const {
     MT_TRY(indices.verify(launch, size));
-    if (!launch.accumulates(2))
+    if (native && !launch.accumulates(2))
       clear(launch);
     int64_t blocks = ceilDivide(inner, kColumns);
-    launch.pool.parallelFor(outer * blocks,
-                            [&](int64_t part) { add(launch, part / blocks, part % blocks * kColumns); });
+    launch.pool.parallelFor(outer * blocks, [&](int64_t part) {
+      int64_t a = part / blocks, column = part % blocks * kColumns;
+      native ? add(launch, a, column) : addWide(launch, a, column);
+    });
     return {};
   }
 };
@@ -192,7 +211,7 @@ Result<Run> prepareScatterAdd(const Signature &call) {
     if (arithmeticOf(call.operands[1].type) != arithmeticOf(result.type))
       return fail("{}: gradient and result must both be f64 or neither", call.kernel);
     return Run(ScatterAdd<C>{indices, result.elements() / size / inner, size, inner, loader<C>(call.operands[1].type),
-                             storer<C>(result.type)});
+                             storer<C>(result.type), isNative<C>(result.type)});
   });
 }
 

@@ -1,7 +1,9 @@
 // linear_cross_entropy and its gradient: the head's product, the loss, and what flows back, a chunk of rows at a time.
-// The chunk's logits turn into their own gradients in the workspace.
+// The chunk's logits turn into their own gradients in the workspace; those keep the bits of bf16 where hidden is bf16.
+#include "kernels/Bf16.h"
 #include "kernels/Blocks.h"
-#include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/FloatRows.h"
+#include "kernels/cpu/GemmStored.h"
 #include "kernels/cpu/Loss.h"
 #include "kernels/cpu/Vector.h"
 
@@ -16,16 +18,23 @@ struct Head {
   static constexpr int64_t kColumns = 256; ///< of dbias in a parallel chunk
 
   int64_t rows, width, classes, chunk;
-  bool transposed, backward, bias;
+  bool transposed, backward;
   float scale, cap;
   Labels labels;
+  RowIn bias;
+  DType type;            ///< of hidden and weight
+  RowOut dweight, dbias; ///< absent for the loss alone
 
   explicit Head(const Signature &call)
       : rows(call.operands[0].dims[0]), width(call.operands[0].dims[1]),
         classes(call.operands[1].dims[call.integer("transposed") ? 1 : 0]), chunk(call.integer("chunk")),
         transposed(call.integer("transposed") != 0), backward(call.kernel == "linear_cross_entropy_grad"),
-        bias(call.operands[kBias].present), scale(static_cast<float>(call.real("logitScale", 1))),
-        cap(static_cast<float>(call.real("softCap"))), labels(call, 3) {
+        scale(static_cast<float>(call.real("logitScale", 1))), cap(static_cast<float>(call.real("softCap"))),
+        labels(call, 3), bias(call, kBias), type(call.operands[kHidden].type) {
+    if (backward) {
+      dweight = RowOut(call, kDweight);
+      dbias = RowOut(call, kDbias);
+    }
     chunk = chunk > 0 ? std::min(chunk, rows) : rows;
   }
 
@@ -34,7 +43,7 @@ struct Head {
     const Launch &launch;
     double inverseValid;
     double *losses;
-    float *logits;
+    float *logits, *dweight, *dbias; ///< the gradients themselves, or their sums in the workspace
   };
 
   /// Row `row` of the chunk at `first`: logits -> loss, and logits -> their gradient before scaling by `scale`.
@@ -46,8 +55,8 @@ struct Head {
       std::fill(x, x + classes, 0.0f);
       return;
     }
-    if (bias)
-      vec::scale(pass.launch.at<const float>(kBias), scale, x, classes, true);
+    if (bias.present)
+      vec::scale(bias.at(pass.launch, 0, classes, ThreadPool::scratchOf<float>(classes)), scale, x, classes, true);
     if (cap > 0)
       vec::capped(x, 1, cap, x, classes);
     RowStatistics statistics;
@@ -64,56 +73,83 @@ struct Head {
     else
       vec::exponentials(x, statistics.most, scaled, x, classes);
     x[label] -= static_cast<float>(factor * (1 - share * share));
+    for (int64_t i = 0; i < classes && type == DType::bf16; ++i)
+      x[i] = widen(nearest(x[i]));
+  }
+
+  Stored hiddenAt(const Pass &pass, int64_t row) const {
+    return Stored{pass.launch.operands[kHidden], type}.at(row * width);
   }
 
   void forwardProduct(const Pass &pass, int64_t first, int64_t count) const {
     Gemm gemm{false, !transposed, count, classes, width, width, transposed ? classes : width, classes};
-    multiplyOver(pass.launch.pool, gemm, scale, pass.launch.at<const float>(kHidden) + first * width,
-                 pass.launch.at<const float>(kWeight), 0, pass.logits);
+    multiplyOver(pass.launch.pool, gemm, scale, hiddenAt(pass, first), {pass.launch.operands[kWeight], type},
+                 {pass.logits});
   }
 
   void hiddenGradient(const Pass &pass, int64_t first, int64_t count) const {
     if (!pass.launch.operands[kDhidden])
       return;
     Gemm gemm{false, transposed, count, width, classes, classes, transposed ? classes : width, width};
-    multiplyOver(pass.launch.pool, gemm, 1, pass.logits, pass.launch.at<const float>(kWeight),
-                 pass.launch.accumulates(kDhidden) ? 1 : 0, pass.launch.at<float>(kDhidden) + first * width);
+    StoredResult out{pass.launch.operands[kDhidden], type, pass.launch.accumulates(kDhidden)};
+    multiplyOver(pass.launch.pool, gemm, 1, {pass.logits}, {pass.launch.operands[kWeight], type},
+                 out.at(first * width));
   }
 
   void weightGradient(const Pass &pass, int64_t first, int64_t count) const {
     if (!pass.launch.operands[kDweight])
       return;
-    const float *hidden = pass.launch.at<const float>(kHidden) + first * width, *logits = pass.logits;
-    float beta = first > 0 || pass.launch.accumulates(kDweight) ? 1 : 0, *out = pass.launch.at<float>(kDweight);
+    Stored hidden = hiddenAt(pass, first), logits{pass.logits};
+    StoredResult out{pass.dweight, DType::f32, first > 0 || dweight.adds(pass.launch)};
     if (transposed)
       multiplyOver(pass.launch.pool, {true, false, width, classes, count, width, classes, classes}, 1, hidden, logits,
-                   beta, out);
+                   out);
     else
       multiplyOver(pass.launch.pool, {true, false, classes, width, count, classes, width, width}, 1, logits, hidden,
-                   beta, out);
+                   out);
   }
 
   void biasGradient(const Pass &pass, int64_t first, int64_t count) const {
     if (!pass.launch.operands[kDbias])
       return;
-    bool adds = first > 0 || pass.launch.accumulates(kDbias);
+    bool adds = first > 0 || dbias.adds(pass.launch);
     pass.launch.pool.parallelFor(ceilDivide(classes, kColumns), [&](int64_t block) {
       int64_t begin = block * kColumns, columns = std::min(kColumns, classes - begin);
       double sums[kColumns] = {};
       for (int64_t i = 0; i < count; ++i)
         for (int64_t j = 0; j < columns; ++j)
           sums[j] += static_cast<double>(pass.logits[i * classes + begin + j]);
-      float *out = pass.launch.at<float>(kDbias) + begin;
+      float *out = pass.dbias + begin;
       for (int64_t j = 0; j < columns; ++j)
         out[j] = adds ? out[j] + static_cast<float>(sums[j]) : static_cast<float>(sums[j]);
     });
   }
 
+  /// A gradient's sums become, or are added to, the gradient, if they are not that themselves.
+  void finishSums(const Launch &launch, const RowOut &gradient, const float *sums, int64_t elements) const {
+    if (!gradient.present || gradient.native)
+      return;
+    constexpr int64_t kChunk = 16384;
+    launch.pool.parallelFor(ceilDivide(elements, kChunk), [&](int64_t chunk) {
+      int64_t begin = chunk * kChunk;
+      gradient.finish(launch, begin, std::min(kChunk, elements - begin), sums + begin);
+    });
+  }
+
+  /// The workspace, as the catalogue orders it.
+  Pass begin(const Launch &launch) const {
+    double *losses = static_cast<double *>(launch.operands.back());
+    float *logits = reinterpret_cast<float *>(losses + rows), *sums = logits + chunk * classes;
+    float *dweightSums = dweight.place(launch, 0, sums);
+    sums += dweight.present && !dweight.native ? classes * width : 0;
+    return {launch,      launch.at<const double>(kScalars)[Scalars::kInverseValid],
+            losses,      logits,
+            dweightSums, dbias.place(launch, 0, sums)};
+  }
+
   Status operator()(const Launch &launch) const {
     MT_TRY(labels.verify(launch, classes));
-    double *losses = static_cast<double *>(launch.operands.back());
-    Pass pass{launch, launch.at<const double>(kScalars)[Scalars::kInverseValid], losses,
-              reinterpret_cast<float *>(losses + rows)};
+    Pass pass = begin(launch);
     for (int64_t first = 0; first < rows; first += chunk) {
       int64_t count = std::min(chunk, rows - first);
       forwardProduct(pass, first, count);
@@ -124,13 +160,15 @@ struct Head {
       weightGradient(pass, first, count);
       biasGradient(pass, first, count);
     }
-    finishLoss(launch, kLoss, losses, rows, pass.inverseValid);
+    finishSums(launch, dweight, pass.dweight, classes * width);
+    finishSums(launch, dbias, pass.dbias, classes);
+    finishLoss(launch, kLoss, pass.losses, rows, pass.inverseValid);
     return {};
   }
 };
 
 Result<Run> prepareHead(const Signature &call) {
-  MT_TRY(requireF32(call));
+  MT_TRY(requireNarrow(call));
   return Run(Head(call));
 }
 

@@ -1,4 +1,5 @@
-// adamw and sgd: one pass over gradient, weight and moments, in blocks that are written only if they are finite.
+// adamw and sgd, on whole and on split weights: one pass over gradient, weight and moments, in blocks that are written
+// only if they are finite.
 #include "kernels/Blocks.h"
 #include "kernels/cpu/Family.h"
 #include "kernels/cpu/Vector.h"
@@ -49,7 +50,19 @@ template <typename Update> Status updateAll(const Launch &launch, const Shape &s
   return {};
 }
 
-struct AdamWRun {
+/// The weight among an update's operands, whole or in two halves.
+struct Whole {
+  static constexpr size_t kNext = 4; ///< place of the first moment
+  static float *at(const Launch &launch, int64_t element) { return launch.at<float>(3) + element; }
+};
+struct Split {
+  static constexpr size_t kNext = 5;
+  static vec::SplitWeight at(const Launch &launch, int64_t element) {
+    return {launch.at<Bf16>(3) + element, launch.at<int16_t>(4) + element};
+  }
+};
+
+template <typename Weight> struct AdamWRun {
   Shape shape;
   Status operator()(const Launch &launch) const {
     const double *s = launch.at<const double>(2);
@@ -63,20 +76,21 @@ struct AdamWRun {
                     static_cast<float>(s[Scalars::kEpsilon]),
                     static_cast<float>(rate / s[Scalars::kBiasCorrection1])};
     return updateAll(launch, shape, [&](int64_t at, int64_t count) {
-      return vec::adamw(step, launch.at<const float>(0) + at, launch.at<float>(3) + at, launch.at<float>(4) + at,
-                        launch.at<float>(5) + at, count);
+      return vec::adamw(step, launch.at<const float>(0) + at, Weight::at(launch, at),
+                        launch.at<float>(Weight::kNext) + at, launch.at<float>(Weight::kNext + 1) + at, count);
     });
   }
 };
 
-struct SgdRun {
+template <typename Weight> struct SgdRun {
   Shape shape;
   Status operator()(const Launch &launch) const {
     const double *s = launch.at<const double>(2);
     vec::Sgd step{clipOf(s), static_cast<float>(decayOf(s, shape)), static_cast<float>(s[Scalars::kMomentum]),
                   static_cast<float>(s[Scalars::kLearningRate])};
     return updateAll(launch, shape, [&](int64_t at, int64_t count) {
-      return vec::sgd(step, launch.at<const float>(0) + at, launch.at<float>(3) + at, launch.at<float>(4) + at, count);
+      return vec::sgd(step, launch.at<const float>(0) + at, Weight::at(launch, at),
+                      launch.at<float>(Weight::kNext) + at, count);
     });
   }
 };
@@ -85,7 +99,10 @@ template <typename Update> Result<Run> prepareUpdate(const Signature &call) {
   return Run(Update{Shape(call.operands[0])});
 }
 
-constexpr Entry kEntries[] = {{"adamw", prepareUpdate<AdamWRun>}, {"sgd", prepareUpdate<SgdRun>}};
+constexpr Entry kEntries[] = {{"adamw", prepareUpdate<AdamWRun<Whole>>},
+                              {"adamw_split", prepareUpdate<AdamWRun<Split>>},
+                              {"sgd", prepareUpdate<SgdRun<Whole>>},
+                              {"sgd_split", prepareUpdate<SgdRun<Split>>}};
 
 } // namespace
 

@@ -274,31 +274,74 @@ struct ExcessTerm {
 };
 bool finite(const float *x, int64_t count) { return summed<1>(&x, count, ExcessTerm()) == 0; }
 
-bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count) {
+// A weight as updates see it: its values in f32 (in place, or in `buffer`), whether a new one can be kept, and keeping.
+const float *values(const float *weight, float *, int64_t) { return weight; }
+bool fits(const float *, const float *fresh, int64_t count) { return finite(fresh, count); }
+void keep(const float *fresh, float *weight, int64_t count) {
+  std::memcpy(weight, fresh, static_cast<size_t>(count) * sizeof(float));
+}
+
+const float *values(const SplitWeight &weight, float *buffer, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    buffer[i] = join({weight.upper[i], weight.lower[i]});
+  return buffer;
+}
+bool fits(const SplitWeight &, const float *fresh, int64_t count) {
+  bool all = true;
+  for (int64_t i = 0; i < count; ++i)
+    all &= splits(fresh[i]);
+  return all;
+}
+void keep(const float *fresh, const SplitWeight &weight, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    Halves halves = split(fresh[i]);
+    weight.upper[i] = halves.upper;
+    weight.lower[i] = halves.lower;
+  }
+}
+
+template <typename Weight>
+bool adamwOn(const AdamW &step, const float *gradient, Weight weight, float *first, float *second, int64_t count) {
   HWY_ALIGN float fresh[3][kUpdateBlock];
-  const float *in[] = {gradient, weight, first, second};
+  float buffer[kUpdateBlock];
+  const float *in[] = {gradient, values(weight, buffer, count), first, second};
   float *out[] = {fresh[0], fresh[1], fresh[2]};
   inVectors<4, 3>(in, out, count, AdamWStep{step});
-  if (!finite(fresh[0], count))
+  if (!fits(weight, fresh[0], count))
     return false;
+  keep(fresh[0], weight, count);
   const size_t bytes = static_cast<size_t>(count) * sizeof(float);
-  std::memcpy(weight, fresh[0], bytes);
   std::memcpy(first, fresh[1], bytes);
   std::memcpy(second, fresh[2], bytes);
   return true;
 }
 
-bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count) {
+template <typename Weight>
+bool sgdOn(const Sgd &step, const float *gradient, Weight weight, float *momentum, int64_t count) {
   HWY_ALIGN float fresh[2][kUpdateBlock];
-  const float *in[] = {gradient, weight, momentum};
+  float buffer[kUpdateBlock];
+  const float *in[] = {gradient, values(weight, buffer, count), momentum};
   float *out[] = {fresh[0], fresh[1]};
   inVectors<3, 2>(in, out, count, SgdStep{step});
-  if (!finite(fresh[0], count))
+  if (!fits(weight, fresh[0], count))
     return false;
-  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
-  std::memcpy(weight, fresh[0], bytes);
-  std::memcpy(momentum, fresh[1], bytes);
+  keep(fresh[0], weight, count);
+  std::memcpy(momentum, fresh[1], static_cast<size_t>(count) * sizeof(float));
   return true;
+}
+
+bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count) {
+  return adamwOn(step, gradient, weight, first, second, count);
+}
+bool adamwSplit(const AdamW &step, const float *gradient, SplitWeight weight, float *first, float *second,
+                int64_t count) {
+  return adamwOn(step, gradient, weight, first, second, count);
+}
+bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count) {
+  return sgdOn(step, gradient, weight, momentum, count);
+}
+bool sgdSplit(const Sgd &step, const float *gradient, SplitWeight weight, float *momentum, int64_t count) {
+  return sgdOn(step, gradient, weight, momentum, count);
 }
 
 } // namespace HWY_NAMESPACE
@@ -327,6 +370,8 @@ HWY_EXPORT(normParameters);
 HWY_EXPORT(softmaxGrad);
 HWY_EXPORT(adamw);
 HWY_EXPORT(sgd);
+HWY_EXPORT(adamwSplit);
+HWY_EXPORT(sgdSplit);
 
 namespace vec {
 
@@ -378,6 +423,12 @@ bool adamw(const AdamW &step, const float *gradient, float *weight, float *first
 }
 bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(sgd)(step, gradient, weight, momentum, count);
+}
+bool adamw(const AdamW &step, const float *gradient, SplitWeight weight, float *first, float *second, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(adamwSplit)(step, gradient, weight, first, second, count);
+}
+bool sgd(const Sgd &step, const float *gradient, SplitWeight weight, float *momentum, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(sgdSplit)(step, gradient, weight, momentum, count);
 }
 
 } // namespace vec

@@ -3,6 +3,8 @@
 #ifndef MT_KERNELS_CPU_VECTOR_H
 #define MT_KERNELS_CPU_VECTOR_H
 
+#include "kernels/Bf16.h"
+
 #include <cstdint>
 
 namespace mt::kernels::cpu::vec {
@@ -58,13 +60,21 @@ struct AdamW {
   float epsilon;  ///< and
   float step;     ///< lr / (1 - beta1^t)
 };
-/// Updates up to 512 elements; false, and nothing written, if a new weight is not finite.
+/// A weight in two halves.
+struct SplitWeight {
+  Bf16 *upper;
+  int16_t *lower;
+};
+
+/// Updates up to 512 elements; false, and nothing written, if a new weight, or its upper half, is not finite.
 bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count);
+bool adamw(const AdamW &step, const float *gradient, SplitWeight weight, float *first, float *second, int64_t count);
 
 struct Sgd {
   float clip, decay, momentum, rate;
 };
 bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count);
+bool sgd(const Sgd &step, const float *gradient, SplitWeight weight, float *momentum, int64_t count);
 constexpr int64_t kUpdateBlock = 512;
 
 } // namespace mt::kernels::cpu::vec

@@ -1,6 +1,5 @@
 #include "runtime/host/Convert.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -9,8 +8,6 @@ namespace {
 
 using kernels::DType;
 
-float fromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
 float fromF16(uint16_t bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
   float magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
@@ -18,8 +15,6 @@ float fromF16(uint16_t bits) {
                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
   return bits >> 15 ? -magnitude : magnitude;
 }
-
-uint32_t upperHalf(float value) { return (std::bit_cast<uint32_t>(value) + 0x8000u) >> 16; }
 
 template <typename Stored, typename Convert>
 void each(const std::byte *stored, std::span<float> values, Convert convert) {
@@ -40,7 +35,7 @@ void toFloat(DType type, const std::byte *stored, std::span<float> values) {
   if (type == DType::f32)
     std::memcpy(values.data(), stored, values.size_bytes());
   else if (type == DType::bf16)
-    each<uint16_t>(stored, values, fromBf16);
+    each<kernels::Bf16>(stored, values, kernels::widen);
   else if (type == DType::f16)
     each<uint16_t>(stored, values, fromF16);
   else if (type == DType::f64)
@@ -53,17 +48,22 @@ void fromFloat(DType type, std::span<const float> values, std::byte *stored) {
     return;
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t hi = static_cast<uint16_t>(upperHalf(values[i]));
-    std::memcpy(stored + i * sizeof(hi), &hi, sizeof(hi));
+    kernels::Bf16 rounded = kernels::nearest(values[i]);
+    std::memcpy(stored + i * sizeof(rounded), &rounded, sizeof(rounded));
   }
 }
 
-void splitMaster(std::span<const float> values, uint16_t *hi, int16_t *lo) {
+void splitMaster(std::span<const float> values, kernels::Bf16 *upper, int16_t *lower) {
   for (size_t i = 0; i < values.size(); ++i) {
-    uint32_t upper = upperHalf(values[i]);
-    hi[i] = static_cast<uint16_t>(upper);
-    lo[i] = static_cast<int16_t>(static_cast<int32_t>(std::bit_cast<uint32_t>(values[i]) - (upper << 16)));
+    kernels::Halves halves = kernels::split(values[i]);
+    upper[i] = halves.upper;
+    lower[i] = halves.lower;
   }
+}
+
+void joinMaster(const kernels::Bf16 *upper, const int16_t *lower, std::span<float> values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = kernels::join({upper[i], lower[i]});
 }
 
 } // namespace mt::host

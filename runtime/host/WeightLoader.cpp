@@ -151,19 +151,22 @@ private:
   }
 
   Status checkFinite(const Chunk &chunk, std::span<const float> values) const {
-    auto found = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+    bool isSplit = partOf(*chunk.parameter, PartRole::remainder) != nullptr;
+    auto holds = [&](float value) { return isSplit ? kernels::splits(value) : std::isfinite(value); };
+    auto found = std::ranges::find_if_not(values, holds);
     if (found == values.end())
       return {};
     const plan::Initial &initial = chunk.parameter->initial;
     uint64_t element = chunk.first + static_cast<uint64_t>(found - values.begin());
-    return fail("{}: element {} is {}: a trainable weight must be finite; export the model again",
-                initial.path.empty() ? "generator " + initial.generator : initial.path, element, *found);
+    return fail("{}: element {} is {}: a trainable weight must be finite{}; export the model again",
+                initial.path.empty() ? "generator " + initial.generator : initial.path, element, *found,
+                std::isfinite(*found) ? " in bf16 too" : "");
   }
 
   void store(const Chunk &chunk, const Part &weight, std::span<const float> values) const {
     std::byte *to = bytesOf(weight, chunk).data();
     if (const Part *remainder = partOf(*chunk.parameter, PartRole::remainder))
-      splitMaster(values, reinterpret_cast<uint16_t *>(to),
+      splitMaster(values, reinterpret_cast<kernels::Bf16 *>(to),
                   reinterpret_cast<int16_t *>(bytesOf(*remainder, chunk).data()));
     else
       fromFloat(weight.type, values, to);

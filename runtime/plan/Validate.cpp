@@ -63,6 +63,8 @@ Status checkParts(const Plan &plan, const Parameter &parameter) {
     return fail("it is trainable, but its weight is {}, not f32 or bf16", kernels::name(weight.type));
   if (roles.contains(PartRole::remainder) && weight.type != DType::bf16)
     return fail("it has a remainder, but its weight is {}, not bf16", kernels::name(weight.type));
+  if (parameter.trainable && weight.type == DType::bf16 && !roles.contains(PartRole::remainder))
+    return fail("it is trainable and its weight is bf16, but it has no remainder");
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/MappedFile.h"
+#include "runtime/host/Convert.h"
 #include "runtime/train/Safetensors.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ using plan::PartRole;
 
 constexpr int kFormat = 1;
 constexpr std::string_view kPrefix = "step-", kAside = ".writing-", kReplaced = ".replaced-";
-constexpr PartRole kRoles[] = {PartRole::weight, PartRole::remainder, PartRole::firstMoment, PartRole::secondMoment};
+constexpr PartRole kRoles[] = {PartRole::weight, PartRole::firstMoment, PartRole::secondMoment}; // that have files
 
 const plan::Part *partOf(const plan::Parameter &parameter, PartRole role) {
   for (const plan::Part &part : parameter.parts)
@@ -42,9 +43,43 @@ Status syncFolder(const std::string &folder) {
   return ok ? Status() : fail("{}: {}", folder, reason);
 }
 
+/// The other half of a weight, where that is in two.
+const plan::Part *restOf(const plan::Parameter &parameter, PartRole role) {
+  return role == PartRole::weight ? partOf(parameter, PartRole::remainder) : nullptr;
+}
+
+/// A master in two halves, in place.
+struct Master {
+  std::span<std::byte> upper, lower;
+  size_t elements() const { return upper.size() / sizeof(kernels::Bf16); }
+  kernels::Bf16 *uppers() const { return reinterpret_cast<kernels::Bf16 *>(upper.data()); }
+  int16_t *lowers() const { return reinterpret_cast<int16_t *>(lower.data()); }
+};
+
+Status writeJoined(SafetensorsWriter &writer, const Master &master) {
+  constexpr size_t kPiece = 1 << 16;
+  std::vector<float> piece;
+  for (size_t at = 0; at < master.elements(); at += piece.size()) {
+    piece.resize(std::min(kPiece, master.elements() - at));
+    host::joinMaster(master.uppers() + at, master.lowers() + at, piece);
+    MT_TRY(writer.write(std::as_bytes(std::span(piece))));
+  }
+  return Status();
+}
+
+Status splitInto(const Master &master, std::span<const std::byte> stored) {
+  for (size_t i = 0; i < master.elements(); ++i) {
+    float value;
+    std::memcpy(&value, stored.data() + i * sizeof(value), sizeof(value));
+    if (!kernels::splits(value))
+      return fail("element {} is {}: not finite in bf16; go on with --precision fp32", i, value);
+    host::splitMaster(std::span(&value, 1), master.uppers() + i, master.lowers() + i);
+  }
+  return Status();
+}
+
 Status writeRole(const std::string &folder, const plan::Plan &plan, PartRole role, const PartBytes &bytes) {
   std::vector<TensorInfo> tensors;
-  std::vector<const plan::Part *> parts;
   // By name, so that the file does not depend on the plan's order.
   std::vector<const plan::Parameter *> parameters;
   for (const plan::Parameter &parameter : plan.parameters)
@@ -52,23 +87,38 @@ Status writeRole(const std::string &folder, const plan::Plan &plan, PartRole rol
       parameters.push_back(&parameter);
   std::sort(parameters.begin(), parameters.end(), [](auto *a, auto *b) { return a->name < b->name; });
   for (const plan::Parameter *parameter : parameters) {
-    parts.push_back(partOf(*parameter, role));
-    tensors.push_back({parameter->name, parts.back()->type, parameter->dims});
+    DType type = restOf(*parameter, role) ? DType::f32 : partOf(*parameter, role)->type;
+    tensors.push_back({parameter->name, type, parameter->dims});
   }
   if (tensors.empty())
     return Status();
   MT_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::create(fileOf(folder, role), tensors));
-  for (const plan::Part *part : parts)
-    MT_TRY(writer.write(bytes(*part)));
+  for (const plan::Parameter *parameter : parameters) {
+    std::span<std::byte> part = bytes(*partOf(*parameter, role));
+    if (const plan::Part *rest = restOf(*parameter, role))
+      MT_TRY(writeJoined(writer, {part, bytes(*rest)}));
+    else
+      MT_TRY(writer.write(part));
+  }
   return writer.finish();
 }
 
 std::string metaText(const CheckpointMeta &meta) {
-  json object = {{"format", kFormat},           {"order", meta.order},         {"step", meta.step},
-                 {"epoch", meta.epoch},         {"position", meta.position},   {"rows", meta.rows},
-                 {"seed", meta.seed},           {"shuffle", meta.shuffle},     {"batch", meta.batch},
-                 {"micro_batch", meta.microBatch}, {"sequence", meta.sequence}, {"precision", meta.precision},
-                 {"optimizer", meta.optimizer}, {"plan", meta.plan},           {"model_file", meta.modelFile},
+  json object = {{"format", kFormat},
+                 {"order", meta.order},
+                 {"step", meta.step},
+                 {"epoch", meta.epoch},
+                 {"position", meta.position},
+                 {"rows", meta.rows},
+                 {"seed", meta.seed},
+                 {"shuffle", meta.shuffle},
+                 {"batch", meta.batch},
+                 {"micro_batch", meta.microBatch},
+                 {"sequence", meta.sequence},
+                 {"precision", meta.precision},
+                 {"optimizer", meta.optimizer},
+                 {"plan", meta.plan},
+                 {"model_file", meta.modelFile},
                  {"hyperparameters", meta.hyperparameters}};
   return object.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -134,14 +184,20 @@ Status loadRole(const SafetensorsFile &file, const plan::Plan &plan, PartRole ro
     const ArrayView *tensor = file.find(parameter.name);
     if (!tensor)
       return fail("{}: no parameter '{}': the checkpoint is of another model", file.path(), parameter.name);
-    if (tensor->type != part->type || tensor->dims != parameter.dims)
+    const plan::Part *rest = restOf(parameter, role);
+    DType wanted = rest ? DType::f32 : part->type;
+    if (tensor->type != wanted || tensor->dims != parameter.dims)
       return fail("{}: parameter '{}' is {} {}, and the plan wants {} {}", file.path(), parameter.name,
-                  name(tensor->type), text(tensor->dims), name(part->type), text(parameter.dims));
-    std::span<std::byte> to = bytes(*part);
-    if (to.size() < tensor->data.size())
-      return fail("{}: parameter '{}' has {} bytes, and its place {}", file.path(), parameter.name,
-                  tensor->data.size(), to.size());
-    std::memcpy(to.data(), tensor->data.data(), tensor->data.size());
+                  name(tensor->type), text(tensor->dims), name(wanted), text(parameter.dims));
+    std::span<std::byte> to = bytes(*part), lower = rest ? bytes(*rest) : std::span<std::byte>();
+    if (to.size() + lower.size() < tensor->data.size())
+      return fail("{}: parameter '{}' has {} bytes, and its place {}", file.path(), parameter.name, tensor->data.size(),
+                  to.size() + lower.size());
+    if (rest)
+      MT_TRY(
+          splitInto({to, lower}, tensor->data).within(fmt::format("{}: parameter '{}'", file.path(), parameter.name)));
+    else
+      std::memcpy(to.data(), tensor->data.data(), tensor->data.size());
     ++used;
   }
   if (used != file.tensors().size())
@@ -158,7 +214,7 @@ std::string_view fileStem(PartRole role) {
   case PartRole::weight:
     return "weight";
   case PartRole::remainder:
-    return "remainder";
+    break;
   case PartRole::firstMoment:
     return "first_moment";
   case PartRole::secondMoment:

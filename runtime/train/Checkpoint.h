@@ -1,6 +1,6 @@
-// Training state on disk: OUT/step-N/, one safetensors file per role (weight, remainder, first_moment, second_moment)
-// with tensors by parameter name, and meta.json. A folder is written aside, synced and renamed: it is whole or not
-// there. Holds names, not offsets, so that any plan of the same model and precision can go on from it.
+// Training state on disk: OUT/step-N/, one safetensors file per role (weight, first_moment, second_moment) with tensors
+// by parameter name, and meta.json. A folder is written aside, synced and renamed: it is whole or not there. Holds
+// names, not offsets, and 32-bit masters whatever the precision, so that any plan of the same model can take them up.
 #ifndef MT_RUNTIME_TRAIN_CHECKPOINT_H
 #define MT_RUNTIME_TRAIN_CHECKPOINT_H
 
@@ -35,11 +35,11 @@ struct CheckpointMeta {
 /// The bytes of a part of a parameter, in place.
 using PartBytes = std::function<std::span<std::byte>(const plan::Part &)>;
 
-/// "weight", "remainder", "first_moment", "second_moment".
+/// "weight", "first_moment", "second_moment"; the remainder has no file: the weight's holds both halves, joined.
 std::string_view fileStem(plan::PartRole role);
 
-/// Writes OUT/step-<meta.step>/ with every part of every trainable parameter, then removes all but the newest `keep`
-/// checkpoints, and what an interrupted writer left. Returns the folder.
+/// Writes OUT/step-<meta.step>/ with the masters and moments of every trainable parameter, then removes all but the
+/// newest `keep` checkpoints, and what an interrupted writer left. Returns the folder.
 Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta meta,
                                    const PartBytes &part, int keep);
 
@@ -49,8 +49,8 @@ std::optional<std::string> newestCheckpoint(const std::string &path);
 
 Result<CheckpointMeta> readMeta(const std::string &folder);
 
-/// Fills the parts of every trainable parameter. Errors name the file, the parameter, and both shapes.
-/// `weightsOnly`: leaves moments alone, for evaluation.
+/// Fills the parts of every trainable parameter; masters are split where the plan has a remainder. Errors name the
+/// file, the parameter, and both shapes. `weightsOnly`: leaves moments alone, for evaluation.
 Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, bool weightsOnly);
 
 } // namespace mt::train

@@ -18,7 +18,7 @@ namespace mt::train {
 /// complete. Types stay those of the model.
 Status exportWeights(const ExportOptions &options);
 
-/// The 32-bit weights of a checkpoint, by parameter name: fp32 as they are, bf16 with their remainders.
+/// The 32-bit weights of a checkpoint, by parameter name.
 class TrainedWeights {
 public:
   static Result<TrainedWeights> open(const std::string &checkpoint);
@@ -33,7 +33,7 @@ public:
   Status read(std::string_view name, const std::function<Status(std::span<const float>)> &take) const;
 
 private:
-  std::optional<SafetensorsFile> weights, remainders; ///< the second with bf16 only
+  std::optional<SafetensorsFile> weights;
   std::vector<Entry> all;
 };
 

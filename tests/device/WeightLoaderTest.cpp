@@ -72,14 +72,17 @@ TEST(Convert, ReadsEveryStoredType) {
 
 TEST(Convert, SplitsMastersExactly) {
   std::vector<float> values = {
-      1, -1, 0.1f, 1e-40f, 3.3895314e38f, -0x1.fffffep127f, 0, std::bit_cast<float>(0x3F808000u)};
-  std::vector<uint16_t> hi(values.size());
+      1, -1, 0.1f, 1e-40f, 3.3895314e38f, 0, std::bit_cast<float>(0x3F808000u)};
+  std::vector<kernels::Bf16> hi(values.size());
   std::vector<int16_t> lo(values.size());
+  std::vector<float> joined(values.size());
   splitMaster(values, hi.data(), lo.data());
   for (size_t i = 0; i < values.size(); ++i)
-    EXPECT_EQ((static_cast<uint32_t>(hi[i]) << 16) + static_cast<uint32_t>(static_cast<int32_t>(lo[i])),
+    EXPECT_EQ((static_cast<uint32_t>(hi[i].bits) << 16) + static_cast<uint32_t>(static_cast<int32_t>(lo[i])),
               std::bit_cast<uint32_t>(values[i]));
-  EXPECT_EQ(hi.back(), 0x3F81); // a half rounds up
+  EXPECT_EQ(hi.back().bits, 0x3F81); // a half rounds up
+  joinMaster(hi.data(), lo.data(), joined);
+  EXPECT_EQ(joined, values);
 }
 
 /// Parameters over one block of memory.
@@ -158,6 +161,49 @@ TEST_F(Weights, SplitsGeneratedMasters) {
     ASSERT_EQ((static_cast<uint32_t>(part<uint16_t>(0, 0)[i]) << 16) +
                   static_cast<uint32_t>(static_cast<int32_t>(part<int16_t>(0, 1)[i])),
               std::bit_cast<uint32_t>(expected[i]));
+}
+
+/// Frozen weights in bf16 are rounded to the nearest, stored bf16 is taken as it is.
+TEST_F(Weights, RoundsWhatIsFrozen) {
+  std::vector<float> stored = {1, std::bit_cast<float>(0x3F808000u), std::bit_cast<float>(0x3F818000u), -INFINITY};
+  std::vector<uint16_t> brains = {0x3F80, 0xFFFF, 0x7F80, 0x0001};
+  for (const char *name : {"rounded", "taken", "made"}) {
+    plan::Parameter &parameter = add(name, 4, {{PartRole::weight, DType::bf16}});
+    parameter.trainable = false;
+  }
+  plan.parameters[0].initial = {.path = file("floats.bin", stored),
+                                .offset = 0,
+                                .length = 16,
+                                .type = DType::f32,
+                                .generator = "",
+                                .seed = 0,
+                                .deviation = 0,
+                                .value = 0};
+  plan.parameters[1].initial = plan.parameters[0].initial;
+  plan.parameters[1].initial.path = file("brains.bin", brains);
+  plan.parameters[1].initial.type = DType::bf16;
+  plan.parameters[1].initial.length = 8;
+  plan.parameters[2].initial.generator = "constant";
+  plan.parameters[2].initial.value = static_cast<double>(std::bit_cast<float>(0x3F808000u));
+  ASSERT_EQ(load().message(), "");
+  const std::vector<uint16_t> rounded = {0x3F80, 0x3F80, 0x3F82, 0xFF80};
+  EXPECT_TRUE(std::ranges::equal(part<uint16_t>(0, 0), rounded));
+  EXPECT_TRUE(std::ranges::equal(part<uint16_t>(1, 0), brains));
+  EXPECT_EQ(part<uint16_t>(2, 0)[3], 0x3F80);
+}
+
+TEST_F(Weights, RefusesMastersThatDoNotSplit) {
+  add("w", 4, {{PartRole::weight, DType::bf16}, {PartRole::remainder, DType::i16}}).initial = {
+      .path = "",
+      .offset = 0,
+      .length = 0,
+      .type = DType::f32,
+      .generator = "constant",
+      .seed = 0,
+      .deviation = 0,
+      .value = 3.4e38};
+  EXPECT_EQ(load().message(), "parameter \"w\": generator constant: element 0 is 3.4e+38: a trainable weight must be "
+                              "finite in bf16 too; export the model again");
 }
 
 TEST_F(Weights, ReadsFilesAtOffsets) {

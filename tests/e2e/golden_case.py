@@ -1,7 +1,8 @@
 """One reference case on the targets cpu and cpu-discrete: the command lines of case.json, compared with PyTorch's losses,
-gradients of step 1 and final weights; the losses of the two targets equal to the bit.
+gradients of step 1 and final weights; the losses of the two targets equal to the bit. With --bf16 compiled in that
+precision, within bounds that follow from what PyTorch's autocast differs.
 
-    PATH=build/bin:$PATH python3 tests/e2e/golden_case.py CASE
+    PATH=build/bin:$PATH python3 tests/e2e/golden_case.py CASE [--bf16]
 """
 import subprocess
 import sys
@@ -9,19 +10,20 @@ import sys
 import tool
 
 CASE = sys.argv[1]
+BF16 = "--bf16" in sys.argv[2:]
 
 
 def run(scratch, target):
     compile_, train = tool.case_commands(CASE)
     scratch.link(CASE, "model.onnx", "data.npz")
-    scratch.run(compile_ + ["--target", target])
+    scratch.run(compile_ + ["--target", target] + (["--precision", "bf16"] if BF16 else []))
     scratch.run(train + ["--save-gradients", "gradients.npz", "--out", "run"])
     scratch.run("mtrun export run -o weights.npz")
 
 
 def compare(scratch, target):
     done = subprocess.run([sys.executable, tool.GOLDEN / "compare.py", tool.GOLDEN / CASE, scratch / "metrics.jsonl",
-                           "--gradients", scratch / "gradients.npz", "--weights", scratch / "weights.npz"],
+                           "--gradients", scratch / "gradients.npz", "--weights", scratch / "weights.npz"] + (["--bf16"] if BF16 else []),
                           capture_output=True, text=True)
     print(f"{CASE} on {target}\n{done.stdout}{done.stderr}", end="")
     return done.returncode == 0

@@ -15,6 +15,7 @@ namespace {
 
 OperandType in(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::read, true}; }
 OperandType out(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::write, true}; }
+OperandType updated(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::update, true}; }
 OperandType none(Effect effect = Effect::read) { return {DType::f32, {}, effect, false}; }
 OperandType scratch(int64_t bytes) { return {DType::u8, {bytes}, Effect::scratch, true}; }
 
@@ -122,7 +123,75 @@ const Refusal kRefusals[] = {
      "rotary: cos and sin must be [batch or 1, sequence, at most half the head]"},
     {{"adamw", {{"parameter", int64_t{0}}}, {in({2}), in({1}, DType::f64), kStep, out({2}), out({2}), out({2})}},
      "adamw: operand 3 (weight) has the wrong effect"},
-    {{"adamw", {}, {}}, "adamw: attribute parameter is missing"}};
+    {{"adamw", {}, {}}, "adamw: attribute parameter is missing"},
+    {{"adamw_split",
+      {{"parameter", int64_t{0}}},
+      {in({2}), in({1}, DType::f64), kStep, updated({2}), updated({2}, DType::i16), updated({2}), updated({2})}},
+     "adamw_split: operand 3 (weight) is f32, want bf16"},
+    {{"sgd_split",
+      {{"parameter", int64_t{0}}},
+      {in({2}), in({1}, DType::f64), kStep, updated({2}, DType::bf16), updated({3}, DType::i16), updated({2})}},
+     "sgd_split: operand 4 (remainder) is [3], want [2]"},
+    {{"sgd_split",
+      {{"parameter", int64_t{0}}},
+      {in({2}), in({1}, DType::f64), kStep, updated({2}, DType::bf16), updated({2}, DType::bf16), updated({2})}},
+     "sgd_split: operand 4 (remainder) is bf16, want i16"},
+    {{"matmul", {}, {in({2, 3}, DType::bf16), in({3, 5}), none(), out({2, 5})}},
+     "matmul: operand 1 (rhs) is f32, want bf16"},
+    {{"matmul", {}, {in({2, 3}), in({3, 5}), none(), out({2, 5}, DType::bf16)}},
+     "matmul: operand 3 (result) is bf16, want f32"},
+    {{"softmax", {}, {in({2, 3}, DType::bf16), out({2, 3}, DType::f16)}},
+     "softmax: operand 1 (result) is f16, want bf16 or f32"},
+    {{"rms_norm", {{"epsilon", 1e-5}}, {in({2, 3}), none(), out({2, 3}, DType::f64), out({2})}},
+     "rms_norm: operand 2 (result) is f64, want f32 or bf16"},
+    {{"rms_norm", {{"epsilon", 1e-5}}, {in({2, 3}), none(), out({2, 3}), out({2}, DType::bf16)}},
+     "rms_norm: operand 3 (rstd) is bf16, want f32"},
+    {{"reduce",
+      {{"kind", std::string("max")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{0}}},
+      {in({2, 3}, DType::bf16), out({3})}},
+     "reduce: operand 1 (result) is f32, want bf16"},
+    {{"embedding_grad", {}, {in({4}, DType::i64), in({4, 3}), out({9, 3}, DType::bf16)}},
+     "embedding_grad: operand 2 (result) is bf16, want f32"}};
+
+const DType kNarrow = DType::bf16;
+
+/// Calls that take or give two types at once.
+const Signature kMixed[] = {
+    {"matmul", {}, {in({2, 3}, kNarrow), in({3, 5}, kNarrow), in({5}), out({2, 5}, kNarrow)}},
+    {"matmul", {}, {in({2, 3}, kNarrow), in({3, 5}, kNarrow), in({5}, kNarrow), out({2, 5})}},
+    {"layer_norm",
+     {{"epsilon", 1e-5}},
+     {in({2, 3}, kNarrow), in({3}), in({3}, kNarrow), out({2, 3}), out({2}), out({2})}},
+    {"layer_norm",
+     {{"epsilon", 1e-5}},
+     {in({2, 3}), in({3}, kNarrow), in({3}), out({2, 3}, kNarrow), out({2}), out({2})}},
+    {"rms_norm_grad",
+     {},
+     {in({2, 3}), in({2, 3}, kNarrow), in({2}), in({3}, kNarrow), out({2, 3}, kNarrow), out({3}), scratch(24)}},
+    {"softmax", {}, {in({2, 3}, kNarrow), out({2, 3})}},
+    {"softmax_grad", {}, {in({2, 3}), in({2, 3}), out({2, 3}, kNarrow)}},
+    {"rotary", {}, {in({1, 4, 2, 8}, kNarrow), in({1, 4, 4}), in({1, 4, 4}), out({1, 4, 2, 8}, kNarrow)}},
+    {"embedding_grad", {}, {in({4}, DType::i64), in({4, 3}, kNarrow), out({9, 3})}},
+    {"reduce",
+     {{"kind", std::string("mean")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{0}}},
+     {in({2, 3}, kNarrow), out({3})}},
+    {"linear_cross_entropy_grad",
+     {},
+     {in({4, 8}, kNarrow), in({5, 8}, kNarrow), in({5}), in({4}, DType::i64), kStep, out({}), out({4, 8}, kNarrow),
+      out({5, 8}), out({5}), scratch(4 * 5 * 4 + 4 * 8)}},
+    {"linear_cross_entropy_grad",
+     {},
+     {in({4, 8}, kNarrow), in({5, 8}, kNarrow), in({5}), in({4}, DType::i64), kStep, out({}), out({4, 8}, kNarrow),
+      out({5, 8}, kNarrow), out({5}), scratch(4 * 5 * 4 + 4 * 8 + 5 * 8 * 4)}},
+    {"adamw_split",
+     {{"parameter", int64_t{0}}},
+     {in({2}), in({1}, DType::f64), kStep, updated({2}, kNarrow), updated({2}, DType::i16), updated({2}),
+      updated({2})}}};
+
+TEST(Catalogue, TypesThatMayDiffer) {
+  for (const Signature &call : kMixed)
+    EXPECT_EQ(check(call), "");
+}
 
 TEST(Catalogue, Refusals) {
   for (const Refusal &refusal : kRefusals)

@@ -258,6 +258,61 @@ void expectResults(const Call &call, const std::vector<Values> &expected, double
   expectUnused(call, outcome);
 }
 
+namespace {
+
+Call widened(Call call) {
+  for (Tensor &input : call.inputs)
+    input.type = input.type == DType::bf16 ? DType::f32 : input.type;
+  for (Output &output : call.outputs)
+    output.type = output.type == DType::bf16 ? DType::f32 : output.type;
+  return call;
+}
+
+void expectRounded(const Call &call, const Outcome &outcome, const std::vector<Values> &wide, double ulps,
+                   double tolerance) {
+  for (size_t i = 0; i < wide.size(); ++i) {
+    double unit =
+        call.outputs[i].type == DType::bf16 ? 0x1p-8 : 0x1p-23; // at least of an ulp of a value, at most twice
+    int wrong = 0;
+    for (size_t j = 0; j < wide[i].size() && wrong < 4; ++j) {
+      double got = outcome.outputs[i][j], want = wide[i][j];
+      bool same = std::isnan(want) ? std::isnan(got)
+                                   : got == want || std::abs(got - want) <= ulps * unit * std::abs(want) + tolerance;
+      if (!same)
+        ++wrong,
+            ADD_FAILURE() << call.kernel << ", result " << i << " at " << j << ": " << got << ", expected " << want;
+    }
+  }
+}
+
+} // namespace
+
+void expectNarrow(const Call &call, double ulps, double tolerance) {
+  SCOPED_TRACE(call.kernel);
+  uint64_t unused = 0, mask = find(call.kernel)->accumulates;
+  for (size_t i = 0; i < call.outputs.size(); ++i)
+    unused |= call.outputs[i].type == DType::u8 ? uint64_t{1} << i : 0; // stands for a result that is absent
+  ASSERT_EQ(check(call.signature(unused)), "");
+  Outcome wide = run(widened(call), 2, 0, unused), one = run(call, 1, 0, unused);
+  ASSERT_TRUE(wide.status.ok()) << wide.status.message();
+  ASSERT_TRUE(one.status.ok()) << one.status.message();
+  EXPECT_TRUE(one.guardsIntact) << "wrote outside an operand";
+  expectRounded(call, one, wide.outputs, ulps, tolerance);
+  for (int threads : {2, 4}) {
+    Outcome other = run(call, threads, 0, unused);
+    for (size_t i = 0; i < wide.outputs.size(); ++i)
+      expectSame(other.outputs[i], one.outputs[i], fmt::format("{} on {} threads", call.kernel, threads));
+  }
+  std::vector<Values> start;
+  for (size_t i = 0; i < wide.outputs.size(); ++i) {
+    start.push_back(Values(wide.outputs[i].size(), 0.5));
+    for (double &value : wide.outputs[i])
+      value += mask >> i & 1 ? 0.5 : 0;
+  }
+  if (mask != 0 && call.outputs[0].effect != Effect::update)
+    expectRounded(call, run(call, 2, mask, unused, start), wide.outputs, 1.01 * ulps, tolerance + 1e-6);
+}
+
 std::string runError(const Call &call) {
   Outcome outcome = run(call);
   EXPECT_FALSE(outcome.status.ok()) << call.kernel << " should have failed";

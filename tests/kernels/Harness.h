@@ -58,6 +58,11 @@ Outcome run(const Call &call, int threads = 2, uint64_t accumulate = 0, uint64_t
 /// All that must hold for a call whose results are `expected`, within tolerance * max(1, |expected|).
 void expectResults(const Call &call, const std::vector<Values> &expected, double tolerance = 1e-5);
 
+/// A call with bf16 operands against the same call with all of them f32, which other tests hold against 64 bits: what
+/// comes out is the f32 result rounded to each result's type, within `ulps` of that type and `tolerance`; on any number
+/// of threads, accumulating too, and nowhere else.
+void expectNarrow(const Call &call, double ulps = 1, double tolerance = 1e-6);
+
 /// The message of a call that must fail when it runs.
 std::string runError(const Call &call);
 

@@ -68,6 +68,29 @@ const std::vector<Damage> kDamages = {
        p.parameters[0].parts[0].span.bytes = 60;
      },
      "not f32 or bf16"},
+    {"bf16WithoutRemainder",
+     [](Plan &p) {
+       p.parameters[0].parts[0].type = DType::bf16;
+       p.parameters[0].parts[0].span.bytes = 60;
+     },
+     "has no remainder"},
+    {"remainderOfWhole",
+     [](Plan &p) {
+       p.parameters[0].parts[1] = {PartRole::remainder, DType::i16, p.parameters[0].parts[1].span};
+       p.parameters[0].parts[1].span.bytes = 60;
+     },
+     "it has a remainder, but its weight is f32, not bf16"},
+    {"remainderOfOtherType",
+     [](Plan &p) {
+       p.parameters[0].parts[1] = {PartRole::remainder, DType::bf16, p.parameters[0].parts[1].span};
+       p.parameters[0].parts[1].span.bytes = 60;
+     },
+     "a remainder must be i16, not bf16"},
+    {"remainderTooLong",
+     [](Plan &p) {
+       p.parameters[0].parts[1] = {PartRole::remainder, DType::i16, p.parameters[0].parts[1].span};
+     },
+     "30 values of i16 need 60"},
     {"dimsOverflow",
      [](Plan &p) {
        p.parameters[0].dims = {int64_t{1} << 40, int64_t{1} << 40};

@@ -78,31 +78,47 @@ plan::Template feedTemplate() {
   return b.call("feed", {}, {}, parts).code;
 }
 
-plan::Template trainTemplate() {
+/// The weight as an argument, and what products read: itself, or its upper half widened.
+struct WeightIn {
+  TemplateBuilder::Value argument;
+  TemplateBuilder::Value widened(TemplateBuilder &b) const {
+    if (argument.type.type == DType::f32)
+      return argument;
+    auto wide = b.temporary(DType::f32, argument.type.dims);
+    b.call("cast", {}, {argument}, {wide});
+    return wide;
+  }
+};
+
+WeightIn weightIn(TemplateBuilder &b, bool split) {
+  return {b.argument(split ? DType::bf16 : DType::f32, {Linear::kIn, Linear::kOut}, Effect::read)};
+}
+
+plan::Template trainTemplate(bool split) {
   TemplateBuilder b("train");
   auto x = b.argument(DType::f32, {kRows, Linear::kIn}, Effect::read);
   auto target = b.argument(DType::f32, {kRows, Linear::kOut}, Effect::read);
-  auto weight = b.argument(DType::f32, {Linear::kIn, Linear::kOut}, Effect::read);
+  WeightIn weight = weightIn(b, split);
   auto scalars = b.argument(DType::f64, {kScalars}, Effect::read);
   auto loss = b.argument(DType::f32, {}, Effect::write);
   auto gradient = b.argument(DType::f32, {Linear::kIn, Linear::kOut}, Effect::write);
   auto prediction = b.temporary(DType::f32, {kRows, Linear::kOut});
   auto difference = b.temporary(DType::f32, {kRows, Linear::kOut});
-  b.call("matmul", {}, {x, weight, TemplateBuilder::absent()}, {prediction});
+  b.call("matmul", {}, {x, weight.widened(b), TemplateBuilder::absent()}, {prediction});
   b.call("squared_error_grad", {}, {prediction, target, scalars}, {loss, difference});
   b.call("matmul", {{"transposeLhs", int64_t{1}}}, {x, difference, TemplateBuilder::absent()}, {gradient});
   return b.code;
 }
 
-plan::Template lossTemplate() {
+plan::Template lossTemplate(bool split) {
   TemplateBuilder b("loss");
   auto x = b.argument(DType::f32, {kRows, Linear::kIn}, Effect::read);
   auto target = b.argument(DType::f32, {kRows, Linear::kOut}, Effect::read);
-  auto weight = b.argument(DType::f32, {Linear::kIn, Linear::kOut}, Effect::read);
+  WeightIn weight = weightIn(b, split);
   auto scalars = b.argument(DType::f64, {kScalars}, Effect::read);
   auto loss = b.argument(DType::f32, {}, Effect::write);
   auto prediction = b.temporary(DType::f32, {kRows, Linear::kOut});
-  b.call("matmul", {}, {x, weight, TemplateBuilder::absent()}, {prediction});
+  b.call("matmul", {}, {x, weight.widened(b), TemplateBuilder::absent()}, {prediction});
   b.call("squared_error", {}, {prediction, target, scalars}, {loss});
   return b.code;
 }
@@ -122,15 +138,19 @@ plan::Template stepNormTemplate() {
   return b.call("step_norm", {}, {scalars, norm}, {result}).code;
 }
 
-plan::Template updateTemplate() {
+plan::Template updateTemplate(bool split) {
   TemplateBuilder b("update weight");
   Dims dims = {Linear::kIn, Linear::kOut};
   auto gradient = b.argument(DType::f32, dims, Effect::read);
   auto norm = b.argument(DType::f64, {1}, Effect::read);
   auto scalars = b.argument(DType::f64, {kScalars}, Effect::read);
-  auto weight = b.argument(DType::f32, dims, Effect::update);
-  auto momentum = b.argument(DType::f32, dims, Effect::update);
-  return b.call("sgd", {{"parameter", int64_t{0}}}, {gradient, norm, scalars}, {weight, momentum}, Effect::update).code;
+  std::vector<TemplateBuilder::Value> state = {b.argument(split ? DType::bf16 : DType::f32, dims, Effect::update)};
+  if (split)
+    state.push_back(b.argument(DType::i16, dims, Effect::update));
+  state.push_back(b.argument(DType::f32, dims, Effect::update));
+  return b
+      .call(split ? "sgd_split" : "sgd", {{"parameter", int64_t{0}}}, {gradient, norm, scalars}, state, Effect::update)
+      .code;
 }
 
 plan::Template reportTemplate() {
@@ -144,14 +164,14 @@ enum Code : uint32_t { kFeed, kTrain, kLoss, kNorm, kStepNorm, kUpdate, kReport 
 
 class PlanBuilder {
 public:
-  explicit PlanBuilder(bool unified) : unified(unified) {
+  PlanBuilder(bool unified, bool split) : unified(unified), split(split) {
     plan.producer = "LinearPlan";
     plan.model = {.file = "/models/linear.onnx", .name = "linear", .digest = 7, .layers = 1, .vocabulary = 0};
     plan.settings = {.batch = Linear::kBatch,
                      .microBatch = kRows,
                      .sequence = 0,
                      .loss = "mse",
-                     .precision = "fp32",
+                     .precision = split ? "bf16" : "fp32",
                      .optimizer = "sgd",
                      .savedActivations = "all",
                      .clip = false,
@@ -166,8 +186,8 @@ public:
       plan.streams.push_back({plan::StreamKind::upload, 0, "upload"});
       plan.streams.push_back({plan::StreamKind::download, 0, "download"});
     }
-    plan.templates = {feedTemplate(),     trainTemplate(),  lossTemplate(),  normTemplate(),
-                      stepNormTemplate(), updateTemplate(), reportTemplate()};
+    plan.templates = {feedTemplate(),     trainTemplate(split),  lossTemplate(split), normTemplate(),
+                      stepNormTemplate(), updateTemplate(split), reportTemplate()};
     placeTables();
   }
 
@@ -181,14 +201,14 @@ public:
   }
 
 private:
-  const bool unified;
+  const bool unified, split;
   plan::Plan plan;
   plan::Program *program = nullptr;
   /// A slot on the host and, where that is another memory, on the device.
   struct Slot {
     Span host, device;
   };
-  Slot weight, momentum, x[2], target[2], scalars, loss, gradient, norm, final;
+  Slot weight, remainder, momentum, x[2], target[2], scalars, loss, gradient, norm, final;
   Span workspace;
 
   Span allocate(uint32_t space, uint64_t bytes) {
@@ -203,7 +223,9 @@ private:
 
   void placeTables() {
     constexpr uint64_t kWeightBytes = Linear::kIn * Linear::kOut * sizeof(float);
-    weight = both(kWeightBytes);
+    weight = both(split ? kWeightBytes / 2 : kWeightBytes);
+    if (split)
+      remainder.host = allocate(kState, kWeightBytes / 2);
     momentum.host = allocate(kState, kWeightBytes);
     for (int i = 0; i < Linear::kMicroBatches; ++i) {
       x[i] = both(kRows * Linear::kIn * sizeof(float));
@@ -218,20 +240,22 @@ private:
     for (const plan::Template &code : plan.templates)
       most = std::max(most, code.workspaceBytes);
     workspace = allocate(kDevice, most);
-    plan.parameters = {
-        {"weight",
-         "linear.weight",
-         {Linear::kIn, Linear::kOut},
-         true,
-         {{plan::PartRole::weight, DType::f32, weight.host}, {plan::PartRole::firstMoment, DType::f32, momentum.host}},
-         {.path = "",
-          .offset = 0,
-          .length = 0,
-          .type = DType::f32,
-          .generator = "normal",
-          .seed = 3,
-          .deviation = 0.5,
-          .value = 0}}};
+    plan.parameters = {{"weight",
+                        "linear.weight",
+                        {Linear::kIn, Linear::kOut},
+                        true,
+                        {{plan::PartRole::weight, split ? DType::bf16 : DType::f32, weight.host},
+                         {plan::PartRole::firstMoment, DType::f32, momentum.host}},
+                        {.path = "",
+                         .offset = 0,
+                         .length = 0,
+                         .type = DType::f32,
+                         .generator = "normal",
+                         .seed = 3,
+                         .deviation = 0.5,
+                         .value = 0}}};
+    if (split)
+      plan.parameters[0].parts.push_back({plan::PartRole::remainder, DType::i16, remainder.host});
     plan.inputs = {{plan::InputKind::data, "x", DType::f32, {Linear::kBatch, Linear::kIn}, {x[0].host, x[1].host}, 0},
                    {plan::InputKind::labels,
                     "labels",
@@ -305,8 +329,12 @@ private:
     download(norm, "norm");
     download(loss, "loss");
     run(Role::update, kHost, "step norm", kStepNorm, {reads(scalars.host), reads(norm.host), writes(final.host)});
-    run(Role::update, kHost, "update weight", kUpdate,
-        {reads(gradient.host), reads(norm.host), reads(final.host), updates(weight.host), updates(momentum.host)});
+    std::vector<plan::Binding> update = {reads(gradient.host), reads(norm.host), reads(final.host),
+                                         updates(weight.host)};
+    if (split)
+      update.push_back(updates(remainder.host));
+    update.push_back(updates(momentum.host));
+    run(Role::update, kHost, "update weight", kUpdate, update);
     run(Role::update, kHost, "report", kReport, {reads(loss.host), reads(final.host)});
   }
 
@@ -352,6 +380,6 @@ private:
 
 } // namespace
 
-plan::Plan linearPlan(bool unified) { return PlanBuilder(unified).build(); }
+plan::Plan linearPlan(bool unified, bool split) { return PlanBuilder(unified, split).build(); }
 
 } // namespace mt::tests

@@ -13,8 +13,9 @@ struct Linear {
   static constexpr int64_t kBatch = 8, kMicroBatches = 2, kIn = 6, kOut = 5;
 };
 
-/// Valid, with programs step, finish (of no commands) and evaluate.
-plan::Plan linearPlan(bool unified);
+/// Valid, with programs step, finish (of no commands) and evaluate. `split`: the weight is bf16 with a remainder, and
+/// widened where it is used.
+plan::Plan linearPlan(bool unified, bool split = false);
 
 } // namespace mt::tests
 #endif

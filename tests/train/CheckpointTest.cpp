@@ -3,6 +3,7 @@
 #include "tests/plan/LinearPlan.h"
 #include "tests/train/TestFiles.h"
 
+#include <bit>
 #include <cstring>
 
 namespace mt::tests {
@@ -57,6 +58,51 @@ TEST_F(Checkpoints, RoundTrip) {
   EXPECT_EQ(meta->position, 56);
   EXPECT_EQ(meta->seed, 5u);
   EXPECT_EQ(meta->precision, "fp32");
+}
+
+/// Halves of the masters that `state` has, and the plan that wants them.
+struct SplitState {
+  plan::Plan plan;
+  std::vector<uint16_t> upper = std::vector<uint16_t>(30);
+  std::vector<int16_t> lower = std::vector<int16_t>(30);
+  std::vector<float> momentum = std::vector<float>(30);
+
+  explicit SplitState(plan::Plan whole) : plan(std::move(whole)) {
+    std::vector<plan::Part> &parts = plan.parameters[0].parts;
+    parts[0].type = DType::bf16;
+    parts.push_back({plan::PartRole::remainder, DType::i16, {}});
+  }
+  PartBytes place() {
+    return [this](const plan::Part &part) {
+      return part.role == plan::PartRole::weight      ? std::as_writable_bytes(std::span(upper))
+             : part.role == plan::PartRole::remainder ? std::as_writable_bytes(std::span(lower))
+                                                      : std::as_writable_bytes(std::span(momentum));
+    };
+  }
+};
+
+TEST_F(Checkpoints, MastersAreWholeInEveryPrecision) {
+  SplitState split(plan);
+  std::string whole = save(1);
+  ASSERT_TRUE(loadCheckpoint(whole, split.plan, split.place(), false).ok());
+  for (size_t i = 0; i < 30; ++i) {
+    uint32_t bits = std::bit_cast<uint32_t>(state[plan::PartRole::weight][i]);
+    EXPECT_EQ((static_cast<uint32_t>(split.upper[i]) << 16) + static_cast<uint32_t>(split.lower[i]), bits);
+  }
+  EXPECT_EQ(split.momentum, state[plan::PartRole::firstMoment]);
+  Folder other;
+  Result<std::string> saved = saveCheckpoint(other.path, split.plan, CheckpointMeta(), split.place(), 2);
+  ASSERT_TRUE(saved.ok()) << saved.status().message();
+  EXPECT_EQ(readFile(*saved + "/weight.safetensors"), readFile(whole + "/weight.safetensors"));
+  EXPECT_FALSE(fs::exists(*saved + "/remainder.safetensors"));
+
+  auto before = state;
+  state[plan::PartRole::weight].assign(30, 0.0f);
+  ASSERT_TRUE(loadCheckpoint(*saved, plan, place(), false).ok());
+  EXPECT_EQ(state, before);
+  state[plan::PartRole::weight][7] = 3.4e38f;
+  EXPECT_ERROR(loadCheckpoint(save(2), split.plan, split.place(), false),
+               "parameter 'weight': element 7 is 3.4e+38: not finite in bf16");
 }
 
 TEST_F(Checkpoints, ForEvaluationMomentsStay) {

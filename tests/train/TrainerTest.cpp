@@ -9,7 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 namespace mt::tests {
@@ -155,6 +157,56 @@ TEST_P(Training, ResumingChangesNoBit) {
   EXPECT_EQ(losses("parts").size(), 11u);
 }
 
+/// The same layer with its master in two halves.
+class SplitTraining : public Training {
+protected:
+  SplitTraining() {
+    plan::Plan plan = linearPlan(GetParam(), true);
+    Status saved = plan::save(plan, folder / "plan.bin");
+    EXPECT_TRUE(saved.ok()) << saved.message();
+  }
+  std::vector<float> weights(const std::string &out) {
+    Result<SafetensorsFile> file = SafetensorsFile::open(*newestCheckpoint(folder / out) + "/weight.safetensors");
+    EXPECT_EQ(file->find("weight")->type, DType::f32);
+    std::vector<float> values(30);
+    std::memcpy(values.data(), file->find("weight")->data.data(), sizeof(float) * values.size());
+    return values;
+  }
+};
+
+TEST_P(SplitTraining, ResumingChangesNoBitOfTheMaster) {
+  TrainOptions whole = options("whole", 11), parts = options("parts", 4);
+  whole.hyper.rate.peak = parts.hyper.rate.peak = 1e-3; // steps smaller than an ulp of bf16
+  whole.saveGradients = folder / "gradients.npz";
+  run(whole);
+  run(parts);
+  parts.steps = 11;
+  parts.resume = true;
+  run(parts);
+  EXPECT_EQ(losses("parts"), losses("whole"));
+  EXPECT_EQ(state("parts"), state("whole"));
+  int inBf16 = 0;
+  for (float value : weights("whole"))
+    inBf16 += (std::bit_cast<uint32_t>(value) & 0xffff) == 0;
+  EXPECT_LT(inBf16, 3);
+  ASSERT_TRUE(exportWeights({folder / "whole", folder / "whole.npz", ""}).ok());
+  Result<NpzFile> exported = NpzFile::open(folder / "whole.npz");
+  EXPECT_EQ(std::memcmp(exported->find("weight")->data.data(), weights("whole").data(), 120), 0);
+  EXPECT_EQ(NpzFile::open(folder / "gradients.npz")->find("weight")->type, DType::f32);
+}
+
+TEST_P(SplitTraining, EvaluationOfACheckpointIsThatOfTheRun) {
+  TrainOptions wanted = options("run", 5);
+  wanted.evalData = folder / "data.npz";
+  run(wanted);
+  testing::internal::CaptureStdout();
+  Status status = evaluate({folder / "plan.bin", {folder / "data.npz", ""}, {}, folder / "run"});
+  std::string printed = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_NE(printed.find(fmt::format("loss {:.6f}", metrics("run").back()["eval_loss"].get<double>())), std::string::npos)
+      << printed;
+}
+
 TEST_P(Training, EvaluatingAndCheckpointingChangeNoBit) {
   run(options("plain", 10));
   TrainOptions busy = options("busy", 10);
@@ -247,6 +299,7 @@ TEST_P(Training, ANumberThatIsNotFiniteStopsTheRunAndKeepsWhatWasThere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, Training, testing::Bool(), [](const auto &info) { return info.param ? "unified" : "discrete"; });
+INSTANTIATE_TEST_SUITE_P(Plans, SplitTraining, testing::Bool(), [](const auto &info) { return info.param ? "unified" : "discrete"; });
 
 } // namespace
 } // namespace mt::tests

@@ -1,0 +1,36 @@
+// What operations compute in where activations are bf16: PrecisionOpInterface of those that neither follow their
+// operands nor always have 32 bits. docs/nn.md states the rules.
+#include "compiler/nn/Nn.h"
+
+using namespace mlir;
+using namespace mt::nn;
+
+// A product that sums nothing is elementwise: rotary angles are made so, position by frequency.
+static Precision productPrecision(MatmulOp op) {
+  ArrayRef<int64_t> lhs = shapeOf(op.getLhs());
+  return lhs[lhs.size() - (op.getTransposeLhs() ? 2 : 1)] == 1 ? Precision::joined : Precision::narrow;
+}
+Precision MatmulOp::operandPrecision(unsigned) { return productPrecision(*this); }
+Precision MatmulOp::resultPrecision(unsigned) { return productPrecision(*this); }
+
+Precision AttentionOp::operandPrecision(unsigned index) { return index < 3 ? Precision::narrow : Precision::any; }
+Precision AttentionOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
+
+Precision LinearCrossEntropyOp::operandPrecision(unsigned) { return Precision::narrow; }
+Precision LinearCrossEntropyOp::resultPrecision(unsigned) { return Precision::full; }
+
+Precision LayerNormOp::operandPrecision(unsigned) { return Precision::any; }
+Precision LayerNormOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
+Precision RmsNormOp::operandPrecision(unsigned) { return Precision::any; }
+Precision RmsNormOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
+
+Precision RotaryOp::operandPrecision(unsigned index) { return index == 0 ? Precision::joined : Precision::full; }
+Precision RotaryOp::resultPrecision(unsigned) { return Precision::joined; }
+
+// By a number, a division is a product.
+static Precision quotientPrecision(DivOp op) { return splatValue(op.getRhs()) ? Precision::joined : Precision::full; }
+Precision DivOp::operandPrecision(unsigned) { return quotientPrecision(*this); }
+Precision DivOp::resultPrecision(unsigned) { return quotientPrecision(*this); }
+
+Precision CastOp::operandPrecision(unsigned) { return Precision::any; }
+Precision CastOp::resultPrecision(unsigned) { return Precision::full; }

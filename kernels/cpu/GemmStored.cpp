@@ -1,0 +1,89 @@
+#include "kernels/cpu/GemmStored.h"
+
+#include "kernels/cpu/Elements.h"
+
+namespace mt::kernels::cpu {
+namespace {
+
+constexpr int64_t kPanel = 1024; // of the summed dimension: what is widened at a time
+
+/// out [rows, columns] = in, whose rows are `stride` apart.
+void widen(Stored in, int64_t stride, int64_t rows, int64_t columns, float *out) {
+  LoadRow<float> load = loader<float>(in.type);
+  for (int64_t i = 0; i < rows; ++i)
+    load(in.data, i * stride, 1, columns, out + i * columns);
+}
+
+/// out [rows, columns] = in^T, in [columns, rows] with rows `stride` apart.
+void turn(Stored in, int64_t stride, int64_t rows, int64_t columns, float *out) {
+  constexpr int64_t kDown = 16, kAcross = 256;
+  LoadRow<float> load = loader<float>(in.type);
+  float tile[kDown][kAcross];
+  for (int64_t column = 0; column < columns; column += kDown)
+    for (int64_t row = 0; row < rows; row += kAcross) {
+      int64_t down = std::min(kDown, columns - column), across = std::min(kAcross, rows - row);
+      for (int64_t k = 0; k < down; ++k)
+        load(in.data, (column + k) * stride + row, 1, across, tile[k]);
+      for (int64_t i = 0; i < across; ++i)
+        for (int64_t k = 0; k < down; ++k)
+          out[(row + i) * columns + column + k] = tile[k][i];
+    }
+}
+
+/// Sums before the first product: nothing is read unless they add.
+void addBias(const float *bias, bool adds, int64_t rows, int64_t columns, int64_t step, float *sums) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      sums[i * step + j] = adds ? sums[i * step + j] + bias[j] : bias[j];
+}
+
+bool allF32(Stored a, Stored b, StoredResult c) {
+  return a.type == DType::f32 && b.type == DType::f32 && c.type == DType::f32;
+}
+
+} // namespace
+
+void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, float alpha, Stored a, Stored b,
+                   StoredResult c, Stored bias) {
+  int64_t row = block % blocks.down * blocks.rows, column = block / blocks.down * blocks.columns;
+  int64_t m = std::min(blocks.rows, whole.m - row), n = std::min(blocks.columns, whole.n - column);
+  int64_t depth = std::min(kPanel, whole.k);
+  bool inPlace = c.type == DType::f32;
+  c = c.at(row * whole.ldc + column);
+  float *left = ThreadPool::scratchOf<float>(m * depth + depth * n + n + (inPlace ? 0 : m * n));
+  float *right = left + m * depth, *biases = right + depth * n;
+  float *sums = inPlace ? static_cast<float *>(c.data) : biases + n;
+  int64_t step = inPlace ? whole.ldc : n;
+  bool adds = inPlace && c.adds;
+  if (bias.data) {
+    widen(bias.at(column), n, 1, n, biases);
+    addBias(biases, adds, m, n, step, sums);
+    adds = true;
+  }
+  for (int64_t k = 0; k < whole.k; k += depth, adds = true) {
+    int64_t count = std::min(depth, whole.k - k);
+    if (whole.transposeA)
+      turn(a.at(k * whole.lda + row), whole.lda, m, count, left);
+    else
+      widen(a.at(row * whole.lda + k), whole.lda, m, count, left);
+    if (whole.transposeB)
+      widen(b.at(column * whole.ldb + k), whole.ldb, n, count, right);
+    else
+      widen(b.at(k * whole.ldb + column), whole.ldb, count, n, right);
+    Gemm panel{false, whole.transposeB, m, n, count, count, whole.transposeB ? count : n, step};
+    multiply(panel, alpha, left, right, adds ? 1 : 0, sums);
+  }
+  StoreRow<float> store = storer<float>(c.type);
+  for (int64_t i = 0; i < m && !inPlace; ++i)
+    store(sums + i * n, c.data, i * whole.ldc, n, c.adds);
+}
+
+void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, Stored a, Stored b, StoredResult c) {
+  if (allF32(a, b, c))
+    return multiplyOver(pool, gemm, alpha, static_cast<const float *>(a.data), static_cast<const float *>(b.data),
+                        c.adds ? 1 : 0, static_cast<float *>(c.data));
+  GemmBlocks blocks(gemm);
+  pool.parallelFor(blocks.count(), [&](int64_t block) { multiplyBlock(gemm, blocks, block, alpha, a, b, c, {}); });
+}
+
+} // namespace mt::kernels::cpu

@@ -1,0 +1,109 @@
+"""Bytes of bf16 plans, a parameter and a step: 2 up for forward and 2 for backward, 4 out, 12 on the host and 16 with
+clipping, whatever the number of micro-batches; the same for a model of 8 B parameters as for GPT-2.
+
+    PATH=build/bin:$PATH python3 tests/e2e/bf16_bytes.py
+
+Exceptions, all below these numbers or named: the last layer's weights come up once, for its forward and backward are one
+phase; a tied weight belongs to the first layer that uses it, and comes up and goes out once more for the other; gaps
+between parameters, which begin at multiples of 256 bytes.
+"""
+import json
+import math
+import re
+
+import tool
+
+ALIGNMENT = 256
+LLAMA = "llama --layers 32 --hidden 4096 --intermediate 14336 --heads 32 --kv-heads 8 --vocab 128256"
+
+
+def expect(holds, message):
+    if not holds:
+        raise tool.Failure(message)
+
+
+class Plan:
+    """What the test asks of a plan: its parameters by owner, the copies of a step, the slots of the host."""
+
+    def __init__(self, scratch, command):
+        self.command = command
+        self.report = scratch.run(command)
+        plan = json.loads(scratch.run("mtc dump plan.bin --format json"))
+        self.parameters = plan["parameters"]
+        self.copies = [(c["label"], c["copy"]["from"]["bytes"]) for p in plan["programs"] if p["kind"] == "step"
+                       for c in p["commands"] if "copy" in c]
+        self.micro_batches = plan["settings"]["batch"] // plan["settings"]["micro_batch"]
+        self.elements = sum(math.prod(p["dims"]) for p in self.parameters)
+        self.gaps = ALIGNMENT * len(self.parameters)
+
+    def copied(self, pattern):
+        return [(label, size) for label, size in self.copies if re.match(pattern, label)]
+
+    def sum(self, pattern):
+        return sum(size for _, size in self.copied(pattern))
+
+    def within(self, what, got, wanted, slack):
+        expect(wanted <= got <= wanted + slack, f"{what}: {got} bytes, not {wanted} (and gaps of at most {slack}); {self.command}")
+
+
+def check(plan, clip):
+    """Parts of the host, weights in, gradients out."""
+    for parameter in plan.parameters:
+        elements = math.prod(parameter["dims"])
+        parts = {part["role"]: (part["type"], part["span"]["bytes"]) for part in parameter["parts"]}
+        wanted = {"weight": ("bf16", 2 * elements), "remainder": ("i16", 2 * elements),
+                  "first_moment": ("f32", 4 * elements), "second_moment": ("f32", 4 * elements)}
+        expect(parts == wanted, f"{parameter['name']} of {elements} elements has {parts}; {plan.command}")
+    # Weights: every layer's once for forward; all but the last's once more for backward.
+    uploads = plan.copied("weights layer")
+    layers = {label for label, _ in uploads}
+    last = max(layers, key=lambda label: int(label.split()[-1]))
+    each = dict(uploads)
+    plan.within("weights of all layers", sum(each.values()), 2 * plan.elements, plan.gaps)
+    for label in layers:
+        times = sum(1 for other, _ in uploads if other == label)
+        expect(times == (1 if label == last else 2), f"'{label}' comes up {times} times; {plan.command}")
+    # Gradients: every parameter's once, in 32 bits.
+    plan.within("gradients", plan.sum("gradients layer"), 4 * plan.elements, 2 * plan.gaps)
+    # The report says the same: what is streamed twice, and the host's share.
+    host = float(re.search(r"([0-9.]+) B on the host", plan.report).group(1))
+    expect(host == (16 if clip else 12), f"{host} bytes on the host, not {16 if clip else 12}:\n{plan.report}")
+    return each[last]
+
+
+def gpt2(scratch):
+    """The tied embedding is layer 0's; the head brings it up once more, and its gradient is one more part."""
+    scratch.link("gpt2", "model.onnx")
+    for clip in ("", " --clip"):
+        weights = set()
+        for micro_batch in (4, 2, 1):
+            plan = Plan(scratch, f"mtc compile model.onnx -o plan.bin --precision bf16 --batch 4 --seq 32 --micro-batch {micro_batch} --report "
+                                 f"--target cpu-discrete --saved-activations input --residency none --prefetch-distance 1{clip}")
+            expect(plan.micro_batches == 4 // micro_batch, "another number of micro-batches")
+            check(plan, clip)
+            tied = 256 * 64
+            expect([size for _, size in plan.copied("weight ")] == [2 * tied], f"the tied weight: {plan.copied('weight ')}")
+            expect([size for _, size in plan.copied("gradient ")] == [4 * tied], f"its gradient: {plan.copied('gradient ')}")
+            weights.add((plan.sum("weight"), plan.sum("gradient")))
+        expect(len(weights) == 1, f"bytes depend on the number of micro-batches: {weights}")
+
+
+def llama(scratch):
+    """4 bytes in but for the head, whose 2 bytes come up once; 4 out."""
+    scratch.run(f"mtmodel {LLAMA} -o llama.onnx")
+    for clip in ("", " --clip"):
+        for micro_batch in (4, 2, 1):
+            plan = Plan(scratch, f"mtc compile llama.onnx -o plan.bin --precision bf16 --batch 4 --seq 512 --micro-batch {micro_batch} --report "
+                                 f"--target h200 --device-memory 40GiB --host-memory 1TiB --saved-activations input --residency none --prefetch-distance 1{clip}")
+            last = check(plan, clip)
+            plan.within("weights in", plan.sum("weight"), 4 * plan.elements - last, 2 * plan.gaps)
+            plan.within("gradients out", plan.sum("gradient"), 4 * plan.elements, 2 * plan.gaps)
+
+
+def test():
+    with tool.Scratch() as scratch:
+        gpt2(scratch)
+        llama(scratch)
+
+
+tool.main(test)

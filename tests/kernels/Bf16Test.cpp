@@ -1,0 +1,289 @@
+// Every kernel with bf16 operands, on its own or beside f32: against the f32 kernel on the same values, rounded. The
+// head, which rounds on the way, against the products and losses that it is made of.
+#include "tests/kernels/Harness.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace mt::kernels::test {
+namespace {
+
+constexpr DType kNarrow = DType::bf16, kWide = DType::f32;
+constexpr DType kBoth[] = {kNarrow, kWide};
+
+Tensor narrow(Dims dims, uint64_t seed, double scale = 1) { return random(std::move(dims), seed, scale, kNarrow); }
+Output none() { return {DType::u8, {}}; }
+Tensor as(Tensor tensor, DType type) {
+  tensor.type = type;
+  return tensor;
+}
+Attributes flags(bool left, bool right) { return {{"transposeLhs", int64_t{left}}, {"transposeRhs", int64_t{right}}}; }
+
+TEST(Bf16, Matmul) {
+  for (bool left : {false, true})
+    for (bool right : {false, true})
+      for (DType result : kBoth) {
+        Tensor lhs = narrow(left ? Dims{3, 37, 29} : Dims{3, 29, 37}, 1);
+        Tensor rhs = narrow(right ? Dims{3, 45, 37} : Dims{3, 37, 45}, 2);
+        for (const Tensor &bias : {absent(), narrow({45}, 3), random({45}, 4)})
+          expectNarrow({"matmul", flags(left, right), {lhs, rhs, bias}, {{result, {3, 29, 45}}}});
+        Tensor shared = narrow(right ? Dims{45, 37} : Dims{37, 45}, 5);
+        expectNarrow({"matmul", flags(left, right), {lhs, shared, absent()}, {{result, {3, 29, 45}}}});
+        Tensor tall = narrow(left ? Dims{2100, 300} : Dims{300, 2100}, 6); // several blocks and panels
+        Tensor wide = narrow(right ? Dims{410, 2100} : Dims{2100, 410}, 7);
+        expectNarrow({"matmul", flags(left, right), {tall, wide, random({410}, 8)}, {{result, {300, 410}}}}, 1, 2e-5);
+      }
+}
+
+/// The products are exact and the sums in 32 bits: against 64 bits.
+TEST(Bf16, MatmulAgainst64Bits) {
+  Tensor lhs = narrow({19, 1500}, 1), rhs = narrow({1500, 23}, 2);
+  Values expected;
+  for (size_t i = 0; i < 19; ++i)
+    for (size_t j = 0; j < 23; ++j) {
+      double sum = 0;
+      for (size_t k = 0; k < 1500; ++k)
+        sum += lhs.values[i * 1500 + k] * rhs.values[k * 23 + j];
+      expected.push_back(sum);
+    }
+  Outcome outcome = run({"matmul", {}, {lhs, rhs, absent()}, {{kWide, {19, 23}}}});
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(outcome.outputs[0][i], expected[i], 2e-5);
+  outcome = run({"matmul", {}, {lhs, rhs, absent()}, {{kNarrow, {19, 23}}}});
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(outcome.outputs[0][i], expected[i], std::abs(expected[i]) * 0x1p-8 + 2e-5);
+}
+
+struct AttentionCase {
+  int64_t batch, queries, keys, heads, groups, width, valueWidth;
+  Dims bias;
+  bool masks;
+  Attributes attributes;
+};
+const AttentionCase kAttention[] = {
+    {2, 70, 300, 4, 2, 24, 17, {}, false, {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"offset", int64_t{230}}}},
+    {2, 65, 65, 3, 3, 8, 8, {2, 3, 65, 65}, true, {{"scale", 0.5}}},
+    {2, 33, 40, 4, 2, 8, 8, {1, 4, 33, 40}, false, {{"scale", 0.5}, {"softCap", 3.0}}},
+    {2, 33, 40, 4, 2, 8, 8, {1, 1, 1, 40}, false, {{"scale", 0.5}}},
+    {2, 33, 40, 4, 2, 8, 8, {2, 1, 33, 40}, false, {{"scale", 0.5}}}};
+
+TEST(Bf16, AttentionAndGradient) {
+  for (const AttentionCase &c : kAttention)
+    for (DType biasType : kBoth)
+      for (DType dbiasType : {biasType, kWide}) {
+        Tensor query = narrow({c.batch, c.queries, c.heads, c.width}, 1, 2),
+               key = narrow({c.batch, c.keys, c.groups, c.width}, 2, 2),
+               value = narrow({c.batch, c.keys, c.groups, c.valueWidth}, 3);
+        Tensor bias = c.bias.empty() ? absent() : random(c.bias, 4, 1, biasType);
+        Tensor mask = c.masks ? integers({c.batch, c.keys}, 0, 2, 5, DType::boolean) : absent();
+        Dims result = {c.batch, c.queries, c.heads, c.valueWidth}, statistic = {c.batch, c.heads, c.queries};
+        Call forward{"attention",
+                     c.attributes,
+                     {query, key, value, bias, mask, absent(), absent()},
+                     {{kNarrow, result}, {kWide, statistic}}};
+        expectNarrow(forward, 1, 1e-5);
+        std::vector<Values> saved = run(forward).outputs;
+        expectNarrow({"attention_grad",
+                      c.attributes,
+                      {narrow(result, 6), query, key, value, bias, mask, absent(), absent(),
+                       tensor(kNarrow, result, saved[0]), tensor(kWide, statistic, saved[1])},
+                      {{kNarrow, query.dims},
+                       {kNarrow, key.dims},
+                       {kNarrow, value.dims},
+                       bias.present ? Output{dbiasType, c.bias} : none()}},
+                     1, 2e-5);
+      }
+}
+
+TEST(Bf16, Norms) {
+  Attributes epsilon = {{"epsilon", 1e-5}};
+  Dims dims = {37, 130}, row = {130}, statistic = {37};
+  for (DType x : kBoth)
+    for (DType gain : kBoth)
+      for (DType other : kBoth) {
+        Tensor operand = as(narrow(dims, 1, 3), x), gains = as(narrow(row, 2), gain),
+               biases = as(narrow(row, 3), other);
+        expectNarrow(
+            {"layer_norm", epsilon, {operand, gains, biases}, {{other, dims}, {kWide, statistic}, {kWide, statistic}}});
+        expectNarrow({"rms_norm", epsilon, {operand, gains}, {{other, dims}, {kWide, statistic}}});
+        Tensor gradient = as(narrow(dims, 4), other), mean = random(statistic, 5), rstd = random(statistic, 6);
+        for (DType dgain : {gain, kWide}) {
+          Output full{x, dims}, sums{dgain, row};
+          expectNarrow({"layer_norm_grad", {}, {gradient, operand, mean, rstd, gains}, {full, sums, sums}}, 1, 1e-5);
+          expectNarrow({"rms_norm_grad", {}, {gradient, operand, rstd, gains}, {full, sums}}, 1, 1e-5);
+        }
+      }
+}
+
+TEST(Bf16, Softmax) {
+  Tensor x = narrow({7, 300}, 1, 9), gradient = narrow({7, 300}, 2), y = narrow({7, 300}, 3);
+  for (DType result : kBoth) {
+    expectNarrow({"softmax", {}, {x}, {{result, x.dims}}});
+    expectNarrow({"log_softmax", {}, {x}, {{result, x.dims}}});
+    for (DType type : kBoth)
+      expectNarrow({"softmax_grad", {}, {as(gradient, type), y}, {{result, x.dims}}});
+  }
+}
+
+TEST(Bf16, Rotary) {
+  Tensor x = narrow({2, 37, 3, 9}, 1);
+  for (DType table : kBoth)
+    for (int64_t inverse : {0, 1})
+      expectNarrow({"rotary",
+                    {{"inverse", inverse}},
+                    {x, random({1, 37, 4}, 2, 1, table), random({1, 37, 4}, 3, 1, table)},
+                    {{kNarrow, x.dims}}});
+}
+
+TEST(Bf16, Indexing) {
+  Tensor ids = integers({700}, 0, 5, 1); // many to a row: sums that bf16 could not hold
+  Attributes axis = {{"axis", int64_t{1}}};
+  expectNarrow({"embedding", {}, {narrow({5, 70}, 2), ids}, {{kNarrow, {700, 70}}}});
+  expectNarrow({"gather", axis, {narrow({3, 5, 7}, 2), ids}, {{kNarrow, {3, 700, 7}}}});
+  for (DType result : kBoth) {
+    expectNarrow({"embedding_grad", {}, {ids, narrow({700, 70}, 3)}, {{result, {5, 70}}}}, 1, 1e-5);
+    expectNarrow({"gather_grad", axis, {ids, narrow({3, 700, 7}, 4)}, {{result, {3, 5, 7}}}}, 1, 1e-5);
+  }
+}
+
+TEST(Bf16, Reductions) {
+  Tensor x = narrow({5, 600, 3}, 1);
+  for (const char *kind : {"sum", "mean", "max"})
+    for (int64_t reduced : {0, 1, 2})
+      for (DType result : kBoth) {
+        if (result == kWide && std::string(kind) == "max")
+          continue;
+        Dims dims = x.dims;
+        dims.erase(dims.begin() + reduced);
+        expectNarrow({"reduce",
+                      {{"kind", std::string(kind)}, {"axes", std::vector<int64_t>{reduced}}, {"keepDims", int64_t{0}}},
+                      {x},
+                      {{result, dims}}});
+      }
+  expectNarrow({"cumsum", {{"axis", int64_t{1}}}, {x}, {{kNarrow, x.dims}}}, 1, 1e-5);
+}
+
+TEST(Bf16, Elementwise) {
+  Tensor a = narrow({3, 1500}, 1, 4), b = narrow({1500}, 2, 4), full = narrow({3, 1500}, 3);
+  for (const char *name : {"add", "sub", "mul", "div", "maximum", "minimum", "pow", "mod"})
+    expectNarrow({name, {}, {a, b}, {{kNarrow, a.dims}}});
+  for (const char *name : {"neg",      "abs", "sign", "exp", "log",   "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid",
+                           "softplus", "erf", "sin",  "cos", "floor", "ceil", "round", "relu",       "silu", "gelu"})
+    expectNarrow({name, {}, {a}, {{kNarrow, a.dims}}});
+  expectNarrow({"select", {}, {integers({1500}, 0, 2, 5, DType::boolean), a, b}, {{kNarrow, a.dims}}});
+  expectNarrow({"compare", {{"predicate", std::string("lt")}}, {a, b}, {{DType::boolean, a.dims}}});
+  for (const char *form : {"erf", "tanh", "sigmoid"})
+    expectNarrow({"gelu", {{"form", std::string(form)}}, {a}, {{kNarrow, a.dims}}});
+  for (const char *name : {"relu", "silu", "gelu_erf", "gelu_tanh", "gelu_sigmoid", "sigmoid"}) {
+    Attributes activation = {{"activation", std::string(name)}};
+    Output result{kNarrow, a.dims};
+    expectNarrow({"activation_grad", activation, {a, full}, {result}});
+    expectNarrow({"gated_product", activation, {a, full}, {result}});
+    expectNarrow({"gated_product_grad", activation, {a, full, narrow(a.dims, 4)}, {result, result}});
+  }
+}
+
+TEST(Bf16, Structure) {
+  Tensor x = narrow({5, 600}, 1, 1000);
+  expectNarrow({"copy", {}, {x}, {{kNarrow, {3000}}}});
+  expectNarrow({"cast", {}, {x}, {{kWide, x.dims}}});
+  expectNarrow({"cast", {}, {random(x.dims, 2, 1000)}, {{kNarrow, x.dims}}});
+  expectNarrow({"transpose", {{"permutation", std::vector<int64_t>{1, 0}}}, {x}, {{kNarrow, {600, 5}}}});
+  expectNarrow({"broadcast", {}, {narrow({1, 600}, 2)}, {{kNarrow, {4, 600}}}});
+  expectNarrow({"concat", {{"axis", int64_t{0}}}, {x, narrow({2, 600}, 2)}, {{kNarrow, {7, 600}}}});
+  expectNarrow({"slice",
+                {{"starts", std::vector<int64_t>{1, 10}},
+                 {"sizes", std::vector<int64_t>{2, 50}},
+                 {"strides", std::vector<int64_t>{2, 3}}},
+                {x},
+                {{kNarrow, {2, 50}}}});
+  expectNarrow({"pad",
+                {{"low", std::vector<int64_t>{1, 0}},
+                 {"high", std::vector<int64_t>{0, 2}},
+                 {"interior", std::vector<int64_t>{0, 1}}},
+                {x},
+                {{kNarrow, {6, 1201}}}});
+}
+
+Tensor labelsOf(int64_t rows, int64_t classes) {
+  Tensor labels = integers({rows}, 0, classes, 9);
+  for (size_t i = 0; i < labels.values.size(); i += 3)
+    labels.values[i] = -100;
+  return labels;
+}
+
+Tensor stepScalars() { return scalars({{Scalars::kInverseValid, 0.125}}); }
+
+TEST(Bf16, Losses) {
+  Tensor logits = narrow({17, 300}, 1, 5), labels = labelsOf(17, 300);
+  expectNarrow({"cross_entropy", {}, {logits, labels, stepScalars()}, {{kWide, {}}}});
+  expectNarrow({"cross_entropy_grad", {}, {logits, labels, stepScalars()}, {{kWide, {}}, {kNarrow, logits.dims}}}, 1,
+               1e-7);
+  expectNarrow(
+      {"squared_error_grad", {}, {logits, narrow({17, 300}, 2), stepScalars()}, {{kWide, {}}, {kNarrow, logits.dims}}});
+}
+
+Tensor outputOf(const Call &call, size_t result) {
+  return tensor(call.outputs[result].type, call.outputs[result].dims, run(call).outputs[result]);
+}
+
+/// Against products in f32 of dlogits that cross_entropy_grad has rounded to bf16.
+TEST(Bf16, Head) {
+  Tensor hidden = narrow({37, 48}, 1, 2), labels = labelsOf(37, 301);
+  for (bool transposed : {false, true})
+    for (DType type : kBoth)
+      for (int64_t chunk : {0, 10}) {
+        Tensor weight = narrow(transposed ? Dims{48, 301} : Dims{301, 48}, 2), bias = random({301}, 3, 1, type);
+        Attributes attributes = {{"transposed", int64_t{transposed}}, {"chunk", chunk}};
+        std::vector<Tensor> inputs = {hidden, weight, bias, labels, stepScalars()};
+        expectNarrow({"linear_cross_entropy", attributes, inputs, {{kWide, {}}}});
+        Call head{"linear_cross_entropy_grad",
+                  attributes,
+                  inputs,
+                  {{kWide, {}}, {kNarrow, hidden.dims}, {type, weight.dims}, {type, {301}}}};
+        Outcome got = run(head), again = run(head, 4);
+        ASSERT_TRUE(got.status.ok()) << got.status.message();
+        EXPECT_EQ(got.outputs, again.outputs);
+        Tensor logits =
+            outputOf({"matmul", flags(false, !transposed), {hidden, weight, bias}, {{kWide, {37, 301}}}}, 0);
+        Call loss{"cross_entropy_grad", {}, {logits, labels, stepScalars()}, {{kWide, {}}, {kWide, {37, 301}}}};
+        Tensor back = outputOf({"cast", {}, {outputOf(loss, 1)}, {{kNarrow, {37, 301}}}}, 0);
+        std::vector<Values> expected = {
+            run(loss).outputs[0],
+            outputOf({"matmul", flags(false, transposed), {back, weight, absent()}, {{kWide, hidden.dims}}}, 0).values,
+            outputOf(
+                {"matmul",
+                 flags(true, false),
+                 transposed ? std::vector<Tensor>{hidden, back, absent()} : std::vector<Tensor>{back, hidden, absent()},
+                 {{kWide, weight.dims}}},
+                0)
+                .values,
+            outputOf({"reduce",
+                      {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{0}}},
+                      {back},
+                      {{kWide, {301}}}},
+                     0)
+                .values};
+        // A dlogit at the middle of two bf16 values may fall to either side: some of those differ by an ulp.
+        for (size_t i = 0; i < 4; ++i)
+          for (size_t j = 0; j < expected[i].size(); ++j)
+            ASSERT_NEAR(got.outputs[i][j], expected[i][j], std::abs(expected[i][j]) * 0x1p-8 + 2e-4) << i << " " << j;
+        Outcome sums = run(head, 2, 15, 0, {{1}, Values(37 * 48, 1), Values(301 * 48, 1), Values(301, 1)});
+        for (size_t i = 0; i < 4; ++i)
+          for (size_t j = 0; j < expected[i].size(); ++j)
+            ASSERT_NEAR(sums.outputs[i][j], 1 + expected[i][j], (1 + std::abs(expected[i][j])) * 0x1p-8 + 4e-4);
+      }
+}
+
+TEST(Bf16, OtherTypesAreRefused) {
+  Tensor x = random({1, 4, 2, 8}, 1, 1, DType::f16);
+  Call call{"attention",
+            {{"scale", 1.0}},
+            {x, x, x, absent(), absent(), absent(), absent()},
+            {{DType::f16, x.dims}, {kWide, {1, 2, 4}}}};
+  EXPECT_EQ(runError(call), "attention: operand 0 is f16, and the CPU has code for f32 and bf16 alone");
+}
+
+} // namespace
+} // namespace mt::kernels::test
