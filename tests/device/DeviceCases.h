@@ -5,6 +5,7 @@
 #include "runtime/device/Device.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <functional>
@@ -21,17 +22,23 @@ struct DeviceCase {
 
 const std::vector<DeviceCase> &deviceCases();
 
-/// Whether tests that find no GPU must fail: MT_REQUIRE_CUDA=1, as on machines that have one.
+/// Whether tests that find no GPU to use must fail: MT_REQUIRE_CUDA=1 says so, 0 that they need not; else where the
+/// system has an NVIDIA driver, and this build has CUDA.
 inline bool cudaIsRequired() {
-  const char *value = std::getenv("MT_REQUIRE_CUDA");
-  return value && std::string_view(value) == "1";
+  if (const char *value = std::getenv("MT_REQUIRE_CUDA"))
+    return std::string_view(value) == "1";
+#ifdef MT_HAS_CUDA
+  return ::access("/dev/nvidiactl", F_OK) == 0;
+#else
+  return false;
+#endif
 }
 
 /// Skips the test, with the reason, where the result is an error.
 #define MT_SKIP_WITHOUT(result)                                                                                        \
   if (const Status mtMissing = (result).status(); !mtMissing.ok()) {                                                   \
     if (::mt::tests::cudaIsRequired())                                                                                 \
-      FAIL() << "MT_REQUIRE_CUDA=1, and there is no CUDA device: " << mtMissing.message();                             \
+      FAIL() << "a GPU is required here, and there is no CUDA device: " << mtMissing.message();                        \
     GTEST_SKIP() << "no CUDA device: " << mtMissing.message();                                                         \
   }                                                                                                                    \
   static_assert(true)

@@ -69,7 +69,7 @@ Result<uint32_t *> GpuStream::begin(uint64_t count, Tag tag, const GpuTemplate *
   uint32_t *faults = static_cast<uint32_t *>(words.back()) + head % ring.size() * wordsPerCommand;
   entry.faults = faults;
   if (origin)
-    MT_TRY(driver.record(entry.begin, cuda));
+    MT_TRY(driver.record(entry.begin, cuda).within(fmt::format("\"{}\"", tag.label)));
   return faults;
 }
 
