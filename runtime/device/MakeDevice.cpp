@@ -42,14 +42,15 @@ Result<std::unique_ptr<Device>> makeCuda(const Choice &choice, const DeviceOptio
   MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
   return makeCudaDevice({.threads = options.threads,
                          .measure = options.measure,
+                         .graphs = options.graphs,
                          .jitterSeed = options.jitterSeed,
                          .poison = options.poison},
                         std::move(driver));
 }
 
 Status checkCuda(const Choice &choice, const plan::Plan &plan, uint64_t bytes) {
-  MT_TRY(checkGpuPlan(plan, kernels::cuda::supports));
   MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
+  MT_TRY(checkGpuPlan(plan, [&](std::string_view kernel) { return driver->supports(kernel); }));
   MT_ASSIGN(DeviceMemory memory, driver->memory());
   return checkGpuMemory(driver->name(), bytes, memory.total - memory.free, memory);
 }
@@ -73,6 +74,8 @@ Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const Device
     auto made = makeCuda(choice, options);
     return made.ok() ? std::move(made) : made.status().within("--device " + name);
   }
+  if (options.graphs)
+    return fail("--cuda-graphs: the CPU has none; leave it out, or use --device cuda");
   return makeCpuDevice({.threads = options.threads,
                         .measure = options.measure,
                         .jitterSeed = options.jitterSeed,

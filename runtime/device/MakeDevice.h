@@ -10,7 +10,8 @@
 
 namespace mt::device {
 
-/// What every device is told; see CpuOptions and CudaOptions. The last two are the CPU's alone.
+/// What devices are told; see CpuOptions and CudaOptions. Slow copies and protection are the CPU's alone,
+/// graphs a GPU's.
 struct DeviceOptions {
   int threads = 0;
   bool measure = false;
@@ -18,6 +19,7 @@ struct DeviceOptions {
   bool poison = false;
   double slowCopyBytesPerSecond = 0;
   bool protectHost = false;
+  bool graphs = false;
 };
 
 /// Errors: a name that means no device, a GPU that is not there or cannot be used, a build without CUDA, options that

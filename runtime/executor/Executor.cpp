@@ -186,7 +186,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
                                .jitterSeed = options.jitterSeed,
                                .poison = options.poison,
                                .slowCopyBytesPerSecond = options.slowCopyBytesPerSecond,
-                               .protectHost = options.protectHost};
+                               .protectHost = options.protectHost,
+                               .graphs = options.cudaGraphs};
   MT_ASSIGN(std::unique_ptr<device::Device> device, device::makeDevice(deviceOf(plan, options.device), wanted));
   return create(plan, std::move(device), std::move(options), std::move(callbacks));
 }

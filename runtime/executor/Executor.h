@@ -28,6 +28,7 @@ struct ExecutorOptions {
   bool poison = false;                               ///< NaN into memory whose content must not matter, for testing
   double slowCopyBytesPerSecond = 0;                 ///< copies take at least bytes / this; 0: as fast as they go
   bool protectHost = false;   ///< host spaces inaccessible during compute commands; discrete plans only
+  bool cudaGraphs = false;    ///< captured launches, see device::CudaOptions
   std::string tracePath = {}; ///< where writeTrace() writes; empty: nothing is measured
 };
 

@@ -20,6 +20,7 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   options.threads = machine.threads;
   options.jitterSeed = machine.jitter;
   options.poison = machine.poison;
+  options.cudaGraphs = machine.cudaGraphs;
   options.slowCopyBytesPerSecond = machine.slowCopies;
   options.tracePath = machine.trace;
   executor::Callbacks callbacks;

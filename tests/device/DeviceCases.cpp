@@ -12,6 +12,8 @@ const std::vector<DeviceCase> &deviceCases() {
       {"cuda", [](bool poison) { return device::makeDevice("cuda", {.threads = 2, .poison = poison}); }},
       {"cudaJitter",
        [](bool poison) { return device::makeDevice("cuda", {.threads = 2, .jitterSeed = 5, .poison = poison}); }},
+      {"cudaGraphs",
+       [](bool poison) { return device::makeDevice("cuda", {.threads = 2, .poison = poison, .graphs = true}); }},
   };
   return cases;
 }

@@ -179,6 +179,29 @@ TEST_P(DeviceContract, OrdersAllKindsOfStreamsByEvents) {
     EXPECT_EQ(seen[static_cast<size_t>(i)], 2.0f * static_cast<float>(i)) << i;
 }
 
+TEST_P(DeviceContract, ASlowHostCommandDelaysNoOtherStream) {
+  std::latch released(1);
+  Device &device = *bench().device;
+  plan::Template code = tests::copyTemplate(8);
+  plan::Command command = tests::copyCommand({0, 0, 32}, {0, 256, 32}, BindingEffect::write);
+  Result<Code> prepared = device.prepare(4, code, {});
+  ASSERT_EQ(prepared.status().message(), "");
+  bench().call(0, "slow", [&] {
+    released.wait();
+    return Status();
+  });
+  ASSERT_TRUE(device.copy(2, {1, 0, 32}, {0, 0, 32}, {"upload", 0}).ok());
+  ASSERT_TRUE(device.wait(4, *device.record(2)).ok());
+  ASSERT_TRUE(device.run(4, *prepared, command.arguments, command.workspace, {"compute", 0}).ok());
+  ASSERT_TRUE(device.wait(3, *device.record(4)).ok());
+  ASSERT_TRUE(device.copy(3, {0, 256, 32}, {1, 64, 32}, {"download", 0}).ok());
+  ASSERT_TRUE(device.wait(1, *device.record(3)).ok());
+  bench().call(1, "update", [] { return Status(); });
+  EXPECT_TRUE(device.synchronize(*device.record(1)).ok()); // "slow" still runs
+  released.count_down();
+  EXPECT_TRUE(device.synchronize().ok());
+}
+
 TEST_P(DeviceContract, EventsCarryWhatAStreamHasWaitedFor) {
   std::latch released(1);
   Device &device = *bench().device;

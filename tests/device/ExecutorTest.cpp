@@ -88,6 +88,7 @@ TEST(Executor, TrainsOnAGpuAsPlainLoopsDo) {
   for (uint64_t seed = 1; seed <= 5; ++seed)
     EXPECT_EQ(train(false, {.device = "cuda", .jitterSeed = seed, .poison = seed % 2 == 0}), outcome) << seed;
   EXPECT_EQ(train(false, {.device = "cuda", .tracePath = testing::TempDir() + "trace.json"}), outcome) << "trace";
+  EXPECT_EQ(train(false, {.device = "cuda", .cudaGraphs = true}), outcome) << "graphs";
 }
 
 TEST(Executor, RefusesDevicesThatAreNotThere) {
@@ -96,6 +97,8 @@ TEST(Executor, RefusesDevicesThatAreNotThere) {
     EXPECT_NE(Executor::create(plan, {.device = name}, {}).status().message().find("there are cpu, cuda and cuda:N"),
               std::string::npos)
         << name;
+  EXPECT_NE(Executor::create(plan, {.cudaGraphs = true}, {}).status().message().find("the CPU has none"),
+            std::string::npos);
   std::string message = Executor::create(plan, {.device = "cuda:99"}, {}).status().message();
   EXPECT_EQ(message.find("--device cuda:99: "), 0u) << message; // without CUDA, a driver, or so many GPUs
   EXPECT_EQ(checkMachine(plan, "cuda:99").message(), message);

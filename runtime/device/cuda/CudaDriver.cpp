@@ -122,6 +122,8 @@ private:
   std::unique_ptr<kernels::cuda::Library> library;
 };
 
+constexpr int kLeastCapability = 8; ///< major: what kernels are compiled for, see cmake/Cuda.cmake
+
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
 /// Number of GPUs, or why there is none to use.
@@ -153,6 +155,10 @@ Result<std::unique_ptr<Driver>> openDriver(int index) {
   cudaDeviceProp properties{};
   MT_TRY(told(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));
   std::string title = fmt::format("GPU {}, {}", index, properties.name);
+  if (properties.major < kLeastCapability)
+    return fail(
+        "{}: it has compute capability {}.{}, and this mtrun needs {}.0 or newer; use another GPU, or --device cpu",
+        title, properties.major, properties.minor, kLeastCapability);
   auto library = kernels::cuda::Library::open();
   if (!library.ok())
     return library.status().within(title);
