@@ -97,28 +97,7 @@ struct Lane {
   }
 };
 
-Status launch(const Signature &call, const cuda::Run &run, std::span<void *const> operands, uint64_t accumulate) {
-  Lane lane{**gpu()};
-  MT_TRY(lane.make());
-  std::deque<Guarded> memories;
-  std::vector<void *> addresses;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    Guarded &memory = memories.emplace_back(lane.driver, call.operands[i].bytes());
-    if (operands[i])
-      MT_TRY(memory.make(operands[i], lane.stream));
-    addresses.push_back(operands[i] ? memory.data() : nullptr);
-  }
-  MT_TRY(run({.operands = addresses, .accumulate = accumulate, .stream = lane.stream, .fault = lane.fault}));
-  MT_TRY(lane.driver.synchronize(lane.stream));
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i])
-      MT_TRY(memories[i].fetch(operands[i], lane.stream));
-  auto fault = static_cast<cuda::Fault>(*lane.fault);
-  return fault == cuda::Fault::none ? Status() : Status::error(std::string(cuda::message(fault)));
-}
-
-Result<Execute> prepareOnCpu(const Signature &call, int threads, const std::string &why) {
-  onCpu().insert(why);
+Result<Execute> prepareOnCpu(const Signature &call, int threads) {
   Signature own = call; // scratch of the CPU's size, wherever it comes from
   if (!own.operands.empty() && own.operands.back().effect == Effect::scratch)
     own.operands.pop_back();
@@ -137,11 +116,47 @@ Result<Execute> prepareOnCpu(const Signature &call, int threads, const std::stri
   });
 }
 
+/// A fault says what kind it is, and the CPU which value: its words, if it meets the same kind.
+Status worded(cuda::Fault fault, const Signature &call, std::span<void *const> operands) {
+  MT_ASSIGN(Execute onCpu, prepareOnCpu(call, 1));
+  Status status = onCpu(operands, 0);
+  std::string_view kind = fault == cuda::Fault::indexOutOfRange   ? "index"
+                          : fault == cuda::Fault::labelOutOfRange ? "label"
+                                                                  : "";
+  EXPECT_EQ(status.message().find(kind), 0u) << cuda::message(fault) << "; on the CPU: " << status.message();
+  return status;
+}
+
+Status launch(const Signature &call, const cuda::Run &run, std::span<void *const> operands, uint64_t accumulate) {
+  Lane lane{**gpu()};
+  MT_TRY(lane.make());
+  std::deque<Guarded> memories;
+  std::vector<void *> addresses;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Guarded &memory = memories.emplace_back(lane.driver, call.operands[i].bytes());
+    if (operands[i])
+      MT_TRY(memory.make(operands[i], lane.stream));
+    addresses.push_back(operands[i] ? memory.data() : nullptr);
+  }
+  MT_TRY(run({.operands = addresses, .accumulate = accumulate, .stream = lane.stream, .fault = lane.fault}));
+  MT_TRY(lane.driver.synchronize(lane.stream));
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i])
+      MT_TRY(memories[i].fetch(operands[i], lane.stream));
+  auto fault = static_cast<cuda::Fault>(*lane.fault);
+  return fault == cuda::Fault::none ? Status() : worded(fault, call, operands);
+}
+
+Result<Execute> listed(const Signature &call, int threads, const std::string &why) {
+  onCpu().insert(why);
+  return prepareOnCpu(call, threads);
+}
+
 } // namespace
 
 Result<Execute> prepareCall(const Signature &call, int threads) {
   if (std::ranges::find(kHostKernels, call.kernel) != std::end(kHostKernels))
-    return prepareOnCpu(call, threads, call.kernel + " (of host streams)");
+    return listed(call, threads, call.kernel + ": runs on host streams");
   MT_TRY((*gpu())->bind());
   Result<cuda::Run> run = (*gpu())->prepare(call);
   if (run.ok())
@@ -150,7 +165,7 @@ Result<Execute> prepareCall(const Signature &call, int threads) {
     });
   const std::string &message = run.status().message();
   if (cuda::supports(call.kernel) && message.find(": the GPU ") != std::string::npos)
-    return prepareOnCpu(call, threads, message);
+    return listed(call, threads, message);
   return run.status();
 }
 
