@@ -7,7 +7,7 @@ std::string_view message(Fault fault) {
   case Fault::none:
     break;
   case Fault::indexOutOfRange:
-    return "an index is outside of what it selects from; see the data, or compile with a larger vocabulary";
+    return "an index is outside of what it selects from; see the data";
   case Fault::labelOutOfRange:
     return "a label is outside of the classes; see the data: labels that do not count are -100";
   case Fault::notFinite:
