@@ -48,11 +48,11 @@ Result<std::unique_ptr<Device>> makeCuda(const Choice &choice, const DeviceOptio
                         std::move(driver));
 }
 
-Status checkCuda(const Choice &choice, const plan::Plan &plan, uint64_t bytes) {
+Status checkCuda(const Choice &choice, const plan::Plan &plan) {
   MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
   MT_TRY(checkGpuPlan(plan, [&](std::string_view kernel) { return driver->supports(kernel); }));
   MT_ASSIGN(DeviceMemory memory, driver->memory());
-  return checkGpuMemory(driver->name(), bytes, memory.total - memory.free, memory);
+  return checkGpuMemory(driver->name(), plan.spaces, memory);
 }
 
 #else
@@ -62,7 +62,7 @@ Status withoutCuda() {
               "--device cpu");
 }
 Result<std::unique_ptr<Device>> makeCuda(const Choice &, const DeviceOptions &) { return withoutCuda(); }
-Status checkCuda(const Choice &, const plan::Plan &, uint64_t) { return withoutCuda(); }
+Status checkCuda(const Choice &, const plan::Plan &) { return withoutCuda(); }
 
 #endif
 
@@ -93,16 +93,8 @@ Status checkMachine(const std::string &name, const plan::Plan &plan) {
         "--device {}: the plan is compiled for {}, whose device shares the host's memory, and a GPU has its own; "
         "compile the model again for a GPU, for example with --target h100",
         name, plan.target.name);
-  std::vector<plan::Space> onHost;
-  uint64_t onGpu = 0;
-  for (const plan::Space &space : plan.spaces) {
-    if (space.kind == plan::SpaceKind::device)
-      onGpu += space.bytes;
-    else
-      onHost.push_back(space);
-  }
-  MT_TRY(checkCuda(choice, plan, onGpu).within("--device " + name));
-  return host::checkMemory(onHost, host::machineMemory());
+  MT_TRY(checkCuda(choice, plan).within("--device " + name));
+  return host::checkHostMemory(plan.spaces, host::machineMemory());
 }
 
 std::string builtWithCuda() {

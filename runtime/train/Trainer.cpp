@@ -239,6 +239,8 @@ private:
 } // namespace
 
 Status train(const TrainOptions &options) {
+  if (options.quiet)
+    log().set_level(spdlog::level::warn);
   MT_ASSIGN(std::unique_ptr<TrainSetup> setup, TrainSetup::check(options));
   if (options.dryRun) {
     fmt::print("{}dry run: nothing was trained\n", describe(*setup));

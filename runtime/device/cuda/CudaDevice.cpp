@@ -104,14 +104,6 @@ CudaDevice::~CudaDevice() {
 }
 
 Status CudaDevice::checkMemory(std::span<const plan::Space> wanted) {
-  std::vector<plan::Space> onHost;
-  uint64_t onGpu = 0;
-  for (const plan::Space &space : wanted) {
-    if (space.kind != plan::SpaceKind::device)
-      onHost.push_back(space);
-    else
-      onGpu += space.bytes;
-  }
   MT_ASSIGN(DeviceMemory before, driver->memory());
   driver->openLibraries();
   MT_ASSIGN(DeviceMemory after, driver->memory());
@@ -119,8 +111,8 @@ Status CudaDevice::checkMemory(std::span<const plan::Space> wanted) {
   log().info("{}: {} of {} free; {} taken by its context, other programs, and {} by libraries", driver->name(),
              formatSize(after.free), formatSize(after.total), formatSize(taken - std::min(taken, libraries)),
              formatSize(libraries));
-  MT_TRY(checkGpuMemory(driver->name(), onGpu, taken, after));
-  return host::checkMemory(onHost, host::machineMemory());
+  MT_TRY(checkGpuMemory(driver->name(), wanted, after));
+  return host::checkHostMemory(wanted, host::machineMemory());
 }
 
 Status CudaDevice::poisonSpaces(cudaStream_t stream) {
@@ -374,15 +366,17 @@ std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::unique_ptr<Driv
 /// estimate.
 constexpr uint64_t kLaterBytes = uint64_t{64} << 20;
 
-Status checkGpuMemory(std::string_view gpu, uint64_t needed, uint64_t taken, DeviceMemory memory) {
-  uint64_t there = memory.free - std::min(memory.free, kLaterBytes);
+Status checkGpuMemory(std::string_view gpu, std::span<const plan::Space> spaces, DeviceMemory memory) {
+  uint64_t needed = 0, there = memory.free - std::min(memory.free, kLaterBytes);
+  for (const plan::Space &space : spaces)
+    needed += space.kind == plan::SpaceKind::device ? space.bytes : 0;
   if (needed <= there)
     return {};
   return fail("the plan needs {} of device memory, and {} has {} for it: of {}, {} are taken by the driver's context, "
               "libraries and other programs, and {} are kept for kernels; stop what else uses the GPU, or compile the "
               "model again with --device-memory {}B or less",
-              formatExactSize(needed), gpu, formatExactSize(there), formatSize(memory.total), formatSize(taken),
-              formatSize(kLaterBytes), there);
+              formatExactSize(needed), gpu, formatExactSize(there), formatSize(memory.total),
+              formatSize(memory.total - memory.free), formatSize(kLaterBytes), there);
 }
 
 } // namespace mt::device

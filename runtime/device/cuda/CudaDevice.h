@@ -32,9 +32,8 @@ struct CudaOptions {
 /// `driver` is the GPU that openDriver() gave, or a test's.
 std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::unique_ptr<Driver> driver);
 
-/// What remains free must hold `needed` bytes of device spaces. `taken`: what context and libraries were seen to take.
-/// The error names the bytes needed, those there, and the remedy.
-Status checkGpuMemory(std::string_view gpu, uint64_t needed, uint64_t taken, DeviceMemory memory);
+/// Whether the GPU's free memory holds the device spaces. The error names the bytes needed, those there, and the remedy.
+Status checkGpuMemory(std::string_view gpu, std::span<const plan::Space> spaces, DeviceMemory memory);
 
 } // namespace mt::device
 #endif
