@@ -1,5 +1,6 @@
 #include "runtime/train/Trainer.h"
 
+#include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/GradientFile.h"
