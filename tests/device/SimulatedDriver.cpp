@@ -1,6 +1,7 @@
 #include "tests/device/SimulatedDriver.h"
 
 #include "kernels/cpu/CpuKernels.h"
+#include "runtime/base/Log.h"
 
 #include <algorithm>
 #include <atomic>
@@ -271,6 +272,7 @@ private:
 } // namespace
 
 std::unique_ptr<device::Driver> simulatedDriver(Simulation &simulation) {
+  log().set_level(spdlog::level::warn); // not what each of the tests' devices says of its memory
   return std::make_unique<SimulatedDriver>(simulation);
 }
 

@@ -35,14 +35,18 @@ std::set<std::string> &onCpu() {
   return calls;
 }
 
-class NeedsGpu : public testing::Environment {
-  void SetUp() override { MT_SKIP_WITHOUT(gpu()); }
-  void TearDown() override {
+/// Skips each test where there is no GPU, so that each is reported; lists what ran on the CPU.
+class NeedsGpu : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo &) override { MT_SKIP_WITHOUT(gpu()); }
+  void OnTestProgramEnd(const testing::UnitTest &) override {
     for (const std::string &call : onCpu())
       std::printf("ran on the CPU: %s\n", call.c_str());
   }
 };
-const testing::Environment *const kNeedsGpu = testing::AddGlobalTestEnvironment(new NeedsGpu);
+const bool kListens = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new NeedsGpu);
+  return true;
+}();
 
 /// Memory of the GPU between two guards.
 class Guarded {

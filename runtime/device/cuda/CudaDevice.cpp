@@ -108,7 +108,7 @@ Status CudaDevice::checkMemory(std::span<const plan::Space> wanted) {
   driver->openLibraries();
   MT_ASSIGN(DeviceMemory after, driver->memory());
   uint64_t libraries = before.free - std::min(before.free, after.free), taken = after.total - after.free;
-  log().info("{}: {} of {} free; {} taken by its context, other programs, and {} by libraries", driver->name(),
+  log().info("{}: {} of {} free; its context and other programs take {}, libraries {}", driver->name(),
              formatSize(after.free), formatSize(after.total), formatSize(taken - std::min(taken, libraries)),
              formatSize(libraries));
   MT_TRY(checkGpuMemory(driver->name(), wanted, after));
