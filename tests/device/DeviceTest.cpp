@@ -220,6 +220,23 @@ TEST_P(DeviceContract, EventsCarryWhatAStreamHasWaitedFor) {
   EXPECT_TRUE(std::ranges::all_of(bench().floats({1, 64, 32}), [](float value) { return value == 3.0f; }));
 }
 
+TEST_P(DeviceContract, RefusesTooLittleScratchWithBothNumbers) {
+  plan::Template code;
+  code.name = "norm";
+  plan::Call &call = code.calls.emplace_back();
+  call.signature = {"squared_norm",
+                    {},
+                    {{kernels::DType::f32, {4}},
+                     {kernels::DType::f64, {1}, kernels::Effect::write},
+                     {kernels::DType::u8, {3}, kernels::Effect::scratch}}};
+  call.operands.resize(3);
+  for (uint32_t stream : {0u, 4u}) {
+    std::string message = bench().device->prepare(stream, code, {}).status().message();
+    EXPECT_EQ(message.find("template \"norm\": squared_norm: squared_norm: scratch has 3 bytes, want "), 0u) << message;
+    EXPECT_NE(message.find("compile the model again with a --target of"), std::string::npos) << message;
+  }
+}
+
 TEST_P(DeviceContract, StopsAtTheFirstErrorAndNamesTheCommand) {
   bool ranLater = false, ranElsewhere = false;
   bench().call(0, "update layer 3", [] { return fail("the gradient is not finite"); });

@@ -3,13 +3,13 @@
 namespace mt::device {
 namespace {
 
-Result<std::shared_ptr<const kernels::cpu::Run>> kernelOf(const kernels::Signature &call, KernelCache &cache) {
-  auto [found, fresh] = cache.try_emplace(keyOf(call));
-  if (fresh) {
-    MT_ASSIGN(kernels::cpu::Run made, kernels::cpu::prepare(call));
-    found->second = std::make_shared<const kernels::cpu::Run>(std::move(made));
-  }
-  return found->second;
+Result<std::shared_ptr<const kernels::cpu::Run>> kernelOf(const plan::Call &call, KernelCache &cache) {
+  std::string key = keyOf(call.signature);
+  if (auto found = cache.find(key); found != cache.end())
+    return found->second;
+  MT_TRY(checkScratch(call, kernels::Backend::cpu));
+  MT_ASSIGN(kernels::cpu::Run made, kernels::cpu::prepare(call.signature));
+  return cache[key] = std::make_shared<const kernels::cpu::Run>(std::move(made));
 }
 
 const HostFunction *functionOf(const std::map<std::string, HostFunction, std::less<>> &functions,
@@ -29,7 +29,7 @@ Result<HostTemplate> HostTemplate::prepare(const plan::Template &code, const Hos
               .before = functionOf(functions.before, call.signature.kernel),
               .instead = functionOf(functions.instead, call.signature.kernel)};
     if (!step.instead) {
-      auto kernel = kernelOf(call.signature, cache);
+      auto kernel = kernelOf(call, cache);
       if (!kernel.ok())
         return fail("template \"{}\": {}: {}", code.name, nameOf(call), kernel.status().message());
       step.kernel = *kernel;

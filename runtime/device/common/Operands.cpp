@@ -25,6 +25,15 @@ std::string nameOf(const plan::Call &call) {
   return call.location.empty() ? call.signature.kernel : fmt::format("{} of {}", call.signature.kernel, call.location);
 }
 
+Status checkScratch(const plan::Call &call, kernels::Backend backend) {
+  if (!kernels::check(call.signature).empty())
+    return {}; // preparing it says what is wrong
+  if (std::string problem = kernels::checkWorkspace(call.signature, backend); !problem.empty())
+    return fail("{}; the plan is made for another device: compile the model again with a --target of {}", problem,
+                backend == kernels::Backend::cuda ? "a GPU, for example h100" : "cpu or cpu-discrete");
+  return {};
+}
+
 uint64_t bindOperands(const plan::Call &call, std::span<const plan::Binding> arguments, const plan::Span &workspace,
                       const Address &address, std::vector<void *> &operands) {
   operands.assign(call.operands.size(), nullptr);

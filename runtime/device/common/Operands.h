@@ -3,6 +3,7 @@
 #ifndef MT_RUNTIME_DEVICE_COMMON_OPERANDS_H
 #define MT_RUNTIME_DEVICE_COMMON_OPERANDS_H
 
+#include "runtime/base/Status.h"
 #include "runtime/plan/Program.h"
 
 #include <cstddef>
@@ -19,6 +20,10 @@ using Address = std::function<std::byte *(const plan::Span &)>;
 /// operand i adds to what is there.
 uint64_t bindOperands(const plan::Call &call, std::span<const plan::Binding> arguments, const plan::Span &workspace,
                       const Address &address, std::vector<void *> &operands);
+
+/// Whether a call has the scratch that a backend needs; the error says how much, and that the plan is for another
+/// device.
+Status checkScratch(const plan::Call &call, kernels::Backend backend);
 
 /// "matmul of /h.0/attn/MatMul": what errors call it.
 std::string nameOf(const plan::Call &call);

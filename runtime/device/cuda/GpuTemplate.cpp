@@ -3,12 +3,13 @@
 namespace mt::device {
 namespace {
 
-Result<std::shared_ptr<const kernels::cuda::Run>> kernelOf(const kernels::Signature &call, Driver &driver,
+Result<std::shared_ptr<const kernels::cuda::Run>> kernelOf(const plan::Call &call, Driver &driver,
                                                            GpuKernelCache &cache) {
-  std::string key = keyOf(call);
+  std::string key = keyOf(call.signature);
   if (auto found = cache.find(key); found != cache.end())
     return found->second;
-  MT_ASSIGN(kernels::cuda::Run made, driver.prepare(call));
+  MT_TRY(checkScratch(call, kernels::Backend::cuda));
+  MT_ASSIGN(kernels::cuda::Run made, driver.prepare(call.signature));
   return cache[key] = std::make_shared<const kernels::cuda::Run>(std::move(made));
 }
 
@@ -24,7 +25,7 @@ Result<GpuTemplate> GpuTemplate::prepare(const plan::Template &code, const HostF
           "template \"{}\": {} works on the host, and the plan puts it on a stream of the GPU; compile the model "
           "again with this version of mtc",
           code.name, nameOf(call));
-    auto prepared = kernelOf(call.signature, driver, cache);
+    auto prepared = kernelOf(call, driver, cache);
     if (!prepared.ok())
       return fail("template \"{}\": {}: {}", code.name, nameOf(call), prepared.status().message());
     made.steps.push_back({&call, *prepared});
