@@ -1,5 +1,6 @@
 // mtrun: trains a compiled plan; evaluates, exports, measures.
 #include "Version.h"
+#include "runtime/device/MakeDevice.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Export.h"
 #include "runtime/train/Probe.h"
@@ -20,10 +21,15 @@ struct Run {
   Status operator()(const Said &) const { return Status(); }
 };
 
+std::string version() {
+  std::string cuda = device::builtWithCuda();
+  return fmt::format("mtrun {} (revision {}), {}", kVersion, kRevision, cuda.empty() ? "without CUDA" : "CUDA " + cuda);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  Command command = parseCommandLine(argc, argv, fmt::format("mtrun {} (revision {})", kVersion, kRevision));
+  Command command = parseCommandLine(argc, argv, version());
   if (const Said *said = std::get_if<Said>(&command)) {
     std::fputs(said->text.c_str(), said->status == 0 ? stdout : stderr);
     return said->status;

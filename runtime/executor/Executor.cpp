@@ -1,10 +1,9 @@
 #include "runtime/executor/Executor.h"
 
 #include "runtime/base/AtomicFile.h"
-#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/base/Log.h"
+#include "runtime/device/MakeDevice.h"
 #include "runtime/executor/Trace.h"
-#include "runtime/host/MachineMemory.h"
-#include "runtime/host/MemoryCheck.h"
 #include "runtime/host/WeightLoader.h"
 #include "runtime/plan/Dump.h"
 
@@ -38,6 +37,14 @@ std::vector<char> awaitedBy(const plan::Program &program) {
   return awaited;
 }
 
+int threadsOf(const ExecutorOptions &options) {
+  return options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+}
+
+const std::string &deviceOf(const plan::Plan &plan, const std::string &wanted) {
+  return wanted.empty() ? plan.target.device : wanted;
+}
+
 /// Kernels that consume the gradient of a parameter say which: the catalogue knows them by that attribute.
 bool consumesGradient(const kernels::Kernel &kernel) {
   for (const kernels::AttributeSpec &attribute : kernel.attributes)
@@ -64,9 +71,6 @@ struct Executor::State {
       : plan(plan), options(std::move(options)), callbacks(std::move(callbacks)), trace(plan) {}
 
   bool traced() const { return !options.tracePath.empty(); }
-  int threads() const {
-    return options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  }
   void makeFunctions();
   Status prepare();
   Status issue(Prepared &prepared, size_t index, uint64_t number);
@@ -177,14 +181,21 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
                                                    Callbacks callbacks) {
   if (options.protectHost && plan.target.unified)
     return fail("host spaces cannot be protected while a unified plan runs: its compute uses them");
+  device::DeviceOptions wanted{.threads = threadsOf(options),
+                               .measure = !options.tracePath.empty(),
+                               .jitterSeed = options.jitterSeed,
+                               .poison = options.poison,
+                               .slowCopyBytesPerSecond = options.slowCopyBytesPerSecond,
+                               .protectHost = options.protectHost,
+                               .graphs = options.cudaGraphs};
+  MT_ASSIGN(std::unique_ptr<device::Device> device, device::makeDevice(deviceOf(plan, options.device), wanted));
+  return create(plan, std::move(device), std::move(options), std::move(callbacks));
+}
+
+Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, std::unique_ptr<device::Device> device,
+                                                   ExecutorOptions options, Callbacks callbacks) {
   auto state = std::make_unique<State>(plan, std::move(options), std::move(callbacks));
-  const ExecutorOptions &chosen = state->options;
-  state->device = device::makeCpuDevice({.threads = state->threads(),
-                                         .measure = state->traced(),
-                                         .jitterSeed = chosen.jitterSeed,
-                                         .poison = chosen.poison,
-                                         .slowCopyBytesPerSecond = chosen.slowCopyBytesPerSecond,
-                                         .protectHost = chosen.protectHost});
+  state->device = std::move(device);
   MT_TRY(state->device->supports(plan));
   MT_TRY(state->device->reserve(plan.spaces, plan.streams));
   state->makeFunctions();
@@ -194,7 +205,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
 
 Status Executor::loadWeights() {
   return host::loadWeights(
-      state->plan, [this](const plan::Span &span) { return state->device->host(span); }, state->threads());
+      state->plan, [this](const plan::Span &span) { return state->device->host(span); }, threadsOf(state->options));
 }
 
 Status Executor::run(plan::ProgramKind kind) {
@@ -236,9 +247,14 @@ double Executor::busySeconds(plan::StreamKind kind) const {
 Status Executor::writeTrace() {
   if (!state->traced())
     return {};
-  return writeFileAtomically(state->options.tracePath, state->trace.json());
+  MT_TRY(writeFileAtomically(state->options.tracePath, state->trace.json()));
+  if (Shares shares = state->trace.overlap(); shares.seconds > 0)
+    log().info("{}: {}", state->options.tracePath, describe(shares));
+  return {};
 }
 
-Status checkMemory(const plan::Plan &plan) { return host::checkMemory(plan.spaces, host::machineMemory()); }
+Status checkMachine(const plan::Plan &plan, const std::string &device) {
+  return device::checkMachine(deviceOf(plan, device), plan);
+}
 
 } // namespace mt::executor

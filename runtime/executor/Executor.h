@@ -15,15 +15,21 @@
 #include <span>
 #include <string>
 
+namespace mt::device {
+class Device;
+}
+
 namespace mt::executor {
 
 struct ExecutorOptions {
-  int threads = 0;                    ///< of the kernels' pool; 0: the machine's cores
+  std::string device = {};                           ///< cpu, cuda or cuda:N; empty: the plan's target
+  int threads = 0;                                   ///< of the kernels' pool; 0: the machine's cores
   std::optional<uint64_t> jitterSeed = std::nullopt; ///< random delays before commands, for testing
-  bool poison = false;                ///< NaN into memory whose content must not matter, for testing
-  double slowCopyBytesPerSecond = 0;  ///< copies take at least bytes / this; 0: as fast as they go
-  bool protectHost = false;           ///< host spaces inaccessible during compute commands; discrete plans only
-  std::string tracePath = {};            ///< where writeTrace() writes; empty: nothing is measured
+  bool poison = false;                               ///< NaN into memory whose content must not matter, for testing
+  double slowCopyBytesPerSecond = 0;                 ///< copies take at least bytes / this; 0: as fast as they go
+  bool protectHost = false;   ///< host spaces inaccessible during compute commands; discrete plans only
+  bool cudaGraphs = false;    ///< captured launches, see device::CudaOptions
+  std::string tracePath = {}; ///< where writeTrace() writes; empty: nothing is measured
 };
 
 /// Called on threads of the device, one call of each callback at a time and in program order. An error stops the run
@@ -44,6 +50,9 @@ public:
   /// Checks the machine (kernels, memory), reserves every space, prepares every kernel. `plan` comes from plan::load
   /// (it is not validated again) and must outlive the executor.
   static Result<std::unique_ptr<Executor>> create(const plan::Plan &plan, ExecutorOptions options, Callbacks callbacks);
+  /// The same on a device that the caller made; the options that say which and how do not count.
+  static Result<std::unique_ptr<Executor>> create(const plan::Plan &plan, std::unique_ptr<device::Device> device,
+                                                  ExecutorOptions options, Callbacks callbacks);
   ~Executor();
 
   /// Reads or generates the initial value of every parameter; moments become zero. Before the first run; with
@@ -73,9 +82,9 @@ private:
   std::unique_ptr<State> state;
 };
 
-/// What `create` checks before it touches anything: the bytes of the plan's spaces against the machine's available
-/// memory. The error names the bytes needed, those there, and the remedy.
-Status checkMemory(const plan::Plan &plan);
+/// What can be checked of a plan before its data is looked at: whether the device is there and can run it, and the
+/// bytes of its spaces against what device and machine have. Errors name the remedy. `device` as in ExecutorOptions.
+Status checkMachine(const plan::Plan &plan, const std::string &device);
 
 } // namespace mt::executor
 #endif

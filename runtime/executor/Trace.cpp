@@ -87,6 +87,24 @@ std::map<uint64_t, double> Trace::origins() const {
   return begins;
 }
 
+Shares Trace::overlap() const {
+  Overlap overlap;
+  for (const device::Measured &one : measured) {
+    const Iteration &iteration = iterationOf(one.number);
+    if (iteration.program->kind != plan::ProgramKind::step)
+      continue;
+    const plan::Command &command = iteration.program->commands[one.number - iteration.first];
+    bool computes = plan.streams[command.stream].kind == plan::StreamKind::compute;
+    if (computes || command.isCopy || command.role == plan::Role::update)
+      overlap.add(iteration.origin,
+                  computes         ? Work::compute
+                  : command.isCopy ? Work::copy
+                                   : Work::update,
+                  one.begin, one.end);
+  }
+  return overlap.shares();
+}
+
 std::string Trace::json() const {
   nlohmann::json events = nlohmann::json::array();
   addNames(plan, events);
@@ -103,7 +121,16 @@ std::string Trace::json() const {
     events.push_back(eventOf(command, kMeasured, one.begin, one.end - one.begin));
     events.push_back(eventOf(command, kPlanned, planned + timeline.start[index], command.predictedSeconds));
   }
-  nlohmann::json trace = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
+  Shares shares = overlap();
+  nlohmann::json trace = {{"displayTimeUnit", "ms"},
+                          {"otherData",
+                           {{"seconds", shares.seconds},
+                            {"computeBusy", shares.computeBusy},
+                            {"copySeconds", shares.copySeconds},
+                            {"copiesHidden", shares.copiesHidden},
+                            {"updateSeconds", shares.updateSeconds},
+                            {"updatesHidden", shares.updatesHidden}}},
+                          {"traceEvents", std::move(events)}};
   return trace.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

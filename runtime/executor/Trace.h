@@ -5,6 +5,7 @@
 #define MT_RUNTIME_EXECUTOR_TRACE_H
 
 #include "runtime/device/Device.h"
+#include "runtime/executor/Overlap.h"
 #include "runtime/plan/Program.h"
 #include "runtime/plan/Timeline.h"
 
@@ -27,6 +28,8 @@ public:
 
   /// Seconds that a stream spent on commands.
   double busySeconds(uint32_t stream) const { return busy[stream]; }
+  /// Of the steps measured, not of evaluations.
+  Shares overlap() const;
   std::string json() const;
 
 private:

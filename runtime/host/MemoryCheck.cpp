@@ -2,6 +2,10 @@
 
 #include "runtime/base/Sizes.h"
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 namespace mt::host {
 
 Status checkMemory(std::span<const plan::Space> spaces, const MachineMemory &memory) {
@@ -16,6 +20,13 @@ Status checkMemory(std::span<const plan::Space> spaces, const MachineMemory &mem
               "--host-memory that add up to at most {} B",
               formatExactSize(needed), formatSize(device), formatSize(host), formatExactSize(memory.available),
               memory.limit, formatSize(needed - memory.available), memory.available);
+}
+
+Status checkHostMemory(std::span<const plan::Space> spaces, const MachineMemory &memory) {
+  std::vector<plan::Space> onHost;
+  std::ranges::copy_if(spaces, std::back_inserter(onHost),
+                       [](const plan::Space &space) { return space.kind != plan::SpaceKind::device; });
+  return checkMemory(onHost, memory);
 }
 
 } // namespace mt::host

@@ -79,6 +79,7 @@ private:
         ->type_name("FILE.json");
     command.add_option("--jitter", machine.jitter, "for testing: random delays on every stream")->type_name("SEED");
     command.add_flag("--poison", machine.poison, "for testing: NaN into memory whose content must not matter");
+    command.add_flag("--cuda-graphs", machine.cudaGraphs, "for measuring: replay the launches of a layer as CUDA graphs");
     command
         .add_option_function<std::string>(
             "--slow-copies",

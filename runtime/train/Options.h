@@ -19,7 +19,7 @@ struct MachineOptions {
   std::string device; ///< empty: the plan's
   int threads = 0;    ///< 0: the machine's cores
   std::optional<uint64_t> jitter;
-  bool poison = false;
+  bool poison = false, cudaGraphs = false;
   double slowCopies = 0; ///< bytes per second that copies are held to; 0: not
   std::string trace;
 };

@@ -16,9 +16,11 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   std::unique_ptr<Session> session(new Session(plan, std::move(setup)));
   const MachineOptions &machine = session->setup.machine;
   executor::ExecutorOptions options;
+  options.device = machine.device;
   options.threads = machine.threads;
   options.jitterSeed = machine.jitter;
   options.poison = machine.poison;
+  options.cudaGraphs = machine.cudaGraphs;
   options.slowCopyBytesPerSecond = machine.slowCopies;
   options.tracePath = machine.trace;
   executor::Callbacks callbacks;
@@ -127,18 +129,6 @@ Status Session::report(float loss, std::span<const double> scalars) {
   running.pop_front();
   lock.unlock();
   return setup.done(job, loss, scalars);
-}
-
-Status checkDevice(const plan::Plan &plan, const std::string &device) {
-  std::string wanted = device.empty() ? plan.target.device : device.substr(0, device.find(':'));
-  if (wanted != "cpu" && wanted != "cuda")
-    return fail("--device {}: there are cpu and cuda[:N]", device);
-  if (wanted != plan.target.device)
-    return fail("--device {}: the plan is compiled for {}: compile it with a --target of {}", device,
-                plan.target.device, wanted);
-  if (wanted == "cuda")
-    return fail("--device cuda: this build of mtrun has no CUDA device; compile the plan with --target cpu");
-  return Status();
 }
 
 } // namespace mt::train

@@ -16,10 +16,10 @@ namespace mt::train {
 /// One iteration of a program.
 struct Job {
   plan::ProgramKind program = plan::ProgramKind::step;
-  int64_t step = 0;             ///< 1-based; of an evaluation: the step it follows
-  Batches *batches = nullptr;   ///< must outlive the job
+  int64_t step = 0;                ///< 1-based; of an evaluation: the step it follows
+  Batches *batches = nullptr;      ///< must outlive the job
   int64_t position = 0, count = 0; ///< rows
-  int64_t valid = 0;            ///< labels that count; known once fed
+  int64_t valid = 0;               ///< labels that count; known once fed
 };
 
 /// Called on a thread of the device when a job's loss is known, in order.
@@ -60,13 +60,10 @@ private:
   const plan::Plan &plan;
   Setup setup;
   std::mutex mutex;
-  std::deque<Job> waiting, running; ///< enqueued and not fed; fed and not reported
-  bool unsettled = false;           ///< a step ran since the last settle()
+  std::deque<Job> waiting, running;             ///< enqueued and not fed; fed and not reported
+  bool unsettled = false;                       ///< a step ran since the last settle()
   std::unique_ptr<executor::Executor> executor; ///< last: its threads use the rest
 };
-
-/// Whether this build and the plan agree with --device.
-Status checkDevice(const plan::Plan &plan, const std::string &device);
 
 } // namespace mt::train
 #endif

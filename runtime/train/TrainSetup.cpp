@@ -25,7 +25,8 @@ Status checkHyperparameters(const plan::Plan &plan, const Hyperparameters &hyper
   bool adam = plan.settings.optimizer == "adamw";
   Hyperparameters usual;
   if (adam && hyper.momentum != 0)
-    return fail("--momentum is of sgd, and the plan's optimizer is adamw: use --beta1, or compile with --optimizer sgd");
+    return fail(
+        "--momentum is of sgd, and the plan's optimizer is adamw: use --beta1, or compile with --optimizer sgd");
   if (!adam && (hyper.beta1 != usual.beta1 || hyper.beta2 != usual.beta2 || hyper.epsilon != usual.epsilon))
     return fail("--beta1, --beta2 and --eps are of adamw, and the plan's optimizer is {}: leave them out, or compile "
                 "with --optimizer adamw",
@@ -113,11 +114,10 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   TrainOptions &filled = setup->options;
   MT_ASSIGN(setup->plan, plan::load(options.plan));
   const plan::Plan &plan = setup->plan;
-  MT_TRY(checkDevice(plan, options.machine.device));
   MT_TRY(checkInputs(plan));
   MT_TRY(checkHyperparameters(plan, options.hyper));
   MT_TRY(checkWeightFiles(plan));
-  MT_TRY(executor::checkMemory(plan));
+  MT_TRY(executor::checkMachine(plan, options.machine.device));
   if (options.data.path.empty() && options.dryRun)
     return setup;
   if (!plan.program(plan::ProgramKind::evaluate) && !options.evalData.empty())
@@ -140,18 +140,17 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
 
 std::string describe(const TrainSetup &setup) {
   const plan::Plan &plan = setup.plan;
-  std::string text = fmt::format("plan {:016x}: {}, {} layers, {} parameters; {}, {}, batch {}, micro-batch {}\n",
-                                 plan.digest, plan.model.name, plan.model.layers,
-                                 formatCount(static_cast<double>(trainableElements(plan))),
-                                 plan.settings.precision, plan.settings.optimizer, plan.settings.batch,
-                                 plan.settings.microBatch);
+  std::string text =
+      fmt::format("plan {:016x}: {}, {} layers, {} parameters; {}, {}, batch {}, micro-batch {}\n", plan.digest,
+                  plan.model.name, plan.model.layers, formatCount(static_cast<double>(trainableElements(plan))),
+                  plan.settings.precision, plan.settings.optimizer, plan.settings.batch, plan.settings.microBatch);
   for (const plan::Space &space : plan.spaces)
     text += fmt::format("space {}: {}\n", space.name, formatExactSize(space.bytes));
   text += fmt::format("device {}, host {}; predicted step {}\n", formatExactSize(totalBytes(plan, true)),
                       formatExactSize(totalBytes(plan, false)), formatSeconds(plan.prediction.stepSeconds));
   if (setup.corpus)
     text += fmt::format("data {}: {} rows, {} steps an epoch; this run takes {} steps\n", setup.options.data.path,
-                      setup.corpus->rows(), setup.corpus->rows() / plan.settings.batch, setup.steps);
+                        setup.corpus->rows(), setup.corpus->rows() / plan.settings.batch, setup.steps);
   return text;
 }
 

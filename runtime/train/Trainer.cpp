@@ -1,5 +1,6 @@
 #include "runtime/train/Trainer.h"
 
+#include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/GradientFile.h"
@@ -239,6 +240,8 @@ private:
 } // namespace
 
 Status train(const TrainOptions &options) {
+  if (options.quiet)
+    log().set_level(spdlog::level::warn);
   MT_ASSIGN(std::unique_ptr<TrainSetup> setup, TrainSetup::check(options));
   if (options.dryRun) {
     fmt::print("{}dry run: nothing was trained\n", describe(*setup));

@@ -82,6 +82,8 @@ TEST(MemoryCheck, RefusesWithBothNumbersAndTheRemedy) {
   std::vector<plan::Space> spaces = {{plan::SpaceKind::device, 0, 3 << 20, "device"},
                                      {plan::SpaceKind::state, 0, 5 << 20, "state"}};
   EXPECT_TRUE(host::checkMemory(spaces, {8 << 20, "MemAvailable"}).ok());
+  EXPECT_TRUE(host::checkHostMemory(spaces, {5 << 20, "MemAvailable"}).ok());
+  EXPECT_FALSE(host::checkHostMemory(spaces, {4 << 20, "MemAvailable"}).ok());
   std::string message = host::checkMemory(spaces, {6 << 20, "MemAvailable"}).message();
   for (const char *part : {"needs 8.00 MiB (8,388,608 bytes)", "has 6.00 MiB (6,291,456 bytes)", "free 2.00 MiB",
                            "--host-memory that add up to at most 6291456 B"})

@@ -1,132 +1,23 @@
 // The executor on the linear plan of tests/plan: the same numbers as plain loops, and the same bits whatever the
 // memory, the timing or the disturbance.
-#include "runtime/executor/Executor.h"
+#include "runtime/device/MakeDevice.h"
 #include "runtime/host/Generator.h"
-#include "tests/plan/LinearPlan.h"
+#include "tests/device/DeviceCases.h"
+#include "tests/device/Loop.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <atomic>
-#include <bit>
 #include <cmath>
 #include <fstream>
 #include <latch>
-#include <random>
 
 namespace mt::executor {
 namespace {
 
 using kernels::Scalars;
 using plan::ProgramKind;
-using tests::Linear;
-
-constexpr float kLearningRate = 0.05f, kMomentum = 0.9f;
-constexpr size_t kWeights = Linear::kIn * Linear::kOut;
-
-/// Inputs of a step or batch: x [8, 6], then labels [8, 5].
-std::vector<float> rowsOf(bool evaluating, int step) {
-  std::mt19937 random(static_cast<uint32_t>(step) + (evaluating ? 1000 : 0));
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<float> rows(Linear::kBatch * (Linear::kIn + Linear::kOut));
-  std::ranges::generate(rows, [&] { return uniform(random); });
-  return rows;
-}
-
-void fillScalars(double *scalars, int step) {
-  std::fill_n(scalars, +Scalars::kCount, 0.0);
-  scalars[Scalars::kStep] = step + 1;
-  scalars[Scalars::kLearningRate] = kLearningRate;
-  scalars[Scalars::kBiasCorrection1] = scalars[Scalars::kBiasCorrection2] = 1;
-  scalars[Scalars::kValid] = Linear::kBatch * Linear::kOut;
-  scalars[Scalars::kInverseValid] = 1 / scalars[Scalars::kValid];
-  scalars[Scalars::kClipThreshold] = INFINITY;
-  scalars[Scalars::kClipScale] = 1;
-  scalars[Scalars::kMomentum] = kMomentum;
-}
-
-/// What a run leaves behind.
-struct Outcome {
-  std::vector<float> losses, evaluated, weights, momentum;
-  std::vector<double> norms;
-  std::vector<std::vector<float>> gradients;
-  bool operator==(const Outcome &) const = default;
-};
-
-/// Drives an executor as a training loop does.
-class Loop {
-public:
-  Loop(bool unified, ExecutorOptions options) : plan(tests::linearPlan(unified)) {
-    Callbacks callbacks{[this](std::span<void *const> parts) { return feed(parts); },
-                        [this](float loss, std::span<const double> scalars) { return report(loss, scalars); },
-                        [this](int64_t parameter, std::span<const float> gradient) {
-                          EXPECT_EQ(parameter, 0);
-                          outcome.gradients.emplace_back(gradient.begin(), gradient.end());
-                        }};
-    auto made = Executor::create(plan, std::move(options), std::move(callbacks));
-    EXPECT_EQ(made.status().message(), "");
-    executor = std::move(*made);
-    EXPECT_EQ(executor->loadWeights().message(), "");
-  }
-
-  Status steps(int count) {
-    for (int i = 0; i < count; ++i)
-      MT_TRY(executor->run(ProgramKind::step));
-    return {};
-  }
-  void evaluate() {
-    ASSERT_TRUE(executor->drain().ok());
-    evaluating = true;
-    ASSERT_TRUE(executor->run(ProgramKind::evaluate).ok());
-    ASSERT_TRUE(executor->drain().ok());
-    evaluating = false;
-  }
-  Outcome finish() {
-    EXPECT_EQ(executor->run(ProgramKind::finish).message(), "");
-    EXPECT_EQ(executor->drain().message(), "");
-    for (auto *to : {&outcome.weights, &outcome.momentum}) {
-      const plan::Span &span = plan.parameters[0].parts[to == &outcome.momentum].span;
-      auto *from = reinterpret_cast<const float *>(executor->host(span).data());
-      to->assign(from, from + kWeights);
-    }
-    return outcome;
-  }
-
-  plan::Plan plan;
-  Outcome outcome;
-  std::function<Status(int step)> onReport = [](int) { return Status(); };
-  int fed = 0, reported = 0;
-  std::atomic<int> underWay = 0, mostUnderWay = 0;
-  std::unique_ptr<Executor> executor; ///< released first
-
-private:
-  bool evaluating = false;
-  int evaluations = 0;
-
-  Status feed(std::span<void *const> parts) {
-    EXPECT_EQ(parts.size(), 5u);
-    std::vector<float> rows = rowsOf(evaluating, evaluating ? evaluations++ : fed);
-    const float *from = rows.data();
-    for (size_t i = 0; i < 4; ++i) {
-      size_t count = plan.inputs[i / 2].parts[i % 2].bytes / sizeof(float);
-      std::copy_n(from, count, static_cast<float *>(parts[i]));
-      from += count;
-    }
-    fillScalars(static_cast<double *>(parts[4]), fed);
-    fed += evaluating ? 0 : 1;
-    mostUnderWay = std::max(mostUnderWay.load(), ++underWay);
-    return {};
-  }
-
-  Status report(float loss, std::span<const double> scalars) {
-    --underWay;
-    (evaluating ? outcome.evaluated : outcome.losses).push_back(loss);
-    if (evaluating)
-      return {};
-    outcome.norms.push_back(scalars[Scalars::kGradientNorm]);
-    return onReport(reported++);
-  }
-};
+using namespace tests;
 
 Outcome train(bool unified, ExecutorOptions options = {}) {
   Loop loop(unified, std::move(options));
@@ -185,6 +76,42 @@ TEST(Executor, TrainsAsPlainLoopsDo) {
   EXPECT_EQ(outcome.gradients.size(), 10u);
 }
 
+TEST(Executor, TrainsOnAGpuAsPlainLoopsDo) {
+  MT_SKIP_WITHOUT(device::makeDevice("cuda", {}));
+  const Outcome outcome = train(false, {.device = "cuda"});
+  Plain plain(10);
+  ASSERT_EQ(outcome.losses.size(), 10u);
+  for (size_t i = 0; i < 10; ++i)
+    EXPECT_NEAR(outcome.losses[i], plain.losses[i], 1e-6) << i;
+  for (size_t i = 0; i < kWeights; ++i)
+    EXPECT_NEAR(outcome.weights[i], plain.weights[i], 1e-6) << i;
+  for (uint64_t seed = 1; seed <= 5; ++seed)
+    EXPECT_EQ(train(false, {.device = "cuda", .jitterSeed = seed, .poison = seed % 2 == 0}), outcome) << seed;
+  EXPECT_EQ(train(false, {.device = "cuda", .tracePath = testing::TempDir() + "trace.json"}), outcome) << "trace";
+  EXPECT_EQ(train(false, {.device = "cuda", .cudaGraphs = true}), outcome) << "graphs";
+}
+
+TEST(Executor, RefusesDevicesThatAreNotThere) {
+  plan::Plan plan = linearPlan(false);
+  for (const char *name : {"abacus", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "cudax", "cuda:1x"})
+    EXPECT_NE(Executor::create(plan, {.device = name}, {}).status().message().find("there are cpu, cuda and cuda:N"),
+              std::string::npos)
+        << name;
+  EXPECT_NE(Executor::create(plan, {.cudaGraphs = true}, {}).status().message().find("the CPU has none"),
+            std::string::npos);
+  std::string message = Executor::create(plan, {.device = "cuda:99"}, {}).status().message();
+  EXPECT_EQ(message.find("--device cuda:99: "), 0u) << message; // without CUDA, a driver, or so many GPUs
+  EXPECT_EQ(checkMachine(plan, "cuda:99").message(), message);
+  EXPECT_NE(checkMachine(linearPlan(true), "cuda").message().find("shares the host's memory"), std::string::npos);
+}
+
+TEST(Executor, RunsPlansForAGpuOnTheCpu) {
+  plan::Plan plan = linearPlan(false);
+  plan.target = {.name = "h100", .device = "cuda", .unified = false};
+  EXPECT_TRUE(checkMachine(plan, "cpu").ok());
+  EXPECT_TRUE(Executor::create(plan, {.device = "cpu"}, {}).ok());
+}
+
 TEST(Executor, GivesTheSameBitsInEveryMemoryAndTiming) {
   const Outcome expected = train(false);
   EXPECT_EQ(train(true), expected);
@@ -237,7 +164,7 @@ TEST(Executor, ReservesWhatThePlanSays) {
   EXPECT_EQ(loop.executor->reservedBytes(SpaceKind::device), loop.plan.spaces[0].bytes);
   EXPECT_EQ(loop.executor->reservedBytes(SpaceKind::staging), loop.plan.spaces[1].bytes);
   EXPECT_EQ(loop.executor->reservedBytes(SpaceKind::state), loop.plan.spaces[2].bytes);
-  EXPECT_TRUE(checkMemory(loop.plan).ok());
+  EXPECT_TRUE(checkMachine(loop.plan, "").ok());
 }
 
 TEST(Executor, PassesErrorsOfCallbacksOn) {
@@ -265,7 +192,7 @@ TEST(Executor, StopsAtGradientsThatAreNotFinite) {
 }
 
 TEST(Executor, RefusesWhatMakesNoSense) {
-  plan::Plan plan = tests::linearPlan(true);
+  plan::Plan plan = linearPlan(true);
   EXPECT_NE(Executor::create(plan, {.protectHost = true}, {}).status().message().find("unified"), std::string::npos);
   plan.programs.erase(plan.programs.begin() + 1);
   auto executor = Executor::create(plan, {}, {});
@@ -299,6 +226,12 @@ TEST(Trace, ShowsPlannedAndMeasuredSideBySide) {
   EXPECT_EQ(measured, commands);
   EXPECT_EQ(planned, commands);
   EXPECT_EQ(rows, 2 * loop.plan.streams.size());
+  for (const char *share : {"computeBusy", "copiesHidden", "updatesHidden"}) {
+    EXPECT_GE(trace["otherData"][share], 0) << share;
+    EXPECT_LE(trace["otherData"][share], 1) << share;
+  }
+  for (const char *seconds : {"seconds", "copySeconds", "updateSeconds"})
+    EXPECT_GT(trace["otherData"][seconds], 0) << seconds;
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// A device with three spaces and four streams, and commands that call functions of a test: what the device tests
-// stand on.
+// A device with four spaces and five streams, and commands that call functions of a test: what the device tests stand
+// on.
 #ifndef MT_TESTS_DEVICE_WORKBENCH_H
 #define MT_TESTS_DEVICE_WORKBENCH_H
 
@@ -36,7 +36,8 @@ inline plan::Command copyCommand(plan::Span from, plan::Span to, plan::BindingEf
 
 class Workbench {
 public:
-  /// Spaces: 0 device, 1 staging, 2 state; streams: 0 and 1 host, 2 upload, 3 download.
+  /// Spaces: 0 device, 1 staging, 2 state, 3 what read() copies to; streams: 0 and 1 host, 2 upload, 3 download,
+  /// 4 compute.
   explicit Workbench(std::unique_ptr<device::Device> made) : device(std::move(made)) {
     Status status = device->reserve(spaces, streams);
     EXPECT_EQ(status.message(), "");
@@ -56,6 +57,17 @@ public:
     MT_ASSIGN(device::Code code, device->prepare(stream, caller, held));
     return device->run(stream, code, {}, {}, {label, 0});
   }
+  /// The bytes of a span of any space, once everything is done.
+  std::vector<std::byte> read(plan::Span span) {
+    if (device->host(span).empty()) {
+      plan::Span copy{3, 0, span.bytes};
+      EXPECT_EQ(device->copy(3, span, copy, {"read back", 0}).message(), "");
+      EXPECT_EQ(device->synchronize().message(), "");
+      span = copy;
+    }
+    std::span<std::byte> bytes = device->host(span);
+    return {bytes.begin(), bytes.end()};
+  }
   std::span<float> floats(plan::Span span) {
     std::span<std::byte> bytes = device->host(span);
     return {reinterpret_cast<float *>(bytes.data()), bytes.size() / sizeof(float)};
@@ -63,11 +75,13 @@ public:
 
   const std::vector<plan::Space> spaces = {{plan::SpaceKind::device, 0, 4096, "device"},
                                            {plan::SpaceKind::staging, 0, 5000, "staging"},
-                                           {plan::SpaceKind::state, 0, 1234, "state"}};
+                                           {plan::SpaceKind::state, 0, 1234, "state"},
+                                           {plan::SpaceKind::staging, 0, 4096, "read back"}};
   const std::vector<plan::Stream> streams = {{plan::StreamKind::host, 0, "host"},
                                              {plan::StreamKind::host, 0, "host 2"},
                                              {plan::StreamKind::upload, 0, "upload"},
-                                             {plan::StreamKind::download, 0, "download"}};
+                                             {plan::StreamKind::download, 0, "download"},
+                                             {plan::StreamKind::compute, 0, "compute"}};
 
 private:
   const plan::Template caller = [] {

@@ -1,5 +1,6 @@
 """The planned timeline of a step on a device with slow copies: the weights of layer n + 1 come in while layer n computes,
-and updates run while backward goes on. (mtrun --slow-copies --trace shows the same, measured.)
+and updates run while backward goes on. And the measured one of mtrun --slow-copies --trace: its shares of overlap are
+those that its events give, counted here moment by moment.
 
     PATH=build/bin:$PATH python3 tests/e2e/overlap.py
 """
@@ -12,12 +13,8 @@ def shared(a, b):
     return min(a["ts"] + a["dur"], b["ts"] + b["dur"]) - max(a["ts"], b["ts"])
 
 
-def test():
-    with tool.Scratch() as scratch:
-        scratch.link("gpt2", "model.onnx")
-        scratch.run("mtc compile model.onnx -o plan.bin --batch 4 --seq 32 --micro-batch 1 --target cpu-discrete "
-                    "--saved-activations input --residency none --prefetch-distance 1")
-        trace = json.loads(scratch.run("mtc dump plan.bin --format trace"))
+def check_planned(scratch):
+    trace = json.loads(scratch.run("mtc dump plan.bin --format trace"))
     events = [e for e in (trace["traceEvents"] if isinstance(trace, dict) else trace) if e.get("ph") == "X"]
     forward = {e["args"]["layer"]: e for e in events if e["name"].startswith("forward")}
     backward = [e for e in events if e["name"].startswith("backward")]
@@ -31,6 +28,54 @@ def test():
     updates = [e for e in events if e["name"].startswith("update")]
     if not any(shared(u, b) > 0 for u in updates for b in backward):
         raise tool.Failure("no update lies under backward")
+
+
+def shares(events):
+    """Seconds from first to last, busy with compute, with copies, with updates, and of these two those under compute."""
+    moments = sorted({t for e in events for t in (e["ts"], e["ts"] + e["dur"])})
+    sums = {"compute": 0, "copy": 0, "update": 0, "copy hidden": 0, "update hidden": 0}
+    running = {"compute": 0, "copy": 0, "update": 0}
+    changes = {}
+    for event in events:
+        role = event["args"]["role"]
+        work = "copy" if role in ("prefetch", "offload") else role
+        if work in running:
+            changes.setdefault(event["ts"], []).append((work, 1))
+            changes.setdefault(event["ts"] + event["dur"], []).append((work, -1))
+    for now, then in zip(moments, moments[1:]):
+        for work, step in changes.get(now, []):
+            running[work] += step
+        for work in running:
+            sums[work] += then - now if running[work] else 0
+        for work in ("copy", "update"):
+            sums[work + " hidden"] += then - now if running[work] and running["compute"] else 0
+    return {"seconds": (moments[-1] - moments[0]) / 1e6, "computeBusy": sums["compute"] / (moments[-1] - moments[0]),
+            "copySeconds": sums["copy"] / 1e6, "copiesHidden": sums["copy hidden"] / sums["copy"],
+            "updateSeconds": sums["update"] / 1e6, "updatesHidden": sums["update hidden"] / sums["update"]}
+
+
+def check_measured(scratch):
+    done = scratch.attempt("mtrun plan.bin --data data.npz --shuffle off --steps 4 --out run --slow-copies 200MB "
+                           "--trace trace.json")
+    if done.returncode != 0 or "trace.json: compute is busy" not in done.stderr:
+        raise tool.Failure(f"mtrun --trace does not say how much overlaps:\n{done.stderr}")
+    trace = json.loads((scratch / "trace.json").read_text())
+    streams = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
+    events = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == 1]
+    # Feeding, norms and reports on host streams count as nothing.
+    counted = [e for e in events if e["args"]["role"] == "update" or not streams[e["tid"]].startswith("host")]
+    for name, expected in shares(counted).items():
+        if abs(trace["otherData"][name] - expected) > 1e-4 * max(1, expected):
+            raise tool.Failure(f"{name} is {trace['otherData'][name]}, and the events give {expected}")
+
+
+def test():
+    with tool.Scratch() as scratch:
+        scratch.link("gpt2", "model.onnx", "data.npz")
+        scratch.run("mtc compile model.onnx -o plan.bin --batch 4 --seq 32 --micro-batch 1 --target cpu-discrete "
+                    "--saved-activations input --residency none --prefetch-distance 1")
+        check_planned(scratch)
+        check_measured(scratch)
 
 
 tool.main(test)

@@ -1,5 +1,6 @@
 // The catalogue: its checks refuse what a damaged plan could hold, its numbers are right, its page is fresh.
 #include "kernels/Reference.h"
+#include "kernels/cpu/CpuKernels.h"
 #include "kernels/cpu/ThreadPool.h"
 #include "tests/kernels/Harness.h"
 

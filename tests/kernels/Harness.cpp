@@ -206,14 +206,14 @@ Signature Call::signature(uint64_t unused) const {
     made.operands.push_back({input.type, input.dims, Effect::read, input.present});
   for (size_t i = 0; i < outputs.size(); ++i)
     made.operands.push_back({outputs[i].type, outputs[i].dims, outputs[i].effect, (unused >> i & 1) == 0});
-  if (uint64_t bytes = workspaceBytes(made, Backend::cpu))
+  if (uint64_t bytes = workspaceBytes(made, kBackend))
     made.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
   return made;
 }
 
 Outcome run(const Call &call, int threads, uint64_t accumulate, uint64_t unused, const std::vector<Values> &start) {
   Signature signature = call.signature(unused);
-  Result<cpu::Run> prepared = cpu::prepare(signature);
+  Result<Execute> prepared = prepareCall(signature, threads);
   if (!prepared)
     return {prepared.status(), {}};
   std::vector<Memory> memories;
@@ -230,8 +230,7 @@ Outcome run(const Call &call, int threads, uint64_t accumulate, uint64_t unused,
   for (size_t i = 0; i < call.outputs.size(); ++i)
     if (signature.operands[reads + i].present)
       fill(memories[reads + i], call.outputs[i].type, i < start.size() ? start[i] : call.outputs[i].initial);
-  cpu::ThreadPool pool(threads);
-  Outcome outcome{(*prepared)(cpu::Launch{addresses, accumulate << reads, pool}), {}};
+  Outcome outcome{(*prepared)(addresses, accumulate << reads), {}};
   for (size_t i = 0; i < call.outputs.size(); ++i)
     outcome.outputs.push_back(values(memories[reads + i], call.outputs[i].type));
   for (Memory &memory : memories)

@@ -3,7 +3,8 @@
 #ifndef MT_TESTS_KERNELS_HARNESS_H
 #define MT_TESTS_KERNELS_HARNESS_H
 
-#include "kernels/cpu/CpuKernels.h"
+#include "kernels/Catalogue.h"
+#include "runtime/base/Status.h"
 
 #include <functional>
 
@@ -54,6 +55,14 @@ struct Outcome {
 /// Runs a call; outputs start as NaN bytes, or as `start` where given; bit i of `accumulate` and `unused` is result i.
 Outcome run(const Call &call, int threads = 2, uint64_t accumulate = 0, uint64_t unused = 0,
             const std::vector<Values> &start = {});
+
+/// A call made ready: runs with operands at these addresses of the host; bit i of `accumulate` is operand i.
+using Execute = std::function<Status(std::span<void *const> operands, uint64_t accumulate)>;
+
+/// Where a test program runs its calls: CpuHarness.cpp or CudaHarness.cpp. Either is one implementation of the
+/// contract.
+extern const Backend kBackend;
+Result<Execute> prepareCall(const Signature &call, int threads);
 
 /// All that must hold for a call whose results are `expected`, within tolerance * max(1, |expected|).
 void expectResults(const Call &call, const std::vector<Values> &expected, double tolerance = 1e-5);

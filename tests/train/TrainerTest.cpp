@@ -1,9 +1,9 @@
 // Training end to end on a linear layer, against the same arithmetic written out here, and its neutrality: stopping,
 // resuming, evaluating, checkpointing change no bit.
+#include "runtime/train/Trainer.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Export.h"
-#include "runtime/train/Trainer.h"
 #include "tests/plan/LinearPlan.h"
 #include "tests/train/TestFiles.h"
 
@@ -238,7 +238,8 @@ TEST_P(Training, EvaluationOfACheckpointIsThatOfTheRun) {
   Status status = evaluate(eval);
   std::string printed = testing::internal::GetCapturedStdout();
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_NE(printed.find(fmt::format("loss {:.6f}", metrics("run").back()["eval_loss"].get<double>())), std::string::npos)
+  EXPECT_NE(printed.find(fmt::format("loss {:.6f}", metrics("run").back()["eval_loss"].get<double>())),
+            std::string::npos)
       << printed;
 }
 
@@ -261,11 +262,13 @@ TEST_P(Training, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
     change(changed);
     return train::train(changed);
   };
-  EXPECT_ERROR(refusal([](auto &o) { o.hyper.clipNorm = 1.0; }), "--clip-norm 1: the plan is not compiled for clipping");
+  EXPECT_ERROR(refusal([](auto &o) { o.hyper.clipNorm = 1.0; }),
+               "--clip-norm 1: the plan is not compiled for clipping");
   EXPECT_ERROR(refusal([](auto &o) { o.hyper.beta1 = 0.5; }), "are of adamw, and the plan's optimizer is sgd");
   EXPECT_ERROR(refusal([](auto &o) { o.hyper.rate.least = 1; }), "--min-lr 1 is above --lr 0.1");
-  EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "cuda:0"; }), "the plan is compiled for cpu");
-  EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "abacus"; }), "there are cpu and cuda[:N]");
+  EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "cuda:0"; }),
+               "the plan is compiled for cpu, whose device shares");
+  EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "abacus"; }), "there are cpu, cuda and cuda:N");
   EXPECT_ERROR(refusal([](auto &o) { o.plan += ".gone"; }), "plan.bin.gone");
   EXPECT_ERROR(refusal([](auto &o) { o.out = "/proc/nowhere/run"; }), "--out /proc/nowhere/run");
   EXPECT_ERROR(refusal([](auto &o) { o.metrics = "/proc/nowhere/m.jsonl"; }), "--metrics /proc/nowhere/m.jsonl");
@@ -298,8 +301,10 @@ TEST_P(Training, ANumberThatIsNotFiniteStopsTheRunAndKeepsWhatWasThere) {
   EXPECT_EQ(state("run"), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, Training, testing::Bool(), [](const auto &info) { return info.param ? "unified" : "discrete"; });
-INSTANTIATE_TEST_SUITE_P(Plans, SplitTraining, testing::Bool(), [](const auto &info) { return info.param ? "unified" : "discrete"; });
+INSTANTIATE_TEST_SUITE_P(Plans, Training, testing::Bool(),
+                         [](const auto &info) { return info.param ? "unified" : "discrete"; });
+INSTANTIATE_TEST_SUITE_P(Plans, SplitTraining, testing::Bool(),
+                         [](const auto &info) { return info.param ? "unified" : "discrete"; });
 
 } // namespace
 } // namespace mt::tests

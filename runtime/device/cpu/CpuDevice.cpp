@@ -1,9 +1,9 @@
 #include "runtime/device/cpu/CpuDevice.h"
 
 #include "kernels/cpu/CpuKernels.h"
-#include "runtime/device/cpu/Disturbance.h"
-#include "runtime/device/cpu/PreparedTemplate.h"
-#include "runtime/device/cpu/Worker.h"
+#include "runtime/device/common/Disturbance.h"
+#include "runtime/device/common/HostTemplate.h"
+#include "runtime/device/common/Worker.h"
 #include "runtime/host/Arena.h"
 #include "runtime/host/MemoryCheck.h"
 
@@ -56,7 +56,7 @@ private:
   kernels::cpu::ThreadPool pool;
   std::vector<plan::Space> spaces;
   std::vector<host::Arena> arenas;
-  std::deque<PreparedTemplate> templates;
+  std::deque<HostTemplate> templates;
   KernelCache kernels;
   std::shared_mutex beside; ///< held alone by protected commands
   std::unique_ptr<Progress> progress;
@@ -100,7 +100,7 @@ Status CpuDevice::reserve(std::span<const plan::Space> wanted, std::span<const p
 }
 
 Result<Code> CpuDevice::prepare(uint32_t, const plan::Template &code, const HostFunctions &functions) {
-  MT_ASSIGN(PreparedTemplate made, PreparedTemplate::prepare(code, functions, kernels));
+  MT_ASSIGN(HostTemplate made, HostTemplate::prepare(code, functions, kernels));
   templates.push_back(std::move(made));
   return Code{static_cast<uint32_t>(templates.size() - 1)};
 }
@@ -162,7 +162,7 @@ void CpuDevice::poison(std::span<const plan::Binding> arguments, const plan::Spa
 
 Status CpuDevice::run(uint32_t stream, Code code, std::span<const plan::Binding> arguments, plan::Span workspace,
                       Tag tag) {
-  const PreparedTemplate &prepared = templates[code.index];
+  const HostTemplate &prepared = templates[code.index];
   return issue(stream, tag, [this, &prepared, arguments, workspace] {
     if (options.poison)
       poison(arguments, workspace);

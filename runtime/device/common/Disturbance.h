@@ -1,7 +1,7 @@
 // Random delays that shake the order in which streams come forward, for tests: results must not depend on it. Each
-// stream has its own sequence, so a seed gives the same delays on every run. Private to device/cpu.
-#ifndef MT_RUNTIME_DEVICE_CPU_DISTURBANCE_H
-#define MT_RUNTIME_DEVICE_CPU_DISTURBANCE_H
+// stream has its own sequence, so a seed gives the same delays on every run. Private to runtime/device.
+#ifndef MT_RUNTIME_DEVICE_COMMON_DISTURBANCE_H
+#define MT_RUNTIME_DEVICE_COMMON_DISTURBANCE_H
 
 #include <cstdint>
 #include <optional>

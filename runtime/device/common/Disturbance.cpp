@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/Disturbance.h"
+#include "runtime/device/common/Disturbance.h"
 
 #include <chrono>
 #include <thread>

@@ -1,7 +1,7 @@
 // How far each stream of a device has come, and the first error: what streams and callers wait on. Private to
-// device/cpu.
-#ifndef MT_RUNTIME_DEVICE_CPU_PROGRESS_H
-#define MT_RUNTIME_DEVICE_CPU_PROGRESS_H
+// runtime/device.
+#ifndef MT_RUNTIME_DEVICE_COMMON_PROGRESS_H
+#define MT_RUNTIME_DEVICE_COMMON_PROGRESS_H
 
 #include "runtime/device/Device.h"
 

@@ -1,9 +1,9 @@
-// One stream of the CPU device: a thread that executes tasks in the order of issue and reports each to the progress.
-// Knows nothing of what tasks do. Private to device/cpu.
-#ifndef MT_RUNTIME_DEVICE_CPU_WORKER_H
-#define MT_RUNTIME_DEVICE_CPU_WORKER_H
+// One stream of a device: a thread that executes tasks in the order of issue and reports each to the progress. For a
+// stream of a GPU a task only enqueues there. Knows nothing of what tasks do. Private to runtime/device.
+#ifndef MT_RUNTIME_DEVICE_COMMON_WORKER_H
+#define MT_RUNTIME_DEVICE_COMMON_WORKER_H
 
-#include "runtime/device/cpu/Progress.h"
+#include "runtime/device/common/Progress.h"
 
 #include <condition_variable>
 #include <deque>

@@ -1,10 +1,11 @@
-// A template with its kernels chosen: what the CPU device executes for a run command. Kernels of identical calls are
-// shared among templates. Private to device/cpu.
-#ifndef MT_RUNTIME_DEVICE_CPU_PREPAREDTEMPLATE_H
-#define MT_RUNTIME_DEVICE_CPU_PREPAREDTEMPLATE_H
+// A template with its kernels chosen for the CPU: what streams of the CPU device, and host streams of every device,
+// execute for a run command. Kernels of identical calls are shared among templates. Private to runtime/device.
+#ifndef MT_RUNTIME_DEVICE_COMMON_HOSTTEMPLATE_H
+#define MT_RUNTIME_DEVICE_COMMON_HOSTTEMPLATE_H
 
 #include "kernels/cpu/CpuKernels.h"
 #include "runtime/device/Device.h"
+#include "runtime/device/common/Operands.h"
 
 #include <map>
 #include <memory>
@@ -15,13 +16,11 @@ namespace mt::device {
 
 /// Prepared kernels by the text of their signature.
 using KernelCache = std::map<std::string, std::shared_ptr<const kernels::cpu::Run>>;
-using Address = std::function<std::byte *(const plan::Span &)>;
 
-class PreparedTemplate {
+class HostTemplate {
 public:
   /// Errors name template and call.
-  static Result<PreparedTemplate> prepare(const plan::Template &code, const HostFunctions &functions,
-                                          KernelCache &cache);
+  static Result<HostTemplate> prepare(const plan::Template &code, const HostFunctions &functions, KernelCache &cache);
 
   /// Calls the kernels one after another; stops at the first error, which names the call.
   Status run(std::span<const plan::Binding> arguments, const plan::Span &workspace, const Address &address,

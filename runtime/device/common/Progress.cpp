@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/Progress.h"
+#include "runtime/device/common/Progress.h"
 
 namespace mt::device {
 

@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/Worker.h"
+#include "runtime/device/common/Worker.h"
 
 namespace mt::device {
 

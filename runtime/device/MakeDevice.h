@@ -1,0 +1,37 @@
+// Which device a run uses, by the name that people give it: "cpu", "cuda" or "cuda:N". The one place that knows all
+// devices, and which of them this build has. Above runtime/device/{cpu,cuda}, below the executor.
+#ifndef MT_RUNTIME_DEVICE_MAKEDEVICE_H
+#define MT_RUNTIME_DEVICE_MAKEDEVICE_H
+
+#include "runtime/device/Device.h"
+
+#include <memory>
+#include <optional>
+
+namespace mt::device {
+
+/// What devices are told; see CpuOptions and CudaOptions. Slow copies and protection are the CPU's alone,
+/// graphs a GPU's.
+struct DeviceOptions {
+  int threads = 0;
+  bool measure = false;
+  std::optional<uint64_t> jitterSeed = std::nullopt;
+  bool poison = false;
+  double slowCopyBytesPerSecond = 0;
+  bool protectHost = false;
+  bool graphs = false;
+};
+
+/// Errors: a name that means no device, a GPU that is not there or cannot be used, a build without CUDA, options that
+/// the device does not have. Each names the remedy.
+Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const DeviceOptions &options);
+
+/// Whether the name means a device that is there and can run the plan, and the machine has the memory for it. Reserves
+/// nothing. Errors name the remedy, and of memory the bytes needed and those there.
+Status checkMachine(const std::string &name, const plan::Plan &plan);
+
+/// The CUDA version this was built with, "13.0"; empty without CUDA.
+std::string builtWithCuda();
+
+} // namespace mt::device
+#endif

@@ -1,0 +1,83 @@
+#include "runtime/device/cuda/CheckPlan.h"
+
+#include <set>
+
+namespace mt::device {
+namespace {
+
+using plan::SpaceKind;
+using plan::StreamKind;
+
+constexpr std::string_view kRemedy = "compile the model again for a GPU, for example with --target h100";
+
+class Checker {
+public:
+  Checker(const plan::Plan &plan, const std::function<bool(std::string_view)> &hasKernel)
+      : plan(plan), hasKernel(hasKernel) {}
+
+  Status check() {
+    MT_TRY(checkOneDevice());
+    for (const plan::Program &program : plan.programs)
+      for (const plan::Command &command : program.commands)
+        MT_TRY(checkCommand(command));
+    return {};
+  }
+
+private:
+  const plan::Plan &plan;
+  const std::function<bool(std::string_view)> &hasKernel;
+  std::set<std::pair<uint32_t, bool>> checked; ///< templates, and whether for the host
+
+  Status checkOneDevice() const {
+    for (const plan::Stream &stream : plan.streams)
+      if (stream.kind != StreamKind::host && stream.device != 0)
+        return fail("stream \"{}\" is of device {}: this version of mtrun drives one GPU, device 0", stream.name,
+                    stream.device);
+    for (const plan::Space &space : plan.spaces)
+      if (space.kind == SpaceKind::device && space.device != 0)
+        return fail("space \"{}\" is of device {}: this version of mtrun drives one GPU, device 0", space.name,
+                    space.device);
+    return {};
+  }
+
+  Status checkSpan(const plan::Command &command, const plan::Span &span) const {
+    bool streamOnHost = plan.streams[command.stream].kind == StreamKind::host;
+    const plan::Space &space = plan.spaces[span.space];
+    bool spaceOnHost = space.kind != SpaceKind::device;
+    if (span.bytes == 0 || streamOnHost == spaceOnHost)
+      return {};
+    return fail("\"{}\" runs on {} and touches space \"{}\" of {}; {}", command.label,
+                streamOnHost ? "the host" : "the GPU", space.name, spaceOnHost ? "the host" : "the GPU", kRemedy);
+  }
+
+  Status checkKernels(uint32_t index, bool onHost) {
+    if (!checked.emplace(index, onHost).second)
+      return {};
+    const plan::Template &code = plan.templates[index];
+    for (const plan::Call &call : code.calls)
+      if (onHost ? kernels::find(call.signature.kernel) == nullptr : !hasKernel(call.signature.kernel))
+        return fail("template \"{}\": {} has no kernel \"{}\"; compile the model again with this version of mtc",
+                    code.name, onHost ? "the host" : "the GPU", call.signature.kernel);
+    return {};
+  }
+
+  Status checkCommand(const plan::Command &command) {
+    bool onHost = plan.streams[command.stream].kind == StreamKind::host;
+    if (command.isCopy) {
+      MT_TRY(onHost ? checkSpan(command, command.from) : Status());
+      return onHost ? checkSpan(command, command.to) : Status();
+    }
+    for (const plan::Binding &binding : command.arguments)
+      MT_TRY(checkSpan(command, binding.span));
+    MT_TRY(checkSpan(command, command.workspace));
+    return checkKernels(command.templateIndex, onHost);
+  }
+};
+
+} // namespace
+
+Status checkGpuPlan(const plan::Plan &plan, const std::function<bool(std::string_view)> &hasKernel) {
+  return Checker(plan, hasKernel).check();
+}
+
+} // namespace mt::device

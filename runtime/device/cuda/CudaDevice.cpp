@@ -1,0 +1,382 @@
+#include "runtime/device/cuda/CudaDevice.h"
+
+#include "kernels/cpu/CpuKernels.h"
+#include "runtime/base/Log.h"
+#include "runtime/base/Sizes.h"
+#include "runtime/device/common/Disturbance.h"
+#include "runtime/device/common/HostTemplate.h"
+#include "runtime/device/common/Worker.h"
+#include "runtime/device/cuda/CapturedRuns.h"
+#include "runtime/device/cuda/CheckPlan.h"
+#include "runtime/device/cuda/GpuStream.h"
+#include "runtime/device/cuda/SpaceMemory.h"
+#include "runtime/host/MemoryCheck.h"
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+
+namespace mt::device {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class CudaDevice final : public Device {
+public:
+  CudaDevice(CudaOptions options, std::unique_ptr<Driver> driver)
+      : options(options), driver(std::move(driver)),
+        pool(options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency())) {}
+  ~CudaDevice() override;
+
+  std::string_view name() const override { return "cuda"; }
+  Status supports(const plan::Plan &plan) const override {
+    return checkGpuPlan(plan, [this](std::string_view kernel) { return driver->supports(kernel); });
+  }
+  Status reserve(std::span<const plan::Space> spaces, std::span<const plan::Stream> streams) override;
+  uint64_t reserved(uint32_t space) const override { return spaces[space].bytes(); }
+  std::span<std::byte> host(plan::Span span) override {
+    return spaces[span.space].isHost() ? std::span(address(span), span.bytes) : std::span<std::byte>();
+  }
+  Result<Code> prepare(uint32_t stream, const plan::Template &code, const HostFunctions &functions) override;
+  Status copy(uint32_t stream, plan::Span from, plan::Span to, Tag tag) override;
+  Status run(uint32_t stream, Code code, std::span<const plan::Binding> arguments, plan::Span workspace,
+             Tag tag) override;
+  Result<Event> record(uint32_t stream) override;
+  Status wait(uint32_t stream, Event event) override;
+  Status synchronize(Event event) override;
+  Status synchronize() override;
+  std::vector<Measured> measured() override;
+
+private:
+  struct Lane {
+    Disturbance disturbance;
+    std::vector<Measured> times;    ///< of a host stream
+    std::unique_ptr<GpuStream> gpu; ///< null: a host stream
+    std::unique_ptr<CapturedRuns> graphs;
+    std::vector<void *> operands;
+    std::unique_ptr<Worker> worker;
+  };
+  struct Prepared {
+    std::optional<HostTemplate> host;
+    std::optional<GpuTemplate> gpu;
+  };
+
+  const CudaOptions options;
+  const Clock::time_point begun = Clock::now();
+  std::unique_ptr<Driver> driver;
+  kernels::cpu::ThreadPool pool;
+  std::vector<SpaceMemory> spaces;
+  std::deque<Prepared> templates;
+  KernelCache hostKernels;
+  GpuKernelCache gpuKernels;
+  cudaEvent_t origin = {};            ///< where measured times begin
+  std::unique_ptr<Progress> progress; ///< of what the workers have done: on streams of the GPU, enqueued
+  std::deque<Lane> lanes;
+
+  std::byte *address(const plan::Span &span) const { return spaces[span.space].data() + span.offset; }
+  double now() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
+  Status checkMemory(std::span<const plan::Space> wanted);
+  Status poisonSpaces(cudaStream_t stream);
+  Status startStream(uint32_t index, const plan::Stream &stream, double originSeconds);
+  void issue(Lane &lane, std::function<Status(uint64_t count)> task, bool mayWait);
+  Status onHost(Lane &lane, Tag tag, const std::function<Status()> &body);
+  Status onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate *code,
+               const std::function<Status(uint32_t *faults)> &body);
+  Status copyByGpu(Lane &lane, const plan::Span &from, const plan::Span &to);
+  Status launch(Lane &lane, const GpuTemplate &code, std::span<const plan::Binding> arguments,
+                const plan::Span &workspace, uint32_t *faults);
+  template <typename Fill>
+  Status poison(std::span<const plan::Binding> arguments, const plan::Span &workspace, const Fill &fill);
+  Status awaitOn(Lane &lane, Event event);
+  Status reach(Event event);
+};
+
+/// No thread may use a stream of another one that is gone, and no stream memory that is.
+CudaDevice::~CudaDevice() {
+  (void)driver->bind();
+  if (progress)
+    progress->stop(Status::error("the device is being released"));
+  for (Lane &lane : lanes)
+    lane.worker.reset();
+  lanes.clear();
+  if (origin)
+    driver->destroy(origin);
+}
+
+Status CudaDevice::checkMemory(std::span<const plan::Space> wanted) {
+  MT_ASSIGN(DeviceMemory before, driver->memory());
+  driver->openLibraries();
+  MT_ASSIGN(DeviceMemory after, driver->memory());
+  uint64_t libraries = before.free - std::min(before.free, after.free), taken = after.total - after.free;
+  log().info("{}: {} of {} free; its context and other programs take {}, libraries {}", driver->name(),
+             formatSize(after.free), formatSize(after.total), formatSize(taken - std::min(taken, libraries)),
+             formatSize(libraries));
+  MT_TRY(checkGpuMemory(driver->name(), wanted, after));
+  return host::checkHostMemory(wanted, host::machineMemory());
+}
+
+Status CudaDevice::poisonSpaces(cudaStream_t stream) {
+  for (SpaceMemory &space : spaces) {
+    if (space.isHost())
+      std::memset(space.data(), 0xFF, space.bytes());
+    else if (space.bytes() > 0)
+      MT_TRY(driver->fill(space.data(), 0xFF, space.bytes(), stream));
+  }
+  return {};
+}
+
+Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream, double originSeconds) {
+  Lane &lane = lanes.emplace_back();
+  lane.disturbance = Disturbance(options.jitterSeed, index);
+  if (stream.kind != plan::StreamKind::host) {
+    auto made = GpuStream::make(*driver, std::max<size_t>(options.window, 1), origin, originSeconds);
+    if (!made.ok())
+      return made.status().within(fmt::format("stream \"{}\"", stream.name));
+    lane.gpu = std::move(*made);
+    lane.graphs = std::make_unique<CapturedRuns>(*driver);
+  }
+  lane.worker = std::make_unique<Worker>(index, *progress);
+  lane.worker->issue([this] { return driver->bind(); }, false);
+  return {};
+}
+
+Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const plan::Stream> streams) {
+  MT_TRY(driver->bind());
+  MT_TRY(checkMemory(wanted));
+  spaces.reserve(wanted.size());
+  for (const plan::Space &space : wanted) {
+    MT_ASSIGN(SpaceMemory memory, SpaceMemory::reserve(space, *driver));
+    spaces.push_back(std::move(memory));
+  }
+  MT_ASSIGN(cudaStream_t first, driver->createStream());
+  Status status = options.poison ? poisonSpaces(first) : Status();
+  if (status.ok() && options.measure) {
+    Result<cudaEvent_t> made = driver->createEvent(true);
+    status = made.status();
+    if (made.ok()) {
+      origin = *made;
+      status = driver->record(origin, first);
+    }
+  }
+  if (status.ok())
+    status = driver->synchronize(first);
+  double originSeconds = now();
+  driver->destroy(first);
+  MT_TRY(status);
+  progress = std::make_unique<Progress>(streams.size());
+  for (uint32_t i = 0; i < streams.size(); ++i)
+    MT_TRY(startStream(i, streams[i], originSeconds));
+  return {};
+}
+
+Result<Code> CudaDevice::prepare(uint32_t stream, const plan::Template &code, const HostFunctions &functions) {
+  MT_TRY(driver->bind());
+  Prepared made;
+  if (GpuStream *gpu = lanes[stream].gpu.get()) {
+    MT_ASSIGN(made.gpu, GpuTemplate::prepare(code, functions, *driver, gpuKernels));
+    MT_TRY(gpu->reserveFaults(code.calls.size()));
+  } else {
+    MT_ASSIGN(made.host, HostTemplate::prepare(code, functions, hostKernels));
+  }
+  templates.push_back(std::move(made));
+  return Code{static_cast<uint32_t>(templates.size() - 1)};
+}
+
+/// `count` is the task's own number.
+void CudaDevice::issue(Lane &lane, std::function<Status(uint64_t count)> task, bool mayWait) {
+  uint64_t count = lane.worker->last().count + 1;
+  lane.worker->issue([task = std::move(task), count] { return task(count); }, mayWait);
+}
+
+Status CudaDevice::onHost(Lane &lane, Tag tag, const std::function<Status()> &body) {
+  lane.disturbance.delay();
+  double begin = now();
+  Status status = body();
+  if (options.measure)
+    lane.times.push_back({tag.number, begin, now()});
+  return status.within(fmt::format("\"{}\"", tag.label));
+}
+
+/// Errors of begin() may be those of earlier commands, and carry their names.
+Status CudaDevice::onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate *code,
+                         const std::function<Status(uint32_t *faults)> &body) {
+  lane.disturbance.delay();
+  MT_ASSIGN(uint32_t * faults, lane.gpu->begin(count, tag, code));
+  Status status = body(faults);
+  if (status.ok())
+    status = lane.gpu->end();
+  return status.within(fmt::format("\"{}\"", tag.label));
+}
+
+/// The driver may read or write pageable memory when it is called rather than when the stream comes to it: then
+/// everything before must be done first, and the copy itself before anything after.
+Status CudaDevice::copyByGpu(Lane &lane, const plan::Span &from, const plan::Span &to) {
+  const SpaceMemory &source = spaces[from.space], &target = spaces[to.space];
+  cudaMemcpyKind kind = source.isHost() ? (target.isHost() ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
+                                        : (target.isHost() ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice);
+  bool direct = source.isDirect() && target.isDirect();
+  if (!direct)
+    MT_TRY(driver->synchronize(lane.gpu->stream()));
+  MT_TRY(driver->copy(address(to), address(from), to.bytes, kind, lane.gpu->stream()));
+  return direct ? Status() : driver->synchronize(lane.gpu->stream());
+}
+
+Status CudaDevice::copy(uint32_t stream, plan::Span from, plan::Span to, Tag tag) {
+  MT_TRY(progress->failure());
+  Lane &lane = lanes[stream];
+  if (!lane.gpu && !(spaces[from.space].isHost() && spaces[to.space].isHost()))
+    return fail("\"{}\": a host stream cannot copy memory of the GPU; compile the model again with this version of mtc",
+                tag.label);
+  issue(
+      lane,
+      [this, &lane, from, to, tag](uint64_t count) {
+        if (lane.gpu)
+          return onGpu(lane, count, tag, nullptr, [&](uint32_t *) { return copyByGpu(lane, from, to); });
+        return onHost(lane, tag, [&] {
+          std::memcpy(address(to), address(from), to.bytes);
+          return Status();
+        });
+      },
+      true);
+  return {};
+}
+
+template <typename Fill>
+Status CudaDevice::poison(std::span<const plan::Binding> arguments, const plan::Span &workspace, const Fill &fill) {
+  for (const plan::Binding &binding : arguments)
+    if (binding.fresh)
+      MT_TRY(fill(address(binding.span), binding.span.bytes));
+  return workspace.bytes > 0 ? fill(address(workspace), workspace.bytes) : Status();
+}
+
+Status CudaDevice::launch(Lane &lane, const GpuTemplate &code, std::span<const plan::Binding> arguments,
+                          const plan::Span &workspace, uint32_t *faults) {
+  cudaStream_t stream = lane.gpu->stream();
+  auto address = [this](const plan::Span &span) { return this->address(span); };
+  if (options.poison)
+    MT_TRY(poison(arguments, workspace,
+                  [&](std::byte *to, uint64_t bytes) { return driver->fill(to, 0xFF, bytes, stream); }));
+  if (!options.graphs)
+    return code.launch(arguments, workspace, address, stream, faults, lane.operands);
+  MT_ASSIGN(const uint32_t *own, lane.graphs->run(code, arguments, workspace, address, stream, lane.operands));
+  lane.gpu->faultsIn(own);
+  return {};
+}
+
+Status CudaDevice::run(uint32_t stream, Code code, std::span<const plan::Binding> arguments, plan::Span workspace,
+                       Tag tag) {
+  MT_TRY(progress->failure());
+  Lane &lane = lanes[stream];
+  const Prepared &prepared = templates[code.index];
+  issue(
+      lane,
+      [this, &lane, &prepared, arguments, workspace, tag](uint64_t count) {
+        if (lane.gpu)
+          return onGpu(lane, count, tag, &*prepared.gpu,
+                       [&](uint32_t *faults) { return launch(lane, *prepared.gpu, arguments, workspace, faults); });
+        return onHost(lane, tag, [&] {
+          if (options.poison)
+            MT_TRY(poison(arguments, workspace, [](std::byte *to, uint64_t bytes) {
+              std::memset(to, 0xFF, bytes);
+              return Status();
+            }));
+          return prepared.host->run(
+              arguments, workspace, [this](const plan::Span &span) { return address(span); }, pool);
+        });
+      },
+      true);
+  return {};
+}
+
+Result<Event> CudaDevice::record(uint32_t stream) {
+  MT_TRY(progress->failure());
+  Lane &lane = lanes[stream];
+  if (lane.gpu)
+    issue(
+        lane, [&lane](uint64_t count) { return lane.gpu->mark(count); }, false);
+  return lane.worker->last();
+}
+
+/// Returns when the event has happened; on a host stream, only if no command that is done has met a fault, so that
+/// nothing is written from what a faulty one has computed.
+Status CudaDevice::reach(Event event) {
+  progress->await(event, false);
+  if (progress->stopped() || !lanes[event.stream].gpu)
+    return {};
+  MT_TRY(lanes[event.stream].gpu->reach(event.count));
+  for (Lane &lane : lanes)
+    if (lane.gpu)
+      MT_TRY(lane.gpu->sweep());
+  return {};
+}
+
+Status CudaDevice::awaitOn(Lane &lane, Event event) {
+  GpuStream *source = lanes[event.stream].gpu.get();
+  if (!lane.gpu || !source)
+    return reach(event);
+  progress->await(event, false); // enqueued: the GPU can wait for it
+  return progress->stopped() ? Status() : lane.gpu->waitFor(*source, event.count);
+}
+
+Status CudaDevice::wait(uint32_t stream, Event event) {
+  MT_TRY(progress->failure());
+  Lane &lane = lanes[stream];
+  issue(
+      lane, [this, &lane, event](uint64_t) { return awaitOn(lane, event); }, false);
+  return {};
+}
+
+Status CudaDevice::synchronize(Event event) {
+  MT_TRY(driver->bind());
+  if (Status status = reach(event); !status.ok())
+    progress->stop(status);
+  return progress->failure();
+}
+
+/// Also after an error: when this returns, nothing runs.
+Status CudaDevice::synchronize() {
+  MT_TRY(driver->bind());
+  for (Lane &lane : lanes)
+    progress->await(lane.worker->last(), true);
+  for (Lane &lane : lanes)
+    if (Status status = lane.gpu ? lane.gpu->drain() : Status(); !status.ok())
+      progress->stop(status);
+  for (const SpaceMemory &space : spaces)
+    if (Status intact = space.checkGuard(); !intact.ok())
+      progress->stop(intact);
+  return progress->failure();
+}
+
+std::vector<Measured> CudaDevice::measured() {
+  std::vector<Measured> all;
+  for (Lane &lane : lanes) {
+    std::vector<Measured> times = lane.gpu ? lane.gpu->measured() : std::exchange(lane.times, {});
+    all.insert(all.end(), times.begin(), times.end());
+  }
+  return all;
+}
+
+} // namespace
+
+std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::unique_ptr<Driver> driver) {
+  return std::make_unique<CudaDevice>(options, std::move(driver));
+}
+
+/// What the driver still takes when kernels are loaded at their first launch and graphs of cuDNN are built: an
+/// estimate.
+constexpr uint64_t kLaterBytes = uint64_t{64} << 20;
+
+Status checkGpuMemory(std::string_view gpu, std::span<const plan::Space> spaces, DeviceMemory memory) {
+  uint64_t needed = 0, there = memory.free - std::min(memory.free, kLaterBytes);
+  for (const plan::Space &space : spaces)
+    needed += space.kind == plan::SpaceKind::device ? space.bytes : 0;
+  if (needed <= there)
+    return {};
+  return fail("the plan needs {} of device memory, and {} has {} for it: of {}, {} are taken by the driver's context, "
+              "libraries and other programs, and {} are kept for kernels; stop what else uses the GPU, or compile the "
+              "model again with --device-memory {}B or less",
+              formatExactSize(needed), gpu, formatExactSize(there), formatSize(memory.total),
+              formatSize(memory.total - memory.free), formatSize(kLaterBytes), there);
+}
+
+} // namespace mt::device

@@ -1,0 +1,39 @@
+// A GPU as a device. Streams of the GPU become CUDA streams, host streams worker threads that run the CPU's kernels;
+// a device space is one cudaMalloc of exactly its bytes, staging is registered with the GPU, state is ordinary memory.
+// Runs discrete plans on one GPU. Nothing is allocated, chosen or synchronized while commands are issued, but for the
+// capture of graphs where that is asked for.
+//
+// Every stream has an issuing thread, also those of the GPU, where a task only enqueues: a wait for a host stream's
+// event is then a wait of that thread, and no flag that the GPU polls can hang it when a run stops.
+#ifndef MT_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
+#define MT_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
+
+#include "runtime/device/Device.h"
+#include "runtime/device/cuda/Driver.h"
+
+#include <memory>
+#include <optional>
+
+namespace mt::device {
+
+struct CudaOptions {
+  int threads = 0;      ///< of the pool of the host streams' kernels; 0: the machine's cores
+  bool measure = false; ///< keep the times of commands
+  /// Captures the launches of a template call at its first run and replays them where template, addresses and effects
+  /// are the same. Off: on no machine has it been measured to be faster.
+  bool graphs = false;
+  std::optional<uint64_t> jitterSeed = std::nullopt; ///< for tests: random delays before commands are issued
+  /// For tests: NaN into all spaces at the start; into what a run binds as fresh, and into its workspace, before it
+  /// runs.
+  bool poison = false;
+  size_t window = 1024; ///< commands of one stream that may be on the GPU before issuing another waits for the oldest
+};
+
+/// `driver` is the GPU that openDriver() gave, or a test's.
+std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::unique_ptr<Driver> driver);
+
+/// Whether the GPU's free memory holds the device spaces. The error names the bytes needed, those there, and the remedy.
+Status checkGpuMemory(std::string_view gpu, std::span<const plan::Space> spaces, DeviceMemory memory);
+
+} // namespace mt::device
+#endif

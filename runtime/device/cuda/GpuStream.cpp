@@ -1,0 +1,172 @@
+#include "runtime/device/cuda/GpuStream.h"
+
+namespace mt::device {
+
+Result<std::unique_ptr<GpuStream>> GpuStream::make(Driver &driver, size_t window, cudaEvent_t origin,
+                                                   double originSeconds) {
+  std::unique_ptr<GpuStream> made(new GpuStream(driver, origin, originSeconds));
+  MT_ASSIGN(made->cuda, driver.createStream());
+  made->ring.resize(window);
+  for (Entry &entry : made->ring) {
+    MT_ASSIGN(entry.done, driver.createEvent(origin != nullptr));
+    if (origin) {
+      MT_ASSIGN(entry.begin, driver.createEvent(true));
+    }
+  }
+  MT_TRY(made->reserveFaults(1));
+  return made;
+}
+
+GpuStream::~GpuStream() {
+  if (cuda)
+    (void)driver.synchronize(cuda);
+  for (Entry &entry : ring)
+    for (cudaEvent_t event : {entry.begin, entry.done})
+      if (event)
+        driver.destroy(event);
+  for (void *block : words)
+    driver.releasePinned(block);
+  if (cuda)
+    driver.destroy(cuda);
+}
+
+/// Commands under way keep their words: earlier blocks stay.
+Status GpuStream::reserveFaults(size_t calls) {
+  std::lock_guard lock(mutex);
+  if (calls <= wordsPerCommand)
+    return {};
+  Result<void *> block = driver.allocatePinned(ring.size() * calls * sizeof(uint32_t));
+  if (!block.ok())
+    return block.status().within("words for the faults of kernels");
+  words.push_back(*block);
+  wordsPerCommand = calls;
+  return {};
+}
+
+/// Returns when the ring has a free entry.
+Status GpuStream::makeRoom() {
+  cudaEvent_t oldest = {};
+  std::string label;
+  {
+    std::lock_guard lock(mutex);
+    if (head - tail < ring.size())
+      return {};
+    oldest = at(tail).done;
+    label = at(tail).label;
+  }
+  MT_TRY(driver.synchronize(oldest).within(fmt::format("waiting for \"{}\"", label)));
+  return sweep();
+}
+
+Result<uint32_t *> GpuStream::begin(uint64_t count, Tag tag, const GpuTemplate *code) {
+  MT_TRY(makeRoom());
+  std::lock_guard lock(mutex);
+  Entry &entry = at(head);
+  entry.count = count;
+  entry.number = tag.number;
+  entry.label = tag.label;
+  entry.code = code;
+  uint32_t *faults = static_cast<uint32_t *>(words.back()) + head % ring.size() * wordsPerCommand;
+  entry.faults = faults;
+  if (origin)
+    MT_TRY(driver.record(entry.begin, cuda).within(fmt::format("\"{}\"", tag.label)));
+  return faults;
+}
+
+void GpuStream::faultsIn(const uint32_t *words) {
+  std::lock_guard lock(mutex);
+  at(head).faults = words;
+}
+
+Status GpuStream::end() {
+  std::lock_guard lock(mutex);
+  MT_TRY(driver.record(at(head).done, cuda));
+  ++head;
+  waited = false;
+  return {};
+}
+
+/// The newest command on the GPU up to a number; null: all those are done.
+const GpuStream::Entry *GpuStream::find(uint64_t count) {
+  for (uint64_t position = head; position > tail; --position)
+    if (at(position - 1).count <= count)
+      return &at(position - 1);
+  return nullptr;
+}
+
+/// The other stream's lock is held meanwhile: its entry must not be used for a later command before the wait is there.
+Status GpuStream::waitFor(GpuStream &other, uint64_t count) {
+  if (&other == this)
+    return {};
+  std::lock_guard lock(other.mutex);
+  const Entry *entry = other.find(count);
+  if (!entry)
+    return {};
+  waited = true;
+  return driver.wait(cuda, entry->done).within(fmt::format("waiting for \"{}\"", entry->label));
+}
+
+Status GpuStream::mark(uint64_t count) {
+  if (!waited)
+    return {};
+  MT_TRY(begin(count, {"wait", UINT64_MAX}, nullptr).status());
+  return end();
+}
+
+Status GpuStream::reach(uint64_t count) {
+  cudaEvent_t event = {};
+  std::string label;
+  {
+    std::lock_guard lock(mutex);
+    if (const Entry *entry = find(count)) {
+      event = entry->done;
+      label = entry->label;
+    }
+  }
+  // If the entry is taken for a later command meanwhile, this waits for that one: longer than needed, never forever,
+  // as a command is enqueued only after everything on the host that it depends on.
+  if (event)
+    MT_TRY(driver.synchronize(event).within(fmt::format("waiting for \"{}\"", label)));
+  return sweep();
+}
+
+Status GpuStream::retire(const Entry &entry) {
+  if (entry.code)
+    MT_TRY(entry.code->faultOf(entry.faults).within(fmt::format("\"{}\"", entry.label)));
+  if (!origin || entry.number == UINT64_MAX)
+    return {};
+  MT_ASSIGN(double begin, driver.seconds(origin, entry.begin));
+  MT_ASSIGN(double end, driver.seconds(origin, entry.done));
+  times.push_back({entry.number, originSeconds + begin, originSeconds + end});
+  return {};
+}
+
+Status GpuStream::sweepLocked() {
+  for (; tail < head; ++tail) {
+    const Entry &entry = at(tail);
+    Result<bool> done = driver.isDone(entry.done);
+    if (!done.ok())
+      return done.status().within(fmt::format("\"{}\", or a command before it", entry.label));
+    if (!*done)
+      break;
+    MT_TRY(retire(entry));
+  }
+  return {};
+}
+
+Status GpuStream::sweep() {
+  std::lock_guard lock(mutex);
+  return sweepLocked();
+}
+
+Status GpuStream::drain() {
+  MT_TRY(driver.synchronize(cuda));
+  return sweep();
+}
+
+std::vector<Measured> GpuStream::measured() {
+  std::lock_guard lock(mutex);
+  return std::exchange(times, {});
+}
+
+} // namespace mt::device

@@ -1,0 +1,55 @@
+#include "runtime/device/cuda/GpuTemplate.h"
+
+namespace mt::device {
+namespace {
+
+Result<std::shared_ptr<const kernels::cuda::Run>> kernelOf(const plan::Call &call, Driver &driver,
+                                                           GpuKernelCache &cache) {
+  std::string key = keyOf(call.signature);
+  if (auto found = cache.find(key); found != cache.end())
+    return found->second;
+  MT_TRY(checkScratch(call, kernels::Backend::cuda));
+  MT_ASSIGN(kernels::cuda::Run made, driver.prepare(call.signature));
+  return cache[key] = std::make_shared<const kernels::cuda::Run>(std::move(made));
+}
+
+} // namespace
+
+Result<GpuTemplate> GpuTemplate::prepare(const plan::Template &code, const HostFunctions &functions, Driver &driver,
+                                         GpuKernelCache &cache) {
+  GpuTemplate made;
+  for (const plan::Call &call : code.calls) {
+    const std::string &kernel = call.signature.kernel;
+    if (functions.instead.contains(kernel) || functions.before.contains(kernel))
+      return fail(
+          "template \"{}\": {} works on the host, and the plan puts it on a stream of the GPU; compile the model "
+          "again with this version of mtc",
+          code.name, nameOf(call));
+    auto prepared = kernelOf(call, driver, cache);
+    if (!prepared.ok())
+      return fail("template \"{}\": {}: {}", code.name, nameOf(call), prepared.status().message());
+    made.steps.push_back({&call, *prepared});
+  }
+  return made;
+}
+
+Status GpuTemplate::launch(std::span<const plan::Binding> arguments, const plan::Span &workspace,
+                           const Address &address, cudaStream_t stream, uint32_t *faults,
+                           std::vector<void *> &operands) const {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    uint64_t accumulate = bindOperands(*steps[i].call, arguments, workspace, address, operands);
+    kernels::cuda::Launch launch{operands, accumulate, stream, faults + i};
+    if (Status status = (*steps[i].kernel)(launch); !status.ok())
+      return status.within(nameOf(*steps[i].call));
+  }
+  return {};
+}
+
+Status GpuTemplate::faultOf(const uint32_t *faults) const {
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (auto fault = static_cast<kernels::cuda::Fault>(faults[i]); fault != kernels::cuda::Fault::none)
+      return fail("{}: {}", nameOf(*steps[i].call), kernels::cuda::message(fault));
+  return {};
+}
+
+} // namespace mt::device

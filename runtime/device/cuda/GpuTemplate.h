@@ -1,0 +1,43 @@
+// A template with its kernels chosen for the GPU: what a run command on one of its streams enqueues. Kernels of
+// identical calls are shared among templates. Private to runtime/device/cuda.
+#ifndef MT_RUNTIME_DEVICE_CUDA_GPUTEMPLATE_H
+#define MT_RUNTIME_DEVICE_CUDA_GPUTEMPLATE_H
+
+#include "runtime/device/Device.h"
+#include "runtime/device/common/Operands.h"
+#include "runtime/device/cuda/Driver.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace mt::device {
+
+/// Prepared kernels by the text of their signature.
+using GpuKernelCache = std::map<std::string, std::shared_ptr<const kernels::cuda::Run>>;
+
+class GpuTemplate {
+public:
+  /// Errors name template and call. Functions of the program have no place on a stream of the GPU.
+  static Result<GpuTemplate> prepare(const plan::Template &code, const HostFunctions &functions, Driver &driver,
+                                     GpuKernelCache &cache);
+
+  /// Enqueues the kernels one after another; stops at the first error, which names the call. `faults`: a word for each
+  /// call. Addresses are worked out anew each time, in `operands`: sums are cheaper than finding them again.
+  Status launch(std::span<const plan::Binding> arguments, const plan::Span &workspace, const Address &address,
+                cudaStream_t stream, uint32_t *faults, std::vector<void *> &operands) const;
+
+  size_t calls() const { return steps.size(); }
+  /// The first fault among the words of a run, with the call's name; success if there is none.
+  Status faultOf(const uint32_t *faults) const;
+
+private:
+  struct Step {
+    const plan::Call *call = nullptr;
+    std::shared_ptr<const kernels::cuda::Run> kernel;
+  };
+  std::vector<Step> steps;
+};
+
+} // namespace mt::device
+#endif

@@ -1,0 +1,47 @@
+// Stands in for the CUDA driver where the host's side of the CUDA device is tested: streams are threads with queues,
+// memory of the GPU is heap, and the CPU's kernels run in place of the GPU's. No GPU is involved and no kernel of the
+// GPU runs: what passes here says that the device issues the right calls in the right order, and nothing about kernels.
+// It is as nasty as the driver may be: copies with memory that is not registered touch it at once, when called.
+#ifndef MT_TESTS_DEVICE_SIMULATEDDRIVER_H
+#define MT_TESTS_DEVICE_SIMULATEDDRIVER_H
+
+#include "runtime/device/cuda/Driver.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace mt::tests {
+
+/// What a test asks of a driver and learns from it; outlives the driver.
+struct Simulation {
+  device::DeviceMemory memory{8ULL << 30, 8ULL << 30};
+  uint64_t libraryBytes = 0; ///< taken by openLibraries()
+  /// Runs in place of a kernel when its turn on the stream comes; by name. Others are the CPU's.
+  std::map<std::string, std::function<void(const kernels::cuda::Launch &)>> kernels;
+
+  /// The `nth` call of that name fails with "injected".
+  void failAt(std::string call, int nth = 1);
+  int count(const std::string &call);
+  std::vector<std::string> calls();
+  /// Notes a call; the injected error if it is its turn.
+  Status enter(const std::string &call);
+  /// What was made and not given back.
+  std::atomic<int> alive = 0;
+
+private:
+  std::mutex mutex;
+  std::vector<std::string> log;
+  std::map<std::string, int> failures;
+};
+
+std::unique_ptr<device::Driver> simulatedDriver(Simulation &simulation);
+
+} // namespace mt::tests
+#endif

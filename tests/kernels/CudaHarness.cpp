@@ -1,0 +1,183 @@
+// The tests of kernels on a GPU: operands go there between guards and come back. Without a GPU every test is skipped,
+// by name and reason; MT_REQUIRE_CUDA=1 makes that a failure. Calls that only the CPU makes - those of host streams,
+// and element types that the GPU refuses by name - run on the CPU, and are listed at the end.
+#include "kernels/cpu/CpuKernels.h"
+#include "runtime/device/cuda/Driver.h"
+#include "tests/device/DeviceCases.h"
+#include "tests/kernels/Harness.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <set>
+
+namespace mt::kernels::test {
+
+const Backend kBackend = Backend::cuda;
+
+namespace {
+
+constexpr uint64_t kGuard = 256;
+constexpr int kGuardByte = 0xA5;
+constexpr std::string_view kHostKernels[] = {"feed", "report", "step_norm", "adamw", "sgd"};
+
+/// The GPU of these tests, or why there is none.
+Result<std::unique_ptr<device::Driver>> &gpu() {
+  static auto driver = device::openDriver(0);
+  return driver;
+}
+
+std::set<std::string> &onCpu() {
+  static std::set<std::string> calls;
+  return calls;
+}
+
+/// Skips each test where there is no GPU, so that each is reported; lists what ran on the CPU.
+class NeedsGpu : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo &) override { MT_SKIP_WITHOUT(gpu()); }
+  void OnTestProgramEnd(const testing::UnitTest &) override {
+    for (const std::string &call : onCpu())
+      std::printf("ran on the CPU: %s\n", call.c_str());
+  }
+};
+const bool kListens = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new NeedsGpu);
+  return true;
+}();
+
+/// Memory of the GPU between two guards.
+class Guarded {
+public:
+  Guarded(device::Driver &driver, uint64_t bytes) : driver(driver), bytes(bytes) {}
+  Guarded(const Guarded &) = delete;
+  ~Guarded() {
+    if (base)
+      driver.release(base);
+  }
+  Status make(const void *content, cudaStream_t stream) {
+    MT_ASSIGN(void *memory, driver.allocate(bytes + 2 * kGuard));
+    base = static_cast<std::byte *>(memory);
+    MT_TRY(driver.fill(base, kGuardByte, bytes + 2 * kGuard, stream));
+    return bytes == 0 ? Status() : driver.copy(data(), content, bytes, cudaMemcpyHostToDevice, stream);
+  }
+  Status fetch(void *content, cudaStream_t stream) const {
+    std::vector<std::byte> all(bytes + 2 * kGuard);
+    MT_TRY(driver.copy(all.data(), base, all.size(), cudaMemcpyDeviceToHost, stream));
+    MT_TRY(driver.synchronize(stream));
+    auto isGuard = [](std::byte one) { return one == std::byte{kGuardByte}; };
+    EXPECT_TRUE(std::all_of(all.begin(), all.begin() + kGuard, isGuard)) << "wrote before an operand";
+    EXPECT_TRUE(std::all_of(all.end() - kGuard, all.end(), isGuard)) << "wrote behind an operand";
+    std::memcpy(content, all.data() + kGuard, bytes);
+    return {};
+  }
+  void *data() const { return base + kGuard; }
+
+private:
+  device::Driver &driver;
+  uint64_t bytes = 0;
+  std::byte *base = nullptr;
+};
+
+/// A stream and a word for faults, as a device has them.
+struct Lane {
+  device::Driver &driver;
+  cudaStream_t stream = {};
+  uint32_t *fault = nullptr;
+  ~Lane() {
+    if (stream)
+      driver.destroy(stream);
+    if (fault)
+      driver.releasePinned(fault);
+  }
+  Status make() {
+    MT_TRY(driver.bind());
+    MT_ASSIGN(stream, driver.createStream());
+    MT_ASSIGN(void *word, driver.allocatePinned(sizeof(uint32_t)));
+    fault = static_cast<uint32_t *>(word);
+    return {};
+  }
+};
+
+Result<Execute> prepareOnCpu(const Signature &call, int threads) {
+  Signature own = call; // scratch of the CPU's size, wherever it comes from
+  if (!own.operands.empty() && own.operands.back().effect == Effect::scratch)
+    own.operands.pop_back();
+  uint64_t bytes = workspaceBytes(own, Backend::cpu);
+  if (bytes > 0)
+    own.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
+  MT_ASSIGN(cpu::Run run, cpu::prepare(own));
+  return Execute([run = std::move(run), own, bytes, threads](std::span<void *const> operands, uint64_t accumulate) {
+    std::vector<double> scratch(bytes / sizeof(double) + 1);
+    std::vector<void *> addresses(operands.begin(), operands.end());
+    addresses.resize(own.operands.size());
+    if (bytes > 0)
+      addresses.back() = scratch.data();
+    cpu::ThreadPool pool(threads);
+    return run({.operands = addresses, .accumulate = accumulate, .pool = pool});
+  });
+}
+
+/// A fault says what kind it is, and the CPU which value: its words, if it meets the same kind.
+Status worded(cuda::Fault fault, const Signature &call, std::span<void *const> operands) {
+  MT_ASSIGN(Execute onCpu, prepareOnCpu(call, 1));
+  Status status = onCpu(operands, 0);
+  std::string_view kind = fault == cuda::Fault::indexOutOfRange   ? "index"
+                          : fault == cuda::Fault::labelOutOfRange ? "label"
+                                                                  : "";
+  EXPECT_EQ(status.message().find(kind), 0u) << cuda::message(fault) << "; on the CPU: " << status.message();
+  return status;
+}
+
+Status launch(const Signature &call, const cuda::Run &run, std::span<void *const> operands, uint64_t accumulate) {
+  Lane lane{**gpu()};
+  MT_TRY(lane.make());
+  std::deque<Guarded> memories;
+  std::vector<void *> addresses;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Guarded &memory = memories.emplace_back(lane.driver, call.operands[i].bytes());
+    if (operands[i])
+      MT_TRY(memory.make(operands[i], lane.stream));
+    addresses.push_back(operands[i] ? memory.data() : nullptr);
+  }
+  MT_TRY(run({.operands = addresses, .accumulate = accumulate, .stream = lane.stream, .fault = lane.fault}));
+  MT_TRY(lane.driver.synchronize(lane.stream));
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i])
+      MT_TRY(memories[i].fetch(operands[i], lane.stream));
+  auto fault = static_cast<cuda::Fault>(*lane.fault);
+  return fault == cuda::Fault::none ? Status() : worded(fault, call, operands);
+}
+
+Result<Execute> listed(const Signature &call, int threads, const std::string &why) {
+  onCpu().insert(why);
+  return prepareOnCpu(call, threads);
+}
+
+} // namespace
+
+Result<Execute> prepareCall(const Signature &call, int threads) {
+  if (std::ranges::find(kHostKernels, call.kernel) != std::end(kHostKernels))
+    return listed(call, threads, call.kernel + ": runs on host streams");
+  MT_TRY((*gpu())->bind());
+  Result<cuda::Run> run = (*gpu())->prepare(call);
+  if (run.ok())
+    return Execute([call, run = *run](std::span<void *const> operands, uint64_t accumulate) {
+      return launch(call, run, operands, accumulate);
+    });
+  const std::string &message = run.status().message();
+  if (cuda::supports(call.kernel) && message.find(": the GPU ") != std::string::npos)
+    return listed(call, threads, message);
+  return run.status();
+}
+
+TEST(CudaKernels, CoverTheCatalogue) {
+  for (const Kernel &kernel : all()) {
+    bool onHost = std::ranges::find(kHostKernels, kernel.name) != std::end(kHostKernels);
+    EXPECT_EQ(cuda::supports(kernel.name), !onHost) << kernel.name;
+  }
+}
+
+} // namespace mt::kernels::test
