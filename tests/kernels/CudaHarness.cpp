@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kGuard = 256;
 constexpr int kGuardByte = 0xA5;
-constexpr std::string_view kHostKernels[] = {"feed", "report", "step_norm", "adamw", "sgd"};
+constexpr std::string_view kHostKernels[] = {"feed", "report", "step_norm", "adamw", "sgd", "adamw_split", "sgd_split"};
 
 /// The GPU of these tests, or why there is none.
 Result<std::unique_ptr<device::Driver>> &gpu() {
