@@ -40,6 +40,19 @@ constexpr uint64_t productScratch(int64_t results) {
   uint64_t count = static_cast<uint64_t>(results);
   return count >= kMost / 64 ? kMost : alignedScratch(64 * count);
 }
+/// On a GPU: rows of a normalization whose parameter gradients are summed apart, in 32 bits. Enough groups of threads
+/// for any device, and at most 4 MiB of sums for rows of up to 4,096 elements.
+constexpr Chunks normGradChunks(int64_t rows, int64_t width) {
+  return {rows, std::max<int64_t>(256, (int64_t{1} << 20) / width)};
+}
+/// On a GPU: elements of each of `results` that are reduced apart, in 64 bits, where a block a result would leave most
+/// of a device idle.
+constexpr Chunks reduceChunks(int64_t results, int64_t count) {
+  constexpr int64_t kResults = 16384, kElements = 1024;
+  return {count, std::clamp<int64_t>(std::min(kResults / results, count / kElements), 1, 256), 8};
+}
+/// On a GPU: keys and their place, twice, to sort indices.
+constexpr uint64_t sortScratch(int64_t indices) { return static_cast<uint64_t>(indices) * 16; }
 
 } // namespace mt::kernels
 #endif

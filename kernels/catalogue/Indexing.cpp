@@ -1,4 +1,5 @@
 // Kernels that pick elements by computed indices, and their gradients. Indices out of range are an error of the run.
+#include "kernels/Blocks.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -85,6 +86,7 @@ std::string checkEmbeddingGrad(const Signature &call) {
 }
 
 double resultTwice(const Signature &call) { return 2.0 * static_cast<double>(call.operands.back().bytes()); }
+uint64_t cudaSortWorkspace(const Signature &call) { return sortScratch(call.operands[0].elements()); }
 double gradientFlops(const Signature &call) { return static_cast<double>(call.operands[1].elements()); }
 
 constexpr AttributeSpec kAxis[] = {{"axis", Kind::integer, true, "", "the dimension"}};
@@ -101,7 +103,7 @@ std::span<const Kernel> indexingKernels() {
       entry("gather_grad", "indices gradient -> result+", "Gradient of gather for its data, summed in index order.",
             "result[a, indices[i], b] += gradient[a, i, b], from zero. Types: result the gradient's or f32; summed in "
             "f32 and rounded once",
-            gradientFlops, checkGatherGrad, {.attributes = kAxis}),
+            gradientFlops, checkGatherGrad, {.attributes = kAxis, .cudaWorkspace = cudaSortWorkspace}),
       entry("gather_nd", "data indices -> result+", "ONNX GatherND; negative indices count from the end.",
             "result[b, i, ..] = data[b, indices[b, i, :], ..]", noFlops, checkGatherNd,
             {.attributes = kBatch, .traffic = resultTwice}),
@@ -113,7 +115,7 @@ std::span<const Kernel> indexingKernels() {
       entry("embedding_grad", "ids gradient -> result+", "Gradient of the table, summed in the order of the ids.",
             "result[ids[i], :] += gradient[i, :], from zero. Types: result the gradient's or f32; summed in f32 and "
             "rounded once",
-            gradientFlops, checkEmbeddingGrad)};
+            gradientFlops, checkEmbeddingGrad, {.cudaWorkspace = cudaSortWorkspace})};
   return kernels;
 }
 

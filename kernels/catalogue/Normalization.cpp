@@ -92,6 +92,13 @@ uint64_t partialSums(const OperandType &operand, uint64_t vectors) {
 uint64_t layerNormWorkspace(const Signature &call) { return partialSums(call.operands[1], 2); }
 uint64_t rmsNormWorkspace(const Signature &call) { return partialSums(call.operands[1], 1); }
 
+/// The sums of every chunk of rows, in 32 bits.
+template <uint64_t vectors> uint64_t cudaNormWorkspace(const Signature &call) {
+  const OperandType &operand = call.operands[1];
+  int64_t width = operand.dims.back(), chunks = normGradChunks(operand.elements() / width, width).count;
+  return static_cast<uint64_t>(chunks * width) * sizeof(float) * vectors;
+}
+
 template <int Count> double flopsPerElement(const Signature &call) {
   return Count * static_cast<double>(call.operands[0].elements());
 }
@@ -110,9 +117,8 @@ std::span<const Kernel> normalizationKernels() {
             "Gradients of a layer normalization.",
             "xhat = (x - mean) * rstd, g = gradient * gain; doperand = rstd * (g - mean(g) - xhat * mean(g * xhat)); "
             "dgain = sum of gradient * xhat, dbias = sum of gradient over rows. Types: gradient, operand, gain each "
-            "f32 or "
-            "bf16; doperand the operand's; dgain and dbias the gain's or f32",
-            flopsPerElement<12>, checkLayerNormGrad, {.workspace = layerNormWorkspace}),
+            "f32 or bf16; doperand the operand's; dgain and dbias the gain's or f32",
+            flopsPerElement<12>, checkLayerNormGrad, {.workspace = layerNormWorkspace, .cudaWorkspace = cudaNormWorkspace<2>}),
       entry("rms_norm", "operand gain? -> result+ rstd", "Root-mean-square normalization over the last dimension.",
             "x * rstd * gain, rstd = 1 / sqrt(mean(x^2) + epsilon). Zhang and Sennrich, arXiv 1910.07467. Types: "
             "operand, gain, result each f32 or bf16",
@@ -122,7 +128,7 @@ std::span<const Kernel> normalizationKernels() {
             "xhat = x * rstd, g = gradient * gain; doperand = rstd * (g - xhat * mean(g * xhat)); dgain = sum of "
             "gradient * xhat over rows. Types: gradient, operand, gain each f32 or bf16; doperand the operand's; dgain "
             "the gain's or f32",
-            flopsPerElement<9>, checkRmsNormGrad, {.workspace = rmsNormWorkspace}),
+            flopsPerElement<9>, checkRmsNormGrad, {.workspace = rmsNormWorkspace, .cudaWorkspace = cudaNormWorkspace<1>}),
       entry("softmax", "operand -> result+", "Softmax over the last dimension.",
             "e^(x - max) / sum of e^(x - max). Types: result the operand's or f32", flopsPerElement<5>, checkSoftmax),
       entry("softmax_grad", "gradient output -> result+", "Gradient of softmax, from its result y.",

@@ -1,4 +1,5 @@
 // Kernels that move, repeat, pick or reduce elements by position.
+#include "kernels/Blocks.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -150,6 +151,16 @@ std::string checkCumsum(const Signature &call) {
 
 double flopsPerOperand(const Signature &call) { return static_cast<double>(call.operands[0].elements()); }
 
+/// What every chunk of every result comes to, in 64 bits.
+uint64_t cudaReduceWorkspace(const Signature &call) {
+  int64_t results = 1;
+  for (size_t i = 0; i < call.operands[0].dims.size(); ++i)
+    if (!std::ranges::binary_search(call.integers("axes"), static_cast<int64_t>(i)))
+      results *= call.operands[0].dims[i];
+  int64_t chunks = reduceChunks(results, call.operands[0].elements() / results).count;
+  return chunks > 1 ? static_cast<uint64_t>(results * chunks) * sizeof(double) : 0;
+}
+
 double resultTwice(const Signature &call) { return 2.0 * static_cast<double>(call.operands.back().bytes()); }
 
 constexpr AttributeSpec kConstant[] = {
@@ -197,7 +208,7 @@ std::span<const Kernel> structureKernels() {
             {.attributes = kAxis}),
       entry("reduce", "operand -> result+", "Sum, mean, maximum, minimum or product over axes.",
             "kind over axes; floats in 64 bits. Types: sum and mean of bf16 may be f32", flopsPerOperand, checkReduce,
-            {.attributes = kReduce}),
+            {.attributes = kReduce, .cudaWorkspace = cudaReduceWorkspace}),
       entry("cumsum", "operand -> result+", "Running sum.", "sum of the elements up to this one along axis",
             flopsPerOperand, checkCumsum, {.attributes = kCumsum})};
   return kernels;

@@ -6,6 +6,7 @@
 #define MT_KERNELS_CUDA_CUDAKERNELS_H
 
 #include "kernels/Catalogue.h"
+#include "kernels/cuda/Fault.h"
 #include "runtime/base/Status.h"
 
 #include <cuda_runtime_api.h>
@@ -14,9 +15,6 @@
 
 namespace mt::kernels::cuda {
 
-/// What data made a kernel's result meaningless; a kernel stores it into Launch::fault, where the device finds it when
-/// the command is done.
-enum class Fault : uint32_t { none = 0, indexOutOfRange = 1, labelOutOfRange = 2, notFinite = 3 };
 /// The message for a fault, as the CPU's kernels word it.
 std::string_view message(Fault fault);
 
@@ -24,7 +22,7 @@ struct Launch {
   /// One device address for each operand of the signature, aligned to its element; null where it is absent. Written
   /// operands overlap nothing else, unless the kernel is elementwise and the ranges are equal.
   std::span<void *const> operands;
-  uint64_t accumulate = 0;   ///< bit i: operand i (a written one) adds to what is there
+  uint64_t accumulate = 0; ///< bit i: operand i (a written one) adds to what is there
   cudaStream_t stream = {};
   uint32_t *fault = nullptr; ///< writable from the device; 0 unless a kernel stores a Fault
 

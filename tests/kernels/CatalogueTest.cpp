@@ -274,6 +274,24 @@ TEST(Catalogue, Numbers) {
   EXPECT_EQ(find("nonsense"), nullptr);
 }
 
+/// What a GPU's kernels keep between two launches; nothing that depends on the device.
+TEST(Catalogue, ScratchOnAGpu) {
+  auto bytes = [](const Signature &call) { return workspaceBytes(call, Backend::cuda); };
+  Signature ids{"embedding_grad", {}, {in({1000}, DType::i64), in({1000, 8}), out({50, 8})}};
+  EXPECT_EQ(bytes(ids), 16000u) << "two sets of keys";
+  EXPECT_EQ(workspaceBytes(ids, Backend::cpu), 0u);
+  auto reduce = [](Dims dims, std::vector<int64_t> axes, Dims result) {
+    return Signature{
+        "reduce", {{"kind", std::string("sum")}, {"axes", axes}, {"keepDims", int64_t{0}}}, {in(dims), out(result)}};
+  };
+  EXPECT_EQ(bytes(reduce({64, 4096}, {1}, {64})), 4u * 64 * 8);
+  EXPECT_EQ(bytes(reduce({1 << 20}, {0}, {})), 256u * 8);
+  EXPECT_EQ(bytes(reduce({1 << 15, 64}, {1}, {1 << 15})), 0u);
+  Dims rows = {8192, 768};
+  Signature norm{"rms_norm_grad", {}, {in(rows), in(rows), in({8192}), in({768}), out(rows), out({768})}};
+  EXPECT_EQ(bytes(norm), 1171u * 768 * 4) << "chunks of seven rows";
+}
+
 /// Every kernel but those of the training loop has code.
 TEST(Catalogue, CpuHasEveryKernel) {
   std::set<std::string_view> without;

@@ -1,0 +1,38 @@
+// Element types and the step's scalars: what kernels, device code too, share with the catalogue without its libraries.
+#ifndef MT_KERNELS_TYPES_H
+#define MT_KERNELS_TYPES_H
+
+#include <cstdint>
+
+namespace mt::kernels {
+
+/// Element types. `boolean` is one byte, 0 or 1.
+enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2, f64 = 3, i64 = 4, i32 = 5, i16 = 6, i8 = 7, u8 = 8, boolean = 9 };
+
+/// Places in the step's scalars, a slot of `kCount` doubles that the feed command writes. The training loop fills
+/// them once a step; kernels of losses, clipping and updates read them. `step_norm` writes a copy with kGradientNorm
+/// and kClipScale filled in, which updates read.
+struct Scalars {
+  enum : int {
+    kStep = 0,            ///< 1-based optimizer step
+    kLearningRate = 1,
+    kBiasCorrection1 = 2, ///< 1 - beta1^step
+    kBiasCorrection2 = 3, ///< 1 - beta2^step
+    kValid = 4,           ///< labels of the step that count
+    kInverseValid = 5,    ///< 1 / kValid; a loss is the sum over its rows times this
+    kClipThreshold = 6,   ///< infinity: no clipping
+    kClipScale = 7,       ///< min(1, threshold / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_
+    kGradientNorm = 8,
+    kSeed = 9,
+    kBeta1 = 10,
+    kBeta2 = 11,
+    kEpsilon = 12,
+    kDecayMatrices = 13,  ///< weight decay of parameters of two or more dimensions
+    kDecayOther = 14,     ///< weight decay of the rest
+    kMomentum = 15,
+    kCount = 16
+  };
+};
+
+} // namespace mt::kernels
+#endif

@@ -1,0 +1,205 @@
+// Elementwise kernels of any type and broadcast: eight elements a thread, as packs of 16 bytes where all operands allow
+// it (side by side or repeated within a row). Every operand is moved once: with packs at least 85 % of the memory's
+// bandwidth, for functions without a division by a number that varies; element by element about half of it.
+#include "kernels/cuda/Elementwise.h"
+#include "kernels/cuda/Functions.cuh"
+#include "kernels/cuda/Views.cuh"
+
+namespace mt::kernels::cuda {
+namespace {
+
+template <Function F, typename C> __device__ __forceinline__ void mapOne(const C (&x)[kOctet], C (&out)[kOctet]) {
+#pragma unroll
+  for (int i = 0; i < kOctet; ++i)
+    out[i] = evaluate<F>(x[i]);
+}
+
+template <Function F, typename C>
+__device__ __forceinline__ void mapTwo(const C (&a)[kOctet], const C (&b)[kOctet], C (&out)[kOctet]) {
+#pragma unroll
+  for (int i = 0; i < kOctet; ++i)
+    if constexpr (kIsPredicate<F>)
+      out[i] = holds<F>(a[i], b[i]) ? C(1) : C(0);
+    else
+      out[i] = evaluate<F>(a[i], b[i]);
+}
+
+// Operations: how many operands they have, and what they make of eight elements of each.
+
+struct Unary {
+  static constexpr int kIn = 1, kOut = 1;
+  template <typename C>
+  static __device__ __forceinline__ void apply(Function function, const C (&in)[1][kOctet], C (&out)[1][kOctet]) {
+#define MT_CASE(name)                                                                                                  \
+  case Function::name:                                                                                                 \
+    return mapOne<Function::name>(in[0], out[0]);
+    switch (function) {
+      MT_UNARY_FUNCTIONS(MT_CASE)
+    default:
+      return;
+    }
+#undef MT_CASE
+  }
+};
+
+struct Binary {
+  static constexpr int kIn = 2, kOut = 1;
+  template <typename C>
+  static __device__ __forceinline__ void apply(Function function, const C (&in)[2][kOctet], C (&out)[1][kOctet]) {
+#define MT_CASE(name)                                                                                                  \
+  case Function::name:                                                                                                 \
+    return mapTwo<Function::name>(in[0], in[1], out[0]);
+    switch (function) {
+      MT_BINARY_FUNCTIONS(MT_CASE)
+    default:
+      return;
+    }
+#undef MT_CASE
+  }
+};
+
+struct Select {
+  static constexpr int kIn = 3, kOut = 1;
+  template <typename C>
+  static __device__ __forceinline__ void apply(Function, const C (&in)[3][kOctet], C (&out)[1][kOctet]) {
+#pragma unroll
+    for (int i = 0; i < kOctet; ++i)
+      out[0][i] = in[0][i] != C(0) ? in[1][i] : in[2][i];
+  }
+};
+
+/// Of activations: the gradient, the gated product, and the gradients of its factors.
+struct Slope {
+  static constexpr int kIn = 2, kOut = 1;
+  template <Function F, typename C>
+  static __device__ __forceinline__ void one(const C (&in)[2][kOctet], C (&out)[1][kOctet], int i) {
+    out[0][i] = slope<F>(in[0][i]) * in[1][i];
+  }
+};
+struct Gate {
+  static constexpr int kIn = 2, kOut = 1;
+  template <Function F, typename C>
+  static __device__ __forceinline__ void one(const C (&in)[2][kOctet], C (&out)[1][kOctet], int i) {
+    out[0][i] = activation<F>(in[0][i]) * in[1][i];
+  }
+};
+struct GateGrad {
+  static constexpr int kIn = 3, kOut = 2;
+  template <Function F, typename C>
+  static __device__ __forceinline__ void one(const C (&in)[3][kOctet], C (&out)[2][kOctet], int i) {
+    out[0][i] = slope<F>(in[0][i]) * in[1][i] * in[2][i];
+    out[1][i] = activation<F>(in[0][i]) * in[2][i];
+  }
+};
+
+template <typename What> struct OfActivation {
+  static constexpr int kIn = What::kIn, kOut = What::kOut;
+  template <Function F, typename C>
+  static __device__ __forceinline__ void all(const C (&in)[kIn][kOctet], C (&out)[kOut][kOctet]) {
+    constexpr int kUnroll = std::is_same_v<C, float> ? kOctet : 1; // doubles are rare and their code is long
+#pragma unroll kUnroll
+    for (int i = 0; i < kOctet; ++i)
+      What::template one<F>(in, out, i);
+  }
+  template <typename C>
+  static __device__ __forceinline__ void apply(Function function, const C (&in)[kIn][kOctet], C (&out)[kOut][kOctet]) {
+#define MT_CASE(name)                                                                                                  \
+  case Function::name:                                                                                                 \
+    return all<Function::name>(in, out);
+    switch (function) {
+      MT_ACTIVATION_FUNCTIONS(MT_CASE)
+    default:
+      return;
+    }
+#undef MT_CASE
+  }
+};
+
+/// Element by element, wherever they lie: a function that is called, because its code is long.
+template <typename C>
+__device__ __noinline__ void bringScattered(const Views<kMostIn> &views, int operand, In in, Places places, C *out) {
+  withStorage<C>(in.type, [&](auto storage) {
+#pragma unroll 2
+    for (int i = 0; i < kOctet; ++i) {
+      int64_t offsets[kMostIn];
+      if (places.at(i) < places.size)
+        views.offsets(places.at(i), offsets);
+      out[i] = places.at(i) < places.size
+                   ? fromStorage<C>(static_cast<const decltype(storage) *>(in.data)[offsets[operand]])
+                   : C(0);
+    }
+  });
+}
+
+/// Packs, or one element for all eight.
+template <int Count, typename C>
+__device__ __forceinline__ void bringPacks(const ElementwiseArguments &arguments, int64_t first,
+                                           C (&in)[Count][kOctet]) {
+  int64_t offsets[kMostIn];
+  const Views<kMostIn> &views = arguments.views;
+  views.offsets(first, offsets);
+#pragma unroll
+  for (int n = 0; n < Count; ++n) {
+    if (views.rank > 0 && views.strides[n][views.rank - 1] != 0) {
+      loadPack(arguments.in[n].type, arguments.in[n].data, offsets[n], in[n]);
+      continue;
+    }
+    C value = loadOne<C>(arguments.in[n].type, arguments.in[n].data, offsets[n]);
+#pragma unroll
+    for (int i = 0; i < kOctet; ++i)
+      in[n][i] = value;
+  }
+}
+
+template <int Count, typename C>
+__device__ __forceinline__ void bring(const ElementwiseArguments &arguments, const Places &places,
+                                      C (&in)[Count][kOctet]) {
+  if (places.whole())
+    return bringPacks(arguments, places.first, in);
+#pragma unroll
+  for (int n = 0; n < Count; ++n) {
+    C scattered[kOctet]; // in memory, so that `in` need not be
+    bringScattered(arguments.views, n, arguments.in[n], places, scattered);
+#pragma unroll
+    for (int i = 0; i < kOctet; ++i)
+      in[n][i] = scattered[i];
+  }
+}
+
+template <typename C, typename What>
+__global__ void __launch_bounds__(kThreads) elementwise(const __grid_constant__ ElementwiseArguments arguments) {
+  Places places = placesOf(blockIdx.x, threadIdx.x, kThreads, arguments.total, arguments.packed);
+  C in[What::kIn][kOctet], out[What::kOut][kOctet];
+  bring(arguments, places, in);
+  What::apply(arguments.function, in, out);
+#pragma unroll
+  for (int n = 0; n < What::kOut; ++n)
+    if (arguments.out[n].data)
+      store(arguments.out[n], 0, places, out[n]);
+}
+
+template <typename C> ElementwiseCode codeFor(Operation operation) {
+  switch (operation) {
+  case Operation::unary:
+    return elementwise<C, Unary>;
+  case Operation::binary:
+    return elementwise<C, Binary>;
+  case Operation::select:
+    return elementwise<C, Select>;
+  default:
+    break;
+  }
+  if constexpr (std::is_floating_point_v<C>)
+    return operation == Operation::slope  ? elementwise<C, OfActivation<Slope>>
+           : operation == Operation::gate ? elementwise<C, OfActivation<Gate>>
+                                          : elementwise<C, OfActivation<GateGrad>>;
+  return nullptr; // integers have no activations
+}
+
+} // namespace
+
+ElementwiseCode elementwiseCode(Operation operation, DType type) {
+  return withArithmetic(type, [&](auto arithmetic) { return codeFor<decltype(arithmetic)>(operation); });
+}
+
+} // namespace mt::kernels::cuda

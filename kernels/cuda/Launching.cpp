@@ -1,0 +1,37 @@
+#include "kernels/cuda/Launching.h"
+
+namespace mt::kernels::cuda {
+
+Dims rowMajor(const Dims &dims) {
+  Dims strides(dims.size());
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= dims[i];
+  }
+  return strides;
+}
+
+Dims broadcastStrides(const Dims &operand, const Dims &result) {
+  Dims strides(result.size(), 0), own = rowMajor(operand);
+  size_t lead = result.size() - operand.size();
+  for (size_t i = 0; i < operand.size(); ++i)
+    strides[lead + i] = operand[i] == 1 ? 0 : own[i];
+  return strides;
+}
+
+dim3 rowThreads(int64_t width, int held) {
+  if (width <= int64_t{held} * kOctet * kWarp)
+    return dim3(kWarp, 8);
+  int64_t threads = ceilDivide(width, kOctet * kWarp) * kWarp;
+  return dim3(static_cast<unsigned>(std::min<int64_t>(threads, kMostThreads)));
+}
+
+Status refuseF64(const Signature &call, size_t operand) {
+  const OperandType &type = call.operands[operand];
+  if (type.present && type.type == DType::f64)
+    return fail("{}: the GPU computes it in 32 bits and takes no f64 operands; cast to f32", call.kernel);
+  return {};
+}
+
+} // namespace mt::kernels::cuda

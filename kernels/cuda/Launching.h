@@ -1,0 +1,66 @@
+// Launching device code, and operands of a prepared call, from the host. Private to kernels/cuda.
+#ifndef MT_KERNELS_CUDA_LAUNCHING_H
+#define MT_KERNELS_CUDA_LAUNCHING_H
+
+#include "kernels/Blocks.h"
+#include "kernels/cuda/Elements.h"
+#include "kernels/cuda/Family.h"
+
+#include <limits>
+
+namespace mt::kernels::cuda {
+
+/// Starts `blocks` blocks of device code.
+template <typename... Parameters, typename... Arguments>
+Status start(cudaStream_t stream, int64_t blocks, dim3 threads, void (*code)(Parameters...),
+             const Arguments &...arguments) {
+  if (blocks > std::numeric_limits<int32_t>::max())
+    return fail("the call needs {} blocks of threads, more than a launch can have", blocks);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = threads;
+  config.stream = stream;
+  return [&](Parameters... copies) {
+    void *addresses[] = {&copies...};
+    return check(cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(code), addresses), "starting a kernel");
+  }(static_cast<Parameters>(arguments)...);
+}
+
+/// Whether eight elements at a time can be moved from this address on.
+inline bool isAligned(const void *address, DType type) {
+  return hasPacks(type) && reinterpret_cast<uintptr_t>(address) % std::min<uint64_t>(byteSize(type) * kOctet, 16) == 0;
+}
+
+/// An operand of a signature, bound to its address launch by launch.
+struct Bound {
+  size_t operand = 0;
+  DType type = DType::f32;
+  bool present = false;
+
+  Bound() = default;
+  Bound(const Signature &call, size_t operand)
+      : operand(operand), type(call.operands[operand].type), present(call.operands[operand].present) {}
+  In in(const Launch &launch) const { return {present ? launch.operands[operand] : nullptr, type}; }
+  Out out(const Launch &launch) const {
+    return {present ? launch.operands[operand] : nullptr, type, launch.accumulates(operand)};
+  }
+  /// Whether packs of eight can be moved at every multiple of eight; an absent operand does not mind.
+  bool aligned(const Launch &launch) const { return !present || isAligned(launch.operands[operand], type); }
+};
+
+inline Cut cut(const Chunks &chunks) { return {chunks.total, chunks.size, chunks.count}; }
+
+/// Strides of a row-major tensor; and of one broadcast to `result` as NumPy does.
+Dims rowMajor(const Dims &dims);
+Dims broadcastStrides(const Dims &operand, const Dims &result);
+
+/// Threads for rows of `width`: a warp each, eight to a block, where that holds a row in `held` octets a thread; else a
+/// block each of as many warps as give every thread an octet.
+dim3 rowThreads(int64_t width, int held);
+inline int64_t rowBlocks(int64_t rows, dim3 threads) { return ceilDivide(rows, threads.y); }
+
+/// Error where an operand is f64: row kernels compute in 32 bits and would lose half of it.
+Status refuseF64(const Signature &call, size_t operand);
+
+} // namespace mt::kernels::cuda
+#endif

@@ -1,0 +1,24 @@
+// What the host hands to the device code of softmax. Private to kernels/cuda.
+#ifndef MT_KERNELS_CUDA_SOFTMAX_H
+#define MT_KERNELS_CUDA_SOFTMAX_H
+
+#include "kernels/cuda/Elements.h"
+
+namespace mt::kernels::cuda {
+
+/// Octets of a row that a thread keeps in registers.
+constexpr int kSoftmaxHeld = 2;
+
+struct SoftmaxArguments {
+  int64_t rows;
+  RowShape shape;
+  bool logarithm;
+  In first, second; ///< the operand; or gradient and result
+  Out result;
+};
+
+using SoftmaxCode = void (*)(SoftmaxArguments);
+SoftmaxCode softmaxCode(bool isGradient);
+
+} // namespace mt::kernels::cuda
+#endif
