@@ -70,11 +70,11 @@ func.func @main(%i: tensor<1x8xi64> {nn.input = "i"}, %t: tensor<9x8xf32> {nn.pa
 // CHECK: nn.add %[[S]], %[[CF]] : {{.*}} -> tensor<4x4xf32>
 // CHECK: %[[R:.*]] = nn.reduce %{{.*}} {axes = array<i64: 1>, keepDims = true, kind = "mean"} : (tensor<4x4xf32>) -> tensor<4x1xf32>
 // CHECK: nn.div %{{.*}}, %[[R]] : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
-func.func @main(%m: tensor<4x4xi1> {nn.input = "m"}, %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable}) -> tensor<4x4xf32> {
+func.func @main(%m: tensor<4x4xi1> {nn.input = "m"}, %x: tensor<4x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable}) -> tensor<4x4xf32> {
   %half = nn.constant dense<0.5> : tensor<f32>
   %two = nn.constant dense<2.0> : tensor<f32>
   %low = nn.constant dense<-3.40282347E+38> : tensor<f32>
-  %0 = nn.matmul %w, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %0 = nn.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %1 = nn.mul %0, %half : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
   %2 = nn.select %m, %1, %low : (tensor<4x4xi1>, tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
   %3 = nn.div %2, %two : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>

@@ -2,15 +2,7 @@
 // Gradients of bf16 parameters leave a template in 32 bits: from the kernel that sums them where it can write them, else
 // by a cast as early as the sum. Gradients of activations keep the activation's type.
 
-// A product's right side and its bias; the left side stays bf16.
-// CHECK-LABEL: func.func private @product.backward.input(
-// CHECK-SAME: %[[X:[^ ]*]]: tensor<2x4xbf16> {nn.argument = 0 : i64}, %[[W:[^ ]*]]: tensor<4x4xbf16> {nn.argument = 1 : i64}, %[[DY:[^ ]*]]: tensor<2x4xbf16> {nn.gradient = 0 : i64}) -> (tensor<2x4xbf16> {nn.gradient = 0 : i64}, tensor<4x4xf32> {nn.gradient = 1 : i64}, tensor<4xf32> {nn.gradient = 2 : i64})
-// CHECK-DAG: %[[DX:.*]] = nn.matmul %[[DY]], %[[W]] {transposeRhs = true} : {{.*}} -> tensor<2x4xbf16>
-// CHECK-DAG: %[[DB:.*]] = nn.reduce %[[DY]] {{.*}} : (tensor<2x4xbf16>) -> tensor<4xf32>
-// CHECK-DAG: %[[DW:.*]] = nn.matmul %[[X]], %[[DY]] {transposeLhs = true} : {{.*}} -> tensor<4x4xf32>
-// CHECK: return %[[DX]], %[[DW]], %[[DB]]
-
-// A lookup and a norm; the loss's head likewise. Nothing is cast.
+// A lookup and a norm. Nothing is cast.
 // CHECK-LABEL: func.func private @lookup.backward.input(
 // CHECK-SAME: -> (tensor<9x4xf32> {nn.gradient = 0 : i64}, tensor<4xf32> {nn.gradient = 2 : i64}, tensor<4xf32> {nn.gradient = 3 : i64})
 // CHECK-NOT: nn.cast
@@ -19,6 +11,16 @@
 // CHECK: nn.embedding_grad {{.*}} -> tensor<9x4xf32>
 // CHECK-NOT: nn.cast
 // CHECK: return
+
+// A product's right side and its bias; the left side stays bf16.
+// CHECK-LABEL: func.func private @product.backward.input(
+// CHECK-SAME: %[[X:[^ ]*]]: tensor<2x4xbf16> {nn.argument = 0 : i64}, %[[W:[^ ]*]]: tensor<4x4xbf16> {nn.argument = 1 : i64}, %[[DY:[^ ]*]]: tensor<2x4xbf16> {nn.gradient = 0 : i64}) -> (tensor<2x4xbf16> {nn.gradient = 0 : i64}, tensor<4x4xf32> {nn.gradient = 1 : i64}, tensor<4xf32> {nn.gradient = 2 : i64})
+// CHECK-DAG: %[[DX:.*]] = nn.matmul %[[DY]], %[[W]] {transposeRhs = true} : {{.*}} -> tensor<2x4xbf16>
+// CHECK-DAG: %[[DB:.*]] = nn.reduce %[[DY]] {{.*}} : (tensor<2x4xbf16>) -> tensor<4xf32>
+// CHECK-DAG: %[[DW:.*]] = nn.matmul %[[X]], %[[DY]] {transposeLhs = true} : {{.*}} -> tensor<4x4xf32>
+// CHECK: return %[[DX]], %[[DW]], %[[DB]]
+
+// The head of the loss.
 // CHECK-LABEL: func.func private @head.backward.input(
 // CHECK: %[[LOSS:.*]], %[[DH:.*]], %[[DW:.*]] = nn.linear_cross_entropy_grad {{.*}} -> (tensor<f32>, tensor<2x4xbf16>, tensor<9x4xf32>)
 // CHECK: return %[[LOSS]], %[[DH]], %[[DW]]
