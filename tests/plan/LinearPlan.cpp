@@ -1,5 +1,7 @@
 #include "tests/plan/LinearPlan.h"
 
+#include <algorithm>
+
 #include "runtime/plan/Accesses.h"
 
 #include <fmt/format.h>
@@ -53,7 +55,9 @@ public:
       add(made, value, Effect::read);
     for (Value &value : writes)
       add(made, value, writing);
-    if (uint64_t bytes = kernels::workspaceBytes(made.signature, kernels::Backend::cpu))
+    uint64_t bytes = std::max(kernels::workspaceBytes(made.signature, kernels::Backend::cpu),
+                              kernels::workspaceBytes(made.signature, kernels::Backend::cuda));
+    if (bytes > 0) // enough on every device
       add(made, temporary(DType::u8, {static_cast<int64_t>(bytes)}), Effect::scratch);
     code.calls.push_back(std::move(made));
     return *this;
