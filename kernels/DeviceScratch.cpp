@@ -99,6 +99,15 @@ uint64_t scratchOf(std::span<const uint64_t> parts) {
   return total;
 }
 
+MatmulScratch MatmulScratch::of(const Signature &call) {
+  const OperandType &bias = call.operands[2], &result = call.operands[3];
+  bool differs = bias.present && bias.type != result.type, rounds = differs && bias.type == DType::f32;
+  return {differs && !rounds ? bytes({bias.elements(), static_cast<int64_t>(byteSize(result.type))}) : 0,
+          rounds ? bytes({result.elements(), sizeof(float)}) : 0, productScratch(result.elements())};
+}
+
+uint64_t MatmulScratch::total() const { return scratchOf(std::array{bias, wideResult, library}); }
+
 HeadScratch HeadScratch::of(const Signature &call) {
   const OperandType &hidden = call.operands[0], &weight = call.operands[1];
   int64_t rows = hidden.dims[0], width = hidden.dims[1], chunk = call.integer("chunk");

@@ -13,6 +13,14 @@ namespace mt::kernels {
 /// The sum of parts that lie one after another, each aligned, with room to align the first.
 uint64_t scratchOf(std::span<const uint64_t> parts);
 
+/// matmul: bytes of the parts, in their order. The library adds a bias of the result's type alone: another is cast to
+/// it, unless that would round it; then all results wait for it in 32 bits.
+struct MatmulScratch {
+  uint64_t bias, wideResult, library;
+  static MatmulScratch of(const Signature &call);
+  uint64_t total() const;
+};
+
 /// linear_cross_entropy and its gradient: bytes of the parts, in their order. The gradient of a chunk's logits replaces
 /// them where it has their type; sums over chunks lie in their results where those have 32 bits.
 struct HeadScratch {

@@ -1,5 +1,5 @@
 // The matrix product.
-#include "kernels/Blocks.h"
+#include "kernels/DeviceScratch.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -37,13 +37,7 @@ double matmulFlops(const Signature &call) {
   return 2.0 * static_cast<double>(call.operands[3].elements()) * static_cast<double>(k);
 }
 
-/// The bias where it must change its type, then the library's.
-uint64_t matmulScratch(const Signature &call) {
-  const OperandType &bias = call.operands[2], &result = call.operands[3];
-  bool converts = bias.present && bias.type != result.type;
-  uint64_t converted = converts ? static_cast<uint64_t>(bias.elements()) * byteSize(result.type) : 0;
-  return kScratchAlignment + alignedScratch(converted) + productScratch(result.elements());
-}
+uint64_t matmulScratch(const Signature &call) { return MatmulScratch::of(call).total(); }
 
 constexpr AttributeSpec kMatmul[] = {{"transposeLhs", Kind::flag, false, "", "lhs is [batch.., K, M]"},
                                      {"transposeRhs", Kind::flag, false, "", "rhs is [batch.., N, K]"}};

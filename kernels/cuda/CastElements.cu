@@ -8,10 +8,13 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__global__ void cast(const void *from, DType fromType, void *to, DType toType, int64_t count, bool adds) {
+__global__ void cast(const void *from, DType fromType, void *to, DType toType, int64_t count, bool adds,
+                     const float *bias, int64_t columns) {
   int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < count)
-    storeFloat(to, toType, i, loadFloat(from, fromType, i) + (adds ? loadFloat(to, toType, i) : 0.0f));
+  if (i >= count)
+    return;
+  float value = loadFloat(from, fromType, i) + (bias ? bias[i % columns] : 0.0f);
+  storeFloat(to, toType, i, adds ? loadFloat(to, toType, i) + value : value);
 }
 
 __global__ void addRow(const double *from, double *to, int64_t count, int64_t columns) {
@@ -29,9 +32,9 @@ cudaError_t addToRows(cudaStream_t stream, const double *from, double *to, int64
 }
 
 cudaError_t castElements(cudaStream_t stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
-                         bool adds) {
+                         bool adds, const float *bias, int64_t columns) {
   unsigned blocks = gridOf(ceilDivide(count, kThreads));
-  cast<<<blocks, kThreads, 0, stream>>>(from, fromType, to, toType, count, adds);
+  cast<<<blocks, kThreads, 0, stream>>>(from, fromType, to, toType, count, adds, bias, columns);
   return cudaGetLastError();
 }
 

@@ -1,5 +1,6 @@
-// matmul: one product of cuBLASLt, with the bias in its epilogue. A bias of another type than the result is cast first;
-// in f64, which has no epilogue, it is added after.
+// matmul: one product of cuBLASLt, with the bias in its epilogue. A bias of another type than the result is cast first,
+// or added after where casting would round it, and in f64, which has no epilogue.
+#include "kernels/DeviceScratch.h"
 #include "kernels/cuda/Blas.h"
 #include "kernels/cuda/CastElements.h"
 #include "kernels/cuda/Family.h"
@@ -17,7 +18,9 @@ ProductShape matmulShape(const Signature &call) {
   shape.n = rhs[rhs.size() - (shape.transposeB ? 2 : 1)];
   shape.lda = lhs.back(), shape.ldb = rhs.back(), shape.ldc = shape.n;
   shape.type = call.operands[0].type, shape.result = call.operands[3].type;
-  shape.bias = call.operands[2].present && shape.type != DType::f64;
+  bool wide = MatmulScratch::of(call).wideResult > 0;
+  shape.result = wide ? DType::f32 : shape.result;
+  shape.bias = call.operands[2].present && shape.type != DType::f64 && !wide;
   shape.batches = call.operands[0].elements() / (shape.m * shape.k);
   if (rhs.size() == 2 && !shape.transposeA) { // rows of all batches against one matrix: one product
     shape.m *= shape.batches;
@@ -34,21 +37,25 @@ namespace {
 
 struct Matmul {
   Product product;
+  MatmulScratch sizes;
   int64_t rows, columns; ///< of the results of all batches
   DType biasType, result;
   bool bias;
 
   Status operator()(const Launch &launch) const {
-    bool casts = bias && biasType != result;
     Scratch scratch(launch.operands.back());
-    ProductPlaces places{.a = launch.operands[0], .b = launch.operands[1], .c = launch.operands[3]};
-    void *cast = scratch.take(casts ? static_cast<uint64_t>(columns) * byteSize(result) : 0);
-    places.scratch = scratch.take(1);
-    places.bias = casts ? cast : launch.operands[2];
-    places.beta = launch.accumulates(3) ? 1.0f : 0.0f;
-    if (casts)
+    void *cast = scratch.take(sizes.bias), *wide = scratch.take(sizes.wideResult);
+    bool adds = launch.accumulates(3);
+    ProductPlaces places{.a = launch.operands[0], .b = launch.operands[1], .c = wide ? wide : launch.operands[3]};
+    places.scratch = scratch.take(sizes.library);
+    places.bias = cast ? cast : launch.operands[2];
+    places.beta = adds && !wide ? 1.0f : 0.0f;
+    if (cast)
       MT_TRY(started(castElements(launch.stream, launch.operands[2], biasType, cast, result, columns, false)));
     MT_TRY(product.run(launch.stream, places));
+    if (wide)
+      return started(castElements(launch.stream, wide, DType::f32, launch.operands[3], result, rows * columns, adds,
+                                  launch.at<const float>(2), columns));
     if (bias && result == DType::f64)
       return started(addToRows(launch.stream, launch.at<const double>(2), launch.at<double>(3), rows, columns));
     return {};
@@ -63,8 +70,9 @@ Result<Run> prepareMatmul(const Signature &call, Library &library) {
                 name(type), name(result));
   MT_ASSIGN(Blas * blas, library.blas());
   ProductShape shape = matmulShape(call);
-  MT_ASSIGN(Product product, blas->product(shape, productScratch(call.operands[3].elements())));
-  return Run(Matmul{product, call.operands[3].elements() / shape.n, shape.n, bias, result, biased});
+  MatmulScratch sizes = MatmulScratch::of(call);
+  MT_ASSIGN(Product product, blas->product(shape, sizes.library));
+  return Run(Matmul{product, sizes, call.operands[3].elements() / shape.n, shape.n, bias, result, biased});
 }
 
 constexpr Entry kEntries[] = {{"matmul", prepareMatmul}};

@@ -73,7 +73,8 @@ LibraryFolders LibraryFolders::in(const Surroundings &surroundings) {
     fs::path python = fs::path(folder) / "python3";
     if (!fs::exists(python, error))
       continue;
-    addPrefix(folders.known, fs::path(folder).parent_path()); // of a virtual environment, then of what it was made from
+    addPrefix(folders.known,
+              python.parent_path().parent_path()); // of a virtual environment, then of what it was made from
     addPrefix(folders.known, fs::canonical(python, error).parent_path().parent_path());
   }
   if (!surroundings.home.empty())
