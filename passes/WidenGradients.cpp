@@ -49,16 +49,10 @@ private:
       return false;
     Type before = result.getType();
     result.setType(tensorOf(shapeOf(result), full(result)));
-    if (isTyped(op) && kernels::check(kernelSignature(op)).empty())
+    if (isTyped(op) && kernels::check(kernelCallOf(op).signature).empty())
       return true;
     result.setType(before);
     return false;
-  }
-  static kernels::Signature kernelSignature(Operation *op) {
-    kernels::Signature signature = kernelCallOf(op).signature;
-    if (uint64_t bytes = kernels::workspaceBytes(signature))
-      signature.operands.push_back({kernels::DType::u8, {int64_t(bytes)}, kernels::Effect::scratch, true});
-    return signature;
   }
   /// Whether the dialect allows the result types that an operation has now.
   static bool isTyped(Operation *op) {
