@@ -33,7 +33,8 @@ class Plan:
         self.copies = [(c["label"], c["copy"]["from"]["bytes"]) for p in plan["programs"] if p["kind"] == "step"
                        for c in p["commands"] if "copy" in c]
         self.micro_batches = plan["settings"]["batch"] // plan["settings"]["micro_batch"]
-        self.elements = sum(math.prod(p["dims"]) for p in self.parameters)
+        self.trained = sum(math.prod(p["dims"]) for p in self.parameters if p["trainable"])
+        self.frozen = sum(p["parts"][0]["span"]["bytes"] for p in self.parameters if not p["trainable"])
         self.gaps = ALIGNMENT * len(self.parameters)
 
     def copied(self, pattern):
@@ -50,6 +51,9 @@ def check(plan, clip):
     """Parts of the host, weights in, gradients out."""
     for parameter in plan.parameters:
         elements = math.prod(parameter["dims"])
+        if not parameter["trainable"]:
+            expect([part["role"] for part in parameter["parts"]] == ["weight"], f"{parameter['name']} is frozen and has {parameter['parts']}")
+            continue
         parts = {part["role"]: (part["type"], part["span"]["bytes"]) for part in parameter["parts"]}
         wanted = {"weight": ("bf16", 2 * elements), "remainder": ("i16", 2 * elements),
                   "first_moment": ("f32", 4 * elements), "second_moment": ("f32", 4 * elements)}
@@ -59,12 +63,12 @@ def check(plan, clip):
     layers = {label for label, _ in uploads}
     last = max(layers, key=lambda label: int(label.split()[-1]))
     each = dict(uploads)
-    plan.within("weights of all layers", sum(each.values()), 2 * plan.elements, plan.gaps)
+    plan.within("weights of all layers", sum(each.values()), 2 * plan.trained + plan.frozen, plan.gaps)
     for label in layers:
         times = sum(1 for other, _ in uploads if other == label)
         expect(times == (1 if label == last else 2), f"'{label}' comes up {times} times; {plan.command}")
     # Gradients: every parameter's once, in 32 bits.
-    plan.within("gradients", plan.sum("gradients layer"), 4 * plan.elements, 2 * plan.gaps)
+    plan.within("gradients", plan.sum("gradients layer"), 4 * plan.trained, 2 * plan.gaps)
     # The report says the same: what is streamed twice, and the host's share.
     host = float(re.search(r"([0-9.]+) B on the host", plan.report).group(1))
     expect(host == (16 if clip else 12), f"{host} bytes on the host, not {16 if clip else 12}:\n{plan.report}")
@@ -96,8 +100,8 @@ def llama(scratch):
             plan = Plan(scratch, f"mtc compile llama.onnx -o plan.bin --precision bf16 --batch 4 --seq 512 --micro-batch {micro_batch} --report "
                                  f"--target h200 --device-memory 40GiB --host-memory 1TiB --saved-activations input --residency none --prefetch-distance 1{clip}")
             last = check(plan, clip)
-            plan.within("weights in", plan.sum("weight"), 4 * plan.elements - last, 2 * plan.gaps)
-            plan.within("gradients out", plan.sum("gradient"), 4 * plan.elements, 2 * plan.gaps)
+            plan.within("weights in", plan.sum("weight"), 4 * plan.trained + 2 * plan.frozen - last, 2 * plan.gaps)
+            plan.within("gradients out", plan.sum("gradient"), 4 * plan.trained, 2 * plan.gaps)
 
 
 def test():

@@ -1,7 +1,7 @@
 """Any change of schedule leaves every loss, gradient norm and final weight bit-identical: rungs, residency, parking,
 prefetch distance, budgets, jitter, poison, tracing, threads, stopping, evaluating and resuming.
 
-    PATH=build/bin:$PATH python3 tests/e2e/bitwise.py schedule|budget|disturbance|interruption [CASE]
+    PATH=build/bin:$PATH python3 tests/e2e/bitwise.py schedule|budget|disturbance|interruption [CASE] [--bf16]
 """
 import itertools
 import re
@@ -10,7 +10,8 @@ import sys
 import tool
 
 GROUP = sys.argv[1]
-CASE = sys.argv[2] if len(sys.argv) > 2 else "gpt2"
+PRECISION = ["--precision", "bf16"] if "--bf16" in sys.argv else []
+CASE = next((word for word in sys.argv[2:] if word != "--bf16"), "gpt2")
 STEPS = 10
 
 
@@ -20,6 +21,7 @@ class Runs:
     def __init__(self, scratch):
         self.scratch = scratch
         self.compile, train = tool.case_commands(CASE)
+        self.compile += PRECISION
         at = train.index("--steps")
         self.train = train[:at] + train[at + 2:]
         at = self.train.index("--metrics")
@@ -54,7 +56,7 @@ class Runs:
         self.check(what, self.result(name))
 
     def finish(self):
-        print(f"{self.count} variants of {CASE} against the first, {len(self.wrong)} differ")
+        print(f"{self.count} variants of {' '.join([CASE, *PRECISION])} against the first, {len(self.wrong)} differ")
         if self.wrong:
             raise tool.Failure("\n".join(self.wrong))
 
