@@ -1,10 +1,10 @@
 #include "tests/plan/LinearPlan.h"
 
-#include <algorithm>
-
 #include "runtime/plan/Accesses.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace mt::tests {
 namespace {

@@ -266,8 +266,7 @@ TEST_P(Training, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
                "--clip-norm 1: the plan is not compiled for clipping");
   EXPECT_ERROR(refusal([](auto &o) { o.hyper.beta1 = 0.5; }), "are of adamw, and the plan's optimizer is sgd");
   EXPECT_ERROR(refusal([](auto &o) { o.hyper.rate.least = 1; }), "--min-lr 1 is above --lr 0.1");
-  EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "cuda:0"; }),
-               "the plan is compiled for cpu, whose device shares");
+  EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "cuda:99"; }), "--device cuda:99: ");
   EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "abacus"; }), "there are cpu, cuda and cuda:N");
   EXPECT_ERROR(refusal([](auto &o) { o.plan += ".gone"; }), "plan.bin.gone");
   EXPECT_ERROR(refusal([](auto &o) { o.out = "/proc/nowhere/run"; }), "--out /proc/nowhere/run");
