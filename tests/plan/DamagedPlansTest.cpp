@@ -168,8 +168,12 @@ const std::vector<Damage> kDamages = {
     {"computeOnHostBytes", [](Plan &p) { command(p, "compute train mb 1").arguments[3].span = p.inputs[2].parts[0]; },
      "argument 3: space 1 \"staging\" cannot be used on compute stream 0 \"compute\""},
     {"runOnUpload", [](Plan &p) { command(p, "compute norm").stream = 2; }, "cannot be used on upload stream 2"},
-    {"scratchOfAnotherBackend", [](Plan &p) { p.target.device = "cuda"; },
-     "template \"train\": matmul: no scratch operand, want one of"},
+    {"scratchOfAnotherBackend",
+     [](Plan &p) {
+       p.target.device = "cuda"; // the CPU's matmul needs none
+       code(p, "train").calls[0].signature.operands.back().dims = {1};
+     },
+     "template \"train\": matmul: scratch has 1 bytes, want"},
     {"scratchTooSmall", [](Plan &p) { code(p, "train").calls[1].signature.operands.back().dims = {1}; },
      "squared_error_grad: scratch has 1 bytes, want 8"},
     {"workspaceTooSmall", [](Plan &p) { command(p, "compute train mb 0").workspace.bytes = 64; },
