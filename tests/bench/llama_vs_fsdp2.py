@@ -7,6 +7,7 @@ fit the batch it measures those that fit and takes the best. Needs a GPU and tor
 import argparse
 import json
 import os
+import pathlib
 import resource
 import statistics
 import sys
@@ -110,22 +111,24 @@ def shard(torch, model):
 
 
 def optimizer_of(torch, model):
-    """The fastest AdamW that takes sharded parameters of the CPU."""
+    """The fastest AdamW that takes sharded parameters of the CPU; tried on the smallest of them."""
+    settings = dict(lr=1e-5, weight_decay=0.01)
     for options in (dict(fused=True), dict(foreach=True), dict(foreach=False)):
         try:
-            return torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.01, **options), next(iter(options.items()))
-        except (RuntimeError, ValueError) as problem:
+            model.norm.weight.grad = torch.zeros_like(model.norm.weight)
+            torch.optim.AdamW([model.norm.weight], **settings, **options).step()
+        except (RuntimeError, ValueError, NotImplementedError) as problem:
             print(f"AdamW({options}): {problem}", file=sys.stderr)
+            continue
+        model.norm.weight.grad = None
+        return torch.optim.AdamW(model.parameters(), **settings, **options), next(iter(options.items()))
     raise SystemExit("no AdamW takes these parameters")
 
 
 def step(torch, model, optimizer, ids, micro):
     """One optimizer step over the batch in micro-batches; its loss."""
-    parts = list(zip(ids[:, :-1].split(micro), ids[:, 1:].split(micro)))
     loss = 0.0
-    for i, (inputs, labels) in enumerate(parts):
-        last = i == len(parts) - 1
-        model.set_is_last_backward(last)
+    for inputs, labels in zip(ids[:, :-1].split(micro), ids[:, 1:].split(micro)):
         part = model(inputs, labels) * (inputs.shape[0] / ids.shape[0])
         part.backward()
         loss += part.detach()
@@ -135,12 +138,12 @@ def step(torch, model, optimizer, ids, micro):
 
 
 def ways(batch):
-    """Rows at a time and whether activations are computed again: from what keeps the GPU busiest to what surely fits."""
-    micro = batch
-    while micro >= 1:
-        yield micro, False
-        yield micro, True
-        micro //= 2
+    """Rows at a time, and whether activations are computed again; what surely fits comes first. Weights cross the link once or
+    twice for each micro-batch, so few large ones are best."""
+    if batch > 32:
+        yield batch // 2, True
+    yield batch, True
+    yield batch, False
 
 
 def measure(torch, model, optimizer, batch, sequence, micro, recompute, until):
@@ -162,31 +165,36 @@ def measure(torch, model, optimizer, batch, sequence, micro, recompute, until):
 
 
 def compare(torch, size, batch, sequence, until, keep):
-    """The best way found by then; an out-of-memory error means the next way."""
+    """The best way found by then. The first that runs out of memory ends it: it leaves FSDP in the middle of something."""
     model = build(torch, SHAPES[size])
     initialize(torch, model)
     shard(torch, model)
     optimizer, kind = optimizer_of(torch, model)
     tried, best = [], None
     for micro, recompute in ways(batch):
-        if best and (time.monotonic() + 3 * best["step_seconds"] > until or len(tried) - best["order"] >= 2):
-            break  # no time for another, or the last two were no better
+        if best and time.monotonic() + (WARMUP + 1) * best["step_seconds"] > until:
+            break
         name = f"micro-batch {micro}{', activations computed again' if recompute else ''}"
         try:
             result = measure(torch, model, optimizer, batch, sequence, micro, recompute, until)
         except torch.OutOfMemoryError:
             tried.append(f"{name}: out of memory")
-        else:
-            tried.append(f"{name}: {result['tokens_per_s']:.0f} tokens/s")
-            if not best or result["tokens_per_s"] > best["tokens_per_s"]:
-                best = {**result, "order": len(tried), "how": f"{name}, AdamW {kind[0]}={kind[1]}"}
+            break
+        tried.append(f"{name}: {result['tokens_per_s']:.0f} tokens/s")
         print(tried[-1], flush=True)
-        if best:
-            keep({**best, "tried": tried})
-        optimizer.zero_grad(set_to_none=True)
-        torch.cuda.empty_cache()
+        if not best or result["tokens_per_s"] > best["tokens_per_s"]:
+            best = {**result, "how": f"{name}, AdamW {kind[0]}={kind[1]}"}
+        keep({**best, "tried": tried})
     if not best:
         raise SystemExit(f"nothing fits: {'; '.join(tried)}")
+
+
+def free_memory():
+    """Bytes of host memory that can be taken, by the machine and by the group of processes this one is in."""
+    available = next(int(line.split()[1]) * 1024 for line in open("/proc/meminfo") if line.startswith("MemAvailable"))
+    group = pathlib.Path("/sys/fs/cgroup")
+    limit = (group / "memory.max").read_text().strip() if (group / "memory.max").exists() else "max"
+    return available if limit == "max" else min(available, int(limit) - int((group / "memory.current").read_text()))
 
 
 def main():
@@ -209,8 +217,8 @@ def main():
     parameters = shape["layers"] * (2 * shape["hidden"] ** 2 + 2 * shape["hidden"] ** 2 // shape["heads"] * shape["kv_heads"] +
                                     3 * shape["hidden"] * shape["intermediate"]) + 2 * shape["vocabulary"] * shape["hidden"]
     # Master, two moments and gradients of 32 bits; more than the machine has ends in the system's killer.
-    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
-    if 16 * parameters > 1.02 * available:
+    available = free_memory()
+    if 16 * parameters > available:
         raise SystemExit(f"FSDP2 needs {16 * parameters / 2**30:.0f} GiB of host memory for {parameters / 1e9:.2f} B parameters, and "
                          f"{available / 2**30:.0f} GiB are free")
     torch.manual_seed(0)
