@@ -97,6 +97,7 @@ class Bench:
         self.results = json.loads(self.file.read_text()) if self.file.exists() else {}
         name, driver, total = nvidia_smi("name,driver_version,memory.total")
         self.target = "h200" if int(total) > 100_000 else "h100"
+        self.has_torch = subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0
         self.results.setdefault("machine", {"gpu": name, "driver": driver, "memory_mib": int(total), "processors": os.cpu_count(),
                                             "date": datetime.date.today().isoformat(), "version": (HERE / "version").read_text().strip()})
         if self.results["machine"]["gpu"] != name:
@@ -123,7 +124,7 @@ class Bench:
     def probe(self, _):
         file = self.out / "probed.json"
         run([HERE / "bin/mtrun", "probe", "--device", "cuda", "-o", file], 120, self.out / "probe.log")
-        return {**json.loads(file.read_text()), "said": (self.out / "probe.log").read_text().strip().splitlines()[-1]}
+        return {**json.loads(file.read_text()), "said": (self.out / "probe.log").read_text().strip().splitlines()[-1].split(": ", 1)[1]}
 
     def train(self, size, batch, seconds, variant="", arguments=(), steps=None):
         plan = f"{size}-{batch}-{self.target}" + (f"-{variant}" if variant else "")
@@ -170,7 +171,9 @@ class Bench:
             yield f"mt-{size}-{batch}", 90, lambda s, a=size, b=batch: self.train(a, b, s)
         for size, batch in CLIPPED:
             yield f"clip-{size}-{batch}", 90, lambda s, a=size, b=batch: self.train(a, b, s, variant="clip")
-        for size, batch in pairs:
+        if not self.has_torch:
+            print("fsdp2-*: skipped: this python3 has no torch")
+        for size, batch in pairs if self.has_torch else ():
             yield f"fsdp2-{size}-{batch}", 90, lambda s, a=size, b=batch: self.fsdp2(a, b, s)
         for size, batch in pairs:
             yield f"trace-{size}-{batch}", 90, lambda s, a=size, b=batch: self.trace(a, b, s)
@@ -194,7 +197,7 @@ class Bench:
             except (Failed, OSError, KeyError, ValueError) as failure:
                 if "not done after" in str(failure) and not whole:
                     return False
-                result = {"failed": f"{type(failure).__name__}: {failure}"}
+                result = {"failed": str(failure) if isinstance(failure, Failed) else f"{type(failure).__name__}: {failure}"}
             result["seconds"] = round(time.monotonic() - began, 1)
             self.keep(name, result)
             print(f"{name}: {describe(result)}", flush=True)
@@ -246,7 +249,7 @@ def table(results):
         for size, batch in pairs:
             other, plain = results.get(f"{kind}-{size}-{batch}", {}), results.get(f"mt-{size}-{batch}", {})
             if "step_seconds" in other and "step_seconds" in plain:
-                lines.append(f"- {size}, batch {batch}: a step {what} takes {other['step_seconds'] / plain['step_seconds'] - 1:+.1%} of the time without")
+                lines.append(f"- {size}, batch {batch}, {what}: {other['step_seconds'] / plain['step_seconds'] - 1:+.1%} time a step")
     lines += [f"- {name}: {result['failed']}" for name, result in results.items() if "failed" in result]
     rivals = [r for name, r in results.items() if name.startswith("fsdp2") and "how" in r]
     lines += [f"- FSDP2 {r['size']}, batch {r['batch']}: {r['how']}, torch {r['torch']}" for r in rivals]

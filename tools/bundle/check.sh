@@ -43,7 +43,7 @@ tests() {
   sed -n '/SKIPPED.*listed below/,$s/^\[  SKIPPED \] \([^ ]*\)$/\1/p' "$log" >"$out/$program.skipped"
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log")
   left_out=$(grep -c . "$out/$program.skipped")
-  [ $status -eq 0 ] || problem "exit $status; $(grep -c '^\[  FAILED  \] .*(.*)$' "$log") tests failed, see $log"
+  [ $status -eq 0 ] || problem "exit $status, $(grep 'FAILED TEST' "$log" || tail -n 1 "$log"): see $log"
   reason=$(sed -n 's/^.*\(no CUDA device: .*\)$/\1/p' "$log" | head -n 1)
   [ "$left_out" -eq 0 ] || [ -n "$no_gpu" ] || problem "$left_out tests were skipped with a GPU: see $out/$program.skipped"
   [ "${passed:-0}" -gt 0 ] || skip "all $left_out tests: ${reason:-no reason given}"
@@ -167,7 +167,8 @@ sanitize() { # TOOL PROGRAM FILTER
 probe() {
   device=cpu
   [ -n "$no_gpu" ] || device=cuda
-  "$here/bin/mtrun" probe --device $device -o "$out/probed-$device.json"
+  cd "$out" || exit 1
+  "$here/bin/mtrun" probe --device $device -o "probed-$device.json"
 }
 
 # --- the list of steps, and how they are run --------------------------------------------------------------------------
@@ -193,7 +194,7 @@ step() {
   esac
   printf '%s\t%s\t%s\t%s\n' "$name" $result $took "$detail" >"$out/$name.part"
   mv "$out/$name.part" "$out/$name.result"
-  echo "$name" >>"$out/order"
+  grep -qx "$name" "$out/order" 2>/dev/null || echo "$name" >>"$out/order"
   printf '%-7s %-34s %4d s  %s\n' $result "$name" $took "$detail"
 }
 
@@ -255,7 +256,7 @@ if [ -z "$no_gpu" ]; then nvidia-smi -L; else echo "no GPU: $no_gpu; what needs 
 steps
 : >"$out/all"
 if [ -f "$out/order" ]; then
-  while read -r name; do cat "$out/$name.result"; done <"$out/order" >"$out/all"
+  while read -r name; do cat "$out/$name.result" 2>/dev/null; done <"$out/order" >"$out/all"
 fi
 json
 failed=$(awk -F '\t' '$2 == "FAIL"' "$out/all" | grep -c .)
