@@ -55,6 +55,13 @@ Status checkCuda(const Choice &choice, const plan::Plan &plan) {
   return checkGpuMemory(driver->name(), plan.spaces, memory);
 }
 
+Result<uint64_t> availableOnGpu(const Choice &choice) {
+  MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
+  driver->openLibraries();
+  MT_ASSIGN(DeviceMemory memory, driver->memory());
+  return memory.free;
+}
+
 #else
 
 Status withoutCuda() {
@@ -63,6 +70,7 @@ Status withoutCuda() {
 }
 Result<std::unique_ptr<Device>> makeCuda(const Choice &, const DeviceOptions &) { return withoutCuda(); }
 Status checkCuda(const Choice &, const plan::Plan &) { return withoutCuda(); }
+Result<uint64_t> availableOnGpu(const Choice &) { return withoutCuda(); }
 
 #endif
 
@@ -95,6 +103,14 @@ Status checkMachine(const std::string &name, const plan::Plan &plan) {
         name, plan.target.name);
   MT_TRY(checkCuda(choice, plan).within("--device " + name));
   return host::checkHostMemory(plan.spaces, host::machineMemory());
+}
+
+Result<uint64_t> availableMemory(const std::string &name) {
+  MT_ASSIGN(Choice choice, parse(name));
+  if (!choice.cuda)
+    return host::machineMemory().available;
+  Result<uint64_t> bytes = availableOnGpu(choice);
+  return bytes.ok() ? bytes : bytes.status().within("--device " + name);
 }
 
 std::string builtWithCuda() {

@@ -109,7 +109,7 @@ private:
     addHyperparameters(train.hyper);
     app.add_option("--checkpoint-every", train.checkpointEvery, "steps between checkpoints (default: one at the end)")
         ->check(kCountOrZero);
-    app.add_option("--keep", train.keep, "checkpoints to keep")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+    app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(CLI::Range(0, 1 << 20))->capture_default_str();
     app.add_option("--eval-data", train.evalData, "data to evaluate on")->type_name("CORPUS");
     app.add_option("--eval-every", train.evalEvery, "steps between evaluations (default: one at the end)")
         ->check(kCountOrZero);
@@ -180,9 +180,10 @@ private:
 
   void addProbe() {
     probeCommand = app.add_subcommand("probe", "measures this machine: copies, matrix products, memory");
-    probeCommand->footer("Example:\n  mtrun probe -o this-machine.json");
+    probeCommand->footer("Example:\n  mtrun probe --device cuda -o this-machine.json");
     probeCommand->add_option("-o,--output", probe.output, "the target to write (default: standard output)")
         ->type_name("TARGET.json");
+    probeCommand->add_option("--device", probe.device, "cpu or cuda[:N]")->capture_default_str();
     probeCommand->add_option("--threads", probe.threads, "threads of the kernels (default: the machine's cores)")
         ->check(CLI::Range(1, 4096));
   }

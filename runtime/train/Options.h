@@ -44,7 +44,7 @@ struct TrainOptions {
   std::string out; ///< empty: runs/<plan name>
   bool resume = false, dryRun = false, quiet = false;
   int64_t checkpointEvery = 0; ///< steps; 0: at the end only
-  int keep = 2;
+  int keep = 2; ///< checkpoints; 0: none is written
   std::string evalData;
   int64_t evalEvery = 0; ///< steps; 0: at the end only
   std::string metrics;   ///< empty: metrics.jsonl in `out`
@@ -65,7 +65,8 @@ struct ExportOptions {
 };
 
 struct ProbeOptions {
-  std::string output; ///< empty: standard output
+  std::string output;         ///< empty: standard output
+  std::string device = "cpu"; ///< cpu or cuda[:N]
   int threads = 0;
 };
 

@@ -8,7 +8,7 @@
 
 namespace mt::train {
 
-/// Takes some seconds and half a gigabyte of memory. Rates are the best of a few tries. Prints to standard output where
+/// Takes some seconds; half a gigabyte of memory, and for a GPU four of each. Rates are the best of a few tries. Prints to standard output where
 /// options.output is empty.
 Status probeMachine(const ProbeOptions &options);
 

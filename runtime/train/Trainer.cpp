@@ -91,7 +91,7 @@ private:
       bool last = step == setup.steps;
       if (options.evalEvery > 0 && step % options.evalEvery == 0 && !last)
         MT_TRY(evaluateNow());
-      if (options.checkpointEvery > 0 && step % options.checkpointEvery == 0 && !last)
+      if (options.keep > 0 && options.checkpointEvery > 0 && step % options.checkpointEvery == 0 && !last)
         MT_TRY(save());
     }
     return Status();
@@ -100,18 +100,20 @@ private:
   /// What follows the last step, whether it was meant to be the last or a signal came.
   Status finish() {
     MT_TRY(session->settle());
-    bool stopped = step < setup.steps;
+    bool stopped = step < setup.steps, keeps = options.keep > 0;
     if (gradients && reported > 0)
       MT_TRY(gradients->finish());
     if (evaluation && !stopped)
       MT_TRY(evaluateNow());
-    if (step > setup.start.step || !setup.checkpoint)
+    if (keeps && (step > setup.start.step || !setup.checkpoint))
       MT_TRY(save());
     else
-      saved = *setup.checkpoint;
+      saved = setup.checkpoint.value_or("none");
     if (!options.machine.trace.empty())
       MT_TRY(session->writeTrace());
-    if (stopped)
+    if (stopped && !keeps)
+      fmt::print("stopped after step {} of {}; no checkpoint was written (--keep 0)\n", step, setup.steps);
+    else if (stopped)
       fmt::print("stopped after step {} of {}; the same command with --resume goes on from {}\n", step, setup.steps,
                  saved);
     else if (reported > 0)

@@ -28,7 +28,7 @@ TEST(CommandLine, Training) {
   Command command = parse({"plan.bin", "--data", "data.npz", "--shuffle", "off", "--steps", "20", "--lr", "0.003",
                            "--weight-decay", "0.1", "--decay", "all", "--metrics", "m.jsonl", "--beta2", "0.95",
                            "--clip-norm", "0.5", "--lr-schedule", "cosine", "--jitter", "7", "--poison",
-                           "--slow-copies", "100MB"});
+                           "--slow-copies", "100MB", "--keep", "0"});
   const TrainOptions *train = std::get_if<TrainOptions>(&command);
   ASSERT_TRUE(train);
   EXPECT_EQ(train->plan, "plan.bin");
@@ -45,6 +45,7 @@ TEST(CommandLine, Training) {
   EXPECT_EQ(train->machine.jitter, 7u);
   EXPECT_TRUE(train->machine.poison);
   EXPECT_EQ(train->machine.slowCopies, 1e8);
+  EXPECT_EQ(train->keep, 0);
 }
 
 TEST(CommandLine, OtherCommands) {
@@ -55,8 +56,9 @@ TEST(CommandLine, OtherCommands) {
   Command exporting = parse({"export", "runs/plan", "-o", "x.onnx"});
   ASSERT_TRUE(std::get_if<ExportOptions>(&exporting));
   EXPECT_EQ(std::get<ExportOptions>(exporting).output, "x.onnx");
-  Command probe = parse({"probe"});
-  EXPECT_TRUE(std::get_if<ProbeOptions>(&probe));
+  Command probe = parse({"probe", "--device", "cuda:1"});
+  ASSERT_TRUE(std::get_if<ProbeOptions>(&probe));
+  EXPECT_EQ(std::get<ProbeOptions>(probe).device, "cuda:1");
   Command dry = parse({"plan.bin", "--dry-run"});
   EXPECT_TRUE(std::get_if<TrainOptions>(&dry));
 }

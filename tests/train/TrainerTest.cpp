@@ -229,6 +229,16 @@ TEST_P(Training, EvaluatingAndCheckpointingChangeNoBit) {
   EXPECT_TRUE(json::parse(readFile(folder / "trace.json"), nullptr, false).is_object());
 }
 
+TEST_P(Training, WritesNoCheckpointWhereNoneIsKept) {
+  run(options("plain", 4));
+  TrainOptions bare = options("bare", 4);
+  bare.keep = 0;
+  bare.checkpointEvery = 2;
+  run(bare);
+  EXPECT_FALSE(newestCheckpoint(folder / "bare"));
+  EXPECT_EQ(losses("bare"), losses("plain"));
+}
+
 TEST_P(Training, EvaluationOfACheckpointIsThatOfTheRun) {
   TrainOptions wanted = options("run", 5);
   wanted.evalData = folder / "data.npz";

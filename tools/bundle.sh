@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# Packs what checks and measures this project on a machine that has nothing of it: programs and tests with their shared
+# libraries, compiled plans, reference data, check.sh and bench.sh. glibc, libstdc++ and the GPU's libraries are the
+# machine's. Needs a finished build.
+#
+#   tools/bundle.sh [--build DIR] [-o FILE] [--no-bench]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+build=build file="" bench=yes
+programs=(mtrun device_test executor_test mt_kernel_tests)
+cuda_programs=(cuda_kernel_tests)      # where the build has CUDA
+cases=(gpt2 gpt2-clip llama mlp)
+golden_targets=(cpu cpu-discrete h100) # the last is run on any GPU
+bench_targets=(h100 h200)
+bench_sizes=(1b 3b 7b)
+bench_batches=(8 32 96)
+clip_sizes=(1b 3b) clip_batch=32
+# Of the GPU machine: leaves room for the context and the vendors' libraries, and for the system.
+declare -A device_memory=([h100]=76GiB [h200]=134GiB)
+host_memory=116GiB
+largest=$((40 << 20))
+
+die() { echo "error: $*" >&2; exit 1; }
+
+model_options() { # SIZE
+  case $1 in
+  1b) echo --layers 22 --hidden 2048 --intermediate 5632 --heads 32 --kv-heads 4 --vocab 32000 ;;
+  3b) echo --layers 28 --hidden 3072 --intermediate 8192 --heads 24 --kv-heads 8 --vocab 32000 ;;
+  7b) echo --layers 32 --hidden 4096 --intermediate 11008 --heads 32 --kv-heads 32 --vocab 32000 ;;
+  esac
+}
+
+while [ $# -gt 0 ]; do
+  case $1 in
+  --build) build=${2:?--build needs a folder}; shift 2 ;;
+  -o) file=${2:?-o needs a file}; shift 2 ;;
+  --no-bench) bench=no; shift ;;
+  *) die "unknown argument $1; usage: tools/bundle.sh [--build DIR] [-o FILE] [--no-bench]" ;;
+  esac
+done
+file=${file:-$build/mt-bundle.tar.xz}
+bin=$(cd "$build" 2>/dev/null && pwd)/bin
+[ -x "$bin/mtc" ] || die "$build/bin has no mtc; build the project first: tools/test.sh, or see CONTRIBUTING.md"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/bundle
+mkdir -p "$root"/{bin,lib,golden,plans,bench}
+
+# copy_program NAME: stripped, with the libraries that glibc and GCC's runtime do not bring.
+copy_program() {
+  local library
+  [ -x "$bin/$1" ] || die "$bin/$1 is missing; build it: cmake --build $build --target $1"
+  # The text of the section, not all of readelf: with pipefail an early match would look like a failure.
+  [[ $(readelf -d "$bin/$1") == *'(RPATH)'*'$ORIGIN/../lib'* ]] ||
+    die "$bin/$1 does not look for libraries in ../lib; build it again: cmake --build $build --target $1"
+  strip -o "$root/bin/$1" "$bin/$1"
+  ldd "$bin/$1" | awk '$2 == "=>" && $3 ~ "^/" { print $1, $3 }' | while read -r name path; do
+    case $name in
+    ld-linux*|libc.so.*|libm.so.*|libpthread.so.*|libdl.so.*|librt.so.*|libstdc++.so.*|libgcc_s.so.*) ;;
+    *) [ -e "$root/lib/$name" ] || strip --strip-unneeded -o "$root/lib/$name" "$path" ;;
+    esac
+  done
+}
+
+# compile_plan MODEL PATH_IN_BUNDLE PLAN OPTIONS...: the plan names its model by that path, so that the folder can lie
+# anywhere; programs run in it.
+compile_plan() {
+  local model=$1 path=$2 plan=$3
+  shift 3
+  "$bin/mtc" compile "$model" --emit schedule -o "$work/schedule.mlir" "$@" || return
+  sed -i "s#\"$model\"#\"$path\"#g" "$work/schedule.mlir"
+  "$bin/mtc" emit "$work/schedule.mlir" -o "$root/$plan"
+}
+
+add_case() { # NAME
+  local name=$1 precision target options
+  mkdir "$root/golden/$name"
+  cp tests/e2e/golden/"$name"/{model.onnx,data.npz,case.json,curve.jsonl,grads.npz,final.npz} "$root/golden/$name"
+  # Of the two command lines: what mtc needs besides the target, and what mtrun needs besides files.
+  options=$(python3 - "$root/golden/$name" <<'PYTHON'
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+compile_, train = (c.split() for c in json.loads((folder / "case.json").read_text())["commands"])
+(folder / "arguments").write_text(" ".join(w for w, before in zip(train[2:], train[1:])
+                                            if not {w, before} & {"--data", "--metrics", "--steps"}) + "\n")
+print(" ".join(w for w, before in zip(compile_[3:], compile_[2:]) if not {w, before} & {"-o"}))
+PYTHON
+  )
+  for precision in fp32 bf16; do
+    for target in "${golden_targets[@]}"; do
+      # shellcheck disable=SC2086 # words
+      compile_plan "$root/golden/$name/model.onnx" "golden/$name/model.onnx" "plans/$name-$precision-$target.bin" \
+        --precision "$precision" --target "$target" $options
+    done
+  done
+}
+
+# bench_plan SIZE BATCH TARGET [clip]: with what the plan promises beside it. Without a plan, why.
+bench_plan() {
+  local name=$1-$2-$3${4:+-$4}
+  if compile_plan "$work/$1.onnx" "$1.onnx" "bench/$name.bin" --precision bf16 --batch "$2" --seq 1024 --target "$3" \
+    --device-memory "${device_memory[$3]}" --host-memory "$host_memory" ${4:+--clip} 2>"$work/problem"; then
+    "$bin/mtc" dump "$root/bench/$name.bin" --format json | python3 -c '
+import json, sys
+plan = json.load(sys.stdin)
+spaces = {}
+for space in plan["spaces"]:
+    spaces[space["kind"]] = spaces.get(space["kind"], 0) + space["bytes"]
+json.dump({"settings": plan["settings"], "prediction": plan["prediction"], "spaces": spaces}, sys.stdout)' >"$root/bench/$name.json"
+  else
+    echo "$name: no plan: $(cat "$work/problem")" | tee "$root/bench/$name.txt"
+  fi
+}
+
+for program in "${programs[@]}"; do copy_program "$program"; done
+if grep -q '^MT_NVCC:FILEPATH=/' "$build/CMakeCache.txt" && ! grep -q '^MT_CUDA:STRING=OFF' "$build/CMakeCache.txt"; then
+  for program in "${cuda_programs[@]}"; do copy_program "$program"; done
+fi
+for name in "${cases[@]}"; do add_case "$name"; done
+cp tests/e2e/golden/compare.py "$root/golden/"
+if [ "$bench" = yes ]; then
+  for size in "${bench_sizes[@]}"; do
+    # shellcheck disable=SC2046
+    "$bin/mtmodel" llama $(model_options "$size") -o "$work/$size.onnx"
+    for target in "${bench_targets[@]}"; do
+      for batch in "${bench_batches[@]}"; do bench_plan "$size" "$batch" "$target"; done
+      [[ " ${clip_sizes[*]} " != *" $size "* ]] || bench_plan "$size" "$clip_batch" "$target" clip
+    done
+  done
+fi
+cp tools/bundle/{check.sh,bench.sh,bench.py} tests/bench/llama_vs_fsdp2.py "$root/"
+"$root/bin/mtrun" --version >"$root/version"
+
+mkdir -p "$(dirname "$file")"
+# A window wide enough to see that programs share their kernels.
+tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -c bundle | xz --lzma2=preset=6,dict=96MiB >"$file.part"
+mv "$file.part" "$file"
+bytes=$(stat -c %s "$file")
+[ "$bytes" -lt "$largest" ] || die "$file has $bytes bytes, and a bundle must stay below $largest"
+echo "$file: $((bytes >> 10)) KiB, $(find "$root" -name '*.bin' | wc -l) plans; unpack it anywhere, then bundle/check.sh and bundle/bench.sh"

@@ -1,0 +1,271 @@
+#!/bin/sh
+# Checks this machine with the bundle it lies in: devices and kernels by their own tests, training against PyTorch's
+# numbers, repeated runs bit by bit, the GPU's sanitizer. Prints a line a step and a summary, writes check.json. A call
+# ends within eight minutes; the next goes on where it stopped. Without a GPU the steps that need one are skipped, by
+# name and reason. Needs a shell, coreutils, awk, grep and sed; with python3 and numpy gradients and weights are compared too.
+#
+#   check.sh [-o DIR] [--fresh]      exit 0: nothing failed; 1: something did; 3: not done yet, call it again
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+out=$here/results/check
+self=$here/$(basename "$0")
+seconds=${MT_CHECK_SECONDS:-450}
+skipped=77
+
+usage() { echo "error: unknown argument $1; usage: check.sh [-o DIR] [--fresh]" >&2; exit 2; }
+
+# --- what this machine has -------------------------------------------------------------------------------------------
+why_no_gpu() {
+  command -v nvidia-smi >/dev/null 2>&1 || { echo "nvidia-smi is not there"; return; }
+  nvidia-smi -L 2>/dev/null | grep -q '^GPU ' || echo "nvidia-smi finds no GPU"
+}
+no_gpu=${MT_CHECK_NO_GPU-$(why_no_gpu)}
+if [ -z "$no_gpu" ]; then MT_REQUIRE_CUDA=1; else MT_REQUIRE_CUDA=0; fi
+export MT_REQUIRE_CUDA MT_CHECK_NO_GPU="$no_gpu"
+has_numpy() { command -v python3 >/dev/null 2>&1 && python3 -c 'import numpy' 2>/dev/null; }
+find_sanitizer() { command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null; }
+
+# skip WHY, need_gpu: the step's last line and status.
+skip() { echo "skipped: $*"; exit $skipped; }
+need_gpu() { [ -z "$no_gpu" ] || skip "no GPU: $no_gpu"; }
+need_program() { [ -x "$here/bin/$1" ] || skip "the bundle has no $1: it was built without CUDA"; }
+problem() { echo "FAIL: $*"; exit 1; }
+
+# --- steps: each runs in a process of its own, and its last line says what came of it ---------------------------------
+# tests PROGRAM [ARGUMENTS...]: a test program; what it skipped goes into PROGRAM.skipped.
+tests() {
+  program=$1 log=$out/$1.output
+  shift
+  need_program "$program"
+  "$here/bin/$program" "$@" >"$log" 2>&1
+  status=$?
+  grep -v '^\[ RUN\|^\[       OK' "$log"
+  sed -n '/SKIPPED.*listed below/,$s/^\[  SKIPPED \] \([^ ]*\)$/\1/p' "$log" >"$out/$program.skipped"
+  passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log")
+  left_out=$(grep -c . "$out/$program.skipped")
+  [ $status -eq 0 ] || problem "exit $status, $(grep 'FAILED TEST' "$log" || tail -n 1 "$log"): see $log"
+  reason=$(sed -n 's/^.*\(no CUDA device: .*\)$/\1/p' "$log" | head -n 1)
+  [ "$left_out" -eq 0 ] || [ -n "$no_gpu" ] || problem "$left_out tests were skipped with a GPU: see $out/$program.skipped"
+  [ "${passed:-0}" -gt 0 ] || skip "all $left_out tests: ${reason:-no reason given}"
+  echo "$passed tests passed$([ "$left_out" -eq 0 ] || echo ", $left_out skipped (${reason:-no reason given}): $(cut -c 1-70 "$out/$program.skipped" | head -n 3 | tr '\n' ' ')... see $program.skipped")"
+}
+
+# train CASE PRECISION DEVICE FOLDER STEPS [ARGUMENTS...]: a run of a reference case.
+train() {
+  case_=$1 precision=$2 device=$3 folder=$4 steps=$5
+  shift 5
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  target=$device
+  [ "$device" != cuda ] || target=h100
+  cd "$here" || exit 1
+  # shellcheck disable=SC2046
+  bin/mtrun "plans/$case_-$precision-$target.bin" --data "golden/$case_/data.npz" $(cat "golden/$case_/arguments") --steps "$steps" \
+    --device "${device%%-*}" --metrics "$folder/metrics.jsonl" --out "$folder/run" --quiet "$@" 2>"$folder/stderr" ||
+    problem "mtrun: $(tail -n 1 "$folder/stderr")"
+}
+
+# Step, loss and gradient norm as text: the numbers read back to the same bits.
+numbers() { sed -n 's/.*"step":\([0-9]*\).*"loss":\([^,}]*\).*"grad_norm":\([^,}]*\).*/\1 \2 \3/p' "$1"; }
+
+# losses CASE PRECISION METRICS: against PyTorch's, within the bounds of golden/compare.py.
+losses() {
+  bf16_bound() { sed -n "s/.*\"$2\": *\([-+.0-9e]*\).*/\1/p" "$here/golden/$1/case.json"; }
+  sed -n 's/.*"step": *\([0-9]*\),.*"loss64": *\([^,}]*\), *"grad_norm": *\([^,}]*\)}.*/\1 \2 \3/p' "$here/golden/$1/curve.jsonl" >"$out/wanted.$1"
+  numbers "$3" | awk -v precision="$2" -v first="$(bf16_bound "$1" loss_max_first_10)" -v mean="$(bf16_bound "$1" loss_mean)" \
+    -v wanted="$out/wanted.$1" '
+    function off(a, b) { return a > b ? a - b : b - a }
+    function number(text) { if (text !~ /^-?[0-9]/) wrong = wrong " step " $1 " has " text ";"; return text + 0 }
+    function check(what, value, bound) { if (!(value <= bound)) wrong = wrong " " what " " value " above " bound ";" }
+    BEGIN { while ((getline line < wanted) > 0) { split(line, part, " "); loss[++steps] = part[2]; norm[steps] = part[3] } }
+    {
+      ++seen
+      difference = off(number($2), loss[seen]); sum += difference
+      if (seen <= 10 && difference > early) early = difference
+      if (difference / loss[seen] > relative) relative = difference / loss[seen]
+      if (seen <= 10 && off(number($3), norm[seen]) / norm[seen] > norms) norms = off($3, norm[seen]) / norm[seen]
+    }
+    END {
+      if (steps == 0 || seen != steps) wrong = wrong " " seen + 0 " steps, and the reference has " steps + 0 ";"
+      if (precision == "bf16") { check("loss, first 10 steps,", early, 1.5 * first); check("mean loss", sum / (seen + !seen), 1.5 * mean) }
+      else { check("loss, first 10 steps,", early, 1e-5); check("relative loss", relative, 2e-5); check("gradient norm", norms, 2e-5) }
+      if (wrong != "") { print "differs from PyTorch:" wrong; exit 1 }
+      printf "losses of %d steps: %.1e off in the first 10, %.1e relative in all", seen, early, relative
+    }'
+}
+
+golden() { # CASE PRECISION DEVICE
+  [ "$3" != cuda ] || { need_gpu; need_program cuda_kernel_tests; }
+  folder=$out/work/$1-$2-$3
+  flag=
+  [ "$2" != bf16 ] || flag=--bf16
+  train "$1" "$2" "$3" "$folder" "$(grep -c loss64 "$here/golden/$1/curve.jsonl")" --save-gradients "$folder/gradients.npz"
+  said=$(losses "$1" "$2" "$folder/metrics.jsonl") || problem "$said"
+  if has_numpy; then
+    "$here/bin/mtrun" export "$folder/run" -o "$folder/weights.npz" >/dev/null || problem "the weights cannot be exported"
+    # shellcheck disable=SC2086
+    python3 "$here/golden/compare.py" "$here/golden/$1" "$folder/metrics.jsonl" --gradients "$folder/gradients.npz" \
+      --weights "$folder/weights.npz" $flag >"$folder/compared" 2>&1 || { cat "$folder/compared"; problem "gradients or weights differ from PyTorch's: $(grep -m 1 -v '^ok' "$folder/compared")"; }
+    cat "$folder/compared"
+    said="$said; gradients and weights too"
+  else
+    said="$said; gradients and weights not compared: no python3 with numpy"
+  fi
+  rm -rf "$folder/run" "$folder"/*.npz
+  echo "$said"
+}
+
+same_on_both() { # CASE PRECISION: cpu and cpu-discrete
+  for device in cpu cpu-discrete; do
+    [ -f "$out/work/$1-$2-$device/metrics.jsonl" ] || problem "golden.$1.$2.$device left no metrics"
+    numbers "$out/work/$1-$2-$device/metrics.jsonl" >"$out/work/$1-$2-$device/numbers"
+  done
+  cmp "$out/work/$1-$2-cpu/numbers" "$out/work/$1-$2-cpu-discrete/numbers" || problem "losses differ"
+  echo "losses and norms of $(grep -c . "$out/work/$1-$2-cpu/numbers") steps are equal to the bit"
+}
+
+repeat() { # CASE PRECISION DEVICE: again, disturbed, and on a GPU with graphs; losses, norms and weights bit by bit
+  [ "$3" != cuda ] || { need_gpu; need_program cuda_kernel_tests; }
+  ways="plain again disturbed"
+  [ "$3" != cuda ] || ways="$ways graphs"
+  for way in $ways; do
+    extra=
+    [ "$way" != disturbed ] || extra="--jitter 7 --poison"
+    [ "$way" != graphs ] || extra=--cuda-graphs
+    folder=$out/work/repeat-$1-$2-$3/$way
+    # shellcheck disable=SC2086
+    train "$1" "$2" "$3" "$folder" 20 $extra
+    numbers "$folder/metrics.jsonl" >"$folder/numbers"
+    [ "$(grep -c . "$folder/numbers")" -eq 20 ] || problem "$way: not 20 steps"
+    "$here/bin/mtrun" export "$folder/run" -o "$folder/weights.safetensors" >/dev/null || problem "$way: no weights"
+    for what in numbers weights.safetensors; do
+      cmp "$out/work/repeat-$1-$2-$3/plain/$what" "$folder/$what" || problem "$what of the run \"$way\" differ from the first's"
+    done
+  done
+  rm -rf "$out/work/repeat-$1-$2-$3"
+  echo "losses, norms and weights of 20 steps are equal to the bit: $ways"
+}
+
+sanitize() { # TOOL PROGRAM FILTER
+  need_gpu
+  need_program cuda_kernel_tests
+  sanitizer=$(find_sanitizer) || skip "compute-sanitizer is neither on the path nor in /usr/local/cuda/bin"
+  cd "$here" || exit 1
+  if [ "$2" = mtrun ]; then
+    mkdir -p "$out/work"
+    # shellcheck disable=SC2046
+    "$sanitizer" --tool "$1" --error-exitcode 9 bin/mtrun plans/"$3"-h100.bin --data golden/"${3%-*}"/data.npz \
+      $(cat golden/"${3%-*}"/arguments) --steps 2 --out "$out/work/sanitized" --quiet
+  else
+    "$sanitizer" --tool "$1" --error-exitcode 9 "bin/$2" --gtest_brief=1 --gtest_filter="$3"
+  fi 2>&1 | tee "$out/work-$1.log" | tail -n 40
+  grep -q 'ERROR SUMMARY: 0 errors' "$out/work-$1.log" || problem "$1: $(grep -m 1 'ERROR SUMMARY\|Internal Sanitizer Error\|=========' "$out/work-$1.log")"
+  ! grep -q '^\[  FAILED  \]\|^error:' "$out/work-$1.log" || problem "$1 is clean, but: $(grep -m 1 '^\[  FAILED  \]\|^error:' "$out/work-$1.log")"
+  echo "$1: no errors"
+}
+
+probe() {
+  device=cpu
+  [ -n "$no_gpu" ] || device=cuda
+  cd "$out" || exit 1
+  "$here/bin/mtrun" probe --device $device -o "probed-$device.json"
+}
+
+# --- the list of steps, and how they are run --------------------------------------------------------------------------
+# step NAME LIMIT FUNCTION [ARGUMENTS...]: unless it is done; LIMIT is in seconds.
+step() {
+  name=$1 limit=$2
+  shift 2
+  [ ! -f "$out/$name.result" ] || return 0
+  began=$(date +%s)
+  if [ $unfinished = yes ] || [ $((began + limit)) -gt $end ]; then
+    unfinished=yes
+    return 0
+  fi
+  timeout -k 5 "$limit" sh "$self" -o "$out" --run "$@" >"$out/$name.log" 2>&1
+  status=$?
+  took=$(($(date +%s) - began))
+  detail=$(tail -n 1 "$out/$name.log" | tr -d '\000-\037\\"')
+  case $status in
+  0) result=ok ;;
+  $skipped) result=skipped detail=${detail#skipped: } ;;
+  124 | 137) result=FAIL detail="not done after $limit s: $detail" ;;
+  *) result=FAIL detail=${detail#FAIL: } ;;
+  esac
+  printf '%s\t%s\t%s\t%s\n' "$name" $result $took "$detail" >"$out/$name.part"
+  mv "$out/$name.part" "$out/$name.result"
+  grep -qx "$name" "$out/order" 2>/dev/null || echo "$name" >>"$out/order"
+  printf '%-7s %-34s %4d s  %s\n' $result "$name" $took "$detail"
+}
+
+steps() {
+  step devices 120 tests device_test
+  step executor 120 tests executor_test
+  step kernels.cpu 200 tests mt_kernel_tests --gtest_filter=-Catalogue.PageIsFresh
+  step kernels.cuda 240 tests cuda_kernel_tests
+  for case_name in mlp gpt2 gpt2-clip llama; do
+    for precision_name in fp32 bf16; do
+      for device_name in cpu cpu-discrete cuda; do
+        step "golden.$case_name.$precision_name.$device_name" 90 golden $case_name $precision_name $device_name
+      done
+      step "golden.$case_name.$precision_name.same" 10 same_on_both $case_name $precision_name
+    done
+  done
+  for precision_name in fp32 bf16; do
+    for device_name in cpu-discrete cuda; do
+      for case_name in gpt2-clip llama; do
+        step "repeat.$case_name.$precision_name.$device_name" 90 repeat $case_name $precision_name $device_name
+      done
+    done
+  done
+  step sanitizer.memcheck.kernels 300 sanitize memcheck cuda_kernel_tests '*Norm*:*Softmax*:*Rotary*:*Indexing*:Loss.*:Structure.*:AttentionBlocks.*:*Matmul*'
+  step sanitizer.racecheck.kernels 300 sanitize racecheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
+  step sanitizer.synccheck.kernels 200 sanitize synccheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
+  step sanitizer.memcheck.training 300 sanitize memcheck mtrun llama-bf16
+  step probe 60 probe
+}
+
+json() {
+  awk -F '\t' -v version="$(cat "$here/version")" -v machine="$(uname -srm)" -v gpu="$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)" \
+    -v no_gpu="$no_gpu" -v finished="$([ $unfinished = no ] && echo true || echo false)" '
+    BEGIN { printf "{\"version\": \"%s\", \"machine\": \"%s\", \"gpu\": \"%s\", \"no_gpu\": \"%s\", \"finished\": %s, \"steps\": [", version, machine, gpu, no_gpu, finished }
+    { printf "%s\n  {\"name\": \"%s\", \"result\": \"%s\", \"seconds\": %d, \"detail\": \"%s\"}", (NR > 1 ? "," : ""), $1, $2, $3, $4 }
+    END { print "\n]}" }' "$out/all" >"$out/check.json"
+}
+
+fresh=no run=
+while [ $# -gt 0 ]; do
+  case $1 in
+  -o) out=$2; shift 2 ;;
+  --fresh) fresh=yes; shift ;;
+  --run) run=yes; shift; break ;; # for this script itself: one step
+  *) usage "$1" ;;
+  esac
+done
+if [ -n "$run" ]; then
+  "$@"
+  exit
+fi
+
+[ $fresh = no ] || rm -rf "$out"
+mkdir -p "$out" || exit 1
+out=$(cd "$out" && pwd)
+end=$(($(date +%s) + seconds)) unfinished=no
+cat "$here/version"
+if [ -z "$no_gpu" ]; then nvidia-smi -L; else echo "no GPU: $no_gpu; what needs one is skipped"; fi
+steps
+: >"$out/all"
+if [ -f "$out/order" ]; then
+  while read -r name; do cat "$out/$name.result" 2>/dev/null; done <"$out/order" >"$out/all"
+fi
+json
+failed=$(awk -F '\t' '$2 == "FAIL"' "$out/all" | grep -c .)
+echo
+awk -F '\t' '{ ++count[$2] } END { printf "%d ok, %d skipped, %d failed", count["ok"], count["skipped"], count["FAIL"] }' "$out/all"
+echo "; $out/check.json"
+awk -F '\t' '$2 == "FAIL" { print "FAIL " $1 ": " $4 }' "$out/all"
+if [ $unfinished = yes ]; then
+  echo "not done yet: the same command goes on"
+  exit 3
+fi
+[ "$failed" -eq 0 ]
