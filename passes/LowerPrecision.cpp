@@ -1,5 +1,5 @@
 // mt-lower-precision: the types of mixed precision training, by rules that sit on the operations
-// (PrecisionOpInterface). Three walks over @main: forward, what each value would be; backward, what frozen parameters
+// (PrecisionOpInterface). Walks over @main: forward, what each value would be; backward, what frozen parameters
 // and what follows from them alone are asked to be; forward again, types set and casts placed at the operations that
 // want another type than they get.
 #include "passes/Passes.h"
@@ -78,6 +78,18 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
     }
   }
 
+  /// Whether a parameter has 32 bits because nothing uses it but operands that ask for exact ones, directly or through
+  /// arithmetic on parameters alone.
+  bool isExact(Value value) const {
+    return !value.use_empty() && llvm::all_of(value.getUses(), [&](OpOperand &use) {
+      Operation *op = use.getOwner();
+      return operandRule(use) == Precision::exact ||
+             (op->getNumResults() > 0 && llvm::all_of(op->getResults(), [&](Value result) {
+                return !ofData.contains(result) && isExact(result);
+              }));
+    });
+  }
+
   void propagate(Operation &op) {
     for (Value operand : op.getOperands())
       for (auto *set : {&ofData, &ofParameters})
@@ -93,6 +105,7 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
         break;
       case Precision::full:
       case Precision::any:
+      case Precision::exact:
         state = State::full;
         break;
       case Precision::joined:
@@ -116,6 +129,8 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
       return State::full;
     case Precision::any:
       return got == State::flexible && !isa<CastOp>(op) ? State::narrow : got;
+    case Precision::exact:
+      return got == State::flexible ? State::full : got;
     case Precision::joined:
       break;
     }
@@ -181,6 +196,11 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
     Block &block = main.front();
     readArguments(main);
     for (Operation &op : block)
+      propagate(op);
+    for (BlockArgument argument : main.getArguments())
+      if (stateOf(argument) == State::narrow && isExact(argument))
+        states[argument] = State::full;
+    for (Operation &op : block) // once more: what follows from exact parameters
       propagate(op);
     for (Operation &op : llvm::reverse(block))
       settle(op);

@@ -56,7 +56,8 @@ def LowerPrecision : Pass<"mt-lower-precision", "mlir::ModuleOp"> {
       `erf`) take and give 32 bits;
     - everything else computes in the type that its operands join to: bf16 if all are, so that the residual stream is
       bf16 too. A constant number takes the other operand's type. A product that sums nothing is elementwise;
-    - a trainable parameter is bf16, the upper half of its 32-bit master; arithmetic on parameters alone has 32 bits;
+    - a trainable parameter is bf16, the upper half of its 32-bit master, but for gains and biases that norms alone use,
+      which have 32 bits, as arithmetic on parameters alone has;
     - a frozen parameter, and what is computed from frozen ones alone, has the type that its users want, 32 bits if one
       of them does: rotary frequencies stay as they are;
     - inputs keep their type, and so does every value that the model has in another type than f32: an exported `Cast`

@@ -30,8 +30,9 @@ private:
 };
 
 /// What an operation computes in where activations are bf16 (PrecisionOpInterface): the type that its operands join to,
-/// bf16, 32 bits, or whatever an operand comes in.
-enum class Precision { joined, narrow, full, any };
+/// bf16, 32 bits, or whatever an operand comes in; `exact` is that too, but asks for 32 bits of a parameter that nothing
+/// else uses: the rounding of a gain near one is the error of every activation.
+enum class Precision { joined, narrow, full, any, exact };
 
 /// Of operations that lose too much in bf16: operands and results have 32 bits.
 template <typename Op> class FullPrecision : public mlir::OpTrait::TraitBase<Op, FullPrecision> {};

@@ -19,9 +19,9 @@ Precision AttentionOp::resultPrecision(unsigned index) { return index == 0 ? Pre
 Precision LinearCrossEntropyOp::operandPrecision(unsigned) { return Precision::narrow; }
 Precision LinearCrossEntropyOp::resultPrecision(unsigned) { return Precision::full; }
 
-Precision LayerNormOp::operandPrecision(unsigned) { return Precision::any; }
+Precision LayerNormOp::operandPrecision(unsigned index) { return index == 0 ? Precision::any : Precision::exact; }
 Precision LayerNormOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
-Precision RmsNormOp::operandPrecision(unsigned) { return Precision::any; }
+Precision RmsNormOp::operandPrecision(unsigned index) { return index == 0 ? Precision::any : Precision::exact; }
 Precision RmsNormOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
 
 Precision RotaryOp::operandPrecision(unsigned index) { return index == 0 ? Precision::joined : Precision::full; }

@@ -4,8 +4,8 @@ clipping, whatever the number of micro-batches; the same for a model of 8 B para
     PATH=build/bin:$PATH python3 tests/e2e/bf16_bytes.py
 
 Exceptions, all below these numbers or named: the last layer's weights come up once, for its forward and backward are one
-phase; a tied weight belongs to the first layer that uses it, and comes up and goes out once more for the other; gaps
-between parameters, which begin at multiples of 256 bytes.
+phase; a tied weight belongs to the first layer that uses it, and comes up and goes out once more for the other; gains and
+biases of norms, which have 32 bits (4 up, no remainder); gaps between parameters, which begin at multiples of 256 bytes.
 """
 import json
 import math
@@ -22,6 +22,10 @@ def expect(holds, message):
         raise tool.Failure(message)
 
 
+def is_exact(parameter):
+    return parameter["trainable"] and parameter["parts"][0]["type"] == "f32"
+
+
 class Plan:
     """What the test asks of a plan: its parameters by owner, the copies of a step, the slots of the host."""
 
@@ -34,6 +38,7 @@ class Plan:
                        for c in p["commands"] if "copy" in c]
         self.micro_batches = plan["settings"]["batch"] // plan["settings"]["micro_batch"]
         self.trained = sum(math.prod(p["dims"]) for p in self.parameters if p["trainable"])
+        self.exact = sum(math.prod(p["dims"]) for p in self.parameters if is_exact(p))  # those of 32 bits
         self.frozen = sum(p["parts"][0]["span"]["bytes"] for p in self.parameters if not p["trainable"])
         self.gaps = ALIGNMENT * len(self.parameters)
 
@@ -57,13 +62,16 @@ def check(plan, clip):
         parts = {part["role"]: (part["type"], part["span"]["bytes"]) for part in parameter["parts"]}
         wanted = {"weight": ("bf16", 2 * elements), "remainder": ("i16", 2 * elements),
                   "first_moment": ("f32", 4 * elements), "second_moment": ("f32", 4 * elements)}
+        if is_exact(parameter):
+            expect(len(parameter["dims"]) == 1, f"{parameter['name']} has 32 bits and {parameter['dims']}")
+            wanted = {role: part for role, part in wanted.items() if role != "remainder"} | {"weight": ("f32", 4 * elements)}
         expect(parts == wanted, f"{parameter['name']} of {elements} elements has {parts}; {plan.command}")
     # Weights: every layer's once for forward; all but the last's once more for backward.
     uploads = plan.copied("weights layer")
     layers = {label for label, _ in uploads}
     last = max(layers, key=lambda label: int(label.split()[-1]))
     each = dict(uploads)
-    plan.within("weights of all layers", sum(each.values()), 2 * plan.trained + plan.frozen, plan.gaps)
+    plan.within("weights of all layers", sum(each.values()), 2 * plan.trained + 2 * plan.exact + plan.frozen, plan.gaps)
     for label in layers:
         times = sum(1 for other, _ in uploads if other == label)
         expect(times == (1 if label == last else 2), f"'{label}' comes up {times} times; {plan.command}")
@@ -100,7 +108,7 @@ def llama(scratch):
             plan = Plan(scratch, f"mtc compile llama.onnx -o plan.bin --precision bf16 --batch 4 --seq 512 --micro-batch {micro_batch} --report "
                                  f"--target h200 --device-memory 40GiB --host-memory 1TiB --saved-activations input --residency none --prefetch-distance 1{clip}")
             last = check(plan, clip)
-            plan.within("weights in", plan.sum("weight"), 4 * plan.trained + 2 * plan.frozen - last, 2 * plan.gaps)
+            plan.within("weights in", plan.sum("weight"), 4 * plan.trained + 4 * plan.exact + 2 * plan.frozen - last, 2 * plan.gaps)
             plan.within("gradients out", plan.sum("gradient"), 4 * plan.trained, 2 * plan.gaps)
 
 
