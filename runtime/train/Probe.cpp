@@ -35,8 +35,8 @@ struct Sizes {
 constexpr Sizes kCpuSizes = {2048, int64_t(1) << 24, int64_t(1) << 24, uint64_t(1) << 27, 3};
 constexpr Sizes kGpuSizes = {8192, int64_t(1) << 28, int64_t(1) << 26, uint64_t(1) << 30, 8};
 
-enum : uint32_t { kDevice, kStaging };                     ///< spaces
-enum : uint32_t { kUpload, kCompute, kDownload, kHost };   ///< streams
+enum : uint32_t { kDevice, kStaging };                   ///< spaces
+enum : uint32_t { kUpload, kCompute, kDownload, kHost }; ///< streams
 
 plan::Plan emptyPlan(uint64_t deviceBytes, uint64_t stagingBytes) {
   plan::Plan plan;
@@ -171,7 +171,8 @@ private:
   Sizes sizes = gpu ? kGpuSizes : kCpuSizes;
 
   Result<double> bandwidthOf(const Signature &call, uint32_t stream) const {
-    MT_ASSIGN(double seconds, secondsOf(kernelPlan(withScratch(call, stream, gpu), stream), sizes.repeats, stream == kHost));
+    MT_ASSIGN(double seconds,
+              secondsOf(kernelPlan(withScratch(call, stream, gpu), stream), sizes.repeats, stream == kHost));
     return kernels::traffic(call) / seconds;
   }
 
@@ -243,10 +244,11 @@ Status probeMachine(const ProbeOptions &options) {
   MT_ASSIGN(double both, probe.copyBandwidth(true, true));
   MT_TRY(writeFileAtomically(options.output, text));
   auto number = [&](const char *field) { return (*target)[field].get<double>(); };
-  fmt::print("{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down, {} both at once; updates {}; device memory {}\n",
-             options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9,
-             formatBandwidth(number("upload_bandwidth")), formatBandwidth(number("download_bandwidth")),
-             formatBandwidth(both), formatBandwidth(number("host_bandwidth")), formatBandwidth(number("device_bandwidth")));
+  fmt::print(
+      "{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down, {} both at once; updates {}; device memory {}\n",
+      options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9,
+      formatBandwidth(number("upload_bandwidth")), formatBandwidth(number("download_bandwidth")), formatBandwidth(both),
+      formatBandwidth(number("host_bandwidth")), formatBandwidth(number("device_bandwidth")));
   return Status();
 }
 
