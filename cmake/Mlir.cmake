@@ -6,13 +6,19 @@ include(AddLLVM)
 include(AddMLIR)
 include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS}) # mlir_tablegen reads this
 
+set(MT_MLIR_OPTIONS -Wno-unused-parameter -fno-rtti ${MT_BRIEFLY_RUN})
+
+mt_headers(mt_mlir_headers
+  <mlir/Dialect/Func/IR/FuncOps.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/IRMapping.h>
+  <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h> <mlir/IR/TypeUtilities.h> <mlir/Pass/Pass.h>
+  <llvm/ADT/SetVector.h> <llvm/ADT/TypeSwitch.h> "${PROJECT_SOURCE_DIR}/compiler/nn/Nn.h")
+add_dependencies(mt_mlir_headers mt_nn_inc)
+target_compile_options(mt_mlir_headers PRIVATE ${MT_MLIR_OPTIONS})
+
 # A static library that includes MLIR headers and links MLIR and LLVM.
 function(mt_mlir_library name)
   add_library(${name} STATIC ${ARGN})
-  target_compile_options(${name} PRIVATE -Wno-unused-parameter -fno-rtti
-    $<$<CONFIG:Release>:-O1>) # a model compiles in seconds anyway; what people wait for is the build
+  target_compile_options(${name} PRIVATE ${MT_MLIR_OPTIONS})
+  target_precompile_headers(${name} REUSE_FROM mt_mlir_headers)
   target_link_libraries(${name} PUBLIC MLIR LLVM)
-  target_precompile_headers(${name} PRIVATE # most of a file's compile time
-    <mlir/Dialect/Func/IR/FuncOps.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/IRMapping.h>
-    <mlir/IR/OpImplementation.h> <mlir/IR/TypeUtilities.h> <mlir/Pass/Pass.h> <llvm/ADT/TypeSwitch.h>)
 endfunction()

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <vector>
 
 namespace mt::tests {
@@ -19,6 +20,8 @@ struct DeviceCase {
   /// An error: the machine has no such device.
   std::function<Result<std::unique_ptr<device::Device>>(bool poison)> make;
 };
+
+inline void PrintTo(const DeviceCase &one, std::ostream *out) { *out << one.name; }
 
 const std::vector<DeviceCase> &deviceCases();
 
