@@ -17,8 +17,9 @@ constexpr std::string_view kRemedy = "install cuDNN 9 for CUDA 13 (pip install n
 
 Result<std::unique_ptr<Dnn>> Dnn::open(const LibraryFolders &folders) {
   // cuDNN opens these by name when it needs them; where only Python's packages have them, it finds them opened.
-  for (const char *companion : {"libcublasLt.so.13", "libnvrtc.so.13"})
-    (void)openShared(companion, folders, "");
+  (void)openShared("libcublasLt.so.13", folders, "");
+  if (Result<SharedLibrary> nvrtc = openShared("libnvrtc.so.13", folders, ""))
+    openBeside(*nvrtc, "libnvrtc-builtins.so.13."); // without it no kernel of attention can be compiled
   MT_ASSIGN(SharedLibrary library, openShared("libcudnn.so.9", folders, kRemedy));
   auto dnn = std::make_unique<Dnn>();
 #define MT_DNN_NAME(function) #function,
@@ -28,6 +29,8 @@ Result<std::unique_ptr<Dnn>> Dnn::open(const LibraryFolders &folders) {
 #undef MT_DNN_NAME
 #undef MT_DNN_PLACE
   MT_TRY(findFunctions(library, names, places));
+  if (dnn->call.cudnnGetCudartVersion() / 1000 != 13)
+    return fail("{} is made for another CUDA than 13; {}", library.file, kRemedy);
   if (cudnnStatus_t status = dnn->call.cudnnCreate(&dnn->handle); status != CUDNN_STATUS_SUCCESS)
     return fail("{}: making a handle: {}", library.file, dnn->call.cudnnGetErrorString(status));
   forwarded = dnn->call;

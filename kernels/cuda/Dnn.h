@@ -23,6 +23,7 @@ namespace mt::kernels::cuda {
   X(cudnnBackendSetAttribute)                                                                                          \
   X(cudnnCreate)                                                                                                       \
   X(cudnnDestroy)                                                                                                      \
+  X(cudnnGetCudartVersion)                                                                                             \
   X(cudnnGetErrorString)                                                                                               \
   X(cudnnGetLastErrorString)                                                                                           \
   X(cudnnGetStream)                                                                                                    \

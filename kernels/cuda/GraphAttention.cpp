@@ -12,6 +12,8 @@
 #define NV_CUDNN_DISABLE_EXCEPTION
 #include <cudnn_frontend.h>
 
+#include <array>
+
 namespace mt::kernels::cuda {
 namespace {
 
@@ -89,7 +91,11 @@ struct Describer {
     Tensor query = input(Name::query, "query", queryDims(width), queryStrides(width));
     Tensor key = input(Name::key, "key", keyDims(width), keyStrides(width));
     Tensor value = input(Name::value, "value", keyDims(valueWidth), keyStrides(valueWidth));
-    auto attributes = graph::SDPA_attributes().set_name("attention").set_generate_stats(problem.statistics);
+    auto attributes =
+        graph::SDPA_attributes()
+            .set_name("attention")
+            .set_generate_stats(problem.statistics)
+            .set_implementation(cudnn_frontend::AttentionImplementation_t::COMPOSITE); // one for all masks
     mask(attributes);
     auto [result, logsumexp] = into.sdpa(query, key, value, attributes);
     output(result, Name::output, queryDims(valueWidth), queryStrides(valueWidth));
@@ -160,7 +166,7 @@ struct GraphAttention {
   }
 
   /// Addresses in the order of Name, for the part that begins at a batch row and a group of heads.
-  std::vector<void *> places(const Launch &launch, int64_t b, int64_t group) const {
+  std::array<void *, 9> places(const Launch &launch, int64_t b, int64_t group) const {
     const AttentionBlocks &s = problem.shape;
     int64_t head = s.heads / s.groups * group;
     auto ofQuery = [&](size_t operand, int64_t width) {
@@ -176,12 +182,11 @@ struct GraphAttention {
       return {ofQuery(1, s.width),      ofKey(2, s.width),  ofKey(3, s.valueWidth),
               ofQuery(8, s.valueWidth), statistic(9),       ofQuery(0, s.valueWidth),
               ofQuery(10, s.width),     ofKey(11, s.width), ofKey(12, s.valueWidth)};
-    std::vector<void *> made = {ofQuery(0, s.width), ofKey(1, s.width), ofKey(2, s.valueWidth),
-                                ofQuery(7, s.valueWidth)};
-    if (problem.statistics)
-      made.push_back(statistic(8));
-    return made;
+    return {ofQuery(0, s.width), ofKey(1, s.width), ofKey(2, s.valueWidth), ofQuery(7, s.valueWidth),
+            problem.statistics ? statistic(8) : nullptr};
   }
+
+  int count() const { return problem.shape.gradient ? 9 : problem.statistics ? 5 : 4; }
 
   Status operator()(const Launch &launch) const {
     if (launch.accumulate != 0)
@@ -192,9 +197,8 @@ struct GraphAttention {
       return fail("cuDNN, choosing a stream: {}", dnn->call.cudnnGetErrorString(status));
     for (int64_t b = 0; b < problem.shape.batch; b += problem.cut.rows)
       for (int64_t group = 0; group < problem.shape.groups; group += problem.cut.groups) {
-        std::vector<void *> addresses = places(launch, b, group);
-        MT_TRY(cuda::check(built->execute(dnn->handle, addresses.data(), static_cast<int>(addresses.size()), workspace),
-                           "running attention"));
+        std::array<void *, 9> addresses = places(launch, b, group);
+        MT_TRY(cuda::check(built->execute(dnn->handle, addresses.data(), count(), workspace), "running attention"));
       }
     return {};
   }
@@ -216,8 +220,16 @@ Result<Run> prepareGraphAttention(const Signature &call, Library &library, Run a
     return fail("cuDNN's attention writes all of its results, and not all are wanted");
   MT_ASSIGN(Dnn * dnn, library.dnn());
   Problem problem(call);
+  const AttentionBlocks &shape = problem.shape;
+  if (shape.queries == 1 || shape.keys == 1)
+    return fail("cuDNN's attention is not reliable for a single query or key");
+  // On Hopper the gradient reads keys beyond the last, half a tile of 128, unless the mask hides them: NaN where a
+  // logsumexp is far below zero (pytorch/pytorch#196678, NVIDIA/cudnn-frontend#628).
+  bool tailIsMasked = problem.right && shape.queries - 1 + *problem.right < shape.keys;
+  if (shape.gradient && shape.keys % 128 == 64 && !tailIsMasked)
+    return fail("cuDNN's gradient does not mask what lies beyond {} keys", shape.keys);
   constexpr size_t kWithoutPadding = 91600; // older ones copy from the host in every launch to mask the last keys
-  if (problem.shape.gradient && problem.shape.keys % 128 != 0 && dnn->call.cudnnGetVersion() < kWithoutPadding)
+  if (shape.gradient && shape.keys % 128 != 0 && dnn->call.cudnnGetVersion() < kWithoutPadding)
     return fail("cuDNN {} needs keys in multiples of 128 for gradients", dnn->call.cudnnGetVersion());
   MT_ASSIGN(std::shared_ptr<Graph> built, graphOf(*dnn, problem));
   return Run(GraphAttention{problem, dnn, built, std::move(adding)});

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 
@@ -114,6 +115,16 @@ Result<SharedLibrary> openShared(const std::string &name, const LibraryFolders &
       std::ranges::any_of(folders.known, attemptIn))
     return found;
   return fail("cannot open {}; looked for it in{}\n{}", name, tried, remedy);
+}
+
+void openBeside(const SharedLibrary &library, std::string_view prefix) {
+  char folder[PATH_MAX] = {};
+  if (dlinfo(library.handle, RTLD_DI_ORIGIN, folder) != 0)
+    return;
+  std::string reason;
+  for (const fs::path &file : entries(folder))
+    if (file.filename().string().starts_with(prefix))
+      (void)openFile(file.string(), reason);
 }
 
 Status findFunctions(const SharedLibrary &library, std::span<const char *const> names, std::span<void **const> places) {

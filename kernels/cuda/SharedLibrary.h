@@ -40,6 +40,10 @@ void *openFile(const std::string &file, std::string &reason);
 Result<SharedLibrary> openShared(const std::string &name, const LibraryFolders &folders, std::string_view remedy,
                                  const OpenFile &open = openFile);
 
+/// Opens what lies in the folder of an open library and begins with `prefix`, so that the library finds it by name: for
+/// what it opens itself without looking beside it. Nothing happens where there is none.
+void openBeside(const SharedLibrary &library, std::string_view prefix);
+
 /// Fills `places` with the addresses of the functions of these names. Errors name the function and the file.
 Status findFunctions(const SharedLibrary &library, std::span<const char *const> names, std::span<void **const> places);
 
