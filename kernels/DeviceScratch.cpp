@@ -106,6 +106,15 @@ MatmulScratch MatmulScratch::of(const Signature &call) {
           rounds ? bytes({result.elements(), sizeof(float)}) : 0, productScratch(result.elements())};
 }
 
+FusedScratch FusedScratch::of(const Signature &call) {
+  bool sums = call.kernel == "matmul_sums";
+  const OperandType &result = call.operands[sums ? 2 : 3];
+  uint64_t each = sums && has(call, 3) ? bytes({call.operands[3].elements(), static_cast<int64_t>(sizeof(float))}) : 0;
+  return {each, productScratch(result.elements())};
+}
+
+uint64_t FusedScratch::total() const { return scratchOf(std::array{sums, library}); }
+
 uint64_t MatmulScratch::total() const { return scratchOf(std::array{bias, wideResult, library}); }
 
 HeadScratch HeadScratch::of(const Signature &call) {
@@ -170,7 +179,7 @@ uint64_t AttentionBlocks::total() const {
 FusedAttention FusedAttention::of(const Signature &call) {
   AttentionBlocks shape = AttentionBlocks::of(call);
   size_t first = shape.gradient ? 1 : 0;
-  bool extras = call.real("softCap") > 0;
+  bool extras = call.real("softCap") > 0 || !(call.real("scale") > 0); // its kernels take the scale out of the maximum
   for (size_t operand = first + 3; operand < first + 7; ++operand)
     extras |= has(call, operand);
   bool widths =

@@ -21,6 +21,14 @@ struct MatmulScratch {
   uint64_t total() const;
 };
 
+/// matmul_gelu, matmul_gelu_grad and matmul_sums through the library's epilogues: bytes of the parts, in their order.
+/// Its sums replace what is there: those that are added to something wait in scratch.
+struct FusedScratch {
+  uint64_t sums, library;
+  static FusedScratch of(const Signature &call);
+  uint64_t total() const;
+};
+
 /// linear_cross_entropy and its gradient: bytes of the parts, in their order. The gradient of a chunk's logits replaces
 /// them where it has their type; sums over chunks lie in their results where those have 32 bits.
 struct HeadScratch {

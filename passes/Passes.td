@@ -91,6 +91,23 @@ def VerifyLookups : Pass<"mt-verify-lookups", "mlir::ModuleOp"> {
   }];
 }
 
+def FuseEpilogues : Pass<"mt-fuse-epilogues", "mlir::ModuleOp"> {
+  let summary = "Products and what stands beside them become operations that a device can compute in one pass.";
+  let description = [{
+    In the model's function, before it is differentiated, so that every rung computes the same operations:
+    ```mlir
+    %0 = nn.matmul %x, %w, %b
+    %1 = nn.gelu %0 {form = "tanh"}
+    ```
+    becomes
+    ```mlir
+    %1, %0 = nn.matmul_gelu %x, %w, %b
+    ```
+    In templates, after that: `nn.activation_grad` of a product that nothing else uses becomes `nn.matmul_gelu_grad`, and a
+    weight's gradient with the sum over rows that is its bias's becomes `nn.matmul_sums`.
+  }];
+}
+
 def PartitionLayers : Pass<"mt-partition-layers", "mlir::ModuleOp"> {
   let summary = "Cuts @main into layers and outlines each to a private function.";
   let description = [{

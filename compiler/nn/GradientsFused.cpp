@@ -40,28 +40,41 @@ Value scaledBy(OpBuilder &b, Value upstream, Value gradient) {
 } // namespace
 
 // y = op(l) op(r): dl = dy r' and dr = l' dy, transposed back where the operand was; docs/dialect-nn.md.
-LogicalResult MatmulOp::buildGradient(OpBuilder &b, Gradients &g) {
-  Value dy = g.lookup(getResult()), l = getLhs(), r = getRhs();
-  bool tl = getTransposeLhs(), tr = getTransposeRhs(), shared = shapeOf(r).size() == 2 && shapeOf(l).size() > 2;
+template <typename Product> static void addProductGradients(OpBuilder &b, Gradients &g, Product op, Value dy) {
+  Location where = op.getLoc();
+  Value l = op.getLhs(), r = op.getRhs();
+  bool tl = op.getTransposeLhs(), tr = op.getTransposeRhs(), shared = shapeOf(r).size() == 2 && shapeOf(l).size() > 2;
   if (g.wants(l))
-    g.add(b, l, tl ? MatmulOp::create(b, getLoc(), r, dy, tr, true).getResult()
-                   : MatmulOp::create(b, getLoc(), dy, r, false, !tr).getResult());
-  if (getBias())
-    if (g.wants(getBias()))
-      g.add(b, getBias(), sumTo(b, dy, shapeOf(getBias())));
+    g.add(b, l, tl ? MatmulOp::create(b, where, r, dy, tr, true).getResult()
+                   : MatmulOp::create(b, where, dy, r, false, !tr).getResult());
+  if (op.getBias())
+    if (g.wants(op.getBias()))
+      g.add(b, op.getBias(), sumTo(b, dy, shapeOf(op.getBias())));
   if (!g.wants(r))
-    return success();
+    return;
   if (shared && tl) { // one right side for a batch of transposed left ones: sum over the batch
-    Value each = tr ? MatmulOp::create(b, getLoc(), dy, l, true, true) : MatmulOp::create(b, getLoc(), l, dy, false, false);
+    Value each = tr ? MatmulOp::create(b, where, dy, l, true, true) : MatmulOp::create(b, where, l, dy, false, false);
     g.add(b, r, sumTo(b, each, shapeOf(r)));
-    return success();
+    return;
   }
   if (shared) {
     dy = asMatrix(b, dy);
     l = asMatrix(b, l);
   }
-  g.add(b, r, tr ? MatmulOp::create(b, getLoc(), dy, l, true, tl).getResult()
-                 : MatmulOp::create(b, getLoc(), l, dy, !tl, false).getResult());
+  g.add(b, r, tr ? MatmulOp::create(b, where, dy, l, true, tl).getResult()
+                 : MatmulOp::create(b, where, l, dy, !tl, false).getResult());
+}
+
+LogicalResult MatmulOp::buildGradient(OpBuilder &b, Gradients &g) {
+  addProductGradients(b, g, *this, g.lookup(getResult()));
+  return success();
+}
+
+LogicalResult MatmulGeluOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Value dy = ActivationGradOp::create(b, getLoc(), getInput().getType(), getInput(), g.lookup(getResult()), "gelu_tanh");
+  if (Value beside = g.lookup(getInput()))
+    dy = AddOp::create(b, getLoc(), dy, beside);
+  addProductGradients(b, g, *this, dy);
   return success();
 }
 

@@ -33,7 +33,7 @@ kernels::DType dtypeOf(Type element) {
 /// Place of the one optional operand of operations that have no segment sizes.
 std::optional<unsigned> optionalOperand(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<unsigned>>(op)
-      .Case<MatmulOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 2; })
+      .Case<MatmulOp, MatmulGeluOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 2; })
       .Case<RmsNormOp>([](auto) { return 1; })
       .Case<RmsNormGradOp>([](auto) { return 3; })
       .Case<LayerNormGradOp>([](auto) { return 4; })
@@ -43,7 +43,7 @@ std::optional<unsigned> optionalOperand(Operation *op) {
 /// Number of operands when the optional one is there.
 unsigned fullOperands(Operation *op) {
   return llvm::TypeSwitch<Operation *, unsigned>(op)
-      .Case<MatmulOp>([](auto) { return 3; })
+      .Case<MatmulOp, MatmulGeluOp>([](auto) { return 3; })
       .Case<LinearCrossEntropyOp, LinearCrossEntropyGradOp, LayerNormGradOp>([](auto) { return 5; })
       .Case<RmsNormOp>([](auto) { return 2; })
       .Case<RmsNormGradOp>([](auto) { return 4; })

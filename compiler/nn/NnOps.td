@@ -223,6 +223,26 @@ def Nn_MatmulOp : Nn_MixedOp<"matmul", [Differentiable, Precise]> {
   let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, "bool":$transposeLhs, "bool":$transposeRhs)>];
 }
 
+// What products become with the operations beside them (mt-fuse-epilogues): devices may compute both at once.
+def Nn_MatmulGeluOp : Nn_InferredOp<"matmul_gelu", [Differentiable]> {
+  let summary = "gelu, form tanh, of a matrix product as of matmul; `input` is the product itself.";
+  let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, Optional<Nn_FloatTensor>:$bias,
+                       DefaultValuedAttr<BoolAttr, "false">:$transposeLhs, DefaultValuedAttr<BoolAttr, "false">:$transposeRhs);
+  let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$input);
+}
+def Nn_MatmulGeluGradOp : Nn_Op<"matmul_gelu_grad", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "A matrix product times the derivative of gelu, form tanh, at `input`.";
+  let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, Nn_FloatTensor:$input,
+                       DefaultValuedAttr<BoolAttr, "false">:$transposeLhs, DefaultValuedAttr<BoolAttr, "false">:$transposeRhs);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_MatmulSumsOp : Nn_Op<"matmul_sums"> {
+  let summary = "A matrix product, and the sums of lhs [K, M] or rhs [K, N] over K: the gradients of a weight and its bias.";
+  let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, DefaultValuedAttr<BoolAttr, "false">:$sumsOfLhs,
+                       DefaultValuedAttr<BoolAttr, "false">:$transposeLhs, DefaultValuedAttr<BoolAttr, "false">:$transposeRhs);
+  let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$sums);
+}
+
 //===-- embedding, normalization, softmax -------------------------------------------------------------------===//
 
 def Nn_EmbeddingOp : Nn_InferredOp<"embedding", [Differentiable, Movement]> {

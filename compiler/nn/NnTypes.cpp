@@ -223,7 +223,7 @@ LogicalResult GatherElementsOp::inferReturnTypes(MLIRContext *, Where where, Ada
 
 //===-- products, normalization, attention, losses ----------------------------------------------------------===//
 
-LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+template <typename Product> static LogicalResult inferProduct(Where where, Product op, Types &types) {
   ArrayRef<int64_t> lhs = shapeOf(op.getLhs()), rhs = shapeOf(op.getRhs());
   if (lhs.size() < 2 || rhs.size() < 2)
     return emitOptionalError(where, "needs matrices, not ", op.getLhs().getType(), " and ", op.getRhs().getType());
@@ -239,6 +239,15 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op,
   Shape shape(lhs.drop_back(2));
   shape.append({m, n});
   types.push_back(tensorOf(shape, elementOf(op.getLhs())));
+  return success();
+}
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  return inferProduct(where, op, types);
+}
+LogicalResult MatmulGeluOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  if (failed(inferProduct(where, op, types)))
+    return failure();
+  types.push_back(types.front());
   return success();
 }
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs, Value rhs, bool transposeLhs,

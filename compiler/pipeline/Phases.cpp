@@ -15,7 +15,8 @@ void addNnPasses(mlir::OpPassManager &manager, const std::string &loss, bool nar
   manager.addPass(createAppendLoss({loss}));
   if (narrow)
     manager.addPass(createLowerPrecision()); // after recovery: patterns see no casts, and rules see whole operations
-  manager.addPass(createVerifyLookups()); // closes the phase
+  manager.addPass(createFuseEpilogues());   // before layers are cut and differentiated: one operation in every rung
+  manager.addPass(createVerifyLookups());   // closes the phase
 }
 
 void addLayerPasses(mlir::OpPassManager &manager) {
@@ -24,6 +25,7 @@ void addLayerPasses(mlir::OpPassManager &manager) {
   manager.addPass(mlir::createSymbolDCEPass());                          // the others go, before each is differentiated
   manager.addPass(createDifferentiate());
   manager.addNestedPass<mlir::func::FuncOp>(mlir::createCSEPass()); // gradients repeat what forward computed
+  manager.addPass(createFuseEpilogues());                           // what gradients left side by side
   manager.addPass(createSelectKernels());                           // last: it looks at who uses what
 }
 

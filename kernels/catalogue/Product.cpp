@@ -1,5 +1,6 @@
-// The matrix product.
+// The matrix product, alone and fused.
 #include "kernels/DeviceScratch.h"
+#include "kernels/FusedProduct.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -42,14 +43,69 @@ uint64_t matmulScratch(const Signature &call) { return MatmulScratch::of(call).t
 constexpr AttributeSpec kMatmul[] = {{"transposeLhs", Kind::flag, false, "", "lhs is [batch.., K, M]"},
                                      {"transposeRhs", Kind::flag, false, "", "rhs is [batch.., N, K]"}};
 
+constexpr AttributeSpec kSums[] = {
+    {"transposeLhs", Kind::flag, false, "", "lhs is [K, M]"},
+    {"transposeRhs", Kind::flag, false, "", "rhs is [N, K]"},
+    {"sumsOfLhs", Kind::flag, false, "", "the sums are those of lhs [K, M]; else of rhs [K, N]"}};
+
+std::string checkParts(const Signature &call) {
+  for (const Part &part : partsOf(call))
+    if (std::string problem = check(part.call); !problem.empty())
+      return problem;
+  return "";
+}
+
+std::string checkGelu(const Signature &call) { return Checker(call).also(checkParts(call)).like(4, 3).result(); }
+
+std::string checkSums(const Signature &call) {
+  bool left = call.integer("sumsOfLhs");
+  return Checker(call)
+      .rank(0, 2)
+      .rank(1, 2)
+      .require(left ? call.integer("transposeLhs") : !call.integer("transposeRhs"),
+               "sums are over the first dimension of what is summed, which must be the product's summed one")
+      .also(checkParts(call))
+      .result();
+}
+
+double partFlops(const Signature &call) {
+  double sum = 0;
+  for (const Part &part : partsOf(call))
+    sum += flops(part.call);
+  return sum;
+}
+
+template <Backend kBackend> uint64_t partScratch(const Signature &call) {
+  uint64_t most = 0;
+  for (const Part &part : partsOf(call))
+    most = std::max(most, workspaceBytes(part.call, kBackend));
+  return most;
+}
+
+uint64_t fusedScratch(const Signature &call) {
+  return std::max(partScratch<Backend::cuda>(call), FusedScratch::of(call).total());
+}
+
 } // namespace
 
 std::span<const Kernel> productKernels() {
-  static const std::vector<Kernel> kernels = {entry(
-      "matmul", "lhs rhs bias? -> result+", "Matrix product over the last two dimensions, plus a bias row.",
-      "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
-      "[K, N] for all batches. Types: lhs and rhs of one; bias and result that or f32; summed in f32",
-      matmulFlops, checkMatmul, {.attributes = kMatmul, .cudaWorkspace = matmulScratch})};
+  static const std::vector<Kernel> kernels = {
+      entry(
+          "matmul", "lhs rhs bias? -> result+", "Matrix product over the last two dimensions, plus a bias row.",
+          "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
+          "[K, N] for all batches. Types: lhs and rhs of one; bias and result that or f32; summed in f32",
+          matmulFlops, checkMatmul, {.attributes = kMatmul, .cudaWorkspace = matmulScratch}),
+      entry("matmul_gelu", "lhs rhs bias? -> result input", "Matrix product and gelu, in the form tanh, of it.",
+            "input = matmul(lhs, rhs, bias); result = gelu(input), of the product as it is summed or as it is stored",
+            partFlops, checkGelu,
+            {.attributes = kMatmul, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch}),
+      entry("matmul_gelu_grad", "lhs rhs input -> result", "Matrix product times the derivative of gelu, tanh.",
+            "matmul(lhs, rhs) * gelu'(input)", partFlops, checkParts,
+            {.attributes = kMatmul, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch}),
+      entry("matmul_sums", "lhs rhs -> result+ sums+", "A weight's gradient and its bias's from one product.",
+            "result = matmul(lhs, rhs); sums[m] = sum over k of lhs[k, m], or sums[n] = sum over k of rhs[k, n]",
+            partFlops, checkSums,
+            {.attributes = kSums, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch})};
   return kernels;
 }
 

@@ -21,6 +21,7 @@ std::span<const Entry> structureEntries();
 std::span<const Entry> reductionEntries();
 std::span<const Entry> indexingEntries();
 std::span<const Entry> matmulEntries();
+std::span<const Entry> fusedProductEntries();
 std::span<const Entry> normEntries();
 std::span<const Entry> softmaxEntries();
 std::span<const Entry> attentionEntries();

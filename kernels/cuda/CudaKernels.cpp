@@ -10,7 +10,7 @@ namespace {
 /// Null if there is none.
 Prepare findPrepare(std::string_view kernel) {
   for (auto family :
-       {elementwiseEntries(), structureEntries(), reductionEntries(), indexingEntries(), matmulEntries(), normEntries(),
+       {elementwiseEntries(), structureEntries(), reductionEntries(), indexingEntries(), matmulEntries(), fusedProductEntries(), normEntries(),
         softmaxEntries(), attentionEntries(), rotaryEntries(), lossEntries(), headEntries(), stepEntries()})
     if (auto found = std::ranges::find(family, kernel, &Entry::kernel); found != family.end())
       return found->prepare;

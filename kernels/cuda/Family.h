@@ -23,6 +23,7 @@ std::span<const Entry> rotaryEntries();
 std::span<const Entry> lossEntries();
 std::span<const Entry> stepEntries();
 std::span<const Entry> matmulEntries();
+std::span<const Entry> fusedProductEntries();
 std::span<const Entry> attentionEntries();
 std::span<const Entry> headEntries();
 

@@ -83,6 +83,28 @@ Candidate candidateOf(const Blas &blas, const cublasLtMatmulHeuristicResult_t &p
   return {known && proposed.state == CUBLAS_STATUS_SUCCESS, proposed.workspaceSize, reduction};
 }
 
+/// Sums go where a bias would come from; what gelu is taken of lies in a matrix of its own.
+bool makesSums(Epilogue epilogue) { return epilogue == Epilogue::sumsOfA || epilogue == Epilogue::sumsOfB; }
+bool hasMatrix(Epilogue epilogue) { return epilogue == Epilogue::geluStored || epilogue == Epilogue::geluGrad; }
+
+cublasLtEpilogue_t libraryEpilogue(const ProductShape &shape) {
+  switch (shape.epilogue) {
+  case Epilogue::gelu:
+    return shape.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  case Epilogue::geluStored:
+    return shape.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  case Epilogue::geluGrad:
+    return CUBLASLT_EPILOGUE_DGELU;
+  case Epilogue::sumsOfA: // the library's second matrix
+    return CUBLASLT_EPILOGUE_BGRADB;
+  case Epilogue::sumsOfB:
+    return CUBLASLT_EPILOGUE_BGRADA;
+  case Epilogue::none:
+    break;
+  }
+  return shape.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 bool isPacked(const void *address, int64_t step, DType type) {
   return (reinterpret_cast<uintptr_t>(address) | (static_cast<uint64_t>(step) * byteSize(type))) % kPackedBytes == 0;
 }
@@ -111,8 +133,13 @@ Result<Product> Product::choose(Blas &blas, const ProductShape &shape, uint64_t 
   product.shape = shape;
   MT_TRY(product.describe());
   MT_ASSIGN(product.algorithms[packed], product.algorithmFor(packed, scratch));
-  if (Result<Algorithm> found = product.algorithmFor(loose, scratch))
+  Result<Algorithm> found = product.algorithmFor(loose, scratch);
+  bool neverPacked = !isPacked(nullptr, shape.stepA, shape.type) || !isPacked(nullptr, shape.stepB, shape.type) ||
+                     !isPacked(nullptr, shape.stepC, shape.result);
+  if (found)
     product.algorithms[loose] = *found;
+  else if (neverPacked) // else an error only if such addresses come
+    return found.status();
   return product;
 }
 
@@ -141,10 +168,9 @@ Status Product::describe() {
   int32_t first = shape.transposeB ? CUBLAS_OP_T : CUBLAS_OP_N, second = shape.transposeA ? CUBLAS_OP_T : CUBLAS_OP_N;
   MT_TRY(set(*blas, description, CUBLASLT_MATMUL_DESC_TRANSA, first));
   MT_TRY(set(*blas, description, CUBLASLT_MATMUL_DESC_TRANSB, second));
-  if (shape.bias) {
-    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    MT_TRY(set(*blas, description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
-  }
+  MT_TRY(set(*blas, description, CUBLASLT_MATMUL_DESC_EPILOGUE, libraryEpilogue(shape)));
+  if (hasMatrix(shape.epilogue))
+    MT_TRY(set(*blas, description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.ldc));
   MT_TRY(describeMatrix(a, shape.type, shape.transposeA ? shape.k : shape.m, shape.transposeA ? shape.m : shape.k,
                         shape.lda, shape.stepA));
   MT_TRY(describeMatrix(b, shape.type, shape.transposeB ? shape.n : shape.k, shape.transposeB ? shape.k : shape.n,
@@ -155,10 +181,8 @@ Status Product::describe() {
 Result<Product::Algorithm> Product::algorithmFor(Alignment alignment, uint64_t scratch) {
   uint64_t operand = alignment == packed ? kPackedBytes : byteSize(shape.type),
            result = alignment == packed ? kPackedBytes : byteSize(shape.result);
-  if (shape.bias) { // never read here: its bits say how a bias will be aligned
-    void *example = reinterpret_cast<void *>(result);
-    MT_TRY(set(*blas, description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, example));
-  }
+  void *example = reinterpret_cast<void *>(result); // never read: its bits say how what lies there will be aligned
+  MT_TRY(pointAt(description, example, example));
   uint64_t most = uint64_t{1} << 40;
   for (uint64_t bound : {scratch, most}) {
     MT_ASSIGN(cublasLtMatmulPreferenceOpaque_t preference, preferenceFor(*blas, {bound, operand, operand, result}));
@@ -181,16 +205,26 @@ Result<Product::Algorithm> Product::algorithmFor(Alignment alignment, uint64_t s
   return fail("{}: cuBLASLt has no algorithm that repeats its bits", cuda::describe(shape));
 }
 
+Status Product::pointAt(cublasLtMatmulDescOpaque_t &to, const void *bias, void *aside) const {
+  if (shape.bias)
+    MT_TRY(set(*blas, to, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+  if (makesSums(shape.epilogue))
+    MT_TRY(set(*blas, to, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aside));
+  if (hasMatrix(shape.epilogue))
+    MT_TRY(set(*blas, to, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aside));
+  return {};
+}
+
 Product::Alignment Product::alignmentOf(const ProductPlaces &places) const {
   bool all = isPacked(places.a, shape.stepA, shape.type) && isPacked(places.b, shape.stepB, shape.type) &&
-             isPacked(places.c, shape.stepC, shape.result) && (!shape.bias || isPacked(places.bias, 0, shape.result));
+             isPacked(places.c, shape.stepC, shape.result) && (!shape.bias || isPacked(places.bias, 0, shape.result)) &&
+             isPacked(places.aside, 0, shape.result);
   return all ? packed : loose;
 }
 
 Status Product::run(cudaStream_t stream, const ProductPlaces &places) const {
   cublasLtMatmulDescOpaque_t own = description; // launches may run side by side
-  if (shape.bias)
-    MT_TRY(set(*blas, own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.bias));
+  MT_TRY(pointAt(own, places.bias, places.aside));
   const std::optional<Algorithm> &algorithm = algorithms[alignmentOf(places)];
   if (!algorithm)
     return fail("{}: its matrices lie at no multiples of {} bytes, and cuBLASLt has no algorithm for that",

@@ -15,6 +15,16 @@ namespace mt::kernels::cuda {
 
 struct Blas;
 
+/// What the library does with a product before it stores it.
+enum class Epilogue : uint8_t {
+  none,
+  gelu,       ///< c = gelu(product), tanh
+  geluStored, ///< the same, and aside[m, n] = product, in c's type
+  geluGrad,   ///< c = product * gelu'(aside[m, n])
+  sumsOfA,    ///< aside[m] = sum over k of a[m, k], in c's type
+  sumsOfB     ///< aside[n] = sum over k of b[k, n]
+};
+
 /// c[m, n] = alpha * sum over k of a[m, k] * b[k, n] + bias[n] + beta * c[m, n], row-major. `ld` is the distance of
 /// rows as they lie in memory, `step` that of the matrices of a batch, 0 where one serves all.
 struct ProductShape {
@@ -24,6 +34,7 @@ struct ProductShape {
   int64_t batches = 1, stepA = 0, stepB = 0, stepC = 0;
   DType type = DType::f32, result = DType::f32; ///< of a and b; of c and bias
   bool bias = false;                            ///< not in f64
+  Epilogue epilogue = Epilogue::none;           ///< others of one batch alone, with alpha 1 and beta 0
   auto operator<=>(const ProductShape &) const = default;
 };
 
@@ -42,6 +53,7 @@ struct ProductPlaces {
   void *c = nullptr;
   void *scratch = nullptr; ///< aligned to kScratchAlignment, as large as the product was chosen for
   const void *bias = nullptr;
+  void *aside = nullptr; ///< what the epilogue reads or writes
   float alpha = 1, beta = 0;
 };
 
@@ -82,6 +94,7 @@ private:
                         int64_t step) const;
   Result<Algorithm> algorithmFor(Alignment alignment, uint64_t scratch);
   Alignment alignmentOf(const ProductPlaces &places) const;
+  Status pointAt(cublasLtMatmulDescOpaque_t &to, const void *bias, void *aside) const;
 };
 
 } // namespace mt::kernels::cuda

@@ -302,6 +302,15 @@ TEST(Catalogue, CpuHasEveryKernel) {
   EXPECT_EQ(cpu::prepare({"feed", {}, {out({1})}}).status().message(), "feed: the CPU has no such kernel");
 }
 
+TEST(Catalogue, CpuRefusesOtherTypes) {
+  Tensor x = random({1, 4, 2, 8}, 1, 1, DType::f16);
+  Call call{"attention",
+            {{"scale", 1.0}},
+            {x, x, x, absent(), absent(), absent(), absent()},
+            {{DType::f16, x.dims}, {DType::f32, {1, 2, 4}}}};
+  EXPECT_EQ(runError(call), "attention: operand 0 is f16, and the CPU has code for f32 and bf16 alone");
+}
+
 /// A call whose only result is absent does nothing, whatever the kernel.
 TEST(Catalogue, NothingUsedNothingDone) {
   Call call{"squared_norm", {}, {random({5}, 1)}, {{DType::f64, {1}}}};

@@ -1,13 +1,18 @@
 // What the GPU's kernels decide and describe on the host: which library is opened, which algorithm is taken within
 // which bound, which way attention goes, and where matrices lie. No kernel runs here and no GPU is needed.
 #include "kernels/DeviceScratch.h"
+#include "kernels/FusedProduct.h"
 #include "kernels/Visibility.h"
 #include "kernels/cuda/BlockAttention.h"
+#include "kernels/cuda/FusedProduct.h"
 #include "tests/kernels/FakeBlas.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -240,6 +245,129 @@ TEST(CudaProducts, LayoutsOfMatmul) {
         EXPECT_NEAR(static_cast<double>(made[i]), wanted[i] + 0.5 * beta, 1e-5);
     }
   }
+}
+
+/// A product with everything around it, in bf16, on the host: operands by their places in the call.
+struct FusedCall {
+  Signature call;
+  std::vector<std::vector<float>> values = {};
+  std::vector<std::vector<std::byte>> memory = {};
+
+  static float narrow(float value) {
+    uint32_t bits = std::bit_cast<uint32_t>(value);
+    return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+  }
+  explicit FusedCall(Signature made) : call(withScratch({std::move(made), {}}, Backend::cuda).call) {
+    for (const OperandType &operand : call.operands) {
+      values.push_back(operand.effect == Effect::scratch ? std::vector<float>()
+                                                         : randomFloats(operand.elements(), values.size() + 1));
+      memory.emplace_back(operand.bytes() + 512);
+      for (size_t i = 0; i < values.back().size(); ++i) {
+        float &value = values.back()[i];
+        value = operand.type == DType::bf16 ? narrow(value) : value;
+        uint32_t bits = std::bit_cast<uint32_t>(value) >> (operand.type == DType::bf16 ? 16 : 0);
+        std::memcpy(at(values.size() - 1) + i * byteSize(operand.type), &bits, byteSize(operand.type));
+      }
+    }
+  }
+  std::byte *at(size_t operand) {
+    auto address = reinterpret_cast<uintptr_t>(memory[operand].data());
+    return reinterpret_cast<std::byte *>((address + 255) / 256 * 256);
+  }
+  float result(size_t operand, size_t i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, at(operand) + i * byteSize(call.operands[operand].type), byteSize(call.operands[operand].type));
+    return std::bit_cast<float>(call.operands[operand].type == DType::bf16 ? bits << 16 : bits);
+  }
+  Status run(const cuda::Run &code, uint64_t accumulate = 0) {
+    std::vector<void *> addresses;
+    for (size_t i = 0; i < call.operands.size(); ++i)
+      addresses.push_back(call.operands[i].present ? at(i) : nullptr);
+    return code({.operands = addresses, .accumulate = accumulate});
+  }
+  std::vector<double> product() const {
+    bool sums = call.kernel == "matmul_sums", biased = call.kernel == "matmul_gelu" && call.operands[2].present;
+    Signature plain{
+        "matmul", call.attributes, {call.operands[0], call.operands[1], none(), call.operands[sums ? 2 : 3]}};
+    return multiplied(plain, values[0], values[1], biased ? values[2] : std::vector<float>());
+  }
+};
+
+double geluOf(double x) { return x / 2 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+
+TEST(CudaProducts, EpiloguesOfFusedProducts) {
+  const DType kNarrow = DType::bf16;
+  Attributes transposed = {{"transposeRhs", int64_t{1}}};
+  for (bool biased : {false, true})
+    for (bool stored : {false, true}) {
+      OperandType input = out({6, 16}, kNarrow);
+      input.present = stored;
+      FusedCall gelu({"matmul_gelu",
+                      transposed,
+                      {in({6, 5}, kNarrow), in({16, 5}, kNarrow), biased ? in({16}, kNarrow) : none(),
+                       out({6, 16}, kNarrow), input}});
+      ASSERT_EQ(check(gelu.call), "");
+      FakeBlas fake;
+      Result<cuda::Run> run = cuda::prepareEpilogue(gelu.call, fake.blas);
+      ASSERT_TRUE(run.ok()) << run.status().message();
+      ASSERT_TRUE(gelu.run(*run).ok());
+      EXPECT_EQ(fake.products, 1);
+      std::vector<double> product = gelu.product();
+      for (size_t i = 0; i < product.size(); ++i) {
+        EXPECT_NEAR(static_cast<double>(gelu.result(3, i)), geluOf(product[i]), 0.01);
+        EXPECT_NEAR(stored ? static_cast<double>(gelu.result(4, i)) : product[i], product[i], 0.01);
+      }
+    }
+  FusedCall slope({"matmul_gelu_grad",
+                   transposed,
+                   {in({6, 5}, kNarrow), in({16, 5}, kNarrow), in({6, 16}, kNarrow), out({6, 16}, kNarrow)}});
+  FakeBlas fake;
+  Result<cuda::Run> run = cuda::prepareEpilogue(slope.call, fake.blas);
+  ASSERT_TRUE(run.ok() && slope.run(*run).ok());
+  std::vector<double> product = slope.product();
+  for (size_t i = 0; i < product.size(); ++i) {
+    double x = static_cast<double>(slope.values[2][i]), rise = (geluOf(x + 1e-5) - geluOf(x - 1e-5)) / 2e-5;
+    EXPECT_NEAR(static_cast<double>(slope.result(3, i)), product[i] * rise, 0.01);
+  }
+}
+
+TEST(CudaProducts, SumsBesideAProduct) {
+  for (bool left : {false, true}) {
+    Attributes attributes = {{"transposeLhs", int64_t{1}}, {"sumsOfLhs", int64_t{left}}};
+    FusedCall both({"matmul_sums",
+                    attributes,
+                    {in({9, 6}, DType::bf16), in({9, 16}, DType::bf16), out({6, 16}), out({left ? 6 : 16})}});
+    ASSERT_EQ(check(both.call), "");
+    FakeBlas fake;
+    Result<cuda::Run> run = cuda::prepareEpilogue(both.call, fake.blas);
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    ASSERT_TRUE(both.run(*run, /*accumulate=*/4).ok()); // the product adds, its sums do not
+    std::vector<double> product = both.product();
+    for (size_t i = 0; i < product.size(); ++i)
+      EXPECT_NEAR(static_cast<double>(both.result(2, i)), product[i] + static_cast<double>(both.values[2][i]), 1e-5);
+    size_t width = left ? 6 : 16;
+    for (size_t i = 0; i < width; ++i) {
+      double sum = 0;
+      for (size_t k = 0; k < 9; ++k)
+        sum += static_cast<double>(both.values[left ? 0 : 1][k * width + i]);
+      EXPECT_NEAR(static_cast<double>(both.result(3, i)), sum, 1e-5);
+    }
+  }
+}
+
+TEST(CudaProducts, WhatNoEpilogueDoes) {
+  FakeBlas fake;
+  auto prepared = [&](DType type, Dims rhs) {
+    Signature call{
+        "matmul_gelu", {}, {in({6, 5}, type), in(rhs, type), none(), out({6, rhs[1]}, type), out({6, rhs[1]}, type)}};
+    EXPECT_EQ(check(call), "");
+    return cuda::prepareEpilogue(call, fake.blas).ok();
+  };
+  EXPECT_TRUE(prepared(DType::bf16, {5, 16}));
+  EXPECT_FALSE(prepared(DType::bf16, {5, 15})); // lines of what gelu is taken of
+  EXPECT_FALSE(prepared(DType::f32, {5, 16}));  // the library's gelu
+  fake.fuses = false;
+  EXPECT_FALSE(prepared(DType::bf16, {5, 24}));
 }
 
 Signature attention(Dims query, Dims key, DType type, Attributes attributes = {}) {

@@ -1,10 +1,10 @@
 // The tests of kernels on a GPU: operands go there between guards and come back. Without a GPU every test is skipped,
 // by name and reason; MT_REQUIRE_CUDA=1 makes that a failure. Calls that only the CPU makes - those of host streams,
 // and element types that the GPU refuses by name - run on the CPU, and are listed at the end.
+#include "tests/kernels/CudaHarness.h"
 #include "kernels/cpu/CpuKernels.h"
 #include "runtime/device/cuda/Driver.h"
 #include "tests/device/DeviceCases.h"
-#include "tests/kernels/Harness.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ constexpr std::string_view kHostKernels[] = {"feed", "report", "step_norm", "ada
 
 /// The GPU of these tests, or why there is none.
 Result<std::unique_ptr<device::Driver>> &gpu() {
-  static auto driver = device::openDriver(0);
+  static auto &driver = *new auto(device::openDriver(0)); // never destroyed: at exit the vendor's libraries go first
   return driver;
 }
 
@@ -101,25 +101,6 @@ struct Lane {
   }
 };
 
-Result<Execute> prepareOnCpu(const Signature &call, int threads) {
-  Signature own = call; // scratch of the CPU's size, wherever it comes from
-  if (!own.operands.empty() && own.operands.back().effect == Effect::scratch)
-    own.operands.pop_back();
-  uint64_t bytes = workspaceBytes(own, Backend::cpu);
-  if (bytes > 0)
-    own.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
-  MT_ASSIGN(cpu::Run run, cpu::prepare(own));
-  return Execute([run = std::move(run), own, bytes, threads](std::span<void *const> operands, uint64_t accumulate) {
-    std::vector<double> scratch(bytes / sizeof(double) + 1);
-    std::vector<void *> addresses(operands.begin(), operands.end());
-    addresses.resize(own.operands.size());
-    if (bytes > 0)
-      addresses.back() = scratch.data();
-    cpu::ThreadPool pool(threads);
-    return run({.operands = addresses, .accumulate = accumulate, .pool = pool});
-  });
-}
-
 /// A fault says what kind it is, and the CPU which value: its words, if it meets the same kind.
 Status worded(cuda::Fault fault, const Signature &call, std::span<void *const> operands) {
   MT_ASSIGN(Execute onCpu, prepareOnCpu(call, 1));
@@ -157,6 +138,25 @@ Result<Execute> listed(const Signature &call, int threads, const std::string &wh
 }
 
 } // namespace
+
+Result<Execute> prepareOnCpu(const Signature &call, int threads) {
+  Signature own = call; // scratch of the CPU's size, wherever it comes from
+  if (!own.operands.empty() && own.operands.back().effect == Effect::scratch)
+    own.operands.pop_back();
+  uint64_t bytes = workspaceBytes(own, Backend::cpu);
+  if (bytes > 0)
+    own.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
+  MT_ASSIGN(cpu::Run run, cpu::prepare(own));
+  return Execute([run = std::move(run), own, bytes, threads](std::span<void *const> operands, uint64_t accumulate) {
+    std::vector<double> scratch(bytes / sizeof(double) + 1);
+    std::vector<void *> addresses(operands.begin(), operands.end());
+    addresses.resize(own.operands.size());
+    if (bytes > 0)
+      addresses.back() = scratch.data();
+    cpu::ThreadPool pool(threads);
+    return run({.operands = addresses, .accumulate = accumulate, .pool = pool});
+  });
+}
 
 Result<Execute> prepareCall(const Signature &call, int threads) {
   if (std::ranges::find(kHostKernels, call.kernel) != std::end(kHostKernels))

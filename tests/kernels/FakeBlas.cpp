@@ -1,6 +1,7 @@
 #include "tests/kernels/FakeBlas.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace mt::kernels::test {
@@ -14,7 +15,9 @@ struct Matrix {
 };
 struct Description {
   int64_t transposeA, transposeB, epilogue, computeType;
-  const void *bias;
+  void *bias;
+  void *aside;
+  int64_t asideLine;
 };
 struct Preference {
   uint64_t scratch, reductions, implementations, alignment;
@@ -43,7 +46,7 @@ cublasStatus_t setMatrix(cublasLtMatrixLayout_t matrix, cublasLtMatrixLayoutAttr
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t initDescription(cublasLtMatmulDesc_t made, size_t, cublasComputeType_t type, cudaDataType_t) {
-  in<Description>(made) = {CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, type, nullptr};
+  in<Description>(made) = {CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, type, nullptr, nullptr, 0};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t setDescription(cublasLtMatmulDesc_t made, cublasLtMatmulDescAttributes_t which, const void *value,
@@ -51,6 +54,10 @@ cublasStatus_t setDescription(cublasLtMatmulDesc_t made, cublasLtMatmulDescAttri
   Description &to = in<Description>(made);
   if (which == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
     std::memcpy(&to.bias, value, sizeof to.bias);
+  else if (which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER)
+    std::memcpy(&to.aside, value, sizeof to.aside);
+  else if (which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD)
+    to.asideLine = read(value, bytes);
   else
     (which == CUBLASLT_MATMUL_DESC_TRANSA   ? to.transposeA
      : which == CUBLASLT_MATMUL_DESC_TRANSB ? to.transposeB
@@ -76,13 +83,18 @@ cublasStatus_t setPreference(cublasLtMatmulPreference_t made, cublasLtMatmulPref
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t propose(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference, int most,
-                       cublasLtMatmulHeuristicResult_t results[], int *count) {
+bool isFused(int64_t epilogue) { return epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue != CUBLASLT_EPILOGUE_BIAS; }
+
+cublasStatus_t propose(cublasLtHandle_t, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t,
+                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                       cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t results[],
+                       int *count) {
   const Preference &bounds = in<Preference>(preference);
   current->implementations = bounds.implementations;
   ++current->queries;
   *count = 0;
+  if (!current->fuses && isFused(in<Description>(description).epilogue))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   for (const Proposal &one : current->proposals) {
     if (one.scratch > bounds.scratch || one.alignment > bounds.alignment || *count == most)
       continue;
@@ -133,6 +145,29 @@ void write(const Matrix &matrix, void *base, int64_t place, double value) {
   static_cast<uint16_t *>(base)[place] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+double gelu(double x) { return x / 2 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+double geluSlope(double x) { return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5; }
+
+/// One result as the epilogue makes it of a product.
+double finished(const Description &how, const Matrix &made, int64_t row, int64_t column, double product) {
+  Matrix beside = made;
+  beside.line = how.asideLine;
+  int64_t place = column * beside.line + row;
+  switch (how.epilogue) {
+  case CUBLASLT_EPILOGUE_GELU_AUX:
+  case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+    write(beside, how.aside, place, product);
+    return gelu(product);
+  case CUBLASLT_EPILOGUE_GELU:
+  case CUBLASLT_EPILOGUE_GELU_BIAS:
+    return gelu(product);
+  case CUBLASLT_EPILOGUE_DGELU:
+    return product * geluSlope(Reader{beside, how.aside}.at(0, row, column));
+  default:
+    return product;
+  }
+}
+
 cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void *alpha, const void *a,
                         cublasLtMatrixLayout_t layoutA, const void *b, cublasLtMatrixLayout_t layoutB, const void *beta,
                         const void *c, cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t layoutD,
@@ -154,10 +189,19 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t description, cons
           sum += (how.transposeA ? left.at(batch, i, row) : left.at(batch, row, i)) *
                  (how.transposeB ? right.at(batch, column, i) : right.at(batch, i, column));
         sum = scale * sum + (keep == 0 ? 0 : keep * before.at(batch, row, column));
-        if (how.epilogue == CUBLASLT_EPILOGUE_BIAS)
+        if (how.epilogue & CUBLASLT_EPILOGUE_BIAS)
           sum += bias.at(0, row, 0);
-        write(made, d, batch * made.step + column * made.line + row, sum);
+        write(made, d, batch * made.step + column * made.line + row, finished(how, made, row, column, sum));
       }
+  bool ofA = how.epilogue == CUBLASLT_EPILOGUE_BGRADA;
+  for (int64_t one = 0; (ofA || how.epilogue == CUBLASLT_EPILOGUE_BGRADB) && one < (ofA ? made.rows : made.columns);
+       ++one) {
+    double sum = 0;
+    for (int64_t i = 0; i < inner; ++i)
+      sum += ofA ? (how.transposeA ? left.at(0, i, one) : left.at(0, one, i))
+                 : (how.transposeB ? right.at(0, one, i) : right.at(0, i, one));
+    write(made, how.bias, one, sum);
+  }
   ++current->products;
   current->chosenScratch = scratch;
   return CUBLAS_STATUS_SUCCESS;

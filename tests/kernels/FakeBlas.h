@@ -18,6 +18,7 @@ struct Proposal {
 
 struct FakeBlas {
   std::vector<Proposal> proposals = {{}};
+  bool fuses = true;            ///< has algorithms for epilogues beyond a bias
   uint64_t implementations = 0; ///< the last preference's mask
   int queries = 0, products = 0;
   uint64_t chosenScratch = 0; ///< of the last product run

@@ -212,8 +212,14 @@ Signature Call::signature(uint64_t unused) const {
 }
 
 Outcome run(const Call &call, int threads, uint64_t accumulate, uint64_t unused, const std::vector<Values> &start) {
+  return runWith([&](const Signature &signature) { return prepareCall(signature, threads); }, call, accumulate, unused,
+                 start);
+}
+
+Outcome runWith(const std::function<Result<Execute>(const Signature &)> &prepare, const Call &call, uint64_t accumulate,
+                uint64_t unused, const std::vector<Values> &start) {
   Signature signature = call.signature(unused);
-  Result<Execute> prepared = prepareCall(signature, threads);
+  Result<Execute> prepared = prepare(signature);
   if (!prepared)
     return {prepared.status(), {}};
   std::vector<Memory> memories;

@@ -59,6 +59,10 @@ Outcome run(const Call &call, int threads = 2, uint64_t accumulate = 0, uint64_t
 /// A call made ready: runs with operands at these addresses of the host; bit i of `accumulate` is operand i.
 using Execute = std::function<Status(std::span<void *const> operands, uint64_t accumulate)>;
 
+/// The same where `prepare` says; scratch is as large as kBackend asks.
+Outcome runWith(const std::function<Result<Execute>(const Signature &)> &prepare, const Call &call,
+                uint64_t accumulate = 0, uint64_t unused = 0, const std::vector<Values> &start = {});
+
 /// Where a test program runs its calls: CpuHarness.cpp or CudaHarness.cpp. Either is one implementation of the
 /// contract.
 extern const Backend kBackend;

@@ -1,0 +1,191 @@
+// Kernels at the sizes of real models, where other code runs than at small ones: the GPU's results against the CPU's.
+// Attention in 16 bits must be cuDNN's here, not the slower way by blocks.
+#include "runtime/base/Log.h"
+#include "tests/kernels/CudaHarness.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <thread>
+
+namespace mt::kernels::test {
+namespace {
+
+constexpr DType kNarrow = DType::bf16, kWide = DType::f32;
+
+Result<Execute> onCpu(const Signature &call) {
+  return prepareOnCpu(call, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Stands for a result that is absent.
+Output none() { return {DType::u8, {}}; }
+
+/// Each result within `tolerance` of the largest value of it, the same bits twice, nothing written elsewhere.
+std::vector<Values> expectAsOnCpu(const Call &call, double tolerance) {
+  SCOPED_TRACE(call.kernel);
+  uint64_t unused = 0;
+  for (size_t i = 0; i < call.outputs.size(); ++i)
+    unused |= call.outputs[i].type == DType::u8 ? uint64_t{1} << i : 0;
+  Outcome once = run(call, 1, 0, unused), again = run(call, 1, 0, unused), other = runWith(onCpu, call, 0, unused);
+  EXPECT_TRUE(once.status.ok()) << once.status.message();
+  EXPECT_TRUE(other.status.ok()) << other.status.message();
+  EXPECT_TRUE(once.guardsIntact) << "wrote outside an operand";
+  EXPECT_TRUE(once.outputs == again.outputs) << "two runs differ";
+  for (size_t i = 0; once.outputs.size() == other.outputs.size() && i < other.outputs.size(); ++i) {
+    double most = 0, worst = 0;
+    for (size_t j = 0; j < other.outputs[i].size() && (unused >> i & 1) == 0; ++j) {
+      most = std::max(most, std::abs(other.outputs[i][j]));
+      double error = std::abs(once.outputs[i][j] - other.outputs[i][j]);
+      worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+    }
+    EXPECT_LE(worst, tolerance * most) << "result " << i;
+  }
+  return once.outputs;
+}
+
+TEST(CudaShapes, Norms) {
+  for (DType type : {kNarrow, kWide}) {
+    double tolerance = type == kNarrow ? 0x1p-7 : 1e-5;
+    Tensor x = random({512, 4096}, 1, 3, type), gain = random({4096}, 2), bias = random({4096}, 3),
+           gradient = random({512, 4096}, 4, 1, type), mean = random({512}, 5, 0.1), rstd = random({512}, 6);
+    Output full{type, {512, 4096}}, row{kWide, {4096}}, statistic{kWide, {512}};
+    Attributes epsilon = {{"epsilon", 1e-5}};
+    expectAsOnCpu({"rms_norm", epsilon, {x, gain}, {full, statistic}}, tolerance);
+    expectAsOnCpu({"layer_norm", epsilon, {x, gain, bias}, {full, statistic, statistic}}, tolerance);
+    expectAsOnCpu({"rms_norm_grad", {}, {gradient, x, rstd, gain}, {full, row}}, tolerance);
+    expectAsOnCpu({"layer_norm_grad", {}, {gradient, x, mean, rstd, gain}, {full, row, row}}, tolerance);
+  }
+}
+
+TEST(CudaShapes, BetweenProducts) {
+  for (DType type : {kNarrow, kWide}) {
+    double tolerance = type == kNarrow ? 0x1p-7 : 1e-5;
+    Dims dims = {512, 11008};
+    Tensor gate = random(dims, 1, 4, type), up = random(dims, 2, 4, type), gradient = random(dims, 3, 1, type);
+    Output full{type, dims};
+    for (const char *name : {"silu", "gelu_tanh"}) {
+      Attributes activation = {{"activation", std::string(name)}};
+      expectAsOnCpu({"gated_product", activation, {gate, up}, {full}}, tolerance);
+      expectAsOnCpu({"gated_product_grad", activation, {gate, up, gradient}, {full, full}}, tolerance);
+      expectAsOnCpu({"activation_grad", activation, {gate, gradient}, {full}}, tolerance);
+    }
+    expectAsOnCpu({"add", {}, {gate, up}, {full}}, tolerance);
+    Tensor heads = random({2, 1024, 32, 128}, 4, 1, type), angles = random({1, 1024, 64}, 5);
+    expectAsOnCpu({"rotary", {}, {heads, angles, angles}, {{type, heads.dims}}}, tolerance);
+    expectAsOnCpu({"reduce",
+                   {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{0}}},
+                   {random({8192, 768}, 6, 1, type)},
+                   {{kWide, {768}}}},
+                  1e-5);
+  }
+}
+
+TEST(CudaShapes, Products) {
+  for (DType type : {kNarrow, kWide}) {
+    Tensor x = random({512, 4096}, 1, 1, type), weight = random({11008, 4096}, 2, 1, type),
+           gradient = random({512, 11008}, 3, 1, type);
+    double tolerance = type == kNarrow ? 0x1p-8 : 1e-5;
+    expectAsOnCpu({"matmul", {{"transposeRhs", int64_t{1}}}, {x, weight, absent()}, {{type, {512, 11008}}}}, tolerance);
+    expectAsOnCpu({"matmul", {}, {gradient, weight, absent()}, {{type, {512, 4096}}}}, tolerance);
+    expectAsOnCpu({"matmul", {{"transposeLhs", int64_t{1}}}, {gradient, x, absent()}, {{kWide, {11008, 4096}}}}, 1e-5);
+  }
+}
+
+/// Of GPT-2 of 124 M: what feeds gelu, its gradient, and weights' gradients with those of their biases.
+TEST(CudaShapes, FusedProducts) {
+  for (DType type : {kNarrow, kWide}) {
+    double tolerance = type == kNarrow ? 0x1p-7 : 1e-5;
+    Tensor x = random({1024, 768}, 1, 1, type), weight = random({768, 3072}, 2, 0.1, type),
+           bias = random({3072}, 3, 1, type), gradient = random({1024, 768}, 4, 1, type),
+           up = random({3072, 768}, 5, 0.1, type), wide = random({1024, 3072}, 6, 2, type);
+    Output full{type, {1024, 3072}};
+    expectAsOnCpu({"matmul_gelu", {}, {x, weight, bias}, {full, full}}, tolerance);
+    expectAsOnCpu({"matmul_gelu", {}, {x, weight, absent()}, {full, none()}}, tolerance);
+    expectAsOnCpu({"matmul_gelu_grad", {{"transposeRhs", int64_t{1}}}, {gradient, up, wide}, {full}}, tolerance);
+    for (int64_t left : {0, 1})
+      expectAsOnCpu({"matmul_sums",
+                     {{"transposeLhs", int64_t{1}}, {"sumsOfLhs", left}},
+                     {left ? wide : x, left ? x : wide},
+                     {{kWide, left ? Dims{3072, 768} : Dims{768, 3072}}, {kWide, {3072}}}},
+                    1e-5);
+  }
+}
+
+TEST(CudaShapes, Head) {
+  constexpr int64_t kRows = 256, kWidth = 2048, kClasses = 32000;
+  Tensor labels = integers({kRows}, 0, kClasses, 3), step = scalars({{Scalars::kInverseValid, 1.0 / kRows}});
+  for (DType type : {kNarrow, kWide}) {
+    Tensor hidden = random({kRows, kWidth}, 1, 1, type), weight = random({kClasses, kWidth}, 2, 0.1, type);
+    Attributes chunk = {{"chunk", int64_t{128}}};
+    expectAsOnCpu({"linear_cross_entropy", chunk, {hidden, weight, absent(), labels, step}, {{kWide, {}}}}, 1e-5);
+    expectAsOnCpu({"linear_cross_entropy_grad",
+                   chunk,
+                   {hidden, weight, absent(), labels, step},
+                   {{kWide, {}}, {type, hidden.dims}, {kWide, weight.dims}, none()}},
+                  type == kNarrow ? 0x1p-6 : 1e-5);
+    Tensor ids = integers({4096}, 0, kClasses, 4), table = random({kClasses, 512}, 5, 1, type);
+    for (size_t i = 0; i < ids.values.size(); i += 2)
+      ids.values[i] = 7; // half a batch of padding
+    expectAsOnCpu({"embedding", {}, {table, ids}, {{type, {4096, 512}}}}, 0);
+    expectAsOnCpu({"embedding_grad", {}, {ids, random({4096, 512}, 6, 1, type)}, {{kWide, {kClasses, 512}}}}, 1e-5);
+  }
+}
+
+/// Warnings logged while it lives.
+class Warnings {
+public:
+  Warnings() : sink(std::make_shared<spdlog::sinks::ostream_sink_mt>(text)) {
+    sink->set_level(spdlog::level::warn);
+    log().sinks().push_back(sink);
+  }
+  ~Warnings() { std::erase(log().sinks(), spdlog::sink_ptr(sink)); }
+  std::string all() const { return text.str(); }
+
+private:
+  std::ostringstream text;
+  std::shared_ptr<spdlog::sinks::ostream_sink_mt> sink;
+};
+
+struct FusedCase {
+  const char *name;
+  int64_t batch, length, heads, groups, width;
+  Attributes attributes;
+};
+
+/// Results, then gradients from them, of which sums over queries meet in a fixed order.
+TEST(CudaShapes, FusedAttention) {
+  const FusedCase cases[] = {
+      {"causal", 2, 1024, 32, 8, 128, {{"scale", 0.088}, {"minDistance", int64_t{0}}}},
+      {"causal, narrow heads", 4, 512, 12, 12, 64, {{"scale", 0.125}, {"minDistance", int64_t{0}}}},
+      {"causal, no multiple", 2, 1000, 8, 2, 64, {{"scale", 0.125}, {"minDistance", int64_t{0}}}},
+      {"window", 2, 1024, 8, 8, 64, {{"scale", 0.125}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{255}}}},
+      {"full", 2, 512, 12, 12, 64, {{"scale", 0.125}}}};
+  for (const FusedCase &c : cases) {
+    SCOPED_TRACE(c.name);
+    Warnings warnings;
+    Tensor query = random({c.batch, c.length, c.heads, c.width}, 1, 1, kNarrow),
+           key = random({c.batch, c.length, c.groups, c.width}, 2, 1, kNarrow),
+           value = random({c.batch, c.length, c.groups, c.width}, 3, 1, kNarrow),
+           gradient = random(query.dims, 4, 1, kNarrow);
+    Dims statistic = {c.batch, c.heads, c.length};
+    std::vector<Values> saved = expectAsOnCpu({"attention",
+                                               c.attributes,
+                                               {query, key, value, absent(), absent(), absent(), absent()},
+                                               {{kNarrow, query.dims}, {kWide, statistic}}},
+                                              0x1p-6);
+    if (saved.size() == 2)
+      expectAsOnCpu({"attention_grad",
+                     c.attributes,
+                     {gradient, query, key, value, absent(), absent(), absent(), absent(),
+                      tensor(kNarrow, query.dims, saved[0]), tensor(kWide, statistic, saved[1])},
+                     {{kNarrow, query.dims}, {kNarrow, key.dims}, {kNarrow, value.dims}, none()}},
+                    0x1p-5);
+    EXPECT_EQ(warnings.all(), "") << "attention should be cuDNN's here";
+  }
+}
+
+} // namespace
+} // namespace mt::kernels::test
