@@ -1,8 +1,10 @@
 """Every family that mtmodel writes compiles and trains: generated weights, both forms of attention, and checkpoint folders
-whose weights stay where they are. The decomposed and the fused form of a model start from the same loss.
+whose weights stay where they are, in 16 bits too. The decomposed and the fused form of a model start from the same loss,
+and bf16 from nearly the same.
 
     PATH=build/bin:$PATH python3 tests/e2e/models.py
 """
+import json
 import shutil
 import struct
 import zipfile
@@ -11,6 +13,7 @@ import tool
 
 SMALL = "--layers 3 --hidden 64 --intermediate 160 --heads 4 --vocab 256 --seq 32"
 STEPS = 12
+BF16_BOUND = 0.01  # of the first loss; rounding is a few thousandths of it
 
 
 def npy(kind, shape, data):
@@ -61,6 +64,9 @@ def check_family(scratch, family, sizes, data, options):
     first.append(losses(scratch, f"{family}-stored.onnx", data, options)[0])
     if max(first) - min(first) > 1e-5:
         raise tool.Failure(f"{family}: opset 20, opset 23 and stored weights start from other losses: {first}")
+    narrow = losses(scratch, f"{family}-20.onnx", data, options + " --precision bf16")[0]
+    if abs(narrow - first[0]) > BF16_BOUND * first[0]:
+        raise tool.Failure(f"{family}: bf16 starts from {narrow}, fp32 from {first[0]}")
     print(f"{family}: starts at {first[0]:.5f}", flush=True)
 
 
@@ -77,6 +83,29 @@ def check_checkpoint(scratch, case):
         raise tool.Failure(f"{case}: from-hf and the exported model differ: {stored} against {exported}")
 
 
+def store_in_16_bits(path):
+    """The upper halves of a safetensors file's 32-bit numbers in their place."""
+    header, body, offset = {}, b"", 0
+    for name, (kind, shape, data) in tool.safetensors(path).items():
+        half = bytearray(len(data) // 2)
+        half[0::2], half[1::2] = data[2::4], data[3::4]
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [offset, offset + len(half)]}
+        body, offset = body + half, offset + len(half)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def check_narrow_checkpoint(scratch, case):
+    """A checkpoint stored in bf16 trains in both precisions, its weights as 32-bit parameters."""
+    folder = shutil.copytree(tool.GOLDEN / case / "hf", scratch / f"{case}-bf16")
+    store_in_16_bits(folder / "model.safetensors")
+    scratch.run(f"mtmodel from-hf {folder.name} -o {folder.name}/model.onnx")
+    full, narrow = (losses(scratch, f"{folder.name}/model.onnx", "text.txt", f"--seq 32 --loss causal-lm --precision {precision}")
+                    for precision in ("fp32", "bf16"))
+    if abs(narrow[0] - full[0]) > BF16_BOUND * full[0]:
+        raise tool.Failure(f"{case} stored in bf16: starts from {narrow[0]} in bf16, {full[0]} in fp32")
+
+
 def test():
     with tool.Scratch() as scratch:
         (scratch / "text.txt").write_text("the quick brown fox jumps over the lazy dog; " * 200)
@@ -89,6 +118,7 @@ def test():
             check_family(scratch, family, "", "points.npz", "--loss cross-entropy")
         for case in ("gpt2", "llama"):
             check_checkpoint(scratch, case)
+            check_narrow_checkpoint(scratch, case)
 
 
 tool.main(test)

@@ -249,6 +249,23 @@ TEST(Parameters, TiedWeightsAreOneArgument) {
   EXPECT_TRUE(result.warnings.empty()) << result.everything();
 }
 
+// Loading converts them, so that training has all of their 32 bits.
+TEST(Parameters, StoredIn16BitsComputedWithIn32) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  ::onnx::TensorProto &stored = model.weights("w", {32, 8});
+  stored.set_data_type(::onnx::TensorProto::BFLOAT16);
+  stored.set_raw_data(std::string(32 * 8 * 2, '\x3e'));
+  setInt(model.node("Cast", {"w"}, {"full"}), "to", kFloat);
+  model.node("MatMul", {"x", "full"}, {"y"});
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), Names{"w"}) << result.everything();
+  EXPECT_TRUE(result.has("tensor<32x8xf32> {nn.parameter = \"w\"")) << result.text;
+  EXPECT_FALSE(result.has("bf16")) << result.text;
+  ASSERT_EQ(result.parameters.size(), 1U);
+  EXPECT_EQ(result.parameters[0].storedType, kernels::DType::bf16);
+}
+
 TEST(Parameters, MergedGainsAreWarnedAbout) {
   TestModel model;
   model.input("x", kFloat, {"b", "32"}).output("y");
