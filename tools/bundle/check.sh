@@ -6,8 +6,8 @@
 #
 #   check.sh [-o DIR] [--fresh] [--again] [--only PATTERN]
 #
-# --only: steps whose names match, as the shell matches files; --again: those that failed once more. Exit 0: nothing failed;
-# 1: something did; 3: not done yet, call it again.
+# --only: the steps whose names match, as the shell matches files. Of those, --fresh does all once more, --again what failed.
+# Exit 0: nothing failed; 1: something did; 3: not done yet, call it again.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=$here/results/check
@@ -297,14 +297,15 @@ if [ -n "$run" ]; then
   exit
 fi
 
-[ $fresh = no ] || rm -rf "$out"
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd)
-if [ $again = yes ]; then
+if [ $fresh = yes ] || [ $again = yes ]; then
   for file in "$out"/*.result; do
     name=${file##*/}
     # shellcheck disable=SC2254 # a pattern
-    case ${name%.result} in $only) [ ! -f "$file" ] || ! grep -q "$(printf '\tFAIL\t')" "$file" || rm "$file" ;; esac
+    case ${name%.result} in
+    $only) if [ $fresh = yes ] || grep -q "$(printf '\tFAIL\t')" "$file"; then rm -f "$file"; fi ;;
+    esac
   done
 fi
 unfinished=no first=yes
@@ -322,7 +323,7 @@ awk -F '\t' '{ ++count[$2] } END { printf "%d ok, %d skipped, %d failed", count[
 echo "; $out/check.json"
 awk -F '\t' '$2 == "FAIL" { print "FAIL " $1 ": " $4 } $2 == "ok" && /not cuDNN/ { print "note " $1 ": " $4 }' "$out/all"
 if [ $unfinished = yes ]; then
-  echo "not done yet: the same command goes on"
+  echo "not done yet: the same command goes on, without --fresh and --again"
   exit 3
 fi
 [ "$failed" -eq 0 ]
