@@ -3,7 +3,7 @@ optimizer state on the CPU (CPUOffloadPolicy), fp32 master weights, bf16 compute
 several ways to fit the batch it measures those that fit and takes the best; the file always holds the best so far, or
 {"skipped": why} where the host's memory is too small. Needs a GPU and a torch whose FSDP2 has set_reshard_after_forward.
 
-    python llama_vs_fsdp2.py 1b|3b|7b --batch N [--sequence 1024] [-o FILE.json] [--seconds 300]
+    python llama_vs_fsdp2.py 1b|3b|7b --batch N [--sequence 1024] [-o FILE.json] [--seconds 300] [--threads N]
 """
 import argparse
 import json
@@ -220,6 +220,7 @@ def main():
     p.add_argument("--batch", type=int, required=True)
     p.add_argument("--sequence", type=int, default=1024)
     p.add_argument("--seconds", type=float, default=300, help="after which no other way is tried")
+    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of the CPU's part")
     p.add_argument("-o", metavar="FILE.json")
     o = p.parse_args()
     began = time.monotonic()
@@ -247,7 +248,7 @@ def main():
     import torch.distributed as distributed
     torch.manual_seed(0)
     torch.cuda.set_device(0)
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(o.threads)
     os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")  # there is one process, and there may be no network
 
     def keep_measured(result):

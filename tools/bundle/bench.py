@@ -24,12 +24,20 @@ import sys
 import threading
 import time
 
+
+def processors():
+    """That this process may use at once: those it is bound to, or fewer where its control group has a share of their time."""
+    bound, limit = len(os.sched_getaffinity(0)), pathlib.Path("/sys/fs/cgroup/cpu.max")
+    quota, period = limit.read_text().split() if limit.exists() else ("max", "")
+    return bound if quota == "max" else max(1, min(bound, int(quota) // int(period)))
+
+
 HERE = pathlib.Path(__file__).resolve().parent
 SIZES, BATCHES = ("1b", "3b", "7b"), (8, 32, 96)
 HIDDEN = {"1b": 2048, "3b": 3072, "7b": 4096}
 CLIPPED = (("1b", 32), ("3b", 32))
 SEQUENCE, VOCABULARY = 1024, 32000
-THREADS = len(os.sched_getaffinity(0))  # those of all that is measured
+THREADS = processors()  # those of all that is measured
 SECONDS = float(os.environ.get("MT_BENCH_SECONDS", 460))  # of a call
 LEAST = {"1b": 40, "3b": 70, "7b": 150}  # seconds of a measurement, without which none is begun
 LARGEST = 400                            # at most
@@ -200,7 +208,7 @@ class Bench:
         file = self.out / f"{name}.json"
         file.unlink(missing_ok=True)
         try:
-            run([sys.executable, HERE / "llama_vs_fsdp2.py", size, "--batch", batch, "--sequence", SEQUENCE, "-o", file,
+            run([sys.executable, HERE / "llama_vs_fsdp2.py", size, "--batch", batch, "--sequence", SEQUENCE, "-o", file, "--threads", THREADS,
                  "--seconds", max(0, seconds - 20)], seconds, self.out / f"{name}.log")
         except Failed as failure:
             if not file.exists():
