@@ -3,14 +3,17 @@
 # libraries, compiled plans, reference data, check.sh and bench.sh. glibc, libstdc++ and the GPU's libraries are the
 # machine's. Needs a finished build.
 #
-#   tools/bundle.sh [--build DIR] [-o FILE] [--no-bench]
+#   tools/bundle.sh [--build DIR] [-o FILE] [--no-bench] [--targets DIR]
+#
+# --targets: DIR/h100.json and DIR/h200.json, where they are, say what such a machine does, as mtrun probe wrote it there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build=build file="" bench=yes
+build=build file="" bench=yes targets=""
+usage="usage: tools/bundle.sh [--build DIR] [-o FILE] [--no-bench] [--targets DIR]"
 programs=(mtrun device_test executor_test mt_kernel_tests)
 cuda_programs=(cuda_kernel_tests)      # where the build has CUDA
-cases=(gpt2 gpt2-clip llama mlp)
+cases=(gpt2 gpt2-clip llama llama-opset23 mlp)
 golden_targets=(cpu cpu-discrete h100) # the last is run on any GPU
 bench_targets=(h100 h200)
 bench_sizes=(1b 3b 7b)
@@ -36,7 +39,8 @@ while [ $# -gt 0 ]; do
   --build) build=${2:?--build needs a folder}; shift 2 ;;
   -o) file=${2:?-o needs a file}; shift 2 ;;
   --no-bench) bench=no; shift ;;
-  *) die "unknown argument $1; usage: tools/bundle.sh [--build DIR] [-o FILE] [--no-bench]" ;;
+  --targets) targets=${2:?--targets needs a folder}; [ -d "$targets" ] || die "--targets $targets: no such folder"; shift 2 ;;
+  *) die "unknown argument $1; $usage" ;;
   esac
 done
 file=${file:-$build/mt-bundle.tar.xz}
@@ -49,7 +53,7 @@ mkdir -p "$root"/{bin,lib,golden,plans,bench}
 
 # copy_program NAME: stripped, with the libraries that glibc and GCC's runtime do not bring.
 copy_program() {
-  local library
+  local name path
   [ -x "$bin/$1" ] || die "$bin/$1 is missing; build it: cmake --build $build --target $1"
   # The text of the section, not all of readelf: with pipefail an early match would look like a failure.
   [[ $(readelf -d "$bin/$1") == *'(RPATH)'*'$ORIGIN/../lib'* ]] ||
@@ -98,8 +102,9 @@ PYTHON
 
 # bench_plan SIZE BATCH TARGET [clip]: with what the plan promises beside it. Without a plan, why.
 bench_plan() {
-  local name=$1-$2-$3${4:+-$4}
-  if compile_plan "$work/$1.onnx" "$1.onnx" "bench/$name.bin" --precision bf16 --batch "$2" --seq 1024 --target "$3" \
+  local name=$1-$2-$3${4:+-$4} target=$3
+  [ -z "$targets" ] || [ ! -f "$targets/$3.json" ] || target=$targets/$3.json
+  if compile_plan "$work/$1.onnx" "$1.onnx" "bench/$name.bin" --precision bf16 --batch "$2" --seq 1024 --target "$target" \
     --device-memory "${device_memory[$3]}" --host-memory "$host_memory" ${4:+--clip} 2>"$work/problem"; then
     "$bin/mtc" dump "$root/bench/$name.bin" --format json | python3 -c '
 import json, sys
@@ -107,14 +112,14 @@ plan = json.load(sys.stdin)
 spaces = {}
 for space in plan["spaces"]:
     spaces[space["kind"]] = spaces.get(space["kind"], 0) + space["bytes"]
-json.dump({"settings": plan["settings"], "prediction": plan["prediction"], "spaces": spaces}, sys.stdout)' >"$root/bench/$name.json"
+json.dump({"target": plan["target"]["name"], "settings": plan["settings"], "prediction": plan["prediction"], "spaces": spaces}, sys.stdout)' >"$root/bench/$name.json"
   else
     echo "$name: no plan: $(cat "$work/problem")" | tee "$root/bench/$name.txt"
   fi
 }
 
 for program in "${programs[@]}"; do copy_program "$program"; done
-if grep -q '^MT_NVCC:FILEPATH=/' "$build/CMakeCache.txt" && ! grep -q '^MT_CUDA:STRING=OFF' "$build/CMakeCache.txt"; then
+if [[ $("$bin/mtrun" --version) != *'without CUDA'* ]]; then
   for program in "${cuda_programs[@]}"; do copy_program "$program"; done
 fi
 for name in "${cases[@]}"; do add_case "$name"; done

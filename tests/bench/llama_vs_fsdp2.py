@@ -1,8 +1,9 @@
 """The rival of tools/bundle/bench.py: the same Llama shapes in PyTorch with FSDP2 (fully_shard) on one GPU, parameters, gradients and
-optimizer state on the CPU (CPUOffloadPolicy), fp32 master weights, bf16 compute, fp32 gradients, AdamW on the CPU. Of several ways to
-fit the batch it measures those that fit and takes the best. Needs a GPU and torch 2.6 or newer.
+optimizer state on the CPU (CPUOffloadPolicy), fp32 master weights, bf16 compute, fp32 gradients, AdamW on the CPU, not compiled. Of
+several ways to fit the batch it measures those that fit and takes the best; the file always holds the best so far, or
+{"skipped": why} where the host's memory is too small. Needs a GPU and a torch whose FSDP2 has set_reshard_after_forward.
 
-    python llama_vs_fsdp2.py 1b|3b|7b --batch N [--sequence 1024] [-o FILE.json] [--seconds 300]
+    python llama_vs_fsdp2.py 1b|3b|7b --batch N [--sequence 1024] [-o FILE.json] [--seconds 300] [--threads N]
 """
 import argparse
 import json
@@ -117,7 +118,7 @@ def optimizer_of(torch, model):
         try:
             model.norm.weight.grad = torch.zeros_like(model.norm.weight)
             torch.optim.AdamW([model.norm.weight], **settings, **options).step()
-        except (RuntimeError, ValueError, NotImplementedError) as problem:
+        except Exception as problem:  # whatever a version of torch says to what it does not support
             print(f"AdamW({options}): {problem}", file=sys.stderr)
             continue
         model.norm.weight.grad = None
@@ -126,9 +127,11 @@ def optimizer_of(torch, model):
 
 
 def step(torch, model, optimizer, ids, micro):
-    """One optimizer step over the batch in micro-batches; its loss."""
+    """One optimizer step over the batch in micro-batches, whose gradients are summed on the GPU and fetched once; its loss."""
     loss = 0.0
-    for inputs, labels in zip(ids[:, :-1].split(micro), ids[:, 1:].split(micro)):
+    pieces = list(zip(ids[:, :-1].split(micro), ids[:, 1:].split(micro)))
+    for i, (inputs, labels) in enumerate(pieces):
+        model.set_requires_gradient_sync(i == len(pieces) - 1)
         part = model(inputs, labels) * (inputs.shape[0] / ids.shape[0])
         part.backward()
         loss += part.detach()
@@ -138,16 +141,19 @@ def step(torch, model, optimizer, ids, micro):
 
 
 def ways(batch):
-    """Rows at a time, and whether activations are computed again; what surely fits comes first. Weights cross the link once or
-    twice for each micro-batch, so few large ones are best."""
+    """Rows at a time, whether activations are computed again, and whether layers' weights stay on the GPU from forward to backward;
+    what surely fits comes first. Weights cross the link once or twice for each micro-batch, so few large ones are best."""
     if batch > 32:
-        yield batch // 2, True
-    yield batch, True
-    yield batch, False
+        yield batch // 2, True, False
+    for recompute in (True, False):
+        for stay in (False, True):
+            yield batch, recompute, stay
 
 
-def measure(torch, model, optimizer, batch, sequence, micro, recompute, until):
-    model.recompute = recompute
+def measure(torch, model, optimizer, batch, sequence, way, until):
+    micro, model.recompute, stay = way
+    for block in model.blocks:
+        block.set_reshard_after_forward(not stay)
     seconds, losses = [], []
     torch.cuda.reset_peak_memory_stats()
     for i in range(WARMUP + STEPS):
@@ -161,7 +167,7 @@ def measure(torch, model, optimizer, batch, sequence, micro, recompute, until):
             break
     taken = seconds[WARMUP:]
     return {"step_seconds": statistics.median(taken), "tokens_per_s": batch * sequence / statistics.median(taken), "steps": len(taken),
-            "micro_batch": micro, "recompute": recompute, "device_bytes": torch.cuda.max_memory_reserved(), "losses": losses}
+            "micro_batch": micro, "recompute": model.recompute, "weights_stay": stay, "device_bytes": torch.cuda.max_memory_reserved(), "losses": losses}
 
 
 def compare(torch, size, batch, sequence, until, keep):
@@ -171,22 +177,33 @@ def compare(torch, size, batch, sequence, until, keep):
     shard(torch, model)
     optimizer, kind = optimizer_of(torch, model)
     tried, best = [], None
-    for micro, recompute in ways(batch):
+    for way in ways(batch):
         if best and time.monotonic() + (WARMUP + 1) * best["step_seconds"] > until:
             break
-        name = f"micro-batch {micro}{', activations computed again' if recompute else ''}"
+        name = f"micro-batch {way[0]}" + (", activations computed again" if way[1] else "") + (", weights stay for backward" if way[2] else "")
         try:
-            result = measure(torch, model, optimizer, batch, sequence, micro, recompute, until)
+            result = measure(torch, model, optimizer, batch, sequence, way, until)
         except torch.OutOfMemoryError:
             tried.append(f"{name}: out of memory")
+            if best:
+                keep({**best, "tried": tried})
             break
         tried.append(f"{name}: {result['tokens_per_s']:.0f} tokens/s")
         print(tried[-1], flush=True)
         if not best or result["tokens_per_s"] > best["tokens_per_s"]:
-            best = {**result, "how": f"{name}, AdamW {kind[0]}={kind[1]}"}
+            best = {**result, "how": f"eager, {name}, AdamW {kind[0]}={kind[1]}"}
         keep({**best, "tried": tried})
     if not best:
         raise SystemExit(f"nothing fits: {'; '.join(tried)}")
+
+
+def host_bytes(shape):
+    """Of master, gradient and two moments of every tensor in 32 bits. The first two are pinned, and torch's allocator of pinned
+    memory rounds each to a power of two; some more for torch itself and what it starts."""
+    hidden, kv = shape["hidden"], shape["hidden"] // shape["heads"] * shape["kv_heads"]
+    block = [hidden] * 2 + [hidden * hidden] * 2 + [hidden * kv] * 2 + [hidden * shape["intermediate"]] * 3
+    tensors = block * shape["layers"] + [hidden] + [shape["vocabulary"] * hidden] * 2
+    return sum(tensors), sum(2 * (1 << (4 * n - 1).bit_length()) + 8 * n for n in tensors) + (4 << 30)
 
 
 def free_memory():
@@ -203,9 +220,25 @@ def main():
     p.add_argument("--batch", type=int, required=True)
     p.add_argument("--sequence", type=int, default=1024)
     p.add_argument("--seconds", type=float, default=300, help="after which no other way is tried")
+    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of the CPU's part")
     p.add_argument("-o", metavar="FILE.json")
     o = p.parse_args()
     began = time.monotonic()
+    parameters, needed = host_bytes(SHAPES[o.size])
+
+    def keep(result):
+        print(json.dumps(result))
+        if o.o:
+            with open(o.o + ".part", "w") as file:
+                json.dump(result, file)
+            os.replace(o.o + ".part", o.o)
+
+    # More than the machine has ends in the system's killer.
+    available = free_memory()
+    if needed > available:
+        keep({"skipped": f"FSDP2 needs {needed / 2**30:.0f} GiB of host memory for {parameters / 1e9:.2f} B parameters, and "
+                         f"{available / 2**30:.0f} GiB are free"})
+        return
     try:
         import torch
     except ImportError:
@@ -213,31 +246,19 @@ def main():
     if not torch.cuda.is_available():
         raise SystemExit("torch finds no GPU")
     import torch.distributed as distributed
-    shape = SHAPES[o.size]
-    parameters = shape["layers"] * (2 * shape["hidden"] ** 2 + 2 * shape["hidden"] ** 2 // shape["heads"] * shape["kv_heads"] +
-                                    3 * shape["hidden"] * shape["intermediate"]) + 2 * shape["vocabulary"] * shape["hidden"]
-    # Master, two moments and gradients of 32 bits; more than the machine has ends in the system's killer.
-    available = free_memory()
-    if 16 * parameters > available:
-        raise SystemExit(f"FSDP2 needs {16 * parameters / 2**30:.0f} GiB of host memory for {parameters / 1e9:.2f} B parameters, and "
-                         f"{available / 2**30:.0f} GiB are free")
     torch.manual_seed(0)
     torch.cuda.set_device(0)
-    torch.set_num_threads(os.cpu_count())
+    torch.set_num_threads(o.threads)
+    os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")  # there is one process, and there may be no network
 
-    def keep(result):
-        result |= {"size": o.size, "batch": o.batch, "sequence": o.sequence, "parameters": parameters, "torch": torch.__version__,
-                   "host_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
-        print(json.dumps(result))
-        if o.o:
-            with open(o.o + ".part", "w") as file:
-                json.dump(result, file)
-            os.replace(o.o + ".part", o.o)
+    def keep_measured(result):
+        keep(result | {"size": o.size, "batch": o.batch, "sequence": o.sequence, "parameters": parameters, "torch": torch.__version__,
+                       "host_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024})
 
     with tempfile.TemporaryDirectory() as folder:
-        distributed.init_process_group("cpu:gloo,cuda:nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
+        distributed.init_process_group("nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
         try:
-            compare(torch, o.size, o.batch, o.sequence, began + o.seconds, keep)
+            compare(torch, o.size, o.batch, o.sequence, began + o.seconds, keep_measured)
         finally:
             distributed.destroy_process_group()
 

@@ -1,6 +1,6 @@
 """tools/bundle.sh makes an archive below 40 MiB, and what is in it starts where there is nothing but a shell, glibc and libstdc++: in a
 root of its own, check.sh stops when its time is up and goes on, runs its CPU part, and says by name and reason what it skipped;
-bench.sh says that there is no GPU.
+bench.sh says that there is no GPU. With a GPU that is faked (fake_gpu.py) what check.sh and bench.sh do there is tested too.
 
     PATH=build/bin:$PATH python3 tests/e2e/bundle.py SOURCE BUILD
 """
@@ -12,11 +12,16 @@ import shutil
 import subprocess
 import sys
 
+import fake_gpu
 import tool
 
 SOURCE, BUILD = map(pathlib.Path, sys.argv[1:3])
 SKIPPED = 77
 LARGEST = 40 << 20
+CASES = ("mlp", "gpt2", "gpt2-clip", "llama", "llama-opset23")
+PROBED = {"name": "probed", "device": "cuda", "unified": False, "device_memory": 137 << 30, "host_memory": 512 << 30,
+          "upload_bandwidth": 50e9, "download_bandwidth": 50e9, "host_bandwidth": 200e9, "device_bandwidth": 4e12, "fp32_flops": 50e12,
+          "bf16_flops": 700e12, "kernel_overhead_seconds": 4e-6, "copy_overhead_seconds": 8e-6}
 TOOLS = ("sh awk basename cat cmp cut date dirname grep head ls mkdir mktemp mv rm sed sort tail tee timeout tr uname").split()
 SYSTEM = re.compile(r"(ld-linux|libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s)[.-]")
 NAMESPACE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
@@ -66,7 +71,7 @@ def check(good, what):
 
 
 def check_the_check(root):
-    begun = inside(root, ["/bundle/check.sh"], 125)
+    begun = inside(root, ["/bundle/check.sh"], 55)
     check(begun.returncode == 3 and "the same command goes on" in begun.stdout, f"check.sh with little time ends with {begun.returncode}, not 3")
     results = root / "bundle/results/check"
     first = {path: path.stat().st_mtime_ns for path in results.glob("*.result")}
@@ -78,20 +83,141 @@ def check_the_check(root):
     steps = {step["name"]: step for step in report["steps"]}
     check(report["finished"] and report["no_gpu"] == "nvidia-smi is not there", f"check.json says {report}")
     for name in ("devices", "executor", "kernels.cpu", "probe", "repeat.llama.bf16.cpu-discrete",
-                 *(f"golden.{case}.{precision}.{device}" for case in ("mlp", "gpt2", "gpt2-clip", "llama") for precision in ("fp32", "bf16")
+                 *(f"golden.{case}.{precision}.{device}" for case in CASES for precision in ("fp32", "bf16")
                    for device in ("cpu", "cpu-discrete", "same"))):
         check(steps[name]["result"] == "ok", f"{name}: {steps[name]}")
     for name in ("kernels.cuda", "golden.llama.bf16.cuda", "repeat.gpt2-clip.fp32.cuda", "sanitizer.memcheck.training"):
         check(steps[name]["result"] == "skipped" and steps[name]["detail"], f"{name}: {steps[name]}")
 
 
+def check_again(root):
+    """A step that failed, and that one only, is done once more."""
+    results = root / "bundle/results/check"
+    failed, other = results / "golden.mlp.fp32.cpu.result", results / "golden.mlp.bf16.cpu.result"
+    failed.write_text("golden.mlp.fp32.cpu\tFAIL\t1\tby hand\n")
+    when = other.stat().st_mtime_ns
+    done = inside(root, ["/bundle/check.sh", "--again", "--only", "golden.mlp.*"], 100_000)
+    check(done.returncode == 0 and "\tok\t" in failed.read_text(), f"check.sh --again ends with {done.returncode}")
+    check(other.stat().st_mtime_ns == when, "check.sh --again did more than what failed")
+
+
+def check_no_gpu(root):
+    bench = inside(root, ["/bundle/bench.sh"], 400)
+    check(bench.returncode == 0 and "no GPU" in bench.stdout and "tokens/s" in bench.stdout, f"bench.sh ends with {bench.returncode}")
+    report = json.loads((root / "bundle/results/bench/bench.json").read_text())
+    check("no GPU" in report["no_gpu"] and report["cpu"]["tokens_per_s"] > 0, f"bench.json says {report}")
+
+
+class Faked:
+    """The bundle on a machine that looks as if it had a GPU."""
+
+    def __init__(self, scratch, archive):
+        self.scratch = scratch
+        scratch.run(["mkdir", "faked"])
+        scratch.run(["tar", "-xf", archive, "-C", "faked"])
+        self.bundle = scratch / "faked/bundle"
+        self.rival = self.bundle.joinpath("llama_vs_fsdp2.py").read_text()
+        self.environment = fake_gpu.install(self.bundle, scratch / "faked/programs")
+
+    def call(self, script, *arguments, seconds=100_000, faults=""):
+        done = self.scratch.attempt([self.bundle / script, *arguments], {**self.environment, "MT_CHECK_SECONDS": str(seconds),
+                                                                         "MT_BENCH_SECONDS": str(seconds), "MT_FAKE": faults})
+        print(done.stdout + done.stderr)
+        return done.returncode
+
+    def bench(self, *arguments, want, folder="bench", **how):
+        out = self.scratch / "faked" / folder
+        status = self.call("bench.sh", "-o", out, *arguments, **how)
+        check(status == want, f"bench.sh {arguments} {how} ends with {status}, not {want}")
+        return json.loads((out / "bench.json").read_text())
+
+    def check(self, only, want, step, says, **how):
+        """Runs steps of check.sh; one of them must end as wanted and say something."""
+        out = self.scratch / "faked/check"
+        self.call("check.sh", "-o", out, "--fresh", "--only", only, **how)
+        found = {one["name"]: one for one in json.loads((out / "check.json").read_text())["steps"]}[step]
+        check(found["result"] == want and says in found["detail"], f"{how}: {found}")
+
+
+def check_faked_check(faked):
+    fused = "golden.llama.bf16.cuda"
+    faked.check(fused, "ok", fused, "losses of")
+    faked.check(fused, "ok", fused, "not cuDNN's: warning: attention_grad", faults="attention=old")
+    faked.check(fused, "FAIL", fused, "attention is not cuDNN's", faults="attention=missing")
+    faked.check("repeat.llama.bf16.cuda", "ok", "repeat.llama.bf16.cuda", "graphs")
+    kernels, training, races = (f"sanitizer.{name}" for name in ("memcheck.kernels", "memcheck.training", "racecheck.kernels"))
+    faked.check("sanitizer.*", "ok", training, "no errors in 2 steps")
+    for step in (kernels, races):
+        faked.check(step, "ok", step, "no errors in 3 tests")
+    faked.check(kernels, "FAIL", kernels, "first ========= Invalid __global__ read", faults="sanitizer=memcheck")
+    faked.check(races, "FAIL", races, "1 hazards displayed", faults="sanitizer=racecheck")
+
+
+def check_faked_bench(faked):
+    begun = faked.bench(want=3, seconds=100)
+    check("probe" in begun and "mt-7b-96" not in begun, f"bench.sh with little time did {sorted(begun)}")
+    done = faked.bench(want=0)
+    check(all(done[name] == result for name, result in begun.items()), "bench.sh did again what was done")
+    wanted = {"machine", "probe", "clip-1b-32", "clip-3b-32", "traceclip-1b-32", "traceclip-3b-32", "graphs-1b-8", "graphs-1b-32",
+              *(f"{kind}-{size}-{batch}" for kind in ("mt", "fsdp2", "trace") for size in ("1b", "3b", "7b") for batch in (8, 32, 96))}
+    check(set(done) == wanted, f"bench.sh did {sorted(done)}")
+    check("libraries 100 MiB" in done["mt-1b-32"]["context"] and done["mt-1b-32"]["target"] == "h100", f"mt-1b-32: {done['mt-1b-32']}")
+    check("out of luck" in done["fsdp2-3b-96"]["cut_short"] and done["fsdp2-7b-8"]["skipped"], "the rival's ends are not told apart")
+    table = (faked.scratch / "faked/bench/bench.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|")]
+    check(len(rows) == 11 and all(len(row) == 12 and row[2] and row[7].count("%") == 3 for row in rows[2:]), f"bench.md:\n{table}")
+    check([row[-1].endswith(" x") for row in rows[2:]] == [True] * 6 + [False] * 3, f"bench.md compares wrongly:\n{table}")
+    for line in ("- 1b, batch 32, with clipping: ", "- 1b-8, with CUDA graphs: ", "- warning: attention goes by blocks of queries: mt-1b-32, ",
+                 "- fsdp2-7b-8: not enough memory", "cut short: exit 1: out of luck"):
+        check(line in table, f"bench.md lacks \"{line}\":\n{table}")
+
+
+def check_faked_faults(faked):
+    """A measurement that fails is kept with what was wrong, does not stop the others, and is done again when that is asked for."""
+    chosen = dict(folder="faults")
+    broken = faked.bench("--only", "mt-*-8", want=1, faults="1b-8=crash 3b-8=loss memory=unknown", **chosen)
+    check("the GPU is gone" in broken["mt-1b-8"]["failed"], f"crash: {broken['mt-1b-8']}")
+    check("the first loss is 11.9" in broken["mt-3b-8"]["failed"], f"wrong loss: {broken['mt-3b-8']}")
+    check("failed" not in broken["mt-7b-8"] and broken["mt-7b-8"]["device_bytes_in_use"] is None, f"mt-7b-8: {broken['mt-7b-8']}")
+    again = faked.bench("--again", "--only", "mt-*-8", want=1, faults="3b-8=garble", **chosen)
+    check("JSONDecodeError" in again["mt-3b-8"]["failed"] and "tokens_per_s" in again["mt-1b-8"], f"again: {again}")
+    check(again["mt-7b-8"] == broken["mt-7b-8"], "bench.sh --again did more than what failed")
+    late = faked.bench("--fresh", "--only", "mt-1b-8", want=1, faults="1b-8=hang", seconds=15, **chosen)
+    check("not done after" in late["mt-1b-8"]["failed"], f"hang: {late['mt-1b-8']}")
+    check(not fake_gpu.is_running((faked.bundle / "hangs").read_text()), "bench.sh left a process that what it ended had started")
+
+
+def check_rival(faked):
+    """What the host cannot hold is skipped before torch is asked for."""
+    (faked.scratch / "rival.py").write_text(faked.rival)
+    faked.scratch.run([sys.executable, "-c", "import rival, sys; rival.free_memory = lambda: 100 << 30; "
+                       "sys.argv[1:] = ['7b', '--batch', '8', '-o', 'rival.json']; rival.main()"])
+    skipped = json.loads((faked.scratch / "rival.json").read_text())["skipped"]
+    check("needs 120 GiB of host memory for 6.74 B parameters, and 100 GiB are free" in skipped, skipped)
+
+
+def make_bundle(scratch):
+    archive = scratch / "mt-bundle.tar.xz"
+    bundle = ["bash", SOURCE / "tools/bundle.sh", "--build", BUILD, "-o", archive, "--targets"]
+    missing = scratch.attempt([*bundle, scratch / "nowhere"])
+    check(missing.returncode == 1 and "no such folder" in missing.stderr, f"a folder that is not there: {missing.stderr}")
+    (scratch / "targets").mkdir()
+    (scratch / "targets/h200.json").write_text(json.dumps(PROBED))
+    print(scratch.run([*bundle, scratch / "targets"], timeout=1700))
+    check(archive.stat().st_size < LARGEST, f"the archive has {archive.stat().st_size} bytes")
+    return archive
+
+
 def test():
     with tool.Scratch() as scratch:
-        archive = scratch / "mt-bundle.tar.xz"
-        print(scratch.run(["bash", SOURCE / "tools/bundle.sh", "--build", BUILD, "-o", archive]))
-        check(archive.stat().st_size < LARGEST, f"the archive has {archive.stat().st_size} bytes")
+        archive = make_bundle(scratch)
+        faked = Faked(scratch, archive)
+        targets = [json.loads((faked.bundle / f"bench/1b-8-{name}.json").read_text())["target"] for name in ("h100", "h200")]
+        check(targets == ["h100", "probed"], f"plans are for {targets}")
+        for part in (check_faked_check, check_faked_bench, check_faked_faults, check_rival):
+            part(faked)
         if subprocess.run([*NAMESPACE, "true"], capture_output=True).returncode != 0:
-            print("skipped: this user may not make a mount namespace, so the bundle was made and not run in a root of its own")
+            print("skipped: this user may not make a mount namespace, so the bundle was not run in a root of its own")
             sys.exit(SKIPPED)
         root = scratch / "root"
         make_root(root)
@@ -100,8 +226,8 @@ def test():
         both = own & {path.name for path in (root / "bundle/lib").iterdir()}
         check(not both, f"the root brings libraries that the bundle must: {both}")
         check_the_check(root)
-        bench = inside(root, ["/bundle/bench.sh"], 400)
-        check(bench.returncode == 0 and "no GPU" in bench.stdout and "tokens/s" in bench.stdout, f"bench.sh ends with {bench.returncode}")
+        check_again(root)
+        check_no_gpu(root)
 
 
 tool.main(test)

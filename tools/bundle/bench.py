@@ -3,16 +3,19 @@ product rate; how much of copies and updates lies under compute; device memory a
 FSDP2 with CPU offload on the same shapes. Standard library only. Each measurement is kept in bench.json, and a call goes on
 with those that are missing; bench.md is the table.
 
-    bench.sh [-o DIR] [--fresh] [--only PATTERN]     PATTERN: of names such as mt-7b-96, trace-1b-8, clip-3b-32, fsdp2-1b-8
+    bench.sh [-o DIR] [--fresh] [--again] [--only PATTERN]     PATTERN: of names such as mt-7b-96, trace-1b-8, clip-3b-32, fsdp2-1b-8
 """
 import argparse
 import datetime
 import fnmatch
+import functools
+import importlib.util
 import json
+import math
 import os
 import pathlib
 import random
-import shutil
+import re
 import signal
 import statistics
 import struct
@@ -21,63 +24,93 @@ import sys
 import threading
 import time
 
+
+def processors():
+    """That this process may use at once: those it is bound to, or fewer where its control group has a share of their time."""
+    bound, limit = len(os.sched_getaffinity(0)), pathlib.Path("/sys/fs/cgroup/cpu.max")
+    quota, period = limit.read_text().split() if limit.exists() else ("max", "")
+    return bound if quota == "max" else max(1, min(bound, int(quota) // int(period)))
+
+
 HERE = pathlib.Path(__file__).resolve().parent
 SIZES, BATCHES = ("1b", "3b", "7b"), (8, 32, 96)
+HIDDEN = {"1b": 2048, "3b": 3072, "7b": 4096}
 CLIPPED = (("1b", 32), ("3b", 32))
-GRAPHS = (("1b", 8), ("1b", 32))
 SEQUENCE, VOCABULARY = 1024, 32000
+THREADS = processors()  # those of all that is measured
 SECONDS = float(os.environ.get("MT_BENCH_SECONDS", 460))  # of a call
-LARGEST = 400  # seconds of a measurement, at most
-WARMUP = 2     # steps
+LEAST = {"1b": 40, "3b": 70, "7b": 150}  # seconds of a measurement, without which none is begun
+LARGEST = 400                            # at most
+WARMUP = 2                               # steps
+TRACED = {"1b": 8, "3b": 8, "7b": 4}     # steps
+# KIND-SIZE-BATCH, the most wanted first: time with a GPU may end anywhere.
+WANTED = ("mt-1b-32 mt-3b-32 mt-7b-96 clip-1b-32 clip-3b-32 fsdp2-1b-32 fsdp2-3b-32 trace-7b-96 traceclip-1b-32 traceclip-3b-32").split()
+NAMES = list(dict.fromkeys(WANTED + [f"{kind}-{size}-{batch}" for kind in ("mt", "fsdp2", "trace") for size in SIZES for batch in BATCHES] +
+                           ["graphs-1b-8", "graphs-1b-32"]))
 
 
 class Failed(Exception):
     pass
 
 
+class CutOff(Failed):
+    pass
+
+
 def nvidia_smi(fields):
-    done = subprocess.run(["nvidia-smi", "-i", "0", f"--query-gpu={fields}", "--format=csv,noheader,nounits"], capture_output=True, text=True)
-    if done.returncode != 0:
+    done = subprocess.run(["nvidia-smi", "-i", "0", f"--query-gpu={fields}", "--format=csv,noheader,nounits"],
+                          capture_output=True, text=True, timeout=60)
+    if done.returncode != 0 or not done.stdout.strip():
         raise Failed(f"nvidia-smi: {done.stdout}{done.stderr}")
     return [value.strip() for value in done.stdout.splitlines()[0].split(",")]
 
 
+def whole(text):
+    """A number, or None for what nvidia-smi calls [N/A]."""
+    return int(text) if text.isdigit() else None
+
+
 class DeviceMemory:
-    """The most that is in use on the GPU while something runs, in bytes, above what was in use before."""
+    """The most that is in use on the GPU while something runs, in bytes, above what was in use before; None if unknown."""
 
     def __enter__(self):
-        self.before = self.most = self.used()
+        self.seen = [self.used()]
         self.stop = threading.Event()
-        self.thread = threading.Thread(target=self.watch)
+        self.thread = threading.Thread(target=self.watch, daemon=True)
         self.thread.start()
         return self
 
     def __exit__(self, *_):
         self.stop.set()
         self.thread.join()
-        self.bytes = self.most - self.before
+        self.bytes = None if None in self.seen else max(self.seen) - self.seen[0]
 
     @staticmethod
     def used():
-        return int(nvidia_smi("memory.used")[0]) << 20
+        try:
+            mib = whole(nvidia_smi("memory.used")[0])
+        except (Failed, OSError, subprocess.SubprocessError):
+            return None
+        return None if mib is None else mib << 20
 
     def watch(self):
-        while not self.stop.wait(0.2):
-            self.most = max(self.most, self.used())
+        while not self.stop.wait(2):
+            self.seen.append(self.used())
 
 
 def run(command, seconds, log):
-    """Runs a command with its output in a file; ends it, and what it started, when the time is up."""
+    """Runs a command with its output in a file; ends it, and what it started, when the time is up or this program ends."""
+    group = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
     with open(log, "w") as out:
-        process = subprocess.Popen([str(word) for word in command], cwd=HERE, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen([str(word) for word in command], cwd=HERE, stdout=out, stderr=subprocess.STDOUT, **group)
         try:
             status = process.wait(timeout=seconds)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt) as stopped:
+        except BaseException as stopped:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            if isinstance(stopped, KeyboardInterrupt):
-                raise
-            raise Failed(f"not done after {seconds:.0f} s; see {log}")
+            if isinstance(stopped, subprocess.TimeoutExpired):
+                raise CutOff(f"not done after {seconds:.0f} s; see {log}") from None
+            raise
     if status != 0:
         said = log.read_text(errors="replace").strip().splitlines()
         raise Failed(f"exit {status}: {said[-1] if said else 'nothing said'}; see {log}")
@@ -87,19 +120,28 @@ def median(rows, field):
     return statistics.median(row[field] for row in rows)
 
 
+def expected_loss(size):
+    """Of the first step: weights are N(0, 0.02), what the last product takes is normalized, and labels are random, so logits are
+    N(0, 0.02 sqrt(hidden)), whose exponentials have the mean exp(0.0002 hidden)."""
+    return math.log(VOCABULARY) + 0.0002 * HIDDEN[size]
+
+
 class Bench:
-    def __init__(self, out, fresh):
-        self.out = out
-        if fresh:
-            shutil.rmtree(out, ignore_errors=True)
+    def __init__(self, out, pattern, fresh, again):
+        self.out, self.pattern = out, pattern
         out.mkdir(parents=True, exist_ok=True)
         self.file = out / "bench.json"
         self.results = json.loads(self.file.read_text()) if self.file.exists() else {}
+        if "no_gpu" in self.results:
+            self.results = {}
+        for name in [name for name, result in self.results.items()
+                     if fnmatch.fnmatch(name, pattern) and (fresh or again and "failed" in result)]:
+            del self.results[name]
         name, driver, total = nvidia_smi("name,driver_version,memory.total")
-        self.target = "h200" if int(total) > 100_000 else "h100"
-        self.has_torch = subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0
-        self.results.setdefault("machine", {"gpu": name, "driver": driver, "memory_mib": int(total), "processors": os.cpu_count(),
-                                            "date": datetime.date.today().isoformat(), "version": (HERE / "version").read_text().strip()})
+        self.target = "h200" if "H200" in name or (whole(total) or 0) > 100_000 else "h100"
+        self.version = (HERE / "version").read_text().strip()
+        self.results.setdefault("machine", {"gpu": name, "driver": driver, "memory_mib": whole(total), "processors": THREADS,
+                                            "date": datetime.date.today().isoformat()})
         if self.results["machine"]["gpu"] != name:
             raise Failed(f"{self.file} is of {self.results['machine']['gpu']}, and this is {name}; use another -o, or --fresh")
 
@@ -111,7 +153,7 @@ class Bench:
         (self.out / "bench.md").write_text(table(self.results))
 
     def tokens(self, batch, steps):
-        """Random tokens: losses mean nothing here, and speed does not depend on them."""
+        """Random tokens: losses mean nothing here but at the first step, and speed does not depend on them."""
         path = self.out / "tokens.bin"
         rows = batch * (steps + 1)
         need = 2 * (rows * (SEQUENCE + 1) + 1)
@@ -120,95 +162,108 @@ class Bench:
             path.write_bytes(struct.pack(f"<{len(values)}H", *values))
         return path
 
-    # --- measurements -------------------------------------------------------------------------------------------------
-    def probe(self, _):
-        file = self.out / "probed.json"
-        run([HERE / "bin/mtrun", "probe", "--device", "cuda", "-o", file], 120, self.out / "probe.log")
-        return {**json.loads(file.read_text()), "said": (self.out / "probe.log").read_text().strip().splitlines()[-1].split(": ", 1)[1]}
+    # --- measurements: what they find, as a dictionary ------------------------------------------------------------------
+    def probe(self, seconds):
+        file, log = self.out / "probed.json", self.out / "probe.log"
+        run([HERE / "bin/mtrun", "probe", "--device", "cuda", "--threads", THREADS, "-o", file], seconds, log)
+        said = next((line for line in log.read_text().splitlines() if "GFLOP/s" in line), "")
+        return {**json.loads(file.read_text()), "said": said.split(": ", 1)[-1]}
 
-    def train(self, size, batch, seconds, variant="", arguments=(), steps=None):
+    def train(self, name, size, batch, seconds, variant="", arguments=(), steps=None):
         plan = f"{size}-{batch}-{self.target}" + (f"-{variant}" if variant else "")
         reason = HERE / f"bench/{plan}.txt"
         if reason.exists():
             raise Failed(reason.read_text().strip())
         planned = json.loads((HERE / f"bench/{plan}.json").read_text())
-        predicted = planned["prediction"]["step_seconds"]
-        steps = steps or WARMUP + max(3, min(10, int(40 / predicted)))
-        label = plan + "".join(str(word).rsplit("/")[-1] for word in arguments)
-        metrics = self.out / f"{label}.jsonl"
+        prediction = planned["prediction"]
+        steps = steps or WARMUP + max(3, min(10, int(40 / prediction["step_seconds"])))
+        metrics, log = self.out / f"{name}.jsonl", self.out / f"{name}.log"
         with DeviceMemory() as memory:
             run([HERE / "bin/mtrun", f"bench/{plan}.bin", "--data", self.tokens(batch, steps), "--steps", steps, "--lr", 1e-5, "--keep", 0,
-                 "--device", "cuda", "--out", self.out / "run", "--metrics", metrics, *arguments], seconds, self.out / f"{label}.log")
+                 "--device", "cuda", "--threads", THREADS, "--out", self.out / "run", "--metrics", metrics, *arguments], seconds, log)
         rows = [row for row in map(json.loads, open(metrics)) if "loss" in row]
-        if len(rows) != steps or any(row["loss"] is None for row in rows):
-            raise Failed(f"{len(rows)} of {steps} steps, losses {[row['loss'] for row in rows]}; see {metrics}")
+        losses = [row["loss"] for row in rows]
+        if len(rows) != steps or None in losses:
+            raise Failed(f"{len(rows)} of {steps} steps, losses {losses}; see {metrics}")
+        if abs(losses[0] - expected_loss(size)) > 0.1:
+            raise Failed(f"the first loss is {losses[0]:.3f}, and of fresh weights it is {expected_loss(size):.3f}; see {metrics}")
         step = median(rows[WARMUP:], "step_ms") / 1e3
-        prediction = planned["prediction"]
+        said = log.read_text(errors="replace").splitlines()
         return {"tokens_per_s": median(rows[WARMUP:], "tokens_per_s"), "step_seconds": step, "steps": steps,
-                "micro_batch": planned["settings"]["micro_batch"], "saved_activations": planned["settings"]["saved_activations"],
+                "target": planned["target"], "micro_batch": planned["settings"]["micro_batch"],
+                "saved_activations": planned["settings"]["saved_activations"],
                 "executed_flops_per_s": prediction["executed_flops"] / step, "useful_flops_per_s": prediction["useful_flops"] / step,
-                "prediction": prediction, "device_bytes": rows[-1]["device_bytes"], "planned_device_bytes": planned["spaces"]["device"],
-                "host_bytes": rows[-1]["host_bytes"], "device_bytes_in_use": memory.bytes, "losses": [row["loss"] for row in rows]}
+                "prediction": prediction, "planned_device_bytes": planned["spaces"]["device"], "device_bytes_in_use": memory.bytes,
+                "context": next((found[0] for found in map(re.compile("its context .* libraries .*").search, said) if found), None),
+                "host_bytes": rows[-1]["host_bytes"], "losses": losses, "warnings": [line for line in said if line.startswith("warning:")]}
 
-    def trace(self, size, batch, seconds):
-        file = self.out / f"trace-{size}-{batch}.json"
-        self.train(size, batch, seconds, arguments=("--trace", file), steps=4)
+    def trace(self, name, size, batch, seconds, variant=""):
+        file = self.out / f"{name}.trace.json"
+        trained = self.train(name, size, batch, seconds, variant, ("--trace", file), TRACED[size])
         with open(file) as trace:
-            return json.load(trace)["otherData"]
+            return {**json.load(trace)["otherData"], "warnings": trained["warnings"]}
 
-    def fsdp2(self, size, batch, seconds):
-        file = self.out / f"fsdp2-{size}-{batch}.json"
+    def fsdp2(self, name, size, batch, seconds):
+        """The best way that was found, even if looking for a better one failed."""
+        file = self.out / f"{name}.json"
         file.unlink(missing_ok=True)
-        run([sys.executable, HERE / "llama_vs_fsdp2.py", size, "--batch", batch, "--sequence", SEQUENCE, "-o", file, "--seconds", seconds - 20],
-            seconds, self.out / f"fsdp2-{size}-{batch}.log")
+        try:
+            run([sys.executable, HERE / "llama_vs_fsdp2.py", size, "--batch", batch, "--sequence", SEQUENCE, "-o", file, "--threads", THREADS,
+                 "--seconds", max(0, seconds - 20)], seconds, self.out / f"{name}.log")
+        except Failed as failure:
+            if not file.exists():
+                raise
+            return {**json.loads(file.read_text()), "cut_short": str(failure)}
         return json.loads(file.read_text())
 
-    def steps(self):
-        """Name, seconds that it surely needs, and what measures it; the most wanted first."""
-        yield "probe", 120, self.probe
-        pairs = [(size, batch) for size in SIZES for batch in BATCHES]
-        for size, batch in pairs:
-            yield f"mt-{size}-{batch}", 90, lambda s, a=size, b=batch: self.train(a, b, s)
-        for size, batch in CLIPPED:
-            yield f"clip-{size}-{batch}", 90, lambda s, a=size, b=batch: self.train(a, b, s, variant="clip")
-        if not self.has_torch:
+    def jobs(self):
+        """Name, seconds without which it is not begun, and what measures it within some seconds."""
+        kinds = {"mt": self.train, "clip": functools.partial(self.train, variant="clip"), "fsdp2": self.fsdp2,
+                 "trace": self.trace, "traceclip": functools.partial(self.trace, variant="clip"),
+                 "graphs": functools.partial(self.train, arguments=("--cuda-graphs",))}
+        yield "probe", 60, self.probe
+        has_torch = importlib.util.find_spec("torch") is not None
+        if not has_torch:
             print("fsdp2-*: skipped: this python3 has no torch")
-        for size, batch in pairs if self.has_torch else ():
-            yield f"fsdp2-{size}-{batch}", 90, lambda s, a=size, b=batch: self.fsdp2(a, b, s)
-        for size, batch in pairs:
-            yield f"trace-{size}-{batch}", 90, lambda s, a=size, b=batch: self.trace(a, b, s)
-        for size, batch in GRAPHS:
-            yield f"graphs-{size}-{batch}", 60, lambda s, a=size, b=batch: self.train(a, b, s, arguments=("--cuda-graphs",))
+        for name in NAMES:
+            kind, size, batch = name.split("-")
+            if kind != "fsdp2" or has_torch:
+                yield name, LEAST[size], functools.partial(kinds[kind], name, size, int(batch))
 
-    def go(self, pattern):
-        """Whether everything asked for is there."""
-        end = time.monotonic() + SECONDS
-        for name, least, measure in self.steps():
-            if name in self.results or not fnmatch.fnmatch(name, pattern):
+    def go(self, end):
+        """Whether everything asked for is there. What is cut off because the call ends is done again by the next, which begins
+        with it; if it was the first of its call, more time will not help."""
+        first, done = True, True
+        for name, least, measure in self.jobs():
+            if name in self.results or not fnmatch.fnmatch(name, self.pattern):
                 continue
-            left = end - time.monotonic()
-            # What was cut off once is given a whole call, and is then done, one way or the other.
-            if left < least + 10:
-                return False
-            limit, whole = min(LARGEST, left - 10), left - 10 >= LARGEST
+            left = end - time.monotonic() - 10
+            if left < least and not first:
+                done = False  # something smaller may still fit
+                continue
             began = time.monotonic()
             try:
-                result = measure(limit)
-            except (Failed, OSError, KeyError, ValueError) as failure:
-                if "not done after" in str(failure) and not whole:
+                result = measure(seconds=max(1, min(LARGEST, left)))
+            except CutOff as failure:
+                if left < LARGEST and not first:
                     return False
-                result = {"failed": str(failure) if isinstance(failure, Failed) else f"{type(failure).__name__}: {failure}"}
-            result["seconds"] = round(time.monotonic() - began, 1)
-            self.keep(name, result)
-            print(f"{name}: {describe(result)}", flush=True)
-        return True
+                result = {"failed": str(failure)}
+            except Failed as failure:
+                result = {"failed": str(failure)}
+            except Exception as failure:  # one measurement's fault is not the others'
+                result = {"failed": f"{type(failure).__name__}: {failure}"}
+            first = False
+            self.keep(name, {**result, "wall_seconds": round(time.monotonic() - began, 1), "version": self.version})
+            print(f"{name}: {describe(self.results[name])}", flush=True)
+        return done
 
 
 def describe(result):
-    if "failed" in result:
-        return "FAILED: " + result["failed"]
+    for why in ("failed", "skipped"):
+        if why in result:
+            return f"{why}: {result[why]}"
     if "tokens_per_s" in result:
-        return f"{result['tokens_per_s']:.0f} tokens/s, {result['step_seconds']:.3f} s a step ({result['seconds']:.0f} s)"
+        return f"{result['tokens_per_s']:.0f} tokens/s, {result['step_seconds']:.3f} s a step ({result['wall_seconds']:.0f} s)"
     if "computeBusy" in result:
         return f"compute is busy {result['computeBusy']:.0%}; copies hidden {result['copiesHidden']:.0%}, updates {result['updatesHidden']:.0%}"
     return result.get("said", "measured")
@@ -220,58 +275,103 @@ def bound(prediction):
     return max(prediction[kind + "_seconds"] for kind in ("compute", "upload", "download", "host"))
 
 
+def why_not(result):
+    return result.get("failed") or result.get("skipped") or ""
+
+
+def hidden(trace):
+    if "computeBusy" not in trace:
+        return why_not(trace)
+    return f"{trace['computeBusy']:.0%} / {trace['copiesHidden']:.0%} / {trace['updatesHidden']:.0%}"
+
+
+def device_memory(mt):
+    """What was planned, what nvidia-smi saw, and what the second has beside the first."""
+    planned, used = mt["planned_device_bytes"], mt["device_bytes_in_use"]
+    measured = ("unknown", "unknown") if used is None else (f"{used / 2**30:.2f}", f"{(used - planned) / 2**30:.2f}")
+    return " / ".join([f"{planned / 2**30:.2f}", *measured])
+
+
 def row(results, size, batch):
     mt, trace, rival = (results.get(f"{kind}-{size}-{batch}", {}) for kind in ("mt", "trace", "fsdp2"))
-    if "failed" in mt or not mt:
-        return [size, batch, mt.get("failed", "not measured")] + [""] * 9
+    if "tokens_per_s" not in mt:
+        return [size, batch, why_not(mt) or "not measured"] + [""] * 9
     rate = results.get("probe", {}).get("bf16_flops")
     cells = [size, batch, f"{mt['tokens_per_s']:,.0f}", f"{mt['step_seconds']:.3f} s", f"{mt['executed_flops_per_s'] / 1e12:.0f}",
              f"{mt['executed_flops_per_s'] / rate:.0%}" if rate else "",
-             f"{bound(mt['prediction']) / mt['step_seconds']:.0%} ({mt['prediction']['bound']})"]
-    cells += [f"{trace['computeBusy']:.0%} / {trace['copiesHidden']:.0%} / {trace['updatesHidden']:.0%}" if "computeBusy" in trace else trace.get("failed", "")]
-    cells += [f"{mt['device_bytes'] / 2**30:.2f} / {mt['planned_device_bytes'] / 2**30:.2f} / {mt['device_bytes_in_use'] / 2**30:.2f}",
-              f"{mt['host_bytes'] / 2**30:.1f}"]
+             f"{bound(mt['prediction']) / mt['step_seconds']:.0%} ({mt['prediction']['bound']})",
+             hidden(trace), device_memory(mt), f"{mt['host_bytes'] / 2**30:.1f}"]
     if "tokens_per_s" in rival:
         return cells + [f"{rival['tokens_per_s']:,.0f}", f"{mt['tokens_per_s'] / rival['tokens_per_s']:.2f} x"]
-    return cells + [rival.get("failed", ""), ""]
+    return cells + [why_not(rival), ""]
+
+
+def compared(results):
+    """A line for each way of doing the same step."""
+    for size, batch in CLIPPED:
+        other, plain, trace = (results.get(f"{kind}-{size}-{batch}", {}) for kind in ("clip", "mt", "traceclip"))
+        if "step_seconds" in other and "step_seconds" in plain:
+            overlap = f"; compute busy / copies hidden / updates hidden: {hidden(trace)}" if trace else ""
+            yield f"- {size}, batch {batch}, with clipping: {other['step_seconds'] / plain['step_seconds'] - 1:+.1%} time a step{overlap}"
+    for name, other in results.items():
+        plain = results.get(name.replace("graphs", "mt"), {})
+        if name.startswith("graphs") and "step_seconds" in other and "step_seconds" in plain:
+            yield f"- {name[7:]}, with CUDA graphs: {other['step_seconds'] / plain['step_seconds'] - 1:+.1%} time a step"
+
+
+def notes(results):
+    """What a reader of the numbers must know."""
+    for key, what in (("target", "plans for"), ("context", "of the GPU's memory,"), ("version", "measured with")):
+        names = {}
+        for name, result in results.items():
+            if result.get(key):
+                names.setdefault(result[key], []).append(name)
+        for value, where in names.items():
+            yield f"- {what} {value}" + (f": {', '.join(where)}" if len(names) > 1 else "")
+    warned = {}
+    for name, result in results.items():
+        for line in dict.fromkeys(result.get("warnings", ())):
+            warned.setdefault(line, []).append(name)
+    for line, where in warned.items():
+        yield f"- {line}: {', '.join(where)}"
+    for name, result in results.items():
+        if why_not(result):
+            yield f"- {name}: {why_not(result)}"
+        if "how" in result:
+            yield f"- {name}: {result['how']}, torch {result['torch']}" + (f"; cut short: {result['cut_short']}" if "cut_short" in result else "")
 
 
 def table(results):
     machine = results["machine"]
-    lines = [f"{machine['gpu']}, driver {machine['driver']}, {machine['processors']} processors, {machine['date']}; {machine['version']}; `bench.sh`.",
+    lines = [f"{machine['gpu']}, driver {machine['driver']}, {machine['processors']} processors, {machine['date']}; `bench.sh`.",
              f"Llama-shaped, bf16, sequence {SEQUENCE}, AdamW; medians after {WARMUP} steps. {results.get('probe', {}).get('said', '')}", ""]
     head = ["model", "batch", "tokens/s", "step", "executed TFLOP/s", "of the product rate", "of the plan's bound",
-            "compute busy / copies hidden / updates hidden", "device GiB: reserved / planned / in use", "host GiB", "FSDP2 tokens/s", "mt is faster by"]
-    lines += ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
-    lines += ["| " + " | ".join(str(cell).replace("|", "/").replace("\n", " ") for cell in row(results, size, batch)) + " |" for size in SIZES for batch in BATCHES]
-    lines.append("")
-    for kind, pairs, what in (("clip", CLIPPED, "with clipping"), ("graphs", GRAPHS, "with CUDA graphs")):
-        for size, batch in pairs:
-            other, plain = results.get(f"{kind}-{size}-{batch}", {}), results.get(f"mt-{size}-{batch}", {})
-            if "step_seconds" in other and "step_seconds" in plain:
-                lines.append(f"- {size}, batch {batch}, {what}: {other['step_seconds'] / plain['step_seconds'] - 1:+.1%} time a step")
-    lines += [f"- {name}: {result['failed']}" for name, result in results.items() if "failed" in result]
-    rivals = [r for name, r in results.items() if name.startswith("fsdp2") and "how" in r]
-    lines += [f"- FSDP2 {r['size']}, batch {r['batch']}: {r['how']}, torch {r['torch']}" for r in rivals]
-    return "\n".join(lines) + "\n"
+            "compute busy / copies hidden / updates hidden", "device GiB: planned / in use / beside the plan (context, libraries)", "host GiB",
+            "FSDP2 tokens/s", "mt is faster by"]
+    rows = [head, ["---"] * len(head), *(row(results, size, batch) for size in SIZES for batch in BATCHES)]
+    lines += ["| " + " | ".join(str(cell).replace("|", "/").replace("\n", " ") for cell in cells) + " |" for cells in rows]
+    return "\n".join([*lines, "", *compared(results), *notes(results)]) + "\n"
 
 
 def main():
+    end = time.monotonic() + SECONDS
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that what runs is ended too
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("-o", type=pathlib.Path, default=HERE / "results/bench")
-    p.add_argument("--fresh", action="store_true", help="measure everything again")
+    p.add_argument("--fresh", action="store_true", help="measure everything that matches once more")
+    p.add_argument("--again", action="store_true", help="measure what failed, and matches, once more")
     p.add_argument("--only", default="*", metavar="PATTERN")
     o = p.parse_args()
     try:
-        bench = Bench(o.o.resolve(), o.fresh)
-        done = bench.go(o.only)
+        bench = Bench(o.o.resolve(), o.only, o.fresh, o.again)
     except Failed as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
+    done = bench.go(end)
     print()
     print(table(bench.results))
     if not done:
-        print("not done yet: the same command goes on")
+        print("not done yet: the same command goes on, without --fresh and --again")
         return 3
     return 1 if any("failed" in result for name, result in bench.results.items() if fnmatch.fnmatch(name, o.only)) else 0
 
