@@ -36,6 +36,7 @@ private:
   bool matches(const std::string &pattern, const Candidate &candidate) const;
   bool inlineBuffer(const Candidate &candidate);
   void widenStored(const Candidate &candidate);
+  void checkTrainedTypes(const std::vector<Candidate> &candidates);
   void describeArguments(const std::vector<Candidate> &candidates);
   void verify();
 
@@ -143,6 +144,7 @@ void Importer::decideParameters(const std::vector<Candidate> &candidates) {
       inlineBuffer(candidates[i]);
   for (const Candidate &candidate : candidates)
     widenStored(candidate);
+  checkTrainedTypes(candidates);
   describeArguments(candidates);
 }
 
@@ -178,6 +180,23 @@ ImportedParameter describe(const Candidate &candidate, bool trainable) {
   parameter.value = source.generator.value;
   parameter.trainable = trainable;
   return parameter;
+}
+
+/// Optimizers keep 32 bits of every weight: what is trained is computed with in f32 or bf16.
+void Importer::checkTrainedTypes(const std::vector<Candidate> &candidates) {
+  std::string first;
+  size_t count = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    Type type = getElementTypeOrSelf(candidates[i].argument.getType());
+    if (!trainable[i] || candidates[i].argument.use_empty() || type.isF32() || type.isBF16())
+      continue;
+    if (count++ == 0)
+      first = fmt::format("parameter '{}' is {}", candidates[i].source.name, type.isF16() ? "f16" : "f64");
+  }
+  if (count > 0)
+    problems.push_back(fmt::format("{}{}, and weights are trained in f32 or bf16: export the model in 32 bits "
+                                   "(model.float()), or freeze such parameters (--freeze PATTERN)",
+                                   first, count > 1 ? fmt::format(" (and {} more)", count - 1) : ""));
 }
 
 void Importer::describeArguments(const std::vector<Candidate> &candidates) {

@@ -266,6 +266,29 @@ TEST(Parameters, StoredIn16BitsComputedWithIn32) {
   EXPECT_EQ(result.parameters[0].storedType, kernels::DType::bf16);
 }
 
+TEST(Parameters, OtherTypesAreNotTrained) {
+  for (bool freeze : {false, true}) {
+    TestModel model;
+    model.input("x", ::onnx::TensorProto::FLOAT16, {"b", "32"}).output("y");
+    for (const char *name : {"w", "v"}) {
+      ::onnx::TensorProto &stored = model.weights(name, {32, 32});
+      stored.set_data_type(::onnx::TensorProto::FLOAT16);
+      stored.set_raw_data(std::string(32 * 32 * 2, '\x3e'));
+    }
+    model.node("MatMul", {"x", "w"}, {"h"});
+    model.node("MatMul", {"h", "v"}, {"y"});
+    ImportOptions options;
+    if (freeze)
+      options.freeze = {"*"};
+    Imported result = import(model, 2, options);
+    EXPECT_EQ(result.everything().find("parameter 'w' is f16 (and 1 more), and weights are trained in f32 or bf16: "
+                                       "export the model in 32 bits (model.float()), or freeze such parameters "
+                                       "(--freeze PATTERN)") != std::string::npos,
+              !freeze)
+        << result.everything();
+  }
+}
+
 TEST(Parameters, MergedGainsAreWarnedAbout) {
   TestModel model;
   model.input("x", kFloat, {"b", "32"}).output("y");

@@ -168,8 +168,7 @@ Imported import(const std::string &path, const ImportOptions &options) {
   return result;
 }
 
-Imported import(const TestModel &model, int64_t microBatch) {
-  ImportOptions options;
+Imported import(const TestModel &model, int64_t microBatch, ImportOptions options) {
   options.microBatch = microBatch;
   return import(model.save(), options);
 }
