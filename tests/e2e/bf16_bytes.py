@@ -83,17 +83,32 @@ def check(plan, clip):
     return each[last]
 
 
+def bytes_of(text):
+    number, unit = re.match(r"([0-9.]+) (B|KiB|MiB|GiB)", text).groups()
+    return float(number) * 1024 ** ["B", "KiB", "MiB", "GiB"].index(unit)
+
+
+def check_activations(plan):
+    """The report's line of activations: each amount named, together what the step copies beside weights and gradients."""
+    line = re.search(r"^activations +(.*) a step|^activations +(.*)$", plan.report, re.M).group(0)
+    amounts = re.findall(r"[0-9.]+ (?:B|KiB|MiB|GiB)", line)
+    copied = sum(size for label, size in plan.copies if not re.match("weight|gradient", label))
+    said = sum(bytes_of(amount) for amount in amounts)
+    expect(len(amounts) >= 3 and abs(said - copied) <= 0.01 * copied, f"{copied} bytes beside weights and gradients are copied:\n{line}")
+
+
 def gpt2(scratch):
     """The tied embedding is layer 0's; the head brings it up once more, and its gradient is one more part."""
-    scratch.link("gpt2", "model.onnx")
+    scratch.run("mtmodel gpt2 -o model.onnx")  # 124 M parameters
     for clip in ("", " --clip"):
         weights = set()
         for micro_batch in (4, 2, 1):
-            plan = Plan(scratch, f"mtc compile model.onnx -o plan.bin --precision bf16 --batch 4 --seq 32 --micro-batch {micro_batch} --report "
+            plan = Plan(scratch, f"mtc compile model.onnx -o plan.bin --precision bf16 --batch 4 --seq 256 --micro-batch {micro_batch} --report "
                                  f"--target cpu-discrete --saved-activations input --residency none --prefetch-distance 1{clip}")
             expect(plan.micro_batches == 4 // micro_batch, "another number of micro-batches")
             check(plan, clip)
-            tied = 256 * 64
+            check_activations(plan)
+            tied = 50257 * 768
             expect([size for _, size in plan.copied("weight ")] == [2 * tied], f"the tied weight: {plan.copied('weight ')}")
             expect([size for _, size in plan.copied("gradient ")] == [4 * tied], f"its gradient: {plan.copied('gradient ')}")
             weights.add((plan.sum("weight"), plan.sum("gradient")))
@@ -108,6 +123,7 @@ def llama(scratch):
             plan = Plan(scratch, f"mtc compile llama.onnx -o plan.bin --precision bf16 --batch 4 --seq 512 --micro-batch {micro_batch} --report "
                                  f"--target h200 --device-memory 40GiB --host-memory 1TiB --saved-activations input --residency none --prefetch-distance 1{clip}")
             last = check(plan, clip)
+            check_activations(plan)
             plan.within("weights in", plan.sum("weight"), 4 * plan.trained + 4 * plan.exact + 2 * plan.frozen - last, 2 * plan.gaps)
             plan.within("gradients out", plan.sum("gradient"), 4 * plan.trained, 2 * plan.gaps)
 

@@ -1,9 +1,11 @@
 """One reference case on the targets cpu and cpu-discrete: the command lines of case.json, compared with PyTorch's losses,
 gradients of step 1 and final weights; the losses of the two targets equal to the bit. With --bf16 compiled in that
-precision, within bounds that follow from what PyTorch's autocast differs.
+precision, within bounds that follow from what PyTorch's autocast differs. With --cuda on the GPU alone, twice, equal to
+the bit; where there is none it is skipped (exit 77), or fails if MT_REQUIRE_CUDA is 1 or there is an NVIDIA driver.
 
-    PATH=build/bin:$PATH python3 tests/e2e/golden_case.py CASE [--bf16]
+    PATH=build/bin:$PATH python3 tests/e2e/golden_case.py CASE [--bf16] [--cuda]
 """
+import os
 import subprocess
 import sys
 
@@ -11,6 +13,7 @@ import tool
 
 CASE = sys.argv[1]
 BF16 = "--bf16" in sys.argv[2:]
+TARGETS = ("h100", "h100") if "--cuda" in sys.argv[2:] else ("cpu", "cpu-discrete")
 
 
 def run(scratch, target):
@@ -29,20 +32,31 @@ def compare(scratch, target):
     return done.returncode == 0
 
 
+def skip_without_gpu():
+    required = os.environ.get("MT_REQUIRE_CUDA", "1" if os.path.exists("/dev/nvidiactl") else "0") == "1"
+    with tool.Scratch() as scratch:
+        probe = scratch.attempt("mtrun probe --device cuda")
+    if probe.returncode != 0 and not required:
+        print(f"skipped: {probe.stderr.strip()}")
+        sys.exit(77)
+
+
 def test():
+    if "h100" in TARGETS:
+        skip_without_gpu()
     try:
         import numpy  # noqa: F401
     except ImportError:
         raise tool.Failure(f"{sys.executable} has no numpy; tools/setup.sh installs python3-numpy")
-    with tool.Scratch() as unified, tool.Scratch() as discrete:
+    with tool.Scratch() as one, tool.Scratch() as other:
         good = True
-        for scratch, target in ((unified, "cpu"), (discrete, "cpu-discrete")):
+        for scratch, target in zip((one, other), TARGETS):
             run(scratch, target)
             good &= compare(scratch, target)
         if not good:
             raise tool.Failure(f"{CASE} differs from PyTorch; the bounds are above")
-        if wrong := tool.different(tool.metrics(unified / "metrics.jsonl"), tool.metrics(discrete / "metrics.jsonl")):
-            raise tool.Failure(f"{CASE}: cpu and cpu-discrete differ: {wrong}")
+        if wrong := tool.different(tool.metrics(one / "metrics.jsonl"), tool.metrics(other / "metrics.jsonl")):
+            raise tool.Failure(f"{CASE}: {' and '.join(TARGETS)} differ: {wrong}")
 
 
 tool.main(test)
