@@ -372,18 +372,41 @@ private:
     return command;
   }
 
-  void predictStep() {
-    const plan::Program &step = *plan.program(plan::ProgramKind::step);
-    plan::predict(plan::simulate(plan, step), plan.streams, plan.prediction);
+  /// Whether layers only take rows out of a parameter: it is multiplied with nothing.
+  bool isOnlyLookedUp(BlockArgument parameter) {
+    for (OpOperand &use : parameter.getUses()) {
+      auto call = dyn_cast<func::CallOp>(use.getOwner());
+      auto layer = call ? module.lookupSymbol<func::FuncOp>(call.getCallee()) : func::FuncOp();
+      if (!layer || layer.isExternal())
+        return false;
+      for (Operation *user : layer.getArgument(use.getOperandNumber()).getUsers())
+        if (!isa<nn::EmbeddingOp, nn::GatherOp>(user))
+          return false;
+    }
+    return true;
+  }
+
+  /// 6 for each trained element of a matrix and token: Kaplan et al., arXiv 2001.08361, section 2.1.
+  double usefulFlops() {
     double useful = 0;
-    for (const plan::Parameter &parameter : plan.parameters) {
+    size_t index = 0;
+    for (BlockArgument argument : main.getArguments()) {
+      if (!main.getArgAttr(argument.getArgNumber(), nn::kParameterAttr))
+        continue;
+      const plan::Parameter &parameter = plan.parameters[index++];
       double elements = 1;
       for (int64_t size : parameter.dims)
         elements *= size;
-      if (parameter.trainable && parameter.dims.size() > 1)
+      if (parameter.trainable && parameter.dims.size() > 1 && !isOnlyLookedUp(argument))
         useful += elements;
     }
-    plan.prediction.usefulFlops = 6 * useful * plan.settings.batch * std::max<int64_t>(plan.settings.sequence, 1);
+    return 6 * useful * plan.settings.batch * std::max<int64_t>(plan.settings.sequence, 1);
+  }
+
+  void predictStep() {
+    const plan::Program &step = *plan.program(plan::ProgramKind::step);
+    plan::predict(plan::simulate(plan, step), plan.streams, plan.prediction);
+    plan.prediction.usefulFlops = usefulFlops();
     for (const plan::Command &command : step.commands) {
       if (!command.isCopy)
         continue;
