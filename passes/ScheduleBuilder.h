@@ -75,6 +75,7 @@ private:
 
   void runPhases();
   void preparePhase(int64_t phase);
+  bool reads(const Phase &phase, int64_t parameter) const;
   void prefetchWeights(int64_t phase);
   void prefetchValues(int64_t phase, int64_t microBatch);
   void runPhase(int64_t phase, int64_t microBatch, bool first);

@@ -18,6 +18,13 @@ int64_t attributeOf(DictionaryAttr attributes, StringRef name) {
   auto number = attributes ? attributes.getAs<IntegerAttr>(name) : IntegerAttr();
   return number ? number.getInt() : -1;
 }
+/// Whether a backward template reads an operand of its layer.
+bool readsOperand(func::FuncOp backward, int64_t operand) {
+  for (unsigned i = 0; i < backward.getNumArguments(); ++i)
+    if (attributeOf(backward.getArgAttrDict(i), "nn.argument") == operand)
+      return true;
+  return false;
+}
 } // namespace
 
 //===-- weights ---------------------------------------------------------------------------------------------===//
@@ -30,8 +37,19 @@ void ScheduleBuilder::preparePhase(int64_t phase) {
   prefetchWeights(phase);
 }
 
-/// Brings in a layer's own weights in one copy, and others that it uses one by one. Weights that are still there from
-/// a phase that is not far back stay.
+/// Whether the phase's template takes a parameter: backward needs no table that forward only took rows from.
+bool ScheduleBuilder::reads(const Phase &phase, int64_t parameter) const {
+  const Layer &layer = model.layers[phase.layer];
+  bool all = !phase.backward || layer.isLoss;
+  for (auto [number, operand] : llvm::enumerate(layer.operands))
+    if (operand.kind == LayerOperand::parameter && operand.index == parameter &&
+        (all || readsOperand(layer.backward, number)))
+      return true;
+  return false;
+}
+
+/// Brings in what a phase reads of a layer's own weights in one copy, and others that it uses one by one. Weights that
+/// are still there from a phase that is not far back stay.
 void ScheduleBuilder::prefetchWeights(int64_t phase) {
   int64_t l = phases[phase].layer;
   const Layer &layer = model.layers[l];
@@ -46,17 +64,22 @@ void ScheduleBuilder::prefetchWeights(int64_t phase) {
   }
   if (there)
     return;
-  int64_t bytes = 0;
+  int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
   for (int64_t p : layer.owned)
-    bytes = std::max(bytes, weights[p].offset + bytesOf(p));
-  if (bytes > 0) {
-    Value slot = writer.slot("device weights layer " + Twine(l), "device", bytes);
-    writer.prefetch("weights layer " + Twine(l), {weights[layer.owned[0]].slot}, {slot}, bytes);
+    if (reads(phases[phase], p)) {
+      begin = std::min(begin, weights[p].offset);
+      end = std::max(end, weights[p].offset + bytesOf(p));
+    }
+  if (begin < end) {
+    Value slot = writer.slot("device weights layer " + Twine(l), "device", end - begin);
+    writer.prefetch("weights layer " + Twine(l), {weights[layer.owned[0]].slot, begin}, {slot}, end - begin);
     for (int64_t p : layer.owned)
-      deviceWeights[p] = {slot, weights[p].offset};
+      if (reads(phases[phase], p))
+        deviceWeights[p] = {slot, weights[p].offset - begin};
   }
   for (const LayerOperand &operand : layer.operands) {
-    if (operand.kind != LayerOperand::parameter || model.parameters[operand.index].owner == l)
+    if (operand.kind != LayerOperand::parameter || model.parameters[operand.index].owner == l ||
+        !reads(phases[phase], operand.index))
       continue;
     int64_t p = operand.index;
     Value slot = writer.slot("device weight " + model.parameters[p].name + " layer " + Twine(l), "device", bytesOf(p));
@@ -69,13 +92,11 @@ void ScheduleBuilder::prefetchWeights(int64_t phase) {
 
 bool ScheduleBuilder::neededByBackward(int64_t value) const {
   for (int64_t user : model.values[value].users) {
-    func::FuncOp backward = model.layers[user].backward;
-    for (unsigned i = 0; backward && !model.layers[user].isLoss && i < backward.getNumArguments(); ++i) {
-      int64_t argument = attributeOf(backward.getArgAttrDict(i), "nn.argument");
-      if (argument >= 0 && model.layers[user].operands[argument].kind == LayerOperand::value &&
-          model.layers[user].operands[argument].index == value)
+    const Layer &layer = model.layers[user];
+    for (auto [number, operand] : llvm::enumerate(layer.operands))
+      if (layer.backward && !layer.isLoss && operand.kind == LayerOperand::value && operand.index == value &&
+          readsOperand(layer.backward, number))
         return true;
-    }
   }
   return false;
 }
