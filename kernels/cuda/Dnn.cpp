@@ -81,7 +81,18 @@ MT_HIDDEN cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t *strea
 }
 MT_HIDDEN size_t cudnnGetVersion() { return forwarded.cudnnGetVersion(); }
 
-// The headers also hold an engine that compiles kernels for a normalization; no graph of ours has one.
+// The headers also hold an engine that compiles kernels for a normalization, and an interface for convolutions; no graph
+// of ours has either.
+MT_HIDDEN cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *) { return CUDNN_STATUS_NOT_SUPPORTED; }
+MT_HIDDEN cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t) { return CUDNN_STATUS_NOT_SUPPORTED; }
+MT_HIDDEN cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t, cudnnDataType_t, cudnnTensorFormat_t, int,
+                                                   const int[]) {
+  return CUDNN_STATUS_NOT_SUPPORTED;
+}
+MT_HIDDEN cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t, const cudnnFilterDescriptor_t, cudnnReorderType_t,
+                                                  const void *, void *, int, const void *, void *) {
+  return CUDNN_STATUS_NOT_SUPPORTED;
+}
 MT_HIDDEN nvrtcResult nvrtcCreateProgram(nvrtcProgram *, const char *, const char *, int, const char *const *,
                                          const char *const *) {
   return NVRTC_ERROR_INTERNAL_ERROR;
