@@ -50,10 +50,10 @@ public:
 private:
   struct Lane {
     Disturbance disturbance;
-    std::vector<Measured> times;    ///< of a host stream
-    std::unique_ptr<GpuStream> gpu; ///< null: a host stream
+    std::vector<Measured> times; ///< of a host stream
     std::unique_ptr<CapturedRuns> graphs;
     std::vector<void *> operands;
+    std::unique_ptr<GpuStream> gpu; ///< null: a host stream; released before the graphs, which may be under way
     std::unique_ptr<Worker> worker;
   };
   struct Prepared {
@@ -129,7 +129,7 @@ Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream, doubl
   Lane &lane = lanes.emplace_back();
   lane.disturbance = Disturbance(options.jitterSeed, index);
   if (stream.kind != plan::StreamKind::host) {
-    auto made = GpuStream::make(*driver, std::max<size_t>(options.window, 1), origin, originSeconds);
+    auto made = GpuStream::make(*driver, std::max<size_t>(options.window, 1), options.mostCalls, origin, originSeconds);
     if (!made.ok())
       return made.status().within(fmt::format("stream \"{}\"", stream.name));
     lane.gpu = std::move(*made);
