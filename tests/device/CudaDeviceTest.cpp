@@ -307,7 +307,7 @@ TEST(CudaDevice, NamesTheCallThatCannotBePrepared) {
   EXPECT_NE(message.find("copy of /h.3/Gather works on the host"), std::string::npos) << message;
 }
 
-TEST(CudaDevice, RefusesCopiesOfItsMemoryOnHostStreams) {
+TEST(CudaDevice, RefusesCopiesThatAStreamCannotDo) {
   Gpu gpu;
   std::string message = gpu.bench.device->copy(0, {1, 0, 8}, {0, 0, 8}, {"weights", 0}).message();
   EXPECT_EQ(message.find("\"weights\": a host stream cannot copy memory of the GPU"), 0u) << message;
@@ -344,3 +344,12 @@ TEST(CheckGpuPlan, NamesKernelsAndMemoryThatAStreamCannotUse) {
 
 } // namespace
 } // namespace mt::device
+  message = gpu.bench.device->copy(kUpload, {1, 0, 8}, {2, 0, 8}, {"weights", 0}).message();
+  EXPECT_EQ(message.find("\"weights\": a stream of the GPU cannot copy within the host"), 0u) << message;
+  message = refusal([](plan::Plan &plan) {
+    for (plan::Command &command : plan.programs[0].commands)
+      if (command.isCopy)
+        command.from.space = command.to.space = 1;
+  });
+  EXPECT_NE(message.find("copies within the host on a stream of the GPU; compile the model again"), std::string::npos)
+      << message;

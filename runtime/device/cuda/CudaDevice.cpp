@@ -212,8 +212,9 @@ Status CudaDevice::onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate 
 /// everything before must be done first, and the copy itself before anything after.
 Status CudaDevice::copyByGpu(Lane &lane, const plan::Span &from, const plan::Span &to) {
   const SpaceMemory &source = spaces[from.space], &target = spaces[to.space];
-  cudaMemcpyKind kind = source.isHost() ? (target.isHost() ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
-                                        : (target.isHost() ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice);
+  cudaMemcpyKind kind = source.isHost()   ? cudaMemcpyHostToDevice
+                        : target.isHost() ? cudaMemcpyDeviceToHost
+                                          : cudaMemcpyDeviceToDevice;
   bool direct = source.isDirect() && target.isDirect();
   if (!direct)
     MT_TRY(driver->synchronize(lane.gpu->stream()));
@@ -224,9 +225,11 @@ Status CudaDevice::copyByGpu(Lane &lane, const plan::Span &from, const plan::Spa
 Status CudaDevice::copy(uint32_t stream, plan::Span from, plan::Span to, Tag tag) {
   MT_TRY(progress->failure());
   Lane &lane = lanes[stream];
-  if (!lane.gpu && !(spaces[from.space].isHost() && spaces[to.space].isHost()))
-    return fail("\"{}\": a host stream cannot copy memory of the GPU; compile the model again with this version of mtc",
-                tag.label);
+  bool withinHost = spaces[from.space].isHost() && spaces[to.space].isHost();
+  if ((lane.gpu != nullptr) == withinHost)
+    return fail("\"{}\": {}; compile the model again with this version of mtc", tag.label,
+                withinHost ? "a stream of the GPU cannot copy within the host"
+                           : "a host stream cannot copy memory of the GPU");
   issue(
       lane,
       [this, &lane, from, to, tag](uint64_t count) {
