@@ -222,7 +222,7 @@ steps() {
   step sanitizer.racecheck.kernels 300 sanitize racecheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
   step sanitizer.synccheck.kernels 200 sanitize synccheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
   step sanitizer.memcheck.training 300 sanitize memcheck mtrun llama-bf16
-  step probe 60 probe
+  step probe 120 probe
 }
 
 json() {
