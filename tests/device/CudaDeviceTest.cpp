@@ -280,8 +280,10 @@ TEST(CudaDevice, CanBeReleasedWithKernelsAndGraphsUnderWay) {
     ASSERT_EQ(gpu.compute().message(), "");
     while (gpu.simulation.count("record") == 0) // the command is on the GPU
       std::this_thread::yield();
+    int before = gpu.simulation.count("synchronizeStream");
     std::jthread later([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20)); // so that the device is being released by then
+      while (gpu.simulation.count("synchronizeStream") < before + 3) // it waits for its three streams
+        std::this_thread::yield();
       released.count_down();
     });
     gpu.bench.device.reset(); // the simulated driver fails the test if something is released too early
