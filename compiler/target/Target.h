@@ -36,7 +36,8 @@ std::vector<std::string> targetNames();
 /// this machine's, everything else is constant. Errors list the names or say what is wrong in the file, and where.
 Result<Target> findTarget(std::string_view nameOrFile);
 
-/// JSON as `mtrun probe` writes it: every field of Target in snake_case, sizes in bytes (or text such as "80GiB").
+/// JSON as `mtrun probe` writes it: every field of Target in snake_case, sizes in bytes (or text such as "80GiB"). An
+/// object "measured" is left to people.
 Result<Target> parseTarget(std::string_view json, std::string_view origin);
 std::string printTarget(const Target &target);
 

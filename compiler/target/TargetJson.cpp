@@ -1,4 +1,5 @@
-// Targets as JSON: one table of fields serves reading and writing. Reading accepts no unknown field and no missing one.
+// Targets as JSON: one table of fields serves reading and writing. Reading accepts no unknown field and no missing one,
+// but for an object "measured", which is for people: what `mtrun probe` measures beside what schedules are made of.
 #include "compiler/target/Target.h"
 
 #include "runtime/base/Sizes.h"
@@ -12,6 +13,8 @@ namespace mt::target {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kMeasured = "measured";
 
 struct Field {
   std::string_view name;
@@ -80,9 +83,12 @@ Result<Target> readTarget(std::string_view text) {
     return fail("is not JSON; write it with `mtrun probe -o`");
   if (!json.is_object())
     return fail("must be one JSON object, as `mtrun probe -o` writes it");
-  for (const auto &[name, value] : json.items())
-    if (!findField(name))
+  for (const auto &[name, value] : json.items()) {
+    if (name == kMeasured && !value.is_object())
+      return wrongType(name, value, "an object");
+    if (name != kMeasured && !findField(name))
       return fail("unknown field \"{}\"; the fields are those that `mtrun probe -o` writes", name);
+  }
   Target target;
   for (const Field &field : kFields) {
     const auto found = json.find(field.name);

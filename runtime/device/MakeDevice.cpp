@@ -59,7 +59,7 @@ Result<uint64_t> availableOnGpu(const Choice &choice) {
   MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
   driver->openLibraries();
   MT_ASSIGN(DeviceMemory memory, driver->memory());
-  return memory.free;
+  return memoryForPlan(memory);
 }
 
 #else

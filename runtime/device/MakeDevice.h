@@ -30,8 +30,8 @@ Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const Device
 /// nothing. Errors name the remedy, and of memory the bytes needed and those there.
 Status checkMachine(const std::string &name, const plan::Plan &plan);
 
-/// Bytes that a device of that name could reserve now: of a GPU what it has free with the vendor's libraries opened, else
-/// the machine's.
+/// Bytes that a device of that name could reserve now: of a GPU what it has free with the vendor's libraries opened,
+/// less what is kept for kernels; else the machine's.
 Result<uint64_t> availableMemory(const std::string &name);
 
 /// The CUDA version this was built with, "13.0"; empty without CUDA.

@@ -9,6 +9,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <latch>
+#include <thread>
 
 namespace mt::device {
 namespace {
@@ -31,6 +33,22 @@ TEST(CpuDevice, MeasuresCommandsAndHoldsCopiesBack) {
   EXPECT_EQ(measured[0].number, 7u);
   EXPECT_GE(measured[0].end - measured[0].begin, 0.004); // 4000 bytes at 1e6 bytes/s, never less
   EXPECT_TRUE(bench.device->measured().empty());
+}
+
+TEST(CpuDevice, CanBeReleasedWhileItMeasuresWork) {
+  std::latch begun(1), released(1);
+  tests::Workbench bench(makeCpuDevice({.threads = 1, .measure = true}));
+  bench.call(0, "under way", [&] {
+    begun.count_down();
+    released.wait();
+    return Status();
+  });
+  begun.wait();
+  std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // so that the device is being released by then
+    released.count_down();
+  });
+  bench.device.reset(); // the command's times come after that
 }
 
 /// Runs one command on a compute stream that writes to `space` while host spaces are protected.

@@ -11,7 +11,9 @@
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <algorithm>
+#include <latch>
 #include <sstream>
+#include <thread>
 
 namespace mt::device {
 namespace {
@@ -81,11 +83,11 @@ TEST(CudaDevice, ReservesExactlyAndGivesEverythingBack) {
   Simulation simulation;
   ASSERT_EQ(reserveWith(simulation, {.window = 8}).message(), "");
   std::vector<std::string> calls = simulation.calls();
-  std::vector<std::string> expected = {"bind",     "memory",       "openLibraries", "memory",
-                                       "allocate", "registerHost", "createStream",  "synchronizeStream"};
+  std::vector<std::string> expected = {"bind",   "memory",   "openLibraries", "memory",           "registerHost",
+                                       "memory", "allocate", "createStream",  "synchronizeStream"};
   ASSERT_GE(calls.size(), expected.size());
   calls.resize(expected.size());
-  EXPECT_EQ(calls, expected); // one allocation a device space; staging is registered, state is not
+  EXPECT_EQ(calls, expected); // one allocation a device space, last; staging is registered, state is not
   EXPECT_EQ(simulation.count("createEvent"), 8);
   EXPECT_EQ(simulation.count("createTimedEvent"), 0);
   EXPECT_EQ(simulation.alive, 0);
@@ -93,12 +95,24 @@ TEST(CudaDevice, ReservesExactlyAndGivesEverythingBack) {
 
 TEST(CudaDevice, CountsWhatLibrariesTakeAndRefusesWithBothNumbers) {
   Simulation simulation;
-  simulation.memory = {200 << 20, 400 << 20};
-  simulation.libraryBytes = 136 << 20; // what stays is the spare for kernels, and nothing for the plan
+  simulation.memory = {400 << 20, 600 << 20};
+  simulation.libraryBytes = 144 << 20; // what stays is the spare for kernels, and nothing for the plan
   std::string message = reserveWith(simulation).message();
   for (const char *part : {"the plan needs 1.00 MiB (1,048,576 bytes) of device memory", "GPU 0, simulated has 0 B",
-                           "of 400.0 MiB, 336.0 MiB are taken", "--device-memory 0B or less"})
+                           "of 600.0 MiB, 344.0 MiB are taken", "--device-memory 0B or less"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_EQ(simulation.count("registerHost"), 0);
+  EXPECT_EQ(simulation.count("allocate"), 0);
+  EXPECT_EQ(simulation.alive, 0);
+}
+
+TEST(CudaDevice, CountsWhatRegisteringTakes) {
+  Simulation simulation;
+  simulation.memory = {400 << 20, 600 << 20};
+  simulation.registrationBytes = 144 << 20;
+  std::string message = reserveWith(simulation).message();
+  EXPECT_NE(message.find("GPU 0, simulated has 0 B"), std::string::npos) << message;
+  EXPECT_EQ(simulation.count("registerHost"), 1);
   EXPECT_EQ(simulation.count("allocate"), 0);
   EXPECT_EQ(simulation.alive, 0);
 }
@@ -114,11 +128,11 @@ TEST(CudaDevice, NamesTheSpaceThatCannotBeHad) {
 TEST(CudaDevice, EveryErrorAtTheStartIsReturnedAndNothingIsKept) {
   for (const char *call :
        {"bind", "memory", "allocate", "createStream", "createEvent", "allocatePinned", "synchronizeStream"})
-    for (int nth : {1, 2}) {
+    for (int nth : {1, 2, 3}) {
       Simulation simulation;
       simulation.failAt(call, nth);
       Status status = reserveWith(simulation);
-      bool atTheEnd = nth == 2 && (call == std::string_view("bind") || call == std::string_view("synchronizeStream"));
+      bool atTheEnd = nth >= 2 && (call == std::string_view("bind") || call == std::string_view("synchronizeStream"));
       if (simulation.count(call) >= nth && !atTheEnd) {
         EXPECT_NE(status.message().find("injected"), std::string::npos) << call << " " << nth;
       }
@@ -144,7 +158,7 @@ TEST(CudaDevice, GoesOnWithAWarningWhereRegisteringIsRefused) {
   EXPECT_NE(heard.text().find("space \"staging\": its 4.88 KiB cannot be registered with GPU 0, simulated"),
             std::string::npos)
       << heard.text();
-  EXPECT_NE(heard.text().find("ulimit -l"), std::string::npos);
+  EXPECT_LT(heard.text().find("dmesg"), heard.text().find("ulimit -l")) << heard.text();
   for (int i = 1; i <= 20; ++i) { // pageable memory is touched when the copy is called: it must be late enough
     Status status = gpu.bench.tryCall(0, "write", [&, i] {
       std::ranges::fill(gpu.bench.floats({1, 0, 32}), static_cast<float>(i));
@@ -157,6 +171,41 @@ TEST(CudaDevice, GoesOnWithAWarningWhereRegisteringIsRefused) {
                   .message(),
               "");
   }
+}
+
+/// Copies of more than a chunk, to places that are no multiples of it.
+void copyAcrossChunks(Gpu &gpu) {
+  constexpr Span up{1, 100, 2000}, in{0, 50, 2000}, down{1, 2500, 2000};
+  std::span<std::byte> from = gpu.bench.device->host(up), to = gpu.bench.device->host(down);
+  for (size_t i = 0; i < from.size(); ++i)
+    from[i] = static_cast<std::byte>(i % 251);
+  ASSERT_EQ(gpu.bench.device->copy(kUpload, up, in, {"up", 1}).message(), "");
+  ASSERT_EQ(gpu.order(kUpload, kDownload).message(), "");
+  ASSERT_EQ(gpu.bench.device->copy(kDownload, in, down, {"down", 2}).message(), "");
+  ASSERT_EQ(gpu.bench.device->synchronize().message(), "");
+  EXPECT_TRUE(std::ranges::equal(from, to));
+}
+
+TEST(CudaDevice, RegistersInChunksThatNoCopyCrosses) {
+  Gpu gpu({.registerBytes = 1024});
+  EXPECT_EQ(gpu.simulation.count("registerHost"), 5 + 4); // of 5,000 and 4,096 bytes
+  copyAcrossChunks(gpu);
+  EXPECT_EQ(gpu.simulation.count("copy"), 3 + 3);
+  gpu.bench.device.reset();
+  EXPECT_EQ(gpu.simulation.count("unregisterHost"), 5 + 4);
+  EXPECT_EQ(gpu.simulation.alive, 0);
+}
+
+TEST(CudaDevice, KeepsNoChunkOfASpaceOfWhichOneIsRefused) {
+  Heard heard;
+  Gpu gpu({.registerBytes = 1024}, [](Simulation &simulation) { simulation.failAt("registerHost", 3); });
+  EXPECT_NE(heard.text().find("space \"staging\""), std::string::npos) << heard.text();
+  EXPECT_EQ(gpu.simulation.count("unregisterHost"), 2);
+  copyAcrossChunks(gpu);
+  EXPECT_EQ(gpu.simulation.count("copy"), 1 + 1);
+  gpu.bench.device.reset();
+  EXPECT_EQ(gpu.simulation.count("unregisterHost"), 2 + 4);
+  EXPECT_EQ(gpu.simulation.alive, 0);
 }
 
 TEST(CudaDevice, RegisteredCopiesNeverWaitForTheStream) {
@@ -191,6 +240,76 @@ TEST(CudaDevice, OldEventsStayValidWhenTheRingHasGoneRound) {
   }
   EXPECT_EQ(gpu.bench.device->synchronize().message(), "");
   EXPECT_EQ(gpu.simulation.count("createEvent"), 3 * 2);
+}
+
+/// Kernels wait on the GPU until the latch is down.
+auto holdKernels(std::latch &released) {
+  return [&released](Simulation &simulation) {
+    simulation.kernels["copy"] = [&released](const kernels::cuda::Launch &) { released.wait(); };
+  };
+}
+
+TEST(CudaDevice, RunsAheadByNoMoreCallsThanTheDriverHasRoomFor) {
+  std::latch released(1);
+  Gpu gpu({.mostCalls = 5}, holdKernels(released));
+  gpu.copy.calls.push_back(gpu.copy.calls[0]); // two calls a command
+  for (int i = 0; i < 10; ++i)
+    ASSERT_EQ(gpu.compute().message(), "");
+  while (gpu.simulation.count("synchronizeEvent") == 0) // the third command waits for the first
+    std::this_thread::yield();
+  EXPECT_EQ(gpu.simulation.count("launchKernel"), 2 * 2);
+  released.count_down();
+  ASSERT_EQ(gpu.bench.device->synchronize().message(), "");
+  EXPECT_EQ(gpu.simulation.count("launchKernel"), 10 * 2);
+}
+
+TEST(CudaDevice, ACommandOfMoreCallsThanThatRunsAlone) {
+  Gpu gpu({.mostCalls = 1});
+  gpu.copy.calls.push_back(gpu.copy.calls[0]);
+  for (int i = 0; i < 3; ++i)
+    ASSERT_EQ(gpu.compute().message(), "");
+  ASSERT_EQ(gpu.bench.device->synchronize().message(), "");
+  EXPECT_EQ(gpu.simulation.count("launchKernel"), 3 * 2);
+  EXPECT_EQ(gpu.simulation.count("synchronizeEvent"), 2);
+}
+
+TEST(CudaDevice, CanBeReleasedWithKernelsAndGraphsUnderWay) {
+  for (bool graphs : {false, true}) {
+    std::latch released(1);
+    Gpu gpu({.graphs = graphs}, holdKernels(released));
+    ASSERT_EQ(gpu.compute().message(), "");
+    while (gpu.simulation.count("record") == 0) // the command is on the GPU
+      std::this_thread::yield();
+    int before = gpu.simulation.count("synchronizeStream");
+    std::jthread later([&] {
+      while (gpu.simulation.count("synchronizeStream") < before + 3) // it waits for its three streams
+        std::this_thread::yield();
+      released.count_down();
+    });
+    gpu.bench.device.reset(); // the simulated driver fails the test if something is released too early
+    EXPECT_EQ(gpu.simulation.alive, 0);
+  }
+}
+
+TEST(CudaDevice, KernelsAreLoadedWhenTheyArePreparedAndNothingRuns) {
+  Heard heard;
+  Gpu gpu({}, [](Simulation &simulation) {
+    simulation.memory = {300 << 20, 400 << 20};
+    simulation.kernelBytes = 130 << 20;
+  });
+  log().set_level(spdlog::level::info);
+  gpu.code = *gpu.bench.device->prepare(kCompute, gpu.copy, {});
+  EXPECT_EQ(gpu.simulation.count("preloadKernel"), 2); // replacing, and adding
+  EXPECT_EQ(gpu.simulation.count("launchKernel"), 0);
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(gpu.compute().message(), "");
+  ASSERT_EQ(gpu.bench.device->synchronize().message(), "");
+  log().set_level(spdlog::level::warn);
+  EXPECT_EQ(gpu.simulation.count("preloadKernel"), 2);
+  std::string told = "kernels and libraries take 260.0 MiB beside the plan", text = heard.text();
+  EXPECT_NE(text.find(told), std::string::npos) << text;
+  EXPECT_EQ(text.find(told), text.rfind(told)) << text;
+  EXPECT_NE(text.find("GPU 0, simulated: only 40.0 MiB of its memory are left"), std::string::npos) << text;
 }
 
 /// A kernel that stores a fault when its turn comes.
@@ -298,19 +417,32 @@ TEST(CudaDevice, MeasuresCommandsByTimedEvents) {
   EXPECT_TRUE(gpu.bench.device->measured().empty());
 }
 
+TEST(CudaDevice, MeasuresLengthsThatAreExactLongAfterTheOrigin) {
+  Gpu gpu({.measure = true}, [](Simulation &simulation) { simulation.idleMilliseconds = 1e9; });
+  ASSERT_EQ(gpu.upload().message(), "");
+  ASSERT_EQ(gpu.bench.device->synchronize().message(), "");
+  std::vector<Measured> measured = gpu.bench.device->measured();
+  ASSERT_EQ(measured.size(), 1u);
+  EXPECT_NEAR(measured[0].end - measured[0].begin, 1e-3, 1e-8);
+}
+
 TEST(CudaDevice, NamesTheCallThatCannotBePrepared) {
   Gpu gpu({}, [](Simulation &simulation) { simulation.failAt("prepare"); });
   EXPECT_EQ(gpu.compute().message(), "template \"copy\": copy of /h.3/Gather: prepare: injected");
+  gpu.simulation.failAt("preloadKernel");
+  EXPECT_EQ(gpu.compute().message(), "template \"copy\": copy of /h.3/Gather: preloadKernel: injected");
   HostFunctions functions;
   functions.instead["copy"] = [](const kernels::Signature &, std::span<void *const>) { return Status(); };
   std::string message = gpu.bench.device->prepare(kCompute, gpu.copy, functions).status().message();
   EXPECT_NE(message.find("copy of /h.3/Gather works on the host"), std::string::npos) << message;
 }
 
-TEST(CudaDevice, RefusesCopiesOfItsMemoryOnHostStreams) {
+TEST(CudaDevice, RefusesCopiesThatAStreamCannotDo) {
   Gpu gpu;
   std::string message = gpu.bench.device->copy(0, {1, 0, 8}, {0, 0, 8}, {"weights", 0}).message();
   EXPECT_EQ(message.find("\"weights\": a host stream cannot copy memory of the GPU"), 0u) << message;
+  message = gpu.bench.device->copy(kUpload, {1, 0, 8}, {2, 0, 8}, {"weights", 0}).message();
+  EXPECT_EQ(message.find("\"weights\": a stream of the GPU cannot copy within the host"), 0u) << message;
   EXPECT_TRUE(gpu.bench.device->copy(0, {1, 0, 8}, {2, 0, 8}, {"weights", 0}).ok());
   EXPECT_TRUE(gpu.bench.device->synchronize().ok());
 }
@@ -340,6 +472,13 @@ TEST(CheckGpuPlan, NamesKernelsAndMemoryThatAStreamCannotUse) {
         command.arguments[0].span.space = 0;
   });
   EXPECT_NE(message.find("runs on the host and touches space \"device\" of the GPU"), std::string::npos) << message;
+  message = refusal([](plan::Plan &plan) {
+    for (plan::Command &command : plan.programs[0].commands)
+      if (command.isCopy)
+        command.from.space = command.to.space = 1;
+  });
+  EXPECT_NE(message.find("copies within the host on a stream of the GPU; compile the model again"), std::string::npos)
+      << message;
 }
 
 } // namespace

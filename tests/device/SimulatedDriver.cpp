@@ -3,6 +3,8 @@
 #include "kernels/cpu/CpuKernels.h"
 #include "runtime/base/Log.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -59,6 +61,7 @@ public:
     changed.notify_all();
   }
   std::optional<std::vector<Work>> captured;
+  bool preloading = false; ///< what is captured will be thrown away
 
 private:
   std::mutex mutex;
@@ -82,12 +85,15 @@ private:
 
 /// An event: how often it was recorded, and how many of those have happened.
 struct Mark {
+  bool timed = false;
   std::atomic<uint64_t> recorded = 0, happened = 0;
-  std::atomic<double> seconds = 0;
+  std::atomic<double> milliseconds = 0;
+  bool isPending() const { return happened < recorded; }
 };
 
 struct Graph {
   std::vector<Work> work;
+  std::atomic<int> underWay = 0; ///< pieces of work on streams
 };
 
 class SimulatedDriver final : public device::Driver {
@@ -95,33 +101,54 @@ public:
   explicit SimulatedDriver(Simulation &simulation) : simulation(simulation) {}
 
   std::string name() const override { return "GPU 0, simulated"; }
-  Status bind() override { return simulation.enter("bind"); }
+  Status bind() override {
+    MT_TRY(simulation.enter("bind"));
+    boundTo = this;
+    return {};
+  }
   Result<device::DeviceMemory> memory() override {
-    MT_TRY(simulation.enter("memory"));
+    MT_TRY(enter("memory"));
     return simulation.memory;
   }
 
-  Result<void *> allocate(uint64_t bytes) override { return make("allocate", bytes); }
+  Result<void *> allocate(uint64_t bytes) override {
+    MT_ASSIGN(void *memory, make("allocate", bytes));
+    simulation.memory.free -= bytes;
+    return memory;
+  }
   void release(void *memory) override { free(memory); }
   Result<void *> allocatePinned(uint64_t bytes) override {
     MT_ASSIGN(void *memory, make("allocatePinned", bytes));
+    std::lock_guard lock(mutex);
+    pinned[static_cast<std::byte *>(memory)] = bytes;
     return std::memset(memory, 0, bytes);
   }
-  void releasePinned(void *memory) override { free(memory); }
+  void releasePinned(void *memory) override {
+    auto *begin = static_cast<std::byte *>(memory);
+    std::unique_lock lock(mutex);
+    auto used = faults.lower_bound(begin);
+    if (used != faults.end() && *used < begin + pinned[begin])
+      ADD_FAILURE() << "words for faults are released while a kernel that may write to them is under way";
+    lock.unlock();
+    free(memory);
+  }
   Status registerHost(void *memory, uint64_t bytes) override {
-    MT_TRY(simulation.enter("registerHost"));
+    MT_TRY(enter("registerHost"));
+    simulation.memory.free -= simulation.registrationBytes;
     auto *begin = static_cast<std::byte *>(memory);
     registered[begin] = begin + bytes;
     ++simulation.alive;
     return {};
   }
   void unregisterHost(void *memory) override {
-    registered.erase(static_cast<std::byte *>(memory));
+    (void)simulation.enter("unregisterHost");
+    if (registered.erase(static_cast<std::byte *>(memory)) == 0)
+      ADD_FAILURE() << "memory that is not registered is unregistered";
     --simulation.alive;
   }
 
   Result<cudaStream_t> createStream() override {
-    MT_TRY(simulation.enter("createStream"));
+    MT_TRY(enter("createStream"));
     ++simulation.alive;
     return reinterpret_cast<cudaStream_t>(new Queue);
   }
@@ -130,25 +157,26 @@ public:
     --simulation.alive;
   }
   Status synchronize(cudaStream_t stream) override {
-    MT_TRY(simulation.enter("synchronizeStream"));
+    MT_TRY(enter("synchronizeStream"));
     queue(stream)->drain();
     return {};
   }
   Result<cudaEvent_t> createEvent(bool timed) override {
-    MT_TRY(simulation.enter(timed ? "createTimedEvent" : "createEvent"));
+    MT_TRY(enter(timed ? "createTimedEvent" : "createEvent"));
     ++simulation.alive;
-    return reinterpret_cast<cudaEvent_t>(new Mark);
+    return reinterpret_cast<cudaEvent_t>(new Mark{timed});
   }
   void destroy(cudaEvent_t event) override {
     delete mark(event);
     --simulation.alive;
   }
   Status record(cudaEvent_t event, cudaStream_t stream) override {
-    MT_TRY(simulation.enter("record"));
+    MT_TRY(enter("record"));
     Mark *made = mark(event);
     uint64_t turn = ++made->recorded;
     queue(stream)->push([this, made, turn] {
-      made->seconds = clock.fetch_add(1) * 1e-3;
+      int before = clock++;
+      made->milliseconds = before == 0 ? 0 : simulation.idleMilliseconds + before;
       made->happened = turn;
       std::lock_guard lock(mutex);
       changed.notify_all();
@@ -156,47 +184,52 @@ public:
     return {};
   }
   Status wait(cudaStream_t stream, cudaEvent_t event) override {
-    MT_TRY(simulation.enter("wait"));
+    MT_TRY(enter("wait"));
     queue(stream)->push([this, made = mark(event), turn = mark(event)->recorded.load()] { await(made, turn); });
     return {};
   }
   Status synchronize(cudaEvent_t event) override {
-    MT_TRY(simulation.enter("synchronizeEvent"));
+    MT_TRY(enter("synchronizeEvent"));
     await(mark(event), mark(event)->recorded);
     return {};
   }
   Result<bool> isDone(cudaEvent_t event) override {
-    MT_TRY(simulation.enter("isDone"));
-    return mark(event)->happened >= mark(event)->recorded;
+    MT_TRY(enter("isDone"));
+    return !mark(event)->isPending();
   }
   Result<double> seconds(cudaEvent_t from, cudaEvent_t to) override {
-    MT_TRY(simulation.enter("seconds"));
-    return mark(to)->seconds - mark(from)->seconds;
+    MT_TRY(enter("seconds"));
+    for (const Mark *one : {mark(from), mark(to)})
+      if (!one->timed || one->recorded == 0 || one->isPending())
+        return fail("seconds: an event {}", one->timed ? "has not happened" : "is not timed");
+    return static_cast<double>(static_cast<float>(mark(to)->milliseconds - mark(from)->milliseconds)) * 1e-3;
   }
 
   Status copy(void *to, const void *from, uint64_t bytes, cudaMemcpyKind kind, cudaStream_t stream) override {
-    MT_TRY(simulation.enter("copy"));
-    bool fromHost = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost;
-    bool toHost = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost;
-    if ((fromHost && !isRegistered(from)) || (toHost && !isRegistered(to)))
+    MT_TRY(enter("copy"));
+    const void *host = kind == cudaMemcpyHostToDevice ? from : kind == cudaMemcpyDeviceToHost ? to : nullptr;
+    const std::byte *end = host ? registeredUpTo(host) : nullptr;
+    if (end && static_cast<const std::byte *>(host) + bytes > end)
+      return fail("copy: it leaves the registration that it begins in");
+    if (host && !end)
       std::memcpy(to, from, bytes);
     else
       queue(stream)->push([=] { std::memcpy(to, from, bytes); });
     return {};
   }
   Status fill(void *memory, int byte, uint64_t bytes, cudaStream_t stream) override {
-    MT_TRY(simulation.enter("fill"));
+    MT_TRY(enter("fill"));
     queue(stream)->push([=] { std::memset(memory, byte, bytes); });
     return {};
   }
 
   bool supports(std::string_view kernel) const override { return kernels::cpu::supports(kernel); }
   void openLibraries() override {
-    (void)simulation.enter("openLibraries");
+    (void)enter("openLibraries");
     simulation.memory.free -= simulation.libraryBytes;
   }
   Result<kernels::cuda::Run> prepare(const kernels::Signature &call) override {
-    MT_TRY(simulation.enter("prepare"));
+    MT_TRY(enter("prepare"));
     std::function<void(const Launch &)> body;
     if (auto found = simulation.kernels.find(call.kernel); found != simulation.kernels.end()) {
       body = found->second;
@@ -207,35 +240,60 @@ public:
       };
     }
     return kernels::cuda::Run([this, body = std::move(body)](const Launch &launch) {
-      MT_TRY(simulation.enter("launchKernel"));
+      if (queue(launch.stream)->preloading) {
+        simulation.memory.free -= simulation.kernelBytes;
+        return enter("preloadKernel");
+      }
+      MT_TRY(enter("launchKernel"));
       std::vector<void *> operands(launch.operands.begin(), launch.operands.end());
-      queue(launch.stream)->push([body, operands, launch] {
+      bool now = !queue(launch.stream)->captured; // words of graphs are used when those are launched
+      if (now)
+        usesFaults(launch, true);
+      queue(launch.stream)->push([this, now, body, operands, launch] {
         Launch later = launch;
         later.operands = operands;
         body(later);
+        if (now)
+          usesFaults(launch, false);
       });
       return Status();
     });
   }
+  Status preload(cudaStream_t stream, const std::function<Status()> &launches) override {
+    MT_TRY(enter("preload"));
+    queue(stream)->preloading = true;
+    Status status = launches();
+    queue(stream)->preloading = false;
+    return status;
+  }
 
   Status beginCapture(cudaStream_t stream) override {
-    MT_TRY(simulation.enter("beginCapture"));
+    MT_TRY(enter("beginCapture"));
     queue(stream)->captured.emplace();
     return {};
   }
   Result<cudaGraphExec_t> endCapture(cudaStream_t stream) override {
-    auto made = std::make_unique<Graph>(Graph{*std::exchange(queue(stream)->captured, std::nullopt)});
-    MT_TRY(simulation.enter("endCapture"));
+    auto made = std::make_unique<Graph>();
+    made->work = *std::exchange(queue(stream)->captured, std::nullopt);
+    MT_TRY(enter("endCapture"));
     ++simulation.alive;
     return reinterpret_cast<cudaGraphExec_t>(made.release());
   }
   Status launch(cudaGraphExec_t graph, cudaStream_t stream) override {
-    MT_TRY(simulation.enter("launchGraph"));
-    for (const Work &work : reinterpret_cast<Graph *>(graph)->work)
-      queue(stream)->push(work);
+    MT_TRY(enter("launchGraph"));
+    auto *launched = reinterpret_cast<Graph *>(graph);
+    for (const Work &work : launched->work) {
+      ++launched->underWay;
+      queue(stream)->push([launched, &work] {
+        work();
+        --launched->underWay;
+      });
+    }
     return {};
   }
   void destroy(cudaGraphExec_t graph) override {
+    if (reinterpret_cast<Graph *>(graph)->underWay > 0)
+      ADD_FAILURE() << "a graph is released while it is under way";
     delete reinterpret_cast<Graph *>(graph);
     --simulation.alive;
   }
@@ -244,8 +302,11 @@ private:
   Simulation &simulation;
   kernels::cpu::ThreadPool pool{1};
   std::map<const std::byte *, const std::byte *> registered; ///< begin, end
+  std::map<const std::byte *, uint64_t> pinned;              ///< begin, bytes
   std::atomic<int> clock = 0;                                ///< milliseconds, one for each event that happens
-  std::mutex mutex;
+  inline static thread_local const SimulatedDriver *boundTo = nullptr;
+  std::multiset<const std::byte *> faults; ///< words that kernels under way may write to
+  std::mutex mutex;                        ///< of the words, and for events
   std::condition_variable changed;
 
   static Queue *queue(cudaStream_t stream) { return reinterpret_cast<Queue *>(stream); }
@@ -254,12 +315,25 @@ private:
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return made->happened >= turn; });
   }
-  bool isRegistered(const void *memory) const {
+  /// Notes a call of a thread that must have chosen the GPU.
+  Status enter(const char *call) const {
+    return boundTo == this ? simulation.enter(call) : fail("{}: this thread has not chosen the GPU", call);
+  }
+  void usesFaults(const Launch &launch, bool begins) {
+    auto *word = reinterpret_cast<const std::byte *>(launch.fault);
+    std::lock_guard lock(mutex);
+    if (begins)
+      faults.insert(word);
+    else
+      faults.erase(faults.find(word));
+  }
+  /// The end of the registration that an address is in; null: it is in none.
+  const std::byte *registeredUpTo(const void *memory) const {
     auto after = registered.upper_bound(static_cast<const std::byte *>(memory));
-    return after != registered.begin() && memory < std::prev(after)->second;
+    return after != registered.begin() && memory < std::prev(after)->second ? std::prev(after)->second : nullptr;
   }
   Result<void *> make(const char *call, uint64_t bytes) {
-    MT_TRY(simulation.enter(call));
+    MT_TRY(enter(call));
     ++simulation.alive;
     return ::operator new(bytes, std::align_val_t(256));
   }

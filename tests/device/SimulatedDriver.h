@@ -1,7 +1,8 @@
 // Stands in for the CUDA driver where the host's side of the CUDA device is tested: streams are threads with queues,
 // memory of the GPU is heap, and the CPU's kernels run in place of the GPU's. No GPU is involved and no kernel of the
 // GPU runs: what passes here says that the device issues the right calls in the right order, and nothing about kernels.
-// It is as nasty as the driver may be: copies with memory that is not registered touch it at once, when called.
+// It is as nasty as the driver may be: copies with memory that is not registered touch it at once, when called; those
+// that leave a registration fail, and so does a test in which something is released that is still under way.
 #ifndef MT_TESTS_DEVICE_SIMULATEDDRIVER_H
 #define MT_TESTS_DEVICE_SIMULATEDDRIVER_H
 
@@ -22,7 +23,10 @@ namespace mt::tests {
 /// What a test asks of a driver and learns from it; outlives the driver.
 struct Simulation {
   device::DeviceMemory memory{8ULL << 30, 8ULL << 30};
-  uint64_t libraryBytes = 0; ///< taken by openLibraries()
+  uint64_t libraryBytes = 0;      ///< taken by openLibraries()
+  uint64_t registrationBytes = 0; ///< taken by each registerHost()
+  uint64_t kernelBytes = 0;       ///< taken by each kernel that is preloaded
+  double idleMilliseconds = 0;    ///< between the first event that happens and the others
   /// Runs in place of a kernel when its turn on the stream comes; by name. Others are the CPU's.
   std::map<std::string, std::function<void(const kernels::cuda::Launch &)>> kernels;
 

@@ -25,7 +25,9 @@ TEST(SimulatedGpu, GivesTheBitsOfTheCpuInEveryTiming) {
                                 .measure = seed % 2 == 1,
                                 .graphs = seed % 3 == 0,
                                 .poison = seed % 2 == 0,
-                                .window = seed % 2 == 0 ? 2U : 1024U};
+                                .window = seed % 2 == 0 ? 2U : 64U,
+                                .mostCalls = seed % 4 < 2 ? 1U : 256U,
+                                .registerBytes = seed < 4 ? 96U : 1U << 20};
     if (seed > 0)
       options.jitterSeed = seed;
     EXPECT_EQ(train(device::makeCudaDevice(options, simulatedDriver(simulation))), expected) << seed;

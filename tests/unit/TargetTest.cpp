@@ -42,6 +42,17 @@ TEST(Target, JsonRoundTrip) {
   }
 }
 
+TEST(Target, WhatElseWasMeasuredChangesNothing) {
+  std::string json = printTarget(h200());
+  const auto with = [&](const std::string &value) {
+    return parseTarget(json.substr(0, json.rfind('}')) + ", \"measured\": " + value + "}", "x.json");
+  };
+  const auto target = with("{\"updates_per_second\": 1e9, \"anything\": []}");
+  ASSERT_TRUE(target.ok()) << target.status().message();
+  EXPECT_EQ(printTarget(*target), json);
+  EXPECT_EQ(with("5").status().message(), "x.json: measured is 5; it must be an object");
+}
+
 TEST(Target, FilesAreFoundByPath) {
   const std::string path = testing::TempDir() + "/target-test.json";
   Target target = h200();

@@ -263,7 +263,7 @@ steps() {
   step sanitizer.memcheck.training 120 430 sanitize memcheck mtrun llama-bf16
   step sanitizer.racecheck.kernels 120 430 sanitize racecheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
   step sanitizer.synccheck.kernels 120 430 sanitize synccheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
-  step probe 40 120 probe
+  step probe 60 180 probe
   step kernels.cpu 60 200 tests mt_kernel_tests --gtest_filter=-Catalogue.PageIsFresh
   golden_steps cpu 90
   golden_steps cpu-discrete 90

@@ -45,10 +45,10 @@ public:
 
 private:
   struct Lane {
-    std::unique_ptr<Worker> worker;
     Disturbance disturbance;
     bool exclusive = false; ///< protected commands: alone, without host spaces
     std::vector<Measured> times;
+    std::unique_ptr<Worker> worker; ///< last: its thread uses everything above
   };
 
   const CpuOptions options;

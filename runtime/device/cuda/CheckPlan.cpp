@@ -61,12 +61,22 @@ private:
     return {};
   }
 
+  /// The GPU copies between any two places of which one is its own.
+  Status checkCopy(const plan::Command &command, bool onHost) const {
+    if (onHost) {
+      MT_TRY(checkSpan(command, command.from));
+      return checkSpan(command, command.to);
+    }
+    if (plan.spaces[command.from.space].kind == SpaceKind::device ||
+        plan.spaces[command.to.space].kind == SpaceKind::device)
+      return {};
+    return fail("\"{}\" copies within the host on a stream of the GPU; {}", command.label, kRemedy);
+  }
+
   Status checkCommand(const plan::Command &command) {
     bool onHost = plan.streams[command.stream].kind == StreamKind::host;
-    if (command.isCopy) {
-      MT_TRY(onHost ? checkSpan(command, command.from) : Status());
-      return onHost ? checkSpan(command, command.to) : Status();
-    }
+    if (command.isCopy)
+      return checkCopy(command, onHost);
     for (const plan::Binding &binding : command.arguments)
       MT_TRY(checkSpan(command, binding.span));
     MT_TRY(checkSpan(command, command.workspace));

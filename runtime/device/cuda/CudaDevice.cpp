@@ -12,6 +12,7 @@
 #include "runtime/device/cuda/SpaceMemory.h"
 #include "runtime/host/MemoryCheck.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -50,9 +51,9 @@ public:
 private:
   struct Lane {
     Disturbance disturbance;
-    std::vector<Measured> times;    ///< of a host stream
-    std::unique_ptr<GpuStream> gpu; ///< null: a host stream
+    std::vector<Measured> times; ///< of a host stream
     std::unique_ptr<CapturedRuns> graphs;
+    std::unique_ptr<GpuStream> gpu; ///< null: a host stream; released before the graphs, which may be under way
     std::vector<void *> operands;
     std::unique_ptr<Worker> worker;
   };
@@ -69,15 +70,21 @@ private:
   std::deque<Prepared> templates;
   KernelCache hostKernels;
   GpuKernelCache gpuKernels;
+  cudaStream_t side = {};             ///< for what is done before the first command
   cudaEvent_t origin = {};            ///< where measured times begin
+  uint64_t freeAtStart = 0;           ///< of the GPU's memory
+  bool started = false;               ///< a command has been issued
   std::unique_ptr<Progress> progress; ///< of what the workers have done: on streams of the GPU, enqueued
   std::deque<Lane> lanes;
 
   std::byte *address(const plan::Span &span) const { return spaces[span.space].data() + span.offset; }
   double now() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
   Status checkMemory(std::span<const plan::Space> wanted);
-  Status poisonSpaces(cudaStream_t stream);
+  Status reserveSpaces(std::span<const plan::Space> wanted);
+  Status poisonSpaces();
   Status startStream(uint32_t index, const plan::Stream &stream, double originSeconds);
+  Status reportMemory();
+  Status beginCommand();
   void issue(Lane &lane, std::function<Status(uint64_t count)> task, bool mayWait);
   Status onHost(Lane &lane, Tag tag, const std::function<Status()> &body);
   Status onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate *code,
@@ -101,6 +108,8 @@ CudaDevice::~CudaDevice() {
   lanes.clear();
   if (origin)
     driver->destroy(origin);
+  if (side)
+    driver->destroy(side);
 }
 
 Status CudaDevice::checkMemory(std::span<const plan::Space> wanted) {
@@ -108,6 +117,7 @@ Status CudaDevice::checkMemory(std::span<const plan::Space> wanted) {
   driver->openLibraries();
   MT_ASSIGN(DeviceMemory after, driver->memory());
   uint64_t libraries = before.free - std::min(before.free, after.free), taken = after.total - after.free;
+  freeAtStart = before.free;
   log().info("{}: {} of {} free; its context and other programs take {}, libraries {}", driver->name(),
              formatSize(after.free), formatSize(after.total), formatSize(taken - std::min(taken, libraries)),
              formatSize(libraries));
@@ -115,12 +125,26 @@ Status CudaDevice::checkMemory(std::span<const plan::Space> wanted) {
   return host::checkHostMemory(wanted, host::machineMemory());
 }
 
-Status CudaDevice::poisonSpaces(cudaStream_t stream) {
+/// Memory of the GPU comes last: registering memory of the host takes some of it, for tables of its pages.
+Status CudaDevice::reserveSpaces(std::span<const plan::Space> wanted) {
+  spaces.reserve(wanted.size());
+  for (const plan::Space &space : wanted) {
+    MT_ASSIGN(SpaceMemory memory, SpaceMemory::reserve(space, *driver, options.registerBytes));
+    spaces.push_back(std::move(memory));
+  }
+  MT_ASSIGN(DeviceMemory left, driver->memory());
+  MT_TRY(checkGpuMemory(driver->name(), wanted, left));
+  for (size_t i = 0; i < wanted.size(); ++i)
+    MT_TRY(spaces[i].allocate(wanted[i]));
+  return {};
+}
+
+Status CudaDevice::poisonSpaces() {
   for (SpaceMemory &space : spaces) {
     if (space.isHost())
       std::memset(space.data(), 0xFF, space.bytes());
     else if (space.bytes() > 0)
-      MT_TRY(driver->fill(space.data(), 0xFF, space.bytes(), stream));
+      MT_TRY(driver->fill(space.data(), 0xFF, space.bytes(), side));
   }
   return {};
 }
@@ -129,7 +153,7 @@ Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream, doubl
   Lane &lane = lanes.emplace_back();
   lane.disturbance = Disturbance(options.jitterSeed, index);
   if (stream.kind != plan::StreamKind::host) {
-    auto made = GpuStream::make(*driver, std::max<size_t>(options.window, 1), origin, originSeconds);
+    auto made = GpuStream::make(*driver, std::max<size_t>(options.window, 1), options.mostCalls, origin, originSeconds);
     if (!made.ok())
       return made.status().within(fmt::format("stream \"{}\"", stream.name));
     lane.gpu = std::move(*made);
@@ -143,26 +167,16 @@ Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream, doubl
 Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const plan::Stream> streams) {
   MT_TRY(driver->bind());
   MT_TRY(checkMemory(wanted));
-  spaces.reserve(wanted.size());
-  for (const plan::Space &space : wanted) {
-    MT_ASSIGN(SpaceMemory memory, SpaceMemory::reserve(space, *driver));
-    spaces.push_back(std::move(memory));
+  MT_TRY(reserveSpaces(wanted));
+  MT_ASSIGN(side, driver->createStream());
+  if (options.poison)
+    MT_TRY(poisonSpaces());
+  if (options.measure) {
+    MT_ASSIGN(origin, driver->createEvent(true));
+    MT_TRY(driver->record(origin, side));
   }
-  MT_ASSIGN(cudaStream_t first, driver->createStream());
-  Status status = options.poison ? poisonSpaces(first) : Status();
-  if (status.ok() && options.measure) {
-    Result<cudaEvent_t> made = driver->createEvent(true);
-    status = made.status();
-    if (made.ok()) {
-      origin = *made;
-      status = driver->record(origin, first);
-    }
-  }
-  if (status.ok())
-    status = driver->synchronize(first);
+  MT_TRY(driver->synchronize(side));
   double originSeconds = now();
-  driver->destroy(first);
-  MT_TRY(status);
   progress = std::make_unique<Progress>(streams.size());
   for (uint32_t i = 0; i < streams.size(); ++i)
     MT_TRY(startStream(i, streams[i], originSeconds));
@@ -175,11 +189,37 @@ Result<Code> CudaDevice::prepare(uint32_t stream, const plan::Template &code, co
   if (GpuStream *gpu = lanes[stream].gpu.get()) {
     MT_ASSIGN(made.gpu, GpuTemplate::prepare(code, functions, *driver, gpuKernels));
     MT_TRY(gpu->reserveFaults(code.calls.size()));
+    auto onGpu = std::ranges::find_if(spaces, [](const SpaceMemory &space) { return !space.isHost() && space.data(); });
+    if (onGpu != spaces.end())
+      MT_TRY(made.gpu->preload(*driver, side, onGpu->data()).within(fmt::format("template \"{}\"", code.name)));
   } else {
     MT_ASSIGN(made.host, HostTemplate::prepare(code, functions, hostKernels));
   }
   templates.push_back(std::move(made));
   return Code{static_cast<uint32_t>(templates.size() - 1)};
+}
+
+/// What has been taken of the GPU's memory since the start that is not the plan's.
+Status CudaDevice::reportMemory() {
+  constexpr uint64_t kLittle = uint64_t{64} << 20;
+  MT_TRY(driver->bind());
+  MT_ASSIGN(DeviceMemory left, driver->memory());
+  uint64_t known = left.free;
+  for (const SpaceMemory &space : spaces)
+    known += space.isHost() ? 0 : space.bytes();
+  log().info("{}: kernels and libraries take {} beside the plan; {} are left", driver->name(),
+             formatSize(freeAtStart - std::min(freeAtStart, known)), formatSize(left.free));
+  if (left.free < kLittle)
+    log().warn("{}: only {} of its memory are left, and the driver may need more while it runs; if it fails, stop what "
+               "else uses the GPU, or compile the model again with a smaller --device-memory",
+               driver->name(), formatSize(left.free));
+  return {};
+}
+
+/// What comes before every command. At the first one everything has been prepared.
+Status CudaDevice::beginCommand() {
+  MT_TRY(progress->failure());
+  return std::exchange(started, true) ? Status() : reportMemory();
 }
 
 /// `count` is the task's own number.
@@ -212,21 +252,29 @@ Status CudaDevice::onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate 
 /// everything before must be done first, and the copy itself before anything after.
 Status CudaDevice::copyByGpu(Lane &lane, const plan::Span &from, const plan::Span &to) {
   const SpaceMemory &source = spaces[from.space], &target = spaces[to.space];
-  cudaMemcpyKind kind = source.isHost() ? (target.isHost() ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
-                                        : (target.isHost() ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice);
+  cudaMemcpyKind kind = source.isHost()   ? cudaMemcpyHostToDevice
+                        : target.isHost() ? cudaMemcpyDeviceToHost
+                                          : cudaMemcpyDeviceToDevice;
   bool direct = source.isDirect() && target.isDirect();
   if (!direct)
     MT_TRY(driver->synchronize(lane.gpu->stream()));
-  MT_TRY(driver->copy(address(to), address(from), to.bytes, kind, lane.gpu->stream()));
+  for (uint64_t done = 0; done < to.bytes;) {
+    uint64_t piece =
+        std::min({to.bytes - done, source.copyable(from.offset + done), target.copyable(to.offset + done)});
+    MT_TRY(driver->copy(address(to) + done, address(from) + done, piece, kind, lane.gpu->stream()));
+    done += piece;
+  }
   return direct ? Status() : driver->synchronize(lane.gpu->stream());
 }
 
 Status CudaDevice::copy(uint32_t stream, plan::Span from, plan::Span to, Tag tag) {
-  MT_TRY(progress->failure());
+  MT_TRY(beginCommand());
   Lane &lane = lanes[stream];
-  if (!lane.gpu && !(spaces[from.space].isHost() && spaces[to.space].isHost()))
-    return fail("\"{}\": a host stream cannot copy memory of the GPU; compile the model again with this version of mtc",
-                tag.label);
+  bool withinHost = spaces[from.space].isHost() && spaces[to.space].isHost();
+  if ((lane.gpu != nullptr) == withinHost)
+    return fail("\"{}\": {}; compile the model again with this version of mtc", tag.label,
+                withinHost ? "a stream of the GPU cannot copy within the host"
+                           : "a host stream cannot copy memory of the GPU");
   issue(
       lane,
       [this, &lane, from, to, tag](uint64_t count) {
@@ -265,7 +313,7 @@ Status CudaDevice::launch(Lane &lane, const GpuTemplate &code, std::span<const p
 
 Status CudaDevice::run(uint32_t stream, Code code, std::span<const plan::Binding> arguments, plan::Span workspace,
                        Tag tag) {
-  MT_TRY(progress->failure());
+  MT_TRY(beginCommand());
   Lane &lane = lanes[stream];
   const Prepared &prepared = templates[code.index];
   issue(
@@ -362,12 +410,13 @@ std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::unique_ptr<Driv
   return std::make_unique<CudaDevice>(options, std::move(driver));
 }
 
-/// What the driver still takes when kernels are loaded at their first launch and graphs of cuDNN are built: an
-/// estimate.
-constexpr uint64_t kLaterBytes = uint64_t{64} << 20;
+/// What the driver still takes when kernels are loaded and graphs of cuDNN are built: an estimate.
+constexpr uint64_t kLaterBytes = uint64_t{256} << 20;
+
+uint64_t memoryForPlan(DeviceMemory memory) { return memory.free - std::min(memory.free, kLaterBytes); }
 
 Status checkGpuMemory(std::string_view gpu, std::span<const plan::Space> spaces, DeviceMemory memory) {
-  uint64_t needed = 0, there = memory.free - std::min(memory.free, kLaterBytes);
+  uint64_t needed = 0, there = memoryForPlan(memory);
   for (const plan::Space &space : spaces)
     needed += space.kind == plan::SpaceKind::device ? space.bytes : 0;
   if (needed <= there)

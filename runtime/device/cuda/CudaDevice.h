@@ -1,7 +1,7 @@
 // A GPU as a device. Streams of the GPU become CUDA streams, host streams worker threads that run the CPU's kernels;
 // a device space is one cudaMalloc of exactly its bytes, staging is registered with the GPU, state is ordinary memory.
-// Runs discrete plans on one GPU. Nothing is allocated, chosen or synchronized while commands are issued, but for the
-// capture of graphs where that is asked for.
+// Runs discrete plans on one GPU. No device or pinned memory, stream, event or algorithm is made while commands are
+// issued, but for the capture of graphs where that is asked for.
 //
 // Every stream has an issuing thread, also those of the GPU, where a task only enqueues: a wait for a host stream's
 // event is then a wait of that thread, and no flag that the GPU polls can hang it when a run stops.
@@ -26,13 +26,21 @@ struct CudaOptions {
   /// For tests: NaN into all spaces at the start; into what a run binds as fresh, and into its workspace, before it
   /// runs.
   bool poison = false;
-  size_t window = 1024; ///< commands of one stream that may be on the GPU before issuing another waits for the oldest
+  /// Commands of one stream, and calls of them together, that may be on the GPU before issuing another waits for the
+  /// oldest. The driver's queue holds about a thousand launches, of which a call may take several, and a call of the
+  /// driver that finds it full holds back those of all threads.
+  size_t window = 64, mostCalls = 256;
+  /// Bytes of staging that are registered at once, whole pages. Drivers fail at 512 GiB: what they note of each page
+  /// must fit into 2 GiB.
+  uint64_t registerBytes = uint64_t{64} << 30;
 };
 
 /// `driver` is the GPU that openDriver() gave, or a test's.
 std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::unique_ptr<Driver> driver);
 
-/// Whether the GPU's free memory holds the device spaces. The error names the bytes needed, those there, and the remedy.
+/// Of the free memory of a GPU, with the vendor's libraries opened, what a plan may have.
+uint64_t memoryForPlan(DeviceMemory memory);
+/// Whether that holds the device spaces. The error names the bytes needed, those there, and the remedy.
 Status checkGpuMemory(std::string_view gpu, std::span<const plan::Space> spaces, DeviceMemory memory);
 
 } // namespace mt::device

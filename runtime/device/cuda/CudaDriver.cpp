@@ -1,4 +1,5 @@
 #include "kernels/cuda/Library.h"
+#include "runtime/base/Log.h"
 #include "runtime/device/cuda/Driver.h"
 
 #include <cstring>
@@ -99,6 +100,26 @@ public:
     return kernels::cuda::prepare(call, *library);
   }
 
+  /// The driver loads a kernel when its launch is captured. Relaxed: loading is allowed to this thread meanwhile.
+  Status preload(cudaStream_t stream, const std::function<Status()> &launches) override {
+    Status status = told(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+    if (status.ok()) {
+      status = launches();
+      bool missing = cudaGetLastError() == cudaErrorNoKernelImageForDevice;
+      cudaGraph_t graph = nullptr;
+      Status ended = told(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+      if (graph)
+        (void)cudaGraphDestroy(graph);
+      if (missing)
+        return status;
+      if (status.ok())
+        status = ended;
+    }
+    if (!status.ok())
+      log().debug("{}: a kernel is not loaded ahead: {}", title, status.message());
+    return {};
+  }
+
   Status beginCapture(cudaStream_t stream) override {
     return told(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   }
@@ -151,6 +172,8 @@ Result<std::unique_ptr<Driver>> openDriver(int index) {
   if (index < 0 || index >= count)
     return fail("there is no GPU {}: this machine has {}, numbered from 0; name one with --device cuda:N", index,
                 count);
+  // Threads that wait for the GPU sleep: those that spin would slow down the updates beside them.
+  MT_TRY(told(cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid), "cudaInitDevice"));
   MT_TRY(told(cudaSetDevice(index), "cudaSetDevice"));
   cudaDeviceProp properties{};
   MT_TRY(told(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));

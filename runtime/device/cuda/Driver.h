@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -35,6 +36,7 @@ public:
   /// Zeroed host memory that the GPU can write at the same address.
   virtual Result<void *> allocatePinned(uint64_t bytes) = 0;
   virtual void releasePinned(void *memory) = 0;
+  /// A copy with registered memory must lie within one registration.
   virtual Status registerHost(void *memory, uint64_t bytes) = 0;
   virtual void unregisterHost(void *memory) = 0;
 
@@ -58,6 +60,9 @@ public:
   /// one that is missing and needed.
   virtual void openLibraries() = 0;
   virtual Result<kernels::cuda::Run> prepare(const kernels::Signature &call) = 0;
+  /// Has the driver load the kernels of what `launches` enqueues on the stream, of which nothing runs: any addresses of
+  /// the GPU will do. Fails only where the GPU has no code for a kernel; what else goes wrong will at the launch too.
+  virtual Status preload(cudaStream_t stream, const std::function<Status()> &launches) = 0;
 
   /// What the calling thread enqueues between the two is not run but kept.
   virtual Status beginCapture(cudaStream_t stream) = 0;

@@ -2,9 +2,9 @@
 
 namespace mt::device {
 
-Result<std::unique_ptr<GpuStream>> GpuStream::make(Driver &driver, size_t window, cudaEvent_t origin,
+Result<std::unique_ptr<GpuStream>> GpuStream::make(Driver &driver, size_t window, size_t mostCalls, cudaEvent_t origin,
                                                    double originSeconds) {
-  std::unique_ptr<GpuStream> made(new GpuStream(driver, origin, originSeconds));
+  std::unique_ptr<GpuStream> made(new GpuStream(driver, mostCalls, origin, originSeconds));
   MT_ASSIGN(made->cuda, driver.createStream());
   made->ring.resize(window);
   for (Entry &entry : made->ring) {
@@ -43,27 +43,34 @@ Status GpuStream::reserveFaults(size_t calls) {
   return {};
 }
 
-/// Returns when the ring has a free entry.
-Status GpuStream::makeRoom() {
-  cudaEvent_t oldest = {};
+/// Returns when the ring has a free entry, and so many calls more may be under way. Waits once, for the last command
+/// that must be done for it.
+Status GpuStream::makeRoom(size_t calls) {
+  cudaEvent_t done = {};
   std::string label;
   {
     std::lock_guard lock(mutex);
-    if (head - tail < ring.size())
+    uint64_t first = tail; // of those that may still be under way
+    size_t left = callsUnderWay;
+    while (first < head && (head - first >= ring.size() || left + calls > mostCalls))
+      left -= at(first++).calls;
+    if (first == tail)
       return {};
-    oldest = at(tail).done;
-    label = at(tail).label;
+    done = at(first - 1).done;
+    label = at(first - 1).label;
   }
-  MT_TRY(driver.synchronize(oldest).within(fmt::format("waiting for \"{}\"", label)));
+  MT_TRY(driver.synchronize(done).within(fmt::format("waiting for \"{}\"", label)));
   return sweep();
 }
 
 Result<uint32_t *> GpuStream::begin(uint64_t count, Tag tag, const GpuTemplate *code) {
-  MT_TRY(makeRoom());
+  size_t calls = code ? code->calls() : 1;
+  MT_TRY(makeRoom(calls));
   std::lock_guard lock(mutex);
   Entry &entry = at(head);
   entry.count = count;
   entry.number = tag.number;
+  entry.calls = calls;
   entry.label = tag.label;
   entry.code = code;
   uint32_t *faults = static_cast<uint32_t *>(words.back()) + head % ring.size() * wordsPerCommand;
@@ -81,6 +88,7 @@ void GpuStream::faultsIn(const uint32_t *words) {
 Status GpuStream::end() {
   std::lock_guard lock(mutex);
   MT_TRY(driver.record(at(head).done, cuda));
+  callsUnderWay += at(head).calls;
   ++head;
   waited = false;
   return {};
@@ -130,14 +138,16 @@ Status GpuStream::reach(uint64_t count) {
   return sweep();
 }
 
+/// The driver tells times in 32 bits: the length of a command long after the origin is exact only between its own two
+/// events.
 Status GpuStream::retire(const Entry &entry) {
   if (entry.code)
     MT_TRY(entry.code->faultOf(entry.faults).within(fmt::format("\"{}\"", entry.label)));
   if (!origin || entry.number == UINT64_MAX)
     return {};
   MT_ASSIGN(double begin, driver.seconds(origin, entry.begin));
-  MT_ASSIGN(double end, driver.seconds(origin, entry.done));
-  times.push_back({entry.number, originSeconds + begin, originSeconds + end});
+  MT_ASSIGN(double length, driver.seconds(entry.begin, entry.done));
+  times.push_back({entry.number, originSeconds + begin, originSeconds + begin + length});
   return {};
 }
 
@@ -150,6 +160,7 @@ Status GpuStream::sweepLocked() {
     if (!*done)
       break;
     MT_TRY(retire(entry));
+    callsUnderWay -= entry.calls;
   }
   return {};
 }

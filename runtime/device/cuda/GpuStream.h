@@ -14,9 +14,10 @@ namespace mt::device {
 
 class GpuStream {
 public:
-  /// `origin`: the event that times are measured from; null: none are. It was recorded `originSeconds` after the device
-  /// was made.
-  static Result<std::unique_ptr<GpuStream>> make(Driver &driver, size_t window, cudaEvent_t origin,
+  /// At most `window` commands, and of them together at most `mostCalls` calls, are on the GPU at once; a command of
+  /// more calls is there alone. `origin`: the event that times are measured from; null: none are. It was recorded
+  /// `originSeconds` after the device was made.
+  static Result<std::unique_ptr<GpuStream>> make(Driver &driver, size_t window, size_t mostCalls, cudaEvent_t origin,
                                                  double originSeconds);
   /// Waits for what is on the GPU.
   ~GpuStream();
@@ -27,8 +28,8 @@ public:
   /// Room for the fault words of commands of so many calls. When code is prepared: it allocates.
   Status reserveFaults(size_t calls);
 
-  /// Starts command `count` (numbers rise); waits for the oldest one where the ring is full. Returns the words for its
-  /// faults.
+  /// Starts command `count` (numbers rise), a run of `code` or, if that is null, one call; waits for older ones where
+  /// there is no room. Returns the words for its faults.
   Result<uint32_t *> begin(uint64_t count, Tag tag, const GpuTemplate *code);
   /// Faults of the command begun last are in these words instead.
   void faultsIn(const uint32_t *words);
@@ -52,20 +53,22 @@ public:
 private:
   struct Entry {
     uint64_t count = 0, number = 0;
+    size_t calls = 0;
     std::string label;
     const GpuTemplate *code = nullptr; ///< of a run
     const uint32_t *faults = nullptr;
     cudaEvent_t begin = {}, done = {};
   };
-  GpuStream(Driver &driver, cudaEvent_t origin, double originSeconds)
-      : driver(driver), origin(origin), originSeconds(originSeconds) {}
+  GpuStream(Driver &driver, size_t mostCalls, cudaEvent_t origin, double originSeconds)
+      : driver(driver), mostCalls(mostCalls), origin(origin), originSeconds(originSeconds) {}
   Entry &at(uint64_t position) { return ring[position % ring.size()]; }
   const Entry *find(uint64_t count);
-  Status makeRoom();
+  Status makeRoom(size_t calls);
   Status retire(const Entry &entry);
   Status sweepLocked();
 
   Driver &driver;
+  const size_t mostCalls;
   const cudaEvent_t origin;
   const double originSeconds;
   cudaStream_t cuda = {};
@@ -73,6 +76,7 @@ private:
   std::mutex mutex;    ///< of all below
   std::vector<Entry> ring;
   uint64_t tail = 0, head = 0; ///< commands on the GPU: positions [tail, head)
+  size_t callsUnderWay = 0;    ///< of those
   std::vector<void *> words;   ///< blocks of fault words; the last one is in use
   size_t wordsPerCommand = 0;
   std::vector<Measured> times;

@@ -33,6 +33,23 @@ Result<GpuTemplate> GpuTemplate::prepare(const plan::Template &code, const HostF
   return made;
 }
 
+Status GpuTemplate::preload(Driver &driver, cudaStream_t stream, void *place) const {
+  for (const Step &step : steps) {
+    std::vector<void *> operands;
+    uint64_t written = 0;
+    for (const kernels::OperandType &operand : step.call->signature.operands) {
+      bool adds = operand.effect == kernels::Effect::write && operands.size() < 64;
+      written |= adds ? uint64_t{1} << operands.size() : 0;
+      operands.push_back(operand.present ? place : nullptr);
+    }
+    for (uint64_t accumulate : {uint64_t{0}, written}) {
+      kernels::cuda::Launch launch{operands, accumulate, stream, static_cast<uint32_t *>(place)};
+      MT_TRY(driver.preload(stream, [&] { return (*step.kernel)(launch); }).within(nameOf(*step.call)));
+    }
+  }
+  return {};
+}
+
 Status GpuTemplate::launch(std::span<const plan::Binding> arguments, const plan::Span &workspace,
                            const Address &address, cudaStream_t stream, uint32_t *faults,
                            std::vector<void *> &operands) const {

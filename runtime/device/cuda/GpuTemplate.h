@@ -22,6 +22,9 @@ public:
   static Result<GpuTemplate> prepare(const plan::Template &code, const HostFunctions &functions, Driver &driver,
                                      GpuKernelCache &cache);
 
+  /// Has the driver load the kernels, those that add to what is there too: at their first launch it would stop the GPU
+  /// and take memory. `place`: an address of the GPU, for all operands. The error names the call.
+  Status preload(Driver &driver, cudaStream_t stream, void *place) const;
   /// Enqueues the kernels one after another; stops at the first error, which names the call. `faults`: a word for each
   /// call. Addresses are worked out anew each time, in `operands`: sums are cheaper than finding them again.
   Status launch(std::span<const plan::Binding> arguments, const plan::Span &workspace, const Address &address,

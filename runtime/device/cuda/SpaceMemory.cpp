@@ -3,46 +3,88 @@
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 
-namespace mt::device {
+#include <algorithm>
+#include <atomic>
+#include <sys/mman.h>
+#include <thread>
+#include <vector>
 
-Result<SpaceMemory> SpaceMemory::reserve(const plan::Space &space, Driver &driver) {
-  SpaceMemory made(driver, space.bytes);
-  if (space.kind != plan::SpaceKind::device) {
-    MT_ASSIGN(host::Arena arena, host::Arena::reserve(space.bytes, space.name, true));
-    made.arena.emplace(std::move(arena));
-    made.base = made.arena->data();
-    if (space.kind == plan::SpaceKind::staging && space.bytes > 0)
-      made.registerWith(space.name);
+namespace mt::device {
+namespace {
+
+/// Has the system find and clear the pages of memory on several threads; registering would do it on one. Where the
+/// system does not know how, or cannot, it is left to registering, which says what is wrong.
+void populate([[maybe_unused]] std::byte *memory, [[maybe_unused]] uint64_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  constexpr uint64_t kPiece = uint64_t{1} << 30, kMostThreads = 16;
+  std::atomic<uint64_t> next = 0;
+  auto work = [&] {
+    for (uint64_t at = next.fetch_add(kPiece); at < bytes; at = next.fetch_add(kPiece))
+      (void)::madvise(memory + at, std::min(kPiece, bytes - at), MADV_POPULATE_WRITE);
+  };
+  uint64_t threads = std::min({bytes / kPiece, uint64_t{std::thread::hardware_concurrency()}, kMostThreads});
+  std::vector<std::jthread> others;
+  for (uint64_t i = 1; i < threads; ++i)
+    others.emplace_back(work);
+  work();
+#endif
+}
+
+} // namespace
+
+Result<SpaceMemory> SpaceMemory::reserve(const plan::Space &space, Driver &driver, uint64_t chunk) {
+  SpaceMemory made(driver, space.bytes, chunk);
+  if (space.kind == plan::SpaceKind::device)
     return made;
-  }
-  if (space.bytes == 0)
-    return made;
-  Result<void *> memory = driver.allocate(space.bytes);
-  if (!memory.ok())
-    return fail("space \"{}\": {} cannot be had on {}: {}; stop what else uses the GPU, or compile the model again "
-                "with a smaller --device-memory",
-                space.name, formatExactSize(space.bytes), driver.name(), memory.status().message());
-  made.base = static_cast<std::byte *>(*memory);
+  MT_ASSIGN(host::Arena arena, host::Arena::reserve(space.bytes, space.name, true));
+  made.arena.emplace(std::move(arena));
+  made.base = made.arena->data();
+  if (space.kind == plan::SpaceKind::staging)
+    made.registerWith(space.name);
   return made;
 }
 
+Status SpaceMemory::allocate(const plan::Space &space) {
+  if (isHost() || size == 0)
+    return {};
+  Result<void *> memory = driver.allocate(size);
+  if (!memory.ok())
+    return fail("space \"{}\": {} cannot be had on {}: {}; stop what else uses the GPU, or compile the model again "
+                "with a smaller --device-memory",
+                space.name, formatExactSize(size), driver.name(), memory.status().message());
+  base = static_cast<std::byte *>(*memory);
+  return {};
+}
+
 void SpaceMemory::registerWith(const std::string &name) {
-  Status status = driver.registerHost(base, size);
-  registered = status.ok();
-  if (!registered)
-    log().warn(
-        "space \"{}\": its {} cannot be registered with {}: {}; its copies go through buffers of the driver, one "
-        "at a time: right, but slow. Raise the limit of locked memory (ulimit -l), or lower --host-memory",
-        name, formatSize(size), driver.name(), status.message());
+  populate(base, size);
+  while (registered < size) {
+    uint64_t bytes = std::min(chunk, size - registered);
+    if (Status status = driver.registerHost(base + registered, bytes); !status.ok()) {
+      unregister();
+      log().warn("space \"{}\": its {} cannot be registered with {}: {}; its copies go through buffers of the driver, "
+                 "one at a time: right, but slow. See whether so much memory is free and what the kernel's log (dmesg) "
+                 "says, then whether the limit of locked memory (ulimit -l) allows it; or lower --host-memory",
+                 name, formatSize(size), driver.name(), status.message());
+      return;
+    }
+    registered += bytes;
+  }
+}
+
+void SpaceMemory::unregister() {
+  while (registered > 0) {
+    registered = (registered - 1) / chunk * chunk;
+    driver.unregisterHost(base + registered);
+  }
 }
 
 SpaceMemory::SpaceMemory(SpaceMemory &&other) noexcept
-    : driver(other.driver), size(other.size), base(std::exchange(other.base, nullptr)), arena(std::move(other.arena)),
-      registered(std::exchange(other.registered, false)) {}
+    : driver(other.driver), size(other.size), chunk(other.chunk), base(std::exchange(other.base, nullptr)),
+      arena(std::move(other.arena)), registered(std::exchange(other.registered, 0)) {}
 
 SpaceMemory::~SpaceMemory() {
-  if (registered)
-    driver.unregisterHost(base);
+  unregister();
   if (base && !isHost())
     driver.release(base);
 }
