@@ -65,7 +65,7 @@ __device__ __forceinline__ void storeAs(Out out, const Places &places, const C (
 template <typename C> __global__ void __launch_bounds__(kThreads) convert(In in, Out out, int64_t total, bool packed) {
   Places places = placesOf(blockIdx.x, threadIdx.x, kThreads, total, packed);
   C values[kOctet];
-  load(in, 0, places, C(0), values);
+  load(Read<C>{in, 0, places}, values);
   if (out.type == DType::boolean)
     return store(out, 0, places, values);
   if (out.type == DType::f64)
