@@ -1,8 +1,8 @@
 // reduce and cumsum. A result whose elements lie in rows is the work of a warp or a block; results that lie side by
 // side in the operand are 32 columns of a block. Few results of many elements are cut into chunks first, whose sums a
 // second launch reduces. The operand is read once, its floats are added in 64 bits: at the memory's bandwidth for
-// rows of packs, up to half of it for columns (a load is one element; less on devices made for graphics). A cumsum is one warp's
-// work for each line, far from any bandwidth: it is for positions.
+// rows of packs, up to half of it for columns (a load is one element; less on devices made for graphics). A cumsum is
+// one warp's work for each line, far from any bandwidth: it is for positions.
 #include "kernels/cuda/Reduction.h"
 
 #include "kernels/cuda/Rows.cuh"
