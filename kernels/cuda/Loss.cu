@@ -1,6 +1,7 @@
 // cross_entropy and squared_error with their gradients: every row's (or part's) loss in 64 bits, then all of them added
-// by one block. Logits are read twice (the second time from the cache where a row of every block fits there) and
-// written once; with a gradient, 80 % of the memory's bandwidth.
+// by one block. Logits of up to 16,384 classes are read once, of more twice (the second time from the cache where a row
+// of every block fits there), their gradient is written once: bound by the memory's bandwidth in packs of one type,
+// else by instructions.
 #include "kernels/cuda/Loss.h"
 
 #include "kernels/cuda/Fault.h"

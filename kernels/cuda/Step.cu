@@ -1,5 +1,5 @@
 // squared_norm, the one kernel of a step that runs on the device: parts in 64 bits, then their sum by one block. Reads
-// its operand once, at 85 % of the memory's bandwidth.
+// its operand once, bound by the memory's bandwidth.
 #include "kernels/cuda/Step.h"
 
 #include "kernels/cuda/Rows.cuh"
