@@ -48,7 +48,7 @@ constexpr Chunks normGradChunks(int64_t rows, int64_t width) {
 /// On a GPU: elements of each of `results` that are reduced apart, in 64 bits, where a block a result would leave most
 /// of a device idle.
 constexpr Chunks reduceChunks(int64_t results, int64_t count) {
-  constexpr int64_t kResults = 16384, kElements = 1024;
+  constexpr int64_t kResults = 1 << 16, kElements = 256;
   return {count, std::clamp<int64_t>(std::min(kResults / results, count / kElements), 1, 256), 8};
 }
 /// On a GPU: keys and their place, twice, to sort indices.

@@ -102,14 +102,43 @@ template <typename C, typename Visit> __device__ __forceinline__ void withPacks(
   visit(Boolean());
 }
 
-template <typename C>
-__device__ __forceinline__ void loadPack(DType type, const void *base, int64_t at, C (&out)[kOctet]) {
+/// Eight elements as they lie in memory, of any type of C's arithmetic. They are brought apart from being widened, so
+/// that a thread has all its operands under way before it waits for one.
+template <typename C> struct Raw { uint32_t words[2 * sizeof(C)]; };
+
+template <typename C> __device__ __forceinline__ Raw<C> bring(DType type, const void *base, int64_t at) {
+  Raw<C> raw;
   withPacks<C>(type, [&](auto storage) {
     using S = decltype(storage);
-    Pack<S> pack = *reinterpret_cast<const Pack<S> *>(static_cast<const S *>(base) + at);
+    const S *from = static_cast<const S *>(base) + at;
+    if constexpr (sizeof(S) == 1) {
+      uint2 words = *reinterpret_cast<const uint2 *>(from);
+      raw.words[0] = words.x, raw.words[1] = words.y;
+    } else {
+#pragma unroll
+      for (int i = 0; i < static_cast<int>(2 * sizeof(S)); i += 4) {
+        uint4 words = reinterpret_cast<const uint4 *>(from)[i / 4];
+        raw.words[i] = words.x, raw.words[i + 1] = words.y, raw.words[i + 2] = words.z, raw.words[i + 3] = words.w;
+      }
+    }
+  });
+  return raw;
+}
+
+template <typename S> __device__ __forceinline__ S elementOf(const uint32_t *words, int i) {
+  constexpr int kEach = sizeof(S) < 4 ? 4 / sizeof(S) : 1; // elements of a word
+  uint64_t bits = sizeof(S) == 8 ? words[2 * i] | static_cast<uint64_t>(words[2 * i + 1]) << 32
+                                 : words[i / kEach] >> (i % kEach * 8 * sizeof(S));
+  S element;
+  memcpy(&element, &bits, sizeof(S));
+  return element;
+}
+
+template <typename C> __device__ __forceinline__ void widen(DType type, const Raw<C> &raw, C (&out)[kOctet]) {
+  withPacks<C>(type, [&](auto storage) {
 #pragma unroll
     for (int i = 0; i < kOctet; ++i)
-      out[i] = fromStorage<C>(pack.at[i]);
+      out[i] = fromStorage<C>(elementOf<decltype(storage)>(raw.words, i));
   });
 }
 
@@ -131,25 +160,34 @@ __device__ __forceinline__ void storePack(DType type, void *base, int64_t at, co
 struct Places {
   int64_t first = 0, step = 1, size = 0;
   bool packed = false; ///< side by side, and all addresses allow packs
+  bool exact = false;  ///< packed, and the size is a multiple of eight
   __device__ __forceinline__ int64_t at(int i) const { return first + i * step; }
-  __device__ __forceinline__ bool whole() const { return packed && first + kOctet <= size; }
+  __device__ __forceinline__ bool none() const { return first >= size; }
+  __device__ __forceinline__ bool whole() const { return packed && first + (exact ? 1 : kOctet) <= size; }
 };
 
 /// The places of `thread` in piece `piece` of a row cut into pieces of eight elements for each thread.
 __device__ __forceinline__ Places placesOf(int64_t piece, int thread, int threads, int64_t size, bool packed) {
   int64_t begin = piece * kOctet * threads;
-  return packed ? Places{begin + thread * kOctet, 1, size, true} : Places{begin + thread, threads, size, false};
+  return packed ? Places{begin + thread * kOctet, 1, size, true} : Places{begin + thread, threads, size};
 }
+
+/// What is loaded for the places of a row: elements from `base` on, or `otherwise` where there is no place or no data.
+template <typename C> struct Read {
+  In in;
+  int64_t base = 0;
+  Places places;
+  C otherwise = 0;
+};
 
 // Element by element: functions that are called, because their code is long.
 
-template <typename C>
-__device__ __noinline__ void loadScattered(In in, int64_t base, Places places, C otherwise, C *out) {
-  withStorage<C>(in.type, [&](auto storage) {
-    const auto *from = static_cast<const decltype(storage) *>(in.data) + base;
+template <typename C> __device__ __noinline__ void loadScattered(const Read<C> &read, C *out) {
+  withStorage<C>(read.in.type, [&](auto storage) {
+    const auto *from = static_cast<const decltype(storage) *>(read.in.data) + read.base;
 #pragma unroll
     for (int i = 0; i < kOctet; ++i)
-      out[i] = places.at(i) < places.size ? fromStorage<C>(from[places.at(i)]) : otherwise;
+      out[i] = read.places.at(i) < read.places.size ? fromStorage<C>(from[read.places.at(i)]) : read.otherwise;
   });
 }
 
@@ -164,22 +202,46 @@ template <typename C> __device__ __noinline__ void storeScattered(Out out, int64
   });
 }
 
-/// out[i] = in[base + place i], or `otherwise` where there is none.
-template <typename C>
-__device__ __forceinline__ void load(In in, int64_t base, Places places, C otherwise, C (&out)[kOctet]) {
-  if (places.whole())
-    return loadPack(in.type, in.data, base + places.first, out);
-  C scattered[kOctet]; // in memory, so that `out` need not be
-  loadScattered(in, base, places, otherwise, scattered);
+/// Several reads, all under way before one is waited for.
+template <int Count, typename C>
+__device__ __forceinline__ void load(const Read<C> (&reads)[Count], C (&out)[Count][kOctet]) {
+  Raw<C> raw[Count];
+#pragma unroll
+  for (int n = 0; n < Count; ++n)
+    if (const Read<C> &read = reads[n]; read.in.data && read.places.whole())
+      raw[n] = bring<C>(read.in.type, read.in.data, read.base + read.places.first);
+#pragma unroll
+  for (int n = 0; n < Count; ++n) {
+    const Read<C> &read = reads[n];
+    if (read.in.data && read.places.whole()) {
+      widen(read.in.type, raw[n], out[n]);
+      continue;
+    }
+    C scattered[kOctet]; // in memory, so that `out` need not be
+    bool some = read.in.data && !read.places.exact && !read.places.none();
+    if (some)
+      loadScattered(read, scattered);
+#pragma unroll
+    for (int i = 0; i < kOctet; ++i)
+      out[n][i] = some ? scattered[i] : read.otherwise;
+  }
+}
+
+template <typename C> __device__ __forceinline__ void load(const Read<C> &read, C (&out)[kOctet]) {
+  Read<C> reads[1] = {read};
+  C values[1][kOctet];
+  load(reads, values);
 #pragma unroll
   for (int i = 0; i < kOctet; ++i)
-    out[i] = scattered[i];
+    out[i] = values[0][i];
 }
 
 template <typename C>
 __device__ __forceinline__ void store(Out out, int64_t base, Places places, const C (&in)[kOctet]) {
   if (places.whole())
     return storePack(out.type, out.data, base + places.first, in, out.adds);
+  if (places.exact || places.none())
+    return;
   C scattered[kOctet];
 #pragma unroll
   for (int i = 0; i < kOctet; ++i)

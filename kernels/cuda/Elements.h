@@ -7,11 +7,12 @@
 
 namespace mt::kernels::cuda {
 
-/// Threads of a block where nothing asks for another number; and of a warp; and at most.
-constexpr int kThreads = 256, kWarp = 32, kMostThreads = 1024;
+/// Threads of a block where nothing asks for another number; of a warp; of a row at most; and of a block at most.
+constexpr int kThreads = 256, kWarp = 32, kRowThreads = 512, kMostThreads = 1024;
 
-/// Elements that a thread holds at once: 16 bytes of bf16, two times 16 of f32.
-constexpr int kOctet = 8;
+/// Elements that a thread moves at once: 16 bytes of bf16, two times 16 of f32; and how many times so many of a row it
+/// keeps in registers between passes.
+constexpr int kOctet = 8, kHeld = 4;
 
 /// A read operand, and a written one; no data: absent.
 struct In {
@@ -30,11 +31,14 @@ constexpr bool hasPacks(DType type) {
          type == DType::boolean;
 }
 
-/// The elements of a row, the same for all rows of a launch; packed: they can be moved eight at a time.
+/// The elements of a row, the same for all rows of a launch; packed: all of them can be moved eight at a time.
 struct RowShape {
   int64_t width = 0;
   bool packed = false;
 };
+
+/// What row kernels are compiled for: rows of packs with all operands of one type and parameters of 32 bits, or any.
+enum class RowCode : uint8_t { any, f32, bf16 };
 
 /// Calls visit(C()) with the arithmetic type that a storage type is read into.
 template <typename Visit> auto withArithmetic(DType type, Visit visit) {

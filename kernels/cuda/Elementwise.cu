@@ -1,6 +1,7 @@
 // Elementwise kernels of any type and broadcast: eight elements a thread, as packs of 16 bytes where all operands allow
-// it (side by side or repeated within a row). Every operand is moved once: with packs at least 85 % of the memory's
-// bandwidth, for functions without a division by a number that varies; element by element about half of it.
+// it (side by side or repeated within a row), all of them under way before one is converted. Every operand is moved
+// once: with packs bound by the memory's bandwidth, but for functions of many instructions (pow, mod, sin, erf in 16
+// bits); element by element about half of it.
 #include "kernels/cuda/Elementwise.h"
 #include "kernels/cuda/Functions.cuh"
 #include "kernels/cuda/Views.cuh"
@@ -117,7 +118,7 @@ template <typename What> struct OfActivation {
 
 /// Element by element, wherever they lie: a function that is called, because its code is long.
 template <typename C>
-__device__ __noinline__ void bringScattered(const Views<kMostIn> &views, int operand, In in, Places places, C *out) {
+__device__ __noinline__ void loadScattered(const Views<kMostIn> &views, int operand, In in, Places places, C *out) {
   withStorage<C>(in.type, [&](auto storage) {
 #pragma unroll 2
     for (int i = 0; i < kOctet; ++i) {
@@ -133,33 +134,42 @@ __device__ __noinline__ void bringScattered(const Views<kMostIn> &views, int ope
 
 /// Packs, or one element for all eight.
 template <int Count, typename C>
-__device__ __forceinline__ void bringPacks(const ElementwiseArguments &arguments, int64_t first,
-                                           C (&in)[Count][kOctet]) {
+__device__ __forceinline__ void loadPacks(const ElementwiseArguments &a, int64_t first, C (&in)[Count][kOctet]) {
   int64_t offsets[kMostIn];
-  const Views<kMostIn> &views = arguments.views;
-  views.offsets(first, offsets);
+  a.views.offsets(first, offsets);
+  Raw<C> raw[Count];
+  bool repeats[Count];
 #pragma unroll
   for (int n = 0; n < Count; ++n) {
-    if (views.rank > 0 && views.strides[n][views.rank - 1] != 0) {
-      loadPack(arguments.in[n].type, arguments.in[n].data, offsets[n], in[n]);
+    repeats[n] = a.views.rank == 0 || a.views.strides[n][a.views.rank - 1] == 0;
+    if (!repeats[n])
+      raw[n] = bring<C>(a.in[n].type, a.in[n].data, offsets[n]);
+  }
+#pragma unroll
+  for (int n = 0; n < Count; ++n)
+    if (repeats[n])
+      in[n][0] = loadOne<C>(a.in[n].type, a.in[n].data, offsets[n]);
+#pragma unroll
+  for (int n = 0; n < Count; ++n) {
+    if (!repeats[n]) {
+      widen(a.in[n].type, raw[n], in[n]);
       continue;
     }
-    C value = loadOne<C>(arguments.in[n].type, arguments.in[n].data, offsets[n]);
 #pragma unroll
-    for (int i = 0; i < kOctet; ++i)
-      in[n][i] = value;
+    for (int i = 1; i < kOctet; ++i)
+      in[n][i] = in[n][0];
   }
 }
 
 template <int Count, typename C>
-__device__ __forceinline__ void bring(const ElementwiseArguments &arguments, const Places &places,
-                                      C (&in)[Count][kOctet]) {
+__device__ __forceinline__ void loadAll(const ElementwiseArguments &arguments, const Places &places,
+                                        C (&in)[Count][kOctet]) {
   if (places.whole())
-    return bringPacks(arguments, places.first, in);
+    return loadPacks(arguments, places.first, in);
 #pragma unroll
   for (int n = 0; n < Count; ++n) {
     C scattered[kOctet]; // in memory, so that `in` need not be
-    bringScattered(arguments.views, n, arguments.in[n], places, scattered);
+    loadScattered(arguments.views, n, arguments.in[n], places, scattered);
 #pragma unroll
     for (int i = 0; i < kOctet; ++i)
       in[n][i] = scattered[i];
@@ -170,7 +180,9 @@ template <typename C, typename What>
 __global__ void __launch_bounds__(kThreads) elementwise(const __grid_constant__ ElementwiseArguments arguments) {
   Places places = placesOf(blockIdx.x, threadIdx.x, kThreads, arguments.total, arguments.packed);
   C in[What::kIn][kOctet], out[What::kOut][kOctet];
-  bring(arguments, places, in);
+  if (places.none())
+    return;
+  loadAll(arguments, places, in);
   What::apply(arguments.function, in, out);
 #pragma unroll
   for (int n = 0; n < What::kOut; ++n)

@@ -89,7 +89,9 @@ template <Function F> constexpr bool kIsPredicate = F >= Function::equal &&F <= 
 
 // Floats and doubles: R is either. The overloads of the C library are those of the device.
 
-template <typename R> __device__ __forceinline__ R sigmoid(R x) { return R(1) / (R(1) + exp(-x)); }
+__device__ __forceinline__ double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+/// Within 3 ulps and without a branch; what is less than the least normal number may become zero.
+__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + expf(-x)); }
 
 template <typename R> __device__ __forceinline__ R geluTanhInner(R x) {
   return tanh(R(0.79788456080286535588) * x * (R(1) + R(0.044715) * x * x));

@@ -1,5 +1,7 @@
 #include "kernels/cuda/Launching.h"
 
+#include <algorithm>
+
 namespace mt::kernels::cuda {
 
 Dims rowMajor(const Dims &dims) {
@@ -21,10 +23,18 @@ Dims broadcastStrides(const Dims &operand, const Dims &result) {
 }
 
 dim3 rowThreads(int64_t width, int held) {
-  if (width <= int64_t{held} * kOctet * kWarp)
-    return dim3(kWarp, 8);
-  int64_t threads = ceilDivide(width, kOctet * kWarp) * kWarp;
-  return dim3(static_cast<unsigned>(std::min<int64_t>(threads, kMostThreads)));
+  int64_t warps = ceilDivide(width, int64_t{held} * kOctet * kWarp);
+  return warps == 1 ? dim3(kWarp, 8) : dim3(static_cast<unsigned>(std::min<int64_t>(warps * kWarp, kRowThreads)));
+}
+
+RowCode rowCode(const RowShape &shape, std::initializer_list<Bound> operands, std::initializer_list<Bound> parameters) {
+  DType type = operands.begin()->type;
+  auto all = [](std::initializer_list<Bound> bounds, DType type) {
+    return std::ranges::all_of(bounds, [&](const Bound &bound) { return !bound.present || bound.type == type; });
+  };
+  if (!shape.packed || !all(operands, type) || !all(parameters, DType::f32))
+    return RowCode::any;
+  return type == DType::f32 ? RowCode::f32 : type == DType::bf16 ? RowCode::bf16 : RowCode::any;
 }
 
 Status refuseF64(const Signature &call, size_t operand) {

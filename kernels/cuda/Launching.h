@@ -6,6 +6,7 @@
 #include "kernels/cuda/Elements.h"
 #include "kernels/cuda/Family.h"
 
+#include <initializer_list>
 #include <limits>
 
 namespace mt::kernels::cuda {
@@ -54,10 +55,14 @@ inline Cut cut(const Chunks &chunks) { return {chunks.total, chunks.size, chunks
 Dims rowMajor(const Dims &dims);
 Dims broadcastStrides(const Dims &operand, const Dims &result);
 
-/// Threads for rows of `width`: a warp each, eight to a block, where that holds a row in `held` octets a thread; else a
-/// block each of as many warps as give every thread an octet.
+/// Threads for rows of `width` that hold a row in `held` octets each: a warp, eight to a block; or a block; or a block
+/// that holds a part.
 dim3 rowThreads(int64_t width, int held);
 inline int64_t rowBlocks(int64_t rows, dim3 threads) { return ceilDivide(rows, threads.y); }
+
+/// The code for rows of `shape` whose operands are `operands`, and whose parameters are `parameters`.
+RowCode rowCode(const RowShape &shape, std::initializer_list<Bound> operands,
+                std::initializer_list<Bound> parameters = {});
 
 /// Error where an operand is f64: row kernels compute in 32 bits and would lose half of it.
 Status refuseF64(const Signature &call, size_t operand);

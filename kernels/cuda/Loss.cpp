@@ -30,8 +30,9 @@ struct CrossEntropy {
                              gradient.present ? gradient.out(launch) : Out(),
                              losses,
                              launch.fault};
-    dim3 threads = rowThreads(classes, kLossHeld);
-    MT_TRY(start(launch.stream, rowBlocks(rows, threads), threads, crossEntropyCode(), call));
+    dim3 threads = rowThreads(classes, kHeld);
+    MT_TRY(start(launch.stream, rowBlocks(rows, threads), threads,
+                 crossEntropyCode(rowCode(call.shape, {logits, gradient})), call));
     return finishLoss(launch, loss, losses, rows);
   }
 };

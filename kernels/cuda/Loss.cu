@@ -1,6 +1,7 @@
 // cross_entropy and squared_error with their gradients: every row's (or part's) loss in 64 bits, then all of them added
-// by one block. Logits are read twice (the second time from the cache where a row of every block fits there) and
-// written once; with a gradient, 80 % of the memory's bandwidth.
+// by one block. Logits of up to 16,384 classes are read once, of more twice (the second time from the cache where a row
+// of every block fits there), their gradient is written once: bound by the memory's bandwidth in packs of one type,
+// else by instructions.
 #include "kernels/cuda/Loss.h"
 
 #include "kernels/cuda/Fault.h"
@@ -19,11 +20,11 @@ __device__ int64_t labelOf(const CrossEntropyCall &call, int64_t row) {
   return -1;
 }
 
-__device__ __forceinline__ void sendBack(const CrossEntropyCall &call, HeldRow<kLossHeld> &x, RowStatistics statistics,
-                                         int64_t label, double inverse) {
+__device__ __forceinline__ void sendBack(const Out &gradient, const RowShape &shape, HeldRow &x,
+                                         RowStatistics statistics, int64_t label, double inverse) {
   bool counts = label >= 0;
   float factor = static_cast<float>(inverse / static_cast<double>(statistics.total));
-  eachPiece(call.shape, x, -INFINITY, [&](const Places &places, const float(&in)[kOctet]) {
+  eachPiece(shape, x, -INFINITY, [&](const Places &places, const float(&in)[kOctet]) {
     float out[kOctet];
 #pragma unroll
     for (int i = 0; i < kOctet; ++i) {
@@ -31,44 +32,45 @@ __device__ __forceinline__ void sendBack(const CrossEntropyCall &call, HeldRow<k
       if (places.at(i) == label)
         out[i] -= static_cast<float>(inverse);
     }
-    store(call.gradient, x.begin, places, out);
+    store(gradient, x.begin, places, out);
   });
 }
 
-__global__ void __launch_bounds__(kMostThreads) crossEntropy(const __grid_constant__ CrossEntropyCall call) {
+template <RowCode kCode>
+__global__ void __launch_bounds__(kRowThreads) crossEntropy(const __grid_constant__ CrossEntropyCall call) {
   int64_t row = groupIndex();
   if (row >= call.rows)
     return;
+  const RowShape shape = shapeOf<kCode>(call.shape);
   int64_t label = labelOf(call, row);
-  HeldRow<kLossHeld> x = {call.logits, row * call.shape.width, {}};
+  HeldRow x = {typed<kCode>(call.logits), row * shape.width, {}};
   RowStatistics statistics = {0, 1};
   if (label >= 0) {
-    hold(call.shape, x, -INFINITY);
-    statistics = rowStatistics(call.shape, x);
+    hold(shape, x, -INFINITY);
+    statistics = rowStatistics(shape, x);
   }
   if (threadIdx.x == 0)
     call.losses[row] = label < 0 ? 0
                                  : static_cast<double>(statistics.most) + log(static_cast<double>(statistics.total)) -
                                        loadOne<float>(call.logits.type, call.logits.data, x.begin + label);
   if (call.gradient.data)
-    sendBack(call, x, statistics, label, call.scalars[Scalars::kInverseValid]);
+    sendBack(typed<kCode>(call.gradient), shape, x, statistics, label, call.scalars[Scalars::kInverseValid]);
 }
 
 __global__ void __launch_bounds__(kThreads) squaredError(const __grid_constant__ SquaredErrorCall call) {
   float factor = static_cast<float>(2 * call.scalars[Scalars::kInverseValid]);
   int64_t begin = blockIdx.x * call.size, end = begin + call.size < call.elements ? begin + call.size : call.elements;
-  RowShape shape = {end - begin, call.packed};
   double total = 0;
-  for (int64_t piece = 0; piece < piecesOf(shape); ++piece) {
-    Places places = placesIn(shape, piece);
-    float p[kOctet], t[kOctet], out[kOctet];
-    load(call.prediction, begin, places, 0.0f, p);
-    load(call.target, begin, places, 0.0f, t);
+  for (int64_t piece = 0; piece * kOctet * kThreads < end - begin; ++piece) {
+    Places places = placesOf(piece, threadIdx.x, kThreads, end - begin, call.packed);
+    Read<float> reads[2] = {{call.prediction, begin, places}, {call.target, begin, places}};
+    float in[2][kOctet], out[kOctet];
+    load(reads, in);
 #pragma unroll
     for (int i = 0; i < kOctet; ++i) {
-      double away = p[i] - t[i];
-      total += away * away;
-      out[i] = (p[i] - t[i]) * factor;
+      float away = in[0][i] - in[1][i];
+      total += static_cast<double>(away) * static_cast<double>(away);
+      out[i] = away * factor;
     }
     if (call.gradient.data)
       store(call.gradient, begin, places, out);
@@ -91,7 +93,11 @@ __global__ void __launch_bounds__(kMostThreads)
 
 } // namespace
 
-CrossEntropyCode crossEntropyCode() { return crossEntropy; }
+CrossEntropyCode crossEntropyCode(RowCode code) {
+  return code == RowCode::f32    ? crossEntropy<RowCode::f32>
+         : code == RowCode::bf16 ? crossEntropy<RowCode::bf16>
+                                 : crossEntropy<RowCode::any>;
+}
 SquaredErrorCode squaredErrorCode() { return squaredError; }
 AddLossesCode addLossesCode() { return addLosses; }
 

@@ -6,9 +6,6 @@
 
 namespace mt::kernels::cuda {
 
-/// Octets of a row that a thread keeps in registers.
-constexpr int kLossHeld = 2;
-
 struct CrossEntropyCall {
   int64_t rows;
   RowShape shape;
@@ -34,7 +31,7 @@ using CrossEntropyCode = void (*)(CrossEntropyCall);
 using SquaredErrorCode = void (*)(SquaredErrorCall);
 /// losses, their number, the step's scalars, the loss
 using AddLossesCode = void (*)(const double *, int64_t, const double *, Out);
-CrossEntropyCode crossEntropyCode();
+CrossEntropyCode crossEntropyCode(RowCode code);
 SquaredErrorCode squaredErrorCode();
 AddLossesCode addLossesCode();
 

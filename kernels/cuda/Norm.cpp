@@ -26,8 +26,9 @@ struct Norm {
                                result.out(launch),
                                centered ? launch.at<float>(mean) : nullptr,
                                launch.at<float>(rstd)};
-    dim3 threads = rowThreads(width, kNormHeld);
-    return start(launch.stream, rowBlocks(rows, threads), threads, normCode(), arguments);
+    dim3 threads = rowThreads(width, kHeld);
+    return start(launch.stream, rowBlocks(rows, threads), threads,
+                 normCode(rowCode(arguments.shape, {x, result}, {gain, bias})), arguments);
   }
 };
 
@@ -53,8 +54,7 @@ struct NormGrad {
     float *gains = dgain.present ? sums : nullptr, *biases = dbias.present ? sums + chunks.count * width : nullptr;
     bool packed = width % kOctet == 0 && gradient.aligned(launch) && x.aligned(launch) && gain.aligned(launch) &&
                   dx.aligned(launch) && isAligned(sums, DType::f32);
-    dim3 threads = rowThreads(width, 1);
-    bool onePiece = width <= int64_t{threads.x} * kOctet;
+    dim3 threads = rowThreads(width, kNormGradHeld);
     NormGradArguments arguments = {{width, packed},
                                    cut(chunks),
                                    centered,
@@ -64,13 +64,16 @@ struct NormGrad {
                                    centered ? launch.at<const float>(mean) : nullptr,
                                    launch.at<const float>(rstd),
                                    dx.out(launch),
-                                   onePiece ? gains : nullptr,
-                                   onePiece ? biases : nullptr};
-    if (onePiece || dx.present)
-      MT_TRY(start(launch.stream, rowBlocks(chunks.count, threads), threads, normGradCode(), arguments));
-    if (!onePiece && (gains || biases)) {
-      arguments.gains = gains, arguments.biases = biases;
-      MT_TRY(start(launch.stream, chunks.count * ceilDivide(width, kThreads), kThreads, columnSumsCode(), arguments));
+                                   gains,
+                                   biases};
+    RowCode code = rowCode(arguments.shape, {gradient, x, dx}, {gain});
+    if (code != RowCode::any && width <= int64_t{threads.x} * kOctet * kNormGradHeld) {
+      MT_TRY(start(launch.stream, rowBlocks(chunks.count, threads), threads, normGradPacksCode(code), arguments));
+    } else {
+      if (dx.present)
+        MT_TRY(start(launch.stream, rowBlocks(rows, threads), threads, normGradCode(), arguments));
+      if (gains || biases)
+        MT_TRY(start(launch.stream, chunks.count * ceilDivide(width, kThreads), kThreads, columnSumsCode(), arguments));
     }
     MT_TRY(add(launch, dgain, gains, chunks.count));
     return add(launch, dbias, biases, chunks.count);

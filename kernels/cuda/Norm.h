@@ -6,8 +6,8 @@
 
 namespace mt::kernels::cuda {
 
-/// Octets of a row that a thread keeps in registers going forward; going backward it is one.
-constexpr int kNormHeld = 2;
+/// Octets of a row that a thread keeps in registers going backward, and as many sums for gain and bias.
+constexpr int kNormGradHeld = 2;
 /// Threads that share the sums of a column.
 constexpr int kNormSlices = 16;
 
@@ -23,7 +23,7 @@ struct NormArguments {
 
 struct NormGradArguments {
   RowShape shape;
-  Cut chunks; ///< of rows, one for each group of threads
+  Cut chunks; ///< of rows, whose sums for parameters are apart
   bool centered;
   In gradient, x, gain; ///< gain: no data where absent
   const float *mean, *rstd;
@@ -35,7 +35,10 @@ using NormCode = void (*)(NormArguments);
 using NormGradCode = void (*)(NormGradArguments);
 /// the sums of all chunks, the width of one, their number, the parameter's gradient
 using AddChunksCode = void (*)(const float *, int64_t, int64_t, Out);
-NormCode normCode();
+NormCode normCode(RowCode code);
+/// Everything, for rows of packs of one type that a group of threads holds; else the operand's gradient, and sums of
+/// parameters.
+NormGradCode normGradPacksCode(RowCode code);
 NormGradCode normGradCode();
 NormGradCode columnSumsCode();
 AddChunksCode addChunksCode();

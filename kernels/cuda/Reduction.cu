@@ -1,8 +1,8 @@
 // reduce and cumsum. A result whose elements lie in rows is the work of a warp or a block; results that lie side by
 // side in the operand are 32 columns of a block. Few results of many elements are cut into chunks first, whose sums a
-// second launch reduces. The operand is read once: 80 % of the memory's bandwidth for rows of packs and for f32
-// columns (bf16: half of it on devices made for graphics), whose floats are added in 64 bits. A cumsum is one warp's
-// work for each line, far from any bandwidth: it is for positions.
+// second launch reduces. The operand is read once, its floats are added in 64 bits: at the memory's bandwidth for
+// rows of packs, up to half of it for columns (a load is one element; less on devices made for graphics). A cumsum is
+// one warp's work for each line, far from any bandwidth: it is for positions.
 #include "kernels/cuda/Reduction.h"
 
 #include "kernels/cuda/Rows.cuh"
@@ -46,6 +46,12 @@ struct Combine {
 /// `total` and all of `values`.
 template <int Count, typename C>
 __device__ __forceinline__ Wide<C> fold(ReduceKind kind, Wide<C> total, const C (&values)[Count]) {
+  if (kind == ReduceKind::sum) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i)
+      total = plus(total, static_cast<Wide<C>>(values[i]));
+    return total;
+  }
 #pragma unroll
   for (int i = 0; i < Count; ++i)
     total = combine(kind, total, static_cast<Wide<C>>(values[i]));
@@ -65,20 +71,19 @@ template <typename C> __device__ __forceinline__ void finish(const ReduceArgumen
 
 /// A group of threads for each result and chunk.
 template <typename C>
-__global__ void __launch_bounds__(kMostThreads) reduceRows(const __grid_constant__ ReduceArguments a) {
+__global__ void __launch_bounds__(kRowThreads) reduceRows(const __grid_constant__ ReduceArguments a) {
   int64_t group = groupIndex();
   if (group >= a.results * a.chunks.count)
     return;
   int64_t chunk = group / a.results, result = group % a.results, base[1], offset[1];
   a.kept.offsets(result, base);
   int64_t begin = chunk * a.chunks.size, end = min(begin + a.chunks.size, a.count);
-  RowShape shape = {end - begin, a.packed};
   Wide<C> total = neutral<Wide<C>>(a.kind);
-  for (int64_t piece = 0; piece < piecesOf(shape); ++piece) {
-    Places places = placesIn(shape, piece);
+  for (int64_t piece = 0; piece * kOctet * blockDim.x < end - begin; ++piece) {
+    Places places = placesOf(piece, threadIdx.x, blockDim.x, end - begin, a.packed);
     C values[kOctet];
     if (places.whole()) {
-      loadPack(a.in.type, a.in.data, base[0] + begin + places.first, values);
+      widen(a.in.type, bring<C>(a.in.type, a.in.data, base[0] + begin + places.first), values);
     } else {
 #pragma unroll
       for (int i = 0; i < kOctet; ++i) {
@@ -97,7 +102,7 @@ __global__ void __launch_bounds__(kMostThreads) reduceRows(const __grid_constant
     finish<C>(a, group, totals[0]);
 }
 
-constexpr int kAhead = 4; // elements of a column that a thread waits for at once
+constexpr int kAhead = 8; // elements of a column that a thread waits for at once
 
 /// 32 results side by side and a chunk for each block: every 16th element of a result for each of its threads.
 template <typename C>
@@ -107,17 +112,28 @@ __global__ void __launch_bounds__(kWarp *kReduceSlices) reduceColumns(const __gr
   int64_t result = blockIdx.x % blocks * kWarp + threadIdx.x, base[1], offset[1];
   int64_t begin = chunk * a.chunks.size, end = min(begin + a.chunks.size, a.count);
   a.kept.offsets(min(result, a.results - 1), base);
+  int64_t step = a.reduced.rank == 1 ? a.reduced.strides[0][0] : 0; // 0: elements lie by their view
   Wide<C> total = neutral<Wide<C>>(a.kind);
   for (int64_t at = begin + threadIdx.y; at < end; at += kReduceSlices * kAhead) {
+    int64_t offsets[kAhead];
     C values[kAhead];
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
-      values[i] = neutral<C>(a.kind);
-      if (at + i * kReduceSlices < end) {
-        a.reduced.offsets(at + i * kReduceSlices, offset);
-        values[i] = loadOne<C>(a.in.type, a.in.data, base[0] + offset[0]);
-      }
+      int64_t own = min(at + i * kReduceSlices, end - 1);
+      offset[0] = own * step;
+      if (step == 0)
+        a.reduced.offsets(own, offset);
+      offsets[i] = base[0] + offset[0];
     }
+    withStorage<C>(a.in.type, [&](auto storage) {
+      decltype(storage) held[kAhead];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i)
+        held[i] = static_cast<const decltype(storage) *>(a.in.data)[offsets[i]];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i)
+        values[i] = at + i * kReduceSlices < end ? fromStorage<C>(held[i]) : neutral<C>(a.kind);
+    });
     total = fold(a.kind, total, values);
   }
   parts[threadIdx.y][threadIdx.x] = total;

@@ -11,13 +11,23 @@ namespace mt::kernels::cuda {
 /// The row of a thread's group, a warp (threadIdx.y counts them) or the block.
 __device__ __forceinline__ int64_t groupIndex() { return static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; }
 
-/// The pieces of a row that the threads of a group share.
-__device__ __forceinline__ int64_t piecesOf(const RowShape &shape) {
-  int64_t each = static_cast<int64_t>(blockDim.x) * kOctet;
-  return (shape.width + each - 1) / each;
+/// What is known of shape and operands when code is compiled.
+template <RowCode kCode> __device__ __forceinline__ RowShape shapeOf(const RowShape &shape) {
+  return {shape.width, kCode != RowCode::any || shape.packed};
 }
+template <RowCode kCode, typename Operand> __device__ __forceinline__ Operand typed(Operand operand) {
+  operand.type = kCode == RowCode::f32 ? DType::f32 : kCode == RowCode::bf16 ? DType::bf16 : operand.type;
+  return operand;
+}
+template <RowCode kCode> __device__ __forceinline__ In parameter(In in) {
+  return typed < kCode == RowCode::any ? RowCode::any : RowCode::f32 > (in);
+}
+
+/// This thread's places in a piece of a row, of those that the threads of a group share.
 __device__ __forceinline__ Places placesIn(const RowShape &shape, int64_t piece) {
-  return placesOf(piece, threadIdx.x, blockDim.x, shape.width, shape.packed);
+  Places places = placesOf(piece, threadIdx.x, blockDim.x, shape.width, shape.packed);
+  places.exact = shape.packed;
+  return places;
 }
 
 /// The sum (or what `combine` makes) of each of the group's values, in all of its threads. All threads of a block come
@@ -65,49 +75,45 @@ __device__ __forceinline__ float groupLargest(float value) {
 }
 
 /// A row that is read in several passes: its first `kHeld` pieces stay in registers, the others are loaded again.
-template <int kHeld> struct HeldRow {
+struct HeldRow {
   In in;
   int64_t begin = 0;
   float held[kHeld][kOctet];
 };
 
 /// Places that are none hold `otherwise`.
-template <int kHeld> __device__ __forceinline__ void hold(const RowShape &shape, HeldRow<kHeld> &row, float otherwise) {
+__device__ __forceinline__ void hold(const RowShape &shape, HeldRow &row, float otherwise) {
+  Read<float> reads[kHeld];
 #pragma unroll
   for (int i = 0; i < kHeld; ++i)
-    if (i < piecesOf(shape))
-      load(row.in, row.begin, placesIn(shape, i), otherwise, row.held[i]);
+    reads[i] = {row.in, row.begin, placesIn(shape, i), otherwise};
+  load(reads, row.held);
 }
 
 /// visit(places, eight elements) for every piece of a row that holds elements of this thread.
-template <int kHeld, typename Visit>
-__device__ __forceinline__ void eachPiece(const RowShape &shape, HeldRow<kHeld> &row, float otherwise, Visit visit) {
-  int64_t pieces = piecesOf(shape);
+template <typename Visit>
+__device__ __forceinline__ void eachPiece(const RowShape &shape, HeldRow &row, float otherwise, Visit visit) {
 #pragma unroll
   for (int i = 0; i < kHeld; ++i)
-    if (i < pieces)
-      visit(placesIn(shape, i), row.held[i]);
-  for (int64_t i = kHeld; i < pieces; ++i) {
+    if (Places places = placesIn(shape, i); !places.none())
+      visit(places, row.held[i]);
+  Places places = placesIn(shape, kHeld);
+  for (int64_t i = kHeld; !places.none(); places = placesIn(shape, ++i)) {
     float values[kOctet];
-    load(row.in, row.begin, placesIn(shape, i), otherwise, values);
-    visit(placesIn(shape, i), values);
+    load(Read<float>{row.in, row.begin, places, otherwise}, values);
+    visit(places, values);
   }
 }
 
-/// The same for two rows side by side; places that are none hold zero.
-template <int kHeld, typename Visit>
-__device__ __forceinline__ void eachPiece(const RowShape &shape, HeldRow<kHeld> &first, HeldRow<kHeld> &second,
-                                          Visit visit) {
-  int64_t pieces = piecesOf(shape);
-#pragma unroll
-  for (int i = 0; i < kHeld; ++i)
-    if (i < pieces)
-      visit(placesIn(shape, i), first.held[i], second.held[i]);
-  for (int64_t i = kHeld; i < pieces; ++i) {
-    float a[kOctet], b[kOctet];
-    load(first.in, first.begin, placesIn(shape, i), 0.0f, a);
-    load(second.in, second.begin, placesIn(shape, i), 0.0f, b);
-    visit(placesIn(shape, i), a, b);
+/// visit(places, eight elements of each) for the pieces of two rows side by side, which are not kept.
+template <typename Visit>
+__device__ __forceinline__ void eachPiece(const RowShape &shape, In first, In second, int64_t begin, Visit visit) {
+  Places places = placesIn(shape, 0);
+  for (int64_t i = 0; !places.none(); places = placesIn(shape, ++i)) {
+    Read<float> reads[2] = {{first, begin, places}, {second, begin, places}};
+    float values[2][kOctet];
+    load(reads, values);
+    visit(places, values[0], values[1]);
   }
 }
 
@@ -120,8 +126,7 @@ __device__ __forceinline__ float octetSum(const float (&x)[kOctet]) {
 struct RowStatistics {
   float most, total;
 };
-template <int kHeld>
-__device__ __forceinline__ RowStatistics rowStatistics(const RowShape &shape, HeldRow<kHeld> &row) {
+__device__ __forceinline__ RowStatistics rowStatistics(const RowShape &shape, HeldRow &row) {
   const float lowest = -INFINITY;
   float most = lowest, total = 0;
   eachPiece(shape, row, lowest, [&](const Places &, const float(&x)[kOctet]) {

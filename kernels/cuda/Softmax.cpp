@@ -15,8 +15,9 @@ struct Softmax {
     bool packed = width % kOctet == 0 && first.aligned(launch) && second.aligned(launch) && result.aligned(launch);
     SoftmaxArguments arguments = {
         rows, {width, packed}, logarithm, first.in(launch), second.in(launch), result.out(launch)};
-    dim3 threads = rowThreads(width, kSoftmaxHeld);
-    return start(launch.stream, rowBlocks(rows, threads), threads, softmaxCode(isGradient), arguments);
+    dim3 threads = rowThreads(width, kHeld);
+    return start(launch.stream, rowBlocks(rows, threads), threads,
+                 isGradient ? softmaxGradCode() : softmaxCode(rowCode(arguments.shape, {first, result})), arguments);
   }
 };
 

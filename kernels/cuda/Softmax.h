@@ -6,9 +6,6 @@
 
 namespace mt::kernels::cuda {
 
-/// Octets of a row that a thread keeps in registers.
-constexpr int kSoftmaxHeld = 2;
-
 struct SoftmaxArguments {
   int64_t rows;
   RowShape shape;
@@ -18,7 +15,8 @@ struct SoftmaxArguments {
 };
 
 using SoftmaxCode = void (*)(SoftmaxArguments);
-SoftmaxCode softmaxCode(bool isGradient);
+SoftmaxCode softmaxCode(RowCode code);
+SoftmaxCode softmaxGradCode();
 
 } // namespace mt::kernels::cuda
 #endif

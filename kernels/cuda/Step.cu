@@ -1,5 +1,5 @@
 // squared_norm, the one kernel of a step that runs on the device: parts in 64 bits, then their sum by one block. Reads
-// its operand once, at 85 % of the memory's bandwidth.
+// its operand once, bound by the memory's bandwidth.
 #include "kernels/cuda/Step.h"
 
 #include "kernels/cuda/Rows.cuh"
@@ -7,18 +7,24 @@
 namespace mt::kernels::cuda {
 namespace {
 
+constexpr int kAhead = 2; // octets that a thread waits for at once
+
 __global__ void __launch_bounds__(kThreads)
     squaredNormPart(In x, int64_t elements, int64_t size, bool packed, double *parts) {
   int64_t begin = blockIdx.x * size, end = begin + size < elements ? begin + size : elements;
-  RowShape shape = {end - begin, packed};
   double total = 0;
-#pragma unroll 2
-  for (int64_t piece = 0; piece < piecesOf(shape); ++piece) {
-    float values[kOctet];
-    load(x, begin, placesIn(shape, piece), 0.0f, values);
+  for (int64_t piece = 0; piece * kOctet * kThreads < end - begin; piece += kAhead) {
+    Read<float> reads[kAhead];
+    float values[kAhead][kOctet];
 #pragma unroll
-    for (int i = 0; i < kOctet; ++i)
-      total += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    for (int n = 0; n < kAhead; ++n)
+      reads[n] = {x, begin, placesOf(piece + n, threadIdx.x, kThreads, end - begin, packed)};
+    load(reads, values);
+#pragma unroll
+    for (int n = 0; n < kAhead; ++n)
+#pragma unroll
+      for (int i = 0; i < kOctet; ++i)
+        total += static_cast<double>(values[n][i]) * static_cast<double>(values[n][i]);
   }
   total = groupSum(total);
   if (threadIdx.x == 0)

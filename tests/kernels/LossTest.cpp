@@ -1,6 +1,7 @@
 // Losses and their gradients: against formulas in 64 bits and finite differences of them.
 #include "tests/kernels/Harness.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,6 +57,34 @@ TEST(Loss, CrossEntropyOfManyClasses) {
   expectResults({"cross_entropy", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}}}, {{loss}}, 2e-7);
 }
 
+/// d(loss)/d(logits) of crossEntropy().
+Values crossEntropyGradient(int64_t rows, int64_t classes, const Values &logits, const Values &labels) {
+  Values gradient(logits.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    const double *row = logits.data() + i * classes;
+    double most = *std::max_element(row, row + classes), total = 0, label = labels[static_cast<size_t>(i)];
+    for (int64_t j = 0; j < classes; ++j)
+      total += std::exp(row[j] - most);
+    for (int64_t j = 0; j < classes && label >= 0; ++j)
+      gradient[static_cast<size_t>(i * classes + j)] =
+          (std::exp(row[j] - most) / total - (static_cast<double>(j) == label ? 1 : 0)) * kInverse;
+  }
+  return gradient;
+}
+
+/// Rows for a warp and for a block of a GPU, in one piece and in several, in packs and not.
+TEST(Loss, CrossEntropyGradientOfManyClasses) {
+  for (int64_t classes : {512, 1000, 16384, 50257}) {
+    Tensor logits = random({3, classes}, 1, 8), labels = labelsOf(3, classes, DType::i64);
+    double loss = crossEntropy(3, classes, logits.values, labels.values);
+    Values gradient = crossEntropyGradient(3, classes, logits.values, labels.values);
+    std::vector<Output> results = {{DType::f32, {}}, {DType::f32, logits.dims}};
+    expectResults({"cross_entropy_grad", {}, {logits, labels, stepScalars()}, results}, {{loss}, gradient}, 1e-6);
+    logits = random({3, classes}, 1, 8, DType::bf16), results[1].type = DType::bf16;
+    expectNarrow({"cross_entropy_grad", {}, {logits, labels, stepScalars()}, results}, 1, 1e-7);
+  }
+}
+
 TEST(Loss, SquaredError) {
   Tensor prediction = random({3, 700}, 1), target = random({3, 700}, 2);
   double loss = 0;
@@ -77,19 +106,26 @@ struct HeadCase {
   double scale, cap;
 };
 
-double headLoss(const HeadCase &c, const Values &hidden, const Values &weight, const Values &bias,
-                const Values &labels) {
+size_t weightAt(const HeadCase &c, int64_t v, int64_t d) {
+  return static_cast<size_t>(c.transposed ? d * c.classes + v : v * c.width + d);
+}
+
+Values headLogits(const HeadCase &c, const Values &hidden, const Values &weight, const Values &bias) {
   Values logits;
   for (int64_t i = 0; i < c.rows; ++i)
     for (int64_t v = 0; v < c.classes; ++v) {
       double sum = c.bias ? bias[static_cast<size_t>(v)] : 0;
       for (int64_t d = 0; d < c.width; ++d)
-        sum += hidden[static_cast<size_t>(i * c.width + d)] *
-               weight[static_cast<size_t>(c.transposed ? d * c.classes + v : v * c.width + d)];
+        sum += hidden[static_cast<size_t>(i * c.width + d)] * weight[weightAt(c, v, d)];
       sum *= c.scale;
       logits.push_back(c.cap > 0 ? c.cap * std::tanh(sum / c.cap) : sum);
     }
-  return crossEntropy(c.rows, c.classes, logits, labels);
+  return logits;
+}
+
+double headLoss(const HeadCase &c, const Values &hidden, const Values &weight, const Values &bias,
+                const Values &labels) {
+  return crossEntropy(c.rows, c.classes, headLogits(c, hidden, weight, bias), labels);
 }
 
 void testHead(const HeadCase &c, double tolerance) {
@@ -129,6 +165,52 @@ TEST(Loss, LinearCrossEntropy) {
       testHead({7, 5, 11, chunk, transposed, true, 1, 0}, 2e-6);
       testHead({7, 5, 11, chunk, transposed, false, 0.5, 0}, 2e-6);
       testHead({7, 5, 11, chunk, transposed, true, 2, 1.5}, 2e-6);
+    }
+}
+
+/// Rows that a GPU's block of threads passes over several times: gradients by their formula.
+void testWideHead(const HeadCase &c, DType type, double tolerance) {
+  SCOPED_TRACE(fmt::format("{} classes, {}, bias {}, cap {}", c.classes, name(type), c.bias, c.cap));
+  Tensor hidden = random({c.rows, c.width}, 1, 2, type), weight = random({c.classes, c.width}, 2, 1, type);
+  Tensor bias = c.bias ? random({c.classes}, 3) : absent(), labels = labelsOf(c.rows, c.classes, DType::i32);
+  Values logits = headLogits(c, hidden.values, weight.values, bias.values);
+  Values back = crossEntropyGradient(c.rows, c.classes, logits, labels.values);
+  std::vector<Values> expected = {{crossEntropy(c.rows, c.classes, logits, labels.values)},
+                                  Values(hidden.values.size()),
+                                  Values(weight.values.size()),
+                                  Values(c.bias ? static_cast<size_t>(c.classes) : 0)};
+  for (int64_t i = 0; i < c.rows; ++i)
+    for (int64_t v = 0; v < c.classes; ++v) {
+      size_t at = static_cast<size_t>(i * c.classes + v);
+      double slope = back[at] * c.scale * (c.cap > 0 ? 1 - std::pow(logits[at] / c.cap, 2) : 1);
+      if (c.bias)
+        expected[3][static_cast<size_t>(v)] += slope;
+      for (int64_t d = 0; d < c.width; ++d) {
+        size_t own = static_cast<size_t>(i * c.width + d);
+        expected[1][own] += slope * weight.values[weightAt(c, v, d)];
+        expected[2][weightAt(c, v, d)] += slope * hidden.values[own];
+      }
+    }
+  Attributes attributes = {{"logitScale", c.scale}, {"softCap", c.cap}, {"chunk", c.chunk}};
+  Outcome outcome = run({"linear_cross_entropy_grad",
+                         attributes,
+                         {hidden, weight, bias, labels, stepScalars()},
+                         {{DType::f32, {}}, {type, hidden.dims}, {type, weight.dims}, {DType::f32, {c.classes}}}},
+                        2, 0, c.bias ? 0 : 8);
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_TRUE(outcome.guardsIntact) << "wrote outside an operand";
+  for (size_t i = 0; i < expected.size(); ++i)
+    for (size_t j = 0; j < expected[i].size(); ++j)
+      ASSERT_NEAR(outcome.outputs[i][j], expected[i][j], tolerance * std::max(1.0, std::abs(expected[i][j])))
+          << "result " << i << " at " << j;
+}
+
+TEST(Loss, LinearCrossEntropyOfManyClasses) {
+  for (int64_t classes : {1500, 1501, 5000})
+    for (auto [type, tolerance] : {std::pair{DType::f32, 2e-6}, {DType::bf16, 4e-3}}) {
+      testWideHead({5, 24, classes, 2, false, false, 1, 0}, type, tolerance);
+      testWideHead({5, 24, classes, 0, false, true, 0.5, 0}, type, tolerance);
+      testWideHead({5, 24, classes, 0, false, false, 0.5, 3}, type, tolerance);
     }
 }
 

@@ -1,6 +1,7 @@
 // Products, normalizations, softmax, rotary: against plain loops in 64 bits; gradients against finite differences.
 #include "tests/kernels/Harness.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -149,6 +150,61 @@ TEST(Norm, Gradients) {
   }
 }
 
+/// The gradients of operand, gain and bias by their formula; mean and rstd as norm() gives them.
+std::vector<Values> normGradients(const Rows &rows, const Values &gradient, const Values &x, const Values &gain,
+                                  const std::vector<Values> &forward, bool centered) {
+  size_t width = static_cast<size_t>(rows.width);
+  std::vector<Values> out = {Values(x.size()), Values(width), Values(width)};
+  for (int64_t i = 0; i < rows.count; ++i) {
+    double center = forward[1][static_cast<size_t>(i)], factor = forward[2][static_cast<size_t>(i)], sum = 0,
+           product = 0;
+    for (size_t c = 0, at = rows.at(i, 0); c < width; ++c, ++at) {
+      double xhat = (x[at] - center) * factor;
+      sum += centered ? gradient[at] * gain[c] / static_cast<double>(width) : 0;
+      product += gradient[at] * gain[c] * xhat / static_cast<double>(width);
+      out[1][c] += gradient[at] * xhat;
+      out[2][c] += gradient[at];
+    }
+    for (size_t c = 0, at = rows.at(i, 0); c < width; ++c, ++at)
+      out[0][at] = factor * (gradient[at] * gain[c] - sum - (x[at] - center) * factor * product);
+  }
+  return out;
+}
+
+/// Both norms with all their results, of operands of a type and parameters of 32 bits.
+void testWideNorm(int64_t count, int64_t width, bool centered, DType type) {
+  SCOPED_TRACE(fmt::format("{} rows of {}", count, width));
+  Rows rows{count, width};
+  Tensor x = random({count, width}, 1, 3, type), gradient = random({count, width}, 2, 1, type),
+         gain = random({width}, 3), bias = random({width}, 4);
+  std::vector<Values> forward = norm(rows, x.values, gain.values, centered ? bias.values : Values(), centered, 1e-5);
+  std::vector<Values> back = normGradients(rows, gradient.values, x.values, gain.values, forward, centered);
+  Tensor mean = tensor(DType::f32, {count}, forward[1]), rstd = tensor(DType::f32, {count}, forward[2]);
+  Output full{type, {count, width}}, row{DType::f32, {width}}, statistic{DType::f32, {count}};
+  Call there{"layer_norm", {{"epsilon", 1e-5}}, {x, gain, bias}, {full, statistic, statistic}};
+  Call again{"layer_norm_grad", {}, {gradient, x, mean, rstd, gain}, {full, row, row}};
+  if (!centered) {
+    there = {"rms_norm", {{"epsilon", 1e-5}}, {x, gain}, {full, statistic}};
+    again = {"rms_norm_grad", {}, {gradient, x, rstd, gain}, {full, row}};
+    forward.erase(forward.begin() + 1);
+    back.pop_back();
+  }
+  if (type == DType::bf16) {
+    expectNarrow(there);
+    return expectNarrow(again, 1, 1e-5);
+  }
+  expectResults(there, forward, 1e-5);
+  expectResults(again, back, 1e-5);
+}
+
+/// Widths of models, and those around the ends of what a GPU's threads hold.
+TEST(Norm, WideRows) {
+  for (auto [count, width] : {std::pair<int64_t, int64_t>{9, 264}, {3, 4096}, {2, 8200}, {2, 16392}})
+    for (bool centered : {false, true})
+      for (DType type : {DType::f32, DType::bf16})
+        testWideNorm(count, width, centered, type);
+}
+
 Values softmax(const Rows &rows, const Values &x, bool logarithm) {
   Values out(x.size());
   for (int64_t i = 0; i < rows.count; ++i) {
@@ -225,6 +281,21 @@ TEST(Rotary, BothLayoutsBothWays) {
           expectResults({"rotary", attributes, {x, cosine, sine}, {{DType::f32, x.dims}}},
                         {rotate(x, cosine, sine, interleaved, inverse)}, 1e-6);
         }
+}
+
+/// Heads that a GPU moves in packs.
+TEST(Rotary, WholeOctets) {
+  for (bool interleaved : {false, true})
+    for (int64_t pairs : {8, 16})
+      for (DType type : {DType::f32, DType::bf16}) {
+        Tensor x = random({2, 37, 3, 40}, 1, 1, type), cosine = random({1, 37, pairs}, 2),
+               sine = random({1, 37, pairs}, 3);
+        Call call{"rotary", {{"interleaved", int64_t{interleaved}}}, {x, cosine, sine}, {{type, x.dims}}};
+        if (type == DType::bf16)
+          expectNarrow(call);
+        else
+          expectResults(call, {rotate(x, cosine, sine, interleaved, false)}, 1e-6);
+      }
 }
 
 } // namespace

@@ -84,22 +84,25 @@ TEST(Structure, Copy) {
   expectResults({"copy", {}, {x}, {{DType::f32, {100003}}}}, {x.values}, 0);
 }
 
+void testTranspose(const Tensor &x, const Index &permutation) {
+  Dims dims;
+  for (int64_t from : permutation)
+    dims.push_back(x.dims[static_cast<size_t>(from)]);
+  Values expected = build(dims, [&](const Index &index) {
+    Index from(index.size());
+    for (size_t i = 0; i < index.size(); ++i)
+      from[static_cast<size_t>(permutation[i])] = index[i];
+    return at(x, from);
+  });
+  expectResults({"transpose", {{"permutation", permutation}}, {x}, {{x.type, dims}}}, {expected}, 0);
+}
+
 TEST(Structure, Transpose) {
-  for (const std::vector<int64_t> &permutation :
-       {Index{0, 1, 2, 3}, Index{0, 2, 1, 3}, Index{3, 2, 1, 0}, Index{0, 1, 3, 2}})
-    for (DType type : {DType::f32, DType::i64}) {
-      Tensor x = integers({3, 5, 7, 129}, -99, 99, 1, type);
-      Dims dims;
-      for (int64_t from : permutation)
-        dims.push_back(x.dims[static_cast<size_t>(from)]);
-      Values expected = build(dims, [&](const Index &index) {
-        Index from(4);
-        for (size_t i = 0; i < 4; ++i)
-          from[static_cast<size_t>(permutation[i])] = index[i];
-        return at(x, from);
-      });
-      expectResults({"transpose", {{"permutation", permutation}}, {x}, {{type, dims}}}, {expected}, 0);
-    }
+  for (const Index &permutation : {Index{0, 1, 2, 3}, Index{0, 2, 1, 3}, Index{3, 2, 1, 0}, Index{0, 1, 3, 2}})
+    for (DType type : {DType::f32, DType::i64})
+      testTranspose(integers({3, 5, 7, 129}, -99, 99, 1, type), permutation);
+  for (DType type : {DType::u8, DType::bf16, DType::f32, DType::i64}) // tiles of every size
+    testTranspose(integers({3, 65, 40}, 0, 99, 1, type), {0, 2, 1});
 }
 
 TEST(Structure, Broadcast) {
@@ -192,6 +195,11 @@ TEST(Structure, Reduce) {
   testReduce(integers({4, 5, 6}, -3, 4, 1), {0, 2}, "max", true, 0);
   testReduce(random({1024, 700}, 2), {0}, "sum", false, 1e-6);
   testReduce(random({3, 100000}, 2), {1}, "mean", false, 1e-6);
+  for (auto [type, tolerance] : {std::pair{DType::f32, 1e-6}, {DType::bf16, 0x1p-8}}) { // columns in several chunks
+    testReduce(random({6000, 16}, 2, 1, type), {0}, "sum", false, tolerance);
+    testReduce(random({2, 3000, 24}, 2, 1, type), {1}, "mean", false, tolerance);
+    testReduce(random({2, 3000, 24}, 2, 1, type), {1}, "max", false, 0);
+  }
 }
 
 TEST(Structure, Cumsum) {
@@ -265,6 +273,27 @@ TEST(Indexing, Embedding) {
     sums[static_cast<size_t>(static_cast<int64_t>(at(ids, {i[0], i[1]})) * 129 + i[2])] += at(gradient, i);
   });
   expectResults({"embedding_grad", {}, {ids, gradient}, {{DType::f32, {50, 129}}}}, {sums}, 1e-6);
+}
+
+void testEmbeddingGrad(const Tensor &ids, int64_t size, int64_t width) {
+  Tensor gradient = random({ids.elements(), width}, 3);
+  Values sums(static_cast<size_t>(size * width), 0);
+  each(gradient.dims, [&](const Index &i) {
+    sums[static_cast<size_t>(static_cast<int64_t>(at(ids, {i[0]})) * width + i[1])] += at(gradient, i);
+  });
+  expectResults({"embedding_grad", {}, {ids, gradient}, {{DType::f32, {size, width}}}}, {sums}, 1e-5);
+  gradient = random(gradient.dims, 4, 1, DType::bf16);
+  for (DType result : {DType::f32, DType::bf16})
+    expectNarrow({"embedding_grad", {}, {ids, gradient}, {{result, {size, width}}}}, 1, 1e-4);
+}
+
+/// More ids than a GPU's block sorts; rows of more than one tile; and one id that is half of all.
+TEST(Indexing, EmbeddingGradOfManyIds) {
+  testEmbeddingGrad(integers({1500}, 0, 20, 4), 20, 264);
+  Tensor ids = integers({2000}, 0, 50, 5, DType::i32);
+  for (size_t i = 0; i < ids.values.size(); i += 2)
+    ids.values[i] = 7;
+  testEmbeddingGrad(ids, 50, 24);
 }
 
 TEST(Indexing, OutOfRange) {
