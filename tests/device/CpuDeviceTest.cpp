@@ -6,6 +6,7 @@
 #include "tests/device/Workbench.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -78,7 +79,7 @@ TEST(CpuDeviceDeathTest, KeepsComputeAwayFromProtectedHostSpaces) {
 }
 
 TEST(MachineMemory, TakesTheSmallestLimit) {
-  std::string root = testing::TempDir() + "machine";
+  std::string root = testing::TempDir() + std::to_string(::getpid()) + "machine";
   std::filesystem::remove_all(root);
   std::filesystem::create_directories(root + "/proc/self");
   std::filesystem::create_directories(root + "/groups/jobs/one");

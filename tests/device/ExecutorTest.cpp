@@ -6,6 +6,7 @@
 #include "tests/device/Loop.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -87,7 +88,7 @@ TEST(Executor, TrainsOnAGpuAsPlainLoopsDo) {
     EXPECT_NEAR(outcome.weights[i], plain.weights[i], 1e-6) << i;
   for (uint64_t seed = 1; seed <= 5; ++seed)
     EXPECT_EQ(train(false, {.device = "cuda", .jitterSeed = seed, .poison = seed % 2 == 0}), outcome) << seed;
-  EXPECT_EQ(train(false, {.device = "cuda", .tracePath = testing::TempDir() + "trace.json"}), outcome) << "trace";
+  EXPECT_EQ(train(false, {.device = "cuda", .tracePath = testing::TempDir() + std::to_string(::getpid()) + "trace.json"}), outcome) << "trace";
   EXPECT_EQ(train(false, {.device = "cuda", .cudaGraphs = true}), outcome) << "graphs";
 }
 
@@ -120,7 +121,7 @@ TEST(Executor, GivesTheSameBitsInEveryMemoryAndTiming) {
       EXPECT_EQ(train(unified, {.jitterSeed = seed, .poison = seed % 2 == 0}), expected) << "jitter " << seed;
     for (int threads : {1, 2, 4})
       EXPECT_EQ(train(unified, {.threads = threads, .poison = true}), expected) << threads << " threads";
-    EXPECT_EQ(train(unified, {.tracePath = testing::TempDir() + "trace.json"}), expected) << "trace";
+    EXPECT_EQ(train(unified, {.tracePath = testing::TempDir() + std::to_string(::getpid()) + "trace.json"}), expected) << "trace";
   }
   EXPECT_EQ(train(false, {.slowCopyBytesPerSecond = 1e6}), expected) << "slow copies";
   EXPECT_EQ(train(false, {.poison = true, .protectHost = true}), expected) << "protected host";
@@ -201,7 +202,7 @@ TEST(Executor, RefusesWhatMakesNoSense) {
 }
 
 TEST(Trace, ShowsPlannedAndMeasuredSideBySide) {
-  std::string path = testing::TempDir() + "trace.json";
+  std::string path = testing::TempDir() + std::to_string(::getpid()) + "trace.json";
   Loop loop(false, {.tracePath = path});
   ASSERT_TRUE(loop.steps(3).ok());
   loop.evaluate();

@@ -5,6 +5,7 @@
 #include "runtime/host/Generator.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -112,7 +113,7 @@ protected:
         plan, [this](const plan::Span &span) { return std::span(memory).subspan(span.offset, span.bytes); }, threads);
   }
   template <typename T> std::string file(const std::string &name, const std::vector<T> &values, uint64_t skip = 0) {
-    std::string path = testing::TempDir() + name;
+    std::string path = testing::TempDir() + std::to_string(::getpid()) + name;
     std::ofstream stream(path, std::ios::binary);
     stream.write(std::string(skip, 'x').data(), static_cast<std::streamsize>(skip));
     stream.write(reinterpret_cast<const char *>(values.data()),

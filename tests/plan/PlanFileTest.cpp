@@ -3,6 +3,7 @@
 #include "tests/plan/LinearPlan.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -11,7 +12,7 @@
 namespace mt::plan {
 namespace {
 
-std::string pathOf(const std::string &name) { return testing::TempDir() + name; }
+std::string pathOf(const std::string &name) { return testing::TempDir() + std::to_string(::getpid()) + name; }
 
 std::string refusal(std::span<const std::byte> file) {
   Result<Plan> plan = deserialize(file, "plan.bin");

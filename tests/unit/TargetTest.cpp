@@ -2,6 +2,7 @@
 #include "compiler/target/CostModel.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -54,7 +55,7 @@ TEST(Target, WhatElseWasMeasuredChangesNothing) {
 }
 
 TEST(Target, FilesAreFoundByPath) {
-  const std::string path = testing::TempDir() + "/target-test.json";
+  const std::string path = testing::TempDir() + std::to_string(::getpid()) + "target-test.json";
   Target target = h200();
   target.name = "mine";
   std::ofstream(path) << printTarget(target);
