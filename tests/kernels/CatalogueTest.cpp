@@ -284,7 +284,7 @@ TEST(Catalogue, ScratchOnAGpu) {
     return Signature{
         "reduce", {{"kind", std::string("sum")}, {"axes", axes}, {"keepDims", int64_t{0}}}, {in(dims), out(result)}};
   };
-  EXPECT_EQ(bytes(reduce({64, 4096}, {1}, {64})), 4u * 64 * 8);
+  EXPECT_EQ(bytes(reduce({64, 4096}, {1}, {64})), 16u * 64 * 8);
   EXPECT_EQ(bytes(reduce({1 << 20}, {0}, {})), 256u * 8);
   EXPECT_EQ(bytes(reduce({1 << 15, 64}, {1}, {1 << 15})), 0u);
   Dims rows = {8192, 768};
