@@ -1,20 +1,28 @@
-// One element a thread: a bias, or gradients of keys once a batch row; 60 % of the memory's bandwidth is enough.
+// Eight elements a thread, as packs where addresses allow it: a bias, results that waited for one in 32 bits, or
+// gradients of keys once a batch row; 80 % of the memory's bandwidth, with a bias less.
 #include "kernels/Blocks.h"
 #include "kernels/cuda/CastElements.h"
+#include "kernels/cuda/Elements.cuh"
 #include "kernels/cuda/Floats.cuh"
 
 namespace mt::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+/// Whether eight elements at a time can be moved from this address on.
+bool isAligned(const void *address, DType type) {
+  return hasPacks(type) && reinterpret_cast<uintptr_t>(address) % 16 == 0;
+}
 
-__global__ void cast(const void *from, DType fromType, void *to, DType toType, int64_t count, bool adds,
-                     const float *bias, int64_t columns) {
-  int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count)
-    return;
-  float value = loadFloat(from, fromType, i) + (bias ? bias[i % columns] : 0.0f);
-  storeFloat(to, toType, i, adds ? loadFloat(to, toType, i) + value : value);
+__global__ void __launch_bounds__(kThreads)
+    cast(In from, Out to, int64_t count, bool packed, const float *bias, int64_t columns) {
+  Places places = placesOf(blockIdx.x, threadIdx.x, kThreads, count, packed);
+  float values[kOctet];
+  load({from, 0, places, 0.0f}, values);
+#pragma unroll
+  for (int i = 0; bias && i < kOctet; ++i)
+    if (places.at(i) < count)
+      values[i] += bias[places.at(i) % columns];
+  store(to, 0, places, values);
 }
 
 __global__ void addRow(const double *from, double *to, int64_t count, int64_t columns) {
@@ -33,8 +41,9 @@ cudaError_t addToRows(cudaStream_t stream, const double *from, double *to, int64
 
 cudaError_t castElements(cudaStream_t stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
                          bool adds, const float *bias, int64_t columns) {
-  unsigned blocks = gridOf(ceilDivide(count, kThreads));
-  cast<<<blocks, kThreads, 0, stream>>>(from, fromType, to, toType, count, adds, bias, columns);
+  unsigned blocks = gridOf(ceilDivide(count, kThreads * kOctet));
+  bool packed = isAligned(from, fromType) && isAligned(to, toType);
+  cast<<<blocks, kThreads, 0, stream>>>({from, fromType}, {to, toType, adds}, count, packed, bias, columns);
   return cudaGetLastError();
 }
 
