@@ -12,7 +12,7 @@ packages=(
   libprotobuf-dev protobuf-compiler
   libfmt-dev libcli11-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev
-  python3 python3-pip python3-numpy
+  python3 python3-pip python3-numpy xz-utils
 )
 onnx_version=1.23.2
 schema=third_party/onnx/onnx-ml.proto
