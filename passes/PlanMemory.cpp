@@ -14,8 +14,6 @@ namespace mt {
 using namespace schedule;
 
 namespace {
-constexpr uint64_t kAlignment = 256;
-
 /// First and last command of each slot in one program.
 using Lifetimes = llvm::MapVector<Operation *, std::pair<uint32_t, uint32_t>>;
 
@@ -46,7 +44,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     for (auto slot : function.front().getOps<SlotOp>())
       if (slot.getPersistent() && spaceOf(slot) == space) {
         place(slot, end);
-        end += llvm::alignTo(bytesOf(slot), kAlignment);
+        end += llvm::alignTo(bytesOf(slot), kSlotAlignment);
       }
     return end;
   }
@@ -69,7 +67,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       auto slot = cast<SlotOp>(op);
       if (spaceOf(slot) != space)
         continue;
-      packed.requests.push_back({bytesOf(slot), life.first, life.second, kAlignment});
+      packed.requests.push_back({bytesOf(slot), life.first, life.second, kSlotAlignment});
       packed.slots.push_back(slot);
     }
     passes::PackOptions options;

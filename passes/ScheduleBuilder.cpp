@@ -10,7 +10,6 @@ using namespace mt::schedule;
 
 namespace mt::passes {
 namespace {
-constexpr int64_t kAlignment = 256;
 constexpr int64_t kScalarsBytes = kernels::Scalars::kCount * sizeof(double);
 constexpr int64_t kWeight = int64_t(plan::PartRole::weight), kRemainder = int64_t(plan::PartRole::remainder),
                   kFirstMoment = int64_t(plan::PartRole::firstMoment), kSecondMoment = int64_t(plan::PartRole::secondMoment);
@@ -55,7 +54,7 @@ void ScheduleBuilder::placeWeights() {
     int64_t bytes = 0;
     for (int64_t parameter : model.layers[l].owned) {
       weights[parameter].offset = bytes;
-      bytes += llvm::alignTo(bytesOf(parameter), kAlignment);
+      bytes += llvm::alignTo(bytesOf(parameter), kSlotAlignment);
     }
     if (bytes == 0)
       continue;
@@ -91,7 +90,7 @@ void ScheduleBuilder::placeState(int64_t layer) {
       list[parameter].offset = bytes;
       places.push_back(&list[parameter]);
       holds.append({parameter, role, bytes});
-      bytes += llvm::alignTo(size, kAlignment);
+      bytes += llvm::alignTo(size, kSlotAlignment);
     };
     int64_t full = fullBytesOf(parameter);
     if (model.parameters[parameter].isSplit())
@@ -99,7 +98,7 @@ void ScheduleBuilder::placeState(int64_t layer) {
     add(firstMoment, kFirstMoment, full);
     if (options.optimizer == "adamw")
       add(secondMoment, kSecondMoment, full);
-    kept += llvm::alignTo(full, kAlignment);
+    kept += llvm::alignTo(full, kSlotAlignment);
   }
   if (places.empty())
     return;

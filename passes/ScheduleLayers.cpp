@@ -9,7 +9,6 @@ using namespace mt::schedule;
 
 namespace mt::passes {
 namespace {
-constexpr int64_t kAlignment = 256;
 
 std::string at(const Twine &what, int64_t layer, int64_t microBatch) {
   return (what + " layer " + Twine(layer) + " mb " + Twine(microBatch)).str();
@@ -247,7 +246,7 @@ void ScheduleBuilder::backward(const Phase &phase, int64_t microBatch, bool firs
     int64_t bytes = 0;
     for (int64_t p : trainedOf(phase.layer)) {
       gradients[p].offset = bytes;
-      bytes += llvm::alignTo(fullBytesOf(p), kAlignment);
+      bytes += llvm::alignTo(fullBytesOf(p), kSlotAlignment);
     }
     Place pack = writer.unified() ? keptGradients[phase.layer] : Place();
     if (bytes > 0 && !pack)
@@ -384,7 +383,7 @@ void ScheduleBuilder::updateParameters(int64_t layer, ArrayRef<int64_t> paramete
   int64_t bytes = 0;
   for (int64_t p : trainedOf(layer)) {
     kept[p] = bytes;
-    bytes += llvm::alignTo(fullBytesOf(p), kAlignment);
+    bytes += llvm::alignTo(fullBytesOf(p), kSlotAlignment);
   }
   SmallVector<Bound> operands;
   for (int64_t p : parameters) {

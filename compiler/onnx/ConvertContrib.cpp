@@ -37,7 +37,7 @@ LogicalResult fusedMatMul(NodeContext &node) {
 }
 
 // position_ids [1]: the first position of every row; [B, S]: all of them.
-LogicalResult rotaryEmbedding(NodeContext &node) {
+LogicalResult contribRotaryEmbedding(NodeContext &node) {
   Value value = node.input(0), ids = node.input(1), cosine = node.input(2), sine = node.input(3);
   if (!value || !ids || !cosine || !sine)
     return failure();
@@ -166,7 +166,7 @@ LogicalResult groupQueryAttention(NodeContext &node) {
 
 void addContrib(Converters &table) {
   table.addContrib("FusedMatMul", fusedMatMul);
-  table.addContrib("RotaryEmbedding", rotaryEmbedding);
+  table.addContrib("RotaryEmbedding", contribRotaryEmbedding);
   table.addContrib("MultiHeadAttention", multiHeadAttention);
   table.addContrib("GroupQueryAttention", groupQueryAttention);
 }

@@ -19,6 +19,8 @@
 #include "compiler/schedule/ScheduleOps.h.inc"
 
 namespace mt::schedule {
+/// Slots, and the parameters within one, begin at multiples of so many bytes.
+inline constexpr int64_t kSlotAlignment = 256;
 
 /// The function that holds slots and commands, and the module's declarations.
 inline constexpr llvm::StringLiteral kScheduleName = "schedule", kSpacesAttr = "schedule.spaces",

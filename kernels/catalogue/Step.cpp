@@ -45,8 +45,8 @@ std::string checkSplitUpdate(const Signature &call) {
   return checker.require(call.integer("parameter") >= 0, "attribute parameter must not be negative").result();
 }
 
-template <int Count> double flopsPerElement(const Signature &call) {
-  return Count * static_cast<double>(call.operands[0].elements());
+double normFlops(const Signature &call) {
+  return 2 * static_cast<double>(call.operands[0].elements());
 }
 
 uint64_t normWorkspace(const Signature &call) {
@@ -64,7 +64,7 @@ std::span<const Kernel> stepKernels() {
       entry("report", "loss scalars -> ", "Hands the loss and the step's scalars to the training loop.", "no result",
             noFlops, checkReport),
       entry("squared_norm", "x -> norm", "Squared Euclidean norm, by a fixed tree of 64-bit sums.", "sum of x^2",
-            flopsPerElement<2>, checkSquaredNorm, {.workspace = normWorkspace}),
+            normFlops, checkSquaredNorm, {.workspace = normWorkspace}),
       entry("step_norm", "scalars norms* -> result", "The norm of the whole gradient and the clip scale.",
             "norm = sqrt(sum of all squared norms, in order); clip scale = min(1, threshold / (norm + 1e-6)), as "
             "torch.nn.utils.clip_grad_norm_; an error if the norm is not finite",
