@@ -90,6 +90,8 @@ def install(bundle, folder):
     """Makes the bundle's mtrun and rival fakes, and the rest in a folder; the variables that programs are to be run with."""
     (bundle / "bin/mtrun").rename(bundle / "bin/mtrun.real")
     put(bundle / "bin/mtrun", MTRUN)
+    if not (bundle / "bin/cuda_kernel_tests").exists():  # a build without CUDA; only the fake sanitizer is asked about it
+        put(bundle / "bin/cuda_kernel_tests", "#!/bin/sh\n")
     put(bundle / "llama_vs_fsdp2.py", RIVAL)
     put(folder / "nvidia-smi", NVIDIA_SMI)
     put(folder / "compute-sanitizer", SANITIZER)
