@@ -8,11 +8,6 @@
 namespace mt::kernels::cuda {
 namespace {
 
-/// Whether eight elements at a time can be moved from this address on.
-bool isAligned(const void *address, DType type) {
-  return hasPacks(type) && reinterpret_cast<uintptr_t>(address) % 16 == 0;
-}
-
 __global__ void __launch_bounds__(kThreads)
     cast(In from, Out to, int64_t count, bool packed, const float *bias, int64_t columns) {
   Places places = placesOf(blockIdx.x, threadIdx.x, kThreads, count, packed);

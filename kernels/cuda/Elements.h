@@ -3,7 +3,9 @@
 #ifndef MT_KERNELS_CUDA_ELEMENTS_H
 #define MT_KERNELS_CUDA_ELEMENTS_H
 
-#include "kernels/Types.h"
+#include "kernels/Catalogue.h"
+
+#include <algorithm>
 
 namespace mt::kernels::cuda {
 
@@ -29,6 +31,11 @@ struct Out {
 constexpr bool hasPacks(DType type) {
   return type == DType::f32 || type == DType::bf16 || type == DType::f64 || type == DType::i64 || type == DType::i32 ||
          type == DType::boolean;
+}
+
+/// Whether eight elements at a time can be moved from this address on.
+inline bool isAligned(const void *address, DType type) {
+  return hasPacks(type) && reinterpret_cast<uintptr_t>(address) % std::min<uint64_t>(byteSize(type) * kOctet, 16) == 0;
 }
 
 /// The elements of a row, the same for all rows of a launch; packed: all of them can be moved eight at a time.

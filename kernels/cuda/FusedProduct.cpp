@@ -86,8 +86,6 @@ std::optional<Epilogue> epilogueOf(const Signature &call) {
 }
 
 Result<Run> prepareFusedProduct(const Signature &call, Library &library) {
-  if (!epilogueOf(call))
-    return prepareParts(call, library);
   MT_ASSIGN(Blas * blas, library.blas());
   Result<Run> whole = prepareEpilogue(call, *blas);
   return whole ? whole : prepareParts(call, library);
@@ -101,10 +99,12 @@ constexpr Entry kEntries[] = {{"matmul_gelu", prepareFusedProduct},
 
 Result<Run> prepareEpilogue(const Signature &call, Blas &blas) {
   std::optional<Epilogue> epilogue = epilogueOf(call);
+  if (!epilogue)
+    return fail("{}: no epilogue does this", call.kernel);
   Part product = partsOf(call).front(); // its result is the call's, or what gelu is taken of: of the same shape
   ProductShape shape = matmulShape(product.call);
-  if (!epilogue || shape.batches > 1)
-    return fail("{}: no epilogue does this", call.kernel);
+  if (shape.batches > 1)
+    return fail("{}: no epilogue does this for a batch of products", call.kernel);
   shape.epilogue = *epilogue;
   FusedScratch sizes = FusedScratch::of(call);
   MT_ASSIGN(Product chosen, blas.product(shape, sizes.library));

@@ -27,11 +27,6 @@ Status start(cudaStream_t stream, int64_t blocks, dim3 threads, void (*code)(Par
   }(static_cast<Parameters>(arguments)...);
 }
 
-/// Whether eight elements at a time can be moved from this address on.
-inline bool isAligned(const void *address, DType type) {
-  return hasPacks(type) && reinterpret_cast<uintptr_t>(address) % std::min<uint64_t>(byteSize(type) * kOctet, 16) == 0;
-}
-
 /// An operand of a signature, bound to its address launch by launch.
 struct Bound {
   size_t operand = 0;
