@@ -3,11 +3,12 @@
 #include "models/Gpt2.h"
 #include "models/Llama.h"
 #include "models/StoredTensors.h"
+#include "runtime/base/Json.h"
+#include "runtime/base/MappedFile.h"
 
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <fstream>
 
 namespace mt::models {
 namespace {
@@ -48,14 +49,15 @@ private:
 class Config {
 public:
   static Result<Config> read(const std::string &path) {
-    std::ifstream in(path);
-    if (!in)
-      return fail("{}: cannot be opened; from-hf takes a checkpoint folder with config.json", path);
+    Result<MappedFile> file = MappedFile::open(path);
+    if (!file)
+      return fail("{}; from-hf takes a checkpoint folder with config.json", file.status().message());
+    Result<Json> json = parseJson({reinterpret_cast<const char *>(file->bytes().data()), file->size()});
+    if (!json || !json->is_object())
+      return fail("{}: is not a JSON object{}", path, json ? "" : ": " + json.status().message());
     Config config;
     config.path = path;
-    config.json = Json::parse(in, nullptr, false);
-    if (!config.json.is_object())
-      return fail("{}: is not a JSON object", path);
+    config.json = std::move(*json);
     return config;
   }
 

@@ -2,6 +2,7 @@
 // but for an object "measured", which is for people: what `mtrun probe` measures beside what schedules are made of.
 #include "compiler/target/Target.h"
 
+#include "runtime/base/Json.h"
 #include "runtime/base/Sizes.h"
 
 #include <nlohmann/json.hpp>
@@ -78,9 +79,10 @@ const Field *findField(std::string_view name) {
 }
 
 Result<Target> readTarget(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    return fail("is not JSON; write it with `mtrun probe -o`");
+  const Result<Json> parsed = parseOrderedJson(text);
+  if (!parsed)
+    return fail("is not JSON: {}; write it with `mtrun probe -o`", parsed.status().message());
+  const Json &json = *parsed;
   if (!json.is_object())
     return fail("must be one JSON object, as `mtrun probe -o` writes it");
   for (const auto &[name, value] : json.items()) {

@@ -1,6 +1,7 @@
 #include "runtime/train/Checkpoint.h"
 
 #include "runtime/base/AtomicFile.h"
+#include "runtime/base/Json.h"
 #include "runtime/base/MappedFile.h"
 #include "runtime/host/Convert.h"
 #include "runtime/train/Safetensors.h"
@@ -255,7 +256,10 @@ Result<CheckpointMeta> readMeta(const std::string &folder) {
   std::string path = folder + "/meta.json";
   MT_ASSIGN(MappedFile file, MappedFile::open(path));
   std::string_view content(reinterpret_cast<const char *>(file.bytes().data()), file.size());
-  json object = json::parse(content, nullptr, false);
+  Result<json> parsed = parseJson(content);
+  if (!parsed)
+    return fail("{}: damaged: {}", path, parsed.status().message());
+  const json &object = *parsed;
   if (!object.is_object() || !object.contains("format"))
     return fail("{}: damaged", path);
   if (object["format"] != kFormat)

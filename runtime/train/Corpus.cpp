@@ -3,8 +3,12 @@
 #include "runtime/train/Elements.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <mutex>
+#include <thread>
 
 namespace mt::train {
 namespace {
@@ -94,23 +98,67 @@ Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::st
   return CorpusPtr(std::move(all));
 }
 
-Status scan(const Corpus &corpus, const plan::Plan &plan) {
-  std::vector<std::vector<std::byte>> buffers;
-  std::vector<std::byte *> destinations;
-  int64_t elements = 1;
-  for (const plan::Input &input : plan.inputs) {
-    bool data = input.kind != plan::InputKind::scalars;
-    buffers.emplace_back(data ? rowBytes(input) : 0);
-    destinations.push_back(data ? buffers.back().data() : nullptr);
-    elements += data ? rowElements(input) : 0;
+/// Reads rows and checks their values, on all cores.
+class Scan {
+public:
+  Scan(const Corpus &corpus, const plan::Plan &plan) : corpus(corpus), plan(plan) {
+    int64_t elements = 1;
+    for (const plan::Input &input : plan.inputs)
+      elements += input.kind == plan::InputKind::scalars ? 0 : rowElements(input);
+    rows = std::min(corpus.rows(), std::max<int64_t>(1, kScannedElements / elements));
+    piece = std::max<int64_t>(1, kPieceElements / elements);
   }
-  int64_t rows = std::min(corpus.rows(), std::max<int64_t>(1, kScannedElements / elements));
-  for (int64_t row = 0; row < rows; ++row) {
+
+  /// The error of the first row that has one.
+  Status run() {
+    std::vector<std::jthread> others;
+    auto threads = std::min<int64_t>(std::thread::hardware_concurrency(), (rows + piece - 1) / piece);
+    for (int64_t i = 1; i < threads; ++i)
+      others.emplace_back([this] { work(); });
+    work();
+    others.clear();
+    return failure;
+  }
+
+private:
+  static constexpr int64_t kPieceElements = 1 << 16;
+  const Corpus &corpus;
+  const plan::Plan &plan;
+  int64_t rows = 0, piece = 1;
+  std::atomic<int64_t> next = 0;
+  std::mutex mutex;
+  int64_t failed = std::numeric_limits<int64_t>::max(); ///< row of `failure`
+  Status failure;
+
+  void work() {
+    std::vector<std::vector<std::byte>> buffers;
+    std::vector<std::byte *> destinations;
+    for (const plan::Input &input : plan.inputs) {
+      bool data = input.kind != plan::InputKind::scalars;
+      buffers.emplace_back(data ? rowBytes(input) : 0);
+      destinations.push_back(data ? buffers.back().data() : nullptr);
+    }
+    for (int64_t at = next.fetch_add(piece); at < rows; at = next.fetch_add(piece))
+      for (int64_t row = at; row < std::min(rows, at + piece); ++row)
+        if (Status status = look(row, destinations); !status)
+          return stop(row, std::move(status));
+  }
+
+  Status look(int64_t row, std::span<std::byte *const> destinations) const {
     MT_TRY(corpus.read(row, destinations));
-    MT_TRY(checkRow(corpus, plan, row, destinations));
+    return checkRow(corpus, plan, row, destinations);
   }
-  return Status();
-}
+
+  /// What others have begun may come before `row`, what they have not begun comes after it.
+  void stop(int64_t row, Status status) {
+    next = rows;
+    std::lock_guard lock(mutex);
+    if (row < failed) {
+      failed = row;
+      failure = std::move(status);
+    }
+  }
+};
 
 } // namespace
 
@@ -118,7 +166,7 @@ Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::s
                                            const plan::Plan &plan) {
   MT_ASSIGN(std::vector<std::string> files, listFiles(path));
   MT_ASSIGN(CorpusPtr corpus, openFiles(files, tokenizer, plan));
-  MT_TRY(scan(*corpus, plan));
+  MT_TRY(Scan(*corpus, plan).run());
   return corpus;
 }
 
@@ -137,13 +185,12 @@ Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::
     bool label = input.kind == plan::InputKind::labels;
     if (!values[n] || isFloat(input.type) || (!label && input.vocabulary == 0))
       continue;
-    for (int64_t i = 0, count = rowElements(input); i < count; ++i) {
-      int64_t value = integerAt(input.type, values[n], i);
-      bool inside = value >= 0 && (input.vocabulary == 0 || value < input.vocabulary);
-      if (!inside && !(label && value == kIgnored))
-        return fail("{}: {} {} is outside the model's vocabulary of {}", corpus.where(row, n, i),
-                    label ? "label" : "token", value, input.vocabulary);
-    }
+    int64_t limit = input.vocabulary == 0 ? std::numeric_limits<int64_t>::max() : input.vocabulary;
+    int64_t count = rowElements(input);
+    int64_t bad = firstOutside(input.type, values[n], count, limit, label ? std::optional(kIgnored) : std::nullopt);
+    if (bad < count)
+      return fail("{}: {} {} is outside the model's vocabulary of {}", corpus.where(row, n, bad),
+                  label ? "label" : "token", integerAt(input.type, values[n], bad), input.vocabulary);
   }
   return Status();
 }

@@ -85,32 +85,57 @@ void storeReal(DType type, std::byte *data, int64_t index, double value) {
   }
 }
 
-template <typename T> bool storeAs(std::byte *data, int64_t index, int64_t value) {
-  if (value < static_cast<int64_t>(std::numeric_limits<T>::min()) ||
-      value > static_cast<int64_t>(std::numeric_limits<T>::max()))
-    return false;
-  store(data, index, static_cast<T>(value));
-  return true;
-}
-
-bool storeInteger(DType type, std::byte *data, int64_t index, int64_t value) {
+/// Calls `body` with a value of the type that stores an integer or boolean.
+template <typename Body> auto withInteger(DType type, const Body &body) {
   switch (type) {
   case DType::i64:
-    return storeAs<int64_t>(data, index, value);
+    return body(int64_t());
   case DType::i32:
-    return storeAs<int32_t>(data, index, value);
+    return body(int32_t());
   case DType::i16:
-    return storeAs<int16_t>(data, index, value);
+    return body(int16_t());
   case DType::i8:
-    return storeAs<int8_t>(data, index, value);
-  case DType::u8:
-    return storeAs<uint8_t>(data, index, value);
+    return body(int8_t());
   default:
-    return storeAs<uint8_t>(data, index, value != 0);
+    return body(uint8_t());
   }
 }
 
+/// Integers become other integers or booleans; the index of the first that does not fit, or `count`.
+int64_t convertIntegers(DType fromType, const std::byte *from, DType toType, std::byte *to, int64_t count) {
+  return withInteger(fromType, [&](auto source) {
+    using From = decltype(source);
+    return withInteger(toType, [&](auto target) {
+      using To = decltype(target);
+      bool toTruth = toType == DType::boolean, fromTruth = fromType == DType::boolean;
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t value = load<From>(from, i);
+        if (toTruth || fromTruth)
+          value = value != 0;
+        if (value < int64_t(std::numeric_limits<To>::min()) || value > int64_t(std::numeric_limits<To>::max()))
+          return i;
+        store(to, i, static_cast<To>(value));
+      }
+      return count;
+    });
+  });
+}
+
+template <typename T>
+int64_t firstOutsideOf(const std::byte *data, int64_t count, int64_t limit, std::optional<int64_t> except) {
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t value = load<T>(data, i);
+    if ((value < 0 || value >= limit) && value != except)
+      return i;
+  }
+  return count;
+}
+
 } // namespace
+
+int64_t firstOutside(DType type, const std::byte *data, int64_t count, int64_t limit, std::optional<int64_t> except) {
+  return withInteger(type, [&](auto one) { return firstOutsideOf<decltype(one)>(data, count, limit, except); });
+}
 
 int64_t integerAt(DType type, const std::byte *data, int64_t index) {
   switch (type) {
@@ -139,12 +164,14 @@ Status convert(DType fromType, const std::byte *from, DType toType, std::byte *t
   }
   if (isFloat(fromType) && !isFloat(toType))
     return fail("{} numbers where {} is wanted", name(fromType), name(toType));
-  for (int64_t i = 0; i < count; ++i) {
-    if (isFloat(toType))
-      storeReal(toType, to, i, realAt(fromType, from, i));
-    else if (int64_t value = integerAt(fromType, from, i); !storeInteger(toType, to, i, value))
-      return fail("element {} is {}, which {} cannot hold", i, value, name(toType));
+  if (!isFloat(toType)) {
+    int64_t bad = convertIntegers(fromType, from, toType, to, count);
+    return bad == count ? Status()
+                        : fail("element {} is {}, which {} cannot hold", bad, integerAt(fromType, from, bad),
+                               name(toType));
   }
+  for (int64_t i = 0; i < count; ++i)
+    storeReal(toType, to, i, realAt(fromType, from, i));
   return Status();
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/base/Status.h"
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 namespace mt::train {
@@ -22,6 +23,8 @@ Status convert(DType fromType, const std::byte *from, DType toType, std::byte *t
 
 /// Element `index` of an integer or boolean array.
 int64_t integerAt(DType type, const std::byte *data, int64_t index);
+/// Index of the first of an integer array's elements that is neither in [0, limit) nor `except`; `count` if all are.
+int64_t firstOutside(DType type, const std::byte *data, int64_t count, int64_t limit, std::optional<int64_t> except);
 
 float bf16ToFloat(uint16_t bits);
 uint16_t floatToBf16(float value);

@@ -1,5 +1,6 @@
 // Rows out of .jsonl: one object a line. "tokens" (or the input's own name) are the token input; "labels" the targets,
 // without which the tokens' successors are; every other key is named after an input. Short rows are padded.
+#include "runtime/base/Json.h"
 #include "runtime/base/MappedFile.h"
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 
 namespace mt::train {
 namespace {
@@ -23,10 +25,11 @@ public:
   int64_t rows() const override { return static_cast<int64_t>(lines.size()); }
 
   Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    json object = json::parse(lineText(row), nullptr, false);
     std::string place = lineName(row);
-    if (!object.is_object())
-      return fail("{}: not a JSON object on one line", place);
+    Result<json> parsed = parseJson(lineText(row));
+    if (!parsed || !parsed->is_object())
+      return fail("{}: not a JSON object on one line{}", place, parsed ? "" : ": " + parsed.status().message());
+    const json &object = *parsed;
     MT_TRY(checkKeys(object).within(place));
     const json *values = find(object, plan.inputs[tokens], "tokens");
     if (!values)
@@ -110,44 +113,44 @@ private:
   /// A number, or a list of at most the row's elements, into input `n`.
   Status put(size_t n, const json &value, std::span<std::byte *const> destinations) const {
     const plan::Input &input = plan.inputs[n];
-    int64_t room = rowElements(input);
-    json flat = json::array();
-    MT_TRY(flatten(value, flat).within(fmt::format("\"{}\"", input.name)));
-    auto count = static_cast<int64_t>(flat.size());
+    int64_t room = rowElements(input), count = 0;
+    if (Status put = putNumbers(input, value, destinations[n], room, count); !put)
+      return put.within(fmt::format("\"{}\"", input.name));
     bool sequence = input.dims.size() == 2 && input.dims[1] == plan.settings.sequence;
     if (count > room || count == 0 || (count < room && !sequence))
       return fail("\"{}\" has {} elements, and the model wants rows of {} (cut longer rows, or compile with a larger "
                   "--seq)",
                   input.name, count, room);
-    for (int64_t i = 0; i < count; ++i)
-      MT_TRY(putElement(input, destinations[n], i, flat[static_cast<size_t>(i)]));
     padRow(input, destinations[n], count);
     return Status();
   }
 
-  static Status flatten(const json &value, json &flat) {
-    if (value.is_number() || value.is_boolean()) {
-      flat.push_back(value);
+  /// The numbers of nested lists one after another, from element `count` on, which moves on; as many as there is room
+  /// for. No deeper than JSON may nest.
+  static Status putNumbers(const plan::Input &input, const json &value, std::byte *row, int64_t room, int64_t &count) {
+    if (value.is_array()) {
+      for (const json &element : value)
+        MT_TRY(putNumbers(input, element, row, room, count));
       return Status();
     }
-    if (!value.is_array())
+    if (!value.is_number() && !value.is_boolean())
       return fail("must hold numbers");
-    for (const json &element : value)
-      MT_TRY(flatten(element, flat));
-    return Status();
+    int64_t index = count++;
+    if (index >= room)
+      return Status();
+    Status put = putNumber(input.type, row + index * static_cast<int64_t>(byteSize(input.type)), value);
+    return put ? put : put.within(fmt::format("element {}", index));
   }
 
-  static Status putElement(const plan::Input &input, std::byte *row, int64_t index, const json &value) {
-    std::byte *to = row + index * static_cast<int64_t>(byteSize(input.type));
-    Status status;
+  static Status putNumber(DType type, std::byte *to, const json &value) {
     if (value.is_number_float()) {
       auto number = value.get<double>();
-      status = convert(DType::f64, reinterpret_cast<const std::byte *>(&number), input.type, to, 1);
-    } else {
-      int64_t number = value.is_boolean() ? value.get<bool>() : value.get<int64_t>();
-      status = convert(DType::i64, reinterpret_cast<const std::byte *>(&number), input.type, to, 1);
+      return convert(DType::f64, reinterpret_cast<const std::byte *>(&number), type, to, 1);
     }
-    return status.within(fmt::format("\"{}\", element {}", input.name, index));
+    if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()))
+      return fail("{} does not fit 64 bits", value.get<uint64_t>());
+    int64_t number = value.is_boolean() ? value.get<bool>() : value.get<int64_t>();
+    return convert(DType::i64, reinterpret_cast<const std::byte *>(&number), type, to, 1);
   }
 
   struct Line {

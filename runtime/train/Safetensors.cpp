@@ -1,5 +1,7 @@
 #include "runtime/train/Safetensors.h"
 
+#include "runtime/base/Json.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cstring>
@@ -92,10 +94,10 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
   if (all.size() < 8 || length > all.size() - 8)
     return fail("{}: not a safetensors file, or cut short", path);
   std::string_view head(reinterpret_cast<const char *>(all.data()) + 8, length);
-  nlohmann::json header = nlohmann::json::parse(head, nullptr, false);
-  if (!header.is_object())
-    return fail("{}: its header is damaged", path);
-  for (const auto &[name, entry] : header.items()) {
+  Result<nlohmann::json> header = parseJson(head);
+  if (!header || !header->is_object())
+    return fail("{}: its header is damaged: {}", path, header ? "not a JSON object" : header.status().message());
+  for (const auto &[name, entry] : header->items()) {
     if (name == "__metadata__")
       continue;
     Result<ArrayView> view = parseTensor(entry, all.subspan(8 + length));

@@ -19,11 +19,19 @@ struct Segment {
   int64_t begin = 0, count = 0; ///< in tokens of the whole stream
   int width = 1;                ///< bytes of a token: 1, 2 or 4
 
-  int64_t at(int64_t index) const {
-    const std::byte *from = bytes.data() + index * width;
-    uint32_t value = 0;
-    std::memcpy(&value, from, static_cast<size_t>(width)); // files and machines are little-endian
-    return value;
+  /// Tokens from `first` of the segment on.
+  void read(int64_t first, std::span<int64_t> tokens) const {
+    const std::byte *from = bytes.data() + first * width;
+    width == 1 ? widen<uint8_t>(from, tokens) : width == 2 ? widen<uint16_t>(from, tokens) : widen<uint32_t>(from, tokens);
+  }
+
+private:
+  template <typename T> static void widen(const std::byte *from, std::span<int64_t> tokens) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      T value;
+      std::memcpy(&value, from + i * sizeof(T), sizeof(T)); // files and machines are little-endian
+      tokens[i] = value;
+    }
   }
 };
 
@@ -45,20 +53,8 @@ public:
   int64_t tokenCount() const { return total; }
 
   Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    const plan::Input &input = plan.inputs[tokens];
-    const plan::Input *label = labels ? &plan.inputs[*labels] : nullptr;
-    int64_t first = row * (length + 1);
-    size_t segment = segmentOf(first);
-    for (int64_t i = 0; i <= length; ++i) {
-      while (first + i >= segments[segment].begin + segments[segment].count)
-        ++segment;
-      int64_t value = segments[segment].at(first + i - segments[segment].begin);
-      if (i < length)
-        MT_TRY(put(input, destinations[tokens], i, value).within(where(row, tokens, i)));
-      if (i > 0 && label)
-        MT_TRY(put(*label, destinations[*labels], i - 1, value).within(where(row, *labels, i - 1)));
-    }
-    return Status();
+    MT_TRY(readInto(row, tokens, 0, destinations[tokens]));
+    return labels ? readInto(row, *labels, 1, destinations[*labels]) : Status();
   }
 
   std::string where(int64_t row, size_t input, int64_t element) const override {
@@ -73,9 +69,34 @@ private:
                                   [](int64_t value, const Segment &segment) { return value < segment.begin; });
     return static_cast<size_t>(after - segments.begin() - 1);
   }
-  static Status put(const plan::Input &input, std::byte *row, int64_t index, int64_t value) {
-    return convert(DType::i64, reinterpret_cast<const std::byte *>(&value), input.type,
-                   row + index * static_cast<int64_t>(byteSize(input.type)), 1);
+
+  /// `length` tokens of the row's window from its token `skipped` on, in the type of `input`.
+  Status readInto(int64_t row, size_t input, int64_t skipped, std::byte *to) const {
+    int64_t first = row * (length + 1) + skipped, buffer[512];
+    size_t segment = segmentOf(first);
+    for (int64_t i = 0, count = 0; i < length; i += count) {
+      while (first + i >= segments[segment].begin + segments[segment].count)
+        ++segment;
+      int64_t inside = first + i - segments[segment].begin;
+      count = std::min({length - i, segments[segment].count - inside, int64_t(std::size(buffer))});
+      std::span<int64_t> values(buffer, static_cast<size_t>(count));
+      segments[segment].read(inside, values);
+      MT_TRY(put(row, input, i, values, to));
+    }
+    return Status();
+  }
+
+  /// Elements from `index` on of an input's row.
+  Status put(int64_t row, size_t input, int64_t index, std::span<const int64_t> values, std::byte *to) const {
+    DType type = plan.inputs[input].type;
+    auto size = static_cast<int64_t>(byteSize(type));
+    if (convert(DType::i64, std::as_bytes(values).data(), type, to + index * size, static_cast<int64_t>(values.size())))
+      return Status();
+    for (size_t i = 0; i < values.size(); ++i)
+      if (Status one = convert(DType::i64, std::as_bytes(values.subspan(i)).data(), type, to + index * size, 1); !one)
+        return fail("{}: token {} does not fit the model's {}", where(row, input, index + static_cast<int64_t>(i)),
+                    values[i], name(type));
+    return Status();
   }
 
   const plan::Plan &plan;

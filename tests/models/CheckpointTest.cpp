@@ -57,13 +57,17 @@ TEST_F(Checkpoint, BadFilesAreRefusedByName) {
   writeTensors("a.safetensors", R"({"x":{"shape":[2]}})", 8);
   EXPECT_TRUE(contains(listError(), "incomplete"));
   writeTensors("a.safetensors", "no json", 8);
-  EXPECT_TRUE(contains(listError(), "header is damaged"));
+  EXPECT_TRUE(contains(listError(), "header is damaged: a syntax error at line 1, column 2")) << listError();
+  writeTensors("a.safetensors", R"({"x":)" + std::string(200000, '['), 8);
+  EXPECT_TRUE(contains(listError(), "header is damaged: it nests deeper than 64 levels at line 1, column 69")) << listError();
   std::ofstream(folder / "a.safetensors", std::ios::binary) << "\xff\xff\xff\xff\xff\xff\xff\x7f";
   EXPECT_TRUE(contains(listError(), "a.safetensors"));
 }
 
 TEST_F(Checkpoint, ConfigsAreRefusedByFieldAndValue) {
   EXPECT_TRUE(contains(importError(), "config.json"));
+  writeConfig(R"({"architectures":)" + std::string(200000, '[') + std::string(200000, ']') + "}");
+  EXPECT_TRUE(contains(importError(), "config.json: is not a JSON object: it nests deeper than 64 levels at line 1, column 81"));
   writeConfig(R"({"architectures":["StrangeModel"]})");
   EXPECT_TRUE(contains(importError(), "StrangeModel") && contains(importError(), "LlamaForCausalLM"));
   writeTensors("a.safetensors", R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4);

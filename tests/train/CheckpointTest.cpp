@@ -156,6 +156,8 @@ TEST_F(Checkpoints, WhatDoesNotMatchIsNamed) {
   EXPECT_ERROR(loadCheckpoint(saved, plan, place(), false), "weight.safetensors");
   folder.write("step-1/meta.json", "{\"format\": 99}");
   EXPECT_ERROR(readMeta(saved).status(), "format 99 is not 1");
+  folder.write("step-1/meta.json", "{\"format\": 1, \"hyperparameters\": " + std::string(200000, '['));
+  EXPECT_ERROR(readMeta(saved).status(), "meta.json: damaged: it nests deeper than 64 levels at line 1, column 97");
 }
 
 } // namespace

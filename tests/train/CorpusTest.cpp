@@ -87,6 +87,45 @@ TEST_F(CorpusForms, TokensAreSixteenBitsUnlessTheVocabularyIsLarger) {
   EXPECT_EQ(readRow(*corpus, 0, 4).labels, (Numbers{2, 3, 4, 70000}));
 }
 
+TEST_F(CorpusForms, WindowsCrossFilesAndAreLongerThanWhatIsReadAtOnce) {
+  constexpr int64_t kSequence = 1500;
+  plan = languagePlan(1, kSequence, 1);
+  plan.inputs[0].type = plan.inputs[1].type = DType::i32;
+  plan.inputs[0].vocabulary = plan.inputs[1].vocabulary = 65536;
+  std::filesystem::create_directory(folder / "tokens");
+  std::vector<uint16_t> all(2 * (kSequence + 1));
+  std::iota(all.begin(), all.end(), uint16_t(100));
+  for (size_t at = 0, file = 0; at < all.size(); ++file) {
+    size_t count = std::min(all.size() - at, size_t(1) << std::min<size_t>(file, 10));
+    folder.write(fmt::format("tokens/{:02}.bin", file), raw(std::vector(all.begin() + at, all.begin() + at + count)));
+    at += count;
+  }
+  auto corpus = open(folder / "tokens");
+  ASSERT_EQ(corpus->rows(), 2);
+  std::vector<int32_t> tokens(kSequence), labels(kSequence);
+  std::byte *to[3] = {reinterpret_cast<std::byte *>(tokens.data()), reinterpret_cast<std::byte *>(labels.data()), nullptr};
+  for (int64_t row : {0, 1}) {
+    ASSERT_TRUE(corpus->read(row, to).ok());
+    auto begin = all.begin() + row * (kSequence + 1);
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), begin));
+    EXPECT_TRUE(std::equal(labels.begin(), labels.end(), begin + 1));
+  }
+}
+
+TEST_F(CorpusForms, ATokenThatTheInputsTypeCannotHoldIsSaidWithItsPlace) {
+  plan.inputs[0].type = plan.inputs[1].type = DType::i16;
+  plan.inputs[0].vocabulary = plan.inputs[1].vocabulary = 65536;
+  EXPECT_ERROR(refusal(folder.write("t.bin", raw(std::vector<uint16_t>{1, 2, 40000, 4, 5}))),
+               "t.bin, token 2: token 40000 does not fit the model's i16");
+}
+
+TEST_F(CorpusForms, TheFirstOfManyBadRowsIsNamed) {
+  std::vector<uint16_t> tokens(5 * 200000, 7);
+  for (size_t row : {150000u, 123456u, 199999u})
+    tokens[5 * row + 2] = 300;
+  EXPECT_ERROR(refusal(folder.write("t.bin", raw(tokens))), "t.bin, token 617282: token 300 is outside");
+}
+
 TEST_F(CorpusForms, HeadersOfLlmcAreRecognized) {
   std::vector<int32_t> header(256);
   header[0] = 20240520;
@@ -149,6 +188,9 @@ TEST_F(CorpusForms, WhatIsWrongInJsonLinesIsSaidWithTheLine) {
   auto line = [&](const std::string &text) { return refusal(folder.write("d.jsonl", "{\"tokens\": [1, 2]}\n" + text)); };
   EXPECT_ERROR(line("{\"tokens\": [1, 2"), "d.jsonl:2: not a JSON object");
   EXPECT_ERROR(line("[1]"), "d.jsonl:2: not a JSON object");
+  EXPECT_ERROR(line("{\"tokens\": " + std::string(200000, '[') + "1" + std::string(200000, ']') + "}"),
+               "d.jsonl:2: not a JSON object on one line: it nests deeper than 64 levels at line 1, column 75");
+  EXPECT_ERROR(line("{\"tokens\": [1, 2, 18446744073709551516]}"), "element 1: 18446744073709551516 does not fit");
   EXPECT_ERROR(line("{\"labels\": [1]}"), "d.jsonl:2: no \"tokens\"");
   EXPECT_ERROR(line("{\"tokens\": [1, 2], \"labels\": [1]}"), "2 tokens and 1 labels");
   EXPECT_ERROR(line("{\"tokens\": [1, 2], \"mask\": [1]}"), "\"mask\" belongs to no input");

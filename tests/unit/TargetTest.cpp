@@ -74,7 +74,9 @@ std::string replaced(std::string text, const std::string &from, const std::strin
 TEST(Target, BadFilesAreRefusedWithTheField) {
   const std::string good = printTarget(h200());
   const auto messageOf = [](const std::string &json) { return parseTarget(json, "t.json").status().message(); };
-  EXPECT_EQ(messageOf("{"), "t.json: is not JSON; write it with `mtrun probe -o`");
+  EXPECT_EQ(messageOf("{"), "t.json: is not JSON: a syntax error at line 1, column 2; write it with `mtrun probe -o`");
+  EXPECT_EQ(messageOf(std::string(200000, '[')), "t.json: is not JSON: it nests deeper than 64 levels at line 1, column "
+                                                 "65; write it with `mtrun probe -o`");
   EXPECT_EQ(messageOf("[]"), "t.json: must be one JSON object, as `mtrun probe -o` writes it");
   EXPECT_EQ(messageOf(replaced(good, "\"device\"", "\"devise\"")),
             "t.json: unknown field \"devise\"; the fields are those that `mtrun probe -o` writes");

@@ -53,7 +53,8 @@ Status HostTemplate::run(std::span<const plan::Binding> arguments, const plan::S
   std::vector<void *> operands;
   for (const Step &step : steps) {
     uint64_t accumulate = bindOperands(*step.call, arguments, workspace, address, operands);
-    MT_TRY(launch(step, operands, accumulate, pool).within(nameOf(*step.call)));
+    if (Status status = launch(step, operands, accumulate, pool); !status)
+      return status.within(nameOf(*step.call));
   }
   return {};
 }

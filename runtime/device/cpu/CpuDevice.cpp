@@ -110,7 +110,8 @@ Status CpuDevice::issue(uint32_t stream, Tag tag, std::function<Status()> body) 
   Lane &lane = lanes[stream];
   lane.worker->issue(
       [this, &lane, tag, body = std::move(body)] {
-        return execute(lane, tag, body).within(fmt::format("\"{}\"", tag.label));
+        Status status = execute(lane, tag, body);
+        return status ? status : status.within(fmt::format("\"{}\"", tag.label));
       },
       true);
   return {};

@@ -234,7 +234,7 @@ Status CudaDevice::onHost(Lane &lane, Tag tag, const std::function<Status()> &bo
   Status status = body();
   if (options.measure)
     lane.times.push_back({tag.number, begin, now()});
-  return status.within(fmt::format("\"{}\"", tag.label));
+  return status ? status : status.within(fmt::format("\"{}\"", tag.label));
 }
 
 /// Errors of begin() may be those of earlier commands, and carry their names.
@@ -245,7 +245,7 @@ Status CudaDevice::onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate 
   Status status = body(faults);
   if (status.ok())
     status = lane.gpu->end();
-  return status.within(fmt::format("\"{}\"", tag.label));
+  return status ? status : status.within(fmt::format("\"{}\"", tag.label));
 }
 
 /// The driver may read or write pageable memory when it is called rather than when the stream comes to it: then

@@ -111,7 +111,8 @@ Status GpuStream::waitFor(GpuStream &other, uint64_t count) {
   if (!entry)
     return {};
   waited = true;
-  return driver.wait(cuda, entry->done).within(fmt::format("waiting for \"{}\"", entry->label));
+  Status status = driver.wait(cuda, entry->done);
+  return status ? status : status.within(fmt::format("waiting for \"{}\"", entry->label));
 }
 
 Status GpuStream::mark(uint64_t count) {
@@ -141,8 +142,8 @@ Status GpuStream::reach(uint64_t count) {
 /// The driver tells times in 32 bits: the length of a command long after the origin is exact only between its own two
 /// events.
 Status GpuStream::retire(const Entry &entry) {
-  if (entry.code)
-    MT_TRY(entry.code->faultOf(entry.faults).within(fmt::format("\"{}\"", entry.label)));
+  if (Status fault = entry.code ? entry.code->faultOf(entry.faults) : Status(); !fault)
+    return fault.within(fmt::format("\"{}\"", entry.label));
   if (!origin || entry.number == UINT64_MAX)
     return {};
   MT_ASSIGN(double begin, driver.seconds(origin, entry.begin));
