@@ -49,8 +49,10 @@ Status writeTensor(AtomicFile &file, const onnx::TensorProto &tensor) {
   return {};
 }
 
-/// Replaces generators by their values in `path`; returns the bytes written.
-Result<uint64_t> writeWeights(onnx::ModelProto &model, const std::string &path) {
+/// Replaces generators by their values in `path`; returns the bytes written. `graph` is the model's own file.
+Result<uint64_t> writeWeights(onnx::ModelProto &model, const std::string &path, AtomicFile &graph) {
+  if (!graph.isFile())
+    return fail("--weights: the values go into {}, beside the model: name a file with -o, no device or pipe", path);
   MT_ASSIGN(AtomicFile file, AtomicFile::create(path));
   for (onnx::TensorProto &tensor : *model.mutable_graph()->mutable_initializer()) {
     MT_TRY(writeTensor(file, tensor));
@@ -59,18 +61,19 @@ Result<uint64_t> writeWeights(onnx::ModelProto &model, const std::string &path) 
                                   [](const auto &entry) { return entry.key().starts_with("mt."); }),
                    entries->end());
   }
-  const uint64_t bytes = file.written();
+  MT_TRY(graph.removeOld()); // never an old graph beside new values
   MT_TRY(file.commit());
-  return bytes;
+  return file.written();
 }
 
-Result<Written> writeGraph(const onnx::ModelProto &model, const std::string &output) {
+Result<Written> writeGraph(const onnx::ModelProto &model, AtomicFile file) {
   Written written;
   for (const onnx::TensorProto &tensor : model.graph().initializer())
     written.parameters += elements(tensor);
   const std::string bytes = model.SerializeAsString();
   written.graphBytes = bytes.size();
-  MT_TRY(writeFileAtomically(output, bytes));
+  MT_TRY(file.write(std::as_bytes(std::span(bytes))));
+  MT_TRY(file.commit());
   return written;
 }
 
@@ -82,18 +85,20 @@ Result<Written> writeFamily(const Family &family, const Shape &shape, const Writ
   GraphBuilder builder(std::string(family.name), options.opset, weights);
   MT_TRY(family.build(builder, shape));
   MT_ASSIGN(onnx::ModelProto model, builder.finish());
+  MT_ASSIGN(AtomicFile file, AtomicFile::create(options.output));
   uint64_t weightBytes = 0;
   if (options.weights) {
-    MT_ASSIGN(weightBytes, writeWeights(model, options.output + ".data"));
+    MT_ASSIGN(weightBytes, writeWeights(model, options.output + ".data", file));
   }
-  MT_ASSIGN(Written written, writeGraph(model, options.output));
+  MT_ASSIGN(Written written, writeGraph(model, std::move(file)));
   written.weightBytes = weightBytes;
   return written;
 }
 
 Result<Written> writeCheckpointGraph(const std::string &folder, const WriteOptions &options) {
   MT_ASSIGN(const onnx::ModelProto model, importCheckpoint(folder, options.output, options.opset));
-  return writeGraph(model, options.output);
+  MT_ASSIGN(AtomicFile file, AtomicFile::create(options.output));
+  return writeGraph(model, std::move(file));
 }
 
 } // namespace mt::models

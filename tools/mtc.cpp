@@ -21,11 +21,9 @@ using namespace mt;
 
 const std::string kProducer = fmt::format("mtc {} (revision {})", kVersion, kRevision);
 
-Status put(const std::string &text, const std::string &path) {
-  if (!path.empty())
-    return writeFileAtomically(path, text);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return {};
+/// To the file, else to standard output.
+Status put(const std::string &text, const std::string &path = "") {
+  return path.empty() ? writeOut(text) : writeFileAtomically(path, text);
 }
 
 Status compile(const MtcCommand &command) {
@@ -46,9 +44,8 @@ Status compile(const MtcCommand &command) {
   }
   MT_TRY(plan::save(compiled.plan, command.output));
   if (command.report)
-    fmt::print("{}", pipeline::report(compiled));
-  fmt::print("{}\n", pipeline::summary(compiled.plan, command.output));
-  return {};
+    MT_TRY(put(pipeline::report(compiled)));
+  return put(pipeline::summary(compiled.plan, command.output) + "\n");
 }
 
 Status check(const MtcCommand &command) {
@@ -62,10 +59,9 @@ Status check(const MtcCommand &command) {
   if (!found.problems.empty())
     return Status::error(fmt::format("{}", fmt::join(found.problems, "\nerror: ")));
   MT_ASSIGN(pipeline::Compiled compiled, pipeline::compile(context, command.options, pipeline::Phase::plan, kProducer));
-  fmt::print("{}: opset {}, {} trained tensors ({:.3f} M elements), {} frozen; {}\n", command.options.model, found.opset,
-             found.trainableTensors, found.trainableElements / 1e6, found.frozenTensors,
-             pipeline::summary(compiled.plan, "would compile to"));
-  return {};
+  return put(fmt::format("{}: opset {}, {} trained tensors ({:.3f} M elements), {} frozen; {}\n", command.options.model,
+                         found.opset, found.trainableTensors, found.trainableElements / 1e6, found.frozenTensors,
+                         pipeline::summary(compiled.plan, "would compile to")));
 }
 
 Status emit(const MtcCommand &command) {
@@ -89,16 +85,14 @@ Status diff(const MtcCommand &command) {
   MT_ASSIGN(plan::Plan before, plan::load(command.file));
   MT_ASSIGN(plan::Plan after, plan::load(command.other));
   std::string changes = plan::diffPlans(before, after);
-  fmt::print("{}", changes.empty() ? "the plans do the same\n" : changes);
-  return {};
+  return put(changes.empty() ? "the plans do the same\n" : changes);
 }
 
 Status fit(const MtcCommand &command) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   pipeline::loadDialects(context);
   MT_ASSIGN(std::string table, pipeline::fitTable(context, command.options));
-  fmt::print("{}", table);
-  return {};
+  return put(table);
 }
 
 Status run(const MtcCommand &command) {

@@ -2,6 +2,7 @@
 #include "Version.h"
 #include "models/Families.h"
 #include "models/WriteModel.h"
+#include "runtime/base/Files.h"
 #include "runtime/base/Sizes.h"
 
 #include <CLI/CLI.hpp>
@@ -51,10 +52,13 @@ int report(const Result<models::Written> &written, const std::string &output) {
     fmt::print(stderr, "error: {}\n", written.status().message());
     return kFailed;
   }
-  fmt::print("{}: {} parameters; graph {}{}\n", output, formatCount(double(written->parameters)),
-             formatSize(written->graphBytes),
-             written->weightBytes ? ", weights " + formatSize(written->weightBytes) : std::string());
-  return 0;
+  Status said = writeOut(fmt::format(
+      "{}: {} parameters; graph {}{}\n", output, formatCount(double(written->parameters)), formatSize(written->graphBytes),
+      written->weightBytes ? ", weights " + formatSize(written->weightBytes) : std::string()));
+  if (said)
+    return 0;
+  fmt::print(stderr, "error: {}\n", said.message());
+  return kFailed;
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // mtrun: trains a compiled plan; evaluates, exports, measures.
 #include "Version.h"
+#include "runtime/base/Files.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Export.h"
@@ -35,6 +36,8 @@ int main(int argc, char **argv) {
     return said->status;
   }
   Status status = std::visit(Run(), command);
+  if (status)
+    status = flushOut();
   if (status)
     return 0;
   fmt::print(stderr, "error: {}\n", status.message());

@@ -1,20 +1,17 @@
-// Writing a file so that readers see the old bytes or all of the new ones, also after a crash: the bytes go to a file
-// aside (PATH.tmp.PID), which is synced and renamed over PATH by commit(). Without commit() nothing remains.
+// An output: a file that readers see with its old bytes or all of the new ones, also after a crash. The bytes go to a
+// file aside (FILE.tmp.PID), synced and renamed over FILE by commit(); without commit() nothing remains. The mode of a
+// file that is replaced is kept, a link is followed. What is no file - a device, a pipe, /dev/stdout - is written to.
 #ifndef MT_RUNTIME_BASE_ATOMICFILE_H
 #define MT_RUNTIME_BASE_ATOMICFILE_H
 
-#include "runtime/base/Status.h"
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
+#include "runtime/base/Files.h"
 
 namespace mt {
 
 class AtomicFile {
 public:
-  /// Creates the file aside. Errors: the folder does not exist or cannot be written.
+  /// Creates the file aside, in the folder of the file that it will replace, or opens the device or pipe. Errors: the
+  /// folder does not exist or cannot be written, the file there is read-only, the path is a folder.
   static Result<AtomicFile> create(const std::string &path);
 
   AtomicFile(AtomicFile &&other) noexcept;
@@ -25,20 +22,35 @@ public:
   Status write(std::span<const std::byte> bytes);
   /// Bytes appended so far.
   uint64_t written() const { return total; }
-  /// Syncs, renames over the path, and syncs the folder. Call once, last.
+  /// Whether a file is replaced or made; otherwise bytes have gone out as they were written.
+  bool isFile() const { return !aside.empty(); }
+  /// Removes the old file durably, so that a crash before commit() leaves none: for files that are valid only together.
+  Status removeOld();
+  /// Syncs, renames over the file, and syncs the folder. Call once, last.
   Status commit();
 
 private:
-  AtomicFile(std::string path, std::string aside, int descriptor)
-      : path(std::move(path)), aside(std::move(aside)), descriptor(descriptor) {}
-  std::string path, aside;
-  int descriptor = -1;
+  AtomicFile(std::string path, std::string file, std::string aside, Descriptor descriptor)
+      : path(std::move(path)), file(std::move(file)), aside(std::move(aside)), descriptor(std::move(descriptor)) {}
+  Status failed(const Status &reason) const;
+  static Result<AtomicFile> createAside(const std::string &path, const std::string &file);
+
+  std::string path;  ///< as it was given, for messages
+  std::string file;  ///< what is replaced
+  std::string aside; ///< empty: bytes go to a device or pipe
+  Descriptor descriptor;
   uint64_t total = 0;
 };
 
 /// The whole content at once.
 Status writeFileAtomically(const std::string &path, std::span<const std::byte> bytes);
 Status writeFileAtomically(const std::string &path, const std::string &text);
+
+/// A device, pipe or open descriptor (/dev/stdout, /dev/fd/N) that a path names, opened for writing; invalid where it
+/// names a file, or nothing yet.
+Result<Descriptor> openStream(const std::string &path);
+/// The path with links followed, also to what does not exist yet.
+Result<std::string> followLinks(const std::string &path);
 
 } // namespace mt
 #endif

@@ -1,6 +1,6 @@
 #include "runtime/train/Evaluation.h"
 
-#include "runtime/base/Sizes.h"
+#include "runtime/base/Files.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/TrainSetup.h"
@@ -66,9 +66,8 @@ Status evaluate(const EvalOptions &options) {
   MT_TRY(evaluation.run(*session, 0));
   if (!options.machine.trace.empty())
     MT_TRY(session->writeTrace());
-  fmt::print("loss {:.6f}  perplexity {:.4f}  over {} targets\n", evaluation.loss(), std::exp(evaluation.loss()),
-             evaluation.tokens());
-  return Status();
+  return writeOut(fmt::format("loss {:.6f}  perplexity {:.4f}  over {} targets\n", evaluation.loss(),
+                              std::exp(evaluation.loss()), evaluation.tokens()));
 }
 
 } // namespace mt::train

@@ -67,10 +67,11 @@ Status exportWeights(const ExportOptions &options) {
     MT_TRY(ending == ".npz" ? exportNpz(trained, options.output) : exportSafetensors(trained, options.output));
   }
   std::error_code error;
+  uintmax_t bytes = fs::file_size(options.output, error);
+  std::string size = error ? "" : ", " + formatSize(bytes); // a pipe has none
   std::string beside = dataBytes ? fmt::format(" and {}.data, {}", options.output, formatSize(dataBytes)) : "";
-  fmt::print("{}: {} parameters of {}, {}{}\n", options.output, trained.entries().size(), *checkpoint,
-             formatSize(fs::file_size(options.output, error)), beside);
-  return Status();
+  return writeOut(fmt::format("{}: {} parameters of {}{}{}\n", options.output, trained.entries().size(), *checkpoint,
+                              size, beside));
 }
 
 } // namespace mt::train

@@ -68,12 +68,17 @@ public:
     }
     MT_TRY(moveValues());
     MT_ASSIGN(AtomicFile file, AtomicFile::create(output));
+    if (data && !file.isFile())
+      return fail("-o {}: the model's values go into a second file beside it: name a file, no device or pipe", output);
     MT_TRY(writeModel(file));
-    uint64_t bytes = data ? data->written() : 0;
-    if (data)
-      MT_TRY(data->commit());
+    if (!data) {
+      MT_TRY(file.commit());
+      return 0;
+    }
+    MT_TRY(file.removeOld()); // never an old model beside new values
+    MT_TRY(data->commit());
     MT_TRY(file.commit());
-    return bytes;
+    return data->written();
   }
 
 private:

@@ -322,22 +322,19 @@ Status probeMachine(const ProbeOptions &options) {
   if (!target)
     return target.status().within("probe");
   std::string text = target->dump(2) + "\n";
-  if (options.output.empty()) {
-    fmt::print("{}", text);
-    return Status();
-  }
+  if (options.output.empty())
+    return writeOut(text);
   MT_TRY(writeFileAtomically(options.output, text));
   auto number = [&](const char *field) { return (*target)[field].get<double>(); };
   auto measured = [&](const char *field) { return (*target)["measured"][field].get<double>(); };
-  fmt::print(
+  return writeOut(fmt::format(
       "{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down, {} both at once; updates {}; device memory {}; "
       "{:.2f} G updates/s, {:.2f} of split weights; copies within the host {}\n",
       options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9,
       formatBandwidth(number("upload_bandwidth")), formatBandwidth(number("download_bandwidth")),
       formatBandwidth(measured("copy_both_ways_bandwidth")), formatBandwidth(number("host_bandwidth")),
       formatBandwidth(number("device_bandwidth")), measured("updates_per_second") / 1e9,
-      measured("split_updates_per_second") / 1e9, formatBandwidth(measured("host_copy_bandwidth")));
-  return Status();
+      measured("split_updates_per_second") / 1e9, formatBandwidth(measured("host_copy_bandwidth"))));
 }
 
 } // namespace mt::train

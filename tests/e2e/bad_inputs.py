@@ -5,6 +5,7 @@ what and where, and leaves nothing half-written.
 """
 import json
 import math
+import pathlib
 import re
 import shutil
 import struct
@@ -189,6 +190,20 @@ def host_too_small(b):
 @case
 def unwritable_plan(b):
     b.refuses("mtc compile gpt2.onnx -o no/such/folder/plan.bin --seq 32", r"no/such/folder/plan\.bin")
+
+
+@case
+def outputs_without_room(b):
+    b.refuses("mtc dump plan.bin -o /dev/full", r"/dev/full: cannot be written: no space left")
+    b.refuses("bash -c 'mtc dump plan.bin > /dev/full'", r"standard output: no space left")
+    b.refuses("mtc compile gpt2.onnx -o /dev/full --batch 4 --seq 32 --target cpu", r"/dev/full: cannot be written")
+
+
+@case
+def outputs_that_need_a_second_file(b):
+    b.refuses("mtmodel mlp --weights -o /dev/null", r"--weights: .*/dev/null\.data", leaves=[])
+    if pathlib.Path("/dev/null.data").exists() or not pathlib.Path("/dev/null").is_char_device():
+        raise tool.Failure("mtmodel -o /dev/null wrote files into /dev")
 
 
 @case

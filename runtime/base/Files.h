@@ -1,0 +1,57 @@
+// The system's calls that write files and make, sync and rename folders' entries, each finished however often the
+// system interrupts it. Below AtomicFile (whole files), AppendedFile (growing ones) and checkpoints; decides nothing.
+#ifndef MT_RUNTIME_BASE_FILES_H
+#define MT_RUNTIME_BASE_FILES_H
+
+#include "runtime/base/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace mt {
+
+/// An open file of the system; closed with it.
+class Descriptor {
+public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number(number) {}
+  Descriptor(Descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
+  Descriptor &operator=(Descriptor &&other) noexcept {
+    std::swap(number, other.number);
+    return *this;
+  }
+  ~Descriptor() { static_cast<void>(close()); }
+
+  int get() const { return number; }
+  bool valid() const { return number >= 0; }
+  /// Errors of the system that come to light only now.
+  Status close();
+
+private:
+  int number = -1;
+};
+
+/// Appends all of the bytes. The number written is added to `written` also where it fails. Errors are the system's.
+Status writeAll(int descriptor, std::span<const std::byte> bytes, uint64_t &written);
+/// Writes all of the bytes at an offset; several threads may, to one file.
+Status writeAllAt(int descriptor, std::span<const std::byte> bytes, uint64_t offset);
+
+/// Writes text to standard output, after what was printed there. Errors, such as a full disk, are returned.
+Status writeOut(const std::string &text);
+/// What was printed has been written. Errors as of writeOut().
+Status flushOut();
+
+/// The folder that holds the path; "." where it names none.
+std::string folderOf(const std::string &path);
+/// Makes the folder and those above it that are missing, each durably.
+Status makeFolders(const std::string &path);
+/// The folder's entries are on disk: what was created, renamed or removed in it stays so after a loss of power.
+Status syncFolder(const std::string &path);
+/// Renames a folder or file; with `exchange` the two places swap what they hold in one moment. The result is false
+/// where the file system has no such exchange: nothing has happened then.
+Result<bool> renamePath(const std::string &from, const std::string &to, bool exchange = false);
+
+} // namespace mt
+#endif
