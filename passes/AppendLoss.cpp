@@ -193,16 +193,44 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     if (!value)
       return signalPassFailure();
     getOperation()->setAttr(kLossAttr, builder.getStringAttr(chosen));
+    SmallVector<Value> others(exit.getOperands());
+    others.erase(others.begin() + output); // the head product may be part of the loss now
     exit->setOperands(value);
     main.setType(FunctionType::get(&getContext(), main.getArgumentTypes(), value.getType()));
     main.setAllResultAttrs(ArrayRef<Attribute>{builder.getDictionaryAttr({})});
-    eraseUnused();
+    eraseUnused(others);
+    warnOfUntrained();
   }
 
-  void eraseUnused() {
+  /// Says which parameters the loss does not reach: nothing updates them.
+  void warnOfUntrained() {
+    constexpr size_t kNamed = 3;
+    SmallVector<StringRef> names;
+    for (BlockArgument argument : main.getArguments())
+      if (argument.use_empty() && main.getArgAttr(argument.getArgNumber(), kTrainableAttr))
+        names.push_back(main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kParameterAttr).getValue());
+    if (names.empty())
+      return;
+    InFlightDiagnostic warning = main.emitWarning("no part in the loss, so neither trained nor changed: parameter");
+    warning << (names.size() > 1 ? "s " : " ");
+    for (auto [i, name] : llvm::enumerate(ArrayRef<StringRef>(names).take_front(kNamed)))
+      warning << (i ? ", '" : "'") << name << "'";
+    if (names.size() > kNamed)
+      warning << " and " << names.size() - kNamed << " more";
+  }
+
+  /// Says so of outputs of the model among what it erases.
+  void eraseUnused(ArrayRef<Value> outputs) {
+    llvm::SmallDenseSet<Operation *> ends;
+    for (Value output : outputs)
+      if (Operation *end = output.getDefiningOp())
+        ends.insert(end);
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front())))
-      if (isOpTriviallyDead(&op))
+      if (isOpTriviallyDead(&op)) {
+        if (ends.contains(&op))
+          op.emitRemark("this output of the model takes no part in the loss and is not computed");
         op.erase();
+      }
   }
 };
 } // namespace

@@ -26,16 +26,23 @@ Status put(const std::string &text, const std::string &path = "") {
   return path.empty() ? writeOut(text) : writeFileAtomically(path, text);
 }
 
+/// Compiles, and says on standard error what the compiler has to say whether it succeeds or not.
+Result<pipeline::Compiled> compile(mlir::MLIRContext &context, const pipeline::Options &options,
+                                   pipeline::Phase phase) {
+  pipeline::loadDialects(context);
+  pipeline::Messages messages;
+  auto compiled = pipeline::compile(context, options, phase, kProducer, messages);
+  fmt::print(stderr, "{}", messages.text());
+  return compiled;
+}
+
 Status compile(const MtcCommand &command) {
   using pipeline::Phase;
   Phase phase = command.emitPhase == "nn"         ? Phase::nn
                 : command.emitPhase == "layers"   ? Phase::layers
                 : command.emitPhase == "schedule" ? Phase::schedule : Phase::plan;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  pipeline::loadDialects(context);
-  MT_ASSIGN(pipeline::Compiled compiled, pipeline::compile(context, command.options, phase, kProducer));
-  for (const std::string &warning : compiled.warnings)
-    fmt::print(stderr, "warning: {}\n", warning);
+  MT_ASSIGN(pipeline::Compiled compiled, compile(context, command.options, phase));
   if (phase != Phase::plan) {
     std::string text;
     llvm::raw_string_ostream stream(text);
@@ -53,12 +60,17 @@ Status check(const MtcCommand &command) {
   pipeline::loadDialects(context);
   mt::onnx::ImportOptions import{command.options.microBatch.value_or(command.options.batch), command.options.sequence,
                              command.options.dims, command.options.train, command.options.freeze};
-  mt::onnx::ModelCheck found = mt::onnx::checkOnnx(context, command.options.model, import);
-  for (const std::string &warning : found.warnings)
-    fmt::print(stderr, "warning: {}\n", warning);
-  if (!found.problems.empty())
+  pipeline::Messages messages;
+  mt::onnx::ModelCheck found;
+  {
+    pipeline::Collector collector(context, messages);
+    found = mt::onnx::checkOnnx(context, command.options.model, import);
+  }
+  if (!found.problems.empty()) {
+    fmt::print(stderr, "{}", messages.text());
     return Status::error(fmt::format("{}", fmt::join(found.problems, "\nerror: ")));
-  MT_ASSIGN(pipeline::Compiled compiled, pipeline::compile(context, command.options, pipeline::Phase::plan, kProducer));
+  }
+  MT_ASSIGN(pipeline::Compiled compiled, compile(context, command.options, pipeline::Phase::plan));
   return put(fmt::format("{}: opset {}, {} trained tensors ({:.3f} M elements), {} frozen; {}\n", command.options.model,
                          found.opset, found.trainableTensors, found.trainableElements / 1e6, found.frozenTensors,
                          pipeline::summary(compiled.plan, "would compile to")));
@@ -67,12 +79,17 @@ Status check(const MtcCommand &command) {
 Status emit(const MtcCommand &command) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   pipeline::loadDialects(context);
+  pipeline::Messages messages;
+  pipeline::Collector collector(context, messages);
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(command.file, &context);
-  if (!module)
-    return Status::error(command.file + ": is not a schedule; make one with mtc compile --emit schedule");
-  auto plan = emitPlan(*module, kProducer);
+  mlir::FailureOr<plan::Plan> plan = mlir::failure();
+  if (module)
+    plan = emitPlan(*module, kProducer);
+  fmt::print(stderr, "{}", messages.text());
   if (mlir::failed(plan))
-    return Status::error(command.file + ": gives no plan");
+    return Status::error(
+        fmt::format("{}\nerror: {}: is no schedule that gives a plan; make one with mtc compile --emit schedule",
+                    collector.failure(command.file).message(), command.file));
   return plan::save(*plan, command.output);
 }
 
@@ -91,8 +108,12 @@ Status diff(const MtcCommand &command) {
 Status fit(const MtcCommand &command) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   pipeline::loadDialects(context);
-  MT_ASSIGN(std::string table, pipeline::fitTable(context, command.options));
-  return put(table);
+  pipeline::Messages messages;
+  auto table = pipeline::fitTable(context, command.options, messages);
+  fmt::print(stderr, "{}", messages.text());
+  if (!table.ok())
+    return table.status();
+  return put(*table);
 }
 
 Status run(const MtcCommand &command) {

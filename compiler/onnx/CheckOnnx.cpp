@@ -36,7 +36,6 @@ ModelCheck checkOnnx(mlir::MLIRContext &context, const std::string &path, const 
   llvm::FailureOr<ImportedModel> model = importOnnx(context, path, options, check.problems);
   if (failed(model))
     return check;
-  check.warnings = model->warnings;
   countParameters(*model, check);
   check.model = std::move(*model);
   return check;

@@ -10,8 +10,7 @@
 namespace mt::onnx {
 
 struct ModelCheck {
-  Problems problems; ///< empty: the model can be imported
-  std::vector<std::string> warnings;
+  Problems problems;                    ///< empty: the model can be imported
   std::map<std::string, int> operators; ///< how often each occurs, subgraphs and functions included
   int64_t opset = 0;
   std::string producer;

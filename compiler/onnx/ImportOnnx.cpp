@@ -25,6 +25,8 @@ public:
   Importer(MLIRContext &context, const ModelFile &file, const ImportOptions &options, Problems &problems)
       : context(context), file(file), options(options), problems(problems), builder(&context) {}
   FailureOr<ImportedModel> run();
+  /// What was found so far, also where run() failed.
+  const std::vector<std::string> &warnings() const { return result.warnings; }
 
 private:
   void checkVersions();
@@ -264,7 +266,11 @@ FailureOr<ImportedModel> importOnnx(MLIRContext &context, const std::string &pat
     problems.push_back(file.status().message());
     return failure();
   }
-  return Importer(context, *file, options, problems).run();
+  Importer importer(context, *file, options, problems);
+  FailureOr<ImportedModel> model = importer.run();
+  for (const std::string &warning : mlir::succeeded(model) ? model->warnings : importer.warnings())
+    emitWarning(FileLineColLoc::get(&context, path, 0, 0)) << warning;
+  return model;
 }
 
 } // namespace mt::onnx

@@ -7,7 +7,7 @@
 
 namespace mt::pipeline {
 
-Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options) {
+Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options, Messages &messages) {
   MT_ASSIGN(target::Target target, target::findTarget(options.target));
   uint64_t deviceBudget = options.deviceMemory.value_or(target.deviceMemory), hostBudget = options.hostMemory.value_or(target.hostMemory);
   std::string table = fmt::format("{:>11}  {:<10}  {:<9}  {:>11}  {:>11}  {:>10}  fits\n", "micro-batch", "saved", "weights",
@@ -25,13 +25,17 @@ Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options)
         one.resident = resident;
         one.prefetchDistance = options.prefetchDistance.value_or(1);
         one.deviceMemory = one.hostMemory = uint64_t(1) << 60;
-        MT_ASSIGN(Compiled compiled, compile(context, one, Phase::plan, ""));
+        Messages said;
+        auto compiled = compile(context, one, Phase::plan, "", said);
+        messages.add(said);
+        if (!compiled.ok())
+          return compiled.status();
         uint64_t device = 0, host = 0;
-        for (const plan::Space &space : compiled.plan.spaces)
+        for (const plan::Space &space : compiled->plan.spaces)
           (space.kind == plan::SpaceKind::device ? device : host) += space.bytes;
         table += fmt::format("{:>11}  {:<10}  {:<9}  {:>11}  {:>11}  {:>8.3g} s  {}\n", microBatch, rung,
                              target.unified ? "in place" : resident ? "resident" : "streamed", formatSize(device), formatSize(host),
-                             compiled.plan.prediction.stepSeconds, device <= deviceBudget && host <= hostBudget ? "yes" : "no");
+                             compiled->plan.prediction.stepSeconds, device <= deviceBudget && host <= hostBudget ? "yes" : "no");
       }
   }
   return table;

@@ -13,34 +13,6 @@ using namespace mlir;
 
 namespace mt::pipeline {
 namespace {
-/// Collects errors as text, with the node they are about.
-class Collector {
-public:
-  explicit Collector(MLIRContext &context)
-      : handler(&context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-            add(diagnostic);
-          return success();
-        }) {}
-  Status failure(const std::string &model) const {
-    return Status::error(text.empty() ? model + ": could not be compiled" : text);
-  }
-
-private:
-  std::string text;
-  ScopedDiagnosticHandler handler;
-
-  void add(Diagnostic &diagnostic) {
-    std::string place;
-    diagnostic.getLocation()->walk([&](Location location) {
-      if (auto name = dyn_cast<NameLoc>(location); name && place.empty())
-        place = "node '" + name.getName().str() + "': ";
-      return WalkResult::advance();
-    });
-    text += (text.empty() ? "" : "\n") + place + diagnostic.str();
-  }
-};
-
 std::vector<int64_t> microBatchesOf(const Options &options) {
   if (options.microBatch)
     return {*options.microBatch};
@@ -67,10 +39,10 @@ public:
       : context(context), options(options), target(target) {}
 
   /// Imports and runs the phases nn and, if asked, layers for one micro-batch.
-  Result<Compiled> front(int64_t microBatch, bool layers) {
+  Result<Compiled> front(int64_t microBatch, bool layers, Messages &messages) {
     onnx::ImportOptions import{microBatch, options.sequence, options.dims, options.train, options.freeze};
     onnx::Problems problems;
-    Collector collector(context);
+    Collector collector(context, messages);
     auto imported = onnx::importOnnx(context, options.model, import, problems);
     if (failed(imported)) {
       std::string all;
@@ -79,7 +51,6 @@ public:
       return all.empty() ? collector.failure(options.model) : Status::error(all);
     }
     Compiled compiled;
-    compiled.warnings = imported->warnings;
     compiled.module = std::move(imported->module);
     describe(*imported, microBatch, compiled);
     PassManager manager(&context);
@@ -92,8 +63,8 @@ public:
   }
 
   /// Runs the schedule's phases as chosen.
-  Status back(Compiled &compiled, const Choice &choice) {
-    Collector collector(context);
+  Status back(Compiled &compiled, const Choice &choice, Messages &messages) {
+    Collector collector(context, messages);
     plan::Plan described;
     if (failed(readPlanAttributes(*compiled.module, described)))
       return collector.failure(options.model);
@@ -144,22 +115,29 @@ void loadDialects(MLIRContext &context) {
   context.loadDialect<func::FuncDialect, nn::NnDialect, schedule::ScheduleDialect>();
 }
 
-Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer) {
+Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
+                         Messages &messages) {
   MT_TRY(checkOptions(options));
   MT_ASSIGN(target::Target target, target::findTarget(options.target));
   Compilation compilation(context, options, target);
   if (phase == Phase::nn || phase == Phase::layers)
-    return compilation.front(microBatchesOf(options).front(), phase == Phase::layers);
+    return compilation.front(microBatchesOf(options).front(), phase == Phase::layers, messages);
 
   std::optional<Compiled> best;
   std::optional<Choice> choice;
   std::string problem;
   std::vector<std::string> considered;
   for (int64_t microBatch : microBatchesOf(options)) {
-    MT_ASSIGN(Compiled compiled, compilation.front(microBatch, true));
-    Search search = searchSchedules(*compiled.module, options, target);
+    Messages said; // of this candidate: what is printed is about the plan that is made, or about the last one tried
+    auto front = compilation.front(microBatch, true, said);
+    if (!front.ok())
+      messages = said;
+    MT_ASSIGN(Compiled compiled, std::move(front));
+    Search search = searchSchedules(*compiled.module, options, target, said);
     for (const std::string &line : search.considered)
       considered.push_back(fmt::format("micro-batch {}: {}", microBatch, line));
+    if (!best)
+      messages = said;
     if (!search.choice) {
       problem = search.problem;
       continue;
@@ -167,17 +145,18 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     if (choice && choice->seconds <= search.choice->seconds)
       break; // smaller micro-batches only get slower from here
     choice = search.choice;
+    messages = said;
     best = std::move(compiled);
     if (choice->schedule.rung == "all" && (choice->schedule.resident || target.unified))
       break; // nothing more to gain
   }
   if (!best)
     return Status::error(options.model + ": " + problem);
-  MT_TRY(compilation.back(*best, *choice));
+  MT_TRY(compilation.back(*best, *choice, messages));
   best->considered = considered;
   if (phase == Phase::schedule)
     return std::move(*best);
-  Collector collector(context);
+  Collector collector(context, messages);
   auto plan = emitPlan(*best->module, producer);
   if (failed(plan))
     return collector.failure(options.model);

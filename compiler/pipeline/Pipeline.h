@@ -1,6 +1,7 @@
 // The whole line from a model file to a plan, for mtc: import, phases, the planner's search, emission.
 #ifndef MT_COMPILER_PIPELINE_PIPELINE_H
 #define MT_COMPILER_PIPELINE_PIPELINE_H
+#include "compiler/pipeline/Messages.h"
 #include "compiler/pipeline/Options.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -12,14 +13,15 @@ namespace mt::pipeline {
 struct Compiled {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< at the phase that was asked for
   plan::Plan plan;                          ///< of phase plan
-  std::vector<std::string> warnings;
-  std::vector<std::string> considered; ///< one line a candidate of the planner's search
+  std::vector<std::string> considered;      ///< one line a candidate of the planner's search
 };
 
 /// Loads the dialects that the pipeline needs.
 void loadDialects(mlir::MLIRContext &context);
-/// Compiles up to `phase`. Errors are complete messages, several joined by newlines.
-Result<Compiled> compile(mlir::MLIRContext &context, const Options &options, Phase phase, const std::string &producer);
+/// Compiles up to `phase`. Errors are complete messages, several joined by newlines. `messages` become the warnings and
+/// remarks about what was compiled, on failure about what was tried last.
+Result<Compiled> compile(mlir::MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
+                         Messages &messages);
 /// What --report prints: what was found and chosen.
 std::string report(const Compiled &compiled);
 /// The last line of a successful compilation.

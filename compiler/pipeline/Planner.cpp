@@ -60,23 +60,21 @@ void measure(ModuleOp module, Choice &choice) {
 }
 } // namespace
 
-Search searchSchedules(ModuleOp layers, const Options &options, const target::Target &target) {
+Search searchSchedules(ModuleOp layers, const Options &options, const target::Target &target, Messages &messages) {
   Search search;
+  Messages said; // of one candidate: those of the choice come when it is run
   for (const BuildScheduleOptions &schedule : candidatesOf(options, target)) {
     Choice choice;
     choice.schedule = schedule;
     choice.memory.deviceMemory = options.deviceMemory.value_or(target.deviceMemory);
     choice.memory.hostMemory = options.hostMemory.value_or(target.hostMemory);
     OwningOpRef<ModuleOp> module = layers.clone();
-    std::string problems;
-    ScopedDiagnosticHandler handler(layers.getContext(), [&](Diagnostic &diagnostic) {
-      problems += (problems.empty() ? "" : "\n") + diagnostic.str();
-      return success();
-    });
+    said = Messages();
+    Collector collector(*layers.getContext(), said);
     PassManager manager(layers.getContext());
     addSearchPasses(manager, choice.schedule, choice.memory);
     if (failed(manager.run(*module))) {
-      search.problem = problems;
+      search.problem = collector.failure(options.model).message();
       search.considered.push_back(describe(schedule) + ": does not fit");
       continue;
     }
@@ -93,8 +91,9 @@ Search searchSchedules(ModuleOp layers, const Options &options, const target::Ta
                               formatSize(choice.hostBytes), choice.seconds);
     search.considered.push_back(choice.text);
     search.choice = choice;
-    break;
+    return search;
   }
+  messages.add(said);
   return search;
 }
 

@@ -2,6 +2,7 @@
 // one with the shortest predicted step. A candidate is judged by bytes and by the busiest stream.
 #ifndef MT_COMPILER_PIPELINE_PLANNER_H
 #define MT_COMPILER_PIPELINE_PLANNER_H
+#include "compiler/pipeline/Messages.h"
 #include "compiler/pipeline/Options.h"
 #include "compiler/target/Target.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -25,8 +26,9 @@ struct Search {
   std::vector<std::string> considered;
 };
 
-/// Searches the schedules of a module in phase `layers`, of one micro-batch.
-Search searchSchedules(mlir::ModuleOp layers, const Options &options, const target::Target &target);
+/// Searches the schedules of a module in phase `layers`, of one micro-batch. Where none fits, `messages` get what
+/// passes said of the last one.
+Search searchSchedules(mlir::ModuleOp layers, const Options &options, const target::Target &target, Messages &messages);
 
 } // namespace mt::pipeline
 #endif
