@@ -173,10 +173,15 @@ Value toRankFour(OpBuilder &builder, Value value, size_t rank, std::pair<int64_t
   return reshapeTo(builder, value, shape);
 }
 
+/// In the widest of their types: models cast scores between one mask and the next.
 Value sumOf(OpBuilder &builder, ArrayRef<Value> terms) {
-  Value sum = terms[0];
+  Type element = getElementTypeOrSelf(terms[0].getType());
   for (Value term : terms.drop_front())
-    sum = AddOp::create(builder, term.getLoc(), sum, term);
+    if (Type other = getElementTypeOrSelf(term.getType()); other.getIntOrFloatBitWidth() > element.getIntOrFloatBitWidth())
+      element = other;
+  Value sum = castTo(builder, terms[0], element);
+  for (Value term : terms.drop_front())
+    sum = AddOp::create(builder, term.getLoc(), sum, castTo(builder, term, element));
   return sum;
 }
 /// A bias with an entry for every key, as nn.attention wants it.

@@ -194,7 +194,7 @@ std::optional<Joined> joinedOf(Value value) {
 enum class Layout { headsFirst, positionsFirst, none };
 Layout layoutOf(Value table, ArrayRef<int64_t> x, int64_t width) {
   ArrayRef<int64_t> own = shapeOf(table);
-  if (x.size() != 4 || own.size() > 4 || own.empty() || own.back() != width)
+  if (x.size() != 4 || llvm::is_contained(x, 0) || own.size() > 4 || own.empty() || own.back() != width)
     return Layout::none;
   SmallVector<int64_t> shape(4 - own.size(), 1);
   llvm::append_range(shape, own);

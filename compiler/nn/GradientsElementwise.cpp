@@ -72,14 +72,24 @@ LogicalResult DivOp::buildGradient(OpBuilder &b, Gradients &g) {
   addBroadcast(e, g, getRhs(), [&] { return e.neg(e.div(e.mul(dy, getResult()), getRhs())); });
   return success();
 }
+// Where a derivative is 0 times infinity it is zero, as in PyTorch: of x^0 by x, and of 0^y by y.
 LogicalResult PowOp::buildGradient(OpBuilder &b, Gradients &g) {
   Expr e{b, getLoc()};
   Value dy = g.lookup(getResult());
   addBroadcast(e, g, getLhs(), [&] {
     Value less = e.sub(getRhs(), scalarLike(b, getRhs(), 1));
-    return e.mul(e.mul(dy, getRhs()), e.make<PowOp>(getLhs(), less));
+    Value gradient = e.mul(e.mul(dy, getRhs()), e.make<PowOp>(getLhs(), less));
+    auto exponent = splatValue(getRhs());
+    if (exponent && *exponent != 0)
+      return gradient;
+    return e.zeroWhere(e.compare(getRhs(), scalarLike(b, getRhs(), 0), "eq"), gradient, true);
   });
-  addBroadcast(e, g, getRhs(), [&] { return e.mul(e.mul(dy, getResult()), e.make<LogOp>(getLhs())); });
+  addBroadcast(e, g, getRhs(), [&] {
+    Value gradient = e.mul(e.mul(dy, getResult()), e.make<LogOp>(getLhs()));
+    Value isZero = e.compare(getLhs(), scalarLike(b, getLhs(), 0), "eq");
+    Value grows = e.compare(getRhs(), scalarLike(b, getRhs(), 0), "ge");
+    return e.zeroWhere(e.make<AndOp>(isZero, grows), gradient, true);
+  });
   return success();
 }
 // Ties share the gradient equally, as PyTorch does.

@@ -37,23 +37,43 @@ Value scaledBy(OpBuilder &b, Value upstream, Value gradient) {
     factor = CastOp::create(b, upstream.getLoc(), tensorOf({}, getElementTypeOrSelf(gradient.getType())), upstream);
   return MulOp::create(b, upstream.getLoc(), gradient, factor);
 }
-} // namespace
 
-// y = op(l) op(r): dl = dy r' and dr = l' dy, transposed back where the operand was; docs/dialect-nn.md.
-template <typename Product> static void addProductGradients(OpBuilder &b, Gradients &g, Product op, Value dy) {
+/// A loss that its gradient computes again is computed once, but for what the model itself makes of it before.
+void takeFrom(Operation *gradient, Value loss, Value again) {
+  loss.replaceUsesWithIf(again, [&](OpOperand &use) { return !use.getOwner()->isBeforeInBlock(gradient); });
+}
+
+/// `value` with its last two dimensions exchanged.
+Value swapLastTwo(OpBuilder &b, Value value) {
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return TransposeOp::create(b, value.getLoc(), value, order);
+}
+
+/// A product of operands that one kernel takes: of one element type.
+Value product(OpBuilder &b, Location where, Value l, Value r, bool transposeLhs, bool transposeRhs) {
+  return MatmulOp::create(b, where, l, castTo(b, r, getElementTypeOrSelf(l.getType())), transposeLhs, transposeRhs);
+}
+
+// y = op(l) op(r): dl = dy r' and dr = l' dy, transposed back where the operand was. A right side without batch
+// dimensions serves a whole batch of left ones: it stays on the right, and its own gradient is the sum over the batch.
+template <typename Product> void addProductGradients(OpBuilder &b, Gradients &g, Product op, Value dy) {
   Location where = op.getLoc();
   Value l = op.getLhs(), r = op.getRhs();
   bool tl = op.getTransposeLhs(), tr = op.getTransposeRhs(), shared = shapeOf(r).size() == 2 && shapeOf(l).size() > 2;
-  if (g.wants(l))
-    g.add(b, l, tl ? MatmulOp::create(b, where, r, dy, tr, true).getResult()
-                   : MatmulOp::create(b, where, dy, r, false, !tr).getResult());
-  if (op.getBias())
-    if (g.wants(op.getBias()))
-      g.add(b, op.getBias(), sumTo(b, dy, shapeOf(op.getBias())));
+  if (g.wants(op.getBias()))
+    g.add(b, op.getBias(), sumTo(b, dy, shapeOf(op.getBias())));
+  dy = castTo(b, dy, getElementTypeOrSelf(l.getType()));
+  if (g.wants(l)) {
+    if (tl && !shared)
+      g.add(b, l, product(b, where, r, dy, tr, true));
+    else if (Value dl = product(b, where, dy, r, false, !tr))
+      g.add(b, l, tl ? swapLastTwo(b, dl) : dl);
+  }
   if (!g.wants(r))
     return;
-  if (shared && tl) { // one right side for a batch of transposed left ones: sum over the batch
-    Value each = tr ? MatmulOp::create(b, where, dy, l, true, true) : MatmulOp::create(b, where, l, dy, false, false);
+  if (shared && tl) {
+    Value each = tr ? product(b, where, dy, l, true, true) : product(b, where, l, dy, false, false);
     g.add(b, r, sumTo(b, each, shapeOf(r)));
     return;
   }
@@ -61,9 +81,9 @@ template <typename Product> static void addProductGradients(OpBuilder &b, Gradie
     dy = asMatrix(b, dy);
     l = asMatrix(b, l);
   }
-  g.add(b, r, tr ? MatmulOp::create(b, where, dy, l, true, tl).getResult()
-                 : MatmulOp::create(b, where, l, dy, !tl, false).getResult());
+  g.add(b, r, tr ? product(b, where, dy, l, true, tl) : product(b, where, l, dy, !tl, false));
 }
+} // namespace
 
 LogicalResult MatmulOp::buildGradient(OpBuilder &b, Gradients &g) {
   addProductGradients(b, g, *this, g.lookup(getResult()));
@@ -121,6 +141,8 @@ LogicalResult LogSoftmaxOp::buildGradient(OpBuilder &b, Gradients &g) {
   if (!g.wants(getOperand()))
     return success();
   Value dy = g.lookup(getResult());
+  if (shapeOf(dy).empty())
+    return emitOpError("needs at least one dimension");
   int64_t last = shapeOf(dy).size() - 1;
   Value sum = ReduceOp::create(b, getLoc(), dy, "sum", ArrayRef<int64_t>{last}, true);
   Value softmax = ExpOp::create(b, getLoc(), getResult());
@@ -162,7 +184,7 @@ LogicalResult RotaryOp::buildGradient(OpBuilder &b, Gradients &g) {
 LogicalResult CrossEntropyOp::buildGradient(OpBuilder &b, Gradients &g) {
   auto grad = CrossEntropyGradOp::create(b, getLoc(), getLogits(), getLabels(), getScalars());
   g.add(b, getLogits(), scaledBy(b, g.lookup(getLoss()), grad.getDlogits()));
-  getLoss().replaceAllUsesWith(grad.getLoss());
+  takeFrom(grad, getLoss(), grad.getLoss());
   return success();
 }
 
@@ -177,7 +199,7 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &b, Gradients &g) {
     g.add(b, getWeight(), scaledBy(b, upstream, grad.getDweight()));
   if (g.wants(getBias()))
     g.add(b, getBias(), scaledBy(b, upstream, grad.getDbias()));
-  getLoss().replaceAllUsesWith(grad.getLoss());
+  takeFrom(grad, getLoss(), grad.getLoss());
   return success();
 }
 
@@ -187,6 +209,6 @@ LogicalResult SquaredErrorOp::buildGradient(OpBuilder &b, Gradients &g) {
   g.add(b, getPrediction(), scaledBy(b, upstream, grad.getDprediction()));
   if (g.wants(getTarget()))
     g.add(b, getTarget(), NegOp::create(b, getLoc(), scaledBy(b, upstream, grad.getDprediction())));
-  getLoss().replaceAllUsesWith(grad.getLoss());
+  takeFrom(grad, getLoss(), grad.getLoss());
   return success();
 }

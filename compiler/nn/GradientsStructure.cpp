@@ -78,30 +78,45 @@ LogicalResult ConcatOp::buildGradient(OpBuilder &b, Gradients &g) {
   return success();
 }
 
+/// 1 where `value` equals `other`, else 0.
+static Value onesWhereEqual(OpBuilder &b, Location where, Value value, Value other) {
+  Value condition = CompareOp::create(b, where, value, other, "eq");
+  return SelectOp::create(b, where, condition, scalarLike(b, value, 1), scalarLike(b, value, 0));
+}
+
+/// Times `dy`, for each element of x the product of the others along `axes`. A zero among them makes it zero, and dividing
+/// the whole product by an element would not say so: zeros are left out of the product and counted.
+static Value timesOthers(OpBuilder &b, Location where, Value x, ArrayRef<int64_t> axes, Value dy) {
+  Value zero = scalarLike(b, x, 0), isZero = onesWhereEqual(b, where, x, zero);
+  Value filled = AddOp::create(b, where, x, isZero);
+  Value product = ReduceOp::create(b, where, filled, "prod", axes, true);
+  Value zeros = ReduceOp::create(b, where, isZero, "sum", axes, true);
+  Value others = DivOp::create(b, where, MulOp::create(b, where, dy, product), filled);
+  Value none = CompareOp::create(b, where, SubOp::create(b, where, zeros, isZero), zero, "eq");
+  return SelectOp::create(b, where, none, others, zero);
+}
+
 LogicalResult ReduceOp::buildGradient(OpBuilder &b, Gradients &g) {
   if (!g.wants(getOperand()))
     return success();
+  Type element = getElementTypeOrSelf(getOperand().getType());
   SmallVector<int64_t> kept(shapeOf(getOperand()));
   int64_t count = 1;
   for (int64_t axis : getAxes())
     count *= std::exchange(kept[axis], 1);
-  Value dy = reshapeTo(b, g.lookup(getResult()), kept);
-  auto full = cast<RankedTensorType>(getOperand().getType());
+  Value dy = reshapeTo(b, castTo(b, g.lookup(getResult()), element), kept);
   if (getKind() == "sum" || getKind() == "mean") {
     if (getKind() == "mean")
       dy = MulOp::create(b, getLoc(), dy, scalarLike(b, dy, 1.0 / count));
-    g.add(b, getOperand(), BroadcastOp::create(b, getLoc(), full, dy));
+    g.add(b, getOperand(), BroadcastOp::create(b, getLoc(), getOperand().getType(), dy));
     return success();
   }
-  Value y = reshapeTo(b, getResult(), kept);
   if (getKind() == "prod") {
-    Value share = DivOp::create(b, getLoc(), MulOp::create(b, getLoc(), dy, y), getOperand());
-    g.add(b, getOperand(), share);
+    g.add(b, getOperand(), timesOthers(b, getLoc(), getOperand(), getAxes(), dy));
     return success();
   }
   // max, min: equal winners share equally, as torch.amax does.
-  Value zero = scalarLike(b, dy, 0), one = scalarLike(b, dy, 1);
-  Value won = SelectOp::create(b, getLoc(), CompareOp::create(b, getLoc(), getOperand(), y, "eq"), one, zero);
+  Value won = onesWhereEqual(b, getLoc(), getOperand(), reshapeTo(b, castTo(b, getResult(), element), kept));
   Value winners = ReduceOp::create(b, getLoc(), won, "sum", getAxes(), true);
   g.add(b, getOperand(), MulOp::create(b, getLoc(), won, DivOp::create(b, getLoc(), dy, winners)));
   return success();

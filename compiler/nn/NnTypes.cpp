@@ -102,7 +102,7 @@ LogicalResult ReshapeOp::verify() {
 }
 LogicalResult BroadcastOp::verify() {
   auto shape = broadcastShapes(shapeOf(getOperand()), shapeOf(getResult()));
-  if (!shape || ArrayRef<int64_t>(*shape) != shapeOf(getResult()))
+  if (!shape || ArrayRef<int64_t>(*shape) != shapeOf(getResult()) || elementOf(getOperand()) != elementOf(getResult()))
     return emitOpError() << "cannot repeat " << getOperand().getType() << " to " << getType();
   return success();
 }
@@ -227,6 +227,8 @@ template <typename Product> static LogicalResult inferProduct(Where where, Produ
   ArrayRef<int64_t> lhs = shapeOf(op.getLhs()), rhs = shapeOf(op.getRhs());
   if (lhs.size() < 2 || rhs.size() < 2)
     return emitOptionalError(where, "needs matrices, not ", op.getLhs().getType(), " and ", op.getRhs().getType());
+  if (elementOf(op.getLhs()) != elementOf(op.getRhs()))
+    return emitOptionalError(where, "element types ", elementOf(op.getLhs()), " and ", elementOf(op.getRhs()), " differ");
   if (rhs.size() != 2 && rhs.drop_back(2) != lhs.drop_back(2))
     return emitOptionalError(where, "batch dimensions of ", op.getLhs().getType(), " and ", op.getRhs().getType(), " differ");
   bool tl = op.getTransposeLhs(), tr = op.getTransposeRhs();

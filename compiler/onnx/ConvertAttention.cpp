@@ -134,8 +134,9 @@ LogicalResult rotaryEmbedding(NodeContext &node) {
     return failure();
   int64_t width = node.attributes.integer("rotary_embedding_dim", 0);
   width = width ? width : nn::shapeOf(heads).back();
-  if (nn::shapeOf(cosine).empty() || nn::shapeOf(cosine).back() * 2 != width)
-    return node.fail("its tables have {} columns where half of {} are rotated", nn::shapeOf(cosine).back(), width);
+  int64_t columns = nn::shapeOf(cosine).empty() ? 0 : nn::shapeOf(cosine).back();
+  if (columns == 0 || columns * 2 != width)
+    return node.fail("its tables have {} columns where half of {} are rotated", columns, width);
   bool interleaved = node.attributes.integer("interleaved", 0);
   return node.result(mergeHeads(node, rotaryOf(node, heads, cosine, sine, interleaved), rank));
 }

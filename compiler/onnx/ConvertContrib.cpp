@@ -14,7 +14,13 @@ namespace {
 
 // Columns [start, start + width) of the last dimension.
 Value columns(NodeContext &node, Value value, int64_t start, int64_t width) {
-  return value ? node.slice(value, static_cast<int64_t>(nn::shapeOf(value).size()) - 1, start, width) : Value();
+  if (!value)
+    return {};
+  if (nn::shapeOf(value).empty()) {
+    (void)node.fail("a packed input must have columns");
+    return {};
+  }
+  return node.slice(value, static_cast<int64_t>(nn::shapeOf(value).size()) - 1, start, width);
 }
 
 LogicalResult fusedMatMul(NodeContext &node) {
@@ -43,6 +49,8 @@ LogicalResult contribRotaryEmbedding(NodeContext &node) {
     return failure();
   size_t rank = nn::shapeOf(value).size();
   int64_t width = node.attributes.integer("rotary_embedding_dim", 0), count = node.attributes.integer("num_heads", 0);
+  if (nn::shapeOf(cosine).size() != 2 || nn::shapeOf(cosine) != nn::shapeOf(sine) || nn::shapeOf(cosine).back() < 1)
+    return node.fail("its tables must both have the shape [positions, half of what is rotated]");
   int64_t rotated = 2 * nn::shapeOf(cosine).back();
   if (rank == 3 && count == 0 && width == 0)
     count = nn::shapeOf(value)[2] / rotated;
@@ -86,6 +94,8 @@ LogicalResult multiHeadAttention(NodeContext &node) {
   Value key = node.input(1), value = node.input(2);
   if (!key || !value)
     return failure();
+  if (nn::shapeOf(value).empty())
+    return node.fail("its value must be a tensor of positions");
   int64_t width = nn::shapeOf(query).back(), valueWidth = nn::shapeOf(value).back();
   if (node.has(3)) { // one bias for the three projections
     Value bias = node.input(3);
@@ -123,8 +133,9 @@ LogicalResult groupQueryAttention(NodeContext &node) {
     key = node.input(1);
     value = node.input(2);
   } else {
-    if (heads <= 0 || groups <= 0 || nn::shapeOf(query).size() != 3)
-      return node.fail("its packed input needs three dimensions and num_heads");
+    if (heads <= 0 || groups <= 0 || nn::shapeOf(query).size() != 3 || heads > nn::shapeOf(query).back() ||
+        groups > nn::shapeOf(query).back())
+      return node.fail("its packed input needs three dimensions, the last as many as heads, and num_heads");
     int64_t width = nn::shapeOf(query).back() / (heads + 2 * groups);
     key = columns(node, query, heads * width, groups * width);
     value = columns(node, query, (heads + groups) * width, groups * width);
@@ -140,6 +151,8 @@ LogicalResult groupQueryAttention(NodeContext &node) {
     Value cosine = node.input(7), sine = node.input(8);
     if (!cosine || !sine)
       return failure();
+    if (nn::shapeOf(cosine).size() != 2 || nn::shapeOf(cosine) != nn::shapeOf(sine))
+      return node.fail("its tables must both have the shape [positions, half of what is rotated]");
     int64_t sequence = nn::shapeOf(call.query)[1], half = nn::shapeOf(cosine).back();
     auto rows = [&](Value table) { return node.reshape(node.slice(table, 0, 0, sequence), {1, sequence, half}); };
     bool interleaved = node.attributes.integer("rotary_interleaved", 0);

@@ -29,6 +29,8 @@ LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
   if (node.has(2))
     return node.fail("class weights are not supported");
   SmallVector<int64_t> shape(nn::shapeOf(labels)), classes(shape.size() + 1, 1);
+  if (nn::shapeOf(logarithms).empty())
+    return node.fail("its first input must have a dimension of classes");
   classes.back() = nn::shapeOf(logarithms).back();
   shape.push_back(1);
   Type integer = getElementTypeOrSelf(labels);

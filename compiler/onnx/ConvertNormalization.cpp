@@ -147,6 +147,8 @@ LogicalResult groupNorm(NodeContext &node) {
   Value value = node.input(0), gain = node.input(1), bias = node.input(2);
   if (!value || !gain || !bias)
     return failure();
+  if (nn::shapeOf(value).size() < 2)
+    return node.fail("needs a tensor of rank two or more");
   if (nn::shapeOf(gain) != ArrayRef<int64_t>(nn::shapeOf(value)[1]))
     return node.fail("has a gain per group, as before opset 21: convert the model to opset 21 or later");
   return perChannel(node, value, gain, bias, node.attributes.integer("num_groups", 0));

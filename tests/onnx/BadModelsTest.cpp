@@ -143,6 +143,36 @@ TEST(BadModels, AbsurdDimensions) {
   expectProblem(import(expanded), {"'n_y' (Expand)"});
 }
 
+TEST(BadModels, RanksThatConvertersDoNotExpect) {
+  TestModel rotary;
+  rotary.input("x", kFloat, {"batch", "4", "8"}).input("ids", kInt64, {"batch", "4"}).output("y");
+  rotary.scalar("table", 1);
+  rotary.node("RotaryEmbedding", {"x", "ids", "table", "table"}, {"y"}, "com.microsoft");
+  expectProblem(import(rotary), {"'n_y'", "its tables must both have the shape"});
+  TestModel heads;
+  heads.input("x", kFloat, {"batch", "4", "8"}).output("y");
+  auto &packed = heads.node("GroupQueryAttention", {"x"}, {"y"}, "com.microsoft");
+  setInt(packed, "num_heads", 2);
+  setInt(packed, "kv_num_heads", INT64_MAX); // 2 + 2 * INT64_MAX wraps to zero
+  expectProblem(import(heads), {"'n_y'", "packed input"});
+  TestModel bias;
+  bias.input("x", kFloat, {"batch", "4", "8"}).output("y");
+  bias.scalar("bias", 1);
+  setInt(bias.node("MultiHeadAttention", {"x", "x", "x", "bias"}, {"y"}, "com.microsoft"), "num_heads", 2);
+  expectProblem(import(bias), {"'n_y'", "must have columns"});
+  TestModel group(21);
+  group.scalar("value", 1);
+  group.input("x", kFloat, {"batch"}).output("y");
+  group.weights("gain", {1});
+  group.node("GroupNormalization", {"x", "gain", "gain"}, {"y"});
+  expectProblem(import(group), {"'n_y'", "rank two or more"});
+  TestModel loss;
+  loss.input("x", kFloat, {"batch"}).input("labels", kInt64, {"batch"}).output("y");
+  loss.scalar("logs", 1);
+  loss.node("NegativeLogLikelihoodLoss", {"logs", "labels"}, {"y"});
+  expectProblem(import(loss), {"'n_y'", "dimension of classes"});
+}
+
 TEST(BadModels, ShapesThatDoNotFit) {
   TestModel model;
   model.input("x", kFloat, {"batch", "16"}).output("y").output("z");
