@@ -5,12 +5,14 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/EmitPlan.h"
 #include "runtime/base/AtomicFile.h"
+#include "runtime/base/OutOfMemory.h"
 #include "runtime/plan/Diff.h"
 #include "runtime/plan/Dump.h"
 #include "runtime/plan/PlanFile.h"
 #include "tools/mtc/CommandLine.h"
 
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <fmt/format.h>
@@ -138,6 +140,8 @@ Status run(const MtcCommand &command) {
 } // namespace
 
 int main(int argc, char **argv) {
+  explainOutOfMemory("free memory on this machine, or compile a smaller model or sequence");
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { endForMemory(); });
   MtcCommand command = parseMtc(argc, argv, kProducer + ", MLIR " + LLVM_VERSION_STRING);
   if (command.kind == MtcCommand::said) {
     std::fputs(command.text.c_str(), command.status == 0 ? stdout : stderr);

@@ -3,6 +3,7 @@
 #include "models/Families.h"
 #include "models/WriteModel.h"
 #include "runtime/base/Files.h"
+#include "runtime/base/OutOfMemory.h"
 #include "runtime/base/Sizes.h"
 
 #include <CLI/CLI.hpp>
@@ -64,6 +65,7 @@ int report(const Result<models::Written> &written, const std::string &output) {
 } // namespace
 
 int main(int argc, char **argv) {
+  explainOutOfMemory("free memory on this machine, or make a smaller model");
   CLI::App app{"Writes .onnx models of any size. Initial weights are generators in metadata, not bytes: a model of\n"
                "120 B parameters is a file of kilobytes."};
   app.footer("Example:\n  mtmodel llama --layers 4 --hidden 256 --heads 8 --kv-heads 2 --vocab 256 -o tiny.onnx");

@@ -1,6 +1,7 @@
 // mtrun: trains a compiled plan; evaluates, exports, measures.
 #include "Version.h"
 #include "runtime/base/Files.h"
+#include "runtime/base/OutOfMemory.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Export.h"
@@ -30,6 +31,7 @@ std::string version() {
 } // namespace
 
 int main(int argc, char **argv) {
+  explainOutOfMemory("free memory on this machine, or use fewer --threads or a smaller plan; checkpoints are whole");
   Command command = parseCommandLine(argc, argv, version());
   if (const Said *said = std::get_if<Said>(&command)) {
     std::fputs(said->text.c_str(), said->status == 0 ? stdout : stderr);

@@ -77,11 +77,20 @@ struct Attention {
     return {buffer, width};
   }
 
-  void queries(const Launch &launch, ScoreBlock block) const {
-    constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
+  static constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
+
+  int64_t scratchDoubles() const {
     int64_t widest = std::max(call.width, call.valueWidth);
-    double *total = ThreadPool::scratchOf<double>(
-        kQ + (kQ * kK + kQ * call.valueWidth + kQ + kQ * call.width + kK * widest) / 2 + 1);
+    return kQ + (kQ * kK + kQ * call.valueWidth + kQ + kQ * call.width + kK * widest) / 2 + 1;
+  }
+
+  Scratch scratch() const {
+    return {.own = sizeof(double) * static_cast<uint64_t>(scratchDoubles()),
+            .library = std::max(libraryScratch(kQ, kK, call.width), libraryScratch(kQ, call.valueWidth, kK))};
+  }
+
+  void queries(const Launch &launch, ScoreBlock block) const {
+    double *total = ThreadPool::scratchOf<double>(scratchDoubles());
     float *scores = reinterpret_cast<float *>(total + kQ), *most = scores + kQ * kK;
     Running running{most + kQ, total, most};
     float *queryBuffer = running.sums + kQ * call.valueWidth, *buffer = queryBuffer + kQ * call.width;

@@ -183,6 +183,18 @@ struct AttentionGrad {
     close(launch, dvalue, valueLayout(), group, group.dvalue);
   }
 
+  /// Floats of a task: three blocks of scores, what is widened, and the task's part of dbias.
+  int64_t scratchFloats() const {
+    return 3 * kQ * kK + bufferSize() + (dbias.native ? 0 : biasPart(0, 0).elements);
+  }
+
+  Scratch scratch() const {
+    int64_t widest = std::max(call.width, call.valueWidth);
+    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
+            .library = std::max({libraryScratch(kQ, kK, widest), libraryScratch(kK, widest, kQ),
+                                 libraryScratch(kQ, widest, kK)})};
+  }
+
   /// Tasks: batch rows by groups, or, where a dbias is shared among them, those that share nothing.
   Status operator()(const Launch &launch) const {
     int64_t batchTasks = dbias.present && call.biasDims[0] == 1 ? 1 : call.batch;
@@ -191,9 +203,8 @@ struct AttentionGrad {
       int64_t b0 = task / groupTasks, g0 = task % groupTasks;
       int64_t b1 = batchTasks == 1 ? call.batch : b0 + 1, g1 = groupTasks == 1 ? call.groups : g0 + 1;
       BiasPart part = biasPart(b0, g0);
-      int64_t needed = 3 * kQ * kK + bufferSize();
-      float *scratch = ThreadPool::scratchOf<float>(needed + (dbias.native ? 0 : part.elements));
-      float *sums = dbias.present ? dbias.place(launch, part.first, scratch + needed) : nullptr;
+      float *scratch = ThreadPool::scratchOf<float>(scratchFloats());
+      float *sums = dbias.present ? dbias.place(launch, part.first, scratch + 3 * kQ * kK + bufferSize()) : nullptr;
       if (sums && !dbias.adds(launch))
         std::fill(sums, sums + part.elements, 0.0f);
       for (int64_t b = b0; b < b1; ++b)

@@ -1,6 +1,6 @@
 // The CPU's implementation of the catalogue: a call is prepared once, when a plan is loaded, and then launched with
-// addresses. Preparing checks the signature, decodes attributes and chooses blocks; launching allocates nothing but a
-// thread's scratch. `feed` and `report` belong to the training loop and are not here.
+// addresses. Preparing checks the signature, decodes attributes, chooses blocks and counts the scratch; launching
+// allocates nothing but that. `feed` and `report` belong to the training loop and are not here.
 #ifndef MT_KERNELS_CPU_CPUKERNELS_H
 #define MT_KERNELS_CPU_CPUKERNELS_H
 
@@ -9,6 +9,7 @@
 #include "runtime/base/Status.h"
 
 #include <functional>
+#include <type_traits>
 
 namespace mt::kernels::cpu {
 
@@ -23,9 +24,28 @@ struct Launch {
   bool accumulates(size_t operand) const { return operand < 64 && (accumulate >> operand & 1) != 0; }
 };
 
-/// May be called by several threads at once. An error means that results are undefined (an index out of range, a
-/// gradient that is not finite); its message does not name the call: the caller knows where it came from.
-using Run = std::function<Status(const Launch &)>;
+/// A prepared call.
+class Run {
+public:
+  /// `kernel` is called with a Launch. It says by scratch() what each thread takes, unless it takes none.
+  template <typename Kernel>
+    requires(!std::is_same_v<std::remove_cvref_t<Kernel>, Run>)
+  explicit Run(Kernel kernel) {
+    if constexpr (requires { kernel.scratch(); })
+      taken = kernel.scratch();
+    body = std::move(kernel);
+  }
+
+  /// May be called by several threads at once. An error means that results are undefined (an index out of range, a
+  /// gradient that is not finite); its message does not name the call: the caller knows where it came from.
+  Status operator()(const Launch &launch) const { return body(launch); }
+  /// What each thread that works on the call takes at most.
+  Scratch scratch() const { return taken; }
+
+private:
+  std::function<Status(const Launch &)> body;
+  Scratch taken;
+};
 
 /// Whether the CPU has code for a kernel of the catalogue, for some element types at least.
 bool supports(std::string_view kernel);

@@ -70,9 +70,12 @@ template <typename C> struct Elementwise {
     return direct ? launch.at<C>(output.operand) + at : row;
   }
 
+  static constexpr int64_t kRows = kBlock * static_cast<int64_t>(kMostIn + kMostOut);
+  Scratch scratch() const { return {.own = sizeof(C) * static_cast<uint64_t>(kRows)}; }
+
   Status operator()(const Launch &launch) const {
     launch.pool.parallelFor(ceilDivide(total, kChunk), [&](int64_t chunk) {
-      C *rows = ThreadPool::scratchOf<C>(kBlock * static_cast<int64_t>(kMostIn + kMostOut));
+      C *rows = ThreadPool::scratchOf<C>(kRows);
       compute(launch, chunk * kChunk, std::min(total, (chunk + 1) * kChunk), rows);
     });
     return {};

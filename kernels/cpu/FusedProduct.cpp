@@ -12,20 +12,33 @@ struct Step {
   Run run;
 };
 
-Result<Run> prepareParts(const Signature &call) {
-  std::vector<Step> steps;
-  for (const Part &part : partsOf(call)) {
-    Part whole = withScratch(part, Backend::cpu);
-    MT_ASSIGN(Run run, prepare(whole.call));
-    steps.push_back({std::move(whole), std::move(run)});
+struct Steps {
+  std::vector<Step> all;
+
+  Scratch scratch() const {
+    Scratch most;
+    for (const Step &step : all)
+      most = most.either(step.run.scratch());
+    return most;
   }
-  return Run([steps = std::move(steps)](const Launch &launch) -> Status {
-    for (const Step &step : steps) {
+
+  Status operator()(const Launch &launch) const {
+    for (const Step &step : all) {
       PartOperands own = operandsOf(step.part, launch.operands, launch.accumulate);
       MT_TRY(step.run({.operands = own.all(), .accumulate = own.accumulate, .pool = launch.pool}));
     }
     return {};
-  });
+  }
+};
+
+Result<Run> prepareParts(const Signature &call) {
+  Steps steps;
+  for (const Part &part : partsOf(call)) {
+    Part whole = withScratch(part, Backend::cpu);
+    MT_ASSIGN(Run run, prepare(whole.call));
+    steps.all.push_back({std::move(whole), std::move(run)});
+  }
+  return Run(std::move(steps));
 }
 
 constexpr Entry kEntries[] = {

@@ -1,11 +1,12 @@
 #include "kernels/cpu/Gemm.h"
 
 #include "kernels/Blocks.h"
+#include "runtime/base/OutOfMemory.h"
 
 #include <dnnl.h>
 #include <omp.h>
 
-#include <cstdlib>
+#include <algorithm>
 
 namespace mt::kernels::cpu {
 namespace {
@@ -42,7 +43,13 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
   dnnl_status_t status = dnnl_sgemm(gemm.transposeA ? 'T' : 'N', gemm.transposeB ? 'T' : 'N', gemm.m, gemm.n, gemm.k,
                                     alpha, a, gemm.lda, b, gemm.ldb, beta, c, gemm.ldc);
   if (status != dnnl_success)
-    std::abort(); // sizes were checked when the call was prepared: memory for packing is missing
+    endForMemory(); // sizes were checked when the call was prepared: memory for packing is missing
+}
+
+uint64_t libraryScratch(int64_t rows, int64_t columns, int64_t depth) {
+  constexpr int64_t kMost = 16 << 20, kDeepest = 512, kEdge = 128, kOther = 1 << 16;
+  int64_t elements = (rows + columns + kEdge) * std::min(depth + kEdge, kDeepest);
+  return static_cast<uint64_t>(std::min(kMost, 4 * elements + kOther));
 }
 
 namespace {
@@ -81,9 +88,18 @@ GemmBlocks::GemmBlocks(const Gemm &gemm) {
     }
 }
 
+/// Of the summed dimension: what is turned round at a time.
+constexpr int64_t kPanel = 1024;
+
+Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks) {
+  int64_t rows = std::min(blocks.rows, gemm.m), columns = std::min(blocks.columns, gemm.n);
+  // The last blocks may be smaller, and then not packed.
+  int64_t turned = gemm.transposeA ? rows * std::min(gemm.k, kPanel) : 0;
+  return {.own = sizeof(float) * static_cast<uint64_t>(turned), .library = libraryScratch(rows, columns, gemm.k)};
+}
+
 /// A block whose A^T is turned round first, some of the summed dimension at a time.
 static void multiplyTurned(Gemm gemm, float alpha, const float *a, const float *b, float beta, float *c) {
-  constexpr int64_t kPanel = 1024;
   const int64_t total = gemm.k, lda = gemm.lda;
   float *turned = ThreadPool::scratchOf<float>(gemm.m * std::min(total, kPanel));
   gemm.transposeA = false;

@@ -37,11 +37,25 @@ void addBias(const float *bias, bool adds, int64_t rows, int64_t columns, int64_
       sums[i * step + j] = adds ? sums[i * step + j] + bias[j] : bias[j];
 }
 
-bool allF32(Stored a, Stored b, StoredResult c) {
-  return a.type == DType::f32 && b.type == DType::f32 && c.type == DType::f32;
+bool allF32(DType a, DType b, DType c) { return a == DType::f32 && b == DType::f32 && c == DType::f32; }
+
+/// Floats that a block takes: panels of both operands, a row of bias, and sums that are not in place.
+int64_t blockFloats(int64_t m, int64_t n, int64_t depth, bool inPlace) {
+  return m * depth + depth * n + n + (inPlace ? 0 : m * n);
 }
 
 } // namespace
+
+Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks, DType c) {
+  int64_t m = std::min(blocks.rows, gemm.m), n = std::min(blocks.columns, gemm.n), depth = std::min(kPanel, gemm.k);
+  return {.own = sizeof(float) * static_cast<uint64_t>(blockFloats(m, n, depth, c == DType::f32)),
+          .library = libraryScratch(m, n, depth)};
+}
+
+Scratch scratchOver(const Gemm &gemm, DType a, DType b, DType c) {
+  GemmBlocks blocks(gemm);
+  return allF32(a, b, c) ? blockScratch(gemm, blocks) : blockScratch(gemm, blocks, c);
+}
 
 void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, float alpha, Stored a, Stored b,
                    StoredResult c, Stored bias) {
@@ -50,7 +64,7 @@ void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, f
   int64_t depth = std::min(kPanel, whole.k);
   bool inPlace = c.type == DType::f32;
   c = c.at(row * whole.ldc + column);
-  float *left = ThreadPool::scratchOf<float>(m * depth + depth * n + n + (inPlace ? 0 : m * n));
+  float *left = ThreadPool::scratchOf<float>(blockFloats(m, n, depth, inPlace));
   float *right = left + m * depth, *biases = right + depth * n;
   float *sums = inPlace ? static_cast<float *>(c.data) : biases + n;
   int64_t step = inPlace ? whole.ldc : n;
@@ -79,7 +93,7 @@ void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, f
 }
 
 void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, Stored a, Stored b, StoredResult c) {
-  if (allF32(a, b, c))
+  if (allF32(a.type, b.type, c.type))
     return multiplyOver(pool, gemm, alpha, static_cast<const float *>(a.data), static_cast<const float *>(b.data),
                         c.adds ? 1 : 0, static_cast<float *>(c.data));
   GemmBlocks blocks(gemm);

@@ -34,6 +34,11 @@ struct StoredResult {
 void multiplyBlock(const Gemm &gemm, const GemmBlocks &blocks, int64_t block, float alpha, Stored a, Stored b,
                    StoredResult c, Stored bias);
 
+/// What each thread takes for blocks of a product whose result is of this type.
+Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks, DType c);
+/// What each thread takes for all blocks over the pool.
+Scratch scratchOver(const Gemm &gemm, DType a, DType b, DType c);
+
 /// All blocks over the pool, without a bias.
 void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, Stored a, Stored b, StoredResult c);
 

@@ -188,6 +188,10 @@ template <typename C> struct ScatterAdd {
       store(sums + i * width, launch.operands[2], (a * size + i) * inner + column, width, launch.accumulates(2));
   }
 
+  Scratch scratch() const {
+    return {.own = native ? 0 : sizeof(C) * static_cast<uint64_t>(size * std::min(kColumns, inner))};
+  }
+
   Status operator()(const Launch &launch) const {
     MT_TRY(indices.verify(launch, size));
     if (native && !launch.accumulates(2))

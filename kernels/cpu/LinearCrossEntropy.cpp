@@ -81,8 +81,31 @@ struct Head {
     return Stored{pass.launch.operands[kHidden], type}.at(row * width);
   }
 
+  Gemm forwardGemm(int64_t count) const {
+    return {false, !transposed, count, classes, width, width, transposed ? classes : width, classes};
+  }
+  Gemm hiddenGemm(int64_t count) const {
+    return {false, transposed, count, width, classes, classes, transposed ? classes : width, width};
+  }
+  Gemm weightGemm(int64_t count) const {
+    return transposed ? Gemm{true, false, width, classes, count, width, classes, classes}
+                      : Gemm{true, false, classes, width, count, classes, width, width};
+  }
+
+  /// Chunks may differ in size, the last from the others, and so in how their products are cut.
+  Scratch scratch() const {
+    Scratch most{.own = bias.present ? sizeof(float) * static_cast<uint64_t>(classes) : 0};
+    for (int64_t count : {chunk, (rows - 1) % chunk + 1}) {
+      most = most.either(scratchOver(forwardGemm(count), type, type, DType::f32));
+      if (backward)
+        most = most.either(scratchOver(hiddenGemm(count), DType::f32, type, type))
+                   .either(scratchOver(weightGemm(count), type, DType::f32, DType::f32));
+    }
+    return most;
+  }
+
   void forwardProduct(const Pass &pass, int64_t first, int64_t count) const {
-    Gemm gemm{false, !transposed, count, classes, width, width, transposed ? classes : width, classes};
+    Gemm gemm = forwardGemm(count);
     multiplyOver(pass.launch.pool, gemm, scale, hiddenAt(pass, first), {pass.launch.operands[kWeight], type},
                  {pass.logits});
   }
@@ -90,7 +113,7 @@ struct Head {
   void hiddenGradient(const Pass &pass, int64_t first, int64_t count) const {
     if (!pass.launch.operands[kDhidden])
       return;
-    Gemm gemm{false, transposed, count, width, classes, classes, transposed ? classes : width, width};
+    Gemm gemm = hiddenGemm(count);
     StoredResult out{pass.launch.operands[kDhidden], type, pass.launch.accumulates(kDhidden)};
     multiplyOver(pass.launch.pool, gemm, 1, {pass.logits}, {pass.launch.operands[kWeight], type},
                  out.at(first * width));
@@ -102,11 +125,9 @@ struct Head {
     Stored hidden = hiddenAt(pass, first), logits{pass.logits};
     StoredResult out{pass.dweight, DType::f32, first > 0 || dweight.adds(pass.launch)};
     if (transposed)
-      multiplyOver(pass.launch.pool, {true, false, width, classes, count, width, classes, classes}, 1, hidden, logits,
-                   out);
+      multiplyOver(pass.launch.pool, weightGemm(count), 1, hidden, logits, out);
     else
-      multiplyOver(pass.launch.pool, {true, false, classes, width, count, classes, width, width}, 1, logits, hidden,
-                   out);
+      multiplyOver(pass.launch.pool, weightGemm(count), 1, logits, hidden, out);
   }
 
   void biasGradient(const Pass &pass, int64_t first, int64_t count) const {

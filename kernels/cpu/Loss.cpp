@@ -59,6 +59,8 @@ struct CrossEntropy {
     gradient.finish(launch, begin, classes, out);
   }
 
+  Scratch scratch() const { return {.own = 2 * sizeof(float) * static_cast<uint64_t>(classes)}; }
+
   Status operator()(const Launch &launch) const {
     MT_TRY(labels.verify(launch, classes));
     double inverse = launch.at<const double>(2)[Scalars::kInverseValid];

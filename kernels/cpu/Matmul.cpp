@@ -41,6 +41,8 @@ struct Matmul32 {
   Batched product;
   GemmBlocks blocks;
 
+  Scratch scratch() const { return blockScratch(product.gemm, blocks); }
+
   Status operator()(const Launch &launch) const {
     int64_t each = blocks.count();
     float beta = launch.accumulates(3) ? 1.0f : 0.0f;
@@ -61,6 +63,8 @@ struct MatmulNarrow {
   Batched product;
   GemmBlocks blocks;
   DType bias, result;
+
+  Scratch scratch() const { return blockScratch(product.gemm, blocks, result); }
 
   Status operator()(const Launch &launch) const {
     int64_t each = blocks.count();

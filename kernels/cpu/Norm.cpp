@@ -44,6 +44,8 @@ struct Norm {
       launch.at<float>(rstd)[row] = factor;
   }
 
+  Scratch scratch() const { return {.own = 4 * sizeof(float) * static_cast<uint64_t>(shape.width)}; }
+
   Status operator()(const Launch &launch) const {
     launch.pool.parallelFor(ceilDivide(shape.rows, kRows), [&](int64_t chunk) {
       float *buffers = ThreadPool::scratchOf<float>(4 * shape.width);
@@ -76,6 +78,7 @@ struct NormGrad {
   RowOut dx, dgain, dbias;
 
   bool parameters() const { return dgain.present || dbias.present; }
+  Scratch scratch() const { return {.own = 6 * sizeof(float) * static_cast<uint64_t>(shape.width)}; }
 
   void row(const Launch &launch, int64_t row, const float *gains, float *sums, float *buffers) const {
     int64_t begin = row * shape.width, width = shape.width;

@@ -34,6 +34,8 @@ struct Rotary {
     result.finish(launch, token * width, width, out);
   }
 
+  Scratch scratch() const { return {.own = sizeof(float) * static_cast<uint64_t>(2 * pairs + 2 * heads * head)}; }
+
   Status operator()(const Launch &launch) const {
     int64_t each = std::max<int64_t>(1, 16384 / (heads * head));
     launch.pool.parallelFor(ceilDivide(tokens, each), [&](int64_t chunk) {

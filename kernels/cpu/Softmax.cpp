@@ -41,6 +41,8 @@ struct Softmax {
       vec::add(buffer, out, width);
   }
 
+  Scratch scratch() const { return {.own = 4 * sizeof(float) * static_cast<uint64_t>(width)}; }
+
   Status operator()(const Launch &launch) const {
     int64_t each = std::max<int64_t>(1, 16384 / width);
     launch.pool.parallelFor(ceilDivide(rows, each), [&](int64_t chunk) {

@@ -20,9 +20,37 @@ struct Buffer {
   ~Buffer() { free(); }
 };
 
+/// A thread's part of what a pool has lent.
+struct Part {
+  uint64_t loan = 0;
+  std::byte *data = nullptr;
+  size_t size = 0;
+};
+thread_local Part part;
+
 } // namespace
 
+void ThreadPool::lendScratch(std::byte *memory, size_t each, int callers) {
+  static std::atomic<uint64_t> loans = 0;
+  loan = ++loans;
+  lent = memory;
+  lentEach = each;
+  lentParts = threads() - 1 + callers;
+}
+
+void ThreadPool::takeLent() {
+  if (part.loan == loan)
+    return;
+  part = {loan};
+  if (loan == 0)
+    return;
+  if (int mine = takenParts.fetch_add(1); mine < lentParts)
+    part = {loan, lent + static_cast<size_t>(mine) * lentEach, lentEach};
+}
+
 std::byte *ThreadPool::scratch(size_t bytes) {
+  if (bytes <= part.size)
+    return part.data;
   thread_local Buffer buffer;
   if (buffer.size < bytes) {
     buffer.free();
@@ -55,6 +83,7 @@ void ThreadPool::Loop::work() {
 
 void ThreadPool::run(int64_t chunks, Function function, const void *context) {
   Loop loop{function, context, chunks};
+  takeLent();
   if (chunks <= 1 || workers.empty())
     return loop.work();
   {
@@ -82,6 +111,7 @@ void ThreadPool::help() {
       return;
     ++loop->helpers;
     lock.unlock();
+    takeLent();
     loop->work();
     lock.lock();
     if (--loop->helpers == 0)

@@ -1,9 +1,10 @@
 // The threads that kernels share: a loop over chunks whose number never depends on the number of threads, so that
 // results do not either. Several streams may call it at once; every caller works on its own loop. Not a task graph:
-// loops do not nest. One scratch buffer a thread.
+// loops do not nest. One scratch buffer a thread, which the pool's owner may lend.
 #ifndef MT_KERNELS_CPU_THREADPOOL_H
 #define MT_KERNELS_CPU_THREADPOOL_H
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -14,6 +15,15 @@
 #include <vector>
 
 namespace mt::kernels::cpu {
+
+/// Bytes that one thread takes for a call.
+struct Scratch {
+  uint64_t own = 0;     ///< of ThreadPool::scratch()
+  uint64_t library = 0; ///< what the library that multiplies allocates
+
+  /// What does for both, one after another.
+  Scratch either(Scratch other) const { return {std::max(own, other.own), std::max(library, other.library)}; }
+};
 
 class ThreadPool {
 public:
@@ -32,7 +42,12 @@ public:
         chunks, [](const void *context, int64_t chunk) { (*static_cast<const Body *>(context))(chunk); }, &body);
   }
 
-  /// At least `bytes` bytes for the calling thread, aligned to 64, undefined, valid until it asks again.
+  /// Threads take their scratch from `memory` from now on: the pool's own and the first `callers` others, `each` bytes
+  /// apart. Before the first loop; the memory must outlive the last one.
+  void lendScratch(std::byte *memory, size_t each, int callers);
+
+  /// At least `bytes` bytes for the calling thread, aligned to 64, undefined, valid until it asks again. What was lent
+  /// if it suffices, else allocated, and kept by the thread.
   static std::byte *scratch(size_t bytes);
   template <typename T> static T *scratchOf(int64_t count) {
     return reinterpret_cast<T *>(scratch(static_cast<size_t>(count) * sizeof(T)));
@@ -50,6 +65,7 @@ private:
   };
 
   void run(int64_t chunks, Function function, const void *context);
+  void takeLent();
   void help();
   Loop *openLoop();
 
@@ -57,6 +73,11 @@ private:
   std::condition_variable opened, left;
   std::deque<Loop *> loops;
   bool stopping = false;
+  uint64_t loan = 0; ///< a number of its own for every loan; 0: none
+  std::byte *lent = nullptr;
+  size_t lentEach = 0;
+  int lentParts = 0;
+  std::atomic<int> takenParts = 0;
   std::vector<std::thread> workers;
 };
 

@@ -10,6 +10,7 @@
 #endif
 
 #include <charconv>
+#include <thread>
 
 namespace mt::device {
 namespace {
@@ -41,6 +42,7 @@ Result<std::unique_ptr<Device>> makeCuda(const Choice &choice, const DeviceOptio
     return fail("host spaces can be protected from the CPU's compute only");
   MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
   return makeCudaDevice({.threads = options.threads,
+                         .scratch = options.scratch,
                          .measure = options.measure,
                          .graphs = options.graphs,
                          .jitterSeed = options.jitterSeed,
@@ -85,6 +87,7 @@ Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const Device
   if (options.graphs)
     return fail("--cuda-graphs: the CPU has none; leave it out, or use --device cuda");
   return makeCpuDevice({.threads = options.threads,
+                        .scratch = options.scratch,
                         .measure = options.measure,
                         .jitterSeed = options.jitterSeed,
                         .poison = options.poison,
@@ -92,17 +95,23 @@ Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const Device
                         .protectHost = options.protectHost});
 }
 
-Status checkMachine(const std::string &name, const plan::Plan &plan) {
+Result<HostScratch> scratchOf(const std::string &name, const plan::Plan &plan, int threads) {
   MT_ASSIGN(Choice choice, parse(name));
+  return hostScratch(plan, threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency()), choice.cuda);
+}
+
+Status checkMachine(const std::string &name, const plan::Plan &plan, int threads) {
+  MT_ASSIGN(Choice choice, parse(name));
+  MT_ASSIGN(HostScratch scratch, scratchOf(name, plan, threads));
   if (!choice.cuda)
-    return host::checkMemory(plan.spaces, host::machineMemory());
+    return host::checkMemory(plan.spaces, scratch.bytes(), host::machineMemory());
   if (plan.target.unified)
     return fail(
         "--device {}: the plan is compiled for {}, whose device shares the host's memory, and a GPU has its own; "
         "compile the model again for a GPU, for example with --target h100",
         name, plan.target.name);
   MT_TRY(checkCuda(choice, plan).within("--device " + name));
-  return host::checkHostMemory(plan.spaces, host::machineMemory());
+  return host::checkHostMemory(plan.spaces, scratch.bytes(), host::machineMemory());
 }
 
 Result<uint64_t> availableMemory(const std::string &name) {

@@ -4,6 +4,7 @@
 #define MT_RUNTIME_DEVICE_MAKEDEVICE_H
 
 #include "runtime/device/Device.h"
+#include "runtime/device/common/HostScratch.h"
 
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@ namespace mt::device {
 /// graphs a GPU's.
 struct DeviceOptions {
   int threads = 0;
+  HostScratch scratch = {};
   bool measure = false;
   std::optional<uint64_t> jitterSeed = std::nullopt;
   bool poison = false;
@@ -26,9 +28,12 @@ struct DeviceOptions {
 /// the device does not have. Each names the remedy.
 Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const DeviceOptions &options);
 
+/// What the kernels of the host take beside the plan's spaces, on a pool of `threads` (0: the machine's cores).
+Result<HostScratch> scratchOf(const std::string &name, const plan::Plan &plan, int threads);
+
 /// Whether the name means a device that is there and can run the plan, and the machine has the memory for it. Reserves
 /// nothing. Errors name the remedy, and of memory the bytes needed and those there.
-Status checkMachine(const std::string &name, const plan::Plan &plan);
+Status checkMachine(const std::string &name, const plan::Plan &plan, int threads);
 
 /// Bytes that a device of that name could reserve now: of a GPU what it has free with the vendor's libraries opened,
 /// less what is kept for kernels; else the machine's.

@@ -181,14 +181,17 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
                                                    Callbacks callbacks) {
   if (options.protectHost && plan.target.unified)
     return fail("host spaces cannot be protected while a unified plan runs: its compute uses them");
+  const std::string &name = deviceOf(plan, options.device);
+  MT_ASSIGN(device::HostScratch scratch, device::scratchOf(name, plan, options.threads));
   device::DeviceOptions wanted{.threads = threadsOf(options),
+                               .scratch = scratch,
                                .measure = !options.tracePath.empty(),
                                .jitterSeed = options.jitterSeed,
                                .poison = options.poison,
                                .slowCopyBytesPerSecond = options.slowCopyBytesPerSecond,
                                .protectHost = options.protectHost,
                                .graphs = options.cudaGraphs};
-  MT_ASSIGN(std::unique_ptr<device::Device> device, device::makeDevice(deviceOf(plan, options.device), wanted));
+  MT_ASSIGN(std::unique_ptr<device::Device> device, device::makeDevice(name, wanted));
   return create(plan, std::move(device), std::move(options), std::move(callbacks));
 }
 
@@ -253,8 +256,13 @@ Status Executor::writeTrace() {
   return {};
 }
 
-Status checkMachine(const plan::Plan &plan, const std::string &device) {
-  return device::checkMachine(deviceOf(plan, device), plan);
+Status checkMachine(const plan::Plan &plan, const std::string &device, int threads) {
+  return device::checkMachine(deviceOf(plan, device), plan, threads);
+}
+
+Result<KernelScratch> scratchOf(const plan::Plan &plan, const std::string &device, int threads) {
+  MT_ASSIGN(device::HostScratch scratch, device::scratchOf(deviceOf(plan, device), plan, threads));
+  return KernelScratch{scratch.bytes(), scratch.threads};
 }
 
 } // namespace mt::executor

@@ -83,8 +83,16 @@ private:
 };
 
 /// What can be checked of a plan before its data is looked at: whether the device is there and can run it, and the
-/// bytes of its spaces against what device and machine have. Errors name the remedy. `device` as in ExecutorOptions.
-Status checkMachine(const plan::Plan &plan, const std::string &device);
+/// bytes of its spaces and of its kernels' scratch against what device and machine have. Errors name the remedy.
+/// `device` and `threads` as in ExecutorOptions.
+Status checkMachine(const plan::Plan &plan, const std::string &device, int threads);
+
+/// Bytes that the kernels of the host take beside the plan's spaces, and the threads that share them.
+struct KernelScratch {
+  uint64_t bytes = 0;
+  int threads = 0;
+};
+Result<KernelScratch> scratchOf(const plan::Plan &plan, const std::string &device, int threads);
 
 } // namespace mt::executor
 #endif

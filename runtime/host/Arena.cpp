@@ -1,16 +1,102 @@
 #include "runtime/host/Arena.h"
 
+#include "runtime/base/Sizes.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <optional>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace mt::host {
+namespace {
 
 constexpr uint64_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xA5};
+
+/// False, with errno, where the system has no page for some of it. Pages of older systems are taken by writing to them.
+bool populate(std::span<std::byte> memory) {
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) == 0)
+    return true;
+  if (errno != EINVAL)
+    return false;
+#endif
+  auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  for (size_t at = 0; at < memory.size(); at += page)
+    *static_cast<volatile std::byte *>(memory.data() + at) = std::byte{0};
+  return true;
+}
+
+/// Pieces of a memory, taken by threads one after another until all are there or one fails.
+class Committing {
+public:
+  Committing(std::span<std::byte> memory, const std::string &name, const std::function<MachineMemory()> &available)
+      : memory(memory), name(name), available(available) {}
+
+  Status run() {
+    constexpr uint64_t kMostThreads = 16;
+    uint64_t threads = std::min({memory.size() / kPiece, uint64_t{std::thread::hardware_concurrency()}, kMostThreads});
+    std::vector<std::jthread> others;
+    for (uint64_t i = 1; i < threads; ++i)
+      others.emplace_back([this] { work(); });
+    work();
+    others.clear();
+    return failure;
+  }
+
+private:
+  static constexpr uint64_t kPiece = uint64_t{64} << 20;
+  std::span<std::byte> memory;
+  const std::string &name;
+  const std::function<MachineMemory()> &available;
+  std::mutex mutex;
+  uint64_t begun = 0; ///< bytes; this and `failure` are guarded by the mutex
+  Status failure;
+
+  void work() {
+    while (std::optional<std::span<std::byte>> piece = next())
+      if (!populate(*piece)) {
+        int error = errno;
+        stop(fail("space \"{}\": its {} cannot be had: {}; {}", name, formatExactSize(memory.size()),
+                  std::strerror(error), kRemedy));
+      }
+  }
+
+  std::optional<std::span<std::byte>> next() {
+    std::lock_guard lock(mutex);
+    uint64_t left = memory.size() - begun;
+    if (left == 0 || !failure.ok())
+      return std::nullopt;
+    if (MachineMemory machine = available(); machine.available < left) {
+      failure = fail("space \"{}\": of its {}, {} are taken, and for the rest this machine has only {} left, limited by "
+                     "{}; {}",
+                     name, formatExactSize(memory.size()), formatSize(begun), formatSize(machine.available),
+                     machine.limit, kRemedy);
+      return std::nullopt;
+    }
+    return memory.subspan(std::exchange(begun, begun + std::min(kPiece, left)), std::min(kPiece, left));
+  }
+
+  void stop(Status status) {
+    std::lock_guard lock(mutex);
+    failure = std::move(status);
+  }
+
+  static constexpr std::string_view kRemedy =
+      "stop what else uses memory, or compile the model again with a smaller --device-memory or --host-memory";
+};
+
+} // namespace
+
+Status commit(std::span<std::byte> memory, const std::string &name, const std::function<MachineMemory()> &available) {
+  return Committing(memory, name, available).run();
+}
 
 Result<Arena> Arena::reserve(uint64_t bytes, const std::string &name, bool hugePages) {
   uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -21,6 +107,7 @@ Result<Arena> Arena::reserve(uint64_t bytes, const std::string &name, bool hugeP
   if (hugePages)
     ::madvise(address, mapped, MADV_HUGEPAGE);
   Arena arena(static_cast<std::byte *>(address), bytes, mapped, name);
+  MT_TRY(commit({arena.base, mapped}, name, [] { return machineMemory(); }));
   std::fill_n(arena.base + bytes, kGuardBytes, kGuard);
   return arena;
 }

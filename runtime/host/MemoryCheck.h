@@ -10,11 +10,11 @@
 
 namespace mt::host {
 
-/// All spaces together against `memory`. The error names the bytes needed by kind, those there, what limits them, and
-/// the remedy.
-Status checkMemory(std::span<const plan::Space> spaces, const MachineMemory &memory);
+/// All spaces together, and `scratch` bytes beside them for kernels, against `memory`. The error names the bytes needed
+/// by kind, those there, what limits them, and the remedy.
+Status checkMemory(std::span<const plan::Space> spaces, uint64_t scratch, const MachineMemory &memory);
 /// The same of host spaces alone, where device spaces lie in another memory.
-Status checkHostMemory(std::span<const plan::Space> spaces, const MachineMemory &memory);
+Status checkHostMemory(std::span<const plan::Space> spaces, uint64_t scratch, const MachineMemory &memory);
 
 } // namespace mt::host
 #endif

@@ -46,7 +46,7 @@ Result<std::string> evaluatedCheckpoint(const EvalOptions &options, const plan::
 
 Status evaluate(const EvalOptions &options) {
   MT_ASSIGN(plan::Plan plan, plan::load(options.plan));
-  MT_TRY(executor::checkMachine(plan, options.machine.device));
+  MT_TRY(executor::checkMachine(plan, options.machine.device, options.machine.threads));
   MT_TRY(checkInputs(plan));
   if (!plan.program(plan::ProgramKind::evaluate))
     return fail("{}: the plan has no program for evaluation: compile it anew", options.plan);

@@ -117,7 +117,7 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   MT_TRY(checkInputs(plan));
   MT_TRY(checkHyperparameters(plan, options.hyper));
   MT_TRY(checkWeightFiles(plan));
-  MT_TRY(executor::checkMachine(plan, options.machine.device));
+  MT_TRY(executor::checkMachine(plan, options.machine.device, options.machine.threads));
   if (options.data.path.empty() && options.dryRun)
     return setup;
   if (!plan.program(plan::ProgramKind::evaluate) && !options.evalData.empty())
@@ -146,6 +146,10 @@ std::string describe(const TrainSetup &setup) {
                   plan.settings.precision, plan.settings.optimizer, plan.settings.batch, plan.settings.microBatch);
   for (const plan::Space &space : plan.spaces)
     text += fmt::format("space {}: {}\n", space.name, formatExactSize(space.bytes));
+  const MachineOptions &machine = setup.options.machine;
+  if (Result<executor::KernelScratch> scratch = executor::scratchOf(plan, machine.device, machine.threads))
+    text += fmt::format("beside the plan, scratch of kernels: at most {} of {} threads\n", formatExactSize(scratch->bytes),
+                        scratch->threads);
   text += fmt::format("device {}, host {}; predicted step {}\n", formatExactSize(totalBytes(plan, true)),
                       formatExactSize(totalBytes(plan, false)), formatSeconds(plan.prediction.stepSeconds));
   if (setup.corpus)

@@ -1,16 +1,25 @@
 // What the CPU device offers beyond the contract: guards behind spaces, slow copies, measured times, host memory that
 // compute cannot touch, and the refusal of plans that the machine has no memory for.
 #include "runtime/device/cpu/CpuDevice.h"
+#include "kernels/cpu/ThreadPool.h"
+#include "runtime/base/OutOfMemory.h"
+#include "runtime/host/Arena.h"
 #include "runtime/host/MachineMemory.h"
 #include "runtime/host/MemoryCheck.h"
 #include "tests/device/Workbench.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <latch>
+#include <map>
+#include <mutex>
+#include <set>
 #include <thread>
 
 namespace mt::device {
@@ -97,17 +106,88 @@ TEST(MachineMemory, TakesTheSmallestLimit) {
   EXPECT_NE(memory.limit.find("/groups/jobs/memory.max"), std::string::npos);
 }
 
+/// Pages of [begin, begin + bytes) that have memory.
+uint64_t residentPages(std::byte *begin, uint64_t bytes) {
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  EXPECT_EQ(::mincore(begin, bytes, pages.data()), 0);
+  return static_cast<uint64_t>(std::ranges::count_if(pages, [](unsigned char page) { return page & 1; }));
+}
+
+TEST(Arena, HasAllItsMemoryFromTheStart) {
+  constexpr uint64_t kBytes = 150 << 20; // several pieces
+  Result<host::Arena> arena = host::Arena::reserve(kBytes, "state", false);
+  ASSERT_TRUE(arena.ok()) << arena.status().message();
+  EXPECT_EQ(residentPages(arena->data(), kBytes), kBytes / 4096);
+  EXPECT_TRUE(std::all_of(arena->data(), arena->data() + kBytes, [](std::byte one) { return one == std::byte{0}; }));
+}
+
+TEST(Arena, IsRefusedWhenMemoryRunsShortWhileItIsTaken) {
+  constexpr uint64_t kBytes = 300 << 20;
+  void *memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  std::atomic<int> asked = 0;
+  auto available = [&] { return host::MachineMemory{asked++ < 2 ? kBytes : 10 << 20, "MemAvailable"}; };
+  Status status = host::commit({static_cast<std::byte *>(memory), kBytes}, "state", available);
+  for (const char *part : {"space \"state\": of its 300.0 MiB (314,572,800 bytes), 128.0 MiB are taken",
+                           "only 10.0 MiB left, limited by MemAvailable", "smaller --device-memory or --host-memory"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  EXPECT_LE(residentPages(static_cast<std::byte *>(memory), kBytes), (uint64_t{128} << 20) / 4096);
+  ::munmap(memory, kBytes);
+}
+
 TEST(MemoryCheck, RefusesWithBothNumbersAndTheRemedy) {
   std::vector<plan::Space> spaces = {{plan::SpaceKind::device, 0, 3 << 20, "device"},
                                      {plan::SpaceKind::state, 0, 5 << 20, "state"}};
-  EXPECT_TRUE(host::checkMemory(spaces, {8 << 20, "MemAvailable"}).ok());
-  EXPECT_TRUE(host::checkHostMemory(spaces, {5 << 20, "MemAvailable"}).ok());
-  EXPECT_FALSE(host::checkHostMemory(spaces, {4 << 20, "MemAvailable"}).ok());
-  std::string message = host::checkMemory(spaces, {6 << 20, "MemAvailable"}).message();
-  for (const char *part : {"needs 8.00 MiB (8,388,608 bytes)", "has 6.00 MiB (6,291,456 bytes)", "free 2.00 MiB",
-                           "--host-memory that add up to at most 6291456 B"})
+  EXPECT_TRUE(host::checkMemory(spaces, 0, {8 << 20, "MemAvailable"}).ok());
+  EXPECT_FALSE(host::checkMemory(spaces, 1, {8 << 20, "MemAvailable"}).ok());
+  EXPECT_TRUE(host::checkHostMemory(spaces, 0, {5 << 20, "MemAvailable"}).ok());
+  EXPECT_FALSE(host::checkHostMemory(spaces, 0, {4 << 20, "MemAvailable"}).ok());
+  std::string message = host::checkMemory(spaces, 2 << 20, {6 << 20, "MemAvailable"}).message();
+  for (const char *part : {"needs 10.0 MiB (10,485,760 bytes)", "2.00 MiB for the scratch of kernels", "has 6.00 MiB (6,291,456 bytes)",
+                           "free 4.00 MiB", "--host-memory that add up to at most 4194304 B"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
 }
+
+TEST(ThreadPool, GivesEveryThreadItsPartOfWhatIsLent) {
+  constexpr size_t kEach = 4096;
+  constexpr int kThreads = 3, kCallers = 2;
+  alignas(64) static std::byte lent[kEach * (kThreads - 1 + kCallers)];
+  kernels::cpu::ThreadPool pool(kThreads);
+  pool.lendScratch(lent, kEach, kCallers);
+  std::mutex mutex;
+  std::map<std::thread::id, std::byte *> parts;
+  auto loop = [&] {
+    pool.parallelFor(200, [&](int64_t) {
+      std::byte *part = kernels::cpu::ThreadPool::scratch(kEach);
+      std::lock_guard lock(mutex);
+      auto [at, fresh] = parts.try_emplace(std::this_thread::get_id(), part);
+      EXPECT_EQ(at->second, part);
+    });
+  };
+  std::jthread other(loop);
+  loop();
+  other.join();
+  std::set<std::byte *> distinct;
+  for (const auto &[thread, part] : parts) {
+    EXPECT_GE(part, lent);
+    EXPECT_LT(part, lent + sizeof(lent));
+    EXPECT_EQ((part - lent) % kEach, 0u);
+    distinct.insert(part);
+  }
+  EXPECT_EQ(distinct.size(), parts.size());
+  std::byte *larger = kernels::cpu::ThreadPool::scratch(kEach + 1);
+  EXPECT_TRUE(larger < lent || larger >= lent + sizeof(lent));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(OutOfMemoryDeathTest, EndsWithAMessageFromAnyThread) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto take = [] { return std::vector<char>(size_t{1} << 46).size(); };
+  EXPECT_EXIT((explainOutOfMemory("buy more"), take()), testing::ExitedWithCode(1), "^error: out of memory: buy more\n$");
+  EXPECT_EXIT((explainOutOfMemory("buy more"), std::jthread(take).join()), testing::ExitedWithCode(1),
+              "^error: out of memory: buy more\n$");
+}
+#endif
 
 TEST(CpuDevice, RefusesPlansTheMachineHasNoMemoryFor) {
   std::vector<plan::Space> spaces = {{plan::SpaceKind::state, 0, uint64_t{1} << 50, "state"}};

@@ -102,14 +102,14 @@ TEST(Executor, RefusesDevicesThatAreNotThere) {
             std::string::npos);
   std::string message = Executor::create(plan, {.device = "cuda:99"}, {}).status().message();
   EXPECT_EQ(message.find("--device cuda:99: "), 0u) << message; // without CUDA, a driver, or so many GPUs
-  EXPECT_EQ(checkMachine(plan, "cuda:99").message(), message);
-  EXPECT_NE(checkMachine(linearPlan(true), "cuda").message().find("shares the host's memory"), std::string::npos);
+  EXPECT_EQ(checkMachine(plan, "cuda:99", 1).message(), message);
+  EXPECT_NE(checkMachine(linearPlan(true), "cuda", 1).message().find("shares the host's memory"), std::string::npos);
 }
 
 TEST(Executor, RunsPlansForAGpuOnTheCpu) {
   plan::Plan plan = linearPlan(false);
   plan.target = {.name = "h100", .device = "cuda", .unified = false};
-  EXPECT_TRUE(checkMachine(plan, "cpu").ok());
+  EXPECT_TRUE(checkMachine(plan, "cpu", 1).ok());
   EXPECT_TRUE(Executor::create(plan, {.device = "cpu"}, {}).ok());
 }
 
@@ -165,7 +165,7 @@ TEST(Executor, ReservesWhatThePlanSays) {
   EXPECT_EQ(loop.executor->reservedBytes(SpaceKind::device), loop.plan.spaces[0].bytes);
   EXPECT_EQ(loop.executor->reservedBytes(SpaceKind::staging), loop.plan.spaces[1].bytes);
   EXPECT_EQ(loop.executor->reservedBytes(SpaceKind::state), loop.plan.spaces[2].bytes);
-  EXPECT_TRUE(checkMachine(loop.plan, "").ok());
+  EXPECT_TRUE(checkMachine(loop.plan, "", 1).ok());
 }
 
 TEST(Executor, PassesErrorsOfCallbacksOn) {

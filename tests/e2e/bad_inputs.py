@@ -334,6 +334,24 @@ def impossible_model_sizes(b):
     b.refuses("mtmodel from-hf . -o bad.onnx", r"config\.json", leaves=["bad.onnx"])
 
 
+@case
+def too_little_memory(b):
+    b.write("long.jsonl", b'{"tokens": [' + b"1," * (32 << 20) + b"1]}\n")  # takes 16 bytes a number when it is read
+    b.refuses(["bash", "-c", "ulimit -v 1000000; exec mtrun plan.bin --data long.jsonl --dry-run"], r"out of memory: free memory")
+
+
+@case
+def deeply_nested_json(b):
+    deep = b"[" * 200000 + b"]" * 200000
+    b.write("deep.jsonl", b'{"tokens": ' + deep + b"}\n")
+    b.refuses("mtrun plan.bin --data deep.jsonl --dry-run", r"deep\.jsonl:1: .*nests deeper than 64 levels at line 1, column 75")
+    b.write("deep.json", b'{"name": ' + deep + b"}")
+    b.refuses("mtc compile gpt2.onnx -o bad.bin --target deep.json", r"deep\.json: .*nests deeper", leaves=["bad.bin"])
+    (b.scratch / "deep").mkdir()
+    b.write("deep/config.json", b'{"architectures": ' + deep + b"}")
+    b.refuses("mtmodel from-hf deep -o deep/bad.onnx", r"deep/config\.json: .*nests deeper", leaves=["deep/bad.onnx"])
+
+
 def test():
     wanted = [c for c in CASES if len(sys.argv) < 2 or c.__name__ in sys.argv[1:]]
     failures = []

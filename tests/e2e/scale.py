@@ -1,7 +1,7 @@
 """Large models and long sequences: planned from metadata in little memory, refused with the right number, equal to the byte
 whatever the depth.
 
-    PATH=build/bin:$PATH python3 tests/e2e/scale.py 119b|long-sequence|depth|mission [LAYERS HIDDEN]
+    PATH=build/bin:$PATH python3 tests/e2e/scale.py 119b|long-sequence|depth|mission|memory [LAYERS HIDDEN]
 """
 import json
 import os
@@ -135,4 +135,24 @@ def mission():
         expect(same, "the first gradients of the discrete and the unified run differ")
 
 
-tool.main({"119b": large, "long-sequence": long_sequence, "depth": depth, "mission": mission}[sys.argv[1]])
+def memory():
+    """What a run takes is what it says before: the plan's spaces, the scratch of its kernels, and a little that depends on
+    neither."""
+    beside = 96 << 20  # the program, its libraries and the data
+    with tool.Scratch() as scratch:
+        (scratch / "text.txt").write_text("the quick brown fox jumps over the lazy dog; " * 400)
+        scratch.run("mtmodel llama --layers 2 --hidden 256 --intermediate 704 --heads 4 --kv-heads 2 --vocab 50000 -o m.onnx")
+        for precision in ("fp32", "bf16"):
+            scratch.run(f"mtc compile m.onnx -o m.bin --batch 4 --micro-batch 2 --seq 256 --target cpu-discrete --precision {precision}")
+            run = f"mtrun m.bin --data text.txt --steps 1 --threads 4 --out {precision}"
+            told = scratch.run(f"{run} --dry-run")
+            spaces = json.loads(scratch.run("mtc dump m.bin --format json"))["spaces"]
+            scratches = int(re.search(r"scratch of kernels: .* \(([0-9,]+) bytes\)", told).group(1).replace(",", ""))
+            planned = sum(s["bytes"] for s in spaces) + scratches
+            out, status, peak = peak_of(scratch, run)
+            expect(status == 0, f"exit {status}:\n{out}")
+            print(f"{precision}: {planned} bytes planned, of which {scratches} of scratch; {peak} taken")
+            expect(peak < planned + beside, f"{run}: {peak} bytes resident, and {planned} are planned")
+
+
+tool.main({"119b": large, "long-sequence": long_sequence, "depth": depth, "mission": mission, "memory": memory}[sys.argv[1]])

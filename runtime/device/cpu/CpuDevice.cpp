@@ -53,6 +53,7 @@ private:
 
   const CpuOptions options;
   const Clock::time_point origin = Clock::now();
+  std::optional<host::Arena> scratch; ///< of the pool's threads
   kernels::cpu::ThreadPool pool;
   std::vector<plan::Space> spaces;
   std::vector<host::Arena> arenas;
@@ -81,7 +82,7 @@ Status CpuDevice::supports(const plan::Plan &plan) const {
 }
 
 Status CpuDevice::reserve(std::span<const plan::Space> wanted, std::span<const plan::Stream> streams) {
-  MT_TRY(host::checkMemory(wanted, host::machineMemory()));
+  MT_TRY(host::checkMemory(wanted, options.scratch.bytes(), host::machineMemory()));
   spaces.assign(wanted.begin(), wanted.end());
   for (const plan::Space &space : spaces) {
     MT_ASSIGN(host::Arena arena, host::Arena::reserve(space.bytes, space.name, true));
@@ -89,6 +90,7 @@ Status CpuDevice::reserve(std::span<const plan::Space> wanted, std::span<const p
     if (options.poison)
       std::memset(arenas.back().data(), 0xFF, space.bytes);
   }
+  MT_TRY(lendScratch(options.scratch, pool, scratch));
   progress = std::make_unique<Progress>(streams.size());
   for (uint32_t i = 0; i < streams.size(); ++i) {
     Lane &lane = lanes.emplace_back();

@@ -5,15 +5,17 @@
 #define MT_RUNTIME_DEVICE_CPU_CPUDEVICE_H
 
 #include "runtime/device/Device.h"
+#include "runtime/device/common/HostScratch.h"
 
 #include <memory>
 #include <optional>
 
 namespace mt::device {
 
-/// All but `threads` and `measure` are for tests.
+/// All but the first three are for tests.
 struct CpuOptions {
   int threads = 0;                    ///< of the kernels' pool; 0: the machine's cores
+  HostScratch scratch = {};           ///< of the plan; not counted: threads allocate what they take
   bool measure = false;               ///< keep the times of commands
   std::optional<uint64_t> jitterSeed = std::nullopt; ///< random delays before commands
   /// NaN into all spaces at the start; into what a run binds as fresh, and into its workspace, just before it runs.

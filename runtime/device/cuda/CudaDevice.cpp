@@ -65,6 +65,7 @@ private:
   const CudaOptions options;
   const Clock::time_point begun = Clock::now();
   std::unique_ptr<Driver> driver;
+  std::optional<host::Arena> scratch; ///< of the pool's threads
   kernels::cpu::ThreadPool pool;
   std::vector<SpaceMemory> spaces;
   std::deque<Prepared> templates;
@@ -122,7 +123,7 @@ Status CudaDevice::checkMemory(std::span<const plan::Space> wanted) {
              formatSize(after.free), formatSize(after.total), formatSize(taken - std::min(taken, libraries)),
              formatSize(libraries));
   MT_TRY(checkGpuMemory(driver->name(), wanted, after));
-  return host::checkHostMemory(wanted, host::machineMemory());
+  return host::checkHostMemory(wanted, options.scratch.bytes(), host::machineMemory());
 }
 
 /// Memory of the GPU comes last: registering memory of the host takes some of it, for tables of its pages.
@@ -168,6 +169,7 @@ Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const 
   MT_TRY(driver->bind());
   MT_TRY(checkMemory(wanted));
   MT_TRY(reserveSpaces(wanted));
+  MT_TRY(lendScratch(options.scratch, pool, scratch));
   MT_ASSIGN(side, driver->createStream());
   if (options.poison)
     MT_TRY(poisonSpaces());

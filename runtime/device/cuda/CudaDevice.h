@@ -9,6 +9,7 @@
 #define MT_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
 
 #include "runtime/device/Device.h"
+#include "runtime/device/common/HostScratch.h"
 #include "runtime/device/cuda/Driver.h"
 
 #include <memory>
@@ -18,6 +19,7 @@ namespace mt::device {
 
 struct CudaOptions {
   int threads = 0;      ///< of the pool of the host streams' kernels; 0: the machine's cores
+  HostScratch scratch = {}; ///< of the plan's host streams; not counted: threads allocate what they take
   bool measure = false; ///< keep the times of commands
   /// Captures the launches of a template call at its first run and replays them where template, addresses and effects
   /// are the same. Off: on no machine has it been measured to be faster.

@@ -4,33 +4,8 @@
 #include "runtime/base/Sizes.h"
 
 #include <algorithm>
-#include <atomic>
-#include <sys/mman.h>
-#include <thread>
-#include <vector>
 
 namespace mt::device {
-namespace {
-
-/// Has the system find and clear the pages of memory on several threads; registering would do it on one. Where the
-/// system does not know how, or cannot, it is left to registering, which says what is wrong.
-void populate([[maybe_unused]] std::byte *memory, [[maybe_unused]] uint64_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  constexpr uint64_t kPiece = uint64_t{1} << 30, kMostThreads = 16;
-  std::atomic<uint64_t> next = 0;
-  auto work = [&] {
-    for (uint64_t at = next.fetch_add(kPiece); at < bytes; at = next.fetch_add(kPiece))
-      (void)::madvise(memory + at, std::min(kPiece, bytes - at), MADV_POPULATE_WRITE);
-  };
-  uint64_t threads = std::min({bytes / kPiece, uint64_t{std::thread::hardware_concurrency()}, kMostThreads});
-  std::vector<std::jthread> others;
-  for (uint64_t i = 1; i < threads; ++i)
-    others.emplace_back(work);
-  work();
-#endif
-}
-
-} // namespace
 
 Result<SpaceMemory> SpaceMemory::reserve(const plan::Space &space, Driver &driver, uint64_t chunk) {
   SpaceMemory made(driver, space.bytes, chunk);
@@ -57,7 +32,6 @@ Status SpaceMemory::allocate(const plan::Space &space) {
 }
 
 void SpaceMemory::registerWith(const std::string &name) {
-  populate(base, size);
   while (registered < size) {
     uint64_t bytes = std::min(chunk, size - registered);
     if (Status status = driver.registerHost(base + registered, bytes); !status.ok()) {
