@@ -1,0 +1,128 @@
+"""Breaks derivatives on purpose, one at a time, and asks nn-gradients to find each: is the test worth its name? Not part of
+any suite, for it compiles a file for each mutant (some minutes). Nothing in the working tree is touched: a changed copy
+of one file is compiled in a scratch folder with the build's own commands and linked in front of the library.
+
+    ninja -C build nn-gradients && python3 tests/nn/mutants.py build [NAME..]
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ELEMENTWISE, STRUCTURE, FUSED, COMMON = (f"compiler/nn/{name}.cpp" for name in
+                                         ("GradientsElementwise", "GradientsStructure", "GradientsFused", "Nn"))
+# name, file, what stands there (once), what shall stand there
+MUTANTS = [
+    ("sign of sin's", ELEMENTWISE, "MT_UNARY(SinOp, e.mul(dy, e.make<CosOp>(x)))", "MT_UNARY(SinOp, e.neg(e.mul(dy, e.make<CosOp>(x))))"),
+    ("sign of rsqrt's", ELEMENTWISE, "e.times(dy, -0.5)", "e.times(dy, 0.5)"),
+    ("abs without sign", ELEMENTWISE, "MT_UNARY(AbsOp, e.mul(dy, e.make<SignOp>(x)))", "MT_UNARY(AbsOp, dy)"),
+    ("erf's constant", ELEMENTWISE, "2 * std::numbers::inv_sqrtpi", "std::numbers::inv_sqrtpi"),
+    ("sign of cos's", ELEMENTWISE, "e.neg(e.mul(dy, e.make<SinOp>(x)))", "e.mul(dy, e.make<SinOp>(x))"),
+    ("sign of sub's right side", ELEMENTWISE, "addBroadcast(e, g, getRhs(), [&] { return e.neg(dy); })", "addBroadcast(e, g, getRhs(), [&] { return dy; })"),
+    ("mul by the wrong operand", ELEMENTWISE, "addBroadcast(e, g, getLhs(), [&] { return e.mul(dy, getRhs()); })", "addBroadcast(e, g, getLhs(), [&] { return e.mul(dy, getLhs()); })"),
+    ("div's right side not divided again", ELEMENTWISE, "e.neg(e.div(e.mul(dy, getResult()), getRhs()))", "e.neg(e.mul(dy, getResult()))"),
+    ("pow's exponent not lessened", ELEMENTWISE, "e.sub(getRhs(), scalarLike(b, getRhs(), 1))", "getRhs()"),
+    ("pow's logarithm of the exponent", ELEMENTWISE, "e.make<LogOp>(getLhs())", "e.make<LogOp>(getRhs())"),
+    ("pow of zero to a positive power", ELEMENTWISE, 'scalarLike(b, getRhs(), 0), "ge")', 'scalarLike(b, getRhs(), 0), "lt")'),
+    ("maximum to the smaller", ELEMENTWISE, 'extremum(*this, b, g, "gt")', 'extremum(*this, b, g, "lt")'),
+    ("ties of maximum count twice", ELEMENTWISE, "e.times(dy, 0.5), false", "dy, false"),
+    ("select's sides exchanged", ELEMENTWISE, "e.zeroWhere(getCondition(), dy, true)", "e.zeroWhere(getCondition(), dy, false)"),
+    ("tanh without the square", ELEMENTWISE, "MT_UNARY(TanhOp, e.sub(dy, e.mul(dy, e.mul(y, y))))", "MT_UNARY(TanhOp, e.sub(dy, e.mul(dy, y)))"),
+    ("sigmoid of its operand", ELEMENTWISE, "e.sub(y, e.mul(y, y))", "e.sub(x, e.mul(x, x))"),
+    ("exp of its operand", ELEMENTWISE, "MT_UNARY(ExpOp, e.mul(dy, y))", "MT_UNARY(ExpOp, e.mul(dy, x))"),
+    ("log multiplied", ELEMENTWISE, "MT_UNARY(LogOp, e.div(dy, x))", "MT_UNARY(LogOp, e.mul(dy, x))"),
+    ("sqrt's half", ELEMENTWISE, "e.div(e.times(dy, 0.5), y)", "e.div(dy, y)"),
+    ("sign of reciprocal's", ELEMENTWISE, "e.neg(e.mul(dy, e.mul(y, y)))", "e.mul(dy, e.mul(y, y))"),
+    ("every gelu is exact", ELEMENTWISE, '("gelu_" + getForm()).str()', '"gelu_erf"'),
+    ("broadcasts not summed", ELEMENTWISE, "sumTo(e.builder, gradient(), shapeOf(operand))", "gradient()"),
+    ("transpose not inverted", STRUCTURE, "inverse[from] = i;", "inverse[i] = from;"),
+    ("slice from the wrong end", STRUCTURE, "low.push_back(std::min(start, last))", "low.push_back(size - 1 - std::max(start, last))"),
+    ("slice not turned back", STRUCTURE, "flip(b, g.lookup(getResult()), getStrides())", "g.lookup(getResult())"),
+    ("pad's interior forgotten", STRUCTURE, "strides.push_back(interior + 1)", "strides.push_back(interior ? 1 : 1)"),
+    ("concat's parts all the first", STRUCTURE, "starts[getAxis()] += shapeOf(input)[getAxis()];", ""),
+    ("mean's count", STRUCTURE, "1.0 / count", "1.0 / (count + 1)"),
+    ("winners do not share", STRUCTURE, "DivOp::create(b, getLoc(), dy, winners)", "dy"),
+    ("zeros of a product not counted", STRUCTURE, "SubOp::create(b, where, zeros, isZero), zero", "SubOp::create(b, where, zeros, zeros), zero"),
+    ("cumsum in the same direction", STRUCTURE, "getExclusive(), !getReverse()", "getExclusive(), getReverse()"),
+    ("cumsum always inclusive", STRUCTURE, "getExclusive(), !getReverse()", "false, !getReverse()"),
+    ("gather along the first axis", STRUCTURE, "getIndices(), g.lookup(getResult()), getAxis())", "getIndices(), g.lookup(getResult()), 0)"),
+    ("product by an untransposed right side", FUSED, "product(b, where, dy, r, false, !tr)", "product(b, where, dy, r, false, tr)"),
+    ("transposed left side not turned back", FUSED, "tl ? swapLastTwo(b, dl) : dl", "dl"),
+    ("right side's factors exchanged", FUSED, "g.add(b, r, tr ? product(b, where, dy, l, true, tl)", "g.add(b, r, tr ? product(b, where, l, dy, true, tl)"),
+    ("gelu of a product, the exact one", FUSED, 'g.lookup(getResult()), "gelu_tanh")', 'g.lookup(getResult()), "gelu_erf")'),
+    ("a product beside its gelu forgotten", FUSED, "dy = AddOp::create(b, getLoc(), dy, beside)", "(void)beside"),
+    ("layer norm's gain and bias exchanged", FUSED, "g.add(b, getBias(), grad.getDbias());\n  return success();\n}\n\nLogicalResult RmsNormOp", "g.add(b, getBias(), grad.getDgain());\n  return success();\n}\n\nLogicalResult RmsNormOp"),
+    ("layer norm's statistics exchanged", FUSED, "getOperand(), getMean(), getRstd(), getGain()", "getOperand(), getRstd(), getMean(), getGain()"),
+    ("rms norm without its gain", FUSED, "getOperand(), getRstd(), getGain());\n  g.add(b, getOperand(), grad.getDoperand());\n  if (getGain())\n    g.add(b, getGain(), grad.getDgain());\n  return success();\n}\n\nLogicalResult SoftmaxOp", "getOperand(), getRstd(), Value());\n  g.add(b, getOperand(), grad.getDoperand());\n  if (getGain())\n    g.add(b, getGain(), grad.getDgain());\n  return success();\n}\n\nLogicalResult SoftmaxOp"),
+    ("softmax from its operand", FUSED, "SoftmaxGradOp::create(b, getLoc(), g.lookup(getResult()), getResult())", "SoftmaxGradOp::create(b, getLoc(), g.lookup(getResult()), getOperand())"),
+    ("log softmax not exponentiated", FUSED, "ExpOp::create(b, getLoc(), getResult())", "getResult()"),
+    ("gated product's sides exchanged", FUSED, "g.add(b, getGate(), grad.getDgate())", "g.add(b, getGate(), grad.getDup())"),
+    ("attention's cap forgotten", FUSED, "getPrefixAttr(), getChunkAttr(), getSoftCapAttr());\n  g.add", "getPrefixAttr(), getChunkAttr(), b.getF64FloatAttr(0));\n  g.add"),
+    ("attention's prefix forgotten", FUSED, "getOffsetAttr(), getPrefixAttr()", "getOffsetAttr(), b.getI64IntegerAttr(0)"),
+    ("attention's key mask forgotten", FUSED, "getBias(), getKeyMask(), getQuerySegment()", "getBias(), Value(), getQuerySegment()"),
+    ("attention's gradient for its output", FUSED, "getKeySegment(), getResult(), getLogsumexp()", "getKeySegment(), g.lookup(getResult()), getLogsumexp()"),
+    ("rotary forwards", FUSED, "getInterleaved(), !getInverse()", "getInterleaved(), getInverse()"),
+    ("a scaled loss's gradient not scaled", FUSED, "one && *one == 1", "!one || *one == 1"),
+    ("the head's scale forgotten", FUSED, "getTransposedAttr(), getLogitScaleAttr()", "getTransposedAttr(), b.getF64FloatAttr(1)"),
+    ("sign of the target's", FUSED, "NegOp::create(b, getLoc(), scaledBy(b, upstream, grad.getDprediction()))", "scaledBy(b, upstream, grad.getDprediction())"),
+    ("a second use of a value forgotten", COMMON, "sum = sum ? AddOp::create(builder, gradient.getLoc(), sum, gradient).getResult() : gradient;", "sum = gradient;"),
+    ("sums along the wrong dimension", COMMON, "i < lead || (shape[i - lead] == 1", "i < lead || (shape[shape.size() - 1 - (i - lead)] == 1"),
+]
+
+
+def last_command(build, target):
+    """The command that makes `target`, the last of those that lead to it."""
+    return subprocess.run(["ninja", "-C", build, "-t", "commands", target], check=True, capture_output=True,
+                          text=True).stdout.strip().splitlines()[-1]
+
+
+def made_with(build, folder, mutant):
+    """The test program with the mutant in it."""
+    _, file, old, new = mutant
+    text = (ROOT / file).read_text()
+    source, target, program = folder / pathlib.Path(file).name, folder / "mutant.o", folder / "nn-gradients"
+    source.write_text(text.replace(old, new))
+    stem = f"compiler/nn/CMakeFiles/mt_nn.dir/{pathlib.Path(file).name}.o"
+    compile_ = last_command(build, stem).replace(str(ROOT / file), str(source)).replace(stem, str(target))
+    subprocess.run(f"{compile_} -w", shell=True, check=True, cwd=build)  # what is left unused is no error
+    link = last_command(build, "nn-gradients")
+    link = re.sub(r" -o bin/nn-gradients ", f" -o {program} {target} ", link)
+    subprocess.run(link, shell=True, check=True, cwd=build)
+    return program
+
+
+def found_by(program):
+    """The first test that fails, those of attention last, which take longest; none if all pass."""
+    for tests in ("-*attention*", "*attention*"):
+        run = subprocess.run([program, "--gtest_fail_fast", "--gtest_brief=1", f"--gtest_filter={tests}"],
+                             capture_output=True, text=True)
+        if run.returncode:
+            break
+    else:
+        return None
+    failed = re.search(r"\[  FAILED  \] (\S+?),? ", run.stdout)
+    return failed.group(1) if failed else f"the program's end ({run.returncode}): {run.stderr.strip().splitlines()[0][:80]}"
+
+
+def main():
+    build, chosen = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
+    for name, file, old, _ in MUTANTS:
+        if (times := (ROOT / file).read_text().count(old)) != 1:
+            sys.exit(f"{name}: '{old}' stands {times} times in {file}; correct the mutant")
+    if missing := found_by(build / "bin/nn-gradients"):
+        sys.exit(f"nn-gradients fails without any mutant: {missing}")
+    mutants = [mutant for mutant in MUTANTS if not chosen or mutant[0] in chosen]
+    lost = 0
+    for mutant in mutants:
+        with tempfile.TemporaryDirectory() as folder:
+            test = found_by(made_with(build, pathlib.Path(folder), mutant))
+        lost += test is None
+        print(f"{'LOST ' if test is None else 'found'}  {mutant[0]}: {test}", flush=True)
+    print(f"{len(mutants) - lost} of {len(mutants)} found")
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
