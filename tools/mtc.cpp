@@ -92,7 +92,9 @@ Status emit(const MtcCommand &command) {
     return Status::error(
         fmt::format("{}\nerror: {}: is no schedule that gives a plan; make one with mtc compile --emit schedule",
                     collector.failure(command.file).message(), command.file));
-  return plan::save(*plan, command.output);
+  MT_TRY(plan::save(*plan, command.output));
+  fmt::print("{}\n", pipeline::summary(*plan, command.output));
+  return {};
 }
 
 Status dump(const MtcCommand &command) {
