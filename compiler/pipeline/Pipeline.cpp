@@ -2,6 +2,7 @@
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/onnx/ImportOnnx.h"
+#include "compiler/pipeline/DefaultSequence.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Planner.h"
 #include "compiler/plan/EmitPlan.h"
@@ -110,6 +111,9 @@ void loadDialects(MLIRContext &context) {
 
 Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
                          Messages &messages) {
+  if (!options.sequence)
+    if (Options complete = options; (complete.sequence = defaultSequence(context, options)))
+      return compile(context, complete, phase, producer, messages);
   MT_TRY(checkOptions(options));
   MT_ASSIGN(target::Target target, target::findTarget(options.target));
   Compilation compilation(context, options, target);
