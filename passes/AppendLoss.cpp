@@ -1,6 +1,7 @@
 // mt-append-loss: the loss, its labels and the step's scalars, appended to a model that ends in predictions.
 #include "passes/Match.h"
 #include "passes/Passes.h"
+#include "passes/Settings.h"
 
 #include "kernels/Catalogue.h"
 
@@ -110,6 +111,14 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
           setVocabulary(argument, rows);
   }
 
+  /// Of several sequences, an encoder's and a decoder's, that of the step is the one that has labels.
+  void stateSequence(ArrayRef<int64_t> logits) {
+    for (BlockArgument argument : main.getArguments())
+      if (auto type = cast<RankedTensorType>(argument.getType()); main.getArgAttr(argument.getArgNumber(), kInputAttr))
+        if (logits.size() == 3 && type.getRank() == 2 && type.getElementType().isInteger() && type.getShape()[1] == logits[1])
+          passes::stateSetting(getOperation(), &plan::Settings::sequence, logits[1]);
+  }
+
   Value crossEntropy(Value logits) {
     ArrayRef<int64_t> shape = shapeOf(logits);
     int64_t rows = 1;
@@ -118,6 +127,7 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     Value labels = addArgument(tensorOf(shape.drop_back(), builder.getI64Type()), kLabelsAttr);
     Value scalars = addArgument(tensorOf({kernels::Scalars::kCount}, builder.getF64Type()), kScalarsAttr);
     setVocabulary(labels, shape.back());
+    stateSequence(shape);
     labels = reshapeTo(builder, labels, {rows});
     if (Head head = findHead(logits); head.product) {
       Value hidden = head.product.getLhs();

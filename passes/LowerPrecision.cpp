@@ -3,6 +3,7 @@
 // and what follows from them alone are asked to be; forward again, types set and casts placed at the operations that
 // want another type than they get.
 #include "passes/Passes.h"
+#include "passes/Settings.h"
 
 #include "llvm/ADT/APFloat.h"
 
@@ -215,6 +216,7 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
       if (isOpTriviallyDead(&op))
         op.erase();
     main.setType(FunctionType::get(&getContext(), block.getArgumentTypes(), main.getResultTypes()));
+    passes::stateSetting(getOperation(), &plan::Settings::precision, "bf16");
   }
 };
 } // namespace

@@ -192,6 +192,9 @@ def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
     `distance` layers ahead; updates run under backward, or under the next step's forward where clipping needs the
     norm of all gradients first (BuildSchedule.cpp, ScheduleBuilder.h).
 
+    What is not given as an option is as the module states it (`mt.settings`, `mt.target`), else the default; what was
+    done is stated there afterwards, and is what plans made of the schedule say.
+
     ```mlir
     %1 = call @block(%0, %w) ...
     ```

@@ -15,9 +15,9 @@ constexpr int64_t kWeight = int64_t(plan::PartRole::weight), kRemainder = int64_
                   kFirstMoment = int64_t(plan::PartRole::firstMoment), kSecondMoment = int64_t(plan::PartRole::secondMoment);
 } // namespace
 
-ScheduleBuilder::ScheduleBuilder(ModuleOp module, const LayerModel &model, const ScheduleOptions &options,
+ScheduleBuilder::ScheduleBuilder(ModuleOp module, const LayerModel &model, const plan::Settings &options,
                                  CommandWriter &writer)
-    : module(module), model(model), options(options), writer(writer) {}
+    : module(module), model(model), options(options), microBatches(options.batch / options.microBatch), writer(writer) {}
 
 int64_t ScheduleBuilder::bytesOf(int64_t parameter) const { return schedule::bytesOf(model.parameters[parameter].type); }
 int64_t ScheduleBuilder::fullBytesOf(int64_t parameter) const { return schedule::bytesOf(model.parameters[parameter].fullType()); }
@@ -32,7 +32,7 @@ SmallVector<int64_t> ScheduleBuilder::trainedOf(int64_t layer) const {
 
 /// Even phases go up through the micro-batches, odd ones down.
 SmallVector<int64_t> ScheduleBuilder::order(int64_t phase) const {
-  SmallVector<int64_t> indices = llvm::to_vector(llvm::seq<int64_t>(0, options.microBatches));
+  SmallVector<int64_t> indices = llvm::to_vector(llvm::seq<int64_t>(0, microBatches));
   if (phase % 2)
     std::reverse(indices.begin(), indices.end());
   return indices;
@@ -112,7 +112,7 @@ void ScheduleBuilder::placeState(int64_t layer) {
 
 void ScheduleBuilder::placeInputs() {
   for (const ModelInput &input : model.inputs) {
-    int64_t bytes = schedule::bytesOf(input.type) * options.microBatches;
+    int64_t bytes = schedule::bytesOf(input.type) * microBatches;
     inputs.push_back({writer.slot("input " + input.name, "staging", bytes, true)});
     writer.isInput(inputs.back().slot, inputs.size() - 1);
   }
@@ -141,7 +141,7 @@ void ScheduleBuilder::feed() {
   auto scalarsType = nn::tensorOf({kernels::Scalars::kCount}, builder.getF64Type());
   SmallVector<Bound> operands;
   for (auto [input, place] : llvm::zip(model.inputs, inputs))
-    for (int64_t m = 0; m < options.microBatches; ++m)
+    for (int64_t m = 0; m < microBatches; ++m)
       operands.push_back({place + m * schedule::bytesOf(input.type), Effect::write, input.type});
   operands.push_back({scalars, Effect::write, scalarsType});
   writer.kernel("feed", writer.streams().feed, "feed", operands);
@@ -230,7 +230,7 @@ void ScheduleBuilder::runPhases() {
   int64_t prepared = -1;
   for (size_t t = 0; t < items.size(); ++t) {
     const Item &item = items[t];
-    for (int64_t ahead = std::min<int64_t>(item.phase + options.distance, phases.size() - 1); prepared < ahead;)
+    for (int64_t ahead = std::min<int64_t>(item.phase + options.prefetchDistance, phases.size() - 1); prepared < ahead;)
       preparePhase(++prepared);
     if (t == 0)
       prefetchValues(item.phase, item.microBatch);

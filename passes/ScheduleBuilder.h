@@ -1,27 +1,19 @@
 // From a LayerModel to the commands of step, finish and evaluate. A step is a sequence of phases - the forward of each
 // layer, the loss, the backward of each layer - and every phase takes all micro-batches in turn, in an order that
-// alternates, so that the boundary made last is used first. What a phase needs is prefetched `distance` phases ahead.
+// alternates, so that the boundary made last is used first. What a phase needs is prefetched `prefetchDistance` phases ahead.
 #ifndef MT_PASSES_SCHEDULEBUILDER_H
 #define MT_PASSES_SCHEDULEBUILDER_H
 #include "passes/CommandWriter.h"
 #include "passes/LayerModel.h"
+#include "runtime/plan/Program.h"
 
 #include <map>
 
 namespace mt::passes {
 
-struct ScheduleOptions {
-  int64_t microBatches = 1;
-  int64_t distance = 1;
-  bool resident = false; ///< weights stay on the device from forward to backward
-  bool park = true;      ///< layer inputs wait on the host where backward is far
-  bool clip = false;
-  std::string optimizer = "adamw";
-};
-
 class ScheduleBuilder {
 public:
-  ScheduleBuilder(mlir::ModuleOp module, const LayerModel &model, const ScheduleOptions &options, CommandWriter &writer);
+  ScheduleBuilder(mlir::ModuleOp module, const LayerModel &model, const plan::Settings &options, CommandWriter &writer);
   void build();
 
 private:
@@ -34,7 +26,8 @@ private:
 
   mlir::ModuleOp module;
   const LayerModel &model;
-  const ScheduleOptions &options;
+  const plan::Settings &options;
+  const int64_t microBatches;
   CommandWriter &writer;
   bool evaluating = false;
   std::vector<Phase> phases;

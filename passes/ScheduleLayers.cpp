@@ -54,7 +54,7 @@ void ScheduleBuilder::prefetchWeights(int64_t phase) {
   const Layer &layer = model.layers[l];
   writer.setPlace(l, -1);
   auto found = weightsUntil.find(l);
-  bool there = found != weightsUntil.end() && (options.resident || found->second + options.distance >= phase);
+  bool there = found != weightsUntil.end() && (options.resident || found->second + options.prefetchDistance >= phase);
   weightsUntil[l] = phase;
   if (writer.unified()) {
     for (int64_t p = 0; p < int64_t(weights.size()); ++p)

@@ -14,8 +14,8 @@ int main(int argc, char **argv) {
   mlir::PassPipelineRegistration<>("mt-nn-phase", "The passes of phase nn.",
                                    [](mlir::OpPassManager &manager) { mt::pipeline::addNnPasses(manager, "", false); });
   mlir::PassPipelineRegistration<>("mt-layers-phase", "The passes of phase layers.", mt::pipeline::addLayerPasses);
-  mlir::PassPipelineRegistration<>("mt-schedule-phase", "The passes of phase schedule, with their defaults.",
-                                   [](mlir::OpPassManager &manager) { mt::pipeline::addSchedulePasses(manager, {}, {}); });
+  mlir::PassPipelineRegistration<>("mt-schedule-phase", "The passes of phase schedule, without budgets, as the module states the choices.",
+                                   [](mlir::OpPassManager &manager) { mt::pipeline::addSchedulePasses(manager, {}); });
   mlir::DialectRegistry registry;
   registry.insert<mlir::func::FuncDialect, mt::schedule::ScheduleDialect, mt::nn::NnDialect>();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "mt optimizer driver\n", registry));

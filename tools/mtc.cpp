@@ -1,6 +1,5 @@
 // mtc: compiles models to plans, and shows plans.
 #include "Version.h"
-#include "compiler/onnx/CheckOnnx.h"
 #include "compiler/pipeline/Fit.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/EmitPlan.h"
@@ -12,6 +11,7 @@
 #include "tools/mtc/CommandLine.h"
 
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -59,23 +59,10 @@ Status compile(const MtcCommand &command) {
 
 Status check(const MtcCommand &command) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  pipeline::loadDialects(context);
-  mt::onnx::ImportOptions import{command.options.microBatch.value_or(command.options.batch), command.options.sequence,
-                             command.options.dims, command.options.train, command.options.freeze};
-  pipeline::Messages messages;
-  mt::onnx::ModelCheck found;
-  {
-    pipeline::Collector collector(context, messages);
-    found = mt::onnx::checkOnnx(context, command.options.model, import);
-  }
-  if (!found.problems.empty()) {
-    fmt::print(stderr, "{}", messages.text());
-    return Status::error(fmt::format("{}", fmt::join(found.problems, "\nerror: ")));
-  }
   MT_ASSIGN(pipeline::Compiled compiled, compile(context, command.options, pipeline::Phase::plan));
-  return put(fmt::format("{}: opset {}, {} trained tensors ({:.3f} M elements), {} frozen; {}\n", command.options.model,
-                         found.opset, found.trainableTensors, found.trainableElements / 1e6, found.frozenTensors,
-                         pipeline::summary(compiled.plan, "would compile to")));
+  size_t trained = llvm::count_if(compiled.plan.parameters, [](const plan::Parameter &p) { return p.trainable; });
+  return put(fmt::format("{}: {} tensors trained, {} frozen; {}\n", command.options.model, trained,
+                         compiled.plan.parameters.size() - trained, pipeline::summary(compiled.plan, "would compile to")));
 }
 
 Status emit(const MtcCommand &command) {
@@ -90,9 +77,10 @@ Status emit(const MtcCommand &command) {
   fmt::print(stderr, "{}", messages.text());
   if (mlir::failed(plan))
     return Status::error(
-        fmt::format("{}\nerror: {}: is no schedule that gives a plan; make one with mtc compile --emit schedule",
+        fmt::format("{}\n{}: is no schedule that gives a plan; make one with mtc compile --emit schedule",
                     collector.failure(command.file).message(), command.file));
-  return plan::save(*plan, command.output);
+  MT_TRY(plan::save(*plan, command.output));
+  return put(pipeline::summary(*plan, command.output) + "\n");
 }
 
 Status dump(const MtcCommand &command) {
@@ -150,6 +138,7 @@ int main(int argc, char **argv) {
   Status status = run(command);
   if (status.ok())
     return 0;
-  fmt::print(stderr, "error: {}\n", status.message());
+  for (llvm::StringRef line : llvm::split(status.message(), '\n'))
+    fmt::print(stderr, "error: {}\n", line.str());
   return 1;
 }

@@ -1,6 +1,7 @@
 #include "compiler/onnx/BindDimensions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <set>
@@ -24,6 +25,7 @@ private:
   /// Gives dimension `index` of `input` a size that is known beforehand.
   void force(const ValueInfo &input, int index, int64_t size, const char *flag);
   void bindSequence(const std::vector<const ValueInfo *> &inputs);
+  std::string dimsOf(const std::vector<const ValueInfo *> &sequences) const;
   void bindNamed();
   void finish(const ValueInfo &input, BoundInput &bound);
   int64_t sizeOf(const ValueInfo &input, int index);
@@ -64,7 +66,8 @@ void Binder::force(const ValueInfo &input, int index, int64_t size, const char *
                                    at->second.size, at->second.place, size, place(input, index)));
 }
 
-// The model's own sequence length where it has one, else what was asked for.
+// The model's own sequence length where it has one, else what was asked for; of several that --dim names the last, which
+// in an encoder-decoder is the decoder's.
 void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
   std::vector<const ValueInfo *> sequences;
   std::optional<int64_t> own;
@@ -77,12 +80,33 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
   if (sequences.empty())
     return;
   sequence = options.sequence.value_or(own.value_or(kDefaultSequence));
+  std::optional<int64_t> named;
+  bool all = true;
   for (const ValueInfo *input : sequences) {
     const auto &dim = shapeOf(*input).dim(1);
-    if (!dim.dim_param().empty() && options.dims.contains(dim.dim_param()) && !options.sequence)
-      continue; // --dim speaks for it
+    auto given = dim.dim_param().empty() ? options.dims.end() : options.dims.find(dim.dim_param());
+    if (given != options.dims.end()) { // --dim speaks for it
+      if (options.sequence && given->second != sequence)
+        problems.push_back(fmt::format("--seq {} and --dim {}={} both bind {}: where inputs have sequences of their own, "
+                                       "give no --seq and bind each by name, {}", sequence, given->first, given->second,
+                                       place(*input, 1), dimsOf(sequences)));
+      named = given->second;
+      continue;
+    }
+    all = false;
     force(*input, 1, sequence, "--seq");
   }
+  if (all && named)
+    sequence = *named;
+}
+
+/// "--dim a=N --dim b=N" for the symbols of some inputs' sequences.
+std::string Binder::dimsOf(const std::vector<const ValueInfo *> &sequences) const {
+  std::set<std::string> symbols;
+  for (const ValueInfo *input : sequences)
+    if (const auto &dim = shapeOf(*input).dim(1); !dim.dim_param().empty())
+      symbols.insert("--dim " + dim.dim_param() + "=N");
+  return fmt::format("{}", fmt::join(symbols, " "));
 }
 
 void Binder::bindNamed() {

@@ -1,6 +1,7 @@
 // The table of Fit.h: every combination compiled without budgets, then compared with them.
 #include "compiler/pipeline/Fit.h"
 
+#include "compiler/pipeline/DefaultSequence.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/target/Target.h"
 #include "runtime/base/Sizes.h"
@@ -10,6 +11,7 @@ namespace mt::pipeline {
 Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options, Messages &messages) {
   MT_ASSIGN(target::Target target, target::findTarget(options.target));
   uint64_t deviceBudget = options.deviceMemory.value_or(target.deviceMemory), hostBudget = options.hostMemory.value_or(target.hostMemory);
+  std::optional<int64_t> sequence = options.sequence ? options.sequence : defaultSequence(context, options);
   std::string table = fmt::format("{:>11}  {:<10}  {:<9}  {:>11}  {:>11}  {:>10}  fits\n", "micro-batch", "saved", "weights",
                                   "device", "host", "step");
   for (int64_t microBatch = options.batch; microBatch >= 1; --microBatch) {
@@ -20,6 +22,7 @@ Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options,
         if (target.unified && resident)
           continue;
         Options one = options;
+        one.sequence = sequence;
         one.microBatch = microBatch;
         one.savedActivations = rung;
         one.resident = resident;

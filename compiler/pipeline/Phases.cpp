@@ -29,15 +29,15 @@ void addLayerPasses(mlir::OpPassManager &manager) {
   manager.addPass(createSelectKernels());                           // last: it looks at who uses what
 }
 
-void addSearchPasses(mlir::OpPassManager &manager, const BuildScheduleOptions &schedule, const PlanMemoryOptions &memory) {
+void addSearchPasses(mlir::OpPassManager &manager, const PlanMemoryOptions &memory) {
   manager.addPass(createPlanTemplates()); // workspaces are slots of the schedule
-  manager.addPass(createBuildSchedule(schedule));
+  manager.addPass(createBuildSchedule());
   manager.addPass(mlir::createSymbolDCEPass()); // templates of rungs that were not chosen
   manager.addPass(createPlanMemory(memory));
 }
 
-void addSchedulePasses(mlir::OpPassManager &manager, const BuildScheduleOptions &schedule, const PlanMemoryOptions &memory) {
-  addSearchPasses(manager, schedule, memory);
+void addSchedulePasses(mlir::OpPassManager &manager, const PlanMemoryOptions &memory) {
+  addSearchPasses(manager, memory);
   manager.addPass(createPlaceEvents());    // after offsets: hazards are between bytes
   manager.addPass(createVerifySchedule()); // closes the phase
 }

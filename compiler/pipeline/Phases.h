@@ -10,10 +10,10 @@ namespace mt::pipeline {
 void addNnPasses(mlir::OpPassManager &manager, const std::string &loss, bool narrow);
 /// To templates of layers and their gradients, fitted to kernels.
 void addLayerPasses(mlir::OpPassManager &manager);
-/// To placed and verified commands.
-void addSchedulePasses(mlir::OpPassManager &manager, const BuildScheduleOptions &schedule, const PlanMemoryOptions &memory);
+/// To placed and verified commands, as the module states the choices (passes/Settings.h).
+void addSchedulePasses(mlir::OpPassManager &manager, const PlanMemoryOptions &memory);
 /// The same without awaits: enough to know bytes and busy times, for the planner's search.
-void addSearchPasses(mlir::OpPassManager &manager, const BuildScheduleOptions &schedule, const PlanMemoryOptions &memory);
+void addSearchPasses(mlir::OpPassManager &manager, const PlanMemoryOptions &memory);
 
 } // namespace mt::pipeline
 #endif

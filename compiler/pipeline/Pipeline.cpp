@@ -2,10 +2,12 @@
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/onnx/ImportOnnx.h"
+#include "compiler/pipeline/DefaultSequence.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Planner.h"
 #include "compiler/plan/EmitPlan.h"
 #include "compiler/plan/PlanAttributes.h"
+#include "passes/Settings.h"
 
 #include <filesystem>
 
@@ -65,17 +67,9 @@ public:
   /// Runs the schedule's phases as chosen.
   Status back(Compiled &compiled, const Choice &choice, Messages &messages) {
     Collector collector(context, messages);
-    plan::Plan described;
-    if (failed(readPlanAttributes(*compiled.module, described)))
-      return collector.failure(options.model);
-    if (auto loss = (*compiled.module)->getAttrOfType<StringAttr>(nn::kLossAttr))
-      described.settings.loss = loss.str();
-    described.settings.savedActivations = choice.schedule.rung;
-    described.settings.resident = choice.schedule.resident;
-    described.settings.prefetchDistance = choice.schedule.distance;
-    setPlanAttributes(*compiled.module, described);
+    passes::stateSettings(*compiled.module, choice.settings);
     PassManager manager(&context);
-    addSchedulePasses(manager, choice.schedule, choice.memory);
+    addSchedulePasses(manager, choice.memory);
     if (failed(manager.run(*compiled.module)))
       return collector.failure(options.model);
     return {};
@@ -90,14 +84,6 @@ private:
     std::filesystem::path path = std::filesystem::absolute(options.model);
     plan::Plan described;
     described.model = {path.lexically_normal().string(), path.stem().string(), imported.digest, 0, 0};
-    described.settings.batch = options.batch;
-    described.settings.microBatch = microBatch;
-    described.settings.sequence = imported.sequence;
-    described.settings.loss = options.loss;
-    described.settings.precision = options.precision;
-    described.settings.optimizer = options.optimizer;
-    described.settings.clip = options.clip;
-    described.target = {target.name, target.device, target.unified};
     for (const onnx::ImportedParameter &parameter : imported.parameters) {
       plan::Parameter entry;
       entry.name = parameter.name;
@@ -107,6 +93,14 @@ private:
       described.parameters.push_back(std::move(entry));
     }
     setPlanAttributes(*compiled.module, described);
+    ModuleOp module = *compiled.module;
+    passes::stateTarget(module, target);
+    passes::stateSetting(module, &plan::Settings::batch, options.batch);
+    passes::stateSetting(module, &plan::Settings::microBatch, microBatch);
+    passes::stateSetting(module, &plan::Settings::sequence, imported.sequence);
+    passes::stateSetting(module, &plan::Settings::precision, "fp32"); // until mt-lower-precision says otherwise
+    passes::stateSetting(module, &plan::Settings::optimizer, options.optimizer);
+    passes::stateSetting(module, &plan::Settings::clip, options.clip);
   }
 };
 } // namespace
@@ -117,6 +111,9 @@ void loadDialects(MLIRContext &context) {
 
 Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
                          Messages &messages) {
+  if (!options.sequence)
+    if (Options complete = options; (complete.sequence = defaultSequence(context, options)))
+      return compile(context, complete, phase, producer, messages);
   MT_TRY(checkOptions(options));
   MT_ASSIGN(target::Target target, target::findTarget(options.target));
   Compilation compilation(context, options, target);
@@ -147,7 +144,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     choice = search.choice;
     messages = said;
     best = std::move(compiled);
-    if (choice->schedule.rung == "all" && (choice->schedule.resident || target.unified))
+    if (choice->settings.savedActivations == "all" && (choice->settings.resident || target.unified))
       break; // nothing more to gain
   }
   if (!best)

@@ -8,11 +8,12 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/Passes.h"
+#include "runtime/plan/Program.h"
 
 namespace mt::pipeline {
 
 struct Choice {
-  BuildScheduleOptions schedule;
+  plan::Settings settings;
   PlanMemoryOptions memory;
   double seconds = 0; ///< of the busiest stream, a step
   uint64_t deviceBytes = 0, hostBytes = 0;

@@ -1,7 +1,7 @@
 // Attributes of PlanAttributes.h.
 #include "compiler/plan/PlanAttributes.h"
 
-#include "compiler/nn/KernelCall.h"
+#include "passes/Settings.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -15,7 +15,6 @@ struct Writer {
   NamedAttrList list = {};
   Writer &add(StringRef name, StringRef value) { return list.append(name, builder.getStringAttr(value)), *this; }
   Writer &add(StringRef name, int64_t value) { return list.append(name, builder.getI64IntegerAttr(value)), *this; }
-  Writer &flag(StringRef name, bool value) { return list.append(name, builder.getBoolAttr(value)), *this; }
   Writer &real(StringRef name, double value) { return list.append(name, builder.getF64FloatAttr(value)), *this; }
   DictionaryAttr get() { return list.getDictionary(builder.getContext()); }
 };
@@ -30,10 +29,6 @@ struct Reader {
     auto value = dictionary.getAs<IntegerAttr>(name);
     return value ? value.getValue().getSExtValue() : 0;
   }
-  bool flag(StringRef name) const {
-    auto value = dictionary.getAs<BoolAttr>(name);
-    return value && value.getValue();
-  }
   double real(StringRef name) const {
     auto value = dictionary.getAs<FloatAttr>(name);
     return value ? value.getValueAsDouble() : 0;
@@ -45,14 +40,6 @@ void setPlanAttributes(ModuleOp module, const plan::Plan &plan) {
   Builder builder(module.getContext());
   module->setAttr("mt.model", Writer{builder}.add("file", plan.model.file).add("name", plan.model.name)
                                   .add("digest", int64_t(plan.model.digest)).add("vocabulary", plan.model.vocabulary).get());
-  module->setAttr("mt.settings", Writer{builder}.add("batch", plan.settings.batch).add("micro_batch", plan.settings.microBatch)
-                                     .add("sequence", plan.settings.sequence).add("loss", plan.settings.loss)
-                                     .add("precision", plan.settings.precision).add("optimizer", plan.settings.optimizer)
-                                     .add("saved_activations", plan.settings.savedActivations).flag("clip", plan.settings.clip)
-                                     .flag("resident", plan.settings.resident)
-                                     .add("prefetch_distance", plan.settings.prefetchDistance).get());
-  module->setAttr(nn::kTargetAttr, Writer{builder}.add("name", plan.target.name).add("device", plan.target.device)
-                                   .flag("unified", plan.target.unified).get());
   SmallVector<Attribute> parameters;
   for (const plan::Parameter &parameter : plan.parameters) {
     const plan::Initial &initial = parameter.initial;
@@ -70,25 +57,18 @@ void setPlanAttributes(ModuleOp module, const plan::Plan &plan) {
 }
 
 LogicalResult readPlanAttributes(ModuleOp module, plan::Plan &plan) {
-  auto model = module->getAttrOfType<DictionaryAttr>("mt.model"), settings = module->getAttrOfType<DictionaryAttr>("mt.settings"),
-       target = module->getAttrOfType<DictionaryAttr>(nn::kTargetAttr);
+  auto model = module->getAttrOfType<DictionaryAttr>("mt.model");
   auto parameters = module->getAttrOfType<ArrayAttr>("mt.parameters");
-  if (!model || !settings || !target || !parameters)
-    return module.emitError() << "lacks mt.model, mt.settings, mt.target or mt.parameters; emit plans from the schedule "
-                                 "that mtc compile --emit=schedule prints";
-  Reader m{model}, s{settings}, t{target};
+  if (!model || !parameters)
+    return module.emitError() << "lacks mt.model or mt.parameters; emit plans from the schedule that mtc compile "
+                                 "--emit=schedule prints";
+  auto target = passes::readTarget(module);
+  if (failed(target))
+    return failure();
+  passes::readSettings(module, plan.settings);
+  plan.target = {target->name, target->device, target->unified};
+  Reader m{model};
   plan.model = {m.text("file"), m.text("name"), uint64_t(m.integer("digest")), 0, m.integer("vocabulary")};
-  plan.settings.batch = s.integer("batch");
-  plan.settings.microBatch = s.integer("micro_batch");
-  plan.settings.sequence = s.integer("sequence");
-  plan.settings.loss = s.text("loss");
-  plan.settings.precision = s.text("precision");
-  plan.settings.optimizer = s.text("optimizer");
-  plan.settings.savedActivations = s.text("saved_activations");
-  plan.settings.clip = s.flag("clip");
-  plan.settings.resident = s.flag("resident");
-  plan.settings.prefetchDistance = s.integer("prefetch_distance");
-  plan.target = {t.text("name"), t.text("device"), t.flag("unified")};
   for (Attribute entry : parameters) {
     auto dictionary = dyn_cast<DictionaryAttr>(entry);
     if (!dictionary)

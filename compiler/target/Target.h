@@ -7,8 +7,10 @@
 #include "runtime/base/Status.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace mt::target {
@@ -28,6 +30,14 @@ struct Target {
   double kernelOverheadSeconds = 0; ///< of a kernel call
   double copyOverheadSeconds = 0;   ///< of a copy command
 };
+
+/// A field by the name that files and the IR write it under.
+struct TargetField {
+  std::string_view name;
+  std::variant<std::string Target::*, bool Target::*, uint64_t Target::*, double Target::*> member;
+};
+/// All fields, in the order in which they are written.
+std::span<const TargetField> targetFields();
 
 /// Names of the built-in targets.
 std::vector<std::string> targetNames();

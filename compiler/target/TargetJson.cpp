@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
-#include <variant>
 
 namespace mt::target {
 namespace {
@@ -17,23 +16,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMeasured = "measured";
 
-struct Field {
-  std::string_view name;
-  std::variant<std::string Target::*, bool Target::*, uint64_t Target::*, double Target::*> member;
-};
-constexpr std::array<Field, 13> kFields{{{"name", &Target::name},
-                                         {"device", &Target::device},
-                                         {"unified", &Target::unified},
-                                         {"device_memory", &Target::deviceMemory},
-                                         {"host_memory", &Target::hostMemory},
-                                         {"upload_bandwidth", &Target::uploadBandwidth},
-                                         {"download_bandwidth", &Target::downloadBandwidth},
-                                         {"host_bandwidth", &Target::hostBandwidth},
-                                         {"device_bandwidth", &Target::deviceBandwidth},
-                                         {"fp32_flops", &Target::fp32Flops},
-                                         {"bf16_flops", &Target::bf16Flops},
-                                         {"kernel_overhead_seconds", &Target::kernelOverheadSeconds},
-                                         {"copy_overhead_seconds", &Target::copyOverheadSeconds}}};
+constexpr std::array<TargetField, 13> kFields{{{"name", &Target::name},
+                                               {"device", &Target::device},
+                                               {"unified", &Target::unified},
+                                               {"device_memory", &Target::deviceMemory},
+                                               {"host_memory", &Target::hostMemory},
+                                               {"upload_bandwidth", &Target::uploadBandwidth},
+                                               {"download_bandwidth", &Target::downloadBandwidth},
+                                               {"host_bandwidth", &Target::hostBandwidth},
+                                               {"device_bandwidth", &Target::deviceBandwidth},
+                                               {"fp32_flops", &Target::fp32Flops},
+                                               {"bf16_flops", &Target::bf16Flops},
+                                               {"kernel_overhead_seconds", &Target::kernelOverheadSeconds},
+                                               {"copy_overhead_seconds", &Target::copyOverheadSeconds}}};
 
 Status wrongType(std::string_view name, const Json &value, std::string_view wanted) {
   return fail("{} is {}; it must be {}", name, value.dump(-1, ' ', false, Json::error_handler_t::replace), wanted);
@@ -71,8 +66,8 @@ Status read(std::string_view name, const Json &value, double &into) {
   return {};
 }
 
-const Field *findField(std::string_view name) {
-  for (const Field &field : kFields)
+const TargetField *findField(std::string_view name) {
+  for (const TargetField &field : kFields)
     if (field.name == name)
       return &field;
   return nullptr;
@@ -92,7 +87,7 @@ Result<Target> readTarget(std::string_view text) {
       return fail("unknown field \"{}\"; the fields are those that `mtrun probe -o` writes", name);
   }
   Target target;
-  for (const Field &field : kFields) {
+  for (const TargetField &field : kFields) {
     const auto found = json.find(field.name);
     if (found == json.end())
       return fail("field \"{}\" is missing; write the file with `mtrun probe -o`", field.name);
@@ -109,9 +104,11 @@ Result<Target> parseTarget(std::string_view json, std::string_view origin) {
   return target.ok() ? std::move(target) : target.status().within(std::string(origin));
 }
 
+std::span<const TargetField> targetFields() { return kFields; }
+
 std::string printTarget(const Target &target) {
   Json json;
-  for (const Field &field : kFields)
+  for (const TargetField &field : kFields)
     std::visit([&](auto member) { json[std::string(field.name)] = target.*member; }, field.member);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

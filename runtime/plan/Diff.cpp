@@ -66,6 +66,7 @@ private:
     field("saved activations", a.savedActivations, b.savedActivations);
     field("layers resident", a.resident, b.resident);
     field("prefetch distance", a.prefetchDistance, b.prefetchDistance);
+    field("saved layer inputs on the host", a.park, b.park);
   }
 
   void compareSpacesAndStreams() {

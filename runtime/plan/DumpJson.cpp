@@ -25,7 +25,8 @@ Json toJson(const Settings &s) {
           {"sequence", s.sequence},   {"loss", s.loss},
           {"precision", s.precision}, {"optimizer", s.optimizer},
           {"clip", s.clip},           {"saved_activations", s.savedActivations},
-          {"resident", s.resident},   {"prefetch_distance", s.prefetchDistance}};
+          {"resident", s.resident},   {"prefetch_distance", s.prefetchDistance},
+          {"park", s.park}};
 }
 
 Json toJson(const Prediction &p) {

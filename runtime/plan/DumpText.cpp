@@ -65,8 +65,10 @@ private:
     line("  step       batch {} in micro-batches of {}, sequence {}, loss {}", settings.batch, settings.microBatch,
          settings.sequence, settings.loss);
     line("  numbers    {}, {}, {}", settings.precision, settings.optimizer, settings.clip ? "clipped" : "not clipped");
-    line("  choices    saved activations: {}; {}; prefetch distance {}", settings.savedActivations,
-         settings.resident ? "layers resident" : "layers stream", settings.prefetchDistance);
+    line("  choices    saved activations: {}; {}", settings.savedActivations,
+         plan.target.unified ? "weights used in place"
+                             : fmt::format("layers {}; prefetch distance {}; parking {}", settings.resident ? "resident" : "stream",
+                                           settings.prefetchDistance, settings.park ? "on" : "off"));
     line("  target     {} ({}{})", plan.target.name, plan.target.device, plan.target.unified ? ", unified" : "");
     printPrediction();
     line("");

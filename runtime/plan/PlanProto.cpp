@@ -156,6 +156,7 @@ void putHead(const Plan &plan, proto::Plan *to) {
   settings->set_saved_activations(plan.settings.savedActivations);
   settings->set_resident(plan.settings.resident);
   settings->set_prefetch_distance(plan.settings.prefetchDistance);
+  settings->set_park(plan.settings.park);
   to->mutable_target()->set_name(plan.target.name);
   to->mutable_target()->set_device(plan.target.device);
   to->mutable_target()->set_unified(plan.target.unified);
@@ -342,7 +343,8 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .savedActivations = settings.saved_activations(),
                    .clip = settings.clip(),
                    .resident = settings.resident(),
-                   .prefetchDistance = settings.prefetch_distance()};
+                   .prefetchDistance = settings.prefetch_distance(),
+                   .park = settings.park()};
   plan.target = {from.target().name(), from.target().device(), from.target().unified()};
   const auto &prediction = from.prediction();
   plan.prediction = {.stepSeconds = prediction.step_seconds(),

@@ -132,6 +132,7 @@ struct Settings {
   std::string loss, precision, optimizer, savedActivations;
   bool clip = false, resident = false;
   int64_t prefetchDistance = 0;
+  bool park = false;
 };
 struct Target {
   std::string name, device;

@@ -34,6 +34,23 @@ TEST(Dimensions, SequenceOfTheModelOrTheDefault) {
   EXPECT_EQ(bound(tokens({"b", "s"}, {"b", "s"}), 4, std::nullopt).sequence, kDefaultSequence);
 }
 
+TEST(Dimensions, SequencesOfTheirOwnAreBoundByName) {
+  TestModel model = tokens({"b", "encoder"}, {"b", "decoder"});
+  model.graph().clear_node();
+  model.graph().clear_output();
+  model.output("y").output("z");
+  model.node("Neg", {"ids"}, {"y"});
+  model.node("Neg", {"mask"}, {"z"});
+  Imported result = bound(model, 4, std::nullopt, {{"encoder", 12}, {"decoder", 7}});
+  EXPECT_TRUE(result.has("tensor<4x12xi64>") && result.has("tensor<4x7xi64>")) << result.everything();
+  EXPECT_EQ(result.sequence, 7);
+  result = bound(model, 4, 7, {{"encoder", 12}});
+  EXPECT_TRUE(result.complains({"--seq 7", "--dim encoder=12", "dimension 1 of input 'ids'", "--dim decoder=N --dim encoder=N"}))
+      << result.everything();
+  EXPECT_EQ(result.problems.size(), 1U) << result.everything();
+  EXPECT_EQ(bound(model, 4, 12, {{"encoder", 12}}).sequence, 12);
+}
+
 TEST(Dimensions, StaticSizesMustAgree) {
   EXPECT_TRUE(bound(tokens({"2", "12"}, {"2", "12"}), 4, 12).complains({"dimension 0", "'ids'", "--batch"}));
   EXPECT_TRUE(bound(tokens({"2", "12"}, {"2", "12"}), 2, 16).complains({"dimension 1", "'mask'", "--seq 12"}));

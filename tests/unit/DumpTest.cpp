@@ -24,7 +24,7 @@ TEST(Dump, TextTellsWhatThePlanIs) {
   const std::string text = dumpPlan(smallPlan(), DumpFormat::text);
   expectLine(text, "plan of /models/small.onnx by test, digest 0000000000000000");
   expectLine(text, "  model      small: 2 layers, 32 parameters in 2 tensors, digest 0000000000001234");
-  expectLine(text, "  choices    saved activations: bottom; layers stream; prefetch distance 1");
+  expectLine(text, "  choices    saved activations: bottom; layers stream; prefetch distance 1; parking on");
   expectLine(text, "  0  device   device       device 0  320 B");
   expectLine(text, "  layers 0 to 1, each: 1 tensors, 16 parameters, 192 B");
   expectLine(text, "    %0 block.0.weight [4, 4]  weight f32 staging[0, +64)  first_moment f32 state[0, +64)  "
