@@ -1,5 +1,6 @@
 #include "runtime/device/MakeDevice.h"
 
+#include "kernels/cpu/InstructionSet.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/host/MachineMemory.h"
 #include "runtime/host/MemoryCheck.h"
@@ -64,6 +65,11 @@ Result<uint64_t> availableOnGpu(const Choice &choice) {
   return memoryForPlan(memory);
 }
 
+Result<std::string> nameOfGpu(const Choice &choice) {
+  MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
+  return driver->name();
+}
+
 #else
 
 Status withoutCuda() {
@@ -73,6 +79,7 @@ Status withoutCuda() {
 Result<std::unique_ptr<Device>> makeCuda(const Choice &, const DeviceOptions &) { return withoutCuda(); }
 Status checkCuda(const Choice &, const plan::Plan &) { return withoutCuda(); }
 Result<uint64_t> availableOnGpu(const Choice &) { return withoutCuda(); }
+Result<std::string> nameOfGpu(const Choice &) { return withoutCuda(); }
 
 #endif
 
@@ -120,6 +127,14 @@ Result<uint64_t> availableMemory(const std::string &name) {
     return host::machineMemory().available;
   Result<uint64_t> bytes = availableOnGpu(choice);
   return bytes.ok() ? bytes : bytes.status().within("--device " + name);
+}
+
+Result<std::string> processorsOf(const std::string &name) {
+  MT_ASSIGN(Choice choice, parse(name));
+  if (!choice.cuda)
+    return kernels::cpu::instructionSet();
+  Result<std::string> gpu = nameOfGpu(choice);
+  return gpu.ok() ? Result<std::string>(*gpu + ", " + kernels::cpu::instructionSet()) : gpu.status().within("--device " + name);
 }
 
 std::string builtWithCuda() {

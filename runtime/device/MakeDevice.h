@@ -39,6 +39,10 @@ Status checkMachine(const std::string &name, const plan::Plan &plan, int threads
 /// less what is kept for kernels; else the machine's.
 Result<uint64_t> availableMemory(const std::string &name);
 
+/// What results depend on in their last bits, beside the plan: the processor's vector instructions, and the kind of GPU
+/// where one takes part.
+Result<std::string> processorsOf(const std::string &name);
+
 /// The CUDA version this was built with, "13.0"; empty without CUDA.
 std::string builtWithCuda();
 

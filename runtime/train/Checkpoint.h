@@ -1,57 +1,74 @@
-// Training state on disk: OUT/step-N/, one safetensors file per role (weight, first_moment, second_moment) with tensors
-// by parameter name, and meta.json. A folder is written aside, synced and renamed: it is whole or not there. Holds
-// names, not offsets, and 32-bit masters whatever the precision, so that any plan of the same model can take them up.
+// Training state on disk: OUT/step-N/, one safetensors file per role (StateFiles.h) and meta.json. A folder is written
+// aside, synced and renamed: it is whole or not there, and damage is found by checksums. Holds names, not offsets, and
+// 32-bit masters whatever the precision, so that any plan of the same model can take them up.
 #ifndef MT_RUNTIME_TRAIN_CHECKPOINT_H
 #define MT_RUNTIME_TRAIN_CHECKPOINT_H
 
-#include "runtime/base/Status.h"
-#include "runtime/plan/Program.h"
+#include "runtime/train/StateFiles.h"
 
-#include <nlohmann/json.hpp>
-
-#include <cstddef>
-#include <functional>
 #include <optional>
-#include <span>
-#include <string>
+#include <vector>
 
 namespace mt::train {
 
 /// Where a run stands, and what must match for it to go on.
 struct CheckpointMeta {
-  int64_t order = 0; ///< of writing: the newest has the largest; set by save()
+  int64_t format = 0; ///< 1: without checksums, run, data and numerics
+  int64_t order = 0;  ///< of writing: the newest has the largest; set by saveCheckpoint()
+  std::string run;    ///< identity of the run; empty: not known
   int64_t step = 0, epoch = 0;
   int64_t position = 0; ///< rows of data consumed since the start of the run
   int64_t rows = 0;     ///< of the corpus
-  uint64_t seed = 0;
-  bool shuffle = true;
   int64_t batch = 0, microBatch = 0, sequence = 0;
-  std::string precision, optimizer;
+  std::string precision, optimizer, loss;
+  bool clip = false;
   std::string plan;      ///< digest
   std::string modelFile; ///< absolute path of the .onnx
-  nlohmann::json hyperparameters;
+  std::string data;      ///< fingerprint of the corpus
+  std::string numerics;  ///< what the bits depend on beside the plan: device and instruction set
+  nlohmann::json recipe = nlohmann::json::object(); ///< Recipe.h
+  nlohmann::json files = nlohmann::json::object();  ///< StateFiles.h; empty in format 1
 };
 
-/// The bytes of a part of a parameter, in place.
-using PartBytes = std::function<std::span<std::byte>(const plan::Part &)>;
-
-/// "weight", "first_moment", "second_moment"; the remainder has no file: the weight's holds both halves, joined.
-std::string_view fileStem(plan::PartRole role);
-
 /// Writes OUT/step-<meta.step>/ with the masters and moments of every trainable parameter, then removes all but the
-/// newest `keep` checkpoints, and what an interrupted writer left. Returns the folder.
+/// newest `keep` checkpoints of the same run. At every moment, and after a loss of power, what was complete before is
+/// complete under its name or as a leftover that adoptLeftovers() brings back. Nothing is begun where the disk has too
+/// little room. Returns the folder. `threads`: see inParallel().
 Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta meta,
-                                   const PartBytes &part, int keep);
+                                   const PartBytes &part, int keep, int threads = 0);
 
-/// The newest complete checkpoint of a run's folder (or `path` itself, if it is a checkpoint); nothing if there is
-/// none. Leftovers of interrupted writers do not count.
+/// A folder that is or should be a checkpoint.
+struct FoundCheckpoint {
+  std::string folder;
+  int64_t step = 0;
+  Status whole; ///< why it cannot be used; by sizes, no tensor has been read
+  CheckpointMeta meta;
+};
+/// The checkpoints of a run's folder, newest first, those that cannot be used last. Complete leftovers of interrupted
+/// writers count.
+std::vector<FoundCheckpoint> findCheckpoints(const std::string &out);
+
+/// The newest whole checkpoint of a run's folder (or `path` itself, if it is one); nothing if there is none.
 std::optional<std::string> newestCheckpoint(const std::string &path);
+/// The newest checkpoint whose weights have been read and found undamaged; of damaged newer ones a warning is given.
+/// Errors: there is none; `path` is itself a checkpoint, and damaged.
+Result<std::string> soundCheckpoint(const std::string &path);
+
+/// Gives complete leftovers of interrupted writers their names, and removes the others. For the one process that
+/// writes into the folder.
+void adoptLeftovers(const std::string &out);
+/// Renames a damaged checkpoint to damaged-step-N, so that it neither counts nor goes. Returns the new path.
+Result<std::string> setAside(const std::string &folder);
+/// The folders that setAside() left.
+std::vector<std::string> damagedCheckpoints(const std::string &out);
 
 Result<CheckpointMeta> readMeta(const std::string &folder);
 
-/// Fills the parts of every trainable parameter; masters are split where the plan has a remainder. Errors name the
-/// file, the parameter, and both shapes. `weightsOnly`: leaves moments alone, for evaluation.
-Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, bool weightsOnly);
+/// Fills the parts of every trainable parameter, see readState().
+Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, bool weightsOnly,
+                      int threads = 0);
+/// Whether every byte is as it was written; of format 1, whether the files are there.
+Status verifyCheckpoint(const std::string &folder, bool weightsOnly, int threads = 0);
 
 } // namespace mt::train
 #endif

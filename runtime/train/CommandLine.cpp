@@ -18,7 +18,7 @@ const CLI::Range kShare(0.0, 1.0);
 
 constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --data text/ --steps 1000 --lr 3e-4 --lr-schedule cosine --warmup 50
-  mtrun plan.bin --data text/ --steps 1000 --out runs/plan --resume
+  mtrun plan.bin --data text/ --resume
   mtrun plan.bin --dry-run
   mtrun eval plan.bin --data held-out.txt --from runs/plan
   mtrun export runs/plan -o trained.onnx
@@ -64,7 +64,9 @@ private:
       return usage("which plan? mtrun PLAN.bin --data CORPUS");
     if (train.data.path.empty() && !train.dryRun)
       return usage("--data is required: the text, tokens or arrays to train on");
-    if (train.steps && train.epochs)
+    if (train.resume && train.overwrite)
+      return usage("--resume goes on with the run that --overwrite would replace: say one of them");
+    if (train.recipe.steps && train.epochs)
       return usage("--steps and --epochs exclude each other");
     if (train.evalEvery > 0 && train.evalData.empty())
       return usage("--eval-every needs --eval-data");
@@ -98,15 +100,14 @@ private:
     app.add_option("--data", train.data.path, "text, .bin tokens, .npz, .jsonl; a file or a folder")
         ->type_name("CORPUS");
     app.add_option("--tokenizer", train.data.tokenizer, "for text (default: bytes are tokens)")->type_name("FILE");
-    app.add_option("--steps", train.steps, "steps of the whole run")->check(kCount);
+    app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included")->check(kCount);
     app.add_option("--epochs", train.epochs, "passes over the data (default: 1)")->check(kCount);
     app.add_option("--out", train.out, "folder of checkpoints and metrics (default: runs/<plan name>)")
         ->type_name("DIR");
-    app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out");
+    app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out, by its recipe; at step 0 without one");
+    app.add_flag("--overwrite", train.overwrite, "start anew in a folder that holds a run");
     app.add_flag("--dry-run", train.dryRun, "check plan, memory, weights and data; print bytes; train nothing");
-    app.add_option("--seed", train.seed, "of the data order and of dropout")->capture_default_str();
-    addSwitch("--shuffle", train.shuffle, "rows in random order, on or off (default: on)", "on", "off");
-    addHyperparameters(train.hyper);
+    addRecipe(train.recipe);
     app.add_option("--checkpoint-every", train.checkpointEvery, "steps between checkpoints (default: one at the end)")
         ->check(kCountOrZero);
     app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(CLI::Range(0, 1 << 20))->capture_default_str();
@@ -122,34 +123,29 @@ private:
     addMachine(app, train.machine);
   }
 
-  void addSwitch(const char *flag, bool &value, const char *help, std::string yes, std::string no) {
+  void addSwitch(const char *flag, std::optional<bool> &value, const char *help, std::string yes, std::string no) {
     app.add_option_function<std::string>(
            flag, [&value, yes](const std::string &text) { value = text == yes; }, help)
         ->check(CLI::IsMember({yes, no}));
   }
 
-  void addHyperparameters(Hyperparameters &hyper) {
-    app.add_option("--lr", hyper.rate.peak, "learning rate")->check(CLI::NonNegativeNumber)->capture_default_str();
-    app.add_option_function<std::string>(
-           "--lr-schedule",
-           [&hyper](const std::string &text) {
-             hyper.rate.decline = text == "linear"   ? Decline::linear
-                                  : text == "cosine" ? Decline::cosine
-                                                     : Decline::constant;
-           },
-           "constant, linear or cosine (default: constant)")
+  void addRecipe(RecipeOptions &recipe) {
+    app.add_option("--seed", recipe.seed, "of the data order and of dropout (default: 0)");
+    addSwitch("--shuffle", recipe.shuffle, "rows in random order, on or off (default: on)", "on", "off");
+    app.add_option("--lr", recipe.rate, "learning rate (default: 0.001)")->check(CLI::NonNegativeNumber);
+    app.add_option("--lr-schedule", recipe.schedule, "constant, linear or cosine (default: constant)")
         ->check(CLI::IsMember({"constant", "linear", "cosine"}));
-    app.add_option("--warmup", hyper.rate.warmup, "steps in which the rate rises to --lr")->check(kCountOrZero);
-    app.add_option("--min-lr", hyper.rate.least, "where a linear or cosine schedule ends")
+    app.add_option("--warmup", recipe.warmup, "steps in which the rate rises to --lr (default: 0)")->check(kCountOrZero);
+    app.add_option("--min-lr", recipe.leastRate, "where a linear or cosine schedule ends (default: 0)")
         ->check(CLI::NonNegativeNumber);
-    app.add_option("--weight-decay", hyper.weightDecay, "(default: 0.01 with adamw, 0 with sgd)")
+    app.add_option("--weight-decay", recipe.weightDecay, "(default: 0.01 with adamw, 0 with sgd)")
         ->check(CLI::NonNegativeNumber);
-    addSwitch("--decay", hyper.decayAll, "what decays: matrices, or all (default: matrices)", "all", "matrices");
-    app.add_option("--beta1", hyper.beta1, "of adamw")->check(kShare)->capture_default_str();
-    app.add_option("--beta2", hyper.beta2, "of adamw")->check(kShare)->capture_default_str();
-    app.add_option("--eps", hyper.epsilon, "of adamw")->check(CLI::NonNegativeNumber)->capture_default_str();
-    app.add_option("--momentum", hyper.momentum, "of sgd")->check(CLI::NonNegativeNumber)->capture_default_str();
-    app.add_option("--clip-norm", hyper.clipNorm, "largest global gradient norm (default: 1; only if compiled with --clip)")
+    addSwitch("--decay", recipe.decayAll, "what decays: matrices, or all (default: matrices)", "all", "matrices");
+    app.add_option("--beta1", recipe.beta1, "of adamw (default: 0.9)")->check(kShare);
+    app.add_option("--beta2", recipe.beta2, "of adamw (default: 0.999)")->check(kShare);
+    app.add_option("--eps", recipe.epsilon, "of adamw (default: 1e-08)")->check(CLI::NonNegativeNumber);
+    app.add_option("--momentum", recipe.momentum, "of sgd (default: 0)")->check(CLI::NonNegativeNumber);
+    app.add_option("--clip-norm", recipe.clipNorm, "largest global gradient norm (default: 1; only if compiled with --clip)")
         ->check(CLI::PositiveNumber);
   }
 

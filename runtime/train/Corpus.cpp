@@ -56,25 +56,6 @@ private:
   int64_t total = 0;
 };
 
-/// The file, or the files of the folder in name order; hidden ones are passed over.
-Result<std::vector<std::string>> listFiles(const std::string &path) {
-  std::error_code error;
-  if (!fs::exists(path, error))
-    return fail("--data {}: no such file or folder", path);
-  if (!fs::is_directory(path, error))
-    return std::vector<std::string>{path};
-  std::vector<std::string> files;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
-    if (at->is_regular_file(error) && !at->path().filename().string().starts_with('.'))
-      files.push_back(at->path().string());
-  if (error)
-    return fail("--data {}: {}", path, error.message());
-  if (files.empty())
-    return fail("--data {}: the folder has no files", path);
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::string &tokenizer,
                             const plan::Plan &plan) {
   Form form = formOf(files.front());
@@ -162,9 +143,27 @@ private:
 
 } // namespace
 
+Result<std::vector<std::string>> corpusFiles(const std::string &path) {
+  std::error_code error;
+  if (!fs::exists(path, error))
+    return fail("--data {}: no such file or folder", path);
+  if (!fs::is_directory(path, error))
+    return std::vector<std::string>{path};
+  std::vector<std::string> files;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
+    if (at->is_regular_file(error) && !at->path().filename().string().starts_with('.'))
+      files.push_back(at->path().string());
+  if (error)
+    return fail("--data {}: {}", path, error.message());
+  if (files.empty())
+    return fail("--data {}: the folder has no files", path);
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::string &tokenizer,
                                            const plan::Plan &plan) {
-  MT_ASSIGN(std::vector<std::string> files, listFiles(path));
+  MT_ASSIGN(std::vector<std::string> files, corpusFiles(path));
   MT_ASSIGN(CorpusPtr corpus, openFiles(files, tokenizer, plan));
   MT_TRY(Scan(*corpus, plan).run());
   return corpus;

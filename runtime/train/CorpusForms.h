@@ -10,6 +10,9 @@ namespace mt::train {
 
 using CorpusPtr = std::unique_ptr<Corpus>;
 
+/// The file, or the files of the folder in name order; hidden ones are passed over.
+Result<std::vector<std::string>> corpusFiles(const std::string &path);
+
 /// Arrays named after the inputs; rows are samples.
 Result<CorpusPtr> openArrays(const std::string &file, const plan::Plan &plan);
 /// One JSON object a line: {"tokens": [...], "labels": [...]}, other keys named after inputs.

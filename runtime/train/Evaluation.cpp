@@ -3,6 +3,7 @@
 #include "runtime/base/Files.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/Checkpoint.h"
+#include "runtime/train/Interrupt.h"
 #include "runtime/train/TrainSetup.h"
 #include "runtime/train/Trainer.h"
 
@@ -16,8 +17,10 @@ Status Evaluation::run(Session &session, int64_t step) {
   MT_TRY(session.settle());
   int64_t batch = plan.settings.batch;
   int64_t rows = canPad(plan) ? corpus.rows() : corpus.rows() / batch * batch;
-  for (int64_t at = 0; at < rows; at += batch)
+  int64_t at = 0;
+  for (; at < rows && !interrupted(); at += batch)
     MT_TRY(session.enqueue({plan::ProgramKind::evaluate, step, &batches, at, std::min(batch, rows - at)}));
+  whole = at >= rows;
   return session.settle();
 }
 
@@ -28,13 +31,13 @@ void Evaluation::add(const Job &job, float loss) {
 
 namespace {
 
-/// The newest checkpoint of --from, checked against the plan; empty if there is no --from.
+/// The newest sound checkpoint of --from, checked against the plan; empty if there is no --from.
 Result<std::string> evaluatedCheckpoint(const EvalOptions &options, const plan::Plan &plan) {
   if (options.from.empty())
     return std::string();
-  std::optional<std::string> found = newestCheckpoint(options.from);
+  Result<std::string> found = soundCheckpoint(options.from);
   if (!found)
-    return fail("--from {}: no complete checkpoint there", options.from);
+    return found.status().within("--from");
   MT_ASSIGN(CheckpointMeta meta, readMeta(*found));
   if (meta.precision != plan.settings.precision)
     return fail("--from {}: trained with precision {}, and the plan has {}: compile a plan with the same precision",

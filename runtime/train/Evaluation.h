@@ -19,6 +19,8 @@ public:
   /// To be called with every evaluation job that is done.
   void add(const Job &job, float loss);
 
+  /// Whether every row was evaluated: an interrupt ends it early.
+  bool complete() const { return whole; }
   double loss() const { return sum / static_cast<double>(valid); }
   int64_t tokens() const { return valid; }
 
@@ -28,6 +30,7 @@ private:
   Batches batches;
   double sum = 0;
   int64_t valid = 0;
+  bool whole = false;
 };
 
 } // namespace mt::train

@@ -55,13 +55,11 @@ Status exportWeights(const ExportOptions &options) {
   std::string ending = fs::path(options.output).extension().string();
   if (ending != ".onnx" && ending != ".safetensors" && ending != ".npz")
     return fail("-o {}: the ending says what to write: .onnx, .safetensors or .npz", options.output);
-  std::optional<std::string> checkpoint = newestCheckpoint(options.from);
-  if (!checkpoint)
-    return fail("{}: no complete checkpoint there: name the folder that mtrun's --out named", options.from);
-  MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(*checkpoint));
+  MT_ASSIGN(std::string checkpoint, soundCheckpoint(options.from));
+  MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(checkpoint));
   uint64_t dataBytes = 0;
   if (ending == ".onnx") {
-    MT_ASSIGN(OnnxFile model, originalModel(options, *checkpoint));
+    MT_ASSIGN(OnnxFile model, originalModel(options, checkpoint));
     MT_ASSIGN(dataBytes, exportOnnx(trained, model, options.output));
   } else {
     MT_TRY(ending == ".npz" ? exportNpz(trained, options.output) : exportSafetensors(trained, options.output));
@@ -70,7 +68,7 @@ Status exportWeights(const ExportOptions &options) {
   uintmax_t bytes = fs::file_size(options.output, error);
   std::string size = error ? "" : ", " + formatSize(bytes); // a pipe has none
   std::string beside = dataBytes ? fmt::format(" and {}.data, {}", options.output, formatSize(dataBytes)) : "";
-  return writeOut(fmt::format("{}: {} parameters of {}{}{}\n", options.output, trained.entries().size(), *checkpoint,
+  return writeOut(fmt::format("{}: {} parameters of {}{}{}\n", options.output, trained.entries().size(), checkpoint,
                               size, beside));
 }
 

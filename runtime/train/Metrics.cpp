@@ -1,13 +1,13 @@
 #include "runtime/train/Metrics.h"
 
 #include "runtime/base/AtomicFile.h"
+#include "runtime/base/Json.h"
 #include "runtime/base/Sizes.h"
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
+#include <filesystem>
 #include <fstream>
 
 namespace mt::train {
@@ -15,19 +15,32 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The lines of a metrics file up to a step, as one text; empty if there is none.
-std::string linesUpTo(const std::string &path, int64_t step) {
+/// What a metrics file holds of a run up to a step.
+struct Kept {
+  std::string lines;      ///< empty: there is no such file
+  bool complete = false;  ///< the file holds nothing else
+  bool evaluated = false; ///< one of them is the evaluation after that step
+};
+
+Kept linesUpTo(const std::string &path, int64_t step) {
+  std::error_code error;
+  Kept kept;
+  if (!std::filesystem::is_regular_file(path, error))
+    return kept;
   std::ifstream file(path);
-  std::string kept;
   for (std::string line; std::getline(file, line);) {
-    ordered_json object = ordered_json::parse(line, nullptr, false);
+    Result<ordered_json> parsed = parseOrderedJson(line);
+    ordered_json object = parsed ? *parsed : ordered_json();
     if (!object.is_object() || !object.contains("step") || !object["step"].is_number_integer()) {
-      kept += kept.empty() && object.is_object() ? line + "\n" : "";
+      kept.lines += kept.lines.empty() && object.is_object() ? line + "\n" : "";
       continue;
     }
-    if (object["step"].get<int64_t>() <= step)
-      kept += line + "\n";
+    if (object["step"].get<int64_t>() > step)
+      continue;
+    kept.lines += line + "\n";
+    kept.evaluated |= object["step"] == step && object.contains("eval_loss");
   }
+  kept.complete = kept.lines.size() == std::filesystem::file_size(path, error);
   return kept;
 }
 
@@ -41,23 +54,22 @@ ordered_json finite(double value) { return std::isfinite(value) ? ordered_json(v
 } // namespace
 
 Result<MetricsFile> MetricsFile::open(const std::string &path, const ordered_json &header, int64_t resumedStep) {
-  std::string before = resumedStep > 0 ? linesUpTo(path, resumedStep) : "";
-  if (!before.empty())
-    MT_TRY(writeFileAtomically(path, before));
-  std::FILE *file = std::fopen(path.c_str(), before.empty() ? "w" : "a");
+  Kept kept = resumedStep > 0 ? linesUpTo(path, resumedStep) : Kept();
+  if (!kept.lines.empty() && !kept.complete)
+    MT_TRY(writeFileAtomically(path, kept.lines));
+  Result<AppendedFile> file = AppendedFile::open(path, kept.lines.empty());
   if (!file)
-    return fail("--metrics {}: {}: choose a file that can be written", path, std::strerror(errno));
-  MetricsFile metrics(path, file);
-  if (before.empty())
+    return fail("--metrics {}: {}: choose a file that can be written", path, file.status().message());
+  MetricsFile metrics(path, std::move(*file));
+  metrics.evaluated = kept.evaluated;
+  if (kept.lines.empty())
     MT_TRY(metrics.line(header));
   return metrics;
 }
 
 Status MetricsFile::line(const ordered_json &object) {
-  std::string text = object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
-    return fail("--metrics {}: {}", path, std::strerror(errno));
-  return Status();
+  return file.append(object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n")
+      .within("--metrics " + path);
 }
 
 Status MetricsFile::step(const StepRecord &record) {
@@ -93,15 +105,17 @@ void ProgressLine::step(const StepRecord &record) {
   smoothed = smoothed == 0 ? record.seconds : 0.9 * smoothed + 0.1 * record.seconds;
   std::string text =
       progressText(record, steps, unit, peakSeconds, smoothed * static_cast<double>(steps - record.step));
-  fmt::print("{}{}{}", terminal ? "\r" : "", text, terminal ? "\x1b[K" : "\n");
-  std::fflush(stdout);
+  print(text, false);
 }
 
-void ProgressLine::note(const std::string &text) {
-  if (quiet)
-    return;
-  fmt::print("{}{}{}\n", terminal ? "\r" : "", text, terminal ? "\x1b[K" : "");
-  std::fflush(stdout);
+void ProgressLine::note(const std::string &text, bool always) {
+  if (!quiet || always)
+    print(text, true);
+}
+
+void ProgressLine::print(const std::string &text, bool stays) const {
+  std::string line = terminal ? fmt::format("\r{}\x1b[K{}", text, stays ? "\n" : "") : text + "\n";
+  static_cast<void>(writeOut(line));
 }
 
 std::string progressText(const StepRecord &record, int64_t steps, const std::string &unit, double peakSeconds,

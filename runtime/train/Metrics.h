@@ -3,13 +3,11 @@
 #ifndef MT_RUNTIME_TRAIN_METRICS_H
 #define MT_RUNTIME_TRAIN_METRICS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/AppendedFile.h"
 
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 
 namespace mt::train {
@@ -30,31 +28,35 @@ public:
   /// to that step instead, so that no step appears twice. Errors: the path cannot be written.
   static Result<MetricsFile> open(const std::string &path, const nlohmann::ordered_json &header, int64_t resumedStep);
 
+  // An error of these says why a line waits to be written; later calls try again.
   Status step(const StepRecord &record);
   /// Mean loss over evaluation data after a step.
   Status evaluation(int64_t step, double loss, int64_t tokens);
+  /// Every line so far is on disk.
+  Status sync() { return file.sync().within("--metrics " + path); }
+  /// Whether the file has an evaluation after the step that the run resumed from.
+  bool evaluatedAtStart() const { return evaluated; }
 
 private:
-  struct Close {
-    void operator()(std::FILE *file) const { std::fclose(file); }
-  };
-  MetricsFile(std::string path, std::FILE *file) : path(std::move(path)), file(file) {}
+  MetricsFile(std::string path, AppendedFile file) : path(std::move(path)), file(std::move(file)) {}
   Status line(const nlohmann::ordered_json &object);
   std::string path;
-  std::unique_ptr<std::FILE, Close> file;
+  AppendedFile file;
+  bool evaluated = false;
 };
 
-/// The line for people: on a terminal one that is rewritten, else one a step.
+/// The line for people: on a terminal one that is rewritten, else one a step. What cannot be printed is left out: a run
+/// goes on when nobody reads it any more.
 class ProgressLine {
 public:
   /// `unit`: what is counted per second, "tok" or "rows"; `peakSeconds`: what the step would take at the peak rate, or 0.
   ProgressLine(bool quiet, std::string unit, double peakSeconds, int64_t steps);
 
   void step(const StepRecord &record);
-  /// A line that stays.
-  void note(const std::string &text);
-
+  /// A line that stays; `always`: also when quiet.
+  void note(const std::string &text, bool always = false);
 private:
+  void print(const std::string &text, bool stays) const;
   bool quiet, terminal;
   std::string unit;
   double peakSeconds;

@@ -3,8 +3,6 @@
 #ifndef MT_RUNTIME_TRAIN_OPTIONS_H
 #define MT_RUNTIME_TRAIN_OPTIONS_H
 
-#include "runtime/train/LearningRate.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,25 +22,27 @@ struct MachineOptions {
   std::string trace;
 };
 
-/// Defaults are PyTorch's, but that decay spares vectors; unset ones depend on the plan's optimizer.
-struct Hyperparameters {
-  LearningRate rate;
-  std::optional<double> weightDecay; ///< 0.01 with adamw, 0 with sgd
-  bool decayAll = false;             ///< vectors too
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0;
-  std::optional<double> clipNorm;    ///< 1 where the plan clips
+/// What is said of a run's recipe; what is not is kept from the run that goes on, or has its default (Recipe.h).
+struct RecipeOptions {
+  std::optional<int64_t> steps;
+  std::optional<double> rate, leastRate;
+  std::optional<std::string> schedule; ///< constant, linear or cosine
+  std::optional<int64_t> warmup;
+  std::optional<double> weightDecay;
+  std::optional<bool> decayAll; ///< vectors too
+  std::optional<double> beta1, beta2, epsilon, momentum, clipNorm;
+  std::optional<uint64_t> seed;
+  std::optional<bool> shuffle;
 };
 
 struct TrainOptions {
   std::string plan;
   DataOptions data;
   MachineOptions machine;
-  Hyperparameters hyper;
-  std::optional<int64_t> steps, epochs;
-  uint64_t seed = 0;
-  bool shuffle = true;
+  RecipeOptions recipe;
+  std::optional<int64_t> epochs; ///< instead of recipe.steps
   std::string out; ///< empty: runs/<plan name>
-  bool resume = false, dryRun = false, quiet = false;
+  bool resume = false, overwrite = false, dryRun = false, quiet = false;
   int64_t checkpointEvery = 0; ///< steps; 0: at the end only
   int keep = 2; ///< checkpoints; 0: none is written
   std::string evalData;

@@ -56,7 +56,7 @@ Result<ArrayView> parseTensor(const nlohmann::json &entry, std::span<const std::
 
 } // namespace
 
-Result<SafetensorsWriter> SafetensorsWriter::create(const std::string &path, std::span<const TensorInfo> tensors) {
+Result<std::string> safetensorsHeader(const std::string &path, std::span<const TensorInfo> tensors) {
   nlohmann::json header = nlohmann::json::object();
   uint64_t offset = 0;
   for (const TensorInfo &tensor : tensors) {
@@ -72,10 +72,17 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::string &path, std
   std::string head = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   head.resize((head.size() + 7) / 8 * 8, ' ');
   uint64_t length = head.size();
+  return std::string(reinterpret_cast<const char *>(&length), sizeof(length)) + head;
+}
+
+Result<SafetensorsWriter> SafetensorsWriter::create(const std::string &path, std::span<const TensorInfo> tensors) {
+  MT_ASSIGN(std::string header, safetensorsHeader(path, tensors));
+  uint64_t total = header.size();
+  for (const TensorInfo &tensor : tensors)
+    total += static_cast<uint64_t>(elementCount(tensor.dims).value_or(0)) * byteSize(tensor.type);
   MT_ASSIGN(AtomicFile file, AtomicFile::create(path));
-  MT_TRY(file.write(std::as_bytes(std::span(&length, 1))));
-  MT_TRY(file.write(std::as_bytes(std::span(head))));
-  return SafetensorsWriter(std::move(file), 8 + length + offset);
+  MT_TRY(file.write(std::as_bytes(std::span(header))));
+  return SafetensorsWriter(std::move(file), total);
 }
 
 Status SafetensorsWriter::finish() {

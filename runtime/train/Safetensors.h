@@ -17,6 +17,9 @@ struct TensorInfo {
   Dims dims;
 };
 
+/// The bytes before those of the tensors, which follow in their order; names must be distinct.
+Result<std::string> safetensorsHeader(const std::string &path, std::span<const TensorInfo> tensors);
+
 class SafetensorsWriter {
 public:
   /// Starts a file of these tensors; names must be distinct. The file appears only with finish().

@@ -34,7 +34,7 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   session->clearPending();
   if (!session->setup.checkpoint.empty()) {
     auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
-    MT_TRY(loadCheckpoint(session->setup.checkpoint, plan, bytes, session->setup.weightsOnly));
+    MT_TRY(loadCheckpoint(session->setup.checkpoint, plan, bytes, session->setup.weightsOnly, machine.threads));
   }
   return session;
 }
@@ -92,27 +92,26 @@ Status Session::feed(std::span<void *const> parts) {
 }
 
 void Session::fillScalars(const Job &job, std::span<void *const> parts) const {
-  const Hyperparameters &hyper = setup.hyper;
+  const Recipe &recipe = setup.recipe;
   bool training = job.program == ProgramKind::step;
   auto step = static_cast<double>(job.step);
-  double decay = hyper.weightDecay.value_or(plan.settings.optimizer == "adamw" ? 0.01 : 0.0);
   double scalars[Scalars::kCount] = {};
   scalars[Scalars::kStep] = step;
-  scalars[Scalars::kLearningRate] = training ? hyper.rate.at(job.step) : 0;
-  scalars[Scalars::kBiasCorrection1] = 1 - std::pow(hyper.beta1, step);
-  scalars[Scalars::kBiasCorrection2] = 1 - std::pow(hyper.beta2, step);
+  scalars[Scalars::kLearningRate] = training ? recipe.rate.at(job.step) : 0;
+  scalars[Scalars::kBiasCorrection1] = 1 - std::pow(recipe.beta1, step);
+  scalars[Scalars::kBiasCorrection2] = 1 - std::pow(recipe.beta2, step);
   scalars[Scalars::kValid] = static_cast<double>(job.valid);
   scalars[Scalars::kInverseValid] = 1.0 / static_cast<double>(job.valid);
   scalars[Scalars::kClipThreshold] =
-      plan.settings.clip ? hyper.clipNorm.value_or(1.0) : std::numeric_limits<double>::infinity();
+      plan.settings.clip ? recipe.clipNorm : std::numeric_limits<double>::infinity();
   scalars[Scalars::kClipScale] = 1;
-  scalars[Scalars::kSeed] = static_cast<double>(setup.seed);
-  scalars[Scalars::kBeta1] = hyper.beta1;
-  scalars[Scalars::kBeta2] = hyper.beta2;
-  scalars[Scalars::kEpsilon] = hyper.epsilon;
-  scalars[Scalars::kDecayMatrices] = decay;
-  scalars[Scalars::kDecayOther] = hyper.decayAll ? decay : 0;
-  scalars[Scalars::kMomentum] = hyper.momentum;
+  scalars[Scalars::kSeed] = static_cast<double>(recipe.seed);
+  scalars[Scalars::kBeta1] = recipe.beta1;
+  scalars[Scalars::kBeta2] = recipe.beta2;
+  scalars[Scalars::kEpsilon] = recipe.epsilon;
+  scalars[Scalars::kDecayMatrices] = recipe.weightDecay;
+  scalars[Scalars::kDecayOther] = recipe.decayAll ? recipe.weightDecay : 0;
+  scalars[Scalars::kMomentum] = recipe.momentum;
   size_t part = 0;
   for (const plan::Input &input : plan.inputs) {
     if (input.kind == plan::InputKind::scalars)

@@ -5,7 +5,7 @@
 
 #include "runtime/executor/Executor.h"
 #include "runtime/train/Batches.h"
-#include "runtime/train/Options.h"
+#include "runtime/train/Recipe.h"
 
 #include <deque>
 #include <memory>
@@ -32,8 +32,7 @@ public:
   /// not empty (with moments, unless `weightsOnly`). `plan` must outlive the session.
   struct Setup {
     MachineOptions machine;
-    Hyperparameters hyper;
-    uint64_t seed = 0;
+    Recipe recipe; ///< of evaluations: nothing
     std::string checkpoint;
     bool weightsOnly = false;
     JobDone done;

@@ -2,10 +2,7 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <filesystem>
 
 namespace mt::train {
 namespace {
@@ -50,14 +47,13 @@ uint32_t crc32c(std::string_view bytes) {
 }
 
 Result<TensorBoard> TensorBoard::open(const std::string &folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  MT_TRY(makeFolders(folder).within("--tensorboard"));
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
   std::string path = fmt::format("{}/events.out.tfevents.{}.{}", folder, seconds.count(), ::getpid());
-  std::FILE *file = std::fopen(path.c_str(), "wb");
+  Result<AppendedFile> file = AppendedFile::open(path, true);
   if (!file)
-    return fail("--tensorboard {}: {}: choose a folder that can be written", folder, std::strerror(errno));
-  TensorBoard board(path, file);
+    return fail("--tensorboard {}: {}: choose a folder that can be written", folder, file.status().message());
+  TensorBoard board(path, std::move(*file));
   MT_TRY(board.record(wallTime() + field(3, "brain.Event:2"))); // Event.file_version
   return board;
 }
@@ -70,9 +66,7 @@ Status TensorBoard::scalar(std::string_view tag, int64_t step, float value) {
 Status TensorBoard::record(const std::string &event) {
   std::string length = bytesOf(static_cast<uint64_t>(event.size()));
   std::string all = length + bytesOf(masked(length)) + event + bytesOf(masked(event));
-  if (std::fwrite(all.data(), 1, all.size(), file.get()) != all.size() || std::fflush(file.get()) != 0)
-    return fail("--tensorboard: {}: {}", path, std::strerror(errno));
-  return Status();
+  return file.append(all).within("--tensorboard: " + path);
 }
 
 } // namespace mt::train

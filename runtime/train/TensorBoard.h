@@ -3,11 +3,9 @@
 #ifndef MT_RUNTIME_TRAIN_TENSORBOARD_H
 #define MT_RUNTIME_TRAIN_TENSORBOARD_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/AppendedFile.h"
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -17,16 +15,14 @@ class TensorBoard {
 public:
   /// Starts a new event file in `folder`, which is made if it is missing.
   static Result<TensorBoard> open(const std::string &folder);
+  /// An error says why the scalar waits to be written; later calls try again.
   Status scalar(std::string_view tag, int64_t step, float value);
 
 private:
-  struct Close {
-    void operator()(std::FILE *file) const { std::fclose(file); }
-  };
-  TensorBoard(std::string path, std::FILE *file) : path(std::move(path)), file(file) {}
+  TensorBoard(std::string path, AppendedFile file) : path(std::move(path)), file(std::move(file)) {}
   Status record(const std::string &event);
   std::string path;
-  std::unique_ptr<std::FILE, Close> file;
+  AppendedFile file;
 };
 
 /// CRC-32C (Castagnoli), as in RFC 3720.

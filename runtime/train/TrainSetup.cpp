@@ -2,12 +2,12 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/device/MakeDevice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/Session.h"
-
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -17,52 +17,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Status checkHyperparameters(const plan::Plan &plan, const Hyperparameters &hyper) {
-  if (hyper.clipNorm && !plan.settings.clip)
-    return fail("--clip-norm {}: the plan is not compiled for clipping: compile it with --clip", *hyper.clipNorm);
-  if (hyper.rate.least > hyper.rate.peak)
-    return fail("--min-lr {} is above --lr {}", hyper.rate.least, hyper.rate.peak);
-  bool adam = plan.settings.optimizer == "adamw";
-  Hyperparameters usual;
-  if (adam && hyper.momentum != 0)
-    return fail(
-        "--momentum is of sgd, and the plan's optimizer is adamw: use --beta1, or compile with --optimizer sgd");
-  if (!adam && (hyper.beta1 != usual.beta1 || hyper.beta2 != usual.beta2 || hyper.epsilon != usual.epsilon))
-    return fail("--beta1, --beta2 and --eps are of adamw, and the plan's optimizer is {}: leave them out, or compile "
-                "with --optimizer adamw",
-                plan.settings.optimizer);
-  return Status();
-}
-
-Result<int64_t> countSteps(const TrainOptions &options, const plan::Plan &plan, const Corpus &corpus) {
-  int64_t rows = corpus.rows(), batch = plan.settings.batch;
+/// A step has enough rows; --epochs are as many steps.
+Status countSteps(const TrainOptions &options, const plan::Plan &plan, const Corpus &corpus, RecipeOptions &recipe) {
+  int64_t rows = corpus.rows(), batch = plan.settings.batch, total = 0;
   if (rows < batch)
     return fail("--data {}: {} rows, and a step takes {}: give more data, or compile with a smaller --batch",
                 options.data.path, rows, batch);
-  if (options.steps)
-    return *options.steps;
-  int64_t total = 0;
-  if (__builtin_mul_overflow(rows, options.epochs.value_or(1), &total))
+  if (!options.epochs)
+    return Status();
+  if (__builtin_mul_overflow(rows, *options.epochs, &total))
     return fail("--epochs {} of {} rows are too many", *options.epochs, rows);
-  return total / batch;
-}
-
-Status checkOut(const std::string &out) {
-  std::error_code error;
-  fs::create_directories(out, error);
-  if (error || ::access(out.c_str(), W_OK | X_OK) != 0)
-    return fail("--out {}: {}: choose a folder that can be written", out,
-                error ? error.message() : "no permission to write");
+  recipe.steps = total / batch;
   return Status();
 }
 
-/// What must match for a run to go on, and what had better.
-Status checkResume(const TrainSetup &setup) {
-  const CheckpointMeta &from = setup.start;
+/// What must match for a run to go on.
+Status refuseOthers(const TrainSetup &setup) {
+  const CheckpointMeta &from = setup.from.meta;
   const plan::Settings &settings = setup.plan.settings;
   auto differs = [&](std::string_view what, const auto &was, const auto &is) {
     return fail("--resume: {} was trained with {} {}, and the plan has {}: compile a plan with the same {}",
-                *setup.checkpoint, what, was, is, what);
+                *setup.from.checkpoint, what, was, is, what);
   };
   if (from.precision != settings.precision)
     return differs("precision", from.precision, settings.precision);
@@ -70,33 +45,47 @@ Status checkResume(const TrainSetup &setup) {
     return differs("optimizer", from.optimizer, settings.optimizer);
   if (from.batch != settings.batch)
     return differs("batch", from.batch, settings.batch);
-  if (from.microBatch != settings.microBatch)
-    log().warn("{} was trained with micro-batches of {}, the plan has {}: results will differ in the last bits",
-               *setup.checkpoint, from.microBatch, settings.microBatch);
-  if (from.seed != setup.options.seed || from.shuffle != setup.options.shuffle)
-    log().warn("{} was trained with --seed {} --shuffle {}: the order of the data changes here", *setup.checkpoint,
-               from.seed, from.shuffle ? "on" : "off");
-  if (from.rows != setup.corpus->rows())
-    log().warn("{} was trained on {} rows, --data has {}: the order of the data changes here", *setup.checkpoint,
-               from.rows, setup.corpus->rows());
+  if (from.sequence != settings.sequence)
+    return differs("sequence", from.sequence, settings.sequence);
+  if (!from.loss.empty() && from.loss != settings.loss)
+    return differs("loss", from.loss, settings.loss);
+  if (from.clip && !settings.clip)
+    return fail("--resume: {} was trained with clipping, and the plan has none: compile it with --clip",
+                *setup.from.checkpoint);
   return Status();
 }
 
-Status findCheckpoint(TrainSetup &setup) {
-  const TrainOptions &options = setup.options;
-  std::optional<std::string> newest = newestCheckpoint(options.out);
-  if (!options.resume) {
-    if (newest)
-      log().info("{} holds checkpoints of an earlier run; this one starts afresh (--resume would go on)", options.out);
-    return Status();
-  }
-  if (!newest)
-    return fail("--resume: {} has no complete checkpoint: leave --resume out to start afresh, or name the run's "
-                "folder with --out",
-                options.out);
-  setup.checkpoint = newest;
-  MT_ASSIGN(setup.start, readMeta(*newest));
-  return checkResume(setup);
+/// What had better match.
+void warnOfOthers(const TrainSetup &setup) {
+  const CheckpointMeta &from = setup.from.meta;
+  const std::string &folder = *setup.from.checkpoint, &data = setup.options.data.path;
+  if (from.microBatch != setup.plan.settings.microBatch)
+    log().warn("{} was trained with micro-batches of {}, the plan has {}: results will differ in the last bits", folder,
+               from.microBatch, setup.plan.settings.microBatch);
+  if (!from.numerics.empty() && from.numerics != setup.numerics)
+    log().warn("{} was trained on another processor ({}; this one: {}): results will differ in the last bits", folder,
+               from.numerics, setup.numerics);
+  if (from.rows != setup.corpus->rows())
+    log().warn("{} was trained on {} rows, --data {} has {}: the order of the data changes here", folder, from.rows, data,
+               setup.corpus->rows());
+  else if (!from.data.empty() && from.data != setup.data)
+    log().warn("{} was trained on other data than --data {} has: their content changed", folder, data);
+  if (from.format == 1)
+    log().warn("{} is of an older version: it does not say what --lr-schedule, --weight-decay and --clip-norm were: they "
+               "are as given here, or as by default",
+               folder);
+}
+
+/// The recipe that is stored, as far as the command line does not say otherwise.
+Status resumeRecipe(TrainSetup &setup) {
+  MT_TRY(refuseOthers(setup));
+  warnOfOthers(setup);
+  Result<std::vector<std::string>> changes = adoptStored(setup.options.recipe, setup.from.meta.recipe);
+  if (!changes)
+    return changes.status().within(*setup.from.checkpoint);
+  if (!changes->empty())
+    setup.changes = fmt::format("the command line changes the recipe: {}", fmt::join(*changes, ", "));
+  return Status();
 }
 
 uint64_t totalBytes(const plan::Plan &plan, bool device) {
@@ -111,31 +100,54 @@ uint64_t totalBytes(const plan::Plan &plan, bool device) {
 Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &options) {
   auto setup = std::make_unique<TrainSetup>();
   setup->options = options;
-  TrainOptions &filled = setup->options;
   MT_ASSIGN(setup->plan, plan::load(options.plan));
   const plan::Plan &plan = setup->plan;
   MT_TRY(checkInputs(plan));
-  MT_TRY(checkHyperparameters(plan, options.hyper));
+  MT_TRY(checkRecipe(options.recipe, plan));
   MT_TRY(checkWeightFiles(plan));
   MT_TRY(executor::checkMachine(plan, options.machine.device, options.machine.threads));
-  if (options.data.path.empty() && options.dryRun)
-    return setup;
+  const std::string &device = options.machine.device.empty() ? plan.target.device : options.machine.device;
+  MT_ASSIGN(setup->numerics, device::processorsOf(device));
+  if (!options.data.path.empty() || !options.dryRun)
+    MT_TRY(setup->openData());
+  MT_TRY(setup->openFolder());
+  MT_TRY(setup->settleRecipe());
+  return setup;
+}
+
+Status TrainSetup::openData() {
   if (!plan.program(plan::ProgramKind::evaluate) && !options.evalData.empty())
     return fail("--eval-data: the plan has no program for evaluation: compile it anew");
-  MT_ASSIGN(setup->corpus, openCorpus(options.data.path, options.data.tokenizer, plan));
+  MT_ASSIGN(corpus, openCorpus(options.data.path, options.data.tokenizer, plan));
+  MT_ASSIGN(data, dataFingerprint(options.data.path, options.data.tokenizer));
   if (!options.evalData.empty()) {
-    MT_ASSIGN(setup->evalCorpus, openEvalCorpus({options.evalData, options.data.tokenizer}, plan));
+    MT_ASSIGN(evalCorpus, openEvalCorpus({options.evalData, options.data.tokenizer}, plan));
   }
-  MT_ASSIGN(setup->steps, countSteps(options, plan, *setup->corpus));
-  filled.hyper.rate.steps = setup->steps;
-  if (filled.out.empty())
-    filled.out = "runs/" + fs::path(options.plan).stem().string();
-  if (filled.metrics.empty())
-    filled.metrics = filled.out + "/metrics.jsonl";
-  if (!options.dryRun)
-    MT_TRY(checkOut(filled.out));
-  MT_TRY(findCheckpoint(*setup));
-  return setup;
+  return countSteps(options, plan, *corpus, options.recipe);
+}
+
+Status TrainSetup::openFolder() {
+  if (options.out.empty())
+    options.out = "runs/" + fs::path(options.plan).stem().string();
+  if (options.metrics.empty())
+    options.metrics = options.out + "/metrics.jsonl";
+  if (options.dryRun) {
+    folder = RunFolder::look(options.out);
+  } else {
+    MT_ASSIGN(folder, RunFolder::lock(options.out));
+  }
+  MT_ASSIGN(from, folder->start(options.resume, options.overwrite || options.dryRun));
+  return Status();
+}
+
+Status TrainSetup::settleRecipe() {
+  if (from.checkpoint && corpus)
+    MT_TRY(resumeRecipe(*this));
+  fillDefaults(options.recipe, plan);
+  if (!options.recipe.steps)
+    options.recipe.steps = corpus ? corpus->rows() / plan.settings.batch : 0; // an epoch
+  MT_ASSIGN(recipe, completeRecipe(options.recipe));
+  return Status();
 }
 
 std::string describe(const TrainSetup &setup) {
@@ -154,7 +166,11 @@ std::string describe(const TrainSetup &setup) {
                       formatExactSize(totalBytes(plan, false)), formatSeconds(plan.prediction.stepSeconds));
   if (setup.corpus)
     text += fmt::format("data {}: {} rows, {} steps an epoch; this run takes {} steps\n", setup.options.data.path,
-                        setup.corpus->rows(), setup.corpus->rows() / plan.settings.batch, setup.steps);
+                        setup.corpus->rows(), setup.corpus->rows() / plan.settings.batch, setup.recipe.rate.steps);
+  if (setup.from.checkpoint)
+    text += fmt::format("goes on from {}, step {}\n", *setup.from.checkpoint, setup.from.meta.step);
+  for (const std::string &line : {setup.from.note, setup.changes})
+    text += line.empty() ? "" : line + "\n";
   return text;
 }
 

@@ -1,25 +1,31 @@
 // Everything of a training run that can be checked before memory is reserved: the plan, the options against it, the
-// data, the number of steps, the folder. Trainer.cpp goes on from
-// here; a dry run does not.
+// data, the folder and where in it the run begins, the recipe. Trainer.cpp goes on from here; a dry run does not.
 #ifndef MT_RUNTIME_TRAIN_TRAINSETUP_H
 #define MT_RUNTIME_TRAIN_TRAINSETUP_H
 
 #include "runtime/train/Batches.h"
-#include "runtime/train/Checkpoint.h"
-#include "runtime/train/Options.h"
+#include "runtime/train/Recipe.h"
+#include "runtime/train/RunFolder.h"
 
 namespace mt::train {
 
 struct TrainSetup {
-  TrainOptions options; ///< defaults that depend on the plan filled in: out, metrics, rate.steps
+  TrainOptions options; ///< defaults that depend on plan and checkpoint filled in: out, metrics, recipe
   plan::Plan plan;
   std::unique_ptr<Corpus> corpus, evalCorpus; ///< the second may be null; both where a dry run names no data
-  int64_t steps = 0;                          ///< of the whole run
-  std::optional<std::string> checkpoint;      ///< where to go on from
-  CheckpointMeta start;                       ///< of that checkpoint, else of step 0
+  std::string data, numerics;                 ///< as CheckpointMeta has them
+  std::optional<RunFolder> folder;            ///< locked, but for a dry run
+  RunFolder::Start from;                      ///< where to go on from
+  Recipe recipe;                              ///< that of the checkpoint, but for what the options say
+  std::string changes;                        ///< what they change in it, for people; may be empty
 
   /// On the heap: the corpora refer to the plan.
   static Result<std::unique_ptr<TrainSetup>> check(const TrainOptions &options);
+
+private:
+  Status openData();
+  Status openFolder();
+  Status settleRecipe();
 };
 
 /// What a dry run prints: model, bytes of every space, data, steps.

@@ -9,6 +9,7 @@
 #include "runtime/train/TensorBoard.h"
 #include "runtime/train/TrainSetup.h"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -22,19 +23,30 @@ using kernels::Scalars;
 class Trainer {
 public:
   explicit Trainer(TrainSetup &setup)
-      : setup(setup), options(setup.options), plan(setup.plan),
-        batches(plan, *setup.corpus, Sampler(setup.corpus->rows(), options.shuffle, options.seed)),
-        progress(options.quiet, plan.settings.sequence > 0 ? "tok" : "rows", peakSeconds(), setup.steps),
-        step(setup.start.step), position(setup.start.position) {}
+      : setup(setup), options(setup.options), recipe(setup.recipe), plan(setup.plan),
+        batches(plan, *setup.corpus, Sampler(setup.corpus->rows(), recipe.shuffle, recipe.seed)),
+        progress(options.quiet, plan.settings.sequence > 0 ? "tok" : "rows", peakSeconds(), recipe.rate.steps),
+        step(setup.from.meta.step), position(setup.from.meta.position) {}
+
+  /// Reserves memory and loads weights; nothing of the run's folder is changed.
+  Status open() {
+    if (!options.saveGradients.empty()) {
+      MT_ASSIGN(gradients, GradientFile::create(options.saveGradients, plan));
+    }
+    return openSession();
+  }
 
   Status run() {
+    catchInterrupts();
+    MT_TRY(setup.folder->begin(setup.from));
     MT_TRY(openFiles());
-    MT_TRY(openSession());
-    if (setup.checkpoint)
-      progress.note(fmt::format("going on from {}, step {}", *setup.checkpoint, step));
+    if (setup.from.checkpoint)
+      progress.note(fmt::format("going on from {}, step {}", *setup.from.checkpoint, step));
+    for (const std::string &line : {setup.from.note, setup.changes})
+      if (!line.empty())
+        progress.note(line);
     MT_TRY(loop());
-    MT_TRY(finish());
-    return Status();
+    return finish();
   }
 
 private:
@@ -50,14 +62,11 @@ private:
     header["precision"] = plan.settings.precision;
     header["optimizer"] = plan.settings.optimizer;
     header["useful_flops"] = plan.prediction.usefulFlops;
-    header["steps"] = setup.steps;
-    header["seed"] = options.seed;
-    MT_ASSIGN(metrics, MetricsFile::open(options.metrics, header, setup.start.step));
+    header["steps"] = recipe.rate.steps;
+    header["seed"] = recipe.seed;
+    MT_ASSIGN(metrics, MetricsFile::open(options.metrics, header, setup.from.meta.step));
     if (!options.tensorboard.empty()) {
       MT_ASSIGN(board, TensorBoard::open(options.tensorboard));
-    }
-    if (!options.saveGradients.empty()) {
-      MT_ASSIGN(gradients, GradientFile::create(options.saveGradients, plan));
     }
     return Status();
   }
@@ -67,9 +76,8 @@ private:
       evaluation.emplace(plan, *setup.evalCorpus);
     Session::Setup wanted;
     wanted.machine = options.machine;
-    wanted.hyper = options.hyper;
-    wanted.seed = options.seed;
-    wanted.checkpoint = setup.checkpoint.value_or("");
+    wanted.recipe = recipe;
+    wanted.checkpoint = setup.from.checkpoint.value_or("");
     wanted.done = [this](const Job &job, float loss, std::span<const double> scalars) {
       return done(job, loss, scalars);
     };
@@ -82,92 +90,125 @@ private:
   }
 
   Status loop() {
-    catchInterrupts();
     startClock();
-    while (step < setup.steps && !interrupted()) {
+    if (missesEvaluation())
+      MT_TRY(evaluateNow());
+    while (step < recipe.rate.steps && !interrupted()) {
       ++step;
       MT_TRY(session->enqueue({plan::ProgramKind::step, step, &batches, position, plan.settings.batch}));
       position += plan.settings.batch;
-      bool last = step == setup.steps;
+      bool last = step == recipe.rate.steps;
       if (options.evalEvery > 0 && step % options.evalEvery == 0 && !last)
         MT_TRY(evaluateNow());
-      if (options.keep > 0 && options.checkpointEvery > 0 && step % options.checkpointEvery == 0 && !last)
-        MT_TRY(save());
+      // An interrupt during the evaluation ends the run below, with the same checkpoint.
+      if (options.keep > 0 && options.checkpointEvery > 0 && step % options.checkpointEvery == 0 && !last && !interrupted())
+        MT_TRY(saveOnTheWay());
     }
     return Status();
+  }
+
+  /// Whether the run was stopped in the evaluation that belongs to the step that it goes on from.
+  bool missesEvaluation() const {
+    return setup.from.checkpoint && options.evalEvery > 0 && step % options.evalEvery == 0 && step < recipe.rate.steps &&
+           !metrics->evaluatedAtStart();
   }
 
   /// What follows the last step, whether it was meant to be the last or a signal came.
   Status finish() {
     MT_TRY(session->settle());
-    bool stopped = step < setup.steps, keeps = options.keep > 0;
     if (gradients && reported > 0)
       MT_TRY(gradients->finish());
-    if (evaluation && !stopped)
+    bool evaluated = step == setup.from.meta.step && metrics->evaluatedAtStart();
+    if (!interrupted() && !evaluated)
       MT_TRY(evaluateNow());
-    if (keeps && (step > setup.start.step || !setup.checkpoint))
-      MT_TRY(save());
+    if (options.keep > 0 && (step > setup.from.meta.step || !setup.from.checkpoint))
+      MT_TRY(save().within(unsaved()));
     else
-      saved = setup.checkpoint.value_or("none");
+      saved = setup.from.checkpoint.value_or("none");
+    keepGoing(metrics->sync());
     if (!options.machine.trace.empty())
       MT_TRY(session->writeTrace());
-    if (stopped && !keeps)
-      fmt::print("stopped after step {} of {}; no checkpoint was written (--keep 0)\n", step, setup.steps);
-    else if (stopped)
-      fmt::print("stopped after step {} of {}; the same command with --resume goes on from {}\n", step, setup.steps,
-                 saved);
-    else if (reported > 0)
-      progress.note(fmt::format("trained {} steps: loss {:.4f} -> {:.4f}; checkpoint {}", reported, firstLoss,
-                                lastLoss, saved));
-    else
-      progress.note(fmt::format("nothing to do: {} is at step {} already", saved, step));
+    bool stopped = interrupted() && (step < recipe.rate.steps || (evaluation && !evaluation->complete()));
+    progress.note(result(stopped), stopped);
     return Status();
   }
 
+  std::string unsaved() const {
+    return fmt::format("step {} could not be saved, and with it what was trained since {}", step,
+                       saved.empty() ? setup.from.checkpoint.value_or("the start") : saved);
+  }
+
+  std::string result(bool stopped) const {
+    if (stopped && options.keep == 0)
+      return fmt::format("stopped after step {} of {}; no checkpoint was written (--keep 0)", step, recipe.rate.steps);
+    if (stopped)
+      return fmt::format("stopped after step {} of {}; the same command with --resume goes on from {}", step,
+                         recipe.rate.steps, saved);
+    if (reported > 0)
+      return fmt::format("trained {} steps: loss {:.4f} -> {:.4f}; checkpoint {}", reported, firstLoss, lastLoss, saved);
+    return fmt::format("nothing to do: {} is at step {} already", saved, step);
+  }
+
+  /// After an interrupt the rest of it is left out: the run that goes on does it then.
   Status evaluateNow() {
     if (!evaluation)
       return Status();
     MT_TRY(evaluation->run(*session, step));
+    startClock();
+    if (!evaluation->complete())
+      return Status();
     double loss = evaluation->loss();
-    MT_TRY(metrics->evaluation(step, loss, evaluation->tokens()));
+    keepGoing(metrics->evaluation(step, loss, evaluation->tokens()));
     if (board)
-      MT_TRY(board->scalar("eval/loss", step, static_cast<float>(loss)));
+      keepGoing(board->scalar("eval/loss", step, static_cast<float>(loss)));
     progress.note(fmt::format("step {}: evaluation loss {:.4f}, perplexity {:.4f}, over {} targets", step, loss,
                               std::exp(loss), evaluation->tokens()));
+    return Status();
+  }
+
+  /// A checkpoint that cannot be written now, for want of room say, does not end the run: the one before stays.
+  Status saveOnTheWay() {
+    MT_TRY(session->settle());
+    if (Status status = save(); !status)
+      log().warn("no checkpoint of step {}: {}; the run goes on", step, status.message());
     startClock();
     return Status();
   }
 
   Status save() {
     MT_TRY(session->settle());
-    CheckpointMeta meta = currentMeta();
+    keepGoing(metrics->sync()); // what the checkpoint's step has reported survives with it
     auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
-    MT_ASSIGN(saved, saveCheckpoint(options.out, plan, meta, bytes, options.keep));
-    startClock();
+    MT_ASSIGN(saved, saveCheckpoint(options.out, plan, currentMeta(), bytes, options.keep, options.machine.threads));
     return Status();
   }
 
   CheckpointMeta currentMeta() const {
-    const Hyperparameters &hyper = options.hyper;
     CheckpointMeta meta;
+    meta.run = setup.folder->run();
     meta.step = step;
     meta.position = position;
     meta.epoch = batches.epoch(position);
     meta.rows = setup.corpus->rows();
-    meta.seed = options.seed;
-    meta.shuffle = options.shuffle;
     meta.batch = plan.settings.batch;
     meta.microBatch = plan.settings.microBatch;
     meta.sequence = plan.settings.sequence;
     meta.precision = plan.settings.precision;
     meta.optimizer = plan.settings.optimizer;
+    meta.loss = plan.settings.loss;
+    meta.clip = plan.settings.clip;
     meta.plan = fmt::format("{:016x}", plan.digest);
     meta.modelFile = plan.model.file;
-    meta.hyperparameters = {{"lr", hyper.rate.peak},       {"min_lr", hyper.rate.least}, {"warmup", hyper.rate.warmup},
-                            {"steps", setup.steps},        {"beta1", hyper.beta1},       {"beta2", hyper.beta2},
-                            {"eps", hyper.epsilon},        {"momentum", hyper.momentum}, {"decay_all", hyper.decayAll},
-                            {"data", options.data.path}};
+    meta.data = setup.data;
+    meta.numerics = setup.numerics;
+    meta.recipe = toJson(options.recipe);
     return meta;
+  }
+
+  /// Metrics that cannot be written are no reason to lose a run: they wait.
+  void keepGoing(const Status &written) {
+    if (!written && !warned.exchange(true))
+      log().warn("{}; the run goes on, and what is missing is written as soon as that is possible", written.message());
   }
 
   /// On a thread of the device, once a step's loss is known.
@@ -181,7 +222,7 @@ private:
     record.epoch = batches.epoch(job.position);
     record.loss = loss;
     record.gradientNorm = scalars[Scalars::kGradientNorm];
-    record.learningRate = options.hyper.rate.at(job.step);
+    record.learningRate = recipe.rate.at(job.step);
     record.tokens = job.valid;
     record.seconds = lap();
     record.deviceBytes = session->reservedBytes(plan::SpaceKind::device);
@@ -192,8 +233,9 @@ private:
     lastLoss = loss;
     progress.step(record);
     if (board)
-      MT_TRY(writeBoard(record));
-    return metrics->step(record);
+      keepGoing(writeBoard(record));
+    keepGoing(metrics->step(record));
+    return Status();
   }
 
   Status writeBoard(const StepRecord &record) {
@@ -223,6 +265,7 @@ private:
 
   TrainSetup &setup;
   const TrainOptions &options;
+  const Recipe &recipe;
   const plan::Plan &plan;
   Batches batches;
   ProgressLine progress;
@@ -234,23 +277,48 @@ private:
   int64_t reported = 0;
   float firstLoss = 0, lastLoss = 0;
   std::string saved;
+  std::atomic<bool> warned = false;
   std::mutex clock;
   Clock::time_point since;
   std::unique_ptr<Session> session; ///< last: its threads use the rest
 };
+
+/// Whether a run that could not be opened is to be tried again: its checkpoint turned out to be damaged, and is out of
+/// the way now.
+bool hasAnother(const TrainSetup &setup, const Status &failure) {
+  if (!setup.from.checkpoint)
+    return false;
+  const std::string &checkpoint = *setup.from.checkpoint;
+  Status damage = verifyCheckpoint(checkpoint, false, setup.options.machine.threads);
+  if (damage)
+    return false;
+  Result<std::string> kept = setAside(checkpoint);
+  if (!kept)
+    return false;
+  log().warn("{}; it is kept as {}, and the checkpoint before it is used", failure.message(), *kept);
+  return true;
+}
+
+Status trainOnce(const TrainOptions &options, bool &again) {
+  MT_ASSIGN(std::unique_ptr<TrainSetup> setup, TrainSetup::check(options));
+  if (options.dryRun)
+    return writeOut(fmt::format("{}dry run: nothing was trained\n", describe(*setup)));
+  Trainer trainer(*setup);
+  Status opened = trainer.open();
+  again = !opened && hasAnother(*setup, opened);
+  return opened ? trainer.run() : opened;
+}
 
 } // namespace
 
 Status train(const TrainOptions &options) {
   if (options.quiet)
     log().set_level(spdlog::level::warn);
-  MT_ASSIGN(std::unique_ptr<TrainSetup> setup, TrainSetup::check(options));
-  if (options.dryRun) {
-    fmt::print("{}dry run: nothing was trained\n", describe(*setup));
-    return Status();
-  }
-  Trainer trainer(*setup);
-  return trainer.run();
+  bool again = false;
+  Status status = trainOnce(options, again);
+  while (again)
+    status = trainOnce(options, again = false);
+  return status;
 }
 
 } // namespace mt::train

@@ -296,7 +296,6 @@ def unwritable_output(b):
 @case
 def no_checkpoint(b):
     b.refuses("mtrun export no-such-run -o weights.safetensors", r"no-such-run", leaves=["weights.safetensors"])
-    b.refuses("mtrun plan.bin --data data.npz --steps 1 --resume --out no-such-run-either", r"no-such-run-either")
 
 
 @case

@@ -17,6 +17,7 @@ protected:
   plan::Plan plan = linearPlan(true);
   Folder folder;
   std::map<plan::PartRole, std::vector<float>> state;
+  std::string run = "0123";
 
   Checkpoints() {
     for (plan::PartRole role : {plan::PartRole::weight, plan::PartRole::firstMoment}) {
@@ -33,7 +34,8 @@ protected:
     CheckpointMeta meta;
     meta.step = step;
     meta.position = step * 8;
-    meta.seed = 5;
+    meta.run = run;
+    meta.recipe = {{"seed", 5}};
     meta.precision = "fp32";
     Result<std::string> saved = saveCheckpoint(folder.path, plan, meta, place(), keep);
     EXPECT_TRUE(saved.ok()) << saved.status().message();
@@ -56,7 +58,7 @@ TEST_F(Checkpoints, RoundTrip) {
   ASSERT_TRUE(meta.ok());
   EXPECT_EQ(meta->step, 7);
   EXPECT_EQ(meta->position, 56);
-  EXPECT_EQ(meta->seed, 5u);
+  EXPECT_EQ(meta->recipe["seed"], 5);
   EXPECT_EQ(meta->precision, "fp32");
 }
 
@@ -128,9 +130,130 @@ TEST_F(Checkpoints, TheNewestIsTheLastWrittenAndOldOnesGo) {
   EXPECT_EQ(state[plan::PartRole::weight][0], 123);
 }
 
+void flip(const std::string &path, size_t at) {
+  std::string bytes = readFile(path);
+  bytes[at] = static_cast<char>(bytes[at] ^ 4);
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TEST_F(Checkpoints, AFlippedBitIsFoundAndNamed) {
+  std::string saved = save(1);
+  EXPECT_TRUE(verifyCheckpoint(saved, false).ok());
+  size_t size = fs::file_size(saved + "/first_moment.safetensors");
+  flip(saved + "/first_moment.safetensors", size - 5);
+  EXPECT_ERROR(verifyCheckpoint(saved, false), "step-1/first_moment.safetensors: parameter 'weight': its checksum is wrong");
+  EXPECT_ERROR(loadCheckpoint(saved, plan, place(), false), "first_moment.safetensors: parameter 'weight'");
+  EXPECT_TRUE(verifyCheckpoint(saved, true).ok()) << "the weights are whole";
+  flip(saved + "/first_moment.safetensors", size - 5);
+  flip(saved + "/weight.safetensors", 20);
+  EXPECT_ERROR(verifyCheckpoint(saved, true), "weight.safetensors");
+  EXPECT_ERROR(loadCheckpoint(saved, plan, place(), true), "weight.safetensors");
+}
+
+TEST_F(Checkpoints, EveryBitOfTheMetadataCounts) {
+  std::string path = save(1) + "/meta.json", good = readFile(path);
+  for (size_t at = 0; at < good.size(); ++at) {
+    if (std::isspace(static_cast<unsigned char>(good[at])))
+      continue;
+    flip(path, at);
+    Result<CheckpointMeta> meta = readMeta(folder / "step-1");
+    EXPECT_FALSE(meta.ok()) << "byte " << at << ", " << good.substr(at - std::min<size_t>(at, 9), 10);
+    std::ofstream(path, std::ios::binary) << good;
+  }
+}
+
+TEST_F(Checkpoints, AMissingOrShortFileIsNamedAndTheOneBeforeIsTheNewest) {
+  save(1);
+  save(2);
+  fs::resize_file(folder / "step-2/weight.safetensors", 100);
+  EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-1");
+  EXPECT_ERROR(findCheckpoints(folder.path)[1].whole, "step-2/weight.safetensors: has 100 bytes, and had");
+  fs::remove(folder / "step-2/weight.safetensors");
+  EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-1");
+  EXPECT_ERROR(findCheckpoints(folder.path)[1].whole, "step-2/weight.safetensors: No such file");
+  EXPECT_EQ(*soundCheckpoint(folder.path), folder / "step-1");
+  EXPECT_ERROR(soundCheckpoint(folder / "step-2").status(), "step-2/weight.safetensors: No such file");
+  flip(folder / "step-1/weight.safetensors", fs::file_size(folder / "step-1/weight.safetensors") - 1);
+  EXPECT_ERROR(soundCheckpoint(folder.path).status(), "no checkpoint there is whole");
+}
+
+TEST_F(Checkpoints, CompleteLeftoversAreAdopted) {
+  save(4);
+  fs::rename(folder / "step-4", folder / ".writing-4"); // killed between syncing and renaming
+  EXPECT_EQ(newestCheckpoint(folder.path), folder / ".writing-4");
+  adoptLeftovers(folder.path);
+  EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-4");
+
+  fs::rename(folder / "step-4", folder / ".replaced-step-4"); // killed in the middle of replacing it
+  state[plan::PartRole::weight][0] = 77;
+  save(4);
+  EXPECT_FALSE(fs::exists(folder / ".replaced-step-4"));
+  state[plan::PartRole::weight][0] = 0;
+  ASSERT_TRUE(loadCheckpoint(folder / "step-4", plan, place(), false).ok());
+  EXPECT_EQ(state[plan::PartRole::weight][0], 77);
+}
+
+TEST_F(Checkpoints, OfTwoOfOneStepTheLaterStays) {
+  auto keepCopy = [&](const std::string &name) { fs::copy(folder / "step-4", folder / name, fs::copy_options::recursive); };
+  save(4);
+  keepCopy("old");
+  state[plan::PartRole::weight][0] = 77;
+  save(4);
+  for (bool newerInPlace : {true, false}) {
+    fs::rename(folder / "old", folder / ".writing-4"); // what an exchange leaves
+    if (!newerInPlace) { // and what one leaves that did not come to pass
+      fs::rename(folder / ".writing-4", folder / "x");
+      fs::rename(folder / "step-4", folder / ".writing-4");
+      fs::rename(folder / "x", folder / "step-4");
+    } else {
+      fs::copy(folder / ".writing-4", folder / "old", fs::copy_options::recursive);
+    }
+    adoptLeftovers(folder.path);
+    state[plan::PartRole::weight][0] = 0;
+    ASSERT_TRUE(loadCheckpoint(folder / "step-4", plan, place(), false).ok());
+    EXPECT_EQ(state[plan::PartRole::weight][0], 77) << newerInPlace;
+    EXPECT_FALSE(fs::exists(folder / ".writing-4") || fs::exists(folder / ".removing-.writing-4"));
+  }
+}
+
+TEST_F(Checkpoints, ThoseOfAnotherRunAreNotPruned) {
+  save(10, 1);
+  run = "4567";
+  save(20, 1);
+  save(30, 1);
+  EXPECT_TRUE(fs::exists(folder / "step-10"));
+  EXPECT_FALSE(fs::exists(folder / "step-20"));
+  EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-30");
+}
+
+TEST_F(Checkpoints, ThreadsWriteAndReadTheSameBytes) {
+  plan::Plan large;
+  plan::Parameter parameter = plan.parameters[0];
+  parameter.dims = {700, 1000};
+  for (const char *name : {"a", "b"}) {
+    parameter.name = name;
+    large.parameters.push_back(parameter);
+  }
+  std::vector<float> values(700000);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i);
+  auto bytes = [&](const plan::Part &) { return std::as_writable_bytes(std::span(values)); };
+  Folder one, four;
+  ASSERT_TRUE(saveCheckpoint(one.path, large, {}, bytes, 2, 1).ok());
+  ASSERT_TRUE(saveCheckpoint(four.path, large, {}, bytes, 2, 4).ok());
+  for (const char *file : {"/weight.safetensors", "/first_moment.safetensors", "/meta.json"})
+    EXPECT_EQ(readFile(one / "step-0" + file), readFile(four / "step-0" + file)) << file;
+  auto before = values;
+  values.assign(values.size(), 0);
+  ASSERT_TRUE(loadCheckpoint(four / "step-0", large, bytes, false, 4).ok());
+  EXPECT_EQ(values, before);
+  flip(four / "step-0/weight.safetensors", fs::file_size(four / "step-0/weight.safetensors") / 2 + 100);
+  EXPECT_ERROR(verifyCheckpoint(four / "step-0", false, 4), "parameter 'b': its checksum is wrong");
+}
+
 TEST_F(Checkpoints, LeftoversOfInterruptedWritersDoNotCountAndGo) {
   fs::create_directories(folder / ".writing-9");
-  folder.write(".writing-9/meta.json", "{}");
+  folder.write(".writing-9/weight.safetensors", "half of");
   fs::create_directories(folder / "step-8");
   folder.write("step-8/weight.safetensors", "half of");
   EXPECT_EQ(newestCheckpoint(folder.path), std::nullopt);
@@ -155,7 +278,7 @@ TEST_F(Checkpoints, WhatDoesNotMatchIsNamed) {
   folder.write("step-1/weight.safetensors", readFile(folder / "step-1/weight.safetensors").substr(0, 100));
   EXPECT_ERROR(loadCheckpoint(saved, plan, place(), false), "weight.safetensors");
   folder.write("step-1/meta.json", "{\"format\": 99}");
-  EXPECT_ERROR(readMeta(saved).status(), "format 99 is not 1");
+  EXPECT_ERROR(readMeta(saved).status(), "format 99 is neither 1 nor 2");
   folder.write("step-1/meta.json", "{\"format\": 1, \"hyperparameters\": " + std::string(200000, '['));
   EXPECT_ERROR(readMeta(saved).status(), "meta.json: damaged: it nests deeper than 64 levels at line 1, column 97");
 }

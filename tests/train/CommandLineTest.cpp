@@ -33,15 +33,15 @@ TEST(CommandLine, Training) {
   ASSERT_TRUE(train);
   EXPECT_EQ(train->plan, "plan.bin");
   EXPECT_EQ(train->data.path, "data.npz");
-  EXPECT_FALSE(train->shuffle);
-  EXPECT_EQ(train->steps, 20);
-  EXPECT_EQ(train->hyper.rate.peak, 0.003);
-  EXPECT_EQ(train->hyper.rate.decline, Decline::cosine);
-  EXPECT_EQ(train->hyper.weightDecay, 0.1);
-  EXPECT_TRUE(train->hyper.decayAll);
-  EXPECT_EQ(train->hyper.beta1, 0.9);
-  EXPECT_EQ(train->hyper.beta2, 0.95);
-  EXPECT_EQ(train->hyper.clipNorm, 0.5);
+  EXPECT_EQ(train->recipe.shuffle, false);
+  EXPECT_EQ(train->recipe.steps, 20);
+  EXPECT_EQ(train->recipe.rate, 0.003);
+  EXPECT_EQ(train->recipe.schedule, "cosine");
+  EXPECT_EQ(train->recipe.weightDecay, 0.1);
+  EXPECT_EQ(train->recipe.decayAll, true);
+  EXPECT_EQ(train->recipe.beta1, std::nullopt) << "what was not said is not made up";
+  EXPECT_EQ(train->recipe.beta2, 0.95);
+  EXPECT_EQ(train->recipe.clipNorm, 0.5);
   EXPECT_EQ(train->machine.jitter, 7u);
   EXPECT_TRUE(train->machine.poison);
   EXPECT_EQ(train->machine.slowCopies, 1e8);
@@ -85,6 +85,7 @@ TEST(CommandLine, UsageErrors) {
   expectUsageError({"plan.bin", "--data", "x", "--shuffle", "maybe"}, "--shuffle");
   expectUsageError({"plan.bin", "--data", "x", "--eval-every", "5"}, "--eval-data");
   expectUsageError({"plan.bin", "--data", "x", "--slow-copies", "fast"}, "--slow-copies");
+  expectUsageError({"plan.bin", "--data", "x", "--resume", "--overwrite"}, "say one of them");
   expectUsageError({"eval", "plan.bin"}, "--data");
   expectUsageError({"export", "runs/plan"}, "--output");
 }

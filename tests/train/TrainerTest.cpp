@@ -53,10 +53,10 @@ protected:
     options.plan = folder / "plan.bin";
     options.data.path = folder / "data.npz";
     options.out = folder / out;
-    options.steps = steps;
+    options.recipe.steps = steps;
     options.quiet = true;
-    options.hyper.rate.peak = 0.1;
-    options.hyper.momentum = 0.9;
+    options.recipe.rate = 0.1;
+    options.recipe.momentum = 0.9;
     options.machine.threads = 2;
     return options;
   }
@@ -86,14 +86,14 @@ protected:
 
 TEST_P(Training, FollowsTheFormulas) {
   TrainOptions wanted = options("run", 7);
-  wanted.shuffle = false;
-  wanted.hyper.weightDecay = 0.01;
+  wanted.recipe.shuffle = false;
+  wanted.recipe.weightDecay = 0.01;
   wanted.saveGradients = folder / "gradients.npz";
   TrainOptions none = wanted;
   none.out = folder / "start";
   none.saveGradients.clear();
-  none.steps = 1;
-  none.hyper.rate.peak = 0;
+  none.recipe.steps = 1;
+  none.recipe.rate = 0;
   run(none);
   run(wanted);
   Result<SafetensorsFile> start = SafetensorsFile::open(folder / "start/step-1/weight.safetensors");
@@ -146,7 +146,7 @@ TEST_P(Training, ResumingChangesNoBit) {
   run(options("whole", 11));
   TrainOptions parts = options("parts", 4);
   run(parts);
-  parts.steps = 11;
+  parts.recipe.steps = 11;
   parts.resume = true;
   run(parts);
   EXPECT_EQ(losses("parts"), losses("whole"));
@@ -155,6 +155,124 @@ TEST_P(Training, ResumingChangesNoBit) {
   run(parts); // nothing is left to do
   EXPECT_EQ(state("parts"), state("whole"));
   EXPECT_EQ(losses("parts").size(), 11u);
+}
+
+TEST_P(Training, AFolderThatHoldsARunIsKept) {
+  run(options("run", 3));
+  std::string before = state("run");
+  TrainOptions again = options("run", 2);
+  EXPECT_ERROR(train::train(again), "/run: it holds a run (");
+  EXPECT_EQ(state("run"), before);
+  EXPECT_EQ(losses("run").size(), 3u);
+  again.overwrite = true;
+  run(again);
+  EXPECT_EQ(losses("run").size(), 2u);
+  EXPECT_EQ(newestCheckpoint(folder / "run"), folder / "run/step-2");
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/step-3")) << "checkpoints of another run are not pruned";
+}
+
+TEST_P(Training, ResumesAtStepZeroWhereNothingIs) {
+  TrainOptions wanted = options("run", 3);
+  wanted.resume = true;
+  wanted.quiet = false;
+  testing::internal::CaptureStdout();
+  run(wanted);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("has no checkpoint yet: starting at step 0"), std::string::npos);
+  run(options("whole", 3));
+  EXPECT_EQ(state("run"), state("whole"));
+}
+
+TEST_P(Training, TheStoredRecipeIsAdopted) {
+  TrainOptions wanted = options("whole", 9);
+  wanted.recipe.schedule = "cosine";
+  wanted.recipe.warmup = 2;
+  wanted.recipe.leastRate = 0.01;
+  wanted.recipe.weightDecay = 0.1;
+  wanted.recipe.decayAll = true;
+  wanted.recipe.seed = 5;
+  run(wanted);
+  wanted.out = folder / "parts";
+  wanted.checkpointEvery = 4;
+  run(wanted);
+  std::filesystem::remove_all(folder / "parts/step-9");
+  TrainOptions resumed = options("parts", 9);
+  resumed.recipe = {}; // nothing is said
+  resumed.resume = true;
+  run(resumed);
+  EXPECT_EQ(losses("parts"), losses("whole"));
+  EXPECT_EQ(state("parts"), state("whole"));
+}
+
+TEST_P(Training, WhatTheCommandLineChangesIsPrinted) {
+  run(options("run", 3));
+  TrainOptions resumed = options("run", 5);
+  resumed.resume = true;
+  resumed.quiet = false;
+  resumed.recipe.rate = 0.05;
+  resumed.recipe.shuffle = false;
+  resumed.recipe.momentum = 0.9; // as it was
+  testing::internal::CaptureStdout();
+  run(resumed);
+  std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_NE(printed.find("the command line changes the recipe: --steps 5 (was 3), --lr 0.05 (was 0.1), --shuffle off (was on)\n"),
+            std::string::npos)
+      << printed;
+}
+
+TEST_P(Training, OtherDataAreSaid) {
+  run(options("run", 3));
+  x[0] += 1;
+  writeData("data.npz", kRows);
+  TrainOptions resumed = options("run", 5);
+  resumed.resume = true;
+  testing::internal::CaptureStderr();
+  run(resumed);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("was trained on other data than --data"), std::string::npos);
+}
+
+TEST_P(Training, AFlippedBitIsNamedAndTheCheckpointBeforeItUsed) {
+  run(options("whole", 6));
+  TrainOptions wanted = options("run", 6);
+  wanted.checkpointEvery = 3;
+  run(wanted);
+  std::string weights = readFile(folder / "run/step-6/weight.safetensors");
+  weights[weights.size() - 7] ^= 1;
+  std::ofstream(folder / "run/step-6/weight.safetensors", std::ios::binary) << weights;
+  wanted.resume = true;
+  testing::internal::CaptureStderr();
+  run(wanted);
+  std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("step-6/weight.safetensors: parameter 'weight': its checksum is wrong"), std::string::npos) << said;
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/damaged-step-6"));
+  EXPECT_EQ(losses("run"), losses("whole"));
+  EXPECT_EQ(state("run"), state("whole"));
+}
+
+TEST_P(Training, ACheckpointOfAnOlderVersionIsGoneOnWith) {
+  run(options("whole", 6));
+  run(options("run", 3));
+  std::string path = folder / "run/step-3/meta.json";
+  json meta = json::parse(readFile(path)), old = {{"format", 1}, {"hyperparameters", meta["recipe"]}, {"seed", 0}, {"shuffle", true}};
+  for (const char *key : {"order", "step", "epoch", "position", "rows", "batch", "micro_batch", "sequence", "precision",
+                          "optimizer", "plan", "model_file"})
+    old[key] = meta[key];
+  std::ofstream(path) << old;
+  TrainOptions resumed = options("run", 6);
+  resumed.resume = true;
+  run(resumed);
+  EXPECT_EQ(losses("run"), losses("whole"));
+  EXPECT_EQ(state("run"), state("whole"));
+}
+
+TEST_P(Training, MetricsThatCannotBeWrittenDoNotEndTheRun) {
+  run(options("whole", 4));
+  TrainOptions wanted = options("run", 4);
+  wanted.metrics = "/dev/full";
+  testing::internal::CaptureStderr();
+  Status status = train::train(wanted);
+  std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_ERROR(status, "--metrics /dev/full: No space left on device") << "seen at the start, it is an error";
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/step-4"));
 }
 
 /// The same layer with its master in two halves.
@@ -176,11 +294,11 @@ protected:
 
 TEST_P(SplitTraining, ResumingChangesNoBitOfTheMaster) {
   TrainOptions whole = options("whole", 11), parts = options("parts", 4);
-  whole.hyper.rate.peak = parts.hyper.rate.peak = 1e-3; // steps smaller than an ulp of bf16
+  whole.recipe.rate = parts.recipe.rate = 1e-3; // steps smaller than an ulp of bf16
   whole.saveGradients = folder / "gradients.npz";
   run(whole);
   run(parts);
-  parts.steps = 11;
+  parts.recipe.steps = 11;
   parts.resume = true;
   run(parts);
   EXPECT_EQ(losses("parts"), losses("whole"));
@@ -272,17 +390,16 @@ TEST_P(Training, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
     change(changed);
     return train::train(changed);
   };
-  EXPECT_ERROR(refusal([](auto &o) { o.hyper.clipNorm = 1.0; }),
+  EXPECT_ERROR(refusal([](auto &o) { o.recipe.clipNorm = 1.0; }),
                "--clip-norm 1: the plan is not compiled for clipping");
-  EXPECT_ERROR(refusal([](auto &o) { o.hyper.beta1 = 0.5; }), "are of adamw, and the plan's optimizer is sgd");
-  EXPECT_ERROR(refusal([](auto &o) { o.hyper.rate.least = 1; }), "--min-lr 1 is above --lr 0.1");
+  EXPECT_ERROR(refusal([](auto &o) { o.recipe.beta1 = 0.5; }), "are of adamw, and the plan's optimizer is sgd");
+  EXPECT_ERROR(refusal([](auto &o) { o.recipe.leastRate = 1; }), "--min-lr 1 is above --lr 0.1");
   EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "cuda:99"; }), "--device cuda:99: ");
   EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "abacus"; }), "there are cpu, cuda and cuda:N");
   EXPECT_ERROR(refusal([](auto &o) { o.plan += ".gone"; }), "plan.bin.gone");
   EXPECT_ERROR(refusal([](auto &o) { o.out = "/proc/nowhere/run"; }), "--out /proc/nowhere/run");
   EXPECT_ERROR(refusal([](auto &o) { o.metrics = "/proc/nowhere/m.jsonl"; }), "--metrics /proc/nowhere/m.jsonl");
   EXPECT_FALSE(refusal([](auto &o) { o.saveGradients = "/proc/nowhere/g.npz"; }).ok());
-  EXPECT_ERROR(refusal([](auto &o) { o.resume = true; }), "has no complete checkpoint");
   writeData("few.npz", 7);
   EXPECT_ERROR(refusal([&](auto &o) { o.data.path = folder / "few.npz"; }), "7 rows, and a step takes 8");
   EXPECT_ERROR(refusal([&](auto &o) { o.evalData = folder / "few.npz"; }), "cannot be padded");
@@ -297,6 +414,21 @@ TEST_P(Training, AnotherKindOfRunIsNotResumed) {
   resumed.resume = true;
   resumed.plan = folder / "other.bin";
   EXPECT_ERROR(train::train(resumed), "was trained with precision fp32, and the plan has bf16");
+}
+
+TEST_P(Training, AnotherSequenceOrLossIsNotResumed) {
+  run(options("run", 2));
+  TrainOptions resumed = options("run", 4);
+  resumed.resume = true;
+  resumed.plan = folder / "other.bin";
+  plan::Plan other = linearPlan(GetParam());
+  other.settings.sequence = 64;
+  ASSERT_TRUE(plan::save(other, folder / "other.bin").ok());
+  EXPECT_ERROR(train::train(resumed), "was trained with sequence");
+  other = linearPlan(GetParam());
+  other.settings.loss = "another";
+  ASSERT_TRUE(plan::save(other, folder / "other.bin").ok());
+  EXPECT_ERROR(train::train(resumed), "compile a plan with the same loss");
 }
 
 TEST_P(Training, ANumberThatIsNotFiniteStopsTheRunAndKeepsWhatWasThere) {

@@ -1,0 +1,45 @@
+// The recipe of a run: everything but the plan and the data that decides its weights. What the command line says of it,
+// what a checkpoint has stored, and the defaults become one here; a run that goes on keeps its stored recipe.
+#ifndef MT_RUNTIME_TRAIN_RECIPE_H
+#define MT_RUNTIME_TRAIN_RECIPE_H
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/Program.h"
+#include "runtime/train/LearningRate.h"
+#include "runtime/train/Options.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace mt::train {
+
+/// Complete: nothing is left open.
+struct Recipe {
+  LearningRate rate; ///< with its steps
+  double weightDecay = 0;
+  bool decayAll = false; ///< vectors too
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8; ///< count with adamw
+  double momentum = 0;                               ///< counts with sgd
+  double clipNorm = 1;                               ///< counts where the plan clips
+  uint64_t seed = 0;
+  bool shuffle = true;
+};
+
+/// What is said must suit the plan. Errors name the option.
+Status checkRecipe(const RecipeOptions &said, const plan::Plan &plan);
+
+/// What a checkpoint stores of a recipe: {"lr": 0.001, ...}, one member for each option that was open to choice.
+nlohmann::json toJson(const RecipeOptions &all);
+
+/// Takes over from a stored recipe what is not said. Returns what is said and differs from it, as "--lr 0.1 (was 0.01)".
+/// Errors: the stored recipe is damaged.
+Result<std::vector<std::string>> adoptStored(RecipeOptions &said, const nlohmann::json &stored);
+/// Fills what is still open with defaults: PyTorch's, but that decay spares vectors.
+void fillDefaults(RecipeOptions &said, const plan::Plan &plan);
+/// Of options without anything open. Errors: values that exclude each other.
+Result<Recipe> completeRecipe(const RecipeOptions &all);
+
+} // namespace mt::train
+#endif

@@ -1,0 +1,381 @@
+#include "runtime/train/StateFiles.h"
+
+#include "runtime/base/Files.h"
+#include "runtime/host/Convert.h"
+#include "runtime/train/Checksum.h"
+#include "runtime/train/Safetensors.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace mt::train {
+namespace {
+
+using nlohmann::json;
+using plan::PartRole;
+
+constexpr PartRole kRoles[] = {PartRole::weight, PartRole::firstMoment, PartRole::secondMoment}; // that have files
+
+const plan::Part *partOf(const plan::Parameter &parameter, PartRole role) {
+  for (const plan::Part &part : parameter.parts)
+    if (part.role == role)
+      return &part;
+  return nullptr;
+}
+
+/// The other half of a weight, where that is in two.
+const plan::Part *restOf(const plan::Parameter &parameter, PartRole role) {
+  return role == PartRole::weight ? partOf(parameter, PartRole::remainder) : nullptr;
+}
+
+std::string fileOf(const std::string &folder, std::string_view stem) {
+  return fmt::format("{}/{}.safetensors", folder, stem);
+}
+
+Status systemError(const std::string &path) { return fail("{}: {}", path, std::strerror(errno)); }
+
+/// The parameters that have a tensor of a role, by name, so that the file does not depend on the plan's order.
+std::vector<const plan::Parameter *> stored(const plan::Plan &plan, PartRole role) {
+  std::vector<const plan::Parameter *> parameters;
+  for (const plan::Parameter &parameter : plan.parameters)
+    if (parameter.trainable && partOf(parameter, role))
+      parameters.push_back(&parameter);
+  std::sort(parameters.begin(), parameters.end(), [](auto *a, auto *b) { return a->name < b->name; });
+  return parameters;
+}
+
+DType storedType(const plan::Parameter &parameter, PartRole role) {
+  return restOf(parameter, role) ? DType::f32 : partOf(parameter, role)->type;
+}
+
+uint64_t storedBytes(const plan::Parameter &parameter, PartRole role) {
+  return static_cast<uint64_t>(elementCount(parameter.dims).value_or(0)) * byteSize(storedType(parameter, role));
+}
+
+/// Where a tensor's values are in memory: in one span, or as the two halves of masters.
+struct Place {
+  std::span<std::byte> whole, lower;
+
+  /// `bytes` of the 32-bit masters from `begin` on.
+  std::vector<float> joined(uint64_t begin, uint64_t bytes) const {
+    std::vector<float> values(bytes / sizeof(float));
+    host::joinMaster(uppers() + begin / sizeof(float), lowers() + begin / sizeof(float), values);
+    return values;
+  }
+  Status put(uint64_t begin, std::span<const std::byte> from) const {
+    if (lower.empty()) {
+      std::memcpy(whole.data() + begin, from.data(), from.size());
+      return Status();
+    }
+    for (size_t i = 0; i < from.size() / sizeof(float); ++i) {
+      float value;
+      std::memcpy(&value, from.data() + i * sizeof(value), sizeof(value));
+      size_t at = begin / sizeof(float) + i;
+      if (!kernels::splits(value))
+        return fail("element {} is {}: not finite in bf16; go on with --precision fp32", at, value);
+      host::splitMaster(std::span(&value, 1), uppers() + at, lowers() + at);
+    }
+    return Status();
+  }
+
+private:
+  kernels::Bf16 *uppers() const { return reinterpret_cast<kernels::Bf16 *>(whole.data()); }
+  int16_t *lowers() const { return reinterpret_cast<int16_t *>(lower.data()); }
+};
+
+Place placeOf(const plan::Parameter &parameter, PartRole role, const PartBytes &bytes) {
+  const plan::Part *rest = restOf(parameter, role);
+  return {bytes(*partOf(parameter, role)), rest ? bytes(*rest) : std::span<std::byte>()};
+}
+
+/// One file on its way to disk.
+class Writer {
+public:
+  Writer(const std::string &folder, const plan::Plan &plan, PartRole role, const PartBytes &bytes)
+      : path(fileOf(folder, fileStem(role))), parameters(stored(plan, role)) {
+    for (const plan::Parameter *parameter : parameters) {
+      infos.push_back({parameter->name, storedType(*parameter, role), parameter->dims});
+      places.push_back(placeOf(*parameter, role, bytes));
+      sizes.push_back(storedBytes(*parameter, role));
+    }
+  }
+
+  Status write(int threads) {
+    MT_TRY(open());
+    std::vector<Piece> pieces = piecesOf(sizes);
+    std::vector<std::vector<uint64_t>> found(sizes.size());
+    for (const Piece &piece : pieces)
+      found[piece.tensor].push_back(0);
+    Status written = inParallel(pieces.size(), threads, [&](size_t i) {
+      Result<uint64_t> checksum = writePiece(pieces[i]);
+      if (checksum)
+        found[pieces[i].tensor][pieces[i].number] = *checksum;
+      return checksum.status();
+    });
+    MT_TRY(written);
+    for (const std::vector<uint64_t> &checksums : found)
+      tensors.push_back(checksumOfPieces(checksums));
+    if (::fsync(descriptor.get()) != 0)
+      return systemError(path);
+    return descriptor.close().within(path);
+  }
+
+  json record() const {
+    json names = json::object();
+    for (size_t i = 0; i < infos.size(); ++i)
+      names[infos[i].name] = checksumText(tensors[i]);
+    return {{"bytes", total},
+            {"header", checksumText(checksumOf(std::as_bytes(std::span(header))))},
+            {"tensors", std::move(names)}};
+  }
+
+private:
+  /// Makes the file, its header written and room for the rest taken.
+  Status open() {
+    MT_ASSIGN(header, safetensorsHeader(path, infos));
+    total = header.size();
+    for (uint64_t size : sizes) {
+      offsets.push_back(total);
+      total += size;
+    }
+    descriptor = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!descriptor.valid())
+      return systemError(path);
+    if (::fallocate(descriptor.get(), 0, 0, static_cast<off_t>(total)) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
+      return systemError(path);
+    return writeAllAt(descriptor.get(), std::as_bytes(std::span(header)), 0).within(path);
+  }
+
+  Result<uint64_t> writePiece(const Piece &piece) {
+    const Place &place = places[piece.tensor];
+    std::vector<float> joined;
+    std::span<const std::byte> bytes;
+    if (place.lower.empty()) {
+      bytes = place.whole.subspan(piece.begin, piece.bytes);
+    } else {
+      joined = place.joined(piece.begin, piece.bytes);
+      bytes = std::as_bytes(std::span(joined));
+    }
+    MT_TRY(writeAllAt(descriptor.get(), bytes, offsets[piece.tensor] + piece.begin).within(path));
+    return checksumOf(bytes);
+  }
+
+  std::string path, header;
+  std::vector<const plan::Parameter *> parameters;
+  std::vector<TensorInfo> infos;
+  std::vector<Place> places;
+  std::vector<uint64_t> sizes, offsets, tensors; ///< of each tensor: bytes, place in the file, checksum
+  uint64_t total = 0;
+  Descriptor descriptor;
+};
+
+/// A file that is read, and what is to be found in it.
+struct Reader {
+  std::string path;
+  SafetensorsFile file;
+  Descriptor descriptor;
+  const json *record; ///< of this file; null: nothing is known
+
+  static Result<Reader> open(const std::string &folder, std::string_view stem, const json &all) {
+    auto found = all.find(stem);
+    std::string path = fileOf(folder, stem);
+    MT_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
+    Reader reader{path, std::move(file), Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+                  found == all.end() ? nullptr : &*found};
+    if (!reader.descriptor.valid())
+      return systemError(path);
+    if (reader.record)
+      MT_TRY(reader.checkHeader());
+    return reader;
+  }
+
+  uint64_t offsetOf(const ArrayView &tensor) const {
+    return static_cast<uint64_t>(tensor.data.data() - file.bytes().data());
+  }
+
+  Status checkHeader() const {
+    uint64_t end = file.bytes().size();
+    for (const auto &[name, tensor] : file.tensors())
+      end = std::min(end, offsetOf(tensor));
+    std::string found = checksumText(checksumOf(file.bytes().first(end)));
+    return (*record)["header"] == found ? Status() : fail("{}: its header's checksum is wrong: the file is damaged", path);
+  }
+
+  Status readAll(std::byte *to, uint64_t bytes, uint64_t offset) const {
+    while (bytes > 0) {
+      ssize_t count = ::pread(descriptor.get(), to, bytes, static_cast<off_t>(offset));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count <= 0)
+        return count < 0 ? systemError(path) : fail("{}: cut short", path);
+      to += count;
+      offset += static_cast<uint64_t>(count);
+      bytes -= static_cast<uint64_t>(count);
+    }
+    return Status();
+  }
+
+  using Take = std::function<Status(size_t tensor, uint64_t begin, std::span<const std::byte>)>;
+
+  /// Passes the named tensors on in pieces, from several threads, and then compares their checksums.
+  Status read(const std::vector<std::string> &names, int threads, const Take &take) const {
+    std::vector<uint64_t> sizes;
+    for (const std::string &name : names)
+      sizes.push_back(file.find(name)->data.size());
+    std::vector<Piece> pieces = piecesOf(sizes);
+    std::vector<std::vector<uint64_t>> found(names.size());
+    for (const Piece &piece : pieces)
+      found[piece.tensor].push_back(0);
+    MT_TRY(inParallel(pieces.size(), threads, [&](size_t i) -> Status {
+      const Piece &piece = pieces[i];
+      std::vector<std::byte> bytes(piece.bytes);
+      MT_TRY(readAll(bytes.data(), piece.bytes, offsetOf(*file.find(names[piece.tensor])) + piece.begin));
+      found[piece.tensor][piece.number] = checksumOf(bytes);
+      return take(piece.tensor, piece.begin, bytes)
+          .within(fmt::format("{}: parameter '{}'", path, names[piece.tensor]));
+    }));
+    for (size_t i = 0; i < names.size(); ++i)
+      MT_TRY(compare(names[i], checksumOfPieces(found[i])));
+    return Status();
+  }
+
+private:
+  Status compare(const std::string &name, uint64_t checksum) const {
+    if (!record || (*record)["tensors"].value(name, "") == checksumText(checksum))
+      return Status();
+    return fail("{}: parameter '{}': its checksum is wrong: the file is damaged", path, name);
+  }
+};
+
+Status checkTensor(const Reader &reader, const plan::Parameter &parameter, PartRole role, const Place &place) {
+  const ArrayView *tensor = reader.file.find(parameter.name);
+  if (!tensor)
+    return fail("{}: no parameter '{}': the checkpoint is of another model", reader.path, parameter.name);
+  DType wanted = storedType(parameter, role);
+  if (tensor->type != wanted || tensor->dims != parameter.dims)
+    return fail("{}: parameter '{}' is {} {}, and the plan wants {} {}", reader.path, parameter.name,
+                name(tensor->type), text(tensor->dims), name(wanted), text(parameter.dims));
+  if (place.whole.size() + place.lower.size() < tensor->data.size())
+    return fail("{}: parameter '{}' has {} bytes, and its place {}", reader.path, parameter.name, tensor->data.size(),
+                place.whole.size() + place.lower.size());
+  return Status();
+}
+
+Status readRole(const Reader &reader, const plan::Plan &plan, PartRole role, const PartBytes &bytes, int threads) {
+  std::vector<std::string> names;
+  std::vector<Place> places;
+  for (const plan::Parameter *parameter : stored(plan, role)) {
+    names.push_back(parameter->name);
+    places.push_back(placeOf(*parameter, role, bytes));
+    MT_TRY(checkTensor(reader, *parameter, role, places.back()));
+  }
+  if (names.size() != reader.file.tensors().size())
+    return fail("{}: it has {} parameters, and the plan trains {}: compile the same model with the same --train and "
+                "--freeze",
+                reader.path, reader.file.tensors().size(), names.size());
+  return reader.read(names, threads, [&](size_t tensor, uint64_t begin, std::span<const std::byte> from) {
+    return places[tensor].put(begin, from);
+  });
+}
+
+bool isMoment(PartRole role) { return role == PartRole::firstMoment || role == PartRole::secondMoment; }
+
+} // namespace
+
+std::string_view fileStem(PartRole role) {
+  switch (role) {
+  case PartRole::weight:
+    return "weight";
+  case PartRole::remainder:
+    break;
+  case PartRole::firstMoment:
+    return "first_moment";
+  case PartRole::secondMoment:
+    return "second_moment";
+  }
+  return "";
+}
+
+uint64_t stateBytes(const plan::Plan &plan) {
+  uint64_t total = 0;
+  for (PartRole role : kRoles)
+    for (const plan::Parameter *parameter : stored(plan, role))
+      total += storedBytes(*parameter, role);
+  return total;
+}
+
+Result<json> writeState(const std::string &folder, const plan::Plan &plan, const PartBytes &part, int threads) {
+  json record = json::object();
+  for (PartRole role : kRoles) {
+    if (stored(plan, role).empty())
+      continue;
+    Writer writer(folder, plan, role, part);
+    MT_TRY(writer.write(threads));
+    record[std::string(fileStem(role))] = writer.record();
+  }
+  return record;
+}
+
+bool isStateRecord(const json &record) {
+  auto known = [](const std::string &stem) {
+    return std::any_of(std::begin(kRoles), std::end(kRoles), [&](PartRole role) { return stem == fileStem(role); });
+  };
+  auto text = [](const json &object, const char *key) { return object.contains(key) && object[key].is_string(); };
+  if (!record.is_object())
+    return false;
+  for (const auto &[stem, about] : record.items()) {
+    if (!known(stem) || !about.is_object() || !text(about, "header") || !about.contains("bytes") ||
+        !about["bytes"].is_number_unsigned() || !about.contains("tensors") || !about["tensors"].is_object())
+      return false;
+    for (const json &checksum : about["tensors"])
+      if (!checksum.is_string())
+        return false;
+  }
+  return true;
+}
+
+Status checkSizes(const std::string &folder, const json &record) {
+  for (const auto &[stem, about] : record.items()) {
+    std::string path = fileOf(folder, stem);
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) != 0)
+      return systemError(path);
+    uint64_t wanted = about.value("bytes", uint64_t(0));
+    if (static_cast<uint64_t>(status.st_size) != wanted)
+      return fail("{}: has {} bytes, and had {} when it was written: the file is damaged", path, status.st_size, wanted);
+  }
+  return Status();
+}
+
+Status verifyState(const std::string &folder, const json &record, bool weightsOnly, int threads) {
+  MT_TRY(checkSizes(folder, record));
+  for (const auto &[stem, about] : record.items()) {
+    if (weightsOnly && stem != fileStem(PartRole::weight))
+      continue;
+    MT_ASSIGN(Reader reader, Reader::open(folder, stem, record));
+    std::vector<std::string> names;
+    for (const auto &[name, tensor] : reader.file.tensors())
+      names.push_back(name);
+    MT_TRY(reader.read(names, threads, [](size_t, uint64_t, std::span<const std::byte>) { return Status(); }));
+  }
+  return Status();
+}
+
+Status readState(const std::string &folder, const json &record, const plan::Plan &plan, const PartBytes &part,
+                 bool weightsOnly, int threads) {
+  MT_TRY(checkSizes(folder, record));
+  for (PartRole role : kRoles) {
+    if (stored(plan, role).empty() || (isMoment(role) && weightsOnly))
+      continue;
+    MT_ASSIGN(Reader reader, Reader::open(folder, fileStem(role), record));
+    MT_TRY(readRole(reader, plan, role, part, threads));
+  }
+  return Status();
+}
+
+} // namespace mt::train
