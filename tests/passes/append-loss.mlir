@@ -3,7 +3,7 @@
 
 // 3-D logits of an integer input: causal-lm. The head product with its scale and soft cap becomes one operation with
 // the loss, rows flattened; what is left of the head goes. Labels and input are bound by the vocabulary.
-// CHECK: module attributes {nn.loss = "causal-lm"}
+// CHECK: module attributes {mt.settings = {sequence = 4 : i64}, nn.loss = "causal-lm"}
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[IDS:[^ ]*]]: tensor<2x4xi64> {nn.input = "input_ids", nn.vocabulary = 9 : i64}
 // CHECK-SAME: %[[W:[^ ]*]]: tensor<9x6xf32>
