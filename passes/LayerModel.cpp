@@ -1,6 +1,8 @@
 // Reading of @main into a LayerModel.
 #include "passes/LayerModel.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace mt::passes {
@@ -18,7 +20,7 @@ struct Reader {
       auto type = cast<RankedTensorType>(argument.getType());
       if (auto name = main.getArgAttrOfType<StringAttr>(i, nn::kParameterAttr)) {
         known[argument] = {LayerOperand::parameter, int64_t(model.parameters.size())};
-        model.parameters.push_back({name.str(), type, bool(main.getArgAttr(i, nn::kTrainableAttr)), -1, {}});
+        model.parameters.push_back({name.str(), type});
       } else if (main.getArgAttr(i, nn::kScalarsAttr)) {
         known[argument] = {LayerOperand::scalars, 0};
       } else {
@@ -49,10 +51,9 @@ struct Reader {
     for (Value operand : call.getOperands()) {
       LayerOperand what = known.lookup(operand);
       if (what.kind == LayerOperand::parameter) {
-        ModelParameter &parameter = model.parameters[what.index];
-        parameter.users.push_back(index);
-        if (parameter.owner < 0) {
-          parameter.owner = index;
+        int64_t &owner = model.parameters[what.index].owner;
+        if (owner < 0) {
+          owner = index;
           layer.owned.push_back(what.index);
         }
       }
@@ -68,8 +69,61 @@ struct Reader {
     model.layers.push_back(std::move(layer));
     return success();
   }
+
+  /// The layers that give each parameter a gradient.
+  std::vector<SmallVector<int64_t>> gradientLayers() const {
+    std::vector<SmallVector<int64_t>> layers(model.parameters.size());
+    for (auto [l, layer] : llvm::enumerate(model.layers))
+      for (auto [number, operand] : llvm::enumerate(layer.operands))
+        if (operand.kind == LayerOperand::parameter && layer.backward && givesGradient(layer.backward, number))
+          layers[operand.index].push_back(l);
+    return layers;
+  }
+
+  void packGradients() {
+    std::vector<SmallVector<int64_t>> layers = gradientLayers();
+    std::map<std::vector<int64_t>, int64_t> known;
+    for (auto [l, layer] : llvm::enumerate(model.layers))
+      for (const LayerOperand &operand : layer.operands) {
+        if (operand.kind != LayerOperand::parameter || layers[operand.index].empty() ||
+            layers[operand.index].front() != int64_t(l))
+          continue;
+        ArrayRef<int64_t> from = layers[operand.index];
+        auto [found, isNew] = known.try_emplace(from.vec(), model.packs.size());
+        if (isNew)
+          addPack(from);
+        GradientPack &pack = model.packs[found->second];
+        ModelParameter &parameter = model.parameters[operand.index];
+        parameter.pack = found->second;
+        parameter.packOffset = llvm::alignTo(pack.bytes, schedule::kSlotAlignment);
+        pack.bytes = parameter.packOffset + schedule::bytesOf(parameter.fullType());
+        pack.parameters.push_back(operand.index);
+      }
+  }
+
+  void addPack(ArrayRef<int64_t> from) {
+    for (int64_t layer : from)
+      model.layers[layer].packs.push_back(model.packs.size());
+    model.packs.push_back({{}, SmallVector<int64_t>(from), 0});
+  }
 };
+
+bool hasAttribute(ArrayAttr dictionaries, StringRef name, int64_t value) {
+  return dictionaries && llvm::any_of(dictionaries.getAsRange<DictionaryAttr>(),
+                                      [&](DictionaryAttr attributes) { return attributeOf(attributes, name) == value; });
+}
 } // namespace
+
+int64_t attributeOf(DictionaryAttr attributes, StringRef name) {
+  auto number = attributes ? attributes.getAs<IntegerAttr>(name) : IntegerAttr();
+  return number ? number.getInt() : -1;
+}
+bool readsOperand(func::FuncOp backward, int64_t operand) {
+  return hasAttribute(backward.getAllArgAttrs(), "nn.argument", operand);
+}
+bool givesGradient(func::FuncOp backward, int64_t operand) {
+  return hasAttribute(backward.getAllResultAttrs(), "nn.gradient", operand);
+}
 
 FailureOr<LayerModel> readLayerModel(ModuleOp module, StringRef rung) {
   if (!llvm::is_contained({"input", "attention", "all"}, rung))
@@ -81,8 +135,7 @@ FailureOr<LayerModel> readLayerModel(ModuleOp module, StringRef rung) {
   for (auto call : reader.main.front().getOps<func::CallOp>())
     if (failed(reader.readCall(call)))
       return failure();
-  for (ModelParameter &parameter : reader.model.parameters) // what no gradient reaches is not trained
-    parameter.trainable &= parameter.owner >= 0 && bool(reader.model.layers[parameter.owner].backward);
+  reader.packGradients();
   if (reader.model.layers.empty() || !reader.model.layers.back().isLoss)
     return reader.main.emitError() << "the last layer does not compute a loss that a trainable parameter reaches; check "
                                       "--loss and --train";

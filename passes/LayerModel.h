@@ -7,20 +7,29 @@
 namespace mt::passes {
 
 /// An argument of @main that is a parameter. `owner` is the first layer that uses it (-1: none does); that layer's
-/// weights hold it. `users` are all layers that use it, in order.
+/// weights hold it. It is trained if a layer gives it a gradient, which lies in `pack` at `packOffset`.
 struct ModelParameter {
   std::string name;
   mlir::RankedTensorType type;
-  bool trainable = false;
   int64_t owner = -1;
-  llvm::SmallVector<int64_t> users;
-  bool isTrained() const { return trainable && owner >= 0; }
+  int64_t pack = -1, packOffset = 0;
+  bool isTrained() const { return pack >= 0; }
   /// The type of gradients and moments.
   mlir::RankedTensorType fullType() const {
     return nn::tensorOf(type.getShape(), mlir::Float32Type::get(type.getContext()));
   }
   /// Whether the master is the weight and a remainder: where the weight is bf16.
   bool isSplit() const { return type.getElementType().isBF16(); }
+};
+
+/// Gradients that lie together, in 32 bits: of parameters that get one from the same `layers` (ascending). Where these
+/// are several, each gives a part; backward comes by the last of them first.
+struct GradientPack {
+  llvm::SmallVector<int64_t> parameters, layers;
+  int64_t bytes = 0;
+  bool isShared() const { return layers.size() > 1; }
+  int64_t first() const { return layers.back(); }    ///< the layer whose part is the first
+  int64_t complete() const { return layers.front(); } ///< the layer whose part is the last
 };
 
 /// An argument of @main that a micro-batch feeds: a graph input or the labels.
@@ -47,16 +56,24 @@ struct Layer {
   llvm::SmallVector<LayerOperand> operands;
   llvm::SmallVector<int64_t> results; ///< indices of values
   llvm::SmallVector<int64_t> owned;   ///< parameters whose weights lie with this layer
+  llvm::SmallVector<int64_t> packs;   ///< those that it gives gradients, or parts of them
   bool isLoss = false;
 };
 
 struct LayerModel {
   std::vector<ModelParameter> parameters;
+  std::vector<GradientPack> packs;
   std::vector<ModelInput> inputs;
   std::vector<ModelValue> values;
   std::vector<Layer> layers;
   int64_t microBatch = 1; ///< rows of one template call
 };
+
+/// Whether a backward template reads an operand of its layer, and whether it gives that operand a gradient.
+bool readsOperand(mlir::func::FuncOp backward, int64_t operand);
+bool givesGradient(mlir::func::FuncOp backward, int64_t operand);
+/// A number among the attributes of a template's argument or result, -1 if it has none.
+int64_t attributeOf(mlir::DictionaryAttr attributes, llvm::StringRef name);
 
 /// Reads @main; `rung` chooses among the templates that mt-differentiate made. Fails with a diagnostic.
 mlir::FailureOr<LayerModel> readLayerModel(mlir::ModuleOp module, llvm::StringRef rung);

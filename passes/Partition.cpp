@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -44,11 +45,16 @@ struct Carried {
   }
 };
 
+bool usesParameter(const PartitionOp &op) { return op.parameterBytes > 0; }
 bool hasParameter(const PartitionGraph &graph, int32_t begin, int32_t end) {
-  return std::any_of(graph.ops.begin() + begin, graph.ops.begin() + end, [](auto &op) { return op.usesParameter; });
+  return std::any_of(graph.ops.begin() + begin, graph.ops.begin() + end, usesParameter);
 }
 int32_t parameterOps(const PartitionGraph &graph, int32_t begin, int32_t end) {
-  return std::count_if(graph.ops.begin() + begin, graph.ops.begin() + end, [](auto &op) { return op.usesParameter; });
+  return std::count_if(graph.ops.begin() + begin, graph.ops.begin() + end, usesParameter);
+}
+int64_t parameterBytes(const PartitionGraph &graph, LayerRange range) {
+  return std::accumulate(graph.ops.begin() + range.begin, graph.ops.begin() + range.end, int64_t(0),
+                         [](int64_t sum, const PartitionOp &op) { return sum + op.parameterBytes; });
 }
 
 /// No value is carried where all that live are shared: behind an encoder, say.
@@ -107,13 +113,23 @@ std::optional<int32_t> findShared(const PartitionGraph &graph, const Liveness &l
   return best;
 }
 
+template <typename T> T median(std::vector<T> sizes) {
+  std::nth_element(sizes.begin(), sizes.begin() + sizes.size() / 2, sizes.end());
+  return sizes[sizes.size() / 2];
+}
+
 /// How many operations with parameters an atom usually has, at least four.
 int32_t usualParameters(const PartitionGraph &graph, const std::vector<LayerRange> &atoms) {
   std::vector<int32_t> sizes;
   for (LayerRange atom : atoms)
     sizes.push_back(parameterOps(graph, atom.begin, atom.end));
-  std::nth_element(sizes.begin(), sizes.begin() + sizes.size() / 2, sizes.end());
-  return atoms.size() < 3 ? 4 : std::max(4, sizes[sizes.size() / 2]);
+  return atoms.size() < 3 ? 4 : std::max(4, median(sizes));
+}
+int64_t usualParameterBytes(const PartitionGraph &graph, const std::vector<LayerRange> &atoms) {
+  std::vector<int64_t> sizes;
+  for (LayerRange atom : atoms)
+    sizes.push_back(parameterBytes(graph, atom));
+  return atoms.size() < 3 ? 0 : median(sizes);
 }
 
 /// Values to share: asked only of stretches that hold far more parameters than the usual one.
@@ -148,12 +164,14 @@ void splitNarrow(const PartitionGraph &graph, const Carried &carried, LayerRange
   atoms.push_back({begin, atom.end});
 }
 
-/// Splits atoms that hold far more parameters than the usual one: what skip connections span.
+/// Splits atoms that hold far more parameters than the usual one: what skip connections span. A block beside whose
+/// products small ones stand has more of them and hardly more bytes: it stays whole.
 std::vector<LayerRange> splitWide(const PartitionGraph &graph, const Carried &carried, const std::vector<LayerRange> &atoms) {
   int32_t most = atoms.size() < 3 ? 3 : 2 * usualParameters(graph, atoms);
+  int64_t mostBytes = 2 * usualParameterBytes(graph, atoms);
   std::vector<LayerRange> split;
   for (LayerRange atom : atoms)
-    if (parameterOps(graph, atom.begin, atom.end) > most)
+    if (parameterOps(graph, atom.begin, atom.end) > most && parameterBytes(graph, atom) > mostBytes)
       splitNarrow(graph, carried, atom, split);
     else
       split.push_back(atom);

@@ -9,13 +9,12 @@
 
 namespace mt::passes {
 
-/// An operation on the main path: it depends on inputs and on trainable parameters.
+/// An operation on the main path: it depends on inputs and on weights, trained or not.
 struct PartitionOp {
   std::string signature;         ///< operation and result types, without attribute values
   std::vector<int32_t> operands; ///< indices of the main-path values it reads, as numbered by PartitionGraph
   std::vector<std::string> others; ///< descriptions of its other operands: types of parameters and of shared values
-  bool usesParameter = false;    ///< reads a trainable parameter
-  bool isLast = false;           ///< must lie in a layer that ends there (the loss)
+  int64_t parameterBytes = 0;    ///< of the weights that it reads, or of what is computed from weights alone
   bool isView = false;           ///< computes nothing: the same elements under another shape
 };
 struct PartitionValue {
@@ -36,7 +35,8 @@ struct LayerRange {
 /// Ranges that cover all operations in order. A cut lies after an operation where exactly one value is carried to the
 /// rest, values that several later stretches use (encoder output, position bias) being shared and not counted. Atoms
 /// lie between cuts, each with a parameter; periods of equal atoms are layers, and so is what lies between periods, in
-/// pieces of no more parameters than an atom usually has; without any period every atom is a layer. Where no place carries one value, cuts lie where the fewest
+/// pieces of no more parameters than an atom usually has; without any period every atom is a layer. Where no place carries
+/// one value, and more than twice the usual parameters, in number and in bytes, lie together, cuts lie where the fewest
 /// bytes are carried.
 std::vector<LayerRange> partition(const PartitionGraph &graph);
 

@@ -15,8 +15,10 @@ namespace mt {
 using namespace nn;
 
 namespace {
-/// What a value depends on: data (a graph input or the labels), trainable parameters, both or neither.
-enum Dependence : unsigned { kNothing = 0, kData = 1, kTrainable = 2, kBoth = 3 };
+/// What a value depends on: data (a graph input or the labels), weights (parameters but for buffers), trained ones.
+/// Layers are cut by the first two alone, so that a frozen layer is one like a trained one.
+enum Dependence : unsigned { kNothing = 0, kData = 1, kWeight = 2, kTrained = 4 };
+constexpr unsigned kMainPath = kData | kWeight;
 
 struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
   using PartitionLayersBase::PartitionLayersBase;
@@ -27,7 +29,7 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
   llvm::DenseMap<Operation *, int32_t> pathIndex; ///< their indices
   llvm::DenseMap<Operation *, int32_t> layerOf;   ///< of every operation but cheap ones
 
-  unsigned dependenceOf(Value value) const { return dependence.lookup(value); }
+  bool dependsOnWeight(Value value) const { return dependence.lookup(value) & kWeight; }
 
   /// Constants and index sequences: each layer gets its own.
   static bool isCheap(Operation *op) {
@@ -35,24 +37,32 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
            (isa<BroadcastOp, ReshapeOp>(op) && op->getOperand(0).getDefiningOp() && isCheap(op->getOperand(0).getDefiningOp()));
   }
 
-  void findDependence() {
-    for (BlockArgument argument : main.getArguments()) {
-      unsigned i = argument.getArgNumber();
-      bool parameter = static_cast<bool>(main.getArgAttr(i, kParameterAttr));
-      dependence[argument] = !parameter ? (main.getArgAttr(i, kScalarsAttr) ? kNothing : kData)
-                             : main.getArgAttr(i, kTrainableAttr) ? kTrainable : kNothing;
-    }
+  unsigned dependenceOf(unsigned argument) {
+    if (!main.getArgAttr(argument, kParameterAttr))
+      return main.getArgAttr(argument, kScalarsAttr) ? kNothing : kData;
+    if (main.getArgAttr(argument, kTrainableAttr))
+      return kWeight | kTrained;
+    return main.getArgAttr(argument, kBufferAttr) ? kNothing : kWeight;
+  }
+
+  /// False where data and what is trained never meet.
+  bool findMainPath() {
+    bool trains = false;
+    for (BlockArgument argument : main.getArguments())
+      dependence[argument] = dependenceOf(argument.getArgNumber());
     for (Operation &op : main.front().without_terminator()) {
       unsigned all = kNothing;
       for (Value operand : op.getOperands())
-        all |= dependenceOf(operand);
+        all |= dependence.lookup(operand);
       for (Value result : op.getResults())
         dependence[result] = all;
-      if (all == kBoth) {
-        pathIndex[&op] = path.size();
-        path.push_back(&op);
-      }
+      trains |= (all & kData) && (all & kTrained);
+      if ((all & kMainPath) != kMainPath)
+        continue;
+      pathIndex[&op] = path.size();
+      path.push_back(&op);
     }
+    return trains;
   }
 
   static std::string typesOf(TypeRange types) {
@@ -74,8 +84,8 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
           entry.operands.push_back(found->second);
           continue;
         }
-        entry.usesParameter |= (dependenceOf(operand) & kTrainable) != 0;
-        entry.others.push_back(std::to_string(dependenceOf(operand)) + typesOf(operand.getType()));
+        entry.parameterBytes += dependsOnWeight(operand) ? schedule::bytesOf(operand.getType()) : 0;
+        entry.others.push_back(std::to_string(dependence.lookup(operand) & kMainPath) + typesOf(operand.getType()));
       }
       for (Value result : op->getResults()) {
         if (result.use_empty())
@@ -177,8 +187,7 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
     main = getOperation().lookupSymbol<func::FuncOp>(kMainName);
     if (!main || main.isExternal())
       return signalPassFailure();
-    findDependence();
-    if (path.empty()) {
+    if (!findMainPath()) {
       main.emitError("nothing in the model depends on both an input and a trainable parameter; choose what to train "
                      "with --train PATTERN");
       return signalPassFailure();

@@ -111,7 +111,7 @@ def FuseEpilogues : Pass<"mt-fuse-epilogues", "mlir::ModuleOp"> {
 def PartitionLayers : Pass<"mt-partition-layers", "mlir::ModuleOp"> {
   let summary = "Cuts @main into layers and outlines each to a private function.";
   let description = [{
-    A cut lies where exactly one value that depends on inputs and trainable parameters is carried to the rest; values
+    A cut lies where exactly one value that depends on inputs and weights, trained or frozen, is carried to the rest; values
     that several later layers use are shared. Between cuts lie atoms; the shortest period of the sequence of atoms,
     compared by operations and shapes, is a layer (Partition.h).
 

@@ -25,9 +25,28 @@ int64_t ScheduleBuilder::fullBytesOf(int64_t parameter) const { return schedule:
 SmallVector<int64_t> ScheduleBuilder::trainedOf(int64_t layer) const {
   SmallVector<int64_t> trained;
   for (int64_t parameter : model.layers[layer].owned)
-    if (model.parameters[parameter].trainable)
+    if (model.parameters[parameter].isTrained())
       trained.push_back(parameter);
   return trained;
+}
+
+SmallVector<int64_t> ScheduleBuilder::completedBy(int64_t layer) const {
+  SmallVector<int64_t> completed;
+  for (int64_t pack : model.layers[layer].packs)
+    if (model.packs[pack].complete() == layer)
+      completed.append(model.packs[pack].parameters);
+  return completed;
+}
+
+std::string ScheduleBuilder::named(ArrayRef<int64_t> parameters) const {
+  std::string more = parameters.size() > 1 ? (" and " + Twine(parameters.size() - 1) + " more").str() : "";
+  return model.parameters[parameters[0]].name + more;
+}
+
+std::string ScheduleBuilder::gradientLabel(int64_t pack, int64_t layer) const {
+  if (model.packs[pack].complete() == layer)
+    return ("gradients layer " + Twine(layer)).str();
+  return ("gradient " + named(model.packs[pack].parameters) + " layer " + Twine(layer)).str();
 }
 
 /// Even phases go up through the micro-batches, odd ones down.
@@ -48,7 +67,6 @@ void ScheduleBuilder::build() {
 void ScheduleBuilder::placeWeights() {
   for (auto *places : {&weights, &remainder, &firstMoment, &secondMoment, &norms})
     places->resize(model.parameters.size());
-  keptGradients.resize(model.layers.size());
   int64_t trainedCount = 0;
   for (int64_t l = 0; l < int64_t(model.layers.size()); ++l) {
     int64_t bytes = 0;
@@ -80,9 +98,9 @@ void ScheduleBuilder::placeWeights() {
       norms[p].slot = normSlot;
 }
 
-/// What of a layer's trained parameters stays on the host: remainders of split masters, moments, kept gradients.
+/// What of a layer's trained parameters stays on the host: remainders of split masters, moments.
 void ScheduleBuilder::placeState(int64_t layer) {
-  int64_t bytes = 0, kept = 0;
+  int64_t bytes = 0;
   SmallVector<int64_t> holds;
   SmallVector<Place *> places;
   for (int64_t parameter : trainedOf(layer)) {
@@ -98,7 +116,6 @@ void ScheduleBuilder::placeState(int64_t layer) {
     add(firstMoment, kFirstMoment, full);
     if (options.optimizer == "adamw")
       add(secondMoment, kSecondMoment, full);
-    kept += llvm::alignTo(full, kSlotAlignment);
   }
   if (places.empty())
     return;
@@ -106,8 +123,13 @@ void ScheduleBuilder::placeState(int64_t layer) {
   for (Place *place : places)
     place->slot = state;
   writer.holds(state, holds);
+}
+
+void ScheduleBuilder::placeGradients() {
+  keptGradients.resize(model.packs.size());
   if (options.clip)
-    keptGradients[layer] = {writer.slot("gradients layer " + Twine(layer), "staging", kept, true)};
+    for (auto [i, pack] : llvm::enumerate(model.packs))
+      keptGradients[i] = {writer.slot(gradientLabel(i, pack.complete()), "staging", pack.bytes, true)};
 }
 
 void ScheduleBuilder::placeInputs() {
@@ -123,6 +145,7 @@ void ScheduleBuilder::placeInputs() {
 
 void ScheduleBuilder::placePersistent() {
   placeWeights();
+  placeGradients();
   placeInputs();
 }
 
@@ -130,8 +153,8 @@ void ScheduleBuilder::startProgram(Program program) {
   writer.setProgram(program);
   writer.setPlace(-1, -1);
   evaluating = program == Program::evaluate;
-  inputPlaces.clear(), deviceWeights.clear(), weightsUntil.clear();
-  valuePlaces.clear(), parkedPlaces.clear(), valueGradients.clear(), savedPlaces.clear(), foreignParts.clear(), gradients.clear();
+  inputPlaces.clear(), deviceWeights.clear();
+  valuePlaces.clear(), parkedPlaces.clear(), valueGradients.clear(), savedPlaces.clear(), gradients.clear();
   phases.clear();
 }
 

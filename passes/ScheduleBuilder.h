@@ -22,6 +22,11 @@ private:
     int64_t layer;
     bool backward;
   };
+  /// Where a parameter was brought, and the last phase that it was wanted there for.
+  struct DeviceWeight {
+    Place place;
+    int64_t until = 0;
+  };
   using Key = std::pair<int64_t, int64_t>; ///< (index, micro-batch)
 
   mlir::ModuleOp module;
@@ -38,27 +43,29 @@ private:
   std::vector<Place> norms;                  ///< by parameter, host, f64[1]
   std::vector<Place> inputs;                 ///< by input, host, all micro-batches
   Place scalars, finalScalars;               ///< host
-  std::vector<Place> keptGradients;          ///< by layer, host; with clipping
+  std::vector<Place> keptGradients;          ///< by pack, host; with clipping
 
   // What is where in the program being built.
   std::map<Key, Place> inputPlaces;          ///< (input, micro-batch) on the device
   Place deviceScalars, loss;
-  std::map<int64_t, Place> deviceWeights;    ///< by parameter, of phases that are being prefetched or run
-  std::map<int64_t, int64_t> weightsUntil;   ///< by layer: last phase whose prefetch its device weights serve
+  std::map<int64_t, DeviceWeight> deviceWeights; ///< by parameter
   std::map<Key, Place> valuePlaces, parkedPlaces, valueGradients;
   std::map<std::pair<int64_t, Key>, Place> savedPlaces; ///< (layer, (saved index, micro-batch))
-  std::map<int64_t, mlir::SmallVector<Place>> foreignParts; ///< by parameter: landed gradients of users but the owner
-  std::map<int64_t, Place> gradients;        ///< by parameter, of the phase that runs
+  std::map<int64_t, Place> gradientParts;    ///< by pack, of the phase that runs
+  std::map<int64_t, Place> gradients;        ///< by pack: where the first part came to lie and the others are added
 
   int64_t bytesOf(int64_t parameter) const;     ///< of the weight
   int64_t fullBytesOf(int64_t parameter) const; ///< of the gradient, or of a moment
-  bool isShared(int64_t parameter) const { return model.parameters[parameter].users.size() > 1; }
-  mlir::SmallVector<int64_t> trainedOf(int64_t layer) const;
+  mlir::SmallVector<int64_t> trainedOf(int64_t layer) const;  ///< of those whose weights it holds
+  mlir::SmallVector<int64_t> completedBy(int64_t layer) const; ///< those whose gradient is complete with its backward
+  std::string named(mlir::ArrayRef<int64_t> parameters) const;
+  std::string gradientLabel(int64_t pack, int64_t layer) const;
   mlir::SmallVector<int64_t> order(int64_t phase) const;
 
   void placePersistent();
   void placeWeights();
   void placeState(int64_t layer);
+  void placeGradients();
   void placeInputs();
   void buildStep();
   void buildFinish();
@@ -68,8 +75,9 @@ private:
 
   void runPhases();
   void preparePhase(int64_t phase);
-  bool reads(const Phase &phase, int64_t parameter) const;
   void prefetchWeights(int64_t phase);
+  mlir::SmallVector<int64_t> missingWeights(int64_t phase);
+  void bringWeights(int64_t layer, mlir::ArrayRef<int64_t> parameters);
   void prefetchValues(int64_t phase, int64_t microBatch);
   void runPhase(int64_t phase, int64_t microBatch, bool first);
   void forward(const Phase &phase, int64_t microBatch, bool first);
@@ -84,9 +92,11 @@ private:
   bool isParked(int64_t value) const;
   bool neededByBackward(int64_t value) const;
 
-  void computeNorms(int64_t layer);
-  void offloadGradients(int64_t layer);
-  void addForeignParts(int64_t layer);
+  void openGradients(int64_t layer);
+  void computeNorms(int64_t layer, const GradientPack &pack);
+  void landGradients(int64_t layer, int64_t pack);
+  void addPart(const GradientPack &pack, Place part, Place sum);
+  void computeNormsOfSum(const GradientPack &pack, Place sum);
   void updateLayer(int64_t layer);
   void updateParameters(int64_t layer, mlir::ArrayRef<int64_t> parameters);
   void endStep();

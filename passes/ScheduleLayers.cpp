@@ -13,17 +13,6 @@ namespace {
 std::string at(const Twine &what, int64_t layer, int64_t microBatch) {
   return (what + " layer " + Twine(layer) + " mb " + Twine(microBatch)).str();
 }
-int64_t attributeOf(DictionaryAttr attributes, StringRef name) {
-  auto number = attributes ? attributes.getAs<IntegerAttr>(name) : IntegerAttr();
-  return number ? number.getInt() : -1;
-}
-/// Whether a backward template reads an operand of its layer.
-bool readsOperand(func::FuncOp backward, int64_t operand) {
-  for (unsigned i = 0; i < backward.getNumArguments(); ++i)
-    if (attributeOf(backward.getArgAttrDict(i), "nn.argument") == operand)
-      return true;
-  return false;
-}
 } // namespace
 
 //===-- weights ---------------------------------------------------------------------------------------------===//
@@ -36,55 +25,57 @@ void ScheduleBuilder::preparePhase(int64_t phase) {
   prefetchWeights(phase);
 }
 
-/// Whether the phase's template takes a parameter: backward needs no table that forward only took rows from.
-bool ScheduleBuilder::reads(const Phase &phase, int64_t parameter) const {
-  const Layer &layer = model.layers[phase.layer];
-  bool all = !phase.backward || layer.isLoss;
-  for (auto [number, operand] : llvm::enumerate(layer.operands))
-    if (operand.kind == LayerOperand::parameter && operand.index == parameter &&
-        (all || readsOperand(layer.backward, number)))
-      return true;
-  return false;
-}
-
-/// Brings in what a phase reads of a layer's own weights in one copy, and others that it uses one by one. Weights that
-/// are still there from a phase that is not far back stay.
+/// Brings in what a phase reads and is not there: of the layer's own weights in one copy, with the few between that it does
+/// not read, and of another layer's in one for each run of neighbours.
 void ScheduleBuilder::prefetchWeights(int64_t phase) {
   int64_t l = phases[phase].layer;
-  const Layer &layer = model.layers[l];
   writer.setPlace(l, -1);
-  auto found = weightsUntil.find(l);
-  bool there = found != weightsUntil.end() && (options.resident || found->second + options.prefetchDistance >= phase);
-  weightsUntil[l] = phase;
-  if (writer.unified()) {
-    for (int64_t p = 0; p < int64_t(weights.size()); ++p)
-      deviceWeights[p] = weights[p];
-    return;
+  SmallVector<int64_t> missing = missingWeights(phase);
+  auto joins = [&](int64_t p, int64_t next) {
+    int64_t owner = model.parameters[p].owner;
+    return owner == model.parameters[next].owner &&
+           (owner == l || llvm::alignTo(weights[p].offset + bytesOf(p), kSlotAlignment) == uint64_t(weights[next].offset));
+  };
+  for (size_t i = 0, end = 0; i < missing.size(); i = end) {
+    for (end = i + 1; end < missing.size() && joins(missing[end - 1], missing[end]);)
+      ++end;
+    bringWeights(l, ArrayRef(missing).slice(i, end - i));
   }
-  if (there)
-    return;
-  int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
-  for (int64_t p : layer.owned)
-    if (reads(phases[phase], p)) {
-      begin = std::min(begin, weights[p].offset);
-      end = std::max(end, weights[p].offset + bytesOf(p));
-    }
-  if (begin < end) {
-    Value slot = writer.slot("device weights layer " + Twine(l), "device", end - begin);
-    writer.prefetch("weights layer " + Twine(l), {weights[layer.owned[0]].slot, begin}, {slot}, end - begin);
-    for (int64_t p : layer.owned)
-      if (reads(phases[phase], p))
-        deviceWeights[p] = {slot, weights[p].offset - begin};
-  }
-  for (const LayerOperand &operand : layer.operands) {
-    if (operand.kind != LayerOperand::parameter || model.parameters[operand.index].owner == l ||
-        !reads(phases[phase], operand.index))
+}
+
+/// What the phase's template takes (backward needs no table that forward only took rows from), but for what is still
+/// there from a phase that is not far back; by owner and place.
+SmallVector<int64_t> ScheduleBuilder::missingWeights(int64_t phase) {
+  const Layer &layer = model.layers[phases[phase].layer];
+  bool all = !phases[phase].backward || layer.isLoss;
+  SmallVector<int64_t> missing;
+  for (auto [number, operand] : llvm::enumerate(layer.operands)) {
+    if (operand.kind != LayerOperand::parameter || !(all || readsOperand(layer.backward, number)))
       continue;
-    int64_t p = operand.index;
-    Value slot = writer.slot("device weight " + model.parameters[p].name + " layer " + Twine(l), "device", bytesOf(p));
-    writer.prefetch("weight " + model.parameters[p].name + " layer " + Twine(l), weights[p], {slot}, bytesOf(p));
-    deviceWeights[p] = {slot};
+    DeviceWeight &there = deviceWeights[operand.index];
+    bool stays = there.place && (options.resident || there.until + options.prefetchDistance >= phase);
+    there.until = phase;
+    if (writer.unified())
+      there.place = weights[operand.index];
+    else if (!stays)
+      missing.push_back(operand.index);
   }
+  llvm::sort(missing, [&](int64_t a, int64_t b) {
+    return std::pair(model.parameters[a].owner, weights[a].offset) < std::pair(model.parameters[b].owner, weights[b].offset);
+  });
+  return missing;
+}
+
+void ScheduleBuilder::bringWeights(int64_t layer, ArrayRef<int64_t> parameters) {
+  std::string label = ("weight " + named(parameters) + " layer " + Twine(layer)).str();
+  if (model.parameters[parameters[0]].owner == layer)
+    label = ("weights layer " + Twine(layer)).str();
+  Place begin = weights[parameters.front()];
+  int64_t bytes = weights[parameters.back()].offset + bytesOf(parameters.back()) - begin.offset;
+  Value slot = writer.slot("device " + label, "device", bytes);
+  writer.prefetch(label, begin, {slot}, bytes);
+  for (int64_t p : parameters)
+    deviceWeights[p].place = {slot, weights[p].offset - begin.offset};
 }
 
 //===-- activations -----------------------------------------------------------------------------------------===//
@@ -163,7 +154,7 @@ Place ScheduleBuilder::operandPlace(const Layer &layer, int64_t operand, int64_t
   const LayerOperand &what = layer.operands[operand];
   switch (what.kind) {
   case LayerOperand::parameter:
-    return deviceWeights.at(what.index);
+    return deviceWeights.at(what.index).place;
   case LayerOperand::input:
     return inputPlace(what.index, microBatch);
   case LayerOperand::scalars:
@@ -214,8 +205,10 @@ void ScheduleBuilder::forward(const Phase &phase, int64_t microBatch, bool first
 /// Where the gradient of an operand goes, and whether it is the first to go there.
 Bound ScheduleBuilder::gradientOf(const Layer &layer, int64_t operand, int64_t microBatch, bool first, Type type) {
   const LayerOperand &what = layer.operands[operand];
-  if (what.kind == LayerOperand::parameter)
-    return {gradients.at(what.index), first ? Effect::write : Effect::accumulate, Type()};
+  if (what.kind == LayerOperand::parameter) {
+    const ModelParameter &parameter = model.parameters[what.index];
+    return {gradientParts.at(parameter.pack) + parameter.packOffset, first ? Effect::write : Effect::accumulate, Type()};
+  }
   Place &place = valueGradients[{what.index, microBatch}];
   if (place)
     return {place, Effect::accumulate, Type()};
@@ -241,24 +234,8 @@ Place ScheduleBuilder::arrivingGradient(int64_t value, int64_t microBatch, Ranke
 void ScheduleBuilder::backward(const Phase &phase, int64_t microBatch, bool first) {
   const Layer &layer = model.layers[phase.layer];
   func::FuncOp callee = layer.backward;
-  if (first) { // places for the gradients of the layer's parameters
-    gradients.clear();
-    int64_t bytes = 0;
-    for (int64_t p : trainedOf(phase.layer)) {
-      gradients[p].offset = bytes;
-      bytes += llvm::alignTo(fullBytesOf(p), kSlotAlignment);
-    }
-    Place pack = writer.unified() ? keptGradients[phase.layer] : Place();
-    if (bytes > 0 && !pack)
-      pack = {writer.slot("gradients of layer " + Twine(phase.layer), "device", bytes)};
-    for (int64_t p : trainedOf(phase.layer))
-      gradients[p].slot = pack.slot;
-    for (const LayerOperand &operand : layer.operands)
-      if (operand.kind == LayerOperand::parameter && model.parameters[operand.index].trainable &&
-          model.parameters[operand.index].owner != phase.layer)
-        gradients[operand.index] = {writer.slot("gradient of " + model.parameters[operand.index].name + " in layer " +
-                                                    Twine(phase.layer), "device", fullBytesOf(operand.index))};
-  }
+  if (first)
+    openGradients(phase.layer);
   SmallVector<Bound> operands;
   for (unsigned i = 0; i < callee.getNumArguments(); ++i) {
     DictionaryAttr attributes = callee.getArgAttrDict(i);
@@ -282,90 +259,101 @@ void ScheduleBuilder::backward(const Phase &phase, int64_t microBatch, bool firs
 
 //===-- gradients and updates -------------------------------------------------------------------------------===//
 
+void ScheduleBuilder::openGradients(int64_t layer) {
+  gradientParts.clear();
+  for (int64_t k : model.layers[layer].packs) {
+    const GradientPack &pack = model.packs[k];
+    if (writer.unified() && options.clip && pack.first() == layer)
+      gradientParts[k] = keptGradients[k];
+    else
+      gradientParts[k] = {writer.slot("device " + gradientLabel(k, layer), "device", pack.bytes)};
+  }
+}
+
 void ScheduleBuilder::endBackward(const Phase &phase) {
   writer.setPlace(phase.layer, -1);
-  computeNorms(phase.layer);
-  offloadGradients(phase.layer);
-  addForeignParts(phase.layer);
+  for (int64_t pack : model.layers[phase.layer].packs)
+    if (!model.packs[pack].isShared())
+      computeNorms(phase.layer, model.packs[pack]);
+  for (int64_t pack : model.layers[phase.layer].packs)
+    landGradients(phase.layer, pack);
   if (!options.clip)
     updateLayer(phase.layer);
 }
 
-/// Squared norms of the gradients that are complete: of parameters that no other layer uses.
-void ScheduleBuilder::computeNorms(int64_t layer) {
+/// Squared norms of gradients that one layer alone gives: on the device, where they are.
+void ScheduleBuilder::computeNorms(int64_t layer, const GradientPack &pack) {
   Builder builder(module.getContext());
   Type single = nn::tensorOf({1}, builder.getF64Type());
-  SmallVector<int64_t> complete;
-  for (int64_t p : trainedOf(layer))
-    if (!isShared(p))
-      complete.push_back(p);
-  if (complete.empty())
-    return;
-  Place target = norms[complete[0]];
+  ArrayRef<int64_t> parameters = pack.parameters;
+  Place target = norms[parameters[0]];
   if (!writer.unified())
-    target = {writer.slot("norms of layer " + Twine(layer), "device", 8 * complete.size())};
+    target = {writer.slot("norms of layer " + Twine(layer), "device", 8 * parameters.size())};
   SmallVector<Bound> operands;
-  for (auto [i, p] : llvm::enumerate(complete)) {
-    operands.push_back({gradients.at(p), Effect::read, model.parameters[p].fullType()});
+  for (auto [i, p] : llvm::enumerate(parameters)) {
+    const ModelParameter &parameter = model.parameters[p];
+    operands.push_back({gradientParts.at(parameter.pack) + parameter.packOffset, Effect::read, parameter.fullType()});
     operands.push_back({writer.unified() ? norms[p] : target + 8 * i, Effect::write, single});
   }
-  writer.kernel("norms layer " + Twine(layer), writer.streams().compute, "squared_norm", operands, complete.size(), complete);
+  writer.kernel("norms layer " + Twine(layer), writer.streams().compute, "squared_norm", operands, parameters.size(), parameters);
   if (!writer.unified())
-    for (size_t i = 0; i < complete.size();) { // runs of neighbours go in one copy
+    for (size_t i = 0; i < parameters.size();) { // runs of neighbours go in one copy
       size_t end = i + 1;
-      while (end < complete.size() && norms[complete[end]].offset == norms[complete[i]].offset + int64_t(8 * (end - i)))
+      while (end < parameters.size() && norms[parameters[end]].offset == norms[parameters[i]].offset + int64_t(8 * (end - i)))
         ++end;
-      writer.offload("norms layer " + Twine(layer), target + 8 * i, norms[complete[i]], 8 * (end - i));
+      writer.offload("norms layer " + Twine(layer), target + 8 * i, norms[parameters[i]], 8 * (end - i));
       i = end;
     }
 }
 
-void ScheduleBuilder::offloadGradients(int64_t layer) {
-  SmallVector<int64_t> own = trainedOf(layer);
-  llvm::SmallDenseSet<int64_t> owned(own.begin(), own.end());
-  int64_t bytes = 0;
-  for (int64_t p : own)
-    bytes = std::max(bytes, gradients.at(p).offset + fullBytesOf(p));
-  if (!writer.unified() && bytes > 0) {
-    Place landed = keptGradients[layer];
+/// The first part of a gradient lands where the others are then added to it, in the order of backward: one place,
+/// however many layers use the parameters, and the same sum whatever the schedule. The norm is that of the sum.
+void ScheduleBuilder::landGradients(int64_t layer, int64_t k) {
+  const GradientPack &pack = model.packs[k];
+  bool isFirst = pack.first() == layer;
+  Place part = gradientParts.at(k);
+  if (!writer.unified()) {
+    std::string label = gradientLabel(k, layer);
+    Place landed = isFirst ? keptGradients[k] : Place();
     if (!landed)
-      landed = {writer.slot("landed gradients of layer " + Twine(layer), "staging", bytes)};
-    writer.offload("gradients layer " + Twine(layer), {gradients.at(own[0]).slot}, landed, bytes);
-    for (int64_t p : own)
-      gradients[p].slot = landed.slot;
+      landed = {writer.slot("landed " + label, "staging", pack.bytes)};
+    writer.offload(label, part, landed, pack.bytes);
+    part = landed;
   }
-  for (auto &[p, place] : gradients) {
-    if (owned.contains(p))
-      continue;
-    if (!writer.unified()) {
-      Place landed{writer.slot("landed gradient of " + model.parameters[p].name + " in layer " + Twine(layer), "staging", fullBytesOf(p))};
-      writer.offload("gradient " + model.parameters[p].name + " layer " + Twine(layer), place, landed, fullBytesOf(p));
-      place = landed;
-    }
-    foreignParts[p].push_back(place);
-  }
+  if (isFirst)
+    gradients[k] = part;
+  else
+    addPart(pack, part, gradients.at(k));
+  if (pack.isShared() && pack.complete() == layer)
+    computeNormsOfSum(pack, gradients.at(k));
 }
 
-/// The owner's part of a shared parameter's gradient is the last to land: the others are added to it, in the order in
-/// which they landed, and the norm is that of the sum.
-void ScheduleBuilder::addForeignParts(int64_t layer) {
-  Builder builder(module.getContext());
-  for (int64_t p : trainedOf(layer)) {
-    if (!isShared(p))
-      continue;
-    Type type = model.parameters[p].fullType();
-    for (Place part : foreignParts[p])
-      writer.kernel("sum gradients of " + model.parameters[p].name, writer.streams().update, "copy",
-                    {{part, Effect::read, type}, {gradients.at(p), Effect::accumulate, type}});
-    writer.kernel("norm of " + model.parameters[p].name, writer.streams().update, "squared_norm",
-                  {{gradients.at(p), Effect::read, type}, {norms[p], Effect::write, nn::tensorOf({1}, builder.getF64Type())}},
-                  1, p);
+void ScheduleBuilder::addPart(const GradientPack &pack, Place part, Place sum) {
+  SmallVector<Bound> operands;
+  for (int64_t p : pack.parameters) {
+    const ModelParameter &parameter = model.parameters[p];
+    operands.push_back({part + parameter.packOffset, Effect::read, parameter.fullType()});
+    operands.push_back({sum + parameter.packOffset, Effect::accumulate, parameter.fullType()});
   }
+  writer.kernel("sum gradients of " + named(pack.parameters), writer.streams().update, "copy", operands, pack.parameters.size());
 }
 
+void ScheduleBuilder::computeNormsOfSum(const GradientPack &pack, Place sum) {
+  Type single = nn::tensorOf({1}, Builder(module.getContext()).getF64Type());
+  SmallVector<Bound> operands;
+  for (int64_t p : pack.parameters) {
+    operands.push_back({sum + model.parameters[p].packOffset, Effect::read, model.parameters[p].fullType()});
+    operands.push_back({norms[p], Effect::write, single});
+  }
+  writer.kernel("norm of " + named(pack.parameters), writer.streams().update, "squared_norm", operands, pack.parameters.size(),
+                pack.parameters);
+}
+
+/// With clipping, gradients wait in their kept places and a layer's own weights are updated before it reads them;
+/// without, what is complete is updated.
 void ScheduleBuilder::updateLayer(int64_t layer) {
   SmallVector<int64_t> whole, split;
-  for (int64_t p : trainedOf(layer))
+  for (int64_t p : options.clip ? trainedOf(layer) : completedBy(layer))
     (model.parameters[p].isSplit() ? split : whole).push_back(p);
   writer.setPlace(layer, -1);
   for (ArrayRef<int64_t> parameters : {ArrayRef<int64_t>(whole), ArrayRef<int64_t>(split)})
@@ -379,17 +367,12 @@ void ScheduleBuilder::updateParameters(int64_t layer, ArrayRef<int64_t> paramete
   Type single = nn::tensorOf({1}, builder.getF64Type());
   Type scalarsType = nn::tensorOf({kernels::Scalars::kCount}, builder.getF64Type());
   bool isSplit = model.parameters[parameters[0]].isSplit();
-  llvm::SmallDenseMap<int64_t, int64_t> kept;
-  int64_t bytes = 0;
-  for (int64_t p : trainedOf(layer)) {
-    kept[p] = bytes;
-    bytes += llvm::alignTo(fullBytesOf(p), kSlotAlignment);
-  }
   SmallVector<Bound> operands;
   for (int64_t p : parameters) {
-    RankedTensorType type = model.parameters[p].type, full = model.parameters[p].fullType();
-    Place gradient = options.clip ? keptGradients[layer] + kept[p] : gradients.at(p);
-    operands.push_back({gradient, Effect::read, full});
+    const ModelParameter &parameter = model.parameters[p];
+    RankedTensorType type = parameter.type, full = parameter.fullType();
+    Place gradient = options.clip ? keptGradients[parameter.pack] : gradients.at(parameter.pack);
+    operands.push_back({gradient + parameter.packOffset, Effect::read, full});
     operands.push_back({norms[p], Effect::read, single});
     operands.push_back({options.clip ? finalScalars : scalars, Effect::read, scalarsType});
     operands.push_back({weights[p], Effect::update, type});

@@ -41,7 +41,7 @@ template <typename Op> class Movement : public mlir::OpTrait::TraitBase<Op, Move
 
 /// Names of the attributes of the arguments and results of a model's function (NnDialect.td).
 inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "nn.parameter",
-                                     kTrainableAttr = "nn.trainable", kLabelsAttr = "nn.labels",
+                                     kTrainableAttr = "nn.trainable", kBufferAttr = "nn.buffer", kLabelsAttr = "nn.labels",
                                      kScalarsAttr = "nn.scalars", kOutputAttr = "nn.output",
                                      kVocabularyAttr = "nn.vocabulary", kLossAttr = "nn.loss", kNodeAttr = "nn.node";
 /// The function of a model.

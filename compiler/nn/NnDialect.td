@@ -15,8 +15,8 @@ def Nn_Dialect : Dialect {
     a view and costs nothing.
 
     A model is a function `@main`. Its arguments are graph inputs (`nn.input = "name"`), parameters
-    (`nn.parameter = "name"`, and `nn.trainable`), labels (`nn.labels`) and the step's scalars (`nn.scalars`);
-    bytes of parameters never enter the IR.
+    (`nn.parameter = "name"`, and `nn.trainable`, or `nn.buffer` where it is no weight: rotary frequencies, a mask),
+    labels (`nn.labels`) and the step's scalars (`nn.scalars`); bytes of parameters never enter the IR.
 
     ```mlir
     func.func @main(%ids: tensor<2x8xi64> {nn.input = "input_ids"},

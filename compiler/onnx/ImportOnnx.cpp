@@ -17,7 +17,7 @@ namespace mt::onnx {
 namespace {
 
 constexpr int64_t kOldestOpset = 13, kNewestOpset = 24;
-/// Frozen tensors of at most so many elements become constants.
+/// Buffers of at most so many elements become constants.
 constexpr int64_t kInlineBuffer = 16;
 
 class Importer {
@@ -36,6 +36,7 @@ private:
   void decideParameters(const std::vector<Candidate> &candidates);
   void applyPatterns(const std::vector<Candidate> &candidates);
   bool matches(const std::string &pattern, const Candidate &candidate) const;
+  bool isBuffer(size_t candidate) const { return !weight[candidate] && !trainable[candidate]; }
   bool inlineBuffer(const Candidate &candidate);
   void widenStored(const Candidate &candidate);
   void checkTrainedTypes(const std::vector<Candidate> &candidates);
@@ -51,6 +52,7 @@ private:
   ImportedModel result;
   func::FuncOp function;
   std::vector<bool> trainable;
+  std::vector<bool> weight; ///< trained where no pattern says otherwise
 };
 
 void Importer::checkVersions() {
@@ -116,7 +118,7 @@ void Importer::applyPatterns(const std::vector<Candidate> &candidates) {
   apply(options.train, true);
 }
 
-// Small frozen tensors become constants; larger ones too where they follow a rule (a mask, one value).
+// Small buffers become constants; larger ones too where they follow a rule (a mask, one value).
 bool Importer::inlineBuffer(const Candidate &candidate) {
   if (candidate.source.elements > kEvidenceLimit || candidate.source.generator.kind == "normal")
     return false;
@@ -137,12 +139,12 @@ void Importer::decideParameters(const std::vector<Candidate> &candidates) {
   eraseDeadOps();
   for (std::string &note : retieTensors(function, candidates))
     result.warnings.push_back(std::move(note));
-  trainable = decideTrainable(function, candidates);
+  weight = trainable = decideTrainable(function, candidates);
   applyPatterns(candidates);
   for (std::string &warning : warnMergedTensors(candidates, trainable))
     result.warnings.push_back(std::move(warning));
   for (size_t i = 0; i < candidates.size(); ++i)
-    if (!trainable[i] && isFloat(candidates[i].source.type) && !candidates[i].argument.use_empty())
+    if (isBuffer(i) && isFloat(candidates[i].source.type) && !candidates[i].argument.use_empty())
       inlineBuffer(candidates[i]);
   for (const Candidate &candidate : candidates)
     widenStored(candidate);
@@ -213,8 +215,8 @@ void Importer::describeArguments(const std::vector<Candidate> &candidates) {
       continue;
     }
     function.setArgAttr(number, nn::kParameterAttr, builder.getStringAttr(candidate.source.name));
-    if (trainable[i])
-      function.setArgAttr(number, nn::kTrainableAttr, builder.getUnitAttr());
+    if (trainable[i] || isBuffer(i))
+      function.setArgAttr(number, trainable[i] ? nn::kTrainableAttr : nn::kBufferAttr, builder.getUnitAttr());
     result.parameters.push_back(describe(candidate, trainable[i]));
     if (result.parameters.back().path.empty() && result.parameters.back().generator.empty())
       problems.push_back(fmt::format("initializer '{}' holds its values in a list that cannot be read in place: save the "

@@ -1,17 +1,22 @@
 """Any change of schedule leaves every loss, gradient norm and final weight bit-identical: rungs, residency, parking,
 prefetch distance, budgets, jitter, poison, tracing, threads, stopping, evaluating and resuming.
 
-    PATH=build/bin:$PATH python3 tests/e2e/bitwise.py schedule|budget|disturbance|interruption [CASE] [--bf16]
+    PATH=build/bin:$PATH python3 tests/e2e/bitwise.py schedule|budget|disturbance|interruption [CASE] [--bf16] [--shared] [-- OPTION...]
+
+--shared: all layers use the weights of the first (of a GPT-2). Options are added to mtc compile's.
 """
 import itertools
 import re
 import sys
 
+import onnx_rewriter
 import tool
 
-GROUP = sys.argv[1]
-PRECISION = ["--precision", "bf16"] if "--bf16" in sys.argv else []
-CASE = next((word for word in sys.argv[2:] if word != "--bf16"), "gpt2")
+AT = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+GROUP, WORDS, OPTIONS = sys.argv[1], sys.argv[2:AT], sys.argv[AT + 1:]
+if "--bf16" in WORDS:
+    OPTIONS = ["--precision", "bf16", *OPTIONS]
+CASE = next((word for word in WORDS if not word.startswith("--")), "gpt2")
 STEPS = 10
 
 
@@ -21,13 +26,17 @@ class Runs:
     def __init__(self, scratch):
         self.scratch = scratch
         self.compile, train = tool.case_commands(CASE)
-        self.compile += PRECISION
+        self.compile += OPTIONS
         at = train.index("--steps")
         self.train = train[:at] + train[at + 2:]
         at = self.train.index("--metrics")
         self.train = self.train[:at] + self.train[at + 2:]
         self.count, self.reference, self.wrong = 0, None, []
-        scratch.link(CASE, "model.onnx", "data.npz")
+        scratch.link(CASE, "data.npz")
+        model = (tool.GOLDEN / CASE / "model.onnx").read_bytes()
+        if "--shared" in WORDS:
+            model = onnx_rewriter.rename_parameters(model, r"\.h\.[0-9]+\.", ".h.0.")
+        (scratch / "model.onnx").write_bytes(model)
 
     def plan(self, *options, target="cpu-discrete"):
         self.scratch.run(self.compile + ["--micro-batch", "2", "--target", target, *options])
@@ -56,7 +65,7 @@ class Runs:
         self.check(what, self.result(name))
 
     def finish(self):
-        print(f"{self.count} variants of {' '.join([CASE, *PRECISION])} against the first, {len(self.wrong)} differ")
+        print(f"{self.count} variants of {' '.join([*WORDS, *OPTIONS]) or CASE} against the first, {len(self.wrong)} differ")
         if self.wrong:
             raise tool.Failure("\n".join(self.wrong))
 

@@ -237,6 +237,33 @@ TEST(Parameters, UsersOverride) {
   EXPECT_TRUE(import(model.save(), options).complains({"--train nothing*"}));
 }
 
+// What is frozen stays a weight, whatever its size and values; what is none is a buffer, or a constant.
+TEST(Parameters, FrozenWeightsAreNoBuffers) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "4", "32"}).output("y");
+  model.weights("w", {32, 32});
+  model.weights("gain", {32}, std::vector<float>(32, 1.F));
+  model.weights("small", {32, 1}, std::vector<float>(32, 0.5F));
+  model.weights("frequencies", {32});
+  model.integers("positions", {4, 1}, {0, 1, 2, 3});
+  setInt(model.node("Cast", {"positions"}, {"p"}), "to", kFloat);
+  model.node("Mul", {"p", "frequencies"}, {"angles"});
+  model.node("Cos", {"angles"}, {"cos"});
+  model.node("LayerNormalization", {"x", "gain"}, {"n"});
+  model.node("MatMul", {"n", "w"}, {"q"});
+  model.node("Mul", {"q", "cos"}, {"r"});
+  model.node("MatMul", {"r", "small"}, {"y"});
+  ImportOptions options;
+  options.freeze = {"*"};
+  options.train = {"w"};
+  Imported result = import(model.save(), options);
+  EXPECT_EQ(result.trained(), Names{"w"}) << result.everything();
+  EXPECT_TRUE(result.has("{nn.parameter = \"w\", nn.trainable}")) << result.text;
+  EXPECT_TRUE(result.has("{nn.parameter = \"gain\"}")) << result.text;
+  EXPECT_TRUE(result.has("{nn.parameter = \"small\"}")) << result.text;
+  EXPECT_TRUE(result.has("{nn.buffer, nn.parameter = \"frequencies\"}")) << result.text;
+}
+
 TEST(Parameters, TiedWeightsAreOneArgument) {
   TestModel model;
   model.input("ids", kInt64, {"b", "s"}).output("y");

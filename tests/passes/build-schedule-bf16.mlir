@@ -14,7 +14,7 @@
 
 // SGD has one moment; clipping keeps 32-bit gradients.
 // SGD: schedule.slot "state layer 0" persistent {schedule.holds = array<i64: 0, 1, 0, 0, 2, 256>} : <"state", 512>
-// SGD: schedule.slot "gradients layer 0" persistent : <"staging", 256>
+// SGD: schedule.slot "gradients layer 0" persistent : <"staging", 64>
 // SGD: schedule.update step 3 "update layer 0" kernel "sgd_split"
 // SGD-SAME: types = [tensor<4x4xf32>, tensor<1xf64>, tensor<16xf64>, tensor<4x4xbf16>, tensor<4x4xi16>, tensor<4x4xf32>]
 func.func private @block(%x: tensor<2x4xbf16>, %w: tensor<4x4xbf16>) -> tensor<2x4xbf16> {

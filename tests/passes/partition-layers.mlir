@@ -322,7 +322,7 @@ func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a0: tensor<4x4xf32> {nn.p
 // CHECK: nn.constant
 // CHECK-NOT: nn.sin
 func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a: tensor<4x4xf32> {nn.parameter = "a", nn.trainable},
-                %f: tensor<4xf32> {nn.parameter = "frequencies"}, %b: tensor<4x4xf32> {nn.parameter = "b", nn.trainable},
+                %f: tensor<4xf32> {nn.parameter = "frequencies", nn.buffer}, %b: tensor<4x4xf32> {nn.parameter = "b", nn.trainable},
                 %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
                 %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
   %half = nn.constant dense<0.5> : tensor<f32>
@@ -359,4 +359,150 @@ func.func @main(%x: tensor<1x2x4xf32> {nn.input = "x"}, %a: tensor<4xf32> {nn.pa
   %3 = nn.reshape %2 : (tensor<1x2x4xf32>) -> tensor<2x4xf32>
   %4 = nn.linear_cross_entropy %3, %h, %l, %s {transposed = true} : (tensor<2x4xf32>, tensor<4x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
   return %4 : tensor<f32>
+}
+
+// -----
+
+// Frozen layers are cut like trained ones and share their template; a buffer is no weight: the table that is computed from it
+// and the input goes to the first layer and from there to the others.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[A:.*]]:2 = call @{{.*}}(%arg0, %arg1, %arg2)
+// CHECK-NEXT: %[[B:.*]] = call @[[T:.*]](%[[A]]#1, %arg3, %[[A]]#0)
+// CHECK-NEXT: %[[C:.*]] = call @[[T]](%[[B]], %arg4, %[[A]]#0)
+// CHECK-NEXT: %[[D:.*]] = call @[[T]](%[[C]], %arg5, %[[A]]#0)
+// CHECK-NEXT: call @{{.*}}(%[[D]], %arg6,
+// CHECK-NEXT: return
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %f: tensor<4xf32> {nn.parameter = "frequencies", nn.buffer},
+                %e: tensor<4x4xf32> {nn.parameter = "e"}, %a: tensor<4x4xf32> {nn.parameter = "a"},
+                %b: tensor<4x4xf32> {nn.parameter = "b"}, %c: tensor<4x4xf32> {nn.parameter = "c", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h"}, %l: tensor<2xi64> {nn.labels}, %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %angle = nn.mul %x, %f : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %t = nn.sin %angle : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %0 = nn.matmul %x, %e : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.matmul %0, %a : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.mul %1, %t : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.matmul %2, %b : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.mul %3, %t : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %5 = nn.matmul %4, %c : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %6 = nn.mul %5, %t : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.matmul %6, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %8 = nn.cross_entropy %7, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %8 : tensor<f32>
+}
+
+// -----
+
+// A frozen tower beside the model that is trained on what both give: both are cut.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[A:.*]] = call @[[T:.*]](%arg1, %arg2)
+// CHECK-NEXT: %[[B:.*]] = call @[[T]](%[[A]], %arg3)
+// CHECK-NEXT: %[[C:.*]] = call @[[T]](%[[B]], %arg4)
+// CHECK-NEXT: %[[D:.*]] = call @[[U:.*]](%arg0, %arg5, %[[C]])
+// CHECK-NEXT: %[[E:.*]] = call @[[V:.*]](%[[D]], %arg6)
+// CHECK-NEXT: %[[F:.*]] = call @[[V]](%[[E]], %arg7)
+// CHECK-NEXT: call @{{.*}}(%[[F]], %arg8,
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %y: tensor<2x4xf32> {nn.input = "y"},
+                %a: tensor<4x4xf32> {nn.parameter = "a"}, %b: tensor<4x4xf32> {nn.parameter = "b"},
+                %c: tensor<4x4xf32> {nn.parameter = "c"}, %p: tensor<4x4xf32> {nn.parameter = "p", nn.trainable},
+                %q: tensor<4x4xf32> {nn.parameter = "q", nn.trainable}, %r: tensor<4x4xf32> {nn.parameter = "r", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %y, %a : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.relu %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.matmul %1, %b : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.relu %2 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.matmul %3, %c : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %5 = nn.relu %4 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %6 = nn.matmul %x, %p : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.add %6, %5 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %8 = nn.matmul %7, %q : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.tanh %8 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %10 = nn.matmul %9, %r : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.tanh %10 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %12 = nn.matmul %11, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %13 = nn.cross_entropy %12, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %13 : tensor<f32>
+}
+
+// -----
+
+// Low-rank adapters make a block of many more operations with weights, of hardly more bytes: it stays one layer.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[A:.*]] = call @[[T:.*]](%arg0, %arg1, %arg2, %arg3)
+// CHECK-NEXT: %[[B:.*]] = call @[[T]](%[[A]], %arg4, %arg5, %arg6)
+// CHECK-NEXT: %[[C:.*]] = call @[[T]](%[[B]], %arg7, %arg8, %arg9)
+// CHECK-NEXT: %[[D:.*]] = call @[[U:.*]](%[[C]], %arg10,
+// CHECK-NEXT: %[[E:.*]] = call @[[U]](%[[D]], %arg19,
+// CHECK-NEXT: call @{{.*}}(%[[E]], %arg28,
+// CHECK-NEXT: return
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a0: tensor<4x4xf32> {nn.parameter = "a0"},
+                %b0: tensor<4x4xf32> {nn.parameter = "b0"}, %c0: tensor<4x4xf32> {nn.parameter = "c0"},
+                %a1: tensor<4x4xf32> {nn.parameter = "a1"}, %b1: tensor<4x4xf32> {nn.parameter = "b1"},
+                %c1: tensor<4x4xf32> {nn.parameter = "c1"}, %a2: tensor<4x4xf32> {nn.parameter = "a2"},
+                %b2: tensor<4x4xf32> {nn.parameter = "b2"}, %c2: tensor<4x4xf32> {nn.parameter = "c2"},
+                %a3: tensor<4x4xf32> {nn.parameter = "a3"},
+                %da3: tensor<4x1xf32> {nn.parameter = "da3", nn.trainable},
+                %ua3: tensor<1x4xf32> {nn.parameter = "ua3", nn.trainable},
+                %b3: tensor<4x4xf32> {nn.parameter = "b3"},
+                %db3: tensor<4x1xf32> {nn.parameter = "db3", nn.trainable},
+                %ub3: tensor<1x4xf32> {nn.parameter = "ub3", nn.trainable},
+                %c3: tensor<4x4xf32> {nn.parameter = "c3"},
+                %dc3: tensor<4x1xf32> {nn.parameter = "dc3", nn.trainable},
+                %uc3: tensor<1x4xf32> {nn.parameter = "uc3", nn.trainable},
+                %a4: tensor<4x4xf32> {nn.parameter = "a4"},
+                %da4: tensor<4x1xf32> {nn.parameter = "da4", nn.trainable},
+                %ua4: tensor<1x4xf32> {nn.parameter = "ua4", nn.trainable},
+                %b4: tensor<4x4xf32> {nn.parameter = "b4"},
+                %db4: tensor<4x1xf32> {nn.parameter = "db4", nn.trainable},
+                %ub4: tensor<1x4xf32> {nn.parameter = "ub4", nn.trainable},
+                %c4: tensor<4x4xf32> {nn.parameter = "c4"},
+                %dc4: tensor<4x1xf32> {nn.parameter = "dc4", nn.trainable},
+                %uc4: tensor<1x4xf32> {nn.parameter = "uc4", nn.trainable}, %h: tensor<4x6xf32> {nn.parameter = "h"},
+                %l: tensor<2xi64> {nn.labels}, %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %a0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.matmul %x, %b0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.matmul %x, %c0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.mul %0, %1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.add %3, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %5 = nn.matmul %4, %a1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %6 = nn.matmul %4, %b1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.matmul %4, %c1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %8 = nn.mul %5, %6 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.add %8, %7 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %10 = nn.matmul %9, %a2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.matmul %9, %b2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %12 = nn.matmul %9, %c2 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %13 = nn.mul %10, %11 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %14 = nn.add %13, %12 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %15 = nn.matmul %14, %a3 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %16 = nn.matmul %14, %da3 : (tensor<2x4xf32>, tensor<4x1xf32>) -> tensor<2x1xf32>
+  %17 = nn.matmul %16, %ua3 : (tensor<2x1xf32>, tensor<1x4xf32>) -> tensor<2x4xf32>
+  %18 = nn.add %15, %17 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %19 = nn.matmul %14, %b3 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %20 = nn.matmul %14, %db3 : (tensor<2x4xf32>, tensor<4x1xf32>) -> tensor<2x1xf32>
+  %21 = nn.matmul %20, %ub3 : (tensor<2x1xf32>, tensor<1x4xf32>) -> tensor<2x4xf32>
+  %22 = nn.add %19, %21 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %23 = nn.matmul %14, %c3 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %24 = nn.matmul %14, %dc3 : (tensor<2x4xf32>, tensor<4x1xf32>) -> tensor<2x1xf32>
+  %25 = nn.matmul %24, %uc3 : (tensor<2x1xf32>, tensor<1x4xf32>) -> tensor<2x4xf32>
+  %26 = nn.add %23, %25 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %27 = nn.mul %18, %22 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %28 = nn.add %27, %26 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %29 = nn.matmul %28, %a4 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %30 = nn.matmul %28, %da4 : (tensor<2x4xf32>, tensor<4x1xf32>) -> tensor<2x1xf32>
+  %31 = nn.matmul %30, %ua4 : (tensor<2x1xf32>, tensor<1x4xf32>) -> tensor<2x4xf32>
+  %32 = nn.add %29, %31 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %33 = nn.matmul %28, %b4 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %34 = nn.matmul %28, %db4 : (tensor<2x4xf32>, tensor<4x1xf32>) -> tensor<2x1xf32>
+  %35 = nn.matmul %34, %ub4 : (tensor<2x1xf32>, tensor<1x4xf32>) -> tensor<2x4xf32>
+  %36 = nn.add %33, %35 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %37 = nn.matmul %28, %c4 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %38 = nn.matmul %28, %dc4 : (tensor<2x4xf32>, tensor<4x1xf32>) -> tensor<2x1xf32>
+  %39 = nn.matmul %38, %uc4 : (tensor<2x1xf32>, tensor<1x4xf32>) -> tensor<2x4xf32>
+  %40 = nn.add %37, %39 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %41 = nn.mul %32, %36 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %42 = nn.add %41, %40 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %43 = nn.matmul %42, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %44 = nn.cross_entropy %43, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %44 : tensor<f32>
 }
