@@ -1,100 +1,88 @@
-// From the symbolic form of a mask to the predicate of nn.attention.
+// From the symbolic form of a mask to the predicate of nn.attention: a conjunction of what positions say, which
+// PositionRule.h decides as a whole, of key masks, and of equal segments.
 #include "passes/MaskPredicate.h"
 
-#include "passes/IndexExpression.h"
-
 #include <functional>
+#include <set>
 
 using namespace mlir;
 using namespace mt::nn;
 
 namespace mt::passes {
 namespace {
-enum Coordinate : int64_t { kBatch, kHead, kQuery, kKey };
 
 class PredicateBuilder {
 public:
-  PredicateBuilder(OpBuilder &builder, ScoreShape shape, MaskPredicate &predicate)
-      : builder(builder), shape(shape), predicate(predicate) {}
+  PredicateBuilder(OpBuilder &builder, const IndexEvaluator &evaluator, ScoreShape shape, MaskPredicate &predicate)
+      : builder(builder), evaluator(evaluator), shape(shape), predicate(predicate) {}
 
-  bool add(const Expression &e) {
-    if (e.isTrue())
-      return true;
-    switch (e.kind) {
-    case Expression::conjunction:
-      return llvm::all_of(e.parts, [&](const ExpressionRef &part) { return add(*part); });
-    case Expression::load:
-      return addLoad(e, true);
-    case Expression::compare:
-      return e.left ? addComparedLoads(e) : addDistance(e);
-    case Expression::disjunction:
-      return addPrefix(e);
-    case Expression::negation:
-      return addLoad(*e.parts[0], false);
-    default:
+  /// Whether all of `seen` can be said; if so, it is.
+  bool add(const ExpressionRef &seen) {
+    if (!split(seen, true))
       return false;
-    }
-  }
-
-  /// Builds what the predicate's operands need: only once everything was understood.
-  void finish() {
+    auto rule = conjunctionOf(predicate.position, positions, shape);
+    if (!rule)
+      return refuse(
+          "what it says about positions is not one window of distances and a prefix, or leaves a query without keys");
+    predicate.position = *rule;
     for (auto &build : pending)
       build();
+    return true;
   }
+  const std::string &why() const { return reason; }
 
 private:
   OpBuilder &builder;
+  const IndexEvaluator &evaluator;
   ScoreShape shape;
   MaskPredicate &predicate;
+  std::string reason;
+  SmallVector<ExpressionRef> positions;               ///< conjuncts without loads
+  std::vector<std::function<void()>> pending;         ///< operands, built once everything was understood
+  std::set<std::pair<const Expression *, bool>> done; ///< taken apart
+  DenseSet<const Expression *> positional;            ///< found to have no loads
   bool segmented = predicate.querySegment != nullptr;
-  std::vector<std::function<void()>> pending;
 
-  /// The affine e of e >= 0 that a comparison of an affine number with zero means.
-  static std::optional<Affine> atLeastZero(const Expression &e) {
-    if (e.kind != Expression::compare || e.left)
-      return std::nullopt;
-    Affine number = e.number;
-    bool flip = e.predicate == "lt" || e.predicate == "le";
-    if (e.predicate == "eq" || e.predicate == "ne")
-      return std::nullopt;
-    if (flip)
-      for (int64_t &c : number.coefficients)
-        c = -c;
-    number.constant = (flip ? -number.constant : number.constant) - (e.predicate == "gt" || e.predicate == "lt" ? 1 : 0);
-    return number;
-  }
-
-  static bool onlyUses(const Affine &a, int64_t query, int64_t key) {
-    return a.coefficients[kBatch] == 0 && a.coefficients[kHead] == 0 && a.coefficients[kQuery] == query && a.coefficients[kKey] == key;
-  }
-
-  bool addDistance(const Expression &e) {
-    auto number = atLeastZero(e);
-    if (!number)
-      return false;
-    if (onlyUses(*number, 1, -1)) { // q - k + c >= 0
-      predicate.minDistance = std::max(predicate.minDistance, -number->constant);
-      return true;
-    }
-    if (onlyUses(*number, -1, 1)) { // q - k <= c
-      predicate.maxDistance = std::min(predicate.maxDistance, number->constant);
-      return true;
-    }
+  bool refuse(StringRef text) {
+    reason = text.str();
     return false;
   }
 
-  /// Causal, or within the prefix: k < p.
-  bool addPrefix(const Expression &e) {
-    if (e.parts.size() != 2 || predicate.prefix != 0)
+  bool loads(const ExpressionRef &e) {
+    if (!e || positional.contains(e.get()))
       return false;
-    for (auto [distance, prefix] : {std::pair(e.parts[0], e.parts[1]), std::pair(e.parts[1], e.parts[0])}) {
-      auto bound = atLeastZero(*prefix);
-      if (bound && onlyUses(*bound, 0, -1) && distance->kind == Expression::compare && !distance->left && addDistance(*distance)) {
-        predicate.prefix = bound->constant + 1;
-        return true;
-      }
-    }
+    if (e->kind == Expression::load || loads(e->left) || loads(e->right))
+      return true;
+    positional.insert(e.get());
     return false;
+  }
+
+  /// Takes a conjunction apart; `wanted` false stands for a negation around it.
+  bool split(const ExpressionRef &e, bool wanted) {
+    if (!done.insert({e.get(), wanted}).second || e->isConstant(wanted))
+      return true;
+    if (e->kind == Expression::negation)
+      return split(e->left, !wanted);
+    if (e->kind == (wanted ? Expression::conjunction : Expression::disjunction))
+      return split(e->left, wanted) && split(e->right, wanted);
+    if (loads(e))
+      return addLoad(*e, wanted);
+    positions.push_back(wanted ? e : evaluator.negate(e));
+    return true;
+  }
+
+  /// mask[b, k], mask[b, k] compared with a number, or segment[b, q] == segment[b, k].
+  bool addLoad(const Expression &e, bool wanted) {
+    if (e.kind == Expression::load)
+      return addKeyMask(e, wanted ? "ne" : "eq", 0, true);
+    if (e.kind == Expression::compare && e.left && e.left->kind == Expression::load) {
+      if (e.right->kind == Expression::affine && e.right->number.isConstant())
+        return addKeyMask(*e.left, e.predicate, e.right->number.constant, wanted);
+      if (e.right->kind == Expression::load && e.predicate == (wanted ? "eq" : "ne"))
+        return addSegments(*e.left, *e.right) || addSegments(*e.right, *e.left) ||
+               refuse("it compares more than the segments of a query and a key");
+    }
+    return refuse("it combines what it looks up with positions or other look-ups otherwise than by `and`");
   }
 
   /// A load indexed by (batch, position) alone: its tensor can be seen as [batch, length].
@@ -110,7 +98,7 @@ private:
       if (size == 1)
         continue;
       int64_t coordinate = index.coordinate();
-      if (coordinate == kBatch && size == shape.batch && !batched)
+      if (coordinate == kBatch && size == shape.batch && !batched && (!indexed || length == 1))
         batched = true;
       else if (coordinate == along && size == length && !indexed)
         indexed = true;
@@ -126,78 +114,79 @@ private:
     return BroadcastOp::create(builder, value.getLoc(), tensorOf({shape.batch, rows.length}, rows.element()), value);
   }
 
-  /// Keys are seen where `rows` compares with `number`.
-  bool addKeyMask(const Rows &rows, std::string test, int64_t number) {
-    bool boolean = rows.element().isInteger(1);
-    if (boolean && test != "eq" && test != "ne")
-      return false;
+  /// Whether a number can be compared with elements of a type.
+  static bool fits(int64_t number, Type element) {
+    auto integer = dyn_cast<IntegerType>(element);
+    unsigned bits = integer ? integer.getWidth() : 0;
+    return !integer || (integer.isUnsigned() ? llvm::isUIntN(bits, number)
+                        : bits == 1          ? number == 0
+                                             : llvm::isIntN(bits, number));
+  }
+
+  /// Keys are seen where rows compare with `number`, or do not if that is not `wanted`.
+  bool addKeyMask(const Expression &load, std::string test, int64_t number, bool wanted) {
+    auto rows = rowsOf(load, kKey, shape.keys);
+    if (!rows)
+      return refuse("it looks up something for another place than batch row and key");
+    if (!fits(number, rows->element()))
+      return refuse("it compares with a number that the type does not hold");
     pending.push_back([=, this] {
-      Value value = build(rows);
+      Value value = build(*rows);
       Location location = value.getLoc();
-      bool wantsTrue = (number != 0) == (test == "eq");
-      if (!boolean)
+      bool boolean = rows->element().isInteger(1), negated = !wanted;
+      if (boolean)
+        negated ^= test == "eq"; // with false
+      else
         value = CompareOp::create(builder, location, value, scalarLike(builder, value, number), test);
-      else if (!wantsTrue)
+      if (negated)
         value = NotOp::create(builder, location, value);
-      predicate.keyMask = predicate.keyMask ? AndOp::create(builder, location, predicate.keyMask, value).getResult() : value;
+      predicate.keyMask =
+          predicate.keyMask ? AndOp::create(builder, location, predicate.keyMask, value).getResult() : value;
     });
     return true;
-  }
-  bool addLoad(const Expression &load, bool seen) {
-    auto rows = load.kind == Expression::load ? rowsOf(load, kKey, shape.keys) : std::nullopt;
-    return rows && addKeyMask(*rows, seen ? "ne" : "eq", 0);
   }
 
   bool addSegments(const Expression &left, const Expression &right) {
     auto query = rowsOf(left, kQuery, shape.queries), key = rowsOf(right, kKey, shape.keys);
-    if (!query || !key || segmented || !query->element().isInteger(64) || !key->element().isInteger(64))
+    auto isSegment = [](const Rows &rows) {
+      return rows.element().isSignlessInteger(64) || rows.element().isSignlessInteger(32);
+    };
+    if (!query || !key || !isSegment(*query) || !isSegment(*key) || std::exchange(segmented, true))
       return false;
-    segmented = true;
     pending.push_back([=, this] {
       predicate.querySegment = build(*query);
       predicate.keySegment = build(*key);
     });
     return true;
   }
-
-  /// mask[b, k] compared with a number, or segment[b, q] == segment[b, k].
-  bool addComparedLoads(const Expression &e) {
-    const Expression *left = e.left.get(), *right = e.right.get();
-    if (left->kind == Expression::load && right->kind == Expression::load)
-      return e.predicate == "eq" && (addSegments(*left, *right) || addSegments(*right, *left));
-    std::string test = e.predicate;
-    if (right->kind == Expression::load && left->kind == Expression::affine) {
-      std::swap(left, right);
-      if (test != "eq" && test != "ne")
-        test = test == "lt" ? "gt" : test == "le" ? "ge" : test == "gt" ? "lt" : "le";
-    }
-    if (left->kind != Expression::load || right->kind != Expression::affine || !right->number.isConstant())
-      return false;
-    auto rows = rowsOf(*left, kKey, shape.keys);
-    return rows && addKeyMask(*rows, test, right->number.constant);
-  }
 };
-} // namespace
 
-static bool addVisible(OpBuilder &builder, ExpressionRef seen, ScoreShape shape, MaskPredicate &predicate) {
+bool addVisible(OpBuilder &builder, const IndexEvaluator &evaluator, ExpressionRef seen, ScoreShape shape,
+                MaskPredicate &predicate, std::string &why) {
   MaskPredicate extended = predicate;
-  PredicateBuilder understood(builder, shape, extended);
-  if (!seen || !understood.add(*seen))
+  PredicateBuilder understood(builder, evaluator, shape, extended);
+  if (!understood.add(seen)) {
+    why = understood.why();
     return false;
-  understood.finish();
+  }
   predicate = extended;
   return true;
 }
+} // namespace
 
-bool addMask(OpBuilder &builder, Value bias, ScoreShape shape, MaskPredicate &predicate) {
+bool addMask(OpBuilder &builder, Value bias, ScoreShape shape, MaskPredicate &predicate, std::string &why) {
   IndexEvaluator evaluator({shape.batch, shape.heads, shape.queries, shape.keys});
-  return addVisible(builder, evaluator.visible(bias, evaluator.indicesFor(bias)), shape, predicate);
+  if (ExpressionRef seen = evaluator.visible(bias, evaluator.indicesFor(bias)))
+    return addVisible(builder, evaluator, seen, shape, predicate, why);
+  why = "it is not made of zeros and very negative numbers alone";
+  return false;
 }
 
-bool addCondition(OpBuilder &builder, Value condition, bool hides, ScoreShape shape, MaskPredicate &predicate) {
+bool addCondition(OpBuilder &builder, Value condition, bool hides, ScoreShape shape, MaskPredicate &predicate,
+                  std::string &why) {
   IndexEvaluator evaluator({shape.batch, shape.heads, shape.queries, shape.keys});
   ExpressionRef seen = evaluator.asBoolean(evaluator.element(condition, evaluator.indicesFor(condition)));
-  return addVisible(builder, hides ? evaluator.negate(seen) : seen, shape, predicate);
+  return addVisible(builder, evaluator, hides ? evaluator.negate(seen) : seen, shape, predicate, why);
 }
 
 } // namespace mt::passes

@@ -2,6 +2,7 @@
 // key-value heads grouped ones. Vaswani et al., arXiv 1706.03762; grouped heads: arXiv 2305.13245.
 #include "passes/MaskPredicate.h"
 #include "passes/Match.h"
+#include "passes/MatchScores.h"
 
 using namespace mlir;
 using namespace mt::nn;
@@ -9,145 +10,12 @@ using namespace mt::nn;
 namespace mt::passes {
 namespace {
 constexpr int64_t kSwapHeads[] = {0, 2, 1, 3}; ///< [B, H, S, D] <-> [B, S, H, D]
-constexpr double kVeryNegative = -1e4;
 
-bool isVeryNegative(Value value) {
-  auto number = splatValue(value);
-  return number && *number <= kVeryNegative;
-}
 Value swapHeads(OpBuilder &builder, Value value) { return TransposeOp::create(builder, value.getLoc(), value, kSwapHeads); }
 Value swapLastTwo(OpBuilder &builder, Value value) {
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
   std::swap(order[order.size() - 1], order[order.size() - 2]);
   return TransposeOp::create(builder, value.getLoc(), value, order);
-}
-
-/// Whether `a` and `b` are scores of the same heads, batch and heads in one dimension or in two.
-bool splitsHeads(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  auto hasRank = [](ArrayRef<int64_t> shape) { return shape.size() == 3 || shape.size() == 4; };
-  return hasRank(a) && hasRank(b) && (a.size() != b.size() || a == b) && a.take_back(2) == b.take_back(2);
-}
-
-/// Casts between float types, views that split or merge heads, and the guard that exporters put after a softmax:
-/// select(isnan(p), 0, p).
-Value peelProbabilities(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (auto view = dyn_cast<ReshapeOp>(op); view && splitsHeads(shapeOf(view.getOperand()), shapeOf(view.getResult()))) {
-      value = view.getOperand();
-      continue;
-    }
-    if (auto cast = dyn_cast<CastOp>(op); cast && isa<FloatType>(getElementTypeOrSelf(cast.getOperand().getType()))) {
-      value = cast.getOperand();
-      continue;
-    }
-    auto select = dyn_cast<SelectOp>(op);
-    auto test = select ? select.getCondition().getDefiningOp<IsNanOp>() : nullptr;
-    if (!test || test.getOperand() != select.getRhs())
-      break;
-    value = select.getRhs();
-  }
-  return value;
-}
-
-/// What lies between the product of queries and keys and the softmax.
-struct Scores {
-  MatmulOp product;
-  double scale = 1, cap = 0;
-  struct Mask { ///< an added term, or a condition that chooses scores
-    Value added, condition;
-    bool hides = false; ///< the condition holds where scores are hidden
-    double factor = 1;
-    size_t rank = 4; ///< of the scores that it broadcasts to: 3 where batch and heads are one dimension
-  };
-  SmallVector<Mask> masks;
-  std::optional<std::pair<int64_t, int64_t>> split; ///< batch and heads, where scores of rank 4 were seen
-
-  /// Learns the split from scores of this shape; false where it contradicts what was seen.
-  bool sees(ArrayRef<int64_t> shape) {
-    if (shape.size() != 4)
-      return true;
-    std::pair<int64_t, int64_t> here(shape[0], shape[1]);
-    bool agrees = !split || *split == here;
-    split = here;
-    return agrees;
-  }
-};
-
-bool leadsToProduct(Value value, int depth = 0) {
-  if (depth > 8)
-    return false;
-  Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<MatmulOp>(op))
-    return true;
-  if (auto pair = scaledBy(value))
-    return leadsToProduct(pair->first, depth + 1);
-  if (isa_and_nonnull<TanhOp, CastOp, ReshapeOp>(op))
-    return leadsToProduct(op->getOperand(0), depth + 1);
-  if (auto add = dyn_cast_or_null<AddOp>(op))
-    return (add.getLhs().getType() == value.getType() && leadsToProduct(add.getLhs(), depth + 1)) ||
-           (add.getRhs().getType() == value.getType() && leadsToProduct(add.getRhs(), depth + 1));
-  if (auto select = dyn_cast_or_null<SelectOp>(op))
-    return isVeryNegative(select.getRhs()) ? leadsToProduct(select.getLhs(), depth + 1)
-                                           : isVeryNegative(select.getLhs()) && leadsToProduct(select.getRhs(), depth + 1);
-  return false;
-}
-
-std::optional<Scores> matchScores(Value value) {
-  Scores scores;
-  for (int depth = 0; depth < 12; ++depth) {
-    Operation *op = value.getDefiningOp();
-    if (!op)
-      return std::nullopt;
-    size_t rank = shapeOf(value).size();
-    if (!scores.sees(shapeOf(value)))
-      return std::nullopt;
-    if (auto matmul = dyn_cast<MatmulOp>(op)) {
-      if (matmul.getBias() || matmul.getTransposeLhs())
-        return std::nullopt;
-      scores.product = matmul;
-      return scores;
-    }
-    if (auto view = dyn_cast<ReshapeOp>(op)) {
-      if (!splitsHeads(shapeOf(view.getOperand()), shapeOf(value)))
-        return std::nullopt;
-      value = view.getOperand();
-      continue;
-    }
-    if (auto cast = dyn_cast<CastOp>(op)) {
-      value = cast.getOperand();
-      continue;
-    }
-    if (auto add = dyn_cast<AddOp>(op)) {
-      bool left = add.getLhs().getType() == add.getType() && leadsToProduct(add.getLhs());
-      if (!left && add.getRhs().getType() != add.getType())
-        return std::nullopt;
-      scores.masks.push_back({left ? add.getRhs() : add.getLhs(), Value(), false, scores.scale, rank});
-      value = left ? add.getLhs() : add.getRhs();
-      continue;
-    }
-    if (auto select = dyn_cast<SelectOp>(op)) {
-      bool hides = isVeryNegative(select.getLhs());
-      if (!hides && !isVeryNegative(select.getRhs()))
-        return std::nullopt;
-      scores.masks.push_back({Value(), select.getCondition(), hides, 1, rank});
-      value = hides ? select.getRhs() : select.getLhs();
-      continue;
-    }
-    auto outer = scaledBy(value);
-    if (!outer)
-      return std::nullopt;
-    if (auto tanh = outer->first.getDefiningOp<TanhOp>(); tanh && scores.scale == 1 && scores.cap == 0) {
-      auto inner = scaledBy(tanh.getOperand());
-      if (!inner || !isAbout(inner->second * outer->second, 1))
-        return std::nullopt;
-      scores.cap = outer->second;
-      value = inner->first;
-      continue;
-    }
-    scores.scale *= outer->second;
-    value = outer->first;
-  }
-  return std::nullopt;
 }
 
 /// Scale that exporters split between queries and keys.
@@ -204,11 +72,12 @@ std::pair<int64_t, int64_t> splitOf(Value merged) {
 /// Adds to `predicate` what `term` says, and gives what is left of it: nothing of a mask, x of a choice between x and a
 /// very negative number, all of anything else.
 Value addTerm(OpBuilder &builder, Value term, ScoreShape shape, MaskPredicate &predicate) {
-  if (addMask(builder, term, shape, predicate))
+  std::string why;
+  if (addMask(builder, term, shape, predicate, why))
     return {};
   auto choice = term.getDefiningOp<SelectOp>();
   bool hides = choice && isVeryNegative(choice.getLhs());
-  if (!choice || (!hides && !isVeryNegative(choice.getRhs())) || !addCondition(builder, choice.getCondition(), hides, shape, predicate))
+  if (!choice || (!hides && !isVeryNegative(choice.getRhs())) || !addCondition(builder, choice.getCondition(), hides, shape, predicate, why))
     return term;
   return toRankFour(builder, hides ? choice.getRhs() : choice.getLhs(), 4, {shape.batch, shape.heads});
 }
@@ -239,21 +108,12 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
   }
 
   LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const override {
-    if (op.getTransposeLhs() || op.getBias())
+    std::string why;
+    auto scores = matchScores(op, why);
+    if (!scores)
       return failure();
-    auto softmax = peelProbabilities(op.getLhs()).getDefiningOp<SoftmaxOp>();
-    auto hasRank = [](Value value) { return shapeOf(value).size() == 3 || shapeOf(value).size() == 4; };
-    if (!softmax || !hasRank(op.getLhs()) || shapeOf(op.getRhs()).size() != shapeOf(op.getLhs()).size())
-      return failure();
-    auto scores = matchScores(softmax.getOperand());
-    if (!scores || !hasRank(scores->product) || shapeOf(scores->product.getLhs()).size() != shapeOf(scores->product).size() ||
-        shapeOf(scores->product.getRhs()).size() != shapeOf(scores->product).size() || !splitsHeads(shapeOf(scores->product), shapeOf(softmax)))
-      return failure();
-
     double scale = scores->scale;
     Value query = peelScale(scores->product.getLhs(), scale), key = peelScale(scores->product.getRhs(), scale), value = op.getRhs();
-    if (!scores->sees(shapeOf(op.getLhs())))
-      return failure();
     std::pair<int64_t, int64_t> split = scores->split ? *scores->split : splitOf(query);
     if (!scores->product.getTransposeRhs())
       key = swapLastTwo(rewriter, key);
@@ -266,15 +126,15 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
     ScoreShape shape{q[0], q[2], q[1], k[1]};
     SmallVector<Value> terms;
     for (const Scores::Mask &mask : scores->masks)
-      for (Value term : flattenSum(termOf(rewriter, mask, getElementTypeOrSelf(query.getType()))).terms)
+      for (Value term : termsOf(termOf(rewriter, mask, getElementTypeOrSelf(query.getType()))))
         terms.push_back(toRankFour(rewriter, term, mask.rank, split));
     MaskPredicate predicate;
     Value bias = addTerms(rewriter, terms, shape, predicate);
     auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
     auto attention = AttentionOp::create(
         rewriter, op.getLoc(), query, key, value, bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
-        rewriter.getF64FloatAttr(scale), number(predicate.minDistance), number(predicate.maxDistance), number(0),
-        number(predicate.prefix), number(0), rewriter.getF64FloatAttr(scores->cap));
+        rewriter.getF64FloatAttr(scale), number(predicate.position.low), number(predicate.position.high), number(0),
+        number(predicate.position.prefix), number(0), rewriter.getF64FloatAttr(scores->cap));
     Value result = swapHeads(rewriter, attention.getResult());
     rewriter.replaceOp(op, reshapeTo(rewriter, result, shapeOf(op.getResult())));
     return success();
@@ -285,13 +145,14 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
 struct BiasToPredicate : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
-    if (!op.getBias() || op.getOffset() != 0 || op.getPrefix() != 0)
+    if (!op.getBias() || op.getOffset() != 0)
       return failure();
     ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
     ScoreShape shape{q[0], q[2], q[1], k[1]};
-    MaskPredicate predicate{int64_t(op.getMinDistance()), int64_t(op.getMaxDistance()), 0, op.getKeyMask(), op.getQuerySegment(), op.getKeySegment()};
-    SmallVector<Value> terms = flattenSum(op.getBias()).terms, rest;
-    bool changed = false;
+    MaskPredicate predicate{{int64_t(op.getMinDistance()), int64_t(op.getMaxDistance()), int64_t(op.getPrefix())},
+                            op.getKeyMask(), op.getQuerySegment(), op.getKeySegment()};
+    SmallVector<Value> terms = termsOf(op.getBias()), rest;
+    bool changed = terms.empty();
     for (Value term : terms) {
       Value left = addTerm(rewriter, term, shape, predicate);
       changed |= left != term;
@@ -304,8 +165,8 @@ struct BiasToPredicate : OpRewritePattern<AttentionOp> {
     auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
     rewriter.replaceOpWithNewOp<AttentionOp>(
         op, op.getQuery(), op.getKey(), op.getValue(), bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
-        op.getScaleAttr(), number(predicate.minDistance), number(predicate.maxDistance), op.getOffsetAttr(),
-        number(predicate.prefix), op.getChunkAttr(), op.getSoftCapAttr());
+        op.getScaleAttr(), number(predicate.position.low), number(predicate.position.high), op.getOffsetAttr(),
+        number(predicate.position.prefix), op.getChunkAttr(), op.getSoftCapAttr());
     return success();
   }
 };

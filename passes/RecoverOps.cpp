@@ -24,8 +24,9 @@ struct RecoverOps : impl::RecoverOpsBase<RecoverOps> {
     passes::addAttentionPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns)))) {
       getOperation().emitError("patterns of mt-recover-ops do not come to an end");
-      signalPassFailure();
+      return signalPassFailure();
     }
+    passes::remarkOnAttention(getOperation());
   }
 };
 } // namespace

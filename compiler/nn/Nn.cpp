@@ -78,7 +78,8 @@ std::optional<double> mt::nn::splatValue(Value value) {
   if (isa<FloatType>(dense.getElementType()))
     return dense.getSplatValue<APFloat>().convertToDouble();
   APInt number = dense.getSplatValue<APInt>();
-  return number.getBitWidth() == 1 ? number.getZExtValue() : static_cast<double>(number.getSExtValue());
+  bool isUnsigned = number.getBitWidth() == 1 || dense.getElementType().isUnsignedInteger();
+  return isUnsigned ? static_cast<double>(number.getZExtValue()) : static_cast<double>(number.getSExtValue());
 }
 
 Value mt::nn::reshapeTo(OpBuilder &builder, Value value, ArrayRef<int64_t> shape) {

@@ -299,10 +299,16 @@ def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperan
   let description = [{
     query [B, Sq, H, D], key [B, Sk, G, D], value [B, Sk, G, Dv], H a multiple of G; result [B, Sq, H, Dv] and
     logsumexp [B, H, Sq] in 32 bits. scores = scale * q . k; with softCap c > 0, c * tanh(scores / c); plus bias
-    [B or 1, H or 1, Sq or 1, Sk], which may carry gradient. A key is seen where minDistance <= q - k + offset <=
-    maxDistance (causal is minDistance 0; a window of w keys maxDistance w - 1; offset = 0 unless queries start
-    later), or k < prefix; and where keyMask[b, k] holds, and where querySegment[b, q] == keySegment[b, k], and with
-    chunk c > 0 where q / c == k / c. A query that sees nothing gives zeros.
+    [B or 1, H or 1, Sq or 1, Sk], which may carry gradient. The predicate: query q of batch row b sees key k where
+
+        (minDistance <= q - k + offset and q - k + offset <= maxDistance  or  k < prefix)
+        and keyMask[b, k]  and  querySegment[b, q] == keySegment[b, k]  and  (chunk == 0 or q / chunk == k / chunk)
+
+    for 0 <= b < B, 0 <= q < Sq, 0 <= k < Sk, whatever the head; an absent operand does not restrict. The prefix is an
+    alternative to the whole window, never to one of its ends: `causal and (window or k < prefix)` is no predicate.
+    Causal is minDistance 0, a window of w keys maxDistance w - 1; offset is 0 unless queries start later. A query that
+    sees no key gives zeros, where a softmax over finite hidden scores gives a mean of all values, and one over
+    infinite ones no number.
   }];
   let arguments = (ins Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value, Optional<Nn_FloatTensor>:$bias,
                        Optional<Nn_BoolTensor>:$keyMask, Optional<Nn_IntTensor>:$querySegment, Optional<Nn_IntTensor>:$keySegment,

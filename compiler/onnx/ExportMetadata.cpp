@@ -98,4 +98,30 @@ std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
   return origins;
 }
 
+Folded foldedBy(const ::onnx::GraphProto &graph) {
+  std::set<std::string> mentions, carried, computed, originals;
+  std::map<std::string, Origin> placeholders = parseSignature(metadata(graph, kSignature));
+  for (const auto &[placeholder, origin] : placeholders)
+    originals.insert(origin.name);
+  for (const auto &tensor : graph.initializer()) {
+    carried.insert(tensor.name());
+    bool real = tensor.data_type() == ::onnx::TensorProto::FLOAT || tensor.data_type() == ::onnx::TensorProto::FLOAT16 ||
+                tensor.data_type() == ::onnx::TensorProto::BFLOAT16 || tensor.data_type() == ::onnx::TensorProto::DOUBLE;
+    if (real && !originals.contains(tensor.name()))
+      computed.insert(tensor.name());
+  }
+  Folded folded;
+  for (const auto &node : graph.node()) {
+    std::set<std::string> names = mentioned(metadata(node, kFxNode));
+    for (const std::string &input : node.input())
+      if (names.contains(input) && computed.erase(input))
+        folded.values.push_back(input);
+    mentions.merge(names);
+  }
+  for (const auto &[placeholder, origin] : placeholders)
+    if (!folded.values.empty() && origin.kind == Origin::Kind::parameter && !carried.contains(origin.name) && !mentions.contains(placeholder))
+      folded.parameters.push_back(origin.name);
+  return folded;
+}
+
 } // namespace mt::onnx

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace mt::onnx {
 
@@ -22,6 +23,14 @@ struct Origin {
 /// nodes of its users name is another operand of theirs, it has no original: the exporter made a constant, such as
 /// the gain of ones of a norm that has none.
 std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph);
+
+/// What the exporter computed instead of writing down how: initializers that carry the value of an FX node, and
+/// parameters of the signature that neither an initializer nor a node speaks of any more. Those are in these values, or
+/// other names of tied ones, or not used by the model. Empty where nothing was computed.
+struct Folded {
+  std::vector<std::string> values, parameters;
+};
+Folded foldedBy(const ::onnx::GraphProto &graph);
 
 } // namespace mt::onnx
 #endif

@@ -9,6 +9,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 using namespace mlir;
@@ -35,6 +36,8 @@ private:
   void eraseDeadOps();
   void decideParameters(const std::vector<Candidate> &candidates);
   void applyPatterns(const std::vector<Candidate> &candidates);
+  void warnSinusoids(const std::vector<Candidate> &candidates, const std::vector<bool> &sinusoids);
+  void warnFolded(const std::vector<Candidate> &candidates);
   bool matches(const std::string &pattern, const Candidate &candidate) const;
   bool isBuffer(size_t candidate) const { return !weight[candidate] && !trainable[candidate]; }
   bool inlineBuffer(const Candidate &candidate);
@@ -118,6 +121,48 @@ void Importer::applyPatterns(const std::vector<Candidate> &candidates) {
   apply(options.train, true);
 }
 
+// The first few of some names, and how many more there are.
+std::string listOf(const std::vector<std::string> &names) {
+  constexpr size_t kMost = 6;
+  size_t shown = std::min(names.size(), kMost);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<ptrdiff_t>(shown), ", "));
+  return shown == names.size() ? text : fmt::format("{} and {} more", text, names.size() - shown);
+}
+
+// Tables of positions that the exporter may call parameters, unless the user has spoken about them.
+void Importer::warnSinusoids(const std::vector<Candidate> &candidates, const std::vector<bool> &sinusoids) {
+  auto asked = [&](const Candidate &candidate) {
+    auto names = [&](const std::string &pattern) { return matches(pattern, candidate); };
+    return llvm::any_of(options.train, names) || llvm::any_of(options.freeze, names);
+  };
+  std::vector<std::string> names;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (sinusoids[i] && !asked(candidates[i]))
+      names.push_back(fmt::format("'{}'", candidates[i].source.name));
+  if (!names.empty())
+    result.warnings.push_back(fmt::format(
+        "{} {} sines and cosines of positions: not trained. Models hold such tables fixed, which exporters do not write "
+        "down; where this one does not, --train {} trains {}",
+        listOf(names), names.size() == 1 ? "holds" : "hold", names[0], names.size() == 1 ? "it" : "the first"));
+}
+
+void Importer::warnFolded(const std::vector<Candidate> &candidates) {
+  Folded folded = foldedBy(file.model.graph());
+  if (folded.parameters.empty())
+    return;
+  std::vector<std::string> values;
+  for (const std::string &value : folded.values) {
+    bool trained = false;
+    for (size_t i = 0; i < candidates.size(); ++i)
+      trained |= trainable[i] && candidates[i].source.name == value;
+    values.push_back(fmt::format("'{}' ({})", value, trained ? "trained as it is" : "not trained"));
+  }
+  result.warnings.push_back(fmt::format(
+      "the exporter computed {} from other tensors, and no initializer carries the parameters {}: they are in these "
+      "values, or other names of tied ones, or unused. Export with optimize=False to train all of them",
+      listOf(values), listOf(folded.parameters)));
+}
+
 // Small buffers become constants; larger ones too where they follow a rule (a mask, one value).
 bool Importer::inlineBuffer(const Candidate &candidate) {
   if (candidate.source.elements > kEvidenceLimit || candidate.source.generator.kind == "normal")
@@ -139,8 +184,11 @@ void Importer::decideParameters(const std::vector<Candidate> &candidates) {
   eraseDeadOps();
   for (std::string &note : retieTensors(function, candidates))
     result.warnings.push_back(std::move(note));
-  weight = trainable = decideTrainable(function, candidates);
+  Trained decided = decideTrainable(function, candidates);
+  weight = trainable = decided.trainable;
   applyPatterns(candidates);
+  warnSinusoids(candidates, decided.sinusoids);
+  warnFolded(candidates);
   for (std::string &warning : warnMergedTensors(candidates, trainable))
     result.warnings.push_back(std::move(warning));
   for (size_t i = 0; i < candidates.size(); ++i)

@@ -28,6 +28,7 @@ public:
     findNatures();
   }
   bool trainable(size_t index);
+  bool isPositionTable(size_t index);
 
 private:
   void findReaching();
@@ -40,6 +41,7 @@ private:
   }
   std::optional<size_t> rootOf(Value value) const;
   bool usedAsWeight(size_t index);
+  bool usedAsTable(size_t index);
   bool isWeightOf(size_t index, OpOperand &use);
   bool isWeightOfProduct(size_t index, OpOperand &use, Nature others);
   bool combines(size_t index, OpOperand &use, Nature others);
@@ -257,6 +259,55 @@ bool Evidence::usedAsWeight(size_t index) {
   return false;
 }
 
+// Whether the tensor is only looked up, or meets activations element by element: added to them, or turning them.
+bool Evidence::usedAsTable(size_t index) {
+  bool found = false;
+  SmallVector<Value> work{candidates[index].argument};
+  DenseSet<Value> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    for (OpOperand &use : value.getUses()) {
+      Operation *op = use.getOwner();
+      if (natures.lookup(op->getResult(0)) == Nature::fixed)
+        work.push_back(op->getResult(0));
+      else if (isa<nn::AddOp, nn::MulOp, nn::ConcatOp>(op) || (isLookup(op) && use.getOperandNumber() == 0) ||
+               (isa<nn::RotaryOp>(op) && use.getOperandNumber() > 0))
+        found = true;
+      else
+        return false;
+    }
+  }
+  return found;
+}
+
+// At most so many rows of a tensor, from its first on.
+std::optional<HostTensor> leadingRows(TensorSource source, int64_t most) {
+  if (source.dims.size() < 2 || source.dims.back() <= 0 || !source.generator.kind.empty())
+    return std::nullopt;
+  int64_t width = source.dims.back(), rows = std::min({source.elements / width, kEvidenceLimit / width, most});
+  if (rows * width < source.elements && source.bytes.path.empty())
+    return std::nullopt;
+  source.dims = {rows, width};
+  source.elements = rows * width;
+  source.bytes.length = std::min(source.bytes.length, static_cast<uint64_t>(source.elements) * elementBytes(source.type));
+  Result<HostTensor> tensor = readTensor(source);
+  return tensor ? std::optional(std::move(*tensor)) : std::nullopt;
+}
+
+bool Evidence::isPositionTable(size_t index) {
+  const TensorSource &source = candidates[index].source;
+  if (!usedAsTable(index))
+    return false;
+  auto holds = [&](int64_t most) {
+    std::optional<HostTensor> rows = leadingRows(source, most);
+    return rows && holdsSinusoids(*rows);
+  };
+  constexpr int64_t kFew = 8; // show of most tables that they are something else
+  return holds(kFew) && holds(source.elements);
+}
+
 bool Evidence::trainable(size_t index) {
   const Candidate &candidate = candidates[index];
   if (!isFloat(candidate.source.type) || !reaching.contains(candidate.argument))
@@ -268,12 +319,15 @@ bool Evidence::trainable(size_t index) {
 
 } // namespace
 
-std::vector<bool> decideTrainable(func::FuncOp function, const std::vector<Candidate> &candidates) {
+Trained decideTrainable(func::FuncOp function, const std::vector<Candidate> &candidates) {
   Evidence evidence(function, candidates);
-  std::vector<bool> trainable;
-  for (size_t i = 0; i < candidates.size(); ++i)
-    trainable.push_back(evidence.trainable(i));
-  return trainable;
+  Trained trained;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    bool weight = evidence.trainable(i), table = weight && evidence.isPositionTable(i);
+    trained.trainable.push_back(weight && !table);
+    trained.sinusoids.push_back(table);
+  }
+  return trained;
 }
 
 } // namespace mt::onnx

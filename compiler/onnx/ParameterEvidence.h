@@ -17,11 +17,18 @@ struct Candidate {
   mlir::BlockArgument argument;
 };
 
-/// For each candidate, whether it is trained. A float tensor is, if a float output depends on it differentiably and
-/// the exporter calls it a parameter or, where the exporter is silent, it is used as a weight: a factor of a matrix
-/// product, a table that is looked up, a gain or bias of activations or of a normalization. Tables of sines and
-/// cosines, masks, frequencies that multiply positions, and what is applied to raw inputs are not.
-std::vector<bool> decideTrainable(mlir::func::FuncOp function, const std::vector<Candidate> &candidates);
+/// What was decided, for each candidate.
+struct Trained {
+  std::vector<bool> trainable;
+  std::vector<bool> sinusoids; ///< a parameter to all appearances, but of sines and cosines of positions: not trained
+};
+
+/// A float tensor is trained, if a float output depends on it differentiably and the exporter calls it a parameter or,
+/// where the exporter is silent, it is used as a weight: a factor of a matrix product, a table that is looked up, a gain
+/// or bias of activations or of a normalization. Masks, frequencies that multiply positions, and what is applied to raw
+/// inputs are not; nor are sines and cosines of positions that are looked up, added, or turn what they multiply, whatever it calls them:
+/// it does not write down that models hold them fixed.
+Trained decideTrainable(mlir::func::FuncOp function, const std::vector<Candidate> &candidates);
 
 } // namespace mt::onnx
 #endif

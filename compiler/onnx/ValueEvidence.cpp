@@ -47,6 +47,48 @@ bool holdsCircle(const HostTensor &tensor) {
   return constantSquares(pairs, halves) || constantSquares(pairs, neighbours);
 }
 
+namespace {
+// One row of a table of sinusoids: its pairs, as `partner` finds them, lie on the circle of radius one.
+template <typename Partner> bool isOnUnitCircle(const HostTensor &tensor, int64_t row, int64_t width, double tolerance, Partner partner) {
+  for (int64_t i = 0; i < width; ++i) {
+    double a = tensor.realAt(row * width + i), b = tensor.realAt(row * width + partner(i));
+    if (!(std::abs(a * a + b * b - 1) <= tolerance))
+      return false;
+  }
+  return true;
+}
+bool isZeroRow(const HostTensor &tensor, int64_t row, int64_t width) {
+  for (int64_t i = 0; i < width; ++i)
+    if (tensor.realAt(row * width + i) != 0)
+      return false;
+  return true;
+}
+template <typename Partner> bool rowsOnUnitCircle(const HostTensor &tensor, Partner partner) {
+  double tolerance = tensor.type() == DType::f32 || tensor.type() == DType::f64 ? 1e-3 : kTolerance;
+  int64_t width = tensor.dims().back(), rows = tensor.elements() / width, first = -1;
+  bool varies = false;
+  for (int64_t row = 0; row < rows; ++row) {
+    if (isZeroRow(tensor, row, width))
+      continue;
+    if (!isOnUnitCircle(tensor, row, width, tolerance, partner))
+      return false;
+    first = first < 0 ? row : first;
+    for (int64_t i = 0; i < width && !varies; ++i)
+      varies = std::abs(tensor.realAt(row * width + i) - tensor.realAt(first * width + i)) > kTolerance;
+  }
+  return varies;
+}
+} // namespace
+
+bool holdsSinusoids(const HostTensor &tensor) {
+  if (!tensor.real() || tensor.isSplat() || tensor.rank() < 2 || tensor.dims().back() < 4 || tensor.dims().back() % 2 != 0)
+    return false;
+  int64_t width = tensor.dims().back(), half = width / 2, quarter = width / 4;
+  auto within = [](int64_t block) { return [block](int64_t i) { return i / (2 * block) * 2 * block + (i + block) % (2 * block); }; };
+  return rowsOnUnitCircle(tensor, [half](int64_t i) { return (i + half) % (2 * half); }) ||
+         rowsOnUnitCircle(tensor, within(1)) || (width % 4 == 0 && rowsOnUnitCircle(tensor, within(quarter)));
+}
+
 // Whether element i of every line along a dimension is its first element plus i times the line's step.
 static bool isRampAlong(const HostTensor &tensor, int64_t size, int64_t inner) {
   bool rises = false;

@@ -14,6 +14,10 @@ inline constexpr int64_t kEvidenceLimit = 4 << 20;
 bool formCircle(const HostTensor &a, const HostTensor &b);
 /// The same within one tensor, between the halves or the even and odd elements of its last dimension.
 bool holdsCircle(const HostTensor &tensor);
+/// Every row of the last dimension is made of sines and cosines of equal angles - as halves, as halves of each half (two
+/// coordinates) or as neighbours -, but for rows of zeros: positions as Vaswani et al. write them, arXiv 1706.03762. To
+/// the precision of the stored type: what was trained from there on is no such table.
+bool holdsSinusoids(const HostTensor &tensor);
 /// Two values only, zero (or one) and one that hides: below -1e4, or zero where the other is one; in two dimensions.
 bool isMask(const HostTensor &tensor);
 /// Elements grow by the same steps along one dimension: positions times slopes, as linear attention biases are.

@@ -198,6 +198,129 @@ TEST(Parameters, TheExporterKnowsBest) {
     }
 }
 
+// A model's positions as sines and cosines, with a row of zeros for the padding: what the three layouts have in common.
+enum class Layout { halves, quarters, neighbours };
+std::vector<float> sinusoids(int64_t rows, int64_t width, Layout layout) {
+  std::vector<float> table;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < width; ++i) {
+      int64_t block = layout == Layout::halves ? width / 2 : layout == Layout::quarters ? width / 4 : 1;
+      int64_t frequency = layout == Layout::neighbours ? i / 2 : i % block;
+      int64_t place = layout == Layout::quarters && i >= width / 2 ? row % 4 : row;
+      double angle = static_cast<double>(place) * std::pow(100.0, -2.0 * static_cast<double>(frequency) / static_cast<double>(width));
+      bool sine = i / block % 2 == 0;
+      table.push_back(row == 2 ? 0.F : static_cast<float>(sine ? std::sin(angle) : std::cos(angle)));
+    }
+  return table;
+}
+void sign(TestModel &model, const std::string &lines) {
+  auto *signature = model.graph().add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("\n# inputs\n" + lines + "x: USER_INPUT\n");
+}
+/// Tokens, and positions that are looked up and added.
+TestModel withPositions(const std::vector<float> &places) {
+  TestModel model;
+  model.input("ids", kInt64, {"b", "16"}).output("y");
+  model.weights("net.tokens", {32, 8});
+  model.weights("net.places", {16, 8}, places);
+  model.weights("net.w", {8, 8});
+  std::vector<int64_t> range(16);
+  for (size_t i = 0; i < range.size(); ++i)
+    range[i] = static_cast<int64_t>(i);
+  model.integers("range", {16}, range);
+  model.node("Gather", {"net.tokens", "ids"}, {"tokens"});
+  model.node("Gather", {"net.places", "range"}, {"placed"});
+  model.node("Add", {"tokens", "placed"}, {"x"});
+  model.node("MatMul", {"x", "net.w"}, {"y"});
+  sign(model, "p_tokens: PARAMETER target='net.tokens'\np_places: PARAMETER target='net.places'\np_w: PARAMETER target='net.w'\n");
+  return model;
+}
+bool warns(const Imported &result, std::initializer_list<std::string> snippets) {
+  for (const std::string &warning : result.warnings)
+    if (std::all_of(snippets.begin(), snippets.end(), [&](auto &snippet) { return warning.find(snippet) != std::string::npos; }))
+      return true;
+  return false;
+}
+
+// PyTorch holds them fixed (requires_grad), and its exporter calls them parameters all the same.
+TEST(Parameters, SinusoidsOfPositionsAreNot) {
+  for (Layout layout : {Layout::halves, Layout::quarters, Layout::neighbours}) {
+    Imported result = import(withPositions(sinusoids(16, 8, layout)));
+    EXPECT_EQ(result.trained(), (Names{"net.tokens", "net.w"})) << result.everything();
+    EXPECT_TRUE(warns(result, {"'net.places' holds sines and cosines of positions", "--train 'net.places'"})) << result.everything();
+  }
+}
+
+TEST(Parameters, SinusoidsAreTrainedOnRequest) {
+  std::string path = withPositions(sinusoids(16, 8, Layout::halves)).save();
+  ImportOptions options;
+  options.train = {"net.places"};
+  Imported trained = import(path, options);
+  EXPECT_EQ(trained.trained(), (Names{"net.places", "net.tokens", "net.w"}));
+  EXPECT_TRUE(trained.warnings.empty()) << trained.everything();
+  options.train = {};
+  options.freeze = {"net.places"};
+  EXPECT_TRUE(import(path, options).warnings.empty()) << "the user has decided";
+}
+
+TEST(Parameters, WhatWasTrainedFromSinusoidsIs) {
+  std::vector<float> places = sinusoids(16, 8, Layout::halves);
+  places[37] += 0.01F;
+  Imported result = import(withPositions(places));
+  EXPECT_EQ(result.trained(), (Names{"net.places", "net.tokens", "net.w"})) << result.everything();
+  EXPECT_TRUE(result.warnings.empty()) << result.everything();
+}
+
+// RoFormer's: the exporter reads rows of the table in place of looking them up, and they turn queries and keys.
+TEST(Parameters, SinusoidsThatTurnAreNot) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "16", "8"}).output("y");
+  model.weights("net.w", {8, 8});
+  model.weights("net.places", {32, 8}, sinusoids(32, 8, Layout::halves));
+  model.integers("begin", {1}, {0});
+  model.integers("end", {1}, {16});
+  model.node("MatMul", {"x", "net.w"}, {"q"});
+  model.node("Slice", {"net.places", "begin", "end"}, {"rows"});
+  model.node("Mul", {"q", "rows"}, {"y"});
+  sign(model, "p_w: PARAMETER target='net.w'\np_places: PARAMETER target='net.places'\n");
+  EXPECT_EQ(import(model).trained(), Names{"net.w"});
+}
+
+// A table that is a factor of a product is a weight, such as that of a Fourier transform.
+TEST(Parameters, SinusoidsInProductsAreWeights) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "16"}).output("y");
+  model.weights("net.w", {16, 8}, sinusoids(16, 8, Layout::halves));
+  model.node("MatMul", {"x", "net.w"}, {"y"});
+  sign(model, "p_w: PARAMETER target='net.w'\n");
+  EXPECT_EQ(import(model).trained(), Names{"net.w"});
+}
+
+// exp of a parameter, computed by the exporter: the number that is left is no parameter, and nothing names the one it was.
+TEST(Parameters, FoldedParametersAreWarnedAbout) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("net.w", {32, 32});
+  model.scalar("exp", 14.3F);
+  model.node("MatMul", {"x", "net.w"}, {"a"});
+  auto *fx = model.node("Mul", {"a", "exp"}, {"y"}).add_metadata_props();
+  fx->set_key("pkg.torch.onnx.fx_node");
+  fx->set_value("%mul : call_function[target=aten.mul](args = (%a, %exp), kwargs = {})");
+  sign(model, "p_w: PARAMETER target='net.w'\np_logit_scale: PARAMETER target='net.logit_scale'\n");
+  Imported result = import(model);
+  EXPECT_TRUE(warns(result, {"'exp' (not trained)", "net.logit_scale", "optimize=False"})) << result.everything();
+}
+
+// Two names of one tensor: only one is there, and nothing was computed.
+TEST(Parameters, TiedParametersAreNotWarnedAbout) {
+  TestModel model = withPositions({});
+  model.graph().mutable_metadata_props()->Clear();
+  sign(model, "p_tokens: PARAMETER target='net.tokens'\np_places: PARAMETER target='net.places'\np_w: PARAMETER target='net.w'\n"
+              "p_head: PARAMETER target='net.head'\n");
+  EXPECT_TRUE(import(model).warnings.empty());
+}
+
 // A norm without a gain is exported with ones for it: every value its FX node takes is there already.
 TEST(Parameters, WhatTheExporterMadeIsConstant) {
   TestModel model;

@@ -1,0 +1,109 @@
+// Says which attention stayed decomposed and which masks stayed tensors, why, and what that costs: one remark for each
+// reason and size, however many layers have it.
+#include "passes/MaskPredicate.h"
+#include "passes/Match.h"
+#include "passes/MatchScores.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mt::nn;
+
+namespace mt::passes {
+namespace {
+
+int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * static_cast<int64_t>((type.getElementTypeBitWidth() + 7) / 8);
+}
+std::string costOf(Value value) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "[";
+  llvm::interleaveComma(shapeOf(value), out);
+  out << "], " << bytesOf(value) << " bytes";
+  return text;
+}
+
+/// The first operation, from `value` back, for which `wanted` holds; never through a product or an attention. `budget`
+/// bounds the operations that are looked at.
+Operation *behind(Value value, int64_t &budget, llvm::function_ref<bool(Operation *)> wanted) {
+  Operation *op = value.getDefiningOp();
+  if (!op || wanted(op))
+    return op;
+  if (budget-- <= 0 || isa<MatmulOp, AttentionOp, SoftmaxOp, EmbeddingOp>(op))
+    return nullptr;
+  for (Value operand : op->getOperands())
+    if (Operation *found = behind(operand, budget, wanted))
+      return found;
+  return nullptr;
+}
+
+/// Whether numbers that hide take part in a value, or a float input does.
+bool isMaskLike(Value value, int64_t &budget) {
+  if (budget-- <= 0)
+    return false;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    return function && function.getArgAttr(argument.getArgNumber(), kInputAttr) &&
+           isa<FloatType>(getElementTypeOrSelf(value.getType()));
+  }
+  return isVeryNegative(value) ||
+         llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) { return isMaskLike(operand, budget); });
+}
+
+class Remarks {
+public:
+  void add(Operation *op, std::string text) { remarks[std::move(text)].push_back(op); }
+  void emit() {
+    for (auto &[text, ops] : remarks) {
+      InFlightDiagnostic remark = ops[0]->emitRemark() << text;
+      if (ops.size() > 1)
+        remark << "; the same " << ops.size() - 1 << (ops.size() == 2 ? " more time" : " more times");
+    }
+  }
+
+  /// The terms of a bias that look like masks.
+  void explain(AttentionOp op) {
+    ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
+    ScoreShape shape{q[0], q[2], q[1], k[1]};
+    OpBuilder builder(op);
+    for (Value term : termsOf(op.getBias())) {
+      MaskPredicate predicate;
+      std::string why = "offsets of queries are not looked at";
+      int64_t budget = 256;
+      if (isMaskLike(term, budget) && (op.getOffset() != 0 || !addMask(builder, term, shape, predicate, why)))
+        return add(op, "a mask stays a tensor of " + costOf(op.getBias()) + ": " + why);
+    }
+  }
+  /// Probabilities of scores that are a product of activations, times values.
+  void explain(MatmulOp op) {
+    int64_t near = 16, far = 64;
+    bool values = shapeOf(op.getRhs()).size() > 2 && shapeOf(op.getRhs()).size() == shapeOf(op.getLhs()).size();
+    auto isSoftmax = [](Operation *op) { return isa<SoftmaxOp>(op); };
+    auto isProduct = [](Operation *op) { return isa<MatmulOp>(op) && shapeOf(op->getOperand(1)).size() > 2; };
+    Operation *softmax = values ? behind(op.getLhs(), near, isSoftmax) : nullptr;
+    std::string why;
+    if (softmax && behind(softmax->getOperand(0), far, isProduct) && !matchScores(op, why))
+      add(softmax, "attention stays decomposed, its scores a tensor of " + costOf(softmax->getResult(0)) + ": " + why);
+  }
+
+private:
+  llvm::MapVector<std::string, SmallVector<Operation *>, std::map<std::string, unsigned>> remarks;
+};
+} // namespace
+
+void remarkOnAttention(Operation *module) {
+  Remarks remarks;
+  SmallVector<Operation *> ops;
+  module->walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : ops)
+    if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getBias())
+      remarks.explain(attention);
+    else if (auto product = dyn_cast<MatmulOp>(op))
+      remarks.explain(product);
+  remarks.emit();
+}
+
+} // namespace mt::passes
