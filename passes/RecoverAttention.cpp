@@ -41,12 +41,18 @@ Value toRankFour(OpBuilder &builder, Value value, size_t rank, std::pair<int64_t
   return reshapeTo(builder, value, shape);
 }
 
-/// In the widest of their types: models cast scores between one mask and the next.
+/// The floating-point type that `values` share, or the narrowest of 32 bits or more that holds all of them.
+Type joinedType(ArrayRef<Value> values) {
+  Type element = getElementTypeOrSelf(values[0].getType());
+  for (Value value : values.drop_front())
+    if (Type other = getElementTypeOrSelf(value.getType()); other != element)
+      element = element.isF64() || other.isF64() ? Type(Float64Type::get(value.getContext())) : Float32Type::get(value.getContext());
+  return element;
+}
+
+/// Models cast scores between one mask and the next.
 Value sumOf(OpBuilder &builder, ArrayRef<Value> terms) {
-  Type element = getElementTypeOrSelf(terms[0].getType());
-  for (Value term : terms.drop_front())
-    if (Type other = getElementTypeOrSelf(term.getType()); other.getIntOrFloatBitWidth() > element.getIntOrFloatBitWidth())
-      element = other;
+  Type element = joinedType(terms);
   Value sum = castTo(builder, terms[0], element);
   for (Value term : terms.drop_front())
     sum = AddOp::create(builder, term.getLoc(), sum, castTo(builder, term, element));
@@ -119,8 +125,9 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
       key = swapLastTwo(rewriter, key);
     if (op.getTransposeRhs())
       value = swapLastTwo(rewriter, value);
+    Type element = joinedType({query, key, value}); // scores may be narrower than what they weigh
     for (Value *operand : {&query, &key, &value})
-      *operand = swapHeads(rewriter, toRankFour(rewriter, *operand, shapeOf(*operand).size(), split));
+      *operand = swapHeads(rewriter, toRankFour(rewriter, castTo(rewriter, *operand, element), shapeOf(*operand).size(), split));
 
     ArrayRef<int64_t> q = shapeOf(query), k = shapeOf(key);
     ScoreShape shape{q[0], q[2], q[1], k[1]};
@@ -130,12 +137,14 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
         terms.push_back(toRankFour(rewriter, term, mask.rank, split));
     MaskPredicate predicate;
     Value bias = addTerms(rewriter, terms, shape, predicate);
+    if (bias && getElementTypeOrSelf(bias.getType()) != element)
+      bias = castTo(rewriter, bias, rewriter.getF32Type());
     auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
     auto attention = AttentionOp::create(
         rewriter, op.getLoc(), query, key, value, bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
         rewriter.getF64FloatAttr(scale), number(predicate.position.low), number(predicate.position.high), number(0),
         number(predicate.position.prefix), number(0), rewriter.getF64FloatAttr(scores->cap));
-    Value result = swapHeads(rewriter, attention.getResult());
+    Value result = castTo(rewriter, swapHeads(rewriter, attention.getResult()), getElementTypeOrSelf(op.getType()));
     rewriter.replaceOp(op, reshapeTo(rewriter, result, shapeOf(op.getResult())));
     return success();
   }

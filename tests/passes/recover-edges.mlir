@@ -22,6 +22,25 @@ func.func @main(%q: tensor<2x4x8x16xf16> {nn.input = "q"}, %k: tensor<2x4x16x8xf
 
 // -----
 
+// Probabilities in 32 bits over scores in 16: attention in 32 bits, and what follows gets what it got.
+// CHECK-LABEL: func.func @main
+// CHECK-DAG: %[[Q:.*]] = nn.cast %arg0 : (tensor<2x4x8x16xf16>) -> tensor<2x4x8x16xf32>
+// CHECK-DAG: %[[T:.*]] = nn.transpose %arg1 {permutation = array<i64: 0, 1, 3, 2>}
+// CHECK-DAG: %[[K:.*]] = nn.cast %[[T]] : (tensor<2x4x8x16xf16>) -> tensor<2x4x8x16xf32>
+// CHECK: %[[R:.*]], %{{.*}} = nn.attention {{.*}} -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+// CHECK: %[[SWAPPED:.*]] = nn.transpose %[[R]]
+// CHECK: nn.sin %[[SWAPPED]] : (tensor<2x4x8x16xf32>)
+func.func @main(%q: tensor<2x4x8x16xf16> {nn.input = "q"}, %k: tensor<2x4x16x8xf16> {nn.input = "k"}, %v: tensor<2x4x8x16xf32> {nn.input = "v"}) -> tensor<2x4x8x16xf32> {
+  %0 = nn.matmul %q, %k : (tensor<2x4x8x16xf16>, tensor<2x4x16x8xf16>) -> tensor<2x4x8x8xf16>
+  %1 = nn.cast %0 : (tensor<2x4x8x8xf16>) -> tensor<2x4x8x8xf32>
+  %2 = nn.softmax %1 : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %3 = nn.matmul %2, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %4 = nn.sin %3 : (tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  return %4 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
 // A rotation of nothing stays what it is.
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: nn.rotary
