@@ -124,6 +124,7 @@ def no_room_for_metrics(b):
     at = b.call(command, root, b'"step":2,"epoch"')
     (root / "metrics.jsonl").unlink()
     done = faults.attempt(b.scratch, command + " --overwrite", root, at=at, kind="enospc")
+    expect(re.search(r"--metrics short/metrics.jsonl: the last \d+ bytes were never written", done.stderr), "the end of it", done)
     expect(done.returncode == 0 and "--metrics short/metrics.jsonl: No space left on device; the run goes on" in done.stderr,
            "a run whose metrics do not fit", done)
     expect(faults.state(b.scratch / "checkpoints/step-4") == b.want[1], "its weights", done)
