@@ -275,6 +275,9 @@ def choose(bench):
 
 
 def test():
+    if not faults.usable():
+        print("skipped: mtrun is built with a sanitizer")
+        sys.exit(77)
     with tool.Scratch() as scratch:
         bench = Bench(scratch)
         bench.run(choose(bench))
