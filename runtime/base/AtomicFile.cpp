@@ -113,9 +113,7 @@ Status AtomicFile::failed(const Status &reason) const {
   return reason ? Status() : fail("{}: cannot be written: {}", path, reason.message());
 }
 
-Status AtomicFile::write(std::span<const std::byte> bytes) {
-  return failed(writeAll(descriptor.get(), bytes, total));
-}
+Status AtomicFile::write(std::span<const std::byte> bytes) { return failed(writeAll(descriptor.get(), bytes, total)); }
 
 Status AtomicFile::removeOld() {
   if (!isFile() || (::unlink(file.c_str()) != 0 && errno == ENOENT))

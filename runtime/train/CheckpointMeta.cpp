@@ -1,8 +1,8 @@
+#include "runtime/train/CheckpointMeta.h"
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/Json.h"
 #include "runtime/base/MappedFile.h"
 #include "runtime/train/Checkpoint.h"
-#include "runtime/train/CheckpointMeta.h"
 #include "runtime/train/Checksum.h"
 
 namespace mt::train {

@@ -1,5 +1,6 @@
-// A short text that tells whether data are those a run was trained on: sizes and samples of the files' content, whatever
-// their names. Reads a few hundred kilobytes a file, so a change between the samples of a large file goes unseen.
+// A short text that tells whether data are those a run was trained on: sizes and samples of the files' content,
+// whatever their names. Reads a few hundred kilobytes a file, so a change between the samples of a large file goes
+// unseen.
 #ifndef MT_RUNTIME_TRAIN_DATAFINGERPRINT_H
 #define MT_RUNTIME_TRAIN_DATAFINGERPRINT_H
 

@@ -17,7 +17,8 @@ extern "C" void onSignal(int signal) {
     flag = 1;
     return;
   }
-  double seconds = static_cast<double>(now.tv_sec - first.tv_sec) + static_cast<double>(now.tv_nsec - first.tv_nsec) * 1e-9;
+  double seconds =
+      static_cast<double>(now.tv_sec - first.tv_sec) + static_cast<double>(now.tv_nsec - first.tv_nsec) * 1e-9;
   if (!endsAtOnce(signal, seconds))
     return;
   struct sigaction usual = {};

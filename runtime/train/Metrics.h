@@ -34,6 +34,8 @@ public:
   Status evaluation(int64_t step, double loss, int64_t tokens);
   /// Every line so far is on disk.
   Status sync() { return file.sync().within("--metrics " + path); }
+  /// Bytes of lines that wait.
+  uint64_t waitingBytes() const { return file.waitingBytes(); }
   /// Whether the file has an evaluation after the step that the run resumed from.
   bool evaluatedAtStart() const { return evaluated; }
 

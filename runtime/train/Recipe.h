@@ -19,7 +19,7 @@ namespace mt::train {
 struct Recipe {
   LearningRate rate; ///< with its steps
   double weightDecay = 0;
-  bool decayAll = false; ///< vectors too
+  bool decayAll = false;                             ///< vectors too
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8; ///< count with adamw
   double momentum = 0;                               ///< counts with sgd
   double clipNorm = 1;                               ///< counts where the plan clips
@@ -33,8 +33,8 @@ Status checkRecipe(const RecipeOptions &said, const plan::Plan &plan);
 /// What a checkpoint stores of a recipe: {"lr": 0.001, ...}, one member for each option that was open to choice.
 nlohmann::json toJson(const RecipeOptions &all);
 
-/// Takes over from a stored recipe what is not said. Returns what is said and differs from it, as "--lr 0.1 (was 0.01)".
-/// Errors: the stored recipe is damaged.
+/// Takes over from a stored recipe what is not said. Returns what is said and differs from it, as "--lr 0.1 (was
+/// 0.01)". Errors: the stored recipe is damaged.
 Result<std::vector<std::string>> adoptStored(RecipeOptions &said, const nlohmann::json &stored);
 /// Fills what is still open with defaults: PyTorch's, but that decay spares vectors.
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan);

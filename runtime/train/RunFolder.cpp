@@ -125,10 +125,11 @@ Result<RunFolder::Start> RunFolder::resume() {
     return fail("--resume: no checkpoint of {} is whole ({}): bring one back, or start anew with --overwrite", out,
                 broken ? all.back().whole.message() : aside.front() + " was damaged");
   Start start;
-  start.note = all.empty() ? fmt::format("--resume: {} has no checkpoint yet: starting at step 0", out)
-                           : fmt::format("--resume: {} has checkpoints of an earlier run only ({}), none of the one that "
-                                         "took its place: starting at step 0",
-                                         out, all.front().folder);
+  start.note = all.empty()
+                   ? fmt::format("--resume: {} has no checkpoint yet: starting at step 0", out)
+                   : fmt::format("--resume: {} has checkpoints of an earlier run only ({}), none of the one that "
+                                 "took its place: starting at step 0",
+                                 out, all.front().folder);
   return start;
 }
 

@@ -23,8 +23,8 @@ public:
     std::string note;                      ///< for people; may be empty
   };
   /// Without `resume`: an error where the folder holds a run, unless `overwrite`. With it: the newest whole checkpoint
-  /// of the folder's run, or step 0 where none was ever written; an error where there are only damaged ones. Of a locked folder,
-  /// leftovers are adopted, and checkpoints that cannot be used set aside with a warning.
+  /// of the folder's run, or step 0 where none was ever written; an error where there are only damaged ones. Of a
+  /// locked folder, leftovers are adopted, and checkpoints that cannot be used set aside with a warning.
   Result<Start> start(bool resume, bool overwrite);
 
   /// Notes the run that trains here from now on: that of the checkpoint, else a new one.

@@ -203,7 +203,8 @@ struct Reader {
     for (const auto &[name, tensor] : file.tensors())
       end = std::min(end, offsetOf(tensor));
     std::string found = checksumText(checksumOf(file.bytes().first(end)));
-    return (*record)["header"] == found ? Status() : fail("{}: its header's checksum is wrong: the file is damaged", path);
+    return (*record)["header"] == found ? Status()
+                                        : fail("{}: its header's checksum is wrong: the file is damaged", path);
   }
 
   Status readAll(std::byte *to, uint64_t bytes, uint64_t offset) const {
@@ -347,7 +348,8 @@ Status checkSizes(const std::string &folder, const json &record) {
       return systemError(path);
     uint64_t wanted = about.value("bytes", uint64_t(0));
     if (static_cast<uint64_t>(status.st_size) != wanted)
-      return fail("{}: has {} bytes, and had {} when it was written: the file is damaged", path, status.st_size, wanted);
+      return fail("{}: has {} bytes, and had {} when it was written: the file is damaged", path, status.st_size,
+                  wanted);
   }
   return Status();
 }

@@ -25,7 +25,8 @@ std::string_view fileStem(plan::PartRole role);
 uint64_t stateBytes(const plan::Plan &plan);
 /// Writes and syncs the masters and moments of every trainable parameter into files of `folder`. Returns their record:
 /// {"weight": {"bytes": of the file, "header": checksum, "tensors": {name: checksum}}, ...}.
-Result<nlohmann::json> writeState(const std::string &folder, const plan::Plan &plan, const PartBytes &part, int threads);
+Result<nlohmann::json> writeState(const std::string &folder, const plan::Plan &plan, const PartBytes &part,
+                                  int threads);
 
 /// Whether this can be a record: what follows relies on it.
 bool isStateRecord(const nlohmann::json &record);

@@ -66,14 +66,15 @@ void warnOfOthers(const TrainSetup &setup) {
     log().warn("{} was trained on another processor ({}; this one: {}): results will differ in the last bits", folder,
                from.numerics, setup.numerics);
   if (from.rows != setup.corpus->rows())
-    log().warn("{} was trained on {} rows, --data {} has {}: the order of the data changes here", folder, from.rows, data,
-               setup.corpus->rows());
+    log().warn("{} was trained on {} rows, --data {} has {}: the order of the data changes here", folder, from.rows,
+               data, setup.corpus->rows());
   else if (!from.data.empty() && from.data != setup.data)
     log().warn("{} was trained on other data than --data {} has: their content changed", folder, data);
   if (from.format == 1)
-    log().warn("{} is of an older version: it does not say what --lr-schedule, --weight-decay and --clip-norm were: they "
-               "are as given here, or as by default",
-               folder);
+    log().warn(
+        "{} is of an older version: it does not say what --lr-schedule, --weight-decay and --clip-norm were: they "
+        "are as given here, or as by default",
+        folder);
 }
 
 /// The recipe that is stored, as far as the command line does not say otherwise.
@@ -160,8 +161,8 @@ std::string describe(const TrainSetup &setup) {
     text += fmt::format("space {}: {}\n", space.name, formatExactSize(space.bytes));
   const MachineOptions &machine = setup.options.machine;
   if (Result<executor::KernelScratch> scratch = executor::scratchOf(plan, machine.device, machine.threads))
-    text += fmt::format("beside the plan, scratch of kernels: at most {} of {} threads\n", formatExactSize(scratch->bytes),
-                        scratch->threads);
+    text += fmt::format("beside the plan, scratch of kernels: at most {} of {} threads\n",
+                        formatExactSize(scratch->bytes), scratch->threads);
   text += fmt::format("device {}, host {}; predicted step {}\n", formatExactSize(totalBytes(plan, true)),
                       formatExactSize(totalBytes(plan, false)), formatSeconds(plan.prediction.stepSeconds));
   if (setup.corpus)

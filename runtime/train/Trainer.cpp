@@ -26,7 +26,7 @@ public:
       : setup(setup), options(setup.options), recipe(setup.recipe), plan(setup.plan),
         batches(plan, *setup.corpus, Sampler(setup.corpus->rows(), recipe.shuffle, recipe.seed)),
         progress(options.quiet, plan.settings.sequence > 0 ? "tok" : "rows", peakSeconds(), recipe.rate.steps),
-        step(setup.from.meta.step), position(setup.from.meta.position) {}
+        step(setup.from.meta.step), savedStep(step), position(setup.from.meta.position) {}
 
   /// Reserves memory and loads weights; nothing of the run's folder is changed.
   Status open() {
@@ -82,9 +82,7 @@ private:
       return done(job, loss, scalars);
     };
     if (gradients)
-      wanted.gradient = [this](int64_t parameter, std::span<const float> values) {
-        gradients->add(parameter, values);
-      };
+      wanted.gradient = [this](int64_t parameter, std::span<const float> values) { gradients->add(parameter, values); };
     MT_ASSIGN(session, Session::open(plan, std::move(wanted)));
     return Status();
   }
@@ -97,35 +95,43 @@ private:
       ++step;
       MT_TRY(session->enqueue({plan::ProgramKind::step, step, &batches, position, plan.settings.batch}));
       position += plan.settings.batch;
-      bool last = step == recipe.rate.steps;
-      if (options.evalEvery > 0 && step % options.evalEvery == 0 && !last)
-        MT_TRY(evaluateNow());
-      // An interrupt during the evaluation ends the run below, with the same checkpoint.
-      if (options.keep > 0 && options.checkpointEvery > 0 && step % options.checkpointEvery == 0 && !last && !interrupted())
+      if (step == recipe.rate.steps)
+        break;
+      // What an evaluation may run into must not cost the checkpoint.
+      if (options.keep > 0 && options.checkpointEvery > 0 && step % options.checkpointEvery == 0)
         MT_TRY(saveOnTheWay());
+      if (options.evalEvery > 0 && step % options.evalEvery == 0)
+        MT_TRY(evaluateNow());
     }
     return Status();
   }
 
   /// Whether the run was stopped in the evaluation that belongs to the step that it goes on from.
   bool missesEvaluation() const {
-    return setup.from.checkpoint && options.evalEvery > 0 && step % options.evalEvery == 0 && step < recipe.rate.steps &&
+    return step > 0 && options.evalEvery > 0 && step % options.evalEvery == 0 && step < recipe.rate.steps &&
            !metrics->evaluatedAtStart();
   }
 
   /// What follows the last step, whether it was meant to be the last or a signal came.
   Status finish() {
     MT_TRY(session->settle());
-    if (gradients && reported > 0)
-      MT_TRY(gradients->finish());
+    if (saved.empty())
+      saved = setup.from.checkpoint.value_or("");
+    Status kept = options.keep > 0 && (saved.empty() || step > savedStep) ? save().within(unsaved()) : Status();
+    Status rest = concludeRun();
+    return kept ? rest : kept;
+  }
+
+  /// What is left once the last step has its checkpoint.
+  Status concludeRun() {
     bool evaluated = step == setup.from.meta.step && metrics->evaluatedAtStart();
     if (!interrupted() && !evaluated)
       MT_TRY(evaluateNow());
-    if (options.keep > 0 && (step > setup.from.meta.step || !setup.from.checkpoint))
-      MT_TRY(save().within(unsaved()));
-    else
-      saved = setup.from.checkpoint.value_or("none");
     keepGoing(metrics->sync());
+    if (metrics->waitingBytes() > 0)
+      log().warn("--metrics {}: the last {} bytes were never written", options.metrics, metrics->waitingBytes());
+    if (gradients && reported > 0)
+      MT_TRY(gradients->finish());
     if (!options.machine.trace.empty())
       MT_TRY(session->writeTrace());
     bool stopped = interrupted() && (step < recipe.rate.steps || (evaluation && !evaluation->complete()));
@@ -135,7 +141,7 @@ private:
 
   std::string unsaved() const {
     return fmt::format("step {} could not be saved, and with it what was trained since {}", step,
-                       saved.empty() ? setup.from.checkpoint.value_or("the start") : saved);
+                       saved.empty() ? "the start" : saved);
   }
 
   std::string result(bool stopped) const {
@@ -145,7 +151,8 @@ private:
       return fmt::format("stopped after step {} of {}; the same command with --resume goes on from {}", step,
                          recipe.rate.steps, saved);
     if (reported > 0)
-      return fmt::format("trained {} steps: loss {:.4f} -> {:.4f}; checkpoint {}", reported, firstLoss, lastLoss, saved);
+      return fmt::format("trained {} steps: loss {:.4f} -> {:.4f}; checkpoint {}", reported, firstLoss, lastLoss,
+                         saved.empty() ? "none" : saved);
     return fmt::format("nothing to do: {} is at step {} already", saved, step);
   }
 
@@ -180,6 +187,7 @@ private:
     keepGoing(metrics->sync()); // what the checkpoint's step has reported survives with it
     auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
     MT_ASSIGN(saved, saveCheckpoint(options.out, plan, currentMeta(), bytes, options.keep, options.machine.threads));
+    savedStep = step;
     return Status();
   }
 
@@ -269,7 +277,7 @@ private:
   const plan::Plan &plan;
   Batches batches;
   ProgressLine progress;
-  int64_t step, position; ///< enqueued
+  int64_t step, savedStep, position; ///< enqueued; of the newest checkpoint
   std::optional<MetricsFile> metrics;
   std::optional<TensorBoard> board;
   std::unique_ptr<GradientFile> gradients;

@@ -5,7 +5,9 @@ and losses, to the bit.
 
     PATH=build/bin:$PATH python3 tests/e2e/crash_points.py                       every call
     PATH=build/bin:$PATH python3 tests/e2e/crash_points.py --sample N [SEED]     N calls of each kind and scenario
-    PATH=build/bin:$PATH python3 tests/e2e/crash_points.py SCENARIO KIND CALL    one
+    PATH=build/bin:$PATH python3 tests/e2e/crash_points.py SCENARIO [KIND [CALL]]    those
+
+With TMPDIR on a file system in memory (/dev/shm) every call takes minutes, and longer where syncing is slow.
 """
 import collections
 import itertools
@@ -220,7 +222,7 @@ class Bench:
         self.check_kept(scenario, kind, call, published(records))
         if scenario.name == "export" and kind != "signal" and (self.world / "out.safetensors").read_bytes() != self.exported:
             self.complain(scenario, kind, call, "the old export is gone", lost=True)
-        if done.returncode == 0 and kind != "signal":
+        if done.returncode == 0 and kind != "signal" and "bytes were never written" not in done.stderr:
             self.compare(scenario, kind, call)
         self.mend(scenario, kind, call)
 
@@ -232,8 +234,12 @@ class Bench:
             self.mend(scenario, "power", call)
 
     def run(self, chosen):
-        for scenario, kind, call in chosen:
-            self.disturb(scenario, kind, call)
+        for (scenario, kind), calls in itertools.groupby(chosen, lambda one: one[:2]):
+            before = len(self.lost) + len(self.wrong)
+            calls = [call for _, _, call in calls]
+            for call in calls:
+                self.disturb(scenario, kind, call)
+            print(f"{scenario.name} {kind}: {len(calls)} calls, {len(self.lost) + len(self.wrong) - before} problems", flush=True)
         calls = ", ".join(f"{scenario.name} {scenario.count}" for scenario in self.scenarios)
         print(f"calls that change files: {calls}")
         print(f"disturbed: {', '.join(f'{kind} {count}' for kind, count in self.runs.items())}; {sum(self.runs.values())} runs in all")
@@ -257,10 +263,11 @@ def published(records, durably=False):
 def choose(bench):
     words = sys.argv[1:]
     scenarios = {scenario.name: scenario for scenario in bench.scenarios}
-    if len(words) == 3 and words[0] in scenarios:
-        return [(scenarios[words[0]], words[1], int(words[2]))]
     every = [(scenario, kind, range(1, scenario.count + 1)) for scenario, kind in itertools.product(bench.scenarios, KINDS)
              if not (scenario.name == "export" and kind == "signal")]
+    if words and words[0] in scenarios:
+        every = [(scenario, kind, [int(words[2])] if len(words) > 2 else calls) for scenario, kind, calls in every
+                 if [scenario.name, kind][:len(words)] == words[:2]]
     if words[:1] == ["--sample"]:
         pick = random.Random(int(words[2]) if len(words) > 2 else 0)
         every = [(scenario, kind, sorted(pick.sample(calls, min(int(words[1]), len(calls))))) for scenario, kind, calls in every]
@@ -268,6 +275,9 @@ def choose(bench):
 
 
 def test():
+    if not faults.usable():
+        print("skipped: mtrun is built with a sanitizer")
+        sys.exit(77)
     with tool.Scratch() as scratch:
         bench = Bench(scratch)
         bench.run(choose(bench))

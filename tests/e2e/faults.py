@@ -14,6 +14,12 @@ KILLED, TERMINATED = -signal.SIGKILL, -signal.SIGTERM
 STATE = ("weight", "first_moment", "second_moment")
 
 
+def usable():
+    """Whether mtrun takes a preloaded library: a sanitizer's own replacements of the same calls do not go with it."""
+    program = pathlib.Path(shutil.which("mtrun") or "/dev/null").read_bytes()
+    return b"__asan_init" not in program and b"__tsan_init" not in program
+
+
 def attempt(scratch, command, root, **settings):
     """Runs a command whose calls on files below `root` count; settings become MT_FAULTS_*."""
     if not LIBRARY.exists():

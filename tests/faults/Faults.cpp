@@ -48,7 +48,8 @@ struct Settings {
   int journal = -1;
   Settings() {
     if (std::string path = environment("MT_FAULTS_JOURNAL"); !path.empty())
-      journal = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+      journal = static_cast<int>(
+          ::syscall(SYS_openat, AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   }
 };
 
@@ -88,7 +89,8 @@ std::string absolute(int folder, const char *path) {
 
 bool counts(const std::string &path) {
   const std::string &root = settings().root;
-  return !root.empty() && (path == root || (path.size() > root.size() && path.starts_with(root) && path[root.size()] == '/'));
+  return !root.empty() &&
+         (path == root || (path.size() > root.size() && path.starts_with(root) && path[root.size()] == '/'));
 }
 
 void put(const void *data, size_t size) {
@@ -279,9 +281,9 @@ int renameat2(int fromFolder, const char *from, int toFolder, const char *to, un
     errno = EINVAL;
     return -1;
   }
-  return change(flags & RENAME_EXCHANGE ? "exchange" : "rename", absolute(fromFolder, from), absolute(toFolder, to), false, [&] {
-    return static_cast<int>(::syscall(SYS_renameat2, fromFolder, from, toFolder, to, flags));
-  });
+  return change(flags & RENAME_EXCHANGE ? "exchange" : "rename", absolute(fromFolder, from), absolute(toFolder, to),
+                false,
+                [&] { return static_cast<int>(::syscall(SYS_renameat2, fromFolder, from, toFolder, to, flags)); });
 }
 int renameat(int fromFolder, const char *from, int toFolder, const char *to) noexcept {
   return renameat2(fromFolder, from, toFolder, to, 0);
@@ -289,9 +291,8 @@ int renameat(int fromFolder, const char *from, int toFolder, const char *to) noe
 int rename(const char *from, const char *to) noexcept { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
 
 int linkat(int fromFolder, const char *from, int toFolder, const char *to, int flags) noexcept {
-  return change("link", absolute(toFolder, to), absolute(fromFolder, from), true, [&] {
-    return static_cast<int>(::syscall(SYS_linkat, fromFolder, from, toFolder, to, flags));
-  });
+  return change("link", absolute(toFolder, to), absolute(fromFolder, from), true,
+                [&] { return static_cast<int>(::syscall(SYS_linkat, fromFolder, from, toFolder, to, flags)); });
 }
 int link(const char *from, const char *to) noexcept { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
 
@@ -315,7 +316,9 @@ int mkdir(const char *path, mode_t mode) noexcept { return mkdirat(AT_FDCWD, pat
 int fsync(int file) { return syncFile(file, original<int (*)(int)>("fsync")); }
 int fdatasync(int file) { return syncFile(file, original<int (*)(int)>("fdatasync")); }
 
-int ftruncate(int file, off_t size) noexcept { return resize(file, "resize", size, original<int (*)(int, off_t)>("ftruncate")); }
+int ftruncate(int file, off_t size) noexcept {
+  return resize(file, "resize", size, original<int (*)(int, off_t)>("ftruncate"));
+}
 int ftruncate64(int file, off64_t size) noexcept { return ftruncate(file, size); }
 int truncate(const char *path, off_t size) noexcept {
   int file = openAt(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
@@ -330,7 +333,9 @@ int fallocate(int file, int mode, off_t offset, off_t length) {
              : -1;
 }
 int fallocate64(int file, int mode, off64_t offset, off64_t length) { return fallocate(file, mode, offset, length); }
-int posix_fallocate(int file, off_t offset, off_t length) { return fallocate(file, 0, offset, length) == 0 ? 0 : errno; }
+int posix_fallocate(int file, off_t offset, off_t length) {
+  return fallocate(file, 0, offset, length) == 0 ? 0 : errno;
+}
 
 int statvfs(const char *path, struct statvfs *disk) noexcept {
   int result = original<int (*)(const char *, struct statvfs *)>("statvfs")(path, disk);

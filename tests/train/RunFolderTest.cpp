@@ -49,8 +49,9 @@ TEST_F(RunFolders, AreLocked) {
 TEST_F(RunFolders, WithARunAreRefused) {
   EXPECT_TRUE(start(false).ok());
   save(4, "a");
-  EXPECT_ERROR(start(false).status(), "it holds a run (" + folder.path + "/step-4): go on with --resume, start a new one in "
-                                      "its place with --overwrite, or choose another folder");
+  EXPECT_ERROR(start(false).status(), "it holds a run (" + folder.path +
+                                          "/step-4): go on with --resume, start a new one in "
+                                          "its place with --overwrite, or choose another folder");
   EXPECT_FALSE(start(false, true)->checkpoint);
   EXPECT_TRUE(fs::exists(folder / "step-4")) << "nothing goes before there is something new";
   fs::rename(folder / "step-4", folder / "damaged-step-4");

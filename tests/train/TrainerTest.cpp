@@ -3,6 +3,7 @@
 #include "runtime/train/Trainer.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/Checkpoint.h"
+#include "runtime/train/Checksum.h"
 #include "runtime/train/Export.h"
 #include "tests/plan/LinearPlan.h"
 #include "tests/train/TestFiles.h"
@@ -429,6 +430,28 @@ TEST_P(Training, AnotherSequenceOrLossIsNotResumed) {
   other.settings.loss = "another";
   ASSERT_TRUE(plan::save(other, folder / "other.bin").ok());
   EXPECT_ERROR(train::train(resumed), "compile a plan with the same loss");
+}
+
+TEST_P(Training, AnotherProcessorIsSaidAndLostClippingRefused) {
+  run(options("run", 2));
+  auto changeMeta = [&](const std::string &key, const json &value) {
+    std::string path = folder / "run/step-2/meta.json";
+    json meta = json::parse(readFile(path));
+    meta.erase("checksum");
+    meta[key] = value;
+    std::string text = meta.dump();
+    meta["checksum"] = checksumText(checksumOf(std::as_bytes(std::span(text))));
+    std::ofstream(path) << meta;
+  };
+  TrainOptions resumed = options("run", 3);
+  resumed.resume = true;
+  changeMeta("clip", true);
+  EXPECT_ERROR(train::train(resumed), "was trained with clipping, and the plan has none: compile it with --clip");
+  changeMeta("clip", false);
+  changeMeta("numerics", "ABACUS");
+  testing::internal::CaptureStderr();
+  run(resumed);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("was trained on another processor (ABACUS; this one: "), std::string::npos);
 }
 
 TEST_P(Training, ANumberThatIsNotFiniteStopsTheRunAndKeepsWhatWasThere) {
