@@ -110,8 +110,9 @@ private:
     }
     if (failed(walkBackwards(function, lastForward, builder, gradients)))
       return failure();
-    first = lastForward ? lastForward->getNextNode() : &function.front().front();
-    setResults(function, exit, first, builder, gradients);
+    auto behindForward = [&] { return lastForward ? lastForward->getNextNode() : &function.front().front(); };
+    setResults(function, exit, behindForward(), builder, gradients);
+    first = behindForward(); // what widens the first gradient operation's operands stands before it
     return success();
   }
 

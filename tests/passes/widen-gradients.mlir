@@ -116,3 +116,28 @@ func.func @main(%x: tensor<2x4xbf16> {nn.input = "x"}, %y: tensor<2x4xbf16> {nn.
   %3 = call @head(%2, %h, %l, %s) : (tensor<2x4xbf16>, tensor<9x4xbf16>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
   return %3 : tensor<f32>
 }
+
+// -----
+
+// The first gradient operation is the one that is widened: what widens its operands is no forward value to be saved.
+// CHECK-LABEL: func.func private @scaled.backward.all(
+// CHECK-SAME: %[[DY:[^ ]*]]: tensor<2x4xbf16> {nn.gradient = 0 : i64}, %[[T:[^ ]*]]: tensor<2x4xbf16> {nn.saved = 0 : i64}) -> (tensor<2x4xf32> {nn.gradient = 1 : i64})
+// CHECK-DAG: %[[WIDE:.*]] = nn.cast %[[DY]] : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+// CHECK-DAG: %[[SAVED:.*]] = nn.cast %[[T]] : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+// CHECK: %[[DW:.*]] = nn.mul %[[WIDE]], %[[SAVED]]
+// CHECK: return %[[DW]]
+func.func private @scaled(%x: tensor<2x4xbf16>, %w: tensor<2x4xbf16>) -> tensor<2x4xbf16> {
+  %0 = nn.tanh %x : (tensor<2x4xbf16>) -> tensor<2x4xbf16>
+  %1 = nn.mul %0, %w : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<2x4xbf16>
+  return %1 : tensor<2x4xbf16>
+}
+func.func private @loss(%x: tensor<2x4xbf16>, %c: tensor<2x4xbf16>) -> tensor<bf16> {
+  %0 = nn.mul %x, %c : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<2x4xbf16>
+  %1 = nn.reduce %0 {kind = "sum", axes = array<i64: 0, 1>, keepDims = false} : (tensor<2x4xbf16>) -> tensor<bf16>
+  return %1 : tensor<bf16>
+}
+func.func @main(%x: tensor<2x4xbf16> {nn.input = "x"}, %w: tensor<2x4xbf16> {nn.parameter = "w", nn.trainable}, %c: tensor<2x4xbf16> {nn.input = "c"}) -> tensor<bf16> {
+  %0 = call @scaled(%x, %w) : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<2x4xbf16>
+  %1 = call @loss(%0, %c) : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<bf16>
+  return %1 : tensor<bf16>
+}
