@@ -12,6 +12,7 @@ packages=(
   libprotobuf-dev protobuf-compiler
   libfmt-dev libcli11-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev
+  clang-22 libclang-rt-22-dev libomp-22-dev
   python3 python3-pip python3-numpy xz-utils
 )
 onnx_version=1.23.2

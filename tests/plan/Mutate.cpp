@@ -10,14 +10,13 @@ namespace {
 
 constexpr size_t kHeaderBytes = 32, kDigestOffset = 24, kLengthOffset = 16;
 
-/// Makes length and checksum fit the payload.
+} // namespace
+
 void seal(std::vector<std::byte> &file) {
   uint64_t length = file.size() - kHeaderBytes, digest = XXH3_64bits(file.data() + kHeaderBytes, length);
   std::memcpy(file.data() + kLengthOffset, &length, sizeof(length));
   std::memcpy(file.data() + kDigestOffset, &digest, sizeof(digest));
 }
-
-} // namespace
 
 void mutate(std::vector<std::byte> &file, std::mt19937 &random) {
   auto place = [&] { return kHeaderBytes + random() % (file.size() - kHeaderBytes); };

@@ -11,5 +11,8 @@ namespace mt::tests {
 
 void mutate(std::vector<std::byte> &file, std::mt19937 &random);
 
+/// Makes the header's length and checksum fit the payload.
+void seal(std::vector<std::byte> &file);
+
 } // namespace mt::tests
 #endif

@@ -1,0 +1,45 @@
+#include "tests/fuzz/Corpora.h"
+
+namespace mt::fuzz {
+
+using kernels::DType;
+
+plan::Plan chosenPlan(Bytes &bytes) {
+  constexpr DType kTypes[] = {DType::i64, DType::i32, DType::i16, DType::u8, DType::boolean, DType::f32, DType::bf16};
+  constexpr int64_t kVocabularies[] = {256, 0, 1, 70000}, kSequences[] = {4, 1, 7, 600};
+  uint8_t sizes = bytes.one(), types = bytes.one(), others = bytes.one();
+  plan::Plan plan;
+  int64_t sequence = kSequences[sizes % 4], vocabulary = kVocabularies[sizes / 4 % 4];
+  plan.settings.batch = 2;
+  plan.settings.microBatch = 1;
+  plan.settings.sequence = sequence;
+  plan.model.vocabulary = vocabulary;
+  std::vector<plan::Span> parts(2, {0, 0, 0});
+  plan.inputs.push_back({plan::InputKind::data, "input_ids", kTypes[types % 4], {2, sequence}, parts, vocabulary});
+  if (others & 1)
+    plan.inputs.push_back({plan::InputKind::labels, "labels", kTypes[types / 16 % 7], {2, sequence}, parts, vocabulary});
+  if (others & 2)
+    plan.inputs.push_back({plan::InputKind::data, "mask", kTypes[others / 16 % 7], {2, sequence}, parts, 0});
+  if (others & 4)
+    plan.inputs.push_back({plan::InputKind::data, "pixels", DType::f32, {2, 3, 2}, parts, 0});
+  plan.inputs.push_back({plan::InputKind::scalars, "scalars", DType::f64, {16}, {{0, 0, 128}}, 0});
+  return plan;
+}
+
+void readAll(const Result<train::CorpusPtr> &corpus, const plan::Plan &plan) {
+  constexpr int64_t kMostRows = 4096;
+  if (!corpus.ok())
+    return;
+  std::vector<std::vector<std::byte>> buffers;
+  std::vector<std::byte *> destinations;
+  for (const plan::Input &input : plan.inputs) {
+    bool data = input.kind != plan::InputKind::scalars;
+    buffers.emplace_back(data ? static_cast<size_t>(train::rowBytes(input)) : 0);
+    destinations.push_back(data ? buffers.back().data() : nullptr);
+  }
+  for (int64_t row = 0; row < std::min((*corpus)->rows(), kMostRows); ++row)
+    if (!(*corpus)->read(row, destinations) || !train::checkRow(**corpus, plan, row, destinations))
+      return;
+}
+
+} // namespace mt::fuzz
