@@ -1,5 +1,7 @@
 #include "compiler/onnx/ExportMetadata.h"
 
+#include "runtime/base/Utf8.h"
+
 #include <set>
 #include <sstream>
 
@@ -23,7 +25,7 @@ std::map<std::string, Origin> parseSignature(const std::string &text) {
   for (std::string line; std::getline(lines, line);) {
     size_t colon = line.find(": ");
     size_t quote = line.find("target='");
-    if (colon == std::string::npos || quote == std::string::npos)
+    if (colon == std::string::npos || quote == std::string::npos || !isUtf8(line))
       continue;
     size_t begin = quote + 8;
     size_t end = line.find('\'', begin);

@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/ElementTypes.h"
 #include "compiler/onnx/WireSkeleton.h"
+#include "runtime/base/Utf8.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -25,6 +26,9 @@ Result<ModelFile> ModelFile::open(const std::string &path) {
     return fail("{} holds no graph: is it an ONNX model?", path);
   if (model.opset_import_size() == 0)
     return fail("{} names no operator set (opset_import): save it with a current exporter", path);
+  for (int i = 0; i < model.graph().initializer_size(); ++i)
+    if (!isUtf8(model.graph().initializer(i).name()))
+      return fail("{}: the name of initializer {} is not UTF-8 text: export the model again, or rename it", path, i);
   std::error_code error;
   std::filesystem::path absolute = std::filesystem::absolute(path, error);
   return ModelFile{absolute.string(), absolute.parent_path().string(), std::move(file), std::move(model)};

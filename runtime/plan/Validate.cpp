@@ -1,5 +1,6 @@
 #include "runtime/plan/Validate.h"
 
+#include "runtime/base/Utf8.h"
 #include "runtime/plan/Dump.h"
 
 #include <algorithm>
@@ -110,6 +111,8 @@ Status checkParameters(const Plan &plan) {
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
     const Parameter &parameter = plan.parameters[i];
     std::string place = fmt::format("parameter {} \"{}\"", i, parameter.name);
+    if (!isUtf8(parameter.name) || !isUtf8(parameter.originalName))
+      return fail("{}: its name is not UTF-8 text, as the files of weights need it; rename it in the model", place);
     MT_TRY(checkParts(plan, parameter).within(place));
     MT_TRY(checkInitial(parameter).within(place));
   }

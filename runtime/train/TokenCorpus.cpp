@@ -2,6 +2,7 @@
 // Window w covers tokens [w (sequence + 1), (w + 1)(sequence + 1)): all but the last are the input, all but the first
 // the labels. What remains at the end of the stream is not used.
 #include "runtime/base/MappedFile.h"
+#include "runtime/base/Utf8.h"
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
 
@@ -147,25 +148,6 @@ Result<Segment> tokensOf(const MappedFile &file, int64_t vocabulary) {
   return segment;
 }
 
-/// Offset of the first byte that is not UTF-8 (RFC 3629), or nothing.
-std::optional<size_t> firstBadByte(std::span<const std::byte> text) {
-  for (size_t i = 0; i < text.size();) {
-    auto lead = static_cast<uint8_t>(text[i]);
-    size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-    if (length == 0 || length > text.size() - i)
-      return i;
-    for (size_t k = 1; k < length; ++k) {
-      auto next = static_cast<uint8_t>(text[i + k]);
-      uint8_t low = k == 1 && lead == 0xe0 ? 0xa0 : k == 1 && lead == 0xf0 ? 0x90 : 0x80;
-      uint8_t high = k == 1 && lead == 0xed ? 0x9f : k == 1 && lead == 0xf4 ? 0x8f : 0xbf;
-      if (next < low || next > high)
-        return i;
-    }
-    i += length;
-  }
-  return std::nullopt;
-}
-
 std::string formName(const std::vector<std::string> &files) {
   return files.size() == 1 ? files.front()
                            : fmt::format("{} ({} files)", std::filesystem::path(files.front()).parent_path().string(),
@@ -195,7 +177,8 @@ Result<CorpusPtr> openText(const std::vector<std::string> &files, const std::str
                 form);
   for (const std::string &path : files) {
     MT_ASSIGN(MappedFile file, MappedFile::open(path));
-    if (std::optional<size_t> bad = firstBadByte(file.bytes()))
+    std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.size());
+    if (std::optional<size_t> bad = firstBadByte(text))
       return fail("{}: byte {} is not UTF-8 text; other data go into files named .npz, .bin or .jsonl", path, *bad);
     Segment segment{path, file.bytes(), 0, static_cast<int64_t>(file.size()), 1};
     corpus->append(std::move(segment), std::move(file));

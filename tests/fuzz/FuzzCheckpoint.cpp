@@ -1,6 +1,7 @@
 // Checkpoint folders: meta.json and the weights' file, for a small plan.
 #include "runtime/base/Log.h"
 #include "runtime/train/Checkpoint.h"
+#include "runtime/train/StateFiles.h"
 #include "tests/fuzz/Bytes.h"
 #include "tests/plan/LinearPlan.h"
 

@@ -185,6 +185,14 @@ TEST(BadModels, ShapesThatDoNotFit) {
   expectProblem(result, {"'n_z' (Add)", "broadcast"});
 }
 
+TEST(BadModels, NamesThatAreNoText) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.weights("w\xff", {16, 16});
+  model.node("MatMul", {"x", "w\xff"}, {"y"});
+  expectProblem(import(model), {"the name of initializer 0 is not UTF-8 text"});
+}
+
 TEST(BadModels, ShapesThatDependOnData) {
   TestModel model;
   model.input("x", kFloat, {"batch", "16"}).input("n", kInt64, {"batch"}).output("y");

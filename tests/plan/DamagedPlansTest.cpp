@@ -43,6 +43,7 @@ const std::vector<Damage> kDamages = {
     {"hugeSpace", [](Plan &p) { p.spaces[0].bytes = kHuge; }, "space 0 \"device\": "},
     {"partOutside", [](Plan &p) { p.parameters[0].parts[0].span.offset = kHuge; },
      "parameter 0 \"weight\": weight: 120 bytes at"},
+    {"nameOfOtherBytes", [](Plan &p) { p.parameters[0].name = "weight\xff"; }, "its name is not UTF-8 text"},
     {"partOfNoSpace", [](Plan &p) { p.parameters[0].parts[0].span.space = 9; },
      "space 9 does not exist, the plan has 3"},
     {"partOnDevice",

@@ -41,6 +41,17 @@ TEST_P(PlanFile, GivesBackWhatWasSaved) {
 INSTANTIATE_TEST_SUITE_P(Targets, PlanFile, testing::Values(false, true),
                          [](const auto &info) { return info.param ? "unified" : "discrete"; });
 
+TEST(PlanFileNames, MayBeNoText) {
+  Plan plan = tests::linearPlan(true);
+  plan.model.file = "/models/\xff.onnx";
+  plan.templates[0].name = "node \xc4";
+  std::vector<std::byte> file = serialize(plan);
+  Result<Plan> loaded = deserialize(file, "plan.bin");
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  EXPECT_EQ(loaded->model.file, plan.model.file);
+  EXPECT_EQ(loaded->templates[0].name, plan.templates[0].name);
+}
+
 TEST(PlanFileRefusal, NamesVersions) {
   Plan plan = tests::linearPlan(true);
   std::vector<std::byte> file = serialize(plan);
