@@ -25,7 +25,8 @@ Json toJson(const Settings &s) {
           {"sequence", s.sequence},   {"loss", s.loss},
           {"precision", s.precision}, {"optimizer", s.optimizer},
           {"clip", s.clip},           {"saved_activations", s.savedActivations},
-          {"resident", s.resident},   {"prefetch_distance", s.prefetchDistance}};
+          {"resident", s.resident},   {"prefetch_distance", s.prefetchDistance},
+          {"every_row_counts", s.everyRowCounts}};
 }
 
 Json toJson(const Prediction &p) {
@@ -73,7 +74,9 @@ Json toJson(const Input &input) {
           {"type", kernels::name(input.type)},
           {"dims", input.dims},
           {"parts", listOf(input.parts, [](const Span &span) { return toJson(span); })},
-          {"vocabulary", input.vocabulary}};
+          {"vocabulary", input.vocabulary},
+          {"ignored", input.ignored ? Json(*input.ignored) : Json()},
+          {"targets", input.targets}};
 }
 
 std::string_view effectName(kernels::Effect effect) {
