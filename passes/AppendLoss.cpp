@@ -1,4 +1,5 @@
 // mt-append-loss: the loss, its labels and the step's scalars, appended to a model that ends in predictions.
+#include "passes/LossLabels.h"
 #include "passes/Match.h"
 #include "passes/Passes.h"
 #include "passes/Settings.h"
@@ -209,7 +210,37 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     main.setType(FunctionType::get(&getContext(), main.getArgumentTypes(), value.getType()));
     main.setAllResultAttrs(ArrayRef<Attribute>{builder.getDictionaryAttr({})});
     eraseUnused(others);
+    if (StringRef(loss).starts_with("output:"))
+      passes::describeLossLabels(main);
+    else if (failed(mergeLabels()))
+      return signalPassFailure();
     warnOfUntrained();
+  }
+
+  /// An input of the model's that is called labels and the labels of the loss are one thing: data name them alike.
+  LogicalResult mergeLabels() {
+    BlockArgument own, other;
+    for (BlockArgument argument : main.getArguments()) {
+      auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kInputAttr);
+      if (main.getArgAttr(argument.getArgNumber(), kLabelsAttr))
+        own = argument;
+      else if (name && name.getValue() == "labels")
+        other = argument;
+    }
+    if (!own || !other)
+      return success();
+    if (other.use_empty()) // only the model's own loss used it
+      return main.eraseArgument(other.getArgNumber());
+    if (other.getType() != own.getType())
+      return main.emitError() << "the model has an input 'labels' of type " << other.getType() << ", which it uses besides its loss, and --loss "
+                              << chosen << " has labels of type " << own.getType()
+                              << ": data could name only one of them; rename the model's input, or train on its own loss with --loss output:NAME";
+    own.replaceAllUsesWith(other);
+    main.setArgAttr(other.getArgNumber(), kLabelsAttr, builder.getUnitAttr());
+    if (Attribute vocabulary = main.getArgAttr(own.getArgNumber(), kVocabularyAttr))
+      main.setArgAttr(other.getArgNumber(), kVocabularyAttr, vocabulary);
+    main.setArgAttr(other.getArgNumber(), kIgnoredAttr, builder.getI64IntegerAttr(-100));
+    return main.eraseArgument(own.getArgNumber());
   }
 
   /// Says which parameters the loss does not reach: nothing updates them.

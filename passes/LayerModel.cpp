@@ -27,7 +27,7 @@ struct Reader {
         bool labels = bool(main.getArgAttr(i, nn::kLabelsAttr));
         auto name = main.getArgAttrOfType<StringAttr>(i, nn::kInputAttr);
         known[argument] = {LayerOperand::input, int64_t(model.inputs.size())};
-        model.inputs.push_back({labels ? "labels" : name ? name.str() : "input", type, labels});
+        model.inputs.push_back({name ? name.str() : labels ? "labels" : "input", type, labels});
         if (type.getRank() > 0)
           model.microBatch = type.getDimSize(0);
       }
@@ -64,7 +64,8 @@ struct Reader {
     for (OpResult result : call.getResults()) {
       known[result] = {LayerOperand::value, int64_t(model.values.size())};
       layer.results.push_back(model.values.size());
-      model.values.push_back({index, int64_t(result.getResultNumber()), cast<RankedTensorType>(result.getType()), {}});
+      model.values.push_back({index, int64_t(result.getResultNumber()), cast<RankedTensorType>(result.getType()), {},
+                              call->hasAttr(nn::kStepSumsAttr)});
     }
     model.layers.push_back(std::move(layer));
     return success();

@@ -44,6 +44,7 @@ struct ModelValue {
   int64_t layer = 0, result = 0;
   mlir::RankedTensorType type;
   llvm::SmallVector<int64_t> users;
+  bool isStepSum = false; ///< one place for all micro-batches, which add to it
 };
 
 struct LayerOperand {

@@ -1,6 +1,7 @@
 // mt-partition-layers: @main described in the terms of Partition.h, and the layers that come back outlined.
 #include "passes/Partition.h"
 #include "passes/Passes.h"
+#include "passes/StepSums.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -54,6 +55,8 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
       unsigned all = kNothing;
       for (Value operand : op.getOperands())
         all |= dependence.lookup(operand);
+      if (isa<func::CallOp>(op))
+        all = kNothing; // sums over a step, the same for all its micro-batches
       for (Value result : op.getResults())
         dependence[result] = all;
       trains |= (all & kData) && (all & kTrained);
@@ -102,7 +105,7 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
   /// the block, so walking backwards sees them placed.
   void placeOthers() {
     for (Operation &op : llvm::reverse(main.front().without_terminator())) {
-      if (pathIndex.count(&op) || isCheap(&op))
+      if (pathIndex.count(&op) || isCheap(&op) || isa<func::CallOp>(op))
         continue;
       int32_t only = -1;
       for (Operation *user : op.getUsers()) {
@@ -119,7 +122,7 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
   SmallVector<SmallVector<Operation *>> membersOf(int32_t layers) {
     SmallVector<llvm::SetVector<Operation *>> members(layers);
     for (Operation &op : main.front().without_terminator()) {
-      if (isCheap(&op))
+      if (isCheap(&op) || isa<func::CallOp>(op))
         continue;
       int32_t layer = layerOf.lookup(&op);
       for (Value operand : op.getOperands())
@@ -187,6 +190,7 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
     main = getOperation().lookupSymbol<func::FuncOp>(kMainName);
     if (!main || main.isExternal())
       return signalPassFailure();
+    passes::outlineStepSums(main);
     if (!findMainPath()) {
       main.emitError("nothing in the model depends on both an input and a trainable parameter; choose what to train "
                      "with --train PATTERN");

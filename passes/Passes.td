@@ -44,6 +44,30 @@ def AppendLoss : Pass<"mt-append-loss", "mlir::ModuleOp"> {
   let dependentDialects = ["::mt::nn::NnDialect"];
 }
 
+def SplitBatch : Pass<"mt-split-batch", "mlir::ModuleOp"> {
+  let summary = "Makes micro-batches add up to the loss of the whole batch, or says which operation lets rows see each other.";
+  let description = [{
+    Follows the rows of the batch from the inputs to the loss (`RowsOpInterface`). Where the loss is a sum over rows, or
+    linear in such sums, with divisors that follow from data alone, a micro-batch computes its part of it: means over
+    rows and what is the same for all rows are scaled by the micro-batch's share of the batch, and sums of data that
+    anything else depends on become sums over the step. Where it is not, the module gets `nn.mixed`, which says why; that is an
+    error if the micro-batch is smaller than the batch. `nn.split` lists what was changed, by operation.
+
+    ```mlir
+    %n = nn.reduce %valid {kind = "sum", ...} ...
+    %m = nn.div %s, %n ...
+    ```
+    becomes
+    ```mlir
+    %n = nn.reduce %valid {kind = "sum", ...} ...
+    %a = nn.step_sum %n ...
+    %m = nn.div %s, %a ...
+    ```
+  }];
+  let options = [Option<"batch", "batch", "int64_t", "0", "rows per step; 0: one micro-batch">];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
 def LowerPrecision : Pass<"mt-lower-precision", "mlir::ModuleOp"> {
   let summary = "Gives the graph the types of mixed precision training: bf16 with 32 bits where it matters.";
   let description = [{

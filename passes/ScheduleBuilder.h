@@ -85,6 +85,7 @@ private:
   void endBackward(const Phase &phase);
   void park(int64_t phase, int64_t microBatch);
 
+  Bound stepSum(int64_t value, bool first);
   Place operandPlace(const Layer &layer, int64_t operand, int64_t microBatch);
   Place inputPlace(int64_t input, int64_t microBatch);
   Place arrivingGradient(int64_t value, int64_t microBatch, mlir::RankedTensorType type);

@@ -93,7 +93,7 @@ bool ScheduleBuilder::neededByBackward(int64_t value) const {
 
 /// A value waits on the host if one layer alone uses it, backward reads it again, and that is more than two phases off.
 bool ScheduleBuilder::isParked(int64_t value) const {
-  if (evaluating || writer.unified() || !options.park || model.values[value].users.size() != 1 || !neededByBackward(value))
+  if (evaluating || writer.unified() || !options.park || model.values[value].isStepSum || model.values[value].users.size() != 1 || !neededByBackward(value))
     return false;
   int64_t layer = model.values[value].users[0], there = -1, back = -1;
   for (int64_t p = 0; p < int64_t(phases.size()); ++p)
@@ -160,7 +160,7 @@ Place ScheduleBuilder::operandPlace(const Layer &layer, int64_t operand, int64_t
   case LayerOperand::scalars:
     return deviceScalars;
   case LayerOperand::value:
-    return valuePlaces.at({what.index, microBatch});
+    return valuePlaces.at({what.index, model.values[what.index].isStepSum ? 0 : microBatch});
   }
   return {};
 }
@@ -183,6 +183,10 @@ void ScheduleBuilder::forward(const Phase &phase, int64_t microBatch, bool first
     operands.push_back({operandPlace(layer, i, microBatch), Effect::read, Type()});
   for (auto [k, value] : llvm::enumerate(layer.results)) {
     const ModelValue &info = model.values[value];
+    if (info.isStepSum) {
+      operands.push_back(stepSum(value, first));
+      continue;
+    }
     if (evaluating && layer.isLoss) {
       operands.push_back({loss, first ? Effect::write : Effect::accumulate, Type()});
       continue;
@@ -200,6 +204,14 @@ void ScheduleBuilder::forward(const Phase &phase, int64_t microBatch, bool first
     operands.push_back({place, Effect::write, Type()});
   }
   writer.compute(at("forward", phase.layer, microBatch), callee, operands);
+}
+
+/// Where a sum over the step's micro-batches grows; the first of them writes it.
+Bound ScheduleBuilder::stepSum(int64_t value, bool first) {
+  Place &place = valuePlaces[{value, 0}];
+  if (first)
+    place = {writer.slot("step sum " + Twine(model.values[value].result), "device", schedule::bytesOf(model.values[value].type))};
+  return {place, first ? Effect::write : Effect::accumulate, Type()};
 }
 
 /// Where the gradient of an operand goes, and whether it is the first to go there.

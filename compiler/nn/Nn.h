@@ -2,6 +2,8 @@
 // use. Passes include this header; nothing here knows about layers, schedules or devices.
 #ifndef MT_COMPILER_NN_NN_H
 #define MT_COMPILER_NN_NN_H
+#include "compiler/nn/Rows.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -39,11 +41,19 @@ template <typename Op> class FullPrecision : public mlir::OpTrait::TraitBase<Op,
 /// Of operations that only move elements.
 template <typename Op> class Movement : public mlir::OpTrait::TraitBase<Op, Movement> {};
 
+/// Of operations each element of whose results depends on the same element of the operands, broadcast.
+template <typename Op> class Elementwise : public mlir::OpTrait::TraitBase<Op, Elementwise> {};
+
 /// Names of the attributes of the arguments and results of a model's function (NnDialect.td).
 inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "nn.parameter",
                                      kTrainableAttr = "nn.trainable", kBufferAttr = "nn.buffer", kLabelsAttr = "nn.labels",
                                      kScalarsAttr = "nn.scalars", kOutputAttr = "nn.output",
-                                     kVocabularyAttr = "nn.vocabulary", kLossAttr = "nn.loss", kNodeAttr = "nn.node";
+                                     kVocabularyAttr = "nn.vocabulary", kLossAttr = "nn.loss", kNodeAttr = "nn.node",
+                                     kIgnoredAttr = "nn.ignored", kTargetsAttr = "nn.targets";
+/// Of a module whose batch mt-split-batch looked at: why its rows cannot be split, and what was changed for it.
+inline constexpr llvm::StringLiteral kMixedAttr = "nn.mixed", kSplitAttr = "nn.split";
+/// Of a module: every row counts in its loss, also one whose labels do not; of a call: its results add up over a step.
+inline constexpr llvm::StringLiteral kEveryRowAttr = "nn.every_row", kStepSumsAttr = "nn.step_sums";
 /// The function of a model.
 inline constexpr llvm::StringLiteral kMainName = "main";
 /// No constant but a splat has more elements than this.

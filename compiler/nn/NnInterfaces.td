@@ -1,5 +1,5 @@
-// The interfaces of nn operations: how an operation builds its own gradient, and what it computes in where activations
-// are bf16.
+// The interfaces of nn operations: how an operation builds its own gradient, what it computes in where activations
+// are bf16, and where in its results the rows of a batch are.
 #ifndef MT_NN_INTERFACES
 #define MT_NN_INTERFACES
 include "mlir/IR/OpBase.td"
@@ -25,5 +25,17 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
     InterfaceMethod<"What it wants of an operand.", "::mt::nn::Precision", "operandPrecision", (ins "unsigned":$index)>,
     InterfaceMethod<"What it gives as a result.", "::mt::nn::Precision", "resultPrecision", (ins "unsigned":$index)>
   ];
+}
+
+def RowsOpInterface : OpInterface<"RowsOpInterface"> {
+  let cppNamespace = "::mt::nn";
+  let description = [{
+    An operation that knows where the rows of a batch lie in its results (Rows.h). Elementwise operations say so by
+    their trait. Of an operation with neither, rows are taken to see each other.
+  }];
+  let methods = [InterfaceMethod<[{
+      Where the rows are in the results, given where they are in the operands, at least one of which depends on them and
+      none of which is mixed.
+    }], "::mt::nn::Rows", "rowsOfResults", (ins "::llvm::ArrayRef<::mt::nn::Rows>":$operands)>];
 }
 #endif

@@ -17,6 +17,8 @@ def Nn_ScalarsTensor : 1DTensorOf<[F64]>;
 
 def Differentiable : DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 def Precise : DeclareOpInterfaceMethods<PrecisionOpInterface>;
+def Rows : DeclareOpInterfaceMethods<RowsOpInterface>;
+def RowWise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::mt::nn"; }
 def FullPrecision : NativeOpTrait<"FullPrecision"> { let cppNamespace = "::mt::nn"; }
 def Movement : NativeOpTrait<"Movement"> { let cppNamespace = "::mt::nn"; }
 
@@ -33,7 +35,8 @@ class Nn_MixedOp<string mnemonic, list<Trait> traits = []>
 //===-- elementwise -----------------------------------------------------------------------------------------===//
 
 // Operands broadcast as NumPy's do; the element type is that of the operands.
-class Nn_BinaryOp<string mnemonic, string text, list<Trait> traits = []> : Nn_InferredOp<mnemonic, traits> {
+class Nn_BinaryOp<string mnemonic, string text, list<Trait> traits = []>
+    : Nn_InferredOp<mnemonic, !listconcat(traits, [RowWise])> {
   let summary = text;
   let arguments = (ins Nn_Tensor:$lhs, Nn_Tensor:$rhs);
   let results = (outs Nn_Tensor:$result);
@@ -49,19 +52,19 @@ def Nn_ModOp : Nn_BinaryOp<"mod", "Remainder with the divisor's sign, broadcast.
 def Nn_AndOp : Nn_BinaryOp<"and", "Both, broadcast.", [Commutative]>;
 def Nn_OrOp : Nn_BinaryOp<"or", "Either, broadcast.", [Commutative]>;
 def Nn_XorOp : Nn_BinaryOp<"xor", "One of both, broadcast.", [Commutative]>;
-def Nn_CompareOp : Nn_InferredOp<"compare"> {
+def Nn_CompareOp : Nn_InferredOp<"compare", [RowWise]> {
   let summary = "Comparison, broadcast: eq, ne, lt, le, gt or ge.";
   let arguments = (ins Nn_Tensor:$lhs, Nn_Tensor:$rhs, StrAttr:$predicate);
   let results = (outs Nn_BoolTensor:$result);
 }
-def Nn_SelectOp : Nn_InferredOp<"select", [Differentiable]> {
+def Nn_SelectOp : Nn_InferredOp<"select", [Differentiable, RowWise]> {
   let summary = "lhs where the condition holds, else rhs; all broadcast.";
   let arguments = (ins Nn_BoolTensor:$condition, Nn_Tensor:$lhs, Nn_Tensor:$rhs);
   let results = (outs Nn_Tensor:$result);
 }
 
 class Nn_UnaryOp<string mnemonic, string text, list<Trait> traits = []>
-    : Nn_Op<mnemonic, !listconcat(traits, [SameOperandsAndResultType])> {
+    : Nn_Op<mnemonic, !listconcat(traits, [SameOperandsAndResultType, RowWise])> {
   let summary = text;
   let arguments = (ins Nn_Tensor:$operand);
   let results = (outs Nn_Tensor:$result);
@@ -86,12 +89,12 @@ def Nn_RoundOp : Nn_UnaryOp<"round", "Nearest integer, halves to even.">;
 def Nn_ReluOp : Nn_UnaryOp<"relu", "max(x, 0)", [Differentiable]>;
 def Nn_SiluOp : Nn_UnaryOp<"silu", "x * sigmoid(x)", [Differentiable]>;
 def Nn_NotOp : Nn_UnaryOp<"not", "Logical negation of booleans.">;
-def Nn_IsNanOp : Nn_Op<"is_nan", [SameOperandsAndResultShape, InferTypeOpAdaptor]> {
+def Nn_IsNanOp : Nn_Op<"is_nan", [SameOperandsAndResultShape, InferTypeOpAdaptor, RowWise]> {
   let summary = "Whether x is not a number.";
   let arguments = (ins Nn_FloatTensor:$operand);
   let results = (outs Nn_BoolTensor:$result);
 }
-def Nn_GeluOp : Nn_Op<"gelu", [Differentiable, SameOperandsAndResultType]> {
+def Nn_GeluOp : Nn_Op<"gelu", [Differentiable, SameOperandsAndResultType, RowWise]> {
   let summary = "x * Phi(x): form `erf` exact, `tanh` its approximation, `sigmoid` x * sigmoid(1.702 x).";
   let arguments = (ins Nn_FloatTensor:$operand, DefaultValuedStrAttr<StrAttr, "erf">:$form);
   let results = (outs Nn_FloatTensor:$result);
@@ -104,7 +107,7 @@ def Nn_ActivationGradOp : Nn_Op<"activation_grad", [AllTypesMatch<["operand", "g
   let results = (outs Nn_FloatTensor:$result);
 }
 // What gated feed-forward layers compute between their products.
-def Nn_GatedProductOp : Nn_InferredOp<"gated_product", [Differentiable, AllTypesMatch<["gate", "up"]>]> {
+def Nn_GatedProductOp : Nn_InferredOp<"gated_product", [Differentiable, AllTypesMatch<["gate", "up"]>, RowWise]> {
   let summary = "activation(gate) * up; activation: silu, gelu_erf, gelu_tanh, gelu_sigmoid, relu, sigmoid.";
   let arguments = (ins Nn_FloatTensor:$gate, Nn_FloatTensor:$up, StrAttr:$activation);
   let results = (outs Nn_FloatTensor:$result);
@@ -130,64 +133,64 @@ def Nn_IotaOp : Nn_Op<"iota"> {
   let arguments = (ins I64Attr:$dimension, DefaultValuedAttr<F64Attr, "0.0">:$start, DefaultValuedAttr<F64Attr, "1.0">:$step);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_ReshapeOp : Nn_Op<"reshape", [Differentiable, Movement]> {
+def Nn_ReshapeOp : Nn_Op<"reshape", [Differentiable, Movement, Rows]> {
   let summary = "The same elements in row-major order under another shape; a view.";
   let arguments = (ins Nn_Tensor:$operand);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
   let hasVerifier = 1;
 }
-def Nn_CastOp : Nn_Op<"cast", [Differentiable, SameOperandsAndResultShape, Precise]> {
+def Nn_CastOp : Nn_Op<"cast", [Differentiable, SameOperandsAndResultShape, Precise, RowWise]> {
   let summary = "Converts the element type; floats to integers truncate, anything non-zero is true.";
   let arguments = (ins Nn_Tensor:$operand);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
 }
 def Nn_CopyOp : Nn_UnaryOp<"copy", "The same elements in a place of their own, where a view will not do.">;
-def Nn_TransposeOp : Nn_InferredOp<"transpose", [Differentiable, Movement]> {
+def Nn_TransposeOp : Nn_InferredOp<"transpose", [Differentiable, Movement, Rows]> {
   let summary = "Dimension i of the result is dimension permutation[i] of the operand.";
   let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$permutation);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
 }
-def Nn_BroadcastOp : Nn_Op<"broadcast", [Differentiable, Movement]> {
+def Nn_BroadcastOp : Nn_Op<"broadcast", [Differentiable, Movement, Rows]> {
   let summary = "Repeats dimensions of size one, and adds leading ones, as NumPy's broadcast_to does.";
   let arguments = (ins Nn_Tensor:$operand);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
   let hasVerifier = 1;
 }
-def Nn_SliceOp : Nn_InferredOp<"slice", [Differentiable, Movement]> {
+def Nn_SliceOp : Nn_InferredOp<"slice", [Differentiable, Movement, Rows]> {
   let summary = "result[i] = operand[starts + i * strides], `sizes` elements a dimension; strides may be negative.";
   let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$strides);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
   let hasVerifier = 1;
 }
-def Nn_PadOp : Nn_InferredOp<"pad", [Differentiable, Movement]> {
+def Nn_PadOp : Nn_InferredOp<"pad", [Differentiable, Movement, Rows]> {
   let summary = "`value` around the operand, and `interior` of it between its elements: the reverse of a slice.";
   let arguments = (ins Nn_Tensor:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DenseI64ArrayAttr:$interior,
                        DefaultValuedAttr<F64Attr, "0.0">:$value);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_ConcatOp : Nn_InferredOp<"concat", [Differentiable, Movement]> {
+def Nn_ConcatOp : Nn_InferredOp<"concat", [Differentiable, Movement, Rows]> {
   let summary = "The operands one after another along `axis`.";
   let arguments = (ins Variadic<Nn_Tensor>:$inputs, I64Attr:$axis);
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
 }
-def Nn_ReduceOp : Nn_MixedOp<"reduce", [Differentiable, FullPrecision]> {
+def Nn_ReduceOp : Nn_MixedOp<"reduce", [Differentiable, FullPrecision, Rows]> {
   let summary = "sum, mean, max, min or prod over `axes` (ascending), which go or stay as ones.";
   let arguments = (ins Nn_Tensor:$operand, StrAttr:$kind, DenseI64ArrayAttr:$axes, BoolAttr:$keepDims);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_CumsumOp : Nn_InferredOp<"cumsum", [Differentiable, FullPrecision]> {
+def Nn_CumsumOp : Nn_InferredOp<"cumsum", [Differentiable, FullPrecision, Rows]> {
   let summary = "Running sum along `axis`.";
   let arguments = (ins Nn_Tensor:$operand, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
                        DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_GatherOp : Nn_InferredOp<"gather", [Differentiable, Movement]> {
+def Nn_GatherOp : Nn_InferredOp<"gather", [Differentiable, Movement, Rows]> {
   let summary = "ONNX Gather: entries of `data` along `axis` at `indices`; negative indices count from the end.";
   let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, I64Attr:$axis);
   let results = (outs Nn_Tensor:$result);
@@ -197,20 +200,26 @@ def Nn_GatherGradOp : Nn_Op<"gather_grad"> {
   let arguments = (ins Nn_IntTensor:$indices, Nn_FloatTensor:$gradient, I64Attr:$axis);
   let results = (outs Nn_FloatTensor:$result);
 }
-def Nn_GatherNdOp : Nn_InferredOp<"gather_nd", [Movement]> {
+def Nn_GatherNdOp : Nn_InferredOp<"gather_nd", [Movement, Rows]> {
   let summary = "ONNX GatherND: slices of `data` at index tuples; the first `batchDims` dimensions run together.";
   let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batchDims);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_GatherElementsOp : Nn_InferredOp<"gather_elements", [Movement]> {
+def Nn_GatherElementsOp : Nn_InferredOp<"gather_elements", [Movement, Rows]> {
   let summary = "ONNX GatherElements: result[i][j] = data[i][indices[i][j]] along `axis`.";
   let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, I64Attr:$axis);
   let results = (outs Nn_Tensor:$result);
 }
 
+def Nn_StepSumOp : Nn_Op<"step_sum", [SameOperandsAndResultType, FullPrecision]> {
+  let summary = "The sum of a number over the micro-batches of a step, which each of them sees: what a step's mean is divided by.";
+  let arguments = (ins Nn_Tensor:$operand);
+  let results = (outs Nn_Tensor:$result);
+}
+
 //===-- products --------------------------------------------------------------------------------------------===//
 
-def Nn_MatmulOp : Nn_MixedOp<"matmul", [Differentiable, Precise]> {
+def Nn_MatmulOp : Nn_MixedOp<"matmul", [Differentiable, Precise, Rows]> {
   let summary = "Matrix product over the last two dimensions, either side transposed, plus an optional bias row.";
   let description = [{
     lhs is [batch.., M, K] ([batch.., K, M] with `transposeLhs`), rhs [batch.., K, N] ([batch.., N, K] with
@@ -245,7 +254,7 @@ def Nn_MatmulSumsOp : Nn_Op<"matmul_sums"> {
 
 //===-- embedding, normalization, softmax -------------------------------------------------------------------===//
 
-def Nn_EmbeddingOp : Nn_InferredOp<"embedding", [Differentiable, Movement]> {
+def Nn_EmbeddingOp : Nn_InferredOp<"embedding", [Differentiable, Movement, Rows]> {
   let summary = "Rows of `table` [V, D] at `ids` [..]: [.., D].";
   let arguments = (ins Nn_FloatTensor:$table, Nn_IntTensor:$ids);
   let results = (outs Nn_FloatTensor:$result);
@@ -255,7 +264,7 @@ def Nn_EmbeddingGradOp : Nn_Op<"embedding_grad"> {
   let arguments = (ins Nn_IntTensor:$ids, Nn_FloatTensor:$gradient);
   let results = (outs Nn_FloatTensor:$result);
 }
-def Nn_LayerNormOp : Nn_MixedOp<"layer_norm", [Differentiable, AttrSizedOperandSegments, Precise]> {
+def Nn_LayerNormOp : Nn_MixedOp<"layer_norm", [Differentiable, AttrSizedOperandSegments, Precise, Rows]> {
   let summary = "(x - mean) * rstd * gain + bias over the last dimension; mean and rstd are statistics in 32 bits.";
   let arguments = (ins Nn_FloatTensor:$operand, Optional<Nn_FloatTensor>:$gain, Optional<Nn_FloatTensor>:$bias, F64Attr:$epsilon);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$mean, Nn_FloatTensor:$rstd);
@@ -266,7 +275,7 @@ def Nn_LayerNormGradOp : Nn_Op<"layer_norm_grad", []> {
                        Optional<Nn_FloatTensor>:$gain);
   let results = (outs Nn_FloatTensor:$doperand, Nn_FloatTensor:$dgain, Nn_FloatTensor:$dbias);
 }
-def Nn_RmsNormOp : Nn_MixedOp<"rms_norm", [Differentiable, Precise]> {
+def Nn_RmsNormOp : Nn_MixedOp<"rms_norm", [Differentiable, Precise, Rows]> {
   let summary = "x * rstd * gain over the last dimension, rstd = 1 / sqrt(mean(x^2) + epsilon) in 32 bits.";
   let arguments = (ins Nn_FloatTensor:$operand, Optional<Nn_FloatTensor>:$gain, F64Attr:$epsilon);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$rstd);
@@ -276,7 +285,7 @@ def Nn_RmsNormGradOp : Nn_Op<"rms_norm_grad"> {
   let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$operand, Nn_FloatTensor:$rstd, Optional<Nn_FloatTensor>:$gain);
   let results = (outs Nn_FloatTensor:$doperand, Nn_FloatTensor:$dgain);
 }
-def Nn_SoftmaxOp : Nn_Op<"softmax", [Differentiable, SameOperandsAndResultType, FullPrecision]> {
+def Nn_SoftmaxOp : Nn_Op<"softmax", [Differentiable, SameOperandsAndResultType, FullPrecision, Rows]> {
   let summary = "Softmax over the last dimension.";
   let arguments = (ins Nn_FloatTensor:$operand);
   let results = (outs Nn_FloatTensor:$result);
@@ -286,7 +295,7 @@ def Nn_SoftmaxGradOp : Nn_Op<"softmax_grad", [SameOperandsAndResultType]> {
   let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$output);
   let results = (outs Nn_FloatTensor:$result);
 }
-def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Differentiable, SameOperandsAndResultType, FullPrecision]> {
+def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Differentiable, SameOperandsAndResultType, FullPrecision, Rows]> {
   let summary = "Logarithm of the softmax over the last dimension.";
   let arguments = (ins Nn_FloatTensor:$operand);
   let results = (outs Nn_FloatTensor:$result);
@@ -294,7 +303,7 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Differentiable, SameOperandsAndResul
 
 //===-- attention -------------------------------------------------------------------------------------------===//
 
-def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperandSegments, Precise]> {
+def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperandSegments, Precise, Rows]> {
   let summary = "Scaled dot-product attention with grouped heads and a mask predicate, never a mask tensor.";
   let description = [{
     query [B, Sq, H, D], key [B, Sk, G, D], value [B, Sk, G, Dv], H a multiple of G; result [B, Sq, H, Dv] and
@@ -329,7 +338,7 @@ def Nn_AttentionGradOp : Nn_Op<"attention_grad", [AttrSizedOperandSegments]> {
                        DefaultValuedAttr<F64Attr, "0.0">:$softCap);
   let results = (outs Nn_FloatTensor:$dquery, Nn_FloatTensor:$dkey, Nn_FloatTensor:$dvalue, Optional<Nn_FloatTensor>:$dbias);
 }
-def Nn_RotaryOp : Nn_InferredOp<"rotary", [Differentiable, Precise]> {
+def Nn_RotaryOp : Nn_InferredOp<"rotary", [Differentiable, Precise, Rows]> {
   let summary = "Rotary position embedding of x [B, S, H, D] by cos, sin [B or 1, S, R/2], R <= D; the rest passes through.";
   let description = [{
     Pairs (x[i], x[i + R/2]) for i < R/2, or (x[2i], x[2i + 1]) when `interleaved`, become
@@ -344,7 +353,7 @@ def Nn_RotaryOp : Nn_InferredOp<"rotary", [Differentiable, Precise]> {
 // A loss is a scalar: the sum over its valid rows times scalars[kInverseValid] (kernels/Catalogue.h), so that the
 // micro-batches of a step add up to the mean over the step's valid rows. Labels below zero do not count.
 
-def Nn_CrossEntropyOp : Nn_InferredOp<"cross_entropy", [Differentiable, FullPrecision]> {
+def Nn_CrossEntropyOp : Nn_InferredOp<"cross_entropy", [Differentiable, FullPrecision, Rows]> {
   let summary = "Cross-entropy of logits [N, V] against labels [N]; scalar.";
   let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars);
   let results = (outs F32Tensor:$loss);
@@ -354,7 +363,7 @@ def Nn_CrossEntropyGradOp : Nn_InferredOp<"cross_entropy_grad"> {
   let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars);
   let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dlogits);
 }
-def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentiable, Precise]> {
+def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentiable, Precise, Rows]> {
   let summary = "Head product and cross-entropy, chunked over rows so that all logits never exist.";
   let description = [{
     hidden [N, D]; weight [V, D], or [D, V] with `transposed`; bias [V]. logits = logitScale * (hidden . weight + bias),
@@ -374,7 +383,7 @@ def Nn_LinearCrossEntropyGradOp : Nn_Op<"linear_cross_entropy_grad", []> {
                        DefaultValuedAttr<I64Attr, "0">:$chunk);
   let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dhidden, Nn_FloatTensor:$dweight, Optional<Nn_FloatTensor>:$dbias);
 }
-def Nn_SquaredErrorOp : Nn_InferredOp<"squared_error", [Differentiable, FullPrecision]> {
+def Nn_SquaredErrorOp : Nn_InferredOp<"squared_error", [Differentiable, FullPrecision, Rows]> {
   let summary = "Sum of squared differences of same-shaped tensors, over elements, times inverse valid; scalar.";
   let arguments = (ins Nn_FloatTensor:$prediction, Nn_FloatTensor:$target, Nn_ScalarsTensor:$scalars);
   let results = (outs F32Tensor:$loss);

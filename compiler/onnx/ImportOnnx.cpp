@@ -290,8 +290,9 @@ FailureOr<ImportedModel> Importer::run() {
   if (!problems.empty() && file.opset() < kOldestOpset)
     return failure();
   createFunction();
-  GraphImporter graph(builder, function, file, problems);
+  GraphImporter graph(builder, function, file, problems, options.whole);
   std::vector<Value> outputs = graph.run(inputs);
+  result.numbers = graph.numbers();
   if (!problems.empty())
     return failure();
   finishFunction(outputs);

@@ -14,7 +14,8 @@ Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options,
   std::optional<int64_t> sequence = options.sequence ? options.sequence : defaultSequence(context, options);
   std::string table = fmt::format("{:>11}  {:<10}  {:<9}  {:>11}  {:>11}  {:>10}  fits\n", "micro-batch", "saved", "weights",
                                   "device", "host", "step");
-  for (int64_t microBatch = options.batch; microBatch >= 1; --microBatch) {
+  std::string forced;
+  for (int64_t microBatch = options.batch; microBatch >= 1 && forced.empty(); --microBatch) {
     if (options.batch % microBatch || (options.microBatch && *options.microBatch != microBatch))
       continue;
     for (const char *rung : {"all", "attention", "input"})
@@ -33,6 +34,7 @@ Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options,
         messages.add(said);
         if (!compiled.ok())
           return compiled.status();
+        forced = compiled->forced;
         uint64_t device = 0, host = 0;
         for (const plan::Space &space : compiled->plan.spaces)
           (space.kind == plan::SpaceKind::device ? device : host) += space.bytes;
@@ -41,7 +43,7 @@ Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options,
                              compiled->plan.prediction.stepSeconds, device <= deviceBudget && host <= hostBudget ? "yes" : "no");
       }
   }
-  return table;
+  return forced.empty() ? table : table + "the micro-batch is the whole batch: rows see each other (" + forced + ")\n";
 }
 
 } // namespace mt::pipeline

@@ -6,8 +6,9 @@
 
 namespace mt::pipeline {
 
-/// From the importer's module to recovered operations and a loss; `narrow`: with the types of bf16 training.
-void addNnPasses(mlir::OpPassManager &manager, const std::string &loss, bool narrow);
+/// From the importer's module to recovered operations and the loss of a batch of `batch` rows (0: the module's own);
+/// `narrow`: with the types of bf16 training.
+void addNnPasses(mlir::OpPassManager &manager, const std::string &loss, bool narrow, int64_t batch = 0);
 /// To templates of layers and their gradients, fitted to kernels.
 void addLayerPasses(mlir::OpPassManager &manager);
 /// To placed and verified commands, as the module states the choices (passes/Settings.h).

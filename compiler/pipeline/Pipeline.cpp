@@ -18,8 +18,6 @@ namespace {
 std::vector<int64_t> microBatchesOf(const Options &options) {
   if (options.microBatch)
     return {*options.microBatch};
-  if (StringRef(options.loss).starts_with("output:"))
-    return {options.batch}; // such a loss need not be a sum over rows
   std::vector<int64_t> divisors;
   for (int64_t size = options.batch; size >= 1; --size)
     if (options.batch % size == 0)
@@ -40,29 +38,28 @@ public:
   Compilation(MLIRContext &context, const Options &options, const target::Target &target)
       : context(context), options(options), target(target) {}
 
-  /// Imports and runs the phases nn and, if asked, layers for one micro-batch.
+  /// Imports and runs the phases nn and, if asked, layers for one micro-batch. A part of the batch is compared with the
+  /// whole, which comes first; it fails where parts do not add up to it.
   Result<Compiled> front(int64_t microBatch, bool layers, Messages &messages) {
-    onnx::ImportOptions import{microBatch, options.sequence, options.dims, options.train, options.freeze};
-    onnx::Problems problems;
-    Collector collector(context, messages);
-    auto imported = onnx::importOnnx(context, options.model, import, problems);
-    if (failed(imported)) {
-      std::string all;
-      for (const std::string &problem : problems)
-        all += (all.empty() ? "" : "\n") + problem;
-      return all.empty() ? collector.failure(options.model) : Status::error(all);
-    }
-    Compiled compiled;
-    compiled.module = std::move(imported->module);
-    describe(*imported, microBatch, compiled);
-    PassManager manager(&context);
-    addNnPasses(manager, options.loss, options.precision == "bf16");
-    if (layers)
-      addLayerPasses(manager);
-    if (failed(manager.run(*compiled.module)))
-      return collector.failure(options.model);
-    return compiled;
+    if (microBatch == options.batch)
+      return frontOf(microBatch, layers, messages);
+    Messages unsaid; // they come again from the part
+    if (!whole.tried)
+      (void)frontOf(options.batch, false, unsaid); // may fail: models may fix the micro-batch
+    if (!whole.mixed.empty())
+      return fail("{}: --micro-batch {}: rows of the batch see each other in this model ({}), so that micro-batches do not "
+                  "add up to the loss of the batch: leave --micro-batch out, or use a smaller --batch",
+                  options.model, microBatch, whole.mixed);
+    MT_ASSIGN(Compiled part, frontOf(microBatch, layers, messages));
+    if (whole.known && part.split != whole.split)
+      return fail("{}: --micro-batch {}: the loss of {} rows is put together in another way ({}) than that of {} ({}): leave "
+                  "--micro-batch out",
+                  options.model, microBatch, microBatch, part.split, options.batch, whole.split);
+    return part;
   }
+
+  /// Why the micro-batch must be the whole batch; empty where it need not.
+  const std::string &forced() const { return whole.mixed; }
 
   /// Runs the schedule's phases as chosen.
   Status back(Compiled &compiled, const Choice &choice, Messages &messages) {
@@ -76,9 +73,52 @@ public:
   }
 
 private:
+  /// What the whole batch is, for its parts.
+  struct Whole {
+    bool tried = false, known = false;
+    onnx::ShapeNumbers numbers;
+    std::string mixed, split;
+  };
   MLIRContext &context;
   const Options &options;
   const target::Target &target;
+  Whole whole;
+
+  static std::string textOf(ModuleOp module, StringRef attribute) {
+    auto text = module->getAttrOfType<StringAttr>(attribute);
+    return text ? text.str() : "";
+  }
+
+  Result<Compiled> frontOf(int64_t microBatch, bool layers, Messages &messages) {
+    bool isWhole = microBatch == options.batch;
+    whole.tried = true;
+    onnx::ImportOptions import{microBatch, options.sequence, options.dims, options.train, options.freeze,
+                               !isWhole && whole.known ? &whole.numbers : nullptr};
+    onnx::Problems problems;
+    Collector collector(context, messages);
+    auto imported = onnx::importOnnx(context, options.model, import, problems);
+    if (failed(imported)) {
+      std::string all;
+      for (const std::string &problem : problems)
+        all += (all.empty() ? "" : "\n") + problem;
+      return all.empty() ? collector.failure(options.model) : Status::error(all);
+    }
+    Compiled compiled;
+    compiled.module = std::move(imported->module);
+    describe(*imported, microBatch, compiled);
+    PassManager first(&context), rest(&context);
+    addNnPasses(first, options.loss, options.precision == "bf16", options.batch);
+    if (failed(first.run(*compiled.module)))
+      return collector.failure(options.model);
+    compiled.split = textOf(*compiled.module, nn::kSplitAttr);
+    if (isWhole && options.batch > 1)
+      whole = {true, true, imported->numbers, textOf(*compiled.module, nn::kMixedAttr), compiled.split};
+    if (layers)
+      addLayerPasses(rest);
+    if (failed(rest.run(*compiled.module)))
+      return collector.failure(options.model);
+    return compiled;
+  }
 
   void describe(const onnx::ImportedModel &imported, int64_t microBatch, Compiled &compiled) {
     std::filesystem::path path = std::filesystem::absolute(options.model);
@@ -127,6 +167,10 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
   for (int64_t microBatch : microBatchesOf(options)) {
     Messages said; // of this candidate: what is printed is about the plan that is made, or about the last one tried
     auto front = compilation.front(microBatch, true, said);
+    if (!front.ok() && microBatch != options.batch && !options.microBatch) { // what the batch can be, its parts need not
+      considered.push_back(fmt::format("micro-batch {}: {}", microBatch, front.status().message()));
+      continue;
+    }
     if (!front.ok())
       messages = said;
     MT_ASSIGN(Compiled compiled, std::move(front));
@@ -137,6 +181,10 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
       messages = said;
     if (!search.choice) {
       problem = search.problem;
+      if (!compilation.forced().empty())
+        return fail("{}: {}; the micro-batch cannot be smaller than the batch, because rows see each other ({}): use a smaller "
+                    "--batch, or a larger budget",
+                    options.model, problem, compilation.forced());
       continue;
     }
     if (choice && choice->seconds <= search.choice->seconds)
@@ -144,13 +192,15 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     choice = search.choice;
     messages = said;
     best = std::move(compiled);
-    if (choice->settings.savedActivations == "all" && (choice->settings.resident || target.unified))
+    bool most = choice->settings.savedActivations == "all" && (choice->settings.resident || target.unified);
+    if (most || !compilation.forced().empty())
       break; // nothing more to gain
   }
   if (!best)
     return Status::error(options.model + ": " + problem);
   MT_TRY(compilation.back(*best, *choice, messages));
   best->considered = considered;
+  best->forced = compilation.forced();
   if (phase == Phase::schedule)
     return std::move(*best);
   Collector collector(context, messages);

@@ -78,7 +78,8 @@ std::string report(const Compiled &compiled) {
   };
   line("model            {}: {} layers, {} templates", plan.model.name, plan.model.layers, totals.templates);
   line("parameters       {:.3f} M trained, {:.3f} M frozen", totals.trained / 1e6, totals.frozen / 1e6);
-  line("batch            {} rows of {} tokens, micro-batch {}", plan.settings.batch, plan.settings.sequence, plan.settings.microBatch);
+  line("batch            {} rows of {} tokens, micro-batch {}{}", plan.settings.batch, plan.settings.sequence, plan.settings.microBatch,
+       compiled.forced.empty() ? "" : ", forced: rows see each other (" + compiled.forced + ")");
   line("saved            {}", plan.settings.savedActivations);
   line("weights          {}, prefetch distance {}", plan.target.unified ? "used in place" : plan.settings.resident ? "resident" : "streamed",
        plan.settings.prefetchDistance);

@@ -30,7 +30,8 @@ public:
                                  {Program::evaluate, plan::ProgramKind::evaluate}})
       if (failed(emitProgram(program, kind)))
         return failure();
-    plan.model.layers = llvm::range_size(main.front().getOps<func::CallOp>());
+    plan.model.layers = llvm::count_if(main.front().getOps<func::CallOp>(), [](func::CallOp call) { return !call->hasAttr(nn::kStepSumsAttr); });
+    plan.settings.everyRowCounts = main->getParentOfType<ModuleOp>()->hasAttr(nn::kEveryRowAttr);
     predictStep();
     return std::move(plan);
   }
@@ -145,12 +146,12 @@ private:
       auto name = main.getArgAttrOfType<StringAttr>(i, nn::kInputAttr);
       auto vocabulary = main.getArgAttrOfType<IntegerAttr>(i, nn::kVocabularyAttr);
       input.kind = labels ? plan::InputKind::labels : plan::InputKind::data;
-      input.name = labels ? "labels" : name ? name.str() : "input";
+      input.name = name ? name.str() : labels ? "labels" : "input";
       input.type = nn::operandType(type, kernels::Effect::read).type;
       input.dims = type.getShape().vec();
       input.vocabulary = vocabulary ? vocabulary.getInt() : 0;
       if (labels)
-        plan.model.vocabulary = input.vocabulary;
+        describeLabels(i, !name, input);
       int64_t part = bytesOf(type);
       if (!input.dims.empty())
         input.dims[0] *= total / part;
@@ -158,6 +159,17 @@ private:
         return failure();
     }
     return success();
+  }
+  /// What of the labels counts: of those that are not mt's own, what the model's loss says.
+  void describeLabels(unsigned argument, bool own, plan::Input &input) {
+    if (plan.model.vocabulary == 0)
+      plan.model.vocabulary = input.vocabulary;
+    if (auto ignored = main.getArgAttrOfType<IntegerAttr>(argument, nn::kIgnoredAttr))
+      input.ignored = ignored.getInt();
+    else if (!own)
+      input.ignored.reset();
+    if (auto targets = main.getArgAttrOfType<DenseI64ArrayAttr>(argument, nn::kTargetsAttr))
+      input.targets = targets.asArrayRef().vec();
   }
   LogicalResult addParts(SlotOp slot, int64_t total, int64_t part, plan::Input &input) {
     for (int64_t offset = 0; offset < total; offset += part) {

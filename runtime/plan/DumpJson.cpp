@@ -26,7 +26,7 @@ Json toJson(const Settings &s) {
           {"precision", s.precision}, {"optimizer", s.optimizer},
           {"clip", s.clip},           {"saved_activations", s.savedActivations},
           {"resident", s.resident},   {"prefetch_distance", s.prefetchDistance},
-          {"park", s.park}};
+          {"park", s.park},           {"every_row_counts", s.everyRowCounts}};
 }
 
 Json toJson(const Prediction &p) {
@@ -74,7 +74,9 @@ Json toJson(const Input &input) {
           {"type", kernels::name(input.type)},
           {"dims", input.dims},
           {"parts", listOf(input.parts, [](const Span &span) { return toJson(span); })},
-          {"vocabulary", input.vocabulary}};
+          {"vocabulary", input.vocabulary},
+          {"ignored", input.ignored ? Json(*input.ignored) : Json()},
+          {"targets", input.targets}};
 }
 
 std::string_view effectName(kernels::Effect effect) {

@@ -65,6 +65,11 @@ void put(const Input &input, proto::Input *to) {
   for (const Span &part : input.parts)
     put(part, to->add_parts());
   to->set_vocabulary(input.vocabulary);
+  if (input.ignored)
+    to->set_ignored(*input.ignored);
+  else
+    to->set_every_label_counts(true);
+  to->mutable_targets()->Assign(input.targets.begin(), input.targets.end());
 }
 
 void put(const std::string &name, const kernels::Attribute &value, proto::Attribute *to) {
@@ -157,6 +162,7 @@ void putHead(const Plan &plan, proto::Plan *to) {
   settings->set_resident(plan.settings.resident);
   settings->set_prefetch_distance(plan.settings.prefetchDistance);
   settings->set_park(plan.settings.park);
+  settings->set_every_row_counts(plan.settings.everyRowCounts);
   to->mutable_target()->set_name(plan.target.name);
   to->mutable_target()->set_device(plan.target.device);
   to->mutable_target()->set_unified(plan.target.unified);
@@ -242,7 +248,12 @@ Input Reader::input(const proto::Input &from) {
              .type = type(from.type()),
              .dims = {from.dims().begin(), from.dims().end()},
              .parts = {},
-             .vocabulary = from.vocabulary()};
+             .vocabulary = from.vocabulary(),
+             .targets = {from.targets().begin(), from.targets().end()}};
+  if (from.every_label_counts())
+    made.ignored.reset();
+  else if (from.has_ignored())
+    made.ignored = from.ignored();
   for (const auto &part : from.parts())
     made.parts.push_back(span(part));
   return made;
@@ -344,7 +355,8 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .clip = settings.clip(),
                    .resident = settings.resident(),
                    .prefetchDistance = settings.prefetch_distance(),
-                   .park = settings.park()};
+                   .park = settings.park(),
+                   .everyRowCounts = settings.every_row_counts()};
   plan.target = {from.target().name(), from.target().device(), from.target().unified()};
   const auto &prediction = from.prediction();
   plan.prediction = {.stepSeconds = prediction.step_seconds(),

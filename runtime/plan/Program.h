@@ -6,6 +6,7 @@
 #include "kernels/Catalogue.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,8 @@ struct Input {
   kernels::Dims dims;
   std::vector<Span> parts;
   int64_t vocabulary = 0;
+  std::optional<int64_t> ignored = -100; ///< of integer labels: the value that does not count; none: each counts
+  std::vector<int64_t> targets = {};     ///< of labels: [begin, end) of the targets in each dimension of a row; empty: all
 };
 
 struct Argument {
@@ -133,6 +136,7 @@ struct Settings {
   bool clip = false, resident = false;
   int64_t prefetchDistance = 0;
   bool park = false;
+  bool everyRowCounts = false; ///< a row changes the loss even where none of its labels counts
 };
 struct Target {
   std::string name, device;

@@ -119,6 +119,19 @@ Status checkParameters(const Plan &plan) {
   return checkDisjoint(plan);
 }
 
+Status checkTargets(const Input &input) {
+  if (input.targets.empty())
+    return {};
+  if (input.targets.size() != 2 * (input.dims.size() - 1))
+    return fail("targets need a begin and an end for each of {} dimensions, and there are {} numbers",
+                input.dims.size() - 1, input.targets.size());
+  for (size_t i = 0; i < input.targets.size(); i += 2)
+    if (input.targets[i] < 0 || input.targets[i] >= input.targets[i + 1] || input.targets[i + 1] > input.dims[i / 2 + 1])
+      return fail("targets from {} to {} do not lie in a dimension of {}", input.targets[i], input.targets[i + 1],
+                  input.dims[i / 2 + 1]);
+  return {};
+}
+
 Status checkInputDims(const Plan &plan, const Input &input) {
   if (input.kind == InputKind::scalars) {
     if (input.type != DType::f64 || input.dims != kernels::Dims{kernels::Scalars::kCount})
@@ -128,7 +141,7 @@ Status checkInputDims(const Plan &plan, const Input &input) {
   }
   if (input.vocabulary < 0)
     return fail("a vocabulary of {} is not possible", input.vocabulary);
-  return {};
+  return checkTargets(input);
 }
 
 Status checkInput(const Plan &plan, const Input &input) {

@@ -63,6 +63,7 @@ private:
     int64_t rows = array->dims.front();
     if (rows == 0)
       return fail("{}: it has no rows", found);
+    MT_TRY(checkPadding(input, static_cast<int64_t>(array->data.size() / byteSize(array->type)) / rows).within(file.path()));
     if (count != 0 && rows != count)
       return fail("{}, but other arrays have {} rows", found, count);
     count = rows;

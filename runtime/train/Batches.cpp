@@ -7,23 +7,46 @@
 
 namespace mt::train {
 
+namespace {
+
+/// Targets of a row of labels that count: those in the box that the model takes them from.
+int64_t validLabels(const plan::Input &labels, const std::byte *row) {
+  int64_t valid = 0, elements = rowElements(labels);
+  if (isFloat(labels.type))
+    return elements;
+  for (int64_t i = 0; i < elements; ++i) {
+    bool inside = true;
+    int64_t place = i;
+    for (size_t d = labels.dims.size(); !labels.targets.empty() && d-- > 1; place /= labels.dims[d]) {
+      int64_t at = place % labels.dims[d];
+      inside &= at >= labels.targets[2 * d - 2] && at < labels.targets[2 * d - 1];
+    }
+    valid += inside && (!labels.ignored || integerAt(labels.type, row, i) != *labels.ignored);
+  }
+  return valid;
+}
+
+} // namespace
+
 Result<int64_t> Batches::fill(int64_t position, int64_t count, std::span<void *const> parts) {
-  int64_t valid = 0;
+  std::vector<int64_t> valid(plan.inputs.size(), 0);
   for (int64_t i = 0; i < count; ++i) {
     std::vector<std::byte *> destinations = rowAddresses(i, parts);
     int64_t row = sampler.row(position + i);
-    MT_TRY(corpus.read(row, destinations));
-    MT_TRY(checkRow(corpus, plan, row, destinations));
-    valid += validLabels(destinations);
+    MT_TRY(readRow(corpus, plan, row, destinations));
+    for (size_t n = 0; n < plan.inputs.size(); ++n)
+      if (plan.inputs[n].kind == plan::InputKind::labels)
+        valid[n] += validLabels(plan.inputs[n], destinations[n]);
   }
   repeatLast(count, parts);
-  if (valid > 0)
-    return valid;
-  size_t labels = labelInput(plan).value_or(0);
-  return fail("no label of the {} rows from {} to {} counts (all are {}): a loss over none is undefined; leave such "
-              "rows out, or use a larger batch",
-              count, corpus.where(sampler.row(position), labels, 0),
-              corpus.where(sampler.row(position + count - 1), labels, 0), kIgnored);
+  for (size_t n = 0; n < plan.inputs.size(); ++n)
+    if (plan.inputs[n].kind == plan::InputKind::labels && valid[n] == 0)
+      return fail("no label of the {} rows from {} to {} counts (all are {}): a loss over none is undefined; leave such "
+                  "rows out, or use a larger batch",
+                  count, corpus.where(sampler.row(position), n, 0),
+                  corpus.where(sampler.row(position + count - 1), n, 0), plan.inputs[n].ignored.value_or(kIgnored));
+  std::optional<size_t> labels = labelInput(plan);
+  return labels ? valid[*labels] : count;
 }
 
 std::vector<std::byte *> Batches::rowAddresses(int64_t row, std::span<void *const> parts) const {
@@ -55,22 +78,11 @@ void Batches::repeatLast(int64_t count, std::span<void *const> parts) const {
   }
 }
 
-int64_t Batches::validLabels(std::span<std::byte *const> row) const {
-  std::optional<size_t> labels = labelInput(plan);
-  if (!labels)
-    return 1;
-  const plan::Input &input = plan.inputs[*labels];
-  int64_t valid = 0, elements = rowElements(input);
-  if (isFloat(input.type))
-    return elements;
-  for (int64_t i = 0; i < elements; ++i)
-    valid += integerAt(input.type, row[*labels], i) >= 0;
-  return valid;
-}
-
 bool canPad(const plan::Plan &plan) {
-  std::optional<size_t> labels = labelInput(plan);
-  return labels && !isFloat(plan.inputs[*labels].type);
+  for (const plan::Input &input : plan.inputs)
+    if (input.kind == plan::InputKind::labels && (isFloat(input.type) || !input.ignored))
+      return false;
+  return labelInput(plan) && !plan.settings.everyRowCounts;
 }
 
 Status checkInputs(const plan::Plan &plan) {

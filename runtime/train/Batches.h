@@ -16,8 +16,8 @@ public:
 
   /// Writes `count` rows from `position` on (1 <= count <= batch) into `parts`, as Callbacks::feed gives them, and
   /// fills the rest of the batch with the last row, its labels ignored. Scalars' parts are left alone. Returns the
-  /// number of valid labels: integer labels that are not -100, elements of float labels, else rows. Zero is an error
-  /// that names the rows.
+  /// number of valid labels: targets that are not ignored, elements of float labels, else rows; of the first labels where a
+  /// model has several. Zero of any of them is an error that names the rows.
   Result<int64_t> fill(int64_t position, int64_t count, std::span<void *const> parts);
 
   int64_t epoch(int64_t position) const { return sampler.epoch(position); }
@@ -25,14 +25,14 @@ public:
 private:
   std::vector<std::byte *> rowAddresses(int64_t row, std::span<void *const> parts) const;
   void repeatLast(int64_t count, std::span<void *const> parts) const;
-  int64_t validLabels(std::span<std::byte *const> row) const;
 
   const plan::Plan &plan;
   const Corpus &corpus;
   Sampler sampler;
 };
 
-/// Whether a batch may be filled up with rows that do not count: labels are integers.
+/// Whether a batch may be filled up with rows that do not count: labels are integers one of which is ignored, and
+/// without labels a row adds nothing to the loss.
 bool canPad(const plan::Plan &plan);
 
 /// Checks that the parts of the plan's inputs are its micro-batches: what fill() relies on.

@@ -121,13 +121,8 @@ private:
     }
     for (int64_t at = next.fetch_add(piece); at < rows; at = next.fetch_add(piece))
       for (int64_t row = at; row < std::min(rows, at + piece); ++row)
-        if (Status status = look(row, destinations); !status)
+        if (Status status = readRow(corpus, plan, row, destinations); !status)
           return stop(row, std::move(status));
-  }
-
-  Status look(int64_t row, std::span<std::byte *const> destinations) const {
-    MT_TRY(corpus.read(row, destinations));
-    return checkRow(corpus, plan, row, destinations);
   }
 
   /// What others have begun may come before `row`, what they have not begun comes after it.
@@ -178,6 +173,21 @@ int64_t rowElements(const plan::Input &input) {
 
 int64_t rowBytes(const plan::Input &input) { return rowElements(input) * static_cast<int64_t>(byteSize(input.type)); }
 
+namespace {
+
+void putInteger(const plan::Input &input, std::byte *row, int64_t index, int64_t value) {
+  auto size = static_cast<int64_t>(byteSize(input.type));
+  std::memcpy(row + index * size, &value, static_cast<size_t>(size)); // little-endian: the low bytes come first
+}
+
+void renameIgnored(const plan::Input &input, std::byte *row) {
+  if (input.kind != plan::InputKind::labels || isFloat(input.type) || !input.ignored || *input.ignored == kIgnored)
+    return;
+  for (int64_t i = 0, count = rowElements(input); i < count; ++i)
+    if (integerAt(input.type, row, i) == kIgnored)
+      putInteger(input, row, i, *input.ignored);
+}
+
 Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> values) {
   for (size_t n = 0; n < plan.inputs.size(); ++n) {
     const plan::Input &input = plan.inputs[n];
@@ -186,12 +196,23 @@ Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::
       continue;
     int64_t limit = input.vocabulary == 0 ? std::numeric_limits<int64_t>::max() : input.vocabulary;
     int64_t count = rowElements(input);
-    int64_t bad = firstOutside(input.type, values[n], count, limit, label ? std::optional(kIgnored) : std::nullopt);
+    int64_t bad = firstOutside(input.type, values[n], count, limit, label ? input.ignored : std::nullopt);
     if (bad < count)
-      return fail("{}: {} {} is outside the model's vocabulary of {}", corpus.where(row, n, bad),
-                  label ? "label" : "token", integerAt(input.type, values[n], bad), input.vocabulary);
+      return fail("{}: {} {} is outside the model's vocabulary of {}{}", corpus.where(row, n, bad),
+                  label ? "label" : "token", integerAt(input.type, values[n], bad), input.vocabulary,
+                  label && !input.ignored ? ", and in the model's loss every label counts: it has no ignore index" : "");
   }
   return Status();
+}
+
+} // namespace
+
+Status readRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> destinations) {
+  MT_TRY(corpus.read(row, destinations));
+  for (size_t n = 0; n < plan.inputs.size(); ++n)
+    if (destinations[n])
+      renameIgnored(plan.inputs[n], destinations[n]);
+  return checkRow(corpus, plan, row, destinations);
 }
 
 Result<size_t> tokenInput(const plan::Plan &plan, const std::string &form, bool othersToo) {
@@ -233,12 +254,25 @@ std::string describeInputs(const plan::Plan &plan) {
 
 void padRow(const plan::Input &input, std::byte *row, int64_t from) {
   auto size = static_cast<int64_t>(byteSize(input.type));
-  int64_t ignored = kIgnored, count = rowElements(input);
+  int64_t count = rowElements(input);
   bool label = input.kind == plan::InputKind::labels && !isFloat(input.type);
   if (!label)
     std::memset(row + from * size, 0, static_cast<size_t>((count - from) * size));
   for (int64_t i = from; label && i < count; ++i)
-    std::memcpy(row + i * size, &ignored, static_cast<size_t>(size));
+    putInteger(input, row, i, input.ignored.value_or(kIgnored));
+}
+
+Status checkPadding(const plan::Input &input, int64_t have) {
+  bool counts = input.kind == plan::InputKind::labels && !isFloat(input.type) && !input.ignored;
+  if (have == rowElements(input) || !counts)
+    return Status();
+  return fail("'{}' has rows of {} of {} labels, and in the model's loss every label counts: it has no ignore index; give full "
+              "rows, or export the loss with one",
+              input.name, have, rowElements(input));
+}
+
+int64_t labelShift(const plan::Input &labels) {
+  return labels.dims.size() == 2 && !labels.targets.empty() ? labels.targets[0] : 0;
 }
 
 } // namespace mt::train

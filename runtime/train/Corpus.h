@@ -13,7 +13,7 @@
 
 namespace mt::train {
 
-/// A label that does not count.
+/// What data write for a label that does not count. The model's own loss may call it otherwise (plan::Input::ignored).
 constexpr int64_t kIgnored = -100;
 
 class Corpus {
@@ -37,8 +37,9 @@ Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::s
 int64_t rowElements(const plan::Input &input);
 int64_t rowBytes(const plan::Input &input);
 
-/// Checks that a row's values lie in the inputs' vocabularies (labels may be -100). Errors name the place.
-Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> values);
+/// Reads a row, gives labels of -100 the value that does not count in the model's loss, and checks that all values lie
+/// in their vocabularies. Errors name the place.
+Status readRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> destinations);
 
 } // namespace mt::train
 #endif

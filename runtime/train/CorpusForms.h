@@ -31,8 +31,12 @@ std::optional<size_t> labelInput(const plan::Plan &plan);
 /// "input_ids int64 [4, 32]; labels int64 [4, 32]": the inputs that data must provide.
 std::string describeInputs(const plan::Plan &plan);
 
-/// Fills a row's elements from `from` on with what padding is: label -100, else zero.
+/// Fills a row's elements from `from` on with what padding is: the label that does not count, else zero.
 void padRow(const plan::Input &input, std::byte *row, int64_t from);
+/// An error where an input's rows are shorter than the model's and what is missing would count.
+Status checkPadding(const plan::Input &input, int64_t have);
+/// Places by which the model's own loss shifts labels: 1 where labels[s + 1] is the target of logits[s]; usually 0.
+int64_t labelShift(const plan::Input &labels);
 
 } // namespace mt::train
 #endif

@@ -102,10 +102,15 @@ private:
 
   /// Tokens alone: the first up to sequence are the input, their successors the labels.
   Status shift(const json &values, json &shifted, std::span<std::byte *const> destinations) const {
-    if (plan.inputs[*labels].dims != plan.inputs[tokens].dims)
+    if (plan.inputs[*labels].dims != plan.inputs[tokens].dims || labelShift(plan.inputs[*labels]) > 1)
       return fail("no \"labels\": the model wants {}", describeInputs(plan));
     if (!values.is_array() || values.size() < 2)
       return fail("\"tokens\" must be a list of two or more where there are no \"labels\"");
+    if (labelShift(plan.inputs[*labels]) == 1) { // the model looks for each token's successor itself
+      auto length = std::min<int64_t>(static_cast<int64_t>(values.size()), rowElements(plan.inputs[*labels]));
+      shifted = json(values.begin(), values.begin() + length);
+      return put(*labels, shifted, destinations);
+    }
     shifted = json(values.begin(), values.end() - 1);
     return put(*labels, json(values.begin() + 1, values.end()), destinations);
   }
@@ -121,6 +126,7 @@ private:
       return fail("\"{}\" has {} elements, and the model wants rows of {} (cut longer rows, or compile with a larger "
                   "--seq)",
                   input.name, count, room);
+    MT_TRY(checkPadding(input, count));
     padRow(input, destinations[n], count);
     return Status();
   }

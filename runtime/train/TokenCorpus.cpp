@@ -39,7 +39,8 @@ private:
 class TokenCorpus : public Corpus {
 public:
   TokenCorpus(const plan::Plan &plan, size_t tokens, std::optional<size_t> labels)
-      : plan(plan), tokens(tokens), labels(labels), length(plan.inputs[tokens].dims[1]) {}
+      : plan(plan), tokens(tokens), labels(labels), length(plan.inputs[tokens].dims[1]),
+        shift(labels ? labelShift(plan.inputs[*labels]) : 0) {}
 
   /// Adds a segment; `file` is what its bytes are in.
   void append(Segment segment, MappedFile file) {
@@ -55,11 +56,11 @@ public:
 
   Status read(int64_t row, std::span<std::byte *const> destinations) const override {
     MT_TRY(readInto(row, tokens, 0, destinations[tokens]));
-    return labels ? readInto(row, *labels, 1, destinations[*labels]) : Status();
+    return labels ? readInto(row, *labels, 1 - shift, destinations[*labels]) : Status();
   }
 
   std::string where(int64_t row, size_t input, int64_t element) const override {
-    int64_t token = row * (length + 1) + element + (labels && input == *labels ? 1 : 0);
+    int64_t token = row * (length + 1) + element + (labels && input == *labels ? 1 - shift : 0);
     const Segment &segment = segments[segmentOf(token)];
     return fmt::format("{}, {} {}", segment.path, segment.width == 1 ? "byte" : "token", token - segment.begin);
   }
@@ -103,7 +104,7 @@ private:
   const plan::Plan &plan;
   size_t tokens;
   std::optional<size_t> labels;
-  int64_t length, total = 0;
+  int64_t length, shift, total = 0; ///< shift: 1 where the model looks for each token's successor itself
   std::vector<Segment> segments;
   std::vector<MappedFile> files;
 };
@@ -111,7 +112,7 @@ private:
 Result<std::unique_ptr<TokenCorpus>> makeCorpus(const std::string &form, const plan::Plan &plan) {
   MT_ASSIGN(size_t tokens, tokenInput(plan, form, false));
   std::optional<size_t> labels = labelInput(plan);
-  if (labels && plan.inputs[*labels].dims != plan.inputs[tokens].dims)
+  if (labels && (plan.inputs[*labels].dims != plan.inputs[tokens].dims || labelShift(plan.inputs[*labels]) > 1))
     return fail("{} holds tokens, and this model's labels are {}: use an .npz with arrays of these names ({})", form,
                 text(plan.inputs[*labels].dims), describeInputs(plan));
   return std::make_unique<TokenCorpus>(plan, tokens, labels);

@@ -22,9 +22,16 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 
-def node(op, inputs, outputs, name, domain=""):
+def attribute(name, value):
+    """A whole number, a list of them, or text."""
+    if isinstance(value, list):
+        return field(1, name) + b"".join(field(8, v) for v in value) + field(20, 7)
+    return field(1, name) + (field(3, value) + field(20, 2) if isinstance(value, int) else field(4, value) + field(20, 3))
+
+
+def node(op, inputs, outputs, name, domain="", **attributes):
     return b"".join([*(field(1, i) for i in inputs), *(field(2, o) for o in outputs), field(3, name), field(4, op),
-                     *([field(7, domain)] if domain else [])])
+                     *(field(5, attribute(k, v)) for k, v in attributes.items()), *([field(7, domain)] if domain else [])])
 
 
 def info(name, element, dims):
@@ -39,6 +46,11 @@ def tensor(name, dims, values=None, external=None):
     if external is None:
         return out + field(9, struct.pack(f"<{len(values)}f", *values))
     return out + b"".join(field(13, field(1, k) + field(2, str(v))) for k, v in external.items()) + field(14, 1)
+
+
+def integers(name, values, scalar=False):
+    """An initializer of 64-bit integers, of rank 1 or 0."""
+    return (b"" if scalar else field(1, len(values))) + field(2, INT64) + field(8, name) + field(9, struct.pack(f"<{len(values)}q", *values))
 
 
 def model(nodes, inputs, outputs, initializers=(), opset=20):

@@ -66,6 +66,7 @@ const std::map<std::string, std::string> &withoutGradient() {
     add("has jumps; exporters write it for indices", {"mod"});
     add("has no operands", {"constant", "iota"});
     add("is made by passes behind mt-differentiate", {"copy"});
+    add("is of data alone", {"step_sum"});
     add(kLookup, {"gather_nd", "gather_elements"});
     add(kGradient, {"activation_grad", "gated_product_grad", "gather_grad", "embedding_grad", "layer_norm_grad",
                     "rms_norm_grad", "softmax_grad", "attention_grad", "cross_entropy_grad",

@@ -1,0 +1,346 @@
+// Where each operation leaves the rows of a batch (Rows.h): elementwise operations by their trait, the others by
+// RowsOpInterface. What is not said here mixes rows.
+#include "compiler/nn/Nn.h"
+
+using namespace mlir;
+using namespace mt::nn;
+
+namespace {
+using Operands = ArrayRef<Rows>;
+
+int64_t rankOf(Value value) { return static_cast<int64_t>(shapeOf(value).size()); }
+int64_t productOf(ArrayRef<int64_t> sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes)
+    product *= size;
+  return product;
+}
+
+constexpr const char *kBetween = "combines rows with one another";
+constexpr const char *kOverRows = "works along the rows";
+constexpr const char *kByPlace = "treats rows by their place in the batch";
+constexpr const char *kNotLinear = "is not linear in a sum over rows";
+
+/// Whether an operand that meets rows in its dimension `dim` (negative: it has none) treats them alike.
+bool isFair(Value value, int64_t dim) { return dim < 0 || isSameAlong(value, dim); }
+
+/// Operands broadcast against each other: the rows of all in one place of the result.
+Rows broadcastRows(Operation *op, Operands operands) {
+  Rows result;
+  int64_t rank = rankOf(op->getResult(0));
+  for (auto [value, rows] : llvm::zip(op->getOperands(), operands)) {
+    if (!rows.isEach())
+      continue;
+    Rows aligned = rows.moved(rows.dim + rank - rankOf(value));
+    if (result.isEach() && !(result == aligned))
+      return Rows::mixing(kBetween);
+    if (shapeOf(value)[rows.dim] != shapeOf(op->getResult(0))[aligned.dim])
+      return Rows::mixing(kBetween); // a single row against many places
+    result = aligned;
+  }
+  for (auto [value, rows] : llvm::zip(op->getOperands(), operands))
+    if (rows.isNone() && !isFair(value, result.dim + rankOf(value) - rank))
+      return Rows::mixing(kByPlace);
+  return result;
+}
+
+/// Sums over rows under elementwise operations: what is linear in them stays a sum.
+Rows linearRows(Operation *op, Operands operands) {
+  auto isTotal = [&](size_t i) { return operands[i].kind == Rows::total; };
+  bool floats = llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<FloatType, IntegerType>(getElementTypeOrSelf(type)); });
+  bool linear = isa<AddOp, SubOp, NegOp, CopyOp>(op) ||
+                (isa<CastOp>(op) && isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()))) ||
+                (isa<MulOp>(op) && isTotal(0) != isTotal(1)) || (isa<DivOp>(op) && !isTotal(1)) ||
+                (isa<SelectOp>(op) && !isTotal(0));
+  return floats && linear ? Rows::sum() : Rows::mixing(kNotLinear);
+}
+
+Rows elementwiseRows(Operation *op, Operands operands) {
+  bool total = llvm::any_of(operands, [](const Rows &rows) { return rows.kind == Rows::total; });
+  bool each = llvm::any_of(operands, [](const Rows &rows) { return rows.isEach(); });
+  if (total && each)
+    return Rows::mixing("combines rows with a sum over rows");
+  return total ? linearRows(op, operands) : broadcastRows(op, operands);
+}
+
+/// Whether all operands are without rows but `allowed` ones.
+bool onlyRowsIn(Operands operands, ArrayRef<size_t> allowed) {
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (!operands[i].isNone() && !llvm::is_contained(allowed, i))
+      return false;
+  return true;
+}
+
+/// For operations that compute along the last dimension of their first operand.
+Rows alongLast(Value operand, Operands operands) {
+  if (!operands[0].isEach() || !onlyRowsIn(operands, {0}))
+    return Rows::mixing(operands[0].kind == Rows::total ? kNotLinear : kBetween);
+  return operands[0].dim == rankOf(operand) - 1 ? Rows::mixing(kOverRows) : operands[0];
+}
+
+/// Reshapes, which keep the row-major order: the rows lie in the dimension that holds them whole.
+Rows reshapedRows(ArrayRef<int64_t> from, ArrayRef<int64_t> to, Rows rows) {
+  int64_t before = productOf(from.take_front(rows.dim)) * rows.outer, after = productOf(from.drop_front(rows.dim + 1)) * rows.inner;
+  int64_t count = from[rows.dim] / (rows.outer * rows.inner);
+  for (int64_t dim = 0, front = 1; dim < static_cast<int64_t>(to.size()); front *= to[dim++]) {
+    int64_t back = productOf(to.drop_front(dim + 1));
+    if (front == 0 || back == 0 || before % front || after % back)
+      continue;
+    Rows result{Rows::each, dim, before / front, after / back, ""};
+    if (to[dim] == result.outer * count * result.inner)
+      return result;
+  }
+  return Rows::mixing("takes the batch apart");
+}
+} // namespace
+
+//===-- any operation -------------------------------------------------------------------------------------------===//
+
+Rows mt::nn::rowsOfResults(Operation *op, ArrayRef<Rows> operands) {
+  if (llvm::all_of(operands, [](const Rows &rows) { return rows.isNone(); }))
+    return {};
+  for (const Rows &rows : operands)
+    if (rows.kind == Rows::mixed)
+      return rows;
+  if (op->hasTrait<Elementwise>())
+    return elementwiseRows(op, operands);
+  if (auto known = dyn_cast<RowsOpInterface>(op))
+    return known.rowsOfResults(operands);
+  return Rows::mixing("is not known to keep rows apart");
+}
+
+bool mt::nn::isSameAlong(Value value, int64_t dim) {
+  if (shapeOf(value)[dim] == 1 || splatValue(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return static_cast<int64_t>(iota.getDimension()) != dim;
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return isSameAlong(transpose.getOperand(), transpose.getPermutation()[dim]);
+  if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+    ArrayRef<int64_t> from = shapeOf(reshape.getOperand()), to = shapeOf(value);
+    for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)
+      if (from[i] == to[dim] && productOf(from.take_front(i)) == productOf(to.take_front(dim)))
+        return isSameAlong(reshape.getOperand(), i);
+    return false;
+  }
+  if (isa<SliceOp>(op))
+    return isSameAlong(op->getOperand(0), dim);
+  if (auto concat = dyn_cast<ConcatOp>(op))
+    return static_cast<int64_t>(concat.getAxis()) != dim && llvm::all_of(op->getOperands(), [&](Value v) { return isSameAlong(v, dim); });
+  if (auto sum = dyn_cast<CumsumOp>(op))
+    return static_cast<int64_t>(sum.getAxis()) != dim && isSameAlong(sum.getOperand(), dim);
+  if (auto gather = dyn_cast<EmbeddingOp>(op))
+    return dim < rankOf(gather.getIds()) && isSameAlong(gather.getIds(), dim);
+  if (isa<BroadcastOp>(op) || op->hasTrait<Elementwise>())
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      int64_t at = dim - rankOf(value) + rankOf(operand);
+      return isFair(operand, at);
+    });
+  return false;
+}
+
+//===-- structure -----------------------------------------------------------------------------------------------===//
+
+Rows ReshapeOp::rowsOfResults(Operands operands) {
+  return operands[0].isEach() ? reshapedRows(shapeOf(getOperand()), shapeOf(getResult()), operands[0]) : operands[0];
+}
+
+Rows TransposeOp::rowsOfResults(Operands operands) {
+  if (!operands[0].isEach())
+    return operands[0];
+  auto at = llvm::find(getPermutation(), operands[0].dim);
+  return operands[0].moved(at - getPermutation().begin());
+}
+
+Rows BroadcastOp::rowsOfResults(Operands operands) {
+  return operands[0].isEach() ? broadcastRows(*this, operands) : operands[0];
+}
+
+Rows SliceOp::rowsOfResults(Operands operands) {
+  int64_t dim = operands[0].dim;
+  bool whole = !operands[0].isEach() ||
+               (getStarts()[dim] == 0 && getStrides()[dim] == 1 && getSizes()[dim] == shapeOf(getOperand())[dim]);
+  return whole ? operands[0] : Rows::mixing("takes some of the rows, or changes their order");
+}
+
+Rows PadOp::rowsOfResults(Operands operands) {
+  int64_t dim = operands[0].dim;
+  if (!operands[0].isEach())
+    return Rows::mixing(kNotLinear);
+  bool whole = getLow()[dim] == 0 && getHigh()[dim] == 0 && getInterior()[dim] == 0;
+  return whole ? operands[0] : Rows::mixing("adds rows");
+}
+
+Rows ConcatOp::rowsOfResults(Operands operands) {
+  Rows result;
+  for (const Rows &rows : operands)
+    if (!rows.isNone()) {
+      if (!result.isNone() && !(rows == result))
+        return Rows::mixing(kBetween);
+      result = rows;
+    }
+  if (result.isEach() && result.dim == static_cast<int64_t>(getAxis()))
+    return Rows::mixing("joins along the rows");
+  for (auto [value, rows] : llvm::zip(getInputs(), operands))
+    if (rows.isNone() && result.isEach() && !isSameAlong(value, result.dim))
+      return Rows::mixing(kByPlace);
+  return result;
+}
+
+Rows ReduceOp::rowsOfResults(Operands operands) {
+  bool additive = getKind() == "sum" || getKind() == "mean";
+  if (!operands[0].isEach())
+    return additive ? operands[0] : Rows::mixing(kNotLinear);
+  int64_t gone = 0;
+  for (int64_t axis : getAxes()) {
+    if (axis == operands[0].dim)
+      return additive ? Rows::sum() : Rows::mixing("takes an extreme or a product over rows");
+    gone += axis < operands[0].dim && !getKeepDims();
+  }
+  return operands[0].moved(operands[0].dim - gone);
+}
+
+Rows CumsumOp::rowsOfResults(Operands operands) {
+  if (!operands[0].isEach())
+    return Rows::mixing(kNotLinear);
+  return operands[0].dim == static_cast<int64_t>(getAxis()) ? Rows::mixing(kOverRows) : operands[0];
+}
+
+//===-- lookups -------------------------------------------------------------------------------------------------===//
+
+/// Positions that are looked up differ from row to row, the table does not.
+static Rows lookedUp(Operands operands, int64_t shift) {
+  if (!operands[0].isNone() || !operands[1].isEach())
+    return Rows::mixing(kBetween);
+  return operands[1].moved(operands[1].dim + shift);
+}
+
+Rows EmbeddingOp::rowsOfResults(Operands operands) { return lookedUp(operands, 0); }
+
+Rows GatherOp::rowsOfResults(Operands operands) {
+  int64_t axis = getAxis();
+  if (!operands[0].isEach() || !operands[1].isNone())
+    return lookedUp(operands, axis);
+  if (operands[0].dim == axis)
+    return Rows::mixing("picks some of the rows");
+  return operands[0].moved(operands[0].dim < axis ? operands[0].dim : operands[0].dim - 1 + rankOf(getIndices()));
+}
+
+Rows GatherNdOp::rowsOfResults(Operands operands) {
+  int64_t last = rankOf(getIndices()) - 1, batched = getBatchDims();
+  const Rows &data = operands[0], &indices = operands[1];
+  if (indices.isEach() && indices.dim == last)
+    return Rows::mixing(kOverRows);
+  if (data.isNone())
+    return lookedUp(operands, 0);
+  if (data.isEach() && data.dim < batched && (data == indices || (indices.isNone() && isSameAlong(getIndices(), data.dim))))
+    return data;
+  return Rows::mixing("picks some of the rows");
+}
+
+Rows GatherElementsOp::rowsOfResults(Operands operands) {
+  bool together = operands[0].isEach() && operands[0] == operands[1] && operands[0].dim != static_cast<int64_t>(getAxis());
+  return together ? operands[0] : Rows::mixing(kBetween);
+}
+
+//===-- products ------------------------------------------------------------------------------------------------===//
+
+Rows MatmulOp::rowsOfResults(Operands operands) {
+  int64_t rank = rankOf(getResult()), left = rankOf(getLhs()), right = rankOf(getRhs());
+  if ((getBias() && !operands[2].isNone()) || operands[0].kind == Rows::total || operands[1].kind == Rows::total)
+    return Rows::mixing(kBetween);
+  // Places of M and N in the operands; what is neither nor a batch dimension is summed over.
+  int64_t m = left - (getTransposeLhs() ? 1 : 2), n = right - (getTransposeRhs() ? 2 : 1);
+  auto place = [&](const Rows &rows, int64_t own, int64_t rankOfOperand, int64_t to) -> std::optional<int64_t> {
+    if (rows.dim < rankOfOperand - 2)
+      return rows.dim + rank - rankOfOperand;
+    return rows.dim == own ? std::optional<int64_t>(to) : std::nullopt;
+  };
+  std::optional<Rows> result;
+  for (auto [rows, own, operandRank, to] : {std::tuple(operands[0], m, left, rank - 2), std::tuple(operands[1], n, right, rank - 1)}) {
+    if (!rows.isEach())
+      continue;
+    std::optional<int64_t> at = place(rows, own, operandRank, to);
+    if (!at)
+      return Rows::mixing("sums over the rows");
+    if (result && !(*result == rows.moved(*at)))
+      return Rows::mixing(kBetween);
+    result = rows.moved(*at);
+  }
+  if (operands[0].isEach() && operands[1].isEach() && result->dim >= rank - 2)
+    return Rows::mixing(kBetween);
+  auto fair = [&](Value value, const Rows &rows, int64_t operandRank, int64_t own, int64_t to) {
+    int64_t at = result->dim >= rank - 2 ? (result->dim == to ? own : -1) : result->dim - rank + operandRank;
+    return !rows.isNone() || isFair(value, at);
+  };
+  bool biasFair = !getBias() || result->dim != rank - 1 || isSameAlong(getBias(), 0);
+  return fair(getLhs(), operands[0], left, m, rank - 2) && fair(getRhs(), operands[1], right, n, rank - 1) && biasFair
+             ? *result : Rows::mixing(kByPlace);
+}
+
+//===-- norms, softmax, attention -------------------------------------------------------------------------------===//
+
+Rows LayerNormOp::rowsOfResults(Operands operands) { return alongLast(getOperand(), operands); }
+Rows RmsNormOp::rowsOfResults(Operands operands) { return alongLast(getOperand(), operands); }
+Rows SoftmaxOp::rowsOfResults(Operands operands) { return alongLast(getOperand(), operands); }
+Rows LogSoftmaxOp::rowsOfResults(Operands operands) { return alongLast(getOperand(), operands); }
+
+/// All operands at the same place, or without rows and the same for all of them.
+static Rows together(Operation *op, Operands operands) {
+  Rows result;
+  for (const Rows &rows : operands)
+    if (!rows.isNone()) {
+      if (!rows.isEach() || (result.isEach() && !(result == rows)))
+        return Rows::mixing(kBetween);
+      result = rows;
+    }
+  for (auto [value, rows] : llvm::zip(op->getOperands(), operands))
+    if (rows.isNone() && result.dim < rankOf(value) && !isSameAlong(value, result.dim))
+      return Rows::mixing(kByPlace);
+  return result;
+}
+
+/// Rows are the batch, dimension 0, or heads that share no keys (models that put the sequence first).
+Rows AttentionOp::rowsOfResults(Operands operands) {
+  bool heads = operands[0] == operands[1] && operands[0] == operands[2] && operands[0].isEach() && operands[0].dim == 2 &&
+               shapeOf(getQuery())[2] == shapeOf(getKey())[2] && operands.size() == 3;
+  if (heads)
+    return operands[0];
+  Rows result = together(*this, operands);
+  return result.isEach() && result.dim != 0 ? Rows::mixing(kBetween) : result;
+}
+
+Rows RotaryOp::rowsOfResults(Operands operands) {
+  if (operands[0].isEach() && operands[0].dim == 2 && onlyRowsIn(operands, {0}))
+    return operands[0];
+  Rows result = together(*this, operands);
+  return result.isEach() && result.dim != 0 ? Rows::mixing(kBetween) : result;
+}
+
+//===-- losses --------------------------------------------------------------------------------------------------===//
+
+/// Predictions and labels row by row.
+static Rows lossOf(Operation *op, Operands operands, ArrayRef<size_t> rowwise) {
+  if (!onlyRowsIn(operands, rowwise))
+    return Rows::mixing(kBetween);
+  Rows result;
+  for (size_t i : rowwise)
+    if (operands[i].isEach() && result.isNone())
+      result = operands[i];
+  for (size_t i : rowwise)
+    if (!(operands[i] == result) && !(operands[i].isNone() && isSameAlong(op->getOperand(i), result.dim)))
+      return Rows::mixing(kBetween);
+  return Rows::sum();
+}
+
+Rows CrossEntropyOp::rowsOfResults(Operands operands) {
+  return operands[0].isEach() && operands[0].dim == 1 ? Rows::mixing(kOverRows) : lossOf(*this, operands, {0, 1});
+}
+Rows LinearCrossEntropyOp::rowsOfResults(Operands operands) {
+  size_t labels = getBias() ? 3 : 2;
+  return operands[0].isEach() && operands[0].dim == 1 ? Rows::mixing(kOverRows) : lossOf(*this, operands, {0, labels});
+}
+Rows SquaredErrorOp::rowsOfResults(Operands operands) { return lossOf(*this, operands, {0, 1}); }
