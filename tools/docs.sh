@@ -1,22 +1,33 @@
 #!/usr/bin/env bash
-# Writes the generated reference pages docs/{nn,schedule,passes}.md out of the .td files; with --check says which of them
-# are stale instead, and fails if one is.
+# Writes every generated page of docs/ anew: nn, schedule and passes out of the .td files, kernels out of the catalogue, and
+# the table of operators in importing. With --check says which of them are stale instead, and fails if one is. kernels.md
+# needs a build (build/, or $MT_BUILD); without one it is left as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-tblgen=/usr/lib/llvm-22/bin/mlir-tblgen
+llvm=/usr/lib/llvm-22
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 
 generate() { # PAGE TBLGEN_ARGUMENTS...
   local page=$1
   shift
-  "$tblgen" "$@" -I /usr/lib/llvm-22/include -I . | sed -E 's/[ \t]+$//' >>"$fresh/$page"
+  "$llvm/bin/mlir-tblgen" "$@" -I "$llvm/include" -I . | sed -E 's/[ \t]+$//' >>"$fresh/$page"
 }
 
-generate nn.md -gen-dialect-doc -dialect=nn compiler/nn/NnOps.td
+generate head -gen-dialect-doc -dialect=nn compiler/nn/NnOps.td
+sed -i '/^## Operations/,$d' "$fresh/head"
+"$llvm/bin/llvm-tblgen" --dump-json -I "$llvm/include" -I . compiler/nn/NnOps.td -o "$fresh/nn.json"
+python3 tools/docs.py nn "$fresh/nn.json" "$fresh/head" >"$fresh/nn.md"
 generate schedule.md -gen-dialect-doc -dialect=schedule compiler/schedule/ScheduleOps.td
 printf '# Passes\n\nIn alphabetical order; the order they run in, and why, is in the pipeline (`compiler/pipeline`).\n\n' >"$fresh/passes.md"
 generate passes.md -gen-pass-doc passes/Passes.td
+python3 tools/docs.py operators docs/importing.md >"$fresh/importing.md"
+reference=${MT_BUILD:-build}/bin/mt-kernel-reference
+if [ -x "$reference" ]; then
+  "$reference" "$fresh/kernels.md"
+elif [ "${1:-}" != --check ]; then
+  echo "docs/kernels.md is left as it is: build mt-kernel-reference first (cmake --build build --target mt-kernel-reference)" >&2
+fi
 
 if [ "${1:-}" != --check ]; then
   cp "$fresh"/*.md docs/

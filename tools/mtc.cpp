@@ -3,6 +3,7 @@
 #include "compiler/pipeline/Fit.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/EmitPlan.h"
+#include "compiler/target/Target.h"
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/OutOfMemory.h"
 #include "runtime/plan/Diff.h"
@@ -13,9 +14,8 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/raw_ostream.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <cstdio>
 
 namespace {
@@ -45,12 +45,8 @@ Status compile(const MtcCommand &command) {
                 : command.emitPhase == "schedule" ? Phase::schedule : Phase::plan;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   MT_ASSIGN(pipeline::Compiled compiled, compile(context, command.options, phase));
-  if (phase != Phase::plan) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    compiled.module->print(stream, mlir::OpPrintingFlags().enableDebugInfo(true));
-    return put(stream.str(), command.output);
-  }
+  if (phase != Phase::plan)
+    return put(pipeline::print(*compiled.module, phase), command.output);
   MT_TRY(plan::save(compiled.plan, command.output));
   if (command.report)
     MT_TRY(put(pipeline::report(compiled)));
@@ -59,7 +55,9 @@ Status compile(const MtcCommand &command) {
 
 Status check(const MtcCommand &command) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  MT_ASSIGN(pipeline::Compiled compiled, compile(context, command.options, pipeline::Phase::plan));
+  pipeline::Options options = command.options;
+  options.everyNode = true;
+  MT_ASSIGN(pipeline::Compiled compiled, compile(context, options, pipeline::Phase::plan));
   size_t trained = llvm::count_if(compiled.plan.parameters, [](const plan::Parameter &p) { return p.trainable; });
   return put(fmt::format("{}: {} tensors trained, {} frozen; {}\n", command.options.model, trained,
                          compiled.plan.parameters.size() - trained, pipeline::summary(compiled.plan, "would compile to")));
@@ -106,6 +104,13 @@ Status fit(const MtcCommand &command) {
   return put(*table);
 }
 
+Status target(const MtcCommand &command) {
+  if (command.file.empty())
+    return put(fmt::format("{}\n", fmt::join(mt::target::targetNames(), "\n")), command.output);
+  MT_ASSIGN(mt::target::Target found, mt::target::findTarget(command.file));
+  return put(mt::target::printTarget(found), command.output);
+}
+
 Status run(const MtcCommand &command) {
   switch (command.kind) {
   case MtcCommand::compile:
@@ -120,6 +125,8 @@ Status run(const MtcCommand &command) {
     return fit(command);
   case MtcCommand::emit:
     return emit(command);
+  case MtcCommand::target:
+    return target(command);
   case MtcCommand::said:
     break;
   }

@@ -20,7 +20,8 @@ constexpr int64_t kLargestSize = int64_t(1) << 30;
 void addWriteOptions(CLI::App &command, models::WriteOptions &options) {
   command.add_option("-o,--output", options.output, "the model to write")->required()->type_name("MODEL.onnx");
   command.add_option("--opset", options.opset, "20 to 22 write attention, RMSNorm and rotary decomposed; 23 as one node")
-      ->check(CLI::Range(20, 23))
+      ->check(CLI::Range(20, 23).description(""))
+      ->type_name("N")
       ->capture_default_str();
 }
 
@@ -40,7 +41,7 @@ void addSizes(CLI::App &command, models::Shape &shape) {
       {"--seq", &models::Shape::seq, "learned positions; of rotary models no limit"},
   };
   for (const Size &size : kSizes)
-    command.add_option(size.flag, shape.*size.field, size.what)->check(CLI::Range(int64_t(1), kLargestSize))->type_name("N");
+    command.add_option(size.flag, shape.*size.field, size.what)->check(CLI::Range(int64_t(1), kLargestSize).description(""))->type_name("N");
 }
 
 int usage(const std::string &message) {
@@ -79,13 +80,15 @@ int main(int argc, char **argv) {
     CLI::App *command = app.add_subcommand(std::string(family.name), std::string(family.summary));
     addSizes(*command, shape);
     addWriteOptions(*command, options);
-    command->add_option("--seed", options.seed, "of the initial weights")->capture_default_str();
+    command->footer(fmt::format("Example:\n  mtmodel {0} -o {0}.onnx", family.name));
+    command->add_option("--seed", options.seed, "of the initial weights")->type_name("N")->capture_default_str();
     command->add_flag("--weights", options.weights, "write the values too, as MODEL.onnx.data");
     command->callback([&chosen, &family] { chosen = &family; });
   }
   std::string folder;
   CLI::App *fromHf = app.add_subcommand("from-hf", "the graph of a Hugging Face checkpoint folder; its weights stay there");
   fromHf->add_option("DIR", folder, "the folder, with config.json and *.safetensors")->required();
+  fromHf->footer("Example:\n  mtmodel from-hf checkpoint/ -o model.onnx");
   addWriteOptions(*fromHf, options);
 
   try {

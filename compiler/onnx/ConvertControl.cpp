@@ -14,8 +14,8 @@ LogicalResult dropout(NodeContext &node) {
                  (!node.has(1) && node.attributes.has("ratio") && node.attributes.real("ratio", 0.5) == 0);
   bool inference = !node.has(2) || (training && training->elements() == 1 && training->intAt(0) == 0);
   if (!noRatio && !inference)
-    return node.fail("is dropout in training form, which is not supported: export the model in eval mode, or with all "
-                     "dropout ratios 0");
+    (void)node.fail("dropout in training form is not supported: export the model in eval mode, or with all dropout "
+                    "ratios 0"); // and go on as without, so that every such node is named
   Value value = node.input(0);
   if (!value)
     return failure();
@@ -32,7 +32,7 @@ LogicalResult unsupportedLoop(NodeContext &node) {
 
 void addControl(Converters &table) {
   table.add("Identity", identity);
-  table.add("Dropout", dropout);
+  table.add("Dropout", dropout); // inference
   table.add("Loop", unsupportedLoop);
   table.add("Scan", unsupportedLoop);
 }

@@ -142,6 +142,8 @@ LogicalResult convolution(NodeContext &node) {
 
 } // namespace
 
-void addConvolution(Converters &table) { table.add("Conv", convolution); }
+void addConvolution(Converters &table) {
+  table.add("Conv", convolution); // one group
+}
 
 } // namespace mt::onnx

@@ -228,7 +228,7 @@ void addStructure(Converters &table) {
   table.add("Tile", tile);
   table.add("Concat", concat);
   table.add("Transpose", transpose);
-  table.add("Pad", pad);
+  table.add("Pad", pad); // constant
   table.add("DepthToSpace", depthToSpace);
   table.add("SpaceToDepth", spaceToDepth);
 }

@@ -30,6 +30,7 @@ struct Options {
   std::optional<bool> resident;
   std::optional<int64_t> prefetchDistance;
   bool park = true;
+  bool everyNode = false; ///< problems name all nodes that they are about, not the first few
 };
 
 } // namespace mt::pipeline

@@ -9,6 +9,10 @@
 #include "compiler/plan/PlanAttributes.h"
 #include "passes/Settings.h"
 
+#include "mlir/IR/AttrTypeSubElements.h"
+
+#include <fmt/ranges.h>
+
 #include <filesystem>
 
 using namespace mlir;
@@ -23,6 +27,35 @@ std::vector<int64_t> microBatchesOf(const Options &options) {
     if (options.batch % size == 0)
       divisors.push_back(size);
   return divisors;
+}
+
+/// One line a problem; what is said of several nodes in the same words is one, with their names.
+std::string joinProblems(const onnx::Problems &problems, bool everyNode) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::pair<std::string, std::vector<std::string>>> lines; ///< what is said, and of which nodes
+  for (const std::string &problem : problems) {
+    size_t quote = problem.find("' (");
+    bool ofNode = problem.starts_with("node '") && quote != std::string::npos;
+    std::string text = ofNode ? problem.substr(quote + 2) : problem;
+    auto line = std::find_if(lines.begin(), lines.end(), [&](const auto &known) { return ofNode && known.first == text; });
+    if (line == lines.end()) {
+      lines.emplace_back(text, std::vector<std::string>());
+      line = std::prev(lines.end());
+    }
+    if (ofNode)
+      line->second.push_back(problem.substr(5, quote - 4));
+  }
+  std::string all;
+  for (auto &[text, nodes] : lines) {
+    std::string who = nodes.empty() ? "" : nodes.size() == 1 ? "node " + nodes[0] + " " : "";
+    if (nodes.size() > 1) {
+      size_t named = everyNode ? nodes.size() : std::min(nodes.size(), kNamed);
+      who = fmt::format("{} nodes, {}", nodes.size(), fmt::join(nodes.begin(), nodes.begin() + named, ", "));
+      who += named < nodes.size() ? fmt::format(" and {} more that mtc check lists ", nodes.size() - named) : " ";
+    }
+    all += (all.empty() ? "" : "\n") + who + text;
+  }
+  return all;
 }
 
 Status checkOptions(const Options &options) {
@@ -97,12 +130,8 @@ private:
     onnx::Problems problems;
     Collector collector(context, messages);
     auto imported = onnx::importOnnx(context, options.model, import, problems);
-    if (failed(imported)) {
-      std::string all;
-      for (const std::string &problem : problems)
-        all += (all.empty() ? "" : "\n") + problem;
-      return all.empty() ? collector.failure(options.model) : Status::error(all);
-    }
+    if (failed(imported))
+      return problems.empty() ? collector.failure(options.model) : Status::error(joinProblems(problems, options.everyNode));
     Compiled compiled;
     compiled.module = std::move(imported->module);
     describe(*imported, microBatch, compiled);
@@ -147,6 +176,21 @@ private:
 
 void loadDialects(MLIRContext &context) {
   context.loadDialect<func::FuncDialect, nn::NnDialect, schedule::ScheduleDialect>();
+}
+
+std::string print(ModuleOp module, Phase phase) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  OwningOpRef<ModuleOp> named = module.clone();
+  if (phase == Phase::nn) {
+    flags.useLocalScope().enableDebugInfo(true);
+    AttrTypeReplacer nameAlone; // the file is the module's
+    nameAlone.addReplacement([](NameLoc location) -> Attribute { return NameLoc::get(location.getName()); });
+    nameAlone.recursivelyReplaceElementsIn(*named, /*replaceAttrs=*/false, /*replaceLocs=*/true);
+  }
+  named->print(stream, flags);
+  return stream.str();
 }
 
 Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer,

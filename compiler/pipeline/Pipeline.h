@@ -24,6 +24,9 @@ void loadDialects(mlir::MLIRContext &context);
 /// remarks about what was compiled, on failure about what was tried last.
 Result<Compiled> compile(mlir::MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
                          Messages &messages);
+/// The module as text that can be read again. In phase nn every operation names the model's node beside it; later phases
+/// have the names as attributes.
+std::string print(mlir::ModuleOp module, Phase phase);
 /// What --report prints: what was found and chosen.
 std::string report(const Compiled &compiled);
 /// The last line of a successful compilation.

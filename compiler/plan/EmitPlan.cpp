@@ -5,6 +5,7 @@
 #include "compiler/nn/KernelCall.h"
 #include "compiler/plan/PlanAttributes.h"
 #include "compiler/schedule/Schedule.h"
+#include "kernels/Coverage.h"
 #include "runtime/plan/Timeline.h"
 
 using namespace mlir;
@@ -250,6 +251,18 @@ private:
     return onHost ? kernels::Backend::cpu : nn::backendOf(module);
   }
 
+  /// Whether those who run a command have code for its kernels.
+  LogicalResult checkCode(Operation *op, const plan::Template &code) {
+    kernels::Backend backend = backendOf(op);
+    for (const plan::Call &call : code.calls)
+      if (!kernels::hasCode(call.signature.kernel, backend))
+        return op->emitOpError() << "'" << labelOf(op) << "' runs " << call.signature.kernel
+                                 << (call.location.empty() ? "" : " (node '" + call.location + "')") << " on "
+                                 << (backend == kernels::Backend::cuda ? "a GPU" : "the CPU")
+                                 << ", which has no such kernel: compile for another --target";
+    return success();
+  }
+
   /// A template for kernels on places of their own; equal ones are one template.
   template <typename Op> uint32_t kernelTemplate(Op op) {
     std::string key;
@@ -365,6 +378,8 @@ private:
     } else {
       command.templateIndex = kernelTemplate(op);
     }
+    if (failed(checkCode(op, plan.templates[command.templateIndex])))
+      return failure();
     size_t bound = plan.templates[command.templateIndex].arguments.size();
     SmallVector<Access> accesses = accessesOf(op);
     if (accesses.size() < bound)

@@ -21,10 +21,10 @@ def Schedule_Dialect : Dialect {
     Spaces and streams are declared on the module (`schedule.spaces`, `schedule.streams`); nothing assumes their number.
 
     ```mlir
-    %w = schedule.slot "weights layer 3" persistent : !schedule.slot<staging, 4096>
-    %d = schedule.slot "device weights layer 3" : !schedule.slot<device, 4096>
-    schedule.prefetch step 0 "weights layer 3" %w[0] to %d[0] bytes 4096 ...
-    schedule.compute step 1 "forward layer 3 mb 0" @block(%x[0] read, %d[0] read, %y[0] write) ...
+    %w = schedule.slot "weights layer 3" persistent : !schedule.slot<"staging", 4096>
+    %d = schedule.slot "device weights layer 3" : !schedule.slot<"device", 4096>
+    schedule.prefetch step 0 "weights layer 3" %w[0] to %d[0] bytes 4096 : !schedule.slot<"staging", 4096> to !schedule.slot<"device", 4096>
+    schedule.compute step 1 "forward layer 3 mb 0" @block(%d, %d) offsets [0, 64] effects [0, 1] : !schedule.slot<"device", 4096>, !schedule.slot<"device", 4096>
     ```
   }];
   let useDefaultTypePrinterParser = 1;

@@ -1,6 +1,6 @@
 #include "kernels/Reference.h"
 
-#include "kernels/Catalogue.h"
+#include "kernels/Coverage.h"
 
 #include <fmt/format.h>
 
@@ -62,6 +62,8 @@ std::string referencePage() {
   for (const Kernel &kernel : all()) {
     page += fmt::format("## {}\n\n{} `{}`\n\n{}.\n\n", kernel.name, kernel.summary, kernel.operands, kernel.formula);
     page += attributes(kernel);
+    if (!hasCode(kernel.name, Backend::cuda))
+      page += "Runs on the host, whatever the device.\n\n";
     if (kernel.workspace[0] || kernel.workspace[1])
       page += kernel.workspace[0] ? "Needs scratch.\n\n" : "Needs scratch on a GPU.\n\n";
   }

@@ -1,10 +1,11 @@
-// Settings and tables are compared field by field, parameters and templates by name, programs by totals per role and
+// Settings and tables are compared field by field, parameters by name, templates by what they are for, programs by totals per role and
 // then command by command up to where their order parts.
 #include "runtime/plan/Diff.h"
 
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/Dump.h"
 #include "runtime/plan/LayerIndex.h"
+#include "runtime/plan/TemplateUse.h"
 
 #include <fmt/ranges.h>
 
@@ -105,22 +106,25 @@ private:
       line("{} parameters lie elsewhere on the host", moved);
   }
 
+  /// By what they are for; where several are for the same, in order.
   void compareTemplates() {
-    std::map<std::string_view, const Template *> old;
-    for (const Template &code : before.templates)
-      old[code.name] = &code;
-    for (const Template &code : after.templates) {
-      const auto found = old.find(code.name);
+    std::multimap<std::string, const Template *> old;
+    const std::vector<std::string> usesBefore = templateUses(before), usesAfter = templateUses(after);
+    for (size_t i = 0; i < before.templates.size(); ++i)
+      old.emplace(usesBefore[i], &before.templates[i]);
+    for (size_t i = 0; i < after.templates.size(); ++i) {
+      const Template &code = after.templates[i];
+      const auto found = old.find(usesAfter[i]);
       if (found == old.end()) {
-        line("template {} is new: {} calls, workspace {}", code.name, code.calls.size(),
+        line("template {} ({}) is new: {} calls, workspace {}", usesAfter[i], code.name, code.calls.size(),
              formatSize(code.workspaceBytes));
         continue;
       }
-      compareTemplate(*found->second, code);
+      compareTemplate(usesAfter[i], *found->second, code);
       old.erase(found);
     }
-    for (const auto &[name, code] : old)
-      line("template {} is gone ({} calls)", name, code->calls.size());
+    for (const auto &[use, code] : old)
+      line("template {} ({}) is gone: {} calls", use, code->name, code->calls.size());
   }
 
   static std::string argumentsOf(const Template &code) {
@@ -141,8 +145,8 @@ private:
     return calls;
   }
 
-  void compareTemplate(const Template &a, const Template &b) {
-    const std::string what = fmt::format("template {}", b.name);
+  void compareTemplate(const std::string &use, const Template &a, const Template &b) {
+    const std::string what = fmt::format("template {}", use);
     size(what + " workspace", a.workspaceBytes, b.workspaceBytes);
     if (argumentsOf(a) != argumentsOf(b))
       line("{} arguments differ: {} -> {}", what, a.arguments.size(), b.arguments.size());

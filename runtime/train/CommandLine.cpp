@@ -12,9 +12,19 @@ namespace {
 
 constexpr int kUsage = 2;
 
-const CLI::Range kCount(int64_t(1), std::numeric_limits<int64_t>::max());
-const CLI::Range kCountOrZero(int64_t(0), std::numeric_limits<int64_t>::max());
-const CLI::Range kShare(0.0, 1.0);
+/// Numbers, refused in words and not by the largest number there is; what they are stands in the help.
+CLI::Validator atLeast(int64_t least) {
+  return CLI::Validator([least](std::string &text) {
+    int64_t value = 0;
+    bool number = CLI::detail::lexical_cast(text, value);
+    return number && value >= least ? "" : fmt::format("{} is no whole number of at least {}", text, least);
+  }, "");
+}
+const CLI::Validator kCount = atLeast(1), kCountOrZero = atLeast(0);
+const CLI::Validator kShare = CLI::Range(0.0, 1.0).description("");
+const CLI::Validator kNotNegative = CLI::Validator(CLI::NonNegativeNumber).description("");
+const CLI::Validator kPositive = CLI::Validator(CLI::PositiveNumber).description("");
+const CLI::Validator kThreads = CLI::Range(1, 4096).description("");
 
 constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --data text/ --steps 1000 --lr 3e-4 --lr-schedule cosine --warmup 50
@@ -28,7 +38,8 @@ class Parser {
 public:
   explicit Parser(const std::string &version) : app("Trains a compiled plan, evaluates it, exports what was trained.") {
     app.footer(kExamples);
-    app.set_version_flag("--version", version);
+    app.set_version_flag("--version", version, "print version, revision and CUDA's version");
+    app.get_formatter()->column_width(28);
     addTraining();
     addEvaluation();
     addExport();
@@ -76,7 +87,7 @@ private:
   void addMachine(CLI::App &command, MachineOptions &machine) {
     command.add_option("--device", machine.device, "cpu or cuda[:N] (default: the plan's target)");
     command.add_option("--threads", machine.threads, "threads of the kernels (default: the machine's cores)")
-        ->check(CLI::Range(1, 4096));
+        ->check(kThreads)->type_name("N");
     command.add_option("--trace", machine.trace, "times of all commands, in Chrome's trace format")
         ->type_name("FILE.json");
     command.add_option("--jitter", machine.jitter, "for testing: random delays on every stream")->type_name("SEED");
@@ -91,62 +102,70 @@ private:
                 throw CLI::ValidationError("--slow-copies", rate ? "must not be zero" : rate.status().message());
               machine.slowCopies = static_cast<double>(*rate);
             },
-            "for testing: copies take at least this long (bytes per second, such as 100MB)")
+            "for testing: no copy is faster than so many bytes per second,\nsuch as 100MB")
         ->type_name("SIZE");
   }
 
   void addTraining() {
-    app.add_option("PLAN.bin", train.plan, "the plan, as mtc compile wrote it");
-    app.add_option("--data", train.data.path, "text, .bin tokens, .npz, .jsonl; a file or a folder")
+    app.add_option("PLAN.bin", train.plan, "the plan, as mtc compile wrote it")->type_name("");
+    app.option_defaults()->group("Data and length of the run");
+    app.add_option("--data", train.data.path, "what to train on: text, .bin tokens, .npz, .jsonl;\na file or a folder")
         ->type_name("CORPUS");
     app.add_option("--tokenizer", train.data.tokenizer, "for text (default: bytes are tokens)")->type_name("FILE");
-    app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included")->check(kCount);
-    app.add_option("--epochs", train.epochs, "passes over the data (default: 1)")->check(kCount);
+    app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included\n(default: one epoch)")->check(kCount)->type_name("N");
+    app.add_option("--epochs", train.epochs, "passes over the data, instead of --steps (default: 1)")->check(kCount)->type_name("N");
+    app.option_defaults()->group("What is kept and said");
     app.add_option("--out", train.out, "folder of checkpoints and metrics (default: runs/<plan name>)")
         ->type_name("DIR");
-    app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out, by its recipe; at step 0 without one");
+    app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out, by its recipe;\nat step 0 without one");
     app.add_flag("--overwrite", train.overwrite, "start anew in a folder that holds a run");
     app.add_flag("--dry-run", train.dryRun, "check plan, memory, weights and data; print bytes; train nothing");
+    app.option_defaults()->group("Recipe");
     addRecipe(train.recipe);
+    app.option_defaults()->group("What is kept and said");
     app.add_option("--checkpoint-every", train.checkpointEvery, "steps between checkpoints (default: one at the end)")
-        ->check(kCountOrZero);
-    app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(CLI::Range(0, 1 << 20))->capture_default_str();
+        ->check(kCountOrZero)->type_name("N");
+    app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(kCountOrZero)->type_name("N")->capture_default_str();
     app.add_option("--eval-data", train.evalData, "data to evaluate on")->type_name("CORPUS");
     app.add_option("--eval-every", train.evalEvery, "steps between evaluations (default: one at the end)")
-        ->check(kCountOrZero);
+        ->check(kCountOrZero)->type_name("N");
     app.add_option("--metrics", train.metrics, "one JSON object a step (default: metrics.jsonl in --out)")
         ->type_name("FILE.jsonl");
     app.add_option("--tensorboard", train.tensorboard, "folder for event files of TensorBoard")->type_name("DIR");
     app.add_option("--save-gradients", train.saveGradients, "gradients of the run's first step, by initializer name")
         ->type_name("FILE.npz");
     app.add_flag("--quiet", train.quiet, "print nothing but errors");
+    app.option_defaults()->group("Machine");
     addMachine(app, train.machine);
+    app.option_defaults()->group("Options");
   }
 
   void addSwitch(const char *flag, std::optional<bool> &value, const char *help, std::string yes, std::string no) {
     app.add_option_function<std::string>(
            flag, [&value, yes](const std::string &text) { value = text == yes; }, help)
-        ->check(CLI::IsMember({yes, no}));
+        ->check(CLI::IsMember({yes, no}).description(""))
+        ->type_name(yes + "|" + no);
   }
 
   void addRecipe(RecipeOptions &recipe) {
-    app.add_option("--seed", recipe.seed, "of the data order and of dropout (default: 0)");
-    addSwitch("--shuffle", recipe.shuffle, "rows in random order, on or off (default: on)", "on", "off");
-    app.add_option("--lr", recipe.rate, "learning rate (default: 0.001)")->check(CLI::NonNegativeNumber);
+    app.add_option("--seed", recipe.seed, "of the order of rows (default: 0)")->type_name("N");
+    addSwitch("--shuffle", recipe.shuffle, "every epoch takes the rows in another order (default: on)", "on", "off");
+    app.add_option("--lr", recipe.rate, "learning rate (default: 0.001)")->check(kNotNegative)->type_name("X");
     app.add_option("--lr-schedule", recipe.schedule, "constant, linear or cosine (default: constant)")
-        ->check(CLI::IsMember({"constant", "linear", "cosine"}));
-    app.add_option("--warmup", recipe.warmup, "steps in which the rate rises to --lr (default: 0)")->check(kCountOrZero);
-    app.add_option("--min-lr", recipe.leastRate, "where a linear or cosine schedule ends (default: 0)")
-        ->check(CLI::NonNegativeNumber);
-    app.add_option("--weight-decay", recipe.weightDecay, "(default: 0.01 with adamw, 0 with sgd)")
-        ->check(CLI::NonNegativeNumber);
-    addSwitch("--decay", recipe.decayAll, "what decays: matrices, or all (default: matrices)", "all", "matrices");
-    app.add_option("--beta1", recipe.beta1, "of adamw (default: 0.9)")->check(kShare);
-    app.add_option("--beta2", recipe.beta2, "of adamw (default: 0.999)")->check(kShare);
-    app.add_option("--eps", recipe.epsilon, "of adamw (default: 1e-08)")->check(CLI::NonNegativeNumber);
-    app.add_option("--momentum", recipe.momentum, "of sgd (default: 0)")->check(CLI::NonNegativeNumber);
-    app.add_option("--clip-norm", recipe.clipNorm, "largest global gradient norm (default: 1; only if compiled with --clip)")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::IsMember({"constant", "linear", "cosine"}).description(""))
+        ->type_name("KIND");
+    app.add_option("--warmup", recipe.warmup, "steps in which the rate rises to --lr (default: 0)")->check(kCountOrZero)->type_name("N");
+    app.add_option("--min-lr", recipe.leastRate, "rate at which a linear or cosine schedule ends (default: 0)")
+        ->check(kNotNegative)->type_name("X");
+    app.add_option("--weight-decay", recipe.weightDecay, "decay of the weights (default: 0.01 with adamw, 0 with sgd)")
+        ->check(kNotNegative)->type_name("X");
+    addSwitch("--decay", recipe.decayAll, "which parameters decay (default: matrices)", "all", "matrices");
+    app.add_option("--beta1", recipe.beta1, "of adamw (default: 0.9)")->check(kShare)->type_name("X");
+    app.add_option("--beta2", recipe.beta2, "of adamw (default: 0.999)")->check(kShare)->type_name("X");
+    app.add_option("--eps", recipe.epsilon, "of adamw (default: 1e-08)")->check(kNotNegative)->type_name("X");
+    app.add_option("--momentum", recipe.momentum, "of sgd (default: 0)")->check(kNotNegative)->type_name("X");
+    app.add_option("--clip-norm", recipe.clipNorm, "largest global norm of the gradients, for a plan compiled\nwith --clip (default: 1)")
+        ->check(kPositive)->type_name("X");
   }
 
   void addEvaluation() {
@@ -181,7 +200,7 @@ private:
         ->type_name("TARGET.json");
     probeCommand->add_option("--device", probe.device, "cpu or cuda[:N]")->capture_default_str();
     probeCommand->add_option("--threads", probe.threads, "threads of the kernels (default: the machine's cores)")
-        ->check(CLI::Range(1, 4096));
+        ->check(kThreads)->type_name("N");
   }
 
   CLI::App app;

@@ -1,9 +1,11 @@
 // What the GPU's kernels decide and describe on the host: which library is opened, which algorithm is taken within
 // which bound, which way attention goes, and where matrices lie. No kernel runs here and no GPU is needed.
+#include "kernels/Coverage.h"
 #include "kernels/DeviceScratch.h"
 #include "kernels/FusedProduct.h"
 #include "kernels/Visibility.h"
 #include "kernels/cuda/BlockAttention.h"
+#include "kernels/cuda/CudaKernels.h"
 #include "kernels/cuda/FusedProduct.h"
 #include "tests/kernels/FakeBlas.h"
 
@@ -29,6 +31,11 @@ using cuda::ProductShape;
 OperandType in(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::read, true}; }
 OperandType out(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::write, true}; }
 OperandType none(Effect effect = Effect::read) { return {DType::f32, {}, effect, false}; }
+
+TEST(CudaKernels, CoverTheCatalogue) {
+  for (const Kernel &kernel : all())
+    EXPECT_EQ(cuda::supports(kernel.name), hasCode(kernel.name, Backend::cuda)) << kernel.name << ": see kernels/Coverage.cpp";
+}
 
 /// A folder of this test's own.
 class Folder {

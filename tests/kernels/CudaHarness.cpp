@@ -2,6 +2,7 @@
 // by name and reason; MT_REQUIRE_CUDA=1 makes that a failure. Calls that only the CPU makes - those of host streams,
 // and element types that the GPU refuses by name - run on the CPU, and are listed at the end.
 #include "tests/kernels/CudaHarness.h"
+#include "kernels/Coverage.h"
 #include "kernels/cpu/CpuKernels.h"
 #include "runtime/device/cuda/Driver.h"
 #include "tests/device/DeviceCases.h"
@@ -22,7 +23,6 @@ namespace {
 
 constexpr uint64_t kGuard = 256;
 constexpr int kGuardByte = 0xA5;
-constexpr std::string_view kHostKernels[] = {"feed", "report", "step_norm", "adamw", "sgd", "adamw_split", "sgd_split"};
 
 /// The GPU of these tests, or why there is none.
 Result<std::unique_ptr<device::Driver>> &gpu() {
@@ -159,7 +159,7 @@ Result<Execute> prepareOnCpu(const Signature &call, int threads) {
 }
 
 Result<Execute> prepareCall(const Signature &call, int threads) {
-  if (std::ranges::find(kHostKernels, call.kernel) != std::end(kHostKernels))
+  if (!hasCode(call.kernel, Backend::cuda))
     return listed(call, threads, call.kernel + ": runs on host streams");
   MT_TRY((*gpu())->bind());
   Result<cuda::Run> run = (*gpu())->prepare(call);
@@ -171,13 +171,6 @@ Result<Execute> prepareCall(const Signature &call, int threads) {
   if (cuda::supports(call.kernel) && message.find(": the GPU ") != std::string::npos)
     return listed(call, threads, message);
   return run.status();
-}
-
-TEST(CudaKernels, CoverTheCatalogue) {
-  for (const Kernel &kernel : all()) {
-    bool onHost = std::ranges::find(kHostKernels, kernel.name) != std::end(kHostKernels);
-    EXPECT_EQ(cuda::supports(kernel.name), !onHost) << kernel.name;
-  }
 }
 
 } // namespace mt::kernels::test

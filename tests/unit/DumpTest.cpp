@@ -126,12 +126,27 @@ TEST(Diff, NamesWhatChanged) {
   EXPECT_EQ(text, "prefetch distance: 1 -> 2\n"
                   "space device: 320 B -> 384 B (+64 bytes)\n"
                   "parameter block.1.weight: [4, 4] -> [2, 8]\n"
-                  "template block.forward workspace: 0 B -> 128 B (+128 bytes)\n"
-                  "template block.forward calls: 1 -> 1; from call 0 on: add f32[4, 4] f32[4, 4] f32[4, 4] -> mul "
+                  "template forward of layers 0 to 1 workspace: 0 B -> 128 B (+128 bytes)\n"
+                  "template forward of layers 0 to 1 calls: 1 -> 1; from call 0 on: add f32[4, 4] f32[4, 4] f32[4, 4] -> mul "
                   "f32[4, 4] f32[4, 4] f32[4, 4]\n"
                   "step: 1 commands touch other bytes\n"
                   "step: 1 commands await others\n"
                   "predicted step: 12.0 ms -> 6.00 ms (-50.0 %)\n");
+}
+
+/// Templates of another rung have other names and do the same work; such a change is one line and not two.
+TEST(Diff, ComparesTemplatesByWhatTheyAreFor) {
+  Plan other = smallPlan();
+  other.templates[0].name = "block.forward.all";
+  EXPECT_EQ(diffPlans(smallPlan(), other), "");
+  other.templates[0].workspaceBytes = 128;
+  EXPECT_EQ(diffPlans(smallPlan(), other), "template forward of layers 0 to 1 workspace: 0 B -> 128 B (+128 bytes)\n");
+  other = smallPlan();
+  other.programs[0].commands[4].label = "redo layer 1 mb 0";
+  other.programs[0].commands[1].label = "redo layer 0 mb 0";
+  const std::string text = diffPlans(smallPlan(), other);
+  EXPECT_NE(text.find("template redo of layers 0 to 1 (block.forward) is new: 1 calls"), std::string::npos) << text;
+  EXPECT_NE(text.find("template forward of layers 0 to 1 (block.forward) is gone: 1 calls"), std::string::npos) << text;
 }
 
 TEST(Diff, NamesWhereTheOrderParts) {

@@ -4,7 +4,9 @@
 #include "runtime/base/Sizes.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace mt {
@@ -33,44 +35,81 @@ bool isLoss(const std::string &kind) {
   return kind == "causal-lm" || kind == "cross-entropy" || kind == "mse" || (kind.starts_with("output:") && kind.size() > 7);
 }
 
+/// An option as help lists it: the flag, what it takes, one line or a few that name the default and the unit.
+template <typename Value> CLI::Option *add(CLI::App &app, const char *flag, const char *takes, Value &value, const char *help) {
+  return app.add_option(flag, value, help)->option_text(takes);
+}
+CLI::Option *addText(CLI::App &app, const char *flag, const char *takes, std::function<void(const std::string &)> use, const char *help) {
+  return app.add_option_function<std::string>(flag, use, help)->option_text(takes);
+}
+
+/// A count of at least one; the message says so without the largest number there is.
+CLI::Validator atLeast(int64_t least) {
+  return CLI::Validator([least](std::string &text) {
+    int64_t value = 0;
+    bool number = CLI::detail::lexical_cast(text, value);
+    return number && value >= least ? "" : fmt::format("{} is no whole number of at least {}", text, least);
+  }, "");
+}
+CLI::Validator oneOf(std::vector<std::string> names) {
+  return CLI::Validator([names](std::string &text) {
+    bool known = std::find(names.begin(), names.end(), text) != names.end();
+    return known ? "" : fmt::format("{} is none of {}", text, fmt::join(names, ", "));
+  }, "");
+}
+
 /// Flags that say what is compiled: of compile, check and fit.
 void addModelFlags(CLI::App &app, pipeline::Options &o) {
-  app.add_option("model", o.model, "the ONNX model")->required()->option_text("MODEL.onnx");
-  app.add_option("--batch", o.batch, "sequences per step, all micro-batches together")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--seq", o.sequence, "tokens per sequence (default: the model's, else 256)")->check(CLI::PositiveNumber);
+  app.add_option("MODEL.onnx", o.model, "the ONNX model")->required()->type_name("");
+  app.option_defaults()->group("Model");
+  add(app, "--batch", "N", o.batch, "rows per step, all micro-batches together (default: 8)")->check(atLeast(1));
+  add(app, "--seq", "N", o.sequence, "tokens per row (default: as many as the model has\n"
+                                     "positions for, else 256)")->check(atLeast(1));
   app.add_option_function<std::vector<std::string>>("--dim", [&o](const std::vector<std::string> &all) {
     for (const std::string &text : all)
       addDimension(o, text);
-  }, "binds another symbolic dimension; repeatable")->option_text("NAME=N");
-  app.add_option("--micro-batch", o.microBatch, "rows per template call (default: chosen by the planner)")->check(CLI::PositiveNumber);
-  app.add_option_function<std::string>("--loss", [&o](const std::string &kind) {
+  }, "size of another symbolic dimension; repeatable")->option_text("NAME=N");
+  addText(app, "--loss", "KIND", [&o](const std::string &kind) {
     if (!isLoss(kind))
       throwUsage("--loss " + kind + ": must be causal-lm, cross-entropy, mse or output:NAME");
     o.loss = kind;
-  }, "causal-lm | cross-entropy | mse | output:NAME (default: causal-lm for 3-D logits of an integer input)")->option_text("KIND");
-  app.add_option("--train", o.train, "glob over names of parameters to train; repeatable")->option_text("PATTERN");
-  app.add_option("--freeze", o.freeze, "glob over names of parameters to freeze; repeatable")->option_text("PATTERN");
+  }, "causal-lm, cross-entropy, mse, or output:NAME, an output\nthat is the loss (default: causal-lm where tokens go in\n"
+     "and [batch, sequence, vocabulary] comes out)");
+  add(app, "--train", "PATTERN", o.train, "parameters to train: a glob over their names;\nrepeatable, wins over --freeze");
+  add(app, "--freeze", "PATTERN", o.freeze, "parameters not to train; repeatable (default: buffers)");
+  add(app, "--precision", "KIND", o.precision, "fp32 or bf16 (default: fp32; TF32 is never used)")->check(oneOf({"fp32", "bf16"}));
+  add(app, "--optimizer", "KIND", o.optimizer, "adamw or sgd (default: adamw)")->check(oneOf({"adamw", "sgd"}));
+  app.add_flag("--clip", o.clip, "clip gradients by their global norm; the threshold is\nmtrun's --clip-norm (default: no clipping)");
 }
 
-/// Flags that say for what and how.
+/// Flags that say for which machine, and what the planner would choose otherwise.
 void addTargetFlags(CLI::App &app, pipeline::Options &o) {
-  app.add_option("--precision", o.precision, "fp32 or bf16")->capture_default_str()->check(CLI::IsMember({"fp32", "bf16"}));
-  app.add_option("--optimizer", o.optimizer, "adamw or sgd")->capture_default_str()->check(CLI::IsMember({"adamw", "sgd"}));
-  app.add_flag("--clip", o.clip, "plan for exact clipping by the global norm");
-  app.add_option("--target", o.target, "cpu | cpu-discrete | h200 | ..., or a JSON file as mtrun probe writes it")->capture_default_str()->option_text("NAME|FILE");
-  app.add_option_function<std::string>("--device-memory", [&o](const std::string &t) { o.deviceMemory = sizeOf("--device-memory", t); },
-                                       "budget (default: the target's)")->option_text("SIZE");
-  app.add_option_function<std::string>("--host-memory", [&o](const std::string &t) { o.hostMemory = sizeOf("--host-memory", t); },
-                                       "budget (default: the target's)")->option_text("SIZE");
-  app.add_option("--saved-activations", o.savedActivations, "input | attention | all (default: chosen by the planner)")
-      ->check(CLI::IsMember({"input", "attention", "all"}));
-  app.add_option_function<std::string>("--residency", [&o](const std::string &t) { o.resident = t == "all"; },
-                                       "weights that stay on the device during a step: none | all (default: chosen)")
-      ->check(CLI::IsMember({"none", "all"}));
-  app.add_option("--prefetch-distance", o.prefetchDistance, "layers that weights are prefetched ahead (default: chosen)")
+  app.option_defaults()->group("Machine");
+  add(app, "--target", "NAME|FILE", o.target, "mtc target lists the names; or a JSON file, as\n"
+                                              "mtrun probe writes it (default: cpu)");
+  addText(app, "--device-memory", "SIZE", [&o](const std::string &t) { o.deviceMemory = sizeOf("--device-memory", t); },
+          "bytes that a plan may use there, such as 24GiB\n(default: the target's)");
+  addText(app, "--host-memory", "SIZE", [&o](const std::string &t) { o.hostMemory = sizeOf("--host-memory", t); },
+          "bytes that a plan may use there (default: the target's)");
+  app.option_defaults()->group("Choices of the planner (none changes a result but --micro-batch, by rounding)");
+  add(app, "--micro-batch", "N", o.microBatch, "rows computed at once; divides --batch")->check(atLeast(1));
+  addText(app, "--saved-activations", "KIND", [&o](const std::string &t) { o.savedActivations = t; },
+          "what backward does not recompute: input (of each layer),\nattention (and its statistics) or all")
+      ->check(oneOf({"input", "attention", "all"}));
+  addText(app, "--residency", "KIND", [&o](const std::string &t) { o.resident = t == "all"; },
+          "weights that stay on the device during a step: none, all")->check(oneOf({"none", "all"}));
+  add(app, "--prefetch-distance", "N", o.prefetchDistance, "layers that weights are brought in ahead, 0 to 64")
       ->check(CLI::Range(0, 64));
-  app.add_option_function<std::string>("--park", [&o](const std::string &t) { o.park = t == "on"; },
-                                       "saved layer inputs wait on the host: on | off (default on)")->check(CLI::IsMember({"on", "off"}));
+  addText(app, "--park", "on|off", [&o](const std::string &t) { o.park = t == "on"; },
+          "saved layer inputs wait on the host (default: on)")->check(oneOf({"on", "off"}));
+  app.option_defaults()->group("Options");
+}
+
+CLI::App *addCommand(CLI::App &app, const char *name, const char *purpose, const char *example) {
+  CLI::App *command = app.add_subcommand(name, purpose);
+  command->footer(std::string("Example:\n  ") + example);
+  command->get_formatter()->column_width(30);
+  return command;
 }
 
 /// The old spelling: mtc --dump PLAN.
@@ -85,37 +124,42 @@ std::vector<std::string> arguments(int argc, char **argv) {
 
 MtcCommand parseMtc(int argc, char **argv, const std::string &version) {
   MtcCommand command;
-  CLI::App app{"mtc compiles an ONNX model to a static training plan.\n\nExample:\n  mtc compile model.onnx -o plan.bin --batch 8 --seq 256", "mtc"};
-  app.set_version_flag("--version", version);
+  CLI::App app{"Compiles ONNX models to static training plans, and shows plans.", "mtc"};
+  app.footer("Example:\n  mtc compile model.onnx -o plan.bin --batch 8 --seq 256\nmtc COMMAND --help says more of each.");
+  app.set_version_flag("--version", version, "print version, revision and MLIR's version");
   app.require_subcommand(1);
 
-  CLI::App *compile = app.add_subcommand("compile", "compile a model\n\nExample:\n  mtc compile model.onnx -o plan.bin --target h200 --clip");
-  addModelFlags(*compile, command.options);
-  addTargetFlags(*compile, command.options);
-  compile->add_option("-o,--output", command.output, "the plan (of --emit: the text)");
-  compile->add_option("--emit", command.emitPhase, "stop at a phase and print it: nn | layers | schedule | plan")
-      ->check(CLI::IsMember({"nn", "layers", "schedule", "plan"}));
-  compile->add_flag("--report", command.report, "print what was found and chosen");
+  CLI::App *compile = addCommand(app, "compile", "Compile a model to a plan.", "mtc compile model.onnx -o plan.bin --target h200 --clip");
+  compile->add_option("-o,--output", command.output, "the plan to write; with another --emit the text\n(default: standard output)")
+      ->option_text("PLAN.bin");
+  add(*compile, "--emit", "PHASE", command.emitPhase, "stop after a phase and print it: nn, layers, schedule\n(default: plan, which is written)")
+      ->check(oneOf({"nn", "layers", "schedule", "plan"}));
+  compile->add_flag("--report", command.report, "print what was found and chosen, and what bounds the step");
+  CLI::App *check = addCommand(app, "check", "Tell every problem of a model at once; status 0 if it would compile.", "mtc check model.onnx --loss cross-entropy");
+  CLI::App *fit = addCommand(app, "fit", "Print which micro-batches, saved activations and weights fit, and how fast.",
+                             "mtc fit model.onnx --device-memory 8GiB --host-memory 64GiB");
+  for (CLI::App *one : {compile, check, fit}) {
+    addModelFlags(*one, command.options);
+    addTargetFlags(*one, command.options);
+  }
 
-  CLI::App *check = app.add_subcommand("check", "tell every problem of a model at once\n\nExample:\n  mtc check model.onnx");
-  addModelFlags(*check, command.options);
+  CLI::App *dump = addCommand(app, "dump", "Print a plan.", "mtc dump plan.bin --format html -o plan.html");
+  dump->add_option("PLAN.bin", command.file, "the plan")->required()->type_name("");
+  add(*dump, "--format", "KIND", command.format, "text, json, trace (Chrome's format) or html\n(default: text)")->check(oneOf({"text", "json", "trace", "html"}));
+  add(*dump, "-o,--output", "FILE", command.output, "(default: standard output)");
 
-  CLI::App *fit = app.add_subcommand("fit", "table of what fits\n\nExample:\n  mtc fit model.onnx --device-memory 8GiB --host-memory 64GiB");
-  addModelFlags(*fit, command.options);
-  addTargetFlags(*fit, command.options);
+  CLI::App *diff = addCommand(app, "diff", "Say what changed between two plans: settings, templates, bytes, time.", "mtc diff a.bin b.bin");
+  diff->add_option("A.bin", command.file, "a plan")->required()->type_name("");
+  diff->add_option("B.bin", command.other, "another")->required()->type_name("");
 
-  CLI::App *dump = app.add_subcommand("dump", "print a plan\n\nExample:\n  mtc dump plan.bin --format html -o plan.html");
-  dump->add_option("plan", command.file, "the plan")->required()->option_text("PLAN.bin");
-  dump->add_option("--format", command.format, "text | json | trace | html")->capture_default_str()->check(CLI::IsMember({"text", "json", "trace", "html"}));
-  dump->add_option("-o,--output", command.output, "write there rather than to standard output");
+  CLI::App *emit = addCommand(app, "emit", "Write the plan of a saved schedule.", "mtc compile m.onnx --emit schedule -o s.mlir && mtc emit s.mlir -o plan.bin");
+  emit->add_option("SCHEDULE.mlir", command.file, "what --emit schedule printed; - for standard input")->required()->type_name("");
+  add(*emit, "-o,--output", "PLAN.bin", command.output, "the plan to write")->required();
 
-  CLI::App *diff = app.add_subcommand("diff", "what changed between two plans\n\nExample:\n  mtc diff a.bin b.bin");
-  diff->add_option("before", command.file, "a plan")->required()->option_text("A.bin");
-  diff->add_option("after", command.other, "another")->required()->option_text("B.bin");
-
-  CLI::App *emit = app.add_subcommand("emit", "write the plan of a saved schedule\n\nExample:\n  mtc compile m.onnx --emit schedule -o s.mlir && mtc emit s.mlir -o plan.bin");
-  emit->add_option("schedule", command.file, "what --emit=schedule printed; - for standard input")->required()->option_text("SCHEDULE.mlir");
-  emit->add_option("-o,--output", command.output, "the plan")->required();
+  CLI::App *target = addCommand(app, "target", "Print a target as JSON, as --target FILE reads it; without a name, the names.",
+                                "mtc target h200 -o mine.json");
+  target->add_option("TARGET", command.file, "a name, or a file to check")->type_name("");
+  add(*target, "-o,--output", "FILE", command.output, "(default: standard output)");
 
   try {
     app.parse(arguments(argc, argv));
@@ -132,7 +176,7 @@ MtcCommand parseMtc(int argc, char **argv, const std::string &version) {
   }
   using Pair = std::pair<CLI::App *, MtcCommand::Kind>;
   for (auto [sub, kind] : {Pair{compile, MtcCommand::compile}, {check, MtcCommand::check}, {fit, MtcCommand::fit},
-                           {dump, MtcCommand::dump}, {diff, MtcCommand::diff}, {emit, MtcCommand::emit}})
+                           {dump, MtcCommand::dump}, {diff, MtcCommand::diff}, {emit, MtcCommand::emit}, {target, MtcCommand::target}})
     if (sub->parsed())
       command.kind = kind;
   return command;

@@ -8,12 +8,12 @@
 namespace mt {
 
 struct MtcCommand {
-  enum Kind { compile, check, dump, diff, fit, emit, said } kind = said;
+  enum Kind { compile, check, dump, diff, fit, emit, target, said } kind = said;
   pipeline::Options options;     ///< compile, check, fit
   std::string emitPhase;         ///< of compile; empty: plan
   std::string output;            ///< -o
   bool report = false;
-  std::string file, other;       ///< dump, diff, emit
+  std::string file, other;       ///< dump, diff, emit, target
   std::string format = "text";   ///< dump
   std::string text;              ///< said: help, version or a usage error
   int status = 0;                ///< said
