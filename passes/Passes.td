@@ -9,7 +9,7 @@ def RecoverOps : Pass<"mt-recover-ops", "mlir::ModuleOp"> {
     Patterns match by structure, never by names; commuted operands, inserted reshapes and transposes do not matter.
     Masks become predicates by symbolic evaluation over indices (MaskPredicate.h), not by value, where the predicate of
     `nn.attention` says exactly what the mask does; any other mask stays a tensor. A remark names the attention whose mask
-    stays one, or that stays written out, with the reason and the bytes: once for layers that are alike.
+    stays one, or that stays written out, with the reason and the bytes.
 
     ```mlir
     %0 = nn.sigmoid %x ...

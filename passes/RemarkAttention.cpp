@@ -1,11 +1,10 @@
-// Says which attention stayed decomposed and which masks stayed tensors, why, and what that costs: one remark for each
-// reason and size, however many layers have it.
+// Says which attention stayed decomposed and which masks stayed tensors, why, and what that costs. Layers that are alike
+// get equal remarks, which mtc prints once.
 #include "passes/MaskPredicate.h"
 #include "passes/Match.h"
 #include "passes/MatchScores.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mt::nn;
@@ -53,57 +52,41 @@ bool isMaskLike(Value value, int64_t &budget) {
          llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) { return isMaskLike(operand, budget); });
 }
 
-class Remarks {
-public:
-  void add(Operation *op, std::string text) { remarks[std::move(text)].push_back(op); }
-  void emit() {
-    for (auto &[text, ops] : remarks) {
-      InFlightDiagnostic remark = ops[0]->emitRemark() << text;
-      if (ops.size() > 1)
-        remark << "; the same " << ops.size() - 1 << (ops.size() == 2 ? " more time" : " more times");
-    }
+/// The terms of a bias that look like masks.
+void explain(AttentionOp op) {
+  ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
+  ScoreShape shape{q[0], q[2], q[1], k[1]};
+  OpBuilder builder(op);
+  for (Value term : termsOf(op.getBias())) {
+    MaskPredicate predicate;
+    std::string why = "offsets of queries are not looked at";
+    int64_t budget = 256;
+    if (isMaskLike(term, budget) && (op.getOffset() != 0 || !addMask(builder, term, shape, predicate, why)))
+      return (void)(op->emitRemark() << "a mask stays a tensor of " << costOf(op.getBias()) << ": " << why);
   }
-
-  /// The terms of a bias that look like masks.
-  void explain(AttentionOp op) {
-    ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
-    ScoreShape shape{q[0], q[2], q[1], k[1]};
-    OpBuilder builder(op);
-    for (Value term : termsOf(op.getBias())) {
-      MaskPredicate predicate;
-      std::string why = "offsets of queries are not looked at";
-      int64_t budget = 256;
-      if (isMaskLike(term, budget) && (op.getOffset() != 0 || !addMask(builder, term, shape, predicate, why)))
-        return add(op, "a mask stays a tensor of " + costOf(op.getBias()) + ": " + why);
-    }
-  }
-  /// Probabilities of scores that are a product of activations, times values.
-  void explain(MatmulOp op) {
-    int64_t near = 16, far = 64;
-    bool values = shapeOf(op.getRhs()).size() > 2 && shapeOf(op.getRhs()).size() == shapeOf(op.getLhs()).size();
-    auto isSoftmax = [](Operation *op) { return isa<SoftmaxOp>(op); };
-    auto isProduct = [](Operation *op) { return isa<MatmulOp>(op) && shapeOf(op->getOperand(1)).size() > 2; };
-    Operation *softmax = values ? behind(op.getLhs(), near, isSoftmax) : nullptr;
-    std::string why;
-    if (softmax && behind(softmax->getOperand(0), far, isProduct) && !matchScores(op, why))
-      add(softmax, "attention stays decomposed, its scores a tensor of " + costOf(softmax->getResult(0)) + ": " + why);
-  }
-
-private:
-  llvm::MapVector<std::string, SmallVector<Operation *>, std::map<std::string, unsigned>> remarks;
-};
+}
+/// Probabilities of scores that are a product of activations, times values.
+void explain(MatmulOp op) {
+  int64_t near = 16, far = 64;
+  bool values = shapeOf(op.getRhs()).size() > 2 && shapeOf(op.getRhs()).size() == shapeOf(op.getLhs()).size();
+  auto isSoftmax = [](Operation *op) { return isa<SoftmaxOp>(op); };
+  auto isProduct = [](Operation *op) { return isa<MatmulOp>(op) && shapeOf(op->getOperand(1)).size() > 2; };
+  Operation *softmax = values ? behind(op.getLhs(), near, isSoftmax) : nullptr;
+  std::string why;
+  if (softmax && behind(softmax->getOperand(0), far, isProduct) && !matchScores(op, why))
+    softmax->emitRemark() << "attention stays decomposed, its scores a tensor of " << costOf(softmax->getResult(0))
+                          << ": " << why;
+}
 } // namespace
 
 void remarkOnAttention(Operation *module) {
-  Remarks remarks;
-  SmallVector<Operation *> ops;
+  SmallVector<Operation *> ops; // before a mask is tried, which may build operations
   module->walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops)
     if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getBias())
-      remarks.explain(attention);
+      explain(attention);
     else if (auto product = dyn_cast<MatmulOp>(op))
-      remarks.explain(product);
-  remarks.emit();
+      explain(product);
 }
 
 } // namespace mt::passes

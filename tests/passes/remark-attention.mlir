@@ -1,6 +1,6 @@
 // RUN: mtc-opt %s --mt-recover-ops --split-input-file --verify-diagnostics
 
-// Two layers whose mask no predicate can say: one remark, with what it costs.
+// A mask that no predicate can say, in two layers: remarks with what it costs, of equal text.
 func.func @window_or_first(%q: tensor<1x2x8x4xf32>, %k: tensor<1x2x8x4xf32>, %v: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
   %zero = nn.constant dense<0.0> : tensor<f32>
   %low = nn.constant dense<-3.40282347E+38> : tensor<f32>
@@ -19,11 +19,12 @@ func.func @window_or_first(%q: tensor<1x2x8x4xf32>, %k: tensor<1x2x8x4xf32>, %v:
   %s = nn.matmul %q, %k {transposeRhs = true} : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x8xf32>
   %m = nn.add %s, %mask : (tensor<1x2x8x8xf32>, tensor<8x8xf32>) -> tensor<1x2x8x8xf32>
   %p = nn.softmax %m : (tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
-  // expected-remark@+1 {{a mask stays a tensor of [1, 1, 8, 8], 256 bytes: what it says about positions is not one window of distances and a prefix, or leaves a query without keys; the same 1 more time}}
+  // expected-remark@+1 {{a mask stays a tensor of [1, 1, 8, 8], 256 bytes: what it says about positions is not one window of distances and a prefix, or leaves a query without keys}}
   %o = nn.matmul %p, %v : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
   %s2 = nn.matmul %o, %k {transposeRhs = true} : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x8xf32>
   %m2 = nn.add %s2, %mask : (tensor<1x2x8x8xf32>, tensor<8x8xf32>) -> tensor<1x2x8x8xf32>
   %p2 = nn.softmax %m2 : (tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+  // expected-remark@+1 {{a mask stays a tensor of [1, 1, 8, 8], 256 bytes: what it says about positions is not one window of distances and a prefix, or leaves a query without keys}}
   %o2 = nn.matmul %p2, %v : (tensor<1x2x8x8xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
   return %o2 : tensor<1x2x8x4xf32>
 }
