@@ -48,9 +48,8 @@ Status compile(const MtcCommand &command) {
   if (phase != Phase::plan)
     return put(pipeline::print(*compiled.module, phase), command.output);
   MT_TRY(plan::save(compiled.plan, command.output));
-  if (command.report)
-    MT_TRY(put(pipeline::report(compiled)));
-  return put(pipeline::summary(compiled.plan, command.output) + "\n");
+  std::string said = (command.report ? pipeline::report(compiled) : "") + pipeline::summary(compiled.plan, command.output);
+  return writeAbout(command.output, said + "\n");
 }
 
 Status check(const MtcCommand &command) {
@@ -78,7 +77,7 @@ Status emit(const MtcCommand &command) {
         fmt::format("{}\n{}: is no schedule that gives a plan; make one with mtc compile --emit schedule",
                     collector.failure(command.file).message(), command.file));
   MT_TRY(plan::save(*plan, command.output));
-  return put(pipeline::summary(*plan, command.output) + "\n");
+  return writeAbout(command.output, pipeline::summary(*plan, command.output) + "\n");
 }
 
 Status dump(const MtcCommand &command) {

@@ -54,7 +54,7 @@ int report(const Result<models::Written> &written, const std::string &output) {
     fmt::print(stderr, "error: {}\n", written.status().message());
     return kFailed;
   }
-  Status said = writeOut(fmt::format(
+  Status said = writeAbout(output, fmt::format(
       "{}: {} parameters; graph {}{}\n", output, formatCount(double(written->parameters)), formatSize(written->graphBytes),
       written->weightBytes ? ", weights " + formatSize(written->weightBytes) : std::string()));
   if (said)

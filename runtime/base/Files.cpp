@@ -66,6 +66,16 @@ Status writeOut(const std::string &text) {
   return writeAll(STDOUT_FILENO, std::as_bytes(std::span(text)), written).within("standard output");
 }
 
+Status writeAbout(const std::string &output, const std::string &text) {
+  struct stat file = {}, out = {};
+  bool same = ::stat(output.c_str(), &file) == 0 && ::fstat(STDOUT_FILENO, &out) == 0 && !S_ISCHR(out.st_mode) &&
+              file.st_dev == out.st_dev && file.st_ino == out.st_ino;
+  if (!same)
+    return writeOut(text);
+  uint64_t written = 0;
+  return writeAll(STDERR_FILENO, std::as_bytes(std::span(text)), written).within("standard error");
+}
+
 std::string folderOf(const std::string &path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;

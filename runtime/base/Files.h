@@ -40,6 +40,8 @@ Status writeAllAt(int descriptor, std::span<const std::byte> bytes, uint64_t off
 
 /// Writes text to standard output, after what was printed there. Errors, such as a full disk, are returned.
 Status writeOut(const std::string &text);
+/// The same of what is said about an output: on standard error where the output itself goes to standard output.
+Status writeAbout(const std::string &output, const std::string &text);
 /// What was printed has been written. Errors as of writeOut().
 Status flushOut();
 

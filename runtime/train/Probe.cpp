@@ -327,7 +327,7 @@ Status probeMachine(const ProbeOptions &options) {
   MT_TRY(writeFileAtomically(options.output, text));
   auto number = [&](const char *field) { return (*target)[field].get<double>(); };
   auto measured = [&](const char *field) { return (*target)["measured"][field].get<double>(); };
-  return writeOut(fmt::format(
+  return writeAbout(options.output, fmt::format(
       "{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down, {} both at once; updates {}; device memory {}; "
       "{:.2f} G updates/s, {:.2f} of split weights; copies within the host {}\n",
       options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9,

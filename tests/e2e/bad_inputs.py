@@ -200,6 +200,14 @@ def outputs_without_room(b):
 
 
 @case
+def outputs_on_standard_output(b):
+    """What is said about an output that goes to standard output does not land in it."""
+    b.scratch.run("bash -c 'mtmodel mlp -o made.onnx && mtmodel mlp -o /dev/stdout | cmp - made.onnx'")
+    piped = b.COMPILE.replace("plan.bin", "/dev/stdout --report")
+    b.scratch.run(f"bash -c '{b.COMPILE} && {piped} | cmp - plan.bin'")
+
+
+@case
 def outputs_that_need_a_second_file(b):
     b.refuses("mtmodel mlp --weights -o /dev/null", r"--weights: .*/dev/null\.data", leaves=[])
     if pathlib.Path("/dev/null.data").exists() or not pathlib.Path("/dev/null").is_char_device():

@@ -38,7 +38,7 @@ void readAll(const Result<train::CorpusPtr> &corpus, const plan::Plan &plan) {
     destinations.push_back(data ? buffers.back().data() : nullptr);
   }
   for (int64_t row = 0; row < std::min((*corpus)->rows(), kMostRows); ++row)
-    if (!(*corpus)->read(row, destinations) || !train::checkRow(**corpus, plan, row, destinations))
+    if (!train::readRow(**corpus, plan, row, destinations))
       return;
 }
 

@@ -61,7 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ::onnx::ModelProto model;
   (void)model.ParsePartialFromArray(data, static_cast<int>(size));
   pipeline::Options options = optionsOf(memory.of({data, size}), model);
-  auto compiled = pipeline::compile(context(), options, pipeline::Phase::plan, "fuzz");
+  pipeline::Messages messages;
+  auto compiled = pipeline::compile(context(), options, pipeline::Phase::plan, "fuzz", messages);
   if (!compiled.ok()) {
     if (compiled.status().message().empty())
       std::abort();
