@@ -115,9 +115,16 @@ struct LabelUse {
   std::set<int64_t> excluded; ///< numbers that labels are compared with
   std::set<int64_t> targets;  ///< places that classes are picked by
   bool followed = true;
+  llvm::DenseSet<Operation *> seen = llvm::DenseSet<Operation *>();
 
+  /// Each operation once: where two ways lead to it, which places it holds is not known.
   void follow(Value labels, const Places &places) {
-    for (Operation *user : labels.getUsers()) {
+    llvm::SmallPtrSet<Operation *, 8> users(labels.user_begin(), labels.user_end());
+    for (Operation *user : users) {
+      bool first = seen.insert(user).second;
+      followed &= first;
+      if (!first)
+        continue;
       if (auto compare = dyn_cast<CompareOp>(user)) {
         if (int64_t count = classesPicked(compare, labels)) {
           classes = classes ? std::min(classes, count) : count;

@@ -81,6 +81,8 @@ Rows alongLast(Value operand, Operands operands) {
 /// Reshapes, which keep the row-major order: the rows lie in the dimension that holds them whole.
 Rows reshapedRows(ArrayRef<int64_t> from, ArrayRef<int64_t> to, Rows rows) {
   int64_t before = productOf(from.take_front(rows.dim)) * rows.outer, after = productOf(from.drop_front(rows.dim + 1)) * rows.inner;
+  if (productOf(from) == 0)
+    return Rows::mixing("has no elements");
   int64_t count = from[rows.dim] / (rows.outer * rows.inner);
   for (int64_t dim = 0, front = 1; dim < static_cast<int64_t>(to.size()); front *= to[dim++]) {
     int64_t back = productOf(to.drop_front(dim + 1));
@@ -109,7 +111,10 @@ Rows mt::nn::rowsOfResults(Operation *op, ArrayRef<Rows> operands) {
   return Rows::mixing("is not known to keep rows apart");
 }
 
-bool mt::nn::isSameAlong(Value value, int64_t dim) {
+/// `steps` bound the operations looked at: graphs may share operands so that there are no end of ways through them.
+static bool isSameAlong(Value value, int64_t dim, int64_t &steps) {
+  if (--steps < 0)
+    return false;
   if (shapeOf(value)[dim] == 1 || splatValue(value))
     return true;
   Operation *op = value.getDefiningOp();
@@ -118,28 +123,33 @@ bool mt::nn::isSameAlong(Value value, int64_t dim) {
   if (auto iota = dyn_cast<IotaOp>(op))
     return static_cast<int64_t>(iota.getDimension()) != dim;
   if (auto transpose = dyn_cast<TransposeOp>(op))
-    return isSameAlong(transpose.getOperand(), transpose.getPermutation()[dim]);
+    return isSameAlong(transpose.getOperand(), transpose.getPermutation()[dim], steps);
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
     ArrayRef<int64_t> from = shapeOf(reshape.getOperand()), to = shapeOf(value);
     for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)
       if (from[i] == to[dim] && productOf(from.take_front(i)) == productOf(to.take_front(dim)))
-        return isSameAlong(reshape.getOperand(), i);
+        return isSameAlong(reshape.getOperand(), i, steps);
     return false;
   }
   if (isa<SliceOp>(op))
-    return isSameAlong(op->getOperand(0), dim);
+    return isSameAlong(op->getOperand(0), dim, steps);
   if (auto concat = dyn_cast<ConcatOp>(op))
-    return static_cast<int64_t>(concat.getAxis()) != dim && llvm::all_of(op->getOperands(), [&](Value v) { return isSameAlong(v, dim); });
+    return static_cast<int64_t>(concat.getAxis()) != dim && llvm::all_of(op->getOperands(), [&](Value v) { return isSameAlong(v, dim, steps); });
   if (auto sum = dyn_cast<CumsumOp>(op))
-    return static_cast<int64_t>(sum.getAxis()) != dim && isSameAlong(sum.getOperand(), dim);
+    return static_cast<int64_t>(sum.getAxis()) != dim && isSameAlong(sum.getOperand(), dim, steps);
   if (auto gather = dyn_cast<EmbeddingOp>(op))
-    return dim < rankOf(gather.getIds()) && isSameAlong(gather.getIds(), dim);
+    return dim < rankOf(gather.getIds()) && isSameAlong(gather.getIds(), dim, steps);
   if (isa<BroadcastOp>(op) || op->hasTrait<Elementwise>())
     return llvm::all_of(op->getOperands(), [&](Value operand) {
       int64_t at = dim - rankOf(value) + rankOf(operand);
-      return isFair(operand, at);
+      return at < 0 || isSameAlong(operand, at, steps);
     });
   return false;
+}
+
+bool mt::nn::isSameAlong(Value value, int64_t dim) {
+  int64_t steps = 10000;
+  return ::isSameAlong(value, dim, steps);
 }
 
 //===-- structure -----------------------------------------------------------------------------------------------===//

@@ -42,7 +42,7 @@ Status AppendedFile::append(std::string_view record) {
 
 Status AppendedFile::sync() {
   MT_TRY(append(""));
-  if (::fsync(descriptor.get()) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
+  if (!syncDescriptor(descriptor.get()) && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
     return Status::error(std::strerror(errno));
   return Status();
 }

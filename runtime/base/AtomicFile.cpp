@@ -122,10 +122,10 @@ Status AtomicFile::removeOld() {
 }
 
 Status AtomicFile::commit() {
-  bool nothingToSync = !isFile() && (errno = 0, ::fsync(descriptor.get()) == 0 || errno == EINVAL || errno == EROFS);
+  bool nothingToSync = !isFile() && (errno = 0, syncDescriptor(descriptor.get()) || errno == EINVAL || errno == EROFS);
   if (nothingToSync)
     return failed(descriptor.close());
-  if (!isFile() || ::fsync(descriptor.get()) != 0)
+  if (!isFile() || !syncDescriptor(descriptor.get()))
     return cannotWrite(path);
   if (Result<bool> renamed = renamePath(aside, file); !renamed)
     return renamed.status();

@@ -76,6 +76,14 @@ Status writeAbout(const std::string &output, const std::string &text) {
   return writeAll(STDERR_FILENO, std::as_bytes(std::span(text)), written).within("standard error");
 }
 
+bool syncDescriptor(int descriptor) {
+  int failed = 0;
+  do
+    failed = ::fsync(descriptor);
+  while (failed != 0 && errno == EINTR);
+  return failed == 0;
+}
+
 std::string folderOf(const std::string &path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
@@ -100,7 +108,7 @@ Status syncFolder(const std::string &path) {
   if (!folder.valid())
     return systemError().within(path);
   // Some file systems have nothing to sync here, and say so.
-  if (::fsync(folder.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
+  if (!syncDescriptor(folder.get()) && errno != EINVAL && errno != ENOTSUP)
     return systemError().within(path);
   return Status();
 }

@@ -45,6 +45,9 @@ Status writeAbout(const std::string &output, const std::string &text);
 /// What was printed has been written. Errors as of writeOut().
 Status flushOut();
 
+/// fsync of an open file or folder; false, with errno, where it fails.
+bool syncDescriptor(int descriptor);
+
 /// The folder that holds the path; "." where it names none.
 std::string folderOf(const std::string &path);
 /// Makes the folder and those above it that are missing, each durably.

@@ -41,12 +41,17 @@ Result<int64_t> Batches::fill(int64_t position, int64_t count, std::span<void *c
   repeatLast(count, parts);
   for (size_t n = 0; n < plan.inputs.size(); ++n)
     if (plan.inputs[n].kind == plan::InputKind::labels && valid[n] == 0)
-      return fail("no label of the {} rows from {} to {} counts (all are {}): a loss over none is undefined; leave such "
-                  "rows out, or use a larger batch",
-                  count, corpus.where(sampler.row(position), n, 0),
-                  corpus.where(sampler.row(position + count - 1), n, 0), plan.inputs[n].ignored.value_or(kIgnored));
+      return 0;
   std::optional<size_t> labels = labelInput(plan);
   return labels ? valid[*labels] : count;
+}
+
+Status Batches::uncounted(int64_t position, int64_t count) const {
+  size_t n = labelInput(plan).value_or(0);
+  return fail("no label of the {} rows from {} to {} counts (all are {}): a loss over none is undefined; leave such rows "
+              "out, or use a larger batch",
+              count, corpus.where(sampler.row(position), n, 0), corpus.where(sampler.row(position + count - 1), n, 0),
+              plan.inputs[n].ignored.value_or(kIgnored));
 }
 
 std::vector<std::byte *> Batches::rowAddresses(int64_t row, std::span<void *const> parts) const {

@@ -17,8 +17,10 @@ public:
   /// Writes `count` rows from `position` on (1 <= count <= batch) into `parts`, as Callbacks::feed gives them, and
   /// fills the rest of the batch with the last row, its labels ignored. Scalars' parts are left alone. Returns the
   /// number of valid labels: targets that are not ignored, elements of float labels, else rows; of the first labels where a
-  /// model has several. Zero of any of them is an error that names the rows.
+  /// model has several, 0 where any of them has none.
   Result<int64_t> fill(int64_t position, int64_t count, std::span<void *const> parts);
+  /// The error of a step whose rows fill() returned 0 for; it names them.
+  Status uncounted(int64_t position, int64_t count) const;
 
   int64_t epoch(int64_t position) const { return sampler.epoch(position); }
 

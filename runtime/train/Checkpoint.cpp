@@ -93,13 +93,15 @@ Status publish(const std::string &out, const std::string &aside, const std::stri
     MT_TRY(renamePath(aside, folder).status());
   }
   MT_TRY(syncFolder(out));
-  return discard(out, {old});
+  if (Status gone = discard(out, {old}); !gone) // the new one is safe
+    log().warn("{}: what it replaced could not be removed: {}", folder, gone.message());
+  return Status();
 }
 
 Status adopt(const std::string &out, const std::string &leftover) {
   std::error_code error;
-  if (!fs::exists(leftover + "/meta.json", error)) // never was complete
-    return discard(out, {leftover});
+  if (!fs::exists(leftover + "/meta.json", error)) // never was complete, unless it cannot be looked at
+    return error ? fail("{}: {}", leftover, error.message()) : discard(out, {leftover});
   FoundCheckpoint found = lookAt(leftover);
   if (!found.whole)
     return setAside(leftover).status();
@@ -123,10 +125,19 @@ Status checkRoom(const std::string &out, uint64_t needed) {
               formatSize(needed), formatSize(free));
 }
 
+/// A new folder for what is written. One that could not be adopted may have its name, and stays.
+Result<std::string> makeAside(const std::string &out, int64_t step) {
+  std::string aside = fmt::format("{}/{}{}", out, kAside, step), first = aside;
+  for (int number = 2; ::mkdir(aside.c_str(), 0777) != 0; ++number) {
+    if (errno != EEXIST)
+      return fail("--out: {}: {}: choose a folder that can be written", aside, std::strerror(errno));
+    aside = fmt::format("{}.{}", first, number);
+  }
+  return aside;
+}
+
 Status writeAside(const std::string &aside, const plan::Plan &plan, CheckpointMeta &meta, const PartBytes &part,
                   int threads) {
-  if (::mkdir(aside.c_str(), 0777) != 0)
-    return fail("--out: {}: {}: choose a folder that can be written", aside, std::strerror(errno));
   MT_ASSIGN(meta.files, writeState(aside, plan, part, threads));
   MT_TRY(writeMeta(aside, meta));
   return syncFolder(aside);
@@ -150,7 +161,8 @@ Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &pla
   ++meta.order;
   constexpr uint64_t kMargin = 1 << 20; // headers, metadata, metrics
   MT_TRY(checkRoom(out, stateBytes(plan) + kMargin));
-  std::string folder = stepFolder(out, meta.step), aside = fmt::format("{}/{}{}", out, kAside, meta.step);
+  std::string folder = stepFolder(out, meta.step);
+  MT_ASSIGN(std::string aside, makeAside(out, meta.step));
   if (Status written = writeAside(aside, plan, meta, part, threads); !written) {
     std::error_code error;
     fs::remove_all(aside, error);

@@ -263,12 +263,12 @@ void padRow(const plan::Input &input, std::byte *row, int64_t from) {
 }
 
 Status checkPadding(const plan::Input &input, int64_t have) {
-  bool counts = input.kind == plan::InputKind::labels && !isFloat(input.type) && !input.ignored;
+  bool counts = input.kind == plan::InputKind::labels && (isFloat(input.type) || !input.ignored);
   if (have == rowElements(input) || !counts)
     return Status();
-  return fail("'{}' has rows of {} of {} labels, and in the model's loss every label counts: it has no ignore index; give full "
-              "rows, or export the loss with one",
-              input.name, have, rowElements(input));
+  return fail("'{}' has rows of {} of {} labels, and in the model's loss every label counts: {}", input.name, have,
+              rowElements(input), isFloat(input.type) ? "give full rows, or compile with a smaller --seq"
+                                                      : "it has no ignore index; give full rows, or export the loss with one");
 }
 
 int64_t labelShift(const plan::Input &labels) {

@@ -25,6 +25,8 @@ Status Evaluation::run(Session &session, int64_t step) {
 }
 
 void Evaluation::add(const Job &job, float loss) {
+  if (job.valid == 0) // no label of these rows counts: they say nothing
+    return;
   sum += static_cast<double>(loss) * static_cast<double>(job.valid);
   valid += job.valid;
 }
@@ -69,6 +71,8 @@ Status evaluate(const EvalOptions &options) {
   MT_TRY(evaluation.run(*session, 0));
   if (!options.machine.trace.empty())
     MT_TRY(session->writeTrace());
+  if (evaluation.tokens() == 0)
+    return fail("--data {}: no label of it counts: a loss over none is undefined", options.data.path);
   return writeOut(fmt::format("loss {:.6f}  perplexity {:.4f}  over {} targets\n", evaluation.loss(),
                               std::exp(evaluation.loss()), evaluation.tokens()));
 }

@@ -107,8 +107,8 @@ private:
     if (!values.is_array() || values.size() < 2)
       return fail("\"tokens\" must be a list of two or more where there are no \"labels\"");
     if (labelShift(plan.inputs[*labels]) == 1) { // the model looks for each token's successor itself
-      auto length = std::min<int64_t>(static_cast<int64_t>(values.size()), rowElements(plan.inputs[*labels]));
-      shifted = json(values.begin(), values.begin() + length);
+      bool oneMore = static_cast<int64_t>(values.size()) == rowElements(plan.inputs[*labels]) + 1; // as of other models
+      shifted = json(values.begin(), values.end() - (oneMore ? 1 : 0));
       return put(*labels, shifted, destinations);
     }
     shifted = json(values.begin(), values.end() - 1);

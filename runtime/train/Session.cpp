@@ -85,6 +85,8 @@ Status Session::feed(std::span<void *const> parts) {
   waiting.pop_front();
   lock.unlock();
   MT_ASSIGN(job.valid, job.batches->fill(job.position, job.count, parts));
+  if (job.valid == 0 && job.program == ProgramKind::step)
+    return job.batches->uncounted(job.position, job.count);
   fillScalars(job, parts);
   lock.lock();
   running.push_back(job);
@@ -101,7 +103,7 @@ void Session::fillScalars(const Job &job, std::span<void *const> parts) const {
   scalars[Scalars::kBiasCorrection1] = 1 - std::pow(recipe.beta1, step);
   scalars[Scalars::kBiasCorrection2] = 1 - std::pow(recipe.beta2, step);
   scalars[Scalars::kValid] = static_cast<double>(job.valid);
-  scalars[Scalars::kInverseValid] = 1.0 / static_cast<double>(job.valid);
+  scalars[Scalars::kInverseValid] = job.valid > 0 ? 1.0 / static_cast<double>(job.valid) : 0;
   scalars[Scalars::kClipThreshold] =
       plan.settings.clip ? recipe.clipNorm : std::numeric_limits<double>::infinity();
   scalars[Scalars::kClipScale] = 1;

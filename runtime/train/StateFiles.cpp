@@ -120,7 +120,7 @@ public:
     MT_TRY(written);
     for (const std::vector<uint64_t> &checksums : found)
       tensors.push_back(checksumOfPieces(checksums));
-    if (::fsync(descriptor.get()) != 0)
+    if (!syncDescriptor(descriptor.get()))
       return systemError(path);
     return descriptor.close().within(path);
   }
@@ -146,8 +146,9 @@ private:
     descriptor = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!descriptor.valid())
       return systemError(path);
-    if (::fallocate(descriptor.get(), 0, 0, static_cast<off_t>(total)) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
-      return systemError(path);
+    while (::fallocate(descriptor.get(), 0, 0, static_cast<off_t>(total)) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
+      if (errno != EINTR)
+        return systemError(path);
     return writeAllAt(descriptor.get(), std::as_bytes(std::span(header)), 0).within(path);
   }
 

@@ -52,6 +52,9 @@ Status refuseOthers(const TrainSetup &setup) {
   if (from.clip && !settings.clip)
     return fail("--resume: {} was trained with clipping, and the plan has none: compile it with --clip",
                 *setup.from.checkpoint);
+  if (!from.clip && settings.clip && from.format != 1) // which does not say
+    return fail("--resume: {} was trained without clipping, and the plan clips: compile it without --clip",
+                *setup.from.checkpoint);
   return Status();
 }
 

@@ -164,6 +164,10 @@ private:
     startClock();
     if (!evaluation->complete())
       return Status();
+    if (evaluation->tokens() == 0) {
+      log().warn("--eval-data {}: no label of it counts, and there is no loss to tell", options.evalData);
+      return Status();
+    }
     double loss = evaluation->loss();
     keepGoing(metrics->evaluation(step, loss, evaluation->tokens()));
     if (board)
