@@ -264,7 +264,7 @@ steps() {
   step sanitizer.racecheck.kernels 120 430 sanitize racecheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
   step sanitizer.synccheck.kernels 120 430 sanitize synccheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
   step probe 60 180 probe
-  step kernels.cpu 60 200 tests mt_kernel_tests --gtest_filter=-Catalogue.PageIsFresh
+  step kernels.cpu 60 200 tests mt_kernel_tests --gtest_filter=-Catalogue.PageIsFresh:Coverage.TheGpusSources*
   golden_steps cpu 90
   golden_steps cpu-discrete 90
   for case_name in mlp gpt2 gpt2-clip llama llama-opset23; do
