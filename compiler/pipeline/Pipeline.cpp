@@ -77,8 +77,14 @@ public:
     if (microBatch == options.batch)
       return frontOf(microBatch, layers, messages);
     Messages unsaid; // they come again from the part
-    if (!whole.tried)
-      (void)frontOf(options.batch, false, unsaid); // may fail: models may fix the micro-batch
+    if (!whole.tried) // it may fail: models may fix the micro-batch
+      if (auto all = frontOf(options.batch, false, unsaid); !all.ok())
+        whole.failure = all.status().message();
+    if (!whole.known) {
+      Collector collector(context, messages);
+      emitWarning(UnknownLoc::get(&context)) << "the batch of " << options.batch << " cannot be looked at as a whole, so nothing shows "
+                                             << "that micro-batches of " << microBatch << " add up to its loss: " << whole.failure;
+    }
     if (!whole.mixed.empty())
       return fail("{}: --micro-batch {}: rows of the batch see each other in this model ({}), so that micro-batches do not "
                   "add up to the loss of the batch: leave --micro-batch out, or use a smaller --batch",
@@ -110,7 +116,7 @@ private:
   struct Whole {
     bool tried = false, known = false;
     onnx::ShapeNumbers numbers;
-    std::string mixed, split;
+    std::string mixed, split, failure;
   };
   MLIRContext &context;
   const Options &options;

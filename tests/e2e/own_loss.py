@@ -231,6 +231,14 @@ def check_mixed(scratch):
         raise tool.Failure(f"contrastive loss without memory: exit {done.returncode}: {done.stderr}")
 
 
+def check_fixed_batch(scratch):
+    """Of a model that fixes the micro-batch the whole batch cannot be looked at, and mtc says what follows."""
+    (scratch / "model.onnx").write_bytes(onnx.classifier(inputs=[onnx.info("x", onnx.FLOAT, [2, 4])]))
+    done = scratch.attempt(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --micro-batch 2 --loss cross-entropy")
+    if done.returncode != 0 or "the batch of 4 cannot be looked at as a whole" not in done.stderr:
+        raise tool.Failure(f"a model of two rows: exit {done.returncode}: {done.stderr}")
+
+
 def test():
     with tool.Scratch() as scratch:
         for name, model, inputs, expected in cases():
@@ -238,6 +246,7 @@ def test():
         check_short_rows(scratch)
         check_no_index(scratch)
         check_mixed(scratch)
+        check_fixed_batch(scratch)
 
 
 tool.main(test)
