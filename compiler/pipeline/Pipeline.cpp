@@ -147,7 +147,7 @@ private:
       return collector.failure(options.model);
     compiled.split = textOf(*compiled.module, nn::kSplitAttr);
     if (isWhole && options.batch > 1)
-      whole = {true, true, imported->numbers, textOf(*compiled.module, nn::kMixedAttr), compiled.split};
+      whole = {true, true, imported->numbers, textOf(*compiled.module, nn::kMixedAttr), compiled.split, ""};
     if (layers)
       addLayerPasses(rest);
     if (failed(rest.run(*compiled.module)))
