@@ -109,6 +109,22 @@ std::optional<double> numberCompared(CompareOp compare, Value labels) {
   return equality ? splatValue(other) : std::nullopt;
 }
 
+/// Whether what a condition of labels says false to (`inverted`: true) is dropped: replaced by zeros, or counted with none.
+bool dropsRest(Value condition, bool inverted, int depth = 0) {
+  constexpr int kDeepest = 16;
+  return depth < kDeepest && llvm::any_of(condition.getUsers(), [&](Operation *user) {
+    if (isa<ReshapeOp>(user) || (isa<AndOp>(user) && !inverted))
+      return dropsRest(user->getResult(0), inverted, depth + 1);
+    if (isa<NotOp>(user))
+      return dropsRest(user->getResult(0), !inverted, depth + 1);
+    auto select = dyn_cast<SelectOp>(user);
+    if (!select || select.getCondition() != condition)
+      return isa<CastOp>(user) && !inverted;
+    auto dropped = splatValue(inverted ? select.getLhs() : select.getRhs());
+    return dropped && *dropped == 0;
+  });
+}
+
 /// What the graph does with one integer input.
 struct LabelUse {
   int64_t classes = 0;
@@ -129,8 +145,9 @@ struct LabelUse {
         if (int64_t count = classesPicked(compare, labels)) {
           classes = classes ? std::min(classes, count) : count;
           targets.insert(places.begin(), places.end());
-        } else if (auto number = numberCompared(compare, labels)) {
-          excluded.insert(static_cast<int64_t>(*number));
+        } else if (auto number = numberCompared(compare, labels);
+                   number && (*number < 0 || dropsRest(compare.getResult(), compare.getPredicate() == "eq"))) {
+          excluded.insert(static_cast<int64_t>(*number)); // a class may be weighed in another way
         }
       } else if (auto operand = carriedOperand(user, labels)) {
         Places next = places.empty() ? Places() : moved(user, *operand, places);

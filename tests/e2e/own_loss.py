@@ -217,6 +217,21 @@ def check_no_index(scratch):
             raise tool.Failure(f"labels of a loss without an ignore index: exit {done.returncode}: {done.stderr}")
 
 
+def check_weighed_class(scratch):
+    """A class that a comparison weighs in another way is a class: no label of it is left out."""
+    weighed = entropy("logits", "target", "ce", "each", reduction="none") + [
+        onnx.node("Reshape", ["target", "line"], ["classes"], "classes"), onnx.node("Equal", ["classes", "three"], ["rare"], "rare"),
+        onnx.node("Where", ["rare", "two", "once"], ["weights"], "weights"), onnx.node("Mul", ["each", "weights"], ["left"], "left"),
+        onnx.node("ReduceMean", ["left"], ["loss"], "mean", keepdims=0)]
+    values = [onnx.integers("three", [3]), onnx.tensor("two", [1], [2.0]), onnx.tensor("once", [1], [1.0])]
+    (scratch / "model.onnx").write_bytes(language(weighed, [LABEL_INPUT], values))
+    scratch.run(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --loss output:loss")
+    write_data(scratch / "data.npz", tokens=TOKENS, target=LABELS)
+    done = scratch.attempt("mtrun plan.bin --data data.npz --steps 1")
+    if done.returncode != 1 or "-100" not in done.stderr:
+        raise tool.Failure(f"labels of -100 where every class counts: exit {done.returncode}: {done.stderr}")
+
+
 def check_mixed(scratch):
     (scratch / "model.onnx").write_bytes(language(contrast(), [], BOUNDS))
     done = scratch.attempt(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --loss output:loss --report")
@@ -245,6 +260,7 @@ def test():
             check_case(scratch, name, model, inputs, expected)
         check_short_rows(scratch)
         check_no_index(scratch)
+        check_weighed_class(scratch)
         check_mixed(scratch)
         check_fixed_batch(scratch)
 
