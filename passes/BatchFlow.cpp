@@ -109,14 +109,4 @@ private:
 
 BatchFlow followRows(func::FuncOp main) { return Walk(main).run(); }
 
-std::string nodeOf(Operation *op) {
-  std::string node;
-  op->getLoc()->walk([&](Location location) {
-    if (auto name = dyn_cast<NameLoc>(location); name && node.empty())
-      node = name.getName().str();
-    return WalkResult::advance();
-  });
-  return node;
-}
-
 } // namespace mt::passes

@@ -26,8 +26,5 @@ struct BatchFlow {
 /// Follows the rows, dimension 0 of every input and of the labels, through `main`, whose one result is the loss.
 BatchFlow followRows(mlir::func::FuncOp main);
 
-/// The model's node that an operation came from; empty if its location names none.
-std::string nodeOf(mlir::Operation *op);
-
 } // namespace mt::passes
 #endif

@@ -12,11 +12,6 @@ namespace {
 constexpr int64_t kSwapHeads[] = {0, 2, 1, 3}; ///< [B, H, S, D] <-> [B, S, H, D]
 
 Value swapHeads(OpBuilder &builder, Value value) { return TransposeOp::create(builder, value.getLoc(), value, kSwapHeads); }
-Value swapLastTwo(OpBuilder &builder, Value value) {
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return TransposeOp::create(builder, value.getLoc(), value, order);
-}
 
 /// Scale that exporters split between queries and keys.
 Value peelScale(Value value, double &scale) {

@@ -57,12 +57,7 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
   /// text without locations must give the same plan.
   static void nameNodes(func::FuncOp function) {
     function.walk([](Operation *op) {
-      std::string node;
-      op->getLoc()->walk([&](Location location) {
-        if (auto name = dyn_cast<NameLoc>(location); name && node.empty())
-          node = name.getName().str();
-        return WalkResult::advance();
-      });
+      std::string node = nodeOf(op->getLoc());
       if (!node.empty() && hasKernel(op) && !isa<func::FuncOp, func::ReturnOp>(op))
         op->setAttr(kNodeAttr, StringAttr::get(op->getContext(), node));
     });

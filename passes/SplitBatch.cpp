@@ -47,7 +47,7 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
     constexpr StringLiteral kKinds[] = {"part", "once", "step"};
     std::multiset<std::string> lines;
     for (const BatchEdit &edit : flow.edits)
-      lines.insert((kKinds[edit.kind] + (edit.isMean ? "-mean" : "") + "@" + passes::nodeOf(edit.op)).str());
+      lines.insert((kKinds[edit.kind] + (edit.isMean ? "-mean" : "") + "@" + nodeOf(edit.op->getLoc())).str());
     return llvm::join(lines, " ");
   }
 
@@ -66,7 +66,7 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
     OpBuilder builder(&getContext());
     int64_t whole = batch ? int64_t(batch) : flow.microBatch;
     if (flow.culprit) {
-      std::string node = passes::nodeOf(flow.culprit);
+      std::string node = nodeOf(flow.culprit->getLoc());
       getOperation()->setAttr(kMixedAttr, builder.getStringAttr((node.empty() ? "" : "node '" + node + "': ") + flow.reason));
       getOperation()->setAttr(kEveryRowAttr, builder.getUnitAttr());
       if (whole == flow.microBatch) {

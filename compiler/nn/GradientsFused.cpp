@@ -43,13 +43,6 @@ void takeFrom(Operation *gradient, Value loss, Value again) {
   loss.replaceUsesWithIf(again, [&](OpOperand &use) { return !use.getOwner()->isBeforeInBlock(gradient); });
 }
 
-/// `value` with its last two dimensions exchanged.
-Value swapLastTwo(OpBuilder &b, Value value) {
-  auto order = llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return TransposeOp::create(b, value.getLoc(), value, order);
-}
-
 /// A product of operands that one kernel takes: of one element type.
 Value product(OpBuilder &b, Location where, Value l, Value r, bool transposeLhs, bool transposeRhs) {
   return MatmulOp::create(b, where, l, castTo(b, r, getElementTypeOrSelf(l.getType())), transposeLhs, transposeRhs);

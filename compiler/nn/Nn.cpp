@@ -88,6 +88,22 @@ Value mt::nn::reshapeTo(OpBuilder &builder, Value value, ArrayRef<int64_t> shape
   return ReshapeOp::create(builder, value.getLoc(), tensorOf(shape, getElementTypeOrSelf(value.getType())), value);
 }
 
+Value mt::nn::swapLastTwo(OpBuilder &builder, Value value) {
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return TransposeOp::create(builder, value.getLoc(), value, order);
+}
+
+std::string mt::nn::nodeOf(Location location) {
+  std::string node;
+  location->walk([&](Location part) {
+    if (auto name = dyn_cast<NameLoc>(part); name && node.empty())
+      node = name.getName().str();
+    return WalkResult::advance();
+  });
+  return node;
+}
+
 Value mt::nn::sumTo(OpBuilder &builder, Value value, ArrayRef<int64_t> shape) {
   ArrayRef<int64_t> from = shapeOf(value);
   if (from == shape)

@@ -74,6 +74,10 @@ mlir::Value castTo(mlir::OpBuilder &builder, mlir::Value value, mlir::Type eleme
 std::optional<double> splatValue(mlir::Value value);
 /// `value` under another shape of as many elements; `value` itself if it has that shape.
 mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> shape);
+/// `value` with its last two dimensions exchanged.
+mlir::Value swapLastTwo(mlir::OpBuilder &builder, mlir::Value value);
+/// The model's node that a location names; empty if it names none.
+std::string nodeOf(mlir::Location location);
 /// Sums `value` down to `shape`, from which it was broadcast.
 mlir::Value sumTo(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> shape);
 

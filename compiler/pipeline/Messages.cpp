@@ -1,6 +1,6 @@
 #include "compiler/pipeline/Messages.h"
 
-#include "mlir/IR/Location.h"
+#include "compiler/nn/Nn.h"
 
 #include <fmt/format.h>
 
@@ -12,15 +12,15 @@ namespace mt::pipeline {
 namespace {
 /// The node that a diagnostic is about, or the line of the text it was read from; empty: neither is known.
 std::string placeOf(Location location) {
-  std::string node, line;
+  if (std::string node = nn::nodeOf(location); !node.empty())
+    return fmt::format("node '{}'", node);
+  std::string line;
   location->walk([&](Location part) {
-    if (auto name = dyn_cast<NameLoc>(part); name && node.empty())
-      node = fmt::format("node '{}'", name.getName().str());
     if (auto file = dyn_cast<FileLineColLoc>(part); file && line.empty() && file.getLine() > 0)
       line = fmt::format("{}:{}:{}", file.getFilename().str(), file.getLine(), file.getColumn());
     return WalkResult::advance();
   });
-  return node.empty() ? line : node;
+  return line;
 }
 
 std::string textOf(Diagnostic &diagnostic) {

@@ -1,6 +1,7 @@
 #include "runtime/host/Arena.h"
 
 #include "runtime/base/Sizes.h"
+#include "runtime/base/Threads.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,10 +9,8 @@
 #include <mutex>
 #include <optional>
 #include <sys/mman.h>
-#include <thread>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 namespace mt::host {
 namespace {
@@ -41,12 +40,7 @@ public:
 
   Status run() {
     constexpr uint64_t kMostThreads = 16;
-    uint64_t threads = std::min({memory.size() / kPiece, uint64_t{std::thread::hardware_concurrency()}, kMostThreads});
-    std::vector<std::jthread> others;
-    for (uint64_t i = 1; i < threads; ++i)
-      others.emplace_back([this] { work(); });
-    work();
-    others.clear();
+    onThreads(std::min({memory.size() / kPiece, coreCount(), kMostThreads}), [this] { work(); });
     return failure;
   }
 

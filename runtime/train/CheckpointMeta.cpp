@@ -19,60 +19,53 @@ std::string checksumOfJson(const json &object) {
   return checksumText(checksumOf(std::as_bytes(std::span(text))));
 }
 
-json toJson(const CheckpointMeta &meta) {
-  return {{"format", kFormat},
-          {"order", meta.order},
-          {"run", meta.run},
-          {"step", meta.step},
-          {"epoch", meta.epoch},
-          {"position", meta.position},
-          {"rows", meta.rows},
-          {"batch", meta.batch},
-          {"micro_batch", meta.microBatch},
-          {"sequence", meta.sequence},
-          {"precision", meta.precision},
-          {"optimizer", meta.optimizer},
-          {"loss", meta.loss},
-          {"clip", meta.clip},
-          {"plan", meta.plan},
-          {"model_file", meta.modelFile},
-          {"data", meta.data},
-          {"numerics", meta.numerics},
-          {"recipe", meta.recipe},
-          {"files", meta.files}};
+/// Calls visit(key, field) for every field; `meta` may be const.
+template <typename Meta, typename Visit> void forEachField(Meta &meta, const Visit &visit) {
+  visit("order", meta.order);
+  visit("run", meta.run);
+  visit("step", meta.step);
+  visit("epoch", meta.epoch);
+  visit("position", meta.position);
+  visit("rows", meta.rows);
+  visit("batch", meta.batch);
+  visit("micro_batch", meta.microBatch);
+  visit("sequence", meta.sequence);
+  visit("precision", meta.precision);
+  visit("optimizer", meta.optimizer);
+  visit("loss", meta.loss);
+  visit("clip", meta.clip);
+  visit("plan", meta.plan);
+  visit("model_file", meta.modelFile);
+  visit("data", meta.data);
+  visit("numerics", meta.numerics);
+  visit("recipe", meta.recipe);
+  visit("files", meta.files);
 }
 
+json toJson(const CheckpointMeta &meta) {
+  json object = {{"format", kFormat}};
+  forEachField(meta, [&](const char *key, const auto &field) { object[key] = field; });
+  return object;
+}
+
+bool isOf(const json &value, const int64_t &) { return value.is_number_integer(); }
+bool isOf(const json &value, const std::string &) { return value.is_string(); }
+bool isOf(const json &value, const bool &) { return value.is_boolean(); }
+bool isOf(const json &, const json &) { return true; }
+
+/// What is missing or of another type stays as it is in a new one.
 CheckpointMeta fromJson(const json &object) {
-  auto integer = [&](const char *key) {
-    auto at = object.find(key);
-    return at != object.end() && at->is_number_integer() ? at->get<int64_t>() : int64_t(0);
-  };
-  auto string = [&](const char *key) {
-    auto at = object.find(key);
-    return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
-  };
   CheckpointMeta meta;
-  meta.format = integer("format");
-  meta.order = integer("order");
-  meta.run = string("run");
-  meta.step = integer("step");
-  meta.epoch = integer("epoch");
-  meta.position = integer("position");
-  meta.rows = integer("rows");
-  meta.batch = integer("batch");
-  meta.microBatch = integer("micro_batch");
-  meta.sequence = integer("sequence");
-  meta.precision = string("precision");
-  meta.optimizer = string("optimizer");
-  meta.loss = string("loss");
-  meta.clip = object.contains("clip") && object["clip"] == true;
-  meta.plan = string("plan");
-  meta.modelFile = string("model_file");
-  meta.data = string("data");
-  meta.numerics = string("numerics");
-  meta.recipe = object.value(meta.format == kOldFormat ? "hyperparameters" : "recipe", json::object());
-  meta.files = object.value("files", json::object());
-  if (meta.format == kOldFormat && meta.recipe.is_object() && object.contains("seed")) {
+  auto read = [&](const char *key, auto &field) {
+    if (auto at = object.find(key); at != object.end() && isOf(*at, field))
+      field = at->get<std::remove_reference_t<decltype(field)>>();
+  };
+  read("format", meta.format);
+  forEachField(meta, read);
+  if (meta.format != kOldFormat)
+    return meta;
+  read("hyperparameters", meta.recipe);
+  if (meta.recipe.is_object() && object.contains("seed")) {
     meta.recipe["seed"] = object["seed"];
     meta.recipe["shuffle"] = object.contains("shuffle") && object["shuffle"] == true;
   }

@@ -1,12 +1,12 @@
 #include "runtime/train/Checksum.h"
 
+#include "runtime/base/Threads.h"
+
 #include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <system_error>
-#include <thread>
 
 namespace mt::train {
 
@@ -26,12 +26,12 @@ std::vector<Piece> piecesOf(std::span<const uint64_t> tensorBytes) {
 }
 
 Status inParallel(size_t count, int threads, const std::function<Status(size_t)> &work) {
-  constexpr size_t kHelpful = 8;
-  size_t wanted = threads > 0 ? static_cast<size_t>(threads) : std::max(1u, std::thread::hardware_concurrency());
+  constexpr uint64_t kHelpful = 8;
+  uint64_t wanted = threads > 0 ? static_cast<uint64_t>(threads) : coreCount();
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   Status failure;
-  auto run = [&] {
+  onThreads(std::min({wanted, kHelpful, uint64_t{count}}), [&] {
     for (size_t i = next++; i < count; i = next++)
       if (Status status = work(i); !status) {
         std::lock_guard lock(mutex);
@@ -39,16 +39,7 @@ Status inParallel(size_t count, int threads, const std::function<Status(size_t)>
           failure = status;
         next = count;
       }
-  };
-  std::vector<std::thread> helpers;
-  try {
-    while (helpers.size() + 1 < std::min({wanted, kHelpful, count}))
-      helpers.emplace_back(run);
-  } catch (const std::system_error &) { // no more threads are to be had: fewer do it
-  }
-  run();
-  for (std::thread &helper : helpers)
-    helper.join();
+  });
   return failure;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/train/CommandLine.h"
 
+#include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
 
 #include <CLI/CLI.hpp>
@@ -12,14 +13,6 @@ namespace {
 
 constexpr int kUsage = 2;
 
-/// Numbers, refused in words and not by the largest number there is; what they are stands in the help.
-CLI::Validator atLeast(int64_t least) {
-  return CLI::Validator([least](std::string &text) {
-    int64_t value = 0;
-    bool number = CLI::detail::lexical_cast(text, value);
-    return number && value >= least ? "" : fmt::format("{} is no whole number of at least {}", text, least);
-  }, "");
-}
 const CLI::Validator kCount = atLeast(1), kCountOrZero = atLeast(0);
 const CLI::Validator kShare = CLI::Range(0.0, 1.0).description("");
 const CLI::Validator kNotNegative = CLI::Validator(CLI::NonNegativeNumber).description("");

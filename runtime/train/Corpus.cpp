@@ -1,5 +1,6 @@
 #include "runtime/train/CorpusForms.h"
 
+#include "runtime/base/Threads.h"
 #include "runtime/train/Elements.h"
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <filesystem>
 #include <limits>
 #include <mutex>
-#include <thread>
 
 namespace mt::train {
 namespace {
@@ -92,12 +92,7 @@ public:
 
   /// The error of the first row that has one.
   Status run() {
-    std::vector<std::jthread> others;
-    auto threads = std::min<int64_t>(std::thread::hardware_concurrency(), (rows + piece - 1) / piece);
-    for (int64_t i = 1; i < threads; ++i)
-      others.emplace_back([this] { work(); });
-    work();
-    others.clear();
+    onThreads(std::min(coreCount(), static_cast<uint64_t>((rows + piece - 1) / piece)), [this] { work(); });
     return failure;
   }
 

@@ -9,18 +9,12 @@ import pathlib
 import re
 import shutil
 import struct
-import sys
 import zipfile
 
 import onnx_writer as onnx
 import tool
 
-CASES = []
-
-
-def case(function):
-    CASES.append(function)
-    return function
+case = tool.Cases()
 
 
 class Bench:
@@ -359,19 +353,4 @@ def deeply_nested_json(b):
     b.refuses("mtmodel from-hf deep -o deep/bad.onnx", r"deep/config\.json: .*nests deeper", leaves=["deep/bad.onnx"])
 
 
-def test():
-    wanted = [c for c in CASES if len(sys.argv) < 2 or c.__name__ in sys.argv[1:]]
-    failures = []
-    with tool.Scratch() as scratch:
-        bench = Bench(scratch)
-        for one in wanted:
-            try:
-                one(bench)
-            except tool.Failure as failure:
-                failures.append(f"{one.__name__}: {failure}")
-    print(f"{len(wanted) - len(failures)} of {len(wanted)} bad inputs are refused as they should be")
-    if failures:
-        raise tool.Failure("\n".join(failures))
-
-
-tool.main(test)
+tool.main(lambda: case.run(Bench, "bad inputs are refused as they should be"))

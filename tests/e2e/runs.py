@@ -7,22 +7,16 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 
 import faults
 import tool
 
-CASES = []
-
-
-def case(function):
-    CASES.append(function)
-    return function
+case = tool.Cases()
 
 
 def case_with_faults(function):
     if faults.usable():
-        CASES.append(function)
+        case(function)
     else:
         print(f"left out, mtrun is built with a sanitizer: {function.__name__}")
     return function
@@ -146,19 +140,4 @@ def nobody_reads_any_more(b):
     b.same("full-log")
 
 
-def test():
-    wanted = [c for c in CASES if len(sys.argv) < 2 or c.__name__ in sys.argv[1:]]
-    failures = []
-    with tool.Scratch() as scratch:
-        bench = Bench(scratch)
-        for one in wanted:
-            try:
-                one(bench)
-            except tool.Failure as failure:
-                failures.append(f"{one.__name__}: {failure}")
-    print(f"{len(wanted) - len(failures)} of {len(wanted)} ways to lose a run lose none")
-    if failures:
-        raise tool.Failure("\n".join(failures))
-
-
-tool.main(test)
+tool.main(lambda: case.run(Bench, "ways to lose a run lose none"))

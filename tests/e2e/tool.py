@@ -89,6 +89,32 @@ def different(a, b):
     return f"first difference {wrong[0][0]} against {wrong[0][1]}" if wrong else None
 
 
+class Cases:
+    """Functions of a bench, which share its folder: all of them, or those that the command line names."""
+
+    def __init__(self):
+        self.all = []
+
+    def __call__(self, function):
+        self.all.append(function)
+        return function
+
+    def run(self, make_bench, what):
+        """Runs them on make_bench(scratch); `what` says in words what those that pass do. Every failure is named."""
+        wanted = [c for c in self.all if len(sys.argv) < 2 or c.__name__ in sys.argv[1:]]
+        failures = []
+        with Scratch() as scratch:
+            bench = make_bench(scratch)
+            for one in wanted:
+                try:
+                    one(bench)
+                except Failure as failure:
+                    failures.append(f"{one.__name__}: {failure}")
+        print(f"{len(wanted) - len(failures)} of {len(wanted)} {what}")
+        if failures:
+            raise Failure("\n".join(failures))
+
+
 def main(test):
     """Runs a test function; exit status 1 and the message where it fails."""
     try:

@@ -1,6 +1,8 @@
 // The walk over operations, and what their rules share.
 #include "tests/nn/Evaluate.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
@@ -58,6 +60,15 @@ Tensor each(Value like, llvm::function_ref<double(const Index &)> element) {
 Index with(Index index, int64_t axis, int64_t entry) {
   index[static_cast<size_t>(axis)] = entry;
   return index;
+}
+
+double logSumExp(ArrayRef<double> values) {
+  double largest = -INFINITY, sum = 0;
+  for (double value : values)
+    largest = std::max(largest, value);
+  for (double value : values)
+    sum += value == largest ? 1 : std::exp(value - largest);
+  return largest == -INFINITY ? largest : largest + std::log(sum);
 }
 
 static const Rules &rules() {

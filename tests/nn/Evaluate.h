@@ -57,6 +57,9 @@ Tensor each(mlir::Value like, llvm::function_ref<double(const Index &)> element)
 /// `index` with its entry `axis` replaced.
 Index with(Index index, int64_t axis, int64_t entry);
 
+/// log(sum(exp(values))) with the largest taken out first; -infinity of none, or of nothing but -infinity.
+double logSumExp(llvm::ArrayRef<double> values);
+
 /// f(x) of the activations that fused operations name, and its derivative.
 double activation(llvm::StringRef name, double x);
 double slope(llvm::StringRef name, double x);

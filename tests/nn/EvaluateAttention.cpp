@@ -60,13 +60,13 @@ std::vector<Tensor> attention(AttentionOp op, const Operands &in) {
   Tensor result = zeros(op.getResult()), sums = zeros(op.getLogsumexp());
   forEach(sums.dims, [&](const Index &at) {
     int64_t b = at[0], h = at[1], q = at[2];
-    double sum = 0;
+    std::vector<double> row;
     for (int64_t k = 0; k < scores.keys; ++k)
-      sum += scores.sees(b, q, k) ? std::exp(scores.score(b, h, q, k)) : 0;
-    sums.at(at) = std::log(sum);
+      row.push_back(scores.sees(b, q, k) ? scores.score(b, h, q, k) : -INFINITY);
+    double sum = sums.at(at) = logSumExp(row);
     for (int64_t k = 0; k < scores.keys; ++k)
-      for (int64_t d = 0; scores.sees(b, q, k) && d < value.dims[3]; ++d)
-        result.at({b, q, h, d}) += std::exp(scores.score(b, h, q, k)) / sum * value.at({b, k, scores.groupOf(h), d});
+      for (int64_t d = 0; row[k] > -INFINITY && d < value.dims[3]; ++d)
+        result.at({b, q, h, d}) += std::exp(row[k] - sum) * value.at({b, k, scores.groupOf(h), d});
   });
   return {result, sums};
 }

@@ -16,13 +16,11 @@ double rowLoss(const std::vector<double> &logits, double label, double weight, s
   gradient.assign(logits.size(), 0);
   if (label < 0)
     return 0;
-  double sum = 0;
-  for (double value : logits)
-    sum += std::exp(value);
+  double sum = logSumExp(logits);
   auto target = static_cast<size_t>(label);
   for (size_t v = 0; v < logits.size(); ++v)
-    gradient[v] = weight * (std::exp(logits[v]) / sum - (v == target ? 1 : 0));
-  return weight * (std::log(sum) - logits[target]);
+    gradient[v] = weight * (std::exp(logits[v] - sum) - (v == target ? 1 : 0));
+  return weight * (sum - logits[target]);
 }
 
 struct LossAndGradient {

@@ -160,12 +160,6 @@ std::vector<Tensor> rmsNormGrad(RmsNormGradOp op, const Operands &in) {
   return {dx, dgain};
 }
 
-double logSumExp(const Row &row) {
-  double sum = 0;
-  for (double value : row)
-    sum += std::exp(value);
-  return std::log(sum);
-}
 template <typename Op> std::vector<Tensor> softmaxOf(Op op, const Operands &in) {
   const Tensor &x = in[op.getOperand()];
   Tensor result = zeros(op.getResult());

@@ -41,9 +41,9 @@ Expected expectedOf(const MaskCase &mask) {
   Expected expected{values.of(resultOf(mask.function)), {}};
   const Tensor &scores = values.of(mask.scores);
   auto keys = static_cast<size_t>(mask.sizes.keys);
-  for (size_t at = 0; at < scores.elements.size(); at += keys)
-    expected.seen.push_back(*std::max_element(scores.elements.begin() + static_cast<ptrdiff_t>(at),
-                                              scores.elements.begin() + static_cast<ptrdiff_t>(at + keys)) > kHidden);
+  for (size_t at = 0; at < scores.values.size(); at += keys)
+    expected.seen.push_back(*std::max_element(scores.values.begin() + static_cast<ptrdiff_t>(at),
+                                              scores.values.begin() + static_cast<ptrdiff_t>(at + keys)) > kHidden);
   return expected;
 }
 
@@ -57,12 +57,12 @@ std::string textOf(Operation *op) {
 void compare(const MaskCase &mask, const Expected &expected, Counts &counts) {
   NnValues values = valuesFor(mask);
   const Tensor &got = values.of(resultOf(mask.function));
-  size_t width = expected.result.elements.size() / expected.seen.size();
+  size_t width = expected.result.values.size() / expected.seen.size();
   for (size_t row = 0; row < expected.seen.size(); ++row) {
     ++counts.rows;
     counts.emptyRows += !expected.seen[row];
     for (size_t i = row * width; expected.seen[row] && i < (row + 1) * width; ++i)
-      ASSERT_NEAR(got.elements[i], expected.result.elements[i], 1e-4)
+      ASSERT_NEAR(got.values[i], expected.result.values[i], 1e-4)
           << "row " << row << " of [batch, head, query], after the pass:\n"
           << textOf(mask.function);
   }

@@ -62,7 +62,7 @@ private:
     for (int64_t size : shape)
       total *= size;
     for (int64_t i = 0; i < total; ++i)
-      tensor.elements.push_back(number());
+      tensor.values.push_back(number());
     inputs.push_back(std::move(tensor));
     return body->addArgument(tensorOf(shape, element), here());
   }

@@ -1,6 +1,7 @@
 // The parser of CommandLine.h, with CLI11.
 #include "tools/mtc/CommandLine.h"
 
+#include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
 
 #include <CLI/CLI.hpp>
@@ -43,14 +44,6 @@ CLI::Option *addText(CLI::App &app, const char *flag, const char *takes, std::fu
   return app.add_option_function<std::string>(flag, use, help)->option_text(takes);
 }
 
-/// A count of at least one; the message says so without the largest number there is.
-CLI::Validator atLeast(int64_t least) {
-  return CLI::Validator([least](std::string &text) {
-    int64_t value = 0;
-    bool number = CLI::detail::lexical_cast(text, value);
-    return number && value >= least ? "" : fmt::format("{} is no whole number of at least {}", text, least);
-  }, "");
-}
 CLI::Validator oneOf(std::vector<std::string> names) {
   return CLI::Validator([names](std::string &text) {
     bool known = std::find(names.begin(), names.end(), text) != names.end();
