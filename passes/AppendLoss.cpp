@@ -68,6 +68,32 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     return main.getArgument(index);
   }
 
+  /// Rows of the batch: of every input that has dimensions.
+  int64_t batch() {
+    for (BlockArgument argument : main.getArguments())
+      if (main.getArgAttr(argument.getArgNumber(), kInputAttr) && !shapeOf(argument).empty())
+        return shapeOf(argument)[0];
+    return 1;
+  }
+
+  /// Labels for every element of `shape`, dimension 0 the batch as it is of inputs: a model may have merged others into
+  /// it. They are given back under `shape`; null after an error.
+  Value addLabels(ArrayRef<int64_t> shape, Type element) {
+    int64_t rows = batch();
+    if (shape[0] % rows) {
+      main.emitError() << "--loss " << chosen << ": dimension 0 of the output, " << shape[0] << ", is no multiple of the batch of " << rows
+                       << ": labels could not be given row by row; choose another output with --loss output:NAME, or export the loss";
+      return nullptr;
+    }
+    SmallVector<int64_t> own(shape);
+    if (shape[0] != rows) {
+      own[0] /= rows;
+      own.insert(own.begin(), rows);
+    }
+    Value labels = addArgument(tensorOf(own, element), kLabelsAttr);
+    return reshapeTo(builder, labels, shape);
+  }
+
   /// Index of the result to train on; -1 after an error.
   int64_t chooseOutput(func::ReturnOp exit) {
     if (exit.getNumOperands() == 0)
@@ -125,11 +151,13 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     int64_t rows = 1;
     for (int64_t size : shape.drop_back())
       rows *= size;
-    Value labels = addArgument(tensorOf(shape.drop_back(), builder.getI64Type()), kLabelsAttr);
+    Value labels = addLabels(shape.drop_back(), builder.getI64Type());
+    if (!labels)
+      return nullptr;
+    setVocabulary(throughReshape(labels), shape.back());
     Value scalars = addArgument(tensorOf({kernels::Scalars::kCount}, builder.getF64Type()), kScalarsAttr);
-    setVocabulary(labels, shape.back());
     stateSequence(shape);
-    labels = reshapeTo(builder, labels, {rows});
+    labels = reshapeTo(builder, throughReshape(labels), {rows});
     if (Head head = findHead(logits); head.product) {
       Value hidden = head.product.getLhs();
       hidden = reshapeTo(builder, hidden, {rows, shapeOf(hidden).back()});
@@ -141,7 +169,9 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
   }
 
   Value squaredError(Value prediction) {
-    Value labels = addArgument(prediction.getType(), kLabelsAttr);
+    Value labels = addLabels(shapeOf(prediction), getElementTypeOrSelf(prediction.getType()));
+    if (!labels)
+      return nullptr;
     Value scalars = addArgument(tensorOf({kernels::Scalars::kCount}, builder.getF64Type()), kScalarsAttr);
     return SquaredErrorOp::create(builder, prediction.getLoc(), prediction, labels, scalars);
   }

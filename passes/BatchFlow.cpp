@@ -13,6 +13,8 @@ public:
 
   BatchFlow run() {
     readArguments();
+    if (flow.culprit)
+      return std::move(flow);
     for (Operation &op : main.front().without_terminator()) {
       visit(&op);
       if (flow.culprit)
@@ -25,55 +27,61 @@ public:
 private:
   func::FuncOp main;
   BatchFlow flow;
-  llvm::DenseMap<Value, Rows> rows;
-  llvm::DenseSet<Value> trained; ///< depends on a trainable parameter
-  llvm::DenseSet<Value> summed;  ///< depends on a sum over the step
+  llvm::DenseSet<Value> computed; ///< depends on a trainable parameter, or on a product: what layers compute
+  llvm::DenseSet<Value> summed;   ///< depends on a sum over the step
 
   void readArguments() {
     for (BlockArgument argument : main.getArguments()) {
       unsigned i = argument.getArgNumber();
       if (main.getArgAttr(i, kTrainableAttr))
-        trained.insert(argument);
+        computed.insert(argument);
       if (main.getArgAttr(i, kParameterAttr) || main.getArgAttr(i, kScalarsAttr) || shapeOf(argument).empty())
         continue;
-      rows[argument] = Rows::at(0);
-      flow.microBatch = shapeOf(argument)[0];
+      if (flow.batch && flow.batch != shapeOf(argument)[0])
+        return blame(nullptr, "has inputs of several batches");
+      flow.rows[argument] = Rows::at(0);
+      flow.batch = shapeOf(argument)[0];
     }
   }
 
   void visit(Operation *op) {
-    SmallVector<Rows> operands;
-    bool learns = false, followsSum = false;
+    SmallVector<Rows> rows;
+    bool isComputed = isa<MatmulOp, AttentionOp>(op), followsSum = false;
     for (Value operand : op->getOperands()) {
-      operands.push_back(rows.lookup(operand));
-      learns |= trained.contains(operand);
+      rows.push_back(flow.rows.lookup(operand));
+      isComputed |= computed.contains(operand);
       followsSum |= summed.contains(operand);
     }
+    OperandRows operands(op, rows);
     Rows result = rowsOfResults(op, operands);
-    bool sums = result.kind == Rows::total && llvm::any_of(operands, [](const Rows &r) { return r.isEach(); });
-    if (auto reduce = dyn_cast<ReduceOp>(op); reduce && sums && !learns && followsSum)
+    bool sums = result.kind == Rows::total && llvm::any_of(rows, [](const Rows &r) { return r.isEach(); });
+    if (auto reduce = dyn_cast<ReduceOp>(op); reduce && sums && !isComputed && followsSum)
       result = Rows::mixing("sums over rows what depends on a sum over rows");
     else if (reduce && sums)
-      result = reduceRows(reduce, learns);
-    else if (result.kind == Rows::total && isa<AddOp, SubOp, SelectOp, ConcatOp>(op))
-      scaleConstants(op, operands);
+      result = reduceRows(reduce, isComputed);
     if (result.kind == Rows::mixed)
       return blame(op, result.reason);
+    for (unsigned i = 0; i < rows.size(); ++i) {
+      if (operands.isAdded(i)) // what is the same for all micro-batches is added once a step
+        flow.edits.push_back({BatchEdit::scaleOperand, op, i});
+      if (operands.dimMet(i) >= 0)
+        flow.meetings.push_back({op, i, operands.dimMet(i)});
+    }
     for (Value value : op->getResults()) {
-      rows[value] = result;
-      if (learns)
-        trained.insert(value);
+      flow.rows[value] = result;
+      if (isComputed)
+        computed.insert(value);
       if (followsSum || (sums && result.isNone()))
         summed.insert(value);
     }
   }
 
-  /// A sum over rows of what is learned is a part of the step's; one of data alone is made whole at once, so that
-  /// anything may be computed from it.
-  Rows reduceRows(ReduceOp reduce, bool learns) {
+  /// A sum over rows of what layers compute is a part of the step's; one of data alone is made whole before the layers, so
+  /// that anything may be computed from it.
+  Rows reduceRows(ReduceOp reduce, bool isComputed) {
     bool isMean = reduce.getKind() == "mean";
     flow.sums.push_back(reduce);
-    if (learns) {
+    if (isComputed) {
       if (isMean)
         flow.edits.push_back({BatchEdit::scaleResult, reduce});
       return Rows::sum();
@@ -84,16 +92,9 @@ private:
     return {};
   }
 
-  /// What is the same for all micro-batches is added once a step.
-  void scaleConstants(Operation *op, ArrayRef<Rows> operands) {
-    for (unsigned i = isa<SelectOp>(op) ? 1 : 0; i < operands.size(); ++i)
-      if (auto value = splatValue(op->getOperand(i)); operands[i].isNone() && !(value && *value == 0))
-        flow.edits.push_back({BatchEdit::scaleOperand, op, i});
-  }
-
   void finish() {
     Operation *exit = main.front().getTerminator();
-    Rows loss = rows.lookup(exit->getOperand(0));
+    Rows loss = flow.rows.lookup(exit->getOperand(0));
     if (loss.isNone())
       flow.edits.push_back({BatchEdit::scaleOperand, exit});
     else if (loss.kind != Rows::total)

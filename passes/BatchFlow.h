@@ -15,8 +15,17 @@ struct BatchEdit {
   bool isMean = false; ///< of sumResult: the result is scaled before it is summed
 };
 
+/// An operand that does not depend on rows and meets them in one of its dimensions.
+struct Meeting {
+  mlir::Operation *op;
+  unsigned index; ///< of the operand
+  int64_t dim;
+};
+
 struct BatchFlow {
-  int64_t microBatch = 1; ///< rows that the function takes
+  int64_t batch = 0; ///< rows that the function takes
+  llvm::DenseMap<mlir::Value, nn::Rows> rows;
+  std::vector<Meeting> meetings; ///< what there is as many times as there are rows
   std::vector<BatchEdit> edits;
   std::vector<mlir::Operation *> sums; ///< reductions over the rows
   mlir::Operation *culprit = nullptr; ///< the first operation in which rows see each other

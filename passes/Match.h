@@ -41,8 +41,6 @@ void addNormPatterns(mlir::RewritePatternSet &patterns);
 void addActivationPatterns(mlir::RewritePatternSet &patterns);
 void addRotaryPatterns(mlir::RewritePatternSet &patterns);
 void addAttentionPatterns(mlir::RewritePatternSet &patterns);
-/// After the patterns: a remark for what is still written out, and for masks that are tensors (RemarkAttention.cpp).
-void remarkOnAttention(mlir::Operation *module);
 
 } // namespace mt::passes
 #endif

@@ -8,8 +8,7 @@ def RecoverOps : Pass<"mt-recover-ops", "mlir::ModuleOp"> {
   let description = [{
     Patterns match by structure, never by names; commuted operands, inserted reshapes and transposes do not matter.
     Masks become predicates by symbolic evaluation over indices (MaskPredicate.h), not by value, where the predicate of
-    `nn.attention` says exactly what the mask does; any other mask stays a tensor. A remark names the attention whose mask
-    stays one, or that stays written out, with the reason and the bytes.
+    `nn.attention` says exactly what the mask does; any other mask stays a tensor (mt-remark-attention says which and why).
 
     ```mlir
     %0 = nn.sigmoid %x ...
@@ -45,27 +44,38 @@ def AppendLoss : Pass<"mt-append-loss", "mlir::ModuleOp"> {
 }
 
 def SplitBatch : Pass<"mt-split-batch", "mlir::ModuleOp"> {
-  let summary = "Makes micro-batches add up to the loss of the whole batch, or says which operation lets rows see each other.";
+  let summary = "Makes the function of a batch that of a micro-batch, so that micro-batches add up to the loss of the batch.";
   let description = [{
     Follows the rows of the batch from the inputs to the loss (`RowsOpInterface`). Where the loss is a sum over rows, or
-    linear in such sums, with divisors that follow from data alone, a micro-batch computes its part of it: means over
-    rows and what is the same for all rows are scaled by the micro-batch's share of the batch, and sums of data that
-    anything else depends on become sums over the step. Where it is not, the module gets `nn.mixed`, which says why; that is an
-    error if the micro-batch is smaller than the batch. `nn.split` lists what was changed, by operation.
+    linear in such sums, with divisors that follow from data alone, the function is given fewer rows and computes its part
+    of the loss: means over rows and what is the same for all rows are scaled by the micro-batch's share of the batch, and
+    sums of data that anything else depends on become sums over the step. What the graph computes from the number of its
+    rows stays that of the whole batch. Where the loss is no such sum, the module gets `nn.mixed`, which says why; that is an
+    error if the micro-batch is smaller than the batch.
 
     ```mlir
-    %n = nn.reduce %valid {kind = "sum", ...} ...
+    %n = nn.reduce %valid {kind = "sum", ...} : (tensor<8xf32>) -> tensor<f32>
     %m = nn.div %s, %n ...
     ```
-    becomes
+    becomes, for micro-batches of two,
     ```mlir
-    %n = nn.reduce %valid {kind = "sum", ...} ...
+    %n = nn.reduce %valid {kind = "sum", ...} : (tensor<2xf32>) -> tensor<f32>
     %a = nn.step_sum %n ...
     %m = nn.div %s, %a ...
     ```
+    A graph that fixes its batch comes with fewer rows than the step has: then micro-batches have as many, if its loss is
+    none of its own.
   }];
-  let options = [Option<"batch", "batch", "int64_t", "0", "rows per step; 0: one micro-batch">];
+  let options = [Option<"batch", "batch", "int64_t", "0", "rows per step; 0: as many as the function takes">,
+                 Option<"microBatch", "micro-batch", "int64_t", "0", "rows that it shall take; 0: as many as it does">];
   let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
+def RemarkAttention : Pass<"mt-remark-attention", "mlir::ModuleOp"> {
+  let summary = "Says which attention stayed written out and which masks stayed tensors, why, and how many bytes that takes.";
+  let description = [{
+    Changes nothing. The bytes are those of a micro-batch after mt-split-batch.
+  }];
 }
 
 def LowerPrecision : Pass<"mt-lower-precision", "mlir::ModuleOp"> {

@@ -26,7 +26,6 @@ struct RecoverOps : impl::RecoverOpsBase<RecoverOps> {
       getOperation().emitError("patterns of mt-recover-ops do not come to an end");
       return signalPassFailure();
     }
-    passes::remarkOnAttention(getOperation());
   }
 };
 } // namespace

@@ -1,15 +1,20 @@
-// Says which attention stayed decomposed and which masks stayed tensors, why, and what that costs. Layers that are alike
+// mt-remark-attention: says which attention stayed decomposed and which masks stayed tensors, why, and what that costs. Layers that are alike
 // get equal remarks, which mtc prints once.
 #include "passes/MaskPredicate.h"
 #include "passes/Match.h"
 #include "passes/MatchScores.h"
+#include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
-using namespace mt::nn;
 
-namespace mt::passes {
+namespace mt {
+#define GEN_PASS_DEF_REMARKATTENTION
+#include "passes/Passes.h.inc"
+using namespace nn;
+using namespace passes;
+
 namespace {
 
 int64_t bytesOf(Value value) {
@@ -77,16 +82,21 @@ void explain(MatmulOp op) {
     softmax->emitRemark() << "attention stays decomposed, its scores a tensor of " << costOf(softmax->getResult(0))
                           << ": " << why;
 }
+
+struct RemarkAttention : impl::RemarkAttentionBase<RemarkAttention> {
+  void runOnOperation() override {
+    SmallVector<Operation *> ops; // before a mask is tried, which may build operations
+    getOperation()->walk([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops)
+      if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getBias())
+        explain(attention);
+      else if (auto product = dyn_cast<MatmulOp>(op))
+        explain(product);
+    for (auto function : getOperation().getOps<func::FuncOp>()) // what trying built
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front())))
+        if (isOpTriviallyDead(&op))
+          op.erase();
+  }
+};
 } // namespace
-
-void remarkOnAttention(Operation *module) {
-  SmallVector<Operation *> ops; // before a mask is tried, which may build operations
-  module->walk([&](Operation *op) { ops.push_back(op); });
-  for (Operation *op : ops)
-    if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getBias())
-      explain(attention);
-    else if (auto product = dyn_cast<MatmulOp>(op))
-      explain(product);
-}
-
-} // namespace mt::passes
+} // namespace mt

@@ -1,11 +1,8 @@
 // mt-split-batch: a loss over the rows of a micro-batch becomes the micro-batch's part of the loss over the batch.
 #include "passes/BatchFlow.h"
 #include "passes/LossLabels.h"
+#include "passes/PartOfBatch.h"
 #include "passes/Passes.h"
-
-#include "llvm/ADT/StringExtras.h"
-
-#include <set>
 
 using namespace mlir;
 
@@ -42,15 +39,6 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
       use->set(changed);
   }
 
-  /// What is changed, by node: the same for every size of micro-batch of a model.
-  static std::string textOf(const passes::BatchFlow &flow) {
-    constexpr StringLiteral kKinds[] = {"part", "once", "step"};
-    std::multiset<std::string> lines;
-    for (const BatchEdit &edit : flow.edits)
-      lines.insert((kKinds[edit.kind] + (edit.isMean ? "-mean" : "") + "@" + nodeOf(edit.op->getLoc())).str());
-    return llvm::join(lines, " ");
-  }
-
   /// Whether a row adds to the loss even if none of its labels counts: to means over rows, and to sums of what is not
   /// zero there.
   static bool everyRowCounts(func::FuncOp main, const passes::BatchFlow &flow) {
@@ -63,31 +51,41 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
     if (!main || main.isExternal())
       return signalPassFailure();
     passes::BatchFlow flow = passes::followRows(main);
-    OpBuilder builder(&getContext());
-    int64_t whole = batch ? int64_t(batch) : flow.microBatch;
-    if (flow.culprit) {
-      std::string node = nodeOf(flow.culprit->getLoc());
-      getOperation()->setAttr(kMixedAttr, builder.getStringAttr((node.empty() ? "" : "node '" + node + "': ") + flow.reason));
-      getOperation()->setAttr(kEveryRowAttr, builder.getUnitAttr());
-      if (whole == flow.microBatch) {
-        if (whole > 1)
-          flow.culprit->emitWarning() << "rows of the batch see each other: " << flow.reason << "; the micro-batch is the whole batch, and "
-                                      << "evaluation leaves out rows that do not fill one";
-        return;
-      }
-      flow.culprit->emitError() << "rows of the batch see each other: " << flow.reason << ", so that micro-batches do not add up to the loss "
-                                << "of the batch; compile with --micro-batch " << whole << " (the whole batch), or a smaller --batch";
-      return signalPassFailure();
-    }
-    if (!flow.edits.empty())
-      getOperation()->setAttr(kSplitAttr, builder.getStringAttr(textOf(flow)));
+    int64_t whole = batch ? int64_t(batch) : flow.batch, part = microBatch ? int64_t(microBatch) : flow.batch;
+    if (flow.culprit ? failed(refuse(flow, whole, part)) : failed(split(main, flow, whole, part)))
+      signalPassFailure();
+  }
+
+  /// Rows see each other: only the whole batch will do.
+  LogicalResult refuse(const passes::BatchFlow &flow, int64_t whole, int64_t part) {
+    Builder builder(&getContext());
+    std::string node = nodeOf(flow.culprit->getLoc());
+    getOperation()->setAttr(kMixedAttr, builder.getStringAttr((node.empty() ? "" : "node '" + node + "': ") + flow.reason));
+    getOperation()->setAttr(kEveryRowAttr, builder.getUnitAttr());
+    if (whole != part)
+      return flow.culprit->emitError() << "rows of the batch see each other: " << flow.reason
+                                       << ", so that micro-batches do not add up to the loss of the batch; compile with --micro-batch "
+                                       << whole << " (the whole batch), or a smaller --batch";
+    if (whole > 1)
+      flow.culprit->emitWarning() << "rows of the batch see each other: " << flow.reason
+                                  << "; the micro-batch is the whole batch, and evaluation leaves out rows that do not fill one";
+    return success();
+  }
+
+  LogicalResult split(func::FuncOp main, const passes::BatchFlow &flow, int64_t whole, int64_t part) {
     if (everyRowCounts(main, flow))
-      getOperation()->setAttr(kEveryRowAttr, builder.getUnitAttr());
-    if (whole == flow.microBatch)
-      return;
-    share = static_cast<double>(flow.microBatch) / static_cast<double>(whole);
+      getOperation()->setAttr(kEveryRowAttr, UnitAttr::get(&getContext()));
+    if (whole == part)
+      return success();
+    auto loss = getOperation()->getAttrOfType<StringAttr>(kLossAttr);
+    if (flow.batch != whole && (!flow.edits.empty() || !loss || loss.getValue().starts_with("output:")))
+      return main.emitError() << "the graph fixes its batch, " << flow.batch << " rows, and its loss may depend on that number, so that "
+                              << "micro-batches need not add up to the loss of " << whole << "; give --batch " << flow.batch
+                              << ", or export the model with a dynamic batch";
+    share = static_cast<double>(part) / static_cast<double>(whole);
     for (const BatchEdit &edit : flow.edits)
       apply(edit);
+    return flow.batch == part ? success() : passes::takePart(main, flow, part);
   }
 };
 } // namespace

@@ -50,10 +50,9 @@ inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "
                                      kScalarsAttr = "nn.scalars", kOutputAttr = "nn.output",
                                      kVocabularyAttr = "nn.vocabulary", kLossAttr = "nn.loss", kNodeAttr = "nn.node",
                                      kIgnoredAttr = "nn.ignored", kTargetsAttr = "nn.targets";
-/// Of a module whose batch mt-split-batch looked at: why its rows cannot be split, and what was changed for it.
-inline constexpr llvm::StringLiteral kMixedAttr = "nn.mixed", kSplitAttr = "nn.split";
-/// Of a module: every row counts in its loss, also one whose labels do not; of a call: its results add up over a step.
-inline constexpr llvm::StringLiteral kEveryRowAttr = "nn.every_row", kStepSumsAttr = "nn.step_sums";
+/// Of a module, by mt-split-batch: why its batch cannot be split; every row counts in its loss, also one whose labels do
+/// not. Of a call: its results add up over a step.
+inline constexpr llvm::StringLiteral kMixedAttr = "nn.mixed", kEveryRowAttr = "nn.every_row", kStepSumsAttr = "nn.step_sums";
 /// The function of a model.
 inline constexpr llvm::StringLiteral kMainName = "main";
 /// No constant but a splat has more elements than this.

@@ -36,6 +36,6 @@ def RowsOpInterface : OpInterface<"RowsOpInterface"> {
   let methods = [InterfaceMethod<[{
       Where the rows are in the results, given where they are in the operands, at least one of which depends on them and
       none of which is mixed.
-    }], "::mt::nn::Rows", "rowsOfResults", (ins "::llvm::ArrayRef<::mt::nn::Rows>":$operands)>];
+    }], "::mt::nn::Rows", "rowsOfResults", (ins "::mt::nn::OperandRows &":$operands)>];
 }
 #endif

@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace mt::nn;
 
 namespace {
-using Operands = ArrayRef<Rows>;
+using Operands = OperandRows &;
 
 int64_t rankOf(Value value) { return static_cast<int64_t>(shapeOf(value).size()); }
 int64_t productOf(ArrayRef<int64_t> sizes) {
@@ -16,13 +16,12 @@ int64_t productOf(ArrayRef<int64_t> sizes) {
   return product;
 }
 
+bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
 constexpr const char *kBetween = "combines rows with one another";
 constexpr const char *kOverRows = "works along the rows";
 constexpr const char *kByPlace = "treats rows by their place in the batch";
 constexpr const char *kNotLinear = "is not linear in a sum over rows";
-
-/// Whether an operand that meets rows in its dimension `dim` (negative: it has none) treats them alike.
-bool isFair(Value value, int64_t dim) { return dim < 0 || isSameAlong(value, dim); }
 
 /// Operands broadcast against each other: the rows of all in one place of the result.
 Rows broadcastRows(Operation *op, Operands operands) {
@@ -38,21 +37,31 @@ Rows broadcastRows(Operation *op, Operands operands) {
       return Rows::mixing(kBetween); // a single row against many places
     result = aligned;
   }
-  for (auto [value, rows] : llvm::zip(op->getOperands(), operands))
-    if (rows.isNone() && !isFair(value, result.dim + rankOf(value) - rank))
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].isNone() && !operands.meets(i, result.dim + rankOf(op->getOperand(i)) - rank))
       return Rows::mixing(kByPlace);
   return result;
+}
+
+/// Operands from `first` on are terms of one sum over rows, or its alternatives.
+Rows addedRows(Operands operands, size_t first) {
+  for (size_t i = first; i < operands.size(); ++i)
+    if (operands[i].isNone() && !operands.adds(i))
+      return Rows::mixing("adds a whole number to a sum over rows");
+  return Rows::sum();
 }
 
 /// Sums over rows under elementwise operations: what is linear in them stays a sum.
 Rows linearRows(Operation *op, Operands operands) {
   auto isTotal = [&](size_t i) { return operands[i].kind == Rows::total; };
-  bool floats = llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<FloatType, IntegerType>(getElementTypeOrSelf(type)); });
-  bool linear = isa<AddOp, SubOp, NegOp, CopyOp>(op) ||
-                (isa<CastOp>(op) && isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()))) ||
-                (isa<MulOp>(op) && isTotal(0) != isTotal(1)) || (isa<DivOp>(op) && !isTotal(1)) ||
-                (isa<SelectOp>(op) && !isTotal(0));
-  return floats && linear ? Rows::sum() : Rows::mixing(kNotLinear);
+  bool real = isReal(op->getResult(0));
+  if (isa<AddOp, SubOp>(op))
+    return addedRows(operands, 0);
+  if (isa<SelectOp>(op) && !isTotal(0))
+    return addedRows(operands, 1);
+  bool linear = isa<NegOp, CopyOp>(op) || (isa<CastOp>(op) && real) || (isa<MulOp>(op) && isTotal(0) != isTotal(1)) ||
+                (isa<DivOp>(op) && real && !isTotal(1)); // whole numbers are cut off
+  return linear ? Rows::sum() : Rows::mixing(kNotLinear);
 }
 
 Rows elementwiseRows(Operation *op, Operands operands) {
@@ -64,7 +73,7 @@ Rows elementwiseRows(Operation *op, Operands operands) {
 }
 
 /// Whether all operands are without rows but `allowed` ones.
-bool onlyRowsIn(Operands operands, ArrayRef<size_t> allowed) {
+bool onlyRowsIn(const OperandRows &operands, ArrayRef<size_t> allowed) {
   for (size_t i = 0; i < operands.size(); ++i)
     if (!operands[i].isNone() && !llvm::is_contained(allowed, i))
       return false;
@@ -98,7 +107,22 @@ Rows reshapedRows(ArrayRef<int64_t> from, ArrayRef<int64_t> to, Rows rows) {
 
 //===-- any operation -------------------------------------------------------------------------------------------===//
 
-Rows mt::nn::rowsOfResults(Operation *op, ArrayRef<Rows> operands) {
+bool OperandRows::meets(size_t i, int64_t dim) {
+  if (dim < 0 || shapeOf(op->getOperand(i))[dim] == 1)
+    return true;
+  dims[i] = dim;
+  return isSameAlong(op->getOperand(i), dim);
+}
+
+bool OperandRows::adds(size_t i) {
+  std::optional<double> value = splatValue(op->getOperand(i));
+  if (value && *value == 0)
+    return true;
+  terms[i] = true;
+  return isReal(op->getOperand(i));
+}
+
+Rows mt::nn::rowsOfResults(Operation *op, OperandRows &operands) {
   if (llvm::all_of(operands, [](const Rows &rows) { return rows.isNone(); }))
     return {};
   for (const Rows &rows : operands)
@@ -111,6 +135,34 @@ Rows mt::nn::rowsOfResults(Operation *op, ArrayRef<Rows> operands) {
   return Rows::mixing("is not known to keep rows apart");
 }
 
+std::optional<Followed> mt::nn::followedAlong(Operation *op, int64_t dim) {
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return static_cast<int64_t>(iota.getDimension()) == dim ? std::nullopt : std::optional(Followed());
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return Followed{{0, transpose.getPermutation()[dim]}};
+  if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+    ArrayRef<int64_t> from = shapeOf(reshape.getOperand()), to = shapeOf(reshape.getResult());
+    for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)
+      if (from[i] == to[dim] && productOf(from.take_front(i)) == productOf(to.take_front(dim)))
+        return Followed{{0, i}};
+    return std::nullopt;
+  }
+  if (isa<SliceOp>(op))
+    return Followed{{0, dim}};
+  if (auto sum = dyn_cast<CumsumOp>(op))
+    return static_cast<int64_t>(sum.getAxis()) == dim ? std::nullopt : std::optional(Followed{{0, dim}});
+  if (auto gather = dyn_cast<EmbeddingOp>(op))
+    return dim < rankOf(gather.getIds()) ? std::optional(Followed{{1, dim}}) : std::nullopt;
+  auto concat = dyn_cast<ConcatOp>(op);
+  if (concat ? static_cast<int64_t>(concat.getAxis()) == dim : !isa<BroadcastOp>(op) && !op->hasTrait<Elementwise>())
+    return std::nullopt;
+  Followed followed;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    if (int64_t at = dim - rankOf(op->getResult(0)) + rankOf(operand); at >= 0)
+      followed.emplace_back(i, at);
+  return followed;
+}
+
 /// `steps` bound the operations looked at: graphs may share operands so that there are no end of ways through them.
 static bool isSameAlong(Value value, int64_t dim, int64_t &steps) {
   if (--steps < 0)
@@ -118,33 +170,8 @@ static bool isSameAlong(Value value, int64_t dim, int64_t &steps) {
   if (shapeOf(value)[dim] == 1 || splatValue(value))
     return true;
   Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  if (auto iota = dyn_cast<IotaOp>(op))
-    return static_cast<int64_t>(iota.getDimension()) != dim;
-  if (auto transpose = dyn_cast<TransposeOp>(op))
-    return isSameAlong(transpose.getOperand(), transpose.getPermutation()[dim], steps);
-  if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-    ArrayRef<int64_t> from = shapeOf(reshape.getOperand()), to = shapeOf(value);
-    for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)
-      if (from[i] == to[dim] && productOf(from.take_front(i)) == productOf(to.take_front(dim)))
-        return isSameAlong(reshape.getOperand(), i, steps);
-    return false;
-  }
-  if (isa<SliceOp>(op))
-    return isSameAlong(op->getOperand(0), dim, steps);
-  if (auto concat = dyn_cast<ConcatOp>(op))
-    return static_cast<int64_t>(concat.getAxis()) != dim && llvm::all_of(op->getOperands(), [&](Value v) { return isSameAlong(v, dim, steps); });
-  if (auto sum = dyn_cast<CumsumOp>(op))
-    return static_cast<int64_t>(sum.getAxis()) != dim && isSameAlong(sum.getOperand(), dim, steps);
-  if (auto gather = dyn_cast<EmbeddingOp>(op))
-    return dim < rankOf(gather.getIds()) && isSameAlong(gather.getIds(), dim, steps);
-  if (isa<BroadcastOp>(op) || op->hasTrait<Elementwise>())
-    return llvm::all_of(op->getOperands(), [&](Value operand) {
-      int64_t at = dim - rankOf(value) + rankOf(operand);
-      return at < 0 || isSameAlong(operand, at, steps);
-    });
-  return false;
+  std::optional<Followed> followed = op ? followedAlong(op, dim) : std::nullopt;
+  return followed && llvm::all_of(*followed, [&](auto of) { return isSameAlong(op->getOperand(of.first), of.second, steps); });
 }
 
 bool mt::nn::isSameAlong(Value value, int64_t dim) {
@@ -192,22 +219,24 @@ Rows ConcatOp::rowsOfResults(Operands operands) {
         return Rows::mixing(kBetween);
       result = rows;
     }
-  if (result.isEach() && result.dim == static_cast<int64_t>(getAxis()))
+  if (!result.isEach())
+    return addedRows(operands, 0);
+  if (result.dim == static_cast<int64_t>(getAxis()))
     return Rows::mixing("joins along the rows");
-  for (auto [value, rows] : llvm::zip(getInputs(), operands))
-    if (rows.isNone() && result.isEach() && !isSameAlong(value, result.dim))
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].isNone() && !operands.meets(i, result.dim))
       return Rows::mixing(kByPlace);
   return result;
 }
 
 Rows ReduceOp::rowsOfResults(Operands operands) {
-  bool additive = getKind() == "sum" || getKind() == "mean";
+  bool additive = getKind() == "sum" || (getKind() == "mean" && isReal(getOperand()));
   if (!operands[0].isEach())
     return additive ? operands[0] : Rows::mixing(kNotLinear);
   int64_t gone = 0;
   for (int64_t axis : getAxes()) {
     if (axis == operands[0].dim)
-      return additive ? Rows::sum() : Rows::mixing("takes an extreme or a product over rows");
+      return additive ? Rows::sum() : Rows::mixing("takes an extreme, a product or a rounded mean over rows");
     gone += axis < operands[0].dim && !getKeepDims();
   }
   return operands[0].moved(operands[0].dim - gone);
@@ -245,8 +274,8 @@ Rows GatherNdOp::rowsOfResults(Operands operands) {
   if (indices.isEach() && indices.dim == last)
     return Rows::mixing(kOverRows);
   if (data.isNone())
-    return lookedUp(operands, 0);
-  if (data.isEach() && data.dim < batched && (data == indices || (indices.isNone() && isSameAlong(getIndices(), data.dim))))
+    return indices.dim >= batched || operands.meets(0, indices.dim) ? lookedUp(operands, 0) : Rows::mixing(kByPlace);
+  if (data.isEach() && data.dim < batched && (data == indices || (indices.isNone() && operands.meets(1, data.dim))))
     return data;
   return Rows::mixing("picks some of the rows");
 }
@@ -282,13 +311,12 @@ Rows MatmulOp::rowsOfResults(Operands operands) {
   }
   if (operands[0].isEach() && operands[1].isEach() && result->dim >= rank - 2)
     return Rows::mixing(kBetween);
-  auto fair = [&](Value value, const Rows &rows, int64_t operandRank, int64_t own, int64_t to) {
+  auto fair = [&](size_t i, int64_t operandRank, int64_t own, int64_t to) {
     int64_t at = result->dim >= rank - 2 ? (result->dim == to ? own : -1) : result->dim - rank + operandRank;
-    return !rows.isNone() || isFair(value, at);
+    return !operands[i].isNone() || operands.meets(i, at);
   };
-  bool biasFair = !getBias() || result->dim != rank - 1 || isSameAlong(getBias(), 0);
-  return fair(getLhs(), operands[0], left, m, rank - 2) && fair(getRhs(), operands[1], right, n, rank - 1) && biasFair
-             ? *result : Rows::mixing(kByPlace);
+  bool biasFair = !getBias() || result->dim != rank - 1 || operands.meets(2, 0);
+  return fair(0, left, m, rank - 2) && fair(1, right, n, rank - 1) && biasFair ? *result : Rows::mixing(kByPlace);
 }
 
 //===-- norms, softmax, attention -------------------------------------------------------------------------------===//
@@ -307,8 +335,8 @@ static Rows together(Operation *op, Operands operands) {
         return Rows::mixing(kBetween);
       result = rows;
     }
-  for (auto [value, rows] : llvm::zip(op->getOperands(), operands))
-    if (rows.isNone() && result.dim < rankOf(value) && !isSameAlong(value, result.dim))
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].isNone() && result.dim < rankOf(op->getOperand(i)) && !operands.meets(i, result.dim))
       return Rows::mixing(kByPlace);
   return result;
 }
@@ -333,7 +361,7 @@ Rows RotaryOp::rowsOfResults(Operands operands) {
 //===-- losses --------------------------------------------------------------------------------------------------===//
 
 /// Predictions and labels row by row.
-static Rows lossOf(Operation *op, Operands operands, ArrayRef<size_t> rowwise) {
+static Rows lossOf(Operands operands, ArrayRef<size_t> rowwise) {
   if (!onlyRowsIn(operands, rowwise))
     return Rows::mixing(kBetween);
   Rows result;
@@ -341,16 +369,16 @@ static Rows lossOf(Operation *op, Operands operands, ArrayRef<size_t> rowwise) {
     if (operands[i].isEach() && result.isNone())
       result = operands[i];
   for (size_t i : rowwise)
-    if (!(operands[i] == result) && !(operands[i].isNone() && isSameAlong(op->getOperand(i), result.dim)))
+    if (!(operands[i] == result) && !(operands[i].isNone() && operands.meets(i, result.dim)))
       return Rows::mixing(kBetween);
   return Rows::sum();
 }
 
 Rows CrossEntropyOp::rowsOfResults(Operands operands) {
-  return operands[0].isEach() && operands[0].dim == 1 ? Rows::mixing(kOverRows) : lossOf(*this, operands, {0, 1});
+  return operands[0].isEach() && operands[0].dim == 1 ? Rows::mixing(kOverRows) : lossOf(operands, {0, 1});
 }
 Rows LinearCrossEntropyOp::rowsOfResults(Operands operands) {
   size_t labels = getBias() ? 3 : 2;
-  return operands[0].isEach() && operands[0].dim == 1 ? Rows::mixing(kOverRows) : lossOf(*this, operands, {0, labels});
+  return operands[0].isEach() && operands[0].dim == 1 ? Rows::mixing(kOverRows) : lossOf(operands, {0, labels});
 }
-Rows SquaredErrorOp::rowsOfResults(Operands operands) { return lossOf(*this, operands, {0, 1}); }
+Rows SquaredErrorOp::rowsOfResults(Operands operands) { return lossOf(operands, {0, 1}); }

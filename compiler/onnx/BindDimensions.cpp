@@ -161,7 +161,7 @@ BoundInputs Binder::bind(const ::onnx::GraphProto &graph) {
     inputs.push_back(&input);
     result.inputs.push_back({input.name(), *type, {}});
     if (shapeOf(input).dim_size() > 0)
-      force(input, 0, options.microBatch, "--micro-batch (or --batch)");
+      force(input, 0, options.batch, "--batch (or --micro-batch)");
   }
   bindSequence(inputs);
   bindNamed();

@@ -12,7 +12,7 @@ namespace mt::onnx {
 struct BoundInput {
   std::string name;
   DType type = DType::f32;
-  Dims dims; ///< dimension 0 is the micro-batch
+  Dims dims; ///< dimension 0 is the batch
 };
 
 struct BoundInputs {

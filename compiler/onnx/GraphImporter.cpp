@@ -39,9 +39,8 @@ NodeValue *GraphImporter::Scope::find(const std::string &name) {
   return nullptr;
 }
 
-GraphImporter::GraphImporter(OpBuilder &builder, func::FuncOp function, const ModelFile &file, Problems &problems,
-                             const ShapeNumbers *whole)
-    : builder(builder), function(function), file(file), problems(problems), whole(whole), origins(originsOf(file.model.graph())) {
+GraphImporter::GraphImporter(OpBuilder &builder, func::FuncOp function, const ModelFile &file, Problems &problems)
+    : builder(builder), function(function), file(file), problems(problems), origins(originsOf(file.model.graph())) {
   for (const auto &local : file.model.functions())
     functions[{local.domain() == "ai.onnx" ? "" : local.domain(), local.name()}] = &local;
 }
@@ -215,22 +214,6 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
   convert(node, attributes, inputs, scope, frame);
 }
 
-// What a model divides by may be the number of its rows: a part of the batch computes with the number of the whole.
-void GraphImporter::takeFromWhole(const std::string &name, HostTensor &number) {
-  if (!number.real())
-    return;
-  size_t index = computed.size();
-  computed.emplace_back(name, number);
-  if (!whole)
-    return;
-  const HostTensor *other = index < whole->size() && (*whole)[index].first == name ? &(*whole)[index].second : nullptr;
-  if (other && other->dims() == number.dims())
-    number = *other;
-  else if (!other || !other->isSplat() || !number.isSplat() || other->realAt(0) != number.realAt(0))
-    problems.push_back(fmt::format("value '{}' depends on the number of rows in a way that parts of a batch cannot follow: "
-                                   "compile with a --micro-batch of the whole --batch", name));
-}
-
 void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                             const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
   std::string domain = domainOf(node);
@@ -247,8 +230,6 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   }
   std::optional<std::vector<HostTensor>> values = known ? evaluateShapes(evaluated) : std::nullopt;
   if (values && !symbolic) {
-    for (size_t i = 0; i < values->size() && i < evaluated.outputs; ++i)
-      takeFromWhole(node.output(static_cast<int>(i)), (*values)[i]);
     std::vector<NodeValue> results(static_cast<size_t>(node.output_size()));
     for (size_t i = 0; i < results.size() && i < values->size(); ++i)
       results[i].known = std::move((*values)[i]);

@@ -18,8 +18,7 @@ namespace mt::onnx {
 
 class GraphImporter {
 public:
-  GraphImporter(mlir::OpBuilder &builder, mlir::func::FuncOp function, const ModelFile &file, Problems &problems,
-                const ShapeNumbers *whole = nullptr);
+  GraphImporter(mlir::OpBuilder &builder, mlir::func::FuncOp function, const ModelFile &file, Problems &problems);
 
   /// Converts the whole graph; the inputs are the function's first arguments, stored tensors are appended to them.
   /// Returns the graph's outputs, in order; those that could not be converted are null.
@@ -27,8 +26,6 @@ public:
 
   /// The stored tensors that became arguments, in order.
   const std::vector<Candidate> &candidates() const { return stored; }
-  /// The real numbers that were computed from shapes and constants.
-  const ShapeNumbers &numbers() const { return computed; }
 
 private:
   /// The values visible in a graph or function body.
@@ -55,7 +52,6 @@ private:
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs,
                Scope &scope, const Frame &frame);
-  void takeFromWhole(const std::string &name, HostTensor &number);
   void store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results);
   void poison(const ::onnx::NodeProto &node, Scope &scope);
 
@@ -69,8 +65,6 @@ private:
   mlir::func::FuncOp function;
   const ModelFile &file;
   Problems &problems;
-  const ShapeNumbers *whole; ///< those of the whole batch, where this is a part of it
-  ShapeNumbers computed;
   std::map<std::string, Origin> origins;
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
   std::vector<Candidate> stored;

@@ -290,9 +290,8 @@ FailureOr<ImportedModel> Importer::run() {
   if (!problems.empty() && file.opset() < kOldestOpset)
     return failure();
   createFunction();
-  GraphImporter graph(builder, function, file, problems, options.whole);
+  GraphImporter graph(builder, function, file, problems);
   std::vector<Value> outputs = graph.run(inputs);
-  result.numbers = graph.numbers();
   if (!problems.empty())
     return failure();
   finishFunction(outputs);

@@ -36,7 +36,6 @@ struct ImportedModel {
   std::vector<ImportedParameter> parameters; ///< in the order of the arguments
   std::vector<BoundInput> inputs;            ///< graph inputs, in the order of the arguments
   std::vector<std::string> outputs;          ///< graph outputs, in the order of the results
-  ShapeNumbers numbers;                      ///< that follow from shapes
   uint64_t digest = 0;                       ///< of the graph without its weights' values
   std::vector<std::string> warnings;
   int64_t sequence = 0; ///< tokens per row; 0: the model has no sequence

@@ -2,8 +2,6 @@
 #ifndef MT_COMPILER_ONNX_IMPORTOPTIONS_H
 #define MT_COMPILER_ONNX_IMPORTOPTIONS_H
 
-#include "compiler/onnx/HostTensor.h"
-
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,16 +13,11 @@ namespace mt::onnx {
 /// Tokens per row where neither the model nor the user says.
 inline constexpr int64_t kDefaultSequence = 256;
 
-/// Numbers that a model computes from shapes, by the name of the value, in order.
-using ShapeNumbers = std::vector<std::pair<std::string, HostTensor>>;
-
 struct ImportOptions {
-  int64_t microBatch = 1;              ///< rows of every graph input
+  int64_t batch = 1;                   ///< rows of every graph input
   std::optional<int64_t> sequence;     ///< tokens per row of integer inputs; none: the model's, else 256
   std::map<std::string, int64_t> dims; ///< other symbolic dimensions, by name (unnamed ones as "input:index")
   std::vector<std::string> train, freeze; ///< globs over initializer and original names; `train` wins
-  /// What the numbers are for the whole batch: a micro-batch divides by the batch's rows, not by its own. Null: its own.
-  const ShapeNumbers *whole = nullptr;
 };
 
 } // namespace mt::onnx

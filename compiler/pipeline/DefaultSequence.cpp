@@ -70,8 +70,10 @@ std::optional<int64_t> defaultSequence(MLIRContext &context, const Options &opti
   Messages ignored;
   Collector collector(context, ignored);
   onnx::Problems problems;
-  onnx::ImportOptions import{options.microBatch.value_or(options.batch), kProbe, options.dims, options.train, options.freeze};
+  onnx::ImportOptions import{options.batch, kProbe, options.dims, options.train, options.freeze};
   auto imported = onnx::importOnnx(context, options.model, import, problems);
+  if (import.batch = options.microBatch.value_or(options.batch); failed(imported) && import.batch != options.batch)
+    imported = onnx::importOnnx(context, options.model, import, problems); // a graph may fix it
   if (failed(imported) || imported->sequence != kProbe)
     return std::nullopt;
   auto main = imported->module->lookupSymbol<func::FuncOp>(nn::kMainName);

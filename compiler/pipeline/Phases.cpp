@@ -6,14 +6,18 @@
 
 namespace mt::pipeline {
 
-void addNnPasses(mlir::OpPassManager &manager, const std::string &loss, bool narrow, int64_t batch) {
+void addLossPasses(mlir::OpPassManager &manager, const std::string &loss) {
   manager.addPass(mlir::createCanonicalizerPass()); // identities that exporters leave: patterns need not know them
   manager.addPass(mlir::createCSEPass());           // one value for what is computed once a block: tables, masks
   manager.addPass(createRecoverOps());              // before the loss: it looks for a head product
   manager.addPass(mlir::createCanonicalizerPass()); // transposes that recovery moved cancel
   manager.addPass(mlir::createCSEPass());
   manager.addPass(createAppendLoss({loss}));
-  manager.addPass(createSplitBatch({batch})); // needs the loss; before types and layers, which its changes are part of
+}
+
+void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batch, int64_t microBatch) {
+  manager.addPass(createSplitBatch({batch, microBatch})); // needs the loss; before types and layers, which its changes are part of
+  manager.addPass(createRemarkAttention());
   if (narrow)
     manager.addPass(createLowerPrecision()); // after recovery: patterns see no casts, and rules see whole operations
   manager.addPass(createFuseEpilogues());   // before layers are cut and differentiated: one operation in every rung

@@ -6,9 +6,11 @@
 
 namespace mt::pipeline {
 
-/// From the importer's module to recovered operations and the loss of a batch of `batch` rows (0: the module's own);
-/// `narrow`: with the types of bf16 training.
-void addNnPasses(mlir::OpPassManager &manager, const std::string &loss, bool narrow, int64_t batch = 0);
+/// From the importer's module, of a whole batch, to recovered operations and the loss.
+void addLossPasses(mlir::OpPassManager &manager, const std::string &loss);
+/// To micro-batches of `microBatch` of `batch` rows (0: as many as the module has); `narrow`: with the types of bf16
+/// training.
+void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batch = 0, int64_t microBatch = 0);
 /// To templates of layers and their gradients, fitted to kernels.
 void addLayerPasses(mlir::OpPassManager &manager);
 /// To placed and verified commands, as the module states the choices (passes/Settings.h).

@@ -71,34 +71,26 @@ public:
   Compilation(MLIRContext &context, const Options &options, const target::Target &target)
       : context(context), options(options), target(target) {}
 
-  /// Imports and runs the phases nn and, if asked, layers for one micro-batch. A part of the batch is compared with the
-  /// whole, which comes first; it fails where parts do not add up to it.
+  /// Runs the phases nn and, if asked, layers for one micro-batch, out of the model of the whole batch. Fails where parts
+  /// do not add up to it.
   Result<Compiled> front(int64_t microBatch, bool layers, Messages &messages) {
-    if (microBatch == options.batch)
-      return frontOf(microBatch, layers, messages);
-    Messages unsaid; // they come again from the part
-    if (!whole.tried) // it may fail: models may fix the micro-batch
-      if (auto all = frontOf(options.batch, false, unsaid); !all.ok())
-        whole.failure = all.status().message();
-    if (!whole.known) {
-      Collector collector(context, messages);
-      emitWarning(UnknownLoc::get(&context)) << "the batch of " << options.batch << " cannot be looked at as a whole, so nothing shows "
-                                             << "that micro-batches of " << microBatch << " add up to its loss: " << whole.failure;
-    }
-    if (!whole.mixed.empty())
-      return fail("{}: --micro-batch {}: rows of the batch see each other in this model ({}), so that micro-batches do not "
-                  "add up to the loss of the batch: leave --micro-batch out, or use a smaller --batch",
-                  options.model, microBatch, whole.mixed);
-    MT_ASSIGN(Compiled part, frontOf(microBatch, layers, messages));
-    if (whole.known && part.split != whole.split)
-      return fail("{}: --micro-batch {}: the loss of {} rows is put together in another way ({}) than that of {} ({}): leave "
-                  "--micro-batch out",
-                  options.model, microBatch, microBatch, part.split, options.batch, whole.split);
-    return part;
+    Status status = model ? Status() : readModel();
+    messages.add(ofModel);
+    MT_TRY(status);
+    Collector collector(context, messages);
+    Compiled compiled;
+    compiled.module = model->clone();
+    passes::stateSetting(*compiled.module, &plan::Settings::microBatch, microBatch);
+    PassManager manager(&context);
+    addMicroBatchPasses(manager, options.precision == "bf16", options.batch, microBatch);
+    if (layers)
+      addLayerPasses(manager);
+    if (failed(manager.run(*compiled.module)))
+      return collector.failure(options.model);
+    if (auto why = (*compiled.module)->getAttrOfType<StringAttr>(nn::kMixedAttr))
+      compiled.forced = why.str();
+    return compiled;
   }
-
-  /// Why the micro-batch must be the whole batch; empty where it need not.
-  const std::string &forced() const { return whole.mixed; }
 
   /// Runs the schedule's phases as chosen.
   Status back(Compiled &compiled, const Choice &choice, Messages &messages) {
@@ -112,50 +104,38 @@ public:
   }
 
 private:
-  /// What the whole batch is, for its parts.
-  struct Whole {
-    bool tried = false, known = false;
-    onnx::ShapeNumbers numbers;
-    std::string mixed, split, failure;
-  };
   MLIRContext &context;
   const Options &options;
   const target::Target &target;
-  Whole whole;
+  OwningOpRef<ModuleOp> model; ///< of the whole batch, up to its loss
+  Messages ofModel;
 
-  static std::string textOf(ModuleOp module, StringRef attribute) {
-    auto text = module->getAttrOfType<StringAttr>(attribute);
-    return text ? text.str() : "";
+  /// Imports the model for the whole batch; if its graph fixes another, for the micro-batch that was asked for.
+  Status readModel() {
+    Status status = readModel(options.batch);
+    if (status.ok() || options.microBatch.value_or(options.batch) == options.batch)
+      return status;
+    ofModel = Messages();
+    return readModel(*options.microBatch);
   }
 
-  Result<Compiled> frontOf(int64_t microBatch, bool layers, Messages &messages) {
-    bool isWhole = microBatch == options.batch;
-    whole.tried = true;
-    onnx::ImportOptions import{microBatch, options.sequence, options.dims, options.train, options.freeze,
-                               !isWhole && whole.known ? &whole.numbers : nullptr};
+  Status readModel(int64_t rows) {
+    onnx::ImportOptions import{rows, options.sequence, options.dims, options.train, options.freeze};
     onnx::Problems problems;
-    Collector collector(context, messages);
+    Collector collector(context, ofModel);
     auto imported = onnx::importOnnx(context, options.model, import, problems);
     if (failed(imported))
       return problems.empty() ? collector.failure(options.model) : Status::error(joinProblems(problems, options.everyNode));
-    Compiled compiled;
-    compiled.module = std::move(imported->module);
-    describe(*imported, microBatch, compiled);
-    PassManager first(&context), rest(&context);
-    addNnPasses(first, options.loss, options.precision == "bf16", options.batch);
-    if (failed(first.run(*compiled.module)))
+    describe(*imported, *imported->module);
+    PassManager manager(&context);
+    addLossPasses(manager, options.loss);
+    if (failed(manager.run(*imported->module)))
       return collector.failure(options.model);
-    compiled.split = textOf(*compiled.module, nn::kSplitAttr);
-    if (isWhole && options.batch > 1)
-      whole = {true, true, imported->numbers, textOf(*compiled.module, nn::kMixedAttr), compiled.split, ""};
-    if (layers)
-      addLayerPasses(rest);
-    if (failed(rest.run(*compiled.module)))
-      return collector.failure(options.model);
-    return compiled;
+    model = std::move(imported->module);
+    return {};
   }
 
-  void describe(const onnx::ImportedModel &imported, int64_t microBatch, Compiled &compiled) {
+  void describe(const onnx::ImportedModel &imported, ModuleOp module) {
     std::filesystem::path path = std::filesystem::absolute(options.model);
     plan::Plan described;
     described.model = {path.lexically_normal().string(), path.stem().string(), imported.digest, 0, 0};
@@ -167,11 +147,9 @@ private:
                        parameter.generator, parameter.seed, parameter.deviation, parameter.value};
       described.parameters.push_back(std::move(entry));
     }
-    setPlanAttributes(*compiled.module, described);
-    ModuleOp module = *compiled.module;
+    setPlanAttributes(module, described);
     passes::stateTarget(module, target);
     passes::stateSetting(module, &plan::Settings::batch, options.batch);
-    passes::stateSetting(module, &plan::Settings::microBatch, microBatch);
     passes::stateSetting(module, &plan::Settings::sequence, imported.sequence);
     passes::stateSetting(module, &plan::Settings::precision, "fp32"); // until mt-lower-precision says otherwise
     passes::stateSetting(module, &plan::Settings::optimizer, options.optimizer);
@@ -201,10 +179,10 @@ std::string print(ModuleOp module, Phase phase) {
 
 Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
                          Messages &messages) {
+  MT_TRY(checkOptions(options));
   if (!options.sequence)
     if (Options complete = options; (complete.sequence = defaultSequence(context, options)))
       return compile(context, complete, phase, producer, messages);
-  MT_TRY(checkOptions(options));
   MT_ASSIGN(target::Target target, target::findTarget(options.target));
   Compilation compilation(context, options, target);
   if (phase == Phase::nn || phase == Phase::layers)
@@ -224,6 +202,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     if (!front.ok())
       messages = said;
     MT_ASSIGN(Compiled compiled, std::move(front));
+    std::string forced = compiled.forced;
     Search search = searchSchedules(*compiled.module, options, target, said);
     for (const std::string &line : search.considered)
       considered.push_back(fmt::format("micro-batch {}: {}", microBatch, line));
@@ -231,10 +210,10 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
       messages = said;
     if (!search.choice) {
       problem = search.problem;
-      if (!compilation.forced().empty())
+      if (!forced.empty())
         return fail("{}: {}; the micro-batch cannot be smaller than the batch, because rows see each other ({}): use a smaller "
                     "--batch, or a larger budget",
-                    options.model, problem, compilation.forced());
+                    options.model, problem, forced);
       continue;
     }
     if (choice && choice->seconds <= search.choice->seconds)
@@ -243,14 +222,13 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     messages = said;
     best = std::move(compiled);
     bool most = choice->settings.savedActivations == "all" && (choice->settings.resident || target.unified);
-    if (most || !compilation.forced().empty())
+    if (most || !forced.empty())
       break; // nothing more to gain
   }
   if (!best)
     return Status::error(options.model + ": " + problem);
   MT_TRY(compilation.back(*best, *choice, messages));
   best->considered = considered;
-  best->forced = compilation.forced();
   if (phase == Phase::schedule)
     return std::move(*best);
   Collector collector(context, messages);

@@ -14,7 +14,6 @@ struct Compiled {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< at the phase that was asked for
   plan::Plan plan;                          ///< of phase plan
   std::vector<std::string> considered;      ///< one line a candidate of the planner's search
-  std::string split;                        ///< what mt-split-batch changed, in its words
   std::string forced;                       ///< why the micro-batch must be the whole batch; empty: it need not
 };
 

@@ -72,11 +72,11 @@ def mean(values):
 #-- the models -------------------------------------------------------------------------------------------------------
 
 
-def language(tail, inputs=(), initializers=()):
+def language(tail, inputs=(), initializers=(), rows="batch"):
     """logits of every token, then `tail`, whose output is `loss`."""
     nodes = [onnx.node("Gather", ["table", "tokens"], ["hidden"], "embed"),
              onnx.node("MatMul", ["hidden", "head"], ["logits"], "product"), *tail]
-    return onnx.model(nodes, [onnx.info("tokens", onnx.INT64, ["batch", SEQUENCE]), *inputs], [onnx.info("loss", onnx.FLOAT, [])],
+    return onnx.model(nodes, [onnx.info("tokens", onnx.INT64, [rows, SEQUENCE]), *inputs], [onnx.info("loss", onnx.FLOAT, [])],
                       [onnx.tensor("table", [CLASSES, WIDTH], TABLE), onnx.tensor("head", [WIDTH, CLASSES], HEAD),
                        onnx.integers("flat", [-1, CLASSES]), onnx.integers("line", [-1]), *initializers], opset=18)
 
@@ -106,6 +106,16 @@ def counted_by_shape():
         onnx.node("Shape", ["tokens"], ["sizes"], "sizes"), onnx.node("Gather", ["sizes", "zero"], ["rows"], "rows"),
         onnx.node("Cast", ["rows"], ["count"], "count", to=1), onnx.node("ReduceSum", ["count"], ["divisor"], "divisor", keepdims=0),
         onnx.node("Div", ["sum", "divisor"], ["loss"], "per row")]
+
+
+def counted_by_ones():
+    """Weights of one for every target, added up: a number that follows from a shape alone, and whatever it is reshaped to."""
+    return entropy("logits", "target", "ce", "each", reduction="none", ignore_index=-100) + [
+        onnx.node("Shape", ["each"], ["sizes"], "sizes"), onnx.node("Expand", ["unit", "sizes"], ["ones"], "ones"),
+        onnx.node("Mul", ["each", "ones"], ["weighted"], "weighted"), onnx.node("ReduceSum", ["weighted"], ["sum"], "sum", keepdims=0),
+        onnx.node("Unsqueeze", ["ones", "zero"], ["row"], "row"), onnx.node("Transpose", ["row"], ["column"], "column", perm=[1, 0]),
+        onnx.node("MatMul", ["row", "column"], ["count"], "count"), onnx.node("ReduceSum", ["count"], ["divisor"], "divisor", keepdims=0),
+        onnx.node("Div", ["sum", "divisor"], ["loss"], "per target")]
 
 
 def with_kinds():
@@ -153,6 +163,7 @@ def cases():
     yield ("other-index", language(entropy("logits", "target", "ce", "loss", reduction="mean", ignore_index=3), [LABEL_INPUT]), {}, mean(terms(ignored=3)))
     yield ("shifted", language(shifted(), [LABEL_INPUT], BOUNDS), {}, mean(terms(shift=1)))
     yield ("by-shape", language(counted_by_shape(), [LABEL_INPUT], BOUNDS), {}, sum(terms()) / BATCH)
+    yield ("by-ones", language(counted_by_ones(), [LABEL_INPUT], BOUNDS + [number("unit", 1.0)]), {}, sum(terms()) / (BATCH * SEQUENCE))
     squares = mean([v * v for row in TOKENS for t in row for v in scores(t)])
     yield ("several", language(with_kinds(), [LABEL_INPUT, kind], BOUNDS + [number("half", 0.5)]), {"kind": KINDS},
            mean(terms(shift=1)) + mean(kind_terms()) + 0.5 * squares)
@@ -239,7 +250,7 @@ def check_mixed(scratch):
         if done.returncode != 0 or text not in done.stderr + done.stdout:
             raise tool.Failure(f"contrastive loss: no '{text}' in {done.stderr}{done.stdout}")
     done = scratch.attempt(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --micro-batch 2 --loss output:loss")
-    if done.returncode != 1 or "--micro-batch 2: rows of the batch see each other in this model (node 'pairs'" not in done.stderr:
+    if done.returncode != 1 or "node 'pairs': rows of the batch see each other: matmul combines rows with one another, so that micro-batches do not add up" not in done.stderr:
         raise tool.Failure(f"contrastive loss in parts: exit {done.returncode}: {done.stderr}")
     done = scratch.attempt(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --loss output:loss --host-memory 1KiB")
     if done.returncode != 1 or "the micro-batch cannot be smaller than the batch, because rows see each other (node 'pairs'" not in done.stderr:
@@ -247,11 +258,38 @@ def check_mixed(scratch):
 
 
 def check_fixed_batch(scratch):
-    """Of a model that fixes the micro-batch the whole batch cannot be looked at, and mtc says what follows."""
+    """A graph that fixes its batch can be cut; for a larger batch, its own loss is refused: it may count its rows."""
     (scratch / "model.onnx").write_bytes(onnx.classifier(inputs=[onnx.info("x", onnx.FLOAT, [2, 4])]))
-    done = scratch.attempt(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --micro-batch 2 --loss cross-entropy")
-    if done.returncode != 0 or "the batch of 4 cannot be looked at as a whole" not in done.stderr:
-        raise tool.Failure(f"a model of two rows: exit {done.returncode}: {done.stderr}")
+    scratch.run(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --micro-batch 2 --loss cross-entropy")
+    scratch.run("mtc compile model.onnx -o plan.bin --batch 2 --micro-batch 1 --loss cross-entropy")
+    (scratch / "model.onnx").write_bytes(language(counted_by_shape(), [LABEL_INPUT], BOUNDS, rows=2))
+    done = scratch.attempt(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --micro-batch 2 --loss output:loss")
+    if done.returncode != 1 or "the graph fixes its batch, 2 rows, and its loss may depend on that number" not in done.stderr or "--batch 2" not in done.stderr:
+        raise tool.Failure(f"a loss of two rows: exit {done.returncode}: {done.stderr}")
+
+
+def check_merged_rows(scratch):
+    """Logits whose dimension 0 is batch x sequence have labels of [batch, sequence]."""
+    nodes = [onnx.node("Gather", ["table", "tokens"], ["hidden"], "embed"), onnx.node("Reshape", ["hidden", "wide"], ["flat"], "flat"),
+             onnx.node("MatMul", ["flat", "head"], ["logits"], "product")]
+    (scratch / "model.onnx").write_bytes(onnx.model(
+        nodes, [onnx.info("tokens", onnx.INT64, ["batch", SEQUENCE])], [onnx.info("logits", onnx.FLOAT, ["all", CLASSES])],
+        [onnx.tensor("table", [CLASSES, WIDTH], TABLE), onnx.tensor("head", [WIDTH, CLASSES], HEAD), onnx.integers("wide", [-1, WIDTH])], opset=18))
+    write_data(scratch / "data.npz", tokens=TOKENS, labels=LABELS)
+    for micro_batch in (BATCH, 1):
+        scratch.run(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --micro-batch {micro_batch} --loss cross-entropy")
+        scratch.run("mtrun plan.bin --data data.npz --shuffle off --steps 1 --metrics metrics.jsonl --out merged --overwrite --keep 0")
+        loss = float(tool.metrics(scratch / "metrics.jsonl")[0][1])
+        if not near(loss, mean(terms())):
+            raise tool.Failure(f"merged rows: loss {loss} at micro-batch {micro_batch}, and it is {mean(terms())}")
+    (scratch / "model.onnx").write_bytes(onnx.model(
+        nodes + [onnx.node("Slice", ["logits", "zero", "three", "zero"], ["few"], "few")], [onnx.info("tokens", onnx.INT64, ["batch", SEQUENCE])],
+        [onnx.info("few", onnx.FLOAT, ["some", CLASSES])],
+        [onnx.tensor("table", [CLASSES, WIDTH], TABLE), onnx.tensor("head", [WIDTH, CLASSES], HEAD), onnx.integers("wide", [-1, WIDTH]),
+         onnx.integers("zero", [0]), onnx.integers("three", [3])], opset=18))
+    done = scratch.attempt(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --loss cross-entropy")
+    if done.returncode != 1 or "dimension 0 of the output, 3, is no multiple of the batch of 4" not in done.stderr:
+        raise tool.Failure(f"three rows of four: exit {done.returncode}: {done.stderr}")
 
 
 def test():
@@ -263,6 +301,7 @@ def test():
         check_weighed_class(scratch)
         check_mixed(scratch)
         check_fixed_batch(scratch)
+        check_merged_rows(scratch)
 
 
 tool.main(test)

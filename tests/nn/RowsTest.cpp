@@ -121,9 +121,10 @@ struct Case {
       known[argument] = arguments.back();
     }
     for (Operation &op : function.front().without_terminator()) {
-      SmallVector<Rows> operands;
+      SmallVector<Rows> rows;
       for (Value operand : op.getOperands())
-        operands.push_back(known.lookup(operand));
+        rows.push_back(known.lookup(operand));
+      OperandRows operands(&op, rows);
       result = rowsOfResults(&op, operands);
       for (Value value : op.getResults())
         known[value] = result;

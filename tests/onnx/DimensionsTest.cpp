@@ -12,10 +12,10 @@ TestModel tokens(std::initializer_list<std::string> ids, std::initializer_list<s
   model.node("Mul", {"ids", "mask"}, {"y"});
   return model;
 }
-Imported bound(const TestModel &model, int64_t microBatch, std::optional<int64_t> sequence,
+Imported bound(const TestModel &model, int64_t batch, std::optional<int64_t> sequence,
               std::map<std::string, int64_t> dims = {}) {
   ImportOptions options;
-  options.microBatch = microBatch;
+  options.batch = batch;
   options.sequence = sequence;
   options.dims = std::move(dims);
   return import(model.save(), options);

@@ -15,7 +15,7 @@ struct Golden : testing::TestWithParam<const char *> {
   Imported importCase(std::optional<int64_t> sequence = std::nullopt) const {
     nlohmann::json notes = nlohmann::json::parse(std::ifstream(folder + "/case.json"));
     ImportOptions options;
-    options.microBatch = notes["batch"];
+    options.batch = notes["batch"];
     if (int64_t own = notes["seq"]; own > 0)
       options.sequence = sequence.value_or(own);
     return import(folder + "/model.onnx", options);

@@ -300,7 +300,7 @@ TEST_F(Operators, LossesOfTheModel) {
   one.input("x", kFloat, {"b", "10", "6"}).input("l", kInt64, {"b", "6"}).output("y");
   setInt(one.node("SoftmaxCrossEntropyLoss", {"x", "l"}, {"y"}), "ignore_index", -100);
   ImportOptions options;
-  options.microBatch = 2;
+  options.batch = 2;
   options.sequence = 6;
   Imported result = import(one.save(), options);
   EXPECT_TRUE(result.has("nn.log_softmax")) << result.everything();

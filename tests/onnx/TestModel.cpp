@@ -168,8 +168,8 @@ Imported import(const std::string &path, const ImportOptions &options) {
   return result;
 }
 
-Imported import(const TestModel &model, int64_t microBatch, ImportOptions options) {
-  options.microBatch = microBatch;
+Imported import(const TestModel &model, int64_t batch, ImportOptions options) {
+  options.batch = batch;
   return import(model.save(), options);
 }
 

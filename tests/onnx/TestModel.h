@@ -63,7 +63,7 @@ struct Imported {
 };
 
 Imported import(const std::string &path, const ImportOptions &options = {});
-Imported import(const TestModel &model, int64_t microBatch = 2, ImportOptions options = {});
+Imported import(const TestModel &model, int64_t batch = 2, ImportOptions options = {});
 
 } // namespace mt::onnx::test
 #endif

@@ -1,4 +1,4 @@
-// RUN: mtc-opt %s --mt-recover-ops --split-input-file --verify-diagnostics
+// RUN: mtc-opt %s --mt-recover-ops --mt-remark-attention --split-input-file --verify-diagnostics
 
 // A mask that no predicate can say, in two layers: remarks with what it costs, of equal text.
 func.func @window_or_first(%q: tensor<1x2x8x4xf32>, %k: tensor<1x2x8x4xf32>, %v: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
