@@ -92,15 +92,9 @@ Rows reshapedRows(ArrayRef<int64_t> from, ArrayRef<int64_t> to, Rows rows) {
   int64_t before = productOf(from.take_front(rows.dim)) * rows.outer, after = productOf(from.drop_front(rows.dim + 1)) * rows.inner;
   if (productOf(from) == 0)
     return Rows::mixing("has no elements");
-  int64_t count = from[rows.dim] / (rows.outer * rows.inner);
-  for (int64_t dim = 0, front = 1; dim < static_cast<int64_t>(to.size()); front *= to[dim++]) {
-    int64_t back = productOf(to.drop_front(dim + 1));
-    if (front == 0 || back == 0 || before % front || after % back)
-      continue;
-    Rows result{Rows::each, dim, before / front, after / back, ""};
-    if (to[dim] == result.outer * count * result.inner)
-      return result;
-  }
+  for (int64_t dim = 0, front = 1; dim < static_cast<int64_t>(to.size()); front *= to[dim++])
+    if (int64_t back = productOf(to.drop_front(dim + 1)); before % front == 0 && after % back == 0)
+      return {Rows::each, dim, before / front, after / back, ""};
   return Rows::mixing("takes the batch apart");
 }
 } // namespace

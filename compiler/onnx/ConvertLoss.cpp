@@ -22,12 +22,20 @@ Value classesLast(NodeContext &node, Value value, bool back) {
   return node.transpose(value, order);
 }
 
-// The mean (or sum, or all) of -logarithms[.., label] over the labels that count.
+// Weights of classes, the third input. They belong to the loss: no optimizer changes them, whatever a factor may look like.
+Value classWeights(NodeContext &node) {
+  Value weights = node.input(2);
+  if (auto argument = dyn_cast_or_null<BlockArgument>(weights))
+    cast<func::FuncOp>(argument.getOwner()->getParentOp())
+        .setArgAttr(argument.getArgNumber(), nn::kBufferAttr, UnitAttr::get(argument.getContext()));
+  return weights;
+}
+
+// The mean (or sum, or all) of -weight[label] logarithms[.., label] over the labels that count; the mean divides by the
+// weights of those labels.
 LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
   if (!logarithms || !labels)
     return failure();
-  if (node.has(2))
-    return node.fail("class weights are not supported");
   SmallVector<int64_t> shape(nn::shapeOf(labels)), classes(shape.size() + 1, 1);
   if (nn::shapeOf(logarithms).empty())
     return node.fail("its first input must have a dimension of classes");
@@ -36,14 +44,19 @@ LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
   Type integer = getElementTypeOrSelf(labels);
   Value hit = node.compare(node.reshape(labels, shape),
                            node.iota(classes, integer, static_cast<int64_t>(shape.size()) - 1, 0, 1), "eq");
-  Value picked = node.reduce(node.emit<nn::SelectOp>({hit, logarithms, node.scalar(logarithms, 0)}), "sum",
-                             {static_cast<int64_t>(shape.size()) - 1}, false);
-  Value loss = node.emit<nn::NegOp>({picked});
-  Value valid;
+  auto pick = [&](Value ofClasses) {
+    return node.reduce(node.emit<nn::SelectOp>({hit, ofClasses, node.scalar(ofClasses, 0)}), "sum", {static_cast<int64_t>(shape.size()) - 1}, false);
+  };
+  Value loss = node.emit<nn::NegOp>({pick(logarithms)}), valid, counted;
+  if (node.has(2)) {
+    counted = pick(classWeights(node)); // zero where a label is no class
+    loss = node.mul(loss, counted);
+  }
   if (node.attributes.has("ignore_index")) {
     double ignored = static_cast<double>(node.attributes.integer("ignore_index", 0));
     valid = node.compare(labels, node.scalar(labels, ignored), "ne");
     loss = node.emit<nn::SelectOp>({valid, loss, node.scalar(loss, 0)});
+    counted = counted ? node.emit<nn::SelectOp>({valid, counted, node.scalar(counted, 0)}) : node.cast(valid, getElementTypeOrSelf(loss));
   }
   if (!loss)
     return failure();
@@ -52,13 +65,12 @@ LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
   std::iota(all.begin(), all.end(), 0);
   if (reduction == "none")
     return node.result(loss);
-  if (reduction == "mean" && !valid)
+  if (reduction == "mean" && !counted)
     return node.result(node.reduce(loss, "mean", all, false));
   Value sum = node.reduce(loss, "sum", all, false);
   if (reduction == "sum")
     return node.result(sum);
-  Value count = node.reduce(node.cast(valid, getElementTypeOrSelf(loss)), "sum", all, false);
-  return node.result(node.div(sum, count));
+  return node.result(node.div(sum, node.reduce(counted, "sum", all, false)));
 }
 
 LogicalResult crossEntropy(NodeContext &node) {

@@ -312,6 +312,8 @@ bool Evidence::trainable(size_t index) {
   const Candidate &candidate = candidates[index];
   if (!isFloat(candidate.source.type) || !reaching.contains(candidate.argument))
     return false;
+  if (function.getArgAttr(candidate.argument.getArgNumber(), nn::kBufferAttr)) // a converter knows
+    return false;
   if (candidate.origin.kind != Origin::Kind::unknown)
     return candidate.origin.kind == Origin::Kind::parameter;
   return usedAsWeight(index);

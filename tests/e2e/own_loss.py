@@ -18,6 +18,7 @@ TABLE = [math.sin(3.1 * i) for i in range(CLASSES * WIDTH)]
 HEAD = [math.cos(1.7 * i) for i in range(WIDTH * CLASSES)]
 TOKENS = [[(3 * r + 2 * s + r * s) % CLASSES for s in range(SEQUENCE)] for r in range(BATCH)]
 LABELS = [[(r + 4 * s) % CLASSES if (r * s) % 3 < 2 and s < SEQUENCE - r else -100 for s in range(SEQUENCE)] for r in range(BATCH)]
+CLASS_WEIGHTS = [0.25 + 0.5 * c for c in range(CLASSES)]
 KINDS = [(2 * r) % 3 for r in range(BATCH)]
 
 
@@ -84,10 +85,10 @@ def language(tail, inputs=(), initializers=(), rows="batch"):
 LABEL_INPUT = onnx.info("target", onnx.INT64, ["batch", SEQUENCE])
 
 
-def entropy(logits, labels, name, out, **attributes):
+def entropy(logits, labels, name, out, weights=(), **attributes):
     return [onnx.node("Reshape", [logits, "flat"], [name + ".rows"], name + "/rows"),
             onnx.node("Reshape", [labels, "line"], [name + ".labels"], name + "/labels"),
-            onnx.node("SoftmaxCrossEntropyLoss", [name + ".rows", name + ".labels"], [out], name, **attributes)]
+            onnx.node("SoftmaxCrossEntropyLoss", [name + ".rows", name + ".labels", *weights], [out], name, **attributes)]
 
 
 def shifted(out="loss"):
@@ -161,6 +162,9 @@ def cases():
     number = lambda name, value: onnx.tensor(name, [], [value])
     yield ("mean", language(entropy("logits", "target", "ce", "loss", reduction="mean", ignore_index=-100), [LABEL_INPUT]), {}, mean(terms()))
     yield ("other-index", language(entropy("logits", "target", "ce", "loss", reduction="mean", ignore_index=3), [LABEL_INPUT]), {}, mean(terms(ignored=3)))
+    weighed = [(CLASS_WEIGHTS[y], surprise(t, y)) for tokens, labels in zip(TOKENS, LABELS) for t, y in zip(tokens, labels) if y >= 0]
+    yield ("class-weights", language(entropy("logits", "target", "ce", "loss", ["rarity"], reduction="mean", ignore_index=-100), [LABEL_INPUT],
+                                     [onnx.tensor("rarity", [CLASSES], CLASS_WEIGHTS)]), {}, sum(w * x for w, x in weighed) / sum(w for w, _ in weighed))
     yield ("shifted", language(shifted(), [LABEL_INPUT], BOUNDS), {}, mean(terms(shift=1)))
     yield ("by-shape", language(counted_by_shape(), [LABEL_INPUT], BOUNDS), {}, sum(terms()) / BATCH)
     yield ("by-ones", language(counted_by_ones(), [LABEL_INPUT], BOUNDS + [number("unit", 1.0)]), {}, sum(terms()) / (BATCH * SEQUENCE))
@@ -188,6 +192,8 @@ def check_case(scratch, name, model, inputs, expected):
     (scratch / "model.onnx").write_bytes(model)
     write_data(scratch / "data.npz", tokens=TOKENS, target=LABELS, **inputs)
     whole, gradients = first_step(scratch, name, BATCH)
+    if set(gradients) != {"table.npy", "head.npy"}:
+        raise tool.Failure(f"{name}: gradients of {sorted(gradients)}")
     for micro_batch in (BATCH, 2, 1):
         loss, parts = first_step(scratch, name, micro_batch)
         if not near(loss, expected):

@@ -293,21 +293,38 @@ private:
     }
   }
 
-  /// One number out of the last values: reduced, added, divided.
+  /// One number out of the last values: reduced, then put together in linear ways, and in others.
   Value lossOf() {
-    Value loss = number(reals.back());
-    for (int64_t i = pick(0, 2); i > 0; --i) {
-      Value other = number(recent(reals));
-      switch (pick(0, 2)) {
-      case 0: loss = AddOp::create(builder, here(), loss, other); break;
-      case 1: loss = SubOp::create(builder, here(), other, loss); break;
-      default:
-        loss = DivOp::create(builder, here(), loss, AddOp::create(builder, here(), MulOp::create(builder, here(), other, other), scalarLike(builder, other, 1)));
-      }
-    }
+    Value loss = number();
+    for (int64_t i = pick(0, 2); i > 0; --i)
+      loss = flip(75) ? linear(loss, number()) : other(loss, number());
     return loss;
   }
-  Value number(Value x) { return reshapeTo(builder, rankOf(x) == 0 ? x : reduced(x, true), {}); }
+  Value linear(Value a, Value b) {
+    switch (pick(0, 3)) {
+    case 0: return AddOp::create(builder, here(), a, b);
+    case 1: return SubOp::create(builder, here(), b, a);
+    case 2: return MulOp::create(builder, here(), a, scalarLike(builder, a, 3));
+    default: return DivOp::create(builder, here(), a, AddOp::create(builder, here(), MulOp::create(builder, here(), b, b), scalarLike(builder, b, 1)));
+    }
+  }
+  Value other(Value a, Value b) {
+    switch (pick(0, 3)) {
+    case 0: return MulOp::create(builder, here(), a, b);
+    case 1: return DivOp::create(builder, here(), a, b);
+    case 2: return MaximumOp::create(builder, here(), a, b);
+    default: return SelectOp::create(builder, here(), CompareOp::create(builder, here(), a, scalarLike(builder, a, 0), "lt"), a, b);
+    }
+  }
+  Value reducedToNumber(Value x) { return reshapeTo(builder, rankOf(x) == 0 ? x : reduced(x, true), {}); }
+  Value number() {
+    if (flip(85) || truths.empty())
+      return reducedToNumber(recent(reals));
+    Value count = reducedToNumber(mt::nn::castTo(builder, recent(truths), i64())), two = scalarLike(builder, count, 2);
+    if (flip(60))
+      count = flip(50) ? DivOp::create(builder, here(), count, two).getResult() : AddOp::create(builder, here(), count, two).getResult();
+    return mt::nn::castTo(builder, count, f32());
+  }
 };
 } // namespace
 

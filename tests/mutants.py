@@ -1,8 +1,9 @@
-"""Breaks derivatives on purpose, one at a time, and asks nn-gradients to find each: is the test worth its name? Not part of
-any suite, for it compiles a file for each mutant (some minutes). Nothing in the working tree is touched: a changed copy
-of one file is compiled in a scratch folder with the build's own commands and linked in front of the library.
+"""Breaks the compiler on purpose, one place at a time, and asks a test to find each: derivatives nn-gradients, the rows of a
+batch passes-batches. Is the test worth its name? Not part of any suite, for it compiles a file for each mutant (some
+minutes). Nothing in the working tree is touched: a changed copy of one file is compiled in a scratch folder with the build's
+own commands and linked in front of the library.
 
-    ninja -C build nn-gradients && python3 tests/nn/mutants.py build [NAME..]
+    ninja -C build nn-gradients passes-batches && python3 tests/mutants.py build [NAME or TEST..]
 """
 import pathlib
 import re
@@ -10,9 +11,12 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 ELEMENTWISE, STRUCTURE, FUSED, COMMON = (f"compiler/nn/{name}.cpp" for name in
                                          ("GradientsElementwise", "GradientsStructure", "GradientsFused", "Nn"))
+ROWS, FLOW, PART, SPLIT = "compiler/nn/NnRows.cpp", "passes/BatchFlow.cpp", "passes/PartOfBatch.cpp", "passes/SplitBatch.cpp"
+TESTS = {file: "nn-gradients" for file in (ELEMENTWISE, STRUCTURE, FUSED, COMMON)} | {file: "passes-batches" for file in (ROWS, FLOW, PART, SPLIT)}
+LIBRARIES = {"compiler/nn": "mt_nn", "passes": "mt_passes"}
 # name, file, what stands there (once), what shall stand there
 MUTANTS = [
     ("sign of sin's", ELEMENTWISE, "MT_UNARY(SinOp, e.mul(dy, e.make<CosOp>(x)))", "MT_UNARY(SinOp, e.neg(e.mul(dy, e.make<CosOp>(x))))"),
@@ -69,6 +73,42 @@ MUTANTS = [
     ("sign of the target's", FUSED, "NegOp::create(b, getLoc(), scaledBy(b, upstream, grad.getDprediction()))", "scaledBy(b, upstream, grad.getDprediction())"),
     ("a second use of a value forgotten", COMMON, "sum = sum ? AddOp::create(builder, gradient.getLoc(), sum, gradient).getResult() : gradient;", "sum = gradient;"),
     ("sums along the wrong dimension", COMMON, "i < lead || (shape[i - lead] == 1", "i < lead || (shape[shape.size() - 1 - (i - lead)] == 1"),
+    ("what meets rows need not be the same for all", ROWS, "return isSameAlong(op->getOperand(i), dim);", "return true;"),
+    ("rows of several places broadcast together", ROWS, "if (result.isEach() && !(result == aligned))", "if (false)"),
+    ("terms of a sum not noted", ROWS, "  terms[i] = true;", ""),
+    ("whole numbers have parts", ROWS, "  return isReal(op->getOperand(i));", "  return true;"),
+    ("a quotient of whole numbers is linear", ROWS, "(isa<DivOp>(op) && real && !isTotal(1))", "(isa<DivOp>(op) && !isTotal(1))"),
+    ("a product of sums is linear", ROWS, "isTotal(0) != isTotal(1)", "true"),
+    ("a quotient by a sum is linear", ROWS, "real && !isTotal(1)", "real"),
+    ("sums and rows together", ROWS, "if (total && each)", "if (false)"),
+    ("along the last dimension", ROWS, "operands[0].dim == rankOf(operand) - 1 ? Rows::mixing(kOverRows) : operands[0];", "operands[0];"),
+    ("reshapes cut rows", ROWS, "before % front == 0 && after % back == 0", "after % back == 0"),
+    ("reshapes cut what is inside rows", ROWS, "before % front == 0 && after % back == 0", "before % front == 0"),
+    ("positions along rows are the same", ROWS, "static_cast<int64_t>(iota.getDimension()) == dim ? std::nullopt : std::optional(Followed())", "std::optional(Followed())"),
+    ("running sums are the same", ROWS, "static_cast<int64_t>(sum.getAxis()) == dim ? std::nullopt : std::optional(Followed{{0, dim}})", "std::optional(Followed{{0, dim}})"),
+    ("what is joined is the same", ROWS, "concat ? static_cast<int64_t>(concat.getAxis()) == dim :", "concat ? false :"),
+    ("transposes forget rows", ROWS, "operands[0].moved(at - getPermutation().begin())", "operands[0]"),
+    ("slices of some rows", ROWS, "getSizes()[dim] == shapeOf(getOperand())[dim]", "true"),
+    ("padded rows", ROWS, "getLow()[dim] == 0 &&", ""),
+    ("rows joined", ROWS, "if (result.dim == static_cast<int64_t>(getAxis()))", "if (false)"),
+    ("the largest of all rows", ROWS, 'getKind() == "sum" || (getKind() == "mean"', 'true || (getKind() == "mean"'),
+    ("dimensions that go are not counted", ROWS, "gone += axis < operands[0].dim && !getKeepDims();", ""),
+    ("running sums over rows", ROWS, "return operands[0].dim == static_cast<int64_t>(getAxis()) ? Rows::mixing(kOverRows) : operands[0];", "return operands[0];"),
+    ("gathered rows", ROWS, "if (operands[0].dim == axis)", "if (false)"),
+    ("tuples in tables that differ by row", ROWS, "indices.dim >= batched || operands.meets(0, indices.dim)", "true"),
+    ("elements picked along rows", ROWS, "operands[0] == operands[1] && operands[0].dim != static_cast<int64_t>(getAxis())", "operands[0] == operands[1]"),
+    ("products sum over rows", ROWS, "return rows.dim == own ? std::optional<int64_t>(to) : std::nullopt;", "return std::optional<int64_t>(to);"),
+    ("products of rows with rows", ROWS, "if (operands[0].isEach() && operands[1].isEach() && result->dim >= rank - 2)", "if (false)"),
+    ("products by what differs by row", ROWS, "return !operands[i].isNone() || operands.meets(i, at);", "return true;"),
+    ("means not scaled", FLOW, "flow.edits.push_back({BatchEdit::scaleResult, reduce});", ""),
+    ("sums of data not those of the step", FLOW, "flow.edits.push_back({BatchEdit::sumResult, reduce, 0, isMean});", ""),
+    ("means of data not scaled", FLOW, "reduce, 0, isMean}", "reduce, 0, false}"),
+    ("sums of what follows from sums", FLOW, "reduce && sums && !isComputed && followsSum", "false && reduce && sums && !isComputed && followsSum"),
+    ("a loss of no rows counted for each part", FLOW, "flow.edits.push_back({BatchEdit::scaleOperand, exit});", ""),
+    ("terms not scaled", FLOW, "flow.edits.push_back({BatchEdit::scaleOperand, op, i});", ""),
+    ("what meets rows is not cut", FLOW, "flow.meetings.push_back({op, i, operands.dimMet(i)});", ""),
+    ("the part's share turned over", SPLIT, "static_cast<double>(part) / static_cast<double>(whole)", "static_cast<double>(whole) / static_cast<double>(part)"),
+    ("repeated values of the wrong size", PART, "    shape[dim] = shape[dim] / flow.batch * rows;", "    shape[dim] = rows;"),
 ]
 
 
@@ -82,13 +122,14 @@ def made_with(build, folder, mutant):
     """The test program with the mutant in it."""
     _, file, old, new = mutant
     text = (ROOT / file).read_text()
-    source, target, program = folder / pathlib.Path(file).name, folder / "mutant.o", folder / "nn-gradients"
+    test, place = TESTS[file], pathlib.Path(file)
+    source, target, program = folder / place.name, folder / "mutant.o", folder / test
     source.write_text(text.replace(old, new))
-    stem = f"compiler/nn/CMakeFiles/mt_nn.dir/{pathlib.Path(file).name}.o"
+    stem = f"{place.parent}/CMakeFiles/{LIBRARIES[str(place.parent)]}.dir/{place.name}.o"
     compile_ = last_command(build, stem).replace(str(ROOT / file), str(source)).replace(stem, str(target))
     subprocess.run(f"{compile_} -w", shell=True, check=True, cwd=build)  # what is left unused is no error
-    link = last_command(build, "nn-gradients")
-    link = re.sub(r" -o bin/nn-gradients ", f" -o {program} {target} ", link)
+    link = last_command(build, test)
+    link = re.sub(rf" -o bin/{test} ", f" -o {program} {target} ", link)
     subprocess.run(link, shell=True, check=True, cwd=build)
     return program
 
@@ -103,7 +144,7 @@ def found_by(program):
     else:
         return None
     failed = re.search(r"\[  FAILED  \] (\S+?),? ", run.stdout)
-    return failed.group(1) if failed else f"the program's end ({run.returncode}): {run.stderr.strip().splitlines()[0][:80]}"
+    return failed.group(1) if failed else f"the program's end ({run.returncode}): {(run.stderr + run.stdout).strip()[:80]}"
 
 
 def main():
@@ -111,9 +152,10 @@ def main():
     for name, file, old, _ in MUTANTS:
         if (times := (ROOT / file).read_text().count(old)) != 1:
             sys.exit(f"{name}: '{old}' stands {times} times in {file}; correct the mutant")
-    if missing := found_by(build / "bin/nn-gradients"):
-        sys.exit(f"nn-gradients fails without any mutant: {missing}")
-    mutants = [mutant for mutant in MUTANTS if not chosen or mutant[0] in chosen]
+    mutants = [mutant for mutant in MUTANTS if not chosen or mutant[0] in chosen or TESTS[mutant[1]] in chosen]
+    for test in {TESTS[mutant[1]] for mutant in mutants}:
+        if missing := found_by(build / "bin" / test):
+            sys.exit(f"{test} fails without any mutant: {missing}")
     lost = 0
     for mutant in mutants:
         with tempfile.TemporaryDirectory() as folder:
