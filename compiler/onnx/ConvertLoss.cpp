@@ -22,15 +22,6 @@ Value classesLast(NodeContext &node, Value value, bool back) {
   return node.transpose(value, order);
 }
 
-// Weights of classes, the third input. They belong to the loss: no optimizer changes them, whatever a factor may look like.
-Value classWeights(NodeContext &node) {
-  Value weights = node.input(2);
-  if (auto argument = dyn_cast_or_null<BlockArgument>(weights))
-    cast<func::FuncOp>(argument.getOwner()->getParentOp())
-        .setArgAttr(argument.getArgNumber(), nn::kBufferAttr, UnitAttr::get(argument.getContext()));
-  return weights;
-}
-
 // The mean (or sum, or all) of -weight[label] logarithms[.., label] over the labels that count; the mean divides by the
 // weights of those labels.
 LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
@@ -49,17 +40,21 @@ LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
   };
   Value loss = node.emit<nn::NegOp>({pick(logarithms)}), valid, counted;
   if (node.has(2)) {
-    counted = pick(classWeights(node)); // zero where a label is no class
+    Value weights = node.input(2);
+    if (!weights || nn::shapeOf(weights) != ArrayRef(classes.back()))
+      return weights ? node.fail("its third input must hold a weight for each of {} classes", classes.back()) : failure();
+    node.holdFixed(weights); // they belong to the loss, whatever a factor may look like
+    counted = pick(weights);
     loss = node.mul(loss, counted);
   }
+  if (!loss)
+    return failure();
   if (node.attributes.has("ignore_index")) {
     double ignored = static_cast<double>(node.attributes.integer("ignore_index", 0));
     valid = node.compare(labels, node.scalar(labels, ignored), "ne");
     loss = node.emit<nn::SelectOp>({valid, loss, node.scalar(loss, 0)});
     counted = counted ? node.emit<nn::SelectOp>({valid, counted, node.scalar(counted, 0)}) : node.cast(valid, getElementTypeOrSelf(loss));
   }
-  if (!loss)
-    return failure();
   std::string reduction = node.attributes.text("reduction", "mean");
   Dims all(nn::shapeOf(loss).size());
   std::iota(all.begin(), all.end(), 0);

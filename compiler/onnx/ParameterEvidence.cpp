@@ -310,9 +310,7 @@ bool Evidence::isPositionTable(size_t index) {
 
 bool Evidence::trainable(size_t index) {
   const Candidate &candidate = candidates[index];
-  if (!isFloat(candidate.source.type) || !reaching.contains(candidate.argument))
-    return false;
-  if (function.getArgAttr(candidate.argument.getArgNumber(), nn::kBufferAttr)) // a converter knows
+  if (candidate.fixed || !isFloat(candidate.source.type) || !reaching.contains(candidate.argument))
     return false;
   if (candidate.origin.kind != Origin::Kind::unknown)
     return candidate.origin.kind == Origin::Kind::parameter;

@@ -307,5 +307,21 @@ TEST_F(Operators, LossesOfTheModel) {
   EXPECT_TRUE(result.has("-> (tensor<f32>")) << result.everything();
 }
 
+TEST_F(Operators, ClassWeightsOfALossAreNotTrained) {
+  for (int64_t classes : {10, 9}) {
+    TestModel one;
+    one.input("x", kFloat, {"b", "10"}).input("l", kInt64, {"b"}).output("y");
+    one.weights("w", {classes});
+    one.node("SoftmaxCrossEntropyLoss", {"x", "l", "w"}, {"y"});
+    Imported result = import(one, 2);
+    if (classes == 9) {
+      EXPECT_TRUE(result.complains({"its third input must hold a weight for each of 10 classes"})) << result.everything();
+      continue;
+    }
+    EXPECT_TRUE(result.has("nn.buffer")) << result.everything();
+    EXPECT_FALSE(result.has("nn.trainable")) << result.everything();
+  }
+}
+
 } // namespace
 } // namespace mt::onnx::test
