@@ -43,7 +43,6 @@ LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
     Value weights = node.input(2);
     if (!weights || nn::shapeOf(weights) != ArrayRef(classes.back()))
       return weights ? node.fail("its third input must hold a weight for each of {} classes", classes.back()) : failure();
-    node.holdFixed(weights); // they belong to the loss, whatever a factor may look like
     counted = pick(weights);
     loss = node.mul(loss, counted);
   }

@@ -243,8 +243,6 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
       (void)context.fail("its inputs or attributes have a form that is not supported");
     return poison(node, scope);
   }
-  for (Candidate &candidate : stored)
-    candidate.fixed |= llvm::is_contained(context.fixedValues(), candidate.argument);
   std::vector<NodeValue> results = context.takeResults();
   for (size_t i = 0; values && i < results.size() && i < values->size(); ++i)
     if (!results[i].known) {

@@ -122,10 +122,6 @@ public:
   void knownResult(size_t index, HostTensor tensor, bool symbolic = false);
   std::vector<NodeValue> takeResults() { return std::move(results); }
 
-  /// Says that no optimizer changes `value`, an input, if it is a stored tensor.
-  void holdFixed(mlir::Value value) { fixed.push_back(value); }
-  llvm::ArrayRef<mlir::Value> fixedValues() const { return fixed; }
-
   /// Reports a problem of this node; the first one only.
   template <typename... Args> llvm::LogicalResult fail(fmt::format_string<Args...> format, Args &&...args) {
     report(fmt::format(format, std::forward<Args>(args)...));
@@ -142,7 +138,6 @@ private:
 
   std::vector<NodeValue *> inputs;
   Problems &problems;
-  llvm::SmallVector<mlir::Value> fixed;
   std::vector<NodeValue> results;
   bool reported = false;
 };

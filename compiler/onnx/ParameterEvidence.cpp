@@ -310,7 +310,7 @@ bool Evidence::isPositionTable(size_t index) {
 
 bool Evidence::trainable(size_t index) {
   const Candidate &candidate = candidates[index];
-  if (candidate.fixed || !isFloat(candidate.source.type) || !reaching.contains(candidate.argument))
+  if (!isFloat(candidate.source.type) || !reaching.contains(candidate.argument))
     return false;
   if (candidate.origin.kind != Origin::Kind::unknown)
     return candidate.origin.kind == Origin::Kind::parameter;

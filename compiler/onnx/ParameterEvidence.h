@@ -15,7 +15,6 @@ struct Candidate {
   TensorSource source;
   Origin origin;
   mlir::BlockArgument argument;
-  bool fixed = false; ///< no optimizer changes it: an operator says so
 };
 
 /// What was decided, for each candidate.
