@@ -2,6 +2,7 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/train/Checksum.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/GradientFile.h"
 #include "runtime/train/Interrupt.h"
@@ -45,13 +46,15 @@ public:
     for (const std::string &line : {setup.from.note, setup.changes})
       if (!line.empty())
         progress.note(line);
-    MT_TRY(loop());
+    if (Status failure = loop(); !failure)
+      return keepTrained(failure);
     return finish();
   }
 
 private:
   Status openFiles() {
     nlohmann::ordered_json header;
+    header["run"] = setup.folder->run();
     header["plan"] = fmt::format("{:016x}", plan.digest);
     header["model"] = plan.model.name;
     header["parameters"] = trainableElements(plan);
@@ -84,7 +87,9 @@ private:
     if (gradients)
       wanted.gradient = [this](int64_t parameter, std::span<const float> values) { gradients->add(parameter, values); };
     MT_ASSIGN(session, Session::open(plan, std::move(wanted)));
-    return Status();
+    const RunFolder::Start &from = setup.from;
+    return from.checkpoint ? hasFrozenWeights(*from.checkpoint, from.meta, session->frozenWeights()).within("--resume")
+                           : Status();
   }
 
   Status loop() {
@@ -92,8 +97,8 @@ private:
     if (missesEvaluation())
       MT_TRY(evaluateNow());
     while (step < recipe.rate.steps && !interrupted()) {
+      MT_TRY(session->enqueue({plan::ProgramKind::step, step + 1, &batches, position, plan.settings.batch}));
       ++step;
-      MT_TRY(session->enqueue({plan::ProgramKind::step, step, &batches, position, plan.settings.batch}));
       position += plan.settings.batch;
       if (step == recipe.rate.steps)
         break;
@@ -110,6 +115,15 @@ private:
   bool missesEvaluation() const {
     return step > 0 && options.evalEvery > 0 && step % options.evalEvery == 0 && step < recipe.rate.steps &&
            !metrics->evaluatedAtStart();
+  }
+
+  /// A run that ends with an error of its data loses no step. Where a step itself went wrong nothing is whole any more.
+  Status keepTrained(const Status &failure) {
+    if (options.keep == 0 || step == savedStep || !session->settle())
+      return failure;
+    if (Status kept = save(); !kept)
+      return fail("{}; and {}: {}", failure.message(), unsaved(), kept.message());
+    return fail("{}; step {} is kept as {}", failure.message(), step, saved);
   }
 
   /// What follows the last step, whether it was meant to be the last or a signal came.
@@ -211,6 +225,8 @@ private:
     meta.clip = plan.settings.clip;
     meta.plan = fmt::format("{:016x}", plan.digest);
     meta.modelFile = plan.model.file;
+    meta.graph = checksumText(plan.model.digest);
+    meta.frozenWeights = session->frozenWeights();
     meta.data = setup.data;
     meta.numerics = setup.numerics;
     meta.recipe = toJson(options.recipe);
@@ -301,8 +317,7 @@ bool hasAnother(const TrainSetup &setup, const Status &failure) {
   if (!setup.from.checkpoint)
     return false;
   const std::string &checkpoint = *setup.from.checkpoint;
-  Status damage = verifyCheckpoint(checkpoint, false, setup.options.machine.threads);
-  if (damage)
+  if (!isDamaged(checkpoint, false, setup.options.machine.threads))
     return false;
   Result<std::string> kept = setAside(checkpoint);
   if (!kept)

@@ -91,7 +91,7 @@ class Weights : public testing::Test {
 protected:
   plan::Plan plan;
   std::vector<std::byte> memory = std::vector<std::byte>(16 << 20, std::byte{0xFF});
-  uint64_t used = 0;
+  uint64_t used = 0, fingerprint = 0;
 
   plan::Parameter &add(const std::string &name, int64_t elements, std::vector<std::pair<PartRole, DType>> parts) {
     plan::Parameter parameter{
@@ -109,8 +109,10 @@ protected:
     return {reinterpret_cast<T *>(memory.data() + span.offset), span.bytes / sizeof(T)};
   }
   Status load(int threads = 2) {
-    return loadWeights(
+    Result<uint64_t> loaded = loadWeights(
         plan, [this](const plan::Span &span) { return std::span(memory).subspan(span.offset, span.bytes); }, threads);
+    fingerprint = loaded ? *loaded : 0;
+    return loaded.status();
   }
   template <typename T> std::string file(const std::string &name, const std::vector<T> &values, uint64_t skip = 0) {
     std::string path = testing::TempDir() + std::to_string(::getpid()) + name;

@@ -30,6 +30,17 @@ protected:
   PartBytes place() {
     return [this](const plan::Part &part) { return std::as_writable_bytes(std::span(state[part.role])); };
   }
+  /// Loads a checkpoint's weights; for withNewest().
+  std::function<Status(const FoundCheckpoint &)> load = [this](const FoundCheckpoint &found) {
+    return loadCheckpoint(found.folder, plan, place(), true);
+  };
+  /// The checkpoint that withNewest() comes to use.
+  std::string used(const std::string &path) {
+    std::string folder;
+    Status done = withNewest(path, [&](const FoundCheckpoint &found) { return folder = found.folder, load(found); });
+    EXPECT_TRUE(done.ok()) << done.message();
+    return folder;
+  }
   std::string save(int64_t step, int keep = 2) {
     CheckpointMeta meta;
     meta.step = step;
@@ -167,14 +178,14 @@ TEST_F(Checkpoints, AMissingOrShortFileIsNamedAndTheOneBeforeIsTheNewest) {
   save(2);
   fs::resize_file(folder / "step-2/weight.safetensors", 100);
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-1");
-  EXPECT_ERROR(findCheckpoints(folder.path)[1].whole, "step-2/weight.safetensors: has 100 bytes, and had");
+  EXPECT_ERROR((*findCheckpoints(folder.path))[1].whole, "step-2/weight.safetensors: has 100 bytes, and had");
   fs::remove(folder / "step-2/weight.safetensors");
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-1");
-  EXPECT_ERROR(findCheckpoints(folder.path)[1].whole, "step-2/weight.safetensors: No such file");
-  EXPECT_EQ(*soundCheckpoint(folder.path), folder / "step-1");
-  EXPECT_ERROR(soundCheckpoint(folder / "step-2").status(), "step-2/weight.safetensors: No such file");
+  EXPECT_ERROR((*findCheckpoints(folder.path))[1].whole, "step-2/weight.safetensors: No such file");
+  EXPECT_EQ(used(folder.path), folder / "step-1");
+  EXPECT_ERROR(withNewest(folder / "step-2", load), "step-2/weight.safetensors: No such file");
   flip(folder / "step-1/weight.safetensors", fs::file_size(folder / "step-1/weight.safetensors") - 1);
-  EXPECT_ERROR(soundCheckpoint(folder.path).status(), "no checkpoint there is whole");
+  EXPECT_ERROR(withNewest(folder.path, load), "no checkpoint there is whole");
 }
 
 TEST_F(Checkpoints, CompleteLeftoversAreAdopted) {

@@ -216,16 +216,17 @@ TEST_F(CorpusForms, BatchesFillMicroBatchesAndCountLabels) {
   Batches batches(plan, *corpus, Sampler(3, false, 0));
   Numbers ids[2] = {Numbers(4), Numbers(4)}, labels[2] = {Numbers(4), Numbers(4)};
   void *parts[] = {ids[0].data(), ids[1].data(), labels[0].data(), labels[1].data(), nullptr};
-  Result<int64_t> valid = batches.fill(0, 2, parts);
-  ASSERT_TRUE(valid.ok());
-  EXPECT_EQ(*valid, 6);
+  EXPECT_EQ(*batches.valid(0, 2), 6);
+  ASSERT_TRUE(batches.fill(0, 2, parts).ok());
   EXPECT_EQ(ids[1], (Numbers{10, 11, 12, 13}));
-  EXPECT_EQ(*batches.fill(2, 2, parts), 3); // the last row, and the first of the next epoch
+  EXPECT_EQ(*batches.valid(2, 2), 3); // the last row, and the first of the next epoch
+  ASSERT_TRUE(batches.fill(2, 2, parts).ok());
   EXPECT_EQ(ids[0], (Numbers{20, 21, 22, 23}));
   EXPECT_EQ(ids[1], (Numbers{0, 1, 2, 3}));
-  EXPECT_EQ(*batches.fill(1, 1, parts), 3); // padded with a row that does not count
+  EXPECT_EQ(*batches.valid(1, 1), 3);
+  ASSERT_TRUE(batches.fill(1, 1, parts).ok()); // padded with a row that does not count
   EXPECT_EQ(labels[1], (Numbers{-100, -100, -100, -100}));
-  EXPECT_EQ(*batches.fill(2, 1, parts), 0);
+  EXPECT_EQ(*batches.valid(2, 1), 0);
   Status none = batches.uncounted(2, 1);
   EXPECT_ERROR(none, "no label of the 1 rows from");
   EXPECT_ERROR(none, "row 2");
