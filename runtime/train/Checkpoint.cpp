@@ -48,6 +48,14 @@ std::optional<int64_t> stepOf(std::string_view name) {
   return code == std::errc() && at == end ? std::optional(step) : std::nullopt;
 }
 
+/// N of whatever the name says of its step: step-N, .writing-N.2, .replaced-step-N, damaged-step-N.
+int64_t stepIn(std::string_view name) {
+  int64_t step = 0;
+  std::string_view number = name.substr(name.rfind('-') + 1);
+  std::from_chars(number.data(), number.data() + number.size(), step);
+  return step;
+}
+
 bool isLeftover(std::string_view name) { return name.starts_with(kAside) || name.starts_with(kReplaced); }
 
 /// Of a checkpoint that cannot be used: whether the reason is what its files hold. Not so where they cannot be read.
@@ -183,7 +191,7 @@ FoundCheckpoint lookAt(const std::string &folder) {
   found.damaged = !found.whole && hasDamage(folder, false);
   if (meta)
     found.meta = std::move(*meta);
-  found.step = stepOf(fs::path(folder).filename().string()).value_or(found.meta.step);
+  found.step = meta ? found.meta.step : stepIn(fs::path(folder).filename().string());
   return found;
 }
 
@@ -195,7 +203,7 @@ Result<std::vector<FoundCheckpoint>> findCheckpoints(const std::string &out) {
     if (!named && !isLeftover(name))
       continue;
     FoundCheckpoint found = lookAt(fmt::format("{}/{}", out, name));
-    if (named || found.whole)
+    if (named || !found.damaged)
       all.push_back(std::move(found));
   }
   std::stable_sort(all.begin(), all.end(), [](const FoundCheckpoint &a, const FoundCheckpoint &b) {

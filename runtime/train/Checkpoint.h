@@ -48,8 +48,8 @@ struct FoundCheckpoint {
   CheckpointMeta meta;  ///< of format 0 where it is not known
 };
 FoundCheckpoint lookAt(const std::string &folder);
-/// The checkpoints in a folder, of whatever run, newest first, those that cannot be used last. Complete leftovers of
-/// interrupted writers count. Errors: the folder is there and cannot be read.
+/// The checkpoints in a folder, of whatever run, newest first, those that cannot be used last. Leftovers of interrupted
+/// writers count, but for incomplete ones. Errors: the folder is there and cannot be read.
 Result<std::vector<FoundCheckpoint>> findCheckpoints(const std::string &out);
 
 /// Gives complete leftovers of interrupted writers their names, and removes the others. For the one process that

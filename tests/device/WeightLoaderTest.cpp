@@ -195,6 +195,34 @@ TEST_F(Weights, RoundsWhatIsFrozen) {
   EXPECT_EQ(part<uint16_t>(2, 0)[3], 0x3F80);
 }
 
+TEST_F(Weights, FingerprintIsOfWhatIsFrozen) {
+  std::vector<float> stored = {1, 2, 3, 4};
+  for (const char *name : {"trained", "frozen", "made"})
+    add(name, 4, {{PartRole::weight, DType::f32}}).trainable = std::string_view(name) == "trained";
+  for (size_t i : {size_t(0), size_t(1)})
+    plan.parameters[i].initial = {.path = "", .offset = 0, .length = 16, .type = DType::f32, .generator = "", .seed = 0, .deviation = 0, .value = 0};
+  auto fingerprintWith = [&](const std::vector<float> &trained, const std::vector<float> &frozen, double made) {
+    plan.parameters[0].initial.path = file("trained.bin", trained);
+    plan.parameters[1].initial.path = file("frozen.bin", frozen);
+    plan.parameters[2].initial.generator = "constant";
+    plan.parameters[2].initial.value = made;
+    EXPECT_EQ(load().message(), "");
+    return fingerprint;
+  };
+  uint64_t whole = fingerprintWith(stored, stored, 1);
+  EXPECT_NE(whole, 0u);
+  EXPECT_EQ(fingerprintWith({4, 3, 2, 1}, stored, 1), whole);
+  EXPECT_NE(fingerprintWith(stored, {1, 2, 3, 5}, 1), whole);
+  EXPECT_NE(fingerprintWith(stored, stored, 2), whole);
+  EXPECT_EQ(fingerprintWith(stored, stored, 1), whole);
+  plan.parameters[1].parts[0].type = DType::bf16; // as another plan might keep it
+  plan.parameters[1].parts[0].span.bytes = 8;
+  EXPECT_EQ(fingerprintWith(stored, stored, 1), whole);
+  plan.parameters.resize(1);
+  EXPECT_EQ(load().message(), "");
+  EXPECT_EQ(fingerprint, 0u);
+}
+
 TEST_F(Weights, RefusesMastersThatDoNotSplit) {
   add("w", 4, {{PartRole::weight, DType::bf16}, {PartRole::remainder, DType::i16}}).initial = {
       .path = "",

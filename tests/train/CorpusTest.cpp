@@ -1,5 +1,6 @@
 // Data in every form, and what is said about data that do not fit.
 #include "runtime/train/Batches.h"
+#include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
 #include "tests/train/TestFiles.h"
 
@@ -153,6 +154,41 @@ TEST_F(CorpusForms, JsonLinesArePaddedAndShifted) {
   EXPECT_EQ(first.labels, (Numbers{-100, 3, -100, -100}));
   EXPECT_EQ(second.tokens, (Numbers{5, 6, 7, 8}));
   EXPECT_EQ(second.labels, (Numbers{6, 7, 8, 9}));
+}
+
+TEST_F(CorpusForms, RowsWithoutALabelAreNoted) {
+  auto corpus = open(folder.write("d.jsonl", "{\"tokens\": [1, 2], \"labels\": [-100, -100]}\n{\"tokens\": [1, 2, 3]}\n"
+                                             "{\"tokens\": [1, 2], \"labels\": [-100, -100]}\n"));
+  EXPECT_EQ(corpus->unlabelled, (Numbers{0, 2}));
+}
+
+TEST_F(CorpusForms, FingerprintsSeeEveryByte) {
+  std::string content(3 << 20, 'a');
+  std::string path = folder.write("a.txt", content), whole = *dataFingerprint(path, "");
+  EXPECT_EQ(*dataFingerprint(folder.write("b.txt", content), ""), whole) << "names do not count";
+  for (size_t at : {size_t(0), size_t(1) << 20, content.size() / 2 + 77, content.size() - 1}) {
+    std::string changed = content;
+    changed[at] = 'b';
+    EXPECT_NE(*dataFingerprint(folder.write("a.txt", changed), ""), whole) << at;
+  }
+  EXPECT_NE(*dataFingerprint(folder.write("a.txt", content + "a"), ""), whole);
+  EXPECT_NE(*dataFingerprint(path, folder.write("tokenizer", "t")), *dataFingerprint(path, ""));
+}
+
+TEST_F(CorpusForms, FingerprintsOfWhatIsTooLongToReadGoBySamples) {
+  std::string path = folder.write("large.bin", "");
+  std::filesystem::resize_file(path, (uint64_t(512) << 20) + (64 << 10)); // of zeros, without a place on the disk
+  std::string whole = *dataFingerprint(path, "");
+  auto withByteAt = [&](int64_t at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    auto put = [&](char byte) { file.seekp(at).put(byte).flush(); };
+    put(1);
+    std::string found = *dataFingerprint(path, "");
+    put(0);
+    return found;
+  };
+  EXPECT_NE(withByteAt((int64_t(512) << 20) - 1), whole);
+  EXPECT_NE(withByteAt((int64_t(512) << 20) + (64 << 10) - 1), whole) << "the last byte is in a sample";
 }
 
 TEST_F(CorpusForms, WhatIsWrongIsSaidWithFileAndPlace) {
