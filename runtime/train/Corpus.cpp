@@ -122,7 +122,7 @@ private:
 
   bool isLabelled(const RowBuffer &buffer) const {
     for (size_t n = 0; n < plan.inputs.size(); ++n)
-      if (plan.inputs[n].kind == plan::InputKind::labels && validLabels(plan.inputs[n], buffer.destinations[n]) == 0)
+      if (plan.inputs[n].kind == plan::InputKind::labels && validLabels(plan.inputs[n], buffer.destinations[n], 1) == 0)
         return false;
     return true;
   }
@@ -233,11 +233,11 @@ RowBuffer::RowBuffer(const plan::Plan &plan) {
   }
 }
 
-int64_t validLabels(const plan::Input &labels, const std::byte *row) {
+int64_t validLabels(const plan::Input &labels, const std::byte *row, int64_t enough) {
   int64_t valid = 0, elements = rowElements(labels);
   if (isFloat(labels.type))
     return elements;
-  for (int64_t i = 0; i < elements; ++i) {
+  for (int64_t i = 0; i < elements && valid < enough; ++i) {
     bool inside = true;
     int64_t place = i;
     for (size_t d = labels.dims.size(); !labels.targets.empty() && d-- > 1; place /= labels.dims[d]) {

@@ -7,6 +7,7 @@
 #include "runtime/plan/Program.h"
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,8 +53,9 @@ struct RowBuffer {
   std::vector<std::byte *> destinations; ///< as readRow() takes them
 };
 
-/// Targets of a row of labels that count: those in the box that the model takes them from.
-int64_t validLabels(const plan::Input &labels, const std::byte *row);
+/// Targets of a row of labels that count: those in the box that the model takes them from. Stops where there are enough.
+int64_t validLabels(const plan::Input &labels, const std::byte *row,
+                    int64_t enough = std::numeric_limits<int64_t>::max());
 
 } // namespace mt::train
 #endif

@@ -134,6 +134,34 @@ def no_room_for_metrics(b):
     expect(faults.state(b.scratch / "checkpoints/step-4") == b.want[1], "its weights", done)
 
 
+@case_with_faults
+def training_goes_on_beside_checkpoints(b):
+    """While a checkpoint waits for its disk, steps are trained, and what it holds is its own step."""
+    (b.scratch / "beside").mkdir()
+    done = faults.attempt(b.scratch, f"{b.train} --steps 4 --out beside/run", b.scratch / "beside", hold=".writing-2/weight")
+    expect(done.returncode == 0 and "checkpoints are written beside training, from a copy of the state of" in done.stdout, "a run", done)
+    b.same("beside/run")
+    b.scratch.run(f"{b.train} --steps 2 --out two")
+    if faults.state(b.scratch / "beside/run/step-2") != faults.state(b.scratch / "two/step-2"):
+        raise tool.Failure("the checkpoint of step 2 is not that of a run of two steps")
+
+
+@case_with_faults
+def checkpoints_without_room_for_a_copy(b):
+    """The memory that a copy takes is asked for before; where it is not there, training rests as long."""
+    b.scratch.run("mtmodel mlp --layers 3 --hidden 4096 -o wide.onnx")
+    b.scratch.run("mtc compile wide.onnx -o wide.bin --batch 4 --loss cross-entropy")
+    own_data(b.scratch / "points.npz")
+    train = "mtrun wide.bin --data points.npz --steps 3 --checkpoint-every 2 --threads 1"
+    done = b.scratch.attempt(["bash", "-c", f"ulimit -v 1100000; exec {train} --out narrow"])
+    expect(done.returncode == 0 and re.search(r"checkpoints are written with training at rest: a copy of the state to write from cannot be had: ", done.stdout),
+           "a run without room", done)
+    b.scratch.run(f"{train} --out wide")
+    for step in (2, 3):
+        if faults.state(b.scratch / f"wide/step-{step}") != faults.state(b.scratch / f"narrow/step-{step}"):
+            raise tool.Failure(f"the checkpoints of step {step} differ")
+
+
 @case
 def data_that_end_a_run(b):
     """A token that no model has, beyond what is looked at before training: what came before it is kept."""

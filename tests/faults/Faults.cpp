@@ -16,6 +16,8 @@
 //   MT_FAULTS_DENIED=PART   files below the root with PART in their path cannot be opened for reading (EACCES),
 //   MT_FAULTS_BROKEN=PART   or cannot be read (EIO)
 //   MT_FAULTS_OWNERS=1      no file can be given an owner (EINVAL)
+//   MT_FAULTS_HOLD=PART     the first file with PART in its path is opened for writing only after a write to another file;
+//                           without one the process ends after a minute
 //   MT_FAULTS_THREADS=N     the system gives N threads and no more, whatever the root
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -51,7 +53,7 @@ struct Settings {
   long at = std::atol(environment("MT_FAULTS_AT").c_str());
   bool noExchange = !environment("MT_FAULTS_NO_EXCHANGE").empty();
   std::string free = environment("MT_FAULTS_FREE"), denied = environment("MT_FAULTS_DENIED"),
-              broken = environment("MT_FAULTS_BROKEN");
+              broken = environment("MT_FAULTS_BROKEN"), hold = environment("MT_FAULTS_HOLD");
   bool noOwners = !environment("MT_FAULTS_OWNERS").empty();
   int journal = -1;
   Settings() {
@@ -168,6 +170,21 @@ template <typename F> F original(const char *name) { return reinterpret_cast<F>(
 
 bool forWriting(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)); }
 
+std::atomic<long> writes = 0;
+
+void hold(const std::string &path) {
+  static std::atomic<bool> held = false;
+  if (!hits(settings().hold, path) || held.exchange(true))
+    return;
+  constexpr int kMost = 60000;
+  long before = writes;
+  for (int i = 0; writes == before; ++i) {
+    if (i == kMost)
+      end();
+    ::usleep(1000);
+  }
+}
+
 int openAt(int folder, const char *path, int flags, mode_t mode) {
   std::string where = absolute(folder, path);
   auto call = [&] { return static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode)); };
@@ -177,6 +194,7 @@ int openAt(int folder, const char *path, int flags, mode_t mode) {
   }
   if (!forWriting(flags) || !counts(where))
     return call();
+  hold(where);
   std::lock_guard lock(mutex());
   struct stat status = {};
   bool isNew = ::stat(where.c_str(), &status) != 0;
@@ -212,6 +230,7 @@ template <typename Call> ssize_t writeTo(int file, const void *data, size_t byte
     offset = appends ? status.st_size : ::lseek(file, 0, SEEK_CUR);
   }
   ssize_t done = call(data, bytes);
+  ++writes;
   if (done > 0)
     journal("write", where, "", static_cast<uint64_t>(offset), data, static_cast<size_t>(done));
   if (fate == Fate::halfThenEnd)

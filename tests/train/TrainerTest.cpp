@@ -360,6 +360,43 @@ TEST_P(Training, EvaluatingAndCheckpointingChangeNoBit) {
   EXPECT_TRUE(json::parse(readFile(folder / "trace.json"), nullptr, false).is_object());
 }
 
+TEST_P(Training, CheckpointsBesideTrainingAreThoseAtRest) {
+  TrainOptions beside = options("beside", 10), rest = options("rest", 10);
+  for (TrainOptions *wanted : {&beside, &rest}) {
+    wanted->checkpointEvery = 3;
+    wanted->keep = 9;
+    wanted->quiet = false;
+  }
+  rest.checkpointCopy = false;
+  testing::internal::CaptureStdout();
+  run(beside);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("checkpoints are written beside training, from a copy of the state of "),
+            std::string::npos);
+  testing::internal::CaptureStdout();
+  run(rest);
+  EXPECT_EQ(testing::internal::GetCapturedStdout().find("beside training"), std::string::npos);
+  for (int step : {3, 6, 9, 10}) {
+    std::string one = fmt::format("{}/beside/step-{}", folder.path, step), other = fmt::format("{}/rest/step-{}", folder.path, step);
+    for (const char *file : {"/weight.safetensors", "/first_moment.safetensors"})
+      EXPECT_EQ(readFile(one + file), readFile(other + file)) << step;
+    json about = json::parse(readFile(one + "/meta.json")), otherAbout = json::parse(readFile(other + "/meta.json"));
+    for (const char *key : {"run", "checksum"})
+      about[key] = otherAbout[key];
+    EXPECT_EQ(about, otherAbout);
+  }
+  for (const char *name : {"beside", "rest"}) // from step 6, which was written beside training in one of them
+    for (int step : {9, 10})
+      std::filesystem::remove_all(fmt::format("{}/{}/step-{}", folder.path, name, step));
+  beside.resume = rest.resume = true;
+  run(beside);
+  run(rest);
+  run(options("whole", 10));
+  for (const char *name : {"beside", "rest"}) {
+    EXPECT_EQ(losses(name), losses("whole"));
+    EXPECT_EQ(state(name), state("whole"));
+  }
+}
+
 TEST_P(Training, WritesNoCheckpointWhereNoneIsKept) {
   run(options("plain", 4));
   TrainOptions bare = options("bare", 4);
