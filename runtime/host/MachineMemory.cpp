@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <sstream>
+#include <unistd.h>
 
 namespace mt::host {
 namespace {
@@ -35,6 +36,19 @@ std::optional<uint64_t> field(const std::string &file, const std::string &key) {
 void limitBy(MachineMemory &memory, uint64_t available, const std::string &limit) {
   if (available < memory.available)
     memory = {available, limit};
+}
+
+/// What the process may still map, where that is limited (ulimit -v).
+void limitByAddressSpace(MachineMemory &memory, const std::string &proc) {
+  constexpr std::string_view kName = "Max address space";
+  std::ifstream stream(proc + "/self/limits");
+  for (std::string line; std::getline(stream, line);) {
+    uint64_t limit = 0;
+    if (!line.starts_with(kName) || !(std::istringstream(line.substr(kName.size())) >> limit))
+      continue;
+    uint64_t used = number(proc + "/self/statm").value_or(0) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+    limitBy(memory, limit - std::min(limit, used), "ulimit -v");
+  }
 }
 
 /// A group's limit less its use; what the kernel gives back when asked, pages of files first of all, does not count as used.
@@ -72,6 +86,7 @@ MachineMemory machineMemory(const std::string &proc, const std::string &cgroups)
   MachineMemory memory = {std::numeric_limits<uint64_t>::max(), "nothing"};
   if (auto kibibytes = field(proc + "/meminfo", "MemAvailable:"))
     limitBy(memory, *kibibytes * 1024, "MemAvailable");
+  limitByAddressSpace(memory, proc);
   std::ifstream stream(proc + "/self/cgroup");
   for (std::string line; std::getline(stream, line);) {
     std::optional<Group> group = parseGroup(line);

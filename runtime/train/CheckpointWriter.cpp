@@ -10,8 +10,9 @@
 namespace mt::train {
 
 std::string CheckpointWriter::reserveCopy(uint64_t others) {
-  constexpr uint64_t kAlignment = 64;
+  constexpr uint64_t kAlignment = 64, kBuffers = 64 << 20; // of the thread that writes
   uint64_t bytes = 0;
+  others += kBuffers;
   for (const plan::Parameter &parameter : plan.parameters)
     for (const plan::Part &part : parameter.parts)
       if (parameter.trainable) {

@@ -96,6 +96,13 @@ TEST(MachineMemory, TakesTheSmallestLimit) {
   EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").available, UINT64_MAX);
   write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable:    8000 kB\n");
   EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").available, 8000u * 1024);
+  write("/proc/self/statm", fmt::format("{} 3 2 1\n", 1000000 / ::sysconf(_SC_PAGESIZE)));
+  write("/proc/self/limits", "Max cpu time              unlimited            unlimited            seconds\n"
+                             "Max address space         unlimited            unlimited            bytes\n");
+  EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").limit, "MemAvailable");
+  write("/proc/self/limits", "Max address space         7000000              unlimited            bytes\n");
+  EXPECT_NEAR(static_cast<double>(host::machineMemory(root + "/proc", root + "/groups").available), 6e6, 1e5);
+  EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").limit, "ulimit -v");
   write("/proc/self/cgroup", "0::/jobs/one\n");
   write("/groups/jobs/one/memory.max", "max\n");
   write("/groups/jobs/memory.max", "5000000\n");
