@@ -71,6 +71,9 @@ Status MetricsFile::isOfRun(const std::string &path, const std::string &run, boo
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) == 0)
     return Status();
+  MT_ASSIGN(Descriptor stream, openStream(path));
+  if (stream.valid()) // written to where it stands
+    return Status();
   std::string first;
   std::ifstream file(path);
   std::getline(file, first);

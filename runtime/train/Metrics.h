@@ -29,8 +29,8 @@ public:
   /// the path cannot be written.
   static Result<MetricsFile> open(const std::string &path, const nlohmann::ordered_json &header, int64_t resumedStep);
 
-  /// An error where a file is there and its first line does not say that it is of `run`. Going on with a run, a line of
-  /// older versions, which do not say whose it is, does.
+  /// An error where a file would be written over and its first line does not say that it is of `run`. Going on with a run,
+  /// a line of older versions, which do not say whose it is, does.
   static Status isOfRun(const std::string &path, const std::string &run, bool goesOn);
 
   // An error of these says why a line waits to be written; later calls try again.

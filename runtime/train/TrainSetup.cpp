@@ -69,7 +69,7 @@ void warnOfOthers(const TrainSetup &setup) {
     log().warn("{} was trained with micro-batches of {}, the plan has {}: results will differ in the last bits", folder,
                from.microBatch, setup.plan.settings.microBatch);
   if (!from.numerics.empty() && from.numerics != setup.numerics)
-    log().warn("{} was trained on another processor ({}; this one: {}): results will differ in the last bits", folder,
+    log().warn("{} was trained with other kernels ({}; here: {}): results will differ in the last bits", folder,
                from.numerics, setup.numerics);
   if (from.rows != setup.corpus->rows())
     log().warn("{} was trained on {} rows, --data {} has {}: the order of the data changes here", folder, from.rows,

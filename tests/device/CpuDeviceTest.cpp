@@ -3,12 +3,14 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "kernels/cpu/ThreadPool.h"
 #include "runtime/base/OutOfMemory.h"
+#include "runtime/device/MakeDevice.h"
 #include "runtime/host/Arena.h"
 #include "runtime/host/MachineMemory.h"
 #include "runtime/host/MemoryCheck.h"
 #include "tests/device/Workbench.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include <latch>
 #include <map>
 #include <mutex>
+#include <regex>
 #include <set>
 #include <thread>
 
@@ -85,6 +88,12 @@ TEST(CpuDeviceDeathTest, KeepsComputeAwayFromProtectedHostSpaces) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   writeFromCompute(0);
   EXPECT_DEATH(writeFromCompute(1), "");
+}
+
+TEST(Numerics, NameTheInstructionsAndTheLibrary) {
+  Result<std::string> cpu = processorsOf("cpu");
+  ASSERT_TRUE(cpu.ok());
+  EXPECT_TRUE(std::regex_match(*cpu, std::regex(R"(\w+, oneDNN \d+\.\d+\.\d+ [0-9a-f]+)"))) << *cpu;
 }
 
 TEST(MachineMemory, TakesTheSmallestLimit) {

@@ -257,6 +257,15 @@ def owners_that_do_not_exist(b):
 
 
 @case
+def metrics_to_standard_output(b):
+    """What is there already stays, whosever it is."""
+    b.scratch.run(["bash", "-c", f"echo before > said; {b.train} --steps 4 --quiet --out said-run --metrics /dev/stdout >> said"])
+    lines = (b.scratch / "said").read_text().splitlines()
+    if lines[0] != "before" or sum('"loss"' in line for line in lines) != 4:
+        raise tool.Failure(f"metrics to standard output: {lines}")
+
+
+@case
 def nobody_reads_any_more(b):
     b.scratch.run(["bash", "-c", f"set -o pipefail; {b.train} --steps 4 --out unread | true"])
     b.same("unread")
