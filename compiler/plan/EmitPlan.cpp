@@ -7,6 +7,7 @@
 #include "compiler/schedule/Schedule.h"
 #include "kernels/Coverage.h"
 #include "runtime/plan/Timeline.h"
+#include "runtime/plan/Validate.h"
 
 using namespace mlir;
 
@@ -168,6 +169,8 @@ private:
     if (auto ignored = main.getArgAttrOfType<IntegerAttr>(argument, nn::kIgnoredAttr))
       input.ignored = ignored.getInt();
     else if (!own)
+      input.ignored.reset();
+    if (input.ignored && !plan::holds(input.type, *input.ignored)) // then no label is that
       input.ignored.reset();
     if (auto targets = main.getArgAttrOfType<DenseI64ArrayAttr>(argument, nn::kTargetsAttr))
       input.targets = targets.asArrayRef().vec();

@@ -6,7 +6,8 @@
 
 namespace mt::kernels::cpu {
 
-/// As Highway names its best target here, and the number of oneDNN's: "AVX3_ZEN4, oneDNN 39". Equal texts: equal bits.
+/// As Highway names its best target here, oneDNN's version and the number of its own: "AVX3_ZEN4, oneDNN 2.6.3 39". Equal
+/// texts: equal bits.
 std::string instructionSet();
 
 } // namespace mt::kernels::cpu

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <system_error>
 
 namespace mt::kernels::cpu {
 namespace {
@@ -62,8 +63,12 @@ std::byte *ThreadPool::scratch(size_t bytes) {
 }
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i < threads; ++i)
-    workers.emplace_back([this] { help(); });
+  workers.reserve(static_cast<size_t>(std::max(threads, 1)));
+  try {
+    while (this->threads() < threads)
+      workers.emplace_back([this] { help(); });
+  } catch (const std::system_error &) { // fewer do the same work
+  }
 }
 
 ThreadPool::~ThreadPool() {

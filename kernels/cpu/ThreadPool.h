@@ -27,7 +27,8 @@ struct Scratch {
 
 class ThreadPool {
 public:
-  /// `threads` in all, a caller being one of them; fewer than one count as one.
+  /// `threads` in all, a caller being one of them; fewer than one count as one. Where the system has no more threads to
+  /// give, those that it gave.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;

@@ -23,21 +23,27 @@ Result<AppendedFile> AppendedFile::open(const std::string &path, bool anew) {
   return AppendedFile(std::move(file));
 }
 
-/// The older half goes, in whole lines: of the first one a part may be in the file already.
+/// The older half of the records goes; of the first a part may be in the file already, and it stays.
 void AppendedFile::dropOldest() {
-  size_t begin = waiting.find('\n'), end = waiting.find('\n', waiting.size() / 2);
-  if (begin < end && end != std::string::npos)
-    waiting.erase(begin, end - begin);
+  for (uint64_t half = bytes / 2; bytes > half && waiting.size() > 1; waiting.erase(waiting.begin() + 1))
+    bytes -= waiting[1].size();
 }
 
 Status AppendedFile::append(std::string_view record) {
-  if (waiting.size() + record.size() > kMostWaiting)
+  if (bytes + record.size() > kMostWaiting)
     dropOldest();
-  waiting += record;
-  uint64_t written = 0;
-  Status status = writeAll(descriptor.get(), std::as_bytes(std::span(waiting)), written);
-  waiting.erase(0, written);
-  return status;
+  if (!record.empty())
+    waiting.emplace_back(record);
+  bytes += record.size();
+  while (!waiting.empty()) {
+    uint64_t written = 0;
+    Status status = writeAll(descriptor.get(), std::as_bytes(std::span(waiting.front())), written);
+    bytes -= written;
+    waiting.front().erase(0, written);
+    MT_TRY(status);
+    waiting.pop_front();
+  }
+  return Status();
 }
 
 Status AppendedFile::sync() {

@@ -6,6 +6,8 @@
 
 #include "runtime/base/Files.h"
 
+#include <deque>
+
 namespace mt {
 
 class AppendedFile {
@@ -13,19 +15,20 @@ public:
   /// Opens for appending; `anew`: what the file held is gone. Errors: the path cannot be written.
   static Result<AppendedFile> open(const std::string &path, bool anew);
 
-  /// Appends a record, one line or more, after those that wait. An error says why they could not be written; they are
+  /// Appends a record after those that wait. An error says why they could not be written; they are
   /// kept, the oldest given up only beyond 64 MiB.
   Status append(std::string_view record);
   /// What waits is written, and on disk.
   Status sync();
   /// Bytes that wait.
-  uint64_t waitingBytes() const { return waiting.size(); }
+  uint64_t waitingBytes() const { return bytes; }
 
 private:
   explicit AppendedFile(Descriptor descriptor) : descriptor(std::move(descriptor)) {}
   void dropOldest();
   Descriptor descriptor;
-  std::string waiting;
+  std::deque<std::string> waiting; ///< whole records, but for the first, the rest of one
+  uint64_t bytes = 0;              ///< of them
 };
 
 } // namespace mt

@@ -31,9 +31,9 @@ std::optional<int> namedDescriptor(const std::string &path) {
   return code == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
 }
 
-/// Mode and, where we may, owner of the file that is replaced.
+/// Mode and, where we may, owner of the file that is replaced. Not every owner exists in every container.
 Status keepMode(int descriptor, const struct stat &old) {
-  if (::fchown(descriptor, old.st_uid, old.st_gid) != 0 && errno != EPERM)
+  if (::fchown(descriptor, old.st_uid, old.st_gid) != 0 && errno != EPERM && errno != EINVAL)
     return Status::error(std::strerror(errno));
   return ::fchmod(descriptor, old.st_mode & 07777) == 0 ? Status() : Status::error(std::strerror(errno));
 }

@@ -32,6 +32,31 @@ Status Descriptor::close() {
   return Status();
 }
 
+Status readAllAt(int descriptor, std::span<std::byte> bytes, uint64_t offset) {
+  while (!bytes.empty()) {
+    ssize_t count = ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return count < 0 ? systemError() : Status::error("cut short");
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+  return Status();
+}
+
+Result<std::optional<std::string>> readFile(const std::string &path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR))
+    return std::optional<std::string>();
+  struct stat status = {};
+  if (!file.valid() || ::fstat(file.get(), &status) != 0)
+    return systemError().within(path);
+  std::string content(static_cast<size_t>(status.st_size), '\0');
+  MT_TRY(readAllAt(file.get(), std::as_writable_bytes(std::span(content)), 0).within(path));
+  return std::optional(std::move(content));
+}
+
 Status writeAll(int descriptor, std::span<const std::byte> bytes, uint64_t &written) {
   while (!bytes.empty()) {
     ssize_t count = ::write(descriptor, bytes.data(), bytes.size());

@@ -1,5 +1,5 @@
-// The system's calls that write files and make, sync and rename folders' entries, each finished however often the
-// system interrupts it. Below AtomicFile (whole files), AppendedFile (growing ones) and checkpoints; decides nothing.
+// The system's calls that read and write files and make, sync and rename folders' entries, each finished however often
+// the system interrupts it. Below AtomicFile (whole files), AppendedFile (growing ones) and checkpoints; decides nothing.
 #ifndef MT_RUNTIME_BASE_FILES_H
 #define MT_RUNTIME_BASE_FILES_H
 
@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -32,6 +33,11 @@ public:
 private:
   int number = -1;
 };
+
+/// Fills `bytes` from an offset. Errors: the system's; the file ends before.
+Status readAllAt(int descriptor, std::span<std::byte> bytes, uint64_t offset);
+/// The whole content of a file; nothing where there is none. Errors name the file: it is there and cannot be read.
+Result<std::optional<std::string>> readFile(const std::string &path);
 
 /// Appends all of the bytes. The number written is added to `written` also where it fails. Errors are the system's.
 Status writeAll(int descriptor, std::span<const std::byte> bytes, uint64_t &written);

@@ -206,7 +206,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, std::
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
 }
 
-Status Executor::loadWeights() {
+Result<uint64_t> Executor::loadWeights() {
   return host::loadWeights(
       state->plan, [this](const plan::Span &span) { return state->device->host(span); }, threadsOf(state->options));
 }

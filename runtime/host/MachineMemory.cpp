@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <sstream>
+#include <unistd.h>
 
 namespace mt::host {
 namespace {
@@ -37,14 +38,28 @@ void limitBy(MachineMemory &memory, uint64_t available, const std::string &limit
     memory = {available, limit};
 }
 
-/// A group's limit less its use; file pages that nobody needs do not count as used.
+/// What the process may still map, where that is limited (ulimit -v).
+void limitByAddressSpace(MachineMemory &memory, const std::string &proc) {
+  constexpr std::string_view kName = "Max address space";
+  std::ifstream stream(proc + "/self/limits");
+  for (std::string line; std::getline(stream, line);) {
+    uint64_t limit = 0;
+    if (!line.starts_with(kName) || !(std::istringstream(line.substr(kName.size())) >> limit))
+      continue;
+    uint64_t used = number(proc + "/self/statm").value_or(0) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+    limitBy(memory, limit - std::min(limit, used), "ulimit -v");
+  }
+}
+
+/// A group's limit less its use; what the kernel gives back when asked, pages of files first of all, does not count as used.
 void limitByGroup(MachineMemory &memory, const std::string &folder, const std::string &limitFile,
-                  const std::string &usageFile, const std::string &reclaimable) {
+                  const std::string &usageFile, std::initializer_list<const char *> reclaimable) {
   std::optional<uint64_t> limit = number(folder + "/" + limitFile);
   if (!limit)
     return;
   uint64_t used = number(folder + "/" + usageFile).value_or(0);
-  used -= std::min(used, field(folder + "/memory.stat", reclaimable).value_or(0));
+  for (const char *kind : reclaimable)
+    used -= std::min(used, field(folder + "/memory.stat", kind).value_or(0));
   limitBy(memory, *limit - std::min(*limit, used), folder + "/" + limitFile);
 }
 
@@ -71,16 +86,18 @@ MachineMemory machineMemory(const std::string &proc, const std::string &cgroups)
   MachineMemory memory = {std::numeric_limits<uint64_t>::max(), "nothing"};
   if (auto kibibytes = field(proc + "/meminfo", "MemAvailable:"))
     limitBy(memory, *kibibytes * 1024, "MemAvailable");
+  limitByAddressSpace(memory, proc);
   std::ifstream stream(proc + "/self/cgroup");
   for (std::string line; std::getline(stream, line);) {
     std::optional<Group> group = parseGroup(line);
     while (group) {
       std::string path = group->path == "/" ? "" : group->path;
       if (group->unified)
-        limitByGroup(memory, cgroups + path, "memory.max", "memory.current", "inactive_file");
+        limitByGroup(memory, cgroups + path, "memory.max", "memory.current",
+                     {"inactive_file", "active_file", "slab_reclaimable"});
       else
         limitByGroup(memory, cgroups + "/memory" + path, "memory.limit_in_bytes", "memory.usage_in_bytes",
-                     "total_inactive_file");
+                     {"total_inactive_file", "total_active_file"});
       if (path.empty())
         break;
       group->path = path.substr(0, path.rfind('/'));

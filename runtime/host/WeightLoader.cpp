@@ -1,10 +1,14 @@
 #include "runtime/host/WeightLoader.h"
 
+#include "runtime/base/Threads.h"
 #include "runtime/host/Convert.h"
 #include "runtime/host/Generator.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -13,7 +17,6 @@
 #include <map>
 #include <mutex>
 #include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 
 namespace mt::host {
@@ -101,21 +104,27 @@ struct Chunk {
   uint64_t first = 0, count = 0;
 };
 
+uint64_t checksumOf(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
 class ChunkLoader {
 public:
   ChunkLoader(const Files &files, const Place &place) : files(files), place(place) {}
 
-  Status load(const Chunk &chunk) const {
+  /// `checksum` receives that of the bytes in the file, if they come from one.
+  Status load(const Chunk &chunk, uint64_t &checksum) const {
     const Part &weight = *partOf(*chunk.parameter, PartRole::weight);
     for (PartRole role : {PartRole::firstMoment, PartRole::secondMoment})
       if (const Part *moment = partOf(*chunk.parameter, role))
         std::ranges::fill(bytesOf(*moment, chunk), std::byte{0});
     const plan::Initial &initial = chunk.parameter->initial;
-    if (isTakenAsIs(*chunk.parameter))
-      return files.read(initial.path, initial.offset + chunk.first * kernels::byteSize(initial.type),
-                        bytesOf(weight, chunk));
+    if (isTakenAsIs(*chunk.parameter)) {
+      std::span<std::byte> bytes = bytesOf(weight, chunk);
+      MT_TRY(files.read(initial.path, initial.offset + chunk.first * kernels::byteSize(initial.type), bytes));
+      checksum = checksumOf(bytes);
+      return {};
+    }
     std::vector<float> values(chunk.count);
-    MT_TRY(make(chunk, values));
+    MT_TRY(make(chunk, values, checksum));
     if (chunk.parameter->trainable)
       MT_TRY(checkFinite(chunk, values));
     store(chunk, weight, values);
@@ -131,12 +140,13 @@ private:
     return place(part.span).subspan(chunk.first * size, chunk.count * size);
   }
 
-  Status make(const Chunk &chunk, std::span<float> values) const {
+  Status make(const Chunk &chunk, std::span<float> values, uint64_t &checksum) const {
     const plan::Initial &initial = chunk.parameter->initial;
     if (!initial.path.empty()) {
       uint64_t size = kernels::byteSize(initial.type);
       std::vector<std::byte> stored(chunk.count * size);
       MT_TRY(files.read(initial.path, initial.offset + chunk.first * size, stored));
+      checksum = chunk.parameter->trainable ? 0 : checksumOf(stored);
       toFloat(initial.type, stored.data(), values);
     } else if (initial.generator == "normal") {
       generateNormal(generatorKey(chunk.parameter->name, initial.seed), chunk.first, initial.value, initial.deviation,
@@ -189,14 +199,14 @@ Status checkTypes(const Parameter &parameter) {
 std::string placeOf(const Parameter &parameter) { return fmt::format("parameter \"{}\"", parameter.name); }
 
 /// Runs all chunks; keeps the error of the first in order that fails.
-Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int threads) {
+Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int threads, std::vector<uint64_t> &checksums) {
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   size_t failedAt = std::numeric_limits<size_t>::max();
   Status failure;
   auto work = [&] {
     for (size_t i = next++; i < chunks.size(); i = next++)
-      if (Status status = loader.load(chunks[i]); !status.ok()) {
+      if (Status status = loader.load(chunks[i], checksums[i]); !status.ok()) {
         std::lock_guard lock(mutex);
         if (i < failedAt) {
           failedAt = i;
@@ -205,17 +215,36 @@ Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int 
         next = chunks.size();
       }
   };
-  std::vector<std::jthread> helpers;
-  for (int i = 1; i < threads; ++i)
-    helpers.emplace_back(work);
-  work();
-  helpers.clear();
+  onThreads(static_cast<uint64_t>(std::max(threads, 1)), work);
   return failure;
+}
+
+/// Of the frozen parameters by name, so that it does not depend on their order in the plan.
+uint64_t fingerprintOf(const std::vector<Chunk> &chunks, const std::vector<uint64_t> &checksums) {
+  std::map<std::string_view, std::vector<uint64_t>> frozen;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const Parameter &parameter = *chunks[i].parameter;
+    if (parameter.trainable)
+      continue;
+    std::vector<uint64_t> &own = frozen[parameter.name];
+    const plan::Initial &initial = parameter.initial;
+    if (initial.path.empty() && own.empty())
+      own = {checksumOf(std::as_bytes(std::span(initial.generator))), initial.seed,
+             std::bit_cast<uint64_t>(initial.deviation), std::bit_cast<uint64_t>(initial.value)};
+    else if (!initial.path.empty())
+      own.push_back(checksums[i]);
+  }
+  std::vector<uint64_t> all;
+  for (const auto &[name, own] : frozen) {
+    all.push_back(checksumOf(std::as_bytes(std::span(name))));
+    all.push_back(checksumOf(std::as_bytes(std::span(own))));
+  }
+  return all.empty() ? 0 : checksumOf(std::as_bytes(std::span(all)));
 }
 
 } // namespace
 
-Status loadWeights(const plan::Plan &plan, const Place &place, int threads) {
+Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int threads) {
   Files files;
   std::vector<Chunk> chunks;
   for (const Parameter &parameter : plan.parameters) {
@@ -225,7 +254,9 @@ Status loadWeights(const plan::Plan &plan, const Place &place, int threads) {
     for (uint64_t first = 0, total = elementsOf(parameter); first < total; first += kChunkElements)
       chunks.push_back({&parameter, first, std::min(kChunkElements, total - first)});
   }
-  return loadAll(chunks, ChunkLoader(files, place), threads);
+  std::vector<uint64_t> checksums(chunks.size());
+  MT_TRY(loadAll(chunks, ChunkLoader(files, place), threads, checksums));
+  return fingerprintOf(chunks, checksums);
 }
 
 } // namespace mt::host

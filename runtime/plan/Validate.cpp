@@ -141,6 +141,10 @@ Status checkInputDims(const Plan &plan, const Input &input) {
   }
   if (input.vocabulary < 0)
     return fail("a vocabulary of {} is not possible", input.vocabulary);
+  if (input.kind == InputKind::labels && input.ignored && !holds(input.type, *input.ignored))
+    return fail("labels of type {} cannot be {}, which is said not to count: compile the model again with this version of "
+                "mtc",
+                kernels::name(input.type), *input.ignored);
   return checkTargets(input);
 }
 
@@ -182,6 +186,24 @@ Result<uint64_t> checkedBytes(const kernels::Dims &dims, DType type) {
       return fail("its dimensions give too many elements");
   }
   return bytes;
+}
+
+bool holds(DType type, int64_t value) {
+  auto within = [&](int64_t least, int64_t most) { return value >= least && value <= most; };
+  switch (type) {
+  case DType::i32:
+    return within(INT32_MIN, INT32_MAX);
+  case DType::i16:
+    return within(INT16_MIN, INT16_MAX);
+  case DType::i8:
+    return within(INT8_MIN, INT8_MAX);
+  case DType::u8:
+    return within(0, UINT8_MAX);
+  case DType::boolean:
+    return within(0, 1);
+  default:
+    return true;
+  }
 }
 
 Status validateTables(const Plan &plan) {

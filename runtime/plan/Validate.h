@@ -21,6 +21,8 @@ Status validatePrograms(const Plan &plan);
 
 /// Fails if the span leaves its space, or the space does not exist.
 Status checkSpan(const Plan &plan, const Span &span);
+/// Whether a type of integers has the value; others have every one.
+bool holds(DType type, int64_t value);
 /// Bytes of a tensor; fails if a dimension is not positive, or the size leaves all bounds.
 Result<uint64_t> checkedBytes(const kernels::Dims &dims, DType type);
 

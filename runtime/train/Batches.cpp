@@ -7,43 +7,27 @@
 
 namespace mt::train {
 
-namespace {
-
-/// Targets of a row of labels that count: those in the box that the model takes them from.
-int64_t validLabels(const plan::Input &labels, const std::byte *row) {
-  int64_t valid = 0, elements = rowElements(labels);
-  if (isFloat(labels.type))
-    return elements;
-  for (int64_t i = 0; i < elements; ++i) {
-    bool inside = true;
-    int64_t place = i;
-    for (size_t d = labels.dims.size(); !labels.targets.empty() && d-- > 1; place /= labels.dims[d]) {
-      int64_t at = place % labels.dims[d];
-      inside &= at >= labels.targets[2 * d - 2] && at < labels.targets[2 * d - 1];
-    }
-    valid += inside && (!labels.ignored || integerAt(labels.type, row, i) != *labels.ignored);
-  }
-  return valid;
-}
-
-} // namespace
-
-Result<int64_t> Batches::fill(int64_t position, int64_t count, std::span<void *const> parts) {
-  std::vector<int64_t> valid(plan.inputs.size(), 0);
+Result<int64_t> Batches::valid(int64_t position, int64_t count) const {
+  RowBuffer buffer(plan);
+  std::vector<int64_t> found(plan.inputs.size(), 0);
   for (int64_t i = 0; i < count; ++i) {
-    std::vector<std::byte *> destinations = rowAddresses(i, parts);
-    int64_t row = sampler.row(position + i);
-    MT_TRY(readRow(corpus, plan, row, destinations));
+    MT_TRY(readRow(corpus, plan, sampler.row(position + i), buffer.destinations));
     for (size_t n = 0; n < plan.inputs.size(); ++n)
       if (plan.inputs[n].kind == plan::InputKind::labels)
-        valid[n] += validLabels(plan.inputs[n], destinations[n]);
+        found[n] += validLabels(plan.inputs[n], buffer.destinations[n]);
   }
-  repeatLast(count, parts);
   for (size_t n = 0; n < plan.inputs.size(); ++n)
-    if (plan.inputs[n].kind == plan::InputKind::labels && valid[n] == 0)
+    if (plan.inputs[n].kind == plan::InputKind::labels && found[n] == 0)
       return 0;
   std::optional<size_t> labels = labelInput(plan);
-  return labels ? valid[*labels] : count;
+  return labels ? found[*labels] : count;
+}
+
+Status Batches::fill(int64_t position, int64_t count, std::span<void *const> parts) const {
+  for (int64_t i = 0; i < count; ++i)
+    MT_TRY(readRow(corpus, plan, sampler.row(position + i), rowAddresses(i, parts)));
+  repeatLast(count, parts);
+  return Status();
 }
 
 Status Batches::uncounted(int64_t position, int64_t count) const {

@@ -14,12 +14,14 @@ public:
   Batches(const plan::Plan &plan, const Corpus &corpus, Sampler sampler)
       : plan(plan), corpus(corpus), sampler(sampler) {}
 
-  /// Writes `count` rows from `position` on (1 <= count <= batch) into `parts`, as Callbacks::feed gives them, and
-  /// fills the rest of the batch with the last row, its labels ignored. Scalars' parts are left alone. Returns the
-  /// number of valid labels: targets that are not ignored, elements of float labels, else rows; of the first labels where a
-  /// model has several, 0 where any of them has none.
-  Result<int64_t> fill(int64_t position, int64_t count, std::span<void *const> parts);
-  /// The error of a step whose rows fill() returned 0 for; it names them.
+  /// Reads and checks `count` rows from `position` on (1 <= count <= batch). Returns the number of their valid labels:
+  /// targets that are not ignored, elements of float labels, else rows; of the first labels where a model has several, 0
+  /// where any of them has none.
+  Result<int64_t> valid(int64_t position, int64_t count) const;
+  /// Writes the rows into `parts`, as Callbacks::feed gives them, and fills the rest of the batch with the last row, its
+  /// labels ignored. Scalars' parts are left alone.
+  Status fill(int64_t position, int64_t count, std::span<void *const> parts) const;
+  /// The error of a step whose rows have no valid label; it names them.
   Status uncounted(int64_t position, int64_t count) const;
 
   int64_t epoch(int64_t position) const { return sampler.epoch(position); }

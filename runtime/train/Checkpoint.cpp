@@ -4,6 +4,7 @@
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/train/CheckpointMeta.h"
+#include "runtime/train/Checksum.h"
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -25,11 +26,14 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "step-", kAside = ".writing-", kReplaced = ".replaced-", kRemoving = ".removing-",
                            kDamaged = "damaged-";
 
-std::vector<std::string> entriesOf(const std::string &out) {
+/// In order; none of a folder that is not there.
+Result<std::vector<std::string>> entriesOf(const std::string &out) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator at(out, error), end; !error && at != end; at.increment(error))
     names.push_back(at->path().filename().string());
+  if (error && error != std::errc::no_such_file_or_directory)
+    return fail("{}: {}", out, error.message());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -44,17 +48,19 @@ std::optional<int64_t> stepOf(std::string_view name) {
   return code == std::errc() && at == end ? std::optional(step) : std::nullopt;
 }
 
+/// N of whatever the name says of its step: step-N, .writing-N.2, .replaced-step-N, damaged-step-N.
+int64_t stepIn(std::string_view name) {
+  int64_t step = 0;
+  std::string_view number = name.substr(name.rfind('-') + 1);
+  std::from_chars(number.data(), number.data() + number.size(), step);
+  return step;
+}
+
 bool isLeftover(std::string_view name) { return name.starts_with(kAside) || name.starts_with(kReplaced); }
 
-FoundCheckpoint lookAt(const std::string &folder) {
-  FoundCheckpoint found;
-  found.folder = folder;
-  Result<CheckpointMeta> meta = readMeta(folder);
-  found.whole = meta ? checkSizes(folder, meta->files) : meta.status();
-  if (meta)
-    found.meta = std::move(*meta);
-  found.step = stepOf(fs::path(folder).filename().string()).value_or(found.meta.step);
-  return found;
+/// Of a checkpoint that cannot be used: whether the reason is what its files hold. Not so where they cannot be read.
+bool hasDamage(const std::string &folder, bool throughout) {
+  return !isOfLaterVersion(folder) && readFile(folder + "/meta.json") && checkReadable(folder, throughout);
 }
 
 std::string stepFolder(const std::string &out, int64_t step) { return fmt::format("{}/{}{}", out, kPrefix, step); }
@@ -104,13 +110,13 @@ Status adopt(const std::string &out, const std::string &leftover) {
     return error ? fail("{}: {}", leftover, error.message()) : discard(out, {leftover});
   FoundCheckpoint found = lookAt(leftover);
   if (!found.whole)
-    return setAside(leftover).status();
+    return found.damaged ? setAside(leftover).status() : found.whole;
   std::string folder = stepFolder(out, found.meta.step);
   FoundCheckpoint there = lookAt(folder);
   if (there.whole && there.meta.order > found.meta.order) // the leftover was being replaced by it
     return discard(out, {leftover});
   if (!there.whole && fs::exists(folder, error))
-    MT_TRY(setAside(folder).status());
+    MT_TRY(there.damaged ? setAside(folder).status() : there.whole);
   return publish(out, leftover, folder);
 }
 
@@ -145,7 +151,8 @@ Status writeAside(const std::string &aside, const plan::Plan &plan, CheckpointMe
 
 Status prune(const std::string &out, const std::string &run, int keep) {
   std::vector<std::string> old;
-  for (const FoundCheckpoint &found : findCheckpoints(out))
+  MT_ASSIGN(std::vector<FoundCheckpoint> all, findCheckpoints(out));
+  for (const FoundCheckpoint &found : all)
     if (found.whole && !run.empty() && found.meta.run == run && keep-- <= 0)
       old.push_back(found.folder);
   return discard(out, old);
@@ -156,7 +163,8 @@ Status prune(const std::string &out, const std::string &run, int keep) {
 Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta meta,
                                    const PartBytes &part, int keep, int threads) {
   adoptLeftovers(out);
-  for (const FoundCheckpoint &found : findCheckpoints(out))
+  MT_ASSIGN(std::vector<FoundCheckpoint> all, findCheckpoints(out));
+  for (const FoundCheckpoint &found : all)
     meta.order = std::max(meta.order, found.meta.order);
   ++meta.order;
   constexpr uint64_t kMargin = 1 << 20; // headers, metadata, metrics
@@ -175,14 +183,27 @@ Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &pla
   return folder;
 }
 
-std::vector<FoundCheckpoint> findCheckpoints(const std::string &out) {
+FoundCheckpoint lookAt(const std::string &folder) {
+  FoundCheckpoint found;
+  found.folder = folder;
+  Result<CheckpointMeta> meta = readMeta(folder);
+  found.whole = meta ? checkSizes(folder, meta->files) : meta.status();
+  found.damaged = !found.whole && hasDamage(folder, false);
+  if (meta)
+    found.meta = std::move(*meta);
+  found.step = meta ? found.meta.step : stepIn(fs::path(folder).filename().string());
+  return found;
+}
+
+Result<std::vector<FoundCheckpoint>> findCheckpoints(const std::string &out) {
   std::vector<FoundCheckpoint> all;
-  for (const std::string &name : entriesOf(out)) {
+  MT_ASSIGN(std::vector<std::string> names, entriesOf(out));
+  for (const std::string &name : names) {
     bool named = stepOf(name).has_value();
     if (!named && !isLeftover(name))
       continue;
     FoundCheckpoint found = lookAt(fmt::format("{}/{}", out, name));
-    if (named || found.whole)
+    if (named || !found.damaged)
       all.push_back(std::move(found));
   }
   std::stable_sort(all.begin(), all.end(), [](const FoundCheckpoint &a, const FoundCheckpoint &b) {
@@ -192,38 +213,10 @@ std::vector<FoundCheckpoint> findCheckpoints(const std::string &out) {
   return all;
 }
 
-std::optional<std::string> newestCheckpoint(const std::string &path) {
-  if (lookAt(path).whole)
-    return path;
-  std::vector<FoundCheckpoint> found = findCheckpoints(path);
-  return found.empty() || !found.front().whole ? std::nullopt : std::optional(found.front().folder);
-}
-
-Result<std::string> soundCheckpoint(const std::string &path) {
-  std::error_code error;
-  if (fs::exists(path + "/meta.json", error)) {
-    MT_TRY(verifyCheckpoint(path, true));
-    return path;
-  }
-  std::vector<FoundCheckpoint> all = findCheckpoints(path);
-  // What cannot be used would come last; by step it may be the newest.
-  for (const FoundCheckpoint &found : all)
-    if (!found.whole && found.step > all.front().step)
-      log().warn("{}; an older checkpoint is used", found.whole.message());
-  for (const FoundCheckpoint &found : all) {
-    Status sound = found.whole ? verifyCheckpoint(found.folder, true) : found.whole;
-    if (sound)
-      return found.folder;
-    if (&found == &all.back())
-      return fail("{}: no checkpoint there is whole: {}", path, sound.message());
-    if (found.whole)
-      log().warn("{}; an older checkpoint is used", sound.message());
-  }
-  return fail("{}: no complete checkpoint there: name the folder that mtrun's --out named", path);
-}
-
 void adoptLeftovers(const std::string &out) {
-  for (const std::string &name : entriesOf(out)) {
+  Result<std::vector<std::string>> names = entriesOf(out);
+  for (size_t i = 0; names && i < names->size(); ++i) {
+    const std::string &name = (*names)[i];
     std::string path = fmt::format("{}/{}", out, name);
     Status done = name.starts_with(kRemoving) ? discard(out, {path}) : isLeftover(name) ? adopt(out, path) : Status();
     if (!done)
@@ -242,12 +235,29 @@ Result<std::string> setAside(const std::string &folder) {
   return free;
 }
 
-std::vector<std::string> damagedCheckpoints(const std::string &out) {
-  std::vector<std::string> found;
-  for (const std::string &name : entriesOf(out))
+Result<std::vector<FoundCheckpoint>> damagedCheckpoints(const std::string &out) {
+  std::vector<FoundCheckpoint> found;
+  MT_ASSIGN(std::vector<std::string> names, entriesOf(out));
+  for (const std::string &name : names)
     if (name.starts_with(kDamaged))
-      found.push_back(fmt::format("{}/{}", out, name));
+      found.push_back(lookAt(fmt::format("{}/{}", out, name)));
   return found;
+}
+
+Status isOfGraph(const std::string &folder, const CheckpointMeta &meta, const plan::Plan &plan) {
+  if (meta.graph.empty() || meta.graph == checksumText(plan.model.digest))
+    return Status();
+  return fail("{} was trained on another graph ({}) than the plan has ({}): compile a plan of that model; or, to take its "
+              "weights over, start a new run from what mtrun export with --model {} writes",
+              folder, meta.modelFile, plan.model.file, plan.model.file);
+}
+
+Status hasFrozenWeights(const std::string &folder, const CheckpointMeta &meta, const std::string &fingerprint) {
+  if (meta.frozenWeights.empty() || meta.frozenWeights == fingerprint)
+    return Status();
+  return fail("{} was trained beside other frozen weights than the plan's files hold now: bring those back; or, to go on "
+              "beside these, start a new run from what mtrun export writes",
+              folder);
 }
 
 Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, bool weightsOnly,
@@ -259,6 +269,10 @@ Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const P
 Status verifyCheckpoint(const std::string &folder, bool weightsOnly, int threads) {
   MT_ASSIGN(CheckpointMeta meta, readMeta(folder));
   return verifyState(folder, meta.files, weightsOnly, threads);
+}
+
+bool isDamaged(const std::string &folder, bool weightsOnly, int threads) {
+  return !verifyCheckpoint(folder, weightsOnly, threads) && hasDamage(folder, true);
 }
 
 } // namespace mt::train

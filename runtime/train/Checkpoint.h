@@ -22,9 +22,11 @@ struct CheckpointMeta {
   int64_t batch = 0, microBatch = 0, sequence = 0;
   std::string precision, optimizer, loss;
   bool clip = false;
-  std::string plan;      ///< digest
-  std::string modelFile; ///< absolute path of the .onnx
-  std::string data;      ///< fingerprint of the corpus
+  std::string plan;          ///< digest
+  std::string modelFile;     ///< absolute path of the .onnx
+  std::string graph;         ///< digest of its graph; empty: not known
+  std::string frozenWeights; ///< fingerprint of what is not trained; empty: not known
+  std::string data;          ///< fingerprint of the corpus; empty: not known
   std::string numerics;  ///< what the bits depend on beside the plan: device and instruction set
   nlohmann::json recipe = nlohmann::json::object(); ///< Recipe.h
   nlohmann::json files = nlohmann::json::object();  ///< StateFiles.h; empty in format 1
@@ -41,26 +43,27 @@ Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &pla
 struct FoundCheckpoint {
   std::string folder;
   int64_t step = 0;
-  Status whole; ///< why it cannot be used; by sizes, no tensor has been read
-  CheckpointMeta meta;
+  Status whole;         ///< why it cannot be used; by sizes, no tensor has been read
+  bool damaged = false; ///< and that is its content: not that it cannot be read, nor that a later version wrote it
+  CheckpointMeta meta;  ///< of format 0 where it is not known
 };
-/// The checkpoints of a run's folder, newest first, those that cannot be used last. Complete leftovers of interrupted
-/// writers count.
-std::vector<FoundCheckpoint> findCheckpoints(const std::string &out);
-
-/// The newest whole checkpoint of a run's folder (or `path` itself, if it is one); nothing if there is none.
-std::optional<std::string> newestCheckpoint(const std::string &path);
-/// The newest checkpoint whose weights have been read and found undamaged; of damaged newer ones a warning is given.
-/// Errors: there is none; `path` is itself a checkpoint, and damaged.
-Result<std::string> soundCheckpoint(const std::string &path);
+FoundCheckpoint lookAt(const std::string &folder);
+/// The checkpoints in a folder, of whatever run, newest first, those that cannot be used last. Leftovers of interrupted
+/// writers count, but for incomplete ones. Errors: the folder is there and cannot be read.
+Result<std::vector<FoundCheckpoint>> findCheckpoints(const std::string &out);
 
 /// Gives complete leftovers of interrupted writers their names, and removes the others. For the one process that
 /// writes into the folder.
 void adoptLeftovers(const std::string &out);
 /// Renames a damaged checkpoint to damaged-step-N, so that it neither counts nor goes. Returns the new path.
 Result<std::string> setAside(const std::string &folder);
-/// The folders that setAside() left.
-std::vector<std::string> damagedCheckpoints(const std::string &out);
+/// The folders that setAside() left, as far as they can be looked at.
+Result<std::vector<FoundCheckpoint>> damagedCheckpoints(const std::string &out);
+
+/// Whether a checkpoint was trained on the graph that a plan has, and beside frozen weights of this fingerprint; yes where
+/// it does not say. Errors tell what to do.
+Status isOfGraph(const std::string &folder, const CheckpointMeta &meta, const plan::Plan &plan);
+Status hasFrozenWeights(const std::string &folder, const CheckpointMeta &meta, const std::string &fingerprint);
 
 Result<CheckpointMeta> readMeta(const std::string &folder);
 
@@ -69,6 +72,8 @@ Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const P
                       int threads = 0);
 /// Whether every byte is as it was written; of format 1, whether the files are there.
 Status verifyCheckpoint(const std::string &folder, bool weightsOnly, int threads = 0);
+/// Whether a checkpoint that could not be loaded is damaged: all of it can be read, and is not what was written.
+bool isDamaged(const std::string &folder, bool weightsOnly, int threads = 0);
 
 } // namespace mt::train
 #endif

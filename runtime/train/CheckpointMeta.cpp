@@ -1,7 +1,7 @@
 #include "runtime/train/CheckpointMeta.h"
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/Json.h"
-#include "runtime/base/MappedFile.h"
+#include "runtime/base/Files.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Checksum.h"
 
@@ -35,8 +35,10 @@ template <typename Meta, typename Visit> void forEachField(Meta &meta, const Vis
   visit("loss", meta.loss);
   visit("clip", meta.clip);
   visit("plan", meta.plan);
+  visit("graph", meta.graph);
+  visit("frozen_weights", meta.frozenWeights);
   visit("model_file", meta.modelFile);
-  visit("data", meta.data);
+  visit("corpus", meta.data);
   visit("numerics", meta.numerics);
   visit("recipe", meta.recipe);
   visit("files", meta.files);
@@ -79,9 +81,10 @@ struct Stored {
 
 /// An object with a format, without its checksum.
 Result<Stored> readStored(const std::string &path) {
-  MT_ASSIGN(MappedFile file, MappedFile::open(path));
-  std::string_view content(reinterpret_cast<const char *>(file.bytes().data()), file.size());
-  Result<json> parsed = parseJson(content);
+  MT_ASSIGN(std::optional<std::string> content, readFile(path));
+  if (!content)
+    return fail("{}: No such file or directory", path);
+  Result<json> parsed = parseJson(*content);
   if (!parsed)
     return fail("{}: damaged: {}", path, parsed.status().message());
   Stored stored{std::move(*parsed), false};

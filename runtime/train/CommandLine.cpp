@@ -111,7 +111,7 @@ private:
     app.add_option("--out", train.out, "folder of checkpoints and metrics (default: runs/<plan name>)")
         ->type_name("DIR");
     app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out, by its recipe;\nat step 0 without one");
-    app.add_flag("--overwrite", train.overwrite, "start anew in a folder that holds a run");
+    app.add_flag("--overwrite", train.overwrite, "start anew in a folder, or metrics, that hold another run");
     app.add_flag("--dry-run", train.dryRun, "check plan, memory, weights and data; print bytes; train nothing");
     app.option_defaults()->group("Recipe");
     addRecipe(train.recipe);
@@ -119,6 +119,8 @@ private:
     app.add_option("--checkpoint-every", train.checkpointEvery, "steps between checkpoints (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
     app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(kCountOrZero)->type_name("N")->capture_default_str();
+    addSwitch("--checkpoint-copy", train.checkpointCopy,
+              "write those between beside training, from a copy of the state,\nwhere memory allows (default: on)", "on", "off");
     app.add_option("--eval-data", train.evalData, "data to evaluate on")->type_name("CORPUS");
     app.add_option("--eval-every", train.evalEvery, "steps between evaluations (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
@@ -133,7 +135,8 @@ private:
     app.option_defaults()->group("Options");
   }
 
-  void addSwitch(const char *flag, std::optional<bool> &value, const char *help, std::string yes, std::string no) {
+  template <typename Value>
+  void addSwitch(const char *flag, Value &value, const char *help, std::string yes, std::string no) {
     app.add_option_function<std::string>(
            flag, [&value, yes](const std::string &text) { value = text == yes; }, help)
         ->check(CLI::IsMember({yes, no}).description(""))

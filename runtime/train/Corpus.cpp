@@ -79,7 +79,7 @@ Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::st
   return CorpusPtr(std::move(all));
 }
 
-/// Reads rows and checks their values, on all cores.
+/// Reads rows and checks their values, on all cores; collects those without a label.
 class Scan {
 public:
   Scan(const Corpus &corpus, const plan::Plan &plan) : corpus(corpus), plan(plan) {
@@ -93,11 +93,14 @@ public:
   /// The error of the first row that has one.
   Status run() {
     onThreads(std::min(coreCount(), static_cast<uint64_t>((rows + piece - 1) / piece)), [this] { work(); });
+    std::ranges::sort(unlabelled);
     return failure;
   }
+  std::vector<int64_t> unlabelled; ///< rows, in order; the first million that were found
 
 private:
   static constexpr int64_t kPieceElements = 1 << 16;
+  static constexpr size_t kMostUnlabelled = 1 << 20;
   const Corpus &corpus;
   const plan::Plan &plan;
   int64_t rows = 0, piece = 1;
@@ -107,17 +110,27 @@ private:
   Status failure;
 
   void work() {
-    std::vector<std::vector<std::byte>> buffers;
-    std::vector<std::byte *> destinations;
-    for (const plan::Input &input : plan.inputs) {
-      bool data = input.kind != plan::InputKind::scalars;
-      buffers.emplace_back(data ? rowBytes(input) : 0);
-      destinations.push_back(data ? buffers.back().data() : nullptr);
-    }
+    RowBuffer buffer(plan);
     for (int64_t at = next.fetch_add(piece); at < rows; at = next.fetch_add(piece))
-      for (int64_t row = at; row < std::min(rows, at + piece); ++row)
-        if (Status status = readRow(corpus, plan, row, destinations); !status)
+      for (int64_t row = at; row < std::min(rows, at + piece); ++row) {
+        if (Status status = readRow(corpus, plan, row, buffer.destinations); !status)
           return stop(row, std::move(status));
+        if (!isLabelled(buffer))
+          note(row);
+      }
+  }
+
+  bool isLabelled(const RowBuffer &buffer) const {
+    for (size_t n = 0; n < plan.inputs.size(); ++n)
+      if (plan.inputs[n].kind == plan::InputKind::labels && validLabels(plan.inputs[n], buffer.destinations[n], 1) == 0)
+        return false;
+    return true;
+  }
+
+  void note(int64_t row) {
+    std::lock_guard lock(mutex);
+    if (unlabelled.size() < kMostUnlabelled)
+      unlabelled.push_back(row);
   }
 
   /// What others have begun may come before `row`, what they have not begun comes after it.
@@ -155,7 +168,9 @@ Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::s
                                            const plan::Plan &plan) {
   MT_ASSIGN(std::vector<std::string> files, corpusFiles(path));
   MT_ASSIGN(CorpusPtr corpus, openFiles(files, tokenizer, plan));
-  MT_TRY(Scan(*corpus, plan).run());
+  Scan scan(*corpus, plan);
+  MT_TRY(scan.run());
+  corpus->unlabelled = std::move(scan.unlabelled);
   return corpus;
 }
 
@@ -208,6 +223,30 @@ Status readRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::s
     if (destinations[n])
       renameIgnored(plan.inputs[n], destinations[n]);
   return checkRow(corpus, plan, row, destinations);
+}
+
+RowBuffer::RowBuffer(const plan::Plan &plan) {
+  for (const plan::Input &input : plan.inputs) {
+    bool data = input.kind != plan::InputKind::scalars;
+    bytes.emplace_back(data ? rowBytes(input) : 0);
+    destinations.push_back(data ? bytes.back().data() : nullptr);
+  }
+}
+
+int64_t validLabels(const plan::Input &labels, const std::byte *row, int64_t enough) {
+  int64_t valid = 0, elements = rowElements(labels);
+  if (isFloat(labels.type))
+    return elements;
+  for (int64_t i = 0; i < elements && valid < enough; ++i) {
+    bool inside = true;
+    int64_t place = i;
+    for (size_t d = labels.dims.size(); !labels.targets.empty() && d-- > 1; place /= labels.dims[d]) {
+      int64_t at = place % labels.dims[d];
+      inside &= at >= labels.targets[2 * d - 2] && at < labels.targets[2 * d - 1];
+    }
+    valid += inside && (!labels.ignored || integerAt(labels.type, row, i) != *labels.ignored);
+  }
+  return valid;
 }
 
 Result<size_t> tokenInput(const plan::Plan &plan, const std::string &form, bool othersToo) {

@@ -7,9 +7,11 @@
 #include "runtime/plan/Program.h"
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mt::train {
 
@@ -26,6 +28,9 @@ public:
   virtual Status read(int64_t row, std::span<std::byte *const> destinations) const = 0;
   /// Where an element of an input's row comes from, for messages: "tokens.bin, token 1234".
   virtual std::string where(int64_t row, size_t input, int64_t element) const = 0;
+
+  /// Rows of which openCorpus() saw that of some labels none counts, in order; perhaps not all of them.
+  std::vector<int64_t> unlabelled;
 };
 
 /// Opens `path` for the inputs of `plan`, which must outlive the corpus. `tokenizer` is a file or empty. Looks at the
@@ -40,6 +45,17 @@ int64_t rowBytes(const plan::Input &input);
 /// Reads a row, gives labels of -100 the value that does not count in the model's loss, and checks that all values lie
 /// in their vocabularies. Errors name the place.
 Status readRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> destinations);
+
+/// Room for a row of every data and label input.
+struct RowBuffer {
+  explicit RowBuffer(const plan::Plan &plan);
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<std::byte *> destinations; ///< as readRow() takes them
+};
+
+/// Targets of a row of labels that count: those in the box that the model takes them from. Stops where there are enough.
+int64_t validLabels(const plan::Input &labels, const std::byte *row,
+                    int64_t enough = std::numeric_limits<int64_t>::max());
 
 } // namespace mt::train
 #endif

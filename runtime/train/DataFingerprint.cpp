@@ -9,20 +9,25 @@
 namespace mt::train {
 namespace {
 
-constexpr uint64_t kSamples = 64, kSampleBytes = 4096;
+constexpr uint64_t kSamples = 64, kSampleBytes = 4096, kWhole = uint64_t(512) << 20;
 
-/// Size and samples of a file: all of it where that is no more, else samples from the first bytes to the last, evenly.
-Status addFile(const std::string &path, std::vector<uint64_t> &sums) {
+/// Size and checksums of a file: of its first `whole` bytes, every one, which are taken off `whole`; of a longer file
+/// samples too, from the first bytes to the last, evenly.
+Status addFile(const std::string &path, uint64_t &whole, std::vector<uint64_t> &sums) {
   MT_ASSIGN(MappedFile file, MappedFile::open(path));
-  uint64_t size = file.size();
+  uint64_t size = file.size(), head = std::min(size, whole);
+  whole -= head;
   sums.push_back(size);
-  if (size <= kSamples * kSampleBytes) {
-    sums.push_back(checksumOf(file.bytes()));
+  std::vector<Piece> pieces = piecesOf(std::span(&head, 1));
+  size_t first = sums.size();
+  sums.resize(first + pieces.size());
+  MT_TRY(inParallel(pieces.size(), 0, [&](size_t i) {
+    sums[first + i] = checksumOf(file.bytes().subspan(pieces[i].begin, pieces[i].bytes));
     return Status();
-  }
-  uint64_t last = size - kSampleBytes, stride = last / (kSamples - 1);
-  for (uint64_t i = 0; i < kSamples; ++i)
-    sums.push_back(checksumOf(file.bytes().subspan(i + 1 == kSamples ? last : i * stride, kSampleBytes)));
+  }));
+  uint64_t last = size - std::min(size, kSampleBytes), stride = last / (kSamples - 1);
+  for (uint64_t i = 0; i < kSamples && head < size; ++i)
+    sums.push_back(checksumOf(file.bytes().subspan(i + 1 == kSamples ? last : i * stride, std::min(size, kSampleBytes))));
   return Status();
 }
 
@@ -33,8 +38,9 @@ Result<std::string> dataFingerprint(const std::string &path, const std::string &
   if (!tokenizer.empty())
     files.push_back(tokenizer);
   std::vector<uint64_t> sums;
+  uint64_t whole = kWhole;
   for (const std::string &file : files)
-    MT_TRY(addFile(file, sums));
+    MT_TRY(addFile(file, whole, sums));
   return checksumText(checksumOf(std::as_bytes(std::span(sums))));
 }
 

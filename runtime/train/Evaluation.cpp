@@ -1,8 +1,8 @@
 #include "runtime/train/Evaluation.h"
 
 #include "runtime/base/Files.h"
+#include "runtime/base/Log.h"
 #include "runtime/plan/PlanFile.h"
-#include "runtime/train/Checkpoint.h"
 #include "runtime/train/Interrupt.h"
 #include "runtime/train/TrainSetup.h"
 #include "runtime/train/Trainer.h"
@@ -33,18 +33,29 @@ void Evaluation::add(const Job &job, float loss) {
 
 namespace {
 
-/// The newest sound checkpoint of --from, checked against the plan; empty if there is no --from.
-Result<std::string> evaluatedCheckpoint(const EvalOptions &options, const plan::Plan &plan) {
+/// A session with the initial weights, or those of the newest checkpoint of --from.
+Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const plan::Plan &plan, const JobDone &done) {
+  Session::Setup setup;
+  setup.machine = options.machine;
+  setup.weightsOnly = true;
+  setup.done = done;
   if (options.from.empty())
-    return std::string();
-  Result<std::string> found = soundCheckpoint(options.from);
-  if (!found)
-    return found.status().within("--from");
-  MT_ASSIGN(CheckpointMeta meta, readMeta(*found));
-  if (meta.precision != plan.settings.precision)
-    return fail("--from {}: trained with precision {}, and the plan has {}: compile a plan with the same precision",
-                *found, meta.precision, plan.settings.precision);
-  return *found;
+    return Session::open(plan, setup);
+  std::unique_ptr<Session> session;
+  Status opened = withNewest(options.from, [&](const FoundCheckpoint &found) -> Status {
+    if (found.meta.precision != plan.settings.precision)
+      return fail("{}: trained with precision {}, and the plan has {}: compile a plan with the same precision",
+                  found.folder, found.meta.precision, plan.settings.precision);
+    session.reset(); // before there is memory for another
+    setup.checkpoint = found.folder;
+    MT_ASSIGN(session, Session::open(plan, setup));
+    for (const Status &same : {isOfGraph(found.folder, found.meta, plan),
+                               hasFrozenWeights(found.folder, found.meta, session->frozenWeights())})
+      if (!same)
+        log().warn("{}", same.message());
+    return Status();
+  });
+  return opened ? Result<std::unique_ptr<Session>>(std::move(session)) : opened.within("--from");
 }
 
 } // namespace
@@ -57,17 +68,12 @@ Status evaluate(const EvalOptions &options) {
     return fail("{}: the plan has no program for evaluation: compile it anew", options.plan);
   MT_ASSIGN(std::unique_ptr<Corpus> corpus, openEvalCorpus(options.data, plan));
   MT_TRY(checkWeightFiles(plan));
-  MT_ASSIGN(std::string checkpoint, evaluatedCheckpoint(options, plan));
   Evaluation evaluation(plan, *corpus);
-  Session::Setup setup;
-  setup.machine = options.machine;
-  setup.checkpoint = checkpoint;
-  setup.weightsOnly = true;
-  setup.done = [&](const Job &job, float loss, std::span<const double>) {
+  auto done = [&](const Job &job, float loss, std::span<const double>) {
     evaluation.add(job, loss);
     return Status();
   };
-  MT_ASSIGN(std::unique_ptr<Session> session, Session::open(plan, std::move(setup)));
+  MT_ASSIGN(std::unique_ptr<Session> session, openSession(options, plan, done));
   MT_TRY(evaluation.run(*session, 0));
   if (!options.machine.trace.empty())
     MT_TRY(session->writeTrace());

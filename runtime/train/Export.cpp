@@ -4,6 +4,7 @@
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/ExportOnnx.h"
 #include "runtime/train/Npz.h"
+#include "runtime/train/RunFolder.h"
 
 #include <filesystem>
 
@@ -49,13 +50,12 @@ Result<OnnxFile> originalModel(const ExportOptions &options, const std::string &
   return OnnxFile::open(meta.modelFile);
 }
 
-} // namespace
-
-Status exportWeights(const ExportOptions &options) {
-  std::string ending = fs::path(options.output).extension().string();
-  if (ending != ".onnx" && ending != ".safetensors" && ending != ".npz")
-    return fail("-o {}: the ending says what to write: .onnx, .safetensors or .npz", options.output);
-  MT_ASSIGN(std::string checkpoint, soundCheckpoint(options.from));
+/// Returns the line that says what was written.
+Result<std::string> exportCheckpoint(const ExportOptions &options, const std::string &ending,
+                                     const std::string &checkpoint) {
+  MT_ASSIGN(Descriptor stream, openStream(options.output));
+  if (stream.valid()) // what has gone out cannot be taken back
+    MT_TRY(verifyCheckpoint(checkpoint, true));
   MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(checkpoint));
   uint64_t dataBytes = 0;
   if (ending == ".onnx") {
@@ -68,8 +68,21 @@ Status exportWeights(const ExportOptions &options) {
   uintmax_t bytes = fs::file_size(options.output, error);
   std::string size = error ? "" : ", " + formatSize(bytes); // a pipe has none
   std::string beside = dataBytes ? fmt::format(" and {}.data, {}", options.output, formatSize(dataBytes)) : "";
-  return writeOut(fmt::format("{}: {} parameters of {}{}{}\n", options.output, trained.entries().size(), checkpoint,
-                              size, beside));
+  return fmt::format("{}: {} parameters of {}{}{}\n", options.output, trained.entries().size(), checkpoint, size, beside);
+}
+
+} // namespace
+
+Status exportWeights(const ExportOptions &options) {
+  std::string ending = fs::path(options.output).extension().string();
+  if (ending != ".onnx" && ending != ".safetensors" && ending != ".npz")
+    return fail("-o {}: the ending says what to write: .onnx, .safetensors or .npz", options.output);
+  std::string done;
+  MT_TRY(withNewest(options.from, [&](const FoundCheckpoint &found) -> Status {
+    MT_ASSIGN(done, exportCheckpoint(options, ending, found.folder));
+    return Status();
+  }));
+  return writeOut(done);
 }
 
 } // namespace mt::train

@@ -5,7 +5,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/train/Options.h"
-#include "runtime/train/Safetensors.h"
+#include "runtime/train/StateFiles.h"
 
 #include <functional>
 
@@ -21,6 +21,7 @@ Status exportWeights(const ExportOptions &options);
 /// The 32-bit weights of a checkpoint, by parameter name.
 class TrainedWeights {
 public:
+  /// Errors: the file is damaged, or cannot be read.
   static Result<TrainedWeights> open(const std::string &checkpoint);
 
   struct Entry {
@@ -29,11 +30,11 @@ public:
   };
   const std::vector<Entry> &entries() const { return all; }
   bool has(std::string_view name) const { return weights->find(name) != nullptr; }
-  /// Passes the values of a parameter on in pieces, in order.
+  /// Reads the values of a parameter, compares their checksum, and then passes them on in pieces, in order.
   Status read(std::string_view name, const std::function<Status(std::span<const float>)> &take) const;
 
 private:
-  std::optional<SafetensorsFile> weights;
+  std::optional<StateFile> weights;
   std::vector<Entry> all;
 };
 

@@ -67,6 +67,25 @@ Result<MetricsFile> MetricsFile::open(const std::string &path, const ordered_jso
   return metrics;
 }
 
+Status MetricsFile::isOfRun(const std::string &path, const std::string &run, bool goesOn) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) == 0)
+    return Status();
+  MT_ASSIGN(Descriptor stream, openStream(path));
+  if (stream.valid()) // written to where it stands
+    return Status();
+  std::string first;
+  std::ifstream file(path);
+  std::getline(file, first);
+  Result<ordered_json> parsed = parseOrderedJson(first);
+  bool header = parsed && parsed->is_object() && parsed->contains("plan");
+  if (header && (parsed->contains("run") ? (*parsed)["run"] == run : goesOn))
+    return Status();
+  return fail("--metrics {}: the file is not of this run, and would be written over: choose another, or replace it with "
+              "--overwrite",
+              path);
+}
+
 Status MetricsFile::line(const ordered_json &object) {
   return file.append(object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n")
       .within("--metrics " + path);

@@ -45,6 +45,7 @@ struct TrainOptions {
   bool resume = false, overwrite = false, dryRun = false, quiet = false;
   int64_t checkpointEvery = 0; ///< steps; 0: at the end only
   int keep = 2; ///< checkpoints; 0: none is written
+  bool checkpointCopy = true; ///< they are written beside training, where memory allows
   std::string evalData;
   int64_t evalEvery = 0; ///< steps; 0: at the end only
   std::string metrics;   ///< empty: metrics.jsonl in `out`

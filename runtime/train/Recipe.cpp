@@ -111,7 +111,13 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   fill(said.shuffle, true);
 }
 
-Result<Recipe> completeRecipe(const RecipeOptions &all) {
+Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said) {
+  if (*all.leastRate > *all.rate && said.rate && !said.leastRate)
+    return fail("--lr {} is below the run's least rate, {}, which stays unless said otherwise: say --min-lr too", *all.rate,
+                *all.leastRate);
+  if (*all.leastRate > *all.rate && said.leastRate && !said.rate)
+    return fail("--min-lr {} is above the run's rate, {}, which stays unless said otherwise: say --lr too", *all.leastRate,
+                *all.rate);
   if (*all.leastRate > *all.rate)
     return fail("--min-lr {} is above --lr {}", *all.leastRate, *all.rate);
   Recipe recipe;

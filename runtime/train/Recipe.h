@@ -38,8 +38,8 @@ nlohmann::json toJson(const RecipeOptions &all);
 Result<std::vector<std::string>> adoptStored(RecipeOptions &said, const nlohmann::json &stored);
 /// Fills what is still open with defaults: PyTorch's, but that decay spares vectors.
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan);
-/// Of options without anything open. Errors: values that exclude each other.
-Result<Recipe> completeRecipe(const RecipeOptions &all);
+/// Of options without anything open, of which `said` are on the command line. Errors: values that exclude each other.
+Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said);
 
 } // namespace mt::train
 #endif

@@ -3,7 +3,6 @@
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/Json.h"
 #include "runtime/base/Log.h"
-#include "runtime/base/MappedFile.h"
 #include "runtime/train/CheckpointMeta.h"
 
 #include <fcntl.h>
@@ -15,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <set>
 
 namespace mt::train {
 namespace {
@@ -24,13 +24,64 @@ namespace fs = std::filesystem;
 constexpr const char *kRunFile = "run.json", *kLockFile = ".lock", *kMetricsFile = "metrics.jsonl";
 
 std::string textOf(const std::string &path) {
-  Result<MappedFile> file = MappedFile::open(path);
-  return file ? std::string(reinterpret_cast<const char *>(file->bytes().data()), file->size()) : std::string();
+  Result<std::optional<std::string>> text = readFile(path);
+  return text && *text ? **text : "";
 }
 
 std::string newIdentity() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+/// What run.json says: whose folder it is, and what of it was there before.
+struct Noted {
+  std::string run;              ///< empty: nobody's, or everybody's
+  std::optional<int64_t> order; ///< the largest of a checkpoint of earlier runs; none: not known
+  std::set<std::string> others; ///< names of what was damaged then
+
+  static Result<Noted> read(const std::string &out) {
+    std::string path = fmt::format("{}/{}", out, kRunFile);
+    MT_ASSIGN(std::optional<std::string> text, readFile(path));
+    Noted noted;
+    if (!text)
+      return noted;
+    Result<nlohmann::json> object = parseJson(*text);
+    if (!object || !object->is_object() || !object->contains("run") || !(*object)["run"].is_string())
+      return fail("{}: damaged: without it, it is not known which checkpoints are of the run; remove it to go on from the "
+                  "newest",
+                  path);
+    noted.run = (*object)["run"].get<std::string>();
+    if (object->contains("order") && (*object)["order"].is_number_integer())
+      noted.order = (*object)["order"].get<int64_t>();
+    for (const nlohmann::json &name : object->value("others", nlohmann::json::array()))
+      if (name.is_string())
+        noted.others.insert(name.get<std::string>());
+    return noted;
+  }
+  Status write(const std::string &out) const {
+    nlohmann::json object = {{"run", run}};
+    if (order)
+      object["order"] = *order;
+    if (!others.empty())
+      object["others"] = others;
+    return writeFileAtomically(fmt::format("{}/{}", out, kRunFile), object.dump() + "\n");
+  }
+
+  /// Whether a checkpoint is of this run. Older versions did not write that into it: then its age decides.
+  bool owns(const FoundCheckpoint &found) const {
+    if (run.empty())
+      return true;
+    if (found.meta.format == 0) // nothing is known of it
+      return !others.contains(fs::path(found.folder).filename().string());
+    return found.meta.run.empty() ? !order || found.meta.order > *order : found.meta.run == run;
+  }
+};
+
+/// A run's own checkpoints, of all that findCheckpoints() or damagedCheckpoints() found.
+Result<std::vector<FoundCheckpoint>> ownOf(const Noted &noted, Result<std::vector<FoundCheckpoint>> found) {
+  if (found)
+    std::erase_if(*found, [&](const FoundCheckpoint &one) { return !noted.owns(one); });
+  return found;
 }
 
 std::string thisProcess() {
@@ -65,21 +116,16 @@ Result<RunFolder> RunFolder::lock(const std::string &out) {
   return folder;
 }
 
-/// The identity in run.json; empty if there is none.
-std::string RunFolder::notedRun() const {
-  Result<nlohmann::json> object = parseJson(textOf(fmt::format("{}/{}", out, kRunFile)));
-  bool known = object && object->is_object() && object->contains("run") && (*object)["run"].is_string();
-  return known ? (*object)["run"].get<std::string>() : std::string();
-}
-
 /// What shows that the folder holds a run: a checkpoint, whole or not, or steps in its metrics. Empty: nothing.
-std::string RunFolder::heldRun() const {
-  if (std::vector<FoundCheckpoint> found = findCheckpoints(out); !found.empty())
+Result<std::string> RunFolder::heldRun() const {
+  MT_ASSIGN(std::vector<FoundCheckpoint> found, findCheckpoints(out));
+  if (!found.empty())
     return found.front().folder;
-  if (std::vector<std::string> damaged = damagedCheckpoints(out); !damaged.empty())
-    return damaged.front();
+  MT_ASSIGN(std::vector<FoundCheckpoint> damaged, damagedCheckpoints(out));
+  if (!damaged.empty())
+    return damaged.front().folder;
   std::string metrics = fmt::format("{}/{}", out, kMetricsFile), lines = textOf(metrics);
-  return std::count(lines.begin(), lines.end(), '\n') > 1 ? metrics : ""; // the first line describes the run
+  return std::count(lines.begin(), lines.end(), '\n') > 1 ? metrics : std::string(); // the first line describes the run
 }
 
 Result<RunFolder::Start> RunFolder::start(bool resumes, bool overwrite) {
@@ -87,60 +133,130 @@ Result<RunFolder::Start> RunFolder::start(bool resumes, bool overwrite) {
     adoptLeftovers(out);
   if (resumes)
     return resume();
-  if (std::string held = heldRun(); !held.empty() && !overwrite)
+  MT_ASSIGN(std::string held, heldRun());
+  if (!held.empty() && !overwrite)
     return fail("--out {}: it holds a run ({}): go on with --resume, start a new one in its place with --overwrite, or "
                 "choose another folder",
                 out, held);
-  return Start();
+  Start start;
+  start.run = newIdentity();
+  return start;
 }
 
-Status RunFolder::damaged(const FoundCheckpoint &found, const std::string &instead) {
-  std::string kept;
-  if (locked.valid()) {
-    MT_ASSIGN(std::string path, setAside(found.folder));
-    kept = ", and it is kept as " + path;
+/// Before `chosen`, the one that is gone on from, may come some that cannot be used: damaged ones are set aside.
+Status RunFolder::passOver(const std::vector<FoundCheckpoint> &all, const FoundCheckpoint &chosen) {
+  auto newer = [&](const FoundCheckpoint &found) { return !found.whole && found.step >= chosen.step; };
+  for (const FoundCheckpoint &found : all)
+    if (newer(found) && !found.damaged)
+      return found.whole.within("--resume");
+  for (const FoundCheckpoint &found : all) {
+    if (!newer(found))
+      continue;
+    std::string kept;
+    if (locked.valid()) {
+      MT_ASSIGN(std::string path, setAside(found.folder));
+      kept = ", and it is kept as " + path;
+    }
+    log().warn("{}; {} is used instead{}", found.whole.message(), chosen.folder, kept);
   }
-  log().warn("{}; {} is used instead{}", found.whole.message(), instead, kept);
   return Status();
 }
 
 Result<RunFolder::Start> RunFolder::resume() {
-  std::string run = notedRun();
-  std::vector<FoundCheckpoint> all = findCheckpoints(out);
-  for (const FoundCheckpoint &found : all)
-    if (!found.whole && isOfLaterVersion(found.folder))
-      return found.whole.within("--resume");
-  auto chosen = std::find_if(all.begin(), all.end(), [&](const FoundCheckpoint &found) {
-    return found.whole && (run.empty() || found.meta.run.empty() || found.meta.run == run);
-  });
-  if (chosen != all.end()) {
-    for (const FoundCheckpoint &found : all)
-      if (!found.whole && found.step >= chosen->step)
-        MT_TRY(damaged(found, chosen->folder));
-    return Start{chosen->folder, chosen->meta, ""};
-  }
-  std::vector<std::string> aside = damagedCheckpoints(out);
-  bool broken = !all.empty() && !all.back().whole;
-  if (broken || !aside.empty())
-    return fail("--resume: no checkpoint of {} is whole ({}): bring one back, or start anew with --overwrite", out,
-                broken ? all.back().whole.message() : aside.front() + " was damaged");
+  MT_ASSIGN(Noted noted, Noted::read(out));
+  MT_ASSIGN(std::vector<FoundCheckpoint> all, findCheckpoints(out));
+  MT_ASSIGN(std::vector<FoundCheckpoint> own, ownOf(noted, all));
   Start start;
-  start.note = all.empty()
-                   ? fmt::format("--resume: {} has no checkpoint yet: starting at step 0", out)
-                   : fmt::format("--resume: {} has checkpoints of an earlier run only ({}), none of the one that "
-                                 "took its place: starting at step 0",
-                                 out, all.front().folder);
+  if (!own.empty() && own.front().whole) {
+    const FoundCheckpoint &chosen = own.front();
+    MT_TRY(passOver(own, chosen));
+    start = {chosen.folder, chosen.meta, chosen.meta.run, ""};
+  } else {
+    for (const FoundCheckpoint &found : own)
+      if (!found.damaged)
+        return found.whole.within("--resume");
+    MT_ASSIGN(std::vector<FoundCheckpoint> aside, ownOf(noted, damagedCheckpoints(out)));
+    if (!own.empty() || !aside.empty())
+      return fail("--resume: no checkpoint of {} is whole ({}): bring one back, or start anew with --overwrite", out,
+                  own.empty() ? aside.front().folder + " was damaged" : own.back().whole.message());
+    start.note = all.empty() ? fmt::format("--resume: {} has no checkpoint yet: starting at step 0", out)
+                             : fmt::format("--resume: {} has checkpoints of an earlier run only ({}), none of the one that "
+                                           "took its place: starting at step 0",
+                                           out, all.front().folder);
+  }
+  if (start.run.empty())
+    start.run = noted.run.empty() ? newIdentity() : noted.run;
   return start;
 }
 
+/// What a new run finds in its folder.
+Result<Noted> noteOthers(const std::string &out, const std::string &run) {
+  Noted noted{run, -1, {}};
+  MT_ASSIGN(std::vector<FoundCheckpoint> all, findCheckpoints(out));
+  for (const FoundCheckpoint &found : all) {
+    noted.order = std::max(*noted.order, found.meta.order);
+    if (found.damaged) // and not in the way of one of this name that the new run writes
+      MT_TRY(setAside(found.folder).status());
+    else if (!found.whole)
+      noted.others.insert(fs::path(found.folder).filename().string());
+  }
+  MT_ASSIGN(std::vector<FoundCheckpoint> damaged, damagedCheckpoints(out));
+  for (const FoundCheckpoint &found : damaged) {
+    noted.order = std::max(*noted.order, found.meta.order);
+    noted.others.insert(fs::path(found.folder).filename().string());
+  }
+  return noted;
+}
+
 Status RunFolder::begin(const Start &start) {
-  std::string noted = notedRun();
-  identity = start.checkpoint ? start.meta.run : "";
-  if (identity.empty())
-    identity = newIdentity();
-  if (identity == noted)
+  identity = start.run;
+  MT_ASSIGN(Noted before, Noted::read(out));
+  if (identity == before.run)
     return Status();
-  return writeFileAtomically(fmt::format("{}/{}", out, kRunFile), nlohmann::json{{"run", identity}}.dump() + "\n");
+  Noted noted;
+  noted.run = identity;
+  if (!start.checkpoint) {
+    MT_ASSIGN(noted, noteOthers(out, identity));
+  }
+  return noted.write(out);
+}
+
+Result<std::vector<FoundCheckpoint>> checkpointsOf(const std::string &path) {
+  std::error_code error;
+  if (fs::exists(path + "/meta.json", error))
+    return std::vector<FoundCheckpoint>{lookAt(path)};
+  MT_ASSIGN(Noted noted, Noted::read(path));
+  MT_ASSIGN(std::vector<FoundCheckpoint> all, findCheckpoints(path));
+  MT_ASSIGN(std::vector<FoundCheckpoint> own, ownOf(noted, all));
+  if (own.empty() && !all.empty())
+    return fail("{}: its checkpoints are of an earlier run ({}), none of the one that took its place: name the "
+                "checkpoint that you mean",
+                path, all.front().folder);
+  if (own.empty())
+    return fail("{}: no complete checkpoint there: name the folder that mtrun's --out named", path);
+  return own;
+}
+
+Status withNewest(const std::string &path, const std::function<Status(const FoundCheckpoint &)> &use) {
+  MT_ASSIGN(std::vector<FoundCheckpoint> all, checkpointsOf(path));
+  std::vector<Status> failures; // of those that cannot be used and are newer, by step
+  for (const FoundCheckpoint &found : all)
+    if (!found.whole && found.step >= all.front().step) {
+      if (!found.damaged)
+        return found.whole;
+      failures.push_back(found.whole);
+    }
+  for (const FoundCheckpoint &found : all) {
+    if (!found.whole)
+      break;
+    for (const Status &failure : failures)
+      log().warn("{}; an older checkpoint is used", failure.message());
+    Status used = use(found);
+    if (used || !isDamaged(found.folder, true))
+      return used;
+    failures = {used};
+  }
+  return all.size() == 1 ? failures.front() : fail("{}: no checkpoint there is whole: {}", path, failures.back().message());
 }
 
 } // namespace mt::train

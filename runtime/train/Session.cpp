@@ -1,6 +1,7 @@
 #include "runtime/train/Session.h"
 
 #include "runtime/train/Checkpoint.h"
+#include "runtime/train/Checksum.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +31,8 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   };
   callbacks.gradient = session->setup.gradient;
   MT_ASSIGN(session->executor, executor::Executor::create(plan, options, callbacks));
-  MT_TRY(session->executor->loadWeights());
+  MT_ASSIGN(uint64_t frozen, session->executor->loadWeights());
+  session->frozen = checksumText(frozen);
   session->clearPending();
   if (!session->setup.checkpoint.empty()) {
     auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
@@ -59,6 +61,9 @@ void Session::clearPending() {
 }
 
 Status Session::enqueue(Job job) {
+  MT_ASSIGN(job.valid, job.batches->valid(job.position, job.count));
+  if (job.valid == 0 && job.program == ProgramKind::step)
+    return job.batches->uncounted(job.position, job.count).within(fmt::format("step {}", job.step));
   {
     std::lock_guard lock(mutex);
     waiting.push_back(job);
@@ -84,9 +89,7 @@ Status Session::feed(std::span<void *const> parts) {
   Job job = waiting.front();
   waiting.pop_front();
   lock.unlock();
-  MT_ASSIGN(job.valid, job.batches->fill(job.position, job.count, parts));
-  if (job.valid == 0 && job.program == ProgramKind::step)
-    return job.batches->uncounted(job.position, job.count);
+  MT_TRY(job.batches->fill(job.position, job.count, parts));
   fillScalars(job, parts);
   lock.lock();
   running.push_back(job);

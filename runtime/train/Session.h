@@ -19,7 +19,7 @@ struct Job {
   int64_t step = 0;                ///< 1-based; of an evaluation: the step it follows
   Batches *batches = nullptr;      ///< must outlive the job
   int64_t position = 0, count = 0; ///< rows
-  int64_t valid = 0;               ///< labels that count; known once fed
+  int64_t valid = 0;               ///< labels that count; set by enqueue()
 };
 
 /// Called on a thread of the device when a job's loss is known, in order.
@@ -40,12 +40,15 @@ public:
   };
   static Result<std::unique_ptr<Session>> open(const plan::Plan &plan, Setup setup);
 
-  /// Enqueues; returns possibly before earlier jobs are done. Errors may be those of earlier jobs.
+  /// Reads and checks the job's rows, enqueues it, and returns possibly before earlier jobs are done. Errors of its data
+  /// leave those as they are; others may be theirs, and then every later call has an error.
   Status enqueue(Job job);
   /// Waits for all jobs and carries out updates that are still pending: weights are then those after the last step.
   Status settle();
 
   std::span<std::byte> bytes(plan::Span span) { return executor->host(span); }
+  /// Fingerprint of the weights that are not trained, as CheckpointMeta has it.
+  const std::string &frozenWeights() const { return frozen; }
   uint64_t reservedBytes(plan::SpaceKind kind) const { return executor->reservedBytes(kind); }
   Status writeTrace() { return executor->writeTrace(); }
 
@@ -58,6 +61,7 @@ private:
 
   const plan::Plan &plan;
   Setup setup;
+  std::string frozen;
   std::mutex mutex;
   std::deque<Job> waiting, running;             ///< enqueued and not fed; fed and not reported
   bool unsettled = false;                       ///< a step ran since the last settle()

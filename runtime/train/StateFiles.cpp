@@ -39,6 +39,20 @@ std::string fileOf(const std::string &folder, std::string_view stem) {
 
 Status systemError(const std::string &path) { return fail("{}: {}", path, std::strerror(errno)); }
 
+/// The bytes of a file before those of its tensors. Read here, and mapped only then: a disk that fails is an error so, and
+/// else a signal.
+Result<std::string> headerOf(const std::string &path, int descriptor) {
+  uint64_t length = 0;
+  struct stat status = {};
+  MT_TRY(readAllAt(descriptor, std::as_writable_bytes(std::span(&length, 1)), 0).within(path));
+  if (::fstat(descriptor, &status) != 0)
+    return systemError(path);
+  auto rest = static_cast<uint64_t>(status.st_size) - sizeof(length);
+  std::string header(sizeof(length) + std::min(length, rest), '\0');
+  MT_TRY(readAllAt(descriptor, std::as_writable_bytes(std::span(header)), 0).within(path));
+  return header;
+}
+
 /// The parameters that have a tensor of a role, by name, so that the file does not depend on the plan's order.
 std::vector<const plan::Parameter *> stored(const plan::Plan &plan, PartRole role) {
   std::vector<const plan::Parameter *> parameters;
@@ -175,112 +189,33 @@ private:
   Descriptor descriptor;
 };
 
-/// A file that is read, and what is to be found in it.
-struct Reader {
-  std::string path;
-  SafetensorsFile file;
-  Descriptor descriptor;
-  const json *record; ///< of this file; null: nothing is known
-
-  static Result<Reader> open(const std::string &folder, std::string_view stem, const json &all) {
-    auto found = all.find(stem);
-    std::string path = fileOf(folder, stem);
-    MT_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
-    Reader reader{path, std::move(file), Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
-                  found == all.end() ? nullptr : &*found};
-    if (!reader.descriptor.valid())
-      return systemError(path);
-    if (reader.record)
-      MT_TRY(reader.checkHeader());
-    return reader;
-  }
-
-  uint64_t offsetOf(const ArrayView &tensor) const {
-    return static_cast<uint64_t>(tensor.data.data() - file.bytes().data());
-  }
-
-  Status checkHeader() const {
-    uint64_t end = file.bytes().size();
-    for (const auto &[name, tensor] : file.tensors())
-      end = std::min(end, offsetOf(tensor));
-    std::string found = checksumText(checksumOf(file.bytes().first(end)));
-    return (*record)["header"] == found ? Status()
-                                        : fail("{}: its header's checksum is wrong: the file is damaged", path);
-  }
-
-  Status readAll(std::byte *to, uint64_t bytes, uint64_t offset) const {
-    while (bytes > 0) {
-      ssize_t count = ::pread(descriptor.get(), to, bytes, static_cast<off_t>(offset));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count <= 0)
-        return count < 0 ? systemError(path) : fail("{}: cut short", path);
-      to += count;
-      offset += static_cast<uint64_t>(count);
-      bytes -= static_cast<uint64_t>(count);
-    }
-    return Status();
-  }
-
-  using Take = std::function<Status(size_t tensor, uint64_t begin, std::span<const std::byte>)>;
-
-  /// Passes the named tensors on in pieces, from several threads, and then compares their checksums.
-  Status read(const std::vector<std::string> &names, int threads, const Take &take) const {
-    std::vector<uint64_t> sizes;
-    for (const std::string &name : names)
-      sizes.push_back(file.find(name)->data.size());
-    std::vector<Piece> pieces = piecesOf(sizes);
-    std::vector<std::vector<uint64_t>> found(names.size());
-    for (const Piece &piece : pieces)
-      found[piece.tensor].push_back(0);
-    MT_TRY(inParallel(pieces.size(), threads, [&](size_t i) -> Status {
-      const Piece &piece = pieces[i];
-      std::vector<std::byte> bytes(piece.bytes);
-      MT_TRY(readAll(bytes.data(), piece.bytes, offsetOf(*file.find(names[piece.tensor])) + piece.begin));
-      found[piece.tensor][piece.number] = checksumOf(bytes);
-      return take(piece.tensor, piece.begin, bytes)
-          .within(fmt::format("{}: parameter '{}'", path, names[piece.tensor]));
-    }));
-    for (size_t i = 0; i < names.size(); ++i)
-      MT_TRY(compare(names[i], checksumOfPieces(found[i])));
-    return Status();
-  }
-
-private:
-  Status compare(const std::string &name, uint64_t checksum) const {
-    if (!record || (*record)["tensors"].value(name, "") == checksumText(checksum))
-      return Status();
-    return fail("{}: parameter '{}': its checksum is wrong: the file is damaged", path, name);
-  }
-};
-
-Status checkTensor(const Reader &reader, const plan::Parameter &parameter, PartRole role, const Place &place) {
-  const ArrayView *tensor = reader.file.find(parameter.name);
+Status checkTensor(const StateFile &file, const plan::Parameter &parameter, PartRole role, const Place &place) {
+  const ArrayView *tensor = file.find(parameter.name);
   if (!tensor)
-    return fail("{}: no parameter '{}': the checkpoint is of another model", reader.path, parameter.name);
+    return fail("{}: no parameter '{}': the checkpoint is of another model", file.path(), parameter.name);
   DType wanted = storedType(parameter, role);
   if (tensor->type != wanted || tensor->dims != parameter.dims)
-    return fail("{}: parameter '{}' is {} {}, and the plan wants {} {}", reader.path, parameter.name,
+    return fail("{}: parameter '{}' is {} {}, and the plan wants {} {}", file.path(), parameter.name,
                 name(tensor->type), text(tensor->dims), name(wanted), text(parameter.dims));
   if (place.whole.size() + place.lower.size() < tensor->data.size())
-    return fail("{}: parameter '{}' has {} bytes, and its place {}", reader.path, parameter.name, tensor->data.size(),
+    return fail("{}: parameter '{}' has {} bytes, and its place {}", file.path(), parameter.name, tensor->data.size(),
                 place.whole.size() + place.lower.size());
   return Status();
 }
 
-Status readRole(const Reader &reader, const plan::Plan &plan, PartRole role, const PartBytes &bytes, int threads) {
+Status readRole(const StateFile &file, const plan::Plan &plan, PartRole role, const PartBytes &bytes, int threads) {
   std::vector<std::string> names;
   std::vector<Place> places;
   for (const plan::Parameter *parameter : stored(plan, role)) {
     names.push_back(parameter->name);
     places.push_back(placeOf(*parameter, role, bytes));
-    MT_TRY(checkTensor(reader, *parameter, role, places.back()));
+    MT_TRY(checkTensor(file, *parameter, role, places.back()));
   }
-  if (names.size() != reader.file.tensors().size())
+  if (names.size() != file.tensors().size())
     return fail("{}: it has {} parameters, and the plan trains {}: compile the same model with the same --train and "
                 "--freeze",
-                reader.path, reader.file.tensors().size(), names.size());
-  return reader.read(names, threads, [&](size_t tensor, uint64_t begin, std::span<const std::byte> from) {
+                file.path(), file.tensors().size(), names.size());
+  return file.read(names, threads, [&](size_t tensor, uint64_t begin, std::span<const std::byte> from) {
     return places[tensor].put(begin, from);
   });
 }
@@ -355,16 +290,71 @@ Status checkSizes(const std::string &folder, const json &record) {
   return Status();
 }
 
+Status checkReadable(const std::string &folder, bool throughout) {
+  for (PartRole role : kRoles) {
+    std::string path = fileOf(folder, fileStem(role));
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.valid() && errno != ENOENT && errno != ENOTDIR)
+      return systemError(path);
+    struct stat status = {};
+    if (!file.valid() || ::fstat(file.get(), &status) != 0 || !throughout)
+      continue;
+    std::vector<std::byte> bytes(kPieceBytes);
+    auto size = static_cast<uint64_t>(status.st_size);
+    for (uint64_t at = 0; at < size; at += kPieceBytes)
+      MT_TRY(readAllAt(file.get(), std::span(bytes).first(std::min(kPieceBytes, size - at)), at).within(path));
+  }
+  return Status();
+}
+
+Result<StateFile> StateFile::open(const std::string &folder, std::string_view stem, const json &record) {
+  std::string path = fileOf(folder, stem);
+  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor.valid())
+    return systemError(path);
+  MT_ASSIGN(std::string header, headerOf(path, descriptor.get()));
+  MT_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
+  auto about = record.find(stem);
+  if (about == record.end())
+    return StateFile(std::move(file), std::move(descriptor), json());
+  if ((*about)["header"] != checksumText(checksumOf(std::as_bytes(std::span(header)))))
+    return fail("{}: its header's checksum is wrong: the file is damaged", path);
+  return StateFile(std::move(file), std::move(descriptor), (*about)["tensors"]);
+}
+
+Status StateFile::read(const std::vector<std::string> &names, int threads, const Take &take) const {
+  std::vector<uint64_t> sizes;
+  for (const std::string &name : names)
+    sizes.push_back(find(name)->data.size());
+  std::vector<Piece> pieces = piecesOf(sizes);
+  std::vector<std::vector<uint64_t>> found(names.size());
+  for (const Piece &piece : pieces)
+    found[piece.tensor].push_back(0);
+  MT_TRY(inParallel(pieces.size(), threads, [&](size_t i) -> Status {
+    const Piece &piece = pieces[i];
+    std::vector<std::byte> bytes(piece.bytes);
+    auto begin = static_cast<uint64_t>(find(names[piece.tensor])->data.data() - file.bytes().data());
+    MT_TRY(readAllAt(descriptor.get(), bytes, begin + piece.begin).within(path()));
+    found[piece.tensor][piece.number] = checksumOf(bytes);
+    return take(piece.tensor, piece.begin, bytes)
+        .within(fmt::format("{}: parameter '{}'", path(), names[piece.tensor]));
+  }));
+  for (size_t i = 0; i < names.size(); ++i)
+    if (!checksums.is_null() && checksums.value(names[i], "") != checksumText(checksumOfPieces(found[i])))
+      return fail("{}: parameter '{}': its checksum is wrong: the file is damaged", path(), names[i]);
+  return Status();
+}
+
 Status verifyState(const std::string &folder, const json &record, bool weightsOnly, int threads) {
   MT_TRY(checkSizes(folder, record));
   for (const auto &[stem, about] : record.items()) {
     if (weightsOnly && stem != fileStem(PartRole::weight))
       continue;
-    MT_ASSIGN(Reader reader, Reader::open(folder, stem, record));
+    MT_ASSIGN(StateFile file, StateFile::open(folder, stem, record));
     std::vector<std::string> names;
-    for (const auto &[name, tensor] : reader.file.tensors())
+    for (const auto &[name, tensor] : file.tensors())
       names.push_back(name);
-    MT_TRY(reader.read(names, threads, [](size_t, uint64_t, std::span<const std::byte>) { return Status(); }));
+    MT_TRY(file.read(names, threads, [](size_t, uint64_t, std::span<const std::byte>) { return Status(); }));
   }
   return Status();
 }
@@ -375,8 +365,8 @@ Status readState(const std::string &folder, const json &record, const plan::Plan
   for (PartRole role : kRoles) {
     if (stored(plan, role).empty() || (isMoment(role) && weightsOnly))
       continue;
-    MT_ASSIGN(Reader reader, Reader::open(folder, fileStem(role), record));
-    MT_TRY(readRole(reader, plan, role, part, threads));
+    MT_ASSIGN(StateFile file, StateFile::open(folder, fileStem(role), record));
+    MT_TRY(readRole(file, plan, role, part, threads));
   }
   return Status();
 }

@@ -3,8 +3,9 @@
 #ifndef MT_RUNTIME_TRAIN_STATEFILES_H
 #define MT_RUNTIME_TRAIN_STATEFILES_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/Files.h"
 #include "runtime/plan/Program.h"
+#include "runtime/train/Safetensors.h"
 
 #include <nlohmann/json.hpp>
 
@@ -32,6 +33,35 @@ Result<nlohmann::json> writeState(const std::string &folder, const plan::Plan &p
 bool isStateRecord(const nlohmann::json &record);
 /// Every file of the record is there, with its size: what can be seen without reading it.
 Status checkSizes(const std::string &folder, const nlohmann::json &record);
+/// An error where a file is there and cannot be opened or, `throughout`, read to its end: the system's, not one of what
+/// is in it.
+Status checkReadable(const std::string &folder, bool throughout);
+
+/// One of the files, open for reading.
+class StateFile {
+public:
+  /// Compares the header's checksum where the record has one. Errors name the file; it may be hostile.
+  static Result<StateFile> open(const std::string &folder, std::string_view stem, const nlohmann::json &record);
+
+  const std::string &path() const { return file.path(); }
+  /// Null if there is none of this name.
+  const ArrayView *find(std::string_view name) const { return file.find(name); }
+  const std::map<std::string, ArrayView, std::less<>> &tensors() const { return file.tensors(); }
+
+  /// Takes `bytes` of names[tensor] from `begin` on.
+  using Take = std::function<Status(size_t tensor, uint64_t begin, std::span<const std::byte> bytes)>;
+  /// Passes tensors that are there on in pieces, each byte read once, from several threads, and then compares their
+  /// checksums where they are known.
+  Status read(const std::vector<std::string> &names, int threads, const Take &take) const;
+
+private:
+  StateFile(SafetensorsFile file, Descriptor descriptor, nlohmann::json checksums)
+      : file(std::move(file)), descriptor(std::move(descriptor)), checksums(std::move(checksums)) {}
+  SafetensorsFile file;
+  Descriptor descriptor;
+  nlohmann::json checksums; ///< by name; null: nothing is known
+};
+
 /// Reads the files of the record and compares every checksum. `weightsOnly`: that of the weights alone. Errors name
 /// file and tensor.
 Status verifyState(const std::string &folder, const nlohmann::json &record, bool weightsOnly, int threads);

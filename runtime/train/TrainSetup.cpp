@@ -7,8 +7,10 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
+#include "runtime/train/Metrics.h"
 #include "runtime/train/Session.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -52,6 +54,7 @@ Status refuseOthers(const TrainSetup &setup) {
   if (from.clip && !settings.clip)
     return fail("--resume: {} was trained with clipping, and the plan has none: compile it with --clip",
                 *setup.from.checkpoint);
+  MT_TRY(isOfGraph(*setup.from.checkpoint, from, setup.plan).within("--resume"));
   if (!from.clip && settings.clip && from.format != 1) // which does not say
     return fail("--resume: {} was trained without clipping, and the plan clips: compile it without --clip",
                 *setup.from.checkpoint);
@@ -66,7 +69,7 @@ void warnOfOthers(const TrainSetup &setup) {
     log().warn("{} was trained with micro-batches of {}, the plan has {}: results will differ in the last bits", folder,
                from.microBatch, setup.plan.settings.microBatch);
   if (!from.numerics.empty() && from.numerics != setup.numerics)
-    log().warn("{} was trained on another processor ({}; this one: {}): results will differ in the last bits", folder,
+    log().warn("{} was trained with other kernels ({}; here: {}): results will differ in the last bits", folder,
                from.numerics, setup.numerics);
   if (from.rows != setup.corpus->rows())
     log().warn("{} was trained on {} rows, --data {} has {}: the order of the data changes here", folder, from.rows,
@@ -78,6 +81,10 @@ void warnOfOthers(const TrainSetup &setup) {
         "{} is of an older version: it does not say what --lr-schedule, --weight-decay and --clip-norm were: they "
         "are as given here, or as by default",
         folder);
+  if (from.graph.empty() || from.frozenWeights.empty() || from.data.empty())
+    log().warn("{} is of an older version: it does not say which graph, frozen weights and data it was trained with: see "
+               "to it that they are the same",
+               folder);
 }
 
 /// The recipe that is stored, as far as the command line does not say otherwise.
@@ -116,6 +123,8 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
     MT_TRY(setup->openData());
   MT_TRY(setup->openFolder());
   MT_TRY(setup->settleRecipe());
+  if (setup->corpus)
+    MT_TRY(setup->checkLabels());
   return setup;
 }
 
@@ -133,24 +142,53 @@ Status TrainSetup::openData() {
 Status TrainSetup::openFolder() {
   if (options.out.empty())
     options.out = "runs/" + fs::path(options.plan).stem().string();
-  if (options.metrics.empty())
-    options.metrics = options.out + "/metrics.jsonl";
   if (options.dryRun) {
     folder = RunFolder::look(options.out);
   } else {
     MT_ASSIGN(folder, RunFolder::lock(options.out));
   }
   MT_ASSIGN(from, folder->start(options.resume, options.overwrite || options.dryRun));
-  return Status();
+  std::string inFolder = options.out + "/metrics.jsonl"; // the folder's own: whether it may go, start() has said
+  if (options.metrics.empty())
+    options.metrics = inFolder;
+  if (options.metrics == inFolder || options.overwrite || options.dryRun)
+    return Status();
+  return MetricsFile::isOfRun(options.metrics, from.run, from.checkpoint.has_value());
 }
 
 Status TrainSetup::settleRecipe() {
+  const RecipeOptions said = options.recipe;
   if (from.checkpoint && corpus)
     MT_TRY(resumeRecipe(*this));
   fillDefaults(options.recipe, plan);
   if (!options.recipe.steps)
     options.recipe.steps = corpus ? corpus->rows() / plan.settings.batch : 0; // an epoch
-  MT_ASSIGN(recipe, completeRecipe(options.recipe));
+  MT_ASSIGN(recipe, completeRecipe(options.recipe, said));
+  return Status();
+}
+
+/// An error where one of the steps to come has no label that counts, as far as that is known of the data. Looks at some
+/// rows of every step, and so at no more than some millions.
+Status TrainSetup::checkLabels() const {
+  constexpr int64_t kMostLooks = 1 << 22;
+  const std::vector<int64_t> &none = corpus->unlabelled;
+  int64_t batch = plan.settings.batch;
+  if (2 * static_cast<int64_t>(none.size()) < batch) // no step has a row more than twice
+    return Status();
+  Sampler sampler(corpus->rows(), recipe.shuffle, recipe.seed);
+  Batches batches(plan, *corpus, sampler);
+  int64_t position = from.meta.position, looks = 0;
+  for (int64_t step = from.meta.step + 1; step <= recipe.rate.steps && looks < kMostLooks; ++step, position += batch) {
+    int64_t rows = 0;
+    while (rows < batch && std::ranges::binary_search(none, sampler.row(position + rows)))
+      ++rows;
+    looks += rows + 1;
+    if (rows < batch)
+      continue;
+    MT_ASSIGN(int64_t valid, batches.valid(position, batch));
+    if (valid == 0)
+      return batches.uncounted(position, batch).within(fmt::format("step {}", step));
+  }
   return Status();
 }
 

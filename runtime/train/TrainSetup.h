@@ -26,6 +26,7 @@ private:
   Status openData();
   Status openFolder();
   Status settleRecipe();
+  Status checkLabels() const;
 };
 
 /// What a dry run prints: model, bytes of every space, data, steps.

@@ -2,6 +2,8 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/train/CheckpointWriter.h"
+#include "runtime/train/Checksum.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/GradientFile.h"
 #include "runtime/train/Interrupt.h"
@@ -26,7 +28,7 @@ public:
       : setup(setup), options(setup.options), recipe(setup.recipe), plan(setup.plan),
         batches(plan, *setup.corpus, Sampler(setup.corpus->rows(), recipe.shuffle, recipe.seed)),
         progress(options.quiet, plan.settings.sequence > 0 ? "tok" : "rows", peakSeconds(), recipe.rate.steps),
-        step(setup.from.meta.step), savedStep(step), position(setup.from.meta.position) {}
+        step(setup.from.meta.step), position(setup.from.meta.position) {}
 
   /// Reserves memory and loads weights; nothing of the run's folder is changed.
   Status open() {
@@ -42,16 +44,18 @@ public:
     MT_TRY(openFiles());
     if (setup.from.checkpoint)
       progress.note(fmt::format("going on from {}, step {}", *setup.from.checkpoint, step));
-    for (const std::string &line : {setup.from.note, setup.changes})
+    for (const std::string &line : {setup.from.note, setup.changes, besides})
       if (!line.empty())
         progress.note(line);
-    MT_TRY(loop());
+    if (Status failure = loop(); !failure)
+      return keepTrained(failure);
     return finish();
   }
 
 private:
   Status openFiles() {
     nlohmann::ordered_json header;
+    header["run"] = setup.folder->run();
     header["plan"] = fmt::format("{:016x}", plan.digest);
     header["model"] = plan.model.name;
     header["parameters"] = trainableElements(plan);
@@ -84,6 +88,16 @@ private:
     if (gradients)
       wanted.gradient = [this](int64_t parameter, std::span<const float> values) { gradients->add(parameter, values); };
     MT_ASSIGN(session, Session::open(plan, std::move(wanted)));
+    const RunFolder::Start &from = setup.from;
+    if (from.checkpoint)
+      MT_TRY(hasFrozenWeights(*from.checkpoint, from.meta, session->frozenWeights()).within("--resume"));
+    auto bytes = [this](const plan::Part &part) { return session->bytes(part.span); };
+    writer.emplace(plan, CheckpointWriter::Setup{options.out, bytes, options.keep, options.machine.threads,
+                                                 from.checkpoint.value_or(""), step});
+    if (!options.checkpointCopy || !savesOnTheWay())
+      return Status();
+    MT_ASSIGN(executor::KernelScratch scratch, executor::scratchOf(plan, options.machine.device, options.machine.threads));
+    besides = writer->reserveCopy(scratch.bytes);
     return Status();
   }
 
@@ -92,18 +106,22 @@ private:
     if (missesEvaluation())
       MT_TRY(evaluateNow());
     while (step < recipe.rate.steps && !interrupted()) {
+      MT_TRY(session->enqueue({plan::ProgramKind::step, step + 1, &batches, position, plan.settings.batch}));
       ++step;
-      MT_TRY(session->enqueue({plan::ProgramKind::step, step, &batches, position, plan.settings.batch}));
       position += plan.settings.batch;
       if (step == recipe.rate.steps)
         break;
       // What an evaluation may run into must not cost the checkpoint.
-      if (options.keep > 0 && options.checkpointEvery > 0 && step % options.checkpointEvery == 0)
+      if (savesOnTheWay() && step % options.checkpointEvery == 0)
         MT_TRY(saveOnTheWay());
       if (options.evalEvery > 0 && step % options.evalEvery == 0)
         MT_TRY(evaluateNow());
     }
     return Status();
+  }
+
+  bool savesOnTheWay() const {
+    return options.keep > 0 && options.checkpointEvery > 0 && options.checkpointEvery < recipe.rate.steps;
   }
 
   /// Whether the run was stopped in the evaluation that belongs to the step that it goes on from.
@@ -112,12 +130,22 @@ private:
            !metrics->evaluatedAtStart();
   }
 
+  /// A run that ends with an error of its data loses no step. Where a step itself went wrong nothing is whole any more.
+  Status keepTrained(const Status &failure) {
+    writer->wait();
+    if (options.keep == 0 || step == setup.from.meta.step || !session->settle())
+      return failure;
+    if (Status kept = step > writer->step() ? save() : Status(); !kept)
+      return fail("{}; and {}: {}", failure.message(), unsaved(), kept.message());
+    return fail("{}; step {} is kept as {}", failure.message(), step, writer->newest());
+  }
+
   /// What follows the last step, whether it was meant to be the last or a signal came.
   Status finish() {
     MT_TRY(session->settle());
-    if (saved.empty())
-      saved = setup.from.checkpoint.value_or("");
-    Status kept = options.keep > 0 && (saved.empty() || step > savedStep) ? save().within(unsaved()) : Status();
+    writer->wait();
+    bool isSaved = !writer->newest().empty() && step == writer->step();
+    Status kept = options.keep > 0 && !isSaved ? save().within(unsaved()) : Status();
     Status rest = concludeRun();
     return kept ? rest : kept;
   }
@@ -141,7 +169,7 @@ private:
 
   std::string unsaved() const {
     return fmt::format("step {} could not be saved, and with it what was trained since {}", step,
-                       saved.empty() ? "the start" : saved);
+                       writer->newest().empty() ? "the start" : writer->newest());
   }
 
   std::string result(bool stopped) const {
@@ -149,11 +177,11 @@ private:
       return fmt::format("stopped after step {} of {}; no checkpoint was written (--keep 0)", step, recipe.rate.steps);
     if (stopped)
       return fmt::format("stopped after step {} of {}; the same command with --resume goes on from {}", step,
-                         recipe.rate.steps, saved);
+                         recipe.rate.steps, writer->newest());
     if (reported > 0)
       return fmt::format("trained {} steps: loss {:.4f} -> {:.4f}; checkpoint {}", reported, firstLoss, lastLoss,
-                         saved.empty() ? "none" : saved);
-    return fmt::format("nothing to do: {} is at step {} already", saved, step);
+                         writer->newest().empty() ? "none" : writer->newest());
+    return fmt::format("nothing to do: {} is at step {} already", writer->newest(), step);
   }
 
   /// After an interrupt the rest of it is left out: the run that goes on does it then.
@@ -177,22 +205,17 @@ private:
     return Status();
   }
 
-  /// A checkpoint that cannot be written now, for want of room say, does not end the run: the one before stays.
   Status saveOnTheWay() {
     MT_TRY(session->settle());
-    if (Status status = save(); !status)
-      log().warn("no checkpoint of step {}: {}; the run goes on", step, status.message());
+    keepGoing(metrics->sync()); // what the checkpoint's step has reported survives with it
+    writer->begin(currentMeta());
     startClock();
     return Status();
   }
 
   Status save() {
-    MT_TRY(session->settle());
-    keepGoing(metrics->sync()); // what the checkpoint's step has reported survives with it
-    auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
-    MT_ASSIGN(saved, saveCheckpoint(options.out, plan, currentMeta(), bytes, options.keep, options.machine.threads));
-    savedStep = step;
-    return Status();
+    keepGoing(metrics->sync());
+    return writer->write(currentMeta());
   }
 
   CheckpointMeta currentMeta() const {
@@ -211,6 +234,8 @@ private:
     meta.clip = plan.settings.clip;
     meta.plan = fmt::format("{:016x}", plan.digest);
     meta.modelFile = plan.model.file;
+    meta.graph = checksumText(plan.model.digest);
+    meta.frozenWeights = session->frozenWeights();
     meta.data = setup.data;
     meta.numerics = setup.numerics;
     meta.recipe = toJson(options.recipe);
@@ -281,18 +306,19 @@ private:
   const plan::Plan &plan;
   Batches batches;
   ProgressLine progress;
-  int64_t step, savedStep, position; ///< enqueued; of the newest checkpoint
+  int64_t step, position; ///< enqueued
   std::optional<MetricsFile> metrics;
   std::optional<TensorBoard> board;
   std::unique_ptr<GradientFile> gradients;
   std::optional<Evaluation> evaluation;
   int64_t reported = 0;
   float firstLoss = 0, lastLoss = 0;
-  std::string saved;
+  std::string besides; ///< how checkpoints on the way are written; empty: there are none, or it was said
   std::atomic<bool> warned = false;
   std::mutex clock;
   Clock::time_point since;
-  std::unique_ptr<Session> session; ///< last: its threads use the rest
+  std::unique_ptr<Session> session; ///< its threads use the rest
+  std::optional<CheckpointWriter> writer;
 };
 
 /// Whether a run that could not be opened is to be tried again: its checkpoint turned out to be damaged, and is out of
@@ -301,8 +327,7 @@ bool hasAnother(const TrainSetup &setup, const Status &failure) {
   if (!setup.from.checkpoint)
     return false;
   const std::string &checkpoint = *setup.from.checkpoint;
-  Status damage = verifyCheckpoint(checkpoint, false, setup.options.machine.threads);
-  if (damage)
+  if (!isDamaged(checkpoint, false, setup.options.machine.threads))
     return false;
   Result<std::string> kept = setAside(checkpoint);
   if (!kept)

@@ -3,12 +3,14 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "kernels/cpu/ThreadPool.h"
 #include "runtime/base/OutOfMemory.h"
+#include "runtime/device/MakeDevice.h"
 #include "runtime/host/Arena.h"
 #include "runtime/host/MachineMemory.h"
 #include "runtime/host/MemoryCheck.h"
 #include "tests/device/Workbench.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include <latch>
 #include <map>
 #include <mutex>
+#include <regex>
 #include <set>
 #include <thread>
 
@@ -87,6 +90,12 @@ TEST(CpuDeviceDeathTest, KeepsComputeAwayFromProtectedHostSpaces) {
   EXPECT_DEATH(writeFromCompute(1), "");
 }
 
+TEST(Numerics, NameTheInstructionsAndTheLibrary) {
+  Result<std::string> cpu = processorsOf("cpu");
+  ASSERT_TRUE(cpu.ok());
+  EXPECT_TRUE(std::regex_match(*cpu, std::regex(R"(\w+, oneDNN \d+\.\d+\.\d+ [0-9a-f]+)"))) << *cpu;
+}
+
 TEST(MachineMemory, TakesTheSmallestLimit) {
   std::string root = testing::TempDir() + std::to_string(::getpid()) + "machine";
   std::filesystem::remove_all(root);
@@ -96,13 +105,20 @@ TEST(MachineMemory, TakesTheSmallestLimit) {
   EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").available, UINT64_MAX);
   write("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable:    8000 kB\n");
   EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").available, 8000u * 1024);
+  write("/proc/self/statm", fmt::format("{} 3 2 1\n", 1000000 / ::sysconf(_SC_PAGESIZE)));
+  write("/proc/self/limits", "Max cpu time              unlimited            unlimited            seconds\n"
+                             "Max address space         unlimited            unlimited            bytes\n");
+  EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").limit, "MemAvailable");
+  write("/proc/self/limits", "Max address space         7000000              unlimited            bytes\n");
+  EXPECT_NEAR(static_cast<double>(host::machineMemory(root + "/proc", root + "/groups").available), 6e6, 1e5);
+  EXPECT_EQ(host::machineMemory(root + "/proc", root + "/groups").limit, "ulimit -v");
   write("/proc/self/cgroup", "0::/jobs/one\n");
   write("/groups/jobs/one/memory.max", "max\n");
   write("/groups/jobs/memory.max", "5000000\n");
   write("/groups/jobs/memory.current", "3000000\n");
-  write("/groups/jobs/memory.stat", "anon 5\ninactive_file 1000000\n");
+  write("/groups/jobs/memory.stat", "anon 5\ninactive_file 1000000\nactive_file 600000\nslab_reclaimable 50000\n");
   host::MachineMemory memory = host::machineMemory(root + "/proc", root + "/groups");
-  EXPECT_EQ(memory.available, 3000000u);
+  EXPECT_EQ(memory.available, 3650000u) << "pages of files go when memory is wanted, those lately used too";
   EXPECT_NE(memory.limit.find("/groups/jobs/memory.max"), std::string::npos);
 }
 

@@ -67,7 +67,7 @@ public:
                        : Executor::create(plan, std::move(options), std::move(callbacks));
     EXPECT_EQ(made.status().message(), "");
     executor = std::move(*made);
-    EXPECT_EQ(executor->loadWeights().message(), "");
+    EXPECT_EQ(executor->loadWeights().status().message(), "");
   }
 
   Status steps(int count) {

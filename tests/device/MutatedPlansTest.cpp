@@ -22,7 +22,7 @@ Status execute(const plan::Plan &plan) {
                       },
                       [](float, std::span<const double>) { return Status(); }, [](int64_t, std::span<const float>) {}};
   MT_ASSIGN(auto executor, Executor::create(plan, {.threads = 1}, std::move(callbacks)));
-  MT_TRY(executor->loadWeights());
+  MT_TRY(executor->loadWeights().status());
   for (plan::ProgramKind kind : {plan::ProgramKind::step, plan::ProgramKind::step, plan::ProgramKind::evaluate})
     if (plan.program(kind))
       MT_TRY(executor->run(kind));

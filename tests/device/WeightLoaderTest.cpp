@@ -91,7 +91,7 @@ class Weights : public testing::Test {
 protected:
   plan::Plan plan;
   std::vector<std::byte> memory = std::vector<std::byte>(16 << 20, std::byte{0xFF});
-  uint64_t used = 0;
+  uint64_t used = 0, fingerprint = 0;
 
   plan::Parameter &add(const std::string &name, int64_t elements, std::vector<std::pair<PartRole, DType>> parts) {
     plan::Parameter parameter{
@@ -109,8 +109,10 @@ protected:
     return {reinterpret_cast<T *>(memory.data() + span.offset), span.bytes / sizeof(T)};
   }
   Status load(int threads = 2) {
-    return loadWeights(
+    Result<uint64_t> loaded = loadWeights(
         plan, [this](const plan::Span &span) { return std::span(memory).subspan(span.offset, span.bytes); }, threads);
+    fingerprint = loaded ? *loaded : 0;
+    return loaded.status();
   }
   template <typename T> std::string file(const std::string &name, const std::vector<T> &values, uint64_t skip = 0) {
     std::string path = testing::TempDir() + std::to_string(::getpid()) + name;
@@ -191,6 +193,34 @@ TEST_F(Weights, RoundsWhatIsFrozen) {
   EXPECT_TRUE(std::ranges::equal(part<uint16_t>(0, 0), rounded));
   EXPECT_TRUE(std::ranges::equal(part<uint16_t>(1, 0), brains));
   EXPECT_EQ(part<uint16_t>(2, 0)[3], 0x3F80);
+}
+
+TEST_F(Weights, FingerprintIsOfWhatIsFrozen) {
+  std::vector<float> stored = {1, 2, 3, 4};
+  for (const char *name : {"trained", "frozen", "made"})
+    add(name, 4, {{PartRole::weight, DType::f32}}).trainable = std::string_view(name) == "trained";
+  for (size_t i : {size_t(0), size_t(1)})
+    plan.parameters[i].initial = {.path = "", .offset = 0, .length = 16, .type = DType::f32, .generator = "", .seed = 0, .deviation = 0, .value = 0};
+  auto fingerprintWith = [&](const std::vector<float> &trained, const std::vector<float> &frozen, double made) {
+    plan.parameters[0].initial.path = file("trained.bin", trained);
+    plan.parameters[1].initial.path = file("frozen.bin", frozen);
+    plan.parameters[2].initial.generator = "constant";
+    plan.parameters[2].initial.value = made;
+    EXPECT_EQ(load().message(), "");
+    return fingerprint;
+  };
+  uint64_t whole = fingerprintWith(stored, stored, 1);
+  EXPECT_NE(whole, 0u);
+  EXPECT_EQ(fingerprintWith({4, 3, 2, 1}, stored, 1), whole);
+  EXPECT_NE(fingerprintWith(stored, {1, 2, 3, 5}, 1), whole);
+  EXPECT_NE(fingerprintWith(stored, stored, 2), whole);
+  EXPECT_EQ(fingerprintWith(stored, stored, 1), whole);
+  plan.parameters[1].parts[0].type = DType::bf16; // as another plan might keep it
+  plan.parameters[1].parts[0].span.bytes = 8;
+  EXPECT_EQ(fingerprintWith(stored, stored, 1), whole);
+  plan.parameters.resize(1);
+  EXPECT_EQ(load().message(), "");
+  EXPECT_EQ(fingerprint, 0u);
 }
 
 TEST_F(Weights, RefusesMastersThatDoNotSplit) {

@@ -283,6 +283,10 @@ def rows_without_a_valid_label(b):
     row = json.dumps({"tokens": [1] * 32, "labels": [-100] * 32})
     (b.scratch / "masked.jsonl").write_text((row + "\n") * 4)
     b.refuses("mtrun plan.bin --data masked.jsonl --steps 1 --out r6", r"label|target|valid", r"row")
+    good = json.dumps({"tokens": [1] * 32, "labels": [1] * 32})
+    (b.scratch / "later.jsonl").write_text((good + "\n") * 8 + (row + "\n") * 5)
+    b.refuses("mtrun plan.bin --data later.jsonl --steps 3 --shuffle off --out r6", r"error: step 3: no label of the 4 rows from later\.jsonl:9.* "
+              r"to later\.jsonl:12.* counts", leaves=["r6/metrics.jsonl"])  # before it starts
 
 
 @case

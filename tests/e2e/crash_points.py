@@ -152,6 +152,7 @@ class Bench:
         self.exported = (self.world / "out.safetensors").read_bytes()
         exported = self.keep("exported")
         self.scenarios = [Scenario(self, "fresh", empty, train + " --resume", train + " --resume")]
+        self.scenarios.append(Scenario(self, "at-rest", empty, train + " --resume --checkpoint-copy off", train + " --resume"))
         # In the middle: a checkpoint of step 2, metrics beyond it, a part of the next checkpoint.
         self.scenarios[0].reset()
         faults.attempt(scratch, train, self.world, at=self.scenarios[0].count * 3 // 5, kind="kill")

@@ -2,7 +2,7 @@
 proper library would refuse to write. Field numbers are those of third_party/onnx/onnx-ml.proto."""
 import struct
 
-FLOAT, INT64 = 1, 7
+FLOAT, UINT8, INT64 = 1, 2, 7
 
 
 def varint(value):

@@ -5,6 +5,7 @@ each other keep the whole batch, and say why.
     PATH=build/bin:$PATH python3 tests/e2e/own_loss.py
 """
 import ast
+import json
 import math
 import struct
 import zipfile
@@ -184,7 +185,7 @@ def near(a, b):
 
 def first_step(scratch, name, micro_batch):
     scratch.run(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --micro-batch {micro_batch} --loss output:loss")
-    scratch.run(f"mtrun plan.bin --data data.npz --shuffle off --steps 1 --out {name}-{micro_batch} --metrics metrics.jsonl --save-gradients gradients.npz --keep 0")
+    scratch.run(f"mtrun plan.bin --data data.npz --shuffle off --steps 1 --out {name}-{micro_batch} --metrics metrics.jsonl --overwrite --save-gradients gradients.npz --keep 0")
     return float(tool.metrics(scratch / "metrics.jsonl")[0][1]), arrays(scratch / "gradients.npz")
 
 
@@ -232,6 +233,24 @@ def check_no_index(scratch):
         done = scratch.attempt("mtrun plan.bin --data data.npz --steps 1")
         if done.returncode != 1 or "no ignore index" not in done.stderr:
             raise tool.Failure(f"labels of a loss without an ignore index: exit {done.returncode}: {done.stderr}")
+
+
+def check_narrow_labels(scratch):
+    """Labels of a type that has no -100: each counts, and none is called that."""
+    labels = [onnx.node("Cast", ["target", ], ["wide"], "widen", to=onnx.INT64)]
+    model = language(labels + entropy("logits", "wide", "ce", "loss", reduction="mean", ignore_index=-100),
+                     [onnx.info("target", onnx.UINT8, ["batch", SEQUENCE])])
+    (scratch / "model.onnx").write_bytes(model)
+    scratch.run(f"mtc compile model.onnx -o plan.bin --batch {BATCH} --loss output:loss")
+    (target,) = [i for i in json.loads(scratch.run("mtc dump plan.bin --format json"))["inputs"] if i["name"] == "target"]
+    if target["type"] != "u8" or target["ignored"] is not None:
+        raise tool.Failure(f"labels of 8 bits: {target}")
+    kept = [[max(v, 0) for v in r] for r in LABELS]
+    write_data(scratch / "data.npz", tokens=TOKENS, target=kept)
+    words = scratch.run("mtrun eval plan.bin --data data.npz").split()
+    expected = mean([surprise(t, y) for r, k in zip(TOKENS, kept) for t, y in zip(r, k)])
+    if abs(float(words[1]) - expected) > 2e-6 or words[5] != str(BATCH * SEQUENCE):
+        raise tool.Failure(f"labels of 8 bits: {' '.join(words)}, and the loss is {expected}")
 
 
 def check_weighed_class(scratch):
@@ -304,6 +323,7 @@ def test():
             check_case(scratch, name, model, inputs, expected)
         check_short_rows(scratch)
         check_no_index(scratch)
+        check_narrow_labels(scratch)
         check_weighed_class(scratch)
         check_mixed(scratch)
         check_fixed_batch(scratch)

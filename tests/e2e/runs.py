@@ -6,7 +6,9 @@ import os
 import re
 import shlex
 import signal
+import struct
 import subprocess
+import zipfile
 
 import faults
 import tool
@@ -130,6 +132,137 @@ def no_room_for_metrics(b):
     expect(done.returncode == 0 and "--metrics short/metrics.jsonl: No space left on device; the run goes on" in done.stderr,
            "a run whose metrics do not fit", done)
     expect(faults.state(b.scratch / "checkpoints/step-4") == b.want[1], "its weights", done)
+
+
+@case_with_faults
+def training_goes_on_beside_checkpoints(b):
+    """While a checkpoint waits for its disk, steps are trained, and what it holds is its own step."""
+    (b.scratch / "beside").mkdir()
+    done = faults.attempt(b.scratch, f"{b.train} --steps 4 --out beside/run", b.scratch / "beside", hold=".writing-2/weight")
+    expect(done.returncode == 0 and "checkpoints are written beside training, from a copy of the state of" in done.stdout, "a run", done)
+    b.same("beside/run")
+    b.scratch.run(f"{b.train} --steps 2 --out two")
+    if faults.state(b.scratch / "beside/run/step-2") != faults.state(b.scratch / "two/step-2"):
+        raise tool.Failure("the checkpoint of step 2 is not that of a run of two steps")
+
+
+@case_with_faults
+def checkpoints_without_room_for_a_copy(b):
+    """The memory that a copy takes is asked for before; where it is not there, training rests as long."""
+    b.scratch.run("mtmodel mlp --layers 3 --hidden 4096 -o wide.onnx")
+    b.scratch.run("mtc compile wide.onnx -o wide.bin --batch 4 --loss cross-entropy")
+    own_data(b.scratch / "points.npz")
+    train = "mtrun wide.bin --data points.npz --steps 3 --checkpoint-every 2 --threads 1"
+    done = b.scratch.attempt(["bash", "-c", f"ulimit -v 1100000; exec {train} --out narrow"])
+    expect(done.returncode == 0 and re.search(r"checkpoints are written with training at rest: a copy of the state to write from takes .*, and this machine has .* available, limited by ulimit -v", done.stdout),
+           "a run without room", done)
+    b.scratch.run(f"{train} --out wide")
+    for step in (2, 3):
+        if faults.state(b.scratch / f"wide/step-{step}") != faults.state(b.scratch / f"narrow/step-{step}"):
+            raise tool.Failure(f"the checkpoints of step {step} differ")
+
+
+@case
+def data_that_end_a_run(b):
+    """A token that no model has, beyond what is looked at before training: what came before it is kept."""
+    b.scratch.run("mtmodel gpt2 --layers 1 --hidden 16 --heads 2 --vocab 256 --seq 32 -o lm.onnx")
+    b.scratch.run("mtc compile lm.onnx -o lm.bin --batch 4 --seq 32 --target cpu")
+    seen = (1 << 27) // 65 * 33  # tokens of the rows that are looked at
+    with open(b.scratch / "tokens.bin", "wb") as tokens:
+        tokens.truncate(2 * seen)  # zeros, without a place on the disk
+        tokens.seek(2 * seen)
+        tokens.write(struct.pack("<H", 300) * (seen // 10))
+    train = "mtrun lm.bin --data tokens.bin --seed 1 --lr 0.01"
+    done = b.scratch.attempt(f"{train} --steps 100 --out ended --checkpoint-every 1000")
+    said = re.search(r"error: tokens.bin, token \d+: token 300 is outside the model's vocabulary of 256; step (\d+) is kept as ended/step-(\d+)\n", done.stderr)
+    expect(done.returncode == 1 and said and int(said.group(1)) > 1 and said.group(1) == said.group(2), "a run with bad data", done)
+    b.scratch.run(f"{train} --steps {said.group(1)} --out before")
+    if faults.result(b.scratch / "ended", said.group(1)) != faults.result(b.scratch / "before", said.group(1)):
+        raise tool.Failure("what was kept is not what was trained")
+    done = b.scratch.attempt(f"{train} --steps 100 --out none --keep 0")
+    expect(done.returncode == 1 and "token 300" in done.stderr and "kept" not in done.stderr and not faults.checkpoints(b.scratch / "none"),
+           "a run that keeps nothing", done)
+    (b.scratch / "tokens.bin").unlink()
+
+
+@case
+def frozen_weights_that_changed(b):
+    b.scratch.run("mtmodel mlp --weights -o frozen.onnx")
+    b.scratch.run("mtc compile frozen.onnx -o frozen.bin --batch 4 --loss cross-entropy --freeze 'layers.0.*'")
+    own_data(b.scratch / "points.npz")
+    train = "mtrun frozen.bin --data points.npz --out frozen"
+    b.scratch.run(f"{train} --steps 2")
+    b.scratch.run(f"{train} --steps 3 --resume")
+    data = bytearray((b.scratch / "frozen.onnx.data").read_bytes())
+    data[1] ^= 1  # in layers.0.weight
+    (b.scratch / "frozen.onnx.data").write_bytes(data)
+    done = b.scratch.attempt(f"{train} --steps 4 --resume")
+    expect(done.returncode == 1 and "frozen/step-3 was trained beside other frozen weights" in done.stderr, "other frozen weights", done)
+    done = b.scratch.attempt("mtrun eval frozen.bin --data points.npz --from frozen")
+    expect(done.returncode == 0 and "beside other frozen weights" in done.stderr, "their evaluation", done)
+
+
+def own_data(path):
+    """Sixteen samples of input [16] and their labels, without numpy."""
+    def array(kind, shape, data):
+        head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+        head += " " * (63 - (10 + len(head)) % 64) + "\n"
+        return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("input.npy", array("<f4", "(16, 16)", struct.pack("<256f", *(i % 7 for i in range(256)))))
+        out.writestr("labels.npy", array("<i8", "(16,)", struct.pack("<16q", *(i % 5 for i in range(16)))))
+
+
+@case_with_faults
+def checkpoints_that_cannot_be_read(b):
+    """What the system refuses to give is no damage: an error, and nothing is touched."""
+    root = b.scratch / "refused"
+    b.scratch.run(f"{b.train} --steps 4 --out refused")
+    for fault, words in (("denied", "Permission denied"), ("broken", "Input/output error")):
+        for part in ("step-4/meta.json", "step-4/weight", "step-4/second_moment"):
+            for command in (f"{b.train} --steps 5 --out refused --resume", "mtrun eval plan.bin --data data.npz --from refused",
+                            "mtrun export refused -o refused.safetensors"):
+                if "second" in part and "--resume" not in command:
+                    continue  # it is not read
+                done = faults.attempt(b.scratch, command, root, **{fault: part})
+                expect(done.returncode == 1 and re.search(f"error: .*{part}.*: {words}", done.stderr) and "warning" not in done.stderr,
+                       f"{part} {fault}: {command}", done)
+                if sorted(p.name for p in root.glob("*step*")) != ["step-2", "step-4"] or (b.scratch / "refused.safetensors").exists():
+                    raise tool.Failure(f"{part} {fault}: {command}: it changed something")
+    b.same("refused")
+
+
+@case_with_faults
+def too_few_threads(b):
+    """Fewer threads do the same work, to the bit; without those that a run cannot do without it says so."""
+    enough = set()
+    for threads in range(12):
+        done = faults.attempt(b.scratch, f"{b.train} --steps 4 --out threads-{threads} --threads 8", b.scratch / "none", threads=threads)
+        if done.returncode == 0:
+            enough.add(threads)
+            b.same(f"threads-{threads}")
+        else:
+            expect(done.returncode == 1 and re.search(r"error: no thread for stream \d+: Resource temporarily unavailable: stop what else", done.stderr),
+                   f"a run with {threads} threads", done)
+    if not enough or 0 in enough:
+        raise tool.Failure(f"runs that came to their end, by threads that there were: {sorted(enough)}")
+
+
+@case_with_faults
+def owners_that_do_not_exist(b):
+    (b.scratch / "owned").mkdir()
+    for _ in range(2):  # the second replaces the first
+        done = faults.attempt(b.scratch, "mtc dump plan.bin -o owned/plan.txt", b.scratch / "owned", owners=1)
+        expect(done.returncode == 0, "an output whose owner cannot be kept", done)
+
+
+@case
+def metrics_to_standard_output(b):
+    """What is there already stays, whosever it is."""
+    b.scratch.run(["bash", "-c", f"echo before > said; {b.train} --steps 4 --quiet --out said-run --metrics /dev/stdout >> said"])
+    lines = (b.scratch / "said").read_text().splitlines()
+    if lines[0] != "before" or sum('"loss"' in line for line in lines) != 4:
+        raise tool.Failure(f"metrics to standard output: {lines}")
 
 
 @case

@@ -13,9 +13,16 @@
 //   MT_FAULTS_JOURNAL=FILE  a record for every call that was done, its data included; outside of the root
 //   MT_FAULTS_NO_EXCHANGE=1 the file system cannot exchange two names
 //   MT_FAULTS_FREE=BYTES    the free space that the file system claims
+//   MT_FAULTS_DENIED=PART   files below the root with PART in their path cannot be opened for reading (EACCES),
+//   MT_FAULTS_BROKEN=PART   or cannot be read (EIO)
+//   MT_FAULTS_OWNERS=1      no file can be given an owner (EINVAL)
+//   MT_FAULTS_HOLD=PART     the first file with PART in its path is opened for writing only after a write to another file;
+//                           without one the process ends after a minute
+//   MT_FAULTS_THREADS=N     the system gives N threads and no more, whatever the root
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -26,6 +33,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <mutex>
+#include <pthread.h>
 #include <string>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -44,7 +52,9 @@ struct Settings {
   std::string root = environment("MT_FAULTS_ROOT"), kind = environment("MT_FAULTS_KIND");
   long at = std::atol(environment("MT_FAULTS_AT").c_str());
   bool noExchange = !environment("MT_FAULTS_NO_EXCHANGE").empty();
-  std::string free = environment("MT_FAULTS_FREE");
+  std::string free = environment("MT_FAULTS_FREE"), denied = environment("MT_FAULTS_DENIED"),
+              broken = environment("MT_FAULTS_BROKEN"), hold = environment("MT_FAULTS_HOLD");
+  bool noOwners = !environment("MT_FAULTS_OWNERS").empty();
   int journal = -1;
   Settings() {
     if (std::string path = environment("MT_FAULTS_JOURNAL"); !path.empty())
@@ -91,6 +101,11 @@ bool counts(const std::string &path) {
   const std::string &root = settings().root;
   return !root.empty() &&
          (path == root || (path.size() > root.size() && path.starts_with(root) && path[root.size()] == '/'));
+}
+
+/// Whether a part is set, and in the path of a file below the root.
+bool hits(const std::string &part, const std::string &path) {
+  return !part.empty() && counts(path) && path.find(part) != std::string::npos;
 }
 
 void put(const void *data, size_t size) {
@@ -155,11 +170,31 @@ template <typename F> F original(const char *name) { return reinterpret_cast<F>(
 
 bool forWriting(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)); }
 
+std::atomic<long> writes = 0;
+
+void hold(const std::string &path) {
+  static std::atomic<bool> held = false;
+  if (!hits(settings().hold, path) || held.exchange(true))
+    return;
+  constexpr int kMost = 60000;
+  long before = writes;
+  for (int i = 0; writes == before; ++i) {
+    if (i == kMost)
+      end();
+    ::usleep(1000);
+  }
+}
+
 int openAt(int folder, const char *path, int flags, mode_t mode) {
   std::string where = absolute(folder, path);
   auto call = [&] { return static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode)); };
+  if (!forWriting(flags) && hits(settings().denied, where)) {
+    errno = EACCES;
+    return -1;
+  }
   if (!forWriting(flags) || !counts(where))
     return call();
+  hold(where);
   std::lock_guard lock(mutex());
   struct stat status = {};
   bool isNew = ::stat(where.c_str(), &status) != 0;
@@ -170,6 +205,13 @@ int openAt(int folder, const char *path, int flags, mode_t mode) {
     journal(isNew ? "create" : flags & O_TRUNC ? "truncate" : "open", where);
   }
   return made;
+}
+
+template <typename Call> ssize_t readFrom(int file, const Call &call) {
+  if (settings().broken.empty() || !hits(settings().broken, folderPath(file)))
+    return call();
+  errno = EIO;
+  return -1;
 }
 
 template <typename Call> ssize_t writeTo(int file, const void *data, size_t bytes, int64_t offset, const Call &call) {
@@ -188,6 +230,7 @@ template <typename Call> ssize_t writeTo(int file, const void *data, size_t byte
     offset = appends ? status.st_size : ::lseek(file, 0, SEEK_CUR);
   }
   ssize_t done = call(data, bytes);
+  ++writes;
   if (done > 0)
     journal("write", where, "", static_cast<uint64_t>(offset), data, static_cast<size_t>(done));
   if (fate == Fate::halfThenEnd)
@@ -260,6 +303,14 @@ int openat64(int folder, const char *path, int flags, ...) {
 }
 int creat(const char *path, mode_t mode) { return openAt(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode); }
 
+ssize_t read(int file, void *data, size_t bytes) {
+  return readFrom(file, [&] { return ::syscall(SYS_read, file, data, bytes); });
+}
+ssize_t pread(int file, void *data, size_t bytes, off_t offset) {
+  return readFrom(file, [&] { return ::syscall(SYS_pread64, file, data, bytes, offset); });
+}
+ssize_t pread64(int file, void *data, size_t bytes, off64_t offset) { return pread(file, data, bytes, offset); }
+
 ssize_t write(int file, const void *data, size_t bytes) {
   return writeTo(file, data, bytes, -1,
                  [&](const void *from, size_t count) { return ::syscall(SYS_write, file, from, count); });
@@ -312,6 +363,23 @@ int mkdirat(int folder, const char *path, mode_t mode) noexcept {
                 [&] { return static_cast<int>(::syscall(SYS_mkdirat, folder, path, mode)); });
 }
 int mkdir(const char *path, mode_t mode) noexcept { return mkdirat(AT_FDCWD, path, mode); }
+
+int fchown(int file, uid_t user, gid_t group) noexcept {
+  if (settings().noOwners && counts(folderPath(file))) {
+    errno = EINVAL;
+    return -1;
+  }
+  return original<int (*)(int, uid_t, gid_t)>("fchown")(file, user, group);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) noexcept {
+  static const std::string most = environment("MT_FAULTS_THREADS");
+  static std::atomic<long> made = 0;
+  if (!most.empty() && made++ >= std::atol(most.c_str()))
+    return EAGAIN;
+  using Create = int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+  return original<Create>("pthread_create")(thread, attributes, run, argument);
+}
 
 int fsync(int file) { return syncFile(file, original<int (*)(int)>("fsync")); }
 int fdatasync(int file) { return syncFile(file, original<int (*)(int)>("fdatasync")); }

@@ -112,6 +112,8 @@ const std::vector<Damage> kDamages = {
      },
      "100 bytes of /w.bin as f32 do not fill it: want 120"},
     {"inputRows", [](Plan &p) { p.inputs[0].dims[0] = 6; }, "input 0 \"x\": dimension 0 must be the batch, 8"},
+    {"ignoredLabel", [](Plan &p) { p.inputs[1].type = DType::u8; },
+     "input 1 \"labels\": labels of type u8 cannot be -100, which is said not to count"},
     {"inputPart", [](Plan &p) { p.inputs[0].parts[1].bytes = 8; }, "part 1 has 8 bytes, want 96"},
     {"scalars", [](Plan &p) { p.inputs[2].type = DType::i64; }, "scalars must be f64 [16]"},
     {"inputOnDevice", [](Plan &p) { p.inputs[0].parts[0].space = 0; },

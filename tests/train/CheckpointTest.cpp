@@ -1,5 +1,6 @@
 // Checkpoints: round trip, which one is the newest, what an interrupted writer leaves, what does not match.
 #include "runtime/train/Checkpoint.h"
+#include "runtime/train/Export.h"
 #include "tests/plan/LinearPlan.h"
 #include "tests/train/TestFiles.h"
 
@@ -29,6 +30,17 @@ protected:
   }
   PartBytes place() {
     return [this](const plan::Part &part) { return std::as_writable_bytes(std::span(state[part.role])); };
+  }
+  /// Loads a checkpoint's weights; for withNewest().
+  std::function<Status(const FoundCheckpoint &)> load = [this](const FoundCheckpoint &found) {
+    return loadCheckpoint(found.folder, plan, place(), true);
+  };
+  /// The checkpoint that withNewest() comes to use.
+  std::string used(const std::string &path) {
+    std::string folder;
+    Status done = withNewest(path, [&](const FoundCheckpoint &found) { return folder = found.folder, load(found); });
+    EXPECT_TRUE(done.ok()) << done.message();
+    return folder;
   }
   std::string save(int64_t step, int keep = 2) {
     CheckpointMeta meta;
@@ -167,14 +179,50 @@ TEST_F(Checkpoints, AMissingOrShortFileIsNamedAndTheOneBeforeIsTheNewest) {
   save(2);
   fs::resize_file(folder / "step-2/weight.safetensors", 100);
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-1");
-  EXPECT_ERROR(findCheckpoints(folder.path)[1].whole, "step-2/weight.safetensors: has 100 bytes, and had");
+  EXPECT_ERROR((*findCheckpoints(folder.path))[1].whole, "step-2/weight.safetensors: has 100 bytes, and had");
   fs::remove(folder / "step-2/weight.safetensors");
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-1");
-  EXPECT_ERROR(findCheckpoints(folder.path)[1].whole, "step-2/weight.safetensors: No such file");
-  EXPECT_EQ(*soundCheckpoint(folder.path), folder / "step-1");
-  EXPECT_ERROR(soundCheckpoint(folder / "step-2").status(), "step-2/weight.safetensors: No such file");
+  EXPECT_ERROR((*findCheckpoints(folder.path))[1].whole, "step-2/weight.safetensors: No such file");
+  EXPECT_EQ(used(folder.path), folder / "step-1");
+  EXPECT_ERROR(withNewest(folder / "step-2", load), "step-2/weight.safetensors: No such file");
   flip(folder / "step-1/weight.safetensors", fs::file_size(folder / "step-1/weight.safetensors") - 1);
-  EXPECT_ERROR(soundCheckpoint(folder.path).status(), "no checkpoint there is whole");
+  EXPECT_ERROR(withNewest(folder.path, load), "no checkpoint there is whole");
+}
+
+/// Bytes that this process has asked files for.
+uint64_t bytesRead() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  uint64_t count = 0;
+  file >> name >> count;
+  return count;
+}
+
+TEST_F(Checkpoints, AreReadOnceWhereTheyAreWhole) {
+  constexpr uint64_t kBytes = 4 << 20;
+  plan.parameters[0].dims = {1024, 1024};
+  for (auto &[role, values] : state)
+    values.resize(kBytes / sizeof(float));
+  std::string saved = save(3);
+  uint64_t before = bytesRead();
+  EXPECT_EQ(used(folder.path), saved);
+  EXPECT_LT(bytesRead() - before, kBytes * 5 / 4);
+  before = bytesRead();
+  ASSERT_TRUE(exportWeights({folder.path, folder / "w.safetensors", ""}).ok());
+  EXPECT_LT(bytesRead() - before, kBytes * 5 / 4);
+}
+
+TEST_F(Checkpoints, OneThatTurnsOutToBeDamagedIsPassedOver) {
+  save(1);
+  save(2);
+  flip(folder / "step-2/weight.safetensors", fs::file_size(folder / "step-2/weight.safetensors") - 1);
+  EXPECT_EQ(used(folder.path), folder / "step-1");
+  folder.write("w.npz", "old");
+  ASSERT_TRUE(exportWeights({folder.path, folder / "w.npz", ""}).ok());
+  EXPECT_ERROR(exportWeights({folder / "step-2", folder / "x.npz", ""}), "parameter 'weight': its checksum is wrong");
+  EXPECT_FALSE(fs::exists(folder / "x.npz"));
+  Status refused = withNewest(folder.path, [](const FoundCheckpoint &) { return Status::error("of another model"); });
+  EXPECT_EQ(refused.message(), "of another model") << "the next is tried only where the bytes are wrong";
 }
 
 TEST_F(Checkpoints, CompleteLeftoversAreAdopted) {

@@ -1,5 +1,6 @@
 // Data in every form, and what is said about data that do not fit.
 #include "runtime/train/Batches.h"
+#include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
 #include "tests/train/TestFiles.h"
 
@@ -155,6 +156,41 @@ TEST_F(CorpusForms, JsonLinesArePaddedAndShifted) {
   EXPECT_EQ(second.labels, (Numbers{6, 7, 8, 9}));
 }
 
+TEST_F(CorpusForms, RowsWithoutALabelAreNoted) {
+  auto corpus = open(folder.write("d.jsonl", "{\"tokens\": [1, 2], \"labels\": [-100, -100]}\n{\"tokens\": [1, 2, 3]}\n"
+                                             "{\"tokens\": [1, 2], \"labels\": [-100, -100]}\n"));
+  EXPECT_EQ(corpus->unlabelled, (Numbers{0, 2}));
+}
+
+TEST_F(CorpusForms, FingerprintsSeeEveryByte) {
+  std::string content(3 << 20, 'a');
+  std::string path = folder.write("a.txt", content), whole = *dataFingerprint(path, "");
+  EXPECT_EQ(*dataFingerprint(folder.write("b.txt", content), ""), whole) << "names do not count";
+  for (size_t at : {size_t(0), size_t(1) << 20, content.size() / 2 + 77, content.size() - 1}) {
+    std::string changed = content;
+    changed[at] = 'b';
+    EXPECT_NE(*dataFingerprint(folder.write("a.txt", changed), ""), whole) << at;
+  }
+  EXPECT_NE(*dataFingerprint(folder.write("a.txt", content + "a"), ""), whole);
+  EXPECT_NE(*dataFingerprint(path, folder.write("tokenizer", "t")), *dataFingerprint(path, ""));
+}
+
+TEST_F(CorpusForms, FingerprintsOfWhatIsTooLongToReadGoBySamples) {
+  std::string path = folder.write("large.bin", "");
+  std::filesystem::resize_file(path, (uint64_t(512) << 20) + (64 << 10)); // of zeros, without a place on the disk
+  std::string whole = *dataFingerprint(path, "");
+  auto withByteAt = [&](int64_t at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    auto put = [&](char byte) { file.seekp(at).put(byte).flush(); };
+    put(1);
+    std::string found = *dataFingerprint(path, "");
+    put(0);
+    return found;
+  };
+  EXPECT_NE(withByteAt((int64_t(512) << 20) - 1), whole);
+  EXPECT_NE(withByteAt((int64_t(512) << 20) + (64 << 10) - 1), whole) << "the last byte is in a sample";
+}
+
 TEST_F(CorpusForms, WhatIsWrongIsSaidWithFileAndPlace) {
   EXPECT_ERROR(refusal(folder / "nothing.txt"), "nothing.txt: no such file or folder");
   EXPECT_ERROR(refusal(folder.write("short.txt", "abcd")), "short.txt is too short: 4 tokens, and a window takes 5");
@@ -216,16 +252,17 @@ TEST_F(CorpusForms, BatchesFillMicroBatchesAndCountLabels) {
   Batches batches(plan, *corpus, Sampler(3, false, 0));
   Numbers ids[2] = {Numbers(4), Numbers(4)}, labels[2] = {Numbers(4), Numbers(4)};
   void *parts[] = {ids[0].data(), ids[1].data(), labels[0].data(), labels[1].data(), nullptr};
-  Result<int64_t> valid = batches.fill(0, 2, parts);
-  ASSERT_TRUE(valid.ok());
-  EXPECT_EQ(*valid, 6);
+  EXPECT_EQ(*batches.valid(0, 2), 6);
+  ASSERT_TRUE(batches.fill(0, 2, parts).ok());
   EXPECT_EQ(ids[1], (Numbers{10, 11, 12, 13}));
-  EXPECT_EQ(*batches.fill(2, 2, parts), 3); // the last row, and the first of the next epoch
+  EXPECT_EQ(*batches.valid(2, 2), 3); // the last row, and the first of the next epoch
+  ASSERT_TRUE(batches.fill(2, 2, parts).ok());
   EXPECT_EQ(ids[0], (Numbers{20, 21, 22, 23}));
   EXPECT_EQ(ids[1], (Numbers{0, 1, 2, 3}));
-  EXPECT_EQ(*batches.fill(1, 1, parts), 3); // padded with a row that does not count
+  EXPECT_EQ(*batches.valid(1, 1), 3);
+  ASSERT_TRUE(batches.fill(1, 1, parts).ok()); // padded with a row that does not count
   EXPECT_EQ(labels[1], (Numbers{-100, -100, -100, -100}));
-  EXPECT_EQ(*batches.fill(2, 1, parts), 0);
+  EXPECT_EQ(*batches.valid(2, 1), 0);
   Status none = batches.uncounted(2, 1);
   EXPECT_ERROR(none, "no label of the 1 rows from");
   EXPECT_ERROR(none, "row 2");

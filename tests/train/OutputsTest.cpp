@@ -156,5 +156,18 @@ TEST(Outputs, WhatDoesNotFitWaits) {
   EXPECT_EQ(full->waitingBytes(), 8u);
 }
 
+TEST(Outputs, OfTooMuchThatWaitsWholeRecordsGo) {
+  Result<AppendedFile> full = AppendedFile::open("/dev/full", true);
+  std::string record(1 << 20, 'x');
+  for (size_t i = 0; i < 70; ++i) {
+    std::string binary = record; // of which a byte may be anything
+    binary[i * 1009] = '\n';
+    EXPECT_FALSE(full->append(binary).ok());
+    EXPECT_LE(full->waitingBytes(), uint64_t(64) << 20);
+    EXPECT_EQ(full->waitingBytes() % record.size(), 0u);
+  }
+  EXPECT_GT(full->waitingBytes(), uint64_t(30) << 20);
+}
+
 } // namespace
 } // namespace mt::tests

@@ -23,6 +23,20 @@ protected:
     auto bytes = [&](const plan::Part &) { return std::as_writable_bytes(std::span(values)); };
     ASSERT_TRUE(saveCheckpoint(folder.path, plan, meta, bytes, 9).ok());
   }
+  /// Of format 1, which names no run.
+  void saveOld(int64_t step) {
+    save(step, "");
+    folder.write(fmt::format("step-{}/meta.json", step), fmt::format("{{\"format\": 1, \"step\": {}}}", step));
+  }
+  void ofLaterVersion(const std::string &name) {
+    std::string path = folder / name + "/meta.json";
+    nlohmann::json meta = nlohmann::json::parse(tests::readFile(path));
+    meta.erase("checksum");
+    meta["format"] = 3;
+    std::string text = meta.dump();
+    meta["checksum"] = checksumText(checksumOf(std::as_bytes(std::span(text))));
+    std::ofstream(path) << meta;
+  }
   Result<RunFolder::Start> start(bool resume, bool overwrite = false) {
     Result<RunFolder> locked = RunFolder::lock(folder.path);
     EXPECT_TRUE(locked.ok()) << locked.status().message();
@@ -93,15 +107,93 @@ TEST_F(RunFolders, OfOlderVersionsAreGoneOnWithEvenAfterALaterStart) {
   EXPECT_EQ(start(true)->checkpoint, folder / "step-8");
 }
 
+TEST_F(RunFolders, WhatAnEarlierRunOfAnOlderVersionLeftIsNotTakenUp) {
+  saveOld(8);
+  std::string second = begin(false, true); // and killed before it has a checkpoint
+  EXPECT_FALSE(start(true)->checkpoint);
+  EXPECT_NE(start(true)->note.find("checkpoints of an earlier run only"), std::string::npos);
+  EXPECT_EQ(begin(true), second) << "it goes on, at step 0";
+  EXPECT_ERROR(checkpointsOf(folder.path).status(), "its checkpoints are of an earlier run (" + folder.path + "/step-8)");
+  EXPECT_EQ(checkpointsOf(folder / "step-8")->front().step, 8) << "asked for by name";
+  save(2, second);
+  EXPECT_EQ(start(true)->checkpoint, folder / "step-2");
+  EXPECT_EQ(checkpointsOf(folder.path)->size(), 1u);
+}
+
+TEST_F(RunFolders, OfAnOlderVersionAreTakenUp) {
+  saveOld(8);
+  begin(true);
+  EXPECT_EQ(start(true)->checkpoint, folder / "step-8");
+  EXPECT_EQ(checkpointsOf(folder.path)->front().folder, folder / "step-8");
+}
+
+TEST_F(RunFolders, DamagedCheckpointsOfAnEarlierRunDoNotCount) {
+  save(4, "a");
+  save(6, "a");
+  save(8, "a");
+  fs::resize_file(folder / "step-6/weight.safetensors", 10); // it still says whose it is
+  folder.write("step-8/meta.json", "{");                     // this one does not
+  EXPECT_EQ(start(true)->checkpoint, folder / "step-4");
+  EXPECT_TRUE(fs::exists(folder / "damaged-step-6") && fs::exists(folder / "damaged-step-8"));
+  folder.write("step-4/meta.json", "{");
+  EXPECT_ERROR(start(true).status(), "no checkpoint of " + folder.path + " is whole");
+  std::string second = begin(false, true);
+  EXPECT_TRUE(fs::exists(folder / "damaged-step-4"));
+  Result<RunFolder::Start> resumed = start(true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status().message();
+  EXPECT_FALSE(resumed->checkpoint);
+  save(4, second);
+  EXPECT_EQ(start(true)->checkpoint, folder / "step-4");
+  folder.write("step-4/meta.json", "{"); // of the new run
+  EXPECT_ERROR(start(true).status(), "step-4/meta.json: damaged");
+}
+
+/// In place of a file a link that leads nowhere but to itself: it is there, and cannot be read.
+void makeUnreadable(const std::string &path) {
+  fs::remove(path);
+  fs::create_symlink(fs::path(path).filename(), path);
+}
+
+TEST_F(RunFolders, WhatCannotBeReadIsNoDamage) {
+  save(2, "a");
+  save(4, "a");
+  for (const char *file : {"/meta.json", "/weight.safetensors"}) {
+    fs::rename(folder / "step-4" + file, folder / "kept");
+    makeUnreadable(folder / "step-4" + file);
+    EXPECT_ERROR(start(true).status(), "--resume: " + folder.path + "/step-4" + file + ": Too many levels of symbolic links");
+    EXPECT_ERROR(withNewest(folder.path, [](const FoundCheckpoint &) { return Status(); }), "Too many levels");
+    EXPECT_TRUE(fs::exists(folder / "step-4") && !fs::exists(folder / "damaged-step-4"));
+    fs::remove(folder / "step-4" + file);
+    fs::rename(folder / "kept", folder / "step-4" + file);
+  }
+  makeUnreadable(folder / "step-2/meta.json");
+  EXPECT_EQ(start(true)->checkpoint, folder / "step-4") << "an older one is not needed";
+  makeUnreadable(folder / "run.json");
+  EXPECT_ERROR(start(true).status(), "run.json: Too many levels");
+  fs::remove(folder / "run.json");
+  folder.write("run.json", "{");
+  EXPECT_ERROR(start(true).status(), "run.json: damaged: without it, it is not known which checkpoints are of the run; remove it");
+}
+
+TEST_F(RunFolders, LeftoversThatCannotBeReadOrAreOfLaterVersionsStay) {
+  save(2, "a");
+  save(4, "a");
+  fs::rename(folder / "step-4", folder / ".writing-4");
+  ofLaterVersion(".writing-4");
+  EXPECT_ERROR(start(true).status(), ".writing-4/meta.json: format 3 is neither");
+  EXPECT_TRUE(fs::exists(folder / ".writing-4") && !fs::exists(folder / "damaged-.writing-4"));
+  fs::remove_all(folder / ".writing-4");
+  save(4, "a");
+  fs::rename(folder / "step-4", folder / ".writing-4");
+  makeUnreadable(folder / ".writing-4/weight.safetensors");
+  EXPECT_ERROR(start(true).status(), ".writing-4/weight.safetensors: Too many levels");
+  EXPECT_TRUE(fs::exists(folder / ".writing-4") && !fs::exists(folder / "damaged-.writing-4"));
+}
+
 TEST_F(RunFolders, OfLaterVersionsAreRefused) {
   save(2, "a");
   save(4, "a");
-  nlohmann::json meta = nlohmann::json::parse(readFile(folder / "step-4/meta.json"));
-  meta.erase("checksum");
-  meta["format"] = 3;
-  std::string text = meta.dump();
-  meta["checksum"] = checksumText(checksumOf(std::as_bytes(std::span(text))));
-  folder.write("step-4/meta.json", meta.dump());
+  ofLaterVersion("step-4");
   EXPECT_ERROR(start(true).status(), "step-4/meta.json: format 3 is neither 1 nor 2");
   EXPECT_TRUE(fs::exists(folder / "step-4"));
 }

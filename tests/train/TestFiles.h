@@ -4,6 +4,7 @@
 
 #include "runtime/plan/Program.h"
 #include "runtime/train/Npz.h"
+#include "runtime/train/RunFolder.h"
 
 #include <gtest/gtest.h>
 
@@ -56,6 +57,12 @@ inline plan::Plan languagePlan(int64_t batch, int64_t sequence, int64_t microBat
                  {plan::InputKind::labels, "labels", DType::i64, {batch, sequence}, parts, 256},
                  {plan::InputKind::scalars, "scalars", DType::f64, {16}, {{0, 0, 128}}, 0}};
   return plan;
+}
+
+/// The newest whole checkpoint of a folder, or the folder itself if it is one; nothing if there is none.
+inline std::optional<std::string> newestCheckpoint(const std::string &path) {
+  Result<std::vector<train::FoundCheckpoint>> found = train::checkpointsOf(path);
+  return found && found->front().whole ? std::optional(found->front().folder) : std::nullopt;
 }
 
 #define EXPECT_ERROR(status, part)                                                                                     \

@@ -79,6 +79,18 @@ protected:
         all.push_back(line["loss"].dump() + " " + line["grad_norm"].dump());
     return all;
   }
+  /// Changes a field of the checkpoint run/step-2 as a writer would; null: removes it.
+  void changeMeta(const std::string &key, const json &value) {
+    std::string path = folder / "run/step-2/meta.json";
+    json meta = json::parse(readFile(path));
+    meta.erase("checksum");
+    meta[key] = value;
+    if (value.is_null())
+      meta.erase(key);
+    std::string text = meta.dump();
+    meta["checksum"] = checksumText(checksumOf(std::as_bytes(std::span(text))));
+    std::ofstream(path) << meta;
+  }
   std::string state(const std::string &out) {
     std::string newest = newestCheckpoint(folder / out).value_or("");
     return readFile(newest + "/weight.safetensors") + readFile(newest + "/first_moment.safetensors");
@@ -348,6 +360,43 @@ TEST_P(Training, EvaluatingAndCheckpointingChangeNoBit) {
   EXPECT_TRUE(json::parse(readFile(folder / "trace.json"), nullptr, false).is_object());
 }
 
+TEST_P(Training, CheckpointsBesideTrainingAreThoseAtRest) {
+  TrainOptions beside = options("beside", 10), rest = options("rest", 10);
+  for (TrainOptions *wanted : {&beside, &rest}) {
+    wanted->checkpointEvery = 3;
+    wanted->keep = 9;
+    wanted->quiet = false;
+  }
+  rest.checkpointCopy = false;
+  testing::internal::CaptureStdout();
+  run(beside);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("checkpoints are written beside training, from a copy of the state of "),
+            std::string::npos);
+  testing::internal::CaptureStdout();
+  run(rest);
+  EXPECT_EQ(testing::internal::GetCapturedStdout().find("beside training"), std::string::npos);
+  for (int step : {3, 6, 9, 10}) {
+    std::string one = fmt::format("{}/beside/step-{}", folder.path, step), other = fmt::format("{}/rest/step-{}", folder.path, step);
+    for (const char *file : {"/weight.safetensors", "/first_moment.safetensors"})
+      EXPECT_EQ(readFile(one + file), readFile(other + file)) << step;
+    json about = json::parse(readFile(one + "/meta.json")), otherAbout = json::parse(readFile(other + "/meta.json"));
+    for (const char *key : {"run", "checksum"})
+      about[key] = otherAbout[key];
+    EXPECT_EQ(about, otherAbout);
+  }
+  for (const char *name : {"beside", "rest"}) // from step 6, which was written beside training in one of them
+    for (int step : {9, 10})
+      std::filesystem::remove_all(fmt::format("{}/{}/step-{}", folder.path, name, step));
+  beside.resume = rest.resume = true;
+  run(beside);
+  run(rest);
+  run(options("whole", 10));
+  for (const char *name : {"beside", "rest"}) {
+    EXPECT_EQ(losses(name), losses("whole"));
+    EXPECT_EQ(state(name), state("whole"));
+  }
+}
+
 TEST_P(Training, WritesNoCheckpointWhereNoneIsKept) {
   run(options("plain", 4));
   TrainOptions bare = options("bare", 4);
@@ -432,17 +481,101 @@ TEST_P(Training, AnotherSequenceOrLossIsNotResumed) {
   EXPECT_ERROR(train::train(resumed), "compile a plan with the same loss");
 }
 
+TEST_P(Training, AnotherGraphIsNotResumed) {
+  run(options("run", 2));
+  plan::Plan other = linearPlan(GetParam());
+  other.model.digest = 8;
+  other.model.file = "/new.onnx";
+  ASSERT_TRUE(plan::save(other, folder / "other.bin").ok());
+  TrainOptions resumed = options("run", 4);
+  resumed.resume = true;
+  resumed.plan = folder / "other.bin";
+  EXPECT_ERROR(train::train(resumed), "step-2 was trained on another graph (");
+  EXPECT_ERROR(train::train(resumed), ") than the plan has (/new.onnx): compile a plan of that model; or, to take its weights "
+                                      "over, start a new run from what mtrun export with --model /new.onnx writes");
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  EXPECT_TRUE(evaluate({folder / "other.bin", {folder / "data.npz", ""}, {}, folder / "run"}).ok()) << "weights fit";
+  testing::internal::GetCapturedStdout();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("was trained on another graph"), std::string::npos);
+}
+
+TEST_P(Training, OtherFrozenWeightsAreNotResumed) {
+  run(options("run", 2));
+  changeMeta("frozen_weights", "0123456789abcdef");
+  TrainOptions resumed = options("run", 4);
+  resumed.resume = true;
+  EXPECT_ERROR(train::train(resumed), "--resume: " + folder.path + "/run/step-2 was trained beside other frozen weights than the "
+                                      "plan's files hold now: bring those back");
+}
+
+TEST_P(Training, WhatACheckpointDoesNotSayIsSaid) {
+  run(options("run", 2));
+  for (const char *key : {"graph", "frozen_weights", "corpus"})
+    changeMeta(key, nullptr);
+  TrainOptions resumed = options("run", 4);
+  resumed.resume = true;
+  testing::internal::CaptureStderr();
+  run(resumed);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("is of an older version: it does not say which graph, frozen weights and "
+                                                        "data it was trained with"),
+            std::string::npos);
+}
+
+TEST_P(Training, ARateBelowTheStoredLeastIsSaidAsWhatItIs) {
+  TrainOptions wanted = options("run", 2);
+  wanted.recipe.leastRate = 0.01;
+  run(wanted);
+  TrainOptions resumed = options("run", 4);
+  resumed.resume = true;
+  resumed.recipe.rate = 0.001;
+  EXPECT_EQ(train::train(resumed).message(),
+            "--lr 0.001 is below the run's least rate, 0.01, which stays unless said otherwise: say --min-lr too");
+  resumed.recipe.rate.reset();
+  resumed.recipe.leastRate = 1;
+  EXPECT_EQ(train::train(resumed).message(),
+            "--min-lr 1 is above the run's rate, 0.1, which stays unless said otherwise: say --lr too");
+}
+
+TEST_P(Training, MetricsOfAnotherRunAreKept) {
+  TrainOptions first = options("one", 3), second = options("two", 2);
+  first.metrics = second.metrics = folder / "metrics.jsonl";
+  run(first);
+  std::string before = readFile(folder / "metrics.jsonl");
+  std::string refusal = "--metrics " + folder.path + "/metrics.jsonl: the file is not of this run, and would be written over: "
+                        "choose another, or replace it with --overwrite";
+  EXPECT_EQ(train::train(second).message(), refusal);
+  second.resume = true; // at step 0
+  EXPECT_EQ(train::train(second).message(), refusal);
+  EXPECT_EQ(readFile(folder / "metrics.jsonl"), before);
+  EXPECT_FALSE(std::filesystem::exists(folder / "two/run.json"));
+  second.resume = false;
+  second.overwrite = true;
+  run(second);
+  EXPECT_NE(readFile(folder / "metrics.jsonl"), before);
+  first.resume = true;
+  first.recipe.steps = 5;
+  EXPECT_EQ(train::train(first).message(), refusal);
+  folder.write("metrics.jsonl", before); // its own
+  run(first);
+  std::string own = readFile(folder / "metrics.jsonl");
+  EXPECT_EQ(std::count(own.begin(), own.end(), '\n'), 6);
+  EXPECT_EQ(own.substr(0, before.size()), before);
+}
+
+TEST_P(Training, MetricsOfARunThatBeginsAgainAtStepZeroStartAnew) {
+  TrainOptions wanted = options("run", 3);
+  wanted.metrics = folder / "metrics.jsonl";
+  wanted.resume = true;
+  run(wanted);
+  std::filesystem::remove_all(folder / "run/step-3"); // as if it had been killed before
+  run(wanted);
+  std::string lines = readFile(folder / "metrics.jsonl");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
+}
+
 TEST_P(Training, AnotherProcessorIsSaidAndLostClippingRefused) {
   run(options("run", 2));
-  auto changeMeta = [&](const std::string &key, const json &value) {
-    std::string path = folder / "run/step-2/meta.json";
-    json meta = json::parse(readFile(path));
-    meta.erase("checksum");
-    meta[key] = value;
-    std::string text = meta.dump();
-    meta["checksum"] = checksumText(checksumOf(std::as_bytes(std::span(text))));
-    std::ofstream(path) << meta;
-  };
   TrainOptions resumed = options("run", 3);
   resumed.resume = true;
   changeMeta("clip", true);
@@ -451,7 +584,7 @@ TEST_P(Training, AnotherProcessorIsSaidAndLostClippingRefused) {
   changeMeta("numerics", "ABACUS");
   testing::internal::CaptureStderr();
   run(resumed);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("was trained on another processor (ABACUS; this one: "), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("was trained with other kernels (ABACUS; here: "), std::string::npos);
 }
 
 TEST_P(Training, ANumberThatIsNotFiniteStopsTheRunAndKeepsWhatWasThere) {

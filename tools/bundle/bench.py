@@ -180,7 +180,7 @@ class Bench:
         metrics, log = self.out / f"{name}.jsonl", self.out / f"{name}.log"
         with DeviceMemory() as memory:
             run([HERE / "bin/mtrun", f"bench/{plan}.bin", "--data", self.tokens(batch, steps), "--steps", steps, "--lr", 1e-5, "--keep", 0,
-                 "--device", "cuda", "--threads", THREADS, "--out", self.out / "run", "--metrics", metrics, *arguments], seconds, log)
+                 "--device", "cuda", "--threads", THREADS, "--out", self.out / "run", "--metrics", metrics, "--overwrite", *arguments], seconds, log)
         rows = [row for row in map(json.loads, open(metrics)) if "loss" in row]
         losses = [row["loss"] for row in rows]
         if len(rows) != steps or None in losses:

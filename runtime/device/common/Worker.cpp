@@ -1,8 +1,20 @@
 #include "runtime/device/common/Worker.h"
 
+#include <system_error>
+
 namespace mt::device {
 
-Worker::Worker(uint32_t stream, Progress &progress) : stream(stream), progress(progress), thread([this] { work(); }) {}
+Result<std::unique_ptr<Worker>> Worker::start(uint32_t stream, Progress &progress) {
+  std::unique_ptr<Worker> worker(new Worker(stream, progress));
+  try {
+    worker->thread = std::jthread([raw = worker.get()] { raw->work(); });
+  } catch (const std::system_error &error) {
+    return fail("no thread for stream {}: {}: stop what else runs here, or raise the limit of threads (ulimit -u, pids.max of "
+                "the control group)",
+                stream, error.code().message());
+  }
+  return worker;
+}
 
 Worker::~Worker() {
   {
@@ -10,7 +22,8 @@ Worker::~Worker() {
     closing = true;
   }
   changed.notify_all();
-  thread.join();
+  if (thread.joinable())
+    thread.join();
 }
 
 void Worker::issue(std::function<Status()> task, bool mayWait) {

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -18,7 +19,8 @@ public:
   /// Commands that may lie in the queue before issuing another one waits for room.
   static constexpr size_t kWindow = 1 << 16;
 
-  Worker(uint32_t stream, Progress &progress);
+  /// Errors: the system gives no more threads.
+  static Result<std::unique_ptr<Worker>> start(uint32_t stream, Progress &progress);
   /// Finishes what was issued; the device has stopped or is done.
   ~Worker();
 
@@ -29,6 +31,8 @@ public:
   Event last() const { return {stream, issued}; }
 
 private:
+  Worker(uint32_t stream, Progress &progress) : stream(stream), progress(progress) {}
+
   const uint32_t stream;
   Progress &progress;
   uint64_t issued = 0;

@@ -1,6 +1,7 @@
 #include "runtime/device/cpu/CpuDevice.h"
 
 #include "kernels/cpu/CpuKernels.h"
+#include "runtime/base/Threads.h"
 #include "runtime/device/common/Disturbance.h"
 #include "runtime/device/common/HostTemplate.h"
 #include "runtime/device/common/Worker.h"
@@ -20,9 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 class CpuDevice final : public Device {
 public:
-  explicit CpuDevice(CpuOptions options)
-      : options(options),
-        pool(options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency())) {}
+  explicit CpuDevice(CpuOptions options) : options(options) {}
   ~CpuDevice() override {
     if (progress)
       progress->stop(Status::error("the device is being released"));
@@ -54,7 +53,7 @@ private:
   const CpuOptions options;
   const Clock::time_point origin = Clock::now();
   std::optional<host::Arena> scratch; ///< of the pool's threads
-  kernels::cpu::ThreadPool pool;
+  std::optional<kernels::cpu::ThreadPool> pool;
   std::vector<plan::Space> spaces;
   std::vector<host::Arena> arenas;
   std::deque<HostTemplate> templates;
@@ -90,15 +89,16 @@ Status CpuDevice::reserve(std::span<const plan::Space> wanted, std::span<const p
     if (options.poison)
       std::memset(arenas.back().data(), 0xFF, space.bytes);
   }
-  MT_TRY(lendScratch(options.scratch, pool, scratch));
   progress = std::make_unique<Progress>(streams.size());
   for (uint32_t i = 0; i < streams.size(); ++i) {
     Lane &lane = lanes.emplace_back();
     lane.disturbance = Disturbance(options.jitterSeed, i);
     lane.exclusive = options.protectHost && streams[i].kind == plan::StreamKind::compute;
-    lane.worker = std::make_unique<Worker>(i, *progress);
+    MT_ASSIGN(lane.worker, Worker::start(i, *progress));
   }
-  return {};
+  // After the streams: they need their threads, the pool makes do with what is left.
+  pool.emplace(options.threads > 0 ? options.threads : static_cast<int>(coreCount()));
+  return lendScratch(options.scratch, *pool, scratch);
 }
 
 Result<Code> CpuDevice::prepare(uint32_t, const plan::Template &code, const HostFunctions &functions) {
@@ -170,7 +170,7 @@ Status CpuDevice::run(uint32_t stream, Code code, std::span<const plan::Binding>
     if (options.poison)
       poison(arguments, workspace);
     return prepared.run(
-        arguments, workspace, [this](const plan::Span &span) { return address(span); }, pool);
+        arguments, workspace, [this](const plan::Span &span) { return address(span); }, *pool);
   });
 }
 

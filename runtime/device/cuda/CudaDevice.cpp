@@ -3,6 +3,7 @@
 #include "kernels/cpu/CpuKernels.h"
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/base/Threads.h"
 #include "runtime/device/common/Disturbance.h"
 #include "runtime/device/common/HostTemplate.h"
 #include "runtime/device/common/Worker.h"
@@ -25,8 +26,7 @@ using Clock = std::chrono::steady_clock;
 class CudaDevice final : public Device {
 public:
   CudaDevice(CudaOptions options, std::unique_ptr<Driver> driver)
-      : options(options), driver(std::move(driver)),
-        pool(options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency())) {}
+      : options(options), driver(std::move(driver)) {}
   ~CudaDevice() override;
 
   std::string_view name() const override { return "cuda"; }
@@ -66,7 +66,7 @@ private:
   const Clock::time_point begun = Clock::now();
   std::unique_ptr<Driver> driver;
   std::optional<host::Arena> scratch; ///< of the pool's threads
-  kernels::cpu::ThreadPool pool;
+  std::optional<kernels::cpu::ThreadPool> pool;
   std::vector<SpaceMemory> spaces;
   std::deque<Prepared> templates;
   KernelCache hostKernels;
@@ -160,7 +160,7 @@ Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream, doubl
     lane.gpu = std::move(*made);
     lane.graphs = std::make_unique<CapturedRuns>(*driver);
   }
-  lane.worker = std::make_unique<Worker>(index, *progress);
+  MT_ASSIGN(lane.worker, Worker::start(index, *progress));
   lane.worker->issue([this] { return driver->bind(); }, false);
   return {};
 }
@@ -169,7 +169,6 @@ Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const 
   MT_TRY(driver->bind());
   MT_TRY(checkMemory(wanted));
   MT_TRY(reserveSpaces(wanted));
-  MT_TRY(lendScratch(options.scratch, pool, scratch));
   MT_ASSIGN(side, driver->createStream());
   if (options.poison)
     MT_TRY(poisonSpaces());
@@ -182,7 +181,9 @@ Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const 
   progress = std::make_unique<Progress>(streams.size());
   for (uint32_t i = 0; i < streams.size(); ++i)
     MT_TRY(startStream(i, streams[i], originSeconds));
-  return {};
+  // After the streams: they need their threads, the pool makes do with what is left.
+  pool.emplace(options.threads > 0 ? options.threads : static_cast<int>(coreCount()));
+  return lendScratch(options.scratch, *pool, scratch);
 }
 
 Result<Code> CudaDevice::prepare(uint32_t stream, const plan::Template &code, const HostFunctions &functions) {
@@ -331,7 +332,7 @@ Status CudaDevice::run(uint32_t stream, Code code, std::span<const plan::Binding
               return Status();
             }));
           return prepared.host->run(
-              arguments, workspace, [this](const plan::Span &span) { return address(span); }, pool);
+              arguments, workspace, [this](const plan::Span &span) { return address(span); }, *pool);
         });
       },
       true);
