@@ -26,7 +26,7 @@ public:
   std::vector<mlir::Value> run(const BoundInputs &inputs);
 
   /// The stored tensors that became arguments, in order.
-  const std::vector<Candidate> &candidates() const { return stored; }
+  std::vector<Candidate> &candidates() { return stored; }
   /// The real numbers that were computed from shapes and constants.
   const ShapeNumbers &numbers() const { return computed; }
 
@@ -72,6 +72,7 @@ private:
   const ShapeNumbers *whole; ///< those of the whole batch, where this is a part of it
   ShapeNumbers computed;
   std::map<std::string, Origin> origins;
+  std::map<std::string, std::vector<Alias>> moduleNames;
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
   std::vector<Candidate> stored;
   std::deque<NodeAttributes> keptAttributes; ///< of calls, which nodes of their functions refer to

@@ -2,6 +2,7 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/train/Aliases.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/GradientFile.h"
 #include "runtime/train/Interrupt.h"
@@ -214,6 +215,7 @@ private:
     meta.data = setup.data;
     meta.numerics = setup.numerics;
     meta.recipe = toJson(options.recipe);
+    meta.aliases = aliasesOf(plan);
     return meta;
   }
 

@@ -194,7 +194,7 @@ TEST(Parameters, TheExporterKnowsBest) {
   EXPECT_EQ(result.trained(), (Names{"net.w", "val_7"})) << result.everything();
   for (const ImportedParameter &parameter : result.parameters)
     if (parameter.name == "val_7") {
-      EXPECT_EQ(parameter.originalName, "net.v");
+      EXPECT_EQ(parameter.aliases, (std::vector<Alias>{{Alias::Kind::module, "net.v", true}}));
     }
 }
 
