@@ -168,7 +168,7 @@ std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto
                                                         const std::map<std::string, Origin> &origins) {
   std::map<std::string, std::vector<Alias>> names;
   for (const auto &[tensor, origin] : origins)
-    if (!origin.name.empty() && origin.transposed)
+    if (!origin.name.empty() && origin.name != tensor && origin.transposed)
       names[tensor].push_back({Alias::Kind::module, origin.name, *origin.transposed});
   std::map<std::string, std::set<std::string>> lost = lostNames(graph, origins), foreign; // by module
   for (const auto &node : graph.node()) {
@@ -176,7 +176,7 @@ std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto
     if (!module || !lost.contains(*module))
       continue;
     for (const std::string &input : node.input())
-      if (auto at = origins.find(input); at != origins.end() && names.contains(input) &&
+      if (auto at = origins.find(input); at != origins.end() && at->second.transposed &&
                                          at->second.kind == Origin::Kind::parameter && splitName(at->second.name).first != *module)
         foreign[*module].insert(input);
   }

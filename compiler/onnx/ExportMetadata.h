@@ -36,8 +36,8 @@ struct Origin {
 /// the gain of ones of a norm that has none.
 std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph);
 
-/// The original module's names of every initializer, by initializer name: that of its origin, where its layout is known,
-/// and those of tied tensors. torch.export writes a tied tensor once and lists all its names; a name that nothing carries
+/// Names that initializers have in the original module beside their own, by initializer name: that of the origin, where
+/// its layout is known, and those of tied tensors. torch.export writes a tied tensor once and lists all its names; a name that nothing carries
 /// or mentions belongs to what the nodes of its module use of other modules.
 std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto &graph,
                                                         const std::map<std::string, Origin> &origins);

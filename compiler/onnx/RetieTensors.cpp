@@ -133,9 +133,11 @@ void retieTables(std::vector<Candidate> &candidates, std::vector<std::string> &n
   }
 }
 
-// Where the metadata give one name to tensors that differ, the first has it.
+// Where one name would be that of tensors that differ, the first has it.
 void keepNamesApart(std::vector<Candidate> &candidates) {
   std::set<std::string> taken;
+  for (const Candidate &candidate : candidates)
+    taken.insert(candidate.source.name);
   for (Candidate &candidate : candidates)
     if (!candidate.argument.use_empty())
       llvm::erase_if(candidate.aliases, [&](const Alias &alias) {

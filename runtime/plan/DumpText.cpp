@@ -143,8 +143,7 @@ private:
       parts += fmt::format("  {} {} {}", name(part.role), kernels::name(part.type), describe(part.span));
     std::string others;
     for (const Alias &alias : parameter.aliases)
-      if (alias.name != parameter.name)
-        others += fmt::format(" ({}{})", alias.name, alias.transposed ? ", transposed" : "");
+      others += fmt::format(" ({}{})", alias.name, alias.transposed ? ", transposed" : "");
     line("    %{} {}{} {}{}{}", index, parameter.name, others, parameter.dims, parameter.trainable ? "" : " frozen",
          parts);
   }

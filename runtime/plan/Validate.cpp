@@ -108,16 +108,16 @@ Status checkDisjoint(const Plan &plan) {
   return {};
 }
 
-/// Names of a kind are those of one tensor each: files of weights and models hold them side by side.
+/// Every name is that of one tensor: files of weights hold them side by side.
 Status checkNames(const Plan &plan) {
-  std::map<std::pair<Alias::Kind, std::string_view>, const Parameter *> owners;
-  auto add = [&](Alias::Kind kind, const std::string &name, const Parameter &parameter) -> Status {
-    auto [at, isNew] = owners.try_emplace({kind, name}, &parameter);
+  std::map<std::string_view, const Parameter *> owners;
+  auto add = [&](const std::string &name, const Parameter &parameter) -> Status {
+    auto [at, isNew] = owners.try_emplace(name, &parameter);
     return isNew ? Status()
                  : fail("parameters \"{}\" and \"{}\" both have the name \"{}\"", at->second->name, parameter.name, name);
   };
   for (const Parameter &parameter : plan.parameters)
-    MT_TRY(add(Alias::Kind::initializer, parameter.name, parameter));
+    MT_TRY(add(parameter.name, parameter));
   for (const Parameter &parameter : plan.parameters)
     for (const Alias &alias : parameter.aliases) {
       if (alias.name.empty() || !isUtf8(alias.name))
@@ -125,7 +125,7 @@ Status checkNames(const Plan &plan) {
       if (alias.transposed && parameter.dims.size() != 2)
         return fail("parameter \"{}\": its alias \"{}\" is its transpose, and it has {} dimensions, not 2",
                     parameter.name, alias.name, parameter.dims.size());
-      MT_TRY(add(alias.kind, alias.name, parameter));
+      MT_TRY(add(alias.name, parameter));
     }
   return {};
 }

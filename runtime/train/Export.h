@@ -45,7 +45,6 @@ public:
   Status read(const Named &tensor, const std::function<Status(std::span<const float>)> &take) const;
 
 private:
-  Status add(const std::string &name, Named tensor);
   std::optional<SafetensorsFile> weights;
   std::map<std::string, Named, std::less<>> all;
   bool hasAliases = false;

@@ -268,6 +268,17 @@ Status checkTensor(const Reader &reader, const plan::Parameter &parameter, PartR
   return Status();
 }
 
+/// A plan may train as one what the checkpoint's trained apart.
+Status checkTied(const Reader &reader, const plan::Plan &plan) {
+  for (const plan::Parameter &parameter : plan.parameters)
+    for (const plan::Alias &alias : parameter.aliases)
+      if (reader.file.find(alias.name) && reader.file.find(parameter.name))
+        return fail("{}: it has '{}' and '{}', which the plan trains as one tensor: go on with the plan that the run began "
+                    "with",
+                    reader.path, parameter.name, alias.name);
+  return Status();
+}
+
 Status readRole(const Reader &reader, const plan::Plan &plan, PartRole role, const PartBytes &bytes, int threads) {
   std::vector<std::string> names;
   std::vector<Place> places;
@@ -276,6 +287,7 @@ Status readRole(const Reader &reader, const plan::Plan &plan, PartRole role, con
     places.push_back(placeOf(*parameter, role, bytes));
     MT_TRY(checkTensor(reader, *parameter, role, places.back()));
   }
+  MT_TRY(checkTied(reader, plan));
   if (names.size() != reader.file.tensors().size())
     return fail("{}: it has {} parameters, and the plan trains {}: compile the same model with the same --train and "
                 "--freeze",

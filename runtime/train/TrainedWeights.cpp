@@ -67,19 +67,12 @@ Result<TrainedWeights> TrainedWeights::open(const std::string &checkpoint) {
                     text(tensor.dims));
       if (alias.transposed)
         std::swap(named.dims[0], named.dims[1]);
-      MT_TRY(trained.add(alias.name, std::move(named)).within(path));
+      auto [at, isNew] = trained.all.try_emplace(alias.name, std::move(named));
+      if (!isNew)
+        return fail("{}: parameters '{}' and '{}' both have the name '{}': the checkpoint is damaged", path,
+                    at->second.parameter, name, alias.name);
     }
   return trained;
-}
-
-/// An initializer may have the name that its tensor has in the module.
-Status TrainedWeights::add(const std::string &name, Named tensor) {
-  auto [at, isNew] = all.try_emplace(name, tensor);
-  if (!isNew && (at->second.parameter != tensor.parameter || at->second.transposed != tensor.transposed))
-    return fail("parameters '{}' and '{}' both have the name '{}': the checkpoint is damaged", at->second.parameter,
-                tensor.parameter, name);
-  at->second.initializer |= tensor.initializer;
-  return Status();
 }
 
 const TrainedWeights::Named *TrainedWeights::initializer(std::string_view name) const {
