@@ -10,7 +10,8 @@ namespace mt::kernels {
 namespace {
 
 /// What is done on host streams, whatever the device: the processor alone has code for it.
-constexpr std::string_view kHostOnly[] = {"adamw", "adamw_split", "feed", "report", "sgd", "sgd_split", "step_norm"};
+constexpr std::string_view kHostOnly[] = {"feed", "report", "step_norm"};
+bool isHostOnly(const Kernel &kernel) { return kernel.updates || std::ranges::find(kHostOnly, kernel.name) != std::end(kHostOnly); }
 
 /// Operands (bit i: operand i) that a kernel takes in 32 bits at most, as it computes, by Backend.
 struct Narrow {
@@ -87,7 +88,8 @@ std::string missingPart(const Signature &call, Backend backend) {
 } // namespace
 
 bool hasCode(std::string_view kernel, Backend backend) {
-  return find(kernel) && (backend == Backend::cpu || std::ranges::find(kHostOnly, kernel) == std::end(kHostOnly));
+  const Kernel *found = find(kernel);
+  return found && (backend == Backend::cpu || !isHostOnly(*found));
 }
 
 std::string missingCode(const Signature &call, Backend backend) {
