@@ -238,7 +238,7 @@ def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
     Option<"park", "park", "bool", "true", "keep saved layer inputs on the host where backward is far">,
     Option<"distance", "prefetch-distance", "int64_t", "1", "layers that weights are prefetched ahead">,
     Option<"clip", "clip", "bool", "false", "exact clipping by the global norm">,
-    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "the kernel that updates whole weights">
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">
   ];
   let dependentDialects = ["::mt::schedule::ScheduleDialect"];
 }

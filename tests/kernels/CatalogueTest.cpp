@@ -325,7 +325,7 @@ TEST(Catalogue, PageIsFresh) {
   std::stringstream page;
   page << file.rdbuf();
   EXPECT_TRUE(page.str() == referencePage())
-      << "docs/kernels.md is stale; write it with: mt-kernel-reference docs/kernels.md";
+      << "docs/kernels.md is stale; write it with tools/docs.sh";
 }
 
 TEST(ThreadPool, EveryChunkOnce) {
