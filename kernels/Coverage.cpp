@@ -1,17 +1,107 @@
 #include "kernels/Coverage.h"
 
+#include "kernels/FusedProduct.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace mt::kernels {
 namespace {
 
 /// What is done on host streams, whatever the device: the processor alone has code for it.
-constexpr std::string_view kHostOnly[] = {"adamw", "adamw_split", "feed", "report", "sgd", "sgd_split", "step_norm"};
+constexpr std::string_view kHostOnly[] = {"feed", "report", "step_norm"};
+bool isHostOnly(const Kernel &kernel) { return kernel.updates || std::ranges::find(kHostOnly, kernel.name) != std::end(kHostOnly); }
+
+/// Operands (bit i: operand i) that a kernel takes in 32 bits at most, as it computes, by Backend.
+struct Narrow {
+  std::string_view kernel;
+  std::array<uint32_t, 2> refuses64 = {}, refuses16 = {}; ///< f64, f16
+};
+constexpr uint32_t kNone = 0, kFirst = 1, kAll = ~0U;
+constexpr uint32_t kHead = kAll & ~(1U << 4); ///< all but the step's scalars
+constexpr Narrow kNarrow[] = {
+    {"attention", {kAll, 0b1111}, {kAll, kNone}},
+    {"attention_grad", {kAll, 0b11111}, {kAll, kNone}},
+    {"cross_entropy", {kFirst, kFirst}},
+    {"cross_entropy_grad", {kFirst, kFirst}},
+    {"embedding_grad", {kNone, 0b110}},
+    {"gather_grad", {kNone, 0b110}},
+    {"layer_norm", {kFirst, kAll}},
+    {"layer_norm_grad", {kFirst, kAll}},
+    {"linear_cross_entropy", {kHead, 0b101}, {kHead, kNone}},
+    {"linear_cross_entropy_grad", {kHead, 0b110000101}, {kHead, kNone}},
+    {"log_softmax", {kFirst, kFirst}},
+    {"rms_norm", {kFirst, kAll}},
+    {"rms_norm_grad", {kFirst, kAll}},
+    {"rotary", {kFirst, 0b11}},
+    {"softmax", {kFirst, kFirst}},
+    {"softmax_grad", {kFirst, kFirst}},
+    {"squared_error", {kFirst, kFirst}},
+    {"squared_error_grad", {kFirst, kFirst}},
+    {"squared_norm", {kFirst, kFirst}},
+};
+
+std::string_view nameOf(Backend backend) { return backend == Backend::cuda ? "GPU" : "CPU"; }
+
+std::string missingNarrow(const Signature &call, Backend backend) {
+  auto limits = std::ranges::find(kNarrow, call.kernel, &Narrow::kernel);
+  if (limits == std::end(kNarrow))
+    return "";
+  auto which = static_cast<size_t>(backend);
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    const OperandType &operand = call.operands[i];
+    bool refuses = (operand.type == DType::f64 && limits->refuses64[which] >> i & 1) ||
+                   (operand.type == DType::f16 && limits->refuses16[which] >> i & 1);
+    if (operand.present && refuses)
+      return fmt::format("{}: operand {} is {}, and the {} computes it in 32 bits: export the model in f32", call.kernel, i,
+                         name(operand.type), nameOf(backend));
+  }
+  return "";
+}
+
+/// A GPU's library multiplies into the operands' type or into f32.
+std::string missingProduct(const Signature &call) {
+  const OperandType &lhs = call.operands[0], &bias = call.operands[2], &result = call.operands[3];
+  bool wide = lhs.type == DType::f64;
+  bool known = wide ? result.type == DType::f64 : result.type == lhs.type || result.type == DType::f32;
+  if (known && (!bias.present || (bias.type == DType::f64) == wide))
+    return "";
+  return fmt::format("matmul: the GPU has no product of {} into {} with such a bias: export the model in f32", name(lhs.type),
+                     name(result.type));
+}
+
+/// Gradients that are added up at indices: the CPU adds in 64 bits or in 32, not from one to the other.
+std::string missingSum(const Signature &call) {
+  if ((call.operands[1].type == DType::f64) == (call.operands[2].type == DType::f64))
+    return "";
+  return fmt::format("{}: gradient and result must both be f64 or neither: export the model in f32", call.kernel);
+}
+
+std::string missingPart(const Signature &call, Backend backend) {
+  for (const Part &part : partsOf(call))
+    if (std::string missing = missingCode(part.call, backend); !missing.empty())
+      return missing;
+  return "";
+}
 
 } // namespace
 
 bool hasCode(std::string_view kernel, Backend backend) {
-  return find(kernel) && (backend == Backend::cpu || std::ranges::find(kHostOnly, kernel) == std::end(kHostOnly));
+  const Kernel *found = find(kernel);
+  return found && (backend == Backend::cpu || !isHostOnly(*found));
+}
+
+std::string missingCode(const Signature &call, Backend backend) {
+  if (!hasCode(call.kernel, backend))
+    return fmt::format("{}: the {} has no such kernel: compile for another --target", call.kernel, nameOf(backend));
+  if (call.kernel == "matmul" && backend == Backend::cuda)
+    return missingProduct(call);
+  if ((call.kernel == "embedding_grad" || call.kernel == "gather_grad") && backend == Backend::cpu)
+    return missingSum(call);
+  if (call.kernel == "matmul_gelu" || call.kernel == "matmul_gelu_grad" || call.kernel == "matmul_sums")
+    return missingPart(call, backend);
+  return missingNarrow(call, backend);
 }
 
 } // namespace mt::kernels

@@ -1,5 +1,5 @@
-// Which backend has code for which kernel of the catalogue. Data, so that the compiler knows without linking a backend;
-// tests hold the backends' own tables against it.
+// Which backend has code for which calls of the catalogue: kernels, and the element types of their operands. Data, so that
+// the compiler knows without linking a backend; backends ask it before they prepare a call, and refuse no types of their own.
 #ifndef MT_KERNELS_COVERAGE_H
 #define MT_KERNELS_COVERAGE_H
 
@@ -9,6 +9,10 @@ namespace mt::kernels {
 
 /// Whether `backend` has code for a kernel of the catalogue, for some element types at least.
 bool hasCode(std::string_view kernel, Backend backend);
+
+/// Empty if `backend` has code for a call that check() passed, else what it lacks and what to do: the kernel, or an
+/// element type of an operand.
+std::string missingCode(const Signature &call, Backend backend);
 
 } // namespace mt::kernels
 #endif

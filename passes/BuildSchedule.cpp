@@ -1,5 +1,6 @@
 // mt-build-schedule: the pass around ScheduleBuilder.
 #include "compiler/nn/KernelCall.h"
+#include "kernels/Optimizers.h"
 #include "passes/ScheduleBuilder.h"
 #include "passes/Settings.h"
 
@@ -56,8 +57,8 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     if (settings.batch < 1 || settings.batch % settings.microBatch)
       return getOperation().emitError() << "a batch of " << settings.batch << " rows is no multiple of the micro-batch of "
                                         << settings.microBatch;
-    if (settings.optimizer != "adamw" && settings.optimizer != "sgd")
-      return getOperation().emitError() << "optimizer '" << settings.optimizer << "': must be adamw or sgd";
+    if (!llvm::is_contained(kernels::optimizers(), settings.optimizer))
+      return getOperation().emitError() << "optimizer '" << settings.optimizer << "': must be " << kernels::optimizerList();
     if (settings.prefetchDistance < 0)
       return getOperation().emitError() << "prefetch distance " << settings.prefetchDistance << ": must not be negative";
     return success();

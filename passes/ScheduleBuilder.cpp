@@ -3,6 +3,7 @@
 #include "passes/ScheduleBuilder.h"
 
 #include "kernels/Catalogue.h"
+#include "kernels/Optimizers.h"
 #include "runtime/plan/Program.h"
 
 using namespace mlir;
@@ -114,7 +115,7 @@ void ScheduleBuilder::placeState(int64_t layer) {
     if (model.parameters[parameter].isSplit())
       add(remainder, kRemainder, bytesOf(parameter));
     add(firstMoment, kFirstMoment, full);
-    if (options.optimizer == "adamw")
+    if (kernels::keepsSecondMoment(options.optimizer))
       add(secondMoment, kSecondMoment, full);
   }
   if (places.empty())

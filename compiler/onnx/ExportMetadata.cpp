@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char *kSignature = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr const char *kFxNode = "pkg.torch.onnx.fx_node";
+constexpr const char *kNameScopes = "pkg.torch.onnx.name_scopes";
 
 template <typename Message> std::string metadata(const Message &message, const char *key) {
   for (const auto &pair : message.metadata_props())
@@ -65,6 +66,63 @@ bool hasNoOriginal(const ::onnx::NodeProto &node, const std::string &tensor) {
   return names.empty();
 }
 
+// The module that a node was traced in: of "['', 'model', 'model.embed', 'embedding']" the last but one; later calls of
+// one module have "@1" and so on behind it.
+std::optional<std::string> moduleOf(const ::onnx::NodeProto &node) {
+  std::string text = metadata(node, kNameScopes);
+  std::vector<std::string> scopes;
+  for (size_t begin = text.find('\''); begin != std::string::npos; begin = text.find('\'', begin)) {
+    size_t end = text.find('\'', begin + 1);
+    if (end == std::string::npos)
+      break;
+    scopes.push_back(text.substr(begin + 1, end - begin - 1));
+    begin = end + 1;
+  }
+  if (scopes.size() < 2)
+    return std::nullopt;
+  const std::string &module = scopes[scopes.size() - 2];
+  return module.substr(0, module.find('@'));
+}
+
+// "model.embed.weight" as module and the name in it.
+std::pair<std::string, std::string> splitName(const std::string &name) {
+  size_t dot = name.rfind('.');
+  return dot == std::string::npos ? std::pair(std::string(), name) : std::pair(name.substr(0, dot), name.substr(dot + 1));
+}
+
+// Whether a node takes a renamed initializer as the transpose of its original. Vectors have one layout; the matrix of a
+// linear layer is [out, in], and products take [in, out]. Empty: not known.
+std::optional<bool> takesTransposed(const ::onnx::NodeProto &node, const ::onnx::TensorProto &tensor) {
+  if (tensor.dims_size() == 1)
+    return false;
+  bool product = node.op_type() == "MatMul" || node.op_type() == "Gemm";
+  bool linear = metadata(node, kFxNode).find("target=torch.ops.aten.linear") != std::string::npos ||
+                metadata(node, kFxNode).find("target=aten.linear") != std::string::npos;
+  if (tensor.dims_size() != 2 || !product || !linear || node.input_size() < 2 || node.input(1) != tensor.name())
+    return std::nullopt;
+  for (const auto &attribute : node.attribute())
+    if (attribute.name() == "transB" && attribute.i() != 0)
+      return false;
+  return true;
+}
+
+// Parameters of the signature that no initializer and no node speaks of, by module.
+std::map<std::string, std::set<std::string>> lostNames(const ::onnx::GraphProto &graph,
+                                                       const std::map<std::string, Origin> &origins) {
+  std::set<std::string> carried, mentions;
+  for (const auto &[tensor, origin] : origins)
+    carried.insert(origin.name);
+  for (const auto &node : graph.node())
+    mentions.merge(mentioned(metadata(node, kFxNode)));
+  std::map<std::string, std::set<std::string>> lost;
+  for (const auto &[placeholder, origin] : parseSignature(metadata(graph, kSignature)))
+    if (origin.kind == Origin::Kind::parameter && !carried.contains(origin.name) && !mentions.contains(placeholder)) {
+      auto [module, name] = splitName(origin.name);
+      lost[module].insert(name);
+    }
+  return lost;
+}
+
 } // namespace
 
 std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
@@ -72,15 +130,18 @@ std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
   std::map<std::string, Origin> byTarget, origins;
   for (const auto &[placeholder, origin] : placeholders)
     byTarget[origin.name] = origin;
-  std::set<std::string> renamed;
+  std::map<std::string, const ::onnx::TensorProto *> renamed;
   for (const auto &tensor : graph.initializer()) {
-    if (auto at = byTarget.find(tensor.name()); at != byTarget.end())
+    if (auto at = byTarget.find(tensor.name()); at != byTarget.end()) {
       origins[tensor.name()] = at->second;
-    else
-      renamed.insert(tensor.name());
+      origins[tensor.name()].transposed = false;
+    } else {
+      renamed[tensor.name()] = &tensor;
+    }
   }
   std::map<std::string, std::set<std::string>> candidates; // initializer -> placeholders its users mention
   std::map<std::string, bool> made;                        // initializer -> none of its users takes an original of it
+  std::map<std::string, std::set<std::optional<bool>>> layouts; // initializer -> as what its users take it
   for (const auto &node : graph.node()) {
     std::set<std::string> lost;
     for (const std::string &name : mentioned(metadata(node, kFxNode)))
@@ -90,14 +151,45 @@ std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
       if (renamed.contains(input)) {
         candidates[input].insert(lost.begin(), lost.end());
         made.try_emplace(input, !placeholders.empty()).first->second &= hasNoOriginal(node, input);
+        layouts[input].insert(takesTransposed(node, *renamed[input]));
       }
   }
   for (const auto &[tensor, names] : candidates)
-    if (names.size() == 1)
+    if (names.size() == 1) {
       origins[tensor] = placeholders[*names.begin()];
-    else if (made[tensor])
+      if (layouts[tensor].size() == 1)
+        origins[tensor].transposed = *layouts[tensor].begin();
+    } else if (made[tensor])
       origins[tensor].kind = Origin::Kind::constant;
   return origins;
+}
+
+std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto &graph,
+                                                        const std::map<std::string, Origin> &origins) {
+  std::map<std::string, std::vector<Alias>> names;
+  for (const auto &[tensor, origin] : origins)
+    if (!origin.name.empty() && origin.name != tensor && origin.transposed)
+      names[tensor].push_back({Alias::Kind::module, origin.name, *origin.transposed});
+  std::map<std::string, std::set<std::string>> lost = lostNames(graph, origins), foreign; // by module
+  for (const auto &node : graph.node()) {
+    std::optional<std::string> module = moduleOf(node);
+    if (!module || !lost.contains(*module))
+      continue;
+    for (const std::string &input : node.input())
+      if (auto at = origins.find(input); at != origins.end() && at->second.transposed &&
+                                         at->second.kind == Origin::Kind::parameter && splitName(at->second.name).first != *module)
+        foreign[*module].insert(input);
+  }
+  for (const auto &[module, tensors] : foreign)
+    for (const std::string &name : lost[module]) {
+      std::set<std::string> fitting = tensors;
+      if (tensors.size() > 1 || lost[module].size() > 1)
+        std::erase_if(fitting, [&](const std::string &tensor) { return splitName(origins.at(tensor).name).second != name; });
+      if (fitting.size() == 1)
+        names[*fitting.begin()].push_back({Alias::Kind::module, module.empty() ? name : module + "." + name,
+                                           *origins.at(*fitting.begin()).transposed});
+    }
+  return names;
 }
 
 Folded foldedBy(const ::onnx::GraphProto &graph) {

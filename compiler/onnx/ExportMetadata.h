@@ -6,15 +6,27 @@
 #include "third_party/onnx/onnx-ml.pb.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace mt::onnx {
 
+/// A name that a tensor has beside its own: of another initializer that held a copy of it, or of a tensor of the
+/// original module.
+struct Alias {
+  enum class Kind : uint8_t { initializer, module };
+  Kind kind = Kind::initializer;
+  std::string name;
+  bool transposed = false; ///< what has this name is the transpose
+  bool operator==(const Alias &) const = default;
+};
+
 struct Origin {
   enum class Kind : uint8_t { unknown, parameter, buffer, constant };
   Kind kind = Kind::unknown;
-  std::string name; ///< of the original module's tensor; empty where unknown
+  std::string name;              ///< of the original module's tensor; empty where unknown
+  std::optional<bool> transposed; ///< whether the initializer is its transpose; empty where unknown
 };
 
 /// The origin of every initializer that the metadata speaks about, by initializer name. An initializer without its
@@ -23,6 +35,12 @@ struct Origin {
 /// nodes of its users name is another operand of theirs, it has no original: the exporter made a constant, such as
 /// the gain of ones of a norm that has none.
 std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph);
+
+/// Names that initializers have in the original module beside their own, by initializer name: that of the origin, where
+/// its layout is known, and those of tied tensors. torch.export writes a tied tensor once and lists all its names; a name that nothing carries
+/// or mentions belongs to what the nodes of its module use of other modules.
+std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto &graph,
+                                                        const std::map<std::string, Origin> &origins);
 
 /// What the exporter computed instead of writing down how: initializers that carry the value of an FX node, and
 /// parameters of the signature that neither an initializer nor a node speaks of any more. Those are in these values, or

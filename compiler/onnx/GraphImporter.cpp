@@ -40,7 +40,8 @@ NodeValue *GraphImporter::Scope::find(const std::string &name) {
 }
 
 GraphImporter::GraphImporter(OpBuilder &builder, func::FuncOp function, const ModelFile &file, Problems &problems)
-    : builder(builder), function(function), file(file), problems(problems), origins(originsOf(file.model.graph())) {
+    : builder(builder), function(function), file(file), problems(problems), origins(originsOf(file.model.graph())),
+      moduleNames(moduleNamesOf(file.model.graph(), origins)) {
   for (const auto &local : file.model.functions())
     functions[{local.domain() == "ai.onnx" ? "" : local.domain(), local.name()}] = &local;
 }
@@ -99,7 +100,8 @@ Value GraphImporter::argumentFor(TensorSource source) {
   Type type = nn::tensorOf(source.dims, mlirType(builder.getContext(), source.type));
   BlockArgument argument = function.getBody().front().addArgument(type, locationOf(source.name));
   Origin origin = origins.contains(source.name) ? origins[source.name] : Origin();
-  stored.push_back({std::move(source), std::move(origin), argument});
+  std::vector<Alias> aliases = moduleNames.contains(source.name) ? moduleNames[source.name] : std::vector<Alias>();
+  stored.push_back({std::move(source), std::move(origin), argument, std::move(aliases)});
   return argument;
 }
 

@@ -25,7 +25,7 @@ public:
   std::vector<mlir::Value> run(const BoundInputs &inputs);
 
   /// The stored tensors that became arguments, in order.
-  const std::vector<Candidate> &candidates() const { return stored; }
+  std::vector<Candidate> &candidates() { return stored; }
 
 private:
   /// The values visible in a graph or function body.
@@ -66,6 +66,7 @@ private:
   const ModelFile &file;
   Problems &problems;
   std::map<std::string, Origin> origins;
+  std::map<std::string, std::vector<Alias>> moduleNames;
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
   std::vector<Candidate> stored;
   std::deque<NodeAttributes> keptAttributes; ///< of calls, which nodes of their functions refer to

@@ -34,7 +34,7 @@ private:
   void createFunction();
   void finishFunction(const std::vector<Value> &outputs);
   void eraseDeadOps();
-  void decideParameters(const std::vector<Candidate> &candidates);
+  void decideParameters(std::vector<Candidate> &candidates);
   void applyPatterns(const std::vector<Candidate> &candidates);
   void warnSinusoids(const std::vector<Candidate> &candidates, const std::vector<bool> &sinusoids);
   void warnFolded(const std::vector<Candidate> &candidates);
@@ -99,8 +99,9 @@ void Importer::eraseDeadOps() {
 //===-- what is trained -----------------------------------------------------------------------------------------===//
 
 bool Importer::matches(const std::string &pattern, const Candidate &candidate) const {
-  return fnmatch(pattern.c_str(), candidate.source.name.c_str(), 0) == 0 ||
-         (!candidate.origin.name.empty() && fnmatch(pattern.c_str(), candidate.origin.name.c_str(), 0) == 0);
+  auto names = [&](const std::string &name) { return !name.empty() && fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
+  return names(candidate.source.name) || names(candidate.origin.name) ||
+         llvm::any_of(candidate.aliases, [&](const Alias &alias) { return names(alias.name); });
 }
 
 void Importer::applyPatterns(const std::vector<Candidate> &candidates) {
@@ -180,9 +181,9 @@ bool Importer::inlineBuffer(const Candidate &candidate) {
   return static_cast<bool>(constant);
 }
 
-void Importer::decideParameters(const std::vector<Candidate> &candidates) {
+void Importer::decideParameters(std::vector<Candidate> &candidates) {
   eraseDeadOps();
-  for (std::string &note : retieTensors(function, candidates))
+  for (std::string &note : retieTensors(candidates))
     result.warnings.push_back(std::move(note));
   Trained decided = decideTrainable(function, candidates);
   weight = trainable = decided.trainable;
@@ -220,7 +221,7 @@ ImportedParameter describe(const Candidate &candidate, bool trainable) {
   const TensorSource &source = candidate.source;
   ImportedParameter parameter;
   parameter.name = source.name;
-  parameter.originalName = candidate.origin.name;
+  parameter.aliases = candidate.aliases;
   parameter.dims = source.dims;
   parameter.storedType = source.type;
   parameter.path = source.bytes.path;

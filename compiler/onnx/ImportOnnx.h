@@ -6,6 +6,7 @@
 
 #include "compiler/onnx/BindDimensions.h"
 #include "compiler/onnx/ElementTypes.h"
+#include "compiler/onnx/ExportMetadata.h"
 #include "compiler/onnx/GraphOrder.h"
 #include "compiler/onnx/ImportOptions.h"
 
@@ -19,8 +20,8 @@ namespace mt::onnx {
 
 /// A tensor that the module takes as an argument: a weight, or a buffer too large to be a constant.
 struct ImportedParameter {
-  std::string name;         ///< the ONNX initializer's
-  std::string originalName; ///< what the exporter's metadata calls it, else empty
+  std::string name;           ///< the ONNX initializer's
+  std::vector<Alias> aliases; ///< other names of the tensor
   Dims dims;
   DType storedType = DType::f32; ///< of the stored elements
   std::string path;              ///< absolute; empty where a generator makes the values

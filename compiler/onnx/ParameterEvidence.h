@@ -15,6 +15,7 @@ struct Candidate {
   TensorSource source;
   Origin origin;
   mlir::BlockArgument argument;
+  std::vector<Alias> aliases; ///< other names of the tensor
 };
 
 /// What was decided, for each candidate.

@@ -30,6 +30,11 @@ std::vector<int64_t> samplesOf(int64_t elements) {
   return places;
 }
 
+// Whether values are too many different ones to be equal to others by chance.
+bool areVaried(const std::vector<double> &values) {
+  return std::set<double>(values.begin(), values.end()).size() > values.size() / 8;
+}
+
 // Whether element [i, j] of the table is element [j, i] of the matrix.
 bool isTransposed(const TensorSource &table, const TensorSource &matrix) {
   int64_t rows = table.dims[0], columns = table.dims[1];
@@ -37,7 +42,17 @@ bool isTransposed(const TensorSource &table, const TensorSource &matrix) {
   for (int64_t at : here)
     there.push_back(at % columns * rows + at / columns);
   Result<std::vector<double>> a = readElements(table, here), b = readElements(matrix, there);
-  return a.ok() && b.ok() && *a == *b && std::set<double>(a->begin(), a->end()).size() > a->size() / 8;
+  return a.ok() && b.ok() && *a == *b && areVaried(*a);
+}
+
+// Whether two tensors are one range of a file, and of values that a writer cannot have merged because they were equal by
+// chance, such as gains of ones.
+bool areTwins(const TensorSource &first, const TensorSource &second) {
+  if (first.bytes.path.empty() || first.bytes.path != second.bytes.path || first.bytes.offset != second.bytes.offset ||
+      first.dims != second.dims || first.type != second.type || first.elements < kSmallest)
+    return false;
+  Result<std::vector<double>> values = readElements(first, samplesOf(first.elements));
+  return values.ok() && areVaried(*values);
 }
 
 // Whether two tensors that stand for one parameter of the original module hold the same numbers.
@@ -49,46 +64,95 @@ bool isRepeated(const TensorSource &first, const TensorSource &second) {
   return a.ok() && b.ok() && *a == *b;
 }
 
-void retieCopies(const std::vector<Candidate> &candidates, std::vector<std::string> &notes) {
-  std::map<std::string, const Candidate *> firsts; // by the parameter's name in the original module
-  for (const Candidate &candidate : candidates) {
-    if (candidate.origin.kind != Origin::Kind::parameter || candidate.argument.use_empty())
-      continue;
-    auto [first, isNew] = firsts.try_emplace(candidate.origin.name, &candidate);
-    if (isNew || !isRepeated(first->second->source, candidate.source))
-      continue;
-    Value copy = candidate.argument;
-    copy.replaceAllUsesWith(first->second->argument);
-    notes.push_back(fmt::format("initializers '{}' and '{}' are copies of one parameter, '{}': they are trained as one tensor",
-                                first->second->source.name, candidate.source.name, candidate.origin.name));
-  }
-}
-
 bool mayBeTransposed(const TensorSource &table, const TensorSource &matrix) {
   return matrix.dims.size() == 2 && matrix.type == table.type && matrix.dims[0] == table.dims[1] &&
          matrix.dims[1] == table.dims[0] && table.elements >= kSmallest;
 }
 
-} // namespace
+// A tensor in place of its copy; the names of the copy become names of the tensor.
+void replace(Candidate &copy, Candidate &tensor, bool transposed) {
+  Value original = tensor.argument, replaced = copy.argument;
+  if (transposed) {
+    OpBuilder builder = OpBuilder::atBlockBegin(tensor.argument.getOwner());
+    original = nn::TransposeOp::create(builder, copy.argument.getLoc(), original, ArrayRef<int64_t>{1, 0});
+  }
+  replaced.replaceAllUsesWith(original);
+  tensor.aliases.push_back({Alias::Kind::initializer, copy.source.name, transposed});
+  for (Alias &alias : copy.aliases) {
+    alias.transposed = alias.transposed != transposed;
+    if (!llvm::is_contained(tensor.aliases, alias))
+      tensor.aliases.push_back(alias);
+  }
+  copy.aliases.clear();
+}
 
-std::vector<std::string> retieTensors(func::FuncOp function, const std::vector<Candidate> &candidates) {
-  std::vector<std::string> notes;
-  retieCopies(candidates, notes);
-  OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
-  for (const Candidate &table : candidates) {
+void retieCopies(std::vector<Candidate> &candidates, std::vector<std::string> &notes) {
+  std::map<std::string, Candidate *> firsts; // by the parameter's name in the original module
+  for (Candidate &candidate : candidates) {
+    if (candidate.origin.kind != Origin::Kind::parameter || candidate.argument.use_empty())
+      continue;
+    auto [at, isNew] = firsts.try_emplace(candidate.origin.name, &candidate);
+    Candidate &first = *at->second;
+    bool turned = !isNew && mayBeTransposed(first.source, candidate.source) && isTransposed(first.source, candidate.source);
+    if (isNew || (!turned && !isRepeated(first.source, candidate.source)))
+      continue;
+    replace(candidate, first, turned);
+    notes.push_back(fmt::format("initializers '{}' and '{}' are copies of one parameter, '{}': they are trained as one tensor",
+                                first.source.name, candidate.source.name, candidate.origin.name));
+  }
+}
+
+void retieTwins(std::vector<Candidate> &candidates, std::vector<std::string> &notes) {
+  std::map<std::pair<std::string, uint64_t>, Candidate *> firsts; // by file and offset
+  for (Candidate &candidate : candidates) {
+    const TensorSource &source = candidate.source;
+    if (!isFloat(source.type) || source.bytes.path.empty() || candidate.argument.use_empty())
+      continue;
+    auto [at, isNew] = firsts.try_emplace({source.bytes.path, source.bytes.offset}, &candidate);
+    Candidate &first = *at->second;
+    if (isNew || !areTwins(first.source, source))
+      continue;
+    replace(candidate, first, false);
+    notes.push_back(fmt::format("initializers '{}' and '{}' are the same bytes of {}: they are trained as one tensor",
+                                first.source.name, source.name, source.bytes.path));
+  }
+}
+
+void retieTables(std::vector<Candidate> &candidates, std::vector<std::string> &notes) {
+  for (Candidate &table : candidates) {
     if (table.source.dims.size() != 2 || !isFloat(table.source.type) || !isTable(table))
       continue;
-    for (const Candidate &matrix : candidates) {
-      Value copy = matrix.argument;
-      if (&matrix == &table || isTable(matrix) || copy.use_empty() || !mayBeTransposed(table.source, matrix.source) ||
+    for (Candidate &matrix : candidates) {
+      if (&matrix == &table || isTable(matrix) || matrix.argument.use_empty() || !mayBeTransposed(table.source, matrix.source) ||
           !isTransposed(table.source, matrix.source))
         continue;
-      Value turned = nn::TransposeOp::create(builder, copy.getLoc(), table.argument, ArrayRef<int64_t>{1, 0});
-      copy.replaceAllUsesWith(turned);
+      replace(matrix, table, true);
       notes.push_back(fmt::format("initializer '{}' is a transposed copy of '{}': they are trained as one tensor, '{}'",
                                   matrix.source.name, table.source.name, table.source.name));
     }
   }
+}
+
+// Where one name would be that of tensors that differ, the first has it.
+void keepNamesApart(std::vector<Candidate> &candidates) {
+  std::set<std::string> taken;
+  for (const Candidate &candidate : candidates)
+    taken.insert(candidate.source.name);
+  for (Candidate &candidate : candidates)
+    if (!candidate.argument.use_empty())
+      llvm::erase_if(candidate.aliases, [&](const Alias &alias) {
+        return alias.kind == Alias::Kind::module && !taken.insert(alias.name).second;
+      });
+}
+
+} // namespace
+
+std::vector<std::string> retieTensors(std::vector<Candidate> &candidates) {
+  std::vector<std::string> notes;
+  retieCopies(candidates, notes);
+  retieTwins(candidates, notes);
+  retieTables(candidates, notes);
+  keepNamesApart(candidates);
   return notes;
 }
 

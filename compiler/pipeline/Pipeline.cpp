@@ -142,7 +142,8 @@ private:
     for (const onnx::ImportedParameter &parameter : imported.parameters) {
       plan::Parameter entry;
       entry.name = parameter.name;
-      entry.originalName = parameter.originalName;
+      for (const onnx::Alias &alias : parameter.aliases)
+        entry.aliases.push_back({static_cast<plan::Alias::Kind>(alias.kind), alias.name, alias.transposed});
       entry.initial = {parameter.path, parameter.offset, parameter.length, parameter.storedType,
                        parameter.generator, parameter.seed, parameter.deviation, parameter.value};
       described.parameters.push_back(std::move(entry));

@@ -258,11 +258,9 @@ private:
   LogicalResult checkCode(Operation *op, const plan::Template &code) {
     kernels::Backend backend = backendOf(op);
     for (const plan::Call &call : code.calls)
-      if (!kernels::hasCode(call.signature.kernel, backend))
-        return op->emitOpError() << "'" << labelOf(op) << "' runs " << call.signature.kernel
-                                 << (call.location.empty() ? "" : " (node '" + call.location + "')") << " on "
-                                 << (backend == kernels::Backend::cuda ? "a GPU" : "the CPU")
-                                 << ", which has no such kernel: compile for another --target";
+      if (std::string missing = kernels::missingCode(call.signature, backend); !missing.empty())
+        return op->emitOpError() << "'" << labelOf(op) << "' cannot run"
+                                 << (call.location.empty() ? "" : " node '" + call.location + "'") << ": " << missing;
     return success();
   }
 

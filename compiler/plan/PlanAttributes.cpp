@@ -2,6 +2,7 @@
 #include "compiler/plan/PlanAttributes.h"
 
 #include "passes/Settings.h"
+#include "runtime/plan/Dump.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -44,7 +45,13 @@ void setPlanAttributes(ModuleOp module, const plan::Plan &plan) {
   for (const plan::Parameter &parameter : plan.parameters) {
     const plan::Initial &initial = parameter.initial;
     Writer writer{builder};
-    writer.add("name", parameter.name).add("original_name", parameter.originalName);
+    writer.add("name", parameter.name);
+    SmallVector<Attribute> aliases;
+    for (const plan::Alias &alias : parameter.aliases)
+      aliases.push_back(Writer{builder}.add("kind", plan::name(alias.kind)).add("name", alias.name)
+                            .add("transposed", int64_t(alias.transposed)).get());
+    if (!aliases.empty())
+      writer.list.append("aliases", builder.getArrayAttr(aliases));
     if (initial.generator.empty())
       writer.add("path", initial.path).add("offset", int64_t(initial.offset)).add("length", int64_t(initial.length))
           .add("type", kernels::name(initial.type));
@@ -76,7 +83,15 @@ LogicalResult readPlanAttributes(ModuleOp module, plan::Plan &plan) {
     Reader r{dictionary};
     plan::Parameter parameter;
     parameter.name = r.text("name");
-    parameter.originalName = r.text("original_name");
+    if (auto aliases = dictionary.getAs<ArrayAttr>("aliases"))
+      for (Attribute alias : aliases) {
+        Reader a{dyn_cast<DictionaryAttr>(alias)};
+        if (!a.dictionary)
+          return module.emitError() << "the aliases of parameter '" << parameter.name << "' must be dictionaries";
+        bool ofModule = a.text("kind") == plan::name(plan::Alias::Kind::module);
+        parameter.aliases.push_back({ofModule ? plan::Alias::Kind::module : plan::Alias::Kind::initializer, a.text("name"),
+                                     a.integer("transposed") != 0});
+      }
     parameter.initial = {r.text("path"), uint64_t(r.integer("offset")), uint64_t(r.integer("length")),
                          kernels::dtypeFromName(r.text("type")).value_or(kernels::DType::f32), r.text("generator"),
                          uint64_t(r.integer("seed")), r.real("deviation"), r.real("value")};

@@ -155,25 +155,18 @@ constexpr AttributeSpec kAttention[] = {
     {"softCap", Kind::real, false, "", "c > 0: c * tanh(score / c); default 0, none"}};
 constexpr AttributeSpec kRotary[] = {{"interleaved", Kind::flag, false, "", "pairs are neighbours, else halves"},
                                      {"inverse", Kind::flag, false, "", "turn back: the gradient"}};
-constexpr std::string_view kSeen =
+constexpr std::string_view kForwardFormula =
     "seen: (minDistance <= q - k + offset <= maxDistance or k < prefix) and keyMask[b, k] and querySegment[b, q] == "
-    "keySegment[b, k] and q / chunk == k / chunk; ";
-
-const std::string &forwardFormula() {
-  static const std::string text = std::string(kSeen) +
-                                  "result = softmax over the seen keys of (scale * query . key, "
-                                  "capped, + bias) times value; zeros if none is seen. "
-                                  "By blocks: Dao, arXiv 2307.08691. Types: query, key, value, result of one; "
-                                  "bias that or f32";
-  return text;
-}
+    "keySegment[b, k] and q / chunk == k / chunk; result = softmax over the seen keys of (scale * query . key, capped, + "
+    "bias) times value; zeros if none is seen. By blocks: Dao, arXiv 2307.08691. Types: query, key, value, result of one; "
+    "bias that or f32";
 
 } // namespace
 
 std::span<const Kernel> attentionKernels() {
   static const std::vector<Kernel> kernels = {
       entry("attention", "query key value bias? keyMask? querySegment? keySegment? -> result+ logsumexp",
-            "Scaled dot-product attention with grouped heads and a mask predicate.", forwardFormula(), attentionFlops,
+            "Scaled dot-product attention with grouped heads and a mask predicate.", kForwardFormula, attentionFlops,
             checkAttention, {.attributes = kAttention, .cudaWorkspace = attentionScratch}),
       entry(
           "attention_grad",

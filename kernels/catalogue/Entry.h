@@ -23,6 +23,10 @@ Kernel entry(std::string_view name, std::string_view operands, std::string_view 
 /// Flops of pure movement, and of one operation per element of the last written operand.
 double noFlops(const Signature &call);
 double flopsPerResult(const Signature &call);
+/// So many for each element of the first operand.
+template <int Count> double flopsPerElement(const Signature &call) {
+  return Count * static_cast<double>(call.operands[0].elements());
+}
 
 std::span<const Kernel> elementwiseKernels();
 std::span<const Kernel> structureKernels();

@@ -99,10 +99,6 @@ template <uint64_t vectors> uint64_t cudaNormWorkspace(const Signature &call) {
   return static_cast<uint64_t>(chunks * width) * sizeof(float) * vectors;
 }
 
-template <int Count> double flopsPerElement(const Signature &call) {
-  return Count * static_cast<double>(call.operands[0].elements());
-}
-
 constexpr AttributeSpec kEpsilon[] = {{"epsilon", Kind::real, true, "", "added to the variance"}};
 
 } // namespace

@@ -128,7 +128,6 @@ struct Attention {
 };
 
 Result<Run> prepareAttention(const Signature &call) {
-  MT_TRY(requireNarrow(call));
   return Run(Attention{AttentionCall(call, 0), RowOut(call, 7), 8});
 }
 

@@ -245,7 +245,6 @@ struct AttentionGrad {
 } // namespace
 
 Result<Run> prepareAttentionGrad(const Signature &call) {
-  MT_TRY(requireNarrow(call));
   return Run(AttentionGrad(call));
 }
 

@@ -1,21 +1,11 @@
 #include "kernels/cpu/CpuKernels.h"
 
+#include "kernels/Coverage.h"
 #include "kernels/cpu/Family.h"
 
 #include <algorithm>
 
 namespace mt::kernels::cpu {
-
-Status requireNarrow(const Signature &call) {
-  for (size_t i = 0; i < call.operands.size(); ++i) {
-    const OperandType &operand = call.operands[i];
-    bool scalars = operand.type == DType::f64 && operand.dims == Dims{Scalars::kCount};
-    bool other = operand.type == DType::f16 || operand.type == DType::f64;
-    if (operand.present && other && !scalars)
-      return fail("{}: operand {} is {}, and the CPU has code for f32 and bf16 alone", call.kernel, i, name(operand.type));
-  }
-  return {};
-}
 
 namespace {
 
@@ -44,6 +34,8 @@ Result<Run> prepare(const Signature &call) {
   if (std::string problem = check(call); !problem.empty())
     return Status::error(problem);
   if (std::string problem = checkWorkspace(call, Backend::cpu); !problem.empty())
+    return Status::error(problem);
+  if (std::string problem = missingCode(call, Backend::cpu); !problem.empty())
     return Status::error(problem);
   Prepare prepareCall = findPrepare(call.kernel);
   if (!prepareCall)

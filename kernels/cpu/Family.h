@@ -31,8 +31,5 @@ std::span<const Entry> headEntries();
 std::span<const Entry> optimizerEntries();
 std::span<const Entry> stepEntries();
 
-/// Error unless all present floating-point operands but the step's scalars are f32 or bf16.
-Status requireNarrow(const Signature &call);
-
 } // namespace mt::kernels::cpu
 #endif

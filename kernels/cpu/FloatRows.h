@@ -50,12 +50,5 @@ struct RowOut {
   }
 };
 
-/// Error where an operand is f64: row kernels compute in 32 bits and would lose half of it.
-inline Status refuseF64(const Signature &call, size_t operand) {
-  if (call.operands[operand].type == DType::f64)
-    return fail("{}: the CPU computes it in 32 bits and takes no f64 operands; cast to f32", call.kernel);
-  return {};
-}
-
 } // namespace mt::kernels::cpu
 #endif

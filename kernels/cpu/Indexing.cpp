@@ -212,8 +212,6 @@ Result<Run> prepareScatterAdd(const Signature &call) {
   Indices indices(call, 0, call.kernel == "gather_grad");
   return withArithmetic(result.type, [&](auto arithmetic) -> Result<Run> {
     using C = decltype(arithmetic);
-    if (arithmeticOf(call.operands[1].type) != arithmeticOf(result.type))
-      return fail("{}: gradient and result must both be f64 or neither", call.kernel);
     return Run(ScatterAdd<C>{indices, result.elements() / size / inner, size, inner, loader<C>(call.operands[1].type),
                              storer<C>(result.type), isNative<C>(result.type)});
   });

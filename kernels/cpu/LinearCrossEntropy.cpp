@@ -189,7 +189,6 @@ struct Head {
 };
 
 Result<Run> prepareHead(const Signature &call) {
-  MT_TRY(requireNarrow(call));
   return Run(Head(call));
 }
 

@@ -83,7 +83,6 @@ struct CrossEntropy {
 };
 
 Result<Run> prepareCrossEntropy(const Signature &call) {
-  MT_TRY(refuseF64(call, 0));
   const Dims &dims = call.operands[0].dims;
   RowOut gradient = call.kernel == "cross_entropy_grad" ? RowOut(call, 4) : RowOut();
   return Run(CrossEntropy{dims[0], dims[1], RowIn(call, 0), Labels(call, 1), gradient});
@@ -126,7 +125,6 @@ struct SquaredError {
 };
 
 Result<Run> prepareSquaredError(const Signature &call) {
-  MT_TRY(refuseF64(call, 0));
   RowOut gradient = call.kernel == "squared_error_grad" ? RowOut(call, 4) : RowOut();
   return Run(SquaredError{call.operands[0].elements(), RowIn(call, 0), RowIn(call, 1), gradient});
 }

@@ -59,13 +59,11 @@ struct Norm {
 };
 
 Result<Run> prepareLayerNorm(const Signature &call) {
-  MT_TRY(refuseF64(call, 0));
   return Run(Norm{Shape(call.operands[0]), true, call.real("epsilon"), RowIn(call, 0), RowIn(call, 1), RowIn(call, 2),
                   RowOut(call, 3), 4, 5});
 }
 
 Result<Run> prepareRmsNorm(const Signature &call) {
-  MT_TRY(refuseF64(call, 0));
   return Run(Norm{Shape(call.operands[0]), false, call.real("epsilon"), RowIn(call, 0), RowIn(call, 1), RowIn(),
                   RowOut(call, 2), 3, 3});
 }
@@ -144,13 +142,11 @@ struct NormGrad {
 };
 
 Result<Run> prepareLayerNormGrad(const Signature &call) {
-  MT_TRY(refuseF64(call, 0));
   return Run(NormGrad{Shape(call.operands[1]), true, RowIn(call, 0), RowIn(call, 1), RowIn(call, 4), 2, 3,
                       RowOut(call, 5), RowOut(call, 6), RowOut(call, 7)});
 }
 
 Result<Run> prepareRmsNormGrad(const Signature &call) {
-  MT_TRY(refuseF64(call, 0));
   return Run(NormGrad{Shape(call.operands[1]), false, RowIn(call, 0), RowIn(call, 1), RowIn(call, 3), 0, 2,
                       RowOut(call, 4), RowOut(call, 5), RowOut()});
 }

@@ -48,7 +48,6 @@ struct Rotary {
 };
 
 Result<Run> prepareRotary(const Signature &call) {
-  MT_TRY(refuseF64(call, 0));
   if (!call.operands[3].present)
     return Run([](const Launch &) { return Status(); });
   const Dims &x = call.operands[0].dims, &table = call.operands[1].dims;

@@ -55,7 +55,6 @@ struct Softmax {
 };
 
 template <Form form> Result<Run> prepareSoftmax(const Signature &call) {
-  MT_TRY(refuseF64(call, 0));
   size_t result = form == Form::gradient ? 2 : 1;
   if (!call.operands[result].present)
     return Run([](const Launch &) { return Status(); });

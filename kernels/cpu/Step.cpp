@@ -37,7 +37,6 @@ struct SquaredNorm {
 };
 
 Result<Run> prepareSquaredNorm(const Signature &call) {
-  MT_TRY(refuseF64(call, 0));
   return Run(SquaredNorm{call.operands[0].elements(), RowIn(call, 0)});
 }
 

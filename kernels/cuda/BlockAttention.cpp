@@ -346,19 +346,11 @@ Result<std::vector<Step>> stepsOf(const BlockAttention &call, Blas &blas) {
   return steps;
 }
 
-Status checkTypes(const Signature &call, const BlockAttention &decoded) {
-  const OperandType &bias = call.operands[decoded.first + 3];
-  if (decoded.shape.type == DType::f64 || (bias.present && bias.type == DType::f64))
-    return fail("{}: the GPU has code for f32, bf16 and f16, not for {}", call.kernel, name(decoded.shape.type));
-  return {};
-}
-
 } // namespace
 
 Result<Run> prepareBlockAttention(const Signature &call, Library &library) {
   bool gradient = call.kernel == "attention_grad";
   BlockAttention decoded(call, gradient ? 1 : 0);
-  MT_TRY(checkTypes(call, decoded));
   MT_ASSIGN(Blas * blas, library.blas());
   MT_ASSIGN(std::vector<Step> steps, stepsOf(decoded, *blas));
   decoded.steps = std::make_shared<const std::vector<Step>>(std::move(steps));

@@ -1,5 +1,6 @@
 #include "kernels/cuda/CudaKernels.h"
 
+#include "kernels/Coverage.h"
 #include "kernels/cuda/Family.h"
 
 #include <algorithm>
@@ -32,6 +33,8 @@ Result<Run> prepare(const Signature &call, Library &library) {
   if (std::string problem = kernels::check(call); !problem.empty())
     return Status::error(problem);
   if (std::string problem = checkWorkspace(call, Backend::cuda); !problem.empty())
+    return Status::error(problem);
+  if (std::string problem = missingCode(call, Backend::cuda); !problem.empty())
     return Status::error(problem);
   Prepare prepareCall = findPrepare(call.kernel);
   if (!prepareCall)

@@ -105,8 +105,6 @@ Result<Run> prepareAddBack(const Signature &call, Library &) {
   const OperandType &result = call.operands[2];
   size_t axis = static_cast<size_t>(call.integer("axis"));
   int64_t size = result.dims[axis], inner = rowMajor(result.dims)[axis], count = call.operands[0].elements();
-  for (size_t operand : {1, 2})
-    MT_TRY(refuseF64(call, operand));
   if (size >= UINT32_MAX || count >= UINT32_MAX)
     return fail("{}: {} indices into {} places; the GPU sorts fewer than 2^32", call.kernel, count, size);
   return Run(AddBack{Bound(call, 0), Bound(call, 1), Bound(call, 2), call.kernel == "gather_grad", count,

@@ -37,11 +37,4 @@ RowCode rowCode(const RowShape &shape, std::initializer_list<Bound> operands, st
   return type == DType::f32 ? RowCode::f32 : type == DType::bf16 ? RowCode::bf16 : RowCode::any;
 }
 
-Status refuseF64(const Signature &call, size_t operand) {
-  const OperandType &type = call.operands[operand];
-  if (type.present && type.type == DType::f64)
-    return fail("{}: the GPU computes it in 32 bits and takes no f64 operands; cast to f32", call.kernel);
-  return {};
-}
-
 } // namespace mt::kernels::cuda

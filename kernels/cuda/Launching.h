@@ -59,8 +59,5 @@ inline int64_t rowBlocks(int64_t rows, dim3 threads) { return ceilDivide(rows, t
 RowCode rowCode(const RowShape &shape, std::initializer_list<Bound> operands,
                 std::initializer_list<Bound> parameters = {});
 
-/// Error where an operand is f64: row kernels compute in 32 bits and would lose half of it.
-Status refuseF64(const Signature &call, size_t operand);
-
 } // namespace mt::kernels::cuda
 #endif

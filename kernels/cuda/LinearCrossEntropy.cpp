@@ -190,16 +190,7 @@ Status chooseProducts(const Signature &call, const Head &head, Blas &blas, Chunk
   return {};
 }
 
-Status checkTypes(const Signature &call) {
-  bool known = call.operands[Head::kHidden].type != DType::f64;
-  for (size_t operand : {Head::kBias, Head::kDweight, Head::kDbias})
-    known &=
-        operand >= call.operands.size() || !call.operands[operand].present || call.operands[operand].type != DType::f64;
-  return known ? Status() : fail("{}: the GPU has code for f32, bf16 and f16, not for f64", call.kernel);
-}
-
 Result<Run> prepareHead(const Signature &call, Library &library) {
-  MT_TRY(checkTypes(call));
   MT_ASSIGN(Blas * blas, library.blas());
   Head head(call);
   MT_TRY(chooseProducts(call, head, *blas, head.whole));

@@ -38,7 +38,6 @@ struct CrossEntropy {
 };
 
 Result<Run> prepareCrossEntropy(const Signature &call, Library &) {
-  MT_TRY(refuseF64(call, 0));
   const Dims &dims = call.operands[0].dims;
   Bound gradient = call.kernel == "cross_entropy_grad" ? Bound(call, 4) : Bound();
   return Run(
@@ -67,7 +66,6 @@ struct SquaredError {
 };
 
 Result<Run> prepareSquaredError(const Signature &call, Library &) {
-  MT_TRY(refuseF64(call, 0));
   Bound gradient = call.kernel == "squared_error_grad" ? Bound(call, 4) : Bound();
   return Run(SquaredError{call.operands[0].elements(), Bound(call, 0), Bound(call, 1), Bound(call, 3), gradient});
 }

@@ -63,11 +63,8 @@ struct Matmul {
 };
 
 Result<Run> prepareMatmul(const Signature &call, Library &library) {
-  DType type = call.operands[0].type, result = call.operands[3].type, bias = call.operands[2].type;
+  DType result = call.operands[3].type, bias = call.operands[2].type;
   bool biased = call.operands[2].present;
-  if (!canMultiply(type, result) || (biased && (bias == DType::f64) != (type == DType::f64)))
-    return fail("matmul: the GPU multiplies f32, bf16 and f16 into the same or into f32, and f64, not {} into {}",
-                name(type), name(result));
   MT_ASSIGN(Blas * blas, library.blas());
   ProductShape shape = matmulShape(call);
   MatmulScratch sizes = MatmulScratch::of(call);

@@ -34,8 +34,6 @@ struct Norm {
 
 Result<Run> prepareNorm(const Signature &call, Library &) {
   bool centered = call.kernel == "layer_norm";
-  for (size_t i = 0; i < call.operands.size(); ++i)
-    MT_TRY(refuseF64(call, i));
   int64_t width = call.operands[0].dims.back();
   float epsilon = static_cast<float>(call.real("epsilon"));
   return Run(Norm{call.operands[0].elements() / width, width, centered, epsilon, Bound(call, 0), Bound(call, 1),
@@ -89,8 +87,6 @@ struct NormGrad {
 
 Result<Run> prepareNormGrad(const Signature &call, Library &) {
   bool centered = call.kernel == "layer_norm_grad";
-  for (size_t i = 0; i < call.operands.size(); ++i)
-    MT_TRY(refuseF64(call, i));
   size_t gain = centered ? 4 : 3;
   int64_t width = call.operands[1].dims.back();
   return Run(NormGrad{call.operands[1].elements() / width, width, centered, Bound(call, 0), Bound(call, 1),

@@ -120,13 +120,6 @@ size_t firstUsable(std::span<const Candidate> candidates, uint64_t scratch) {
   return static_cast<size_t>(std::ranges::find_if(candidates, usable) - candidates.begin());
 }
 
-bool canMultiply(DType type, DType result) {
-  if (type == DType::f64)
-    return result == type;
-  bool known = type == DType::f32 || type == DType::bf16 || type == DType::f16;
-  return known && (result == type || result == DType::f32);
-}
-
 Result<Product> Product::choose(Blas &blas, const ProductShape &shape, uint64_t scratch) {
   Product product;
   product.blas = &blas;

@@ -66,9 +66,6 @@ struct Candidate {
 /// The first whose sums do not depend on the order in which blocks end and that fits; none: the number of candidates.
 size_t firstUsable(std::span<const Candidate> candidates, uint64_t scratch);
 
-/// Whether the library multiplies such types: f32, bf16 or f16 into the same type or f32, in 32 bits; f64 in 64.
-bool canMultiply(DType type, DType result);
-
 class Product {
 public:
   /// Errors: no algorithm fits into `scratch` bytes; the message gives both numbers.

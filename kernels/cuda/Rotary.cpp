@@ -21,8 +21,6 @@ struct Rotary {
 };
 
 Result<Run> prepareRotary(const Signature &call, Library &) {
-  for (size_t operand : {0, 1})
-    MT_TRY(refuseF64(call, operand));
   const Dims &x = call.operands[0].dims, &table = call.operands[1].dims;
   int64_t pairs = table[2], head = x[3], pairItems = ceilDivide(pairs, kOctet);
   RotaryArguments fixed = {};

@@ -22,7 +22,6 @@ struct Softmax {
 };
 
 Result<Run> prepareSoftmax(const Signature &call, Library &) {
-  MT_TRY(refuseF64(call, 0));
   int64_t width = call.operands[0].dims.back();
   bool isGradient = call.kernel == "softmax_grad";
   return Run(Softmax{isGradient, call.kernel == "log_softmax", call.operands[0].elements() / width, width,

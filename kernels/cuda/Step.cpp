@@ -7,7 +7,6 @@ namespace mt::kernels::cuda {
 namespace {
 
 Result<Run> prepareSquaredNorm(const Signature &call, Library &) {
-  MT_TRY(refuseF64(call, 0));
   Bound x(call, 0);
   Chunks chunks = squaredNormChunks(call.operands[0].elements());
   if (chunks.count > kThreads)

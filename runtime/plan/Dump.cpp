@@ -45,6 +45,9 @@ std::string_view name(StreamKind kind) {
 std::string_view name(PartRole role) {
   return pick(std::to_array<std::string_view>({"weight", "remainder", "first_moment", "second_moment"}), role);
 }
+std::string_view name(Alias::Kind kind) {
+  return pick(std::to_array<std::string_view>({"initializer", "module"}), kind);
+}
 std::string_view name(InputKind kind) {
   return pick(std::to_array<std::string_view>({"data", "labels", "scalars"}), kind);
 }

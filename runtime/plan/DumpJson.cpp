@@ -57,7 +57,11 @@ Json toJson(const Initial &initial) {
 
 Json toJson(const Parameter &parameter) {
   return {{"name", parameter.name},
-          {"original_name", parameter.originalName},
+          {"aliases",
+           listOf(parameter.aliases,
+                  [](const Alias &alias) -> Json {
+                    return {{"kind", name(alias.kind)}, {"name", alias.name}, {"transposed", alias.transposed}};
+                  })},
           {"dims", parameter.dims},
           {"trainable", parameter.trainable},
           {"parts",

@@ -141,10 +141,10 @@ private:
     std::string parts;
     for (const Part &part : parameter.parts)
       parts += fmt::format("  {} {} {}", name(part.role), kernels::name(part.type), describe(part.span));
-    const std::string original = parameter.originalName.empty() || parameter.originalName == parameter.name
-                                     ? ""
-                                     : fmt::format(" ({})", parameter.originalName);
-    line("    %{} {}{} {}{}{}", index, parameter.name, original, parameter.dims, parameter.trainable ? "" : " frozen",
+    std::string others;
+    for (const Alias &alias : parameter.aliases)
+      others += fmt::format(" ({}{})", alias.name, alias.transposed ? ", transposed" : "");
+    line("    %{} {}{} {}{}{}", index, parameter.name, others, parameter.dims, parameter.trainable ? "" : " frozen",
          parts);
   }
 

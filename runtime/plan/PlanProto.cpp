@@ -45,7 +45,12 @@ void put(const Initial &initial, proto::Initial *to) {
 
 void put(const Parameter &parameter, proto::Parameter *to) {
   to->set_name(parameter.name);
-  to->set_original_name(parameter.originalName);
+  for (const Alias &alias : parameter.aliases) {
+    auto *made = to->add_aliases();
+    made->set_kind(same<proto::Alias::Kind>(alias.kind));
+    made->set_name(alias.name);
+    made->set_transposed(alias.transposed);
+  }
   to->mutable_dims()->Assign(parameter.dims.begin(), parameter.dims.end());
   to->set_trainable(parameter.trainable);
   for (const Part &part : parameter.parts) {
@@ -231,11 +236,13 @@ Initial Reader::initial(const proto::Initial &from) {
 
 Parameter Reader::parameter(const proto::Parameter &from) {
   Parameter made{.name = from.name(),
-                 .originalName = from.original_name(),
+                 .aliases = {},
                  .dims = {from.dims().begin(), from.dims().end()},
                  .trainable = from.trainable(),
                  .parts = {},
                  .initial = initial(from.initial())};
+  for (const auto &alias : from.aliases())
+    made.aliases.push_back({enumerator(alias.kind(), Alias::Kind::module, "alias"), alias.name(), alias.transposed()});
   for (const auto &part : from.parts())
     made.parts.push_back(
         {enumerator(part.role(), PartRole::secondMoment, "role"), type(part.type()), span(part.span())});

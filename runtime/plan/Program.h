@@ -52,8 +52,17 @@ struct Initial {
   double deviation = 0, value = 0;
 };
 
+/// Another name of a parameter: of an initializer of the model that holds a copy of it, or of a tensor of the module
+/// that the model was exported from.
+struct Alias {
+  enum class Kind : uint8_t { initializer, module };
+  Kind kind = Kind::initializer;
+  std::string name;
+  bool transposed = false; ///< what has this name is the transpose of the parameter
+};
 struct Parameter {
-  std::string name, originalName;
+  std::string name; ///< of the model's initializer
+  std::vector<Alias> aliases;
   kernels::Dims dims;
   bool trainable = false;
   std::vector<Part> parts;

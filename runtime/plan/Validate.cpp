@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace mt::plan {
@@ -107,15 +108,38 @@ Status checkDisjoint(const Plan &plan) {
   return {};
 }
 
+/// Every name is that of one tensor: files of weights hold them side by side.
+Status checkNames(const Plan &plan) {
+  std::map<std::string_view, const Parameter *> owners;
+  auto add = [&](const std::string &name, const Parameter &parameter) -> Status {
+    auto [at, isNew] = owners.try_emplace(name, &parameter);
+    return isNew ? Status()
+                 : fail("parameters \"{}\" and \"{}\" both have the name \"{}\"", at->second->name, parameter.name, name);
+  };
+  for (const Parameter &parameter : plan.parameters)
+    MT_TRY(add(parameter.name, parameter));
+  for (const Parameter &parameter : plan.parameters)
+    for (const Alias &alias : parameter.aliases) {
+      if (alias.name.empty() || !isUtf8(alias.name))
+        return fail("parameter \"{}\": its alias \"{}\" is empty or not UTF-8 text", parameter.name, alias.name);
+      if (alias.transposed && parameter.dims.size() != 2)
+        return fail("parameter \"{}\": its alias \"{}\" is its transpose, and it has {} dimensions, not 2",
+                    parameter.name, alias.name, parameter.dims.size());
+      MT_TRY(add(alias.name, parameter));
+    }
+  return {};
+}
+
 Status checkParameters(const Plan &plan) {
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
     const Parameter &parameter = plan.parameters[i];
     std::string place = fmt::format("parameter {} \"{}\"", i, parameter.name);
-    if (!isUtf8(parameter.name) || !isUtf8(parameter.originalName))
+    if (!isUtf8(parameter.name))
       return fail("{}: its name is not UTF-8 text, as the files of weights need it; rename it in the model", place);
     MT_TRY(checkParts(plan, parameter).within(place));
     MT_TRY(checkInitial(parameter).within(place));
   }
+  MT_TRY(checkNames(plan));
   return checkDisjoint(plan);
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/Json.h"
 #include "runtime/base/Files.h"
+#include "runtime/train/Aliases.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Checksum.h"
 
@@ -41,6 +42,7 @@ template <typename Meta, typename Visit> void forEachField(Meta &meta, const Vis
   visit("corpus", meta.data);
   visit("numerics", meta.numerics);
   visit("recipe", meta.recipe);
+  visit("aliases", meta.aliases);
   visit("files", meta.files);
 }
 
@@ -122,7 +124,7 @@ Result<CheckpointMeta> readMeta(const std::string &folder) {
   if (object["format"] != kOldFormat && !stored.sound)
     return fail("{}: its checksum is wrong: the file is damaged", path);
   CheckpointMeta meta = fromJson(object);
-  if (meta.step < 0 || meta.position < 0 || !meta.recipe.is_object() || !isStateRecord(meta.files))
+  if (meta.step < 0 || meta.position < 0 || !meta.recipe.is_object() || !readAliases(meta.aliases) || !isStateRecord(meta.files))
     return fail("{}: damaged", path);
   return meta;
 }

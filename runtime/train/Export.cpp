@@ -1,5 +1,6 @@
 #include "runtime/train/Export.h"
 
+#include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/ExportOnnx.h"
@@ -15,24 +16,23 @@ namespace fs = std::filesystem;
 
 Status exportSafetensors(const TrainedWeights &trained, const std::string &output) {
   std::vector<TensorInfo> tensors;
-  for (const TrainedWeights::Entry &entry : trained.entries())
-    tensors.push_back({entry.name, DType::f32, entry.dims});
+  for (const auto &[name, tensor] : trained.tensors())
+    tensors.push_back({name, DType::f32, tensor.dims});
   MT_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::create(output, tensors));
-  for (const TensorInfo &tensor : tensors)
-    MT_TRY(trained.read(tensor.name,
-                        [&](std::span<const float> values) { return writer.write(std::as_bytes(values)); }));
+  for (const auto &[name, tensor] : trained.tensors())
+    MT_TRY(trained.read(tensor, [&](std::span<const float> values) { return writer.write(std::as_bytes(values)); }));
   return writer.finish();
 }
 
 Status exportNpz(const TrainedWeights &trained, const std::string &output) {
   MT_ASSIGN(NpzWriter writer, NpzWriter::create(output));
-  for (const TrainedWeights::Entry &entry : trained.entries()) {
+  for (const auto &[name, tensor] : trained.tensors()) {
     std::vector<float> all;
-    MT_TRY(trained.read(entry.name, [&](std::span<const float> values) {
+    MT_TRY(trained.read(tensor, [&](std::span<const float> values) {
       all.insert(all.end(), values.begin(), values.end());
       return Status();
     }));
-    MT_TRY(writer.add(entry.name, DType::f32, entry.dims, std::as_bytes(std::span(all))));
+    MT_TRY(writer.add(name, DType::f32, tensor.dims, std::as_bytes(std::span(all))));
   }
   return writer.finish();
 }
@@ -57,6 +57,10 @@ Result<std::string> exportCheckpoint(const ExportOptions &options, const std::st
   if (stream.valid()) // what has gone out cannot be taken back
     MT_TRY(verifyCheckpoint(checkpoint, true));
   MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(checkpoint));
+  if (!trained.knowsAliases())
+    log().warn("{}: written by an older mtrun, it does not say which other names tied tensors have: copies under such "
+               "names keep their old values. Resume the run with this mtrun, whose checkpoints say it",
+               checkpoint);
   uint64_t dataBytes = 0;
   if (ending == ".onnx") {
     MT_ASSIGN(OnnxFile model, originalModel(options, checkpoint));
@@ -68,7 +72,9 @@ Result<std::string> exportCheckpoint(const ExportOptions &options, const std::st
   uintmax_t bytes = fs::file_size(options.output, error);
   std::string size = error ? "" : ", " + formatSize(bytes); // a pipe has none
   std::string beside = dataBytes ? fmt::format(" and {}.data, {}", options.output, formatSize(dataBytes)) : "";
-  return fmt::format("{}: {} parameters of {}{}{}\n", options.output, trained.entries().size(), checkpoint, size, beside);
+  size_t others = trained.tensors().size() - trained.parameters();
+  std::string names = others ? fmt::format(" and {} other names", others) : "";
+  return fmt::format("{}: {} parameters{} of {}{}{}\n", options.output, trained.parameters(), names, checkpoint, size, beside);
 }
 
 } // namespace

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 
 namespace mt::train {
@@ -82,26 +81,26 @@ public:
   }
 
 private:
-  bool isTrained(const Initializer &tensor) const { return trained.has(tensor.name); }
   /// Whether the values go to the .data file.
   bool isMoved(const Initializer &tensor) const {
-    return tensor.external || (isTrained(tensor) && tensor.raw.size() == 0);
+    return tensor.external || (trained.initializer(tensor.name) && tensor.raw.size() == 0);
   }
 
   Status checkParameters() const {
     std::map<std::string_view, const Initializer *> byName;
     for (const Initializer &tensor : model.initializers)
       byName[tensor.name] = &tensor;
-    for (const TrainedWeights::Entry &entry : trained.entries()) {
-      auto found = byName.find(entry.name);
+    for (const auto &[name, named] : trained.tensors()) {
+      if (!named.initializer)
+        continue;
+      auto found = byName.find(name);
       if (found == byName.end())
-        return fail("{}: it has no parameter '{}': give the model that was trained with --model", model.file.path(),
-                    entry.name);
+        return fail("{}: it has no parameter '{}': give the model that was trained with --model", model.file.path(), name);
       const Initializer &tensor = *found->second;
-      if (tensor.dims != entry.dims || !tensor.type || !isFloat(*tensor.type))
+      if (tensor.dims != named.dims || !tensor.type || !isFloat(*tensor.type))
         return fail("{}: parameter '{}' is {} there and {} in the checkpoint: give the model that was trained with "
                     "--model",
-                    model.file.path(), entry.name, text(tensor.dims), text(entry.dims));
+                    model.file.path(), name, text(tensor.dims), text(named.dims));
     }
     return Status();
   }
@@ -115,7 +114,8 @@ private:
       static constexpr std::byte kZeros[kAlignment] = {};
       MT_TRY(data->write(std::span(kZeros, (kAlignment - data->written() % kAlignment) % kAlignment)));
       uint64_t begin = data->written();
-      MT_TRY(isTrained(tensor) ? trained.read(tensor.name, writeAs(*data, *tensor.type)) : copyExternal(tensor));
+      const TrainedWeights::Named *named = trained.initializer(tensor.name);
+      MT_TRY(named ? trained.read(*named, writeAs(*data, *tensor.type)) : copyExternal(tensor));
       std::string moved = externalTensor(tensor, location, begin, data->written() - begin);
       replacements[tensor.field.begin] = wireField(kGraphInitializer, moved);
     }
@@ -139,45 +139,6 @@ private:
     return data->write(values);
   }
 
-  /// The trained matrix that an untrained one was a transposed copy of before training: the compiler trains such a
-  /// pair as one tensor (docs/importing.md), so the copy follows it. Null where it is none.
-  const Initializer *twinOf(const Initializer &tensor) const {
-    constexpr uint64_t kSmallest = 1024; // elements, as for the compiler: smaller ones may be equal by chance
-    if (isTrained(tensor) || tensor.dims.size() != 2 || !tensor.type || !isFloat(*tensor.type))
-      return nullptr;
-    uint64_t size = byteSize(*tensor.type);
-    for (const Initializer &other : model.initializers)
-      if (isTrained(other) && other.type == tensor.type && other.dims == Dims{tensor.dims[1], tensor.dims[0]} &&
-          other.raw.size() == tensor.raw.size() && tensor.raw.size() >= kSmallest * size && isTransposed(other, tensor))
-        return &other;
-    return nullptr;
-  }
-
-  bool isTransposed(const Initializer &a, const Initializer &b) const {
-    auto rows = static_cast<uint64_t>(a.dims[0]), columns = static_cast<uint64_t>(a.dims[1]);
-    uint64_t size = byteSize(*a.type);
-    const std::byte *from = model.file.bytes().data() + a.raw.begin, *to = model.file.bytes().data() + b.raw.begin;
-    for (uint64_t i = 0; i < rows; ++i)
-      for (uint64_t j = 0; j < columns; ++j)
-        if (std::memcmp(from + (i * columns + j) * size, to + (j * rows + i) * size, size) != 0)
-          return false;
-    return true;
-  }
-
-  Status writeTransposed(AtomicFile &file, const Initializer &from) const {
-    std::vector<float> values, turned;
-    MT_TRY(trained.read(from.name, [&](std::span<const float> piece) {
-      values.insert(values.end(), piece.begin(), piece.end());
-      return Status();
-    }));
-    auto rows = static_cast<size_t>(from.dims[0]), columns = static_cast<size_t>(from.dims[1]);
-    turned.resize(values.size());
-    for (size_t i = 0; i < rows; ++i)
-      for (size_t j = 0; j < columns; ++j)
-        turned[j * rows + i] = values[i * columns + j];
-    return writeAs(file, *from.type)(turned);
-  }
-
   /// The model's bytes with moved tensors' fields replaced, and trained values where they are.
   Status writeModel(AtomicFile &file) {
     uint64_t graphBytes = model.graph.size();
@@ -197,13 +158,9 @@ private:
         MT_TRY(copy(at, tensor.field.begin));
         MT_TRY(put(replacement->second));
         at = tensor.field.end;
-      } else if (isTrained(tensor)) {
+      } else if (const TrainedWeights::Named *named = trained.initializer(tensor.name)) {
         MT_TRY(copy(at, tensor.raw.begin));
-        MT_TRY(trained.read(tensor.name, writeAs(file, *tensor.type)));
-        at = tensor.raw.end;
-      } else if (const Initializer *twin = twinOf(tensor)) {
-        MT_TRY(copy(at, tensor.raw.begin));
-        MT_TRY(writeTransposed(file, *twin));
+        MT_TRY(trained.read(*named, writeAs(file, *tensor.type)));
         at = tensor.raw.end;
       }
     }

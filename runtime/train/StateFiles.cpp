@@ -203,6 +203,17 @@ Status checkTensor(const StateFile &file, const plan::Parameter &parameter, Part
   return Status();
 }
 
+/// A plan may train as one what the checkpoint's trained apart.
+Status checkTied(const StateFile &file, const plan::Plan &plan) {
+  for (const plan::Parameter &parameter : plan.parameters)
+    for (const plan::Alias &alias : parameter.aliases)
+      if (file.find(alias.name) && file.find(parameter.name))
+        return fail("{}: it has '{}' and '{}', which the plan trains as one tensor: go on with the plan that the run began "
+                    "with",
+                    file.path(), parameter.name, alias.name);
+  return Status();
+}
+
 Status readRole(const StateFile &file, const plan::Plan &plan, PartRole role, const PartBytes &bytes, int threads) {
   std::vector<std::string> names;
   std::vector<Place> places;
@@ -211,6 +222,7 @@ Status readRole(const StateFile &file, const plan::Plan &plan, PartRole role, co
     places.push_back(placeOf(*parameter, role, bytes));
     MT_TRY(checkTensor(file, *parameter, role, places.back()));
   }
+  MT_TRY(checkTied(file, plan));
   if (names.size() != file.tensors().size())
     return fail("{}: it has {} parameters, and the plan trains {}: compile the same model with the same --train and "
                 "--freeze",

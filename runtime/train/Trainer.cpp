@@ -2,6 +2,7 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/train/Aliases.h"
 #include "runtime/train/CheckpointWriter.h"
 #include "runtime/train/Checksum.h"
 #include "runtime/train/Evaluation.h"
@@ -239,6 +240,7 @@ private:
     meta.data = setup.data;
     meta.numerics = setup.numerics;
     meta.recipe = toJson(options.recipe);
+    meta.aliases = aliasesOf(plan);
     return meta;
   }
 

@@ -95,7 +95,7 @@ protected:
 
   plan::Parameter &add(const std::string &name, int64_t elements, std::vector<std::pair<PartRole, DType>> parts) {
     plan::Parameter parameter{
-        .name = name, .originalName = "", .dims = {elements}, .trainable = true, .parts = {}, .initial = {}};
+        .name = name, .aliases = {}, .dims = {elements}, .trainable = true, .parts = {}, .initial = {}};
     for (auto [role, type] : parts) {
       uint64_t bytes = static_cast<uint64_t>(elements) * kernels::byteSize(type);
       parameter.parts.push_back({role, type, {0, used, bytes}});

@@ -52,9 +52,9 @@ class Bench:
         if problems:
             raise tool.Failure(f"{command}\n  {'; '.join(problems)}\n  stderr: {done.stderr.strip()[:1500]}")
 
-    def compile_refuses(self, data, *patterns, options="--loss cross-entropy"):
+    def compile_refuses(self, data, *patterns, options="--loss cross-entropy", target="cpu"):
         self.write("bad.onnx", data)
-        self.refuses(f"mtc compile bad.onnx -o bad.bin --batch 4 --target cpu {options}", *patterns, leaves=["bad.bin"])
+        self.refuses(f"mtc compile bad.onnx -o bad.bin --batch 4 --target {target} {options}", *patterns, leaves=["bad.bin"])
 
 
 @case
@@ -70,6 +70,16 @@ def truncated_model(b):
 @case
 def not_a_model(b):
     b.compile_refuses(b"this is a text and no protocol buffer at all", r"bad\.onnx")
+
+
+@case
+def element_types_without_code(b):
+    """Known from kernels/Coverage.h, so that a plan that no device could load is not written."""
+    nodes = [onnx.node("MatMul", ["x", "w"], ["y"], "product"), onnx.node("Cast", ["y"], ["wide"], "widen", to=11),
+             onnx.node("Softmax", ["wide"], ["p"], "wide softmax"), onnx.node("Cast", ["p"], ["logits"], "narrow", to=1)]
+    model = onnx.classifier(nodes=nodes)
+    b.compile_refuses(model, r"node 'wide softmax'", r"softmax: operand 0 is f64, and the CPU", r"export the model in f32")
+    b.compile_refuses(model, r"node 'wide softmax'", r"softmax: operand 0 is f64, and the GPU", target="h200")
 
 
 @case

@@ -29,6 +29,16 @@ def attribute(name, value):
     return field(1, name) + (field(3, value) + field(20, 2) if isinstance(value, int) else field(4, value) + field(20, 3))
 
 
+def metadata(number, pairs):
+    return b"".join(field(number, field(1, k) + field(2, v)) for k, v in pairs.items())
+
+
+def traced(encoded, module, target, arguments):
+    """A node with what torch.onnx writes down about it: the module it ran in, and its FX node."""
+    return encoded + metadata(9, {"pkg.torch.onnx.name_scopes": f"['', '{module}', 'node']",
+                                  "pkg.torch.onnx.fx_node": f"%node : call_function[target=torch.ops.{target}](args = ({arguments}), kwargs = {{}})"})
+
+
 def node(op, inputs, outputs, name, domain="", **attributes):
     return b"".join([*(field(1, i) for i in inputs), *(field(2, o) for o in outputs), field(3, name), field(4, op),
                      *(field(5, attribute(k, v)) for k, v in attributes.items()), *([field(7, domain)] if domain else [])])
@@ -53,9 +63,13 @@ def integers(name, values, scalar=False):
     return (b"" if scalar else field(1, len(values))) + field(2, INT64) + field(8, name) + field(9, struct.pack(f"<{len(values)}q", *values))
 
 
-def model(nodes, inputs, outputs, initializers=(), opset=20):
+def model(nodes, inputs, outputs, initializers=(), opset=20, parameters=None):
+    """`parameters`: the graph signature of torch.export, as placeholder: name."""
     graph = b"".join([*(field(1, n) for n in nodes), field(2, "test"), *(field(5, t) for t in initializers),
                       *(field(11, i) for i in inputs), *(field(12, o) for o in outputs)])
+    if parameters:
+        lines = "".join(f"{k}: PARAMETER target='{v}'\n" for k, v in parameters.items())
+        graph += metadata(16, {"pkg.torch.export.ExportedProgram.graph_signature": f"\n# inputs\n{lines}"})
     return field(1, 9) + field(7, graph) + field(8, field(2, opset))
 
 

@@ -51,7 +51,9 @@ TEST_P(Golden, NamesBytesAndOriginals) {
       if (parameter.name == tensor.name()) {
         EXPECT_EQ(bytes.substr(parameter.offset, parameter.length), tensor.raw_data()) << tensor.name();
         if (parameter.trainable && parameter.name.starts_with("val_")) {
-          EXPECT_TRUE(parameter.originalName.ends_with(".weight")) << parameter.name;
+          ASSERT_EQ(parameter.aliases.size(), 1U) << parameter.name;
+          EXPECT_TRUE(parameter.aliases[0].name.ends_with(".weight")) << parameter.name;
+          EXPECT_TRUE(parameter.aliases[0].transposed) << parameter.name;
         }
       }
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
 namespace mt::onnx::test {
 namespace {
@@ -194,7 +195,7 @@ TEST(Parameters, TheExporterKnowsBest) {
   EXPECT_EQ(result.trained(), (Names{"net.w", "val_7"})) << result.everything();
   for (const ImportedParameter &parameter : result.parameters)
     if (parameter.name == "val_7") {
-      EXPECT_EQ(parameter.originalName, "net.v");
+      EXPECT_EQ(parameter.aliases, (std::vector<Alias>{{Alias::Kind::module, "net.v", true}}));
     }
 }
 
@@ -319,6 +320,114 @@ TEST(Parameters, TiedParametersAreNotWarnedAbout) {
   sign(model, "p_tokens: PARAMETER target='net.tokens'\np_places: PARAMETER target='net.places'\np_w: PARAMETER target='net.w'\n"
               "p_head: PARAMETER target='net.head'\n");
   EXPECT_TRUE(import(model).warnings.empty());
+}
+
+// Values that repeat nowhere, transposed if asked for.
+std::vector<float> varied(int64_t rows, int64_t columns, bool transposed = false) {
+  std::vector<float> values(static_cast<size_t>(rows * columns));
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      values[static_cast<size_t>(transposed ? j * rows + i : i * columns + j)] = static_cast<float>(std::sin(i * columns + j));
+  return values;
+}
+void trace(::onnx::NodeProto &node, const std::string &scopes, const std::string &target, const std::string &arguments) {
+  for (const auto &[key, value] : {std::pair("name_scopes", scopes), std::pair("fx_node", "%v : call_function[target=torch.ops." + target + "](args = (" + arguments + "), kwargs = {})")}) {
+    auto *pair = node.add_metadata_props();
+    pair->set_key(std::string("pkg.torch.onnx.") + key);
+    pair->set_value(value);
+  }
+}
+const ImportedParameter *find(const Imported &result, const std::string &name) {
+  for (const ImportedParameter &parameter : result.parameters)
+    if (parameter.name == name)
+      return &parameter;
+  return nullptr;
+}
+using Aliases = std::vector<Alias>;
+constexpr Alias::Kind kInitializer = Alias::Kind::initializer, kModule = Alias::Kind::module;
+
+/// What torch.onnx writes of a table that is also the head, and of a linear layer used under two names.
+TestModel withTiedNames() {
+  TestModel model;
+  model.input("ids", kInt64, {"b", "16"}).output("y");
+  model.weights("head.weight", {64, 32});
+  model.weights("val_0", {32, 32}); // folded: b.weight, transposed
+  trace(model.node("Gather", {"head.weight", "ids"}, {"x"}), "['', 'net', 'net.embed', 'embedding']", "aten.embedding.default", "%p_head, %ids");
+  trace(model.node("MatMul", {"x", "val_0"}, {"a"}), "['', 'a', 'linear']", "aten.linear.default", "%x, %p_b");
+  trace(model.node("MatMul", {"a", "val_0"}, {"b"}), "['', 'b@1', 'linear_1']", "aten.linear.default", "%a, %p_b");
+  setInts(model.node("Transpose", {"head.weight"}, {"t"}), "perm", {1, 0});
+  trace(model.node("MatMul", {"b", "t"}, {"y"}), "['', 'head', 'linear_2']", "aten.linear.default", "%b, %p_head");
+  sign(model, "p_embed: PARAMETER target='net.embed.weight'\np_a: PARAMETER target='a.weight'\np_b: PARAMETER target='b.weight'\n"
+              "p_other: PARAMETER target='other.weight'\np_head: PARAMETER target='head.weight'\n");
+  return model;
+}
+
+// A tied tensor is written once, and the signature has all its names: the module in which a node runs tells whose they are.
+TEST(Parameters, TiedNamesAreFoundByModule) {
+  Imported result = import(withTiedNames());
+  ASSERT_EQ(result.trained(), (Names{"head.weight", "val_0"})) << result.everything();
+  EXPECT_EQ(find(result, "head.weight")->aliases, (Aliases{{kModule, "net.embed.weight", false}}));
+  EXPECT_EQ(find(result, "val_0")->aliases, (Aliases{{kModule, "b.weight", true}, {kModule, "a.weight", true}}));
+}
+
+TEST(Parameters, PatternsMeanEveryName) {
+  std::string path = withTiedNames().save();
+  for (const char *name : {"net.embed.weight", "head.weight"}) {
+    ImportOptions options;
+    options.freeze = {name};
+    EXPECT_EQ(import(path, options).trained(), Names{"val_0"}) << name;
+  }
+}
+
+// Three of one parameter: another node's copy, and one in the layout of products.
+TEST(Parameters, CopiesBecomeOneTensorWithTheirNames) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "48"}).output("y");
+  model.weights("net.w", {32, 48}, varied(32, 48));
+  model.weights("val_1", {48, 32}, varied(32, 48, true));
+  model.weights("val_2", {48, 32}, varied(32, 48, true));
+  setInts(model.node("Transpose", {"net.w"}, {"t"}), "perm", {1, 0});
+  trace(model.node("MatMul", {"x", "val_1"}, {"a"}), "['', 'net', 'linear']", "aten.linear.default", "%x, %p_w");
+  model.node("MatMul", {"a", "net.w"}, {"b"});
+  trace(model.node("MatMul", {"b", "val_2"}, {"y"}), "['', 'net', 'linear_1']", "aten.linear.default", "%b, %p_w");
+  sign(model, "p_w: PARAMETER target='net.v'\n");
+  Imported result = import(model);
+  ASSERT_EQ(result.trained(), (Names{"net.w", "val_1"})) << result.everything();
+  EXPECT_EQ(find(result, "val_1")->aliases, (Aliases{{kModule, "net.v", true}, {kInitializer, "val_2", false}}));
+  EXPECT_TRUE(find(result, "net.w")->aliases.empty());
+}
+
+/// Initializers that are one range of a file.
+TestModel withTwins(const std::vector<float> &values) {
+  TestModel model;
+  model.input("ids", kInt64, {"b", "16"}).output("y");
+  std::ofstream(scratchFolder() + "/twins.bin", std::ios::binary)
+      .write(reinterpret_cast<const char *>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+  for (const char *name : {"embed", "head"}) {
+    auto &tensor = model.weights(name, {64, 32});
+    tensor.clear_raw_data();
+    tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
+    auto *location = tensor.add_external_data();
+    location->set_key("location");
+    location->set_value("twins.bin");
+  }
+  model.node("Gather", {"embed", "ids"}, {"x"});
+  setInts(model.node("Transpose", {"head"}, {"t"}), "perm", {1, 0});
+  model.node("MatMul", {"x", "t"}, {"y"});
+  return model;
+}
+
+TEST(Parameters, TwinsInAFileAreOneTensor) {
+  Imported result = import(withTwins(varied(64, 32)));
+  EXPECT_EQ(result.trained(), Names{"embed"}) << result.everything();
+  EXPECT_EQ(find(result, "embed")->aliases, (Aliases{{kInitializer, "head", false}}));
+  EXPECT_TRUE(warns(result, {"'embed' and 'head' are the same bytes of", "twins.bin", "trained as one tensor"})) << result.everything();
+}
+
+// A writer that stores equal tensors once says nothing about those that are only equal yet.
+TEST(Parameters, TwinsOfOneValueStayApart) {
+  Imported result = import(withTwins(std::vector<float>(2048, 1.F)));
+  EXPECT_EQ(result.trained(), (Names{"embed", "head"})) << result.everything();
 }
 
 // A norm without a gain is exported with ones for it: every value its FX node takes is there already.

@@ -5,7 +5,7 @@
 // RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-build-schedule=target=abacus 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-differentiate --mt-build-schedule=prefetch-distance=-1 2>&1 | FileCheck %s --check-prefix=DISTANCE
 // BATCH: error: {{.*}}
-// OPTIMIZER: error: {{.*}}
+// OPTIMIZER: optimizer 'adam': must be adamw or sgd
 // RUNG: saved activations 'most': must be input, attention or all
 // TARGET: abacus
 // DISTANCE: prefetch distance -1: must not be negative

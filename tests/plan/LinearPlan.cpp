@@ -245,7 +245,8 @@ private:
       most = std::max(most, code.workspaceBytes);
     workspace = allocate(kDevice, most);
     plan.parameters = {{"weight",
-                        "linear.weight",
+                        {{plan::Alias::Kind::module, "linear.weight", false},
+                         {plan::Alias::Kind::initializer, "weight.T", true}},
                         {Linear::kIn, Linear::kOut},
                         true,
                         {{plan::PartRole::weight, split ? DType::bf16 : DType::f32, weight.host},

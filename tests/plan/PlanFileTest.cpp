@@ -30,7 +30,10 @@ TEST_P(PlanFile, GivesBackWhatWasSaved) {
   ASSERT_EQ(loaded.status().message(), "");
   EXPECT_EQ(loaded->digest, plan.digest);
   EXPECT_NE(plan.digest, 0u);
-  EXPECT_EQ(loaded->parameters[0].originalName, "linear.weight");
+  ASSERT_EQ(loaded->parameters[0].aliases.size(), 2u);
+  EXPECT_EQ(loaded->parameters[0].aliases[0].name, "linear.weight");
+  EXPECT_EQ(loaded->parameters[0].aliases[0].kind, Alias::Kind::module);
+  EXPECT_TRUE(loaded->parameters[0].aliases[1].transposed);
   EXPECT_EQ(loaded->parameters[0].initial.deviation, 0.5);
   EXPECT_EQ(loaded->inputs[1].parts, plan.inputs[1].parts);
   EXPECT_EQ(loaded->programs[0].commands.size(), plan.programs[0].commands.size());

@@ -74,6 +74,19 @@ TEST_F(Checkpoints, RoundTrip) {
   EXPECT_EQ(meta->precision, "fp32");
 }
 
+// A plan of before may have trained apart what this one trains as one.
+TEST_F(Checkpoints, TiedTensorsThatWereTrainedApart) {
+  plan::Plan before = plan;
+  before.parameters[0].aliases.clear();
+  before.parameters.push_back(before.parameters[0]);
+  before.parameters[1].name = "weight.T";
+  CheckpointMeta meta;
+  meta.step = 3;
+  Result<std::string> saved = saveCheckpoint(folder.path, before, meta, place(), 2);
+  ASSERT_TRUE(saved.ok()) << saved.status().message();
+  EXPECT_ERROR(loadCheckpoint(*saved, plan, place(), true), "it has 'weight' and 'weight.T', which the plan trains as one tensor");
+}
+
 /// Halves of the masters that `state` has, and the plan that wants them.
 struct SplitState {
   plan::Plan plan;

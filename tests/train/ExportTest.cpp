@@ -12,7 +12,8 @@ namespace {
 using namespace train;
 
 /// A folder that looks like a checkpoint of these weights.
-void writeCheckpoint(const Folder &folder, const std::map<std::string, ArrayView, std::less<>> &weights, const std::string &model) {
+void writeCheckpoint(const Folder &folder, const std::map<std::string, ArrayView, std::less<>> &weights, const std::string &model,
+                     const std::string &aliases = "{}") {
   std::filesystem::create_directories(folder / "run/step-3");
   std::vector<TensorInfo> tensors;
   for (const auto &[name, array] : weights)
@@ -21,7 +22,7 @@ void writeCheckpoint(const Folder &folder, const std::map<std::string, ArrayView
   for (const auto &[name, array] : weights)
     ASSERT_TRUE(writer->write(array.data).ok());
   ASSERT_TRUE(writer->finish().ok());
-  folder.write("run/step-3/meta.json", "{\"format\": 1, \"step\": 3, \"model_file\": \"" + model + "\"}");
+  folder.write("run/step-3/meta.json", "{\"format\": 1, \"step\": 3, \"aliases\": " + aliases + ", \"model_file\": \"" + model + "\"}");
 }
 
 std::string rangeOf(const OnnxFile &model, Range range) {
@@ -140,6 +141,99 @@ TEST_F(Exports, TensorsAlone) {
     EXPECT_EQ(array->dims, (Dims{3}));
     EXPECT_EQ(std::memcmp(array->data.data(), trained.data(), 12), 0);
   }
+}
+
+/// A model that holds one matrix four times, in every way that values are stored; and its names in the module.
+class TiedExports : public Exports {
+protected:
+  std::vector<float> master = {1, 2, 3, 4, 5, 6}, turned = {1, 4, 2, 5, 3, 6};
+  const std::string kAliases = R"({"w": [{"kind": "initializer", "name": "copy", "transposed": false},
+    {"kind": "initializer", "name": "turned", "transposed": true}, {"kind": "initializer", "name": "outside", "transposed": true},
+    {"kind": "module", "name": "net.w", "transposed": true}]})";
+
+  static std::string matrix(const std::string &name, uint64_t rows, uint64_t columns, int type, const std::string &values) {
+    return wireField(5, varintField(1, rows) + varintField(1, columns) + varintField(2, static_cast<uint64_t>(type)) + wireField(8, name) + values);
+  }
+  void SetUp() override {
+    folder.write("old.data", std::string(24, 'x'));
+    model(matrix("w", 2, 3, 1, wireField(9, std::string(24, 'a'))) + matrix("copy", 2, 3, 10, wireField(9, std::string(12, 'b'))) +
+          matrix("turned", 3, 2, 1, wireField(9, std::string(24, 'c'))) +
+          matrix("outside", 3, 2, 1, entry("location", "old.data") + varintField(14, 1)) +
+          matrix("other", 3, 2, 1, wireField(9, std::string(24, 'a'))));
+  }
+  Status run(const std::string &output, const std::string &aliases) {
+    writeCheckpoint(folder, {{"w", {DType::f32, {2, 3}, bytesOf(master)}}}, folder / "model.onnx", aliases);
+    return exportWeights({folder / "run", folder / output, ""});
+  }
+};
+
+TEST_F(TiedExports, EveryCopyInAModelHasTheTrainedValue) {
+  Status status = run("out.onnx", kAliases);
+  ASSERT_TRUE(status.ok()) << status.message();
+  Result<OnnxFile> out = OnnxFile::open(folder / "out.onnx");
+  ASSERT_TRUE(out.ok()) << out.status().message();
+  std::map<std::string, Initializer> found;
+  for (const Initializer &initializer : out->initializers)
+    found[initializer.name] = initializer;
+  EXPECT_EQ(rangeOf(*out, found["w"].raw), floats(master));
+  EXPECT_EQ(rangeOf(*out, found["turned"].raw), floats(turned));
+  EXPECT_EQ(rangeOf(*out, found["copy"].raw), std::string("\x00\x3c\x00\x40\x00\x42\x00\x44\x00\x45\x00\x46", 12)); // as f16
+  EXPECT_EQ(data(found["outside"]), floats(turned));
+  EXPECT_EQ(rangeOf(*out, found["other"].raw), std::string(24, 'a')) << "of the same bytes, and another tensor";
+}
+
+TEST_F(TiedExports, FilesOfTensorsHoldEveryName) {
+  ASSERT_TRUE(run("out.safetensors", kAliases).ok());
+  ASSERT_TRUE(run("out.npz", kAliases).ok());
+  Result<SafetensorsFile> tensors = SafetensorsFile::open(folder / "out.safetensors");
+  Result<NpzFile> arrays = NpzFile::open(folder / "out.npz");
+  EXPECT_EQ(tensors->tensors().size(), 5u);
+  EXPECT_EQ(arrays->arrays().size(), 5u);
+  for (const char *name : {"w", "copy", "turned", "outside", "net.w"})
+    for (const ArrayView *array : {tensors->find(name), arrays->find(name)}) {
+      ASSERT_TRUE(array) << name;
+      bool same = name == std::string("w") || name == std::string("copy");
+      EXPECT_EQ(array->dims, same ? (Dims{2, 3}) : (Dims{3, 2})) << name;
+      EXPECT_EQ(std::memcmp(array->data.data(), (same ? master : turned).data(), 24), 0) << name;
+    }
+}
+
+// More than one piece, and rows that do not divide into pieces.
+TEST_F(TiedExports, LargeTransposes) {
+  constexpr int64_t kRows = 1000, kColumns = 333;
+  std::vector<float> large(kRows * kColumns);
+  for (size_t i = 0; i < large.size(); ++i)
+    large[i] = static_cast<float>(i);
+  writeCheckpoint(folder, {{"w", {DType::f32, {kRows, kColumns}, bytesOf(large)}}}, folder / "model.onnx",
+                  R"({"w": [{"kind": "module", "name": "t", "transposed": true}]})");
+  ASSERT_TRUE(exportWeights({folder / "run", folder / "out.safetensors", ""}).ok());
+  Result<SafetensorsFile> tensors = SafetensorsFile::open(folder / "out.safetensors");
+  const ArrayView *array = tensors->find("t");
+  ASSERT_EQ(array->dims, (Dims{kColumns, kRows}));
+  for (int64_t i = 0; i < kRows; ++i)
+    for (int64_t j = 0; j < kColumns; ++j) {
+      float value;
+      std::memcpy(&value, array->data.data() + (j * kRows + i) * 4, 4);
+      ASSERT_EQ(value, large[static_cast<size_t>(i * kColumns + j)]) << i << " " << j;
+    }
+}
+
+TEST_F(TiedExports, DamagedAliasesAreRefused) {
+  for (const char *aliases : {"[]x", "3", R"({"w": [3]})", R"({"w": [{"kind": "cousin", "name": "copy", "transposed": true}]})",
+                              R"({"w": [{"kind": "module", "name": "copy"}]})"})
+    EXPECT_FALSE(run("out.npz", aliases).ok()) << aliases;
+  EXPECT_ERROR(run("out.npz", R"({"w": [{"kind": "module", "name": "w", "transposed": true}]})"), "both have the name 'w'");
+  EXPECT_ERROR(run("out.onnx", R"({"w": [{"kind": "initializer", "name": "none", "transposed": true}]})"), "it has no parameter 'none'");
+  EXPECT_ERROR(run("out.onnx", R"({"w": [{"kind": "initializer", "name": "copy", "transposed": true}]})"), "parameter 'copy' is [2, 3] there");
+  writeCheckpoint(folder, {{"w", {DType::f32, {6}, bytesOf(master)}}}, folder / "model.onnx", kAliases);
+  EXPECT_ERROR(exportWeights({folder / "run", folder / "out.npz", ""}), "'turned' cannot be the transpose of 'w' [6]");
+}
+
+// Those that were written before there were aliases.
+TEST_F(TiedExports, CheckpointsWithoutAliasesAreWarnedAbout) {
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(run("out.npz", "null").ok());
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("copies under such names keep their old values"), std::string::npos);
 }
 
 TEST_F(Exports, CheckpointsHoldMasters) {

@@ -1,6 +1,7 @@
 // The parser of CommandLine.h, with CLI11.
 #include "tools/mtc/CommandLine.h"
 
+#include "kernels/Optimizers.h"
 #include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
 
@@ -71,7 +72,7 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
   add(app, "--train", "PATTERN", o.train, "parameters to train: a glob over their names;\nrepeatable, wins over --freeze");
   add(app, "--freeze", "PATTERN", o.freeze, "parameters not to train; repeatable (default: buffers)");
   add(app, "--precision", "KIND", o.precision, "fp32 or bf16 (default: fp32; TF32 is never used)")->check(oneOf({"fp32", "bf16"}));
-  add(app, "--optimizer", "KIND", o.optimizer, "adamw or sgd (default: adamw)")->check(oneOf({"adamw", "sgd"}));
+  add(app, "--optimizer", "KIND", o.optimizer, kernels::optimizerList() + " (default: adamw)")->check(oneOf(kernels::optimizers()));
   app.add_flag("--clip", o.clip, "clip gradients by their global norm; the threshold is\nmtrun's --clip-norm (default: no clipping)");
 }
 
