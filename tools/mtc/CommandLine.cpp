@@ -38,7 +38,7 @@ bool isLoss(const std::string &kind) {
 }
 
 /// An option as help lists it: the flag, what it takes, one line or a few that name the default and the unit.
-template <typename Value> CLI::Option *add(CLI::App &app, const char *flag, const char *takes, Value &value, const char *help) {
+template <typename Value> CLI::Option *add(CLI::App &app, const char *flag, const char *takes, Value &value, const std::string &help) {
   return app.add_option(flag, value, help)->option_text(takes);
 }
 CLI::Option *addText(CLI::App &app, const char *flag, const char *takes, std::function<void(const std::string &)> use, const char *help) {
