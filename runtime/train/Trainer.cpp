@@ -315,7 +315,7 @@ private:
   std::optional<Evaluation> evaluation;
   int64_t reported = 0;
   float firstLoss = 0, lastLoss = 0;
-  std::string besides; ///< how checkpoints on the way are written; empty: there are none, or it was said
+  std::string besides; ///< how checkpoints on the way are written; empty where there are none, or no choice
   std::atomic<bool> warned = false;
   std::mutex clock;
   Clock::time_point since;

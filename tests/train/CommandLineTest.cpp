@@ -28,7 +28,7 @@ TEST(CommandLine, Training) {
   Command command = parse({"plan.bin", "--data", "data.npz", "--shuffle", "off", "--steps", "20", "--lr", "0.003",
                            "--weight-decay", "0.1", "--decay", "all", "--metrics", "m.jsonl", "--beta2", "0.95",
                            "--clip-norm", "0.5", "--lr-schedule", "cosine", "--jitter", "7", "--poison",
-                           "--slow-copies", "100MB", "--keep", "0"});
+                           "--slow-copies", "100MB", "--keep", "0", "--checkpoint-copy", "off"});
   const TrainOptions *train = std::get_if<TrainOptions>(&command);
   ASSERT_TRUE(train);
   EXPECT_EQ(train->plan, "plan.bin");
@@ -46,6 +46,7 @@ TEST(CommandLine, Training) {
   EXPECT_TRUE(train->machine.poison);
   EXPECT_EQ(train->machine.slowCopies, 1e8);
   EXPECT_EQ(train->keep, 0);
+  EXPECT_FALSE(train->checkpointCopy);
 }
 
 TEST(CommandLine, OtherCommands) {
@@ -83,6 +84,7 @@ TEST(CommandLine, UsageErrors) {
   expectUsageError({"plan.bin", "--data", "x", "--steps", "1", "--epochs", "1"}, "--steps and --epochs");
   expectUsageError({"plan.bin", "--data", "x", "--lr-schedule", "square"}, "--lr-schedule");
   expectUsageError({"plan.bin", "--data", "x", "--shuffle", "maybe"}, "--shuffle");
+  expectUsageError({"plan.bin", "--data", "x", "--checkpoint-copy", "no"}, "--checkpoint-copy");
   expectUsageError({"plan.bin", "--data", "x", "--eval-every", "5"}, "--eval-data");
   expectUsageError({"plan.bin", "--data", "x", "--slow-copies", "fast"}, "--slow-copies");
   expectUsageError({"plan.bin", "--data", "x", "--resume", "--overwrite"}, "say one of them");
