@@ -1,5 +1,5 @@
-// A folder whose files lie in memory: what a fuzz target hands to code that takes a folder and only reads it. The folder
-// itself, of links to them, is on disk, of this process alone, and made once.
+// A folder whose files lie in memory: what a fuzz target hands to code that takes a folder and only reads it. The
+// folder itself, of links to them, is on disk, of this process alone, and made once.
 #ifndef MT_TESTS_FUZZ_MEMORYFOLDER_H
 #define MT_TESTS_FUZZ_MEMORYFOLDER_H
 
