@@ -28,7 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const std::string checkpoint = folder.path() + "/step-1";
   (void)train::withNewest(folder.path(),
                           [](const train::FoundCheckpoint &found) { return train::verifyCheckpoint(found.folder, true, 1); });
-  (void)train::readMeta(checkpoint);
   (void)train::verifyCheckpoint(checkpoint, false, 1);
   (void)train::loadCheckpoint(checkpoint, plan, place, false, 1);
   return 0;
