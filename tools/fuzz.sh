@@ -47,8 +47,9 @@ done
 cmake --preset fuzz -DMT_COMPILER=$compiler >/dev/null
 cmake --build --preset fuzz --parallel "$(nproc)" --target "${targets[@]/#/fuzz-}"
 
-# Libraries that are not instrumented hand over containers whose bounds are not marked.
-export ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1
+# Libraries that are not instrumented hand over containers whose bounds are not marked, and allocate from arenas that
+# what is instrumented of them has marked as free.
+export ASAN_OPTIONS=detect_container_overflow=0:allow_user_poisoning=0 UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p build-fuzz/findings
 failed=0
 for target in "${targets[@]}"; do

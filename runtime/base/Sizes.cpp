@@ -102,9 +102,9 @@ std::string formatSeconds(double seconds) {
   if (seconds == 0)
     return "0 s";
   if (seconds >= 3600)
-    return fmt::format("{} h {} min", static_cast<long long>(seconds / 3600), static_cast<int>(seconds / 60) % 60);
+    return fmt::format("{:.0f} h {:.0f} min", std::floor(seconds / 3600), std::floor(std::fmod(seconds, 3600) / 60));
   if (seconds >= 100)
-    return fmt::format("{} min {} s", static_cast<int>(seconds / 60), static_cast<int>(seconds) % 60);
+    return fmt::format("{:.0f} min {:.0f} s", std::floor(seconds / 60), std::floor(std::fmod(seconds, 60)));
   if (seconds >= 1)
     return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 2 : 1);
   if (seconds >= 1e-3)

@@ -276,9 +276,7 @@ def choose(bench):
 
 
 def test():
-    if not faults.usable():
-        print("skipped: mtrun is built with a sanitizer")
-        sys.exit(77)
+    tool.skip_if_sanitized(faults.NOT_SANITIZED)
     with tool.Scratch() as scratch:
         bench = Bench(scratch)
         bench.run(choose(bench))

@@ -14,14 +14,7 @@ import faults
 import tool
 
 case = tool.Cases()
-
-
-def case_with_faults(function):
-    if faults.usable():
-        case(function)
-    else:
-        print(f"left out, mtrun is built with a sanitizer: {function.__name__}")
-    return function
+case_with_faults = case.unless_sanitized(faults.NOT_SANITIZED)
 
 
 def expect(good, what, done):

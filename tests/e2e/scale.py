@@ -138,6 +138,7 @@ def mission():
 def memory():
     """What a run takes is what it says before: the plan's spaces, the scratch of its kernels, and a little that depends on
     neither."""
+    tool.skip_if_sanitized("its memory is no part of the plan")
     beside = 96 << 20  # the program, its libraries and the data
     with tool.Scratch() as scratch:
         (scratch / "text.txt").write_text("the quick brown fox jumps over the lazy dog; " * 400)

@@ -89,6 +89,19 @@ def different(a, b):
     return f"first difference {wrong[0][0]} against {wrong[0][1]}" if wrong else None
 
 
+def sanitized():
+    """Whether mtrun is built with a sanitizer, which has memory of its own and calls of its own for the system's."""
+    program = pathlib.Path(shutil.which("mtrun") or "/dev/null").read_bytes()
+    return b"__asan_init" in program or b"__tsan_init" in program
+
+
+def skip_if_sanitized(why):
+    """Ends a test as one that is skipped where mtrun is built with a sanitizer; `why` says why."""
+    if sanitized():
+        print(f"skipped: mtrun is built with a sanitizer and {why}")
+        sys.exit(77)
+
+
 class Cases:
     """Functions of a bench, which share its folder: all of them, or those that the command line names."""
 
@@ -98,6 +111,15 @@ class Cases:
     def __call__(self, function):
         self.all.append(function)
         return function
+
+    def unless_sanitized(self, why):
+        """Of functions that are left out where mtrun is built with a sanitizer; `why` says why."""
+        def add(function):
+            if not sanitized():
+                return self(function)
+            print(f"left out, mtrun is built with a sanitizer and {why}: {function.__name__}")
+            return function
+        return add
 
     def run(self, make_bench, what):
         """Runs them on make_bench(scratch); `what` says in words what those that pass do. Every failure is named."""

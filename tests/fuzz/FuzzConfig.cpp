@@ -1,12 +1,11 @@
 // config.json of a checkpoint folder that holds the tensors of a GPT-2 and a Llama of one layer.
 #include "models/FromHf.h"
+#include "runtime/train/Elements.h"
 #include "runtime/train/Safetensors.h"
 #include "tests/fuzz/Bytes.h"
+#include "tests/fuzz/MemoryFolder.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <unistd.h>
 
 namespace {
 
@@ -45,30 +44,30 @@ std::vector<train::TensorInfo> tensors() {
   return all;
 }
 
-struct Folder {
-  std::string path = (std::filesystem::temp_directory_path() / ("mt-fuzz-" + std::to_string(::getpid()))).string();
+std::string weightsFile() {
+  std::vector<train::TensorInfo> all = tensors();
+  size_t count = 0;
+  for (const train::TensorInfo &tensor : all)
+    count += static_cast<size_t>(train::elementCount(tensor.dims).value_or(0));
+  auto header = train::safetensorsHeader("model.safetensors", all);
+  if (!header.ok())
+    std::abort();
+  return *header + std::string(4 * count, '\0');
+}
+
+/// A folder with that file and no config.json yet.
+struct Folder : fuzz::MemoryFolder {
   Folder() {
-    std::filesystem::create_directories(path);
-    std::vector<train::TensorInfo> all = tensors();
-    auto writer = train::SafetensorsWriter::create(path + "/model.safetensors", all);
-    for (const train::TensorInfo &tensor : all) {
-      size_t count = 1;
-      for (int64_t dim : tensor.dims)
-        count *= static_cast<size_t>(dim);
-      if (!writer.ok() || !writer->write(std::vector<std::byte>(4 * count)))
-        std::exit(1);
-    }
-    if (!writer->finish())
-      std::exit(1);
+    const std::string weights = weightsFile();
+    write("model.safetensors", {reinterpret_cast<const uint8_t *>(weights.data()), weights.size()});
   }
-  ~Folder() { std::filesystem::remove_all(path); }
 };
 
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const Folder folder;
-  std::ofstream(folder.path + "/config.json", std::ios::binary).write(reinterpret_cast<const char *>(data), static_cast<std::streamsize>(size));
-  (void)models::importCheckpoint(folder.path, folder.path + "/model.onnx", size % 2 ? 23 : 20);
+  static Folder folder;
+  folder.write("config.json", {data, size});
+  (void)models::importCheckpoint(folder.path(), folder.path() + "/model.onnx", size % 2 ? 23 : 20);
   return 0;
 }

@@ -6,6 +6,8 @@
 
 #include <bit>
 #include <cstring>
+#include <map>
+#include <numeric>
 
 namespace mt::tests {
 namespace {
@@ -295,17 +297,23 @@ TEST_F(Checkpoints, ThreadsWriteAndReadTheSameBytes) {
     parameter.name = name;
     large.parameters.push_back(parameter);
   }
-  std::vector<float> values(700000);
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(i);
-  auto bytes = [&](const plan::Part &) { return std::as_writable_bytes(std::span(values)); };
+  std::map<const plan::Part *, std::vector<float>> values; // of its own for each, as threads fill several at once
+  for (const plan::Parameter &each : large.parameters)
+    for (const plan::Part &part : each.parts) {
+      float first = static_cast<float>(values.size());
+      std::vector<float> &own = values[&part];
+      own.resize(700000);
+      std::iota(own.begin(), own.end(), first);
+    }
+  auto bytes = [&](const plan::Part &part) { return std::as_writable_bytes(std::span(values.at(&part))); };
   Folder one, four;
   ASSERT_TRUE(saveCheckpoint(one.path, large, {}, bytes, 2, 1).ok());
   ASSERT_TRUE(saveCheckpoint(four.path, large, {}, bytes, 2, 4).ok());
   for (const char *file : {"/weight.safetensors", "/first_moment.safetensors", "/meta.json"})
     EXPECT_EQ(readFile(one / "step-0" + file), readFile(four / "step-0" + file)) << file;
   auto before = values;
-  values.assign(values.size(), 0);
+  for (auto &[part, own] : values)
+    own.assign(own.size(), 0);
   ASSERT_TRUE(loadCheckpoint(four / "step-0", large, bytes, false, 4).ok());
   EXPECT_EQ(values, before);
   flip(four / "step-0/weight.safetensors", fs::file_size(four / "step-0/weight.safetensors") / 2 + 100);

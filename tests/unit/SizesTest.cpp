@@ -55,6 +55,7 @@ TEST(Sizes, FormatsSeconds) {
   EXPECT_EQ(formatSeconds(0.00045), "450.0 us");
   EXPECT_EQ(formatSeconds(125), "2 min 5 s");
   EXPECT_EQ(formatSeconds(7500), "2 h 5 min");
+  EXPECT_EQ(formatSeconds(0x1p80), "335812727670730326016 h 16 min"); // more than integers hold
 }
 
 } // namespace
