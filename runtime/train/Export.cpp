@@ -7,6 +7,7 @@
 #include "runtime/train/Npz.h"
 #include "runtime/train/RunFolder.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace mt::train {
@@ -24,9 +25,12 @@ Status exportSafetensors(const TrainedWeights &trained, const std::string &outpu
   return writer.finish();
 }
 
+/// The model's own initializers: arrays to compare, not to load into a module.
 Status exportNpz(const TrainedWeights &trained, const std::string &output) {
   MT_ASSIGN(NpzWriter writer, NpzWriter::create(output));
   for (const auto &[name, tensor] : trained.tensors()) {
+    if (!tensor.initializer)
+      continue;
     std::vector<float> all;
     MT_TRY(trained.read(tensor, [&](std::span<const float> values) {
       all.insert(all.end(), values.begin(), values.end());
@@ -72,7 +76,8 @@ Result<std::string> exportCheckpoint(const ExportOptions &options, const std::st
   uintmax_t bytes = fs::file_size(options.output, error);
   std::string size = error ? "" : ", " + formatSize(bytes); // a pipe has none
   std::string beside = dataBytes ? fmt::format(" and {}.data, {}", options.output, formatSize(dataBytes)) : "";
-  size_t others = trained.tensors().size() - trained.parameters();
+  auto written = std::ranges::count_if(trained.tensors(), [&](const auto &named) { return ending == ".safetensors" || named.second.initializer; });
+  size_t others = static_cast<size_t>(written) - trained.parameters();
   std::string names = others ? fmt::format(" and {} other names", others) : "";
   return fmt::format("{}: {} parameters{} of {}{}{}\n", options.output, trained.parameters(), names, checkpoint, size, beside);
 }

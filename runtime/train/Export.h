@@ -17,7 +17,7 @@ namespace mt::train {
 /// .onnx: values that lie inside the model file are replaced in place, in a copy; all others (external data,
 /// generators, values in single fields) go to OUTPUT.data beside it, trained or not, so that the two files are
 /// complete. Types stay those of the model. A trained tensor is written under each of its names: every initializer that
-/// held a copy of it, in its layout, and in files of tensors also every name of the module that was exported.
+/// held a copy of it, in its layout, and in .safetensors also every name of the module that was exported.
 Status exportWeights(const ExportOptions &options);
 
 /// The 32-bit weights of a checkpoint, under every name that they have: in the model's file, and in the module that it
