@@ -111,7 +111,7 @@ private:
     app.add_option("--out", train.out, "folder of checkpoints and metrics (default: runs/<plan name>)")
         ->type_name("DIR");
     app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out, by its recipe;\nat step 0 without one");
-    app.add_flag("--overwrite", train.overwrite, "start anew in a folder, or metrics, that hold another run");
+    app.add_flag("--overwrite", train.overwrite, "start anew in a folder that holds a run, or over any metrics");
     app.add_flag("--dry-run", train.dryRun, "check plan, memory, weights and data; print bytes; train nothing");
     app.option_defaults()->group("Recipe");
     addRecipe(train.recipe);

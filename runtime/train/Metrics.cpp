@@ -2,6 +2,7 @@
 
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/Json.h"
+#include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 
 #include <unistd.h>
@@ -67,7 +68,7 @@ Result<MetricsFile> MetricsFile::open(const std::string &path, const ordered_jso
   return metrics;
 }
 
-Status MetricsFile::isOfRun(const std::string &path, const std::string &run, bool goesOn) {
+Status MetricsFile::makeRoom(const std::string &path, const std::string &run, bool goesOn) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) == 0)
     return Status();
@@ -81,9 +82,18 @@ Status MetricsFile::isOfRun(const std::string &path, const std::string &run, boo
   bool header = parsed && parsed->is_object() && parsed->contains("plan");
   if (header && (parsed->contains("run") ? (*parsed)["run"] == run : goesOn))
     return Status();
-  return fail("--metrics {}: the file is not of this run, and would be written over: choose another, or replace it with "
-              "--overwrite",
-              path);
+  if (!header)
+    return fail("--metrics {}: the file is no record of a run, and would be written over: choose another, or replace it with "
+                "--overwrite",
+                path);
+  std::string aside;
+  for (int i = 1; aside.empty() || std::filesystem::exists(aside, error); ++i)
+    aside = fmt::format("{}.{}", path, i);
+  std::filesystem::rename(path, aside, error);
+  if (error)
+    return fail("--metrics {}: of another run, and cannot be renamed: {}", path, error.message());
+  log().info("--metrics {}: what another run had written there is {} now", path, aside);
+  return Status();
 }
 
 Status MetricsFile::line(const ordered_json &object) {

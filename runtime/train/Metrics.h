@@ -25,13 +25,14 @@ struct StepRecord {
 class MetricsFile {
 public:
   /// Starts the file with `header`. When going on from `resumedStep` > 0 with a file that is there, keeps its lines up
-  /// to that step instead, so that no step appears twice. What the file held otherwise is gone: see isOfRun(). Errors:
+  /// to that step instead, so that no step appears twice. What the file held otherwise is gone: see makeRoom(). Errors:
   /// the path cannot be written.
   static Result<MetricsFile> open(const std::string &path, const nlohmann::ordered_json &header, int64_t resumedStep);
 
-  /// An error where a file would be written over and its first line does not say that it is of `run`. Going on with a run,
-  /// a line of older versions, which do not say whose it is, does.
-  static Status isOfRun(const std::string &path, const std::string &run, bool goesOn);
+  /// Renames metrics of another run than `run`, as their first line says, to the first of FILE.1, FILE.2, .. that is free.
+  /// Going on with a run, a line of older versions, which do not say whose it is, is the run's. Errors: the file holds
+  /// something else, which would be written over.
+  static Status makeRoom(const std::string &path, const std::string &run, bool goesOn);
 
   // An error of these says why a line waits to be written; later calls try again.
   Status step(const StepRecord &record);

@@ -153,7 +153,7 @@ Status TrainSetup::openFolder() {
     options.metrics = inFolder;
   if (options.metrics == inFolder || options.overwrite || options.dryRun)
     return Status();
-  return MetricsFile::isOfRun(options.metrics, from.run, from.checkpoint.has_value());
+  return MetricsFile::makeRoom(options.metrics, from.run, from.checkpoint.has_value());
 }
 
 Status TrainSetup::settleRecipe() {

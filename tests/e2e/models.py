@@ -44,7 +44,7 @@ def losses(scratch, model, data, options):
     rows = []
     for target in ("cpu", "cpu-discrete"):
         scratch.run(f"mtc compile {model} -o plan.bin --batch 8 --micro-batch 4 --target {target} {options}")
-        scratch.run(f"mtrun plan.bin --data {data} --shuffle off --steps {STEPS} --lr 3e-3 --out run-{target} --metrics {target}.jsonl --overwrite")
+        scratch.run(f"mtrun plan.bin --data {data} --shuffle off --steps {STEPS} --lr 3e-3 --out run-{target} --metrics {target}.jsonl")
         rows.append(tool.metrics(scratch / f"{target}.jsonl"))
         shutil.rmtree(scratch / f"run-{target}")
     if wrong := tool.different(*rows):

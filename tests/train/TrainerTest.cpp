@@ -542,25 +542,29 @@ TEST_P(Training, MetricsOfAnotherRunAreKept) {
   first.metrics = second.metrics = folder / "metrics.jsonl";
   run(first);
   std::string before = readFile(folder / "metrics.jsonl");
-  std::string refusal = "--metrics " + folder.path + "/metrics.jsonl: the file is not of this run, and would be written over: "
-                        "choose another, or replace it with --overwrite";
-  EXPECT_EQ(train::train(second).message(), refusal);
-  second.resume = true; // at step 0
-  EXPECT_EQ(train::train(second).message(), refusal);
-  EXPECT_EQ(readFile(folder / "metrics.jsonl"), before);
-  EXPECT_FALSE(std::filesystem::exists(folder / "two/run.json"));
-  second.resume = false;
-  second.overwrite = true;
   run(second);
+  EXPECT_EQ(readFile(folder / "metrics.jsonl.1"), before);
   EXPECT_NE(readFile(folder / "metrics.jsonl"), before);
   first.resume = true;
   first.recipe.steps = 5;
-  EXPECT_EQ(train::train(first).message(), refusal);
+  run(first);
+  EXPECT_EQ(readFile(folder / "metrics.jsonl.1"), before);
+  EXPECT_TRUE(std::filesystem::exists(folder / "metrics.jsonl.2"));
   folder.write("metrics.jsonl", before); // its own
+  first.recipe.steps = 7;
   run(first);
   std::string own = readFile(folder / "metrics.jsonl");
-  EXPECT_EQ(std::count(own.begin(), own.end(), '\n'), 6);
   EXPECT_EQ(own.substr(0, before.size()), before);
+  EXPECT_FALSE(std::filesystem::exists(folder / "metrics.jsonl.3"));
+  folder.write("metrics.jsonl", "a letter\n");
+  second.out = folder / "three";
+  EXPECT_EQ(train::train(second).message(), "--metrics " + folder.path + "/metrics.jsonl: the file is no record of a run, and would be "
+                                            "written over: choose another, or replace it with --overwrite");
+  EXPECT_EQ(readFile(folder / "metrics.jsonl"), "a letter\n");
+  EXPECT_FALSE(std::filesystem::exists(folder / "three/run.json"));
+  second.overwrite = true;
+  run(second);
+  EXPECT_NE(readFile(folder / "metrics.jsonl"), "a letter\n");
 }
 
 TEST_P(Training, MetricsOfARunThatBeginsAgainAtStepZeroStartAnew) {
