@@ -95,12 +95,19 @@ private:
     SmallVector<int64_t> shapes[] = {{}, {batch}, {batch, 1}, shapeOfAny(), {batch, batch}};
     for (int64_t i = pick(0, 2); i > 0; --i)
       keep(splat(builder, here(), tensorOf(any(shapes), flip(70) ? f32() : i64()), double(pick(1, 2))));
+    if (flip(10))
+      addHalves();
     if (flip(40)) {
       SmallVector<int64_t> shape = any(shapes);
       if (!shape.empty())
         keep(IotaOp::create(builder, here(), tensorOf(shape, flip(70) ? f32() : i64()),
                             builder.getI64IntegerAttr(pick(0, int64_t(shape.size()) - 1)), builder.getF64FloatAttr(0), builder.getF64FloatAttr(1)));
     }
+  }
+  /// Halves of the batch that differ, and nothing in them does.
+  void addHalves() {
+    Value first = splat(builder, here(), tensorOf({batch / 2}, f32()), 1), second = splat(builder, here(), tensorOf({batch / 2}, f32()), 2);
+    keep(ConcatOp::create(builder, here(), ValueRange{first, second}, 0));
   }
   SmallVector<int64_t> shapeOfAny() { return SmallVector<int64_t>(shapeOf(any(reals))); }
 
