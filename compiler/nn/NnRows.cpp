@@ -303,8 +303,6 @@ Rows MatmulOp::rowsOfResults(Operands operands) {
       return Rows::mixing(kBetween);
     result = rows.moved(*at);
   }
-  if (operands[0].isEach() && operands[1].isEach() && result->dim >= rank - 2)
-    return Rows::mixing(kBetween);
   auto fair = [&](size_t i, int64_t operandRank, int64_t own, int64_t to) {
     int64_t at = result->dim >= rank - 2 ? (result->dim == to ? own : -1) : result->dim - rank + operandRank;
     return !operands[i].isNone() || operands.meets(i, at);

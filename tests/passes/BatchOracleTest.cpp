@@ -1,6 +1,7 @@
 // Random losses: where mt-split-batch lets a batch be cut into micro-batches, the losses of the parts add up to that of the
 // whole, computed by the evaluator in double precision. `passes-batches --seed=S --losses=N` tries N others.
 #include "passes/Passes.h"
+#include "tests/passes/OracleMain.h"
 #include "tests/passes/RandomLosses.h"
 
 #include "mlir/IR/Verifier.h"
@@ -114,15 +115,5 @@ TEST(BatchOracle, PartsAddUpToTheWhole) {
 } // namespace mt::test
 
 int main(int argc, char **argv) {
-  testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    llvm::StringRef option(argv[i]);
-    bool known = (option.consume_front("--seed=") && !option.getAsInteger(10, mt::test::firstSeed)) ||
-                 (option.consume_front("--losses=") && !option.getAsInteger(10, mt::test::numberOfLosses));
-    if (!known) {
-      fprintf(stderr, "passes-batches: %s is unknown; it takes --seed=S and --losses=N\n", argv[i]);
-      return 2;
-    }
-  }
-  return RUN_ALL_TESTS();
+  return mt::test::runOracle(argc, argv, "losses", mt::test::firstSeed, mt::test::numberOfLosses);
 }

@@ -1,6 +1,7 @@
 // Random masks: attention after mt-recover-ops computes what it computed before, for every query that sees a key, and a
 // predicate never leaves a query without keys by position alone. `passes-masks --seed=S --masks=N` tries N others.
 #include "passes/Passes.h"
+#include "tests/passes/OracleMain.h"
 #include "tests/passes/RandomMasks.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -132,15 +133,5 @@ TEST(MaskOracle, RecoveredAttentionComputesTheSame) {
 } // namespace mt::test
 
 int main(int argc, char **argv) {
-  testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    llvm::StringRef option(argv[i]);
-    bool known = (option.consume_front("--seed=") && !option.getAsInteger(10, mt::test::firstSeed)) ||
-                 (option.consume_front("--masks=") && !option.getAsInteger(10, mt::test::numberOfMasks));
-    if (!known) {
-      fprintf(stderr, "passes-masks: %s: want --seed=N or --masks=N\n", argv[i]);
-      return 2;
-    }
-  }
-  return RUN_ALL_TESTS();
+  return mt::test::runOracle(argc, argv, "masks", mt::test::firstSeed, mt::test::numberOfMasks);
 }
