@@ -240,11 +240,24 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     main.setType(FunctionType::get(&getContext(), main.getArgumentTypes(), value.getType()));
     main.setAllResultAttrs(ArrayRef<Attribute>{builder.getDictionaryAttr({})});
     eraseUnused(others);
+    if (failed(checkInputs()))
+      return signalPassFailure();
     if (StringRef(loss).starts_with("output:"))
       passes::describeLossLabels(main);
     else if (failed(mergeLabels()))
       return signalPassFailure();
     warnOfUntrained();
+  }
+
+  /// Data are rows: an input that is one number has none.
+  LogicalResult checkInputs() {
+    for (BlockArgument argument : main.getArguments()) {
+      auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kInputAttr);
+      if (name && cast<RankedTensorType>(argument.getType()).getRank() == 0)
+        return main.emitError() << "input '" << name.getValue() << "' is a single number, and data have a value for each row of the batch: "
+                                << "export the model with that number as a constant, or with a dimension for the batch";
+    }
+    return success();
   }
 
   /// An input of the model's that is called labels and the labels of the loss are one thing: data name them alike.

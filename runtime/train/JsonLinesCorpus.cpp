@@ -6,14 +6,33 @@
 #include "runtime/train/Elements.h"
 
 #include <nlohmann/json.hpp>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace mt::train {
 namespace {
 
-using nlohmann::json;
+namespace dom = simdjson::dom;
+
+/// Keeps its buffers from row to row. What it parsed lives until it parses again.
+dom::parser &threadsParser() {
+  thread_local dom::parser parser;
+  return parser;
+}
+
+/// A number or a list, of which only the elements from `begin` to `end` are meant.
+struct Values {
+  dom::element value;
+  size_t begin = 0, end = std::numeric_limits<size_t>::max();
+};
+
+/// Elements of a list, where simdjson's own count saturates.
+size_t sizeOf(const dom::array &list) {
+  return static_cast<size_t>(std::distance(list.begin(), list.end()));
+}
 
 class JsonLinesCorpus : public Corpus {
 public:
@@ -25,29 +44,8 @@ public:
   int64_t rows() const override { return static_cast<int64_t>(lines.size()); }
 
   Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    std::string place = lineName(row);
-    Result<json> parsed = parseJson(lineText(row));
-    if (!parsed || !parsed->is_object())
-      return fail("{}: not a JSON object on one line{}", place, parsed ? "" : ": " + parsed.status().message());
-    const json &object = *parsed;
-    MT_TRY(checkKeys(object).within(place));
-    const json *values = find(object, plan.inputs[tokens], "tokens");
-    if (!values)
-      return fail("{}: no \"tokens\"", place);
-    json shifted; // tokens without the last, where that is only a target
-    const json *target = labels ? find(object, plan.inputs[*labels], "labels") : nullptr;
-    if (labels && !target) {
-      MT_TRY(shift(*values, shifted, destinations).within(place));
-      values = &shifted;
-    } else if (target && target->is_array() && values->is_array() && target->size() != values->size() &&
-               plan.inputs[*labels].dims == plan.inputs[tokens].dims) {
-      return fail("{}: {} tokens and {} labels", place, values->size(), target->size());
-    }
-    MT_TRY(put(tokens, *values, destinations).within(place));
-    for (size_t n = 0; n < plan.inputs.size(); ++n)
-      if (destinations[n] && n != tokens && !(labels && n == *labels && !target))
-        MT_TRY(putNamed(n, object, destinations).within(place));
-    return Status();
+    Status status = readLine(lineText(row), destinations);
+    return status ? status : status.within(lineName(row));
   }
 
   std::string where(int64_t row, size_t input, int64_t element) const override {
@@ -74,52 +72,79 @@ private:
     return fmt::format("{}:{}", file.path(), lines[static_cast<size_t>(row)].number);
   }
 
-  static const json *find(const json &object, const plan::Input &input, const char *otherName) {
-    auto at = object.find(input.name);
-    if (at == object.end())
-      at = object.find(otherName);
-    return at == object.end() ? nullptr : &*at;
-  }
-
-  Status checkKeys(const json &object) const {
-    for (const auto &[key, value] : object.items()) {
-      bool known = key == "tokens" || key == "labels";
-      for (const plan::Input &input : plan.inputs)
-        known |= input.kind != plan::InputKind::scalars && input.name == key;
-      if (!known)
-        return fail("\"{}\" belongs to no input of the model, which wants {}", key, describeInputs(plan));
+  Status readLine(std::string_view text, std::span<std::byte *const> destinations) const {
+    dom::object object;
+    if (auto error = threadsParser().parse(text.data(), text.size()).get(object)) {
+      Result<nlohmann::json> parsed = parseJson(text); // says where
+      return fail("not a JSON object on one line: {}", !parsed              ? parsed.status().message()
+                                                       : parsed->is_object() ? simdjson::error_message(error)
+                                                                             : "it is something else");
+    }
+    MT_ASSIGN(auto fields, fieldsOf(object));
+    if (!fields[tokens])
+      return fail("no \"tokens\"");
+    Values ids = {*fields[tokens]};
+    if (labels && !fields[*labels])
+      MT_TRY(shift(ids, destinations));
+    else if (labels && fields[*labels]->is_array() && ids.value.is_array() &&
+             plan.inputs[*labels].dims == plan.inputs[tokens].dims)
+      if (size_t own = sizeOf(ids.value), targets = sizeOf(*fields[*labels]); own != targets)
+        return fail("{} tokens and {} labels", own, targets);
+    MT_TRY(put(tokens, ids, destinations));
+    for (size_t n = 0; n < plan.inputs.size(); ++n) {
+      if (!destinations[n] || n == tokens || (n == labels && !fields[n]))
+        continue;
+      if (!fields[n])
+        return fail("no \"{}\": the model wants {}", plan.inputs[n].name, describeInputs(plan));
+      MT_TRY(put(n, {*fields[n]}, destinations));
     }
     return Status();
   }
 
-  Status putNamed(size_t n, const json &object, std::span<std::byte *const> destinations) const {
-    bool label = labels && n == *labels;
-    const json *value = find(object, plan.inputs[n], label ? "labels" : plan.inputs[n].name.c_str());
-    if (!value)
-      return fail("no \"{}\": the model wants {}", plan.inputs[n].name, describeInputs(plan));
-    return put(n, *value, destinations);
+  /// The value of every input that has one: under its name, or as "tokens" and "labels".
+  Result<std::vector<std::optional<dom::element>>> fieldsOf(const dom::object &object) const {
+    std::vector<std::optional<dom::element>> fields(plan.inputs.size());
+    for (const auto &[key, value] : object) {
+      std::optional<size_t> n = inputOf(key);
+      if (!n && key == "labels") // of a model that has none
+        continue;
+      if (!n)
+        return fail("\"{}\" belongs to no input of the model, which wants {}", key, describeInputs(plan));
+      if (fields[*n])
+        return fail("\"{}\" is there twice", key);
+      fields[*n] = value;
+    }
+    return fields;
   }
 
-  /// Tokens alone: the first up to sequence are the input, their successors the labels.
-  Status shift(const json &values, json &shifted, std::span<std::byte *const> destinations) const {
+  std::optional<size_t> inputOf(std::string_view key) const {
+    for (size_t n = 0; n < plan.inputs.size(); ++n)
+      if (plan.inputs[n].kind != plan::InputKind::scalars && plan.inputs[n].name == key)
+        return n;
+    return key == "tokens" ? tokens : key == "labels" ? labels : std::nullopt;
+  }
+
+  /// Tokens alone: their successors become the labels, and `ids` loses the last where that is only a target.
+  Status shift(Values &ids, std::span<std::byte *const> destinations) const {
     if (plan.inputs[*labels].dims != plan.inputs[tokens].dims || labelShift(plan.inputs[*labels]) > 1)
       return fail("no \"labels\": the model wants {}", describeInputs(plan));
-    if (!values.is_array() || values.size() < 2)
+    size_t size = ids.value.is_array() ? sizeOf(ids.value) : 0;
+    if (size < 2)
       return fail("\"tokens\" must be a list of two or more where there are no \"labels\"");
     if (labelShift(plan.inputs[*labels]) == 1) { // the model looks for each token's successor itself
-      bool oneMore = static_cast<int64_t>(values.size()) == rowElements(plan.inputs[*labels]) + 1; // as of other models
-      shifted = json(values.begin(), values.end() - (oneMore ? 1 : 0));
-      return put(*labels, shifted, destinations);
+      bool oneMore = static_cast<int64_t>(size) == rowElements(plan.inputs[*labels]) + 1; // as of other models
+      ids.end = size - (oneMore ? 1 : 0);
+      return put(*labels, ids, destinations);
     }
-    shifted = json(values.begin(), values.end() - 1);
-    return put(*labels, json(values.begin() + 1, values.end()), destinations);
+    ids.end = size - 1;
+    return put(*labels, {ids.value, 1}, destinations);
   }
 
   /// A number, or a list of at most the row's elements, into input `n`.
-  Status put(size_t n, const json &value, std::span<std::byte *const> destinations) const {
+  Status put(size_t n, const Values &values, std::span<std::byte *const> destinations) const {
     const plan::Input &input = plan.inputs[n];
     int64_t room = rowElements(input), count = 0;
-    if (Status put = putNumbers(input, value, destinations[n], room, count); !put)
+    if (Status put = putNumbers(input, values, destinations[n], room, count); !put)
       return put.within(fmt::format("\"{}\"", input.name));
     bool sequence = input.dims.size() == 2 && input.dims[1] == plan.settings.sequence;
     if (count > room || count == 0 || (count < room && !sequence))
@@ -132,30 +157,35 @@ private:
   }
 
   /// The numbers of nested lists one after another, from element `count` on, which moves on; as many as there is room
-  /// for. No deeper than JSON may nest.
-  static Status putNumbers(const plan::Input &input, const json &value, std::byte *row, int64_t room, int64_t &count) {
-    if (value.is_array()) {
-      for (const json &element : value)
-        MT_TRY(putNumbers(input, element, row, room, count));
+  /// for. No deeper than simdjson parses.
+  static Status putNumbers(const plan::Input &input, const Values &values, std::byte *row, int64_t room, int64_t &count) {
+    if (values.value.is_array()) {
+      size_t at = 0;
+      for (dom::element element : dom::array(values.value)) {
+        if (at >= values.begin && at < values.end)
+          MT_TRY(putNumbers(input, {element}, row, room, count));
+        ++at;
+      }
       return Status();
     }
-    if (!value.is_number() && !value.is_boolean())
+    if (!values.value.is_number() && !values.value.is_bool())
       return fail("must hold numbers");
     int64_t index = count++;
     if (index >= room)
       return Status();
-    Status put = putNumber(input.type, row + index * static_cast<int64_t>(byteSize(input.type)), value);
+    Status put = putNumber(input.type, row + index * static_cast<int64_t>(byteSize(input.type)), values.value);
     return put ? put : put.within(fmt::format("element {}", index));
   }
 
-  static Status putNumber(DType type, std::byte *to, const json &value) {
-    if (value.is_number_float()) {
-      auto number = value.get<double>();
+  static Status putNumber(DType type, std::byte *to, dom::element value) {
+    dom::element_type kind = value.type();
+    if (kind == dom::element_type::DOUBLE) {
+      double number = value.get_double();
       return convert(DType::f64, reinterpret_cast<const std::byte *>(&number), type, to, 1);
     }
-    if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()))
-      return fail("{} does not fit 64 bits", value.get<uint64_t>());
-    int64_t number = value.is_boolean() ? value.get<bool>() : value.get<int64_t>();
+    if (kind == dom::element_type::UINT64) // above what INT64 holds
+      return fail("{} does not fit 64 bits", uint64_t(value));
+    int64_t number = kind == dom::element_type::BOOL ? int64_t(bool(value)) : int64_t(value);
     return convert(DType::i64, reinterpret_cast<const std::byte *>(&number), type, to, 1);
   }
 

@@ -25,3 +25,11 @@ func.func @main(%x: tensor<4xi64> {nn.input = "x"}, %y: tensor<4xf32> {nn.input 
 func.func @main(%x: tensor<4xi64> {nn.input = "x"}) {
   return
 }
+
+// -----
+
+// expected-error @+1 {{input 'scale' is a single number, and data have a value for each row of the batch: export the model with that number as a constant, or with a dimension for the batch}}
+func.func @main(%x: tensor<4x5x6xf32> {nn.input = "x"}, %s: tensor<f32> {nn.input = "scale"}, %w: tensor<6x9xf32> {nn.parameter = "w", nn.trainable}) -> (tensor<4x5x9xf32> {nn.output = "scores"}) {
+  %l = nn.matmul %x, %w : (tensor<4x5x6xf32>, tensor<6x9xf32>) -> tensor<4x5x9xf32>
+  return %l : tensor<4x5x9xf32>
+}

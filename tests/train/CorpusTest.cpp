@@ -156,6 +156,13 @@ TEST_F(CorpusForms, JsonLinesArePaddedAndShifted) {
   EXPECT_EQ(second.labels, (Numbers{6, 7, 8, 9}));
 }
 
+TEST_F(CorpusForms, JsonLinesTakeNestedListsNamesAndTruth) {
+  auto corpus = open(folder.write("d.jsonl", "{\"labels\": [[[1], 2], [3, 4]], \"input_ids\": [[5, 6], [[7, true]]]}\r\n"));
+  Row row = readRow(*corpus, 0, 4);
+  EXPECT_EQ(row.tokens, (Numbers{5, 6, 7, 1}));
+  EXPECT_EQ(row.labels, (Numbers{1, 2, 3, 4}));
+}
+
 TEST_F(CorpusForms, RowsWithoutALabelAreNoted) {
   auto corpus = open(folder.write("d.jsonl", "{\"tokens\": [1, 2], \"labels\": [-100, -100]}\n{\"tokens\": [1, 2, 3]}\n"
                                              "{\"tokens\": [1, 2], \"labels\": [-100, -100]}\n"));
@@ -223,7 +230,9 @@ TEST_F(CorpusForms, WhatIsWrongInArraysIsSaidWithNameAndShape) {
 TEST_F(CorpusForms, WhatIsWrongInJsonLinesIsSaidWithTheLine) {
   auto line = [&](const std::string &text) { return refusal(folder.write("d.jsonl", "{\"tokens\": [1, 2]}\n" + text)); };
   EXPECT_ERROR(line("{\"tokens\": [1, 2"), "d.jsonl:2: not a JSON object");
-  EXPECT_ERROR(line("[1]"), "d.jsonl:2: not a JSON object");
+  EXPECT_ERROR(line("[1]"), "d.jsonl:2: not a JSON object on one line: it is something else");
+  EXPECT_ERROR(line("{\"tokens\": [1, 2,]}"), "d.jsonl:2: not a JSON object on one line: a syntax error at line 1, column 18");
+  EXPECT_ERROR(line("{\"tokens\": [1, 2], \"input_ids\": [1, 2]}"), "d.jsonl:2: \"input_ids\" is there twice");
   EXPECT_ERROR(line("{\"tokens\": " + std::string(200000, '[') + "1" + std::string(200000, ']') + "}"),
                "d.jsonl:2: not a JSON object on one line: it nests deeper than 64 levels at line 1, column 75");
   EXPECT_ERROR(line("{\"tokens\": [1, 2, 18446744073709551516]}"), "element 1: 18446744073709551516 does not fit");
