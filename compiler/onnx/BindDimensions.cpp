@@ -138,9 +138,11 @@ int64_t Binder::sizeOf(const ValueInfo &input, int index) {
 void Binder::finish(const ValueInfo &input, BoundInput &bound) {
   for (int i = 0; i < shapeOf(input).dim_size(); ++i)
     bound.dims.push_back(sizeOf(input, i));
-  if (!elementCount(bound.dims))
+  if (!elementCount(bound.dims)) {
     problems.push_back(fmt::format("input '{}' has the shape {}: negative, or absurdly large", input.name(),
                                    dimsText(bound.dims)));
+    bound.dims.assign(bound.dims.size(), 1); // what follows looks for more problems
+  }
 }
 
 BoundInputs Binder::bind(const ::onnx::GraphProto &graph) {

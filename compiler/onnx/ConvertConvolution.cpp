@@ -11,6 +11,7 @@ namespace mt::onnx {
 namespace {
 
 constexpr int64_t kPlaces = 1024; ///< of a kernel; each becomes a slice
+constexpr int64_t kLargest = int64_t(1) << 31; ///< stride, dilation or pad: sums of them fit 64 bits
 
 struct Window {
   Dims kernel, strides, dilations, low, high, outputs;
@@ -42,8 +43,10 @@ std::optional<Window> windowOf(NodeContext &node, ArrayRef<int64_t> image, Array
   window.low.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(rank));
   window.high.assign(pads.begin() + static_cast<std::ptrdiff_t>(rank), pads.end());
   for (size_t d = 0; d < rank; ++d) {
-    if (window.strides[d] < 1 || window.dilations[d] < 1 || window.low[d] < 0 || window.high[d] < 0) {
-      (void)node.fail("its strides and dilations must be positive, its pads not negative");
+    auto isOutside = [](int64_t value, int64_t least) { return value < least || value > kLargest; };
+    if (isOutside(window.strides[d], 1) || isOutside(window.dilations[d], 1) || isOutside(window.low[d], 0) ||
+        isOutside(window.high[d], 0)) {
+      (void)node.fail("its strides and dilations must be positive, its pads not negative, and none above {}", kLargest);
       return std::nullopt;
     }
     if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER")

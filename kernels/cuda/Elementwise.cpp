@@ -135,47 +135,28 @@ template <Operation operation, size_t reads> Result<Run> prepareActivation(const
   return prepareWith(call, operation, reads, kActivations, call.text("activation"));
 }
 
-constexpr Entry kEntries[] = {{"neg", prepareUnary},
-                              {"abs", prepareUnary},
-                              {"sign", prepareUnary},
-                              {"exp", prepareUnary},
-                              {"log", prepareUnary},
-                              {"sqrt", prepareUnary},
-                              {"rsqrt", prepareUnary},
-                              {"reciprocal", prepareUnary},
-                              {"tanh", prepareUnary},
-                              {"sigmoid", prepareUnary},
-                              {"softplus", prepareUnary},
-                              {"erf", prepareUnary},
-                              {"sin", prepareUnary},
-                              {"cos", prepareUnary},
-                              {"floor", prepareUnary},
-                              {"ceil", prepareUnary},
-                              {"round", prepareUnary},
-                              {"relu", prepareUnary},
-                              {"silu", prepareUnary},
-                              {"not", prepareUnary},
-                              {"is_nan", prepareUnary},
-                              {"gelu", prepareUnary},
-                              {"add", prepareBinary},
-                              {"sub", prepareBinary},
-                              {"mul", prepareBinary},
-                              {"div", prepareBinary},
-                              {"pow", prepareBinary},
-                              {"maximum", prepareBinary},
-                              {"minimum", prepareBinary},
-                              {"mod", prepareBinary},
-                              {"and", prepareBinary},
-                              {"or", prepareBinary},
-                              {"xor", prepareBinary},
-                              {"compare", prepareBinary},
-                              {"select", prepareSelect},
-                              {"activation_grad", prepareActivation<Operation::slope, 2>},
-                              {"gated_product", prepareActivation<Operation::gate, 2>},
-                              {"gated_product_grad", prepareActivation<Operation::gateGrad, 3>}};
+std::vector<Entry> makeEntries() {
+  std::vector<Entry> entries = {{"select", prepareSelect},
+                                {"activation_grad", prepareActivation<Operation::slope, 2>},
+                                {"gated_product", prepareActivation<Operation::gate, 2>},
+                                {"gated_product_grad", prepareActivation<Operation::gateGrad, 3>}};
+  auto append = [&](std::span<const Named> functions, Prepare prepare) {
+    for (const Named &named : functions) {
+      std::string_view kernel = named.name.substr(0, named.name.find('.'));
+      if (std::ranges::find(entries, kernel, &Entry::kernel) == entries.end())
+        entries.push_back({kernel, prepare});
+    }
+  };
+  append(kUnary, prepareUnary);
+  append(kBinary, prepareBinary);
+  return entries;
+}
 
 } // namespace
 
-std::span<const Entry> elementwiseEntries() { return kEntries; }
+std::span<const Entry> elementwiseEntries() {
+  static const std::vector<Entry> entries = makeEntries();
+  return entries;
+}
 
 } // namespace mt::kernels::cuda

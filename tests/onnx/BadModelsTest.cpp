@@ -131,6 +131,11 @@ TEST(BadModels, AbsurdDimensions) {
   wide.input("x", kFloat, {"batch", "4611686018427387904", "4"}).output("y");
   wide.node("Relu", {"x"}, {"y"});
   expectProblem(import(wide), {"'x'", "absurdly large"});
+  TestModel least; // and nothing computes with that size
+  least.input("x", kFloat, {"batch", "3", "-9223372036854775808"}).output("y");
+  least.weights("w", {4, 3, 2});
+  least.node("Conv", {"x", "w"}, {"y"});
+  expectProblem(import(least), {"'x'", "negative"});
   TestModel grown;
   grown.input("x", kFloat, {"batch", "16"}).output("y");
   grown.integers("times", {2}, {INT64_MAX / 2, INT64_MAX / 2});

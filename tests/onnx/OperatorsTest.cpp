@@ -277,6 +277,16 @@ TEST_F(Operators, Convolutions) {
   expect({"tensor<2x4x12xf32>", "tensor<2x4x4xf32>", "nn.pad", "tensor<2x8x18xf32>", "tensor<2x5x8xf32>"});
 }
 
+TEST_F(Operators, WindowsOfAbsurdSizeAreRefused) {
+  model.weights("w", {4, 6, 2});
+  setInts(model.node("Conv", {"x", "w"}, {"a"}), "strides", {INT64_MAX - 1});
+  setInts(model.node("Conv", {"x", "w"}, {"b"}), "dilations", {INT64_MAX - 1});
+  setInts(model.node("Conv", {"x", "w"}, {"c"}), "pads", {INT64_MAX - 1, INT64_MAX - 1});
+  Imported imported = run();
+  for (std::string name : {"'n_a' (Conv)", "'n_b' (Conv)", "'n_c' (Conv)"})
+    EXPECT_TRUE(imported.complains({name, "none above 2147483648"})) << name;
+}
+
 TEST_F(Operators, TheTakenBranchIsInlined) {
   model.integers("eight", {1}, {8});
   setInt(model.node("Shape", {"x"}, {"width"}), "start", 2);
