@@ -50,7 +50,7 @@ cmake --build --preset fuzz --parallel "$(nproc)" --target "${targets[@]/#/fuzz-
 # Libraries that are not instrumented hand over containers whose bounds are not marked, and allocate from arenas that
 # what is instrumented of them has marked as free. Short stacks of allocations and a small quarantine: twice as many inputs
 # a second; what runs one input again has long ones.
-export ASAN_OPTIONS=detect_container_overflow=0:allow_user_poisoning=0:malloc_context_size=4:quarantine_size_mb=16
+export ASAN_OPTIONS=detect_container_overflow=0:allow_user_poisoning=0:malloc_context_size=4:quarantine_size_mb=16:max_malloc_fill_size=0
 export UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p build-fuzz/findings
 failed=0
