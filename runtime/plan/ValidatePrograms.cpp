@@ -1,5 +1,6 @@
 #include "runtime/plan/Validate.h"
 
+#include "kernels/Alignment.h"
 #include "runtime/plan/Dump.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ Demands demandsOf(const Template &code) {
         continue;
       int32_t argument = call.operands[i].argument;
       Demand &demand = argument < 0 ? demands.workspace : demands.arguments[static_cast<size_t>(argument)];
-      demand.alignment = std::max(demand.alignment, byteSize(type.type));
+      demand.alignment = std::max(demand.alignment, kernels::alignmentOf(type));
       demand.accumulates &= mayAccumulate(call.signature, i);
     }
   }

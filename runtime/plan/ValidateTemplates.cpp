@@ -1,5 +1,7 @@
 #include "runtime/plan/Validate.h"
 
+#include "kernels/Alignment.h"
+
 namespace mt::plan {
 namespace {
 
@@ -25,8 +27,8 @@ Status checkOperand(const Template &code, const Operand &operand, const kernels:
   if (operand.offset > bound || type.bytes() > bound - operand.offset)
     return fail("{} bytes at {} leave {} of {} bytes", type.bytes(), operand.offset,
                 operand.argument == -1 ? "the workspace" : fmt::format("argument {}", operand.argument), bound);
-  if (operand.offset % byteSize(type.type) != 0)
-    return fail("its offset {} is no multiple of {}", operand.offset, byteSize(type.type));
+  if (uint64_t alignment = kernels::alignmentOf(type); operand.offset % alignment != 0)
+    return fail("its offset {} is no multiple of {}", operand.offset, alignment);
   return {};
 }
 

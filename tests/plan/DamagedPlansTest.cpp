@@ -138,6 +138,13 @@ const std::vector<Damage> kDamages = {
      "argument 6 does not exist, the template has 6"},
     {"operandUnaligned", [](Plan &p) { code(p, "train").calls[0].operands[3].offset = 2; },
      "its offset 2 is no multiple of 4"},
+    {"scratchUnaligned",
+     [](Plan &p) {
+       for (Call &call : code(p, "train").calls)
+         if (call.signature.operands.back().effect == kernels::Effect::scratch)
+           call.operands.back().offset -= 8;
+     },
+     "is no multiple of 64"},
     {"writesReadOnly",
      [](Plan &p) {
        code(p, "train").calls[0].operands[3] = {1, 0};
