@@ -249,13 +249,19 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     warnOfUntrained();
   }
 
-  /// Data are rows: an input that is one number has none.
+  /// Data are rows: an input that is one number has none, and one without elements is nothing.
   LogicalResult checkInputs() {
     for (BlockArgument argument : main.getArguments()) {
       auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kInputAttr);
-      if (name && cast<RankedTensorType>(argument.getType()).getRank() == 0)
+      auto type = cast<RankedTensorType>(argument.getType());
+      if (name && type.getRank() == 0)
         return main.emitError() << "input '" << name.getValue() << "' is a single number, and data have a value for each row of the batch: "
                                 << "export the model with that number as a constant, or with a dimension for the batch";
+      if (!name && main.getArgAttr(argument.getArgNumber(), kLabelsAttr) && type.getNumElements() == 0)
+        return main.emitError() << "the model's output has no elements: there is no loss of it";
+      if (name && type.getNumElements() == 0)
+        return main.emitError() << "input '" << name.getValue() << "' of type " << type << " has no elements: export the model without it, "
+                                << "or with a dynamic dimension that --dim gives a size";
     }
     return success();
   }

@@ -33,3 +33,20 @@ func.func @main(%x: tensor<4x5x6xf32> {nn.input = "x"}, %s: tensor<f32> {nn.inpu
   %l = nn.matmul %x, %w : (tensor<4x5x6xf32>, tensor<6x9xf32>) -> tensor<4x5x9xf32>
   return %l : tensor<4x5x9xf32>
 }
+
+// -----
+
+// expected-error @+1 {{input 'past' of type 'tensor<4x0x6xf32>' has no elements: export the model without it, or with a dynamic dimension that --dim gives a size}}
+func.func @main(%x: tensor<4x5x6xf32> {nn.input = "x"}, %p: tensor<4x0x6xf32> {nn.input = "past"}, %w: tensor<6x9xf32> {nn.parameter = "w", nn.trainable}) -> (tensor<4x5x9xf32> {nn.output = "scores"}) {
+  %l = nn.matmul %x, %w : (tensor<4x5x6xf32>, tensor<6x9xf32>) -> tensor<4x5x9xf32>
+  return %l : tensor<4x5x9xf32>
+}
+
+// -----
+
+// expected-error @+1 {{the model's output has no elements: there is no loss of it}}
+func.func @main(%x: tensor<4x5x6xf32> {nn.input = "x"}, %w: tensor<6x9xf32> {nn.parameter = "w", nn.trainable}) -> (tensor<4x0x9xf32> {nn.output = "scores"}) {
+  %s = nn.slice %x {starts = array<i64: 0, 0, 0>, sizes = array<i64: 4, 0, 6>, strides = array<i64: 1, 1, 1>} : (tensor<4x5x6xf32>) -> tensor<4x0x6xf32>
+  %l = nn.matmul %s, %w : (tensor<4x0x6xf32>, tensor<6x9xf32>) -> tensor<4x0x9xf32>
+  return %l : tensor<4x0x9xf32>
+}
