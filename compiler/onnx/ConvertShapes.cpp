@@ -85,6 +85,20 @@ LogicalResult constant(NodeContext &node) {
   return success();
 }
 
+HostTensor realPositions(const HostTensor &start, double step, int64_t elements) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < elements; ++i)
+    values.push_back(start.realAt(0) + step * static_cast<double>(i));
+  return HostTensor::ofReals(start.type(), {elements}, std::move(values));
+}
+
+HostTensor wholePositions(const HostTensor &start, const HostTensor &delta, int64_t elements) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < elements; ++i) // unsigned: what does not fit wraps
+    values.push_back(static_cast<int64_t>(uint64_t(start.intAt(0)) + uint64_t(delta.intAt(0)) * uint64_t(i)));
+  return HostTensor::ofIntegers(start.type(), {elements}, std::move(values));
+}
+
 // Positions stay an operation whatever their number, so that masks made of them are recognized for every size.
 LogicalResult range(NodeContext &node) {
   const HostTensor *start = node.known(0), *limit = node.known(1), *delta = node.known(2);
@@ -104,10 +118,7 @@ LogicalResult range(NodeContext &node) {
   NodeValue result;
   result.value = positions;
   if (elements <= kEvaluateInput) {
-    std::vector<int64_t> values;
-    for (int64_t i = 0; i < elements; ++i)
-      values.push_back(static_cast<int64_t>(start->realAt(0) + step * static_cast<double>(i)));
-    result.known = HostTensor::ofIntegers(DType::i64, {elements}, values).converted(start->type());
+    result.known = isFloat(start->type()) ? realPositions(*start, step, elements) : wholePositions(*start, *delta, elements);
     result.symbolic = true;
   }
   node.result(0, std::move(result));

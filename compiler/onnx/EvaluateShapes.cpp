@@ -107,8 +107,8 @@ Tensor elementwise(const std::vector<const HostTensor *> &inputs, DType result,
   }
   if (splat)
     return reals ? HostTensor::splat(result, dims, realValues[0]) : HostTensor::splatInteger(result, dims, intValues[0]);
-  if (!isFloat(result) && reals)
-    intValues.assign(realValues.begin(), realValues.end());
+  if (!isFloat(result) && reals) // what no integer holds becomes the nearest
+    return HostTensor::ofReals(DType::f64, dims, std::move(realValues)).converted(result);
   if (isFloat(result) && !reals)
     realValues.assign(intValues.begin(), intValues.end());
   return isFloat(result) ? HostTensor::ofReals(result, dims, std::move(realValues))
@@ -170,6 +170,18 @@ int64_t modInt(int64_t a, int64_t b) {
   int64_t rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
+int64_t negateInt(int64_t a) { return subInt(0, a); }
+int64_t absoluteInt(int64_t a) { return a < 0 ? negateInt(a) : a; }
+/// a to the power of b; towards zero where that is a fraction.
+int64_t powInt(int64_t a, int64_t b) {
+  if (b < 0)
+    return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+  int64_t result = 1;
+  for (; b > 0; b /= 2, a = mulInt(a, a))
+    if (b % 2)
+      result = mulInt(result, a);
+  return result;
+}
 double modReal(double a, double b) { return std::fmod(a, b); }
 double addReal(double a, double b) { return a + b; }
 double subReal(double a, double b) { return a - b; }
@@ -186,10 +198,10 @@ template <typename T> bool greaterOrEqual(T a, T b) { return a >= b; }
 template <typename T> bool both(T a, T b) { return a != 0 && b != 0; }
 template <typename T> bool either(T a, T b) { return a != 0 || b != 0; }
 template <typename T> bool notBoth(T a, T b) { return (a != 0) != (b != 0); }
-template <typename T> T negated(T a) { return T(0) - a; }
-template <typename T> T absolute(T a) { return a < 0 ? T(0) - a : a; }
 template <typename T> T signOf(T a) { return T(a > 0) - T(a < 0); }
 template <typename T> T logicalNot(T a) { return a == 0; }
+double negateReal(double a) { return -a; }
+double absoluteReal(double a) { return std::fabs(a); }
 double squareRoot(double a) { return std::sqrt(a); }
 double reciprocal(double a) { return 1 / a; }
 double floorOf(double a) { return std::floor(a); }
@@ -201,9 +213,8 @@ double logOf(double a) { return std::log(a); }
 Tensors power(const EvaluatedNode &node) {
   if (!allPresent(node, 2))
     return std::nullopt;
-  DType type = node.inputs[0]->type();
-  return one(elementwise({node.inputs[0], node.inputs[1]}, type, [](const auto &v) { return powReal(v[0], v[1]); },
-                         [](const auto &v) { return int64_t(std::pow(double(v[0]), double(v[1]))); }));
+  return one(elementwise({node.inputs[0], node.inputs[1]}, node.inputs[0]->type(), [](const auto &v) { return powReal(v[0], v[1]); },
+                         [](const auto &v) { return powInt(v[0], v[1]); }));
 }
 
 Tensors where(const EvaluatedNode &node) {
@@ -426,8 +437,8 @@ const std::map<std::string, Evaluator> &evaluators() {
       {"Max", variadic<larger<double>, larger<int64_t>>},
       {"Min", variadic<smaller<double>, smaller<int64_t>>},
       {"Sum", variadic<addReal, addInt>},
-      {"Neg", unary<negated<double>, negated<int64_t>>},
-      {"Abs", unary<absolute<double>, absolute<int64_t>>},
+      {"Neg", unary<negateReal, negateInt>},
+      {"Abs", unary<absoluteReal, absoluteInt>},
       {"Sign", unary<signOf<double>, signOf<int64_t>>},
       {"Not", unary<logicalNot<double>, logicalNot<int64_t>>},
       {"Sqrt", realUnary<squareRoot>},

@@ -97,6 +97,43 @@ TEST(Dimensions, ShapeArithmeticFolds) {
   EXPECT_FALSE(result.has("nn.constant"));
 }
 
+// Shapes out of fractions: twice 0.5, 1.5, 2.5.
+TEST(Dimensions, PositionsMayBeFractions) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "8"}).output("y");
+  model.weights("w", {15});
+  model.scalar("half", 0.5f);
+  model.scalar("end", 3);
+  model.scalar("one", 1);
+  model.scalar("two", 2);
+  model.node("Range", {"half", "end", "one"}, {"positions"});
+  model.node("Mul", {"positions", "two"}, {"odd"});
+  setInt(model.node("Cast", {"odd"}, {"shape"}), "to", kInt64);
+  model.node("Reshape", {"w", "shape"}, {"y"});
+  Imported result = import(model);
+  EXPECT_TRUE(result.has("-> tensor<1x3x5xf32>")) << result.everything();
+}
+
+// 3 to the power of 39 is no double, and what does not fit wraps.
+TEST(Dimensions, PowersOfIntegers) {
+  auto shapeOf = [](int64_t base, int64_t exponent, int64_t modulus) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "8"}).output("y");
+    model.weights("w", {1});
+    model.integers("base", {1}, {base});
+    model.integers("exponent", {1}, {exponent});
+    model.integers("modulus", {1}, {modulus});
+    model.node("Pow", {"base", "exponent"}, {"power"});
+    model.node("Mod", {"power", "modulus"}, {"size"});
+    model.node("Expand", {"w", "size"}, {"y"});
+    return import(model);
+  };
+  EXPECT_TRUE(shapeOf(3, 39, 1000).has("-> tensor<267xf32>"));
+  EXPECT_TRUE(shapeOf(2, 64, 7).has("tensor<0xf32>"));
+  EXPECT_TRUE(shapeOf(-1, -3, 7).has("-> tensor<6xf32>"));
+  EXPECT_TRUE(shapeOf(INT64_MIN, 2, 7).has("tensor<0xf32>"));
+}
+
 // The number of positions must not change the form of what is computed from them.
 TEST(Dimensions, PositionsStayOperations) {
   for (int64_t sequence : {2, 131072}) {
