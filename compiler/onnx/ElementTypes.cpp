@@ -69,13 +69,15 @@ bool isFloat(DType type) {
 
 std::optional<int64_t> elementCount(const Dims &dims) {
   constexpr int64_t limit = int64_t(1) << 56;
-  int64_t count = 1;
+  int64_t count = 1; // of those that are not zero: strides must fit too
+  bool empty = false;
   for (int64_t dim : dims) {
     if (dim < 0 || dim > limit || (dim != 0 && count > limit / dim))
       return std::nullopt;
-    count *= dim;
+    count *= dim == 0 ? 1 : dim;
+    empty |= dim == 0;
   }
-  return count;
+  return empty ? 0 : count;
 }
 
 std::string dimsText(const Dims &dims) { return dims.empty() ? "scalar" : fmt::format("{}", fmt::join(dims, "x")); }

@@ -131,6 +131,10 @@ TEST(BadModels, AbsurdDimensions) {
   wide.input("x", kFloat, {"batch", "4611686018427387904", "4"}).output("y");
   wide.node("Relu", {"x"}, {"y"});
   expectProblem(import(wide), {"'x'", "absurdly large"});
+  TestModel empty; // no elements, but strides that no integer holds
+  empty.input("x", kFloat, {"batch", "0", "72057594037927936", "256"}).output("y");
+  empty.node("Relu", {"x"}, {"y"});
+  expectProblem(import(empty), {"'x'", "absurdly large"});
   TestModel least; // and nothing computes with that size
   least.input("x", kFloat, {"batch", "3", "-9223372036854775808"}).output("y");
   least.weights("w", {4, 3, 2});
