@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes every generated page of docs/ anew: nn, schedule and passes out of the .td files, kernels out of the catalogue, and
 # the table of operators in importing. With --check says which of them are stale instead, and fails if one is. kernels.md
-# needs a build (build/, or $MT_BUILD); without one it is left as it is.
+# needs a build (build/, or $MT_BUILD), of which it builds what it needs; without one it is left as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 llvm=/usr/lib/llvm-22
@@ -22,11 +22,13 @@ generate schedule.md -gen-dialect-doc -dialect=schedule compiler/schedule/Schedu
 printf '# Passes\n\nIn alphabetical order; the order they run in, and why, is in the pipeline (`compiler/pipeline`).\n\n' >"$fresh/passes.md"
 generate passes.md -gen-pass-doc passes/Passes.td
 python3 tools/docs.py operators docs/importing.md >"$fresh/importing.md"
-reference=${MT_BUILD:-build}/bin/mt-kernel-reference
+build=${MT_BUILD:-build}
+reference=$build/bin/mt-kernel-reference
+[ "${1:-}" = --check ] || [ ! -e "$build/build.ninja" ] || cmake --build "$build" --target mt-kernel-reference >&2
 if [ -x "$reference" ]; then
   "$reference" "$fresh/kernels.md"
 elif [ "${1:-}" != --check ]; then
-  echo "docs/kernels.md is left as it is: build mt-kernel-reference first (cmake --build build --target mt-kernel-reference)" >&2
+  echo "docs/kernels.md is left as it is: there is no build in $build" >&2
 fi
 
 if [ "${1:-}" != --check ]; then

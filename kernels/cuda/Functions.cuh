@@ -103,17 +103,20 @@ template <typename R> __device__ __forceinline__ R normalProbability(R x) {
 template <Function F, typename R> __device__ __forceinline__ R activation(R x) {
   if constexpr (F == Function::relu)
     return x > R(0) || x != x ? x : R(0);
-  if constexpr (F == Function::silu)
+  else if constexpr (F == Function::silu)
     return x * sigmoid(x);
-  if constexpr (F == Function::geluErf)
+  else if constexpr (F == Function::geluErf)
     return x * normalProbability(x);
-  if constexpr (F == Function::geluTanh)
+  else if constexpr (F == Function::geluTanh)
     return x * (R(0.5) + R(0.5) * geluTanhInner(x));
-  if constexpr (F == Function::geluSigmoid)
+  else if constexpr (F == Function::geluSigmoid)
     return x * sigmoid(R(1.702) * x);
-  if constexpr (F == Function::softplus)
+  else if constexpr (F == Function::softplus)
     return (x > R(0) || x != x ? x : R(0)) + log1p(exp(-fabs(x)));
-  return sigmoid(x);
+  else {
+    static_assert(F == Function::sigmoid, "a function without a formula");
+    return sigmoid(x);
+  }
 }
 
 /// The derivative of an activation.
@@ -138,39 +141,40 @@ template <Function F, typename R> __device__ __forceinline__ R slope(R x) {
 template <Function F, typename R> __device__ __forceinline__ R realValue(R x) {
   if constexpr (F == Function::neg)
     return -x;
-  if constexpr (F == Function::abs)
+  else if constexpr (F == Function::abs)
     return fabs(x);
-  if constexpr (F == Function::sign)
+  else if constexpr (F == Function::sign)
     return x > R(0) ? R(1) : x < R(0) ? R(-1) : R(0);
-  if constexpr (F == Function::exp)
+  else if constexpr (F == Function::exp)
     return exp(x);
-  if constexpr (F == Function::log)
+  else if constexpr (F == Function::log)
     return log(x);
-  if constexpr (F == Function::sqrt)
+  else if constexpr (F == Function::sqrt)
     return sqrt(x);
-  if constexpr (F == Function::rsqrt)
+  else if constexpr (F == Function::rsqrt)
     return R(1) / sqrt(x);
-  if constexpr (F == Function::reciprocal)
+  else if constexpr (F == Function::reciprocal)
     return R(1) / x;
-  if constexpr (F == Function::tanh)
+  else if constexpr (F == Function::tanh)
     return tanh(x);
-  if constexpr (F == Function::erf)
+  else if constexpr (F == Function::erf)
     return erf(x);
-  if constexpr (F == Function::sin)
+  else if constexpr (F == Function::sin)
     return sin(x);
-  if constexpr (F == Function::cos)
+  else if constexpr (F == Function::cos)
     return cos(x);
-  if constexpr (F == Function::floor)
+  else if constexpr (F == Function::floor)
     return floor(x);
-  if constexpr (F == Function::ceil)
+  else if constexpr (F == Function::ceil)
     return ceil(x);
-  if constexpr (F == Function::round)
+  else if constexpr (F == Function::round)
     return rint(x);
-  if constexpr (F == Function::isNan)
+  else if constexpr (F == Function::isNan)
     return x != x ? R(1) : R(0);
-  if constexpr (F == Function::invert)
+  else if constexpr (F == Function::invert)
     return x == R(0) ? R(1) : R(0);
-  return activation<F>(x);
+  else
+    return activation<F>(x);
 }
 
 template <typename R> __device__ __forceinline__ R realModulo(R a, R b) {
@@ -195,7 +199,7 @@ template <Function F, typename R> __device__ __forceinline__ R realValue(R a, R 
     return a != a || a < b ? a : b;
   if constexpr (F == Function::mod)
     return realModulo(a, b);
-  return R(0);
+  return R(0); // of bits: no call of the catalogue has them of floats
 }
 
 /// Long code, or rare: called, not repeated for each of eight elements.

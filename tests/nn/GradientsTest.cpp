@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 using namespace mlir;
 
 namespace mt::nn::test {
@@ -74,6 +77,18 @@ const std::map<std::string, std::string> &withoutGradient() {
     return made;
   }();
   return reasons;
+}
+
+TEST(TextualForms, NoOperationIsLeftOut) {
+  std::ostringstream text;
+  text << std::ifstream(MT_NN_TESTS "/ops.mlir").rdbuf();
+  MLIRContext context;
+  context.loadDialect<NnDialect>();
+  for (RegisteredOperationName op : context.getRegisteredOperations()) {
+    std::string name = op.getStringRef().str();
+    bool isThere = text.str().find("= " + name + " ") != std::string::npos;
+    EXPECT_EQ(isThere, op.getDialectNamespace() == "nn") << name << " is not in tests/nn/ops.mlir";
+  }
 }
 
 TEST(GradientCases, NoOperationIsLeftOut) {

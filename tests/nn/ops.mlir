@@ -1,4 +1,5 @@
-// Every nn operation survives the textual form, the generic form and bytecode unchanged.
+// Every nn operation survives the textual form, the generic form and bytecode unchanged. (That none is left out:
+// GradientsTest.cpp.)
 // RUN: mtc-opt %s | mtc-opt | FileCheck %s
 // RUN: mtc-opt %s > %t.text
 // RUN: mtc-opt %s --mlir-print-op-generic | mtc-opt | diff %t.text -
@@ -118,4 +119,18 @@ func.func @losses(%h: tensor<8x6xf32>, %w: tensor<9x6xf32>, %l: tensor<8xi64>, %
   %7 = nn.squared_error %h, %6, %s : (tensor<8x6xf32>, tensor<8x6xf32>, tensor<16xf64>) -> tensor<f32>
   %8, %9 = nn.squared_error_grad %h, %2, %s : (tensor<8x6xf32>, tensor<8x6xf32>, tensor<16xf64>) -> (tensor<f32>, tensor<8x6xf32>)
   return %8 : tensor<f32>
+}
+
+// CHECK-LABEL: func.func @fused
+func.func @fused(%x: tensor<8x6xf32>, %w: tensor<9x6xf32>, %b: tensor<9xf32>, %d: tensor<8x9xf32>) -> tensor<f32> {
+  // CHECK: nn.matmul_gelu %{{.*}}, %{{.*}}, %{{.*}} {transposeRhs = true} :
+  %0, %1 = nn.matmul_gelu %x, %w, %b {transposeRhs = true} : (tensor<8x6xf32>, tensor<9x6xf32>, tensor<9xf32>) -> (tensor<8x9xf32>, tensor<8x9xf32>)
+  // CHECK: nn.matmul_gelu_grad
+  %2 = nn.matmul_gelu_grad %x, %w, %1 {transposeRhs = true} : (tensor<8x6xf32>, tensor<9x6xf32>, tensor<8x9xf32>) -> tensor<8x9xf32>
+  // CHECK: nn.matmul_sums {{.*}} {transposeLhs = true} :
+  %3, %4 = nn.matmul_sums %d, %x {transposeLhs = true} : (tensor<8x9xf32>, tensor<8x6xf32>) -> (tensor<9x6xf32>, tensor<6xf32>)
+  %5 = nn.reduce %4 {kind = "sum", axes = array<i64: 0>, keepDims = false} : (tensor<6xf32>) -> tensor<f32>
+  // CHECK: nn.step_sum
+  %6 = nn.step_sum %5 : (tensor<f32>) -> tensor<f32>
+  return %6 : tensor<f32>
 }
