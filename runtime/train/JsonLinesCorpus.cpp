@@ -9,6 +9,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -162,8 +163,13 @@ private:
     if (values.value.is_array()) {
       size_t at = 0;
       for (dom::element element : dom::array(values.value)) {
-        if (at >= values.begin && at < values.end)
+        bool meant = at >= values.begin && at < values.end;
+        if (meant && count < room && input.type == DType::i64 && element.type() == dom::element_type::INT64) { // as most are
+          int64_t number = element.get_int64().value_unsafe();
+          std::memcpy(row + count++ * static_cast<int64_t>(sizeof(number)), &number, sizeof(number));
+        } else if (meant) {
           MT_TRY(putNumbers(input, {element}, row, room, count));
+        }
         ++at;
       }
       return Status();
