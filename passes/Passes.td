@@ -224,12 +224,11 @@ def PlanTemplates : Pass<"mt-plan-templates", "mlir::ModuleOp"> {
 def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
   let summary = "Lists slots and commands of the programs step, finish and evaluate in issue order.";
   let description = [{
-    Micro-batches go through a layer before the next layer starts, in alternating order; weights are prefetched
-    `distance` layers ahead; updates run under backward, or under the next step's forward where clipping needs the
-    norm of all gradients first (BuildSchedule.cpp, ScheduleBuilder.h).
-
-    What is not given as an option is as the module states it (`mt.settings`, `mt.target`), else the default; what was
-    done is stated there afterwards, and is what plans made of the schedule say.
+    It executes the decisions that the module states (`mt.saved`, `mt.kept`, `mt.late`, `mt.parked` on calls of @main,
+    `mt.limits`) and decides nothing: commands come from planner/Builder.h, their order and the predicted `start` of
+    each from planner/Order.h. Where a module states none, it is what needs least memory. What is not given as an option
+    is as the module states it (`mt.settings`, `mt.target`), else the default; what was done is stated there afterwards,
+    and is what plans made of the schedule say.
 
     ```mlir
     %1 = call @block(%0, %w) ...
@@ -243,10 +242,10 @@ def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"", "name of a target, or a JSON file">,
     Option<"batch", "batch", "int64_t", "0", "rows per step; 0: one micro-batch">,
-    Option<"rung", "saved-activations", "std::string", "\"input\"", "input, attention or all">,
+    Option<"rung", "saved-activations", "std::string", "\"input\"", "input, attention or all, of every layer">,
     Option<"resident", "resident", "bool", "false", "keep the weights of all layers on the device during a step">,
-    Option<"park", "park", "bool", "true", "keep saved layer inputs on the host where backward is far">,
-    Option<"distance", "prefetch-distance", "int64_t", "1", "layers that weights are prefetched ahead">,
+    Option<"park", "park", "bool", "true", "keep saved activations on the host where backward is far">,
+    Option<"distance", "prefetch-distance", "int64_t", "1", "the most phases that weights are prefetched ahead">,
     Option<"clip", "clip", "bool", "false", "exact clipping by the global norm">,
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">
   ];

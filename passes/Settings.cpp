@@ -26,9 +26,9 @@ const Field kFields[] = {{"batch", &Settings::batch},
                          {"optimizer", &Settings::optimizer},
                          {"clip", &Settings::clip},
                          {"saved_activations", &Settings::savedActivations},
-                         {"resident", &Settings::resident},
-                         {"park", &Settings::park},
-                         {"prefetch_distance", &Settings::prefetchDistance}};
+                         {"weights", &Settings::weights},
+                         {"parked", &Settings::parked},
+                         {"updates", &Settings::updates}};
 
 void read(Attribute from, std::string &into) {
   if (auto text = dyn_cast_or_null<StringAttr>(from))

@@ -18,7 +18,10 @@ int main(int argc, char **argv) {
                                    });
   mlir::PassPipelineRegistration<>("mt-layers-phase", "The passes of phase layers.", mt::pipeline::addLayerPasses);
   mlir::PassPipelineRegistration<>("mt-schedule-phase", "The passes of phase schedule, without budgets, as the module states the choices.",
-                                   [](mlir::OpPassManager &manager) { mt::pipeline::addSchedulePasses(manager, {}); });
+                                   [](mlir::OpPassManager &manager) {
+                                     mt::pipeline::addTemplatePasses(manager);
+                                     mt::pipeline::addSchedulePasses(manager, {});
+                                   });
   mlir::DialectRegistry registry;
   registry.insert<mlir::func::FuncDialect, mt::schedule::ScheduleDialect, mt::nn::NnDialect>();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "mt optimizer driver\n", registry));

@@ -100,6 +100,36 @@ kernels::OperandType operandType(Type type, kernels::Effect effect) {
   return {dtypeOf(tensor.getElementType()), tensor.getShape().vec(), effect, true};
 }
 
+RankedTensorType tensorTypeOf(MLIRContext *context, kernels::DType type, ArrayRef<int64_t> dims) {
+  Builder builder(context);
+  auto element = [&]() -> Type {
+    switch (type) {
+    case kernels::DType::f32:
+      return builder.getF32Type();
+    case kernels::DType::bf16:
+      return builder.getBF16Type();
+    case kernels::DType::f16:
+      return builder.getF16Type();
+    case kernels::DType::f64:
+      return builder.getF64Type();
+    case kernels::DType::i64:
+      return builder.getIntegerType(64);
+    case kernels::DType::i32:
+      return builder.getIntegerType(32);
+    case kernels::DType::i16:
+      return builder.getIntegerType(16);
+    case kernels::DType::i8:
+      return builder.getIntegerType(8);
+    case kernels::DType::u8:
+      return builder.getIntegerType(8, /*isSigned=*/false);
+    case kernels::DType::boolean:
+      return builder.getI1Type();
+    }
+    return {};
+  };
+  return tensorOf(dims, element());
+}
+
 kernels::Attributes kernelAttributes(DictionaryAttr attributes) {
   kernels::Attributes converted;
   for (NamedAttribute attribute : attributes) {

@@ -24,6 +24,8 @@ bool hasKernel(mlir::Operation *op);
 KernelCall kernelCallOf(mlir::Operation *op);
 /// An operand of a statically shaped tensor type.
 kernels::OperandType operandType(mlir::Type type, kernels::Effect effect);
+/// The tensor type of an element type and shape of the catalogue.
+mlir::RankedTensorType tensorTypeOf(mlir::MLIRContext *context, kernels::DType type, llvm::ArrayRef<int64_t> dims);
 /// The attributes of an operation in the catalogue's terms.
 kernels::Attributes kernelAttributes(mlir::DictionaryAttr attributes);
 /// Follows views to the value whose bytes `value` shows.

@@ -29,7 +29,7 @@ struct Options {
   std::optional<std::string> savedActivations;      ///< input, attention or all; none: the planner chooses
   std::optional<bool> resident;
   std::optional<int64_t> prefetchDistance;
-  bool park = true;
+  std::optional<bool> park;
   bool everyNode = false; ///< problems name all nodes that they are about, not the first few
 };
 

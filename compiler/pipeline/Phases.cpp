@@ -34,15 +34,14 @@ void addLayerPasses(mlir::OpPassManager &manager) {
   manager.addPass(createSelectKernels());                           // last: it looks at who uses what
 }
 
-void addSearchPasses(mlir::OpPassManager &manager, const PlanMemoryOptions &memory) {
-  manager.addPass(createPlanTemplates()); // workspaces are slots of the schedule
-  manager.addPass(createBuildSchedule());
-  manager.addPass(mlir::createSymbolDCEPass()); // templates of rungs that were not chosen
-  manager.addPass(createPlanMemory(memory));
+void addTemplatePasses(mlir::OpPassManager &manager) {
+  manager.addPass(createPlanTemplates()); // workspaces are slots of the schedule, and the planner counts them
 }
 
 void addSchedulePasses(mlir::OpPassManager &manager, const PlanMemoryOptions &memory) {
-  addSearchPasses(manager, memory);
+  manager.addPass(createBuildSchedule());       // after the planner has stated its decisions
+  manager.addPass(mlir::createSymbolDCEPass()); // templates of rungs that were not chosen
+  manager.addPass(createPlanMemory(memory));
   manager.addPass(createPlaceEvents());    // after offsets: hazards are between bytes
   manager.addPass(createVerifySchedule()); // closes the phase
 }

@@ -13,10 +13,11 @@ void addLossPasses(mlir::OpPassManager &manager, const std::string &loss);
 void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batch = 0, int64_t microBatch = 0);
 /// To templates of layers and their gradients, fitted to kernels.
 void addLayerPasses(mlir::OpPassManager &manager);
-/// To placed and verified commands, as the module states the choices (passes/Settings.h).
+/// What the planner counts of templates: their workspaces.
+void addTemplatePasses(mlir::OpPassManager &manager);
+/// To placed and verified commands, as the module states the choices (passes/Settings.h) and decisions
+/// (passes/DecisionAttributes.h).
 void addSchedulePasses(mlir::OpPassManager &manager, const PlanMemoryOptions &memory);
-/// The same without awaits: enough to know bytes and busy times, for the planner's search.
-void addSearchPasses(mlir::OpPassManager &manager, const PlanMemoryOptions &memory);
 
 } // namespace mt::pipeline
 #endif

@@ -92,17 +92,6 @@ public:
     return compiled;
   }
 
-  /// Runs the schedule's phases as chosen.
-  Status back(Compiled &compiled, const Choice &choice, Messages &messages) {
-    Collector collector(context, messages);
-    passes::stateSettings(*compiled.module, choice.settings);
-    PassManager manager(&context);
-    addSchedulePasses(manager, choice.memory);
-    if (failed(manager.run(*compiled.module)))
-      return collector.failure(options.model);
-    return {};
-  }
-
 private:
   MLIRContext &context;
   const Options &options;
@@ -190,7 +179,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     return compilation.front(microBatchesOf(options).front(), phase == Phase::layers, messages);
 
   std::optional<Compiled> best;
-  std::optional<Choice> choice;
+  double seconds = 0;
   std::string problem;
   std::vector<std::string> considered;
   for (int64_t microBatch : microBatchesOf(options)) {
@@ -203,32 +192,29 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     if (!front.ok())
       messages = said;
     MT_ASSIGN(Compiled compiled, std::move(front));
-    std::string forced = compiled.forced;
-    Search search = searchSchedules(*compiled.module, options, target, said);
-    for (const std::string &line : search.considered)
-      considered.push_back(fmt::format("micro-batch {}: {}", microBatch, line));
+    Planned planned = planSchedule(*compiled.module, options, target, said);
+    considered.push_back(fmt::format("micro-batch {}: {}", microBatch, planned.module ? planned.text : "does not fit"));
     if (!best)
       messages = said;
-    if (!search.choice) {
-      problem = search.problem;
-      if (!forced.empty())
+    if (!planned.module) {
+      problem = planned.problem;
+      if (!compiled.forced.empty())
         return fail("{}: {}; the micro-batch cannot be smaller than the batch, because rows see each other ({}): use a smaller "
                     "--batch, or a larger budget",
-                    options.model, problem, forced);
+                    options.model, problem, compiled.forced);
       continue;
     }
-    if (choice && choice->seconds <= search.choice->seconds)
+    if (best && seconds <= planned.seconds)
       break; // smaller micro-batches only get slower from here
-    choice = search.choice;
+    seconds = planned.seconds;
     messages = said;
     best = std::move(compiled);
-    bool most = choice->settings.savedActivations == "all" && (choice->settings.resident || target.unified);
-    if (most || !forced.empty())
-      break; // nothing more to gain
+    best->module = std::move(planned.module);
+    if (!best->forced.empty())
+      break;
   }
   if (!best)
     return Status::error(options.model + ": " + problem);
-  MT_TRY(compilation.back(*best, *choice, messages));
   best->considered = considered;
   if (phase == Phase::schedule)
     return std::move(*best);

@@ -1,7 +1,8 @@
-// The search of Planner.h.
 #include "compiler/pipeline/Planner.h"
 
 #include "compiler/pipeline/Phases.h"
+#include "compiler/planner/Search.h"
+#include "passes/DecisionAttributes.h"
 #include "passes/Settings.h"
 #include "runtime/base/Sizes.h"
 
@@ -9,92 +10,103 @@ using namespace mlir;
 
 namespace mt::pipeline {
 namespace {
-/// Candidates from the fastest to the smallest, beside what is `given`.
-std::vector<plan::Settings> candidatesOf(const plan::Settings &given, const Options &options, const target::Target &target) {
-  std::vector<std::string> rungs = {"all", "attention", "input"};
-  if (options.savedActivations)
-    rungs = {*options.savedActivations};
-  std::vector<bool> residencies = {true, false};
-  if (options.resident || target.unified)
-    residencies = {options.resident.value_or(false)};
-  std::vector<int64_t> distances = {2, 1, 0};
-  if (options.prefetchDistance || target.unified)
-    distances = {options.prefetchDistance.value_or(1)};
-  std::vector<plan::Settings> candidates;
-  for (const std::string &rung : rungs)
-    for (bool resident : residencies)
-      for (int64_t distance : distances) {
-        bool last = rung == rungs.back() && resident == residencies.back();
-        if (distance != distances.front() && !last)
-          continue; // shorter distances only where nothing else fits
-        plan::Settings settings = given;
-        settings.savedActivations = rung;
-        settings.resident = resident;
-        settings.park = options.park;
-        settings.prefetchDistance = distance;
-        candidates.push_back(settings);
-      }
-  return candidates;
+/// Searches, each with what packing lost taken away, until the packed schedule fits.
+constexpr int kAttempts = 8;
+
+planner::Constraints constraintsOf(const Options &options, const target::Target &target) {
+  planner::Constraints constraints;
+  constraints.saved = options.savedActivations;
+  constraints.kept = options.resident;
+  constraints.parked = options.park;
+  constraints.distance = options.prefetchDistance;
+  constraints.deviceMemory = static_cast<int64_t>(options.deviceMemory.value_or(target.deviceMemory));
+  constraints.hostMemory = static_cast<int64_t>(options.hostMemory.value_or(target.hostMemory));
+  return constraints;
 }
 
-std::string describe(const plan::Settings &settings) {
-  return fmt::format("saved activations {}, weights {}, prefetch distance {}", settings.savedActivations,
-                     settings.resident ? "resident" : "streamed", settings.prefetchDistance);
+/// Bytes of a placed module's spaces.
+struct Needed {
+  int64_t device = 0, host = 0;
+};
+Needed neededBy(ModuleOp module) {
+  Needed needed;
+  for (auto entry : module->getAttrOfType<ArrayAttr>(schedule::kSpacesAttr).getAsRange<DictionaryAttr>())
+    if (auto bytes = entry.getAs<IntegerAttr>("bytes"))
+      (entry.getAs<StringAttr>("kind").getValue() == "device" ? needed.device : needed.host) += bytes.getInt();
+  return needed;
 }
 
-/// Bytes and busy times of a module after addSearchPasses.
-void measure(ModuleOp module, Choice &choice) {
-  for (auto entry : module->getAttrOfType<ArrayAttr>(schedule::kSpacesAttr).getAsRange<DictionaryAttr>()) {
-    uint64_t bytes = entry.getAs<IntegerAttr>("bytes").getInt();
-    (entry.getAs<StringAttr>("kind").getValue() == "device" ? choice.deviceBytes : choice.hostBytes) += bytes;
-  }
-  std::map<int64_t, double> busy;
-  auto function = module.lookupSymbol<func::FuncOp>(schedule::kScheduleName);
-  for (Operation *command : schedule::commandsOf(function, schedule::Program::step))
-    busy[schedule::streamOf(command)] += cast<FloatAttr>(command->getAttr("seconds")).getValueAsDouble();
-  for (auto [stream, seconds] : busy)
-    choice.seconds = std::max(choice.seconds, seconds);
+std::string describe(const planner::Description &description, const Needed &needed, const planner::Found &found) {
+  return fmt::format("saved activations {}; weights {}; parked {}; updates {}: device {}, host {}, {:.3g} s ({} simulations)",
+                     description.saved, description.weights, description.parked, description.updates,
+                     formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)), found.timing.seconds, found.simulations);
 }
 } // namespace
 
-Search searchSchedules(ModuleOp layers, const Options &options, const target::Target &target, Messages &messages) {
-  Search search;
-  Messages said; // of one candidate: those of the choice come when it is run
-  plan::Settings given;
-  passes::readSettings(layers, given);
-  for (const plan::Settings &settings : candidatesOf(given, options, target)) {
-    Choice choice;
-    choice.settings = settings;
-    choice.memory.deviceMemory = options.deviceMemory.value_or(target.deviceMemory);
-    choice.memory.hostMemory = options.hostMemory.value_or(target.hostMemory);
+Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target, Messages &messages) {
+  Planned planned;
+  Messages said;
+  Collector collector(*layers.getContext(), said);
+  PassManager prepare(layers.getContext());
+  addTemplatePasses(prepare);
+  auto fail = [&](std::string problem) {
+    messages.add(said);
+    planned.problem = std::move(problem);
+    return std::move(planned);
+  };
+  if (failed(prepare.run(layers)))
+    return fail(collector.failure(options.model).message());
+  auto read = passes::readModel(layers, target);
+  if (failed(read))
+    return fail(collector.failure(options.model).message());
+  plan::Settings settings;
+  passes::readSettings(layers, settings);
+  passes::applySettings(settings, read->model);
+  planner::Machine machine(target);
+  planner::Constraints constraints = constraintsOf(options, target);
+  const PlanMemoryOptions budgets{.deviceMemory = constraints.deviceMemory, .hostMemory = constraints.hostMemory};
+  const bool shared = target.unified && !options.deviceMemory;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    planner::Found found = planner::search(read->model, machine, constraints);
+    // Where nothing fits, or packing loses too much of what does, it is what needs least memory; if that does not fit either,
+    // the message names what takes the room.
+    const bool last = !found.timing.fits() || attempt + 1 == kAttempts;
+    if (last)
+      found = planner::leastOf(read->model, machine, constraints);
+    passes::stateDecisions(layers, *read, found.decisions);
     OwningOpRef<ModuleOp> module = layers.clone();
-    passes::stateSettings(*module, settings);
     said = Messages();
-    Collector collector(*layers.getContext(), said);
+    Collector ofAttempt(*layers.getContext(), said);
     PassManager manager(layers.getContext());
-    addSearchPasses(manager, choice.memory);
-    if (failed(manager.run(*module))) {
-      search.problem = collector.failure(options.model).message();
-      search.considered.push_back(describe(settings) + ": does not fit");
-      continue;
+    addSchedulePasses(manager, budgets);
+    const bool done = succeeded(manager.run(*module));
+    if (!done && !(*module)->hasAttr(schedule::kSpacesAttr))
+      return fail(ofAttempt.failure(options.model).message());
+    const Needed needed = neededBy(*module);
+    const int64_t both = needed.device + needed.host;
+    const bool tooMuch = done && shared && both > budgets.hostMemory;
+    if (done && !tooMuch) {
+      messages.add(said);
+      planned.module = std::move(module);
+      planned.seconds = found.timing.seconds;
+      planned.text = describe(planner::describe(read->model, machine, found.decisions), needed, found);
+      return planned;
     }
-    measure(*module, choice);
-    uint64_t both = choice.deviceBytes + choice.hostBytes;
-    if (target.unified && !options.deviceMemory && both > uint64_t(choice.memory.hostMemory)) {
-      search.problem = fmt::format("the plan needs {} ({} B) of memory, which device and host share here, and --host-memory "
-                                   "allows {}; the smallest budget for these choices is --host-memory {}B",
-                                   formatSize(both), both, formatSize(choice.memory.hostMemory), both);
-      search.considered.push_back(describe(settings) + ": does not fit");
-      continue;
+    if (last) {
+      if (!tooMuch)
+        return fail(ofAttempt.failure(options.model).message());
+      return fail(fmt::format("the plan needs {} ({} B) of memory, which device and host share here, and --host-memory allows {}; the "
+                              "smallest budget for these choices is --host-memory {}B",
+                              formatSize(uint64_t(both)), both, formatSize(uint64_t(budgets.hostMemory)), both));
     }
-    choice.text = fmt::format("{}: device {}, host {}, {:.3g} s at least", describe(settings), formatSize(choice.deviceBytes),
-                              formatSize(choice.hostBytes), choice.seconds);
-    search.considered.push_back(choice.text);
-    search.choice = choice;
-    return search;
+    if (tooMuch)
+      constraints.deviceMemory = std::min(constraints.deviceMemory, needed.device) - (both - budgets.hostMemory);
+    else if (needed.device > budgets.deviceMemory)
+      constraints.deviceMemory -= needed.device - budgets.deviceMemory;
+    else
+      constraints.hostMemory -= std::max<int64_t>(1, needed.host - budgets.hostMemory);
   }
-  messages.add(said);
-  return search;
+  return planned;
 }
 
 } // namespace mt::pipeline

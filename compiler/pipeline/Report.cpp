@@ -81,8 +81,9 @@ std::string report(const Compiled &compiled) {
   line("batch            {} rows of {} tokens, micro-batch {}{}", plan.settings.batch, plan.settings.sequence, plan.settings.microBatch,
        compiled.forced.empty() ? "" : ", forced: rows see each other (" + compiled.forced + ")");
   line("saved            {}", plan.settings.savedActivations);
-  line("weights          {}, prefetch distance {}", plan.target.unified ? "used in place" : plan.settings.resident ? "resident" : "streamed",
-       plan.settings.prefetchDistance);
+  line("weights          {}", plan.settings.weights);
+  line("parked           {}", plan.settings.parked);
+  line("updates          {}", plan.settings.updates);
   for (const plan::Space &space : plan.spaces)
     line("space {:10} {} ({} B)", space.name, formatSize(space.bytes), space.bytes);
   const plan::Prediction &p = plan.prediction;

@@ -25,6 +25,8 @@ inline constexpr int64_t kSlotAlignment = 256;
 /// The function that holds slots and commands, and the module's declarations.
 inline constexpr llvm::StringLiteral kScheduleName = "schedule", kSpacesAttr = "schedule.spaces",
                                      kStreamsAttr = "schedule.streams";
+/// On the module: predicted seconds from one step to the next, which starts of commands are within.
+inline constexpr llvm::StringLiteral kPeriodAttr = "schedule.period";
 /// On slots: what of which parameter lies where (triples: argument of @main that is a parameter, plan::PartRole,
 /// offset); and which input of @main it is (-1: the scalars).
 inline constexpr llvm::StringLiteral kHoldsAttr = "schedule.holds", kInputAttr = "schedule.input";

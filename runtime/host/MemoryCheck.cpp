@@ -15,11 +15,14 @@ Status checkMemory(std::span<const plan::Space> spaces, uint64_t scratch, const 
   uint64_t needed = device + host + scratch, left = memory.available - std::min(memory.available, scratch);
   if (needed <= memory.available)
     return {};
+  std::string less = left == 0 ? std::string()
+                               : fmt::format(", or compile the model again with budgets --device-memory and --host-memory that "
+                                             "add up to at most {} B",
+                                             left);
   return fail("the plan needs {} of memory ({} for device spaces, {} for host spaces, {} for the scratch of kernels, "
-              "which is less with fewer --threads), and this machine has {} available, limited by {}; free {}, or compile "
-              "the model again with budgets --device-memory and --host-memory that add up to at most {} B",
+              "which is less with fewer --threads), and this machine has {} available, limited by {}; free {}{}",
               formatExactSize(needed), formatSize(device), formatSize(host), formatSize(scratch),
-              formatExactSize(memory.available), memory.limit, formatSize(needed - memory.available), left);
+              formatExactSize(memory.available), memory.limit, formatSize(needed - memory.available), less);
 }
 
 Status checkHostMemory(std::span<const plan::Space> spaces, uint64_t scratch, const MachineMemory &memory) {

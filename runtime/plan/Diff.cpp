@@ -65,9 +65,9 @@ private:
     field("optimizer", a.optimizer, b.optimizer);
     field("clipping", a.clip, b.clip);
     field("saved activations", a.savedActivations, b.savedActivations);
-    field("layers resident", a.resident, b.resident);
-    field("prefetch distance", a.prefetchDistance, b.prefetchDistance);
-    field("saved layer inputs on the host", a.park, b.park);
+    field("weights", a.weights, b.weights);
+    field("parked activations", a.parked, b.parked);
+    field("updates", a.updates, b.updates);
   }
 
   void compareSpacesAndStreams() {

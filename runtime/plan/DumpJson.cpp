@@ -25,8 +25,8 @@ Json toJson(const Settings &s) {
           {"sequence", s.sequence},   {"loss", s.loss},
           {"precision", s.precision}, {"optimizer", s.optimizer},
           {"clip", s.clip},           {"saved_activations", s.savedActivations},
-          {"resident", s.resident},   {"prefetch_distance", s.prefetchDistance},
-          {"park", s.park},           {"every_row_counts", s.everyRowCounts}};
+          {"weights", s.weights},     {"parked", s.parked},
+          {"updates", s.updates},     {"every_row_counts", s.everyRowCounts}};
 }
 
 Json toJson(const Prediction &p) {

@@ -65,10 +65,8 @@ private:
     line("  step       batch {} in micro-batches of {}, sequence {}, loss {}", settings.batch, settings.microBatch,
          settings.sequence, settings.loss);
     line("  numbers    {}, {}, {}", settings.precision, settings.optimizer, settings.clip ? "clipped" : "not clipped");
-    line("  choices    saved activations: {}; {}", settings.savedActivations,
-         plan.target.unified ? "weights used in place"
-                             : fmt::format("layers {}; prefetch distance {}; parking {}", settings.resident ? "resident" : "stream",
-                                           settings.prefetchDistance, settings.park ? "on" : "off"));
+    line("  decisions  saved activations: {}; weights: {}; parked: {}; updates: {}", settings.savedActivations, settings.weights,
+         settings.parked, settings.updates);
     line("  target     {} ({}{})", plan.target.name, plan.target.device, plan.target.unified ? ", unified" : "");
     printPrediction();
     line("");

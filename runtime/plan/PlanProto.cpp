@@ -164,9 +164,9 @@ void putHead(const Plan &plan, proto::Plan *to) {
   settings->set_optimizer(plan.settings.optimizer);
   settings->set_clip(plan.settings.clip);
   settings->set_saved_activations(plan.settings.savedActivations);
-  settings->set_resident(plan.settings.resident);
-  settings->set_prefetch_distance(plan.settings.prefetchDistance);
-  settings->set_park(plan.settings.park);
+  settings->set_weights(plan.settings.weights);
+  settings->set_parked(plan.settings.parked);
+  settings->set_updates(plan.settings.updates);
   settings->set_every_row_counts(plan.settings.everyRowCounts);
   to->mutable_target()->set_name(plan.target.name);
   to->mutable_target()->set_device(plan.target.device);
@@ -358,11 +358,11 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .loss = settings.loss(),
                    .precision = settings.precision(),
                    .optimizer = settings.optimizer(),
-                   .savedActivations = settings.saved_activations(),
                    .clip = settings.clip(),
-                   .resident = settings.resident(),
-                   .prefetchDistance = settings.prefetch_distance(),
-                   .park = settings.park(),
+                   .savedActivations = settings.saved_activations(),
+                   .weights = settings.weights(),
+                   .parked = settings.parked(),
+                   .updates = settings.updates(),
                    .everyRowCounts = settings.every_row_counts()};
   plan.target = {from.target().name(), from.target().device(), from.target().unified()};
   const auto &prediction = from.prediction();

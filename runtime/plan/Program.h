@@ -141,10 +141,11 @@ struct Model {
 };
 struct Settings {
   int64_t batch = 0, microBatch = 0, sequence = 0;
-  std::string loss, precision, optimizer, savedActivations;
-  bool clip = false, resident = false;
-  int64_t prefetchDistance = 0;
-  bool park = false;
+  std::string loss, precision, optimizer;
+  bool clip = false;
+  /// Decisions in words, such as "input 20, all 12": what of activations is saved, which weights stay on the device, which
+  /// activations wait on the host, which updates run under the next step.
+  std::string savedActivations, weights, parked, updates;
   bool everyRowCounts = false; ///< a row changes the loss even where none of its labels counts
 };
 struct Target {

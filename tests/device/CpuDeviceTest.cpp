@@ -162,6 +162,8 @@ TEST(MemoryCheck, RefusesWithBothNumbersAndTheRemedy) {
   for (const char *part : {"needs 10.0 MiB (10,485,760 bytes)", "2.00 MiB for the scratch of kernels", "has 6.00 MiB (6,291,456 bytes)",
                            "free 4.00 MiB", "--host-memory that add up to at most 4194304 B"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
+  message = host::checkMemory(spaces, 2 << 20, {1 << 20, "MemAvailable"}).message();
+  EXPECT_TRUE(message.ends_with("free 9.00 MiB")) << "no budget helps where the scratch alone does not fit: " << message;
 }
 
 TEST(ThreadPool, GivesEveryThreadItsPartOfWhatIsLent) {

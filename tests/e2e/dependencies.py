@@ -30,11 +30,12 @@ MAY = {
     "compiler/schedule": [BASE, CATALOGUE, "compiler/nn"],
     "compiler/onnx": [BASE, CATALOGUE, "compiler/nn", "third_party/onnx"],
     "compiler/target": [BASE, CATALOGUE, "compiler/nn"],
+    "compiler/planner": [BASE, CATALOGUE, "compiler/target", "runtime/plan"],
     # The passes share with the runtime how a command's accesses are listed and verified: plain structs, no messages.
-    "passes": [BASE, CATALOGUE, "compiler/nn", "compiler/schedule", "compiler/target", "runtime/plan"],
+    "passes": [BASE, CATALOGUE, "compiler/nn", "compiler/schedule", "compiler/target", "compiler/planner", "runtime/plan"],
     "compiler/plan": [BASE, CATALOGUE, "compiler/nn", "compiler/schedule", "compiler/target", "runtime/plan", "passes"],
-    "compiler/pipeline": [BASE, CATALOGUE, "compiler/nn", "compiler/schedule", "compiler/onnx", "compiler/target", "compiler/plan",
-                          "passes", "runtime/plan"],
+    "compiler/pipeline": [BASE, CATALOGUE, "compiler/nn", "compiler/schedule", "compiler/onnx", "compiler/target", "compiler/planner",
+                          "compiler/plan", "passes", "runtime/plan"],
     # Made-up weights are the runtime's own generator, so that the numbers agree; checkpoints, its own reader.
     "models": [BASE, CATALOGUE, "runtime/host", "runtime/train", "third_party/onnx"],
 }

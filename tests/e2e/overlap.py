@@ -1,11 +1,10 @@
-"""The planned timeline of a step in as little device memory as it works in: the weights of layer n + 1 come in while
-layer n computes (with more they come earlier), and updates run while backward goes on. And the measured one of mtrun --slow-copies --trace: its shares of overlap are
-those that its events give, counted here moment by moment.
+"""The planned timeline of a step: weights come in while other layers compute, and updates run while backward
+goes on. And the measured one of mtrun --slow-copies --trace: its shares of overlap are those that its events give, counted here
+moment by moment.
 
     PATH=build/bin:$PATH python3 tests/e2e/overlap.py
 """
 import json
-import re
 
 import tool
 
@@ -17,15 +16,12 @@ def shared(a, b):
 def check_planned(scratch):
     trace = json.loads(scratch.run("mtc dump plan.bin --format trace"))
     events = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e["pid"] == 0]
-    forward = [e for e in events if e["name"].startswith("forward")]
+    compute = [e for e in events if e["name"].startswith(("forward", "loss", "backward"))]
     backward = [e for e in events if e["name"].startswith("backward")]
-    uploads = {}
-    for event in events:
-        if event["name"].startswith("weights layer"):
-            uploads.setdefault(event["args"]["layer"], []).append(event)
-    hidden = {e["args"]["layer"] for e in forward for u in uploads.get(e["args"]["layer"] + 1, []) if shared(e, u) > 1}
-    if not {1, 2} <= hidden:
-        raise tool.Failure(f"the upload of layer n + 1 lies under the forward of layer n only for n in {sorted(hidden)}")
+    uploads = [e for e in events if e["name"].startswith("weights layer") and e["args"]["layer"] > 0]
+    hidden = sum(max(0, shared(u, c)) for u in uploads for c in compute) / sum(u["dur"] for u in uploads)
+    if hidden < 0.9:
+        raise tool.Failure(f"{hidden:.0%} of the time in which weights come in lies under compute")
     updates = [e for e in events if e["name"].startswith("update")]
     if not any(shared(u, b) > 1 for u in updates for b in backward):
         raise tool.Failure("no update lies under backward")
@@ -64,7 +60,7 @@ def check_measured(scratch):
     streams = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
     events = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == 1]
     # Feeding, norms and reports on host streams count as nothing.
-    counted = [e for e in events if e["args"]["role"] == "update" or streams[e["tid"]] in ("upload", "compute", "download")]
+    counted = [e for e in events if e["args"]["role"] == "update" or streams[e["tid"]] in ("upload", "compute", "download", "messages")]
     for name, expected in shares(counted).items():
         if abs(trace["otherData"][name] - expected) > 1e-4 * max(1, expected):
             raise tool.Failure(f"{name} is {trace['otherData'][name]}, and the events give {expected}")
@@ -74,9 +70,8 @@ def test():
     with tool.Scratch() as scratch:
         scratch.link("gpt2", "model.onnx", "data.npz")
         compile = ("mtc compile model.onnx -o plan.bin --batch 4 --seq 32 --micro-batch 1 --target cpu-discrete "
-                   "--saved-activations input --residency none --prefetch-distance 1 --device-memory ")
-        smallest = re.search(r"--device-memory (\d+)B", scratch.attempt(compile + "1000").stderr)
-        scratch.run(compile + smallest.group(1))
+                   "--saved-activations input --residency none")
+        scratch.run(compile)
         check_planned(scratch)
         check_measured(scratch)
 

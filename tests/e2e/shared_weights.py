@@ -22,7 +22,7 @@ def plan_of(scratch, layers, options):
     model = scratch / "model.onnx"
     model.write_bytes(onnx_rewriter.rename_parameters(model.read_bytes(), r"\bh\.[0-9]+\.", "h.0."))
     command = (f"mtc compile model.onnx -o plan.bin --target cpu-discrete --batch {BATCH} --micro-batch 1 --seq {SEQ} "
-               f"--saved-activations input --residency none {options}")
+               f"--saved-activations input {options}")
     refused = scratch.attempt(f"{command} --device-memory 4KiB").stderr
     least = re.search(r"--device-memory ([0-9]+)B", refused)
     expect(least, f"no smallest budget named:\n{refused}")
@@ -40,7 +40,7 @@ def check(precision, clip):
     saved = BATCH * SEQ * WIDTH * (2 if precision == "bf16" else 4)
     for layers in (6, 12, 24, 48):
         with tool.Scratch() as scratch:
-            plan = plan_of(scratch, layers, f"--precision {precision} {clip}")
+            plan = plan_of(scratch, layers, f"--residency none --precision {precision} {clip}")
             fixed[layers] = bytes_of(plan, "device"), bytes_of(plan, "state")
             staging.append(bytes_of(plan, "staging") - layers * saved)
             step = next(p for p in plan["programs"] if p["kind"] == "step")
@@ -53,13 +53,13 @@ def check(precision, clip):
 
 def check_resident():
     """The shared weights stay from layer to layer; between forward and backward, with the loss between them, where they are
-    wanted two phases ahead."""
-    for distance, times in ((1, 2), (2, 1)):
+    kept."""
+    for residency, times in (("none", 2), ("all", 1)):
         with tool.Scratch() as scratch:
-            plan = plan_of(scratch, 6, f"--prefetch-distance {distance}")
+            plan = plan_of(scratch, 6, f"--residency {residency}")
             step = next(p for p in plan["programs"] if p["kind"] == "step")
             up = [c["label"] for c in step["commands"] if "copy" in c and c["label"].startswith("weight") and c["layer"] in range(1, 7)]
-            expect(len(up) == times, f"distance {distance}: weights of the shared layers come up as {up}")
+            expect(len(up) == times, f"residency {residency}: weights of the shared layers come up as {up}")
 
 
 def test():

@@ -8,14 +8,14 @@
 // CHECK: schedule.prefetch step 0 "weights layer 0" {{.*}} bytes 32 {{.*}}
 // CHECK: schedule.compute step 1 "norms layer 0" kernel "squared_norm"{{.*}} types = [tensor<4x4xf32>, tensor<1xf64>]
 // CHECK: schedule.offload step 2 "gradients layer 0" {{.*}} bytes 64 {{.*}}
-// CHECK: schedule.update step 3 "update layer 0" kernel "adamw_split"
+// CHECK: schedule.update step 4 "update layer 0" kernel "adamw_split"
 // CHECK-SAME: effects [0, 0, 0, 3, 3, 3, 3]
 // CHECK-SAME: types = [tensor<4x4xf32>, tensor<1xf64>, tensor<16xf64>, tensor<4x4xbf16>, tensor<4x4xi16>, tensor<4x4xf32>, tensor<4x4xf32>]
 
 // SGD has one moment; clipping keeps 32-bit gradients.
 // SGD: schedule.slot "state layer 0" persistent {schedule.holds = array<i64: 0, 1, 0, 0, 2, 256>} : <"state", 512>
-// SGD: schedule.slot "gradients layer 0" persistent : <"staging", 64>
-// SGD: schedule.update step 3 "update layer 0" kernel "sgd_split"
+// SGD: schedule.slot "landed gradients layer 0" : <"staging", 64>
+// SGD: schedule.update step 4 "update layer 0" kernel "sgd_split"
 // SGD-SAME: types = [tensor<4x4xf32>, tensor<1xf64>, tensor<16xf64>, tensor<4x4xbf16>, tensor<4x4xi16>, tensor<4x4xf32>]
 func.func private @block(%x: tensor<2x4xbf16>, %w: tensor<4x4xbf16>) -> tensor<2x4xbf16> {
   %0 = nn.matmul %x, %w : (tensor<2x4xbf16>, tensor<4x4xbf16>) -> tensor<2x4xbf16>

@@ -1,7 +1,7 @@
 // RUN: mtc-opt %s --mt-build-schedule --verify-diagnostics
 // RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-build-schedule=batch=3 2>&1 | FileCheck %s --check-prefix=BATCH
 // RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-differentiate --mt-build-schedule=optimizer=adam 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
-// RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-build-schedule=saved-activations=most 2>&1 | FileCheck %s --check-prefix=RUNG
+// RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-differentiate --mt-build-schedule=saved-activations=most 2>&1 | FileCheck %s --check-prefix=RUNG
 // RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-build-schedule=target=abacus 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-differentiate --mt-build-schedule=prefetch-distance=-1 2>&1 | FileCheck %s --check-prefix=DISTANCE
 // BATCH: error: {{.*}}

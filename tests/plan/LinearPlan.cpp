@@ -177,10 +177,11 @@ public:
                      .loss = "mse",
                      .precision = split ? "bf16" : "fp32",
                      .optimizer = "sgd",
-                     .savedActivations = "all",
                      .clip = false,
-                     .resident = false,
-                     .prefetchDistance = 1};
+                     .savedActivations = "all",
+                     .weights = unified ? "in place" : "streamed",
+                     .parked = "none",
+                     .updates = "early"};
     plan.target = {.name = unified ? "cpu" : "cpu-discrete", .device = "cpu", .unified = unified};
     plan.spaces = {{plan::SpaceKind::device, 0, 0, "device"},
                    {plan::SpaceKind::staging, 0, 0, "staging"},

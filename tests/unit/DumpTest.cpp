@@ -24,7 +24,7 @@ TEST(Dump, TextTellsWhatThePlanIs) {
   const std::string text = dumpPlan(smallPlan(), DumpFormat::text);
   expectLine(text, "plan of /models/small.onnx by test, digest 0000000000000000");
   expectLine(text, "  model      small: 2 layers, 32 parameters in 2 tensors, digest 0000000000001234");
-  expectLine(text, "  choices    saved activations: bottom; layers stream; prefetch distance 1; parking on");
+  expectLine(text, "  decisions  saved activations: input 1, all 1; weights: streamed; parked: 1 values; updates: early");
   expectLine(text, "  0  device   device       device 0  320 B");
   expectLine(text, "  layers 0 to 1, each: 1 tensors, 16 parameters, 192 B");
   expectLine(text, "    %0 block.0.weight [4, 4]  weight f32 staging[0, +64)  first_moment f32 state[0, +64)  "
@@ -114,7 +114,7 @@ TEST(Diff, EqualPlansDoNotDiffer) {
 
 TEST(Diff, NamesWhatChanged) {
   Plan other = smallPlan();
-  other.settings.prefetchDistance = 2;
+  other.settings.weights = "kept";
   other.spaces[0].bytes = 384;
   other.parameters[1].dims = {2, 8};
   other.templates[0].workspaceBytes = 128;
@@ -123,7 +123,7 @@ TEST(Diff, NamesWhatChanged) {
   other.programs[0].commands[4].awaits.pop_back();
   other.prediction.stepSeconds = 0.006;
   const std::string text = diffPlans(smallPlan(), other);
-  EXPECT_EQ(text, "prefetch distance: 1 -> 2\n"
+  EXPECT_EQ(text, "weights: streamed -> kept\n"
                   "space device: 320 B -> 384 B (+64 bytes)\n"
                   "parameter block.1.weight: [4, 4] -> [2, 8]\n"
                   "template forward of layers 0 to 1 workspace: 0 B -> 128 B (+128 bytes)\n"

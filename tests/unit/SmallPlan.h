@@ -93,7 +93,7 @@ inline Plan smallPlan() {
   Plan plan;
   plan.producer = "test";
   plan.model = {"/models/small.onnx", "small", 0x1234, 2, 0};
-  plan.settings = {2, 1, 4, "mse", "fp32", "adamw", "bottom", false, false, 1, true};
+  plan.settings = {2, 1, 4, "mse", "fp32", "adamw", false, "input 1, all 1", "streamed", "1 values", "early"};
   plan.target = {"cpu-discrete", "cpu", false};
   plan.spaces = {{SpaceKind::device, 0, 320, "device"},
                  {SpaceKind::staging, 0, 256, "staging"},

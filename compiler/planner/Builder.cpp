@@ -1,0 +1,642 @@
+#include "compiler/planner/Builder.h"
+
+#include "compiler/planner/Emitter.h"
+#include "kernels/Optimizers.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace mt::planner {
+namespace {
+using plan::BindingEffect, plan::PartRole;
+
+const TensorType kScalarsType{kernels::DType::f64, {kernels::Scalars::kCount}}, kNormType{kernels::DType::f64, {1}},
+    kLossType{kernels::DType::f32, {}};
+
+class Builder {
+public:
+  Builder(const Model &model, const Machine &machine, const Decisions &decisions, bool named)
+      : model(model), machine(machine), decisions(decisions), out(model, machine, named) {
+    for (size_t v = 0; v < model.values.size(); ++v)
+      parked.push_back(!machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v)));
+  }
+
+  Schedule run() {
+    placePersistent();
+    buildStep();
+    buildFinish();
+    buildEvaluate();
+    return std::move(out.schedule);
+  }
+
+private:
+  /// All micro-batches of one layer in one direction.
+  struct Phase {
+    int64_t layer;
+    bool backward;
+  };
+  /// Where a parameter was brought, and the last phase that it was wanted there for.
+  struct DeviceWeight {
+    Place place;
+    int64_t until = 0;
+  };
+  using Key = std::pair<int64_t, int64_t>; ///< (index, micro-batch)
+
+  const Model &model;
+  const Machine &machine;
+  const Decisions &decisions;
+  Emitter out;
+  std::vector<bool> parked; ///< by value; with the rungs that were decided, backward may not read it any more
+  bool evaluating = false;
+  std::vector<Phase> phases;
+
+  // Persistent places.
+  std::vector<Place> weights; ///< by parameter, host
+  std::vector<Place> remainder, firstMoment, secondMoment;
+  std::vector<Place> norms;   ///< by parameter, host, f64[1]
+  std::vector<Place> inputs;  ///< by input, host, all micro-batches
+  /// Host. What is fed, a copy for the step (so that the next can be fed while this one's updates run), and the copy
+  /// that the step's end completes.
+  Place scalars, stepScalars, finalScalars;
+
+  // What is where in the program being built.
+  std::map<Key, Place> inputPlaces; ///< (input, micro-batch) on the device
+  Place deviceScalars, loss;
+  std::map<int64_t, DeviceWeight> deviceWeights; ///< by parameter
+  std::map<Key, Place> valuePlaces, parkedPlaces, valueGradients;
+  std::map<std::pair<int64_t, Key>, Place> savedPlaces; ///< (layer, (saved index, micro-batch))
+  std::map<int64_t, Place> gradientParts; ///< by pack, of the phase that runs
+  std::map<int64_t, Place> gradients;     ///< by pack, where the update reads it
+
+  const Parameter &parameter(int64_t index) const { return model.parameters[static_cast<size_t>(index)]; }
+  const Layer &layer(int64_t index) const { return model.layers[static_cast<size_t>(index)]; }
+  const Value &value(int64_t index) const { return model.values[static_cast<size_t>(index)]; }
+  const GradientPack &pack(int64_t index) const { return model.packs[static_cast<size_t>(index)]; }
+  const LayerDecision &decision(int64_t index) const { return decisions.layers[static_cast<size_t>(index)]; }
+  const Rung &rungOf(int64_t index) const {
+    return layer(index).rungs[layer(index).isLoss ? 0 : static_cast<size_t>(decision(index).rung)];
+  }
+  const Template &code(int64_t index) const { return model.templates[static_cast<size_t>(index)]; }
+  Place &weightOf(int64_t index) { return weights[static_cast<size_t>(index)]; }
+  Place &normOf(int64_t index) { return norms[static_cast<size_t>(index)]; }
+  int64_t layerCount() const { return static_cast<int64_t>(model.layers.size()); }
+
+  /// Parameters of the packs that a layer's backward completes.
+  std::vector<int64_t> completedBy(int64_t index) const {
+    std::vector<int64_t> completed;
+    for (int64_t k : layer(index).packs)
+      if (pack(k).complete() == index)
+        completed.insert(completed.end(), pack(k).parameters.begin(), pack(k).parameters.end());
+    return completed;
+  }
+
+  std::string named(const std::vector<int64_t> &list) const {
+    if (list.size() == 1)
+      return out.text("{}", parameter(list[0]).name);
+    return out.text("{} and {} more", parameter(list[0]).name, list.size() - 1);
+  }
+  std::string gradientLabel(int64_t k, int64_t index) const {
+    if (pack(k).complete() == index)
+      return out.text("gradients layer {}", index);
+    return out.text("gradient {} layer {}", named(pack(k).parameters), index);
+  }
+
+  //-- persistent places ---------------------------------------------------------------------------------------------
+
+  void placePersistent() {
+    for (auto *places : {&weights, &remainder, &firstMoment, &secondMoment, &norms})
+      places->resize(model.parameters.size());
+    for (int64_t l = 0; l < layerCount(); ++l)
+      placeWeights(l);
+    for (size_t p = 0; p < model.parameters.size(); ++p)
+      if (model.parameters[p].owner < 0) {
+        weights[p] = out.slot(out.text("weights of no layer"), machine.staging, Kind::weight, model.parameters[p].type.bytes(), true);
+        out.schedule.slots.back().holds = {{static_cast<int64_t>(p), PartRole::weight, 0}};
+      }
+    placeNorms();
+    placeInputs();
+  }
+
+  void placeWeights(int64_t index) {
+    int64_t bytes = 0;
+    std::vector<Held> holds;
+    for (int64_t p : layer(index).owned) {
+      weightOf(p).offset = bytes;
+      holds.push_back({p, PartRole::weight, bytes});
+      bytes += aligned(parameter(p).type.bytes());
+    }
+    if (bytes == 0)
+      return;
+    Place slot = out.slot(out.text("weights layer {}", index), machine.staging, Kind::weight, bytes, true);
+    out.schedule.slots.back().holds = std::move(holds);
+    for (int64_t p : layer(index).owned)
+      weightOf(p).slot = slot.slot;
+    placeState(index);
+  }
+
+  /// What of a layer's trained parameters stays on the host: remainders of split masters, moments.
+  void placeState(int64_t index) {
+    int64_t bytes = 0;
+    std::vector<Held> holds;
+    std::vector<Place *> places;
+    for (int64_t p : layer(index).owned) {
+      if (!parameter(p).isTrained())
+        continue;
+      auto add = [&](std::vector<Place> &list, PartRole role, int64_t size) {
+        Place &place = list[static_cast<size_t>(p)];
+        place.offset = bytes;
+        places.push_back(&place);
+        holds.push_back({p, role, bytes});
+        bytes += aligned(size);
+      };
+      if (parameter(p).isSplit())
+        add(remainder, PartRole::remainder, parameter(p).remainder.bytes());
+      add(firstMoment, PartRole::firstMoment, parameter(p).full.bytes());
+      if (kernels::keepsSecondMoment(model.optimizer))
+        add(secondMoment, PartRole::secondMoment, parameter(p).full.bytes());
+    }
+    if (places.empty())
+      return;
+    Place slot = out.slot(out.text("state layer {}", index), machine.state, Kind::state, bytes, true);
+    out.schedule.slots.back().holds = std::move(holds);
+    for (Place *place : places)
+      place->slot = slot.slot;
+  }
+
+  void placeNorms() {
+    int64_t count = 0;
+    for (const Parameter &entry : model.parameters)
+      count += entry.isTrained();
+    Place slot = out.slot(out.text("squared norms"), machine.staging, Kind::scalar, 8 * count, true);
+    count = 0;
+    for (int64_t l = 0; l < layerCount(); ++l)
+      for (int64_t p : layer(l).owned)
+        if (parameter(p).isTrained())
+          normOf(p) = slot + 8 * count++;
+  }
+
+  void placeInputs() {
+    for (const Input &input : model.inputs) {
+      inputs.push_back(out.slot(out.text("input {}", input.name), machine.staging, Kind::input,
+                                input.type.bytes() * model.microBatches, true));
+      out.schedule.slots.back().input = static_cast<int64_t>(inputs.size()) - 1;
+    }
+    scalars = out.slot(out.text("scalars"), machine.staging, Kind::scalar, kScalarsType.bytes(), true);
+    out.schedule.slots.back().input = -1;
+    stepScalars = out.slot(out.text("step scalars"), machine.staging, Kind::scalar, kScalarsType.bytes(), true);
+    finalScalars = out.slot(out.text("final scalars"), machine.staging, Kind::scalar, kScalarsType.bytes(), true);
+  }
+
+  //-- programs ------------------------------------------------------------------------------------------------------
+
+  void startProgram(std::vector<Command> &program) {
+    out.startProgram(program);
+    out.setPlace(-1, -1);
+    out.setPhase(0);
+    evaluating = &program == &out.schedule.evaluate;
+    inputPlaces.clear(), deviceWeights.clear();
+    valuePlaces.clear(), parkedPlaces.clear(), valueGradients.clear(), savedPlaces.clear();
+    phases.clear();
+  }
+
+  /// The batch and the step's scalars, written by the host, and the scalars' way to the device.
+  void feed() {
+    std::vector<Access> operands;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      for (int64_t m = 0; m < model.microBatches; ++m)
+        operands.push_back(out.access(inputs[i] + m * model.inputs[i].type.bytes(), BindingEffect::write, model.inputs[i].type));
+    operands.push_back(out.access(scalars, BindingEffect::write, kScalarsType));
+    out.kernel(out.text("feed"), machine.feed, "feed", std::move(operands));
+    out.kernel(out.text("scalars of the step"), machine.feed, "copy",
+               {out.access(scalars, BindingEffect::read, kScalarsType), out.access(stepScalars, BindingEffect::write, kScalarsType)});
+    deviceScalars = stepScalars;
+    if (!machine.unified()) {
+      deviceScalars = out.slot(out.text("device scalars"), machine.device, Kind::scalar, kScalarsType.bytes());
+      out.copy(out.text("scalars"), machine.upload, scalars, deviceScalars, kScalarsType.bytes());
+    }
+    loss = out.slot(out.text("loss"), machine.device, Kind::scalar, 4);
+  }
+
+  void buildStep() {
+    startProgram(out.schedule.step);
+    for (int64_t l = 0; l + 1 < layerCount(); ++l)
+      phases.push_back({l, false});
+    for (int64_t l = layerCount() - 1; l >= 0; --l)
+      if (layer(l).isDifferentiated())
+        phases.push_back({l, true});
+    feed();
+    runPhases();
+    endStep();
+    for (int64_t l = 0; l < layerCount(); ++l)
+      if (model.clip || isLate(l))
+        updateLayer(l);
+  }
+
+  void buildEvaluate() {
+    startProgram(out.schedule.evaluate);
+    for (int64_t l = 0; l < layerCount(); ++l)
+      phases.push_back({l, false});
+    feed();
+    runPhases();
+    endStep();
+  }
+
+  /// What the last step left to the next one; zeros say that nothing is pending any more.
+  void buildFinish() {
+    startProgram(out.schedule.finish);
+    for (int64_t l = 0; l < layerCount(); ++l)
+      if (isLate(l))
+        updateLayer(l);
+    if (out.schedule.finish.empty())
+      return;
+    out.setPlace(-1, -1);
+    Command &command = out.kernel(out.text("nothing pending"), machine.update, "constant",
+                                  {out.access(finalScalars, BindingEffect::write, kScalarsType)});
+    command.zeros = &kScalarsType;
+  }
+
+  /// Global norm and clip scale, the loss's way back, and the report to the training loop.
+  void endStep() {
+    out.setPlace(-1, -1);
+    Place reported = stepScalars, landed = loss;
+    if (!evaluating) {
+      std::vector<Access> operands{out.access(stepScalars, BindingEffect::read, kScalarsType)};
+      std::vector<int64_t> parameters;
+      for (size_t p = 0; p < model.parameters.size(); ++p)
+        if (model.parameters[p].isTrained()) {
+          operands.push_back(out.access(norms[p], BindingEffect::read, kNormType));
+          parameters.push_back(static_cast<int64_t>(p));
+        }
+      operands.push_back(out.access(finalScalars, BindingEffect::write, kScalarsType));
+      out.kernel(out.text("gradient norm"), machine.update, "step_norm", std::move(operands));
+      reported = finalScalars;
+    }
+    if (!machine.unified()) {
+      landed = out.slot(out.text("landed loss"), machine.staging, Kind::scalar, 4);
+      out.copy(out.text("loss"), machine.messages, loss, landed, 4);
+    }
+    out.kernel(out.text("report"), machine.host, "report",
+               {out.access(landed, BindingEffect::read, kLossType), out.access(reported, BindingEffect::read, kScalarsType)});
+  }
+
+  void runPhases() {
+    for (int64_t phase = 0; phase < static_cast<int64_t>(phases.size()); ++phase) {
+      out.setPhase(phase);
+      bringWeights(phase);
+      for (int64_t i = 0; i < model.microBatches; ++i) {
+        int64_t microBatch = phase % 2 ? model.microBatches - 1 - i : i; // even phases go up, odd ones down
+        out.setPlace(phases[static_cast<size_t>(phase)].layer, microBatch);
+        bringValues(phase, microBatch);
+        runPhase(phase, microBatch, i == 0);
+      }
+      if (phases[static_cast<size_t>(phase)].backward)
+        endBackward(phases[static_cast<size_t>(phase)].layer);
+    }
+  }
+
+  //-- weights -------------------------------------------------------------------------------------------------------
+
+  /// Brings in what a phase reads and is not there: of the layer's own weights in one copy, with the few between that it
+  /// does not read, and of another layer's in one for each run of neighbours.
+  void bringWeights(int64_t phase) {
+    int64_t l = phases[static_cast<size_t>(phase)].layer;
+    out.setPlace(l, -1);
+    std::vector<int64_t> missing = missingWeights(phase);
+    auto joins = [&](int64_t p, int64_t next) {
+      int64_t owner = parameter(p).owner;
+      return owner == parameter(next).owner &&
+             (owner == l || aligned(weightOf(p).offset + parameter(p).type.bytes()) == weightOf(next).offset);
+    };
+    for (size_t i = 0, end = 0; i < missing.size(); i = end) {
+      for (end = i + 1; end < missing.size() && joins(missing[end - 1], missing[end]);)
+        ++end;
+      bringRun(l, {missing.begin() + static_cast<std::ptrdiff_t>(i), missing.begin() + static_cast<std::ptrdiff_t>(end)});
+    }
+  }
+
+  /// What the phase's template takes (backward needs no table that forward only took rows from), but for what is still
+  /// there; by owner and place.
+  std::vector<int64_t> missingWeights(int64_t phase) {
+    const auto &[l, backward] = phases[static_cast<size_t>(phase)];
+    bool all = !backward || layer(l).isLoss;
+    std::vector<int64_t> missing;
+    for (size_t number = 0; number < layer(l).operands.size(); ++number) {
+      const Operand &operand = layer(l).operands[number];
+      if (operand.kind != Operand::parameter ||
+          !(all || model.backwardReads(l, decision(l).rung, static_cast<int64_t>(number))))
+        continue;
+      DeviceWeight &there = deviceWeights[operand.index];
+      bool stays = there.place && (decision(parameter(operand.index).owner).kept || there.until + 1 >= phase);
+      there.until = phase;
+      if (machine.unified())
+        there.place = weightOf(operand.index);
+      else if (!stays)
+        missing.push_back(operand.index);
+    }
+    std::ranges::sort(missing, {}, [&](int64_t p) { return std::pair(parameter(p).owner, weightOf(p).offset); });
+    return missing;
+  }
+
+  void bringRun(int64_t l, const std::vector<int64_t> &run) {
+    Place begin = weightOf(run.front());
+    int64_t bytes = weightOf(run.back()).offset + parameter(run.back()).type.bytes() - begin.offset;
+    bool own = parameter(run.front()).owner == l;
+    std::string label = own ? out.text("weights layer {}", l) : out.text("weight {} layer {}", named(run), l);
+    Place place = out.slot(out.text("device {}", label), machine.device, Kind::weight, bytes);
+    out.copy(std::move(label), machine.upload, begin, place, bytes);
+    for (int64_t p : run)
+      deviceWeights[p].place = place + (weightOf(p).offset - begin.offset);
+  }
+
+  //-- activations ---------------------------------------------------------------------------------------------------
+
+  void park(int64_t phase, int64_t microBatch) {
+    for (int64_t v : layer(phases[static_cast<size_t>(phase)].layer).results) {
+      if (evaluating || !parked[static_cast<size_t>(v)])
+        continue;
+      int64_t bytes = value(v).type.bytes();
+      Place host = out.slot(out.text("parked activation layer {} mb {}", value(v).layer, microBatch), machine.staging, Kind::activation, bytes);
+      out.copy(out.text("activation layer {} mb {}", value(v).layer, microBatch), machine.download, valuePlaces.at({v, microBatch}), host, bytes);
+      parkedPlaces[{v, microBatch}] = host;
+    }
+  }
+
+  /// Inputs at their first use, and parked activations before the backward that reads them.
+  void bringValues(int64_t phase, int64_t microBatch) {
+    const auto &[l, backward] = phases[static_cast<size_t>(phase)];
+    for (size_t number = 0; number < layer(l).operands.size(); ++number) {
+      const Operand &operand = layer(l).operands[number];
+      if (operand.kind == Operand::input)
+        (void)inputPlace(operand.index, microBatch);
+      if (operand.kind != Operand::value || !backward || !model.backwardReads(l, decision(l).rung, static_cast<int64_t>(number)))
+        continue;
+      auto waiting = parkedPlaces.find({operand.index, microBatch});
+      if (waiting == parkedPlaces.end())
+        continue;
+      int64_t bytes = value(operand.index).type.bytes();
+      std::string label = out.text("parked activation layer {} mb {}", value(operand.index).layer, microBatch);
+      Place place = out.slot(out.text("device {}", label), machine.device, Kind::activation, bytes);
+      out.copy(std::move(label), machine.upload, waiting->second, place, bytes);
+      valuePlaces[{operand.index, microBatch}] = place;
+      parkedPlaces.erase(waiting);
+    }
+  }
+
+  Place inputPlace(int64_t input, int64_t microBatch) {
+    const Input &entry = model.inputs[static_cast<size_t>(input)];
+    Place source = inputs[static_cast<size_t>(input)] + microBatch * entry.type.bytes();
+    if (machine.unified())
+      return source;
+    Place &place = inputPlaces[{input, microBatch}];
+    if (!place) {
+      std::string label = out.text("input {} mb {}", entry.name, microBatch);
+      place = out.slot(out.text("device {}", label), machine.device, Kind::input, entry.type.bytes());
+      out.copy(std::move(label), machine.upload, source, place, entry.type.bytes());
+    }
+    return place;
+  }
+
+  Place operandPlace(int64_t l, int64_t number, int64_t microBatch) {
+    const Operand &what = layer(l).operands[static_cast<size_t>(number)];
+    switch (what.kind) {
+    case Operand::parameter:
+      return deviceWeights.at(what.index).place;
+    case Operand::input:
+      return inputPlace(what.index, microBatch);
+    case Operand::scalars:
+      return deviceScalars;
+    case Operand::value:
+      return valuePlaces.at({what.index, value(what.index).isStepSum ? 0 : microBatch});
+    }
+    return {};
+  }
+
+  //-- templates -----------------------------------------------------------------------------------------------------
+
+  void runPhase(int64_t phase, int64_t microBatch, bool first) {
+    const auto &[l, isBackward] = phases[static_cast<size_t>(phase)];
+    if (isBackward)
+      return backward(l, microBatch, first);
+    forward(l, microBatch, first);
+    park(phase, microBatch);
+  }
+
+  static Access bind(Place place, BindingEffect effect, const TensorType &type) {
+    return {place.slot, place.offset, type.bytes(), effect, nullptr};
+  }
+
+  void forward(int64_t l, int64_t microBatch, bool first) {
+    bool plain = evaluating || !layer(l).isDifferentiated();
+    int64_t callee = plain ? layer(l).primal : rungOf(l).forward;
+    std::vector<Access> operands;
+    for (size_t i = 0; i < code(callee).arguments.size(); ++i)
+      operands.push_back(bind(operandPlace(l, static_cast<int64_t>(i), microBatch), BindingEffect::read, code(callee).arguments[i].type));
+    for (const Result &result : code(callee).results) {
+      if (result.kind == Result::saved) {
+        Place place = out.slot(out.text("saved {} of layer {} mb {}", result.index, l, microBatch), machine.device, Kind::activation, result.type.bytes());
+        savedPlaces[{l, {result.index, microBatch}}] = place;
+        operands.push_back(bind(place, BindingEffect::write, result.type));
+        continue;
+      }
+      int64_t v = layer(l).results[static_cast<size_t>(result.index)];
+      if (value(v).isStepSum) {
+        operands.push_back(stepSum(v, first));
+      } else if (evaluating && layer(l).isLoss) {
+        operands.push_back(bind(loss, first ? BindingEffect::write : BindingEffect::accumulate, result.type));
+      } else {
+        Place place = out.slot(out.text("value {} of layer {} mb {}", result.index, l, microBatch), machine.device, Kind::activation, result.type.bytes());
+        valuePlaces[{v, microBatch}] = place;
+        operands.push_back(bind(place, BindingEffect::write, result.type));
+      }
+    }
+    out.run(out.text("forward layer {} mb {}", l, microBatch), callee, std::move(operands));
+  }
+
+  /// Where a sum over the step's micro-batches grows; the first of them writes it.
+  Access stepSum(int64_t v, bool first) {
+    Place &place = valuePlaces[{v, 0}];
+    if (first)
+      place = out.slot(out.text("step sum {}", value(v).result), machine.device, Kind::activation, value(v).type.bytes());
+    return bind(place, first ? BindingEffect::write : BindingEffect::accumulate, value(v).type);
+  }
+
+  /// Where the gradient of an operand goes, and whether it is the first to go there.
+  Access gradientOf(int64_t l, int64_t number, int64_t microBatch, bool first, const TensorType &type) {
+    const Operand &what = layer(l).operands[static_cast<size_t>(number)];
+    if (what.kind == Operand::parameter) {
+      const Parameter &entry = parameter(what.index);
+      return bind(gradientParts.at(entry.pack) + entry.packOffset, first ? BindingEffect::write : BindingEffect::accumulate, type);
+    }
+    Place &place = valueGradients[{what.index, microBatch}];
+    if (place)
+      return bind(place, BindingEffect::accumulate, type);
+    place = out.slot(out.text("gradient of value of layer {} mb {}", value(what.index).layer, microBatch), machine.device, Kind::activation, type.bytes());
+    return bind(place, BindingEffect::write, type);
+  }
+
+  /// The gradient of a layer's result, complete once all its users' backward ran; zeros if none of them gave any.
+  Place arrivingGradient(int64_t v, int64_t microBatch, const TensorType &type) {
+    Place &place = valueGradients[{v, microBatch}];
+    if (place)
+      return place;
+    std::string label = out.text("no gradient of value of layer {} mb {}", value(v).layer, microBatch);
+    place = out.slot(label, machine.device, Kind::activation, type.bytes());
+    Command &command = out.kernel(std::move(label), machine.compute, "constant", {out.access(place, BindingEffect::write, type)});
+    command.zeros = &type;
+    return place;
+  }
+
+  void backward(int64_t l, int64_t microBatch, bool first) {
+    int64_t callee = rungOf(l).backward;
+    if (first)
+      openGradients(l);
+    std::vector<Access> operands;
+    for (const Argument &argument : code(callee).arguments) {
+      Place place;
+      if (argument.kind == Argument::operand)
+        place = operandPlace(l, argument.index, microBatch);
+      else if (argument.kind == Argument::saved)
+        place = savedPlaces.at({l, {argument.index, microBatch}});
+      else
+        place = arrivingGradient(layer(l).results[static_cast<size_t>(argument.index)], microBatch, argument.type);
+      operands.push_back(bind(place, BindingEffect::read, argument.type));
+    }
+    for (const Result &result : code(callee).results)
+      operands.push_back(result.kind == Result::gradient
+                             ? gradientOf(l, result.index, microBatch, first, result.type)
+                             : bind(loss, first ? BindingEffect::write : BindingEffect::accumulate, result.type));
+    out.run(layer(l).isLoss ? out.text("loss layer {} mb {}", l, microBatch) : out.text("backward layer {} mb {}", l, microBatch),
+            callee, std::move(operands));
+  }
+
+  //-- gradients and updates -----------------------------------------------------------------------------------------
+
+  bool isLate(int64_t l) const { return !machine.unified() && decision(l).turn == LayerDecision::late; }
+
+  void openGradients(int64_t l) {
+    gradientParts.clear();
+    for (int64_t k : layer(l).packs)
+      gradientParts[k] = out.slot(out.text("device {}", gradientLabel(k, l)), machine.device, Kind::gradient, pack(k).bytes);
+  }
+
+  void endBackward(int64_t l) {
+    out.setPlace(l, -1);
+    for (int64_t k : layer(l).packs)
+      if (!pack(k).isShared())
+        computeNorms(l, k);
+    for (int64_t k : layer(l).packs)
+      landGradients(l, k);
+    if (!model.clip && !isLate(l))
+      updateLayer(l);
+  }
+
+  /// Squared norms of gradients that one layer alone gives: on the device, where they are.
+  void computeNorms(int64_t l, int64_t k) {
+    const std::vector<int64_t> &parameters = pack(k).parameters;
+    Place target;
+    if (!machine.unified())
+      target = out.slot(out.text("norms of layer {}", l), machine.device, Kind::scalar, 8 * static_cast<int64_t>(parameters.size()));
+    std::vector<Access> operands;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const Parameter &entry = parameter(parameters[i]);
+      operands.push_back(out.access(gradientParts.at(k) + entry.packOffset, BindingEffect::read, entry.full));
+      operands.push_back(out.access(target ? target + 8 * static_cast<int64_t>(i) : normOf(parameters[i]), BindingEffect::write, kNormType));
+    }
+    Command &command = out.kernel(out.text("norms layer {}", l), machine.compute, "squared_norm", std::move(operands), static_cast<int64_t>(parameters.size()));
+    command.parameters = parameters;
+    if (!target)
+      return;
+    for (size_t i = 0, end = 0; i < parameters.size(); i = end) { // runs of neighbours go in one copy
+      for (end = i + 1; end < parameters.size() &&
+                        normOf(parameters[end]).offset == normOf(parameters[i]).offset + 8 * static_cast<int64_t>(end - i);)
+        ++end;
+      out.copy(out.text("norms layer {}", l), machine.messages, target + 8 * static_cast<int64_t>(i), normOf(parameters[i]), 8 * static_cast<int64_t>(end - i));
+    }
+  }
+
+  /// The first part of a gradient lands where the others are then added to it, in the order of backward: one place,
+  /// however many layers use the parameters, and the same sum whatever the schedule. The norm is that of the sum.
+  void landGradients(int64_t l, int64_t k) {
+    bool isFirst = pack(k).first() == l;
+    Place part = gradientParts.at(k);
+    if (!machine.unified()) {
+      std::string label = gradientLabel(k, l);
+      Place landed = out.slot(out.text("landed {}", label), machine.staging, Kind::gradient, pack(k).bytes);
+      out.copy(std::move(label), machine.download, part, landed, pack(k).bytes);
+      part = landed;
+    }
+    if (isFirst)
+      gradients[k] = part;
+    else
+      addPart(k, part);
+    if (pack(k).isShared() && pack(k).complete() == l)
+      computeNormsOfSum(k);
+  }
+
+  void addPart(int64_t k, Place part) {
+    std::vector<Access> operands;
+    for (int64_t p : pack(k).parameters) {
+      operands.push_back(out.access(part + parameter(p).packOffset, BindingEffect::read, parameter(p).full));
+      operands.push_back(out.access(gradients.at(k) + parameter(p).packOffset, BindingEffect::accumulate, parameter(p).full));
+    }
+    out.kernel(out.text("sum gradients of {}", named(pack(k).parameters)), machine.update, "copy", std::move(operands),
+               static_cast<int64_t>(pack(k).parameters.size()));
+  }
+
+  void computeNormsOfSum(int64_t k) {
+    std::vector<Access> operands;
+    for (int64_t p : pack(k).parameters) {
+      operands.push_back(out.access(gradients.at(k) + parameter(p).packOffset, BindingEffect::read, parameter(p).full));
+      operands.push_back(out.access(normOf(p), BindingEffect::write, kNormType));
+    }
+    Command &command = out.kernel(out.text("norm of {}", named(pack(k).parameters)), machine.update, "squared_norm", std::move(operands),
+                                  static_cast<int64_t>(pack(k).parameters.size()));
+    command.parameters = pack(k).parameters;
+  }
+
+  /// What a layer's backward completed: whole masters, then split ones.
+  void updateLayer(int64_t l) {
+    std::vector<int64_t> whole, split;
+    for (int64_t p : completedBy(l))
+      (parameter(p).isSplit() ? split : whole).push_back(p);
+    out.setPlace(l, -1);
+    if (!whole.empty())
+      update(l, whole, model.optimizer);
+    if (!split.empty())
+      update(l, split, model.optimizer + "_split");
+  }
+
+  /// With clipping, and where the step has ended, updates read the scalars that its end left.
+  void update(int64_t l, const std::vector<int64_t> &parameters, const std::string &optimizer) {
+    bool open = !machine.unified() && decision(l).turn == LayerDecision::open && !model.clip;
+    Place read = model.clip || isLate(l) ? finalScalars : stepScalars;
+    std::vector<Access> operands;
+    for (int64_t p : parameters) {
+      const Parameter &entry = parameter(p);
+      size_t i = static_cast<size_t>(p);
+      operands.push_back(out.access(gradients.at(entry.pack) + entry.packOffset, BindingEffect::read, entry.full));
+      operands.push_back(out.access(normOf(p), BindingEffect::read, kNormType));
+      if (!open) // whose scalars it reads is not known
+        operands.push_back(out.access(read, BindingEffect::read, kScalarsType));
+      operands.push_back(out.access(weights[i], BindingEffect::update, entry.type));
+      if (entry.isSplit())
+        operands.push_back(out.access(remainder[i], BindingEffect::update, entry.remainder));
+      operands.push_back(out.access(firstMoment[i], BindingEffect::update, entry.full));
+      if (secondMoment[i])
+        operands.push_back(out.access(secondMoment[i], BindingEffect::update, entry.full));
+    }
+    Command &command = out.kernel(out.text("update layer {}", l), machine.update, optimizer, std::move(operands), static_cast<int64_t>(parameters.size()));
+    command.role = plan::Role::update;
+    command.parameters = parameters;
+    command.updates = l;
+    command.late = isLate(l);
+  }
+};
+} // namespace
+
+Schedule build(const Model &model, const Machine &machine, const Decisions &decisions, bool named) {
+  return Builder(model, machine, decisions, named).run();
+}
+
+} // namespace mt::planner

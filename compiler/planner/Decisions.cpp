@@ -1,0 +1,37 @@
+#include "compiler/planner/Decisions.h"
+
+#include <algorithm>
+
+namespace mt::planner {
+
+Decisions leastMemory(const Model &model) {
+  Decisions decisions;
+  decisions.layers.resize(model.layers.size());
+  decisions.parked.assign(model.values.size(), false);
+  for (size_t v = 0; v < model.values.size(); ++v)
+    decisions.parked[v] = canPark(model, decisions, static_cast<int64_t>(v));
+  return decisions;
+}
+
+bool canPark(const Model &model, const Decisions &decisions, int64_t value) {
+  const Value &entry = model.values[static_cast<size_t>(value)];
+  if (entry.isStepSum || entry.users.empty())
+    return false;
+  int64_t readBack = -1; // the first layer in backward, the last in forward, that reads it again
+  for (int64_t user : entry.users) {
+    const Layer &layer = model.layers[static_cast<size_t>(user)];
+    for (size_t number = 0; number < layer.operands.size(); ++number) {
+      const Operand &operand = layer.operands[number];
+      if (!layer.isLoss && operand.kind == Operand::value && operand.index == value &&
+          model.backwardReads(user, decisions.layers[static_cast<size_t>(user)].rung, static_cast<int64_t>(number)))
+        readBack = std::max(readBack, user);
+    }
+  }
+  if (readBack < 0)
+    return false;
+  // Phases from the last use in forward to the first in backward: that of the loss lies between them.
+  int64_t loss = static_cast<int64_t>(model.layers.size()) - 1;
+  return 2 * loss - readBack - entry.users.back() > 2;
+}
+
+} // namespace mt::planner

@@ -1,0 +1,20 @@
+// Which commands of a program use what which others made: dependencies of data, by ranges of slots.
+#ifndef MT_COMPILER_PLANNER_DEPENDENCIES_H
+#define MT_COMPILER_PLANNER_DEPENDENCIES_H
+
+#include "compiler/planner/Schedule.h"
+
+namespace mt::planner {
+
+struct Dependency {
+  uint32_t command = 0;
+  uint32_t back = 0; ///< iterations
+  auto operator<=>(const Dependency &) const = default;
+};
+
+/// By command: those that must have ended before it starts, for a program in the order of data. Only slots that live
+/// through all programs carry anything from one iteration to the next.
+std::vector<std::vector<Dependency>> dependencies(const Schedule &schedule, std::span<const Command> program, bool cyclic);
+
+} // namespace mt::planner
+#endif

@@ -1,0 +1,114 @@
+#include "compiler/planner/Emitter.h"
+
+#include "compiler/target/CostModel.h"
+
+#include <algorithm>
+
+namespace mt::planner {
+namespace {
+using plan::BindingEffect;
+
+kernels::Effect effectOf(BindingEffect effect) {
+  switch (effect) {
+  case BindingEffect::read:
+    return kernels::Effect::read;
+  case BindingEffect::update:
+    return kernels::Effect::update;
+  case BindingEffect::write:
+  case BindingEffect::accumulate:
+    return kernels::Effect::write;
+  }
+  return kernels::Effect::read;
+}
+} // namespace
+
+int64_t aligned(int64_t bytes) { return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment; }
+
+Place Emitter::slot(std::string name, uint32_t space, Kind kind, int64_t bytes, bool persistent) {
+  schedule.slots.push_back({std::move(name), space, kind, std::max<int64_t>(bytes, 1), persistent, {}, {}});
+  return {static_cast<uint32_t>(schedule.slots.size() - 1)};
+}
+
+Access Emitter::access(Place place, BindingEffect effect, const TensorType &type) {
+  return {place.slot, place.offset, type.bytes(), effect, &type};
+}
+
+Command &Emitter::add(std::string label, uint32_t stream) {
+  Command &command = commands->emplace_back();
+  command.stream = stream;
+  command.label = std::move(label);
+  command.layer = layer;
+  command.microBatch = microBatch;
+  command.phase = phase;
+  return command;
+}
+
+void Emitter::copy(std::string label, uint32_t stream, Place from, Place to, int64_t bytes) {
+  bool up = machine.isDevice(schedule.slots[to.slot].space);
+  Command &command = add(std::move(label), stream);
+  command.role = up ? plan::Role::prefetch : plan::Role::offload;
+  command.isCopy = true;
+  command.seconds = target::copySeconds(machine.target, static_cast<uint64_t>(bytes),
+                                        up ? target::CopyDirection::upload : target::CopyDirection::download);
+  command.accesses = {{from.slot, from.offset, bytes, BindingEffect::read}, {to.slot, to.offset, bytes, BindingEffect::write}};
+}
+
+void Emitter::run(std::string label, int64_t code, std::vector<Access> accesses) {
+  const Template &entry = model.templates[static_cast<size_t>(code)];
+  if (entry.workspace > 0) {
+    Place place = slot(text("workspace of {}", label), machine.device, Kind::workspace, entry.workspace);
+    accesses.push_back({place.slot, 0, entry.workspace, BindingEffect::write});
+  }
+  Command &command = add(std::move(label), machine.compute);
+  command.code = code;
+  command.seconds = entry.seconds;
+  command.accesses = std::move(accesses);
+}
+
+/// The largest workspace that one of equal groups of operands needs: the first's would do only if all had one shape.
+int64_t Emitter::workspaceOf(const Command &command) const {
+  uint64_t most = 0;
+  size_t groups = static_cast<size_t>(command.groups), each = command.accesses.size() / groups;
+  for (size_t group = 0; group < groups; ++group) {
+    kernels::Signature signature;
+    signature.kernel = command.kernel;
+    for (const Access &access : std::span(command.accesses).subspan(group * each, each))
+      signature.operands.push_back({access.type->type, access.type->dims, effectOf(access.effect)});
+    bool onDevice = command.stream == machine.compute;
+    most = std::max(most, kernels::workspaceBytes(signature, onDevice ? machine.backend() : kernels::Backend::cpu));
+  }
+  return static_cast<int64_t>(most);
+}
+
+double Emitter::secondsOf(const Command &command) const {
+  double bytes = 0;
+  for (const Access &access : command.accesses)
+    bytes += static_cast<double>(access.bytes) *
+             (access.effect == BindingEffect::update || access.effect == BindingEffect::accumulate ? 2 : 1);
+  if (command.stream == machine.host || command.stream == machine.feed)
+    return target::hostSeconds(machine.target, static_cast<uint64_t>(bytes));
+  return target::kernelSeconds(machine.target, 0, bytes, kernels::DType::f32) +
+         static_cast<double>(command.groups - 1) * machine.target.kernelOverheadSeconds;
+}
+
+Command &Emitter::kernel(std::string label, uint32_t stream, std::string name, std::vector<Access> accesses, int64_t groups) {
+  Command command;
+  command.stream = stream;
+  command.kernel = std::move(name);
+  command.groups = groups;
+  command.accesses = std::move(accesses);
+  command.seconds = secondsOf(command);
+  if (int64_t bytes = workspaceOf(command)) {
+    Place place = slot(text("workspace of {}", label), stream == machine.compute ? machine.device : machine.staging,
+                       Kind::workspace, bytes);
+    command.accesses.push_back({place.slot, 0, bytes, BindingEffect::write});
+  }
+  Command &added = add(std::move(label), stream);
+  added.kernel = std::move(command.kernel);
+  added.groups = groups;
+  added.accesses = std::move(command.accesses);
+  added.seconds = command.seconds;
+  return added;
+}
+
+} // namespace mt::planner

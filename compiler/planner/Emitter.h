@@ -1,0 +1,62 @@
+// Writes slots and commands: the mechanics below Builder.cpp. It knows the machine and its costs, and nothing of layers or
+// steps.
+#ifndef MT_COMPILER_PLANNER_EMITTER_H
+#define MT_COMPILER_PLANNER_EMITTER_H
+
+#include "compiler/planner/Machine.h"
+#include "compiler/planner/Schedule.h"
+
+#include <fmt/format.h>
+
+namespace mt::planner {
+
+/// Slots, and the parameters within one, begin at multiples of so many bytes.
+inline constexpr int64_t kSlotAlignment = 256;
+int64_t aligned(int64_t bytes);
+
+inline constexpr uint32_t kNowhere = UINT32_MAX;
+/// A place in a slot.
+struct Place {
+  uint32_t slot = kNowhere;
+  int64_t offset = 0;
+  explicit operator bool() const { return slot != kNowhere; }
+  Place operator+(int64_t bytes) const { return {slot, offset + bytes}; }
+};
+
+class Emitter {
+public:
+  Emitter(const Model &model, const Machine &machine, bool named) : machine(machine), model(model), named(named) {}
+
+  const Machine &machine;
+  Schedule schedule;
+  bool inStep() const { return commands == &schedule.step; }
+
+  /// What the following commands belong to.
+  void startProgram(std::vector<Command> &program) { commands = &program; }
+  void setPlace(int64_t layerIndex, int64_t microBatchIndex) { layer = layerIndex, microBatch = microBatchIndex; }
+  void setPhase(int64_t index) { phase = index; }
+
+  template <typename... Args> std::string text(fmt::format_string<Args...> format, Args &&...args) const {
+    return named ? fmt::format(format, std::forward<Args>(args)...) : std::string();
+  }
+  Place slot(std::string name, uint32_t space, Kind kind, int64_t bytes, bool persistent = false);
+  static Access access(Place place, plan::BindingEffect effect, const TensorType &type);
+  void copy(std::string label, uint32_t stream, Place from, Place to, int64_t bytes);
+  /// Runs a template on the compute stream; a workspace is added where it needs one.
+  void run(std::string label, int64_t code, std::vector<Access> accesses);
+  /// Runs a kernel of the catalogue `groups` times.
+  Command &kernel(std::string label, uint32_t stream, std::string name, std::vector<Access> accesses, int64_t groups = 1);
+
+private:
+  const Model &model;
+  const bool named;
+  std::vector<Command> *commands = nullptr;
+  int64_t layer = -1, microBatch = -1, phase = 0;
+
+  Command &add(std::string label, uint32_t stream);
+  int64_t workspaceOf(const Command &command) const;
+  double secondsOf(const Command &command) const;
+};
+
+} // namespace mt::planner
+#endif

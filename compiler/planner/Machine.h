@@ -1,0 +1,39 @@
+// The spaces and streams that a plan has on a target, and which of them serves what: the one place where they are named.
+#ifndef MT_COMPILER_PLANNER_MACHINE_H
+#define MT_COMPILER_PLANNER_MACHINE_H
+
+#include "compiler/target/CostModel.h"
+#include "runtime/plan/Program.h"
+
+#include <string>
+#include <vector>
+
+namespace mt::planner {
+
+struct Space {
+  std::string name;
+  plan::SpaceKind kind = plan::SpaceKind::device;
+};
+struct Stream {
+  std::string name;
+  plan::StreamKind kind = plan::StreamKind::compute;
+};
+
+struct Machine {
+  explicit Machine(const target::Target &target);
+
+  target::Target target;
+  std::vector<Space> spaces;
+  std::vector<Stream> streams;
+  uint32_t device = 0, staging = 0, state = 0; ///< spaces
+  /// Streams. What carries a few bytes that others wait for (norms, the loss) does not queue behind gradients: it has a
+  /// stream of its own. The next step's batch is fed while this step's updates and report still run, so feeding has, too.
+  uint32_t upload = 0, compute = 0, download = 0, messages = 0, host = 0, update = 0, feed = 0;
+
+  bool unified() const { return target.unified; }
+  kernels::Backend backend() const { return target.device == "cuda" ? kernels::Backend::cuda : kernels::Backend::cpu; }
+  bool isDevice(uint32_t space) const { return spaces[space].kind == plan::SpaceKind::device; }
+};
+
+} // namespace mt::planner
+#endif

@@ -1,0 +1,26 @@
+#include "compiler/planner/Model.h"
+
+#include "compiler/planner/Decisions.h"
+
+#include <algorithm>
+
+namespace mt::planner {
+
+int64_t TensorType::elements() const {
+  int64_t count = 1;
+  for (int64_t size : dims)
+    count *= size;
+  return count;
+}
+
+bool Model::backwardReads(int64_t layer, int64_t rung, int64_t operand) const {
+  const Layer &entry = layers[static_cast<size_t>(layer)];
+  if (!entry.isDifferentiated())
+    return false;
+  const Template &backward = templates[static_cast<size_t>(entry.rungs[entry.isLoss ? 0 : static_cast<size_t>(rung)].backward)];
+  return std::ranges::any_of(backward.arguments, [&](const Argument &argument) {
+    return argument.kind == Argument::operand && argument.index == operand;
+  });
+}
+
+} // namespace mt::planner

@@ -1,0 +1,477 @@
+#include "compiler/planner/Order.h"
+
+#include "compiler/planner/Dependencies.h"
+#include "compiler/planner/Emitter.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <queue>
+
+namespace mt::planner {
+namespace {
+
+/// Steps that are run at most until one follows another as those before it did, and how near is the same.
+constexpr uint32_t kSteps = 12, kAlike = 2;
+constexpr double kNear = 1e-7;
+
+/// Bytes by position: ranges are added to, and the greatest of a range is asked for.
+class Profile {
+public:
+  explicit Profile(const std::vector<int64_t> &values) : width(std::bit_ceil(std::max<size_t>(values.size(), 1))), nodes(2 * width) {
+    for (size_t i = 0; i < values.size(); ++i)
+      nodes[width + i].most = values[i];
+    for (size_t i = width - 1; i >= 1; --i)
+      nodes[i].most = std::max(nodes[2 * i].most, nodes[2 * i + 1].most);
+  }
+  /// Both ends inclusive.
+  void add(size_t first, size_t last, int64_t bytes) { add(1, 0, width, first, last, bytes); }
+  int64_t most(size_t first, size_t last) const { return most(1, 0, width, first, last); }
+
+private:
+  struct Node {
+    int64_t most = 0; ///< below it, what was added to all of it included
+    int64_t added = 0;
+  };
+  size_t width;
+  std::vector<Node> nodes;
+
+  void add(size_t node, size_t begin, size_t size, size_t first, size_t last, int64_t bytes) {
+    if (last < begin || begin + size <= first)
+      return;
+    if (first <= begin && begin + size - 1 <= last) {
+      nodes[node].most += bytes;
+      nodes[node].added += bytes;
+      return;
+    }
+    add(2 * node, begin, size / 2, first, last, bytes);
+    add(2 * node + 1, begin + size / 2, size / 2, first, last, bytes);
+    nodes[node].most = std::max(nodes[2 * node].most, nodes[2 * node + 1].most) + nodes[node].added;
+  }
+  int64_t most(size_t node, size_t begin, size_t size, size_t first, size_t last) const {
+    if (last < begin || begin + size <= first)
+      return 0;
+    if (first <= begin && begin + size - 1 <= last)
+      return nodes[node].most;
+    return std::max(most(2 * node, begin, size / 2, first, last), most(2 * node + 1, begin + size / 2, size / 2, first, last)) +
+           nodes[node].added;
+  }
+};
+
+/// What of a slot matters to memory. Positions count the commands of the compute stream.
+struct Life {
+  uint32_t opener = UINT32_MAX; ///< the first command that touches it
+  int64_t firstUse = -1, lastUse = -1;
+  uint32_t users = 0, downloads = 0;
+};
+
+class Simulation {
+public:
+  Simulation(const Schedule &schedule, std::span<const Command> program, const Machine &machine, const Decisions &decisions, bool cyclic)
+      : schedule(schedule), program(program), machine(machine), decisions(decisions), count(static_cast<uint32_t>(program.size())),
+        steps(cyclic ? kSteps : 1) {
+    result.busy.assign(machine.streams.size(), 0);
+    result.start.assign(count, 0);
+    for (const Command &command : program)
+      result.busy[command.stream] += command.seconds;
+    readDependencies(cyclic);
+    readPositions();
+    readLives();
+  }
+
+  Timing run() {
+    if (!program.empty())
+      simulate();
+    return std::move(result);
+  }
+
+private:
+  const Schedule &schedule;
+  std::span<const Command> program;
+  const Machine &machine;
+  const Decisions &decisions;
+  const uint32_t count, steps;
+  Timing result;
+
+  std::vector<std::vector<Dependency>> successors; ///< by command: who waits for it, so many iterations on
+  std::vector<uint32_t> waits, waitsAtFirst;       ///< by command: for how many others, in any step and in the first
+  std::vector<int64_t> position;                   ///< by command of the compute stream, else -1
+  std::vector<uint32_t> atPosition;                ///< by position
+  std::vector<int64_t> deadline; ///< by command: the position that needs it in the next step
+  std::vector<Life> lives;                         ///< by slot
+  std::vector<std::vector<uint32_t>> opens, ends, hostUses; ///< slots by command: opens on its stream, last use, any use on the host
+  int64_t phases = 1, deviceBudget = 0, hostBudget = 0;
+
+  // A command of a step, and a slot of a step, by one number.
+  uint64_t instance(uint32_t step, uint32_t command) const { return uint64_t(step) * count + command; }
+  uint64_t slotInstance(uint32_t step, uint32_t slot) const { return uint64_t(step) * schedule.slots.size() + slot; }
+
+  void readDependencies(bool cyclic) {
+    std::vector<std::vector<Dependency>> found = dependencies(schedule, program, cyclic);
+    successors.resize(count);
+    waits.assign(count, 0), waitsAtFirst.assign(count, 0);
+    for (uint32_t i = 0; i < count; ++i)
+      for (const Dependency &dependency : found[i]) {
+        successors[dependency.command].push_back({i, dependency.back});
+        ++waits[i];
+        waitsAtFirst[i] += dependency.back == 0;
+      }
+  }
+
+  void readPositions() {
+    position.assign(count, -1);
+    for (uint32_t i = 0; i < count; ++i) {
+      phases = std::max(phases, program[i].phase + 1);
+      if (program[i].stream == machine.compute) {
+        position[i] = static_cast<int64_t>(atPosition.size());
+        atPosition.push_back(i);
+      }
+    }
+  }
+
+  void readLives() {
+    lives.resize(schedule.slots.size());
+    opens.resize(count), ends.resize(count), hostUses.resize(count);
+    std::vector<uint32_t> last(schedule.slots.size(), UINT32_MAX);
+    int64_t device = 0, host = 0;
+    for (const Slot &slot : schedule.slots)
+      if (slot.persistent)
+        (machine.isDevice(slot.space) ? device : host) += aligned(slot.bytes);
+    deviceBudget = decisions.deviceLimit - device;
+    hostBudget = decisions.hostLimit - host;
+    for (uint32_t i = 0; i < count; ++i)
+      for (const Access &access : program[i].accesses) {
+        Life &life = lives[access.slot];
+        if (schedule.slots[access.slot].persistent || last[access.slot] == i)
+          continue;
+        if (life.opener == UINT32_MAX) {
+          life.opener = i;
+          opens[i].push_back(access.slot);
+        }
+        last[access.slot] = i;
+        ++life.users;
+        if (position[i] >= 0) {
+          life.firstUse = life.firstUse < 0 ? position[i] : life.firstUse;
+          life.lastUse = position[i];
+        }
+        life.downloads += isDownload(i);
+      }
+    for (uint32_t i = 0; i < count; ++i)
+      for (size_t a = 0; a < program[i].accesses.size(); ++a) {
+        uint32_t slot = program[i].accesses[a].slot;
+        if (!schedule.slots[slot].persistent && !onDevice(slot) && std::ranges::find(hostUses[i], slot) == hostUses[i].end())
+          hostUses[i].push_back(slot);
+      }
+    for (uint32_t slot = 0; slot < lives.size(); ++slot)
+      if (onDevice(slot) && lives[slot].lastUse >= 0)
+        ends[atPosition[static_cast<size_t>(lives[slot].lastUse)]].push_back(slot);
+    readDeadlines();
+  }
+  int64_t bytesOf(uint32_t slot) const { return aligned(schedule.slots[slot].bytes); } ///< as packing counts them
+  bool onDevice(uint32_t slot) const { return machine.isDevice(schedule.slots[slot].space); }
+  bool isDownload(uint32_t command) const {
+    return program[command].isCopy && !onDevice(program[command].accesses[1].slot);
+  }
+  bool isUpload(uint32_t command) const { return program[command].isCopy && onDevice(program[command].accesses[1].slot); }
+
+  /// What an update makes is needed by the first computation of the next step that reads the weights.
+  void readDeadlines() {
+    deadline.assign(count, INT64_MAX);
+    std::vector<int64_t> firstNeed(schedule.slots.size(), INT64_MAX);
+    for (uint32_t i = 0; i < count; ++i)
+      if (isUpload(i) && schedule.slots[program[i].accesses[0].slot].persistent)
+        if (int64_t use = lives[program[i].accesses[1].slot].firstUse; use >= 0) {
+          int64_t &need = firstNeed[program[i].accesses[0].slot];
+          need = std::min(need, use);
+        }
+    for (uint32_t i = count; i-- > 0;) {
+      for (const Access &access : program[i].accesses)
+        if (program[i].role == plan::Role::update && access.writes())
+          deadline[i] = std::min(deadline[i], firstNeed[access.slot]);
+      for (const Dependency &successor : successors[i]) // what others wait for is needed as soon as they are
+        if (successor.back == 0)
+          deadline[i] = std::min(deadline[i], deadline[successor.command]);
+    }
+  }
+
+  //-- running -------------------------------------------------------------------------------------------------------
+
+  struct Waiting {
+    double key;
+    uint64_t order, instance;
+    bool operator>(const Waiting &other) const { return std::tie(key, order) > std::tie(other.key, other.order); }
+  };
+  struct Ending {
+    double time;
+    uint64_t order, instance;
+    bool operator>(const Ending &other) const { return std::tie(time, order) > std::tie(other.time, other.order); }
+  };
+  struct Lane {
+    std::vector<uint32_t> commands; ///< of streams whose order is that of the list
+    uint64_t next = 0;
+    bool busy = false, sorted = false; ///< sorted: whichever of those that are ready comes first
+    std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> ready;
+  };
+
+  std::vector<Lane> lanes;
+  std::vector<uint32_t> left;        ///< by instance: dependencies that have not ended
+  std::vector<double> startOf, endOf; ///< by instance; negative: not yet
+  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
+  double now = 0;
+  uint64_t order = 0;
+  std::optional<Profile> profile; ///< device bytes that are or will be there, by position through all steps
+  int64_t held = 0, hostLive = 0;
+  std::vector<uint32_t> downloadsLeft, usesLeft; ///< by slot instance
+  std::vector<bool> isHeld;
+  uint64_t computed = 0; ///< commands of the compute stream that have ended
+
+  void prepare() {
+    const uint64_t instances = uint64_t(steps) * count, slots = uint64_t(steps) * schedule.slots.size();
+    left.resize(instances);
+    startOf.assign(instances, -1), endOf.assign(instances, -1);
+    downloadsLeft.resize(slots), usesLeft.resize(slots), isHeld.assign(slots, false);
+    std::vector<int64_t> base(std::max<size_t>(1, atPosition.size()), 0);
+    for (uint32_t slot = 0; slot < lives.size(); ++slot) {
+      const Life &life = lives[slot];
+      if (!onDevice(slot) || life.opener == UINT32_MAX)
+        continue;
+      if (life.lastUse < 0) // nobody computes with it
+        deviceBudget -= bytesOf(slot);
+      else if (position[life.opener] >= 0)
+        for (int64_t p = life.firstUse; p <= life.lastUse; ++p)
+          base[static_cast<size_t>(p)] += bytesOf(slot);
+    }
+    std::vector<int64_t> all;
+    for (uint32_t step = 0; step < steps; ++step) {
+      all.insert(all.end(), base.begin(), base.end());
+      for (uint32_t slot = 0; slot < lives.size(); ++slot) {
+        downloadsLeft[slotInstance(step, slot)] = lives[slot].downloads;
+        usesLeft[slotInstance(step, slot)] = lives[slot].users;
+      }
+    }
+    profile.emplace(all);
+    lanes.resize(machine.streams.size());
+    for (uint32_t i = 0; i < count; ++i)
+      lanes[program[i].stream].commands.push_back(i);
+    for (uint32_t stream : {machine.update, machine.download, machine.messages})
+      lanes[stream].sorted = stream != machine.compute;
+    for (uint32_t step = 0; step < steps; ++step)
+      for (uint32_t i = 0; i < count; ++i)
+        left[instance(step, i)] = step == 0 ? waitsAtFirst[i] : waits[i];
+    for (uint32_t step = 0; step < steps; ++step)
+      for (uint32_t i = 0; i < count; ++i)
+        if (left[instance(step, i)] == 0)
+          becomeReady(instance(step, i));
+  }
+
+  void becomeReady(uint64_t which) {
+    auto i = static_cast<uint32_t>(which % count);
+    Lane &lane = lanes[program[i].stream];
+    if (!lane.sorted)
+      return;
+    const uint64_t step = which / count;
+    double key = now; // downloads: first come, first served
+    if (program[i].stream == machine.update)
+      key = static_cast<double>((step + 1) * atPosition.size()) +
+            static_cast<double>(std::min<int64_t>(deadline[i], static_cast<int64_t>(atPosition.size())));
+    lane.ready.push({key, which, which});
+  }
+
+  /// The next command of a lane, if it may start now.
+  std::optional<uint64_t> nextOf(const Lane &lane) const {
+    if (lane.sorted)
+      return lane.ready.empty() ? std::nullopt : std::optional(lane.ready.top().instance);
+    if (lane.commands.empty() || lane.next >= uint64_t(steps) * lane.commands.size())
+      return std::nullopt;
+    uint64_t which = instance(static_cast<uint32_t>(lane.next / lane.commands.size()), lane.commands[lane.next % lane.commands.size()]);
+    return left[which] == 0 ? std::optional(which) : std::nullopt;
+  }
+
+  /// Bytes that are missing for a command to start; those of the host are told by the second.
+  std::pair<int64_t, int64_t> missing(uint64_t which) const {
+    auto i = static_cast<uint32_t>(which % count);
+    const uint64_t step = which / count;
+    if (position[i] >= 0) {
+      const size_t at = step * atPosition.size() + static_cast<size_t>(position[i]);
+      return {profile->most(at, at) + held - deviceBudget, 0};
+    }
+    for (uint32_t slot : opens[i]) {
+      const int64_t bytes = bytesOf(slot);
+      if (isUpload(i) && lives[slot].lastUse >= 0) {
+        const size_t last = step * atPosition.size() + static_cast<size_t>(lives[slot].lastUse);
+        return {profile->most(std::min<size_t>(computed, last), last) + held + bytes - deviceBudget, 0};
+      }
+      if (isDownload(i))
+        return {0, hostLive + bytes - hostBudget};
+    }
+    return {0, 0};
+  }
+
+  /// Whether a phase is near enough to bring what it needs.
+  bool isNear(uint64_t which) const {
+    auto i = static_cast<uint32_t>(which % count);
+    if (decisions.distance == INT64_MAX || !isUpload(i) || atPosition.empty())
+      return true;
+    const uint64_t at = std::min<uint64_t>(computed, uint64_t(steps) * atPosition.size() - 1);
+    const int64_t phase = static_cast<int64_t>(at / atPosition.size()) * phases + program[atPosition[at % atPosition.size()]].phase;
+    return phase + decisions.distance >= static_cast<int64_t>(which / count) * phases + program[i].phase;
+  }
+
+  bool start(Lane &lane) {
+    if (lane.busy)
+      return false;
+    std::optional<uint64_t> which = nextOf(lane);
+    if (!which || !isNear(*which))
+      return false;
+    auto [device, host] = missing(*which);
+    if (device > 0 || host > 0)
+      return false;
+    auto i = static_cast<uint32_t>(*which % count);
+    const auto step = static_cast<uint32_t>(*which / count);
+    for (uint32_t slot : opens[i]) {
+      const int64_t bytes = bytesOf(slot);
+      if (!onDevice(slot))
+        hostLive += bytes;
+      else if (isUpload(i) && lives[slot].lastUse >= 0)
+        profile->add(std::min<size_t>(computed, step * atPosition.size() + static_cast<size_t>(lives[slot].lastUse)),
+                     step * atPosition.size() + static_cast<size_t>(lives[slot].lastUse), bytes);
+    }
+    if (lane.sorted)
+      lane.ready.pop();
+    else
+      ++lane.next;
+    lane.busy = true;
+    startOf[*which] = now;
+    endings.push({now + program[i].seconds, order++, *which});
+    return true;
+  }
+
+  void end(uint64_t which) {
+    auto i = static_cast<uint32_t>(which % count);
+    const auto step = static_cast<uint32_t>(which / count);
+    endOf[which] = now;
+    lanes[program[i].stream].busy = false;
+    if (position[i] >= 0)
+      ++computed;
+    for (uint32_t slot : ends[i])
+      if (downloadsLeft[slotInstance(step, slot)] > 0) {
+        isHeld[slotInstance(step, slot)] = true;
+        held += bytesOf(slot);
+      }
+    if (isDownload(i))
+      if (uint64_t slot = slotInstance(step, program[i].accesses[0].slot); --downloadsLeft[slot] == 0 && isHeld[slot])
+        held -= bytesOf(program[i].accesses[0].slot);
+    for (uint32_t slot : hostUses[i])
+      if (--usesLeft[slotInstance(step, slot)] == 0)
+        hostLive -= bytesOf(slot);
+    for (const Dependency &successor : successors[i])
+      if (step + successor.back < steps)
+        if (uint64_t next = instance(step + successor.back, successor.command); --left[next] == 0)
+          becomeReady(next);
+  }
+
+  void simulate() {
+    prepare();
+    const uint32_t first = atPosition.empty() ? 0 : atPosition.front();
+    uint32_t begun = 0, alike = 0; // steps whose first computation has started
+    uint32_t settled = steps;      // a step like those before it
+    while (true) {
+      for (bool any = true; any;) {
+        any = false;
+        for (Lane &lane : lanes)
+          any |= start(lane);
+      }
+      if (begun < steps && startOf[instance(begun, first)] >= 0) {
+        ++begun;
+        if (begun >= 4) {
+          const double last = period(begun - 2), before = period(begun - 3);
+          alike = std::abs(last - before) <= kNear * std::max(last, 1e-9) ? alike + 1 : 0;
+          if (alike >= kAlike && settled == steps)
+            settled = begun - 2;
+        }
+      }
+      if (settled < steps && isDone(settled))
+        return measure(settled);
+      if (endings.empty())
+        break;
+      now = endings.top().time;
+      while (!endings.empty() && endings.top().time <= now) {
+        uint64_t which = endings.top().instance;
+        endings.pop();
+        end(which);
+      }
+    }
+    if (isDone(steps - 1))
+      return measure(steps > 2 ? steps - 2 : steps - 1);
+    reportShortage();
+  }
+
+  double period(uint32_t step) const {
+    const uint32_t first = atPosition.empty() ? 0 : atPosition.front();
+    return startOf[instance(step + 1, first)] - startOf[instance(step, first)];
+  }
+  bool isDone(uint32_t step) const {
+    for (uint32_t i = count; i-- > 0;)
+      if (endOf[instance(step, i)] < 0)
+        return false;
+    return true;
+  }
+
+  void measure(uint32_t step) {
+    const uint32_t first = atPosition.empty() ? 0 : atPosition.front();
+    const double origin = startOf[instance(step, first)];
+    result.seconds = 0;
+    if (steps == 1)
+      result.seconds = *std::ranges::max_element(endOf);
+    else if (step + 1 < steps && startOf[instance(step + 1, first)] >= 0)
+      result.seconds = period(step);
+    for (uint32_t i = 0; i < count; ++i)
+      result.start[i] = startOf[instance(step, i)] - origin;
+    int64_t layers = 0;
+    for (const Command &command : program)
+      layers = std::max(layers, command.updates + 1);
+    result.pending.assign(static_cast<size_t>(layers), false);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (program[i].updates >= 0 && result.start[i] >= result.seconds)
+        result.pending[static_cast<size_t>(program[i].updates)] = true;
+      if (program[i].late)
+        result.start[i] -= result.seconds;
+    }
+  }
+
+  /// Nothing runs and not all is done: what could start but for memory says how much is missing.
+  void reportShortage() {
+    for (const Lane &lane : lanes)
+      if (std::optional<uint64_t> which = nextOf(lane)) {
+        auto [device, host] = missing(*which);
+        if (device > 0 && (result.missingDevice == 0 || device < result.missingDevice))
+          result.missingDevice = device;
+        if (host > 0 && (result.missingHost == 0 || host < result.missingHost))
+          result.missingHost = host;
+      }
+    if (result.fits())
+      result.missingDevice = 1;
+  }
+};
+} // namespace
+
+Timing time(const Schedule &schedule, std::span<const Command> program, const Machine &machine, const Decisions &decisions, bool cyclic) {
+  return Simulation(schedule, program, machine, decisions, cyclic).run();
+}
+
+void sortByStart(std::vector<Command> &program, Timing &timing) {
+  std::vector<uint32_t> order(program.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](uint32_t i) { return std::pair(timing.start[i], !program[i].late); });
+  std::vector<Command> sorted;
+  std::vector<double> starts;
+  for (uint32_t i : order) {
+    sorted.push_back(std::move(program[i]));
+    starts.push_back(timing.start[i]);
+  }
+  program = std::move(sorted);
+  timing.start = std::move(starts);
+}
+
+} // namespace mt::planner

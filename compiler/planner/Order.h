@@ -1,0 +1,42 @@
+// When everything of a step happens: its commands on streams that run at once, in steady state, each as soon as its data,
+// its stream and memory allow. The one simulation of the planner: the search judges by it, and mt-build-schedule lists
+// commands in the order of the starts that it gives.
+//
+// Memory is counted here, in bytes and not yet in offsets. What is computed takes its place when it is computed. What is
+// uploaded comes in order of need, and as early as it fits beside all that will be there until its last use; so no upload
+// takes the room of one that is needed before it, and a step that fits at all never locks itself up. What is downloaded
+// holds its place until that has ended.
+//
+// On the host's stream what is needed first goes first: windows of updates, from the landing of a layer's gradients to
+// the next step's need of its weights, lie within each other, and for such the earliest deadline first is optimal
+// (Jackson's rule with release times).
+#ifndef MT_COMPILER_PLANNER_ORDER_H
+#define MT_COMPILER_PLANNER_ORDER_H
+
+#include "compiler/planner/Decisions.h"
+#include "compiler/planner/Machine.h"
+#include "compiler/planner/Schedule.h"
+
+namespace mt::planner {
+
+struct Timing {
+  /// Bytes of device or host memory that are missing; 0: the step runs.
+  int64_t missingDevice = 0, missingHost = 0;
+  double seconds = 0;        ///< from one step to the next
+  /// By command, from the start of the step's first computation; what is listed in the next step (Command::late) counts
+  /// from that one's. Negative before.
+  std::vector<double> start;
+  std::vector<double> busy;  ///< by stream
+  std::vector<bool> pending; ///< by layer: its update starts after the next step has
+  bool fits() const { return missingDevice == 0 && missingHost == 0; }
+};
+
+/// Times the commands of a program of `schedule`, listed in the order of data; `cyclic`: it repeats.
+Timing time(const Schedule &schedule, std::span<const Command> program, const Machine &machine, const Decisions &decisions,
+            bool cyclic);
+
+/// The commands in the order of their starts, and the starts along with them.
+void sortByStart(std::vector<Command> &program, Timing &timing);
+
+} // namespace mt::planner
+#endif

@@ -1,0 +1,50 @@
+// The search for decisions: from what needs least memory, bytes are spent where they buy most seconds of the simulated
+// step, then as many are given back as cost none.
+#ifndef MT_COMPILER_PLANNER_SEARCH_H
+#define MT_COMPILER_PLANNER_SEARCH_H
+
+#include "compiler/planner/Order.h"
+#include "runtime/base/Status.h"
+
+#include <optional>
+#include <string>
+
+namespace mt::planner {
+
+/// What is not the planner's to decide; what is absent is.
+struct Constraints {
+  std::optional<std::string> saved; ///< rung of every layer
+  std::optional<bool> kept, parked; ///< of every layer, of every value that can be
+  std::optional<int64_t> distance;  ///< phases that weights may be brought ahead
+  int64_t deviceMemory = INT64_MAX, hostMemory = INT64_MAX; ///< bytes
+};
+
+struct Found {
+  Decisions decisions;
+  Timing timing;
+  int64_t simulations = 0;
+};
+
+/// Sets what the constraints say and leaves the rest. Fails where they name no rung.
+Status constrain(const Model &model, const Constraints &constraints, Decisions &decisions);
+
+/// The best decisions found; if their timing does not fit, nothing does.
+Found search(const Model &model, const Machine &machine, const Constraints &constraints);
+/// What needs least memory, whatever the budgets: for the message that names the smallest that would do.
+Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints);
+
+/// Decides what follows from the rest: which updates are late, those that in the simulated step start after the next
+/// step has; and that nothing is parked that backward does not read with the rungs that were decided.
+void settle(const Model &model, const Machine &machine, Decisions &decisions);
+
+/// Seconds that no decisions can do without: the greatest load of an engine, of those that every plan has.
+double lowerBound(const Model &model, const Machine &machine);
+
+/// "input 20, all 12", "12 kept, 20 streamed", "20 values", "18 late": a word for all layers alike, else how many.
+struct Description {
+  std::string saved, weights, parked, updates;
+};
+Description describe(const Model &model, const Machine &machine, const Decisions &decisions);
+
+} // namespace mt::planner
+#endif
