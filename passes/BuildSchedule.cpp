@@ -192,7 +192,7 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     if (!llvm::is_contained(kernels::optimizers(), settings.optimizer))
       return getOperation().emitError() << "optimizer '" << settings.optimizer << "': must be " << kernels::optimizerList();
     if (distance.hasValue() && distance < 0)
-      return getOperation().emitError() << "prefetch distance " << distance << ": must not be negative";
+      return getOperation().emitError() << "prefetch distance " << distance.getValue() << ": must not be negative";
     return success();
   }
 

@@ -1,10 +1,10 @@
-// RUN: mtc-opt %s --mt-plan-memory=host-memory=812 | FileCheck %s
-// RUN: mtc-opt %s --mt-plan-memory=host-memory=1100 -o /dev/null
-// RUN: not mtc-opt %s --mt-plan-memory=host-memory=811 2>&1 | FileCheck %s --check-prefix=OVER
+// RUN: mtc-opt %s --mt-plan-memory=host-memory=1024 | FileCheck %s
+// RUN: mtc-opt %s --mt-plan-memory=host-memory=1300 -o /dev/null
+// RUN: not mtc-opt %s --mt-plan-memory=host-memory=1023 2>&1 | FileCheck %s --check-prefix=OVER
 // One budget holds for all host spaces together. What one of them keeps is set aside before another's lifetimes are
-// stretched: 256 bytes of state, and 556 of staging, packed tightly (as on the device in plan-memory.mlir), just fit.
-// CHECK: {bytes = 556 : i64, device = 0 : i64, kind = "staging", name = "staging"}, {bytes = 256 : i64, device = 0 : i64, kind = "state", name = "state"}
-// OVER: error: the plan needs 812 B (812 B) of host memory, and --host-memory allows 811 B; {{.*}} --host-memory 812B
+// stretched: 256 bytes of state, and 768 of staging, packed tightly (as on the device in plan-memory.mlir), just fit.
+// CHECK: {bytes = 768 : i64, device = 0 : i64, kind = "staging", name = "staging"}, {bytes = 256 : i64, device = 0 : i64, kind = "state", name = "state"}
+// OVER: error: the plan needs 1.00 KiB (1024 B) of host memory, and --host-memory allows 1023 B; {{.*}} --host-memory 1024B
 module attributes {schedule.spaces = [{device = 0 : i64, kind = "staging", name = "staging"}, {device = 0 : i64, kind = "state", name = "state"}],
                    schedule.streams = [{device = 0 : i64, kind = "host", name = "host"}]} {
   func.func @schedule() {

@@ -1,18 +1,18 @@
 // RUN: mtc-opt %s --mt-plan-memory=slack=0 | FileCheck %s
-// RUN: mtc-opt %s --mt-plan-memory="slack=0 device-memory=556 host-memory=768" | FileCheck %s
-// RUN: mtc-opt %s --mt-plan-memory="device-memory=556 host-memory=768" | FileCheck %s
+// RUN: mtc-opt %s --mt-plan-memory="slack=0 device-memory=768 host-memory=768" | FileCheck %s
+// RUN: mtc-opt %s --mt-plan-memory="device-memory=768 host-memory=768" | FileCheck %s
 // RUN: mtc-opt %s --mt-plan-memory=slack=8 | FileCheck %s --check-prefix=ROOM
-// RUN: not mtc-opt %s --mt-plan-memory=device-memory=555 2>&1 | FileCheck %s --check-prefix=DEVICE
+// RUN: not mtc-opt %s --mt-plan-memory=device-memory=767 2>&1 | FileCheck %s --check-prefix=DEVICE
 // RUN: not mtc-opt %s --mt-plan-memory=host-memory=767 2>&1 | FileCheck %s --check-prefix=HOST
 // Offsets of slots, worked out by hand. On the device, alive by command: a (300 bytes) at 0 and 1, b (256) at 1 and 2,
-// c (256) at 2 and 3: most at command 1, 556 bytes. Offsets are multiples of 256, so b lies below a, and c where a was.
+// c (256) at 2 and 3: most at command 1. Slots take multiples of 256 bytes: 768, and c lies where a was.
 // Persistent slots of the host lie one after another, aligned: 512 + 256.
-// CHECK: schedule.spaces = [{bytes = 556 : i64, device = 0 : i64, kind = "device", name = "device"}, {bytes = 768 : i64,
+// CHECK: schedule.spaces = [{bytes = 768 : i64, device = 0 : i64, kind = "device", name = "device"}, {bytes = 768 : i64,
 // CHECK-DAG: schedule.slot "w" persistent at 0 :
 // CHECK-DAG: schedule.slot "v" persistent at 512 :
-// CHECK-DAG: schedule.slot "a" at 256 :
-// CHECK-DAG: schedule.slot "b" at 0 :
-// CHECK-DAG: schedule.slot "c" at 256 :
+// CHECK-DAG: schedule.slot "a" at 0 :
+// CHECK-DAG: schedule.slot "b" at 512 :
+// CHECK-DAG: schedule.slot "c" at 0 :
 
 // With room, lifetimes are stretched, so that no slot waits for another: the three lie apart, 512 + 256 + 256 bytes.
 // ROOM: schedule.spaces = [{bytes = 1024 : i64,
@@ -21,8 +21,8 @@
 // ROOM-DAG: schedule.slot "c" at 768 :
 
 // A byte too little: the message has the need, the moment, the largest slots, and the budget that the second RUN line uses.
-// DEVICE: error: the plan needs 556 B (556 B) of device memory, and --device-memory allows 555 B; most is live at 'use a' (556 B), largest there: 'a' 300 B, 'b' 256 B,
-// DEVICE-SAME: the smallest budget for these choices is --device-memory 556B
+// DEVICE: error: the plan needs 768 B (768 B) of device memory, and --device-memory allows 767 B; most is live at 'use a' (768 B), largest there: 'a' 300 B, 'b' 256 B,
+// DEVICE-SAME: the smallest budget for these choices is --device-memory 768B
 // HOST: error: the plan needs 768 B (768 B) of host memory, and --host-memory allows 767 B;
 // HOST-SAME: the smallest budget for these choices is --host-memory 768B
 module attributes {schedule.spaces = [{device = 0 : i64, kind = "device", name = "device"}, {device = 0 : i64, kind = "staging", name = "staging"}],
