@@ -98,7 +98,7 @@ private:
   std::vector<uint32_t> waits, waitsAtFirst;       ///< by command: for how many others, in any step and in the first
   std::vector<int64_t> position;                   ///< by command of the compute stream, else -1
   std::vector<uint32_t> atPosition;                ///< by position
-  std::vector<int64_t> deadline; ///< by command: the position that needs it in the next step
+  std::vector<int64_t> deadline; ///< by command: the position that waits for it; of the next step: beyond the last
   std::vector<Life> lives;                         ///< by slot
   std::vector<std::vector<uint32_t>> opens, ends, hostUses; ///< slots by command: opens on its stream, last use, any use on the host
   int64_t phases = 1, deviceBudget = 0, hostBudget = 0;
@@ -175,32 +175,26 @@ private:
   }
   bool isUpload(uint32_t command) const { return program[command].isCopy && onDevice(program[command].accesses[1].slot); }
 
-  /// What an update makes is needed by the first computation of the next step that reads the weights.
+  /// A computation is due at its position, what is uploaded where it is first used, and everything else as soon as what
+  /// waits for it: an update where the next step first uses the weights.
   void readDeadlines() {
-    deadline.assign(count, INT64_MAX);
-    std::vector<int64_t> firstNeed(schedule.slots.size(), INT64_MAX);
-    for (uint32_t i = 0; i < count; ++i)
-      if (isUpload(i) && schedule.slots[program[i].accesses[0].slot].persistent)
-        if (int64_t use = lives[program[i].accesses[1].slot].firstUse; use >= 0) {
-          int64_t &need = firstNeed[program[i].accesses[0].slot];
-          need = std::min(need, use);
-        }
-    for (uint32_t i = count; i-- > 0;) {
-      for (const Access &access : program[i].accesses)
-        if (program[i].role == plan::Role::update && access.writes())
-          deadline[i] = std::min(deadline[i], firstNeed[access.slot]);
-      for (const Dependency &successor : successors[i]) // what others wait for is needed as soon as they are
-        if (successor.back == 0)
-          deadline[i] = std::min(deadline[i], deadline[successor.command]);
-    }
+    const auto positions = static_cast<int64_t>(atPosition.size());
+    deadline.assign(count, 2 * positions);
+    for (int pass = 0; pass < 2; ++pass) // the second time with what was found for the next step
+      for (uint32_t i = count; i-- > 0;) {
+        if (position[i] >= 0)
+          deadline[i] = std::min(deadline[i], position[i]);
+        for (const Dependency &successor : successors[i])
+          if (successor.back == 0 || isUpload(successor.command))
+            deadline[i] = std::min(deadline[i], deadline[successor.command] + successor.back * positions);
+      }
   }
 
   //-- running -------------------------------------------------------------------------------------------------------
 
   struct Waiting {
-    double key;
-    uint64_t order, instance;
-    bool operator>(const Waiting &other) const { return std::tie(key, order) > std::tie(other.key, other.order); }
+    uint64_t due, instance;
+    auto operator<=>(const Waiting &) const = default;
   };
   struct Ending {
     double time;
@@ -210,7 +204,7 @@ private:
   struct Lane {
     std::vector<uint32_t> commands; ///< of streams whose order is that of the list
     uint64_t next = 0;
-    bool busy = false, sorted = false; ///< sorted: whichever of those that are ready comes first
+    bool busy = false, sorted = false; ///< sorted: whichever of those that are ready is due first
     std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> ready;
   };
 
@@ -271,11 +265,7 @@ private:
     if (!lane.sorted)
       return;
     const uint64_t step = which / count;
-    double key = now; // downloads: first come, first served
-    if (program[i].stream == machine.update)
-      key = static_cast<double>((step + 1) * atPosition.size()) +
-            static_cast<double>(std::min<int64_t>(deadline[i], static_cast<int64_t>(atPosition.size())));
-    lane.ready.push({key, which, which});
+    lane.ready.push({step * atPosition.size() + static_cast<uint64_t>(deadline[i]), which});
   }
 
   /// The next command of a lane, if it may start now.

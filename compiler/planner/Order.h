@@ -7,9 +7,9 @@
 // takes the room of one that is needed before it, and a step that fits at all never locks itself up. What is downloaded
 // holds its place until that has ended.
 //
-// On the host's stream what is needed first goes first: windows of updates, from the landing of a layer's gradients to
-// the next step's need of its weights, lie within each other, and for such the earliest deadline first is optimal
-// (Jackson's rule with release times).
+// On the host's stream and in downloads what is needed first goes first: windows of updates, from the landing of a layer's
+// gradients to the next step's need of its weights, lie within each other, and for such the earliest deadline first is
+// optimal (Jackson's rule with release times).
 #ifndef MT_COMPILER_PLANNER_ORDER_H
 #define MT_COMPILER_PLANNER_ORDER_H
 
