@@ -142,7 +142,8 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     auto decisions = decide(*read, machine);
     if (failed(decisions))
       return failure();
-    write(*read, machine, *decisions);
+    if (failed(write(*read, machine, *decisions)))
+      return failure();
     passes::stateDecisions(module, *read, *decisions);
     planner::Description description = planner::describe(read->model, machine, *decisions);
     settings.savedActivations = description.saved, settings.weights = description.weights;
@@ -152,11 +153,15 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     return success();
   }
 
-  void write(const passes::ReadModel &read, const planner::Machine &machine, const planner::Decisions &decisions) {
+  LogicalResult write(const passes::ReadModel &read, const planner::Machine &machine, const planner::Decisions &decisions) {
     ModuleOp module = getOperation();
     planner::Schedule schedule = planner::build(read.model, machine, decisions, true);
     planner::Timing step = planner::time(schedule, schedule.step, machine, decisions, true);
     planner::Timing evaluate = planner::time(schedule, schedule.evaluate, machine, decisions, false);
+    for (const planner::Timing &timing : {step, evaluate})
+      if (!timing.fits())
+        return module.emitError() << "the decisions need " << std::max(timing.missingDevice, timing.missingHost) << " bytes more of "
+                                  << (timing.missingDevice > 0 ? "device" : "host") << " memory than mt.limits allows";
     planner::sortByStart(schedule.step, step);
     planner::sortByStart(schedule.evaluate, evaluate);
     ScheduleWriter writer(module, read, machine);
@@ -167,6 +172,7 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     writer.writeCommands(schedule.evaluate, evaluate.start, Program::evaluate);
     writer.finish();
     module->setAttr(kPeriodAttr, Builder(module.getContext()).getF64FloatAttr(step.seconds));
+    return success();
   }
 
   /// An option that was given, else what the module states, else the option's default.

@@ -10,7 +10,7 @@ namespace mt::passes {
 /// Whether the module states decisions.
 bool hasDecisions(mlir::ModuleOp module);
 /// What the module states; a layer that states nothing is as in planner::leastMemory. Fails with a diagnostic on a call
-/// whose layer has no such rung.
+/// whose layer has no such rung or result.
 mlir::FailureOr<planner::Decisions> readDecisions(mlir::ModuleOp module, const ReadModel &read);
 void stateDecisions(mlir::ModuleOp module, const ReadModel &read, const planner::Decisions &decisions);
 
