@@ -48,7 +48,7 @@ Status compile(const MtcCommand &command) {
   if (phase != Phase::plan)
     return put(pipeline::print(*compiled.module, phase), command.output);
   MT_TRY(plan::save(compiled.plan, command.output));
-  std::string said = (command.report ? pipeline::report(compiled) : "") + pipeline::summary(compiled.plan, command.output);
+  std::string said = (command.options.report ? pipeline::report(compiled) : "") + pipeline::summary(compiled.plan, command.output);
   return writeAbout(command.output, said + "\n");
 }
 

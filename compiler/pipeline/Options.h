@@ -30,6 +30,7 @@ struct Options {
   std::optional<bool> resident;
   std::optional<int64_t> prefetchDistance;
   std::optional<bool> park;
+  bool report = false;    ///< what is only said in a report is found out, too
   bool everyNode = false; ///< problems name all nodes that they are about, not the first few
 };
 

@@ -180,6 +180,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
 
   std::optional<Compiled> best;
   double seconds = 0;
+  std::function<std::string()> more;
   std::string problem;
   std::vector<std::string> considered;
   for (int64_t microBatch : microBatchesOf(options)) {
@@ -210,12 +211,16 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     messages = said;
     best = std::move(compiled);
     best->module = std::move(planned.module);
+    best->bound = planned.bound;
+    more = planned.more;
     if (!best->forced.empty())
       break;
   }
   if (!best)
     return Status::error(options.model + ": " + problem);
   best->considered = considered;
+  if (options.report)
+    best->more = more();
   if (phase == Phase::schedule)
     return std::move(*best);
   Collector collector(context, messages);

@@ -14,6 +14,8 @@ struct Compiled {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< at the phase that was asked for
   plan::Plan plan;                          ///< of phase plan
   std::vector<std::string> considered;      ///< one line a candidate of the planner's search
+  double bound = 0;                         ///< seconds that no decisions could do without
+  std::string more;                         ///< what more device memory would bring; empty: nothing that was found
   std::string forced;                       ///< why the micro-batch must be the whole batch; empty: it need not
 };
 

@@ -11,6 +11,8 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/Passes.h"
 
+#include <functional>
+
 namespace mt::pipeline {
 
 /// What came of planning for one micro-batch: a scheduled module, or the message of why none fits.
@@ -18,6 +20,9 @@ struct Planned {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< in phase `schedule`; null where nothing fits
   std::string problem;
   double seconds = 0; ///< of a step, predicted
+  double bound = 0;   ///< seconds that no decisions can do without
+  /// Finds out what more device memory would bring; empty: nothing.
+  std::function<std::string()> more;
   std::string text;   ///< for the report
 };
 

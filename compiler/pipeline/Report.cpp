@@ -3,7 +3,12 @@
 
 #include "runtime/base/Sizes.h"
 
+#include "runtime/plan/Timeline.h"
+
+#include <algorithm>
+#include <map>
 #include <set>
+#include <sstream>
 
 namespace mt::pipeline {
 namespace {
@@ -56,6 +61,50 @@ std::string activationCopies(const plan::Plan &plan) {
                      formatSize(parked), formatSize(brought), formatSize(small));
 }
 
+std::string seconds(double value);
+
+/// A label without numbers: what the commands of all layers have in common.
+std::string kindOf(const std::string &label) {
+  std::string kind;
+  for (std::stringstream words(label); words >> std::ws && !words.eof();) {
+    std::string word;
+    words >> word;
+    if (!std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; }))
+      kind += (kind.empty() ? "" : " ") + word;
+  }
+  return kind;
+}
+
+/// For each stream how much of a step it is busy, and what most of its waits are for.
+std::vector<std::string> streamLines(const plan::Plan &plan) {
+  const plan::Program &step = *plan.program(plan::ProgramKind::step);
+  const plan::Timeline timeline = plan::simulate(plan, step);
+  struct Sum {
+    double seconds = 0, longest = 0;
+    std::string at;
+  };
+  std::vector<std::map<std::string, Sum>> sums(plan.streams.size());
+  for (const plan::Wait &wait : plan::waits(plan, step, timeline)) {
+    const plan::Command &command = step.commands[wait.command];
+    Sum &sum = sums[command.stream][kindOf(step.commands[wait.awaited].label)];
+    sum.seconds += wait.seconds;
+    if (wait.seconds > sum.longest) {
+      sum.longest = wait.seconds;
+      sum.at = command.label;
+    }
+  }
+  std::vector<std::string> lines;
+  for (size_t s = 0; s < plan.streams.size(); ++s) {
+    lines.push_back(fmt::format("stream {:9} busy {:.0f} % of the step", plan.streams[s].name,
+                                timeline.seconds > 0 ? 100 * timeline.busy[s] / timeline.seconds : 0.0));
+    auto most = std::ranges::max_element(sums[s], {}, [](const auto &entry) { return entry.second.seconds; });
+    if (most != sums[s].end())
+      lines.back() += fmt::format("; waits most for '{}': {}, longest {} before '{}'", most->first, seconds(most->second.seconds),
+                                  seconds(most->second.longest), most->second.at);
+  }
+  return lines;
+}
+
 std::string seconds(double value) {
   return value < 1e-3 ? fmt::format("{:.0f} us", value * 1e6) : value < 1 ? fmt::format("{:.1f} ms", value * 1e3)
                                                                           : fmt::format("{:.2f} s", value);
@@ -89,6 +138,12 @@ std::string report(const Compiled &compiled) {
   const plan::Prediction &p = plan.prediction;
   line("predicted step   {} ({}): compute {}, upload {}, download {}, host {}", seconds(p.stepSeconds), p.bound,
        seconds(p.computeSeconds), seconds(p.uploadSeconds), seconds(p.downloadSeconds), seconds(p.hostSeconds));
+  line("bound            {}: no decisions can do with less; the step takes {:.3f} of it", seconds(compiled.bound),
+       compiled.bound > 0 ? p.stepSeconds / compiled.bound : 0);
+  for (const std::string &text : streamLines(plan))
+    line("{}", text);
+  if (!compiled.more.empty())
+    line("worth having     {}", compiled.more);
   line("flops            {:.3g} useful, {:.3g} executed a step", p.usefulFlops, p.executedFlops);
   line("link             weights {}, gradients {}, activations {} a step", formatSize(p.weightLinkBytes),
        formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes));

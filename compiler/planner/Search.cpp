@@ -9,6 +9,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <random>
 
 namespace mt::planner {
 namespace {
@@ -16,6 +17,9 @@ namespace {
 /// A plan that is slower by so much counts as fast as another, and one that is faster by less as no gain.
 constexpr double kAlike = 5e-4, kGain = 1e-4;
 constexpr int kRounds = 8;
+/// Commands that are simulated while single objects are tried: a fraction of a second.
+constexpr int64_t kPolish = 30'000;
+constexpr int kKicks = 40;
 
 class Searcher {
 public:
@@ -27,6 +31,8 @@ public:
     if (timing.fits()) {
       makeAxes();
       climb();
+      if (constraints.thorough)
+        polish();
       trim(&Decisions::deviceLimit, timing.seconds * (1 + kAlike));
       trim(&Decisions::hostLimit, timing.seconds * (1 + kAlike));
     }
@@ -146,20 +152,100 @@ private:
     }
   }
 
+  enum class Tried : uint8_t { tooLarge, noBetter, better };
+  /// Takes what it is given if that is faster.
+  Tried attempt(Decisions changed) {
+    Timing result = evaluate(changed);
+    if (!result.fits())
+      return Tried::tooLarge;
+    if (result.seconds >= timing.seconds * (1 - kGain / 10))
+      return Tried::noBetter;
+    best = std::move(changed);
+    timing = std::move(result);
+    return Tried::better;
+  }
+
+  /// Whether it fits.
   bool attempt(Axis &axis, size_t count) {
     Decisions changed = best;
     axis.set(changed, count);
     if (changed == best)
       return true;
-    Timing result = evaluate(changed);
-    if (!result.fits())
-      return false;
-    if (result.seconds < timing.seconds * (1 - kGain / 10)) {
-      best = std::move(changed);
-      timing = std::move(result);
+    const Tried tried = attempt(std::move(changed));
+    if (tried == Tried::better)
       axis.now = count;
+    return tried != Tried::tooLarge;
+  }
+
+  /// Single objects with another decision, as long as one of them gains; then two at once, of which one may make room for the
+  /// other; and smaller limits, for what comes too early can be in the way. Until nothing gains, or what it may cost is spent.
+  void polish() {
+    int64_t left = kPolish / static_cast<int64_t>(std::max<size_t>(1, build(model, machine, best, false).step.size()));
+    auto tries = [&](const Decisions &changed) {
+      return left > 0 && changed != best && left-- > 0 && attempt(changed) == Tried::better;
+    };
+    auto limits = [&] {
+      bool better = false;
+      for (int64_t eighths = 4; eighths <= 8 && !machine.unified(); ++eighths) {
+        Decisions changed = best;
+        changed.deviceLimit = constraints.deviceMemory / 8 * eighths;
+        better |= tries(changed);
+      }
+      return better;
+    };
+    auto singles = [&] {
+      bool better = false;
+      for (size_t l = model.layers.size(); l-- > 0;)
+        for (const Decisions &changed : alternatives(best, l))
+          better |= tries(changed);
+      return better;
+    };
+    auto pairs = [&] {
+      for (size_t l = model.layers.size(); l-- > 0;)
+        for (const Decisions &one : alternatives(best, l))
+          for (size_t other = l + 1; other-- > 0 && left > 0;)
+            for (const Decisions &changed : alternatives(one, other))
+              if (tries(changed))
+                return true;
+      return false;
+    };
+    while (left > 0 && (limits() || singles() || pairs()))
+      ;
+    // From elsewhere nearby, a few times ("iterated local search", Lourenço, Martin and Stützle, 2003).
+    std::mt19937 random(1);
+    for (int kick = 0; kick < kKicks && left > 0; ++kick) {
+      const Decisions kept = best;
+      const Timing before = timing;
+      for (int i = 0; i < 4; ++i)
+        if (std::vector<Decisions> others = alternatives(best, random() % model.layers.size()); !others.empty())
+          best = others[random() % others.size()];
+      timing = evaluate(best);
+      while (timing.fits() && left > 0 && singles())
+        ;
+      if (!timing.fits() || timing.seconds >= before.seconds) {
+        best = kept;
+        timing = before;
+      }
     }
-    return true;
+  }
+
+  /// Decisions that differ from `from` in one layer.
+  std::vector<Decisions> alternatives(const Decisions &from, size_t l) const {
+    std::vector<Decisions> found;
+    const Layer &layer = model.layers[l];
+    auto add = [&](auto change) {
+      found.push_back(from);
+      change(found.back());
+    };
+    if (!constraints.saved && !layer.isLoss)
+      for (int64_t rung = 0; rung < static_cast<int64_t>(layer.rungs.size()); ++rung)
+        add([&](Decisions &changed) { changed.layers[l].rung = rung; });
+    if (!constraints.kept && !layer.owned.empty() && !machine.unified())
+      add([&](Decisions &changed) { changed.layers[l].kept = !changed.layers[l].kept; });
+    if (!constraints.parked && !machine.unified())
+      for (int64_t value : layer.results)
+        add([&](Decisions &changed) { changed.parked[static_cast<size_t>(value)] = !changed.parked[static_cast<size_t>(value)]; });
+    return found;
   }
 
   /// The most that fits, and what lies evenly below it.
@@ -211,16 +297,21 @@ private:
 } // namespace
 
 Status constrain(const Model &model, const Constraints &constraints, Decisions &decisions) {
-  bool known = !constraints.saved;
+  std::string names; // of a ladder
+  bool known = false;
   for (size_t l = 0; l < model.layers.size() && constraints.saved; ++l) {
     const std::vector<Rung> &rungs = model.layers[l].rungs;
     auto rung = std::ranges::find(rungs, *constraints.saved, &Rung::name);
+    if (model.layers[l].isLoss || rungs.empty())
+      continue;
     known |= rung != rungs.end();
-    if (rung != rungs.end() && !model.layers[l].isLoss)
-      decisions.layers[l].rung = rung - rungs.begin();
+    decisions.layers[l].rung = rung != rungs.end() ? rung - rungs.begin() : 0;
+    names.clear();
+    for (const Rung &entry : rungs)
+      names += (&entry == &rungs.front() ? "" : &entry == &rungs.back() ? " or " : ", ") + entry.name;
   }
-  if (!known && *constraints.saved != "input" && *constraints.saved != "attention" && *constraints.saved != "all")
-    return fail("saved activations '{}': must be input, attention or all", *constraints.saved);
+  if (constraints.saved && !known && !names.empty())
+    return fail("saved activations '{}': must be {}", *constraints.saved, names);
   for (LayerDecision &layer : decisions.layers)
     layer.kept = constraints.kept.value_or(layer.kept);
   if (constraints.parked)
@@ -254,21 +345,17 @@ void settle(const Model &model, const Machine &machine, Decisions &decisions) {
 }
 
 double lowerBound(const Model &model, const Machine &machine) {
-  double compute = 0, host = 0;
-  for (const Layer &layer : model.layers) {
-    if (!layer.isDifferentiated()) {
-      compute += model.templates[static_cast<size_t>(layer.primal)].seconds;
-      continue;
-    }
-    double least = 1e300;
-    for (const Rung &rung : layer.rungs)
-      least = std::min(least, model.templates[static_cast<size_t>(rung.backward)].seconds +
-                                  (layer.isLoss ? 0 : model.templates[static_cast<size_t>(rung.forward)].seconds));
-    compute += least;
+  Decisions most = leastMemory(model);
+  for (size_t l = 0; l < model.layers.size(); ++l) {
+    most.layers[l].kept = true;
+    most.layers[l].rung = std::max<int64_t>(0, static_cast<int64_t>(model.layers[l].rungs.size()) - 1);
   }
-  (void)machine;
-  (void)host;
-  return compute * static_cast<double>(model.microBatches);
+  most.parked.assign(model.values.size(), false);
+  Schedule schedule = build(model, machine, most, false);
+  std::vector<double> busy(machine.streams.size(), 0);
+  for (const Command &command : schedule.step)
+    busy[command.stream] += command.seconds;
+  return *std::ranges::max_element(busy);
 }
 
 Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {

@@ -17,6 +17,7 @@ struct Constraints {
   std::optional<bool> kept, parked; ///< of every layer, of every value that can be
   std::optional<int64_t> distance;  ///< phases that weights may be brought ahead
   int64_t deviceMemory = INT64_MAX, hostMemory = INT64_MAX; ///< bytes
+  bool thorough = true; ///< whether objects are tried one by one, too
 };
 
 struct Found {
@@ -37,7 +38,8 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 /// step has; and that nothing is parked that backward does not read with the rungs that were decided.
 void settle(const Model &model, const Machine &machine, Decisions &decisions);
 
-/// Seconds that no decisions can do without: the greatest load of an engine, of those that every plan has.
+/// Seconds that no decisions can do without: the greatest load of a stream where everything is kept and nothing recomputed,
+/// which is the least that each stream can have.
 double lowerBound(const Model &model, const Machine &machine);
 
 /// "input 20, all 12", "12 kept, 20 streamed", "20 values", "18 late": a word for all layers alike, else how many.

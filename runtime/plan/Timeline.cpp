@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace mt::plan {
 namespace {
@@ -60,6 +61,33 @@ Timeline simulate(const Plan &plan, const Program &program) {
   for (const Command &command : program.commands)
     commands.push_back({command.stream, command.predictedSeconds, command.awaits});
   return simulate(commands, static_cast<uint32_t>(plan.streams.size()), isCyclic(program.kind));
+}
+
+std::vector<Wait> waits(const Plan &plan, const Program &program, const Timeline &timeline) {
+  const double period = isCyclic(program.kind) ? timeline.seconds : 0;
+  const auto endOf = [&](uint32_t command, uint32_t back) {
+    return timeline.start[command] + program.commands[command].predictedSeconds - back * period;
+  };
+  std::vector<double> free(plan.streams.size(), isCyclic(program.kind) ? -HUGE_VAL : 0);
+  if (isCyclic(program.kind))
+    for (uint32_t i = 0; i < program.commands.size(); ++i)
+      free[program.commands[i].stream] = endOf(i, 1);
+  std::vector<Wait> found;
+  for (uint32_t i = 0; i < program.commands.size(); ++i) {
+    const Command &command = program.commands[i];
+    Wait wait{.command = i, .seconds = timeline.start[i] - free[command.stream]};
+    free[command.stream] = endOf(i, 0);
+    double until = -HUGE_VAL;
+    for (const Await &await : command.awaits)
+      if (double end = endOf(await.command, await.back); end > until) {
+        until = end;
+        wait.awaited = await.command;
+        wait.back = await.back;
+      }
+    if (wait.seconds > 1e-9 * std::max(timeline.seconds, 1e-6) && until > -HUGE_VAL)
+      found.push_back(wait);
+  }
+  return found;
 }
 
 void predict(const Timeline &timeline, std::span<const Stream> streams, Prediction &prediction) {

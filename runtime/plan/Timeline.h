@@ -31,6 +31,15 @@ Timeline simulate(std::span<const TimedCommand> program, uint32_t streams, bool 
 /// The same for a program of a plan; `step` is cyclic.
 Timeline simulate(const Plan &plan, const Program &program);
 
+/// A stretch of time in which a stream has nothing to do: before `command`, until `awaited` ends, which was issued `back`
+/// iterations before it.
+struct Wait {
+  uint32_t command = 0, awaited = 0, back = 0;
+  double seconds = 0;
+};
+/// Every wait of a program in its steady state, in the order of its commands.
+std::vector<Wait> waits(const Plan &plan, const Program &program, const Timeline &timeline);
+
 /// Fills the seconds and the bound of a prediction from the timeline of a step: "compute-bound", "copy-bound" or
 /// "host-bound" by the kind of the busiest stream. Flops and link bytes are left alone.
 void predict(const Timeline &timeline, std::span<const Stream> streams, Prediction &prediction);

@@ -128,7 +128,7 @@ MtcCommand parseMtc(int argc, char **argv, const std::string &version) {
       ->option_text("PLAN.bin");
   add(*compile, "--emit", "PHASE", command.emitPhase, "stop after a phase and print it: nn, layers, schedule\n(default: plan, which is written)")
       ->check(oneOf({"nn", "layers", "schedule", "plan"}));
-  compile->add_flag("--report", command.report, "print what was found and chosen, and what bounds the step");
+  compile->add_flag("--report", command.options.report, "print what was found and chosen, and what bounds the step");
   CLI::App *check = addCommand(app, "check", "Tell every problem of a model at once; status 0 if it would compile.", "mtc check model.onnx --loss cross-entropy");
   CLI::App *fit = addCommand(app, "fit", "Print which micro-batches, saved activations and weights fit, and how fast.",
                              "mtc fit model.onnx --device-memory 8GiB --host-memory 64GiB");

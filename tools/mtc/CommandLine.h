@@ -12,7 +12,6 @@ struct MtcCommand {
   pipeline::Options options;     ///< compile, check, fit
   std::string emitPhase;         ///< of compile; empty: plan
   std::string output;            ///< -o
-  bool report = false;
   std::string file, other;       ///< dump, diff, emit, target
   std::string format = "text";   ///< dump
   std::string text;              ///< said: help, version or a usage error

@@ -1,0 +1,121 @@
+// Dependencies of commands, and when they run: hand-made cases whose times are worked out beside them.
+#include "SmallModel.h"
+#include "compiler/planner/Builder.h"
+#include "compiler/planner/Dependencies.h"
+#include "compiler/planner/Search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace mt::planner {
+namespace {
+using plan::BindingEffect;
+
+Command touching(std::vector<Access> accesses) {
+  Command command;
+  command.accesses = std::move(accesses);
+  return command;
+}
+
+TEST(Dependencies, AreOfRangesAndAcrossStepsOnlyOfWhatLasts) {
+  Schedule schedule;
+  schedule.slots = {{"lasting", 0, Kind::weight, 100, true, {}, {}}, {"passing", 0, Kind::activation, 100, false, {}, {}}};
+  const std::vector<Command> program{
+      touching({{0, 0, 50, BindingEffect::write}}),                                   // 0
+      touching({{0, 50, 50, BindingEffect::write}, {1, 0, 100, BindingEffect::write}}), // 1
+      touching({{0, 40, 20, BindingEffect::read}, {1, 0, 10, BindingEffect::read}}),  // 2: of both
+      touching({{0, 0, 10, BindingEffect::accumulate}}),                              // 3: after 0, not after 2
+  };
+  using List = std::vector<Dependency>;
+  const auto once = dependencies(schedule, program, false);
+  EXPECT_EQ(once, (std::vector<List>{{}, {}, {{0, 0}, {1, 0}}, {{0, 0}}}));
+  const auto again = dependencies(schedule, program, true);
+  EXPECT_EQ(again[0], (List{{0, 1}, {2, 1}, {3, 1}})) << "what it writes was written and read a step before";
+  EXPECT_EQ(again[1], (List{{1, 1}, {2, 1}})) << "the passing slot is another one in every step";
+  EXPECT_EQ(again[3], (List{{0, 0}}));
+}
+
+/// Weights of 1 ms to upload and 1 ms of gradients to download; computing that takes longer.
+std::vector<SmallLayer> slowLayers(size_t count) {
+  return std::vector<SmallLayer>(count, {250000, 1000, {1000, 2000}, 2e-3, {6e-3, 5e-3, 4e-3}});
+}
+
+Timing timeOf(const Model &model, const Machine &machine, const Decisions &decisions) {
+  Schedule schedule = build(model, machine, decisions, false);
+  return time(schedule, schedule.step, machine, decisions, true);
+}
+
+TEST(Order, CopiesHideUnderComputation) {
+  // Forward of four layers, loss and backward of the four: 4 x 2 + 6 + 4 x 6 ms; between steps the chain of the first layer's
+  // gradient down (1 ms), update (24 bytes an element at 10 GB/s: 0.7 ms with the norm) and weights up (1 ms).
+  const Model model = smallModel(slowLayers(5));
+  const Machine machine(smallTarget());
+  const Timing timing = timeOf(model, machine, leastMemory(model));
+  ASSERT_TRUE(timing.fits());
+  EXPECT_NEAR(timing.busy[machine.compute], 38e-3, 1e-5);
+  EXPECT_GT(timing.seconds, 38e-3 + 2e-3);
+  EXPECT_LT(timing.seconds, 38e-3 + 3e-3);
+}
+
+TEST(Order, TheLeastMemoryIsExact) {
+  const Model model = smallModel(slowLayers(6));
+  const Machine machine(smallTarget());
+  Decisions decisions = leastOf(model, machine, {}).decisions;
+  ASSERT_TRUE(timeOf(model, machine, decisions).fits());
+  // A layer's weights and gradient, 1,000,000 bytes each, lie there together.
+  EXPECT_GE(decisions.deviceLimit, 2000000);
+  EXPECT_LT(decisions.deviceLimit, 2100000);
+  decisions.deviceLimit -= 256;
+  const Timing less = timeOf(model, machine, decisions);
+  EXPECT_GT(less.missingDevice, 0);
+  decisions.deviceLimit += less.missingDevice;
+  EXPECT_TRUE(timeOf(model, machine, decisions).fits()) << "it says how much is missing";
+}
+
+TEST(Order, WhatTheNextStepNeedsFirstIsUpdatedFirst) {
+  // A host so slow that updates of a step go on under the next one's forward.
+  const Model model = smallModel(slowLayers(6));
+  const Machine machine(smallTarget(0.4e9));
+  Decisions decisions = leastMemory(model);
+  Timing timing = timeOf(model, machine, decisions);
+  ASSERT_TRUE(timing.fits());
+  EXPECT_LT(timing.seconds, 1.15 * timing.busy[machine.host]) << "it is busy all the time but for the last layer's computing";
+  settle(model, machine, decisions);
+  EXPECT_GT(std::ranges::count(decisions.layers, LayerDecision::late, &LayerDecision::turn), 0);
+  EXPECT_EQ(decisions.layers[0].turn, LayerDecision::early) << "nothing can begin before it";
+  Schedule schedule = build(model, machine, decisions, true);
+  timing = time(schedule, schedule.step, machine, decisions, true);
+  ASSERT_TRUE(timing.fits());
+  sortByStart(schedule.step, timing);
+  std::vector<int64_t> late;
+  for (const Command &command : schedule.step)
+    if (command.late)
+      late.push_back(command.updates);
+  EXPECT_TRUE(std::ranges::is_sorted(late)) << "under forward, in its order";
+  EXPECT_EQ(static_cast<size_t>(std::ranges::count(schedule.finish, plan::Role::update, &Command::role)), late.size()) << "finish runs what is pending";
+}
+
+TEST(Order, ListsCommandsAfterWhatTheyNeed) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 60; ++i) {
+    const Model model = randomModel(random, 4);
+    const Machine machine(smallTarget(std::uniform_int_distribution<int>(1, 20)(random) * 1e9));
+    Decisions decisions = leastMemory(model);
+    settle(model, machine, decisions);
+    Schedule schedule = build(model, machine, decisions, false);
+    Timing timing = time(schedule, schedule.step, machine, decisions, true);
+    ASSERT_TRUE(timing.fits());
+    const auto found = dependencies(schedule, schedule.step, true);
+    for (uint32_t c = 0; c < schedule.step.size(); ++c)
+      for (const Dependency &dependency : found[c]) {
+        if (schedule.step[c].late || schedule.step[dependency.command].late)
+          continue; // they are listed a step later
+        const double ready = timing.start[dependency.command] + schedule.step[dependency.command].seconds - dependency.back * timing.seconds;
+        EXPECT_GE(timing.start[c], ready - 1e-9) << "model " << i << ", command " << c << " after " << dependency.command;
+      }
+  }
+}
+
+} // namespace
+} // namespace mt::planner
