@@ -7,6 +7,7 @@
 #include "kernels/Optimizers.h"
 #include "passes/DecisionAttributes.h"
 #include "passes/Settings.h"
+#include "runtime/plan/Dump.h"
 
 using namespace mlir;
 
@@ -50,6 +51,7 @@ public:
         op->setAttr(kHoldsAttr, builder.getDenseI64ArrayAttr(holds));
       if (slot.input)
         op->setAttr(kInputAttr, builder.getI64IntegerAttr(*slot.input));
+      op->setAttr(kKindAttr, builder.getStringAttr(plan::name(slot.kind)));
       slots.push_back(op.getSlot());
     }
   }

@@ -45,16 +45,15 @@ double hostBytesOf(const plan::Plan &plan, double trained) {
   return bytes;
 }
 
-/// What of a step's copies is neither weight nor gradient, by the first words of the commands' labels.
+/// What of a step's copies is neither weight nor gradient.
 std::string activationCopies(const plan::Plan &plan) {
   uint64_t inputs = 0, parked = 0, brought = 0, small = 0;
   for (const plan::Command &command : plan.program(plan::ProgramKind::step)->commands) {
-    std::string_view label = command.label;
-    if (!command.isCopy || label.starts_with("weight") || label.starts_with("gradient"))
+    if (!command.isCopy || command.bytes == plan::ByteKind::weight || command.bytes == plan::ByteKind::gradient)
       continue;
-    uint64_t &sum = label.starts_with("input")        ? inputs
-                    : label.starts_with("activation") ? parked
-                    : label.starts_with("parked")     ? brought : small;
+    uint64_t &sum = command.bytes == plan::ByteKind::input        ? inputs
+                    : command.bytes != plan::ByteKind::activation ? small
+                    : command.role == plan::Role::offload         ? parked : brought;
     sum += command.from.bytes;
   }
   return fmt::format("inputs {}, saved layer inputs parked {} and brought back {}, scalars and norms {}", formatSize(inputs),

@@ -6,6 +6,7 @@
 #include "compiler/plan/PlanAttributes.h"
 #include "compiler/schedule/Schedule.h"
 #include "kernels/Coverage.h"
+#include "runtime/plan/Dump.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Validate.h"
 
@@ -365,6 +366,10 @@ private:
     auto to = spanOf(op.getTarget().template getDefiningOp<SlotOp>(), op.getTargetOffset(), op.getBytes());
     if (failed(from) || failed(to))
       return failure();
+    if (auto kind = op.getSource().getDefiningOp()->template getAttrOfType<StringAttr>(kKindAttr))
+      for (int k = 0; k <= int(plan::ByteKind::workspace); ++k)
+        if (kind.getValue() == StringRef(plan::name(plan::ByteKind(k))))
+          command.bytes = plan::ByteKind(k);
     command.from = *from;
     command.to = *to;
     return command;
@@ -438,10 +443,9 @@ private:
     for (const plan::Command &command : step.commands) {
       if (!command.isCopy)
         continue;
-      StringRef label = command.label;
-      uint64_t &sum = label.starts_with("weight")     ? plan.prediction.weightLinkBytes
-                      : label.starts_with("gradient") ? plan.prediction.gradientLinkBytes
-                                                      : plan.prediction.activationLinkBytes;
+      uint64_t &sum = command.bytes == plan::ByteKind::weight     ? plan.prediction.weightLinkBytes
+                      : command.bytes == plan::ByteKind::gradient ? plan.prediction.gradientLinkBytes
+                                                                  : plan.prediction.activationLinkBytes;
       sum += command.from.bytes;
     }
   }

@@ -13,8 +13,7 @@
 
 namespace mt::planner {
 
-/// What bytes are.
-enum class Kind : uint8_t { weight, gradient, state, activation, input, scalar, workspace };
+using Kind = plan::ByteKind;
 
 /// What of a parameter lies in a slot.
 struct Held {

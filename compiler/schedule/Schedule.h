@@ -30,6 +30,8 @@ inline constexpr llvm::StringLiteral kPeriodAttr = "schedule.period";
 /// On slots: what of which parameter lies where (triples: argument of @main that is a parameter, plan::PartRole,
 /// offset); and which input of @main it is (-1: the scalars).
 inline constexpr llvm::StringLiteral kHoldsAttr = "schedule.holds", kInputAttr = "schedule.input";
+/// On slots: what the bytes are, a name of plan::ByteKind.
+inline constexpr llvm::StringLiteral kKindAttr = "schedule.kind";
 
 enum class Effect : int64_t { read = 0, write = 1, accumulate = 2, update = 3 };
 

@@ -54,6 +54,11 @@ std::string_view name(InputKind kind) {
 std::string_view name(Role role) {
   return pick(std::to_array<std::string_view>({"prefetch", "compute", "offload", "update"}), role);
 }
+std::string_view name(ByteKind kind) {
+  return pick(std::to_array<std::string_view>(
+                  {"unknown", "weight", "gradient", "state", "activation", "input", "scalar", "workspace"}),
+              kind);
+}
 std::string_view name(BindingEffect effect) {
   return pick(std::to_array<std::string_view>({"read", "write", "accumulate", "update"}), effect);
 }

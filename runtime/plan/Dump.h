@@ -31,6 +31,7 @@ std::string_view name(PartRole role);
 std::string_view name(Alias::Kind kind);
 std::string_view name(InputKind kind);
 std::string_view name(Role role);
+std::string_view name(ByteKind kind);
 std::string_view name(BindingEffect effect);
 std::string_view name(ProgramKind kind);
 

@@ -123,7 +123,7 @@ Json toJson(const Template &code) {
 Json toJson(const Command &command, double start) {
   Json json{{"role", name(command.role)}, {"stream", command.stream}, {"label", command.label}};
   if (command.isCopy)
-    json["copy"] = {{"from", toJson(command.from)}, {"to", toJson(command.to)}};
+    json["copy"] = {{"bytes", name(command.bytes)}, {"from", toJson(command.from)}, {"to", toJson(command.to)}};
   else
     json["run"] = {
         {"template_index", command.templateIndex},

@@ -125,6 +125,7 @@ void put(const Command &command, proto::Command *to) {
   to->set_stream(command.stream);
   to->set_label(command.label);
   if (command.isCopy) {
+    to->mutable_copy()->set_bytes(same<proto::Copy::Bytes>(command.bytes));
     put(command.from, to->mutable_copy()->mutable_from());
     put(command.to, to->mutable_copy()->mutable_to());
   } else {
@@ -331,6 +332,7 @@ Command Reader::command(const proto::Command &from) {
   if (!from.has_copy() && !from.has_run() && problem.ok())
     problem = fail("{}: neither a copy nor a run", place);
   if (made.isCopy) {
+    made.bytes = enumerator(from.copy().bytes(), ByteKind::workspace, "kind of bytes");
     made.from = span(from.copy().from());
     made.to = span(from.copy().to());
   } else {

@@ -102,6 +102,8 @@ struct Template {
 };
 
 enum class Role : uint8_t { prefetch, compute, offload, update };
+/// What bytes are.
+enum class ByteKind : uint8_t { unknown, weight, gradient, state, activation, input, scalar, workspace };
 enum class BindingEffect : uint8_t { read, write, accumulate, update };
 struct Binding {
   Span span;
@@ -118,6 +120,7 @@ struct Command {
   std::string label;
   bool isCopy = false;
   Span from, to;                  ///< of a copy
+  ByteKind bytes = ByteKind::unknown; ///< what a copy moves
   uint32_t templateIndex = 0;     ///< of a run
   std::vector<Binding> arguments; ///< of a run
   Span workspace;                 ///< of a run

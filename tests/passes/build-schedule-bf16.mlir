@@ -3,8 +3,8 @@
 
 // A layer of 16 bf16 weights: 32 bytes staged and brought in, 64 bytes of gradient offloaded. Beside the moments lies
 // the remainder of the master (roles 1, 2, 3 at multiples of 256 bytes), and the update takes both halves.
-// CHECK: schedule.slot "weights layer 0" persistent {schedule.holds = array<i64: 0, 0, 0>}
-// CHECK: schedule.slot "state layer 0" persistent {schedule.holds = array<i64: 0, 1, 0, 0, 2, 256, 0, 3, 512>} : <"state", 768>
+// CHECK: schedule.slot "weights layer 0" persistent {schedule.holds = array<i64: 0, 0, 0>, schedule.kind = "weight"}
+// CHECK: schedule.slot "state layer 0" persistent {schedule.holds = array<i64: 0, 1, 0, 0, 2, 256, 0, 3, 512>, schedule.kind = "state"} : <"state", 768>
 // CHECK: schedule.prefetch step 0 "weights layer 0" {{.*}} bytes 32 {{.*}}
 // CHECK: schedule.compute step 1 "norms layer 0" kernel "squared_norm"{{.*}} types = [tensor<4x4xf32>, tensor<1xf64>]
 // CHECK: schedule.offload step 2 "gradients layer 0" {{.*}} bytes 64 {{.*}}
@@ -13,8 +13,8 @@
 // CHECK-SAME: types = [tensor<4x4xf32>, tensor<1xf64>, tensor<16xf64>, tensor<4x4xbf16>, tensor<4x4xi16>, tensor<4x4xf32>, tensor<4x4xf32>]
 
 // SGD has one moment; clipping keeps 32-bit gradients.
-// SGD: schedule.slot "state layer 0" persistent {schedule.holds = array<i64: 0, 1, 0, 0, 2, 256>} : <"state", 512>
-// SGD: schedule.slot "landed gradients layer 0" : <"staging", 64>
+// SGD: schedule.slot "state layer 0" persistent {schedule.holds = array<i64: 0, 1, 0, 0, 2, 256>, schedule.kind = "state"} : <"state", 512>
+// SGD: schedule.slot "landed gradients layer 0" {schedule.kind = "gradient"} : <"staging", 64>
 // SGD: schedule.update step 4 "update layer 0" kernel "sgd_split"
 // SGD-SAME: types = [tensor<4x4xf32>, tensor<1xf64>, tensor<16xf64>, tensor<4x4xbf16>, tensor<4x4xi16>, tensor<4x4xf32>]
 func.func private @block(%x: tensor<2x4xbf16>, %w: tensor<4x4xbf16>) -> tensor<2x4xbf16> {
