@@ -172,6 +172,8 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     writer.writeCommands(schedule.step, step.start, Program::step);
     writer.writeCommands(schedule.finish, {}, Program::finish);
     writer.writeCommands(schedule.evaluate, evaluate.start, Program::evaluate);
+    writer.writeCommands(schedule.load, {}, Program::load);
+    writer.writeCommands(schedule.store, {}, Program::store);
     writer.finish();
     module->setAttr(kPeriodAttr, Builder(module.getContext()).getF64FloatAttr(step.seconds));
     return success();
@@ -212,14 +214,14 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     planner::Constraints constraints;
     if (rung.hasValue())
       constraints.saved = rung;
-    if (resident.hasValue())
-      constraints.kept = resident;
+    if (residency.hasValue() && !planner::setResidency(residency, constraints))
+      return getOperation().emitError() << "residency '" << residency << "': must be none, weights or state";
     if (park.hasValue())
       constraints.parked = park;
     if (distance.hasValue())
       constraints.distance = distance;
     planner::Decisions decisions = *stated;
-    if (Status status = planner::constrain(read.model, constraints, decisions); !status.ok())
+    if (Status status = planner::constrain(read.model, machine, constraints, decisions); !status.ok())
       return getOperation().emitError() << status.message();
     if (!passes::hasDecisions(getOperation()) || decisions != *stated)
       planner::settle(read.model, machine, decisions);

@@ -4,7 +4,7 @@ using namespace mlir;
 
 namespace mt::passes {
 namespace {
-constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kLate = "mt.late", kParked = "mt.parked", kLimits = "mt.limits";
+constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kLate = "mt.late", kParked = "mt.parked", kLimits = "mt.limits";
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -26,6 +26,7 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
       decision.rung = rung - layer.rungs.begin();
     }
     decision.kept = call->hasAttr(kKept);
+    decision.resident = call->hasAttr(kResident);
     decision.turn = call->hasAttr(kLate) ? planner::LayerDecision::late : planner::LayerDecision::early;
     if (auto parked = call->getAttrOfType<DenseI64ArrayAttr>(kParked))
       for (int64_t result : parked.asArrayRef()) {
@@ -49,12 +50,14 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name : {kSaved, kKept, kLate, kParked})
+    for (StringRef name : {kSaved, kKept, kResident, kLate, kParked})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
     if (decision.kept)
       call->setAttr(kKept, builder.getUnitAttr());
+    if (decision.resident)
+      call->setAttr(kResident, builder.getUnitAttr());
     if (decision.turn == planner::LayerDecision::late)
       call->setAttr(kLate, builder.getUnitAttr());
     SmallVector<int64_t> parked;

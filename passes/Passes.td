@@ -222,9 +222,9 @@ def PlanTemplates : Pass<"mt-plan-templates", "mlir::ModuleOp"> {
 }
 
 def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
-  let summary = "Lists slots and commands of the programs step, finish and evaluate in issue order.";
+  let summary = "Lists slots and commands of all programs in issue order.";
   let description = [{
-    It executes the decisions that the module states (`mt.saved`, `mt.kept`, `mt.late`, `mt.parked` on calls of @main,
+    It executes the decisions that the module states (`mt.saved`, `mt.kept`, `mt.resident`, `mt.late`, `mt.parked` on calls of @main,
     `mt.limits`) and decides nothing: commands come from planner/Builder.h, their order and the predicted `start` of
     each from planner/Order.h. Where a module states none, it is what needs least memory. What is not given as an option
     is as the module states it (`mt.settings`, `mt.target`), else the default; what was done is stated there afterwards,
@@ -243,7 +243,7 @@ def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"cpu\"", "name of a target, or a JSON file">,
     Option<"batch", "batch", "int64_t", "0", "rows per step; 0: one micro-batch">,
     Option<"rung", "saved-activations", "std::string", "\"input\"", "input, attention or all, of every layer">,
-    Option<"resident", "resident", "bool", "false", "keep the weights of all layers on the device during a step">,
+    Option<"residency", "residency", "std::string", "\"none\"", "of all layers on the device: none, weights (in a step) or state (always)">,
     Option<"park", "park", "bool", "true", "keep saved activations on the host where backward is far">,
     Option<"distance", "prefetch-distance", "int64_t", "1", "the most phases that weights are prefetched ahead">,
     Option<"clip", "clip", "bool", "false", "exact clipping by the global norm">,

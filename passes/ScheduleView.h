@@ -25,7 +25,8 @@ forEachProgram(mlir::ModuleOp module,
                                                       const std::vector<plan::CommandAccesses> &accesses,
                                                       uint32_t streams, bool cyclic)> each);
 /// All programs, in the order of the enumeration.
-inline constexpr schedule::Program kPrograms[] = {schedule::Program::step, schedule::Program::finish, schedule::Program::evaluate};
+inline constexpr schedule::Program kPrograms[] = {schedule::Program::step, schedule::Program::finish, schedule::Program::evaluate,
+                                                  schedule::Program::load, schedule::Program::store};
 
 } // namespace mt::passes
 #endif

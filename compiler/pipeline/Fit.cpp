@@ -19,14 +19,14 @@ Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options,
     if (options.batch % microBatch || (options.microBatch && *options.microBatch != microBatch))
       continue;
     for (const char *rung : {"all", "attention", "input"})
-      for (bool resident : {true, false}) {
-        if (target.unified && resident)
+      for (const char *residency : {"state", "weights", "none"}) {
+        if (target.unified && residency != std::string_view("none"))
           continue;
         Options one = options;
         one.sequence = sequence;
         one.microBatch = microBatch;
         one.savedActivations = rung;
-        one.resident = resident;
+        one.residency = residency;
         one.prefetchDistance = options.prefetchDistance.value_or(1);
         one.deviceMemory = one.hostMemory = uint64_t(1) << 60;
         Messages said;
@@ -39,7 +39,7 @@ Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options,
         for (const plan::Space &space : compiled->plan.spaces)
           (space.kind == plan::SpaceKind::device ? device : host) += space.bytes;
         table += fmt::format("{:>11}  {:<10}  {:<9}  {:>11}  {:>11}  {:>8.3g} s  {}\n", microBatch, rung,
-                             target.unified ? "in place" : resident ? "resident" : "streamed", formatSize(device), formatSize(host),
+                             target.unified ? "in place" : residency, formatSize(device), formatSize(host),
                              compiled->plan.prediction.stepSeconds, device <= deviceBudget && host <= hostBudget ? "yes" : "no");
       }
   }

@@ -27,7 +27,7 @@ struct Options {
   std::string target = "cpu";
   std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes; none: the target's
   std::optional<std::string> savedActivations;      ///< input, attention or all; none: the planner chooses
-  std::optional<bool> resident;
+  std::optional<std::string> residency;             ///< none, weights or state, of every layer
   std::optional<int64_t> prefetchDistance;
   std::optional<bool> park;
   bool report = false;    ///< what is only said in a report is found out, too

@@ -16,7 +16,8 @@ constexpr int kAttempts = 8;
 planner::Constraints constraintsOf(const Options &options, const target::Target &target) {
   planner::Constraints constraints;
   constraints.saved = options.savedActivations;
-  constraints.kept = options.resident;
+  if (options.residency)
+    planner::setResidency(*options.residency, constraints);
   constraints.parked = options.park;
   constraints.distance = options.prefetchDistance;
   constraints.deviceMemory = static_cast<int64_t>(options.deviceMemory.value_or(target.deviceMemory));
@@ -102,7 +103,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       messages.add(said);
       planned.module = std::move(module);
       planned.seconds = found.timing.seconds;
-      planned.bound = planner::lowerBound(read->model, machine);
+      planned.bound = planner::lowerBound(read->model, machine, budgets.deviceMemory);
       planned.more = [model = read->model, machine, given = constraintsOf(options, target), seconds = planned.seconds] {
         return whatMoreBrings(model, machine, given, seconds);
       };

@@ -29,9 +29,8 @@ public:
       return module.emitError() << "has no @main or no @schedule";
     if (failed(emitParameters()) || failed(emitInputs()))
       return failure();
-    for (auto [program, kind] : {std::pair(Program::step, plan::ProgramKind::step), {Program::finish, plan::ProgramKind::finish},
-                                 {Program::evaluate, plan::ProgramKind::evaluate}})
-      if (failed(emitProgram(program, kind)))
+    for (plan::ProgramKind kind : plan::kProgramKinds)
+      if (failed(emitProgram(kind)))
         return failure();
     plan.model.layers = llvm::count_if(main.front().getOps<func::CallOp>(), [](func::CallOp call) { return !call->hasAttr(nn::kStepSumsAttr); });
     plan.settings.everyRowCounts = main->getParentOfType<ModuleOp>()->hasAttr(nn::kEveryRowAttr);
@@ -323,7 +322,8 @@ private:
 
   //===-- commands --------------------------------------------------------------------------------------------===//
 
-  LogicalResult emitProgram(Program program, plan::ProgramKind kind) {
+  LogicalResult emitProgram(plan::ProgramKind kind) {
+    const Program program = static_cast<Program>(kind); // one enumeration, told twice
     plan::Program result{kind, {}};
     written.clear();
     executedFlops = 0;

@@ -27,6 +27,8 @@ public:
     buildStep();
     buildFinish();
     buildEvaluate();
+    buildLoad();
+    buildStore();
     return std::move(out.schedule);
   }
 
@@ -53,7 +55,14 @@ private:
 
   // Persistent places.
   std::vector<Place> weights; ///< by parameter, host
-  std::vector<Place> remainder, firstMoment, secondMoment;
+  /// What an update reads and writes besides, by parameter.
+  struct State {
+    std::vector<Place> remainder, firstMoment, secondMoment;
+  };
+  State state;                       ///< host
+  std::vector<std::vector<int64_t>> resident; ///< by layer: parameters that it is the home of, where it is resident
+  std::vector<Place> residentWeights;         ///< by parameter, device: of those
+  State residentState;
   std::vector<Place> norms;   ///< by parameter, host, f64[1]
   std::vector<Place> inputs;  ///< by input, host, all micro-batches
   /// Host. What is fed, a copy for the step (so that the next can be fed while this one's updates run), and the copy
@@ -63,6 +72,8 @@ private:
   // What is where in the program being built.
   std::map<Key, Place> inputPlaces; ///< (input, micro-batch) on the device
   Place deviceScalars, loss;
+  Place deviceFinalScalars;           ///< with clipping, where resident layers are
+  std::map<int64_t, Place> deviceNorms; ///< by parameter, where the device has them
   std::map<int64_t, DeviceWeight> deviceWeights; ///< by parameter
   std::map<Key, Place> valuePlaces, parkedPlaces, valueGradients;
   std::map<std::pair<int64_t, Key>, Place> savedPlaces; ///< (layer, (saved index, micro-batch))
@@ -80,6 +91,10 @@ private:
   const Template &code(int64_t index) const { return model.templates[static_cast<size_t>(index)]; }
   Place &weightOf(int64_t index) { return weights[static_cast<size_t>(index)]; }
   Place &normOf(int64_t index) { return norms[static_cast<size_t>(index)]; }
+  bool isResident(int64_t index) const { return index >= 0 && !machine.unified() && decision(index).resident; }
+  bool isResidentParameter(int64_t p) const { return isResident(model.homeOf(p)); }
+  /// A pack's gradient is wanted where its update runs.
+  bool staysOnDevice(int64_t k) const { return isResident(pack(k).complete()); }
   int64_t layerCount() const { return static_cast<int64_t>(model.layers.size()); }
 
   /// Parameters of the packs that a layer's backward completes.
@@ -105,8 +120,11 @@ private:
   //-- persistent places ---------------------------------------------------------------------------------------------
 
   void placePersistent() {
-    for (auto *places : {&weights, &remainder, &firstMoment, &secondMoment, &norms})
+    for (auto *places : {&weights, &residentWeights, &norms})
       places->resize(model.parameters.size());
+    for (State *each : {&state, &residentState})
+      for (auto *places : {&each->remainder, &each->firstMoment, &each->secondMoment})
+        places->resize(model.parameters.size());
     for (int64_t l = 0; l < layerCount(); ++l)
       placeWeights(l);
     for (size_t p = 0; p < model.parameters.size(); ++p)
@@ -114,6 +132,7 @@ private:
         weights[p] = out.slot(out.text("weights of no layer"), machine.staging, Kind::weight, model.parameters[p].type.bytes(), true);
         out.schedule.slots.back().holds = {{static_cast<int64_t>(p), PartRole::weight, 0}};
       }
+    placeResidents();
     placeNorms();
     placeInputs();
   }
@@ -132,15 +151,16 @@ private:
     out.schedule.slots.back().holds = std::move(holds);
     for (int64_t p : layer(index).owned)
       weightOf(p).slot = slot.slot;
-    placeState(index);
+    if (std::vector<Held> held = placeState(out.text("state layer {}", index), machine.state, layer(index).owned, state); !held.empty())
+      out.schedule.slots.back().holds = std::move(held);
   }
 
-  /// What of a layer's trained parameters stays on the host: remainders of split masters, moments.
-  void placeState(int64_t index) {
+  /// What of trained parameters only updates use: remainders of split masters, moments. Returns what the slot holds.
+  std::vector<Held> placeState(std::string name, uint32_t space, const std::vector<int64_t> &parameters, State &into) {
     int64_t bytes = 0;
     std::vector<Held> holds;
     std::vector<Place *> places;
-    for (int64_t p : layer(index).owned) {
+    for (int64_t p : parameters) {
       if (!parameter(p).isTrained())
         continue;
       auto add = [&](std::vector<Place> &list, PartRole role, int64_t size) {
@@ -151,17 +171,39 @@ private:
         bytes += aligned(size);
       };
       if (parameter(p).isSplit())
-        add(remainder, PartRole::remainder, parameter(p).remainder.bytes());
-      add(firstMoment, PartRole::firstMoment, parameter(p).full.bytes());
+        add(into.remainder, PartRole::remainder, parameter(p).remainder.bytes());
+      add(into.firstMoment, PartRole::firstMoment, parameter(p).full.bytes());
       if (kernels::keepsSecondMoment(model.optimizer))
-        add(secondMoment, PartRole::secondMoment, parameter(p).full.bytes());
+        add(into.secondMoment, PartRole::secondMoment, parameter(p).full.bytes());
     }
     if (places.empty())
-      return;
-    Place slot = out.slot(out.text("state layer {}", index), machine.state, Kind::state, bytes, true);
-    out.schedule.slots.back().holds = std::move(holds);
+      return {};
+    Place slot = out.slot(std::move(name), space, Kind::state, bytes, true);
     for (Place *place : places)
       place->slot = slot.slot;
+    return holds;
+  }
+
+  void placeResidents() {
+    resident.resize(model.layers.size());
+    for (const Layer &each : model.layers)
+      for (int64_t p : each.owned)
+        if (isResidentParameter(p))
+          resident[static_cast<size_t>(model.homeOf(p))].push_back(p);
+    for (int64_t l = 0; l < layerCount(); ++l) {
+      const std::vector<int64_t> &list = resident[static_cast<size_t>(l)];
+      if (list.empty())
+        continue;
+      int64_t bytes = 0;
+      for (int64_t p : list) {
+        residentWeights[static_cast<size_t>(p)].offset = bytes;
+        bytes += aligned(parameter(p).type.bytes());
+      }
+      Place slot = out.slot(out.text("resident weights layer {}", l), machine.device, Kind::weight, bytes, true);
+      for (int64_t p : list)
+        residentWeights[static_cast<size_t>(p)].slot = slot.slot;
+      placeState(out.text("resident state layer {}", l), machine.device, list, residentState);
+    }
   }
 
   void placeNorms() {
@@ -195,7 +237,7 @@ private:
     out.setPlace(-1, -1);
     out.setPhase(0);
     evaluating = &program == &out.schedule.evaluate;
-    inputPlaces.clear(), deviceWeights.clear();
+    inputPlaces.clear(), deviceWeights.clear(), deviceNorms.clear();
     valuePlaces.clear(), parkedPlaces.clear(), valueGradients.clear(), savedPlaces.clear();
     phases.clear();
   }
@@ -213,7 +255,7 @@ private:
     deviceScalars = stepScalars;
     if (!machine.unified()) {
       deviceScalars = out.slot(out.text("device scalars"), machine.device, Kind::scalar, kScalarsType.bytes());
-      out.copy(out.text("scalars"), machine.upload, scalars, deviceScalars, kScalarsType.bytes());
+      out.copy(out.text("scalars"), machine.scalars, scalars, deviceScalars, kScalarsType.bytes());
     }
     loss = out.slot(out.text("loss"), machine.device, Kind::scalar, 4);
   }
@@ -228,9 +270,19 @@ private:
     feed();
     runPhases();
     endStep();
+    bringFinalScalars();
     for (int64_t l = 0; l < layerCount(); ++l)
       if (model.clip || isLate(l))
         updateLayer(l);
+  }
+
+  /// Updates on the device wait for the clip scale as those on the host do.
+  void bringFinalScalars() {
+    if (!model.clip || std::ranges::none_of(resident, [](const std::vector<int64_t> &list) { return !list.empty(); }))
+      return;
+    out.setPlace(-1, -1);
+    deviceFinalScalars = out.slot(out.text("device final scalars"), machine.device, Kind::scalar, kScalarsType.bytes());
+    out.copy(out.text("final scalars"), machine.scalars, finalScalars, deviceFinalScalars, kScalarsType.bytes());
   }
 
   void buildEvaluate() {
@@ -254,6 +306,54 @@ private:
     Command &command = out.kernel(out.text("nothing pending"), machine.update, "constant",
                                   {out.access(finalScalars, BindingEffect::write, kScalarsType)});
     command.zeros = &kScalarsType;
+  }
+
+  /// What lives on the device, from the host and back to it. In a copy for neighbours of both.
+  void buildLoad() {
+    startProgram(out.schedule.load);
+    for (int64_t l = 0; l < layerCount(); ++l)
+      moveResident(l, true);
+  }
+  void buildStore() {
+    startProgram(out.schedule.store);
+    for (int64_t l = 0; l < layerCount(); ++l)
+      moveResident(l, false);
+  }
+  void moveResident(int64_t l, bool up) {
+    out.setPlace(l, -1);
+    for (int64_t p : resident[static_cast<size_t>(l)])
+      if (up || parameter(p).isTrained())
+        movedTogether(weightOf(p), residentWeights[static_cast<size_t>(p)], parameter(p).type.bytes());
+    move(out.text("weights layer {}", l), up);
+    for (int64_t p : resident[static_cast<size_t>(l)])
+      for (auto [list, size] : {std::pair(&State::remainder, parameter(p).remainder.bytes()),
+                                std::pair(&State::firstMoment, parameter(p).full.bytes()),
+                                std::pair(&State::secondMoment, parameter(p).full.bytes())})
+        if (Place place = (residentState.*list)[static_cast<size_t>(p)])
+          movedTogether((state.*list)[static_cast<size_t>(p)], place, size);
+    move(out.text("state layer {}", l), up);
+  }
+
+  struct Moved {
+    Place host, device;
+    int64_t bytes;
+  };
+  std::vector<Moved> moved; ///< what the next move() copies
+  void movedTogether(Place host, Place device, int64_t bytes) {
+    if (!moved.empty()) {
+      Moved &last = moved.back();
+      const int64_t beside = aligned(last.bytes);
+      if (last.host.slot == host.slot && last.device.slot == device.slot && last.host.offset + beside == host.offset &&
+          last.device.offset + beside == device.offset) {
+        last.bytes = beside + bytes;
+        return;
+      }
+    }
+    moved.push_back({host, device, bytes});
+  }
+  void move(const std::string &label, bool up) {
+    for (const Moved &each : std::exchange(moved, {}))
+      out.copy(label, up ? machine.upload : machine.download, up ? each.host : each.device, up ? each.device : each.host, each.bytes);
   }
 
   /// Global norm and clip scale, the loss's way back, and the report to the training loop.
@@ -331,6 +431,8 @@ private:
       there.until = phase;
       if (machine.unified())
         there.place = weightOf(operand.index);
+      else if (Place always = residentWeights[static_cast<size_t>(operand.index)])
+        there.place = always;
       else if (!stays)
         missing.push_back(operand.index);
     }
@@ -512,7 +614,7 @@ private:
 
   //-- gradients and updates -----------------------------------------------------------------------------------------
 
-  bool isLate(int64_t l) const { return !machine.unified() && decision(l).turn == LayerDecision::late; }
+  bool isLate(int64_t l) const { return !machine.unified() && !isResident(l) && decision(l).turn == LayerDecision::late; }
 
   void openGradients(int64_t l) {
     gradientParts.clear();
@@ -531,22 +633,27 @@ private:
       updateLayer(l);
   }
 
-  /// Squared norms of gradients that one layer alone gives: on the device, where they are.
+  /// Squared norms of gradients, each where it is told: on the device, if it has a place there.
+  void squaredNorms(std::string label, uint32_t stream, const std::vector<int64_t> &parameters, Place gradient) {
+    std::vector<Access> operands;
+    for (int64_t p : parameters) {
+      auto onDevice = deviceNorms.find(p);
+      operands.push_back(out.access(gradient + parameter(p).packOffset, BindingEffect::read, parameter(p).full));
+      operands.push_back(out.access(onDevice != deviceNorms.end() ? onDevice->second : normOf(p), BindingEffect::write, kNormType));
+    }
+    Command &command = out.kernel(std::move(label), stream, "squared_norm", std::move(operands), static_cast<int64_t>(parameters.size()));
+    command.parameters = parameters;
+  }
+
+  /// Those of gradients that one layer alone gives, or whose sum stays on the device: there, and from there to the host.
   void computeNorms(int64_t l, int64_t k) {
     const std::vector<int64_t> &parameters = pack(k).parameters;
-    Place target;
-    if (!machine.unified())
-      target = out.slot(out.text("norms of layer {}", l), machine.device, Kind::scalar, 8 * static_cast<int64_t>(parameters.size()));
-    std::vector<Access> operands;
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      const Parameter &entry = parameter(parameters[i]);
-      operands.push_back(out.access(gradientParts.at(k) + entry.packOffset, BindingEffect::read, entry.full));
-      operands.push_back(out.access(target ? target + 8 * static_cast<int64_t>(i) : normOf(parameters[i]), BindingEffect::write, kNormType));
-    }
-    Command &command = out.kernel(out.text("norms layer {}", l), machine.compute, "squared_norm", std::move(operands), static_cast<int64_t>(parameters.size()));
-    command.parameters = parameters;
-    if (!target)
-      return;
+    if (machine.unified())
+      return squaredNorms(out.text("norms layer {}", l), machine.compute, parameters, gradientParts.at(k));
+    Place target = out.slot(out.text("norms of layer {}", l), machine.device, Kind::scalar, 8 * static_cast<int64_t>(parameters.size()));
+    for (size_t i = 0; i < parameters.size(); ++i)
+      deviceNorms[parameters[i]] = target + 8 * static_cast<int64_t>(i);
+    squaredNorms(out.text("norms layer {}", l), machine.compute, parameters, gradientParts.at(k));
     for (size_t i = 0, end = 0; i < parameters.size(); i = end) { // runs of neighbours go in one copy
       for (end = i + 1; end < parameters.size() &&
                         normOf(parameters[end]).offset == normOf(parameters[i]).offset + 8 * static_cast<int64_t>(end - i);)
@@ -555,12 +662,13 @@ private:
     }
   }
 
-  /// The first part of a gradient lands where the others are then added to it, in the order of backward: one place,
-  /// however many layers use the parameters, and the same sum whatever the schedule. The norm is that of the sum.
+  /// The first part of a gradient is where the others are then added to it, in the order of backward: one place, on the host
+  /// unless the update is on the device, however many layers use the parameters, and the same sum whatever the schedule. The
+  /// norm is that of the sum.
   void landGradients(int64_t l, int64_t k) {
     bool isFirst = pack(k).first() == l;
     Place part = gradientParts.at(k);
-    if (!machine.unified()) {
+    if (!machine.unified() && !staysOnDevice(k)) {
       std::string label = gradientLabel(k, l);
       Place landed = out.slot(out.text("landed {}", label), machine.staging, Kind::gradient, pack(k).bytes);
       out.copy(std::move(label), machine.download, part, landed, pack(k).bytes);
@@ -570,8 +678,14 @@ private:
       gradients[k] = part;
     else
       addPart(k, part);
-    if (pack(k).isShared() && pack(k).complete() == l)
-      computeNormsOfSum(k);
+    if (!pack(k).isShared() || pack(k).complete() != l)
+      return;
+    if (staysOnDevice(k)) {
+      gradientParts[k] = gradients.at(k);
+      computeNorms(l, k);
+    } else {
+      squaredNorms(out.text("norm of {}", named(pack(k).parameters)), machine.update, pack(k).parameters, gradients.at(k));
+    }
   }
 
   void addPart(int64_t k, Place part) {
@@ -580,19 +694,8 @@ private:
       operands.push_back(out.access(part + parameter(p).packOffset, BindingEffect::read, parameter(p).full));
       operands.push_back(out.access(gradients.at(k) + parameter(p).packOffset, BindingEffect::accumulate, parameter(p).full));
     }
-    out.kernel(out.text("sum gradients of {}", named(pack(k).parameters)), machine.update, "copy", std::move(operands),
-               static_cast<int64_t>(pack(k).parameters.size()));
-  }
-
-  void computeNormsOfSum(int64_t k) {
-    std::vector<Access> operands;
-    for (int64_t p : pack(k).parameters) {
-      operands.push_back(out.access(gradients.at(k) + parameter(p).packOffset, BindingEffect::read, parameter(p).full));
-      operands.push_back(out.access(normOf(p), BindingEffect::write, kNormType));
-    }
-    Command &command = out.kernel(out.text("norm of {}", named(pack(k).parameters)), machine.update, "squared_norm", std::move(operands),
-                                  static_cast<int64_t>(pack(k).parameters.size()));
-    command.parameters = pack(k).parameters;
+    out.kernel(out.text("sum gradients of {}", named(pack(k).parameters)), staysOnDevice(k) ? machine.compute : machine.update, "copy",
+               std::move(operands), static_cast<int64_t>(pack(k).parameters.size()));
   }
 
   /// What a layer's backward completed: whole masters, then split ones.
@@ -601,35 +704,37 @@ private:
     for (int64_t p : completedBy(l))
       (parameter(p).isSplit() ? split : whole).push_back(p);
     out.setPlace(l, -1);
-    if (!whole.empty())
-      update(l, whole, model.optimizer);
-    if (!split.empty())
-      update(l, split, model.optimizer + "_split");
+    for (const std::vector<int64_t> &list : {whole, split})
+      if (!list.empty())
+        update(l, list);
   }
 
   /// With clipping, and where the step has ended, updates read the scalars that its end left.
-  void update(int64_t l, const std::vector<int64_t> &parameters, const std::string &optimizer) {
-    bool open = !machine.unified() && decision(l).turn == LayerDecision::open && !model.clip;
-    Place read = model.clip || isLate(l) ? finalScalars : stepScalars;
+  void update(int64_t l, const std::vector<int64_t> &parameters) {
+    const bool here = isResident(l);
+    const bool open = !machine.unified() && !here && decision(l).turn == LayerDecision::open && !model.clip;
+    const Place read = here ? (model.clip ? deviceFinalScalars : deviceScalars) : model.clip || isLate(l) ? finalScalars : stepScalars;
+    const State &rest = here ? residentState : state;
     std::vector<Access> operands;
     for (int64_t p : parameters) {
       const Parameter &entry = parameter(p);
       size_t i = static_cast<size_t>(p);
       operands.push_back(out.access(gradients.at(entry.pack) + entry.packOffset, BindingEffect::read, entry.full));
-      operands.push_back(out.access(normOf(p), BindingEffect::read, kNormType));
+      operands.push_back(out.access(here ? deviceNorms.at(p) : normOf(p), BindingEffect::read, kNormType));
       if (!open) // whose scalars it reads is not known
         operands.push_back(out.access(read, BindingEffect::read, kScalarsType));
-      operands.push_back(out.access(weights[i], BindingEffect::update, entry.type));
+      operands.push_back(out.access(here ? residentWeights[i] : weights[i], BindingEffect::update, entry.type));
       if (entry.isSplit())
-        operands.push_back(out.access(remainder[i], BindingEffect::update, entry.remainder));
-      operands.push_back(out.access(firstMoment[i], BindingEffect::update, entry.full));
-      if (secondMoment[i])
-        operands.push_back(out.access(secondMoment[i], BindingEffect::update, entry.full));
+        operands.push_back(out.access(rest.remainder[i], BindingEffect::update, entry.remainder));
+      operands.push_back(out.access(rest.firstMoment[i], BindingEffect::update, entry.full));
+      if (rest.secondMoment[i])
+        operands.push_back(out.access(rest.secondMoment[i], BindingEffect::update, entry.full));
     }
-    Command &command = out.kernel(out.text("update layer {}", l), machine.update, optimizer, std::move(operands), static_cast<int64_t>(parameters.size()));
+    Command &command = out.kernel(out.text("update layer {}", l), here ? machine.compute : machine.update,
+                                  model.updateOf(parameters.front()), std::move(operands), static_cast<int64_t>(parameters.size()));
     command.role = plan::Role::update;
     command.parameters = parameters;
-    command.updates = l;
+    command.updates = here ? -1 : l;
     command.late = isLate(l);
   }
 };

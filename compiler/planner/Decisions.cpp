@@ -1,5 +1,7 @@
 #include "compiler/planner/Decisions.h"
 
+#include "kernels/Coverage.h"
+
 #include <algorithm>
 
 namespace mt::planner {
@@ -11,6 +13,18 @@ Decisions leastMemory(const Model &model) {
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = canPark(model, decisions, static_cast<int64_t>(v));
   return decisions;
+}
+
+bool canReside(const Model &model, const Machine &machine, int64_t layer) {
+  bool any = false;
+  for (size_t p = 0; p < model.parameters.size() && !machine.unified(); ++p) {
+    if (model.homeOf(static_cast<int64_t>(p)) != layer)
+      continue;
+    any = true;
+    if (model.parameters[p].isTrained() && !kernels::hasCode(model.updateOf(static_cast<int64_t>(p)), machine.backend()))
+      return false;
+  }
+  return any;
 }
 
 bool canPark(const Model &model, const Decisions &decisions, int64_t value) {

@@ -15,7 +15,7 @@ Machine::Machine(const target::Target &target) : target(target) {
   staging = addSpace("staging", plan::SpaceKind::staging);
   state = addSpace("state", plan::SpaceKind::state);
   if (target.unified) {
-    upload = download = messages = update = compute = addStream("compute", plan::StreamKind::compute);
+    upload = scalars = download = messages = update = compute = addStream("compute", plan::StreamKind::compute);
   } else {
     upload = addStream("upload", plan::StreamKind::upload);
     compute = addStream("compute", plan::StreamKind::compute);
@@ -24,8 +24,10 @@ Machine::Machine(const target::Target &target) : target(target) {
   }
   host = addStream("host", plan::StreamKind::host);
   feed = addStream("feed", plan::StreamKind::host);
-  if (!target.unified)
-    update = host;
+  if (target.unified)
+    return;
+  update = host;
+  scalars = addStream("scalars", plan::StreamKind::upload);
 }
 
 } // namespace mt::planner

@@ -13,6 +13,15 @@ int64_t TensorType::elements() const {
   return count;
 }
 
+int64_t Model::homeOf(int64_t parameter) const {
+  const Parameter &entry = parameters[static_cast<size_t>(parameter)];
+  return entry.isTrained() ? packs[static_cast<size_t>(entry.pack)].complete() : entry.owner;
+}
+
+std::string Model::updateOf(int64_t parameter) const {
+  return optimizer + (parameters[static_cast<size_t>(parameter)].isSplit() ? "_split" : "");
+}
+
 bool Model::backwardReads(int64_t layer, int64_t rung, int64_t operand) const {
   const Layer &entry = layers[static_cast<size_t>(layer)];
   if (!entry.isDifferentiated())

@@ -112,6 +112,11 @@ struct Model {
   std::string optimizer;
   bool clip = false;
 
+  /// The layer that a parameter is held with where it stays on the device: whose backward completes its gradient, or, of one
+  /// that is frozen, its owner (-1: nobody's).
+  int64_t homeOf(int64_t parameter) const;
+  /// The kernel that updates a parameter.
+  std::string updateOf(int64_t parameter) const;
   /// Whether a rung's backward reads an operand of its layer.
   bool backwardReads(int64_t layer, int64_t rung, int64_t operand) const;
 };

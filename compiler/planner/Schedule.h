@@ -61,7 +61,7 @@ struct Command {
 
 struct Schedule {
   std::vector<Slot> slots;
-  std::vector<Command> step, finish, evaluate;
+  std::vector<Command> step, finish, evaluate, load, store;
 };
 
 } // namespace mt::planner

@@ -2,6 +2,7 @@
 
 #include "compiler/planner/Builder.h"
 #include "compiler/planner/Emitter.h"
+#include "kernels/Optimizers.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <random>
 
 namespace mt::planner {
@@ -69,7 +71,7 @@ private:
     best = leastMemory(model);
     best.deviceLimit = constraints.deviceMemory;
     best.hostLimit = constraints.hostMemory;
-    (void)constrain(model, constraints, best);
+    (void)constrain(model, machine, constraints, best);
     timing = evaluate(best);
   }
 
@@ -117,6 +119,16 @@ private:
       axes.push_back({weighted.size(), 0, [weighted](Decisions &decisions, size_t count) {
                         for (size_t i = 0; i < weighted.size(); ++i)
                           decisions.layers[static_cast<size_t>(weighted[i])].kept = i < count;
+                      }});
+    // The first layers first: what comes last of a step is their gradient, and what the next one needs first their weights.
+    std::vector<int64_t> canBeResident;
+    for (int64_t l = 0; l < layers; ++l)
+      if (canReside(model, machine, l))
+        canBeResident.push_back(l);
+    if (!constraints.resident && !canBeResident.empty())
+      axes.push_back({canBeResident.size(), 0, [canBeResident](Decisions &decisions, size_t count) {
+                        for (size_t i = 0; i < canBeResident.size(); ++i)
+                          decisions.layers[static_cast<size_t>(canBeResident[i])].resident = i < count;
                       }});
     if (!constraints.saved)
       for (size_t rung = 1; rung < rungs; ++rung)
@@ -242,6 +254,8 @@ private:
         add([&](Decisions &changed) { changed.layers[l].rung = rung; });
     if (!constraints.kept && !layer.owned.empty() && !machine.unified())
       add([&](Decisions &changed) { changed.layers[l].kept = !changed.layers[l].kept; });
+    if (!constraints.resident && canReside(model, machine, static_cast<int64_t>(l)))
+      add([&](Decisions &changed) { changed.layers[l].resident = !changed.layers[l].resident; });
     if (!constraints.parked && !machine.unified())
       for (int64_t value : layer.results)
         add([&](Decisions &changed) { changed.parked[static_cast<size_t>(value)] = !changed.parked[static_cast<size_t>(value)]; });
@@ -296,7 +310,13 @@ private:
 };
 } // namespace
 
-Status constrain(const Model &model, const Constraints &constraints, Decisions &decisions) {
+bool setResidency(std::string_view residency, Constraints &constraints) {
+  constraints.kept = residency == "weights";
+  constraints.resident = residency == "state";
+  return residency == "none" || *constraints.kept || *constraints.resident;
+}
+
+Status constrain(const Model &model, const Machine &machine, const Constraints &constraints, Decisions &decisions) {
   std::string names; // of a ladder
   bool known = false;
   for (size_t l = 0; l < model.layers.size() && constraints.saved; ++l) {
@@ -312,8 +332,11 @@ Status constrain(const Model &model, const Constraints &constraints, Decisions &
   }
   if (constraints.saved && !known && !names.empty())
     return fail("saved activations '{}': must be {}", *constraints.saved, names);
-  for (LayerDecision &layer : decisions.layers)
+  for (size_t l = 0; l < decisions.layers.size(); ++l) {
+    LayerDecision &layer = decisions.layers[l];
     layer.kept = constraints.kept.value_or(layer.kept);
+    layer.resident = constraints.resident.value_or(layer.resident) && canReside(model, machine, static_cast<int64_t>(l));
+  }
   if (constraints.parked)
     for (size_t v = 0; v < model.values.size(); ++v)
       decisions.parked[v] = *constraints.parked && canPark(model, decisions, static_cast<int64_t>(v));
@@ -332,6 +355,8 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 void settle(const Model &model, const Machine &machine, Decisions &decisions) {
   for (LayerDecision &layer : decisions.layers)
     layer.turn = LayerDecision::open;
+  for (size_t l = 0; l < decisions.layers.size(); ++l)
+    decisions.layers[l].resident = decisions.layers[l].resident && canReside(model, machine, static_cast<int64_t>(l));
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = !machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v));
   std::vector<bool> pending;
@@ -344,24 +369,60 @@ void settle(const Model &model, const Machine &machine, Decisions &decisions) {
     decisions.layers[l].turn = pending[l] ? LayerDecision::late : LayerDecision::early;
 }
 
-double lowerBound(const Model &model, const Machine &machine) {
+double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemory) {
   Decisions most = leastMemory(model);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     most.layers[l].kept = true;
     most.layers[l].rung = std::max<int64_t>(0, static_cast<int64_t>(model.layers[l].rungs.size()) - 1);
   }
   most.parked.assign(model.values.size(), false);
-  Schedule schedule = build(model, machine, most, false);
-  std::vector<double> busy(machine.streams.size(), 0);
-  for (const Command &command : schedule.step)
-    busy[command.stream] += command.seconds;
-  return *std::ranges::max_element(busy);
+  /// Seconds by stream and layer (0: of none).
+  auto loads = [&](const Decisions &decisions) {
+    std::vector<std::vector<double>> busy(machine.streams.size(), std::vector<double>(model.layers.size() + 1, 0));
+    for (const Command &command : build(model, machine, decisions, false).step)
+      busy[command.stream][static_cast<size_t>(command.layer + 1)] += command.seconds;
+    return busy;
+  };
+  const std::vector<std::vector<double>> away = loads(most);
+  std::vector<int64_t> bytes(model.layers.size(), 0); // of what a resident layer has on the device
+  for (size_t p = 0; p < model.parameters.size(); ++p)
+    if (const int64_t home = model.homeOf(static_cast<int64_t>(p)); home >= 0) {
+      const Parameter &parameter = model.parameters[p];
+      bytes[static_cast<size_t>(home)] += parameter.type.bytes();
+      if (parameter.isTrained())
+        bytes[static_cast<size_t>(home)] += (parameter.isSplit() ? parameter.remainder.bytes() : 0) +
+                                            parameter.full.bytes() * (kernels::keepsSecondMoment(model.optimizer) ? 2 : 1);
+    }
+  std::vector<size_t> can;
+  for (size_t l = 0; l < model.layers.size(); ++l)
+    if (canReside(model, machine, static_cast<int64_t>(l))) {
+      most.layers[l].resident = true;
+      can.push_back(l);
+    }
+  const std::vector<std::vector<double>> resident = loads(most);
+  double bound = 0;
+  for (size_t stream = 0; stream < away.size(); ++stream) {
+    auto saved = [&](size_t l) { return away[stream][l + 1] - resident[stream][l + 1]; };
+    double load = std::accumulate(away[stream].begin(), away[stream].end(), 0.0);
+    // As many resident layers as fit, and a part of one, those first that spare the stream most a byte (Dantzig's bound of
+    // the knapsack problem, 1957).
+    std::ranges::sort(can, [&](size_t a, size_t b) { return saved(a) * double(bytes[b]) > saved(b) * double(bytes[a]); });
+    double left = static_cast<double>(deviceMemory);
+    for (size_t l : can)
+      if (saved(l) > 0 && left > 0) {
+        const double part = std::min(1.0, left / std::max<double>(1, static_cast<double>(bytes[l])));
+        load -= part * saved(l);
+        left -= part * static_cast<double>(bytes[l]);
+      }
+    bound = std::max(bound, load);
+  }
+  return bound;
 }
 
 Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
-  int64_t kept = 0, weighted = 0, late = 0, updated = 0;
+  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, updated = 0;
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
     const LayerDecision &decision = decisions.layers[l];
@@ -370,22 +431,37 @@ Description describe(const Model &model, const Machine &machine, const Decisions
       names[decision.rung] = layer.rungs[static_cast<size_t>(decision.rung)].name;
     }
     weighted += !layer.owned.empty();
-    kept += !layer.owned.empty() && decision.kept;
-    updated += !layer.packs.empty();
-    late += !layer.packs.empty() && decision.turn == LayerDecision::late;
+    resident += !layer.owned.empty() && decision.resident;
+    kept += !layer.owned.empty() && decision.kept && !decision.resident;
+    const bool updates = std::ranges::any_of(layer.packs, [&](int64_t k) {
+      return model.packs[static_cast<size_t>(k)].complete() == static_cast<int64_t>(l);
+    });
+    updated += updates;
+    onDevice += updates && decision.resident;
+    late += updates && !decision.resident && decision.turn == LayerDecision::late;
   }
   Description text;
   for (auto [rung, count] : rungs)
     text.saved += (text.saved.empty() ? "" : ", ") + (rungs.size() == 1 ? names[rung] : fmt::format("{} {}", names[rung], count));
   if (text.saved.empty())
     text.saved = "none";
-  auto share = [](int64_t count, int64_t of, const char *all, const char *none) {
-    return count == 0 ? std::string(none) : count == of ? std::string(all) : fmt::format("{} {}, {} {}", all, count, none, of - count);
+  /// "kept" of all, else "resident 4, kept 12, streamed 20".
+  auto shares = [](std::initializer_list<std::pair<const char *, int64_t>> counts) {
+    std::string some;
+    int64_t all = 0;
+    for (auto [name, count] : counts)
+      all += count;
+    for (auto [name, count] : counts)
+      if (count == all)
+        return std::string(name);
+      else if (count > 0)
+        some += (some.empty() ? "" : ", ") + fmt::format("{} {}", name, count);
+    return some;
   };
-  text.weights = machine.unified() ? "in place" : share(kept, weighted, "kept", "streamed");
+  text.weights = machine.unified() ? "in place" : shares({{"streamed", weighted - kept - resident}, {"kept", kept}, {"resident", resident}});
   const auto parked = std::ranges::count(decisions.parked, true);
   text.parked = machine.unified() || parked == 0 ? "none" : fmt::format("{} values", parked);
-  text.updates = machine.unified() ? "early" : share(late, updated, "late", "early");
+  text.updates = machine.unified() ? "early" : shares({{"early", updated - late - onDevice}, {"late", late}, {"on the device", onDevice}});
   return text;
 }
 

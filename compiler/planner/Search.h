@@ -14,7 +14,8 @@ namespace mt::planner {
 /// What is not the planner's to decide; what is absent is.
 struct Constraints {
   std::optional<std::string> saved; ///< rung of every layer
-  std::optional<bool> kept, parked; ///< of every layer, of every value that can be
+  std::optional<bool> kept, resident; ///< of every layer
+  std::optional<bool> parked;         ///< of every value that can be
   std::optional<int64_t> distance;  ///< phases that weights may be brought ahead
   int64_t deviceMemory = INT64_MAX, hostMemory = INT64_MAX; ///< bytes
   bool thorough = true; ///< whether objects are tried one by one, too
@@ -26,8 +27,11 @@ struct Found {
   int64_t simulations = 0;
 };
 
+/// "none", "weights" (kept in a step) or "state" (resident): what layers have on the device. False: another word.
+bool setResidency(std::string_view residency, Constraints &constraints);
+
 /// Sets what the constraints say and leaves the rest. Fails where they name no rung.
-Status constrain(const Model &model, const Constraints &constraints, Decisions &decisions);
+Status constrain(const Model &model, const Machine &machine, const Constraints &constraints, Decisions &decisions);
 
 /// The best decisions found; if their timing does not fit, nothing does.
 Found search(const Model &model, const Machine &machine, const Constraints &constraints);
@@ -38,9 +42,9 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 /// step has; and that nothing is parked that backward does not read with the rungs that were decided.
 void settle(const Model &model, const Machine &machine, Decisions &decisions);
 
-/// Seconds that no decisions can do without: the greatest load of a stream where everything is kept and nothing recomputed,
-/// which is the least that each stream can have.
-double lowerBound(const Model &model, const Machine &machine);
+/// Seconds that no decisions can do without: the greatest load of a stream where everything is kept, nothing recomputed, and as
+/// much resident as relieves that stream most within the device's bytes, which is the least that each stream can have.
+double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemory);
 
 /// "input 20, all 12", "12 kept, 20 streamed", "20 values", "18 late": a word for all layers alike, else how many.
 struct Description {

@@ -41,7 +41,7 @@ class Schedule_Enum<string name, string text, list<string> cases>
     : I32EnumAttr<name, text, !foreach(i, !range(!size(cases)), I32EnumAttrCase<cases[i], i>)> {
   let cppNamespace = "::mt::schedule";
 }
-def Schedule_Program : Schedule_Enum<"Program", "a list of commands", ["step", "finish", "evaluate"]>;
+def Schedule_Program : Schedule_Enum<"Program", "a list of commands", ["step", "finish", "evaluate", "load", "store"]>;
 
 class Schedule_Op<string mnemonic, list<Trait> traits = []> : Op<Schedule_Dialect, mnemonic, traits>;
 

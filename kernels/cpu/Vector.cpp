@@ -281,19 +281,40 @@ void keep(const float *fresh, float *weight, int64_t count) {
   std::memcpy(weight, fresh, static_cast<size_t>(count) * sizeof(float));
 }
 
+using Bits = hn::RebindToUnsigned<D>;
+using HalfBits = hn::Rebind<uint16_t, D>;
+
 const float *values(const SplitWeight &weight, float *buffer, int64_t count) {
-  for (int64_t i = 0; i < count; ++i)
+  int64_t i = 0;
+  for (const auto lanes = static_cast<int64_t>(hn::Lanes(D())); i + lanes <= count; i += lanes) {
+    auto upper = hn::ShiftLeft<16>(hn::PromoteTo(Bits(), hn::LoadU(HalfBits(), &weight.upper[i].bits)));
+    auto lower = hn::BitCast(Bits(), hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<int16_t, D>(), weight.lower + i)));
+    hn::StoreU(hn::BitCast(D(), hn::Add(upper, lower)), D(), buffer + i);
+  }
+  for (; i < count; ++i)
     buffer[i] = join({weight.upper[i], weight.lower[i]});
   return buffer;
 }
 bool fits(const SplitWeight &, const float *fresh, int64_t count) {
-  bool all = true;
-  for (int64_t i = 0; i < count; ++i)
+  auto largest = hn::Zero(Bits());
+  int64_t i = 0;
+  for (const auto lanes = static_cast<int64_t>(hn::Lanes(D())); i + lanes <= count; i += lanes)
+    largest = hn::Max(largest, hn::BitCast(Bits(), hn::Abs(load(fresh + i))));
+  bool all = splits(std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(Bits(), largest))));
+  for (; i < count; ++i)
     all &= splits(fresh[i]);
   return all;
 }
 void keep(const float *fresh, const SplitWeight &weight, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
+  int64_t i = 0;
+  for (const auto lanes = static_cast<int64_t>(hn::Lanes(D())); i + lanes <= count; i += lanes) {
+    auto bits = hn::BitCast(Bits(), load(fresh + i));
+    auto upper = hn::ShiftRight<16>(hn::Add(bits, hn::Set(Bits(), 0x8000)));
+    hn::StoreU(hn::TruncateTo(HalfBits(), upper), HalfBits(), &weight.upper[i].bits);
+    hn::StoreU(hn::BitCast(hn::Rebind<int16_t, D>(), hn::TruncateTo(HalfBits(), hn::Sub(bits, hn::ShiftLeft<16>(upper)))),
+               hn::Rebind<int16_t, D>(), weight.lower + i);
+  }
+  for (; i < count; ++i) {
     Halves halves = split(fresh[i]);
     weight.upper[i] = halves.upper;
     weight.lower[i] = halves.lower;

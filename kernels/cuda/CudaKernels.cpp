@@ -12,7 +12,8 @@ namespace {
 Prepare findPrepare(std::string_view kernel) {
   for (auto family :
        {elementwiseEntries(), structureEntries(), reductionEntries(), indexingEntries(), matmulEntries(), fusedProductEntries(), normEntries(),
-        softmaxEntries(), attentionEntries(), rotaryEntries(), lossEntries(), headEntries(), stepEntries()})
+        softmaxEntries(), attentionEntries(), rotaryEntries(), lossEntries(), headEntries(), stepEntries(),
+        optimizerEntries()})
     if (auto found = std::ranges::find(family, kernel, &Entry::kernel); found != family.end())
       return found->prepare;
   return nullptr;

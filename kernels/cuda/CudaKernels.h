@@ -1,7 +1,7 @@
 // The GPU's implementation of the catalogue: a call is prepared once, when a plan is loaded, and then launched on a
 // CUDA stream with device addresses. Preparing checks the signature and makes every choice (blocks, cuBLASLt plans,
 // cuDNN graphs); launching allocates nothing, queries nothing, waits for nothing, and can be captured into a CUDA
-// graph. Kernels of host streams (feeding, updates) are the CPU's and are not here.
+// graph. What only host streams do (feeding, reporting) is not here.
 #ifndef MT_KERNELS_CUDA_CUDAKERNELS_H
 #define MT_KERNELS_CUDA_CUDAKERNELS_H
 

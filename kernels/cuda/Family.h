@@ -22,6 +22,7 @@ std::span<const Entry> softmaxEntries();
 std::span<const Entry> rotaryEntries();
 std::span<const Entry> lossEntries();
 std::span<const Entry> stepEntries();
+std::span<const Entry> optimizerEntries();
 std::span<const Entry> matmulEntries();
 std::span<const Entry> fusedProductEntries();
 std::span<const Entry> attentionEntries();

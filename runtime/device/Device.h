@@ -36,13 +36,13 @@ struct Tag {
   uint64_t number = 0;
 };
 
-/// A call on a host stream, with the addresses of its operands (null where absent).
+/// A call, with the addresses of its operands (null where absent).
 using HostFunction = std::function<Status(const kernels::Signature &call, std::span<void *const> operands)>;
 
-/// Functions of the program that take part in templates on host streams, by kernel name.
+/// Functions of the program that take part in templates, by kernel name.
 struct HostFunctions {
-  std::map<std::string, HostFunction, std::less<>> instead; ///< called in place of the kernel
-  std::map<std::string, HostFunction, std::less<>> before;  ///< called just before the kernel, same operands
+  std::map<std::string, HostFunction, std::less<>> instead; ///< called in place of the kernel; on host streams
+  std::map<std::string, HostFunction, std::less<>> before;  ///< called just before the kernel; on a GPU with copies of what it reads
 };
 
 /// A template made ready for a stream; a number that the device gave out.

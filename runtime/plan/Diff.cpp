@@ -24,7 +24,7 @@ public:
     compareSpacesAndStreams();
     compareParameters();
     compareTemplates();
-    for (ProgramKind kind : {ProgramKind::step, ProgramKind::finish, ProgramKind::evaluate})
+    for (ProgramKind kind : kProgramKinds)
       compareProgram(kind);
     comparePrediction();
     return text;

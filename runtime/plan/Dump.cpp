@@ -63,7 +63,7 @@ std::string_view name(BindingEffect effect) {
   return pick(std::to_array<std::string_view>({"read", "write", "accumulate", "update"}), effect);
 }
 std::string_view name(ProgramKind kind) {
-  return pick(std::to_array<std::string_view>({"step", "finish", "evaluate"}), kind);
+  return pick(std::to_array<std::string_view>({"step", "finish", "evaluate", "load", "store"}), kind);
 }
 
 } // namespace mt::plan

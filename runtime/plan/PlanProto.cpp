@@ -443,7 +443,7 @@ Result<Plan> fromProto(const proto::Plan &message) {
   }
   for (const auto &program : message.programs()) {
     reader.place = fmt::format("program {}", plan.programs.size());
-    Program made{reader.enumerator(program.kind(), ProgramKind::evaluate, "kind"), {}};
+    Program made{reader.enumerator(program.kind(), ProgramKind::store, "kind"), {}};
     for (const auto &command : program.commands()) {
       reader.place =
           fmt::format("program {}, command {} \"{}\"", plan.programs.size(), made.commands.size(), command.label());

@@ -129,7 +129,11 @@ struct Command {
   int32_t layer = -1, microBatch = -1;
 };
 
-enum class ProgramKind : uint8_t { step, finish, evaluate };
+/// Besides steps and evaluations: what the last step left pending (finish), and what lives on the device, from the host
+/// (load: before the first of them) and back to it (store: after a finish, before the host's bytes are read).
+enum class ProgramKind : uint8_t { step, finish, evaluate, load, store };
+inline constexpr ProgramKind kProgramKinds[] = {ProgramKind::step, ProgramKind::finish, ProgramKind::evaluate, ProgramKind::load,
+                                                ProgramKind::store};
 /// Whether consecutive iterations of a program follow each other without a drain: its awaits may then reach one back.
 constexpr bool isCyclic(ProgramKind kind) { return kind == ProgramKind::step; }
 struct Program {

@@ -7,6 +7,8 @@
 // suffice: a conflict between iterations further apart is ordered through the same command one iteration on.
 #include "runtime/plan/VerifyHazards.h"
 
+#include "runtime/plan/Dump.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -248,10 +250,6 @@ Status verifyProgram(const Plan &plan, const Program &program) {
                                 fmt::format("space {} ({})", error->span.space, plan.spaces[error->span.space].name)));
 }
 
-std::string_view programName(ProgramKind kind) {
-  return kind == ProgramKind::step ? "step" : kind == ProgramKind::finish ? "finish" : "evaluate";
-}
-
 } // namespace
 
 std::optional<HazardError> verifyHazards(std::span<const CommandAccesses> program,
@@ -269,7 +267,7 @@ std::optional<HazardError> verifyHazards(std::span<const CommandAccesses> progra
 Status verifyPlan(const Plan &plan) {
   for (const Program &program : plan.programs)
     if (Status status = verifyProgram(plan, program); !status.ok())
-      return status.within(fmt::format("hazard in program {}", programName(program.kind)));
+      return status.within(fmt::format("hazard in program {}", name(program.kind)));
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace mt::train {
 
@@ -38,6 +39,7 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
     auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
     MT_TRY(loadCheckpoint(session->setup.checkpoint, plan, bytes, session->setup.weightsOnly, machine.threads));
   }
+  MT_TRY(session->runAlone(ProgramKind::load));
   return session;
 }
 
@@ -68,17 +70,27 @@ Status Session::enqueue(Job job) {
     std::lock_guard lock(mutex);
     waiting.push_back(job);
   }
-  unsettled |= job.program == ProgramKind::step;
+  if (job.program == ProgramKind::step)
+    unsettled = unstored = true;
   return executor->run(job.program);
 }
 
 Status Session::settle() {
   MT_TRY(executor->drain());
-  const plan::Program *finish = plan.program(ProgramKind::finish);
-  if (!unsettled || !finish || finish->commands.empty())
+  return std::exchange(unsettled, false) ? runAlone(ProgramKind::finish) : Status();
+}
+
+Status Session::store() {
+  MT_TRY(settle());
+  return std::exchange(unstored, false) ? runAlone(ProgramKind::store) : Status();
+}
+
+/// A program that is no job, where the plan has it.
+Status Session::runAlone(ProgramKind kind) {
+  const plan::Program *program = plan.program(kind);
+  if (!program || program->commands.empty())
     return Status();
-  unsettled = false;
-  MT_TRY(executor->run(ProgramKind::finish));
+  MT_TRY(executor->run(kind));
   return executor->drain();
 }
 

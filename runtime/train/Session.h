@@ -43,9 +43,12 @@ public:
   /// Reads and checks the job's rows, enqueues it, and returns possibly before earlier jobs are done. Errors of its data
   /// leave those as they are; others may be theirs, and then every later call has an error.
   Status enqueue(Job job);
-  /// Waits for all jobs and carries out updates that are still pending: weights are then those after the last step.
+  /// Waits for all jobs and carries out updates that are still pending: evaluations then use the weights after the last step.
   Status settle();
+  /// settle(), and the host's bytes are those after the last step, too, where the device holds newer ones.
+  Status store();
 
+  /// Of the host, see store().
   std::span<std::byte> bytes(plan::Span span) { return executor->host(span); }
   /// Fingerprint of the weights that are not trained, as CheckpointMeta has it.
   const std::string &frozenWeights() const { return frozen; }
@@ -57,6 +60,7 @@ private:
   Status feed(std::span<void *const> parts);
   Status report(float loss, std::span<const double> scalars);
   void clearPending();
+  Status runAlone(plan::ProgramKind program);
   void fillScalars(const Job &job, std::span<void *const> parts) const;
 
   const plan::Plan &plan;
@@ -64,7 +68,7 @@ private:
   std::string frozen;
   std::mutex mutex;
   std::deque<Job> waiting, running;             ///< enqueued and not fed; fed and not reported
-  bool unsettled = false;                       ///< a step ran since the last settle()
+  bool unsettled = false, unstored = false;     ///< a step ran since the last settle(), store()
   std::unique_ptr<executor::Executor> executor; ///< last: its threads use the rest
 };
 

@@ -134,7 +134,7 @@ private:
   /// A run that ends with an error of its data loses no step. Where a step itself went wrong nothing is whole any more.
   Status keepTrained(const Status &failure) {
     writer->wait();
-    if (options.keep == 0 || step == setup.from.meta.step || !session->settle())
+    if (options.keep == 0 || step == setup.from.meta.step || !session->store())
       return failure;
     if (Status kept = step > writer->step() ? save() : Status(); !kept)
       return fail("{}; and {}: {}", failure.message(), unsaved(), kept.message());
@@ -143,7 +143,7 @@ private:
 
   /// What follows the last step, whether it was meant to be the last or a signal came.
   Status finish() {
-    MT_TRY(session->settle());
+    MT_TRY(session->store());
     writer->wait();
     bool isSaved = !writer->newest().empty() && step == writer->step();
     Status kept = options.keep > 0 && !isSaved ? save().within(unsaved()) : Status();
@@ -207,7 +207,7 @@ private:
   }
 
   Status saveOnTheWay() {
-    MT_TRY(session->settle());
+    MT_TRY(session->store());
     keepGoing(metrics->sync()); // what the checkpoint's step has reported survives with it
     writer->begin(currentMeta());
     startClock();

@@ -73,7 +73,7 @@ class Runs:
 def schedule(runs):
     runs.plan(target="cpu")
     runs.variant("cpu, unified")
-    for rung, residency, distance, park in itertools.product(("input", "attention", "all"), ("none", "all"), (1, 2, 3), ("on", "off")):
+    for rung, residency, distance, park in itertools.product(("input", "attention", "all"), ("none", "weights", "state"), (1, 2, 3), ("on", "off")):
         options = ["--saved-activations", rung, "--residency", residency, "--prefetch-distance", str(distance), "--park", park]
         runs.plan(*options)
         runs.variant(" ".join(options))
@@ -99,7 +99,8 @@ def budget(runs):
 
 
 def disturbance(runs):
-    for options in ([], ["--saved-activations", "input", "--residency", "none", "--park", "on", "--prefetch-distance", "2"]):
+    for options in ([], ["--residency", "state"],
+                    ["--saved-activations", "input", "--residency", "none", "--park", "on", "--prefetch-distance", "2"]):
         runs.plan(*options)
         where = " ".join(options) or "the planner's choice"
         runs.variant(where)
@@ -113,17 +114,22 @@ def disturbance(runs):
 
 
 def interruption(runs):
-    runs.plan()
+    runs.plan("--residency", "none")
     runs.variant("in one go")
-    for stop in (1, 4, STEPS - 1):
-        name = f"stop{stop}"
-        runs.train_to(name, stop)
-        runs.scratch.run(f"mtrun export {name} -o between.safetensors")
-        runs.scratch.run(f"mtrun eval plan.bin --data data.npz --from {name}")
-        runs.train_to(name, STEPS, "--resume")
-        runs.check(f"stopped, exported and evaluated after step {stop}, then resumed", runs.result(name))
-    runs.variant("evaluating every step", "--eval-data", "data.npz", "--eval-every", "1")
-    runs.variant("a checkpoint every 3 steps", "--checkpoint-every", "3")
+    for residency in ("none", "state"):
+        for stop in (1, 4, STEPS - 1):
+            runs.plan("--residency", residency)
+            name = f"{residency}{stop}"
+            runs.train_to(name, stop)
+            runs.scratch.run(f"mtrun export {name} -o between.safetensors")
+            runs.scratch.run(f"mtrun eval plan.bin --data data.npz --from {name}")
+            if stop == 4: # from state on the host to state on the device, and back
+                runs.plan("--residency", "state" if residency == "none" else "none")
+            runs.train_to(name, STEPS, "--resume")
+            runs.check(f"{residency}: stopped, exported and evaluated after step {stop}, then resumed", runs.result(name))
+        runs.plan("--residency", residency)
+        runs.variant(f"{residency}: evaluating every step", "--eval-data", "data.npz", "--eval-every", "1")
+        runs.variant(f"{residency}: a checkpoint every 3 steps", "--checkpoint-every", "3")
 
 
 def test():

@@ -54,7 +54,7 @@ def check(precision, clip):
 def check_resident():
     """The shared weights stay from layer to layer; between forward and backward, with the loss between them, where they are
     kept."""
-    for residency, times in (("none", 2), ("all", 1)):
+    for residency, times in (("none", 2), ("weights", 1)):
         with tool.Scratch() as scratch:
             plan = plan_of(scratch, 6, f"--residency {residency}")
             step = next(p for p in plan["programs"] if p["kind"] == "step")

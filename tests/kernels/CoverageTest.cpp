@@ -49,7 +49,7 @@ const Signature kShaped[] = {
     {"squared_norm", {}, {in({5}), out({1})}},
 };
 
-/// Whether no backend limits a kernel's types: it moves elements, or runs on the host with types of its own.
+/// Whether no backend limits a kernel's types: it moves elements, or has types of its own.
 bool isUnlimited(const Kernel &kernel) {
   static const std::set<std::string_view> others = {"broadcast", "constant", "feed", "gather_elements", "gather_nd", "iota", "pad", "report", "slice", "step_norm", "transpose"};
   return kernel.updates || others.contains(kernel.name);
@@ -172,7 +172,7 @@ TEST(Coverage, TypesThatABackendLacks) {
   EXPECT_EQ(missingCode(wide, Backend::cuda), "matmul: the GPU has no product of f64 into f32 with such a bias: export the model in f32");
   EXPECT_NE(missingCode(with("matmul_gelu", DType::f64, {0, 1}), Backend::cuda), "") << "through its parts";
   EXPECT_NE(missingCode(with("embedding_grad", DType::f64, {1}), Backend::cpu), "");
-  EXPECT_EQ(missingCode({"adamw", {}, {}}, Backend::cuda), "adamw: the GPU has no such kernel: compile for another --target");
+  EXPECT_EQ(missingCode({"step_norm", {}, {}}, Backend::cuda), "step_norm: the GPU has no such kernel: compile for another --target");
 }
 
 TEST(Coverage, TheProcessorHasEveryKernel) {

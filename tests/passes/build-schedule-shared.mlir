@@ -1,7 +1,7 @@
 // DEFINE: %{commands} = sed -nE 's/^ *schedule\.((prefetch|offload|compute|update) [a-z]+ [0-9] "[^"]*"( @[a-z0-9.]+)?).*/\1/p'
 // DEFINE: %{layers} = mtc-opt %s --mt-differentiate --cse --mt-select-kernels --mt-plan-templates
 // RUN: %{layers} --mt-build-schedule="target=cpu-discrete" --symbol-dce | %{commands} | FileCheck %s
-// RUN: %{layers} --mt-build-schedule="target=cpu-discrete resident=true" --symbol-dce | %{commands} | FileCheck %s --check-prefix=KEPT
+// RUN: %{layers} --mt-build-schedule="target=cpu-discrete residency=weights" --symbol-dce | %{commands} | FileCheck %s --check-prefix=KEPT
 // RUN: %{layers} --mt-build-schedule="target=cpu-discrete clip=true" --symbol-dce | %{commands} | FileCheck %s --check-prefix=CLIP
 // RUN: %{layers} --mt-build-schedule="target=cpu" --symbol-dce | %{commands} | FileCheck %s --check-prefix=UNIFIED
 // RUN: %{layers} --mt-build-schedule="target=cpu-discrete" --symbol-dce | FileCheck %s --check-prefix=PLACES

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 namespace mt::planner {
@@ -15,7 +16,7 @@ Timing timeOf(const Model &model, const Machine &machine, const Decisions &decis
   return time(schedule, schedule.step, machine, decisions, true);
 }
 
-/// The shortest step of all rungs, kept weights and parked values.
+/// The shortest step of all rungs, places of weights and parked values.
 double best(const Model &model, const Machine &machine, const Constraints &constraints) {
   Decisions decisions = leastMemory(model);
   decisions.deviceLimit = constraints.deviceMemory;
@@ -25,12 +26,14 @@ double best(const Model &model, const Machine &machine, const Constraints &const
   for (size_t l = 0; l < inner; ++l)
     rungs *= model.layers[l].rungs.size();
   for (size_t rung = 0; rung < rungs; ++rung)
-    for (size_t kept = 0; kept < (size_t(1) << layers); ++kept)
+    for (size_t places = 0; places < static_cast<size_t>(std::pow(3, layers)); ++places)
       for (size_t parked = 0; parked < (size_t(1) << inner); ++parked) {
-        size_t left = rung;
+        size_t left = rung, place = places;
         bool valid = true;
         for (size_t l = 0; l < layers; ++l) {
-          decisions.layers[l].kept = kept >> l & 1;
+          decisions.layers[l].kept = place % 3 == 1;
+          decisions.layers[l].resident = place % 3 == 2;
+          place /= 3;
           if (l < inner) {
             decisions.layers[l].rung = static_cast<int64_t>(left % model.layers[l].rungs.size());
             left /= model.layers[l].rungs.size();
@@ -55,7 +58,7 @@ TEST(Search, IsNearTheBestOfAllDecisions) {
   double worst = 1;
   for (int i = 0; i < models; ++i) {
     const Model model = randomModel(random, 3);
-    const Machine machine(smallTarget(std::uniform_int_distribution<int>(2, 40)(random) * 1e9));
+    const Machine machine(randomTarget(random));
     Constraints constraints;
     const int64_t least = leastOf(model, machine, {}).decisions.deviceLimit;
     constraints.deviceMemory = least / 16 * std::uniform_int_distribution<int>(17, 48)(random);
@@ -101,16 +104,20 @@ TEST(Search, TakesWhatIsGiven) {
   }
   Decisions decisions = leastMemory(model);
   constraints.saved = "rung9";
-  EXPECT_FALSE(constrain(model, constraints, decisions).ok());
+  EXPECT_FALSE(constrain(model, machine, constraints, decisions).ok());
 }
 
 TEST(Search, NeverBeatsItsBound) {
   std::mt19937 random(13);
   for (int i = 0; i < 30; ++i) {
     const Model model = randomModel(random, 5);
-    const Machine machine(smallTarget(std::uniform_int_distribution<int>(1, 40)(random) * 1e9));
-    const Found found = search(model, machine, {});
-    EXPECT_GE(found.timing.seconds, lowerBound(model, machine) * (1 - 1e-6)) << "model " << i;
+    const Machine machine(randomTarget(random));
+    Constraints constraints;
+    constraints.deviceMemory = std::uniform_int_distribution<int64_t>(1, 400)(random) << 20;
+    const Found found = search(model, machine, constraints);
+    if (!found.timing.fits())
+      continue;
+    EXPECT_GE(found.timing.seconds, lowerBound(model, machine, constraints.deviceMemory) * (1 - 1e-6)) << "model " << i;
   }
 }
 

@@ -83,6 +83,13 @@ inline target::Target smallTarget(double host = 10e9) {
   return target;
 }
 
+/// The same with a host, and a memory of the device, of random speed.
+inline target::Target randomTarget(std::mt19937 &random) {
+  target::Target target = smallTarget(std::uniform_int_distribution<int>(2, 40)(random) * 1e9);
+  target.deviceBandwidth = std::uniform_int_distribution<int>(1, 20)(random) * 10e9;
+  return target;
+}
+
 /// `count` layers and a loss, of random sizes and times.
 inline Model randomModel(std::mt19937 &random, size_t count) {
   auto between = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };

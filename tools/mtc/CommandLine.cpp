@@ -90,8 +90,9 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
   addText(app, "--saved-activations", "KIND", [&o](const std::string &t) { o.savedActivations = t; },
           "what backward does not recompute: input (of each layer),\nattention (and its statistics) or all")
       ->check(oneOf({"input", "attention", "all"}));
-  addText(app, "--residency", "KIND", [&o](const std::string &t) { o.resident = t == "all"; },
-          "weights that stay on the device during a step: none, all")->check(oneOf({"none", "all"}));
+  addText(app, "--residency", "KIND", [&o](const std::string &t) { o.residency = t; },
+          "what of all layers the device holds: none, weights (during\na step) or state (always; updates run there)")
+      ->check(oneOf({"none", "weights", "state"}));
   add(app, "--prefetch-distance", "N", o.prefetchDistance, "layers that weights are brought in ahead, 0 to 64")
       ->check(CLI::Range(0, 64));
   addText(app, "--park", "on|off", [&o](const std::string &t) { o.park = t == "on"; },

@@ -307,7 +307,7 @@ Status CudaDevice::launch(Lane &lane, const GpuTemplate &code, std::span<const p
   if (options.poison)
     MT_TRY(poison(arguments, workspace,
                   [&](std::byte *to, uint64_t bytes) { return driver->fill(to, 0xFF, bytes, stream); }));
-  if (!options.graphs)
+  if (!options.graphs || code.callsFunctions())
     return code.launch(arguments, workspace, address, stream, faults, lane.operands);
   MT_ASSIGN(const uint32_t *own, lane.graphs->run(code, arguments, workspace, address, stream, lane.operands));
   lane.gpu->faultsIn(own);

@@ -1,5 +1,7 @@
 #include "runtime/device/cuda/GpuTemplate.h"
 
+#include <algorithm>
+
 namespace mt::device {
 namespace {
 
@@ -18,9 +20,10 @@ Result<std::shared_ptr<const kernels::cuda::Run>> kernelOf(const plan::Call &cal
 Result<GpuTemplate> GpuTemplate::prepare(const plan::Template &code, const HostFunctions &functions, Driver &driver,
                                          GpuKernelCache &cache) {
   GpuTemplate made;
+  made.driver = &driver;
   for (const plan::Call &call : code.calls) {
     const std::string &kernel = call.signature.kernel;
-    if (functions.instead.contains(kernel) || functions.before.contains(kernel))
+    if (functions.instead.contains(kernel))
       return fail(
           "template \"{}\": {} works on the host, and the plan puts it on a stream of the GPU; compile the model "
           "again with this version of mtc",
@@ -28,7 +31,8 @@ Result<GpuTemplate> GpuTemplate::prepare(const plan::Template &code, const HostF
     auto prepared = kernelOf(call, driver, cache);
     if (!prepared.ok())
       return fail("template \"{}\": {}: {}", code.name, nameOf(call), prepared.status().message());
-    made.steps.push_back({&call, *prepared});
+    auto before = functions.before.find(kernel);
+    made.steps.push_back({&call, *prepared, before == functions.before.end() ? nullptr : &before->second});
   }
   return made;
 }
@@ -55,11 +59,30 @@ Status GpuTemplate::launch(std::span<const plan::Binding> arguments, const plan:
                            std::vector<void *> &operands) const {
   for (size_t i = 0; i < steps.size(); ++i) {
     uint64_t accumulate = bindOperands(*steps[i].call, arguments, workspace, address, operands);
+    if (steps[i].before)
+      MT_TRY(callBefore(steps[i], operands, stream).within(nameOf(*steps[i].call)));
     kernels::cuda::Launch launch{operands, accumulate, stream, faults + i};
     if (Status status = (*steps[i].kernel)(launch); !status.ok())
       return status.within(nameOf(*steps[i].call));
   }
   return {};
+}
+
+bool GpuTemplate::callsFunctions() const { return std::ranges::any_of(steps, &Step::before); }
+
+Status GpuTemplate::callBefore(const Step &step, std::span<void *const> operands, cudaStream_t stream) const {
+  std::vector<std::vector<std::byte>> copies(operands.size());
+  std::vector<void *> addresses(operands.size(), nullptr);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const kernels::OperandType &operand = step.call->signature.operands[i];
+    if (!operand.present || operand.effect != kernels::Effect::read)
+      continue;
+    copies[i].resize(operand.bytes());
+    addresses[i] = copies[i].data();
+    MT_TRY(driver->copy(addresses[i], operands[i], copies[i].size(), cudaMemcpyDeviceToHost, stream));
+  }
+  MT_TRY(driver->synchronize(stream));
+  return (*step.before)(step.call->signature, addresses);
 }
 
 Status GpuTemplate::faultOf(const uint32_t *faults) const {

@@ -18,7 +18,7 @@ using GpuKernelCache = std::map<std::string, std::shared_ptr<const kernels::cuda
 
 class GpuTemplate {
 public:
-  /// Errors name template and call. Functions of the program have no place on a stream of the GPU.
+  /// Errors name template and call. Functions in place of kernels have no place on a stream of the GPU.
   static Result<GpuTemplate> prepare(const plan::Template &code, const HostFunctions &functions, Driver &driver,
                                      GpuKernelCache &cache);
 
@@ -31,6 +31,8 @@ public:
                 cudaStream_t stream, uint32_t *faults, std::vector<void *> &operands) const;
 
   size_t calls() const { return steps.size(); }
+  /// Whether functions of the program are called: launching then waits for the stream, and cannot be captured.
+  bool callsFunctions() const;
   /// The first fault among the words of a run, with the call's name; success if there is none.
   Status faultOf(const uint32_t *faults) const;
 
@@ -38,8 +40,12 @@ private:
   struct Step {
     const plan::Call *call = nullptr;
     std::shared_ptr<const kernels::cuda::Run> kernel;
+    const HostFunction *before = nullptr;
   };
   std::vector<Step> steps;
+  Driver *driver = nullptr;
+
+  Status callBefore(const Step &step, std::span<void *const> operands, cudaStream_t stream) const;
 };
 
 } // namespace mt::device

@@ -1,0 +1,141 @@
+// adamw and sgd, on whole and on split weights: each element is read and written once, bound by the memory's bandwidth.
+// Every operation rounds as the host's does, so that an update has the same bits wherever it runs: no contraction but
+// where the host's code says so (kernels/cpu/Vector.cpp), and what all elements share in 64 bits.
+#include "kernels/cuda/Optimizer.h"
+
+#include "kernels/cuda/Fault.h"
+
+namespace mt::kernels::cuda {
+namespace {
+
+__device__ __forceinline__ float joined(uint16_t upper, int16_t lower) {
+  return __uint_as_float((static_cast<uint32_t>(upper) << 16) + static_cast<uint32_t>(static_cast<int32_t>(lower)));
+}
+__device__ __forceinline__ bool isFinite(double value) { return value - value == 0; }
+__device__ __forceinline__ bool fits(float value, bool split) {
+  return (__float_as_uint(value) & 0x7fffffffU) < (split ? 0x7f7f8000U : 0x7f800000U);
+}
+
+__device__ double decayOf(const UpdateCall &call) {
+  return call.scalars[call.matrix ? Scalars::kDecayMatrices : Scalars::kDecayOther];
+}
+__device__ float clipOf(const double *scalars) {
+  return scalars[Scalars::kClipScale] < 1 ? static_cast<float>(scalars[Scalars::kClipScale]) : 1.0f;
+}
+
+struct AdamW {
+  static constexpr bool kSecond = true;
+  float clip, keep, towards1, beta2, towards2, root2, epsilon, step;
+  __device__ void read(const UpdateCall &call) {
+    const double *s = call.scalars;
+    const double rate = s[Scalars::kLearningRate];
+    clip = clipOf(s);
+    keep = static_cast<float>(__dsub_rn(1, __dmul_rn(rate, decayOf(call))));
+    towards1 = static_cast<float>(__dsub_rn(1, s[Scalars::kBeta1]));
+    beta2 = static_cast<float>(s[Scalars::kBeta2]);
+    towards2 = static_cast<float>(__dsub_rn(1, s[Scalars::kBeta2]));
+    root2 = static_cast<float>(__dsqrt_rn(s[Scalars::kBiasCorrection2]));
+    epsilon = static_cast<float>(s[Scalars::kEpsilon]);
+    step = static_cast<float>(__ddiv_rn(rate, s[Scalars::kBiasCorrection1]));
+  }
+  __device__ __forceinline__ void operator()(float gradient, float &weight, float &first, float &second) const {
+    gradient = __fmul_rn(gradient, clip);
+    first = __fmaf_rn(towards1, __fsub_rn(gradient, first), first);
+    second = __fmaf_rn(__fmul_rn(towards2, gradient), gradient, __fmul_rn(second, beta2));
+    float denominator = __fadd_rn(__fdiv_rn(__fsqrt_rn(second), root2), epsilon);
+    weight = __fsub_rn(__fmul_rn(weight, keep), __fdiv_rn(__fmul_rn(step, first), denominator));
+  }
+};
+
+struct Sgd {
+  static constexpr bool kSecond = false;
+  float clip, decay, momentum, rate;
+  __device__ void read(const UpdateCall &call) {
+    const double *s = call.scalars;
+    clip = clipOf(s);
+    decay = static_cast<float>(decayOf(call));
+    momentum = static_cast<float>(s[Scalars::kMomentum]);
+    rate = static_cast<float>(s[Scalars::kLearningRate]);
+  }
+  __device__ __forceinline__ void operator()(float gradient, float &weight, float &first, float &) const {
+    gradient = __fmaf_rn(weight, decay, __fmul_rn(gradient, clip));
+    first = __fmaf_rn(first, momentum, gradient);
+    weight = __fmaf_rn(-first, rate, weight);
+  }
+};
+
+template <typename T, int kCount> struct alignas(sizeof(T) * kCount) Packed { T at[kCount]; };
+template <int kCount, typename T> __device__ __forceinline__ Packed<T, kCount> packAt(const T *from) {
+  return *reinterpret_cast<const Packed<T, kCount> *>(from);
+}
+template <typename T, int kCount> __device__ __forceinline__ void putPack(T *to, const Packed<T, kCount> &values) {
+  *reinterpret_cast<Packed<T, kCount> *>(to) = values;
+}
+
+template <typename Rule, bool kSplit, int kCount> __device__ __forceinline__ void updateAt(const UpdateCall &call, const Rule &rule, int64_t at) {
+  Packed<float, kCount> gradient = packAt<kCount>(call.gradient + at), first = packAt<kCount>(call.first + at), second = {}, weight;
+  if constexpr (Rule::kSecond)
+    second = packAt<kCount>(call.second + at);
+  if constexpr (kSplit) {
+    auto upper = packAt<kCount>(static_cast<const uint16_t *>(call.weight) + at);
+    auto lower = packAt<kCount>(call.remainder + at);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      weight.at[i] = joined(upper.at[i], lower.at[i]);
+  } else {
+    weight = packAt<kCount>(static_cast<const float *>(call.weight) + at);
+  }
+  bool kept = true;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    rule(gradient.at[i], weight.at[i], first.at[i], second.at[i]);
+    kept &= fits(weight.at[i], kSplit);
+  }
+  if (!kept) {
+    *call.fault = static_cast<uint32_t>(Fault::notFinite);
+    return;
+  }
+  if constexpr (kSplit) {
+    Packed<uint16_t, kCount> upper;
+    Packed<int16_t, kCount> lower;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const uint32_t bits = __float_as_uint(weight.at[i]), half = (bits + 0x8000U) >> 16;
+      upper.at[i] = static_cast<uint16_t>(half);
+      lower.at[i] = static_cast<int16_t>(bits - (half << 16));
+    }
+    putPack(static_cast<uint16_t *>(call.weight) + at, upper);
+    putPack(call.remainder + at, lower);
+  } else {
+    putPack(static_cast<float *>(call.weight) + at, weight);
+  }
+  putPack(call.first + at, first);
+  if constexpr (Rule::kSecond)
+    putPack(call.second + at, second);
+}
+
+template <typename Rule, bool kSplit> __global__ void __launch_bounds__(kThreads) update(const __grid_constant__ UpdateCall call) {
+  if (call.scalars[Scalars::kStep] == 0) // nothing is pending
+    return;
+  if (!isFinite(*call.squaredNorm)) {
+    *call.fault = static_cast<uint32_t>(Fault::notFinite);
+    return;
+  }
+  __shared__ Rule shared; // arithmetic in 64 bits is slow on many devices: once a block
+  if (threadIdx.x == 0)
+    shared.read(call);
+  __syncthreads();
+  const Rule rule = shared;
+  const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kQuad;
+  if (call.aligned && begin + kQuad <= call.elements)
+    return updateAt<Rule, kSplit, kQuad>(call, rule, begin);
+  for (int64_t at = begin; at < begin + kQuad && at < call.elements; ++at)
+    updateAt<Rule, kSplit, 1>(call, rule, at);
+}
+
+} // namespace
+
+UpdateCode adamwCode(bool split) { return split ? update<AdamW, true> : update<AdamW, false>; }
+UpdateCode sgdCode(bool split) { return split ? update<Sgd, true> : update<Sgd, false>; }
+
+} // namespace mt::kernels::cuda

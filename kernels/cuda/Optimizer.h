@@ -1,0 +1,29 @@
+// What the host hands to the device code of updates. Private to kernels/cuda.
+#ifndef MT_KERNELS_CUDA_OPTIMIZER_H
+#define MT_KERNELS_CUDA_OPTIMIZER_H
+
+#include "kernels/cuda/Elements.h"
+
+namespace mt::kernels::cuda {
+
+/// Elements that a thread updates, side by side: one instruction loads those of an operand of 32 bits.
+constexpr int kQuad = 4;
+
+/// A master weight is `weight` in f32, or, where there is a remainder, that and `weight` in bf16 (kernels/Bf16.h).
+struct UpdateCall {
+  const float *gradient;
+  const double *squaredNorm, *scalars;
+  void *weight;
+  int16_t *remainder;
+  float *first, *second; ///< moments; without second: there is one
+  int64_t elements;
+  bool matrix;  ///< two or more dimensions: the weight decay of matrices
+  bool aligned; ///< every operand allows quads
+  uint32_t *fault;
+};
+using UpdateCode = void (*)(UpdateCall);
+UpdateCode adamwCode(bool split);
+UpdateCode sgdCode(bool split);
+
+} // namespace mt::kernels::cuda
+#endif
