@@ -115,7 +115,10 @@ private:
     Op::create(builder, builder.getUnknownLoc(), values, builder.getDenseI64ArrayAttr(offsets),
                          builder.getDenseI64ArrayAttr(effects), callee, isTemplate ? StringAttr() : builder.getStringAttr(command.kernel),
                          isTemplate ? ArrayAttr() : builder.getTypeArrayAttr(types), builder.getI64IntegerAttr(command.groups),
-                         command.parameters.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(command.parameters), settings,
+                         command.parameters.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(command.parameters),
+                         llvm::any_of(command.firsts, [](int64_t first) { return first > 0; }) ? builder.getDenseI64ArrayAttr(command.firsts)
+                                                                                               : DenseI64ArrayAttr(),
+                         settings,
                          ProgramAttr::get(builder.getContext(), program), builder.getI64IntegerAttr(command.stream),
                          builder.getStringAttr(command.label), builder.getI64IntegerAttr(command.layer),
                          builder.getI64IntegerAttr(command.microBatch), builder.getF64FloatAttr(command.seconds), start, DenseI64ArrayAttr());

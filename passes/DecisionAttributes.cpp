@@ -4,7 +4,7 @@ using namespace mlir;
 
 namespace mt::passes {
 namespace {
-constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kLate = "mt.late", kParked = "mt.parked", kLimits = "mt.limits";
+constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kLate = "mt.late", kParts = "mt.parts", kParked = "mt.parked", kLimits = "mt.limits";
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -27,7 +27,14 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
     }
     decision.kept = call->hasAttr(kKept);
     decision.resident = call->hasAttr(kResident);
-    decision.turn = call->hasAttr(kLate) ? planner::LayerDecision::late : planner::LayerDecision::early;
+    if (auto parts = call->getAttrOfType<IntegerAttr>(kParts)) {
+      decision.parts = parts.getInt();
+      if (decision.parts < 1 || decision.parts > planner::kMostParts)
+        return call.emitError() << "is cut in " << decision.parts << " parts: there may be 1 to " << planner::kMostParts;
+    }
+    decision.late = decision.parts;
+    if (auto late = call->getAttrOfType<IntegerAttr>(kLate))
+      decision.late = std::clamp<int64_t>(late.getInt(), 0, decision.parts);
     if (auto parked = call->getAttrOfType<DenseI64ArrayAttr>(kParked))
       for (int64_t result : parked.asArrayRef()) {
         if (result < 0 || result >= int64_t(layer.results.size()))
@@ -50,7 +57,7 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name : {kSaved, kKept, kResident, kLate, kParked})
+    for (StringRef name : {kSaved, kKept, kResident, kParts, kLate, kParked})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
@@ -58,8 +65,10 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
       call->setAttr(kKept, builder.getUnitAttr());
     if (decision.resident)
       call->setAttr(kResident, builder.getUnitAttr());
-    if (decision.turn == planner::LayerDecision::late)
-      call->setAttr(kLate, builder.getUnitAttr());
+    if (decision.parts > 1)
+      call->setAttr(kParts, builder.getI64IntegerAttr(decision.parts));
+    if (decision.late < decision.parts)
+      call->setAttr(kLate, builder.getI64IntegerAttr(decision.late));
     SmallVector<int64_t> parked;
     for (auto [result, value] : llvm::enumerate(model.layers[l].results))
       if (decisions.parked[value])

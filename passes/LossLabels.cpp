@@ -103,10 +103,12 @@ int64_t classesPicked(CompareOp compare, Value labels) {
 }
 
 /// The number that a comparison excludes: `labels != number`, or `labels == number`.
-std::optional<double> numberCompared(CompareOp compare, Value labels) {
+std::optional<int64_t> numberCompared(CompareOp compare, Value labels) {
   Value other = compare.getLhs() == labels ? compare.getRhs() : compare.getLhs();
   bool equality = compare.getPredicate() == "ne" || compare.getPredicate() == "eq";
-  return equality ? splatValue(other) : std::nullopt;
+  std::optional<double> number = equality ? splatValue(other) : std::nullopt;
+  bool whole = number && *number == std::floor(*number) && std::abs(*number) < 0x1p63; // others are no label
+  return whole ? std::optional(static_cast<int64_t>(*number)) : std::nullopt;
 }
 
 /// Whether what a condition of labels says false to (`inverted`: true) is dropped: replaced by zeros, or counted with none.
@@ -147,7 +149,7 @@ struct LabelUse {
           targets.insert(places.begin(), places.end());
         } else if (auto number = numberCompared(compare, labels);
                    number && (*number < 0 || dropsRest(compare.getResult(), compare.getPredicate() == "eq"))) {
-          excluded.insert(static_cast<int64_t>(*number)); // a class may be weighed in another way
+          excluded.insert(*number); // a class may be weighed in another way
         }
       } else if (auto operand = carriedOperand(user, labels)) {
         Places next = places.empty() ? Places() : moved(user, *operand, places);
@@ -209,7 +211,7 @@ bool excludesIgnored(func::FuncOp main, Value condition) {
     if (BlockArgument labels = labelsOf(side)) {
       auto ignored = main.getArgAttrOfType<IntegerAttr>(labels.getArgNumber(), kIgnoredAttr);
       auto number = numberCompared(compare, side);
-      return ignored && number && static_cast<int64_t>(*number) == ignored.getInt();
+      return ignored && number && *number == ignored.getInt();
     }
   return false;
 }

@@ -271,6 +271,8 @@ private:
     stream << *op.getKernel() << op.getGroups() << op.getTypesAttr() << int(backendOf(op));
     if (op.getParameters())
       stream << op.getParametersAttr();
+    if (op.getFirsts())
+      stream << op.getFirstsAttr();
     if (op.getSettings())
       stream << op.getSettingsAttr();
     for (int64_t effect : op.getEffects())
@@ -297,6 +299,8 @@ private:
         call.signature.attributes = nn::kernelAttributes(*op.getSettings());
       if (op.getParameters() && isa<UpdateOp>(op))
         call.signature.attributes["parameter"] = int64_t((*op.getParameters())[group]);
+      if (op.getFirsts() && (*op.getFirsts())[group] > 0)
+        call.signature.attributes["first"] = int64_t((*op.getFirsts())[group]);
       for (size_t i = group * each; i < (group + 1) * each; ++i) {
         call.signature.operands.push_back(nn::operandType(types[i], effectOf(op.getEffects()[i])));
         call.operands.push_back({int32_t(i), 0});

@@ -4,6 +4,7 @@
 #include "kernels/Optimizers.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -78,7 +79,12 @@ private:
   std::map<Key, Place> valuePlaces, parkedPlaces, valueGradients;
   std::map<std::pair<int64_t, Key>, Place> savedPlaces; ///< (layer, (saved index, micro-batch))
   std::map<int64_t, Place> gradientParts; ///< by pack, of the phase that runs
-  std::map<int64_t, Place> gradients;     ///< by pack, where the update reads it
+  /// Bytes of a pack from `begin` on.
+  struct Landed {
+    int64_t begin = 0, end = 0;
+    Place place;
+  };
+  std::map<int64_t, std::vector<Landed>> gradients; ///< by pack, where updates read it: in one place, or one for each part
 
   const Parameter &parameter(int64_t index) const { return model.parameters[static_cast<size_t>(index)]; }
   const Layer &layer(int64_t index) const { return model.layers[static_cast<size_t>(index)]; }
@@ -96,15 +102,6 @@ private:
   /// A pack's gradient is wanted where its update runs.
   bool staysOnDevice(int64_t k) const { return isResident(pack(k).complete()); }
   int64_t layerCount() const { return static_cast<int64_t>(model.layers.size()); }
-
-  /// Parameters of the packs that a layer's backward completes.
-  std::vector<int64_t> completedBy(int64_t index) const {
-    std::vector<int64_t> completed;
-    for (int64_t k : layer(index).packs)
-      if (pack(k).complete() == index)
-        completed.insert(completed.end(), pack(k).parameters.begin(), pack(k).parameters.end());
-    return completed;
-  }
 
   std::string named(const std::vector<int64_t> &list) const {
     if (list.size() == 1)
@@ -255,7 +252,7 @@ private:
     deviceScalars = stepScalars;
     if (!machine.unified()) {
       deviceScalars = out.slot(out.text("device scalars"), machine.device, Kind::scalar, kScalarsType.bytes());
-      out.copy(out.text("scalars"), machine.scalars, scalars, deviceScalars, kScalarsType.bytes());
+      out.copy(out.text("scalars"), machine.messagesUp, scalars, deviceScalars, kScalarsType.bytes());
     }
     loss = out.slot(out.text("loss"), machine.device, Kind::scalar, 4);
   }
@@ -272,8 +269,7 @@ private:
     endStep();
     bringFinalScalars();
     for (int64_t l = 0; l < layerCount(); ++l)
-      if (model.clip || isLate(l))
-        updateLayer(l);
+      updateLayer(l, model.clip ? 0 : firstLate(l));
   }
 
   /// Updates on the device wait for the clip scale as those on the host do.
@@ -282,7 +278,7 @@ private:
       return;
     out.setPlace(-1, -1);
     deviceFinalScalars = out.slot(out.text("device final scalars"), machine.device, Kind::scalar, kScalarsType.bytes());
-    out.copy(out.text("final scalars"), machine.scalars, finalScalars, deviceFinalScalars, kScalarsType.bytes());
+    out.copy(out.text("final scalars"), machine.messagesUp, finalScalars, deviceFinalScalars, kScalarsType.bytes());
   }
 
   void buildEvaluate() {
@@ -298,8 +294,7 @@ private:
   void buildFinish() {
     startProgram(out.schedule.finish);
     for (int64_t l = 0; l < layerCount(); ++l)
-      if (isLate(l))
-        updateLayer(l);
+      updateLayer(l, firstLate(l));
     if (out.schedule.finish.empty())
       return;
     out.setPlace(-1, -1);
@@ -374,7 +369,7 @@ private:
     }
     if (!machine.unified()) {
       landed = out.slot(out.text("landed loss"), machine.staging, Kind::scalar, 4);
-      out.copy(out.text("loss"), machine.messages, loss, landed, 4);
+      out.copy(out.text("loss"), machine.messagesDown, loss, landed, 4);
     }
     out.kernel(out.text("report"), machine.host, "report",
                {out.access(landed, BindingEffect::read, kLossType), out.access(reported, BindingEffect::read, kScalarsType)});
@@ -446,7 +441,9 @@ private:
     bool own = parameter(run.front()).owner == l;
     std::string label = own ? out.text("weights layer {}", l) : out.text("weight {} layer {}", named(run), l);
     Place place = out.slot(out.text("device {}", label), machine.device, Kind::weight, bytes);
-    out.copy(std::move(label), machine.upload, begin, place, bytes);
+    const int64_t part = own ? sizeOfPart(l, bytes) : bytes;
+    for (int64_t at = 0; at < bytes; at += part)
+      out.copy(label, machine.upload, begin + at, place + at, std::min(part, bytes - at));
     for (int64_t p : run)
       deviceWeights[p].place = place + (weightOf(p).offset - begin.offset);
   }
@@ -494,7 +491,7 @@ private:
     if (!place) {
       std::string label = out.text("input {} mb {}", entry.name, microBatch);
       place = out.slot(out.text("device {}", label), machine.device, Kind::input, entry.type.bytes());
-      out.copy(std::move(label), machine.upload, source, place, entry.type.bytes());
+      out.copy(std::move(label), machine.messagesUp, source, place, entry.type.bytes());
     }
     return place;
   }
@@ -614,7 +611,12 @@ private:
 
   //-- gradients and updates -----------------------------------------------------------------------------------------
 
-  bool isLate(int64_t l) const { return !machine.unified() && !isResident(l) && decision(l).turn == LayerDecision::late; }
+  static constexpr int64_t kNone = INT64_MAX;
+  bool isOpen(int64_t l) const { return !machine.unified() && !isResident(l) && decision(l).late == LayerDecision::kOpen; }
+  /// The first part of a layer that is updated in the next step; kNone: there is none.
+  int64_t firstLate(int64_t l) const {
+    return machine.unified() || isResident(l) || isOpen(l) || decision(l).late >= decision(l).parts ? kNone : decision(l).late;
+  }
 
   void openGradients(int64_t l) {
     gradientParts.clear();
@@ -629,8 +631,8 @@ private:
         computeNorms(l, k);
     for (int64_t k : layer(l).packs)
       landGradients(l, k);
-    if (!model.clip && !isLate(l))
-      updateLayer(l);
+    if (!model.clip)
+      updateLayer(l, 0, firstLate(l));
   }
 
   /// Squared norms of gradients, each where it is told: on the device, if it has a place there.
@@ -658,7 +660,7 @@ private:
       for (end = i + 1; end < parameters.size() &&
                         normOf(parameters[end]).offset == normOf(parameters[i]).offset + 8 * static_cast<int64_t>(end - i);)
         ++end;
-      out.copy(out.text("norms layer {}", l), machine.messages, target + 8 * static_cast<int64_t>(i), normOf(parameters[i]), 8 * static_cast<int64_t>(end - i));
+      out.copy(out.text("norms layer {}", l), machine.messagesDown, target + 8 * static_cast<int64_t>(i), normOf(parameters[i]), 8 * static_cast<int64_t>(end - i));
     }
   }
 
@@ -666,76 +668,127 @@ private:
   /// unless the update is on the device, however many layers use the parameters, and the same sum whatever the schedule. The
   /// norm is that of the sum.
   void landGradients(int64_t l, int64_t k) {
-    bool isFirst = pack(k).first() == l;
-    Place part = gradientParts.at(k);
-    if (!machine.unified() && !staysOnDevice(k)) {
-      std::string label = gradientLabel(k, l);
-      Place landed = out.slot(out.text("landed {}", label), machine.staging, Kind::gradient, pack(k).bytes);
-      out.copy(std::move(label), machine.download, part, landed, pack(k).bytes);
-      part = landed;
-    }
+    const bool isFirst = pack(k).first() == l, comesDown = !machine.unified() && !staysOnDevice(k);
+    const int64_t bytes = pack(k).bytes, part = comesDown && !pack(k).isShared() ? sizeOfPart(l, bytes) : bytes;
     if (isFirst)
-      gradients[k] = part;
-    else
-      addPart(k, part);
+      gradients[k].clear();
+    for (int64_t begin = 0; begin < bytes; begin += part) {
+      Landed landed{begin, std::min(bytes, begin + part), gradientParts.at(k) + begin};
+      if (comesDown) {
+        std::string label = gradientLabel(k, l);
+        Place place = out.slot(out.text("landed {}", label), machine.staging, Kind::gradient, landed.end - begin);
+        out.copy(std::move(label), machine.download, landed.place, place, landed.end - begin);
+        landed.place = place;
+      }
+      if (isFirst)
+        gradients[k].push_back(landed);
+      else
+        addPart(k, landed.place);
+    }
     if (!pack(k).isShared() || pack(k).complete() != l)
       return;
     if (staysOnDevice(k)) {
-      gradientParts[k] = gradients.at(k);
+      gradientParts[k] = gradients.at(k).front().place;
       computeNorms(l, k);
     } else {
-      squaredNorms(out.text("norm of {}", named(pack(k).parameters)), machine.update, pack(k).parameters, gradients.at(k));
+      squaredNorms(out.text("norm of {}", named(pack(k).parameters)), machine.update, pack(k).parameters, gradients.at(k).front().place);
     }
   }
+
+  /// Of a layer that is cut in parts.
+  int64_t sizeOfPart(int64_t l, int64_t bytes) const { return aligned((bytes + decision(l).parts - 1) / decision(l).parts); }
 
   void addPart(int64_t k, Place part) {
     std::vector<Access> operands;
     for (int64_t p : pack(k).parameters) {
       operands.push_back(out.access(part + parameter(p).packOffset, BindingEffect::read, parameter(p).full));
-      operands.push_back(out.access(gradients.at(k) + parameter(p).packOffset, BindingEffect::accumulate, parameter(p).full));
+      operands.push_back(out.access(gradients.at(k).front().place + parameter(p).packOffset, BindingEffect::accumulate, parameter(p).full));
     }
     out.kernel(out.text("sum gradients of {}", named(pack(k).parameters)), staysOnDevice(k) ? machine.compute : machine.update, "copy",
                std::move(operands), static_cast<int64_t>(pack(k).parameters.size()));
   }
 
-  /// What a layer's backward completed: whole masters, then split ones.
-  void updateLayer(int64_t l) {
-    std::vector<int64_t> whole, split;
-    for (int64_t p : completedBy(l))
-      (parameter(p).isSplit() ? split : whole).push_back(p);
+  /// Elements of a parameter, and where their gradient is.
+  struct Piece {
+    int64_t parameter, first, count;
+    Place gradient;
+  };
+
+  /// Parts [first, end) of what a layer's backward completed, each or all: whole masters, then split ones.
+  void updateLayer(int64_t l, int64_t first, int64_t end = kNone) {
     out.setPlace(l, -1);
-    for (const std::vector<int64_t> &list : {whole, split})
-      if (!list.empty())
-        update(l, list);
+    std::array<std::vector<Piece>, 2> pieces;
+    int64_t part = 0;
+    auto flush = [&] {
+      for (std::vector<Piece> &list : pieces)
+        if (std::vector<Piece> these = std::exchange(list, {}); !these.empty() && part >= first && part < end)
+          update(l, part, these);
+      ++part;
+    };
+    for (int64_t k : layer(l).packs) {
+      if (pack(k).complete() != l)
+        continue;
+      const std::vector<Landed> &parts = gradients.at(k);
+      for (const Landed &landed : parts) {
+        for (int64_t p : pack(k).parameters) {
+          const int64_t begin = parameter(p).packOffset, size = 4; // of an element
+          const int64_t from = std::max<int64_t>(0, landed.begin - begin) / size;
+          const int64_t to = std::min(parameter(p).full.elements(), (landed.end - begin + size - 1) / size);
+          if (from < to)
+            pieces[parameter(p).isSplit()].push_back({p, from, to - from, landed.place + (begin + from * size - landed.begin)});
+        }
+        if (parts.size() > 1)
+          flush();
+      }
+    }
+    part = std::max<int64_t>(0, part - 1); // what is not cut goes with the last
+    flush();
+  }
+
+  /// The type of elements of a parameter. Of a matrix they stay one: updates ask for no more of the shape.
+  const TensorType &typeOf(const Piece &piece, const TensorType &whole) {
+    if (piece.count == whole.elements())
+      return whole;
+    kernels::Dims dims = whole.dims.size() >= 2 ? kernels::Dims{1, piece.count} : kernels::Dims{piece.count};
+    return out.schedule.types.emplace_back(TensorType{whole.type, std::move(dims)});
+  }
+  Access updated(const Piece &piece, Place place, const TensorType &whole) {
+    const auto size = static_cast<int64_t>(kernels::byteSize(whole.type));
+    return out.access(place + piece.first * size, BindingEffect::update, typeOf(piece, whole));
   }
 
   /// With clipping, and where the step has ended, updates read the scalars that its end left.
-  void update(int64_t l, const std::vector<int64_t> &parameters) {
+  void update(int64_t l, int64_t part, const std::vector<Piece> &pieces) {
     const bool here = isResident(l);
-    const bool open = !machine.unified() && !here && decision(l).turn == LayerDecision::open && !model.clip;
-    const Place read = here ? (model.clip ? deviceFinalScalars : deviceScalars) : model.clip || isLate(l) ? finalScalars : stepScalars;
+    const bool open = isOpen(l) && !model.clip, late = part >= firstLate(l);
+    const Place read = here ? (model.clip ? deviceFinalScalars : deviceScalars) : model.clip || late ? finalScalars : stepScalars;
     const State &rest = here ? residentState : state;
     std::vector<Access> operands;
-    for (int64_t p : parameters) {
+    for (const Piece &piece : pieces) {
+      const int64_t p = piece.parameter;
       const Parameter &entry = parameter(p);
       size_t i = static_cast<size_t>(p);
-      operands.push_back(out.access(gradients.at(entry.pack) + entry.packOffset, BindingEffect::read, entry.full));
+      operands.push_back(out.access(piece.gradient, BindingEffect::read, typeOf(piece, entry.full)));
       operands.push_back(out.access(here ? deviceNorms.at(p) : normOf(p), BindingEffect::read, kNormType));
       if (!open) // whose scalars it reads is not known
         operands.push_back(out.access(read, BindingEffect::read, kScalarsType));
-      operands.push_back(out.access(here ? residentWeights[i] : weights[i], BindingEffect::update, entry.type));
+      operands.push_back(updated(piece, here ? residentWeights[i] : weights[i], entry.type));
       if (entry.isSplit())
-        operands.push_back(out.access(rest.remainder[i], BindingEffect::update, entry.remainder));
-      operands.push_back(out.access(rest.firstMoment[i], BindingEffect::update, entry.full));
+        operands.push_back(updated(piece, rest.remainder[i], entry.remainder));
+      operands.push_back(updated(piece, rest.firstMoment[i], entry.full));
       if (rest.secondMoment[i])
-        operands.push_back(out.access(rest.secondMoment[i], BindingEffect::update, entry.full));
+        operands.push_back(updated(piece, rest.secondMoment[i], entry.full));
     }
     Command &command = out.kernel(out.text("update layer {}", l), here ? machine.compute : machine.update,
-                                  model.updateOf(parameters.front()), std::move(operands), static_cast<int64_t>(parameters.size()));
+                                  model.updateOf(pieces.front().parameter), std::move(operands), static_cast<int64_t>(pieces.size()));
     command.role = plan::Role::update;
-    command.parameters = parameters;
+    for (const Piece &piece : pieces) {
+      command.parameters.push_back(piece.parameter);
+      command.firsts.push_back(piece.first);
+    }
     command.updates = here ? -1 : l;
-    command.late = isLate(l);
+    command.part = part;
+    command.late = late;
   }
 };
 } // namespace

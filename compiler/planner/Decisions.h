@@ -8,6 +8,9 @@
 
 namespace mt::planner {
 
+/// Parts that a layer is cut in at most.
+inline constexpr int64_t kMostParts = 8;
+
 struct LayerDecision {
   int64_t rung = 0;   ///< of the layer's ladder: what forward saves, and backward recomputes
   bool kept = false;  ///< its weights stay on the device from their first use in a step to the last
@@ -15,10 +18,14 @@ struct LayerDecision {
   /// weights nor gradients cross the link. What the host holds is brought up before the first step and down where it is
   /// wanted.
   bool resident = false;
-  /// When its update runs, where that is on the host: early, in its step; late, in the next one, under its
-  /// forward, with the scalars that its own step left. Open: whenever it is its turn, which a simulation tells, but
-  /// no plan can be made of.
-  enum Turn : uint8_t { open, early, late } turn = open;
+  /// In how many parts its gradients come down, are updated on the host, and its weights go up again: what one part waits for
+  /// passes under the others.
+  int64_t parts = 1;
+  /// The first of its parts whose update is late, where that is on the host: in the next step, under its forward, with the
+  /// scalars that its own step left. Those before it are early, in their step. kOpen: each whenever it is its turn, which a
+  /// simulation tells, but no plan can be made of.
+  static constexpr int64_t kOpen = -1;
+  int64_t late = kOpen;
   bool operator==(const LayerDecision &) const = default;
 };
 

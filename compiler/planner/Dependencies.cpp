@@ -41,8 +41,6 @@ private:
 
   void beginNext() {
     for (size_t slot = 0; slot < ranges.size(); ++slot) {
-      if (!schedule.slots[slot].persistent)
-        ranges[slot].clear();
       for (Range &range : ranges[slot]) {
         if (range.writer)
           range.writer->back = 1;

@@ -12,8 +12,8 @@ struct Dependency {
   auto operator<=>(const Dependency &) const = default;
 };
 
-/// By command: those that must have ended before it starts, for a program in the order of data. Only slots that live
-/// through all programs carry anything from one iteration to the next.
+/// By command: those that must have ended before it starts, for a program in the order of data. A slot has one place: what
+/// opens it in one iteration waits for those that used it in the iteration before.
 std::vector<std::vector<Dependency>> dependencies(const Schedule &schedule, std::span<const Command> program, bool cyclic);
 
 } // namespace mt::planner

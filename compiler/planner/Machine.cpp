@@ -15,19 +15,19 @@ Machine::Machine(const target::Target &target) : target(target) {
   staging = addSpace("staging", plan::SpaceKind::staging);
   state = addSpace("state", plan::SpaceKind::state);
   if (target.unified) {
-    upload = scalars = download = messages = update = compute = addStream("compute", plan::StreamKind::compute);
+    upload = messagesUp = download = messagesDown = update = compute = addStream("compute", plan::StreamKind::compute);
   } else {
     upload = addStream("upload", plan::StreamKind::upload);
     compute = addStream("compute", plan::StreamKind::compute);
     download = addStream("download", plan::StreamKind::download);
-    messages = addStream("messages", plan::StreamKind::download);
+    messagesDown = addStream("messages down", plan::StreamKind::download);
   }
   host = addStream("host", plan::StreamKind::host);
   feed = addStream("feed", plan::StreamKind::host);
   if (target.unified)
     return;
   update = host;
-  scalars = addStream("scalars", plan::StreamKind::upload);
+  messagesUp = addStream("messages up", plan::StreamKind::upload);
 }
 
 } // namespace mt::planner

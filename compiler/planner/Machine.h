@@ -26,10 +26,10 @@ struct Machine {
   std::vector<Space> spaces;
   std::vector<Stream> streams;
   uint32_t device = 0, staging = 0, state = 0; ///< spaces
-  /// Streams. What carries a few bytes that others wait for does not queue behind weights and gradients: the step's scalars
-  /// go up on a stream of their own, norms and the loss come down on another (messages). The next step's batch is fed while
-  /// this step's updates and report still run, so feeding has one, too. `update` is where the host updates.
-  uint32_t upload = 0, scalars = 0, compute = 0, download = 0, messages = 0, host = 0, update = 0, feed = 0;
+  /// Streams. What carries a few bytes that others wait for does not queue behind weights and gradients: inputs and the step's
+  /// scalars go up on a stream of their own, norms and the loss come down on another. The next step's batch is fed while this
+  /// step's updates and report still run, so feeding has one, too. `update` is where the host updates.
+  uint32_t upload = 0, messagesUp = 0, compute = 0, download = 0, messagesDown = 0, host = 0, update = 0, feed = 0;
 
   bool unified() const { return target.unified; }
   kernels::Backend backend() const { return target.device == "cuda" ? kernels::Backend::cuda : kernels::Backend::cpu; }

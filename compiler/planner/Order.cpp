@@ -188,12 +188,15 @@ private:
           if (successor.back == 0 || isUpload(successor.command))
             deadline[i] = std::min(deadline[i], deadline[successor.command] + successor.back * positions);
       }
+    for (uint32_t i = 0; i < count; ++i) // reports, which take no time, and which the loop of training waits for
+      if (program[i].updates < 0 && deadline[i] >= 2 * positions)
+        deadline[i] = 0;
   }
 
   //-- running -------------------------------------------------------------------------------------------------------
 
   struct Waiting {
-    uint64_t due, instance;
+    uint64_t list, due, instance;
     auto operator<=>(const Waiting &) const = default;
   };
   struct Ending {
@@ -201,12 +204,19 @@ private:
     uint64_t order, instance;
     bool operator>(const Ending &other) const { return std::tie(time, order) > std::tie(other.time, other.order); }
   };
+  /// A stream. Its order is that of the list, or, if it is sorted, whichever of those that are ready is due first; but nothing
+  /// that one iteration lists starts after something of the next.
   struct Lane {
-    std::vector<uint32_t> commands; ///< of streams whose order is that of the list
+    std::vector<uint32_t> commands;
     uint64_t next = 0;
-    bool busy = false, sorted = false; ///< sorted: whichever of those that are ready is due first
+    bool busy = false, sorted = false;
     std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> ready;
+    uint64_t list = 0;           ///< of which not all have started
+    uint32_t now = 0, late = 0;  ///< commands of a step that it lists itself, and that the next one does
+    std::vector<uint32_t> begun; ///< by list: commands that have started
+    uint32_t total(uint64_t which) const { return now + (which > 0 ? late : 0); }
   };
+  uint64_t listOf(uint64_t which) const { return which / count + program[which % count].late; }
 
   std::vector<Lane> lanes;
   std::vector<uint32_t> left;        ///< by instance: dependencies that have not ended
@@ -247,8 +257,14 @@ private:
     profile.emplace(all);
     lanes.resize(machine.streams.size());
     for (uint32_t i = 0; i < count; ++i)
-      lanes[program[i].stream].commands.push_back(i);
-    for (uint32_t stream : {machine.update, machine.download, machine.messages})
+    {
+      Lane &lane = lanes[program[i].stream];
+      lane.commands.push_back(i);
+      ++(program[i].late ? lane.late : lane.now);
+    }
+    for (Lane &lane : lanes)
+      lane.begun.assign(steps + 1, 0);
+    for (uint32_t stream : {machine.update, machine.download, machine.messagesDown})
       lanes[stream].sorted = stream != machine.compute;
     for (uint32_t step = 0; step < steps; ++step)
       for (uint32_t i = 0; i < count; ++i)
@@ -265,13 +281,13 @@ private:
     if (!lane.sorted)
       return;
     const uint64_t step = which / count;
-    lane.ready.push({step * atPosition.size() + static_cast<uint64_t>(deadline[i]), which});
+    lane.ready.push({listOf(which), step * atPosition.size() + static_cast<uint64_t>(deadline[i]), which});
   }
 
   /// The next command of a lane, if it may start now.
   std::optional<uint64_t> nextOf(const Lane &lane) const {
     if (lane.sorted)
-      return lane.ready.empty() ? std::nullopt : std::optional(lane.ready.top().instance);
+      return lane.ready.empty() || lane.ready.top().list > lane.list ? std::nullopt : std::optional(lane.ready.top().instance);
     if (lane.commands.empty() || lane.next >= uint64_t(steps) * lane.commands.size())
       return std::nullopt;
     uint64_t which = instance(static_cast<uint32_t>(lane.next / lane.commands.size()), lane.commands[lane.next % lane.commands.size()]);
@@ -331,6 +347,9 @@ private:
       lane.ready.pop();
     else
       ++lane.next;
+    ++lane.begun[listOf(*which)];
+    while (lane.list < steps && lane.begun[lane.list] == lane.total(lane.list))
+      ++lane.list;
     lane.busy = true;
     startOf[*which] = now;
     endings.push({now + program[i].seconds, order++, *which});
@@ -421,10 +440,12 @@ private:
     int64_t layers = 0;
     for (const Command &command : program)
       layers = std::max(layers, command.updates + 1);
-    result.pending.assign(static_cast<size_t>(layers), false);
+    result.pending.assign(static_cast<size_t>(layers), 0);
     for (uint32_t i = 0; i < count; ++i) {
-      if (program[i].updates >= 0 && result.start[i] >= result.seconds)
-        result.pending[static_cast<size_t>(program[i].updates)] = true;
+      if (program[i].updates >= 0 && result.start[i] < result.seconds) {
+        int64_t &pending = result.pending[static_cast<size_t>(program[i].updates)];
+        pending = std::max(pending, program[i].part + 1);
+      }
       if (program[i].late)
         result.start[i] -= result.seconds;
     }

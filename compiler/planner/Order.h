@@ -27,7 +27,7 @@ struct Timing {
   /// from that one's. Negative before.
   std::vector<double> start;
   std::vector<double> busy;  ///< by stream
-  std::vector<bool> pending; ///< by layer: its update starts after the next step has
+  std::vector<int64_t> pending; ///< by layer: the first part from which on updates start after the next step has
   bool fits() const { return missingDevice == 0 && missingHost == 0; }
 };
 

@@ -6,6 +6,7 @@
 #include "compiler/planner/Model.h"
 #include "runtime/plan/Program.h"
 
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,14 +55,16 @@ struct Command {
   std::string kernel; ///< applied `groups` times to an equal share of the accesses
   int64_t groups = 1;
   std::vector<int64_t> parameters; ///< of updates and norms: which one a group is for
+  std::vector<int64_t> firsts;     ///< of updates: the first of its elements
   const TensorType *zeros = nullptr; ///< of constants: what is filled
-  int64_t updates = -1; ///< of an update: its layer
+  int64_t updates = -1, part = 0; ///< of an update on the host: its layer, and which part of it
   bool late = false;    ///< an update that is listed in the next step
 };
 
 struct Schedule {
   std::vector<Slot> slots;
   std::vector<Command> step, finish, evaluate, load, store;
+  std::deque<TensorType> types; ///< of parts of parameters: what accesses point to
 };
 
 } // namespace mt::planner

@@ -22,6 +22,15 @@ constexpr int kRounds = 8;
 /// Commands that are simulated while single objects are tried: a fraction of a second.
 constexpr int64_t kPolish = 30'000;
 constexpr int kKicks = 40;
+/// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
+constexpr int64_t kLeastPart = 32 << 20;
+
+/// Whether a layer's backward completes gradients, which are then updated.
+bool completes(const Model &model, size_t layer) {
+  return std::ranges::any_of(model.layers[layer].packs, [&](int64_t k) {
+    return model.packs[static_cast<size_t>(k)].complete() == static_cast<int64_t>(layer);
+  });
+}
 
 class Searcher {
 public:
@@ -66,8 +75,13 @@ private:
     std::function<void(Decisions &, size_t)> set;
   };
   std::vector<Axis> axes;
+  size_t border = 0;                  ///< layers at either end, of those that the host updates, that are cut in parts
+  std::vector<int64_t> gradientBytes; ///< by layer: of those that it completes
 
   void start() {
+    gradientBytes.assign(model.layers.size(), 0);
+    for (const GradientPack &pack : model.packs)
+      gradientBytes[static_cast<size_t>(pack.complete())] += pack.bytes;
     best = leastMemory(model);
     best.deviceLimit = constraints.deviceMemory;
     best.hostLimit = constraints.hostMemory;
@@ -159,14 +173,41 @@ private:
         tryAxis(axis);
         gained += before - timing.seconds;
       }
+      const double before = timing.seconds;
+      tryBorders();
+      gained += before - timing.seconds;
       if (gained <= kGain * timing.seconds)
         return;
     }
   }
 
+  /// Cuts layers at either end of those that the host updates in parts. At the step's border gradients that come down, updates
+  /// and weights that go up follow each other: by the last layers of backward, which the next forward begins with, and by the
+  /// last of forward, where the host waits for backward to begin.
+  void tryBorders() {
+    for (size_t count : {0, 1, 2, 4}) {
+      const size_t before = std::exchange(border, count);
+      if (machine.unified() || before == count || attempt(best) != Tried::better)
+        border = before;
+    }
+  }
+
+  void cutBorder(Decisions &decisions) const {
+    std::vector<size_t> updated;
+    for (size_t l = 0; l < model.layers.size(); ++l) {
+      decisions.layers[l].parts = 1;
+      if (gradientBytes[l] > 0 && !decisions.layers[l].resident)
+        updated.push_back(l);
+    }
+    for (size_t i = 0; i < updated.size(); ++i)
+      if (std::min(i, updated.size() - 1 - i) < border)
+        decisions.layers[updated[i]].parts = std::clamp<int64_t>(gradientBytes[updated[i]] / kLeastPart, 1, kMostParts);
+  }
+
   enum class Tried : uint8_t { tooLarge, noBetter, better };
   /// Takes what it is given if that is faster.
   Tried attempt(Decisions changed) {
+    cutBorder(changed);
     Timing result = evaluate(changed);
     if (!result.fits())
       return Tried::tooLarge;
@@ -354,19 +395,22 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 
 void settle(const Model &model, const Machine &machine, Decisions &decisions) {
   for (LayerDecision &layer : decisions.layers)
-    layer.turn = LayerDecision::open;
+    layer.late = LayerDecision::kOpen;
   for (size_t l = 0; l < decisions.layers.size(); ++l)
     decisions.layers[l].resident = decisions.layers[l].resident && canReside(model, machine, static_cast<int64_t>(l));
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = !machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v));
-  std::vector<bool> pending;
+  std::vector<int64_t> pending;
   if (!machine.unified()) {
     Schedule schedule = build(model, machine, decisions, false);
     pending = time(schedule, schedule.step, machine, decisions, true).pending;
   }
   pending.resize(model.layers.size());
-  for (size_t l = 0; l < decisions.layers.size(); ++l)
-    decisions.layers[l].turn = pending[l] ? LayerDecision::late : LayerDecision::early;
+  for (size_t l = 0; l < decisions.layers.size(); ++l) {
+    LayerDecision &layer = decisions.layers[l];
+    const bool byHost = !machine.unified() && !layer.resident && completes(model, l);
+    layer.late = byHost ? std::min(pending[l], layer.parts) : layer.parts;
+  }
 }
 
 double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemory) {
@@ -433,12 +477,10 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     weighted += !layer.owned.empty();
     resident += !layer.owned.empty() && decision.resident;
     kept += !layer.owned.empty() && decision.kept && !decision.resident;
-    const bool updates = std::ranges::any_of(layer.packs, [&](int64_t k) {
-      return model.packs[static_cast<size_t>(k)].complete() == static_cast<int64_t>(l);
-    });
+    const bool updates = completes(model, l);
     updated += updates;
     onDevice += updates && decision.resident;
-    late += updates && !decision.resident && decision.turn == LayerDecision::late;
+    late += updates && !decision.resident && decision.late < decision.parts;
   }
   Description text;
   for (auto [rung, count] : rungs)

@@ -68,6 +68,9 @@ template <typename Op> LogicalResult verifyRun(Op op) {
   size_t typed = op.getTypes() ? op.getTypes()->size() : 0;
   if (op.getKernel() && (typed == 0 || typed > count || count > typed + 1 || op.getGroups() < 1 || typed % op.getGroups()))
     return op.emitOpError("needs a type for each operand of its kernels, and as many operands for each");
+  for (const auto &list : {op.getParameters(), op.getFirsts()})
+    if (list && int64_t(list->size()) != int64_t(op.getGroups()))
+      return op.emitOpError("needs a parameter, and a first element if any, for each group");
   SmallVector<Type> types = operandTypes(op);
   for (auto [i, value] : llvm::enumerate(op.getOperands())) {
     int64_t bytes = i < types.size() ? bytesOf(types[i]) : 0;

@@ -78,12 +78,13 @@ class Schedule_RunOp<string mnemonic, string text> : Schedule_Op<mnemonic, [Decl
     its workspace where it needs one; or `kernel` names a kernel of the catalogue, applied `groups` times to an equal
     share of the operands, whose types `types` lists, plus one more that is its workspace where it needs one. Operand i is the bytes of its slot from `offsets[i]`.
     `effects[i]` is 0 read, 1 write, 2 accumulate, 3 update. `parameters` is for updates and norms: which parameter of
-    @main a group is for.
+    @main a group is for; `firsts`, of updates in parts: the first element of it that the group updates.
   }];
   let arguments = !con((ins Variadic<Schedule_Slot>:$operands, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$effects,
                             OptionalAttr<FlatSymbolRefAttr>:$callee, OptionalAttr<StrAttr>:$kernel,
                             OptionalAttr<TypeArrayAttr>:$types, DefaultValuedAttr<I64Attr, "1">:$groups,
-                            OptionalAttr<DenseI64ArrayAttr>:$parameters, OptionalAttr<DictionaryAttr>:$settings),
+                            OptionalAttr<DenseI64ArrayAttr>:$parameters, OptionalAttr<DenseI64ArrayAttr>:$firsts,
+                            OptionalAttr<DictionaryAttr>:$settings),
                        CommandAttributes);
   let assemblyFormat = [{
     $program $stream $label ($callee^)? (`kernel` $kernel^)? `(` $operands `)` `offsets` $offsets `effects` $effects

@@ -27,12 +27,21 @@ std::string checkStepNorm(const Signature &call) {
   return checker.scalars(result).result();
 }
 
+constexpr AttributeSpec kParameter[] = {{"parameter", Kind::integer, true, "", "index of the plan's parameter"},
+                                         {"first", Kind::integer, false, "", "the first of its elements that the call is for"}};
+
+std::string checkPart(Checker &checker, const Signature &call) {
+  return checker.require(call.integer("parameter") >= 0, "attribute parameter must not be negative")
+      .require(call.integer("first") >= 0, "attribute first must not be negative")
+      .result();
+}
+
 std::string checkUpdate(const Signature &call) {
   Checker checker(call);
   checker.type(0, DType::f32).type(1, DType::f64).dims(1, {1}).scalars(2);
   for (int i = 3; i < static_cast<int>(call.operands.size()); ++i)
     checker.type(i, DType::f32).sameDims(i, 0);
-  return checker.require(call.integer("parameter") >= 0, "attribute parameter must not be negative").result();
+  return checkPart(checker, call);
 }
 
 /// A master weight in two parts: kernels/Bf16.h.
@@ -42,7 +51,7 @@ std::string checkSplitUpdate(const Signature &call) {
   checker.type(3, DType::bf16).sameDims(3, 0).type(4, DType::i16).sameDims(4, 0);
   for (int i = 5; i < static_cast<int>(call.operands.size()); ++i)
     checker.type(i, DType::f32).sameDims(i, 0);
-  return checker.require(call.integer("parameter") >= 0, "attribute parameter must not be negative").result();
+  return checkPart(checker, call);
 }
 
 double normFlops(const Signature &call) {
@@ -52,8 +61,6 @@ double normFlops(const Signature &call) {
 uint64_t normWorkspace(const Signature &call) {
   return static_cast<uint64_t>(squaredNormChunks(call.operands[0].elements()).count) * sizeof(double);
 }
-
-constexpr AttributeSpec kParameter[] = {{"parameter", Kind::integer, true, "", "index of the plan's parameter"}};
 
 } // namespace
 

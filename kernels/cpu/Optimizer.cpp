@@ -14,8 +14,10 @@ constexpr int64_t kChunk = 64 * vec::kUpdateBlock;
 
 struct Shape {
   int64_t elements;
-  bool matrix; ///< two or more dimensions: the weight decay of matrices
-  explicit Shape(const OperandType &weight) : elements(weight.elements()), matrix(weight.dims.size() >= 2) {}
+  int64_t first; ///< of the parameter's elements
+  bool matrix;   ///< two or more dimensions: the weight decay of matrices
+  explicit Shape(const Signature &call)
+      : elements(call.operands[0].elements()), first(call.integer("first")), matrix(call.operands[0].dims.size() >= 2) {}
 };
 
 double decayOf(const double *scalars, const Shape &shape) {
@@ -46,7 +48,7 @@ template <typename Update> Status updateAll(const Launch &launch, const Shape &s
   });
   if (refused != kNone)
     return fail("a new weight is not finite, at element {} or a little after; try a lower learning rate",
-                refused.load());
+                shape.first + refused.load());
   return {};
 }
 
@@ -96,7 +98,7 @@ template <typename Weight> struct SgdRun {
 };
 
 template <typename Update> Result<Run> prepareUpdate(const Signature &call) {
-  return Run(Update{Shape(call.operands[0])});
+  return Run(Update{Shape(call)});
 }
 
 constexpr Entry kEntries[] = {{"adamw", prepareUpdate<AdamWRun<Whole>>},

@@ -96,7 +96,7 @@ void Executor::State::makeFunctions() {
         if (static_cast<const double *>(operands[2])[kernels::Scalars::kStep] == 0)
           return Status(); // nothing is pending: the kernel does nothing either
         std::lock_guard lock(gradientMutex);
-        callbacks.gradient(call.integer("parameter"),
+        callbacks.gradient(call.integer("parameter"), call.integer("first"),
                            {static_cast<const float *>(operands[0]), static_cast<size_t>(call.operands[0].elements())});
         return Status();
       };

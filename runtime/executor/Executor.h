@@ -40,9 +40,9 @@ struct Callbacks {
   std::function<Status(std::span<void *const> parts)> feed;
   /// The loss of the step or batch, and its final scalars (kernels::Scalars).
   std::function<Status(float loss, std::span<const double> scalars)> report;
-  /// Optional: the gradient of a parameter (index into plan.parameters) as an update is about to consume it, before
-  /// clipping. On the update's stream.
-  std::function<void(int64_t parameter, std::span<const float> gradient)> gradient;
+  /// Optional: the gradient of a parameter (index into plan.parameters), or of its elements from `first` on, as an update is
+  /// about to consume it, before clipping. On the update's stream.
+  std::function<void(int64_t parameter, int64_t first, std::span<const float> gradient)> gradient;
 };
 
 class Executor {

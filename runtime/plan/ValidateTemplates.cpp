@@ -32,7 +32,7 @@ Status checkOperand(const Template &code, const Operand &operand, const kernels:
   return {};
 }
 
-/// Kernels that are about a parameter say which, and read a gradient of its size.
+/// Kernels that are about a parameter say which, and read a gradient of its size, or of a part of it.
 Status checkParameterIndex(const Plan &plan, const kernels::Signature &call) {
   if (!call.attributes.contains("parameter"))
     return {};
@@ -40,7 +40,9 @@ Status checkParameterIndex(const Plan &plan, const kernels::Signature &call) {
   if (index < 0 || static_cast<uint64_t>(index) >= plan.parameters.size())
     return fail("{}: parameter {} does not exist, the plan has {}", call.kernel, index, plan.parameters.size());
   MT_ASSIGN(uint64_t bytes, checkedBytes(plan.parameters[static_cast<size_t>(index)].dims, DType::f32));
-  if (call.operands[0].type != DType::f32 || call.operands[0].bytes() != bytes)
+  const auto first = static_cast<uint64_t>(call.integer("first")), elements = bytes / sizeof(float);
+  const uint64_t given = call.operands[0].bytes() / sizeof(float);
+  if (call.operands[0].type != DType::f32 || first > elements || given > elements - first)
     return fail("{}: the gradient does not fit parameter {} \"{}\"", call.kernel, index,
                 plan.parameters[static_cast<size_t>(index)].name);
   return {};

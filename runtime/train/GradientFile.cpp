@@ -1,5 +1,7 @@
 #include "runtime/train/GradientFile.h"
 
+#include <algorithm>
+
 namespace mt::train {
 
 Result<std::unique_ptr<GradientFile>> GradientFile::create(const std::string &path, const plan::Plan &plan) {
@@ -16,14 +18,25 @@ GradientFile::GradientFile(NpzWriter writer, const plan::Plan &plan) : writer(st
   }
 }
 
-void GradientFile::add(int64_t parameter, std::span<const float> gradient) {
+void GradientFile::add(int64_t parameter, int64_t first, std::span<const float> gradient) {
   auto index = static_cast<size_t>(parameter);
   if (parameter < 0 || index >= wanted.size() || !wanted[index] || !failure)
     return;
+  const plan::Parameter &about = plan->parameters[index];
+  const auto elements = static_cast<size_t>(kernels::OperandType{DType::f32, about.dims}.elements());
+  if (gradient.size() < elements) {
+    Part &part = parts[parameter];
+    part.values.resize(elements);
+    std::ranges::copy(gradient, part.values.begin() + first);
+    part.come += gradient.size();
+    if (part.come < elements)
+      return;
+    gradient = part.values;
+  }
   wanted[index] = false;
   --missing;
-  const plan::Parameter &about = plan->parameters[index];
   failure = writer->add(about.name, DType::f32, about.dims, std::as_bytes(gradient));
+  parts.erase(parameter);
 }
 
 Status GradientFile::finish() {

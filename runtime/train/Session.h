@@ -24,7 +24,7 @@ struct Job {
 
 /// Called on a thread of the device when a job's loss is known, in order.
 using JobDone = std::function<Status(const Job &job, float loss, std::span<const double> scalars)>;
-using GradientSeen = std::function<void(int64_t parameter, std::span<const float> gradient)>;
+using GradientSeen = std::function<void(int64_t parameter, int64_t first, std::span<const float> gradient)>;
 
 class Session {
 public:

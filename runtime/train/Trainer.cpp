@@ -87,7 +87,9 @@ private:
       return done(job, loss, scalars);
     };
     if (gradients)
-      wanted.gradient = [this](int64_t parameter, std::span<const float> values) { gradients->add(parameter, values); };
+      wanted.gradient = [this](int64_t parameter, int64_t first, std::span<const float> values) {
+        gradients->add(parameter, first, values);
+      };
     MT_ASSIGN(session, Session::open(plan, std::move(wanted)));
     const RunFolder::Start &from = setup.from;
     if (from.checkpoint)

@@ -59,8 +59,9 @@ public:
     using executor::Callbacks, executor::Executor;
     Callbacks callbacks{[this](std::span<void *const> parts) { return feed(parts); },
                         [this](float loss, std::span<const double> scalars) { return report(loss, scalars); },
-                        [this](int64_t parameter, std::span<const float> gradient) {
+                        [this](int64_t parameter, int64_t first, std::span<const float> gradient) {
                           EXPECT_EQ(parameter, 0);
+                          EXPECT_EQ(first, 0);
                           outcome.gradients.emplace_back(gradient.begin(), gradient.end());
                         }};
     auto made = device ? Executor::create(plan, std::move(device), std::move(options), std::move(callbacks))

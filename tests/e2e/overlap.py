@@ -60,7 +60,7 @@ def check_measured(scratch):
     streams = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
     events = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == 1]
     # Feeding, norms and reports on host streams count as nothing.
-    counted = [e for e in events if e["args"]["role"] == "update" or streams[e["tid"]] in ("upload", "compute", "download", "messages", "scalars")]
+    counted = [e for e in events if e["args"]["role"] == "update" or streams[e["tid"]] in ("upload", "compute", "download", "messages down", "messages up")]
     for name, expected in shares(counted).items():
         if abs(trace["otherData"][name] - expected) > 1e-4 * max(1, expected):
             raise tool.Failure(f"{name} is {trace['otherData'][name]}, and the events give {expected}")

@@ -26,8 +26,9 @@
 // CHECK: offload step 2 "gradients layer 0"
 // CHECK: compute step 4 "sum gradients of w and 1 more"
 // CHECK-NEXT: compute step 4 "norm of w and 1 more"
-// CHECK-NEXT: update step 4 "update layer 0"
 // CHECK-NEXT: compute step 4 "gradient norm"
+// CHECK-NEXT: compute step 4 "report"
+// CHECK-NEXT: update step 4 "update layer 0"
 
 // Kept, they come once.
 // KEPT: prefetch step 0 "weights layer 0"
@@ -37,6 +38,7 @@
 // With clipping the one update follows the norm of the step, and comes first: it is needed first.
 // CLIP: compute step 4 "norm of w and 1 more"
 // CLIP-NEXT: compute step 4 "gradient norm"
+// CLIP-NEXT: compute step 4 "report"
 // CLIP-NEXT: update step 4 "update layer 0"
 // CLIP-NEXT: update step 4 "update layer 3"
 
