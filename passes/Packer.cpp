@@ -14,7 +14,7 @@ namespace mt::passes {
 namespace {
 
 /// Comparisons allowed at effort 1: about a second.
-constexpr double kWork = 5e8;
+constexpr double kWork = 1.5e8;
 constexpr uint32_t kRounds = 200;
 constexpr int kSlackAttempts = 4;
 /// Where there is room for slack, sizes are rounded up to this many significant bits.

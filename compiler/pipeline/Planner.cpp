@@ -117,12 +117,16 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
                               "smallest budget for these choices is --host-memory {}B",
                               formatSize(uint64_t(both)), both, formatSize(uint64_t(budgets.hostMemory)), both));
     }
-    if (tooMuch)
-      constraints.deviceMemory = std::min(constraints.deviceMemory, needed.device) - (both - budgets.hostMemory);
-    else if (needed.device > budgets.deviceMemory)
-      constraints.deviceMemory -= needed.device - budgets.deviceMemory;
-    else
-      constraints.hostMemory -= std::max<int64_t>(1, needed.host - budgets.hostMemory);
+    // A little less often gives the same plan again: each time at least twice as much less as the time before.
+    auto less = [&](int64_t &budget, int64_t excess) { budget -= std::max(excess, (budget >> 11) << attempt); };
+    if (tooMuch) {
+      constraints.deviceMemory = std::min(constraints.deviceMemory, needed.device);
+      less(constraints.deviceMemory, both - budgets.hostMemory);
+    } else if (needed.device > budgets.deviceMemory) {
+      less(constraints.deviceMemory, needed.device - budgets.deviceMemory);
+    } else {
+      less(constraints.hostMemory, needed.host - budgets.hostMemory);
+    }
   }
   return planned;
 }
