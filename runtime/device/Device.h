@@ -34,6 +34,7 @@ struct Event {
 struct Tag {
   std::string_view label;
   uint64_t number = 0;
+  double seconds = 0; ///< that the plan predicts; for devices that do no more than take them
 };
 
 /// A call, with the addresses of its operands (null where absent).

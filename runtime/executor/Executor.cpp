@@ -130,7 +130,7 @@ Status Executor::State::issue(Prepared &prepared, size_t index, uint64_t number)
         prepared.program->commands[await.command].stream != command.stream)
       MT_TRY(device->wait(command.stream, events[await.command]));
   }
-  device::Tag tag = {command.label, number + index};
+  device::Tag tag = {command.label, number + index, command.predictedSeconds};
   if (command.isCopy)
     MT_TRY(device->copy(command.stream, command.from, command.to, tag));
   else

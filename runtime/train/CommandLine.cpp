@@ -66,7 +66,7 @@ private:
   Command training() {
     if (train.plan.empty())
       return usage("which plan? mtrun PLAN.bin --data CORPUS");
-    if (train.data.path.empty() && !train.dryRun)
+    if (train.data.path.empty() && !train.dryRun && !train.rehearse)
       return usage("--data is required: the text, tokens or arrays to train on");
     if (train.resume && train.overwrite)
       return usage("--resume goes on with the run that --overwrite would replace: say one of them");
@@ -113,6 +113,7 @@ private:
     app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out, by its recipe;\nat step 0 without one");
     app.add_flag("--overwrite", train.overwrite, "start anew in a folder that holds a run, or over any metrics");
     app.add_flag("--dry-run", train.dryRun, "check plan, memory, weights and data; print bytes; train nothing");
+    app.add_flag("--rehearse", train.rehearse, "take the predicted time for every command (--steps of them, 5):\nneither memory nor device; prints what a step took");
     app.option_defaults()->group("Recipe");
     addRecipe(train.recipe);
     app.option_defaults()->group("What is kept and said");

@@ -42,7 +42,7 @@ struct TrainOptions {
   RecipeOptions recipe;
   std::optional<int64_t> epochs; ///< instead of recipe.steps
   std::string out; ///< empty: runs/<plan name>
-  bool resume = false, overwrite = false, dryRun = false, quiet = false;
+  bool resume = false, overwrite = false, dryRun = false, rehearse = false, quiet = false;
   int64_t checkpointEvery = 0; ///< steps; 0: at the end only
   int keep = 2; ///< checkpoints; 0: none is written
   bool checkpointCopy = true; ///< they are written beside training, where memory allows

@@ -1,7 +1,10 @@
 #include "runtime/train/Trainer.h"
 
+#include "runtime/base/Files.h"
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/executor/Rehearsal.h"
+#include "runtime/plan/PlanFile.h"
 #include "runtime/train/Aliases.h"
 #include "runtime/train/CheckpointWriter.h"
 #include "runtime/train/Checksum.h"
@@ -340,6 +343,17 @@ bool hasAnother(const TrainSetup &setup, const Status &failure) {
   return true;
 }
 
+Status rehearse(const TrainOptions &options) {
+  constexpr int64_t kSteps = 5;
+  MT_ASSIGN(plan::Plan plan, plan::load(options.plan));
+  MT_ASSIGN(executor::Rehearsed took, executor::rehearse(plan, options.recipe.steps.value_or(kSteps), options.machine.trace));
+  const double predicted = plan.prediction.stepSeconds;
+  return writeOut(fmt::format("rehearsed: {:.4g} s a step, and {:.4g} s are predicted ({:+.1f} %); {} commands a step, "
+                              "{:.1f} us of overhead each\n",
+                              took.stepSeconds, predicted, (took.stepSeconds / predicted - 1) * 100, took.commands,
+                              took.overheadSeconds * 1e6));
+}
+
 Status trainOnce(const TrainOptions &options, bool &again) {
   MT_ASSIGN(std::unique_ptr<TrainSetup> setup, TrainSetup::check(options));
   if (options.dryRun)
@@ -355,6 +369,8 @@ Status trainOnce(const TrainOptions &options, bool &again) {
 Status train(const TrainOptions &options) {
   if (options.quiet)
     log().set_level(spdlog::level::warn);
+  if (options.rehearse)
+    return rehearse(options);
   bool again = false;
   Status status = trainOnce(options, again);
   while (again)

@@ -1,6 +1,7 @@
 // The executor on the linear plan of tests/plan: the same numbers as plain loops, and the same bits whatever the
 // memory, the timing or the disturbance.
 #include "runtime/device/MakeDevice.h"
+#include "runtime/executor/Rehearsal.h"
 #include "runtime/host/Generator.h"
 #include "tests/device/DeviceCases.h"
 #include "tests/device/Loop.h"
@@ -199,6 +200,29 @@ TEST(Executor, RefusesWhatMakesNoSense) {
   auto executor = Executor::create(plan, {}, {});
   ASSERT_TRUE(executor.ok());
   EXPECT_NE((*executor)->run(ProgramKind::finish).message().find("the plan has no program finish"), std::string::npos);
+}
+
+/// No command is shorter than predicted, and each comes after what it awaits; the host's bytes are never asked for.
+TEST(Rehearsal, TakesThePredictedTimeOfEveryCommand) {
+  plan::Plan plan = linearPlan(false);
+  for (plan::Program &program : plan.programs)
+    for (plan::Command &command : program.commands)
+      command.predictedSeconds = 1e-4;
+  const std::string path = testing::TempDir() + std::to_string(::getpid()) + "rehearsal.json";
+  auto took = rehearse(plan, 3, path);
+  ASSERT_EQ(took.status().message(), "");
+  const std::vector<plan::Command> &commands = plan.program(ProgramKind::step)->commands;
+  EXPECT_EQ(took->commands, commands.size());
+  nlohmann::json trace = nlohmann::json::parse(std::ifstream(path));
+  size_t seen = 0;
+  for (const auto &event : trace["traceEvents"])
+    if (event["ph"] == "X" && event["pid"] == 1) {
+      EXPECT_GE(event["dur"].get<double>(), 100 - 1e-3) << event;
+      ++seen;
+    }
+  EXPECT_EQ(seen, commands.size() * (2 + 2 + 3));
+  plan.programs.clear();
+  EXPECT_NE(rehearse(plan, 1, "").status().message().find("the plan has no step"), std::string::npos);
 }
 
 TEST(Trace, ShowsPlannedAndMeasuredSideBySide) {

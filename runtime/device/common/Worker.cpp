@@ -27,25 +27,33 @@ Worker::~Worker() {
 }
 
 void Worker::issue(std::function<Status()> task, bool mayWait) {
+  bool wake = false;
   {
     std::unique_lock lock(mutex);
-    if (mayWait)
+    if (mayWait && tasks.size() >= kWindow) {
+      ++waiting;
       changed.wait(lock, [&] { return tasks.size() < kWindow; });
+      --waiting;
+    }
     tasks.push_back(std::move(task));
     ++issued;
+    wake = sleeping;
   }
-  changed.notify_all();
+  if (wake)
+    changed.notify_all();
 }
 
 /// The next task, or none when the worker is to end.
 std::function<Status()> Worker::take() {
   std::unique_lock lock(mutex);
+  sleeping = true;
   changed.wait(lock, [&] { return !tasks.empty() || closing; });
+  sleeping = false;
   if (tasks.empty())
     return nullptr;
   std::function<Status()> task = std::move(tasks.front());
   tasks.pop_front();
-  if (tasks.size() + 1 == kWindow)
+  if (waiting > 0)
     changed.notify_all();
   return task;
 }

@@ -39,7 +39,8 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<Status()>> tasks;
-  bool closing = false;
+  bool closing = false, sleeping = false; ///< sleeping: for want of tasks
+  size_t waiting = 0;                      ///< callers, for want of room
   std::jthread thread;
 
   void work();

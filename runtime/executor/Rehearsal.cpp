@@ -1,0 +1,47 @@
+#include "runtime/executor/Rehearsal.h"
+
+#include "runtime/device/rehearsal/RehearsalDevice.h"
+#include "runtime/executor/Executor.h"
+
+#include <chrono>
+
+namespace mt::executor {
+namespace {
+
+/// Steps before the steady state.
+constexpr int64_t kFirst = 2;
+
+Result<double> secondsOf(Executor &executor, int64_t steps) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < steps; ++i)
+    MT_TRY(executor.run(plan::ProgramKind::step));
+  MT_TRY(executor.drain());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Seconds of a step among others: without those that it takes to fill the streams and to empty them.
+Result<double> periodOf(const plan::Plan &plan, double pace, int64_t steps, const std::string &tracePath) {
+  ExecutorOptions options;
+  options.tracePath = tracePath;
+  MT_ASSIGN(auto executor, Executor::create(plan, device::makeRehearsalDevice({pace, !tracePath.empty()}), options, {}));
+  MT_ASSIGN(double few, secondsOf(*executor, kFirst));
+  MT_ASSIGN(double all, secondsOf(*executor, kFirst + steps));
+  if (!tracePath.empty())
+    MT_TRY(executor->writeTrace());
+  return (all - few) / static_cast<double>(steps);
+}
+} // namespace
+
+Result<Rehearsed> rehearse(const plan::Plan &plan, int64_t steps, const std::string &tracePath) {
+  const plan::Program *step = plan.program(plan::ProgramKind::step);
+  if (!step || step->commands.empty())
+    return fail("the plan has no step: compile the model again with this version of mtc");
+  Rehearsed result;
+  result.commands = step->commands.size();
+  MT_ASSIGN(result.stepSeconds, periodOf(plan, 1, steps, tracePath));
+  MT_ASSIGN(double empty, periodOf(plan, 0, std::max<int64_t>(steps, 20), ""));
+  result.overheadSeconds = empty / static_cast<double>(result.commands);
+  return result;
+}
+
+} // namespace mt::executor
