@@ -14,6 +14,7 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-22 libclang-rt-22-dev libomp-22-dev
   python3 python3-pip python3-numpy xz-utils
+  "$@" # what a caller wants besides
 )
 onnx_version=1.23.2
 schema=third_party/onnx/onnx-ml.proto

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jobs=$(nproc)
 
-tools/setup.sh
+tools/setup.sh chromium # to look at the page of mtc dump with
 cmake --preset release
 cmake --build --preset release --parallel "$jobs"
 

@@ -42,18 +42,22 @@ std::string describe(const planner::Description &description, const Needed &need
                      description.saved, description.weights, description.parked, description.updates,
                      formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)), found.timing.seconds, found.simulations);
 }
-/// The least of a few larger budgets that saves a hundredth of a step.
+/// What larger budgets bring: those of a few that save a hundredth of a step more than a smaller one.
 std::string whatMoreBrings(const planner::Model &model, const planner::Machine &machine, planner::Constraints constraints, double seconds) {
   const int64_t budget = constraints.deviceMemory;
   constraints.thorough = false;
-  for (int64_t eighths : {9, 10, 12, 16, 32}) {
+  std::string text;
+  double best = seconds;
+  for (int64_t eighths : {9, 10, 12, 16, 24, 32}) {
     constraints.deviceMemory = budget / 8 * eighths;
     const planner::Timing timing = planner::search(model, machine, constraints).timing;
-    if (timing.fits() && timing.seconds < 0.99 * seconds)
-      return fmt::format("{} more of device memory: {:.3g} s a step ({:+.3g} s)", formatSize(uint64_t(constraints.deviceMemory - budget)),
-                         timing.seconds, timing.seconds - seconds);
+    if (!timing.fits() || timing.seconds >= 0.99 * best)
+      continue;
+    best = timing.seconds;
+    text += fmt::format("{}{} more of device memory: {:.3g} s a step ({:+.3g} s)", text.empty() ? "" : "; ",
+                        formatSize(uint64_t(constraints.deviceMemory - budget)), best, best - seconds);
   }
-  return {};
+  return text;
 }
 } // namespace
 

@@ -62,44 +62,18 @@ std::string activationCopies(const plan::Plan &plan) {
 
 std::string seconds(double value);
 
-/// A label without numbers: what the commands of all layers have in common.
-std::string kindOf(const std::string &label) {
-  std::string kind;
-  for (std::stringstream words(label); words >> std::ws && !words.eof();) {
-    std::string word;
-    words >> word;
-    if (!std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; }))
-      kind += (kind.empty() ? "" : " ") + word;
-  }
-  return kind;
-}
-
 /// For each stream how much of a step it is busy, and what most of its waits are for.
 std::vector<std::string> streamLines(const plan::Plan &plan) {
   const plan::Program &step = *plan.program(plan::ProgramKind::step);
   const plan::Timeline timeline = plan::simulate(plan, step);
-  struct Sum {
-    double seconds = 0, longest = 0;
-    std::string at;
-  };
-  std::vector<std::map<std::string, Sum>> sums(plan.streams.size());
-  for (const plan::Wait &wait : plan::waits(plan, step, timeline)) {
-    const plan::Command &command = step.commands[wait.command];
-    Sum &sum = sums[command.stream][kindOf(step.commands[wait.awaited].label)];
-    sum.seconds += wait.seconds;
-    if (wait.seconds > sum.longest) {
-      sum.longest = wait.seconds;
-      sum.at = command.label;
-    }
-  }
+  const std::vector<plan::WaitSum> sums = plan::longestWaits(plan, step, plan::waits(plan, step, timeline));
   std::vector<std::string> lines;
   for (size_t s = 0; s < plan.streams.size(); ++s) {
-    lines.push_back(fmt::format("stream {:9} busy {:.0f} % of the step", plan.streams[s].name,
+    lines.push_back(fmt::format("stream {:13} busy {:.0f} % of the step", plan.streams[s].name,
                                 timeline.seconds > 0 ? 100 * timeline.busy[s] / timeline.seconds : 0.0));
-    auto most = std::ranges::max_element(sums[s], {}, [](const auto &entry) { return entry.second.seconds; });
-    if (most != sums[s].end())
-      lines.back() += fmt::format("; waits most for '{}': {}, longest {} before '{}'", most->first, seconds(most->second.seconds),
-                                  seconds(most->second.longest), most->second.at);
+    if (const plan::WaitSum &sum = sums[s]; sum.seconds > 0)
+      lines.back() += fmt::format("; waits most for '{}': {}, longest {} before '{}'", sum.what, seconds(sum.seconds), seconds(sum.longest),
+                                  sum.before);
   }
   return lines;
 }

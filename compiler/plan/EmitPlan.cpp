@@ -363,6 +363,14 @@ private:
         command.awaits.push_back({uint32_t(awaits[i]), uint32_t(awaits[i + 1])});
   }
 
+  static plan::ByteKind kindOf(Operation *slot) {
+    auto kind = slot->getAttrOfType<StringAttr>(kKindAttr);
+    for (int k = 0; kind && k <= int(plan::ByteKind::workspace); ++k)
+      if (kind.getValue() == StringRef(plan::name(plan::ByteKind(k))))
+        return plan::ByteKind(k);
+    return plan::ByteKind::unknown;
+  }
+
   template <typename Op> FailureOr<plan::Command> emitCopy(Op op) {
     plan::Command command;
     command.isCopy = true;
@@ -370,10 +378,7 @@ private:
     auto to = spanOf(op.getTarget().template getDefiningOp<SlotOp>(), op.getTargetOffset(), op.getBytes());
     if (failed(from) || failed(to))
       return failure();
-    if (auto kind = op.getSource().getDefiningOp()->template getAttrOfType<StringAttr>(kKindAttr))
-      for (int k = 0; k <= int(plan::ByteKind::workspace); ++k)
-        if (kind.getValue() == StringRef(plan::name(plan::ByteKind(k))))
-          command.bytes = plan::ByteKind(k);
+    command.bytes = kindOf(op.getSource().getDefiningOp());
     command.from = *from;
     command.to = *to;
     return command;
@@ -402,7 +407,7 @@ private:
         command.workspace = *span;
         continue;
       }
-      plan::Binding binding{*span, static_cast<plan::BindingEffect>(access.effect), false};
+      plan::Binding binding{*span, static_cast<plan::BindingEffect>(access.effect), false, kindOf(access.slot)};
       binding.fresh = access.effect == Effect::write && !access.slot.getPersistent();
       command.arguments.push_back(binding);
     }

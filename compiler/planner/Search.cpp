@@ -421,10 +421,19 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
   }
   most.parked.assign(model.values.size(), false);
   /// Seconds by stream and layer (0: of none).
+  double backward = 0;
   auto loads = [&](const Decisions &decisions) {
     std::vector<std::vector<double>> busy(machine.streams.size(), std::vector<double>(model.layers.size() + 1, 0));
-    for (const Command &command : build(model, machine, decisions, false).step)
+    backward = 0;
+    for (const Command &command : build(model, machine, decisions, false).step) {
       busy[command.stream][static_cast<size_t>(command.layer + 1)] += command.seconds;
+      if (command.code >= 0 && command.layer >= 0)
+        for (const Rung &rung : model.layers[static_cast<size_t>(command.layer)].rungs)
+          if (rung.backward == command.code) {
+            backward += command.seconds;
+            break;
+          }
+    }
     return busy;
   };
   const std::vector<std::vector<double>> away = loads(most);
@@ -444,23 +453,43 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
       can.push_back(l);
     }
   const std::vector<std::vector<double>> resident = loads(most);
-  double bound = 0;
-  for (size_t stream = 0; stream < away.size(); ++stream) {
-    auto saved = [&](size_t l) { return away[stream][l + 1] - resident[stream][l + 1]; };
-    double load = std::accumulate(away[stream].begin(), away[stream].end(), 0.0);
-    // As many resident layers as fit, and a part of one, those first that spare the stream most a byte (Dantzig's bound of
-    // the knapsack problem, 1957).
-    std::ranges::sort(can, [&](size_t a, size_t b) { return saved(a) * double(bytes[b]) > saved(b) * double(bytes[a]); });
-    double left = static_cast<double>(deviceMemory);
-    for (size_t l : can)
-      if (saved(l) > 0 && left > 0) {
-        const double part = std::min(1.0, left / std::max<double>(1, static_cast<double>(bytes[l])));
-        load -= part * saved(l);
-        left -= part * static_cast<double>(bytes[l]);
-      }
-    bound = std::max(bound, load);
+  const std::vector<double> &none = away[machine.compute], &all = resident[machine.compute];
+  const double least = std::accumulate(none.begin(), none.end(), 0.0);
+  /// Whether resident layers can bring the other streams down to so many seconds, within the device's bytes and within what
+  /// their updates then take of the computing stream: each stream, and each of the two, for itself, and with parts of layers
+  /// (the continuous knapsack problem: Dantzig, 1957).
+  auto possible = [&](double seconds) {
+    auto spares = [&](const std::vector<double> &from, const std::vector<double> &to, double load, double budget, auto price) {
+      std::vector<size_t> order = can;
+      auto saved = [&](size_t l) { return from[l + 1] - to[l + 1]; };
+      std::ranges::sort(order, [&](size_t a, size_t b) { return saved(a) * price(b) > saved(b) * price(a); });
+      for (size_t l : order)
+        if (load > seconds && saved(l) > 0) {
+          const double part = std::min({1.0, (load - seconds) / saved(l), price(l) > 0 ? budget / price(l) : 1.0});
+          load -= part * saved(l);
+          budget -= part * price(l);
+        }
+      return load <= seconds * (1 + 1e-9);
+    };
+    auto each = [&](size_t stream, double before) {
+      const double load = before + std::accumulate(away[stream].begin(), away[stream].end(), 0.0);
+      return spares(away[stream], resident[stream], load, static_cast<double>(deviceMemory), [&](size_t l) { return static_cast<double>(bytes[l]); }) &&
+             spares(away[stream], resident[stream], load, seconds - least, [&](size_t l) { return all[l + 1] - none[l + 1]; });
+    };
+    bool enough = seconds >= least;
+    for (size_t stream = 0; stream < away.size() && enough; ++stream)
+      enough = stream == machine.compute || each(stream, 0);
+    // With clipping the host waits for the norm, which the whole of backward gives.
+    return enough && (machine.unified() || !model.clip || each(machine.update, backward));
+  };
+  double low = 0, high = 0;
+  for (const std::vector<double> &stream : away)
+    high += std::accumulate(stream.begin(), stream.end(), 0.0);
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (possible(middle) ? high : low) = middle;
   }
-  return bound;
+  return high;
 }
 
 Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {

@@ -42,8 +42,8 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 /// step has; and that nothing is parked that backward does not read with the rungs that were decided.
 void settle(const Model &model, const Machine &machine, Decisions &decisions);
 
-/// Seconds that no decisions can do without: the greatest load of a stream where everything is kept, nothing recomputed, and as
-/// much resident as relieves that stream most within the device's bytes, which is the least that each stream can have.
+/// Seconds that no decisions can do without: the load of every stream where everything is kept and nothing recomputed, but for
+/// what resident layers take from it, as far as the device's bytes and the computing stream have room for them.
 double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemory);
 
 /// "input 20, all 12", "12 kept, 20 streamed", "20 values", "18 late": a word for all layers alike, else how many.

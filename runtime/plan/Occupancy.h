@@ -9,11 +9,13 @@
 
 namespace mt::plan {
 
-/// Bytes that hold one value from command `first`, which wrote it, to command `last`, which read it last; 0 where the
-/// value was there before the program.
+/// Bytes that hold one value from command `first`, which wrote it, to command `last`, which read it last. What was there before
+/// the program has 0 as its first, and, where nothing replaces it, the program's last command as its last.
 struct Box {
   uint64_t begin = 0, end = 0;
   uint32_t first = 0, last = 0;
+  ByteKind kind = ByteKind::unknown;
+  bool before = false; ///< it was there before the program
 };
 
 /// Boxes of a space in the order in which they end.

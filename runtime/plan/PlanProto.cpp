@@ -135,6 +135,7 @@ void put(const Command &command, proto::Command *to) {
       put(binding.span, made->mutable_span());
       made->set_effect(toProto(binding.effect));
       made->set_fresh(binding.fresh);
+      made->set_bytes(same<proto::Copy::Bytes>(binding.bytes));
     }
     put(command.workspace, to->mutable_run()->mutable_workspace());
   }
@@ -338,7 +339,8 @@ Command Reader::command(const proto::Command &from) {
   } else {
     made.templateIndex = from.run().template_index();
     for (const auto &binding : from.run().arguments())
-      made.arguments.push_back({span(binding.span()), effect(binding.effect()), binding.fresh()});
+      made.arguments.push_back({span(binding.span()), effect(binding.effect()), binding.fresh(),
+                                enumerator(binding.bytes(), ByteKind::workspace, "kind of bytes")});
     made.workspace = span(from.run().workspace());
   }
   for (const auto &await : from.awaits())

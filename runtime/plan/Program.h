@@ -109,6 +109,7 @@ struct Binding {
   Span span;
   BindingEffect effect = BindingEffect::read;
   bool fresh = false;
+  ByteKind bytes = ByteKind::unknown; ///< what is bound
 };
 struct Await {
   uint32_t command = 0, back = 0;

@@ -1,6 +1,8 @@
 #include "runtime/plan/Timeline.h"
 
 #include <algorithm>
+#include <map>
+#include <sstream>
 #include <array>
 #include <cmath>
 
@@ -88,6 +90,38 @@ std::vector<Wait> waits(const Plan &plan, const Program &program, const Timeline
       found.push_back(wait);
   }
   return found;
+}
+
+namespace {
+/// A label without numbers: what the commands of all layers have in common.
+std::string withoutNumbers(const std::string &label) {
+  std::string kind, word;
+  for (std::stringstream words(label); words >> word;)
+    if (!std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; }))
+      kind += (kind.empty() ? "" : " ") + word;
+  return kind;
+}
+} // namespace
+
+std::vector<WaitSum> longestWaits(const Plan &plan, const Program &program, std::span<const Wait> waits) {
+  std::vector<std::map<std::string, WaitSum>> sums(plan.streams.size());
+  for (const Wait &wait : waits) {
+    const Command &command = program.commands[wait.command];
+    const std::string what = withoutNumbers(program.commands[wait.awaited].label);
+    WaitSum &sum = sums[command.stream][what];
+    sum.what = what;
+    sum.seconds += wait.seconds;
+    if (wait.seconds > sum.longest) {
+      sum.longest = wait.seconds;
+      sum.before = command.label;
+    }
+  }
+  std::vector<WaitSum> most(plan.streams.size());
+  for (size_t s = 0; s < sums.size(); ++s)
+    for (const auto &[what, sum] : sums[s])
+      if (sum.seconds > most[s].seconds)
+        most[s] = sum;
+  return most;
 }
 
 void predict(const Timeline &timeline, std::span<const Stream> streams, Prediction &prediction) {

@@ -40,6 +40,15 @@ struct Wait {
 /// Every wait of a program in its steady state, in the order of its commands.
 std::vector<Wait> waits(const Plan &plan, const Program &program, const Timeline &timeline);
 
+/// What a stream waits for most, by label without numbers ("weights layer"): seconds of all such waits, the longest, and the
+/// command before which that is. Nothing: it never waits.
+struct WaitSum {
+  std::string what, before;
+  double seconds = 0, longest = 0;
+};
+/// By stream, of every wait of a program.
+std::vector<WaitSum> longestWaits(const Plan &plan, const Program &program, std::span<const Wait> waits);
+
 /// Fills the seconds and the bound of a prediction from the timeline of a step: "compute-bound", "copy-bound" or
 /// "host-bound" by the kind of the busiest stream. Flops and link bytes are left alone.
 void predict(const Timeline &timeline, std::span<const Stream> streams, Prediction &prediction);

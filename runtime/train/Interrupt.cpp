@@ -1,25 +1,23 @@
 #include "runtime/train/Interrupt.h"
 
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 
 namespace mt::train {
 namespace {
 
-volatile std::sig_atomic_t flag = 0;
-timespec first; // written before the flag is set, read after
+/// When the first signal came, in nanoseconds; 0: none has. Signals may come to two threads at once.
+std::atomic<int64_t> first = 0;
+static_assert(std::atomic<int64_t>::is_always_lock_free, "handlers of signals may not wait");
 
 extern "C" void onSignal(int signal) {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if (flag == 0) {
-    first = now;
-    flag = 1;
-    return;
-  }
-  double seconds =
-      static_cast<double>(now.tv_sec - first.tv_sec) + static_cast<double>(now.tv_nsec - first.tv_nsec) * 1e-9;
-  if (!endsAtOnce(signal, seconds))
+  timespec time = {};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const int64_t now = time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec + 1;
+  int64_t before = 0;
+  if (first.compare_exchange_strong(before, now) || !endsAtOnce(signal, static_cast<double>(now - before) * 1e-9))
     return;
   struct sigaction usual = {};
   usual.sa_handler = SIG_DFL;
@@ -35,7 +33,7 @@ bool endsAtOnce(int signal, double seconds) {
 }
 
 void catchInterrupts() {
-  flag = 0;
+  first = 0;
   struct sigaction action = {}, before = {};
   action.sa_handler = onSignal;
   action.sa_flags = SA_RESTART;
@@ -49,6 +47,6 @@ void catchInterrupts() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool interrupted() { return flag != 0; }
+bool interrupted() { return first != 0; }
 
 } // namespace mt::train
