@@ -207,13 +207,15 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     }
     if (best && seconds <= planned.seconds)
       break; // smaller micro-batches only get slower from here
+    constexpr double kLittle = 0.005; // what the next would still gain is less
+    const bool isEnough = (best && planned.seconds > (1 - kLittle) * seconds) || planned.seconds <= (1 + kLittle) * planned.bound;
     seconds = planned.seconds;
     messages = said;
     best = std::move(compiled);
     best->module = std::move(planned.module);
     best->bound = planned.bound;
     more = planned.more;
-    if (!best->forced.empty())
+    if (!best->forced.empty() || isEnough)
       break;
   }
   if (!best)
