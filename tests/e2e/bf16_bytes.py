@@ -36,11 +36,23 @@ class Plan:
         self.parameters = plan["parameters"]
         self.copies = [(c["label"], c["copy"]["from"]["bytes"]) for p in plan["programs"] if p["kind"] == "step"
                        for c in p["commands"] if "copy" in c]
+        self.sources = {}  # by label: what its copies read, from where to where; a layer may come in parts
+        for command in (c for p in plan["programs"] if p["kind"] == "step" for c in p["commands"] if "copy" in c):
+            source = command["copy"]["from"]
+            self.sources.setdefault(command["label"], []).append((source["offset"], source["offset"] + source["bytes"]))
         self.micro_batches = plan["settings"]["batch"] // plan["settings"]["micro_batch"]
         self.trained = sum(math.prod(p["dims"]) for p in self.parameters if p["trainable"])
         self.exact = sum(math.prod(p["dims"]) for p in self.parameters if is_exact(p))  # those of 32 bits
         self.frozen = sum(p["parts"][0]["span"]["bytes"] for p in self.parameters if not p["trainable"])
         self.gaps = ALIGNMENT * len(self.parameters)
+
+    def extent(self, label):
+        """Bytes that copies of a label read, each counted once."""
+        read, until = 0, 0
+        for begin, end in sorted(self.sources[label]):
+            read += max(0, end - max(begin, until))
+            until = max(until, end)
+        return read
 
     def copied(self, pattern):
         return [(label, size) for label, size in self.copies if re.match(pattern, label)]
@@ -70,10 +82,10 @@ def check(plan, clip):
     uploads = plan.copied("weights layer")
     layers = {label for label, _ in uploads}
     last = max(layers, key=lambda label: int(label.split()[-1]))
-    each = {label: max(size for other, size in uploads if other == label) for label in layers}
+    each = {label: plan.extent(label) for label in layers}
     plan.within("weights of all layers", sum(each.values()), 2 * plan.trained + 2 * plan.exact + plan.frozen, plan.gaps)
     for label in layers:
-        times = sum(1 for other, _ in uploads if other == label)
+        times = round(sum(size for other, size in uploads if other == label) / plan.extent(label), 2)
         once = label in (last, "weights layer 0")
         expect(times == (1 if once else 2), f"'{label}' comes up {times} times; {plan.command}")
     # Gradients: every parameter's once, in 32 bits.
