@@ -20,7 +20,7 @@ template <UpdateCode (*code)(bool), bool split> Result<Run> prepareUpdate(const 
                          two ? launch.at<float>(kMoments + 1) : nullptr, elements, matrix, true, launch.fault};
     for (size_t i = 0; i < launch.operands.size(); ++i) // 16 bytes at a time, and 8 of halves
       update.aligned &= reinterpret_cast<uintptr_t>(launch.operands[i]) % 16 == 0 || i == 1 || i == 2;
-    return start(launch.stream, ceilDivide(elements, int64_t{kThreads} * kQuad), kThreads, code(split), update);
+    return start(launch.stream, ceilDivide(elements, int64_t{kUpdateThreads} * kQuad), kUpdateThreads, code(split), update);
   });
 }
 

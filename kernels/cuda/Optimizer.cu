@@ -72,49 +72,29 @@ template <typename T, int kCount> __device__ __forceinline__ void putPack(T *to,
   *reinterpret_cast<Packed<T, kCount> *>(to) = values;
 }
 
-template <typename Rule, bool kSplit, int kCount> __device__ __forceinline__ void updateAt(const UpdateCall &call, const Rule &rule, int64_t at) {
-  Packed<float, kCount> gradient = packAt<kCount>(call.gradient + at), first = packAt<kCount>(call.first + at), second = {}, weight;
-  if constexpr (Rule::kSecond)
-    second = packAt<kCount>(call.second + at);
-  if constexpr (kSplit) {
-    auto upper = packAt<kCount>(static_cast<const uint16_t *>(call.weight) + at);
-    auto lower = packAt<kCount>(call.remainder + at);
+/// Elements [at, at + count) of an operand, as many as a quad has or fewer at the end; side by side where that is allowed.
+template <typename T> __device__ __forceinline__ Packed<T, kQuad> fetch(const T *from, int64_t at, int count, bool whole) {
+  if (whole)
+    return packAt<kQuad>(from + at);
+  Packed<T, kQuad> values = {};
 #pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      weight.at[i] = joined(upper.at[i], lower.at[i]);
-  } else {
-    weight = packAt<kCount>(static_cast<const float *>(call.weight) + at);
-  }
-  bool kept = true;
+  for (int i = 0; i < kQuad; ++i) // known indices: values stay in registers
+    if (i < count)
+      values.at[i] = from[at + i];
+  return values;
+}
+template <typename T> __device__ __forceinline__ void put(T *to, int64_t at, int count, bool whole, const Packed<T, kQuad> &values) {
+  if (whole)
+    return putPack(to + at, values);
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    rule(gradient.at[i], weight.at[i], first.at[i], second.at[i]);
-    kept &= fits(weight.at[i], kSplit);
-  }
-  if (!kept) {
-    *call.fault = static_cast<uint32_t>(Fault::notFinite);
-    return;
-  }
-  if constexpr (kSplit) {
-    Packed<uint16_t, kCount> upper;
-    Packed<int16_t, kCount> lower;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const uint32_t bits = __float_as_uint(weight.at[i]), half = (bits + 0x8000U) >> 16;
-      upper.at[i] = static_cast<uint16_t>(half);
-      lower.at[i] = static_cast<int16_t>(bits - (half << 16));
-    }
-    putPack(static_cast<uint16_t *>(call.weight) + at, upper);
-    putPack(call.remainder + at, lower);
-  } else {
-    putPack(static_cast<float *>(call.weight) + at, weight);
-  }
-  putPack(call.first + at, first);
-  if constexpr (Rule::kSecond)
-    putPack(call.second + at, second);
+  for (int i = 0; i < kQuad; ++i)
+    if (i < count)
+      to[at + i] = values.at[i];
 }
 
-template <typename Rule, bool kSplit> __global__ void __launch_bounds__(kThreads) update(const __grid_constant__ UpdateCall call) {
+/// As on the host nothing of a block of 512 elements is written where one of its new weights cannot be kept.
+template <typename Rule, bool kSplit>
+__global__ void __launch_bounds__(kUpdateThreads) update(const __grid_constant__ UpdateCall call) {
   if (call.scalars[Scalars::kStep] == 0) // nothing is pending
     return;
   if (!isFinite(*call.squaredNorm)) {
@@ -126,11 +106,49 @@ template <typename Rule, bool kSplit> __global__ void __launch_bounds__(kThreads
     shared.read(call);
   __syncthreads();
   const Rule rule = shared;
-  const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kQuad;
-  if (call.aligned && begin + kQuad <= call.elements)
-    return updateAt<Rule, kSplit, kQuad>(call, rule, begin);
-  for (int64_t at = begin; at < begin + kQuad && at < call.elements; ++at)
-    updateAt<Rule, kSplit, 1>(call, rule, at);
+  const int64_t at = (int64_t{blockIdx.x} * kUpdateThreads + threadIdx.x) * kQuad, left = call.elements - at;
+  const int count = left <= 0 ? 0 : left < kQuad ? static_cast<int>(left) : kQuad;
+  const bool whole = call.aligned && count == kQuad;
+  Packed<float, kQuad> first = fetch(call.first, at, count, whole), second = {}, weight;
+  const Packed<float, kQuad> gradient = fetch(call.gradient, at, count, whole);
+  if constexpr (Rule::kSecond)
+    second = fetch(call.second, at, count, whole);
+  if constexpr (kSplit) {
+    const auto upper = fetch(static_cast<const uint16_t *>(call.weight), at, count, whole);
+    const auto lower = fetch(call.remainder, at, count, whole);
+#pragma unroll
+    for (int i = 0; i < kQuad; ++i)
+      weight.at[i] = joined(upper.at[i], lower.at[i]);
+  } else {
+    weight = fetch(static_cast<const float *>(call.weight), at, count, whole);
+  }
+  bool refused = false;
+#pragma unroll
+  for (int i = 0; i < kQuad; ++i) {
+    rule(gradient.at[i], weight.at[i], first.at[i], second.at[i]);
+    refused |= i < count && !fits(weight.at[i], kSplit);
+  }
+  if (__syncthreads_or(refused)) {
+    *call.fault = static_cast<uint32_t>(Fault::notFinite);
+    return;
+  }
+  if constexpr (kSplit) {
+    Packed<uint16_t, kQuad> upper;
+    Packed<int16_t, kQuad> lower;
+#pragma unroll
+    for (int i = 0; i < kQuad; ++i) {
+      const uint32_t bits = __float_as_uint(weight.at[i]), half = (bits + 0x8000U) >> 16;
+      upper.at[i] = static_cast<uint16_t>(half);
+      lower.at[i] = static_cast<int16_t>(bits - (half << 16));
+    }
+    put(static_cast<uint16_t *>(call.weight), at, count, whole, upper);
+    put(call.remainder, at, count, whole, lower);
+  } else {
+    put(static_cast<float *>(call.weight), at, count, whole, weight);
+  }
+  put(call.first, at, count, whole, first);
+  if constexpr (Rule::kSecond)
+    put(call.second, at, count, whole, second);
 }
 
 } // namespace

@@ -8,6 +8,8 @@ namespace mt::kernels::cuda {
 
 /// Elements that a thread updates, side by side: one instruction loads those of an operand of 32 bits.
 constexpr int kQuad = 4;
+/// Threads of a block of 512 elements: what the host writes at once or not at all.
+constexpr int kUpdateThreads = 128;
 
 /// A master weight is `weight` in f32, or, where there is a remainder, that and `weight` in bf16 (kernels/Bf16.h).
 struct UpdateCall {
