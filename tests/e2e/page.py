@@ -45,7 +45,7 @@ def pixels(data):
 
 def browse(scratch, browser, *options):
     """Its standard output. It runs as root in some places, where it has no sandbox."""
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={WIDTH},{HEIGHT}",
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", f"--window-size={WIDTH},{HEIGHT}",
                f"--user-data-dir={scratch.path}/profile", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
@@ -59,6 +59,11 @@ def test():
         print("skipped: no browser (chromium) to look at a page with")
         sys.exit(77)
     with tool.Scratch() as scratch:
+        try:
+            browse(scratch, browser, "--dump-dom", "about:blank")
+        except (tool.Failure, subprocess.TimeoutExpired) as problem:
+            print(f"skipped: {browser} does not start here: {str(problem)[:300]}")
+            sys.exit(77)
         scratch.run("mtmodel llama --layers 32 --hidden 4096 --intermediate 11008 --heads 32 --vocab 32000 -o big.onnx")
         scratch.run("mtc compile big.onnx -o big.bin --batch 8 --seq 1024 --precision bf16 --target h100")
         scratch.run("mtc dump big.bin --format html -o page.html")

@@ -4,6 +4,15 @@
 // RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-differentiate --mt-build-schedule=saved-activations=most 2>&1 | FileCheck %s --check-prefix=RUNG
 // RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-build-schedule=target=abacus 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-differentiate --mt-build-schedule=prefetch-distance=-1 2>&1 | FileCheck %s --check-prefix=DISTANCE
+// RUN: not mtc-opt %S/Inputs/two-layers.mlir --mt-differentiate --mt-build-schedule=residency=all 2>&1 | FileCheck %s --check-prefix=RESIDENCY
+// RUN: mtc-opt %S/Inputs/two-layers.mlir --mt-differentiate -o %t.layers
+// RUN: sed -E 's/^module \{/module attributes {mt.limits = {}} {/; s/nn.backward = "block"/&, mt.parts = 9 : i64/' %t.layers | not mtc-opt --mt-build-schedule 2>&1 | FileCheck %s --check-prefix=PARTS
+// RUN: sed -E 's/^module \{/module attributes {mt.limits = {}} {/; s/nn.backward = "block"/&, mt.saved = "some"/' %t.layers | not mtc-opt --mt-build-schedule 2>&1 | FileCheck %s --check-prefix=SAVED
+// RUN: sed -E 's/^module \{/module attributes {mt.limits = {}} {/; s/nn.backward = "block"/&, mt.parked = array<i64: 1>/' %t.layers | not mtc-opt --mt-build-schedule 2>&1 | FileCheck %s --check-prefix=PARKED
+// RESIDENCY: residency 'all': must be none, weights or state
+// PARTS: is cut in 9 parts: there may be 1 to 8
+// SAVED: saved activations 'some': the layer has no such templates
+// PARKED: parks result 1 of 1
 // BATCH: error: {{.*}}
 // OPTIMIZER: optimizer 'adam': must be adamw or sgd
 // RUNG: saved activations 'most': must be input, attention or all

@@ -74,6 +74,16 @@ func.func @schedule() {
 func.func @schedule() {
   %s = schedule.slot "s" : !schedule.slot<"staging", 64>
   %d = schedule.slot "d" : !schedule.slot<"device", 64>
+  // expected-error @+1 {{needs a parameter, and a first element if any, for each group}}
+  schedule.compute step 0 "run" kernel "copy"(%d, %d) offsets [0, 16] effects [0, 1] {types = [tensor<4xf32>, tensor<4xf32>], parameters = array<i64: 0>, firsts = array<i64: 0, 4>} : !schedule.slot<"device", 64>, !schedule.slot<"device", 64>
+  return
+}
+
+// -----
+
+func.func @schedule() {
+  %s = schedule.slot "s" : !schedule.slot<"staging", 64>
+  %d = schedule.slot "d" : !schedule.slot<"device", 64>
   // expected-error @+1 {{runs either a template or a kernel}}
   schedule.compute step 0 "run" (%d) offsets [0] effects [0] : !schedule.slot<"device", 64>
   return
