@@ -2,13 +2,9 @@
 #include "compiler/pipeline/Pipeline.h"
 
 #include "runtime/base/Sizes.h"
-
 #include "runtime/plan/Timeline.h"
 
-#include <algorithm>
-#include <map>
 #include <set>
-#include <sstream>
 
 namespace mt::pipeline {
 namespace {

@@ -15,16 +15,19 @@ Decisions leastMemory(const Model &model) {
   return decisions;
 }
 
-bool canReside(const Model &model, const Machine &machine, int64_t layer) {
-  bool any = false;
-  for (size_t p = 0; p < model.parameters.size() && !machine.unified(); ++p) {
-    if (model.homeOf(static_cast<int64_t>(p)) != layer)
+std::vector<bool> canReside(const Model &model, const Machine &machine) {
+  std::vector<bool> can(model.layers.size(), false), lacksCode(model.layers.size(), false);
+  for (int64_t p = 0; p < static_cast<int64_t>(model.parameters.size()) && !machine.unified(); ++p) {
+    const int64_t home = model.homeOf(p);
+    if (home < 0)
       continue;
-    any = true;
-    if (model.parameters[p].isTrained() && !kernels::hasCode(model.updateOf(static_cast<int64_t>(p)), machine.backend()))
-      return false;
+    can[static_cast<size_t>(home)] = true;
+    if (model.parameters[static_cast<size_t>(p)].isTrained() && !kernels::hasCode(model.updateOf(p), machine.backend()))
+      lacksCode[static_cast<size_t>(home)] = true;
   }
-  return any;
+  for (size_t l = 0; l < can.size(); ++l)
+    can[l] = can[l] && !lacksCode[l];
+  return can;
 }
 
 bool canPark(const Model &model, const Decisions &decisions, int64_t value) {

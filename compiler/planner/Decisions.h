@@ -43,8 +43,8 @@ struct Decisions {
 /// What needs least memory: everything streamed, parked and recomputed.
 Decisions leastMemory(const Model &model);
 
-/// Whether a layer can be resident: something is held with it, and where that is trained the device has code for the update.
-bool canReside(const Model &model, const Machine &machine, int64_t layer);
+/// By layer: whether it can be resident. Something is held with it, and where that is trained the device has code for the update.
+std::vector<bool> canReside(const Model &model, const Machine &machine);
 
 /// Whether a value can wait on the host: backward reads it again, and not right after forward has.
 bool canPark(const Model &model, const Decisions &decisions, int64_t value);

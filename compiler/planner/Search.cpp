@@ -35,7 +35,7 @@ bool completes(const Model &model, size_t layer) {
 class Searcher {
 public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
-      : model(model), machine(machine), constraints(constraints) {}
+      : model(model), machine(machine), constraints(constraints), reside(canReside(model, machine)) {}
 
   Found run() {
     start();
@@ -64,6 +64,7 @@ private:
   const Model &model;
   const Machine &machine;
   const Constraints &constraints;
+  const std::vector<bool> reside; ///< by layer: whether it can be resident
   Decisions best;
   Timing timing;
   int64_t simulations = 0;
@@ -137,7 +138,7 @@ private:
     // The first layers first: what comes last of a step is their gradient, and what the next one needs first their weights.
     std::vector<int64_t> canBeResident;
     for (int64_t l = 0; l < layers; ++l)
-      if (canReside(model, machine, l))
+      if (reside[static_cast<size_t>(l)])
         canBeResident.push_back(l);
     if (!constraints.resident && !canBeResident.empty())
       axes.push_back({canBeResident.size(), 0, [canBeResident](Decisions &decisions, size_t count) {
@@ -295,7 +296,7 @@ private:
         add([&](Decisions &changed) { changed.layers[l].rung = rung; });
     if (!constraints.kept && !layer.owned.empty() && !machine.unified())
       add([&](Decisions &changed) { changed.layers[l].kept = !changed.layers[l].kept; });
-    if (!constraints.resident && canReside(model, machine, static_cast<int64_t>(l)))
+    if (!constraints.resident && reside[l])
       add([&](Decisions &changed) { changed.layers[l].resident = !changed.layers[l].resident; });
     if (!constraints.parked && !machine.unified())
       for (int64_t value : layer.results)
@@ -373,10 +374,11 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
   }
   if (constraints.saved && !known && !names.empty())
     return fail("saved activations '{}': must be {}", *constraints.saved, names);
+  const std::vector<bool> reside = canReside(model, machine);
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     LayerDecision &layer = decisions.layers[l];
     layer.kept = constraints.kept.value_or(layer.kept);
-    layer.resident = constraints.resident.value_or(layer.resident) && canReside(model, machine, static_cast<int64_t>(l));
+    layer.resident = constraints.resident.value_or(layer.resident) && reside[l];
   }
   if (constraints.parked)
     for (size_t v = 0; v < model.values.size(); ++v)
@@ -394,10 +396,11 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 }
 
 void settle(const Model &model, const Machine &machine, Decisions &decisions) {
-  for (LayerDecision &layer : decisions.layers)
-    layer.late = LayerDecision::kOpen;
-  for (size_t l = 0; l < decisions.layers.size(); ++l)
-    decisions.layers[l].resident = decisions.layers[l].resident && canReside(model, machine, static_cast<int64_t>(l));
+  const std::vector<bool> reside = canReside(model, machine);
+  for (size_t l = 0; l < decisions.layers.size(); ++l) {
+    decisions.layers[l].late = LayerDecision::kOpen;
+    decisions.layers[l].resident = decisions.layers[l].resident && reside[l];
+  }
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = !machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v));
   std::vector<int64_t> pending;
@@ -447,8 +450,9 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
                                             parameter.full.bytes() * (kernels::keepsSecondMoment(model.optimizer) ? 2 : 1);
     }
   std::vector<size_t> can;
+  const std::vector<bool> reside = canReside(model, machine);
   for (size_t l = 0; l < model.layers.size(); ++l)
-    if (canReside(model, machine, static_cast<int64_t>(l))) {
+    if (reside[l]) {
       most.layers[l].resident = true;
       can.push_back(l);
     }
