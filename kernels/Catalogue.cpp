@@ -184,6 +184,8 @@ Kernel entry(std::string_view name, std::string_view operands, std::string_view 
   kernel.attributes = extra.attributes;
   kernel.workspace = {extra.workspace, extra.cudaWorkspace ? extra.cudaWorkspace : extra.workspace};
   kernel.traffic = extra.traffic;
+  kernel.extents = extra.extents;
+  kernel.pieces = extra.pieces;
   return kernel;
 }
 
@@ -237,6 +239,16 @@ double traffic(const Signature &call) {
     if (operand.effect != Effect::scratch)
       bytes += static_cast<double>(operand.bytes()) * (operand.effect == Effect::update ? 2 : 1);
   return bytes;
+}
+
+std::vector<Piece> piecesOf(const Signature &call) {
+  const Kernel *kernel = find(call.kernel);
+  return kernel && kernel->pieces ? kernel->pieces(call) : std::vector<Piece>{{call, 1}};
+}
+
+std::vector<double> extentsOf(const Signature &call) {
+  const Kernel *kernel = find(call.kernel);
+  return kernel && kernel->extents ? kernel->extents(call) : std::vector<double>{std::max(traffic(call), 1.0)};
 }
 
 uint64_t workspaceBytes(const Signature &call, Backend backend) {

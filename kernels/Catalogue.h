@@ -69,6 +69,8 @@ struct AttributeSpec {
   std::string_view meaning = {};
 };
 
+struct Piece;
+
 /// One entry of the catalogue.
 struct Kernel {
   std::string_view name;
@@ -89,6 +91,14 @@ struct Kernel {
   bool updates = false;                       ///< written operands are updated in place (Effect::update)
   std::span<const AttributeSpec> attributes = {};
   double (*traffic)(const Signature &) = nullptr; ///< bytes moved at least; null: every operand once
+  std::vector<double> (*extents)(const Signature &) = nullptr; ///< see extentsOf; null: the traffic
+  std::vector<Piece> (*pieces)(const Signature &) = nullptr;   ///< see piecesOf; null: the call itself
+};
+
+/// A call that is a part of another, and how often.
+struct Piece {
+  Signature call;
+  double times = 1;
 };
 
 /// Null if there is no kernel of that name.
@@ -99,6 +109,12 @@ std::span<const Kernel> all();
 /// Flops of a call (0 for pure movement); bytes it must move through memory at least.
 double flops(const Signature &call);
 double traffic(const Signature &call);
+/// Calls whose costs add up to that of a call; they may add to what they write (Effect::update). A call that is made of no
+/// others is its own piece.
+std::vector<Piece> piecesOf(const Signature &call);
+/// What the rate of a piece depends on besides its kernel, types and attributes: positive numbers to be compared by their
+/// ratios, as many for every call of a kernel.
+std::vector<double> extentsOf(const Signature &call);
 /// Scratch bytes of a call that `check` passed (0 if none); a scratch operand that it has already changes nothing.
 uint64_t workspaceBytes(const Signature &call, Backend backend);
 /// Empty if `call` is a valid use of a kernel of the catalogue, else what is wrong with it. How much scratch it has is

@@ -30,7 +30,7 @@ public:
     static constexpr StringRef kStreamKinds[] = {"upload", "compute", "download", "host"};
     for (const planner::Space &space : machine.spaces)
       spaces.push_back(describe(space.name, kSpaceKinds[size_t(space.kind)]));
-    for (const planner::Stream &stream : machine.streams)
+    for (const plan::Stream &stream : machine.streams)
       streams.push_back(describe(stream.name, kStreamKinds[size_t(stream.kind)]));
     module->setAttr(kSpacesAttr, builder.getArrayAttr(spaces));
     module->setAttr(kStreamsAttr, builder.getArrayAttr(streams));

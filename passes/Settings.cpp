@@ -47,6 +47,15 @@ void read(Attribute from, double &into) {
     into = number.getValueAsDouble();
 }
 
+void read(Attribute from, std::vector<std::string> &into) {
+  if (auto lines = dyn_cast_or_null<ArrayAttr>(from))
+    for (Attribute line : lines)
+      read(line, into.emplace_back());
+}
+
+Attribute write(Builder &builder, const std::vector<std::string> &value) {
+  return builder.getStrArrayAttr(SmallVector<StringRef>(value.begin(), value.end()));
+}
 Attribute write(Builder &builder, const std::string &value) { return builder.getStringAttr(value); }
 Attribute write(Builder &builder, bool value) { return builder.getBoolAttr(value); }
 Attribute write(Builder &builder, int64_t value) { return builder.getI64IntegerAttr(value); }
@@ -95,7 +104,7 @@ FailureOr<target::Target> readTarget(ModuleOp module) {
     return module.emitError() << "names no target (" << nn::kTargetAttr << "); give mt-build-schedule one: target=cpu";
   target::Target target;
   readFields(target::targetFields(), stated, target);
-  if (Status status = target::checkTarget(target); !status.ok())
+  if (Status status = target::completeTarget(target); !status.ok())
     return module.emitError() << nn::kTargetAttr << ": " << status.message();
   return target;
 }

@@ -5,7 +5,7 @@
 #include "runtime/device/MakeDevice.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Export.h"
-#include "runtime/train/Probe.h"
+#include "runtime/probe/Probe.h"
 #include "runtime/train/Trainer.h"
 
 #include <cstdio>
@@ -19,7 +19,7 @@ struct Run {
   Status operator()(const TrainOptions &options) const { return train::train(options); }
   Status operator()(const EvalOptions &options) const { return evaluate(options); }
   Status operator()(const ExportOptions &options) const { return exportWeights(options); }
-  Status operator()(const ProbeOptions &options) const { return probeMachine(options); }
+  Status operator()(const mt::probe::ProbeOptions &options) const { return mt::probe::probeMachine(options); }
   Status operator()(const Said &) const { return Status(); }
 };
 

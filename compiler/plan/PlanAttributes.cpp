@@ -73,7 +73,7 @@ LogicalResult readPlanAttributes(ModuleOp module, plan::Plan &plan) {
   if (failed(target))
     return failure();
   passes::readSettings(module, plan.settings);
-  plan.target = {target->name, target->device, target->unified};
+  plan.target = {target->name, target->device, target->unified, target->shares};
   Reader m{model};
   plan.model = {m.text("file"), m.text("name"), uint64_t(m.integer("digest")), 0, m.integer("vocabulary")};
   for (Attribute entry : parameters) {

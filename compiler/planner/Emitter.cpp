@@ -13,9 +13,9 @@ kernels::Effect effectOf(BindingEffect effect) {
   case BindingEffect::read:
     return kernels::Effect::read;
   case BindingEffect::update:
+  case BindingEffect::accumulate: // reads and writes, for what costs depend on
     return kernels::Effect::update;
   case BindingEffect::write:
-  case BindingEffect::accumulate:
     return kernels::Effect::write;
   }
   return kernels::Effect::read;
@@ -65,30 +65,16 @@ void Emitter::run(std::string label, int64_t code, std::vector<Access> accesses)
   command.accesses = std::move(accesses);
 }
 
-/// The largest workspace that one of equal groups of operands needs: the first's would do only if all had one shape.
-int64_t Emitter::workspaceOf(const Command &command) const {
-  uint64_t most = 0;
-  size_t groups = static_cast<size_t>(command.groups), each = command.accesses.size() / groups;
-  for (size_t group = 0; group < groups; ++group) {
-    kernels::Signature signature;
-    signature.kernel = command.kernel;
+/// The calls of a command that applies a kernel to equal groups of its accesses.
+std::vector<kernels::Signature> Emitter::callsOf(const Command &command) const {
+  std::vector<kernels::Signature> calls(static_cast<size_t>(command.groups));
+  const size_t each = command.accesses.size() / calls.size();
+  for (size_t group = 0; group < calls.size(); ++group) {
+    calls[group].kernel = command.kernel;
     for (const Access &access : std::span(command.accesses).subspan(group * each, each))
-      signature.operands.push_back({access.type->type, access.type->dims, effectOf(access.effect)});
-    bool onDevice = command.stream == machine.compute;
-    most = std::max(most, kernels::workspaceBytes(signature, onDevice ? machine.backend() : kernels::Backend::cpu));
+      calls[group].operands.push_back({access.type->type, access.type->dims, effectOf(access.effect)});
   }
-  return static_cast<int64_t>(most);
-}
-
-double Emitter::secondsOf(const Command &command) const {
-  double bytes = 0;
-  for (const Access &access : command.accesses)
-    bytes += static_cast<double>(access.bytes) *
-             (access.effect == BindingEffect::update || access.effect == BindingEffect::accumulate ? 2 : 1);
-  if (command.stream == machine.host || command.stream == machine.feed)
-    return target::hostSeconds(machine.target, static_cast<uint64_t>(bytes));
-  return target::kernelSeconds(machine.target, 0, bytes, kernels::DType::f32) +
-         static_cast<double>(command.groups - 1) * machine.target.kernelOverheadSeconds;
+  return calls;
 }
 
 Command &Emitter::kernel(std::string label, uint32_t stream, std::string name, std::vector<Access> accesses, int64_t groups) {
@@ -97,8 +83,13 @@ Command &Emitter::kernel(std::string label, uint32_t stream, std::string name, s
   command.kernel = std::move(name);
   command.groups = groups;
   command.accesses = std::move(accesses);
-  command.seconds = secondsOf(command);
-  if (int64_t bytes = workspaceOf(command)) {
+  const bool onHost = stream == machine.host || stream == machine.feed;
+  uint64_t workspace = 0; // the largest of any: that of the first would do only if all had one shape
+  for (const kernels::Signature &call : callsOf(command)) {
+    command.seconds += onHost ? target::hostKernelSeconds(machine.target, call) : target::kernelSeconds(machine.target, call);
+    workspace = std::max(workspace, kernels::workspaceBytes(call, stream == machine.compute ? machine.backend() : kernels::Backend::cpu));
+  }
+  if (auto bytes = static_cast<int64_t>(workspace)) {
     Place place = slot(text("workspace of {}", label), stream == machine.compute ? machine.device : machine.staging,
                        Kind::workspace, bytes);
     command.accesses.push_back({place.slot, 0, bytes, BindingEffect::write});

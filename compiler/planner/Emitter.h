@@ -54,8 +54,7 @@ private:
   int64_t layer = -1, microBatch = -1, phase = 0;
 
   Command &add(std::string label, uint32_t stream);
-  int64_t workspaceOf(const Command &command) const;
-  double secondsOf(const Command &command) const;
+  std::vector<kernels::Signature> callsOf(const Command &command) const;
 };
 
 } // namespace mt::planner

@@ -8,7 +8,7 @@ Machine::Machine(const target::Target &target) : target(target) {
     return static_cast<uint32_t>(spaces.size() - 1);
   };
   auto addStream = [&](const char *name, plan::StreamKind kind) {
-    streams.push_back({name, kind});
+    streams.push_back({.kind = kind, .name = name});
     return static_cast<uint32_t>(streams.size() - 1);
   };
   device = addSpace("device", plan::SpaceKind::device);

@@ -14,17 +14,13 @@ struct Space {
   std::string name;
   plan::SpaceKind kind = plan::SpaceKind::device;
 };
-struct Stream {
-  std::string name;
-  plan::StreamKind kind = plan::StreamKind::compute;
-};
 
 struct Machine {
   explicit Machine(const target::Target &target);
 
   target::Target target;
   std::vector<Space> spaces;
-  std::vector<Stream> streams;
+  std::vector<plan::Stream> streams;
   uint32_t device = 0, staging = 0, state = 0; ///< spaces
   /// Streams. What carries a few bytes that others wait for does not queue behind weights and gradients: inputs and the step's
   /// scalars go up on a stream of their own, norms and the loss come down on another. The next step's batch is fed while this

@@ -2,6 +2,7 @@
 
 #include "compiler/planner/Dependencies.h"
 #include "compiler/planner/Emitter.h"
+#include "runtime/plan/Contention.h"
 
 #include <algorithm>
 #include <bit>
@@ -70,11 +71,9 @@ class Simulation {
 public:
   Simulation(const Schedule &schedule, std::span<const Command> program, const Machine &machine, const Decisions &decisions, bool cyclic)
       : schedule(schedule), program(program), machine(machine), decisions(decisions), count(static_cast<uint32_t>(program.size())),
-        steps(cyclic ? kSteps : 1) {
+        steps(cyclic ? kSteps : 1), underWay(machine.streams, machine.target.shares) {
     result.busy.assign(machine.streams.size(), 0);
     result.start.assign(count, 0);
-    for (const Command &command : program)
-      result.busy[command.stream] += command.seconds;
     readDependencies(cyclic);
     readPositions();
     readLives();
@@ -199,17 +198,13 @@ private:
     uint64_t list, due, instance;
     auto operator<=>(const Waiting &) const = default;
   };
-  struct Ending {
-    double time;
-    uint64_t order, instance;
-    bool operator>(const Ending &other) const { return std::tie(time, order) > std::tie(other.time, other.order); }
-  };
   /// A stream. Its order is that of the list, or, if it is sorted, whichever of those that are ready is due first; but nothing
   /// that one iteration lists starts after something of the next.
   struct Lane {
     std::vector<uint32_t> commands;
     uint64_t next = 0;
-    bool busy = false, sorted = false;
+    bool sorted = false;
+    uint64_t current = 0; ///< what it does, while it is busy
     std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> ready;
     uint64_t list = 0;           ///< of which not all have started
     uint32_t now = 0, late = 0;  ///< commands of a step that it lists itself, and that the next one does
@@ -221,9 +216,7 @@ private:
   std::vector<Lane> lanes;
   std::vector<uint32_t> left;        ///< by instance: dependencies that have not ended
   std::vector<double> startOf, endOf; ///< by instance; negative: not yet
-  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
-  double now = 0;
-  uint64_t order = 0;
+  plan::UnderWay underWay;
   std::optional<Profile> profile; ///< device bytes that are or will be there, by position through all steps
   int64_t held = 0, hostLive = 0;
   std::vector<uint32_t> downloadsLeft, usesLeft; ///< by slot instance
@@ -324,8 +317,9 @@ private:
     return phase + decisions.distance >= static_cast<int64_t>(which / count) * phases + program[i].phase;
   }
 
-  bool start(Lane &lane) {
-    if (lane.busy)
+  bool start(uint32_t stream) {
+    Lane &lane = lanes[stream];
+    if (underWay.isBusy(stream))
       return false;
     std::optional<uint64_t> which = nextOf(lane);
     if (!which || !isNear(*which))
@@ -350,17 +344,16 @@ private:
     ++lane.begun[listOf(*which)];
     while (lane.list < steps && lane.begun[lane.list] == lane.total(lane.list))
       ++lane.list;
-    lane.busy = true;
-    startOf[*which] = now;
-    endings.push({now + program[i].seconds, order++, *which});
+    lane.current = *which;
+    startOf[*which] = underWay.now();
+    underWay.begin(stream, program[i].seconds);
     return true;
   }
 
   void end(uint64_t which) {
     auto i = static_cast<uint32_t>(which % count);
     const auto step = static_cast<uint32_t>(which / count);
-    endOf[which] = now;
-    lanes[program[i].stream].busy = false;
+    endOf[which] = underWay.now();
     if (position[i] >= 0)
       ++computed;
     for (uint32_t slot : ends[i])
@@ -388,8 +381,8 @@ private:
     while (true) {
       for (bool any = true; any;) {
         any = false;
-        for (Lane &lane : lanes)
-          any |= start(lane);
+        for (uint32_t stream = 0; stream < lanes.size(); ++stream)
+          any |= start(stream);
       }
       if (begun < steps && startOf[instance(begun, first)] >= 0) {
         ++begun;
@@ -402,14 +395,10 @@ private:
       }
       if (settled < steps && isDone(settled))
         return measure(settled);
-      if (endings.empty())
+      if (!underWay.any())
         break;
-      now = endings.top().time;
-      while (!endings.empty() && endings.top().time <= now) {
-        uint64_t which = endings.top().instance;
-        endings.pop();
-        end(which);
-      }
+      for (uint32_t stream : underWay.advance())
+        end(lanes[stream].current);
     }
     if (isDone(steps - 1))
       return measure(steps > 2 ? steps - 2 : steps - 1);
@@ -437,6 +426,8 @@ private:
       result.seconds = period(step);
     for (uint32_t i = 0; i < count; ++i)
       result.start[i] = startOf[instance(step, i)] - origin;
+    for (uint32_t i = 0; i < count; ++i)
+      result.busy[program[i].stream] += endOf[instance(step, i)] - startOf[instance(step, i)];
     int64_t layers = 0;
     for (const Command &command : program)
       layers = std::max(layers, command.updates + 1);

@@ -5,9 +5,11 @@
 //   device memory    0.90 of peak bandwidth; size less about 2 % that the driver, the context and libraries take
 //   link             PCIe 5.0 x16 carries 55, PCIe 4.0 x16 25 GB/s of payload each way from pinned memory, of 63 and
 //                    31.5 after line coding
-//   host memory      0.75 of the peak of the socket next to the device
+//   host memory      0.75 of the peak of the socket next to the device; copies to and from the device take their part of it
 // `mtrun probe` measures a machine; its file is better than any of these.
 #include "compiler/target/Builtins.h"
+
+#include <fmt/format.h>
 
 #include <unistd.h>
 
@@ -39,11 +41,12 @@ Target cpu(uint64_t memory) {
           .fp32Flops = 300 * kGflops,
           .bf16Flops = 300 * kGflops,
           .kernelOverheadSeconds = 5e-6,
-          .copyOverheadSeconds = 5e-6};
+          .copyOverheadSeconds = 5e-6,
+          .contention = {}};
 }
 
 /// The same processor behind a separate arena: for tests and experiments with small budgets. Both memories are parts
-/// of one, so a quarter is the device's.
+/// of one, so a quarter is the device's. That copies and updates take cores from computing is left to `mtrun probe`.
 Target cpuDiscrete(uint64_t memory) {
   Target target = cpu(memory);
   target.name = "cpu-discrete";
@@ -73,7 +76,9 @@ Target cuda(const Card &card) {
           .fp32Flops = 0.80 * card.fp32Peak,
           .bf16Flops = card.matrixShare * card.bf16Peak,
           .kernelOverheadSeconds = 4e-6,
-          .copyOverheadSeconds = 8e-6};
+          .copyOverheadSeconds = 8e-6,
+          .contention = {fmt::format("upload host {:.3g}", card.link / card.hostPeak),
+                         fmt::format("download host {:.3g}", card.link / card.hostPeak)}};
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 #include "compiler/target/CostModel.h"
 
+#include "compiler/target/Rates.h"
+
 #include <algorithm>
 
 namespace mt::target {
@@ -19,14 +21,33 @@ kernels::DType computeType(const kernels::Signature &call) {
   return f32;
 }
 
+double ratio(const Target &target, Place place, const kernels::Signature &call) {
+  return target.rates ? target.rates->ratio(place, call).value_or(1) : 1;
+}
+
 } // namespace
 
-double kernelSeconds(const Target &target, double flops, double bytes, kernels::DType type) {
-  return std::max(flops / rateOf(target, type), bytes / target.deviceBandwidth) + target.kernelOverheadSeconds;
+double roofline(const Target &target, const kernels::Signature &call) {
+  return std::max(kernels::flops(call) / rateOf(target, computeType(call)), kernels::traffic(call) / target.deviceBandwidth) +
+         target.kernelOverheadSeconds;
+}
+
+double hostRoofline(const Target &target, const kernels::Signature &call) {
+  return kernels::traffic(call) / target.hostBandwidth + target.kernelOverheadSeconds;
 }
 
 double kernelSeconds(const Target &target, const kernels::Signature &call) {
-  return kernelSeconds(target, kernels::flops(call), kernels::traffic(call), computeType(call));
+  if (const kernels::Kernel *kernel = kernels::find(call.kernel); target.rates && kernel && kernel->pieces)
+    if (std::optional<double> seconds = target.rates->whole(Place::device, call))
+      return *seconds;
+  double sum = 0;
+  for (const kernels::Piece &piece : kernels::piecesOf(call))
+    sum += piece.times * roofline(target, piece.call) * ratio(target, Place::device, piece.call);
+  return sum;
+}
+
+double hostKernelSeconds(const Target &target, const kernels::Signature &call) {
+  return hostRoofline(target, call) * ratio(target, Place::host, call);
 }
 
 double copySeconds(const Target &target, uint64_t bytes, CopyDirection direction) {
@@ -42,14 +63,6 @@ double copySeconds(const Target &target, uint64_t bytes, CopyDirection direction
     return 2 * moved / target.hostBandwidth + target.copyOverheadSeconds;
   }
   return 0;
-}
-
-double hostSeconds(const Target &target, uint64_t bytes) {
-  return static_cast<double>(bytes) / target.hostBandwidth + target.kernelOverheadSeconds;
-}
-
-double hostKernelSeconds(const Target &target, const kernels::Signature &call) {
-  return hostSeconds(target, static_cast<uint64_t>(kernels::traffic(call)));
 }
 
 } // namespace mt::target

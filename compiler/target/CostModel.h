@@ -1,4 +1,4 @@
-// The cost model: predicted seconds of one kernel call, copy or update on a target. A roofline, not a simulator: the
+// The cost model: predicted seconds of one kernel call, or copy on a target. Not a simulator: the
 // timeline of a whole program is runtime/plan/Timeline.h. Free of MLIR.
 #ifndef MT_COMPILER_TARGET_COSTMODEL_H
 #define MT_COMPILER_TARGET_COSTMODEL_H
@@ -8,19 +8,21 @@
 
 namespace mt::target {
 
-/// max(flops / attainable rate of `type`, bytes / device bandwidth) + overhead: the roofline model (Williams, Waterman,
-/// Patterson, 2009). bf16 and f16 use the bf16 rate, every other type the fp32 rate.
-double kernelSeconds(const Target &target, double flops, double bytes, kernels::DType type);
-/// The same with flops and bytes as the catalogue gives them; the type is that of the first floating-point operand.
+/// max(flops / attainable rate of the call's type, bytes / device bandwidth) + overhead, flops and bytes as the catalogue
+/// gives them: the roofline model (Williams, Waterman, Patterson, 2009). The type is that of the first floating-point
+/// operand; bf16 and f16 use the bf16 rate, every other type the fp32 rate.
+double roofline(const Target &target, const kernels::Signature &call);
+/// The same of a call on a host stream, which is bound by the host's memory.
+double hostRoofline(const Target &target, const kernels::Signature &call);
+
+/// Predicted seconds of a kernel call: of its pieces, each as long as the roofline says, times what was measured of such
+/// calls on the target (Rates.h).
 double kernelSeconds(const Target &target, const kernels::Signature &call);
+/// The same of a call on a host stream.
+double hostKernelSeconds(const Target &target, const kernels::Signature &call);
 
 enum class CopyDirection : uint8_t { upload, download, withinDevice, withinHost };
 double copySeconds(const Target &target, uint64_t bytes, CopyDirection direction);
-
-/// Host work that streams `bytes` (read and written together) through memory, such as an optimizer's update.
-double hostSeconds(const Target &target, uint64_t bytes);
-/// A kernel call executed on a host stream: bound by the host's memory.
-double hostKernelSeconds(const Target &target, const kernels::Signature &call);
 
 } // namespace mt::target
 #endif

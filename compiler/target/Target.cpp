@@ -1,9 +1,12 @@
 #include "compiler/target/Target.h"
 
 #include "compiler/target/Builtins.h"
+#include "compiler/target/Rates.h"
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +26,45 @@ Status checkMemory(std::string_view field, uint64_t bytes) {
 Status checkRate(std::string_view field, double value, double least, double greatest) {
   if (!std::isfinite(value) || value < least || value > greatest)
     return fail("{} is {}; it must be between {:g} and {:g}", field, value, least, greatest);
+  return {};
+}
+
+Status checkNumbers(const Target &target) {
+  if (target.name.empty())
+    return fail("name is empty");
+  if (target.device != "cpu" && target.device != "cuda")
+    return fail("device is '{}'; it must be cpu or cuda", target.device);
+  MT_TRY(checkMemory("device_memory", target.deviceMemory));
+  MT_TRY(checkMemory("host_memory", target.hostMemory));
+  constexpr double kLeastBandwidth = 1e3, kGreatestBandwidth = 1e16, kLeastFlops = 1e3, kGreatestFlops = 1e19;
+  MT_TRY(checkRate("upload_bandwidth", target.uploadBandwidth, kLeastBandwidth, kGreatestBandwidth));
+  MT_TRY(checkRate("download_bandwidth", target.downloadBandwidth, kLeastBandwidth, kGreatestBandwidth));
+  MT_TRY(checkRate("host_bandwidth", target.hostBandwidth, kLeastBandwidth, kGreatestBandwidth));
+  MT_TRY(checkRate("device_bandwidth", target.deviceBandwidth, kLeastBandwidth, kGreatestBandwidth));
+  MT_TRY(checkRate("fp32_flops", target.fp32Flops, kLeastFlops, kGreatestFlops));
+  MT_TRY(checkRate("bf16_flops", target.bf16Flops, kLeastFlops, kGreatestFlops));
+  MT_TRY(checkRate("kernel_overhead_seconds", target.kernelOverheadSeconds, 0, 10));
+  MT_TRY(checkRate("copy_overhead_seconds", target.copyOverheadSeconds, 0, 10));
+  return {};
+}
+
+constexpr std::array<std::string_view, 4> kKinds = {"upload", "compute", "download", "host"};
+
+Status readContention(Target &target) {
+  target.shares = {};
+  for (size_t i = 0; i < target.contention.size(); ++i) {
+    std::istringstream line(target.contention[i]);
+    std::string first, second, rest;
+    double share = -1;
+    line.imbue(std::locale::classic());
+    line >> first >> second >> share;
+    const auto a = std::ranges::find(kKinds, first), b = std::ranges::find(kKinds, second);
+    if (!line || line >> rest || a == kKinds.end() || b == kKinds.end() || a == b || !(share >= 0 && share <= 100))
+      return fail("contention[{}] is '{}'; it must be two of upload, compute, download and host, and how much longer one takes "
+                  "beside the other, as in 'upload host 0.24'", i, target.contention[i]);
+    const auto row = static_cast<size_t>(a - kKinds.begin()), column = static_cast<size_t>(b - kKinds.begin());
+    target.shares[row][column] = target.shares[column][row] = share;
+  }
   return {};
 }
 
@@ -46,8 +88,10 @@ std::vector<std::string> targetNames() {
 
 Result<Target> findTarget(std::string_view nameOrFile) {
   for (Target &target : builtinTargets())
-    if (target.name == nameOrFile)
+    if (target.name == nameOrFile) {
+      MT_TRY(completeTarget(target));
       return std::move(target);
+    }
   const std::string path(nameOrFile);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored))
@@ -57,22 +101,10 @@ Result<Target> findTarget(std::string_view nameOrFile) {
   return parseTarget(json, path);
 }
 
-Status checkTarget(const Target &target) {
-  if (target.name.empty())
-    return fail("name is empty");
-  if (target.device != "cpu" && target.device != "cuda")
-    return fail("device is '{}'; it must be cpu or cuda", target.device);
-  MT_TRY(checkMemory("device_memory", target.deviceMemory));
-  MT_TRY(checkMemory("host_memory", target.hostMemory));
-  constexpr double kLeastBandwidth = 1e3, kGreatestBandwidth = 1e16, kLeastFlops = 1e3, kGreatestFlops = 1e19;
-  MT_TRY(checkRate("upload_bandwidth", target.uploadBandwidth, kLeastBandwidth, kGreatestBandwidth));
-  MT_TRY(checkRate("download_bandwidth", target.downloadBandwidth, kLeastBandwidth, kGreatestBandwidth));
-  MT_TRY(checkRate("host_bandwidth", target.hostBandwidth, kLeastBandwidth, kGreatestBandwidth));
-  MT_TRY(checkRate("device_bandwidth", target.deviceBandwidth, kLeastBandwidth, kGreatestBandwidth));
-  MT_TRY(checkRate("fp32_flops", target.fp32Flops, kLeastFlops, kGreatestFlops));
-  MT_TRY(checkRate("bf16_flops", target.bf16Flops, kLeastFlops, kGreatestFlops));
-  MT_TRY(checkRate("kernel_overhead_seconds", target.kernelOverheadSeconds, 0, 10));
-  MT_TRY(checkRate("copy_overhead_seconds", target.copyOverheadSeconds, 0, 10));
+Status completeTarget(Target &target) {
+  MT_TRY(checkNumbers(target));
+  MT_TRY(readContention(target));
+  MT_ASSIGN(target.rates, readRates(target));
   return {};
 }
 

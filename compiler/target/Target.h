@@ -6,7 +6,9 @@
 
 #include "runtime/base/Status.h"
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +16,8 @@
 #include <vector>
 
 namespace mt::target {
+
+class Rates;
 
 struct Target {
   std::string name;
@@ -29,12 +33,21 @@ struct Target {
   double bf16Flops = 0;
   double kernelOverheadSeconds = 0; ///< of a kernel call
   double copyOverheadSeconds = 0;   ///< of a copy command
+  /// How much longer work of one kind takes while work of another is under way, where it does: "upload host 0.24" for 1.24
+  /// times as long. The kinds are upload, compute, download and host, which share a processor, a memory or a link.
+  std::vector<std::string> contention = {};
+  /// What calls took on this machine: "device 0.00213 matmul f32[...] ...", seconds behind where (device or host), the call
+  /// as kernels/SignatureText.h writes it. None in the built-in targets.
+  std::vector<std::string> calls = {};
+  // Made of these by completeTarget:
+  std::array<std::array<double, 4>, 4> shares = {}; ///< of contention, in that order of kinds
+  std::shared_ptr<const Rates> rates = nullptr;     ///< of calls
 };
 
 /// A field by the name that files and the IR write it under.
 struct TargetField {
   std::string_view name;
-  std::variant<std::string Target::*, bool Target::*, uint64_t Target::*, double Target::*> member;
+  std::variant<std::string Target::*, bool Target::*, uint64_t Target::*, double Target::*, std::vector<std::string> Target::*> member;
 };
 /// All fields, in the order in which they are written.
 std::span<const TargetField> targetFields();
@@ -46,13 +59,14 @@ std::vector<std::string> targetNames();
 /// this machine's, everything else is constant. Errors list the names or say what is wrong in the file, and where.
 Result<Target> findTarget(std::string_view nameOrFile);
 
-/// JSON as `mtrun probe` writes it: every field of Target in snake_case, sizes in bytes (or text such as "80GiB"). An
-/// object "measured" is left to people.
+/// JSON as `mtrun probe` writes it: every field of Target in snake_case, sizes in bytes (or text such as "80GiB"); `contention`
+/// and `calls` may be left out. An object "measured" is left to people.
 Result<Target> parseTarget(std::string_view json, std::string_view origin);
 std::string printTarget(const Target &target);
 
-/// What is wrong with a target's numbers, or success: zero or absurd sizes and rates, an unknown device.
-Status checkTarget(const Target &target);
+/// Makes the rates of a target whose other fields are there. The error says what is wrong with one: zero or absurd sizes and
+/// rates, an unknown device, a call that is none.
+Status completeTarget(Target &target);
 
 } // namespace mt::target
 #endif

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMeasured = "measured";
 
-constexpr std::array<TargetField, 13> kFields{{{"name", &Target::name},
+constexpr std::array<TargetField, 15> kFields{{{"name", &Target::name},
                                                {"device", &Target::device},
                                                {"unified", &Target::unified},
                                                {"device_memory", &Target::deviceMemory},
@@ -28,7 +28,11 @@ constexpr std::array<TargetField, 13> kFields{{{"name", &Target::name},
                                                {"fp32_flops", &Target::fp32Flops},
                                                {"bf16_flops", &Target::bf16Flops},
                                                {"kernel_overhead_seconds", &Target::kernelOverheadSeconds},
-                                               {"copy_overhead_seconds", &Target::copyOverheadSeconds}}};
+                                               {"copy_overhead_seconds", &Target::copyOverheadSeconds},
+                                               {"contention", &Target::contention},
+                                               {"calls", &Target::calls}}};
+/// Of the fields, what a file need not have.
+bool mayMiss(const TargetField &field) { return std::holds_alternative<std::vector<std::string> Target::*>(field.member); }
 
 Status wrongType(std::string_view name, const Json &value, std::string_view wanted) {
   return fail("{} is {}; it must be {}", name, value.dump(-1, ' ', false, Json::error_handler_t::replace), wanted);
@@ -66,6 +70,17 @@ Status read(std::string_view name, const Json &value, double &into) {
   return {};
 }
 
+Status read(std::string_view name, const Json &value, std::vector<std::string> &into) {
+  if (!value.is_array())
+    return wrongType(name, value, "a list of texts");
+  for (const Json &line : value)
+    MT_TRY(read(fmt::format("{}[{}]", name, into.size()), line, into.emplace_back()));
+  return {};
+}
+
+bool isEmpty(const auto &) { return false; }
+bool isEmpty(const std::vector<std::string> &list) { return list.empty(); }
+
 const TargetField *findField(std::string_view name) {
   for (const TargetField &field : kFields)
     if (field.name == name)
@@ -89,11 +104,13 @@ Result<Target> readTarget(std::string_view text) {
   Target target;
   for (const TargetField &field : kFields) {
     const auto found = json.find(field.name);
+    if (found == json.end() && mayMiss(field))
+      continue;
     if (found == json.end())
       return fail("field \"{}\" is missing; write the file with `mtrun probe -o`", field.name);
     MT_TRY(std::visit([&](auto member) { return read(field.name, *found, target.*member); }, field.member));
   }
-  MT_TRY(checkTarget(target));
+  MT_TRY(completeTarget(target));
   return target;
 }
 
@@ -109,7 +126,12 @@ std::span<const TargetField> targetFields() { return kFields; }
 std::string printTarget(const Target &target) {
   Json json;
   for (const TargetField &field : kFields)
-    std::visit([&](auto member) { json[std::string(field.name)] = target.*member; }, field.member);
+    std::visit(
+        [&](auto member) {
+          if (!isEmpty(target.*member))
+            json[std::string(field.name)] = target.*member;
+        },
+        field.member);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -135,6 +135,15 @@ double attentionGradFlops(const Signature &call) {
   return 2 * scoresSeen(call, Places(1)) * (3 * keyWidth + 2 * valueWidth);
 }
 
+/// Rows of a batch and heads, queries, keys, width; `at` places the operands.
+std::vector<double> scoreExtents(const Signature &call, const Places &at) {
+  const Dims &query = call.operands[static_cast<size_t>(at.query)].dims;
+  return {static_cast<double>(query[0] * query[2]), static_cast<double>(query[1]),
+          static_cast<double>(call.operands[static_cast<size_t>(at.key)].dims[1]), static_cast<double>(query[3])};
+}
+std::vector<double> attentionExtents(const Signature &call) { return scoreExtents(call, Places(0)); }
+std::vector<double> attentionGradExtents(const Signature &call) { return scoreExtents(call, Places(1)); }
+
 std::string checkRotary(const Signature &call) {
   Checker checker(call);
   checker.floating(0).rank(0, 4).sameTypeOrF32(1, 0).rank(1, 3).like(2, 1).like(3, 0).then([&](Checker &c) {
@@ -167,7 +176,8 @@ std::span<const Kernel> attentionKernels() {
   static const std::vector<Kernel> kernels = {
       entry("attention", "query key value bias? keyMask? querySegment? keySegment? -> result+ logsumexp",
             "Scaled dot-product attention with grouped heads and a mask predicate.", kForwardFormula, attentionFlops,
-            checkAttention, {.attributes = kAttention, .cudaWorkspace = attentionScratch}),
+            checkAttention,
+            {.attributes = kAttention, .cudaWorkspace = attentionScratch, .extents = attentionExtents}),
       entry(
           "attention_grad",
           "gradient query key value bias? keyMask? querySegment? keySegment? output logsumexp -> dquery+ dkey+ "
@@ -176,7 +186,8 @@ std::span<const Kernel> attentionKernels() {
           "p = e^(score - logsumexp), ds = p * (gradient . value - gradient . output), through the cap and the scale. "
           "Types: gradient, query, key, value, output, dquery, dkey, dvalue of one; bias that or f32; dbias the bias's "
           "or f32, summed in f32",
-          attentionGradFlops, checkAttentionGrad, {.attributes = kAttention, .cudaWorkspace = attentionScratch}),
+          attentionGradFlops, checkAttentionGrad,
+          {.attributes = kAttention, .cudaWorkspace = attentionScratch, .extents = attentionGradExtents}),
       entry("rotary", "operand cos sin -> result+", "Rotary position embedding; its own gradient with `inverse`.",
             "pairs (a, b) become (a cos - b sin, b cos + a sin), sin negated if inverse. Su et al., arXiv 2104.09864. "
             "Types: cos and sin the operand's or f32",

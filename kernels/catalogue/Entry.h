@@ -13,6 +13,8 @@ struct Extra {
   uint64_t (*workspace)(const Signature &) = nullptr;
   uint64_t (*cudaWorkspace)(const Signature &) = nullptr; ///< null: as `workspace`
   double (*traffic)(const Signature &) = nullptr;
+  std::vector<double> (*extents)(const Signature &) = nullptr;
+  std::vector<Piece> (*pieces)(const Signature &) = nullptr;
 };
 
 /// `operands` names reads, an arrow, and writes: "x gain? -> result+ rstd". `?` may be absent, `*` any number (at most

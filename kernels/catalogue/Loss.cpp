@@ -109,6 +109,38 @@ template <int Products> double headFlops(const Signature &call) {
   return 2.0 * Products * static_cast<double>(call.operands[0].elements()) * static_cast<double>(vocabulary(call));
 }
 
+/// Chunk by chunk: the logits, what is made of them, and the products of their gradient. That of the weight adds to what
+/// the chunks before have left.
+std::vector<Piece> headPieces(const Signature &call) {
+  const OperandType &hidden = call.operands[0], &weight = call.operands[1];
+  const int64_t rows = hidden.dims[0], width = hidden.dims[1], classes = vocabulary(call), chunk = call.integer("chunk");
+  const int64_t held = chunk > 0 ? std::min(chunk, rows) : rows;
+  const double times = static_cast<double>(rows) / static_cast<double>(held);
+  const bool transposed = call.integer("transposed") != 0, backward = call.kernel == "linear_cross_entropy_grad";
+  const OperandType absent{.type = hidden.type, .dims = {}, .present = false};
+  auto read = [](DType type, Dims dims) { return OperandType{type, std::move(dims)}; };
+  auto written = [](DType type, Dims dims, Effect effect = Effect::write) { return OperandType{type, std::move(dims), effect}; };
+  auto product = [&](bool left, bool right, OperandType lhs, OperandType rhs, OperandType result) {
+    return Piece{{"matmul", {{"transposeLhs", int64_t{left}}, {"transposeRhs", int64_t{right}}}, {lhs, rhs, absent, result}}, times};
+  };
+  const OperandType input = read(hidden.type, {held, width}), logits = read(DType::f32, {held, classes});
+  const OperandType slopes = read(hidden.type, {held, classes}), loss = written(DType::f32, {}, Effect::update);
+  const OperandType labels = read(call.operands[3].type, {held}), scalars = call.operands[4];
+  std::vector<Piece> pieces = {product(false, !transposed, input, weight, written(DType::f32, {held, classes}))};
+  if (!backward) {
+    pieces.push_back({{"cross_entropy", {}, {logits, labels, scalars, loss}}, times});
+    return pieces;
+  }
+  pieces.push_back({{"cross_entropy_grad", {}, {logits, labels, scalars, loss, written(DType::f32, {held, classes})}}, times});
+  if (call.operands[6].present)
+    pieces.push_back(product(false, transposed, slopes, weight, written(hidden.type, {held, width})));
+  if (call.operands[7].present) {
+    const OperandType sums = written(DType::f32, weight.dims, Effect::update);
+    pieces.push_back(transposed ? product(true, false, input, slopes, sums) : product(true, false, slopes, input, sums));
+  }
+  return pieces;
+}
+
 constexpr AttributeSpec kHead[] = {{"transposed", Kind::flag, false, "", "weight is [D, V], else [V, D]"},
                                    {"logitScale", Kind::real, false, "", "of the logits; default 1"},
                                    {"softCap", Kind::real, false, "", "c > 0: c * tanh(logit / c); default 0, none"},
@@ -128,13 +160,13 @@ std::span<const Kernel> lossKernels() {
             "Head product and cross-entropy by chunks of rows, so that all logits never exist.",
             "logits = logitScale * (hidden . weight + bias), capped, in f32; then as cross_entropy. Types: hidden and "
             "weight of one; bias that or f32",
-            headFlops<1>, checkLinear, {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch}),
+            headFlops<1>, checkLinear, {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch, .pieces = headPieces}),
       entry("linear_cross_entropy_grad", "hidden weight bias? labels scalars -> loss+ dhidden+ dweight+ dbias+",
             "The loss and the gradients of hidden, weight and bias, chunk by chunk; sums in 32 bits.",
             "dlogits as cross_entropy_grad, through cap and scale; dhidden = dlogits . weight^T, dweight = dlogits^T . "
             "hidden, dbias = sum of dlogits over rows. Types: hidden, weight, dhidden of one, to which dlogits are "
             "rounded before the products; bias, dweight, dbias that or f32; dweight and dbias are summed in f32",
-            headFlops<3>, checkLinearGrad, {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch}),
+            headFlops<3>, checkLinearGrad, {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch, .pieces = headPieces}),
       entry("squared_error", "prediction target scalars -> loss+", "Sum of squared differences.",
             "sum of (prediction - target)^2 * inverse valid", flopsPerLogit<3>, checkSquaredError,
             {.workspace = elementSums}),

@@ -38,6 +38,23 @@ double matmulFlops(const Signature &call) {
   return 2.0 * static_cast<double>(call.operands[3].elements()) * static_cast<double>(k);
 }
 
+/// Batch, M, N, K. Rows of a batch with one rhs for all lie one after another: they are rows of one product.
+std::vector<double> matmulExtents(const Signature &call) {
+  const Dims &lhs = call.operands[0].dims, &result = call.operands[3].dims;
+  const bool transposed = call.integer("transposeLhs") != 0, folded = call.operands[1].dims.size() == 2 && !transposed;
+  const auto k = static_cast<double>(lhs[lhs.size() - (transposed ? 2 : 1)]);
+  const auto n = static_cast<double>(result.back()), m = static_cast<double>(result[result.size() - 2]);
+  const double batch = static_cast<double>(call.operands[3].elements()) / (m * n);
+  return folded ? std::vector{1.0, batch * m, n, k} : std::vector{batch, m, n, k};
+}
+
+std::vector<Piece> fusedPieces(const Signature &call) {
+  std::vector<Piece> pieces;
+  for (Part &part : partsOf(call))
+    pieces.push_back({std::move(part.call), 1});
+  return pieces;
+}
+
 uint64_t matmulScratch(const Signature &call) { return MatmulScratch::of(call).total(); }
 
 constexpr AttributeSpec kMatmul[] = {{"transposeLhs", Kind::flag, false, "", "lhs is [batch.., K, M]"},
@@ -94,18 +111,19 @@ std::span<const Kernel> productKernels() {
           "matmul", "lhs rhs bias? -> result+", "Matrix product over the last two dimensions, plus a bias row.",
           "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
           "[K, N] for all batches. Types: lhs and rhs of one; bias and result that or f32; summed in f32",
-          matmulFlops, checkMatmul, {.attributes = kMatmul, .cudaWorkspace = matmulScratch}),
+          matmulFlops, checkMatmul,
+          {.attributes = kMatmul, .cudaWorkspace = matmulScratch, .extents = matmulExtents}),
       entry("matmul_gelu", "lhs rhs bias? -> result input", "Matrix product and gelu, in the form tanh, of it.",
             "input = matmul(lhs, rhs, bias); result = gelu(input), of the product as it is summed or as it is stored",
             partFlops, checkGelu,
-            {.attributes = kMatmul, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch}),
+            {.attributes = kMatmul, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch, .pieces = fusedPieces}),
       entry("matmul_gelu_grad", "lhs rhs input -> result", "Matrix product times the derivative of gelu, tanh.",
             "matmul(lhs, rhs) * gelu'(input)", partFlops, checkParts,
-            {.attributes = kMatmul, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch}),
+            {.attributes = kMatmul, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch, .pieces = fusedPieces}),
       entry("matmul_sums", "lhs rhs -> result+ sums+", "A weight's gradient and its bias's from one product.",
             "result = matmul(lhs, rhs); sums[m] = sum over k of lhs[k, m], or sums[n] = sum over k of rhs[k, n]",
             partFlops, checkSums,
-            {.attributes = kSums, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch})};
+            {.attributes = kSums, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch, .pieces = fusedPieces})};
   return kernels;
 }
 

@@ -119,7 +119,7 @@ std::string Trace::json() const {
     const plan::Timeline &timeline = timelines[iteration.program];
     double planned = begins[iteration.origin] + static_cast<double>(iteration.place) * timeline.seconds;
     events.push_back(eventOf(command, kMeasured, one.begin, one.end - one.begin));
-    events.push_back(eventOf(command, kPlanned, planned + timeline.start[index], command.predictedSeconds));
+    events.push_back(eventOf(command, kPlanned, planned + timeline.start[index], timeline.took(index)));
   }
   Shares shares = overlap();
   nlohmann::json trace = {{"displayTimeUnit", "ms"},

@@ -150,9 +150,9 @@ Json commandsOf(const Program &program, const Timeline &timeline) {
          {"label", command.label},
          {"layer", command.layer},
          {"start", timeline.start[i]},
-         {"seconds", command.predictedSeconds},
+         {"seconds", timeline.took(i)},
          {"about", fmt::format("{}, {}, layer {}, micro-batch {}", formatSize(bytesOf(command)),
-                               formatSeconds(command.predictedSeconds), command.layer, command.microBatch)}});
+                               formatSeconds(timeline.took(i)), command.layer, command.microBatch)}});
   }
   return commands;
 }

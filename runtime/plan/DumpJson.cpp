@@ -120,7 +120,7 @@ Json toJson(const Template &code) {
           {"calls", listOf(code.calls, [](const Call &call) { return toJson(call); })}};
 }
 
-Json toJson(const Command &command, double start) {
+Json toJson(const Command &command, double start, double seconds) {
   Json json{{"role", name(command.role)}, {"stream", command.stream}, {"label", command.label}};
   if (command.isCopy)
     json["copy"] = {{"bytes", name(command.bytes)}, {"from", toJson(command.from)}, {"to", toJson(command.to)}};
@@ -137,7 +137,7 @@ Json toJson(const Command &command, double start) {
     return {{"command", await.command}, {"back", await.back}};
   });
   json["predicted_start"] = start;
-  json["predicted_seconds"] = command.predictedSeconds;
+  json["predicted_seconds"] = seconds;
   json["layer"] = command.layer;
   json["micro_batch"] = command.microBatch;
   return json;
@@ -147,7 +147,7 @@ Json toJson(const Plan &plan, const Program &program) {
   const Timeline timeline = simulate(plan, program);
   Json commands = Json::array();
   for (size_t i = 0; i < program.commands.size(); ++i)
-    commands.push_back(toJson(program.commands[i], timeline.start[i]));
+    commands.push_back(toJson(program.commands[i], timeline.start[i], timeline.took(i)));
   return {{"kind", name(program.kind)}, {"predicted_seconds", timeline.seconds}, {"commands", commands}};
 }
 

@@ -210,7 +210,7 @@ private:
         "does, with its arguments (< read, > written, +> added to, <> updated); after: the commands it awaits, -1: of "
         "the iteration before");
     for (uint32_t i = 0; i < program.commands.size(); ++i)
-      printCommand(i, program.commands[i], timeline.start[i]);
+      printCommand(i, program.commands[i], timeline);
     line("");
   }
 
@@ -238,13 +238,13 @@ private:
     }
   }
 
-  void printCommand(uint32_t index, const Command &command, double start) {
+  void printCommand(uint32_t index, const Command &command, const Timeline &timeline) {
     const auto number = [](int32_t value) { return value < 0 ? std::string("-") : std::to_string(value); };
     std::string awaits;
     for (const Await &await : command.awaits)
       awaits += fmt::format(" #{}{}", await.command, await.back ? "-1" : "");
-    line("  #{:<6} {:>11.3f} {:>9} {:<10} {:<8} {:>4} {:>3} {:>10}  {}; {}{}{}", index, start * 1e3,
-         formatSeconds(command.predictedSeconds), plan.streams[command.stream].name, name(command.role),
+    line("  #{:<6} {:>11.3f} {:>9} {:<10} {:<8} {:>4} {:>3} {:>10}  {}; {}{}{}", index, timeline.start[index] * 1e3,
+         formatSeconds(timeline.took(index)), plan.streams[command.stream].name, name(command.role),
          number(command.layer), number(command.microBatch), formatSize(bytesOf(command)), command.label,
          describeBody(command), awaits.empty() ? "" : "; after", awaits);
   }

@@ -15,7 +15,7 @@ Json metadata(const char *what, size_t process, size_t thread, const std::string
   return {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", text}}}};
 }
 
-Json event(const Command &command, uint32_t index, double start, size_t process) {
+Json event(const Command &command, uint32_t index, const Timeline &timeline, size_t process) {
   std::string awaits;
   for (const Await &await : command.awaits)
     awaits += fmt::format("{}#{}{}", awaits.empty() ? "" : " ", await.command, await.back ? "-1" : "");
@@ -24,8 +24,8 @@ Json event(const Command &command, uint32_t index, double start, size_t process)
           {"ph", "X"},
           {"pid", process},
           {"tid", command.stream},
-          {"ts", start * 1e6},
-          {"dur", command.predictedSeconds * 1e6},
+          {"ts", timeline.start[index] * 1e6},
+          {"dur", timeline.took(index) * 1e6},
           {"args",
            {{"command", index},
             {"layer", command.layer},
@@ -45,7 +45,7 @@ std::string dumpTrace(const Plan &plan) {
     for (size_t stream = 0; stream < plan.streams.size(); ++stream)
       events.push_back(metadata("thread_name", process, stream, plan.streams[stream].name));
     for (uint32_t i = 0; i < program.commands.size(); ++i)
-      events.push_back(event(program.commands[i], i, timeline.start[i], process));
+      events.push_back(event(program.commands[i], i, timeline, process));
   }
   const Json trace{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
   return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -173,6 +173,9 @@ void putHead(const Plan &plan, proto::Plan *to) {
   to->mutable_target()->set_name(plan.target.name);
   to->mutable_target()->set_device(plan.target.device);
   to->mutable_target()->set_unified(plan.target.unified);
+  for (const auto &row : plan.target.contention)
+    for (double share : row)
+      to->mutable_target()->add_contention(share);
 }
 
 void put(const Prediction &prediction, proto::Prediction *to) {
@@ -368,7 +371,9 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .parked = settings.parked(),
                    .updates = settings.updates(),
                    .everyRowCounts = settings.every_row_counts()};
-  plan.target = {from.target().name(), from.target().device(), from.target().unified()};
+  plan.target = {from.target().name(), from.target().device(), from.target().unified(), {}};
+  for (int i = 0; i < from.target().contention_size() && i < 16; ++i)
+    plan.target.contention[static_cast<size_t>(i) / 4][static_cast<size_t>(i) % 4] = from.target().contention(i);
   const auto &prediction = from.prediction();
   plan.prediction = {.stepSeconds = prediction.step_seconds(),
                      .computeSeconds = prediction.compute_seconds(),

@@ -5,6 +5,7 @@
 
 #include "kernels/Catalogue.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -156,9 +157,12 @@ struct Settings {
   std::string savedActivations, weights, parked, updates;
   bool everyRowCounts = false; ///< a row changes the loss even where none of its labels counts
 };
+/// By kinds of streams: how much longer work on one takes while another works, 0.24 for 1.24 times as long.
+using Contention = std::array<std::array<double, 4>, 4>;
 struct Target {
   std::string name, device;
   bool unified = false;
+  Contention contention = {};
 };
 struct Prediction {
   double stepSeconds = 0, computeSeconds = 0, uploadSeconds = 0, downloadSeconds = 0, hostSeconds = 0;

@@ -1,5 +1,7 @@
 #include "runtime/plan/Timeline.h"
 
+#include "runtime/plan/Contention.h"
+
 #include <algorithm>
 #include <map>
 #include <sstream>
@@ -12,47 +14,90 @@ namespace {
 /// Iterations run before measuring, and iterations measured: the period of a max-plus system settles after a few.
 constexpr size_t kWarmup = 3, kMeasured = 4;
 
-/// Runs one iteration: fills start and finish from the finish times of the iteration before and of the streams.
-void runIteration(std::span<const TimedCommand> program, const std::vector<double> &before, std::vector<double> &free,
-                  std::vector<double> &start, std::vector<double> &finish) {
-  for (size_t i = 0; i < program.size(); ++i) {
-    double ready = free[program[i].stream];
-    for (const Await &await : program[i].awaits)
-      if (await.back == 0)
-        ready = std::max(ready, finish[await.command]);
-      else if (!before.empty())
-        ready = std::max(ready, before[await.command]);
-    start[i] = ready;
-    finish[i] = free[program[i].stream] = ready + program[i].seconds;
+class Simulation {
+public:
+  Simulation(std::span<const TimedCommand> program, std::span<const Stream> streams, const Contention &contention, size_t iterations)
+      : program(program), underWay(streams, contention), iterations(iterations), lanes(streams.size()),
+        start(iterations, std::vector<double>(program.size(), -1)), finish(start) {
+    for (uint32_t i = 0; i < program.size(); ++i)
+      lanes[program[i].stream].commands.push_back(i);
   }
-}
 
-double greatest(const std::vector<double> &values) {
-  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-}
+  void run() {
+    while (true) {
+      for (bool any = true; any;) {
+        any = false;
+        for (uint32_t stream = 0; stream < lanes.size(); ++stream)
+          any |= begin(stream);
+      }
+      if (!underWay.any())
+        return;
+      for (uint32_t stream : underWay.advance()) {
+        Lane &lane = lanes[stream];
+        finish[lane.iteration()][lane.command()] = underWay.now();
+        ++lane.next;
+      }
+    }
+  }
+
+  /// When an iteration has ended, the last thing of it.
+  double ended(size_t iteration) const { return greatest(finish[iteration]); }
+  const std::vector<double> &starts() const { return start.back(); }
+  const std::vector<double> &ends() const { return finish.back(); }
+
+private:
+  /// A stream: its commands in order, over and over.
+  struct Lane {
+    std::vector<uint32_t> commands;
+    size_t next = 0;
+    size_t iteration() const { return next / commands.size(); }
+    uint32_t command() const { return commands[next % commands.size()]; }
+  };
+  std::span<const TimedCommand> program;
+  UnderWay underWay;
+  const size_t iterations;
+  std::vector<Lane> lanes;
+  std::vector<std::vector<double>> start, finish; ///< by iteration and command; negative: not yet
+
+  bool begin(uint32_t stream) {
+    const Lane &lane = lanes[stream];
+    if (underWay.isBusy(stream) || lane.commands.empty() || lane.iteration() >= iterations)
+      return false;
+    const size_t iteration = lane.iteration();
+    const uint32_t command = lane.command();
+    for (const Await &await : program[command].awaits)
+      if (await.back <= iteration && finish[iteration - await.back][await.command] < 0)
+        return false;
+    start[iteration][command] = underWay.now();
+    underWay.begin(stream, program[command].seconds);
+    return true;
+  }
+
+  static double greatest(const std::vector<double> &values) {
+    return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  }
+};
 
 } // namespace
 
-Timeline simulate(std::span<const TimedCommand> program, uint32_t streams, bool cyclic) {
+Timeline simulate(std::span<const TimedCommand> program, std::span<const Stream> streams, const Contention &contention, bool cyclic) {
   Timeline result;
-  result.start.resize(program.size());
-  result.busy.assign(streams, 0);
-  for (const TimedCommand &command : program)
-    result.busy[command.stream] += command.seconds;
-  std::vector<double> before, finish(program.size()), free(streams, 0);
-  double measuredFrom = 0;
+  result.busy.assign(streams.size(), 0);
+  if (program.empty())
+    return result;
   const size_t iterations = cyclic ? kWarmup + kMeasured : 1;
-  for (size_t i = 0; i < iterations; ++i) {
-    runIteration(program, before, free, result.start, finish);
-    before = finish;
-    if (i + 1 == kWarmup)
-      measuredFrom = greatest(finish);
-  }
-  result.seconds = cyclic ? (greatest(finish) - measuredFrom) / kMeasured : greatest(finish);
-  if (!program.empty()) {
-    const double origin = *std::min_element(result.start.begin(), result.start.end());
-    for (double &start : result.start)
-      start -= origin;
+  Simulation simulation(program, streams, contention, iterations);
+  simulation.run();
+  result.start = simulation.starts();
+  result.end = simulation.ends();
+  result.seconds = simulation.ended(iterations - 1);
+  if (cyclic)
+    result.seconds = (result.seconds - simulation.ended(kWarmup - 1)) / kMeasured;
+  const double origin = *std::min_element(result.start.begin(), result.start.end());
+  for (size_t i = 0; i < program.size(); ++i) {
+    result.start[i] -= origin;
+    result.end[i] -= origin;
+    result.busy[program[i].stream] += result.took(i);
   }
   return result;
 }
@@ -62,13 +107,13 @@ Timeline simulate(const Plan &plan, const Program &program) {
   commands.reserve(program.commands.size());
   for (const Command &command : program.commands)
     commands.push_back({command.stream, command.predictedSeconds, command.awaits});
-  return simulate(commands, static_cast<uint32_t>(plan.streams.size()), isCyclic(program.kind));
+  return simulate(commands, plan.streams, plan.target.contention, isCyclic(program.kind));
 }
 
 std::vector<Wait> waits(const Plan &plan, const Program &program, const Timeline &timeline) {
   const double period = isCyclic(program.kind) ? timeline.seconds : 0;
   const auto endOf = [&](uint32_t command, uint32_t back) {
-    return timeline.start[command] + program.commands[command].predictedSeconds - back * period;
+    return timeline.end[command] - back * period;
   };
   std::vector<double> free(plan.streams.size(), isCyclic(program.kind) ? -HUGE_VAL : 0);
   if (isCyclic(program.kind))

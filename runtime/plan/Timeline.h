@@ -1,5 +1,5 @@
-// The predicted timeline of a program: when each command starts if every command takes its predicted seconds, streams
-// are in order and awaits are honoured. It predicts nothing about single commands (the compiler's cost model does).
+// The predicted timeline of a program: when each command starts and ends if every command takes its predicted seconds,
+// longer where streams slow each other down (Contention.h), streams are in order and awaits are honoured. It predicts nothing about single commands (the compiler's cost model does).
 // Used by the planner, by reports, and by dumps and traces of plans.
 #ifndef MT_RUNTIME_PLAN_TIMELINE_H
 #define MT_RUNTIME_PLAN_TIMELINE_H
@@ -21,13 +21,14 @@ struct TimedCommand {
 struct Timeline {
   /// By command, in seconds, of one iteration in the steady state; the earliest start of the iteration is 0. Iterations
   /// may overlap: a command may end after `seconds`.
-  std::vector<double> start;
+  std::vector<double> start, end;
   double seconds = 0;       ///< of an iteration: the time by which consecutive iterations follow each other
   std::vector<double> busy; ///< seconds of work, by stream
+  double took(size_t command) const { return end[command] - start[command]; }
 };
 
-/// Simulates a program on `streams` streams; `cyclic` programs are run several times. Awaits must be valid.
-Timeline simulate(std::span<const TimedCommand> program, uint32_t streams, bool cyclic);
+/// Simulates a program; `cyclic` programs are run several times. Awaits must be valid.
+Timeline simulate(std::span<const TimedCommand> program, std::span<const Stream> streams, const Contention &contention, bool cyclic);
 /// The same for a program of a plan; `step` is cyclic.
 Timeline simulate(const Plan &plan, const Program &program);
 

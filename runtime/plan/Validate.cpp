@@ -238,7 +238,16 @@ Status validateTables(const Plan &plan) {
   return {};
 }
 
+Status checkContention(const Plan &plan) {
+  for (const auto &row : plan.target.contention)
+    for (double share : row)
+      if (!(share >= 0 && share <= 100))
+        return fail("streams are said to slow each other down {} times; compile the model again with this version of mtc", share);
+  return {};
+}
+
 Status validate(const Plan &plan) {
+  MT_TRY(checkContention(plan));
   MT_TRY(validateTables(plan));
   MT_TRY(validateTemplates(plan));
   return validatePrograms(plan);

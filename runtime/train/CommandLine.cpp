@@ -191,11 +191,13 @@ private:
   }
 
   void addProbe() {
-    probeCommand = app.add_subcommand("probe", "measures this machine: copies, matrix products, memory");
+    probeCommand = app.add_subcommand("probe", "measures this machine: copies, memory, kernel calls of many sizes");
     probeCommand->footer("Example:\n  mtrun probe --device cuda -o this-machine.json");
+    probeCommand->add_option("PLAN.bin", probe.plans, "plans whose kernel calls are measured, too, each as it is");
     probeCommand->add_option("-o,--output", probe.output, "the target to write (default: standard output)")
         ->type_name("TARGET.json");
     probeCommand->add_option("--device", probe.device, "cpu or cuda[:N]")->capture_default_str();
+    probeCommand->add_flag("--brief", probe.brief, "some seconds: the machine's rates, and calls of plans alone");
     probeCommand->add_option("--threads", probe.threads, "threads of the kernels (default: the machine's cores)")
         ->check(kThreads)->type_name("N");
   }
@@ -205,7 +207,7 @@ private:
   TrainOptions train;
   EvalOptions eval;
   ExportOptions exporting;
-  ProbeOptions probe;
+  probe::ProbeOptions probe;
 };
 
 } // namespace

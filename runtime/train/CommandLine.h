@@ -1,8 +1,9 @@
 // The command line of mtrun as options: flags, their checks, help and examples. What is said there runs in Trainer.h,
-// Export.h and Probe.h.
+// Export.h and runtime/probe/Probe.h.
 #ifndef MT_RUNTIME_TRAIN_COMMANDLINE_H
 #define MT_RUNTIME_TRAIN_COMMANDLINE_H
 
+#include "runtime/probe/Probe.h"
 #include "runtime/train/Options.h"
 
 #include <string>
@@ -17,7 +18,7 @@ struct Said {
   std::string text;
 };
 
-using Command = std::variant<TrainOptions, EvalOptions, ExportOptions, ProbeOptions, Said>;
+using Command = std::variant<TrainOptions, EvalOptions, ExportOptions, probe::ProbeOptions, Said>;
 
 /// `version` is what --version prints.
 Command parseCommandLine(int count, const char *const *words, const std::string &version);

@@ -65,11 +65,5 @@ struct ExportOptions {
   std::string model;  ///< the original .onnx; empty: where the plan found it
 };
 
-struct ProbeOptions {
-  std::string output;         ///< empty: standard output
-  std::string device = "cpu"; ///< cpu or cuda[:N]
-  int threads = 0;
-};
-
 } // namespace mt::train
 #endif

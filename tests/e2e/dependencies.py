@@ -15,7 +15,7 @@ SOURCE, BUILD = map(pathlib.Path, sys.argv[1:3])
 # sizes) lies below everything. "kernels:Catalogue" is the header that compiler and runtime share, and its library.
 BASE = "runtime/base"
 CATALOGUE = "kernels"
-RUNTIME = ["runtime/plan", "runtime/device", "runtime/host", "runtime/executor", "runtime/train"]
+RUNTIME = ["runtime/plan", "runtime/device", "runtime/host", "runtime/executor", "runtime/probe", "runtime/train"]
 MAY = {
     BASE: [],
     CATALOGUE: [BASE],
@@ -25,6 +25,7 @@ MAY = {
     "runtime/host": [BASE, CATALOGUE, "runtime/plan"],
     "runtime/device": [BASE, CATALOGUE, "kernels/cpu", "kernels/cuda", "runtime/plan", "runtime/host"],
     "runtime/executor": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device"],
+    "runtime/probe": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device"],
     "runtime/train": [BASE, CATALOGUE, *RUNTIME],
     "compiler/nn": [BASE, CATALOGUE],
     "compiler/schedule": [BASE, CATALOGUE, "compiler/nn"],

@@ -35,7 +35,7 @@ def compare(scratch, target):
 def skip_without_gpu():
     required = os.environ.get("MT_REQUIRE_CUDA", "1" if os.path.exists("/dev/nvidiactl") else "0") == "1"
     with tool.Scratch() as scratch:
-        probe = scratch.attempt("mtrun probe --device cuda")
+        probe = scratch.attempt("mtrun probe --brief --device cuda")
     if probe.returncode != 0 and not required:
         print(f"skipped: {probe.stderr.strip()}")
         sys.exit(77)

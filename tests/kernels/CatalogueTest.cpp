@@ -1,5 +1,7 @@
 // The catalogue: its checks refuse what a damaged plan could hold, its numbers are right, its page is fresh.
 #include "kernels/Reference.h"
+#include "kernels/Samples.h"
+#include "kernels/SignatureText.h"
 #include "kernels/cpu/CpuKernels.h"
 #include "kernels/cpu/ThreadPool.h"
 #include "tests/kernels/Harness.h"
@@ -354,6 +356,75 @@ TEST(ThreadPool, SeveralCallersAtOnce) {
   for (std::thread &caller : callers)
     caller.join();
   EXPECT_EQ(total, 4 * 300 * (16 * 17 / 2));
+}
+
+TEST(SignatureText, ReadsWhatItWrites) {
+  for (std::vector<Signature> calls : {sampleCalls(1e12, 1e9), sampleUpdates(1e9)})
+    for (const Signature &call : calls) {
+      Signature again;
+      ASSERT_EQ(parse(print(call), again), "") << print(call);
+      EXPECT_EQ(print(again), print(call));
+      EXPECT_EQ(again.attributes, call.attributes);
+    }
+}
+
+TEST(SignatureText, SaysWhatIsWrong) {
+  auto problemOf = [](std::string_view text) {
+    Signature call;
+    return parse(text, call);
+  };
+  EXPECT_EQ(problemOf(""), "unknown kernel \"\"");
+  EXPECT_EQ(problemOf("add f32[2] f32[2] -> f32[2"), "add: 'f32[2' is no operand; one is written as f32[2,3]");
+  EXPECT_EQ(problemOf("add f32[2] f33[2] -> f32[2]"), "add: 'f33[2]' is no operand; one is written as f32[2,3]");
+  EXPECT_EQ(problemOf("add f32[2] f32[2,] -> f32[2]").substr(0, 4), "add:");
+  EXPECT_EQ(problemOf("add{x=1} f32[2] f32[2] -> f32[2]"), "add: unknown attribute x");
+  EXPECT_EQ(problemOf("softmax{} f32[2] -> f32[3]").substr(0, 8), "softmax:");
+  EXPECT_EQ(problemOf("matmul{transposeRhs=yes} f32[2,2] f32[2,2] - -> f32[2,2]"), "matmul: attribute transposeRhs cannot be 'yes'");
+  EXPECT_EQ(problemOf("add f32[99999999999999999999]").substr(0, 4), "add:");
+  EXPECT_EQ(problemOf("add f32[-2] f32[-2] -> f32[-2]").substr(0, 4), "add:");
+  EXPECT_EQ(problemOf(std::string(5000, 'x')), "a call of 5000 characters; 4096 are the most");
+}
+
+/// What is neither sampled nor made of what is: the cost model has a roofline for it.
+TEST(Samples, AreOfEveryKernelThatTakesTime) {
+  const std::set<std::string_view> few = {"and",  "or",   "xor",    "not",   "compare",   "is_nan",          "constant",      "iota",
+                                          "feed", "report", "step_norm", "gather_grad", "gather_nd", "gather_elements", "cumsum", "squared_error",
+                                          "squared_error_grad"};
+  std::set<std::string_view> sampled;
+  const std::vector<Signature> calls = sampleCalls(1e12, 1e9), updates = sampleUpdates(1e9);
+  for (const Signature &call : calls)
+    sampled.insert(call.kernel);
+  for (const Signature &call : updates)
+    sampled.insert(call.kernel);
+  for (const Kernel &kernel : all())
+    EXPECT_NE(sampled.contains(kernel.name) || kernel.pieces, few.contains(kernel.name)) << kernel.name;
+}
+
+TEST(Samples, KeepWithinWhatTheyMayTake) {
+  for (const Signature &call : sampleCalls(1e9, 1e7)) {
+    EXPECT_LE(flops(call), 1e9);
+    EXPECT_LE(traffic(call), 1e7);
+  }
+}
+
+/// Pieces are calls of the catalogue, but that they may add to what they write.
+TEST(Pieces, AreValidCalls) {
+  Signature head{"linear_cross_entropy_grad",
+                 {{"chunk", int64_t{64}}},
+                 {{DType::bf16, {256, 64}}, {DType::bf16, {64, 1000}}, {DType::f32, {}, Effect::read, false}, {DType::i64, {256}},
+                  {DType::f64, {16}}, {DType::f32, {}, Effect::write}, {DType::bf16, {256, 64}, Effect::write},
+                  {DType::f32, {64, 1000}, Effect::write}, {DType::f32, {}, Effect::write, false}}};
+  head.attributes["transposed"] = int64_t{1};
+  ASSERT_EQ(check(head), "");
+  double flopsOfPieces = 0;
+  for (const Piece &piece : piecesOf(head)) {
+    Signature call = piece.call;
+    for (OperandType &operand : call.operands)
+      operand.effect = operand.effect == Effect::update ? Effect::write : operand.effect;
+    EXPECT_EQ(check(call), "") << print(call);
+    flopsOfPieces += piece.times * (call.kernel == "matmul" ? flops(call) : 0);
+  }
+  EXPECT_DOUBLE_EQ(flopsOfPieces, flops(head));
 }
 
 } // namespace

@@ -239,6 +239,7 @@ const std::vector<Damage> kDamages = {
        p.programs[2].commands[3].awaits = {{0, 1}};
      },
      "which program evaluate cannot"},
+    {"contentionNotANumber", [](Plan &p) { p.target.contention[0][3] = std::nan(""); }, "slow each other down nan times"},
     {"negativeTime", [](Plan &p) { command(p, "feed").predictedSeconds = -1; }, "it is predicted to take -1 seconds"},
     {"twoSteps", [](Plan &p) { p.programs[1].kind = ProgramKind::step; }, "there are two programs step"},
     {"missingAwait", [](Plan &p) { command(p, "offload gradient").awaits.clear(); },

@@ -58,8 +58,8 @@ TEST(CommandLine, OtherCommands) {
   ASSERT_TRUE(std::get_if<ExportOptions>(&exporting));
   EXPECT_EQ(std::get<ExportOptions>(exporting).output, "x.onnx");
   Command probe = parse({"probe", "--device", "cuda:1"});
-  ASSERT_TRUE(std::get_if<ProbeOptions>(&probe));
-  EXPECT_EQ(std::get<ProbeOptions>(probe).device, "cuda:1");
+  ASSERT_TRUE(std::get_if<probe::ProbeOptions>(&probe));
+  EXPECT_EQ(std::get<probe::ProbeOptions>(probe).device, "cuda:1");
   Command dry = parse({"plan.bin", "--dry-run"});
   EXPECT_TRUE(std::get_if<TrainOptions>(&dry));
 }

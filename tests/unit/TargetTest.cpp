@@ -1,5 +1,6 @@
 #include "compiler/target/Target.h"
 #include "compiler/target/CostModel.h"
+#include "kernels/SignatureText.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@ TEST(Target, BuiltinsAreSound) {
     const auto target = findTarget(name);
     ASSERT_TRUE(target.ok());
     EXPECT_EQ(target->name, name);
-    EXPECT_EQ(checkTarget(*target).message(), "");
+    Target again = *target;
+    EXPECT_EQ(completeTarget(again).message(), "");
     EXPECT_EQ(target->unified, name == "cpu");
   }
 }
@@ -95,14 +97,86 @@ TEST(Target, BadFilesAreRefusedWithTheField) {
   EXPECT_EQ(parseTarget(replaced(good, "148176371712", "\"138GiB\""), "t.json")->deviceMemory, h200().deviceMemory);
 }
 
+kernels::Signature product(kernels::DType type, int64_t size) {
+  using kernels::Effect;
+  const kernels::Dims dims = {size, size};
+  return {"matmul", {}, {{type, dims}, {type, dims}, {type, {}, Effect::read, false}, {type, dims, Effect::write}}};
+}
+
 TEST(CostModel, RooflineTakesTheSlowerSide) {
   Target target = h200();
   target.fp32Flops = 100;
   target.bf16Flops = 1000;
   target.deviceBandwidth = 10;
   target.kernelOverheadSeconds = 0.5;
-  EXPECT_DOUBLE_EQ(kernelSeconds(target, 1000, 20, kernels::DType::f32), 10.5);
-  EXPECT_DOUBLE_EQ(kernelSeconds(target, 1000, 20, kernels::DType::bf16), 2.5);
+  EXPECT_DOUBLE_EQ(roofline(target, product(kernels::DType::f32, 10)), 120.5);    // 1200 bytes
+  EXPECT_DOUBLE_EQ(roofline(target, product(kernels::DType::f32, 1000)), 2e7 + 0.5); // 2e9 flops
+  EXPECT_DOUBLE_EQ(roofline(target, product(kernels::DType::bf16, 1000)), 2e6 + 0.5);
+}
+
+Target measured(std::vector<std::string> calls) {
+  Target target = h200();
+  target.calls = std::move(calls);
+  EXPECT_TRUE(completeTarget(target).ok());
+  return target;
+}
+
+TEST(CostModel, CallsThatWereMeasuredTakeWhatTheyTook) {
+  using kernels::DType;
+  const Target target = measured({"device 0.25 matmul f32[64,64] f32[64,64] - -> f32[64,64]",
+                                  "device 0.5 matmul bf16[64,64] bf16[64,64] - -> bf16[64,64]",
+                                  "host 2 matmul f32[64,64] f32[64,64] - -> f32[64,64]"});
+  EXPECT_NEAR(kernelSeconds(target, product(DType::f32, 64)), 0.25, 1e-12);
+  EXPECT_NEAR(kernelSeconds(target, product(DType::bf16, 64)), 0.5, 1e-12);
+  EXPECT_NEAR(hostKernelSeconds(target, product(DType::f32, 64)), 2, 1e-12);
+}
+
+TEST(CostModel, CallsBetweenThoseThatWereMeasuredLieOnAPlane) {
+  // What is measured takes n^0.5 times as long as the roofline says; what lies between and beyond does, too, up to the ends.
+  const Target plain = h200();
+  std::vector<std::string> lines;
+  for (int64_t n : {64, 512, 4096})
+    lines.push_back(fmt::format("device {} matmul f32[{n},{n}] f32[{n},{n}] - -> f32[{n},{n}]",
+                                std::sqrt(static_cast<double>(n)) * roofline(plain, product(kernels::DType::f32, n)), fmt::arg("n", n)));
+  const Target target = measured(lines);
+  for (int64_t n : {100, 200, 1000, 2000}) {
+    const kernels::Signature call = product(kernels::DType::f32, n);
+    EXPECT_NEAR(kernelSeconds(target, call) / roofline(plain, call) / std::sqrt(static_cast<double>(n)), 1, 0.1) << n;
+  }
+  const kernels::Signature beyond = product(kernels::DType::f32, 32768);
+  EXPECT_NEAR(kernelSeconds(target, beyond) / roofline(plain, beyond), 64, 0.01);
+}
+
+TEST(CostModel, CallsThatAreMadeOfOthersAddUp) {
+  using kernels::DType, kernels::Effect;
+  const int64_t rows = 256, width = 64, classes = 1024;
+  kernels::Signature head{"linear_cross_entropy",
+                          {{"chunk", int64_t{64}}},
+                          {{DType::f32, {rows, width}}, {DType::f32, {classes, width}}, {DType::f32, {}, Effect::read, false},
+                           {DType::i64, {rows}}, {DType::f64, {16}}, {DType::f32, {}, Effect::write}}};
+  ASSERT_EQ(kernels::check(head), "");
+  const Target target = measured({"device 0.25 matmul{transposeRhs=1} f32[64,64] f32[1024,64] - -> f32[64,1024]",
+                                  "device 0.5 cross_entropy f32[64,1024] i64[64] f64[16] -> f32[]"});
+  EXPECT_NEAR(kernelSeconds(target, head), 4 * 0.75, 1e-5);
+  const Target whole = measured({"device 0.125 " + kernels::print(head)});
+  EXPECT_NEAR(kernelSeconds(whole, head), 0.125, 1e-12);
+}
+
+TEST(Target, CallsAndContentionAreSaidToBeWrong) {
+  auto problemOf = [](std::vector<std::string> contention, std::vector<std::string> calls) {
+    Target target = h200();
+    target.contention = std::move(contention);
+    target.calls = std::move(calls);
+    return completeTarget(target).message();
+  };
+  EXPECT_EQ(problemOf({}, {"gpu 1 add"}), "calls[0]: 'gpu' is no place; a call begins with device or host");
+  EXPECT_EQ(problemOf({}, {"host soon add"}), "calls[0]: 'soon' is no number of seconds");
+  EXPECT_EQ(problemOf({}, {"host -1 add"}), "calls[0]: '-1' is no number of seconds");
+  EXPECT_EQ(problemOf({}, {"host 1 adds f32[2]"}), "calls[0]: unknown kernel \"adds\"");
+  EXPECT_EQ(problemOf({}, {"host 1 add f32[2] f32[3] -> f32[2]"}).substr(0, 9), "calls[0]:");
+  EXPECT_EQ(problemOf({"upload host 0.2"}, {}), "");
+  for (const char *line : {"upload host", "upload upload 1", "upload disk 1", "upload host -1", "upload host 1 2", "upload host nan", ""})
+    EXPECT_EQ(problemOf({line}, {}).substr(0, 13), "contention[0]") << line;
 }
 
 TEST(CostModel, KernelCallsUseTheCatalogue) {
@@ -128,7 +202,6 @@ TEST(CostModel, CopiesAndUpdates) {
   EXPECT_DOUBLE_EQ(copySeconds(target, 200, CopyDirection::download), 5);
   EXPECT_DOUBLE_EQ(copySeconds(target, 500, CopyDirection::withinDevice), 2);
   EXPECT_DOUBLE_EQ(copySeconds(target, 5, CopyDirection::withinHost), 2);
-  EXPECT_DOUBLE_EQ(hostSeconds(target, 20), 3);
 }
 
 } // namespace

@@ -167,7 +167,9 @@ class Bench:
         file, log = self.out / "probed.json", self.out / "probe.log"
         run([HERE / "bin/mtrun", "probe", "--device", "cuda", "--threads", THREADS, "-o", file], seconds, log)
         said = next((line for line in log.read_text().splitlines() if "GFLOP/s" in line), "")
-        return {**json.loads(file.read_text()), "said": said.split(": ", 1)[-1]}
+        found = json.loads(file.read_text())
+        found.pop("calls", None)
+        return {**found, "said": said.split(": ", 1)[-1]}
 
     def train(self, name, size, batch, seconds, variant="", arguments=(), steps=None):
         plan = f"{size}-{batch}-{self.target}" + (f"-{variant}" if variant else "")
@@ -221,7 +223,7 @@ class Bench:
         kinds = {"mt": self.train, "clip": functools.partial(self.train, variant="clip"), "fsdp2": self.fsdp2,
                  "trace": self.trace, "traceclip": functools.partial(self.trace, variant="clip"),
                  "graphs": functools.partial(self.train, arguments=("--cuda-graphs",))}
-        yield "probe", 60, self.probe
+        yield "probe", 150, self.probe
         has_torch = importlib.util.find_spec("torch") is not None
         if not has_torch:
             print("fsdp2-*: skipped: this python3 has no torch")

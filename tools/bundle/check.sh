@@ -197,7 +197,7 @@ probe() {
   device=cpu
   [ -n "$no_gpu" ] || device=cuda
   cd "$out" || exit 1
-  "$here/bin/mtrun" probe --device $device -o "probed-$device.json"
+  "$here/bin/mtrun" probe --brief --device $device -o "probed-$device.json"
 }
 
 # --- the list of steps, and how they are run --------------------------------------------------------------------------

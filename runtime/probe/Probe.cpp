@@ -1,0 +1,249 @@
+#include "runtime/probe/Probe.h"
+
+#include "kernels/Samples.h"
+#include "kernels/SignatureText.h"
+#include "runtime/base/AtomicFile.h"
+#include "runtime/base/Sizes.h"
+#include "runtime/device/MakeDevice.h"
+#include "runtime/host/MachineMemory.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/probe/Bench.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace mt::probe {
+namespace {
+
+using kernels::DType;
+using kernels::Effect;
+using kernels::OperandType;
+using kernels::Signature;
+
+/// Each is measured so often, with everything else in between: the median is not of one bad moment.
+constexpr size_t kRounds = 3;
+
+/// Large enough that what is measured dwarfs what starting it costs.
+struct Sizes {
+  int64_t product;        ///< rows, columns and depth of the matrix product
+  int64_t deviceElements; ///< of elementwise work on the device
+  int64_t hostElements;   ///< of updates and copies on the host
+  uint64_t copyBytes;
+  double seconds; ///< that each takes at least: so long that a GPU's clocks settle
+  // Of samples of calls: at most so much work, and at least so long.
+  double sampleFlops, sampleBytes, sampleSeconds;
+};
+constexpr Sizes kCpuSizes = {2048, int64_t(1) << 24, int64_t(1) << 24, uint64_t(1) << 27, 0.05, 2.2e10, 3e8, 0.003};
+constexpr Sizes kGpuSizes = {8192, int64_t(1) << 28, int64_t(1) << 26, uint64_t(1) << 30, 0.3, 1.2e12, 2e9, 0.01};
+
+Signature product(DType type, int64_t size) {
+  kernels::Dims dims = {size, size};
+  return {"matmul", {}, {{type, dims}, {type, dims}, {type, {size}, Effect::read, false}, {type, dims, Effect::write}}};
+}
+
+Signature sum(int64_t elements) {
+  kernels::Dims dims = {elements};
+  return {"add", {}, {{DType::f32, dims}, {DType::f32, dims}, {DType::f32, dims, Effect::write}}};
+}
+
+Signature copyOf(int64_t elements) {
+  kernels::Dims dims = {elements};
+  return {"copy", {}, {{DType::f32, dims}, {DType::f32, dims, Effect::write}}};
+}
+
+std::string_view name(Lane lane) {
+  static constexpr std::string_view kNames[kLanes] = {"upload", "compute", "download", "host"};
+  return kNames[static_cast<size_t>(lane)];
+}
+
+/// What is measured of one device.
+class Probe {
+public:
+  Probe(const ProbeOptions &options, uint64_t deviceMemory, uint64_t hostMemory)
+      : options(options), deviceMemory(deviceMemory), hostMemory(hostMemory) {
+    const Signature update = updateOf(false), splitUpdate = updateOf(true);
+    upload = add({Lane::upload, {}, sizes.copyBytes});
+    download = add({Lane::download, {}, sizes.copyBytes});
+    smallCopy = add({Lane::upload, {}, 64});
+    hostCopy = add({Lane::host, copyOf(sizes.hostElements)});
+    updates = add({Lane::host, update});
+    splitUpdates = add({Lane::host, splitUpdate});
+    memory = add({Lane::compute, sum(sizes.deviceElements)});
+    smallKernel = add({Lane::compute, sum(16)});
+    single = add({Lane::compute, product(DType::f32, sizes.product)});
+    half = add({Lane::compute, product(DType::bf16, sizes.product)});
+    firstCall = works.size();
+    if (options.brief)
+      return;
+    for (const Signature &call : kernels::sampleCalls(sizes.sampleFlops, sizes.sampleBytes))
+      addCall({Lane::compute, call});
+    for (const Signature &call : kernels::sampleUpdates(sizes.sampleBytes))
+      for (Lane lane : {Lane::compute, Lane::host})
+        addCall({lane, call});
+  }
+
+  /// Every call of a plan, where it runs. What the training loop does is none.
+  void addCalls(const plan::Plan &plan) {
+    for (const plan::Program &program : plan.programs)
+      for (const plan::Command &command : program.commands)
+        if (!command.isCopy)
+          for (const plan::Call &call : plan.templates[command.templateIndex].calls)
+            addCall({plan.streams[command.stream].kind == plan::StreamKind::host ? Lane::host : Lane::compute, call.signature});
+  }
+
+  size_t callCount() const { return works.size() - firstCall; }
+
+  /// The target, in the words of compiler/target.
+  Result<nlohmann::ordered_json> measure() {
+    MT_ASSIGN(bench, Bench::create(options.device, options.threads, works));
+    nlohmann::ordered_json target;
+    target["name"] = "probed";
+    target["device"] = gpu ? "cuda" : "cpu";
+    target["unified"] = !gpu;
+    target["device_memory"] = gpu ? deviceMemory / 100 * 98 : hostMemory; // 2 % for tables of registered memory and others
+    target["host_memory"] = hostMemory;
+    MT_TRY(state(target, "upload_bandwidth", static_cast<double>(sizes.copyBytes), upload));
+    MT_TRY(state(target, "download_bandwidth", static_cast<double>(sizes.copyBytes), download));
+    MT_TRY(state(target, "host_bandwidth", kernels::traffic(works[updates].call), updates));
+    MT_TRY(state(target, "device_bandwidth", kernels::traffic(works[memory].call), memory));
+    MT_TRY(state(target, "fp32_flops", kernels::flops(works[single].call), single));
+    if (Status stated = state(target, "bf16_flops", kernels::flops(works[half].call), half); !stated && gpu)
+      return stated;
+    else if (!stated)
+      target["bf16_flops"] = target["fp32_flops"];
+    MT_ASSIGN(target["kernel_overhead_seconds"], secondsOf(smallKernel));
+    MT_ASSIGN(target["copy_overhead_seconds"], secondsOf(smallCopy));
+    MT_ASSIGN(target["contention"], contention());
+    nlohmann::ordered_json &measured = target["measured"];
+    MT_TRY(state(measured, "updates_per_second", static_cast<double>(sizes.hostElements), updates));
+    MT_TRY(state(measured, "split_updates_per_second", static_cast<double>(sizes.hostElements), splitUpdates));
+    MT_TRY(state(measured, "host_copy_bandwidth", kernels::traffic(works[hostCopy].call), hostCopy));
+    if (callCount() > 0)
+      target["calls"] = calls();
+    return target;
+  }
+
+private:
+  const ProbeOptions &options;
+  const bool gpu = options.device.starts_with("cuda");
+  const Sizes sizes = gpu ? kGpuSizes : kCpuSizes;
+  const uint64_t deviceMemory, hostMemory;
+  std::vector<Work> works;
+  std::set<std::pair<Lane, std::string>> known;
+  size_t upload, download, smallCopy, hostCopy, updates, splitUpdates, memory, smallKernel, single, half, firstCall;
+  std::unique_ptr<Bench> bench;
+
+  /// Of a weight in 32 bits, or of one that is split in two halves.
+  Signature updateOf(bool split) const {
+    kernels::Dims dims = {sizes.hostElements};
+    auto state = [&](DType type) { return OperandType{type, dims, Effect::update}; };
+    std::vector<OperandType> operands = {{DType::f32, dims}, {DType::f64, {1}}, {DType::f64, {kernels::Scalars::kCount}}};
+    for (DType type : split ? std::vector{DType::bf16, DType::i16} : std::vector{DType::f32})
+      operands.push_back(state(type));
+    for (int moment = 0; moment < 2; ++moment)
+      operands.push_back(state(DType::f32));
+    return {split ? "adamw_split" : "adamw", {{"parameter", int64_t(0)}}, operands};
+  }
+
+  size_t add(Work work) {
+    works.push_back(std::move(work));
+    return works.size() - 1;
+  }
+
+  /// Once, unless it is too large, a call of the training loop, or cannot be written down.
+  void addCall(Work work) {
+    std::erase_if(work.call.operands, [](const OperandType &operand) { return operand.effect == Effect::scratch; });
+    double bytes = 0;
+    for (const OperandType &operand : work.call.operands)
+      bytes += static_cast<double>(operand.bytes());
+    const kernels::Kernel *kernel = kernels::find(work.call.kernel);
+    const bool computes = kernel && kernel->reads != 0 && kernel->writes != 0;
+    Signature again;
+    if (!computes || bytes > static_cast<double>(work.lane == Lane::host ? hostMemory / 4 : deviceMemory / 2) || !kernels::parse(kernels::print(work.call), again).empty())
+      return;
+    Signature bare = work.call;
+    bare.attributes.erase("parameter"), bare.attributes.erase("first"); // which one it is tells nothing
+    if (known.insert({work.lane, kernels::print(bare)}).second)
+      add(std::move(work));
+  }
+
+  Result<double> secondsOf(size_t work) {
+    std::array<double, kRounds> tries;
+    for (double &seconds : tries) {
+      MT_ASSIGN(seconds, bench->time(work, sizes.seconds));
+    }
+    return median(tries);
+  }
+  template <typename Tries> static double median(Tries &tries) {
+    std::ranges::nth_element(tries, tries.begin() + tries.size() / 2);
+    return tries[tries.size() / 2];
+  }
+
+  Status state(nlohmann::ordered_json &into, const char *field, double amount, size_t work) {
+    MT_ASSIGN(const double seconds, secondsOf(work));
+    into[field] = amount / seconds;
+    return {};
+  }
+
+  /// By how much two streams slow each other down: "upload host 0.24" where both take 1.24 times as long as alone.
+  Result<std::vector<std::string>> contention() {
+    const size_t byLane[kLanes] = {upload, single, download, updates};
+    std::vector<std::string> lines;
+    for (size_t i = 0; i < kLanes; ++i)
+      for (size_t j = i + 1; j < kLanes; ++j) {
+        std::array<double, kRounds> tries;
+        for (double &slowdown : tries) {
+          MT_ASSIGN(slowdown, bench->slowdown(byLane[i], byLane[j], sizes.seconds));
+        }
+        lines.push_back(fmt::format("{} {} {:.3g}", name(Lane(i)), name(Lane(j)), median(tries) - 1));
+      }
+    return lines;
+  }
+
+  /// What calls take: "device 0.00213 matmul f32[...] ...". Those that the machine cannot do are left out.
+  std::vector<std::string> calls() {
+    std::vector<std::vector<double>> tries(works.size());
+    for (size_t round = 0; round < kRounds; ++round)
+      for (size_t i = firstCall; i < works.size(); ++i)
+        if (round == 0 || !tries[i].empty())
+          if (Result<double> seconds = bench->time(i, sizes.sampleSeconds); seconds.ok())
+            tries[i].push_back(*seconds);
+    std::vector<std::string> lines;
+    for (size_t i = firstCall; i < works.size(); ++i)
+      if (!tries[i].empty())
+        lines.push_back(fmt::format("{} {:.4g} {}", works[i].lane == Lane::host ? "host" : "device", median(tries[i]),
+                                    kernels::print(works[i].call)));
+    return lines;
+  }
+};
+
+} // namespace
+
+Status probeMachine(const ProbeOptions &options) {
+  MT_ASSIGN(const uint64_t deviceMemory, device::availableMemory(options.device));
+  Probe probe(options, deviceMemory, host::machineMemory().available / 8 * 7); // the rest is the system's
+  for (const std::string &path : options.plans) {
+    MT_ASSIGN(plan::Plan plan, plan::load(path));
+    probe.addCalls(plan);
+  }
+  Result<nlohmann::ordered_json> target = probe.measure();
+  if (!target)
+    return target.status().within("probe");
+  std::string text = target->dump(2) + "\n";
+  if (options.output.empty())
+    return writeOut(text);
+  MT_TRY(writeFileAtomically(options.output, text));
+  auto number = [&](const char *field) { return (*target)[field].get<double>(); };
+  auto measured = [&](const char *field) { return (*target)["measured"][field].get<double>(); };
+  return writeAbout(options.output, fmt::format(
+      "{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down; updates {}; device memory {}; {:.2f} G updates/s, "
+      "{:.2f} of split weights; copies within the host {}; {} kernel calls\n",
+      options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9, formatBandwidth(number("upload_bandwidth")),
+      formatBandwidth(number("download_bandwidth")), formatBandwidth(number("host_bandwidth")),
+      formatBandwidth(number("device_bandwidth")), measured("updates_per_second") / 1e9, measured("split_updates_per_second") / 1e9,
+      formatBandwidth(measured("host_copy_bandwidth")), probe.callCount()));
+}
+
+} // namespace mt::probe

@@ -1,0 +1,26 @@
+// `mtrun probe`: measures this machine with the same device, kernels and copies that plans run on, and writes the
+// numbers as a target for `mtc compile --target FILE`.
+#ifndef MT_RUNTIME_PROBE_PROBE_H
+#define MT_RUNTIME_PROBE_PROBE_H
+
+#include "runtime/base/Status.h"
+
+#include <string>
+#include <vector>
+
+namespace mt::probe {
+
+struct ProbeOptions {
+  std::vector<std::string> plans; ///< whose calls are measured besides the samples
+  std::string output;             ///< empty: standard output
+  std::string device = "cpu";     ///< cpu or cuda[:N]
+  int threads = 0;
+  bool brief = false; ///< rates of the machine, and the calls of plans alone
+};
+
+/// Takes about a minute (brief: some seconds), a gigabyte of memory, and of a GPU's eight; more where plans have larger calls. Prints to standard
+/// output where options.output is empty.
+Status probeMachine(const ProbeOptions &options);
+
+} // namespace mt::probe
+#endif

@@ -1,0 +1,47 @@
+"""`mtrun probe`: what it writes is a target that plans are compiled for, unified or not, with the calls of the plans that it was
+given; what cannot be probed is said."""
+import json
+
+import tool
+
+MODEL = "mtmodel llama --layers 2 --hidden 64 --heads 4 --kv-heads 2 --vocab 256 -o m.onnx"
+KINDS = ("upload", "compute", "download", "host")
+
+
+def check(condition, message):
+    if not condition:
+        raise tool.Failure(message)
+
+
+def test():
+    with tool.Scratch() as scratch:
+        scratch.run(MODEL)
+        scratch.run("mtc compile m.onnx -o m.bin --seq 64 --batch 2 --micro-batch 2")
+        said = scratch.run("mtrun probe --brief m.bin -o t.json")
+        check("GFLOP/s" in said and "kernel calls" in said, said)
+        target = json.loads((scratch / "t.json").read_text())
+        pairs = [line.split()[:2] for line in target["contention"]]
+        check(len(pairs) == 6 and all(a in KINDS and b in KINDS for a, b in pairs), f"contention: {pairs}")
+        check(all(float(line.split()[2]) >= 0 for line in target["contention"]), f"contention: {target['contention']}")
+        kernels = {line.split(" ", 2)[2].split("{")[0].split(" ")[0] for line in target["calls"]}
+        check({"matmul", "rms_norm", "attention_grad", "adamw", "linear_cross_entropy_grad"} <= kernels, f"measured: {kernels}")
+        check(all(float(line.split()[1]) > 0 for line in target["calls"]), "a call takes no time")
+        printed = json.loads(scratch.run("mtc target t.json"))
+        check(printed == {k: v for k, v in target.items() if k != "measured"}, "mtc target prints another target")
+        # Plans of this machine: as it is, and with a device apart. A saved schedule gives the same plan.
+        scratch.run("mtc compile m.onnx -o a.bin --target t.json --seq 64 --batch 2")
+        target.update(unified=False, device_memory=1 << 30)
+        (scratch / "d.json").write_text(json.dumps(target))
+        scratch.run("mtc compile m.onnx -o b.bin --target d.json --seq 64 --batch 2")
+        dumped = json.loads(scratch.run("mtc dump b.bin --format json"))
+        check(dumped["target"]["name"] == "probed", "the plan is for another target")
+        scratch.run("mtc compile m.onnx --emit schedule -o b.mlir --target d.json --seq 64 --batch 2")
+        scratch.run("mtc emit b.mlir -o c.bin")
+        check((scratch / "b.bin").read_bytes() == (scratch / "c.bin").read_bytes(), "the target's numbers are lost in a saved schedule")
+        for command, message in (("mtrun probe none.bin -o t.json", "none.bin"), ("mtrun probe m.onnx -o t.json", "m.onnx"),
+                                 ("mtrun probe --device gpu", "there are cpu, cuda and cuda:N")):
+            failed = scratch.attempt(command)
+            check(failed.returncode == 1 and message in failed.stderr, f"{command}: {failed.returncode} {failed.stderr}")
+
+
+tool.main(test)
