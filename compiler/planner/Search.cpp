@@ -416,6 +416,36 @@ void settle(const Model &model, const Machine &machine, Decisions &decisions) {
   }
 }
 
+namespace {
+/// By stream: which other slows it down most, and how much.
+using Sharers = std::vector<std::pair<size_t, double>>;
+
+Sharers mostContended(const Machine &machine, const std::vector<std::vector<double>> &loads) {
+  Sharers sharers(loads.size(), {0, 0});
+  for (size_t a = 0; a < loads.size(); ++a) {
+    double most = 0;
+    for (size_t b = 0; b < loads.size(); ++b) {
+      const auto kindOf = [&](size_t stream) { return static_cast<size_t>(machine.streams[stream].kind); };
+      const double share = a == b ? 0 : std::min(1.0, machine.target.shares[kindOf(a)][kindOf(b)]);
+      if (const double lost = share * std::accumulate(loads[b].begin(), loads[b].end(), 0.0); lost > most) {
+        most = lost;
+        sharers[a] = {b, share};
+      }
+    }
+  }
+  return sharers;
+}
+
+/// Work of another stream costs a stream time, whether both wait for each other or work at once: as much of it as the share
+/// by which it slows this one down, where that is at most 1. Two others may do so at the same time: only one counts.
+void addContention(std::vector<std::vector<double>> &loads, const Sharers &sharers) {
+  const std::vector<std::vector<double>> alone = loads;
+  for (size_t a = 0; a < loads.size(); ++a)
+    for (size_t l = 0; l < loads[a].size(); ++l)
+      loads[a][l] += sharers[a].second * alone[sharers[a].first][l];
+}
+} // namespace
+
 double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemory) {
   Decisions most = leastMemory(model);
   for (size_t l = 0; l < model.layers.size(); ++l) {
@@ -439,7 +469,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     }
     return busy;
   };
-  const std::vector<std::vector<double>> away = loads(most);
+  std::vector<std::vector<double>> away = loads(most);
   std::vector<int64_t> bytes(model.layers.size(), 0); // of what a resident layer has on the device
   for (size_t p = 0; p < model.parameters.size(); ++p)
     if (const int64_t home = model.homeOf(static_cast<int64_t>(p)); home >= 0) {
@@ -456,7 +486,9 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
       most.layers[l].resident = true;
       can.push_back(l);
     }
-  const std::vector<std::vector<double>> resident = loads(most);
+  std::vector<std::vector<double>> resident = loads(most);
+  const auto sharers = mostContended(machine, away);
+  addContention(away, sharers), addContention(resident, sharers);
   const std::vector<double> &none = away[machine.compute], &all = resident[machine.compute];
   const double least = std::accumulate(none.begin(), none.end(), 0.0);
   /// Whether resident layers can bring the other streams down to so many seconds, within the device's bytes and within what

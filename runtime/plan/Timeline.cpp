@@ -42,6 +42,7 @@ public:
 
   /// When an iteration has ended, the last thing of it.
   double ended(size_t iteration) const { return greatest(finish[iteration]); }
+  double took(size_t iteration, size_t command) const { return finish[iteration][command] - start[iteration][command]; }
   const std::vector<double> &starts() const { return start.back(); }
   const std::vector<double> &ends() const { return finish.back(); }
 
@@ -97,8 +98,11 @@ Timeline simulate(std::span<const TimedCommand> program, std::span<const Stream>
   for (size_t i = 0; i < program.size(); ++i) {
     result.start[i] -= origin;
     result.end[i] -= origin;
-    result.busy[program[i].stream] += result.took(i);
   }
+  const size_t measured = cyclic ? kMeasured : 1; // where streams share something, iterations need not be alike
+  for (size_t iteration = iterations - measured; iteration < iterations; ++iteration)
+    for (size_t i = 0; i < program.size(); ++i)
+      result.busy[program[i].stream] += simulation.took(iteration, i) / static_cast<double>(measured);
   return result;
 }
 
