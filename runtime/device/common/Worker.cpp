@@ -27,45 +27,60 @@ Worker::~Worker() {
 }
 
 void Worker::issue(std::function<Status()> task, bool mayWait) {
+  parts.push_back(std::move(task));
   bool wake = false;
   {
     std::unique_lock lock(mutex);
-    if (mayWait && tasks.size() >= kWindow) {
+    if (mayWait && left >= kWindow) {
       ++waiting;
-      changed.wait(lock, [&] { return tasks.size() < kWindow; });
+      changed.wait(lock, [&] { return left < kWindow; });
       --waiting;
     }
-    tasks.push_back(std::move(task));
+    tasks.push_back(std::move(parts));
+    ++left;
     ++issued;
     wake = sleeping;
   }
+  parts.clear();
   if (wake)
     changed.notify_all();
 }
 
-/// The next task, or none when the worker is to end.
-std::function<Status()> Worker::take() {
+Event Worker::last() {
+  if (!parts.empty())
+    issue([] { return Status(); }, false);
+  return {stream, issued};
+}
+
+/// All tasks that there are, in place of those of `into`, which are done; none when the worker is to end.
+bool Worker::take(std::vector<Task> &into) {
   std::unique_lock lock(mutex);
+  left -= into.size();
+  into.clear();
+  if (waiting > 0)
+    changed.notify_all();
   sleeping = true;
   changed.wait(lock, [&] { return !tasks.empty() || closing; });
   sleeping = false;
-  if (tasks.empty())
-    return nullptr;
-  std::function<Status()> task = std::move(tasks.front());
-  tasks.pop_front();
-  if (waiting > 0)
-    changed.notify_all();
-  return task;
+  into.swap(tasks);
+  return !into.empty();
+}
+
+Status Worker::run(const Task &task) {
+  for (const std::function<Status()> &part : task)
+    if (!progress.stopped())
+      MT_TRY(part());
+  return {};
 }
 
 void Worker::work() {
   uint64_t count = 0;
-  while (std::function<Status()> task = take()) {
-    if (!progress.stopped())
-      if (Status status = task(); !status.ok())
+  for (std::vector<Task> mine; take(mine);)
+    for (const Task &task : mine) {
+      if (Status status = run(task); !status.ok())
         progress.stop(std::move(status));
-    progress.complete(stream, ++count);
-  }
+      progress.complete(stream, ++count);
+    }
 }
 
 } // namespace mt::device

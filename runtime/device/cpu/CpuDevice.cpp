@@ -181,12 +181,10 @@ Result<Event> CpuDevice::record(uint32_t stream) {
 
 Status CpuDevice::wait(uint32_t stream, Event event) {
   MT_TRY(progress->failure());
-  lanes[stream].worker->issue(
-      [this, event] {
-        progress->await(event, false);
-        return Status();
-      },
-      false);
+  lanes[stream].worker->before([this, event] {
+    progress->await(event, false);
+    return Status();
+  });
   return {};
 }
 

@@ -227,7 +227,7 @@ Status CudaDevice::beginCommand() {
 
 /// `count` is the task's own number.
 void CudaDevice::issue(Lane &lane, std::function<Status(uint64_t count)> task, bool mayWait) {
-  uint64_t count = lane.worker->last().count + 1;
+  uint64_t count = lane.worker->next();
   lane.worker->issue([task = std::move(task), count] { return task(count); }, mayWait);
 }
 
@@ -372,8 +372,7 @@ Status CudaDevice::awaitOn(Lane &lane, Event event) {
 Status CudaDevice::wait(uint32_t stream, Event event) {
   MT_TRY(progress->failure());
   Lane &lane = lanes[stream];
-  issue(
-      lane, [this, &lane, event](uint64_t) { return awaitOn(lane, event); }, false);
+  lane.worker->before([this, &lane, event] { return awaitOn(lane, event); });
   return {};
 }
 

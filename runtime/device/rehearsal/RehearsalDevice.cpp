@@ -54,12 +54,10 @@ public:
   }
   Status wait(uint32_t stream, Event event) override {
     MT_TRY(progress->failure());
-    lanes[stream].worker->issue(
-        [this, event] {
-          progress->await(event, false);
-          return Status();
-        },
-        false);
+    lanes[stream].worker->before([this, event] {
+      progress->await(event, false);
+      return Status();
+    });
     return {};
   }
   Status synchronize(Event event) override {
