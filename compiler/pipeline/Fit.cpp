@@ -1,49 +1,206 @@
-// The table of Fit.h: every combination compiled without budgets, then compared with them.
+// The table of Fit.h: the model is imported once for each sequence; every micro-batch is read for the planner once, and
+// serves all batches that it divides.
 #include "compiler/pipeline/Fit.h"
 
 #include "compiler/pipeline/DefaultSequence.h"
-#include "compiler/pipeline/Pipeline.h"
-#include "compiler/target/Target.h"
+#include "compiler/pipeline/Front.h"
+#include "compiler/pipeline/Planner.h"
+#include "passes/Settings.h"
 #include "runtime/base/Sizes.h"
 
+#include <algorithm>
+#include <map>
+#include <ranges>
+
 namespace mt::pipeline {
+namespace {
+
+/// What is left to gain by smaller micro-batches where they are no longer tried.
+constexpr double kLittle = 0.005;
+constexpr int64_t kSequences[] = {256, 1024, 4096};
+
+/// From 1 to the batch, each a multiple of the one before.
+std::vector<int64_t> divisorsOf(int64_t batch) {
+  std::vector<int64_t> chain = {batch};
+  for (int64_t factor = 2; batch > 1; ++factor)
+    for (; batch % factor == 0; chain.push_back(batch))
+      batch /= factor;
+  std::ranges::reverse(chain);
+  return chain;
+}
+
+/// Of a sequence that was asked for, or that the model says; else a few, as far as its positions go.
+std::vector<std::optional<int64_t>> sequencesOf(mlir::MLIRContext &context, const Options &options) {
+  if (options.sequence)
+    return {options.sequence};
+  const std::optional<int64_t> usual = defaultSequence(context, options);
+  std::vector<std::optional<int64_t>> all;
+  for (int64_t sequence : kSequences)
+    if (usual && (*usual == kSequences[0] || sequence < *usual)) // one of 256 may have no end
+      all.push_back(sequence);
+  if (!usual || *usual != kSequences[0])
+    all.push_back(usual);
+  return all;
+}
+
+/// A model at one sequence: what fits, batch by batch.
+class Sequence {
+public:
+  Sequence(mlir::MLIRContext &context, Options given, const target::Target &target)
+      : context(context), options(std::move(given)), target(target), machine(target), constraints(constraintsOf(options, target)),
+        front(context, options, target) {
+    constraints.thorough = false;
+  }
+
+  /// Lines of the table, and what the smallest batch needs. Messages are of the first micro-batch that was read.
+  Result<std::string> lines(Messages &messages) {
+    MT_ASSIGN(Part * whole, part(options.batch, messages));
+    forced = whole->compiled.forced;
+    std::string text;
+    for (int64_t batch : divisorsOf(options.batch)) {
+      if (!forced.empty() && batch != options.batch)
+        continue;
+      MT_ASSIGN(std::string line, lineOf(batch));
+      text += line;
+      if (!fits)
+        break;
+    }
+    return text;
+  }
+
+  std::string forced; ///< why the micro-batch must be the batch; empty: it need not
+
+private:
+  /// What the planner reads of one micro-batch, or why there is none.
+  struct Part {
+    Compiled compiled;
+    passes::ReadModel read;
+  };
+  struct Best {
+    int64_t microBatch = 0;
+    planner::Model model;
+    planner::Found found;
+  };
+  mlir::MLIRContext &context;
+  const Options options;
+  const target::Target &target;
+  const planner::Machine machine;
+  planner::Constraints constraints;
+  Front front;
+  std::map<int64_t, Part> parts; ///< by micro-batch
+  bool fits = true;
+
+  Result<Part *> part(int64_t microBatch, Messages &messages) {
+    if (auto found = parts.find(microBatch); found != parts.end())
+      return &found->second;
+    MT_ASSIGN(Compiled compiled, front.module(microBatch, true, messages));
+    MT_ASSIGN(passes::ReadModel read, readForPlanner(*compiled.module, options, target, messages));
+    return &parts.emplace(microBatch, Part{std::move(compiled), std::move(read)}).first->second;
+  }
+
+  std::string lineOf(int64_t batch, const Best &best) const {
+    const planner::Description chosen = planner::describe(best.model, machine, best.found.decisions);
+    const double seconds = best.found.timing.seconds;
+    size_t busiest = 0;
+    for (size_t stream = 0; stream < machine.streams.size(); ++stream)
+      if (best.found.timing.busy[stream] > best.found.timing.busy[busiest])
+        busiest = stream;
+    plan::Settings settings;
+    passes::readSettings(*parts.begin()->second.compiled.module, settings);
+    return fmt::format("{:>8} {:>6} {:>11} {:>11} {:>10.0f}  {:<9} {:.2f}  saved {}; weights {}; updates {}\n", settings.sequence, batch,
+                       best.microBatch, formatSeconds(seconds), static_cast<double>(batch * settings.sequence) / seconds, machine.streams[busiest].name,
+                       planner::lowerBound(best.model, machine, constraints.deviceMemory) / seconds, chosen.saved, chosen.weights,
+                       chosen.updates);
+  }
+
+  /// The best that fits at a batch, else what would have to be there for it.
+  Result<std::string> lineOf(int64_t batch) {
+    std::optional<Best> best;
+    int64_t least = batch;
+    std::vector<int64_t> microBatches = forced.empty() ? divisorsOf(batch) : std::vector{batch};
+    for (int64_t microBatch : microBatches | std::views::reverse) {
+      if (options.microBatch && *options.microBatch != microBatch)
+        continue;
+      Messages said;
+      Result<Part *> made = part(microBatch, said);
+      if (!made.ok() && microBatch != batch)
+        continue; // what the batch can be, its parts need not
+      if (!made.ok())
+        return made.status();
+      least = microBatch;
+      planner::Model model = (*made)->read.model;
+      model.microBatches = batch / microBatch;
+      planner::Found found = planner::search(model, machine, constraints);
+      if (!found.timing.fits())
+        continue;
+      if (best && found.timing.seconds > (1 - kLittle) * best->found.timing.seconds)
+        break;
+      best = Best{microBatch, std::move(model), std::move(found)};
+    }
+    fits = best.has_value();
+    if (best)
+      return lineOf(batch, *best);
+    Messages said;
+    MT_ASSIGN(Part * smallest, part(least, said));
+    MT_ASSIGN(const Needed needed, leastOf(*smallest, batch, said));
+    return fmt::format("{:>8} {:>6} {:>11}  does not fit: device {} and host {} are the least\n", sequenceOf(*smallest), batch, least,
+                       formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)));
+  }
+
+  int64_t sequenceOf(Part &part) const {
+    plan::Settings settings;
+    passes::readSettings(*part.compiled.module, settings);
+    return settings.sequence;
+  }
+
+  Result<Needed> leastOf(Part &part, int64_t batch, Messages &messages) {
+    passes::stateSetting(*part.compiled.module, &plan::Settings::batch, batch);
+    part.read.model.microBatches = batch / part.read.model.microBatch;
+    return leastMemory(*part.compiled.module, part.read, options, target, messages);
+  }
+
+public:
+  /// What the smallest batch needs at least.
+  Result<std::string> least() {
+    Messages said;
+    const int64_t batch = forced.empty() ? options.microBatch.value_or(1) : options.batch;
+    MT_ASSIGN(Part * smallest, part(batch, said));
+    MT_ASSIGN(const Needed needed, leastOf(*smallest, batch, said));
+    return fmt::format("least memory at sequence {}, batch {}: device {} and host {}\n", sequenceOf(*smallest), batch,
+                       formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)));
+  }
+};
+
+} // namespace
 
 Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options, Messages &messages) {
   MT_ASSIGN(target::Target target, target::findTarget(options.target));
-  uint64_t deviceBudget = options.deviceMemory.value_or(target.deviceMemory), hostBudget = options.hostMemory.value_or(target.hostMemory);
-  std::optional<int64_t> sequence = options.sequence ? options.sequence : defaultSequence(context, options);
-  std::string table = fmt::format("{:>11}  {:<10}  {:<9}  {:>11}  {:>11}  {:>10}  fits\n", "micro-batch", "saved", "weights",
-                                  "device", "host", "step");
-  std::string forced;
-  for (int64_t microBatch = options.batch; microBatch >= 1 && forced.empty(); --microBatch) {
-    if (options.batch % microBatch || (options.microBatch && *options.microBatch != microBatch))
-      continue;
-    for (const char *rung : {"all", "attention", "input"})
-      for (const char *residency : {"state", "weights", "none"}) {
-        if (target.unified && residency != std::string_view("none"))
-          continue;
-        Options one = options;
-        one.sequence = sequence;
-        one.microBatch = microBatch;
-        one.savedActivations = rung;
-        one.residency = residency;
-        one.prefetchDistance = options.prefetchDistance.value_or(1);
-        one.deviceMemory = one.hostMemory = uint64_t(1) << 60;
-        Messages said;
-        auto compiled = compile(context, one, Phase::plan, "", said);
-        messages.add(said);
-        if (!compiled.ok())
-          return compiled.status();
-        forced = compiled->forced;
-        uint64_t device = 0, host = 0;
-        for (const plan::Space &space : compiled->plan.spaces)
-          (space.kind == plan::SpaceKind::device ? device : host) += space.bytes;
-        table += fmt::format("{:>11}  {:<10}  {:<9}  {:>11}  {:>11}  {:>8.3g} s  {}\n", microBatch, rung,
-                             target.unified ? "in place" : residency, formatSize(device), formatSize(host),
-                             compiled->plan.prediction.stepSeconds, device <= deviceBudget && host <= hostBudget ? "yes" : "no");
-      }
+  std::string table = fmt::format("{}: device memory {}, host memory {}\n{:>8} {:>6} {:>11} {:>11} {:>10}  {:<9} {}\n", target.name,
+                                  formatSize(options.deviceMemory.value_or(target.deviceMemory)),
+                                  formatSize(options.hostMemory.value_or(target.hostMemory)), "sequence", "batch", "micro-batch", "step",
+                                  "tokens/s", "bound by", "bound/step, and what is chosen");
+  std::string least, forced;
+  bool isFirst = true;
+  for (std::optional<int64_t> length : sequencesOf(context, options)) {
+    Options one = options;
+    one.sequence = length;
+    Sequence sequence(context, one, target);
+    Messages said;
+    Result<std::string> lines = sequence.lines(said);
+    if (isFirst)
+      messages = said;
+    if (!lines.ok() && !isFirst)
+      break; // the model has no more positions
+    MT_TRY(lines.status());
+    MT_ASSIGN(std::string needed, sequence.least());
+    table += *lines;
+    least += needed;
+    forced = sequence.forced;
+    isFirst = false;
   }
-  return forced.empty() ? table : table + "the micro-batch is the whole batch: rows see each other (" + forced + ")\n";
+  if (!forced.empty())
+    least += "the micro-batch is the whole batch: rows see each other (" + forced + ")\n";
+  return table + least;
 }
 
 } // namespace mt::pipeline

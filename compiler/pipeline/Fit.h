@@ -1,4 +1,4 @@
-// What fits: the table of `mtc fit`, one row for each micro-batch and rung.
+// What fits: the table of `mtc fit`.
 #ifndef MT_COMPILER_PIPELINE_FIT_H
 #define MT_COMPILER_PIPELINE_FIT_H
 #include "compiler/pipeline/Messages.h"
@@ -8,8 +8,9 @@
 
 namespace mt::pipeline {
 
-/// Bytes and predicted step time for every micro-batch that divides the batch and every rung, with a mark where the
-/// budgets admit it.
+/// The best step within the budgets, what bounds it and what was chosen for it: by sequence (that of the options, else a few as
+/// far as the model has positions) and by batch, up to that of the options, as far as it fits; and the least memory that works.
+/// Bytes are counted, not packed, as the planner's search counts them, but for the least.
 Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options, Messages &messages);
 
 } // namespace mt::pipeline

@@ -1,19 +1,13 @@
 // The line of Pipeline.h.
 #include "compiler/pipeline/Pipeline.h"
 
-#include "compiler/onnx/ImportOnnx.h"
 #include "compiler/pipeline/DefaultSequence.h"
+#include "compiler/pipeline/Front.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Planner.h"
 #include "compiler/plan/EmitPlan.h"
-#include "compiler/plan/PlanAttributes.h"
-#include "passes/Settings.h"
 
 #include "mlir/IR/AttrTypeSubElements.h"
-
-#include <fmt/ranges.h>
-
-#include <filesystem>
 
 using namespace mlir;
 
@@ -29,35 +23,6 @@ std::vector<int64_t> microBatchesOf(const Options &options) {
   return divisors;
 }
 
-/// One line a problem; what is said of several nodes in the same words is one, with their names.
-std::string joinProblems(const onnx::Problems &problems, bool everyNode) {
-  constexpr size_t kNamed = 3;
-  std::vector<std::pair<std::string, std::vector<std::string>>> lines; ///< what is said, and of which nodes
-  for (const std::string &problem : problems) {
-    size_t quote = problem.find("' (");
-    bool ofNode = problem.starts_with("node '") && quote != std::string::npos;
-    std::string text = ofNode ? problem.substr(quote + 2) : problem;
-    auto line = std::find_if(lines.begin(), lines.end(), [&](const auto &known) { return ofNode && known.first == text; });
-    if (line == lines.end()) {
-      lines.emplace_back(text, std::vector<std::string>());
-      line = std::prev(lines.end());
-    }
-    if (ofNode)
-      line->second.push_back(problem.substr(5, quote - 4));
-  }
-  std::string all;
-  for (auto &[text, nodes] : lines) {
-    std::string who = nodes.empty() ? "" : nodes.size() == 1 ? "node " + nodes[0] + " " : "";
-    if (nodes.size() > 1) {
-      size_t named = everyNode ? nodes.size() : std::min(nodes.size(), kNamed);
-      who = fmt::format("{} nodes, {}", nodes.size(), fmt::join(nodes.begin(), nodes.begin() + named, ", "));
-      who += named < nodes.size() ? fmt::format(" and {} more that mtc check lists ", nodes.size() - named) : " ";
-    }
-    all += (all.empty() ? "" : "\n") + who + text;
-  }
-  return all;
-}
-
 Status checkOptions(const Options &options) {
   if (options.batch < 1)
     return fail("--batch {}: must be at least 1", options.batch);
@@ -66,86 +31,6 @@ Status checkOptions(const Options &options) {
   return {};
 }
 
-class Compilation {
-public:
-  Compilation(MLIRContext &context, const Options &options, const target::Target &target)
-      : context(context), options(options), target(target) {}
-
-  /// Runs the phases nn and, if asked, layers for one micro-batch, out of the model of the whole batch. Fails where parts
-  /// do not add up to it.
-  Result<Compiled> front(int64_t microBatch, bool layers, Messages &messages) {
-    Status status = model ? Status() : readModel();
-    messages.add(ofModel);
-    MT_TRY(status);
-    Collector collector(context, messages);
-    Compiled compiled;
-    compiled.module = model->clone();
-    passes::stateSetting(*compiled.module, &plan::Settings::microBatch, microBatch);
-    PassManager manager(&context);
-    addMicroBatchPasses(manager, options.precision == "bf16", options.batch, microBatch);
-    if (layers)
-      addLayerPasses(manager);
-    if (failed(manager.run(*compiled.module)))
-      return collector.failure(options.model);
-    if (auto why = (*compiled.module)->getAttrOfType<StringAttr>(nn::kMixedAttr))
-      compiled.forced = why.str();
-    return compiled;
-  }
-
-private:
-  MLIRContext &context;
-  const Options &options;
-  const target::Target &target;
-  OwningOpRef<ModuleOp> model; ///< of the whole batch, up to its loss
-  Messages ofModel;
-
-  /// Imports the model for the whole batch; if its graph fixes another, for the micro-batch that was asked for.
-  Status readModel() {
-    Status status = readModel(options.batch);
-    if (status.ok() || options.microBatch.value_or(options.batch) == options.batch)
-      return status;
-    ofModel = Messages();
-    return readModel(*options.microBatch);
-  }
-
-  Status readModel(int64_t rows) {
-    onnx::ImportOptions import{rows, options.sequence, options.dims, options.train, options.freeze};
-    onnx::Problems problems;
-    Collector collector(context, ofModel);
-    auto imported = onnx::importOnnx(context, options.model, import, problems);
-    if (failed(imported))
-      return problems.empty() ? collector.failure(options.model) : Status::error(joinProblems(problems, options.everyNode));
-    describe(*imported, *imported->module);
-    PassManager manager(&context);
-    addLossPasses(manager, options.loss);
-    if (failed(manager.run(*imported->module)))
-      return collector.failure(options.model);
-    model = std::move(imported->module);
-    return {};
-  }
-
-  void describe(const onnx::ImportedModel &imported, ModuleOp module) {
-    std::filesystem::path path = std::filesystem::absolute(options.model);
-    plan::Plan described;
-    described.model = {path.lexically_normal().string(), path.stem().string(), imported.digest, 0, 0};
-    for (const onnx::ImportedParameter &parameter : imported.parameters) {
-      plan::Parameter entry;
-      entry.name = parameter.name;
-      for (const onnx::Alias &alias : parameter.aliases)
-        entry.aliases.push_back({static_cast<plan::Alias::Kind>(alias.kind), alias.name, alias.transposed});
-      entry.initial = {parameter.path, parameter.offset, parameter.length, parameter.storedType,
-                       parameter.generator, parameter.seed, parameter.deviation, parameter.value};
-      described.parameters.push_back(std::move(entry));
-    }
-    setPlanAttributes(module, described);
-    passes::stateTarget(module, target);
-    passes::stateSetting(module, &plan::Settings::batch, options.batch);
-    passes::stateSetting(module, &plan::Settings::sequence, imported.sequence);
-    passes::stateSetting(module, &plan::Settings::precision, "fp32"); // until mt-lower-precision says otherwise
-    passes::stateSetting(module, &plan::Settings::optimizer, options.optimizer);
-    passes::stateSetting(module, &plan::Settings::clip, options.clip);
-  }
-};
 } // namespace
 
 void loadDialects(MLIRContext &context) {
@@ -174,9 +59,9 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     if (Options complete = options; (complete.sequence = defaultSequence(context, options)))
       return compile(context, complete, phase, producer, messages);
   MT_ASSIGN(target::Target target, target::findTarget(options.target));
-  Compilation compilation(context, options, target);
+  Front front(context, options, target);
   if (phase == Phase::nn || phase == Phase::layers)
-    return compilation.front(microBatchesOf(options).front(), phase == Phase::layers, messages);
+    return front.module(microBatchesOf(options).front(), phase == Phase::layers, messages);
 
   std::optional<Compiled> best;
   double seconds = 0;
@@ -185,14 +70,14 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
   std::vector<std::string> considered;
   for (int64_t microBatch : microBatchesOf(options)) {
     Messages said; // of this candidate: what is printed is about the plan that is made, or about the last one tried
-    auto front = compilation.front(microBatch, true, said);
-    if (!front.ok() && microBatch != options.batch && !options.microBatch) { // what the batch can be, its parts need not
-      considered.push_back(fmt::format("micro-batch {}: {}", microBatch, front.status().message()));
+    auto made = front.module(microBatch, true, said);
+    if (!made.ok() && microBatch != options.batch && !options.microBatch) { // what the batch can be, its parts need not
+      considered.push_back(fmt::format("micro-batch {}: {}", microBatch, made.status().message()));
       continue;
     }
-    if (!front.ok())
+    if (!made.ok())
       messages = said;
-    MT_ASSIGN(Compiled compiled, std::move(front));
+    MT_ASSIGN(Compiled compiled, std::move(made));
     Planned planned = planSchedule(*compiled.module, options, target, said);
     considered.push_back(fmt::format("micro-batch {}: {}", microBatch, planned.module ? planned.text : "does not fit"));
     if (!best)

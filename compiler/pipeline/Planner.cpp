@@ -13,22 +13,7 @@ namespace {
 /// Searches, each with what packing lost taken away, until the packed schedule fits.
 constexpr int kAttempts = 8;
 
-planner::Constraints constraintsOf(const Options &options, const target::Target &target) {
-  planner::Constraints constraints;
-  constraints.saved = options.savedActivations;
-  if (options.residency)
-    planner::setResidency(*options.residency, constraints);
-  constraints.parked = options.park;
-  constraints.distance = options.prefetchDistance;
-  constraints.deviceMemory = static_cast<int64_t>(options.deviceMemory.value_or(target.deviceMemory));
-  constraints.hostMemory = static_cast<int64_t>(options.hostMemory.value_or(target.hostMemory));
-  return constraints;
-}
-
 /// Bytes of a placed module's spaces.
-struct Needed {
-  int64_t device = 0, host = 0;
-};
 Needed neededBy(ModuleOp module) {
   Needed needed;
   for (auto entry : module->getAttrOfType<ArrayAttr>(schedule::kSpacesAttr).getAsRange<DictionaryAttr>())
@@ -61,25 +46,57 @@ std::string whatMoreBrings(const planner::Model &model, const planner::Machine &
 }
 } // namespace
 
+planner::Constraints constraintsOf(const Options &options, const target::Target &target) {
+  planner::Constraints constraints;
+  constraints.saved = options.savedActivations;
+  if (options.residency)
+    planner::setResidency(*options.residency, constraints);
+  constraints.parked = options.park;
+  constraints.distance = options.prefetchDistance;
+  constraints.deviceMemory = static_cast<int64_t>(options.deviceMemory.value_or(target.deviceMemory));
+  constraints.hostMemory = static_cast<int64_t>(options.hostMemory.value_or(target.hostMemory));
+  return constraints;
+}
+
+Result<passes::ReadModel> readForPlanner(ModuleOp layers, const Options &options, const target::Target &target, Messages &messages) {
+  Collector collector(*layers.getContext(), messages);
+  PassManager prepare(layers.getContext());
+  addTemplatePasses(prepare);
+  if (failed(prepare.run(layers)))
+    return collector.failure(options.model);
+  auto read = passes::readModel(layers, target);
+  if (failed(read))
+    return collector.failure(options.model);
+  plan::Settings settings;
+  passes::readSettings(layers, settings);
+  passes::applySettings(settings, read->model);
+  return std::move(*read);
+}
+
+Result<Needed> leastMemory(ModuleOp layers, const passes::ReadModel &read, const Options &options, const target::Target &target,
+                           Messages &messages) {
+  planner::Constraints constraints = constraintsOf(options, target);
+  passes::stateDecisions(layers, read, planner::leastOf(read.model, planner::Machine(target), constraints).decisions);
+  OwningOpRef<ModuleOp> module = layers.clone();
+  Collector collector(*layers.getContext(), messages);
+  PassManager manager(layers.getContext());
+  addSchedulePasses(manager, {.deviceMemory = INT64_MAX, .hostMemory = INT64_MAX});
+  if (failed(manager.run(*module)))
+    return collector.failure(options.model);
+  return neededBy(*module);
+}
+
 Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target, Messages &messages) {
   Planned planned;
   Messages said;
-  Collector collector(*layers.getContext(), said);
-  PassManager prepare(layers.getContext());
-  addTemplatePasses(prepare);
   auto fail = [&](std::string problem) {
     messages.add(said);
     planned.problem = std::move(problem);
     return std::move(planned);
   };
-  if (failed(prepare.run(layers)))
-    return fail(collector.failure(options.model).message());
-  auto read = passes::readModel(layers, target);
-  if (failed(read))
-    return fail(collector.failure(options.model).message());
-  plan::Settings settings;
-  passes::readSettings(layers, settings);
-  passes::applySettings(settings, read->model);
+  auto read = readForPlanner(layers, options, target, said);
+  if (!read.ok())
+    return fail(read.status().message());
   planner::Machine machine(target);
   planner::Constraints constraints = constraintsOf(options, target);
   const PlanMemoryOptions budgets{.deviceMemory = constraints.deviceMemory, .hostMemory = constraints.hostMemory};

@@ -9,11 +9,27 @@
 #include "compiler/target/Target.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "compiler/planner/Search.h"
 #include "passes/Passes.h"
+#include "passes/ReadModel.h"
 
 #include <functional>
 
 namespace mt::pipeline {
+
+/// What options and target leave to the planner.
+planner::Constraints constraintsOf(const Options &options, const target::Target &target);
+
+/// Prepares a module in phase `layers` for the planner, and reads it with its settings.
+Result<passes::ReadModel> readForPlanner(mlir::ModuleOp layers, const Options &options, const target::Target &target, Messages &messages);
+
+/// Bytes of device and host memory.
+struct Needed {
+  int64_t device = 0, host = 0;
+};
+/// What such a module, read, needs at least with what the options leave open.
+Result<Needed> leastMemory(mlir::ModuleOp layers, const passes::ReadModel &read, const Options &options, const target::Target &target,
+                           Messages &messages);
 
 /// What came of planning for one micro-batch: a scheduled module, or the message of why none fits.
 struct Planned {

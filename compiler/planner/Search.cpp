@@ -41,7 +41,7 @@ public:
     start();
     if (timing.fits()) {
       makeAxes();
-      climb();
+      climbFromBoth();
       if (constraints.thorough)
         polish();
       trim(&Decisions::deviceLimit, timing.seconds * (1 + kAlike));
@@ -76,6 +76,8 @@ private:
     std::function<void(Decisions &, size_t)> set;
   };
   std::vector<Axis> axes;
+  std::vector<size_t> turns;          ///< of the axes: which comes first
+  std::optional<size_t> residentAxis; ///< among them
   size_t border = 0;                  ///< layers at either end, of those that the host updates, that are cut in parts
   std::vector<int64_t> gradientBytes; ///< by layer: of those that it completes
 
@@ -141,6 +143,8 @@ private:
       if (reside[static_cast<size_t>(l)])
         canBeResident.push_back(l);
     if (!constraints.resident && !canBeResident.empty())
+      residentAxis = axes.size();
+    if (residentAxis)
       axes.push_back({canBeResident.size(), 0, [canBeResident](Decisions &decisions, size_t count) {
                         for (size_t i = 0; i < canBeResident.size(); ++i)
                           decisions.layers[static_cast<size_t>(canBeResident[i])].resident = i < count;
@@ -165,11 +169,38 @@ private:
       };
   }
 
-  /// Along the axis that gains most, as far as it gains, until none does.
+  /// Bytes that kept weights have taken are not there for resident layers, and the other way round: each comes first once.
+  void climbFromBoth() {
+    turns.resize(axes.size());
+    std::iota(turns.begin(), turns.end(), 0);
+    const Decisions least = best;
+    const Timing atFirst = timing;
+    climb();
+    if (!residentAxis)
+      return;
+    const Decisions found = std::exchange(best, least);
+    const Timing took = std::exchange(timing, atFirst);
+    const size_t foundBorder = std::exchange(border, 0);
+    std::vector<size_t> reached;
+    for (Axis &axis : axes)
+      reached.push_back(std::exchange(axis.now, 0));
+    std::rotate(turns.begin(), turns.begin() + static_cast<ptrdiff_t>(*residentAxis), turns.begin() + static_cast<ptrdiff_t>(*residentAxis) + 1);
+    climb();
+    if (timing.seconds < took.seconds)
+      return;
+    best = found;
+    timing = took;
+    border = foundBorder;
+    for (size_t i = 0; i < axes.size(); ++i)
+      axes[i].now = reached[i];
+  }
+
+  /// Along one axis after the other, as far as each gains, until none does.
   void climb() {
     for (int round = 0; round < kRounds; ++round) {
       double gained = 0;
-      for (Axis &axis : axes) {
+      for (size_t turn : turns) {
+        Axis &axis = axes[turn];
         const double before = timing.seconds;
         tryAxis(axis);
         gained += before - timing.seconds;

@@ -52,6 +52,8 @@ CLI::Validator oneOf(std::vector<std::string> names) {
   }, "");
 }
 
+constexpr int64_t kLargestBatch = 32; ///< that fit looks at, unless told
+
 /// Flags that say what is compiled: of compile, check and fit.
 void addModelFlags(CLI::App &app, pipeline::Options &o) {
   app.add_option("MODEL.onnx", o.model, "the ONNX model")->required()->type_name("");
@@ -131,7 +133,7 @@ MtcCommand parseMtc(int argc, char **argv, const std::string &version) {
       ->check(oneOf({"nn", "layers", "schedule", "plan"}));
   compile->add_flag("--report", command.options.report, "print what was found and chosen, and what bounds the step");
   CLI::App *check = addCommand(app, "check", "Tell every problem of a model at once; status 0 if it would compile.", "mtc check model.onnx --loss cross-entropy");
-  CLI::App *fit = addCommand(app, "fit", "Print which micro-batches, saved activations and weights fit, and how fast.",
+  CLI::App *fit = addCommand(app, "fit", "Print the best step that fits, by sequence and batch up to --batch (32).",
                              "mtc fit model.onnx --device-memory 8GiB --host-memory 64GiB");
   for (CLI::App *one : {compile, check, fit}) {
     addModelFlags(*one, command.options);
@@ -158,6 +160,8 @@ MtcCommand parseMtc(int argc, char **argv, const std::string &version) {
 
   try {
     app.parse(arguments(argc, argv));
+    if (fit->parsed() && fit->count("--batch") == 0)
+      command.options.batch = kLargestBatch;
     if (compile->parsed() && command.output.empty() && (command.emitPhase.empty() || command.emitPhase == "plan"))
       throw CLI::RequiredError("-o PLAN.bin");
   } catch (const CLI::ParseError &error) {
