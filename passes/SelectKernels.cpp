@@ -1,6 +1,8 @@
 // mt-select-kernels: templates made to fit the kernel catalogue.
 #include "compiler/nn/KernelCall.h"
+#include "compiler/target/CostModel.h"
 #include "passes/Passes.h"
+#include "passes/Settings.h"
 
 using namespace mlir;
 
@@ -10,16 +12,28 @@ namespace mt {
 using namespace nn;
 
 namespace {
-/// Most bytes of logits that a chunk of the fused head and loss holds.
-constexpr int64_t kChunkBytes = 64 << 20;
+/// Bytes of logits that a chunk of the fused head and loss holds where no more are worth it, and at most.
+constexpr int64_t kChunkBytes = 64 << 20, kMostChunkBytes = 512 << 20;
+/// How much longer than with the best chunk a head may take.
+constexpr double kNearBest = 1.02;
 
-/// Rows per chunk: as many as kChunkBytes hold, a multiple of 16, at least 16, and no more than there are.
-template <typename Op> void setChunk(Op op) {
+/// Rows per chunk: as many as kChunkBytes hold, a multiple of 16, at least 16, and no more than there are. Each chunk reads the
+/// weight, and its gradient's sums again: on a target where that costs time, the smallest that comes near the best.
+template <typename Op> void setChunk(Op op, const target::Target *target) {
   if (op.getChunk() > 0)
     return;
-  int64_t rows = shapeOf(op.getHidden())[0], classes = shapeOf(op.getWeight())[op.getTransposed() ? 1 : 0];
-  int64_t chunk = std::max<int64_t>(16, kChunkBytes / (4 * classes) / 16 * 16);
-  op.setChunk(std::min(rows, chunk));
+  const int64_t rows = shapeOf(op.getHidden())[0], classes = shapeOf(op.getWeight())[op.getTransposed() ? 1 : 0];
+  const int64_t least = std::max<int64_t>(16, kChunkBytes / (4 * classes) / 16 * 16);
+  op.setChunk(std::min(rows, least));
+  if (!target)
+    return;
+  std::vector<std::pair<int64_t, double>> tried;
+  for (int64_t chunk = least; tried.empty() || (chunk / 2 < rows && 4 * classes * chunk <= kMostChunkBytes); chunk *= 2) {
+    op.setChunk(std::min(rows, chunk));
+    tried.emplace_back(std::min(rows, chunk), target::kernelSeconds(*target, kernelCallOf(op).signature));
+  }
+  const double best = std::ranges::min_element(tried, {}, &std::pair<int64_t, double>::second)->second;
+  op.setChunk(std::ranges::find_if(tried, [&](const auto &one) { return one.second <= kNearBest * best; })->first);
 }
 
 struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
@@ -78,14 +92,22 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
 
   void runOnOperation() override {
     bool good = true;
+    std::optional<target::Target> target;
+    if (getOperation()->hasAttr(kTargetAttr)) {
+      auto stated = passes::readTarget(getOperation());
+      if (failed(stated))
+        return signalPassFailure();
+      target = std::move(*stated);
+    }
+    const target::Target *costs = target ? &*target : nullptr;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.getName() == kMainName || function.isExternal())
         continue;
-      function.walk([](Operation *op) {
+      function.walk([costs](Operation *op) {
         if (auto loss = dyn_cast<LinearCrossEntropyOp>(op))
-          setChunk(loss);
+          setChunk(loss, costs);
         if (auto loss = dyn_cast<LinearCrossEntropyGradOp>(op))
-          setChunk(loss);
+          setChunk(loss, costs);
       });
       nameNodes(function);
       ownResults(function);
