@@ -40,6 +40,12 @@ pipeline::Options optionsOf(const std::string &path, const ::onnx::ModelProto &m
     options.deviceMemory = 256 << 10;
   if (bits / 4096 % 4 == 1 && model.graph().output_size() > 0)
     options.loss = "output:" + model.graph().output(0).name();
+  if (bits / 16384 % 8 != 0) { // a search tries hundreds of schedules
+    options.savedActivations = bits / 16384 % 2 ? "input" : "all";
+    options.residency = "none";
+    options.park = false;
+    options.microBatch = options.batch;
+  }
   return options;
 }
 
