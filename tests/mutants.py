@@ -14,7 +14,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ELEMENTWISE, STRUCTURE, FUSED, COMMON = (f"compiler/nn/{name}.cpp" for name in
                                          ("GradientsElementwise", "GradientsStructure", "GradientsFused", "Nn"))
-ROWS, FLOW, PART, SPLIT = "compiler/nn/NnRows.cpp", "passes/BatchFlow.cpp", "passes/PartOfBatch.cpp", "passes/SplitBatch.cpp"
+ROWS, FLOW, PART, SPLIT = "compiler/nn/NnRows.cpp", "passes/nn/BatchFlow.cpp", "passes/nn/PartOfBatch.cpp", "passes/nn/SplitBatch.cpp"
 TESTS = {file: "nn-gradients" for file in (ELEMENTWISE, STRUCTURE, FUSED, COMMON)} | {file: "passes-batches" for file in (ROWS, FLOW, PART, SPLIT)}
 LIBRARIES = {"compiler/nn": "mt_nn", "passes": "mt_passes"}
 # name, file, what stands there (once), what shall stand there

@@ -1,5 +1,5 @@
 // Where the rows of a batch are in a value: the domain of the analysis that tells whether rows see each other
-// (passes/BatchFlow.h), in the sense of the operations (RowsOpInterface). Positions only: sizes are the types'.
+// (passes/nn/BatchFlow.h), in the sense of the operations (RowsOpInterface). Positions only: sizes are the types'.
 #ifndef MT_COMPILER_NN_ROWS_H
 #define MT_COMPILER_NN_ROWS_H
 #include "mlir/IR/Value.h"

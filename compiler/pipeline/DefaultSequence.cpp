@@ -3,7 +3,7 @@
 
 #include "compiler/onnx/ImportOnnx.h"
 #include "compiler/pipeline/Messages.h"
-#include "passes/IndexExpression.h"
+#include "passes/nn/IndexExpression.h"
 
 using namespace mlir;
 

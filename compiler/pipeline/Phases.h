@@ -16,7 +16,7 @@ void addLayerPasses(mlir::OpPassManager &manager);
 /// What the planner counts of templates: their workspaces.
 void addTemplatePasses(mlir::OpPassManager &manager);
 /// To placed and verified commands, as the module states the choices (passes/Settings.h) and decisions
-/// (passes/DecisionAttributes.h).
+/// (passes/schedule/DecisionAttributes.h).
 void addSchedulePasses(mlir::OpPassManager &manager, const PlanMemoryOptions &memory);
 
 } // namespace mt::pipeline

@@ -2,7 +2,7 @@
 
 #include "compiler/pipeline/Phases.h"
 #include "compiler/planner/Search.h"
-#include "passes/DecisionAttributes.h"
+#include "passes/schedule/DecisionAttributes.h"
 #include "passes/Settings.h"
 #include "runtime/base/Sizes.h"
 

@@ -11,7 +11,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "compiler/planner/Search.h"
 #include "passes/Passes.h"
-#include "passes/ReadModel.h"
+#include "passes/schedule/ReadModel.h"
 
 #include <functional>
 

@@ -1,5 +1,5 @@
 // What may be decided about a step, as data: one decision per object, never one switch for the model. All of them are
-// bitwise neutral. They travel as attributes of the calls of @main (passes/DecisionAttributes.h).
+// bitwise neutral. They travel as attributes of the calls of @main (passes/schedule/DecisionAttributes.h).
 #ifndef MT_COMPILER_PLANNER_DECISIONS_H
 #define MT_COMPILER_PLANNER_DECISIONS_H
 

@@ -1,5 +1,5 @@
 // What the planner knows of a model: its layers, the templates that compute them with their predicted seconds, and the
-// values that cross layers. Read once from the IR (passes/ReadModel.h); no slot or command is here. Free of MLIR.
+// values that cross layers. Read once from the IR (passes/schedule/ReadModel.h); no slot or command is here. Free of MLIR.
 #ifndef MT_COMPILER_PLANNER_MODEL_H
 #define MT_COMPILER_PLANNER_MODEL_H
 

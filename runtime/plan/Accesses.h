@@ -1,4 +1,4 @@
-// What a command touches: plain byte ranges of spaces. The vocabulary that the placement of awaits (passes/Hazards.h)
+// What a command touches: plain byte ranges of spaces. The vocabulary that the placement of awaits (passes/algorithms/Hazards.h)
 // and their verification (VerifyHazards.h) have in common; they share these structs and no code.
 #ifndef MT_RUNTIME_PLAN_ACCESSES_H
 #define MT_RUNTIME_PLAN_ACCESSES_H

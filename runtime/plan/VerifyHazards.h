@@ -1,6 +1,6 @@
 // Verification of awaits: every two commands that touch overlapping bytes, at least one writing, must be ordered by
 // streams and awaits. A sweep over addresses with a reachability test, on purpose another algorithm than the placement
-// in the compiler (passes/Hazards.h), with no code in common. Called by mt-verify-schedule and when a plan is loaded.
+// in the compiler (passes/algorithms/Hazards.h), with no code in common. Called by mt-verify-schedule and when a plan is loaded.
 #ifndef MT_RUNTIME_PLAN_VERIFYHAZARDS_H
 #define MT_RUNTIME_PLAN_VERIFYHAZARDS_H
 

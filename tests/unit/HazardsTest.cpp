@@ -1,6 +1,6 @@
 // Placement of awaits against their verification (two algorithms that share no code), and both against a third that
 // is too slow for anything else: transitive closure over three unrolled iterations, every pair of commands compared.
-#include "passes/Hazards.h"
+#include "passes/algorithms/Hazards.h"
 #include "runtime/plan/VerifyHazards.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // The packer on hand-made lifetimes, on traces of the shape that training schedules have, and on random ones; every
 // packing is checked by the sweep of VerifyPacking.h.
-#include "passes/Packer.h"
-#include "passes/VerifyPacking.h"
+#include "passes/algorithms/Packer.h"
+#include "passes/algorithms/VerifyPacking.h"
 
 #include <gtest/gtest.h>
 

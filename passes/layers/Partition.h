@@ -1,0 +1,51 @@
+// Where a graph is cut into layers: an algorithm on a list of operations in topological order, free of MLIR.
+// mt-partition-layers describes its graph in these terms and outlines what comes back.
+#ifndef MT_PASSES_LAYERS_PARTITION_H
+#define MT_PASSES_LAYERS_PARTITION_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mt::passes {
+
+/// An operation on the main path: it depends on inputs and on weights, trained or not.
+struct PartitionOp {
+  std::string signature;         ///< operation and result types, without attribute values
+  std::vector<int32_t> operands; ///< indices of the main-path values it reads, as numbered by PartitionGraph
+  std::vector<std::string> others; ///< descriptions of its other operands: types of parameters and of shared values
+  int64_t parameterBytes = 0;    ///< of the weights that it reads, or of what is computed from weights alone
+  bool isView = false;           ///< computes nothing: the same elements under another shape
+};
+struct PartitionValue {
+  int32_t producer = 0; ///< index of the operation that makes it
+  int64_t bytes = 0;
+};
+struct PartitionGraph {
+  std::vector<PartitionOp> ops;
+  std::vector<PartitionValue> values;
+};
+
+/// One layer: operations [begin, end).
+struct LayerRange {
+  int32_t begin = 0, end = 0;
+  bool operator==(const LayerRange &) const = default;
+};
+
+/// Ranges that cover all operations in order. A cut lies after an operation where exactly one value is carried to the
+/// rest, values that several later stretches use (encoder output, position bias) being shared and not counted. Atoms
+/// lie between cuts, each with a parameter; periods of equal atoms are layers, and so is what lies between periods, in
+/// pieces of no more parameters than an atom usually has; without any period every atom is a layer. Where no place carries
+/// one value, and more than twice the usual parameters, in number and in bytes, lie together, cuts lie where the fewest
+/// bytes are carried.
+std::vector<LayerRange> partition(const PartitionGraph &graph);
+
+/// The best repetition in a sequence: `count` >= 2 equal stretches of `period` symbols from `begin`. Covers the most
+/// symbols; of equal coverage the shortest period, then the latest begin. count is 0 if nothing repeats.
+struct Repetition {
+  int32_t begin = 0, period = 0, count = 0;
+};
+Repetition findRepetition(const std::vector<int32_t> &symbols, int32_t begin, int32_t end, const std::vector<int32_t> &weights);
+
+} // namespace mt::passes
+#endif

@@ -1,0 +1,113 @@
+// The walk of BatchFlow.h. Operations say where rows go (RowsOpInterface); here is what depends on data alone, and what
+// parts of a sum need.
+#include "passes/nn/BatchFlow.h"
+
+using namespace mlir;
+using namespace mt::nn;
+
+namespace mt::passes {
+namespace {
+class Walk {
+public:
+  explicit Walk(func::FuncOp main) : main(main) {}
+
+  BatchFlow run() {
+    readArguments();
+    if (flow.culprit)
+      return std::move(flow);
+    for (Operation &op : main.front().without_terminator()) {
+      visit(&op);
+      if (flow.culprit)
+        return std::move(flow);
+    }
+    finish();
+    return std::move(flow);
+  }
+
+private:
+  func::FuncOp main;
+  BatchFlow flow;
+  llvm::DenseSet<Value> computed; ///< depends on a trainable parameter, or on a product: what layers compute
+  llvm::DenseSet<Value> summed;   ///< depends on a sum over the step
+
+  void readArguments() {
+    for (BlockArgument argument : main.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      if (main.getArgAttr(i, kTrainableAttr))
+        computed.insert(argument);
+      if (main.getArgAttr(i, kParameterAttr) || main.getArgAttr(i, kScalarsAttr) || shapeOf(argument).empty())
+        continue;
+      if (flow.batch && flow.batch != shapeOf(argument)[0])
+        return blame(nullptr, "has inputs of several batches");
+      flow.rows[argument] = Rows::at(0);
+      flow.batch = shapeOf(argument)[0];
+    }
+  }
+
+  void visit(Operation *op) {
+    SmallVector<Rows> rows;
+    bool isComputed = isa<MatmulOp, AttentionOp>(op), followsSum = false;
+    for (Value operand : op->getOperands()) {
+      rows.push_back(flow.rows.lookup(operand));
+      isComputed |= computed.contains(operand);
+      followsSum |= summed.contains(operand);
+    }
+    OperandRows operands(op, rows);
+    Rows result = rowsOfResults(op, operands);
+    bool sums = result.kind == Rows::total && llvm::any_of(rows, [](const Rows &r) { return r.isEach(); });
+    if (auto reduce = dyn_cast<ReduceOp>(op); reduce && sums && !isComputed && followsSum)
+      result = Rows::mixing("sums over rows what depends on a sum over rows");
+    else if (reduce && sums)
+      result = reduceRows(reduce, isComputed);
+    if (result.kind == Rows::mixed)
+      return blame(op, result.reason);
+    for (unsigned i = 0; i < rows.size(); ++i) {
+      if (operands.isAdded(i)) // what is the same for all micro-batches is added once a step
+        flow.edits.push_back({BatchEdit::scaleOperand, op, i});
+      if (operands.dimMet(i) >= 0)
+        flow.meetings.push_back({op, i, operands.dimMet(i)});
+    }
+    for (Value value : op->getResults()) {
+      flow.rows[value] = result;
+      if (isComputed)
+        computed.insert(value);
+      if (followsSum || (sums && result.isNone()))
+        summed.insert(value);
+    }
+  }
+
+  /// A sum over rows of what layers compute is a part of the step's; one of data alone is made whole before the layers, so
+  /// that anything may be computed from it.
+  Rows reduceRows(ReduceOp reduce, bool isComputed) {
+    bool isMean = reduce.getKind() == "mean";
+    flow.sums.push_back(reduce);
+    if (isComputed) {
+      if (isMean)
+        flow.edits.push_back({BatchEdit::scaleResult, reduce});
+      return Rows::sum();
+    }
+    if (cast<ShapedType>(reduce.getType()).getNumElements() != 1)
+      return Rows::mixing("sums several numbers over the rows");
+    flow.edits.push_back({BatchEdit::sumResult, reduce, 0, isMean});
+    return {};
+  }
+
+  void finish() {
+    Operation *exit = main.front().getTerminator();
+    Rows loss = flow.rows.lookup(exit->getOperand(0));
+    if (loss.isNone())
+      flow.edits.push_back({BatchEdit::scaleOperand, exit});
+    else if (loss.kind != Rows::total)
+      blame(exit->getOperand(0).getDefiningOp(), "gives a loss that is no sum over rows");
+  }
+
+  void blame(Operation *op, StringRef reason) {
+    flow.culprit = op ? op : main.getOperation();
+    flow.reason = flow.culprit->getName().stripDialect().str() + " " + reason.str();
+  }
+};
+} // namespace
+
+BatchFlow followRows(func::FuncOp main) { return Walk(main).run(); }
+
+} // namespace mt::passes

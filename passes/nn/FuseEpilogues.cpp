@@ -1,0 +1,134 @@
+// mt-fuse-epilogues: products and what stands beside them.
+#include "compiler/nn/KernelCall.h"
+#include "passes/nn/Match.h"
+#include "passes/Passes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace mt {
+#define GEN_PASS_DEF_FUSEEPILOGUES
+#include "passes/Passes.h.inc"
+using namespace nn;
+
+namespace {
+
+/// gelu(matmul), with views between them: the product's other uses take it from the fused operation.
+struct GeluOfProduct : OpRewritePattern<GeluOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(GeluOp op, PatternRewriter &rewriter) const override {
+    auto product = viewedBy(op.getOperand()).getDefiningOp<MatmulOp>();
+    if (!product || op.getForm() != "tanh" || getElementTypeOrSelf(product) != getElementTypeOrSelf(product.getLhs()) ||
+        product->getBlock() != op->getBlock())
+      return failure();
+    rewriter.setInsertionPoint(product);
+    auto fused = MatmulGeluOp::create(rewriter, FusedLoc::get({product.getLoc(), op.getLoc()}, {}, getContext()),
+                                      product.getLhs(), product.getRhs(), product.getBias(), product.getTransposeLhs(),
+                                      product.getTransposeRhs());
+    rewriter.replaceOp(product, fused.getInput());
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOp(op, reshapeTo(rewriter, fused.getResult(), shapeOf(op.getResult())));
+    return success();
+  }
+};
+
+/// activation_grad(input, matmul) where nothing else uses the product.
+struct SlopeOfProduct : OpRewritePattern<ActivationGradOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ActivationGradOp op, PatternRewriter &rewriter) const override {
+    Value gradient = op.getGradient();
+    auto product = viewedBy(gradient).getDefiningOp<MatmulOp>();
+    if (!product || op.getActivation() != "gelu_tanh" || product.getBias() || !usedOnce(gradient) ||
+        getElementTypeOrSelf(product) != getElementTypeOrSelf(product.getLhs()))
+      return failure();
+    Value input = reshapeTo(rewriter, op.getOperand(), shapeOf(product));
+    Value fused = MatmulGeluGradOp::create(rewriter, op.getLoc(), product.getType(), product.getLhs(), product.getRhs(),
+                                           input, product.getTransposeLhs(), product.getTransposeRhs());
+    rewriter.replaceOp(op, reshapeTo(rewriter, fused, shapeOf(op.getResult())));
+    return success();
+  }
+
+  static bool usedOnce(Value value) {
+    for (; value.hasOneUse(); value = value.getDefiningOp<ReshapeOp>().getOperand())
+      if (!value.getDefiningOp<ReshapeOp>())
+        return true;
+    return false;
+  }
+};
+
+/// matmul(a', b) and the sum over the rows of one of them.
+struct SumsBesideProduct : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// Whether the sum is over all dimensions but the last.
+  static bool sumsRows(ReduceOp op) {
+    int64_t rank = shapeOf(op.getOperand()).size();
+    return op.getKind() == "sum" && rank >= 2 && llvm::equal(op.getAxes(), llvm::seq<int64_t>(0, rank - 1));
+  }
+
+  /// Whether a product sums over the rows of `rows`, seen as a matrix, on its left (or right) side.
+  static bool sumsOver(MatmulOp product, Value rows, bool left) {
+    Value side = left ? product.getLhs() : product.getRhs();
+    bool isRows = viewedBy(side) == viewedBy(rows) && shapeOf(side).size() == 2 &&
+                  shapeOf(side).back() == shapeOf(rows).back();
+    return isRows && shapeOf(product.getLhs()).size() == 2 && shapeOf(product.getRhs()).size() == 2 &&
+           !product.getBias() && (left ? product.getTransposeLhs() : !product.getTransposeRhs());
+  }
+
+  /// A product through a view of `rows`, whose uses all come after `op` if it stands before it.
+  static MatmulOp productBeside(ReduceOp op, Value rows, bool &left) {
+    SmallVector<Value> views = {viewedBy(rows)};
+    for (size_t i = 0; i < views.size(); ++i)
+      for (Operation *user : views[i].getUsers()) {
+        if (auto view = dyn_cast<ReshapeOp>(user))
+          views.push_back(view);
+        auto product = dyn_cast<MatmulOp>(user);
+        if (!product || product->getBlock() != op->getBlock())
+          continue;
+        left = sumsOver(product, rows, true);
+        if ((left || sumsOver(product, rows, false)) && canMeet(product, op))
+          return product;
+      }
+    return nullptr;
+  }
+
+  /// Whether the earlier of both can move to the later.
+  static bool canMeet(Operation *one, Operation *other) {
+    Operation *early = one->isBeforeInBlock(other) ? one : other, *late = early == one ? other : one;
+    return llvm::all_of(early->getUsers(), [&](Operation *user) {
+      return user->getBlock() == late->getBlock() && late->isBeforeInBlock(user);
+    });
+  }
+
+  LogicalResult matchAndRewrite(ReduceOp op, PatternRewriter &rewriter) const override {
+    bool left = false;
+    MatmulOp product = sumsRows(op) ? productBeside(op, op.getOperand(), left) : nullptr;
+    if (!product)
+      return failure();
+    rewriter.setInsertionPointAfter(op->isBeforeInBlock(product) ? product.getOperation() : op.getOperation());
+    auto sums = tensorOf(shapeOf(op.getOperand()).take_back(), getElementTypeOrSelf(op.getResult()));
+    auto fused = MatmulSumsOp::create(rewriter, op.getLoc(), product.getType(), sums, product.getLhs(), product.getRhs(),
+                                      left, product.getTransposeLhs(), product.getTransposeRhs());
+    rewriter.replaceOp(product, fused.getResult());
+    rewriter.replaceOp(op, reshapeTo(rewriter, fused.getSums(), shapeOf(op.getResult())));
+    return success();
+  }
+};
+
+struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
+  using FuseEpiloguesBase::FuseEpiloguesBase;
+
+  void runOnOperation() override {
+    RewritePatternSet whole(&getContext()), templates(&getContext());
+    whole.add<GeluOfProduct>(&getContext());
+    templates.add<SlopeOfProduct, SumsBesideProduct>(&getContext());
+    FrozenRewritePatternSet ofModel(std::move(whole)), ofTemplates(std::move(templates));
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() &&
+          failed(applyPatternsGreedily(function, function.getName() == kMainName ? ofModel : ofTemplates)))
+        return signalPassFailure();
+  }
+};
+} // namespace
+} // namespace mt

@@ -1,0 +1,226 @@
+// The algebra of IndexExpression.h: numbers and truth values.
+#include "passes/nn/IndexExpression.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace mt::nn;
+
+namespace mt::passes {
+namespace {
+constexpr int64_t kSaturated = int64_t{1} << 61; ///< where arithmetic on numbers stops
+
+ExpressionRef make(Expression expression) { return std::make_shared<const Expression>(std::move(expression)); }
+
+int64_t saturate(__int128 value) { return static_cast<int64_t>(std::clamp<__int128>(value, -kSaturated, kSaturated)); }
+
+bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
+/// What a predicate says with its sides exchanged.
+StringRef mirrored(StringRef predicate) {
+  return llvm::StringSwitch<StringRef>(predicate)
+      .Case("lt", "gt")
+      .Case("le", "ge")
+      .Case("gt", "lt")
+      .Case("ge", "le")
+      .Default(predicate);
+}
+/// What holds where `predicate` does not.
+StringRef opposite(StringRef predicate) {
+  return llvm::StringSwitch<StringRef>(predicate)
+      .Case("lt", "ge")
+      .Case("le", "gt")
+      .Case("gt", "le")
+      .Case("ge", "lt")
+      .Case("eq", "ne")
+      .Default("eq");
+}
+
+/// Between which integers every integer is a number of a type.
+std::pair<int64_t, int64_t> exactRange(Type element) {
+  if (auto floating = dyn_cast<FloatType>(element)) {
+    int64_t limit = int64_t{1} << std::min(53u, floating.getFPMantissaWidth());
+    return {-limit, limit};
+  }
+  auto integer = cast<IntegerType>(element);
+  unsigned bits = integer.getWidth();
+  if (bits > 53)
+    return {-IndexEvaluator::kExact, IndexEvaluator::kExact};
+  if (bits == 1 || integer.isUnsigned())
+    return {0, (int64_t{1} << bits) - 1};
+  return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
+}
+} // namespace
+
+bool holds(StringRef predicate, int64_t difference) {
+  if (predicate == "eq")
+    return difference == 0;
+  if (predicate == "ne")
+    return difference != 0;
+  if (predicate == "lt")
+    return difference < 0;
+  if (predicate == "le")
+    return difference <= 0;
+  return predicate == "gt" ? difference > 0 : difference >= 0;
+}
+
+int64_t Affine::coordinate() const {
+  int64_t found = -1;
+  for (auto [i, c] : llvm::enumerate(coefficients)) {
+    if (c == 0)
+      continue;
+    if (c != 1 || found >= 0)
+      return -1;
+    found = i;
+  }
+  return constant == 0 ? found : -1;
+}
+
+bool Expression::isTruth() const {
+  return kind == load ? getElementTypeOrSelf(tensor.getType()).isInteger(1) : kind != affine && kind != magnitude;
+}
+
+//===-- numbers ---------------------------------------------------------------------------------------------------===//
+
+Affine IndexEvaluator::constantAffine(int64_t value) const {
+  return {SmallVector<int64_t, 4>(extents.size(), 0), value};
+}
+
+/// a + factor * b. What leaves the range of numbers saturates far outside of isExact().
+Affine IndexEvaluator::combine(const Affine &a, int64_t factor, const Affine &b) const {
+  Affine sum = a;
+  auto add = [&](int64_t &to, int64_t number) { to = saturate(static_cast<__int128>(factor) * number + to); };
+  for (size_t i = 0; i < extents.size(); ++i)
+    add(sum.coefficients[i], b.coefficients[i]);
+  add(sum.constant, b.constant);
+  return sum;
+}
+
+std::pair<int64_t, int64_t> IndexEvaluator::rangeOf(const Affine &a) const {
+  __int128 low = a.constant, high = a.constant;
+  for (auto [c, extent] : llvm::zip(a.coefficients, extents))
+    (c < 0 ? low : high) += static_cast<__int128>(c) * (extent - 1);
+  return {saturate(low), saturate(high)};
+}
+
+/// Whether the type holds every value that the number takes: if not, arithmetic rounds or wraps around.
+bool IndexEvaluator::isExact(const Expression &e, Type element) const {
+  if (e.kind != Expression::affine && e.kind != Expression::magnitude)
+    return true;
+  auto [low, high] = rangeOf(e.number);
+  auto [least, most] = exactRange(element);
+  return least <= low && high <= most;
+}
+
+IndexEvaluator::Indices IndexEvaluator::indicesFor(Value tensor) const {
+  Indices indices;
+  ArrayRef<int64_t> shape = shapeOf(tensor);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    Affine index = constantAffine(0);
+    size_t coordinate = extents.size() + i - shape.size();
+    if (coordinate < extents.size() && shape[i] != 1 && extents[coordinate] != 1)
+      index.coefficients[coordinate] = 1;
+    indices.push_back(index);
+  }
+  return indices;
+}
+
+ExpressionRef IndexEvaluator::number(Affine value) const {
+  Expression expression;
+  expression.number = std::move(value);
+  return make(std::move(expression));
+}
+
+ExpressionRef IndexEvaluator::magnitude(Affine value) const {
+  Expression expression;
+  expression.kind = Expression::magnitude;
+  expression.number = std::move(value);
+  return make(std::move(expression));
+}
+
+//===-- truth values ----------------------------------------------------------------------------------------------===//
+
+ExpressionRef IndexEvaluator::truth(bool value) const { return number(constantAffine(value)); }
+
+ExpressionRef IndexEvaluator::join(Expression::Kind kind, ExpressionRef a, ExpressionRef b) const {
+  Expression joined;
+  joined.kind = kind;
+  joined.left = std::move(a);
+  joined.right = std::move(b);
+  return make(std::move(joined));
+}
+ExpressionRef IndexEvaluator::both(ExpressionRef a, ExpressionRef b) const {
+  if (a->isConstant(0) || b->isConstant(1) || a == b)
+    return a;
+  return b->isConstant(0) || a->isConstant(1) ? b : join(Expression::conjunction, a, b);
+}
+ExpressionRef IndexEvaluator::either(ExpressionRef a, ExpressionRef b) const {
+  if (a->isConstant(1) || b->isConstant(0) || a == b)
+    return a;
+  return b->isConstant(1) || a->isConstant(0) ? b : join(Expression::disjunction, a, b);
+}
+ExpressionRef IndexEvaluator::choose(ExpressionRef condition, ExpressionRef yes, ExpressionRef no) const {
+  return either(both(condition, yes), both(negate(condition), no));
+}
+
+ExpressionRef IndexEvaluator::negate(ExpressionRef a) const {
+  if (a->isConstant(0) || a->isConstant(1))
+    return truth(a->isConstant(0));
+  if (a->kind == Expression::negation)
+    return a->left;
+  bool unordered = a->left && a->left->kind == Expression::load && isReal(a->left->tensor); // it may be no number
+  if (a->kind != Expression::compare || (unordered && a->predicate != "eq" && a->predicate != "ne"))
+    return join(Expression::negation, a, nullptr);
+  Expression negated = *a;
+  negated.predicate = opposite(a->predicate).str();
+  return make(std::move(negated));
+}
+
+ExpressionRef IndexEvaluator::asBoolean(ExpressionRef a) const {
+  return a->isTruth() ? a : compare("ne", a, truth(false));
+}
+
+/// A truth value compared with a constant number or, for equality, another truth value.
+ExpressionRef IndexEvaluator::compareTruth(StringRef predicate, ExpressionRef a, ExpressionRef b) const {
+  if (b->kind == Expression::affine && b->number.isConstant()) {
+    int64_t bound = b->number.constant;
+    return choose(a, truth(holds(predicate, 1 - bound)), truth(holds(predicate, -bound)));
+  }
+  if (!b->isTruth() || (predicate != "eq" && predicate != "ne"))
+    return nullptr;
+  return predicate == "eq" ? choose(a, b, negate(b)) : choose(a, negate(b), b);
+}
+
+/// Null where nothing is known about it.
+ExpressionRef IndexEvaluator::compare(StringRef predicate, ExpressionRef a, ExpressionRef b) const {
+  if (a->kind == Expression::affine && b->kind != Expression::affine)
+    return compare(mirrored(predicate), b, a);
+  if (a->isTruth())
+    return compareTruth(predicate, a, b);
+  if (b->isTruth() || b->kind == Expression::magnitude)
+    return nullptr;
+  Expression result;
+  result.kind = Expression::compare;
+  result.predicate = predicate.str();
+  if (a->kind == Expression::load) {
+    result.left = a;
+    result.right = b;
+    return make(std::move(result));
+  }
+  if (b->kind != Expression::affine)
+    return nullptr;
+  if (a->kind == Expression::magnitude) { // |x| < b where x >= 0 and x < b, or x < 0 and -x < b
+    ExpressionRef zero = truth(false), plus = number(a->number),
+                  minus = number(combine(constantAffine(0), -1, a->number));
+    return choose(compare("ge", plus, zero), compare(predicate, plus, b), compare(predicate, minus, b));
+  }
+  result.number = combine(a->number, -1, b->number);
+  auto [low, high] = rangeOf(result.number);
+  bool equality = predicate == "eq" || predicate == "ne";
+  if (low == high || (!equality && holds(predicate, low) == holds(predicate, high)) ||
+      (equality && (low > 0 || high < 0)))
+    return truth(holds(predicate, low));
+  return make(std::move(result));
+}
+
+} // namespace mt::passes

@@ -1,0 +1,32 @@
+// mt-recover-ops: the pass that applies the patterns of the Recover*.cpp files until none applies.
+#include "passes/nn/Match.h"
+#include "passes/Passes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace mt {
+#define GEN_PASS_DEF_RECOVEROPS
+#include "passes/Passes.h.inc"
+
+namespace {
+struct RecoverOps : impl::RecoverOpsBase<RecoverOps> {
+  using RecoverOpsBase::RecoverOpsBase;
+
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    passes::addLookupPatterns(patterns);
+    passes::addProductPatterns(patterns);
+    passes::addNormPatterns(patterns);
+    passes::addActivationPatterns(patterns);
+    passes::addRotaryPatterns(patterns);
+    passes::addAttentionPatterns(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns)))) {
+      getOperation().emitError("patterns of mt-recover-ops do not come to an end");
+      return signalPassFailure();
+    }
+  }
+};
+} // namespace
+} // namespace mt

@@ -1,0 +1,88 @@
+#include "passes/schedule/DecisionAttributes.h"
+
+using namespace mlir;
+
+namespace mt::passes {
+namespace {
+constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kLate = "mt.late", kParts = "mt.parts", kParked = "mt.parked", kLimits = "mt.limits";
+} // namespace
+
+bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
+
+FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &read) {
+  const planner::Model &model = read.model;
+  planner::Decisions decisions = planner::leastMemory(model);
+  if (!hasDecisions(module))
+    return decisions;
+  decisions.parked.assign(model.values.size(), false);
+  for (auto [l, each] : llvm::enumerate(read.calls)) {
+    func::CallOp call = each;
+    const planner::Layer &layer = model.layers[l];
+    planner::LayerDecision &decision = decisions.layers[l];
+    if (auto saved = call->getAttrOfType<StringAttr>(kSaved)) {
+      auto rung = llvm::find_if(layer.rungs, [&](const planner::Rung &rung) { return rung.name == saved.getValue(); });
+      if (rung == layer.rungs.end())
+        return call.emitError() << "saved activations '" << saved.getValue() << "': the layer has no such templates";
+      decision.rung = rung - layer.rungs.begin();
+    }
+    decision.kept = call->hasAttr(kKept);
+    decision.resident = call->hasAttr(kResident);
+    if (auto parts = call->getAttrOfType<IntegerAttr>(kParts)) {
+      decision.parts = parts.getInt();
+      if (decision.parts < 1 || decision.parts > planner::kMostParts)
+        return call.emitError() << "is cut in " << decision.parts << " parts: there may be 1 to " << planner::kMostParts;
+    }
+    decision.late = decision.parts;
+    if (auto late = call->getAttrOfType<IntegerAttr>(kLate))
+      decision.late = std::clamp<int64_t>(late.getInt(), 0, decision.parts);
+    if (auto parked = call->getAttrOfType<DenseI64ArrayAttr>(kParked))
+      for (int64_t result : parked.asArrayRef()) {
+        if (result < 0 || result >= int64_t(layer.results.size()))
+          return call.emitError() << "parks result " << result << " of " << layer.results.size();
+        decisions.parked[layer.results[result]] = true;
+      }
+  }
+  auto limits = module->getAttrOfType<DictionaryAttr>(kLimits);
+  auto read64 = [&](StringRef name, int64_t &into) {
+    if (auto value = limits ? limits.getAs<IntegerAttr>(name) : IntegerAttr())
+      into = value.getInt();
+  };
+  read64("device", decisions.deviceLimit), read64("host", decisions.hostLimit), read64("distance", decisions.distance);
+  return decisions;
+}
+
+void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decisions &decisions) {
+  const planner::Model &model = read.model;
+  Builder builder(module.getContext());
+  for (auto [l, each] : llvm::enumerate(read.calls)) {
+    func::CallOp call = each;
+    const planner::LayerDecision &decision = decisions.layers[l];
+    for (StringRef name : {kSaved, kKept, kResident, kParts, kLate, kParked})
+      call->removeAttr(name);
+    if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
+      call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
+    if (decision.kept)
+      call->setAttr(kKept, builder.getUnitAttr());
+    if (decision.resident)
+      call->setAttr(kResident, builder.getUnitAttr());
+    if (decision.parts > 1)
+      call->setAttr(kParts, builder.getI64IntegerAttr(decision.parts));
+    if (decision.late < decision.parts)
+      call->setAttr(kLate, builder.getI64IntegerAttr(decision.late));
+    SmallVector<int64_t> parked;
+    for (auto [result, value] : llvm::enumerate(model.layers[l].results))
+      if (decisions.parked[value])
+        parked.push_back(result);
+    if (!parked.empty())
+      call->setAttr(kParked, builder.getDenseI64ArrayAttr(parked));
+  }
+  NamedAttrList limits;
+  auto state = [&](StringRef name, int64_t value) {
+    if (value != INT64_MAX)
+      limits.append(name, builder.getI64IntegerAttr(value));
+  };
+  state("device", decisions.deviceLimit), state("host", decisions.hostLimit), state("distance", decisions.distance);
+  module->setAttr(kLimits, limits.getDictionary(module.getContext()));
+}
+
+} // namespace mt::passes

@@ -1,0 +1,287 @@
+// mt-plan-memory: offsets of all slots by the packer, and the check against the budgets.
+#include "passes/algorithms/Packer.h"
+#include "passes/schedule/ScheduleView.h"
+#include "passes/algorithms/VerifyPacking.h"
+#include "runtime/base/Sizes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace mt {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "passes/Passes.h.inc"
+using namespace schedule;
+
+namespace {
+/// When a slot is alive in one program: by commands in issue order, both ends inclusive, and by predicted time. In a program
+/// that repeats, what a slot holds may be used by the next iteration, in the order of issue before it is written anew: then
+/// it is alive across the program's end.
+struct Life {
+  uint32_t first = 0, last = 0;
+  double begin = 0, end = 0;
+};
+using Lifetimes = llvm::MapVector<Operation *, Life>;
+
+/// Seconds become whole picoseconds: what ends when another begins does so to the last digit.
+int64_t ticksOf(double seconds) { return std::llround(seconds * 1e12); }
+
+struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
+  using PlanMemoryBase::PlanMemoryBase;
+
+  func::FuncOp function;
+  llvm::DenseSet<Operation *> placed; ///< by a program before
+
+  static StringRef spaceOf(SlotOp slot) { return cast<SlotType>(slot.getType()).getSpace(); }
+  static uint64_t bytesOf(SlotOp slot) { return cast<SlotType>(slot.getType()).getBytes(); }
+  void place(SlotOp slot, uint64_t offset) { slot.setOffset(static_cast<int64_t>(offset)); }
+
+  /// A program's commands, when each starts and ends, and the time from one iteration to the next (0: it does not repeat).
+  struct Timed {
+    SmallVector<Operation *> commands;
+    std::vector<double> starts, ends;
+    double period = 0;
+  };
+
+  /// Commands without predicted starts follow each other.
+  Timed timesOf(Program program) {
+    Timed timed;
+    timed.commands = commandsOf(function, program);
+    auto period = getOperation()->getAttrOfType<FloatAttr>(kPeriodAttr);
+    for (auto [i, command] : llvm::enumerate(timed.commands)) {
+      auto start = command->getAttrOfType<FloatAttr>("start");
+      bool known = start && (program != Program::step || period);
+      timed.starts.push_back(known ? start.getValueAsDouble() : double(i));
+      timed.ends.push_back(timed.starts.back() + (known ? cast<FloatAttr>(command->getAttr("seconds")).getValueAsDouble() : 1));
+      if (program == Program::step)
+        timed.period = known ? period.getValueAsDouble() : timed.commands.size();
+    }
+    return timed;
+  }
+
+  static Lifetimes lifetimesOf(const Timed &timed) {
+    struct Use {
+      uint32_t moment;
+      bool writes;
+    };
+    llvm::MapVector<Operation *, SmallVector<Use>> uses;
+    for (auto [moment, command] : llvm::enumerate(timed.commands))
+      for (Access access : accessesOf(command))
+        if (!access.slot.getPersistent())
+          uses[access.slot].push_back({uint32_t(moment), access.writes()});
+    Lifetimes lifetimes;
+    for (auto &[slot, list] : uses) {
+      // Reads before the first write are of what the iteration before wrote.
+      size_t opener = 0;
+      while (timed.period > 0 && opener < list.size() && !list[opener].writes)
+        ++opener;
+      opener = opener == list.size() ? 0 : opener;
+      Life life{list[opener].moment, opener > 0 ? list[opener - 1].moment : list.back().moment, timed.starts[list[opener].moment], 0};
+      life.end = life.begin;
+      for (auto [i, use] : llvm::enumerate(list)) {
+        life.begin = i < opener ? life.begin : std::min(life.begin, timed.starts[use.moment]);
+        life.end = std::max(life.end, timed.ends[use.moment] + (i < opener ? timed.period : 0));
+      }
+      // What reaches beyond an iteration's time is there at its border: no two such slots share bytes, whatever the order in
+      // which the commands of different iterations are issued, which is not quite that of time.
+      if (timed.period > 0 && (opener > 0 || life.end > timed.period)) {
+        life.begin = std::min(life.begin, timed.period);
+        life.end = std::max(life.end, timed.period);
+      }
+      if (life.begin < 0)
+        life.end = std::max(life.end, 0.0);
+      lifetimes[slot] = life;
+    }
+    return lifetimes;
+  }
+
+  /// Intervals of time as intervals of moments, which are the stretches of time between one's begin or end and the next.
+  static uint32_t placeInTime(ArrayRef<Life> lives, double period, std::vector<passes::SlotRequest> &requests) {
+    const int64_t cycle = ticksOf(period);
+    auto onCircle = [&](double seconds) {
+      int64_t ticks = ticksOf(seconds);
+      return cycle > 0 ? (ticks % cycle + cycle) % cycle : ticks;
+    };
+    std::vector<int64_t> times;
+    for (const Life &life : lives) {
+      times.push_back(onCircle(life.begin));
+      times.push_back(onCircle(life.end));
+    }
+    llvm::sort(times);
+    times.erase(llvm::unique(times), times.end());
+    const uint32_t moments = std::max<size_t>(1, times.size());
+    auto momentOf = [&](double seconds) { return uint32_t(llvm::lower_bound(times, onCircle(seconds)) - times.begin()); };
+    for (auto [life, request] : llvm::zip(lives, requests)) {
+      const bool always = cycle > 0 && ticksOf(life.end - life.begin) >= cycle;
+      const uint32_t first = momentOf(life.begin), end = momentOf(life.end);
+      request.first = always ? 0 : first;
+      request.last = always ? moments - 1 : first == end ? first : (end + moments - 1) % moments;
+    }
+    return moments;
+  }
+
+  /// Offsets of the persistent slots of a space, in order; returns their end.
+  uint64_t placePersistent(StringRef space) {
+    uint64_t end = 0;
+    for (auto slot : function.front().getOps<SlotOp>())
+      if (slot.getPersistent() && spaceOf(slot) == space) {
+        place(slot, end);
+        end += llvm::alignTo(bytesOf(slot), kSlotAlignment);
+      }
+    return end;
+  }
+
+  static StringRef nameOf(DictionaryAttr space) { return space.getAs<StringAttr>("name").getValue(); }
+  static bool isOnDevice(DictionaryAttr space) { return space.getAs<StringAttr>("kind").getValue() == "device"; }
+
+  struct Packed {
+    std::vector<passes::SlotRequest> requests; ///< by issue order
+    SmallVector<SlotOp> slots;
+    ArrayRef<Operation *> commands;
+    uint64_t bytes = 0;
+    Status checked; ///< by an algorithm other than the packer's, and by issue order
+  };
+
+  /// Places what another program has not placed: what step leaves to finish stays where it is.
+  Packed packProgram(StringRef space, const Timed &timed, const Lifetimes &lifetimes, uint64_t base, uint64_t budget) {
+    Packed packed;
+    packed.commands = timed.commands;
+    SmallVector<Life> lives;
+    for (auto &[op, life] : lifetimes) {
+      auto slot = cast<SlotOp>(op);
+      if (spaceOf(slot) != space || placed.contains(slot))
+        continue;
+      packed.requests.push_back({llvm::alignTo(bytesOf(slot), kSlotAlignment), life.first, life.last, kSlotAlignment});
+      packed.slots.push_back(slot);
+      lives.push_back(life);
+    }
+    std::vector<passes::SlotRequest> inTime = packed.requests;
+    passes::PackOptions options;
+    options.moments = placeInTime(lives, timed.period, inTime);
+    options.slack = slack;
+    options.cyclic = timed.period > 0;
+    options.budget = budget > base ? budget - base : 0;
+    passes::Packing packing = passes::pack(inTime, options);
+    for (auto [slot, offset] : llvm::zip(packed.slots, packing.offsets)) {
+      place(slot, base + offset);
+      placed.insert(slot);
+    }
+    packed.bytes = base + packing.bytes;
+    packed.checked = passes::verifyPacking(packed.requests, packing.offsets, packing.bytes, timed.commands.size());
+    return packed;
+  }
+
+  static void list(InFlightDiagnostic &error, SlotOp slot) {
+    error << " '" << slot.getName() << "' " << formatSize(bytesOf(slot)) << ",";
+  }
+
+  /// What fills a budget: the moment when most is live, and what is kept all along in the spaces that it covers.
+  void explain(InFlightDiagnostic &error, Packed &packed, ArrayRef<StringRef> spaces, uint64_t kept) {
+    passes::Peak peak = passes::findPeak(packed.requests, packed.commands.size());
+    if (!peak.slots.empty()) {
+      error << "; most is live at '" << labelOf(packed.commands[peak.moment]) << "' (" << formatSize(peak.bytes) << "), largest there:";
+      for (uint32_t i : ArrayRef<uint32_t>(peak.slots).take_front(4))
+        list(error, packed.slots[i]);
+    }
+    SmallVector<SlotOp> persistent;
+    for (auto slot : function.front().getOps<SlotOp>())
+      if (slot.getPersistent() && llvm::is_contained(spaces, spaceOf(slot)))
+        persistent.push_back(slot);
+    if (persistent.empty())
+      return;
+    llvm::stable_sort(persistent, [](SlotOp a, SlotOp b) { return bytesOf(a) > bytesOf(b); });
+    error << (peak.slots.empty() ? ";" : " and") << " kept all along: " << formatSize(kept) << " in " << persistent.size()
+          << " slots, largest:";
+    for (SlotOp slot : ArrayRef<SlotOp>(persistent).take_front(4))
+      list(error, slot);
+  }
+
+  LogicalResult run() {
+    ModuleOp module = getOperation();
+    function = passes::findSchedule(module);
+    if (!function)
+      return failure();
+    if (failed(passes::readDeclarations(module)))
+      return failure();
+
+    placed.clear();
+    std::vector<Timed> programs;
+    std::vector<Lifetimes> lifetimes;
+    for (Program program : passes::kPrograms) {
+      programs.push_back(timesOf(program));
+      lifetimes.push_back(lifetimesOf(programs.back()));
+    }
+    Builder builder(&getContext());
+    SmallVector<Attribute> spaces;
+    auto entries = module->getAttrOfType<ArrayAttr>(kSpacesAttr).getAsRange<DictionaryAttr>();
+    llvm::StringMap<uint64_t> kept; // by space: what its persistent slots take
+    SmallVector<StringRef> hostSpaces;
+    uint64_t hostKept = 0; // set aside before any host space is packed with slack
+    for (DictionaryAttr entry : entries) {
+      uint64_t bytes = kept[nameOf(entry)] = placePersistent(nameOf(entry));
+      if (!isOnDevice(entry)) {
+        hostKept += bytes;
+        hostSpaces.push_back(nameOf(entry));
+      }
+    }
+    uint64_t hostBytes = hostKept; // and what is packed on top of it
+    std::optional<Packed> largestHost;
+    struct TooLarge {
+      StringRef space;
+      Packed packed;
+      uint64_t kept, bytes;
+    };
+    std::optional<TooLarge> tooLarge;
+    for (DictionaryAttr entry : entries) {
+      StringRef name = nameOf(entry);
+      bool onDevice = isOnDevice(entry);
+      uint64_t base = kept[name], bytes = base;
+      uint64_t budget = onDevice && deviceMemory > 0 ? uint64_t(deviceMemory) : UINT64_MAX;
+      if (!onDevice && hostMemory > 0)
+        budget = uint64_t(hostMemory) > hostBytes ? hostMemory - hostBytes + base : 0;
+      std::optional<Packed> largest;
+      for (auto [timed, lives] : llvm::zip(programs, lifetimes)) {
+        const bool finishing = &timed == &programs[size_t(Program::finish)];
+        Packed packed = packProgram(name, timed, lives, finishing ? bytes : base, budget); // beside what step left
+        if (!packed.checked.ok())
+          return module.emitError() << "space " << name << ": " << packed.checked.message();
+        bytes = std::max(bytes, packed.bytes);
+        if (!largest || packed.bytes > largest->bytes)
+          largest = std::move(packed);
+      }
+      if (onDevice && deviceMemory > 0 && bytes > budget && !tooLarge)
+        tooLarge = TooLarge{name, std::move(*largest), base, bytes};
+      if (!onDevice) {
+        hostBytes += bytes - base;
+        if (!largestHost || largest->bytes > largestHost->bytes)
+          largestHost = std::move(largest);
+      }
+      NamedAttrList attributes(entry);
+      attributes.set("bytes", builder.getI64IntegerAttr(bytes));
+      spaces.push_back(attributes.getDictionary(&getContext()));
+    }
+    module->setAttr(kSpacesAttr, builder.getArrayAttr(spaces)); // also where they are too large: a search reads by how much
+    if (tooLarge) {
+      InFlightDiagnostic error = module.emitError();
+      error << "the plan needs " << formatSize(tooLarge->bytes) << " (" << tooLarge->bytes << " B) of device memory, and --device-memory allows "
+            << formatSize(uint64_t(deviceMemory));
+      explain(error, tooLarge->packed, {tooLarge->space}, tooLarge->kept);
+      return error << "; the smallest budget for these choices is --device-memory " << tooLarge->bytes << "B";
+    }
+    if (hostMemory > 0 && hostBytes > uint64_t(hostMemory)) {
+      InFlightDiagnostic error = module.emitError();
+      error << "the plan needs " << formatSize(hostBytes) << " (" << hostBytes << " B) of host memory, and --host-memory allows "
+            << formatSize(uint64_t(hostMemory));
+      explain(error, *largestHost, hostSpaces, hostKept);
+      return error << "; the smallest budget for these choices is --host-memory " << hostBytes << "B";
+    }
+    return success();
+  }
+
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace mt
