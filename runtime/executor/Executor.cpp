@@ -6,7 +6,6 @@
 #include "runtime/executor/Trace.h"
 #include "runtime/host/WeightLoader.h"
 #include "runtime/plan/Dump.h"
-#include "runtime/plan/Timeline.h"
 
 #include <deque>
 #include <map>
@@ -26,7 +25,6 @@ struct Prepared {
   const plan::Program *program = nullptr;
   std::vector<device::Code> codes; ///< by command; of runs
   std::vector<char> awaited;       ///< by command, from another stream
-  std::vector<double> seconds;     ///< by command, as predicted beside the others
   std::vector<Event> events;       ///< by command, of the iteration being issued: those awaited
   std::vector<Event> previous;     ///< of the iteration before it, if any since the last drain
 };
@@ -108,10 +106,7 @@ Status Executor::State::prepare() {
   std::map<std::pair<uint32_t, uint32_t>, device::Code> codes;
   for (const plan::Program &program : plan.programs) {
     Prepared &prepared = programs[program.kind];
-    const plan::Timeline timeline = plan::simulate(plan, program);
-    prepared = {.program = &program, .codes = {}, .awaited = awaitedBy(program), .seconds = {}, .events = {}, .previous = {}};
-    for (size_t i = 0; i < program.commands.size(); ++i)
-      prepared.seconds.push_back(timeline.took(i));
+    prepared = {.program = &program, .codes = {}, .awaited = awaitedBy(program), .events = {}, .previous = {}};
     prepared.codes.resize(program.commands.size());
     for (size_t i = 0; i < program.commands.size(); ++i) {
       const plan::Command &command = program.commands[i];
@@ -135,7 +130,7 @@ Status Executor::State::issue(Prepared &prepared, size_t index, uint64_t number)
         prepared.program->commands[await.command].stream != command.stream)
       MT_TRY(device->wait(command.stream, events[await.command]));
   }
-  device::Tag tag = {command.label, number + index, prepared.seconds[index]};
+  device::Tag tag = {command.label, number + index, command.predictedSeconds};
   if (command.isCopy)
     MT_TRY(device->copy(command.stream, command.from, command.to, tag));
   else

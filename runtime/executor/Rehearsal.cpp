@@ -2,6 +2,7 @@
 
 #include "runtime/device/rehearsal/RehearsalDevice.h"
 #include "runtime/executor/Executor.h"
+#include "runtime/plan/Timeline.h"
 
 #include <algorithm>
 #include <array>
@@ -34,9 +35,21 @@ Result<double> periodOf(const plan::Plan &plan, double pace, int64_t steps, cons
     MT_TRY(executor->writeTrace());
   return (all - few) / static_cast<double>(steps);
 }
+
+/// The same plan, in which every command takes as long as it is predicted to beside the others.
+plan::Plan besideOthers(plan::Plan plan) {
+  for (plan::Program &program : plan.programs) {
+    const plan::Timeline timeline = plan::simulate(plan, program);
+    for (size_t i = 0; i < program.commands.size(); ++i)
+      program.commands[i].predictedSeconds = timeline.took(i);
+  }
+  plan.target.contention = {};
+  return plan;
+}
 } // namespace
 
-Result<Rehearsed> rehearse(const plan::Plan &plan, int64_t steps, const std::string &tracePath) {
+Result<Rehearsed> rehearse(const plan::Plan &compiled, int64_t steps, const std::string &tracePath) {
+  const plan::Plan plan = besideOthers(compiled);
   const plan::Program *step = plan.program(plan::ProgramKind::step);
   if (!step || step->commands.empty())
     return fail("the plan has no step: compile the model again with this version of mtc");
