@@ -1,25 +1,103 @@
 #include "kernels/Optimizers.h"
 
-#include "kernels/Catalogue.h"
+#include "kernels/Blocks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace mt::kernels {
+#include <algorithm>
 
-std::vector<std::string> optimizers() {
-  std::vector<std::string> names;
-  for (const Kernel &kernel : all())
-    if (kernel.updates && find(fmt::format("{}_split", kernel.name)))
-      names.emplace_back(kernel.name);
+namespace mt::kernels {
+namespace {
+
+constexpr Hyperparameter kBeta1 = {"beta1", 0.9, true, Scalars::kBeta1, Scalars::kBiasCorrection1};
+constexpr Hyperparameter kBeta2 = {"beta2", 0.999, true, Scalars::kBeta2, Scalars::kBiasCorrection2};
+constexpr Hyperparameter kEpsilon = {"eps", 1e-8, false, Scalars::kEpsilon};
+constexpr Hyperparameter kMomentum = {"momentum", 0, false, Scalars::kMomentum};
+
+/// Names of parts are those of files that checkpoints have: they stay.
+const std::vector<OptimizerSpec> kOptimizers = {
+    {.name = "adamw", .split = "adamw_split", .state = {{"first_moment"}, {"second_moment"}},
+     .hyperparameters = {kBeta1, kBeta2, kEpsilon}, .usualDecay = 0.01},
+    {.name = "sgd", .split = "sgd_split", .state = {{"first_moment"}}, .hyperparameters = {kMomentum}},
+    {.name = "lion", .split = "lion_split", .state = {{"first_moment"}},
+     .hyperparameters = {{"beta1", 0.9, true, Scalars::kBeta1}, {"beta2", 0.99, true, Scalars::kBeta2}}}};
+
+/// "a, b or c".
+template <typename Name> std::string listed(const std::vector<Name> &names, std::string_view conjunction) {
+  if (names.size() < 2)
+    return fmt::format("{}", fmt::join(names, ""));
+  return fmt::format("{} {} {}", fmt::join(names.begin(), names.end() - 1, ", "), conjunction, names.back());
+}
+
+/// The names that list(optimizer) has, each once.
+template <typename List> std::vector<std::string_view> namesOf(List list) {
+  std::vector<std::string_view> names;
+  for (const OptimizerSpec &optimizer : kOptimizers)
+    for (const auto &entry : list(optimizer))
+      if (std::ranges::find(names, entry.name) == names.end())
+        names.push_back(entry.name);
   return names;
 }
 
-std::string optimizerList() { return fmt::format("{}", fmt::join(optimizers(), " or ")); }
+} // namespace
 
-bool keepsSecondMoment(std::string_view optimizer) {
-  const Kernel *kernel = find(optimizer);
-  return kernel && kernel->operands.find("secondMoment") != std::string_view::npos;
+const Hyperparameter *OptimizerSpec::find(std::string_view hyperparameter) const {
+  auto found = std::ranges::find(hyperparameters, hyperparameter, &Hyperparameter::name);
+  return found == hyperparameters.end() ? nullptr : &*found;
+}
+
+const std::vector<OptimizerSpec> &optimizers() { return kOptimizers; }
+
+const OptimizerSpec *findOptimizer(std::string_view name) {
+  auto found = std::ranges::find(kOptimizers, name, &OptimizerSpec::name);
+  return found == kOptimizers.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> optimizerNames() {
+  std::vector<std::string> names;
+  for (const OptimizerSpec &optimizer : kOptimizers)
+    names.emplace_back(optimizer.name);
+  return names;
+}
+
+std::string optimizerList() { return listed(optimizerNames(), "or"); }
+
+const Hyperparameter *findHyperparameter(std::string_view name) {
+  for (const OptimizerSpec &optimizer : kOptimizers)
+    if (const Hyperparameter *own = optimizer.find(name))
+      return own;
+  return nullptr;
+}
+
+std::string ownersOf(std::string_view hyperparameter, std::string_view conjunction) {
+  std::vector<std::string_view> names;
+  for (const OptimizerSpec &optimizer : kOptimizers)
+    if (optimizer.find(hyperparameter))
+      names.push_back(optimizer.name);
+  return listed(names, conjunction);
+}
+
+std::vector<std::string_view> hyperparameterNames() {
+  return namesOf([](const OptimizerSpec &optimizer) { return optimizer.hyperparameters; });
+}
+std::vector<std::string_view> statePartNames() {
+  return namesOf([](const OptimizerSpec &optimizer) { return optimizer.state; });
+}
+
+Dims partDims(int64_t elements, const Dims &dims) {
+  return elements == 1 ? dims : Dims{ceilDivide(OperandType{DType::u8, dims}.elements(), elements)};
+}
+
+Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dims) {
+  auto updated = [&](DType type) { return OperandType{type, dims, Effect::update}; };
+  Signature call{std::string(split ? optimizer.split : optimizer.name), {{"parameter", int64_t{0}}}, {}};
+  call.operands = {{DType::f32, dims}, {DType::f64, {1}}, {DType::f64, {Scalars::kCount}}};
+  for (DType type : split ? std::vector{DType::bf16, DType::i16} : std::vector{DType::f32})
+    call.operands.push_back(updated(type));
+  for (const StatePart &part : optimizer.state)
+    call.operands.push_back({part.type, partDims(part.elements, dims), Effect::update});
+  return call;
 }
 
 } // namespace mt::kernels

@@ -1,19 +1,65 @@
-// Which kernels of the catalogue are optimizers, and what they keep: everything but kernels/ asks here and names none.
+// Optimizers as data: what each keeps of a parameter, which kernels of the catalogue update by it, and by which numbers.
+// Everything but kernels/ asks here and names none: a new one is its kernels and an entry of the table.
 #ifndef MT_KERNELS_OPTIMIZERS_H
 #define MT_KERNELS_OPTIMIZERS_H
 
-#include <string>
-#include <string_view>
-#include <vector>
+#include "kernels/Catalogue.h"
 
 namespace mt::kernels {
 
-/// Kernels that update whole weights, by name; NAME_split of each updates masters in two halves.
-std::vector<std::string> optimizers();
-/// "adamw or sgd", for messages.
+/// A part of a trained parameter that updates alone use. It begins as zeros.
+struct StatePart {
+  std::string_view name;    ///< in plans, and of a checkpoint's file
+  DType type = DType::f32;
+  int64_t elements = 1;     ///< of the parameter for one of the part: 1, or as many as a block that has a scale
+};
+
+/// A number that users choose and updates go by.
+struct Hyperparameter {
+  std::string_view name; ///< of the option, in groups, and in stored recipes
+  double usual = 0;      ///< unless it is said
+  bool isShare = false;  ///< below 1; none is negative
+  int place = 0;         ///< among the scalars
+  int correction = -1;   ///< place of 1 - value^step, if updates read that
+};
+
+/// An optimizer. The kernel of its name updates masters that are whole, `split` those in two halves (kernels/Bf16.h): its
+/// operands are gradient, squared norm, scalars => weight, [remainder,] the state in order.
+struct OptimizerSpec {
+  std::string_view name, split;
+  std::vector<StatePart> state;
+  std::vector<Hyperparameter> hyperparameters;
+  double usualDecay = 0; ///< of weights, unless it is said
+  /// A call may be for elements of a parameter that begin at a multiple of so many; 0: only for all of them.
+  int64_t granularity = 1;
+
+  const Hyperparameter *find(std::string_view hyperparameter) const;
+};
+
+/// Operands of every update, before what it writes.
+enum UpdateOperand : size_t { kUpdateGradient = 0, kUpdateNorm = 1, kUpdateScalars = 2 };
+
+const std::vector<OptimizerSpec> &optimizers();
+/// Null: there is none of that name.
+const OptimizerSpec *findOptimizer(std::string_view name);
+std::vector<std::string> optimizerNames();
+/// "adamw, sgd or lion", for messages.
 std::string optimizerList();
-/// Whether an optimizer keeps a second moment beside the first.
-bool keepsSecondMoment(std::string_view optimizer);
+/// Null: no optimizer reads a number of that name. Where several do, it is in the same range for all.
+const Hyperparameter *findHyperparameter(std::string_view name);
+/// "adamw or lion": whose a hyperparameter is.
+std::string ownersOf(std::string_view hyperparameter, std::string_view conjunction = "or");
+/// Every hyperparameter's name, once.
+std::vector<std::string_view> hyperparameterNames();
+/// Every part's name that some optimizer keeps, once.
+std::vector<std::string_view> statePartNames();
+
+/// Of a part with one entry for so many elements of a parameter of these dimensions: these, or how many entries.
+Dims partDims(int64_t elements, const Dims &dims);
+/// The scalars' row that the update of a parameter reads, which is also how many rows so many parameters need.
+constexpr int64_t scalarRow(int64_t parameter) { return 1 + parameter; }
+/// The update of a parameter of these dimensions, whose master is whole or in two halves.
+Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dims);
 
 } // namespace mt::kernels
 #endif

@@ -170,18 +170,10 @@ std::vector<Signature> sampleCalls(double mostFlops, double mostBytes) {
 
 std::vector<Signature> sampleUpdates(double mostBytes) {
   Samples samples(1e30, mostBytes);
-  for (const std::string &optimizer : optimizers())
+  for (const OptimizerSpec &optimizer : optimizers())
     for (bool split : {false, true})
-      for (const std::vector<int64_t> &sizes : kElements) {
-        const Dims dims = {sizes[0] * 2};
-        auto state = [&](DType type) { return OperandType{type, dims, Effect::update}; };
-        Signature call{split ? optimizer + "_split" : optimizer, {{"parameter", int64_t{0}}}, {}};
-        call.operands = {{DType::f32, dims}, {DType::f64, {1}}, {DType::f64, {Scalars::kCount}}};
-        for (DType type : split ? std::vector{DType::bf16, DType::i16} : std::vector{DType::f32})
-          call.operands.push_back(state(type));
-        call.operands.resize(call.operands.size() + (keepsSecondMoment(optimizer) ? 2 : 1), state(DType::f32));
-        samples.add(std::move(call));
-      }
+      for (const std::vector<int64_t> &sizes : kElements)
+        samples.add(updateCall(optimizer, split, {sizes[0] * 2}));
   return std::move(samples.calls);
 }
 

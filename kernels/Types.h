@@ -9,9 +9,10 @@ namespace mt::kernels {
 /// Element types. `boolean` is one byte, 0 or 1.
 enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2, f64 = 3, i64 = 4, i32 = 5, i16 = 6, i8 = 7, u8 = 8, boolean = 9 };
 
-/// Places in the step's scalars, a slot of `kCount` doubles that the feed command writes. The training loop fills
-/// them once a step; kernels of losses, clipping and updates read them. `step_norm` writes a copy with kGradientNorm
-/// and kClipScale filled in, which updates read.
+/// Places in the step's scalars, rows of `kCount` doubles that the feed command writes: one for the whole step, which losses
+/// read, and after it one for each parameter of the plan, which its update reads: the rows differ in what users choose for
+/// groups of parameters. The training loop fills them once a step. `step_norm` writes a copy with kGradientNorm and kClipScale
+/// filled in, in every row.
 struct Scalars {
   enum : int {
     kStep = 0,            ///< 1-based optimizer step
@@ -27,9 +28,8 @@ struct Scalars {
     kBeta1 = 10,
     kBeta2 = 11,
     kEpsilon = 12,
-    kDecayMatrices = 13,  ///< weight decay of parameters of two or more dimensions
-    kDecayOther = 14,     ///< weight decay of the rest
-    kMomentum = 15,
+    kDecay = 13, ///< of weights
+    kMomentum = 14,
     kCount = 16
   };
 };

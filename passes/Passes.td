@@ -224,7 +224,7 @@ def PlanTemplates : Pass<"mt-plan-templates", "mlir::ModuleOp"> {
 def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
   let summary = "Lists slots and commands of all programs in issue order.";
   let description = [{
-    It executes the decisions that the module states (`mt.saved`, `mt.kept`, `mt.resident`, `mt.parts`, `mt.late`, `mt.parked` on calls,
+    It executes the decisions that the module states (`mt.saved`, `mt.kept`, `mt.resident`, `mt.parts`, `mt.late`, `mt.parked`, `mt.parked_saved` on calls,
     `mt.limits`) and decides nothing: commands come from planner/Builder.h, their order and the predicted `start` of
     each from planner/Order.h. Where a module states none, it is what needs least memory. What is not given as an option
     is as the module states it (`mt.settings`, `mt.target`), else the default; what was done is stated there afterwards,
@@ -247,7 +247,7 @@ def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
     Option<"park", "park", "bool", "true", "keep saved activations on the host where backward is far">,
     Option<"distance", "prefetch-distance", "int64_t", "1", "the most phases that weights are prefetched ahead">,
     Option<"clip", "clip", "bool", "false", "exact clipping by the global norm">,
-    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "of parameters that name no other (kernels/Optimizers.h)">
   ];
   let dependentDialects = ["::mt::schedule::ScheduleDialect"];
 }

@@ -17,13 +17,14 @@ constexpr llvm::StringLiteral kSettingsAttr = "mt.settings";
 using plan::Settings;
 struct Field {
   StringRef name;
-  std::variant<std::string Settings::*, bool Settings::*, int64_t Settings::*> member;
+  std::variant<std::string Settings::*, bool Settings::*, int64_t Settings::*, std::vector<std::string> Settings::*> member;
 };
 const Field kFields[] = {{"batch", &Settings::batch},
                          {"micro_batch", &Settings::microBatch},
                          {"sequence", &Settings::sequence},
                          {"precision", &Settings::precision},
                          {"optimizer", &Settings::optimizer},
+                         {"groups", &Settings::groups},
                          {"clip", &Settings::clip},
                          {"saved_activations", &Settings::savedActivations},
                          {"weights", &Settings::weights},
@@ -97,6 +98,17 @@ template <typename Value> static void state(ModuleOp module, Value Settings::*ch
 void stateSetting(ModuleOp module, std::string Settings::*choice, const std::string &value) { state(module, choice, value); }
 void stateSetting(ModuleOp module, int64_t Settings::*choice, int64_t value) { state(module, choice, value); }
 void stateSetting(ModuleOp module, bool Settings::*choice, bool value) { state(module, choice, value); }
+void stateSetting(ModuleOp module, std::vector<std::string> Settings::*choice, const std::vector<std::string> &value) {
+  state(module, choice, value);
+}
+
+std::string optimizerOf(ModuleOp module, size_t parameter) {
+  std::string name;
+  if (auto all = module->getAttrOfType<ArrayAttr>("mt.parameters"); all && parameter < all.size())
+    if (auto entry = dyn_cast<DictionaryAttr>(all[parameter]))
+      read(entry.get("optimizer"), name);
+  return name;
+}
 
 FailureOr<target::Target> readTarget(ModuleOp module) {
   auto stated = module->getAttrOfType<DictionaryAttr>(nn::kTargetAttr);

@@ -14,8 +14,12 @@ void readSettings(mlir::ModuleOp module, plan::Settings &settings);
 void stateSetting(mlir::ModuleOp module, std::string plan::Settings::*choice, const std::string &value);
 void stateSetting(mlir::ModuleOp module, int64_t plan::Settings::*choice, int64_t value);
 void stateSetting(mlir::ModuleOp module, bool plan::Settings::*choice, bool value);
+void stateSetting(mlir::ModuleOp module, std::vector<std::string> plan::Settings::*choice, const std::vector<std::string> &value);
 /// States all of them but the loss, which mt-append-loss states as `nn.loss`.
 void stateSettings(mlir::ModuleOp module, const plan::Settings &settings);
+
+/// What the module states of a parameter's optimizer; empty: nothing.
+std::string optimizerOf(mlir::ModuleOp module, size_t parameter);
 
 /// The target that the module names. Fails with a diagnostic where it names none, or one that cannot be.
 llvm::FailureOr<target::Target> readTarget(mlir::ModuleOp module);

@@ -15,8 +15,6 @@
 namespace mt::pipeline {
 namespace {
 
-/// What is left to gain by smaller micro-batches where they are no longer tried.
-constexpr double kLittle = 0.005;
 constexpr int64_t kSequences[] = {256, 1024, 4096};
 
 /// From 1 to the batch, each a multiple of the one before.
@@ -58,7 +56,7 @@ public:
     forced = whole->compiled.forced;
     std::string text;
     for (int64_t batch : divisorsOf(options.batch)) {
-      if (!forced.empty() && batch != options.batch)
+      if ((!forced.empty() && batch != options.batch) || batch % options.microBatch.value_or(1))
         continue;
       MT_ASSIGN(std::string line, lineOf(batch));
       text += line;
@@ -66,6 +64,16 @@ public:
         break;
     }
     return text;
+  }
+
+  /// What the smallest batch needs at least.
+  Result<std::string> least() {
+    Messages said;
+    const int64_t batch = forced.empty() ? options.microBatch.value_or(1) : options.batch;
+    MT_ASSIGN(Part * smallest, part(batch, said));
+    MT_ASSIGN(const Needed needed, leastOf(*smallest, batch, said));
+    return fmt::format("least memory at sequence {}, batch {}: device {} and host {}\n", sequence, batch,
+                       formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)));
   }
 
   std::string forced; ///< why the micro-batch must be the batch; empty: it need not
@@ -89,12 +97,16 @@ private:
   Front front;
   std::map<int64_t, Part> parts; ///< by micro-batch
   bool fits = true;
+  int64_t sequence = 0; ///< of every part that was read
 
   Result<Part *> part(int64_t microBatch, Messages &messages) {
     if (auto found = parts.find(microBatch); found != parts.end())
       return &found->second;
     MT_ASSIGN(Compiled compiled, front.module(microBatch, true, messages));
     MT_ASSIGN(passes::ReadModel read, readForPlanner(*compiled.module, options, target, messages));
+    plan::Settings settings;
+    passes::readSettings(*compiled.module, settings);
+    sequence = settings.sequence;
     return &parts.emplace(microBatch, Part{std::move(compiled), std::move(read)}).first->second;
   }
 
@@ -105,10 +117,8 @@ private:
     for (size_t stream = 0; stream < machine.streams.size(); ++stream)
       if (best.found.timing.busy[stream] > best.found.timing.busy[busiest])
         busiest = stream;
-    plan::Settings settings;
-    passes::readSettings(*parts.begin()->second.compiled.module, settings);
-    return fmt::format("{:>8} {:>6} {:>11} {:>11} {:>10.0f}  {:<9} {:.2f}  saved {}; weights {}; updates {}\n", settings.sequence, batch,
-                       best.microBatch, formatSeconds(seconds), static_cast<double>(batch * settings.sequence) / seconds, machine.streams[busiest].name,
+    return fmt::format("{:>8} {:>6} {:>11} {:>11} {:>10.0f}  {:<9} {:.2f}  saved {}; weights {}; updates {}\n", sequence, batch,
+                       best.microBatch, formatSeconds(seconds), static_cast<double>(batch * sequence) / seconds, machine.streams[busiest].name,
                        planner::lowerBound(best.model, machine, constraints.deviceMemory) / seconds, chosen.saved, chosen.weights,
                        chosen.updates);
   }
@@ -130,10 +140,12 @@ private:
       least = microBatch;
       planner::Model model = (*made)->read.model;
       model.microBatches = batch / microBatch;
-      planner::Found found = planner::search(model, machine, constraints);
+      if (best && planner::lowerBound(model, machine, constraints.deviceMemory) > (1 - kLittleGain) * best->found.timing.seconds)
+        break;
+      planner::Found found = planner::search(model, machine, constraints, best ? &best->found : nullptr);
       if (!found.timing.fits())
         continue;
-      if (best && found.timing.seconds > (1 - kLittle) * best->found.timing.seconds)
+      if (best && found.timing.seconds > (1 - kLittleGain) * best->found.timing.seconds)
         break;
       best = Best{microBatch, std::move(model), std::move(found)};
     }
@@ -143,14 +155,8 @@ private:
     Messages said;
     MT_ASSIGN(Part * smallest, part(least, said));
     MT_ASSIGN(const Needed needed, leastOf(*smallest, batch, said));
-    return fmt::format("{:>8} {:>6} {:>11}  does not fit: device {} and host {} are the least\n", sequenceOf(*smallest), batch, least,
+    return fmt::format("{:>8} {:>6} {:>11}  does not fit: device {} and host {} are the least\n", sequence, batch, least,
                        formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)));
-  }
-
-  int64_t sequenceOf(Part &part) const {
-    plan::Settings settings;
-    passes::readSettings(*part.compiled.module, settings);
-    return settings.sequence;
   }
 
   Result<Needed> leastOf(Part &part, int64_t batch, Messages &messages) {
@@ -158,22 +164,12 @@ private:
     part.read.model.microBatches = batch / part.read.model.microBatch;
     return leastMemory(*part.compiled.module, part.read, options, target, messages);
   }
-
-public:
-  /// What the smallest batch needs at least.
-  Result<std::string> least() {
-    Messages said;
-    const int64_t batch = forced.empty() ? options.microBatch.value_or(1) : options.batch;
-    MT_ASSIGN(Part * smallest, part(batch, said));
-    MT_ASSIGN(const Needed needed, leastOf(*smallest, batch, said));
-    return fmt::format("least memory at sequence {}, batch {}: device {} and host {}\n", sequenceOf(*smallest), batch,
-                       formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)));
-  }
 };
 
 } // namespace
 
 Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options, Messages &messages) {
+  MT_TRY(checkBatches(options));
   MT_ASSIGN(target::Target target, target::findTarget(options.target));
   std::string table = fmt::format("{}: device memory {}, host memory {}\n{:>8} {:>6} {:>11} {:>11} {:>10}  {:<9} {}\n", target.name,
                                   formatSize(options.deviceMemory.value_or(target.deviceMemory)),

@@ -3,10 +3,12 @@
 #include "compiler/pipeline/Phases.h"
 #include "compiler/plan/PlanAttributes.h"
 #include "passes/Settings.h"
+#include "runtime/plan/ParameterGroups.h"
 
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <set>
 
 using namespace mlir;
 
@@ -44,6 +46,14 @@ std::string joinProblems(const onnx::Problems &problems, bool everyNode) {
 
 } // namespace
 
+Status checkBatches(const Options &options) {
+  if (options.batch < 1)
+    return fail("--batch {}: must be at least 1", options.batch);
+  if (options.microBatch && (*options.microBatch < 1 || options.batch % *options.microBatch))
+    return fail("--micro-batch {}: must divide --batch {}", *options.microBatch, options.batch);
+  return {};
+}
+
 Result<Compiled> Front::module(int64_t microBatch, bool layers, Messages &messages) {
   Status status = model ? Status() : readModel();
   messages.add(ofModel);
@@ -79,7 +89,7 @@ Status Front::readModel(int64_t rows) {
   auto imported = onnx::importOnnx(context, options.model, import, problems);
   if (failed(imported))
     return problems.empty() ? collector.failure(options.model) : Status::error(joinProblems(problems, options.everyNode));
-  describe(*imported, *imported->module);
+  MT_TRY(describe(*imported, *imported->module));
   PassManager manager(&context);
   addLossPasses(manager, options.loss);
   if (failed(manager.run(*imported->module)))
@@ -88,7 +98,7 @@ Status Front::readModel(int64_t rows) {
   return {};
 }
 
-void Front::describe(const onnx::ImportedModel &imported, ModuleOp module) const {
+Status Front::describe(const onnx::ImportedModel &imported, ModuleOp module) const {
   std::filesystem::path path = std::filesystem::absolute(options.model);
   plan::Plan described;
   described.model = {path.lexically_normal().string(), path.stem().string(), imported.digest, 0, 0};
@@ -101,13 +111,28 @@ void Front::describe(const onnx::ImportedModel &imported, ModuleOp module) const
                      parameter.generator, parameter.seed, parameter.deviation, parameter.value};
     described.parameters.push_back(std::move(entry));
   }
+  MT_ASSIGN(std::vector<plan::ParameterGroup> groups, plan::parseGroups(options.groups));
+  for (const plan::ParameterGroup &group : groups) {
+    std::set<std::string> optimizers;
+    for (plan::Parameter &parameter : described.parameters)
+      if (group.holds(parameter)) {
+        if (!group.optimizer.empty())
+          parameter.optimizer = group.optimizer;
+        optimizers.insert(parameter.optimizer.empty() ? options.optimizer : parameter.optimizer);
+      }
+    if (optimizers.empty())
+      return fail("--group {}: no parameter of the model has such a name", group.text);
+    MT_TRY(plan::checkKeys(group, optimizers));
+  }
   setPlanAttributes(module, described);
   passes::stateTarget(module, target);
   passes::stateSetting(module, &plan::Settings::batch, options.batch);
   passes::stateSetting(module, &plan::Settings::sequence, imported.sequence);
   passes::stateSetting(module, &plan::Settings::precision, "fp32"); // until mt-lower-precision says otherwise
   passes::stateSetting(module, &plan::Settings::optimizer, options.optimizer);
+  passes::stateSetting(module, &plan::Settings::groups, options.groups);
   passes::stateSetting(module, &plan::Settings::clip, options.clip);
+  return {};
 }
 
 } // namespace mt::pipeline

@@ -7,6 +7,9 @@
 
 namespace mt::pipeline {
 
+/// The batch is positive, and a micro-batch that was asked for divides it. Errors name the option.
+Status checkBatches(const Options &options);
+
 class Front {
 public:
   /// All must outlive it.
@@ -26,7 +29,7 @@ private:
 
   Status readModel();
   Status readModel(int64_t rows);
-  void describe(const onnx::ImportedModel &imported, mlir::ModuleOp module) const;
+  Status describe(const onnx::ImportedModel &imported, mlir::ModuleOp module) const;
 };
 
 } // namespace mt::pipeline

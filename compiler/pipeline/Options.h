@@ -23,6 +23,7 @@ struct Options {
   std::vector<std::string> train, freeze;
   std::string precision = "fp32";
   std::string optimizer = "adamw";
+  std::vector<std::string> groups; ///< of parameters: plan::ParameterGroup
   bool clip = false;
   std::string target = "cpu";
   std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes; none: the target's

@@ -23,14 +23,6 @@ std::vector<int64_t> microBatchesOf(const Options &options) {
   return divisors;
 }
 
-Status checkOptions(const Options &options) {
-  if (options.batch < 1)
-    return fail("--batch {}: must be at least 1", options.batch);
-  if (options.microBatch && (*options.microBatch < 1 || options.batch % *options.microBatch))
-    return fail("--micro-batch {}: must divide --batch {}", *options.microBatch, options.batch);
-  return {};
-}
-
 } // namespace
 
 void loadDialects(MLIRContext &context) {
@@ -54,7 +46,7 @@ std::string print(ModuleOp module, Phase phase) {
 
 Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
                          Messages &messages) {
-  MT_TRY(checkOptions(options));
+  MT_TRY(checkBatches(options));
   if (!options.sequence)
     if (Options complete = options; (complete.sequence = defaultSequence(context, options)))
       return compile(context, complete, phase, producer, messages);
@@ -64,11 +56,12 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     return front.module(microBatchesOf(options).front(), phase == Phase::layers, messages);
 
   std::optional<Compiled> best;
-  double seconds = 0;
   std::function<std::string()> more;
+  planner::Found found;
   std::string problem;
   std::vector<std::string> considered;
-  for (int64_t microBatch : microBatchesOf(options)) {
+  const std::vector<int64_t> microBatches = microBatchesOf(options);
+  for (int64_t microBatch : microBatches) {
     Messages said; // of this candidate: what is printed is about the plan that is made, or about the last one tried
     auto made = front.module(microBatch, true, said);
     if (!made.ok() && microBatch != options.batch && !options.microBatch) { // what the batch can be, its parts need not
@@ -78,10 +71,13 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     if (!made.ok())
       messages = said;
     MT_ASSIGN(Compiled compiled, std::move(made));
-    Planned planned = planSchedule(*compiled.module, options, target, said);
-    considered.push_back(fmt::format("micro-batch {}: {}", microBatch, planned.module ? planned.text : "does not fit"));
+    const bool isLast = !compiled.forced.empty() || microBatch == microBatches.back();
+    Planned planned = planSchedule(*compiled.module, options, target, isLast && !best, best ? &found : nullptr, said);
+    considered.push_back(fmt::format("micro-batch {}: {}", microBatch, planned.module ? planned.text : best ? planned.problem : "does not fit"));
     if (!best)
       messages = said;
+    if (!planned.module && best)
+      break;
     if (!planned.module) {
       problem = planned.problem;
       if (!compiled.forced.empty())
@@ -90,11 +86,11 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
                     options.model, problem, compiled.forced);
       continue;
     }
-    if (best && seconds <= planned.seconds)
+    const double before = found.timing.seconds, seconds = planned.found.timing.seconds;
+    if (best && before <= seconds)
       break; // smaller micro-batches only get slower from here
-    constexpr double kLittle = 0.005; // what the next would still gain is less
-    const bool isEnough = (best && planned.seconds > (1 - kLittle) * seconds) || planned.seconds <= (1 + kLittle) * planned.bound;
-    seconds = planned.seconds;
+    const bool isEnough = (best && seconds > (1 - kLittleGain) * before) || seconds <= (1 + kLittleGain) * planned.bound;
+    found = std::move(planned.found);
     messages = said;
     best = std::move(compiled);
     best->module = std::move(planned.module);

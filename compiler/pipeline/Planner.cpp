@@ -27,18 +27,20 @@ std::string describe(const planner::Description &description, const Needed &need
                      description.saved, description.weights, description.parked, description.updates,
                      formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)), found.timing.seconds, found.simulations);
 }
-/// What larger budgets bring: those of a few that save a hundredth of a step more than a smaller one.
-std::string whatMoreBrings(const planner::Model &model, const planner::Machine &machine, planner::Constraints constraints, double seconds) {
+/// What larger budgets bring, each search going on from what the one before found: those of a few that save a hundredth of a
+/// step more than a smaller one.
+std::string whatMoreBrings(const planner::Model &model, const planner::Machine &machine, planner::Constraints constraints, planner::Found found) {
   const int64_t budget = constraints.deviceMemory;
   constraints.thorough = false;
+  const double seconds = found.timing.seconds;
   std::string text;
   double best = seconds;
   for (int64_t eighths : {9, 10, 12, 16, 24, 32}) {
     constraints.deviceMemory = budget / 8 * eighths;
-    const planner::Timing timing = planner::search(model, machine, constraints).timing;
-    if (!timing.fits() || timing.seconds >= 0.99 * best)
+    found = planner::search(model, machine, constraints, &found);
+    if (!found.timing.fits() || found.timing.seconds >= 0.99 * best)
       continue;
-    best = timing.seconds;
+    best = found.timing.seconds;
     text += fmt::format("{}{} more of device memory: {:.3g} s a step ({:+.3g} s)", text.empty() ? "" : "; ",
                         formatSize(uint64_t(constraints.deviceMemory - budget)), best, best - seconds);
   }
@@ -69,7 +71,7 @@ Result<passes::ReadModel> readForPlanner(ModuleOp layers, const Options &options
     return collector.failure(options.model);
   plan::Settings settings;
   passes::readSettings(layers, settings);
-  passes::applySettings(settings, read->model);
+  MT_TRY(passes::applySettings(settings, read->model));
   return std::move(*read);
 }
 
@@ -86,7 +88,8 @@ Result<Needed> leastMemory(ModuleOp layers, const passes::ReadModel &read, const
   return neededBy(*module);
 }
 
-Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target, Messages &messages) {
+Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target, bool explained,
+                     const planner::Found *before, Messages &messages) {
   Planned planned;
   Messages said;
   auto fail = [&](std::string problem) {
@@ -98,16 +101,23 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
   if (!read.ok())
     return fail(read.status().message());
   planner::Machine machine(target);
-  planner::Constraints constraints = constraintsOf(options, target);
-  const PlanMemoryOptions budgets{.deviceMemory = constraints.deviceMemory, .hostMemory = constraints.hostMemory};
+  const planner::Constraints given = constraintsOf(options, target);
+  planner::Constraints constraints = given;
+  const PlanMemoryOptions budgets{.deviceMemory = given.deviceMemory, .hostMemory = given.hostMemory};
   const bool shared = target.unified && !options.deviceMemory;
+  planned.bound = planner::lowerBound(read->model, machine, budgets.deviceMemory);
+  if (before && planned.bound > (1 - kLittleGain) * before->timing.seconds)
+    return fail(fmt::format("a step takes {:.3g} s at least", planned.bound));
+  planner::Found tried; // before this attempt
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    planner::Found found = planner::search(read->model, machine, constraints);
+    planner::Found found = planner::search(read->model, machine, constraints, before);
+    if (!found.timing.fits() && !explained)
+      return fail("does not fit");
     // Where nothing fits, or packing loses too much of what does, it is what needs least memory; if that does not fit either,
     // the message names what takes the room.
     const bool last = !found.timing.fits() || attempt + 1 == kAttempts;
     if (last)
-      found = planner::leastOf(read->model, machine, constraints);
+      found = planner::leastOf(read->model, machine, given);
     passes::stateDecisions(layers, *read, found.decisions);
     OwningOpRef<ModuleOp> module = layers.clone();
     said = Messages();
@@ -123,12 +133,9 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     if (done && !tooMuch) {
       messages.add(said);
       planned.module = std::move(module);
-      planned.seconds = found.timing.seconds;
-      planned.bound = planner::lowerBound(read->model, machine, budgets.deviceMemory);
-      planned.more = [model = read->model, machine, given = constraintsOf(options, target), seconds = planned.seconds] {
-        return whatMoreBrings(model, machine, given, seconds);
-      };
+      planned.more = [model = read->model, machine, given, found] { return whatMoreBrings(model, machine, given, found); };
       planned.text = describe(planner::describe(read->model, machine, found.decisions), needed, found);
+      planned.found = std::move(found);
       return planned;
     }
     if (last) {
@@ -138,16 +145,19 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
                               "smallest budget for these choices is --host-memory {}B",
                               formatSize(uint64_t(both)), both, formatSize(uint64_t(budgets.hostMemory)), both));
     }
-    // A little less often gives the same plan again: each time at least twice as much less as the time before.
-    auto less = [&](int64_t &budget, int64_t excess) { budget -= std::max(excess, (budget >> 11) << attempt); };
-    if (tooMuch) {
-      constraints.deviceMemory = std::min(constraints.deviceMemory, needed.device);
-      less(constraints.deviceMemory, both - budgets.hostMemory);
-    } else if (needed.device > budgets.deviceMemory) {
-      less(constraints.deviceMemory, needed.device - budgets.deviceMemory);
-    } else {
-      less(constraints.hostMemory, needed.host - budgets.hostMemory);
-    }
+    // A little less often gives the same plan again: a quarter more than is missing, and each time at least twice as much less
+    // as the time before.
+    auto less = [&](int64_t &budget, int64_t used, int64_t excess) {
+      budget = std::min(budget, used) - std::max(excess + excess / 4, (budget >> 11) << attempt);
+    };
+    if (tooMuch)
+      less(constraints.deviceMemory, needed.device, both - budgets.hostMemory);
+    else if (needed.device > budgets.deviceMemory)
+      less(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory);
+    else
+      less(constraints.hostMemory, found.decisions.hostLimit, needed.host - budgets.hostMemory);
+    tried = std::move(found);
+    before = &tried;
   }
   return planned;
 }

@@ -23,6 +23,9 @@ planner::Constraints constraintsOf(const Options &options, const target::Target 
 /// Prepares a module in phase `layers` for the planner, and reads it with its settings.
 Result<passes::ReadModel> readForPlanner(mlir::ModuleOp layers, const Options &options, const target::Target &target, Messages &messages);
 
+/// Share of a step that smaller micro-batches would have to gain to be tried further.
+inline constexpr double kLittleGain = 0.005;
+
 /// Bytes of device and host memory.
 struct Needed {
   int64_t device = 0, host = 0;
@@ -35,15 +38,18 @@ Result<Needed> leastMemory(mlir::ModuleOp layers, const passes::ReadModel &read,
 struct Planned {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< in phase `schedule`; null where nothing fits
   std::string problem;
-  double seconds = 0; ///< of a step, predicted
-  double bound = 0;   ///< seconds that no decisions can do without
+  planner::Found found;
+  double bound = 0; ///< seconds that no decisions can do without
   /// Finds out what more device memory would bring; empty: nothing.
   std::function<std::string()> more;
-  std::string text;   ///< for the report
+  std::string text; ///< for the report
 };
 
-/// Plans a module in phase `layers`, of one micro-batch. `messages` get what passes say.
-Planned planSchedule(mlir::ModuleOp layers, const Options &options, const target::Target &target, Messages &messages);
+/// Plans a module in phase `layers`, of one micro-batch. `messages` get what passes say. Where nothing fits, the problem says
+/// what is needed, and what takes the room, only if it is to be `explained`: that takes a plan of what needs least. `before`
+/// was found for a larger micro-batch (null: for none): the search goes on from there, unless no plan can be a little faster.
+Planned planSchedule(mlir::ModuleOp layers, const Options &options, const target::Target &target, bool explained,
+                     const planner::Found *before, Messages &messages);
 
 } // namespace mt::pipeline
 #endif

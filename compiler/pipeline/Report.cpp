@@ -24,11 +24,12 @@ Totals totalsOf(const plan::Plan &plan) {
   }
   for (const plan::Space &space : plan.spaces)
     (space.kind == plan::SpaceKind::device ? totals.device : totals.host) += space.bytes;
-  std::set<std::string> layers;
-  for (const plan::Template &entry : plan.templates)
-    if (entry.name.starts_with("layer_"))
-      layers.insert(entry.name.substr(0, entry.name.find('.')));
-  totals.templates = layers.size();
+  std::set<uint32_t> templates; // an evaluation runs one for each layer
+  if (const plan::Program *evaluate = plan.program(plan::ProgramKind::evaluate))
+    for (const plan::Command &command : evaluate->commands)
+      if (command.role == plan::Role::compute && command.layer >= 0)
+        templates.insert(command.templateIndex);
+  totals.templates = templates.size();
   return totals;
 }
 
@@ -52,7 +53,7 @@ std::string activationCopies(const plan::Plan &plan) {
                     : command.role == plan::Role::offload         ? parked : brought;
     sum += command.from.bytes;
   }
-  return fmt::format("inputs {}, saved layer inputs parked {} and brought back {}, scalars and norms {}", formatSize(inputs),
+  return fmt::format("inputs {}, parked {} and brought back {}, scalars and norms {}", formatSize(inputs),
                      formatSize(parked), formatSize(brought), formatSize(small));
 }
 

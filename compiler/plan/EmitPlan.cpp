@@ -6,6 +6,7 @@
 #include "compiler/plan/PlanAttributes.h"
 #include "compiler/schedule/Schedule.h"
 #include "kernels/Coverage.h"
+#include "kernels/Optimizers.h"
 #include "runtime/plan/Dump.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Validate.h"
@@ -27,6 +28,7 @@ public:
     function = module.lookupSymbol<func::FuncOp>(kScheduleName);
     if (!main || !function)
       return module.emitError() << "has no @main or no @schedule";
+    findTrained();
     if (failed(emitParameters()) || failed(emitInputs()))
       return failure();
     for (plan::ProgramKind kind : plan::kProgramKinds)
@@ -49,6 +51,14 @@ private:
   double executedFlops = 0;
   llvm::DenseSet<Operation *> written; ///< slots written so far in the program
 
+  /// The member of an enumeration that has a name, up to its last.
+  template <typename Kind> static std::optional<Kind> kindNamed(StringRef name, Kind last) {
+    for (int kind = 0; kind <= int(last); ++kind)
+      if (name == StringRef(plan::name(Kind(kind))))
+        return Kind(kind);
+    return std::nullopt;
+  }
+
   LogicalResult emitDeclarations() {
     auto spaceList = module->getAttrOfType<ArrayAttr>(kSpacesAttr), streamList = module->getAttrOfType<ArrayAttr>(kStreamsAttr);
     if (!spaceList || !streamList)
@@ -59,16 +69,17 @@ private:
       if (!name || !kind || !bytes || !device)
         return module.emitError() << "a space lacks its name, kind, device or bytes; run mt-plan-memory";
       spaces[name.getValue()] = plan.spaces.size();
-      plan::SpaceKind which = kind.getValue() == "device"    ? plan::SpaceKind::device
-                              : kind.getValue() == "staging" ? plan::SpaceKind::staging : plan::SpaceKind::state;
-      plan.spaces.push_back({which, uint32_t(device.getInt()), uint64_t(bytes.getInt()), name.str()});
+      auto which = kindNamed(kind.getValue(), plan::SpaceKind::state);
+      if (!which)
+        return module.emitError() << "there is no kind of space '" << kind.getValue() << "'";
+      plan.spaces.push_back({*which, uint32_t(device.getInt()), uint64_t(bytes.getInt()), name.str()});
     }
     for (auto entry : streamList.getAsRange<DictionaryAttr>()) {
       StringRef kind = entry.getAs<StringAttr>("kind").getValue();
-      plan::StreamKind which = kind == "upload"     ? plan::StreamKind::upload
-                               : kind == "download" ? plan::StreamKind::download
-                               : kind == "host"     ? plan::StreamKind::host : plan::StreamKind::compute;
-      plan.streams.push_back({which, uint32_t(entry.getAs<IntegerAttr>("device").getInt()), entry.getAs<StringAttr>("name").str()});
+      auto which = kindNamed(kind, plan::StreamKind::host);
+      if (!which)
+        return module.emitError() << "there is no kind of stream '" << kind << "'";
+      plan.streams.push_back({*which, uint32_t(entry.getAs<IntegerAttr>("device").getInt()), entry.getAs<StringAttr>("name").str()});
     }
     return success();
   }
@@ -94,30 +105,52 @@ private:
         size_t index = holds[i];
         if (index >= types.size())
           return slot.emitOpError() << "holds parameter " << index << " of " << types.size();
-        auto role = static_cast<plan::PartRole>(holds[i + 1]);
-        auto type = typeOf(role, nn::operandType(types[index], kernels::Effect::read).type);
-        auto span = spanOf(slot, holds[i + 2], types[index].getNumElements() * kernels::byteSize(type));
+        auto part = partOf(plan.parameters[index], holds[i + 1], nn::operandType(types[index], kernels::Effect::read).type);
+        if (!part)
+          return slot.emitOpError() << "holds part " << holds[i + 1] << " of parameter " << index << ", which optimizer '"
+                                    << plan.parameters[index].optimizer << "' does not keep";
+        const kernels::OperandType entries{part->type, kernels::partDims(part->elements, plan.parameters[index].dims)};
+        auto span = spanOf(slot, holds[i + 2], entries.bytes());
         if (failed(span))
           return failure();
-        plan.parameters[index].parts.push_back({role, type, *span});
-        plan.parameters[index].trainable |= role != plan::PartRole::weight;
+        part->span = *span;
+        plan.parameters[index].parts.push_back(*part);
       }
     }
     return success();
   }
 
-  /// The type of a part of a parameter whose weight is `weight`.
-  static kernels::DType typeOf(plan::PartRole role, kernels::DType weight) {
-    switch (role) {
-    case plan::PartRole::weight:
-      return weight;
-    case plan::PartRole::remainder:
-      return kernels::DType::i16;
-    case plan::PartRole::firstMoment:
-    case plan::PartRole::secondMoment:
-      return kernels::DType::f32;
-    }
-    return weight;
+  /// A parameter that is updated is trained, with its own optimizer or the one of all.
+  void findTrained() {
+    for (auto update : function.front().getOps<UpdateOp>())
+      if (DenseI64ArrayAttr of = update.getParametersAttr(); of && update.getKernel() && isUpdate(*update.getKernel()))
+        for (int64_t index : of.asArrayRef())
+          if (index >= 0 && index < int64_t(plan.parameters.size()))
+            plan.parameters[index].trainable = true;
+    for (plan::Parameter &parameter : plan.parameters)
+      if (!parameter.trainable)
+        parameter.optimizer.clear();
+      else if (parameter.optimizer.empty())
+        parameter.optimizer = plan.settings.optimizer;
+  }
+
+  static bool isUpdate(StringRef name) {
+    const kernels::Kernel *kernel = kernels::find(name.str());
+    return kernel && kernel->updates;
+  }
+
+  /// A part by its number (plan::kWeightPart), of a parameter whose weight is `weight`; its place is not known yet.
+  static std::optional<plan::Part> partOf(const plan::Parameter &parameter, int64_t number, kernels::DType weight) {
+    if (number == plan::kWeightPart)
+      return plan::Part{std::string(plan::kWeight), weight, {}};
+    if (number == plan::kRemainderPart)
+      return plan::Part{std::string(plan::kRemainder), kernels::DType::i16, {}};
+    const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(parameter.optimizer);
+    const int64_t state = number - plan::kStateParts;
+    if (!optimizer || state < 0 || state >= int64_t(optimizer->state.size()))
+      return std::nullopt;
+    const kernels::StatePart &kept = optimizer->state[state];
+    return plan::Part{std::string(kept.name), kept.type, {}, kept.elements};
   }
 
   LogicalResult emitInputs() {
@@ -134,7 +167,7 @@ private:
       plan::Input input;
       int64_t total = cast<SlotType>(slot.getType()).getBytes();
       if (which.getInt() < 0) {
-        input = {plan::InputKind::scalars, "scalars", plan::DType::f64, {kernels::Scalars::kCount}, {}, 0};
+        input = {plan::InputKind::scalars, "scalars", plan::DType::f64, {kernels::scalarRow(plan.parameters.size()), kernels::Scalars::kCount}, {}, 0};
         if (failed(addParts(slot, total, total, input)))
           return failure();
         continue;
@@ -365,10 +398,7 @@ private:
 
   static plan::ByteKind kindOf(Operation *slot) {
     auto kind = slot->getAttrOfType<StringAttr>(kKindAttr);
-    for (int k = 0; kind && k <= int(plan::ByteKind::workspace); ++k)
-      if (kind.getValue() == StringRef(plan::name(plan::ByteKind(k))))
-        return plan::ByteKind(k);
-    return plan::ByteKind::unknown;
+    return kind ? kindNamed(kind.getValue(), plan::ByteKind::workspace).value_or(plan::ByteKind::unknown) : plan::ByteKind::unknown;
   }
 
   template <typename Op> FailureOr<plan::Command> emitCopy(Op op) {

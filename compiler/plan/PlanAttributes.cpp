@@ -46,6 +46,8 @@ void setPlanAttributes(ModuleOp module, const plan::Plan &plan) {
     const plan::Initial &initial = parameter.initial;
     Writer writer{builder};
     writer.add("name", parameter.name);
+    if (!parameter.optimizer.empty())
+      writer.add("optimizer", parameter.optimizer);
     SmallVector<Attribute> aliases;
     for (const plan::Alias &alias : parameter.aliases)
       aliases.push_back(Writer{builder}.add("kind", plan::name(alias.kind)).add("name", alias.name)
@@ -83,6 +85,7 @@ LogicalResult readPlanAttributes(ModuleOp module, plan::Plan &plan) {
     Reader r{dictionary};
     plan::Parameter parameter;
     parameter.name = r.text("name");
+    parameter.optimizer = r.text("optimizer");
     if (auto aliases = dictionary.getAs<ArrayAttr>("aliases"))
       for (Attribute alias : aliases) {
         Reader a{dyn_cast<DictionaryAttr>(alias)};

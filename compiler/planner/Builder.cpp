@@ -1,7 +1,6 @@
 #include "compiler/planner/Builder.h"
 
 #include "compiler/planner/Emitter.h"
-#include "kernels/Optimizers.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +9,7 @@
 
 namespace mt::planner {
 namespace {
-using plan::BindingEffect, plan::PartRole;
+using plan::BindingEffect;
 
 const TensorType kScalarsType{kernels::DType::f64, {kernels::Scalars::kCount}}, kNormType{kernels::DType::f64, {1}},
     kLossType{kernels::DType::f32, {}};
@@ -21,6 +20,9 @@ public:
       : model(model), machine(machine), decisions(decisions), out(model, machine, named) {
     for (size_t v = 0; v < model.values.size(); ++v)
       parked.push_back(!machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v)));
+    const std::vector<bool> canWait = canParkSaved(model, machine);
+    for (int64_t l = 0; l < layerCount(); ++l)
+      parkedSaved.push_back(canWait[static_cast<size_t>(l)] && decision(l).parkedSaved ? savedBytes(l) : 0);
   }
 
   Schedule run() {
@@ -48,18 +50,18 @@ private:
 
   const Model &model;
   const Machine &machine;
+  const Device &here = machine.devices.front(); ///< what computes
   const Decisions &decisions;
   Emitter out;
+  std::vector<int64_t> parkedSaved; ///< by layer: bytes of what its forward saves, if that waits on the host
   std::vector<bool> parked; ///< by value; with the rungs that were decided, backward may not read it any more
   bool evaluating = false;
   std::vector<Phase> phases;
 
   // Persistent places.
   std::vector<Place> weights; ///< by parameter, host
-  /// What an update reads and writes besides, by parameter.
-  struct State {
-    std::vector<Place> remainder, firstMoment, secondMoment;
-  };
+  /// What an update reads and writes besides, by parameter, as Parameter::rest lists it.
+  using State = std::vector<std::vector<Place>>;
   State state;                       ///< host
   std::vector<std::vector<int64_t>> resident; ///< by layer: parameters that it is the home of, where it is resident
   std::vector<Place> residentWeights;         ///< by parameter, device: of those
@@ -69,6 +71,7 @@ private:
   /// Host. What is fed, a copy for the step (so that the next can be fed while this one's updates run), and the copy
   /// that the step's end completes.
   Place scalars, stepScalars, finalScalars;
+  const TensorType *scalarRows = nullptr; ///< of each of them: a row for the step, and one for each parameter
 
   // What is where in the program being built.
   std::map<Key, Place> inputPlaces; ///< (input, micro-batch) on the device
@@ -78,6 +81,7 @@ private:
   std::map<int64_t, DeviceWeight> deviceWeights; ///< by parameter
   std::map<Key, Place> valuePlaces, parkedPlaces, valueGradients;
   std::map<std::pair<int64_t, Key>, Place> savedPlaces; ///< (layer, (saved index, micro-batch))
+  std::map<Key, Place> parkedSavedPlaces; ///< (layer, micro-batch): of all of them, one after another
   std::map<int64_t, Place> gradientParts; ///< by pack, of the phase that runs
   /// Bytes of a pack from `begin` on.
   struct Landed {
@@ -101,7 +105,13 @@ private:
   bool isResidentParameter(int64_t p) const { return isResident(model.homeOf(p)); }
   /// A pack's gradient is wanted where its update runs.
   bool staysOnDevice(int64_t k) const { return isResident(pack(k).complete()); }
+  bool hasResidents() const {
+    return std::ranges::any_of(resident, [](const std::vector<int64_t> &list) { return !list.empty(); });
+  }
   int64_t layerCount() const { return static_cast<int64_t>(model.layers.size()); }
+
+  /// Where in scalars the row of a parameter is.
+  static int64_t rowOf(int64_t p) { return kernels::scalarRow(p) * kScalarsType.bytes(); }
 
   std::string named(const std::vector<int64_t> &list) const {
     if (list.size() == 1)
@@ -120,14 +130,14 @@ private:
     for (auto *places : {&weights, &residentWeights, &norms})
       places->resize(model.parameters.size());
     for (State *each : {&state, &residentState})
-      for (auto *places : {&each->remainder, &each->firstMoment, &each->secondMoment})
-        places->resize(model.parameters.size());
+      for (const Parameter &entry : model.parameters)
+        each->emplace_back(entry.rest.size());
     for (int64_t l = 0; l < layerCount(); ++l)
       placeWeights(l);
     for (size_t p = 0; p < model.parameters.size(); ++p)
       if (model.parameters[p].owner < 0) {
         weights[p] = out.slot(out.text("weights of no layer"), machine.staging, Kind::weight, model.parameters[p].type.bytes(), true);
-        out.schedule.slots.back().holds = {{static_cast<int64_t>(p), PartRole::weight, 0}};
+        out.schedule.slots.back().holds = {{static_cast<int64_t>(p), plan::kWeightPart, 0}};
       }
     placeResidents();
     placeNorms();
@@ -139,7 +149,7 @@ private:
     std::vector<Held> holds;
     for (int64_t p : layer(index).owned) {
       weightOf(p).offset = bytes;
-      holds.push_back({p, PartRole::weight, bytes});
+      holds.push_back({p, plan::kWeightPart, bytes});
       bytes += aligned(parameter(p).type.bytes());
     }
     if (bytes == 0)
@@ -152,7 +162,7 @@ private:
       out.schedule.slots.back().holds = std::move(held);
   }
 
-  /// What of trained parameters only updates use: remainders of split masters, moments. Returns what the slot holds.
+  /// What of trained parameters only updates use. Returns what the slot holds.
   std::vector<Held> placeState(std::string name, uint32_t space, const std::vector<int64_t> &parameters, State &into) {
     int64_t bytes = 0;
     std::vector<Held> holds;
@@ -160,18 +170,13 @@ private:
     for (int64_t p : parameters) {
       if (!parameter(p).isTrained())
         continue;
-      auto add = [&](std::vector<Place> &list, PartRole role, int64_t size) {
-        Place &place = list[static_cast<size_t>(p)];
+      for (size_t i = 0; i < parameter(p).rest.size(); ++i) {
+        Place &place = into[static_cast<size_t>(p)][i];
         place.offset = bytes;
         places.push_back(&place);
-        holds.push_back({p, role, bytes});
-        bytes += aligned(size);
-      };
-      if (parameter(p).isSplit())
-        add(into.remainder, PartRole::remainder, parameter(p).remainder.bytes());
-      add(into.firstMoment, PartRole::firstMoment, parameter(p).full.bytes());
-      if (kernels::keepsSecondMoment(model.optimizer))
-        add(into.secondMoment, PartRole::secondMoment, parameter(p).full.bytes());
+        holds.push_back({p, parameter(p).rest[i].part, bytes});
+        bytes += aligned(parameter(p).rest[i].type.bytes());
+      }
     }
     if (places.empty())
       return {};
@@ -196,10 +201,10 @@ private:
         residentWeights[static_cast<size_t>(p)].offset = bytes;
         bytes += aligned(parameter(p).type.bytes());
       }
-      Place slot = out.slot(out.text("resident weights layer {}", l), machine.device, Kind::weight, bytes, true);
+      Place slot = out.slot(out.text("resident weights layer {}", l), here.memory, Kind::weight, bytes, true);
       for (int64_t p : list)
         residentWeights[static_cast<size_t>(p)].slot = slot.slot;
-      placeState(out.text("resident state layer {}", l), machine.device, list, residentState);
+      placeState(out.text("resident state layer {}", l), here.memory, list, residentState);
     }
   }
 
@@ -221,10 +226,12 @@ private:
                                 input.type.bytes() * model.microBatches, true));
       out.schedule.slots.back().input = static_cast<int64_t>(inputs.size()) - 1;
     }
-    scalars = out.slot(out.text("scalars"), machine.staging, Kind::scalar, kScalarsType.bytes(), true);
+    const int64_t rows = kernels::scalarRow(static_cast<int64_t>(model.parameters.size()));
+    scalarRows = &out.schedule.types.emplace_back(TensorType{kernels::DType::f64, {rows, kernels::Scalars::kCount}});
+    scalars = out.slot(out.text("scalars"), machine.staging, Kind::scalar, scalarRows->bytes(), true);
     out.schedule.slots.back().input = -1;
-    stepScalars = out.slot(out.text("step scalars"), machine.staging, Kind::scalar, kScalarsType.bytes(), true);
-    finalScalars = out.slot(out.text("final scalars"), machine.staging, Kind::scalar, kScalarsType.bytes(), true);
+    stepScalars = out.slot(out.text("step scalars"), machine.staging, Kind::scalar, scalarRows->bytes(), true);
+    finalScalars = out.slot(out.text("final scalars"), machine.staging, Kind::scalar, scalarRows->bytes(), true);
   }
 
   //-- programs ------------------------------------------------------------------------------------------------------
@@ -235,7 +242,7 @@ private:
     out.setPhase(0);
     evaluating = &program == &out.schedule.evaluate;
     inputPlaces.clear(), deviceWeights.clear(), deviceNorms.clear();
-    valuePlaces.clear(), parkedPlaces.clear(), valueGradients.clear(), savedPlaces.clear();
+    valuePlaces.clear(), parkedPlaces.clear(), valueGradients.clear(), savedPlaces.clear(), parkedSavedPlaces.clear();
     phases.clear();
   }
 
@@ -245,16 +252,17 @@ private:
     for (size_t i = 0; i < inputs.size(); ++i)
       for (int64_t m = 0; m < model.microBatches; ++m)
         operands.push_back(out.access(inputs[i] + m * model.inputs[i].type.bytes(), BindingEffect::write, model.inputs[i].type));
-    operands.push_back(out.access(scalars, BindingEffect::write, kScalarsType));
+    operands.push_back(out.access(scalars, BindingEffect::write, *scalarRows));
     out.kernel(out.text("feed"), machine.feed, "feed", std::move(operands));
     out.kernel(out.text("scalars of the step"), machine.feed, "copy",
-               {out.access(scalars, BindingEffect::read, kScalarsType), out.access(stepScalars, BindingEffect::write, kScalarsType)});
+               {out.access(scalars, BindingEffect::read, *scalarRows), out.access(stepScalars, BindingEffect::write, *scalarRows)});
     deviceScalars = stepScalars;
     if (!machine.unified()) {
-      deviceScalars = out.slot(out.text("device scalars"), machine.device, Kind::scalar, kScalarsType.bytes());
-      out.copy(out.text("scalars"), machine.messagesUp, scalars, deviceScalars, kScalarsType.bytes());
+      const int64_t bytes = hasResidents() ? scalarRows->bytes() : kScalarsType.bytes(); // updates alone read a parameter's row
+      deviceScalars = out.slot(out.text("device scalars"), here.memory, Kind::scalar, bytes);
+      out.copy(out.text("scalars"), scalars, deviceScalars, bytes, Urgency::message);
     }
-    loss = out.slot(out.text("loss"), machine.device, Kind::scalar, 4);
+    loss = out.slot(out.text("loss"), here.memory, Kind::scalar, 4);
   }
 
   void buildStep() {
@@ -274,11 +282,11 @@ private:
 
   /// Updates on the device wait for the clip scale as those on the host do.
   void bringFinalScalars() {
-    if (!model.clip || std::ranges::none_of(resident, [](const std::vector<int64_t> &list) { return !list.empty(); }))
+    if (!model.clip || !hasResidents())
       return;
     out.setPlace(-1, -1);
-    deviceFinalScalars = out.slot(out.text("device final scalars"), machine.device, Kind::scalar, kScalarsType.bytes());
-    out.copy(out.text("final scalars"), machine.messagesUp, finalScalars, deviceFinalScalars, kScalarsType.bytes());
+    deviceFinalScalars = out.slot(out.text("device final scalars"), here.memory, Kind::scalar, scalarRows->bytes());
+    out.copy(out.text("final scalars"), finalScalars, deviceFinalScalars, scalarRows->bytes(), Urgency::message);
   }
 
   void buildEvaluate() {
@@ -299,8 +307,8 @@ private:
       return;
     out.setPlace(-1, -1);
     Command &command = out.kernel(out.text("nothing pending"), machine.update, "constant",
-                                  {out.access(finalScalars, BindingEffect::write, kScalarsType)});
-    command.zeros = &kScalarsType;
+                                  {out.access(finalScalars, BindingEffect::write, *scalarRows)});
+    command.zeros = scalarRows;
   }
 
   /// What lives on the device, from the host and back to it. In a copy for neighbours of both.
@@ -321,11 +329,9 @@ private:
         movedTogether(weightOf(p), residentWeights[static_cast<size_t>(p)], parameter(p).type.bytes());
     move(out.text("weights layer {}", l), up);
     for (int64_t p : resident[static_cast<size_t>(l)])
-      for (auto [list, size] : {std::pair(&State::remainder, parameter(p).remainder.bytes()),
-                                std::pair(&State::firstMoment, parameter(p).full.bytes()),
-                                std::pair(&State::secondMoment, parameter(p).full.bytes())})
-        if (Place place = (residentState.*list)[static_cast<size_t>(p)])
-          movedTogether((state.*list)[static_cast<size_t>(p)], place, size);
+      for (size_t i = 0; i < parameter(p).rest.size(); ++i)
+        if (Place place = residentState[static_cast<size_t>(p)][i])
+          movedTogether(state[static_cast<size_t>(p)][i], place, parameter(p).rest[i].type.bytes());
     move(out.text("state layer {}", l), up);
   }
 
@@ -348,7 +354,7 @@ private:
   }
   void move(const std::string &label, bool up) {
     for (const Moved &each : std::exchange(moved, {}))
-      out.copy(label, up ? machine.upload : machine.download, up ? each.host : each.device, up ? each.device : each.host, each.bytes);
+      out.copy(label, up ? each.host : each.device, up ? each.device : each.host, each.bytes);
   }
 
   /// Global norm and clip scale, the loss's way back, and the report to the training loop.
@@ -356,22 +362,22 @@ private:
     out.setPlace(-1, -1);
     Place reported = stepScalars, landed = loss;
     if (!evaluating) {
-      std::vector<Access> operands{out.access(stepScalars, BindingEffect::read, kScalarsType)};
+      std::vector<Access> operands{out.access(stepScalars, BindingEffect::read, *scalarRows)};
       std::vector<int64_t> parameters;
       for (size_t p = 0; p < model.parameters.size(); ++p)
         if (model.parameters[p].isTrained()) {
           operands.push_back(out.access(norms[p], BindingEffect::read, kNormType));
           parameters.push_back(static_cast<int64_t>(p));
         }
-      operands.push_back(out.access(finalScalars, BindingEffect::write, kScalarsType));
+      operands.push_back(out.access(finalScalars, BindingEffect::write, *scalarRows));
       out.kernel(out.text("gradient norm"), machine.update, "step_norm", std::move(operands));
       reported = finalScalars;
     }
     if (!machine.unified()) {
       landed = out.slot(out.text("landed loss"), machine.staging, Kind::scalar, 4);
-      out.copy(out.text("loss"), machine.messagesDown, loss, landed, 4);
+      out.copy(out.text("loss"), loss, landed, 4, Urgency::message);
     }
-    out.kernel(out.text("report"), machine.host, "report",
+    out.kernel(out.text("report"), machine.report, "report",
                {out.access(landed, BindingEffect::read, kLossType), out.access(reported, BindingEffect::read, kScalarsType)});
   }
 
@@ -440,10 +446,10 @@ private:
     int64_t bytes = weightOf(run.back()).offset + parameter(run.back()).type.bytes() - begin.offset;
     bool own = parameter(run.front()).owner == l;
     std::string label = own ? out.text("weights layer {}", l) : out.text("weight {} layer {}", named(run), l);
-    Place place = out.slot(out.text("device {}", label), machine.device, Kind::weight, bytes);
+    Place place = out.slot(out.text("device {}", label), here.memory, Kind::weight, bytes);
     const int64_t part = own ? sizeOfPart(l, bytes) : bytes;
     for (int64_t at = 0; at < bytes; at += part)
-      out.copy(label, machine.upload, begin + at, place + at, std::min(part, bytes - at));
+      out.copy(label, begin + at, place + at, std::min(part, bytes - at));
     for (int64_t p : run)
       deviceWeights[p].place = place + (weightOf(p).offset - begin.offset);
   }
@@ -456,14 +462,22 @@ private:
         continue;
       int64_t bytes = value(v).type.bytes();
       Place host = out.slot(out.text("parked activation layer {} mb {}", value(v).layer, microBatch), machine.staging, Kind::activation, bytes);
-      out.copy(out.text("activation layer {} mb {}", value(v).layer, microBatch), machine.download, valuePlaces.at({v, microBatch}), host, bytes);
+      out.copy(out.text("activation layer {} mb {}", value(v).layer, microBatch), valuePlaces.at({v, microBatch}), host, bytes);
       parkedPlaces[{v, microBatch}] = host;
+    }
+    const int64_t l = phases[static_cast<size_t>(phase)].layer;
+    if (const int64_t bytes = parkedSaved[static_cast<size_t>(l)]; bytes > 0 && !evaluating) {
+      Place host = out.slot(out.text("parked saved of layer {} mb {}", l, microBatch), machine.staging, Kind::activation, bytes);
+      out.copy(out.text("saved of layer {} mb {}", l, microBatch), {savedPlaces.at({l, {0, microBatch}}).slot}, host, bytes);
+      parkedSavedPlaces[{l, microBatch}] = host;
     }
   }
 
   /// Inputs at their first use, and parked activations before the backward that reads them.
   void bringValues(int64_t phase, int64_t microBatch) {
     const auto &[l, backward] = phases[static_cast<size_t>(phase)];
+    if (auto waiting = parkedSavedPlaces.find({l, microBatch}); backward && waiting != parkedSavedPlaces.end())
+      bringSaved(l, microBatch, waiting->second);
     for (size_t number = 0; number < layer(l).operands.size(); ++number) {
       const Operand &operand = layer(l).operands[number];
       if (operand.kind == Operand::input)
@@ -475,11 +489,20 @@ private:
         continue;
       int64_t bytes = value(operand.index).type.bytes();
       std::string label = out.text("parked activation layer {} mb {}", value(operand.index).layer, microBatch);
-      Place place = out.slot(out.text("device {}", label), machine.device, Kind::activation, bytes);
-      out.copy(std::move(label), machine.upload, waiting->second, place, bytes);
+      Place place = out.slot(out.text("device {}", label), here.memory, Kind::activation, bytes);
+      out.copy(std::move(label), waiting->second, place, bytes);
       valuePlaces[{operand.index, microBatch}] = place;
       parkedPlaces.erase(waiting);
     }
+  }
+
+  void bringSaved(int64_t l, int64_t microBatch, Place from) {
+    const Place place = savedTogether(l, microBatch);
+    out.copy(out.text("saved of layer {} mb {}", l, microBatch), from, place, parkedSaved[static_cast<size_t>(l)]);
+    int64_t at = 0;
+    for (const Result &result : code(rungOf(l).forward).results)
+      if (result.kind == Result::saved)
+        savedPlaces[{l, {result.index, microBatch}}] = place + std::exchange(at, at + aligned(result.type.bytes()));
   }
 
   Place inputPlace(int64_t input, int64_t microBatch) {
@@ -490,8 +513,8 @@ private:
     Place &place = inputPlaces[{input, microBatch}];
     if (!place) {
       std::string label = out.text("input {} mb {}", entry.name, microBatch);
-      place = out.slot(out.text("device {}", label), machine.device, Kind::input, entry.type.bytes());
-      out.copy(std::move(label), machine.messagesUp, source, place, entry.type.bytes());
+      place = out.slot(out.text("device {}", label), here.memory, Kind::input, entry.type.bytes());
+      out.copy(std::move(label), source, place, entry.type.bytes(), Urgency::message);
     }
     return place;
   }
@@ -531,9 +554,13 @@ private:
     std::vector<Access> operands;
     for (size_t i = 0; i < code(callee).arguments.size(); ++i)
       operands.push_back(bind(operandPlace(l, static_cast<int64_t>(i), microBatch), BindingEffect::read, code(callee).arguments[i].type));
+    int64_t at = 0; // of what is saved together
+    const Place together = parkedSaved[static_cast<size_t>(l)] > 0 && !evaluating ? savedTogether(l, microBatch) : Place();
     for (const Result &result : code(callee).results) {
       if (result.kind == Result::saved) {
-        Place place = out.slot(out.text("saved {} of layer {} mb {}", result.index, l, microBatch), machine.device, Kind::activation, result.type.bytes());
+        Place place = together ? together + std::exchange(at, at + aligned(result.type.bytes()))
+                               : out.slot(out.text("saved {} of layer {} mb {}", result.index, l, microBatch), here.memory,
+                                          Kind::activation, result.type.bytes());
         savedPlaces[{l, {result.index, microBatch}}] = place;
         operands.push_back(bind(place, BindingEffect::write, result.type));
         continue;
@@ -544,7 +571,7 @@ private:
       } else if (evaluating && layer(l).isLoss) {
         operands.push_back(bind(loss, first ? BindingEffect::write : BindingEffect::accumulate, result.type));
       } else {
-        Place place = out.slot(out.text("value {} of layer {} mb {}", result.index, l, microBatch), machine.device, Kind::activation, result.type.bytes());
+        Place place = out.slot(out.text("value {} of layer {} mb {}", result.index, l, microBatch), here.memory, Kind::activation, result.type.bytes());
         valuePlaces[{v, microBatch}] = place;
         operands.push_back(bind(place, BindingEffect::write, result.type));
       }
@@ -552,11 +579,22 @@ private:
     out.run(out.text("forward layer {} mb {}", l, microBatch), callee, std::move(operands));
   }
 
+  /// Of all that the forward of a layer saves, one after another.
+  int64_t savedBytes(int64_t l) const {
+    int64_t bytes = 0;
+    for (const Result &result : code(rungOf(l).forward).results)
+      bytes += result.kind == Result::saved ? aligned(result.type.bytes()) : 0;
+    return bytes;
+  }
+  Place savedTogether(int64_t l, int64_t microBatch) {
+    return out.slot(out.text("saved of layer {} mb {}", l, microBatch), here.memory, Kind::activation, parkedSaved[static_cast<size_t>(l)]);
+  }
+
   /// Where a sum over the step's micro-batches grows; the first of them writes it.
   Access stepSum(int64_t v, bool first) {
     Place &place = valuePlaces[{v, 0}];
     if (first)
-      place = out.slot(out.text("step sum {}", value(v).result), machine.device, Kind::activation, value(v).type.bytes());
+      place = out.slot(out.text("step sum {}", value(v).result), here.memory, Kind::activation, value(v).type.bytes());
     return bind(place, first ? BindingEffect::write : BindingEffect::accumulate, value(v).type);
   }
 
@@ -570,7 +608,7 @@ private:
     Place &place = valueGradients[{what.index, microBatch}];
     if (place)
       return bind(place, BindingEffect::accumulate, type);
-    place = out.slot(out.text("gradient of value of layer {} mb {}", value(what.index).layer, microBatch), machine.device, Kind::activation, type.bytes());
+    place = out.slot(out.text("gradient of value of layer {} mb {}", value(what.index).layer, microBatch), here.memory, Kind::activation, type.bytes());
     return bind(place, BindingEffect::write, type);
   }
 
@@ -580,8 +618,8 @@ private:
     if (place)
       return place;
     std::string label = out.text("no gradient of value of layer {} mb {}", value(v).layer, microBatch);
-    place = out.slot(label, machine.device, Kind::activation, type.bytes());
-    Command &command = out.kernel(std::move(label), machine.compute, "constant", {out.access(place, BindingEffect::write, type)});
+    place = out.slot(label, here.memory, Kind::activation, type.bytes());
+    Command &command = out.kernel(std::move(label), here.engine, "constant", {out.access(place, BindingEffect::write, type)});
     command.zeros = &type;
     return place;
   }
@@ -621,7 +659,7 @@ private:
   void openGradients(int64_t l) {
     gradientParts.clear();
     for (int64_t k : layer(l).packs)
-      gradientParts[k] = out.slot(out.text("device {}", gradientLabel(k, l)), machine.device, Kind::gradient, pack(k).bytes);
+      gradientParts[k] = out.slot(out.text("device {}", gradientLabel(k, l)), here.memory, Kind::gradient, pack(k).bytes);
   }
 
   void endBackward(int64_t l) {
@@ -636,14 +674,14 @@ private:
   }
 
   /// Squared norms of gradients, each where it is told: on the device, if it has a place there.
-  void squaredNorms(std::string label, uint32_t stream, const std::vector<int64_t> &parameters, Place gradient) {
+  void squaredNorms(std::string label, const Engine &engine, const std::vector<int64_t> &parameters, Place gradient) {
     std::vector<Access> operands;
     for (int64_t p : parameters) {
       auto onDevice = deviceNorms.find(p);
       operands.push_back(out.access(gradient + parameter(p).packOffset, BindingEffect::read, parameter(p).full));
       operands.push_back(out.access(onDevice != deviceNorms.end() ? onDevice->second : normOf(p), BindingEffect::write, kNormType));
     }
-    Command &command = out.kernel(std::move(label), stream, "squared_norm", std::move(operands), static_cast<int64_t>(parameters.size()));
+    Command &command = out.kernel(std::move(label), engine, "squared_norm", std::move(operands), static_cast<int64_t>(parameters.size()));
     command.parameters = parameters;
   }
 
@@ -651,16 +689,16 @@ private:
   void computeNorms(int64_t l, int64_t k) {
     const std::vector<int64_t> &parameters = pack(k).parameters;
     if (machine.unified())
-      return squaredNorms(out.text("norms layer {}", l), machine.compute, parameters, gradientParts.at(k));
-    Place target = out.slot(out.text("norms of layer {}", l), machine.device, Kind::scalar, 8 * static_cast<int64_t>(parameters.size()));
+      return squaredNorms(out.text("norms layer {}", l), here.engine, parameters, gradientParts.at(k));
+    Place target = out.slot(out.text("norms of layer {}", l), here.memory, Kind::scalar, 8 * static_cast<int64_t>(parameters.size()));
     for (size_t i = 0; i < parameters.size(); ++i)
       deviceNorms[parameters[i]] = target + 8 * static_cast<int64_t>(i);
-    squaredNorms(out.text("norms layer {}", l), machine.compute, parameters, gradientParts.at(k));
+    squaredNorms(out.text("norms layer {}", l), here.engine, parameters, gradientParts.at(k));
     for (size_t i = 0, end = 0; i < parameters.size(); i = end) { // runs of neighbours go in one copy
       for (end = i + 1; end < parameters.size() &&
                         normOf(parameters[end]).offset == normOf(parameters[i]).offset + 8 * static_cast<int64_t>(end - i);)
         ++end;
-      out.copy(out.text("norms layer {}", l), machine.messagesDown, target + 8 * static_cast<int64_t>(i), normOf(parameters[i]), 8 * static_cast<int64_t>(end - i));
+      out.copy(out.text("norms layer {}", l), target + 8 * static_cast<int64_t>(i), normOf(parameters[i]), 8 * static_cast<int64_t>(end - i), Urgency::message);
     }
   }
 
@@ -677,7 +715,7 @@ private:
       if (comesDown) {
         std::string label = gradientLabel(k, l);
         Place place = out.slot(out.text("landed {}", label), machine.staging, Kind::gradient, landed.end - begin);
-        out.copy(std::move(label), machine.download, landed.place, place, landed.end - begin);
+        out.copy(std::move(label), landed.place, place, landed.end - begin);
         landed.place = place;
       }
       if (isFirst)
@@ -704,7 +742,7 @@ private:
       operands.push_back(out.access(part + parameter(p).packOffset, BindingEffect::read, parameter(p).full));
       operands.push_back(out.access(gradients.at(k).front().place + parameter(p).packOffset, BindingEffect::accumulate, parameter(p).full));
     }
-    out.kernel(out.text("sum gradients of {}", named(pack(k).parameters)), staysOnDevice(k) ? machine.compute : machine.update, "copy",
+    out.kernel(out.text("sum gradients of {}", named(pack(k).parameters)), staysOnDevice(k) ? here.engine : machine.update, "copy",
                std::move(operands), static_cast<int64_t>(pack(k).parameters.size()));
   }
 
@@ -714,15 +752,15 @@ private:
     Place gradient;
   };
 
-  /// Parts [first, end) of what a layer's backward completed, each or all: whole masters, then split ones.
+  /// Parts [first, end) of what a layer's backward completed, each or all, kernel by kernel.
   void updateLayer(int64_t l, int64_t first, int64_t end = kNone) {
     out.setPlace(l, -1);
-    std::array<std::vector<Piece>, 2> pieces;
+    std::map<std::string, std::vector<Piece>> pieces; ///< by kernel
     int64_t part = 0;
     auto flush = [&] {
-      for (std::vector<Piece> &list : pieces)
+      for (auto &[kernel, list] : pieces)
         if (std::vector<Piece> these = std::exchange(list, {}); !these.empty() && part >= first && part < end)
-          update(l, part, these);
+          update(l, part, kernel, these);
       ++part;
     };
     for (int64_t k : layer(l).packs) {
@@ -735,7 +773,7 @@ private:
           const int64_t from = std::max<int64_t>(0, landed.begin - begin) / size;
           const int64_t to = std::min(parameter(p).full.elements(), (landed.end - begin + size - 1) / size);
           if (from < to)
-            pieces[parameter(p).isSplit()].push_back({p, from, to - from, landed.place + (begin + from * size - landed.begin)});
+            pieces[model.updateOf(p)].push_back({p, from, to - from, landed.place + (begin + from * size - landed.begin)});
         }
         if (parts.size() > 1)
           flush();
@@ -745,48 +783,44 @@ private:
     flush();
   }
 
-  /// The type of elements of a parameter. Of a matrix they stay one: updates ask for no more of the shape.
-  const TensorType &typeOf(const Piece &piece, const TensorType &whole) {
-    if (piece.count == whole.elements())
+  /// The type of elements of a parameter, or of entries that are for so many of them each.
+  const TensorType &typeOf(const Piece &piece, const TensorType &whole, int64_t elements = 1) {
+    if (piece.count == parameter(piece.parameter).type.elements())
       return whole;
-    kernels::Dims dims = whole.dims.size() >= 2 ? kernels::Dims{1, piece.count} : kernels::Dims{piece.count};
-    return out.schedule.types.emplace_back(TensorType{whole.type, std::move(dims)});
+    return out.schedule.types.emplace_back(TensorType{whole.type, kernels::partDims(elements, {piece.count})});
   }
-  Access updated(const Piece &piece, Place place, const TensorType &whole) {
+  Access updated(const Piece &piece, Place place, const TensorType &whole, int64_t elements = 1) {
     const auto size = static_cast<int64_t>(kernels::byteSize(whole.type));
-    return out.access(place + piece.first * size, BindingEffect::update, typeOf(piece, whole));
+    return out.access(place + piece.first / elements * size, BindingEffect::update, typeOf(piece, whole, elements));
   }
 
   /// With clipping, and where the step has ended, updates read the scalars that its end left.
-  void update(int64_t l, int64_t part, const std::vector<Piece> &pieces) {
-    const bool here = isResident(l);
+  void update(int64_t l, int64_t part, const std::string &kernel, const std::vector<Piece> &pieces) {
+    const bool onDevice = isResident(l);
     const bool open = isOpen(l) && !model.clip, late = part >= firstLate(l);
-    const Place read = here ? (model.clip ? deviceFinalScalars : deviceScalars) : model.clip || late ? finalScalars : stepScalars;
-    const State &rest = here ? residentState : state;
+    const Place read = onDevice ? (model.clip ? deviceFinalScalars : deviceScalars) : model.clip || late ? finalScalars : stepScalars;
+    const State &rest = onDevice ? residentState : state;
     std::vector<Access> operands;
     for (const Piece &piece : pieces) {
       const int64_t p = piece.parameter;
       const Parameter &entry = parameter(p);
       size_t i = static_cast<size_t>(p);
       operands.push_back(out.access(piece.gradient, BindingEffect::read, typeOf(piece, entry.full)));
-      operands.push_back(out.access(here ? deviceNorms.at(p) : normOf(p), BindingEffect::read, kNormType));
+      operands.push_back(out.access(onDevice ? deviceNorms.at(p) : normOf(p), BindingEffect::read, kNormType));
       if (!open) // whose scalars it reads is not known
-        operands.push_back(out.access(read, BindingEffect::read, kScalarsType));
-      operands.push_back(updated(piece, here ? residentWeights[i] : weights[i], entry.type));
-      if (entry.isSplit())
-        operands.push_back(updated(piece, rest.remainder[i], entry.remainder));
-      operands.push_back(updated(piece, rest.firstMoment[i], entry.full));
-      if (rest.secondMoment[i])
-        operands.push_back(updated(piece, rest.secondMoment[i], entry.full));
+        operands.push_back(out.access(read + rowOf(p), BindingEffect::read, kScalarsType));
+      operands.push_back(updated(piece, onDevice ? residentWeights[i] : weights[i], entry.type));
+      for (size_t r = 0; r < entry.rest.size(); ++r)
+        operands.push_back(updated(piece, rest[i][r], entry.rest[r].type, entry.rest[r].elements));
     }
-    Command &command = out.kernel(out.text("update layer {}", l), here ? machine.compute : machine.update,
-                                  model.updateOf(pieces.front().parameter), std::move(operands), static_cast<int64_t>(pieces.size()));
+    Command &command = out.kernel(out.text("update layer {}", l), onDevice ? here.engine : machine.update,
+                                  kernel, std::move(operands), static_cast<int64_t>(pieces.size()));
     command.role = plan::Role::update;
     for (const Piece &piece : pieces) {
       command.parameters.push_back(piece.parameter);
       command.firsts.push_back(piece.first);
     }
-    command.updates = here ? -1 : l;
+    command.updates = onDevice ? -1 : l;
     command.part = part;
     command.late = late;
   }

@@ -1,5 +1,6 @@
 #include "compiler/planner/Decisions.h"
 
+#include "compiler/planner/Emitter.h"
 #include "kernels/Coverage.h"
 
 #include <algorithm>
@@ -22,11 +23,27 @@ std::vector<bool> canReside(const Model &model, const Machine &machine) {
     if (home < 0)
       continue;
     can[static_cast<size_t>(home)] = true;
-    if (model.parameters[static_cast<size_t>(p)].isTrained() && !kernels::hasCode(model.updateOf(p), machine.backend()))
+    if (model.parameters[static_cast<size_t>(p)].isTrained() && !kernels::hasCode(model.updateOf(p), machine.devices.front().engine.backend))
       lacksCode[static_cast<size_t>(home)] = true;
   }
   for (size_t l = 0; l < can.size(); ++l)
     can[l] = can[l] && !lacksCode[l];
+  return can;
+}
+
+std::vector<bool> canCut(const Model &model) {
+  constexpr int64_t kElements = kSlotAlignment / 4;
+  std::vector<bool> can(model.layers.size(), true);
+  for (const Parameter &parameter : model.parameters)
+    if (parameter.isTrained() && (parameter.spec->granularity == 0 || kElements % parameter.spec->granularity != 0))
+      can[static_cast<size_t>(model.packs[static_cast<size_t>(parameter.pack)].complete())] = false;
+  return can;
+}
+
+std::vector<bool> canParkSaved(const Model &model, const Machine &machine) {
+  std::vector<bool> can(model.layers.size(), false);
+  for (size_t l = 0; l + 2 < can.size() && !machine.unified(); ++l)
+    can[l] = model.layers[l].rungs.size() > 1;
   return can;
 }
 

@@ -13,6 +13,7 @@ inline constexpr int64_t kMostParts = 8;
 
 struct LayerDecision {
   int64_t rung = 0;   ///< of the layer's ladder: what forward saves, and backward recomputes
+  bool parkedSaved = false; ///< what forward saves waits on the host until backward reads it
   bool kept = false;  ///< its weights stay on the device from their first use in a step to the last
   /// Its weights and the state of their updates live on the device from step to step: the update runs there, and neither
   /// weights nor gradients cross the link. What the host holds is brought up before the first step and down where it is
@@ -31,7 +32,7 @@ struct LayerDecision {
 
 struct Decisions {
   std::vector<LayerDecision> layers;
-  std::vector<bool> parked; ///< by value: waits on the host between its last use in forward and its first in backward
+  std::vector<bool> parked; ///< by value, a result of a layer: waits on the host between its last use in forward and its first in backward
   /// Bytes that uploads may fill ahead of need, and that what has been downloaded may take: no more than a budget, less
   /// where a plan that needs less is as fast.
   int64_t deviceLimit = INT64_MAX, hostLimit = INT64_MAX;
@@ -45,6 +46,12 @@ Decisions leastMemory(const Model &model);
 
 /// By layer: whether it can be resident. Something is held with it, and where that is trained the device has code for the update.
 std::vector<bool> canReside(const Model &model, const Machine &machine);
+
+/// By layer: whether its updates can be cut in parts. Those begin at multiples of kSlotAlignment bytes of a gradient.
+std::vector<bool> canCut(const Model &model);
+
+/// By layer: whether what forward saves can wait on the host, at some rung: backward does not come right after.
+std::vector<bool> canParkSaved(const Model &model, const Machine &machine);
 
 /// Whether a value can wait on the host: backward reads it again, and not right after forward has.
 bool canPark(const Model &model, const Decisions &decisions, int64_t value);

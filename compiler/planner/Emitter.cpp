@@ -1,7 +1,5 @@
 #include "compiler/planner/Emitter.h"
 
-#include "compiler/target/CostModel.h"
-
 #include <algorithm>
 
 namespace mt::planner {
@@ -43,23 +41,23 @@ Command &Emitter::add(std::string label, uint32_t stream) {
   return command;
 }
 
-void Emitter::copy(std::string label, uint32_t stream, Place from, Place to, int64_t bytes) {
-  bool up = machine.isDevice(schedule.slots[to.slot].space);
-  Command &command = add(std::move(label), stream);
-  command.role = up ? plan::Role::prefetch : plan::Role::offload;
+void Emitter::copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency) {
+  const uint32_t target = schedule.slots[to.slot].space;
+  const Link &link = *machine.link(schedule.slots[from.slot].space, target);
+  Command &command = add(std::move(label), urgency == Urgency::message ? link.messages : link.stream);
+  command.role = machine.isDevice(target) ? plan::Role::prefetch : plan::Role::offload;
   command.isCopy = true;
-  command.seconds = target::copySeconds(machine.target, static_cast<uint64_t>(bytes),
-                                        up ? target::CopyDirection::upload : target::CopyDirection::download);
+  command.seconds = link.seconds(bytes);
   command.accesses = {{from.slot, from.offset, bytes, BindingEffect::read}, {to.slot, to.offset, bytes, BindingEffect::write}};
 }
 
 void Emitter::run(std::string label, int64_t code, std::vector<Access> accesses) {
   const Template &entry = model.templates[static_cast<size_t>(code)];
   if (entry.workspace > 0) {
-    Place place = slot(text("workspace of {}", label), machine.device, Kind::workspace, entry.workspace);
+    Place place = slot(text("workspace of {}", label), machine.devices.front().memory, Kind::workspace, entry.workspace);
     accesses.push_back({place.slot, 0, entry.workspace, BindingEffect::write});
   }
-  Command &command = add(std::move(label), machine.compute);
+  Command &command = add(std::move(label), machine.devices.front().engine.stream);
   command.code = code;
   command.seconds = entry.seconds;
   command.accesses = std::move(accesses);
@@ -77,24 +75,21 @@ std::vector<kernels::Signature> Emitter::callsOf(const Command &command) const {
   return calls;
 }
 
-Command &Emitter::kernel(std::string label, uint32_t stream, std::string name, std::vector<Access> accesses, int64_t groups) {
+Command &Emitter::kernel(std::string label, const Engine &engine, std::string name, std::vector<Access> accesses, int64_t groups) {
   Command command;
-  command.stream = stream;
   command.kernel = std::move(name);
   command.groups = groups;
   command.accesses = std::move(accesses);
-  const bool onHost = stream == machine.host || stream == machine.feed;
   uint64_t workspace = 0; // the largest of any: that of the first would do only if all had one shape
   for (const kernels::Signature &call : callsOf(command)) {
-    command.seconds += onHost ? target::hostKernelSeconds(machine.target, call) : target::kernelSeconds(machine.target, call);
-    workspace = std::max(workspace, kernels::workspaceBytes(call, stream == machine.compute ? machine.backend() : kernels::Backend::cpu));
+    command.seconds += engine.isHost ? target::hostKernelSeconds(machine.target, call) : target::kernelSeconds(machine.target, call);
+    workspace = std::max(workspace, kernels::workspaceBytes(call, engine.backend));
   }
   if (auto bytes = static_cast<int64_t>(workspace)) {
-    Place place = slot(text("workspace of {}", label), stream == machine.compute ? machine.device : machine.staging,
-                       Kind::workspace, bytes);
+    Place place = slot(text("workspace of {}", label), engine.space, Kind::workspace, bytes);
     command.accesses.push_back({place.slot, 0, bytes, BindingEffect::write});
   }
-  Command &added = add(std::move(label), stream);
+  Command &added = add(std::move(label), engine.stream);
   added.kernel = std::move(command.kernel);
   added.groups = groups;
   added.accesses = std::move(command.accesses);

@@ -23,6 +23,9 @@ struct Place {
   Place operator+(int64_t bytes) const { return {slot, offset + bytes}; }
 };
 
+/// Whether a copy goes with weights and gradients, or is small and others wait for it.
+enum class Urgency : uint8_t { bulk, message };
+
 class Emitter {
 public:
   Emitter(const Model &model, const Machine &machine, bool named) : machine(machine), model(model), named(named) {}
@@ -41,11 +44,12 @@ public:
   }
   Place slot(std::string name, uint32_t space, Kind kind, int64_t bytes, bool persistent = false);
   static Access access(Place place, plan::BindingEffect effect, const TensorType &type);
-  void copy(std::string label, uint32_t stream, Place from, Place to, int64_t bytes);
-  /// Runs a template on the compute stream; a workspace is added where it needs one.
+  /// On the link between the two spaces, which there is.
+  void copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency = Urgency::bulk);
+  /// Runs a template where the machine computes; a workspace is added where it needs one.
   void run(std::string label, int64_t code, std::vector<Access> accesses);
   /// Runs a kernel of the catalogue `groups` times.
-  Command &kernel(std::string label, uint32_t stream, std::string name, std::vector<Access> accesses, int64_t groups = 1);
+  Command &kernel(std::string label, const Engine &engine, std::string name, std::vector<Access> accesses, int64_t groups = 1);
 
 private:
   const Model &model;

@@ -1,4 +1,5 @@
-// The spaces and streams that a plan has on a target, and which of them serves what: the one place where they are named.
+// A target as the planner sees it: memories, the links between them, what runs kernels, and the streams that each serves. The
+// one place where they are named; everything else asks.
 #ifndef MT_COMPILER_PLANNER_MACHINE_H
 #define MT_COMPILER_PLANNER_MACHINE_H
 
@@ -10,9 +11,33 @@
 
 namespace mt::planner {
 
+/// A memory: a device's, or one of the host's.
 struct Space {
   std::string name;
   plan::SpaceKind kind = plan::SpaceKind::device;
+  uint32_t device = 0; ///< which device's it is, or which it serves
+};
+
+/// Copies bytes from one space to another, in the order of a stream. What is small and others wait for does not queue behind
+/// weights and gradients: `messages` is a stream of its own.
+struct Link {
+  uint32_t from = 0, to = 0;
+  uint32_t stream = 0, messages = 0;
+  double bytesPerSecond = 0, overheadSeconds = 0;
+  double seconds(int64_t bytes) const { return static_cast<double>(bytes) / bytesPerSecond + overheadSeconds; }
+};
+
+/// Runs kernels in the order of a stream.
+struct Engine {
+  uint32_t stream = 0;
+  uint32_t space = 0;  ///< of workspaces
+  bool isHost = false; ///< bound by the host's memory
+  kernels::Backend backend = kernels::Backend::cpu;
+};
+
+struct Device {
+  uint32_t memory = 0; ///< its space
+  Engine engine;
 };
 
 struct Machine {
@@ -21,15 +46,18 @@ struct Machine {
   target::Target target;
   std::vector<Space> spaces;
   std::vector<plan::Stream> streams;
-  uint32_t device = 0, staging = 0, state = 0; ///< spaces
-  /// Streams. What carries a few bytes that others wait for does not queue behind weights and gradients: inputs and the step's
-  /// scalars go up on a stream of their own, norms and the loss come down on another. The next step's batch is fed while this
-  /// step's updates and report still run, so feeding has one, too. `update` is where the host updates.
-  uint32_t upload = 0, messagesUp = 0, compute = 0, download = 0, messagesDown = 0, host = 0, update = 0, feed = 0;
+  std::vector<Link> links;
+  std::vector<Device> devices;         ///< plans are for the first
+  uint32_t staging = 0, state = 0;     ///< the host's spaces: what links reach, and what it alone does
+  /// The host's engines. The next step's batch is fed while this step's updates and report still run.
+  Engine update, feed, report;
 
   bool unified() const { return target.unified; }
-  kernels::Backend backend() const { return target.device == "cuda" ? kernels::Backend::cuda : kernels::Backend::cpu; }
   bool isDevice(uint32_t space) const { return spaces[space].kind == plan::SpaceKind::device; }
+  /// Whether a stream is that of a device's engine.
+  bool computes(uint32_t stream) const;
+  /// Null: bytes cannot be copied from one to the other.
+  const Link *link(uint32_t from, uint32_t to) const;
 };
 
 } // namespace mt::planner

@@ -1,6 +1,7 @@
 #include "compiler/planner/Model.h"
 
 #include "compiler/planner/Decisions.h"
+#include "runtime/plan/Program.h"
 
 #include <algorithm>
 
@@ -18,8 +19,28 @@ int64_t Model::homeOf(int64_t parameter) const {
   return entry.isTrained() ? packs[static_cast<size_t>(entry.pack)].complete() : entry.owner;
 }
 
+Status Model::setOptimizer(const std::string &usual) {
+  for (Parameter &parameter : parameters) {
+    if (parameter.optimizer.empty())
+      parameter.optimizer = usual;
+    parameter.spec = kernels::findOptimizer(parameter.optimizer);
+    if (!parameter.spec)
+      return fail("optimizer '{}': must be {}", parameter.optimizer, kernels::optimizerList());
+    parameter.rest.clear();
+    if (parameter.isSplit())
+      parameter.rest.push_back({plan::kRemainderPart, {kernels::DType::i16, parameter.type.dims}});
+    for (size_t i = 0; i < parameter.spec->state.size(); ++i) {
+      const kernels::StatePart &part = parameter.spec->state[i];
+      parameter.rest.push_back(
+          {plan::kStateParts + static_cast<int64_t>(i), {part.type, kernels::partDims(part.elements, parameter.type.dims)}, part.elements});
+    }
+  }
+  return {};
+}
+
 std::string Model::updateOf(int64_t parameter) const {
-  return optimizer + (parameters[static_cast<size_t>(parameter)].isSplit() ? "_split" : "");
+  const Parameter &entry = parameters[static_cast<size_t>(parameter)];
+  return std::string(entry.isSplit() ? entry.spec->split : entry.spec->name);
 }
 
 bool Model::backwardReads(int64_t layer, int64_t rung, int64_t operand) const {

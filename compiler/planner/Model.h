@@ -3,7 +3,8 @@
 #ifndef MT_COMPILER_PLANNER_MODEL_H
 #define MT_COMPILER_PLANNER_MODEL_H
 
-#include "kernels/Catalogue.h"
+#include "kernels/Optimizers.h"
+#include "runtime/base/Status.h"
 
 #include <cstdint>
 #include <string>
@@ -22,10 +23,18 @@ struct TensorType {
 /// A parameter. `owner` is the first layer that uses it (-1: none does); that layer's weights hold it. It is trained if
 /// a layer gives it a gradient, which lies in `pack` at `packOffset`.
 struct Parameter {
+  /// What updates alone read and write: the lower halves of a split master, and what the optimizer keeps.
+  struct Rest {
+    int64_t part = 0; ///< of the parameter, by number: plan::kStateParts
+    TensorType type;
+    int64_t elements = 1; ///< of the parameter, for one of these
+  };
   std::string name;
   TensorType type;
-  TensorType full;      ///< of gradients and moments: in 32 bits
-  TensorType remainder; ///< of the lower halves of a split master
+  TensorType full;       ///< of gradients: in 32 bits
+  std::string optimizer; ///< empty: the model's
+  const kernels::OptimizerSpec *spec = nullptr;
+  std::vector<Rest> rest;
   int64_t owner = -1;
   int64_t pack = -1, packOffset = 0;
   bool isTrained() const { return pack >= 0; }
@@ -109,12 +118,13 @@ struct Model {
   std::vector<Template> templates;
   int64_t microBatch = 1;   ///< rows of one run of a template
   int64_t microBatches = 1; ///< of a step
-  std::string optimizer;
   bool clip = false;
 
   /// The layer that a parameter is held with where it stays on the device: whose backward completes its gradient, or, of one
   /// that is frozen, its owner (-1: nobody's).
   int64_t homeOf(int64_t parameter) const;
+  /// Gives every parameter its optimizer, and what that keeps. Fails where one is named that there is none of.
+  Status setOptimizer(const std::string &usual);
   /// The kernel that updates a parameter.
   std::string updateOf(int64_t parameter) const;
   /// Whether a rung's backward reads an operand of its layer.

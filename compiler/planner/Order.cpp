@@ -122,7 +122,7 @@ private:
     position.assign(count, -1);
     for (uint32_t i = 0; i < count; ++i) {
       phases = std::max(phases, program[i].phase + 1);
-      if (program[i].stream == machine.compute) {
+      if (machine.computes(program[i].stream)) {
         position[i] = static_cast<int64_t>(atPosition.size());
         atPosition.push_back(i);
       }
@@ -219,6 +219,7 @@ private:
   plan::UnderWay underWay;
   std::optional<Profile> profile; ///< device bytes that are or will be there, by position through all steps
   int64_t held = 0, hostLive = 0;
+  int64_t deviceLeft = 0, hostLeft = 0; ///< what was missing to the command that had least left: at most 0
   std::vector<uint32_t> downloadsLeft, usesLeft; ///< by slot instance
   std::vector<bool> isHeld;
   uint64_t computed = 0; ///< commands of the compute stream that have ended
@@ -239,6 +240,7 @@ private:
         for (int64_t p = life.firstUse; p <= life.lastUse; ++p)
           base[static_cast<size_t>(p)] += bytesOf(slot);
     }
+    deviceLeft = -deviceBudget, hostLeft = -hostBudget;
     std::vector<int64_t> all;
     for (uint32_t step = 0; step < steps; ++step) {
       all.insert(all.end(), base.begin(), base.end());
@@ -257,8 +259,10 @@ private:
     }
     for (Lane &lane : lanes)
       lane.begun.assign(steps + 1, 0);
-    for (uint32_t stream : {machine.update, machine.download, machine.messagesDown})
-      lanes[stream].sorted = stream != machine.compute;
+    lanes[machine.update.stream].sorted = machine.update.isHost;
+    for (const Link &link : machine.links)
+      if (!machine.isDevice(link.to))
+        lanes[link.stream].sorted = lanes[link.messages].sorted = true;
     for (uint32_t step = 0; step < steps; ++step)
       for (uint32_t i = 0; i < count; ++i)
         left[instance(step, i)] = step == 0 ? waitsAtFirst[i] : waits[i];
@@ -287,24 +291,26 @@ private:
     return left[which] == 0 ? std::optional(which) : std::nullopt;
   }
 
-  /// Bytes that are missing for a command to start; those of the host are told by the second.
+  static constexpr int64_t kNothing = INT64_MIN;
+  /// Bytes of the device and of the host that are missing for a command to start, negative if some are left; kNothing: it needs
+  /// none of them.
   std::pair<int64_t, int64_t> missing(uint64_t which) const {
     auto i = static_cast<uint32_t>(which % count);
     const uint64_t step = which / count;
     if (position[i] >= 0) {
       const size_t at = step * atPosition.size() + static_cast<size_t>(position[i]);
-      return {profile->most(at, at) + held - deviceBudget, 0};
+      return {profile->most(at, at) + held - deviceBudget, kNothing};
     }
     for (uint32_t slot : opens[i]) {
       const int64_t bytes = bytesOf(slot);
       if (isUpload(i) && lives[slot].lastUse >= 0) {
         const size_t last = step * atPosition.size() + static_cast<size_t>(lives[slot].lastUse);
-        return {profile->most(std::min<size_t>(computed, last), last) + held + bytes - deviceBudget, 0};
+        return {profile->most(std::min<size_t>(computed, last), last) + held + bytes - deviceBudget, kNothing};
       }
       if (isDownload(i))
-        return {0, hostLive + bytes - hostBudget};
+        return {kNothing, hostLive + bytes - hostBudget};
     }
-    return {0, 0};
+    return {kNothing, kNothing};
   }
 
   /// Whether a phase is near enough to bring what it needs.
@@ -327,6 +333,7 @@ private:
     auto [device, host] = missing(*which);
     if (device > 0 || host > 0)
       return false;
+    deviceLeft = std::max(deviceLeft, device), hostLeft = std::max(hostLeft, host);
     auto i = static_cast<uint32_t>(*which % count);
     const auto step = static_cast<uint32_t>(*which / count);
     for (uint32_t slot : opens[i]) {
@@ -417,6 +424,7 @@ private:
   }
 
   void measure(uint32_t step) {
+    result.deviceUsed = decisions.deviceLimit + deviceLeft, result.hostUsed = decisions.hostLimit + hostLeft;
     const uint32_t first = atPosition.empty() ? 0 : atPosition.front();
     const double origin = startOf[instance(step, first)];
     result.seconds = 0;
@@ -442,7 +450,8 @@ private:
     }
   }
 
-  /// Nothing runs and not all is done: what could start but for memory says how much is missing.
+  /// Nothing runs and not all is done: what could start but for memory says how much is missing. What waits for the host's
+  /// holds bytes of the device, so that others may wait for those: where host memory is missing, it is what is missing first.
   void reportShortage() {
     for (const Lane &lane : lanes)
       if (std::optional<uint64_t> which = nextOf(lane)) {
@@ -452,7 +461,9 @@ private:
         if (host > 0 && (result.missingHost == 0 || host < result.missingHost))
           result.missingHost = host;
       }
-    if (result.fits())
+    if (result.missingHost > 0)
+      result.missingDevice = 0;
+    else if (result.missingDevice == 0)
       result.missingDevice = 1;
   }
 };

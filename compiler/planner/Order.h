@@ -20,8 +20,9 @@
 namespace mt::planner {
 
 struct Timing {
-  /// Bytes of device or host memory that are missing; 0: the step runs.
+  /// Bytes of device or, before that, of host memory that are missing, one of both; 0: the step runs.
   int64_t missingDevice = 0, missingHost = 0;
+  int64_t deviceUsed = 0, hostUsed = 0; ///< the least limits with which the step is the same, if it fits
   double seconds = 0;        ///< from one step to the next
   /// By command, from the start of the step's first computation; what is listed in the next step (Command::late) counts
   /// from that one's. Negative before.

@@ -19,7 +19,7 @@ using Kind = plan::ByteKind;
 /// What of a parameter lies in a slot.
 struct Held {
   int64_t parameter = 0;
-  plan::PartRole role = plan::PartRole::weight;
+  int64_t part = plan::kWeightPart;
   int64_t offset = 0;
 };
 

@@ -2,7 +2,6 @@
 
 #include "compiler/planner/Builder.h"
 #include "compiler/planner/Emitter.h"
-#include "kernels/Optimizers.h"
 
 #include <fmt/format.h>
 
@@ -12,6 +11,8 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <ranges>
+#include <unordered_map>
 
 namespace mt::planner {
 namespace {
@@ -19,11 +20,18 @@ namespace {
 /// A plan that is slower by so much counts as fast as another, and one that is faster by less as no gain.
 constexpr double kAlike = 5e-4, kGain = 1e-4;
 constexpr int kRounds = 8;
+constexpr size_t kFurthest = 2; ///< of the beginnings: how many are gone on from
+/// Commands that are simulated at most by climbing, the first time and where something was found before: a few seconds, and one.
+constexpr int64_t kClimb = 1'000'000, kClimbOn = 300'000;
 /// Commands that are simulated while single objects are tried: a fraction of a second.
-constexpr int64_t kPolish = 30'000;
-constexpr int kKicks = 40;
+constexpr int64_t kPolish = 30'000, kPolishSmall = 100'000'000;
+constexpr int kKicks = 4000;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
 constexpr int64_t kLeastPart = 32 << 20;
+/// A part of the device's memory that packing may need where little else is free.
+constexpr int64_t kPackingShare = 32;
+/// The least share of a limit with which a search goes on from what it found before, and does not begin anew.
+constexpr double kNear = 0.9;
 
 /// Whether a layer's backward completes gradients, which are then updated.
 bool completes(const Model &model, size_t layer) {
@@ -35,18 +43,25 @@ bool completes(const Model &model, size_t layer) {
 class Searcher {
 public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
-      : model(model), machine(machine), constraints(constraints), reside(canReside(model, machine)) {}
+      : model(model), machine(machine), constraints(constraints), reside(canReside(model, machine)), parks(canParkSaved(model, machine)), cut(canCut(model)),
+        gradientBytes(model.layers.size(), 0) {
+    for (const GradientPack &pack : model.packs)
+      gradientBytes[static_cast<size_t>(pack.complete())] += pack.bytes;
+  }
 
-  Found run() {
+  /// `before`: what was found for other budgets, or another micro-batch, to begin with.
+  Found run(const Found *before) {
     start();
-    if (timing.fits()) {
-      makeAxes();
-      climbFromBoth();
+    if (!timing.fits())
+      return found();
+    makeAxes();
+    if (!before || !resume(*before)) {
+      climbFromAll(before ? kClimbOn : kClimb);
       if (constraints.thorough)
         polish();
-      trim(&Decisions::deviceLimit, timing.seconds * (1 + kAlike));
-      trim(&Decisions::hostLimit, timing.seconds * (1 + kAlike));
     }
+    trim(&Decisions::deviceLimit, timing.seconds * (1 + kAlike));
+    trim(&Decisions::hostLimit, timing.seconds * (1 + kAlike));
     return found();
   }
 
@@ -64,10 +79,13 @@ private:
   const Model &model;
   const Machine &machine;
   const Constraints &constraints;
-  const std::vector<bool> reside; ///< by layer: whether it can be resident
+  const std::vector<bool> reside, parks, cut; ///< by layer: whether it can be resident, park what it saves, be cut in parts
+  std::vector<int64_t> gradientBytes;         ///< by layer: of those that it completes
   Decisions best;
   Timing timing;
   int64_t simulations = 0;
+  int64_t simulated = 0, allowed = INT64_MAX; ///< commands: those that were, and those that may be while it climbs
+  std::unordered_map<std::string, double> tried; ///< seconds of steps by keyOf(decisions); infinity: too large
 
   /// A decision that any number of objects may take, from the one whose bytes are there for the shortest time on.
   struct Axis {
@@ -76,38 +94,100 @@ private:
     std::function<void(Decisions &, size_t)> set;
   };
   std::vector<Axis> axes;
-  std::vector<size_t> turns;          ///< of the axes: which comes first
-  std::optional<size_t> residentAxis; ///< among them
-  size_t border = 0;                  ///< layers at either end, of those that the host updates, that are cut in parts
-  std::vector<int64_t> gradientBytes; ///< by layer: of those that it completes
+  std::vector<size_t> turns; ///< of the axes: which comes first
+  size_t border = 0;         ///< layers at either end, of those that the host updates, that are cut in parts
+
+  struct State {
+    Decisions best;
+    Timing timing;
+    size_t border;
+    std::vector<size_t> turns, reached;
+  };
+  std::vector<size_t> reached() const {
+    std::vector<size_t> counts;
+    for (const Axis &axis : axes)
+      counts.push_back(axis.now);
+    return counts;
+  }
+  State state() const { return {best, timing, border, turns, reached()}; }
+  void set(const State &state) {
+    best = state.best, timing = state.timing, border = state.border, turns = state.turns;
+    for (size_t i = 0; i < axes.size(); ++i)
+      axes[i].now = state.reached[i];
+  }
 
   void start() {
-    gradientBytes.assign(model.layers.size(), 0);
-    for (const GradientPack &pack : model.packs)
-      gradientBytes[static_cast<size_t>(pack.complete())] += pack.bytes;
     best = leastMemory(model);
     best.deviceLimit = constraints.deviceMemory;
     best.hostLimit = constraints.hostMemory;
     (void)constrain(model, machine, constraints, best);
     timing = evaluate(best);
+    balance();
+  }
+
+  /// Values that the host has no room for stay on the device, the last ones first, as far as that has room.
+  void balance() {
+    if (constraints.parked || machine.unified() || timing.missingHost == 0)
+      return;
+    const Decisions allParked = best;
+    auto keeping = [&](size_t count) {
+      Decisions changed = allParked;
+      for (size_t v = changed.parked.size(); v-- > 0 && count > 0;)
+        if (changed.parked[v]) {
+          changed.parked[v] = false;
+          --count;
+        }
+      return changed;
+    };
+    /// The first of so many counts that is right, where all after it are.
+    auto firstOf = [](size_t counts, auto isRight) {
+      const auto all = std::views::iota(size_t{0}, counts);
+      return static_cast<size_t>(std::ranges::partition_point(all, [&](size_t count) { return !isRight(count); }) - all.begin());
+    };
+    const size_t tooMany = firstOf(static_cast<size_t>(std::ranges::count(best.parked, true)) + 1, [&](size_t count) {
+      Decisions changed = keeping(count);
+      changed.deviceLimit -= changed.deviceLimit / kPackingShare;
+      changed.hostLimit = INT64_MAX;
+      changed.distance = 0;
+      return !evaluate(changed).fits();
+    });
+    const size_t enough = firstOf(tooMany, [&](size_t count) { return evaluate(keeping(count)).fits(); });
+    best = keeping(enough < tooMany ? enough : tooMany - std::min<size_t>(tooMany, 1));
+    timing = evaluate(best);
+    if (!timing.fits()) { // what comes early takes room that others wait for
+      best.distance = 0;
+      timing = evaluate(best);
+    }
   }
 
   /// Which turn updates take changes a little what is there when: limits that were trimmed to the last byte may be too small.
   Found found() {
     settle(model, machine, best);
-    if (!timing.fits())
-      return {best, timing, simulations};
-    for (timing = evaluate(best); !timing.fits(); timing = evaluate(best)) {
-      best.deviceLimit += timing.missingDevice;
-      best.hostLimit += timing.missingHost;
-      settle(model, machine, best);
+    if (timing.fits())
+      for (timing = evaluate(best); !timing.fits(); timing = evaluate(best)) {
+        best.deviceLimit += timing.missingDevice;
+        best.hostLimit += timing.missingHost;
+        settle(model, machine, best);
+      }
+    return {best, timing, border, reached(), simulations};
+  }
+
+  /// What of decisions is tried, as bytes.
+  static std::string keyOf(const Decisions &decisions) {
+    std::string key(reinterpret_cast<const char *>(&decisions.deviceLimit), sizeof(decisions.deviceLimit));
+    for (const LayerDecision &layer : decisions.layers) {
+      key += static_cast<char>(layer.rung << 3 | layer.parkedSaved << 2 | layer.kept << 1 | layer.resident);
+      key += static_cast<char>(layer.parts);
     }
-    return {best, timing, simulations};
+    for (bool parked : decisions.parked)
+      key += parked ? '1' : '0';
+    return key;
   }
 
   Timing evaluate(const Decisions &decisions) {
     ++simulations;
     Schedule schedule = build(model, machine, decisions, false);
+    simulated += static_cast<int64_t>(schedule.step.size());
     return time(schedule, schedule.step, machine, decisions, true);
   }
 
@@ -143,61 +223,129 @@ private:
       if (reside[static_cast<size_t>(l)])
         canBeResident.push_back(l);
     if (!constraints.resident && !canBeResident.empty())
-      residentAxis = axes.size();
-    if (residentAxis)
       axes.push_back({canBeResident.size(), 0, [canBeResident](Decisions &decisions, size_t count) {
                         for (size_t i = 0; i < canBeResident.size(); ++i)
                           decisions.layers[static_cast<size_t>(canBeResident[i])].resident = i < count;
                       }});
-    if (!constraints.saved)
-      for (size_t rung = 1; rung < rungs; ++rung)
-        axes.push_back({differentiated.size(), 0, {}});
-    if (constraints.saved)
+    if (constraints.saved) {
+      if (!constraints.parked && !machine.unified())
+        axes.push_back({differentiated.size(), 0, [this, differentiated](Decisions &decisions, size_t count) {
+                          for (size_t i = 0; i < differentiated.size(); ++i)
+                            decisions.layers[static_cast<size_t>(differentiated[i])].parkedSaved = i >= count && parks[static_cast<size_t>(differentiated[i])];
+                        }});
       return;
-    // Rungs exclude each other: the last layers have the highest.
-    const size_t firstRung = axes.size() - (rungs - 1);
-    for (size_t rung = 1; rung < rungs; ++rung)
-      axes[firstRung + rung - 1].set = [this, firstRung, rung, differentiated](Decisions &decisions, size_t count) {
-        for (size_t i = 0; i < differentiated.size(); ++i) {
-          const auto l = static_cast<size_t>(differentiated[i]);
-          int64_t highest = 0;
-          for (size_t other = 1; other < model.layers[l].rungs.size(); ++other)
-            if (i < (other == rung ? count : axes[firstRung + other - 1].now))
-              highest = static_cast<int64_t>(other);
-          decisions.layers[l].rung = highest;
-        }
-      };
+    }
+    // Rungs exclude each other: the last layers have the highest whose bytes stay, for the shortest time. What waits on the host
+    // is of the first layers, for the longest time, or of the last of those where it does not stay: where the host still
+    // updates under forward, the first disturb it.
+    const size_t firstRung = axes.size(), ofEach = rungs - 1, lists = machine.unified() || !constraints.parked.value_or(true) ? 1 : 3;
+    for (size_t axis = firstRung; axis < firstRung + lists * ofEach; ++axis)
+      axes.push_back({differentiated.size(), 0, [this, firstRung, ofEach, lists, axis, differentiated](Decisions &decisions, size_t count) {
+                        auto highest = [&](size_t list, size_t place, size_t l) {
+                          int64_t rung = 0;
+                          for (size_t other = 1; other < model.layers[l].rungs.size(); ++other)
+                            if (const size_t which = firstRung + list * ofEach + other - 1; place < (which == axis ? count : axes[which].now))
+                              rung = static_cast<int64_t>(other);
+                          return rung;
+                        };
+                        for (size_t i = 0; i < differentiated.size(); ++i) {
+                          const auto l = static_cast<size_t>(differentiated[i]);
+                          const int64_t stays = highest(0, i, l);
+                          const int64_t waits = lists > 1 && parks[l] ? std::max(highest(1, differentiated.size() - 1 - i, l), highest(2, i, l)) : 0;
+                          decisions.layers[l].rung = std::max(stays, waits);
+                          decisions.layers[l].parkedSaved = constraints.parked.value_or(waits > stays) && parks[l];
+                        }
+                      }});
   }
 
-  /// Bytes that kept weights have taken are not there for resident layers, and the other way round: each comes first once.
-  void climbFromBoth() {
+  /// One axis first, then the others in order.
+  void takeTurns(size_t first) {
     turns.resize(axes.size());
     std::iota(turns.begin(), turns.end(), 0);
-    const Decisions least = best;
-    const Timing atFirst = timing;
-    climb();
-    if (!residentAxis)
-      return;
-    const Decisions found = std::exchange(best, least);
-    const Timing took = std::exchange(timing, atFirst);
-    const size_t foundBorder = std::exchange(border, 0);
-    std::vector<size_t> reached;
-    for (Axis &axis : axes)
-      reached.push_back(std::exchange(axis.now, 0));
-    std::rotate(turns.begin(), turns.begin() + static_cast<ptrdiff_t>(*residentAxis), turns.begin() + static_cast<ptrdiff_t>(*residentAxis) + 1);
-    climb();
-    if (timing.seconds < took.seconds)
-      return;
-    best = found;
-    timing = took;
-    border = foundBorder;
+    if (first > 0)
+      std::rotate(turns.begin(), turns.begin() + static_cast<ptrdiff_t>(first), turns.begin() + static_cast<ptrdiff_t>(first) + 1);
+  }
+
+  /// Bytes that one kind of decision has taken are not there for the others: each comes first once, and it goes on where that
+  /// led furthest.
+  void climbFromAll(int64_t allowance) {
+    const State least = state();
+    allowed = simulated + allowance;
+    std::vector<State> ends;
+    for (size_t first = 0; first < axes.size(); ++first) {
+      set(least);
+      takeTurns(first);
+      climb(1);
+      ends.push_back(state());
+    }
+    auto secondsOf = [](const State &state) { return state.timing.seconds; };
+    std::ranges::stable_sort(ends, {}, secondsOf);
+    ends.resize(std::min(ends.size(), kFurthest));
+    for (State &each : ends) {
+      set(each);
+      climb(kRounds);
+      each = state();
+    }
+    if (!ends.empty())
+      set(*std::ranges::min_element(ends, {}, secondsOf));
+  }
+
+  /// Goes on from what was found before: where that no longer fits, with as much less of one kind of decision as it takes.
+  /// False: it is too far away, or no single kind makes it fit, and all is as it was.
+  bool resume(const Found &before) {
+    auto isNear = [](int64_t limit, int64_t other) { return static_cast<double>(limit) >= kNear * static_cast<double>(other); };
+    if (!isNear(constraints.deviceMemory, before.decisions.deviceLimit) || !isNear(constraints.hostMemory, before.decisions.hostLimit) ||
+        before.reached.size() != axes.size() || before.decisions.layers.size() != model.layers.size() || before.decisions.parked.size() != model.values.size())
+      return false;
+    for (size_t l = 0; l < model.layers.size(); ++l)
+      if (before.decisions.layers[l].rung >= std::max<int64_t>(1, static_cast<int64_t>(model.layers[l].rungs.size())))
+        return false;
+    const State least = state();
+    best = before.decisions;
+    best.deviceLimit = constraints.deviceMemory, best.hostLimit = constraints.hostMemory;
+    best.distance = least.best.distance;
+    for (LayerDecision &layer : best.layers)
+      layer.late = LayerDecision::kOpen;
+    border = before.border;
+    allowed = simulated + kClimbOn;
     for (size_t i = 0; i < axes.size(); ++i)
-      axes[i].now = reached[i];
+      axes[i].now = before.reached[i];
+    timing = evaluate(best);
+    if (!timing.fits() && !shrink()) {
+      set(least);
+      return false;
+    }
+    takeTurns(0);
+    climb(kRounds);
+    return true;
+  }
+
+  /// The fastest that fits of what has less of one kind of decision.
+  bool shrink() {
+    const Decisions tooLarge = best;
+    std::optional<std::pair<size_t, size_t>> taken; ///< axis and count
+    timing.seconds = HUGE_VAL;
+    for (size_t i = 0; i < axes.size(); ++i)
+      for (size_t fits = 0, tooMany = axes[i].now; fits < tooMany;) {
+        const size_t middle = fits + (tooMany - fits) / 2;
+        Decisions less = tooLarge;
+        axes[i].set(less, middle);
+        const Tried tried = attempt(less);
+        if (tried == Tried::better)
+          taken = {i, middle};
+        if (tried == Tried::tooLarge)
+          tooMany = middle;
+        else
+          fits = middle + 1;
+      }
+    if (taken)
+      axes[taken->first].now = taken->second;
+    return taken.has_value();
   }
 
   /// Along one axis after the other, as far as each gains, until none does.
-  void climb() {
-    for (int round = 0; round < kRounds; ++round) {
+  void climb(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
       double gained = 0;
       for (size_t turn : turns) {
         Axis &axis = axes[turn];
@@ -232,7 +380,7 @@ private:
         updated.push_back(l);
     }
     for (size_t i = 0; i < updated.size(); ++i)
-      if (std::min(i, updated.size() - 1 - i) < border)
+      if (std::min(i, updated.size() - 1 - i) < border && cut[updated[i]])
         decisions.layers[updated[i]].parts = std::clamp<int64_t>(gradientBytes[updated[i]] / kLeastPart, 1, kMostParts);
   }
 
@@ -240,10 +388,17 @@ private:
   /// Takes what it is given if that is faster.
   Tried attempt(Decisions changed) {
     cutBorder(changed);
+    auto [known, isNew] = tried.try_emplace(keyOf(changed), HUGE_VAL);
+    auto isBetter = [&](double seconds) { return seconds < timing.seconds * (1 - kGain / 10); };
+    if (!isNew && !isBetter(known->second))
+      return known->second == HUGE_VAL ? Tried::tooLarge : Tried::noBetter;
+    if (simulated > allowed)
+      return Tried::tooLarge;
     Timing result = evaluate(changed);
     if (!result.fits())
       return Tried::tooLarge;
-    if (result.seconds >= timing.seconds * (1 - kGain / 10))
+    known->second = result.seconds;
+    if (!isBetter(result.seconds))
       return Tried::noBetter;
     best = std::move(changed);
     timing = std::move(result);
@@ -265,7 +420,9 @@ private:
   /// Single objects with another decision, as long as one of them gains; then two at once, of which one may make room for the
   /// other; and smaller limits, for what comes too early can be in the way. Until nothing gains, or what it may cost is spent.
   void polish() {
-    int64_t left = kPolish / static_cast<int64_t>(std::max<size_t>(1, build(model, machine, best, false).step.size()));
+    allowed = INT64_MAX;
+    const auto commands = static_cast<int64_t>(std::max<size_t>(1, build(model, machine, best, false).step.size()));
+    int64_t left = kPolish / commands + kPolishSmall / (commands * commands);
     auto tries = [&](const Decisions &changed) {
       return left > 0 && changed != best && left-- > 0 && attempt(changed) == Tried::better;
     };
@@ -305,9 +462,11 @@ private:
         if (std::vector<Decisions> others = alternatives(best, random() % model.layers.size()); !others.empty())
           best = others[random() % others.size()];
       timing = evaluate(best);
-      while (timing.fits() && left > 0 && singles())
+      if (!timing.fits()) // whatever fits is better
+        timing.seconds = HUGE_VAL;
+      while (left > 0 && singles())
         ;
-      if (!timing.fits() || timing.seconds >= before.seconds) {
+      if (timing.seconds >= before.seconds) {
         best = kept;
         timing = before;
       }
@@ -324,7 +483,9 @@ private:
     };
     if (!constraints.saved && !layer.isLoss)
       for (int64_t rung = 0; rung < static_cast<int64_t>(layer.rungs.size()); ++rung)
-        add([&](Decisions &changed) { changed.layers[l].rung = rung; });
+        for (bool parked : {false, true})
+          if (rung > 0 && parks[l] ? parked == constraints.parked.value_or(parked) : !parked)
+            add([&](Decisions &changed) { changed.layers[l].rung = rung, changed.layers[l].parkedSaved = parked; });
     if (!constraints.kept && !layer.owned.empty() && !machine.unified())
       add([&](Decisions &changed) { changed.layers[l].kept = !changed.layers[l].kept; });
     if (!constraints.resident && reside[l])
@@ -357,28 +518,26 @@ private:
 
   /// The least limit with which a step takes no longer than that.
   void trim(int64_t Decisions::*limit, double seconds) {
-    int64_t persistent = 0, most = 0;
-    Schedule schedule = build(model, machine, best, false);
-    for (const Slot &slot : schedule.slots)
-      if (machine.isDevice(slot.space) == (limit == &Decisions::deviceLimit)) {
-        most += aligned(slot.bytes);
-        persistent += slot.persistent ? aligned(slot.bytes) : 0;
-      }
-    int64_t enough = std::min(best.*limit, most), tooLittle = persistent;
-    const int64_t step = seconds < HUGE_VAL ? std::max<int64_t>(1 << 20, enough / 256) : 1;
-    while (enough - tooLittle > step) {
+    const bool device = limit == &Decisions::deviceLimit;
+    auto usedBy = [&](const Timing &of) { return device ? of.deviceUsed : of.hostUsed; };
+    int64_t tooLittle = 0;
+    for (const Slot &slot : build(model, machine, best, false).slots)
+      if (slot.persistent && machine.isDevice(slot.space) == device)
+        tooLittle += aligned(slot.bytes);
+    best.*limit = usedBy(timing);
+    const int64_t step = seconds < HUGE_VAL ? std::max<int64_t>(1 << 20, best.*limit / 256) : std::max(kSlotAlignment, best.*limit >> 14);
+    while (best.*limit - tooLittle > step) {
       Decisions less = best;
-      less.*limit = tooLittle + (enough - tooLittle) / 2;
+      less.*limit = tooLittle + (best.*limit - tooLittle) / 2;
       Timing result = evaluate(less);
       if (result.fits() && result.seconds <= seconds) {
-        enough = less.*limit;
         best = less;
+        best.*limit = usedBy(result);
         timing = std::move(result);
       } else {
         tooLittle = less.*limit;
       }
     }
-    best.*limit = enough;
   }
 };
 } // namespace
@@ -405,11 +564,13 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
   }
   if (constraints.saved && !known && !names.empty())
     return fail("saved activations '{}': must be {}", *constraints.saved, names);
-  const std::vector<bool> reside = canReside(model, machine);
+  const std::vector<bool> reside = canReside(model, machine), parkable = canParkSaved(model, machine), cut = canCut(model);
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     LayerDecision &layer = decisions.layers[l];
     layer.kept = constraints.kept.value_or(layer.kept);
     layer.resident = constraints.resident.value_or(layer.resident) && reside[l];
+    layer.parkedSaved = constraints.parked.value_or(layer.parkedSaved || constraints.saved) && parkable[l];
+    layer.parts = cut[l] ? layer.parts : 1;
   }
   if (constraints.parked)
     for (size_t v = 0; v < model.values.size(); ++v)
@@ -418,8 +579,8 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
   return {};
 }
 
-Found search(const Model &model, const Machine &machine, const Constraints &constraints) {
-  return Searcher(model, machine, constraints).run();
+Found search(const Model &model, const Machine &machine, const Constraints &constraints, const Found *before) {
+  return Searcher(model, machine, constraints).run(before);
 }
 
 Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints) {
@@ -427,10 +588,11 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 }
 
 void settle(const Model &model, const Machine &machine, Decisions &decisions) {
-  const std::vector<bool> reside = canReside(model, machine);
+  const std::vector<bool> reside = canReside(model, machine), parkable = canParkSaved(model, machine);
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     decisions.layers[l].late = LayerDecision::kOpen;
     decisions.layers[l].resident = decisions.layers[l].resident && reside[l];
+    decisions.layers[l].parkedSaved = decisions.layers[l].parkedSaved && parkable[l] && decisions.layers[l].rung > 0;
   }
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = !machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v));
@@ -501,14 +663,17 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     return busy;
   };
   std::vector<std::vector<double>> away = loads(most);
-  std::vector<int64_t> bytes(model.layers.size(), 0); // of what a resident layer has on the device
+  // Of what a resident layer has on the device; with clipping all gradients are there when the norm is known.
+  std::vector<int64_t> bytes(model.layers.size(), 0);
   for (size_t p = 0; p < model.parameters.size(); ++p)
     if (const int64_t home = model.homeOf(static_cast<int64_t>(p)); home >= 0) {
       const Parameter &parameter = model.parameters[p];
       bytes[static_cast<size_t>(home)] += parameter.type.bytes();
       if (parameter.isTrained())
-        bytes[static_cast<size_t>(home)] += (parameter.isSplit() ? parameter.remainder.bytes() : 0) +
-                                            parameter.full.bytes() * (kernels::keepsSecondMoment(model.optimizer) ? 2 : 1);
+        for (const Parameter::Rest &rest : parameter.rest)
+          bytes[static_cast<size_t>(home)] += rest.type.bytes();
+      if (parameter.isTrained() && model.clip)
+        bytes[static_cast<size_t>(home)] += parameter.full.bytes();
     }
   std::vector<size_t> can;
   const std::vector<bool> reside = canReside(model, machine);
@@ -520,7 +685,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
   std::vector<std::vector<double>> resident = loads(most);
   const auto sharers = mostContended(machine, away);
   addContention(away, sharers), addContention(resident, sharers);
-  const std::vector<double> &none = away[machine.compute], &all = resident[machine.compute];
+  const std::vector<double> &none = away[machine.devices.front().engine.stream], &all = resident[machine.devices.front().engine.stream];
   const double least = std::accumulate(none.begin(), none.end(), 0.0);
   /// Whether resident layers can bring the other streams down to so many seconds, within the device's bytes and within what
   /// their updates then take of the computing stream: each stream, and each of the two, for itself, and with parts of layers
@@ -545,9 +710,9 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     };
     bool enough = seconds >= least;
     for (size_t stream = 0; stream < away.size() && enough; ++stream)
-      enough = stream == machine.compute || each(stream, 0);
+      enough = machine.computes(static_cast<uint32_t>(stream)) || each(stream, 0);
     // With clipping the host waits for the norm, which the whole of backward gives.
-    return enough && (machine.unified() || !model.clip || each(machine.update, backward));
+    return enough && (machine.unified() || !model.clip || each(machine.update.stream, backward));
   };
   double low = 0, high = 0;
   for (const std::vector<double> &stream : away)
@@ -562,12 +727,13 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
 Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
-  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, updated = 0;
+  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, updated = 0, parkedSaved = 0;
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
     const LayerDecision &decision = decisions.layers[l];
     if (layer.isDifferentiated() && !layer.isLoss) {
       ++rungs[decision.rung];
+      parkedSaved += decision.parkedSaved && decision.rung > 0;
       names[decision.rung] = layer.rungs[static_cast<size_t>(decision.rung)].name;
     }
     weighted += !layer.owned.empty();
@@ -598,7 +764,11 @@ Description describe(const Model &model, const Machine &machine, const Decisions
   };
   text.weights = machine.unified() ? "in place" : shares({{"streamed", weighted - kept - resident}, {"kept", kept}, {"resident", resident}});
   const auto parked = std::ranges::count(decisions.parked, true);
-  text.parked = machine.unified() || parked == 0 ? "none" : fmt::format("{} values", parked);
+  text.parked = parked > 0 ? fmt::format("{} values", parked) : "";
+  if (parkedSaved > 0)
+    text.parked += fmt::format("{}what {} layers save", text.parked.empty() ? "" : ", ", parkedSaved);
+  if (machine.unified() || text.parked.empty())
+    text.parked = "none";
   text.updates = machine.unified() ? "early" : shares({{"early", updated - late - onDevice}, {"late", late}, {"on the device", onDevice}});
   return text;
 }

@@ -24,6 +24,8 @@ struct Constraints {
 struct Found {
   Decisions decisions;
   Timing timing;
+  size_t border = 0; ///< layers at either end, of those that the host updates, that are cut in parts
+  std::vector<size_t> reached; ///< how many objects have each kind of decision, for a search that goes on from here
   int64_t simulations = 0;
 };
 
@@ -33,9 +35,11 @@ bool setResidency(std::string_view residency, Constraints &constraints);
 /// Sets what the constraints say and leaves the rest. Fails where they name no rung.
 Status constrain(const Model &model, const Machine &machine, const Constraints &constraints, Decisions &decisions);
 
-/// The best decisions found; if their timing does not fit, nothing does.
-Found search(const Model &model, const Machine &machine, const Constraints &constraints);
-/// What needs least memory, whatever the budgets: for the message that names the smallest that would do.
+/// The best decisions found; if their timing does not fit, nothing does. It goes on from what was found `before` with other
+/// budgets, or another micro-batch, of the same model.
+Found search(const Model &model, const Machine &machine, const Constraints &constraints, const Found *before = nullptr);
+/// What needs least memory, with values on the device that the host has no room for, as far as that has: for the message that
+/// names the smallest budget that would do.
 Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints);
 
 /// Decides what follows from the rest: which updates are late, those that in the simulated step start after the next

@@ -27,7 +27,7 @@ inline constexpr llvm::StringLiteral kScheduleName = "schedule", kSpacesAttr = "
                                      kStreamsAttr = "schedule.streams";
 /// On the module: predicted seconds from one step to the next, which starts of commands are within.
 inline constexpr llvm::StringLiteral kPeriodAttr = "schedule.period";
-/// On slots: what of which parameter lies where (triples: argument of @main that is a parameter, plan::PartRole,
+/// On slots: what of which parameter lies where (triples: argument of @main that is a parameter, plan::kWeightPart and on,
 /// offset); and which input of @main it is (-1: the scalars).
 inline constexpr llvm::StringLiteral kHoldsAttr = "schedule.holds", kInputAttr = "schedule.input";
 /// On slots: what the bytes are, a name of plan::ByteKind.

@@ -50,19 +50,4 @@ double hostKernelSeconds(const Target &target, const kernels::Signature &call) {
   return hostRoofline(target, call) * ratio(target, Place::host, call);
 }
 
-double copySeconds(const Target &target, uint64_t bytes, CopyDirection direction) {
-  const double moved = static_cast<double>(bytes);
-  switch (direction) {
-  case CopyDirection::upload:
-    return moved / target.uploadBandwidth + target.copyOverheadSeconds;
-  case CopyDirection::download:
-    return moved / target.downloadBandwidth + target.copyOverheadSeconds;
-  case CopyDirection::withinDevice: // reads and writes every byte
-    return 2 * moved / target.deviceBandwidth + target.copyOverheadSeconds;
-  case CopyDirection::withinHost:
-    return 2 * moved / target.hostBandwidth + target.copyOverheadSeconds;
-  }
-  return 0;
-}
-
 } // namespace mt::target

@@ -1,4 +1,4 @@
-// The cost model: predicted seconds of one kernel call, or copy on a target. Not a simulator: the
+// The cost model: predicted seconds of one kernel call on a target. Not a simulator: the
 // timeline of a whole program is runtime/plan/Timeline.h. Free of MLIR.
 #ifndef MT_COMPILER_TARGET_COSTMODEL_H
 #define MT_COMPILER_TARGET_COSTMODEL_H
@@ -20,9 +20,6 @@ double hostRoofline(const Target &target, const kernels::Signature &call);
 double kernelSeconds(const Target &target, const kernels::Signature &call);
 /// The same of a call on a host stream.
 double hostKernelSeconds(const Target &target, const kernels::Signature &call);
-
-enum class CopyDirection : uint8_t { upload, download, withinDevice, withinHost };
-double copySeconds(const Target &target, uint64_t bytes, CopyDirection direction);
 
 } // namespace mt::target
 #endif

@@ -21,10 +21,12 @@ std::string checkSquaredNorm(const Signature &call) {
 std::string checkStepNorm(const Signature &call) {
   Checker checker(call);
   int result = static_cast<int>(call.operands.size()) - 1;
-  checker.scalars(0);
+  checker.type(0, DType::f64).rank(0, 2).then([](Checker &c) {
+    c.require(c.at(0).dims[1] == Scalars::kCount, "the scalars are no rows of the step's scalars");
+  });
   for (int i = 1; i < result; ++i)
     checker.type(i, DType::f64).rank(i, 1);
-  return checker.scalars(result).result();
+  return checker.like(result, 0).result();
 }
 
 constexpr AttributeSpec kParameter[] = {{"parameter", Kind::integer, true, "", "index of the plan's parameter"},
@@ -73,7 +75,7 @@ std::span<const Kernel> stepKernels() {
       entry("squared_norm", "x -> norm", "Squared Euclidean norm, by a fixed tree of 64-bit sums.", "sum of x^2",
             normFlops, checkSquaredNorm, {.workspace = normWorkspace}),
       entry("step_norm", "scalars norms* -> result", "The norm of the whole gradient and the clip scale.",
-            "norm = sqrt(sum of all squared norms, in order); clip scale = min(1, threshold / (norm + 1e-6)), as "
+            "norm = sqrt(sum of all squared norms, in order); clip scale = min(1, threshold / (norm + 1e-6)) in every row, as "
             "torch.nn.utils.clip_grad_norm_; an error if the norm is not finite",
             noFlops, checkStepNorm),
       entry("adamw", "gradient squaredNorm scalars => weight firstMoment secondMoment",
@@ -96,7 +98,17 @@ std::span<const Kernel> stepKernels() {
       entry("sgd_split", "gradient squaredNorm scalars => weight remainder momentum",
             "One step of SGD with momentum on a 32-bit master in two halves; errors as sgd.",
             "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, b as sgd; weight and remainder as adamw_split",
-            flopsPerElement<7>, checkSplitUpdate, {.attributes = kParameter})};
+            flopsPerElement<7>, checkSplitUpdate, {.attributes = kParameter}),
+      entry("lion", "gradient squaredNorm scalars => weight firstMoment",
+            "One step of Lion, and nothing at step 0; an error, before anything is written, if gradient norm or new weight is "
+            "not finite.",
+            "g = clip scale * gradient; w *= 1 - lr * decay; w -= lr * sign(m + (1 - beta1) (g - m)); m += (1 - beta2) (g - m). "
+            "Chen et al., arXiv 2302.06675, algorithm 2",
+            flopsPerElement<8>, checkUpdate, {.attributes = kParameter}),
+      entry("lion_split", "gradient squaredNorm scalars => weight remainder firstMoment",
+            "One step of Lion on a 32-bit master in two halves; errors as lion.",
+            "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, m as lion; weight and remainder as adamw_split",
+            flopsPerElement<8>, checkSplitUpdate, {.attributes = kParameter})};
   return kernels;
 }
 

@@ -1,6 +1,7 @@
-// adamw and sgd, on whole and on split weights: one pass over gradient, weight and moments, in blocks that are written
+// Updates of whole and of split weights: one pass over gradient, weight and state, in blocks that are written
 // only if they are finite.
 #include "kernels/Blocks.h"
+#include "kernels/Optimizers.h"
 #include "kernels/cpu/Family.h"
 #include "kernels/cpu/Vector.h"
 
@@ -11,18 +12,13 @@ namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kChunk = 64 * vec::kUpdateBlock;
+constexpr size_t kMostState = 2; ///< parts that any rule keeps
 
 struct Shape {
   int64_t elements;
   int64_t first; ///< of the parameter's elements
-  bool matrix;   ///< two or more dimensions: the weight decay of matrices
-  explicit Shape(const Signature &call)
-      : elements(call.operands[0].elements()), first(call.integer("first")), matrix(call.operands[0].dims.size() >= 2) {}
+  explicit Shape(const Signature &call) : elements(call.operands[kUpdateGradient].elements()), first(call.integer("first")) {}
 };
-
-double decayOf(const double *scalars, const Shape &shape) {
-  return scalars[shape.matrix ? Scalars::kDecayMatrices : Scalars::kDecayOther];
-}
 
 float clipOf(const double *scalars) {
   return scalars[Scalars::kClipScale] < 1 ? static_cast<float>(scalars[Scalars::kClipScale]) : 1.0f;
@@ -31,9 +27,9 @@ float clipOf(const double *scalars) {
 /// Calls update(begin, count) over all blocks; it returns false where it refused. The error names the first block.
 /// Scalars of step 0 say that nothing is pending (an update deferred from before the first step): nothing is touched.
 template <typename Update> Status updateAll(const Launch &launch, const Shape &shape, Update update) {
-  if (launch.at<const double>(2)[Scalars::kStep] == 0)
+  if (launch.at<const double>(kUpdateScalars)[Scalars::kStep] == 0)
     return {};
-  if (double norm = *launch.at<const double>(1); !std::isfinite(norm))
+  if (double norm = *launch.at<const double>(kUpdateNorm); !std::isfinite(norm))
     return fail("the gradient's squared norm is {}: not finite", norm);
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   std::atomic<int64_t> refused = kNone;
@@ -54,7 +50,7 @@ template <typename Update> Status updateAll(const Launch &launch, const Shape &s
 
 /// The weight among an update's operands, whole or in two halves.
 struct Whole {
-  static constexpr size_t kNext = 4; ///< place of the first moment
+  static constexpr size_t kNext = 4; ///< place of the state
   static float *at(const Launch &launch, int64_t element) { return launch.at<float>(3) + element; }
 };
 struct Split {
@@ -64,47 +60,45 @@ struct Split {
   }
 };
 
-template <typename Weight> struct AdamWRun {
-  Shape shape;
-  Status operator()(const Launch &launch) const {
-    const double *s = launch.at<const double>(2);
-    double rate = s[Scalars::kLearningRate];
-    vec::AdamW step{clipOf(s),
-                    static_cast<float>(1 - rate * decayOf(s, shape)),
+vec::UpdateRule adamw(const double *s) {
+  const double rate = s[Scalars::kLearningRate];
+  return vec::AdamW{clipOf(s),
+                    static_cast<float>(1 - rate * s[Scalars::kDecay]),
                     static_cast<float>(1 - s[Scalars::kBeta1]),
                     static_cast<float>(s[Scalars::kBeta2]),
                     static_cast<float>(1 - s[Scalars::kBeta2]),
                     static_cast<float>(std::sqrt(s[Scalars::kBiasCorrection2])),
                     static_cast<float>(s[Scalars::kEpsilon]),
                     static_cast<float>(rate / s[Scalars::kBiasCorrection1])};
-    return updateAll(launch, shape, [&](int64_t at, int64_t count) {
-      return vec::adamw(step, launch.at<const float>(0) + at, Weight::at(launch, at),
-                        launch.at<float>(Weight::kNext) + at, launch.at<float>(Weight::kNext + 1) + at, count);
-    });
-  }
-};
-
-template <typename Weight> struct SgdRun {
-  Shape shape;
-  Status operator()(const Launch &launch) const {
-    const double *s = launch.at<const double>(2);
-    vec::Sgd step{clipOf(s), static_cast<float>(decayOf(s, shape)), static_cast<float>(s[Scalars::kMomentum]),
-                  static_cast<float>(s[Scalars::kLearningRate])};
-    return updateAll(launch, shape, [&](int64_t at, int64_t count) {
-      return vec::sgd(step, launch.at<const float>(0) + at, Weight::at(launch, at),
-                      launch.at<float>(Weight::kNext) + at, count);
-    });
-  }
-};
-
-template <typename Update> Result<Run> prepareUpdate(const Signature &call) {
-  return Run(Update{Shape(call)});
 }
 
-constexpr Entry kEntries[] = {{"adamw", prepareUpdate<AdamWRun<Whole>>},
-                              {"adamw_split", prepareUpdate<AdamWRun<Split>>},
-                              {"sgd", prepareUpdate<SgdRun<Whole>>},
-                              {"sgd_split", prepareUpdate<SgdRun<Split>>}};
+vec::UpdateRule sgd(const double *s) {
+  return vec::Sgd{clipOf(s), static_cast<float>(s[Scalars::kDecay]), static_cast<float>(s[Scalars::kMomentum]),
+                  static_cast<float>(s[Scalars::kLearningRate])};
+}
+
+vec::UpdateRule lion(const double *s) {
+  const double rate = s[Scalars::kLearningRate];
+  return vec::Lion{clipOf(s), static_cast<float>(1 - rate * s[Scalars::kDecay]), static_cast<float>(1 - s[Scalars::kBeta1]),
+                   static_cast<float>(1 - s[Scalars::kBeta2]), static_cast<float>(rate)};
+}
+
+/// `ruleOf` makes a step's rule of its scalars.
+template <vec::UpdateRule (*ruleOf)(const double *), typename Weight> Result<Run> prepareUpdate(const Signature &call) {
+  return Run([shape = Shape(call), kept = call.operands.size() - Weight::kNext](const Launch &launch) {
+    const vec::UpdateRule rule = ruleOf(launch.at<const double>(kUpdateScalars));
+    return updateAll(launch, shape, [&](int64_t at, int64_t count) {
+      float *state[kMostState];
+      for (size_t i = 0; i < kept; ++i)
+        state[i] = launch.at<float>(Weight::kNext + i) + at;
+      return vec::update(rule, launch.at<const float>(kUpdateGradient) + at, Weight::at(launch, at), state, count);
+    });
+  });
+}
+
+constexpr Entry kEntries[] = {
+    {"adamw", prepareUpdate<adamw, Whole>}, {"adamw_split", prepareUpdate<adamw, Split>}, {"sgd", prepareUpdate<sgd, Whole>},
+    {"sgd_split", prepareUpdate<sgd, Split>}, {"lion", prepareUpdate<lion, Whole>},       {"lion_split", prepareUpdate<lion, Split>}};
 
 } // namespace
 

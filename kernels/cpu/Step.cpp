@@ -41,6 +41,7 @@ Result<Run> prepareSquaredNorm(const Signature &call) {
 }
 
 struct StepNorm {
+  int64_t rows;                ///< of scalars
   std::vector<int64_t> counts; ///< of each operand of norms
   Status operator()(const Launch &launch) const {
     double total = 0;
@@ -56,15 +57,17 @@ struct StepNorm {
     if (!std::isfinite(norm))
       return fail("the norm of the whole gradient is {}: not finite", norm);
     double threshold = scalars[Scalars::kClipThreshold];
-    std::copy(scalars, scalars + Scalars::kCount, result);
-    result[Scalars::kGradientNorm] = norm;
-    result[Scalars::kClipScale] = std::isinf(threshold) ? 1 : std::min(1.0, threshold / (norm + 1e-6));
+    std::copy(scalars, scalars + rows * Scalars::kCount, result);
+    for (double *row = result; row < result + rows * Scalars::kCount; row += Scalars::kCount) {
+      row[Scalars::kGradientNorm] = norm;
+      row[Scalars::kClipScale] = std::isinf(threshold) ? 1 : std::min(1.0, threshold / (norm + 1e-6));
+    }
     return {};
   }
 };
 
 Result<Run> prepareStepNorm(const Signature &call) {
-  StepNorm run;
+  StepNorm run{call.operands[0].dims[0], {}};
   for (size_t i = 1; i + 1 < call.operands.size(); ++i)
     run.counts.push_back(call.operands[i].elements());
   return Run(std::move(run));

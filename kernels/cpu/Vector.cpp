@@ -268,6 +268,17 @@ struct SgdStep {
   }
 };
 
+struct LionStep {
+  Lion s;
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+    V first = load(in[2]), away = hn::Sub(hn::Mul(load(in[0]), all(s.clip)), first);
+    V direction = hn::MulAdd(all(s.towards1), away, first);
+    V moved = hn::IfThenElseZero(hn::Ne(direction, all(0)), hn::CopySign(all(s.rate), direction));
+    hn::StoreU(hn::Sub(hn::Mul(load(in[1]), all(s.keep)), moved), D(), out[0]);
+    hn::StoreU(hn::MulAdd(all(s.towards2), away, first), D(), out[1]);
+  }
+};
+
 /// Whether all are finite: x - x is zero for those alone.
 struct ExcessTerm {
   HWY_INLINE V operator()(const float *const *in) const { return hn::Sub(load(in[0]), load(in[0])); }
@@ -321,48 +332,38 @@ void keep(const float *fresh, const SplitWeight &weight, int64_t count) {
   }
 }
 
-template <typename Weight>
-bool adamwOn(const AdamW &step, const float *gradient, Weight weight, float *first, float *second, int64_t count) {
-  HWY_ALIGN float fresh[3][kUpdateBlock];
+/// `kState` floats are kept of each element.
+template <int kState, typename Step, typename Weight>
+bool updateOn(Step step, const float *gradient, Weight weight, float *const *state, int64_t count) {
+  HWY_ALIGN float fresh[1 + kState][kUpdateBlock];
   float buffer[kUpdateBlock];
-  const float *in[] = {gradient, values(weight, buffer, count), first, second};
-  float *out[] = {fresh[0], fresh[1], fresh[2]};
-  inVectors<4, 3>(in, out, count, AdamWStep{step});
+  const float *in[2 + kState] = {gradient, values(weight, buffer, count)};
+  float *out[1 + kState] = {fresh[0]};
+  for (int i = 0; i < kState; ++i) {
+    in[2 + i] = state[i];
+    out[1 + i] = fresh[1 + i];
+  }
+  inVectors<2 + kState, 1 + kState>(in, out, count, step);
   if (!fits(weight, fresh[0], count))
     return false;
   keep(fresh[0], weight, count);
-  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
-  std::memcpy(first, fresh[1], bytes);
-  std::memcpy(second, fresh[2], bytes);
+  for (int i = 0; i < kState; ++i)
+    std::memcpy(state[i], fresh[1 + i], static_cast<size_t>(count) * sizeof(float));
   return true;
 }
-
 template <typename Weight>
-bool sgdOn(const Sgd &step, const float *gradient, Weight weight, float *momentum, int64_t count) {
-  HWY_ALIGN float fresh[2][kUpdateBlock];
-  float buffer[kUpdateBlock];
-  const float *in[] = {gradient, values(weight, buffer, count), momentum};
-  float *out[] = {fresh[0], fresh[1]};
-  inVectors<3, 2>(in, out, count, SgdStep{step});
-  if (!fits(weight, fresh[0], count))
-    return false;
-  keep(fresh[0], weight, count);
-  std::memcpy(momentum, fresh[1], static_cast<size_t>(count) * sizeof(float));
-  return true;
+bool updateBy(const UpdateRule &rule, const float *gradient, Weight weight, float *const *state, int64_t count) {
+  if (const AdamW *adamw = std::get_if<AdamW>(&rule))
+    return updateOn<2>(AdamWStep{*adamw}, gradient, weight, state, count);
+  if (const Sgd *sgd = std::get_if<Sgd>(&rule))
+    return updateOn<1>(SgdStep{*sgd}, gradient, weight, state, count);
+  return updateOn<1>(LionStep{std::get<Lion>(rule)}, gradient, weight, state, count);
 }
-
-bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count) {
-  return adamwOn(step, gradient, weight, first, second, count);
+bool updateWhole(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count) {
+  return updateBy(rule, gradient, weight, state, count);
 }
-bool adamwSplit(const AdamW &step, const float *gradient, SplitWeight weight, float *first, float *second,
-                int64_t count) {
-  return adamwOn(step, gradient, weight, first, second, count);
-}
-bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count) {
-  return sgdOn(step, gradient, weight, momentum, count);
-}
-bool sgdSplit(const Sgd &step, const float *gradient, SplitWeight weight, float *momentum, int64_t count) {
-  return sgdOn(step, gradient, weight, momentum, count);
+bool updateSplit(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state, int64_t count) {
+  return updateBy(rule, gradient, weight, state, count);
 }
 
 } // namespace HWY_NAMESPACE
@@ -389,10 +390,8 @@ HWY_EXPORT(normSums);
 HWY_EXPORT(normGrad);
 HWY_EXPORT(normParameters);
 HWY_EXPORT(softmaxGrad);
-HWY_EXPORT(adamw);
-HWY_EXPORT(sgd);
-HWY_EXPORT(adamwSplit);
-HWY_EXPORT(sgdSplit);
+HWY_EXPORT(updateWhole);
+HWY_EXPORT(updateSplit);
 
 namespace vec {
 
@@ -439,17 +438,11 @@ void normParameters(const float *gradient, const float *x, float shift, float fa
 void softmaxGrad(const float *gradient, const float *y, float shift, float *out, int64_t count, bool accumulate) {
   HWY_DYNAMIC_DISPATCH(softmaxGrad)(gradient, y, shift, out, count, accumulate);
 }
-bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(adamw)(step, gradient, weight, first, second, count);
+bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(updateWhole)(rule, gradient, weight, state, count);
 }
-bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(sgd)(step, gradient, weight, momentum, count);
-}
-bool adamw(const AdamW &step, const float *gradient, SplitWeight weight, float *first, float *second, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(adamwSplit)(step, gradient, weight, first, second, count);
-}
-bool sgd(const Sgd &step, const float *gradient, SplitWeight weight, float *momentum, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(sgdSplit)(step, gradient, weight, momentum, count);
+bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(updateSplit)(rule, gradient, weight, state, count);
 }
 
 } // namespace vec

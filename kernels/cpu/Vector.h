@@ -6,6 +6,7 @@
 #include "kernels/Bf16.h"
 
 #include <cstdint>
+#include <variant>
 
 namespace mt::kernels::cpu::vec {
 
@@ -60,21 +61,25 @@ struct AdamW {
   float epsilon;  ///< and
   float step;     ///< lr / (1 - beta1^t)
 };
+struct Sgd {
+  float clip, decay, momentum, rate;
+};
+struct Lion {
+  float clip, keep; ///< as of AdamW
+  float towards1, towards2, rate;
+};
+using UpdateRule = std::variant<AdamW, Sgd, Lion>;
+
 /// A weight in two halves.
 struct SplitWeight {
   Bf16 *upper;
   int16_t *lower;
 };
 
-/// Updates up to 512 elements; false, and nothing written, if a new weight, or its upper half, is not finite.
-bool adamw(const AdamW &step, const float *gradient, float *weight, float *first, float *second, int64_t count);
-bool adamw(const AdamW &step, const float *gradient, SplitWeight weight, float *first, float *second, int64_t count);
-
-struct Sgd {
-  float clip, decay, momentum, rate;
-};
-bool sgd(const Sgd &step, const float *gradient, float *weight, float *momentum, int64_t count);
-bool sgd(const Sgd &step, const float *gradient, SplitWeight weight, float *momentum, int64_t count);
+/// Updates up to 512 elements and what the rule keeps of each; false, and nothing written, if a new weight, or its upper half, is
+/// not finite.
+bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count);
+bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state, int64_t count);
 constexpr int64_t kUpdateBlock = 512;
 
 } // namespace mt::kernels::cpu::vec

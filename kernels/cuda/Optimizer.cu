@@ -1,4 +1,4 @@
-// adamw and sgd, on whole and on split weights: each element is read and written once, bound by the memory's bandwidth.
+// Updates of whole and of split weights: each element is read and written once, bound by the memory's bandwidth.
 // Every operation rounds as the host's does, so that an update has the same bits wherever it runs: no contraction but
 // where the host's code says so (kernels/cpu/Vector.cpp), and what all elements share in 64 bits.
 #include "kernels/cuda/Optimizer.h"
@@ -16,9 +16,6 @@ __device__ __forceinline__ bool fits(float value, bool split) {
   return (__float_as_uint(value) & 0x7fffffffU) < (split ? 0x7f7f8000U : 0x7f800000U);
 }
 
-__device__ double decayOf(const UpdateCall &call) {
-  return call.scalars[call.matrix ? Scalars::kDecayMatrices : Scalars::kDecayOther];
-}
 __device__ float clipOf(const double *scalars) {
   return scalars[Scalars::kClipScale] < 1 ? static_cast<float>(scalars[Scalars::kClipScale]) : 1.0f;
 }
@@ -30,7 +27,7 @@ struct AdamW {
     const double *s = call.scalars;
     const double rate = s[Scalars::kLearningRate];
     clip = clipOf(s);
-    keep = static_cast<float>(__dsub_rn(1, __dmul_rn(rate, decayOf(call))));
+    keep = static_cast<float>(__dsub_rn(1, __dmul_rn(rate, s[Scalars::kDecay])));
     towards1 = static_cast<float>(__dsub_rn(1, s[Scalars::kBeta1]));
     beta2 = static_cast<float>(s[Scalars::kBeta2]);
     towards2 = static_cast<float>(__dsub_rn(1, s[Scalars::kBeta2]));
@@ -53,7 +50,7 @@ struct Sgd {
   __device__ void read(const UpdateCall &call) {
     const double *s = call.scalars;
     clip = clipOf(s);
-    decay = static_cast<float>(decayOf(call));
+    decay = static_cast<float>(s[Scalars::kDecay]);
     momentum = static_cast<float>(s[Scalars::kMomentum]);
     rate = static_cast<float>(s[Scalars::kLearningRate]);
   }
@@ -61,6 +58,26 @@ struct Sgd {
     gradient = __fmaf_rn(weight, decay, __fmul_rn(gradient, clip));
     first = __fmaf_rn(first, momentum, gradient);
     weight = __fmaf_rn(-first, rate, weight);
+  }
+};
+
+struct Lion {
+  static constexpr bool kSecond = false;
+  float clip, keep, towards1, towards2, rate;
+  __device__ void read(const UpdateCall &call) {
+    const double *s = call.scalars;
+    clip = clipOf(s);
+    keep = static_cast<float>(__dsub_rn(1, __dmul_rn(s[Scalars::kLearningRate], s[Scalars::kDecay])));
+    towards1 = static_cast<float>(__dsub_rn(1, s[Scalars::kBeta1]));
+    towards2 = static_cast<float>(__dsub_rn(1, s[Scalars::kBeta2]));
+    rate = static_cast<float>(s[Scalars::kLearningRate]);
+  }
+  __device__ __forceinline__ void operator()(float gradient, float &weight, float &first, float &) const {
+    const float away = __fsub_rn(__fmul_rn(gradient, clip), first);
+    const float direction = __fmaf_rn(towards1, away, first);
+    const float moved = direction != 0 ? copysignf(rate, direction) : 0.0f;
+    weight = __fsub_rn(__fmul_rn(weight, keep), moved);
+    first = __fmaf_rn(towards2, away, first);
   }
 };
 
@@ -155,5 +172,6 @@ __global__ void __launch_bounds__(kUpdateThreads) update(const __grid_constant__
 
 UpdateCode adamwCode(bool split) { return split ? update<AdamW, true> : update<AdamW, false>; }
 UpdateCode sgdCode(bool split) { return split ? update<Sgd, true> : update<Sgd, false>; }
+UpdateCode lionCode(bool split) { return split ? update<Lion, true> : update<Lion, false>; }
 
 } // namespace mt::kernels::cuda

@@ -19,13 +19,13 @@ struct UpdateCall {
   int16_t *remainder;
   float *first, *second; ///< moments; without second: there is one
   int64_t elements;
-  bool matrix;  ///< two or more dimensions: the weight decay of matrices
   bool aligned; ///< every operand allows quads
   uint32_t *fault;
 };
 using UpdateCode = void (*)(UpdateCall);
 UpdateCode adamwCode(bool split);
 UpdateCode sgdCode(bool split);
+UpdateCode lionCode(bool split);
 
 } // namespace mt::kernels::cuda
 #endif

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <random>
 
 namespace mt::passes {
 namespace {
@@ -28,8 +29,9 @@ uint64_t alignUp(uint64_t offset, uint64_t alignment) {
 
 class Search {
 public:
-  Search(std::span<const SlotRequest> slots, uint32_t moments, double effort)
-      : slots(slots), moments(moments), live(liveBytes(slots, moments)), allowance(kWork * effort) {
+  /// Looks on for as long as it may while it needs more than `enough` bytes.
+  Search(std::span<const SlotRequest> slots, uint32_t moments, double effort, uint64_t enough)
+      : slots(slots), moments(moments), live(liveBytes(slots, moments)), allowance(kWork * effort), enough(enough) {
     result.offsets.assign(slots.size(), 0);
     peak = static_cast<uint32_t>(std::max_element(live.begin(), live.end()) - live.begin());
     result.lowerBound = live.empty() ? 0 : live[peak];
@@ -48,6 +50,7 @@ public:
       for (Fit fit : {Fit::smallest, Fit::lowest})
         attempt(order, fit);
     improve();
+    wander();
     return result;
   }
 
@@ -57,6 +60,7 @@ private:
   const std::vector<uint64_t> live;
   uint32_t peak = 0; ///< the first moment at which most is alive
   const double allowance;
+  const uint64_t enough;
   Order transient;
   Placer *placer = nullptr;
   Packing result;
@@ -116,12 +120,16 @@ private:
   /// Bytes alive at the ends of a slot's lifetime, the greater: slots of crowded moments have the least choice.
   uint64_t crowding(uint32_t slot) const { return std::max(live[slots[slot].first], live[slots[slot].last]); }
 
-  bool attempt(const Order &order, Fit fit) {
+  Fit otherFit() const { return bestFit == Fit::lowest ? Fit::smallest : Fit::lowest; }
+
+  /// Takes what is better, or `sideways` no worse.
+  bool attempt(const Order &order, Fit fit, bool sideways = false) {
     if (done())
       return false;
     std::vector<uint64_t> offsets = result.offsets;
-    const uint64_t bytes = placer->place(order, fit, result.bytes, offsets);
-    if (bytes >= result.bytes)
+    const uint64_t limit = result.bytes + (sideways && result.bytes < UINT64_MAX ? 1 : 0);
+    const uint64_t bytes = placer->place(order, fit, limit, offsets);
+    if (bytes >= limit)
       return false;
     result.bytes = bytes;
     result.offsets = std::move(offsets);
@@ -140,10 +148,32 @@ private:
       std::stable_partition(order.begin(), order.end(),
                             [&](uint32_t i) { return result.offsets[i] + slots[i].bytes > mark; });
       const bool better =
-          attempt(order, bestFit) || attempt(order, bestFit == Fit::lowest ? Fit::smallest : Fit::lowest);
+          attempt(order, bestFit) || attempt(order, otherFit());
       share = better ? 0 : share + 0.125;
       if (share > 2)
         return;
+    }
+  }
+
+  /// Moves a few slots, those that end high rather than others, to other places of the order, and keeps what is no worse.
+  void wander() {
+    std::mt19937 random(1);
+    auto below = [&](size_t count) { return random() % count; };
+    while (!done() && result.bytes > enough) {
+      Order order = bestOrder;
+      for (size_t moves = 1 + below(3); moves > 0; --moves) {
+        size_t from = below(order.size());
+        for (int tries = 0; tries < 8 && below(2) && result.offsets[order[from]] + slots[order[from]].bytes <= enough; ++tries)
+          from = below(order.size());
+        const size_t to = below(order.size());
+        const auto begin = order.begin();
+        const auto at = [&](size_t i) { return begin + static_cast<std::ptrdiff_t>(i); };
+        if (to < from)
+          std::rotate(at(to), at(from), at(from + 1));
+        else
+          std::rotate(at(from), at(from + 1), at(to + 1));
+      }
+      attempt(order, below(4) ? bestFit : otherFit(), true);
     }
   }
 };
@@ -184,23 +214,24 @@ std::vector<SlotRequest> rounded(std::vector<SlotRequest> slots) {
 
 Packing pack(std::span<const SlotRequest> slots, const PackOptions &options) {
   const uint32_t moments = momentsOf(slots, options.moments);
+  const Packing tight = Search(slots, moments, options.effort, options.budget).run();
   uint64_t affordable = options.budget;
-  for (int attempt = 0; attempt < kSlackAttempts && options.slack > 0; ++attempt) {
+  for (int attempt = 0; attempt < kSlackAttempts && options.slack > 0 && tight.bytes <= options.budget; ++attempt) {
     std::vector<SlotRequest> loose(slots.begin(), slots.end());
     const uint32_t kept = stretchWithin(loose, options.slack, moments, options.cyclic, affordable);
     if (kept == 0)
       break;
-    Packing packing = Search(rounded(loose), moments, options.effort / kSlackAttempts).run();
+    Packing packing = Search(rounded(loose), moments, options.effort / kSlackAttempts, UINT64_MAX).run();
     if (packing.bytes > options.budget)
-      packing = Search(loose, moments, options.effort / kSlackAttempts).run();
-    packing.lowerBound = findPeak(slots, moments).bytes;
+      packing = Search(loose, moments, options.effort / kSlackAttempts, UINT64_MAX).run();
+    packing.lowerBound = tight.lowerBound;
     packing.slack = kept;
     if (packing.bytes <= options.budget)
       return packing;
     // What fragmentation took is not there to stretch into.
     affordable -= std::min(affordable, packing.bytes - options.budget);
   }
-  return Search(slots, moments, options.effort).run();
+  return tight;
 }
 
 } // namespace mt::passes

@@ -39,6 +39,7 @@ Placer::Placer(std::span<const SlotRequest> slots, uint32_t moments, uint64_t ba
                    [](const Leaf &a, const Leaf &b) { return a.interval.first < b.interval.first; });
   for (uint32_t leaf = 0; leaf < leaves.size(); ++leaf)
     leavesOf[leaves[leaf].slot].push_back(leaf);
+  busy.resize(leaves.size() + 1);
   width = std::bit_ceil(static_cast<uint32_t>(std::max<size_t>(1, leaves.size())));
 }
 
@@ -78,14 +79,16 @@ void Placer::insert(uint32_t slot, uint64_t offset) {
 
 /// Fills `busy` with the placed ranges of slots that are alive together with `slot`, by offset.
 void Placer::findBusy(const SlotRequest &slot, const std::vector<uint64_t> &offsets) {
-  busy.clear();
+  busyCount = 0;
   const Lifetime lifetime = lifetimeOf(slot, moments);
   if (crowded) {
     comparisons += placed.size() + 16;
-    const auto meets = [](const Interval &a, const Interval &b) { return a.first <= b.last && b.first <= a.last; };
-    for (const Range &range : placed)
-      if (meets(range.interval, lifetime.parts[0]) || (lifetime.count == 2 && meets(range.interval, lifetime.parts[1])))
-        busy.push_back(range);
+    const auto meets = [](const Interval &a, const Interval &b) { return unsigned(a.first <= b.last) & unsigned(b.first <= a.last); };
+    const Interval first = lifetime.parts[0], second = lifetime.parts[lifetime.count - 1];
+    for (const Range &range : placed) { // without branches, which nothing could foretell
+      busy[busyCount] = range;
+      busyCount += meets(range.interval, first) | meets(range.interval, second);
+    }
     return;
   }
   for (const Interval &interval : lifetime) {
@@ -93,8 +96,8 @@ void Placer::findBusy(const SlotRequest &slot, const std::vector<uint64_t> &offs
                                           [](uint32_t last, const Leaf &leaf) { return last < leaf.interval.first; });
     collect(1, 0, width, static_cast<uint32_t>(leafEnd - leaves.begin()), interval, offsets);
   }
-  std::sort(busy.begin(), busy.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
-  comparisons += busy.size() * static_cast<size_t>(kSortCost) + 16;
+  std::sort(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(busyCount), [](const Range &a, const Range &b) { return a.begin < b.begin; });
+  comparisons += busyCount * static_cast<size_t>(kSortCost) + 16;
 }
 
 /// Leaves [nodeFirst, nodeFirst + nodeWidth) lie below `node`; those before `leafEnd` begin early enough.
@@ -104,7 +107,7 @@ void Placer::collect(uint32_t node, uint32_t nodeFirst, uint32_t nodeWidth, uint
     return;
   if (nodeWidth == 1) {
     const uint32_t slot = leaves[nodeFirst].slot;
-    busy.push_back({offsets[slot], offsets[slot] + slots[slot].bytes, leaves[nodeFirst].interval});
+    busy[busyCount++] = {offsets[slot], offsets[slot] + slots[slot].bytes, leaves[nodeFirst].interval};
     return;
   }
   const uint32_t half = nodeWidth / 2;
@@ -114,14 +117,14 @@ void Placer::collect(uint32_t node, uint32_t nodeFirst, uint32_t nodeWidth, uint
 
 uint64_t Placer::chooseGap(const SlotRequest &slot, Fit fit) const {
   uint64_t best = UINT64_MAX, bestGap = UINT64_MAX, free = base;
-  for (const Range &range : busy) {
-    const uint64_t start = alignUp(free, slot.alignment);
-    if (range.begin >= start && range.begin - start >= slot.bytes && range.begin - free < bestGap) {
-      if (fit == Fit::lowest)
-        return start;
-      best = start;
-      bestGap = range.begin - free;
-    }
+  for (const Range &range : std::span(busy).first(busyCount)) {
+    if (range.begin > free && range.begin - free >= slot.bytes && range.begin - free < bestGap)
+      if (const uint64_t start = alignUp(free, slot.alignment); range.begin >= start && range.begin - start >= slot.bytes) {
+        if (fit == Fit::lowest)
+          return start;
+        best = start;
+        bestGap = range.begin - free;
+      }
     free = std::max(free, range.end);
   }
   return best != UINT64_MAX ? best : alignUp(free, slot.alignment);

@@ -40,7 +40,8 @@ private:
   uint32_t width = 1;                          ///< leaves of the tree: a power of two
   std::vector<int64_t> latest;                 ///< by node: latest last moment of the placed leaves below; -1: none
   std::vector<Range> placed;                   ///< of a crowded packing: all intervals, by offset
-  std::vector<Range> busy;                     ///< what overlaps the slot at hand, by offset
+  std::vector<Range> busy;                     ///< its first `busyCount`: what overlaps the slot at hand, by offset
+  size_t busyCount = 0;
   uint64_t comparisons = 0;
 
   void reset();

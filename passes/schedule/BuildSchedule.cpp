@@ -4,7 +4,6 @@
 #include "compiler/planner/Builder.h"
 #include "compiler/planner/Order.h"
 #include "compiler/planner/Search.h"
-#include "kernels/Optimizers.h"
 #include "passes/schedule/DecisionAttributes.h"
 #include "passes/Settings.h"
 #include "runtime/plan/Dump.h"
@@ -26,12 +25,10 @@ public:
 
   void declare() {
     SmallVector<Attribute> spaces, streams;
-    static constexpr StringRef kSpaceKinds[] = {"device", "staging", "state"};
-    static constexpr StringRef kStreamKinds[] = {"upload", "compute", "download", "host"};
     for (const planner::Space &space : machine.spaces)
-      spaces.push_back(describe(space.name, kSpaceKinds[size_t(space.kind)]));
+      spaces.push_back(describe(space.name, plan::name(space.kind), space.device));
     for (const plan::Stream &stream : machine.streams)
-      streams.push_back(describe(stream.name, kStreamKinds[size_t(stream.kind)]));
+      streams.push_back(describe(stream.name, plan::name(stream.kind), stream.device));
     module->setAttr(kSpacesAttr, builder.getArrayAttr(spaces));
     module->setAttr(kStreamsAttr, builder.getArrayAttr(streams));
     auto function = func::FuncOp::create(builder.getUnknownLoc(), kScheduleName, builder.getFunctionType({}, {}));
@@ -46,7 +43,7 @@ public:
                                slot.persistent ? builder.getUnitAttr() : UnitAttr(), IntegerAttr());
       SmallVector<int64_t> holds;
       for (const planner::Held &held : slot.holds)
-        holds.append({held.parameter, int64_t(held.role), held.offset});
+        holds.append({held.parameter, held.part, held.offset});
       if (!holds.empty())
         op->setAttr(kHoldsAttr, builder.getDenseI64ArrayAttr(holds));
       if (slot.input)
@@ -79,10 +76,10 @@ private:
   OpBuilder builder;
   SmallVector<Value> slots;
 
-  DictionaryAttr describe(StringRef name, StringRef kind) {
+  DictionaryAttr describe(StringRef name, StringRef kind, uint32_t device) {
     return builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(name)),
                                       builder.getNamedAttr("kind", builder.getStringAttr(kind)),
-                                      builder.getNamedAttr("device", builder.getI64IntegerAttr(0))});
+                                      builder.getNamedAttr("device", builder.getI64IntegerAttr(device))});
   }
 
   template <typename Op> void writeCopy(const planner::Command &command, FloatAttr start, Program program) {
@@ -142,7 +139,8 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
       settings.batch = settings.microBatch;
     if (failed(check(settings)))
       return failure();
-    passes::applySettings(settings, read->model);
+    if (Status status = passes::applySettings(settings, read->model); !status.ok())
+      return module.emitError() << status.message();
     planner::Machine machine(*where);
     auto decisions = decide(*read, machine);
     if (failed(decisions))
@@ -202,8 +200,6 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     if (settings.batch < 1 || settings.batch % settings.microBatch)
       return getOperation().emitError() << "a batch of " << settings.batch << " rows is no multiple of the micro-batch of "
                                         << settings.microBatch;
-    if (!llvm::is_contained(kernels::optimizers(), settings.optimizer))
-      return getOperation().emitError() << "optimizer '" << settings.optimizer << "': must be " << kernels::optimizerList();
     if (distance.hasValue() && distance < 0)
       return getOperation().emitError() << "prefetch distance " << distance.getValue() << ": must not be negative";
     return success();

@@ -4,7 +4,7 @@ using namespace mlir;
 
 namespace mt::passes {
 namespace {
-constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kLate = "mt.late", kParts = "mt.parts", kParked = "mt.parked", kLimits = "mt.limits";
+constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kLate = "mt.late", kParts = "mt.parts", kParked = "mt.parked", kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -27,6 +27,7 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
     }
     decision.kept = call->hasAttr(kKept);
     decision.resident = call->hasAttr(kResident);
+    decision.parkedSaved = call->hasAttr(kParkedSaved);
     if (auto parts = call->getAttrOfType<IntegerAttr>(kParts)) {
       decision.parts = parts.getInt();
       if (decision.parts < 1 || decision.parts > planner::kMostParts)
@@ -57,7 +58,7 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name : {kSaved, kKept, kResident, kParts, kLate, kParked})
+    for (StringRef name : {kSaved, kKept, kResident, kParts, kLate, kParked, kParkedSaved})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
@@ -65,6 +66,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
       call->setAttr(kKept, builder.getUnitAttr());
     if (decision.resident)
       call->setAttr(kResident, builder.getUnitAttr());
+    if (decision.parkedSaved)
+      call->setAttr(kParkedSaved, builder.getUnitAttr());
     if (decision.parts > 1)
       call->setAttr(kParts, builder.getI64IntegerAttr(decision.parts));
     if (decision.late < decision.parts)

@@ -3,6 +3,7 @@
 #include "compiler/nn/KernelCall.h"
 #include "compiler/planner/Emitter.h"
 #include "compiler/target/CostModel.h"
+#include "passes/Settings.h"
 
 #include <map>
 
@@ -57,7 +58,11 @@ private:
       planner::TensorType type = tensorTypeOf(argument.getType());
       if (auto name = main.getArgAttrOfType<StringAttr>(i, nn::kParameterAttr)) {
         known[argument] = {planner::Operand::parameter, int64_t(model.parameters.size())};
-        model.parameters.push_back({name.str(), type, {kernels::DType::f32, type.dims}, {kernels::DType::i16, type.dims}});
+        planner::Parameter &parameter = model.parameters.emplace_back();
+        parameter.name = name.str();
+        parameter.type = type;
+        parameter.full = {kernels::DType::f32, type.dims};
+        parameter.optimizer = passes::optimizerOf(module, model.parameters.size() - 1);
       } else if (main.getArgAttr(i, nn::kScalarsAttr)) {
         known[argument] = {planner::Operand::scalars, 0};
       } else {
@@ -211,10 +216,10 @@ private:
 };
 } // namespace
 
-void applySettings(const plan::Settings &settings, planner::Model &model) {
+Status applySettings(const plan::Settings &settings, planner::Model &model) {
   model.microBatches = settings.batch / model.microBatch;
-  model.optimizer = settings.optimizer;
   model.clip = settings.clip;
+  return model.setOptimizer(settings.optimizer);
 }
 
 FailureOr<ReadModel> readModel(ModuleOp module, const target::Target &target) { return Reader(module, target).run(); }

@@ -1,5 +1,7 @@
 #include "runtime/executor/Executor.h"
 
+#include "kernels/Optimizers.h"
+
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/Log.h"
 #include "runtime/device/MakeDevice.h"
@@ -93,11 +95,12 @@ void Executor::State::makeFunctions() {
     if (consumesGradient(kernel))
       functions.before[std::string(kernel.name)] = [this](const kernels::Signature &call,
                                                           std::span<void *const> operands) {
-        if (static_cast<const double *>(operands[2])[kernels::Scalars::kStep] == 0)
+        if (static_cast<const double *>(operands[kernels::kUpdateScalars])[kernels::Scalars::kStep] == 0)
           return Status(); // nothing is pending: the kernel does nothing either
         std::lock_guard lock(gradientMutex);
         callbacks.gradient(call.integer("parameter"), call.integer("first"),
-                           {static_cast<const float *>(operands[0]), static_cast<size_t>(call.operands[0].elements())});
+                           {static_cast<const float *>(operands[kernels::kUpdateGradient]),
+                            static_cast<size_t>(call.operands[kernels::kUpdateGradient].elements())});
         return Status();
       };
 }

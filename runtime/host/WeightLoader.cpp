@@ -25,7 +25,6 @@ namespace {
 using kernels::DType;
 using plan::Parameter;
 using plan::Part;
-using plan::PartRole;
 
 constexpr uint64_t kChunkElements = 1 << 18;
 constexpr std::string_view kRemedy =
@@ -82,20 +81,15 @@ private:
   std::map<std::string, File> open;
 };
 
-const Part *partOf(const Parameter &parameter, PartRole role) {
-  auto found = std::ranges::find(parameter.parts, role, &Part::role);
-  return found == parameter.parts.end() ? nullptr : &*found;
-}
-
 uint64_t elementsOf(const Parameter &parameter) {
-  const Part &weight = *partOf(parameter, PartRole::weight);
+  const Part &weight = *parameter.part(plan::kWeight);
   return weight.span.bytes / kernels::byteSize(weight.type);
 }
 
 /// Whether stored bytes are the weight's bytes, and nothing is asked of their values.
 bool isTakenAsIs(const Parameter &parameter) {
   return !parameter.trainable && !parameter.initial.path.empty() &&
-         parameter.initial.type == partOf(parameter, PartRole::weight)->type;
+         parameter.initial.type == parameter.part(plan::kWeight)->type;
 }
 
 /// Elements [first, first + count) of one parameter.
@@ -112,10 +106,10 @@ public:
 
   /// `checksum` receives that of the bytes in the file, if they come from one.
   Status load(const Chunk &chunk, uint64_t &checksum) const {
-    const Part &weight = *partOf(*chunk.parameter, PartRole::weight);
-    for (PartRole role : {PartRole::firstMoment, PartRole::secondMoment})
-      if (const Part *moment = partOf(*chunk.parameter, role))
-        std::ranges::fill(bytesOf(*moment, chunk), std::byte{0});
+    const Part &weight = *chunk.parameter->part(plan::kWeight);
+    for (const Part &part : chunk.parameter->parts)
+      if (part.name != plan::kWeight && part.name != plan::kRemainder)
+        std::ranges::fill(shareOf(part, chunk), std::byte{0});
     const plan::Initial &initial = chunk.parameter->initial;
     if (isTakenAsIs(*chunk.parameter)) {
       std::span<std::byte> bytes = bytesOf(weight, chunk);
@@ -140,6 +134,15 @@ private:
     return place(part.span).subspan(chunk.first * size, chunk.count * size);
   }
 
+  /// What of a part goes with a chunk, where an entry may be for several elements: all chunks' together are all of it.
+  std::span<std::byte> shareOf(const Part &part, const Chunk &chunk) const {
+    const auto at = [&, total = elementsOf(*chunk.parameter)](uint64_t element) {
+      return static_cast<uint64_t>(static_cast<unsigned __int128>(part.span.bytes) * element / total);
+    };
+    const uint64_t begin = at(chunk.first);
+    return place(part.span).subspan(begin, at(chunk.first + chunk.count) - begin);
+  }
+
   Status make(const Chunk &chunk, std::span<float> values, uint64_t &checksum) const {
     const plan::Initial &initial = chunk.parameter->initial;
     if (!initial.path.empty()) {
@@ -161,7 +164,7 @@ private:
   }
 
   Status checkFinite(const Chunk &chunk, std::span<const float> values) const {
-    bool isSplit = partOf(*chunk.parameter, PartRole::remainder) != nullptr;
+    bool isSplit = chunk.parameter->part(plan::kRemainder) != nullptr;
     auto holds = [&](float value) { return isSplit ? kernels::splits(value) : std::isfinite(value); };
     auto found = std::ranges::find_if_not(values, holds);
     if (found == values.end())
@@ -175,7 +178,7 @@ private:
 
   void store(const Chunk &chunk, const Part &weight, std::span<const float> values) const {
     std::byte *to = bytesOf(weight, chunk).data();
-    if (const Part *remainder = partOf(*chunk.parameter, PartRole::remainder))
+    if (const Part *remainder = chunk.parameter->part(plan::kRemainder))
       splitMaster(values, reinterpret_cast<kernels::Bf16 *>(to),
                   reinterpret_cast<int16_t *>(bytesOf(*remainder, chunk).data()));
     else
@@ -185,7 +188,7 @@ private:
 
 /// Whether the initial value can become the weight at all.
 Status checkTypes(const Parameter &parameter) {
-  DType weight = partOf(parameter, PartRole::weight)->type;
+  DType weight = parameter.part(plan::kWeight)->type;
   bool stored = !parameter.initial.path.empty();
   bool converts = (weight == DType::f32 || weight == DType::bf16) && (!stored || isFloat(parameter.initial.type));
   if (!converts && !isTakenAsIs(parameter))

@@ -63,6 +63,7 @@ private:
     field("loss", a.loss, b.loss);
     field("precision", a.precision, b.precision);
     field("optimizer", a.optimizer, b.optimizer);
+    field("groups", fmt::format("{}", fmt::join(a.groups, " ")), fmt::format("{}", fmt::join(b.groups, " ")));
     field("clipping", a.clip, b.clip);
     field("saved activations", a.savedActivations, b.savedActivations);
     field("weights", a.weights, b.weights);
@@ -97,6 +98,7 @@ private:
       field(fmt::format("parameter {}", parameter.name), fmt::format("{}", previous.dims),
             fmt::format("{}", parameter.dims));
       field(fmt::format("parameter {} trainable", parameter.name), previous.trainable, parameter.trainable);
+      field(fmt::format("parameter {} optimizer", parameter.name), previous.optimizer, parameter.optimizer);
       moved += !std::ranges::equal(previous.parts, parameter.parts, {}, &Part::span, &Part::span);
       old.erase(found);
     }

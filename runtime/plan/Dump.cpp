@@ -42,9 +42,6 @@ std::string_view name(SpaceKind kind) {
 std::string_view name(StreamKind kind) {
   return pick(std::to_array<std::string_view>({"upload", "compute", "download", "host"}), kind);
 }
-std::string_view name(PartRole role) {
-  return pick(std::to_array<std::string_view>({"weight", "remainder", "first_moment", "second_moment"}), role);
-}
 std::string_view name(Alias::Kind kind) {
   return pick(std::to_array<std::string_view>({"initializer", "module"}), kind);
 }

@@ -27,7 +27,6 @@ std::string dumpHtml(const Plan &plan);
 
 std::string_view name(SpaceKind kind);
 std::string_view name(StreamKind kind);
-std::string_view name(PartRole role);
 std::string_view name(Alias::Kind kind);
 std::string_view name(InputKind kind);
 std::string_view name(Role role);

@@ -24,6 +24,7 @@ Json toJson(const Settings &s) {
   return {{"batch", s.batch},         {"micro_batch", s.microBatch},
           {"sequence", s.sequence},   {"loss", s.loss},
           {"precision", s.precision}, {"optimizer", s.optimizer},
+          {"groups", s.groups},
           {"clip", s.clip},           {"saved_activations", s.savedActivations},
           {"weights", s.weights},     {"parked", s.parked},
           {"updates", s.updates},     {"every_row_counts", s.everyRowCounts}};
@@ -64,10 +65,11 @@ Json toJson(const Parameter &parameter) {
                   })},
           {"dims", parameter.dims},
           {"trainable", parameter.trainable},
+          {"optimizer", parameter.optimizer},
           {"parts",
            listOf(parameter.parts,
                   [](const Part &part) -> Json {
-                    return {{"role", name(part.role)}, {"type", kernels::name(part.type)}, {"span", toJson(part.span)}};
+                    return {{"name", part.name}, {"elements", part.elements}, {"type", kernels::name(part.type)}, {"span", toJson(part.span)}};
                   })},
           {"initial", toJson(parameter.initial)}};
 }

@@ -65,6 +65,8 @@ private:
     line("  step       batch {} in micro-batches of {}, sequence {}, loss {}", settings.batch, settings.microBatch,
          settings.sequence, settings.loss);
     line("  numbers    {}, {}, {}", settings.precision, settings.optimizer, settings.clip ? "clipped" : "not clipped");
+    for (const std::string &group : settings.groups)
+      line("  group      {}", group);
     line("  decisions  saved activations: {}; weights: {}; parked: {}; updates: {}", settings.savedActivations, settings.weights,
          settings.parked, settings.updates);
     line("  target     {} ({}{})", plan.target.name, plan.target.device, plan.target.unified ? ", unified" : "");
@@ -100,7 +102,7 @@ private:
     for (uint32_t index : parameters) {
       shape += fmt::format("{} {};", plan.parameters[index].dims, plan.parameters[index].trainable);
       for (const Part &part : plan.parameters[index].parts)
-        shape += fmt::format("{} {},", name(part.role), kernels::name(part.type));
+        shape += fmt::format("{} {},", part.name, kernels::name(part.type));
     }
     return shape;
   }
@@ -138,11 +140,11 @@ private:
     const Parameter &parameter = plan.parameters[index];
     std::string parts;
     for (const Part &part : parameter.parts)
-      parts += fmt::format("  {} {} {}", name(part.role), kernels::name(part.type), describe(part.span));
+      parts += fmt::format("  {} {} {}", part.name, kernels::name(part.type), describe(part.span));
     std::string others;
     for (const Alias &alias : parameter.aliases)
       others += fmt::format(" ({}{})", alias.name, alias.transposed ? ", transposed" : "");
-    line("    %{} {}{} {}{}{}", index, parameter.name, others, parameter.dims, parameter.trainable ? "" : " frozen",
+    line("    %{} {}{} {}{}{}", index, parameter.name, others, parameter.dims, !parameter.trainable ? " frozen" : parameter.optimizer != plan.settings.optimizer ? " " + parameter.optimizer : "",
          parts);
   }
 

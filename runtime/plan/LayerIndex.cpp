@@ -18,7 +18,7 @@ std::vector<Weight> weightsByPlace(const Plan &plan) {
   std::vector<Weight> weights;
   for (uint32_t i = 0; i < plan.parameters.size(); ++i)
     for (const Part &part : plan.parameters[i].parts)
-      if (part.role == PartRole::weight)
+      if (part.name == kWeight)
         weights.push_back({part.span, i});
   std::sort(weights.begin(), weights.end(), [](const Weight &a, const Weight &b) {
     return std::tuple(a.span.space, a.span.offset) < std::tuple(b.span.space, b.span.offset);

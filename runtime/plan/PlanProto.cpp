@@ -53,9 +53,11 @@ void put(const Parameter &parameter, proto::Parameter *to) {
   }
   to->mutable_dims()->Assign(parameter.dims.begin(), parameter.dims.end());
   to->set_trainable(parameter.trainable);
+  to->set_optimizer(parameter.optimizer);
   for (const Part &part : parameter.parts) {
     auto *made = to->add_parts();
-    made->set_role(same<proto::Parameter::Role>(part.role));
+    made->set_name(part.name);
+    made->set_elements(part.elements);
     made->set_type(same<proto::DType>(part.type));
     put(part.span, made->mutable_span());
   }
@@ -164,6 +166,8 @@ void putHead(const Plan &plan, proto::Plan *to) {
   settings->set_loss(plan.settings.loss);
   settings->set_precision(plan.settings.precision);
   settings->set_optimizer(plan.settings.optimizer);
+  for (const std::string &group : plan.settings.groups)
+    settings->add_groups(group);
   settings->set_clip(plan.settings.clip);
   settings->set_saved_activations(plan.settings.savedActivations);
   settings->set_weights(plan.settings.weights);
@@ -244,13 +248,14 @@ Parameter Reader::parameter(const proto::Parameter &from) {
                  .aliases = {},
                  .dims = {from.dims().begin(), from.dims().end()},
                  .trainable = from.trainable(),
+                 .optimizer = from.optimizer(),
                  .parts = {},
                  .initial = initial(from.initial())};
   for (const auto &alias : from.aliases())
     made.aliases.push_back({enumerator(alias.kind(), Alias::Kind::module, "alias"), alias.name(), alias.transposed()});
   for (const auto &part : from.parts())
     made.parts.push_back(
-        {enumerator(part.role(), PartRole::secondMoment, "role"), type(part.type()), span(part.span())});
+        {part.name(), type(part.type()), span(part.span()), part.elements()});
   return made;
 }
 
@@ -365,6 +370,7 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .loss = settings.loss(),
                    .precision = settings.precision(),
                    .optimizer = settings.optimizer(),
+                   .groups = {settings.groups().begin(), settings.groups().end()},
                    .clip = settings.clip(),
                    .savedActivations = settings.saved_activations(),
                    .weights = settings.weights(),

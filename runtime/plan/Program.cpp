@@ -9,4 +9,9 @@ const Program *Plan::program(ProgramKind kind) const {
   return found == programs.end() ? nullptr : &*found;
 }
 
+const Part *Parameter::part(std::string_view partName) const {
+  auto found = std::ranges::find(parts, partName, &Part::name);
+  return found == parts.end() ? nullptr : &*found;
+}
+
 } // namespace mt::plan

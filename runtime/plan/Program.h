@@ -36,11 +36,16 @@ struct Stream {
   std::string name;
 };
 
-enum class PartRole : uint8_t { weight, remainder, firstMoment, secondMoment };
+/// Names of the parts of a master: the weight, and where that is its upper half, the rest. Other parts are an optimizer's
+/// (kernels/Optimizers.h).
+inline constexpr std::string_view kWeight = "weight", kRemainder = "remainder";
+/// Parts by number, as schedules have them: the weight, the remainder, then what the optimizer keeps in its order.
+inline constexpr int64_t kWeightPart = 0, kRemainderPart = 1, kStateParts = 2;
 struct Part {
-  PartRole role = PartRole::weight;
+  std::string name;
   DType type = DType::f32;
   Span span;
+  int64_t elements = 1; ///< of the parameter for one of the part
 };
 
 /// Where a parameter's first value comes from: bytes of a file if `path` is set, else a generator.
@@ -66,8 +71,12 @@ struct Parameter {
   std::vector<Alias> aliases;
   kernels::Dims dims;
   bool trainable = false;
+  std::string optimizer; ///< of a trainable one
   std::vector<Part> parts;
   Initial initial;
+
+  /// The part of that name, or null.
+  const Part *part(std::string_view partName) const;
 };
 
 enum class InputKind : uint8_t { data, labels, scalars };
@@ -150,7 +159,9 @@ struct Model {
 };
 struct Settings {
   int64_t batch = 0, microBatch = 0, sequence = 0;
-  std::string loss, precision, optimizer;
+  std::string loss, precision;
+  std::string optimizer;           ///< of parameters for which no group says another
+  std::vector<std::string> groups; ///< of parameters, as ParameterGroups.h reads them
   bool clip = false;
   /// Decisions in words, such as "input 20, all 12": what of activations is saved, which weights stay on the device, which
   /// activations wait on the host, which updates run under the next step.

@@ -1,5 +1,6 @@
 #include "runtime/plan/Validate.h"
 
+#include "kernels/Optimizers.h"
 #include "runtime/base/Utf8.h"
 #include "runtime/plan/Dump.h"
 
@@ -27,13 +28,21 @@ Status checkSpaces(const Plan &plan) {
   return {};
 }
 
-bool isFloat(DType type) {
-  return type == DType::f32 || type == DType::bf16 || type == DType::f16 || type == DType::f64;
+/// An entry for so many elements of a parameter of the optimizer's.
+const kernels::StatePart *statePart(const Parameter &parameter, const Part &part) {
+  const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(parameter.optimizer);
+  if (!optimizer)
+    return nullptr;
+  auto found = std::ranges::find(optimizer->state, part.name, &kernels::StatePart::name);
+  return found == optimizer->state.end() ? nullptr : &*found;
 }
 
 Status checkPart(const Plan &plan, const Parameter &parameter, const Part &part) {
   MT_TRY(checkSpan(plan, part.span));
-  MT_ASSIGN(uint64_t bytes, checkedBytes(parameter.dims, part.type));
+  MT_ASSIGN(uint64_t values, checkedBytes(parameter.dims, DType::u8));
+  if (part.elements < 1)
+    return fail("one value for {} elements is not possible", part.elements);
+  const uint64_t bytes = (values / part.elements + (values % part.elements != 0)) * byteSize(part.type);
   if (part.span.bytes != bytes)
     return fail("its span has {} bytes, {} values of {} need {}", part.span.bytes, bytes / byteSize(part.type),
                 kernels::name(part.type), bytes);
@@ -42,31 +51,45 @@ Status checkPart(const Plan &plan, const Parameter &parameter, const Part &part)
   const Space &space = plan.spaces[part.span.space];
   if (space.kind == SpaceKind::device && !plan.target.unified)
     return fail("it lies in space {} \"{}\", which the host cannot reach", part.span.space, space.name);
-  if (part.role == PartRole::remainder && part.type != DType::i16)
+  if (part.name == kRemainder && part.type != DType::i16)
     return fail("a remainder must be i16, not {}", kernels::name(part.type));
-  if ((part.role == PartRole::firstMoment || part.role == PartRole::secondMoment) && !isFloat(part.type))
-    return fail("a moment must be of a floating type, not {}", kernels::name(part.type));
+  if ((part.name == kWeight || part.name == kRemainder) && part.elements != 1)
+    return fail("it has one value for {} elements", part.elements);
+  if (part.name == kWeight || part.name == kRemainder)
+    return {};
+  const kernels::StatePart *known = statePart(parameter, part);
+  if (!known)
+    return fail("optimizer \"{}\" keeps no such part", parameter.optimizer);
+  if (part.type != known->type || part.elements != known->elements)
+    return fail("it is of {}, one for {} elements, and must be of {}, one for {}", kernels::name(part.type), part.elements,
+                kernels::name(known->type), known->elements);
   return {};
 }
 
 Status checkParts(const Plan &plan, const Parameter &parameter) {
-  std::set<PartRole> roles;
+  if (parameter.trainable && !kernels::findOptimizer(parameter.optimizer))
+    return fail("it is trainable, and its optimizer is \"{}\": must be {}", parameter.optimizer, kernels::optimizerList());
+  std::set<std::string_view> names;
   for (const Part &part : parameter.parts) {
-    MT_TRY(checkPart(plan, parameter, part).within(std::string(name(part.role))));
-    if (!roles.insert(part.role).second)
-      return fail("{} appears twice", name(part.role));
+    MT_TRY(checkPart(plan, parameter, part).within(part.name));
+    if (!names.insert(part.name).second)
+      return fail("{} appears twice", part.name);
   }
-  if (!roles.contains(PartRole::weight))
+  if (!names.contains(kWeight))
     return fail("it has no weight");
-  if (!parameter.trainable && roles.size() > 1)
+  if (!parameter.trainable && names.size() > 1)
     return fail("it is frozen and must have a weight only");
-  const Part &weight = *std::ranges::find(parameter.parts, PartRole::weight, &Part::role);
+  const Part &weight = *parameter.part(kWeight);
   if (parameter.trainable && weight.type != DType::f32 && weight.type != DType::bf16)
     return fail("it is trainable, but its weight is {}, not f32 or bf16", kernels::name(weight.type));
-  if (roles.contains(PartRole::remainder) && weight.type != DType::bf16)
+  if (names.contains(kRemainder) && weight.type != DType::bf16)
     return fail("it has a remainder, but its weight is {}, not bf16", kernels::name(weight.type));
-  if (parameter.trainable && weight.type == DType::bf16 && !roles.contains(PartRole::remainder))
+  if (parameter.trainable && weight.type == DType::bf16 && !names.contains(kRemainder))
     return fail("it is trainable and its weight is bf16, but it has no remainder");
+  if (const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(parameter.optimizer); optimizer && parameter.trainable)
+    for (const kernels::StatePart &part : optimizer->state)
+      if (!names.contains(part.name))
+        return fail("it is trained with {} and has no {}", optimizer->name, part.name);
   return {};
 }
 
@@ -158,8 +181,9 @@ Status checkTargets(const Input &input) {
 
 Status checkInputDims(const Plan &plan, const Input &input) {
   if (input.kind == InputKind::scalars) {
-    if (input.type != DType::f64 || input.dims != kernels::Dims{kernels::Scalars::kCount})
-      return fail("scalars must be f64 [{}]", static_cast<int>(kernels::Scalars::kCount));
+    const kernels::Dims rows = {kernels::scalarRow(static_cast<int64_t>(plan.parameters.size())), kernels::Scalars::kCount};
+    if (input.type != DType::f64 || input.dims != rows)
+      return fail("scalars must be f64 [{}, {}]: a row for the step and one for each parameter", rows[0], rows[1]);
   } else if (input.dims.empty() || input.dims[0] != plan.settings.batch) {
     return fail("dimension 0 must be the batch, {}", plan.settings.batch);
   }

@@ -10,8 +10,8 @@
 
 namespace mt::probe {
 
-/// Streams of a bench, and of work.
-enum class Lane : uint8_t { upload, compute, download, host };
+/// Streams of a bench, one of each kind.
+using Lane = plan::StreamKind;
 inline constexpr size_t kLanes = 4;
 
 /// What one stream does: a kernel call (without scratch), or a copy of so many bytes where the call names no kernel. It is

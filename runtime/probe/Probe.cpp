@@ -1,11 +1,13 @@
 #include "runtime/probe/Probe.h"
 
+#include "kernels/Optimizers.h"
 #include "kernels/Samples.h"
 #include "kernels/SignatureText.h"
 #include "runtime/base/AtomicFile.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/host/MachineMemory.h"
+#include "runtime/plan/Dump.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/probe/Bench.h"
 
@@ -53,17 +55,14 @@ Signature copyOf(int64_t elements) {
   return {"copy", {}, {{DType::f32, dims}, {DType::f32, dims, Effect::write}}};
 }
 
-std::string_view name(Lane lane) {
-  static constexpr std::string_view kNames[kLanes] = {"upload", "compute", "download", "host"};
-  return kNames[static_cast<size_t>(lane)];
-}
-
 /// What is measured of one device.
 class Probe {
 public:
   Probe(const ProbeOptions &options, uint64_t deviceMemory, uint64_t hostMemory)
       : options(options), deviceMemory(deviceMemory), hostMemory(hostMemory) {
-    const Signature update = updateOf(false), splitUpdate = updateOf(true);
+    const kernels::OptimizerSpec &usual = kernels::optimizers().front();
+    const Signature update = kernels::updateCall(usual, false, {sizes.hostElements}),
+                    splitUpdate = kernels::updateCall(usual, true, {sizes.hostElements});
     upload = add({Lane::upload, {}, sizes.copyBytes});
     download = add({Lane::download, {}, sizes.copyBytes});
     smallCopy = add({Lane::upload, {}, 64});
@@ -90,7 +89,7 @@ public:
       for (const plan::Command &command : program.commands)
         if (!command.isCopy)
           for (const plan::Call &call : plan.templates[command.templateIndex].calls)
-            addCall({plan.streams[command.stream].kind == plan::StreamKind::host ? Lane::host : Lane::compute, call.signature});
+            addCall({plan.streams[command.stream].kind, call.signature});
   }
 
   size_t callCount() const { return works.size() - firstCall; }
@@ -134,18 +133,6 @@ private:
   std::set<std::pair<Lane, std::string>> known;
   size_t upload, download, smallCopy, hostCopy, updates, splitUpdates, memory, smallKernel, single, half, firstCall;
   std::unique_ptr<Bench> bench;
-
-  /// Of a weight in 32 bits, or of one that is split in two halves.
-  Signature updateOf(bool split) const {
-    kernels::Dims dims = {sizes.hostElements};
-    auto state = [&](DType type) { return OperandType{type, dims, Effect::update}; };
-    std::vector<OperandType> operands = {{DType::f32, dims}, {DType::f64, {1}}, {DType::f64, {kernels::Scalars::kCount}}};
-    for (DType type : split ? std::vector{DType::bf16, DType::i16} : std::vector{DType::f32})
-      operands.push_back(state(type));
-    for (int moment = 0; moment < 2; ++moment)
-      operands.push_back(state(DType::f32));
-    return {split ? "adamw_split" : "adamw", {{"parameter", int64_t(0)}}, operands};
-  }
 
   size_t add(Work work) {
     works.push_back(std::move(work));
@@ -197,7 +184,7 @@ private:
         for (double &slowdown : tries) {
           MT_ASSIGN(slowdown, bench->slowdown(byLane[i], byLane[j], sizes.seconds));
         }
-        lines.push_back(fmt::format("{} {} {:.3g}", name(Lane(i)), name(Lane(j)), median(tries) - 1));
+        lines.push_back(fmt::format("{} {} {:.3g}", plan::name(Lane(i)), plan::name(Lane(j)), median(tries) - 1));
       }
     return lines;
   }

@@ -1,5 +1,6 @@
 #include "runtime/train/Batches.h"
 
+#include "kernels/Optimizers.h"
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
 
@@ -82,7 +83,8 @@ Status checkInputs(const plan::Plan &plan) {
   for (const plan::Input &input : plan.inputs) {
     bool scalars = input.kind == plan::InputKind::scalars;
     int64_t parts = scalars ? 1 : settings.batch / settings.microBatch;
-    int64_t bytes = scalars ? kernels::Scalars::kCount * 8 : settings.microBatch * rowBytes(input);
+    int64_t rows = scalars ? kernels::scalarRow(static_cast<int64_t>(plan.parameters.size())) : settings.microBatch;
+    int64_t bytes = rows * rowBytes(input);
     bool fits = static_cast<int64_t>(input.parts.size()) == parts;
     for (const plan::Span &part : input.parts)
       fits &= part.bytes >= static_cast<uint64_t>(bytes);

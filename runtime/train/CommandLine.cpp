@@ -1,11 +1,15 @@
 #include "runtime/train/CommandLine.h"
 
+#include "kernels/Optimizers.h"
 #include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/plan/ParameterGroups.h"
 
 #include <CLI/CLI.hpp>
 
+#include <functional>
 #include <limits>
+#include <set>
 #include <sstream>
 
 namespace mt::train {
@@ -14,13 +18,32 @@ namespace {
 constexpr int kUsage = 2;
 
 const CLI::Validator kCount = atLeast(1), kCountOrZero = atLeast(0);
-const CLI::Validator kShare = CLI::Range(0.0, 1.0).description("");
+const CLI::Validator kShare(
+    [](std::string &text) {
+      double value = 0;
+      const bool fits = CLI::detail::lexical_cast(text, value) && value >= 0 && value < 1;
+      return fits ? std::string() : fmt::format("Value {} not in range [0 - 1)", text);
+    },
+    "");
 const CLI::Validator kNotNegative = CLI::Validator(CLI::NonNegativeNumber).description("");
 const CLI::Validator kPositive = CLI::Validator(CLI::PositiveNumber).description("");
 const CLI::Validator kThreads = CLI::Range(1, 4096).description("");
 
+/// What usual(optimizer) is: "0.9", or "0.01 with adamw, 0 with sgd".
+std::string usualOf(const std::function<std::optional<double>(const kernels::OptimizerSpec &)> &usual) {
+  std::set<double> values;
+  std::string each;
+  for (const kernels::OptimizerSpec &optimizer : kernels::optimizers())
+    if (std::optional<double> value = usual(optimizer)) {
+      values.insert(*value);
+      each += fmt::format("{}{} with {}", each.empty() ? "" : ", ", *value, optimizer.name);
+    }
+  return values.size() == 1 ? fmt::format("{}", *values.begin()) : each;
+}
+
 constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --data text/ --steps 1000 --lr 3e-4 --lr-schedule cosine --warmup 50
+  mtrun plan.bin --data text/ --group '*.bias:lr=1e-4,decay=0' --group 'wte.*:beta2=0.99'
   mtrun plan.bin --data text/ --resume
   mtrun plan.bin --dry-run
   mtrun eval plan.bin --data held-out.txt --from runs/plan
@@ -154,15 +177,33 @@ private:
     app.add_option("--warmup", recipe.warmup, "steps in which the rate rises to --lr (default: 0)")->check(kCountOrZero)->type_name("N");
     app.add_option("--min-lr", recipe.leastRate, "rate at which a linear or cosine schedule ends (default: 0)")
         ->check(kNotNegative)->type_name("X");
-    app.add_option("--weight-decay", recipe.weightDecay, "decay of the weights (default: 0.01 with adamw, 0 with sgd)")
+    app.add_option("--weight-decay", recipe.weightDecay, "decay of the weights (default: " + usualOf([](const auto &optimizer) { return optimizer.usualDecay; }) + ")")
         ->check(kNotNegative)->type_name("X");
     addSwitch("--decay", recipe.decayAll, "which parameters decay (default: matrices)", "all", "matrices");
-    app.add_option("--beta1", recipe.beta1, "of adamw (default: 0.9)")->check(kShare)->type_name("X");
-    app.add_option("--beta2", recipe.beta2, "of adamw (default: 0.999)")->check(kShare)->type_name("X");
-    app.add_option("--eps", recipe.epsilon, "of adamw (default: 1e-08)")->check(kNotNegative)->type_name("X");
-    app.add_option("--momentum", recipe.momentum, "of sgd (default: 0)")->check(kNotNegative)->type_name("X");
+    for (std::string_view name : kernels::hyperparameterNames())
+      addHyperparameter(std::string(name), recipe);
+    app.add_option_function<std::vector<std::string>>(
+           "--group", [&recipe](const std::vector<std::string> &texts) {
+             for (const std::string &text : texts)
+               if (Result<plan::ParameterGroup> group = plan::parseGroup(text); !group)
+                 throw CLI::ValidationError("--group " + text, group.status().message());
+             recipe.groups = texts;
+           },
+           "what is different for parameters of such names: lr, decay and\nwhat their optimizer reads; repeatable, the last counts")
+        ->option_text("PATTERN:KEY=VALUE,...")
+        ->allow_extra_args(false);
     app.add_option("--clip-norm", recipe.clipNorm, "largest global norm of the gradients, for a plan compiled\nwith --clip (default: 1)")
         ->check(kPositive)->type_name("X");
+  }
+
+  /// "of adamw (default: 0.9)"
+  void addHyperparameter(const std::string &name, RecipeOptions &recipe) {
+    std::string usual = usualOf([&](const kernels::OptimizerSpec &optimizer) {
+      const kernels::Hyperparameter *own = optimizer.find(name);
+      return own ? std::optional(own->usual) : std::nullopt;
+    });
+    app.add_option("--" + name, recipe.hyperparameters[name], fmt::format("of {} (default: {})", kernels::ownersOf(name, "and"), usual))
+        ->check(kernels::findHyperparameter(name)->isShare ? kShare : kNotNegative)->type_name("X");
   }
 
   void addEvaluation() {

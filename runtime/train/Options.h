@@ -4,8 +4,10 @@
 #define MT_RUNTIME_TRAIN_OPTIONS_H
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace mt::train {
 
@@ -30,7 +32,9 @@ struct RecipeOptions {
   std::optional<int64_t> warmup;
   std::optional<double> weightDecay;
   std::optional<bool> decayAll; ///< vectors too
-  std::optional<double> beta1, beta2, epsilon, momentum, clipNorm;
+  std::map<std::string, std::optional<double>, std::less<>> hyperparameters; ///< of optimizers, by name
+  std::optional<double> clipNorm;
+  std::optional<std::vector<std::string>> groups; ///< of parameters: plan::ParameterGroup
   std::optional<uint64_t> seed;
   std::optional<bool> shuffle;
 };

@@ -1,8 +1,16 @@
 #include "runtime/train/Recipe.h"
 
+#include "runtime/plan/ParameterGroups.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
 namespace mt::train {
 namespace {
 
+using kernels::OptimizerSpec;
 using nlohmann::json;
 
 /// Calls visit(option, key, field) for every part of a recipe; `options` may be const.
@@ -14,25 +22,42 @@ template <typename Options, typename Visit> void forEachField(Options &options, 
   visit("--min-lr", "min_lr", options.leastRate);
   visit("--weight-decay", "weight_decay", options.weightDecay);
   visit("--decay", "decay_all", options.decayAll);
-  visit("--beta1", "beta1", options.beta1);
-  visit("--beta2", "beta2", options.beta2);
-  visit("--eps", "eps", options.epsilon);
-  visit("--momentum", "momentum", options.momentum);
+  for (auto &[name, field] : options.hyperparameters)
+    visit("--" + name, name, field);
+  visit("--group", "groups", options.groups);
   visit("--clip-norm", "clip_norm", options.clipNorm);
   visit("--seed", "seed", options.seed);
   visit("--shuffle", "shuffle", options.shuffle);
+}
+
+/// The optimizers of a plan, the usual one first.
+std::vector<const OptimizerSpec *> optimizersOf(const plan::Plan &plan) {
+  std::vector<const OptimizerSpec *> found;
+  auto add = [&](const std::string &name) {
+    if (const OptimizerSpec *optimizer = kernels::findOptimizer(name); optimizer && std::ranges::find(found, optimizer) == found.end())
+      found.push_back(optimizer);
+  };
+  add(plan.settings.optimizer);
+  for (const plan::Parameter &parameter : plan.parameters)
+    if (parameter.trainable)
+      add(parameter.optimizer);
+  return found;
 }
 
 /// A value as the command line has it.
 template <typename T> std::string said(std::string_view option, const T &value) {
   if constexpr (std::is_same_v<T, bool>)
     return option == "--decay" ? (value ? "all" : "matrices") : (value ? "on" : "off");
+  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    return value.empty() ? "none" : fmt::format("{}", fmt::join(value, " "));
   else
     return fmt::format("{}", value);
 }
 
 template <typename T> bool readInto(std::optional<T> &field, const json &value) {
+  auto isText = [](const json &entry) { return entry.is_string(); };
   bool fits = std::is_same_v<T, bool>          ? value.is_boolean()
+              : std::is_same_v<T, std::vector<std::string>> ? value.is_array() && std::ranges::all_of(value, isText)
               : std::is_same_v<T, std::string> ? value.is_string()
               : std::is_same_v<T, double>      ? value.is_number()
               : std::is_same_v<T, uint64_t>    ? value.is_number_unsigned()
@@ -45,22 +70,25 @@ template <typename T> bool readInto(std::optional<T> &field, const json &value) 
 } // namespace
 
 Status checkRecipe(const RecipeOptions &said, const plan::Plan &plan) {
-  const std::string &optimizer = plan.settings.optimizer;
   if (said.clipNorm && !plan.settings.clip)
     return fail("--clip-norm {}: the plan is not compiled for clipping: compile it with --clip", *said.clipNorm);
-  if (optimizer == "adamw" && said.momentum)
-    return fail(
-        "--momentum is of sgd, and the plan's optimizer is adamw: use --beta1, or compile with --optimizer sgd");
-  if (optimizer != "adamw" && (said.beta1 || said.beta2 || said.epsilon))
-    return fail("--beta1, --beta2 and --eps are of adamw, and the plan's optimizer is {}: leave them out, or compile "
-                "with --optimizer adamw",
-                optimizer);
+  const std::vector<const OptimizerSpec *> optimizers = optimizersOf(plan);
+  for (const auto &[name, value] : said.hyperparameters)
+    if (value && std::ranges::none_of(optimizers, [&](const OptimizerSpec *optimizer) { return optimizer->find(name); }))
+      return fail("--{} is of {}, and the plan's optimizer is {}: leave it out, or compile with another --optimizer", name,
+                  kernels::ownersOf(name), plan.settings.optimizer);
+  if (!said.groups)
+    return Status();
+  MT_ASSIGN(std::vector<plan::ParameterGroup> groups, plan::parseGroups(*said.groups));
+  for (const plan::ParameterGroup &group : groups)
+    if (!group.optimizer.empty())
+      return fail("--group {}: which optimizer parameters have, the plan says: compile it with this --group", group.text);
   return Status();
 }
 
 json toJson(const RecipeOptions &all) {
   json object = json::object();
-  forEachField(all, [&](std::string_view, const char *key, const auto &field) {
+  forEachField(all, [&](std::string_view, const std::string &key, const auto &field) {
     if (field)
       object[key] = *field;
   });
@@ -68,9 +96,11 @@ json toJson(const RecipeOptions &all) {
 }
 
 Result<std::vector<std::string>> adoptStored(RecipeOptions &options, const json &stored) {
+  for (std::string_view name : kernels::hyperparameterNames())
+    options.hyperparameters.try_emplace(std::string(name));
   std::vector<std::string> changes;
   Status damage;
-  forEachField(options, [&](std::string_view option, const char *key, auto &field) {
+  forEachField(options, [&](std::string_view option, const std::string &key, auto &field) {
     auto at = stored.find(key);
     if (at == stored.end())
       return;
@@ -87,7 +117,7 @@ Result<std::vector<std::string>> adoptStored(RecipeOptions &options, const json 
 
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   const Recipe usual;
-  bool adam = plan.settings.optimizer == "adamw";
+  const std::vector<const OptimizerSpec *> optimizers = optimizersOf(plan);
   auto fill = [](auto &field, auto value) {
     if (!field)
       field = value;
@@ -96,22 +126,63 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   fill(said.schedule, "constant");
   fill(said.warmup, 0);
   fill(said.leastRate, 0.0);
-  fill(said.weightDecay, adam ? 0.01 : 0.0);
   fill(said.decayAll, false);
-  if (adam) {
-    fill(said.beta1, usual.beta1);
-    fill(said.beta2, usual.beta2);
-    fill(said.epsilon, usual.epsilon);
-  } else {
-    fill(said.momentum, usual.momentum);
+  for (const OptimizerSpec *optimizer : optimizers) {
+    fill(said.weightDecay, optimizer->usualDecay);
+    for (const kernels::Hyperparameter &each : optimizer->hyperparameters)
+      fill(said.hyperparameters[std::string(each.name)], each.usual);
   }
+  fill(said.groups, plan.settings.groups);
   if (plan.settings.clip)
     fill(said.clipNorm, usual.clipNorm);
   fill(said.seed, uint64_t(0));
   fill(said.shuffle, true);
 }
 
-Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said) {
+namespace {
+
+/// As it is without groups.
+UpdateRecipe updateOf(const plan::Parameter &parameter, const Recipe &recipe, const RecipeOptions &all) {
+  UpdateRecipe update{recipe.rate, *all.decayAll || parameter.dims.size() >= 2 ? *all.weightDecay : 0,
+                      kernels::findOptimizer(parameter.optimizer), {}};
+  if (update.optimizer)
+    for (const kernels::Hyperparameter &each : update.optimizer->hyperparameters)
+      update.hyperparameters.push_back(all.hyperparameters.at(std::string(each.name)).value_or(each.usual));
+  return update;
+}
+
+/// A rate with another peak follows the same course: it is always as many times as large.
+LearningRate withPeak(LearningRate rate, double peak) {
+  rate.least = rate.peak > 0 ? rate.least * (peak / rate.peak) : 0;
+  rate.peak = peak;
+  return rate;
+}
+
+/// What a group says, for those that it holds; of each key the last group counts that has it.
+Status applyGroup(const plan::ParameterGroup &group, const plan::Plan &plan, Recipe &recipe) {
+  std::set<std::string> optimizers;
+  for (size_t p = 0; p < plan.parameters.size(); ++p) {
+    const plan::Parameter &parameter = plan.parameters[p];
+    if (!parameter.trainable || !group.holds(parameter))
+      continue;
+    optimizers.insert(parameter.optimizer);
+    UpdateRecipe &update = recipe.updates[p];
+    for (const auto &[key, value] : group.values)
+      if (key == "lr")
+        update.rate = withPeak(recipe.rate, value);
+      else if (key == "decay")
+        update.decay = value;
+      else if (const kernels::Hyperparameter *own = update.optimizer->find(key))
+        update.hyperparameters[static_cast<size_t>(own - update.optimizer->hyperparameters.data())] = value;
+  }
+  if (optimizers.empty())
+    return fail("--group {}: no trained parameter of the plan has such a name", group.text);
+  return checkKeys(group, optimizers);
+}
+
+} // namespace
+
+Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said, const plan::Plan &plan) {
   if (*all.leastRate > *all.rate && said.rate && !said.leastRate)
     return fail("--lr {} is below the run's least rate, {}, which stays unless said otherwise: say --min-lr too", *all.rate,
                 *all.leastRate);
@@ -128,12 +199,11 @@ Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &sai
                                                     : Decline::constant;
   recipe.rate.warmup = *all.warmup;
   recipe.rate.steps = *all.steps;
-  recipe.weightDecay = *all.weightDecay;
-  recipe.decayAll = *all.decayAll;
-  recipe.beta1 = all.beta1.value_or(recipe.beta1);
-  recipe.beta2 = all.beta2.value_or(recipe.beta2);
-  recipe.epsilon = all.epsilon.value_or(recipe.epsilon);
-  recipe.momentum = all.momentum.value_or(recipe.momentum);
+  for (const plan::Parameter &parameter : plan.parameters)
+    recipe.updates.push_back(updateOf(parameter, recipe, all));
+  MT_ASSIGN(std::vector<plan::ParameterGroup> groups, plan::parseGroups(*all.groups));
+  for (const plan::ParameterGroup &group : groups)
+    MT_TRY(applyGroup(group, plan, recipe));
   recipe.clipNorm = all.clipNorm.value_or(recipe.clipNorm);
   recipe.seed = *all.seed;
   recipe.shuffle = *all.shuffle;

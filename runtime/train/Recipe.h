@@ -3,6 +3,7 @@
 #ifndef MT_RUNTIME_TRAIN_RECIPE_H
 #define MT_RUNTIME_TRAIN_RECIPE_H
 
+#include "kernels/Optimizers.h"
 #include "runtime/base/Status.h"
 #include "runtime/plan/Program.h"
 #include "runtime/train/LearningRate.h"
@@ -15,14 +16,19 @@
 
 namespace mt::train {
 
+/// What the updates of one parameter go by.
+struct UpdateRecipe {
+  LearningRate rate;
+  double decay = 0;
+  const kernels::OptimizerSpec *optimizer = nullptr; ///< null: it is frozen
+  std::vector<double> hyperparameters;               ///< of the optimizer, in its order
+};
+
 /// Complete: nothing is left open.
 struct Recipe {
-  LearningRate rate; ///< with its steps
-  double weightDecay = 0;
-  bool decayAll = false;                             ///< vectors too
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8; ///< count with adamw
-  double momentum = 0;                               ///< counts with sgd
-  double clipNorm = 1;                               ///< counts where the plan clips
+  LearningRate rate; ///< of what is in no group, with its steps
+  std::vector<UpdateRecipe> updates; ///< by parameter of the plan; of frozen ones nothing counts
+  double clipNorm = 1;               ///< counts where the plan clips
   uint64_t seed = 0;
   bool shuffle = true;
 };
@@ -36,10 +42,11 @@ nlohmann::json toJson(const RecipeOptions &all);
 /// Takes over from a stored recipe what is not said. Returns what is said and differs from it, as "--lr 0.1 (was
 /// 0.01)". Errors: the stored recipe is damaged.
 Result<std::vector<std::string>> adoptStored(RecipeOptions &said, const nlohmann::json &stored);
-/// Fills what is still open with defaults: PyTorch's, but that decay spares vectors.
+/// Fills what is still open with defaults: PyTorch's, but that decay spares vectors. Groups are those of the plan.
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan);
-/// Of options without anything open, of which `said` are on the command line. Errors: values that exclude each other.
-Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said);
+/// Of options without anything open, of which `said` are on the command line. Errors: values that exclude each other, and
+/// groups that suit no parameter of the plan.
+Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said, const plan::Plan &plan);
 
 } // namespace mt::train
 #endif

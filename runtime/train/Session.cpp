@@ -53,10 +53,11 @@ void Session::clearPending() {
       continue;
     for (const plan::Call &call : plan.templates[command.templateIndex].calls) {
       const kernels::Kernel *kernel = kernels::find(call.signature.kernel);
-      if (!kernel || !kernel->updates || call.operands.size() < 3 || call.operands[2].argument < 0)
+      if (!kernel || !kernel->updates || call.operands.size() <= kernels::kUpdateScalars || call.operands[kernels::kUpdateScalars].argument < 0)
         continue;
-      plan::Span scalars = command.arguments[static_cast<size_t>(call.operands[2].argument)].span;
-      std::span<std::byte> place = bytes(scalars).subspan(call.operands[2].offset, Scalars::kCount * sizeof(double));
+      const plan::Operand &operand = call.operands[kernels::kUpdateScalars];
+      plan::Span scalars = command.arguments[static_cast<size_t>(operand.argument)].span;
+      std::span<std::byte> place = bytes(scalars).subspan(operand.offset, Scalars::kCount * sizeof(double));
       std::fill(place.begin(), place.end(), std::byte(0));
     }
   }
@@ -112,27 +113,32 @@ void Session::fillScalars(const Job &job, std::span<void *const> parts) const {
   const Recipe &recipe = setup.recipe;
   bool training = job.program == ProgramKind::step;
   auto step = static_cast<double>(job.step);
-  double scalars[Scalars::kCount] = {};
-  scalars[Scalars::kStep] = step;
-  scalars[Scalars::kLearningRate] = training ? recipe.rate.at(job.step) : 0;
-  scalars[Scalars::kBiasCorrection1] = 1 - std::pow(recipe.beta1, step);
-  scalars[Scalars::kBiasCorrection2] = 1 - std::pow(recipe.beta2, step);
-  scalars[Scalars::kValid] = static_cast<double>(job.valid);
-  scalars[Scalars::kInverseValid] = job.valid > 0 ? 1.0 / static_cast<double>(job.valid) : 0;
-  scalars[Scalars::kClipThreshold] =
+  std::array<double, Scalars::kCount> common = {};
+  common[Scalars::kStep] = step;
+  common[Scalars::kLearningRate] = training ? recipe.rate.at(job.step) : 0;
+  common[Scalars::kValid] = static_cast<double>(job.valid);
+  common[Scalars::kInverseValid] = job.valid > 0 ? 1.0 / static_cast<double>(job.valid) : 0;
+  common[Scalars::kClipThreshold] =
       plan.settings.clip ? recipe.clipNorm : std::numeric_limits<double>::infinity();
-  scalars[Scalars::kClipScale] = 1;
-  scalars[Scalars::kSeed] = static_cast<double>(recipe.seed);
-  scalars[Scalars::kBeta1] = recipe.beta1;
-  scalars[Scalars::kBeta2] = recipe.beta2;
-  scalars[Scalars::kEpsilon] = recipe.epsilon;
-  scalars[Scalars::kDecayMatrices] = recipe.weightDecay;
-  scalars[Scalars::kDecayOther] = recipe.decayAll ? recipe.weightDecay : 0;
-  scalars[Scalars::kMomentum] = recipe.momentum;
+  common[Scalars::kClipScale] = 1;
+  common[Scalars::kSeed] = static_cast<double>(recipe.seed);
+  std::vector<std::array<double, Scalars::kCount>> rows(static_cast<size_t>(kernels::scalarRow(static_cast<int64_t>(plan.parameters.size()))), common);
+  for (size_t p = 0; training && p < recipe.updates.size(); ++p) {
+    const UpdateRecipe &update = recipe.updates[p];
+    auto &row = rows[static_cast<size_t>(kernels::scalarRow(static_cast<int64_t>(p)))];
+    row[Scalars::kLearningRate] = update.rate.at(job.step);
+    row[Scalars::kDecay] = update.decay;
+    for (size_t i = 0; i < update.hyperparameters.size(); ++i) {
+      const kernels::Hyperparameter &entry = update.optimizer->hyperparameters[i];
+      row[static_cast<size_t>(entry.place)] = update.hyperparameters[i];
+      if (entry.correction >= 0)
+        row[static_cast<size_t>(entry.correction)] = 1 - std::pow(update.hyperparameters[i], step);
+    }
+  }
   size_t part = 0;
   for (const plan::Input &input : plan.inputs) {
     if (input.kind == plan::InputKind::scalars)
-      std::memcpy(parts[part], scalars, sizeof(scalars));
+      std::memcpy(parts[part], rows.data(), rows.size() * sizeof(rows[0]));
     part += input.parts.size();
   }
 }

@@ -1,5 +1,6 @@
 #include "runtime/train/StateFiles.h"
 
+#include "kernels/Optimizers.h"
 #include "runtime/base/Files.h"
 #include "runtime/host/Convert.h"
 #include "runtime/train/Checksum.h"
@@ -17,20 +18,11 @@ namespace mt::train {
 namespace {
 
 using nlohmann::json;
-using plan::PartRole;
-
-constexpr PartRole kRoles[] = {PartRole::weight, PartRole::firstMoment, PartRole::secondMoment}; // that have files
-
-const plan::Part *partOf(const plan::Parameter &parameter, PartRole role) {
-  for (const plan::Part &part : parameter.parts)
-    if (part.role == role)
-      return &part;
-  return nullptr;
-}
+using plan::Part;
 
 /// The other half of a weight, where that is in two.
-const plan::Part *restOf(const plan::Parameter &parameter, PartRole role) {
-  return role == PartRole::weight ? partOf(parameter, PartRole::remainder) : nullptr;
+const Part *restOf(const plan::Parameter &parameter, std::string_view part) {
+  return part == plan::kWeight ? parameter.part(plan::kRemainder) : nullptr;
 }
 
 std::string fileOf(const std::string &folder, std::string_view stem) {
@@ -53,22 +45,27 @@ Result<std::string> headerOf(const std::string &path, int descriptor) {
   return header;
 }
 
-/// The parameters that have a tensor of a role, by name, so that the file does not depend on the plan's order.
-std::vector<const plan::Parameter *> stored(const plan::Plan &plan, PartRole role) {
+/// The parameters that have such a part, by name, so that the file does not depend on the plan's order.
+std::vector<const plan::Parameter *> stored(const plan::Plan &plan, std::string_view part) {
   std::vector<const plan::Parameter *> parameters;
   for (const plan::Parameter &parameter : plan.parameters)
-    if (parameter.trainable && partOf(parameter, role))
+    if (parameter.trainable && parameter.part(part))
       parameters.push_back(&parameter);
   std::sort(parameters.begin(), parameters.end(), [](auto *a, auto *b) { return a->name < b->name; });
   return parameters;
 }
 
-DType storedType(const plan::Parameter &parameter, PartRole role) {
-  return restOf(parameter, role) ? DType::f32 : partOf(parameter, role)->type;
+DType storedType(const plan::Parameter &parameter, std::string_view part) {
+  return restOf(parameter, part) ? DType::f32 : parameter.part(part)->type;
 }
 
-uint64_t storedBytes(const plan::Parameter &parameter, PartRole role) {
-  return static_cast<uint64_t>(elementCount(parameter.dims).value_or(0)) * byteSize(storedType(parameter, role));
+/// The parameter's, or where one entry is for several of its elements, the number of entries.
+kernels::Dims storedDims(const plan::Parameter &parameter, std::string_view part) {
+  return kernels::partDims(parameter.part(part)->elements, parameter.dims);
+}
+
+uint64_t storedBytes(const plan::Parameter &parameter, std::string_view part) {
+  return static_cast<uint64_t>(elementCount(storedDims(parameter, part)).value_or(0)) * byteSize(storedType(parameter, part));
 }
 
 /// Where a tensor's values are in memory: in one span, or as the two halves of masters.
@@ -102,20 +99,20 @@ private:
   int16_t *lowers() const { return reinterpret_cast<int16_t *>(lower.data()); }
 };
 
-Place placeOf(const plan::Parameter &parameter, PartRole role, const PartBytes &bytes) {
-  const plan::Part *rest = restOf(parameter, role);
-  return {bytes(*partOf(parameter, role)), rest ? bytes(*rest) : std::span<std::byte>()};
+Place placeOf(const plan::Parameter &parameter, std::string_view part, const PartBytes &bytes) {
+  const Part *rest = restOf(parameter, part);
+  return {bytes(*parameter.part(part)), rest ? bytes(*rest) : std::span<std::byte>()};
 }
 
 /// One file on its way to disk.
 class Writer {
 public:
-  Writer(const std::string &folder, const plan::Plan &plan, PartRole role, const PartBytes &bytes)
-      : path(fileOf(folder, fileStem(role))), parameters(stored(plan, role)) {
+  Writer(const std::string &folder, const plan::Plan &plan, std::string_view part, const PartBytes &bytes)
+      : path(fileOf(folder, part)), parameters(stored(plan, part)) {
     for (const plan::Parameter *parameter : parameters) {
-      infos.push_back({parameter->name, storedType(*parameter, role), parameter->dims});
-      places.push_back(placeOf(*parameter, role, bytes));
-      sizes.push_back(storedBytes(*parameter, role));
+      infos.push_back({parameter->name, storedType(*parameter, part), storedDims(*parameter, part)});
+      places.push_back(placeOf(*parameter, part, bytes));
+      sizes.push_back(storedBytes(*parameter, part));
     }
   }
 
@@ -189,14 +186,15 @@ private:
   Descriptor descriptor;
 };
 
-Status checkTensor(const StateFile &file, const plan::Parameter &parameter, PartRole role, const Place &place) {
+Status checkTensor(const StateFile &file, const plan::Parameter &parameter, std::string_view part, const Place &place) {
   const ArrayView *tensor = file.find(parameter.name);
   if (!tensor)
     return fail("{}: no parameter '{}': the checkpoint is of another model", file.path(), parameter.name);
-  DType wanted = storedType(parameter, role);
-  if (tensor->type != wanted || tensor->dims != parameter.dims)
+  const DType wanted = storedType(parameter, part);
+  const kernels::Dims dims = storedDims(parameter, part);
+  if (tensor->type != wanted || tensor->dims != dims)
     return fail("{}: parameter '{}' is {} {}, and the plan wants {} {}", file.path(), parameter.name,
-                name(tensor->type), text(tensor->dims), name(wanted), text(parameter.dims));
+                name(tensor->type), text(tensor->dims), name(wanted), text(dims));
   if (place.whole.size() + place.lower.size() < tensor->data.size())
     return fail("{}: parameter '{}' has {} bytes, and its place {}", file.path(), parameter.name, tensor->data.size(),
                 place.whole.size() + place.lower.size());
@@ -214,13 +212,13 @@ Status checkTied(const StateFile &file, const plan::Plan &plan) {
   return Status();
 }
 
-Status readRole(const StateFile &file, const plan::Plan &plan, PartRole role, const PartBytes &bytes, int threads) {
+Status readPart(const StateFile &file, const plan::Plan &plan, std::string_view part, const PartBytes &bytes, int threads) {
   std::vector<std::string> names;
   std::vector<Place> places;
-  for (const plan::Parameter *parameter : stored(plan, role)) {
+  for (const plan::Parameter *parameter : stored(plan, part)) {
     names.push_back(parameter->name);
-    places.push_back(placeOf(*parameter, role, bytes));
-    MT_TRY(checkTensor(file, *parameter, role, places.back()));
+    places.push_back(placeOf(*parameter, part, bytes));
+    MT_TRY(checkTensor(file, *parameter, part, places.back()));
   }
   MT_TRY(checkTied(file, plan));
   if (names.size() != file.tensors().size())
@@ -232,48 +230,37 @@ Status readRole(const StateFile &file, const plan::Plan &plan, PartRole role, co
   });
 }
 
-bool isMoment(PartRole role) { return role == PartRole::firstMoment || role == PartRole::secondMoment; }
-
 } // namespace
 
-std::string_view fileStem(PartRole role) {
-  switch (role) {
-  case PartRole::weight:
-    return "weight";
-  case PartRole::remainder:
-    break;
-  case PartRole::firstMoment:
-    return "first_moment";
-  case PartRole::secondMoment:
-    return "second_moment";
-  }
-  return "";
+std::vector<std::string_view> stateFiles() {
+  std::vector<std::string_view> names = kernels::statePartNames();
+  names.insert(names.begin(), plan::kWeight);
+  return names;
 }
 
 uint64_t stateBytes(const plan::Plan &plan) {
   uint64_t total = 0;
-  for (PartRole role : kRoles)
-    for (const plan::Parameter *parameter : stored(plan, role))
-      total += storedBytes(*parameter, role);
+  for (std::string_view part : stateFiles())
+    for (const plan::Parameter *parameter : stored(plan, part))
+      total += storedBytes(*parameter, part);
   return total;
 }
 
 Result<json> writeState(const std::string &folder, const plan::Plan &plan, const PartBytes &part, int threads) {
   json record = json::object();
-  for (PartRole role : kRoles) {
-    if (stored(plan, role).empty())
+  for (std::string_view name : stateFiles()) {
+    if (stored(plan, name).empty())
       continue;
-    Writer writer(folder, plan, role, part);
+    Writer writer(folder, plan, name, part);
     MT_TRY(writer.write(threads));
-    record[std::string(fileStem(role))] = writer.record();
+    record[std::string(name)] = writer.record();
   }
   return record;
 }
 
 bool isStateRecord(const json &record) {
-  auto known = [](const std::string &stem) {
-    return std::any_of(std::begin(kRoles), std::end(kRoles), [&](PartRole role) { return stem == fileStem(role); });
-  };
+  const std::vector<std::string_view> files = stateFiles();
+  auto known = [&](const std::string &stem) { return std::ranges::find(files, stem) != files.end(); };
   auto text = [](const json &object, const char *key) { return object.contains(key) && object[key].is_string(); };
   if (!record.is_object())
     return false;
@@ -303,8 +290,8 @@ Status checkSizes(const std::string &folder, const json &record) {
 }
 
 Status checkReadable(const std::string &folder, bool throughout) {
-  for (PartRole role : kRoles) {
-    std::string path = fileOf(folder, fileStem(role));
+  for (std::string_view name : stateFiles()) {
+    std::string path = fileOf(folder, name);
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.valid() && errno != ENOENT && errno != ENOTDIR)
       return systemError(path);
@@ -360,7 +347,7 @@ Status StateFile::read(const std::vector<std::string> &names, int threads, const
 Status verifyState(const std::string &folder, const json &record, bool weightsOnly, int threads) {
   MT_TRY(checkSizes(folder, record));
   for (const auto &[stem, about] : record.items()) {
-    if (weightsOnly && stem != fileStem(PartRole::weight))
+    if (weightsOnly && stem != plan::kWeight)
       continue;
     MT_ASSIGN(StateFile file, StateFile::open(folder, stem, record));
     std::vector<std::string> names;
@@ -374,11 +361,11 @@ Status verifyState(const std::string &folder, const json &record, bool weightsOn
 Status readState(const std::string &folder, const json &record, const plan::Plan &plan, const PartBytes &part,
                  bool weightsOnly, int threads) {
   MT_TRY(checkSizes(folder, record));
-  for (PartRole role : kRoles) {
-    if (stored(plan, role).empty() || (isMoment(role) && weightsOnly))
+  for (std::string_view name : stateFiles()) {
+    if (stored(plan, name).empty() || (name != plan::kWeight && weightsOnly))
       continue;
-    MT_ASSIGN(StateFile file, StateFile::open(folder, fileStem(role), record));
-    MT_TRY(readRole(file, plan, role, part, threads));
+    MT_ASSIGN(StateFile file, StateFile::open(folder, name, record));
+    MT_TRY(readPart(file, plan, name, part, threads));
   }
   return Status();
 }

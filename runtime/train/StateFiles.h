@@ -1,4 +1,4 @@
-// The tensors of a checkpoint: one safetensors file per role (weight, first_moment, second_moment), written and read by
+// The tensors of a checkpoint: one safetensors file per part (weight, and each of an optimizer's state), written and read by
 // several threads, every byte under a checksum. Knows no folders of runs and no metadata but its own record.
 #ifndef MT_RUNTIME_TRAIN_STATEFILES_H
 #define MT_RUNTIME_TRAIN_STATEFILES_H
@@ -19,12 +19,13 @@ namespace mt::train {
 /// The bytes of a part of a parameter, in place.
 using PartBytes = std::function<std::span<std::byte>(const plan::Part &)>;
 
-/// "weight", "first_moment", "second_moment"; the remainder has no file: the weight's holds both halves, joined.
-std::string_view fileStem(plan::PartRole role);
+/// Parts that may have a file, which has their name: the weight, and what some optimizer keeps. The remainder has none: the
+/// weight's holds both halves, joined.
+std::vector<std::string_view> stateFiles();
 
 /// Bytes that writeState() will write.
 uint64_t stateBytes(const plan::Plan &plan);
-/// Writes and syncs the masters and moments of every trainable parameter into files of `folder`. Returns their record:
+/// Writes and syncs the masters and state of every trainable parameter into files of `folder`. Returns their record:
 /// {"weight": {"bytes": of the file, "header": checksum, "tensors": {name: checksum}}, ...}.
 Result<nlohmann::json> writeState(const std::string &folder, const plan::Plan &plan, const PartBytes &part,
                                   int threads);
@@ -67,7 +68,7 @@ private:
 Status verifyState(const std::string &folder, const nlohmann::json &record, bool weightsOnly, int threads);
 
 /// Fills the parts of every trainable parameter, comparing checksums where the record has them; masters are split where
-/// the plan has a remainder. Errors name the file, the parameter, and both shapes. `weightsOnly`: leaves moments alone.
+/// the plan has a remainder. Errors name the file, the parameter, and both shapes. `weightsOnly`: leaves the rest alone.
 Status readState(const std::string &folder, const nlohmann::json &record, const plan::Plan &plan, const PartBytes &part,
                  bool weightsOnly, int threads);
 

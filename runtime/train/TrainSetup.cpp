@@ -4,6 +4,7 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/executor/Executor.h"
+#include "runtime/plan/ParameterGroups.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
@@ -43,8 +44,8 @@ Status refuseOthers(const TrainSetup &setup) {
   };
   if (from.precision != settings.precision)
     return differs("precision", from.precision, settings.precision);
-  if (from.optimizer != settings.optimizer)
-    return differs("optimizer", from.optimizer, settings.optimizer);
+  if (from.optimizer != plan::describeOptimizers(settings))
+    return differs("optimizer", from.optimizer, plan::describeOptimizers(settings));
   if (from.batch != settings.batch)
     return differs("batch", from.batch, settings.batch);
   if (from.sequence != settings.sequence)
@@ -158,12 +159,14 @@ Status TrainSetup::openFolder() {
 
 Status TrainSetup::settleRecipe() {
   const RecipeOptions said = options.recipe;
+  if (std::optional<std::vector<std::string>> &groups = options.recipe.groups) // after the plan's, which they override
+    groups->insert(groups->begin(), plan.settings.groups.begin(), plan.settings.groups.end());
   if (from.checkpoint && corpus)
     MT_TRY(resumeRecipe(*this));
   fillDefaults(options.recipe, plan);
   if (!options.recipe.steps)
     options.recipe.steps = corpus ? corpus->rows() / plan.settings.batch : 0; // an epoch
-  MT_ASSIGN(recipe, completeRecipe(options.recipe, said));
+  MT_ASSIGN(recipe, completeRecipe(options.recipe, said, plan));
   return Status();
 }
 
@@ -197,7 +200,7 @@ std::string describe(const TrainSetup &setup) {
   std::string text =
       fmt::format("plan {:016x}: {}, {} layers, {} parameters; {}, {}, batch {}, micro-batch {}\n", plan.digest,
                   plan.model.name, plan.model.layers, formatCount(static_cast<double>(trainableElements(plan))),
-                  plan.settings.precision, plan.settings.optimizer, plan.settings.batch, plan.settings.microBatch);
+                  plan.settings.precision, plan::describeOptimizers(plan.settings), plan.settings.batch, plan.settings.microBatch);
   for (const plan::Space &space : plan.spaces)
     text += fmt::format("space {}: {}\n", space.name, formatExactSize(space.bytes));
   const MachineOptions &machine = setup.options.machine;

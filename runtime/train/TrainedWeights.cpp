@@ -39,7 +39,7 @@ Result<TrainedWeights> TrainedWeights::open(const std::string &checkpoint) {
   TrainedWeights trained;
   MT_ASSIGN(CheckpointMeta meta, readMeta(checkpoint));
   MT_TRY(checkSizes(checkpoint, meta.files));
-  MT_ASSIGN(trained.weights, StateFile::open(checkpoint, fileStem(plan::PartRole::weight), meta.files));
+  MT_ASSIGN(trained.weights, StateFile::open(checkpoint, plan::kWeight, meta.files));
   const std::string &path = trained.weights->path();
   MT_ASSIGN(auto aliases, readAliases(meta.aliases));
   trained.hasAliases = !meta.aliases.is_null();

@@ -4,6 +4,7 @@
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/executor/Rehearsal.h"
+#include "runtime/plan/ParameterGroups.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/Aliases.h"
 #include "runtime/train/CheckpointWriter.h"
@@ -68,7 +69,7 @@ private:
     header["micro_batch"] = plan.settings.microBatch;
     header["sequence"] = plan.settings.sequence;
     header["precision"] = plan.settings.precision;
-    header["optimizer"] = plan.settings.optimizer;
+    header["optimizer"] = plan::describeOptimizers(plan.settings);
     header["useful_flops"] = plan.prediction.usefulFlops;
     header["steps"] = recipe.rate.steps;
     header["seed"] = recipe.seed;
@@ -235,7 +236,7 @@ private:
     meta.microBatch = plan.settings.microBatch;
     meta.sequence = plan.settings.sequence;
     meta.precision = plan.settings.precision;
-    meta.optimizer = plan.settings.optimizer;
+    meta.optimizer = plan::describeOptimizers(plan.settings);
     meta.loss = plan.settings.loss;
     meta.clip = plan.settings.clip;
     meta.plan = fmt::format("{:016x}", plan.digest);

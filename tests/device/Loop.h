@@ -114,7 +114,8 @@ private:
       std::copy_n(from, count, static_cast<float *>(parts[i]));
       from += count;
     }
-    fillScalars(static_cast<double *>(parts[4]), fed);
+    for (int row = 0; row < 2; ++row) // of the step, and of the parameter
+      fillScalars(static_cast<double *>(parts[4]) + row * Scalars::kCount, fed);
     fed += evaluating ? 0 : 1;
     mostUnderWay = std::max(mostUnderWay.load(), ++underWay);
     return {};

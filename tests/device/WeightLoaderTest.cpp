@@ -18,7 +18,6 @@ namespace mt::host {
 namespace {
 
 using kernels::DType;
-using plan::PartRole;
 
 TEST(Generator, MatchesThePublishedAnswersOfPhilox) {
   // Random123's kat_vectors for philox4x32 with 10 rounds.
@@ -93,12 +92,12 @@ protected:
   std::vector<std::byte> memory = std::vector<std::byte>(16 << 20, std::byte{0xFF});
   uint64_t used = 0, fingerprint = 0;
 
-  plan::Parameter &add(const std::string &name, int64_t elements, std::vector<std::pair<PartRole, DType>> parts) {
+  plan::Parameter &add(const std::string &name, int64_t elements, std::vector<std::pair<std::string_view, DType>> parts) {
     plan::Parameter parameter{
-        .name = name, .aliases = {}, .dims = {elements}, .trainable = true, .parts = {}, .initial = {}};
+        .name = name, .aliases = {}, .dims = {elements}, .trainable = true, .optimizer = {}, .parts = {}, .initial = {}};
     for (auto [role, type] : parts) {
       uint64_t bytes = static_cast<uint64_t>(elements) * kernels::byteSize(type);
-      parameter.parts.push_back({role, type, {0, used, bytes}});
+      parameter.parts.push_back({std::string(role), type, {0, used, bytes}});
       used += (bytes + 63) / 64 * 64;
     }
     plan.parameters.push_back(parameter);
@@ -127,7 +126,7 @@ protected:
 TEST_F(Weights, GeneratesAndClearsMoments) {
   constexpr int64_t kElements = 1'000'001; // several chunks, the last one odd
   add("w", kElements,
-      {{PartRole::weight, DType::f32}, {PartRole::firstMoment, DType::f32}, {PartRole::secondMoment, DType::f32}})
+      {{plan::kWeight, DType::f32}, {"first_moment", DType::f32}, {"second_moment", DType::f32}})
       .initial = {.path = "",
                   .offset = 0,
                   .length = 0,
@@ -136,8 +135,8 @@ TEST_F(Weights, GeneratesAndClearsMoments) {
                   .seed = 9,
                   .deviation = 0.02,
                   .value = 0};
-  add("gain", 10, {{PartRole::weight, DType::f32}}).initial.generator = "ones";
-  add("bias", 10, {{PartRole::weight, DType::f32}}).initial.generator = "zeros";
+  add("gain", 10, {{plan::kWeight, DType::f32}}).initial.generator = "ones";
+  add("bias", 10, {{plan::kWeight, DType::f32}}).initial.generator = "zeros";
   ASSERT_EQ(load(3).message(), "");
   std::vector<float> expected(kElements);
   generateNormal(generatorKey("w", 9), 0, 0, 0.02, expected);
@@ -149,7 +148,7 @@ TEST_F(Weights, GeneratesAndClearsMoments) {
 }
 
 TEST_F(Weights, SplitsGeneratedMasters) {
-  add("w", 1001, {{PartRole::weight, DType::bf16}, {PartRole::remainder, DType::i16}}).initial = {.path = "",
+  add("w", 1001, {{plan::kWeight, DType::bf16}, {plan::kRemainder, DType::i16}}).initial = {.path = "",
                                                                                                   .offset = 0,
                                                                                                   .length = 0,
                                                                                                   .type = DType::f32,
@@ -171,7 +170,7 @@ TEST_F(Weights, RoundsWhatIsFrozen) {
   std::vector<float> stored = {1, std::bit_cast<float>(0x3F808000u), std::bit_cast<float>(0x3F818000u), -INFINITY};
   std::vector<uint16_t> brains = {0x3F80, 0xFFFF, 0x7F80, 0x0001};
   for (const char *name : {"rounded", "taken", "made"}) {
-    plan::Parameter &parameter = add(name, 4, {{PartRole::weight, DType::bf16}});
+    plan::Parameter &parameter = add(name, 4, {{plan::kWeight, DType::bf16}});
     parameter.trainable = false;
   }
   plan.parameters[0].initial = {.path = file("floats.bin", stored),
@@ -198,7 +197,7 @@ TEST_F(Weights, RoundsWhatIsFrozen) {
 TEST_F(Weights, FingerprintIsOfWhatIsFrozen) {
   std::vector<float> stored = {1, 2, 3, 4};
   for (const char *name : {"trained", "frozen", "made"})
-    add(name, 4, {{PartRole::weight, DType::f32}}).trainable = std::string_view(name) == "trained";
+    add(name, 4, {{plan::kWeight, DType::f32}}).trainable = std::string_view(name) == "trained";
   for (size_t i : {size_t(0), size_t(1)})
     plan.parameters[i].initial = {.path = "", .offset = 0, .length = 16, .type = DType::f32, .generator = "", .seed = 0, .deviation = 0, .value = 0};
   auto fingerprintWith = [&](const std::vector<float> &trained, const std::vector<float> &frozen, double made) {
@@ -224,7 +223,7 @@ TEST_F(Weights, FingerprintIsOfWhatIsFrozen) {
 }
 
 TEST_F(Weights, RefusesMastersThatDoNotSplit) {
-  add("w", 4, {{PartRole::weight, DType::bf16}, {PartRole::remainder, DType::i16}}).initial = {
+  add("w", 4, {{plan::kWeight, DType::bf16}, {plan::kRemainder, DType::i16}}).initial = {
       .path = "",
       .offset = 0,
       .length = 0,
@@ -240,7 +239,7 @@ TEST_F(Weights, RefusesMastersThatDoNotSplit) {
 TEST_F(Weights, ReadsFilesAtOffsets) {
   std::vector<double> stored(500'000);
   std::iota(stored.begin(), stored.end(), 0.5);
-  add("w", 500'000, {{PartRole::weight, DType::f32}}).initial = {.path = file("doubles.bin", stored, 13),
+  add("w", 500'000, {{plan::kWeight, DType::f32}}).initial = {.path = file("doubles.bin", stored, 13),
                                                                  .offset = 13,
                                                                  .length = stored.size() * 8,
                                                                  .type = DType::f64,
@@ -248,7 +247,7 @@ TEST_F(Weights, ReadsFilesAtOffsets) {
                                                                  .seed = 0,
                                                                  .deviation = 0,
                                                                  .value = 0};
-  plan::Parameter &mask = add("mask", 4, {{PartRole::weight, DType::i64}});
+  plan::Parameter &mask = add("mask", 4, {{plan::kWeight, DType::i64}});
   mask.trainable = false;
   mask.initial = {.path = file("ints.bin", std::vector<int64_t>{1, -1, 5, 7}),
                   .offset = 0,
@@ -269,7 +268,7 @@ TEST_F(Weights, NamesWhatIsNotFinite) {
   stored[1'100'001] = NAN;
   stored[1'199'999] = INFINITY;
   std::string path = file("nan.bin", stored);
-  plan::Parameter &parameter = add("h.3.mlp.weight", 1'200'000, {{PartRole::weight, DType::f32}});
+  plan::Parameter &parameter = add("h.3.mlp.weight", 1'200'000, {{plan::kWeight, DType::f32}});
   parameter.initial = {.path = path,
                        .offset = 0,
                        .length = stored.size() * 4,
@@ -286,7 +285,7 @@ TEST_F(Weights, NamesWhatIsNotFinite) {
 }
 
 TEST_F(Weights, NamesFilesThatAreMissingOrShort) {
-  plan::Parameter &parameter = add("w", 100, {{PartRole::weight, DType::f32}});
+  plan::Parameter &parameter = add("w", 100, {{plan::kWeight, DType::f32}});
   parameter.initial = {.path = testing::TempDir() + "gone.bin",
                        .offset = 0,
                        .length = 400,

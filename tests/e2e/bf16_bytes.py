@@ -69,9 +69,9 @@ def check(plan, clip):
     for parameter in plan.parameters:
         elements = math.prod(parameter["dims"])
         if not parameter["trainable"]:
-            expect([part["role"] for part in parameter["parts"]] == ["weight"], f"{parameter['name']} is frozen and has {parameter['parts']}")
+            expect([part["name"] for part in parameter["parts"]] == ["weight"], f"{parameter['name']} is frozen and has {parameter['parts']}")
             continue
-        parts = {part["role"]: (part["type"], part["span"]["bytes"]) for part in parameter["parts"]}
+        parts = {part["name"]: (part["type"], part["span"]["bytes"]) for part in parameter["parts"]}
         wanted = {"weight": ("bf16", 2 * elements), "remainder": ("i16", 2 * elements),
                   "first_moment": ("f32", 4 * elements), "second_moment": ("f32", 4 * elements)}
         if is_exact(parameter):

@@ -147,7 +147,7 @@ def check_commands(kind, plan, layers, micro_batches):
 
 def check_parameters(kind, plan, width):
     for parameter in plan["parameters"]:
-        roles = [part["role"] for part in parameter["parts"]]
+        roles = [part["name"] for part in parameter["parts"]]
         if not parameter["trainable"]:
             expect(roles == ["weight"], f"{kind}: {parameter['name']} is frozen and has {roles}")
             elements = 1

@@ -77,7 +77,7 @@ def test():
             raise tool.Failure(f"not drawn: {', '.join(missing)}")
         # Pointed at: the bottom of the memory map, and the middle of the computing stream.
         page = (scratch / "page.html").read_text()
-        for canvas, y, wanted in ((1, 318, r"(weight|state), bytes \[\d+, "), (0, 28 + 14, r"#\d+ (forward|loss|backward) layer \d+")):
+        for canvas, y, wanted in ((1, 318, r"(weight|state), bytes \[\d+, "), (0, 28 + 14, r"#\d+ (forward|loss|backward|norms|update) layer \d+")):
             (scratch / "pointed.html").write_text(page + f"""<script>
 const c = document.querySelectorAll('canvas')[{canvas}];
 c.onmousemove({{ buttons: 0, offsetX: c.clientWidth * 0.6, offsetY: {y} }});

@@ -22,7 +22,7 @@ plan::Plan chosenPlan(Bytes &bytes) {
     plan.inputs.push_back({plan::InputKind::data, "mask", kTypes[others / 16 % 7], {2, sequence}, parts, 0});
   if (others & 4)
     plan.inputs.push_back({plan::InputKind::data, "pixels", DType::f32, {2, 3, 2}, parts, 0});
-  plan.inputs.push_back({plan::InputKind::scalars, "scalars", DType::f64, {16}, {{0, 0, 128}}, 0});
+  plan.inputs.push_back({plan::InputKind::scalars, "scalars", DType::f64, {1, 16}, {{0, 0, 128}}, 0});
   return plan;
 }
 

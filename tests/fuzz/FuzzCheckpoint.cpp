@@ -16,8 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz::Bytes bytes(data, size);
   const plan::Plan &plan = plans[bytes.choice(2)];
   folder.write("step-1/meta.json", bytes.sized());
-  for (plan::PartRole role : {plan::PartRole::weight, plan::PartRole::firstMoment, plan::PartRole::secondMoment})
-    folder.write(fmt::format("step-1/{}.safetensors", train::fileStem(role)), bytes.rest());
+  for (std::string_view name : train::stateFiles())
+    folder.write(fmt::format("step-1/{}.safetensors", name), bytes.rest());
   std::map<const plan::Part *, std::vector<std::byte>> places;
   auto place = [&](const plan::Part &part) -> std::span<std::byte> {
     std::vector<std::byte> &own = places[&part];

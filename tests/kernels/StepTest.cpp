@@ -21,19 +21,29 @@ Tensor norms(Values values) {
   return tensor(DType::f64, {count}, std::move(values));
 }
 
+/// Rows that say nothing else, but that some have a threshold in place of another.
+Tensor rows(double threshold) {
+  Tensor step = scalars({{Scalars::kStep, 3}, {Scalars::kClipThreshold, threshold}}), other = step;
+  other.values[Scalars::kLearningRate] = 7;
+  step.values.insert(step.values.end(), other.values.begin(), other.values.end());
+  step.dims = {2, Scalars::kCount};
+  return step;
+}
+
 TEST(Step, StepNorm) {
-  Tensor step = scalars({{Scalars::kStep, 3}, {Scalars::kClipThreshold, 2}});
-  Values expected = step.values;
-  expected[Scalars::kGradientNorm] = 5;
-  expected[Scalars::kClipScale] = 2 / (5 + 1e-6);
-  expectResults({"step_norm", {}, {step, norms({9}), norms({15, 1})}, {{DType::f64, {Scalars::kCount}}}}, {expected},
-                1e-15);
-  step.values[Scalars::kClipThreshold] = std::numeric_limits<double>::infinity();
-  expected = step.values;
-  expected[Scalars::kGradientNorm] = 5;
-  expected[Scalars::kClipScale] = 1;
-  expectResults({"step_norm", {}, {step, norms({25})}, {{DType::f64, {Scalars::kCount}}}}, {expected}, 1e-15);
-  EXPECT_EQ(runError({"step_norm", {}, {step, norms({1}), norms({1, NAN})}, {{DType::f64, {Scalars::kCount}}}}),
+  const std::vector<Output> result = {{DType::f64, {2, Scalars::kCount}}};
+  auto expect = [](Tensor step, double scale) {
+    for (int64_t row = 0; row < 2; ++row) {
+      step.values[static_cast<size_t>(row * Scalars::kCount + Scalars::kGradientNorm)] = 5;
+      step.values[static_cast<size_t>(row * Scalars::kCount + Scalars::kClipScale)] = scale;
+    }
+    return step.values;
+  };
+  Tensor step = rows(2);
+  expectResults({"step_norm", {}, {step, norms({9}), norms({15, 1})}, result}, {expect(step, 2 / (5 + 1e-6))}, 1e-15);
+  step = rows(std::numeric_limits<double>::infinity());
+  expectResults({"step_norm", {}, {step, norms({25})}, result}, {expect(step, 1)}, 1e-15);
+  EXPECT_EQ(runError({"step_norm", {}, {step, norms({1}), norms({1, NAN})}, result}),
             "squared gradient norm 1 of operand 2 is nan: not finite");
 }
 
@@ -49,8 +59,7 @@ struct Optimizer {
                           {Scalars::kBeta1, beta1},
                           {Scalars::kBeta2, beta2},
                           {Scalars::kEpsilon, epsilon},
-                          {Scalars::kDecayMatrices, decay},
-                          {Scalars::kDecayOther, decay / 10},
+                          {Scalars::kDecay, decay},
                           {Scalars::kMomentum, momentum}});
   }
 };
@@ -67,11 +76,10 @@ State stateOf(const Dims &dims) {
 }
 
 std::vector<Values> adamw(const Optimizer &o, const State &s) {
-  double decay = s.weight.dims.size() >= 2 ? o.decay : o.decay / 10;
   std::vector<Values> out = {s.weight.values, s.first.values, s.second.values};
   for (size_t i = 0; i < out[0].size(); ++i) {
     double g = s.gradient.values[i] * o.clip;
-    out[0][i] *= 1 - o.rate * decay;
+    out[0][i] *= 1 - o.rate * o.decay;
     out[1][i] = o.beta1 * out[1][i] + (1 - o.beta1) * g;
     out[2][i] = o.beta2 * out[2][i] + (1 - o.beta2) * g * g;
     double first = out[1][i] / (1 - std::pow(o.beta1, o.step)), second = out[2][i] / (1 - std::pow(o.beta2, o.step));
@@ -107,14 +115,34 @@ TEST(Step, Sgd) {
     Optimizer o;
     o.clip = 0.5;
     State s = stateOf(dims);
-    double decay = dims.size() >= 2 ? o.decay : o.decay / 10;
     std::vector<Values> out = {s.weight.values, s.first.values};
     for (size_t i = 0; i < out[0].size(); ++i) {
-      out[1][i] = o.momentum * out[1][i] + s.gradient.values[i] * o.clip + decay * out[0][i];
+      out[1][i] = o.momentum * out[1][i] + s.gradient.values[i] * o.clip + o.decay * out[0][i];
       out[0][i] -= o.rate * out[1][i];
     }
     expectResults(
         {"sgd",
+         {{"parameter", int64_t{0}}},
+         {s.gradient, norms({1}), o.scalars()},
+         {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values}}},
+        out, 1e-6);
+  }
+}
+
+TEST(Step, Lion) {
+  for (const Dims &dims : {Dims{37}, Dims{33, 1030}}) {
+    Optimizer o;
+    o.clip = 0.5;
+    State s = stateOf(dims);
+    s.gradient.values[3] = s.first.values[3] = 0; // no direction
+    std::vector<Values> out = {s.weight.values, s.first.values};
+    for (size_t i = 0; i < out[0].size(); ++i) {
+      const double g = s.gradient.values[i] * o.clip, c = o.beta1 * out[1][i] + (1 - o.beta1) * g;
+      out[0][i] -= o.rate * (o.decay * out[0][i] + (c > 0) - (c < 0));
+      out[1][i] = o.beta2 * out[1][i] + (1 - o.beta2) * g;
+    }
+    expectResults(
+        {"lion",
          {{"parameter", int64_t{0}}},
          {s.gradient, norms({1}), o.scalars()},
          {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values}}},

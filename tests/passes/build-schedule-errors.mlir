@@ -14,7 +14,7 @@
 // SAVED: saved activations 'some': the layer has no such templates
 // PARKED: parks result 1 of 1
 // BATCH: error: {{.*}}
-// OPTIMIZER: optimizer 'adam': must be adamw or sgd
+// OPTIMIZER: optimizer 'adam': must be adamw, sgd or lion
 // RUNG: saved activations 'most': must be input, attention or all
 // TARGET: abacus
 // DISTANCE: prefetch distance -1: must not be negative

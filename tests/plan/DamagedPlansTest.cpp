@@ -60,7 +60,13 @@ const std::vector<Damage> kDamages = {
      "is no multiple of 4"},
     {"partsOverlap", [](Plan &p) { p.parameters[0].parts[1].span = p.parameters[0].parts[0].span; },
      "overlap in space 1"},
-    {"partTwice", [](Plan &p) { p.parameters[0].parts[1].role = PartRole::weight; }, "weight appears twice"},
+    {"unknownOptimizer", [](Plan &p) { p.parameters[0].optimizer = "adam"; }, "its optimizer is \"adam\": must be adamw, sgd or lion"},
+    {"partOfNone", [](Plan &p) { p.parameters[0].parts[1].name = "third_moment"; }, "optimizer \"sgd\" keeps no such part"},
+    {"partOfOtherType", [](Plan &p) { p.parameters[0].parts[1].type = DType::i32; },
+     "it is of i32, one for 1 elements, and must be of f32, one for 1"},
+    {"partMissing", [](Plan &p) { p.parameters[0].parts.pop_back(); }, "it is trained with sgd and has no first_moment"},
+    {"partOfNoElements", [](Plan &p) { p.parameters[0].parts[1].elements = 0; }, "one value for 0 elements is not possible"},
+    {"partTwice", [](Plan &p) { p.parameters[0].parts[1].name = kWeight; }, "weight appears twice"},
     {"aliasTwice", [](Plan &p) { p.parameters[0].aliases[1].name = "linear.weight"; }, "both have the name \"linear.weight\""},
     {"aliasOfItself", [](Plan &p) { p.parameters[0].aliases[0].name = "weight"; }, "both have the name \"weight\""},
     {"aliasNoName", [](Plan &p) { p.parameters[0].aliases[0].name = ""; }, "alias \"\" is empty or not UTF-8"},
@@ -82,19 +88,19 @@ const std::vector<Damage> kDamages = {
      "has no remainder"},
     {"remainderOfWhole",
      [](Plan &p) {
-       p.parameters[0].parts[1] = {PartRole::remainder, DType::i16, p.parameters[0].parts[1].span};
+       p.parameters[0].parts[1] = {std::string(kRemainder), DType::i16, p.parameters[0].parts[1].span};
        p.parameters[0].parts[1].span.bytes = 60;
      },
      "it has a remainder, but its weight is f32, not bf16"},
     {"remainderOfOtherType",
      [](Plan &p) {
-       p.parameters[0].parts[1] = {PartRole::remainder, DType::bf16, p.parameters[0].parts[1].span};
+       p.parameters[0].parts[1] = {std::string(kRemainder), DType::bf16, p.parameters[0].parts[1].span};
        p.parameters[0].parts[1].span.bytes = 60;
      },
      "a remainder must be i16, not bf16"},
     {"remainderTooLong",
      [](Plan &p) {
-       p.parameters[0].parts[1] = {PartRole::remainder, DType::i16, p.parameters[0].parts[1].span};
+       p.parameters[0].parts[1] = {std::string(kRemainder), DType::i16, p.parameters[0].parts[1].span};
      },
      "30 values of i16 need 60"},
     {"dimsOverflow",
@@ -120,7 +126,7 @@ const std::vector<Damage> kDamages = {
     {"ignoredLabel", [](Plan &p) { p.inputs[1].type = DType::u8; },
      "input 1 \"labels\": labels of type u8 cannot be -100, which is said not to count"},
     {"inputPart", [](Plan &p) { p.inputs[0].parts[1].bytes = 8; }, "part 1 has 8 bytes, want 96"},
-    {"scalars", [](Plan &p) { p.inputs[2].type = DType::i64; }, "scalars must be f64 [16]"},
+    {"scalars", [](Plan &p) { p.inputs[2].type = DType::i64; }, "scalars must be f64 [2, 16]: a row for the step and one for each parameter"},
     {"inputOnDevice", [](Plan &p) { p.inputs[0].parts[0].space = 0; },
      "part 0 lies in space 0, which the host cannot reach"},
     {"unknownKernel", [](Plan &p) { code(p, "train").calls[0].signature.kernel = "mat_mul"; },

@@ -18,7 +18,7 @@ using plan::Role;
 using plan::Span;
 
 constexpr int64_t kRows = Linear::kBatch / Linear::kMicroBatches;
-constexpr int64_t kScalars = kernels::Scalars::kCount;
+constexpr int64_t kScalars = kernels::Scalars::kCount, kScalarRows = 2; ///< of the step, and of the parameter
 enum Space : uint32_t { kDevice, kStaging, kState };
 enum Stream : uint32_t { kCompute, kHost, kUpload, kDownload };
 
@@ -78,7 +78,7 @@ plan::Template feedTemplate() {
   for (int64_t width : {Linear::kIn, Linear::kOut})
     for (int64_t i = 0; i < Linear::kMicroBatches; ++i)
       parts.push_back(b.argument(DType::f32, {kRows, width}, Effect::write));
-  parts.push_back(b.argument(DType::f64, {kScalars}, Effect::write));
+  parts.push_back(b.argument(DType::f64, {kScalarRows, kScalars}, Effect::write));
   return b.call("feed", {}, {}, parts).code;
 }
 
@@ -136,9 +136,9 @@ plan::Template normTemplate() {
 
 plan::Template stepNormTemplate() {
   TemplateBuilder b("step_norm");
-  auto scalars = b.argument(DType::f64, {kScalars}, Effect::read);
+  auto scalars = b.argument(DType::f64, {kScalarRows, kScalars}, Effect::read);
   auto norm = b.argument(DType::f64, {1}, Effect::read);
-  auto result = b.argument(DType::f64, {kScalars}, Effect::write);
+  auto result = b.argument(DType::f64, {kScalarRows, kScalars}, Effect::write);
   return b.call("step_norm", {}, {scalars, norm}, {result}).code;
 }
 
@@ -177,6 +177,7 @@ public:
                      .loss = "mse",
                      .precision = split ? "bf16" : "fp32",
                      .optimizer = "sgd",
+                     .groups = {},
                      .clip = false,
                      .savedActivations = "all",
                      .weights = unified ? "in place" : "streamed",
@@ -236,11 +237,11 @@ private:
       x[i] = both(kRows * Linear::kIn * sizeof(float));
       target[i] = both(kRows * Linear::kOut * sizeof(float));
     }
-    scalars = both(kScalars * sizeof(double));
+    scalars = both(kScalarRows * kScalars * sizeof(double));
     loss = both(sizeof(float));
     gradient = both(kWeightBytes);
     norm = both(sizeof(double));
-    final.host = allocate(kStaging, kScalars * sizeof(double));
+    final.host = allocate(kStaging, kScalarRows * kScalars * sizeof(double));
     uint64_t most = 0;
     for (const plan::Template &code : plan.templates)
       most = std::max(most, code.workspaceBytes);
@@ -250,8 +251,9 @@ private:
                          {plan::Alias::Kind::initializer, "weight.T", true}},
                         {Linear::kIn, Linear::kOut},
                         true,
-                        {{plan::PartRole::weight, split ? DType::bf16 : DType::f32, weight.host},
-                         {plan::PartRole::firstMoment, DType::f32, momentum.host}},
+                        "sgd",
+                        {{std::string(plan::kWeight), split ? DType::bf16 : DType::f32, weight.host},
+                         {"first_moment", DType::f32, momentum.host}},
                         {.path = "",
                          .offset = 0,
                          .length = 0,
@@ -261,7 +263,7 @@ private:
                          .deviation = 0.5,
                          .value = 0}}};
     if (split)
-      plan.parameters[0].parts.push_back({plan::PartRole::remainder, DType::i16, remainder.host});
+      plan.parameters[0].parts.push_back({std::string(plan::kRemainder), DType::i16, remainder.host});
     plan.inputs = {{plan::InputKind::data, "x", DType::f32, {Linear::kBatch, Linear::kIn}, {x[0].host, x[1].host}, 0},
                    {plan::InputKind::labels,
                     "labels",
@@ -269,7 +271,7 @@ private:
                     {Linear::kBatch, Linear::kOut},
                     {target[0].host, target[1].host},
                     0},
-                   {plan::InputKind::scalars, "scalars", DType::f64, {kScalars}, {scalars.host}, 0}};
+                   {plan::InputKind::scalars, "scalars", DType::f64, {kScalarRows, kScalars}, {scalars.host}, 0}};
   }
 
   plan::Command &add(Role role, uint32_t stream, std::string label) {
@@ -304,6 +306,10 @@ private:
       command.workspace = workspace;
     return command;
   }
+  static Span rowOf(const Span &rows, uint64_t row) {
+    constexpr uint64_t kBytes = kScalars * sizeof(double);
+    return {rows.space, rows.offset + row * kBytes, kBytes};
+  }
   static plan::Binding reads(const Span &span) { return {span, BindingEffect::read, false}; }
   static plan::Binding writes(const Span &span) { return {span, BindingEffect::write, true}; }
   static plan::Binding updates(const Span &span) { return {span, BindingEffect::update, false}; }
@@ -325,7 +331,7 @@ private:
       upload(x[i], fmt::format("x {}", i));
       upload(target[i], fmt::format("labels {}", i));
       auto &command = run(Role::compute, kCompute, fmt::format("compute train mb {}", i), kTrain,
-                          {reads(x[i].device), reads(target[i].device), reads(weight.device), reads(scalars.device),
+                          {reads(x[i].device), reads(target[i].device), reads(weight.device), reads(rowOf(scalars.device, 0)),
                            adds(loss.device, i == 0), adds(gradient.device, i == 0)});
       command.layer = 0;
       command.microBatch = i;
@@ -335,13 +341,13 @@ private:
     download(norm, "norm");
     download(loss, "loss");
     run(Role::update, kHost, "step norm", kStepNorm, {reads(scalars.host), reads(norm.host), writes(final.host)});
-    std::vector<plan::Binding> update = {reads(gradient.host), reads(norm.host), reads(final.host),
+    std::vector<plan::Binding> update = {reads(gradient.host), reads(norm.host), reads(rowOf(final.host, 1)),
                                          updates(weight.host)};
     if (split)
       update.push_back(updates(remainder.host));
     update.push_back(updates(momentum.host));
     run(Role::update, kHost, "update weight", kUpdate, update);
-    run(Role::update, kHost, "report", kReport, {reads(loss.host), reads(final.host)});
+    run(Role::update, kHost, "report", kReport, {reads(loss.host), reads(rowOf(final.host, 0))});
   }
 
   void addEvaluate() {
@@ -352,11 +358,11 @@ private:
       upload(x[i], fmt::format("x {}", i));
       upload(target[i], fmt::format("labels {}", i));
       run(Role::compute, kCompute, fmt::format("compute loss mb {}", i), kLoss,
-          {reads(x[i].device), reads(target[i].device), reads(weight.device), reads(scalars.device),
+          {reads(x[i].device), reads(target[i].device), reads(weight.device), reads(rowOf(scalars.device, 0)),
            adds(loss.device, i == 0)});
     }
     download(loss, "loss");
-    run(Role::update, kHost, "report", kReport, {reads(loss.host), reads(scalars.host)});
+    run(Role::update, kHost, "report", kReport, {reads(loss.host), reads(rowOf(scalars.host, 0))});
   }
 
   static bool conflict(const plan::CommandAccesses &a, const plan::CommandAccesses &b) {

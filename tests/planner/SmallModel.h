@@ -24,14 +24,14 @@ inline TensorType floats(int64_t elements) { return {kernels::DType::f32, {eleme
 inline Model smallModel(const std::vector<SmallLayer> &layers, int64_t microBatches = 1) {
   Model model;
   model.microBatches = microBatches;
-  model.optimizer = "adamw";
   model.inputs = {{"x", floats(64)}};
   const TensorType loss{kernels::DType::f32, {}};
   for (size_t l = 0; l < layers.size(); ++l) {
     const SmallLayer &small = layers[l];
     const auto index = static_cast<int64_t>(l);
     const bool isLoss = l + 1 == layers.size();
-    model.parameters.push_back({"w" + std::to_string(l), floats(small.weights), floats(small.weights), {kernels::DType::i16, {small.weights}}, index, index, 0});
+    model.parameters.push_back({.name = "w" + std::to_string(l), .type = floats(small.weights), .full = floats(small.weights),
+                                .optimizer = {}, .rest = {}, .owner = index, .pack = index, .packOffset = 0});
     model.packs.push_back({{index}, {index}, 4 * small.weights});
     const TensorType in = l == 0 ? floats(64) : floats(layers[l - 1].carried), out = isLoss ? loss : floats(small.carried);
     Layer layer;
@@ -69,6 +69,7 @@ inline Model smallModel(const std::vector<SmallLayer> &layers, int64_t microBatc
     }
     model.layers.push_back(std::move(layer));
   }
+  (void)model.setOptimizer("adamw");
   return model;
 }
 

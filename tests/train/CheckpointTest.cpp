@@ -19,19 +19,19 @@ class Checkpoints : public testing::Test {
 protected:
   plan::Plan plan = linearPlan(true);
   Folder folder;
-  std::map<plan::PartRole, std::vector<float>> state;
+  std::map<std::string_view, std::vector<float>> state;
   std::string run = "0123";
 
   Checkpoints() {
-    for (plan::PartRole role : {plan::PartRole::weight, plan::PartRole::firstMoment}) {
+    for (std::string_view role : {plan::kWeight, std::string_view("first_moment")}) {
       std::vector<float> values(30);
       for (size_t i = 0; i < 30; ++i)
-        values[i] = static_cast<float>(i) / 7 + static_cast<float>(role);
+        values[i] = static_cast<float>(i) / 7 + static_cast<float>(role.size());
       state[role] = values;
     }
   }
   PartBytes place() {
-    return [this](const plan::Part &part) { return std::as_writable_bytes(std::span(state[part.role])); };
+    return [this](const plan::Part &part) { return std::as_writable_bytes(std::span(state[part.name])); };
   }
   /// Loads a checkpoint's weights; for withNewest().
   std::function<Status(const FoundCheckpoint &)> load = [this](const FoundCheckpoint &found) {
@@ -99,12 +99,12 @@ struct SplitState {
   explicit SplitState(plan::Plan whole) : plan(std::move(whole)) {
     std::vector<plan::Part> &parts = plan.parameters[0].parts;
     parts[0].type = DType::bf16;
-    parts.push_back({plan::PartRole::remainder, DType::i16, {}});
+    parts.push_back({std::string(plan::kRemainder), DType::i16, {}});
   }
   PartBytes place() {
     return [this](const plan::Part &part) {
-      return part.role == plan::PartRole::weight      ? std::as_writable_bytes(std::span(upper))
-             : part.role == plan::PartRole::remainder ? std::as_writable_bytes(std::span(lower))
+      return part.name == plan::kWeight      ? std::as_writable_bytes(std::span(upper))
+             : part.name == plan::kRemainder ? std::as_writable_bytes(std::span(lower))
                                                       : std::as_writable_bytes(std::span(momentum));
     };
   }
@@ -115,10 +115,10 @@ TEST_F(Checkpoints, MastersAreWholeInEveryPrecision) {
   std::string whole = save(1);
   ASSERT_TRUE(loadCheckpoint(whole, split.plan, split.place(), false).ok());
   for (size_t i = 0; i < 30; ++i) {
-    uint32_t bits = std::bit_cast<uint32_t>(state[plan::PartRole::weight][i]);
+    uint32_t bits = std::bit_cast<uint32_t>(state[plan::kWeight][i]);
     EXPECT_EQ((static_cast<uint32_t>(split.upper[i]) << 16) + static_cast<uint32_t>(split.lower[i]), bits);
   }
-  EXPECT_EQ(split.momentum, state[plan::PartRole::firstMoment]);
+  EXPECT_EQ(split.momentum, state["first_moment"]);
   Folder other;
   Result<std::string> saved = saveCheckpoint(other.path, split.plan, CheckpointMeta(), split.place(), 2);
   ASSERT_TRUE(saved.ok()) << saved.status().message();
@@ -126,19 +126,19 @@ TEST_F(Checkpoints, MastersAreWholeInEveryPrecision) {
   EXPECT_FALSE(fs::exists(*saved + "/remainder.safetensors"));
 
   auto before = state;
-  state[plan::PartRole::weight].assign(30, 0.0f);
+  state[plan::kWeight].assign(30, 0.0f);
   ASSERT_TRUE(loadCheckpoint(*saved, plan, place(), false).ok());
   EXPECT_EQ(state, before);
-  state[plan::PartRole::weight][7] = 3.4e38f;
+  state[plan::kWeight][7] = 3.4e38f;
   EXPECT_ERROR(loadCheckpoint(save(2), split.plan, split.place(), false),
                "parameter 'weight': element 7 is 3.4e+38: not finite in bf16");
 }
 
 TEST_F(Checkpoints, ForEvaluationMomentsStay) {
   std::string saved = save(1);
-  state[plan::PartRole::firstMoment].assign(30, 9.0f);
+  state["first_moment"].assign(30, 9.0f);
   ASSERT_TRUE(loadCheckpoint(saved, plan, place(), true).ok());
-  EXPECT_EQ(state[plan::PartRole::firstMoment][3], 9.0f);
+  EXPECT_EQ(state["first_moment"][3], 9.0f);
 }
 
 TEST_F(Checkpoints, TheNewestIsTheLastWrittenAndOldOnesGo) {
@@ -149,12 +149,12 @@ TEST_F(Checkpoints, TheNewestIsTheLastWrittenAndOldOnesGo) {
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-30");
   save(5); // a run that started afresh in the same folder
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-5");
-  state[plan::PartRole::weight][0] = 123;
+  state[plan::kWeight][0] = 123;
   save(30); // replaces the one that is there
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-30");
-  state[plan::PartRole::weight][0] = 0;
+  state[plan::kWeight][0] = 0;
   ASSERT_TRUE(loadCheckpoint(folder / "step-30", plan, place(), false).ok());
-  EXPECT_EQ(state[plan::PartRole::weight][0], 123);
+  EXPECT_EQ(state[plan::kWeight][0], 123);
 }
 
 void flip(const std::string &path, size_t at) {
@@ -248,19 +248,19 @@ TEST_F(Checkpoints, CompleteLeftoversAreAdopted) {
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-4");
 
   fs::rename(folder / "step-4", folder / ".replaced-step-4"); // killed in the middle of replacing it
-  state[plan::PartRole::weight][0] = 77;
+  state[plan::kWeight][0] = 77;
   save(4);
   EXPECT_FALSE(fs::exists(folder / ".replaced-step-4"));
-  state[plan::PartRole::weight][0] = 0;
+  state[plan::kWeight][0] = 0;
   ASSERT_TRUE(loadCheckpoint(folder / "step-4", plan, place(), false).ok());
-  EXPECT_EQ(state[plan::PartRole::weight][0], 77);
+  EXPECT_EQ(state[plan::kWeight][0], 77);
 }
 
 TEST_F(Checkpoints, OfTwoOfOneStepTheLaterStays) {
   auto keepCopy = [&](const std::string &name) { fs::copy(folder / "step-4", folder / name, fs::copy_options::recursive); };
   save(4);
   keepCopy("old");
-  state[plan::PartRole::weight][0] = 77;
+  state[plan::kWeight][0] = 77;
   save(4);
   for (bool newerInPlace : {true, false}) {
     fs::rename(folder / "old", folder / ".writing-4"); // what an exchange leaves
@@ -272,9 +272,9 @@ TEST_F(Checkpoints, OfTwoOfOneStepTheLaterStays) {
       fs::copy(folder / ".writing-4", folder / "old", fs::copy_options::recursive);
     }
     adoptLeftovers(folder.path);
-    state[plan::PartRole::weight][0] = 0;
+    state[plan::kWeight][0] = 0;
     ASSERT_TRUE(loadCheckpoint(folder / "step-4", plan, place(), false).ok());
-    EXPECT_EQ(state[plan::PartRole::weight][0], 77) << newerInPlace;
+    EXPECT_EQ(state[plan::kWeight][0], 77) << newerInPlace;
     EXPECT_FALSE(fs::exists(folder / ".writing-4") || fs::exists(folder / ".removing-.writing-4"));
   }
 }

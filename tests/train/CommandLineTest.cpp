@@ -39,8 +39,8 @@ TEST(CommandLine, Training) {
   EXPECT_EQ(train->recipe.schedule, "cosine");
   EXPECT_EQ(train->recipe.weightDecay, 0.1);
   EXPECT_EQ(train->recipe.decayAll, true);
-  EXPECT_EQ(train->recipe.beta1, std::nullopt) << "what was not said is not made up";
-  EXPECT_EQ(train->recipe.beta2, 0.95);
+  EXPECT_EQ(train->recipe.hyperparameters.at("beta1"), std::nullopt) << "what was not said is not made up";
+  EXPECT_EQ(train->recipe.hyperparameters.at("beta2"), 0.95);
   EXPECT_EQ(train->recipe.clipNorm, 0.5);
   EXPECT_EQ(train->machine.jitter, 7u);
   EXPECT_TRUE(train->machine.poison);

@@ -55,7 +55,7 @@ inline plan::Plan languagePlan(int64_t batch, int64_t sequence, int64_t microBat
   using kernels::DType;
   plan.inputs = {{plan::InputKind::data, "input_ids", DType::i64, {batch, sequence}, parts, 256},
                  {plan::InputKind::labels, "labels", DType::i64, {batch, sequence}, parts, 256},
-                 {plan::InputKind::scalars, "scalars", DType::f64, {16}, {{0, 0, 128}}, 0}};
+                 {plan::InputKind::scalars, "scalars", DType::f64, {1, 16}, {{0, 0, 128}}, 0}};
   return plan;
 }
 

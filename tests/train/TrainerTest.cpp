@@ -57,7 +57,7 @@ protected:
     options.recipe.steps = steps;
     options.quiet = true;
     options.recipe.rate = 0.1;
-    options.recipe.momentum = 0.9;
+    options.recipe.hyperparameters["momentum"] = 0.9;
     options.machine.threads = 2;
     return options;
   }
@@ -223,7 +223,7 @@ TEST_P(Training, WhatTheCommandLineChangesIsPrinted) {
   resumed.quiet = false;
   resumed.recipe.rate = 0.05;
   resumed.recipe.shuffle = false;
-  resumed.recipe.momentum = 0.9; // as it was
+  resumed.recipe.hyperparameters["momentum"] = 0.9; // as it was
   testing::internal::CaptureStdout();
   run(resumed);
   std::string printed = testing::internal::GetCapturedStdout();
@@ -442,7 +442,7 @@ TEST_P(Training, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
   };
   EXPECT_ERROR(refusal([](auto &o) { o.recipe.clipNorm = 1.0; }),
                "--clip-norm 1: the plan is not compiled for clipping");
-  EXPECT_ERROR(refusal([](auto &o) { o.recipe.beta1 = 0.5; }), "are of adamw, and the plan's optimizer is sgd");
+  EXPECT_ERROR(refusal([](auto &o) { o.recipe.hyperparameters["beta1"] = 0.5; }), "is of adamw or lion, and the plan's optimizer is sgd");
   EXPECT_ERROR(refusal([](auto &o) { o.recipe.leastRate = 1; }), "--min-lr 1 is above --lr 0.1");
   EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "cuda:99"; }), "--device cuda:99: ");
   EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "abacus"; }), "there are cpu, cuda and cuda:N");

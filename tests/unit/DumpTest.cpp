@@ -47,7 +47,7 @@ TEST(Dump, JsonHoldsEveryTable) {
   const auto json = nlohmann::json::parse(dumpPlan(smallPlan(), DumpFormat::json));
   EXPECT_EQ(json["settings"]["micro_batch"], 1);
   EXPECT_EQ(json["spaces"][1]["kind"], "staging");
-  EXPECT_EQ(json["parameters"][1]["parts"][2]["role"], "second_moment");
+  EXPECT_EQ(json["parameters"][1]["parts"][2]["name"], "second_moment");
   EXPECT_EQ(json["templates"][0]["calls"][0]["kernel"], "add");
   const auto &commands = json["programs"][0]["commands"];
   ASSERT_EQ(commands.size(), 6u);

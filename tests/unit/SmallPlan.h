@@ -42,9 +42,10 @@ inline std::vector<Parameter> smallParameters() {
     parameter.name = "block." + std::to_string(layer) + ".weight";
     parameter.dims = {4, 4};
     parameter.trainable = true;
-    parameter.parts = {{PartRole::weight, DType::f32, {1, 64 * layer, 64}},
-                       {PartRole::firstMoment, DType::f32, {2, 128 * layer, 64}},
-                       {PartRole::secondMoment, DType::f32, {2, 128 * layer + 64, 64}}};
+    parameter.optimizer = "adamw";
+    parameter.parts = {{std::string(kWeight), DType::f32, {1, 64 * layer, 64}},
+                       {"first_moment", DType::f32, {2, 128 * layer, 64}},
+                       {"second_moment", DType::f32, {2, 128 * layer + 64, 64}}};
     parameter.initial.generator = "normal";
     parameter.initial.deviation = 0.02;
     parameters.push_back(parameter);
@@ -93,7 +94,7 @@ inline Plan smallPlan() {
   Plan plan;
   plan.producer = "test";
   plan.model = {"/models/small.onnx", "small", 0x1234, 2, 0};
-  plan.settings = {2, 1, 4, "mse", "fp32", "adamw", false, "input 1, all 1", "streamed", "1 values", "early"};
+  plan.settings = {2, 1, 4, "mse", "fp32", "adamw", {}, false, "input 1, all 1", "streamed", "1 values", "early"};
   plan.target = {"cpu-discrete", "cpu", false};
   plan.spaces = {{SpaceKind::device, 0, 320, "device"},
                  {SpaceKind::staging, 0, 256, "staging"},

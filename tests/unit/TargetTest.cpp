@@ -191,18 +191,5 @@ TEST(CostModel, KernelCallsUseTheCatalogue) {
   EXPECT_NEAR(hostKernelSeconds(target, call), 12e6 / target.hostBandwidth + target.kernelOverheadSeconds, 1e-12);
 }
 
-TEST(CostModel, CopiesAndUpdates) {
-  Target target = h200();
-  target.uploadBandwidth = 100;
-  target.downloadBandwidth = 50;
-  target.deviceBandwidth = 1000;
-  target.hostBandwidth = 10;
-  target.copyOverheadSeconds = target.kernelOverheadSeconds = 1;
-  EXPECT_DOUBLE_EQ(copySeconds(target, 200, CopyDirection::upload), 3);
-  EXPECT_DOUBLE_EQ(copySeconds(target, 200, CopyDirection::download), 5);
-  EXPECT_DOUBLE_EQ(copySeconds(target, 500, CopyDirection::withinDevice), 2);
-  EXPECT_DOUBLE_EQ(copySeconds(target, 5, CopyDirection::withinHost), 2);
-}
-
 } // namespace
 } // namespace mt::target

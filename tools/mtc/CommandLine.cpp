@@ -2,6 +2,7 @@
 #include "tools/mtc/CommandLine.h"
 
 #include "kernels/Optimizers.h"
+#include "runtime/plan/ParameterGroups.h"
 #include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
 
@@ -39,7 +40,7 @@ bool isLoss(const std::string &kind) {
 
 /// An option as help lists it: the flag, what it takes, one line or a few that name the default and the unit.
 template <typename Value> CLI::Option *add(CLI::App &app, const char *flag, const char *takes, Value &value, const std::string &help) {
-  return app.add_option(flag, value, help)->option_text(takes);
+  return app.add_option(flag, value, help)->option_text(takes)->allow_extra_args(false); // the next word is another's
 }
 CLI::Option *addText(CLI::App &app, const char *flag, const char *takes, std::function<void(const std::string &)> use, const char *help) {
   return app.add_option_function<std::string>(flag, use, help)->option_text(takes);
@@ -64,7 +65,7 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
   app.add_option_function<std::vector<std::string>>("--dim", [&o](const std::vector<std::string> &all) {
     for (const std::string &text : all)
       addDimension(o, text);
-  }, "size of another symbolic dimension; repeatable")->option_text("NAME=N");
+  }, "size of another symbolic dimension; repeatable")->option_text("NAME=N")->allow_extra_args(false);
   addText(app, "--loss", "KIND", [&o](const std::string &kind) {
     if (!isLoss(kind))
       throwUsage("--loss " + kind + ": must be causal-lm, cross-entropy, mse or output:NAME");
@@ -74,7 +75,13 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
   add(app, "--train", "PATTERN", o.train, "parameters to train: a glob over their names;\nrepeatable, wins over --freeze");
   add(app, "--freeze", "PATTERN", o.freeze, "parameters not to train; repeatable (default: buffers)");
   add(app, "--precision", "KIND", o.precision, "fp32 or bf16 (default: fp32; TF32 is never used)")->check(oneOf({"fp32", "bf16"}));
-  add(app, "--optimizer", "KIND", o.optimizer, kernels::optimizerList() + " (default: adamw)")->check(oneOf(kernels::optimizers()));
+  add(app, "--optimizer", "KIND", o.optimizer, kernels::optimizerList() + " (default: adamw)")->check(oneOf(kernels::optimizerNames()));
+  app.add_option_function<std::vector<std::string>>("--group", [&o](const std::vector<std::string> &all) {
+    for (const std::string &text : all)
+      if (Result<plan::ParameterGroup> group = plan::parseGroup(text); !group.ok())
+        throwUsage("--group " + text + ": " + group.status().message());
+    o.groups = all;
+  }, "what is different for parameters of such names:\noptimizer, and what mtrun's --group can say, as its\ndefault; repeatable, the last counts")->option_text("PATTERN:KEY=VALUE,...")->allow_extra_args(false);
   app.add_flag("--clip", o.clip, "clip gradients by their global norm; the threshold is\nmtrun's --clip-norm (default: no clipping)");
 }
 

@@ -1,0 +1,57 @@
+// The table of optimizers against the catalogue and the CPU's kernels: what a new entry must keep to.
+#include "kernels/Coverage.h"
+#include "kernels/Optimizers.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace mt::kernels {
+namespace {
+
+TEST(Optimizers, HaveKernelsOfTheirOperands) {
+  for (const OptimizerSpec &optimizer : optimizers())
+    for (bool split : {false, true})
+      for (const Dims &dims : {Dims{37}, Dims{3, 50}, Dims{}}) {
+        const Signature call = updateCall(optimizer, split, dims);
+        const Kernel *kernel = find(call.kernel);
+        ASSERT_NE(kernel, nullptr) << call.kernel;
+        EXPECT_TRUE(kernel->updates) << call.kernel;
+        EXPECT_EQ(check(call), "");
+        EXPECT_EQ(call.operands.size(), 4 + split + optimizer.state.size());
+        EXPECT_TRUE(hasCode(call.kernel, Backend::cpu)) << call.kernel;
+      }
+}
+
+TEST(Optimizers, ReadScalarsThatNothingElseFills) {
+  const std::set<int> common = {Scalars::kStep, Scalars::kLearningRate, Scalars::kValid, Scalars::kInverseValid, Scalars::kClipThreshold,
+                                Scalars::kClipScale, Scalars::kGradientNorm, Scalars::kSeed, Scalars::kDecay};
+  for (const OptimizerSpec &optimizer : optimizers()) {
+    std::set<int> places = common;
+    for (const Hyperparameter &each : optimizer.hyperparameters)
+      for (int place : {each.place, each.correction})
+        if (place >= 0) {
+          EXPECT_LT(place, +Scalars::kCount);
+          EXPECT_TRUE(places.insert(place).second) << optimizer.name << " " << each.name;
+        }
+  }
+}
+
+TEST(Optimizers, AreFoundByName) {
+  EXPECT_EQ(findOptimizer("adamw")->state.size(), 2u);
+  EXPECT_EQ(findOptimizer("adam"), nullptr);
+  EXPECT_EQ(optimizerList(), "adamw, sgd or lion");
+  EXPECT_EQ(findOptimizer("sgd")->find("momentum")->usual, 0);
+  EXPECT_EQ(findOptimizer("sgd")->find("beta1"), nullptr);
+}
+
+/// A part with a scale for each block.
+TEST(Optimizers, EntriesOfBlocks) {
+  EXPECT_EQ(partDims(256, {1000}), Dims{4});
+  EXPECT_EQ(partDims(1, {1000}), Dims{1000});
+  EXPECT_EQ(partDims(256, {10, 100}), Dims{4});
+  EXPECT_EQ(partDims(1, {10, 100}), (Dims{10, 100}));
+}
+
+} // namespace
+} // namespace mt::kernels
