@@ -108,6 +108,10 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
   planned.bound = planner::lowerBound(read->model, machine, budgets.deviceMemory);
   if (before && planned.bound > (1 - kLittleGain) * before->timing.seconds)
     return fail(fmt::format("a step takes {:.3g} s at least", planned.bound));
+  if (before) { // packing loses as much again
+    constraints.deviceMemory = std::min(constraints.deviceMemory, before->deviceMemory);
+    constraints.hostMemory = std::min(constraints.hostMemory, before->hostMemory);
+  }
   planner::Found tried; // before this attempt
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     planner::Found found = planner::search(read->model, machine, constraints, before);

@@ -16,22 +16,26 @@ const TensorType kScalarsType{kernels::DType::f64, {kernels::Scalars::kCount}}, 
 
 class Builder {
 public:
-  Builder(const Model &model, const Machine &machine, const Decisions &decisions, bool named)
-      : model(model), machine(machine), decisions(decisions), out(model, machine, named) {
+  Builder(const Model &model, const Machine &machine, const Decisions &decisions, Extent extent)
+      : model(model), machine(machine), decisions(decisions), extent(extent), out(model, machine, extent == Extent::plan) {
     for (size_t v = 0; v < model.values.size(); ++v)
       parked.push_back(!machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v)));
     const std::vector<bool> canWait = canParkSaved(model, machine);
-    for (int64_t l = 0; l < layerCount(); ++l)
-      parkedSaved.push_back(canWait[static_cast<size_t>(l)] && decision(l).parkedSaved ? savedBytes(l) : 0);
+    for (int64_t l = 0; l < layerCount(); ++l) {
+      saved.push_back(layer(l).isDifferentiated() && !layer(l).isLoss ? savedBytes(l) : 0);
+      parkedSaved.push_back(canWait[static_cast<size_t>(l)] && decision(l).parkedSaved && saved.back() > 0);
+    }
   }
 
   Schedule run() {
     placePersistent();
     buildStep();
-    buildFinish();
-    buildEvaluate();
-    buildLoad();
-    buildStore();
+    if (extent == Extent::plan) {
+      buildFinish();
+      buildEvaluate();
+      buildLoad();
+      buildStore();
+    }
     return std::move(out.schedule);
   }
 
@@ -52,8 +56,10 @@ private:
   const Machine &machine;
   const Device &here = machine.devices.front(); ///< what computes
   const Decisions &decisions;
+  const Extent extent;
   Emitter out;
-  std::vector<int64_t> parkedSaved; ///< by layer: bytes of what its forward saves, if that waits on the host
+  std::vector<int64_t> saved;    ///< by layer: bytes of what its forward saves, one after another
+  std::vector<bool> parkedSaved; ///< by layer: whether that waits on the host
   std::vector<bool> parked; ///< by value; with the rungs that were decided, backward may not read it any more
   bool evaluating = false;
   std::vector<Phase> phases;
@@ -80,13 +86,14 @@ private:
   std::map<int64_t, Place> deviceNorms; ///< by parameter, where the device has them
   std::map<int64_t, DeviceWeight> deviceWeights; ///< by parameter
   std::map<Key, Place> valuePlaces, parkedPlaces, valueGradients;
-  std::map<std::pair<int64_t, Key>, Place> savedPlaces; ///< (layer, (saved index, micro-batch))
+  std::map<Key, std::vector<Place>> savedPlaces; ///< (layer, micro-batch): by saved index; of what is one, the first
   std::map<Key, Place> parkedSavedPlaces; ///< (layer, micro-batch): of all of them, one after another
   std::map<int64_t, Place> gradientParts; ///< by pack, of the phase that runs
-  /// Bytes of a pack from `begin` on.
+  /// Bytes of a pack from `begin` on: a part of a layer's.
   struct Landed {
-    int64_t begin = 0, end = 0;
-    Place place;
+    int64_t begin = 0, end = 0, part = 0;
+    Place place, device; ///< where updates read it, and where it is before
+    bool isLate = false; ///< it comes down in the next step
   };
   std::map<int64_t, std::vector<Landed>> gradients; ///< by pack, where updates read it: in one place, or one for each part
 
@@ -301,8 +308,15 @@ private:
   /// What the last step left to the next one; zeros say that nothing is pending any more.
   void buildFinish() {
     startProgram(out.schedule.finish);
-    for (int64_t l = 0; l < layerCount(); ++l)
+    for (int64_t l = 0; l < layerCount(); ++l) {
+      out.setPlace(l, -1);
+      for (int64_t k : layer(l).packs)
+        if (pack(k).complete() == l)
+          for (const Landed &landed : gradients.at(k))
+            if (landed.isLate)
+              bringDown(l, k, landed);
       updateLayer(l, firstLate(l));
+    }
     if (out.schedule.finish.empty())
       return;
     out.setPlace(-1, -1);
@@ -466,9 +480,10 @@ private:
       parkedPlaces[{v, microBatch}] = host;
     }
     const int64_t l = phases[static_cast<size_t>(phase)].layer;
-    if (const int64_t bytes = parkedSaved[static_cast<size_t>(l)]; bytes > 0 && !evaluating) {
+    if (parkedSaved[static_cast<size_t>(l)] && !evaluating) {
+      const int64_t bytes = saved[static_cast<size_t>(l)];
       Place host = out.slot(out.text("parked saved of layer {} mb {}", l, microBatch), machine.staging, Kind::activation, bytes);
-      out.copy(out.text("saved of layer {} mb {}", l, microBatch), {savedPlaces.at({l, {0, microBatch}}).slot}, host, bytes);
+      out.copy(out.text("saved of layer {} mb {}", l, microBatch), {savedPlaces.at({l, microBatch}).front().slot}, host, bytes);
       parkedSavedPlaces[{l, microBatch}] = host;
     }
   }
@@ -498,11 +513,8 @@ private:
 
   void bringSaved(int64_t l, int64_t microBatch, Place from) {
     const Place place = savedTogether(l, microBatch);
-    out.copy(out.text("saved of layer {} mb {}", l, microBatch), from, place, parkedSaved[static_cast<size_t>(l)]);
-    int64_t at = 0;
-    for (const Result &result : code(rungOf(l).forward).results)
-      if (result.kind == Result::saved)
-        savedPlaces[{l, {result.index, microBatch}}] = place + std::exchange(at, at + aligned(result.type.bytes()));
+    out.copy(out.text("saved of layer {} mb {}", l, microBatch), from, place, saved[static_cast<size_t>(l)]);
+    placeTogether(l, microBatch, place);
   }
 
   Place inputPlace(int64_t input, int64_t microBatch) {
@@ -554,15 +566,14 @@ private:
     std::vector<Access> operands;
     for (size_t i = 0; i < code(callee).arguments.size(); ++i)
       operands.push_back(bind(operandPlace(l, static_cast<int64_t>(i), microBatch), BindingEffect::read, code(callee).arguments[i].type));
-    int64_t at = 0; // of what is saved together
-    const Place together = parkedSaved[static_cast<size_t>(l)] > 0 && !evaluating ? savedTogether(l, microBatch) : Place();
+    if (!plain)
+      placeSaved(l, microBatch);
+    if (!plain && isSavedAsOne(l))
+      operands.push_back(savedAsOne(l, microBatch, BindingEffect::write));
     for (const Result &result : code(callee).results) {
       if (result.kind == Result::saved) {
-        Place place = together ? together + std::exchange(at, at + aligned(result.type.bytes()))
-                               : out.slot(out.text("saved {} of layer {} mb {}", result.index, l, microBatch), here.memory,
-                                          Kind::activation, result.type.bytes());
-        savedPlaces[{l, {result.index, microBatch}}] = place;
-        operands.push_back(bind(place, BindingEffect::write, result.type));
+        if (!isSavedAsOne(l))
+          operands.push_back(bind(savedPlaces.at({l, microBatch})[static_cast<size_t>(result.index)], BindingEffect::write, result.type));
         continue;
       }
       int64_t v = layer(l).results[static_cast<size_t>(result.index)];
@@ -587,7 +598,35 @@ private:
     return bytes;
   }
   Place savedTogether(int64_t l, int64_t microBatch) {
-    return out.slot(out.text("saved of layer {} mb {}", l, microBatch), here.memory, Kind::activation, parkedSaved[static_cast<size_t>(l)]);
+    return out.slot(out.text("saved of layer {} mb {}", l, microBatch), here.memory, Kind::activation, saved[static_cast<size_t>(l)]);
+  }
+  /// To a simulation it is one: what the one forward writes, the one backward reads.
+  bool isSavedAsOne(int64_t l) const { return extent == Extent::step && saved[static_cast<size_t>(l)] > 0; }
+  Access savedAsOne(int64_t l, int64_t microBatch, BindingEffect effect) const {
+    const Place place = savedPlaces.at({l, microBatch}).front();
+    return {place.slot, place.offset, saved[static_cast<size_t>(l)], effect, nullptr};
+  }
+
+  /// Where forward saves: in slots of their own, or, where it is parked as a whole, in one.
+  void placeSaved(int64_t l, int64_t microBatch) {
+    if (parkedSaved[static_cast<size_t>(l)] || isSavedAsOne(l))
+      return placeTogether(l, microBatch, savedTogether(l, microBatch));
+    std::vector<Place> &places = savedPlaces[{l, microBatch}];
+    for (const Result &result : code(rungOf(l).forward).results)
+      if (result.kind == Result::saved)
+        places.push_back(out.slot(out.text("saved {} of layer {} mb {}", result.index, l, microBatch), here.memory, Kind::activation,
+                                  result.type.bytes()));
+  }
+  void placeTogether(int64_t l, int64_t microBatch, Place place) {
+    std::vector<Place> &places = savedPlaces[{l, microBatch}];
+    places.clear();
+    int64_t at = 0;
+    for (const Result &result : code(rungOf(l).forward).results) {
+      if (result.kind == Result::saved)
+        places.push_back(place + std::exchange(at, at + aligned(result.type.bytes())));
+      if (!places.empty() && isSavedAsOne(l))
+        return;
+    }
   }
 
   /// Where a sum over the step's micro-batches grows; the first of them writes it.
@@ -629,12 +668,16 @@ private:
     if (first)
       openGradients(l);
     std::vector<Access> operands;
+    if (isSavedAsOne(l))
+      operands.push_back(savedAsOne(l, microBatch, BindingEffect::read));
     for (const Argument &argument : code(callee).arguments) {
       Place place;
       if (argument.kind == Argument::operand)
         place = operandPlace(l, argument.index, microBatch);
+      else if (argument.kind == Argument::saved && isSavedAsOne(l))
+        continue;
       else if (argument.kind == Argument::saved)
-        place = savedPlaces.at({l, {argument.index, microBatch}});
+        place = savedPlaces.at({l, microBatch})[static_cast<size_t>(argument.index)];
       else
         place = arrivingGradient(layer(l).results[static_cast<size_t>(argument.index)], microBatch, argument.type);
       operands.push_back(bind(place, BindingEffect::read, argument.type));
@@ -652,8 +695,11 @@ private:
   static constexpr int64_t kNone = INT64_MAX;
   bool isOpen(int64_t l) const { return !machine.unified() && !isResident(l) && decision(l).late == LayerDecision::kOpen; }
   /// The first part of a layer that is updated in the next step; kNone: there is none.
-  int64_t firstLate(int64_t l) const {
-    return machine.unified() || isResident(l) || isOpen(l) || decision(l).late >= decision(l).parts ? kNone : decision(l).late;
+  int64_t firstLate(int64_t l) const { return firstOf(l, decision(l).late); }
+  /// The same of gradients that come down.
+  int64_t firstLateDown(int64_t l) const { return firstOf(l, decision(l).lateDown); }
+  int64_t firstOf(int64_t l, int64_t part) const {
+    return machine.unified() || isResident(l) || isOpen(l) || part >= decision(l).parts ? kNone : part;
   }
 
   void openGradients(int64_t l) {
@@ -711,12 +757,12 @@ private:
     if (isFirst)
       gradients[k].clear();
     for (int64_t begin = 0; begin < bytes; begin += part) {
-      Landed landed{begin, std::min(bytes, begin + part), gradientParts.at(k) + begin};
+      const Place device = gradientParts.at(k) + begin;
+      Landed landed{begin, std::min(bytes, begin + part), pack(k).isShared() ? decision(l).parts - 1 : begin / part, device, device, false};
       if (comesDown) {
-        std::string label = gradientLabel(k, l);
-        Place place = out.slot(out.text("landed {}", label), machine.staging, Kind::gradient, landed.end - begin);
-        out.copy(std::move(label), landed.place, place, landed.end - begin);
-        landed.place = place;
+        landed.place = out.slot(out.text("landed {}", gradientLabel(k, l)), machine.staging, Kind::gradient, landed.end - begin);
+        landed.isLate = !pack(k).isShared() && landed.part >= firstLateDown(l);
+        bringDown(l, k, landed);
       }
       if (isFirst)
         gradients[k].push_back(landed);
@@ -731,6 +777,15 @@ private:
     } else {
       squaredNorms(out.text("norm of {}", named(pack(k).parameters)), machine.update, pack(k).parameters, gradients.at(k).front().place);
     }
+  }
+
+  void bringDown(int64_t l, int64_t k, const Landed &landed) {
+    Command &command = out.copy(gradientLabel(k, l), landed.device, landed.place, landed.end - landed.begin);
+    if (pack(k).isShared())
+      return;
+    command.lands = l;
+    command.part = landed.part;
+    command.late = landed.isLate;
   }
 
   /// Of a layer that is cut in parts.
@@ -755,32 +810,24 @@ private:
   /// Parts [first, end) of what a layer's backward completed, each or all, kernel by kernel.
   void updateLayer(int64_t l, int64_t first, int64_t end = kNone) {
     out.setPlace(l, -1);
-    std::map<std::string, std::vector<Piece>> pieces; ///< by kernel
-    int64_t part = 0;
-    auto flush = [&] {
-      for (auto &[kernel, list] : pieces)
-        if (std::vector<Piece> these = std::exchange(list, {}); !these.empty() && part >= first && part < end)
-          update(l, part, kernel, these);
-      ++part;
-    };
+    std::map<std::pair<int64_t, std::string>, std::vector<Piece>> pieces; ///< by part and kernel
     for (int64_t k : layer(l).packs) {
       if (pack(k).complete() != l)
         continue;
-      const std::vector<Landed> &parts = gradients.at(k);
-      for (const Landed &landed : parts) {
+      for (const Landed &landed : gradients.at(k)) {
+        if (landed.part < first || landed.part >= end)
+          continue;
         for (int64_t p : pack(k).parameters) {
           const int64_t begin = parameter(p).packOffset, size = 4; // of an element
           const int64_t from = std::max<int64_t>(0, landed.begin - begin) / size;
           const int64_t to = std::min(parameter(p).full.elements(), (landed.end - begin + size - 1) / size);
           if (from < to)
-            pieces[model.updateOf(p)].push_back({p, from, to - from, landed.place + (begin + from * size - landed.begin)});
+            pieces[{landed.part, model.updateOf(p)}].push_back({p, from, to - from, landed.place + (begin + from * size - landed.begin)});
         }
-        if (parts.size() > 1)
-          flush();
       }
     }
-    part = std::max<int64_t>(0, part - 1); // what is not cut goes with the last
-    flush();
+    for (const auto &[key, list] : pieces)
+      update(l, key.first, key.second, list);
   }
 
   /// The type of elements of a parameter, or of entries that are for so many of them each.
@@ -827,8 +874,8 @@ private:
 };
 } // namespace
 
-Schedule build(const Model &model, const Machine &machine, const Decisions &decisions, bool named) {
-  return Builder(model, machine, decisions, named).run();
+Schedule build(const Model &model, const Machine &machine, const Decisions &decisions, Extent extent) {
+  return Builder(model, machine, decisions, extent).run();
 }
 
 } // namespace mt::planner

@@ -12,9 +12,12 @@
 
 namespace mt::planner {
 
-/// The schedule refers to types of `model`, which must outlive it. Labels and names of slots are left empty unless
-/// `named`: a search needs none.
-Schedule build(const Model &model, const Machine &machine, const Decisions &decisions, bool named);
+/// Everything that a plan has, or what a simulation of a step needs: no names and no other programs, and what the forward of a
+/// layer saves, which one backward reads, as one.
+enum class Extent : uint8_t { plan, step };
+
+/// The schedule refers to types of `model`, which must outlive it.
+Schedule build(const Model &model, const Machine &machine, const Decisions &decisions, Extent extent);
 
 } // namespace mt::planner
 #endif

@@ -27,6 +27,7 @@ struct LayerDecision {
   /// simulation tells, but no plan can be made of.
   static constexpr int64_t kOpen = -1;
   int64_t late = kOpen;
+  int64_t lateDown = kOpen; ///< the same of its gradient's way down to the host
   bool operator==(const LayerDecision &) const = default;
 };
 

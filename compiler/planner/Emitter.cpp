@@ -41,7 +41,7 @@ Command &Emitter::add(std::string label, uint32_t stream) {
   return command;
 }
 
-void Emitter::copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency) {
+Command &Emitter::copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency) {
   const uint32_t target = schedule.slots[to.slot].space;
   const Link &link = *machine.link(schedule.slots[from.slot].space, target);
   Command &command = add(std::move(label), urgency == Urgency::message ? link.messages : link.stream);
@@ -49,6 +49,7 @@ void Emitter::copy(std::string label, Place from, Place to, int64_t bytes, Urgen
   command.isCopy = true;
   command.seconds = link.seconds(bytes);
   command.accesses = {{from.slot, from.offset, bytes, BindingEffect::read}, {to.slot, to.offset, bytes, BindingEffect::write}};
+  return command;
 }
 
 void Emitter::run(std::string label, int64_t code, std::vector<Access> accesses) {

@@ -45,7 +45,7 @@ public:
   Place slot(std::string name, uint32_t space, Kind kind, int64_t bytes, bool persistent = false);
   static Access access(Place place, plan::BindingEffect effect, const TensorType &type);
   /// On the link between the two spaces, which there is.
-  void copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency = Urgency::bulk);
+  Command &copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency = Urgency::bulk);
   /// Runs a template where the machine computes; a workspace is added where it needs one.
   void run(std::string label, int64_t code, std::vector<Access> accesses);
   /// Runs a kernel of the catalogue `groups` times.

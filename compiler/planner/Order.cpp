@@ -438,13 +438,16 @@ private:
       result.busy[program[i].stream] += endOf[instance(step, i)] - startOf[instance(step, i)];
     int64_t layers = 0;
     for (const Command &command : program)
-      layers = std::max(layers, command.updates + 1);
+      layers = std::max({layers, command.updates + 1, command.lands + 1});
     result.pending.assign(static_cast<size_t>(layers), 0);
+    result.pendingDown = result.pending;
     for (uint32_t i = 0; i < count; ++i) {
-      if (program[i].updates >= 0 && result.start[i] < result.seconds) {
-        int64_t &pending = result.pending[static_cast<size_t>(program[i].updates)];
-        pending = std::max(pending, program[i].part + 1);
-      }
+      auto isNotLate = [&](std::vector<int64_t> &pending, int64_t layer) {
+        if (layer >= 0 && result.start[i] < result.seconds)
+          pending[static_cast<size_t>(layer)] = std::max(pending[static_cast<size_t>(layer)], program[i].part + 1);
+      };
+      isNotLate(result.pending, program[i].updates);
+      isNotLate(result.pendingDown, program[i].lands);
       if (program[i].late)
         result.start[i] -= result.seconds;
     }

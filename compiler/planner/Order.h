@@ -28,7 +28,8 @@ struct Timing {
   /// from that one's. Negative before.
   std::vector<double> start;
   std::vector<double> busy;  ///< by stream
-  std::vector<int64_t> pending; ///< by layer: the first part from which on updates start after the next step has
+  /// By layer: the first part from which on updates, and gradients' ways down to them, start after the next step has.
+  std::vector<int64_t> pending, pendingDown;
   bool fits() const { return missingDevice == 0 && missingHost == 0; }
 };
 

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <random>
 #include <ranges>
+#include <set>
 #include <unordered_map>
 
 namespace mt::planner {
@@ -169,7 +170,7 @@ private:
         best.hostLimit += timing.missingHost;
         settle(model, machine, best);
       }
-    return {best, timing, border, reached(), simulations};
+    return {best, timing, border, reached(), simulations, constraints.deviceMemory, constraints.hostMemory};
   }
 
   /// What of decisions is tried, as bytes.
@@ -186,7 +187,7 @@ private:
 
   Timing evaluate(const Decisions &decisions) {
     ++simulations;
-    Schedule schedule = build(model, machine, decisions, false);
+    Schedule schedule = build(model, machine, decisions, Extent::step);
     simulated += static_cast<int64_t>(schedule.step.size());
     return time(schedule, schedule.step, machine, decisions, true);
   }
@@ -305,7 +306,7 @@ private:
     best.deviceLimit = constraints.deviceMemory, best.hostLimit = constraints.hostMemory;
     best.distance = least.best.distance;
     for (LayerDecision &layer : best.layers)
-      layer.late = LayerDecision::kOpen;
+      layer.late = layer.lateDown = LayerDecision::kOpen;
     border = before.border;
     allowed = simulated + kClimbOn;
     for (size_t i = 0; i < axes.size(); ++i)
@@ -421,7 +422,7 @@ private:
   /// other; and smaller limits, for what comes too early can be in the way. Until nothing gains, or what it may cost is spent.
   void polish() {
     allowed = INT64_MAX;
-    const auto commands = static_cast<int64_t>(std::max<size_t>(1, build(model, machine, best, false).step.size()));
+    const auto commands = static_cast<int64_t>(std::max<size_t>(1, build(model, machine, best, Extent::step).step.size()));
     int64_t left = kPolish / commands + kPolishSmall / (commands * commands);
     auto tries = [&](const Decisions &changed) {
       return left > 0 && changed != best && left-- > 0 && attempt(changed) == Tried::better;
@@ -521,7 +522,7 @@ private:
     const bool device = limit == &Decisions::deviceLimit;
     auto usedBy = [&](const Timing &of) { return device ? of.deviceUsed : of.hostUsed; };
     int64_t tooLittle = 0;
-    for (const Slot &slot : build(model, machine, best, false).slots)
+    for (const Slot &slot : build(model, machine, best, Extent::step).slots)
       if (slot.persistent && machine.isDevice(slot.space) == device)
         tooLittle += aligned(slot.bytes);
     best.*limit = usedBy(timing);
@@ -590,22 +591,23 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 void settle(const Model &model, const Machine &machine, Decisions &decisions) {
   const std::vector<bool> reside = canReside(model, machine), parkable = canParkSaved(model, machine);
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
-    decisions.layers[l].late = LayerDecision::kOpen;
+    decisions.layers[l].late = decisions.layers[l].lateDown = LayerDecision::kOpen;
     decisions.layers[l].resident = decisions.layers[l].resident && reside[l];
     decisions.layers[l].parkedSaved = decisions.layers[l].parkedSaved && parkable[l] && decisions.layers[l].rung > 0;
   }
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = !machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v));
-  std::vector<int64_t> pending;
+  Timing timing;
   if (!machine.unified()) {
-    Schedule schedule = build(model, machine, decisions, false);
-    pending = time(schedule, schedule.step, machine, decisions, true).pending;
+    Schedule schedule = build(model, machine, decisions, Extent::step);
+    timing = time(schedule, schedule.step, machine, decisions, true);
   }
-  pending.resize(model.layers.size());
+  timing.pending.resize(model.layers.size()), timing.pendingDown.resize(model.layers.size());
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     LayerDecision &layer = decisions.layers[l];
     const bool byHost = !machine.unified() && !layer.resident && completes(model, l);
-    layer.late = byHost ? std::min(pending[l], layer.parts) : layer.parts;
+    layer.late = byHost ? std::min(timing.pending[l], layer.parts) : layer.parts;
+    layer.lateDown = byHost ? std::min(timing.pendingDown[l], layer.parts) : layer.parts;
   }
 }
 
@@ -637,6 +639,26 @@ void addContention(std::vector<std::vector<double>> &loads, const Sharers &share
     for (size_t l = 0; l < loads[a].size(); ++l)
       loads[a][l] += sharers[a].second * alone[sharers[a].first][l];
 }
+
+/// Seconds of bringing the weights that backward reads at any rung, of which the device has no more than its memory when that begins.
+double broughtForBackward(const Model &model, const Machine &machine, int64_t deviceMemory) {
+  if (machine.unified())
+    return 0;
+  std::set<int64_t> read;
+  for (size_t l = 0; l < model.layers.size(); ++l) {
+    const Layer &layer = model.layers[l];
+    for (size_t i = 0; i < layer.operands.size(); ++i) {
+      auto reads = [&](size_t rung) { return model.backwardReads(static_cast<int64_t>(l), static_cast<int64_t>(rung), static_cast<int64_t>(i)); };
+      if (layer.operands[i].kind == Operand::parameter && layer.isDifferentiated() &&
+          std::ranges::all_of(std::views::iota(size_t{0}, layer.rungs.size()), reads))
+        read.insert(layer.operands[i].index);
+    }
+  }
+  double bytes = -static_cast<double>(deviceMemory);
+  for (int64_t p : read)
+    bytes += static_cast<double>(model.parameters[static_cast<size_t>(p)].type.bytes());
+  return std::max(0.0, bytes) / machine.link(machine.staging, machine.devices.front().memory)->bytesPerSecond;
+}
 } // namespace
 
 double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemory) {
@@ -651,7 +673,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
   auto loads = [&](const Decisions &decisions) {
     std::vector<std::vector<double>> busy(machine.streams.size(), std::vector<double>(model.layers.size() + 1, 0));
     backward = 0;
-    for (const Command &command : build(model, machine, decisions, false).step) {
+    for (const Command &command : build(model, machine, decisions, Extent::step).step) {
       busy[command.stream][static_cast<size_t>(command.layer + 1)] += command.seconds;
       if (command.code >= 0 && command.layer >= 0)
         for (const Rung &rung : model.layers[static_cast<size_t>(command.layer)].rungs)
@@ -663,6 +685,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     return busy;
   };
   std::vector<std::vector<double>> away = loads(most);
+  const double brought = broughtForBackward(model, machine, deviceMemory);
   // Of what a resident layer has on the device; with clipping all gradients are there when the norm is known.
   std::vector<int64_t> bytes(model.layers.size(), 0);
   for (size_t p = 0; p < model.parameters.size(); ++p)
@@ -711,8 +734,8 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     bool enough = seconds >= least;
     for (size_t stream = 0; stream < away.size() && enough; ++stream)
       enough = machine.computes(static_cast<uint32_t>(stream)) || each(stream, 0);
-    // With clipping the host waits for the norm, which the whole of backward gives.
-    return enough && (machine.unified() || !model.clip || each(machine.update.stream, backward));
+    // With clipping the host waits for the norm, which the whole of backward gives, and that for weights that are not there.
+    return enough && (machine.unified() || !model.clip || each(machine.update.stream, std::max(backward, brought)));
   };
   double low = 0, high = 0;
   for (const std::vector<double> &stream : away)

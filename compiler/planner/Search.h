@@ -27,6 +27,7 @@ struct Found {
   size_t border = 0; ///< layers at either end, of those that the host updates, that are cut in parts
   std::vector<size_t> reached; ///< how many objects have each kind of decision, for a search that goes on from here
   int64_t simulations = 0;
+  int64_t deviceMemory = INT64_MAX, hostMemory = INT64_MAX; ///< bytes that it was allowed
 };
 
 /// "none", "weights" (kept in a step) or "state" (resident): what layers have on the device. False: another word.

@@ -158,7 +158,7 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
 
   LogicalResult write(const passes::ReadModel &read, const planner::Machine &machine, const planner::Decisions &decisions) {
     ModuleOp module = getOperation();
-    planner::Schedule schedule = planner::build(read.model, machine, decisions, true);
+    planner::Schedule schedule = planner::build(read.model, machine, decisions, planner::Extent::plan);
     planner::Timing step = planner::time(schedule, schedule.step, machine, decisions, true);
     planner::Timing evaluate = planner::time(schedule, schedule.evaluate, machine, decisions, false);
     for (const planner::Timing &timing : {step, evaluate})

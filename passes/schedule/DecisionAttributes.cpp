@@ -4,7 +4,7 @@ using namespace mlir;
 
 namespace mt::passes {
 namespace {
-constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kLate = "mt.late", kParts = "mt.parts", kParked = "mt.parked", kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
+constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kLate = "mt.late", kLateDown = "mt.late_down", kParts = "mt.parts", kParked = "mt.parked", kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -33,9 +33,12 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
       if (decision.parts < 1 || decision.parts > planner::kMostParts)
         return call.emitError() << "is cut in " << decision.parts << " parts: there may be 1 to " << planner::kMostParts;
     }
-    decision.late = decision.parts;
-    if (auto late = call->getAttrOfType<IntegerAttr>(kLate))
-      decision.late = std::clamp<int64_t>(late.getInt(), 0, decision.parts);
+    auto firstOf = [&](StringRef name) {
+      auto first = call->getAttrOfType<IntegerAttr>(name);
+      return first ? std::clamp<int64_t>(first.getInt(), 0, decision.parts) : decision.parts;
+    };
+    decision.late = firstOf(kLate);
+    decision.lateDown = std::max(decision.late, firstOf(kLateDown)); // an update follows its gradient
     if (auto parked = call->getAttrOfType<DenseI64ArrayAttr>(kParked))
       for (int64_t result : parked.asArrayRef()) {
         if (result < 0 || result >= int64_t(layer.results.size()))
@@ -58,7 +61,7 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name : {kSaved, kKept, kResident, kParts, kLate, kParked, kParkedSaved})
+    for (StringRef name : {kSaved, kKept, kResident, kParts, kLate, kLateDown, kParked, kParkedSaved})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
@@ -72,6 +75,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
       call->setAttr(kParts, builder.getI64IntegerAttr(decision.parts));
     if (decision.late < decision.parts)
       call->setAttr(kLate, builder.getI64IntegerAttr(decision.late));
+    if (decision.lateDown < decision.parts)
+      call->setAttr(kLateDown, builder.getI64IntegerAttr(decision.lateDown));
     SmallVector<int64_t> parked;
     for (auto [result, value] : llvm::enumerate(model.layers[l].results))
       if (decisions.parked[value])

@@ -1,4 +1,4 @@
-"""Random decisions - rungs, kept weights, resident state, parts, parked values and late updates of single layers, limits of memory - change no bit of
+"""Random decisions - rungs, kept weights, resident state, parts, parked values, late updates and late gradients of single layers, limits of memory - change no bit of
 any loss or weight, under jitter and poison. They are written into the text of phase `layers`, which mtc-opt and mtc emit make
 plans of; the same decisions, read back from the text of the schedule, give the same plan.
 
@@ -63,6 +63,8 @@ class Bench:
                 attributes.append(f"mt.parts = {pick.randint(1, 8)} : i64")
             if pick.random() < 0.5:
                 attributes.append(f"mt.late = {pick.randint(0, 4)} : i64")
+            if pick.random() < 0.5:
+                attributes.append(f"mt.late_down = {pick.randint(0, 4)} : i64") # without effect before what is late
             if not last and pick.random() < 0.5: # without effect where backward does not read it, or is right behind
                 attributes.append("mt.parked = array<i64: 0>")
             words.append(f"{number}: {' '.join(attributes)}")

@@ -42,7 +42,7 @@ std::vector<SmallLayer> slowLayers(size_t count) {
 }
 
 Timing timeOf(const Model &model, const Machine &machine, const Decisions &decisions) {
-  Schedule schedule = build(model, machine, decisions, false);
+  Schedule schedule = build(model, machine, decisions, Extent::step);
   return time(schedule, schedule.step, machine, decisions, true);
 }
 
@@ -84,7 +84,7 @@ TEST(Order, WhatTheNextStepNeedsFirstIsUpdatedFirst) {
   settle(model, machine, decisions);
   EXPECT_GT(std::ranges::count(decisions.layers, 0, &LayerDecision::late), 0);
   EXPECT_GE(decisions.layers[0].late, 1) << "nothing can begin before it";
-  Schedule schedule = build(model, machine, decisions, true);
+  Schedule schedule = build(model, machine, decisions, Extent::plan);
   timing = time(schedule, schedule.step, machine, decisions, true);
   ASSERT_TRUE(timing.fits());
   sortByStart(schedule.step, timing);
@@ -96,6 +96,36 @@ TEST(Order, WhatTheNextStepNeedsFirstIsUpdatedFirst) {
   EXPECT_EQ(static_cast<size_t>(std::ranges::count(schedule.finish, plan::Role::update, &Command::role)), late.size()) << "finish runs what is pending";
 }
 
+TEST(Order, GradientsThatComeDownUnderTheNextForwardAreListedThere) {
+  // A link so slow that what is wanted last still waits to come down when the next step has begun.
+  target::Target target = smallTarget(4e9);
+  target.downloadBandwidth = 1e8;
+  const Model model = smallModel(slowLayers(12));
+  const Machine machine(target);
+  Decisions decisions = leastMemory(model);
+  settle(model, machine, decisions);
+  int64_t down = 0;
+  for (const LayerDecision &layer : decisions.layers) {
+    EXPECT_GE(layer.lateDown, layer.late) << "an update follows its gradient";
+    down += layer.lateDown < layer.parts;
+  }
+  EXPECT_GT(down, 0);
+  Schedule schedule = build(model, machine, decisions, Extent::plan);
+  Timing timing = time(schedule, schedule.step, machine, decisions, true);
+  ASSERT_TRUE(timing.fits());
+  auto landing = [](const std::vector<Command> &program) {
+    return std::ranges::count_if(program, [](const Command &command) { return command.isCopy && command.late; });
+  };
+  EXPECT_EQ(landing(schedule.step), down);
+  EXPECT_EQ(landing(schedule.finish), down) << "finish runs what is pending";
+  for (size_t i = 0; i < schedule.step.size(); ++i) {
+    const Command &command = schedule.step[i];
+    if (command.lands >= 0) {
+      EXPECT_EQ(command.late, timing.start[i] + (command.late ? timing.seconds : 0) >= timing.seconds) << "the lists are in the order of time";
+    }
+  }
+}
+
 TEST(Order, ListsCommandsAfterWhatTheyNeed) {
   std::mt19937 random(7);
   for (int i = 0; i < 60; ++i) {
@@ -103,7 +133,7 @@ TEST(Order, ListsCommandsAfterWhatTheyNeed) {
     const Machine machine(smallTarget(std::uniform_int_distribution<int>(1, 20)(random) * 1e9));
     Decisions decisions = leastMemory(model);
     settle(model, machine, decisions);
-    Schedule schedule = build(model, machine, decisions, false);
+    Schedule schedule = build(model, machine, decisions, Extent::step);
     Timing timing = time(schedule, schedule.step, machine, decisions, true);
     ASSERT_TRUE(timing.fits());
     const auto found = dependencies(schedule, schedule.step, true);

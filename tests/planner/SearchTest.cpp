@@ -14,7 +14,7 @@ namespace mt::planner {
 namespace {
 
 Timing timeOf(const Model &model, const Machine &machine, const Decisions &decisions) {
-  Schedule schedule = build(model, machine, decisions, false);
+  Schedule schedule = build(model, machine, decisions, Extent::step);
   return time(schedule, schedule.step, machine, decisions, true);
 }
 
@@ -98,7 +98,7 @@ private:
   /// A layer's commands in a step where it alone is given a choice; what none has is left out of the bound.
   std::vector<double> loadOf(size_t l) const {
     std::vector<double> load(machine.streams.size(), 0);
-    for (const Command &command : build(model, machine, decisions, false).step)
+    for (const Command &command : build(model, machine, decisions, Extent::step).step)
       if (command.layer == static_cast<int64_t>(l))
         load[command.stream] += command.seconds;
     return load;
