@@ -9,6 +9,8 @@
 
 #include "mlir/IR/AttrTypeSubElements.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mt::pipeline {
@@ -57,7 +59,8 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
 
   std::optional<Compiled> best;
   std::function<std::string()> more;
-  planner::Found found;
+  std::optional<planner::Found> found; // of the micro-batch before
+  double seconds = HUGE_VAL;           // of the best plan
   std::string problem;
   std::vector<std::string> considered;
   const std::vector<int64_t> microBatches = microBatchesOf(options);
@@ -72,7 +75,9 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
       messages = said;
     MT_ASSIGN(Compiled compiled, std::move(made));
     const bool isLast = !compiled.forced.empty() || microBatch == microBatches.back();
-    Planned planned = planSchedule(*compiled.module, options, target, isLast && !best, best ? &found : nullptr, said);
+    Planned planned = planSchedule(*compiled.module, options, target, isLast && !best, found, seconds, said);
+    if (planned.found)
+      found = std::move(planned.found);
     considered.push_back(fmt::format("micro-batch {}: {}", microBatch, planned.module ? planned.text : best ? planned.problem : "does not fit"));
     if (!best)
       messages = said;
@@ -86,11 +91,8 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
                     options.model, problem, compiled.forced);
       continue;
     }
-    const double before = found.timing.seconds, seconds = planned.found.timing.seconds;
-    if (best && before <= seconds)
-      break; // smaller micro-batches only get slower from here
-    const bool isEnough = (best && seconds > (1 - kLittleGain) * before) || seconds <= (1 + kLittleGain) * planned.bound;
-    found = std::move(planned.found);
+    const double before = std::exchange(seconds, found->timing.seconds);
+    const bool isEnough = seconds > (1 - kLittleGain) * before || seconds <= (1 + kLittleGain) * planned.bound;
     messages = said;
     best = std::move(compiled);
     best->module = std::move(planned.module);

@@ -89,7 +89,7 @@ Result<Needed> leastMemory(ModuleOp layers, const passes::ReadModel &read, const
 }
 
 Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target, bool explained,
-                     const planner::Found *before, Messages &messages) {
+                     const std::optional<planner::Found> &before, double enough, Messages &messages) {
   Planned planned;
   Messages said;
   auto fail = [&](std::string problem) {
@@ -106,15 +106,15 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
   const PlanMemoryOptions budgets{.deviceMemory = given.deviceMemory, .hostMemory = given.hostMemory};
   const bool shared = target.unified && !options.deviceMemory;
   planned.bound = planner::lowerBound(read->model, machine, budgets.deviceMemory);
-  if (before && planned.bound > (1 - kLittleGain) * before->timing.seconds)
+  if (planned.bound > (1 - kLittleGain) * enough)
     return fail(fmt::format("a step takes {:.3g} s at least", planned.bound));
   if (before) { // packing loses as much again
     constraints.deviceMemory = std::min(constraints.deviceMemory, before->deviceMemory);
     constraints.hostMemory = std::min(constraints.hostMemory, before->hostMemory);
   }
-  planner::Found tried; // before this attempt
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    planner::Found found = planner::search(read->model, machine, constraints, before);
+    const planner::Found *from = planned.found ? &*planned.found : before ? &*before : nullptr;
+    planner::Found found = planner::search(read->model, machine, constraints, from);
     if (!found.timing.fits() && !explained)
       return fail("does not fit");
     // Where nothing fits, or packing loses too much of what does, it is what needs least memory; if that does not fit either,
@@ -122,6 +122,8 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     const bool last = !found.timing.fits() || attempt + 1 == kAttempts;
     if (last)
       found = planner::leastOf(read->model, machine, given);
+    if (found.timing.fits() && found.timing.seconds >= enough)
+      return fail(fmt::format("a step takes {:.3g} s", found.timing.seconds));
     passes::stateDecisions(layers, *read, found.decisions);
     OwningOpRef<ModuleOp> module = layers.clone();
     said = Messages();
@@ -160,8 +162,9 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       less(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory);
     else
       less(constraints.hostMemory, found.decisions.hostLimit, needed.host - budgets.hostMemory);
-    tried = std::move(found);
-    before = &tried;
+    // The next micro-batch loses less or more: from here, but with all that it may use.
+    found.deviceMemory = given.deviceMemory, found.hostMemory = given.hostMemory;
+    planned.found = std::move(found);
   }
   return planned;
 }

@@ -14,6 +14,7 @@
 #include "passes/schedule/ReadModel.h"
 
 #include <functional>
+#include <optional>
 
 namespace mt::pipeline {
 
@@ -38,7 +39,7 @@ Result<Needed> leastMemory(mlir::ModuleOp layers, const passes::ReadModel &read,
 struct Planned {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< in phase `schedule`; null where nothing fits
   std::string problem;
-  planner::Found found;
+  std::optional<planner::Found> found; ///< also where that lost too much in packing; none: nothing fits
   double bound = 0; ///< seconds that no decisions can do without
   /// Finds out what more device memory would bring; empty: nothing.
   std::function<std::string()> more;
@@ -47,9 +48,9 @@ struct Planned {
 
 /// Plans a module in phase `layers`, of one micro-batch. `messages` get what passes say. Where nothing fits, the problem says
 /// what is needed, and what takes the room, only if it is to be `explained`: that takes a plan of what needs least. `before`
-/// was found for a larger micro-batch (null: for none): the search goes on from there, unless no plan can be a little faster.
+/// was found for a larger micro-batch (none: the search begins anew). A plan whose step takes `enough` seconds is not looked for.
 Planned planSchedule(mlir::ModuleOp layers, const Options &options, const target::Target &target, bool explained,
-                     const planner::Found *before, Messages &messages);
+                     const std::optional<planner::Found> &before, double enough, Messages &messages);
 
 } // namespace mt::pipeline
 #endif
