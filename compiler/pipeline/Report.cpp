@@ -42,11 +42,24 @@ double hostBytesOf(const plan::Plan &plan, double trained) {
   return bytes;
 }
 
-/// What of a step's copies is neither weight nor gradient.
+bool isOfParameters(const plan::Command &command) {
+  return command.bytes == plan::ByteKind::weight || command.bytes == plan::ByteKind::gradient || command.bytes == plan::ByteKind::state;
+}
+
+/// Bytes of weights, gradients and state that a step's copies of a role move.
+double parameterBytes(const plan::Plan &plan, plan::Role role) {
+  double bytes = 0;
+  for (const plan::Command &command : plan.program(plan::ProgramKind::step)->commands)
+    if (command.isCopy && command.role == role && isOfParameters(command))
+      bytes += static_cast<double>(command.from.bytes);
+  return bytes;
+}
+
+/// What of a step's copies is of no parameter.
 std::string activationCopies(const plan::Plan &plan) {
   uint64_t inputs = 0, parked = 0, brought = 0, small = 0;
   for (const plan::Command &command : plan.program(plan::ProgramKind::step)->commands) {
-    if (!command.isCopy || command.bytes == plan::ByteKind::weight || command.bytes == plan::ByteKind::gradient)
+    if (!command.isCopy || isOfParameters(command))
       continue;
     uint64_t &sum = command.bytes == plan::ByteKind::input        ? inputs
                     : command.bytes != plan::ByteKind::activation ? small
@@ -115,11 +128,11 @@ std::string report(const Compiled &compiled) {
   if (!compiled.more.empty())
     line("worth having     {}", compiled.more);
   line("flops            {:.3g} useful, {:.3g} executed a step", p.usefulFlops, p.executedFlops);
-  line("link             weights {}, gradients {}, activations {} a step", formatSize(p.weightLinkBytes),
-       formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes));
+  line("link             weights {}, gradients {}, activations {}, state {} a step", formatSize(p.weightLinkBytes),
+       formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes), formatSize(p.stateLinkBytes));
   line("activations      {}", activationCopies(plan));
-  line("a parameter      {:.2f} B in, {:.2f} B out a step; {:.2f} B on the host", p.weightLinkBytes / (totals.trained + totals.frozen),
-       p.gradientLinkBytes / totals.trained, hostBytesOf(plan, totals.trained) / totals.trained);
+  line("a parameter      {:.2f} B in, {:.2f} B out a step; {:.2f} B on the host", parameterBytes(plan, plan::Role::prefetch) / (totals.trained + totals.frozen),
+       parameterBytes(plan, plan::Role::offload) / totals.trained, hostBytesOf(plan, totals.trained) / totals.trained);
   line("precision        {}", plan.settings.precision);
   for (const std::string &candidate : compiled.considered)
     line("considered       {}", candidate);

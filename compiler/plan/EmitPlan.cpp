@@ -484,6 +484,7 @@ private:
         continue;
       uint64_t &sum = command.bytes == plan::ByteKind::weight     ? plan.prediction.weightLinkBytes
                       : command.bytes == plan::ByteKind::gradient ? plan.prediction.gradientLinkBytes
+                      : command.bytes == plan::ByteKind::state    ? plan.prediction.stateLinkBytes
                                                                   : plan.prediction.activationLinkBytes;
       sum += command.from.bytes;
     }

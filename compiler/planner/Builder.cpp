@@ -25,6 +25,9 @@ public:
       saved.push_back(layer(l).isDifferentiated() && !layer(l).isLoss ? savedBytes(l) : 0);
       parkedSaved.push_back(canWait[static_cast<size_t>(l)] && decision(l).parkedSaved && saved.back() > 0);
     }
+    streams = canStreamState(model, machine);
+    for (int64_t l = 0; l < layerCount(); ++l)
+      streams[static_cast<size_t>(l)] = streams[static_cast<size_t>(l)] && decision(l).stateStreamed && !isResident(l);
   }
 
   Schedule run() {
@@ -60,9 +63,11 @@ private:
   Emitter out;
   std::vector<int64_t> saved;    ///< by layer: bytes of what its forward saves, one after another
   std::vector<bool> parkedSaved; ///< by layer: whether that waits on the host
+  std::vector<bool> streams;     ///< by layer: whether its state is streamed
   std::vector<bool> parked; ///< by value; with the rungs that were decided, backward may not read it any more
   bool evaluating = false;
   std::vector<Phase> phases;
+  int64_t running = 0; ///< of them
 
   // Persistent places.
   std::vector<Place> weights; ///< by parameter, host
@@ -72,6 +77,8 @@ private:
   std::vector<std::vector<int64_t>> resident; ///< by layer: parameters that it is the home of, where it is resident
   std::vector<Place> residentWeights;         ///< by parameter, device: of those
   State residentState;
+  State streamedState;                        ///< device: of the layer that is being updated
+  std::map<int64_t, Place> streamedWeights;   ///< by parameter
   std::vector<Place> norms;   ///< by parameter, host, f64[1]
   std::vector<Place> inputs;  ///< by input, host, all micro-batches
   /// Host. What is fed, a copy for the step (so that the next can be fed while this one's updates run), and the copy
@@ -110,10 +117,11 @@ private:
   Place &normOf(int64_t index) { return norms[static_cast<size_t>(index)]; }
   bool isResident(int64_t index) const { return index >= 0 && !machine.unified() && decision(index).resident; }
   bool isResidentParameter(int64_t p) const { return isResident(model.homeOf(p)); }
+  bool updatesOnDevice(int64_t index) const { return isResident(index) || (index >= 0 && streams[static_cast<size_t>(index)]); }
   /// A pack's gradient is wanted where its update runs.
-  bool staysOnDevice(int64_t k) const { return isResident(pack(k).complete()); }
-  bool hasResidents() const {
-    return std::ranges::any_of(resident, [](const std::vector<int64_t> &list) { return !list.empty(); });
+  bool staysOnDevice(int64_t k) const { return updatesOnDevice(pack(k).complete()); }
+  bool anyUpdatesOnDevice() const {
+    return std::ranges::any_of(resident, [](const std::vector<int64_t> &list) { return !list.empty(); }) || std::ranges::count(streams, true) > 0;
   }
   int64_t layerCount() const { return static_cast<int64_t>(model.layers.size()); }
 
@@ -165,12 +173,13 @@ private:
     out.schedule.slots.back().holds = std::move(holds);
     for (int64_t p : layer(index).owned)
       weightOf(p).slot = slot.slot;
-    if (std::vector<Held> held = placeState(out.text("state layer {}", index), machine.state, layer(index).owned, state); !held.empty())
+    const uint32_t space = streams[static_cast<size_t>(index)] ? machine.staging : machine.state; // where links reach it
+    if (std::vector<Held> held = placeState(out.text("state layer {}", index), space, layer(index).owned, state); !held.empty())
       out.schedule.slots.back().holds = std::move(held);
   }
 
   /// What of trained parameters only updates use. Returns what the slot holds.
-  std::vector<Held> placeState(std::string name, uint32_t space, const std::vector<int64_t> &parameters, State &into) {
+  std::vector<Held> placeState(std::string name, uint32_t space, const std::vector<int64_t> &parameters, State &into, bool persistent = true) {
     int64_t bytes = 0;
     std::vector<Held> holds;
     std::vector<Place *> places;
@@ -187,7 +196,7 @@ private:
     }
     if (places.empty())
       return {};
-    Place slot = out.slot(std::move(name), space, Kind::state, bytes, true);
+    Place slot = out.slot(std::move(name), space, Kind::state, bytes, persistent);
     for (Place *place : places)
       place->slot = slot.slot;
     return holds;
@@ -265,7 +274,7 @@ private:
                {out.access(scalars, BindingEffect::read, *scalarRows), out.access(stepScalars, BindingEffect::write, *scalarRows)});
     deviceScalars = stepScalars;
     if (!machine.unified()) {
-      const int64_t bytes = hasResidents() ? scalarRows->bytes() : kScalarsType.bytes(); // updates alone read a parameter's row
+      const int64_t bytes = anyUpdatesOnDevice() ? scalarRows->bytes() : kScalarsType.bytes(); // updates alone read a parameter's row
       deviceScalars = out.slot(out.text("device scalars"), here.memory, Kind::scalar, bytes);
       out.copy(out.text("scalars"), scalars, deviceScalars, bytes, Urgency::message);
     }
@@ -289,7 +298,7 @@ private:
 
   /// Updates on the device wait for the clip scale as those on the host do.
   void bringFinalScalars() {
-    if (!model.clip || !hasResidents())
+    if (!model.clip || !anyUpdatesOnDevice())
       return;
     out.setPlace(-1, -1);
     deviceFinalScalars = out.slot(out.text("device final scalars"), here.memory, Kind::scalar, scalarRows->bytes());
@@ -398,6 +407,7 @@ private:
   void runPhases() {
     for (int64_t phase = 0; phase < static_cast<int64_t>(phases.size()); ++phase) {
       out.setPhase(phase);
+      running = phase;
       bringWeights(phase);
       for (int64_t i = 0; i < model.microBatches; ++i) {
         int64_t microBatch = phase % 2 ? model.microBatches - 1 - i : i; // even phases go up, odd ones down
@@ -693,13 +703,13 @@ private:
   //-- gradients and updates -----------------------------------------------------------------------------------------
 
   static constexpr int64_t kNone = INT64_MAX;
-  bool isOpen(int64_t l) const { return !machine.unified() && !isResident(l) && decision(l).late == LayerDecision::kOpen; }
+  bool isOpen(int64_t l) const { return !machine.unified() && !updatesOnDevice(l) && decision(l).late == LayerDecision::kOpen; }
   /// The first part of a layer that is updated in the next step; kNone: there is none.
   int64_t firstLate(int64_t l) const { return firstOf(l, decision(l).late); }
   /// The same of gradients that come down.
   int64_t firstLateDown(int64_t l) const { return firstOf(l, decision(l).lateDown); }
   int64_t firstOf(int64_t l, int64_t part) const {
-    return machine.unified() || isResident(l) || isOpen(l) || part >= decision(l).parts ? kNone : part;
+    return machine.unified() || updatesOnDevice(l) || isOpen(l) || part >= decision(l).parts ? kNone : part;
   }
 
   void openGradients(int64_t l) {
@@ -826,8 +836,62 @@ private:
         }
       }
     }
+    const bool isStreamed = streams[static_cast<size_t>(l)] && !pieces.empty();
+    if (isStreamed)
+      bringState(l);
     for (const auto &[key, list] : pieces)
       update(l, key.first, key.second, list);
+    if (isStreamed)
+      takeState(l);
+  }
+
+  /// The state of a layer, and those of its weights that the phase that runs has not brought.
+  void bringState(int64_t l) {
+    streamedWeights.clear();
+    std::vector<int64_t> trained, missing;
+    for (int64_t p : layer(l).owned)
+      if (parameter(p).isTrained())
+        trained.push_back(p);
+    for (int64_t p : trained) {
+      auto there = deviceWeights.find(p);
+      if (there != deviceWeights.end() && there->second.place && there->second.until == running && !model.clip)
+        streamedWeights[p] = there->second.place;
+      else
+        missing.push_back(p);
+    }
+    int64_t bytes = 0;
+    for (int64_t p : missing)
+      bytes += aligned(parameter(p).type.bytes());
+    if (bytes > 0) {
+      Place place = out.slot(out.text("device weights of layer {} to update", l), here.memory, Kind::weight, bytes);
+      for (int64_t p : missing) {
+        streamedWeights[p] = place;
+        movedTogether(weightOf(p), place, parameter(p).type.bytes());
+        place = place + aligned(parameter(p).type.bytes());
+      }
+      move(out.text("weights layer {} to update", l), true);
+    }
+    streamedState.assign(model.parameters.size(), {});
+    for (int64_t p : trained)
+      streamedState[static_cast<size_t>(p)].resize(parameter(p).rest.size());
+    placeState(out.text("device state layer {}", l), here.memory, trained, streamedState, false);
+    moveState(l, trained, true);
+  }
+  void takeState(int64_t l) {
+    std::vector<int64_t> trained;
+    for (int64_t p : layer(l).owned)
+      if (parameter(p).isTrained())
+        trained.push_back(p);
+    for (int64_t p : trained)
+      movedTogether(weightOf(p), streamedWeights.at(p), parameter(p).type.bytes());
+    move(out.text("updated weights layer {}", l), false);
+    moveState(l, trained, false);
+  }
+  void moveState(int64_t l, const std::vector<int64_t> &parameters, bool up) {
+    for (int64_t p : parameters)
+      for (size_t i = 0; i < parameter(p).rest.size(); ++i)
+        movedTogether(state[static_cast<size_t>(p)][i], streamedState[static_cast<size_t>(p)][i], parameter(p).rest[i].type.bytes());
+    move(out.text("state layer {}", l), up);
   }
 
   /// The type of elements of a parameter, or of entries that are for so many of them each.
@@ -843,10 +907,10 @@ private:
 
   /// With clipping, and where the step has ended, updates read the scalars that its end left.
   void update(int64_t l, int64_t part, const std::string &kernel, const std::vector<Piece> &pieces) {
-    const bool onDevice = isResident(l);
+    const bool onDevice = updatesOnDevice(l);
     const bool open = isOpen(l) && !model.clip, late = part >= firstLate(l);
     const Place read = onDevice ? (model.clip ? deviceFinalScalars : deviceScalars) : model.clip || late ? finalScalars : stepScalars;
-    const State &rest = onDevice ? residentState : state;
+    const State &rest = isResident(l) ? residentState : onDevice ? streamedState : state;
     std::vector<Access> operands;
     for (const Piece &piece : pieces) {
       const int64_t p = piece.parameter;
@@ -856,7 +920,7 @@ private:
       operands.push_back(out.access(onDevice ? deviceNorms.at(p) : normOf(p), BindingEffect::read, kNormType));
       if (!open) // whose scalars it reads is not known
         operands.push_back(out.access(read + rowOf(p), BindingEffect::read, kScalarsType));
-      operands.push_back(updated(piece, onDevice ? residentWeights[i] : weights[i], entry.type));
+      operands.push_back(updated(piece, isResident(l) ? residentWeights[i] : onDevice ? streamedWeights.at(p) : weights[i], entry.type));
       for (size_t r = 0; r < entry.rest.size(); ++r)
         operands.push_back(updated(piece, rest[i][r], entry.rest[r].type, entry.rest[r].elements));
     }

@@ -31,6 +31,23 @@ std::vector<bool> canReside(const Model &model, const Machine &machine) {
   return can;
 }
 
+std::vector<bool> canStreamState(const Model &model, const Machine &machine) {
+  const std::vector<bool> reside = canReside(model, machine);
+  std::vector<bool> can(model.layers.size(), false);
+  for (size_t l = 0; l < can.size(); ++l)
+    for (int64_t k : model.layers[l].packs) {
+      const GradientPack &pack = model.packs[static_cast<size_t>(k)];
+      if (pack.complete() != static_cast<int64_t>(l))
+        continue;
+      can[l] = reside[l] && !pack.isShared() && std::ranges::all_of(pack.parameters, [&](int64_t p) {
+        return model.parameters[static_cast<size_t>(p)].owner == static_cast<int64_t>(l);
+      });
+      if (!can[l])
+        break;
+    }
+  return can;
+}
+
 std::vector<bool> canCut(const Model &model) {
   constexpr int64_t kElements = kSlotAlignment / 4;
   std::vector<bool> can(model.layers.size(), true);

@@ -19,6 +19,9 @@ struct LayerDecision {
   /// weights nor gradients cross the link. What the host holds is brought up before the first step and down where it is
   /// wanted.
   bool resident = false;
+  /// The update runs on the device, for which the state comes up from the host, and goes down again with the weights: the gradient
+  /// stays there. The host's memory is read and written less often than by an update there.
+  bool stateStreamed = false;
   /// In how many parts its gradients come down, are updated on the host, and its weights go up again: what one part waits for
   /// passes under the others.
   int64_t parts = 1;
@@ -47,6 +50,9 @@ Decisions leastMemory(const Model &model);
 
 /// By layer: whether it can be resident. Something is held with it, and where that is trained the device has code for the update.
 std::vector<bool> canReside(const Model &model, const Machine &machine);
+
+/// By layer: whether its state can be streamed: as above, and it alone gives gradients to all that its backward completes.
+std::vector<bool> canStreamState(const Model &model, const Machine &machine);
 
 /// By layer: whether its updates can be cut in parts. Those begin at multiples of kSlotAlignment bytes of a gradient.
 std::vector<bool> canCut(const Model &model);

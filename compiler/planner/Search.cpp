@@ -23,7 +23,7 @@ constexpr double kAlike = 5e-4, kGain = 1e-4;
 constexpr int kRounds = 8;
 constexpr size_t kFurthest = 2; ///< of the beginnings: how many are gone on from
 /// Commands that are simulated at most by climbing, the first time and where something was found before: a few seconds, and one.
-constexpr int64_t kClimb = 1'000'000, kClimbOn = 300'000;
+constexpr int64_t kClimb = 1'300'000, kClimbOn = 300'000;
 /// Commands that are simulated while single objects are tried: a fraction of a second.
 constexpr int64_t kPolish = 30'000, kPolishSmall = 100'000'000;
 constexpr int kKicks = 4000;
@@ -44,7 +44,7 @@ bool completes(const Model &model, size_t layer) {
 class Searcher {
 public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
-      : model(model), machine(machine), constraints(constraints), reside(canReside(model, machine)), parks(canParkSaved(model, machine)), cut(canCut(model)),
+      : model(model), machine(machine), constraints(constraints), reside(canReside(model, machine)), streams(canStreamState(model, machine)), parks(canParkSaved(model, machine)), cut(canCut(model)),
         gradientBytes(model.layers.size(), 0) {
     for (const GradientPack &pack : model.packs)
       gradientBytes[static_cast<size_t>(pack.complete())] += pack.bytes;
@@ -80,7 +80,7 @@ private:
   const Model &model;
   const Machine &machine;
   const Constraints &constraints;
-  const std::vector<bool> reside, parks, cut; ///< by layer: whether it can be resident, park what it saves, be cut in parts
+  const std::vector<bool> reside, streams, parks, cut; ///< by layer: whether it can be resident, stream its state, park what it saves, be cut in parts
   std::vector<int64_t> gradientBytes;         ///< by layer: of those that it completes
   Decisions best;
   Timing timing;
@@ -178,7 +178,7 @@ private:
     std::string key(reinterpret_cast<const char *>(&decisions.deviceLimit), sizeof(decisions.deviceLimit));
     for (const LayerDecision &layer : decisions.layers) {
       key += static_cast<char>(layer.rung << 3 | layer.parkedSaved << 2 | layer.kept << 1 | layer.resident);
-      key += static_cast<char>(layer.parts);
+      key += static_cast<char>(layer.parts << 1 | layer.stateStreamed);
     }
     for (bool parked : decisions.parked)
       key += parked ? '1' : '0';
@@ -227,6 +227,16 @@ private:
       axes.push_back({canBeResident.size(), 0, [canBeResident](Decisions &decisions, size_t count) {
                         for (size_t i = 0; i < canBeResident.size(); ++i)
                           decisions.layers[static_cast<size_t>(canBeResident[i])].resident = i < count;
+                      }});
+    // Evenly among all, for the links have little time at once to spare.
+    std::vector<int64_t> canStream;
+    for (int64_t l = 0; l < layers; ++l)
+      if (streams[static_cast<size_t>(l)])
+        canStream.push_back(l);
+    if (!constraints.resident && !canStream.empty())
+      axes.push_back({canStream.size(), 0, [canStream](Decisions &decisions, size_t count) {
+                        for (size_t i = 0; i < canStream.size(); ++i)
+                          decisions.layers[static_cast<size_t>(canStream[i])].stateStreamed = (i + 1) * count / canStream.size() > i * count / canStream.size();
                       }});
     if (constraints.saved) {
       if (!constraints.parked && !machine.unified())
@@ -377,7 +387,7 @@ private:
     std::vector<size_t> updated;
     for (size_t l = 0; l < model.layers.size(); ++l) {
       decisions.layers[l].parts = 1;
-      if (gradientBytes[l] > 0 && !decisions.layers[l].resident)
+      if (gradientBytes[l] > 0 && !decisions.layers[l].resident && !decisions.layers[l].stateStreamed)
         updated.push_back(l);
     }
     for (size_t i = 0; i < updated.size(); ++i)
@@ -491,6 +501,8 @@ private:
       add([&](Decisions &changed) { changed.layers[l].kept = !changed.layers[l].kept; });
     if (!constraints.resident && reside[l])
       add([&](Decisions &changed) { changed.layers[l].resident = !changed.layers[l].resident; });
+    if (!constraints.resident && streams[l] && !from.layers[l].resident)
+      add([&](Decisions &changed) { changed.layers[l].stateStreamed = !changed.layers[l].stateStreamed; });
     if (!constraints.parked && !machine.unified())
       for (int64_t value : layer.results)
         add([&](Decisions &changed) { changed.parked[static_cast<size_t>(value)] = !changed.parked[static_cast<size_t>(value)]; });
@@ -589,10 +601,11 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 }
 
 void settle(const Model &model, const Machine &machine, Decisions &decisions) {
-  const std::vector<bool> reside = canReside(model, machine), parkable = canParkSaved(model, machine);
+  const std::vector<bool> reside = canReside(model, machine), streams = canStreamState(model, machine), parkable = canParkSaved(model, machine);
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     decisions.layers[l].late = decisions.layers[l].lateDown = LayerDecision::kOpen;
     decisions.layers[l].resident = decisions.layers[l].resident && reside[l];
+    decisions.layers[l].stateStreamed = decisions.layers[l].stateStreamed && streams[l] && !decisions.layers[l].resident;
     decisions.layers[l].parkedSaved = decisions.layers[l].parkedSaved && parkable[l] && decisions.layers[l].rung > 0;
   }
   for (size_t v = 0; v < model.values.size(); ++v)
@@ -605,9 +618,9 @@ void settle(const Model &model, const Machine &machine, Decisions &decisions) {
   timing.pending.resize(model.layers.size()), timing.pendingDown.resize(model.layers.size());
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     LayerDecision &layer = decisions.layers[l];
-    const bool byHost = !machine.unified() && !layer.resident && completes(model, l);
+    const bool byHost = !machine.unified() && !layer.resident && !layer.stateStreamed && completes(model, l);
     layer.late = byHost ? std::min(timing.pending[l], layer.parts) : layer.parts;
-    layer.lateDown = byHost ? std::min(timing.pendingDown[l], layer.parts) : layer.parts;
+    layer.lateDown = byHost ? std::clamp(timing.pendingDown[l], layer.late, layer.parts) : layer.parts;
   }
 }
 
@@ -639,6 +652,33 @@ void addContention(std::vector<std::vector<double>> &loads, const Sharers &share
     for (size_t l = 0; l < loads[a].size(); ++l)
       loads[a][l] += sharers[a].second * alone[sharers[a].first][l];
 }
+
+/// What streamed state can take from the host at most: as much as the link has time to bring the state up for.
+struct Relief {
+  double uploads = 0; ///< seconds of the link at least: where all that can be is resident
+  double all = 0;     ///< seconds of the host, of all that can be streamed
+  double rate = 0;    ///< seconds of the host for one of the link, at best
+  Relief(const Model &model, const Machine &machine, const std::vector<std::vector<double>> &away, const std::vector<std::vector<double>> &resident) {
+    if (machine.unified())
+      return;
+    const std::vector<bool> streams = canStreamState(model, machine);
+    const Link &up = *machine.link(machine.staging, machine.devices.front().memory);
+    uploads = std::accumulate(resident[up.stream].begin(), resident[up.stream].end(), 0.0);
+    for (size_t l = 0; l < model.layers.size(); ++l) {
+      int64_t bytes = 0;
+      for (int64_t p : model.layers[l].owned)
+        if (const Parameter &parameter = model.parameters[static_cast<size_t>(p)]; parameter.isTrained())
+          for (const Parameter::Rest &rest : parameter.rest)
+            bytes += rest.type.bytes();
+      if (!streams[l])
+        continue;
+      const double host = away[machine.update.stream][l + 1];
+      all += host;
+      rate = std::max(rate, bytes > 0 ? host / up.seconds(bytes) : HUGE_VAL);
+    }
+  }
+  double within(double seconds) const { return seconds > uploads && all > 0 ? std::min(all, rate * (seconds - uploads)) : 0; }
+};
 
 /// Seconds of bringing the weights that backward reads at any rung, of which the device has no more than its memory when that begins.
 double broughtForBackward(const Model &model, const Machine &machine, int64_t deviceMemory) {
@@ -706,6 +746,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
       can.push_back(l);
     }
   std::vector<std::vector<double>> resident = loads(most);
+  const Relief relief(model, machine, away, resident);
   const auto sharers = mostContended(machine, away);
   addContention(away, sharers), addContention(resident, sharers);
   const std::vector<double> &none = away[machine.devices.front().engine.stream], &all = resident[machine.devices.front().engine.stream];
@@ -727,7 +768,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
       return load <= seconds * (1 + 1e-9);
     };
     auto each = [&](size_t stream, double before) {
-      const double load = before + std::accumulate(away[stream].begin(), away[stream].end(), 0.0);
+      const double load = before + std::accumulate(away[stream].begin(), away[stream].end(), 0.0) - (stream == machine.update.stream ? relief.within(seconds) : 0);
       return spares(away[stream], resident[stream], load, static_cast<double>(deviceMemory), [&](size_t l) { return static_cast<double>(bytes[l]); }) &&
              spares(away[stream], resident[stream], load, seconds - least, [&](size_t l) { return all[l + 1] - none[l + 1]; });
     };
@@ -750,7 +791,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
 Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
-  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, updated = 0, parkedSaved = 0;
+  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0;
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
     const LayerDecision &decision = decisions.layers[l];
@@ -765,7 +806,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     const bool updates = completes(model, l);
     updated += updates;
     onDevice += updates && decision.resident;
-    late += updates && !decision.resident && decision.late < decision.parts;
+    streamed += updates && decision.stateStreamed;
+    late += updates && !decision.resident && !decision.stateStreamed && decision.late < decision.parts;
   }
   Description text;
   for (auto [rung, count] : rungs)
@@ -792,7 +834,7 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     text.parked += fmt::format("{}what {} layers save", text.parked.empty() ? "" : ", ", parkedSaved);
   if (machine.unified() || text.parked.empty())
     text.parked = "none";
-  text.updates = machine.unified() ? "early" : shares({{"early", updated - late - onDevice}, {"late", late}, {"on the device", onDevice}});
+  text.updates = machine.unified() ? "early" : shares({{"early", updated - late - onDevice - streamed}, {"late", late}, {"on the device", onDevice}, {"on the device with streamed state", streamed}});
   return text;
 }
 

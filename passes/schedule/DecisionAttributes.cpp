@@ -4,7 +4,7 @@ using namespace mlir;
 
 namespace mt::passes {
 namespace {
-constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kLate = "mt.late", kLateDown = "mt.late_down", kParts = "mt.parts", kParked = "mt.parked", kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
+constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kStateStreamed = "mt.state_streamed", kLate = "mt.late", kLateDown = "mt.late_down", kParts = "mt.parts", kParked = "mt.parked", kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -27,6 +27,7 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
     }
     decision.kept = call->hasAttr(kKept);
     decision.resident = call->hasAttr(kResident);
+    decision.stateStreamed = call->hasAttr(kStateStreamed);
     decision.parkedSaved = call->hasAttr(kParkedSaved);
     if (auto parts = call->getAttrOfType<IntegerAttr>(kParts)) {
       decision.parts = parts.getInt();
@@ -61,7 +62,7 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name : {kSaved, kKept, kResident, kParts, kLate, kLateDown, kParked, kParkedSaved})
+    for (StringRef name : {kSaved, kKept, kResident, kStateStreamed, kParts, kLate, kLateDown, kParked, kParkedSaved})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
@@ -69,6 +70,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
       call->setAttr(kKept, builder.getUnitAttr());
     if (decision.resident)
       call->setAttr(kResident, builder.getUnitAttr());
+    if (decision.stateStreamed)
+      call->setAttr(kStateStreamed, builder.getUnitAttr());
     if (decision.parkedSaved)
       call->setAttr(kParkedSaved, builder.getUnitAttr());
     if (decision.parts > 1)

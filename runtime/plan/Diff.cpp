@@ -229,6 +229,7 @@ private:
     size("weights over the link", a.weightLinkBytes, b.weightLinkBytes);
     size("gradients over the link", a.gradientLinkBytes, b.gradientLinkBytes);
     size("activations over the link", a.activationLinkBytes, b.activationLinkBytes);
+    size("state over the link", a.stateLinkBytes, b.stateLinkBytes);
   }
 };
 

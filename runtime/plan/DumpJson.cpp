@@ -41,7 +41,8 @@ Json toJson(const Prediction &p) {
           {"executed_flops", p.executedFlops},
           {"weight_link_bytes", p.weightLinkBytes},
           {"gradient_link_bytes", p.gradientLinkBytes},
-          {"activation_link_bytes", p.activationLinkBytes}};
+          {"activation_link_bytes", p.activationLinkBytes},
+          {"state_link_bytes", p.stateLinkBytes}};
 }
 
 Json toJson(const Initial &initial) {

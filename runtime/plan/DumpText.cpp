@@ -79,9 +79,9 @@ private:
     line("  predicted  step {} ({}): compute {}, upload {}, download {}, host {}", formatSeconds(p.stepSeconds),
          p.bound, formatSeconds(p.computeSeconds), formatSeconds(p.uploadSeconds), formatSeconds(p.downloadSeconds),
          formatSeconds(p.hostSeconds));
-    line("  work       {} useful, {} executed; over the link: weights {}, gradients {}, activations {}",
+    line("  work       {} useful, {} executed; over the link: weights {}, gradients {}, activations {}, state {}",
          formatFlops(p.usefulFlops), formatFlops(p.executedFlops), formatSize(p.weightLinkBytes),
-         formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes));
+         formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes), formatSize(p.stateLinkBytes));
   }
 
   void printSpacesAndStreams() {

@@ -194,6 +194,7 @@ void put(const Prediction &prediction, proto::Prediction *to) {
   to->set_weight_link_bytes(prediction.weightLinkBytes);
   to->set_gradient_link_bytes(prediction.gradientLinkBytes);
   to->set_activation_link_bytes(prediction.activationLinkBytes);
+  to->set_state_link_bytes(prediction.stateLinkBytes);
 }
 
 //===-- messages to structs ---------------------------------------------------------------------------------===//
@@ -391,7 +392,8 @@ void readHead(const proto::Plan &from, Plan &plan) {
                      .executedFlops = prediction.executed_flops(),
                      .weightLinkBytes = prediction.weight_link_bytes(),
                      .gradientLinkBytes = prediction.gradient_link_bytes(),
-                     .activationLinkBytes = prediction.activation_link_bytes()};
+                     .activationLinkBytes = prediction.activation_link_bytes(),
+                     .stateLinkBytes = prediction.state_link_bytes()};
 }
 
 } // namespace

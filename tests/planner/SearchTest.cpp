@@ -62,7 +62,7 @@ public:
 private:
   struct Choice {
     int64_t rung = 0;
-    int place = 0; ///< streamed, kept or resident
+    int place = 0; ///< streamed, kept or resident; streamed or kept, with its state streamed
     bool parked = false, parkedSaved = false;
     std::vector<double> load; ///< by stream
     double forward = 0, backward = 0; ///< seconds of all micro-batches
@@ -89,7 +89,8 @@ private:
 
   void set(size_t l, const Choice &choice) {
     decisions.layers[l].rung = choice.rung;
-    decisions.layers[l].kept = choice.place == 1;
+    decisions.layers[l].kept = choice.place == 1 || choice.place == 4;
+    decisions.layers[l].stateStreamed = choice.place >= 3;
     decisions.layers[l].resident = choice.place == 2;
     decisions.parked[l] = choice.parked;
     decisions.layers[l].parkedSaved = choice.parkedSaved;
@@ -108,7 +109,7 @@ private:
     const Layer &layer = model.layers[l];
     const Parameter &parameter = model.parameters[l];
     for (int64_t rung = 0; rung < (layer.isLoss ? 1 : static_cast<int64_t>(layer.rungs.size())); ++rung)
-      for (int place = 0; place < 3; ++place)
+      for (int place = 0; place < 5; ++place)
         for (int parks = 0; parks < 4; ++parks) {
           const bool parked = parks & 1, parkedSaved = parks & 2;
           if (parkedSaved && (rung == 0 || !parkable[l]))
@@ -122,7 +123,7 @@ private:
           auto secondsOf = [&](int64_t index) { return model.templates[static_cast<size_t>(index)].seconds * static_cast<double>(model.microBatches); };
           choice.forward = layer.isLoss ? 0 : secondsOf(code.forward);
           choice.backward = secondsOf(code.backward);
-          choice.home = place == 2 ? 0 : homeOf(parameter);
+          choice.home = place >= 2 ? 0 : homeOf(parameter);
           if (place > 0 || layer.isLoss)
             choice.bytes += parameter.type.bytes();
           if (layer.isLoss) // its gradient
