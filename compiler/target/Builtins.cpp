@@ -5,7 +5,8 @@
 //   device memory    0.90 of peak bandwidth; size less about 2 % that the driver, the context and libraries take
 //   link             PCIe 5.0 x16 carries 55, PCIe 4.0 x16 25 GB/s of payload each way from pinned memory, of 63 and
 //                    31.5 after line coding
-//   host memory      0.75 of the peak of the socket next to the device; copies to and from the device take their part of it
+//   host memory      0.75 of the peak of the socket next to the device; copies to and from the device take their part of it, and
+//                    from each other where both directions want more than there is
 // `mtrun probe` measures a machine; its file is better than any of these.
 #include "compiler/target/Builtins.h"
 
@@ -64,6 +65,11 @@ struct Card {
   double matrixShare;
 };
 Target cuda(const Card &card) {
+  const double hostBandwidth = 0.75 * card.hostPeak;
+  std::vector<std::string> contention = {fmt::format("upload host {:.3g}", card.link / card.hostPeak),
+                                         fmt::format("download host {:.3g}", card.link / card.hostPeak)};
+  if (2 * card.link > hostBandwidth)
+    contention.push_back(fmt::format("upload download {:.3g}", 2 * card.link / hostBandwidth - 1));
   return {.name = card.name,
           .device = "cuda",
           .unified = false,
@@ -71,14 +77,13 @@ Target cuda(const Card &card) {
           .hostMemory = card.hostMemory,
           .uploadBandwidth = card.link,
           .downloadBandwidth = card.link,
-          .hostBandwidth = 0.75 * card.hostPeak,
+          .hostBandwidth = hostBandwidth,
           .deviceBandwidth = 0.90 * card.memoryPeak,
           .fp32Flops = 0.80 * card.fp32Peak,
           .bf16Flops = card.matrixShare * card.bf16Peak,
           .kernelOverheadSeconds = 4e-6,
           .copyOverheadSeconds = 8e-6,
-          .contention = {fmt::format("upload host {:.3g}", card.link / card.hostPeak),
-                         fmt::format("download host {:.3g}", card.link / card.hostPeak)}};
+          .contention = std::move(contention)};
 }
 
 } // namespace

@@ -236,6 +236,24 @@ TEST(Search, MoreMemoryIsNeverSlower) {
   }
 }
 
+TEST(Search, StreamsStateWhereTheHostIsTheBound) {
+  // The host takes 20 ms for a layer's update, and the link 2 ms for its state; the device has room for the state of one at a time.
+  const Model model = smallModel(std::vector<SmallLayer>(7, {250000, 1000, {1000, 2000}, 2e-3, {6e-3, 5e-3, 4e-3}}));
+  const Machine machine(smallTarget(3e8));
+  Constraints constraints;
+  constraints.deviceMemory = 8000000;
+  constraints.thorough = false;
+  const Found found = search(model, machine, constraints);
+  ASSERT_TRUE(found.timing.fits());
+  EXPECT_GT(std::ranges::count(found.decisions.layers, true, &LayerDecision::stateStreamed), 2);
+  Constraints byHost = constraints;
+  byHost.resident = false; // nothing of an update is on the device
+  const Found without = search(model, machine, byHost);
+  EXPECT_EQ(std::ranges::count(without.decisions.layers, true, &LayerDecision::stateStreamed), 0);
+  EXPECT_LT(found.timing.seconds, 0.7 * without.timing.seconds);
+  EXPECT_GE(found.timing.seconds, lowerBound(model, machine, constraints.deviceMemory) * (1 - 1e-9));
+}
+
 TEST(Search, TakesWhatIsGiven) {
   std::mt19937 random(5);
   const Model model = randomModel(random, 5);
