@@ -16,6 +16,8 @@ namespace {
 /// Steps that are run at most until one follows another as those before it did, and how near is the same.
 constexpr uint32_t kSteps = 12, kAlike = 2;
 constexpr double kNear = 1e-7;
+/// How much longer than a step no stream takes for its part of one.
+constexpr double kSteady = 1e-3;
 
 /// Bytes by position: ranges are added to, and the greatest of a range is asked for.
 class Profile {
@@ -400,8 +402,11 @@ private:
             settled = begun - 2;
         }
       }
-      if (settled < steps && isDone(settled))
-        return measure(settled);
+      if (settled < steps && isDone(settled)) {
+        if (lag(settled) <= (1 + kSteady) * period(settled) || settled + 2 >= steps)
+          return measure(settled);
+        ++settled;
+      }
       if (!underWay.any())
         break;
       for (uint32_t stream : underWay.advance())
@@ -415,6 +420,14 @@ private:
   double period(uint32_t step) const {
     const uint32_t first = atPosition.empty() ? 0 : atPosition.front();
     return startOf[instance(step + 1, first)] - startOf[instance(step, first)];
+  }
+  /// The longest time from a command of one step to the same of `step`. A stream that has more to do than a step has time falls
+  /// behind from step to step, and computing goes on as long as there is memory for what piles up: not much longer.
+  double lag(uint32_t step) const {
+    double longest = 0;
+    for (uint32_t i = 0; i < count && step > 0; ++i)
+      longest = std::max(longest, startOf[instance(step, i)] - startOf[instance(step - 1, i)]);
+    return longest;
   }
   bool isDone(uint32_t step) const {
     for (uint32_t i = count; i-- > 0;)
@@ -432,6 +445,8 @@ private:
       result.seconds = *std::ranges::max_element(endOf);
     else if (step + 1 < steps && startOf[instance(step + 1, first)] >= 0)
       result.seconds = period(step);
+    if (steps > 1 && lag(step) > (1 + kSteady) * result.seconds)
+      result.seconds = lag(step);
     for (uint32_t i = 0; i < count; ++i)
       result.start[i] = startOf[instance(step, i)] - origin;
     for (uint32_t i = 0; i < count; ++i)

@@ -93,6 +93,7 @@ private:
     size_t most = 0;
     size_t now = 0;
     std::function<void(Decisions &, size_t)> set;
+    bool waits = false; ///< until the others have had their turns once; it is the last then
   };
   std::vector<Axis> axes;
   std::vector<size_t> turns; ///< of the axes: which comes first
@@ -228,22 +229,13 @@ private:
                         for (size_t i = 0; i < canBeResident.size(); ++i)
                           decisions.layers[static_cast<size_t>(canBeResident[i])].resident = i < count;
                       }});
-    // Evenly among all, for the links have little time at once to spare.
-    std::vector<int64_t> canStream;
-    for (int64_t l = 0; l < layers; ++l)
-      if (streams[static_cast<size_t>(l)])
-        canStream.push_back(l);
-    if (!constraints.resident && !canStream.empty())
-      axes.push_back({canStream.size(), 0, [canStream](Decisions &decisions, size_t count) {
-                        for (size_t i = 0; i < canStream.size(); ++i)
-                          decisions.layers[static_cast<size_t>(canStream[i])].stateStreamed = (i + 1) * count / canStream.size() > i * count / canStream.size();
-                      }});
     if (constraints.saved) {
       if (!constraints.parked && !machine.unified())
         axes.push_back({differentiated.size(), 0, [this, differentiated](Decisions &decisions, size_t count) {
                           for (size_t i = 0; i < differentiated.size(); ++i)
                             decisions.layers[static_cast<size_t>(differentiated[i])].parkedSaved = i >= count && parks[static_cast<size_t>(differentiated[i])];
                         }});
+      makeStreamAxis();
       return;
     }
     // Rungs exclude each other: the last layers have the highest whose bytes stay, for the shortest time. What waits on the host
@@ -267,6 +259,21 @@ private:
                           decisions.layers[l].parkedSaved = constraints.parked.value_or(waits > stays) && parks[l];
                         }
                       }});
+    makeStreamAxis();
+  }
+
+  /// Evenly among all layers, for the links have little time at once to spare. The last kind of all: bytes that are resident save
+  /// more, and where state is streamed before, little is left that they could save.
+  void makeStreamAxis() {
+    std::vector<int64_t> canStream;
+    for (int64_t l = 0; l < static_cast<int64_t>(model.layers.size()); ++l)
+      if (streams[static_cast<size_t>(l)])
+        canStream.push_back(l);
+    if (!constraints.resident && !canStream.empty())
+      axes.push_back({canStream.size(), 0, [canStream](Decisions &decisions, size_t count) {
+                        for (size_t i = 0; i < canStream.size(); ++i)
+                          decisions.layers[static_cast<size_t>(canStream[i])].stateStreamed = (i + 1) * count / canStream.size() > i * count / canStream.size();
+                      }, true});
   }
 
   /// One axis first, then the others in order.
@@ -286,7 +293,10 @@ private:
     for (size_t first = 0; first < axes.size(); ++first) {
       set(least);
       takeTurns(first);
+      if (first + 1 < axes.size() && axes.back().waits)
+        turns.pop_back();
       climb(1);
+      takeTurns(first);
       ends.push_back(state());
     }
     auto secondsOf = [](const State &state) { return state.timing.seconds; };

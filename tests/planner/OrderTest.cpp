@@ -126,6 +126,32 @@ TEST(Order, GradientsThatComeDownUnderTheNextForwardAreListedThere) {
   }
 }
 
+TEST(Order, NoStreamIsBusyLongerThanAStepTakes) {
+  // Where a stream falls behind a little in every step, computing goes on alike for a while.
+  std::mt19937 random(17);
+  for (int i = 0; i < 600; ++i) {
+    Model model = randomModel(random, 6);
+    model.clip = random() % 2;
+    target::Target target = randomTarget(random);
+    target.uploadBandwidth = std::uniform_int_distribution<int>(3, 20)(random) * 1e8;
+    target.downloadBandwidth = std::uniform_int_distribution<int>(3, 20)(random) * 1e8;
+    for (auto [a, b] : {std::pair(0, 2), std::pair(0, 3), std::pair(2, 3)}) // upload, download and host
+      target.shares[static_cast<size_t>(a)][static_cast<size_t>(b)] = target.shares[static_cast<size_t>(b)][static_cast<size_t>(a)] = 0.3;
+    const Machine machine(target);
+    Decisions decisions = leastMemory(model);
+    for (LayerDecision &layer : decisions.layers) {
+      layer.stateStreamed = random() % 2;
+      layer.rung = static_cast<int64_t>(random() % 3);
+      layer.parkedSaved = random() % 2;
+    }
+    settle(model, machine, decisions);
+    const Timing timing = timeOf(model, machine, decisions);
+    ASSERT_TRUE(timing.fits());
+    for (size_t stream = 0; stream < timing.busy.size(); ++stream)
+      EXPECT_LE(timing.busy[stream], timing.seconds * 1.002) << "model " << i << ", stream " << machine.streams[stream].name;
+  }
+}
+
 TEST(Order, ListsCommandsAfterWhatTheyNeed) {
   std::mt19937 random(7);
   for (int i = 0; i < 60; ++i) {
