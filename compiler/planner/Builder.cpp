@@ -25,7 +25,9 @@ public:
       saved.push_back(layer(l).isDifferentiated() && !layer(l).isLoss ? savedBytes(l) : 0);
       parkedSaved.push_back(canWait[static_cast<size_t>(l)] && decision(l).parkedSaved && saved.back() > 0);
     }
-    streams = canStreamState(model, machine);
+    streams.assign(model.layers.size(), false);
+    if (std::ranges::any_of(decisions.layers, &LayerDecision::stateStreamed)) // which layers can takes a while to find out
+      streams = canStreamState(model, machine);
     for (int64_t l = 0; l < layerCount(); ++l)
       streams[static_cast<size_t>(l)] = streams[static_cast<size_t>(l)] && decision(l).stateStreamed && !isResident(l);
   }
@@ -351,9 +353,13 @@ private:
       if (up || parameter(p).isTrained())
         movedTogether(weightOf(p), residentWeights[static_cast<size_t>(p)], parameter(p).type.bytes());
     move(out.text("weights layer {}", l), up);
-    for (int64_t p : resident[static_cast<size_t>(l)])
+    moveState(l, resident[static_cast<size_t>(l)], residentState, up);
+  }
+  /// Between the host and a place on the device, of those that have one there.
+  void moveState(int64_t l, const std::vector<int64_t> &parameters, const State &onDevice, bool up) {
+    for (int64_t p : parameters)
       for (size_t i = 0; i < parameter(p).rest.size(); ++i)
-        if (Place place = residentState[static_cast<size_t>(p)][i])
+        if (Place place = onDevice[static_cast<size_t>(p)][i])
           movedTogether(state[static_cast<size_t>(p)][i], place, parameter(p).rest[i].type.bytes());
     move(out.text("state layer {}", l), up);
   }
@@ -848,10 +854,8 @@ private:
   /// The state of a layer, and those of its weights that the phase that runs has not brought.
   void bringState(int64_t l) {
     streamedWeights.clear();
-    std::vector<int64_t> trained, missing;
-    for (int64_t p : layer(l).owned)
-      if (parameter(p).isTrained())
-        trained.push_back(p);
+    const std::vector<int64_t> trained = trainedOf(l);
+    std::vector<int64_t> missing;
     for (int64_t p : trained) {
       auto there = deviceWeights.find(p);
       if (there != deviceWeights.end() && there->second.place && there->second.until == running && !model.clip)
@@ -875,23 +879,22 @@ private:
     for (int64_t p : trained)
       streamedState[static_cast<size_t>(p)].resize(parameter(p).rest.size());
     placeState(out.text("device state layer {}", l), here.memory, trained, streamedState, false);
-    moveState(l, trained, true);
+    moveState(l, trained, streamedState, true);
   }
   void takeState(int64_t l) {
+    const std::vector<int64_t> trained = trainedOf(l);
+    for (int64_t p : trained)
+      movedTogether(weightOf(p), streamedWeights.at(p), parameter(p).type.bytes());
+    move(out.text("updated weights layer {}", l), false);
+    moveState(l, trained, streamedState, false);
+  }
+  /// Of the parameters whose weights lie with a layer.
+  std::vector<int64_t> trainedOf(int64_t l) const {
     std::vector<int64_t> trained;
     for (int64_t p : layer(l).owned)
       if (parameter(p).isTrained())
         trained.push_back(p);
-    for (int64_t p : trained)
-      movedTogether(weightOf(p), streamedWeights.at(p), parameter(p).type.bytes());
-    move(out.text("updated weights layer {}", l), false);
-    moveState(l, trained, false);
-  }
-  void moveState(int64_t l, const std::vector<int64_t> &parameters, bool up) {
-    for (int64_t p : parameters)
-      for (size_t i = 0; i < parameter(p).rest.size(); ++i)
-        movedTogether(state[static_cast<size_t>(p)][i], streamedState[static_cast<size_t>(p)][i], parameter(p).rest[i].type.bytes());
-    move(out.text("state layer {}", l), up);
+    return trained;
   }
 
   /// The type of elements of a parameter, or of entries that are for so many of them each.

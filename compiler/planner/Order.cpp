@@ -445,8 +445,8 @@ private:
       result.seconds = *std::ranges::max_element(endOf);
     else if (step + 1 < steps && startOf[instance(step + 1, first)] >= 0)
       result.seconds = period(step);
-    if (steps > 1 && lag(step) > (1 + kSteady) * result.seconds)
-      result.seconds = lag(step);
+    if (const double longest = lag(step); longest > (1 + kSteady) * result.seconds)
+      result.seconds = longest;
     for (uint32_t i = 0; i < count; ++i)
       result.start[i] = startOf[instance(step, i)] - origin;
     for (uint32_t i = 0; i < count; ++i)

@@ -44,8 +44,8 @@ bool completes(const Model &model, size_t layer) {
 class Searcher {
 public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
-      : model(model), machine(machine), constraints(constraints), reside(canReside(model, machine)), streams(canStreamState(model, machine)), parks(canParkSaved(model, machine)), cut(canCut(model)),
-        gradientBytes(model.layers.size(), 0) {
+      : model(model), machine(machine), constraints(constraints), reside(canReside(model, machine)),
+        streams(canStreamState(model, machine)), parks(canParkSaved(model, machine)), cut(canCut(model)), gradientBytes(model.layers.size(), 0) {
     for (const GradientPack &pack : model.packs)
       gradientBytes[static_cast<size_t>(pack.complete())] += pack.bytes;
   }
@@ -56,6 +56,7 @@ public:
     if (!timing.fits())
       return found();
     makeAxes();
+    makeStreamAxis();
     if (!before || !resume(*before)) {
       climbFromAll(before ? kClimbOn : kClimb);
       if (constraints.thorough)
@@ -235,7 +236,6 @@ private:
                           for (size_t i = 0; i < differentiated.size(); ++i)
                             decisions.layers[static_cast<size_t>(differentiated[i])].parkedSaved = i >= count && parks[static_cast<size_t>(differentiated[i])];
                         }});
-      makeStreamAxis();
       return;
     }
     // Rungs exclude each other: the last layers have the highest whose bytes stay, for the shortest time. What waits on the host
@@ -259,7 +259,6 @@ private:
                           decisions.layers[l].parkedSaved = constraints.parked.value_or(waits > stays) && parks[l];
                         }
                       }});
-    makeStreamAxis();
   }
 
   /// Evenly among all layers, for the links have little time at once to spare. The last kind of all: bytes that are resident save
@@ -663,6 +662,14 @@ void addContention(std::vector<std::vector<double>> &loads, const Sharers &share
       loads[a][l] += sharers[a].second * alone[sharers[a].first][l];
 }
 
+/// What updates alone read and write of a parameter.
+int64_t stateBytes(const Parameter &parameter) {
+  int64_t bytes = 0;
+  for (const Parameter::Rest &rest : parameter.rest)
+    bytes += parameter.isTrained() ? rest.type.bytes() : 0;
+  return bytes;
+}
+
 /// What streamed state can take from the host at most: as much as the link has time to bring the state up for.
 struct Relief {
   double uploads = 0; ///< seconds of the link at least: where all that can be is resident
@@ -675,13 +682,11 @@ struct Relief {
     const Link &up = *machine.link(machine.staging, machine.devices.front().memory);
     uploads = std::accumulate(resident[up.stream].begin(), resident[up.stream].end(), 0.0);
     for (size_t l = 0; l < model.layers.size(); ++l) {
-      int64_t bytes = 0;
-      for (int64_t p : model.layers[l].owned)
-        if (const Parameter &parameter = model.parameters[static_cast<size_t>(p)]; parameter.isTrained())
-          for (const Parameter::Rest &rest : parameter.rest)
-            bytes += rest.type.bytes();
       if (!streams[l])
         continue;
+      int64_t bytes = 0;
+      for (int64_t p : model.layers[l].owned)
+        bytes += stateBytes(model.parameters[static_cast<size_t>(p)]);
       const double host = away[machine.update.stream][l + 1];
       all += host;
       rate = std::max(rate, bytes > 0 ? host / up.seconds(bytes) : HUGE_VAL);
@@ -742,9 +747,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     if (const int64_t home = model.homeOf(static_cast<int64_t>(p)); home >= 0) {
       const Parameter &parameter = model.parameters[p];
       bytes[static_cast<size_t>(home)] += parameter.type.bytes();
-      if (parameter.isTrained())
-        for (const Parameter::Rest &rest : parameter.rest)
-          bytes[static_cast<size_t>(home)] += rest.type.bytes();
+      bytes[static_cast<size_t>(home)] += stateBytes(parameter);
       if (parameter.isTrained() && model.clip)
         bytes[static_cast<size_t>(home)] += parameter.full.bytes();
     }

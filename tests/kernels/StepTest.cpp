@@ -110,6 +110,17 @@ TEST(Step, AdamW) {
     }
 }
 
+/// Of a whole weight, by an optimizer that keeps one moment.
+void expectUpdate(const char *optimizer, const State &s, Optimizer &o, const std::vector<Values> &out) {
+  const Dims &dims = s.weight.dims;
+  expectResults(
+      {optimizer,
+       {{"parameter", int64_t{0}}},
+       {s.gradient, norms({1}), o.scalars()},
+       {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values}}},
+      out, 1e-6);
+}
+
 TEST(Step, Sgd) {
   for (const Dims &dims : {Dims{37}, Dims{33, 1030}}) {
     Optimizer o;
@@ -120,12 +131,7 @@ TEST(Step, Sgd) {
       out[1][i] = o.momentum * out[1][i] + s.gradient.values[i] * o.clip + o.decay * out[0][i];
       out[0][i] -= o.rate * out[1][i];
     }
-    expectResults(
-        {"sgd",
-         {{"parameter", int64_t{0}}},
-         {s.gradient, norms({1}), o.scalars()},
-         {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values}}},
-        out, 1e-6);
+    expectUpdate("sgd", s, o, out);
   }
 }
 
@@ -141,12 +147,7 @@ TEST(Step, Lion) {
       out[0][i] -= o.rate * (o.decay * out[0][i] + (c > 0) - (c < 0));
       out[1][i] = o.beta2 * out[1][i] + (1 - o.beta2) * g;
     }
-    expectResults(
-        {"lion",
-         {{"parameter", int64_t{0}}},
-         {s.gradient, norms({1}), o.scalars()},
-         {{DType::f32, dims, Effect::update, s.weight.values}, {DType::f32, dims, Effect::update, s.first.values}}},
-        out, 1e-6);
+    expectUpdate("lion", s, o, out);
   }
 }
 
