@@ -195,7 +195,7 @@ struct Forward : BlockAttention {
         ScoreBlock made = block(launch, step.at, b);
         made.scores = scores, made.probabilities = narrow ? narrow : scores;
         made.logsumexp = logsumexp ? logsumexp + b * shape.heads * shape.queries : nullptr;
-        MT_TRY(started(softmaxScores(launch.stream, made)));
+        MT_TRY(softmaxScores(launch.stream, made));
         for (int64_t head = 0; launch.operands[kResult] && head < share(); ++head)
           MT_TRY(step.result.run(launch.stream, {.a = offset(made.probabilities, headScores(head)),
                                                  .b = at(launch, 2, valuePlace(b, step.at.key)),
@@ -250,8 +250,8 @@ struct Backward : BlockAttention {
   Status settle(const Launch &launch, size_t operand, int64_t b, int64_t elements, const float *sums) const {
     if (!launch.operands[operand] || !sums)
       return {};
-    return started(castElements(launch.stream, sums, DType::f32, at(launch, operand, b * elements), shape.type,
-                                elements, launch.accumulates(operand)));
+    return castElements(launch.stream, sums, DType::f32, at(launch, operand, b * elements), shape.type,
+                                elements, launch.accumulates(operand));
   }
 
   /// One block of queries: scores and slopes of all heads, then what follows from them.
@@ -268,10 +268,10 @@ struct Backward : BlockAttention {
     made.slopes = in.slopes, made.slopesOut = in.narrowSlopes ? in.narrowSlopes : in.slopes;
     made.wideSlopes = in.wideSlopes, made.deltas = in.deltas;
     made.logsumexp = launch.at<float>(kLogsumexp) + b * shape.heads * shape.queries;
-    MT_TRY(started(sendScoresBack(launch.stream, made)));
+    MT_TRY(sendScoresBack(launch.stream, made));
     if (biasElements > 0)
-      MT_TRY(started(addBiasSlopes(launch.stream, made, in.wideSlopes ? in.wideSlopes : in.slopes,
-                                   (in.biasSums ? in.biasSums : launch.at<float>(kDbias)) + b * biasSteps[0])));
+      MT_TRY(addBiasSlopes(launch.stream, made, in.wideSlopes ? in.wideSlopes : in.slopes,
+                                   (in.biasSums ? in.biasSums : launch.at<float>(kDbias)) + b * biasSteps[0]));
     for (int64_t head = 0; head < share(); ++head)
       MT_TRY(sendHeadBack(launch, step, b, head, made, in, keys, values));
     return {};
@@ -313,17 +313,17 @@ struct Backward : BlockAttention {
     for (int64_t b = 0; b < shape.batch; ++b) {
       MT_ASSIGN(float *keys, gather(launch, kDkey, b, keyElements, in.keySums));
       MT_ASSIGN(float *values, gather(launch, kDvalue, b, valueElements, in.valueSums));
-      MT_TRY(started(rowProducts(launch.stream, at(launch, kGradient, outputPlace(b, 0, 0)),
+      MT_TRY(rowProducts(launch.stream, at(launch, kGradient, outputPlace(b, 0, 0)),
                                  at(launch, kOutput, outputPlace(b, 0, 0)), shape.type, shape.queries, shape.heads,
-                                 shape.valueWidth, in.deltas)));
+                                 shape.valueWidth, in.deltas));
       for (const Step &step : *steps)
         MT_TRY(backward(launch, step, b, in, keys, values));
       MT_TRY(settle(launch, kDkey, b, keyElements, in.keySums));
       MT_TRY(settle(launch, kDvalue, b, valueElements, in.valueSums));
     }
     if (biasElements > 0 && in.biasSums)
-      return started(castElements(launch.stream, in.biasSums, DType::f32, launch.operands[kDbias], dbiasType,
-                                  biasElements, launch.accumulates(kDbias)));
+      return castElements(launch.stream, in.biasSums, DType::f32, launch.operands[kDbias], dbiasType,
+                                  biasElements, launch.accumulates(kDbias));
     return {};
   }
 };

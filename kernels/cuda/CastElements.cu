@@ -1,9 +1,7 @@
 // Eight elements a thread, as packs where addresses allow it: a bias, results that waited for one in 32 bits, or
 // gradients of keys once a batch row; 80 % of the memory's bandwidth, with a bias less.
-#include "kernels/Blocks.h"
 #include "kernels/cuda/CastElements.h"
 #include "kernels/cuda/Elements.cuh"
-#include "kernels/cuda/Floats.cuh"
 
 namespace mt::kernels::cuda {
 namespace {
@@ -28,18 +26,7 @@ __global__ void addRow(const double *from, double *to, int64_t count, int64_t co
 
 } // namespace
 
-cudaError_t addToRows(cudaStream_t stream, const double *from, double *to, int64_t rows, int64_t columns) {
-  unsigned blocks = gridOf(ceilDivide(rows * columns, kThreads));
-  addRow<<<blocks, kThreads, 0, stream>>>(from, to, rows * columns, columns);
-  return cudaGetLastError();
-}
-
-cudaError_t castElements(cudaStream_t stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
-                         bool adds, const float *bias, int64_t columns) {
-  unsigned blocks = gridOf(ceilDivide(count, kThreads * kOctet));
-  bool packed = isAligned(from, fromType) && isAligned(to, toType);
-  cast<<<blocks, kThreads, 0, stream>>>({from, fromType}, {to, toType, adds}, count, packed, bias, columns);
-  return cudaGetLastError();
-}
+CastCode castCode() { return cast; }
+AddRowCode addRowCode() { return addRow; }
 
 } // namespace mt::kernels::cuda

@@ -30,7 +30,6 @@ std::span<const Entry> headEntries();
 
 /// Success, or what the last launch or call of the CUDA runtime met.
 Status check(cudaError_t error, std::string_view what);
-inline Status started(cudaError_t error) { return check(error, "starting a kernel"); }
 
 } // namespace mt::kernels::cuda
 #endif

@@ -29,9 +29,6 @@ __device__ __forceinline__ void storeFloat(void *base, DType type, int64_t at, f
     static_cast<__half *>(base)[at] = __float2half_rn(value);
 }
 
-/// Blocks of a launch; a number that none can have becomes one that is refused when it is launched.
-inline unsigned gridOf(int64_t blocks) { return blocks > INT32_MAX ? UINT32_MAX : static_cast<unsigned>(blocks); }
-
 struct Plus {
   template <typename T> __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
 };

@@ -1,7 +1,6 @@
 // A block of threads a row: its logits are read twice, the second time from the cache, and written once with their
 // gradient; four at a time where rows allow it, so that memory is the bound and not instructions. Losses in 64 bits,
 // sums by fixed trees.
-#include "kernels/Blocks.h"
 #include "kernels/cuda/Floats.cuh"
 #include "kernels/cuda/HeadRows.h"
 
@@ -9,8 +8,6 @@
 
 namespace mt::kernels::cuda {
 namespace {
-
-constexpr int kThreads = 512, kColumns = 32, kGroups = 8;
 
 /// A label that does not count (below zero), or cannot (no such class), is -1.
 __device__ int64_t labelOf(const HeadRows &call, int64_t row) {
@@ -44,13 +41,13 @@ __device__ __forceinline__ void storeFew(void *base, DType type, int64_t at, con
   *reinterpret_cast<Few<uint16_t, kEach> *>(static_cast<uint16_t *>(base) + at) = narrow;
 }
 
-template <int kEach> __global__ void __launch_bounds__(kThreads) lossOf(HeadRows call) {
+template <int kEach> __global__ void __launch_bounds__(kHeadThreads) lossOf(HeadRows call) {
   using Floats = Few<float, kEach>;
   float *x = call.logits + blockIdx.x * call.classes;
   int64_t label = labelOf(call, blockIdx.x), place = blockIdx.x * call.classes;
   bool counts = label >= 0, changes = call.bias || call.cap > 0;
   float most = -INFINITY, total = 0;
-  for (int64_t i = threadIdx.x * kEach; i < call.classes && counts; i += kThreads * kEach) {
+  for (int64_t i = threadIdx.x * kEach; i < call.classes && counts; i += kHeadThreads * kEach) {
     Floats few = *reinterpret_cast<Floats *>(x + i);
     float before = most;
 #pragma unroll
@@ -66,9 +63,9 @@ template <int kEach> __global__ void __launch_bounds__(kThreads) lossOf(HeadRows
     for (int j = 0; j < kEach; ++j)
       total += expf(few.at[j] - shift);
   }
-  float overall = acrossBlock<kThreads>(most, Larger());
+  float overall = acrossBlock<kHeadThreads>(most, Larger());
   float shift = isinf(overall) && overall < 0 ? 0.0f : overall;
-  total = acrossBlock<kThreads>(total * expf(most - shift), Plus());
+  total = acrossBlock<kHeadThreads>(total * expf(most - shift), Plus());
   if (threadIdx.x == 0)
     call.losses[blockIdx.x] = counts ? static_cast<double>(shift) + log(static_cast<double>(total)) - x[label] : 0;
   if (!call.gradients)
@@ -76,7 +73,7 @@ template <int kEach> __global__ void __launch_bounds__(kThreads) lossOf(HeadRows
   __syncthreads(); // the label's logit was read
   double factor = call.scalars[Scalars::kInverseValid] * call.scale;
   float scaled = counts ? static_cast<float>(factor / total) : 0.0f, own = static_cast<float>(factor);
-  for (int64_t i = threadIdx.x * kEach; i < call.classes; i += kThreads * kEach) {
+  for (int64_t i = threadIdx.x * kEach; i < call.classes; i += kHeadThreads * kEach) {
     Floats few = *reinterpret_cast<Floats *>(x + i);
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
@@ -88,55 +85,38 @@ template <int kEach> __global__ void __launch_bounds__(kThreads) lossOf(HeadRows
   }
 }
 
-/// A block has kColumns columns by kGroups groups of rows, each added in order, then the groups in order.
-__global__ void __launch_bounds__(kColumns *kGroups)
+/// A block has kHeadColumns columns by kHeadGroups groups of rows, each added in order, then the groups in order.
+__global__ void __launch_bounds__(kHeadColumns *kHeadGroups)
     sumOf(const void *gradients, DType type, int64_t rows, int64_t classes, void *sums, DType sumsType, bool adds) {
-  __shared__ float parts[kGroups][kColumns];
-  int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.x;
+  __shared__ float parts[kHeadGroups][kHeadColumns];
+  int64_t column = static_cast<int64_t>(blockIdx.x) * kHeadColumns + threadIdx.x;
   float total = 0;
-  for (int64_t row = threadIdx.y; row < rows && column < classes; row += kGroups)
+  for (int64_t row = threadIdx.y; row < rows && column < classes; row += kHeadGroups)
     total += loadFloat(gradients, type, row * classes + column);
   parts[threadIdx.y][threadIdx.x] = total;
   __syncthreads();
   if (threadIdx.y != 0 || column >= classes)
     return;
   total = adds ? loadFloat(sums, sumsType, column) : 0.0f;
-  for (int group = 0; group < kGroups; ++group)
+  for (int group = 0; group < kHeadGroups; ++group)
     total += parts[group][threadIdx.x];
   storeFloat(sums, sumsType, column, total);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kHeadThreads)
     addLosses(const double *losses, int64_t count, const double *scalars, float *loss, bool adds) {
   double total = 0;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads)
+  for (int64_t i = threadIdx.x; i < count; i += kHeadThreads)
     total += losses[i];
-  total = acrossBlock<kThreads>(total, Plus());
+  total = acrossBlock<kHeadThreads>(total, Plus());
   if (threadIdx.x == 0)
     *loss = static_cast<float>(total * scalars[Scalars::kInverseValid]) + (adds ? *loss : 0.0f);
 }
 
 } // namespace
 
-cudaError_t lossOfRows(cudaStream_t stream, const HeadRows &rows) {
-  unsigned blocks = gridOf(rows.rows);
-  auto addresses = reinterpret_cast<uintptr_t>(rows.logits) | reinterpret_cast<uintptr_t>(rows.gradients);
-  auto code = rows.classes % 4 == 0 && addresses % 16 == 0 ? lossOf<4> : lossOf<1>;
-  code<<<blocks, kThreads, 0, stream>>>(rows);
-  return cudaGetLastError();
-}
-
-cudaError_t sumColumns(cudaStream_t stream, const void *gradients, DType type, int64_t rows, int64_t classes,
-                       void *sums, DType sumsType, bool adds) {
-  unsigned blocks = gridOf(ceilDivide(classes, kColumns));
-  sumOf<<<blocks, dim3(kColumns, kGroups), 0, stream>>>(gradients, type, rows, classes, sums, sumsType, adds);
-  return cudaGetLastError();
-}
-
-cudaError_t sumLosses(cudaStream_t stream, const double *losses, int64_t count, const double *scalars, float *loss,
-                      bool adds) {
-  addLosses<<<1, kThreads, 0, stream>>>(losses, count, scalars, loss, adds);
-  return cudaGetLastError();
-}
+LossOfCode lossOfCode(bool packed) { return packed ? lossOf<4> : lossOf<1>; }
+SumOfCode sumOfCode() { return sumOf; }
+AddHeadLossesCode addHeadLossesCode() { return addLosses; }
 
 } // namespace mt::kernels::cuda

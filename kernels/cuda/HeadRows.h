@@ -7,6 +7,10 @@
 
 #include <cuda_runtime_api.h>
 
+namespace mt {
+class Status;
+}
+
 namespace mt::kernels::cuda {
 
 /// Rows of one chunk; labels and losses are those of its first row on.
@@ -27,13 +31,23 @@ struct HeadRows {
 };
 
 /// Losses, and gradients of the products before scale.
-cudaError_t lossOfRows(cudaStream_t stream, const HeadRows &rows);
+Status lossOfRows(cudaStream_t stream, const HeadRows &rows);
 /// sums[c] = (plus sums[c] if `adds`) the sum over rows of gradients[r, c].
-cudaError_t sumColumns(cudaStream_t stream, const void *gradients, DType type, int64_t rows, int64_t classes,
+Status sumColumns(cudaStream_t stream, const void *gradients, DType type, int64_t rows, int64_t classes,
                        void *sums, DType sumsType, bool adds);
 /// loss = (plus loss if `adds`) the sum of all losses times the scalars' factor.
-cudaError_t sumLosses(cudaStream_t stream, const double *losses, int64_t count, const double *scalars, float *loss,
+Status sumLosses(cudaStream_t stream, const double *losses, int64_t count, const double *scalars, float *loss,
                       bool adds);
+
+/// Threads of a row; columns and groups of rows of a block that sums columns.
+constexpr int kHeadThreads = 512, kHeadColumns = 32, kHeadGroups = 8;
+using LossOfCode = void (*)(HeadRows call);
+LossOfCode lossOfCode(bool packed); ///< four logits at a time
+using SumOfCode = void (*)(const void *gradients, DType type, int64_t rows, int64_t classes, void *sums, DType sumsType,
+                           bool adds);
+SumOfCode sumOfCode();
+using AddHeadLossesCode = void (*)(const double *losses, int64_t count, const double *scalars, float *loss, bool adds);
+AddHeadLossesCode addHeadLossesCode();
 
 } // namespace mt::kernels::cuda
 #endif

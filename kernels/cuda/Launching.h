@@ -6,12 +6,14 @@
 #include "kernels/cuda/Elements.h"
 #include "kernels/cuda/Family.h"
 
+#include <cuda_runtime.h>
+
 #include <initializer_list>
 #include <limits>
 
 namespace mt::kernels::cuda {
 
-/// Starts `blocks` blocks of device code.
+/// Starts `blocks` blocks of device code: the only way that any is started.
 template <typename... Parameters, typename... Arguments>
 Status start(cudaStream_t stream, int64_t blocks, dim3 threads, void (*code)(Parameters...),
              const Arguments &...arguments) {
@@ -21,10 +23,7 @@ Status start(cudaStream_t stream, int64_t blocks, dim3 threads, void (*code)(Par
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = threads;
   config.stream = stream;
-  return [&](Parameters... copies) {
-    void *addresses[] = {&copies...};
-    return check(cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(code), addresses), "starting a kernel");
-  }(static_cast<Parameters>(arguments)...);
+  return check(cudaLaunchKernelEx(&config, code, static_cast<Parameters>(arguments)...), "starting a kernel");
 }
 
 /// An operand of a signature, bound to its address launch by launch.

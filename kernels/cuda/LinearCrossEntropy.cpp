@@ -131,9 +131,9 @@ struct Head {
     if (!wants(launch, kDbias))
       return {};
     bool adds = first > 0 || (launch.accumulates(kDbias) && !in.biasSums);
-    return started(sumColumns(launch.stream, in.gradients, type, chunk.rows, classes,
+    return sumColumns(launch.stream, in.gradients, type, chunk.rows, classes,
                               in.biasSums ? in.biasSums : launch.operands[kDbias], in.biasSums ? DType::f32 : dbiasType,
-                              adds));
+                              adds);
   }
 
   Status run(const Launch &launch, const Chunk &chunk, int64_t first, const Buffers &in) const {
@@ -157,7 +157,7 @@ struct Head {
                   .losses = in.losses + first,
                   .fault = launch.fault,
                   .badLabel = static_cast<uint32_t>(Fault::labelOutOfRange)};
-    MT_TRY(started(lossOfRows(launch.stream, made)));
+    MT_TRY(lossOfRows(launch.stream, made));
     return backward ? sendBack(launch, chunk, first, in) : Status();
   }
 
@@ -166,15 +166,15 @@ struct Head {
     for (int64_t first = 0; first < rows; first += whole.rows)
       MT_TRY(run(launch, rows - first < whole.rows ? rest : whole, first, in));
     if (wants(launch, kDweight) && in.weightSums)
-      MT_TRY(started(castElements(launch.stream, in.weightSums, DType::f32, launch.operands[kDweight], dweightType,
-                                  classes * width, launch.accumulates(kDweight))));
+      MT_TRY(castElements(launch.stream, in.weightSums, DType::f32, launch.operands[kDweight], dweightType,
+                                  classes * width, launch.accumulates(kDweight)));
     if (wants(launch, kDbias) && in.biasSums)
-      MT_TRY(started(castElements(launch.stream, in.biasSums, DType::f32, launch.operands[kDbias], dbiasType, classes,
-                                  launch.accumulates(kDbias))));
+      MT_TRY(castElements(launch.stream, in.biasSums, DType::f32, launch.operands[kDbias], dbiasType, classes,
+                                  launch.accumulates(kDbias)));
     if (!launch.operands[kLoss])
       return {};
-    return started(sumLosses(launch.stream, in.losses, rows, launch.at<const double>(kScalars), launch.at<float>(kLoss),
-                             launch.accumulates(kLoss)));
+    return sumLosses(launch.stream, in.losses, rows, launch.at<const double>(kScalars), launch.at<float>(kLoss),
+                             launch.accumulates(kLoss));
   }
 };
 

@@ -51,13 +51,13 @@ struct Matmul {
     places.bias = cast ? cast : launch.operands[2];
     places.beta = adds && !wide ? 1.0f : 0.0f;
     if (cast)
-      MT_TRY(started(castElements(launch.stream, launch.operands[2], biasType, cast, result, columns, false)));
+      MT_TRY(castElements(launch.stream, launch.operands[2], biasType, cast, result, columns, false));
     MT_TRY(product.run(launch.stream, places));
     if (wide)
-      return started(castElements(launch.stream, wide, DType::f32, launch.operands[3], result, rows * columns, adds,
-                                  launch.at<const float>(2), columns));
+      return castElements(launch.stream, wide, DType::f32, launch.operands[3], result, rows * columns, adds,
+                                  launch.at<const float>(2), columns);
     if (bias && result == DType::f64)
-      return started(addToRows(launch.stream, launch.at<const double>(2), launch.at<double>(3), rows, columns));
+      return addToRows(launch.stream, launch.at<const double>(2), launch.at<double>(3), rows, columns);
     return {};
   }
 };

@@ -1,6 +1,5 @@
 // Every kernel reads and writes a block of scores once or twice; blocks are cut to fit the second-level cache of large
 // devices, so the passes run at its rate, and at 80 % of the memory's where they do not fit. Sums by fixed trees.
-#include "kernels/Blocks.h"
 #include "kernels/cuda/Floats.cuh"
 #include "kernels/cuda/ScoreRows.h"
 
@@ -8,8 +7,6 @@
 
 namespace mt::kernels::cuda {
 namespace {
-
-constexpr int kThreads = 256, kWarp = 32;
 
 __device__ int64_t segmentAt(const void *segments, bool wide, int64_t at) {
   return wide ? static_cast<const int64_t *>(segments)[at] : static_cast<const int32_t *>(segments)[at];
@@ -111,30 +108,9 @@ __global__ void __launch_bounds__(kThreads)
 
 } // namespace
 
-cudaError_t softmaxScores(cudaStream_t stream, const ScoreBlock &block) {
-  unsigned blocks = gridOf(block.heads * block.queries);
-  softmax<<<blocks, kThreads, 0, stream>>>(block);
-  return cudaGetLastError();
-}
-
-cudaError_t sendScoresBack(cudaStream_t stream, const ScoreBlock &block) {
-  unsigned blocks = gridOf(block.heads * block.queries);
-  sendBack<<<blocks, kThreads, 0, stream>>>(block);
-  return cudaGetLastError();
-}
-
-cudaError_t rowProducts(cudaStream_t stream, const void *a, const void *b, DType type, int64_t queries, int64_t heads,
-                        int64_t width, float *deltas) {
-  unsigned blocks = gridOf(ceilDivide(queries * heads, kThreads / kWarp));
-  products<<<blocks, kThreads, 0, stream>>>(a, b, type, queries, heads, width, deltas);
-  return cudaGetLastError();
-}
-
-cudaError_t addBiasSlopes(cudaStream_t stream, const ScoreBlock &block, const float *slopes, float *dbias) {
-  int64_t heads = block.biasHead == 0 ? 1 : block.heads, queries = block.biasQuery == 0 ? 1 : block.queries;
-  unsigned blocks = gridOf(ceilDivide(heads * queries * block.keys, kThreads));
-  addSlopes<<<blocks, kThreads, 0, stream>>>(block, slopes, dbias, heads, queries);
-  return cudaGetLastError();
-}
+ScoreCode softmaxScoresCode() { return softmax; }
+ScoreCode sendScoresBackCode() { return sendBack; }
+RowProductsCode rowProductsCode() { return products; }
+AddSlopesCode addSlopesCode() { return addSlopes; }
 
 } // namespace mt::kernels::cuda

@@ -3,10 +3,14 @@
 #ifndef MT_KERNELS_CUDA_SCOREROWS_H
 #define MT_KERNELS_CUDA_SCOREROWS_H
 
-#include "kernels/Catalogue.h"
 #include "kernels/Visibility.h"
+#include "kernels/cuda/Elements.h"
 
 #include <cuda_runtime_api.h>
+
+namespace mt {
+class Status;
+}
 
 namespace mt::kernels::cuda {
 
@@ -39,14 +43,23 @@ struct ScoreBlock {
 };
 
 /// Scores become probabilities, zero where nothing is seen; writes logsumexp unless it is null.
-cudaError_t softmaxScores(cudaStream_t stream, const ScoreBlock &block);
+Status softmaxScores(cudaStream_t stream, const ScoreBlock &block);
 /// Scores become probabilities by the logsumexp of the forward pass, and slopes those of the products.
-cudaError_t sendScoresBack(cudaStream_t stream, const ScoreBlock &block);
+Status sendScoresBack(cudaStream_t stream, const ScoreBlock &block);
 /// deltas[head * queries + query] = sum over width of a * b, which lie as [queries, heads, width].
-cudaError_t rowProducts(cudaStream_t stream, const void *a, const void *b, DType type, int64_t queries, int64_t heads,
+Status rowProducts(cudaStream_t stream, const void *a, const void *b, DType type, int64_t queries, int64_t heads,
                         int64_t width, float *deltas);
 /// dbias += slopes, summed in order over heads and queries that share it; `slopes` as block.scores.
-cudaError_t addBiasSlopes(cudaStream_t stream, const ScoreBlock &block, const float *slopes, float *dbias);
+Status addBiasSlopes(cudaStream_t stream, const ScoreBlock &block, const float *slopes, float *dbias);
+
+using ScoreCode = void (*)(ScoreBlock block);
+ScoreCode softmaxScoresCode();
+ScoreCode sendScoresBackCode();
+using RowProductsCode = void (*)(const void *a, const void *b, DType type, int64_t queries, int64_t heads, int64_t width,
+                                 float *deltas);
+RowProductsCode rowProductsCode();
+using AddSlopesCode = void (*)(ScoreBlock block, const float *slopes, float *dbias, int64_t ownHeads, int64_t ownQueries);
+AddSlopesCode addSlopesCode();
 
 } // namespace mt::kernels::cuda
 #endif

@@ -3,7 +3,12 @@
 #include "tests/device/DeviceCases.h"
 #include "tests/device/SimulatedDriver.h"
 
+#include <gtest/gtest.h>
+
 namespace mt::tests {
+
+void simulationFailed(const std::string &what) { ADD_FAILURE() << what; }
+
 namespace {
 
 Result<std::unique_ptr<device::Device>> make(device::CudaOptions options) {

@@ -3,8 +3,6 @@
 #include "kernels/cpu/CpuKernels.h"
 #include "runtime/base/Log.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -128,7 +126,7 @@ public:
     std::unique_lock lock(mutex);
     auto used = faults.lower_bound(begin);
     if (used != faults.end() && *used < begin + pinned[begin])
-      ADD_FAILURE() << "words for faults are released while a kernel that may write to them is under way";
+      simulationFailed("words for faults are released while a kernel that may write to them is under way");
     lock.unlock();
     free(memory);
   }
@@ -143,7 +141,7 @@ public:
   void unregisterHost(void *memory) override {
     (void)simulation.enter("unregisterHost");
     if (registered.erase(static_cast<std::byte *>(memory)) == 0)
-      ADD_FAILURE() << "memory that is not registered is unregistered";
+      simulationFailed("memory that is not registered is unregistered");
     --simulation.alive;
   }
 
@@ -211,10 +209,15 @@ public:
     const std::byte *end = host ? registeredUpTo(host) : nullptr;
     if (end && static_cast<const std::byte *>(host) + bytes > end)
       return fail("copy: it leaves the registration that it begins in");
-    if (host && !end)
+    if (host == to && !end) {
+      queue(stream)->drain();
       std::memcpy(to, from, bytes);
-    else
+    } else if (host && !end) {
+      const auto *begin = static_cast<const std::byte *>(from);
+      queue(stream)->push([to, read = std::vector<std::byte>(begin, begin + bytes)] { std::memcpy(to, read.data(), read.size()); });
+    } else {
       queue(stream)->push([=] { std::memcpy(to, from, bytes); });
+    }
     return {};
   }
   Status fill(void *memory, int byte, uint64_t bytes, cudaStream_t stream) override {
@@ -223,7 +226,9 @@ public:
     return {};
   }
 
-  bool supports(std::string_view kernel) const override { return kernels::cpu::supports(kernel); }
+  bool supports(std::string_view kernel) const override {
+    return simulation.prepare ? kernels::cuda::supports(kernel) : kernels::cpu::supports(kernel);
+  }
   void openLibraries() override {
     (void)enter("openLibraries");
     simulation.memory.free -= simulation.libraryBytes;
@@ -233,6 +238,12 @@ public:
     std::function<void(const Launch &)> body;
     if (auto found = simulation.kernels.find(call.kernel); found != simulation.kernels.end()) {
       body = found->second;
+    } else if (simulation.prepare) {
+      MT_ASSIGN(kernels::cuda::Run kernel, simulation.prepare(call));
+      body = [this, kernel = std::move(kernel)](const Launch &launch) {
+        if (Status status = kernel(launch); !status.ok())
+          simulationFailed(status.message());
+      };
     } else {
       MT_ASSIGN(kernels::cpu::Run kernel, kernels::cpu::prepare(call));
       body = [this, kernel = std::move(kernel)](const Launch &launch) {
@@ -293,7 +304,7 @@ public:
   }
   void destroy(cudaGraphExec_t graph) override {
     if (reinterpret_cast<Graph *>(graph)->underWay > 0)
-      ADD_FAILURE() << "a graph is released while it is under way";
+      simulationFailed("a graph is released while it is under way");
     delete reinterpret_cast<Graph *>(graph);
     --simulation.alive;
   }

@@ -1,7 +1,8 @@
 // Stands in for the CUDA driver where the host's side of the CUDA device is tested: streams are threads with queues,
 // memory of the GPU is heap, and the CPU's kernels run in place of the GPU's. No GPU is involved and no kernel of the
-// GPU runs: what passes here says that the device issues the right calls in the right order, and nothing about kernels.
-// It is as nasty as the driver may be: copies with memory that is not registered touch it at once, when called; those
+// GPU runs, unless a simulation brings them (tests/simt): what passes here says that the device issues the right calls in
+// the right order, and nothing about kernels.
+// It is as nasty as the driver may be: copies with memory that is not registered touch that before the call returns; those
 // that leave a registration fail, and so does a test in which something is released that is still under way.
 #ifndef MT_TESTS_DEVICE_SIMULATEDDRIVER_H
 #define MT_TESTS_DEVICE_SIMULATEDDRIVER_H
@@ -29,6 +30,8 @@ struct Simulation {
   double idleMilliseconds = 0;    ///< between the first event that happens and the others
   /// Runs in place of a kernel when its turn on the stream comes; by name. Others are the CPU's.
   std::map<std::string, std::function<void(const kernels::cuda::Launch &)>> kernels;
+  /// Makes all other calls ready, instead of the CPU's kernels.
+  std::function<Result<kernels::cuda::Run>(const kernels::Signature &)> prepare;
 
   /// The `nth` call of that name fails with "injected".
   void failAt(std::string call, int nth = 1);
@@ -46,6 +49,9 @@ private:
 };
 
 std::unique_ptr<device::Driver> simulatedDriver(Simulation &simulation);
+
+/// What the device or a kernel did wrong. Each program has its own: in tests it fails the one that runs.
+void simulationFailed(const std::string &what);
 
 } // namespace mt::tests
 #endif

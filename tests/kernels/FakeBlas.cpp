@@ -102,7 +102,7 @@ cublasStatus_t propose(cublasLtHandle_t, cublasLtMatmulDesc_t description, cubla
     result = {};
     result.state = CUBLAS_STATUS_SUCCESS;
     result.workspaceSize = one.scratch;
-    result.algo.data[0] = one.reduction;
+    result.algo.data[0] = one.reduction, result.algo.data[1] = one.alignment, result.algo.data[2] = one.scratch;
   }
   return *count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
@@ -148,6 +148,13 @@ void write(const Matrix &matrix, void *base, int64_t place, double value) {
 double gelu(double x) { return x / 2 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
 double geluSlope(double x) { return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5; }
 
+/// Whether all of a matrix may be touched.
+bool mayTouch(const Matrix &matrix, const void *base, bool writes) {
+  const int64_t last = (matrix.batches - 1) * matrix.step + (matrix.columns - 1) * matrix.line + matrix.rows;
+  const int64_t size = matrix.type == CUDA_R_64F ? 8 : matrix.type == CUDA_R_32F ? 4 : 2;
+  return !current->touches || current->touches(base, static_cast<uint64_t>(last * size), writes);
+}
+
 /// One result as the epilogue makes it of a product.
 double finished(const Description &how, const Matrix &made, int64_t row, int64_t column, double product) {
   Matrix beside = made;
@@ -171,28 +178,51 @@ double finished(const Description &how, const Matrix &made, int64_t row, int64_t
 cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void *alpha, const void *a,
                         cublasLtMatrixLayout_t layoutA, const void *b, cublasLtMatrixLayout_t layoutB, const void *beta,
                         const void *c, cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t layoutD,
-                        const cublasLtMatmulAlgo_t *, void *, size_t scratch, cudaStream_t) {
+                        const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t scratch, cudaStream_t) {
   const Description &how = in<Description>(description);
   const Matrix &made = in<Matrix>(layoutD);
+  for (const void *address : {a, b, c, static_cast<const void *>(d), static_cast<const void *>(how.bias), static_cast<const void *>(how.aside)})
+    if (reinterpret_cast<uintptr_t>(address) % algorithm->data[1] != 0)
+      return CUBLAS_STATUS_INVALID_VALUE;
+  if (scratch < algorithm->data[2] || reinterpret_cast<uintptr_t>(workspace) % 16 != 0)
+    return CUBLAS_STATUS_INVALID_VALUE;
   Reader left{in<Matrix>(layoutA), a}, right{in<Matrix>(layoutB), b}, before{made, c}, bias{made, how.bias};
+  Matrix beside = made, row = made;
+  beside.line = how.asideLine;
+  const bool hasBias = how.epilogue & CUBLASLT_EPILOGUE_BIAS, sumsA = how.epilogue == CUBLASLT_EPILOGUE_BGRADA, sumsB = how.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  row.rows = sumsB ? made.columns : made.rows, row.columns = row.batches = 1;
+  const bool stores = how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX || how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  if (!mayTouch(left.matrix, a, false) || !mayTouch(right.matrix, b, false) || !mayTouch(made, d, true) ||
+      ((hasBias || sumsA || sumsB) && !mayTouch(row, how.bias, !hasBias)) ||
+      (how.aside && how.asideLine > 0 && !mayTouch(beside, how.aside, stores)) || (scratch > 0 && current->touches && !current->touches(workspace, scratch, true)))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
   int64_t inner = how.transposeA ? left.matrix.rows : left.matrix.columns;
   auto factor = [&](const void *at) {
     return how.computeType == CUBLAS_COMPUTE_64F ? *static_cast<const double *>(at)
                                                  : static_cast<double>(*static_cast<const float *>(at));
   };
   double scale = factor(alpha), keep = factor(beta);
-  for (int64_t batch = 0; batch < made.batches; ++batch)
-    for (int64_t column = 0; column < made.columns; ++column)
+  std::vector<double> wide(static_cast<size_t>(inner * made.rows)), sums(static_cast<size_t>(made.rows));
+  for (int64_t batch = 0; batch < made.batches; ++batch) {
+    for (int64_t i = 0; i < inner; ++i)
+      for (int64_t row = 0; row < made.rows; ++row)
+        wide[static_cast<size_t>(i * made.rows + row)] = how.transposeA ? left.at(batch, i, row) : left.at(batch, row, i);
+    for (int64_t column = 0; column < made.columns; ++column) {
+      std::ranges::fill(sums, 0);
+      for (int64_t i = 0; i < inner; ++i) {
+        const double factor = how.transposeB ? right.at(batch, column, i) : right.at(batch, i, column);
+        const double *from = wide.data() + i * made.rows;
+        for (size_t row = 0; row < sums.size(); ++row)
+          sums[row] += from[row] * factor;
+      }
       for (int64_t row = 0; row < made.rows; ++row) {
-        double sum = 0;
-        for (int64_t i = 0; i < inner; ++i)
-          sum += (how.transposeA ? left.at(batch, i, row) : left.at(batch, row, i)) *
-                 (how.transposeB ? right.at(batch, column, i) : right.at(batch, i, column));
-        sum = scale * sum + (keep == 0 ? 0 : keep * before.at(batch, row, column));
-        if (how.epilogue & CUBLASLT_EPILOGUE_BIAS)
+        double sum = scale * sums[static_cast<size_t>(row)] + (keep == 0 ? 0 : keep * before.at(batch, row, column));
+        if (hasBias)
           sum += bias.at(0, row, 0);
         write(made, d, batch * made.step + column * made.line + row, finished(how, made, row, column, sum));
       }
+    }
+  }
   bool ofA = how.epilogue == CUBLASLT_EPILOGUE_BGRADA;
   for (int64_t one = 0; (ofA || how.epilogue == CUBLASLT_EPILOGUE_BGRADB) && one < (ofA ? made.rows : made.columns);
        ++one) {

@@ -1,10 +1,12 @@
 // A cuBLASLt that is none: it proposes the algorithms a test gives it and multiplies on the host, in 64 bits, by
-// reading the descriptors that it was given. For tests of what is decided and described; no kernel runs on any GPU.
+// reading the descriptors that it was given. It refuses what an algorithm was not proposed for: another alignment, less
+// scratch. For tests of what is decided and described; no kernel runs on any GPU.
 #ifndef MT_TESTS_KERNELS_FAKEBLAS_H
 #define MT_TESTS_KERNELS_FAKEBLAS_H
 
 #include "kernels/cuda/Blas.h"
 
+#include <functional>
 #include <vector>
 
 namespace mt::kernels::test {
@@ -22,6 +24,8 @@ struct FakeBlas {
   uint64_t implementations = 0; ///< the last preference's mask
   int queries = 0, products = 0;
   uint64_t chosenScratch = 0; ///< of the last product run
+  /// Whether a product may touch memory (begin, bytes, writes); asked where it is set.
+  std::function<bool(const void *, uint64_t, bool)> touches;
   cuda::Blas blas;
   FakeBlas();
   ~FakeBlas();
