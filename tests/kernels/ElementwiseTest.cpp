@@ -217,7 +217,7 @@ TEST(Elementwise, CompareLogicSelect) {
   expectResults({"xor", {}, {lhs, rhs}, {{DType::boolean, {9, 33}}}}, {mapped(lhs, rhs, {9, 33}, one)}, 0);
   expectResults({"not", {}, {rhs}, {{DType::boolean, {33}}}},
                 {mapped(rhs.values, [](double x) { return double(x == 0); })}, 0);
-  for (DType type : {DType::f32, DType::i64}) {
+  for (DType type : {DType::f32, DType::f64, DType::i64}) {
     Tensor a = integers({9, 33}, -5, 5, 3, type), b = integers({}, 7, 8, 4, type);
     Values expected = a.values;
     for (size_t i = 0; i < expected.size(); ++i)
