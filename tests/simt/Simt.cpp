@@ -45,9 +45,8 @@ struct Fiber {
   enum State : uint8_t { idle, running, ready, atBarrier, atShuffle } state = idle;
   bool fresh = true; ///< has never run, or was left where it was
   unsigned thread = 0;
+  Index index;             ///< the same, as it is told
   std::byte *stack = nullptr;
-  ucontext_t context = {};
-  jmp_buf place = {};
   int value = 0;           ///< what it brought to the barrier
   unsigned mask = 0;       ///< of its shuffle
   int from = 0;
@@ -56,6 +55,8 @@ struct Fiber {
 #ifdef __SANITIZE_ADDRESS__
   void *fake = nullptr;
 #endif
+  jmp_buf place = {};
+  ucontext_t context = {};
 };
 
 /// Who touched a byte last: threads of the launch from 1 on, and the interval between barriers, counted over all launches.
@@ -242,7 +243,7 @@ private:
           return abandon(stuck());
         continue;
       }
-      const size_t chosen = random() % choices;
+      const size_t chosen = choices == 1 ? 0 : random() * choices >> 31; // it has 31 bits
       Fiber *fiber;
       if (chosen < ready.size()) {
         std::swap(ready[chosen], ready.back());
@@ -330,7 +331,7 @@ private:
   bool resume(Fiber &fiber) {
     current = &fiber;
     if (fiber.state == Fiber::ready)
-      builtins.thread = split(fiber.thread, builtins.threads);
+      builtins.thread = fiber.index;
     fiber.state = Fiber::running;
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_start_switch_fiber(&mainFake, fiber.stack, kStackBytes);
@@ -362,7 +363,7 @@ private:
         waiting.pop_back();
         byThread[current->thread] = current;
         current->accesses = 0;
-        builtins.thread = split(current->thread, builtins.threads);
+        builtins.thread = current->index = split(current->thread, builtins.threads);
         run();
         if (!pending.empty())
           wrong(std::exchange(pending, {}));

@@ -48,7 +48,9 @@ Result<std::unique_ptr<Driver>> openDriver(int) {
   simulation.prepare = prepare;
   if (const char *seed = std::getenv("MT_SIMT_SEED"))
     simt::setSeed(std::strtoull(seed, nullptr, 10));
-  return tests::simulatedDriver(simulation);
+  std::unique_ptr<Driver> driver = tests::simulatedDriver(simulation);
+  MT_TRY(driver->bind());
+  return driver;
 }
 
 std::string cudaVersion() { return "none"; }
