@@ -136,12 +136,12 @@ public:
       pending = std::move(what);
   }
   /// What would end the program if it went on.
-  void misaligned(const std::string &what) {
+  void misaligned(std::string what) {
     if (!current) {
       fmt::print(stderr, "{}\n", what);
       std::abort();
     }
-    wrong(what);
+    wrong(std::exchange(what, {}));
   }
 
   static std::string outside(const std::vector<Range> *ranges, const void *address, uint64_t bytes, bool writes) {
@@ -402,11 +402,11 @@ private:
   size_t mainStackBytes = 0;
 #endif
 
-  void wrong(const std::string &what) {
+  void wrong(std::string what) {
     const auto &[x, y, z] = builtins.thread;
     place = fmt::format(", block {}, thread {}", builtins.block.x, y || z ? fmt::format("({}, {}, {})", x, y, z) : std::to_string(x));
-    note(what);
-    leave(Fiber::running, 2); // and never on again
+    note(std::exchange(what, {})); // it is not destroyed
+    leave(Fiber::running, 2);      // and never on again
   }
 
   //-- accesses ------------------------------------------------------------------------------------------------------

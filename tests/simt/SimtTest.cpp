@@ -74,6 +74,12 @@ TEST(Simt, FindsBlocksThatWriteOnePlace) { expectFound(blocksWriteOnePlaceCode()
 TEST(Simt, FindsABlockThatReadsAnothersResult) { expectFound(blockReadsAnothersCode(), "without a barrier between: operand 1"); }
 TEST(Simt, FindsAThreadThatReadsAnothersResult) { expectFound(threadReadsAnothersCode(), "without a barrier between: operand 1"); }
 TEST(Simt, FindsALoopWithoutEnd) { expectFound(withoutEndCode(), "thread 5: a thread that does not come to an end", 64, 1); }
+TEST(Simt, SaysWhereInWhichKernel) {
+  EXPECT_EQ(run(onePastTheEndCode(), 1).problem,
+            "mt::simt::(anonymous namespace)::onePastTheEnd(mt::simt::Planted), block 2, thread 63: a read of 4 bytes at byte 768 of operand 0, "
+            "which has 768");
+}
+
 #endif
 TEST(Simt, FindsAMisalignedPack) { expectFound(misalignedPackCode(), "misaligned address"); }
 TEST(Simt, FindsAShuffleWithALaneThatReturned) { expectFound(shuffleWithAReturnedLaneCode(), "for lane 7, which has returned"); }
@@ -86,12 +92,6 @@ TEST(Simt, FindsAnIndexBeyondASharedArray) { expectFoundOnce(beyondASharedArrayC
 TEST(Simt, FindsAShiftTooFar) { expectFoundOnce(shiftTooFarCode(), "Shift exponent"); }
 TEST(Simt, FindsABlockOfTooManyThreads) { expectFound(reverseCode(), "a block of 1056 threads", 1056); }
 TEST(Simt, FindsALaunchWithoutBlocks) { expectFound(reverseCode(), "a launch without threads", 64, 0); }
-
-TEST(Simt, SaysWhereInWhichKernel) {
-  EXPECT_EQ(run(onePastTheEndCode(), 1).problem,
-            "mt::simt::(anonymous namespace)::onePastTheEnd(mt::simt::Planted), block 2, thread 63: a read of 4 bytes at byte 768 of operand 0, "
-            "which has 768");
-}
 
 } // namespace
 } // namespace mt::simt
