@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
 # Installs what building and testing need on Debian 12 and fetches the ONNX schema, and where there is nvcc the headers
 # of cuDNN's graphs, out of pinned packages, checked by their hashes. Works as root or with sudo; where everything is
-# there already it only looks.
+# there already it only looks. --cudnn: where there is nvcc, cuDNN's library too (0.5 GB), for tests that need no GPU. Other
+# arguments are Debian packages that a caller wants besides.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cudnn_wanted=
+others=()
+for argument in "$@"; do
+  if [ "$argument" = --cudnn ]; then cudnn_wanted=1; else others+=("$argument"); fi
+done
 
 packages=(
   g++ cmake ninja-build git
@@ -14,7 +20,7 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-22 libclang-rt-22-dev libomp-22-dev
   python3 python3-pip python3-numpy xz-utils
-  "$@" # what a caller wants besides
+  "${others[@]}"
 )
 onnx_version=1.23.2
 schema=third_party/onnx/onnx-ml.proto
@@ -22,6 +28,9 @@ schema_sha256=8f39d0a1ae1abef5ca648922cdb06716d6bd1573c9e972b42854c16e9e352c16
 frontend_version=1.32.0
 frontend=third_party/cudnn_frontend/include # its headers rely on this name
 frontend_sha256=c1aed94436aa3664dfe06255971daf0604ba0d8b4b2a2cf0ec73a915e6f682f4 # of the list of its headers' hashes
+cudnn_version=9.19.0.56
+cudnn=third_party/cudnn/lib
+cudnn_sha256=d20e1734305e9d68889a96e3f35094d733ff1f83932ebe462753973e53a572bf # of the package
 
 die() { echo "error: $*" >&2; exit 1; }
 
@@ -91,8 +100,33 @@ PYTHON
   frontend_is_right || { rm -rf "$frontend"; die "the headers of nvidia-cudnn-frontend $frontend_version have another hash than tools/setup.sh expects"; }
 }
 
+fetch_cudnn() {
+  local aside
+  aside=$(mktemp -d)
+  trap 'rm -rf "$aside"' RETURN
+  echo "setup: fetching cuDNN's library from the package nvidia-cudnn-cu13 $cudnn_version"
+  /usr/bin/python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$aside" "nvidia-cudnn-cu13==$cudnn_version" ||
+    die "nvidia-cudnn-cu13==$cudnn_version cannot be downloaded from the package index; check the network and pip's settings"
+  echo "$cudnn_sha256  $(echo "$aside"/*.whl)" | sha256sum --check --status ||
+    die "nvidia-cudnn-cu13 $cudnn_version has another hash than tools/setup.sh expects"
+  rm -rf "$cudnn"
+  mkdir -p "$cudnn"
+  /usr/bin/python3 - "$aside" "$cudnn" <<'PYTHON'
+import glob, pathlib, shutil, sys, zipfile
+wheel, = glob.glob(sys.argv[1] + "/*.whl")
+libraries = pathlib.Path(sys.argv[2])
+with zipfile.ZipFile(wheel) as package:
+    for name in package.namelist():
+        if name.startswith("nvidia/cudnn/lib/libcudnn"):
+            with package.open(name) as source, open(libraries / pathlib.Path(name).name, "wb") as target:
+                shutil.copyfileobj(source, target)
+PYTHON
+  echo "$cudnn_version" >"$cudnn/version"
+}
+
 mapfile -t missing < <(missing_packages)
 [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
 schema_is_right || fetch_schema
 ! has_nvcc || frontend_is_right || fetch_frontend
+[ -z "$cudnn_wanted" ] || ! has_nvcc || [ "$(cat "$cudnn/version" 2>/dev/null)" = "$cudnn_version" ] || fetch_cudnn
 echo "setup: everything is there"

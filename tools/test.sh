@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jobs=$(nproc)
 
-tools/setup.sh chromium # to look at the page of mtc dump with
+tools/setup.sh chromium --cudnn # to look at the page of mtc dump with; to have its library judge our graphs
 cmake --preset release
 cmake --build --preset release --parallel "$jobs"
 

@@ -15,7 +15,7 @@ constexpr std::string_view kRemedy = "install cuDNN 9 for CUDA 13 (pip install n
 
 } // namespace
 
-Result<std::unique_ptr<Dnn>> Dnn::open(const LibraryFolders &folders) {
+Result<std::unique_ptr<Dnn>> Dnn::load(const LibraryFolders &folders) {
   // cuDNN opens these by name when it needs them; where only Python's packages have them, it finds them opened.
   (void)openShared("libcublasLt.so.13", folders, "");
   if (Result<SharedLibrary> nvrtc = openShared("libnvrtc.so.13", folders, ""))
@@ -31,10 +31,15 @@ Result<std::unique_ptr<Dnn>> Dnn::open(const LibraryFolders &folders) {
   MT_TRY(findFunctions(library, names, places));
   if (dnn->call.cudnnGetCudartVersion() / 1000 != 13)
     return fail("{} is made for another CUDA than 13; {}", library.file, kRemedy);
-  if (cudnnStatus_t status = dnn->call.cudnnCreate(&dnn->handle); status != CUDNN_STATUS_SUCCESS)
-    return fail("{}: making a handle: {}", library.file, dnn->call.cudnnGetErrorString(status));
   forwarded = dnn->call;
   log().info("cuDNN {} from {}", dnn->call.cudnnGetVersion(), library.file);
+  return dnn;
+}
+
+Result<std::unique_ptr<Dnn>> Dnn::open(const LibraryFolders &folders) {
+  MT_ASSIGN(std::unique_ptr<Dnn> dnn, load(folders));
+  if (cudnnStatus_t status = dnn->call.cudnnCreate(&dnn->handle); status != CUDNN_STATUS_SUCCESS)
+    return fail("cuDNN, making a handle: {}", dnn->call.cudnnGetErrorString(status));
   return dnn;
 }
 

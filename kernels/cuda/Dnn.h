@@ -12,6 +12,10 @@
 #include <memory>
 #include <mutex>
 
+namespace cudnn_frontend {
+class DeviceProperties;
+}
+
 namespace mt::kernels::cuda {
 
 #define MT_DNN_FUNCTIONS(X)                                                                                            \
@@ -39,11 +43,16 @@ struct DnnFunctions {
 struct Dnn {
   DnnFunctions call;
   cudnnHandle_t handle = nullptr;
+  /// Of a GPU that is not there, for which graphs are built and not run; null: the handle's is there.
+  std::shared_ptr<const cudnn_frontend::DeviceProperties> described;
+  int describedCapability = 0; ///< 10 * major + minor
   std::mutex mutex;                                    ///< guards graphs
   std::map<std::string, std::shared_ptr<void>> graphs; ///< built ones, by what they compute
 
   /// Opens the library and makes a handle on the current device.
   static Result<std::unique_ptr<Dnn>> open(const LibraryFolders &folders);
+  /// The same without a handle.
+  static Result<std::unique_ptr<Dnn>> load(const LibraryFolders &folders);
   Dnn() = default;
   ~Dnn();
   Dnn(const Dnn &) = delete;

@@ -129,10 +129,12 @@ Result<std::shared_ptr<Graph>> build(Dnn &dnn, const Problem &problem) {
   made->set_io_data_type(half ? cudnn_frontend::DataType_t::HALF : cudnn_frontend::DataType_t::BFLOAT16)
       .set_intermediate_data_type(cudnn_frontend::DataType_t::FLOAT)
       .set_compute_data_type(cudnn_frontend::DataType_t::FLOAT);
+  if (dnn.described)
+    made->set_device_properties(dnn.described).set_sm_version(dnn.describedCapability);
   Describer describer{problem, *made};
   problem.shape.gradient ? describer.backward() : describer.forward();
   MT_TRY(check(made->validate(), "describing attention"));
-  MT_TRY(check(made->build_operation_graph(dnn.handle), "building the graph of attention"));
+  MT_TRY(check(dnn.described ? made->build_operation_graph() : made->build_operation_graph(dnn.handle), "building the graph of attention"));
   MT_TRY(check(made->create_execution_plans({cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}),
                "looking for plans"));
   made->deselect_workspace_greater_than(static_cast<int64_t>(problem.cut.scratch));
@@ -213,13 +215,9 @@ bool wantsAll(const Signature &call) {
   return true;
 }
 
-} // namespace
-
-Result<Run> prepareGraphAttention(const Signature &call, Library &library, Run adding) {
+Result<std::shared_ptr<Graph>> graphOf(const Signature &call, Dnn &dnn, const Problem &problem) {
   if (!wantsAll(call))
     return fail("cuDNN's attention writes all of its results, and not all are wanted");
-  MT_ASSIGN(Dnn * dnn, library.dnn());
-  Problem problem(call);
   const AttentionBlocks &shape = problem.shape;
   if (shape.queries == 1 || shape.keys == 1)
     return fail("cuDNN's attention is not reliable for a single query or key");
@@ -229,10 +227,32 @@ Result<Run> prepareGraphAttention(const Signature &call, Library &library, Run a
   if (shape.gradient && shape.keys % 128 == 64 && !tailIsMasked)
     return fail("cuDNN's gradient does not mask what lies beyond {} keys", shape.keys);
   constexpr size_t kWithoutPadding = 91600; // older ones copy from the host in every launch to mask the last keys
-  if (shape.gradient && shape.keys % 128 != 0 && dnn->call.cudnnGetVersion() < kWithoutPadding)
-    return fail("cuDNN {} needs keys in multiples of 128 for gradients", dnn->call.cudnnGetVersion());
-  MT_ASSIGN(std::shared_ptr<Graph> built, graphOf(*dnn, problem));
+  if (shape.gradient && shape.keys % 128 != 0 && dnn.call.cudnnGetVersion() < kWithoutPadding)
+    return fail("cuDNN {} needs keys in multiples of 128 for gradients", dnn.call.cudnnGetVersion());
+  return graphOf(dnn, problem);
+}
+
+} // namespace
+
+Result<Run> prepareGraphAttention(const Signature &call, Library &library, Run adding) {
+  MT_ASSIGN(Dnn * dnn, library.dnn());
+  const Problem problem(call);
+  MT_ASSIGN(std::shared_ptr<Graph> built, graphOf(call, *dnn, problem));
   return Run(GraphAttention{problem, dnn, built, std::move(adding)});
+}
+
+Result<uint64_t> graphScratch(const Signature &call, Dnn &dnn) {
+  MT_ASSIGN(std::shared_ptr<Graph> built, graphOf(call, dnn, Problem(call)));
+  return static_cast<uint64_t>(built->get_workspace_size());
+}
+
+Status describeGpu(Dnn &dnn, int capability, const std::string &description) {
+  auto properties = std::make_shared<cudnn_frontend::DeviceProperties>();
+  MT_TRY(check(properties->deserialize({description.begin(), description.end()}), "reading the description of a GPU"));
+  dnn.described = properties;
+  dnn.describedCapability = capability;
+  dnn.graphs.clear();
+  return {};
 }
 
 } // namespace mt::kernels::cuda
