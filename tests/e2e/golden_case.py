@@ -20,7 +20,7 @@ SIMT = "--simt" in sys.argv[2:]
 TARGETS = ("h100", "h100") if SIMT or "--cuda" in sys.argv[2:] else ("cpu", "cpu-discrete")
 
 
-FIRST = 6 if SIMT else None  # steps
+FIRST = 4 if SIMT else None  # steps
 AGAIN = 2 if SIMT else None
 
 
