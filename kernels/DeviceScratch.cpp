@@ -41,15 +41,16 @@ bool has(const Signature &call, size_t operand) {
   return operand < call.operands.size() && call.operands[operand].present;
 }
 
-/// What the fused graph may need for one batch row of some heads: for gradients the probabilities' of all pairs, since
-/// only sums in a fixed order repeat, sums of keys and values for each head, and of queries in 32 bits.
+/// What the fused graph may need for one batch row of some heads. For gradients of queries, whose sums repeat only in a
+/// fixed order: those of all pairs in 16 bits, or the sums in 32 bits (compute capability 100); and keys' and values' of each
+/// head where heads share them. Held against cuDNN by tests/cudnn.
 uint64_t fusedBytes(const AttentionBlocks &call, int64_t heads) {
   uint64_t statistics = bytes({heads, call.queries, 8});
   if (!call.gradient)
     return statistics;
   int64_t queries = ceilDivide(call.queries, 128) * 128, keys = ceilDivide(call.keys, 128) * 128;
-  return statistics + bytes({heads, queries, keys, 2}) + bytes({heads, keys, call.width + call.valueWidth, 4}) +
-         bytes({heads, queries, call.width, 4});
+  uint64_t shared = call.heads == call.groups ? 0 : bytes({heads, keys, call.width + call.valueWidth, 2});
+  return statistics + std::max(bytes({heads, queries, keys, 2}), bytes({heads, queries, call.width, 4})) + shared;
 }
 
 /// A mask that the fused graph knows: a band around the diagonal in which every query sees a key.
