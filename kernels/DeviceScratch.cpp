@@ -41,16 +41,18 @@ bool has(const Signature &call, size_t operand) {
   return operand < call.operands.size() && call.operands[operand].present;
 }
 
-/// What the fused graph may need for one batch row of some heads. For gradients of queries, whose sums repeat only in a
-/// fixed order: those of all pairs in 16 bits, or the sums in 32 bits (compute capability 100); and keys' and values' of each
-/// head where heads share them. Held against cuDNN by tests/cudnn.
-uint64_t fusedBytes(const AttentionBlocks &call, int64_t heads) {
-  uint64_t statistics = bytes({heads, call.queries, 8});
+/// What the fused graph may need for one batch row of some heads of some groups. For gradients of queries, whose sums
+/// repeat only in a fixed order: those of all pairs in 16 bits, or the sums in 32 bits (compute capability 100); and
+/// keys' and values' of each head where heads share them. Both where heads are wider than 128 (cuDNN 9.23 on 100). Held
+/// against cuDNN by tests/cudnn.
+uint64_t fusedBytes(const AttentionBlocks &call, int64_t heads, int64_t groups, int64_t queries, int64_t keys) {
+  uint64_t statistics = bytes({heads, queries, 8});
   if (!call.gradient)
     return statistics;
-  int64_t queries = ceilDivide(call.queries, 128) * 128, keys = ceilDivide(call.keys, 128) * 128;
-  uint64_t shared = call.heads == call.groups ? 0 : bytes({heads, keys, call.width + call.valueWidth, 2});
-  return statistics + std::max(bytes({heads, queries, keys, 2}), bytes({heads, queries, call.width, 4})) + shared;
+  queries = ceilDivide(queries, 128) * 128, keys = ceilDivide(keys, 128) * 128;
+  uint64_t shared = heads == groups ? 0 : bytes({heads, keys, call.width + call.valueWidth, 2});
+  uint64_t pairs = bytes({heads, queries, keys, 2}), sums = bytes({heads, queries, call.width, 4});
+  return statistics + (call.width > 128 ? pairs + sums : std::max(pairs, sums)) + shared;
 }
 
 /// A mask that the fused graph knows: a band around the diagonal in which every query sees a key.
@@ -177,34 +179,117 @@ uint64_t AttentionBlocks::total() const {
                               biasSums, library});
 }
 
+namespace {
+
+/// Why cuDNN's graph cannot do what a call asks; empty if it can.
+std::string_view fusedRefusal(const Signature &call, const AttentionBlocks &shape) {
+  size_t first = shape.gradient ? 1 : 0;
+  if (shape.type != DType::bf16 && shape.type != DType::f16)
+    return "it is not in 16 bits";
+  if (call.real("softCap") > 0)
+    return "its scores are capped";
+  if (!(call.real("scale") > 0))
+    return "its scale is not positive"; // cuDNN's kernels take the scale out of the maximum
+  if (has(call, first + 3))
+    return "it has a bias";
+  if (has(call, first + 4))
+    return "it has a mask of keys";
+  if (has(call, first + 5) || has(call, first + 6))
+    return "it has segments";
+  if (std::max(shape.width, shape.valueWidth) > kWidest)
+    return "its heads are wider than 256";
+  if ((shape.width | shape.valueWidth) % kWidestMultiple != 0)
+    return "its heads are no multiples of 8 wide";
+  if (!isBand(call, shape))
+    return "its mask is no band around the diagonal";
+  return "";
+}
+
+constexpr int64_t kQueryStep = 128; // a tile of cuDNN's
+
+/// Keys that so many queries in a row see at most, and some more: those of a part.
+int64_t fusedKeys(const AttentionBlocks &shape, const Visibility &seen, int64_t queries) {
+  bool band = seen.high - seen.offset < shape.queries - 1 && seen.offset - seen.low < shape.keys - 1;
+  return band ? std::min(shape.keys, queries + seen.high - seen.low + kQueryStep) : shape.keys;
+}
+
+/// Queries of one head at a time: as many as kEnough allows, but so many that the sequence has at most kBlocks parts,
+/// as far as kMost allows that. 0: not even the fewest fit.
+int64_t fusedQueries(const AttentionBlocks &shape, const Visibility &seen) {
+  auto within = [&](uint64_t most) {
+    int64_t few = 0, many = ceilDivide(shape.queries, kQueryStep) + 1; // in steps: `few` fit, `many` do not
+    while (many - few > 1) {
+      int64_t steps = (few + many) / 2, queries = steps * kQueryStep;
+      (fusedBytes(shape, 1, 1, queries, fusedKeys(shape, seen, queries)) <= most ? few : many) = steps;
+    }
+    return few * kQueryStep;
+  };
+  int64_t wanted = Chunks(shape.queries, FusedAttention::kBlocks, kQueryStep).size;
+  return std::min(std::max(within(FusedAttention::kEnough), wanted), within(FusedAttention::kMost));
+}
+
+} // namespace
+
 FusedAttention FusedAttention::of(const Signature &call) {
   AttentionBlocks shape = AttentionBlocks::of(call);
-  size_t first = shape.gradient ? 1 : 0;
-  bool extras = call.real("softCap") > 0 || !(call.real("scale") > 0); // its kernels take the scale out of the maximum
-  for (size_t operand = first + 3; operand < first + 7; ++operand)
-    extras |= has(call, operand);
-  bool widths =
-      std::max(shape.width, shape.valueWidth) <= kWidest && (shape.width | shape.valueWidth) % kWidestMultiple == 0;
-  bool types = shape.type == DType::bf16 || shape.type == DType::f16;
-  if (extras || !widths || !types || !isBand(call, shape))
-    return {};
+  FusedAttention made;
+  made.refusal = fusedRefusal(call, shape);
+  if (!made.refusal.empty())
+    return made;
   int64_t share = shape.heads / shape.groups;
-  uint64_t all = fusedBytes(shape, shape.heads), one = fusedBytes(shape, share);
-  if (all <= kEnough) {
-    int64_t rows = divisorUpTo(shape.batch, static_cast<int64_t>(kEnough / all));
-    return {rows, shape.groups, kLibraryExtra + all * static_cast<uint64_t>(rows)};
+  auto needed = [&](int64_t heads, int64_t groups) {
+    return fusedBytes(shape, heads * groups, groups, shape.queries, shape.keys);
+  };
+  auto most = [](uint64_t each) { return static_cast<int64_t>(kEnough / each); };
+  made.rows = 1, made.groups = 1, made.heads = share, made.queries = shape.queries;
+  if (uint64_t all = needed(share, shape.groups); all <= kEnough) {
+    made.rows = divisorUpTo(shape.batch, most(all)), made.groups = shape.groups;
+    made.library = kLibraryExtra + all * static_cast<uint64_t>(made.rows);
+    return made;
   }
-  if (one > kMost)
-    return {};
-  int64_t groups = divisorUpTo(shape.groups, static_cast<int64_t>(kEnough / one));
-  return {1, groups, kLibraryExtra + one * static_cast<uint64_t>(groups)};
+  if (uint64_t one = needed(share, 1); one <= kEnough) {
+    made.groups = divisorUpTo(shape.groups, most(one));
+    made.library = kLibraryExtra + one * static_cast<uint64_t>(made.groups);
+    return made;
+  }
+  if (needed(1, 1) <= kEnough) {
+    while (needed(made.heads, 1) > kEnough)
+      made.heads = divisorUpTo(share, made.heads - 1);
+    made.library = kLibraryExtra + needed(made.heads, 1);
+  } else {
+    Visibility seen = Visibility::of(call, shape.keys);
+    made.heads = 1, made.queries = fusedQueries(shape, seen);
+    if (made.queries == 0)
+      return {.refusal = "its keys are too many"};
+    made.library = kLibraryExtra + fusedBytes(shape, 1, 1, made.queries, fusedKeys(shape, seen, made.queries));
+  }
+  if (shape.gradient) {
+    made.keySums = bytes({shape.keys, shape.width, 4}), made.valueSums = bytes({shape.keys, shape.valueWidth, 4});
+    made.keyPart = made.keySums / 2, made.valuePart = made.valueSums / 2;
+  }
+  return made;
+}
+
+FusedAttention FusedAttention::linear(const Signature &call, const FusedAttention &cut) {
+  AttentionBlocks shape = AttentionBlocks::of(call);
+  FusedAttention made;
+  uint64_t heads = static_cast<uint64_t>(shape.heads / shape.groups), scratch = cut.total() - 2 * kScratchAlignment;
+  uint64_t shared = heads == 1 ? 0 : bytes({shape.keys, shape.width + shape.valueWidth, 2});
+  uint64_t one = heads * (bytes({shape.queries, 8 + 4 * shape.width}) + shared);
+  made.rows = 1, made.groups = divisorUpTo(shape.groups, static_cast<int64_t>(scratch / one));
+  made.heads = shape.heads / shape.groups, made.queries = shape.queries;
+  made.library = scratch;
+  return made;
+}
+
+uint64_t FusedAttention::total() const {
+  return refusal.empty() ? scratchOf(std::array{library, keySums, valueSums, keyPart, valuePart}) : 0;
 }
 
 uint64_t headScratch(const Signature &call) { return HeadScratch::of(call).total(); }
 
 uint64_t attentionScratch(const Signature &call) {
-  uint64_t fused = FusedAttention::of(call).scratch;
-  return std::max(AttentionBlocks::of(call).total(), fused == 0 ? 0 : kScratchAlignment + alignedScratch(fused));
+  return std::max(AttentionBlocks::of(call).total(), FusedAttention::of(call).total());
 }
 
 } // namespace mt::kernels

@@ -7,6 +7,7 @@
 #include "kernels/Catalogue.h"
 
 #include <span>
+#include <string_view>
 
 namespace mt::kernels {
 
@@ -52,14 +53,23 @@ struct AttentionBlocks {
   uint64_t total() const;
 };
 
-/// The same calls through cuDNN's fused graph: so many batch rows, or groups of heads of one, at a time that its
-/// workspace stays within kEnough. `rows` is 0 where the graph cannot do what the call asks, or where one group of
-/// heads would need more than kMost.
+/// The same calls through cuDNN's fused graph, in parts whose workspace stays within kEnough, or kMost where a sequence
+/// would fall into more than kBlocks: so many batch rows, or groups of heads of one, or heads of one group, or queries of
+/// one head at a time. What keys and values get from heads of their group and from blocks of queries is summed in 32 bits.
 struct FusedAttention {
   static constexpr uint64_t kEnough = uint64_t{256} << 20, kMost = uint64_t{2} << 30;
-  int64_t rows = 0, groups = 0;
-  uint64_t scratch = 0; ///< of the library, a bound
+  static constexpr int64_t kBlocks = 16;
+  std::string_view refusal; ///< why the graph cannot do what the call asks; then all else is 0
+  int64_t rows = 0, groups = 0, heads = 0, queries = 0; ///< of a part; `heads` are those of a group
+  /// Bytes of the parts of scratch, in their order: the library's, a bound; sums, and what a part of the call adds to them.
+  uint64_t library = 0, keySums = 0, valueSums = 0, keyPart = 0, valuePart = 0;
+
   static FusedAttention of(const Signature &call);
+  /// The call with whole groups of heads at a time, for graphs whose workspace grows with queries and not with pairs of
+  /// queries and keys: within the scratch of `cut`, which has sums.
+  static FusedAttention linear(const Signature &call, const FusedAttention &cut);
+  bool sums() const { return keySums > 0; }
+  uint64_t total() const;
 };
 
 uint64_t headScratch(const Signature &call);

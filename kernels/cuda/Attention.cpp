@@ -11,7 +11,7 @@ namespace {
 
 Result<Run> prepareAttention(const Signature &call, Library &library) {
   MT_ASSIGN(Run blocks, prepareBlockAttention(call, library));
-  if (FusedAttention::of(call).rows == 0)
+  if (!FusedAttention::of(call).refusal.empty()) // the compiler has said so
     return blocks;
   Result<Run> fused = prepareGraphAttention(call, library, blocks);
   if (!fused)

@@ -1,207 +1,152 @@
-// cuDNN's scaled dot-product attention, forward with its logsumexp and backward with sums in a fixed order, for causal,
-// windowed and full masks and grouped heads. Graphs are built once for equal calls, batch rows or groups of heads at a
-// time as the catalogue cut them. It should reach 60 % of the device's 16-bit rate forward, 45 % backward.
+// Cuts a call of attention as the catalogue says and runs the graph of each part: batch rows, groups of heads, heads of a
+// group, blocks of queries. Where heads of a group or queries are cut, keys' and values' gradients of the parts are rounded
+// to 16 bits by the graph, as it does itself between heads of a group, and summed in 32 bits in one order.
 #include "kernels/cuda/GraphAttention.h"
 
-#include "kernels/DeviceScratch.h"
 #include "kernels/Visibility.h"
-#include "kernels/cuda/Dnn.h"
+#include "kernels/cuda/CastElements.h"
+#include "kernels/cuda/Family.h"
 #include "kernels/cuda/Scratch.h"
 
-#define CUDNN_FRONTEND_SKIP_JSON_LIB
-#define NV_CUDNN_DISABLE_EXCEPTION
-#include <cudnn_frontend.h>
-
-#include <array>
+#include <algorithm>
 
 namespace mt::kernels::cuda {
+
+std::vector<GraphPart> graphParts(const Signature &call, const FusedAttention &cut) {
+  const AttentionBlocks shape = AttentionBlocks::of(call);
+  const Visibility seen = Visibility::of(call, shape.keys);
+  const bool bandLeft = seen.high - seen.offset < shape.queries - 1, bandRight = seen.offset - seen.low < shape.keys - 1;
+  AttentionGraph graph = {.type = shape.type,
+                          .gradient = shape.gradient,
+                          .statistics = !shape.gradient && call.operands[8].present,
+                          .scale = static_cast<float>(call.real("scale")),
+                          .rows = cut.rows,
+                          .heads = cut.heads * cut.groups,
+                          .groups = cut.groups,
+                          .width = shape.width,
+                          .valueWidth = shape.valueWidth,
+                          .allHeads = shape.heads,
+                          .allGroups = shape.groups,
+                          .allQueries = shape.queries,
+                          .allKeys = shape.keys,
+                          .apart = cut.sums()};
+  std::vector<GraphPart> parts;
+  for (int64_t query = 0; query < shape.queries; query += cut.queries) {
+    GraphPart &part = parts.emplace_back(GraphPart{query, 0, graph});
+    part.graph.queries = std::min(cut.queries, shape.queries - query), part.graph.keys = shape.keys;
+    if (cut.queries < shape.queries) { // the keys it sees, and to the next multiple of 128 such as it does not
+      KeyInterval hull = seen.hull(query, part.graph.queries);
+      int64_t end = bandRight ? hull.end : shape.keys;
+      part.key = bandLeft ? hull.begin : 0;
+      part.graph.keys = std::min(shape.keys - part.key, ceilDivide(end - part.key, 128) * 128);
+    }
+    const int64_t offset = seen.offset + query - part.key;
+    if (bandLeft)
+      part.graph.left = seen.high - offset + 1;
+    if (bandRight)
+      part.graph.right = offset - seen.low;
+  }
+  return parts;
+}
+
 namespace {
 
-namespace graph = cudnn_frontend::graph;
-using graph::Graph;
-using Tensor = std::shared_ptr<graph::Tensor_attributes>;
-using Extents = std::vector<int64_t>;
-
-/// The tensors of a graph: addresses are given in this order.
-enum class Name : int64_t { query = 1, key, value, output, logsumexp, gradient, dquery, dkey, dvalue };
-
-/// What a graph computes: everything but addresses.
-struct Problem {
+struct GraphAttention {
   AttentionBlocks shape;
   FusedAttention cut;
-  float scale;
-  bool statistics;                    ///< forward: the logsumexp is wanted
-  std::optional<int64_t> left, right; ///< a query sees keys in (q - left, q + right]
-
-  explicit Problem(const Signature &call)
-      : shape(AttentionBlocks::of(call)), cut(FusedAttention::of(call)), scale(static_cast<float>(call.real("scale"))),
-        statistics(!shape.gradient && call.operands[8].present) {
-    Visibility seen = Visibility::of(call, shape.keys);
-    if (seen.high - seen.offset < shape.queries - 1)
-      left = seen.high - seen.offset + 1;
-    if (seen.offset - seen.low < shape.keys - 1)
-      right = seen.offset - seen.low;
-  }
-
-  int64_t heads() const { return shape.heads / shape.groups * cut.groups; }
-  std::string text() const {
-    return fmt::format("{} {} [{} x {}, {} x {}, {}, {}] {} of {} x {} {} {} {} {}", name(shape.type), shape.gradient,
-                       shape.queries, shape.heads, shape.keys, shape.groups, shape.width, shape.valueWidth, cut.rows,
-                       heads(), cut.groups, scale, statistics, left.value_or(-1), right.value_or(-1));
-  }
-};
-
-Status check(cudnn_frontend::error_t error, std::string_view what) {
-  return error.is_good() ? Status() : fail("cuDNN, {}: {}", what, error.get_message());
-}
-
-/// Describes tensors as they lie: [batch, sequence, heads, width] seen as [batch, heads, sequence, width].
-struct Describer {
-  const Problem &problem;
-  Graph &into;
-
-  static Extents strides(int64_t length, int64_t heads, int64_t width) {
-    return {length * heads * width, width, heads * width, 1};
-  }
-  Extents queryDims(int64_t width) const { return {problem.cut.rows, problem.heads(), problem.shape.queries, width}; }
-  Extents keyDims(int64_t width) const { return {problem.cut.rows, problem.cut.groups, problem.shape.keys, width}; }
-  Extents queryStrides(int64_t width) const { return strides(problem.shape.queries, problem.shape.heads, width); }
-  Extents keyStrides(int64_t width) const { return strides(problem.shape.keys, problem.shape.groups, width); }
-  Extents statisticStrides() const { return {problem.heads() * problem.shape.queries, problem.shape.queries, 1, 1}; }
-
-  Tensor input(Name name, const char *label, const Extents &dims, const Extents &steps) const {
-    return into.tensor(
-        graph::Tensor_attributes().set_name(label).set_uid(static_cast<int64_t>(name)).set_dim(dims).set_stride(steps));
-  }
-  static void output(const Tensor &tensor, Name name, const Extents &dims, const Extents &steps) {
-    tensor->set_output(true).set_uid(static_cast<int64_t>(name)).set_dim(dims).set_stride(steps);
-  }
-  template <typename Attributes> void mask(Attributes &attributes) const {
-    attributes.set_attn_scale(problem.scale);
-    if (problem.left || problem.right)
-      attributes.set_diagonal_alignment(cudnn_frontend::DiagonalAlignment_t::TOP_LEFT);
-    if (problem.left)
-      attributes.set_diagonal_band_left_bound(static_cast<int>(*problem.left));
-    if (problem.right)
-      attributes.set_diagonal_band_right_bound(static_cast<int>(*problem.right));
-  }
-
-  void forward() const {
-    int64_t width = problem.shape.width, valueWidth = problem.shape.valueWidth;
-    Tensor query = input(Name::query, "query", queryDims(width), queryStrides(width));
-    Tensor key = input(Name::key, "key", keyDims(width), keyStrides(width));
-    Tensor value = input(Name::value, "value", keyDims(valueWidth), keyStrides(valueWidth));
-    auto attributes =
-        graph::SDPA_attributes()
-            .set_name("attention")
-            .set_generate_stats(problem.statistics)
-            .set_implementation(cudnn_frontend::AttentionImplementation_t::COMPOSITE); // one for all masks
-    mask(attributes);
-    auto [result, logsumexp] = into.sdpa(query, key, value, attributes);
-    output(result, Name::output, queryDims(valueWidth), queryStrides(valueWidth));
-    if (!problem.statistics)
-      return;
-    output(logsumexp, Name::logsumexp, queryDims(1), statisticStrides());
-    logsumexp->set_data_type(cudnn_frontend::DataType_t::FLOAT);
-  }
-
-  void backward() const {
-    int64_t width = problem.shape.width, valueWidth = problem.shape.valueWidth;
-    Tensor query = input(Name::query, "query", queryDims(width), queryStrides(width));
-    Tensor key = input(Name::key, "key", keyDims(width), keyStrides(width));
-    Tensor value = input(Name::value, "value", keyDims(valueWidth), keyStrides(valueWidth));
-    Tensor result = input(Name::output, "output", queryDims(valueWidth), queryStrides(valueWidth));
-    Tensor logsumexp = input(Name::logsumexp, "logsumexp", queryDims(1), statisticStrides());
-    logsumexp->set_data_type(cudnn_frontend::DataType_t::FLOAT);
-    Tensor gradient = input(Name::gradient, "gradient", queryDims(valueWidth), queryStrides(valueWidth));
-    auto attributes = graph::SDPA_backward_attributes().set_name("attention_grad").set_deterministic_algorithm(true);
-    mask(attributes);
-    auto [dquery, dkey, dvalue] = into.sdpa_backward(query, key, value, result, gradient, logsumexp, attributes);
-    output(dquery, Name::dquery, queryDims(width), queryStrides(width));
-    output(dkey, Name::dkey, keyDims(width), keyStrides(width));
-    output(dvalue, Name::dvalue, keyDims(valueWidth), keyStrides(valueWidth));
-  }
-};
-
-Result<std::shared_ptr<Graph>> build(Dnn &dnn, const Problem &problem) {
-  auto made = std::make_shared<Graph>();
-  bool half = problem.shape.type == DType::f16;
-  made->set_io_data_type(half ? cudnn_frontend::DataType_t::HALF : cudnn_frontend::DataType_t::BFLOAT16)
-      .set_intermediate_data_type(cudnn_frontend::DataType_t::FLOAT)
-      .set_compute_data_type(cudnn_frontend::DataType_t::FLOAT);
-  if (dnn.described)
-    made->set_device_properties(dnn.described).set_sm_version(dnn.describedCapability);
-  Describer describer{problem, *made};
-  problem.shape.gradient ? describer.backward() : describer.forward();
-  MT_TRY(check(made->validate(), "describing attention"));
-  MT_TRY(check(dnn.described ? made->build_operation_graph() : made->build_operation_graph(dnn.handle), "building the graph of attention"));
-  MT_TRY(check(made->create_execution_plans({cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}),
-               "looking for plans"));
-  made->deselect_workspace_greater_than(static_cast<int64_t>(problem.cut.scratch));
-  MT_TRY(check(made->check_support(), fmt::format("looking for plans within {} bytes", problem.cut.scratch)));
-  MT_TRY(check(made->build_plans(cudnn_frontend::BuildPlanPolicy_t::HEURISTICS_CHOICE), "building a plan"));
-  int64_t needed = made->get_workspace_size();
-  if (needed < 0 || static_cast<uint64_t>(needed) > problem.cut.scratch)
-    return fail("cuDNN needs {} bytes of scratch, the plan gives {}", needed, problem.cut.scratch);
-  return made;
-}
-
-Result<std::shared_ptr<Graph>> graphOf(Dnn &dnn, const Problem &problem) {
-  std::scoped_lock lock(dnn.mutex);
-  std::shared_ptr<void> &known = dnn.graphs[problem.text()];
-  if (!known) {
-    MT_ASSIGN(std::shared_ptr<Graph> made, build(dnn, problem));
-    known = made;
-  }
-  return std::static_pointer_cast<Graph>(known);
-}
-
-struct GraphAttention {
-  Problem problem;
-  Dnn *dnn;
-  std::shared_ptr<Graph> built;
+  std::vector<GraphPart> parts;
+  std::vector<GraphRun> graphs; ///< of the parts
   Run adding;
 
-  /// The address of the first element of batch row `b` and head (or group) `head`.
-  static void *place(const Launch &launch, size_t operand, int64_t element, DType type) {
-    return launch.at<char>(operand) + element * static_cast<int64_t>(byteSize(type));
+  struct Buffers {
+    void *library;
+    float *keySums, *valueSums;
+    void *keyPart, *valuePart;
+  };
+
+  /// The address of an element of an operand of the call's type.
+  void *place(const Launch &launch, size_t operand, int64_t element) const {
+    return launch.at<char>(operand) + element * static_cast<int64_t>(byteSize(shape.type));
   }
 
-  /// Addresses in the order of Name, for the part that begins at a batch row and a group of heads.
-  std::array<void *, 9> places(const Launch &launch, int64_t b, int64_t group) const {
-    const AttentionBlocks &s = problem.shape;
-    int64_t head = s.heads / s.groups * group;
+  /// Addresses of a part that begins at a batch row, a group of heads and a head of it.
+  GraphAddresses addresses(const Launch &launch, const GraphPart &part, int64_t b, int64_t group, int64_t headOfGroup,
+                           const Buffers &in) const {
+    const AttentionBlocks &s = shape;
+    int64_t head = s.heads / s.groups * group + headOfGroup;
     auto ofQuery = [&](size_t operand, int64_t width) {
-      return place(launch, operand, (b * s.queries * s.heads + head) * width, s.type);
+      return place(launch, operand, ((b * s.queries + part.query) * s.heads + head) * width);
     };
     auto ofKey = [&](size_t operand, int64_t width) {
-      return place(launch, operand, (b * s.keys * s.groups + group) * width, s.type);
+      return place(launch, operand, ((b * s.keys + part.key) * s.groups + group) * width);
     };
-    auto statistic = [&](size_t operand) {
-      return place(launch, operand, (b * s.heads + head) * s.queries, DType::f32);
+    auto statistic = [&](size_t operand) -> void * {
+      return launch.at<float>(operand) + (b * s.heads + head) * s.queries + part.query;
     };
-    if (s.gradient)
-      return {ofQuery(1, s.width),      ofKey(2, s.width),  ofKey(3, s.valueWidth),
-              ofQuery(8, s.valueWidth), statistic(9),       ofQuery(0, s.valueWidth),
-              ofQuery(10, s.width),     ofKey(11, s.width), ofKey(12, s.valueWidth)};
-    return {ofQuery(0, s.width), ofKey(1, s.width), ofKey(2, s.valueWidth), ofQuery(7, s.valueWidth),
-            problem.statistics ? statistic(8) : nullptr};
+    if (!s.gradient)
+      return {ofQuery(0, s.width), ofKey(1, s.width), ofKey(2, s.valueWidth), ofQuery(7, s.valueWidth),
+              part.graph.statistics ? statistic(8) : nullptr};
+    return {ofQuery(1, s.width),
+            ofKey(2, s.width),
+            ofKey(3, s.valueWidth),
+            ofQuery(8, s.valueWidth),
+            statistic(9),
+            ofQuery(0, s.valueWidth),
+            ofQuery(10, s.width),
+            part.graph.apart ? in.keyPart : ofKey(11, s.width),
+            part.graph.apart ? in.valuePart : ofKey(12, s.valueWidth)};
   }
 
-  int count() const { return problem.shape.gradient ? 9 : problem.statistics ? 5 : 4; }
+  static Status add(const Launch &launch, const GraphPart &part, const void *from, float *sums, int64_t width) {
+    return castElements(launch.stream, from, part.graph.type, sums + part.key * width, DType::f32, part.graph.keys * width,
+                        true);
+  }
+  static Status clear(const Launch &launch, float *sums, uint64_t bytes) {
+    return check(cudaMemsetAsync(sums, 0, bytes, launch.stream), "clearing memory");
+  }
+  /// Sums of a group's keys or values become its columns of the operand.
+  Status settle(const Launch &launch, const float *sums, void *part, void *to, int64_t width) const {
+    const bool alone = shape.groups == 1;
+    MT_TRY(castElements(launch.stream, sums, DType::f32, alone ? to : part, shape.type, shape.keys * width, false));
+    const uint64_t line = static_cast<uint64_t>(width) * byteSize(shape.type);
+    return alone ? Status()
+                 : check(cudaMemcpy2DAsync(to, static_cast<uint64_t>(shape.groups) * line, part, line, line,
+                                           static_cast<uint64_t>(shape.keys), cudaMemcpyDeviceToDevice, launch.stream),
+                         "moving gradients of keys");
+  }
+
+  /// All parts of some groups of heads.
+  Status runGroups(const Launch &launch, int64_t b, int64_t group, const Buffers &in) const {
+    if (cut.sums()) {
+      MT_TRY(clear(launch, in.keySums, cut.keySums));
+      MT_TRY(clear(launch, in.valueSums, cut.valueSums));
+    }
+    for (int64_t head = 0; head < shape.heads / shape.groups; head += cut.heads)
+      for (size_t i = 0; i < parts.size(); ++i) {
+        MT_TRY(graphs[i](launch.stream, addresses(launch, parts[i], b, group, head, in), in.library));
+        if (cut.sums()) {
+          MT_TRY(add(launch, parts[i], in.keyPart, in.keySums, shape.width));
+          MT_TRY(add(launch, parts[i], in.valuePart, in.valueSums, shape.valueWidth));
+        }
+      }
+    if (!cut.sums())
+      return {};
+    const int64_t first = b * shape.keys * shape.groups + group;
+    MT_TRY(settle(launch, in.keySums, in.keyPart, place(launch, 11, first * shape.width), shape.width));
+    return settle(launch, in.valueSums, in.valuePart, place(launch, 12, first * shape.valueWidth), shape.valueWidth);
+  }
 
   Status operator()(const Launch &launch) const {
     if (launch.accumulate != 0)
       return adding(launch);
     Scratch scratch(launch.operands.back());
-    void *workspace = scratch.take(problem.cut.scratch);
-    if (cudnnStatus_t status = dnn->call.cudnnSetStream(dnn->handle, launch.stream); status != CUDNN_STATUS_SUCCESS)
-      return fail("cuDNN, choosing a stream: {}", dnn->call.cudnnGetErrorString(status));
-    for (int64_t b = 0; b < problem.shape.batch; b += problem.cut.rows)
-      for (int64_t group = 0; group < problem.shape.groups; group += problem.cut.groups) {
-        std::array<void *, 9> addresses = places(launch, b, group);
-        MT_TRY(cuda::check(built->execute(dnn->handle, addresses.data(), count(), workspace), "running attention"));
-      }
+    Buffers in = {};
+    in.library = scratch.take(cut.library);
+    in.keySums = scratch.take<float>(cut.keySums), in.valueSums = scratch.take<float>(cut.valueSums);
+    in.keyPart = scratch.take(cut.keyPart), in.valuePart = scratch.take(cut.valuePart);
+    for (int64_t b = 0; b < shape.batch; b += cut.rows)
+      for (int64_t group = 0; group < shape.groups; group += cut.groups)
+        MT_TRY(runGroups(launch, b, group, in));
     return {};
   }
 };
@@ -215,44 +160,25 @@ bool wantsAll(const Signature &call) {
   return true;
 }
 
-Result<std::shared_ptr<Graph>> graphOf(const Signature &call, Dnn &dnn, const Problem &problem) {
-  if (!wantsAll(call))
-    return fail("cuDNN's attention writes all of its results, and not all are wanted");
-  const AttentionBlocks &shape = problem.shape;
-  if (shape.queries == 1 || shape.keys == 1)
-    return fail("cuDNN's attention is not reliable for a single query or key");
-  // On Hopper the gradient reads keys beyond the last, half a tile of 128, unless the mask hides them: NaN where a
-  // logsumexp is far below zero (pytorch/pytorch#196678, NVIDIA/cudnn-frontend#628).
-  bool tailIsMasked = problem.right && shape.queries - 1 + *problem.right < shape.keys;
-  if (shape.gradient && shape.keys % 128 == 64 && !tailIsMasked)
-    return fail("cuDNN's gradient does not mask what lies beyond {} keys", shape.keys);
-  constexpr size_t kWithoutPadding = 91600; // older ones copy from the host in every launch to mask the last keys
-  if (shape.gradient && shape.keys % 128 != 0 && dnn.call.cudnnGetVersion() < kWithoutPadding)
-    return fail("cuDNN {} needs keys in multiples of 128 for gradients", dnn.call.cudnnGetVersion());
-  return graphOf(dnn, problem);
+Result<Run> prepareCut(const Signature &call, const FusedAttention &cut, Library &library, const Run &adding) {
+  GraphAttention made{AttentionBlocks::of(call), cut, graphParts(call, cut), {}, adding};
+  for (const GraphPart &part : made.parts) {
+    MT_ASSIGN(GraphRun run, prepareGraph(part.graph, cut.library, library));
+    made.graphs.push_back(std::move(run));
+  }
+  return Run(std::move(made));
 }
 
 } // namespace
 
 Result<Run> prepareGraphAttention(const Signature &call, Library &library, Run adding) {
-  MT_ASSIGN(Dnn * dnn, library.dnn());
-  const Problem problem(call);
-  MT_ASSIGN(std::shared_ptr<Graph> built, graphOf(call, *dnn, problem));
-  return Run(GraphAttention{problem, dnn, built, std::move(adding)});
-}
-
-Result<uint64_t> graphScratch(const Signature &call, Dnn &dnn) {
-  MT_ASSIGN(std::shared_ptr<Graph> built, graphOf(call, dnn, Problem(call)));
-  return static_cast<uint64_t>(built->get_workspace_size());
-}
-
-Status describeGpu(Dnn &dnn, int capability, const std::string &description) {
-  auto properties = std::make_shared<cudnn_frontend::DeviceProperties>();
-  MT_TRY(check(properties->deserialize({description.begin(), description.end()}), "reading the description of a GPU"));
-  dnn.described = properties;
-  dnn.describedCapability = capability;
-  dnn.graphs.clear();
-  return {};
+  if (!wantsAll(call))
+    return fail("cuDNN's attention writes all of its results, and not all are wanted");
+  const FusedAttention cut = FusedAttention::of(call);
+  if (cut.sums()) // where cuDNN needs no room for pairs, nothing need be cut and summed
+    if (Result<Run> whole = prepareCut(call, FusedAttention::linear(call, cut), library, adding))
+      return whole;
+  return prepareCut(call, cut, library, adding);
 }
 
 } // namespace mt::kernels::cuda

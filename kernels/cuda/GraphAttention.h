@@ -2,20 +2,23 @@
 #ifndef MT_KERNELS_CUDA_GRAPHATTENTION_H
 #define MT_KERNELS_CUDA_GRAPHATTENTION_H
 
-#include "kernels/cuda/Library.h"
+#include "kernels/DeviceScratch.h"
+#include "kernels/cuda/AttentionGraph.h"
 
-#include <string>
+#include <vector>
 
 namespace mt::kernels::cuda {
 
-/// For calls that FusedAttention says can be cut. Launches that add to a result run `adding`, since the graph cannot.
+/// A call cut along its queries: what one graph computes of some heads, from a query and a key on.
+struct GraphPart {
+  int64_t query = 0, key = 0;
+  AttentionGraph graph;
+};
+std::vector<GraphPart> graphParts(const Signature &call, const FusedAttention &cut);
+
+/// For calls that FusedAttention does not refuse. Launches that add to a result run `adding`, since the graph cannot.
 /// Errors: no cuDNN, a call that it does not do on this GPU, more scratch than the plan gives (with both numbers).
 Result<Run> prepareGraphAttention(const Signature &call, Library &library, Run adding);
-
-/// Bytes of scratch that the graph of such a call takes; errors as above. For GPUs that are described.
-Result<uint64_t> graphScratch(const Signature &call, Dnn &dnn);
-/// Has `dnn` build for a GPU of a compute capability (10 * major + minor) that is described by JSON, as cuDNN writes that.
-Status describeGpu(Dnn &dnn, int capability, const std::string &description);
 
 } // namespace mt::kernels::cuda
 #endif

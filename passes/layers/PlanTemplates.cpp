@@ -1,5 +1,6 @@
 // mt-plan-templates: offsets of intermediate values in each template's workspace, by the packer.
 #include "compiler/nn/KernelCall.h"
+#include "kernels/DeviceScratch.h"
 #include "passes/algorithms/Packer.h"
 #include "passes/Passes.h"
 #include "passes/algorithms/VerifyPacking.h"
@@ -21,6 +22,16 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
     int64_t place; ///< index into nn.offsets
   };
 
+  /// Says which attention in 16 bits cuDNN cannot do.
+  static void explain(Operation &op) {
+    const kernels::Signature call = kernelCallOf(&op).signature;
+    const bool gradient = call.kernel == "attention_grad";
+    if ((!gradient && call.kernel != "attention") || call.operands[gradient ? 1 : 0].type == kernels::DType::f32)
+      return;
+    if (std::string_view refusal = kernels::FusedAttention::of(call).refusal; !refusal.empty())
+      op.emitRemark() << "attention goes by blocks of queries and not through cuDNN, which is slower: " << refusal;
+  }
+
   void plan(func::FuncOp function, kernels::Backend backend) {
     Block &block = function.front();
     llvm::DenseMap<Operation *, uint32_t> moments;
@@ -40,6 +51,8 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
     for (Operation &op : block.without_terminator()) {
       if (!hasKernel(&op))
         continue;
+      if (backend == kernels::Backend::cuda)
+        explain(op);
       uint32_t now = moments[&op];
       auto &places = offsets[&op];
       for (Value result : op.getResults()) {

@@ -1,7 +1,6 @@
 // cuDNN's own library on the graphs of attention, for GPUs that are described and not there: each that would be chosen
 // builds, within the scratch that the catalogue allots, but for those that are known to go by blocks. The driver is a stub
 // (StubDriver.c); nothing runs.
-#include "kernels/DeviceScratch.h"
 #include "kernels/cuda/Dnn.h"
 #include "kernels/cuda/GraphAttention.h"
 
@@ -25,7 +24,7 @@ struct Gpu {
         "regsPerBlock": 65536, "multiProcessorCount": {}, "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "l2CacheSize": {},
         "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": {}, "reservedSharedMemoryPerBlock": 1024,
         "maxRegistersPerSM": 65536, "pciDeviceId": 0, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048,
-        "isTccDriver": 0, "supportCoopLaunch": 1, "cudaDeviceId": 0, "totalGlobalMem": 85520809984, "deviceName": "described"}})",
+        "isTccDriver": 0, "memoryBusWidth": 5120, "oversizedSharedMemoryPerBlock": 0, "smCountOrigin": 0, "supportCoopLaunch": 1, "cudaDeviceId": 0, "totalGlobalMem": 85520809984, "deviceName": "described"}})",
         10 * capability, multiprocessors, cache, sharedMemory);
   }
 };
@@ -62,7 +61,9 @@ Signature callOf(const Shape &shape, bool gradient) {
 /// Models' shapes: of tests, of benches, and a table of what users have. MT_CUDNN_ALL=1: all of the table.
 std::vector<Shape> shapes() {
   std::vector<Shape> list = {{4, 32, 4, 4, 16}, {4, 32, 4, 2, 16},                                   // the reference cases
-                             {8, 1024, 32, 8, 64}, {8, 1024, 24, 8, 128}, {8, 1024, 32, 32, 128}};   // the benches' 1 B, 3 B, 7 B
+                             {8, 1024, 32, 8, 64}, {8, 1024, 24, 8, 128}, {8, 1024, 32, 32, 128},    // the benches' 1 B, 3 B, 7 B
+                             {1, 16384, 32, 8, 128}, {1, 24576, 8, 8, 64, Mask::window}}; // long ones, cut into parts
+
   const bool all = std::getenv("MT_CUDNN_ALL") != nullptr;
   for (int64_t width : {64, 96, 128, 256})
     for (int64_t groups : {8, 32})
@@ -70,6 +71,8 @@ std::vector<Shape> shapes() {
         for (int64_t length : {200, 1024, 4096, 32768})
           if (all || (groups == 8 && (mask == Mask::causal ? length == 200 || length == 4096 : width == 128 && length == 200)))
             list.push_back({1, length, 32, groups, width, mask});
+  if (all)
+    list.push_back({1, 131072, 32, 8, 128});
   return list;
 }
 
@@ -80,33 +83,45 @@ TEST_P(Graphs, BuildWithinTheirScratch) {
   if (!std::filesystem::exists(folder + "/libcudnn.so.9"))
     GTEST_SKIP() << "skipped: cuDNN's graphs, for its library is not in third_party/cudnn: tools/setup.sh --cudnn";
   cuda::LibraryFolders folders = cuda::LibraryFolders::in(cuda::Surroundings::ofProcess());
-  folders.named.insert(folders.named.begin(), folder);
+  if (folders.named.empty()) // MT_CUDA_LIBRARIES: another version
+    folders.named.push_back(folder);
   auto dnn = cuda::Dnn::load(folders);
   ASSERT_TRUE(dnn.ok()) << dnn.status().message();
   ASSERT_EQ(cuda::describeGpu(**dnn, GetParam().capability, GetParam().text()).message(), "");
-  int built = 0, byBlocks = 0;
+  int built = 0, byBlocks = 0, whole = 0;
   for (const Shape &shape : shapes())
     for (bool gradient : {false, true}) {
       SCOPED_TRACE(fmt::format("{}{}", shape.text(), gradient ? ", gradient" : ""));
       const Signature call = callOf(shape, gradient);
       ASSERT_EQ(check(call), "");
       const FusedAttention fused = FusedAttention::of(call);
-      if (fused.rows == 0) {
-        ++byBlocks;
-        continue;
+      ASSERT_EQ(fused.refusal, "");
+      bool narrower = false; // than cuDNN's heads may be on this GPU, which goes by blocks, with this remark
+      for (const cuda::GraphPart &part : cuda::graphParts(call, fused)) {
+        const Result<uint64_t> workspace = cuda::graphWorkspace(part.graph, fused.library, **dnn);
+        const bool wide = GetParam().capability == 90 || (GetParam().capability == 100 && (*dnn)->call.cudnnGetVersion() >= 92300);
+        if (gradient && shape.width > 128 && !wide) {
+          EXPECT_NE(workspace.status().message().find("hidden_dim should be less than or equal to 128"), std::string::npos)
+              << workspace.status().message();
+          narrower = true;
+          break;
+        }
+        ASSERT_TRUE(workspace.ok()) << part.graph.text() << ": " << workspace.status().message();
+        EXPECT_LE(*workspace, fused.library);
+        ++built;
       }
-      const Result<uint64_t> scratch = cuda::graphScratch(call, **dnn);
-      if (gradient && shape.width > 128 && GetParam().capability != 90) { // which goes by blocks, with this remark
-        EXPECT_NE(scratch.status().message().find("hidden_dim should be less than or equal to 128"), std::string::npos) << scratch.status().message();
-        ++byBlocks;
+      byBlocks += narrower;
+      if (!fused.sums() || narrower)
         continue;
-      }
-      ASSERT_TRUE(scratch.ok()) << scratch.status().message();
-      EXPECT_LE(*scratch, fused.scratch);
-      ++built;
+      // Where sums in a fixed order need no room for all pairs, the call is not cut.
+      const FusedAttention linear = FusedAttention::linear(call, fused);
+      const Result<uint64_t> workspace = cuda::graphWorkspace(cuda::graphParts(call, linear).front().graph, linear.library, **dnn);
+      EXPECT_EQ(workspace.ok(), GetParam().capability == 100 || (GetParam().capability == 90 && (*dnn)->call.cudnnGetVersion() >= 92500))
+          << workspace.status().message();
+      whole += workspace.ok();
     }
-  std::printf("compute capability %d: %d graphs built by cuDNN %zu, %d calls go by blocks\n", GetParam().capability, built,
-              (*dnn)->call.cudnnGetVersion(), byBlocks);
+  std::printf("compute capability %d: %d graphs built by cuDNN %zu, %d long gradients in one graph, %d calls go by blocks\n", GetParam().capability, built,
+              (*dnn)->call.cudnnGetVersion(), whole, byBlocks);
   EXPECT_GT(built, byBlocks);
 }
 

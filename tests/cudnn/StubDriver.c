@@ -14,8 +14,8 @@ int cuDriverGetVersion(int *version) {
   X(cuLinkAddData) X(cuLinkAddData_v2) X(cuLinkAddFile_v2) X(cuLinkComplete) X(cuLinkCreate) X(cuLinkCreate_v2)        \
   X(cuLinkDestroy) X(cuMemcpyDtoH_v2) X(cuModuleGetFunction) X(cuModuleGetGlobal_v2) X(cuModuleLoadData)               \
   X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleUnload) X(cuOccupancyMaxActiveBlocksPerMultiprocessor)      \
-  X(cuOccupancyMaxPotentialClusterSize) X(cuStreamGetCtx) X(cuStreamSynchronize) X(cuTensorMapEncodeIm2col)    \
-  X(cuTensorMapEncodeTiled)
+  X(cuOccupancyMaxPotentialClusterSize) X(cuStreamGetCtx) X(cuStreamSynchronize) X(cuTensorMapEncodeIm2col)     \
+  X(cuTensorMapEncodeTiled) X(cuKernelGetFunction)
 
 #define MT_STUB(name)                                                                                                  \
   int name(void) { return 3; } /* CUDA_ERROR_NOT_INITIALIZED */

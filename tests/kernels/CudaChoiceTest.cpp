@@ -7,11 +7,13 @@
 #include "kernels/cuda/BlockAttention.h"
 #include "kernels/cuda/CudaKernels.h"
 #include "kernels/cuda/FusedProduct.h"
+#include "kernels/cuda/GraphAttention.h"
 #include "tests/kernels/FakeBlas.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -398,7 +400,7 @@ TEST(CudaAttention, WhichCallsTheFusedGraphTakes) {
   const Dims query = {2, 64, 8, 64}, key = {2, 64, 2, 64};
   auto fused = [&](const Signature &call) {
     EXPECT_EQ(check(call), "");
-    return FusedAttention::of(call).rows > 0;
+    return FusedAttention::of(call).refusal.empty();
   };
   EXPECT_TRUE(fused(attention(query, key, DType::bf16)));
   EXPECT_TRUE(fused(attention(query, key, DType::bf16, {{"minDistance", int64_t{0}}})));
@@ -422,19 +424,54 @@ TEST(CudaAttention, WhichCallsTheFusedGraphTakes) {
 }
 
 TEST(CudaAttention, FusedGradientsAreCutToTheirBound) {
-  auto cut = [](int64_t batch, int64_t length, int64_t heads, int64_t groups) {
+  auto cut = [](int64_t batch, int64_t length, int64_t heads, int64_t groups, int64_t window = INT64_MAX) {
     Signature call = attentionGrad({batch, length, heads, 128}, {batch, length, groups, 128}, DType::bf16,
-                                   {{"minDistance", int64_t{0}}});
+                                   {{"minDistance", int64_t{0}}, {"maxDistance", window}});
     FusedAttention made = FusedAttention::of(call);
-    EXPECT_LE(made.scratch, FusedAttention::kMost + (2u << 20));
-    EXPECT_LE(made.scratch, workspaceBytes(call, Backend::cuda));
-    EXPECT_TRUE(made.rows == 0 || (batch % made.rows == 0 && groups % made.groups == 0));
-    return std::pair(made.rows, made.groups);
+    EXPECT_EQ(made.refusal, "");
+    EXPECT_LE(made.library, FusedAttention::kMost + (2u << 20));
+    EXPECT_LE(made.total(), workspaceBytes(call, Backend::cuda));
+    EXPECT_TRUE(batch % made.rows == 0 && groups % made.groups == 0 && heads / groups % made.heads == 0);
+    EXPECT_EQ(made.sums(), made.heads < heads / groups || made.queries < length);
+    return std::array{made.rows, made.groups, made.heads, made.queries};
   };
-  EXPECT_EQ(cut(96, 1024, 32, 8), std::pair(int64_t{2}, int64_t{8}));
-  EXPECT_EQ(cut(4, 2048, 32, 8), std::pair(int64_t{1}, int64_t{4}));
-  EXPECT_EQ(cut(4, 8192, 32, 8), std::pair(int64_t{1}, int64_t{1}));
-  EXPECT_EQ(cut(1, 131072, 32, 8), std::pair(int64_t{0}, int64_t{0}));
+  using Cut = std::array<int64_t, 4>;
+  EXPECT_EQ(cut(96, 1024, 32, 8), (Cut{3, 8, 4, 1024}));
+  EXPECT_EQ(cut(4, 2048, 32, 8), (Cut{1, 4, 4, 2048}));
+  EXPECT_EQ(cut(4, 4096, 32, 8), (Cut{1, 1, 4, 4096}));
+  EXPECT_EQ(cut(4, 8192, 32, 8), (Cut{1, 1, 1, 8192}));
+  EXPECT_EQ(cut(4, 16384, 32, 8), (Cut{1, 1, 1, 8064}));
+  EXPECT_EQ(cut(4, 16384, 32, 32), (Cut{1, 1, 1, 8064}));
+  EXPECT_EQ(cut(1, 131072, 32, 8), (Cut{1, 1, 1, 8064}));        // 2 GiB
+  EXPECT_EQ(cut(1, 524288, 32, 8), (Cut{1, 1, 1, 1920}));        // and more where 2 GiB are not enough
+  EXPECT_EQ(cut(1, 131072, 32, 8, 4095), (Cut{1, 1, 1, 9600}));  // pairs within a window alone
+}
+
+TEST(CudaAttention, PartsOfACallSeeItsKeys) {
+  for (auto [low, high] : {std::pair<int64_t, int64_t>{0, INT64_MAX}, {0, 4095}, {-300, 5000}, {INT64_MIN, INT64_MAX}}) {
+    const int64_t length = 20000;
+    Attributes attributes{{"minDistance", low}, {"maxDistance", high}};
+    Signature call = attentionGrad({1, length, 2, 64}, {1, length, 1, 64}, DType::bf16, attributes);
+    const FusedAttention cut = FusedAttention::of(call);
+    EXPECT_TRUE(cut.sums());
+    const Visibility all = Visibility::of(call, length);
+    int64_t next = 0;
+    for (const cuda::GraphPart &part : cuda::graphParts(call, cut)) {
+      const cuda::AttentionGraph &graph = part.graph;
+      EXPECT_EQ(part.query, next);
+      next += graph.queries;
+      EXPECT_TRUE(part.key >= 0 && part.key + graph.keys <= length);
+      EXPECT_TRUE(!graph.left || *graph.left >= 1);
+      EXPECT_TRUE(!graph.right || *graph.right >= 0);
+      for (int64_t query : {int64_t{0}, graph.queries / 2, graph.queries - 1})
+        for (int64_t key = 0; key < length; ++key) {
+          const int64_t at = key - part.key;
+          const bool seen = at >= 0 && at < graph.keys && (!graph.left || at > query - *graph.left) && (!graph.right || at <= query + *graph.right);
+          ASSERT_EQ(seen, all.sees(part.query + query, key)) << part.query + query << " " << key;
+        }
+    }
+    EXPECT_EQ(next, length);
+  }
 }
 
 TEST(CudaAttention, ScratchHoldsWhicheverWayIsTaken) {
@@ -442,7 +479,7 @@ TEST(CudaAttention, ScratchHoldsWhicheverWayIsTaken) {
     for (const Signature &call :
          {attention({2, 300, 8, 64}, {2, 300, 2, 64}, type), attentionGrad({2, 300, 8, 64}, {2, 300, 2, 64}, type)}) {
       EXPECT_GE(workspaceBytes(call, Backend::cuda), AttentionBlocks::of(call).total());
-      EXPECT_GE(workspaceBytes(call, Backend::cuda), FusedAttention::of(call).scratch);
+      EXPECT_GE(workspaceBytes(call, Backend::cuda), FusedAttention::of(call).total());
       EXPECT_EQ(workspaceBytes(call, Backend::cpu), 0u);
     }
   Signature large = attentionGrad({8, 8192, 32, 128}, {8, 8192, 8, 128}, DType::f32);

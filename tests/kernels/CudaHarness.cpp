@@ -10,10 +10,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <deque>
 #include <set>
+#include <thread>
 
 namespace mt::kernels::test {
 
@@ -171,6 +173,29 @@ Result<Execute> prepareCall(const Signature &call, int threads) {
   if (cuda::supports(call.kernel) && message.find(": the GPU ") != std::string::npos)
     return listed(call, threads, message);
   return run.status();
+}
+
+std::vector<Values> expectAsOnCpu(const Call &call, double tolerance) {
+  SCOPED_TRACE(call.kernel);
+  auto onAllCores = [](const Signature &own) { return prepareOnCpu(own, static_cast<int>(std::thread::hardware_concurrency())); };
+  uint64_t unused = 0;
+  for (size_t i = 0; i < call.outputs.size(); ++i)
+    unused |= call.outputs[i].type == DType::u8 ? uint64_t{1} << i : 0;
+  Outcome once = run(call, 1, 0, unused), again = run(call, 1, 0, unused), other = runWith(onAllCores, call, 0, unused);
+  EXPECT_TRUE(once.status.ok()) << once.status.message();
+  EXPECT_TRUE(other.status.ok()) << other.status.message();
+  EXPECT_TRUE(once.guardsIntact) << "wrote outside an operand";
+  EXPECT_TRUE(once.outputs == again.outputs) << "two runs differ";
+  for (size_t i = 0; once.outputs.size() == other.outputs.size() && i < other.outputs.size(); ++i) {
+    double most = 0, worst = 0;
+    for (size_t j = 0; j < other.outputs[i].size() && (unused >> i & 1) == 0; ++j) {
+      most = std::max(most, std::abs(other.outputs[i][j]));
+      double error = std::abs(once.outputs[i][j] - other.outputs[i][j]);
+      worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+    }
+    EXPECT_LE(worst, tolerance * most) << "result " << i;
+  }
+  return once.outputs;
 }
 
 } // namespace mt::kernels::test

@@ -16,35 +16,8 @@ namespace {
 
 constexpr DType kNarrow = DType::bf16, kWide = DType::f32;
 
-Result<Execute> onCpu(const Signature &call) {
-  return prepareOnCpu(call, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 /// Stands for a result that is absent.
 Output none() { return {DType::u8, {}}; }
-
-/// Each result within `tolerance` of the largest value of it, the same bits twice, nothing written elsewhere.
-std::vector<Values> expectAsOnCpu(const Call &call, double tolerance) {
-  SCOPED_TRACE(call.kernel);
-  uint64_t unused = 0;
-  for (size_t i = 0; i < call.outputs.size(); ++i)
-    unused |= call.outputs[i].type == DType::u8 ? uint64_t{1} << i : 0;
-  Outcome once = run(call, 1, 0, unused), again = run(call, 1, 0, unused), other = runWith(onCpu, call, 0, unused);
-  EXPECT_TRUE(once.status.ok()) << once.status.message();
-  EXPECT_TRUE(other.status.ok()) << other.status.message();
-  EXPECT_TRUE(once.guardsIntact) << "wrote outside an operand";
-  EXPECT_TRUE(once.outputs == again.outputs) << "two runs differ";
-  for (size_t i = 0; once.outputs.size() == other.outputs.size() && i < other.outputs.size(); ++i) {
-    double most = 0, worst = 0;
-    for (size_t j = 0; j < other.outputs[i].size() && (unused >> i & 1) == 0; ++j) {
-      most = std::max(most, std::abs(other.outputs[i][j]));
-      double error = std::abs(once.outputs[i][j] - other.outputs[i][j]);
-      worst = std::isnan(error) ? INFINITY : std::max(worst, error);
-    }
-    EXPECT_LE(worst, tolerance * most) << "result " << i;
-  }
-  return once.outputs;
-}
 
 TEST(CudaShapes, Norms) {
   for (DType type : {kNarrow, kWide}) {

@@ -39,35 +39,125 @@ Result<Blas *> Library::blas() {
 Result<Dnn *> Library::dnn() { return fail("there is no cuDNN here"); }
 Dnn::~Dnn() = default;
 
-Result<Run> prepareGraphAttention(const Signature &call, Library &, Run adding) {
-  Signature own = call; // scratch of the CPU's size
-  const size_t operands = own.operands.size();
-  if (own.operands.back().effect == Effect::scratch)
-    own.operands.pop_back();
-  const uint64_t bytes = workspaceBytes(own, Backend::cpu);
-  if (bytes > 0)
-    own.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
-  MT_ASSIGN(cpu::Run run, cpu::prepare(own));
-  return Run([run = std::move(run), adding = std::move(adding), call, operands, bytes, count = own.operands.size()](const Launch &launch) {
-    if (launch.accumulate != 0)
-      return adding(launch);
-    for (size_t i = 0; i < operands; ++i)
-      if (const OperandType &operand = call.operands[i];
-          operand.present && !simt::touches(launch.operands[i], operand.bytes(), operand.effect != Effect::read, "cuDNN"))
-        return fail("{}", simt::problem());
-    std::vector<double> scratch(bytes / sizeof(double) + 1);
-    std::vector<void *> addresses(launch.operands.begin(), launch.operands.end());
-    addresses.resize(count);
-    if (bytes > 0)
-      addresses.back() = scratch.data();
+namespace {
+
+/// The tensors of a graph, gathered from where they lie and sent back: what the processor's kernels take is dense.
+struct Dense {
+  std::vector<uint16_t> elements;
+  int64_t rows, length, heads, width, allLength, allHeads;
+
+  Dense(int64_t rows, int64_t length, int64_t heads, int64_t width, int64_t allLength, int64_t allHeads)
+      : elements(static_cast<size_t>(rows * length * heads * width)), rows(rows), length(length), heads(heads), width(width),
+        allLength(allLength), allHeads(allHeads) {}
+  /// Calls each(dense, strided) for the heads of each place in the sequence; false if one may not be touched.
+  template <typename Each> bool walk(void *base, bool writes, Each each) {
+    const uint64_t bytes = static_cast<uint64_t>(heads * width) * sizeof(uint16_t);
+    for (int64_t at = 0; at < rows * length; ++at) {
+      uint16_t *there = static_cast<uint16_t *>(base) + (at / length * allLength + at % length) * allHeads * width;
+      if (!simt::touches(there, bytes, writes, "cuDNN"))
+        return false;
+      each(elements.data() + at * heads * width, there, bytes);
+    }
+    return true;
+  }
+  bool gather(void *base) {
+    return walk(base, false, [](void *dense, const void *there, uint64_t bytes) { std::memcpy(dense, there, bytes); });
+  }
+  bool scatter(void *base) {
+    return walk(base, true, [](const void *dense, void *there, uint64_t bytes) { std::memcpy(there, dense, bytes); });
+  }
+};
+
+Signature callOf(const AttentionGraph &graph) {
+  Attributes attributes = {{"scale", static_cast<double>(graph.scale)}};
+  if (graph.left)
+    attributes["maxDistance"] = *graph.left - 1;
+  if (graph.right)
+    attributes["minDistance"] = -*graph.right;
+  auto operand = [&](Dims dims, Effect effect, DType type) { return OperandType{type, std::move(dims), effect, true}; };
+  const OperandType none{DType::f32, {}, Effect::read, false};
+  const Dims query{graph.rows, graph.queries, graph.heads, graph.width}, key{graph.rows, graph.keys, graph.groups, graph.width},
+      value{graph.rows, graph.keys, graph.groups, graph.valueWidth}, output{graph.rows, graph.queries, graph.heads, graph.valueWidth},
+      statistic{graph.rows, graph.heads, graph.queries};
+  const OperandType inputs[] = {operand(query, Effect::read, graph.type), operand(key, Effect::read, graph.type),
+                                operand(value, Effect::read, graph.type)};
+  Signature call;
+  if (graph.gradient)
+    call = {"attention_grad", attributes, {operand(output, Effect::read, graph.type), inputs[0], inputs[1], inputs[2], none, none, none, none,
+                                           operand(output, Effect::read, graph.type), operand(statistic, Effect::read, DType::f32),
+                                           operand(query, Effect::write, graph.type), operand(key, Effect::write, graph.type),
+                                           operand(value, Effect::write, graph.type), {DType::f32, {}, Effect::write, false}}};
+  else
+    call = {"attention", attributes, {inputs[0], inputs[1], inputs[2], none, none, none, none, operand(output, Effect::write, graph.type),
+                                      {DType::f32, statistic, Effect::write, graph.statistics}}};
+  if (const uint64_t bytes = workspaceBytes(call, Backend::cpu); bytes > 0)
+    call.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
+  return call;
+}
+
+} // namespace
+
+Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Library &) {
+  if (graph.gradient) // as cuDNN's, which has no other way here
+    if (const uint64_t pairs = static_cast<uint64_t>(graph.rows * graph.heads * graph.queries * graph.keys) * 2; pairs > scratch)
+      return fail("needs {} bytes for all pairs, the plan gives {}", pairs, scratch);
+  const Signature call = callOf(graph);
+  if (std::string problem = check(call); !problem.empty())
+    return fail("{}", problem);
+  MT_ASSIGN(cpu::Run run, cpu::prepare(call));
+  return GraphRun([graph, call, scratch, run = std::move(run)](cudaStream_t, GraphAddresses at, void *workspace) -> Status {
+    auto ofQuery = [&](int64_t width) { return Dense(graph.rows, graph.queries, graph.heads, width, graph.allQueries, graph.allHeads); };
+    auto ofKey = [&](int64_t width) { return Dense(graph.rows, graph.keys, graph.groups, width, graph.allKeys, graph.allGroups); };
+    auto ofKeyGradient = [&](int64_t width) { return graph.apart ? Dense(1, graph.keys, 1, width, graph.keys, 1) : ofKey(width); };
+    auto of = [&](GraphTensor tensor) { return at[static_cast<size_t>(tensor)]; };
+    Dense query = ofQuery(graph.width), key = ofKey(graph.width), value = ofKey(graph.valueWidth), output = ofQuery(graph.valueWidth),
+          gradient = ofQuery(graph.valueWidth), dquery = ofQuery(graph.width), dkey = ofKeyGradient(graph.width),
+          dvalue = ofKeyGradient(graph.valueWidth);
+    const uint64_t statistics = static_cast<uint64_t>(graph.rows * graph.heads * graph.queries) * sizeof(float);
+    bool may = query.gather(of(GraphTensor::query)) && key.gather(of(GraphTensor::key)) && value.gather(of(GraphTensor::value)) &&
+               simt::touches(workspace, scratch, true, "cuDNN");
+    if (graph.gradient || graph.statistics)
+      may = may && simt::touches(of(GraphTensor::logsumexp), statistics, !graph.gradient, "cuDNN");
+    if (graph.gradient)
+      may = may && output.gather(of(GraphTensor::output)) && gradient.gather(of(GraphTensor::gradient));
+    if (!may)
+      return fail("{}", simt::problem());
+    std::vector<void *> operands(call.operands.size(), nullptr);
+    const size_t first = graph.gradient ? 1 : 0;
+    operands[first] = query.elements.data(), operands[first + 1] = key.elements.data(), operands[first + 2] = value.elements.data();
+    if (graph.gradient) {
+      operands[0] = gradient.elements.data(), operands[8] = output.elements.data(), operands[9] = of(GraphTensor::logsumexp);
+      operands[10] = dquery.elements.data(), operands[11] = dkey.elements.data(), operands[12] = dvalue.elements.data();
+    } else {
+      operands[7] = output.elements.data(), operands[8] = of(GraphTensor::logsumexp);
+    }
+    std::vector<double> own;
+    if (const OperandType &last = call.operands.back(); last.effect == Effect::scratch) {
+      own.resize(last.bytes() / sizeof(double) + 1);
+      operands.back() = own.data();
+    }
     cpu::ThreadPool pool(1);
-    return run({.operands = addresses, .accumulate = 0, .pool = pool});
+    MT_TRY(run({.operands = operands, .accumulate = 0, .pool = pool}));
+    may = graph.gradient ? dquery.scatter(of(GraphTensor::dquery)) && dkey.scatter(of(GraphTensor::dkey)) && dvalue.scatter(of(GraphTensor::dvalue))
+                         : output.scatter(of(GraphTensor::output));
+    return may ? Status() : fail("{}", simt::problem());
   });
 }
 
 } // namespace mt::kernels::cuda
 
-/// The one call that kernels make of the runtime themselves.
+/// The calls that kernels make of the runtime themselves.
+extern "C" cudaError_t CUDARTAPI cudaMemcpy2DAsync(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t bytes, size_t rows,
+                                                   cudaMemcpyKind, cudaStream_t) {
+  for (size_t row = 0; row < rows; ++row) {
+    void *target = static_cast<char *>(to) + row * toPitch;
+    const void *source = static_cast<const char *>(from) + row * fromPitch;
+    if (!mt::simt::touches(source, bytes, false, "cudaMemcpy2DAsync") || !mt::simt::touches(target, bytes, true, "cudaMemcpy2DAsync"))
+      return cudaErrorInvalidValue;
+    std::memcpy(target, source, bytes);
+  }
+  return cudaSuccess;
+}
 extern "C" cudaError_t CUDARTAPI cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t) {
   if (!mt::simt::touches(memory, bytes, true, "cudaMemsetAsync"))
     return cudaErrorInvalidValue;
