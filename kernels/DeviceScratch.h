@@ -54,14 +54,16 @@ struct AttentionBlocks {
 };
 
 /// The same calls through cuDNN's fused graph, in parts whose workspace stays within kEnough, or kMost where a sequence
-/// would fall into more than kBlocks: so many batch rows, or groups of heads of one, or heads of one group, or queries of
-/// one head at a time. What keys and values get from heads of their group and from blocks of queries is summed in 32 bits.
+/// would fall into more than kBlocks: so many batch rows, or groups of heads of one, or heads of one group, or queries
+/// of one head at a time. What keys and values get from heads of their group and from blocks of queries is summed in 32
+/// bits.
 struct FusedAttention {
   static constexpr uint64_t kEnough = uint64_t{256} << 20, kMost = uint64_t{2} << 30;
   static constexpr int64_t kBlocks = 16;
   std::string_view refusal; ///< why the graph cannot do what the call asks; then all else is 0
   int64_t rows = 0, groups = 0, heads = 0, queries = 0; ///< of a part; `heads` are those of a group
-  /// Bytes of the parts of scratch, in their order: the library's, a bound; sums, and what a part of the call adds to them.
+  /// Bytes of the parts of scratch, in their order: the library's, a bound; sums, and what a part of the call adds to
+  /// them.
   uint64_t library = 0, keySums = 0, valueSums = 0, keyPart = 0, valuePart = 0;
 
   static FusedAttention of(const Signature &call);

@@ -12,9 +12,9 @@
 namespace mt::kernels::cuda {
 
 std::string AttentionGraph::text() const {
-  return fmt::format("{} {} {} {} rows {}, {} x {} of {} x {}, {} x {} of {} x {}, {} {} {} ({}, {}]", name(type), gradient,
-                     statistics, scale, rows, queries, heads, allQueries, allHeads, keys, groups, allKeys, allGroups, width,
-                     valueWidth, apart, left.value_or(-1), right.value_or(-1));
+  return fmt::format("{} {} {} {} rows {}, {} x {} of {} x {}, {} x {} of {} x {}, {} {} {} ({}, {}]", name(type),
+                     gradient, statistics, scale, rows, queries, heads, allQueries, allHeads, keys, groups, allKeys,
+                     allGroups, width, valueWidth, apart, left.value_or(-1), right.value_or(-1));
 }
 
 namespace {
@@ -46,7 +46,8 @@ struct Describer {
   Extents statisticStrides() const { return {of.heads * of.queries, of.queries, 1, 1}; }
 
   Tensor input(GraphTensor tensor, const char *label, const Extents &dims, const Extents &steps) const {
-    return into.tensor(graph::Tensor_attributes().set_name(label).set_uid(identifier(tensor)).set_dim(dims).set_stride(steps));
+    return into.tensor(
+        graph::Tensor_attributes().set_name(label).set_uid(identifier(tensor)).set_dim(dims).set_stride(steps));
   }
   static void output(const Tensor &made, GraphTensor tensor, const Extents &dims, const Extents &steps) {
     made->set_output(true).set_uid(identifier(tensor)).set_dim(dims).set_stride(steps);

@@ -250,8 +250,8 @@ struct Backward : BlockAttention {
   Status settle(const Launch &launch, size_t operand, int64_t b, int64_t elements, const float *sums) const {
     if (!launch.operands[operand] || !sums)
       return {};
-    return castElements(launch.stream, sums, DType::f32, at(launch, operand, b * elements), shape.type,
-                                elements, launch.accumulates(operand));
+    return castElements(launch.stream, sums, DType::f32, at(launch, operand, b * elements), shape.type, elements,
+                        launch.accumulates(operand));
   }
 
   /// One block of queries: scores and slopes of all heads, then what follows from them.
@@ -271,7 +271,7 @@ struct Backward : BlockAttention {
     MT_TRY(sendScoresBack(launch.stream, made));
     if (biasElements > 0)
       MT_TRY(addBiasSlopes(launch.stream, made, in.wideSlopes ? in.wideSlopes : in.slopes,
-                                   (in.biasSums ? in.biasSums : launch.at<float>(kDbias)) + b * biasSteps[0]));
+                           (in.biasSums ? in.biasSums : launch.at<float>(kDbias)) + b * biasSteps[0]));
     for (int64_t head = 0; head < share(); ++head)
       MT_TRY(sendHeadBack(launch, step, b, head, made, in, keys, values));
     return {};
@@ -314,16 +314,16 @@ struct Backward : BlockAttention {
       MT_ASSIGN(float *keys, gather(launch, kDkey, b, keyElements, in.keySums));
       MT_ASSIGN(float *values, gather(launch, kDvalue, b, valueElements, in.valueSums));
       MT_TRY(rowProducts(launch.stream, at(launch, kGradient, outputPlace(b, 0, 0)),
-                                 at(launch, kOutput, outputPlace(b, 0, 0)), shape.type, shape.queries, shape.heads,
-                                 shape.valueWidth, in.deltas));
+                         at(launch, kOutput, outputPlace(b, 0, 0)), shape.type, shape.queries, shape.heads,
+                         shape.valueWidth, in.deltas));
       for (const Step &step : *steps)
         MT_TRY(backward(launch, step, b, in, keys, values));
       MT_TRY(settle(launch, kDkey, b, keyElements, in.keySums));
       MT_TRY(settle(launch, kDvalue, b, valueElements, in.valueSums));
     }
     if (biasElements > 0 && in.biasSums)
-      return castElements(launch.stream, in.biasSums, DType::f32, launch.operands[kDbias], dbiasType,
-                                  biasElements, launch.accumulates(kDbias));
+      return castElements(launch.stream, in.biasSums, DType::f32, launch.operands[kDbias], dbiasType, biasElements,
+                          launch.accumulates(kDbias));
     return {};
   }
 };

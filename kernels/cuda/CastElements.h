@@ -16,7 +16,7 @@ namespace mt::kernels::cuda {
 /// to[i] = from[i] (plus to[i] if `adds`, plus bias[i % columns] if there is one), through 32 bits; of types f32, bf16
 /// and f16.
 Status castElements(cudaStream_t stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
-                         bool adds, const float *bias = nullptr, int64_t columns = 1);
+                    bool adds, const float *bias = nullptr, int64_t columns = 1);
 /// to[row, column] += from[column].
 Status addToRows(cudaStream_t stream, const double *from, double *to, int64_t rows, int64_t columns);
 

@@ -26,12 +26,8 @@ __device__ __forceinline__ float widen(Bfloat16 value) {
 __device__ __forceinline__ Bfloat16 toBfloat16(float value) {
   return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
 }
-__device__ __forceinline__ float widen(Half value) {
-  return __half2float(__ushort_as_half(value.bits));
-}
-__device__ __forceinline__ Half toHalf(float value) {
-  return {__half_as_ushort(__float2half_rn(value))};
-}
+__device__ __forceinline__ float widen(Half value) { return __half2float(__ushort_as_half(value.bits)); }
+__device__ __forceinline__ Half toHalf(float value) { return {__half_as_ushort(__float2half_rn(value))}; }
 
 } // namespace mt::kernels::cuda
 #endif

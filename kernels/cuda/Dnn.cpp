@@ -23,8 +23,8 @@ Result<std::unique_ptr<Dnn>> Dnn::load(const LibraryFolders &folders) {
   (void)openShared("libcublasLt.so.13", folders, "");
   if (Result<SharedLibrary> nvrtc = openShared("libnvrtc.so.13", folders, ""))
     openBeside(*nvrtc, "libnvrtc-builtins.so.13."); // without it no kernel of attention can be compiled
-  // The headers that build graphs read this: on Hopper gradients of more pairs, which are not cut into parts, go by sums
-  // of queries in a fixed order, without room for all pairs. cuDNN has those since 9.25.
+  // The headers that build graphs read this: on Hopper gradients of more pairs, which are not cut into parts, go by
+  // sums of queries in a fixed order, without room for all pairs. cuDNN has those since 9.25.
   setenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", std::to_string(FusedAttention::kEnough).c_str(), 0);
   MT_ASSIGN(SharedLibrary library, openShared("libcudnn.so.9", folders, kRemedy));
   auto dnn = std::make_unique<Dnn>();

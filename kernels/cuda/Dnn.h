@@ -45,7 +45,7 @@ struct Dnn {
   cudnnHandle_t handle = nullptr;
   /// Of a GPU that is not there, for which graphs are built and not run; null: the handle's is there.
   std::shared_ptr<const cudnn_frontend::DeviceProperties> described;
-  int describedCapability = 0; ///< 10 * major + minor
+  int describedCapability = 0;                         ///< 10 * major + minor
   std::mutex mutex;                                    ///< guards graphs
   std::map<std::string, std::shared_ptr<void>> graphs; ///< built ones, by what they compute
 

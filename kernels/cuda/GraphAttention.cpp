@@ -1,6 +1,6 @@
-// Cuts a call of attention as the catalogue says and runs the graph of each part: batch rows, groups of heads, heads of a
-// group, blocks of queries. Where heads of a group or queries are cut, keys' and values' gradients of the parts are rounded
-// to 16 bits by the graph, as it does itself between heads of a group, and summed in 32 bits in one order.
+// Cuts a call of attention as the catalogue says and runs the graph of each part: batch rows, groups of heads, heads of
+// a group, blocks of queries. Where heads of a group or queries are cut, keys' and values' gradients of the parts are
+// rounded to 16 bits by the graph, as it does itself between heads of a group, and summed in 32 bits in one order.
 #include "kernels/cuda/GraphAttention.h"
 
 #include "kernels/Visibility.h"
@@ -15,7 +15,8 @@ namespace mt::kernels::cuda {
 std::vector<GraphPart> graphParts(const Signature &call, const FusedAttention &cut) {
   const AttentionBlocks shape = AttentionBlocks::of(call);
   const Visibility seen = Visibility::of(call, shape.keys);
-  const bool bandLeft = seen.high - seen.offset < shape.queries - 1, bandRight = seen.offset - seen.low < shape.keys - 1;
+  const bool bandLeft = seen.high - seen.offset < shape.queries - 1,
+             bandRight = seen.offset - seen.low < shape.keys - 1;
   AttentionGraph graph = {.type = shape.type,
                           .gradient = shape.gradient,
                           .statistics = !shape.gradient && call.operands[8].present,
@@ -98,8 +99,8 @@ struct GraphAttention {
   }
 
   static Status add(const Launch &launch, const GraphPart &part, const void *from, float *sums, int64_t width) {
-    return castElements(launch.stream, from, part.graph.type, sums + part.key * width, DType::f32, part.graph.keys * width,
-                        true);
+    return castElements(launch.stream, from, part.graph.type, sums + part.key * width, DType::f32,
+                        part.graph.keys * width, true);
   }
   static Status clear(const Launch &launch, float *sums, uint64_t bytes) {
     return check(cudaMemsetAsync(sums, 0, bytes, launch.stream), "clearing memory");

@@ -33,11 +33,11 @@ struct HeadRows {
 /// Losses, and gradients of the products before scale.
 Status lossOfRows(cudaStream_t stream, const HeadRows &rows);
 /// sums[c] = (plus sums[c] if `adds`) the sum over rows of gradients[r, c].
-Status sumColumns(cudaStream_t stream, const void *gradients, DType type, int64_t rows, int64_t classes,
-                       void *sums, DType sumsType, bool adds);
+Status sumColumns(cudaStream_t stream, const void *gradients, DType type, int64_t rows, int64_t classes, void *sums,
+                  DType sumsType, bool adds);
 /// loss = (plus loss if `adds`) the sum of all losses times the scalars' factor.
 Status sumLosses(cudaStream_t stream, const double *losses, int64_t count, const double *scalars, float *loss,
-                      bool adds);
+                 bool adds);
 
 /// Threads of a row; columns and groups of rows of a block that sums columns.
 constexpr int kHeadThreads = 512, kHeadColumns = 32, kHeadGroups = 8;

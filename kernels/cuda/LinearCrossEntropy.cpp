@@ -132,8 +132,7 @@ struct Head {
       return {};
     bool adds = first > 0 || (launch.accumulates(kDbias) && !in.biasSums);
     return sumColumns(launch.stream, in.gradients, type, chunk.rows, classes,
-                              in.biasSums ? in.biasSums : launch.operands[kDbias], in.biasSums ? DType::f32 : dbiasType,
-                              adds);
+                      in.biasSums ? in.biasSums : launch.operands[kDbias], in.biasSums ? DType::f32 : dbiasType, adds);
   }
 
   Status run(const Launch &launch, const Chunk &chunk, int64_t first, const Buffers &in) const {
@@ -167,14 +166,14 @@ struct Head {
       MT_TRY(run(launch, rows - first < whole.rows ? rest : whole, first, in));
     if (wants(launch, kDweight) && in.weightSums)
       MT_TRY(castElements(launch.stream, in.weightSums, DType::f32, launch.operands[kDweight], dweightType,
-                                  classes * width, launch.accumulates(kDweight)));
+                          classes * width, launch.accumulates(kDweight)));
     if (wants(launch, kDbias) && in.biasSums)
       MT_TRY(castElements(launch.stream, in.biasSums, DType::f32, launch.operands[kDbias], dbiasType, classes,
-                                  launch.accumulates(kDbias)));
+                          launch.accumulates(kDbias)));
     if (!launch.operands[kLoss])
       return {};
     return sumLosses(launch.stream, in.losses, rows, launch.at<const double>(kScalars), launch.at<float>(kLoss),
-                             launch.accumulates(kLoss));
+                     launch.accumulates(kLoss));
   }
 };
 

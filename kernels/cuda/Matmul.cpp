@@ -55,7 +55,7 @@ struct Matmul {
     MT_TRY(product.run(launch.stream, places));
     if (wide)
       return castElements(launch.stream, wide, DType::f32, launch.operands[3], result, rows * columns, adds,
-                                  launch.at<const float>(2), columns);
+                          launch.at<const float>(2), columns);
     if (bias && result == DType::f64)
       return addToRows(launch.stream, launch.at<const double>(2), launch.at<double>(3), rows, columns);
     return {};

@@ -20,8 +20,8 @@ Status rowProducts(cudaStream_t stream, const void *a, const void *b, DType type
 
 Status addBiasSlopes(cudaStream_t stream, const ScoreBlock &block, const float *slopes, float *dbias) {
   const int64_t heads = block.biasHead == 0 ? 1 : block.heads, queries = block.biasQuery == 0 ? 1 : block.queries;
-  return start(stream, ceilDivide(heads * queries * block.keys, kThreads), kThreads, addSlopesCode(), block, slopes, dbias,
-               heads, queries);
+  return start(stream, ceilDivide(heads * queries * block.keys, kThreads), kThreads, addSlopesCode(), block, slopes,
+               dbias, heads, queries);
 }
 
 } // namespace mt::kernels::cuda

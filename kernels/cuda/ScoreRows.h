@@ -48,17 +48,18 @@ Status softmaxScores(cudaStream_t stream, const ScoreBlock &block);
 Status sendScoresBack(cudaStream_t stream, const ScoreBlock &block);
 /// deltas[head * queries + query] = sum over width of a * b, which lie as [queries, heads, width].
 Status rowProducts(cudaStream_t stream, const void *a, const void *b, DType type, int64_t queries, int64_t heads,
-                        int64_t width, float *deltas);
+                   int64_t width, float *deltas);
 /// dbias += slopes, summed in order over heads and queries that share it; `slopes` as block.scores.
 Status addBiasSlopes(cudaStream_t stream, const ScoreBlock &block, const float *slopes, float *dbias);
 
 using ScoreCode = void (*)(ScoreBlock block);
 ScoreCode softmaxScoresCode();
 ScoreCode sendScoresBackCode();
-using RowProductsCode = void (*)(const void *a, const void *b, DType type, int64_t queries, int64_t heads, int64_t width,
-                                 float *deltas);
+using RowProductsCode = void (*)(const void *a, const void *b, DType type, int64_t queries, int64_t heads,
+                                 int64_t width, float *deltas);
 RowProductsCode rowProductsCode();
-using AddSlopesCode = void (*)(ScoreBlock block, const float *slopes, float *dbias, int64_t ownHeads, int64_t ownQueries);
+using AddSlopesCode = void (*)(ScoreBlock block, const float *slopes, float *dbias, int64_t ownHeads,
+                               int64_t ownQueries);
 AddSlopesCode addSlopesCode();
 
 } // namespace mt::kernels::cuda

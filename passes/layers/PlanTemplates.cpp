@@ -1,8 +1,8 @@
 // mt-plan-templates: offsets of intermediate values in each template's workspace, by the packer.
 #include "compiler/nn/KernelCall.h"
 #include "kernels/DeviceScratch.h"
-#include "passes/algorithms/Packer.h"
 #include "passes/Passes.h"
+#include "passes/algorithms/Packer.h"
 #include "passes/algorithms/VerifyPacking.h"
 
 using namespace mlir;

@@ -214,7 +214,8 @@ public:
       std::memcpy(to, from, bytes);
     } else if (host && !end) {
       const auto *begin = static_cast<const std::byte *>(from);
-      queue(stream)->push([to, read = std::vector<std::byte>(begin, begin + bytes)] { std::memcpy(to, read.data(), read.size()); });
+      queue(stream)->push(
+          [to, read = std::vector<std::byte>(begin, begin + bytes)] { std::memcpy(to, read.data(), read.size()); });
     } else {
       queue(stream)->push([=] { std::memcpy(to, from, bytes); });
     }

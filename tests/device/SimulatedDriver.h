@@ -1,9 +1,9 @@
 // Stands in for the CUDA driver where the host's side of the CUDA device is tested: streams are threads with queues,
 // memory of the GPU is heap, and the CPU's kernels run in place of the GPU's. No GPU is involved and no kernel of the
-// GPU runs, unless a simulation brings them (tests/simt): what passes here says that the device issues the right calls in
-// the right order, and nothing about kernels.
-// It is as nasty as the driver may be: copies with memory that is not registered touch that before the call returns; those
-// that leave a registration fail, and so does a test in which something is released that is still under way.
+// GPU runs, unless a simulation brings them (tests/simt): what passes here says that the device issues the right calls
+// in the right order, and nothing about kernels. It is as nasty as the driver may be: copies with memory that is not
+// registered touch that before the call returns; those that leave a registration fail, and so does a test in which
+// something is released that is still under way.
 #ifndef MT_TESTS_DEVICE_SIMULATEDDRIVER_H
 #define MT_TESTS_DEVICE_SIMULATEDDRIVER_H
 

@@ -442,13 +442,14 @@ TEST(CudaAttention, FusedGradientsAreCutToTheirBound) {
   EXPECT_EQ(cut(4, 8192, 32, 8), (Cut{1, 1, 1, 8192}));
   EXPECT_EQ(cut(4, 16384, 32, 8), (Cut{1, 1, 1, 8064}));
   EXPECT_EQ(cut(4, 16384, 32, 32), (Cut{1, 1, 1, 8064}));
-  EXPECT_EQ(cut(1, 131072, 32, 8), (Cut{1, 1, 1, 8064}));        // 2 GiB
-  EXPECT_EQ(cut(1, 524288, 32, 8), (Cut{1, 1, 1, 1920}));        // and more where 2 GiB are not enough
-  EXPECT_EQ(cut(1, 131072, 32, 8, 4095), (Cut{1, 1, 1, 9600}));  // pairs within a window alone
+  EXPECT_EQ(cut(1, 131072, 32, 8), (Cut{1, 1, 1, 8064}));       // 2 GiB
+  EXPECT_EQ(cut(1, 524288, 32, 8), (Cut{1, 1, 1, 1920}));       // and more where 2 GiB are not enough
+  EXPECT_EQ(cut(1, 131072, 32, 8, 4095), (Cut{1, 1, 1, 9600})); // pairs within a window alone
 }
 
 TEST(CudaAttention, PartsOfACallSeeItsKeys) {
-  for (auto [low, high] : {std::pair<int64_t, int64_t>{0, INT64_MAX}, {0, 4095}, {-300, 5000}, {INT64_MIN, INT64_MAX}}) {
+  for (auto [low, high] :
+       {std::pair<int64_t, int64_t>{0, INT64_MAX}, {0, 4095}, {-300, 5000}, {INT64_MIN, INT64_MAX}}) {
     const int64_t length = 20000;
     Attributes attributes{{"minDistance", low}, {"maxDistance", high}};
     Signature call = attentionGrad({1, length, 2, 64}, {1, length, 1, 64}, DType::bf16, attributes);
@@ -466,7 +467,8 @@ TEST(CudaAttention, PartsOfACallSeeItsKeys) {
       for (int64_t query : {int64_t{0}, graph.queries / 2, graph.queries - 1})
         for (int64_t key = 0; key < length; ++key) {
           const int64_t at = key - part.key;
-          const bool seen = at >= 0 && at < graph.keys && (!graph.left || at > query - *graph.left) && (!graph.right || at <= query + *graph.right);
+          const bool seen = at >= 0 && at < graph.keys && (!graph.left || at > query - *graph.left) &&
+                            (!graph.right || at <= query + *graph.right);
           ASSERT_EQ(seen, all.sees(part.query + query, key)) << part.query + query << " " << key;
         }
     }

@@ -177,7 +177,9 @@ Result<Execute> prepareCall(const Signature &call, int threads) {
 
 std::vector<Values> expectAsOnCpu(const Call &call, double tolerance) {
   SCOPED_TRACE(call.kernel);
-  auto onAllCores = [](const Signature &own) { return prepareOnCpu(own, static_cast<int>(std::thread::hardware_concurrency())); };
+  auto onAllCores = [](const Signature &own) {
+    return prepareOnCpu(own, static_cast<int>(std::thread::hardware_concurrency()));
+  };
   uint64_t unused = 0;
   for (size_t i = 0; i < call.outputs.size(); ++i)
     unused |= call.outputs[i].type == DType::u8 ? uint64_t{1} << i : 0;

@@ -9,8 +9,8 @@ namespace mt::kernels::test {
 /// A call made ready on the CPU, whose operands may have the scratch that a GPU asks for.
 Result<Execute> prepareOnCpu(const Signature &call, int threads);
 
-/// Each result within `tolerance` of the largest value of it on the CPU, the same bits twice, nothing written elsewhere.
-/// Outputs of type u8 are absent. Returns the GPU's results.
+/// Each result within `tolerance` of the largest value of it on the CPU, the same bits twice, nothing written
+/// elsewhere. Outputs of type u8 are absent. Returns the GPU's results.
 std::vector<Values> expectAsOnCpu(const Call &call, double tolerance);
 
 } // namespace mt::kernels::test

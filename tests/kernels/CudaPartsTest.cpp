@@ -1,5 +1,5 @@
-// Attention whose gradient would need room for more pairs of queries and keys than a graph is given: it goes by heads of a
-// group, or by blocks of queries, and what keys and values get from them is summed.
+// Attention whose gradient would need room for more pairs of queries and keys than a graph is given: it goes by heads
+// of a group, or by blocks of queries, and what keys and values get from them is summed.
 #include "kernels/DeviceScratch.h"
 #include "tests/kernels/CudaHarness.h"
 
@@ -19,24 +19,45 @@ struct PartsCase {
 
 TEST(CudaParts, GradientsOfAttentionAreThoseOfTheWhole) {
   const PartsCase cases[] = {
-      {"heads of a group", 1, 8064, 8320, 4, 2, {{"minDistance", int64_t{0}}, {"maxDistance", int64_t{300}}, {"offset", int64_t{256}}}, 1, 1},
+      {"heads of a group",
+       1,
+       8064,
+       8320,
+       4,
+       2,
+       {{"minDistance", int64_t{0}}, {"maxDistance", int64_t{300}}, {"offset", int64_t{256}}},
+       1,
+       1},
       {"a window", 2, 12000, 12000, 2, 1, {{"minDistance", int64_t{0}}, {"maxDistance", int64_t{127}}}, 1, 2},
-      {"both sides", 1, 24000, 24032, 2, 2, {{"minDistance", int64_t{-90}}, {"maxDistance", int64_t{77}}, {"offset", int64_t{32}}}, 1, 3},
+      {"both sides",
+       1,
+       24000,
+       24032,
+       2,
+       2,
+       {{"minDistance", int64_t{-90}}, {"maxDistance", int64_t{77}}, {"offset", int64_t{32}}},
+       1,
+       3},
       {"causal", 1, 12000, 12000, 1, 1, {{"minDistance", int64_t{0}}}, 1, 2}};
   for (const PartsCase &c : cases) {
     SCOPED_TRACE(c.name);
     const int64_t width = 8;
     Attributes attributes = c.attributes;
     attributes["scale"] = 0.35;
-    const Dims result{c.batch, c.queries, c.heads, width}, keys{c.batch, c.keys, c.groups, width}, statistic{c.batch, c.heads, c.queries};
-    const Tensor query = random(result, 1, 1, kNarrow), key = random(keys, 2, 1, kNarrow), value = random(keys, 3, 1, kNarrow);
-    const Call forward{"attention", attributes, {query, key, value, absent(), absent(), absent(), absent()}, {{kNarrow, result}, {kWide, statistic}}};
+    const Dims result{c.batch, c.queries, c.heads, width}, keys{c.batch, c.keys, c.groups, width},
+        statistic{c.batch, c.heads, c.queries};
+    const Tensor query = random(result, 1, 1, kNarrow), key = random(keys, 2, 1, kNarrow),
+                 value = random(keys, 3, 1, kNarrow);
+    const Call forward{"attention",
+                       attributes,
+                       {query, key, value, absent(), absent(), absent(), absent()},
+                       {{kNarrow, result}, {kWide, statistic}}};
     const std::vector<Values> saved = expectAsOnCpu(forward, 0x1p-6);
     ASSERT_EQ(saved.size(), 2U);
     const Call backward{"attention_grad",
                         attributes,
-                        {random(result, 4, 1, kNarrow), query, key, value, absent(), absent(), absent(), absent(), tensor(kNarrow, result, saved[0]),
-                         tensor(kWide, statistic, saved[1])},
+                        {random(result, 4, 1, kNarrow), query, key, value, absent(), absent(), absent(), absent(),
+                         tensor(kNarrow, result, saved[0]), tensor(kWide, statistic, saved[1])},
                         {{kNarrow, result}, {kNarrow, keys}, {kNarrow, keys}, {DType::u8, {}}}};
     const FusedAttention cut = FusedAttention::of(backward.signature());
     EXPECT_EQ(cut.refusal, "");

@@ -8,7 +8,8 @@ namespace mt::kernels::test {
 namespace {
 
 Tensor scalarsOfStep(const OptimizerSpec &optimizer) {
-  std::map<int, double> values = {{Scalars::kStep, 3}, {Scalars::kLearningRate, 1e-2}, {Scalars::kClipScale, 0.37}, {Scalars::kDecay, 0.1}};
+  std::map<int, double> values = {
+      {Scalars::kStep, 3}, {Scalars::kLearningRate, 1e-2}, {Scalars::kClipScale, 0.37}, {Scalars::kDecay, 0.1}};
   for (const Hyperparameter &each : optimizer.hyperparameters) {
     values[each.place] = each.place == Scalars::kDecay ? 0.1 : each.usual > 0 ? each.usual : 0.9;
     if (each.correction >= 0)
@@ -23,7 +24,10 @@ TEST(CudaUpdates, HaveTheBitsOfTheHost) {
       for (int64_t count : {1, 3, 4, 511, 513, 4099}) {
         SCOPED_TRACE(std::string(optimizer.name) + (split ? " split " : " ") + std::to_string(count));
         const Signature signature = updateCall(optimizer, split, {count});
-        Call call{signature.kernel, signature.attributes, {random({count}, 1), tensor(DType::f64, {1}, {7}), scalarsOfStep(optimizer)}, {}};
+        Call call{signature.kernel,
+                  signature.attributes,
+                  {random({count}, 1), tensor(DType::f64, {1}, {7}), scalarsOfStep(optimizer)},
+                  {}};
         for (size_t i = 3; i < signature.operands.size(); ++i) {
           const OperandType &operand = signature.operands[i];
           Values initial = operand.type == DType::i16 ? integers(operand.dims, -30000, 30000, i, DType::i16).values

@@ -181,7 +181,8 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t description, cons
                         const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t scratch, cudaStream_t) {
   const Description &how = in<Description>(description);
   const Matrix &made = in<Matrix>(layoutD);
-  for (const void *address : {a, b, c, static_cast<const void *>(d), static_cast<const void *>(how.bias), static_cast<const void *>(how.aside)})
+  for (const void *address : {a, b, c, static_cast<const void *>(d), static_cast<const void *>(how.bias),
+                              static_cast<const void *>(how.aside)})
     if (reinterpret_cast<uintptr_t>(address) % algorithm->data[1] != 0)
       return CUBLAS_STATUS_INVALID_VALUE;
   if (scratch < algorithm->data[2] || reinterpret_cast<uintptr_t>(workspace) % 16 != 0)
@@ -189,12 +190,14 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t description, cons
   Reader left{in<Matrix>(layoutA), a}, right{in<Matrix>(layoutB), b}, before{made, c}, bias{made, how.bias};
   Matrix beside = made, row = made;
   beside.line = how.asideLine;
-  const bool hasBias = how.epilogue & CUBLASLT_EPILOGUE_BIAS, sumsA = how.epilogue == CUBLASLT_EPILOGUE_BGRADA, sumsB = how.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  const bool hasBias = how.epilogue & CUBLASLT_EPILOGUE_BIAS, sumsA = how.epilogue == CUBLASLT_EPILOGUE_BGRADA,
+             sumsB = how.epilogue == CUBLASLT_EPILOGUE_BGRADB;
   row.rows = sumsB ? made.columns : made.rows, row.columns = row.batches = 1;
   const bool stores = how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX || how.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
   if (!mayTouch(left.matrix, a, false) || !mayTouch(right.matrix, b, false) || !mayTouch(made, d, true) ||
       ((hasBias || sumsA || sumsB) && !mayTouch(row, how.bias, !hasBias)) ||
-      (how.aside && how.asideLine > 0 && !mayTouch(beside, how.aside, stores)) || (scratch > 0 && current->touches && !current->touches(workspace, scratch, true)))
+      (how.aside && how.asideLine > 0 && !mayTouch(beside, how.aside, stores)) ||
+      (scratch > 0 && current->touches && !current->touches(workspace, scratch, true)))
     return CUBLAS_STATUS_EXECUTION_FAILED;
   int64_t inner = how.transposeA ? left.matrix.rows : left.matrix.columns;
   auto factor = [&](const void *at) {
@@ -206,7 +209,8 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t description, cons
   for (int64_t batch = 0; batch < made.batches; ++batch) {
     for (int64_t i = 0; i < inner; ++i)
       for (int64_t row = 0; row < made.rows; ++row)
-        wide[static_cast<size_t>(i * made.rows + row)] = how.transposeA ? left.at(batch, i, row) : left.at(batch, row, i);
+        wide[static_cast<size_t>(i * made.rows + row)] =
+            how.transposeA ? left.at(batch, i, row) : left.at(batch, row, i);
     for (int64_t column = 0; column < made.columns; ++column) {
       std::ranges::fill(sums, 0);
       for (int64_t i = 0; i < inner; ++i) {

@@ -50,7 +50,8 @@ TEST(Structure, ConstantAndIota) {
                 {{1.5, 1, 0.5, 0}}, 0);
   for (DType type : {DType::f32, DType::f64}) {
     expectResults({"constant", {{"value", std::vector<double>{0.5, -2}}}, {}, {{type, {2}}}}, {{0.5, -2}}, 0);
-    expectResults({"iota", {{"dimension", int64_t{0}}, {"start", 1.5}, {"step", -0.5}}, {}, {{type, {4}}}}, {{1.5, 1, 0.5, 0}}, 0);
+    expectResults({"iota", {{"dimension", int64_t{0}}, {"start", 1.5}, {"step", -0.5}}, {}, {{type, {4}}}},
+                  {{1.5, 1, 0.5, 0}}, 0);
   }
 }
 
@@ -136,10 +137,13 @@ template <typename Visit> void eachWidth(Visit visit) {
 TEST(Structure, PadOfEveryWidth) {
   eachWidth([](DType type, int64_t inner) {
     Tensor x = integers({3, inner}, 0, 2, 1, type);
-    Values expected = build({5, inner}, [&](const Index &i) { return i[0] == 0 || i[0] == 4 ? 1 : at(x, {i[0] - 1, i[1]}); });
+    Values expected = build({5, inner}, [&](const Index &i) {
+      return i[0] == 0 || i[0] == 4 ? 1 : at(x, {i[0] - 1, i[1]});
+    });
     Attributes attributes = {{"low", Index{1, 0}}, {"high", Index{1, 0}}, {"interior", Index{0, 0}}, {"value", 1.0}};
     expectResults({"pad", attributes, {x}, {{type, {5, inner}}}}, {expected}, 0);
-    expectResults({"constant", {{"value", 1.0}}, {}, {{type, {5, inner}}}}, {Values(static_cast<size_t>(5 * inner), 1)}, 0);
+    expectResults({"constant", {{"value", 1.0}}, {}, {{type, {5, inner}}}}, {Values(static_cast<size_t>(5 * inner), 1)},
+                  0);
   });
 }
 
@@ -270,16 +274,31 @@ TEST(Indexing, Gather) {
 
 TEST(Indexing, RowsOfEveryWidth) {
   eachWidth([](DType type, int64_t inner) {
-    Tensor data = integers({5, inner}, 0, 2, 1, type), rows = integers({7}, -5, 5, 2), places = integers({7, 1}, 0, 5, 3);
-    auto row = [&](const Tensor &from, int64_t i) { return (static_cast<int64_t>(from.values[static_cast<size_t>(i)]) + 5) % 5; };
+    Tensor data = integers({5, inner}, 0, 2, 1, type), rows = integers({7}, -5, 5, 2),
+           places = integers({7, 1}, 0, 5, 3);
+    auto row = [&](const Tensor &from, int64_t i) {
+      return (static_cast<int64_t>(from.values[static_cast<size_t>(i)]) + 5) % 5;
+    };
     Dims dims = {7, inner};
     expectResults({"gather", {{"axis", int64_t{0}}}, {data, rows}, {{type, dims}}},
-                  {build(dims, [&](const Index &i) { return at(data, {row(rows, i[0]), i[1]}); })}, 0);
+                  {build(dims,
+                         [&](const Index &i) {
+                           return at(data, {row(rows, i[0]), i[1]});
+                         })},
+                  0);
     expectResults({"gather_nd", {{"batchDims", int64_t{0}}}, {data, places}, {{type, dims}}},
-                  {build(dims, [&](const Index &i) { return at(data, {row(places, i[0]), i[1]}); })}, 0);
+                  {build(dims,
+                         [&](const Index &i) {
+                           return at(data, {row(places, i[0]), i[1]});
+                         })},
+                  0);
     Tensor each = integers(dims, -5, 5, 4);
     expectResults({"gather_elements", {{"axis", int64_t{0}}}, {data, each}, {{type, dims}}},
-                  {build(dims, [&](const Index &i) { return at(data, {row(each, i[0] * inner + i[1]), i[1]}); })}, 0);
+                  {build(dims,
+                         [&](const Index &i) {
+                           return at(data, {row(each, i[0] * inner + i[1]), i[1]});
+                         })},
+                  0);
   });
 }
 

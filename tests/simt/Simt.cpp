@@ -23,8 +23,8 @@
 #endif
 
 extern "C" char __executable_start, __data_start, _end; // of the program, by the linker
-extern "C" void __ubsan_get_current_report_data(const char **kind, const char **message, const char **file, unsigned *line, unsigned *column,
-                                                char **address);
+extern "C" void __ubsan_get_current_report_data(const char **kind, const char **message, const char **file,
+                                                unsigned *line, unsigned *column, char **address);
 
 namespace mt::simt {
 
@@ -45,12 +45,12 @@ struct Fiber {
   enum State : uint8_t { idle, running, ready, atBarrier, atShuffle } state = idle;
   bool fresh = true; ///< has never run, or was left where it was
   unsigned thread = 0;
-  Index index;             ///< the same, as it is told
+  Index index; ///< the same, as it is told
   std::byte *stack = nullptr;
-  int value = 0;           ///< what it brought to the barrier
-  unsigned mask = 0;       ///< of its shuffle
+  int value = 0;     ///< what it brought to the barrier
+  unsigned mask = 0; ///< of its shuffle
   int from = 0;
-  uint64_t bits = 0;       ///< what it brought, and then what it gets
+  uint64_t bits = 0; ///< what it brought, and then what it gets
   uint64_t accesses = 0;
 #ifdef __SANITIZE_ADDRESS__
   void *fake = nullptr;
@@ -59,7 +59,8 @@ struct Fiber {
   ucontext_t context = {};
 };
 
-/// Who touched a byte last: threads of the launch from 1 on, and the interval between barriers, counted over all launches.
+/// Who touched a byte last: threads of the launch from 1 on, and the interval between barriers, counted over all
+/// launches.
 struct Cell {
   uint32_t writer = 0, written = 0, reader = 0, read = 0;
 };
@@ -74,7 +75,8 @@ public:
     return machine;
   }
 
-  bool launch(const Geometry &geometry, const void *code, uint64_t bytes, const void *thread, void (*body)(const void *)) {
+  bool launch(const Geometry &geometry, const void *code, uint64_t bytes, const void *thread,
+              void (*body)(const void *)) {
     std::lock_guard lock(mutex);
     symbol = symbolAt(code);
     ++counts[symbol];
@@ -177,7 +179,8 @@ public:
 
 private:
   Machine() : fibers(kMostThreads) {
-    void *memory = mmap(nullptr, kStacksBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory =
+        mmap(nullptr, kStacksBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
       std::abort();
     stacks = static_cast<std::byte *>(memory);
@@ -194,8 +197,8 @@ private:
   std::function<void()> run;
   std::string symbol, place, pending;
   const std::vector<Range> *ranges = nullptr;
-  const uintptr_t programBegin = reinterpret_cast<uintptr_t>(&__executable_start), dataBegin = reinterpret_cast<uintptr_t>(&__data_start),
-                  dataEnd = reinterpret_cast<uintptr_t>(&_end);
+  const uintptr_t programBegin = reinterpret_cast<uintptr_t>(&__executable_start),
+                  dataBegin = reinterpret_cast<uintptr_t>(&__data_start), dataEnd = reinterpret_cast<uintptr_t>(&_end);
 
   // Of the block that runs.
   std::vector<unsigned> waiting; ///< threads that have not begun
@@ -221,7 +224,8 @@ private:
   }
 
   static Index split(uint64_t index, const Index &sizes) {
-    return {static_cast<unsigned>(index % sizes.x), static_cast<unsigned>(index / sizes.x % sizes.y), static_cast<unsigned>(index / sizes.x / sizes.y)};
+    return {static_cast<unsigned>(index % sizes.x), static_cast<unsigned>(index / sizes.x % sizes.y),
+            static_cast<unsigned>(index / sizes.x / sizes.y)};
   }
 
   bool runBlock(uint64_t number) {
@@ -304,11 +308,15 @@ private:
     for (const Fiber &shuffles : fibers)
       for (unsigned i = 0; i < kWarp && shuffles.state == Fiber::atShuffle; ++i) {
         const unsigned thread = shuffles.thread / kWarp * kWarp + i;
-        if (const Fiber *there = byThread[thread]; shuffles.mask >> i & 1 && (!there || there->state != Fiber::atShuffle))
+        if (const Fiber *there = byThread[thread];
+            shuffles.mask >> i & 1 && (!there || there->state != Fiber::atShuffle))
           return fmt::format("thread {} waits in a shuffle for lane {}, which {}", shuffles.thread, i,
-                             thread >= threads ? "the block has not" : there ? "waits at a barrier" : "has returned");
+                             thread >= threads ? "the block has not"
+                             : there           ? "waits at a barrier"
+                                               : "has returned");
       }
-    return fmt::format("{} threads of {} wait at a barrier, and {} have returned", atBarrier.size(), threads, threads - alive);
+    return fmt::format("{} threads of {} wait at a barrier, and {} have returned", atBarrier.size(), threads,
+                       threads - alive);
   }
 
   bool abandon(const std::string &what) {
@@ -344,7 +352,8 @@ private:
       getcontext(&current->context);
       current->context.uc_stack = {current->stack, 0, kStackBytes};
       current->context.uc_link = nullptr;
-      makecontext(&current->context, [] { instance().work(); }, 0);
+      makecontext(
+          &current->context, [] { instance().work(); }, 0);
       setcontext(&current->context);
     }
 #ifdef __SANITIZE_ADDRESS__
@@ -404,7 +413,8 @@ private:
 
   void wrong(std::string what) {
     const auto &[x, y, z] = builtins.thread;
-    place = fmt::format(", block {}, thread {}", builtins.block.x, y || z ? fmt::format("({}, {}, {})", x, y, z) : std::to_string(x));
+    place = fmt::format(", block {}, thread {}", builtins.block.x,
+                        y || z ? fmt::format("({}, {}, {})", x, y, z) : std::to_string(x));
     note(std::exchange(what, {})); // it is not destroyed
     leave(Fiber::running, 2);      // and never on again
   }
@@ -421,7 +431,8 @@ private:
     const auto at = reinterpret_cast<uintptr_t>(address);
     for (const Range &range : ranges ? *ranges : kNone) {
       const auto begin = reinterpret_cast<uintptr_t>(range.begin);
-      if (at >= begin && at - begin <= range.bytes && bytes <= range.bytes - (at - begin) && (range.writable || !writes))
+      if (at >= begin && at - begin <= range.bytes && bytes <= range.bytes - (at - begin) &&
+          (range.writable || !writes))
         return &range;
     }
     return nullptr;
@@ -452,9 +463,11 @@ private:
       if (inShared && !writes && cell.written < blockBegin)
         wrong(fmt::format("a read of {} that nothing of the block wrote", where));
       if (conflicts(cell.writer, cell.written, inShared))
-        wrong(fmt::format("{} where {} wrote, without a barrier between: {}", writes ? "a write" : "a read", threadName(cell.writer, cell.written), where));
+        wrong(fmt::format("{} where {} wrote, without a barrier between: {}", writes ? "a write" : "a read",
+                          threadName(cell.writer, cell.written), where));
       if (writes && conflicts(cell.reader, cell.read, inShared))
-        wrong(fmt::format("a write where {} read, without a barrier between: {}", threadName(cell.reader, cell.read), where));
+        wrong(fmt::format("a write where {} read, without a barrier between: {}", threadName(cell.reader, cell.read),
+                          where));
       if (writes) {
         cell.writer = self, cell.written = interval;
       } else if (inShared || cell.read < launchBegin || cell.read >= blockBegin) { // one of another block stays
@@ -466,7 +479,8 @@ private:
   std::string threadName(uint32_t thread, uint32_t then) const {
     if (thread == kSeveral)
       return "several threads";
-    return then < blockBegin ? fmt::format("block {}", (thread - 1) / threads) : fmt::format("thread {}", thread - firstThread);
+    return then < blockBegin ? fmt::format("block {}", (thread - 1) / threads)
+                             : fmt::format("thread {}", thread - firstThread);
   }
 };
 
@@ -528,25 +542,31 @@ extern "C" void __ubsan_handle_type_mismatch_v1(const void *data, uintptr_t addr
   struct Mismatch {
     const char *file;
     uint32_t line, column;
-    const struct { uint16_t kind, info; char name[1]; } *type;
+    const struct {
+      uint16_t kind, info;
+      char name[1];
+    } * type;
     unsigned char alignment, kind; ///< the alignment's logarithm
   };
   const auto &mismatch = *static_cast<const Mismatch *>(data);
   const uint64_t alignment = uint64_t{1} << mismatch.alignment;
-  mt::simt::Machine::instance().misaligned(fmt::format("{} address {:#x} for {}, which is aligned to {} bytes ({}, line {})",
-                                                       address == 0 ? "the null" : address % alignment ? "misaligned" : "too little memory at",
-                                                       address, mismatch.type->name, alignment, mismatch.file, mismatch.line));
+  mt::simt::Machine::instance().misaligned(
+      fmt::format("{} address {:#x} for {}, which is aligned to {} bytes ({}, line {})",
+                  address == 0          ? "the null"
+                  : address % alignment ? "misaligned"
+                                        : "too little memory at",
+                  address, mismatch.type->name, alignment, mismatch.file, mismatch.line));
 }
 
 #ifndef __SANITIZE_ADDRESS__
 // What the compiler calls for -fsanitize=thread.
 extern "C" {
-#define MT_SIMT_ACCESS(bytes)                                                                                                                        \
-  void __tsan_read##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, false); }                                                      \
-  void __tsan_write##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, true); }                                                      \
-  void __tsan_unaligned_read##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, false); }                                            \
-  void __tsan_unaligned_write##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, true); }                                            \
-  void __tsan_volatile_read##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, false); }                                             \
+#define MT_SIMT_ACCESS(bytes)                                                                                          \
+  void __tsan_read##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, false); }                        \
+  void __tsan_write##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, true); }                        \
+  void __tsan_unaligned_read##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, false); }              \
+  void __tsan_unaligned_write##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, true); }              \
+  void __tsan_volatile_read##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, false); }               \
   void __tsan_volatile_write##bytes(void *at) { mt::simt::Machine::instance().access(at, bytes, true); }
 MT_SIMT_ACCESS(1)
 MT_SIMT_ACCESS(2)

@@ -1,5 +1,5 @@
-// An execution of device code on the host, to find what is wrong with it where there is no GPU. Each thread of a block is
-// a fiber; between barriers they run one after another in a random order, blocks in a random order too. Every access
+// An execution of device code on the host, to find what is wrong with it where there is no GPU. Each thread of a block
+// is a fiber; between barriers they run one after another in a random order, blocks in a random order too. Every access
 // that the code makes is looked at, for the compiler calls the functions of -fsanitize=thread, which are defined here:
 //
 // - of global memory: whether it lies in what the call may touch (Scope), and whether another thread of the launch
@@ -10,7 +10,8 @@
 //
 // With -fsanitize=address (the preset asan), which excludes the former, accesses are the address sanitizer's to judge.
 //
-// A launch that does something wrong is given up: it reports failure, and problem() says what, where and in which thread.
+// A launch that does something wrong is given up: it reports failure, and problem() says what, where and in which
+// thread.
 #ifndef MT_TESTS_SIMT_SIMT_H
 #define MT_TESTS_SIMT_SIMT_H
 
@@ -44,7 +45,8 @@ struct Range {
   std::string name;
 };
 
-/// Until it ends, launches of the calling thread touch these ranges or are wrong. Without any, nothing of global memory.
+/// Until it ends, launches of the calling thread touch these ranges or are wrong. Without any, nothing of global
+/// memory.
 class Scope {
 public:
   explicit Scope(std::vector<Range> ranges);
@@ -77,7 +79,8 @@ int lane();
 
 /// Runs `thread` once for each thread. False: something was wrong. `bytes`: of parameters.
 bool launch(const Geometry &geometry, const void *code, uint64_t bytes, const void *thread, void (*run)(const void *));
-template <typename Thread> bool launch(const Geometry &geometry, const void *code, uint64_t bytes, const Thread &thread) {
+template <typename Thread>
+bool launch(const Geometry &geometry, const void *code, uint64_t bytes, const Thread &thread) {
   return launch(geometry, code, bytes, &thread, [](const void *body) { (*static_cast<const Thread *>(body))(); });
 }
 

@@ -1,5 +1,6 @@
-// A GPU for programs that open one: the simulated driver, and kernels/cuda run on the host, each call held to its operands.
-// MT_SIMT_SEED chooses the order of threads; MT_SIMT_RECORD names a file that says at the end what was launched how often.
+// A GPU for programs that open one: the simulated driver, and kernels/cuda run on the host, each call held to its
+// operands. MT_SIMT_SEED chooses the order of threads; MT_SIMT_RECORD names a file that says at the end what was
+// launched how often.
 #include "kernels/cuda/Library.h"
 #include "tests/device/SimulatedDriver.h"
 #include "tests/simt/Simt.h"
@@ -26,8 +27,8 @@ std::vector<simt::Range> rangesOf(const kernels::Signature &call, const kernels:
   std::vector<simt::Range> ranges{{launch.fault, sizeof *launch.fault, true, true, "the word for faults"}};
   for (size_t i = 0; i < call.operands.size(); ++i)
     if (launch.operands[i])
-      ranges.push_back({launch.operands[i], call.operands[i].bytes(), call.operands[i].effect != kernels::Effect::read, false,
-                        fmt::format("operand {}", i)});
+      ranges.push_back({launch.operands[i], call.operands[i].bytes(), call.operands[i].effect != kernels::Effect::read,
+                        false, fmt::format("operand {}", i)});
   return ranges;
 }
 

@@ -1,5 +1,6 @@
-// What kernels/cuda asks of the vendor's libraries, without any: a GPU of compute capability 90, products by the loops of
-// tests/kernels/FakeBlas.h, the CPU's attention in place of cuDNN's. Their operands are checked as those of launches are.
+// What kernels/cuda asks of the vendor's libraries, without any: a GPU of compute capability 90, products by the loops
+// of tests/kernels/FakeBlas.h, the CPU's attention in place of cuDNN's. Their operands are checked as those of launches
+// are.
 #include "kernels/cpu/CpuKernels.h"
 #include "kernels/cuda/Dnn.h"
 #include "kernels/cuda/Family.h"
@@ -31,7 +32,9 @@ Result<Blas *> Library::blas() {
   static auto &blas = *[] {
     auto *made = new test::FakeBlas;
     made->proposals = {{.scratch = 1 << 20, .alignment = 16}, {.scratch = 0, .alignment = 1}};
-    made->touches = [](const void *begin, uint64_t bytes, bool writes) { return simt::touches(begin, bytes, writes, "cuBLASLt"); };
+    made->touches = [](const void *begin, uint64_t bytes, bool writes) {
+      return simt::touches(begin, bytes, writes, "cuBLASLt");
+    };
     return made;
   }();
   return &blas.blas;
@@ -47,8 +50,8 @@ struct Dense {
   int64_t rows, length, heads, width, allLength, allHeads;
 
   Dense(int64_t rows, int64_t length, int64_t heads, int64_t width, int64_t allLength, int64_t allHeads)
-      : elements(static_cast<size_t>(rows * length * heads * width)), rows(rows), length(length), heads(heads), width(width),
-        allLength(allLength), allHeads(allHeads) {}
+      : elements(static_cast<size_t>(rows * length * heads * width)), rows(rows), length(length), heads(heads),
+        width(width), allLength(allLength), allHeads(allHeads) {}
   /// Calls each(dense, strided) for the heads of each place in the sequence; false if one may not be touched.
   template <typename Each> bool walk(void *base, bool writes, Each each) {
     const uint64_t bytes = static_cast<uint64_t>(heads * width) * sizeof(uint16_t);
@@ -76,20 +79,43 @@ Signature callOf(const AttentionGraph &graph) {
     attributes["minDistance"] = -*graph.right;
   auto operand = [&](Dims dims, Effect effect, DType type) { return OperandType{type, std::move(dims), effect, true}; };
   const OperandType none{DType::f32, {}, Effect::read, false};
-  const Dims query{graph.rows, graph.queries, graph.heads, graph.width}, key{graph.rows, graph.keys, graph.groups, graph.width},
-      value{graph.rows, graph.keys, graph.groups, graph.valueWidth}, output{graph.rows, graph.queries, graph.heads, graph.valueWidth},
+  const Dims query{graph.rows, graph.queries, graph.heads, graph.width},
+      key{graph.rows, graph.keys, graph.groups, graph.width},
+      value{graph.rows, graph.keys, graph.groups, graph.valueWidth},
+      output{graph.rows, graph.queries, graph.heads, graph.valueWidth},
       statistic{graph.rows, graph.heads, graph.queries};
   const OperandType inputs[] = {operand(query, Effect::read, graph.type), operand(key, Effect::read, graph.type),
                                 operand(value, Effect::read, graph.type)};
   Signature call;
   if (graph.gradient)
-    call = {"attention_grad", attributes, {operand(output, Effect::read, graph.type), inputs[0], inputs[1], inputs[2], none, none, none, none,
-                                           operand(output, Effect::read, graph.type), operand(statistic, Effect::read, DType::f32),
-                                           operand(query, Effect::write, graph.type), operand(key, Effect::write, graph.type),
-                                           operand(value, Effect::write, graph.type), {DType::f32, {}, Effect::write, false}}};
+    call = {"attention_grad",
+            attributes,
+            {operand(output, Effect::read, graph.type),
+             inputs[0],
+             inputs[1],
+             inputs[2],
+             none,
+             none,
+             none,
+             none,
+             operand(output, Effect::read, graph.type),
+             operand(statistic, Effect::read, DType::f32),
+             operand(query, Effect::write, graph.type),
+             operand(key, Effect::write, graph.type),
+             operand(value, Effect::write, graph.type),
+             {DType::f32, {}, Effect::write, false}}};
   else
-    call = {"attention", attributes, {inputs[0], inputs[1], inputs[2], none, none, none, none, operand(output, Effect::write, graph.type),
-                                      {DType::f32, statistic, Effect::write, graph.statistics}}};
+    call = {"attention",
+            attributes,
+            {inputs[0],
+             inputs[1],
+             inputs[2],
+             none,
+             none,
+             none,
+             none,
+             operand(output, Effect::write, graph.type),
+             {DType::f32, statistic, Effect::write, graph.statistics}}};
   if (const uint64_t bytes = workspaceBytes(call, Backend::cpu); bytes > 0)
     call.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
   return call;
@@ -99,23 +125,31 @@ Signature callOf(const AttentionGraph &graph) {
 
 Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Library &) {
   if (graph.gradient) // as cuDNN's, which has no other way here
-    if (const uint64_t pairs = static_cast<uint64_t>(graph.rows * graph.heads * graph.queries * graph.keys) * 2; pairs > scratch)
+    if (const uint64_t pairs = static_cast<uint64_t>(graph.rows * graph.heads * graph.queries * graph.keys) * 2;
+        pairs > scratch)
       return fail("needs {} bytes for all pairs, the plan gives {}", pairs, scratch);
   const Signature call = callOf(graph);
   if (std::string problem = check(call); !problem.empty())
     return fail("{}", problem);
   MT_ASSIGN(cpu::Run run, cpu::prepare(call));
-  return GraphRun([graph, call, scratch, run = std::move(run)](cudaStream_t, GraphAddresses at, void *workspace) -> Status {
-    auto ofQuery = [&](int64_t width) { return Dense(graph.rows, graph.queries, graph.heads, width, graph.allQueries, graph.allHeads); };
-    auto ofKey = [&](int64_t width) { return Dense(graph.rows, graph.keys, graph.groups, width, graph.allKeys, graph.allGroups); };
-    auto ofKeyGradient = [&](int64_t width) { return graph.apart ? Dense(1, graph.keys, 1, width, graph.keys, 1) : ofKey(width); };
+  return GraphRun([graph, call, scratch, run = std::move(run)](cudaStream_t, GraphAddresses at,
+                                                               void *workspace) -> Status {
+    auto ofQuery = [&](int64_t width) {
+      return Dense(graph.rows, graph.queries, graph.heads, width, graph.allQueries, graph.allHeads);
+    };
+    auto ofKey = [&](int64_t width) {
+      return Dense(graph.rows, graph.keys, graph.groups, width, graph.allKeys, graph.allGroups);
+    };
+    auto ofKeyGradient = [&](int64_t width) {
+      return graph.apart ? Dense(1, graph.keys, 1, width, graph.keys, 1) : ofKey(width);
+    };
     auto of = [&](GraphTensor tensor) { return at[static_cast<size_t>(tensor)]; };
-    Dense query = ofQuery(graph.width), key = ofKey(graph.width), value = ofKey(graph.valueWidth), output = ofQuery(graph.valueWidth),
-          gradient = ofQuery(graph.valueWidth), dquery = ofQuery(graph.width), dkey = ofKeyGradient(graph.width),
-          dvalue = ofKeyGradient(graph.valueWidth);
+    Dense query = ofQuery(graph.width), key = ofKey(graph.width), value = ofKey(graph.valueWidth),
+          output = ofQuery(graph.valueWidth), gradient = ofQuery(graph.valueWidth), dquery = ofQuery(graph.width),
+          dkey = ofKeyGradient(graph.width), dvalue = ofKeyGradient(graph.valueWidth);
     const uint64_t statistics = static_cast<uint64_t>(graph.rows * graph.heads * graph.queries) * sizeof(float);
-    bool may = query.gather(of(GraphTensor::query)) && key.gather(of(GraphTensor::key)) && value.gather(of(GraphTensor::value)) &&
-               simt::touches(workspace, scratch, true, "cuDNN");
+    bool may = query.gather(of(GraphTensor::query)) && key.gather(of(GraphTensor::key)) &&
+               value.gather(of(GraphTensor::value)) && simt::touches(workspace, scratch, true, "cuDNN");
     if (graph.gradient || graph.statistics)
       may = may && simt::touches(of(GraphTensor::logsumexp), statistics, !graph.gradient, "cuDNN");
     if (graph.gradient)
@@ -124,9 +158,11 @@ Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Lib
       return fail("{}", simt::problem());
     std::vector<void *> operands(call.operands.size(), nullptr);
     const size_t first = graph.gradient ? 1 : 0;
-    operands[first] = query.elements.data(), operands[first + 1] = key.elements.data(), operands[first + 2] = value.elements.data();
+    operands[first] = query.elements.data(), operands[first + 1] = key.elements.data(),
+    operands[first + 2] = value.elements.data();
     if (graph.gradient) {
-      operands[0] = gradient.elements.data(), operands[8] = output.elements.data(), operands[9] = of(GraphTensor::logsumexp);
+      operands[0] = gradient.elements.data(), operands[8] = output.elements.data(),
+      operands[9] = of(GraphTensor::logsumexp);
       operands[10] = dquery.elements.data(), operands[11] = dkey.elements.data(), operands[12] = dvalue.elements.data();
     } else {
       operands[7] = output.elements.data(), operands[8] = of(GraphTensor::logsumexp);
@@ -138,7 +174,8 @@ Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Lib
     }
     cpu::ThreadPool pool(1);
     MT_TRY(run({.operands = operands, .accumulate = 0, .pool = pool}));
-    may = graph.gradient ? dquery.scatter(of(GraphTensor::dquery)) && dkey.scatter(of(GraphTensor::dkey)) && dvalue.scatter(of(GraphTensor::dvalue))
+    may = graph.gradient ? dquery.scatter(of(GraphTensor::dquery)) && dkey.scatter(of(GraphTensor::dkey)) &&
+                               dvalue.scatter(of(GraphTensor::dvalue))
                          : output.scatter(of(GraphTensor::output));
     return may ? Status() : fail("{}", simt::problem());
   });
@@ -147,12 +184,13 @@ Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Lib
 } // namespace mt::kernels::cuda
 
 /// The calls that kernels make of the runtime themselves.
-extern "C" cudaError_t CUDARTAPI cudaMemcpy2DAsync(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t bytes, size_t rows,
-                                                   cudaMemcpyKind, cudaStream_t) {
+extern "C" cudaError_t CUDARTAPI cudaMemcpy2DAsync(void *to, size_t toPitch, const void *from, size_t fromPitch,
+                                                   size_t bytes, size_t rows, cudaMemcpyKind, cudaStream_t) {
   for (size_t row = 0; row < rows; ++row) {
     void *target = static_cast<char *>(to) + row * toPitch;
     const void *source = static_cast<const char *>(from) + row * fromPitch;
-    if (!mt::simt::touches(source, bytes, false, "cudaMemcpy2DAsync") || !mt::simt::touches(target, bytes, true, "cudaMemcpy2DAsync"))
+    if (!mt::simt::touches(source, bytes, false, "cudaMemcpy2DAsync") ||
+        !mt::simt::touches(target, bytes, true, "cudaMemcpy2DAsync"))
       return cudaErrorInvalidValue;
     std::memcpy(target, source, bytes);
   }

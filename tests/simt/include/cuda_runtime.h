@@ -1,8 +1,9 @@
-// Stands in for CUDA's header of that name where device code is compiled for the host (tests/simt/Simt.h): gives meaning
-// to what CUDA adds to C++, as far as kernels/cuda uses it. Types, and conversions of 16-bit floats, are CUDA's own.
+// Stands in for CUDA's header of that name where device code is compiled for the host (tests/simt/Simt.h): gives
+// meaning to what CUDA adds to C++, as far as kernels/cuda uses it. Types, and conversions of 16-bit floats, are CUDA's
+// own.
 //
-// What differs from a GPU: no multiplication and addition are contracted but by name, the C library's functions stand in
-// for CUDA's (expf, tanhf and so on differ in the last bits, __fdividef divides exactly), subnormal numbers stay.
+// What differs from a GPU: no multiplication and addition are contracted but by name, the C library's functions stand
+// in for CUDA's (expf, tanhf and so on differ in the last bits, __fdividef divides exactly), subnormal numbers stay.
 #ifndef MT_TESTS_SIMT_CUDA_RUNTIME_H
 #define MT_TESTS_SIMT_CUDA_RUNTIME_H
 
@@ -12,8 +13,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <memory> // has a name that becomes a macro below
 #include <math.h>
+#include <memory> // has a name that becomes a macro below
 
 #undef __global__
 #undef __device__
@@ -55,7 +56,9 @@ template <typename T> T __shfl_up_sync(unsigned mask, T value, unsigned by) {
   const int lane = mt::simt::lane(), from = lane - static_cast<int>(by);
   return shuffled(mask, value, from < 0 ? lane : from);
 }
-template <typename T> T __shfl_xor_sync(unsigned mask, T value, int with) { return shuffled(mask, value, mt::simt::lane() ^ with); }
+template <typename T> T __shfl_xor_sync(unsigned mask, T value, int with) {
+  return shuffled(mask, value, mt::simt::lane() ^ with);
+}
 
 inline float __uint_as_float(unsigned bits) {
   float value;
@@ -82,7 +85,8 @@ inline double __dsqrt_rn(double a) { return std::sqrt(a); }
 
 /// CUDA's own template of that name starts device code; this runs it at once.
 template <typename... Parameters, typename... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*code)(Parameters...), Arguments &&...arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*code)(Parameters...),
+                               Arguments &&...arguments) {
   return [&](Parameters... copies) {
     const mt::simt::Geometry geometry{{config->gridDim.x, config->gridDim.y, config->gridDim.z},
                                       {config->blockDim.x, config->blockDim.y, config->blockDim.z}};
