@@ -31,7 +31,7 @@ enum class GraphTensor : uint8_t { query, key, value, output, logsumexp, gradien
 using GraphAddresses = std::array<void *, static_cast<size_t>(GraphTensor::count)>;
 
 /// Enqueues a graph; the workspace has the bytes that it was prepared for.
-using GraphRun = std::function<Status(cudaStream_t stream, GraphAddresses addresses, void *workspace)>;
+using GraphRun = std::function<Status(Stream stream, GraphAddresses addresses, void *workspace)>;
 
 /// Errors: no cuDNN, a graph that it does not do on this GPU, more workspace than `scratch` bytes (with both numbers).
 Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Library &library);

@@ -234,6 +234,7 @@ struct Backward : BlockAttention {
   }
 
   static Status clear(const Launch &launch, void *memory, uint64_t bytes) {
+    MT_TRY(launch.stream.launching(1));
     return check(cudaMemsetAsync(memory, 0, bytes, launch.stream), "clearing memory");
   }
 

@@ -4,14 +4,14 @@
 
 namespace mt::kernels::cuda {
 
-Status castElements(cudaStream_t stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
+Status castElements(Stream stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
                     bool adds, const float *bias, int64_t columns) {
   const bool packed = isAligned(from, fromType) && isAligned(to, toType);
   return start(stream, ceilDivide(count, kThreads * kOctet), kThreads, castCode(), In{from, fromType},
                Out{to, toType, adds}, count, packed, bias, columns);
 }
 
-Status addToRows(cudaStream_t stream, const double *from, double *to, int64_t rows, int64_t columns) {
+Status addToRows(Stream stream, const double *from, double *to, int64_t rows, int64_t columns) {
   return start(stream, ceilDivide(rows * columns, kThreads), kThreads, addRowCode(), from, to, rows * columns, columns);
 }
 

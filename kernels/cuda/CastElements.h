@@ -4,21 +4,16 @@
 #define MT_KERNELS_CUDA_CASTELEMENTS_H
 
 #include "kernels/cuda/Elements.h"
-
-#include <cuda_runtime_api.h>
-
-namespace mt {
-class Status;
-}
+#include "kernels/cuda/Stream.h"
 
 namespace mt::kernels::cuda {
 
 /// to[i] = from[i] (plus to[i] if `adds`, plus bias[i % columns] if there is one), through 32 bits; of types f32, bf16
 /// and f16.
-Status castElements(cudaStream_t stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
+Status castElements(Stream stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
                     bool adds, const float *bias = nullptr, int64_t columns = 1);
 /// to[row, column] += from[column].
-Status addToRows(cudaStream_t stream, const double *from, double *to, int64_t rows, int64_t columns);
+Status addToRows(Stream stream, const double *from, double *to, int64_t rows, int64_t columns);
 
 using CastCode = void (*)(In from, Out to, int64_t count, bool packed, const float *bias, int64_t columns);
 CastCode castCode();

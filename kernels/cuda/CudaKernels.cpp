@@ -28,6 +28,8 @@ bool isUnused(const Signature &call) {
 
 } // namespace
 
+Status Stream::launching(int64_t launches) const { return pace ? pace->launching(launches) : Status(); }
+
 bool supports(std::string_view kernel) { return findPrepare(kernel) != nullptr; }
 
 Result<Run> prepare(const Signature &call, Library &library) {

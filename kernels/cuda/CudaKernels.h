@@ -7,6 +7,7 @@
 
 #include "kernels/Catalogue.h"
 #include "kernels/cuda/Fault.h"
+#include "kernels/cuda/Stream.h"
 #include "runtime/base/Status.h"
 
 #include <cuda_runtime_api.h>
@@ -23,7 +24,7 @@ struct Launch {
   /// operands overlap nothing else, unless the kernel is elementwise and the ranges are equal.
   std::span<void *const> operands;
   uint64_t accumulate = 0; ///< bit i: operand i (a written one) adds to what is there
-  cudaStream_t stream = {};
+  Stream stream = {};
   uint32_t *fault = nullptr; ///< writable from the device; 0 unless a kernel stores a Fault
 
   template <typename T> T *at(size_t operand) const { return static_cast<T *>(operands[operand]); }

@@ -103,6 +103,7 @@ struct GraphAttention {
                         part.graph.keys * width, true);
   }
   static Status clear(const Launch &launch, float *sums, uint64_t bytes) {
+    MT_TRY(launch.stream.launching(1));
     return check(cudaMemsetAsync(sums, 0, bytes, launch.stream), "clearing memory");
   }
   /// Sums of a group's keys or values become its columns of the operand.
@@ -110,6 +111,7 @@ struct GraphAttention {
     const bool alone = shape.groups == 1;
     MT_TRY(castElements(launch.stream, sums, DType::f32, alone ? to : part, shape.type, shape.keys * width, false));
     const uint64_t line = static_cast<uint64_t>(width) * byteSize(shape.type);
+    MT_TRY(launch.stream.launching(1));
     return alone ? Status()
                  : check(cudaMemcpy2DAsync(to, static_cast<uint64_t>(shape.groups) * line, part, line, line,
                                            static_cast<uint64_t>(shape.keys), cudaMemcpyDeviceToDevice, launch.stream),

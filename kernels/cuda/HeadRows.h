@@ -4,12 +4,7 @@
 #define MT_KERNELS_CUDA_HEADROWS_H
 
 #include "kernels/Catalogue.h"
-
-#include <cuda_runtime_api.h>
-
-namespace mt {
-class Status;
-}
+#include "kernels/cuda/Stream.h"
 
 namespace mt::kernels::cuda {
 
@@ -31,12 +26,12 @@ struct HeadRows {
 };
 
 /// Losses, and gradients of the products before scale.
-Status lossOfRows(cudaStream_t stream, const HeadRows &rows);
+Status lossOfRows(Stream stream, const HeadRows &rows);
 /// sums[c] = (plus sums[c] if `adds`) the sum over rows of gradients[r, c].
-Status sumColumns(cudaStream_t stream, const void *gradients, DType type, int64_t rows, int64_t classes, void *sums,
+Status sumColumns(Stream stream, const void *gradients, DType type, int64_t rows, int64_t classes, void *sums,
                   DType sumsType, bool adds);
 /// loss = (plus loss if `adds`) the sum of all losses times the scalars' factor.
-Status sumLosses(cudaStream_t stream, const double *losses, int64_t count, const double *scalars, float *loss,
+Status sumLosses(Stream stream, const double *losses, int64_t count, const double *scalars, float *loss,
                  bool adds);
 
 /// Threads of a row; columns and groups of rows of a block that sums columns.

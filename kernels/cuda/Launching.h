@@ -15,10 +15,11 @@ namespace mt::kernels::cuda {
 
 /// Starts `blocks` blocks of device code: the only way that any is started.
 template <typename... Parameters, typename... Arguments>
-Status start(cudaStream_t stream, int64_t blocks, dim3 threads, void (*code)(Parameters...),
+Status start(Stream stream, int64_t blocks, dim3 threads, void (*code)(Parameters...),
              const Arguments &...arguments) {
   if (blocks > std::numeric_limits<int32_t>::max())
     return fail("the call needs {} blocks of threads, more than a launch can have", blocks);
+  MT_TRY(stream.launching(1));
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = threads;

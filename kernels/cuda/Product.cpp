@@ -215,7 +215,7 @@ Product::Alignment Product::alignmentOf(const ProductPlaces &places) const {
   return all ? packed : loose;
 }
 
-Status Product::run(cudaStream_t stream, const ProductPlaces &places) const {
+Status Product::run(Stream stream, const ProductPlaces &places) const {
   cublasLtMatmulDescOpaque_t own = description; // launches may run side by side
   MT_TRY(pointAt(own, places.bias, places.aside));
   const std::optional<Algorithm> &algorithm = algorithms[alignmentOf(places)];
@@ -229,6 +229,7 @@ Status Product::run(cudaStream_t stream, const ProductPlaces &places) const {
   bool wide = shape.type == DType::f64;
   const void *scale = wide ? static_cast<const void *>(&alpha) : &places.alpha,
              *keep = wide ? static_cast<const void *>(&beta) : &places.beta;
+  MT_TRY(stream.launching(2)); // the product, and sums of its parts
   cublasStatus_t status = blas->call.cublasLtMatmul(blas->handle, &own, scale, places.b, layout(b), places.a, layout(a),
                                                     keep, places.c, layout(c), places.c, layout(c), &algorithm->choice,
                                                     places.scratch, algorithm->scratch, stream);

@@ -70,7 +70,7 @@ class Product {
 public:
   /// Errors: no algorithm fits into `scratch` bytes; the message gives both numbers.
   static Result<Product> choose(Blas &blas, const ProductShape &shape, uint64_t scratch);
-  Status run(cudaStream_t stream, const ProductPlaces &places) const;
+  Status run(Stream stream, const ProductPlaces &places) const;
 
 private:
   /// Algorithms for addresses that are multiples of 16 bytes, and for any that elements can have.

@@ -4,21 +4,21 @@
 
 namespace mt::kernels::cuda {
 
-Status softmaxScores(cudaStream_t stream, const ScoreBlock &block) {
+Status softmaxScores(Stream stream, const ScoreBlock &block) {
   return start(stream, block.heads * block.queries, kThreads, softmaxScoresCode(), block);
 }
 
-Status sendScoresBack(cudaStream_t stream, const ScoreBlock &block) {
+Status sendScoresBack(Stream stream, const ScoreBlock &block) {
   return start(stream, block.heads * block.queries, kThreads, sendScoresBackCode(), block);
 }
 
-Status rowProducts(cudaStream_t stream, const void *a, const void *b, DType type, int64_t queries, int64_t heads,
+Status rowProducts(Stream stream, const void *a, const void *b, DType type, int64_t queries, int64_t heads,
                    int64_t width, float *deltas) {
   return start(stream, ceilDivide(queries * heads, kThreads / kWarp), kThreads, rowProductsCode(), a, b, type, queries,
                heads, width, deltas);
 }
 
-Status addBiasSlopes(cudaStream_t stream, const ScoreBlock &block, const float *slopes, float *dbias) {
+Status addBiasSlopes(Stream stream, const ScoreBlock &block, const float *slopes, float *dbias) {
   const int64_t heads = block.biasHead == 0 ? 1 : block.heads, queries = block.biasQuery == 0 ? 1 : block.queries;
   return start(stream, ceilDivide(heads * queries * block.keys, kThreads), kThreads, addSlopesCode(), block, slopes,
                dbias, heads, queries);

@@ -5,12 +5,7 @@
 
 #include "kernels/Visibility.h"
 #include "kernels/cuda/Elements.h"
-
-#include <cuda_runtime_api.h>
-
-namespace mt {
-class Status;
-}
+#include "kernels/cuda/Stream.h"
 
 namespace mt::kernels::cuda {
 
@@ -43,14 +38,14 @@ struct ScoreBlock {
 };
 
 /// Scores become probabilities, zero where nothing is seen; writes logsumexp unless it is null.
-Status softmaxScores(cudaStream_t stream, const ScoreBlock &block);
+Status softmaxScores(Stream stream, const ScoreBlock &block);
 /// Scores become probabilities by the logsumexp of the forward pass, and slopes those of the products.
-Status sendScoresBack(cudaStream_t stream, const ScoreBlock &block);
+Status sendScoresBack(Stream stream, const ScoreBlock &block);
 /// deltas[head * queries + query] = sum over width of a * b, which lie as [queries, heads, width].
-Status rowProducts(cudaStream_t stream, const void *a, const void *b, DType type, int64_t queries, int64_t heads,
+Status rowProducts(Stream stream, const void *a, const void *b, DType type, int64_t queries, int64_t heads,
                    int64_t width, float *deltas);
 /// dbias += slopes, summed in order over heads and queries that share it; `slopes` as block.scores.
-Status addBiasSlopes(cudaStream_t stream, const ScoreBlock &block, const float *slopes, float *dbias);
+Status addBiasSlopes(Stream stream, const ScoreBlock &block, const float *slopes, float *dbias);
 
 using ScoreCode = void (*)(ScoreBlock block);
 ScoreCode softmaxScoresCode();

@@ -81,6 +81,8 @@ private:
   }};
 };
 
+Queue *queue(cudaStream_t stream) { return reinterpret_cast<Queue *>(stream); }
+
 /// An event: how often it was recorded, and how many of those have happened.
 struct Mark {
   bool timed = false;
@@ -241,6 +243,8 @@ public:
       body = found->second;
     } else if (simulation.prepare) {
       MT_ASSIGN(kernels::cuda::Run kernel, simulation.prepare(call));
+      if (simulation.atIssue)
+        return kernel;
       body = [this, kernel = std::move(kernel)](const Launch &launch) {
         if (Status status = kernel(launch); !status.ok())
           simulationFailed(status.message());
@@ -256,6 +260,7 @@ public:
         simulation.memory.free -= simulation.kernelBytes;
         return enter("preloadKernel");
       }
+      MT_TRY(launch.stream.launching(1));
       MT_TRY(enter("launchKernel"));
       std::vector<void *> operands(launch.operands.begin(), launch.operands.end());
       bool now = !queue(launch.stream)->captured; // words of graphs are used when those are launched
@@ -263,7 +268,7 @@ public:
         usesFaults(launch, true);
       queue(launch.stream)->push([this, now, body, operands, launch] {
         Launch later = launch;
-        later.operands = operands;
+        later.operands = operands, later.stream = launch.stream.cuda; // its launches have been told of
         body(later);
         if (now)
           usesFaults(launch, false);
@@ -321,7 +326,6 @@ private:
   std::mutex mutex;                        ///< of the words, and for events
   std::condition_variable changed;
 
-  static Queue *queue(cudaStream_t stream) { return reinterpret_cast<Queue *>(stream); }
   static Mark *mark(cudaEvent_t event) { return reinterpret_cast<Mark *>(event); }
   void await(const Mark *made, uint64_t turn) {
     std::unique_lock lock(mutex);
@@ -356,6 +360,8 @@ private:
 };
 
 } // namespace
+
+void enqueue(cudaStream_t stream, std::function<void()> work) { queue(stream)->push(std::move(work)); }
 
 std::unique_ptr<device::Driver> simulatedDriver(Simulation &simulation) {
   log().set_level(spdlog::level::warn); // not what each of the tests' devices says of its memory

@@ -32,6 +32,8 @@ struct Simulation {
   std::map<std::string, std::function<void(const kernels::cuda::Launch &)>> kernels;
   /// Makes all other calls ready, instead of the CPU's kernels.
   std::function<Result<kernels::cuda::Run>(const kernels::Signature &)> prepare;
+  /// Those calls run as they are issued, not when their turn comes: they put on the stream what should happen there.
+  bool atIssue = false;
 
   /// The `nth` call of that name fails with "injected".
   void failAt(std::string call, int nth = 1);
@@ -47,6 +49,9 @@ private:
   std::vector<std::string> log;
   std::map<std::string, int> failures;
 };
+
+/// Puts work on a stream of a simulated driver.
+void enqueue(cudaStream_t stream, std::function<void()> work);
 
 std::unique_ptr<device::Driver> simulatedDriver(Simulation &simulation);
 

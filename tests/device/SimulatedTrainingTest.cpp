@@ -26,7 +26,7 @@ TEST(SimulatedGpu, GivesTheBitsOfTheCpuInEveryTiming) {
                                 .graphs = seed % 3 == 0,
                                 .poison = seed % 2 == 0,
                                 .window = seed % 2 == 0 ? 2U : 64U,
-                                .mostCalls = seed % 4 < 2 ? 1U : 256U,
+                                .mostLaunches = seed % 4 < 2 ? 1U : 256U,
                                 .registerBytes = seed < 4 ? 96U : 1U << 20};
     if (seed > 0)
       options.jitterSeed = seed;

@@ -178,7 +178,9 @@ double finished(const Description &how, const Matrix &made, int64_t row, int64_t
 cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void *alpha, const void *a,
                         cublasLtMatrixLayout_t layoutA, const void *b, cublasLtMatrixLayout_t layoutB, const void *beta,
                         const void *c, cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t layoutD,
-                        const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t scratch, cudaStream_t) {
+                        const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t scratch, cudaStream_t stream) {
+  if (current->instead && current->instead(stream))
+    return CUBLAS_STATUS_SUCCESS;
   const Description &how = in<Description>(description);
   const Matrix &made = in<Matrix>(layoutD);
   for (const void *address : {a, b, c, static_cast<const void *>(d), static_cast<const void *>(how.bias),

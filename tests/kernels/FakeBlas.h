@@ -26,6 +26,8 @@ struct FakeBlas {
   uint64_t chosenScratch = 0; ///< of the last product run
   /// Whether a product may touch memory (begin, bytes, writes); asked where it is set.
   std::function<bool(const void *, uint64_t, bool)> touches;
+  /// Whether a product on a stream is not to happen; asked where it is set.
+  std::function<bool(cudaStream_t)> instead;
   cuda::Blas blas;
   FakeBlas();
   ~FakeBlas();

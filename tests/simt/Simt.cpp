@@ -502,6 +502,13 @@ bool touches(const void *begin, uint64_t bytes, bool writes, const std::string &
   return false;
 }
 
+std::function<void(void *stream)> instead;
+bool happensInstead(void *stream) {
+  if (instead)
+    instead(stream);
+  return static_cast<bool>(instead);
+}
+
 void setSeed(uint64_t seed) {
   Machine &machine = Machine::instance();
   std::lock_guard lock(machine.mutex);

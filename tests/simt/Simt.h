@@ -16,6 +16,7 @@
 #define MT_TESTS_SIMT_SIMT_H
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -65,6 +66,12 @@ void setSeed(uint64_t seed);
 
 /// What the first launch that failed since the last call did wrong; empty: nothing.
 std::string problem();
+
+/// If set, called with the stream of each launch, each call of a library and of the runtime, which then does nothing:
+/// addresses need not exist.
+extern std::function<void(void *stream)> instead;
+/// Calls it; false if there is none.
+bool happensInstead(void *stream);
 
 /// Launches by the symbol of their code.
 std::map<std::string, uint64_t> launches();

@@ -154,7 +154,7 @@ Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream, doubl
   Lane &lane = lanes.emplace_back();
   lane.disturbance = Disturbance(options.jitterSeed, index);
   if (stream.kind != plan::StreamKind::host) {
-    auto made = GpuStream::make(*driver, std::max<size_t>(options.window, 1), options.mostCalls, origin, originSeconds);
+    auto made = GpuStream::make(*driver, std::max<size_t>(options.window, 1), options.mostLaunches, origin, originSeconds);
     if (!made.ok())
       return made.status().within(fmt::format("stream \"{}\"", stream.name));
     lane.gpu = std::move(*made);
@@ -308,7 +308,8 @@ Status CudaDevice::launch(Lane &lane, const GpuTemplate &code, std::span<const p
     MT_TRY(poison(arguments, workspace,
                   [&](std::byte *to, uint64_t bytes) { return driver->fill(to, 0xFF, bytes, stream); }));
   if (!options.graphs || code.callsFunctions())
-    return code.launch(arguments, workspace, address, stream, faults, lane.operands);
+    return code.launch(arguments, workspace, address, lane.gpu->paced(), faults, lane.operands);
+  MT_TRY(lane.gpu->paced().launching(1));
   MT_ASSIGN(const uint32_t *own, lane.graphs->run(code, arguments, workspace, address, stream, lane.operands));
   lane.gpu->faultsIn(own);
   return {};

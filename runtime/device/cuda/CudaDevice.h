@@ -28,10 +28,10 @@ struct CudaOptions {
   /// For tests: NaN into all spaces at the start; into what a run binds as fresh, and into its workspace, before it
   /// runs.
   bool poison = false;
-  /// Commands of one stream, and calls of them together, that may be on the GPU before issuing another waits for the
-  /// oldest. The driver's queue holds about a thousand launches, of which a call may take several, and a call of the
-  /// driver that finds it full holds back those of all threads.
-  size_t window = 64, mostCalls = 256;
+  /// Commands of one stream, and launches of them together, that may be on the GPU before issuing another waits for the
+  /// oldest. The driver's queue holds about a thousand launches, and a call of the driver that finds it full holds back
+  /// those of all threads. A call may be hundreds of launches.
+  size_t window = 64, mostLaunches = 512;
   /// Bytes of staging that are registered at once, whole pages. Drivers fail at 512 GiB: what they note of each page
   /// must fit into 2 GiB.
   uint64_t registerBytes = uint64_t{64} << 30;

@@ -1,10 +1,15 @@
 #include "runtime/device/cuda/GpuStream.h"
 
 namespace mt::device {
+namespace {
 
-Result<std::unique_ptr<GpuStream>> GpuStream::make(Driver &driver, size_t window, size_t mostCalls, cudaEvent_t origin,
+constexpr size_t kMilestones = 8; // among as many launches as may be under way
+
+} // namespace
+
+Result<std::unique_ptr<GpuStream>> GpuStream::make(Driver &driver, size_t window, size_t mostLaunches, cudaEvent_t origin,
                                                    double originSeconds) {
-  std::unique_ptr<GpuStream> made(new GpuStream(driver, mostCalls, origin, originSeconds));
+  std::unique_ptr<GpuStream> made(new GpuStream(driver, mostLaunches, origin, originSeconds));
   MT_ASSIGN(made->cuda, driver.createStream());
   made->ring.resize(window);
   for (Entry &entry : made->ring) {
@@ -12,6 +17,10 @@ Result<std::unique_ptr<GpuStream>> GpuStream::make(Driver &driver, size_t window
     if (origin) {
       MT_ASSIGN(entry.begin, driver.createEvent(true));
     }
+  }
+  made->milestones.resize(kMilestones);
+  for (Milestone &milestone : made->milestones) {
+    MT_ASSIGN(milestone.event, driver.createEvent(false));
   }
   MT_TRY(made->reserveFaults(1));
   return made;
@@ -24,6 +33,9 @@ GpuStream::~GpuStream() {
     for (cudaEvent_t event : {entry.begin, entry.done})
       if (event)
         driver.destroy(event);
+  for (const Milestone &milestone : milestones)
+    if (milestone.event)
+      driver.destroy(milestone.event);
   for (void *block : words)
     driver.releasePinned(block);
   if (cuda)
@@ -43,34 +55,49 @@ Status GpuStream::reserveFaults(size_t calls) {
   return {};
 }
 
-/// Returns when the ring has a free entry, and so many calls more may be under way. Waits once, for the last command
-/// that must be done for it.
-Status GpuStream::makeRoom(size_t calls) {
+/// Returns when the ring has a free entry.
+Status GpuStream::makeRoom() {
   cudaEvent_t done = {};
   std::string label;
   {
     std::lock_guard lock(mutex);
-    uint64_t first = tail; // of those that may still be under way
-    size_t left = callsUnderWay;
-    while (first < head && (head - first >= ring.size() || left + calls > mostCalls))
-      left -= at(first++).calls;
-    if (first == tail)
+    if (head - tail < ring.size())
       return {};
-    done = at(first - 1).done;
-    label = at(first - 1).label;
+    done = at(tail).done;
+    label = at(tail).label;
   }
   MT_TRY(driver.synchronize(done).within(fmt::format("waiting for \"{}\"", label)));
   return sweep();
 }
 
+/// Milestones are set every so often, not at every launch: at most so many launches have none behind them.
+Status GpuStream::launching(int64_t launches) {
+  const int64_t reached = newest > 0 ? milestones[(newest - 1) % kMilestones].launched : 0;
+  if (launched - reached >= std::max<int64_t>(1, mostLaunches / static_cast<int64_t>(kMilestones)) && newest - oldest < kMilestones)
+    MT_TRY(setMilestone());
+  while (launched > passed && launched + launches - passed > mostLaunches) {
+    if (oldest == newest)
+      MT_TRY(setMilestone());
+    const Milestone &first = milestones[oldest++ % kMilestones];
+    MT_TRY(driver.synchronize(first.event).within("waiting for room among launches"));
+    passed = first.launched;
+  }
+  launched += launches;
+  return {};
+}
+
+Status GpuStream::setMilestone() {
+  Milestone &next = milestones[newest++ % kMilestones];
+  next.launched = launched;
+  return driver.record(next.event, cuda);
+}
+
 Result<uint32_t *> GpuStream::begin(uint64_t count, Tag tag, const GpuTemplate *code) {
-  size_t calls = code ? code->calls() : 1;
-  MT_TRY(makeRoom(calls));
+  MT_TRY(makeRoom());
   std::lock_guard lock(mutex);
   Entry &entry = at(head);
   entry.count = count;
   entry.number = tag.number;
-  entry.calls = calls;
   entry.label = tag.label;
   entry.code = code;
   uint32_t *faults = static_cast<uint32_t *>(words.back()) + head % ring.size() * wordsPerCommand;
@@ -88,7 +115,6 @@ void GpuStream::faultsIn(const uint32_t *words) {
 Status GpuStream::end() {
   std::lock_guard lock(mutex);
   MT_TRY(driver.record(at(head).done, cuda));
-  callsUnderWay += at(head).calls;
   ++head;
   waited = false;
   return {};
@@ -161,7 +187,6 @@ Status GpuStream::sweepLocked() {
     if (!*done)
       break;
     MT_TRY(retire(entry));
-    callsUnderWay -= entry.calls;
   }
   return {};
 }

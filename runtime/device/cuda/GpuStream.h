@@ -12,12 +12,11 @@
 
 namespace mt::device {
 
-class GpuStream {
+class GpuStream final : private kernels::cuda::Pace {
 public:
-  /// At most `window` commands, and of them together at most `mostCalls` calls, are on the GPU at once; a command of
-  /// more calls is there alone. `origin`: the event that times are measured from; null: none are. It was recorded
-  /// `originSeconds` after the device was made.
-  static Result<std::unique_ptr<GpuStream>> make(Driver &driver, size_t window, size_t mostCalls, cudaEvent_t origin,
+  /// At most `window` commands, and of them together at most `mostLaunches` launches, are on the GPU at once. `origin`:
+  /// the event that times are measured from; null: none are. It was recorded `originSeconds` after the device was made.
+  static Result<std::unique_ptr<GpuStream>> make(Driver &driver, size_t window, size_t mostLaunches, cudaEvent_t origin,
                                                  double originSeconds);
   /// Waits for what is on the GPU.
   ~GpuStream();
@@ -25,6 +24,8 @@ public:
   GpuStream &operator=(const GpuStream &) = delete;
 
   cudaStream_t stream() const { return cuda; }
+  /// For launches, of which there are only so many at once.
+  kernels::cuda::Stream paced() { return {cuda, this}; }
   /// Room for the fault words of commands of so many calls. When code is prepared: it allocates.
   Status reserveFaults(size_t calls);
 
@@ -53,30 +54,39 @@ public:
 private:
   struct Entry {
     uint64_t count = 0, number = 0;
-    size_t calls = 0;
     std::string label;
     const GpuTemplate *code = nullptr; ///< of a run
     const uint32_t *faults = nullptr;
     cudaEvent_t begin = {}, done = {};
   };
-  GpuStream(Driver &driver, size_t mostCalls, cudaEvent_t origin, double originSeconds)
-      : driver(driver), mostCalls(mostCalls), origin(origin), originSeconds(originSeconds) {}
+  /// A place among the launches: all up to the `launched`-th are done when it is.
+  struct Milestone {
+    cudaEvent_t event = {};
+    int64_t launched = 0;
+  };
+  GpuStream(Driver &driver, size_t mostLaunches, cudaEvent_t origin, double originSeconds)
+      : driver(driver), mostLaunches(static_cast<int64_t>(mostLaunches)), origin(origin), originSeconds(originSeconds) {}
   Entry &at(uint64_t position) { return ring[position % ring.size()]; }
   const Entry *find(uint64_t count);
-  Status makeRoom(size_t calls);
+  Status makeRoom();
+  Status launching(int64_t launches) override;
+  Status setMilestone();
   Status retire(const Entry &entry);
   Status sweepLocked();
 
   Driver &driver;
-  const size_t mostCalls;
+  const int64_t mostLaunches;
   const cudaEvent_t origin;
   const double originSeconds;
   cudaStream_t cuda = {};
   bool waited = false; ///< since the last command
+  // Of the issuing thread alone: launches so far, and a ring of milestones, of which [oldest, newest) may be under way.
+  int64_t launched = 0, passed = 0;
+  std::vector<Milestone> milestones;
+  uint64_t oldest = 0, newest = 0;
   std::mutex mutex;    ///< of all below
   std::vector<Entry> ring;
   uint64_t tail = 0, head = 0; ///< commands on the GPU: positions [tail, head)
-  size_t callsUnderWay = 0;    ///< of those
   std::vector<void *> words;   ///< blocks of fault words; the last one is in use
   size_t wordsPerCommand = 0;
   std::vector<Measured> times;

@@ -55,7 +55,7 @@ Status GpuTemplate::preload(Driver &driver, cudaStream_t stream, void *place) co
 }
 
 Status GpuTemplate::launch(std::span<const plan::Binding> arguments, const plan::Span &workspace,
-                           const Address &address, cudaStream_t stream, uint32_t *faults,
+                           const Address &address, kernels::cuda::Stream stream, uint32_t *faults,
                            std::vector<void *> &operands) const {
   for (size_t i = 0; i < steps.size(); ++i) {
     uint64_t accumulate = bindOperands(*steps[i].call, arguments, workspace, address, operands);

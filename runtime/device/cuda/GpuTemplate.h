@@ -28,7 +28,7 @@ public:
   /// Enqueues the kernels one after another; stops at the first error, which names the call. `faults`: a word for each
   /// call. Addresses are worked out anew each time, in `operands`: sums are cheaper than finding them again.
   Status launch(std::span<const plan::Binding> arguments, const plan::Span &workspace, const Address &address,
-                cudaStream_t stream, uint32_t *faults, std::vector<void *> &operands) const;
+                kernels::cuda::Stream stream, uint32_t *faults, std::vector<void *> &operands) const;
 
   size_t calls() const { return steps.size(); }
   /// Whether functions of the program are called: launching then waits for the stream, and cannot be captured.
