@@ -17,7 +17,11 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
 /// The key of a tensor: XXH3-64 of its name, seeded with the model's seed.
 uint64_t generatorKey(std::string_view name, uint64_t seed);
 
-/// Elements [first, first + values.size()) of a normal tensor: mean + deviation * z, z by Box and Muller in double.
+/// Element of a normal tensor of mean 0 and deviation 1, by the formula in scalar double.
+double normalElement(uint64_t key, uint64_t element);
+
+/// Elements [first, first + values.size()) of a normal tensor: mean + deviation * z, z by Box and Muller in double. The
+/// same floats on every processor.
 void generateNormal(uint64_t key, uint64_t first, double mean, double deviation, std::span<float> values);
 
 } // namespace mt::host

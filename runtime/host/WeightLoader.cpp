@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,7 +118,8 @@ public:
       checksum = checksumOf(bytes);
       return {};
     }
-    std::vector<float> values(chunk.count);
+    const auto memory = std::make_unique_for_overwrite<float[]>(chunk.count);
+    const std::span<float> values(memory.get(), chunk.count);
     MT_TRY(make(chunk, values, checksum));
     if (chunk.parameter->trainable)
       MT_TRY(checkFinite(chunk, values));
@@ -166,9 +168,12 @@ private:
   Status checkFinite(const Chunk &chunk, std::span<const float> values) const {
     bool isSplit = chunk.parameter->part(plan::kRemainder) != nullptr;
     auto holds = [&](float value) { return isSplit ? kernels::splits(value) : std::isfinite(value); };
-    auto found = std::ranges::find_if_not(values, holds);
-    if (found == values.end())
+    int32_t largest = 0; // magnitude as bits, which order as values do; first in a loop that compilers make vectors of
+    for (float value : values)
+      largest = std::max(largest, std::bit_cast<int32_t>(value) & std::numeric_limits<int32_t>::max());
+    if (holds(std::bit_cast<float>(largest)))
       return {};
+    auto found = std::ranges::find_if_not(values, holds);
     const plan::Initial &initial = chunk.parameter->initial;
     uint64_t element = chunk.first + static_cast<uint64_t>(found - values.begin());
     return fail("{}: element {} is {}: a trainable weight must be finite{}; export the model again",

@@ -5,6 +5,7 @@
 #include "runtime/host/Generator.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,33 @@ TEST(Generator, GivesTheSameElementsFromAnyPlace) {
   }
   EXPECT_NE(generatorKey("h.0.attn.weight", 43), key);
   EXPECT_NE(generatorKey("h.1.attn.weight", 42), key);
+}
+
+TEST(Generator, GivesTheFormulasFloatsOnEveryInstructionSet) {
+  const int64_t supported = hwy::SupportedTargets();
+  for (int64_t set = supported; set != 0; set &= set - 1) {
+    hwy::SetSupportedTargetsForTest(set & -set);
+    hwy::GetChosenTarget().DeInit();
+    SCOPED_TRACE(hwy::TargetName(set & -set));
+    const struct {
+      uint64_t first;
+      double mean, deviation;
+    } cases[] = {{0, 0, 0.02},   {1, 0, 1},    {(uint64_t{1} << 33) - 1001, 1, 0.02}, {12345, -3e5, 1e-3}, {7, 0, 0},
+                 {0, 0, -2e-30}, {3, 0, 1e-38}};
+    for (const auto &each : cases)
+      for (size_t count : {size_t{0}, size_t{1}, size_t{5}, size_t{200003}}) {
+        const uint64_t key = generatorKey("w", each.first);
+        std::vector<float> values(count);
+        generateNormal(key, each.first, each.mean, each.deviation, values);
+        for (size_t i = 0; i < count; ++i) {
+          const auto expected = static_cast<float>(each.mean + each.deviation * normalElement(key, each.first + i));
+          ASSERT_EQ(std::bit_cast<uint32_t>(values[i]), std::bit_cast<uint32_t>(expected))
+              << each.first + i << ": " << values[i];
+        }
+      }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
 }
 
 TEST(Generator, IsNormal) {
