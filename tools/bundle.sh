@@ -134,7 +134,7 @@ if [ "$bench" = yes ]; then
     done
   done
 fi
-cp tools/bundle/{check.sh,bench.sh,bench.py} tests/bench/llama_vs_fsdp2.py "$root/"
+cp tools/bundle/{check.sh,bench.sh,bench.py,visit.sh} tests/bench/llama_vs_fsdp2.py "$root/"
 "$root/bin/mtrun" --version >"$root/version"
 
 mkdir -p "$(dirname "$file")"
@@ -143,4 +143,4 @@ tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -c bundle | xz --
 mv "$file.part" "$file"
 bytes=$(stat -c %s "$file")
 [ "$bytes" -lt "$largest" ] || die "$file has $bytes bytes, and a bundle must stay below $largest"
-echo "$file: $((bytes >> 10)) KiB, $(find "$root" -name '*.bin' | wc -l) plans; unpack it anywhere, then bundle/check.sh and bundle/bench.sh"
+echo "$file: $((bytes >> 10)) KiB, $(find "$root" -name '*.bin' | wc -l) plans; unpack it anywhere, then bundle/check.sh and bundle/bench.sh, or bundle/visit.sh for both"

@@ -7,8 +7,10 @@ bench.sh says that there is no GPU. With a GPU that is faked (fake_gpu.py) what 
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -187,6 +189,72 @@ def check_faked_faults(faked):
     check(not fake_gpu.is_running((faked.bundle / "hangs").read_text()), "bench.sh left a process that what it ended had started")
 
 
+VISIT = """check golden.mlp.*.cuda
+bench probe
+bench mt-1b-32
+check sanitizer.memcheck.*
+bench clip-3b-32
+bench fsdp2-1b-32
+bench mt-1b-*
+"""
+
+
+def check_visit(scratch, archive, where="visited"):
+    """Calls of visit.sh that are killed at random moments, with all that they started, lose nothing that was done: the next goes on,
+    also where the folder is gone and only the file with the results was kept."""
+    scratch.run(["mkdir", where])
+    (scratch / "parts").write_text(VISIT)
+    kept, bundle, chance, seen = scratch / "kept.tar.gz", scratch / where / "bundle", random.Random(5), {}
+
+    def call(seconds=100_000, patience=None):
+        environment = {**os.environ, **variables, "MT_VISIT_PARTS": str(scratch / "parts"), "MT_VISIT_SECONDS": str(seconds)}
+        process = subprocess.Popen([bundle / "visit.sh", kept], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   start_new_session=True)
+        try:
+            out, _ = process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, _ = process.communicate()
+        print(out)
+        return process.returncode, out
+
+    def results():
+        steps = {path.name: path.read_text() for path in bundle.glob("results/check/*.result")}
+        file = bundle / "results/bench/bench.json"
+        return {**steps, **(json.loads(file.read_text()) if file.exists() else {})}
+
+    for number in range(8):
+        if number % 4 == 0:  # a machine that has nothing but the bundle and the file
+            shutil.rmtree(scratch / where)
+            scratch.run(["mkdir", where])
+            scratch.run(["tar", "-xf", archive, "-C", where])
+            variables = fake_gpu.install(bundle, scratch / where / "programs")
+            seen = seen if kept.exists() else {}
+        status, _ = call(patience=chance.uniform(0.5, 12)) if number % 4 < 3 else call(seconds=25)
+        check(status in (-signal.SIGKILL, 0, 3), f"visit.sh ends with {status}")
+        now = results()
+        check(all(now.get(name) == result for name, result in seen.items()), f"lost or done again: {sorted(seen)}, now {sorted(now)}")
+        check(not kept.exists() or subprocess.run(["tar", "-tzf", kept], capture_output=True).returncode == 0, "the file is broken")
+        if number % 4 == 3:  # a call that came to its end has kept all
+            seen = now
+    status, out = call()
+    done = results()
+    wanted = {"golden.mlp.fp32.cuda.result", "golden.mlp.bf16.cuda.result", "sanitizer.memcheck.kernels.result", "sanitizer.memcheck.training.result",
+              "machine", "probe", "mt-1b-8", "mt-1b-32", "mt-1b-96", "clip-3b-32", "fsdp2-1b-32"}
+    check(status == 0 and set(done) == wanted, f"visit.sh ends with {status} and {sorted(done)}")
+    check(all(done[name] == result for name, result in seen.items()), "visit.sh did again what was done")
+    listed = scratch.run(["tar", "-tzf", kept])
+    check("results/visit/facts" in listed and "results/bench/bench.md" in listed and "work" not in listed, f"the file has {listed}")
+    facts = scratch.run(["tar", "-xzOf", kept, "results/visit/facts"])
+    for what in ("## gpu\nGPU 0: x", "## link, now and at most", "## memory, MiB\nMemTotal", "## libraries"):
+        check(what in facts, f"facts lack {what}: {facts}")
+    check("| 1b | 32 |" in out, "visit.sh does not show the table")
+    kept.write_text("no archive")
+    shutil.rmtree(bundle / "results")
+    status, out = call()
+    check(status == 1 and "is not what visit.sh writes" in out, f"a broken file: {status}, {out}")
+
+
 def check_rival(faked):
     """What the host cannot hold is skipped before torch is asked for."""
     (faked.scratch / "rival.py").write_text(faked.rival)
@@ -217,6 +285,7 @@ def test():
         check(targets == ["h100", "probed"], f"plans are for {targets}")
         for part in (check_faked_check, check_faked_bench, check_faked_faults, check_rival):
             part(faked)
+        check_visit(scratch, archive)
         if subprocess.run([*NAMESPACE, "true"], capture_output=True).returncode != 0:
             print("skipped: this user may not make a mount namespace, so the bundle was not run in a root of its own")
             sys.exit(SKIPPED)

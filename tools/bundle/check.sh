@@ -308,7 +308,7 @@ if [ $fresh = yes ] || [ $again = yes ]; then
     esac
   done
 fi
-unfinished=no first=yes
+unfinished=no first=${MT_FIRST:-yes} # no: visit.sh has done something in this call
 cat "$here/version"
 if [ -z "$no_gpu" ]; then nvidia-smi -L; else echo "no GPU: $no_gpu; what needs one is skipped"; fi
 steps
