@@ -1,8 +1,8 @@
 #!/bin/sh
 # A visit to a machine with a GPU, in calls of less than nine minutes, the most wanted first: what the machine is, whether its
 # device and kernels are right, how fast it trains. It runs steps of check.sh and bench.sh, and a call goes on where the one
-# before stopped or was cut off. What was found lies in one file at the end of every call; where the machine forgets its files
-# between calls, put that file back.
+# before stopped or was cut off. What was found lies in one file, new after every part; where the machine forgets its
+# files between calls, put that file back.
 #
 #   visit.sh [RESULTS.tar.gz]      exit 0: done; 1: something failed; 3: not done yet, call it again
 #
@@ -17,19 +17,22 @@ end=$(($(date +%s) + ${MT_VISIT_SECONDS:-500}))
 shortest=15 # seconds that a part must have to be begun
 
 # --- one call at a time: what a call that was killed has left running ends first -----------------------------------------
-mkdir -p "$results" || exit 1
 if command -v flock >/dev/null 2>&1; then
-  exec 9>"$results/.running"
-  flock -w 60 9 || { echo "error: another visit.sh, or what it started, still runs here: end it (lsof $results/.running)" >&2; exit 1; }
+  exec 9>"$here/.running"
+  flock -w 60 9 || { echo "error: another visit.sh, or what it started, still runs here: end it (lsof $here/.running)" >&2; exit 1; }
 fi
 
 # --- results of an earlier call, on a machine that has forgotten them ------------------------------------------------------
 if [ -e "$file" ] && [ ! -e "$results/visit" ]; then
-  tar -xzf "$file" -C "$here" || { echo "error: $file is not what visit.sh writes; remove it, or name another" >&2; exit 1; }
+  [ ! -e "$results" ] || { echo "error: there is $file, and $results that it does not know: remove one of them, or name another file" >&2; exit 1; }
+  rm -rf "$here/restored"
+  mkdir "$here/restored" && tar -xzf "$file" -C "$here/restored" && [ -d "$here/restored/results/visit" ] ||
+    { echo "error: $file is not what visit.sh writes; remove it, or name another" >&2; exit 1; }
+  mv "$here/restored/results" "$results" || exit 1
 fi
 mkdir -p "$results/visit" || exit 1
 keep() {
-  tar -czf "$file.part" -C "$here" --exclude='results/*/work*' --exclude='results/*/run' --exclude='results/*/tokens.bin' --exclude=.running \
+  tar -czf "$file.part" -C "$here" --exclude='results/*/work*' --exclude='results/*/run' --exclude='results/*/tokens.bin' \
     results && mv "$file.part" "$file"
 }
 trap 'keep; exit 3' TERM INT HUP
@@ -119,7 +122,9 @@ while read -r script pattern <&3; do
   *) failed=yes ;;
   esac
   grep -E '^(ok|FAIL|skipped) |^(mt|clip|graphs|trace|traceclip|fsdp2)-[^ ]*: |^probe: |^error: ' "$results/visit/output" | tee "$results/visit/said"
-  [ ! -s "$results/visit/said" ] || first=no
+  [ -s "$results/visit/said" ] || continue
+  first=no
+  keep || exit 1
 done 3<"$results/visit/parts"
 rm -f "$results/visit/output" "$results/visit/said"
 [ ! -e "$results/bench/bench.md" ] || { echo; cat "$results/bench/bench.md"; }
