@@ -134,7 +134,7 @@ if [ "$bench" = yes ]; then
     done
   done
 fi
-cp tools/bundle/{check.sh,bench.sh,bench.py,visit.sh} tests/bench/llama_vs_fsdp2.py "$root/"
+cp tools/bundle/{check.sh,bench.sh,bench.py,visit.sh,libraries.sh} tests/bench/llama_vs_fsdp2.py "$root/"
 "$root/bin/mtrun" --version >"$root/version"
 
 mkdir -p "$(dirname "$file")"

@@ -53,15 +53,38 @@ void addPackages(std::vector<std::string> &folders, const fs::path &packages) {
 
 /// The same for every Python below a prefix such as /usr.
 void addPrefix(std::vector<std::string> &folders, const fs::path &prefix) {
-  for (const fs::path &version : entries(prefix / "lib"))
-    if (version.filename().string().starts_with("python3"))
-      for (const char *packages : {"site-packages", "dist-packages"})
-        addPackages(folders, version / packages);
+  for (const char *library : {"lib", "lib64"})
+    for (const fs::path &version : entries(prefix / library))
+      if (version.filename().string().starts_with("python3"))
+        for (const char *packages : {"site-packages", "dist-packages"})
+          addPackages(folders, version / packages);
+}
+
+/// Beside an interpreter: of a virtual environment, then of each Python that its link leads to, link by link.
+void addPython(std::vector<std::string> &folders, fs::path python) {
+  constexpr int kMostLinks = 40;
+  std::error_code error;
+  if (!fs::exists(python, error))
+    return;
+  for (int i = 0; i < kMostLinks; ++i) {
+    addPrefix(folders, python.parent_path().parent_path());
+    addPrefix(folders,
+              fs::canonical(python.parent_path(), error).parent_path()); // a folder on the way may be a link too
+    if (!fs::is_symlink(python, error))
+      return;
+    python = (python.parent_path() / fs::read_symlink(python, error)).lexically_normal();
+  }
 }
 
 } // namespace
 
-Surroundings Surroundings::ofProcess() { return {variable("MT_CUDA_LIBRARIES"), variable("PATH"), variable("HOME")}; }
+Surroundings Surroundings::ofProcess() {
+  std::string environments = variable("VIRTUAL_ENV") + ":" + variable("CONDA_PREFIX");
+  if (const std::string root = variable("PYENV_ROOT"); !root.empty())
+    for (const fs::path &version : entries(fs::path(root) / "versions"))
+      environments += ":" + version.string();
+  return {variable("MT_CUDA_LIBRARIES"), variable("PATH"), variable("HOME"), environments};
+}
 
 LibraryFolders LibraryFolders::in(const Surroundings &surroundings) {
   LibraryFolders folders;
@@ -69,15 +92,11 @@ LibraryFolders LibraryFolders::in(const Surroundings &surroundings) {
     addFolder(folders.named, named);
   for (const char *toolkit : {"/usr/local/cuda/lib64", "/usr/local/cuda/lib"})
     addFolder(folders.known, toolkit);
-  for (const std::string &folder : split(surroundings.path)) {
-    std::error_code error;
-    fs::path python = fs::path(folder) / "python3";
-    if (!fs::exists(python, error))
-      continue;
-    addPrefix(folders.known,
-              python.parent_path().parent_path()); // of a virtual environment, then of what it was made from
-    addPrefix(folders.known, fs::canonical(python, error).parent_path().parent_path());
-  }
+  for (const std::string &environment : split(surroundings.environments))
+    addPrefix(folders.known, environment);
+  for (const std::string &folder : split(surroundings.path))
+    for (const char *name : {"python3", "python"})
+      addPython(folders.known, fs::path(folder) / name);
   if (!surroundings.home.empty())
     addPrefix(folders.known, fs::path(surroundings.home) / ".local");
   for (const char *prefix : {"/usr/local", "/usr", "/opt/conda"})

@@ -14,9 +14,10 @@ namespace mt::kernels::cuda {
 
 /// What the environment says about where things are; paths are separated by ':'.
 struct Surroundings {
-  std::string libraries; ///< $MT_CUDA_LIBRARIES
-  std::string path;      ///< $PATH, for its python3s
-  std::string home;      ///< $HOME
+  std::string libraries;    ///< $MT_CUDA_LIBRARIES
+  std::string path;         ///< $PATH, for its python3s
+  std::string home;         ///< $HOME
+  std::string environments; ///< $VIRTUAL_ENV and $CONDA_PREFIX, and Pythons of $PYENV_ROOT, whose python3 is a script
   static Surroundings ofProcess();
 };
 

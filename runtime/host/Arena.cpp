@@ -68,10 +68,11 @@ private:
     if (left == 0 || !failure.ok())
       return std::nullopt;
     if (MachineMemory machine = available(); machine.available < left) {
-      failure = fail("space \"{}\": of its {}, {} are taken, and for the rest this machine has only {} left, limited by "
-                     "{}; {}",
-                     name, formatExactSize(memory.size()), formatSize(begun), formatSize(machine.available),
-                     machine.limit, kRemedy);
+      failure =
+          fail("space \"{}\": of its {}, {} are taken, and for the rest this machine has only {} left, limited by "
+               "{}; {}{}",
+               name, formatExactSize(memory.size()), formatSize(begun), formatSize(machine.available), machine.limit,
+               kRemedy, kTrustRemedy);
       return std::nullopt;
     }
     return memory.subspan(std::exchange(begun, begun + std::min(kPiece, left)), std::min(kPiece, left));

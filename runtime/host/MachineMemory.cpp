@@ -1,6 +1,7 @@
 #include "runtime/host/MachineMemory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <fstream>
 #include <limits>
@@ -80,12 +81,18 @@ std::optional<Group> parseGroup(const std::string &line) {
 
 } // namespace
 
-MachineMemory machineMemory() { return machineMemory("/proc", "/sys/fs/cgroup"); }
+static std::atomic<bool> trusted = false;
+void trustMachineMemory() { trusted = true; }
+
+MachineMemory machineMemory() {
+  return trusted ? MachineMemory{std::numeric_limits<uint64_t>::max(), "nothing"}
+                 : machineMemory("/proc", "/sys/fs/cgroup");
+}
 
 MachineMemory machineMemory(const std::string &proc, const std::string &cgroups) {
   MachineMemory memory = {std::numeric_limits<uint64_t>::max(), "nothing"};
   if (auto kibibytes = field(proc + "/meminfo", "MemAvailable:"))
-    limitBy(memory, *kibibytes * 1024, "MemAvailable");
+    limitBy(memory, *kibibytes * 1024, "MemAvailable of /proc/meminfo");
   limitByAddressSpace(memory, proc);
   std::ifstream stream(proc + "/self/cgroup");
   for (std::string line; std::getline(stream, line);) {

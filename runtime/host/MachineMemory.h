@@ -5,16 +5,25 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace mt::host {
 
+/// Ends messages about too little memory.
+constexpr std::string_view kTrustRemedy =
+    "; where the machine's memory grows on demand, --host-memory-check off takes what it needs without asking";
+
 struct MachineMemory {
   uint64_t available = 0;
-  std::string limit; ///< what bounds it: "MemAvailable", "ulimit -v", or the control group's file
+  std::string limit; ///< what bounds it: "MemAvailable of /proc/meminfo", "ulimit -v", or the control group's file
 };
 
 /// The smallest of MemAvailable and what the limits of our address space, of our control group and of those above leave.
 MachineMemory machineMemory();
+
+/// From here on machineMemory() sets no bound: for machines whose memory grows on demand, of which the kernel says
+/// little at first. What cannot be had still fails where it is taken.
+void trustMachineMemory();
 
 /// The same from other roots of /proc and /sys/fs/cgroup, for tests. Without any readable file: unlimited.
 MachineMemory machineMemory(const std::string &proc, const std::string &cgroups);

@@ -20,9 +20,10 @@ Status checkMemory(std::span<const plan::Space> spaces, uint64_t scratch, const 
                                              "add up to at most {} B",
                                              left);
   return fail("the plan needs {} of memory ({} for device spaces, {} for host spaces, {} for the scratch of kernels, "
-              "which is less with fewer --threads), and this machine has {} available, limited by {}; free {}{}",
+              "which is less with fewer --threads), and this machine has {} available, limited by {}; free {}{}{}",
               formatExactSize(needed), formatSize(device), formatSize(host), formatSize(scratch),
-              formatExactSize(memory.available), memory.limit, formatSize(needed - memory.available), less);
+              formatExactSize(memory.available), memory.limit, formatSize(needed - memory.available), less,
+              kTrustRemedy);
 }
 
 Status checkHostMemory(std::span<const plan::Space> spaces, uint64_t scratch, const MachineMemory &memory) {

@@ -104,6 +104,13 @@ private:
     command.add_option("--device", machine.device, "cpu or cuda[:N] (default: the plan's target)");
     command.add_option("--threads", machine.threads, "threads of the kernels (default: the machine's cores)")
         ->check(kThreads)->type_name("N");
+    command
+        .add_option_function<std::string>(
+            "--host-memory-check", [&machine](const std::string &word) { machine.memoryCheck = word == "on"; },
+            "whether the machine must have the plan's host memory free before\nanything is reserved; off: where memory "
+            "grows on demand (default: on)")
+        ->check(CLI::IsMember({"on", "off"}))
+        ->type_name("on|off");
     command.add_option("--trace", machine.trace, "times of all commands, in Chrome's trace format")
         ->type_name("FILE.json");
     command.add_option("--jitter", machine.jitter, "for testing: random delays on every stream")->type_name("SEED");

@@ -2,6 +2,7 @@
 
 #include "runtime/base/Files.h"
 #include "runtime/base/Log.h"
+#include "runtime/host/MachineMemory.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/Interrupt.h"
 #include "runtime/train/TrainSetup.h"
@@ -62,6 +63,8 @@ Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const p
 
 Status evaluate(const EvalOptions &options) {
   MT_ASSIGN(plan::Plan plan, plan::load(options.plan));
+  if (!options.machine.memoryCheck)
+    host::trustMachineMemory();
   MT_TRY(executor::checkMachine(plan, options.machine.device, options.machine.threads));
   MT_TRY(checkInputs(plan));
   if (!plan.program(plan::ProgramKind::evaluate))

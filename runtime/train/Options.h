@@ -20,6 +20,7 @@ struct MachineOptions {
   int threads = 0;    ///< 0: the machine's cores
   std::optional<uint64_t> jitter;
   bool poison = false, cudaGraphs = false;
+  bool memoryCheck = true; ///< whether the machine has the host's memory for the plan is looked at before
   double slowCopies = 0; ///< bytes per second that copies are held to; 0: not
   std::string trace;
 };

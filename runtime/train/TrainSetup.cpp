@@ -4,6 +4,7 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/executor/Executor.h"
+#include "runtime/host/MachineMemory.h"
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/DataFingerprint.h"
@@ -117,6 +118,8 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   MT_TRY(checkInputs(plan));
   MT_TRY(checkRecipe(options.recipe, plan));
   MT_TRY(checkWeightFiles(plan));
+  if (!options.machine.memoryCheck)
+    host::trustMachineMemory();
   MT_TRY(executor::checkMachine(plan, options.machine.device, options.machine.threads));
   const std::string &device = options.machine.device.empty() ? plan.target.device : options.machine.device;
   MT_ASSIGN(setup->numerics, device::processorsOf(device));

@@ -3,6 +3,7 @@
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/base/Log.h"
 #include "runtime/device/cuda/CheckPlan.h"
+#include "runtime/device/cuda/SpaceMemory.h"
 #include "tests/device/SimulatedDriver.h"
 #include "tests/device/Workbench.h"
 #include "tests/plan/LinearPlan.h"
@@ -206,6 +207,25 @@ TEST(CudaDevice, KeepsNoChunkOfASpaceOfWhichOneIsRefused) {
   gpu.bench.device.reset();
   EXPECT_EQ(gpu.simulation.count("unregisterHost"), 2 + 4);
   EXPECT_EQ(gpu.simulation.alive, 0);
+}
+
+TEST(CudaDevice, RegistersInSmallerPiecesWhatIsRefusedInOne) {
+  for (int refused : {1, 2}) { // the first piece of two, or the second
+    Simulation simulation;
+    std::unique_ptr<Driver> driver = tests::simulatedDriver(simulation);
+    simulation.failAt("registerHost", refused);
+    Heard heard;
+    {
+      auto memory = SpaceMemory::reserve({plan::SpaceKind::staging, 0, 1 << 20, "staging"}, *driver, 512 << 10);
+      ASSERT_TRUE(memory.ok()) << memory.status().message();
+      EXPECT_TRUE(memory->isDirect());
+      EXPECT_EQ(memory->copyable(0), 64U << 10);
+      EXPECT_EQ(memory->copyable(100), (64U << 10) - 100);
+      EXPECT_EQ(simulation.count("registerHost"), refused + 16);
+    }
+    EXPECT_EQ(simulation.count("unregisterHost"), refused - 1 + 16);
+    EXPECT_EQ(heard.text().find("warning"), std::string::npos) << heard.text();
+  }
 }
 
 TEST(CudaDevice, RegisteredCopiesNeverWaitForTheStream) {

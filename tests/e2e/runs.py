@@ -140,6 +140,19 @@ def training_goes_on_beside_checkpoints(b):
 
 
 @case_with_faults
+def memory_that_grows_on_demand(b):
+    """A machine that says it has too little is taken at its word, with the number and where it is from, unless the user knows better."""
+    b.scratch.run("mtmodel mlp --layers 3 --hidden 4096 -o grown.onnx")
+    b.scratch.run("mtc compile grown.onnx -o grown.bin --batch 4 --loss cross-entropy")
+    own_data(b.scratch / "points.npz")
+    train = "ulimit -v 450000; exec mtrun grown.bin --data points.npz --steps 3 --threads 1 --dry-run"
+    done = b.scratch.attempt(["bash", "-c", train])
+    expect(done.returncode == 1 and "limited by ulimit -v" in done.stderr and "--host-memory-check off" in done.stderr, "too little memory", done)
+    done = b.scratch.attempt(["bash", "-c", f"{train} --host-memory-check off"])
+    expect(done.returncode == 0, "a machine that is not asked", done)
+
+
+@case_with_faults
 def checkpoints_without_room_for_a_copy(b):
     """The memory that a copy takes is asked for before; where it is not there, training rests as long."""
     b.scratch.run("mtmodel mlp --layers 3 --hidden 4096 -o wide.onnx")

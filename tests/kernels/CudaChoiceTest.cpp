@@ -61,11 +61,39 @@ TEST(CudaLibraries, PythonsPackagesAreFoundBesideEveryPythonOnThePath) {
   folder.with("venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libcudnn.so.9");
   folder.with("mine/x");
   std::string root = folder.path.string();
-  LibraryFolders folders = LibraryFolders::in({root + "/mine:" + root + "/absent", root + "/venv/bin", ""});
+  LibraryFolders folders = LibraryFolders::in({root + "/mine:" + root + "/absent", root + "/venv/bin", "", ""});
   EXPECT_EQ(folders.named, (std::vector<std::string>{root + "/mine"}));
   auto known = [&](const std::string &one) { return std::ranges::find(folders.known, one) != folders.known.end(); };
   EXPECT_TRUE(known(root + "/venv/lib/python3.11/site-packages/nvidia/cu13/lib"));
   EXPECT_TRUE(known(root + "/venv/lib/python3.11/site-packages/nvidia/cudnn/lib"));
+}
+
+TEST(CudaLibraries, PythonsPackagesAreFoundAlongTheLinksOfAnInterpreter) {
+  Folder folder;
+  namespace fs = std::filesystem;
+  const std::string root = folder.path.string();
+  for (const char *made : {"base/bin/python3.11", "base/lib/python3.11/site-packages/nvidia/cudnn/lib/x",
+                           "venv/lib/python3.11/site-packages/nvidia/cublas/lib/x", "venv/bin/x",
+                           "pyenv/versions/3.12.1/lib/python3.12/site-packages/nvidia/cu13/lib/x", "usr/bin/x"})
+    folder.with(made);
+  fs::create_symlink("../../base/bin/python3.11", folder.path / "venv/bin/python3");     // a virtual environment's
+  fs::create_symlink(folder.path / "venv/bin/python3", folder.path / "usr/bin/python3"); // and a link to that
+  fs::create_directory_symlink("usr/bin", folder.path / "bin");
+  LibraryFolders folders = LibraryFolders::in({"", root + "/bin", "", root + "/pyenv/versions/3.12.1"});
+  auto place = [&](const std::string &one) {
+    return std::ranges::find(folders.known, root + one) - folders.known.begin();
+  };
+  const auto none = std::ssize(folders.known),
+             environment = place("/venv/lib/python3.11/site-packages/nvidia/cublas/lib"),
+             base = place("/base/lib/python3.11/site-packages/nvidia/cudnn/lib"),
+             own = place("/pyenv/versions/3.12.1/lib/python3.12/site-packages/nvidia/cu13/lib");
+  EXPECT_LT(environment, none);
+  EXPECT_LT(base, none);
+  EXPECT_LT(own, environment) << "what the user has chosen comes first";
+  EXPECT_LT(environment, base);
+  fs::remove(folder.path / "usr/bin/python3");
+  fs::create_symlink("python3", folder.path / "usr/bin/python3"); // a link to itself
+  LibraryFolders::in({"", root + "/bin", "", ""});
 }
 
 TEST(CudaLibraries, NamedFoldersComeBeforeTheLoaderAndThatBeforeTheRest) {

@@ -6,6 +6,7 @@
 #   bench.sh [-o DIR] [--fresh] [--again] [--only PATTERN]      exit 0: done; 1: a measurement failed; 3: not done yet, call it again
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/libraries.sh"
 if nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then
   command -v python3 >/dev/null || { echo "error: bench.sh needs python3; install it" >&2; exit 1; }
   exec python3 "$here/bench.py" "$@"

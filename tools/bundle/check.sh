@@ -15,6 +15,8 @@ self=$here/$(basename "$0")
 end=$(($(date +%s) + ${MT_CHECK_SECONDS:-450}))
 skipped=77
 
+. "$here/libraries.sh"
+
 usage() { echo "error: unknown argument $1; usage: check.sh [-o DIR] [--fresh] [--again] [--only PATTERN]" >&2; exit 2; }
 
 # --- what this machine has -------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@
 
 namespace mt::device {
 
+constexpr int kTries = 3; // with smaller pieces
+
 Result<SpaceMemory> SpaceMemory::reserve(const plan::Space &space, Driver &driver, uint64_t chunk) {
   SpaceMemory made(driver, space.bytes, chunk);
   if (space.kind == plan::SpaceKind::device)
@@ -32,10 +34,19 @@ Status SpaceMemory::allocate(const plan::Space &space) {
 }
 
 void SpaceMemory::registerWith(const std::string &name) {
-  while (registered < size) {
+  constexpr uint64_t kPage = 4096, kSmaller = 8;
+  for (int tries = 0; registered < size;) {
     uint64_t bytes = std::min(chunk, size - registered);
     if (Status status = driver.registerHost(base + registered, bytes); !status.ok()) {
       unregister();
+      // What is refused in one piece may be had in several: a limit of the driver's, or no place for large tables.
+      const uint64_t smaller = std::min(chunk, size) / kSmaller / kPage * kPage;
+      if (++tries <= kTries && smaller > 0) {
+        log().info("space \"{}\": registering {} at once is refused ({}); trying pieces of {}", name, formatSize(bytes),
+                   status.message(), formatSize(smaller));
+        chunk = smaller;
+        continue;
+      }
       log().warn("space \"{}\": its {} cannot be registered with {}: {}; its copies go through buffers of the driver, "
                  "one at a time: right, but slow. See whether so much memory is free and what the kernel's log (dmesg) "
                  "says, then whether the limit of locked memory (ulimit -l) allows it; or lower --host-memory",

@@ -13,7 +13,8 @@ namespace mt::device {
 class SpaceMemory {
 public:
   /// Exactly the space's bytes, but none yet if they are to be the GPU's. `chunk`: bytes to be registered at once,
-  /// whole pages. Errors name space and bytes; a refused registration is a warning.
+  /// whole pages. Errors name space and bytes; a registration that is refused in smaller pieces
+  /// too is a warning.
   static Result<SpaceMemory> reserve(const plan::Space &space, Driver &driver, uint64_t chunk);
   /// The bytes of a device space; nothing for others. Last, as registering takes memory of the GPU too.
   Status allocate(const plan::Space &space);
