@@ -131,8 +131,8 @@ HeadScratch HeadScratch::of(const Signature &call) {
   int64_t most = std::max({times({held, classes}), times({held, width}), backward ? times({classes, width}) : 0});
   int64_t narrowEach = backward && narrow ? static_cast<int64_t>(byteSize(hidden.type)) : 0;
   return {bytes({rows, sizeof(double)}),
-          bytes({held, classes, sizeof(float)}),
-          bytes({held, classes, narrowEach}),
+          bytes({held, line(classes), sizeof(float)}),
+          bytes({held, line(classes), narrowEach}),
           needsSums(7) ? bytes({classes, width, sizeof(float)}) : 0,
           needsSums(8) ? bytes({classes, sizeof(float)}) : 0,
           productScratch(most)};

@@ -33,6 +33,9 @@ struct FusedScratch {
 /// linear_cross_entropy and its gradient: bytes of the parts, in their order. The gradient of a chunk's logits replaces
 /// them where it has their type; sums over chunks lie in their results where those have 32 bits.
 struct HeadScratch {
+  /// Elements between two rows of logits and of their gradients, for any number of classes: products that lie at
+  /// multiples of 16 bytes have better algorithms.
+  static int64_t line(int64_t classes) { return ceilDivide(classes, 8) * 8; }
   uint64_t losses, logits, gradients, weightSums, biasSums, library;
   static HeadScratch of(const Signature &call);
   uint64_t total() const;

@@ -5,14 +5,13 @@
 namespace mt::kernels::cuda {
 
 Status lossOfRows(Stream stream, const HeadRows &rows) {
-  const auto addresses = reinterpret_cast<uintptr_t>(rows.logits) | reinterpret_cast<uintptr_t>(rows.gradients);
-  return start(stream, rows.rows, kHeadThreads, lossOfCode(rows.classes % 4 == 0 && addresses % 16 == 0), rows);
+  return start(stream, rows.rows, kHeadThreads, lossOfCode(), rows);
 }
 
-Status sumColumns(Stream stream, const void *gradients, DType type, int64_t rows, int64_t classes, void *sums,
+Status sumColumns(Stream stream, const void *gradients, DType type, int64_t rows, int64_t classes, int64_t line, void *sums,
                   DType sumsType, bool adds) {
   return start(stream, ceilDivide(classes, kHeadColumns), dim3(kHeadColumns, kHeadGroups), sumOfCode(), gradients, type,
-               rows, classes, sums, sumsType, adds);
+               rows, classes, line, sums, sumsType, adds);
 }
 
 Status sumLosses(Stream stream, const double *losses, int64_t count, const double *scalars, float *loss,

@@ -1,5 +1,5 @@
 // A block of threads a row: its logits are read twice, the second time from the cache, and written once with their
-// gradient; four at a time where rows allow it, so that memory is the bound and not instructions. Losses in 64 bits,
+// gradient; four at a time, so that memory is the bound and not instructions. Losses in 64 bits,
 // sums by fixed trees.
 #include "kernels/cuda/Floats.cuh"
 #include "kernels/cuda/HeadRows.h"
@@ -25,26 +25,26 @@ __device__ __forceinline__ float logitOf(const HeadRows &call, float product, in
   return call.cap > 0 ? call.cap * tanhf(logit / call.cap) : logit;
 }
 
-/// Elements side by side that a thread moves at once.
-template <typename S, int kEach> struct alignas(sizeof(S) * kEach) Few { S at[kEach]; };
+/// Elements side by side that a thread moves at once; rows lie at multiples of them.
+constexpr int kEach = 4;
+template <typename S> struct alignas(sizeof(S) * kEach) Few { S at[kEach]; };
+using Floats = Few<float>;
 
-template <int kEach>
-__device__ __forceinline__ void storeFew(void *base, DType type, int64_t at, const Few<float, kEach> &few) {
+__device__ __forceinline__ void storeFew(void *base, DType type, int64_t at, const Floats &few) {
   if (type == DType::f32) {
-    *reinterpret_cast<Few<float, kEach> *>(static_cast<float *>(base) + at) = few;
+    *reinterpret_cast<Floats *>(static_cast<float *>(base) + at) = few;
     return;
   }
-  Few<uint16_t, kEach> narrow;
+  Few<uint16_t> narrow;
 #pragma unroll
   for (int j = 0; j < kEach; ++j)
     storeFloat(narrow.at, type, j, few.at[j]);
-  *reinterpret_cast<Few<uint16_t, kEach> *>(static_cast<uint16_t *>(base) + at) = narrow;
+  *reinterpret_cast<Few<uint16_t> *>(static_cast<uint16_t *>(base) + at) = narrow;
 }
 
-template <int kEach> __global__ void __launch_bounds__(kHeadThreads) lossOf(HeadRows call) {
-  using Floats = Few<float, kEach>;
-  float *x = call.logits + blockIdx.x * call.classes;
-  int64_t label = labelOf(call, blockIdx.x), place = blockIdx.x * call.classes;
+__global__ void __launch_bounds__(kHeadThreads) lossOf(HeadRows call) {
+  float *x = call.logits + blockIdx.x * call.line;
+  int64_t label = labelOf(call, blockIdx.x), place = blockIdx.x * call.line;
   bool counts = label >= 0, changes = call.bias || call.cap > 0;
   float most = -INFINITY, total = 0;
   for (int64_t i = threadIdx.x * kEach; i < call.classes && counts; i += kHeadThreads * kEach) {
@@ -52,7 +52,7 @@ template <int kEach> __global__ void __launch_bounds__(kHeadThreads) lossOf(Head
     float before = most;
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
-      few.at[j] = logitOf(call, few.at[j], i + j);
+      few.at[j] = i + j < call.classes ? logitOf(call, few.at[j], i + j) : -INFINITY; // beyond the row
       most = fmaxf(most, few.at[j]);
     }
     if (changes)
@@ -79,7 +79,7 @@ template <int kEach> __global__ void __launch_bounds__(kHeadThreads) lossOf(Head
     for (int j = 0; j < kEach; ++j) {
       float share = counts && call.cap > 0 ? few.at[j] / call.cap : 0.0f;
       float slope = counts ? expf(few.at[j] - shift) * scaled - (i + j == label ? own : 0.0f) : 0.0f;
-      few.at[j] = slope * (1 - share * share);
+      few.at[j] = i + j < call.classes ? slope * (1 - share * share) : 0.0f;
     }
     storeFew(call.gradients, call.type, place + i, few);
   }
@@ -87,12 +87,12 @@ template <int kEach> __global__ void __launch_bounds__(kHeadThreads) lossOf(Head
 
 /// A block has kHeadColumns columns by kHeadGroups groups of rows, each added in order, then the groups in order.
 __global__ void __launch_bounds__(kHeadColumns *kHeadGroups)
-    sumOf(const void *gradients, DType type, int64_t rows, int64_t classes, void *sums, DType sumsType, bool adds) {
+    sumOf(const void *gradients, DType type, int64_t rows, int64_t classes, int64_t line, void *sums, DType sumsType, bool adds) {
   __shared__ float parts[kHeadGroups][kHeadColumns];
   int64_t column = static_cast<int64_t>(blockIdx.x) * kHeadColumns + threadIdx.x;
   float total = 0;
   for (int64_t row = threadIdx.y; row < rows && column < classes; row += kHeadGroups)
-    total += loadFloat(gradients, type, row * classes + column);
+    total += loadFloat(gradients, type, row * line + column);
   parts[threadIdx.y][threadIdx.x] = total;
   __syncthreads();
   if (threadIdx.y != 0 || column >= classes)
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kHeadThreads)
 
 } // namespace
 
-LossOfCode lossOfCode(bool packed) { return packed ? lossOf<4> : lossOf<1>; }
+LossOfCode lossOfCode() { return lossOf; }
 SumOfCode sumOfCode() { return sumOf; }
 AddHeadLossesCode addHeadLossesCode() { return addLosses; }
 

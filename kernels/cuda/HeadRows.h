@@ -11,6 +11,7 @@ namespace mt::kernels::cuda {
 /// Rows of one chunk; labels and losses are those of its first row on.
 struct HeadRows {
   int64_t rows = 0, classes = 0;
+  int64_t line = 0; ///< elements between two rows of logits and of gradients, a multiple of 8; both begin at 16 bytes
   float scale = 1, cap = 0;  ///< cap 0: none
   float *logits = nullptr;   ///< the products, scaled; changed in place
   void *gradients = nullptr; ///< of `type`, may be `logits` if that is f32; null: the loss alone
@@ -27,8 +28,8 @@ struct HeadRows {
 
 /// Losses, and gradients of the products before scale.
 Status lossOfRows(Stream stream, const HeadRows &rows);
-/// sums[c] = (plus sums[c] if `adds`) the sum over rows of gradients[r, c].
-Status sumColumns(Stream stream, const void *gradients, DType type, int64_t rows, int64_t classes, void *sums,
+/// sums[c] = (plus sums[c] if `adds`) the sum over rows of gradients[r, c], `line` elements apart.
+Status sumColumns(Stream stream, const void *gradients, DType type, int64_t rows, int64_t classes, int64_t line, void *sums,
                   DType sumsType, bool adds);
 /// loss = (plus loss if `adds`) the sum of all losses times the scalars' factor.
 Status sumLosses(Stream stream, const double *losses, int64_t count, const double *scalars, float *loss,
@@ -37,9 +38,9 @@ Status sumLosses(Stream stream, const double *losses, int64_t count, const doubl
 /// Threads of a row; columns and groups of rows of a block that sums columns.
 constexpr int kHeadThreads = 512, kHeadColumns = 32, kHeadGroups = 8;
 using LossOfCode = void (*)(HeadRows call);
-LossOfCode lossOfCode(bool packed); ///< four logits at a time
-using SumOfCode = void (*)(const void *gradients, DType type, int64_t rows, int64_t classes, void *sums, DType sumsType,
-                           bool adds);
+LossOfCode lossOfCode();
+using SumOfCode = void (*)(const void *gradients, DType type, int64_t rows, int64_t classes, int64_t line, void *sums,
+                           DType sumsType, bool adds);
 SumOfCode sumOfCode();
 using AddHeadLossesCode = void (*)(const double *losses, int64_t count, const double *scalars, float *loss, bool adds);
 AddHeadLossesCode addHeadLossesCode();

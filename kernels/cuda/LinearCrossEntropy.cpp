@@ -22,14 +22,14 @@ HeadProducts HeadProducts::of(const Signature &call, int64_t rows) {
                  .transposeB = !transposed,
                  .lda = width,
                  .ldb = weightLine,
-                 .ldc = classes,
+                 .ldc = HeadScratch::line(classes),
                  .type = hidden.type,
                  .result = DType::f32};
   made.dhidden = {.m = rows,
                   .n = width,
                   .k = classes,
                   .transposeB = transposed,
-                  .lda = classes,
+                  .lda = HeadScratch::line(classes),
                   .ldb = weightLine,
                   .ldc = width,
                   .type = hidden.type,
@@ -38,7 +38,7 @@ HeadProducts HeadProducts::of(const Signature &call, int64_t rows) {
                   .n = width,
                   .k = rows,
                   .transposeA = true,
-                  .lda = classes,
+                  .lda = HeadScratch::line(classes),
                   .ldb = width,
                   .ldc = width,
                   .type = hidden.type,
@@ -49,7 +49,7 @@ HeadProducts HeadProducts::of(const Signature &call, int64_t rows) {
                     .k = rows,
                     .transposeA = true,
                     .lda = width,
-                    .ldb = classes,
+                    .ldb = HeadScratch::line(classes),
                     .ldc = classes,
                     .type = hidden.type,
                     .result = DType::f32};
@@ -131,7 +131,7 @@ struct Head {
     if (!wants(launch, kDbias))
       return {};
     bool adds = first > 0 || (launch.accumulates(kDbias) && !in.biasSums);
-    return sumColumns(launch.stream, in.gradients, type, chunk.rows, classes,
+    return sumColumns(launch.stream, in.gradients, type, chunk.rows, classes, HeadScratch::line(classes),
                       in.biasSums ? in.biasSums : launch.operands[kDbias], in.biasSums ? DType::f32 : dbiasType, adds);
   }
 
@@ -143,6 +143,7 @@ struct Head {
                                             .alpha = scale}));
     HeadRows made{.rows = chunk.rows,
                   .classes = classes,
+                  .line = HeadScratch::line(classes),
                   .scale = scale,
                   .cap = cap,
                   .logits = in.logits,

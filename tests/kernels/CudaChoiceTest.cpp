@@ -590,6 +590,8 @@ TEST(CudaHead, ScratchFollowsTypesAndChunks) {
   EXPECT_EQ(head(DType::bf16, DType::f32, 16).weightSums, 0u);
   EXPECT_EQ(head(DType::bf16, DType::bf16, 16).weightSums, 64 * 8 * 4u);
   EXPECT_EQ(head(DType::bf16, DType::bf16, 0).weightSums, 0u);
+  EXPECT_EQ(HeadScratch::line(64), 64);
+  EXPECT_EQ(HeadScratch::line(50257), 50264);
 }
 
 TEST(CudaHead, ProductsByTheirLayout) {
@@ -601,7 +603,7 @@ TEST(CudaHead, ProductsByTheirLayout) {
                     none(Effect::write)}};
     ASSERT_EQ(check(call), "");
     cuda::HeadProducts shapes = cuda::HeadProducts::of(call, 5);
-    std::vector<float> hidden = randomFloats(15, 1), weight = randomFloats(21, 2), logits(35), dhidden(15), dweight(21);
+    std::vector<float> hidden = randomFloats(15, 1), weight = randomFloats(21, 2), logits(40), dhidden(15), dweight(21);
     auto at = [](const std::vector<float> &matrix, int64_t index) {
       return static_cast<double>(matrix[static_cast<size_t>(index)]);
     };
@@ -619,20 +621,20 @@ TEST(CudaHead, ProductsByTheirLayout) {
         double sum = 0;
         for (int64_t d = 0; d < 3; ++d)
           sum += at(hidden, r * 3 + d) * at(weight, w(c, d));
-        EXPECT_NEAR(at(logits, r * 7 + c), sum, 1e-5);
+        EXPECT_NEAR(at(logits, r * 8 + c), sum, 1e-5);
       }
     for (int64_t r = 0; r < 5; ++r)
       for (int64_t d = 0; d < 3; ++d) {
         double sum = 0;
         for (int64_t c = 0; c < 7; ++c)
-          sum += at(logits, r * 7 + c) * at(weight, w(c, d));
+          sum += at(logits, r * 8 + c) * at(weight, w(c, d));
         EXPECT_NEAR(at(dhidden, r * 3 + d), sum, 1e-4);
       }
     for (int64_t c = 0; c < 7; ++c)
       for (int64_t d = 0; d < 3; ++d) {
         double sum = 0;
         for (int64_t r = 0; r < 5; ++r)
-          sum += at(logits, r * 7 + c) * at(hidden, r * 3 + d);
+          sum += at(logits, r * 8 + c) * at(hidden, r * 3 + d);
         EXPECT_NEAR(at(dweight, w(c, d)), sum, 1e-4);
       }
   }
