@@ -91,13 +91,14 @@ Result<Needed> leastMemory(ModuleOp layers, const passes::ReadModel &read, const
 Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target, bool explained,
                      const std::optional<planner::Found> &before, double enough, Messages &messages) {
   Planned planned;
-  Messages said;
+  Messages prepared, said; // said: of the last attempt
   auto fail = [&](std::string problem) {
+    messages.add(prepared);
     messages.add(said);
     planned.problem = std::move(problem);
     return std::move(planned);
   };
-  auto read = readForPlanner(layers, options, target, said);
+  auto read = readForPlanner(layers, options, target, prepared);
   if (!read.ok())
     return fail(read.status().message());
   planner::Machine machine(target);
@@ -137,6 +138,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     const int64_t both = needed.device + needed.host;
     const bool tooMuch = done && shared && both > budgets.hostMemory;
     if (done && !tooMuch) {
+      messages.add(prepared);
       messages.add(said);
       planned.module = std::move(module);
       planned.more = [model = read->model, machine, given, found] { return whatMoreBrings(model, machine, given, found); };

@@ -1,6 +1,7 @@
 #include "runtime/device/MakeDevice.h"
 
 #include "kernels/cpu/InstructionSet.h"
+#include "runtime/base/Threads.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/host/MachineMemory.h"
 #include "runtime/host/MemoryCheck.h"
@@ -11,7 +12,6 @@
 #endif
 
 #include <charconv>
-#include <thread>
 
 namespace mt::device {
 namespace {
@@ -102,9 +102,17 @@ Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const Device
                         .protectHost = options.protectHost});
 }
 
+int kernelThreads(const std::string &name, int wanted) {
+  const int cores = static_cast<int>(coreCount());
+  const Result<Choice> choice = parse(name);
+  if (wanted > 0 || !choice.ok() || !choice->cuda)
+    return wanted > 0 ? wanted : cores;
+  return cores - issuingCores(cores);
+}
+
 Result<HostScratch> scratchOf(const std::string &name, const plan::Plan &plan, int threads) {
   MT_ASSIGN(Choice choice, parse(name));
-  return hostScratch(plan, threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency()), choice.cuda);
+  return hostScratch(plan, kernelThreads(name, threads), choice.cuda);
 }
 
 Status checkMachine(const std::string &name, const plan::Plan &plan, int threads) {

@@ -28,6 +28,13 @@ struct DeviceOptions {
 /// the device does not have. Each names the remedy.
 Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const DeviceOptions &options);
 
+/// Cores of a machine that are left to the threads that issue work to a GPU: two of sixteen, one of few, none of two.
+constexpr int issuingCores(int cores) { return cores <= 2 ? 0 : cores < 16 ? 1 : cores / 8; }
+
+/// Threads of the kernels on the host: as many as are wanted, or for 0 the machine's cores, of which a GPU's issuing
+/// threads keep an eighth: updates would starve them, and with them the GPU.
+int kernelThreads(const std::string &name, int wanted);
+
 /// What the kernels of the host take beside the plan's spaces, on a pool of `threads` (0: the machine's cores).
 Result<HostScratch> scratchOf(const std::string &name, const plan::Plan &plan, int threads);
 

@@ -12,7 +12,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <thread>
 
 namespace mt::executor {
 
@@ -37,10 +36,6 @@ std::vector<char> awaitedBy(const plan::Program &program) {
     for (const plan::Await &await : command.awaits)
       awaited[await.command] |= program.commands[await.command].stream != command.stream;
   return awaited;
-}
-
-int threadsOf(const ExecutorOptions &options) {
-  return options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
 }
 
 const std::string &deviceOf(const plan::Plan &plan, const std::string &wanted) {
@@ -186,7 +181,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
     return fail("host spaces cannot be protected while a unified plan runs: its compute uses them");
   const std::string &name = deviceOf(plan, options.device);
   MT_ASSIGN(device::HostScratch scratch, device::scratchOf(name, plan, options.threads));
-  device::DeviceOptions wanted{.threads = threadsOf(options),
+  device::DeviceOptions wanted{.threads = device::kernelThreads(name, options.threads),
                                .scratch = scratch,
                                .measure = !options.tracePath.empty(),
                                .jitterSeed = options.jitterSeed,
@@ -211,7 +206,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, std::
 
 Result<uint64_t> Executor::loadWeights() {
   return host::loadWeights(
-      state->plan, [this](const plan::Span &span) { return state->device->host(span); }, threadsOf(state->options));
+      state->plan, [this](const plan::Span &span) { return state->device->host(span); },
+      device::kernelThreads(deviceOf(state->plan, state->options.device), state->options.threads));
 }
 
 Status Executor::run(plan::ProgramKind kind) {

@@ -102,8 +102,12 @@ private:
 
   void addMachine(CLI::App &command, MachineOptions &machine) {
     command.add_option("--device", machine.device, "cpu or cuda[:N] (default: the plan's target)");
-    command.add_option("--threads", machine.threads, "threads of the kernels (default: the machine's cores)")
-        ->check(kThreads)->type_name("N");
+    command
+        .add_option("--threads", machine.threads,
+                    "threads of the kernels on the host (default: the machine's cores,\nbut an eighth of them where a "
+                    "GPU is fed)")
+        ->check(kThreads)
+        ->type_name("N");
     command
         .add_option_function<std::string>(
             "--host-memory-check", [&machine](const std::string &word) { machine.memoryCheck = word == "on"; },

@@ -1,5 +1,6 @@
 // The executor on the linear plan of tests/plan: the same numbers as plain loops, and the same bits whatever the
 // memory, the timing or the disturbance.
+#include "runtime/base/Threads.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/executor/Rehearsal.h"
 #include "runtime/host/Generator.h"
@@ -105,6 +106,18 @@ TEST(Executor, RefusesDevicesThatAreNotThere) {
   EXPECT_EQ(message.find("--device cuda:99: "), 0u) << message; // without CUDA, a driver, or so many GPUs
   EXPECT_EQ(checkMachine(plan, "cuda:99", 1).message(), message);
   EXPECT_NE(checkMachine(linearPlan(true), "cuda", 1).message().find("shares the host's memory"), std::string::npos);
+}
+
+TEST(Machine, WhoIssuesWorkToAGpuHasCoresOfItsOwn) {
+  EXPECT_EQ(device::issuingCores(1), 0);
+  EXPECT_EQ(device::issuingCores(2), 0);
+  EXPECT_EQ(device::issuingCores(8), 1);
+  EXPECT_EQ(device::issuingCores(16), 2);
+  EXPECT_EQ(device::issuingCores(128), 16);
+  const int cores = static_cast<int>(coreCount());
+  EXPECT_EQ(device::kernelThreads("cpu", 0), cores);
+  EXPECT_EQ(device::kernelThreads("cuda:1", 0), cores - device::issuingCores(cores));
+  EXPECT_EQ(device::kernelThreads("cuda", cores), cores) << "what the user wants is done";
 }
 
 TEST(Executor, RunsPlansForAGpuOnTheCpu) {

@@ -160,7 +160,7 @@ def check_faked_bench(faked):
     check("probe" in begun and "mt-7b-96" not in begun, f"bench.sh with little time did {sorted(begun)}")
     done = faked.bench(want=0)
     check(all(done[name] == result for name, result in begun.items()), "bench.sh did again what was done")
-    wanted = {"machine", "probe", "clip-1b-32", "clip-3b-32", "traceclip-1b-32", "traceclip-3b-32", "graphs-1b-8", "graphs-1b-32",
+    wanted = {"machine", "probe", "clip-1b-32", "clip-3b-32", "traceclip-1b-32", "traceclip-3b-32", "graphs-1b-8", "graphs-1b-32", "allcores-7b-8", "allcores-1b-32",
               *(f"{kind}-{size}-{batch}" for kind in ("mt", "fsdp2", "trace") for size in ("1b", "3b", "7b") for batch in (8, 32, 96))}
     check(set(done) == wanted, f"bench.sh did {sorted(done)}")
     check("libraries 100 MiB" in done["mt-1b-32"]["context"] and done["mt-1b-32"]["target"] == "h100", f"mt-1b-32: {done['mt-1b-32']}")
@@ -169,7 +169,7 @@ def check_faked_bench(faked):
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|")]
     check(len(rows) == 11 and all(len(row) == 12 and row[2] and row[7].count("%") == 3 for row in rows[2:]), f"bench.md:\n{table}")
     check([row[-1].endswith(" x") for row in rows[2:]] == [True] * 6 + [False] * 3, f"bench.md compares wrongly:\n{table}")
-    for line in ("- 1b, batch 32, with clipping: ", "- 1b-8, with CUDA graphs: ", "- warning: attention goes by blocks of queries: mt-1b-32, ",
+    for line in ("- 1b, batch 32, with clipping: ", "- 1b-8, with CUDA graphs: ", "- 7b-8, with all ", "- warning: attention goes by blocks of queries: mt-1b-32, ",
                  "- fsdp2-7b-8: not enough memory", "cut short: exit 1: out of luck"):
         check(line in table, f"bench.md lacks \"{line}\":\n{table}")
 

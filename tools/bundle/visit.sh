@@ -10,7 +10,7 @@
 # MT_VISIT_PARTS, a file of other parts than those below.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-case ${1:-} in -*) sed -n 's/^# \{0,1\}//p' "$0" | sed -n 1,11p; exit 2 ;; esac
+case ${1:-} in -*) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;; esac
 file=${1:-$here/results.tar.gz}
 results=$here/results
 end=$(($(date +%s) + ${MT_VISIT_SECONDS:-500}))
@@ -89,6 +89,7 @@ bench mt-3b-32
 bench clip-3b-32
 bench clip-1b-32
 bench traceclip-3b-32
+bench allcores-7b-8
 bench fsdp2-1b-32
 bench fsdp2-3b-32
 bench mt-7b-32
@@ -121,7 +122,7 @@ while read -r script pattern <&3; do
   3) unfinished=yes ;;
   *) failed=yes ;;
   esac
-  grep -E '^(ok|FAIL|skipped) |^(mt|clip|graphs|trace|traceclip|fsdp2)-[^ ]*: |^probe: |^error: ' "$results/visit/output" | tee "$results/visit/said"
+  grep -E '^(ok|FAIL|skipped) |^(mt|clip|graphs|allcores|trace|traceclip|fsdp2)-[^ ]*: |^probe: |^error: ' "$results/visit/output" | tee "$results/visit/said"
   [ -s "$results/visit/said" ] || continue
   first=no
   keep || exit 1
