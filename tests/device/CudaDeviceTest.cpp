@@ -213,6 +213,7 @@ TEST(CudaDevice, RegistersInSmallerPiecesWhatIsRefusedInOne) {
   for (int refused : {1, 2}) { // the first piece of two, or the second
     Simulation simulation;
     std::unique_ptr<Driver> driver = tests::simulatedDriver(simulation);
+    ASSERT_TRUE(driver->bind().ok());
     simulation.failAt("registerHost", refused);
     Heard heard;
     {
