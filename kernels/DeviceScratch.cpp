@@ -43,15 +43,16 @@ bool has(const Signature &call, size_t operand) {
 
 /// What the fused graph may need for one batch row of some heads of some groups. For gradients of queries, whose sums
 /// repeat only in a fixed order: those of all pairs in 16 bits, or the sums in 32 bits (compute capability 100); and
-/// keys' and values' of each head where heads share them. Both where heads are wider than 128 (cuDNN 9.23 on 100). Held
+/// keys' and values' of each head where heads share them. `linear`: without room for pairs. Both where heads are wider than 128 (cuDNN 9.23 on 100). Held
 /// against cuDNN by tests/cudnn.
-uint64_t fusedBytes(const AttentionBlocks &call, int64_t heads, int64_t groups, int64_t queries, int64_t keys) {
+uint64_t fusedBytes(const AttentionBlocks &call, int64_t heads, int64_t groups, int64_t queries, int64_t keys,
+                    bool linear = false) {
   uint64_t statistics = bytes({heads, queries, 8});
   if (!call.gradient)
     return statistics;
   queries = ceilDivide(queries, 128) * 128, keys = ceilDivide(keys, 128) * 128;
   uint64_t shared = heads == groups ? 0 : bytes({heads, keys, call.width + call.valueWidth, 2});
-  uint64_t pairs = bytes({heads, queries, keys, 2}), sums = bytes({heads, queries, call.width, 4});
+  uint64_t pairs = linear ? 0 : bytes({heads, queries, keys, 2}), sums = bytes({heads, queries, call.width, 4});
   return statistics + (call.width > 128 ? pairs + sums : std::max(pairs, sums)) + shared;
 }
 
@@ -209,7 +210,7 @@ constexpr int64_t kQueryStep = 128; // a tile of cuDNN's
 
 /// Keys that so many queries in a row see at most, and some more: those of a part.
 int64_t fusedKeys(const AttentionBlocks &shape, const Visibility &seen, int64_t queries) {
-  bool band = seen.high - seen.offset < shape.queries - 1 && seen.offset - seen.low < shape.keys - 1;
+  bool band = seen.hidesEarly(shape.queries) && seen.hidesLate();
   return band ? std::min(shape.keys, queries + seen.high - seen.low + kQueryStep) : shape.keys;
 }
 
@@ -273,12 +274,10 @@ FusedAttention FusedAttention::of(const Signature &call) {
 FusedAttention FusedAttention::linear(const Signature &call, const FusedAttention &cut) {
   AttentionBlocks shape = AttentionBlocks::of(call);
   FusedAttention made;
-  uint64_t heads = static_cast<uint64_t>(shape.heads / shape.groups), scratch = cut.total() - 2 * kScratchAlignment;
-  uint64_t shared = heads == 1 ? 0 : bytes({shape.keys, shape.width + shape.valueWidth, 2});
-  uint64_t one = heads * (bytes({shape.queries, 8 + 4 * shape.width}) + shared);
-  made.rows = 1, made.groups = divisorUpTo(shape.groups, static_cast<int64_t>(scratch / one));
-  made.heads = shape.heads / shape.groups, made.queries = shape.queries;
-  made.library = scratch;
+  made.rows = 1, made.heads = shape.heads / shape.groups, made.queries = shape.queries;
+  made.library = cut.total() - 2 * kScratchAlignment;
+  uint64_t one = fusedBytes(shape, made.heads, 1, shape.queries, shape.keys, true);
+  made.groups = divisorUpTo(shape.groups, static_cast<int64_t>(made.library / one));
   return made;
 }
 

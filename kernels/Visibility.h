@@ -32,6 +32,10 @@ struct Visibility {
     return near && (chunk == 0 || query / chunk == key / chunk);
   }
 
+  /// Whether some of so many queries do not see the first key for its distance; or some query the last one.
+  bool hidesEarly(int64_t queries) const { return high - offset < queries - 1; }
+  bool hidesLate() const { return offset - low < keys - 1; }
+
   /// The smallest interval that holds all keys that any of the queries [query, query + count) sees; empty if none.
   KeyInterval hull(int64_t query, int64_t count) const;
 

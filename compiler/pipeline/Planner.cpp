@@ -91,16 +91,16 @@ Result<Needed> leastMemory(ModuleOp layers, const passes::ReadModel &read, const
 Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target, bool explained,
                      const std::optional<planner::Found> &before, double enough, Messages &messages) {
   Planned planned;
-  Messages prepared, said; // said: of the last attempt
+  Messages said;
   auto fail = [&](std::string problem) {
-    messages.add(prepared);
     messages.add(said);
     planned.problem = std::move(problem);
     return std::move(planned);
   };
-  auto read = readForPlanner(layers, options, target, prepared);
+  auto read = readForPlanner(layers, options, target, said);
   if (!read.ok())
     return fail(read.status().message());
+  const Messages prepared = said;
   planner::Machine machine(target);
   const planner::Constraints given = constraintsOf(options, target);
   planner::Constraints constraints = given;
@@ -127,7 +127,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       return fail(fmt::format("a step takes {:.3g} s", found.timing.seconds));
     passes::stateDecisions(layers, *read, found.decisions);
     OwningOpRef<ModuleOp> module = layers.clone();
-    said = Messages();
+    said = prepared;
     Collector ofAttempt(*layers.getContext(), said);
     PassManager manager(layers.getContext());
     addSchedulePasses(manager, budgets);
@@ -138,7 +138,6 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     const int64_t both = needed.device + needed.host;
     const bool tooMuch = done && shared && both > budgets.hostMemory;
     if (done && !tooMuch) {
-      messages.add(prepared);
       messages.add(said);
       planned.module = std::move(module);
       planned.more = [model = read->model, machine, given, found] { return whatMoreBrings(model, machine, given, found); };

@@ -24,8 +24,6 @@ using graph::Graph;
 using Tensor = std::shared_ptr<graph::Tensor_attributes>;
 using Extents = std::vector<int64_t>;
 
-constexpr int64_t kMostLaunches = 4; // of a graph: sums of gradient and output, the gradients, those of queries, shared heads
-
 int64_t identifier(GraphTensor tensor) { return static_cast<int64_t>(tensor) + 1; }
 
 Status check(cudnn_frontend::error_t error, std::string_view what) {
@@ -156,7 +154,7 @@ Result<GraphRun> prepareGraph(const AttentionGraph &of, uint64_t scratch, Librar
   MT_ASSIGN(std::shared_ptr<Graph> built, graphOf(*dnn, of, scratch));
   const int tensors = of.gradient ? 9 : of.statistics ? 5 : 4;
   return GraphRun([dnn, built, tensors](Stream stream, GraphAddresses addresses, void *workspace) -> Status {
-    MT_TRY(stream.launching(kMostLaunches));
+    MT_TRY(stream.launching(kGraphLaunches));
     if (cudnnStatus_t status = dnn->call.cudnnSetStream(dnn->handle, stream); status != CUDNN_STATUS_SUCCESS)
       return fail("cuDNN, choosing a stream: {}", dnn->call.cudnnGetErrorString(status));
     return check(built->execute(dnn->handle, addresses.data(), tensors, workspace), "running attention");

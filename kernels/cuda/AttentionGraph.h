@@ -22,12 +22,13 @@ struct AttentionGraph {
   bool apart = false; ///< gradients of keys and values lie as [keys, width]: `rows` and `groups` are 1
   std::optional<int64_t> left = {}, right = {}; ///< query q sees keys in (q - left, q + right]
 
-  bool operator==(const AttentionGraph &) const = default;
   std::string text() const;
 };
 
 /// Addresses of a graph's tensors; the latter three are of gradients. Logsumexp is null where forward does not want it.
 enum class GraphTensor : uint8_t { query, key, value, output, logsumexp, gradient, dquery, dkey, dvalue, count };
+/// Launches of a graph at most: sums of gradient and output, the gradients, those of queries, shared heads.
+constexpr int64_t kGraphLaunches = 4;
 using GraphAddresses = std::array<void *, static_cast<size_t>(GraphTensor::count)>;
 
 /// Enqueues a graph; the workspace has the bytes that it was prepared for.

@@ -233,11 +233,6 @@ struct Backward : BlockAttention {
     return made;
   }
 
-  static Status clear(const Launch &launch, void *memory, uint64_t bytes) {
-    MT_TRY(launch.stream.launching(1));
-    return check(cudaMemsetAsync(memory, 0, bytes, launch.stream), "clearing memory");
-  }
-
   /// Where sums of a batch row's keys (or values) gather: in their own place if that has 32 bits. Empty, or what is
   /// there if the call adds to it.
   Result<float *> gather(const Launch &launch, size_t operand, int64_t b, int64_t elements, float *sums) const {
@@ -245,7 +240,7 @@ struct Backward : BlockAttention {
       return static_cast<float *>(nullptr);
     float *place = sums ? sums : launch.at<float>(operand) + b * elements;
     if (sums || !launch.accumulates(operand))
-      MT_TRY(clear(launch, place, static_cast<uint64_t>(elements) * sizeof(float)));
+      MT_TRY(clearBytes(launch.stream, place, static_cast<uint64_t>(elements) * sizeof(float)));
     return place;
   }
   Status settle(const Launch &launch, size_t operand, int64_t b, int64_t elements, const float *sums) const {
@@ -309,7 +304,7 @@ struct Backward : BlockAttention {
     Buffers in = buffersOf(launch);
     int64_t keyElements = keyPlace(1, 0), valueElements = valuePlace(1, 0);
     if (biasElements > 0 && (in.biasSums || !launch.accumulates(kDbias)))
-      MT_TRY(clear(launch, in.biasSums ? in.biasSums : launch.operands[kDbias],
+      MT_TRY(clearBytes(launch.stream, in.biasSums ? in.biasSums : launch.operands[kDbias],
                    static_cast<uint64_t>(biasElements) * sizeof(float)));
     for (int64_t b = 0; b < shape.batch; ++b) {
       MT_ASSIGN(float *keys, gather(launch, kDkey, b, keyElements, in.keySums));

@@ -11,6 +11,11 @@ Status castElements(Stream stream, const void *from, DType fromType, void *to, D
                Out{to, toType, adds}, count, packed, bias, columns);
 }
 
+Status clearBytes(Stream stream, void *memory, uint64_t bytes) {
+  MT_TRY(stream.launching(1));
+  return check(cudaMemsetAsync(memory, 0, bytes, stream), "clearing memory");
+}
+
 Status addToRows(Stream stream, const double *from, double *to, int64_t rows, int64_t columns) {
   return start(stream, ceilDivide(rows * columns, kThreads), kThreads, addRowCode(), from, to, rows * columns, columns);
 }

@@ -12,6 +12,8 @@ namespace mt::kernels::cuda {
 /// and f16.
 Status castElements(Stream stream, const void *from, DType fromType, void *to, DType toType, int64_t count,
                     bool adds, const float *bias = nullptr, int64_t columns = 1);
+/// Zeroes memory.
+Status clearBytes(Stream stream, void *memory, uint64_t bytes);
 /// to[row, column] += from[column].
 Status addToRows(Stream stream, const double *from, double *to, int64_t rows, int64_t columns);
 

@@ -15,8 +15,7 @@ namespace mt::kernels::cuda {
 std::vector<GraphPart> graphParts(const Signature &call, const FusedAttention &cut) {
   const AttentionBlocks shape = AttentionBlocks::of(call);
   const Visibility seen = Visibility::of(call, shape.keys);
-  const bool bandLeft = seen.high - seen.offset < shape.queries - 1,
-             bandRight = seen.offset - seen.low < shape.keys - 1;
+  const bool bandLeft = seen.hidesEarly(shape.queries), bandRight = seen.hidesLate();
   AttentionGraph graph = {.type = shape.type,
                           .gradient = shape.gradient,
                           .statistics = !shape.gradient && call.operands[8].present,
@@ -102,27 +101,24 @@ struct GraphAttention {
     return castElements(launch.stream, from, part.graph.type, sums + part.key * width, DType::f32,
                         part.graph.keys * width, true);
   }
-  static Status clear(const Launch &launch, float *sums, uint64_t bytes) {
-    MT_TRY(launch.stream.launching(1));
-    return check(cudaMemsetAsync(sums, 0, bytes, launch.stream), "clearing memory");
-  }
   /// Sums of a group's keys or values become its columns of the operand.
   Status settle(const Launch &launch, const float *sums, void *part, void *to, int64_t width) const {
     const bool alone = shape.groups == 1;
     MT_TRY(castElements(launch.stream, sums, DType::f32, alone ? to : part, shape.type, shape.keys * width, false));
+    if (alone)
+      return {};
     const uint64_t line = static_cast<uint64_t>(width) * byteSize(shape.type);
     MT_TRY(launch.stream.launching(1));
-    return alone ? Status()
-                 : check(cudaMemcpy2DAsync(to, static_cast<uint64_t>(shape.groups) * line, part, line, line,
-                                           static_cast<uint64_t>(shape.keys), cudaMemcpyDeviceToDevice, launch.stream),
-                         "moving gradients of keys");
+    return check(cudaMemcpy2DAsync(to, static_cast<uint64_t>(shape.groups) * line, part, line, line,
+                                   static_cast<uint64_t>(shape.keys), cudaMemcpyDeviceToDevice, launch.stream),
+                 "moving gradients of keys");
   }
 
   /// All parts of some groups of heads.
   Status runGroups(const Launch &launch, int64_t b, int64_t group, const Buffers &in) const {
     if (cut.sums()) {
-      MT_TRY(clear(launch, in.keySums, cut.keySums));
-      MT_TRY(clear(launch, in.valueSums, cut.valueSums));
+      MT_TRY(clearBytes(launch.stream, in.keySums, cut.keySums));
+      MT_TRY(clearBytes(launch.stream, in.valueSums, cut.valueSums));
     }
     for (int64_t head = 0; head < shape.heads / shape.groups; head += cut.heads)
       for (size_t i = 0; i < parts.size(); ++i) {

@@ -23,8 +23,7 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
   };
 
   /// Says which attention in 16 bits cuDNN cannot do.
-  static void explain(Operation &op) {
-    const kernels::Signature call = kernelCallOf(&op).signature;
+  static void explain(Operation &op, const kernels::Signature &call) {
     const bool gradient = call.kernel == "attention_grad";
     if ((!gradient && call.kernel != "attention") || call.operands[gradient ? 1 : 0].type == kernels::DType::f32)
       return;
@@ -51,8 +50,9 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
     for (Operation &op : block.without_terminator()) {
       if (!hasKernel(&op))
         continue;
+      const kernels::Signature call = kernelCallOf(&op).signature;
       if (backend == kernels::Backend::cuda)
-        explain(op);
+        explain(op, call);
       uint32_t now = moments[&op];
       auto &places = offsets[&op];
       for (Value result : op.getResults()) {
@@ -63,7 +63,7 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
         slots.push_back({uint64_t(schedule::bytesOf(result.getType())), now, lastUse.lookup(result), uint64_t(alignment)});
       }
       places.push_back(-1);
-      if (uint64_t bytes = kernels::workspaceBytes(kernelCallOf(&op).signature, backend)) {
+      if (uint64_t bytes = kernels::workspaceBytes(call, backend)) {
         requests.push_back({&op, int64_t(places.size()) - 1});
         slots.push_back({bytes, now, now, uint64_t(alignment)});
       }

@@ -103,11 +103,11 @@ Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const Device
 }
 
 int kernelThreads(const std::string &name, int wanted) {
+  if (wanted > 0)
+    return wanted;
   const int cores = static_cast<int>(coreCount());
   const Result<Choice> choice = parse(name);
-  if (wanted > 0 || !choice.ok() || !choice->cuda)
-    return wanted > 0 ? wanted : cores;
-  return cores - issuingCores(cores);
+  return choice.ok() && choice->cuda ? cores - issuingCores(cores) : cores;
 }
 
 Result<HostScratch> scratchOf(const std::string &name, const plan::Plan &plan, int threads) {

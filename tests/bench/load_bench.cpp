@@ -1,6 +1,7 @@
 // load_bench PLAN: the initial weights of a plan, made or read by one thread, three times: seconds, and nanoseconds an
 // element. The first time includes the memory's first touch, which a run does before.
 #include "runtime/host/WeightLoader.h"
+#include "runtime/plan/LayerIndex.h"
 #include "runtime/plan/PlanFile.h"
 
 #include <fmt/format.h>
@@ -22,12 +23,8 @@ mt::Status measure(const char *file) {
     bases.push_back(static_cast<std::byte *>(memory));
   }
   double elements = 0;
-  for (const mt::plan::Parameter &parameter : plan.parameters) {
-    double count = 1;
-    for (int64_t size : parameter.dims)
-      count *= static_cast<double>(size);
-    elements += count;
-  }
+  for (const mt::plan::Parameter &parameter : plan.parameters)
+    elements += mt::plan::elementsOf(parameter);
   auto place = [&](const mt::plan::Span &span) { return std::span(bases[span.space] + span.offset, span.bytes); };
   for (int i = 0; i < 3; ++i) {
     const auto begin = std::chrono::steady_clock::now();

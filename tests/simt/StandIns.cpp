@@ -85,38 +85,20 @@ Signature callOf(const AttentionGraph &graph) {
       value{graph.rows, graph.keys, graph.groups, graph.valueWidth},
       output{graph.rows, graph.queries, graph.heads, graph.valueWidth},
       statistic{graph.rows, graph.heads, graph.queries};
-  const OperandType inputs[] = {operand(query, Effect::read, graph.type), operand(key, Effect::read, graph.type),
-                                operand(value, Effect::read, graph.type)};
-  Signature call;
-  if (graph.gradient)
-    call = {"attention_grad",
-            attributes,
-            {operand(output, Effect::read, graph.type),
-             inputs[0],
-             inputs[1],
-             inputs[2],
-             none,
-             none,
-             none,
-             none,
-             operand(output, Effect::read, graph.type),
-             operand(statistic, Effect::read, DType::f32),
-             operand(query, Effect::write, graph.type),
-             operand(key, Effect::write, graph.type),
-             operand(value, Effect::write, graph.type),
-             {DType::f32, {}, Effect::write, false}}};
-  else
-    call = {"attention",
-            attributes,
-            {inputs[0],
-             inputs[1],
-             inputs[2],
-             none,
-             none,
-             none,
-             none,
-             operand(output, Effect::write, graph.type),
-             {DType::f32, statistic, Effect::write, graph.statistics}}};
+  const OperandType result = operand(output, graph.gradient ? Effect::read : Effect::write, graph.type);
+  Signature call{graph.gradient ? "attention_grad" : "attention",
+                 attributes,
+                 {operand(query, Effect::read, graph.type), operand(key, Effect::read, graph.type),
+                  operand(value, Effect::read, graph.type), none, none, none, none, result}};
+  if (graph.gradient) {
+    call.operands.insert(call.operands.begin(), result); // the result's gradient
+    call.operands.insert(call.operands.end(),
+                         {operand(statistic, Effect::read, DType::f32), operand(query, Effect::write, graph.type),
+                          operand(key, Effect::write, graph.type), operand(value, Effect::write, graph.type),
+                          {DType::f32, {}, Effect::write, false}});
+  } else {
+    call.operands.push_back({DType::f32, statistic, Effect::write, graph.statistics});
+  }
   if (const uint64_t bytes = workspaceBytes(call, Backend::cpu); bytes > 0)
     call.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
   return call;
@@ -135,7 +117,7 @@ Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Lib
   MT_ASSIGN(cpu::Run run, cpu::prepare(call));
   return GraphRun([graph, call, scratch, run = std::move(run)](Stream stream, GraphAddresses at,
                                                                void *workspace) -> Status {
-    MT_TRY(stream.launching(4)); // as cuDNN's
+    MT_TRY(stream.launching(kGraphLaunches));
     if (simt::happensInstead(stream.cuda))
       return {};
     auto ofQuery = [&](int64_t width) {
