@@ -124,6 +124,11 @@ std::string print(const Signature &call) {
   return text;
 }
 
+std::string printWork(Signature call) {
+  call.attributes.erase("parameter"), call.attributes.erase("first");
+  return print(call);
+}
+
 std::string parse(std::string_view text, Signature &call) {
   if (text.size() > kLongest)
     return fmt::format("a call of {} characters; {} are the most", text.size(), kLongest);

@@ -9,6 +9,8 @@ namespace mt::kernels {
 
 /// Kernel, attributes by name, operands in order; "-" where one is absent.
 std::string print(const Signature &call);
+/// The same for calls that do the same work: without which parameter an update is of, and where in it.
+std::string printWork(Signature call);
 
 /// Reads what `print` wrote into `call`, and checks it against the catalogue. What is wrong, or empty. Text may be hostile.
 std::string parse(std::string_view text, Signature &call);

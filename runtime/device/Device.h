@@ -20,6 +20,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace mt::device {
 
@@ -55,6 +57,21 @@ struct Code {
 struct Measured {
   uint64_t number = 0; ///< of the tag
   double begin = 0, end = 0;
+};
+
+/// What the calls of a template took, over all its runs on a stream.
+struct CallTimes {
+  const plan::Template *code = nullptr;
+  uint32_t stream = 0;
+  uint64_t runs = 0;
+  std::vector<double> seconds; ///< of all runs together, by call
+
+  CallTimes(const plan::Template &code, uint32_t stream) : code(&code), stream(stream), seconds(code.calls.size()) {}
+  /// Moves what there is, if anything, to the end of `all`.
+  void moveTo(std::vector<CallTimes> &all) {
+    if (runs > 0)
+      all.push_back(std::exchange(*this, CallTimes(*code, stream)));
+  }
 };
 
 class Device {
@@ -97,6 +114,8 @@ public:
   /// Times of the commands since the last call of it, in no particular order; empty unless the device was made to
   /// measure. After synchronize().
   virtual std::vector<Measured> measured() = 0;
+  /// The same of kernel calls, summed; empty unless the device was made to measure calls.
+  virtual std::vector<CallTimes> callTimes() = 0;
 };
 
 } // namespace mt::device

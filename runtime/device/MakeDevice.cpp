@@ -45,6 +45,7 @@ Result<std::unique_ptr<Device>> makeCuda(const Choice &choice, const DeviceOptio
   return makeCudaDevice({.threads = options.threads,
                          .scratch = options.scratch,
                          .measure = options.measure,
+                         .measureCalls = options.measureCalls,
                          .graphs = options.graphs,
                          .jitterSeed = options.jitterSeed,
                          .poison = options.poison},
@@ -87,6 +88,8 @@ Result<std::string> nameOfGpu(const Choice &) { return withoutCuda(); }
 
 Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const DeviceOptions &options) {
   MT_ASSIGN(Choice choice, parse(name));
+  if (options.graphs && options.measureCalls)
+    return fail("--calls: a CUDA graph is launched as one, and its calls have no times; leave out --cuda-graphs");
   if (choice.cuda) {
     auto made = makeCuda(choice, options);
     return made.ok() ? std::move(made) : made.status().within("--device " + name);
@@ -96,6 +99,7 @@ Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const Device
   return makeCpuDevice({.threads = options.threads,
                         .scratch = options.scratch,
                         .measure = options.measure,
+                        .measureCalls = options.measureCalls,
                         .jitterSeed = options.jitterSeed,
                         .poison = options.poison,
                         .slowCopyBytesPerSecond = options.slowCopyBytesPerSecond,

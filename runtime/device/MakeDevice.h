@@ -16,7 +16,7 @@ namespace mt::device {
 struct DeviceOptions {
   int threads = 0;
   HostScratch scratch = {};
-  bool measure = false;
+  bool measure = false, measureCalls = false;
   std::optional<uint64_t> jitterSeed = std::nullopt;
   bool poison = false;
   double slowCopyBytesPerSecond = 0;

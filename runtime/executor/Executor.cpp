@@ -167,8 +167,10 @@ Status Executor::State::drain() {
     prepared.events.clear();
     prepared.previous.clear();
   }
-  if (traced())
+  if (traced()) {
     trace.add(device->measured());
+    trace.add(device->callTimes());
+  }
   return status;
 }
 
@@ -184,6 +186,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
   device::DeviceOptions wanted{.threads = device::kernelThreads(name, options.threads),
                                .scratch = scratch,
                                .measure = !options.tracePath.empty(),
+                               .measureCalls = !options.tracePath.empty() && options.traceCalls,
                                .jitterSeed = options.jitterSeed,
                                .poison = options.poison,
                                .slowCopyBytesPerSecond = options.slowCopyBytesPerSecond,
@@ -252,6 +255,8 @@ Status Executor::writeTrace() {
   MT_TRY(writeFileAtomically(state->options.tracePath, state->trace.json()));
   if (Shares shares = state->trace.overlap(); shares.seconds > 0)
     log().info("{}: {}", state->options.tracePath, describe(shares));
+  if (state->options.traceCalls)
+    log().info("{}: {}", state->options.tracePath, state->trace.callTable().text());
   return {};
 }
 

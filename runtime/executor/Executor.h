@@ -30,6 +30,7 @@ struct ExecutorOptions {
   bool protectHost = false;   ///< host spaces inaccessible during compute commands; discrete plans only
   bool cudaGraphs = false;    ///< captured launches, see device::CudaOptions
   std::string tracePath = {}; ///< where writeTrace() writes; empty: nothing is measured
+  bool traceCalls = false;    ///< kernel calls are measured, too
 };
 
 /// Called on threads of the device, one call of each callback at a time and in program order. An error stops the run
@@ -72,8 +73,8 @@ public:
   uint64_t reservedBytes(plan::SpaceKind kind) const;
   /// Seconds that the streams of a kind spent on commands since create(); zero without tracing.
   double busySeconds(plan::StreamKind kind) const;
-  /// Writes the trace to options.tracePath: planned and measured times side by side, in Chrome's trace format. After
-  /// drain().
+  /// Writes the trace to options.tracePath: planned and measured times side by side, in Chrome's trace format. Says how
+  /// much overlaps, and what calls took where they are measured. After drain().
   Status writeTrace();
 
 private:

@@ -129,7 +129,8 @@ std::string Trace::json() const {
                             {"copySeconds", shares.copySeconds},
                             {"copiesHidden", shares.copiesHidden},
                             {"updateSeconds", shares.updateSeconds},
-                            {"updatesHidden", shares.updatesHidden}}},
+                            {"updatesHidden", shares.updatesHidden},
+                            {"calls", json::parse(calls.json())}}},
                           {"traceEvents", std::move(events)}};
   return trace.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

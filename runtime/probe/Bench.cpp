@@ -189,7 +189,7 @@ Status Bench::issue(size_t index) {
 }
 
 /// Seconds until so many repetitions of each are done.
-Result<double> Bench::timed(std::initializer_list<std::pair<size_t, int>> jobs) {
+Result<double> Bench::timed(const std::vector<std::pair<size_t, int>> &jobs) {
   const auto begin = std::chrono::steady_clock::now();
   Status status;
   int most = 0;
@@ -246,16 +246,18 @@ Result<double> Bench::time(size_t index, double seconds) {
   return total / std::max(repeats, 1) / ready[index]->pieces;
 }
 
-Result<double> Bench::slowdown(size_t index, size_t beside, double seconds) {
-  MT_ASSIGN(const double first, time(index, seconds));
-  MT_ASSIGN(const double second, time(beside, seconds));
-  auto repeatsOf = [&](size_t which, double each) {
-    return static_cast<int>(std::ceil(seconds / (each * ready[which]->pieces)));
-  };
-  const int firsts = repeatsOf(index, first), others = repeatsOf(beside, second);
-  const double alone = std::max(firsts * first * ready[index]->pieces, others * second * ready[beside]->pieces);
-  MT_ASSIGN(const double both, timed({{index, firsts}, {beside, others}}));
-  return std::max(1.0, both / alone);
+Result<double> Bench::slowdown(const std::vector<size_t> &together, double seconds) {
+  std::vector<std::pair<size_t, int>> jobs;
+  double alone = 0;
+  for (size_t index : together) {
+    MT_ASSIGN(double each, time(index, seconds));
+    each *= ready[index]->pieces;
+    const int repeats = static_cast<int>(std::ceil(seconds / each));
+    jobs.push_back({index, repeats});
+    alone = std::max(alone, repeats * each);
+  }
+  MT_ASSIGN(const double all, timed(jobs));
+  return std::max(1.0, all / alone);
 }
 
 } // namespace mt::probe

@@ -30,8 +30,9 @@ public:
 
   /// Seconds of one piece of the work of that number, repeated for at least `seconds`. An error if the device cannot do it.
   Result<double> time(size_t work, double seconds);
-  /// How many times as long two works take when both run at once, each for at least `seconds`: 1 where they share nothing.
-  Result<double> slowdown(size_t work, size_t beside, double seconds);
+  /// How many times as long works of different lanes take when all run at once, each for at least `seconds`: 1 where
+  /// they share nothing.
+  Result<double> slowdown(const std::vector<size_t> &together, double seconds);
 
 private:
   /// What a place in memory is filled with. Numbers are from 0.5 up to 1 in 16 and 32 bits, of either sign or positive;
@@ -72,7 +73,7 @@ private:
   Status prepare(size_t work, int pieces);
   Status makeReady(size_t work);
   Status issue(size_t work);
-  Result<double> timed(std::initializer_list<std::pair<size_t, int>> jobs);
+  Result<double> timed(const std::vector<std::pair<size_t, int>> &jobs);
 };
 
 } // namespace mt::probe

@@ -119,6 +119,7 @@ public:
     MT_TRY(state(measured, "updates_per_second", static_cast<double>(sizes.hostElements), updates));
     MT_TRY(state(measured, "split_updates_per_second", static_cast<double>(sizes.hostElements), splitUpdates));
     MT_TRY(state(measured, "host_copy_bandwidth", kernels::traffic(works[hostCopy].call), hostCopy));
+    MT_ASSIGN(measured["links_beside_updates"], slowdown({upload, download, splitUpdates}));
     if (callCount() > 0)
       target["calls"] = calls();
     return target;
@@ -150,9 +151,7 @@ private:
     Signature again;
     if (!computes || bytes > static_cast<double>(work.lane == Lane::host ? hostMemory / 4 : deviceMemory / 2) || !kernels::parse(kernels::print(work.call), again).empty())
       return;
-    Signature bare = work.call;
-    bare.attributes.erase("parameter"), bare.attributes.erase("first"); // which one it is tells nothing
-    if (known.insert({work.lane, kernels::print(bare)}).second)
+    if (known.insert({work.lane, kernels::printWork(work.call)}).second)
       add(std::move(work));
   }
 
@@ -174,17 +173,23 @@ private:
     return {};
   }
 
+  /// How many times as long works take at once as alone.
+  Result<double> slowdown(const std::vector<size_t> &together) {
+    std::array<double, kRounds> tries;
+    for (double &one : tries) {
+      MT_ASSIGN(one, bench->slowdown(together, sizes.seconds));
+    }
+    return median(tries);
+  }
+
   /// By how much two streams slow each other down: "upload host 0.24" where both take 1.24 times as long as alone.
   Result<std::vector<std::string>> contention() {
-    const size_t byLane[kLanes] = {upload, single, download, updates};
+    const size_t byLane[kLanes] = {upload, single, download, splitUpdates};
     std::vector<std::string> lines;
     for (size_t i = 0; i < kLanes; ++i)
       for (size_t j = i + 1; j < kLanes; ++j) {
-        std::array<double, kRounds> tries;
-        for (double &slowdown : tries) {
-          MT_ASSIGN(slowdown, bench->slowdown(byLane[i], byLane[j], sizes.seconds));
-        }
-        lines.push_back(fmt::format("{} {} {:.3g}", plan::name(Lane(i)), plan::name(Lane(j)), median(tries) - 1));
+        MT_ASSIGN(const double both, slowdown({byLane[i], byLane[j]}));
+        lines.push_back(fmt::format("{} {} {:.3g}", plan::name(Lane(i)), plan::name(Lane(j)), both - 1));
       }
     return lines;
   }
@@ -224,13 +229,18 @@ Status probeMachine(const ProbeOptions &options) {
   MT_TRY(writeFileAtomically(options.output, text));
   auto number = [&](const char *field) { return (*target)[field].get<double>(); };
   auto measured = [&](const char *field) { return (*target)["measured"][field].get<double>(); };
-  return writeAbout(options.output, fmt::format(
-      "{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down; updates {}; device memory {}; {:.2f} G updates/s, "
-      "{:.2f} of split weights; copies within the host {}; {} kernel calls\n",
-      options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9, formatBandwidth(number("upload_bandwidth")),
-      formatBandwidth(number("download_bandwidth")), formatBandwidth(number("host_bandwidth")),
-      formatBandwidth(number("device_bandwidth")), measured("updates_per_second") / 1e9, measured("split_updates_per_second") / 1e9,
-      formatBandwidth(measured("host_copy_bandwidth")), probe.callCount()));
+  return writeAbout(options.output,
+                    fmt::format("{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down; updates {}; device "
+                                "memory {}; {:.2f} G updates/s, "
+                                "{:.2f} of split weights; copies within the host {}; both links and split updates at "
+                                "once take {:.2f} times as long; {} kernel calls\n",
+                                options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9,
+                                formatBandwidth(number("upload_bandwidth")),
+                                formatBandwidth(number("download_bandwidth")),
+                                formatBandwidth(number("host_bandwidth")), formatBandwidth(number("device_bandwidth")),
+                                measured("updates_per_second") / 1e9, measured("split_updates_per_second") / 1e9,
+                                formatBandwidth(measured("host_copy_bandwidth")), measured("links_beside_updates"),
+                                probe.callCount()));
 }
 
 } // namespace mt::probe

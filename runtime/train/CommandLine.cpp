@@ -95,6 +95,8 @@ private:
       return usage("--resume goes on with the run that --overwrite would replace: say one of them");
     if (train.recipe.steps && train.epochs)
       return usage("--steps and --epochs exclude each other");
+    if (train.rehearse && train.machine.traceCalls)
+      return usage("--calls: a rehearsal calls no kernels; leave out one of them");
     if (train.evalEvery > 0 && train.evalData.empty())
       return usage("--eval-every needs --eval-data");
     return train;
@@ -115,8 +117,13 @@ private:
             "grows on demand (default: on)")
         ->check(CLI::IsMember({"on", "off"}))
         ->type_name("on|off");
-    command.add_option("--trace", machine.trace, "times of all commands, in Chrome's trace format")
-        ->type_name("FILE.json");
+    CLI::Option *trace =
+        command.add_option("--trace", machine.trace, "times of all commands, in Chrome's trace format")
+            ->type_name("FILE.json");
+    command
+        .add_flag("--calls", machine.traceCalls,
+                  "with --trace: a table of the times of kernel calls, by what they compute")
+        ->needs(trace);
     command.add_option("--jitter", machine.jitter, "for testing: random delays on every stream")->type_name("SEED");
     command.add_flag("--poison", machine.poison, "for testing: NaN into memory whose content must not matter");
     command.add_flag("--cuda-graphs", machine.cudaGraphs, "for measuring: replay the launches of a layer as CUDA graphs");

@@ -23,6 +23,7 @@ struct MachineOptions {
   bool memoryCheck = true; ///< whether the machine has the host's memory for the plan is looked at before
   double slowCopies = 0; ///< bytes per second that copies are held to; 0: not
   std::string trace;
+  bool traceCalls = false;
 };
 
 /// What is said of a run's recipe; what is not is kept from the run that goes on, or has its default (Recipe.h).

@@ -25,6 +25,7 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   options.cudaGraphs = machine.cudaGraphs;
   options.slowCopyBytesPerSecond = machine.slowCopies;
   options.tracePath = machine.trace;
+  options.traceCalls = machine.traceCalls;
   executor::Callbacks callbacks;
   callbacks.feed = [raw = session.get()](std::span<void *const> parts) { return raw->feed(parts); };
   callbacks.report = [raw = session.get()](float loss, std::span<const double> scalars) {

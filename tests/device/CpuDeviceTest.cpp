@@ -48,6 +48,38 @@ TEST(CpuDevice, MeasuresCommandsAndHoldsCopiesBack) {
   EXPECT_TRUE(bench.device->measured().empty());
 }
 
+TEST(CpuDevice, MeasuresCalls) {
+  tests::Workbench bench(makeCpuDevice({.threads = 1, .measureCalls = true}));
+  plan::Template code = tests::copyTemplate(4);
+  code.calls.resize(2, code.calls[0]);
+  const plan::Command command = tests::copyCommand({0, 0, 16}, {0, 64, 16}, plan::BindingEffect::write);
+  Result<Code> prepared = bench.device->prepare(4, code, {});
+  ASSERT_TRUE(prepared.ok());
+  for (int run = 0; run < 3; ++run)
+    ASSERT_TRUE(bench.device->run(4, *prepared, command.arguments, command.workspace, {"copy", 1}).ok());
+  bench.call(1, "not a kernel", [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return Status();
+  });
+  ASSERT_TRUE(bench.device->synchronize().ok());
+  std::vector<CallTimes> times = bench.device->callTimes();
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].code, &code);
+  EXPECT_EQ(times[0].stream, 4u);
+  EXPECT_EQ(times[0].runs, 3u);
+  EXPECT_EQ(times[0].seconds.size(), 2u);
+  EXPECT_EQ(times[1].stream, 1u);
+  EXPECT_EQ(times[1].runs, 1u);
+  EXPECT_GE(times[1].seconds.at(0), 0.002);
+  EXPECT_TRUE(bench.device->callTimes().empty());
+  EXPECT_TRUE(bench.device->measured().empty());
+}
+
+TEST(MakeDevice, LaunchesGraphsOrMeasuresTheirCalls) {
+  EXPECT_EQ(makeDevice("cuda", {.measure = true, .measureCalls = true, .graphs = true}).status().message(),
+            "--calls: a CUDA graph is launched as one, and its calls have no times; leave out --cuda-graphs");
+}
+
 TEST(CpuDevice, CanBeReleasedWhileItMeasuresWork) {
   std::latch begun(1), released(1);
   tests::Workbench bench(makeCpuDevice({.threads = 1, .measure = true}));

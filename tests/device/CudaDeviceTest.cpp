@@ -440,6 +440,27 @@ TEST(CudaDevice, MeasuresLengthsThatAreExactLongAfterTheOrigin) {
   EXPECT_NEAR(measured[0].end - measured[0].begin, 1e-3, 1e-8);
 }
 
+/// The simulated driver's events are a millisecond apart.
+TEST(CudaDevice, MeasuresCallsByEventsBetweenThem) {
+  Gpu gpu({.measure = true, .measureCalls = true, .window = 3});
+  gpu.copy.calls.resize(3, gpu.copy.calls[0]);
+  const int before = gpu.simulation.count("createTimedEvent");
+  for (int run = 0; run < 5; ++run)
+    ASSERT_EQ(gpu.compute().message(), "");
+  ASSERT_EQ(gpu.bench.device->synchronize().message(), "");
+  EXPECT_EQ(gpu.simulation.count("createTimedEvent") - before,
+            3 * 2); // two between three calls, for each of three commands
+  std::vector<CallTimes> times = gpu.bench.device->callTimes();
+  ASSERT_EQ(times.size(), 1u);
+  EXPECT_EQ(times[0].code, &gpu.copy);
+  EXPECT_EQ(times[0].stream, kCompute);
+  EXPECT_EQ(times[0].runs, 5u);
+  ASSERT_EQ(times[0].seconds.size(), 3u);
+  for (double seconds : times[0].seconds)
+    EXPECT_NEAR(seconds, 5e-3, 1e-8);
+  EXPECT_TRUE(gpu.bench.device->callTimes().empty());
+}
+
 TEST(CudaDevice, NamesTheCallThatCannotBePrepared) {
   Gpu gpu({}, [](Simulation &simulation) { simulation.failAt("prepare"); });
   EXPECT_EQ(gpu.compute().message(), "template \"copy\": copy of /h.3/Gather: prepare: injected");

@@ -1,10 +1,12 @@
 """The planned timeline of a step: weights come in while other layers compute, and updates run while backward
 goes on. And the measured one of mtrun --slow-copies --trace: its shares of overlap are those that its events give, counted here
-moment by moment.
+moment by moment. The table of --calls has every call that the plan lists, as often as it was made.
 
     PATH=build/bin:$PATH python3 tests/e2e/overlap.py
 """
+import collections
 import json
+import re
 
 import tool
 
@@ -66,6 +68,49 @@ def check_measured(scratch):
             raise tool.Failure(f"{name} is {trace['otherData'][name]}, and the events give {expected}")
 
 
+STEPS = 4
+
+
+def check_calls(scratch):
+    """The plan's calls by kernel and kind of stream, against the table's."""
+    plan = json.loads(scratch.run("mtc dump plan.bin --format json"))
+    kinds = [stream["kind"] for stream in plan["streams"]]
+    listed = collections.Counter()
+    step = next(program for program in plan["programs"] if program["kind"] == "step")
+    for command in step["commands"]:
+        if "run" in command:
+            code = plan["templates"][command["run"]["template_index"]]
+            listed.update((kinds[command["stream"]], call["kernel"]) for call in code["calls"])
+    done = scratch.attempt(f"mtrun plan.bin --data data.npz --shuffle off --steps {STEPS} --keep 0 --out calls --trace calls.json --calls")
+    if done.returncode != 0:
+        raise tool.Failure(done.stderr)
+    trace = json.loads((scratch / "calls.json").read_text())
+    rows = trace["otherData"]["calls"]
+    made = collections.Counter()
+    for row in rows:
+        made[row["stream"], re.match(r"\w+", row["call"])[0]] += row["runs"]
+    beside = ("flush", "load", "store", "update")  # programs run once
+    for call, times in listed.items():
+        if not STEPS * times <= made[call] <= (STEPS + len(beside)) * times:
+            raise tool.Failure(f"{call}: {made[call]} calls in the table; {times} a step in the plan")
+    if made.keys() != listed.keys():
+        raise tool.Failure(f"the table has {made.keys() ^ listed.keys()}, or lacks it")
+    if any("parameter=" in row["call"] for row in rows):
+        raise tool.Failure("updates of equal shapes are not one row")
+    for kind in {row["stream"] for row in rows}:
+        mine = [row for row in rows if row["stream"] == kind]
+        if abs(sum(row["share"] for row in mine) - 1) > 1e-6:
+            raise tool.Failure(f"shares of {kind} are {[row['share'] for row in mine]}")
+        streams = {e["tid"] for e in trace["traceEvents"] if e["name"] == "thread_name" and kinds[e["tid"]] == kind}
+        busy = sum(e["dur"] for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == 1 and e["tid"] in streams) / 1e6
+        if sum(row["seconds"] for row in mine) > busy:
+            raise tool.Failure(f"calls of {kind} took longer than its commands: {sum(row['seconds'] for row in mine)} s of {busy} s")
+        if f"{kind}: " not in done.stderr or mine[0]["call"] not in done.stderr:
+            raise tool.Failure(f"what takes longest on {kind} is not printed:\n{done.stderr}")
+    if "TFLOP/s" not in done.stderr or " others" not in done.stderr:
+        raise tool.Failure(f"the table is not printed:\n{done.stderr}")
+
+
 def test():
     with tool.Scratch() as scratch:
         scratch.link("gpt2", "model.onnx", "data.npz")
@@ -74,6 +119,7 @@ def test():
         scratch.run(compile)
         check_planned(scratch)
         check_measured(scratch)
+        check_calls(scratch)
 
 
 tool.main(test)

@@ -23,6 +23,7 @@ def test():
         pairs = [line.split()[:2] for line in target["contention"]]
         check(len(pairs) == 6 and all(a in KINDS and b in KINDS for a, b in pairs), f"contention: {pairs}")
         check(all(float(line.split()[2]) >= 0 for line in target["contention"]), f"contention: {target['contention']}")
+        check(target["measured"]["links_beside_updates"] >= 1 and "both links and split updates at once" in said, said)
         kernels = {line.split(" ", 2)[2].split("{")[0].split(" ")[0] for line in target["calls"]}
         check({"matmul", "rms_norm", "attention_grad", "adamw", "linear_cross_entropy_grad"} <= kernels, f"measured: {kernels}")
         check(all(float(line.split()[1]) > 0 for line in target["calls"]), "a call takes no time")

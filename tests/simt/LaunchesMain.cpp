@@ -28,20 +28,18 @@ struct Counts {
 };
 
 /// One stream's commands, as CudaDevice issues them.
-Result<Counts *> issue(const plan::Plan &plan, uint32_t stream, device::Driver &driver) {
+Status issue(const plan::Plan &plan, uint32_t stream, device::Driver &driver, Counts &counts) {
   const device::CudaOptions options;
-  static Counts counts;
-  counts.launched = counts.underWay = counts.most = 0;
   MT_ASSIGN(std::unique_ptr<device::GpuStream> gpu, device::GpuStream::make(driver, options.window, options.mostLaunches, nullptr, 0));
   device::GpuKernelCache cache;
   std::map<uint32_t, device::GpuTemplate> templates;
-  simt::instead = [](void *on) {
+  simt::instead = [&counts](void *on) {
     {
       std::scoped_lock lock(counts.mutex);
       ++counts.launched;
       counts.most = std::max(counts.most, ++counts.underWay);
     }
-    tests::enqueue(static_cast<cudaStream_t>(on), [] {
+    tests::enqueue(static_cast<cudaStream_t>(on), [&counts] {
       std::this_thread::sleep_for(std::chrono::microseconds(20)); // the GPU is slower than who issues: launches pile up
       std::scoped_lock lock(counts.mutex);
       --counts.underWay;
@@ -56,22 +54,22 @@ Result<Counts *> issue(const plan::Plan &plan, uint32_t stream, device::Driver &
       continue;
     ++count;
     if (command.isCopy) {
-      MT_TRY(gpu->begin(count, {command.label, count}, nullptr).status());
+      MT_TRY(gpu->begin(count, {command.label, count}, nullptr, nullptr).status());
       MT_TRY(gpu->end());
       continue;
     }
     if (!templates.contains(command.templateIndex)) {
       MT_ASSIGN(device::GpuTemplate made, device::GpuTemplate::prepare(plan.templates[command.templateIndex], {}, driver, cache));
-      MT_TRY(gpu->reserveFaults(made.calls()));
+      MT_TRY(gpu->reserveCalls(made.calls(), false));
       templates.emplace(command.templateIndex, std::move(made));
     }
     const device::GpuTemplate &code = templates.at(command.templateIndex);
-    MT_ASSIGN(uint32_t *faults, gpu->begin(count, {command.label, count}, &code));
-    MT_TRY(code.launch(command.arguments, command.workspace, address, gpu->paced(), faults, operands).within(command.label));
+    MT_ASSIGN(uint32_t * faults, gpu->begin(count, {command.label, count}, &code, nullptr));
+    MT_TRY(code.launch(command.arguments, command.workspace, address, gpu->paced(), faults, {}, operands)
+               .within(command.label));
     MT_TRY(gpu->end());
   }
-  MT_TRY(gpu->drain());
-  return &counts;
+  return gpu->drain();
 }
 
 Result<bool> look(const char *file) {
@@ -87,10 +85,11 @@ Result<bool> look(const char *file) {
   for (uint32_t stream = 0; stream < plan.streams.size(); ++stream) {
     if (plan.streams[stream].kind == plan::StreamKind::host)
       continue;
-    MT_ASSIGN(Counts *counts, issue(plan, stream, *driver));
-    fmt::print("{}: stream {}: {} launches a step, at most {} of {} under way\n", file, plan.streams[stream].name, counts->launched,
-               counts->most, allowed);
-    within = within && counts->most <= allowed;
+    Counts counts;
+    MT_TRY(issue(plan, stream, *driver, counts));
+    fmt::print("{}: stream {}: {} launches a step, at most {} of {} under way\n", file, plan.streams[stream].name,
+               counts.launched, counts.most, allowed);
+    within = within && counts.most <= allowed;
   }
   return within;
 }

@@ -88,6 +88,8 @@ TEST(CommandLine, UsageErrors) {
   expectUsageError({"plan.bin", "--data", "x", "--eval-every", "5"}, "--eval-data");
   expectUsageError({"plan.bin", "--data", "x", "--slow-copies", "fast"}, "--slow-copies");
   expectUsageError({"plan.bin", "--data", "x", "--resume", "--overwrite"}, "say one of them");
+  expectUsageError({"plan.bin", "--data", "x", "--calls"}, "--calls requires --trace");
+  expectUsageError({"plan.bin", "--rehearse", "--trace", "x", "--calls"}, "--calls: a rehearsal calls no kernels");
   expectUsageError({"eval", "plan.bin"}, "--data");
   expectUsageError({"export", "runs/plan"}, "--output");
 }

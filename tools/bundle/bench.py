@@ -44,6 +44,7 @@ LEAST = {"1b": 40, "3b": 70, "7b": 150}  # seconds of a measurement, without whi
 LARGEST = 400                            # at most
 WARMUP = 2                               # steps
 TRACED = {"1b": 8, "3b": 8, "7b": 4}     # steps
+CALLS = 24                               # of a trace, those that take longest
 # KIND-SIZE-BATCH, the most wanted first: time with a GPU may end anywhere.
 WANTED = ("mt-1b-32 mt-3b-32 mt-7b-96 clip-1b-32 clip-3b-32 fsdp2-1b-32 fsdp2-3b-32 trace-7b-96 traceclip-1b-32 traceclip-3b-32").split()
 NAMES = list(dict.fromkeys(WANTED + [f"{kind}-{size}-{batch}" for kind in ("mt", "fsdp2", "trace") for size in SIZES for batch in BATCHES] +
@@ -203,9 +204,10 @@ class Bench:
 
     def trace(self, name, size, batch, seconds, variant=""):
         file = self.out / f"{name}.trace.json"
-        trained = self.train(name, size, batch, seconds, variant, ("--trace", file), TRACED[size])
+        trained = self.train(name, size, batch, seconds, variant, ("--trace", file, "--calls"), TRACED[size])
         with open(file) as trace:
-            return {**json.load(trace)["otherData"], "warnings": trained["warnings"]}
+            found = json.load(trace)["otherData"]
+        return {**found, "calls": found["calls"][:CALLS], "steps": TRACED[size], "warnings": trained["warnings"]}
 
     def fsdp2(self, name, size, batch, seconds):
         """The best way that was found, even if looking for a better one failed."""
@@ -325,6 +327,19 @@ def compared(results):
             yield f"- {which}, {how[kind]}: {other['step_seconds'] / plain['step_seconds'] - 1:+.1%} time a step"
 
 
+def calls(results):
+    """A table for each trace: where its time goes."""
+    for name, trace in results.items():
+        if not trace.get("calls"):
+            continue
+        yield f"\n{name}: kernel calls that take longest, in a step\n"
+        yield "| stream | share | calls | ms a call | TFLOP/s | GB/s | call |\n| --- | ---: | ---: | ---: | ---: | ---: | --- |"
+        for call in trace["calls"]:
+            seconds = call["seconds"] or math.inf
+            yield (f"| {call['stream']} | {call['share']:.1%} | {call['runs'] / trace['steps']:.0f} | {call['seconds'] / call['runs'] * 1e3:.3f} | "
+                   f"{call['flops'] / seconds / 1e12:.1f} | {call['bytes'] / seconds / 1e9:.0f} | `{call['call']}` |")
+
+
 def notes(results):
     """What a reader of the numbers must know."""
     for key, what in (("target", "plans for"), ("context", "of the GPU's memory,"), ("version", "measured with")):
@@ -356,7 +371,7 @@ def table(results):
             "FSDP2 tokens/s", "mt is faster by"]
     rows = [head, ["---"] * len(head), *(row(results, size, batch) for size in SIZES for batch in BATCHES)]
     lines += ["| " + " | ".join(str(cell).replace("|", "/").replace("\n", " ") for cell in cells) + " |" for cells in rows]
-    return "\n".join([*lines, "", *compared(results), *notes(results)]) + "\n"
+    return "\n".join([*lines, "", *compared(results), *notes(results), *calls(results)]) + "\n"
 
 
 def main():

@@ -1,5 +1,7 @@
 #include "runtime/device/common/HostTemplate.h"
 
+#include <chrono>
+
 namespace mt::device {
 namespace {
 
@@ -49,13 +51,19 @@ Status HostTemplate::launch(const Step &step, std::span<void *const> operands, u
 }
 
 Status HostTemplate::run(std::span<const plan::Binding> arguments, const plan::Span &workspace, const Address &address,
-                         kernels::cpu::ThreadPool &pool) const {
+                         kernels::cpu::ThreadPool &pool, CallTimes *times) const {
+  using Clock = std::chrono::steady_clock;
   std::vector<void *> operands;
-  for (const Step &step : steps) {
-    uint64_t accumulate = bindOperands(*step.call, arguments, workspace, address, operands);
-    if (Status status = launch(step, operands, accumulate, pool); !status)
-      return status.within(nameOf(*step.call));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Clock::time_point begin = times ? Clock::now() : Clock::time_point();
+    uint64_t accumulate = bindOperands(*steps[i].call, arguments, workspace, address, operands);
+    if (Status status = launch(steps[i], operands, accumulate, pool); !status)
+      return status.within(nameOf(*steps[i].call));
+    if (times)
+      times->seconds[i] += std::chrono::duration<double>(Clock::now() - begin).count();
   }
+  if (times)
+    ++times->runs;
   return {};
 }
 

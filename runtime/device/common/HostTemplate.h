@@ -22,9 +22,10 @@ public:
   /// Errors name template and call.
   static Result<HostTemplate> prepare(const plan::Template &code, const HostFunctions &functions, KernelCache &cache);
 
-  /// Calls the kernels one after another; stops at the first error, which names the call.
+  /// Calls the kernels one after another; stops at the first error, which names the call. `times`: where what they took
+  /// is added; null: they are not timed.
   Status run(std::span<const plan::Binding> arguments, const plan::Span &workspace, const Address &address,
-             kernels::cpu::ThreadPool &pool) const;
+             kernels::cpu::ThreadPool &pool, CallTimes *times) const;
 
 private:
   struct Step {

@@ -41,6 +41,7 @@ public:
   Status synchronize(Event event) override;
   Status synchronize() override;
   std::vector<Measured> measured() override;
+  std::vector<CallTimes> callTimes() override;
 
 private:
   struct Lane {
@@ -49,6 +50,10 @@ private:
     std::vector<Measured> times;
     std::unique_ptr<Worker> worker; ///< last: its thread uses everything above
   };
+  struct Prepared {
+    HostTemplate code;
+    CallTimes times; ///< of the stream's thread
+  };
 
   const CpuOptions options;
   const Clock::time_point origin = Clock::now();
@@ -56,7 +61,7 @@ private:
   std::optional<kernels::cpu::ThreadPool> pool;
   std::vector<plan::Space> spaces;
   std::vector<host::Arena> arenas;
-  std::deque<HostTemplate> templates;
+  std::deque<Prepared> templates;
   KernelCache kernels;
   std::shared_mutex beside; ///< held alone by protected commands
   std::unique_ptr<Progress> progress;
@@ -101,9 +106,9 @@ Status CpuDevice::reserve(std::span<const plan::Space> wanted, std::span<const p
   return lendScratch(options.scratch, *pool, scratch);
 }
 
-Result<Code> CpuDevice::prepare(uint32_t, const plan::Template &code, const HostFunctions &functions) {
+Result<Code> CpuDevice::prepare(uint32_t stream, const plan::Template &code, const HostFunctions &functions) {
   MT_ASSIGN(HostTemplate made, HostTemplate::prepare(code, functions, kernels));
-  templates.push_back(std::move(made));
+  templates.push_back({std::move(made), {code, stream}});
   return Code{static_cast<uint32_t>(templates.size() - 1)};
 }
 
@@ -165,12 +170,13 @@ void CpuDevice::poison(std::span<const plan::Binding> arguments, const plan::Spa
 
 Status CpuDevice::run(uint32_t stream, Code code, std::span<const plan::Binding> arguments, plan::Span workspace,
                       Tag tag) {
-  const HostTemplate &prepared = templates[code.index];
+  Prepared &prepared = templates[code.index];
   return issue(stream, tag, [this, &prepared, arguments, workspace] {
     if (options.poison)
       poison(arguments, workspace);
-    return prepared.run(
-        arguments, workspace, [this](const plan::Span &span) { return address(span); }, *pool);
+    return prepared.code.run(
+        arguments, workspace, [this](const plan::Span &span) { return address(span); }, *pool,
+        options.measureCalls ? &prepared.times : nullptr);
   });
 }
 
@@ -211,6 +217,13 @@ std::vector<Measured> CpuDevice::measured() {
     all.insert(all.end(), lane.times.begin(), lane.times.end());
     lane.times.clear();
   }
+  return all;
+}
+
+std::vector<CallTimes> CpuDevice::callTimes() {
+  std::vector<CallTimes> all;
+  for (Prepared &prepared : templates)
+    prepared.times.moveTo(all);
   return all;
 }
 

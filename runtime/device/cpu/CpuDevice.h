@@ -17,6 +17,7 @@ struct CpuOptions {
   int threads = 0;                    ///< of the kernels' pool; 0: the machine's cores
   HostScratch scratch = {};           ///< of the plan; not counted: threads allocate what they take
   bool measure = false;               ///< keep the times of commands
+  bool measureCalls = false;          ///< and add up those of kernel calls
   std::optional<uint64_t> jitterSeed = std::nullopt; ///< random delays before commands
   /// NaN into all spaces at the start; into what a run binds as fresh, and into its workspace, just before it runs.
   bool poison = false;

@@ -27,7 +27,7 @@ Result<CapturedRuns::Captured> CapturedRuns::capture(const GpuTemplate &code, st
   made.faults = static_cast<uint32_t *>(words);
   Status status = driver.beginCapture(stream);
   if (status.ok()) {
-    status = code.launch(arguments, workspace, address, stream, made.faults, operands);
+    status = code.launch(arguments, workspace, address, stream, made.faults, {}, operands);
     Result<cudaGraphExec_t> graph = driver.endCapture(stream);
     if (status.ok())
       status = graph.status();

@@ -47,6 +47,7 @@ public:
   Status synchronize(Event event) override;
   Status synchronize() override;
   std::vector<Measured> measured() override;
+  std::vector<CallTimes> callTimes() override;
 
 private:
   struct Lane {
@@ -60,6 +61,7 @@ private:
   struct Prepared {
     std::optional<HostTemplate> host;
     std::optional<GpuTemplate> gpu;
+    CallTimes times; ///< of the stream's thread, or its GpuStream
   };
 
   const CudaOptions options;
@@ -88,7 +90,7 @@ private:
   Status beginCommand();
   void issue(Lane &lane, std::function<Status(uint64_t count)> task, bool mayWait);
   Status onHost(Lane &lane, Tag tag, const std::function<Status()> &body);
-  Status onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate *code,
+  Status onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate *code, CallTimes *times,
                const std::function<Status(uint32_t *faults)> &body);
   Status copyByGpu(Lane &lane, const plan::Span &from, const plan::Span &to);
   Status launch(Lane &lane, const GpuTemplate &code, std::span<const plan::Binding> arguments,
@@ -188,10 +190,10 @@ Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const 
 
 Result<Code> CudaDevice::prepare(uint32_t stream, const plan::Template &code, const HostFunctions &functions) {
   MT_TRY(driver->bind());
-  Prepared made;
+  Prepared made{.host = {}, .gpu = {}, .times = {code, stream}};
   if (GpuStream *gpu = lanes[stream].gpu.get()) {
     MT_ASSIGN(made.gpu, GpuTemplate::prepare(code, functions, *driver, gpuKernels));
-    MT_TRY(gpu->reserveFaults(code.calls.size()));
+    MT_TRY(gpu->reserveCalls(code.calls.size(), options.measureCalls));
     auto onGpu = std::ranges::find_if(spaces, [](const SpaceMemory &space) { return !space.isHost() && space.data(); });
     if (onGpu != spaces.end())
       MT_TRY(made.gpu->preload(*driver, side, onGpu->data()).within(fmt::format("template \"{}\"", code.name)));
@@ -241,10 +243,10 @@ Status CudaDevice::onHost(Lane &lane, Tag tag, const std::function<Status()> &bo
 }
 
 /// Errors of begin() may be those of earlier commands, and carry their names.
-Status CudaDevice::onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate *code,
+Status CudaDevice::onGpu(Lane &lane, uint64_t count, Tag tag, const GpuTemplate *code, CallTimes *times,
                          const std::function<Status(uint32_t *faults)> &body) {
   lane.disturbance.delay();
-  MT_ASSIGN(uint32_t * faults, lane.gpu->begin(count, tag, code));
+  MT_ASSIGN(uint32_t * faults, lane.gpu->begin(count, tag, code, times));
   Status status = body(faults);
   if (status.ok())
     status = lane.gpu->end();
@@ -282,7 +284,7 @@ Status CudaDevice::copy(uint32_t stream, plan::Span from, plan::Span to, Tag tag
       lane,
       [this, &lane, from, to, tag](uint64_t count) {
         if (lane.gpu)
-          return onGpu(lane, count, tag, nullptr, [&](uint32_t *) { return copyByGpu(lane, from, to); });
+          return onGpu(lane, count, tag, nullptr, nullptr, [&](uint32_t *) { return copyByGpu(lane, from, to); });
         return onHost(lane, tag, [&] {
           std::memcpy(address(to), address(from), to.bytes);
           return Status();
@@ -308,7 +310,8 @@ Status CudaDevice::launch(Lane &lane, const GpuTemplate &code, std::span<const p
     MT_TRY(poison(arguments, workspace,
                   [&](std::byte *to, uint64_t bytes) { return driver->fill(to, 0xFF, bytes, stream); }));
   if (!options.graphs || code.callsFunctions())
-    return code.launch(arguments, workspace, address, lane.gpu->paced(), faults, lane.operands);
+    return code.launch(arguments, workspace, address, lane.gpu->paced(), faults, lane.gpu->betweenCalls(),
+                       lane.operands);
   MT_TRY(lane.gpu->paced().launching(1));
   MT_ASSIGN(const uint32_t *own, lane.graphs->run(code, arguments, workspace, address, stream, lane.operands));
   lane.gpu->faultsIn(own);
@@ -319,12 +322,13 @@ Status CudaDevice::run(uint32_t stream, Code code, std::span<const plan::Binding
                        Tag tag) {
   MT_TRY(beginCommand());
   Lane &lane = lanes[stream];
-  const Prepared &prepared = templates[code.index];
+  Prepared &prepared = templates[code.index];
+  CallTimes *times = options.measureCalls ? &prepared.times : nullptr;
   issue(
       lane,
-      [this, &lane, &prepared, arguments, workspace, tag](uint64_t count) {
+      [this, &lane, &prepared, arguments, workspace, tag, times](uint64_t count) {
         if (lane.gpu)
-          return onGpu(lane, count, tag, &*prepared.gpu,
+          return onGpu(lane, count, tag, &*prepared.gpu, times,
                        [&](uint32_t *faults) { return launch(lane, *prepared.gpu, arguments, workspace, faults); });
         return onHost(lane, tag, [&] {
           if (options.poison)
@@ -333,7 +337,7 @@ Status CudaDevice::run(uint32_t stream, Code code, std::span<const plan::Binding
               return Status();
             }));
           return prepared.host->run(
-              arguments, workspace, [this](const plan::Span &span) { return address(span); }, *pool);
+              arguments, workspace, [this](const plan::Span &span) { return address(span); }, *pool, times);
         });
       },
       true);
@@ -404,6 +408,13 @@ std::vector<Measured> CudaDevice::measured() {
     std::vector<Measured> times = lane.gpu ? lane.gpu->measured() : std::exchange(lane.times, {});
     all.insert(all.end(), times.begin(), times.end());
   }
+  return all;
+}
+
+std::vector<CallTimes> CudaDevice::callTimes() {
+  std::vector<CallTimes> all;
+  for (Prepared &prepared : templates)
+    prepared.times.moveTo(all);
   return all;
 }
 

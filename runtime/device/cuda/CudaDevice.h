@@ -21,6 +21,7 @@ struct CudaOptions {
   int threads = 0;      ///< of the pool of the host streams' kernels; 0: the machine's cores
   HostScratch scratch = {}; ///< of the plan's host streams; not counted: threads allocate what they take
   bool measure = false; ///< keep the times of commands
+  bool measureCalls = false; ///< and add up those of kernel calls; with `measure`, without `graphs`
   /// Captures the launches of a template call at its first run and replays them where template, addresses and effects
   /// are the same. Off: on no machine has it been measured to be faster.
   bool graphs = false;

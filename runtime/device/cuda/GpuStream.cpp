@@ -22,17 +22,20 @@ Result<std::unique_ptr<GpuStream>> GpuStream::make(Driver &driver, size_t window
   for (Milestone &milestone : made->milestones) {
     MT_ASSIGN(milestone.event, driver.createEvent(false));
   }
-  MT_TRY(made->reserveFaults(1));
+  MT_TRY(made->reserveCalls(1, false));
   return made;
 }
 
 GpuStream::~GpuStream() {
   if (cuda)
     (void)driver.synchronize(cuda);
-  for (Entry &entry : ring)
+  for (Entry &entry : ring) {
     for (cudaEvent_t event : {entry.begin, entry.done})
       if (event)
         driver.destroy(event);
+    for (cudaEvent_t event : entry.between)
+      driver.destroy(event);
+  }
   for (const Milestone &milestone : milestones)
     if (milestone.event)
       driver.destroy(milestone.event);
@@ -43,8 +46,13 @@ GpuStream::~GpuStream() {
 }
 
 /// Commands under way keep their words: earlier blocks stay.
-Status GpuStream::reserveFaults(size_t calls) {
+Status GpuStream::reserveCalls(size_t calls, bool timed) {
   std::lock_guard lock(mutex);
+  for (Entry &entry : ring)
+    while (timed && entry.between.size() + 1 < calls) {
+      MT_ASSIGN(cudaEvent_t event, driver.createEvent(true));
+      entry.between.push_back(event);
+    }
   if (calls <= wordsPerCommand)
     return {};
   Result<void *> block = driver.allocatePinned(ring.size() * calls * sizeof(uint32_t));
@@ -92,7 +100,7 @@ Status GpuStream::setMilestone() {
   return driver.record(next.event, cuda);
 }
 
-Result<uint32_t *> GpuStream::begin(uint64_t count, Tag tag, const GpuTemplate *code) {
+Result<uint32_t *> GpuStream::begin(uint64_t count, Tag tag, const GpuTemplate *code, CallTimes *times) {
   MT_TRY(makeRoom());
   std::lock_guard lock(mutex);
   Entry &entry = at(head);
@@ -100,11 +108,18 @@ Result<uint32_t *> GpuStream::begin(uint64_t count, Tag tag, const GpuTemplate *
   entry.number = tag.number;
   entry.label = tag.label;
   entry.code = code;
+  entry.times = times;
   uint32_t *faults = static_cast<uint32_t *>(words.back()) + head % ring.size() * wordsPerCommand;
   entry.faults = faults;
   if (origin)
     MT_TRY(driver.record(entry.begin, cuda).within(fmt::format("\"{}\"", tag.label)));
   return faults;
+}
+
+std::span<const cudaEvent_t> GpuStream::betweenCalls() {
+  std::lock_guard lock(mutex);
+  const Entry &entry = at(head);
+  return entry.times ? std::span<const cudaEvent_t>(entry.between) : std::span<const cudaEvent_t>();
 }
 
 void GpuStream::faultsIn(const uint32_t *words) {
@@ -144,7 +159,7 @@ Status GpuStream::waitFor(GpuStream &other, uint64_t count) {
 Status GpuStream::mark(uint64_t count) {
   if (!waited)
     return {};
-  MT_TRY(begin(count, {"wait", UINT64_MAX}, nullptr).status());
+  MT_TRY(begin(count, {"wait", UINT64_MAX}, nullptr, nullptr).status());
   return end();
 }
 
@@ -175,6 +190,17 @@ Status GpuStream::retire(const Entry &entry) {
   MT_ASSIGN(double begin, driver.seconds(origin, entry.begin));
   MT_ASSIGN(double length, driver.seconds(entry.begin, entry.done));
   times.push_back({entry.number, originSeconds + begin, originSeconds + begin + length});
+  return entry.times ? addCallTimes(entry) : Status();
+}
+
+Status GpuStream::addCallTimes(const Entry &entry) {
+  std::vector<double> &sums = entry.times->seconds;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    MT_ASSIGN(const double seconds, driver.seconds(i == 0 ? entry.begin : entry.between[i - 1],
+                                                   i + 1 == sums.size() ? entry.done : entry.between[i]));
+    sums[i] += seconds;
+  }
+  ++entry.times->runs;
   return {};
 }
 

@@ -26,12 +26,16 @@ public:
   cudaStream_t stream() const { return cuda; }
   /// For launches, of which there are only so many at once.
   kernels::cuda::Stream paced() { return {cuda, this}; }
-  /// Room for the fault words of commands of so many calls. When code is prepared: it allocates.
-  Status reserveFaults(size_t calls);
+  /// Room for the fault words of commands of so many calls and, if they are `timed`, for events between them. When code
+  /// is prepared: it allocates. No command of timed calls may be under way.
+  Status reserveCalls(size_t calls, bool timed);
 
   /// Starts command `count` (numbers rise), a run of `code` or, if that is null, one call; waits for older ones where
-  /// there is no room. Returns the words for its faults.
-  Result<uint32_t *> begin(uint64_t count, Tag tag, const GpuTemplate *code);
+  /// there is no room. Returns the words for its faults. `times`: where its calls' are added once it is done; null:
+  /// they are not timed.
+  Result<uint32_t *> begin(uint64_t count, Tag tag, const GpuTemplate *code, CallTimes *times);
+  /// Of the command begun last, an event for each end of a call but the last; none if calls are not timed.
+  std::span<const cudaEvent_t> betweenCalls();
   /// Faults of the command begun last are in these words instead.
   void faultsIn(const uint32_t *words);
   /// What has been enqueued since begin() is the command.
@@ -57,7 +61,9 @@ private:
     std::string label;
     const GpuTemplate *code = nullptr; ///< of a run
     const uint32_t *faults = nullptr;
+    CallTimes *times = nullptr;
     cudaEvent_t begin = {}, done = {};
+    std::vector<cudaEvent_t> between; ///< calls
   };
   /// A place among the launches: all up to the `launched`-th are done when it is.
   struct Milestone {
@@ -72,6 +78,7 @@ private:
   Status launching(int64_t launches) override;
   Status setMilestone();
   Status retire(const Entry &entry);
+  Status addCallTimes(const Entry &entry);
   Status sweepLocked();
 
   Driver &driver;

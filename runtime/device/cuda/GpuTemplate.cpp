@@ -56,7 +56,7 @@ Status GpuTemplate::preload(Driver &driver, cudaStream_t stream, void *place) co
 
 Status GpuTemplate::launch(std::span<const plan::Binding> arguments, const plan::Span &workspace,
                            const Address &address, kernels::cuda::Stream stream, uint32_t *faults,
-                           std::vector<void *> &operands) const {
+                           std::span<const cudaEvent_t> between, std::vector<void *> &operands) const {
   for (size_t i = 0; i < steps.size(); ++i) {
     uint64_t accumulate = bindOperands(*steps[i].call, arguments, workspace, address, operands);
     if (steps[i].before)
@@ -64,6 +64,10 @@ Status GpuTemplate::launch(std::span<const plan::Binding> arguments, const plan:
     kernels::cuda::Launch launch{operands, accumulate, stream, faults + i};
     if (Status status = (*steps[i].kernel)(launch); !status.ok())
       return status.within(nameOf(*steps[i].call));
+    if (!between.empty() && i + 1 < steps.size()) {
+      MT_TRY(stream.launching(1));
+      MT_TRY(driver->record(between[i], stream));
+    }
   }
   return {};
 }

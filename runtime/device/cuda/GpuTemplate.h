@@ -26,9 +26,11 @@ public:
   /// and take memory. `place`: an address of the GPU, for all operands. The error names the call.
   Status preload(Driver &driver, cudaStream_t stream, void *place) const;
   /// Enqueues the kernels one after another; stops at the first error, which names the call. `faults`: a word for each
-  /// call. Addresses are worked out anew each time, in `operands`: sums are cheaper than finding them again.
+  /// call. `between`: an event to be recorded after each call but the last; none: they are not timed. Addresses are
+  /// worked out anew each time, in `operands`: sums are cheaper than finding them again.
   Status launch(std::span<const plan::Binding> arguments, const plan::Span &workspace, const Address &address,
-                kernels::cuda::Stream stream, uint32_t *faults, std::vector<void *> &operands) const;
+                kernels::cuda::Stream stream, uint32_t *faults, std::span<const cudaEvent_t> between,
+                std::vector<void *> &operands) const;
 
   size_t calls() const { return steps.size(); }
   /// Whether functions of the program are called: launching then waits for the stream, and cannot be captured.
