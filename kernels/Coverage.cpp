@@ -99,7 +99,8 @@ std::string missingCode(const Signature &call, Backend backend) {
     return missingProduct(call);
   if ((call.kernel == "embedding_grad" || call.kernel == "gather_grad") && backend == Backend::cpu)
     return missingSum(call);
-  if (call.kernel == "matmul_gelu" || call.kernel == "matmul_gelu_grad" || call.kernel == "matmul_sums")
+  if (call.kernel == "matmul_add" || call.kernel == "matmul_gelu" || call.kernel == "matmul_gelu_grad" ||
+      call.kernel == "matmul_sums")
     return missingPart(call, backend);
   return missingNarrow(call, backend);
 }

@@ -1,5 +1,7 @@
 #include "kernels/FusedProduct.h"
 
+#include <algorithm>
+
 namespace mt::kernels {
 namespace {
 
@@ -24,7 +26,10 @@ Attributes transposes(const Signature &call) {
 std::vector<Part> partsOf(const Signature &call) {
   auto present = [&](size_t operand) { return call.operands[operand].present; };
   std::vector<Part> parts;
-  if (call.kernel == "matmul_gelu") { // lhs rhs bias? -> result input
+  if (call.kernel == "matmul_add") { // lhs rhs addend bias? -> result
+    parts.push_back(part(call, "matmul", transposes(call), {0, 1, 3, 4}));
+    parts.push_back(part(call, "add", {}, {2, 4, 4}));
+  } else if (call.kernel == "matmul_gelu") { // lhs rhs bias? -> result input
     size_t product = present(4) ? 4 : 3;
     parts.push_back(part(call, "matmul", transposes(call), {0, 1, 2, product}));
     if (present(3))
@@ -54,7 +59,9 @@ PartOperands operandsOf(const Part &part, std::span<void *const> addresses, uint
   PartOperands made;
   for (size_t operand : part.operands)
     made.addresses[made.count++] = operand == Part::kNone ? nullptr : addresses[operand];
-  made.accumulate = (accumulate >> part.operands.back() & 1) << (made.count - 1);
+  const bool inPlace =
+      std::ranges::count(part.operands, part.operands.back()) > 1; // adds nothing: it reads what is there
+  made.accumulate = inPlace ? 0 : (accumulate >> part.operands.back() & 1) << (made.count - 1);
   if (part.call.operands.back().effect == Effect::scratch)
     made.addresses[made.count++] = addresses.back();
   return made;

@@ -17,8 +17,8 @@ struct Part {
   std::vector<size_t> operands;
 };
 
-/// The product first, without scratch. Of a call of matmul_gelu, matmul_gelu_grad or matmul_sums, without parts whose
-/// results nobody uses; where both follow the product, the second may work in place.
+/// The product first, without scratch. Of a call of matmul_add, matmul_gelu, matmul_gelu_grad or matmul_sums, without
+/// parts whose results nobody uses; where both follow the product, the second may work in place.
 std::vector<Part> partsOf(const Signature &call);
 
 /// A part as `backend` prepares it: with the scratch that it asks for. The call must be valid.

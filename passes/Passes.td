@@ -139,6 +139,9 @@ def FuseEpilogues : Pass<"mt-fuse-epilogues", "mlir::ModuleOp"> {
     ```mlir
     %1, %0 = nn.matmul_gelu %x, %w, %b
     ```
+    A sum with a product that nothing else uses becomes `nn.matmul_add`, here and in templates: residuals, and gradients of what
+    several products use.
+
     In templates, after that: `nn.activation_grad` of a product that nothing else uses becomes `nn.matmul_gelu_grad`, and a
     weight's gradient with the sum over rows that is its bias's becomes `nn.matmul_sums`.
   }];

@@ -83,6 +83,13 @@ LogicalResult MatmulOp::buildGradient(OpBuilder &b, Gradients &g) {
   return success();
 }
 
+LogicalResult MatmulAddOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Value dy = g.lookup(getResult());
+  g.add(b, getAddend(), dy);
+  addProductGradients(b, g, *this, dy);
+  return success();
+}
+
 LogicalResult MatmulGeluOp::buildGradient(OpBuilder &b, Gradients &g) {
   Value dy = ActivationGradOp::create(b, getLoc(), getInput().getType(), getInput(), g.lookup(getResult()), "gelu_tanh");
   if (Value beside = g.lookup(getInput()))

@@ -35,7 +35,7 @@ std::optional<unsigned> optionalOperand(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<unsigned>>(op)
       .Case<MatmulOp, MatmulGeluOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 2; })
       .Case<RmsNormOp>([](auto) { return 1; })
-      .Case<RmsNormGradOp>([](auto) { return 3; })
+      .Case<MatmulAddOp, RmsNormGradOp>([](auto) { return 3; })
       .Case<LayerNormGradOp>([](auto) { return 4; })
       .Default([](Operation *) { return std::nullopt; });
 }
@@ -46,7 +46,7 @@ unsigned fullOperands(Operation *op) {
       .Case<MatmulOp, MatmulGeluOp>([](auto) { return 3; })
       .Case<LinearCrossEntropyOp, LinearCrossEntropyGradOp, LayerNormGradOp>([](auto) { return 5; })
       .Case<RmsNormOp>([](auto) { return 2; })
-      .Case<RmsNormGradOp>([](auto) { return 4; })
+      .Case<MatmulAddOp, RmsNormGradOp>([](auto) { return 4; })
       .Default([](Operation *op) { return op->getNumOperands(); });
 }
 

@@ -233,6 +233,12 @@ def Nn_MatmulOp : Nn_MixedOp<"matmul", [Differentiable, Precise, Rows]> {
 }
 
 // What products become with the operations beside them (mt-fuse-epilogues): devices may compute both at once.
+def Nn_MatmulAddOp : Nn_InferredOp<"matmul_add", [Differentiable]> {
+  let summary = "A matrix product as of matmul, and a sum with it: `addend` has the result's type.";
+  let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, Nn_FloatTensor:$addend, Optional<Nn_FloatTensor>:$bias,
+                       DefaultValuedAttr<BoolAttr, "false">:$transposeLhs, DefaultValuedAttr<BoolAttr, "false">:$transposeRhs);
+  let results = (outs Nn_FloatTensor:$result);
+}
 def Nn_MatmulGeluOp : Nn_InferredOp<"matmul_gelu", [Differentiable]> {
   let summary = "gelu, form tanh, of a matrix product as of matmul; `input` is the product itself.";
   let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, Optional<Nn_FloatTensor>:$bias,

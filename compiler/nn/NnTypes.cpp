@@ -252,6 +252,15 @@ LogicalResult MatmulGeluOp::inferReturnTypes(MLIRContext *, Where where, Adaptor
   types.push_back(types.front());
   return success();
 }
+LogicalResult MatmulAddOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  if (failed(inferProduct(where, op, types)))
+    return failure();
+  if (shapeOf(op.getAddend()) != cast<RankedTensorType>(types.front()).getShape())
+    return emitOptionalError(where, "addend ", op.getAddend().getType(), " has not the shape of the product, ",
+                             types.front());
+  types.front() = op.getAddend().getType();
+  return success();
+}
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs, Value rhs, bool transposeLhs,
                      bool transposeRhs) {
   build(builder, state, lhs, rhs, Value(), transposeLhs, transposeRhs);

@@ -48,10 +48,11 @@ std::vector<double> matmulExtents(const Signature &call) {
   return folded ? std::vector{1.0, batch * m, n, k} : std::vector{batch, m, n, k};
 }
 
+/// What is added to a product where it is stored costs that it is read: a third of a sum that reads both and writes.
 std::vector<Piece> fusedPieces(const Signature &call) {
   std::vector<Piece> pieces;
-  for (Part &part : partsOf(call))
-    pieces.push_back({std::move(part.call), 1});
+  for (const Part &part : partsOf(call))
+    pieces.push_back({part.call, part.call.kernel == "add" ? 1.0 / 3 : 1.0});
   return pieces;
 }
 
@@ -71,6 +72,8 @@ std::string checkParts(const Signature &call) {
       return problem;
   return "";
 }
+
+std::string checkAdd(const Signature &call) { return Checker(call).also(checkParts(call)).like(2, 4).result(); }
 
 std::string checkGelu(const Signature &call) { return Checker(call).also(checkParts(call)).like(4, 3).result(); }
 
@@ -111,19 +114,33 @@ std::span<const Kernel> productKernels() {
           "matmul", "lhs rhs bias? -> result+", "Matrix product over the last two dimensions, plus a bias row.",
           "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
           "[K, N] for all batches. Types: lhs and rhs of one; bias and result that or f32; summed in f32",
-          matmulFlops, checkMatmul,
-          {.attributes = kMatmul, .cudaWorkspace = matmulScratch, .extents = matmulExtents}),
+          matmulFlops, checkMatmul, {.attributes = kMatmul, .cudaWorkspace = matmulScratch, .extents = matmulExtents}),
+      entry("matmul_add", "lhs rhs addend bias? -> result+", "Matrix product and a sum with it.",
+            "result = matmul(lhs, rhs, bias) + addend, rounded once or after each", partFlops, checkAdd,
+            {.attributes = kMatmul,
+             .workspace = partScratch<Backend::cpu>,
+             .cudaWorkspace = partScratch<Backend::cuda>,
+             .pieces = fusedPieces}),
       entry("matmul_gelu", "lhs rhs bias? -> result input", "Matrix product and gelu, in the form tanh, of it.",
             "input = matmul(lhs, rhs, bias); result = gelu(input), of the product as it is summed or as it is stored",
             partFlops, checkGelu,
-            {.attributes = kMatmul, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch, .pieces = fusedPieces}),
+            {.attributes = kMatmul,
+             .workspace = partScratch<Backend::cpu>,
+             .cudaWorkspace = fusedScratch,
+             .pieces = fusedPieces}),
       entry("matmul_gelu_grad", "lhs rhs input -> result", "Matrix product times the derivative of gelu, tanh.",
             "matmul(lhs, rhs) * gelu'(input)", partFlops, checkParts,
-            {.attributes = kMatmul, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch, .pieces = fusedPieces}),
+            {.attributes = kMatmul,
+             .workspace = partScratch<Backend::cpu>,
+             .cudaWorkspace = fusedScratch,
+             .pieces = fusedPieces}),
       entry("matmul_sums", "lhs rhs -> result+ sums+", "A weight's gradient and its bias's from one product.",
             "result = matmul(lhs, rhs); sums[m] = sum over k of lhs[k, m], or sums[n] = sum over k of rhs[k, n]",
             partFlops, checkSums,
-            {.attributes = kSums, .workspace = partScratch<Backend::cpu>, .cudaWorkspace = fusedScratch, .pieces = fusedPieces})};
+            {.attributes = kSums,
+             .workspace = partScratch<Backend::cpu>,
+             .cudaWorkspace = fusedScratch,
+             .pieces = fusedPieces})};
   return kernels;
 }
 

@@ -1,4 +1,5 @@
-// matmul_gelu, matmul_gelu_grad, matmul_sums: their parts, one after another. The same bits as apart.
+// matmul_gelu, matmul_gelu_grad, matmul_sums, and matmul_add of some types: their parts, one after another. The same
+// bits as apart.
 #include "kernels/FusedProduct.h"
 #include "kernels/cpu/Family.h"
 
@@ -31,6 +32,11 @@ struct Steps {
   }
 };
 
+constexpr Entry kEntries[] = {
+    {"matmul_gelu", prepareParts}, {"matmul_gelu_grad", prepareParts}, {"matmul_sums", prepareParts}};
+
+} // namespace
+
 Result<Run> prepareParts(const Signature &call) {
   Steps steps;
   for (const Part &part : partsOf(call)) {
@@ -40,11 +46,6 @@ Result<Run> prepareParts(const Signature &call) {
   }
   return Run(std::move(steps));
 }
-
-constexpr Entry kEntries[] = {
-    {"matmul_gelu", prepareParts}, {"matmul_gelu_grad", prepareParts}, {"matmul_sums", prepareParts}};
-
-} // namespace
 
 std::span<const Entry> fusedProductEntries() { return kEntries; }
 

@@ -30,13 +30,19 @@ void transpose(const float *in, int64_t stride, int64_t rows, int64_t columns, f
           out[i * columns + j] = in[j * stride + i];
 }
 
-void fillRows(const float *bias, bool add, const Gemm &gemm, float *c) {
-  for (int64_t i = 0; i < gemm.m; ++i)
-    for (int64_t j = 0; j < gemm.n; ++j)
-      c[i * gemm.ldc + j] = add ? c[i * gemm.ldc + j] + bias[j] : bias[j];
-}
-
 } // namespace
+
+void fillRows(const float *from, int64_t step, bool adds, int64_t rows, int64_t columns, float *c, int64_t line) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const float *row = from + i * step;
+    float *into = c + i * line;
+    if (adds)
+      for (int64_t j = 0; j < columns; ++j)
+        into[j] += row[j];
+    else
+      std::copy_n(row, columns, into);
+  }
+}
 
 void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c) {
   holdToOneThread();
@@ -111,7 +117,7 @@ static void multiplyTurned(Gemm gemm, float alpha, const float *a, const float *
 }
 
 void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, float alpha, const float *a,
-                   const float *b, float beta, float *c, const float *bias) {
+                   const float *b, float beta, float *c, const float *bias, const float *addend) {
   int64_t row = block % blocks.down * blocks.rows, column = block / blocks.down * blocks.columns;
   Gemm gemm = whole;
   gemm.m = std::min(blocks.rows, whole.m - row);
@@ -119,8 +125,12 @@ void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, f
   a += whole.transposeA ? row : row * whole.lda;
   b += whole.transposeB ? column * whole.ldb : column;
   c += row * whole.ldc + column;
+  if (addend) {
+    fillRows(addend + row * whole.ldc + column, whole.ldc, beta != 0, gemm.m, gemm.n, c, gemm.ldc);
+    beta = 1;
+  }
   if (bias) {
-    fillRows(bias + column, beta != 0, gemm, c);
+    fillRows(bias + column, 0, beta != 0, gemm.m, gemm.n, c, gemm.ldc);
     beta = 1;
   }
   if (gemm.transposeA && !isPacked(gemm.m, gemm.n))

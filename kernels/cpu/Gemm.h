@@ -35,9 +35,13 @@ struct GemmBlocks {
 /// What each thread takes for blocks of a product.
 Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks);
 
-/// One block of a product. `bias`, if any, is a row of n added to every row of C.
+/// One block of a product. `bias`, if any, is a row of n added to every row of C; `addend` a matrix that lies as C
+/// does.
 void multiplyBlock(const Gemm &gemm, const GemmBlocks &blocks, int64_t block, float alpha, const float *a,
-                   const float *b, float beta, float *c, const float *bias = nullptr);
+                   const float *b, float beta, float *c, const float *bias = nullptr, const float *addend = nullptr);
+/// c [rows, columns] becomes, or if `adds` gains, a matrix whose rows are `step` apart (0: one row for all), as c's are
+/// `line` apart.
+void fillRows(const float *from, int64_t step, bool adds, int64_t rows, int64_t columns, float *c, int64_t line);
 
 /// All blocks over the pool.
 void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c,

@@ -30,13 +30,6 @@ void turn(Stored in, int64_t stride, int64_t rows, int64_t columns, float *out) 
     }
 }
 
-/// Sums before the first product: nothing is read unless they add.
-void addBias(const float *bias, bool adds, int64_t rows, int64_t columns, int64_t step, float *sums) {
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      sums[i * step + j] = adds ? sums[i * step + j] + bias[j] : bias[j];
-}
-
 bool allF32(DType a, DType b, DType c) { return a == DType::f32 && b == DType::f32 && c == DType::f32; }
 
 /// Floats that a block takes: panels of both operands, a row of bias, and sums that are not in place.
@@ -58,7 +51,7 @@ Scratch scratchOver(const Gemm &gemm, DType a, DType b, DType c) {
 }
 
 void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, float alpha, Stored a, Stored b,
-                   StoredResult c, Stored bias) {
+                   StoredResult c, Stored bias, Stored addend) {
   int64_t row = block % blocks.down * blocks.rows, column = block / blocks.down * blocks.columns;
   int64_t m = std::min(blocks.rows, whole.m - row), n = std::min(blocks.columns, whole.n - column);
   int64_t depth = std::min(kPanel, whole.k);
@@ -69,9 +62,17 @@ void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, f
   float *sums = inPlace ? static_cast<float *>(c.data) : biases + n;
   int64_t step = inPlace ? whole.ldc : n;
   bool adds = inPlace && c.adds;
+  if (addend.data) {
+    addend = addend.at(row * whole.ldc + column);
+    if (inPlace)
+      fillRows(static_cast<const float *>(addend.data), whole.ldc, adds, m, n, sums, step);
+    else
+      widen(addend, whole.ldc, m, n, sums);
+    adds = true;
+  }
   if (bias.data) {
     widen(bias.at(column), n, 1, n, biases);
-    addBias(biases, adds, m, n, step, sums);
+    fillRows(biases, 0, adds, m, n, sums, step);
     adds = true;
   }
   for (int64_t k = 0; k < whole.k; k += depth, adds = true) {

@@ -30,9 +30,9 @@ struct StoredResult {
   }
 };
 
-/// One block of C = alpha * op(A) * op(B) + bias, `bias` a row of n.
+/// One block of C = alpha * op(A) * op(B) + bias + addend: `bias` a row of n, `addend` of C's type, lying as C does.
 void multiplyBlock(const Gemm &gemm, const GemmBlocks &blocks, int64_t block, float alpha, Stored a, Stored b,
-                   StoredResult c, Stored bias);
+                   StoredResult c, Stored bias, Stored addend = {});
 
 /// What each thread takes for blocks of a product whose result is of this type.
 Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks, DType c);

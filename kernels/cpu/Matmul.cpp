@@ -1,5 +1,7 @@
-// matmul: f32 and bf16 through Gemm, other types by plain loops in their own arithmetic.
+// matmul and matmul_add: f32 and bf16 through Gemm, other types by plain loops in their own arithmetic, to which
+// matmul_add adds afterwards.
 #include "kernels/Blocks.h"
+#include "kernels/FusedProduct.h"
 #include "kernels/cpu/Elements.h"
 #include "kernels/cpu/Family.h"
 #include "kernels/cpu/GemmStored.h"
@@ -9,9 +11,16 @@
 namespace mt::kernels::cpu {
 namespace {
 
+/// Operands of a call of matmul, or of matmul_add.
+struct Operands {
+  size_t bias = 2, result = 3, addend = 0; ///< addend 0: there is none
+};
+constexpr Operands kOfAdd = {.bias = 3, .result = 4, .addend = 2};
+
 /// A product per batch; `Gemm` describes one. A step of 0 reads the same matrix for every batch.
 struct Batched {
   Gemm gemm;
+  Operands at;
   int64_t batches = 1, stepA = 0, stepB = 0, stepC = 0;
   bool bias = false;
 };
@@ -45,12 +54,14 @@ struct Matmul32 {
 
   Status operator()(const Launch &launch) const {
     int64_t each = blocks.count();
-    float beta = launch.accumulates(3) ? 1.0f : 0.0f;
+    float beta = launch.accumulates(product.at.result) ? 1.0f : 0.0f;
+    const auto *addend = product.at.addend > 0 ? launch.at<const float>(product.at.addend) : nullptr;
     launch.pool.parallelFor(product.batches * each, [&](int64_t chunk) {
       int64_t batch = chunk / each;
       multiplyBlock(product.gemm, blocks, chunk % each, 1, launch.at<const float>(0) + batch * product.stepA,
                     launch.at<const float>(1) + batch * product.stepB, beta,
-                    launch.at<float>(3) + batch * product.stepC, launch.at<const float>(2));
+                    launch.at<float>(product.at.result) + batch * product.stepC,
+                    launch.at<const float>(product.at.bias), addend ? addend + batch * product.stepC : nullptr);
     });
     return {};
   }
@@ -68,12 +79,14 @@ struct MatmulNarrow {
 
   Status operator()(const Launch &launch) const {
     int64_t each = blocks.count();
-    Stored a{launch.operands[0], DType::bf16}, b{launch.operands[1], DType::bf16}, row{launch.operands[2], bias};
-    StoredResult c{launch.operands[3], result, launch.accumulates(3)};
+    Stored a{launch.operands[0], DType::bf16}, b{launch.operands[1], DType::bf16},
+        row{launch.operands[product.at.bias], bias};
+    Stored addend{product.at.addend > 0 ? launch.operands[product.at.addend] : nullptr, result};
+    StoredResult c{launch.operands[product.at.result], result, launch.accumulates(product.at.result)};
     launch.pool.parallelFor(product.batches * each, [&](int64_t chunk) {
       int64_t batch = chunk / each;
       multiplyBlock(product.gemm, blocks, chunk % each, 1, a.at(batch * product.stepA), b.at(batch * product.stepB),
-                    c.at(batch * product.stepC), row);
+                    c.at(batch * product.stepC), row, addend.data ? addend.at(batch * product.stepC) : addend);
     });
     return {};
   }
@@ -130,7 +143,19 @@ Result<Run> prepareMatmul(const Signature &call) {
   return Run(MatmulPlain<float>{product, loader<float>(type), loader<float>(bias), storer<float>(result)});
 }
 
-constexpr Entry kEntries[] = {{"matmul", prepareMatmul}};
+Result<Run> prepareMatmulAdd(const Signature &call) {
+  const Signature whole = partsOf(call).front().call;
+  const DType type = call.operands[0].type;
+  if (!call.operands[4].present || (type != DType::f32 && type != DType::bf16))
+    return prepareParts(call);
+  Batched product = describe(whole);
+  product.at = kOfAdd;
+  if (type == DType::f32)
+    return Run(Matmul32{product, GemmBlocks(product.gemm)});
+  return Run(MatmulNarrow{product, GemmBlocks(product.gemm), call.operands[3].type, call.operands[4].type});
+}
+
+constexpr Entry kEntries[] = {{"matmul", prepareMatmul}, {"matmul_add", prepareMatmulAdd}};
 
 } // namespace
 

@@ -1,6 +1,7 @@
-// matmul_gelu, matmul_gelu_grad, matmul_sums: one product of cuBLASLt whose epilogue does the rest where the library
-// has one that repeats its bits, else their parts one after another. The library's gelu is taken in 16 bits alone: in
-// 32 its own error would show. Saves a pass over the product's result, or over what is summed.
+// matmul_gelu, matmul_gelu_grad, matmul_sums (matmul_add is Matmul.cpp's): one product of cuBLASLt whose epilogue does
+// the rest where the library has one that repeats its bits, else their parts one after another. The library's gelu is
+// taken in 16 bits alone: in 32 its own error would show. Saves a pass over the product's result, or over what is
+// summed.
 #include "kernels/cuda/FusedProduct.h"
 
 #include "kernels/DeviceScratch.h"
@@ -20,23 +21,6 @@ struct Step {
   Part part;
   Run run;
 };
-
-Result<Run> prepareParts(const Signature &call, Library &library) {
-  std::vector<Step> steps;
-  for (const Part &part : partsOf(call)) {
-    Part whole = withScratch(part, Backend::cuda);
-    MT_ASSIGN(Run run, prepare(whole.call, library));
-    steps.push_back({std::move(whole), std::move(run)});
-  }
-  return Run([steps = std::move(steps)](const Launch &launch) -> Status {
-    for (const Step &step : steps) {
-      PartOperands own = operandsOf(step.part, launch.operands, launch.accumulate);
-      MT_TRY(step.run(
-          {.operands = own.all(), .accumulate = own.accumulate, .stream = launch.stream, .fault = launch.fault}));
-    }
-    return {};
-  });
-}
 
 /// Operands of the product's result, and of what the epilogue reads or writes beside it.
 struct Whole {
@@ -95,6 +79,23 @@ constexpr Entry kEntries[] = {{"matmul_gelu", prepareFusedProduct},
                               {"matmul_sums", prepareFusedProduct}};
 
 } // namespace
+
+Result<Run> prepareParts(const Signature &call, Library &library) {
+  std::vector<Step> steps;
+  for (const Part &part : partsOf(call)) {
+    Part whole = withScratch(part, Backend::cuda);
+    MT_ASSIGN(Run run, prepare(whole.call, library));
+    steps.push_back({std::move(whole), std::move(run)});
+  }
+  return Run([steps = std::move(steps)](const Launch &launch) -> Status {
+    for (const Step &step : steps) {
+      PartOperands own = operandsOf(step.part, launch.operands, launch.accumulate);
+      MT_TRY(step.run(
+          {.operands = own.all(), .accumulate = own.accumulate, .stream = launch.stream, .fault = launch.fault}));
+    }
+    return {};
+  });
+}
 
 Result<Run> prepareEpilogue(const Signature &call, Blas &blas) {
   std::optional<Epilogue> epilogue = epilogueOf(call);

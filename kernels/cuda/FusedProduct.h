@@ -1,4 +1,4 @@
-// matmul_gelu, matmul_gelu_grad and matmul_sums as one product of cuBLASLt. Private to kernels/cuda.
+// Products fused with what stands beside them: as one product of cuBLASLt, or as their parts. Private to kernels/cuda.
 #ifndef MT_KERNELS_CUDA_FUSEDPRODUCT_H
 #define MT_KERNELS_CUDA_FUSEDPRODUCT_H
 
@@ -7,6 +7,9 @@
 namespace mt::kernels::cuda {
 
 struct Blas;
+
+/// The parts (kernels/FusedProduct.h), one after another.
+Result<Run> prepareParts(const Signature &call, Library &library);
 
 /// A call whose product's epilogue does the rest. Errors: the call asks what no epilogue does, or the library has none
 /// within the call's scratch that repeats its bits.

@@ -1,9 +1,12 @@
-// matmul: one product of cuBLASLt, with the bias in its epilogue. A bias of another type than the result is cast first,
-// or added after where casting would round it, and in f64, which has no epilogue.
+// matmul and matmul_add: one product of cuBLASLt, with the bias in its epilogue and the addend where what it adds to
+// would lie. A bias of another type than the result is cast first, or added after where casting would round it, and in
+// f64, which has no epilogue; there matmul_add is its parts.
 #include "kernels/DeviceScratch.h"
+#include "kernels/FusedProduct.h"
 #include "kernels/cuda/Blas.h"
 #include "kernels/cuda/CastElements.h"
 #include "kernels/cuda/Family.h"
+#include "kernels/cuda/FusedProduct.h"
 #include "kernels/cuda/Library.h"
 #include "kernels/cuda/Scratch.h"
 
@@ -35,8 +38,14 @@ ProductShape matmulShape(const Signature &call) {
 
 namespace {
 
+/// Operands of a call of matmul, or of matmul_add.
+struct Operands {
+  size_t bias = 2, result = 3, addend = 0; ///< addend 0: there is none
+};
+
 struct Matmul {
   Product product;
+  Operands at;
   MatmulScratch sizes;
   int64_t rows, columns; ///< of the results of all batches
   DType biasType, result;
@@ -45,13 +54,18 @@ struct Matmul {
   Status operator()(const Launch &launch) const {
     Scratch scratch(launch.operands.back());
     void *cast = scratch.take(sizes.bias), *wide = scratch.take(sizes.wideResult);
-    bool adds = launch.accumulates(3);
-    ProductPlaces places{.a = launch.operands[0], .b = launch.operands[1], .c = wide ? wide : launch.operands[3]};
+    bool adds = launch.accumulates(at.result);
+    ProductPlaces places{
+        .a = launch.operands[0], .b = launch.operands[1], .c = wide ? wide : launch.operands[at.result]};
     places.scratch = scratch.take(sizes.library);
-    places.bias = cast ? cast : launch.operands[2];
+    places.bias = cast ? cast : launch.operands[at.bias];
     places.beta = adds && !wide ? 1.0f : 0.0f;
+    if (at.addend > 0 && adds) // to both: first to what is there
+      MT_TRY(castElements(launch.stream, launch.operands[at.addend], result, places.c, result, rows * columns, true));
+    else if (at.addend > 0)
+      places.addend = launch.operands[at.addend], places.beta = 1;
     if (cast)
-      MT_TRY(castElements(launch.stream, launch.operands[2], biasType, cast, result, columns, false));
+      MT_TRY(castElements(launch.stream, launch.operands[at.bias], biasType, cast, result, columns, false));
     MT_TRY(product.run(launch.stream, places));
     if (wide)
       return castElements(launch.stream, wide, DType::f32, launch.operands[3], result, rows * columns, adds,
@@ -69,10 +83,23 @@ Result<Run> prepareMatmul(const Signature &call, Library &library) {
   ProductShape shape = matmulShape(call);
   MatmulScratch sizes = MatmulScratch::of(call);
   MT_ASSIGN(Product product, blas->product(shape, sizes.library));
-  return Run(Matmul{product, sizes, call.operands[3].elements() / shape.n, shape.n, bias, result, biased});
+  return Run(Matmul{product, {}, sizes, call.operands[3].elements() / shape.n, shape.n, bias, result, biased});
 }
 
-constexpr Entry kEntries[] = {{"matmul", prepareMatmul}};
+Result<Run> prepareMatmulAdd(const Signature &call, Library &library) {
+  const Signature whole = partsOf(call).front().call;
+  const OperandType &bias = whole.operands[2], &result = whole.operands[3];
+  const MatmulScratch sizes = MatmulScratch::of(whole);
+  if (sizes.wideResult > 0 || result.type == DType::f64)
+    return prepareParts(call, library);
+  MT_ASSIGN(Blas * blas, library.blas());
+  const ProductShape shape = matmulShape(whole);
+  MT_ASSIGN(Product product, blas->product(shape, sizes.library));
+  const Operands at{.bias = 3, .result = 4, .addend = 2};
+  return Run(Matmul{product, at, sizes, result.elements() / shape.n, shape.n, bias.type, result.type, bias.present});
+}
+
+constexpr Entry kEntries[] = {{"matmul", prepareMatmul}, {"matmul_add", prepareMatmulAdd}};
 
 } // namespace
 

@@ -211,7 +211,7 @@ Status Product::pointAt(cublasLtMatmulDescOpaque_t &to, const void *bias, void *
 Product::Alignment Product::alignmentOf(const ProductPlaces &places) const {
   bool all = isPacked(places.a, shape.stepA, shape.type) && isPacked(places.b, shape.stepB, shape.type) &&
              isPacked(places.c, shape.stepC, shape.result) && (!shape.bias || isPacked(places.bias, 0, shape.result)) &&
-             isPacked(places.aside, 0, shape.result);
+             isPacked(places.aside, 0, shape.result) && isPacked(places.addend, 0, shape.result);
   return all ? packed : loose;
 }
 
@@ -230,9 +230,10 @@ Status Product::run(Stream stream, const ProductPlaces &places) const {
   const void *scale = wide ? static_cast<const void *>(&alpha) : &places.alpha,
              *keep = wide ? static_cast<const void *>(&beta) : &places.beta;
   MT_TRY(stream.launching(2)); // the product, and sums of its parts
-  cublasStatus_t status = blas->call.cublasLtMatmul(blas->handle, &own, scale, places.b, layout(b), places.a, layout(a),
-                                                    keep, places.c, layout(c), places.c, layout(c), &algorithm->choice,
-                                                    places.scratch, algorithm->scratch, stream);
+  cublasStatus_t status =
+      blas->call.cublasLtMatmul(blas->handle, &own, scale, places.b, layout(b), places.a, layout(a), keep,
+                                places.addend ? places.addend : places.c, layout(c), places.c, layout(c),
+                                &algorithm->choice, places.scratch, algorithm->scratch, stream);
   return check(*blas, status, cuda::describe(shape));
 }
 

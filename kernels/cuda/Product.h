@@ -25,8 +25,8 @@ enum class Epilogue : uint8_t {
   sumsOfB     ///< aside[n] = sum over k of b[k, n]
 };
 
-/// c[m, n] = alpha * sum over k of a[m, k] * b[k, n] + bias[n] + beta * c[m, n], row-major. `ld` is the distance of
-/// rows as they lie in memory, `step` that of the matrices of a batch, 0 where one serves all.
+/// c[m, n] = alpha * sum over k of a[m, k] * b[k, n] + bias[n] + beta * addend[m, n], row-major. `ld` is the distance
+/// of rows as they lie in memory, `step` that of the matrices of a batch, 0 where one serves all.
 struct ProductShape {
   int64_t m = 1, n = 1, k = 1;
   bool transposeA = false, transposeB = false; ///< a lies as [k, m], b as [n, k]
@@ -54,6 +54,7 @@ struct ProductPlaces {
   void *scratch = nullptr; ///< aligned to kScratchAlignment, as large as the product was chosen for
   const void *bias = nullptr;
   void *aside = nullptr; ///< what the epilogue reads or writes
+  const void *addend = nullptr; ///< lies as c does; null: c itself
   float alpha = 1, beta = 0;
 };
 

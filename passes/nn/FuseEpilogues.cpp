@@ -14,6 +14,50 @@ using namespace nn;
 
 namespace {
 
+/// Whether one use leads to one use, through views.
+bool usedOnce(Value value) {
+  for (; value.hasOneUse(); value = value.getDefiningOp<ReshapeOp>().getOperand())
+    if (!value.getDefiningOp<ReshapeOp>())
+      return true;
+  return false;
+}
+
+/// x + matmul, or matmul + x, of one shape and type, where nothing else uses the product: the right one of two. The sum
+/// keeps its shape - layers are cut and compared at it - so that views of a product lie before it, as views of its
+/// rows.
+struct SumWithProduct : OpRewritePattern<AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
+    if (op.getLhs().getType() != op.getRhs().getType())
+      return failure();
+    for (bool right : {true, false}) {
+      Value value = right ? op.getRhs() : op.getLhs(), other = right ? op.getLhs() : op.getRhs();
+      auto product = viewedBy(value).getDefiningOp<MatmulOp>();
+      if (!product || !usedOnce(value) || getElementTypeOrSelf(product) != getElementTypeOrSelf(other))
+        continue;
+      Value lhs = rowsFor(product, shapeOf(op.getResult()), rewriter);
+      if (!lhs)
+        continue;
+      rewriter.replaceOpWithNewOp<MatmulAddOp>(op, lhs, product.getRhs(), other, product.getBias(),
+                                               product.getTransposeLhs(), product.getTransposeRhs());
+      return success();
+    }
+    return failure();
+  }
+
+  /// The left side with which the product has that shape; null if no view of it gives that.
+  static Value rowsFor(MatmulOp product, ArrayRef<int64_t> shape, PatternRewriter &rewriter) {
+    if (shapeOf(product) == shape)
+      return product.getLhs();
+    if (product.getTransposeLhs() || shapeOf(product.getRhs()).size() != 2 || shape.size() < 2 ||
+        shapeOf(product).back() != shape.back())
+      return nullptr;
+    SmallVector<int64_t> rows(shape);
+    rows.back() = shapeOf(product.getLhs()).back();
+    return reshapeTo(rewriter, product.getLhs(), rows);
+  }
+};
+
 /// gelu(matmul), with views between them: the product's other uses take it from the fused operation.
 struct GeluOfProduct : OpRewritePattern<GeluOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -47,13 +91,6 @@ struct SlopeOfProduct : OpRewritePattern<ActivationGradOp> {
                                            input, product.getTransposeLhs(), product.getTransposeRhs());
     rewriter.replaceOp(op, reshapeTo(rewriter, fused, shapeOf(op.getResult())));
     return success();
-  }
-
-  static bool usedOnce(Value value) {
-    for (; value.hasOneUse(); value = value.getDefiningOp<ReshapeOp>().getOperand())
-      if (!value.getDefiningOp<ReshapeOp>())
-        return true;
-    return false;
   }
 };
 
@@ -121,8 +158,8 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
 
   void runOnOperation() override {
     RewritePatternSet whole(&getContext()), templates(&getContext());
-    whole.add<GeluOfProduct>(&getContext());
-    templates.add<SlopeOfProduct, SumsBesideProduct>(&getContext());
+    whole.add<GeluOfProduct, SumWithProduct>(&getContext());
+    templates.add<SlopeOfProduct, SumsBesideProduct, SumWithProduct>(&getContext());
     FrozenRewritePatternSet ofModel(std::move(whole)), ofTemplates(std::move(templates));
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&

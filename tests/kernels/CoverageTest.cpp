@@ -22,9 +22,14 @@ using Ints = std::vector<int64_t>;
 
 /// Calls of kernels whose operands are not all [2]; types other than f32 are fixed.
 const Signature kShaped[] = {
-    {"attention", {{"scale", 1.0}}, {in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 1, 2, 2}), none(), none(), none(), out({1, 2, 1, 2}), out({1, 1, 2})}},
-    {"attention_grad", {{"scale", 1.0}}, {in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 1, 2, 2}), none(), none(), none(), in({1, 2, 1, 2}), in({1, 1, 2}),
-                                         out({1, 2, 1, 2}), out({1, 2, 1, 2}), out({1, 2, 1, 2}), out({1, 1, 2, 2})}},
+    {"attention",
+     {{"scale", 1.0}},
+     {in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 1, 2, 2}), none(), none(), none(), out({1, 2, 1, 2}),
+      out({1, 1, 2})}},
+    {"attention_grad",
+     {{"scale", 1.0}},
+     {in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 1, 2, 2}), none(), none(), none(),
+      in({1, 2, 1, 2}), in({1, 1, 2}), out({1, 2, 1, 2}), out({1, 2, 1, 2}), out({1, 2, 1, 2}), out({1, 1, 2, 2})}},
     {"concat", {{"axis", int64_t{0}}}, {in({2}), in({2}), out({4})}},
     {"cross_entropy", {}, {in({2, 3}), kTwo, kScalars, out({})}},
     {"cross_entropy_grad", {}, {in({2, 3}), kTwo, kScalars, out({}), out({2, 3})}},
@@ -35,8 +40,11 @@ const Signature kShaped[] = {
     {"layer_norm", {{"epsilon", 1e-5}}, {in({2, 3}), in({3}), in({3}), out({2, 3}), out({2}), out({2})}},
     {"layer_norm_grad", {}, {in({2, 3}), in({2, 3}), in({2}), in({2}), in({3}), out({2, 3}), out({3}), out({3})}},
     {"linear_cross_entropy", {}, {in({2, 3}), in({4, 3}), in({4}), kTwo, kScalars, out({})}},
-    {"linear_cross_entropy_grad", {}, {in({2, 3}), in({4, 3}), in({4}), kTwo, kScalars, out({}), out({2, 3}), out({4, 3}), out({4})}},
+    {"linear_cross_entropy_grad",
+     {},
+     {in({2, 3}), in({4, 3}), in({4}), kTwo, kScalars, out({}), out({2, 3}), out({4, 3}), out({4})}},
     {"matmul", {}, {in({2, 3}), in({3, 4}), in({4}), out({2, 4})}},
+    {"matmul_add", {}, {in({2, 3}), in({3, 4}), in({2, 4}), in({4}), out({2, 4})}},
     {"matmul_gelu", {}, {in({2, 3}), in({3, 4}), in({4}), out({2, 4}), out({2, 4})}},
     {"matmul_gelu_grad", {}, {in({2, 3}), in({3, 4}), in({2, 4}), out({2, 4})}},
     {"matmul_sums", {{"transposeLhs", int64_t{1}}}, {in({3, 2}), in({3, 4}), out({2, 4}), out({4})}},
@@ -134,7 +142,9 @@ TEST(Coverage, TheProcessorPreparesWhatItHasCodeFor) {
 
 /// Kernels of which a backend refuses calls in f64 that the catalogue admits.
 TEST(Coverage, WhoLacksF64) {
-  for (auto [backend, also] : {std::pair(Backend::cpu, std::set<std::string>{}), std::pair(Backend::cuda, std::set<std::string>{"matmul", "matmul_gelu", "matmul_gelu_grad", "matmul_sums"})}) {
+  for (auto [backend, also] : {std::pair(Backend::cpu, std::set<std::string>{}),
+                               std::pair(Backend::cuda, std::set<std::string>{"matmul", "matmul_add", "matmul_gelu",
+                                                                              "matmul_gelu_grad", "matmul_sums"})}) {
     std::set<std::string> found;
     for (const Kernel &kernel : all())
       if (hasCode(kernel.name, backend) && !isUnlimited(kernel))

@@ -75,6 +75,8 @@ TEST(CudaShapes, FusedProducts) {
            bias = random({3072}, 3, 1, type), gradient = random({1024, 768}, 4, 1, type),
            up = random({3072, 768}, 5, 0.1, type), wide = random({1024, 3072}, 6, 2, type);
     Output full{type, {1024, 3072}};
+    expectAsOnCpu({"matmul_add", {}, {x, weight, wide, bias}, {full}}, tolerance);
+    expectAsOnCpu({"matmul_add", {{"transposeRhs", int64_t{1}}}, {gradient, up, wide, absent()}, {full}}, tolerance);
     expectAsOnCpu({"matmul_gelu", {}, {x, weight, bias}, {full, full}}, tolerance);
     expectAsOnCpu({"matmul_gelu", {}, {x, weight, absent()}, {full, none()}}, tolerance);
     expectAsOnCpu({"matmul_gelu_grad", {{"transposeRhs", int64_t{1}}}, {gradient, up, wide}, {full}}, tolerance);

@@ -207,6 +207,8 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t description, cons
                                                  : static_cast<double>(*static_cast<const float *>(at));
   };
   double scale = factor(alpha), keep = factor(beta);
+  if (keep != 0 && !mayTouch(made, c, false))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
   std::vector<double> wide(static_cast<size_t>(inner * made.rows)), sums(static_cast<size_t>(made.rows));
   for (int64_t batch = 0; batch < made.batches; ++batch) {
     for (int64_t i = 0; i < inner; ++i)

@@ -48,6 +48,40 @@ Values each(Values values, double (*function)(double)) {
 
 const Dims kResult = {37, 40};
 
+TEST(FusedProduct, Add) {
+  for (const Sides &sides : layouts(DType::f32))
+    for (const Tensor &bias : {absent(), random({40}, 3)}) {
+      Tensor addend = random(kResult, 4);
+      Values sum = product(sides, bias);
+      for (size_t i = 0; i < sum.size(); ++i)
+        sum[i] += addend.values[i];
+      expectResults({"matmul_add", sides.attributes(), {sides.lhs, sides.rhs, addend, bias}, {{DType::f32, kResult}}},
+                    {sum}, 1e-5);
+    }
+  for (DType result : {DType::bf16, DType::f32})
+    for (const Sides &sides : layouts(DType::bf16)) {
+      Tensor addend = random(kResult, 4, 1, result), bias = random({40}, 3, 1, result);
+      Values sum = product(sides, bias);
+      for (size_t i = 0; i < sum.size(); ++i)
+        sum[i] += addend.values[i];
+      Call call{"matmul_add", sides.attributes(), {sides.lhs, sides.rhs, addend, bias}, {{result, kResult}}};
+      if (result == DType::f32)
+        expectResults(call, {sum}, 1e-5);
+      else
+        expectNarrow(call, 2, 2e-2); // where it adds to what is there a sum of two may be rounded before the third
+    }
+}
+
+TEST(FusedProduct, AddOfABatch) {
+  for (const Dims &rhs : {Dims{7, 8}, Dims{2, 3, 7, 8}}) {
+    Tensor lhs = random({2, 3, 5, 7}, 1), right = random(rhs, 2), addend = random({2, 3, 5, 8}, 3);
+    Values sum = run({"matmul", {}, {lhs, right, absent()}, {{DType::f32, {2, 3, 5, 8}}}}).outputs[0];
+    for (size_t i = 0; i < sum.size(); ++i)
+      sum[i] += addend.values[i];
+    expectResults({"matmul_add", {}, {lhs, right, addend, absent()}, {{DType::f32, {2, 3, 5, 8}}}}, {sum}, 1e-5);
+  }
+}
+
 TEST(FusedProduct, Gelu) {
   for (const Sides &sides : layouts(DType::f32))
     for (const Tensor &bias : {absent(), random({40}, 3)}) {
@@ -121,6 +155,9 @@ TEST(FusedProduct, Refusals) {
   EXPECT_EQ(problem("matmul_sums", {{"sumsOfLhs", int64_t{1}}}, {sides.lhs, sides.rhs}, {result, {DType::f32, {37}}}),
             "matmul_sums: sums are over the first dimension of what is summed, which must be the product's summed one");
   EXPECT_NE(problem("matmul_gelu", {}, {sides.lhs, sides.rhs, absent()}, {result, {DType::f32, {40, 37}}}), "");
+  EXPECT_NE(problem("matmul_add", {}, {sides.lhs, sides.rhs, random({40}, 1), absent()}, {result}), "");
+  EXPECT_NE(problem("matmul_add", {}, {sides.lhs, sides.rhs, random(kResult, 1, 1, DType::bf16), absent()}, {result}),
+            "");
   EXPECT_NE(problem("matmul_gelu_grad", {}, {sides.lhs, sides.rhs, random({37, 41}, 1)}, {result}), "");
 }
 

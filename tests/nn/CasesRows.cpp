@@ -63,6 +63,13 @@ void addProducts(Cases &cases) {
       return g.make<MatmulOp>(g.in[0], g.in[1], product.biased ? g.in[2] : Value(), product.tl, product.tr);
     };
     cases["matmul"].push_back({product.name(), product.inputs(), [plain](Graph g) { return one(plain(g)); }});
+    // Of a product: what is added has its shape.
+    cases["matmul_add"].push_back({product.name(), product.inputs(), [product](Graph g) {
+                                     Value bias = product.biased ? g.in[2] : Value();
+                                     Value first = g.make<MatmulOp>(g.in[0], g.in[1], Value(), product.tl, product.tr);
+                                     return one(
+                                         g.make<MatmulAddOp>(g.in[0], g.in[1], first, bias, product.tl, product.tr));
+                                   }});
     // Both results carry gradient, and each alone.
     for (int results : {1, 2, 3})
       cases["matmul_gelu"].push_back({product.name() + (results == 1   ? ""

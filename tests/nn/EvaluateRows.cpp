@@ -33,6 +33,12 @@ std::vector<Tensor> matmul(MatmulOp op, const Operands &in) {
   return {multiply(op.getResult(), in[op.getLhs()], in[op.getRhs()], in.find(op.getBias()), op.getTransposeLhs(),
                    op.getTransposeRhs())};
 }
+std::vector<Tensor> matmulAdd(MatmulAddOp op, const Operands &in) {
+  Tensor product = multiply(op.getResult(), in[op.getLhs()], in[op.getRhs()], in.find(op.getBias()),
+                            op.getTransposeLhs(), op.getTransposeRhs());
+  const Tensor &addend = in[op.getAddend()];
+  return {each(op.getResult(), [&](const Index &i) { return product.at(i) + addend.at(i); })};
+}
 std::vector<Tensor> matmulGelu(MatmulGeluOp op, const Operands &in) {
   Tensor input = multiply(op.getInput(), in[op.getLhs()], in[op.getRhs()], in.find(op.getBias()), op.getTransposeLhs(),
                           op.getTransposeRhs());
@@ -189,6 +195,7 @@ std::vector<Tensor> softmaxGrad(SoftmaxGradOp op, const Operands &in) {
 
 void addProductRules(Rules &rules) {
   addRule<MatmulOp, matmul>(rules);
+  addRule<MatmulAddOp, matmulAdd>(rules);
   addRule<MatmulGeluOp, matmulGelu>(rules);
   addRule<MatmulGeluGradOp, matmulGeluGrad>(rules);
   addRule<MatmulSumsOp, matmulSums>(rules);

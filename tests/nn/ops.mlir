@@ -123,6 +123,8 @@ func.func @losses(%h: tensor<8x6xf32>, %w: tensor<9x6xf32>, %l: tensor<8xi64>, %
 
 // CHECK-LABEL: func.func @fused
 func.func @fused(%x: tensor<8x6xf32>, %w: tensor<9x6xf32>, %b: tensor<9xf32>, %d: tensor<8x9xf32>) -> tensor<f32> {
+  // CHECK: nn.matmul_add %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {transposeRhs = true} :
+  %sum = nn.matmul_add %x, %w, %d, %b {transposeRhs = true} : (tensor<8x6xf32>, tensor<9x6xf32>, tensor<8x9xf32>, tensor<9xf32>) -> tensor<8x9xf32>
   // CHECK: nn.matmul_gelu %{{.*}}, %{{.*}}, %{{.*}} {transposeRhs = true} :
   %0, %1 = nn.matmul_gelu %x, %w, %b {transposeRhs = true} : (tensor<8x6xf32>, tensor<9x6xf32>, tensor<9xf32>) -> (tensor<8x9xf32>, tensor<8x9xf32>)
   // CHECK: nn.matmul_gelu_grad

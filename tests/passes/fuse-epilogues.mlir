@@ -56,3 +56,30 @@ func.func @apart(%dy: tensor<6x4xf32>, %x: tensor<6x6xf32>, %w: tensor<4x4xf32>)
   %4 = nn.activation_grad %dy, %0 {activation = "gelu_tanh"} : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
   return %3, %4, %0 : tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>
 }
+
+// Sums with products: through a view; the right one of two products, and a chain of them; not one that something else reads,
+// nor one that is broadcast.
+// CHECK-LABEL: func.func @sums
+// CHECK: %[[V:.*]] = nn.reshape %arg0 : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+// CHECK: nn.matmul_add %[[V]], %arg1, %arg3, %arg2 {transposeRhs = true}
+// CHECK: %[[A:.*]] = nn.matmul %arg0, %arg1
+// CHECK: %[[B:.*]] = nn.matmul_add %arg4, %arg1, %[[A]] {transposeRhs = true}
+// CHECK: nn.matmul_add %arg0, %arg5, %[[B]] :
+// CHECK: %[[D:.*]] = nn.matmul %arg4, %arg5
+// CHECK: nn.add %[[D]], %arg4
+// CHECK: nn.add
+func.func @sums(%x: tensor<6x4xf32>, %w: tensor<4x4xf32>, %b: tensor<4xf32>, %y: tensor<2x3x4xf32>, %z: tensor<6x4xf32>, %v: tensor<4x4xf32>) -> (tensor<2x3x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>) {
+  %0 = nn.matmul %x, %w, %b {transposeRhs = true} : (tensor<6x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
+  %1 = nn.reshape %0 : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+  %2 = nn.add %1, %y : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %3 = nn.matmul %x, %w {transposeRhs = true} : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %4 = nn.matmul %z, %w {transposeRhs = true} : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %5 = nn.add %3, %4 : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  %6 = nn.matmul %x, %v : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %7 = nn.add %5, %6 : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  %8 = nn.matmul %z, %v : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %9 = nn.add %8, %z : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  %10 = nn.matmul %x, %w : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %11 = nn.add %10, %b : (tensor<6x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
+  return %2, %7, %8, %9, %11 : tensor<2x3x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>
+}
