@@ -25,8 +25,13 @@ struct Chunks {
 constexpr Chunks normChunks(int64_t rows) { return {rows, 32, 16}; }
 /// Elements of a squared error that are summed apart.
 constexpr Chunks lossChunks(int64_t elements) { return {elements, 256, 512}; }
-/// Elements of a squared norm that are summed apart.
-constexpr Chunks squaredNormChunks(int64_t elements) { return {elements, 256, 4096}; }
+/// Elements of a squared norm that are summed apart, and how, on every device: it decides how much is clipped, and an
+/// update may run on either. Element e of a chunk is added to lane e % kNormLanes, in order; eight lanes side by side
+/// are added in order, which leaves kNormSums sums. Those, and then the chunks' (zero where there is no chunk), are
+/// added as a block of so many threads does: in each warp of 32, for distance 16, 8, 4, 2, 1, s[i] + s[i ^ distance]
+/// takes the place of s[i]; then the warps in order.
+constexpr int64_t kNormLanes = 2048, kNormSums = 256;
+constexpr Chunks squaredNormChunks(int64_t elements) { return {elements, kNormSums, 4096}; }
 
 /// On a GPU: parts of a scratch operand lie this far apart, from its first multiple on.
 constexpr uint64_t kScratchAlignment = 256;

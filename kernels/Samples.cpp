@@ -53,8 +53,8 @@ std::vector<Pattern> patterns() {
       {"attention{minDistance=0; scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - - - - -> $T[1,$Q,$H,$W] "
        "f32[1,$H,$Q]",
        "HQW", scores},
-      {"attention{scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - - - - -> $T[1,$Q,$H,$W] f32[1,$H,$Q]", "HQW",
-       scores},
+      {"attention{scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - - - - -> $T[1,$Q,$H,$W] f32[1,$H,$Q]",
+       "HQW", scores},
       {"attention_grad{minDistance=0; scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - - - - "
        "$T[1,$Q,$H,$W] f32[1,$H,$Q] -> $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] -",
        "HQW", scores},
@@ -65,9 +65,9 @@ std::vector<Pattern> patterns() {
       {"transpose{permutation=[0, 2, 1, 3]} $T[$B,$R,$H,64] -> $T[$B,$H,$R,64]", "BRH", heads},
       {"transpose{permutation=[1, 0]} $T[$R,$C] -> $T[$C,$R]", "RC", kRows},
       {"layer_norm{epsilon=1e-05} $T[$R,$C] f32[$C] f32[$C] -> $T[$R,$C] f32[$R] f32[$R]", "RC", kRows},
-      {"layer_norm_grad $T[$R,$C] $T[$R,$C] f32[$R] f32[$R] f32[$C] -> $T[$R,$C] f32[$C] f32[$C]", "RC", kRows},
+      {"layer_norm_grad $T[$R,$C] $T[$R,$C] f32[$R] f32[$R] f32[$C] - -> $T[$R,$C] f32[$C] f32[$C]", "RC", kRows},
       {"rms_norm{epsilon=1e-05} $T[$R,$C] f32[$C] -> $T[$R,$C] f32[$R]", "RC", kRows},
-      {"rms_norm_grad $T[$R,$C] $T[$R,$C] f32[$R] f32[$C] -> $T[$R,$C] f32[$C]", "RC", kRows},
+      {"rms_norm_grad $T[$R,$C] $T[$R,$C] f32[$R] f32[$C] - -> $T[$R,$C] f32[$C]", "RC", kRows},
       {"softmax $T[$R,$C] -> $T[$R,$C]", "RC", kRows},
       {"softmax_grad $T[$R,$C] $T[$R,$C] -> $T[$R,$C]", "RC", kRows},
       {"log_softmax $T[$R,$C] -> $T[$R,$C]", "RC", kRows},

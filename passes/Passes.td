@@ -142,7 +142,8 @@ def FuseEpilogues : Pass<"mt-fuse-epilogues", "mlir::ModuleOp"> {
     A sum with a product that nothing else uses becomes `nn.matmul_add`, here and in templates: residuals, and gradients of what
     several products use.
 
-    In templates, after that: `nn.activation_grad` of a product that nothing else uses becomes `nn.matmul_gelu_grad`, and a
+    In templates, after that: a sum with the gradient of a norm's operand becomes part of `nn.layer_norm_grad` or
+    `nn.rms_norm_grad`, `nn.activation_grad` of a product that nothing else uses becomes `nn.matmul_gelu_grad`, and a
     weight's gradient with the sum over rows that is its bias's becomes `nn.matmul_sums`.
   }];
 }

@@ -110,7 +110,7 @@ LogicalResult LayerNormOp::buildGradient(OpBuilder &b, Gradients &g) {
     return failure();
   Type row = rowSums(getOperand());
   auto grad = LayerNormGradOp::create(b, getLoc(), TypeRange{getOperand().getType(), row, row}, g.lookup(getResult()),
-                                      getOperand(), getMean(), getRstd(), getGain());
+                                      getOperand(), getMean(), getRstd(), getGain(), /*addend=*/Value());
   g.add(b, getOperand(), grad.getDoperand());
   if (getGain())
     g.add(b, getGain(), grad.getDgain());
@@ -124,7 +124,7 @@ LogicalResult RmsNormOp::buildGradient(OpBuilder &b, Gradients &g) {
     return failure();
   Type row = rowSums(getOperand());
   auto grad = RmsNormGradOp::create(b, getLoc(), TypeRange{getOperand().getType(), row}, g.lookup(getResult()),
-                                    getOperand(), getRstd(), getGain());
+                                    getOperand(), getRstd(), getGain(), /*addend=*/Value());
   g.add(b, getOperand(), grad.getDoperand());
   if (getGain())
     g.add(b, getGain(), grad.getDgain());

@@ -35,8 +35,7 @@ std::optional<unsigned> optionalOperand(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<unsigned>>(op)
       .Case<MatmulOp, MatmulGeluOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 2; })
       .Case<RmsNormOp>([](auto) { return 1; })
-      .Case<MatmulAddOp, RmsNormGradOp>([](auto) { return 3; })
-      .Case<LayerNormGradOp>([](auto) { return 4; })
+      .Case<MatmulAddOp>([](auto) { return 3; })
       .Default([](Operation *) { return std::nullopt; });
 }
 
@@ -44,9 +43,9 @@ std::optional<unsigned> optionalOperand(Operation *op) {
 unsigned fullOperands(Operation *op) {
   return llvm::TypeSwitch<Operation *, unsigned>(op)
       .Case<MatmulOp, MatmulGeluOp>([](auto) { return 3; })
-      .Case<LinearCrossEntropyOp, LinearCrossEntropyGradOp, LayerNormGradOp>([](auto) { return 5; })
+      .Case<LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 5; })
       .Case<RmsNormOp>([](auto) { return 2; })
-      .Case<MatmulAddOp, RmsNormGradOp>([](auto) { return 4; })
+      .Case<MatmulAddOp>([](auto) { return 4; })
       .Default([](Operation *op) { return op->getNumOperands(); });
 }
 

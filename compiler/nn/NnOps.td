@@ -275,10 +275,10 @@ def Nn_LayerNormOp : Nn_MixedOp<"layer_norm", [Differentiable, AttrSizedOperandS
   let arguments = (ins Nn_FloatTensor:$operand, Optional<Nn_FloatTensor>:$gain, Optional<Nn_FloatTensor>:$bias, F64Attr:$epsilon);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$mean, Nn_FloatTensor:$rstd);
 }
-def Nn_LayerNormGradOp : Nn_Op<"layer_norm_grad", []> {
-  let summary = "Gradients of x, gain and bias ([D] each).";
+def Nn_LayerNormGradOp : Nn_Op<"layer_norm_grad", [AttrSizedOperandSegments]> {
+  let summary = "Gradients of x, plus `addend`, of gain and bias ([D] each).";
   let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$operand, Nn_FloatTensor:$mean, Nn_FloatTensor:$rstd,
-                       Optional<Nn_FloatTensor>:$gain);
+                       Optional<Nn_FloatTensor>:$gain, Optional<Nn_FloatTensor>:$addend);
   let results = (outs Nn_FloatTensor:$doperand, Nn_FloatTensor:$dgain, Nn_FloatTensor:$dbias);
 }
 def Nn_RmsNormOp : Nn_MixedOp<"rms_norm", [Differentiable, Precise, Rows]> {
@@ -286,9 +286,10 @@ def Nn_RmsNormOp : Nn_MixedOp<"rms_norm", [Differentiable, Precise, Rows]> {
   let arguments = (ins Nn_FloatTensor:$operand, Optional<Nn_FloatTensor>:$gain, F64Attr:$epsilon);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$rstd);
 }
-def Nn_RmsNormGradOp : Nn_Op<"rms_norm_grad"> {
-  let summary = "Gradients of x and gain ([D]).";
-  let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$operand, Nn_FloatTensor:$rstd, Optional<Nn_FloatTensor>:$gain);
+def Nn_RmsNormGradOp : Nn_Op<"rms_norm_grad", [AttrSizedOperandSegments]> {
+  let summary = "Gradients of x, plus `addend`, and of gain ([D]).";
+  let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$operand, Nn_FloatTensor:$rstd, Optional<Nn_FloatTensor>:$gain,
+                       Optional<Nn_FloatTensor>:$addend);
   let results = (outs Nn_FloatTensor:$doperand, Nn_FloatTensor:$dgain);
 }
 def Nn_SoftmaxOp : Nn_Op<"softmax", [Differentiable, SameOperandsAndResultType, FullPrecision, Rows]> {

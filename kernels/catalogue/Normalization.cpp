@@ -51,9 +51,9 @@ std::string checkLayerNorm(const Signature &call) {
 
 std::string checkLayerNormGrad(const Signature &call) {
   Checker checker(call);
-  rows(checker, 1).mixed(0, 1).sameDims(0, 1).like(5, 1);
+  rows(checker, 1).mixed(0, 1).sameDims(0, 1).like(5, 1).like(6, 1);
   statistic(statistic(checker, 2, 1), 3, 1);
-  vector(vector(vector(checker, 4, 1), 6, 1), 7, 1).sameTypeOrF32(6, 4).sameTypeOrF32(7, 4);
+  vector(vector(vector(checker, 4, 1), 7, 1), 8, 1).sameTypeOrF32(7, 4).sameTypeOrF32(8, 4);
   return checker.result();
 }
 
@@ -69,8 +69,8 @@ std::string checkRmsNorm(const Signature &call) {
 
 std::string checkRmsNormGrad(const Signature &call) {
   Checker checker(call);
-  rows(checker, 1).mixed(0, 1).sameDims(0, 1).like(4, 1);
-  vector(vector(statistic(checker, 2, 1), 3, 1), 5, 1).sameTypeOrF32(5, 3);
+  rows(checker, 1).mixed(0, 1).sameDims(0, 1).like(4, 1).like(5, 1);
+  vector(vector(statistic(checker, 2, 1), 3, 1), 6, 1).sameTypeOrF32(6, 3);
   return checker.result();
 }
 
@@ -109,22 +109,27 @@ std::span<const Kernel> normalizationKernels() {
             "(x - mean) * rstd * gain + bias, rstd = 1 / sqrt(variance + epsilon). Ba et al., arXiv 1607.06450. "
             "Types: operand, gain, bias, result each f32 or bf16",
             flopsPerElement<8>, checkLayerNorm, {.attributes = kEpsilon}),
-      entry("layer_norm_grad", "gradient operand mean rstd gain? -> doperand+ dgain+ dbias+",
+      entry("layer_norm_grad", "gradient operand mean rstd gain? addend? -> doperand+ dgain+ dbias+",
             "Gradients of a layer normalization.",
-            "xhat = (x - mean) * rstd, g = gradient * gain; doperand = rstd * (g - mean(g) - xhat * mean(g * xhat)); "
-            "dgain = sum of gradient * xhat, dbias = sum of gradient over rows. Types: gradient, operand, gain each "
-            "f32 or bf16; doperand the operand's; dgain and dbias the gain's or f32",
-            flopsPerElement<12>, checkLayerNormGrad, {.workspace = layerNormWorkspace, .cudaWorkspace = cudaNormWorkspace<2>}),
+            "xhat = (x - mean) * rstd, g = gradient * gain; doperand = rstd * (g - mean(g) - xhat * mean(g * xhat)) "
+            "+ addend; dgain = sum of gradient * xhat, dbias = sum of gradient over rows. Types: gradient, operand, "
+            "gain each "
+            "f32 or bf16; addend and doperand the operand's; dgain and dbias the gain's or f32",
+            flopsPerElement<12>, checkLayerNormGrad,
+            {.workspace = layerNormWorkspace, .cudaWorkspace = cudaNormWorkspace<2>}),
       entry("rms_norm", "operand gain? -> result+ rstd", "Root-mean-square normalization over the last dimension.",
             "x * rstd * gain, rstd = 1 / sqrt(mean(x^2) + epsilon). Zhang and Sennrich, arXiv 1910.07467. Types: "
             "operand, gain, result each f32 or bf16",
             flopsPerElement<5>, checkRmsNorm, {.attributes = kEpsilon}),
-      entry("rms_norm_grad", "gradient operand rstd gain? -> doperand+ dgain+",
+      entry("rms_norm_grad", "gradient operand rstd gain? addend? -> doperand+ dgain+",
             "Gradients of a root-mean-square normalization.",
-            "xhat = x * rstd, g = gradient * gain; doperand = rstd * (g - xhat * mean(g * xhat)); dgain = sum of "
-            "gradient * xhat over rows. Types: gradient, operand, gain each f32 or bf16; doperand the operand's; dgain "
+            "xhat = x * rstd, g = gradient * gain; doperand = rstd * (g - xhat * mean(g * xhat)) + addend; dgain = sum "
+            "of "
+            "gradient * xhat over rows. Types: gradient, operand, gain each f32 or bf16; addend and doperand the "
+            "operand's; dgain "
             "the gain's or f32",
-            flopsPerElement<9>, checkRmsNormGrad, {.workspace = rmsNormWorkspace, .cudaWorkspace = cudaNormWorkspace<1>}),
+            flopsPerElement<9>, checkRmsNormGrad,
+            {.workspace = rmsNormWorkspace, .cudaWorkspace = cudaNormWorkspace<1>}),
       entry("softmax", "operand -> result+", "Softmax over the last dimension.",
             "e^(x - max) / sum of e^(x - max). Types: result the operand's or f32", flopsPerElement<5>, checkSoftmax),
       entry("softmax_grad", "gradient output -> result+", "Gradient of softmax, from its result y.",

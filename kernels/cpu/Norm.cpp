@@ -71,13 +71,14 @@ Result<Run> prepareRmsNorm(const Signature &call) {
 struct NormGrad {
   Shape shape;
   bool centered;
-  RowIn gradient, x, gain;
+  RowIn gradient, x, gain, addend;
   size_t mean, rstd;
   RowOut dx, dgain, dbias;
 
   bool parameters() const { return dgain.present || dbias.present; }
-  Scratch scratch() const { return {.own = 6 * sizeof(float) * static_cast<uint64_t>(shape.width)}; }
+  Scratch scratch() const { return {.own = 7 * sizeof(float) * static_cast<uint64_t>(shape.width)}; }
 
+  /// `buffers`: of four rows.
   void row(const Launch &launch, int64_t row, const float *gains, float *sums, float *buffers) const {
     int64_t begin = row * shape.width, width = shape.width;
     const float *dy = gradient.at(launch, begin, width, buffers), *in = x.at(launch, begin, width, buffers + width);
@@ -88,6 +89,8 @@ struct NormGrad {
       float *out = dx.place(launch, begin, buffers + 2 * width);
       vec::normGrad(dy, in, gains, center, factor, static_cast<float>(meanGradient),
                     static_cast<float>(totals.product / static_cast<double>(width)), out, width, dx.adds(launch));
+      if (addend.present)
+        vec::add(addend.at(launch, begin, width, buffers + 3 * width), out, width);
       dx.finish(launch, begin, width, out);
     }
     vec::normParameters(dy, in, center, factor, dgain.present ? sums : nullptr, dbias.present ? sums + width : nullptr,
@@ -96,8 +99,8 @@ struct NormGrad {
 
   /// Rows [begin, end), and their sums for gain, then bias, into `partial`.
   void rows(const Launch &launch, int64_t begin, int64_t end, double *partial) const {
-    float *buffers = ThreadPool::scratchOf<float>(6 * shape.width), *sums = buffers + 4 * shape.width;
-    const float *gains = gain.at(launch, 0, shape.width, buffers + 3 * shape.width);
+    float *buffers = ThreadPool::scratchOf<float>(7 * shape.width), *sums = buffers + 5 * shape.width;
+    const float *gains = gain.at(launch, 0, shape.width, buffers + 4 * shape.width);
     int64_t places = (dbias.present ? 2 : 1) * shape.width;
     std::fill(partial, partial + (parameters() ? places : 0), 0.0);
     for (int64_t i = begin; i < end; i += kRows) {
@@ -142,13 +145,13 @@ struct NormGrad {
 };
 
 Result<Run> prepareLayerNormGrad(const Signature &call) {
-  return Run(NormGrad{Shape(call.operands[1]), true, RowIn(call, 0), RowIn(call, 1), RowIn(call, 4), 2, 3,
-                      RowOut(call, 5), RowOut(call, 6), RowOut(call, 7)});
+  return Run(NormGrad{Shape(call.operands[1]), true, RowIn(call, 0), RowIn(call, 1), RowIn(call, 4), RowIn(call, 5), 2,
+                      3, RowOut(call, 6), RowOut(call, 7), RowOut(call, 8)});
 }
 
 Result<Run> prepareRmsNormGrad(const Signature &call) {
-  return Run(NormGrad{Shape(call.operands[1]), false, RowIn(call, 0), RowIn(call, 1), RowIn(call, 3), 0, 2,
-                      RowOut(call, 4), RowOut(call, 5), RowOut()});
+  return Run(NormGrad{Shape(call.operands[1]), false, RowIn(call, 0), RowIn(call, 1), RowIn(call, 3), RowIn(call, 4), 0,
+                      2, RowOut(call, 5), RowOut(call, 6), RowOut()});
 }
 
 constexpr Entry kEntries[] = {{"layer_norm", prepareLayerNorm},

@@ -1,26 +1,42 @@
-// squared_norm, by a fixed tree of partial sums, and step_norm.
+// squared_norm, by the tree of partial sums of kernels/Blocks.h, and step_norm.
 #include "kernels/Blocks.h"
 #include "kernels/cpu/FloatRows.h"
 #include "kernels/cpu/Vector.h"
 
+#include <array>
 #include <cmath>
 
 namespace mt::kernels::cpu {
 namespace {
 
+/// As a block of so many threads of a GPU adds, a warp at a time.
+double sumOfBlock(std::array<double, kNormSums> sums) {
+  constexpr size_t kWarp = 32;
+  double total = 0;
+  for (size_t warp = 0; warp < sums.size(); warp += kWarp) {
+    for (size_t distance = kWarp / 2; distance > 0; distance /= 2) // those beyond are never read again
+      for (size_t i = warp; i < warp + distance; ++i)
+        sums[i] += sums[i + distance];
+    total = warp == 0 ? sums[0] : total + sums[warp];
+  }
+  return total;
+}
+
 struct SquaredNorm {
-  static constexpr int64_t kBlock = 4096;
   int64_t elements;
   RowIn x;
 
   double part(const Launch &launch, int64_t begin, int64_t end) const {
-    float buffer[kBlock];
-    double total = 0;
-    for (int64_t at = begin; at < end; at += kBlock) {
-      int64_t count = std::min(kBlock, end - at);
-      total += vec::squaredNorm(x.at(launch, at, count, buffer), count);
+    float buffer[kNormLanes];
+    alignas(64) double lanes[kNormLanes] = {};
+    for (int64_t at = begin; at < end; at += kNormLanes) {
+      int64_t count = std::min(kNormLanes, end - at);
+      vec::addSquares(x.at(launch, at, count, buffer), lanes, count);
     }
-    return total;
+    std::array<double, kNormSums> sums = {};
+    for (size_t i = 0; i < kNormLanes; ++i)
+      sums[i / (kNormLanes / kNormSums)] += lanes[i];
+    return sumOfBlock(sums);
   }
 
   Status operator()(const Launch &launch) const {
@@ -28,10 +44,9 @@ struct SquaredNorm {
     double *parts = static_cast<double *>(launch.operands.back());
     launch.pool.parallelFor(
         chunks.count, [&](int64_t chunk) { parts[chunk] = part(launch, chunks.begin(chunk), chunks.end(chunk)); });
-    double total = 0;
-    for (int64_t chunk = 0; chunk < chunks.count; ++chunk)
-      total += parts[chunk];
-    *launch.at<double>(1) = total;
+    std::array<double, kNormSums> sums = {};
+    std::copy_n(parts, chunks.count, sums.begin());
+    *launch.at<double>(1) = sumOfBlock(sums);
     return {};
   }
 };

@@ -83,6 +83,19 @@ double squaredNorm(const float *x, int64_t count) {
   return total;
 }
 
+void addSquares(const float *x, double *sums, int64_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Half<D> half;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto value = hn::PromoteTo(d, hn::LoadU(half, x + i));
+    hn::StoreU(hn::MulAdd(value, value, hn::LoadU(d, sums + i)), d, sums + i); // the square is exact: fused or not
+  }
+  for (; i < count; ++i)
+    sums[i] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+}
+
 float largest(const float *x, int64_t count) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -377,6 +390,7 @@ HWY_EXPORT(sum);
 HWY_EXPORT(dot);
 HWY_EXPORT(squaredDistance);
 HWY_EXPORT(squaredNorm);
+HWY_EXPORT(addSquares);
 HWY_EXPORT(largest);
 HWY_EXPORT(sumExp);
 HWY_EXPORT(storeExp);
@@ -401,6 +415,7 @@ double squaredDistance(const float *x, float center, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(squaredDistance)(x, center, count);
 }
 double squaredNorm(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(squaredNorm)(x, count); }
+void addSquares(const float *x, double *sums, int64_t count) { HWY_DYNAMIC_DISPATCH(addSquares)(x, sums, count); }
 float largest(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(largest)(x, count); }
 double sumExp(const float *x, float shift, int64_t count) { return HWY_DYNAMIC_DISPATCH(sumExp)(x, shift, count); }
 double storeExp(const float *x, float shift, float *out, int64_t count) {

@@ -43,7 +43,7 @@ Result<Run> prepareNorm(const Signature &call, Library &) {
 struct NormGrad {
   int64_t rows, width;
   bool centered;
-  Bound gradient, x, gain, dx, dgain, dbias;
+  Bound gradient, x, gain, addend, dx, dgain, dbias;
   size_t mean, rstd;
 
   Status operator()(const Launch &launch) const {
@@ -51,7 +51,7 @@ struct NormGrad {
     float *sums = static_cast<float *>(launch.operands.back());
     float *gains = dgain.present ? sums : nullptr, *biases = dbias.present ? sums + chunks.count * width : nullptr;
     bool packed = width % kOctet == 0 && gradient.aligned(launch) && x.aligned(launch) && gain.aligned(launch) &&
-                  dx.aligned(launch) && isAligned(sums, DType::f32);
+                  addend.aligned(launch) && dx.aligned(launch) && isAligned(sums, DType::f32);
     dim3 threads = rowThreads(width, kNormGradHeld);
     NormGradArguments arguments = {{width, packed},
                                    cut(chunks),
@@ -59,12 +59,13 @@ struct NormGrad {
                                    gradient.in(launch),
                                    x.in(launch),
                                    gain.in(launch),
+                                   addend.in(launch),
                                    centered ? launch.at<const float>(mean) : nullptr,
                                    launch.at<const float>(rstd),
                                    dx.out(launch),
                                    gains,
                                    biases};
-    RowCode code = rowCode(arguments.shape, {gradient, x, dx}, {gain});
+    RowCode code = rowCode(arguments.shape, {gradient, x, addend, dx}, {gain});
     if (code != RowCode::any && width <= int64_t{threads.x} * kOctet * kNormGradHeld) {
       MT_TRY(start(launch.stream, rowBlocks(chunks.count, threads), threads, normGradPacksCode(code), arguments));
     } else {
@@ -90,8 +91,8 @@ Result<Run> prepareNormGrad(const Signature &call, Library &) {
   size_t gain = centered ? 4 : 3;
   int64_t width = call.operands[1].dims.back();
   return Run(NormGrad{call.operands[1].elements() / width, width, centered, Bound(call, 0), Bound(call, 1),
-                      Bound(call, gain), Bound(call, gain + 1), Bound(call, gain + 2),
-                      centered ? Bound(call, gain + 3) : Bound(), 2, gain - 1});
+                      Bound(call, gain), Bound(call, gain + 1), Bound(call, gain + 2), Bound(call, gain + 3),
+                      centered ? Bound(call, gain + 4) : Bound(), 2, gain - 1});
 }
 
 constexpr Entry kEntries[] = {{"layer_norm", prepareNorm},

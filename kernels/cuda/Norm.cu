@@ -89,9 +89,11 @@ __global__ void __launch_bounds__(kRowThreads) normGradPacks(const __grid_consta
     float meanGradient = a.centered ? sums[0] * share : 0, meanProduct = sums[1] * share;
 #pragma unroll
     for (int h = 0; h < kNormGradHeld; ++h) {
+      float addend[kOctet];
+      load(Read<float>{typed<kCode>(a.addend), row * shape.width, placesIn(shape, h)}, addend);
 #pragma unroll
       for (int i = 0; i < kOctet; ++i)
-        in[h][i] = factor * (in[h][i] - meanGradient - in[kNormGradHeld + h][i] * meanProduct);
+        in[h][i] = factor * (in[h][i] - meanGradient - in[kNormGradHeld + h][i] * meanProduct) + addend[i];
       store(typed<kCode>(a.dx), row * shape.width, placesIn(shape, h), in[h]);
     }
   }
@@ -132,9 +134,10 @@ __global__ void __launch_bounds__(kRowThreads) normGrad(const __grid_constant__ 
   float meanGradient = a.centered ? sums[0] / width : 0, meanProduct = sums[1] / width;
   each([&](const Places &places, const float(&g)[kOctet], const float(&xhat)[kOctet]) {
     float out[kOctet];
+    load(Read<float>{a.addend, row * a.shape.width, places}, out);
 #pragma unroll
     for (int i = 0; i < kOctet; ++i)
-      out[i] = factor * (g[i] - meanGradient - xhat[i] * meanProduct);
+      out[i] = factor * (g[i] - meanGradient - xhat[i] * meanProduct) + out[i];
     store(a.dx, row * a.shape.width, places, out);
   });
 }

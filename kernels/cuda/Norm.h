@@ -25,7 +25,7 @@ struct NormGradArguments {
   RowShape shape;
   Cut chunks; ///< of rows, whose sums for parameters are apart
   bool centered;
-  In gradient, x, gain; ///< gain: no data where absent
+  In gradient, x, gain, addend; ///< gain and addend: no data where absent
   const float *mean, *rstd;
   Out dx;
   float *gains, *biases; ///< sums of each chunk; null where not wanted

@@ -58,6 +58,30 @@ struct SumWithProduct : OpRewritePattern<AddOp> {
   }
 };
 
+/// x + the operand's gradient of a norm, where nothing else uses that and x is there before.
+template <typename NormGrad> struct SumWithNormGradient : OpRewritePattern<AddOp> {
+  using OpRewritePattern<AddOp>::OpRewritePattern;
+  LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
+    for (bool right : {true, false}) {
+      Value value = right ? op.getRhs() : op.getLhs(), other = right ? op.getLhs() : op.getRhs();
+      auto norm = value.getDefiningOp<NormGrad>();
+      if (!norm || value != norm.getDoperand() || !value.hasOneUse() || norm.getAddend() ||
+          other.getType() != value.getType() || value.getType() != norm.getOperand().getType() ||
+          !isBefore(other, norm))
+        continue;
+      rewriter.modifyOpInPlace(norm, [&] { norm.getAddendMutable().assign(other); });
+      rewriter.replaceOp(op, value);
+      return success();
+    }
+    return failure();
+  }
+
+  static bool isBefore(Value value, Operation *op) {
+    Operation *from = value.getDefiningOp();
+    return !from || (from->getBlock() == op->getBlock() && from->isBeforeInBlock(op));
+  }
+};
+
 /// gelu(matmul), with views between them: the product's other uses take it from the fused operation.
 struct GeluOfProduct : OpRewritePattern<GeluOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -159,7 +183,8 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
   void runOnOperation() override {
     RewritePatternSet whole(&getContext()), templates(&getContext());
     whole.add<GeluOfProduct, SumWithProduct>(&getContext());
-    templates.add<SlopeOfProduct, SumsBesideProduct, SumWithProduct>(&getContext());
+    templates.add<SlopeOfProduct, SumsBesideProduct, SumWithProduct, SumWithNormGradient<LayerNormGradOp>,
+                  SumWithNormGradient<RmsNormGradOp>>(&getContext());
     FrozenRewritePatternSet ofModel(std::move(whole)), ofTemplates(std::move(templates));
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&

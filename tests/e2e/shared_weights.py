@@ -35,7 +35,8 @@ def bytes_of(plan, *kinds):
 
 
 def check(precision, clip):
-    """For every layer more the host keeps a saved input more, at the most, and nothing else grows."""
+    """For every layer more the host keeps a saved input more, at the most, and nothing else grows: but one micro-batch's, which
+    may find room on the device with some numbers of layers and not with others."""
     fixed, staging = {}, []
     saved = BATCH * SEQ * WIDTH * (2 if precision == "bf16" else 4)
     for layers in (6, 12, 24, 48):
@@ -47,7 +48,7 @@ def check(precision, clip):
             sums = sum(c["label"].startswith("sum gradients of") and ".h.0." in c["label"] for c in step["commands"])
             expect(sums == layers - 1, f"{layers} layers: {sums} sums of gradients")
     expect(len(set(fixed.values())) == 1, f"{precision} {clip}: bytes of device and state by layers: {fixed}")
-    expect(staging == sorted(staging, reverse=True), f"{precision} {clip}: staging but for saved inputs, with 6 to 48 layers: {staging}")
+    expect(all(more <= less + saved // BATCH for less, more in zip(staging, staging[1:])) and staging[-1] <= staging[0], f"{precision} {clip}: staging but for saved inputs, with 6 to 48 layers: {staging}")
     print(f"{precision} {clip}: {fixed[6]} and {staging} bytes with 6 to 48 uses", flush=True)
 
 

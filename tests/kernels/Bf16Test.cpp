@@ -117,8 +117,13 @@ TEST(Bf16, Norms) {
         Tensor gradient = as(narrow(dims, 4), other), mean = random(statistic, 5), rstd = random(statistic, 6);
         for (DType dgain : {gain, kWide}) {
           Output full{x, dims}, sums{dgain, row};
-          expectNarrow({"layer_norm_grad", {}, {gradient, operand, mean, rstd, gains}, {full, sums, sums}}, 1, 1e-5);
-          expectNarrow({"rms_norm_grad", {}, {gradient, operand, rstd, gains}, {full, sums}}, 1, 1e-5);
+          expectNarrow({"layer_norm_grad", {}, {gradient, operand, mean, rstd, gains, absent()}, {full, sums, sums}}, 1,
+                       1e-5);
+          expectNarrow({"rms_norm_grad", {}, {gradient, operand, rstd, gains, absent()}, {full, sums}}, 1, 1e-5);
+          const Tensor addend = random(operand.dims, 9, 1, operand.type);
+          expectNarrow({"layer_norm_grad", {}, {gradient, operand, mean, rstd, gains, addend}, {full, sums, sums}}, 1,
+                       1e-5);
+          expectNarrow({"rms_norm_grad", {}, {gradient, operand, rstd, gains, addend}, {full, sums}}, 1, 1e-5);
         }
       }
 }

@@ -172,7 +172,8 @@ const Signature kMixed[] = {
      {in({2, 3}), in({3}, kNarrow), in({3}), out({2, 3}, kNarrow), out({2}), out({2})}},
     {"rms_norm_grad",
      {},
-     {in({2, 3}), in({2, 3}, kNarrow), in({2}), in({3}, kNarrow), out({2, 3}, kNarrow), out({3}), scratch(24)}},
+     {in({2, 3}), in({2, 3}, kNarrow), in({2}), in({3}, kNarrow), in({2, 3}, kNarrow), out({2, 3}, kNarrow), out({3}),
+      scratch(24)}},
     {"softmax", {}, {in({2, 3}, kNarrow), out({2, 3})}},
     {"softmax_grad", {}, {in({2, 3}), in({2, 3}), out({2, 3}, kNarrow)}},
     {"rotary", {}, {in({1, 4, 2, 8}, kNarrow), in({1, 4, 4}), in({1, 4, 4}), out({1, 4, 2, 8}, kNarrow)}},
@@ -292,7 +293,7 @@ TEST(Catalogue, ScratchOnAGpu) {
   EXPECT_EQ(bytes(reduce({1 << 20}, {0}, {})), 256u * 8);
   EXPECT_EQ(bytes(reduce({1 << 15, 64}, {1}, {1 << 15})), 0u);
   Dims rows = {8192, 768};
-  Signature norm{"rms_norm_grad", {}, {in(rows), in(rows), in({8192}), in({768}), out(rows), out({768})}};
+  Signature norm{"rms_norm_grad", {}, {in(rows), in(rows), in({8192}), in({768}), in(rows), out(rows), out({768})}};
   EXPECT_EQ(bytes(norm), 1171u * 768 * 4) << "chunks of seven rows";
 }
 

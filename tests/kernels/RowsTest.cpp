@@ -136,10 +136,18 @@ void testNormGrad(const NormCase &test, bool centered, double tolerance) {
   Tensor mean = tensor(DType::f32, statistics, out[1]), rstd = tensor(DType::f32, statistics, out[2]);
   Output full{DType::f32, test.dims}, row{DType::f32, {width}};
   if (centered)
-    expectResults({"layer_norm_grad", {}, {gradient, x, mean, rstd, gain}, {full, row, row}}, {dx, dgain, dbias},
-                  tolerance);
+    expectResults({"layer_norm_grad", {}, {gradient, x, mean, rstd, gain, absent()}, {full, row, row}},
+                  {dx, dgain, dbias}, tolerance);
   else
-    expectResults({"rms_norm_grad", {}, {gradient, x, rstd, gain}, {full, row}}, {dx, dgain}, tolerance);
+    expectResults({"rms_norm_grad", {}, {gradient, x, rstd, gain, absent()}, {full, row}}, {dx, dgain}, tolerance);
+  const Tensor addend = random(test.dims, 4);
+  for (size_t i = 0; i < dx.size(); ++i)
+    dx[i] += addend.values[i];
+  if (centered)
+    expectResults({"layer_norm_grad", {}, {gradient, x, mean, rstd, gain, addend}, {full, row, row}},
+                  {dx, dgain, dbias}, tolerance);
+  else
+    expectResults({"rms_norm_grad", {}, {gradient, x, rstd, gain, addend}, {full, row}}, {dx, dgain}, tolerance);
 }
 
 TEST(Norm, Gradients) {
@@ -182,10 +190,10 @@ void testWideNorm(int64_t count, int64_t width, bool centered, DType type) {
   Tensor mean = tensor(DType::f32, {count}, forward[1]), rstd = tensor(DType::f32, {count}, forward[2]);
   Output full{type, {count, width}}, row{DType::f32, {width}}, statistic{DType::f32, {count}};
   Call there{"layer_norm", {{"epsilon", 1e-5}}, {x, gain, bias}, {full, statistic, statistic}};
-  Call again{"layer_norm_grad", {}, {gradient, x, mean, rstd, gain}, {full, row, row}};
+  Call again{"layer_norm_grad", {}, {gradient, x, mean, rstd, gain, absent()}, {full, row, row}};
   if (!centered) {
     there = {"rms_norm", {{"epsilon", 1e-5}}, {x, gain}, {full, statistic}};
-    again = {"rms_norm_grad", {}, {gradient, x, rstd, gain}, {full, row}};
+    again = {"rms_norm_grad", {}, {gradient, x, rstd, gain, absent()}, {full, row}};
     forward.erase(forward.begin() + 1);
     back.pop_back();
   }

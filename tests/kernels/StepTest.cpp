@@ -1,4 +1,5 @@
 // Norms, clipping and updates: against the formulas of PyTorch's optimizers in 64 bits.
+#include "kernels/Blocks.h"
 #include "tests/kernels/Harness.h"
 
 #include <gtest/gtest.h>
@@ -13,6 +14,40 @@ TEST(Step, SquaredNorm) {
   for (int64_t count : {1, 7, 4096, 100003}) {
     Tensor x = random({count}, 1, 3);
     expectResults({"squared_norm", {}, {x}, {{DType::f64, {1}}}}, {{inner(x.values, x.values)}}, 1e-13);
+  }
+}
+
+/// kernels/Blocks.h, word for word.
+double sumOfBlock(std::vector<double> sums) {
+  double total = 0;
+  for (size_t warp = 0; warp < sums.size(); warp += 32) {
+    for (size_t distance = 16; distance > 0; distance /= 2) {
+      const std::vector<double> before = sums;
+      for (size_t i = warp; i < warp + 32; ++i)
+        sums[i] = before[i] + before[warp + ((i - warp) ^ distance)];
+    }
+    total = warp == 0 ? sums[0] : total + sums[warp];
+  }
+  return total;
+}
+
+/// To the bit, on every device: updates on the host and on the GPU clip alike.
+TEST(Step, SquaredNormIsOneTree) {
+  for (int64_t elements : {1, 2047, 2049, 12'345, 1'100'007}) {
+    const Tensor x = random({elements}, 1, 3);
+    const Chunks chunks = squaredNormChunks(elements);
+    std::vector<double> parts(kNormSums, 0);
+    for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
+      std::vector<double> lanes(kNormLanes, 0), sums(kNormSums, 0);
+      for (int64_t i = chunks.begin(chunk); i < chunks.end(chunk); ++i)
+        lanes[static_cast<size_t>((i - chunks.begin(chunk)) % kNormLanes)] +=
+            x.values[static_cast<size_t>(i)] * x.values[static_cast<size_t>(i)];
+      for (size_t i = 0; i < lanes.size(); ++i)
+        sums[i / 8] += lanes[i];
+      parts[static_cast<size_t>(chunk)] = sumOfBlock(sums);
+    }
+    Outcome outcome = run({"squared_norm", {}, {x}, {{DType::f64, {1}}}});
+    EXPECT_EQ(outcome.outputs.at(0).at(0), sumOfBlock(parts)) << elements;
   }
 }
 

@@ -147,6 +147,20 @@ void addWideNorms(Cases &cases) {
                                }});
 }
 
+/// What mt-fuse-epilogues adds to a norm's gradient: the sum's own.
+void addResiduals(Cases &cases) {
+  const std::vector<Input> inputs{real({3, 4}), real({4})};
+  cases["layer_norm"].push_back({"beside a residual", inputs, [](Graph g) {
+                                   Value norm =
+                                       g.make<LayerNormOp>(g.in[0], g.in[1], g.in[1], APFloat(1e-5)).getResult();
+                                   return one(g.make<AddOp>(norm, g.in[0]));
+                                 }});
+  cases["rms_norm"].push_back({"beside a residual", inputs, [](Graph g) {
+                                 Value norm = g.make<RmsNormOp>(g.in[0], g.in[1], APFloat(1e-5)).getResult();
+                                 return one(g.make<AddOp>(g.in[0], norm));
+                               }});
+}
+
 void addSoftmaxes(Cases &cases) {
   for (const Index &shape : std::vector<Index>{{4}, {3, 4}, {2, 3, 4}, {2, 1, 2, 5}}) {
     std::string name = "rank " + std::to_string(shape.size());
@@ -161,6 +175,7 @@ void addProductCases(Cases &cases) { addProducts(cases); }
 void addRowCases(Cases &cases) {
   addNorms(cases);
   addWideNorms(cases);
+  addResiduals(cases);
   addSoftmaxes(cases);
 }
 

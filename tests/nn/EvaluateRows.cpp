@@ -134,6 +134,12 @@ Row throughNorm(const Row &hat, const Row &g, double rstd, bool centered) {
   return dx;
 }
 
+Tensor plus(Tensor sum, const Tensor *addend) {
+  for (size_t i = 0; addend && i < sum.values.size(); ++i)
+    sum.values[i] += addend->values[i];
+  return sum;
+}
+
 std::vector<Tensor> layerNormGrad(LayerNormGradOp op, const Operands &in) {
   const Tensor &dy = in[op.getGradient()], &x = in[op.getOperand()], &means = in[op.getMean()];
   const Tensor &rstds = in[op.getRstd()], *gain = in.find(op.getGain());
@@ -148,7 +154,7 @@ std::vector<Tensor> layerNormGrad(LayerNormGradOp op, const Operands &in) {
       dbias.values[k] += up[k];
     }
   });
-  return {dx, dgain, dbias};
+  return {plus(dx, in.find(op.getAddend())), dgain, dbias};
 }
 
 std::vector<Tensor> rmsNormGrad(RmsNormGradOp op, const Operands &in) {
@@ -163,7 +169,7 @@ std::vector<Tensor> rmsNormGrad(RmsNormGradOp op, const Operands &in) {
     for (size_t k = 0; k < up.size(); ++k)
       dgain.values[k] += up[k] * hat[k];
   });
-  return {dx, dgain};
+  return {plus(dx, in.find(op.getAddend())), dgain};
 }
 
 template <typename Op> std::vector<Tensor> softmaxOf(Op op, const Operands &in) {

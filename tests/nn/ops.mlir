@@ -88,9 +88,10 @@ func.func @products(%x: tensor<2x4x6xf32>, %w: tensor<8x6xf32>, %b: tensor<8xf32
   %3 = nn.embedding_grad %ids, %2 : (tensor<2x4xi64>, tensor<2x4x6xf32>) -> tensor<8x6xf32>
   // CHECK: nn.layer_norm %{{.*}}, %{{.*}} {epsilon = 1.000000e-05 : f64, operandSegmentSizes = array<i32: 1, 0, 1>}
   %4, %5, %6 = nn.layer_norm %2, %g {epsilon = 1.0e-5 : f64, operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x4x6xf32>, tensor<6xf32>) -> (tensor<2x4x6xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
-  %7, %8, %9 = nn.layer_norm_grad %x, %4, %5, %6, %g : (tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<6xf32>) -> (tensor<2x4x6xf32>, tensor<6xf32>, tensor<6xf32>)
+  %7, %8, %9 = nn.layer_norm_grad %x, %4, %5, %6, %g {operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>} : (tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<6xf32>) -> (tensor<2x4x6xf32>, tensor<6xf32>, tensor<6xf32>)
   %10, %11 = nn.rms_norm %x, %g {epsilon = 1.0e-6 : f64} : (tensor<2x4x6xf32>, tensor<6xf32>) -> (tensor<2x4x6xf32>, tensor<2x4xf32>)
-  %12, %13 = nn.rms_norm_grad %10, %x, %11 : (tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4xf32>) -> (tensor<2x4x6xf32>, tensor<6xf32>)
+  // CHECK: nn.rms_norm_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>}
+  %12, %13 = nn.rms_norm_grad %10, %x, %11, %7 {operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>} : (tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4xf32>, tensor<2x4x6xf32>) -> (tensor<2x4x6xf32>, tensor<6xf32>)
   %14 = nn.softmax %x : (tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
   %15 = nn.softmax_grad %14, %x : (tensor<2x4x6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
   %16 = nn.log_softmax %15 : (tensor<2x4x6xf32>) -> tensor<2x4x6xf32>

@@ -83,3 +83,19 @@ func.func @sums(%x: tensor<6x4xf32>, %w: tensor<4x4xf32>, %b: tensor<4xf32>, %y:
   %11 = nn.add %10, %b : (tensor<6x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
   return %2, %7, %8, %9, %11 : tensor<2x3x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>
 }
+
+// Sums with a norm's gradient: not with what comes after it.
+// CHECK-LABEL: func.func @norms
+// CHECK: %[[D:.*]], %{{.*}} = nn.rms_norm_grad %arg0, %arg1, %arg2, %arg3 {operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>}
+// CHECK: %[[E:.*]], %{{.*}} = nn.rms_norm_grad %arg3, %arg1, %arg2 {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}
+// CHECK: %[[L:.*]] = nn.exp %arg0
+// CHECK: %[[S:.*]] = nn.add %[[L]], %[[E]]
+// CHECK: return %[[D]], %[[S]]
+func.func @norms(%dy: tensor<6x4xf32>, %x: tensor<6x4xf32>, %r: tensor<6xf32>, %z: tensor<6x4xf32>) -> (tensor<6x4xf32>, tensor<6x4xf32>) {
+  %0, %1 = nn.rms_norm_grad %dy, %x, %r {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<6x4xf32>, tensor<6x4xf32>, tensor<6xf32>) -> (tensor<6x4xf32>, tensor<4xf32>)
+  %2 = nn.add %z, %0 : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  %3, %4 = nn.rms_norm_grad %z, %x, %r {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<6x4xf32>, tensor<6x4xf32>, tensor<6xf32>) -> (tensor<6x4xf32>, tensor<4xf32>)
+  %5 = nn.exp %dy : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  %6 = nn.add %5, %3 : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  return %2, %6 : tensor<6x4xf32>, tensor<6x4xf32>
+}
