@@ -112,9 +112,8 @@ std::span<const Kernel> normalizationKernels() {
       entry("layer_norm_grad", "gradient operand mean rstd gain? addend? -> doperand+ dgain+ dbias+",
             "Gradients of a layer normalization.",
             "xhat = (x - mean) * rstd, g = gradient * gain; doperand = rstd * (g - mean(g) - xhat * mean(g * xhat)) "
-            "+ addend; dgain = sum of gradient * xhat, dbias = sum of gradient over rows. Types: gradient, operand, "
-            "gain each "
-            "f32 or bf16; addend and doperand the operand's; dgain and dbias the gain's or f32",
+            "+ addend; dgain = sum of gradient * xhat, dbias = sum of gradient over rows. Types: gradient, operand, gain "
+            "each f32 or bf16; addend and doperand the operand's; dgain and dbias the gain's or f32",
             flopsPerElement<12>, checkLayerNormGrad,
             {.workspace = layerNormWorkspace, .cudaWorkspace = cudaNormWorkspace<2>}),
       entry("rms_norm", "operand gain? -> result+ rstd", "Root-mean-square normalization over the last dimension.",
@@ -124,10 +123,8 @@ std::span<const Kernel> normalizationKernels() {
       entry("rms_norm_grad", "gradient operand rstd gain? addend? -> doperand+ dgain+",
             "Gradients of a root-mean-square normalization.",
             "xhat = x * rstd, g = gradient * gain; doperand = rstd * (g - xhat * mean(g * xhat)) + addend; dgain = sum "
-            "of "
-            "gradient * xhat over rows. Types: gradient, operand, gain each f32 or bf16; addend and doperand the "
-            "operand's; dgain "
-            "the gain's or f32",
+            "of gradient * xhat over rows. Types: gradient, operand, gain each f32 or bf16; addend and doperand the "
+            "operand's; dgain the gain's or f32",
             flopsPerElement<9>, checkRmsNormGrad,
             {.workspace = rmsNormWorkspace, .cudaWorkspace = cudaNormWorkspace<1>}),
       entry("softmax", "operand -> result+", "Softmax over the last dimension.",

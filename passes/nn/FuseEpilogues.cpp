@@ -38,8 +38,9 @@ struct SumWithProduct : OpRewritePattern<AddOp> {
       Value lhs = rowsFor(product, shapeOf(op.getResult()), rewriter);
       if (!lhs)
         continue;
-      rewriter.replaceOpWithNewOp<MatmulAddOp>(op, lhs, product.getRhs(), other, product.getBias(),
-                                               product.getTransposeLhs(), product.getTransposeRhs());
+      rewriter.replaceOp(op, MatmulAddOp::create(rewriter, FusedLoc::get({product.getLoc(), op.getLoc()}, {}, getContext()),
+                                                 lhs, product.getRhs(), other, product.getBias(),
+                                                 product.getTransposeLhs(), product.getTransposeRhs()));
       return success();
     }
     return failure();
