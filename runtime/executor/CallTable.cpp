@@ -4,8 +4,6 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/Dump.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 
 namespace mt::executor {
@@ -18,7 +16,7 @@ double rate(double amount, double seconds) { return seconds > 0 ? amount / secon
 std::string line(const CallTable::Row &row) {
   return fmt::format(kColumns, fmt::format("{:.1f} %", row.share * 100), fmt::format("{:.3f}", row.seconds * 1e3),
                      row.runs,
-                     row.runs > 0 ? fmt::format("{:.4g}", row.seconds / static_cast<double>(row.runs) * 1e3) : "",
+                     fmt::format("{:.4g}", row.seconds / static_cast<double>(row.runs) * 1e3),
                      fmt::format("{:.3g}", rate(row.flops, row.seconds) / 1e12),
                      fmt::format("{:.3g}", rate(row.bytes, row.seconds) / 1e9), row.call);
 }
@@ -89,19 +87,6 @@ std::string CallTable::text() const {
   while (text.ends_with('\n'))
     text.pop_back();
   return text;
-}
-
-std::string CallTable::json() const {
-  nlohmann::json all = nlohmann::json::array();
-  for (const Row &row : rows())
-    all.push_back({{"stream", plan::name(row.kind)},
-                   {"call", row.call},
-                   {"runs", row.runs},
-                   {"seconds", row.seconds},
-                   {"flops", row.flops},
-                   {"bytes", row.bytes},
-                   {"share", row.share}});
-  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 } // namespace mt::executor

@@ -31,8 +31,6 @@ public:
   /// A table for each kind of stream: the rows that make up its time but for a hundredth, at most kMostRows of them,
   /// and a line for the others.
   std::string text() const;
-  /// All rows, as a JSON array.
-  std::string json() const;
 
 private:
   static constexpr size_t kMostRows = 40;

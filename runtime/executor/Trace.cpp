@@ -49,6 +49,19 @@ void addNames(const plan::Plan &plan, json &events) {
   }
 }
 
+json callsOf(const CallTable &table) {
+  json all = json::array();
+  for (const CallTable::Row &row : table.rows())
+    all.push_back({{"stream", plan::name(row.kind)},
+                   {"call", row.call},
+                   {"runs", row.runs},
+                   {"seconds", row.seconds},
+                   {"flops", row.flops},
+                   {"bytes", row.bytes},
+                   {"share", row.share}});
+  return all;
+}
+
 } // namespace
 
 uint64_t Trace::begin(plan::ProgramKind kind, bool drained) {
@@ -130,7 +143,7 @@ std::string Trace::json() const {
                             {"copiesHidden", shares.copiesHidden},
                             {"updateSeconds", shares.updateSeconds},
                             {"updatesHidden", shares.updatesHidden},
-                            {"calls", json::parse(calls.json())}}},
+                            {"calls", callsOf(calls)}}},
                           {"traceEvents", std::move(events)}};
   return trace.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
