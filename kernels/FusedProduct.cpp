@@ -23,12 +23,17 @@ Attributes transposes(const Signature &call) {
 
 } // namespace
 
+ProductOperands ProductOperands::of(const Signature &call) {
+  return call.kernel == "matmul_add" ? ProductOperands{.bias = 3, .result = 4, .addend = 2} : ProductOperands{};
+}
+
 std::vector<Part> partsOf(const Signature &call) {
   auto present = [&](size_t operand) { return call.operands[operand].present; };
   std::vector<Part> parts;
   if (call.kernel == "matmul_add") { // lhs rhs addend bias? -> result
-    parts.push_back(part(call, "matmul", transposes(call), {0, 1, 3, 4}));
-    parts.push_back(part(call, "add", {}, {2, 4, 4}));
+    const ProductOperands at = ProductOperands::of(call);
+    parts.push_back(part(call, "matmul", transposes(call), {0, 1, at.bias, at.result}));
+    parts.push_back(part(call, "add", {}, {*at.addend, at.result, at.result}));
   } else if (call.kernel == "matmul_gelu") { // lhs rhs bias? -> result input
     size_t product = present(4) ? 4 : 3;
     parts.push_back(part(call, "matmul", transposes(call), {0, 1, 2, product}));

@@ -6,6 +6,7 @@
 #include "kernels/Catalogue.h"
 
 #include <array>
+#include <optional>
 
 namespace mt::kernels {
 
@@ -20,6 +21,13 @@ struct Part {
 /// The product first, without scratch. Of a call of matmul_add, matmul_gelu, matmul_gelu_grad or matmul_sums, without
 /// parts whose results nobody uses; where both follow the product, the second may work in place.
 std::vector<Part> partsOf(const Signature &call);
+
+/// Where operands lie in a call of matmul or matmul_add, which differ in what is added.
+struct ProductOperands {
+  size_t bias = 2, result = 3;
+  std::optional<size_t> addend = {};
+  static ProductOperands of(const Signature &call);
+};
 
 /// A part as `backend` prepares it: with the scratch that it asks for. The call must be valid.
 Part withScratch(Part part, Backend backend);

@@ -11,16 +11,10 @@
 namespace mt::kernels::cpu {
 namespace {
 
-/// Operands of a call of matmul, or of matmul_add.
-struct Operands {
-  size_t bias = 2, result = 3, addend = 0; ///< addend 0: there is none
-};
-constexpr Operands kOfAdd = {.bias = 3, .result = 4, .addend = 2};
-
 /// A product per batch; `Gemm` describes one. A step of 0 reads the same matrix for every batch.
 struct Batched {
   Gemm gemm;
-  Operands at;
+  ProductOperands at;
   int64_t batches = 1, stepA = 0, stepB = 0, stepC = 0;
   bool bias = false;
 };
@@ -55,7 +49,7 @@ struct Matmul32 {
   Status operator()(const Launch &launch) const {
     int64_t each = blocks.count();
     float beta = launch.accumulates(product.at.result) ? 1.0f : 0.0f;
-    const auto *addend = product.at.addend > 0 ? launch.at<const float>(product.at.addend) : nullptr;
+    const auto *addend = product.at.addend ? launch.at<const float>(*product.at.addend) : nullptr;
     launch.pool.parallelFor(product.batches * each, [&](int64_t chunk) {
       int64_t batch = chunk / each;
       multiplyBlock(product.gemm, blocks, chunk % each, 1, launch.at<const float>(0) + batch * product.stepA,
@@ -81,7 +75,7 @@ struct MatmulNarrow {
     int64_t each = blocks.count();
     Stored a{launch.operands[0], DType::bf16}, b{launch.operands[1], DType::bf16},
         row{launch.operands[product.at.bias], bias};
-    Stored addend{product.at.addend > 0 ? launch.operands[product.at.addend] : nullptr, result};
+    Stored addend{product.at.addend ? launch.operands[*product.at.addend] : nullptr, result};
     StoredResult c{launch.operands[product.at.result], result, launch.accumulates(product.at.result)};
     launch.pool.parallelFor(product.batches * each, [&](int64_t chunk) {
       int64_t batch = chunk / each;
@@ -130,32 +124,24 @@ template <typename C> struct MatmulPlain {
 };
 
 Result<Run> prepareMatmul(const Signature &call) {
-  Batched product = describe(call);
-  DType type = call.operands[0].type, bias = call.operands[2].type, result = call.operands[3].type;
-  if (!call.operands[3].present)
+  const ProductOperands at = ProductOperands::of(call);
+  Batched product = describe(at.addend ? partsOf(call).front().call : call);
+  product.at = at;
+  DType type = call.operands[0].type, bias = call.operands[at.bias].type, result = call.operands[at.result].type;
+  if (!call.operands[at.result].present)
     return Run([](const Launch &) { return Status(); });
   if (type == DType::f32)
     return Run(Matmul32{product, GemmBlocks(product.gemm)});
   if (type == DType::bf16)
     return Run(MatmulNarrow{product, GemmBlocks(product.gemm), bias, result});
+  if (at.addend)
+    return prepareParts(call);
   if (type == DType::f64)
     return Run(MatmulPlain<double>{product, loader<double>(type), loader<double>(bias), storer<double>(result)});
   return Run(MatmulPlain<float>{product, loader<float>(type), loader<float>(bias), storer<float>(result)});
 }
 
-Result<Run> prepareMatmulAdd(const Signature &call) {
-  const Signature whole = partsOf(call).front().call;
-  const DType type = call.operands[0].type;
-  if (!call.operands[4].present || (type != DType::f32 && type != DType::bf16))
-    return prepareParts(call);
-  Batched product = describe(whole);
-  product.at = kOfAdd;
-  if (type == DType::f32)
-    return Run(Matmul32{product, GemmBlocks(product.gemm)});
-  return Run(MatmulNarrow{product, GemmBlocks(product.gemm), call.operands[3].type, call.operands[4].type});
-}
-
-constexpr Entry kEntries[] = {{"matmul", prepareMatmul}, {"matmul_add", prepareMatmulAdd}};
+constexpr Entry kEntries[] = {{"matmul", prepareMatmul}, {"matmul_add", prepareMatmul}};
 
 } // namespace
 

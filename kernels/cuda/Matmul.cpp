@@ -38,14 +38,9 @@ ProductShape matmulShape(const Signature &call) {
 
 namespace {
 
-/// Operands of a call of matmul, or of matmul_add.
-struct Operands {
-  size_t bias = 2, result = 3, addend = 0; ///< addend 0: there is none
-};
-
 struct Matmul {
   Product product;
-  Operands at;
+  ProductOperands at;
   MatmulScratch sizes;
   int64_t rows, columns; ///< of the results of all batches
   DType biasType, result;
@@ -60,10 +55,10 @@ struct Matmul {
     places.scratch = scratch.take(sizes.library);
     places.bias = cast ? cast : launch.operands[at.bias];
     places.beta = adds && !wide ? 1.0f : 0.0f;
-    if (at.addend > 0 && adds) // to both: first to what is there
-      MT_TRY(castElements(launch.stream, launch.operands[at.addend], result, places.c, result, rows * columns, true));
-    else if (at.addend > 0)
-      places.addend = launch.operands[at.addend], places.beta = 1;
+    if (at.addend && adds) // to both: first to what is there
+      MT_TRY(castElements(launch.stream, launch.operands[*at.addend], result, places.c, result, rows * columns, true));
+    else if (at.addend)
+      places.addend = launch.operands[*at.addend], places.beta = 1;
     if (cast)
       MT_TRY(castElements(launch.stream, launch.operands[at.bias], biasType, cast, result, columns, false));
     MT_TRY(product.run(launch.stream, places));
@@ -77,29 +72,19 @@ struct Matmul {
 };
 
 Result<Run> prepareMatmul(const Signature &call, Library &library) {
-  DType result = call.operands[3].type, bias = call.operands[2].type;
-  bool biased = call.operands[2].present;
-  MT_ASSIGN(Blas * blas, library.blas());
-  ProductShape shape = matmulShape(call);
-  MatmulScratch sizes = MatmulScratch::of(call);
-  MT_ASSIGN(Product product, blas->product(shape, sizes.library));
-  return Run(Matmul{product, {}, sizes, call.operands[3].elements() / shape.n, shape.n, bias, result, biased});
-}
-
-Result<Run> prepareMatmulAdd(const Signature &call, Library &library) {
-  const Signature whole = partsOf(call).front().call;
+  const ProductOperands at = ProductOperands::of(call);
+  const Signature whole = at.addend ? partsOf(call).front().call : call;
   const OperandType &bias = whole.operands[2], &result = whole.operands[3];
   const MatmulScratch sizes = MatmulScratch::of(whole);
-  if (sizes.wideResult > 0 || result.type == DType::f64)
+  if (at.addend && (sizes.wideResult > 0 || result.type == DType::f64))
     return prepareParts(call, library);
   MT_ASSIGN(Blas * blas, library.blas());
   const ProductShape shape = matmulShape(whole);
   MT_ASSIGN(Product product, blas->product(shape, sizes.library));
-  const Operands at{.bias = 3, .result = 4, .addend = 2};
   return Run(Matmul{product, at, sizes, result.elements() / shape.n, shape.n, bias.type, result.type, bias.present});
 }
 
-constexpr Entry kEntries[] = {{"matmul", prepareMatmul}, {"matmul_add", prepareMatmulAdd}};
+constexpr Entry kEntries[] = {{"matmul", prepareMatmul}, {"matmul_add", prepareMatmul}};
 
 } // namespace
 
