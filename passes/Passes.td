@@ -228,7 +228,7 @@ def PlanTemplates : Pass<"mt-plan-templates", "mlir::ModuleOp"> {
 def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
   let summary = "Lists slots and commands of all programs in issue order.";
   let description = [{
-    It executes the decisions that the module states (on calls `mt.saved`, `mt.kept`, `mt.resident`, `mt.state_streamed`, `mt.parts`,
+    It executes the decisions that the module states (on calls `mt.saved`, `mt.kept`, `mt.resident`, `mt.state_streamed`, `mt.summed`, `mt.parts`,
     `mt.late`, `mt.late_down`, `mt.parked`, `mt.parked_saved`; `mt.limits`) and decides nothing: commands come from planner/Builder.h, their order and the predicted `start` of
     each from planner/Order.h. Where a module states none, it is what needs least memory. What is not given as an option
     is as the module states it (`mt.settings`, `mt.target`), else the default; what was done is stated there afterwards,
@@ -248,6 +248,7 @@ def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
     Option<"batch", "batch", "int64_t", "0", "rows per step; 0: one micro-batch">,
     Option<"rung", "saved-activations", "std::string", "\"input\"", "input, attention or all, of every layer">,
     Option<"residency", "residency", "std::string", "\"none\"", "of all layers on the device: none, weights (in a step) or state (always)">,
+    Option<"summed", "summed", "int64_t", "1", "micro-batches whose gradients are added up on the device, of all layers: a power of two; the host adds the rest">,
     Option<"park", "park", "bool", "true", "keep saved activations on the host where backward is far">,
     Option<"distance", "prefetch-distance", "int64_t", "1", "the most phases that weights are prefetched ahead">,
     Option<"clip", "clip", "bool", "false", "exact clipping by the global norm">,

@@ -10,6 +10,8 @@ namespace mt::planner {
 Decisions leastMemory(const Model &model) {
   Decisions decisions;
   decisions.layers.resize(model.layers.size());
+  for (LayerDecision &layer : decisions.layers)
+    layer.summed = 1;
   decisions.parked.assign(model.values.size(), false);
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = canPark(model, decisions, static_cast<int64_t>(v));

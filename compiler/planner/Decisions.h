@@ -22,6 +22,10 @@ struct LayerDecision {
   /// The update runs on the device, for which the state comes up from the host, and goes down again with the weights: the gradient
   /// stays there. The host's memory is read and written less often than by an update there.
   bool stateStreamed = false;
+  /// Micro-batches whose gradients are added up on the device, a power of two, before the sum comes down; the host adds
+  /// up the rest. The more, the more sums are there at once: as many as the number has binary digits.
+  int64_t summed = kAll;
+  static constexpr int64_t kAll = INT64_MAX;
   /// In how many parts its gradients come down, are updated on the host, and its weights go up again: what one part waits for
   /// passes under the others.
   int64_t parts = 1;

@@ -31,7 +31,7 @@ Access Emitter::access(Place place, BindingEffect effect, const TensorType &type
   return {place.slot, place.offset, type.bytes(), effect, &type};
 }
 
-Command &Emitter::add(std::string label, uint32_t stream) {
+Command &Emitter::begin(std::string label, uint32_t stream) {
   Command &command = commands->emplace_back();
   command.stream = stream;
   command.label = std::move(label);
@@ -44,7 +44,7 @@ Command &Emitter::add(std::string label, uint32_t stream) {
 Command &Emitter::copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency) {
   const uint32_t target = schedule.slots[to.slot].space;
   const Link &link = *machine.link(schedule.slots[from.slot].space, target);
-  Command &command = add(std::move(label), urgency == Urgency::message ? link.messages : link.stream);
+  Command &command = begin(std::move(label), urgency == Urgency::message ? link.messages : link.stream);
   command.role = machine.isDevice(target) ? plan::Role::prefetch : plan::Role::offload;
   command.isCopy = true;
   command.seconds = link.seconds(bytes);
@@ -52,16 +52,37 @@ Command &Emitter::copy(std::string label, Place from, Place to, int64_t bytes, U
   return command;
 }
 
-void Emitter::run(std::string label, int64_t code, std::vector<Access> accesses) {
+Place Emitter::across(std::string label, Place from, uint32_t space, Kind kind, int64_t bytes) {
+  const Place to = slot(text("device {}", label), space, kind, bytes);
+  if (machine.link(schedule.slots[from.slot].space, space)) {
+    copy(std::move(label), from, to, bytes, Urgency::message);
+    return to;
+  }
+  const Place way = slot(text("{} on its way", label), machine.staging, kind, bytes);
+  copy(label, from, way, bytes, Urgency::message);
+  copy(std::move(label), way, to, bytes, Urgency::message);
+  return to;
+}
+
+void Emitter::run(std::string label, int64_t code, const Device &device, std::vector<Access> accesses) {
   const Template &entry = model.templates[static_cast<size_t>(code)];
   if (entry.workspace > 0) {
-    Place place = slot(text("workspace of {}", label), machine.devices.front().memory, Kind::workspace, entry.workspace);
+    Place place = slot(text("workspace of {}", label), device.memory, Kind::workspace, entry.workspace);
     accesses.push_back({place.slot, 0, entry.workspace, BindingEffect::write});
   }
-  Command &command = add(std::move(label), machine.devices.front().engine.stream);
+  Command &command = begin(std::move(label), device.engine.stream);
   command.code = code;
   command.seconds = entry.seconds;
   command.accesses = std::move(accesses);
+}
+
+void Emitter::add(std::string label, const Engine &engine, const std::vector<Addition> &additions) {
+  std::vector<Access> operands;
+  for (const Addition &each : additions) {
+    operands.push_back(access(each.from, BindingEffect::read, *each.type));
+    operands.push_back(access(each.into, BindingEffect::accumulate, *each.type));
+  }
+  kernel(std::move(label), engine, "copy", std::move(operands), static_cast<int64_t>(additions.size()));
 }
 
 /// The calls of a command that applies a kernel to equal groups of its accesses.
@@ -90,7 +111,7 @@ Command &Emitter::kernel(std::string label, const Engine &engine, std::string na
     Place place = slot(text("workspace of {}", label), engine.space, Kind::workspace, bytes);
     command.accesses.push_back({place.slot, 0, bytes, BindingEffect::write});
   }
-  Command &added = add(std::move(label), engine.stream);
+  Command &added = begin(std::move(label), engine.stream);
   added.kernel = std::move(command.kernel);
   added.groups = groups;
   added.accesses = std::move(command.accesses);

@@ -23,6 +23,12 @@ struct Place {
   Place operator+(int64_t bytes) const { return {slot, offset + bytes}; }
 };
 
+/// Adds a tensor to another.
+struct Addition {
+  Place into, from;
+  const TensorType *type = nullptr;
+};
+
 /// Whether a copy goes with weights and gradients, or is small and others wait for it.
 enum class Urgency : uint8_t { bulk, message };
 
@@ -46,10 +52,15 @@ public:
   static Access access(Place place, plan::BindingEffect effect, const TensorType &type);
   /// On the link between the two spaces, which there is.
   Command &copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency = Urgency::bulk);
-  /// Runs a template where the machine computes; a workspace is added where it needs one.
-  void run(std::string label, int64_t code, std::vector<Access> accesses);
+  /// Brings bytes to the memory of another device: over their link, or through the host where there is none. Returns
+  /// where.
+  Place across(std::string label, Place from, uint32_t space, Kind kind, int64_t bytes);
+  /// Runs a template on a device; a workspace is added where it needs one.
+  void run(std::string label, int64_t code, const Device &device, std::vector<Access> accesses);
   /// Runs a kernel of the catalogue `groups` times.
   Command &kernel(std::string label, const Engine &engine, std::string name, std::vector<Access> accesses, int64_t groups = 1);
+  /// One after another.
+  void add(std::string label, const Engine &engine, const std::vector<Addition> &additions);
 
 private:
   const Model &model;
@@ -57,7 +68,7 @@ private:
   std::vector<Command> *commands = nullptr;
   int64_t layer = -1, microBatch = -1, phase = 0;
 
-  Command &add(std::string label, uint32_t stream);
+  Command &begin(std::string label, uint32_t stream);
   std::vector<kernels::Signature> callsOf(const Command &command) const;
 };
 

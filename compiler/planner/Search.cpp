@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -181,6 +182,7 @@ private:
     for (const LayerDecision &layer : decisions.layers) {
       key += static_cast<char>(layer.rung << 3 | layer.parkedSaved << 2 | layer.kept << 1 | layer.resident);
       key += static_cast<char>(layer.parts << 1 | layer.stateStreamed);
+      key += static_cast<char>(std::bit_width(static_cast<uint64_t>(layer.summed)));
     }
     for (bool parked : decisions.parked)
       key += parked ? '1' : '0';
@@ -220,6 +222,8 @@ private:
                         for (size_t i = 0; i < weighted.size(); ++i)
                           decisions.layers[static_cast<size_t>(weighted[i])].kept = i < count;
                       }});
+    if (!constraints.summed && model.microBatches > 1 && !machine.unified())
+      makeSumAxis();
     // The first layers first: what comes last of a step is their gradient, and what the next one needs first their weights.
     std::vector<int64_t> canBeResident;
     for (int64_t l = 0; l < layers; ++l)
@@ -259,6 +263,35 @@ private:
                           decisions.layers[l].parkedSaved = constraints.parked.value_or(waits > stays) && parks[l];
                         }
                       }});
+  }
+
+  /// Gradients of micro-batches are added up on the device as far as so many bytes hold all sums that are there at
+  /// once: those of one layer at a time are.
+  void makeSumAxis() {
+    auto bytesFor = [this](size_t l, int64_t summed) {
+      return gradientBytesGiven(l) * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(summed)));
+    };
+    std::vector<int64_t> limits;
+    for (size_t l = 0; l < model.layers.size(); ++l)
+      for (int64_t summed = 2; summed < 2 * model.microBatches; summed *= 2)
+        limits.push_back(bytesFor(l, summed));
+    std::ranges::sort(limits);
+    limits.erase(std::ranges::unique(limits).begin(), limits.end());
+    axes.push_back({limits.size(), 0, [this, bytesFor, limits](Decisions &decisions, size_t count) {
+                      for (size_t l = 0; l < model.layers.size(); ++l) {
+                        int64_t summed = 1;
+                        while (count > 0 && summed < model.microBatches && bytesFor(l, 2 * summed) <= limits[count - 1])
+                          summed *= 2;
+                        decisions.layers[l].summed = summed < model.microBatches ? summed : LayerDecision::kAll;
+                      }
+                    }});
+  }
+  /// By a layer's backward.
+  int64_t gradientBytesGiven(size_t l) const {
+    int64_t bytes = 0;
+    for (int64_t k : model.layers[l].packs)
+      bytes += model.packs[static_cast<size_t>(k)].bytes;
+    return bytes;
   }
 
   /// Evenly among all layers, for the links have little time at once to spare. The last kind of all: bytes that are resident save
@@ -512,6 +545,10 @@ private:
       add([&](Decisions &changed) { changed.layers[l].resident = !changed.layers[l].resident; });
     if (!constraints.resident && streams[l] && !from.layers[l].resident)
       add([&](Decisions &changed) { changed.layers[l].stateStreamed = !changed.layers[l].stateStreamed; });
+    if (!constraints.summed && model.microBatches > 1 && !machine.unified())
+      add([&](Decisions &changed) {
+        changed.layers[l].summed = changed.layers[l].summed == LayerDecision::kAll ? 1 : LayerDecision::kAll;
+      });
     if (!constraints.parked && !machine.unified())
       for (int64_t value : layer.results)
         add([&](Decisions &changed) { changed.parked[static_cast<size_t>(value)] = !changed.parked[static_cast<size_t>(value)]; });
@@ -593,6 +630,7 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
     layer.resident = constraints.resident.value_or(layer.resident) && reside[l];
     layer.parkedSaved = constraints.parked.value_or(layer.parkedSaved || constraints.saved) && parkable[l];
     layer.parts = cut[l] ? layer.parts : 1;
+    layer.summed = constraints.summed.value_or(layer.summed);
   }
   if (constraints.parked)
     for (size_t v = 0; v < model.values.size(); ++v)
@@ -720,6 +758,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
   Decisions most = leastMemory(model);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     most.layers[l].kept = true;
+    most.layers[l].summed = LayerDecision::kAll;
     most.layers[l].rung = std::max<int64_t>(0, static_cast<int64_t>(model.layers[l].rungs.size()) - 1);
   }
   most.parked.assign(model.values.size(), false);
@@ -729,6 +768,9 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     std::vector<std::vector<double>> busy(machine.streams.size(), std::vector<double>(model.layers.size() + 1, 0));
     backward = 0;
     for (const Command &command : build(model, machine, decisions, Extent::step).step) {
+      if (command.kernel == "copy" &&
+          machine.computes(command.stream)) // sums of micro-batches: the host may add them up
+        continue;
       busy[command.stream][static_cast<size_t>(command.layer + 1)] += command.seconds;
       if (command.code >= 0 && command.layer >= 0)
         for (const Rung &rung : model.layers[static_cast<size_t>(command.layer)].rungs)

@@ -14,6 +14,13 @@ std::string checkReport(const Signature &call) {
   return Checker(call).type(0, DType::f32).dims(0, {}).scalars(1).result();
 }
 
+std::string checkPairwiseSum(const Signature &call) {
+  Checker checker(call);
+  for (int i = 0; i < static_cast<int>(call.operands.size()); ++i)
+    checker.type(i, DType::f32).sameDims(i, 0);
+  return checker.result();
+}
+
 std::string checkSquaredNorm(const Signature &call) {
   return Checker(call).floating(0).type(1, DType::f64).dims(1, {1}).result();
 }
@@ -56,6 +63,10 @@ std::string checkSplitUpdate(const Signature &call) {
   return checkPart(checker, call);
 }
 
+double sumFlops(const Signature &call) {
+  return static_cast<double>(call.operands.size() - 2) * static_cast<double>(call.operands[0].elements());
+}
+
 double normFlops(const Signature &call) {
   return 2 * static_cast<double>(call.operands[0].elements());
 }
@@ -72,10 +83,16 @@ std::span<const Kernel> stepKernels() {
             "the parts of the plan's inputs, in order", noFlops, checkFeed),
       entry("report", "loss scalars -> ", "Hands the loss and the step's scalars to the training loop.", "no result",
             noFlops, checkReport),
+      entry("pairwise_sum", "term terms* -> sum", "Sum of tensors, by a tree that their number alone decides.",
+            "terms [a, a + 2^k), a being a multiple of 2^k, are the sum of their halves; what the number of terms "
+            "leaves over is "
+            "added from the end. Higham, SIAM J. Sci. Comput. 14 (1993)",
+            sumFlops, checkPairwiseSum),
       entry("squared_norm", "x -> norm", "Squared Euclidean norm, by a fixed tree of 64-bit sums.", "sum of x^2",
             normFlops, checkSquaredNorm, {.workspace = normWorkspace}),
       entry("step_norm", "scalars norms* -> result", "The norm of the whole gradient and the clip scale.",
-            "norm = sqrt(sum of all squared norms, in order); clip scale = min(1, threshold / (norm + 1e-6)) in every row, as "
+            "norm = sqrt(sum of all squared norms, in order); clip scale = min(1, threshold / (norm + 1e-6)) in every "
+            "row, as "
             "torch.nn.utils.clip_grad_norm_; an error if the norm is not finite",
             noFlops, checkStepNorm),
       entry("adamw", "gradient squaredNorm scalars => weight firstMoment secondMoment",
@@ -100,9 +117,11 @@ std::span<const Kernel> stepKernels() {
             "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, b as sgd; weight and remainder as adamw_split",
             flopsPerElement<7>, checkSplitUpdate, {.attributes = kParameter}),
       entry("lion", "gradient squaredNorm scalars => weight firstMoment",
-            "One step of Lion, and nothing at step 0; an error, before anything is written, if gradient norm or new weight is "
+            "One step of Lion, and nothing at step 0; an error, before anything is written, if gradient norm or new "
+            "weight is "
             "not finite.",
-            "g = clip scale * gradient; w *= 1 - lr * decay; w -= lr * sign(m + (1 - beta1) (g - m)); m += (1 - beta2) (g - m). "
+            "g = clip scale * gradient; w *= 1 - lr * decay; w -= lr * sign(m + (1 - beta1) (g - m)); m += (1 - beta2) "
+            "(g - m). "
             "Chen et al., arXiv 2302.06675, algorithm 2",
             flopsPerElement<8>, checkUpdate, {.attributes = kParameter}),
       entry("lion_split", "gradient squaredNorm scalars => weight remainder firstMoment",

@@ -1,9 +1,10 @@
-// squared_norm, by the tree of partial sums of kernels/Blocks.h, and step_norm.
+// squared_norm, by the tree of partial sums of kernels/Blocks.h, step_norm, and pairwise_sum.
 #include "kernels/Blocks.h"
 #include "kernels/cpu/FloatRows.h"
 #include "kernels/cpu/Vector.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 
 namespace mt::kernels::cpu {
@@ -88,7 +89,52 @@ Result<Run> prepareStepNorm(const Signature &call) {
   return Run(std::move(run));
 }
 
-constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm}, {"step_norm", prepareStepNorm}};
+/// Rows of so many elements stay in a core's first cache while all terms are added.
+constexpr int64_t kSumGrain = 2048;
+
+struct PairwiseSum {
+  int64_t elements;
+  size_t terms;
+
+  /// Of terms [first, last), a power of two of them at a multiple of that, into a row.
+  void block(const Launch &launch, int64_t begin, int64_t count, size_t first, size_t size, float *into) const {
+    if (size == 1) {
+      std::copy_n(launch.at<const float>(first) + begin, count, into);
+      return;
+    }
+    float other[kSumGrain];
+    block(launch, begin, count, first, size / 2, into);
+    block(launch, begin, count, first + size / 2, size / 2, other);
+    for (int64_t i = 0; i < count; ++i)
+      into[i] += other[i];
+  }
+  /// Of those from `first` on: the largest block there, and what comes behind it.
+  void rest(const Launch &launch, int64_t begin, int64_t count, size_t first, float *into) const {
+    const size_t size = std::bit_floor(terms - first);
+    block(launch, begin, count, first, size, into);
+    if (first + size == terms)
+      return;
+    float other[kSumGrain];
+    rest(launch, begin, count, first + size, other);
+    for (int64_t i = 0; i < count; ++i)
+      into[i] += other[i];
+  }
+
+  Status operator()(const Launch &launch) const {
+    launch.pool.parallelFor(ceilDivide(elements, kSumGrain), [&](int64_t row) {
+      const int64_t begin = row * kSumGrain;
+      rest(launch, begin, std::min(kSumGrain, elements - begin), 0, launch.at<float>(terms) + begin);
+    });
+    return {};
+  }
+};
+
+Result<Run> preparePairwiseSum(const Signature &call) {
+  return Run(PairwiseSum{call.operands[0].elements(), call.operands.size() - 1});
+}
+
+constexpr Entry kEntries[] = {
+    {"squared_norm", prepareSquaredNorm}, {"step_norm", prepareStepNorm}, {"pairwise_sum", preparePairwiseSum}};
 
 } // namespace
 

@@ -202,6 +202,8 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
                                         << settings.microBatch;
     if (distance.hasValue() && distance < 0)
       return getOperation().emitError() << "prefetch distance " << distance.getValue() << ": must not be negative";
+    if (summed.hasValue() && (summed < 1 || !llvm::isPowerOf2_64(summed)))
+      return getOperation().emitError() << "summed " << summed.getValue() << ": must be a power of two";
     return success();
   }
 
@@ -217,6 +219,8 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
       return getOperation().emitError() << "residency '" << residency << "': must be none, weights or state";
     if (park.hasValue())
       constraints.parked = park;
+    if (summed.hasValue())
+      constraints.summed = summed;
     if (distance.hasValue())
       constraints.distance = distance;
     planner::Decisions decisions = *stated;

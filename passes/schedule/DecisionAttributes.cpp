@@ -4,7 +4,10 @@ using namespace mlir;
 
 namespace mt::passes {
 namespace {
-constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident", kStateStreamed = "mt.state_streamed", kLate = "mt.late", kLateDown = "mt.late_down", kParts = "mt.parts", kParked = "mt.parked", kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
+constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident",
+                        kStateStreamed = "mt.state_streamed", kLate = "mt.late", kLateDown = "mt.late_down",
+                        kParts = "mt.parts", kSummed = "mt.summed", kParked = "mt.parked",
+                        kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -29,6 +32,13 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
     decision.resident = call->hasAttr(kResident);
     decision.stateStreamed = call->hasAttr(kStateStreamed);
     decision.parkedSaved = call->hasAttr(kParkedSaved);
+    decision.summed = planner::LayerDecision::kAll;
+    if (auto summed = call->getAttrOfType<IntegerAttr>(kSummed)) {
+      decision.summed = summed.getInt();
+      if (decision.summed < 1 || !llvm::isPowerOf2_64(decision.summed))
+        return call.emitError() << "has the gradients of " << decision.summed
+                                << " micro-batches added up on the device: it must be a power of two";
+    }
     if (auto parts = call->getAttrOfType<IntegerAttr>(kParts)) {
       decision.parts = parts.getInt();
       if (decision.parts < 1 || decision.parts > planner::kMostParts)
@@ -62,7 +72,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name : {kSaved, kKept, kResident, kStateStreamed, kParts, kLate, kLateDown, kParked, kParkedSaved})
+    for (StringRef name :
+         {kSaved, kKept, kResident, kStateStreamed, kSummed, kParts, kLate, kLateDown, kParked, kParkedSaved})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
@@ -74,6 +85,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
       call->setAttr(kStateStreamed, builder.getUnitAttr());
     if (decision.parkedSaved)
       call->setAttr(kParkedSaved, builder.getUnitAttr());
+    if (decision.summed != planner::LayerDecision::kAll)
+      call->setAttr(kSummed, builder.getI64IntegerAttr(decision.summed));
     if (decision.parts > 1)
       call->setAttr(kParts, builder.getI64IntegerAttr(decision.parts));
     if (decision.late < decision.parts)

@@ -61,7 +61,9 @@ const Signature kShaped[] = {
 
 /// Whether no backend limits a kernel's types: it moves elements, or has types of its own.
 bool isUnlimited(const Kernel &kernel) {
-  static const std::set<std::string_view> others = {"broadcast", "constant", "feed", "gather_elements", "gather_nd", "iota", "pad", "report", "slice", "step_norm", "transpose"};
+  static const std::set<std::string_view> others = {"broadcast", "constant", "feed",      "gather_elements",
+                                                    "gather_nd", "iota",     "pad",       "pairwise_sum",
+                                                    "report",    "slice",    "step_norm", "transpose"};
   return kernel.updates || others.contains(kernel.name);
 }
 

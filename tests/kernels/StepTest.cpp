@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace mt::kernels::test {
 namespace {
@@ -49,6 +51,37 @@ TEST(Step, SquaredNormIsOneTree) {
     Outcome outcome = run({"squared_norm", {}, {x}, {{DType::f64, {1}}}});
     EXPECT_EQ(outcome.outputs.at(0).at(0), sumOfBlock(parts)) << elements;
   }
+}
+
+/// The binary number of terms, bit by bit from the highest: each one's block, added from the last on.
+float treeOf(std::span<const float> terms) {
+  if (terms.size() == 1)
+    return terms[0];
+  const size_t block = std::bit_floor(terms.size()), left = block == terms.size() ? block / 2 : block;
+  return treeOf(terms.first(left)) + treeOf(terms.subspan(left));
+}
+
+/// To the bit.
+TEST(Step, PairwiseSumIsOneTree) {
+  for (size_t count : {1U, 2U, 3U, 4U, 7U, 8U, 13U, 64U})
+    for (int64_t elements : {int64_t{1}, int64_t{2049}, int64_t{6000}}) {
+      Call call{"pairwise_sum", {}, {}, {{DType::f32, {elements}}}};
+      for (size_t i = 0; i < count; ++i)
+        call.inputs.push_back(random({elements}, 100 + i, 3));
+      const Outcome outcome = run(call);
+      bool differs = false; // from the sum in order
+      for (size_t e = 0; e < static_cast<size_t>(elements); ++e) {
+        std::vector<float> terms;
+        float inOrder = 0;
+        for (const Tensor &input : call.inputs) {
+          terms.push_back(static_cast<float>(input.values[e]));
+          inOrder += terms.back();
+        }
+        ASSERT_EQ(static_cast<float>(outcome.outputs.at(0).at(e)), treeOf(terms)) << count << " terms, element " << e;
+        differs |= inOrder != treeOf(terms);
+      }
+      EXPECT_TRUE(count < 4 ? !differs : differs || elements == 1) << count;
+    }
 }
 
 Tensor norms(Values values) {

@@ -1,4 +1,4 @@
-// RUN: mtc-opt %s --mt-differentiate --cse --mt-select-kernels --mt-plan-templates --mt-build-schedule="target=cpu-discrete batch=4" --symbol-dce | FileCheck %s
+// RUN: mtc-opt %s --mt-differentiate --cse --mt-select-kernels --mt-plan-templates --mt-build-schedule="target=cpu-discrete batch=4 summed=2" --symbol-dce | FileCheck %s
 // RUN: mtc-opt %s --mt-differentiate --cse --mt-select-kernels --mt-plan-templates --mt-build-schedule="target=cpu-discrete optimizer=sgd clip=true" --symbol-dce | FileCheck %s --check-prefix=SGD
 
 // A layer of 16 bf16 weights: 32 bytes staged and brought in, 64 bytes of gradient offloaded. Beside the moments lies

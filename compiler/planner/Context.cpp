@@ -1,0 +1,33 @@
+#include "compiler/planner/Context.h"
+
+namespace mt::planner {
+
+Context::Context(const Model &model, const Machine &machine, const Decisions &decisions, Extent extent)
+    : model(model), machine(machine), decisions(decisions), extent(extent),
+      out(model, machine, extent == Extent::plan) {
+  for (size_t v = 0; v < model.values.size(); ++v)
+    parked.push_back(!machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v)));
+  const std::vector<bool> canWait = canParkSaved(model, machine);
+  for (int64_t l = 0; l < layerCount(); ++l) {
+    int64_t bytes = 0;
+    if (layer(l).isDifferentiated() && !layer(l).isLoss)
+      for (const Result &result : code(rungOf(l).forward).results)
+        bytes += result.kind == Result::saved ? aligned(result.type.bytes()) : 0;
+    saved.push_back(bytes);
+    parkedSaved.push_back(canWait[static_cast<size_t>(l)] && decision(l).parkedSaved && bytes > 0);
+  }
+  streams.assign(model.layers.size(), false);
+  if (std::ranges::any_of(decisions.layers,
+                          &LayerDecision::stateStreamed)) // which layers can takes a while to find out
+    streams = canStreamState(model, machine);
+  for (int64_t l = 0; l < layerCount(); ++l)
+    streams[static_cast<size_t>(l)] = streams[static_cast<size_t>(l)] && decision(l).stateStreamed && !isResident(l);
+}
+
+std::string Context::named(const std::vector<int64_t> &parameters) const {
+  if (parameters.size() == 1)
+    return out.text("{}", parameter(parameters[0]).name);
+  return out.text("{} and {} more", parameter(parameters[0]).name, parameters.size() - 1);
+}
+
+} // namespace mt::planner

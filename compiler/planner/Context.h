@@ -1,0 +1,108 @@
+// What the parts of a builder (Builder.cpp) share: a model, what was decided about it and what follows from that, on
+// which device each template runs, and the program that is being built.
+#ifndef MT_COMPILER_PLANNER_CONTEXT_H
+#define MT_COMPILER_PLANNER_CONTEXT_H
+
+#include "compiler/planner/Builder.h"
+#include "compiler/planner/Emitter.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace mt::planner {
+
+/// All micro-batches of one layer in one direction.
+struct Phase {
+  int64_t layer = 0;
+  bool backward = false;
+};
+
+class Context {
+public:
+  Context(const Model &model, const Machine &machine, const Decisions &decisions, Extent extent);
+
+  const Model &model;
+  const Machine &machine;
+  const Decisions &decisions;
+  const Extent extent;
+  Emitter out;
+
+  // The program that is being built.
+  std::vector<Phase> phases;
+  int64_t running = 0; ///< of them
+  bool evaluating = false;
+
+  const Parameter &parameter(int64_t index) const { return model.parameters[static_cast<size_t>(index)]; }
+  const Layer &layer(int64_t index) const { return model.layers[static_cast<size_t>(index)]; }
+  const Value &value(int64_t index) const { return model.values[static_cast<size_t>(index)]; }
+  const GradientPack &pack(int64_t index) const { return model.packs[static_cast<size_t>(index)]; }
+  const LayerDecision &decision(int64_t index) const { return decisions.layers[static_cast<size_t>(index)]; }
+  const Template &code(int64_t index) const { return model.templates[static_cast<size_t>(index)]; }
+  const Rung &rungOf(int64_t index) const {
+    return layer(index).rungs[layer(index).isLoss ? 0 : static_cast<size_t>(decision(index).rung)];
+  }
+  int64_t layerCount() const { return static_cast<int64_t>(model.layers.size()); }
+
+  // What follows from the decisions.
+  bool isResident(int64_t l) const { return l >= 0 && !machine.unified() && decision(l).resident; }
+  bool isResidentParameter(int64_t p) const { return isResident(model.homeOf(p)); }
+  bool streamsState(int64_t l) const { return l >= 0 && streams[static_cast<size_t>(l)]; }
+  bool updatesOnDevice(int64_t l) const { return isResident(l) || streamsState(l); }
+  /// A pack's gradient is wanted where its update runs.
+  bool staysOnDevice(int64_t k) const { return updatesOnDevice(pack(k).complete()); }
+  /// Whether the host adds up what the micro-batches of a layer give, or some of them: not where one of its updates is
+  /// on a device.
+  bool sumsOnHost(int64_t l) const {
+    return !machine.unified() && decision(l).summed < model.microBatches &&
+           std::ranges::none_of(layer(l).packs, [&](int64_t k) { return staysOnDevice(k); });
+  }
+  /// Of a value. With the rungs that were decided, backward may not read it any more.
+  bool isParked(int64_t v) const { return parked[static_cast<size_t>(v)]; }
+  /// Bytes of all that the forward of a layer saves, one after another, and whether that waits on the host.
+  int64_t savedBytes(int64_t l) const { return saved[static_cast<size_t>(l)]; }
+  bool isSavedParked(int64_t l) const { return parkedSaved[static_cast<size_t>(l)]; }
+  /// To a simulation it is one: what the one forward writes, the one backward reads.
+  bool isSavedAsOne(int64_t l) const { return extent == Extent::step && savedBytes(l) > 0; }
+
+  // Updates on the host in parts.
+  static constexpr int64_t kNone = INT64_MAX;
+  bool isOpen(int64_t l) const {
+    return !machine.unified() && !updatesOnDevice(l) && decision(l).late == LayerDecision::kOpen;
+  }
+  /// The first part of a layer that is updated in the next step; kNone: there is none.
+  int64_t firstLate(int64_t l) const { return firstOf(l, decision(l).late); }
+  /// The same of gradients that come down.
+  int64_t firstLateDown(int64_t l) const { return firstOf(l, decision(l).lateDown); }
+  /// Bytes of one of a layer's parts of so many.
+  int64_t sizeOfPart(int64_t l, int64_t bytes) const {
+    return aligned((bytes + decision(l).parts - 1) / decision(l).parts);
+  }
+
+  // Where templates run.
+  uint32_t deviceCount() const { return static_cast<uint32_t>(machine.devices.size()); }
+  const Device &device(uint32_t index) const { return machine.devices[index]; }
+  uint32_t deviceOf(int64_t l) const { return static_cast<uint32_t>(l % deviceCount()); }
+  /// Micro-batches of a phase in the order in which they run. It alternates, so that the boundary made last is used
+  /// first, but where the next phase runs on another device, which begins as soon as the first of them is there.
+  int64_t microBatchAt(int64_t phase, int64_t place) const {
+    return phase % 2 && deviceCount() == 1 ? model.microBatches - 1 - place : place;
+  }
+
+  std::string named(const std::vector<int64_t> &parameters) const;
+  /// " mb 3", or nothing where there is but one.
+  std::string ofMicroBatch(int64_t microBatch) const {
+    return model.microBatches > 1 ? out.text(" mb {}", microBatch) : std::string();
+  }
+
+private:
+  std::vector<int64_t> saved;
+  std::vector<bool> parkedSaved, streams, parked;
+
+  int64_t firstOf(int64_t l, int64_t part) const {
+    return machine.unified() || updatesOnDevice(l) || isOpen(l) || part >= decision(l).parts ? kNone : part;
+  }
+};
+
+} // namespace mt::planner
+#endif

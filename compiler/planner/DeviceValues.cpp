@@ -1,0 +1,202 @@
+#include "compiler/planner/DeviceValues.h"
+
+#include <utility>
+
+namespace mt::planner {
+using plan::BindingEffect;
+
+void DeviceValues::startProgram() {
+  scalars.clear(), inputs.clear(), values.clear(), returned.clear(), parked.clear(), gradients.clear(), sums.clear();
+  saved.clear(), parkedSaved.clear();
+}
+
+void DeviceValues::bring(const Phase &phase, int64_t microBatch) {
+  const auto &[l, backward] = phase;
+  if (auto waiting = parkedSaved.find({l, microBatch}); backward && waiting != parkedSaved.end()) {
+    const Place place = savedTogether(l, microBatch);
+    context.out.copy(context.out.text("saved of layer {} mb {}", l, microBatch), waiting->second, place,
+                     context.savedBytes(l));
+    placeTogether(l, microBatch, place);
+  }
+  const bool all = !backward || context.layer(l).isLoss;
+  for (size_t number = 0; number < context.layer(l).operands.size(); ++number) {
+    const Operand &operand = context.layer(l).operands[number];
+    if (operand.kind == Operand::input)
+      (void)input(operand.index, microBatch, context.deviceOf(l));
+    else if (operand.kind == Operand::value &&
+             (all || context.model.backwardReads(l, context.decision(l).rung, static_cast<int64_t>(number))))
+      (void)value(phase, operand.index, microBatch);
+  }
+}
+
+Place DeviceValues::operand(const Phase &phase, const Operand &what, int64_t microBatch) {
+  if (what.kind == Operand::input)
+    return input(what.index, microBatch, context.deviceOf(phase.layer));
+  return what.kind == Operand::scalars ? scalarsOf(context.deviceOf(phase.layer))
+                                       : value(phase, what.index, microBatch);
+}
+
+/// At its first use.
+Place DeviceValues::input(int64_t index, int64_t microBatch, uint32_t device) {
+  const Input &entry = context.model.inputs[static_cast<size_t>(index)];
+  const Place source = layout.inputs[static_cast<size_t>(index)] + microBatch * entry.type.bytes();
+  if (context.machine.unified())
+    return source;
+  Place &place = inputs[{index, microBatch, device}];
+  if (!place) {
+    std::string label = context.out.text("input {} mb {}", entry.name, microBatch);
+    place = context.out.slot(context.out.text("device {}", label), context.device(device).memory, Kind::input,
+                             entry.type.bytes());
+    context.out.copy(std::move(label), source, place, entry.type.bytes(), Urgency::message);
+  }
+  return place;
+}
+
+/// On the device of a phase: from where it was made, or, in backward, from where it waits.
+Place DeviceValues::value(const Phase &phase, int64_t v, int64_t microBatch) {
+  const auto [index, number] = keyOf(v, microBatch);
+  const Value &entry = context.value(v);
+  const uint32_t device = context.deviceOf(phase.layer);
+  const auto waiting =
+      phase.backward && !context.layer(phase.layer).isLoss ? parked.find({index, number}) : parked.end();
+  const bool waits = waiting != parked.end();
+  Place &place = (waits ? returned : values)[{index, number, device}];
+  if (place)
+    return place;
+  const uint32_t memory = context.device(device).memory;
+  Emitter &out = context.out;
+  if (waits) {
+    std::string label = out.text("parked activation layer {} mb {}", entry.layer, microBatch);
+    place = out.slot(out.text("device {}", label), memory, Kind::activation, entry.type.bytes());
+    out.copy(std::move(label), waiting->second, place, entry.type.bytes());
+  } else {
+    const Place made = values.at({index, number, context.deviceOf(entry.layer)});
+    place = out.across(out.text("value {} of layer {} mb {}", entry.result, entry.layer, microBatch), made, memory,
+                       Kind::activation, entry.type.bytes());
+  }
+  return place;
+}
+
+Place DeviceValues::result(int64_t l, int64_t v, int64_t microBatch, const TensorType &type) {
+  const Value &entry = context.value(v);
+  const uint32_t device = context.deviceOf(l);
+  std::string name = entry.isStepSum ? context.out.text("step sum {}{}", entry.result, context.ofMicroBatch(microBatch))
+                                     : context.out.text("value {} of layer {} mb {}", entry.result, l, microBatch);
+  const Place place = context.out.slot(std::move(name), context.device(device).memory, Kind::activation, type.bytes());
+  (entry.isStepSum ? parts[v] : values[{v, microBatch, device}]) = place;
+  return place;
+}
+
+void DeviceValues::endForward(int64_t l, int64_t microBatch) {
+  for (int64_t v : context.layer(l).results)
+    if (context.value(v).isStepSum)
+      sums[v].add(microBatch, parts.at(v), [&](Place into, Place from) { addTo(v, into, from); });
+  if (!context.evaluating)
+    park(l, microBatch);
+}
+
+void DeviceValues::endForward(int64_t l) {
+  for (int64_t v : context.layer(l).results)
+    if (context.value(v).isStepSum)
+      values[{v, 0, context.deviceOf(l)}] = sums.at(v).finish([&](Place into, Place from) { addTo(v, into, from); });
+}
+
+void DeviceValues::addTo(int64_t v, Place into, Place from) {
+  const Value &entry = context.value(v);
+  context.out.add(context.out.text("step sum {}", entry.result), context.device(context.deviceOf(entry.layer)).engine,
+                  {{into, from, &entry.type}});
+}
+
+void DeviceValues::park(int64_t l, int64_t microBatch) {
+  Emitter &out = context.out;
+  for (int64_t v : context.layer(l).results) {
+    if (!context.isParked(v))
+      continue;
+    const int64_t bytes = context.value(v).type.bytes();
+    Place host = out.slot(out.text("parked activation layer {} mb {}", l, microBatch), context.machine.staging,
+                          Kind::activation, bytes);
+    out.copy(out.text("activation layer {} mb {}", l, microBatch), values.at({v, microBatch, context.deviceOf(l)}),
+             host, bytes);
+    parked[{v, microBatch}] = host;
+  }
+  if (!context.isSavedParked(l))
+    return;
+  const int64_t bytes = context.savedBytes(l);
+  Place host = out.slot(out.text("parked saved of layer {} mb {}", l, microBatch), context.machine.staging,
+                        Kind::activation, bytes);
+  out.copy(out.text("saved of layer {} mb {}", l, microBatch), {saved.at({l, microBatch}).front().slot}, host, bytes);
+  parkedSaved[{l, microBatch}] = host;
+}
+
+Place DeviceValues::savedTogether(int64_t l, int64_t microBatch) {
+  return context.out.slot(context.out.text("saved of layer {} mb {}", l, microBatch),
+                          context.device(context.deviceOf(l)).memory, Kind::activation, context.savedBytes(l));
+}
+
+Access DeviceValues::savedAsOne(int64_t l, int64_t microBatch, BindingEffect effect) const {
+  const Place place = savedOf(l, microBatch, 0);
+  return {place.slot, place.offset, context.savedBytes(l), effect, nullptr};
+}
+
+/// Where forward saves: in slots of their own, or, where it is parked as a whole, in one.
+void DeviceValues::placeSaved(int64_t l, int64_t microBatch) {
+  if (context.isSavedParked(l) || context.isSavedAsOne(l))
+    return placeTogether(l, microBatch, savedTogether(l, microBatch));
+  std::vector<Place> &places = saved[{l, microBatch}];
+  for (const Result &result : context.code(context.rungOf(l).forward).results)
+    if (result.kind == Result::saved)
+      places.push_back(context.out.slot(context.out.text("saved {} of layer {} mb {}", result.index, l, microBatch),
+                                        context.device(context.deviceOf(l)).memory, Kind::activation,
+                                        result.type.bytes()));
+}
+
+void DeviceValues::placeTogether(int64_t l, int64_t microBatch, Place place) {
+  std::vector<Place> &places = saved[{l, microBatch}];
+  places.clear();
+  int64_t at = 0;
+  for (const Result &result : context.code(context.rungOf(l).forward).results) {
+    if (result.kind == Result::saved)
+      places.push_back(place + std::exchange(at, at + aligned(result.type.bytes())));
+    if (!places.empty() && context.isSavedAsOne(l))
+      return;
+  }
+}
+
+std::pair<Place, bool> DeviceValues::gradient(int64_t l, int64_t v, int64_t microBatch, const TensorType &type) {
+  const bool isFirst = !gradients.contains({v, microBatch});
+  std::string name = context.out.text("gradient of value of layer {} mb {}", context.value(v).layer, microBatch);
+  if (isFirst)
+    gradients[{v, microBatch}] = {
+        context.out.slot(std::move(name), context.device(context.deviceOf(l)).memory, Kind::activation, type.bytes()),
+        context.deviceOf(l)};
+  else
+    moveGradient(gradients.at({v, microBatch}), context.deviceOf(l), std::move(name), type.bytes());
+  return {gradients.at({v, microBatch}).place, isFirst};
+}
+
+Place DeviceValues::arrivingGradient(int64_t l, int64_t v, int64_t microBatch, const TensorType &type) {
+  const uint32_t device = context.deviceOf(l);
+  auto there = gradients.find({v, microBatch});
+  if (there != gradients.end()) {
+    moveGradient(there->second, device, context.out.text("gradient of value of layer {} mb {}", l, microBatch),
+                 type.bytes());
+    return there->second.place;
+  }
+  std::string label = context.out.text("no gradient of value of layer {} mb {}", l, microBatch);
+  Place place = context.out.slot(label, context.device(device).memory, Kind::activation, type.bytes());
+  Command &command = context.out.kernel(std::move(label), context.device(device).engine, "constant",
+                                        {Emitter::access(place, BindingEffect::write, type)});
+  command.zeros = &type;
+  gradients[{v, microBatch}] = {place, device};
+  return place;
+}
+
+/// What other layers gave is where the last of them ran.
+void DeviceValues::moveGradient(Gradient &gradient, uint32_t device, std::string label, int64_t bytes) {
+  if (gradient.device != device)
+    gradient = {
+        context.out.across(std::move(label), gradient.place, context.device(device).memory, Kind::activation, bytes),
+        device};
+}
+
+} // namespace mt::planner

@@ -1,0 +1,84 @@
+#include "compiler/planner/DeviceWeights.h"
+
+#include <algorithm>
+
+namespace mt::planner {
+
+Place DeviceWeights::ifWanted(int64_t p, uint32_t device) const {
+  auto found = brought.find({p, device});
+  return found != brought.end() && found->second.until == context.running ? found->second.place : Place();
+}
+
+void DeviceWeights::bring(int64_t phase) {
+  const int64_t l = context.phases[static_cast<size_t>(phase)].layer;
+  context.out.setPlace(l, -1);
+  const std::vector<int64_t> list = missing(phase);
+  auto joins = [&](int64_t p, int64_t next) {
+    const Parameter &entry = context.parameter(p);
+    return entry.owner == context.parameter(next).owner &&
+           (entry.owner == l ||
+            aligned(layout.weightOf(p).offset + entry.type.bytes()) == layout.weightOf(next).offset);
+  };
+  for (size_t i = 0, end = 0; i < list.size(); i = end) {
+    for (end = i + 1; end < list.size() && joins(list[end - 1], list[end]);)
+      ++end;
+    bringRun(l, {list.begin() + static_cast<std::ptrdiff_t>(i), list.begin() + static_cast<std::ptrdiff_t>(end)});
+  }
+}
+
+/// What the phase's template takes from the host (backward needs no table that forward only took rows from), but for
+/// what is still there; by owner and place.
+std::vector<int64_t> DeviceWeights::missing(int64_t phase) {
+  const auto &[l, backward] = context.phases[static_cast<size_t>(phase)];
+  const Layer &layer = context.layer(l);
+  const bool all = !backward || layer.isLoss;
+  std::vector<int64_t> list;
+  for (size_t number = 0; number < layer.operands.size(); ++number) {
+    const Operand &operand = layer.operands[number];
+    if (operand.kind != Operand::parameter ||
+        !(all || context.model.backwardReads(l, context.decision(l).rung, static_cast<int64_t>(number))))
+      continue;
+    const int64_t p = operand.index;
+    Brought &there = brought[{p, context.deviceOf(l)}];
+    const bool stays = there.place && (context.decision(context.parameter(p).owner).kept || there.until + 1 >= phase);
+    there.until = phase;
+    if (context.machine.unified())
+      there.place = layout.weightOf(p);
+    else if (Place always = layout.residentWeights[static_cast<size_t>(p)];
+             always && context.deviceOf(context.model.homeOf(p)) == context.deviceOf(l))
+      there.place = always;
+    else if (!stays && always)
+      bringResident(l, p);
+    else if (!stays)
+      list.push_back(p);
+  }
+  std::ranges::sort(list, {},
+                    [&](int64_t p) { return std::pair(context.parameter(p).owner, layout.weightOf(p).offset); });
+  return list;
+}
+
+void DeviceWeights::bringRun(int64_t l, const std::vector<int64_t> &run) {
+  Emitter &out = context.out;
+  Place begin = layout.weightOf(run.front());
+  const int64_t bytes = layout.weightOf(run.back()).offset + context.parameter(run.back()).type.bytes() - begin.offset;
+  const bool own = context.parameter(run.front()).owner == l;
+  std::string label = own ? out.text("weights layer {}", l) : out.text("weight {} layer {}", context.named(run), l);
+  const uint32_t device = context.deviceOf(l);
+  Place place = out.slot(out.text("device {}", label), context.device(device).memory, Kind::weight, bytes);
+  const int64_t part = own ? context.sizeOfPart(l, bytes) : bytes;
+  for (int64_t at = 0; at < bytes; at += part)
+    out.copy(label, begin + at, place + at, std::min(part, bytes - at));
+  for (int64_t p : run)
+    brought[{p, device}].place = place + (layout.weightOf(p).offset - begin.offset);
+}
+
+/// From the device where it always is.
+void DeviceWeights::bringResident(int64_t l, int64_t p) {
+  const uint32_t device = context.deviceOf(l);
+  brought[{p, device}].place =
+      context.out.across(context.out.text("weight {} layer {}", context.parameter(p).name, l),
+                         layout.residentWeights[static_cast<size_t>(p)], context.device(device).memory, Kind::weight,
+                         context.parameter(p).type.bytes());
+}
+
+} // namespace mt::planner

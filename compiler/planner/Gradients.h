@@ -1,0 +1,58 @@
+// Gradients of parameters in the program that is being built: their sums over micro-batches and layers, their norms,
+// and their way to where they are used.
+#ifndef MT_COMPILER_PLANNER_GRADIENTS_H
+#define MT_COMPILER_PLANNER_GRADIENTS_H
+
+#include "compiler/planner/BlockSums.h"
+#include "compiler/planner/Layout.h"
+
+namespace mt::planner {
+
+/// Bytes of a pack from `begin` on: a part of a layer's.
+struct Landed {
+  int64_t begin = 0, end = 0, part = 0;
+  Place place, device; ///< where updates read it, and where it is before
+  bool isLate = false; ///< it comes down in the next step
+};
+
+class Gradients {
+public:
+  Gradients(Context &context, const Layout &layout) : context(context), layout(layout) {}
+
+  void startProgram() { deviceNorms.clear(); }
+  /// Makes places for what one micro-batch gives in the backward of a layer.
+  void open(int64_t l, int64_t microBatch);
+  Place of(int64_t p) const { return parts.at(context.parameter(p).pack) + context.parameter(p).packOffset; }
+  /// Adds what the micro-batch gave.
+  void close(int64_t l, int64_t microBatch);
+  /// Norms, and the way to where updates read them, after all micro-batches.
+  void land(int64_t l);
+
+  /// In one place, or one for each part.
+  const std::vector<Landed> &landed(int64_t k) const { return all.at(k); }
+  void bringDown(int64_t l, int64_t k, const Landed &landed);
+  /// Where the update of a parameter reads its squared norm.
+  Place normFor(int64_t p, bool onDevice) const { return onDevice ? deviceNorms.at(p) : layout.normOf(p); }
+
+private:
+  using Packs = std::map<int64_t, Place>;
+  Context &context;
+  const Layout &layout;
+  Packs parts;                                ///< by pack, of the micro-batch that runs, then of the phase
+  BlockSums<Packs> sums, onHost;              ///< of the phase
+  std::map<int64_t, Place> deviceNorms;       ///< by parameter, where a device has them
+  std::map<int64_t, std::vector<Landed>> all; ///< by pack
+
+  std::string labelOf(int64_t k, int64_t l) const;
+  void addTo(int64_t l, const Engine &engine, const Packs &into, const Packs &from);
+  void bringBlocksDown(int64_t l, int64_t count);
+  void addPack(std::string label, const Engine &engine, int64_t k, Place into, Place from);
+  void squaredNorms(std::string label, const Engine &engine, const std::vector<int64_t> &parameters, Place gradient);
+  void computeNorms(int64_t l, int64_t k);
+  void landOnHost(int64_t l);
+  void land(int64_t l, int64_t k);
+  void keep(int64_t l, int64_t k, const Landed &landed);
+};
+
+} // namespace mt::planner
+#endif

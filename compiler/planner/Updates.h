@@ -1,0 +1,43 @@
+// Updates of parameters in the program that is being built: on the host in parts, or on a device, where the state lives
+// or comes and goes.
+#ifndef MT_COMPILER_PLANNER_UPDATES_H
+#define MT_COMPILER_PLANNER_UPDATES_H
+
+#include "compiler/planner/DeviceWeights.h"
+#include "compiler/planner/Gradients.h"
+
+namespace mt::planner {
+
+class Updates {
+public:
+  Updates(Context &context, const Layout &layout, const Gradients &gradients, const DeviceWeights &deviceWeights)
+      : context(context), layout(layout), gradients(gradients), deviceWeights(deviceWeights) {}
+
+  /// The scalars that updates on a device read.
+  void setScalars(uint32_t device, Place place) { scalars[device] = place; }
+  /// Parts [first, end) of what a layer's backward completed, each or all, kernel by kernel.
+  void run(int64_t l, int64_t first, int64_t end = Context::kNone);
+
+private:
+  /// Elements of a parameter, and where their gradient is.
+  struct Piece {
+    int64_t parameter, first, count;
+    Place gradient;
+  };
+  Context &context;
+  const Layout &layout;
+  const Gradients &gradients;
+  const DeviceWeights &deviceWeights;
+  std::map<uint32_t, Place> scalars;
+  State streamedState;                      ///< device: of the layer that is being updated
+  std::map<int64_t, Place> streamedWeights; ///< by parameter
+
+  void bringState(int64_t l);
+  void takeState(int64_t l);
+  const TensorType &typeOf(const Piece &piece, const TensorType &whole, int64_t elements = 1);
+  Access updated(const Piece &piece, Place place, const TensorType &whole, int64_t elements = 1);
+  void update(int64_t l, int64_t part, const std::string &kernel, const std::vector<Piece> &pieces);
+};
+
+} // namespace mt::planner
+#endif
