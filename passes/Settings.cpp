@@ -60,6 +60,7 @@ Attribute write(Builder &builder, const std::vector<std::string> &value) {
 Attribute write(Builder &builder, const std::string &value) { return builder.getStringAttr(value); }
 Attribute write(Builder &builder, bool value) { return builder.getBoolAttr(value); }
 Attribute write(Builder &builder, int64_t value) { return builder.getI64IntegerAttr(value); }
+Attribute write(Builder &builder, uint32_t value) { return builder.getI64IntegerAttr(value); }
 Attribute write(Builder &builder, uint64_t value) { return builder.getI64IntegerAttr(static_cast<int64_t>(value)); }
 Attribute write(Builder &builder, double value) { return builder.getF64FloatAttr(value); }
 

@@ -170,7 +170,7 @@ private:
 
 Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options, Messages &messages) {
   MT_TRY(checkBatches(options));
-  MT_ASSIGN(target::Target target, target::findTarget(options.target));
+  MT_ASSIGN(target::Target target, targetOf(options));
   std::string table = fmt::format("{}: device memory {}, host memory {}\n{:>8} {:>6} {:>11} {:>11} {:>10}  {:<9} {}\n", target.name,
                                   formatSize(options.deviceMemory.value_or(target.deviceMemory)),
                                   formatSize(options.hostMemory.value_or(target.hostMemory)), "sequence", "batch", "micro-batch", "step",

@@ -2,7 +2,9 @@
 #ifndef MT_COMPILER_PIPELINE_OPTIONS_H
 #define MT_COMPILER_PIPELINE_OPTIONS_H
 
+#include "compiler/target/Target.h"
 #include <cstdint>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -26,7 +28,8 @@ struct Options {
   std::vector<std::string> groups; ///< of parameters: plan::ParameterGroup
   bool clip = false;
   std::string target = "cpu";
-  std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes; none: the target's
+  std::optional<uint32_t> devices;                  ///< none: the target's
+  std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes, of each device and of the host; none: the target's
   std::optional<std::string> savedActivations;      ///< input, attention or all; none: the planner chooses
   std::optional<std::string> residency;             ///< none, weights or state, of every layer
   std::optional<int64_t> prefetchDistance;
@@ -34,6 +37,9 @@ struct Options {
   bool report = false;    ///< what is only said in a report is found out, too
   bool everyNode = false; ///< problems name all nodes that they are about, not the first few
 };
+
+/// The target that options name, with as many devices as they say.
+Result<target::Target> targetOf(const Options &options);
 
 } // namespace mt::pipeline
 #endif

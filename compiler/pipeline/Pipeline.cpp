@@ -46,13 +46,21 @@ std::string print(ModuleOp module, Phase phase) {
   return stream.str();
 }
 
+Result<target::Target> targetOf(const Options &options) {
+  MT_ASSIGN(target::Target target, target::findTarget(options.target));
+  if (options.devices)
+    MT_TRY(target::setDevices(target, *options.devices)
+               .within(fmt::format("--devices {} with --target {}", *options.devices, options.target)));
+  return target;
+}
+
 Result<Compiled> compile(MLIRContext &context, const Options &options, Phase phase, const std::string &producer,
                          Messages &messages) {
   MT_TRY(checkBatches(options));
   if (!options.sequence)
     if (Options complete = options; (complete.sequence = defaultSequence(context, options)))
       return compile(context, complete, phase, producer, messages);
-  MT_ASSIGN(target::Target target, target::findTarget(options.target));
+  MT_ASSIGN(target::Target target, targetOf(options));
   Front front(context, options, target);
   if (phase == Phase::nn || phase == Phase::layers)
     return front.module(microBatchesOf(options).front(), phase == Phase::layers, messages);

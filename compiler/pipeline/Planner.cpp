@@ -16,9 +16,13 @@ constexpr int kAttempts = 8;
 /// Bytes of a placed module's spaces.
 Needed neededBy(ModuleOp module) {
   Needed needed;
-  for (auto entry : module->getAttrOfType<ArrayAttr>(schedule::kSpacesAttr).getAsRange<DictionaryAttr>())
-    if (auto bytes = entry.getAs<IntegerAttr>("bytes"))
-      (entry.getAs<StringAttr>("kind").getValue() == "device" ? needed.device : needed.host) += bytes.getInt();
+  for (auto entry : module->getAttrOfType<ArrayAttr>(schedule::kSpacesAttr).getAsRange<DictionaryAttr>()) {
+    auto bytes = entry.getAs<IntegerAttr>("bytes");
+    if (bytes && entry.getAs<StringAttr>("kind").getValue() == "device")
+      needed.device = std::max(needed.device, bytes.getInt());
+    else if (bytes)
+      needed.host += bytes.getInt();
+  }
   return needed;
 }
 

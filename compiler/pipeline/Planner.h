@@ -29,7 +29,8 @@ inline constexpr double kLittleGain = 0.005;
 
 /// Bytes of device and host memory.
 struct Needed {
-  int64_t device = 0, host = 0;
+  int64_t device = 0; ///< of the one that needs most
+  int64_t host = 0;
 };
 /// What such a module, read, needs at least with what the options leave open.
 Result<Needed> leastMemory(mlir::ModuleOp layers, const passes::ReadModel &read, const Options &options, const target::Target &target,

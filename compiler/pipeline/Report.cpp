@@ -10,8 +10,8 @@ namespace mt::pipeline {
 namespace {
 struct Totals {
   double trained = 0, frozen = 0;
-  uint64_t device = 0, host = 0;
-  size_t templates = 0;
+  uint64_t device = 0, host = 0; ///< bytes; of the device that needs most
+  size_t devices = 0, templates = 0;
 };
 
 Totals totalsOf(const plan::Plan &plan) {
@@ -23,7 +23,12 @@ Totals totalsOf(const plan::Plan &plan) {
     (parameter.trainable ? totals.trained : totals.frozen) += elements;
   }
   for (const plan::Space &space : plan.spaces)
-    (space.kind == plan::SpaceKind::device ? totals.device : totals.host) += space.bytes;
+    if (space.kind == plan::SpaceKind::device) {
+      ++totals.devices;
+      totals.device = std::max(totals.device, space.bytes);
+    } else {
+      totals.host += space.bytes;
+    }
   std::set<uint32_t> templates; // an evaluation runs one for each layer
   if (const plan::Program *evaluate = plan.program(plan::ProgramKind::evaluate))
     for (const plan::Command &command : evaluate->commands)
@@ -96,9 +101,12 @@ std::string seconds(double value) {
 
 std::string summary(const plan::Plan &plan, const std::string &file) {
   Totals totals = totalsOf(plan);
-  return fmt::format("{}: {} layers, {} templates, {:.1f} M parameters; device {}, host {}; step {} ({})", file,
-                     plan.model.layers, totals.templates, totals.trained / 1e6, formatSize(totals.device),
-                     formatSize(totals.host), seconds(plan.prediction.stepSeconds), plan.prediction.bound);
+  const std::string devices = totals.devices > 1
+                                  ? fmt::format("{} devices {} each", totals.devices, formatSize(totals.device))
+                                  : "device " + formatSize(totals.device);
+  return fmt::format("{}: {} layers, {} templates, {:.1f} M parameters; {}, host {}; step {} ({})", file,
+                     plan.model.layers, totals.templates, totals.trained / 1e6, devices, formatSize(totals.host),
+                     seconds(plan.prediction.stepSeconds), plan.prediction.bound);
 }
 
 std::string report(const Compiled &compiled) {

@@ -76,7 +76,7 @@ private:
     }
     for (auto entry : streamList.getAsRange<DictionaryAttr>()) {
       StringRef kind = entry.getAs<StringAttr>("kind").getValue();
-      auto which = kindNamed(kind, plan::StreamKind::host);
+      auto which = kindNamed(kind, plan::StreamKind(plan::kStreamKinds - 1));
       if (!which)
         return module.emitError() << "there is no kind of stream '" << kind << "'";
       plan.streams.push_back({*which, uint32_t(entry.getAs<IntegerAttr>("device").getInt()), entry.getAs<StringAttr>("name").str()});

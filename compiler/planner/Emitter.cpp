@@ -55,12 +55,12 @@ Command &Emitter::copy(std::string label, Place from, Place to, int64_t bytes, U
 Place Emitter::across(std::string label, Place from, uint32_t space, Kind kind, int64_t bytes) {
   const Place to = slot(text("device {}", label), space, kind, bytes);
   if (machine.link(schedule.slots[from.slot].space, space)) {
-    copy(std::move(label), from, to, bytes, Urgency::message);
+    copy(std::move(label), from, to, bytes, Urgency::message).arrives = true;
     return to;
   }
   const Place way = slot(text("{} on its way", label), machine.staging, kind, bytes);
   copy(label, from, way, bytes, Urgency::message);
-  copy(std::move(label), way, to, bytes, Urgency::message);
+  copy(std::move(label), way, to, bytes, Urgency::message).arrives = true;
   return to;
 }
 

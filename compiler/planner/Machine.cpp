@@ -1,51 +1,67 @@
 #include "compiler/planner/Machine.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 namespace mt::planner {
 
 Machine::Machine(const target::Target &target) : target(target) {
   using plan::SpaceKind, plan::StreamKind;
-  auto addSpace = [&](const char *name, SpaceKind kind) {
-    spaces.push_back({name, kind, 0});
+  /// Names of what each device has tell which, where there are several.
+  auto named = [&](std::string_view name, uint32_t device) {
+    return target.devices > 1 ? fmt::format("{} {}", name, device) : std::string(name);
+  };
+  auto addSpace = [&](std::string name, SpaceKind kind, uint32_t device) {
+    spaces.push_back({std::move(name), kind, device});
     return static_cast<uint32_t>(spaces.size() - 1);
   };
-  auto addStream = [&](const char *name, StreamKind kind) {
-    streams.push_back({.kind = kind, .device = 0, .name = name});
+  auto addStream = [&](std::string name, StreamKind kind, uint32_t device = 0) {
+    streams.push_back({.kind = kind, .device = device, .name = std::move(name)});
     return static_cast<uint32_t>(streams.size() - 1);
   };
-  const uint32_t memory = addSpace("device", SpaceKind::device);
-  staging = addSpace("staging", SpaceKind::staging);
-  state = addSpace("state", SpaceKind::state);
   const kernels::Backend backend = target.device == "cuda" ? kernels::Backend::cuda : kernels::Backend::cpu;
-  if (target.unified) {
-    devices.push_back({memory, {addStream("compute", StreamKind::compute), memory, false, backend}});
-    update = devices.front().engine;
-    report = {addStream("host", StreamKind::host), staging, true};
-    feed = {addStream("feed", StreamKind::host), staging, true};
-    return;
+  for (uint32_t d = 0; d < target.devices; ++d)
+    devices.push_back({addSpace(named("device", d), SpaceKind::device, d), {}});
+  staging = addSpace("staging", SpaceKind::staging, 0);
+  state = addSpace("state", SpaceKind::state, 0);
+  for (uint32_t d = 0; d < target.devices; ++d) {
+    Device &device = devices[d];
+    const uint32_t up = target.unified ? kNone : addStream(named("upload", d), StreamKind::upload, d);
+    device.engine = {addStream(named("compute", d), StreamKind::compute, d), device.memory, false, backend};
+    if (target.unified)
+      continue;
+    links.push_back({staging, device.memory, up, 0, target.uploadBandwidth, target.copyOverheadSeconds});
+    const uint32_t down = addStream(named("download", d), StreamKind::download, d);
+    links.push_back({device.memory, staging, down, addStream(named("messages down", d), StreamKind::download, d),
+                     target.downloadBandwidth, target.copyOverheadSeconds});
   }
-  Link up{staging, memory, addStream("upload", StreamKind::upload), 0, target.uploadBandwidth, target.copyOverheadSeconds};
-  devices.push_back({memory, {addStream("compute", StreamKind::compute), memory, false, backend}});
-  Link down{memory, staging, addStream("download", StreamKind::download), 0, target.downloadBandwidth, target.copyOverheadSeconds};
-  down.messages = addStream("messages down", StreamKind::download);
-  update = report = {addStream("host", StreamKind::host), staging, true};
+  report = {addStream("host", StreamKind::host), staging, true};
+  update = target.unified ? devices.front().engine : report;
   feed = {addStream("feed", StreamKind::host), staging, true};
-  up.messages = addStream("messages up", StreamKind::upload);
-  links = {up, down};
-  for (Link link : {up, down}) { // what the host alone reaches is copied by the same streams where no step waits for it
+  for (Link &link : links)
+    if (isDevice(link.to))
+      link.messages =
+          addStream(named("messages up", spaces[link.to].device), StreamKind::upload, spaces[link.to].device);
+  for (size_t i = 0, count = links.size(); i < count;
+       ++i) { // what the host alone reaches is copied by the same streams where no step waits for it
+    Link link = links[i];
     (link.from == staging ? link.from : link.to) = state;
     links.push_back(link);
   }
-}
-
-bool Machine::computes(uint32_t stream) const {
-  return std::ranges::any_of(devices, [&](const Device &device) { return device.engine.stream == stream; });
-}
-
-const Link *Machine::link(uint32_t from, uint32_t to) const {
-  auto found = std::ranges::find_if(links, [&](const Link &link) { return link.from == from && link.to == to; });
-  return found == links.end() ? nullptr : &*found;
+  for (uint32_t from = 0; from < target.devices; ++from) {
+    uint32_t stream = kNone;
+    for (uint32_t to = 0; to < target.devices; ++to)
+      if (const double bandwidth = target.peerBandwidth.empty() ? 0 : target.peerBandwidth[from][to]; bandwidth > 0) {
+        stream = stream == kNone ? addStream(named("peer", from), StreamKind::peer, from) : stream;
+        links.push_back(
+            {devices[from].memory, devices[to].memory, stream, stream, bandwidth, target.copyOverheadSeconds});
+      }
+  }
+  engineOf.assign(streams.size(), kNone);
+  for (uint32_t d = 0; d < target.devices; ++d)
+    engineOf[devices[d].engine.stream] = d;
+  linkOf.assign(spaces.size() * spaces.size(), kNone);
+  for (uint32_t i = 0; i < links.size(); ++i)
+    linkOf[links[i].from * spaces.size() + links[i].to] = i;
 }
 
 } // namespace mt::planner

@@ -47,7 +47,7 @@ struct Machine {
   std::vector<Space> spaces;
   std::vector<plan::Stream> streams;
   std::vector<Link> links;
-  std::vector<Device> devices;         ///< plans are for the first
+  std::vector<Device> devices;
   uint32_t staging = 0, state = 0;     ///< the host's spaces: what links reach, and what it alone does
   /// The host's engines. The next step's batch is fed while this step's updates and report still run.
   Engine update, feed, report;
@@ -55,9 +55,20 @@ struct Machine {
   bool unified() const { return target.unified; }
   bool isDevice(uint32_t space) const { return spaces[space].kind == plan::SpaceKind::device; }
   /// Whether a stream is that of a device's engine.
-  bool computes(uint32_t stream) const;
+  bool computes(uint32_t stream) const { return engineOf[stream] != kNone; }
+  /// The device whose memory a space is, or whose engine a stream is.
+  uint32_t deviceOfSpace(uint32_t space) const { return spaces[space].device; }
+  uint32_t deviceOfEngine(uint32_t stream) const { return engineOf[stream]; }
   /// Null: bytes cannot be copied from one to the other.
-  const Link *link(uint32_t from, uint32_t to) const;
+  const Link *link(uint32_t from, uint32_t to) const {
+    const uint32_t index = linkOf[from * spaces.size() + to];
+    return index == kNone ? nullptr : &links[index];
+  }
+
+private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> engineOf; ///< by stream: the device whose engine's it is
+  std::vector<uint32_t> linkOf;   ///< by spaces, from and to
 };
 
 } // namespace mt::planner

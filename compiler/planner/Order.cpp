@@ -16,6 +16,9 @@ namespace {
 /// Steps that are run at most until one follows another as those before it did, and how near is the same.
 constexpr uint32_t kSteps = 12, kAlike = 2;
 constexpr double kNear = 1e-7;
+/// What is on its way between devices through the host: places that a device has there, which are taken in the order of
+/// need.
+constexpr uint64_t kWays = 4;
 /// How much longer than a step no stream takes for its part of one.
 constexpr double kSteady = 1e-3;
 
@@ -62,11 +65,24 @@ private:
   }
 };
 
-/// What of a slot matters to memory. Positions count the commands of the compute stream.
+/// What of a slot matters to memory. Positions count the commands of its device's engine.
 struct Life {
   uint32_t opener = UINT32_MAX; ///< the first command that touches it
   int64_t firstUse = -1, lastUse = -1;
-  uint32_t users = 0, downloads = 0;
+  int64_t room = -1;              ///< of what comes from another device: the position from which it has its room
+  int64_t way = -1;               ///< of what is on its way there through the host: its number
+  uint32_t to = 0;                ///< the device
+  uint32_t users = 0, leaves = 0; ///< commands that touch it, and copies of it to elsewhere
+};
+
+/// The memory of a device.
+struct Memory {
+  std::vector<uint32_t> atPosition; ///< commands of its engine, by position
+  int64_t budget = 0;
+  std::optional<Profile> profile; ///< bytes that are or will be there, by position through all steps
+  int64_t held = 0;               ///< bytes of what is copied away, after their last use
+  uint64_t computed = 0;          ///< commands of its engine that have ended
+  uint64_t ways = 0, came = 0;    ///< what comes through the host in a step, and what of it has
 };
 
 class Simulation {
@@ -76,6 +92,7 @@ public:
         steps(cyclic ? kSteps : 1), underWay(machine.streams, machine.target.shares) {
     result.busy.assign(machine.streams.size(), 0);
     result.start.assign(count, 0);
+    memories.resize(machine.devices.size());
     readDependencies(cyclic);
     readPositions();
     readLives();
@@ -97,12 +114,14 @@ private:
 
   std::vector<std::vector<Dependency>> successors; ///< by command: who waits for it, so many iterations on
   std::vector<uint32_t> waits, waitsAtFirst;       ///< by command: for how many others, in any step and in the first
-  std::vector<int64_t> position;                   ///< by command of the compute stream, else -1
-  std::vector<uint32_t> atPosition;                ///< by position
-  std::vector<int64_t> deadline; ///< by command: the position that waits for it; of the next step: beyond the last
+  std::vector<int64_t> position;                   ///< by command of an engine, else -1
+  std::vector<Memory> memories;                    ///< by device
+  std::vector<uint32_t> computing;                 ///< commands of all engines
+  std::vector<int64_t>
+      deadline; ///< by command: which of those waits for it, by number; of the next step: beyond the last
   std::vector<Life> lives;                         ///< by slot
   std::vector<std::vector<uint32_t>> opens, ends, hostUses; ///< slots by command: opens on its stream, last use, any use on the host
-  int64_t phases = 1, deviceBudget = 0, hostBudget = 0;
+  int64_t phases = 1, hostBudget = 0;
 
   // A command of a step, and a slot of a step, by one number.
   uint64_t instance(uint32_t step, uint32_t command) const { return uint64_t(step) * count + command; }
@@ -125,8 +144,10 @@ private:
     for (uint32_t i = 0; i < count; ++i) {
       phases = std::max(phases, program[i].phase + 1);
       if (machine.computes(program[i].stream)) {
+        std::vector<uint32_t> &atPosition = memories[machine.deviceOfEngine(program[i].stream)].atPosition;
         position[i] = static_cast<int64_t>(atPosition.size());
         atPosition.push_back(i);
+        computing.push_back(i);
       }
     }
   }
@@ -135,12 +156,13 @@ private:
     lives.resize(schedule.slots.size());
     opens.resize(count), ends.resize(count), hostUses.resize(count);
     std::vector<uint32_t> last(schedule.slots.size(), UINT32_MAX);
-    int64_t device = 0, host = 0;
+    for (Memory &memory : memories)
+      memory.budget = decisions.deviceLimit;
+    hostBudget = decisions.hostLimit;
     for (const Slot &slot : schedule.slots)
       if (slot.persistent)
-        (machine.isDevice(slot.space) ? device : host) += aligned(slot.bytes);
-    deviceBudget = decisions.deviceLimit - device;
-    hostBudget = decisions.hostLimit - host;
+        (machine.isDevice(slot.space) ? memories[machine.deviceOfSpace(slot.space)].budget : hostBudget) -=
+            aligned(slot.bytes);
     for (uint32_t i = 0; i < count; ++i)
       for (const Access &access : program[i].accesses) {
         Life &life = lives[access.slot];
@@ -156,7 +178,7 @@ private:
           life.firstUse = life.firstUse < 0 ? position[i] : life.firstUse;
           life.lastUse = position[i];
         }
-        life.downloads += isDownload(i);
+        life.leaves += leaves(i) && &access == &program[i].accesses[0];
       }
     for (uint32_t i = 0; i < count; ++i)
       for (size_t a = 0; a < program[i].accesses.size(); ++a) {
@@ -164,31 +186,74 @@ private:
         if (!schedule.slots[slot].persistent && !onDevice(slot) && std::ranges::find(hostUses[i], slot) == hostUses[i].end())
           hostUses[i].push_back(slot);
       }
-    for (uint32_t slot = 0; slot < lives.size(); ++slot)
-      if (onDevice(slot) && lives[slot].lastUse >= 0)
-        ends[atPosition[static_cast<size_t>(lives[slot].lastUse)]].push_back(slot);
+    readWays();
+    const int64_t ahead = phaseShare();
+    for (uint32_t slot = 0; slot < lives.size(); ++slot) {
+      Life &life = lives[slot];
+      if (!onDevice(slot) || life.lastUse < 0)
+        continue;
+      ends[memoryOf(slot).atPosition[static_cast<size_t>(life.lastUse)]].push_back(slot);
+      if (program[life.opener].arrives) { // behind others on its stream, it may come no later than they
+        const std::vector<uint32_t> &atPosition = memoryOf(slot).atPosition;
+        const int64_t listed = std::ranges::lower_bound(atPosition, life.opener) - atPosition.begin();
+        life.room = std::max<int64_t>(0, std::min(life.firstUse, listed) - ahead);
+      }
+    }
     readDeadlines();
   }
+  void readWays() {
+    std::vector<int64_t> largest(memories.size(), 0);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!program[i].arrives || onDevice(program[i].accesses[0].slot))
+        continue;
+      const uint32_t slot = program[i].accesses[0].slot;
+      lives[slot].to = machine.deviceOfSpace(schedule.slots[program[i].accesses[1].slot].space);
+      lives[slot].way = static_cast<int64_t>(memories[lives[slot].to].ways++);
+      largest[lives[slot].to] = std::max(largest[lives[slot].to], bytesOf(slot));
+    }
+    for (size_t d = 0; d < memories.size(); ++d)
+      hostBudget -= largest[d] * static_cast<int64_t>(std::min(kWays, memories[d].ways));
+  }
+  /// A device is ahead of the one that goes on with what it gives by so many runs of a phase, where all are busy.
+  int64_t phaseShare() const {
+    int64_t runs = 0, most = 0, phase = -1;
+    for (uint32_t i : computing) {
+      runs = program[i].phase == phase ? runs + 1 : 1;
+      phase = program[i].phase;
+      most = std::max(most, runs);
+    }
+    return most / static_cast<int64_t>(memories.size()) + 1;
+  }
+  Memory &memoryOf(uint32_t slot) { return memories[machine.deviceOfSpace(schedule.slots[slot].space)]; }
+  const Memory &memoryOf(uint32_t slot) const { return memories[machine.deviceOfSpace(schedule.slots[slot].space)]; }
   int64_t bytesOf(uint32_t slot) const { return aligned(schedule.slots[slot].bytes); } ///< as packing counts them
   bool onDevice(uint32_t slot) const { return machine.isDevice(schedule.slots[slot].space); }
   bool isDownload(uint32_t command) const {
     return program[command].isCopy && !onDevice(program[command].accesses[1].slot);
   }
   bool isUpload(uint32_t command) const { return program[command].isCopy && onDevice(program[command].accesses[1].slot); }
+  bool leaves(uint32_t command) const { return program[command].isCopy && onDevice(program[command].accesses[0].slot); }
 
   /// A computation is due at its position, what is uploaded where it is first used, and everything else as soon as what
-  /// waits for it: an update where the next step first uses the weights.
+  /// waits for it: an update where the next step first uses the weights. What comes from other devices keeps its order.
   void readDeadlines() {
-    const auto positions = static_cast<int64_t>(atPosition.size());
+    const auto positions = static_cast<int64_t>(computing.size());
     deadline.assign(count, 2 * positions);
-    for (int pass = 0; pass < 2; ++pass) // the second time with what was found for the next step
+    std::vector<int64_t> number(count, -1);
+    for (int64_t i = 0; i < positions; ++i)
+      number[computing[static_cast<size_t>(i)]] = i;
+    for (int pass = 0; pass < 2; ++pass) { // the second time with what was found for the next step
+      std::vector<int64_t> behind(machine.streams.size(), INT64_MAX);
       for (uint32_t i = count; i-- > 0;) {
-        if (position[i] >= 0)
-          deadline[i] = std::min(deadline[i], position[i]);
+        if (number[i] >= 0)
+          deadline[i] = std::min(deadline[i], number[i]);
         for (const Dependency &successor : successors[i])
           if (successor.back == 0 || isUpload(successor.command))
             deadline[i] = std::min(deadline[i], deadline[successor.command] + successor.back * positions);
+        if (program[i].arrives)
+          behind[program[i].stream] = deadline[i] = std::min(deadline[i], behind[program[i].stream]);
       }
+    }
     for (uint32_t i = 0; i < count; ++i) // reports, which take no time, and which the loop of training waits for
       if (program[i].updates < 0 && deadline[i] >= 2 * positions)
         deadline[i] = 0;
@@ -206,6 +271,7 @@ private:
     std::vector<uint32_t> commands;
     uint64_t next = 0;
     bool sorted = false;
+    bool sleeps = false;  ///< until a command of it becomes ready, or ends
     uint64_t current = 0; ///< what it does, while it is busy
     std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> ready;
     uint64_t list = 0;           ///< of which not all have started
@@ -219,39 +285,42 @@ private:
   std::vector<uint32_t> left;        ///< by instance: dependencies that have not ended
   std::vector<double> startOf, endOf; ///< by instance; negative: not yet
   plan::UnderWay underWay;
-  std::optional<Profile> profile; ///< device bytes that are or will be there, by position through all steps
-  int64_t held = 0, hostLive = 0;
+  int64_t hostLive = 0;
   int64_t deviceLeft = 0, hostLeft = 0; ///< what was missing to the command that had least left: at most 0
-  std::vector<uint32_t> downloadsLeft, usesLeft; ///< by slot instance
+  std::vector<uint32_t> leavesLeft, usesLeft; ///< by slot instance
   std::vector<bool> isHeld;
-  uint64_t computed = 0; ///< commands of the compute stream that have ended
 
   void prepare() {
     const uint64_t instances = uint64_t(steps) * count, slots = uint64_t(steps) * schedule.slots.size();
     left.resize(instances);
     startOf.assign(instances, -1), endOf.assign(instances, -1);
-    downloadsLeft.resize(slots), usesLeft.resize(slots), isHeld.assign(slots, false);
-    std::vector<int64_t> base(std::max<size_t>(1, atPosition.size()), 0);
+    leavesLeft.resize(slots), usesLeft.resize(slots), isHeld.assign(slots, false);
+    std::vector<std::vector<int64_t>> base;
+    for (const Memory &memory : memories)
+      base.emplace_back(std::max<size_t>(1, memory.atPosition.size()), 0);
     for (uint32_t slot = 0; slot < lives.size(); ++slot) {
       const Life &life = lives[slot];
       if (!onDevice(slot) || life.opener == UINT32_MAX)
         continue;
       if (life.lastUse < 0) // nobody computes with it
-        deviceBudget -= bytesOf(slot);
-      else if (position[life.opener] >= 0)
-        for (int64_t p = life.firstUse; p <= life.lastUse; ++p)
-          base[static_cast<size_t>(p)] += bytesOf(slot);
+        memoryOf(slot).budget -= bytesOf(slot);
+      else if (position[life.opener] >= 0 || life.room >= 0)
+        for (int64_t p = life.room >= 0 ? life.room : life.firstUse; p <= life.lastUse; ++p)
+          base[machine.deviceOfSpace(schedule.slots[slot].space)][static_cast<size_t>(p)] += bytesOf(slot);
     }
-    deviceLeft = -deviceBudget, hostLeft = -hostBudget;
-    std::vector<int64_t> all;
-    for (uint32_t step = 0; step < steps; ++step) {
-      all.insert(all.end(), base.begin(), base.end());
+    deviceLeft = INT64_MIN, hostLeft = -hostBudget;
+    for (size_t d = 0; d < memories.size(); ++d) {
+      deviceLeft = std::max(deviceLeft, -memories[d].budget);
+      std::vector<int64_t> all;
+      for (uint32_t step = 0; step < steps; ++step)
+        all.insert(all.end(), base[d].begin(), base[d].end());
+      memories[d].profile.emplace(all);
+    }
+    for (uint32_t step = 0; step < steps; ++step)
       for (uint32_t slot = 0; slot < lives.size(); ++slot) {
-        downloadsLeft[slotInstance(step, slot)] = lives[slot].downloads;
+        leavesLeft[slotInstance(step, slot)] = lives[slot].leaves;
         usesLeft[slotInstance(step, slot)] = lives[slot].users;
       }
-    }
-    profile.emplace(all);
     lanes.resize(machine.streams.size());
     for (uint32_t i = 0; i < count; ++i)
     {
@@ -259,8 +328,10 @@ private:
       lane.commands.push_back(i);
       ++(program[i].late ? lane.late : lane.now);
     }
-    for (Lane &lane : lanes)
+    for (Lane &lane : lanes) {
       lane.begun.assign(steps + 1, 0);
+      passLists(lane);
+    }
     lanes[machine.update.stream].sorted = machine.update.isHost;
     for (const Link &link : machine.links)
       if (!machine.isDevice(link.to))
@@ -274,13 +345,20 @@ private:
           becomeReady(instance(step, i));
   }
 
+  /// Those of which all have started, or that have none.
+  void passLists(Lane &lane) const {
+    while (lane.list < steps && lane.begun[lane.list] == lane.total(lane.list))
+      ++lane.list;
+  }
+
   void becomeReady(uint64_t which) {
     auto i = static_cast<uint32_t>(which % count);
     Lane &lane = lanes[program[i].stream];
+    lane.sleeps = false;
     if (!lane.sorted)
       return;
     const uint64_t step = which / count;
-    lane.ready.push({listOf(which), step * atPosition.size() + static_cast<uint64_t>(deadline[i]), which});
+    lane.ready.push({listOf(which), step * computing.size() + static_cast<uint64_t>(deadline[i]), which});
   }
 
   /// The next command of a lane, if it may start now.
@@ -300,16 +378,22 @@ private:
     auto i = static_cast<uint32_t>(which % count);
     const uint64_t step = which / count;
     if (position[i] >= 0) {
-      const size_t at = step * atPosition.size() + static_cast<size_t>(position[i]);
-      return {profile->most(at, at) + held - deviceBudget, kNothing};
+      const Memory &memory = memories[machine.deviceOfEngine(program[i].stream)];
+      const size_t at = step * memory.atPosition.size() + static_cast<size_t>(position[i]);
+      return {memory.profile->most(at, at) + memory.held - memory.budget, kNothing};
     }
     for (uint32_t slot : opens[i]) {
       const int64_t bytes = bytesOf(slot);
+      if (lives[slot].room >= 0)
+        continue; // it has its room
       if (isUpload(i) && lives[slot].lastUse >= 0) {
-        const size_t last = step * atPosition.size() + static_cast<size_t>(lives[slot].lastUse);
-        return {profile->most(std::min<size_t>(computed, last), last) + held + bytes - deviceBudget, kNothing};
+        const Memory &memory = memoryOf(slot);
+        const size_t last = step * memory.atPosition.size() + static_cast<size_t>(lives[slot].lastUse);
+        return {memory.profile->most(std::min<size_t>(memory.computed, last), last) + memory.held + bytes -
+                    memory.budget,
+                kNothing};
       }
-      if (isDownload(i))
+      if (isDownload(i) && lives[slot].way < 0)
         return {kNothing, hostLive + bytes - hostBudget};
     }
     return {kNothing, kNothing};
@@ -318,18 +402,30 @@ private:
   /// Whether a phase is near enough to bring what it needs.
   bool isNear(uint64_t which) const {
     auto i = static_cast<uint32_t>(which % count);
-    if (decisions.distance == INT64_MAX || !isUpload(i) || atPosition.empty())
+    if (const Life &life = lives[program[i].accesses.back().slot]; life.way >= 0 && isDownload(i)) {
+      const Memory &to = memories[life.to];
+      return to.came + kWays > which / count * to.ways + static_cast<uint64_t>(life.way);
+    }
+    if (!isUpload(i))
       return true;
-    const uint64_t at = std::min<uint64_t>(computed, uint64_t(steps) * atPosition.size() - 1);
+    const uint32_t slot = program[i].accesses[1].slot;
+    const Memory &memory = memoryOf(slot);
+    const std::vector<uint32_t> &atPosition = memory.atPosition;
+    if (lives[slot].room >= 0)
+      return memory.computed >= which / count * atPosition.size() + static_cast<uint64_t>(lives[slot].room);
+    if (decisions.distance == INT64_MAX || atPosition.empty())
+      return true;
+    const uint64_t at = std::min<uint64_t>(memory.computed, uint64_t(steps) * atPosition.size() - 1);
     const int64_t phase = static_cast<int64_t>(at / atPosition.size()) * phases + program[atPosition[at % atPosition.size()]].phase;
     return phase + decisions.distance >= static_cast<int64_t>(which / count) * phases + program[i].phase;
   }
 
   bool start(uint32_t stream) {
     Lane &lane = lanes[stream];
-    if (underWay.isBusy(stream))
+    if (lane.sleeps || underWay.isBusy(stream))
       return false;
     std::optional<uint64_t> which = nextOf(lane);
+    lane.sleeps = !which;
     if (!which || !isNear(*which))
       return false;
     auto [device, host] = missing(*which);
@@ -341,18 +437,19 @@ private:
     for (uint32_t slot : opens[i]) {
       const int64_t bytes = bytesOf(slot);
       if (!onDevice(slot))
-        hostLive += bytes;
-      else if (isUpload(i) && lives[slot].lastUse >= 0)
-        profile->add(std::min<size_t>(computed, step * atPosition.size() + static_cast<size_t>(lives[slot].lastUse)),
-                     step * atPosition.size() + static_cast<size_t>(lives[slot].lastUse), bytes);
+        hostLive += lives[slot].way < 0 ? bytes : 0;
+      else if (isUpload(i) && lives[slot].lastUse >= 0 && lives[slot].room < 0) {
+        Memory &memory = memoryOf(slot);
+        const size_t last = step * memory.atPosition.size() + static_cast<size_t>(lives[slot].lastUse);
+        memory.profile->add(std::min<size_t>(memory.computed, last), last, bytes);
+      }
     }
     if (lane.sorted)
       lane.ready.pop();
     else
       ++lane.next;
     ++lane.begun[listOf(*which)];
-    while (lane.list < steps && lane.begun[lane.list] == lane.total(lane.list))
-      ++lane.list;
+    passLists(lane);
     lane.current = *which;
     startOf[*which] = underWay.now();
     underWay.begin(stream, program[i].seconds);
@@ -363,19 +460,22 @@ private:
     auto i = static_cast<uint32_t>(which % count);
     const auto step = static_cast<uint32_t>(which / count);
     endOf[which] = underWay.now();
+    lanes[program[i].stream].sleeps = false;
     if (position[i] >= 0)
-      ++computed;
+      ++memories[machine.deviceOfEngine(program[i].stream)].computed;
     for (uint32_t slot : ends[i])
-      if (downloadsLeft[slotInstance(step, slot)] > 0) {
+      if (leavesLeft[slotInstance(step, slot)] > 0) {
         isHeld[slotInstance(step, slot)] = true;
-        held += bytesOf(slot);
+        memoryOf(slot).held += bytesOf(slot);
       }
-    if (isDownload(i))
-      if (uint64_t slot = slotInstance(step, program[i].accesses[0].slot); --downloadsLeft[slot] == 0 && isHeld[slot])
-        held -= bytesOf(program[i].accesses[0].slot);
+    if (leaves(i))
+      if (uint64_t slot = slotInstance(step, program[i].accesses[0].slot); --leavesLeft[slot] == 0 && isHeld[slot])
+        memoryOf(program[i].accesses[0].slot).held -= bytesOf(program[i].accesses[0].slot);
     for (uint32_t slot : hostUses[i])
       if (--usesLeft[slotInstance(step, slot)] == 0)
-        hostLive -= bytesOf(slot);
+        hostLive -= lives[slot].way < 0 ? bytesOf(slot) : 0;
+    if (program[i].arrives && lives[program[i].accesses[0].slot].way >= 0)
+      ++memoryOf(program[i].accesses[1].slot).came;
     for (const Dependency &successor : successors[i])
       if (step + successor.back < steps)
         if (uint64_t next = instance(step + successor.back, successor.command); --left[next] == 0)
@@ -384,7 +484,7 @@ private:
 
   void simulate() {
     prepare();
-    const uint32_t first = atPosition.empty() ? 0 : atPosition.front();
+    const uint32_t first = firstComputed();
     uint32_t begun = 0, alike = 0; // steps whose first computation has started
     uint32_t settled = steps;      // a step like those before it
     while (true) {
@@ -417,8 +517,9 @@ private:
     reportShortage();
   }
 
+  uint32_t firstComputed() const { return computing.empty() ? 0 : computing.front(); }
   double period(uint32_t step) const {
-    const uint32_t first = atPosition.empty() ? 0 : atPosition.front();
+    const uint32_t first = firstComputed();
     return startOf[instance(step + 1, first)] - startOf[instance(step, first)];
   }
   /// The longest time from a command of one step to the same of `step`. A stream that has more to do than a step has time falls
@@ -438,7 +539,7 @@ private:
 
   void measure(uint32_t step) {
     result.deviceUsed = decisions.deviceLimit + deviceLeft, result.hostUsed = decisions.hostLimit + hostLeft;
-    const uint32_t first = atPosition.empty() ? 0 : atPosition.front();
+    const uint32_t first = firstComputed();
     const double origin = startOf[instance(step, first)];
     result.seconds = 0;
     if (steps == 1)

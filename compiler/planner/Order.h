@@ -1,15 +1,16 @@
-// When everything of a step happens: its commands on streams that run at once, in steady state, each as soon as its data,
-// its stream and memory allow. The one simulation of the planner: the search judges by it, and mt-build-schedule lists
-// commands in the order of the starts that it gives.
+// When everything of a step happens: its commands on streams that run at once, in steady state, each as soon as its
+// data, its stream and memory allow. The one simulation of the planner: the search judges by it, and mt-build-schedule
+// lists commands in the order of the starts that it gives.
 //
-// Memory is counted here, in bytes and not yet in offsets. What is computed takes its place when it is computed. What is
-// uploaded comes in order of need, and as early as it fits beside all that will be there until its last use; so no upload
-// takes the room of one that is needed before it, and a step that fits at all never locks itself up. What is downloaded
-// holds its place until that has ended.
+// Memory is counted here, in bytes and not yet in offsets. What is computed takes its place when it is computed. What
+// is uploaded comes in order of need, and as early as it fits beside all that will be there until its last use; so no
+// upload takes the room of one that is needed before it, and a step that fits at all never locks itself up. What comes
+// from another device has its room from a little before its first use on, and comes then. What is copied away holds its
+// place until that has ended. Every device's memory is counted for itself, by the commands of its own engine.
 //
-// On the host's stream and in downloads what is needed first goes first: windows of updates, from the landing of a layer's
-// gradients to the next step's need of its weights, lie within each other, and for such the earliest deadline first is
-// optimal (Jackson's rule with release times).
+// On the host's stream and in downloads what is needed first goes first: windows of updates, from the landing of a
+// layer's gradients to the next step's need of its weights, lie within each other, and for such the earliest deadline
+// first is optimal (Jackson's rule with release times).
 #ifndef MT_COMPILER_PLANNER_ORDER_H
 #define MT_COMPILER_PLANNER_ORDER_H
 

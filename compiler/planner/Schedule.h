@@ -57,6 +57,7 @@ struct Command {
   std::vector<int64_t> parameters; ///< of updates and norms: which one a group is for
   std::vector<int64_t> firsts;     ///< of updates: the first of its elements
   const TensorType *zeros = nullptr; ///< of constants: what is filled
+  bool arrives = false;              ///< of a copy: from another device
   int64_t updates = -1; ///< of an update on the host: its layer
   int64_t lands = -1;   ///< of a gradient's way down to one: its layer
   int64_t part = 0;     ///< of both: which part of that

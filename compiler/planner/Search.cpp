@@ -2,6 +2,7 @@
 
 #include "compiler/planner/Builder.h"
 #include "compiler/planner/Emitter.h"
+#include "runtime/plan/Contention.h"
 
 #include <fmt/format.h>
 
@@ -32,6 +33,8 @@ constexpr int kKicks = 4000;
 constexpr int64_t kLeastPart = 32 << 20;
 /// A part of the device's memory that packing may need where little else is free.
 constexpr int64_t kPackingShare = 32;
+/// Limits that are too small once updates have their turns are raised so often at most.
+constexpr int kRepairs = 64;
 /// The least share of a limit with which a search goes on from what it found before, and does not begin anew.
 constexpr double kNear = 0.9;
 
@@ -168,7 +171,7 @@ private:
   Found found() {
     settle(model, machine, best);
     if (timing.fits())
-      for (timing = evaluate(best); !timing.fits(); timing = evaluate(best)) {
+      for (int repairs = 0; !(timing = evaluate(best)).fits() && repairs < kRepairs; ++repairs) {
         best.deviceLimit += timing.missingDevice;
         best.hostLimit += timing.missingHost;
         settle(model, machine, best);
@@ -579,10 +582,13 @@ private:
   void trim(int64_t Decisions::*limit, double seconds) {
     const bool device = limit == &Decisions::deviceLimit;
     auto usedBy = [&](const Timing &of) { return device ? of.deviceUsed : of.hostUsed; };
-    int64_t tooLittle = 0;
+    std::map<uint32_t, int64_t> kept; // by device, or of the host
     for (const Slot &slot : build(model, machine, best, Extent::step).slots)
       if (slot.persistent && machine.isDevice(slot.space) == device)
-        tooLittle += aligned(slot.bytes);
+        kept[device ? machine.deviceOfSpace(slot.space) : 0] += aligned(slot.bytes);
+    int64_t tooLittle = 0;
+    for (auto [index, bytes] : kept)
+      tooLittle = std::max(tooLittle, bytes);
     best.*limit = usedBy(timing);
     const int64_t step = seconds < HUGE_VAL ? std::max<int64_t>(1 << 20, best.*limit / 256) : std::max(kSlotAlignment, best.*limit >> 14);
     while (best.*limit - tooLittle > step) {
@@ -680,8 +686,10 @@ Sharers mostContended(const Machine &machine, const std::vector<std::vector<doub
   for (size_t a = 0; a < loads.size(); ++a) {
     double most = 0;
     for (size_t b = 0; b < loads.size(); ++b) {
-      const auto kindOf = [&](size_t stream) { return static_cast<size_t>(machine.streams[stream].kind); };
-      const double share = a == b ? 0 : std::min(1.0, machine.target.shares[kindOf(a)][kindOf(b)]);
+      const double share =
+          a == b
+              ? 0
+              : std::min(1.0, plan::contentionBetween(machine.streams[a], machine.streams[b], machine.target.shares));
       if (const double lost = share * std::accumulate(loads[b].begin(), loads[b].end(), 0.0); lost > most) {
         most = lost;
         sharers[a] = {b, share};
@@ -700,6 +708,8 @@ void addContention(std::vector<std::vector<double>> &loads, const Sharers &share
       loads[a][l] += sharers[a].second * alone[sharers[a].first][l];
 }
 
+double sum(const std::vector<double> &values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
 /// What updates alone read and write of a parameter.
 int64_t stateBytes(const Parameter &parameter) {
   int64_t bytes = 0;
@@ -708,17 +718,20 @@ int64_t stateBytes(const Parameter &parameter) {
   return bytes;
 }
 
-/// What streamed state can take from the host at most: as much as the link has time to bring the state up for.
+/// What streamed state can take from the host at most: as much as the links have time to bring the state up for.
 struct Relief {
-  double uploads = 0; ///< seconds of the link at least: where all that can be is resident
+  size_t links = 1;
+  double uploads = 0; ///< seconds of all links at least: where all that can be is resident
   double all = 0;     ///< seconds of the host, of all that can be streamed
   double rate = 0;    ///< seconds of the host for one of the link, at best
   Relief(const Model &model, const Machine &machine, const std::vector<std::vector<double>> &away, const std::vector<std::vector<double>> &resident) {
     if (machine.unified())
       return;
     const std::vector<bool> streams = canStreamState(model, machine);
+    links = machine.devices.size();
+    for (const Device &device : machine.devices)
+      uploads += sum(resident[machine.link(machine.staging, device.memory)->stream]);
     const Link &up = *machine.link(machine.staging, machine.devices.front().memory);
-    uploads = std::accumulate(resident[up.stream].begin(), resident[up.stream].end(), 0.0);
     for (size_t l = 0; l < model.layers.size(); ++l) {
       if (!streams[l])
         continue;
@@ -730,11 +743,15 @@ struct Relief {
       rate = std::max(rate, bytes > 0 ? host / up.seconds(bytes) : HUGE_VAL);
     }
   }
-  double within(double seconds) const { return seconds > uploads && all > 0 ? std::min(all, rate * (seconds - uploads)) : 0; }
+  double within(double seconds) const {
+    const double spare = static_cast<double>(links) * seconds - uploads;
+    return spare > 0 && all > 0 ? std::min(all, rate * spare) : 0;
+  }
 };
 
-/// Seconds of bringing the weights that backward reads at any rung, of which the device has no more than its memory when that begins.
-double broughtForBackward(const Model &model, const Machine &machine, int64_t deviceMemory) {
+/// Seconds of bringing the weights that backward reads at any rung, of which the devices have no more than their memory
+/// when that begins.
+double broughtForBackward(const Model &model, const Machine &machine, double deviceMemory) {
   if (machine.unified())
     return 0;
   std::set<int64_t> read;
@@ -747,10 +764,11 @@ double broughtForBackward(const Model &model, const Machine &machine, int64_t de
         read.insert(layer.operands[i].index);
     }
   }
-  double bytes = -static_cast<double>(deviceMemory);
+  double bytes = -deviceMemory;
   for (int64_t p : read)
     bytes += static_cast<double>(model.parameters[static_cast<size_t>(p)].type.bytes());
-  return std::max(0.0, bytes) / machine.link(machine.staging, machine.devices.front().memory)->bytesPerSecond;
+  const Link &up = *machine.link(machine.staging, machine.devices.front().memory);
+  return std::max(0.0, bytes) / up.bytesPerSecond / static_cast<double>(machine.devices.size());
 }
 } // namespace
 
@@ -762,14 +780,18 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     most.layers[l].rung = std::max<int64_t>(0, static_cast<int64_t>(model.layers[l].rungs.size()) - 1);
   }
   most.parked.assign(model.values.size(), false);
+  /// Sums of micro-batches, and their norms: the host may add them up.
+  auto mayBeOnHost = [&](const Command &command) {
+    return model.microBatches > 1 && machine.computes(command.stream) &&
+           (command.kernel == "copy" || command.kernel == "squared_norm");
+  };
   /// Seconds by stream and layer (0: of none).
   double backward = 0;
   auto loads = [&](const Decisions &decisions) {
     std::vector<std::vector<double>> busy(machine.streams.size(), std::vector<double>(model.layers.size() + 1, 0));
     backward = 0;
     for (const Command &command : build(model, machine, decisions, Extent::step).step) {
-      if (command.kernel == "copy" &&
-          machine.computes(command.stream)) // sums of micro-batches: the host may add them up
+      if (mayBeOnHost(command))
         continue;
       busy[command.stream][static_cast<size_t>(command.layer + 1)] += command.seconds;
       if (command.code >= 0 && command.layer >= 0)
@@ -782,7 +804,9 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     return busy;
   };
   std::vector<std::vector<double>> away = loads(most);
-  const double brought = broughtForBackward(model, machine, deviceMemory);
+  const auto devices = static_cast<double>(machine.devices.size());
+  const double memory = devices * static_cast<double>(deviceMemory),
+               brought = broughtForBackward(model, machine, memory);
   // Of what a resident layer has on the device; with clipping all gradients are there when the norm is known.
   std::vector<int64_t> bytes(model.layers.size(), 0);
   for (size_t p = 0; p < model.parameters.size(); ++p)
@@ -804,8 +828,17 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
   const Relief relief(model, machine, away, resident);
   const auto sharers = mostContended(machine, away);
   addContention(away, sharers), addContention(resident, sharers);
-  const std::vector<double> &none = away[machine.devices.front().engine.stream], &all = resident[machine.devices.front().engine.stream];
-  const double least = std::accumulate(none.begin(), none.end(), 0.0);
+  // Of all engines: their layers, and the busiest one.
+  std::vector<double> none(model.layers.size() + 1, 0), all = none;
+  double least = 0;
+  for (const Device &device : machine.devices) {
+    least = std::max(least, sum(away[device.engine.stream]));
+    for (size_t l = 0; l < none.size(); ++l) {
+      none[l] += away[device.engine.stream][l];
+      all[l] += resident[device.engine.stream][l];
+    }
+  }
+  const double computing = sum(none);
   /// Whether resident layers can bring the other streams down to so many seconds, within the device's bytes and within what
   /// their updates then take of the computing stream: each stream, and each of the two, for itself, and with parts of layers
   /// (the continuous knapsack problem: Dantzig, 1957).
@@ -823,15 +856,18 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
       return load <= seconds * (1 + 1e-9);
     };
     auto each = [&](size_t stream, double before) {
-      const double load = before + std::accumulate(away[stream].begin(), away[stream].end(), 0.0) - (stream == machine.update.stream ? relief.within(seconds) : 0);
-      return spares(away[stream], resident[stream], load, static_cast<double>(deviceMemory), [&](size_t l) { return static_cast<double>(bytes[l]); }) &&
-             spares(away[stream], resident[stream], load, seconds - least, [&](size_t l) { return all[l + 1] - none[l + 1]; });
+      const double load = before + sum(away[stream]) - (stream == machine.update.stream ? relief.within(seconds) : 0);
+      return spares(away[stream], resident[stream], load, memory,
+                    [&](size_t l) { return static_cast<double>(bytes[l]); }) &&
+             spares(away[stream], resident[stream], load, devices * seconds - computing,
+                    [&](size_t l) { return all[l + 1] - none[l + 1]; });
     };
     bool enough = seconds >= least;
     for (size_t stream = 0; stream < away.size() && enough; ++stream)
       enough = machine.computes(static_cast<uint32_t>(stream)) || each(stream, 0);
     // With clipping the host waits for the norm, which the whole of backward gives, and that for weights that are not there.
-    return enough && (machine.unified() || !model.clip || each(machine.update.stream, std::max(backward, brought)));
+    return enough &&
+           (machine.unified() || !model.clip || each(machine.update.stream, std::max(backward / devices, brought)));
   };
   double low = 0, high = 0;
   for (const std::vector<double> &stream : away)

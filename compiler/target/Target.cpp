@@ -34,6 +34,10 @@ Status checkNumbers(const Target &target) {
     return fail("name is empty");
   if (target.device != "cpu" && target.device != "cuda")
     return fail("device is '{}'; it must be cpu or cuda", target.device);
+  if (target.devices < 1 || target.devices > kMostDevices)
+    return fail("devices is {}; it must be between 1 and {}", target.devices, kMostDevices);
+  if (target.devices > 1 && target.unified)
+    return fail("devices is {}; a device that shares the host's memory is the only one", target.devices);
   MT_TRY(checkMemory("device_memory", target.deviceMemory));
   MT_TRY(checkMemory("host_memory", target.hostMemory));
   constexpr double kLeastBandwidth = 1e3, kGreatestBandwidth = 1e16, kLeastFlops = 1e3, kGreatestFlops = 1e19;
@@ -48,7 +52,7 @@ Status checkNumbers(const Target &target) {
   return {};
 }
 
-constexpr std::array<std::string_view, 4> kKinds = {"upload", "compute", "download", "host"};
+constexpr std::array<std::string_view, 5> kKinds = {"upload", "compute", "download", "host", "peer"};
 
 Status readContention(Target &target) {
   target.shares = {};
@@ -59,11 +63,44 @@ Status readContention(Target &target) {
     line.imbue(std::locale::classic());
     line >> first >> second >> share;
     const auto a = std::ranges::find(kKinds, first), b = std::ranges::find(kKinds, second);
-    if (!line || line >> rest || a == kKinds.end() || b == kKinds.end() || a == b || !(share >= 0 && share <= 100))
-      return fail("contention[{}] is '{}'; it must be two of upload, compute, download and host, and how much longer one takes "
-                  "beside the other, as in 'upload host 0.24'", i, target.contention[i]);
+    if (!line || line >> rest || a == kKinds.end() || b == kKinds.end() || !(share >= 0 && share <= 100))
+      return fail("contention[{}] is '{}'; it must be two of upload, compute, download, host and peer (of two devices, "
+                  "if it is one "
+                  "twice), and how much longer one takes beside the other, as in 'upload host 0.24'",
+                  i, target.contention[i]);
     const auto row = static_cast<size_t>(a - kKinds.begin()), column = static_cast<size_t>(b - kKinds.begin());
     target.shares[row][column] = target.shares[column][row] = share;
+  }
+  return {};
+}
+
+Status readPeers(Target &target) {
+  target.peerBandwidth.assign(target.devices, std::vector<double>(target.devices, 0));
+  for (size_t i = 0; i < target.peers.size(); ++i) {
+    std::istringstream line(target.peers[i]);
+    line.imbue(std::locale::classic());
+    std::string first, rest;
+    uint32_t a = 0, b = 0;
+    double bandwidth = 0;
+    line >> first;
+    const bool all = first == "all";
+    if (!all) {
+      std::istringstream number(first);
+      number.imbue(std::locale::classic());
+      if (!(number >> a) || !number.eof())
+        a = target.devices;
+      line >> b;
+    }
+    line >> bandwidth;
+    if (!line || line >> rest || (!all && (a >= target.devices || b >= target.devices || a == b)) ||
+        !(bandwidth >= 1e3 && bandwidth <= 1e16))
+      return fail(
+          "peers[{}] is '{}'; it must be two of the {} devices, or 'all', and bytes per second, as in '0 1 56e9'", i,
+          target.peers[i], target.devices);
+    for (uint32_t from = 0; from < target.devices; ++from)
+      for (uint32_t to = 0; to < target.devices; ++to)
+        if (from != to && (all || (from == a && to == b) || (from == b && to == a)))
+          target.peerBandwidth[from][to] = bandwidth;
   }
   return {};
 }
@@ -101,9 +138,36 @@ Result<Target> findTarget(std::string_view nameOrFile) {
   return parseTarget(json, path);
 }
 
+Status setDevices(Target &target, uint32_t devices) {
+  std::erase_if(target.peers, [&](const std::string &line) {
+    std::istringstream words(line);
+    uint32_t a = 0, b = 0;
+    return words >> a >> b && (a >= devices || b >= devices);
+  });
+  target.devices = devices;
+  MT_TRY(completeTarget(target));
+  shareHostMemory(target);
+  return completeTarget(target);
+}
+
+void shareHostMemory(Target &target) {
+  const double copies = 2.0 * target.devices,
+               wanted = target.devices * (target.uploadBandwidth + target.downloadBandwidth);
+  const double share = (wanted / target.hostBandwidth - 1) / (copies - 1);
+  if (target.unified || share <= 0)
+    return;
+  for (auto [a, b] : {std::pair(0, 2), std::pair(0, 0), std::pair(2, 2)})
+    if (target.shares[static_cast<size_t>(a)][static_cast<size_t>(b)] < share && (a != b || target.devices > 1)) {
+      const std::string kinds = fmt::format("{} {} ", kKinds[static_cast<size_t>(a)], kKinds[static_cast<size_t>(b)]);
+      std::erase_if(target.contention, [&](const std::string &line) { return line.starts_with(kinds); });
+      target.contention.push_back(fmt::format("{}{:.3g}", kinds, share));
+    }
+}
+
 Status completeTarget(Target &target) {
   MT_TRY(checkNumbers(target));
   MT_TRY(readContention(target));
+  MT_TRY(readPeers(target));
   MT_ASSIGN(target.rates, readRates(target));
   return {};
 }

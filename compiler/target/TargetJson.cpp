@@ -16,9 +16,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMeasured = "measured";
 
-constexpr std::array<TargetField, 15> kFields{{{"name", &Target::name},
+constexpr std::array<TargetField, 17> kFields{{{"name", &Target::name},
                                                {"device", &Target::device},
                                                {"unified", &Target::unified},
+                                               {"devices", &Target::devices},
                                                {"device_memory", &Target::deviceMemory},
                                                {"host_memory", &Target::hostMemory},
                                                {"upload_bandwidth", &Target::uploadBandwidth},
@@ -29,10 +30,14 @@ constexpr std::array<TargetField, 15> kFields{{{"name", &Target::name},
                                                {"bf16_flops", &Target::bf16Flops},
                                                {"kernel_overhead_seconds", &Target::kernelOverheadSeconds},
                                                {"copy_overhead_seconds", &Target::copyOverheadSeconds},
+                                               {"peers", &Target::peers},
                                                {"contention", &Target::contention},
                                                {"calls", &Target::calls}}};
 /// Of the fields, what a file need not have.
-bool mayMiss(const TargetField &field) { return std::holds_alternative<std::vector<std::string> Target::*>(field.member); }
+bool mayMiss(const TargetField &field) {
+  return std::holds_alternative<std::vector<std::string> Target::*>(field.member) ||
+         std::holds_alternative<uint32_t Target::*>(field.member);
+}
 
 Status wrongType(std::string_view name, const Json &value, std::string_view wanted) {
   return fail("{} is {}; it must be {}", name, value.dump(-1, ' ', false, Json::error_handler_t::replace), wanted);
@@ -48,6 +53,12 @@ Status read(std::string_view name, const Json &value, bool &into) {
   if (!value.is_boolean())
     return wrongType(name, value, "true or false");
   into = value.get<bool>();
+  return {};
+}
+Status read(std::string_view name, const Json &value, uint32_t &into) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMostDevices)
+    return wrongType(name, value, fmt::format("a whole number up to {}", kMostDevices));
+  into = value.get<uint32_t>();
   return {};
 }
 Status read(std::string_view name, const Json &value, uint64_t &into) {
@@ -79,6 +90,7 @@ Status read(std::string_view name, const Json &value, std::vector<std::string> &
 }
 
 bool isEmpty(const auto &) { return false; }
+bool isEmpty(uint32_t devices) { return devices == 1; }
 bool isEmpty(const std::vector<std::string> &list) { return list.empty(); }
 
 const TargetField *findField(std::string_view name) {

@@ -5,56 +5,72 @@
 
 namespace mt::plan {
 
+double contentionBetween(const Stream &a, const Stream &b, const Contention &contention) {
+  auto isItsDevices = [](const Stream &stream) {
+    return stream.kind == StreamKind::compute || stream.kind == StreamKind::peer;
+  };
+  auto isHost = [](const Stream &stream) { return stream.kind == StreamKind::host; };
+  if (a.device != b.device && (isItsDevices(a) || isItsDevices(b)) && !isHost(a) && !isHost(b))
+    return 0;
+  const bool isOneLink = a.kind == b.kind && a.device == b.device && a.kind != StreamKind::compute && !isHost(a);
+  return isOneLink ? 1 : contention[static_cast<size_t>(a.kind)][static_cast<size_t>(b.kind)];
+}
+
 UnderWay::UnderWay(std::span<const Stream> streams, const Contention &contention)
     : works(streams.size()), slowdown(streams.size() * streams.size(), 0) {
   for (size_t a = 0; a < streams.size(); ++a)
     for (size_t b = 0; b < streams.size(); ++b)
       if (a != b) {
-        slowdown[a * streams.size() + b] = contention[static_cast<size_t>(streams[a].kind)][static_cast<size_t>(streams[b].kind)];
+        slowdown[a * streams.size() + b] = contentionBetween(streams[a], streams[b], contention);
         isShared |= slowdown[a * streams.size() + b] > 0;
       }
 }
 
 void UnderWay::begin(uint32_t stream, double seconds) {
-  works[stream] = {.busy = true, .left = seconds, .rate = 1, .since = time, .end = time + seconds, .number = begun++};
-  ++busy;
+  Work &work = works[stream];
+  work = {.left = seconds, .times = 1, .since = time, .end = time + seconds, .number = begun++, .busy = true};
+  for (uint32_t other : busy)
+    work.times += slowdown[stream * works.size() + other];
+  work.end = time + work.left * work.times;
   if (isShared)
-    change();
+    change(stream, true);
+  busy.push_back(stream);
 }
 
-/// Counts what was done at the old rates, and sets new ones: those of all work that is under way now.
-void UnderWay::change() {
-  for (size_t a = 0; a < works.size(); ++a) {
-    Work &work = works[a];
-    if (!work.busy)
+/// Counts what others did at their old rates, and sets new ones.
+void UnderWay::change(uint32_t stream, bool begins) {
+  for (uint32_t other : busy) {
+    const double share = slowdown[other * works.size() + stream];
+    if (share == 0)
       continue;
-    work.left = std::max(0.0, work.left - (time - work.since) * work.rate);
+    Work &work = works[other];
+    work.left = std::max(0.0, work.left - (time - work.since) / work.times);
     work.since = time;
-    double times = 1;
-    for (size_t b = 0; b < works.size(); ++b)
-      if (works[b].busy)
-        times += slowdown[a * works.size() + b];
-    work.rate = 1 / times;
-    work.end = time + work.left * times;
+    work.times = 1;
+    for (uint32_t beside : busy)
+      work.times += beside == other ? 0 : slowdown[other * works.size() + beside];
+    work.times += begins ? share : 0;
+    work.end = time + work.left * work.times;
   }
 }
 
 const std::vector<uint32_t> &UnderWay::advance() {
   double next = std::numeric_limits<double>::infinity();
-  for (const Work &work : works)
-    if (work.busy)
-      next = std::min(next, work.end);
+  for (uint32_t stream : busy)
+    next = std::min(next, works[stream].end);
   ended.clear();
-  for (uint32_t i = 0; i < works.size(); ++i)
-    if (works[i].busy && works[i].end <= next) {
-      ended.push_back(i);
-      works[i].busy = false;
-      --busy;
-    }
+  for (uint32_t stream : busy)
+    if (works[stream].end <= next)
+      ended.push_back(stream);
   time = std::max(time, next);
+  for (uint32_t stream : ended) {
+    works[stream].busy = false;
+    std::erase(busy, stream);
+  }
   std::ranges::sort(ended, {}, [this](uint32_t stream) { return works[stream].number; });
-  if (isShared && busy > 0)
-    change();
+  if (isShared)
+    for (uint32_t stream : ended)
+      change(stream, false);
   return ended;
 }
 

@@ -40,7 +40,7 @@ std::string_view name(SpaceKind kind) {
   return pick(std::to_array<std::string_view>({"device", "staging", "state"}), kind);
 }
 std::string_view name(StreamKind kind) {
-  return pick(std::to_array<std::string_view>({"upload", "compute", "download", "host"}), kind);
+  return pick(std::to_array<std::string_view>({"upload", "compute", "download", "host", "peer"}), kind);
 }
 std::string_view name(Alias::Kind kind) {
   return pick(std::to_array<std::string_view>({"initializer", "module"}), kind);

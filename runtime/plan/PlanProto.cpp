@@ -379,8 +379,8 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .updates = settings.updates(),
                    .everyRowCounts = settings.every_row_counts()};
   plan.target = {from.target().name(), from.target().device(), from.target().unified(), {}};
-  for (int i = 0; i < from.target().contention_size() && i < 16; ++i)
-    plan.target.contention[static_cast<size_t>(i) / 4][static_cast<size_t>(i) % 4] = from.target().contention(i);
+  for (size_t i = 0; i < static_cast<size_t>(from.target().contention_size()) && i < kStreamKinds * kStreamKinds; ++i)
+    plan.target.contention[i / kStreamKinds][i % kStreamKinds] = from.target().contention(static_cast<int>(i));
   const auto &prediction = from.prediction();
   plan.prediction = {.stepSeconds = prediction.step_seconds(),
                      .computeSeconds = prediction.compute_seconds(),
@@ -442,7 +442,7 @@ Result<Plan> fromProto(const proto::Plan &message) {
   for (const auto &stream : message.streams()) {
     reader.place = fmt::format("stream {}", plan.streams.size());
     plan.streams.push_back(
-        {reader.enumerator(stream.kind(), StreamKind::host, "kind"), stream.device(), stream.name()});
+        {reader.enumerator(stream.kind(), StreamKind(kStreamKinds - 1), "kind"), stream.device(), stream.name()});
   }
   for (const auto &parameter : message.parameters()) {
     reader.place = fmt::format("parameter {} \"{}\"", plan.parameters.size(), parameter.name());

@@ -29,7 +29,10 @@ struct Space {
   std::string name;
 };
 
-enum class StreamKind : uint8_t { upload, compute, download, host };
+/// What a stream does: copies from the host, runs kernels, copies to the host, works on the host, copies to other
+/// devices.
+enum class StreamKind : uint8_t { upload, compute, download, host, peer };
+inline constexpr size_t kStreamKinds = 5;
 struct Stream {
   StreamKind kind = StreamKind::compute;
   uint32_t device = 0;
@@ -169,7 +172,7 @@ struct Settings {
   bool everyRowCounts = false; ///< a row changes the loss even where none of its labels counts
 };
 /// By kinds of streams: how much longer work on one takes while another works, 0.24 for 1.24 times as long.
-using Contention = std::array<std::array<double, 4>, 4>;
+using Contention = std::array<std::array<double, kStreamKinds>, kStreamKinds>;
 struct Target {
   std::string name, device;
   bool unified = false;

@@ -174,7 +174,7 @@ std::vector<WaitSum> longestWaits(const Plan &plan, const Program &program, std:
 }
 
 void predict(const Timeline &timeline, std::span<const Stream> streams, Prediction &prediction) {
-  std::array<double, 4> busiest{};
+  std::array<double, kStreamKinds> busiest{};
   for (size_t i = 0; i < streams.size(); ++i) {
     double &kind = busiest[static_cast<size_t>(streams[i].kind)];
     kind = std::max(kind, timeline.busy[i]);

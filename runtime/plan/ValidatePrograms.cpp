@@ -124,6 +124,7 @@ private:
     bool fits = stream.kind == StreamKind::upload     ? onHost(command.from) && to
                 : stream.kind == StreamKind::download ? from && onHost(command.to)
                 : stream.kind == StreamKind::compute  ? from && to
+                : stream.kind == StreamKind::peer     ? from && !onHost(command.to)
                                                       : onHost(command.from) && onHost(command.to);
     if (!fits)
       return fail("{} stream {} \"{}\" of device {} cannot copy from space {} to space {}", name(stream.kind),

@@ -3,6 +3,8 @@ any loss or weight, under jitter and poison. They are written into the text of p
 plans of; the same decisions, read back from the text of the schedule, give the same plan.
 
     PATH=build/bin:$PATH python3 tests/e2e/decisions.py [CASE] [COUNT] [SEED] [-- OPTION...]
+
+Where OPTION names several devices, they are compared with one.
 """
 import random
 import re
@@ -23,7 +25,12 @@ class Bench:
         self.scratch = scratch
         compile, train = tool.case_commands(CASE)
         scratch.link(CASE, "model.onnx", "data.npz")
-        self.compile = [w for w in compile if w not in ("-o", "plan.bin")] + ["--micro-batch", "2", "--target", "cpu-discrete", *OPTIONS]
+        self.compile = [w for w in compile if w not in ("-o", "plan.bin")] + ["--target", "cpu-discrete", *OPTIONS]
+        if "--micro-batch" not in OPTIONS:
+            self.compile += ["--micro-batch", "2"]
+        alone = list(self.compile)
+        if "--devices" in alone:
+            alone[alone.index("--devices") + 1] = "1"
         self.train = train
         for option in ("--steps", "--metrics", "--out"):
             if option in self.train:
@@ -31,7 +38,7 @@ class Bench:
                 self.train = self.train[:at] + self.train[at + 2:]
         self.layers = scratch.run([*self.compile, "--emit", "layers"])
         self.calls = re.findall(r"call @\w+\([^)]*\) (?:\{[^}]*\} )?:", self.layers)
-        self.want = self.result("reference", self.layers)
+        self.want = self.result("reference", scratch.run([*alone, "--emit", "layers"]))
 
     def plan(self, text, name):
         (self.scratch / "layers.mlir").write_text(text)

@@ -18,11 +18,11 @@ def shared(a, b):
 def check_planned(scratch):
     trace = json.loads(scratch.run("mtc dump plan.bin --format trace"))
     events = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e["pid"] == 0]
-    compute = [e for e in events if e["name"].startswith(("forward", "loss", "backward"))]
+    compute = [e for e in events if e["name"].startswith(("forward", "loss", "backward", "sum gradients"))]
     backward = [e for e in events if e["name"].startswith("backward")]
     uploads = [e for e in events if e["name"].startswith("weights layer") and e["args"]["layer"] > 0]
     hidden = sum(max(0, shared(u, c)) for u in uploads for c in compute) / sum(u["dur"] for u in uploads)
-    if hidden < 0.9:
+    if hidden < 0.8: # what the first layers updated last wait for lies between steps
         raise tool.Failure(f"{hidden:.0%} of the time in which weights come in lies under compute")
     updates = [e for e in events if e["name"].startswith("update")]
     if not any(shared(u, b) > 1 for u in updates for b in backward):

@@ -152,6 +152,67 @@ TEST(Order, NoStreamIsBusyLongerThanAStepTakes) {
   }
 }
 
+/// Decisions of every kind, at random.
+Decisions randomDecisions(const Model &model, const Machine &machine, std::mt19937 &random) {
+  Decisions decisions = leastMemory(model);
+  const std::vector<bool> reside = canReside(model, machine), streams = canStreamState(model, machine),
+                          parks = canParkSaved(model, machine);
+  for (size_t l = 0; l < model.layers.size(); ++l) {
+    LayerDecision &layer = decisions.layers[l];
+    layer.rung = model.layers[l].isLoss ? 0 : static_cast<int64_t>(random() % model.layers[l].rungs.size());
+    layer.kept = random() % 2;
+    layer.resident = random() % 2 && reside[l];
+    layer.stateStreamed = random() % 2 && streams[l] && !layer.resident;
+    layer.parkedSaved = random() % 2 && parks[l];
+    layer.summed = random() % 2 ? LayerDecision::kAll : int64_t(1) << random() % 3;
+  }
+  for (size_t v = 0; v < model.values.size(); ++v)
+    decisions.parked[v] = decisions.parked[v] && random() % 2;
+  return decisions;
+}
+
+/// With memory enough they never wait for each other, whatever was decided; nor do they with as little as some
+/// decisions need.
+TEST(Order, SeveralDevicesDoNotLockUp) {
+  std::mt19937 random(23);
+  for (int i = 0; i < 400; ++i) {
+    Model model = randomModel(random, 1 + random() % 8);
+    model.microBatches = 1 + static_cast<int64_t>(random() % 9);
+    target::Target target = randomTarget(random);
+    if (random() % 2)
+      target.peers = {random() % 2 ? "all 5e9" : "0 1 5e9"};
+    ASSERT_EQ(target::setDevices(target, 2 + random() % 4).message(), "");
+    const Machine machine(target);
+    const Decisions decisions = randomDecisions(model, machine, random);
+    const Timing timing = timeOf(model, machine, decisions);
+    ASSERT_TRUE(timing.fits()) << "model " << i;
+    for (double busy : timing.busy)
+      EXPECT_LE(busy, timing.seconds * 1.001) << "model " << i;
+    const Decisions least = leastOf(model, machine, {}).decisions;
+    EXPECT_TRUE(timeOf(model, machine, least).fits()) << "model " << i;
+    const Schedule whole = build(model, machine, decisions, Extent::plan);
+    EXPECT_TRUE(time(whole, whole.evaluate, machine, decisions, false).fits()) << "model " << i;
+  }
+}
+
+/// Layers in turn: as many times as fast as there are devices, but for the ends of a step.
+TEST(Order, DevicesWorkAtOnce) {
+  std::vector<SmallLayer> layers(33, {2500, 1000, {}, 1e-3, {2e-3}});
+  const Model model = smallModel(layers, 16);
+  target::Target target = smallTarget(1e12);
+  const double alone = timeOf(model, Machine(target), leastMemory(model)).seconds;
+  for (uint32_t devices : {2U, 4U}) {
+    for (const char *peers : {"", "all 1e12"}) {
+      target.peers.clear();
+      if (*peers)
+        target.peers = {peers};
+      ASSERT_EQ(target::setDevices(target, devices).message(), "");
+      EXPECT_GT(alone, 0.9 * devices * timeOf(model, Machine(target), leastMemory(model)).seconds)
+          << devices << " devices " << peers;
+    }
+  }
+}
+
 TEST(Order, ListsCommandsAfterWhatTheyNeed) {
   std::mt19937 random(7);
   for (int i = 0; i < 60; ++i) {

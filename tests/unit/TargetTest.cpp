@@ -15,8 +15,8 @@ Target h200() { return *findTarget("h200"); }
 
 TEST(Target, BuiltinsAreSound) {
   const std::vector<std::string> names = targetNames();
-  EXPECT_EQ(names, (std::vector<std::string>{"cpu", "cpu-discrete", "h200", "h100", "a100-80gb", "rtx-4090", "rtx-3090",
-                                             "rtx-3080"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"cpu", "cpu-discrete", "h200", "h100", "dgx-h100", "dgx-h200", "a100-80gb",
+                                             "rtx-4090", "8x-rtx-4090", "rtx-3090", "4x-rtx-3090", "rtx-3080"}));
   for (const std::string &name : names) {
     const auto target = findTarget(name);
     ASSERT_TRUE(target.ok());
@@ -31,8 +31,8 @@ TEST(Target, UnknownNameListsWhatThereIs) {
   const auto target = findTarget("h900");
   ASSERT_FALSE(target.ok());
   EXPECT_EQ(target.status().message(),
-            "'h900' is neither a target nor a file: use one of cpu, cpu-discrete, h200, h100, "
-            "a100-80gb, rtx-4090, rtx-3090, rtx-3080, or a JSON file as `mtrun probe -o` "
+            "'h900' is neither a target nor a file: use one of cpu, cpu-discrete, h200, h100, dgx-h100, dgx-h200, "
+            "a100-80gb, rtx-4090, 8x-rtx-4090, rtx-3090, 4x-rtx-3090, rtx-3080, or a JSON file as `mtrun probe -o` "
             "writes it");
 }
 
@@ -175,8 +175,44 @@ TEST(Target, CallsAndContentionAreSaidToBeWrong) {
   EXPECT_EQ(problemOf({}, {"host 1 adds f32[2]"}), "calls[0]: unknown kernel \"adds\"");
   EXPECT_EQ(problemOf({}, {"host 1 add f32[2] f32[3] -> f32[2]"}).substr(0, 9), "calls[0]:");
   EXPECT_EQ(problemOf({"upload host 0.2"}, {}), "");
-  for (const char *line : {"upload host", "upload upload 1", "upload disk 1", "upload host -1", "upload host 1 2", "upload host nan", ""})
+  for (const char *line : {"upload host", "upload disk 1", "upload host -1", "upload host 1 2", "upload host nan", ""})
     EXPECT_EQ(problemOf({line}, {}).substr(0, 13), "contention[0]") << line;
+}
+
+TEST(Target, DevicesAndTheirLinks) {
+  Target target = *findTarget("4x-rtx-3090");
+  EXPECT_EQ(target.peerBandwidth[0], (std::vector<double>{0, 48e9, 0, 0}));
+  EXPECT_EQ(target.peerBandwidth[3], (std::vector<double>{0, 0, 48e9, 0}));
+  EXPECT_EQ(setDevices(target, 3).message(), "");
+  EXPECT_EQ(target.peers, (std::vector<std::string>{"0 1 48e9"})) << "the other pair is gone";
+  Target all = *findTarget("dgx-h100");
+  EXPECT_EQ(all.peerBandwidth[5], (std::vector<double>{382e9, 382e9, 382e9, 382e9, 382e9, 0, 382e9, 382e9}));
+  Target cpu = *findTarget("cpu");
+  EXPECT_EQ(setDevices(cpu, 2).message(), "devices is 2; a device that shares the host's memory is the only one");
+  auto problemOf = [](uint32_t devices, std::vector<std::string> peers) {
+    Target target = h200();
+    target.devices = devices;
+    target.peers = std::move(peers);
+    return completeTarget(target).message();
+  };
+  EXPECT_EQ(problemOf(0, {}), "devices is 0; it must be between 1 and 64");
+  EXPECT_EQ(problemOf(65, {}), "devices is 65; it must be between 1 and 64");
+  EXPECT_EQ(problemOf(4, {"0 3 1e9", "all 2e9"}), "");
+  EXPECT_EQ(problemOf(2, {"0 2 1e9"}),
+            "peers[0] is '0 2 1e9'; it must be two of the 2 devices, or 'all', and bytes per second, as in '0 1 56e9'");
+  for (const char *line :
+       {"", "0", "0 1", "0 0 1e9", "x 1 1e9", "0 1 1", "0 1 nan", "0 1 1e9 2", "-1 0 1e9", "0x 1 1e9"})
+    EXPECT_EQ(problemOf(2, {line}).substr(0, 8), "peers[0]") << line;
+}
+
+/// All copies at once move what the host's memory has.
+TEST(Target, CopiesOfAllDevicesShareTheHostsMemory) {
+  Target target = *findTarget("h100");
+  ASSERT_EQ(setDevices(target, 8).message(), "");
+  const double links = 8 * (target.uploadBandwidth + target.downloadBandwidth), share = target.shares[0][0];
+  EXPECT_NEAR(links / (1 + 15 * share), target.hostBandwidth, 0.01 * target.hostBandwidth);
+  EXPECT_EQ(target.shares[0][2], share);
+  EXPECT_EQ(target.shares[2][2], share);
 }
 
 TEST(CostModel, KernelCallsUseTheCatalogue) {

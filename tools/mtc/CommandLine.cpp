@@ -90,8 +90,11 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
   app.option_defaults()->group("Machine");
   add(app, "--target", "NAME|FILE", o.target, "mtc target lists the names; or a JSON file, as\n"
                                               "mtrun probe writes it (default: cpu)");
-  addText(app, "--device-memory", "SIZE", [&o](const std::string &t) { o.deviceMemory = sizeOf("--device-memory", t); },
-          "bytes that a plan may use there, such as 24GiB\n(default: the target's)");
+  add(app, "--devices", "N", o.devices, "how many of them (default: the target's)")
+      ->check(CLI::Range(1U, target::kMostDevices));
+  addText(
+      app, "--device-memory", "SIZE", [&o](const std::string &t) { o.deviceMemory = sizeOf("--device-memory", t); },
+      "bytes that a plan may use of each, such as 24GiB\n(default: the target's)");
   addText(app, "--host-memory", "SIZE", [&o](const std::string &t) { o.hostMemory = sizeOf("--host-memory", t); },
           "bytes that a plan may use there (default: the target's)");
   app.option_defaults()->group("Choices of the planner (none changes a result but --micro-batch, by rounding)");
