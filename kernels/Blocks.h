@@ -33,6 +33,9 @@ constexpr Chunks lossChunks(int64_t elements) { return {elements, 256, 512}; }
 constexpr int64_t kNormLanes = 2048, kNormSums = 256;
 constexpr Chunks squaredNormChunks(int64_t elements) { return {elements, kNormSums, 4096}; }
 
+/// Tensors that one call adds pairwise at most: a GPU's thread holds an octet of each.
+constexpr int64_t kSumTerms = 8;
+
 /// On a GPU: parts of a scratch operand lie this far apart, from its first multiple on.
 constexpr uint64_t kScratchAlignment = 256;
 constexpr uint64_t alignedScratch(uint64_t bytes) {

@@ -10,7 +10,7 @@ namespace mt::kernels {
 namespace {
 
 /// What is done on host streams, whatever the device: the processor alone has code for it.
-constexpr std::string_view kHostOnly[] = {"feed", "report", "step_norm", "pairwise_sum"};
+constexpr std::string_view kHostOnly[] = {"feed", "report", "step_norm"};
 bool isHostOnly(const Kernel &kernel) { return std::ranges::find(kHostOnly, kernel.name) != std::end(kHostOnly); }
 
 /// Operands (bit i: operand i) that a kernel takes in 32 bits at most, as it computes, by Backend.

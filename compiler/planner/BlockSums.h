@@ -6,20 +6,24 @@
 #define MT_COMPILER_PLANNER_BLOCKSUMS_H
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace mt::planner {
 
-/// Blocks whose sums are there. `join(into, from)` adds the sum of a block to that of the one before it.
+/// Blocks whose sums are there, joined so many equal ones at a time: a power of two of them, or, at the end, whatever
+/// is left. `join(into, others)` adds the sums of others to that of the block before them.
 template <typename Sum> class BlockSums {
 public:
   struct Block {
     int64_t first = 0, count = 1; ///< micro-batches
     Sum sum;
   };
+  explicit BlockSums(int64_t together = 2) : together(together) {}
 
   template <typename Join> void add(int64_t microBatch, Sum sum, Join join) {
     add(Block{microBatch, 1, std::move(sum)}, join);
@@ -28,21 +32,9 @@ public:
     auto at = std::ranges::partition_point(blocks, [&](const Block &other) { return other.first < block.first; }) -
               blocks.begin();
     blocks.insert(blocks.begin() + at, std::move(block));
-    auto isPair = [&](std::ptrdiff_t left) {
-      if (left < 0 || left + 1 >= std::ssize(blocks))
-        return false;
-      const Block &a = blocks[static_cast<size_t>(left)], &b = blocks[static_cast<size_t>(left) + 1];
-      return a.count == b.count && a.first + a.count == b.first && a.first % (2 * a.count) == 0;
-    };
-    for (bool joined = true; joined;) {
-      joined = false;
-      for (std::ptrdiff_t left : {at - 1, at})
-        if (isPair(left)) {
-          joinAt(left, join);
-          at = left;
-          joined = true;
-          break;
-        }
+    while (const std::optional<size_t> begin = runAround(static_cast<size_t>(at), together)) {
+      joinAt(*begin, static_cast<size_t>(together), join);
+      at = static_cast<std::ptrdiff_t>(*begin);
     }
   }
   /// Takes out what there is of blocks of so many or more.
@@ -57,21 +49,48 @@ public:
   }
   /// The sum of all that was added.
   template <typename Join> Sum finish(Join join) {
+    for (int64_t size = together; size >= 2; size /= 2)
+      for (size_t i = 0; i < blocks.size();)
+        if (const std::optional<size_t> begin = runAround(i, size)) {
+          joinAt(*begin, static_cast<size_t>(size), join);
+          i = 0, size = together;
+        } else {
+          ++i;
+        }
     while (blocks.size() > 1)
-      joinAt(std::ssize(blocks) - 2, join);
+      joinAt(blocks.size() - 2, 2, join);
     Sum sum = std::move(blocks.front().sum);
     blocks.clear();
     return sum;
   }
 
 private:
+  int64_t together;
   std::vector<Block> blocks; ///< in the order of micro-batches
 
-  template <typename Join> void joinAt(std::ptrdiff_t left, Join &join) {
-    Block &into = blocks[static_cast<size_t>(left)];
-    join(into.sum, blocks[static_cast<size_t>(left) + 1].sum);
-    into.count += blocks[static_cast<size_t>(left) + 1].count;
-    blocks.erase(blocks.begin() + left + 1);
+  /// So many neighbours of one size that make a block, one of which is at that place: where they begin.
+  std::optional<size_t> runAround(size_t at, int64_t size) const {
+    const int64_t count = blocks[at].count, whole = size * count, first = blocks[at].first / whole * whole;
+    const int64_t begin = static_cast<int64_t>(at) - (blocks[at].first - first) / count;
+    if (!std::has_single_bit(static_cast<uint64_t>(count)) || begin < 0 || begin + size > std::ssize(blocks))
+      return std::nullopt;
+    for (int64_t i = 0; i < size; ++i)
+      if (const Block &block = blocks[static_cast<size_t>(begin + i)];
+          block.count != count || block.first != first + i * count)
+        return std::nullopt;
+    return static_cast<size_t>(begin);
+  }
+
+  template <typename Join> void joinAt(size_t begin, size_t size, Join &join) {
+    Block &into = blocks[begin];
+    std::vector<Sum> others;
+    for (size_t i = begin + 1; i < begin + size; ++i) {
+      others.push_back(std::move(blocks[i].sum));
+      into.count += blocks[i].count;
+    }
+    join(into.sum, others);
+    blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(begin) + 1,
+                 blocks.begin() + static_cast<std::ptrdiff_t>(begin + size));
   }
 };
 

@@ -185,12 +185,11 @@ private:
     if (model.microBatches == 1)
       return landed;
     std::vector<Access> operands;
-    for (int64_t m = 0; m < model.microBatches; ++m)
+    for (int64_t m = 1; m < model.microBatches; ++m)
       operands.push_back(out.access(landed + m * kLossType.bytes(), BindingEffect::read, kLossType));
-    const Place sum = out.slot(out.text("sum of losses"), machine.staging, Kind::scalar, kLossType.bytes());
-    operands.push_back(out.access(sum, BindingEffect::write, kLossType));
+    operands.push_back(out.access(landed, BindingEffect::update, kLossType));
     out.kernel(out.text("sum of losses"), machine.report, "pairwise_sum", std::move(operands));
-    return sum;
+    return landed;
   }
 
   //-- phases ----------------------------------------------------------------------------------------------------------

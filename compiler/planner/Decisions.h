@@ -5,6 +5,7 @@
 
 #include "compiler/planner/Machine.h"
 #include "compiler/planner/Model.h"
+#include "kernels/Blocks.h"
 
 namespace mt::planner {
 
@@ -23,9 +24,12 @@ struct LayerDecision {
   /// stays there. The host's memory is read and written less often than by an update there.
   bool stateStreamed = false;
   /// Micro-batches whose gradients are added up on the device, a power of two, before the sum comes down; the host adds
-  /// up the rest. The more, the more sums are there at once: as many as the number has binary digits.
+  /// up the rest. The more, the more sums are there at once.
   int64_t summed = kAll;
   static constexpr int64_t kAll = INT64_MAX;
+  /// Sums that are added to one at a time, 2, 4 or 8: the more, the less often memory is read and written for it.
+  int64_t together = 2;
+  static constexpr int64_t kMostTogether = kernels::kSumTerms;
   /// In how many parts its gradients come down, are updated on the host, and its weights go up again: what one part waits for
   /// passes under the others.
   int64_t parts = 1;

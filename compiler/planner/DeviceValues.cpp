@@ -90,7 +90,8 @@ Place DeviceValues::result(int64_t l, int64_t v, int64_t microBatch, const Tenso
 void DeviceValues::endForward(int64_t l, int64_t microBatch) {
   for (int64_t v : context.layer(l).results)
     if (context.value(v).isStepSum)
-      sums[v].add(microBatch, parts.at(v), [&](Place into, Place from) { addTo(v, into, from); });
+      sums[v].add(microBatch, parts.at(v),
+                  [&](Place into, const std::vector<Place> &others) { addTo(v, into, others); });
   if (!context.evaluating)
     park(l, microBatch);
 }
@@ -98,13 +99,14 @@ void DeviceValues::endForward(int64_t l, int64_t microBatch) {
 void DeviceValues::endForward(int64_t l) {
   for (int64_t v : context.layer(l).results)
     if (context.value(v).isStepSum)
-      values[{v, 0, context.deviceOf(l)}] = sums.at(v).finish([&](Place into, Place from) { addTo(v, into, from); });
+      values[{v, 0, context.deviceOf(l)}] =
+          sums.at(v).finish([&](Place into, const std::vector<Place> &others) { addTo(v, into, others); });
 }
 
-void DeviceValues::addTo(int64_t v, Place into, Place from) {
+void DeviceValues::addTo(int64_t v, Place into, const std::vector<Place> &others) {
   const Value &entry = context.value(v);
   context.out.add(context.out.text("step sum {}", entry.result), context.device(context.deviceOf(entry.layer)).engine,
-                  {{into, from, &entry.type}});
+                  {{into, others, &entry.type}});
 }
 
 void DeviceValues::park(int64_t l, int64_t microBatch) {

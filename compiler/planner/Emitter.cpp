@@ -77,12 +77,15 @@ void Emitter::run(std::string label, int64_t code, const Device &device, std::ve
 }
 
 void Emitter::add(std::string label, const Engine &engine, const std::vector<Addition> &additions) {
+  // Sums of a step that are no floats of 32 bits come one at a time.
+  const bool isFloat = std::ranges::all_of(additions, [](const Addition &each) { return each.type->type == kernels::DType::f32; });
   std::vector<Access> operands;
   for (const Addition &each : additions) {
-    operands.push_back(access(each.from, BindingEffect::read, *each.type));
-    operands.push_back(access(each.into, BindingEffect::accumulate, *each.type));
+    for (const Place &other : each.others)
+      operands.push_back(access(other, BindingEffect::read, *each.type));
+    operands.push_back(access(each.into, isFloat ? BindingEffect::update : BindingEffect::accumulate, *each.type));
   }
-  kernel(std::move(label), engine, "copy", std::move(operands), static_cast<int64_t>(additions.size()));
+  kernel(std::move(label), engine, isFloat ? "pairwise_sum" : "copy", std::move(operands), static_cast<int64_t>(additions.size()));
 }
 
 /// The calls of a command that applies a kernel to equal groups of its accesses.

@@ -23,9 +23,10 @@ struct Place {
   Place operator+(int64_t bytes) const { return {slot, offset + bytes}; }
 };
 
-/// Adds a tensor to another.
+/// Adds tensors to one, the first of them, pairwise.
 struct Addition {
-  Place into, from;
+  Place into;
+  std::vector<Place> others;
   const TensorType *type = nullptr;
 };
 

@@ -12,6 +12,9 @@ std::string Gradients::labelOf(int64_t k, int64_t l) const {
 }
 
 void Gradients::open(int64_t l, int64_t microBatch) {
+  if (parts.empty() || layer != l)
+    sums = BlockSums<Packs>(context.decision(l).together);
+  layer = l;
   parts.clear();
   for (int64_t k : context.layer(l).packs)
     parts[k] = context.out.slot(context.out.text("device {}{}", labelOf(k, l), context.ofMicroBatch(microBatch)),
@@ -20,14 +23,19 @@ void Gradients::open(int64_t l, int64_t microBatch) {
 
 void Gradients::close(int64_t l, int64_t microBatch) {
   const Engine &engine = context.device(context.deviceOf(l)).engine;
-  sums.add(microBatch, parts, [&](const Packs &into, const Packs &from) { addTo(l, engine, into, from); });
+  sums.add(microBatch, parts,
+           [&](const Packs &into, const std::vector<Packs> &others) { addTo(l, engine, into, others); });
   if (context.sumsOnHost(l))
     bringBlocksDown(l, context.decision(l).summed);
 }
 
-void Gradients::addTo(int64_t l, const Engine &engine, const Packs &into, const Packs &from) {
-  for (int64_t k : context.layer(l).packs)
-    addPack(context.out.text("sum {}", labelOf(k, l)), engine, k, into.at(k), from.at(k));
+void Gradients::addTo(int64_t l, const Engine &engine, const Packs &into, const std::vector<Packs> &others) {
+  for (int64_t k : context.layer(l).packs) {
+    std::vector<Place> from;
+    for (const Packs &other : others)
+      from.push_back(other.at(k));
+    addPack(context.out.text("sum {}", labelOf(k, l)), engine, k, into.at(k), from);
+  }
 }
 
 /// What the device has of blocks of so many micro-batches, to be added up on the host.
@@ -40,16 +48,20 @@ void Gradients::bringBlocksDown(int64_t l, int64_t count) {
       context.out.copy(labelOf(k, l), place, host, context.pack(k).bytes);
       place = host;
     }
-    onHost.add(std::move(block),
-               [&](const Packs &into, const Packs &from) { addTo(l, context.machine.update, into, from); });
+    onHost.add(std::move(block), [&](const Packs &into, const std::vector<Packs> &others) {
+      addTo(l, context.machine.update, into, others);
+    });
   }
 }
 
-void Gradients::addPack(std::string label, const Engine &engine, int64_t k, Place into, Place from) {
+void Gradients::addPack(std::string label, const Engine &engine, int64_t k, Place into,
+                        const std::vector<Place> &from) {
   std::vector<Addition> additions;
   for (int64_t p : context.pack(k).parameters) {
     const Parameter &entry = context.parameter(p);
-    additions.push_back({into + entry.packOffset, from + entry.packOffset, &entry.full});
+    Addition &addition = additions.emplace_back(Addition{into + entry.packOffset, {}, &entry.full});
+    for (const Place &other : from)
+      addition.others.push_back(other + entry.packOffset);
   }
   context.out.add(std::move(label), engine, additions);
 }
@@ -58,7 +70,7 @@ void Gradients::land(int64_t l) {
   if (context.sumsOnHost(l))
     return landOnHost(l);
   const Engine &engine = context.device(context.deviceOf(l)).engine;
-  parts = sums.finish([&](const Packs &into, const Packs &from) { addTo(l, engine, into, from); });
+  parts = sums.finish([&](const Packs &into, const std::vector<Packs> &others) { addTo(l, engine, into, others); });
   context.out.setPlace(l, -1);
   for (int64_t k : context.layer(l).packs)
     if (!context.pack(k).isShared())
@@ -69,8 +81,8 @@ void Gradients::land(int64_t l) {
 
 void Gradients::landOnHost(int64_t l) {
   bringBlocksDown(l, 1);
-  const Packs total =
-      onHost.finish([&](const Packs &into, const Packs &from) { addTo(l, context.machine.update, into, from); });
+  const Packs total = onHost.finish(
+      [&](const Packs &into, const std::vector<Packs> &others) { addTo(l, context.machine.update, into, others); });
   context.out.setPlace(l, -1);
   for (const auto &[k, place] : total)
     keep(l, k, {0, context.pack(k).bytes, context.decision(l).parts - 1, place, place, false});
@@ -155,7 +167,7 @@ void Gradients::keep(int64_t l, int64_t k, const Landed &landed) {
     kept.push_back(landed);
   else
     addPack(context.out.text("sum gradients of {}", context.named(pack.parameters)), engine, k, kept.front().place,
-            landed.place);
+            {landed.place});
   if (pack.complete() != l || !(pack.isShared() || context.sumsOnHost(l)))
     return;
   if (staysOnDevice) {

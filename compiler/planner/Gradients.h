@@ -38,15 +38,16 @@ private:
   using Packs = std::map<int64_t, Place>;
   Context &context;
   const Layout &layout;
+  int64_t layer = -1;                         ///< whose backward runs
   Packs parts;                                ///< by pack, of the micro-batch that runs, then of the phase
   BlockSums<Packs> sums, onHost;              ///< of the phase
   std::map<int64_t, Place> deviceNorms;       ///< by parameter, where a device has them
   std::map<int64_t, std::vector<Landed>> all; ///< by pack
 
   std::string labelOf(int64_t k, int64_t l) const;
-  void addTo(int64_t l, const Engine &engine, const Packs &into, const Packs &from);
+  void addTo(int64_t l, const Engine &engine, const Packs &into, const std::vector<Packs> &others);
   void bringBlocksDown(int64_t l, int64_t count);
-  void addPack(std::string label, const Engine &engine, int64_t k, Place into, Place from);
+  void addPack(std::string label, const Engine &engine, int64_t k, Place into, const std::vector<Place> &from);
   void squaredNorms(std::string label, const Engine &engine, const std::vector<int64_t> &parameters, Place gradient);
   void computeNorms(int64_t l, int64_t k);
   void landOnHost(int64_t l);

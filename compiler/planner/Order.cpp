@@ -8,7 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <queue>
+#include <set>
 
 namespace mt::planner {
 namespace {
@@ -265,15 +265,15 @@ private:
     uint64_t list, due, instance;
     auto operator<=>(const Waiting &) const = default;
   };
-  /// A stream. Its order is that of the list, or, if it is sorted, whichever of those that are ready is due first; but nothing
-  /// that one iteration lists starts after something of the next.
+  /// A stream. Its order is that of the list, or, if it is sorted, whichever of those that are ready, and near enough,
+  /// is due first; but nothing that one iteration lists starts after something of the next.
   struct Lane {
     std::vector<uint32_t> commands;
     uint64_t next = 0;
     bool sorted = false;
     bool sleeps = false;  ///< until a command of it becomes ready, or ends
     uint64_t current = 0; ///< what it does, while it is busy
-    std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> ready;
+    std::set<Waiting> ready;
     uint64_t list = 0;           ///< of which not all have started
     uint32_t now = 0, late = 0;  ///< commands of a step that it lists itself, and that the next one does
     std::vector<uint32_t> begun; ///< by list: commands that have started
@@ -333,9 +333,10 @@ private:
       passLists(lane);
     }
     lanes[machine.update.stream].sorted = machine.update.isHost;
-    for (const Link &link : machine.links)
-      if (!machine.isDevice(link.to))
-        lanes[link.stream].sorted = lanes[link.messages].sorted = true;
+    for (const Link &link : machine.links) {
+      lanes[link.stream].sorted |= !machine.isDevice(link.to) || machine.isDevice(link.from);
+      lanes[link.messages].sorted |= !machine.isDevice(link.to) || memories.size() > 1;
+    }
     for (uint32_t step = 0; step < steps; ++step)
       for (uint32_t i = 0; i < count; ++i)
         left[instance(step, i)] = step == 0 ? waitsAtFirst[i] : waits[i];
@@ -358,13 +359,19 @@ private:
     if (!lane.sorted)
       return;
     const uint64_t step = which / count;
-    lane.ready.push({listOf(which), step * computing.size() + static_cast<uint64_t>(deadline[i]), which});
+    lane.ready.insert({listOf(which), step * computing.size() + static_cast<uint64_t>(deadline[i]), which});
   }
 
   /// The next command of a lane, if it may start now.
   std::optional<uint64_t> nextOf(const Lane &lane) const {
-    if (lane.sorted)
-      return lane.ready.empty() || lane.ready.top().list > lane.list ? std::nullopt : std::optional(lane.ready.top().instance);
+    if (lane.sorted) {
+      for (const Waiting &waiting : lane.ready)
+        if (waiting.list > lane.list)
+          break;
+        else if (isNear(waiting.instance))
+          return waiting.instance;
+      return std::nullopt;
+    }
     if (lane.commands.empty() || lane.next >= uint64_t(steps) * lane.commands.size())
       return std::nullopt;
     uint64_t which = instance(static_cast<uint32_t>(lane.next / lane.commands.size()), lane.commands[lane.next % lane.commands.size()]);
@@ -425,7 +432,7 @@ private:
     if (lane.sleeps || underWay.isBusy(stream))
       return false;
     std::optional<uint64_t> which = nextOf(lane);
-    lane.sleeps = !which;
+    lane.sleeps = !which && (!lane.sorted || lane.ready.empty() || lane.ready.begin()->list > lane.list);
     if (!which || !isNear(*which))
       return false;
     auto [device, host] = missing(*which);
@@ -445,7 +452,7 @@ private:
       }
     }
     if (lane.sorted)
-      lane.ready.pop();
+      lane.ready.erase(std::ranges::find(lane.ready, *which, &Waiting::instance));
     else
       ++lane.next;
     ++lane.begun[listOf(*which)];

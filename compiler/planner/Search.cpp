@@ -99,6 +99,12 @@ private:
     size_t now = 0;
     std::function<void(Decisions &, size_t)> set;
     bool waits = false; ///< until the others have had their turns once; it is the last then
+    enum Kind : uint8_t {
+      some,
+      sums,
+      all,
+      rungs
+    } kind = some; ///< how it may begin: of none, at its most, of none or all, with one rung
   };
   std::vector<Axis> axes;
   std::vector<size_t> turns; ///< of the axes: which comes first
@@ -186,6 +192,7 @@ private:
       key += static_cast<char>(layer.rung << 3 | layer.parkedSaved << 2 | layer.kept << 1 | layer.resident);
       key += static_cast<char>(layer.parts << 1 | layer.stateStreamed);
       key += static_cast<char>(std::bit_width(static_cast<uint64_t>(layer.summed)));
+      key += static_cast<char>(layer.together);
     }
     for (bool parked : decisions.parked)
       key += parked ? '1' : '0';
@@ -216,15 +223,19 @@ private:
       if (best.parked[static_cast<size_t>(v)])
         parkable.push_back(v);
     if (!constraints.parked && !machine.unified())
-      axes.push_back({parkable.size(), 0, [parkable](Decisions &decisions, size_t count) {
+      axes.push_back({parkable.size(), 0,
+                      [parkable](Decisions &decisions, size_t count) {
                         for (size_t i = 0; i < parkable.size(); ++i)
                           decisions.parked[static_cast<size_t>(parkable[i])] = i >= count;
-                      }});
+                      },
+                      false, Axis::all});
     if (!constraints.kept && !machine.unified())
-      axes.push_back({weighted.size(), 0, [weighted](Decisions &decisions, size_t count) {
+      axes.push_back({weighted.size(), 0,
+                      [weighted](Decisions &decisions, size_t count) {
                         for (size_t i = 0; i < weighted.size(); ++i)
                           decisions.layers[static_cast<size_t>(weighted[i])].kept = i < count;
-                      }});
+                      },
+                      false, Axis::all});
     if (!constraints.summed && model.microBatches > 1 && !machine.unified())
       makeSumAxis();
     // The first layers first: what comes last of a step is their gradient, and what the next one needs first their weights.
@@ -233,10 +244,12 @@ private:
       if (reside[static_cast<size_t>(l)])
         canBeResident.push_back(l);
     if (!constraints.resident && !canBeResident.empty())
-      axes.push_back({canBeResident.size(), 0, [canBeResident](Decisions &decisions, size_t count) {
+      axes.push_back({canBeResident.size(), 0,
+                      [canBeResident](Decisions &decisions, size_t count) {
                         for (size_t i = 0; i < canBeResident.size(); ++i)
                           decisions.layers[static_cast<size_t>(canBeResident[i])].resident = i < count;
-                      }});
+                      },
+                      false, Axis::all});
     if (constraints.saved) {
       if (!constraints.parked && !machine.unified())
         axes.push_back({differentiated.size(), 0, [this, differentiated](Decisions &decisions, size_t count) {
@@ -250,7 +263,8 @@ private:
     // updates under forward, the first disturb it.
     const size_t firstRung = axes.size(), ofEach = rungs - 1, lists = machine.unified() || !constraints.parked.value_or(true) ? 1 : 3;
     for (size_t axis = firstRung; axis < firstRung + lists * ofEach; ++axis)
-      axes.push_back({differentiated.size(), 0, [this, firstRung, ofEach, lists, axis, differentiated](Decisions &decisions, size_t count) {
+      axes.push_back({differentiated.size(), 0,
+                      [this, firstRung, ofEach, lists, axis, differentiated](Decisions &decisions, size_t count) {
                         auto highest = [&](size_t list, size_t place, size_t l) {
                           int64_t rung = 0;
                           for (size_t other = 1; other < model.layers[l].rungs.size(); ++other)
@@ -265,29 +279,46 @@ private:
                           decisions.layers[l].rung = std::max(stays, waits);
                           decisions.layers[l].parkedSaved = constraints.parked.value_or(waits > stays) && parks[l];
                         }
-                      }});
+                      },
+                      false, axis < firstRung + std::min<size_t>(lists, 2) * ofEach ? Axis::rungs : Axis::some});
   }
 
-  /// Gradients of micro-batches are added up on the device as far as so many bytes hold all sums that are there at
-  /// once: those of one layer at a time are.
+  /// How gradients of micro-batches are added up on the device, from what needs least bytes there, as sums that are
+  /// there at once, to what reads and writes them least.
+  struct Summing {
+    int64_t summed, together, sums;
+  };
+  std::vector<Summing> summings() const {
+    std::vector<Summing> all{{1, 2, 1}};
+    for (int64_t summed = 2; summed < model.microBatches; summed *= 2)
+      all.push_back({summed, 2, static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(summed)))});
+    for (int64_t together = 2; together <= LayerDecision::kMostTogether; together *= 2) {
+      int64_t sums = 1;
+      for (int64_t left = model.microBatches; left > 1; left = (left + together - 1) / together)
+        sums += std::min(left, together) - 1;
+      all.push_back({LayerDecision::kAll, together, sums});
+    }
+    return all;
+  }
+  /// As far as so many bytes hold them: those of one layer at a time are there.
   void makeSumAxis() {
-    auto bytesFor = [this](size_t l, int64_t summed) {
-      return gradientBytesGiven(l) * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(summed)));
-    };
+    const std::vector<Summing> ways = summings();
     std::vector<int64_t> limits;
     for (size_t l = 0; l < model.layers.size(); ++l)
-      for (int64_t summed = 2; summed < 2 * model.microBatches; summed *= 2)
-        limits.push_back(bytesFor(l, summed));
+      for (const Summing &way : ways)
+        limits.push_back(gradientBytesGiven(l) * way.sums);
     std::ranges::sort(limits);
     limits.erase(std::ranges::unique(limits).begin(), limits.end());
-    axes.push_back({limits.size(), 0, [this, bytesFor, limits](Decisions &decisions, size_t count) {
-                      for (size_t l = 0; l < model.layers.size(); ++l) {
-                        int64_t summed = 1;
-                        while (count > 0 && summed < model.microBatches && bytesFor(l, 2 * summed) <= limits[count - 1])
-                          summed *= 2;
-                        decisions.layers[l].summed = summed < model.microBatches ? summed : LayerDecision::kAll;
-                      }
-                    }});
+    axes.push_back({limits.size(), 0,
+                    [this, ways, limits](Decisions &decisions, size_t count) {
+                      for (size_t l = 0; l < model.layers.size(); ++l)
+                        for (const Summing &way : ways)
+                          if (way.sums == 1 || (count > 0 && gradientBytesGiven(l) * way.sums <= limits[count - 1])) {
+                            decisions.layers[l].summed = way.summed;
+                            decisions.layers[l].together = way.together;
+                          }
+                    },
+                    false, Axis::sums});
   }
   /// By a layer's backward.
   int64_t gradientBytesGiven(size_t l) const {
@@ -324,8 +355,8 @@ private:
   void climbFromAll(int64_t allowance) {
     const State least = state();
     allowed = simulated + allowance;
-    std::vector<State> ends;
-    for (size_t first = 0; first < axes.size(); ++first) {
+    std::vector<State> ends = machine.devices.size() > 1 ? alike() : std::vector<State>();
+    for (size_t first = 0; first < axes.size() && ends.empty(); ++first) {
       set(least);
       takeTurns(first);
       if (first + 1 < axes.size() && axes.back().waits)
@@ -344,6 +375,47 @@ private:
     }
     if (!ends.empty())
       set(*std::ranges::min_element(ends, {}, secondsOf));
+  }
+
+  /// What decides alike for all layers, as far as that fits. What relieves one of several devices gains nothing as long
+  /// as it waits for others.
+  std::vector<State> alike() {
+    const State least = state();
+    std::vector<std::vector<size_t>> counts(1, std::vector<size_t>(axes.size(), 0));
+    auto choose = [&](auto add) {
+      for (size_t i = 0, count = counts.size(); i < count; ++i)
+        add(std::vector<size_t>(counts[i]));
+    };
+    for (size_t axis = 0; axis < axes.size(); ++axis)
+      if (axes[axis].kind == Axis::all)
+        choose([&](std::vector<size_t> changed) {
+          changed[axis] = axes[axis].most;
+          counts.push_back(std::move(changed));
+        });
+      else if (axes[axis].kind == Axis::sums)
+        for (std::vector<size_t> &each : counts)
+          each[axis] = axes[axis].most;
+    const auto plain = counts;
+    for (size_t axis = 0; axis < axes.size(); ++axis)
+      if (axes[axis].kind == Axis::rungs)
+        for (std::vector<size_t> changed : plain) {
+          changed[axis] = axes[axis].most;
+          counts.push_back(std::move(changed));
+        }
+    std::vector<State> found;
+    for (const std::vector<size_t> &each : counts) {
+      set(least);
+      for (size_t i = 0; i < axes.size(); ++i)
+        axes[i].now = each[i];
+      for (size_t i = 0; i < axes.size(); ++i)
+        axes[i].set(best, each[i]);
+      timing = evaluate(best);
+      takeTurns(0);
+      if (timing.fits())
+        found.push_back(state());
+    }
+    set(least);
+    return found;
   }
 
   /// Goes on from what was found before: where that no longer fits, with as much less of one kind of decision as it takes.
@@ -777,13 +849,14 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
   for (size_t l = 0; l < model.layers.size(); ++l) {
     most.layers[l].kept = true;
     most.layers[l].summed = LayerDecision::kAll;
+    most.layers[l].together = LayerDecision::kMostTogether;
     most.layers[l].rung = std::max<int64_t>(0, static_cast<int64_t>(model.layers[l].rungs.size()) - 1);
   }
   most.parked.assign(model.values.size(), false);
   /// Sums of micro-batches, and their norms: the host may add them up.
   auto mayBeOnHost = [&](const Command &command) {
     return model.microBatches > 1 && machine.computes(command.stream) &&
-           (command.kernel == "copy" || command.kernel == "squared_norm");
+           (command.kernel == "pairwise_sum" || command.kernel == "squared_norm");
   };
   /// Seconds by stream and layer (0: of none).
   double backward = 0;

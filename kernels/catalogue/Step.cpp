@@ -64,7 +64,7 @@ std::string checkSplitUpdate(const Signature &call) {
 }
 
 double sumFlops(const Signature &call) {
-  return static_cast<double>(call.operands.size() - 2) * static_cast<double>(call.operands[0].elements());
+  return static_cast<double>(call.operands.size() - 1) * static_cast<double>(call.operands[0].elements());
 }
 
 double normFlops(const Signature &call) {
@@ -83,7 +83,8 @@ std::span<const Kernel> stepKernels() {
             "the parts of the plan's inputs, in order", noFlops, checkFeed),
       entry("report", "loss scalars -> ", "Hands the loss and the step's scalars to the training loop.", "no result",
             noFlops, checkReport),
-      entry("pairwise_sum", "term terms* -> sum", "Sum of tensors, by a tree that their number alone decides.",
+      entry("pairwise_sum", "terms* => sum",
+            "Adds tensors to one, the first, by a tree that their number alone decides.",
             "terms [a, a + 2^k), a being a multiple of 2^k, are the sum of their halves; what the number of terms "
             "leaves over is "
             "added from the end. Higham, SIAM J. Sci. Comput. 14 (1993)",

@@ -94,12 +94,16 @@ constexpr int64_t kSumGrain = 2048;
 
 struct PairwiseSum {
   int64_t elements;
-  size_t terms;
+  size_t terms; ///< of which the sum's operand, the last, is the first
+
+  const float *term(const Launch &launch, size_t number) const {
+    return launch.at<const float>(number == 0 ? terms - 1 : number - 1);
+  }
 
   /// Of terms [first, last), a power of two of them at a multiple of that, into a row.
   void block(const Launch &launch, int64_t begin, int64_t count, size_t first, size_t size, float *into) const {
     if (size == 1) {
-      std::copy_n(launch.at<const float>(first) + begin, count, into);
+      std::copy_n(term(launch, first) + begin, count, into);
       return;
     }
     float other[kSumGrain];
@@ -123,14 +127,17 @@ struct PairwiseSum {
   Status operator()(const Launch &launch) const {
     launch.pool.parallelFor(ceilDivide(elements, kSumGrain), [&](int64_t row) {
       const int64_t begin = row * kSumGrain;
-      rest(launch, begin, std::min(kSumGrain, elements - begin), 0, launch.at<float>(terms) + begin);
+      float sum[kSumGrain];
+      const int64_t count = std::min(kSumGrain, elements - begin);
+      rest(launch, begin, count, 0, sum);
+      std::copy_n(sum, count, launch.at<float>(terms - 1) + begin);
     });
     return {};
   }
 };
 
 Result<Run> preparePairwiseSum(const Signature &call) {
-  return Run(PairwiseSum{call.operands[0].elements(), call.operands.size() - 1});
+  return Run(PairwiseSum{call.operands[0].elements(), call.operands.size()});
 }
 
 constexpr Entry kEntries[] = {

@@ -1,4 +1,4 @@
-// squared_norm, prepared.
+// squared_norm and pairwise_sum, prepared.
 #include "kernels/cuda/Step.h"
 
 #include "kernels/cuda/Launching.h"
@@ -19,7 +19,24 @@ Result<Run> prepareSquaredNorm(const Signature &call, Library &) {
   });
 }
 
-constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm}};
+Result<Run> preparePairwiseSum(const Signature &call, Library &) {
+  const auto terms = static_cast<int64_t>(call.operands.size()), elements = call.operands[0].elements();
+  if (terms > kSumTerms)
+    return fail("pairwise_sum: {} terms, and a GPU adds {} at most", terms, kSumTerms);
+  return Run([terms, elements](const Launch &launch) -> Status {
+    Terms all = {};
+    bool packed = true;
+    for (int64_t i = 0; i < terms; ++i) {
+      all.at[i] = launch.operands[static_cast<size_t>(i == 0 ? terms - 1 : i - 1)]; // the sum's operand is the first
+      packed &= isAligned(all.at[i], DType::f32);
+    }
+    const Out sum{launch.operands[static_cast<size_t>(terms) - 1], DType::f32, false};
+    return start(launch.stream, ceilDivide(elements, kThreads * kOctet), kThreads, pairwiseSumCode(terms), all, sum,
+                 elements, packed);
+  });
+}
+
+constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm}, {"pairwise_sum", preparePairwiseSum}};
 
 } // namespace
 

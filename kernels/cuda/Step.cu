@@ -1,5 +1,6 @@
-// squared_norm, the one kernel of a step that runs on the device: parts in 64 bits, then their sum by one block, in the
-// order of kernels/Blocks.h. Reads its operand once, bound by the memory's bandwidth.
+// What of a step runs on the device beside its layers, each operand read once, bound by the memory's bandwidth.
+// squared_norm: parts in 64 bits, then their sum by one block, in the order of kernels/Blocks.h. pairwise_sum: an octet
+// a thread.
 #include "kernels/cuda/Step.h"
 
 #include "kernels/Blocks.h"
@@ -43,7 +44,40 @@ __global__ void __launch_bounds__(kThreads) addParts(const double *parts, int64_
     *norm = total;
 }
 
+/// Of terms [First, First + Count), as the catalogue says: a power of two of them by halves, others the largest block
+/// first.
+template <int First, int Count, int N>
+__device__ __forceinline__ float treeSum(const float (&values)[N][kOctet], int i) {
+  if constexpr (Count == 1) {
+    return values[First][i];
+  } else {
+    constexpr int kFloor = Count >= 8 ? 8 : Count >= 4 ? 4 : 2, kLeft = kFloor == Count ? Count / 2 : kFloor;
+    return treeSum<First, kLeft>(values, i) + treeSum<First + kLeft, Count - kLeft>(values, i);
+  }
+}
+
+template <int N>
+__global__ void __launch_bounds__(kThreads) pairwiseSum(Terms terms, Out sum, int64_t elements, bool packed) {
+  Read<float> reads[N];
+  float values[N][kOctet], out[kOctet];
+  Places places = placesOf(blockIdx.x, threadIdx.x, kThreads, elements, packed);
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+    reads[n] = {In{terms.at[n], DType::f32}, 0, places};
+  load(reads, values);
+#pragma unroll
+  for (int i = 0; i < kOctet; ++i)
+    out[i] = treeSum<0, N>(values, i);
+  store(sum, 0, places, out);
+}
+
 } // namespace
+
+PairwiseSumCode pairwiseSumCode(int64_t terms) {
+  static constexpr PairwiseSumCode kCodes[kSumTerms] = {pairwiseSum<1>, pairwiseSum<2>, pairwiseSum<3>, pairwiseSum<4>,
+                                                        pairwiseSum<5>, pairwiseSum<6>, pairwiseSum<7>, pairwiseSum<8>};
+  return kCodes[terms - 1];
+}
 
 SquaredNormPartCode squaredNormPartCode() { return squaredNormPart; }
 AddPartsCode addPartsCode() { return addParts; }

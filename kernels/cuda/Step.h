@@ -1,7 +1,8 @@
-// What the host hands to the device code of squared_norm. Private to kernels/cuda.
+// What the host hands to the device code of squared_norm and pairwise_sum. Private to kernels/cuda.
 #ifndef MT_KERNELS_CUDA_STEP_H
 #define MT_KERNELS_CUDA_STEP_H
 
+#include "kernels/Blocks.h"
 #include "kernels/cuda/Elements.h"
 
 namespace mt::kernels::cuda {
@@ -12,6 +13,14 @@ using SquaredNormPartCode = void (*)(In, int64_t, int64_t, bool, double *);
 using AddPartsCode = void (*)(const double *, int64_t, double *);
 SquaredNormPartCode squaredNormPartCode();
 AddPartsCode addPartsCode();
+
+struct Terms {
+  const void *at[kSumTerms];
+};
+/// the terms, their sum, its elements, whether they are packed
+using PairwiseSumCode = void (*)(Terms, Out, int64_t, bool);
+/// Of so many terms, 1 to kSumTerms.
+PairwiseSumCode pairwiseSumCode(int64_t terms);
 
 } // namespace mt::kernels::cuda
 #endif

@@ -6,7 +6,7 @@ namespace mt::passes {
 namespace {
 constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident",
                         kStateStreamed = "mt.state_streamed", kLate = "mt.late", kLateDown = "mt.late_down",
-                        kParts = "mt.parts", kSummed = "mt.summed", kParked = "mt.parked",
+                        kParts = "mt.parts", kSummed = "mt.summed", kTogether = "mt.together", kParked = "mt.parked",
                         kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
 } // namespace
 
@@ -38,6 +38,12 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
       if (decision.summed < 1 || !llvm::isPowerOf2_64(decision.summed))
         return call.emitError() << "has the gradients of " << decision.summed
                                 << " micro-batches added up on the device: it must be a power of two";
+    }
+    if (auto together = call->getAttrOfType<IntegerAttr>(kTogether)) {
+      decision.together = together.getInt();
+      if (decision.together < 2 || decision.together > planner::LayerDecision::kMostTogether ||
+          !llvm::isPowerOf2_64(decision.together))
+        return call.emitError() << "has " << decision.together << " gradients added up together: it must be 2, 4 or 8";
     }
     if (auto parts = call->getAttrOfType<IntegerAttr>(kParts)) {
       decision.parts = parts.getInt();
@@ -72,8 +78,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name :
-         {kSaved, kKept, kResident, kStateStreamed, kSummed, kParts, kLate, kLateDown, kParked, kParkedSaved})
+    for (StringRef name : {kSaved, kKept, kResident, kStateStreamed, kSummed, kTogether, kParts, kLate, kLateDown,
+                           kParked, kParkedSaved})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
@@ -87,6 +93,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
       call->setAttr(kParkedSaved, builder.getUnitAttr());
     if (decision.summed != planner::LayerDecision::kAll)
       call->setAttr(kSummed, builder.getI64IntegerAttr(decision.summed));
+    if (decision.together != planner::LayerDecision().together)
+      call->setAttr(kTogether, builder.getI64IntegerAttr(decision.together));
     if (decision.parts > 1)
       call->setAttr(kParts, builder.getI64IntegerAttr(decision.parts));
     if (decision.late < decision.parts)

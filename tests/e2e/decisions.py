@@ -69,7 +69,7 @@ class Bench:
             if pick.random() < 0.5:
                 attributes.append(f"mt.parts = {pick.randint(1, 8)} : i64")
             if pick.random() < 0.5:
-                attributes.append(f"mt.summed = {pick.choice((1, 2, 4))} : i64")
+                attributes.append(f"mt.summed = {pick.choice((1, 2, 4))} : i64, mt.together = {pick.choice((2, 4, 8))} : i64")
             if pick.random() < 0.5:
                 attributes.append(f"mt.late = {pick.randint(0, 4)} : i64")
             if pick.random() < 0.5:

@@ -63,18 +63,22 @@ float treeOf(std::span<const float> terms) {
 
 /// To the bit.
 TEST(Step, PairwiseSumIsOneTree) {
-  for (size_t count : {1U, 2U, 3U, 4U, 7U, 8U, 13U, 64U})
+  for (size_t count : {2U, 3U, 4U, 5U, 6U, 7U, 8U})
     for (int64_t elements : {int64_t{1}, int64_t{2049}, int64_t{6000}}) {
-      Call call{"pairwise_sum", {}, {}, {{DType::f32, {elements}}}};
+      std::vector<Tensor> all;
       for (size_t i = 0; i < count; ++i)
-        call.inputs.push_back(random({elements}, 100 + i, 3));
+        all.push_back(random({elements}, 100 + i, 3));
+      const Call call{"pairwise_sum",
+                      {},
+                      {all.begin() + 1, all.end()},
+                      {{DType::f32, {elements}, Effect::update, all.front().values}}};
       const Outcome outcome = run(call);
       bool differs = false; // from the sum in order
       for (size_t e = 0; e < static_cast<size_t>(elements); ++e) {
         std::vector<float> terms;
         float inOrder = 0;
-        for (const Tensor &input : call.inputs) {
-          terms.push_back(static_cast<float>(input.values[e]));
+        for (const Tensor &term : all) {
+          terms.push_back(static_cast<float>(term.values[e]));
           inOrder += terms.back();
         }
         ASSERT_EQ(static_cast<float>(outcome.outputs.at(0).at(e)), treeOf(terms)) << count << " terms, element " << e;

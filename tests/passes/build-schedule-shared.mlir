@@ -54,7 +54,7 @@
 // The sum reads one part and adds to the place where the first landed, parameter by parameter.
 // PLACES: schedule.offload step 2 "gradient w and 1 more layer 2" %{{.*}}[0] to %[[SUM:.*]][0] bytes 272
 // PLACES: schedule.offload step 2 "gradient w and 1 more layer 1" %{{.*}}[0] to %[[PART:.*]][0] bytes 272
-// PLACES: schedule.compute step 4 "sum gradients of w and 1 more" kernel "copy"(%[[PART]], %[[SUM]], %[[PART]], %[[SUM]]) offsets [0, 0, 256, 256] effects [0, 2, 0, 2]
+// PLACES: schedule.compute step 4 "sum gradients of w and 1 more" kernel "pairwise_sum"(%[[PART]], %[[SUM]], %[[PART]], %[[SUM]]) offsets [0, 0, 256, 256] effects [0, 3, 0, 3]
 func.func private @block(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
   %0 = nn.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   %1 = nn.add %0, %b : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>

@@ -164,6 +164,7 @@ Decisions randomDecisions(const Model &model, const Machine &machine, std::mt199
     layer.resident = random() % 2 && reside[l];
     layer.stateStreamed = random() % 2 && streams[l] && !layer.resident;
     layer.parkedSaved = random() % 2 && parks[l];
+    layer.together = int64_t(2) << random() % 3;
     layer.summed = random() % 2 ? LayerDecision::kAll : int64_t(1) << random() % 3;
   }
   for (size_t v = 0; v < model.values.size(); ++v)
