@@ -11,37 +11,52 @@
 #include "runtime/device/cuda/CudaDevice.h"
 #endif
 
+#include <algorithm>
 #include <charconv>
+#include <vector>
 
 namespace mt::device {
 namespace {
 
 struct Choice {
   bool cuda = false;
-  int index = 0; ///< of the GPU
+  std::vector<int> gpus = {}; ///< that are named
 };
 
 Result<Choice> parse(std::string_view name) {
-  Choice choice{name.starts_with("cuda"), 0};
+  Choice choice{name.starts_with("cuda")};
   std::string_view rest = name.substr(choice.cuda ? 4 : 0);
-  if (choice.cuda && rest.starts_with(':')) {
-    auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), choice.index);
-    if (error == std::errc() && choice.index >= 0)
-      rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+  for (char mark = ':'; choice.cuda && rest.starts_with(mark); mark = ',') {
+    int index = -1;
+    auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), index);
+    if (error != std::errc() || index < 0 || std::ranges::count(choice.gpus, index) > 0)
+      break;
+    choice.gpus.push_back(index);
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
   }
   if (rest != (choice.cuda ? "" : "cpu"))
-    return fail("--device {}: there are cpu, cuda and cuda:N, N being a GPU's number from 0", name);
+    return fail("--device {}: there are cpu, cuda and cuda:N or cuda:N,N,..., N being a GPU's number from 0", name);
   return choice;
 }
 
 #ifdef MT_HAS_CUDA
+
+/// Those that are named, else the first ones.
+Result<std::vector<std::unique_ptr<Driver>>> openGpus(const Choice &choice, uint64_t devices) {
+  std::vector<std::unique_ptr<Driver>> gpus;
+  for (uint64_t i = 0; i < (choice.gpus.empty() ? devices : choice.gpus.size()); ++i) {
+    MT_ASSIGN(std::unique_ptr<Driver> gpu, openDriver(choice.gpus.empty() ? static_cast<int>(i) : choice.gpus[i]));
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
 
 Result<std::unique_ptr<Device>> makeCuda(const Choice &choice, const DeviceOptions &options) {
   if (options.slowCopyBytesPerSecond > 0)
     return fail("--slow-copies: only copies of the CPU can be slowed down; leave it out, or use --device cpu");
   if (options.protectHost)
     return fail("host spaces can be protected from the CPU's compute only");
-  MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
+  MT_ASSIGN(std::vector<std::unique_ptr<Driver>> gpus, openGpus(choice, options.devices));
   return makeCudaDevice({.threads = options.threads,
                          .scratch = options.scratch,
                          .measure = options.measure,
@@ -49,26 +64,36 @@ Result<std::unique_ptr<Device>> makeCuda(const Choice &choice, const DeviceOptio
                          .graphs = options.graphs,
                          .jitterSeed = options.jitterSeed,
                          .poison = options.poison},
-                        std::move(driver));
+                        std::move(gpus));
 }
 
 Status checkCuda(const Choice &choice, const plan::Plan &plan) {
-  MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
-  MT_TRY(checkGpuPlan(plan, [&](std::string_view kernel) { return driver->supports(kernel); }));
-  MT_ASSIGN(DeviceMemory memory, driver->memory());
-  return checkGpuMemory(driver->name(), plan.spaces, memory);
+  MT_ASSIGN(std::vector<std::unique_ptr<Driver>> gpus, openGpus(choice, plan::deviceCount(plan)));
+  MT_TRY(checkGpuPlan(plan, static_cast<uint32_t>(gpus.size()), [&](std::string_view kernel) { return gpus.front()->supports(kernel); }));
+  for (uint32_t i = 0; i < gpus.size(); ++i) {
+    std::vector<plan::Space> own;
+    for (const plan::Space &space : plan.spaces)
+      if (space.kind == plan::SpaceKind::device && space.device == i)
+        own.push_back(space);
+    MT_TRY(gpus[i]->bind());
+    MT_ASSIGN(DeviceMemory memory, gpus[i]->memory());
+    MT_TRY(checkGpuMemory(gpus[i]->name(), own, memory));
+  }
+  return {};
 }
 
 Result<uint64_t> availableOnGpu(const Choice &choice) {
-  MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
-  driver->openLibraries();
-  MT_ASSIGN(DeviceMemory memory, driver->memory());
+  MT_ASSIGN(std::vector<std::unique_ptr<Driver>> gpus, openGpus(choice, 1));
+  Driver &driver = *gpus.front();
+  MT_TRY(driver.bind());
+  driver.openLibraries();
+  MT_ASSIGN(DeviceMemory memory, driver.memory());
   return memoryForPlan(memory);
 }
 
 Result<std::string> nameOfGpu(const Choice &choice) {
-  MT_ASSIGN(std::unique_ptr<Driver> driver, openDriver(choice.index));
-  return driver->name();
+  MT_ASSIGN(std::vector<std::unique_ptr<Driver>> gpus, openGpus(choice, 1));
+  return gpus.front()->name();
 }
 
 #else

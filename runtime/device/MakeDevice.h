@@ -22,6 +22,7 @@ struct DeviceOptions {
   double slowCopyBytesPerSecond = 0;
   bool protectHost = false;
   bool graphs = false;
+  uint32_t devices = 1; ///< GPUs, where the name does not list them: the first ones
 };
 
 /// Errors: a name that means no device, a GPU that is not there or cannot be used, a build without CUDA, options that

@@ -191,7 +191,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
                                .poison = options.poison,
                                .slowCopyBytesPerSecond = options.slowCopyBytesPerSecond,
                                .protectHost = options.protectHost,
-                               .graphs = options.cudaGraphs};
+                               .graphs = options.cudaGraphs,
+                               .devices = static_cast<uint32_t>(std::min<uint64_t>(plan::deviceCount(plan), UINT32_MAX))};
   MT_ASSIGN(std::unique_ptr<device::Device> device, device::makeDevice(name, wanted));
   return create(plan, std::move(device), std::move(options), std::move(callbacks));
 }

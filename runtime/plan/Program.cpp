@@ -9,6 +9,15 @@ const Program *Plan::program(ProgramKind kind) const {
   return found == programs.end() ? nullptr : &*found;
 }
 
+uint64_t deviceCount(const Plan &plan) {
+  uint64_t count = 1;
+  for (const Stream &stream : plan.streams)
+    count = std::max(count, stream.kind == StreamKind::host ? 1 : uint64_t{stream.device} + 1);
+  for (const Space &space : plan.spaces)
+    count = std::max(count, space.kind == SpaceKind::device ? uint64_t{space.device} + 1 : 1);
+  return count;
+}
+
 const Part *Parameter::part(std::string_view partName) const {
   auto found = std::ranges::find(parts, partName, &Part::name);
   return found == parts.end() ? nullptr : &*found;

@@ -202,5 +202,8 @@ struct Plan {
   const Program *program(ProgramKind kind) const;
 };
 
+/// Devices that spaces and streams name: at least 1.
+uint64_t deviceCount(const Plan &plan);
+
 } // namespace mt::plan
 #endif

@@ -103,7 +103,7 @@ private:
   }
 
   void addMachine(CLI::App &command, MachineOptions &machine) {
-    command.add_option("--device", machine.device, "cpu or cuda[:N] (default: the plan's target)");
+    command.add_option("--device", machine.device, "cpu or cuda[:N,...] (default: the plan's target)");
     command
         .add_option("--threads", machine.threads,
                     "threads of the kernels on the host (default: the machine's cores,\nbut an eighth of them where a "

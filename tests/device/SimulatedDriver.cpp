@@ -111,6 +111,11 @@ public:
     return simulation.memory;
   }
 
+  Result<bool> enablePeer(device::Driver &) override {
+    MT_TRY(enter("enablePeer"));
+    return simulation.peers;
+  }
+
   Result<void *> allocate(uint64_t bytes) override {
     MT_ASSIGN(void *memory, make("allocate", bytes));
     simulation.memory.free -= bytes;
@@ -136,13 +141,13 @@ public:
     MT_TRY(enter("registerHost"));
     simulation.memory.free -= simulation.registrationBytes;
     auto *begin = static_cast<std::byte *>(memory);
-    registered[begin] = begin + bytes;
+    simulation.registered[begin] = begin + bytes;
     ++simulation.alive;
     return {};
   }
   void unregisterHost(void *memory) override {
     (void)simulation.enter("unregisterHost");
-    if (registered.erase(static_cast<std::byte *>(memory)) == 0)
+    if (simulation.registered.erase(static_cast<std::byte *>(memory)) == 0)
       simulationFailed("memory that is not registered is unregistered");
     --simulation.alive;
   }
@@ -184,21 +189,21 @@ public:
     return {};
   }
   Status wait(cudaStream_t stream, cudaEvent_t event) override {
-    MT_TRY(enter("wait"));
+    MT_TRY(enterFromAny("wait"));
     queue(stream)->push([this, made = mark(event), turn = mark(event)->recorded.load()] { await(made, turn); });
     return {};
   }
   Status synchronize(cudaEvent_t event) override {
-    MT_TRY(enter("synchronizeEvent"));
+    MT_TRY(enterFromAny("synchronizeEvent"));
     await(mark(event), mark(event)->recorded);
     return {};
   }
   Result<bool> isDone(cudaEvent_t event) override {
-    MT_TRY(enter("isDone"));
+    MT_TRY(enterFromAny("isDone"));
     return !mark(event)->isPending();
   }
   Result<double> seconds(cudaEvent_t from, cudaEvent_t to) override {
-    MT_TRY(enter("seconds"));
+    MT_TRY(enterFromAny("seconds"));
     for (const Mark *one : {mark(from), mark(to)})
       if (!one->timed || one->recorded == 0 || one->isPending())
         return fail("seconds: an event {}", one->timed ? "has not happened" : "is not timed");
@@ -318,13 +323,13 @@ public:
 private:
   Simulation &simulation;
   kernels::cpu::ThreadPool pool{1};
-  std::map<const std::byte *, const std::byte *> registered; ///< begin, end
   std::map<const std::byte *, uint64_t> pinned;              ///< begin, bytes
   std::atomic<int> clock = 0;                                ///< milliseconds, one for each event that happens
   inline static thread_local const SimulatedDriver *boundTo = nullptr;
   std::multiset<const std::byte *> faults; ///< words that kernels under way may write to
-  std::mutex mutex;                        ///< of the words, and for events
-  std::condition_variable changed;
+  // Of all drivers: events are waited for by streams of other GPUs, too.
+  inline static std::mutex mutex; ///< of the words, and for events
+  inline static std::condition_variable changed;
 
   static Mark *mark(cudaEvent_t event) { return reinterpret_cast<Mark *>(event); }
   void await(const Mark *made, uint64_t turn) {
@@ -334,6 +339,10 @@ private:
   /// Notes a call of a thread that must have chosen the GPU.
   Status enter(const char *call) const {
     return boundTo == this ? simulation.enter(call) : fail("{}: this thread has not chosen the GPU", call);
+  }
+  /// Of one that may have chosen another: events can be asked for and waited for from any (CUDA programming guide, multi-device).
+  Status enterFromAny(const char *call) const {
+    return boundTo ? simulation.enter(call) : fail("{}: this thread has not chosen a GPU", call);
   }
   void usesFaults(const Launch &launch, bool begins) {
     auto *word = reinterpret_cast<const std::byte *>(launch.fault);
@@ -345,8 +354,8 @@ private:
   }
   /// The end of the registration that an address is in; null: it is in none.
   const std::byte *registeredUpTo(const void *memory) const {
-    auto after = registered.upper_bound(static_cast<const std::byte *>(memory));
-    return after != registered.begin() && memory < std::prev(after)->second ? std::prev(after)->second : nullptr;
+    auto after = simulation.registered.upper_bound(static_cast<const std::byte *>(memory));
+    return after != simulation.registered.begin() && memory < std::prev(after)->second ? std::prev(after)->second : nullptr;
   }
   Result<void *> make(const char *call, uint64_t bytes) {
     MT_TRY(enter(call));

@@ -27,6 +27,8 @@ struct Simulation {
   uint64_t libraryBytes = 0;      ///< taken by openLibraries()
   uint64_t registrationBytes = 0; ///< taken by each registerHost()
   uint64_t kernelBytes = 0;       ///< taken by each kernel that is preloaded
+  bool peers = true;              ///< whether its GPUs copy to each other without the host
+  std::map<const std::byte *, const std::byte *> registered; ///< by all of them: begin, end
   double idleMilliseconds = 0;    ///< between the first event that happens and the others
   /// Runs in place of a kernel when its turn on the stream comes; by name. Others are the CPU's.
   std::map<std::string, std::function<void(const kernels::cuda::Launch &)>> kernels;

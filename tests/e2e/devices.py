@@ -3,6 +3,9 @@ and 4 devices of the CPU against one, under jitter and poison, with what the pla
 resident; and a run goes on with another number of devices from where it stopped.
 
     PATH=build/bin:$PATH python3 tests/e2e/devices.py CASE [COUNT...] [-- OPTION...]
+    PATH=build/bin/simt:build/bin:$PATH python3 tests/e2e/devices.py --simt TARGET CASE [COUNT...] [-- OPTION...]
+
+The second runs plans for GPUs on simulated ones, whose kernels run on the processor (tests/simt).
 """
 import sys
 
@@ -10,10 +13,13 @@ import tool
 
 AT = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
 WORDS, OPTIONS = sys.argv[1:AT], sys.argv[AT + 1:]
+TARGET, DEVICE = "cpu-discrete", []
+if WORDS[0] == "--simt":
+    TARGET, DEVICE, WORDS = WORDS[1], ["--device", "cuda"], WORDS[2:]
 CASE, COUNTS = WORDS[0], [int(word) for word in WORDS[1:]] or [2, 3, 4]
 CHOICES = {"chosen": [], "streamed": ["--residency", "none", "--saved-activations", "input"],
            "resident": ["--residency", "state", "--park", "off"]}
-STEPS = 8
+STEPS = 4 if DEVICE else 8
 
 
 def without(words, *options):
@@ -37,7 +43,7 @@ class Bench:
 
     def plan(self, devices, *choices):
         name = f"plan-{devices}.bin"
-        self.scratch.run([*self.compile, "-o", name, "--target", "cpu-discrete", "--devices", devices, *choices])
+        self.scratch.run([*self.compile, "-o", name, "--target", TARGET, "--devices", devices, *choices])
         return name
 
     def result(self, out):
@@ -45,7 +51,7 @@ class Bench:
         return tool.metrics(self.scratch / f"{out}.jsonl"), tool.safetensors(self.scratch / f"{out}.safetensors")
 
     def run(self, plan, out, *options, steps=STEPS):
-        self.scratch.run(["mtrun", plan, *self.train, "--steps", steps, "--out", out, "--metrics", f"{out}.jsonl", *options])
+        self.scratch.run(["mtrun", plan, *self.train, *DEVICE, "--steps", steps, "--out", out, "--metrics", f"{out}.jsonl", *options])
 
 
 def compare(want, got, what):

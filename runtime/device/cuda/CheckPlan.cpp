@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/CheckPlan.h"
 
+#include <algorithm>
 #include <set>
 
 namespace mt::device {
@@ -12,11 +13,11 @@ constexpr std::string_view kRemedy = "compile the model again for a GPU, for exa
 
 class Checker {
 public:
-  Checker(const plan::Plan &plan, const std::function<bool(std::string_view)> &hasKernel)
-      : plan(plan), hasKernel(hasKernel) {}
+  Checker(const plan::Plan &plan, uint32_t gpus, const std::function<bool(std::string_view)> &hasKernel)
+      : plan(plan), gpus(gpus), hasKernel(hasKernel) {}
 
   Status check() {
-    MT_TRY(checkOneDevice());
+    MT_TRY(checkDevices());
     for (const plan::Program &program : plan.programs)
       for (const plan::Command &command : program.commands)
         MT_TRY(checkCommand(command));
@@ -25,18 +26,14 @@ public:
 
 private:
   const plan::Plan &plan;
+  const uint32_t gpus;
   const std::function<bool(std::string_view)> &hasKernel;
   std::set<std::pair<uint32_t, bool>> checked; ///< templates, and whether for the host
 
-  Status checkOneDevice() const {
-    for (const plan::Stream &stream : plan.streams)
-      if (stream.kind != StreamKind::host && stream.device != 0)
-        return fail("stream \"{}\" is of device {}: this version of mtrun drives one GPU, device 0", stream.name,
-                    stream.device);
-    for (const plan::Space &space : plan.spaces)
-      if (space.kind == SpaceKind::device && space.device != 0)
-        return fail("space \"{}\" is of device {}: this version of mtrun drives one GPU, device 0", space.name,
-                    space.device);
+  Status checkDevices() const {
+    if (const uint64_t needed = plan::deviceCount(plan); needed > gpus)
+      return fail("the plan is for {} devices, and {} GPU{} given; name as many with --device cuda:0,1,..., or compile the model again "
+                  "with --devices {}", needed, gpus, gpus == 1 ? " is" : "s are", gpus);
     return {};
   }
 
@@ -86,8 +83,8 @@ private:
 
 } // namespace
 
-Status checkGpuPlan(const plan::Plan &plan, const std::function<bool(std::string_view)> &hasKernel) {
-  return Checker(plan, hasKernel).check();
+Status checkGpuPlan(const plan::Plan &plan, uint32_t gpus, const std::function<bool(std::string_view)> &hasKernel) {
+  return Checker(plan, gpus, hasKernel).check();
 }
 
 } // namespace mt::device

@@ -10,8 +10,9 @@
 
 namespace mt::device {
 
-/// `hasKernel`: whether the GPU has code for a kernel. Errors name the command or template, and the remedy.
-Status checkGpuPlan(const plan::Plan &plan, const std::function<bool(std::string_view)> &hasKernel);
+/// Whether so many GPUs can execute a plan. `hasKernel`: whether they have code for a kernel. Errors name the command or
+/// template, and the remedy.
+Status checkGpuPlan(const plan::Plan &plan, uint32_t gpus, const std::function<bool(std::string_view)> &hasKernel);
 
 } // namespace mt::device
 #endif

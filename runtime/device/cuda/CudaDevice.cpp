@@ -25,13 +25,15 @@ using Clock = std::chrono::steady_clock;
 
 class CudaDevice final : public Device {
 public:
-  CudaDevice(CudaOptions options, std::unique_ptr<Driver> driver)
-      : options(options), driver(std::move(driver)) {}
+  CudaDevice(CudaOptions options, std::vector<std::unique_ptr<Driver>> drivers) : options(options) {
+    for (std::unique_ptr<Driver> &driver : drivers)
+      gpus.emplace_back().driver = std::move(driver);
+  }
   ~CudaDevice() override;
 
   std::string_view name() const override { return "cuda"; }
   Status supports(const plan::Plan &plan) const override {
-    return checkGpuPlan(plan, [this](std::string_view kernel) { return driver->supports(kernel); });
+    return checkGpuPlan(plan, static_cast<uint32_t>(gpus.size()), [this](std::string_view kernel) { return gpus.front().driver->supports(kernel); });
   }
   Status reserve(std::span<const plan::Space> spaces, std::span<const plan::Stream> streams) override;
   uint64_t reserved(uint32_t space) const override { return spaces[space].bytes(); }
@@ -50,8 +52,17 @@ public:
   std::vector<CallTimes> callTimes() override;
 
 private:
+  struct Gpu {
+    std::unique_ptr<Driver> driver;
+    GpuKernelCache kernels = {};
+    cudaStream_t side = {};    ///< for what is done before the first command
+    cudaEvent_t origin = {};   ///< where measured times begin
+    double originSeconds = 0;
+    uint64_t freeAtStart = 0;  ///< of its memory
+  };
   struct Lane {
     Disturbance disturbance;
+    Gpu *of = nullptr; ///< whose stream it is; of a host stream, any
     std::vector<Measured> times; ///< of a host stream
     std::unique_ptr<CapturedRuns> graphs;
     std::unique_ptr<GpuStream> gpu; ///< null: a host stream; released before the graphs, which may be under way
@@ -66,27 +77,27 @@ private:
 
   const CudaOptions options;
   const Clock::time_point begun = Clock::now();
-  std::unique_ptr<Driver> driver;
+  std::deque<Gpu> gpus; ///< by the plan's number of the device
   std::optional<host::Arena> scratch; ///< of the pool's threads
   std::optional<kernels::cpu::ThreadPool> pool;
   std::vector<SpaceMemory> spaces;
   std::deque<Prepared> templates;
+  std::vector<uint32_t> owners; ///< by space: its GPU; of the host's, the first
   KernelCache hostKernels;
-  GpuKernelCache gpuKernels;
-  cudaStream_t side = {};             ///< for what is done before the first command
-  cudaEvent_t origin = {};            ///< where measured times begin
-  uint64_t freeAtStart = 0;           ///< of the GPU's memory
   bool started = false;               ///< a command has been issued
   std::unique_ptr<Progress> progress; ///< of what the workers have done: on streams of the GPU, enqueued
   std::deque<Lane> lanes;
 
   std::byte *address(const plan::Span &span) const { return spaces[span.space].data() + span.offset; }
   double now() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
+  std::vector<plan::Space> spacesOf(const Gpu &gpu, std::span<const plan::Space> wanted) const;
   Status checkMemory(std::span<const plan::Space> wanted);
+  Status letCopyToEachOther();
   Status reserveSpaces(std::span<const plan::Space> wanted);
   Status poisonSpaces();
-  Status startStream(uint32_t index, const plan::Stream &stream, double originSeconds);
-  Status reportMemory();
+  Status openGpu(Gpu &gpu);
+  Status startStream(uint32_t index, const plan::Stream &stream);
+  Status reportMemory(Gpu &gpu);
   Status beginCommand();
   void issue(Lane &lane, std::function<Status(uint64_t count)> task, bool mayWait);
   Status onHost(Lane &lane, Tag tag, const std::function<Status()> &body);
@@ -103,100 +114,161 @@ private:
 
 /// No thread may use a stream of another one that is gone, and no stream memory that is.
 CudaDevice::~CudaDevice() {
-  (void)driver->bind();
   if (progress)
     progress->stop(Status::error("the device is being released"));
   for (Lane &lane : lanes)
     lane.worker.reset();
+  for (Lane &lane : lanes) {
+    (void)lane.of->driver->bind();
+    lane.gpu.reset();
+    lane.graphs.reset();
+  }
   lanes.clear();
-  if (origin)
-    driver->destroy(origin);
-  if (side)
-    driver->destroy(side);
+  for (Gpu &gpu : gpus) {
+    (void)gpu.driver->bind();
+    if (gpu.origin)
+      gpu.driver->destroy(gpu.origin);
+    if (gpu.side)
+      gpu.driver->destroy(gpu.side);
+  }
+}
+
+/// What of the spaces is its memory.
+std::vector<plan::Space> CudaDevice::spacesOf(const Gpu &gpu, std::span<const plan::Space> wanted) const {
+  std::vector<plan::Space> own;
+  for (const plan::Space &space : wanted)
+    if (space.kind == plan::SpaceKind::device && &gpus[space.device] == &gpu)
+      own.push_back(space);
+  return own;
 }
 
 Status CudaDevice::checkMemory(std::span<const plan::Space> wanted) {
-  MT_ASSIGN(DeviceMemory before, driver->memory());
-  driver->openLibraries();
-  MT_ASSIGN(DeviceMemory after, driver->memory());
-  uint64_t libraries = before.free - std::min(before.free, after.free), taken = after.total - after.free;
-  freeAtStart = before.free;
-  log().info("{}: {} of {} free; its context and other programs take {}, libraries {}", driver->name(),
-             formatSize(after.free), formatSize(after.total), formatSize(taken - std::min(taken, libraries)),
-             formatSize(libraries));
-  MT_TRY(checkGpuMemory(driver->name(), wanted, after));
+  for (Gpu &gpu : gpus) {
+    MT_TRY(gpu.driver->bind());
+    MT_ASSIGN(DeviceMemory before, gpu.driver->memory());
+    gpu.driver->openLibraries();
+    MT_ASSIGN(DeviceMemory after, gpu.driver->memory());
+    uint64_t libraries = before.free - std::min(before.free, after.free), taken = after.total - after.free;
+    gpu.freeAtStart = before.free;
+    log().info("{}: {} of {} free; its context and other programs take {}, libraries {}", gpu.driver->name(),
+               formatSize(after.free), formatSize(after.total), formatSize(taken - std::min(taken, libraries)),
+               formatSize(libraries));
+    MT_TRY(checkGpuMemory(gpu.driver->name(), spacesOf(gpu, wanted), after));
+  }
   return host::checkHostMemory(wanted, options.scratch.bytes(), host::machineMemory());
+}
+
+/// Copies between GPUs that cannot go by the host: the plan's times are of those that do not.
+Status CudaDevice::letCopyToEachOther() {
+  for (Gpu &gpu : gpus)
+    for (Gpu &other : gpus)
+      if (&gpu != &other) {
+        MT_TRY(gpu.driver->bind());
+        MT_ASSIGN(const bool direct, gpu.driver->enablePeer(*other.driver));
+        if (!direct)
+          log().warn("{} and {} do not copy to each other: the driver brings what goes between them through the host",
+                     gpu.driver->name(), other.driver->name());
+      }
+  return {};
 }
 
 /// Memory of the GPU comes last: registering memory of the host takes some of it, for tables of its pages.
 Status CudaDevice::reserveSpaces(std::span<const plan::Space> wanted) {
   spaces.reserve(wanted.size());
   for (const plan::Space &space : wanted) {
-    MT_ASSIGN(SpaceMemory memory, SpaceMemory::reserve(space, *driver, options.registerBytes));
+    owners.push_back(space.kind == plan::SpaceKind::device ? space.device : 0);
+    Driver &driver = *gpus[owners.back()].driver;
+    MT_TRY(driver.bind());
+    MT_ASSIGN(SpaceMemory memory, SpaceMemory::reserve(space, driver, options.registerBytes));
     spaces.push_back(std::move(memory));
   }
-  MT_ASSIGN(DeviceMemory left, driver->memory());
-  MT_TRY(checkGpuMemory(driver->name(), wanted, left));
-  for (size_t i = 0; i < wanted.size(); ++i)
+  for (Gpu &gpu : gpus) {
+    MT_TRY(gpu.driver->bind());
+    MT_ASSIGN(DeviceMemory left, gpu.driver->memory());
+    MT_TRY(checkGpuMemory(gpu.driver->name(), spacesOf(gpu, wanted), left));
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    MT_TRY(gpus[owners[i]].driver->bind());
     MT_TRY(spaces[i].allocate(wanted[i]));
+  }
   return {};
 }
 
 Status CudaDevice::poisonSpaces() {
-  for (SpaceMemory &space : spaces) {
-    if (space.isHost())
-      std::memset(space.data(), 0xFF, space.bytes());
-    else if (space.bytes() > 0)
-      MT_TRY(driver->fill(space.data(), 0xFF, space.bytes(), side));
+  for (size_t i = 0; i < spaces.size(); ++i) {
+    Gpu &gpu = gpus[owners[i]];
+    if (spaces[i].isHost()) {
+      std::memset(spaces[i].data(), 0xFF, spaces[i].bytes());
+    } else if (spaces[i].bytes() > 0) {
+      MT_TRY(gpu.driver->bind());
+      MT_TRY(gpu.driver->fill(spaces[i].data(), 0xFF, spaces[i].bytes(), gpu.side));
+    }
   }
   return {};
 }
 
-Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream, double originSeconds) {
+/// Its side stream is empty then: what it did is done.
+Status CudaDevice::openGpu(Gpu &gpu) {
+  MT_TRY(gpu.driver->bind());
+  if (options.measure) {
+    MT_ASSIGN(gpu.origin, gpu.driver->createEvent(true));
+    MT_TRY(gpu.driver->record(gpu.origin, gpu.side));
+  }
+  MT_TRY(gpu.driver->synchronize(gpu.side));
+  gpu.originSeconds = now();
+  return {};
+}
+
+Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream) {
   Lane &lane = lanes.emplace_back();
   lane.disturbance = Disturbance(options.jitterSeed, index);
+  lane.of = &gpus[stream.kind == plan::StreamKind::host ? 0 : stream.device];
+  Driver &driver = *lane.of->driver;
   if (stream.kind != plan::StreamKind::host) {
-    auto made = GpuStream::make(*driver, std::max<size_t>(options.window, 1), options.mostLaunches, origin, originSeconds);
+    MT_TRY(driver.bind());
+    auto made = GpuStream::make(driver, std::max<size_t>(options.window, 1), options.mostLaunches, lane.of->origin, lane.of->originSeconds);
     if (!made.ok())
       return made.status().within(fmt::format("stream \"{}\"", stream.name));
     lane.gpu = std::move(*made);
-    lane.graphs = std::make_unique<CapturedRuns>(*driver);
+    lane.graphs = std::make_unique<CapturedRuns>(driver);
   }
   MT_ASSIGN(lane.worker, Worker::start(index, *progress));
-  lane.worker->issue([this] { return driver->bind(); }, false);
+  lane.worker->issue([&driver] { return driver.bind(); }, false);
   return {};
 }
 
 Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const plan::Stream> streams) {
-  MT_TRY(driver->bind());
   MT_TRY(checkMemory(wanted));
+  MT_TRY(letCopyToEachOther());
   MT_TRY(reserveSpaces(wanted));
-  MT_ASSIGN(side, driver->createStream());
+  for (Gpu &gpu : gpus) {
+    MT_TRY(gpu.driver->bind());
+    MT_ASSIGN(gpu.side, gpu.driver->createStream());
+  }
   if (options.poison)
     MT_TRY(poisonSpaces());
-  if (options.measure) {
-    MT_ASSIGN(origin, driver->createEvent(true));
-    MT_TRY(driver->record(origin, side));
-  }
-  MT_TRY(driver->synchronize(side));
-  double originSeconds = now();
+  for (Gpu &gpu : gpus)
+    MT_TRY(openGpu(gpu));
   progress = std::make_unique<Progress>(streams.size());
   for (uint32_t i = 0; i < streams.size(); ++i)
-    MT_TRY(startStream(i, streams[i], originSeconds));
+    MT_TRY(startStream(i, streams[i]));
   // After the streams: they need their threads, the pool makes do with what is left.
   pool.emplace(options.threads > 0 ? options.threads : static_cast<int>(coreCount()));
   return lendScratch(options.scratch, *pool, scratch);
 }
 
 Result<Code> CudaDevice::prepare(uint32_t stream, const plan::Template &code, const HostFunctions &functions) {
-  MT_TRY(driver->bind());
   Prepared made{.host = {}, .gpu = {}, .times = {code, stream}};
+  Gpu &of = *lanes[stream].of;
+  MT_TRY(of.driver->bind());
   if (GpuStream *gpu = lanes[stream].gpu.get()) {
-    MT_ASSIGN(made.gpu, GpuTemplate::prepare(code, functions, *driver, gpuKernels));
+    MT_ASSIGN(made.gpu, GpuTemplate::prepare(code, functions, *of.driver, of.kernels));
     MT_TRY(gpu->reserveCalls(code.calls.size(), options.measureCalls));
-    auto onGpu = std::ranges::find_if(spaces, [](const SpaceMemory &space) { return !space.isHost() && space.data(); });
-    if (onGpu != spaces.end())
-      MT_TRY(made.gpu->preload(*driver, side, onGpu->data()).within(fmt::format("template \"{}\"", code.name)));
+    for (size_t i = 0; i < spaces.size(); ++i)
+      if (!spaces[i].isHost() && spaces[i].data() && &gpus[owners[i]] == &of) {
+        MT_TRY(made.gpu->preload(*of.driver, of.side, spaces[i].data()).within(fmt::format("template \"{}\"", code.name)));
+        break;
+      }
   } else {
     MT_ASSIGN(made.host, HostTemplate::prepare(code, functions, hostKernels));
   }
@@ -205,15 +277,16 @@ Result<Code> CudaDevice::prepare(uint32_t stream, const plan::Template &code, co
 }
 
 /// What has been taken of the GPU's memory since the start that is not the plan's.
-Status CudaDevice::reportMemory() {
+Status CudaDevice::reportMemory(Gpu &gpu) {
   constexpr uint64_t kLittle = uint64_t{64} << 20;
+  Driver *driver = gpu.driver.get();
   MT_TRY(driver->bind());
   MT_ASSIGN(DeviceMemory left, driver->memory());
   uint64_t known = left.free;
-  for (const SpaceMemory &space : spaces)
-    known += space.isHost() ? 0 : space.bytes();
+  for (size_t i = 0; i < spaces.size(); ++i)
+    known += !spaces[i].isHost() && &gpus[owners[i]] == &gpu ? spaces[i].bytes() : 0;
   log().info("{}: kernels and libraries take {} beside the plan; {} are left", driver->name(),
-             formatSize(freeAtStart - std::min(freeAtStart, known)), formatSize(left.free));
+             formatSize(gpu.freeAtStart - std::min(gpu.freeAtStart, known)), formatSize(left.free));
   if (left.free < kLittle)
     log().warn("{}: only {} of its memory are left, and the driver may need more while it runs; if it fails, stop what "
                "else uses the GPU, or compile the model again with a smaller --device-memory",
@@ -224,7 +297,11 @@ Status CudaDevice::reportMemory() {
 /// What comes before every command. At the first one everything has been prepared.
 Status CudaDevice::beginCommand() {
   MT_TRY(progress->failure());
-  return std::exchange(started, true) ? Status() : reportMemory();
+  if (std::exchange(started, true))
+    return {};
+  for (Gpu &gpu : gpus)
+    MT_TRY(reportMemory(gpu));
+  return {};
 }
 
 /// `count` is the task's own number.
@@ -260,6 +337,7 @@ Status CudaDevice::copyByGpu(Lane &lane, const plan::Span &from, const plan::Spa
   cudaMemcpyKind kind = source.isHost()   ? cudaMemcpyHostToDevice
                         : target.isHost() ? cudaMemcpyDeviceToHost
                                           : cudaMemcpyDeviceToDevice;
+  Driver *driver = lane.of->driver.get();
   bool direct = source.isDirect() && target.isDirect();
   if (!direct)
     MT_TRY(driver->synchronize(lane.gpu->stream()));
@@ -308,7 +386,7 @@ Status CudaDevice::launch(Lane &lane, const GpuTemplate &code, std::span<const p
   auto address = [this](const plan::Span &span) { return this->address(span); };
   if (options.poison)
     MT_TRY(poison(arguments, workspace,
-                  [&](std::byte *to, uint64_t bytes) { return driver->fill(to, 0xFF, bytes, stream); }));
+                  [&](std::byte *to, uint64_t bytes) { return lane.of->driver->fill(to, 0xFF, bytes, stream); }));
   if (!options.graphs || code.callsFunctions())
     return code.launch(arguments, workspace, address, lane.gpu->paced(), faults, lane.gpu->betweenCalls(),
                        lane.operands);
@@ -382,7 +460,7 @@ Status CudaDevice::wait(uint32_t stream, Event event) {
 }
 
 Status CudaDevice::synchronize(Event event) {
-  MT_TRY(driver->bind());
+  MT_TRY(lanes[event.stream].of->driver->bind());
   if (Status status = reach(event); !status.ok())
     progress->stop(status);
   return progress->failure();
@@ -390,12 +468,13 @@ Status CudaDevice::synchronize(Event event) {
 
 /// Also after an error: when this returns, nothing runs.
 Status CudaDevice::synchronize() {
-  MT_TRY(driver->bind());
   for (Lane &lane : lanes)
     progress->await(lane.worker->last(), true);
-  for (Lane &lane : lanes)
+  for (Lane &lane : lanes) {
+    MT_TRY(lane.of->driver->bind());
     if (Status status = lane.gpu ? lane.gpu->drain() : Status(); !status.ok())
       progress->stop(status);
+  }
   for (const SpaceMemory &space : spaces)
     if (Status intact = space.checkGuard(); !intact.ok())
       progress->stop(intact);
@@ -420,8 +499,13 @@ std::vector<CallTimes> CudaDevice::callTimes() {
 
 } // namespace
 
+std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::vector<std::unique_ptr<Driver>> drivers) {
+  return std::make_unique<CudaDevice>(options, std::move(drivers));
+}
 std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::unique_ptr<Driver> driver) {
-  return std::make_unique<CudaDevice>(options, std::move(driver));
+  std::vector<std::unique_ptr<Driver>> one;
+  one.push_back(std::move(driver));
+  return makeCudaDevice(options, std::move(one));
 }
 
 /// What the driver still takes when kernels are loaded and graphs of cuDNN are built: an estimate.

@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace mt::device {
 
@@ -38,7 +39,8 @@ struct CudaOptions {
   uint64_t registerBytes = uint64_t{64} << 30;
 };
 
-/// `driver` is the GPU that openDriver() gave, or a test's.
+/// `drivers` are the GPUs that openDriver() gave, or a test's, in the order of the plan's devices; `driver` is the only one.
+std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::vector<std::unique_ptr<Driver>> drivers);
 std::unique_ptr<Device> makeCudaDevice(CudaOptions options, std::unique_ptr<Driver> driver);
 
 /// Of the free memory of a GPU, with the vendor's libraries opened, what a plan may have.

@@ -28,6 +28,21 @@ public:
     return DeviceMemory{free, total};
   }
 
+  Result<bool> enablePeer(Driver &other) override {
+    int can = 0;
+    const int peer = static_cast<CudaDriver &>(other).index;
+    MT_TRY(told(cudaDeviceCanAccessPeer(&can, index, peer), "cudaDeviceCanAccessPeer"));
+    if (!can)
+      return false;
+    cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) {
+      (void)cudaGetLastError(); // it stays as the last one
+      error = cudaSuccess;
+    }
+    MT_TRY(told(error, "cudaDeviceEnablePeerAccess"));
+    return true;
+  }
+
   Result<void *> allocate(uint64_t bytes) override {
     void *memory = nullptr;
     MT_TRY(told(cudaMalloc(&memory, bytes), "cudaMalloc"));

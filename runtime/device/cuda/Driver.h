@@ -30,6 +30,8 @@ public:
   /// Makes the GPU the calling thread's.
   virtual Status bind() = 0;
   virtual Result<DeviceMemory> memory() = 0;
+  /// Lets it copy to and from another GPU without the host. False: that cannot be, and such copies go through the host.
+  virtual Result<bool> enablePeer(Driver &other) = 0;
 
   virtual Result<void *> allocate(uint64_t bytes) = 0;
   virtual void release(void *memory) = 0;
