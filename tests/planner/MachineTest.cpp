@@ -43,5 +43,34 @@ TEST(Machine, UnifiedComputesAndUpdatesOnOneStreamWithoutLinks) {
   EXPECT_FALSE(machine.computes(machine.feed.stream));
 }
 
+TEST(Machine, DevicesHaveStreamsAndLinksOfTheirOwn) {
+  target::Target target = targetOf(false);
+  target.peers = {"0 2 4e9"};
+  ASSERT_EQ(target::setDevices(target, 3).message(), "");
+  const Machine machine(target);
+  ASSERT_EQ(machine.devices.size(), 3U);
+  std::set<uint32_t> streams = {machine.update.stream, machine.feed.stream};
+  for (uint32_t d = 0; d < 3; ++d) {
+    const Device &device = machine.devices[d];
+    EXPECT_EQ(machine.spaces[device.memory].name, "device " + std::to_string(d));
+    EXPECT_EQ(machine.deviceOfSpace(device.memory), d);
+    EXPECT_EQ(machine.deviceOfEngine(device.engine.stream), d);
+    EXPECT_TRUE(streams.insert(device.engine.stream).second);
+    for (const Link *link :
+         {machine.link(machine.staging, device.memory), machine.link(device.memory, machine.staging)})
+      for (uint32_t stream : {link->stream, link->messages}) {
+        EXPECT_TRUE(streams.insert(stream).second);
+        EXPECT_EQ(machine.streams[stream].device, d);
+      }
+  }
+  const Link *there = machine.link(machine.devices[0].memory, machine.devices[2].memory);
+  const Link *back = machine.link(machine.devices[2].memory, machine.devices[0].memory);
+  ASSERT_TRUE(there && back);
+  EXPECT_EQ(machine.streams[there->stream].kind, plan::StreamKind::peer);
+  EXPECT_EQ(machine.streams[back->stream].device, 2U);
+  EXPECT_DOUBLE_EQ(there->seconds(4'000'000'000), 2);
+  EXPECT_EQ(machine.link(machine.devices[0].memory, machine.devices[1].memory), nullptr) << "through the host";
+}
+
 } // namespace
 } // namespace mt::planner

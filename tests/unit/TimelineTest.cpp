@@ -1,5 +1,6 @@
 #include "runtime/plan/Timeline.h"
 #include "SmallPlan.h"
+#include "runtime/plan/Contention.h"
 
 #include <gtest/gtest.h>
 
@@ -52,6 +53,21 @@ TEST(Timeline, WorkThatBeginsLaterSlowsOnlyTheRest) {
   EXPECT_DOUBLE_EQ(timeline.end[1], 2);     // half as fast
   EXPECT_DOUBLE_EQ(timeline.end[2], 6);     // and so the next
   EXPECT_DOUBLE_EQ(timeline.seconds, 7);    // the work: 1 s of it by 2 s, 3 s by 6 s, the last alone
+}
+
+TEST(Timeline, CopiesOneWayShareTheirLink) {
+  const Stream bulk{StreamKind::upload, 0, "a"}, messages{StreamKind::upload, 0, "b"},
+      other{StreamKind::upload, 1, "c"};
+  EXPECT_EQ(contentionBetween(bulk, messages, {}), 1);
+  EXPECT_EQ(contentionBetween(bulk, other, {}), 0) << "that of another device";
+  Contention contention{};
+  contention[1][1] = contention[0][0] = contention[1][3] = contention[3][1] = contention[0][1] = 0.5;
+  const Stream compute{StreamKind::compute, 0, "d"}, beside{StreamKind::compute, 1, "e"},
+      host{StreamKind::host, 0, "f"};
+  EXPECT_EQ(contentionBetween(bulk, other, contention), 0.5) << "through the host's memory";
+  EXPECT_EQ(contentionBetween(compute, beside, contention), 0) << "each has its own";
+  EXPECT_EQ(contentionBetween(other, compute, contention), 0);
+  EXPECT_EQ(contentionBetween(beside, host, contention), 0.5) << "all share the host";
 }
 
 TEST(Timeline, BoundIsTheBusiestKind) {
