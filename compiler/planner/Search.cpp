@@ -955,7 +955,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
 Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
-  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0;
+  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0, byHost = 0;
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
     const LayerDecision &decision = decisions.layers[l];
@@ -972,6 +972,7 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     onDevice += updates && decision.resident;
     streamed += updates && decision.stateStreamed;
     late += updates && !decision.resident && !decision.stateStreamed && decision.late < decision.parts;
+    byHost += updates && !decision.resident && !decision.stateStreamed && decision.summed < model.microBatches;
   }
   Description text;
   for (auto [rung, count] : rungs)
@@ -999,6 +1000,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
   if (machine.unified() || text.parked.empty())
     text.parked = "none";
   text.updates = machine.unified() ? "early" : shares({{"early", updated - late - onDevice - streamed}, {"late", late}, {"on the device", onDevice}, {"on the device with streamed state", streamed}});
+  if (byHost > 0 && !machine.unified())
+    text.updates += fmt::format(", gradients of {} layers summed by the host", byHost);
   return text;
 }
 

@@ -39,7 +39,7 @@ Placer::Placer(std::span<const SlotRequest> slots, uint32_t moments, uint64_t ba
                    [](const Leaf &a, const Leaf &b) { return a.interval.first < b.interval.first; });
   for (uint32_t leaf = 0; leaf < leaves.size(); ++leaf)
     leavesOf[leaves[leaf].slot].push_back(leaf);
-  busy.resize(leaves.size() + 1);
+  busy.resize(2 * leaves.size() + 1); // each leaf once for every interval of the slot at hand
   width = std::bit_ceil(static_cast<uint32_t>(std::max<size_t>(1, leaves.size())));
 }
 

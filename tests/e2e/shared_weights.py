@@ -36,7 +36,7 @@ def bytes_of(plan, *kinds):
 
 def check(precision, clip):
     """For every layer more the host keeps a saved input more, at the most, and nothing else grows: but one micro-batch's, which
-    may find room on the device with some numbers of layers and not with others."""
+    may find room on the device with some numbers of layers and not with others, and what of one gradient waits for its sum."""
     fixed, staging = {}, []
     saved = BATCH * SEQ * WIDTH * (2 if precision == "bf16" else 4)
     for layers in (6, 12, 24, 48):
@@ -48,7 +48,9 @@ def check(precision, clip):
             sums = sum(c["label"].startswith("sum gradients of") and ".h.0." in c["label"] for c in step["commands"])
             expect(sums == layers - 1, f"{layers} layers: {sums} sums of gradients")
     expect(len(set(fixed.values())) == 1, f"{precision} {clip}: bytes of device and state by layers: {fixed}")
-    expect(all(more <= less + saved // BATCH for less, more in zip(staging, staging[1:])) and staging[-1] <= staging[0], f"{precision} {clip}: staging but for saved inputs, with 6 to 48 layers: {staging}")
+    gradient = 4 * (12 * WIDTH * WIDTH + 13 * WIDTH)  # of a layer
+    expect(max(staging) <= min(staging) + gradient and staging[-1] <= staging[-2] + saved // BATCH,
+           f"{precision} {clip}: staging but for saved inputs, with 6 to 48 layers: {staging}")
     print(f"{precision} {clip}: {fixed[6]} and {staging} bytes with 6 to 48 uses", flush=True)
 
 

@@ -70,6 +70,22 @@ std::vector<SlotRequest> transformerTrace(const Shape &shape) {
   return slots;
 }
 
+/// Few are alive at a time, so that ranges are looked up in the tree, and one slot is alive all along, in two intervals that
+/// both meet slots around its beginning: more is found than there are slots.
+TEST(Packer, ASlotMayMeetOthersOnBothSidesOfTheEnd) {
+  constexpr uint32_t kMoments = 2000, kAround = 12;
+  std::vector<SlotRequest> slots;
+  for (uint32_t moment = 0; moment < kMoments; ++moment)
+    slots.push_back({4096, moment, moment, 256});
+  for (uint32_t i = 0; i < kAround; ++i)
+    slots.push_back({4096, kMoments / 2 - 2, kMoments / 2 + 2, 256});
+  slots.push_back({256, kMoments / 2, kMoments / 2 - 1, 256});
+  PackOptions options;
+  options.moments = kMoments;
+  options.cyclic = true;
+  EXPECT_EQ(ratioOf(slots, options), 1.0);
+}
+
 TEST(Packer, SlotsThatNeverMeetShareBytes) {
   const std::vector<SlotRequest> slots{{100, 0, 1, 1}, {100, 2, 3, 1}, {50, 1, 2, 1}};
   const Packing packing = pack(slots);
