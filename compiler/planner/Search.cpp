@@ -955,7 +955,8 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
 Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
-  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0, byHost = 0;
+  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0,
+          byHost = 0;
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
     const LayerDecision &decision = decisions.layers[l];

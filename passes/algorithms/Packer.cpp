@@ -155,8 +155,9 @@ private:
     }
   }
 
-  /// Moves a few slots, those that end high rather than others, to other places of the order, and keeps what is no worse. What
-  /// is tried does not depend on what is enough: what was found once for a small budget is found again for just that.
+  /// Moves a few slots, those that end high rather than others, to other places of the order, and keeps what is no
+  /// worse. What is tried does not depend on what is enough: what was found once for a small budget is found again for
+  /// just that.
   void wander() {
     std::mt19937 random(1);
     auto below = [&](size_t count) { return random() % count; };
@@ -164,7 +165,9 @@ private:
       Order order = bestOrder;
       for (size_t moves = 1 + below(3); moves > 0; --moves) {
         size_t from = below(order.size());
-        for (int tries = 0; tries < 8 && below(2) && result.offsets[order[from]] + slots[order[from]].bytes <= result.lowerBound; ++tries)
+        for (int tries = 0;
+             tries < 8 && below(2) && result.offsets[order[from]] + slots[order[from]].bytes <= result.lowerBound;
+             ++tries)
           from = below(order.size());
         const size_t to = below(order.size());
         const auto begin = order.begin();

@@ -70,8 +70,8 @@ std::vector<SlotRequest> transformerTrace(const Shape &shape) {
   return slots;
 }
 
-/// Few are alive at a time, so that ranges are looked up in the tree, and one slot is alive all along, in two intervals that
-/// both meet slots around its beginning: more is found than there are slots.
+/// Few are alive at a time, so that ranges are looked up in the tree, and one slot is alive all along, in two intervals
+/// that both meet slots around its beginning: more is found than there are slots.
 TEST(Packer, ASlotMayMeetOthersOnBothSidesOfTheEnd) {
   constexpr uint32_t kMoments = 2000, kAround = 12;
   std::vector<SlotRequest> slots;
