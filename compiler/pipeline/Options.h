@@ -3,6 +3,7 @@
 #define MT_COMPILER_PIPELINE_OPTIONS_H
 
 #include "compiler/target/Target.h"
+#include <array>
 #include <cstdint>
 
 #include <map>
@@ -29,6 +30,7 @@ struct Options {
   bool clip = false;
   std::string target = "cpu";
   std::optional<uint32_t> devices;                  ///< none: the target's
+  std::optional<std::array<double, 2>> disk;        ///< bytes per second that it reads and writes; none: the target's, if any
   std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes, of each device and of the host; none: the target's
   std::optional<std::string> savedActivations;      ///< input, attention or all; none: the planner chooses
   std::optional<std::string> residency;             ///< none, weights or state, of every layer

@@ -51,6 +51,11 @@ Result<target::Target> targetOf(const Options &options) {
   if (options.devices)
     MT_TRY(target::setDevices(target, *options.devices)
                .within(fmt::format("--devices {} with --target {}", *options.devices, options.target)));
+  if (options.disk) {
+    target.diskReadBandwidth = (*options.disk)[0], target.diskWriteBandwidth = (*options.disk)[1];
+    target.diskMemory = target.diskMemory > 0 ? target.diskMemory : target::kGreatestMemory;
+    MT_TRY(target::completeTarget(target).within("--disk"));
+  }
   return target;
 }
 

@@ -20,7 +20,7 @@ Needed neededBy(ModuleOp module) {
     auto bytes = entry.getAs<IntegerAttr>("bytes");
     if (bytes && entry.getAs<StringAttr>("kind").getValue() == "device")
       needed.device = std::max(needed.device, bytes.getInt());
-    else if (bytes)
+    else if (bytes && entry.getAs<StringAttr>("kind").getValue() != "file")
       needed.host += bytes.getInt();
   }
   return needed;

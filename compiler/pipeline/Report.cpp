@@ -10,7 +10,7 @@ namespace mt::pipeline {
 namespace {
 struct Totals {
   double trained = 0, frozen = 0;
-  uint64_t device = 0, host = 0; ///< bytes; of the device that needs most
+  uint64_t device = 0, host = 0, disk = 0; ///< bytes; of the device that needs most
   size_t devices = 0, templates = 0;
 };
 
@@ -26,8 +26,10 @@ Totals totalsOf(const plan::Plan &plan) {
     if (space.kind == plan::SpaceKind::device) {
       ++totals.devices;
       totals.device = std::max(totals.device, space.bytes);
-    } else {
+    } else if (plan::isHostMemory(space.kind)) {
       totals.host += space.bytes;
+    } else {
+      totals.disk += space.bytes;
     }
   std::set<uint32_t> templates; // an evaluation runs one for each layer
   if (const plan::Program *evaluate = plan.program(plan::ProgramKind::evaluate))

@@ -69,7 +69,7 @@ private:
       if (!name || !kind || !bytes || !device)
         return module.emitError() << "a space lacks its name, kind, device or bytes; run mt-plan-memory";
       spaces[name.getValue()] = plan.spaces.size();
-      auto which = kindNamed(kind.getValue(), plan::SpaceKind::state);
+      auto which = kindNamed(kind.getValue(), plan::SpaceKind::file);
       if (!which)
         return module.emitError() << "there is no kind of space '" << kind.getValue() << "'";
       plan.spaces.push_back({*which, uint32_t(device.getInt()), uint64_t(bytes.getInt()), name.str()});

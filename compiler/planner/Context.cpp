@@ -22,6 +22,11 @@ Context::Context(const Model &model, const Machine &machine, const Decisions &de
     streams = canStreamState(model, machine);
   for (int64_t l = 0; l < layerCount(); ++l)
     streams[static_cast<size_t>(l)] = streams[static_cast<size_t>(l)] && decision(l).stateStreamed && !isResident(l);
+  files.assign(model.layers.size(), false);
+  if (std::ranges::any_of(decisions.layers, &LayerDecision::stateInFile))
+    files = canBeInFile(model, machine);
+  for (int64_t l = 0; l < layerCount(); ++l)
+    files[static_cast<size_t>(l)] = files[static_cast<size_t>(l)] && decision(l).stateInFile && !updatesOnDevice(l);
 }
 
 std::string Context::named(const std::vector<int64_t> &parameters) const {

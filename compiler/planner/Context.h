@@ -48,6 +48,7 @@ public:
   bool isResident(int64_t l) const { return l >= 0 && !machine.unified() && decision(l).resident; }
   bool isResidentParameter(int64_t p) const { return isResident(model.homeOf(p)); }
   bool streamsState(int64_t l) const { return l >= 0 && streams[static_cast<size_t>(l)]; }
+  bool hasStateInFile(int64_t l) const { return l >= 0 && files[static_cast<size_t>(l)]; }
   bool updatesOnDevice(int64_t l) const { return isResident(l) || streamsState(l); }
   /// A pack's gradient is wanted where its update runs.
   bool staysOnDevice(int64_t k) const { return updatesOnDevice(pack(k).complete()); }
@@ -97,7 +98,7 @@ public:
 
 private:
   std::vector<int64_t> saved;
-  std::vector<bool> parkedSaved, streams, parked;
+  std::vector<bool> parkedSaved, streams, files, parked;
 
   int64_t firstOf(int64_t l, int64_t part) const {
     return machine.unified() || updatesOnDevice(l) || isOpen(l) || part >= decision(l).parts ? kNone : part;

@@ -50,6 +50,22 @@ std::vector<bool> canStreamState(const Model &model, const Machine &machine) {
   return can;
 }
 
+std::vector<bool> canBeInFile(const Model &model, const Machine &machine) {
+  std::vector<bool> can(model.layers.size(), false);
+  for (size_t l = 0; l < can.size() && machine.file; ++l) {
+    auto isUpdatedHere = [&](int64_t p) {
+      const Parameter &parameter = model.parameters[static_cast<size_t>(p)];
+      return !parameter.isTrained() || model.packs[static_cast<size_t>(parameter.pack)].complete() == static_cast<int64_t>(l);
+    };
+    auto hasState = [&](int64_t p) {
+      const Parameter &parameter = model.parameters[static_cast<size_t>(p)];
+      return parameter.isTrained() && !parameter.rest.empty();
+    };
+    can[l] = std::ranges::any_of(model.layers[l].owned, hasState) && std::ranges::all_of(model.layers[l].owned, isUpdatedHere);
+  }
+  return can;
+}
+
 std::vector<bool> canCut(const Model &model) {
   constexpr int64_t kElements = kSlotAlignment / 4;
   std::vector<bool> can(model.layers.size(), true);

@@ -23,6 +23,8 @@ struct LayerDecision {
   /// The update runs on the device, for which the state comes up from the host, and goes down again with the weights: the gradient
   /// stays there. The host's memory is read and written less often than by an update there.
   bool stateStreamed = false;
+  /// The state is in a file, and in the host's memory only while the host updates with it.
+  bool stateInFile = false;
   /// Micro-batches whose gradients are added up on the device, a power of two, before the sum comes down; the host adds
   /// up the rest. The more, the more sums are there at once.
   int64_t summed = kAll;
@@ -61,6 +63,10 @@ std::vector<bool> canReside(const Model &model, const Machine &machine);
 
 /// By layer: whether its state can be streamed: as above, and it alone gives gradients to all that its backward completes.
 std::vector<bool> canStreamState(const Model &model, const Machine &machine);
+
+/// By layer: whether its state can be in a file: the machine has one, and what it has state of is updated when its backward
+/// ends.
+std::vector<bool> canBeInFile(const Model &model, const Machine &machine);
 
 /// By layer: whether its updates can be cut in parts. Those begin at multiples of kSlotAlignment bytes of a gradient.
 std::vector<bool> canCut(const Model &model);

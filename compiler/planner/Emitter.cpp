@@ -45,7 +45,8 @@ Command &Emitter::copy(std::string label, Place from, Place to, int64_t bytes, U
   const uint32_t target = schedule.slots[to.slot].space;
   const Link &link = *machine.link(schedule.slots[from.slot].space, target);
   Command &command = begin(std::move(label), urgency == Urgency::message ? link.messages : link.stream);
-  command.role = machine.isDevice(target) ? plan::Role::prefetch : plan::Role::offload;
+  const bool isRead = machine.isFile(schedule.slots[from.slot].space);
+  command.role = machine.isDevice(target) || isRead ? plan::Role::prefetch : plan::Role::offload;
   command.isCopy = true;
   command.seconds = link.seconds(bytes);
   command.accesses = {{from.slot, from.offset, bytes, BindingEffect::read}, {to.slot, to.offset, bytes, BindingEffect::write}};

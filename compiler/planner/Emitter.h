@@ -13,6 +13,8 @@ namespace mt::planner {
 /// Slots, and the parameters within one, begin at multiples of so many bytes.
 inline constexpr int64_t kSlotAlignment = 256;
 int64_t aligned(int64_t bytes);
+/// Bytes go between memory and a file in whole blocks where they lie alike in both.
+inline constexpr int64_t kFileBlock = 4096;
 
 inline constexpr uint32_t kNowhere = UINT32_MAX;
 /// A place in a slot.

@@ -51,8 +51,9 @@ void Layout::placeWeights(Context &context, int64_t l) {
   context.out.schedule.slots.back().holds = std::move(holds);
   for (int64_t p : context.layer(l).owned)
     weights[static_cast<size_t>(p)].slot = slot.slot;
-  const uint32_t space =
-      context.streamsState(l) ? context.machine.staging : context.machine.state; // where links reach it
+  const uint32_t space = context.hasStateInFile(l) ? *context.machine.file
+                         : context.streamsState(l) ? context.machine.staging // where links reach it
+                                                   : context.machine.state;
   std::vector<Held> held =
       placeState(context, context.out.text("state layer {}", l), space, context.layer(l).owned, state, true);
   if (!held.empty())

@@ -23,6 +23,8 @@ Machine::Machine(const target::Target &target) : target(target) {
     devices.push_back({addSpace(named("device", d), SpaceKind::device, d), {}});
   staging = addSpace("staging", SpaceKind::staging, 0);
   state = addSpace("state", SpaceKind::state, 0);
+  if (target.diskMemory > 0)
+    file = addSpace("file", SpaceKind::file, 0);
   for (uint32_t d = 0; d < target.devices; ++d) {
     Device &device = devices[d];
     const uint32_t up = target.unified ? kNone : addStream(named("upload", d), StreamKind::upload, d);
@@ -46,6 +48,11 @@ Machine::Machine(const target::Target &target) : target(target) {
     Link link = links[i];
     (link.from == staging ? link.from : link.to) = state;
     links.push_back(link);
+  }
+  if (file) {
+    const uint32_t read = addStream("read", StreamKind::read), write = addStream("write", StreamKind::write);
+    links.push_back({*file, state, read, read, target.diskReadBandwidth, target.copyOverheadSeconds});
+    links.push_back({state, *file, write, write, target.diskWriteBandwidth, target.copyOverheadSeconds});
   }
   for (uint32_t from = 0; from < target.devices; ++from) {
     uint32_t stream = kNone;

@@ -6,6 +6,7 @@
 #include "compiler/target/CostModel.h"
 #include "runtime/plan/Program.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,14 @@ struct Machine {
   std::vector<Link> links;
   std::vector<Device> devices;
   uint32_t staging = 0, state = 0;     ///< the host's spaces: what links reach, and what it alone does
+  std::optional<uint32_t> file;        ///< a disk's
   /// The host's engines. The next step's batch is fed while this step's updates and report still run.
   Engine update, feed, report;
 
   bool unified() const { return target.unified; }
   bool isDevice(uint32_t space) const { return spaces[space].kind == plan::SpaceKind::device; }
+  bool isHost(uint32_t space) const { return plan::isHostMemory(spaces[space].kind); }
+  bool isFile(uint32_t space) const { return spaces[space].kind == plan::SpaceKind::file; }
   /// Whether a stream is that of a device's engine.
   bool computes(uint32_t stream) const { return engineOf[stream] != kNone; }
   /// The device whose memory a space is, or whose engine a stream is.

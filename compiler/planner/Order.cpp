@@ -19,6 +19,8 @@ constexpr double kNear = 1e-7;
 /// What is on its way between devices through the host: places that a device has there, which are taken in the order of
 /// need.
 constexpr uint64_t kWays = 4;
+/// States that are in memory at once, of those that are in a file: one is read, one updated and one written.
+constexpr int64_t kRings = 3;
 /// How much longer than a step no stream takes for its part of one.
 constexpr double kSteady = 1e-3;
 
@@ -71,6 +73,7 @@ struct Life {
   int64_t firstUse = -1, lastUse = -1;
   int64_t room = -1;              ///< of what comes from another device: the position from which it has its room
   int64_t way = -1;               ///< of what is on its way there through the host: its number
+  bool isRing = false;            ///< read from a file
   uint32_t to = 0;                ///< the device
   uint32_t users = 0, leaves = 0; ///< commands that touch it, and copies of it to elsewhere
 };
@@ -161,8 +164,9 @@ private:
     hostBudget = decisions.hostLimit;
     for (const Slot &slot : schedule.slots)
       if (slot.persistent)
-        (machine.isDevice(slot.space) ? memories[machine.deviceOfSpace(slot.space)].budget : hostBudget) -=
-            aligned(slot.bytes);
+        if (!machine.isFile(slot.space))
+          (machine.isDevice(slot.space) ? memories[machine.deviceOfSpace(slot.space)].budget : hostBudget) -=
+              aligned(slot.bytes);
     for (uint32_t i = 0; i < count; ++i)
       for (const Access &access : program[i].accesses) {
         Life &life = lives[access.slot];
@@ -187,6 +191,7 @@ private:
           hostUses[i].push_back(slot);
       }
     readWays();
+    readRings();
     const int64_t ahead = phaseShare();
     for (uint32_t slot = 0; slot < lives.size(); ++slot) {
       Life &life = lives[slot];
@@ -214,6 +219,15 @@ private:
     for (size_t d = 0; d < memories.size(); ++d)
       hostBudget -= largest[d] * static_cast<int64_t>(std::min(kWays, memories[d].ways));
   }
+  void readRings() {
+    int64_t rings = 0, largest = 0;
+    for (uint32_t i = 0; i < count; ++i)
+      if (isRead(i) && !std::exchange(lives[program[i].accesses[1].slot].isRing, true)) {
+        ++rings;
+        largest = std::max(largest, bytesOf(program[i].accesses[1].slot) + kFileBlock);
+      }
+    hostBudget -= largest * std::min(kRings, rings);
+  }
   /// A device is ahead of the one that goes on with what it gives by so many runs of a phase, where all are busy.
   int64_t phaseShare() const {
     int64_t runs = 0, most = 0, phase = -1;
@@ -228,8 +242,13 @@ private:
   const Memory &memoryOf(uint32_t slot) const { return memories[machine.deviceOfSpace(schedule.slots[slot].space)]; }
   int64_t bytesOf(uint32_t slot) const { return aligned(schedule.slots[slot].bytes); } ///< as packing counts them
   bool onDevice(uint32_t slot) const { return machine.isDevice(schedule.slots[slot].space); }
-  bool isDownload(uint32_t command) const {
-    return program[command].isCopy && !onDevice(program[command].accesses[1].slot);
+  bool isDownload(uint32_t command) const { return leaves(command) && !onDevice(program[command].accesses[1].slot); }
+  bool isRead(uint32_t command) const {
+    return program[command].isCopy && machine.isFile(schedule.slots[program[command].accesses[0].slot].space);
+  }
+  /// Whether its bytes count among those that what is on the host may take.
+  bool isCounted(uint32_t slot) const {
+    return machine.isHost(schedule.slots[slot].space) && lives[slot].way < 0 && !lives[slot].isRing;
   }
   bool isUpload(uint32_t command) const { return program[command].isCopy && onDevice(program[command].accesses[1].slot); }
   bool leaves(uint32_t command) const { return program[command].isCopy && onDevice(program[command].accesses[0].slot); }
@@ -285,7 +304,7 @@ private:
   std::vector<uint32_t> left;        ///< by instance: dependencies that have not ended
   std::vector<double> startOf, endOf; ///< by instance; negative: not yet
   plan::UnderWay underWay;
-  int64_t hostLive = 0;
+  int64_t hostLive = 0, rings = 0;
   int64_t deviceLeft = 0, hostLeft = 0; ///< what was missing to the command that had least left: at most 0
   std::vector<uint32_t> leavesLeft, usesLeft; ///< by slot instance
   std::vector<bool> isHeld;
@@ -334,7 +353,7 @@ private:
     }
     lanes[machine.update.stream].sorted = machine.update.isHost;
     for (const Link &link : machine.links) {
-      lanes[link.stream].sorted |= !machine.isDevice(link.to) || machine.isDevice(link.from);
+      lanes[link.stream].sorted |= !machine.isDevice(link.to) || machine.isDevice(link.from) || machine.isFile(link.from);
       lanes[link.messages].sorted |= !machine.isDevice(link.to) || memories.size() > 1;
     }
     for (uint32_t step = 0; step < steps; ++step)
@@ -409,6 +428,8 @@ private:
   /// Whether a phase is near enough to bring what it needs.
   bool isNear(uint64_t which) const {
     auto i = static_cast<uint32_t>(which % count);
+    if (isRead(i))
+      return opens[i].empty() || rings < kRings;
     if (const Life &life = lives[program[i].accesses.back().slot]; life.way >= 0 && isDownload(i)) {
       const Memory &to = memories[life.to];
       return to.came + kWays > which / count * to.ways + static_cast<uint64_t>(life.way);
@@ -443,8 +464,9 @@ private:
     const auto step = static_cast<uint32_t>(*which / count);
     for (uint32_t slot : opens[i]) {
       const int64_t bytes = bytesOf(slot);
+      rings += lives[slot].isRing;
       if (!onDevice(slot))
-        hostLive += lives[slot].way < 0 ? bytes : 0;
+        hostLive += isCounted(slot) ? bytes : 0;
       else if (isUpload(i) && lives[slot].lastUse >= 0 && lives[slot].room < 0) {
         Memory &memory = memoryOf(slot);
         const size_t last = step * memory.atPosition.size() + static_cast<size_t>(lives[slot].lastUse);
@@ -479,8 +501,10 @@ private:
       if (uint64_t slot = slotInstance(step, program[i].accesses[0].slot); --leavesLeft[slot] == 0 && isHeld[slot])
         memoryOf(program[i].accesses[0].slot).held -= bytesOf(program[i].accesses[0].slot);
     for (uint32_t slot : hostUses[i])
-      if (--usesLeft[slotInstance(step, slot)] == 0)
-        hostLive -= lives[slot].way < 0 ? bytesOf(slot) : 0;
+      if (--usesLeft[slotInstance(step, slot)] == 0) {
+        rings -= lives[slot].isRing;
+        hostLive -= isCounted(slot) ? bytesOf(slot) : 0;
+      }
     if (program[i].arrives && lives[program[i].accesses[0].slot].way >= 0)
       ++memoryOf(program[i].accesses[1].slot).came;
     for (const Dependency &successor : successors[i])

@@ -41,7 +41,7 @@ struct Access {
   bool writes() const { return effect != plan::BindingEffect::read; }
 };
 
-/// A copy (of its first access to its second), a run of a template, or a run of a kernel of the catalogue.
+/// A copy (of its first access to its second; what further ones read it only waits for), a run of a template, or a run of a kernel of the catalogue.
 struct Command {
   plan::Role role = plan::Role::compute;
   bool isCopy = false;

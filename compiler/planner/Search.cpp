@@ -49,7 +49,7 @@ class Searcher {
 public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
       : model(model), machine(machine), constraints(constraints), reside(canReside(model, machine)),
-        streams(canStreamState(model, machine)), parks(canParkSaved(model, machine)), cut(canCut(model)), gradientBytes(model.layers.size(), 0) {
+        streams(canStreamState(model, machine)), parks(canParkSaved(model, machine)), cut(canCut(model)), inFile(canBeInFile(model, machine)), gradientBytes(model.layers.size(), 0) {
     for (const GradientPack &pack : model.packs)
       gradientBytes[static_cast<size_t>(pack.complete())] += pack.bytes;
   }
@@ -85,7 +85,8 @@ private:
   const Model &model;
   const Machine &machine;
   const Constraints &constraints;
-  const std::vector<bool> reside, streams, parks, cut; ///< by layer: whether it can be resident, stream its state, park what it saves, be cut in parts
+  /// By layer: whether it can be resident, stream its state, park what it saves, be cut in parts, have its state in a file.
+  const std::vector<bool> reside, streams, parks, cut, inFile;
   std::vector<int64_t> gradientBytes;         ///< by layer: of those that it completes
   Decisions best;
   Timing timing;
@@ -131,6 +132,8 @@ private:
 
   void start() {
     best = leastMemory(model);
+    for (size_t l = 0; l < inFile.size(); ++l)
+      best.layers[l].stateInFile = inFile[l];
     best.deviceLimit = constraints.deviceMemory;
     best.hostLimit = constraints.hostMemory;
     (void)constrain(model, machine, constraints, best);
@@ -190,7 +193,7 @@ private:
     std::string key(reinterpret_cast<const char *>(&decisions.deviceLimit), sizeof(decisions.deviceLimit));
     for (const LayerDecision &layer : decisions.layers) {
       key += static_cast<char>(layer.rung << 3 | layer.parkedSaved << 2 | layer.kept << 1 | layer.resident);
-      key += static_cast<char>(layer.parts << 1 | layer.stateStreamed);
+      key += static_cast<char>(layer.parts << 2 | layer.stateInFile << 1 | layer.stateStreamed);
       key += static_cast<char>(std::bit_width(static_cast<uint64_t>(layer.summed)));
       key += static_cast<char>(layer.together);
     }
@@ -239,6 +242,17 @@ private:
     if (!constraints.summed && model.microBatches > 1 && !machine.unified())
       makeSumAxis();
     // The first layers first: what comes last of a step is their gradient, and what the next one needs first their weights.
+    std::vector<size_t> canBeInMemory;
+    for (size_t l = 0; l < inFile.size(); ++l)
+      if (inFile[l])
+        canBeInMemory.push_back(l);
+    if (!canBeInMemory.empty())
+      axes.push_back({canBeInMemory.size(), 0,
+                      [canBeInMemory](Decisions &decisions, size_t count) {
+                        for (size_t i = 0; i < canBeInMemory.size(); ++i)
+                          decisions.layers[canBeInMemory[i]].stateInFile = i >= count;
+                      },
+                      false, Axis::all});
     std::vector<int64_t> canBeResident;
     for (int64_t l = 0; l < layers; ++l)
       if (reside[static_cast<size_t>(l)])
@@ -956,7 +970,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
   int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0,
-          byHost = 0;
+          byHost = 0, inFile = 0;
+  const std::vector<bool> can = canBeInFile(model, machine);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
     const LayerDecision &decision = decisions.layers[l];
@@ -973,6 +988,7 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     onDevice += updates && decision.resident;
     streamed += updates && decision.stateStreamed;
     late += updates && !decision.resident && !decision.stateStreamed && decision.late < decision.parts;
+    inFile += can[l] && decision.stateInFile && !decision.resident && !decision.stateStreamed;
     byHost += updates && !decision.resident && !decision.stateStreamed && decision.summed < model.microBatches;
   }
   Description text;
@@ -1001,6 +1017,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
   if (machine.unified() || text.parked.empty())
     text.parked = "none";
   text.updates = machine.unified() ? "early" : shares({{"early", updated - late - onDevice - streamed}, {"late", late}, {"on the device", onDevice}, {"on the device with streamed state", streamed}});
+  if (inFile > 0)
+    text.updates += fmt::format(", state of {} layers in a file", inFile);
   if (byHost > 0 && !machine.unified())
     text.updates += fmt::format(", gradients of {} layers summed by the host", byHost);
   return text;

@@ -35,6 +35,14 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
       }
     }
   }
+  if (context.hasStateInFile(l)) {
+    std::map<int64_t, std::map<std::string, std::vector<Piece>>> byPart;
+    for (auto &[key, list] : pieces)
+      byPart[key.first][key.second] = std::move(list);
+    for (const auto &[part, list] : byPart)
+      updateFromFile(l, part, list);
+    return;
+  }
   const bool isStreamed = context.streamsState(l) && !pieces.empty();
   if (isStreamed)
     bringState(l);
@@ -89,6 +97,64 @@ void Updates::takeState(int64_t l) {
   moves.emit(context.out, context.out.text("state layer {}", l), false);
 }
 
+/// One part of a layer whose state is in a file: what of it the pieces are of comes to memory once their gradients are there,
+/// and goes back. Every run of it lies in its block as it does in the file.
+void Updates::updateFromFile(int64_t l, int64_t part, const std::map<std::string, std::vector<Piece>> &pieces) {
+  Emitter &out = context.out;
+  struct Run {
+    Place inFile;
+    int64_t bytes, inMemory;
+    bool ends;     ///< with the state that it is of: what is beyond, to the next, is nobody's
+    Place *state;  ///< where that would begin in memory
+    int64_t first; ///< byte of it
+  };
+  std::map<int64_t, Run> runs; ///< by place in the file
+  streamedState.assign(context.model.parameters.size(), {});
+  for (const auto &[kernel, list] : pieces)
+    for (const Piece &piece : list) {
+      const auto p = static_cast<size_t>(piece.parameter);
+      const std::vector<Parameter::Rest> &rest = context.parameter(piece.parameter).rest;
+      streamedState[p].resize(rest.size());
+      for (size_t r = 0; r < rest.size(); ++r) {
+        const auto size = static_cast<int64_t>(kernels::byteSize(rest[r].type.type));
+        const int64_t first = piece.first / rest[r].elements * size;
+        const int64_t bytes = (piece.count + rest[r].elements - 1) / rest[r].elements * size;
+        const Place from = layout.state[p][r] + first;
+        runs[from.offset] = {from, bytes, 0, first + bytes == rest[r].type.bytes(), &streamedState[p][r], first};
+      }
+    }
+  int64_t end = 0;
+  std::vector<Run> joined;
+  for (auto &[offset, run] : runs) {
+    const int64_t before = joined.empty() ? -1 : joined.back().inFile.offset + joined.back().bytes;
+    const bool goesOn = before == offset || (before >= 0 && joined.back().ends && aligned(before) == offset);
+    const int64_t place = goesOn ? joined.back().inMemory + (offset - joined.back().inFile.offset)
+                                 : (end + kFileBlock - 1) / kFileBlock * kFileBlock + offset % kFileBlock;
+    if (goesOn)
+      joined.back().bytes = offset + run.bytes - joined.back().inFile.offset, joined.back().ends = run.ends;
+    else
+      joined.push_back({run.inFile, run.bytes, place, run.ends, nullptr, 0});
+    run.inMemory = place;
+    end = place + aligned(run.bytes);
+  }
+  const Place memory = out.slot(out.text("state layer {} to update", l), context.machine.state, Kind::state, end);
+  for (const auto &[offset, run] : runs)
+    *run.state = memory + (run.inMemory - run.first);
+  const bool late = part >= context.firstLate(l);
+  for (const Run &run : joined) {
+    Command &read = out.copy(out.text("state layer {}", l), run.inFile, memory + run.inMemory, run.bytes);
+    for (const auto &[kernel, list] : pieces)
+      for (const Piece &piece : list)
+        if (std::ranges::none_of(read.accesses, [&](const Access &each) { return each.slot == piece.gradient.slot; }))
+          read.accesses.push_back({piece.gradient.slot, piece.gradient.offset, piece.count * 4, BindingEffect::read});
+    read.late = late;
+  }
+  for (const auto &[kernel, list] : pieces)
+    update(l, part, kernel, list);
+  for (const Run &run : joined)
+    out.copy(out.text("state layer {}", l), memory + run.inMemory, run.inFile, run.bytes).late = late;
+}
+
 /// The type of elements of a parameter, or of entries that are for so many of them each.
 const TensorType &Updates::typeOf(const Piece &piece, const TensorType &whole, int64_t elements) {
   if (piece.count == context.parameter(piece.parameter).type.elements())
@@ -107,7 +173,9 @@ void Updates::update(int64_t l, int64_t part, const std::string &kernel, const s
   const Place read = onDevice                     ? scalars.at(context.deviceOf(l))
                      : context.model.clip || late ? layout.finalScalars
                                                   : layout.stepScalars;
-  const State &rest = isResident ? layout.residentState : onDevice ? streamedState : layout.state;
+  const State &rest = isResident                                ? layout.residentState
+                      : onDevice || context.hasStateInFile(l) ? streamedState
+                                                              : layout.state;
   std::vector<Access> operands;
   for (const Piece &piece : pieces) {
     const int64_t p = piece.parameter;

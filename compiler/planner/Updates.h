@@ -29,11 +29,12 @@ private:
   const Gradients &gradients;
   const DeviceWeights &deviceWeights;
   std::map<uint32_t, Place> scalars;
-  State streamedState;                      ///< device: of the layer that is being updated
+  State streamedState;                      ///< of the layer that is being updated: on the device, or read from a file
   std::map<int64_t, Place> streamedWeights; ///< by parameter
 
   void bringState(int64_t l);
   void takeState(int64_t l);
+  void updateFromFile(int64_t l, int64_t part, const std::map<std::string, std::vector<Piece>> &pieces);
   const TensorType &typeOf(const Piece &piece, const TensorType &whole, int64_t elements = 1);
   Access updated(const Piece &piece, Place place, const TensorType &whole, int64_t elements = 1);
   void update(int64_t l, int64_t part, const std::string &kernel, const std::vector<Piece> &pieces);

@@ -15,8 +15,6 @@
 namespace mt::target {
 namespace {
 
-constexpr uint64_t kSmallestMemory = uint64_t(1) << 10, kGreatestMemory = uint64_t(1) << 50;
-
 Status checkMemory(std::string_view field, uint64_t bytes) {
   if (bytes < kSmallestMemory || bytes > kGreatestMemory)
     return fail("{} is {} bytes; it must be between 1 KiB and 1024 TiB", field, bytes);
@@ -49,10 +47,15 @@ Status checkNumbers(const Target &target) {
   MT_TRY(checkRate("bf16_flops", target.bf16Flops, kLeastFlops, kGreatestFlops));
   MT_TRY(checkRate("kernel_overhead_seconds", target.kernelOverheadSeconds, 0, 10));
   MT_TRY(checkRate("copy_overhead_seconds", target.copyOverheadSeconds, 0, 10));
+  if (target.diskMemory == 0)
+    return {};
+  MT_TRY(checkMemory("disk_memory", target.diskMemory));
+  MT_TRY(checkRate("disk_read_bandwidth", target.diskReadBandwidth, kLeastBandwidth, kGreatestBandwidth));
+  MT_TRY(checkRate("disk_write_bandwidth", target.diskWriteBandwidth, kLeastBandwidth, kGreatestBandwidth));
   return {};
 }
 
-constexpr std::array<std::string_view, 5> kKinds = {"upload", "compute", "download", "host", "peer"};
+constexpr std::array<std::string_view, kKindsOfWork> kKinds = {"upload", "compute", "download", "host", "peer", "read", "write"};
 
 Status readContention(Target &target) {
   target.shares = {};
@@ -64,7 +67,7 @@ Status readContention(Target &target) {
     line >> first >> second >> share;
     const auto a = std::ranges::find(kKinds, first), b = std::ranges::find(kKinds, second);
     if (!line || line >> rest || a == kKinds.end() || b == kKinds.end() || !(share >= 0 && share <= 100))
-      return fail("contention[{}] is '{}'; it must be two of upload, compute, download, host and peer (of two devices, "
+      return fail("contention[{}] is '{}'; it must be two of upload, compute, download, host, peer, read and write (of two devices, "
                   "if it is one "
                   "twice), and how much longer one takes beside the other, as in 'upload host 0.24'",
                   i, target.contention[i]);

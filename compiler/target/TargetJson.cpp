@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMeasured = "measured";
 
-constexpr std::array<TargetField, 17> kFields{{{"name", &Target::name},
+constexpr std::array<TargetField, 20> kFields{{{"name", &Target::name},
                                                {"device", &Target::device},
                                                {"unified", &Target::unified},
                                                {"devices", &Target::devices},
@@ -30,13 +30,16 @@ constexpr std::array<TargetField, 17> kFields{{{"name", &Target::name},
                                                {"bf16_flops", &Target::bf16Flops},
                                                {"kernel_overhead_seconds", &Target::kernelOverheadSeconds},
                                                {"copy_overhead_seconds", &Target::copyOverheadSeconds},
+                                               {"disk_memory", &Target::diskMemory},
+                                               {"disk_read_bandwidth", &Target::diskReadBandwidth},
+                                               {"disk_write_bandwidth", &Target::diskWriteBandwidth},
                                                {"peers", &Target::peers},
                                                {"contention", &Target::contention},
                                                {"calls", &Target::calls}}};
 /// Of the fields, what a file need not have.
 bool mayMiss(const TargetField &field) {
   return std::holds_alternative<std::vector<std::string> Target::*>(field.member) ||
-         std::holds_alternative<uint32_t Target::*>(field.member);
+         std::holds_alternative<uint32_t Target::*>(field.member) || field.name.starts_with("disk_");
 }
 
 Status wrongType(std::string_view name, const Json &value, std::string_view wanted) {
@@ -89,7 +92,7 @@ Status read(std::string_view name, const Json &value, std::vector<std::string> &
   return {};
 }
 
-bool isEmpty(const auto &) { return false; }
+bool isEmpty(const auto &value) { return value == std::remove_cvref_t<decltype(value)>(); }
 bool isEmpty(uint32_t devices) { return devices == 1; }
 bool isEmpty(const std::vector<std::string> &list) { return list.empty(); }
 
@@ -140,7 +143,7 @@ std::string printTarget(const Target &target) {
   for (const TargetField &field : kFields)
     std::visit(
         [&](auto member) {
-          if (!isEmpty(target.*member))
+          if (!mayMiss(field) || !isEmpty(target.*member))
             json[std::string(field.name)] = target.*member;
         },
         field.member);

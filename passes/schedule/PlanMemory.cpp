@@ -1,4 +1,5 @@
 // mt-plan-memory: offsets of all slots by the packer, and the check against the budgets.
+#include "compiler/planner/Emitter.h"
 #include "passes/algorithms/Packer.h"
 #include "passes/schedule/ScheduleView.h"
 #include "passes/algorithms/VerifyPacking.h"
@@ -31,9 +32,11 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
 
   func::FuncOp function;
   llvm::DenseSet<Operation *> placed; ///< by a program before
+  llvm::DenseSet<Operation *> blocks; ///< slots of files, and what is copied to and from them
 
   static StringRef spaceOf(SlotOp slot) { return cast<SlotType>(slot.getType()).getSpace(); }
   static uint64_t bytesOf(SlotOp slot) { return cast<SlotType>(slot.getType()).getBytes(); }
+  uint64_t alignmentOf(SlotOp slot) const { return blocks.contains(slot) ? uint64_t(planner::kFileBlock) : kSlotAlignment; }
   void place(SlotOp slot, uint64_t offset) { slot.setOffset(static_cast<int64_t>(offset)); }
 
   /// A program's commands, when each starts and ends, and the time from one iteration to the next (0: it does not repeat).
@@ -120,18 +123,30 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     return moments;
   }
 
+  void findBlocks(StringRef file) {
+    for (Program program : passes::kPrograms)
+      for (Operation *command : commandsOf(function, program))
+        if (isa<PrefetchOp, OffloadOp>(command)) {
+          auto accesses = accessesOf(command);
+          if (llvm::any_of(accesses, [&](const Access &access) { return spaceOf(access.slot) == file; }))
+            for (const Access &access : accesses)
+              blocks.insert(access.slot);
+        }
+  }
+
   /// Offsets of the persistent slots of a space, in order; returns their end.
   uint64_t placePersistent(StringRef space) {
     uint64_t end = 0;
     for (auto slot : function.front().getOps<SlotOp>())
       if (slot.getPersistent() && spaceOf(slot) == space) {
         place(slot, end);
-        end += llvm::alignTo(bytesOf(slot), kSlotAlignment);
+        end += llvm::alignTo(bytesOf(slot), alignmentOf(slot));
       }
     return end;
   }
 
   static StringRef nameOf(DictionaryAttr space) { return space.getAs<StringAttr>("name").getValue(); }
+  static bool isFile(DictionaryAttr space) { return space.getAs<StringAttr>("kind").getValue() == "file"; }
   static bool isOnDevice(DictionaryAttr space) { return space.getAs<StringAttr>("kind").getValue() == "device"; }
 
   struct Packed {
@@ -151,7 +166,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       auto slot = cast<SlotOp>(op);
       if (spaceOf(slot) != space || placed.contains(slot))
         continue;
-      packed.requests.push_back({llvm::alignTo(bytesOf(slot), kSlotAlignment), life.first, life.last, kSlotAlignment});
+      const uint64_t alignment = alignmentOf(slot);
+      packed.requests.push_back({llvm::alignTo(bytesOf(slot), alignment), life.first, life.last, alignment});
       packed.slots.push_back(slot);
       lives.push_back(life);
     }
@@ -204,7 +220,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     if (failed(passes::readDeclarations(module)))
       return failure();
 
-    placed.clear();
+    placed.clear(), blocks.clear();
     std::vector<Timed> programs;
     std::vector<Lifetimes> lifetimes;
     for (Program program : passes::kPrograms) {
@@ -218,8 +234,12 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     SmallVector<StringRef> hostSpaces;
     uint64_t hostKept = 0; // set aside before any host space is packed with slack
     for (DictionaryAttr entry : entries) {
+      if (isFile(entry))
+        findBlocks(nameOf(entry));
+    }
+    for (DictionaryAttr entry : entries) {
       uint64_t bytes = kept[nameOf(entry)] = placePersistent(nameOf(entry));
-      if (!isOnDevice(entry)) {
+      if (!isOnDevice(entry) && !isFile(entry)) {
         hostKept += bytes;
         hostSpaces.push_back(nameOf(entry));
       }
@@ -237,7 +257,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       bool onDevice = isOnDevice(entry);
       uint64_t base = kept[name], bytes = base;
       uint64_t budget = onDevice && deviceMemory > 0 ? uint64_t(deviceMemory) : UINT64_MAX;
-      if (!onDevice && hostMemory > 0)
+      if (!onDevice && !isFile(entry) && hostMemory > 0)
         budget = uint64_t(hostMemory) > hostBytes ? hostMemory - hostBytes + base : 0;
       std::optional<Packed> largest;
       for (auto [timed, lives] : llvm::zip(programs, lifetimes)) {
@@ -251,7 +271,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       }
       if (onDevice && deviceMemory > 0 && bytes > budget && !tooLarge)
         tooLarge = TooLarge{name, std::move(*largest), base, bytes};
-      if (!onDevice) {
+      if (!onDevice && !isFile(entry)) {
         hostBytes += bytes - base;
         if (!largestHost || largest->bytes > largestHost->bytes)
           largestHost = std::move(largest);

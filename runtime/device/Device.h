@@ -23,6 +23,10 @@
 #include <utility>
 #include <vector>
 
+namespace mt::host {
+class FileSpace;
+}
+
 namespace mt::device {
 
 /// Completion of everything issued to a stream before it was recorded. Plain numbers: nothing to release, valid as
@@ -91,6 +95,8 @@ public:
   /// Addresses of bytes that the host can touch: spans of host spaces, and of every space where memory is shared;
   /// empty for others. Orders nothing: the caller sees to it that no command uses them.
   virtual std::span<std::byte> host(plan::Span span) = 0;
+  /// What a space of kind file is in; null for others. Orders nothing either.
+  virtual host::FileSpace *file(uint32_t) { return nullptr; }
 
   /// Chooses the kernels of a template for a stream. All choices are made here, none when it runs. `code` must
   /// outlive the device; so must what `functions` refer to.

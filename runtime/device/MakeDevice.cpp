@@ -63,7 +63,8 @@ Result<std::unique_ptr<Device>> makeCuda(const Choice &choice, const DeviceOptio
                          .measureCalls = options.measureCalls,
                          .graphs = options.graphs,
                          .jitterSeed = options.jitterSeed,
-                         .poison = options.poison},
+                         .poison = options.poison,
+                         .stateFolder = options.stateFolder},
                         std::move(gpus));
 }
 
@@ -128,7 +129,8 @@ Result<std::unique_ptr<Device>> makeDevice(const std::string &name, const Device
                         .jitterSeed = options.jitterSeed,
                         .poison = options.poison,
                         .slowCopyBytesPerSecond = options.slowCopyBytesPerSecond,
-                        .protectHost = options.protectHost});
+                        .protectHost = options.protectHost,
+                        .stateFolder = options.stateFolder});
 }
 
 int kernelThreads(const std::string &name, int wanted) {

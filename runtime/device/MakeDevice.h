@@ -22,6 +22,7 @@ struct DeviceOptions {
   double slowCopyBytesPerSecond = 0;
   bool protectHost = false;
   bool graphs = false;
+  std::string stateFolder = {};
   uint32_t devices = 1; ///< GPUs, where the name does not list them: the first ones
 };
 

@@ -192,6 +192,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
                                .slowCopyBytesPerSecond = options.slowCopyBytesPerSecond,
                                .protectHost = options.protectHost,
                                .graphs = options.cudaGraphs,
+                               .stateFolder = options.stateFolder,
                                .devices = static_cast<uint32_t>(std::min<uint64_t>(plan::deviceCount(plan), UINT32_MAX))};
   MT_ASSIGN(std::unique_ptr<device::Device> device, device::makeDevice(name, wanted));
   return create(plan, std::move(device), std::move(options), std::move(callbacks));
@@ -210,7 +211,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, std::
 
 Result<uint64_t> Executor::loadWeights() {
   return host::loadWeights(
-      state->plan, [this](const plan::Span &span) { return state->device->host(span); },
+      state->plan, [this](const plan::Span &span) { return bytes(span); },
       device::kernelThreads(deviceOf(state->plan, state->options.device), state->options.threads));
 }
 
@@ -235,6 +236,11 @@ Status Executor::run(plan::ProgramKind kind) {
 Status Executor::drain() { return state->drain(); }
 
 std::span<std::byte> Executor::host(plan::Span span) { return state->device->host(span); }
+
+host::HostBytes Executor::bytes(plan::Span span) {
+  host::FileSpace *file = state->device->file(span.space);
+  return file ? host::HostBytes(*file, span.offset, span.bytes) : host::HostBytes(host(span));
+}
 
 uint64_t Executor::reservedBytes(plan::SpaceKind kind) const {
   uint64_t bytes = 0;

@@ -5,6 +5,7 @@
 #define MT_RUNTIME_EXECUTOR_EXECUTOR_H
 
 #include "runtime/base/Status.h"
+#include "runtime/host/HostBytes.h"
 #include "runtime/plan/Program.h"
 
 #include <cstddef>
@@ -31,6 +32,7 @@ struct ExecutorOptions {
   bool cudaGraphs = false;    ///< captured launches, see device::CudaOptions
   std::string tracePath = {}; ///< where writeTrace() writes; empty: nothing is measured
   bool traceCalls = false;    ///< kernel calls are measured, too
+  std::string stateFolder = {}; ///< where the bytes of spaces of kind file are
 };
 
 /// Called on threads of the device, one call of each callback at a time and in program order. An error stops the run
@@ -69,6 +71,8 @@ public:
   /// The bytes of a span of a host space (any space where the device shares memory). For reading and writing while
   /// nothing runs: after drain(), or before the first run.
   std::span<std::byte> host(plan::Span span);
+  /// The same, and of files.
+  host::HostBytes bytes(plan::Span span);
   /// Bytes reserved for spaces of a kind; equals the plan's.
   uint64_t reservedBytes(plan::SpaceKind kind) const;
   /// Seconds that the streams of a kind spent on commands since create(); zero without tracing.

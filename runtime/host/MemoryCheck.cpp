@@ -11,7 +11,7 @@ namespace mt::host {
 Status checkMemory(std::span<const plan::Space> spaces, uint64_t scratch, const MachineMemory &memory) {
   uint64_t device = 0, host = 0;
   for (const plan::Space &space : spaces)
-    (space.kind == plan::SpaceKind::device ? device : host) += space.bytes;
+    (space.kind == plan::SpaceKind::device ? device : host) += space.kind == plan::SpaceKind::file ? 0 : space.bytes;
   uint64_t needed = device + host + scratch, left = memory.available - std::min(memory.available, scratch);
   if (needed <= memory.available)
     return {};

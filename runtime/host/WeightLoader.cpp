@@ -110,39 +110,39 @@ public:
     const Part &weight = *chunk.parameter->part(plan::kWeight);
     for (const Part &part : chunk.parameter->parts)
       if (part.name != plan::kWeight && part.name != plan::kRemainder)
-        std::ranges::fill(shareOf(part, chunk), std::byte{0});
+        MT_TRY(shareOf(part, chunk).clear());
     const plan::Initial &initial = chunk.parameter->initial;
     if (isTakenAsIs(*chunk.parameter)) {
-      std::span<std::byte> bytes = bytesOf(weight, chunk);
-      MT_TRY(files.read(initial.path, initial.offset + chunk.first * kernels::byteSize(initial.type), bytes));
-      checksum = checksumOf(bytes);
-      return {};
+      return bytesOf(weight, chunk).set([&](std::span<std::byte> bytes) {
+        Status done = files.read(initial.path, initial.offset + chunk.first * kernels::byteSize(initial.type), bytes);
+        checksum = done.ok() ? checksumOf(bytes) : 0;
+        return done;
+      });
     }
     const auto memory = std::make_unique_for_overwrite<float[]>(chunk.count);
     const std::span<float> values(memory.get(), chunk.count);
     MT_TRY(make(chunk, values, checksum));
     if (chunk.parameter->trainable)
       MT_TRY(checkFinite(chunk, values));
-    store(chunk, weight, values);
-    return {};
+    return store(chunk, weight, values);
   }
 
 private:
   const Files &files;
   const Place &place;
 
-  std::span<std::byte> bytesOf(const Part &part, const Chunk &chunk) const {
+  HostBytes bytesOf(const Part &part, const Chunk &chunk) const {
     uint64_t size = kernels::byteSize(part.type);
-    return place(part.span).subspan(chunk.first * size, chunk.count * size);
+    return place(part.span).part(chunk.first * size, chunk.count * size);
   }
 
   /// What of a part goes with a chunk, where an entry may be for several elements: all chunks' together are all of it.
-  std::span<std::byte> shareOf(const Part &part, const Chunk &chunk) const {
+  HostBytes shareOf(const Part &part, const Chunk &chunk) const {
     const auto at = [&, total = elementsOf(*chunk.parameter)](uint64_t element) {
       return static_cast<uint64_t>(static_cast<unsigned __int128>(part.span.bytes) * element / total);
     };
     const uint64_t begin = at(chunk.first);
-    return place(part.span).subspan(begin, at(chunk.first + chunk.count) - begin);
+    return place(part.span).part(begin, at(chunk.first + chunk.count) - begin);
   }
 
   Status make(const Chunk &chunk, std::span<float> values, uint64_t &checksum) const {
@@ -181,13 +181,18 @@ private:
                 std::isfinite(*found) ? " in bf16 too" : "");
   }
 
-  void store(const Chunk &chunk, const Part &weight, std::span<const float> values) const {
-    std::byte *to = bytesOf(weight, chunk).data();
-    if (const Part *remainder = chunk.parameter->part(plan::kRemainder))
-      splitMaster(values, reinterpret_cast<kernels::Bf16 *>(to),
-                  reinterpret_cast<int16_t *>(bytesOf(*remainder, chunk).data()));
-    else
-      fromFloat(weight.type, values, to);
+  Status store(const Chunk &chunk, const Part &weight, std::span<const float> values) const {
+    const Part *remainder = chunk.parameter->part(plan::kRemainder);
+    return bytesOf(weight, chunk).set([&](std::span<std::byte> to) -> Status {
+      if (!remainder) {
+        fromFloat(weight.type, values, to.data());
+        return {};
+      }
+      return bytesOf(*remainder, chunk).set([&](std::span<std::byte> lower) -> Status {
+        splitMaster(values, reinterpret_cast<kernels::Bf16 *>(to.data()), reinterpret_cast<int16_t *>(lower.data()));
+        return {};
+      });
+    });
   }
 };
 

@@ -4,16 +4,15 @@
 #define MT_RUNTIME_HOST_WEIGHTLOADER_H
 
 #include "runtime/base/Status.h"
+#include "runtime/host/HostBytes.h"
 #include "runtime/plan/Program.h"
 
-#include <cstddef>
 #include <functional>
-#include <span>
 
 namespace mt::host {
 
-/// The bytes of a span of a host space.
-using Place = std::function<std::span<std::byte>(const plan::Span &)>;
+/// The bytes of a span of a host space; files as they were made.
+using Place = std::function<HostBytes(const plan::Span &)>;
 
 /// Fills every part of every parameter of a valid plan, on up to `threads` threads. Stored floats become 32-bit, then
 /// the weight's type; a bf16 weight with a remainder keeps all 32 bits. Other types are taken as they are. Errors name

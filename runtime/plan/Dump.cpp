@@ -37,10 +37,10 @@ std::string dumpPlan(const Plan &plan, DumpFormat format) {
 }
 
 std::string_view name(SpaceKind kind) {
-  return pick(std::to_array<std::string_view>({"device", "staging", "state"}), kind);
+  return pick(std::to_array<std::string_view>({"device", "staging", "state", "file"}), kind);
 }
 std::string_view name(StreamKind kind) {
-  return pick(std::to_array<std::string_view>({"upload", "compute", "download", "host", "peer"}), kind);
+  return pick(std::to_array<std::string_view>({"upload", "compute", "download", "host", "peer", "read", "write"}), kind);
 }
 std::string_view name(Alias::Kind kind) {
   return pick(std::to_array<std::string_view>({"initializer", "module"}), kind);

@@ -437,7 +437,7 @@ Result<Plan> fromProto(const proto::Plan &message) {
   for (const auto &space : message.spaces()) {
     reader.place = fmt::format("space {}", plan.spaces.size());
     plan.spaces.push_back(
-        {reader.enumerator(space.kind(), SpaceKind::state, "kind"), space.device(), space.bytes(), space.name()});
+        {reader.enumerator(space.kind(), SpaceKind::file, "kind"), space.device(), space.bytes(), space.name()});
   }
   for (const auto &stream : message.streams()) {
     reader.place = fmt::format("stream {}", plan.streams.size());

@@ -12,7 +12,7 @@ const Program *Plan::program(ProgramKind kind) const {
 uint64_t deviceCount(const Plan &plan) {
   uint64_t count = 1;
   for (const Stream &stream : plan.streams)
-    count = std::max(count, stream.kind == StreamKind::host ? 1 : uint64_t{stream.device} + 1);
+    count = std::max(count, isOfHost(stream.kind) ? 1 : uint64_t{stream.device} + 1);
   for (const Space &space : plan.spaces)
     count = std::max(count, space.kind == SpaceKind::device ? uint64_t{space.device} + 1 : 1);
   return count;

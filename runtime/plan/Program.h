@@ -21,7 +21,10 @@ struct Span {
   bool operator==(const Span &) const = default;
 };
 
-enum class SpaceKind : uint8_t { device, staging, state };
+/// A device's memory, the host's that links reach, the host's that it alone uses, and a file of the host's.
+enum class SpaceKind : uint8_t { device, staging, state, file };
+/// Whether it is memory of the host.
+constexpr bool isHostMemory(SpaceKind kind) { return kind == SpaceKind::staging || kind == SpaceKind::state; }
 struct Space {
   SpaceKind kind = SpaceKind::device;
   uint32_t device = 0;
@@ -30,9 +33,13 @@ struct Space {
 };
 
 /// What a stream does: copies from the host, runs kernels, copies to the host, works on the host, copies to other
-/// devices.
-enum class StreamKind : uint8_t { upload, compute, download, host, peer };
-inline constexpr size_t kStreamKinds = 5;
+/// devices, copies from files to the host's memory, and from there to files.
+enum class StreamKind : uint8_t { upload, compute, download, host, peer, read, write };
+inline constexpr size_t kStreamKinds = 7;
+/// Whether it is the host that carries out its commands.
+constexpr bool isOfHost(StreamKind kind) {
+  return kind == StreamKind::host || kind == StreamKind::read || kind == StreamKind::write;
+}
 struct Stream {
   StreamKind kind = StreamKind::compute;
   uint32_t device = 0;

@@ -207,7 +207,8 @@ Status checkInput(const Plan &plan, const Input &input) {
     MT_TRY(checkSpan(plan, input.parts[i]).within(fmt::format("part {}", i)));
     if (input.parts[i].bytes != bytes / input.parts.size())
       return fail("part {} has {} bytes, want {}", i, input.parts[i].bytes, bytes / input.parts.size());
-    if (plan.spaces[input.parts[i].space].kind == SpaceKind::device && !plan.target.unified)
+    const SpaceKind kind = plan.spaces[input.parts[i].space].kind;
+    if ((kind == SpaceKind::device && !plan.target.unified) || kind == SpaceKind::file)
       return fail("part {} lies in space {}, which the host cannot reach", i, input.parts[i].space);
   }
   return {};

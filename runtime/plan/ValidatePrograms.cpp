@@ -94,7 +94,8 @@ private:
     const Space &space = plan.spaces[span.space];
     return space.kind == SpaceKind::device && space.device == stream.device;
   }
-  bool onHost(const Span &span) const { return plan.spaces[span.space].kind != SpaceKind::device; }
+  bool onHost(const Span &span) const { return isHostMemory(plan.spaces[span.space].kind); }
+  bool inFile(const Span &span) const { return plan.spaces[span.space].kind == SpaceKind::file; }
 
   Status checkAwaits(size_t index) const {
     for (const Await &await : program.commands[index].awaits) {
@@ -115,7 +116,8 @@ private:
       return fail("its source and its destination overlap");
     if (command.role == Role::compute)
       return fail("a copy cannot have the role compute");
-    return plan.target.unified ? Status() : checkCopyKinds(command);
+    const bool touchesFile = inFile(command.from) || inFile(command.to);
+    return plan.target.unified && !touchesFile ? Status() : checkCopyKinds(command);
   }
 
   Status checkCopyKinds(const Command &command) const {
@@ -124,13 +126,16 @@ private:
     bool fits = stream.kind == StreamKind::upload     ? onHost(command.from) && to
                 : stream.kind == StreamKind::download ? from && onHost(command.to)
                 : stream.kind == StreamKind::compute  ? from && to
-                : stream.kind == StreamKind::peer     ? from && !onHost(command.to)
+                : stream.kind == StreamKind::peer     ? from && plan.spaces[command.to.space].kind == SpaceKind::device
+                : stream.kind == StreamKind::read     ? inFile(command.from) && onHost(command.to)
+                : stream.kind == StreamKind::write    ? onHost(command.from) && inFile(command.to)
                                                       : onHost(command.from) && onHost(command.to);
     if (!fits)
       return fail("{} stream {} \"{}\" of device {} cannot copy from space {} to space {}", name(stream.kind),
                   command.stream, stream.name, stream.device, command.from.space, command.to.space);
-    if ((command.role == Role::prefetch && onHost(command.to)) ||
-        (command.role == Role::offload && onHost(command.from)))
+    const bool isRead = inFile(command.from), isWrite = inFile(command.to);
+    if ((command.role == Role::prefetch && onHost(command.to) && !isRead) ||
+        (command.role == Role::offload && ((onHost(command.from) && !isWrite) || isRead)))
       return fail("its role is {}, but it copies the other way", name(command.role));
     return {};
   }
@@ -159,7 +164,7 @@ private:
     const Stream &stream = streamOf(command);
     bool fits =
         stream.kind == StreamKind::compute ? onDevice(span, stream) : stream.kind == StreamKind::host && onHost(span);
-    if (!fits && !plan.target.unified)
+    if ((!fits && !plan.target.unified) || inFile(span))
       return fail("space {} \"{}\" cannot be used on {} stream {} \"{}\"", span.space, plan.spaces[span.space].name,
                   name(stream.kind), command.stream, stream.name);
     return {};

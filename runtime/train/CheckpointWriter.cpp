@@ -4,7 +4,6 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/train/Checksum.h"
 
-#include <cstring>
 #include <system_error>
 
 namespace mt::train {
@@ -35,10 +34,11 @@ void CheckpointWriter::begin(CheckpointMeta meta) {
   wait();
   if (!arena)
     return warn(step, save(meta, setup.state, setup.threads));
-  copy();
+  if (Status copied = copy(); !copied)
+    return warn(step, copied);
   auto work = [this, meta = std::move(meta)] {
     auto bytes = [this](const plan::Part &part) {
-      return std::span(arena->data() + places.at(&part), part.span.bytes);
+      return host::HostBytes(std::span(arena->data() + places.at(&part), part.span.bytes));
     };
     warn(meta.step, save(meta, bytes, 1)); // one thread: the others train
   };
@@ -65,20 +65,18 @@ Status CheckpointWriter::save(const CheckpointMeta &meta, const PartBytes &bytes
   return Status();
 }
 
-void CheckpointWriter::copy() {
-  std::vector<std::pair<std::span<const std::byte>, std::byte *>> all;
+Status CheckpointWriter::copy() {
+  std::vector<std::pair<host::HostBytes, std::byte *>> all;
   std::vector<uint64_t> sizes;
   for (const auto &[part, offset] : places) {
     all.emplace_back(setup.state(*part), arena->data() + offset);
     sizes.push_back(part->span.bytes);
   }
   std::vector<Piece> pieces = piecesOf(sizes);
-  Status copied = inParallel(pieces.size(), setup.threads, [&](size_t i) {
+  return inParallel(pieces.size(), setup.threads, [&](size_t i) {
     const auto &[from, to] = all[pieces[i].tensor];
-    std::memcpy(to + pieces[i].begin, from.data() + pieces[i].begin, pieces[i].bytes);
-    return Status();
+    return from.part(pieces[i].begin, pieces[i].bytes).copyTo({to + pieces[i].begin, pieces[i].bytes});
   });
-  static_cast<void>(copied); // of copying there are no errors
 }
 
 void CheckpointWriter::warn(int64_t step, const Status &failure) {

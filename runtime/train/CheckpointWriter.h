@@ -46,7 +46,7 @@ public:
 
 private:
   Status save(const CheckpointMeta &meta, const PartBytes &bytes, int threads);
-  void copy();
+  Status copy();
   static void warn(int64_t step, const Status &failure);
 
   const plan::Plan &plan;

@@ -117,6 +117,10 @@ private:
             "grows on demand (default: on)")
         ->check(CLI::IsMember({"on", "off"}))
         ->type_name("on|off");
+    command
+        .add_option("--state-dir", machine.stateFolder,
+                    "a folder on a fast local disk, for what the plan keeps in a file:\nscratch, gone with the run")
+        ->type_name("DIR");
     CLI::Option *trace =
         command.add_option("--trace", machine.trace, "times of all commands, in Chrome's trace format")
             ->type_name("FILE.json");

@@ -24,6 +24,7 @@ struct MachineOptions {
   double slowCopies = 0; ///< bytes per second that copies are held to; 0: not
   std::string trace;
   bool traceCalls = false;
+  std::string stateFolder; ///< for what the plan keeps in a file
 };
 
 /// What is said of a run's recipe; what is not is kept from the run that goes on, or has its default (Recipe.h).

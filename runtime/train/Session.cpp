@@ -26,6 +26,7 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   options.slowCopyBytesPerSecond = machine.slowCopies;
   options.tracePath = machine.trace;
   options.traceCalls = machine.traceCalls;
+  options.stateFolder = machine.stateFolder;
   executor::Callbacks callbacks;
   callbacks.feed = [raw = session.get()](std::span<void *const> parts) { return raw->feed(parts); };
   callbacks.report = [raw = session.get()](float loss, std::span<const double> scalars) {
@@ -58,7 +59,7 @@ void Session::clearPending() {
         continue;
       const plan::Operand &operand = call.operands[kernels::kUpdateScalars];
       plan::Span scalars = command.arguments[static_cast<size_t>(operand.argument)].span;
-      std::span<std::byte> place = bytes(scalars).subspan(operand.offset, Scalars::kCount * sizeof(double));
+      std::span<std::byte> place = executor->host(scalars).subspan(operand.offset, Scalars::kCount * sizeof(double));
       std::fill(place.begin(), place.end(), std::byte(0));
     }
   }

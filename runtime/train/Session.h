@@ -49,7 +49,7 @@ public:
   Status store();
 
   /// Of the host, see store().
-  std::span<std::byte> bytes(plan::Span span) { return executor->host(span); }
+  host::HostBytes bytes(plan::Span span) { return executor->bytes(span); }
   /// Fingerprint of the weights that are not trained, as CheckpointMeta has it.
   const std::string &frozenWeights() const { return frozen; }
   uint64_t reservedBytes(plan::SpaceKind kind) const { return executor->reservedBytes(kind); }

@@ -68,40 +68,50 @@ uint64_t storedBytes(const plan::Parameter &parameter, std::string_view part) {
   return static_cast<uint64_t>(elementCount(storedDims(parameter, part)).value_or(0)) * byteSize(storedType(parameter, part));
 }
 
-/// Where a tensor's values are in memory: in one span, or as the two halves of masters.
+/// Where a tensor's values are: in one place, or as the two halves of masters.
 struct Place {
-  std::span<std::byte> whole, lower;
+  host::HostBytes whole, lower;
 
-  /// `bytes` of the 32-bit masters from `begin` on.
-  std::vector<float> joined(uint64_t begin, uint64_t bytes) const {
-    std::vector<float> values(bytes / sizeof(float));
-    host::joinMaster(uppers() + begin / sizeof(float), lowers() + begin / sizeof(float), values);
-    return values;
+  /// `bytes` of the tensor from `begin` on; in `buffer`, if they are nowhere as such.
+  Result<std::span<const std::byte>> get(uint64_t begin, uint64_t bytes, std::vector<std::byte> &buffer) const {
+    if (lower.size() == 0)
+      return whole.part(begin, bytes).get(buffer);
+    std::vector<std::byte> uppers, lowers;
+    MT_ASSIGN(std::span<const std::byte> upper, whole.part(begin / 2, bytes / 2).get(uppers));
+    MT_ASSIGN(std::span<const std::byte> rest, lower.part(begin / 2, bytes / 2).get(lowers));
+    buffer.resize(bytes);
+    host::joinMaster(reinterpret_cast<const kernels::Bf16 *>(upper.data()), reinterpret_cast<const int16_t *>(rest.data()),
+                     std::span(reinterpret_cast<float *>(buffer.data()), bytes / sizeof(float)));
+    return std::span<const std::byte>(buffer);
   }
   Status put(uint64_t begin, std::span<const std::byte> from) const {
-    if (lower.empty()) {
-      std::memcpy(whole.data() + begin, from.data(), from.size());
-      return Status();
-    }
-    for (size_t i = 0; i < from.size() / sizeof(float); ++i) {
-      float value;
-      std::memcpy(&value, from.data() + i * sizeof(value), sizeof(value));
-      size_t at = begin / sizeof(float) + i;
-      if (!kernels::splits(value))
-        return fail("element {} is {}: not finite in bf16; go on with --precision fp32", at, value);
-      host::splitMaster(std::span(&value, 1), uppers() + at, lowers() + at);
-    }
-    return Status();
+    if (lower.size() == 0)
+      return whole.part(begin, from.size()).set([&](std::span<std::byte> to) {
+        std::memcpy(to.data(), from.data(), from.size());
+        return Status();
+      });
+    return whole.part(begin / 2, from.size() / 2).set([&](std::span<std::byte> uppers) {
+      return lower.part(begin / 2, from.size() / 2).set([&](std::span<std::byte> lowers) { return split(begin, from, uppers, lowers); });
+    });
   }
 
 private:
-  kernels::Bf16 *uppers() const { return reinterpret_cast<kernels::Bf16 *>(whole.data()); }
-  int16_t *lowers() const { return reinterpret_cast<int16_t *>(lower.data()); }
+  static Status split(uint64_t begin, std::span<const std::byte> from, std::span<std::byte> uppers, std::span<std::byte> lowers) {
+    for (size_t i = 0; i < from.size() / sizeof(float); ++i) {
+      float value;
+      std::memcpy(&value, from.data() + i * sizeof(value), sizeof(value));
+      if (!kernels::splits(value))
+        return fail("element {} is {}: not finite in bf16; go on with --precision fp32", begin / sizeof(float) + i, value);
+      host::splitMaster(std::span(&value, 1), reinterpret_cast<kernels::Bf16 *>(uppers.data()) + i,
+                        reinterpret_cast<int16_t *>(lowers.data()) + i);
+    }
+    return Status();
+  }
 };
 
 Place placeOf(const plan::Parameter &parameter, std::string_view part, const PartBytes &bytes) {
   const Part *rest = restOf(parameter, part);
-  return {bytes(*parameter.part(part)), rest ? bytes(*rest) : std::span<std::byte>()};
+  return {bytes(*parameter.part(part)), rest ? bytes(*rest) : host::HostBytes()};
 }
 
 /// One file on its way to disk.
@@ -164,15 +174,8 @@ private:
   }
 
   Result<uint64_t> writePiece(const Piece &piece) {
-    const Place &place = places[piece.tensor];
-    std::vector<float> joined;
-    std::span<const std::byte> bytes;
-    if (place.lower.empty()) {
-      bytes = place.whole.subspan(piece.begin, piece.bytes);
-    } else {
-      joined = place.joined(piece.begin, piece.bytes);
-      bytes = std::as_bytes(std::span(joined));
-    }
+    std::vector<std::byte> buffer;
+    MT_ASSIGN(std::span<const std::byte> bytes, places[piece.tensor].get(piece.begin, piece.bytes, buffer));
     MT_TRY(writeAllAt(descriptor.get(), bytes, offsets[piece.tensor] + piece.begin).within(path));
     return checksumOf(bytes);
   }

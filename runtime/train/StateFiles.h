@@ -4,6 +4,7 @@
 #define MT_RUNTIME_TRAIN_STATEFILES_H
 
 #include "runtime/base/Files.h"
+#include "runtime/host/HostBytes.h"
 #include "runtime/plan/Program.h"
 #include "runtime/train/Safetensors.h"
 
@@ -17,7 +18,7 @@
 namespace mt::train {
 
 /// The bytes of a part of a parameter, in place.
-using PartBytes = std::function<std::span<std::byte>(const plan::Part &)>;
+using PartBytes = std::function<host::HostBytes(const plan::Part &)>;
 
 /// Parts that may have a file, which has their name: the weight, and what some optimizer keeps. The remainder has none: the
 /// weight's holds both halves, joined.

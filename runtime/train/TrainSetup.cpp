@@ -101,10 +101,10 @@ Status resumeRecipe(TrainSetup &setup) {
   return Status();
 }
 
-uint64_t totalBytes(const plan::Plan &plan, bool device) {
+template <typename Wanted> uint64_t totalBytes(const plan::Plan &plan, Wanted wanted) {
   uint64_t total = 0;
   for (const plan::Space &space : plan.spaces)
-    total += (space.kind == plan::SpaceKind::device) == device ? space.bytes : 0;
+    total += wanted(space.kind) ? space.bytes : 0;
   return total;
 }
 
@@ -210,8 +210,11 @@ std::string describe(const TrainSetup &setup) {
   if (Result<executor::KernelScratch> scratch = executor::scratchOf(plan, machine.device, machine.threads))
     text += fmt::format("beside the plan, scratch of kernels: at most {} of {} threads\n",
                         formatExactSize(scratch->bytes), scratch->threads);
-  text += fmt::format("device {}, host {}; predicted step {}\n", formatExactSize(totalBytes(plan, true)),
-                      formatExactSize(totalBytes(plan, false)), formatSeconds(plan.prediction.stepSeconds));
+  const uint64_t disk = totalBytes(plan, [](plan::SpaceKind kind) { return kind == plan::SpaceKind::file; });
+  text += fmt::format("device {}, host {}{}; predicted step {}\n",
+                      formatExactSize(totalBytes(plan, [](plan::SpaceKind kind) { return kind == plan::SpaceKind::device; })),
+                      formatExactSize(totalBytes(plan, plan::isHostMemory)),
+                      disk > 0 ? ", disk " + formatExactSize(disk) : std::string(), formatSeconds(plan.prediction.stepSeconds));
   if (setup.corpus)
     text += fmt::format("data {}: {} rows, {} steps an epoch; this run takes {} steps\n", setup.options.data.path,
                         setup.corpus->rows(), setup.corpus->rows() / plan.settings.batch, setup.recipe.rate.steps);

@@ -34,6 +34,13 @@ uint64_t sizeOf(const std::string &flag, const std::string &text) {
   return *size;
 }
 
+/// One for both, or two.
+std::array<double, 2> ratesOf(const std::string &flag, const std::string &text) {
+  const size_t comma = text.find(',');
+  const auto first = static_cast<double>(sizeOf(flag, text.substr(0, comma)));
+  return {first, comma == std::string::npos ? first : static_cast<double>(sizeOf(flag, text.substr(comma + 1)))};
+}
+
 bool isLoss(const std::string &kind) {
   return kind == "causal-lm" || kind == "cross-entropy" || kind == "mse" || (kind.starts_with("output:") && kind.size() > 7);
 }
@@ -97,6 +104,8 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
       "bytes that a plan may use of each, such as 24GiB\n(default: the target's)");
   addText(app, "--host-memory", "SIZE", [&o](const std::string &t) { o.hostMemory = sizeOf("--host-memory", t); },
           "bytes that a plan may use there (default: the target's)");
+  addText(app, "--disk", "READ[,WRITE]", [&o](const std::string &t) { o.disk = ratesOf("--disk", t); },
+          "bytes per second of a disk, for what the host's memory\nhas no room for, such as 6GB,5GB (default: the target's)");
   app.option_defaults()->group("Choices of the planner (none changes a result but --micro-batch, by rounding)");
   add(app, "--micro-batch", "N", o.microBatch, "rows computed at once; divides --batch")->check(atLeast(1));
   addText(app, "--saved-activations", "KIND", [&o](const std::string &t) { o.savedActivations = t; },

@@ -3,6 +3,7 @@
 #include "kernels/cpu/CpuKernels.h"
 #include "runtime/base/Threads.h"
 #include "runtime/device/common/Disturbance.h"
+#include "runtime/device/common/Files.h"
 #include "runtime/device/common/HostTemplate.h"
 #include "runtime/device/common/Worker.h"
 #include "runtime/host/Arena.h"
@@ -30,8 +31,11 @@ public:
   std::string_view name() const override { return "cpu"; }
   Status supports(const plan::Plan &plan) const override;
   Status reserve(std::span<const plan::Space> spaces, std::span<const plan::Stream> streams) override;
-  uint64_t reserved(uint32_t space) const override { return arenas[space].bytes(); }
-  std::span<std::byte> host(plan::Span span) override { return {address(span), span.bytes}; }
+  uint64_t reserved(uint32_t space) const override { return files[space] ? files[space]->bytes() : arenas[space].bytes(); }
+  std::span<std::byte> host(plan::Span span) override {
+    return files[span.space] ? std::span<std::byte>() : std::span(address(span), span.bytes);
+  }
+  host::FileSpace *file(uint32_t space) override { return files[space].get(); }
   Result<Code> prepare(uint32_t stream, const plan::Template &code, const HostFunctions &functions) override;
   Status copy(uint32_t stream, plan::Span from, plan::Span to, Tag tag) override;
   Status run(uint32_t stream, Code code, std::span<const plan::Binding> arguments, plan::Span workspace,
@@ -61,6 +65,7 @@ private:
   std::optional<kernels::cpu::ThreadPool> pool;
   std::vector<plan::Space> spaces;
   std::vector<host::Arena> arenas;
+  SpaceFiles files; ///< by space
   std::deque<Prepared> templates;
   KernelCache kernels;
   std::shared_mutex beside; ///< held alone by protected commands
@@ -88,11 +93,13 @@ Status CpuDevice::supports(const plan::Plan &plan) const {
 Status CpuDevice::reserve(std::span<const plan::Space> wanted, std::span<const plan::Stream> streams) {
   MT_TRY(host::checkMemory(wanted, options.scratch.bytes(), host::machineMemory()));
   spaces.assign(wanted.begin(), wanted.end());
+  MT_ASSIGN(files, makeFiles(wanted, options.stateFolder));
   for (const plan::Space &space : spaces) {
-    MT_ASSIGN(host::Arena arena, host::Arena::reserve(space.bytes, space.name, true));
+    const uint64_t bytes = space.kind == plan::SpaceKind::file ? 0 : space.bytes;
+    MT_ASSIGN(host::Arena arena, host::Arena::reserve(bytes, space.name, true));
     arenas.push_back(std::move(arena));
     if (options.poison)
-      std::memset(arenas.back().data(), 0xFF, space.bytes);
+      std::memset(arenas.back().data(), 0xFF, bytes);
   }
   progress = std::make_unique<Progress>(streams.size());
   for (uint32_t i = 0; i < streams.size(); ++i) {
@@ -155,9 +162,13 @@ Status CpuDevice::copy(uint32_t stream, plan::Span from, plan::Span to, Tag tag)
     if (options.slowCopyBytesPerSecond > 0)
       end += std::chrono::duration_cast<Clock::duration>(
           std::chrono::duration<double>(static_cast<double>(to.bytes) / options.slowCopyBytesPerSecond));
-    std::memcpy(address(to), address(from), to.bytes);
+    Status done;
+    if (files[from.space] || files[to.space])
+      done = copyFile(files, from, to, [this](const plan::Span &span) { return address(span); });
+    else
+      std::memcpy(address(to), address(from), to.bytes);
     std::this_thread::sleep_until(end);
-    return Status();
+    return done;
   });
 }
 

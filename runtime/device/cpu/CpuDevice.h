@@ -24,6 +24,7 @@ struct CpuOptions {
   double slowCopyBytesPerSecond = 0; ///< copies take at least bytes / this
   /// Nothing else runs beside a command of a compute stream, and host spaces are inaccessible to it.
   bool protectHost = false;
+  std::string stateFolder = {}; ///< of files
 };
 
 std::unique_ptr<Device> makeCpuDevice(CpuOptions options);

@@ -38,7 +38,7 @@ private:
   }
 
   Status checkSpan(const plan::Command &command, const plan::Span &span) const {
-    bool streamOnHost = plan.streams[command.stream].kind == StreamKind::host;
+    bool streamOnHost = plan::isOfHost(plan.streams[command.stream].kind);
     const plan::Space &space = plan.spaces[span.space];
     bool spaceOnHost = space.kind != SpaceKind::device;
     if (span.bytes == 0 || streamOnHost == spaceOnHost)
@@ -71,7 +71,7 @@ private:
   }
 
   Status checkCommand(const plan::Command &command) {
-    bool onHost = plan.streams[command.stream].kind == StreamKind::host;
+    bool onHost = plan::isOfHost(plan.streams[command.stream].kind);
     if (command.isCopy)
       return checkCopy(command, onHost);
     for (const plan::Binding &binding : command.arguments)

@@ -5,6 +5,7 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/base/Threads.h"
 #include "runtime/device/common/Disturbance.h"
+#include "runtime/device/common/Files.h"
 #include "runtime/device/common/HostTemplate.h"
 #include "runtime/device/common/Worker.h"
 #include "runtime/device/cuda/CapturedRuns.h"
@@ -36,10 +37,11 @@ public:
     return checkGpuPlan(plan, static_cast<uint32_t>(gpus.size()), [this](std::string_view kernel) { return gpus.front().driver->supports(kernel); });
   }
   Status reserve(std::span<const plan::Space> spaces, std::span<const plan::Stream> streams) override;
-  uint64_t reserved(uint32_t space) const override { return spaces[space].bytes(); }
+  uint64_t reserved(uint32_t space) const override { return files[space] ? files[space]->bytes() : spaces[space].bytes(); }
   std::span<std::byte> host(plan::Span span) override {
-    return spaces[span.space].isHost() ? std::span(address(span), span.bytes) : std::span<std::byte>();
+    return spaces[span.space].isHost() && !files[span.space] ? std::span(address(span), span.bytes) : std::span<std::byte>();
   }
+  host::FileSpace *file(uint32_t space) override { return files[space].get(); }
   Result<Code> prepare(uint32_t stream, const plan::Template &code, const HostFunctions &functions) override;
   Status copy(uint32_t stream, plan::Span from, plan::Span to, Tag tag) override;
   Status run(uint32_t stream, Code code, std::span<const plan::Binding> arguments, plan::Span workspace,
@@ -81,6 +83,7 @@ private:
   std::optional<host::Arena> scratch; ///< of the pool's threads
   std::optional<kernels::cpu::ThreadPool> pool;
   std::vector<SpaceMemory> spaces;
+  SpaceFiles files; ///< by space
   std::deque<Prepared> templates;
   std::vector<uint32_t> owners; ///< by space: its GPU; of the host's, the first
   KernelCache hostKernels;
@@ -174,8 +177,11 @@ Status CudaDevice::letCopyToEachOther() {
 
 /// Memory of the GPU comes last: registering memory of the host takes some of it, for tables of its pages.
 Status CudaDevice::reserveSpaces(std::span<const plan::Space> wanted) {
+  MT_ASSIGN(files, makeFiles(wanted, options.stateFolder));
   spaces.reserve(wanted.size());
-  for (const plan::Space &space : wanted) {
+  for (plan::Space space : wanted) {
+    if (space.kind == plan::SpaceKind::file)
+      space.bytes = 0; // of memory
     owners.push_back(space.kind == plan::SpaceKind::device ? space.device : 0);
     Driver &driver = *gpus[owners.back()].driver;
     MT_TRY(driver.bind());
@@ -222,9 +228,9 @@ Status CudaDevice::openGpu(Gpu &gpu) {
 Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream) {
   Lane &lane = lanes.emplace_back();
   lane.disturbance = Disturbance(options.jitterSeed, index);
-  lane.of = &gpus[stream.kind == plan::StreamKind::host ? 0 : stream.device];
+  lane.of = &gpus[plan::isOfHost(stream.kind) ? 0 : stream.device];
   Driver &driver = *lane.of->driver;
-  if (stream.kind != plan::StreamKind::host) {
+  if (!plan::isOfHost(stream.kind)) {
     MT_TRY(driver.bind());
     auto made = GpuStream::make(driver, std::max<size_t>(options.window, 1), options.mostLaunches, lane.of->origin, lane.of->originSeconds);
     if (!made.ok())
@@ -364,6 +370,8 @@ Status CudaDevice::copy(uint32_t stream, plan::Span from, plan::Span to, Tag tag
         if (lane.gpu)
           return onGpu(lane, count, tag, nullptr, nullptr, [&](uint32_t *) { return copyByGpu(lane, from, to); });
         return onHost(lane, tag, [&] {
+          if (files[from.space] || files[to.space])
+            return copyFile(files, from, to, [this](const plan::Span &span) { return address(span); });
           std::memcpy(address(to), address(from), to.bytes);
           return Status();
         });

@@ -37,6 +37,7 @@ struct CudaOptions {
   /// Bytes of staging that are registered at once, whole pages. Drivers fail at 512 GiB: what they note of each page
   /// must fit into 2 GiB.
   uint64_t registerBytes = uint64_t{64} << 30;
+  std::string stateFolder = {}; ///< of files
 };
 
 /// `drivers` are the GPUs that openDriver() gave, or a test's, in the order of the plan's devices; `driver` is the only one.
