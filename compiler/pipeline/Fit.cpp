@@ -117,9 +117,10 @@ private:
     for (size_t stream = 0; stream < machine.streams.size(); ++stream)
       if (best.found.timing.busy[stream] > best.found.timing.busy[busiest])
         busiest = stream;
-    return fmt::format("{:>8} {:>6} {:>11} {:>11} {:>10.0f}  {:<9} {:.2f}  saved {}; weights {}; updates {}\n", sequence, batch,
-                       best.microBatch, formatSeconds(seconds), static_cast<double>(batch * sequence) / seconds, machine.streams[busiest].name,
-                       planner::lowerBound(best.model, machine, constraints.deviceMemory) / seconds, chosen.saved, chosen.weights,
+    return fmt::format("{:>8} {:>6} {:>11} {:>11} {:>10.0f}  {:<9} {:.2f}  saved {}; weights {}; updates {}\n",
+                       sequence, batch, best.microBatch, formatSeconds(seconds),
+                       static_cast<double>(batch * sequence) / seconds, machine.streams[busiest].name,
+                       planner::lowerBound(best.model, machine, constraints) / seconds, chosen.saved, chosen.weights,
                        chosen.updates);
   }
 
@@ -140,7 +141,7 @@ private:
       least = microBatch;
       planner::Model model = (*made)->read.model;
       model.microBatches = batch / microBatch;
-      if (best && planner::lowerBound(model, machine, constraints.deviceMemory) > (1 - kLittleGain) * best->found.timing.seconds)
+      if (best && planner::lowerBound(model, machine, constraints) > (1 - kLittleGain) * best->found.timing.seconds)
         break;
       planner::Found found = planner::search(model, machine, constraints, best ? &best->found : nullptr);
       if (!found.timing.fits())

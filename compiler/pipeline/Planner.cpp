@@ -110,7 +110,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
   planner::Constraints constraints = given;
   const PlanMemoryOptions budgets{.deviceMemory = given.deviceMemory, .hostMemory = given.hostMemory};
   const bool shared = target.unified && !options.deviceMemory;
-  planned.bound = planner::lowerBound(read->model, machine, budgets.deviceMemory);
+  planned.bound = planner::lowerBound(read->model, machine, given);
   if (planned.bound > (1 - kLittleGain) * enough)
     return fail(fmt::format("a step takes {:.3g} s at least", planned.bound));
   if (before) { // packing loses as much again

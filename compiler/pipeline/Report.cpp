@@ -4,6 +4,7 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/Timeline.h"
 
+#include <cmath>
 #include <set>
 
 namespace mt::pipeline {
@@ -40,12 +41,12 @@ Totals totalsOf(const plan::Plan &plan) {
   return totals;
 }
 
-/// Host bytes of the trained parameters: every part, and their gradients where clipping keeps them.
+/// Bytes in the host's memory of the trained parameters: every part, and their gradients where clipping keeps them.
 double hostBytesOf(const plan::Plan &plan, double trained) {
   double bytes = plan.settings.clip ? 4 * trained : 0;
   for (const plan::Parameter &parameter : plan.parameters)
     for (const plan::Part &part : parameter.parts)
-      bytes += parameter.trainable ? part.span.bytes : 0;
+      bytes += parameter.trainable && plan.spaces[part.span.space].kind != plan::SpaceKind::file ? part.span.bytes : 0;
   return bytes;
 }
 
@@ -57,7 +58,8 @@ bool isOfParameters(const plan::Command &command) {
 double parameterBytes(const plan::Plan &plan, plan::Role role) {
   double bytes = 0;
   for (const plan::Command &command : plan.program(plan::ProgramKind::step)->commands)
-    if (command.isCopy && command.role == role && isOfParameters(command))
+    if (command.isCopy && command.role == role && isOfParameters(command) &&
+        !plan::isOfHost(plan.streams[command.stream].kind))
       bytes += static_cast<double>(command.from.bytes);
   return bytes;
 }
@@ -75,6 +77,20 @@ std::string activationCopies(const plan::Plan &plan) {
   }
   return fmt::format("inputs {}, parked {} and brought back {}, scalars and norms {}", formatSize(inputs),
                      formatSize(parked), formatSize(brought), formatSize(small));
+}
+
+/// What a step moves between memory and files, and how long a drive endures that.
+std::string diskLine(const plan::Plan &plan) {
+  constexpr double kEndurance = 600e12; // bytes that a consumer's drive of 1 TB is rated for, as makers of them say
+  uint64_t read = 0, written = 0;
+  for (const plan::Command &command : plan.program(plan::ProgramKind::step)->commands)
+    if (command.isCopy) {
+      read += plan.spaces[command.from.space].kind == plan::SpaceKind::file ? command.from.bytes : 0;
+      written += plan.spaces[command.to.space].kind == plan::SpaceKind::file ? command.to.bytes : 0;
+    }
+  return fmt::format("reads {} and writes {} a step; a drive that is rated for 600 TB written endures {:.3g} steps",
+                     formatSize(read), formatSize(written),
+                     written > 0 ? kEndurance / static_cast<double>(written) : HUGE_VAL);
 }
 
 std::string seconds(double value);
@@ -106,8 +122,9 @@ std::string summary(const plan::Plan &plan, const std::string &file) {
   const std::string devices = totals.devices > 1
                                   ? fmt::format("{} devices {} each", totals.devices, formatSize(totals.device))
                                   : "device " + formatSize(totals.device);
-  return fmt::format("{}: {} layers, {} templates, {:.1f} M parameters; {}, host {}; step {} ({})", file,
+  return fmt::format("{}: {} layers, {} templates, {:.1f} M parameters; {}, host {}{}; step {} ({})", file,
                      plan.model.layers, totals.templates, totals.trained / 1e6, devices, formatSize(totals.host),
+                     totals.disk > 0 ? ", disk " + formatSize(totals.disk) : std::string(),
                      seconds(plan.prediction.stepSeconds), plan.prediction.bound);
 }
 
@@ -129,8 +146,9 @@ std::string report(const Compiled &compiled) {
   for (const plan::Space &space : plan.spaces)
     line("space {:10} {} ({} B)", space.name, formatSize(space.bytes), space.bytes);
   const plan::Prediction &p = plan.prediction;
-  line("predicted step   {} ({}): compute {}, upload {}, download {}, host {}", seconds(p.stepSeconds), p.bound,
-       seconds(p.computeSeconds), seconds(p.uploadSeconds), seconds(p.downloadSeconds), seconds(p.hostSeconds));
+  line("predicted step   {} ({}): compute {}, upload {}, download {}, host {}{}", seconds(p.stepSeconds), p.bound,
+       seconds(p.computeSeconds), seconds(p.uploadSeconds), seconds(p.downloadSeconds), seconds(p.hostSeconds),
+       p.diskSeconds > 0 ? ", disk " + seconds(p.diskSeconds) : std::string());
   line("bound            {}: no decisions can do with less; the step takes {:.3f} of it", seconds(compiled.bound),
        compiled.bound > 0 ? p.stepSeconds / compiled.bound : 0);
   for (const std::string &text : streamLines(plan))
@@ -140,6 +158,8 @@ std::string report(const Compiled &compiled) {
   line("flops            {:.3g} useful, {:.3g} executed a step", p.usefulFlops, p.executedFlops);
   line("link             weights {}, gradients {}, activations {}, state {} a step", formatSize(p.weightLinkBytes),
        formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes), formatSize(p.stateLinkBytes));
+  if (totals.disk > 0)
+    line("disk             {}", diskLine(plan));
   line("activations      {}", activationCopies(plan));
   line("a parameter      {:.2f} B in, {:.2f} B out a step; {:.2f} B on the host", parameterBytes(plan, plan::Role::prefetch) / (totals.trained + totals.frozen),
        parameterBytes(plan, plan::Role::offload) / totals.trained, hostBytesOf(plan, totals.trained) / totals.trained);

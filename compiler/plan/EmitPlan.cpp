@@ -480,7 +480,7 @@ private:
     plan::predict(plan::simulate(plan, step), plan.streams, plan.prediction);
     plan.prediction.usefulFlops = usefulFlops();
     for (const plan::Command &command : step.commands) {
-      if (!command.isCopy)
+      if (!command.isCopy || plan::isOfHost(plan.streams[command.stream].kind))
         continue;
       uint64_t &sum = command.bytes == plan::ByteKind::weight     ? plan.prediction.weightLinkBytes
                       : command.bytes == plan::ByteKind::gradient ? plan.prediction.gradientLinkBytes

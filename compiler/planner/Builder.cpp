@@ -109,7 +109,10 @@ private:
                     context.parameter(p).type.bytes());
       moves.emit(out, out.text("weights layer {}", l), up);
       moves.addState(context, layout, layout.residentOf(l), layout.residentState);
-      moves.emit(out, out.text("state layer {}", l), up);
+      if (context.hasStateInFile(l))
+        moves.emitByMemory(out, out.text("state layer {}", l), up);
+      else
+        moves.emit(out, out.text("state layer {}", l), up);
     }
   }
 

@@ -26,7 +26,7 @@ Context::Context(const Model &model, const Machine &machine, const Decisions &de
   if (std::ranges::any_of(decisions.layers, &LayerDecision::stateInFile))
     files = canBeInFile(model, machine);
   for (int64_t l = 0; l < layerCount(); ++l)
-    files[static_cast<size_t>(l)] = files[static_cast<size_t>(l)] && decision(l).stateInFile && !updatesOnDevice(l);
+    files[static_cast<size_t>(l)] = files[static_cast<size_t>(l)] && decision(l).stateInFile && !streamsState(l);
 }
 
 std::string Context::named(const std::vector<int64_t> &parameters) const {

@@ -48,6 +48,7 @@ public:
   bool isResident(int64_t l) const { return l >= 0 && !machine.unified() && decision(l).resident; }
   bool isResidentParameter(int64_t p) const { return isResident(model.homeOf(p)); }
   bool streamsState(int64_t l) const { return l >= 0 && streams[static_cast<size_t>(l)]; }
+  /// Of the state that the host has: where the layer is resident, a copy.
   bool hasStateInFile(int64_t l) const { return l >= 0 && files[static_cast<size_t>(l)]; }
   bool updatesOnDevice(int64_t l) const { return isResident(l) || streamsState(l); }
   /// A pack's gradient is wanted where its update runs.

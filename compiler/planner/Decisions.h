@@ -23,7 +23,8 @@ struct LayerDecision {
   /// The update runs on the device, for which the state comes up from the host, and goes down again with the weights: the gradient
   /// stays there. The host's memory is read and written less often than by an update there.
   bool stateStreamed = false;
-  /// The state is in a file, and in the host's memory only while the host updates with it.
+  /// The state that the host has is in a file, and in its memory only while it updates with it, or brings it to a
+  /// device or back.
   bool stateInFile = false;
   /// Micro-batches whose gradients are added up on the device, a power of two, before the sum comes down; the host adds
   /// up the rest. The more, the more sums are there at once.

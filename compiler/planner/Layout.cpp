@@ -163,4 +163,15 @@ void Moves::emit(Emitter &out, const std::string &label, bool up) {
     out.copy(label, up ? each.host : each.device, up ? each.device : each.host, each.bytes);
 }
 
+void Moves::emitByMemory(Emitter &out, const std::string &label, bool up) {
+  constexpr int64_t kPiece = 64 << 20;
+  for (const Moved &each : std::exchange(list, {}))
+    for (int64_t begin = 0; begin < each.bytes; begin += kPiece) {
+      const int64_t bytes = std::min(kPiece, each.bytes - begin), inBlock = (each.host.offset + begin) % kFileBlock;
+      const Place way = out.slot(label + " on its way", out.machine.staging, Kind::state, inBlock + bytes) + inBlock;
+      out.copy(label, up ? each.host + begin : each.device + begin, way, bytes);
+      out.copy(label, way, up ? each.device + begin : each.host + begin, bytes);
+    }
+}
+
 } // namespace mt::planner

@@ -51,8 +51,8 @@ Machine::Machine(const target::Target &target) : target(target) {
   }
   if (file) {
     const uint32_t read = addStream("read", StreamKind::read), write = addStream("write", StreamKind::write);
-    links.push_back({*file, state, read, read, target.diskReadBandwidth, target.copyOverheadSeconds});
-    links.push_back({state, *file, write, write, target.diskWriteBandwidth, target.copyOverheadSeconds});
+    links.push_back({*file, staging, read, read, target.diskReadBandwidth, target.copyOverheadSeconds});
+    links.push_back({staging, *file, write, write, target.diskWriteBandwidth, target.copyOverheadSeconds});
   }
   for (uint32_t from = 0; from < target.devices; ++from) {
     uint32_t stream = kNone;

@@ -137,6 +137,7 @@ private:
     best.deviceLimit = constraints.deviceMemory;
     best.hostLimit = constraints.hostMemory;
     (void)constrain(model, machine, constraints, best);
+    cutBorder(best);
     timing = evaluate(best);
     balance();
   }
@@ -522,7 +523,8 @@ private:
         updated.push_back(l);
     }
     for (size_t i = 0; i < updated.size(); ++i)
-      if (std::min(i, updated.size() - 1 - i) < border && cut[updated[i]])
+      if (const size_t l = updated[i];
+          cut[l] && (std::min(i, updated.size() - 1 - i) < border || (inFile[l] && decisions.layers[l].stateInFile)))
         decisions.layers[updated[i]].parts = std::clamp<int64_t>(gradientBytes[updated[i]] / kLeastPart, 1, kMostParts);
   }
 
@@ -670,7 +672,7 @@ private:
     auto usedBy = [&](const Timing &of) { return device ? of.deviceUsed : of.hostUsed; };
     std::map<uint32_t, int64_t> kept; // by device, or of the host
     for (const Slot &slot : build(model, machine, best, Extent::step).slots)
-      if (slot.persistent && machine.isDevice(slot.space) == device)
+      if (slot.persistent && (device ? machine.isDevice(slot.space) : machine.isHost(slot.space)))
         kept[device ? machine.deviceOfSpace(slot.space) : 0] += aligned(slot.bytes);
     int64_t tooLittle = 0;
     for (auto [index, bytes] : kept)
@@ -858,7 +860,19 @@ double broughtForBackward(const Model &model, const Machine &machine, double dev
 }
 } // namespace
 
-double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemory) {
+/// Of weights and state that the memory of host and devices has no room for; other things take some of that, too.
+static double diskSeconds(const Model &model, const Machine &machine, const Constraints &constraints) {
+  if (!machine.file)
+    return 0;
+  double bytes = -static_cast<double>(constraints.hostMemory) -
+                 static_cast<double>(machine.devices.size()) * static_cast<double>(constraints.deviceMemory);
+  for (const Parameter &parameter : model.parameters)
+    bytes += static_cast<double>(parameter.type.bytes() + stateBytes(parameter));
+  return std::max(0.0, bytes) / std::min(machine.target.diskReadBandwidth, machine.target.diskWriteBandwidth);
+}
+
+double lowerBound(const Model &model, const Machine &machine, const Constraints &constraints) {
+  const int64_t deviceMemory = constraints.deviceMemory;
   Decisions most = leastMemory(model);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     most.layers[l].kept = true;
@@ -956,7 +970,7 @@ double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemo
     return enough &&
            (machine.unified() || !model.clip || each(machine.update.stream, std::max(backward / devices, brought)));
   };
-  double low = 0, high = 0;
+  double low = diskSeconds(model, machine, constraints), high = low;
   for (const std::vector<double> &stream : away)
     high += std::accumulate(stream.begin(), stream.end(), 0.0);
   for (int i = 0; i < 50; ++i) {
@@ -988,7 +1002,7 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     onDevice += updates && decision.resident;
     streamed += updates && decision.stateStreamed;
     late += updates && !decision.resident && !decision.stateStreamed && decision.late < decision.parts;
-    inFile += can[l] && decision.stateInFile && !decision.resident && !decision.stateStreamed;
+    inFile += can[l] && decision.stateInFile && !decision.stateStreamed;
     byHost += updates && !decision.resident && !decision.stateStreamed && decision.summed < model.microBatches;
   }
   Description text;

@@ -48,9 +48,10 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 /// step has; and that nothing is parked that backward does not read with the rungs that were decided.
 void settle(const Model &model, const Machine &machine, Decisions &decisions);
 
-/// Seconds that no decisions can do without: the load of every stream where everything is kept and nothing recomputed, but for
-/// what resident layers take from it, as far as the device's bytes and the computing stream have room for them.
-double lowerBound(const Model &model, const Machine &machine, int64_t deviceMemory);
+/// Seconds that no decisions can do without: the load of every stream where everything is kept and nothing recomputed,
+/// but for what resident layers take from it, as far as the device's bytes and the computing stream have room for them;
+/// and the way of the state that no memory has room for, from a file and back.
+double lowerBound(const Model &model, const Machine &machine, const Constraints &constraints);
 
 /// "input 20, all 12", "12 kept, 20 streamed", "20 values", "18 late": a word for all layers alike, else how many.
 struct Description {

@@ -35,7 +35,7 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
       }
     }
   }
-  if (context.hasStateInFile(l)) {
+  if (context.hasStateInFile(l) && !context.updatesOnDevice(l)) {
     std::map<int64_t, std::map<std::string, std::vector<Piece>>> byPart;
     for (auto &[key, list] : pieces)
       byPart[key.first][key.second] = std::move(list);
@@ -137,7 +137,7 @@ void Updates::updateFromFile(int64_t l, int64_t part, const std::map<std::string
     run.inMemory = place;
     end = place + aligned(run.bytes);
   }
-  const Place memory = out.slot(out.text("state layer {} to update", l), context.machine.state, Kind::state, end);
+  const Place memory = out.slot(out.text("state layer {} to update", l), context.machine.staging, Kind::state, end);
   for (const auto &[offset, run] : runs)
     *run.state = memory + (run.inMemory - run.first);
   const bool late = part >= context.firstLate(l);

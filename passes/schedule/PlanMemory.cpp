@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/MapVector.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace mt {
@@ -157,6 +159,41 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     Status checked; ///< by an algorithm other than the packer's, and by issue order
   };
 
+  /// Bytes of a space that a program before has placed something in which this one uses, too, sorted.
+  std::vector<std::pair<uint64_t, uint64_t>> leftBy(StringRef space, const Lifetimes &lifetimes) const {
+    std::vector<std::pair<uint64_t, uint64_t>> left;
+    for (auto &[op, life] : lifetimes)
+      if (auto slot = cast<SlotOp>(op); spaceOf(slot) == space && placed.contains(slot))
+        left.push_back({*slot.getOffset(), *slot.getOffset() + llvm::alignTo(bytesOf(slot), kSlotAlignment)});
+    llvm::sort(left);
+    return left;
+  }
+
+  /// The largest first, each in the lowest place beside what is left, and those that are there at the same time.
+  static passes::Packing packBeside(ArrayRef<std::pair<uint64_t, uint64_t>> left,
+                                    ArrayRef<passes::SlotRequest> requests, uint64_t base) {
+    passes::Packing packing;
+    packing.offsets.assign(requests.size(), 0);
+    std::vector<uint32_t> order(requests.size());
+    std::iota(order.begin(), order.end(), 0);
+    llvm::stable_sort(order, [&](uint32_t a, uint32_t b) { return requests[a].bytes > requests[b].bytes; });
+    for (size_t i = 0; i < order.size(); ++i) {
+      const passes::SlotRequest &request = requests[order[i]];
+      std::vector<std::pair<uint64_t, uint64_t>> busy(left.begin(), left.end());
+      for (uint32_t other : ArrayRef<uint32_t>(order).take_front(i))
+        if (requests[other].first <= request.last && request.first <= requests[other].last)
+          busy.push_back({base + packing.offsets[other], base + packing.offsets[other] + requests[other].bytes});
+      llvm::sort(busy);
+      uint64_t at = llvm::alignTo(base, request.alignment);
+      for (auto [begin, end] : busy)
+        if (begin < at + request.bytes && at < end)
+          at = llvm::alignTo(end, request.alignment);
+      packing.offsets[order[i]] = at - base;
+      packing.bytes = std::max(packing.bytes, at - base + request.bytes);
+    }
+    return packing;
+  }
+
   /// Places what another program has not placed: what step leaves to finish stays where it is.
   Packed packProgram(StringRef space, const Timed &timed, const Lifetimes &lifetimes, uint64_t base, uint64_t budget) {
     Packed packed;
@@ -177,7 +214,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     options.slack = slack;
     options.cyclic = timed.period > 0;
     options.budget = budget > base ? budget - base : 0;
-    passes::Packing packing = passes::pack(inTime, options);
+    const auto left = leftBy(space, lifetimes);
+    passes::Packing packing = left.empty() ? passes::pack(inTime, options) : packBeside(left, packed.requests, base);
     for (auto [slot, offset] : llvm::zip(packed.slots, packing.offsets)) {
       place(slot, base + offset);
       placed.insert(slot);
@@ -238,7 +276,9 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
         findBlocks(nameOf(entry));
     }
     for (DictionaryAttr entry : entries) {
-      uint64_t bytes = kept[nameOf(entry)] = placePersistent(nameOf(entry));
+      uint64_t bytes = kept[nameOf(entry)] =
+          llvm::alignTo(placePersistent(nameOf(entry)),
+                        blocks.empty() || isOnDevice(entry) ? kSlotAlignment : uint64_t(planner::kFileBlock));
       if (!isOnDevice(entry) && !isFile(entry)) {
         hostKept += bytes;
         hostSpaces.push_back(nameOf(entry));
@@ -261,8 +301,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
         budget = uint64_t(hostMemory) > hostBytes ? hostMemory - hostBytes + base : 0;
       std::optional<Packed> largest;
       for (auto [timed, lives] : llvm::zip(programs, lifetimes)) {
-        const bool finishing = &timed == &programs[size_t(Program::finish)];
-        Packed packed = packProgram(name, timed, lives, finishing ? bytes : base, budget); // beside what step left
+        Packed packed = packProgram(name, timed, lives, base, budget);
         if (!packed.checked.ok())
           return module.emitError() << "space " << name << ": " << packed.checked.message();
         bytes = std::max(bytes, packed.bytes);

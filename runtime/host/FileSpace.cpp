@@ -178,6 +178,19 @@ Status FileSpace::write(uint64_t offset, std::span<const std::byte> from) {
   return move(offset, {const_cast<std::byte *>(from.data()), from.size()}, true).within(fmt::format("--state-dir {}", folder));
 }
 
+/// What comes before the first whole block, whole blocks, and what is left.
+std::vector<FileSpace::Piece> FileSpace::piecesOf(uint64_t offset, std::span<std::byte> memory) {
+  std::vector<Piece> pieces;
+  for (uint64_t at = 0; at < memory.size(); at += pieces.back().memory.size()) {
+    const uint64_t left = memory.size() - at, inBlock = (offset + at) % kFileAlignment;
+    const uint64_t bytes = inBlock > 0             ? kFileAlignment - inBlock
+                           : left < kFileAlignment ? left
+                                                   : std::min(kPiece, left / kFileAlignment * kFileAlignment);
+    pieces.push_back({offset + at, memory.subspan(at, std::min(bytes, left))});
+  }
+  return pieces;
+}
+
 Status FileSpace::moveOne(const Piece &piece, bool writes) const {
   const int file = isWhole(piece.offset, piece.memory) ? direct.get() : cached.get();
   return writes ? writeAllAt(file, piece.memory, piece.offset) : readAllAt(file, piece.memory, piece.offset);
@@ -186,9 +199,7 @@ Status FileSpace::moveOne(const Piece &piece, bool writes) const {
 Status FileSpace::move(uint64_t offset, std::span<std::byte> memory, bool writing) {
   if (offset > size || memory.size() > size - offset)
     return fail("{} bytes at {} leave its {}", memory.size(), offset, size);
-  std::vector<Piece> pieces;
-  for (uint64_t at = 0; at < memory.size(); at += kPiece)
-    pieces.push_back({offset + at, memory.subspan(at, std::min(kPiece, memory.size() - at))});
+  const std::vector<Piece> pieces = piecesOf(offset, memory);
   if (writing)
     forget(offset, memory.size());
   Queue *queue = (writing ? writes : reads).get();

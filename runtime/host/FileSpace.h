@@ -14,6 +14,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mt::host {
 
@@ -51,6 +52,7 @@ private:
 
   FileSpace(std::string folder, uint64_t bytes);
   bool isWhole(uint64_t offset, std::span<const std::byte> memory) const;
+  static std::vector<Piece> piecesOf(uint64_t offset, std::span<std::byte> memory);
   Status move(uint64_t offset, std::span<std::byte> memory, bool writes);
   Status moveOne(const Piece &piece, bool writes) const;
   Status check(const Piece &piece);

@@ -36,6 +36,7 @@ Json toJson(const Prediction &p) {
           {"upload_seconds", p.uploadSeconds},
           {"download_seconds", p.downloadSeconds},
           {"host_seconds", p.hostSeconds},
+          {"disk_seconds", p.diskSeconds},
           {"bound", p.bound},
           {"useful_flops", p.usefulFlops},
           {"executed_flops", p.executedFlops},

@@ -76,9 +76,9 @@ private:
 
   void printPrediction() {
     const Prediction &p = plan.prediction;
-    line("  predicted  step {} ({}): compute {}, upload {}, download {}, host {}", formatSeconds(p.stepSeconds),
+    line("  predicted  step {} ({}): compute {}, upload {}, download {}, host {}{}", formatSeconds(p.stepSeconds),
          p.bound, formatSeconds(p.computeSeconds), formatSeconds(p.uploadSeconds), formatSeconds(p.downloadSeconds),
-         formatSeconds(p.hostSeconds));
+         formatSeconds(p.hostSeconds), p.diskSeconds > 0 ? ", disk " + formatSeconds(p.diskSeconds) : std::string());
     line("  work       {} useful, {} executed; over the link: weights {}, gradients {}, activations {}, state {}",
          formatFlops(p.usefulFlops), formatFlops(p.executedFlops), formatSize(p.weightLinkBytes),
          formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes), formatSize(p.stateLinkBytes));

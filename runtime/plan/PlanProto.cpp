@@ -188,6 +188,7 @@ void put(const Prediction &prediction, proto::Prediction *to) {
   to->set_upload_seconds(prediction.uploadSeconds);
   to->set_download_seconds(prediction.downloadSeconds);
   to->set_host_seconds(prediction.hostSeconds);
+  to->set_disk_seconds(prediction.diskSeconds);
   to->set_bound(prediction.bound);
   to->set_useful_flops(prediction.usefulFlops);
   to->set_executed_flops(prediction.executedFlops);
@@ -387,6 +388,7 @@ void readHead(const proto::Plan &from, Plan &plan) {
                      .uploadSeconds = prediction.upload_seconds(),
                      .downloadSeconds = prediction.download_seconds(),
                      .hostSeconds = prediction.host_seconds(),
+                     .diskSeconds = prediction.disk_seconds(),
                      .bound = prediction.bound(),
                      .usefulFlops = prediction.useful_flops(),
                      .executedFlops = prediction.executed_flops(),

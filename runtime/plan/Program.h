@@ -186,7 +186,7 @@ struct Target {
   Contention contention = {};
 };
 struct Prediction {
-  double stepSeconds = 0, computeSeconds = 0, uploadSeconds = 0, downloadSeconds = 0, hostSeconds = 0;
+  double stepSeconds = 0, computeSeconds = 0, uploadSeconds = 0, downloadSeconds = 0, hostSeconds = 0, diskSeconds = 0;
   std::string bound;
   double usefulFlops = 0, executedFlops = 0;
   uint64_t weightLinkBytes = 0, gradientLinkBytes = 0, activationLinkBytes = 0, stateLinkBytes = 0;

@@ -184,10 +184,14 @@ void predict(const Timeline &timeline, std::span<const Stream> streams, Predicti
   prediction.computeSeconds = busiest[static_cast<size_t>(StreamKind::compute)];
   prediction.downloadSeconds = busiest[static_cast<size_t>(StreamKind::download)];
   prediction.hostSeconds = busiest[static_cast<size_t>(StreamKind::host)];
+  prediction.diskSeconds =
+      std::max(busiest[static_cast<size_t>(StreamKind::read)], busiest[static_cast<size_t>(StreamKind::write)]);
   const double copy = std::max(prediction.uploadSeconds, prediction.downloadSeconds);
-  prediction.bound = prediction.computeSeconds >= std::max(copy, prediction.hostSeconds) ? "compute-bound"
-                     : copy >= prediction.hostSeconds                                    ? "copy-bound"
-                                                                                         : "host-bound";
+  const double most = std::max({copy, prediction.computeSeconds, prediction.hostSeconds, prediction.diskSeconds});
+  prediction.bound = prediction.computeSeconds == most ? "compute-bound"
+                     : copy == most                    ? "copy-bound"
+                     : prediction.hostSeconds == most  ? "host-bound"
+                                                       : "disk-bound";
 }
 
 } // namespace mt::plan

@@ -16,8 +16,10 @@
 //   MT_FAULTS_DENIED=PART   files below the root with PART in their path cannot be opened for reading (EACCES),
 //   MT_FAULTS_BROKEN=PART   or cannot be read (EIO)
 //   MT_FAULTS_OWNERS=1      no file can be given an owner (EINVAL)
-//   MT_FAULTS_HOLD=PART     the first file with PART in its path is opened for writing only after a write to another file;
+//   MT_FAULTS_HOLD=PART     the first file with PART in its path is opened for writing only after a write to another
+//   file;
 //                           without one the process ends after a minute
+//   MT_FAULTS_NO_URING=1    the kernel refuses io_uring, whose requests none of the above would see
 //   MT_FAULTS_THREADS=N     the system gives N threads and no more, whatever the root
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -32,9 +34,12 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <mutex>
 #include <pthread.h>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -71,6 +76,18 @@ Settings &settings() {
 std::recursive_mutex &mutex() {
   static auto *made = new std::recursive_mutex;
   return *made;
+}
+
+__attribute__((constructor)) void refuseUring() {
+  if (environment("MT_FAULTS_NO_URING").empty())
+    return;
+  sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  sock_fprog filter = {.len = sizeof(steps) / sizeof(steps[0]), .filter = steps};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    std::abort();
 }
 
 long count = 0;

@@ -251,7 +251,7 @@ TEST(Search, StreamsStateWhereTheHostIsTheBound) {
   const Found without = search(model, machine, byHost);
   EXPECT_EQ(std::ranges::count(without.decisions.layers, true, &LayerDecision::stateStreamed), 0);
   EXPECT_LT(found.timing.seconds, 0.7 * without.timing.seconds);
-  EXPECT_GE(found.timing.seconds, lowerBound(model, machine, constraints.deviceMemory) * (1 - 1e-9));
+  EXPECT_GE(found.timing.seconds, lowerBound(model, machine, constraints) * (1 - 1e-9));
 }
 
 TEST(Search, TakesWhatIsGiven) {
@@ -283,7 +283,7 @@ TEST(Search, NeverBeatsItsBound) {
     const Found found = search(model, machine, constraints);
     if (!found.timing.fits())
       continue;
-    EXPECT_GE(found.timing.seconds, lowerBound(model, machine, constraints.deviceMemory) * (1 - 1e-6)) << "model " << i;
+    EXPECT_GE(found.timing.seconds, lowerBound(model, machine, constraints) * (1 - 1e-6)) << "model " << i;
   }
 }
 

@@ -1,7 +1,7 @@
 // Spaces of kind file on any device: made in the folder that users name, and copies between them and the host's memory.
 // Private to runtime/device.
-#ifndef MT_RUNTIME_DEVICE_COMMON_FILES_H
-#define MT_RUNTIME_DEVICE_COMMON_FILES_H
+#ifndef MT_RUNTIME_DEVICE_COMMON_SPACEFILES_H
+#define MT_RUNTIME_DEVICE_COMMON_SPACEFILES_H
 
 #include "runtime/host/FileSpace.h"
 #include "runtime/plan/Program.h"

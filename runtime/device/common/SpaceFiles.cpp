@@ -1,4 +1,4 @@
-#include "runtime/device/common/Files.h"
+#include "runtime/device/common/SpaceFiles.h"
 
 #include "runtime/base/Sizes.h"
 
@@ -10,9 +10,10 @@ Result<SpaceFiles> makeFiles(std::span<const plan::Space> spaces, const std::str
     if (spaces[i].kind != plan::SpaceKind::file || spaces[i].bytes == 0)
       continue;
     if (folder.empty())
-      return fail("the plan keeps {} in a file; say in which folder with --state-dir, on a fast local disk, or compile the "
-                  "model again with more --host-memory",
-                  formatSize(spaces[i].bytes));
+      return fail(
+          "the plan keeps {} in a file; say in which folder with --state-dir, on a fast local disk, or compile the "
+          "model again with more --host-memory",
+          formatSize(spaces[i].bytes));
     MT_ASSIGN(files[i], host::FileSpace::make(folder, spaces[i].bytes, spaces[i].name));
   }
   return files;
