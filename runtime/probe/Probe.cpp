@@ -10,6 +10,7 @@
 #include "runtime/plan/Dump.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/probe/Bench.h"
+#include "runtime/probe/Disk.h"
 
 #include <nlohmann/json.hpp>
 
@@ -114,7 +115,15 @@ public:
       target["bf16_flops"] = target["fp32_flops"];
     MT_ASSIGN(target["kernel_overhead_seconds"], secondsOf(smallKernel));
     MT_ASSIGN(target["copy_overhead_seconds"], secondsOf(smallCopy));
-    MT_ASSIGN(target["contention"], contention());
+    MT_ASSIGN(std::vector<std::string> shared, contention());
+    if (!options.disk.empty()) {
+      MT_ASSIGN(const DiskRates disk, probeDisk(options.disk));
+      target["disk_memory"] = disk.memory;
+      target["disk_read_bandwidth"] = disk.read;
+      target["disk_write_bandwidth"] = disk.write;
+      shared.push_back(fmt::format("read write {:.3g}", disk.together - 1));
+    }
+    target["contention"] = shared;
     nlohmann::ordered_json &measured = target["measured"];
     MT_TRY(state(measured, "updates_per_second", static_cast<double>(sizes.hostElements), updates));
     MT_TRY(state(measured, "split_updates_per_second", static_cast<double>(sizes.hostElements), splitUpdates));
@@ -228,19 +237,23 @@ Status probeMachine(const ProbeOptions &options) {
     return writeOut(text);
   MT_TRY(writeFileAtomically(options.output, text));
   auto number = [&](const char *field) { return (*target)[field].get<double>(); };
+  const std::string disk =
+      options.disk.empty() ? std::string()
+                           : fmt::format("disk {} read, {} written; ", formatBandwidth(number("disk_read_bandwidth")),
+                                         formatBandwidth(number("disk_write_bandwidth")));
   auto measured = [&](const char *field) { return (*target)["measured"][field].get<double>(); };
   return writeAbout(options.output,
                     fmt::format("{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down; updates {}; device "
                                 "memory {}; {:.2f} G updates/s, "
                                 "{:.2f} of split weights; copies within the host {}; both links and split updates at "
-                                "once take {:.2f} times as long; {} kernel calls\n",
+                                "once take {:.2f} times as long; {}{} kernel calls\n",
                                 options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9,
                                 formatBandwidth(number("upload_bandwidth")),
                                 formatBandwidth(number("download_bandwidth")),
                                 formatBandwidth(number("host_bandwidth")), formatBandwidth(number("device_bandwidth")),
                                 measured("updates_per_second") / 1e9, measured("split_updates_per_second") / 1e9,
                                 formatBandwidth(measured("host_copy_bandwidth")), measured("links_beside_updates"),
-                                probe.callCount()));
+                                disk, probe.callCount()));
 }
 
 } // namespace mt::probe

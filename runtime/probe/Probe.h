@@ -14,6 +14,7 @@ struct ProbeOptions {
   std::vector<std::string> plans; ///< whose calls are measured besides the samples
   std::string output;             ///< empty: standard output
   std::string device = "cpu";     ///< cpu or cuda[:N]
+  std::string disk;               ///< a folder on one; empty: none is measured
   int threads = 0;
   bool brief = false; ///< rates of the machine, and the calls of plans alone
 };

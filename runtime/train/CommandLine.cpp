@@ -260,6 +260,8 @@ private:
     probeCommand->add_option("-o,--output", probe.output, "the target to write (default: standard output)")
         ->type_name("TARGET.json");
     probeCommand->add_option("--device", probe.device, "cpu or cuda[:N]")->capture_default_str();
+    probeCommand->add_option("--disk", probe.disk, "a folder on a disk to measure, too: for mtrun --state-dir")
+        ->type_name("DIR");
     probeCommand->add_flag("--brief", probe.brief, "some seconds: the machine's rates, and calls of plans alone");
     probeCommand->add_option("--threads", probe.threads, "threads of the kernels (default: the machine's cores)")
         ->check(kThreads)->type_name("N");

@@ -149,6 +149,14 @@ def unknown_loss(b):
 
 
 @case
+def disk_without_rate(b):
+    b.refuses("mtc compile gpt2.onnx -o bad.bin --disk fast", "--disk fast", status=2, leaves=["bad.bin"])
+    b.refuses("mtc compile gpt2.onnx -o bad.bin --disk 1GB,", "--disk 1GB,", status=2, leaves=["bad.bin"])
+    b.refuses("mtc compile gpt2.onnx -o bad.bin --disk 1GB,1", "--disk: disk_write_bandwidth is 1", leaves=["bad.bin"])
+    b.refuses("mtrun probe --brief -o bad.json --disk nowhere", "--disk nowhere: No such file or directory", leaves=["bad.json"])
+
+
+@case
 def unknown_target(b):
     b.refuses("mtc compile gpt2.onnx -o bad.bin --seq 32 --target abacus", "abacus", leaves=["bad.bin"])
 

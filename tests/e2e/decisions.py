@@ -4,7 +4,7 @@ plans of; the same decisions, read back from the text of the schedule, give the 
 
     PATH=build/bin:$PATH python3 tests/e2e/decisions.py [CASE] [COUNT] [SEED] [-- OPTION...]
 
-Where OPTION names several devices, they are compared with one.
+Where OPTION names several devices, or a disk, they are compared with one, and with none.
 """
 import random
 import re
@@ -28,14 +28,18 @@ class Bench:
         self.compile = [w for w in compile if w not in ("-o", "plan.bin")] + ["--target", "cpu-discrete", *OPTIONS]
         if "--micro-batch" not in OPTIONS:
             self.compile += ["--micro-batch", "2"]
-        alone = list(self.compile)
-        if "--devices" in alone:
-            alone[alone.index("--devices") + 1] = "1"
-        self.train = train
+        self.train = list(train)
         for option in ("--steps", "--metrics", "--out"):
             if option in self.train:
                 at = self.train.index(option)
                 self.train = self.train[:at] + self.train[at + 2:]
+        alone = list(self.compile)
+        if "--disk" in alone:
+            at = alone.index("--disk")
+            alone = alone[:at] + alone[at + 2:]
+            self.train += ["--state-dir", "."]
+        if "--devices" in alone:
+            alone[alone.index("--devices") + 1] = "1"
         self.layers = scratch.run([*self.compile, "--emit", "layers"])
         self.calls = re.findall(r"call @\w+\([^)]*\) (?:\{[^}]*\} )?:", self.layers)
         self.want = self.result("reference", scratch.run([*alone, "--emit", "layers"]))
@@ -65,7 +69,7 @@ class Bench:
             attributes = []
             if not last and "nn.backward" in call:
                 attributes.append(f'mt.saved = "{pick.choice(("input", "attention", "all"))}"')
-            attributes += [name for name in ("mt.kept", "mt.resident", "mt.state_streamed", "mt.parked_saved") if pick.random() < 0.5]
+            attributes += [name for name in ("mt.kept", "mt.resident", "mt.state_streamed", "mt.state_in_file", "mt.parked_saved") if pick.random() < 0.5]
             if pick.random() < 0.5:
                 attributes.append(f"mt.parts = {pick.randint(1, 8)} : i64")
             if pick.random() < 0.5:

@@ -156,7 +156,7 @@ TEST(Order, NoStreamIsBusyLongerThanAStepTakes) {
 Decisions randomDecisions(const Model &model, const Machine &machine, std::mt19937 &random) {
   Decisions decisions = leastMemory(model);
   const std::vector<bool> reside = canReside(model, machine), streams = canStreamState(model, machine),
-                          parks = canParkSaved(model, machine);
+                          parks = canParkSaved(model, machine), files = canBeInFile(model, machine);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     LayerDecision &layer = decisions.layers[l];
     layer.rung = model.layers[l].isLoss ? 0 : static_cast<int64_t>(random() % model.layers[l].rungs.size());
@@ -164,6 +164,7 @@ Decisions randomDecisions(const Model &model, const Machine &machine, std::mt199
     layer.resident = random() % 2 && reside[l];
     layer.stateStreamed = random() % 2 && streams[l] && !layer.resident;
     layer.parkedSaved = random() % 2 && parks[l];
+    layer.stateInFile = files[l] && random() % 2;
     layer.together = int64_t(2) << random() % 3;
     layer.summed = random() % 2 ? LayerDecision::kAll : int64_t(1) << random() % 3;
   }
@@ -172,8 +173,8 @@ Decisions randomDecisions(const Model &model, const Machine &machine, std::mt199
   return decisions;
 }
 
-/// With memory enough they never wait for each other, whatever was decided; nor do they with as little as some
-/// decisions need.
+/// With memory enough they never wait for each other, whatever was decided, with a disk and without; nor do they with
+/// as little as some decisions need.
 TEST(Order, SeveralDevicesDoNotLockUp) {
   std::mt19937 random(23);
   for (int i = 0; i < 400; ++i) {
@@ -182,7 +183,9 @@ TEST(Order, SeveralDevicesDoNotLockUp) {
     target::Target target = randomTarget(random);
     if (random() % 2)
       target.peers = {random() % 2 ? "all 5e9" : "0 1 5e9"};
-    ASSERT_EQ(target::setDevices(target, 2 + random() % 4).message(), "");
+    if (random() % 2)
+      target.diskMemory = 1 << 30, target.diskReadBandwidth = 2e9, target.diskWriteBandwidth = 1e9;
+    ASSERT_EQ(target::setDevices(target, 1 + random() % 5).message(), "");
     const Machine machine(target);
     const Decisions decisions = randomDecisions(model, machine, random);
     const Timing timing = timeOf(model, machine, decisions);
@@ -194,6 +197,28 @@ TEST(Order, SeveralDevicesDoNotLockUp) {
     const Schedule whole = build(model, machine, decisions, Extent::plan);
     EXPECT_TRUE(time(whole, whole.evaluate, machine, decisions, false).fits()) << "model " << i;
   }
+}
+
+/// What is in a file is there but for three states at a time, each of them from when its gradient has landed; what the
+/// disk takes is hidden as far as a step is longer than that.
+TEST(Order, StateInAFileTakesTheRoomOfAFew) {
+  const std::vector<SmallLayer> layers(33, {2500, 1000, {}, 1e-3, {2e-3}});
+  const Model model = smallModel(layers, 1);
+  target::Target target = smallTarget(1e12);
+  target.diskMemory = 1 << 30, target.diskReadBandwidth = target.diskWriteBandwidth = 1e12;
+  const Machine machine(target);
+  Decisions inMemory = leastMemory(model), inFile = inMemory;
+  for (LayerDecision &layer : inFile.layers)
+    layer.stateInFile = true;
+  settle(model, machine, inMemory), settle(model, machine, inFile);
+  const Timing before = timeOf(model, machine, inMemory), after = timeOf(model, machine, inFile);
+  int64_t state = 0;
+  for (const Parameter &parameter : model.parameters)
+    for (const Parameter::Rest &rest : parameter.rest)
+      state += rest.type.bytes();
+  EXPECT_GT(state, 0);
+  EXPECT_LT(after.hostUsed, before.hostUsed - state / 2);
+  EXPECT_LT(after.seconds, 1.02 * before.seconds);
 }
 
 /// Layers in turn: as many times as fast as there are devices, but for the ends of a step.

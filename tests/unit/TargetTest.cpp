@@ -196,6 +196,14 @@ TEST(Target, DevicesAndTheirLinks) {
     return completeTarget(target).message();
   };
   EXPECT_EQ(problemOf(0, {}), "devices is 0; it must be between 1 and 64");
+  Target disk = *findTarget("cpu-discrete");
+  disk.diskMemory = 1 << 30;
+  EXPECT_EQ(completeTarget(disk).message(), "disk_read_bandwidth is 0; it must be between 1000 and 1e+16");
+  disk.diskReadBandwidth = disk.diskWriteBandwidth = 5e9;
+  EXPECT_TRUE(completeTarget(disk).ok());
+  const Result<Target> again = parseTarget(printTarget(disk), "again");
+  EXPECT_EQ(again->diskMemory, disk.diskMemory);
+  EXPECT_EQ(again->diskWriteBandwidth, 5e9);
   EXPECT_EQ(problemOf(65, {}), "devices is 65; it must be between 1 and 64");
   EXPECT_EQ(problemOf(4, {"0 3 1e9", "all 2e9"}), "");
   EXPECT_EQ(problemOf(2, {"0 2 1e9"}),

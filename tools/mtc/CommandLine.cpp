@@ -36,9 +36,15 @@ uint64_t sizeOf(const std::string &flag, const std::string &text) {
 
 /// One for both, or two.
 std::array<double, 2> ratesOf(const std::string &flag, const std::string &text) {
+  auto rateOf = [&](const std::string &part) {
+    Result<uint64_t> rate = parseSize(part);
+    if (!rate.ok())
+      throwUsage(flag + " " + text + ": " + rate.status().message());
+    return static_cast<double>(*rate);
+  };
   const size_t comma = text.find(',');
-  const auto first = static_cast<double>(sizeOf(flag, text.substr(0, comma)));
-  return {first, comma == std::string::npos ? first : static_cast<double>(sizeOf(flag, text.substr(comma + 1)))};
+  const double first = rateOf(text.substr(0, comma));
+  return {first, comma == std::string::npos ? first : rateOf(text.substr(comma + 1))};
 }
 
 bool isLoss(const std::string &kind) {
