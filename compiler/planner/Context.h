@@ -50,6 +50,11 @@ public:
   bool streamsState(int64_t l) const { return l >= 0 && streams[static_cast<size_t>(l)]; }
   /// Of the state that the host has: where the layer is resident, a copy.
   bool hasStateInFile(int64_t l) const { return l >= 0 && files[static_cast<size_t>(l)]; }
+  /// Of gradients that wait on the host for the clip scale.
+  bool hasGradientInFile(int64_t l) const {
+    return hasStateInFile(l) && decision(l).gradientInFile && model.clip && !machine.unified() && !updatesOnDevice(l) &&
+           std::ranges::none_of(layer(l).packs, [&](int64_t k) { return pack(k).isShared(); });
+  }
   bool updatesOnDevice(int64_t l) const { return isResident(l) || streamsState(l); }
   /// A pack's gradient is wanted where its update runs.
   bool staysOnDevice(int64_t k) const { return updatesOnDevice(pack(k).complete()); }

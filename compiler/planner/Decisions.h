@@ -26,6 +26,8 @@ struct LayerDecision {
   /// The state that the host has is in a file, and in its memory only while it updates with it, or brings it to a
   /// device or back.
   bool stateInFile = false;
+  /// With that, and where gradients wait for their norm: they do so in the file.
+  bool gradientInFile = false;
   /// Micro-batches whose gradients are added up on the device, a power of two, before the sum comes down; the host adds
   /// up the rest. The more, the more sums are there at once.
   int64_t summed = kAll;

@@ -84,8 +84,17 @@ void Gradients::landOnHost(int64_t l) {
   const Packs total = onHost.finish(
       [&](const Packs &into, const std::vector<Packs> &others) { addTo(l, context.machine.update, into, others); });
   context.out.setPlace(l, -1);
-  for (const auto &[k, place] : total)
-    keep(l, k, {0, context.pack(k).bytes, context.decision(l).parts - 1, place, place, false});
+  for (const auto &[k, place] : total) {
+    const GradientPack &pack = context.pack(k);
+    if (!pack.isShared())
+      squaredNorms(context.out.text("norm of {}", context.named(pack.parameters)), context.machine.update,
+                   pack.parameters, place);
+    const int64_t part = pack.isShared() ? pack.bytes : context.sizeOfPart(l, pack.bytes);
+    for (int64_t begin = 0; begin < pack.bytes; begin += part)
+      keep(l, k,
+           {begin, std::min(pack.bytes, begin + part), pack.isShared() ? context.decision(l).parts - 1 : begin / part,
+            place + begin, place + begin});
+  }
 }
 
 /// Squared norms of gradients, each where it is told: on the device, if it has a place there.
@@ -136,12 +145,8 @@ void Gradients::land(int64_t l, int64_t k) {
   const int64_t bytes = pack.bytes, part = comesDown && !pack.isShared() ? context.sizeOfPart(l, bytes) : bytes;
   for (int64_t begin = 0; begin < bytes; begin += part) {
     const Place device = parts.at(k) + begin;
-    Landed landed{begin,
-                  std::min(bytes, begin + part),
-                  pack.isShared() ? context.decision(l).parts - 1 : begin / part,
-                  device,
-                  device,
-                  false};
+    Landed landed{begin, std::min(bytes, begin + part), pack.isShared() ? context.decision(l).parts - 1 : begin / part,
+                  device, device};
     if (comesDown) {
       landed.place =
           out.slot(out.text("landed {}", labelOf(k, l)), context.machine.staging, Kind::gradient, landed.end - begin);
@@ -168,14 +173,19 @@ void Gradients::keep(int64_t l, int64_t k, const Landed &landed) {
   else
     addPack(context.out.text("sum gradients of {}", context.named(pack.parameters)), engine, k, kept.front().place,
             {landed.place});
-  if (pack.complete() != l || !(pack.isShared() || context.sumsOnHost(l)))
+  if (pack.complete() != l)
     return;
-  if (staysOnDevice) {
+  if (pack.isShared() && staysOnDevice) {
     parts[k] = kept.front().place;
     computeNorms(l, k);
-  } else {
+  } else if (pack.isShared()) {
     squaredNorms(context.out.text("norm of {}", context.named(pack.parameters)), engine, pack.parameters,
                  kept.front().place);
+  }
+  if (context.hasGradientInFile(l) && !landed.isLate) {
+    kept.back().file = context.out.slot(context.out.text("kept {}", labelOf(k, l)), *context.machine.file,
+                                        Kind::gradient, landed.end - landed.begin);
+    context.out.copy(labelOf(k, l), landed.place, kept.back().file, landed.end - landed.begin);
   }
 }
 

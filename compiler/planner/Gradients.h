@@ -11,8 +11,9 @@ namespace mt::planner {
 /// Bytes of a pack from `begin` on: a part of a layer's.
 struct Landed {
   int64_t begin = 0, end = 0, part = 0;
-  Place place, device; ///< where updates read it, and where it is before
+  Place place, device; ///< where it is on the host, and where it is before
   bool isLate = false; ///< it comes down in the next step
+  Place file = {};     ///< where it waits to be read, if that is in a file
 };
 
 class Gradients {

@@ -19,7 +19,8 @@ constexpr double kNear = 1e-7;
 /// What is on its way between devices through the host: places that a device has there, which are taken in the order of
 /// need.
 constexpr uint64_t kWays = 4;
-/// States that are in memory at once, of those that are in a file: one is read, one updated and one written.
+/// States that are in memory at once, of those that are in a file: one is read, one updated and one written. One has
+/// room of its own, the others what is left.
 constexpr int64_t kRings = 3;
 /// How much longer than a step no stream takes for its part of one.
 constexpr double kSteady = 1e-3;
@@ -220,13 +221,13 @@ private:
       hostBudget -= largest[d] * static_cast<int64_t>(std::min(kWays, memories[d].ways));
   }
   void readRings() {
-    int64_t rings = 0, largest = 0;
+    int64_t largest = 0;
     for (uint32_t i = 0; i < count; ++i)
-      if (isRead(i) && !std::exchange(lives[program[i].accesses[1].slot].isRing, true)) {
-        ++rings;
+      if (isRead(i)) {
+        lives[program[i].accesses[1].slot].isRing = true;
         largest = std::max(largest, bytesOf(program[i].accesses[1].slot) + kFileBlock);
       }
-    hostBudget -= largest * std::min(kRings, rings);
+    hostBudget -= largest;
   }
   /// A device is ahead of the one that goes on with what it gives by so many runs of a phase, where all are busy.
   int64_t phaseShare() const {
@@ -305,6 +306,7 @@ private:
   std::vector<double> startOf, endOf; ///< by instance; negative: not yet
   plan::UnderWay underWay;
   int64_t hostLive = 0, rings = 0;
+  std::optional<uint64_t> ownRing;      ///< slot instance that has the room of its own
   int64_t deviceLeft = 0, hostLeft = 0; ///< what was missing to the command that had least left: at most 0
   std::vector<uint32_t> leavesLeft, usesLeft; ///< by slot instance
   std::vector<bool> isHeld;
@@ -419,7 +421,7 @@ private:
                     memory.budget,
                 kNothing};
       }
-      if (isDownload(i) && lives[slot].way < 0)
+      if ((isDownload(i) && lives[slot].way < 0) || (lives[slot].isRing && ownRing))
         return {kNothing, hostLive + bytes - hostBudget};
     }
     return {kNothing, kNothing};
@@ -464,7 +466,13 @@ private:
     const auto step = static_cast<uint32_t>(*which / count);
     for (uint32_t slot : opens[i]) {
       const int64_t bytes = bytesOf(slot);
-      rings += lives[slot].isRing;
+      if (lives[slot].isRing) {
+        ++rings;
+        if (ownRing)
+          hostLive += bytes;
+        else
+          ownRing = slotInstance(step, slot);
+      }
       if (!onDevice(slot))
         hostLive += isCounted(slot) ? bytes : 0;
       else if (isUpload(i) && lives[slot].lastUse >= 0 && lives[slot].room < 0) {
@@ -502,7 +510,13 @@ private:
         memoryOf(program[i].accesses[0].slot).held -= bytesOf(program[i].accesses[0].slot);
     for (uint32_t slot : hostUses[i])
       if (--usesLeft[slotInstance(step, slot)] == 0) {
-        rings -= lives[slot].isRing;
+        if (lives[slot].isRing) {
+          --rings;
+          if (ownRing == slotInstance(step, slot))
+            ownRing.reset();
+          else
+            hostLive -= bytesOf(slot);
+        }
         hostLive -= isCounted(slot) ? bytesOf(slot) : 0;
       }
     if (program[i].arrives && lives[program[i].accesses[0].slot].way >= 0)

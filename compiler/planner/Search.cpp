@@ -133,7 +133,7 @@ private:
   void start() {
     best = leastMemory(model);
     for (size_t l = 0; l < inFile.size(); ++l)
-      best.layers[l].stateInFile = inFile[l];
+      best.layers[l].stateInFile = best.layers[l].gradientInFile = inFile[l];
     best.deviceLimit = constraints.deviceMemory;
     best.hostLimit = constraints.hostMemory;
     (void)constrain(model, machine, constraints, best);
@@ -194,7 +194,8 @@ private:
     std::string key(reinterpret_cast<const char *>(&decisions.deviceLimit), sizeof(decisions.deviceLimit));
     for (const LayerDecision &layer : decisions.layers) {
       key += static_cast<char>(layer.rung << 3 | layer.parkedSaved << 2 | layer.kept << 1 | layer.resident);
-      key += static_cast<char>(layer.parts << 2 | layer.stateInFile << 1 | layer.stateStreamed);
+      key += static_cast<char>(layer.parts << 3 | layer.gradientInFile << 2 | layer.stateInFile << 1 |
+                               layer.stateStreamed);
       key += static_cast<char>(std::bit_width(static_cast<uint64_t>(layer.summed)));
       key += static_cast<char>(layer.together);
     }
@@ -247,6 +248,13 @@ private:
     for (size_t l = 0; l < inFile.size(); ++l)
       if (inFile[l])
         canBeInMemory.push_back(l);
+    if (!canBeInMemory.empty() && model.clip)
+      axes.push_back({canBeInMemory.size(), 0,
+                      [canBeInMemory](Decisions &decisions, size_t count) {
+                        for (size_t i = 0; i < canBeInMemory.size(); ++i)
+                          decisions.layers[canBeInMemory[i]].gradientInFile = i >= count;
+                      },
+                      false, Axis::all});
     if (!canBeInMemory.empty())
       axes.push_back({canBeInMemory.size(), 0,
                       [canBeInMemory](Decisions &decisions, size_t count) {
@@ -984,7 +992,7 @@ Description describe(const Model &model, const Machine &machine, const Decisions
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
   int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0,
-          byHost = 0, inFile = 0;
+          byHost = 0, inFile = 0, gradients = 0;
   const std::vector<bool> can = canBeInFile(model, machine);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
@@ -1003,6 +1011,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     streamed += updates && decision.stateStreamed;
     late += updates && !decision.resident && !decision.stateStreamed && decision.late < decision.parts;
     inFile += can[l] && decision.stateInFile && !decision.stateStreamed;
+    gradients += can[l] && updates && decision.stateInFile && decision.gradientInFile && !decision.stateStreamed &&
+                 !decision.resident;
     byHost += updates && !decision.resident && !decision.stateStreamed && decision.summed < model.microBatches;
   }
   Description text;
@@ -1033,6 +1043,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
   text.updates = machine.unified() ? "early" : shares({{"early", updated - late - onDevice - streamed}, {"late", late}, {"on the device", onDevice}, {"on the device with streamed state", streamed}});
   if (inFile > 0)
     text.updates += fmt::format(", state of {} layers in a file", inFile);
+  if (gradients > 0 && model.clip && !machine.unified())
+    text.updates += fmt::format(", gradients of {} layers there, too", gradients);
   if (byHost > 0 && !machine.unified())
     text.updates += fmt::format(", gradients of {} layers summed by the host", byHost);
   return text;

@@ -31,7 +31,7 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
         const int64_t to = std::min(context.parameter(p).full.elements(), (landed.end - begin + size - 1) / size);
         if (from < to)
           pieces[{landed.part, context.model.updateOf(p)}].push_back(
-              {p, from, to - from, landed.place + (begin + from * size - landed.begin)});
+              {p, from, to - from, (landed.file ? landed.file : landed.place) + (begin + from * size - landed.begin)});
       }
     }
   }
@@ -97,62 +97,75 @@ void Updates::takeState(int64_t l) {
   moves.emit(context.out, context.out.text("state layer {}", l), false);
 }
 
-/// One part of a layer whose state is in a file: what of it the pieces are of comes to memory once their gradients are there,
-/// and goes back. Every run of it lies in its block as it does in the file.
-void Updates::updateFromFile(int64_t l, int64_t part, const std::map<std::string, std::vector<Piece>> &pieces) {
+/// One part of a layer whose state is in a file: what of it the pieces are of comes to memory once their gradients are
+/// there, or with those, and goes back. Every run of it lies in its block as it does in the file.
+void Updates::updateFromFile(int64_t l, int64_t part, std::map<std::string, std::vector<Piece>> pieces) {
   Emitter &out = context.out;
   struct Run {
     Place inFile;
     int64_t bytes, inMemory;
-    bool ends;     ///< with the state that it is of: what is beyond, to the next, is nobody's
-    Place *state;  ///< where that would begin in memory
-    int64_t first; ///< byte of it
+    bool ends;    ///< with what it is of: what is beyond, to the next, is nobody's
+    Place *place; ///< where byte 0 of what it is of would be in memory
+    int64_t first;
+    bool isState; ///< and goes back
   };
-  std::map<int64_t, Run> runs; ///< by place in the file
+  std::map<std::pair<uint32_t, int64_t>, Run> runs; ///< by place in the file
+  auto add = [&](Place from, int64_t bytes, bool ends, Place *place, int64_t first, bool isState) {
+    runs[{from.slot, from.offset}] = {from, bytes, 0, ends, place, first, isState};
+  };
   streamedState.assign(context.model.parameters.size(), {});
-  for (const auto &[kernel, list] : pieces)
-    for (const Piece &piece : list) {
+  for (auto &[kernel, list] : pieces)
+    for (Piece &piece : list) {
       const auto p = static_cast<size_t>(piece.parameter);
-      const std::vector<Parameter::Rest> &rest = context.parameter(piece.parameter).rest;
-      streamedState[p].resize(rest.size());
-      for (size_t r = 0; r < rest.size(); ++r) {
-        const auto size = static_cast<int64_t>(kernels::byteSize(rest[r].type.type));
-        const int64_t first = piece.first / rest[r].elements * size;
-        const int64_t bytes = (piece.count + rest[r].elements - 1) / rest[r].elements * size;
-        const Place from = layout.state[p][r] + first;
-        runs[from.offset] = {from, bytes, 0, first + bytes == rest[r].type.bytes(), &streamedState[p][r], first};
+      const Parameter &entry = context.parameter(piece.parameter);
+      streamedState[p].resize(entry.rest.size());
+      for (size_t r = 0; r < entry.rest.size(); ++r) {
+        const Parameter::Rest &rest = entry.rest[r];
+        const auto size = static_cast<int64_t>(kernels::byteSize(rest.type.type));
+        const int64_t first = piece.first / rest.elements * size;
+        const int64_t bytes = (piece.count + rest.elements - 1) / rest.elements * size;
+        add(layout.state[p][r] + first, bytes, first + bytes == rest.type.bytes(), &streamedState[p][r], first, true);
       }
+      if (isInFile(piece.gradient))
+        add(piece.gradient, piece.count * 4, piece.first + piece.count == entry.full.elements(), &piece.gradient, 0,
+            false);
     }
   int64_t end = 0;
   std::vector<Run> joined;
-  for (auto &[offset, run] : runs) {
-    const int64_t before = joined.empty() ? -1 : joined.back().inFile.offset + joined.back().bytes;
-    const bool goesOn = before == offset || (before >= 0 && joined.back().ends && aligned(before) == offset);
-    const int64_t place = goesOn ? joined.back().inMemory + (offset - joined.back().inFile.offset)
-                                 : (end + kFileBlock - 1) / kFileBlock * kFileBlock + offset % kFileBlock;
+  for (auto &[where, run] : runs) {
+    const bool isBeside = !joined.empty() && joined.back().inFile.slot == run.inFile.slot;
+    const int64_t before = isBeside ? joined.back().inFile.offset + joined.back().bytes : -1,
+                  offset = run.inFile.offset;
+    const bool goesOn = before == offset || (isBeside && joined.back().ends && aligned(before) == offset);
+    run.inMemory = goesOn ? joined.back().inMemory + (offset - joined.back().inFile.offset)
+                          : (end + kFileBlock - 1) / kFileBlock * kFileBlock + offset % kFileBlock;
     if (goesOn)
       joined.back().bytes = offset + run.bytes - joined.back().inFile.offset, joined.back().ends = run.ends;
     else
-      joined.push_back({run.inFile, run.bytes, place, run.ends, nullptr, 0});
-    run.inMemory = place;
-    end = place + aligned(run.bytes);
+      joined.push_back(run);
+    end = run.inMemory + aligned(run.bytes);
   }
   const Place memory = out.slot(out.text("state layer {} to update", l), context.machine.staging, Kind::state, end);
-  for (const auto &[offset, run] : runs)
-    *run.state = memory + (run.inMemory - run.first);
   const bool late = part >= context.firstLate(l);
   for (const Run &run : joined) {
-    Command &read = out.copy(out.text("state layer {}", l), run.inFile, memory + run.inMemory, run.bytes);
+    Command &read = out.copy(run.isState ? out.text("state layer {}", l) : out.text("gradients layer {}", l),
+                             run.inFile, memory + run.inMemory, run.bytes);
     for (const auto &[kernel, list] : pieces)
       for (const Piece &piece : list)
-        if (std::ranges::none_of(read.accesses, [&](const Access &each) { return each.slot == piece.gradient.slot; }))
+        if (!isInFile(piece.gradient) &&
+            std::ranges::none_of(read.accesses, [&](const Access &each) { return each.slot == piece.gradient.slot; }))
           read.accesses.push_back({piece.gradient.slot, piece.gradient.offset, piece.count * 4, BindingEffect::read});
+    if (context.model.clip) // so that no memory waits for the norm, which waits for gradients, which wait for memory
+      read.accesses.push_back(out.access(layout.finalScalars, BindingEffect::read, *layout.scalarRows));
     read.late = late;
   }
+  for (const auto &[where, run] : runs)
+    *run.place = memory + (run.inMemory - run.first);
   for (const auto &[kernel, list] : pieces)
     update(l, part, kernel, list);
   for (const Run &run : joined)
-    out.copy(out.text("state layer {}", l), memory + run.inMemory, run.inFile, run.bytes).late = late;
+    if (run.isState)
+      out.copy(out.text("state layer {}", l), memory + run.inMemory, run.inFile, run.bytes).late = late;
 }
 
 /// The type of elements of a parameter, or of entries that are for so many of them each.

@@ -34,7 +34,8 @@ private:
 
   void bringState(int64_t l);
   void takeState(int64_t l);
-  void updateFromFile(int64_t l, int64_t part, const std::map<std::string, std::vector<Piece>> &pieces);
+  bool isInFile(Place place) const { return context.machine.isFile(context.out.schedule.slots[place.slot].space); }
+  void updateFromFile(int64_t l, int64_t part, std::map<std::string, std::vector<Piece>> pieces);
   const TensorType &typeOf(const Piece &piece, const TensorType &whole, int64_t elements = 1);
   Access updated(const Piece &piece, Place place, const TensorType &whole, int64_t elements = 1);
   void update(int64_t l, int64_t part, const std::string &kernel, const std::vector<Piece> &pieces);

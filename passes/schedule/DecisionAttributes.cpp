@@ -5,7 +5,8 @@ using namespace mlir;
 namespace mt::passes {
 namespace {
 constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident",
-                        kStateStreamed = "mt.state_streamed", kStateInFile = "mt.state_in_file", kLate = "mt.late", kLateDown = "mt.late_down",
+                        kStateStreamed = "mt.state_streamed", kStateInFile = "mt.state_in_file",
+                        kGradientInFile = "mt.gradient_in_file", kLate = "mt.late", kLateDown = "mt.late_down",
                         kParts = "mt.parts", kSummed = "mt.summed", kTogether = "mt.together", kParked = "mt.parked",
                         kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
 } // namespace
@@ -32,6 +33,7 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
     decision.resident = call->hasAttr(kResident);
     decision.stateStreamed = call->hasAttr(kStateStreamed);
     decision.stateInFile = call->hasAttr(kStateInFile);
+    decision.gradientInFile = call->hasAttr(kGradientInFile);
     decision.parkedSaved = call->hasAttr(kParkedSaved);
     decision.summed = planner::LayerDecision::kAll;
     if (auto summed = call->getAttrOfType<IntegerAttr>(kSummed)) {
@@ -79,8 +81,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name : {kSaved, kKept, kResident, kStateStreamed, kStateInFile, kSummed, kTogether, kParts, kLate, kLateDown,
-                           kParked, kParkedSaved})
+    for (StringRef name : {kSaved, kKept, kResident, kStateStreamed, kStateInFile, kGradientInFile, kSummed, kTogether,
+                           kParts, kLate, kLateDown, kParked, kParkedSaved})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
@@ -92,6 +94,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
       call->setAttr(kStateStreamed, builder.getUnitAttr());
     if (decision.stateInFile)
       call->setAttr(kStateInFile, builder.getUnitAttr());
+    if (decision.gradientInFile)
+      call->setAttr(kGradientInFile, builder.getUnitAttr());
     if (decision.parkedSaved)
       call->setAttr(kParkedSaved, builder.getUnitAttr());
     if (decision.summed != planner::LayerDecision::kAll)

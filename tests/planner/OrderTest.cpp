@@ -165,6 +165,7 @@ Decisions randomDecisions(const Model &model, const Machine &machine, std::mt199
     layer.stateStreamed = random() % 2 && streams[l] && !layer.resident;
     layer.parkedSaved = random() % 2 && parks[l];
     layer.stateInFile = files[l] && random() % 2;
+    layer.gradientInFile = random() % 2;
     layer.together = int64_t(2) << random() % 3;
     layer.summed = random() % 2 ? LayerDecision::kAll : int64_t(1) << random() % 3;
   }
