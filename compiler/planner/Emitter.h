@@ -14,7 +14,7 @@ namespace mt::planner {
 inline constexpr int64_t kSlotAlignment = 256;
 int64_t aligned(int64_t bytes);
 /// Bytes go between memory and a file in whole blocks where they lie alike in both.
-inline constexpr int64_t kFileBlock = 4096;
+inline constexpr int64_t kFileBlock = plan::kFileBlock;
 
 inline constexpr uint32_t kNowhere = UINT32_MAX;
 /// A place in a slot.

@@ -332,7 +332,9 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       error << "the plan needs " << formatSize(hostBytes) << " (" << hostBytes << " B) of host memory, and --host-memory allows "
             << formatSize(uint64_t(hostMemory));
       explain(error, *largestHost, hostSpaces, hostKept);
-      return error << "; the smallest budget for these choices is --host-memory " << hostBytes << "B";
+      error << "; the smallest budget for these choices is --host-memory " << hostBytes << "B";
+      const bool hasFile = llvm::any_of(entries, [](DictionaryAttr entry) { return isFile(entry); });
+      return hasFile ? error : error << ", or less with --disk, which keeps state of updates on a fast disk";
     }
     return success();
   }

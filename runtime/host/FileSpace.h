@@ -6,6 +6,7 @@
 #define MT_RUNTIME_HOST_FILESPACE_H
 
 #include "runtime/base/Files.h"
+#include "runtime/plan/Program.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@
 namespace mt::host {
 
 /// Offsets, lengths and addresses of what goes past the cache are multiples of it.
-inline constexpr uint64_t kFileAlignment = 4096;
+inline constexpr uint64_t kFileAlignment = plan::kFileBlock;
 
 class FileSpace {
 public:

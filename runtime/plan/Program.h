@@ -23,6 +23,9 @@ struct Span {
 
 /// A device's memory, the host's that links reach, the host's that it alone uses, and a file of the host's.
 enum class SpaceKind : uint8_t { device, staging, state, file };
+/// What moves between a file and memory goes past the system's cache in blocks of so many bytes: where both begin at
+/// multiples.
+inline constexpr uint64_t kFileBlock = 4096;
 /// Whether it is memory of the host.
 constexpr bool isHostMemory(SpaceKind kind) { return kind == SpaceKind::staging || kind == SpaceKind::state; }
 struct Space {

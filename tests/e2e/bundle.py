@@ -177,7 +177,7 @@ def check_faked_bench(faked):
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in models.splitlines() if line.startswith("|")]
     check(len(rows) == 11 and all(len(row) == 12 and row[2] and row[7].count("%") == 3 for row in rows[2:]), f"bench.md:\n{table}")
     check([row[-1].endswith(" x") for row in rows[2:]] == [True] * 6 + [False] * 3, f"bench.md compares wrongly:\n{table}")
-    check({*calls[::2]} == {name for name in wanted if name.startswith("trace")} and all("| compute | " in rows and "`adamw" in rows for rows in calls[1::2]),
+    check({*calls[::2]} == {name for name in wanted if name.startswith("trace")} and all("| compute | " in rows and "`matmul" in rows for rows in calls[1::2]),
           f"bench.md's tables of calls:\n{table}")
     for line in ("- 1b, batch 32, with clipping: ", "- 1b-8, with CUDA graphs: ", "- 7b-8, with all ", "- warning: attention goes by blocks of queries: mt-1b-32, ",
                  "- fsdp2-7b-8: not enough memory", "cut short: exit 1: out of luck"):
