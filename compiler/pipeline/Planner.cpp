@@ -161,7 +161,9 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     auto less = [&](int64_t &budget, int64_t used, int64_t excess) {
       budget = std::min(budget, used) - std::max(excess + excess / 4, (budget >> 11) << attempt);
     };
-    if (tooMuch)
+    if (tooMuch && machine.file)
+      less(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory);
+    else if (tooMuch)
       less(constraints.deviceMemory, needed.device, both - budgets.hostMemory);
     else if (needed.device > budgets.deviceMemory)
       less(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory);

@@ -61,7 +61,15 @@ std::vector<bool> canBeInFile(const Model &model, const Machine &machine) {
       const Parameter &parameter = model.parameters[static_cast<size_t>(p)];
       return parameter.isTrained() && !parameter.rest.empty();
     };
-    can[l] = std::ranges::any_of(model.layers[l].owned, hasState) && std::ranges::all_of(model.layers[l].owned, isUpdatedHere);
+    auto isOfHere = [&](int64_t k) {
+      const GradientPack &pack = model.packs[static_cast<size_t>(k)];
+      return pack.complete() != static_cast<int64_t>(l) || std::ranges::all_of(pack.parameters, [&](int64_t p) {
+               return model.parameters[static_cast<size_t>(p)].owner == static_cast<int64_t>(l);
+             });
+    };
+    can[l] = std::ranges::any_of(model.layers[l].owned, hasState) &&
+             std::ranges::all_of(model.layers[l].owned, isUpdatedHere) &&
+             std::ranges::all_of(model.layers[l].packs, isOfHere);
   }
   return can;
 }

@@ -183,8 +183,10 @@ void Gradients::keep(int64_t l, int64_t k, const Landed &landed) {
                  kept.front().place);
   }
   if (context.hasGradientInFile(l) && !landed.isLate) {
+    const int64_t inBlock = landed.place.offset % kFileBlock; // as it lies in memory
     kept.back().file = context.out.slot(context.out.text("kept {}", labelOf(k, l)), *context.machine.file,
-                                        Kind::gradient, landed.end - landed.begin);
+                                        Kind::gradient, inBlock + landed.end - landed.begin) +
+                       inBlock;
     context.out.copy(labelOf(k, l), landed.place, kept.back().file, landed.end - landed.begin);
   }
 }

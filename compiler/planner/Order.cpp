@@ -430,8 +430,11 @@ private:
   /// Whether a phase is near enough to bring what it needs.
   bool isNear(uint64_t which) const {
     auto i = static_cast<uint32_t>(which % count);
-    if (isRead(i))
-      return opens[i].empty() || rings < kRings;
+    if (isRead(i)) { // what has no room must not hold up what is read into a place that is there
+      const uint32_t slot = program[i].accesses[1].slot;
+      return opens[i].empty() ? startOf[instance(static_cast<uint32_t>(which / count), lives[slot].opener)] >= 0
+                              : rings < kRings && (!ownRing || hostLive + bytesOf(slot) <= hostBudget);
+    }
     if (const Life &life = lives[program[i].accesses.back().slot]; life.way >= 0 && isDownload(i)) {
       const Memory &to = memories[life.to];
       return to.came + kWays > which / count * to.ways + static_cast<uint64_t>(life.way);

@@ -66,6 +66,8 @@ public:
       if (constraints.thorough)
         polish();
     }
+    keepInMemory(&LayerDecision::gradientInFile);
+    keepInMemory(&LayerDecision::stateInFile);
     trim(&Decisions::deviceLimit, timing.seconds * (1 + kAlike));
     trim(&Decisions::hostLimit, timing.seconds * (1 + kAlike));
     return found();
@@ -245,7 +247,7 @@ private:
       makeSumAxis();
     // The first layers first: what comes last of a step is their gradient, and what the next one needs first their weights.
     std::vector<size_t> canBeInMemory;
-    for (size_t l = 0; l < inFile.size(); ++l)
+    for (size_t l = inFile.size(); l-- > 0;) // resident ones, which need it in memory least, are the first
       if (inFile[l])
         canBeInMemory.push_back(l);
     if (!canBeInMemory.empty() && model.clip)
@@ -469,6 +471,29 @@ private:
     takeTurns(0);
     climb(kRounds);
     return true;
+  }
+
+  /// What a disk hides under other work needs none where memory has room for it.
+  void keepInMemory(bool LayerDecision::*flag) {
+    std::vector<size_t> layers;
+    for (size_t l = inFile.size(); l-- > 0;)
+      if (inFile[l] && best.layers[l].*flag && (model.clip || flag == &LayerDecision::stateInFile))
+        layers.push_back(l);
+    for (size_t low = 0, high = layers.size(); low < high;) {
+      const size_t middle = (low + high + 1) / 2;
+      Decisions changed = best;
+      for (size_t i = 0; i < middle; ++i)
+        changed.layers[layers[i]].*flag = false;
+      cutBorder(changed);
+      Timing result = evaluate(changed);
+      if (!result.fits() || result.seconds > timing.seconds * (1 + kGain)) {
+        high = middle - 1;
+        continue;
+      }
+      layers.erase(layers.begin(), layers.begin() + static_cast<ptrdiff_t>(middle));
+      high -= middle;
+      best = std::move(changed), timing = std::move(result);
+    }
   }
 
   /// The fastest that fits of what has less of one kind of decision.

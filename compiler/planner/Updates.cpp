@@ -150,9 +150,11 @@ void Updates::updateFromFile(int64_t l, int64_t part, std::map<std::string, std:
   for (const Run &run : joined) {
     Command &read = out.copy(run.isState ? out.text("state layer {}", l) : out.text("gradients layer {}", l),
                              run.inFile, memory + run.inMemory, run.bytes);
+    const bool waits =
+        context.model.clip || !context.machine.unified(); // what computes and updates in turn opens none too early
     for (const auto &[kernel, list] : pieces)
       for (const Piece &piece : list)
-        if (!isInFile(piece.gradient) &&
+        if (waits && !isInFile(piece.gradient) &&
             std::ranges::none_of(read.accesses, [&](const Access &each) { return each.slot == piece.gradient.slot; }))
           read.accesses.push_back({piece.gradient.slot, piece.gradient.offset, piece.count * 4, BindingEffect::read});
     if (context.model.clip) // so that no memory waits for the norm, which waits for gradients, which wait for memory

@@ -141,6 +141,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     uint64_t end = 0;
     for (auto slot : function.front().getOps<SlotOp>())
       if (slot.getPersistent() && spaceOf(slot) == space) {
+        end = llvm::alignTo(end, alignmentOf(slot));
         place(slot, end);
         end += llvm::alignTo(bytesOf(slot), alignmentOf(slot));
       }

@@ -11,6 +11,8 @@
 #endif
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -90,13 +92,19 @@ public:
   /// One caller at a time. What came back short is gone on with.
   Status move(int file, std::vector<Piece> pieces, bool writes) {
     std::lock_guard lock(mutex);
+    if (!isOpen)
+      return fail("io_uring has failed before");
     size_t next = 0, underWay = 0;
     Status failure;
     while (underWay > 0 || (next < pieces.size() && failure)) {
       for (; next < pieces.size() && underWay < kDepth && failure; ++next, ++underWay)
         submit(file, pieces[next], writes);
-      if (int done = ::io_uring_submit_and_wait(&ring, 1); done < 0 && done != -EINTR && done != -EAGAIN && done != -EBUSY)
+      if (int done = ::io_uring_submit_and_wait(&ring, 1);
+          done < 0 && done != -EINTR && done != -EAGAIN && done != -EBUSY) {
+        ::io_uring_queue_exit(&ring);
+        isOpen = false;
         return fail("{}", std::strerror(-done));
+      }
       io_uring_cqe *entry = nullptr;
       while (::io_uring_peek_cqe(&ring, &entry) == 0) {
         auto *piece = static_cast<Piece *>(::io_uring_cqe_get_data(entry));
@@ -158,6 +166,11 @@ Result<std::unique_ptr<FileSpace>> FileSpace::make(const std::string &folder, ui
     log().warn("--state-dir {}: its file system cannot go past the system's cache ({}): what is kept there takes memory "
                "and time twice; use a folder of a local disk",
                folder, std::strerror(errno));
+  struct statfs system = {};
+  if (::fstatfs(made->cached.get(), &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC))
+    log().warn(
+        "--state-dir {}: its files are in memory, which they take from what the plan needs; use a folder on a disk",
+        folder);
   if (requests == Requests::best && made->direct.valid()) {
     made->reads = Queue::make();
     made->writes = Queue::make();
@@ -218,8 +231,6 @@ Status FileSpace::move(uint64_t offset, std::span<std::byte> memory, bool writin
       Status done = queue && whole ? Status() : moveOne(pieces[i], writing);
       if (done.ok() && writing && whole)
         note(pieces[i].offset, pieces[i].memory);
-      if (done.ok() && !writing)
-        done = check(pieces[i]);
       if (!done.ok()) {
         std::lock_guard lock(failing);
         failure = failure.ok() ? done : failure;
@@ -227,21 +238,47 @@ Status FileSpace::move(uint64_t offset, std::span<std::byte> memory, bool writin
       }
     }
   });
-  return failure;
+  return failure.ok() && !writing ? check(offset, memory) : failure;
 }
 
-/// Compares a piece with what was written there, if that was the same piece.
-Status FileSpace::check(const Piece &piece) {
-  std::optional<uint64_t> wanted;
+/// Compares what was read with what was written there. Of pieces that reach beyond it, the whole is read again.
+Status FileSpace::check(uint64_t offset, std::span<const std::byte> memory) {
+  std::vector<std::pair<uint64_t, Written>> known;
   {
     std::lock_guard lock(mutex);
-    if (auto found = written.find(piece.offset); found != written.end() && found->second.bytes == piece.memory.size())
-      wanted = found->second.checksum;
+    for (auto at = written.lower_bound(offset > kPiece ? offset - kPiece : 0);
+         at != written.end() && at->first < offset + memory.size(); ++at)
+      if (at->first + at->second.bytes > offset)
+        known.emplace_back(*at);
   }
-  if (!wanted || *wanted == checksumOf(piece.memory))
-    return {};
-  return fail("{} bytes at {} are not those that were written there: the disk is failing, or the file was changed", piece.memory.size(),
-              piece.offset);
+  std::atomic<size_t> next = 0;
+  std::mutex failing;
+  Status failure;
+  onThreads(std::min<uint64_t>(known.size(), 2), [&] {
+    std::vector<std::byte> whole;
+    for (size_t i = next++; i < known.size(); i = next++) {
+      const auto [begin, piece] = known[i];
+      Status done;
+      std::span<const std::byte> bytes;
+      if (begin >= offset && begin + piece.bytes <= offset + memory.size()) {
+        bytes = memory.subspan(begin - offset, piece.bytes);
+      } else {
+        whole.resize(piece.bytes);
+        done = readAllAt(cached.get(), whole, begin);
+        bytes = whole;
+      }
+      if (done.ok() && checksumOf(bytes) != piece.checksum)
+        done =
+            fail("{} bytes at {} are not those that were written there: the disk is failing, or the file was changed",
+                 piece.bytes, begin);
+      if (!done.ok()) {
+        std::lock_guard lock(failing);
+        failure = failure.ok() ? done : failure;
+        next = known.size();
+      }
+    }
+  });
+  return failure;
 }
 
 void FileSpace::note(uint64_t offset, std::span<const std::byte> from) {

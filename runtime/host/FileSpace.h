@@ -39,7 +39,7 @@ public:
   bool isDirect() const { return direct.valid(); }
 
   /// Any range, from any thread; ranges that are read or written at once must not overlap what is written. Errors: the
-  /// system's; bytes are not those that were written there last, as far as the same whole blocks were.
+  /// system's; bytes that a step wrote are not those that are read.
   Status read(uint64_t offset, std::span<std::byte> into);
   Status write(uint64_t offset, std::span<const std::byte> from);
 
@@ -56,7 +56,7 @@ private:
   static std::vector<Piece> piecesOf(uint64_t offset, std::span<std::byte> memory);
   Status move(uint64_t offset, std::span<std::byte> memory, bool writes);
   Status moveOne(const Piece &piece, bool writes) const;
-  Status check(const Piece &piece);
+  Status check(uint64_t offset, std::span<const std::byte> memory);
   void note(uint64_t offset, std::span<const std::byte> from);
   void forget(uint64_t offset, uint64_t length);
 

@@ -9,7 +9,7 @@ double contentionBetween(const Stream &a, const Stream &b, const Contention &con
   auto isItsDevices = [](const Stream &stream) {
     return stream.kind == StreamKind::compute || stream.kind == StreamKind::peer;
   };
-  auto isHost = [](const Stream &stream) { return stream.kind == StreamKind::host; };
+  auto isHost = [](const Stream &stream) { return isOfHost(stream.kind); };
   if (a.device != b.device && (isItsDevices(a) || isItsDevices(b)) && !isHost(a) && !isHost(b))
     return 0;
   const bool isOneLink = a.kind == b.kind && a.device == b.device && a.kind != StreamKind::compute && !isHost(a);
