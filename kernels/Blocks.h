@@ -27,11 +27,18 @@ constexpr Chunks normChunks(int64_t rows) { return {rows, 32, 16}; }
 constexpr Chunks lossChunks(int64_t elements) { return {elements, 256, 512}; }
 /// Elements of a squared norm that are summed apart, and how, on every device: it decides how much is clipped, and an
 /// update may run on either. Element e of a chunk is added to lane e % kNormLanes, in order; eight lanes side by side
-/// are added in order, which leaves kNormSums sums. Those, and then the chunks' (zero where there is no chunk), are
-/// added as a block of so many threads does: in each warp of 32, for distance 16, 8, 4, 2, 1, s[i] + s[i ^ distance]
-/// takes the place of s[i]; then the warps in order.
-constexpr int64_t kNormLanes = 2048, kNormSums = 256;
-constexpr Chunks squaredNormChunks(int64_t elements) { return {elements, kNormSums, 4096}; }
+/// are added in order, which leaves kNormSums sums. Those are added as a block of so many threads does: in each warp of
+/// 32, for distance 16, 8, 4, 2, 1, s[i] + s[i ^ distance] takes the place of s[i]; then the warps in order. What is
+/// left of the chunks is added likewise, that of chunk i to sum i % kNormSums before.
+constexpr int64_t kNormLanes = 2048, kNormSums = 256, kNormParts = 4096;
+/// Ranks that share the elements have whole chunks each: there are some of small tensors, and of large ones so many
+/// that shares differ little.
+constexpr Chunks squaredNormChunks(int64_t elements) {
+  int64_t granule = 16;
+  while (granule < 16'384 && granule * 32 <= elements)
+    granule *= 2;
+  return {elements, kNormParts, granule};
+}
 
 /// Tensors that one call adds pairwise at most: a GPU's thread holds an octet of each.
 constexpr int64_t kSumTerms = 8;

@@ -95,13 +95,26 @@ bool hasScratch(const Signature &call) {
   return !call.operands.empty() && call.operands.back().effect == Effect::scratch;
 }
 
+/// How many operands of a call are read: the others come behind them. Where there may be any number of both, its
+/// effects tell.
+int readsOf(const Kernel &kernel, const Signature &call) {
+  const int count = static_cast<int>(call.operands.size()) - (hasScratch(call) ? 1 : 0);
+  if (kernel.writes >= 0)
+    return count - kernel.writes;
+  if (kernel.reads >= 0)
+    return kernel.reads;
+  return static_cast<int>(
+      std::ranges::find_if(call.operands, [](const OperandType &operand) { return operand.effect != Effect::read; }) -
+      call.operands.begin());
+}
+
 std::string checkOperands(const Kernel &kernel, const Signature &call) {
   int count = static_cast<int>(call.operands.size()) - (hasScratch(call) ? 1 : 0);
   int fewest = std::max(kernel.reads, 0) + std::max(kernel.writes, 0);
   bool any = kernel.reads < 0 || kernel.writes < 0;
   if (any ? count < fewest + 1 : count != fewest)
     return fmt::format("{} operands, want {}{}", count, any ? "at least " : "", any ? fewest + 1 : fewest);
-  int reads = kernel.writes < 0 ? kernel.reads : count - kernel.writes;
+  const int reads = readsOf(kernel, call);
   for (int i = 0; i < static_cast<int>(call.operands.size()); ++i) {
     const OperandType &operand = call.operands[static_cast<size_t>(i)];
     Effect wanted = i < reads    ? Effect::read
@@ -199,7 +212,7 @@ std::string operandName(const Signature &call, int operand) {
     eachOperand(kernel->operands, false, [&](std::string_view word) { reads.push_back(word); });
     eachOperand(kernel->operands, true, [&](std::string_view word) { writes.push_back(word); });
   }
-  int first = kernel && kernel->writes >= 0 ? count - kernel->writes : static_cast<int>(reads.size());
+  const int first = kernel ? readsOf(*kernel, call) : 0;
   const auto &side = operand >= first ? writes : reads;
   if (side.empty())
     return fmt::format("operand {}", operand);

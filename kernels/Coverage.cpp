@@ -10,7 +10,8 @@ namespace mt::kernels {
 namespace {
 
 /// What is done on host streams, whatever the device: the processor alone has code for it.
-constexpr std::string_view kHostOnly[] = {"feed", "report", "step_norm"};
+constexpr std::string_view kHostOnly[] = {"feed",       "report",     "step_norm",       "squared_norm_parts",
+                                          "all_gather", "all_to_all", "squared_norm_sum"};
 bool isHostOnly(const Kernel &kernel) { return std::ranges::find(kHostOnly, kernel.name) != std::end(kHostOnly); }
 
 /// Operands (bit i: operand i) that a kernel takes in 32 bits at most, as it computes, by Backend.
@@ -40,6 +41,7 @@ constexpr Narrow kNarrow[] = {
     {"squared_error", {kFirst, kFirst}},
     {"squared_error_grad", {kFirst, kFirst}},
     {"squared_norm", {kFirst, kFirst}},
+    {"squared_norm_parts", {kFirst, kFirst}},
 };
 
 std::string_view nameOf(Backend backend) { return backend == Backend::cuda ? "GPU" : "CPU"; }

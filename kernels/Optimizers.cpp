@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace mt::kernels {
 namespace {
@@ -87,6 +88,13 @@ std::vector<std::string_view> statePartNames() {
 
 Dims partDims(int64_t elements, const Dims &dims) {
   return elements == 1 ? dims : Dims{ceilDivide(OperandType{DType::u8, dims}.elements(), elements)};
+}
+
+Shares sharesOf(const OptimizerSpec &optimizer, int64_t elements, int64_t ranks) {
+  int64_t granule = optimizer.granularity;
+  for (const StatePart &part : optimizer.state)
+    granule = std::lcm(granule, part.elements); // of 0: 0
+  return {elements, ranks, granule};
 }
 
 Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dims) {

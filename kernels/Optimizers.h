@@ -4,6 +4,7 @@
 #define MT_KERNELS_OPTIMIZERS_H
 
 #include "kernels/Catalogue.h"
+#include "kernels/Shares.h"
 
 namespace mt::kernels {
 
@@ -56,6 +57,8 @@ std::vector<std::string_view> statePartNames();
 
 /// Of a part with one entry for so many elements of a parameter of these dimensions: these, or how many entries.
 Dims partDims(int64_t elements, const Dims &dims);
+/// How ranks share a parameter that an optimizer updates, and its state.
+Shares sharesOf(const OptimizerSpec &optimizer, int64_t elements, int64_t ranks);
 /// The scalars' row that the update of a parameter reads, which is also how many rows so many parameters need.
 constexpr int64_t scalarRow(int64_t parameter) { return 1 + parameter; }
 /// The update of a parameter of these dimensions, whose master is whole or in two halves.

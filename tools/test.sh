@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jobs=$(nproc)
 
-tools/setup.sh chromium --cudnn # to look at the page of mtc dump with; to have its library judge our graphs
+# To look at the page of mtc dump with; for jobs of several processes; to have cuDNN's library judge our graphs.
+tools/setup.sh chromium libopenmpi-dev openmpi-bin --cudnn
 cmake --preset release
 cmake --build --preset release --parallel "$jobs"
 

@@ -140,7 +140,8 @@ private:
         return made.status();
       least = microBatch;
       planner::Model model = (*made)->read.model;
-      model.microBatches = batch / microBatch;
+      if (!model.setMicroBatches(batch, model.ranks))
+        continue;
       if (best && planner::lowerBound(model, machine, constraints) > (1 - kLittleGain) * best->found.timing.seconds)
         break;
       planner::Found found = planner::search(model, machine, constraints, best ? &best->found : nullptr);
@@ -162,7 +163,7 @@ private:
 
   Result<Needed> leastOf(Part &part, int64_t batch, Messages &messages) {
     passes::stateSetting(*part.compiled.module, &plan::Settings::batch, batch);
-    part.read.model.microBatches = batch / part.read.model.microBatch;
+    MT_TRY(part.read.model.setMicroBatches(batch, part.read.model.ranks));
     return leastMemory(*part.compiled.module, part.read, options, target, messages);
   }
 };

@@ -30,6 +30,8 @@ struct Options {
   bool clip = false;
   std::string target = "cpu";
   std::optional<uint32_t> devices;                  ///< none: the target's
+  std::optional<uint32_t> ranks;                    ///< none: the target's
+  std::optional<double> network;                    ///< bytes per second that each sends; none: the target's
   std::optional<std::array<double, 2>> disk;        ///< bytes per second that it reads and writes; none: the target's, if any
   std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes, of each device and of the host; none: the target's
   std::optional<std::string> savedActivations;      ///< input, attention or all; none: the planner chooses
@@ -40,7 +42,7 @@ struct Options {
   bool everyNode = false; ///< problems name all nodes that they are about, not the first few
 };
 
-/// The target that options name, with as many devices as they say.
+/// The target that options name, with as many devices, ranks and disks as they say.
 Result<target::Target> targetOf(const Options &options);
 
 } // namespace mt::pipeline

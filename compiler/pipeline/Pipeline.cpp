@@ -9,20 +9,25 @@
 
 #include "mlir/IR/AttrTypeSubElements.h"
 
+#include <bit>
 #include <cmath>
 
 using namespace mlir;
 
 namespace mt::pipeline {
 namespace {
-std::vector<int64_t> microBatchesOf(const Options &options) {
+/// From the largest. Each rank has a power of two of them.
+Result<std::vector<int64_t>> microBatchesOf(const Options &options, int64_t ranks) {
   if (options.microBatch)
-    return {*options.microBatch};
-  std::vector<int64_t> divisors;
-  for (int64_t size = options.batch; size >= 1; --size)
-    if (options.batch % size == 0)
-      divisors.push_back(size);
-  return divisors;
+    return std::vector{*options.microBatch};
+  std::vector<int64_t> sizes;
+  for (int64_t size = options.batch / ranks; size >= 1; --size)
+    if (options.batch % (ranks * size) == 0 &&
+        (ranks == 1 || std::has_single_bit(static_cast<uint64_t>(options.batch / (ranks * size)))))
+      sizes.push_back(size);
+  if (sizes.empty())
+    return fail("--batch {}: must be a multiple of the number of ranks, {}", options.batch, ranks);
+  return sizes;
 }
 
 } // namespace
@@ -51,6 +56,12 @@ Result<target::Target> targetOf(const Options &options) {
   if (options.devices)
     MT_TRY(target::setDevices(target, *options.devices)
                .within(fmt::format("--devices {} with --target {}", *options.devices, options.target)));
+  if (options.ranks)
+    target.ranks = *options.ranks;
+  if (options.network)
+    target.networkBandwidth = *options.network;
+  if (options.ranks || options.network)
+    MT_TRY(target::completeTarget(target).within(options.ranks ? "--ranks" : "--network"));
   if (options.disk) {
     target.diskReadBandwidth = (*options.disk)[0], target.diskWriteBandwidth = (*options.disk)[1];
     target.diskMemory = target.diskMemory > 0 ? target.diskMemory : target::kGreatestMemory;
@@ -68,7 +79,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
   MT_ASSIGN(target::Target target, targetOf(options));
   Front front(context, options, target);
   if (phase == Phase::nn || phase == Phase::layers)
-    return front.module(microBatchesOf(options).front(), phase == Phase::layers, messages);
+    return front.module(options.microBatch.value_or(options.batch), phase == Phase::layers, messages);
 
   std::optional<Compiled> best;
   std::function<std::string()> more;
@@ -76,7 +87,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
   double seconds = HUGE_VAL;           // of the best plan
   std::string problem;
   std::vector<std::string> considered;
-  const std::vector<int64_t> microBatches = microBatchesOf(options);
+  MT_ASSIGN(const std::vector<int64_t> microBatches, microBatchesOf(options, target.ranks));
   for (int64_t microBatch : microBatches) {
     Messages said; // of this candidate: what is printed is about the plan that is made, or about the last one tried
     auto made = front.module(microBatch, true, said);

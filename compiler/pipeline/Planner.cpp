@@ -75,7 +75,7 @@ Result<passes::ReadModel> readForPlanner(ModuleOp layers, const Options &options
     return collector.failure(options.model);
   plan::Settings settings;
   passes::readSettings(layers, settings);
-  MT_TRY(passes::applySettings(settings, read->model));
+  MT_TRY(passes::applySettings(settings, target, read->model));
   return std::move(*read);
 }
 
@@ -150,7 +150,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       return planned;
     }
     if (last) {
-      if (!tooMuch)
+      if (!shared)
         return fail(ofAttempt.failure(options.model).message());
       return fail(fmt::format("the plan needs {} ({} B) of memory, which device and host share here, and --host-memory allows {}; the "
                               "smallest budget for these choices is --host-memory {}B",

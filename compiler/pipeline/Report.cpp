@@ -93,6 +93,22 @@ std::string diskLine(const plan::Plan &plan) {
                      written > 0 ? kEndurance / static_cast<double>(written) : HUGE_VAL);
 }
 
+/// What of what updates alone use a rank has.
+std::string stateShare(const plan::Plan &plan) {
+  double own = 0, all = 0;
+  for (const plan::Parameter &parameter : plan.parameters)
+    for (const plan::Part &part : parameter.parts)
+      if (parameter.trainable && part.name != plan::kWeight) {
+        double values = 1;
+        for (int64_t size : parameter.dims)
+          values *= static_cast<double>(size);
+        own += static_cast<double>(part.span.bytes);
+        all +=
+            std::ceil(values / static_cast<double>(part.elements)) * static_cast<double>(kernels::byteSize(part.type));
+      }
+  return all > 0 ? fmt::format("{:.4f} of the state", own / all) : "no state";
+}
+
 std::string seconds(double value);
 
 /// For each stream how much of a step it is busy, and what most of its waits are for.
@@ -122,9 +138,10 @@ std::string summary(const plan::Plan &plan, const std::string &file) {
   const std::string devices = totals.devices > 1
                                   ? fmt::format("{} devices {} each", totals.devices, formatSize(totals.device))
                                   : "device " + formatSize(totals.device);
-  return fmt::format("{}: {} layers, {} templates, {:.1f} M parameters; {}, host {}{}; step {} ({})", file,
-                     plan.model.layers, totals.templates, totals.trained / 1e6, devices, formatSize(totals.host),
-                     totals.disk > 0 ? ", disk " + formatSize(totals.disk) : std::string(),
+  return fmt::format("{}: {} layers, {} templates, {:.1f} M parameters; {}{}, host {}{}; step {} ({})", file,
+                     plan.model.layers, totals.templates, totals.trained / 1e6,
+                     plan.ranks > 1 ? fmt::format("{} ranks: ", plan.ranks) : std::string(), devices,
+                     formatSize(totals.host), totals.disk > 0 ? ", disk " + formatSize(totals.disk) : std::string(),
                      seconds(plan.prediction.stepSeconds), plan.prediction.bound);
 }
 
@@ -143,12 +160,18 @@ std::string report(const Compiled &compiled) {
   line("weights          {}", plan.settings.weights);
   line("parked           {}", plan.settings.parked);
   line("updates          {}", plan.settings.updates);
+  if (plan.ranks > 1)
+    line("ranks            {}, each with {} rows of a batch and {}", plan.ranks, plan.settings.batch / plan.ranks,
+         stateShare(plan));
   for (const plan::Space &space : plan.spaces)
     line("space {:10} {} ({} B)", space.name, formatSize(space.bytes), space.bytes);
   const plan::Prediction &p = plan.prediction;
-  line("predicted step   {} ({}): compute {}, upload {}, download {}, host {}{}", seconds(p.stepSeconds), p.bound,
+  auto also = [](const char *what, double value) {
+    return value > 0 ? fmt::format(", {} {}", what, seconds(value)) : std::string();
+  };
+  line("predicted step   {} ({}): compute {}, upload {}, download {}, host {}{}{}", seconds(p.stepSeconds), p.bound,
        seconds(p.computeSeconds), seconds(p.uploadSeconds), seconds(p.downloadSeconds), seconds(p.hostSeconds),
-       p.diskSeconds > 0 ? ", disk " + seconds(p.diskSeconds) : std::string());
+       also("disk", p.diskSeconds), also("network", p.networkSeconds));
   line("bound            {}: no decisions can do with less; the step takes {:.3f} of it", seconds(compiled.bound),
        compiled.bound > 0 ? p.stepSeconds / compiled.bound : 0);
   for (const std::string &text : streamLines(plan))
@@ -160,6 +183,8 @@ std::string report(const Compiled &compiled) {
        formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes), formatSize(p.stateLinkBytes));
   if (totals.disk > 0)
     line("disk             {}", diskLine(plan));
+  if (plan.ranks > 1)
+    line("network          {} that each rank sends a step, gradients in 32 bits", formatSize(p.networkBytes));
   line("activations      {}", activationCopies(plan));
   line("a parameter      {:.2f} B in, {:.2f} B out a step; {:.2f} B on the host", parameterBytes(plan, plan::Role::prefetch) / (totals.trained + totals.frozen),
        parameterBytes(plan, plan::Role::offload) / totals.trained, hostBytesOf(plan, totals.trained) / totals.trained);

@@ -8,6 +8,7 @@
 #include "kernels/Coverage.h"
 #include "kernels/Optimizers.h"
 #include "runtime/plan/Dump.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Validate.h"
 
@@ -109,7 +110,10 @@ private:
         if (!part)
           return slot.emitOpError() << "holds part " << holds[i + 1] << " of parameter " << index << ", which optimizer '"
                                     << plan.parameters[index].optimizer << "' does not keep";
-        const kernels::OperandType entries{part->type, kernels::partDims(part->elements, plan.parameters[index].dims)};
+        kernels::Dims dims = plan.parameters[index].dims;
+        if (part->name != plan::kWeight)
+          dims = {plan::sharesOf(plan, plan.parameters[index]).elements()};
+        const kernels::OperandType entries{part->type, kernels::partDims(part->elements, dims)};
         auto span = spanOf(slot, holds[i + 2], entries.bytes());
         if (failed(span))
           return failure();
@@ -283,8 +287,7 @@ private:
 
   /// Whose kernels run a command's stream.
   kernels::Backend backendOf(Operation *op) {
-    bool onHost = plan.streams[streamOf(op)].kind == plan::StreamKind::host;
-    return onHost ? kernels::Backend::cpu : nn::backendOf(module);
+    return plan::isOfHost(plan.streams[streamOf(op)].kind) ? kernels::Backend::cpu : nn::backendOf(module);
   }
 
   /// Whether those who run a command have code for its kernels.
@@ -438,6 +441,7 @@ private:
         continue;
       }
       plan::Binding binding{*span, static_cast<plan::BindingEffect>(access.effect), false, kindOf(access.slot)};
+      binding.rankStride = access.rankStride, binding.rankReach = access.rankReach;
       binding.fresh = access.effect == Effect::write && !access.slot.getPersistent();
       command.arguments.push_back(binding);
     }
@@ -458,7 +462,7 @@ private:
     return true;
   }
 
-  /// 6 for each trained element of a matrix and token: Kaplan et al., arXiv 2001.08361, section 2.1.
+  /// On one rank: 6 for each trained element of a matrix and token: Kaplan et al., arXiv 2001.08361, section 2.1.
   double usefulFlops() {
     double useful = 0;
     size_t index = 0;
@@ -472,7 +476,7 @@ private:
       if (parameter.trainable && parameter.dims.size() > 1 && !isOnlyLookedUp(argument))
         useful += elements;
     }
-    return 6 * useful * plan.settings.batch * std::max<int64_t>(plan.settings.sequence, 1);
+    return 6 * useful * (plan.settings.batch / plan.ranks) * std::max<int64_t>(plan.settings.sequence, 1);
   }
 
   void predictStep() {
@@ -480,6 +484,9 @@ private:
     plan::predict(plan::simulate(plan, step), plan.streams, plan.prediction);
     plan.prediction.usefulFlops = usefulFlops();
     for (const plan::Command &command : step.commands) {
+      if (!command.isCopy && plan.streams[command.stream].kind == plan::StreamKind::network)
+        for (const plan::Call &call : plan.templates[command.templateIndex].calls)
+          plan.prediction.networkBytes += plan::sentBytes(call.signature);
       if (!command.isCopy || plan::isOfHost(plan.streams[command.stream].kind))
         continue;
       uint64_t &sum = command.bytes == plan::ByteKind::weight     ? plan.prediction.weightLinkBytes

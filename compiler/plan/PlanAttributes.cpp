@@ -76,6 +76,7 @@ LogicalResult readPlanAttributes(ModuleOp module, plan::Plan &plan) {
     return failure();
   passes::readSettings(module, plan.settings);
   plan.target = {target->name, target->device, target->unified, target->shares};
+  plan.ranks = target->ranks;
   Reader m{model};
   plan.model = {m.text("file"), m.text("name"), uint64_t(m.integer("digest")), 0, m.integer("vocabulary")};
   for (Attribute entry : parameters) {

@@ -165,6 +165,8 @@ private:
     out.setPlace(-1, -1);
     Place reported = layout.stepScalars, landed = losses;
     if (!context.evaluating) {
+      if (context.hasRanks())
+        gradients.gatherNorms();
       std::vector<Access> operands{out.access(layout.stepScalars, BindingEffect::read, *layout.scalarRows)};
       for (size_t p = 0; p < model.parameters.size(); ++p)
         if (model.parameters[p].isTrained())
@@ -178,17 +180,35 @@ private:
       landed = out.slot(out.text("landed loss"), machine.staging, Kind::scalar, bytes);
       out.copy(out.text("loss"), losses, landed, bytes, Urgency::message);
     }
+    int64_t count = model.microBatches;
+    if (context.hasRanks()) {
+      landed = lossesOfAllRanks(landed);
+      count *= model.ranks;
+    }
     out.kernel(out.text("report"), machine.report, "report",
-               {out.access(sumOf(landed), BindingEffect::read, kLossType),
+               {out.access(sumOf(landed, count), BindingEffect::read, kLossType),
                 out.access(reported, BindingEffect::read, kScalarsType)});
   }
 
-  /// Of the losses of micro-batches.
-  Place sumOf(Place landed) {
-    if (model.microBatches == 1)
+  Place lossesOfAllRanks(Place own) {
+    const kernels::DType type = kLossType.type;
+    const int64_t count = model.microBatches * model.ranks;
+    const TensorType &whole = out.type(type, {count});
+    const Place all = out.slot(out.text("losses"), machine.staging, Kind::scalar, whole.bytes());
+    out.kernel(out.text("losses of this rank"), machine.report, "copy",
+               {out.access(own, BindingEffect::read, out.type(type, {model.microBatches})),
+                out.accessShare(all, BindingEffect::write, type, sharesOfMicroBatches(model))});
+    out.exchange(out.text("losses of all ranks"), "all_gather", {out.access(all, BindingEffect::update, whole)},
+                 {model.microBatches}, whole.bytes());
+    return all;
+  }
+
+  /// Of the losses of so many micro-batches.
+  Place sumOf(Place landed, int64_t count) {
+    if (count == 1)
       return landed;
     std::vector<Access> operands;
-    for (int64_t m = 1; m < model.microBatches; ++m)
+    for (int64_t m = 1; m < count; ++m)
       operands.push_back(out.access(landed + m * kLossType.bytes(), BindingEffect::read, kLossType));
     operands.push_back(out.access(landed, BindingEffect::update, kLossType));
     out.kernel(out.text("sum of losses"), machine.report, "pairwise_sum", std::move(operands));

@@ -2,6 +2,13 @@
 
 namespace mt::planner {
 
+kernels::Shares sharesOfMicroBatches(const Model &model) {
+  kernels::Shares shares;
+  shares.body = model.microBatches * model.ranks;
+  shares.share = model.microBatches;
+  return shares;
+}
+
 Context::Context(const Model &model, const Machine &machine, const Decisions &decisions, Extent extent)
     : model(model), machine(machine), decisions(decisions), extent(extent),
       out(model, machine, extent == Extent::plan) {

@@ -18,6 +18,9 @@ struct Phase {
   bool backward = false;
 };
 
+/// How ranks share what there is one of for each micro-batch.
+kernels::Shares sharesOfMicroBatches(const Model &model);
+
 class Context {
 public:
   Context(const Model &model, const Machine &machine, const Decisions &decisions, Extent extent);
@@ -72,6 +75,8 @@ public:
   /// To a simulation it is one: what the one forward writes, the one backward reads.
   bool isSavedAsOne(int64_t l) const { return extent == Extent::step && savedBytes(l) > 0; }
 
+  /// Whether ranks share gradients and state.
+  bool hasRanks() const { return model.ranks > 1; }
   // Updates on the host in parts.
   static constexpr int64_t kNone = INT64_MAX;
   bool isOpen(int64_t l) const {

@@ -20,7 +20,8 @@ Decisions leastMemory(const Model &model) {
 
 std::vector<bool> canReside(const Model &model, const Machine &machine) {
   std::vector<bool> can(model.layers.size(), false), lacksCode(model.layers.size(), false);
-  for (int64_t p = 0; p < static_cast<int64_t>(model.parameters.size()) && !machine.unified(); ++p) {
+  for (int64_t p = 0; p < static_cast<int64_t>(model.parameters.size()) && !machine.unified() && model.ranks == 1;
+       ++p) {
     const int64_t home = model.homeOf(p);
     if (home < 0)
       continue;
@@ -76,7 +77,7 @@ std::vector<bool> canBeInFile(const Model &model, const Machine &machine) {
 
 std::vector<bool> canCut(const Model &model) {
   constexpr int64_t kElements = kSlotAlignment / 4;
-  std::vector<bool> can(model.layers.size(), true);
+  std::vector<bool> can(model.layers.size(), model.ranks == 1);
   for (const Parameter &parameter : model.parameters)
     if (parameter.isTrained() && (parameter.spec->granularity == 0 || kElements % parameter.spec->granularity != 0))
       can[static_cast<size_t>(model.packs[static_cast<size_t>(parameter.pack)].complete())] = false;

@@ -61,7 +61,8 @@ struct Decisions {
 /// What needs least memory: everything streamed, parked and recomputed.
 Decisions leastMemory(const Model &model);
 
-/// By layer: whether it can be resident. Something is held with it, and where that is trained the device has code for the update.
+/// By layer: whether it can be resident. There are no other ranks, something is held with it, and where that is trained
+/// the device has code for the update.
 std::vector<bool> canReside(const Model &model, const Machine &machine);
 
 /// By layer: whether its state can be streamed: as above, and it alone gives gradients to all that its backward completes.
@@ -71,7 +72,8 @@ std::vector<bool> canStreamState(const Model &model, const Machine &machine);
 /// ends.
 std::vector<bool> canBeInFile(const Model &model, const Machine &machine);
 
-/// By layer: whether its updates can be cut in parts. Those begin at multiples of kSlotAlignment bytes of a gradient.
+/// By layer: whether its updates can be cut in parts: there are no other ranks. Those begin at multiples of
+/// kSlotAlignment bytes of a gradient.
 std::vector<bool> canCut(const Model &model);
 
 /// By layer: whether what forward saves can wait on the host, at some rung: backward does not come right after.

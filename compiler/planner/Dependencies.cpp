@@ -65,7 +65,7 @@ private:
     const size_t first = touches.size();
     firsts.push_back(first);
     for (const Access &access : command.accesses)
-      touches.push_back({access.slot, access.writes(), access.offset, access.offset + access.bytes});
+      touches.push_back({access.slot, access.writes(), access.offset, access.offset + access.bytes + access.reach});
     std::sort(touches.begin() + static_cast<std::ptrdiff_t>(first), touches.end(), [](const Touch &a, const Touch &b) {
       return std::tie(a.slot, a.writes, a.begin) < std::tie(b.slot, b.writes, b.begin);
     });

@@ -90,23 +90,60 @@ Place DeviceValues::result(int64_t l, int64_t v, int64_t microBatch, const Tenso
 void DeviceValues::endForward(int64_t l, int64_t microBatch) {
   for (int64_t v : context.layer(l).results)
     if (context.value(v).isStepSum)
-      sums[v].add(microBatch, parts.at(v),
-                  [&](Place into, const std::vector<Place> &others) { addTo(v, into, others); });
+      sums[v].add(microBatch, parts.at(v), [&](Place into, const std::vector<Place> &others) {
+        addTo(v, context.device(context.deviceOf(l)).engine, into, others);
+      });
   if (!context.evaluating)
     park(l, microBatch);
 }
 
 void DeviceValues::endForward(int64_t l) {
   for (int64_t v : context.layer(l).results)
-    if (context.value(v).isStepSum)
-      values[{v, 0, context.deviceOf(l)}] =
-          sums.at(v).finish([&](Place into, const std::vector<Place> &others) { addTo(v, into, others); });
+    if (context.value(v).isStepSum) {
+      Place sum = sums.at(v).finish([&](Place into, const std::vector<Place> &others) {
+        addTo(v, context.device(context.deviceOf(l)).engine, into, others);
+      });
+      values[{v, 0, context.deviceOf(l)}] = context.hasRanks() ? acrossRanks(v, sum) : sum;
+    }
 }
 
-void DeviceValues::addTo(int64_t v, Place into, const std::vector<Place> &others) {
+/// The sum over the micro-batches of all ranks: each has all of their sums, and adds them up.
+Place DeviceValues::acrossRanks(int64_t v, Place own) {
   const Value &entry = context.value(v);
-  context.out.add(context.out.text("step sum {}", entry.result), context.device(context.deviceOf(entry.layer)).engine,
-                  {{into, others, &entry.type}});
+  Emitter &out = context.out;
+  const uint32_t memory = context.device(context.deviceOf(entry.layer)).memory;
+  const kernels::DType type = entry.type.type;
+  const int64_t elements = entry.type.elements(), bytes = entry.type.bytes(), ranks = context.model.ranks;
+  kernels::Shares shares;
+  shares.body = elements * ranks, shares.share = elements;
+  const std::string label = out.text("step sum {}", entry.result);
+  if (!context.machine.unified()) {
+    const Place landed = out.slot(out.text("landed {}", label), context.machine.staging, Kind::activation, bytes);
+    out.copy(label, own, landed, bytes, Urgency::message);
+    own = landed;
+  }
+  const Place all =
+      out.slot(out.text("{} of all ranks", label), context.machine.staging, Kind::activation, bytes * ranks);
+  out.kernel(label, context.machine.report, "copy",
+             {out.access(own, BindingEffect::read, out.type(type, {elements})),
+              out.accessShare(all, BindingEffect::write, type, shares)});
+  out.exchange(out.text("{} of all ranks", label), "all_gather",
+               {out.access(all, BindingEffect::update, out.type(type, {shares.body}))}, {elements}, bytes * ranks);
+  BlockSums<Place> blocks;
+  auto join = [&](Place into, const std::vector<Place> &others) { addTo(v, context.machine.report, into, others); };
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    blocks.add({rank * context.model.microBatches, context.model.microBatches, all + rank * bytes}, join);
+  const Place sum = blocks.finish(join);
+  if (context.machine.unified())
+    return sum;
+  const Place there = out.slot(out.text("device {}", label), memory, Kind::activation, bytes);
+  out.copy(label, sum, there, bytes, Urgency::message);
+  return there;
+}
+
+void DeviceValues::addTo(int64_t v, const Engine &engine, Place into, const std::vector<Place> &others) {
+  const Value &entry = context.value(v);
+  context.out.add(context.out.text("step sum {}", entry.result), engine, {{into, others, &entry.type}});
 }
 
 void DeviceValues::park(int64_t l, int64_t microBatch) {

@@ -66,7 +66,8 @@ private:
   Key keyOf(int64_t v, int64_t microBatch) const { return {v, context.value(v).isStepSum ? 0 : microBatch}; }
   Place input(int64_t index, int64_t microBatch, uint32_t device);
   Place value(const Phase &phase, int64_t v, int64_t microBatch);
-  void addTo(int64_t v, Place into, const std::vector<Place> &others);
+  Place acrossRanks(int64_t v, Place own);
+  void addTo(int64_t v, const Engine &engine, Place into, const std::vector<Place> &others);
   void park(int64_t l, int64_t microBatch);
   void moveGradient(Gradient &gradient, uint32_t device, std::string label, int64_t bytes);
   Place savedTogether(int64_t l, int64_t microBatch);

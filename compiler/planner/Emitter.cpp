@@ -31,6 +31,15 @@ Access Emitter::access(Place place, BindingEffect effect, const TensorType &type
   return {place.slot, place.offset, type.bytes(), effect, &type};
 }
 
+Access Emitter::accessShare(Place place, BindingEffect effect, kernels::DType element, const kernels::Shares &shares) {
+  Access made = access(place, effect, type(element, {shares.share}));
+  const auto size = static_cast<int64_t>(kernels::byteSize(element));
+  made.stride = shares.share * size;
+  made.reach = (shares.body - shares.share) * size;
+  made.stride = std::min(made.stride, made.reach); // of one share there is no next
+  return made;
+}
+
 Command &Emitter::begin(std::string label, uint32_t stream) {
   Command &command = commands->emplace_back();
   command.stream = stream;
@@ -75,6 +84,16 @@ void Emitter::run(std::string label, int64_t code, const Device &device, std::ve
   command.code = code;
   command.seconds = entry.seconds;
   command.accesses = std::move(accesses);
+}
+
+Command &Emitter::exchange(std::string label, std::string name, std::vector<Access> accesses,
+                           std::vector<int64_t> shares, int64_t bytes) {
+  Command &added = begin(std::move(label), machine.network->stream);
+  added.kernel = std::move(name);
+  added.accesses = std::move(accesses);
+  added.shares = std::move(shares);
+  added.seconds = machine.exchangeSeconds(bytes);
+  return added;
 }
 
 void Emitter::add(std::string label, const Engine &engine, const std::vector<Addition> &additions) {

@@ -53,6 +53,12 @@ public:
   }
   Place slot(std::string name, uint32_t space, Kind kind, int64_t bytes, bool persistent = false);
   static Access access(Place place, plan::BindingEffect effect, const TensorType &type);
+  /// The same of a rank's share of such elements, which begin at `place`.
+  Access accessShare(Place place, plan::BindingEffect effect, kernels::DType type, const kernels::Shares &shares);
+  /// A type that lives as long as the schedule.
+  const TensorType &type(kernels::DType element, kernels::Dims dims) {
+    return schedule.types.emplace_back(TensorType{element, std::move(dims)});
+  }
   /// On the link between the two spaces, which there is.
   Command &copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency = Urgency::bulk);
   /// Brings bytes to the memory of another device: over their link, or through the host where there is none. Returns
@@ -62,6 +68,9 @@ public:
   void run(std::string label, int64_t code, const Device &device, std::vector<Access> accesses);
   /// Runs a kernel of the catalogue `groups` times.
   Command &kernel(std::string label, const Engine &engine, std::string name, std::vector<Access> accesses, int64_t groups = 1);
+  /// An exchange with other ranks, of tensors with such shares and so many bytes in all.
+  Command &exchange(std::string label, std::string name, std::vector<Access> accesses, std::vector<int64_t> shares,
+                    int64_t bytes);
   /// One after another.
   void add(std::string label, const Engine &engine, const std::vector<Addition> &additions);
 

@@ -1,5 +1,7 @@
 #include "compiler/planner/Gradients.h"
 
+#include "kernels/Blocks.h"
+
 #include <algorithm>
 
 namespace mt::planner {
@@ -34,7 +36,7 @@ void Gradients::addTo(int64_t l, const Engine &engine, const Packs &into, const 
     std::vector<Place> from;
     for (const Packs &other : others)
       from.push_back(other.at(k));
-    addPack(context.out.text("sum {}", labelOf(k, l)), engine, k, into.at(k), from);
+    addPack(context.out.text("sum {}", labelOf(k, l)), engine, k, false, into.at(k), from);
   }
 }
 
@@ -54,14 +56,15 @@ void Gradients::bringBlocksDown(int64_t l, int64_t count) {
   }
 }
 
-void Gradients::addPack(std::string label, const Engine &engine, int64_t k, Place into,
+void Gradients::addPack(std::string label, const Engine &engine, int64_t k, bool own, Place into,
                         const std::vector<Place> &from) {
   std::vector<Addition> additions;
   for (int64_t p : context.pack(k).parameters) {
     const Parameter &entry = context.parameter(p);
-    Addition &addition = additions.emplace_back(Addition{into + entry.packOffset, {}, &entry.full});
+    const int64_t offset = own ? entry.ownOffset : entry.packOffset;
+    Addition &addition = additions.emplace_back(Addition{into + offset, {}, own ? &entry.own : &entry.full});
     for (const Place &other : from)
-      addition.others.push_back(other + entry.packOffset);
+      addition.others.push_back(other + offset);
   }
   context.out.add(std::move(label), engine, additions);
 }
@@ -73,7 +76,7 @@ void Gradients::land(int64_t l) {
   parts = sums.finish([&](const Packs &into, const std::vector<Packs> &others) { addTo(l, engine, into, others); });
   context.out.setPlace(l, -1);
   for (int64_t k : context.layer(l).packs)
-    if (!context.pack(k).isShared())
+    if (!context.pack(k).isShared() && !context.hasRanks())
       computeNorms(l, k);
   for (int64_t k : context.layer(l).packs)
     land(l, k);
@@ -86,6 +89,10 @@ void Gradients::landOnHost(int64_t l) {
   context.out.setPlace(l, -1);
   for (const auto &[k, place] : total) {
     const GradientPack &pack = context.pack(k);
+    if (context.hasRanks()) {
+      share(l, k, place);
+      continue;
+    }
     if (!pack.isShared())
       squaredNorms(context.out.text("norm of {}", context.named(pack.parameters)), context.machine.update,
                    pack.parameters, place);
@@ -95,6 +102,132 @@ void Gradients::landOnHost(int64_t l) {
            {begin, std::min(pack.bytes, begin + part), pack.isShared() ? context.decision(l).parts - 1 : begin / part,
             place + begin, place + begin});
   }
+}
+
+/// Every rank sends the others their shares of what its micro-batches give, and adds up what it has of its own, in the
+/// order in which one rank adds up those micro-batches.
+void Gradients::share(int64_t l, int64_t k, Place all) {
+  const GradientPack &pack = context.pack(k);
+  Emitter &out = context.out;
+  const int64_t others = context.model.ranks - 1;
+  struct Tensor {
+    Place from, own;
+    int64_t elements, share, rest; ///< where what the others send lies
+  };
+  std::vector<Tensor> tensors;
+  int64_t rest = 0;
+  for (int64_t p : pack.parameters) {
+    const Parameter &entry = context.parameter(p);
+    const auto &[chunk, body, share, tail] = entry.shares;
+    auto add = [&](int64_t first, int64_t elements, int64_t place, int64_t owned) {
+      if (elements > 0)
+        tensors.push_back(
+            {all + (entry.packOffset + 4 * first), {0, entry.ownOffset + 4 * place}, elements, owned, rest});
+      rest += elements > 0 ? aligned(4 * others * owned) : 0;
+    };
+    add(0, body, 0, share);
+    add(body, tail, share, tail);
+  }
+  const Place own = out.slot(out.text("own {}", labelOf(k, l)), context.machine.staging, Kind::gradient, pack.ownBytes);
+  const Place theirs = out.slot(out.text("others' {}", labelOf(k, l)), context.machine.staging, Kind::gradient, rest);
+  std::vector<Access> operands;
+  std::vector<int64_t> shares;
+  std::vector<Addition> additions;
+  for (Tensor &tensor : tensors) {
+    tensor.own.slot = own.slot;
+    operands.push_back(
+        Emitter::access(tensor.from, BindingEffect::read, out.type(kernels::DType::f32, {tensor.elements})));
+    shares.push_back(tensor.share);
+  }
+  for (const Tensor &tensor : tensors) {
+    const TensorType &one = out.type(kernels::DType::f32, {tensor.share});
+    operands.push_back(Emitter::access(tensor.own, BindingEffect::write, one));
+    operands.push_back(Emitter::access(theirs + tensor.rest, BindingEffect::write,
+                                       out.type(kernels::DType::f32, {others, tensor.share})));
+    Addition &addition = additions.emplace_back(Addition{tensor.own, {}, &one});
+    for (int64_t i = 0; i < others; ++i)
+      addition.others.push_back(theirs + (tensor.rest + i * one.bytes()));
+  }
+  out.exchange(out.text("exchange {}", labelOf(k, l)), "all_to_all", std::move(operands), std::move(shares),
+               pack.bytes);
+  for (size_t begin = 0; begin < additions.size();) { // a call of a kernel for each, as many operands as the next
+    size_t end = begin;
+    while (end < additions.size() && additions[end].others.size() == additions[begin].others.size())
+      ++end;
+    out.add(
+        out.text("sum {} of all ranks", labelOf(k, l)), context.machine.update,
+        {additions.begin() + static_cast<std::ptrdiff_t>(begin), additions.begin() + static_cast<std::ptrdiff_t>(end)});
+    begin = end;
+  }
+  if (!pack.isShared())
+    ownNorms(k, own);
+  keep(l, k, {0, pack.ownBytes, context.decision(l).parts - 1, own, own});
+}
+
+/// The sums of which norms are made, of what a rank has, and their norm, by which its updates see what is not finite.
+void Gradients::ownNorms(int64_t k, Place own) {
+  const GradientPack &pack = context.pack(k);
+  Emitter &out = context.out;
+  std::map<int64_t, std::vector<int64_t>> byChunk;
+  for (int64_t p : pack.parameters)
+    byChunk[context.parameter(p).shares.chunk].push_back(p);
+  std::vector<Access> sums;
+  for (const auto &[chunk, parameters] : byChunk) {
+    std::vector<Access> operands;
+    for (int64_t p : parameters) {
+      const Parameter &entry = context.parameter(p);
+      const auto i = static_cast<size_t>(p);
+      const TensorType &parts = out.type(kernels::DType::f64, {Layout::ownPartsOf(entry)});
+      operands.push_back(Emitter::access(own + entry.ownOffset, BindingEffect::read, entry.own));
+      operands.push_back(Emitter::access(layout.ownParts[i], BindingEffect::write, parts));
+      sums.push_back(Emitter::access(layout.ownParts[i], BindingEffect::read, parts));
+      sums.push_back(Emitter::access(layout.ownNorms[i], BindingEffect::write, kNormType));
+    }
+    Command &command = out.kernel(out.text("norm of {}", context.named(parameters)), context.machine.update,
+                                  "squared_norm_parts", std::move(operands), static_cast<int64_t>(parameters.size()));
+    command.chunk = chunk;
+  }
+  const auto groups = static_cast<int64_t>(sums.size() / 2);
+  out.kernel(out.text("norm of {}", context.named(pack.parameters)), context.machine.update, "squared_norm_sum",
+             std::move(sums), groups);
+}
+
+void Gradients::gatherNorms() {
+  Emitter &out = context.out;
+  std::vector<Access> placed, gathered, summed;
+  std::vector<int64_t> shares;
+  int64_t bytes = 0;
+  for (size_t p = 0; p < context.model.parameters.size(); ++p) {
+    const Parameter &entry = context.model.parameters[p];
+    if (!entry.isTrained())
+      continue;
+    kernels::Shares parts = entry.shares; // of the sums as of the elements
+    for (int64_t *count : {&parts.body, &parts.share, &parts.tail})
+      *count = kernels::ceilDivide(*count, entry.shares.chunk);
+    const Place own = layout.ownParts[p], all = layout.allParts[p];
+    auto place = [&](Place from, Access to) {
+      placed.push_back(Emitter::access(from, BindingEffect::read, *to.type));
+      placed.push_back(to);
+    };
+    const int64_t size = kNormType.bytes();
+    if (parts.body > 0) {
+      place(own, out.accessShare(all, BindingEffect::write, kernels::DType::f64, parts));
+      gathered.push_back(Emitter::access(all, BindingEffect::update, out.type(kernels::DType::f64, {parts.body})));
+      shares.push_back(parts.share);
+      bytes += size * parts.body;
+    }
+    if (parts.tail > 0)
+      place(own + size * parts.share, Emitter::access(all + size * parts.body, BindingEffect::write,
+                                                      out.type(kernels::DType::f64, {parts.tail})));
+    summed.push_back(
+        Emitter::access(all, BindingEffect::read, out.type(kernels::DType::f64, {Layout::allPartsOf(entry)})));
+    summed.push_back(Emitter::access(layout.norms[p], BindingEffect::write, kNormType));
+  }
+  const auto copies = static_cast<int64_t>(placed.size() / 2), norms = static_cast<int64_t>(summed.size() / 2);
+  out.kernel(out.text("norms of this rank"), context.machine.update, "copy", std::move(placed), copies);
+  if (!gathered.empty())
+    out.exchange(out.text("norms of all ranks"), "all_gather", std::move(gathered), std::move(shares), bytes);
+  out.kernel(out.text("norms"), context.machine.update, "squared_norm_sum", std::move(summed), norms);
 }
 
 /// Squared norms of gradients, each where it is told: on the device, if it has a place there.
@@ -139,6 +272,14 @@ void Gradients::land(int64_t l, int64_t k) {
   const GradientPack &pack = context.pack(k);
   Emitter &out = context.out;
   const bool staysOnDevice = context.staysOnDevice(k), comesDown = !context.machine.unified() && !staysOnDevice;
+  if (context.hasRanks()) {
+    Place all = parts.at(k);
+    if (comesDown) {
+      all = out.slot(out.text("landed {}", labelOf(k, l)), context.machine.staging, Kind::gradient, pack.bytes);
+      out.copy(labelOf(k, l), parts.at(k), all, pack.bytes);
+    }
+    return share(l, k, all);
+  }
   if (staysOnDevice && context.deviceOf(l) != context.deviceOf(pack.complete())) // parts of other layers
     parts[k] = out.across(labelOf(k, l), parts.at(k), context.device(context.deviceOf(pack.complete())).memory,
                           Kind::gradient, pack.bytes);
@@ -171,13 +312,15 @@ void Gradients::keep(int64_t l, int64_t k, const Landed &landed) {
   if (pack.first() == l)
     kept.push_back(landed);
   else
-    addPack(context.out.text("sum gradients of {}", context.named(pack.parameters)), engine, k, kept.front().place,
-            {landed.place});
+    addPack(context.out.text("sum gradients of {}", context.named(pack.parameters)), engine, k, context.hasRanks(),
+            kept.front().place, {landed.place});
   if (pack.complete() != l)
     return;
   if (pack.isShared() && staysOnDevice) {
     parts[k] = kept.front().place;
     computeNorms(l, k);
+  } else if (pack.isShared() && context.hasRanks()) {
+    ownNorms(k, kept.front().place);
   } else if (pack.isShared()) {
     squaredNorms(context.out.text("norm of {}", context.named(pack.parameters)), engine, pack.parameters,
                  kept.front().place);

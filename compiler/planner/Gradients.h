@@ -8,7 +8,7 @@
 
 namespace mt::planner {
 
-/// Bytes of a pack from `begin` on: a part of a layer's.
+/// Bytes of a pack from `begin` on: a part of a layer's. Where there are ranks, of what one has of the pack.
 struct Landed {
   int64_t begin = 0, end = 0, part = 0;
   Place place, device; ///< where it is on the host, and where it is before
@@ -32,8 +32,14 @@ public:
   /// In one place, or one for each part.
   const std::vector<Landed> &landed(int64_t k) const { return all.at(k); }
   void bringDown(int64_t l, int64_t k, const Landed &landed);
-  /// Where the update of a parameter reads its squared norm.
-  Place normFor(int64_t p, bool onDevice) const { return onDevice ? deviceNorms.at(p) : layout.normOf(p); }
+  /// Where the update of a parameter reads a squared norm, that of what it updates with or of more.
+  Place normFor(int64_t p, bool onDevice) const {
+    return onDevice             ? deviceNorms.at(p)
+           : context.hasRanks() ? layout.ownNorms[static_cast<size_t>(p)]
+                                : layout.normOf(p);
+  }
+  /// After all layers: norms of the whole gradient, from those of all ranks.
+  void gatherNorms();
 
 private:
   using Packs = std::map<int64_t, Place>;
@@ -48,10 +54,14 @@ private:
   std::string labelOf(int64_t k, int64_t l) const;
   void addTo(int64_t l, const Engine &engine, const Packs &into, const std::vector<Packs> &others);
   void bringBlocksDown(int64_t l, int64_t count);
-  void addPack(std::string label, const Engine &engine, int64_t k, Place into, const std::vector<Place> &from);
+  /// `own`: what a rank has of a pack.
+  void addPack(std::string label, const Engine &engine, int64_t k, bool own, Place into,
+               const std::vector<Place> &from);
   void squaredNorms(std::string label, const Engine &engine, const std::vector<int64_t> &parameters, Place gradient);
   void computeNorms(int64_t l, int64_t k);
   void landOnHost(int64_t l);
+  void share(int64_t l, int64_t k, Place all);
+  void ownNorms(int64_t k, Place own);
   void land(int64_t l, int64_t k);
   void keep(int64_t l, int64_t k, const Landed &landed);
 };

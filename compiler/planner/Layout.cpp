@@ -1,5 +1,7 @@
 #include "compiler/planner/Layout.h"
 
+#include "kernels/Blocks.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +13,7 @@ const TensorType kScalarsType{kernels::DType::f64, {kernels::Scalars::kCount}}, 
 int64_t scalarRowOf(int64_t p) { return kernels::scalarRow(p) * kScalarsType.bytes(); }
 
 Layout::Layout(Context &context) {
-  for (auto *places : {&weights, &residentWeights, &norms})
+  for (auto *places : {&weights, &residentWeights, &norms, &ownParts, &allParts, &ownNorms})
     places->resize(context.model.parameters.size());
   for (State *each : {&state, &residentState})
     for (const Parameter &entry : context.model.parameters)
@@ -116,6 +118,30 @@ void Layout::placeNorms(Context &context) {
         norms[static_cast<size_t>(p)] = next;
         next = next + kNormType.bytes();
       }
+  if (!context.hasRanks())
+    return;
+  auto place = [&](std::string name, std::vector<Place> &places, auto count) {
+    int64_t total = 0;
+    for (const Parameter &entry : context.model.parameters)
+      total += entry.isTrained() ? count(entry) : 0;
+    Place at =
+        context.out.slot(std::move(name), context.machine.staging, Kind::scalar, kNormType.bytes() * total, true);
+    for (size_t p = 0; p < places.size(); ++p)
+      if (const Parameter &entry = context.model.parameters[p]; entry.isTrained()) {
+        places[p] = at;
+        at = at + kNormType.bytes() * count(entry);
+      }
+  };
+  place(context.out.text("parts of squared norms of this rank"), ownParts, ownPartsOf);
+  place(context.out.text("parts of squared norms"), allParts, allPartsOf);
+  place(context.out.text("squared norms of this rank"), ownNorms, [](const Parameter &) { return 1; });
+}
+
+int64_t Layout::allPartsOf(const Parameter &parameter) {
+  return kernels::ceilDivide(parameter.type.elements(), parameter.shares.chunk);
+}
+int64_t Layout::ownPartsOf(const Parameter &parameter) {
+  return kernels::ceilDivide(parameter.shares.elements(), parameter.shares.chunk);
 }
 
 void Layout::placeInputs(Context &context) {

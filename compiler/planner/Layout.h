@@ -24,6 +24,9 @@ struct Layout {
   std::vector<Place> residentWeights;         ///< by parameter, device: of those
   State residentState;
   std::vector<Place> norms;  ///< by parameter, host, f64[1]
+  /// Where ranks share gradients: by parameter, host, the sums of which a norm is made, of a rank's gradient and of all
+  /// of it, and the norm of a rank's.
+  std::vector<Place> ownParts, allParts, ownNorms;
   std::vector<Place> inputs; ///< by input, host, all micro-batches
   /// Host. What is fed, a copy for the step (so that the next can be fed while this one's updates run), and the copy
   /// that the step's end completes.
@@ -31,6 +34,9 @@ struct Layout {
   const TensorType *scalarRows = nullptr; ///< of each of them: a row for the step, and one for each parameter
 
   Place weightOf(int64_t p) const { return weights[static_cast<size_t>(p)]; }
+  /// How many sums a norm is made of: of all of a parameter's gradient, and of a rank's.
+  static int64_t allPartsOf(const Parameter &parameter);
+  static int64_t ownPartsOf(const Parameter &parameter);
   Place normOf(int64_t p) const { return norms[static_cast<size_t>(p)]; }
   const std::vector<int64_t> &residentOf(int64_t l) const { return resident[static_cast<size_t>(l)]; }
   /// Whether a device updates what resident layers, or some with streamed state, have there.

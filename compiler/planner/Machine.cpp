@@ -54,6 +54,8 @@ Machine::Machine(const target::Target &target) : target(target) {
     links.push_back({*file, staging, read, read, target.diskReadBandwidth, target.copyOverheadSeconds});
     links.push_back({staging, *file, write, write, target.diskWriteBandwidth, target.copyOverheadSeconds});
   }
+  if (target.ranks > 1)
+    network = {addStream("network", StreamKind::network), staging, true};
   for (uint32_t from = 0; from < target.devices; ++from) {
     uint32_t stream = kNone;
     for (uint32_t to = 0; to < target.devices; ++to)

@@ -53,7 +53,15 @@ struct Machine {
   std::optional<uint32_t> file;        ///< a disk's
   /// The host's engines. The next step's batch is fed while this step's updates and report still run.
   Engine update, feed, report;
+  /// What exchanges with other ranks, where there are any.
+  std::optional<Engine> network;
 
+  /// Seconds of an exchange of a tensor of so many bytes, of which each rank has one share.
+  double exchangeSeconds(int64_t bytes) const {
+    const auto ranks = static_cast<double>(target.ranks);
+    return static_cast<double>(bytes) * (ranks - 1) / ranks / target.networkBandwidth +
+           (ranks - 1) * target.copyOverheadSeconds;
+  }
   bool unified() const { return target.unified; }
   bool isDevice(uint32_t space) const { return spaces[space].kind == plan::SpaceKind::device; }
   bool isHost(uint32_t space) const { return plan::isHostMemory(spaces[space].kind); }

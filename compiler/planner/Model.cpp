@@ -1,9 +1,11 @@
 #include "compiler/planner/Model.h"
 
 #include "compiler/planner/Decisions.h"
+#include "compiler/planner/Emitter.h"
 #include "runtime/plan/Program.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace mt::planner {
 
@@ -19,7 +21,21 @@ int64_t Model::homeOf(int64_t parameter) const {
   return entry.isTrained() ? packs[static_cast<size_t>(entry.pack)].complete() : entry.owner;
 }
 
-Status Model::setOptimizer(const std::string &usual) {
+Status Model::setMicroBatches(int64_t batch, int64_t rankCount) {
+  const int64_t all = batch / microBatch;
+  if (batch % (microBatch * rankCount) != 0)
+    return fail("a batch of {} rows does not divide into micro-batches of {} on each of {} ranks", batch, microBatch,
+                rankCount);
+  if (rankCount > 1 && !std::has_single_bit(static_cast<uint64_t>(all / rankCount)))
+    return fail("{} micro-batches of {} rows are {} for each of {} ranks: only a power of two of them adds up to the "
+                "same sums as on one; use another --batch or --micro-batch",
+                all, microBatch, all / rankCount, rankCount);
+  microBatches = all / rankCount;
+  return {};
+}
+
+Status Model::setOptimizer(const std::string &usual, int64_t rankCount) {
+  ranks = rankCount;
   for (Parameter &parameter : parameters) {
     if (parameter.optimizer.empty())
       parameter.optimizer = usual;
@@ -27,12 +43,25 @@ Status Model::setOptimizer(const std::string &usual) {
     if (!parameter.spec)
       return fail("optimizer '{}': must be {}", parameter.optimizer, kernels::optimizerList());
     parameter.rest.clear();
+    parameter.shares = kernels::sharesOf(*parameter.spec, parameter.type.elements(), ranks);
+    const bool isShared = parameter.isTrained() && parameter.shares.share < parameter.shares.body;
+    const kernels::Dims dims = isShared ? kernels::Dims{parameter.shares.elements()} : parameter.type.dims;
+    parameter.own = {kernels::DType::f32, dims};
     if (parameter.isSplit())
-      parameter.rest.push_back({plan::kRemainderPart, {kernels::DType::i16, parameter.type.dims}});
+      parameter.rest.push_back({plan::kRemainderPart, {kernels::DType::i16, dims}});
     for (size_t i = 0; i < parameter.spec->state.size(); ++i) {
       const kernels::StatePart &part = parameter.spec->state[i];
-      parameter.rest.push_back(
-          {plan::kStateParts + static_cast<int64_t>(i), {part.type, kernels::partDims(part.elements, parameter.type.dims)}, part.elements});
+      parameter.rest.push_back({plan::kStateParts + static_cast<int64_t>(i),
+                                {part.type, kernels::partDims(part.elements, dims)},
+                                part.elements});
+    }
+  }
+  for (GradientPack &pack : packs) {
+    pack.ownBytes = 0;
+    for (int64_t p : pack.parameters) {
+      Parameter &parameter = parameters[static_cast<size_t>(p)];
+      parameter.ownOffset = aligned(pack.ownBytes);
+      pack.ownBytes = parameter.ownOffset + parameter.own.bytes();
     }
   }
   return {};

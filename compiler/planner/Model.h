@@ -3,6 +3,7 @@
 #ifndef MT_COMPILER_PLANNER_MODEL_H
 #define MT_COMPILER_PLANNER_MODEL_H
 
+#include "kernels/Blocks.h"
 #include "kernels/Optimizers.h"
 #include "runtime/base/Status.h"
 
@@ -26,7 +27,7 @@ struct Parameter {
   /// What updates alone read and write: the lower halves of a split master, and what the optimizer keeps.
   struct Rest {
     int64_t part = 0; ///< of the parameter, by number: plan::kStateParts
-    TensorType type;
+    TensorType type;  ///< of what a rank has of them
     int64_t elements = 1; ///< of the parameter, for one of these
   };
   std::string name;
@@ -37,6 +38,9 @@ struct Parameter {
   std::vector<Rest> rest;
   int64_t owner = -1;
   int64_t pack = -1, packOffset = 0;
+  kernels::Shares shares = {}; ///< of ranks, of one that is trained
+  TensorType own = {};         ///< of a rank's gradient: 32 bits of its share and the tail
+  int64_t ownOffset = 0;       ///< of that, where a pack's lie together
   bool isTrained() const { return pack >= 0; }
   /// Whether the master is the weight and a remainder: where the weight is bf16.
   bool isSplit() const { return type.type == kernels::DType::bf16; }
@@ -47,6 +51,7 @@ struct Parameter {
 struct GradientPack {
   std::vector<int64_t> parameters, layers;
   int64_t bytes = 0;
+  int64_t ownBytes = 0; ///< of a rank's
   bool isShared() const { return layers.size() > 1; }
   int64_t first() const { return layers.back(); }     ///< the layer whose part is the first
   int64_t complete() const { return layers.front(); } ///< the layer whose part is the last
@@ -117,14 +122,19 @@ struct Model {
   std::vector<Layer> layers;
   std::vector<Template> templates;
   int64_t microBatch = 1;   ///< rows of one run of a template
-  int64_t microBatches = 1; ///< of a step
+  int64_t microBatches = 1; ///< of a step, on one rank
+  int64_t ranks = 1;        ///< that train together, each with micro-batches of its own
   bool clip = false;
 
   /// The layer that a parameter is held with where it stays on the device: whose backward completes its gradient, or, of one
   /// that is frozen, its owner (-1: nobody's).
   int64_t homeOf(int64_t parameter) const;
-  /// Gives every parameter its optimizer, and what that keeps. Fails where one is named that there is none of.
-  Status setOptimizer(const std::string &usual);
+  /// Gives every parameter its optimizer, and what that keeps, of which so many ranks have a share each. Fails where
+  /// one is named that there is none of.
+  Status setOptimizer(const std::string &usual, int64_t rankCount = 1);
+  /// Micro-batches of a step for each of so many ranks. Fails where they do not divide into parts whose sums are among
+  /// those that one rank adds up.
+  Status setMicroBatches(int64_t batch, int64_t rankCount);
   /// The kernel that updates a parameter.
   std::string updateOf(int64_t parameter) const;
   /// Whether a rung's backward reads an operand of its layer.

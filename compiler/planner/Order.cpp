@@ -587,6 +587,8 @@ private:
 
   void measure(uint32_t step) {
     result.deviceUsed = decisions.deviceLimit + deviceLeft, result.hostUsed = decisions.hostLimit + hostLeft;
+    // Of a limit that what is always there exceeds, though no command waits for memory.
+    result.missingDevice = std::max<int64_t>(0, deviceLeft), result.missingHost = std::max<int64_t>(0, hostLeft);
     const uint32_t first = firstComputed();
     const double origin = startOf[instance(step, first)];
     result.seconds = 0;

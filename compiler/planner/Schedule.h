@@ -38,6 +38,8 @@ struct Access {
   int64_t offset = 0, bytes = 0;
   plan::BindingEffect effect = plan::BindingEffect::read;
   const TensorType *type = nullptr; ///< of kernels' operands; templates know theirs
+  /// Rank r's are min(r * stride, reach) bytes further on.
+  int64_t stride = 0, reach = 0;
   bool writes() const { return effect != plan::BindingEffect::read; }
 };
 
@@ -57,6 +59,8 @@ struct Command {
   std::vector<int64_t> parameters; ///< of updates and norms: which one a group is for
   std::vector<int64_t> firsts;     ///< of updates: the first of its elements
   const TensorType *zeros = nullptr; ///< of constants: what is filled
+  std::vector<int64_t> shares;       ///< of exchanges with other ranks: a rank's elements, by tensor
+  int64_t chunk = 0;                 ///< of parts of norms: elements of one
   bool arrives = false;              ///< of a copy: from another device
   int64_t updates = -1; ///< of an update on the host: its layer
   int64_t lands = -1;   ///< of a gradient's way down to one: its layer

@@ -26,12 +26,23 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
       if (landed.part < first || landed.part >= end)
         continue;
       for (int64_t p : context.pack(k).parameters) {
+        if (context.hasRanks()) {
+          const auto &[chunk, body, share, tail] = context.parameter(p).shares;
+          const Place own = (landed.file ? landed.file : landed.place) + context.parameter(p).ownOffset;
+          std::vector<Piece> &list = pieces[{landed.part, context.model.updateOf(p)}];
+          if (share > 0)
+            list.push_back({p, 0, share, own, 0, true});
+          if (tail > 0)
+            list.push_back({p, body, tail, own + 4 * share, share, false});
+          continue;
+        }
         const int64_t begin = context.parameter(p).packOffset, size = 4; // of an element
         const int64_t from = std::max<int64_t>(0, landed.begin - begin) / size;
         const int64_t to = std::min(context.parameter(p).full.elements(), (landed.end - begin + size - 1) / size);
         if (from < to)
           pieces[{landed.part, context.model.updateOf(p)}].push_back(
-              {p, from, to - from, (landed.file ? landed.file : landed.place) + (begin + from * size - landed.begin)});
+              {p, from, to - from, (landed.file ? landed.file : landed.place) + (begin + from * size - landed.begin),
+               from});
       }
     }
   }
@@ -50,6 +61,24 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
     update(l, key.first, key.second, list);
   if (isStreamed)
     takeState(l);
+}
+
+/// What every rank has updated goes to all others.
+void Updates::gatherWeights(int64_t l, const std::vector<int64_t> &parameters, bool late) {
+  std::vector<Access> weights;
+  std::vector<int64_t> shares;
+  int64_t bytes = 0;
+  for (int64_t p : parameters) {
+    const Parameter &entry = context.parameter(p);
+    const TensorType &body = context.out.type(entry.type.type, {entry.shares.body});
+    weights.push_back(Emitter::access(layout.weightOf(p), BindingEffect::update, body));
+    shares.push_back(entry.shares.share);
+    bytes += body.bytes();
+  }
+  context.out
+      .exchange(context.out.text("exchange weights layer {}", l), "all_gather", std::move(weights), std::move(shares),
+                bytes)
+      .late = late;
 }
 
 /// The state of a layer, and those of its weights that the phase that runs has not brought.
@@ -122,12 +151,12 @@ void Updates::updateFromFile(int64_t l, int64_t part, std::map<std::string, std:
       for (size_t r = 0; r < entry.rest.size(); ++r) {
         const Parameter::Rest &rest = entry.rest[r];
         const auto size = static_cast<int64_t>(kernels::byteSize(rest.type.type));
-        const int64_t first = piece.first / rest.elements * size;
+        const int64_t first = piece.place / rest.elements * size;
         const int64_t bytes = (piece.count + rest.elements - 1) / rest.elements * size;
         add(layout.state[p][r] + first, bytes, first + bytes == rest.type.bytes(), &streamedState[p][r], first, true);
       }
       if (isInFile(piece.gradient))
-        add(piece.gradient, piece.count * 4, piece.first + piece.count == entry.full.elements(), &piece.gradient, 0,
+        add(piece.gradient, piece.count * 4, piece.place + piece.count == entry.own.elements(), &piece.gradient, 0,
             false);
     }
   int64_t end = 0;
@@ -176,9 +205,15 @@ const TensorType &Updates::typeOf(const Piece &piece, const TensorType &whole, i
     return whole;
   return context.out.schedule.types.emplace_back(TensorType{whole.type, kernels::partDims(elements, {piece.count})});
 }
-Access Updates::updated(const Piece &piece, Place place, const TensorType &whole, int64_t elements) {
+Access Updates::updated(const Piece &piece, Place place, int64_t first, const TensorType &whole, int64_t elements) {
   const auto size = static_cast<int64_t>(kernels::byteSize(whole.type));
-  return Emitter::access(place + piece.first / elements * size, BindingEffect::update, typeOf(piece, whole, elements));
+  return Emitter::access(place + first / elements * size, BindingEffect::update, typeOf(piece, whole, elements));
+}
+Access Updates::updatedWeight(const Piece &piece, Place place) {
+  const Parameter &entry = context.parameter(piece.parameter);
+  if (piece.isShare)
+    return context.out.accessShare(place, BindingEffect::update, entry.type.type, entry.shares);
+  return updated(piece, place, piece.first, entry.type);
 }
 
 /// With clipping, and where the step has ended, updates read the scalars that its end left.
@@ -200,13 +235,11 @@ void Updates::update(int64_t l, int64_t part, const std::string &kernel, const s
     operands.push_back(Emitter::access(gradients.normFor(p, onDevice), BindingEffect::read, kNormType));
     if (!open) // whose scalars it reads is not known
       operands.push_back(Emitter::access(read + scalarRowOf(p), BindingEffect::read, kScalarsType));
-    operands.push_back(updated(piece,
-                               isResident ? layout.residentWeights[i]
-                               : onDevice ? streamedWeights.at(p)
-                                          : layout.weights[i],
-                               entry.type));
+    operands.push_back(updatedWeight(piece, isResident ? layout.residentWeights[i]
+                                            : onDevice ? streamedWeights.at(p)
+                                                       : layout.weights[i]));
     for (size_t r = 0; r < entry.rest.size(); ++r)
-      operands.push_back(updated(piece, rest[i][r], entry.rest[r].type, entry.rest[r].elements));
+      operands.push_back(updated(piece, rest[i][r], piece.place, entry.rest[r].type, entry.rest[r].elements));
   }
   const Engine &engine = onDevice ? context.device(context.deviceOf(l)).engine : context.machine.update;
   Command &command = context.out.kernel(context.out.text("update layer {}", l), engine, kernel, std::move(operands),
@@ -219,6 +252,12 @@ void Updates::update(int64_t l, int64_t part, const std::string &kernel, const s
   command.updates = onDevice ? -1 : l;
   command.part = part;
   command.late = late;
+  std::vector<int64_t> shared;
+  for (const Piece &piece : pieces)
+    if (piece.isShare)
+      shared.push_back(piece.parameter);
+  if (!shared.empty())
+    gatherWeights(l, shared, late);
 }
 
 } // namespace mt::planner

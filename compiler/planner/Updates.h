@@ -19,10 +19,12 @@ public:
   void run(int64_t l, int64_t first, int64_t end = Context::kNone);
 
 private:
-  /// Elements of a parameter, and where their gradient is.
+  /// Elements of a parameter, and where their gradient is. Of a rank's share they are rank 0's.
   struct Piece {
     int64_t parameter, first, count;
     Place gradient;
+    int64_t place = 0; ///< of them, in the state that is there
+    bool isShare = false;
   };
   Context &context;
   const Layout &layout;
@@ -37,7 +39,9 @@ private:
   bool isInFile(Place place) const { return context.machine.isFile(context.out.schedule.slots[place.slot].space); }
   void updateFromFile(int64_t l, int64_t part, std::map<std::string, std::vector<Piece>> pieces);
   const TensorType &typeOf(const Piece &piece, const TensorType &whole, int64_t elements = 1);
-  Access updated(const Piece &piece, Place place, const TensorType &whole, int64_t elements = 1);
+  Access updated(const Piece &piece, Place place, int64_t first, const TensorType &whole, int64_t elements = 1);
+  Access updatedWeight(const Piece &piece, Place place);
+  void gatherWeights(int64_t l, const std::vector<int64_t> &parameters, bool late);
   void update(int64_t l, int64_t part, const std::string &kernel, const std::vector<Piece> &pieces);
 };
 

@@ -71,9 +71,15 @@ template <typename Op> LogicalResult verifyRun(Op op) {
   for (const auto &list : {op.getParameters(), op.getFirsts()})
     if (list && int64_t(list->size()) != int64_t(op.getGroups()))
       return op.emitOpError("needs a parameter, and a first element if any, for each group");
+  const auto places = op.getRankPlaces();
+  if (places && places->size() != 2 * count)
+    return op.emitOpError("needs a pair of places of ranks for each operand");
   SmallVector<Type> types = operandTypes(op);
   for (auto [i, value] : llvm::enumerate(op.getOperands())) {
     int64_t bytes = i < types.size() ? bytesOf(types[i]) : 0;
+    if (places && ((*places)[2 * i] < 0 || (*places)[2 * i + 1] < (*places)[2 * i]))
+      return op.emitOpError() << "operand " << i << " is not at such places on ranks";
+    bytes += places ? (*places)[2 * i + 1] : 0;
     if (op.getOffsets()[i] < 0 || op.getOffsets()[i] + bytes > slotBytes(value))
       return op.emitOpError() << "operand " << i << " does not lie in its slot";
     if (op.getEffects()[i] < 0 || op.getEffects()[i] > 3)
@@ -93,6 +99,8 @@ template <typename Op> void addRun(Op op, SmallVectorImpl<Access> &accesses) {
   for (auto [i, value] : llvm::enumerate(op.getOperands())) {
     int64_t bytes = i < types.size() ? bytesOf(types[i]) : slotBytes(value) - op.getOffsets()[i];
     accesses.push_back({slotOf(value), op.getOffsets()[i], bytes, static_cast<Effect>(op.getEffects()[i])});
+    if (auto places = op.getRankPlaces())
+      accesses.back().rankStride = (*places)[2 * i], accesses.back().rankReach = (*places)[2 * i + 1];
   }
 }
 template <typename Op> void addCopy(Op op, SmallVectorImpl<Access> &accesses) {

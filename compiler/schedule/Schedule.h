@@ -40,6 +40,7 @@ struct Access {
   SlotOp slot;
   int64_t offset, bytes;
   Effect effect;
+  int64_t rankStride = 0, rankReach = 0; ///< see the operation's rankPlaces
   bool writes() const { return effect != Effect::read; }
 };
 

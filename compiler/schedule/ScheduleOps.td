@@ -79,12 +79,14 @@ class Schedule_RunOp<string mnemonic, string text> : Schedule_Op<mnemonic, [Decl
     share of the operands, whose types `types` lists, plus one more that is its workspace where it needs one. Operand i is the bytes of its slot from `offsets[i]`.
     `effects[i]` is 0 read, 1 write, 2 accumulate, 3 update. `parameters` is for updates and norms: which parameter of
     @main a group is for; `firsts`, of updates in parts: the first element of it that the group updates.
+    `rankPlaces`, where ranks have what is theirs at different places: pairs by operand, so many bytes from each rank's to
+    the next one's and at most so many from the first one's.
   }];
   let arguments = !con((ins Variadic<Schedule_Slot>:$operands, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$effects,
                             OptionalAttr<FlatSymbolRefAttr>:$callee, OptionalAttr<StrAttr>:$kernel,
                             OptionalAttr<TypeArrayAttr>:$types, DefaultValuedAttr<I64Attr, "1">:$groups,
                             OptionalAttr<DenseI64ArrayAttr>:$parameters, OptionalAttr<DenseI64ArrayAttr>:$firsts,
-                            OptionalAttr<DictionaryAttr>:$settings),
+                            OptionalAttr<DictionaryAttr>:$settings, OptionalAttr<DenseI64ArrayAttr>:$rankPlaces),
                        CommandAttributes);
   let assemblyFormat = [{
     $program $stream $label ($callee^)? (`kernel` $kernel^)? `(` $operands `)` `offsets` $offsets `effects` $effects

@@ -47,6 +47,15 @@ Status checkNumbers(const Target &target) {
   MT_TRY(checkRate("bf16_flops", target.bf16Flops, kLeastFlops, kGreatestFlops));
   MT_TRY(checkRate("kernel_overhead_seconds", target.kernelOverheadSeconds, 0, 10));
   MT_TRY(checkRate("copy_overhead_seconds", target.copyOverheadSeconds, 0, 10));
+  if (target.ranks < 1 || target.ranks > kMostRanks)
+    return fail("ranks is {}; it must be between 1 and {}", target.ranks, kMostRanks);
+  if (target.ranks > 1 && target.networkBandwidth == 0)
+    return fail(
+        "{} ranks, and it is not known what they send each other: give bytes per second that each can send, such "
+        "as --network 25GB, or network_bandwidth in the target's file",
+        target.ranks);
+  if (target.networkBandwidth != 0)
+    MT_TRY(checkRate("network_bandwidth", target.networkBandwidth, kLeastBandwidth, kGreatestBandwidth));
   if (target.diskMemory == 0)
     return {};
   MT_TRY(checkMemory("disk_memory", target.diskMemory));
@@ -55,7 +64,8 @@ Status checkNumbers(const Target &target) {
   return {};
 }
 
-constexpr std::array<std::string_view, kKindsOfWork> kKinds = {"upload", "compute", "download", "host", "peer", "read", "write"};
+constexpr std::array<std::string_view, kKindsOfWork> kKinds = {"upload", "compute", "download", "host",
+                                                               "peer",   "read",    "write",    "network"};
 
 Status readContention(Target &target) {
   target.shares = {};
@@ -67,7 +77,8 @@ Status readContention(Target &target) {
     line >> first >> second >> share;
     const auto a = std::ranges::find(kKinds, first), b = std::ranges::find(kKinds, second);
     if (!line || line >> rest || a == kKinds.end() || b == kKinds.end() || !(share >= 0 && share <= 100))
-      return fail("contention[{}] is '{}'; it must be two of upload, compute, download, host, peer, read and write (of two devices, "
+      return fail("contention[{}] is '{}'; it must be two of upload, compute, download, host, peer, read, write and "
+                  "network (of two devices, "
                   "if it is one "
                   "twice), and how much longer one takes beside the other, as in 'upload host 0.24'",
                   i, target.contention[i]);

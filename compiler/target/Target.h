@@ -19,8 +19,8 @@ namespace mt::target {
 
 class Rates;
 
-inline constexpr uint32_t kMostDevices = 64;
-inline constexpr size_t kKindsOfWork = 7;
+inline constexpr uint32_t kMostDevices = 64, kMostRanks = 4096;
+inline constexpr size_t kKindsOfWork = 8;
 inline constexpr uint64_t kSmallestMemory = uint64_t(1) << 10, kGreatestMemory = uint64_t(1) << 50; ///< bytes
 
 struct Target {
@@ -40,12 +40,14 @@ struct Target {
   double copyOverheadSeconds = 0;   ///< of a copy command
   uint64_t diskMemory = 0;          ///< bytes of a disk that a plan may use; 0: none
   double diskReadBandwidth = 0, diskWriteBandwidth = 0; ///< bytes per second, of either alone
+  uint32_t ranks = 1;                                   ///< such machines, one process each, that train together
+  double networkBandwidth = 0; ///< bytes per second that a rank sends while it receives as many; 0: not known
   /// Devices that copy to each other without the host: "0 1 56e9" for two of them, both ways, "all 4e11" for any two;
   /// bytes per second of all that one sends at once.
   std::vector<std::string> peers = {};
   /// How much longer work of one kind takes while work of another is under way, where it does: "upload host 0.24"
   /// for 1.24 times as long; "upload upload 0.1" where two devices share something. The kinds are upload, compute,
-  /// download, host, peer, read and write, which share a processor, a memory, a link or a disk.
+  /// download, host, peer, read, write and network, which share a processor, a memory, a link or a disk.
   std::vector<std::string> contention = {};
   /// What calls took on this machine: "device 0.00213 matmul f32[...] ...", seconds behind where (device or host), the call
   /// as kernels/SignatureText.h writes it. None in the built-in targets.

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMeasured = "measured";
 
-constexpr std::array<TargetField, 20> kFields{{{"name", &Target::name},
+constexpr std::array<TargetField, 22> kFields{{{"name", &Target::name},
                                                {"device", &Target::device},
                                                {"unified", &Target::unified},
                                                {"devices", &Target::devices},
@@ -33,13 +33,16 @@ constexpr std::array<TargetField, 20> kFields{{{"name", &Target::name},
                                                {"disk_memory", &Target::diskMemory},
                                                {"disk_read_bandwidth", &Target::diskReadBandwidth},
                                                {"disk_write_bandwidth", &Target::diskWriteBandwidth},
+                                               {"ranks", &Target::ranks},
+                                               {"network_bandwidth", &Target::networkBandwidth},
                                                {"peers", &Target::peers},
                                                {"contention", &Target::contention},
                                                {"calls", &Target::calls}}};
 /// Of the fields, what a file need not have.
 bool mayMiss(const TargetField &field) {
   return std::holds_alternative<std::vector<std::string> Target::*>(field.member) ||
-         std::holds_alternative<uint32_t Target::*>(field.member) || field.name.starts_with("disk_");
+         std::holds_alternative<uint32_t Target::*>(field.member) || field.name.starts_with("disk_") ||
+         field.name.starts_with("network_");
 }
 
 Status wrongType(std::string_view name, const Json &value, std::string_view wanted) {

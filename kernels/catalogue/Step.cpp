@@ -3,6 +3,8 @@
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
+#include <algorithm>
+
 namespace mt::kernels {
 namespace {
 
@@ -23,6 +25,74 @@ std::string checkPairwiseSum(const Signature &call) {
 
 std::string checkSquaredNorm(const Signature &call) {
   return Checker(call).floating(0).type(1, DType::f64).dims(1, {1}).result();
+}
+
+constexpr AttributeSpec kChunk[] = {{"chunk", Kind::integer, true, "", "elements that are summed apart"}};
+
+std::string checkSquaredNormParts(const Signature &call) {
+  const int64_t chunk = call.integer("chunk");
+  return Checker(call)
+      .floating(0)
+      .type(1, DType::f64)
+      .require(chunk >= 1, "attribute chunk must be positive")
+      .then([chunk](Checker &c) { c.dims(1, {ceilDivide(c.at(0).elements(), chunk)}); })
+      .result();
+}
+
+std::string checkSquaredNormSum(const Signature &call) {
+  return Checker(call)
+      .type(0, DType::f64)
+      .rank(0, 1)
+      .type(1, DType::f64)
+      .dims(1, {1})
+      .then([](Checker &c) { c.require(c.at(0).dims[0] <= kNormParts, "there are more parts than a norm has"); })
+      .result();
+}
+
+constexpr AttributeSpec kExchange[] = {
+    {"ranks", Kind::integer, true, "", "that take part"},
+    {"shares", Kind::integers, true, "", "of each tensor: the elements that are one rank's"}};
+
+/// Of tensors of one dimension, from operand `first` on.
+Checker &checkShares(Checker &checker, const Signature &call, size_t first, size_t tensors) {
+  const std::vector<int64_t> shares = call.integers("shares");
+  checker.require(call.integer("ranks") >= 2, "attribute ranks must be 2 at least")
+      .require(shares.size() == tensors && tensors > 0, "attribute shares must have an entry for each tensor");
+  for (size_t i = 0; i < tensors && checker.ok(); ++i)
+    checker.rank(static_cast<int>(first + i), 1).then([&](Checker &c) {
+      const int64_t elements = c.at(static_cast<int>(first + i)).elements();
+      c.require(shares[i] >= 1 && shares[i] <= elements, "a share is some elements of its tensor")
+          .require(ceilDivide(elements, std::max<int64_t>(shares[i], 1)) <= call.integer("ranks"),
+                   "the shares of all ranks are fewer elements than their tensor");
+    });
+  return checker;
+}
+
+std::string checkAllToAll(const Signature &call) {
+  Checker checker(call);
+  const size_t tensors = call.operands.size() / 3;
+  checker.require(call.operands.size() % 3 == 0, "every tensor has three operands")
+      .require(std::ranges::count(call.operands, Effect::read, &OperandType::effect) ==
+                   static_cast<std::ptrdiff_t>(tensors),
+               "every tensor has one operand that is read");
+  if (!checker.ok())
+    return checker.result();
+  checkShares(checker, call, 0, tensors).then([&](Checker &c) {
+    for (size_t i = 0; i < tensors && c.ok(); ++i) {
+      const int64_t share = call.integers("shares")[i];
+      const int from = static_cast<int>(i), first = static_cast<int>(tensors + 2 * i);
+      c.sameType(first, from)
+          .dims(first, {share})
+          .sameType(first + 1, from)
+          .dims(first + 1, {call.integer("ranks") - 1, share});
+    }
+  });
+  return checker.result();
+}
+
+std::string checkAllGather(const Signature &call) {
+  Checker checker(call);
+  return checkShares(checker, call, 0, call.operands.size()).result();
 }
 
 std::string checkStepNorm(const Signature &call) {
@@ -91,6 +161,22 @@ std::span<const Kernel> stepKernels() {
             sumFlops, checkPairwiseSum),
       entry("squared_norm", "x -> norm", "Squared Euclidean norm, by a fixed tree of 64-bit sums.", "sum of x^2",
             normFlops, checkSquaredNorm, {.workspace = normWorkspace}),
+      entry("squared_norm_parts", "x -> parts", "The sums of which squared_norm adds up a norm, of whole chunks.",
+            "sums of x^2 over chunks of so many elements, each as squared_norm adds one", normFlops,
+            checkSquaredNormParts, {.attributes = kChunk}),
+      entry("squared_norm_sum", "parts -> norm", "A squared norm from the sums of all of its chunks.",
+            "the sum of all parts, as squared_norm adds them; those of some chunks are the squared norm of these",
+            noFlops, checkSquaredNormSum),
+      entry(
+          "all_to_all", "from* -> received*",
+          "Sends every rank its share of tensors, and receives this rank's of all ranks' tensors; done by the network.",
+          "share r begins at element min(r * share, elements - share); for each tensor, what rank 0 sent, and then "
+          "what the others did, in order, which are [ranks - 1, share]",
+          noFlops, checkAllToAll, {.attributes = kExchange}),
+      entry("all_gather", "=> wholes*",
+            "Sends every rank this rank's share of tensors, and receives theirs; done by the network.",
+            "element e comes from rank e / share; what of this rank's share another one sends is the same there",
+            noFlops, checkAllGather, {.attributes = kExchange}),
       entry("step_norm", "scalars norms* -> result", "The norm of the whole gradient and the clip scale.",
             "norm = sqrt(sum of all squared norms, in order); clip scale = min(1, threshold / (norm + 1e-6)) in every "
             "row, as "

@@ -1,4 +1,4 @@
-// squared_norm, by the tree of partial sums of kernels/Blocks.h, step_norm, and pairwise_sum.
+// squared_norm, whole and in pieces, by the tree of partial sums of kernels/Blocks.h, step_norm, and pairwise_sum.
 #include "kernels/Blocks.h"
 #include "kernels/cpu/FloatRows.h"
 #include "kernels/cpu/Vector.h"
@@ -10,11 +10,11 @@
 namespace mt::kernels::cpu {
 namespace {
 
-/// As a block of so many threads of a GPU adds, a warp at a time.
-double sumOfBlock(std::array<double, kNormSums> sums) {
+/// As a block of so many threads of a GPU adds, a warp at a time. Those behind `used` are zero: they change nothing.
+double sumOfBlock(std::array<double, kNormSums> sums, size_t used) {
   constexpr size_t kWarp = 32;
   double total = 0;
-  for (size_t warp = 0; warp < sums.size(); warp += kWarp) {
+  for (size_t warp = 0; warp < used; warp += kWarp) {
     for (size_t distance = kWarp / 2; distance > 0; distance /= 2) // those beyond are never read again
       for (size_t i = warp; i < warp + distance; ++i)
         sums[i] += sums[i + distance];
@@ -23,37 +23,65 @@ double sumOfBlock(std::array<double, kNormSums> sums) {
   return total;
 }
 
+/// Of elements [begin, end) of an operand, by lanes.
+double sumOfChunk(const RowIn &x, const Launch &launch, int64_t begin, int64_t end) {
+  constexpr size_t kBeside = kNormLanes / kNormSums;
+  float buffer[kNormLanes];
+  alignas(64) double lanes[kNormLanes];
+  const auto used = static_cast<size_t>(std::min(kNormLanes, end - begin)); // the others are zero
+  std::fill_n(lanes, (used + kBeside - 1) / kBeside * kBeside, 0.0);
+  for (int64_t at = begin; at < end; at += kNormLanes) {
+    int64_t count = std::min(kNormLanes, end - at);
+    vec::addSquares(x.at(launch, at, count, buffer), lanes, count);
+  }
+  std::array<double, kNormSums> sums = {};
+  for (size_t i = 0; i < used; ++i)
+    sums[i / kBeside] += lanes[i];
+  return sumOfBlock(sums, (used + kBeside - 1) / kBeside);
+}
+
+double sumOfParts(const double *parts, int64_t count) {
+  std::array<double, kNormSums> sums = {};
+  for (int64_t i = 0; i < count; ++i)
+    sums[static_cast<size_t>(i % kNormSums)] += parts[i];
+  return sumOfBlock(sums, static_cast<size_t>(std::min(count, kNormSums)));
+}
+
 struct SquaredNorm {
-  int64_t elements;
+  Chunks chunks;
   RowIn x;
 
-  double part(const Launch &launch, int64_t begin, int64_t end) const {
-    float buffer[kNormLanes];
-    alignas(64) double lanes[kNormLanes] = {};
-    for (int64_t at = begin; at < end; at += kNormLanes) {
-      int64_t count = std::min(kNormLanes, end - at);
-      vec::addSquares(x.at(launch, at, count, buffer), lanes, count);
-    }
-    std::array<double, kNormSums> sums = {};
-    for (size_t i = 0; i < kNormLanes; ++i)
-      sums[i / (kNormLanes / kNormSums)] += lanes[i];
-    return sumOfBlock(sums);
-  }
-
-  Status operator()(const Launch &launch) const {
-    Chunks chunks = squaredNormChunks(elements);
-    double *parts = static_cast<double *>(launch.operands.back());
-    launch.pool.parallelFor(
-        chunks.count, [&](int64_t chunk) { parts[chunk] = part(launch, chunks.begin(chunk), chunks.end(chunk)); });
-    std::array<double, kNormSums> sums = {};
-    std::copy_n(parts, chunks.count, sums.begin());
-    *launch.at<double>(1) = sumOfBlock(sums);
-    return {};
+  void parts(const Launch &launch, double *into) const {
+    launch.pool.parallelFor(chunks.count, [&](int64_t chunk) {
+      into[chunk] = sumOfChunk(x, launch, chunks.begin(chunk), chunks.end(chunk));
+    });
   }
 };
 
 Result<Run> prepareSquaredNorm(const Signature &call) {
-  return Run(SquaredNorm{call.operands[0].elements(), RowIn(call, 0)});
+  const int64_t elements = call.operands[0].elements();
+  return Run([norm = SquaredNorm{squaredNormChunks(elements), RowIn(call, 0)}](const Launch &launch) {
+    double *parts = static_cast<double *>(launch.operands.back());
+    norm.parts(launch, parts);
+    *launch.at<double>(1) = sumOfParts(parts, norm.chunks.count);
+    return Status();
+  });
+}
+
+Result<Run> prepareSquaredNormParts(const Signature &call) {
+  const int64_t elements = call.operands[0].elements(), chunk = call.integer("chunk");
+  Chunks chunks(elements, ceilDivide(elements, chunk), chunk);
+  return Run([norm = SquaredNorm{chunks, RowIn(call, 0)}](const Launch &launch) {
+    norm.parts(launch, launch.at<double>(1));
+    return Status();
+  });
+}
+
+Result<Run> prepareSquaredNormSum(const Signature &call) {
+  return Run([count = call.operands[0].elements()](const Launch &launch) {
+    *launch.at<double>(1) = sumOfParts(launch.at<const double>(0), count);
+    return Status();
+  });
 }
 
 struct StepNorm {
@@ -140,8 +168,11 @@ Result<Run> preparePairwiseSum(const Signature &call) {
   return Run(PairwiseSum{call.operands[0].elements(), call.operands.size()});
 }
 
-constexpr Entry kEntries[] = {
-    {"squared_norm", prepareSquaredNorm}, {"step_norm", prepareStepNorm}, {"pairwise_sum", preparePairwiseSum}};
+constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
+                              {"squared_norm_parts", prepareSquaredNormParts},
+                              {"squared_norm_sum", prepareSquaredNormSum},
+                              {"step_norm", prepareStepNorm},
+                              {"pairwise_sum", preparePairwiseSum}};
 
 } // namespace
 

@@ -9,8 +9,6 @@ namespace {
 Result<Run> prepareSquaredNorm(const Signature &call, Library &) {
   Bound x(call, 0);
   Chunks chunks = squaredNormChunks(call.operands[0].elements());
-  if (chunks.count > kThreads)
-    return fail("squared_norm: {} parts, and one block adds {}", chunks.count, kThreads);
   return Run([x, chunks](const Launch &launch) -> Status {
     double *parts = static_cast<double *>(launch.operands.back());
     MT_TRY(start(launch.stream, chunks.count, kThreads, squaredNormPartCode(), x.in(launch), chunks.total, chunks.size,

@@ -39,7 +39,10 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads) addParts(const double *parts, int64_t count, double *norm) {
-  double total = groupSum(threadIdx.x < count ? parts[threadIdx.x] : 0.0);
+  double total = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads)
+    total += parts[i];
+  total = groupSum(total);
   if (threadIdx.x == 0)
     *norm = total;
 }

@@ -90,35 +90,53 @@ private:
 
   RankedTensorType typeOf(const planner::TensorType &type) { return nn::tensorTypeOf(builder.getContext(), type.type, type.dims); }
 
+  /// Attributes of a command's kernel, but for those of updates.
+  DictionaryAttr settingsOf(const planner::Command &command) {
+    SmallVector<NamedAttribute> settings;
+    auto add = [&](StringRef name, Attribute value) { settings.push_back(builder.getNamedAttr(name, value)); };
+    if (command.zeros) {
+      RankedTensorType type = typeOf(*command.zeros);
+      add("value", DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 0.0)));
+    }
+    if (command.chunk > 0)
+      add("chunk", builder.getI64IntegerAttr(command.chunk));
+    if (!command.shares.empty()) {
+      add("ranks", builder.getI64IntegerAttr(machine.target.ranks));
+      add("shares", builder.getDenseI64ArrayAttr(command.shares));
+    }
+    return settings.empty() ? DictionaryAttr() : builder.getDictionaryAttr(settings);
+  }
+
   template <typename Op> void writeRun(const planner::Command &command, FloatAttr start, Program program) {
     SmallVector<Value> values;
-    SmallVector<int64_t> offsets, effects;
+    SmallVector<int64_t> offsets, effects, places;
     SmallVector<Type> types;
     for (const planner::Access &access : command.accesses) {
       values.push_back(slots[access.slot]);
       offsets.push_back(access.offset);
       effects.push_back(static_cast<int64_t>(access.effect));
+      places.append({access.stride, access.reach});
       if (access.type)
         types.push_back(typeOf(*access.type));
     }
     bool isTemplate = command.code >= 0;
-    DictionaryAttr settings;
-    if (command.zeros) {
-      RankedTensorType type = typeOf(*command.zeros);
-      auto zeros = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 0.0));
-      settings = builder.getDictionaryAttr(builder.getNamedAttr("value", zeros));
-    }
+    DictionaryAttr settings = settingsOf(command);
     auto callee = isTemplate ? FlatSymbolRefAttr::get(builder.getContext(), read.model.templates[command.code].name) : FlatSymbolRefAttr();
     Op::create(builder, builder.getUnknownLoc(), values, builder.getDenseI64ArrayAttr(offsets),
-                         builder.getDenseI64ArrayAttr(effects), callee, isTemplate ? StringAttr() : builder.getStringAttr(command.kernel),
-                         isTemplate ? ArrayAttr() : builder.getTypeArrayAttr(types), builder.getI64IntegerAttr(command.groups),
-                         command.parameters.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(command.parameters),
-                         llvm::any_of(command.firsts, [](int64_t first) { return first > 0; }) ? builder.getDenseI64ArrayAttr(command.firsts)
-                                                                                               : DenseI64ArrayAttr(),
-                         settings,
-                         ProgramAttr::get(builder.getContext(), program), builder.getI64IntegerAttr(command.stream),
-                         builder.getStringAttr(command.label), builder.getI64IntegerAttr(command.layer),
-                         builder.getI64IntegerAttr(command.microBatch), builder.getF64FloatAttr(command.seconds), start, DenseI64ArrayAttr());
+               builder.getDenseI64ArrayAttr(effects), callee,
+               isTemplate ? StringAttr() : builder.getStringAttr(command.kernel),
+               isTemplate ? ArrayAttr() : builder.getTypeArrayAttr(types), builder.getI64IntegerAttr(command.groups),
+               command.parameters.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(command.parameters),
+               llvm::any_of(command.firsts, [](int64_t first) { return first > 0; })
+                   ? builder.getDenseI64ArrayAttr(command.firsts)
+                   : DenseI64ArrayAttr(),
+               settings,
+               llvm::any_of(places, [](int64_t place) { return place > 0; }) ? builder.getDenseI64ArrayAttr(places)
+                                                                             : DenseI64ArrayAttr(),
+               ProgramAttr::get(builder.getContext(), program), builder.getI64IntegerAttr(command.stream),
+               builder.getStringAttr(command.label), builder.getI64IntegerAttr(command.layer),
+               builder.getI64IntegerAttr(command.microBatch), builder.getF64FloatAttr(command.seconds), start,
+               DenseI64ArrayAttr());
   }
 };
 
@@ -139,7 +157,7 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
       settings.batch = settings.microBatch;
     if (failed(check(settings)))
       return failure();
-    if (Status status = passes::applySettings(settings, read->model); !status.ok())
+    if (Status status = passes::applySettings(settings, *where, read->model); !status.ok())
       return module.emitError() << status.message();
     planner::Machine machine(*where);
     auto decisions = decide(*read, machine);

@@ -216,10 +216,10 @@ private:
 };
 } // namespace
 
-Status applySettings(const plan::Settings &settings, planner::Model &model) {
-  model.microBatches = settings.batch / model.microBatch;
+Status applySettings(const plan::Settings &settings, const target::Target &target, planner::Model &model) {
   model.clip = settings.clip;
-  return model.setOptimizer(settings.optimizer);
+  MT_TRY(model.setMicroBatches(settings.batch, target.ranks));
+  return model.setOptimizer(settings.optimizer, target.ranks);
 }
 
 FailureOr<ReadModel> readModel(ModuleOp module, const target::Target &target) { return Reader(module, target).run(); }

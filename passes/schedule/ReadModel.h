@@ -19,8 +19,9 @@ struct ReadModel {
 /// diagnostic.
 mlir::FailureOr<ReadModel> readModel(mlir::ModuleOp module, const target::Target &target);
 
-/// Tells the model what settings say of a step. Fails where an optimizer is named that there is none of.
-Status applySettings(const plan::Settings &settings, planner::Model &model);
+/// Tells the model what settings say of a step, of which the target's ranks share the micro-batches. Fails where an
+/// optimizer is named that there is none of, or where they cannot.
+Status applySettings(const plan::Settings &settings, const target::Target &target, planner::Model &model);
 
 } // namespace mt::passes
 #endif

@@ -36,7 +36,7 @@ FailureOr<plan::CommandAccesses> placedAccesses(Operation *command, const Declar
     if (!slot || !slot.getOffset() || space == declarations.spaces.end())
       return command->emitOpError() << "uses a slot without an offset in a declared space; run mt-plan-memory";
     uint64_t begin = *slot.getOffset() + access.offset;
-    result.accesses.push_back({space->second, begin, begin + access.bytes, access.writes()});
+    result.accesses.push_back({space->second, begin, begin + access.bytes + access.rankReach, access.writes()});
   }
   return result;
 }

@@ -13,4 +13,6 @@ spdlog::logger &log() {
   return logger;
 }
 
+void nameLog(const std::string &speaker) { log().set_pattern("%^%l%$: " + speaker + ": %v"); }
+
 } // namespace mt

@@ -5,10 +5,14 @@
 
 #include <spdlog/logger.h>
 
+#include <string>
+
 namespace mt {
 
 /// The program's logger; safe from any thread.
 spdlog::logger &log();
+/// What every message begins with from now on: `warning: rank 3: ...`. Of processes that speak in one place.
+void nameLog(const std::string &speaker);
 
 } // namespace mt
 #endif

@@ -146,18 +146,18 @@ Result<HostScratch> scratchOf(const std::string &name, const plan::Plan &plan, i
   return hostScratch(plan, kernelThreads(name, threads), choice.cuda);
 }
 
-Status checkMachine(const std::string &name, const plan::Plan &plan, int threads) {
+Status checkMachine(const std::string &name, const plan::Plan &plan, int threads, uint32_t processes) {
   MT_ASSIGN(Choice choice, parse(name));
   MT_ASSIGN(HostScratch scratch, scratchOf(name, plan, threads));
   if (!choice.cuda)
-    return host::checkMemory(plan.spaces, scratch.bytes(), host::machineMemory());
+    return host::checkMemory(plan.spaces, scratch.bytes(), host::sharedBy(host::machineMemory(), processes));
   if (plan.target.unified)
     return fail(
         "--device {}: the plan is compiled for {}, whose device shares the host's memory, and a GPU has its own; "
         "compile the model again for a GPU, for example with --target h100",
         name, plan.target.name);
   MT_TRY(checkCuda(choice, plan).within("--device " + name));
-  return host::checkHostMemory(plan.spaces, scratch.bytes(), host::machineMemory());
+  return host::checkHostMemory(plan.spaces, scratch.bytes(), host::sharedBy(host::machineMemory(), processes));
 }
 
 Result<uint64_t> availableMemory(const std::string &name) {

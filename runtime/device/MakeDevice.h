@@ -41,8 +41,9 @@ int kernelThreads(const std::string &name, int wanted);
 Result<HostScratch> scratchOf(const std::string &name, const plan::Plan &plan, int threads);
 
 /// Whether the name means a device that is there and can run the plan, and the machine has the memory for it. Reserves
-/// nothing. Errors name the remedy, and of memory the bytes needed and those there.
-Status checkMachine(const std::string &name, const plan::Plan &plan, int threads);
+/// nothing. `processes` of the plan share that memory. Errors name the remedy, and of memory the bytes needed and those
+/// there.
+Status checkMachine(const std::string &name, const plan::Plan &plan, int threads, uint32_t processes = 1);
 
 /// Bytes that a device of that name could reserve now: of a GPU what it has free with the vendor's libraries opened,
 /// less what is kept for kernels; else the machine's.

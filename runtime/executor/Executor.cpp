@@ -7,6 +7,7 @@
 #include "runtime/device/MakeDevice.h"
 #include "runtime/executor/Trace.h"
 #include "runtime/host/WeightLoader.h"
+#include "runtime/network/Collectives.h"
 #include "runtime/plan/Dump.h"
 
 #include <deque>
@@ -84,6 +85,14 @@ void Executor::State::makeFunctions() {
     std::span scalars(static_cast<const double *>(operands[1]), kernels::Scalars::kCount);
     return callbacks.report(*static_cast<const float *>(operands[0]), scalars);
   };
+  if (options.network) {
+    functions.instead["all_to_all"] = [this](const kernels::Signature &call, std::span<void *const> operands) {
+      return network::allToAll(*options.network, call, operands);
+    };
+    functions.instead["all_gather"] = [this](const kernels::Signature &call, std::span<void *const> operands) {
+      return network::allGather(*options.network, call, operands);
+    };
+  }
   if (!callbacks.gradient)
     return;
   for (const kernels::Kernel &kernel : kernels::all())
@@ -200,6 +209,9 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
 
 Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, std::unique_ptr<device::Device> device,
                                                    ExecutorOptions options, Callbacks callbacks) {
+  if (plan.ranks != (options.network ? options.network->ranks() : 1))
+    return fail("the plan is for {} ranks, and there are {}", plan.ranks,
+                options.network ? options.network->ranks() : 1);
   auto state = std::make_unique<State>(plan, std::move(options), std::move(callbacks));
   state->device = std::move(device);
   MT_TRY(state->device->supports(plan));
@@ -212,7 +224,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, std::
 Result<uint64_t> Executor::loadWeights() {
   return host::loadWeights(
       state->plan, [this](const plan::Span &span) { return bytes(span); },
-      device::kernelThreads(deviceOf(state->plan, state->options.device), state->options.threads));
+      device::kernelThreads(deviceOf(state->plan, state->options.device), state->options.threads),
+      state->options.network ? state->options.network->rank() : 0);
 }
 
 Status Executor::run(plan::ProgramKind kind) {
@@ -267,8 +280,8 @@ Status Executor::writeTrace() {
   return {};
 }
 
-Status checkMachine(const plan::Plan &plan, const std::string &device, int threads) {
-  return device::checkMachine(deviceOf(plan, device), plan, threads);
+Status checkMachine(const plan::Plan &plan, const std::string &device, int threads, uint32_t processes) {
+  return device::checkMachine(deviceOf(plan, device), plan, threads, processes);
 }
 
 Result<KernelScratch> scratchOf(const plan::Plan &plan, const std::string &device, int threads) {

@@ -19,6 +19,9 @@
 namespace mt::device {
 class Device;
 }
+namespace mt::network {
+class Network;
+}
 
 namespace mt::executor {
 
@@ -33,6 +36,7 @@ struct ExecutorOptions {
   std::string tracePath = {}; ///< where writeTrace() writes; empty: nothing is measured
   bool traceCalls = false;    ///< kernel calls are measured, too
   std::string stateFolder = {}; ///< where the bytes of spaces of kind file are
+  network::Network *network = nullptr; ///< to the other ranks, of a plan that has some; outlives the executor
 };
 
 /// Called on threads of the device, one call of each callback at a time and in program order. An error stops the run
@@ -51,7 +55,7 @@ struct Callbacks {
 class Executor {
 public:
   /// Checks the machine (kernels, memory), reserves every space, prepares every kernel. `plan` comes from plan::load
-  /// (it is not validated again) and must outlive the executor.
+  /// (it is not validated again), is moved to this rank, and must outlive the executor.
   static Result<std::unique_ptr<Executor>> create(const plan::Plan &plan, ExecutorOptions options, Callbacks callbacks);
   /// The same on a device that the caller made; the options that say which and how do not count.
   static Result<std::unique_ptr<Executor>> create(const plan::Plan &plan, std::unique_ptr<device::Device> device,
@@ -89,8 +93,8 @@ private:
 
 /// What can be checked of a plan before its data is looked at: whether the device is there and can run it, and the
 /// bytes of its spaces and of its kernels' scratch against what device and machine have. Errors name the remedy.
-/// `device` and `threads` as in ExecutorOptions.
-Status checkMachine(const plan::Plan &plan, const std::string &device, int threads);
+/// `device` and `threads` as in ExecutorOptions; `processes` of the plan share the machine's memory.
+Status checkMachine(const plan::Plan &plan, const std::string &device, int threads, uint32_t processes = 1);
 
 /// Bytes that the kernels of the host take beside the plan's spaces, and the threads that share them.
 struct KernelScratch {

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 namespace mt::host {
 namespace {
 
@@ -83,6 +85,14 @@ std::optional<Group> parseGroup(const std::string &line) {
 
 static std::atomic<bool> trusted = false;
 void trustMachineMemory() { trusted = true; }
+
+MachineMemory sharedBy(MachineMemory memory, uint32_t processes) {
+  if (processes > 1 && memory.available != std::numeric_limits<uint64_t>::max()) {
+    memory.available /= processes;
+    memory.limit += fmt::format(", for each of {} processes", processes);
+  }
+  return memory;
+}
 
 MachineMemory machineMemory() {
   return trusted ? MachineMemory{std::numeric_limits<uint64_t>::max(), "nothing"}

@@ -15,11 +15,15 @@ constexpr std::string_view kTrustRemedy =
 
 struct MachineMemory {
   uint64_t available = 0;
-  std::string limit; ///< what bounds it: "MemAvailable of /proc/meminfo", "ulimit -v", or the control group's file
+  std::string limit; ///< what bounds it: "MemAvailable of /proc/meminfo", "ulimit -v", or the control group's file; and
+                     ///< who shares it
 };
 
 /// The smallest of MemAvailable and what the limits of our address space, of our control group and of those above leave.
 MachineMemory machineMemory();
+
+/// What each of so many processes has of it that need as much as each other.
+MachineMemory sharedBy(MachineMemory memory, uint32_t processes);
 
 /// From here on machineMemory() sets no bound: for machines whose memory grows on demand, of which the kernel says
 /// little at first. What cannot be had still fails where it is taken.

@@ -3,6 +3,7 @@
 #include "runtime/base/Threads.h"
 #include "runtime/host/Convert.h"
 #include "runtime/host/Generator.h"
+#include "runtime/plan/Ranks.h"
 
 #include <xxhash.h>
 
@@ -103,7 +104,8 @@ uint64_t checksumOf(std::span<const std::byte> bytes) { return XXH3_64bits(bytes
 
 class ChunkLoader {
 public:
-  ChunkLoader(const Files &files, const Place &place) : files(files), place(place) {}
+  ChunkLoader(const plan::Plan &plan, const Files &files, const Place &place, uint32_t rank)
+      : plan(plan), files(files), place(place), rank(rank) {}
 
   /// `checksum` receives that of the bytes in the file, if they come from one.
   Status load(const Chunk &chunk, uint64_t &checksum) const {
@@ -128,8 +130,10 @@ public:
   }
 
 private:
+  const plan::Plan &plan;
   const Files &files;
   const Place &place;
+  const uint32_t rank;
 
   HostBytes bytesOf(const Part &part, const Chunk &chunk) const {
     uint64_t size = kernels::byteSize(part.type);
@@ -188,11 +192,34 @@ private:
         fromFloat(weight.type, values, to.data());
         return {};
       }
-      return bytesOf(*remainder, chunk).set([&](std::span<std::byte> lower) -> Status {
-        splitMaster(values, reinterpret_cast<kernels::Bf16 *>(to.data()), reinterpret_cast<int16_t *>(lower.data()));
-        return {};
-      });
+      auto *upper = reinterpret_cast<kernels::Bf16 *>(to.data());
+      if (plan.ranks == 1)
+        return bytesOf(*remainder, chunk).set([&](std::span<std::byte> lower) -> Status {
+          splitMaster(values, upper, reinterpret_cast<int16_t *>(lower.data()));
+          return {};
+        });
+      std::vector<int16_t> lower(values.size());
+      splitMaster(values, upper, lower.data());
+      return storeOwned(chunk, *remainder, lower);
     });
+  }
+
+  /// What the rank has of the lower halves of a chunk.
+  Status storeOwned(const Chunk &chunk, const Part &remainder, std::span<const int16_t> lower) const {
+    for (const plan::Owned &owned : plan::ownedBy(plan::sharesOf(plan, *chunk.parameter), rank, false)) {
+      const auto first = static_cast<int64_t>(chunk.first), end = first + static_cast<int64_t>(chunk.count);
+      const int64_t from = std::max(owned.first, first), to = std::min(owned.first + owned.count, end);
+      if (from >= to)
+        continue;
+      const std::span<const std::byte> bytes =
+          std::as_bytes(lower.subspan(static_cast<size_t>(from - first), static_cast<size_t>(to - from)));
+      const auto at = static_cast<uint64_t>(owned.place + from - owned.first) * sizeof(int16_t);
+      MT_TRY(place(remainder.span).part(at, bytes.size()).set([&](std::span<std::byte> there) -> Status {
+        std::ranges::copy(bytes, there.begin());
+        return {};
+      }));
+    }
+    return {};
   }
 };
 
@@ -257,7 +284,7 @@ uint64_t fingerprintOf(const std::vector<Chunk> &chunks, const std::vector<uint6
 
 } // namespace
 
-Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int threads) {
+Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int threads, uint32_t rank) {
   Files files;
   std::vector<Chunk> chunks;
   for (const Parameter &parameter : plan.parameters) {
@@ -268,7 +295,7 @@ Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int thr
       chunks.push_back({&parameter, first, std::min(kChunkElements, total - first)});
   }
   std::vector<uint64_t> checksums(chunks.size());
-  MT_TRY(loadAll(chunks, ChunkLoader(files, place), threads, checksums));
+  MT_TRY(loadAll(chunks, ChunkLoader(plan, files, place, rank), threads, checksums));
   return fingerprintOf(chunks, checksums);
 }
 

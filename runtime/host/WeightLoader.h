@@ -14,12 +14,12 @@ namespace mt::host {
 /// The bytes of a span of a host space; files as they were made.
 using Place = std::function<HostBytes(const plan::Span &)>;
 
-/// Fills every part of every parameter of a valid plan, on up to `threads` threads. Stored floats become 32-bit, then
-/// the weight's type; a bf16 weight with a remainder keeps all 32 bits. Other types are taken as they are. Errors name
-/// parameter, file and element: a file missing or too short, types that do not convert, a trainable weight not finite.
-/// Returns the fingerprint of what is not trained, the same for all plans of a model: XXH3-64 over the frozen parameters'
-/// names and stored bytes, or what generates them. Zero where all are trained.
-Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int threads);
+/// Fills every part of every parameter of a valid plan, what `rank` has of them, on up to `threads` threads. Stored
+/// floats become 32-bit, then the weight's type; a bf16 weight with a remainder keeps all 32 bits. Other types are
+/// taken as they are. Errors name parameter, file and element: a file missing or too short, types that do not convert,
+/// a trainable weight not finite. Returns the fingerprint of what is not trained, the same for all plans of a model:
+/// XXH3-64 over the frozen parameters' names and stored bytes, or what generates them. Zero where all are trained.
+Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int threads, uint32_t rank = 0);
 
 } // namespace mt::host
 #endif

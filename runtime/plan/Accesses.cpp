@@ -19,7 +19,7 @@ CommandAccesses accessesOf(const Command &command) {
     return result;
   }
   for (const Binding &binding : command.arguments)
-    add(result, binding.span, binding.effect != BindingEffect::read);
+    add(result, everyRank(binding), binding.effect != BindingEffect::read);
   add(result, command.workspace, true);
   return result;
 }

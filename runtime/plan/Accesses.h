@@ -23,7 +23,7 @@ struct CommandAccesses {
   std::vector<Access> accesses;
 };
 
-/// The accesses of a command of a plan: its copy's spans, or its bindings and workspace.
+/// The accesses of a command of a plan: its copy's spans, or its bindings, as any rank has them, and workspace.
 CommandAccesses accessesOf(const Command &command);
 
 } // namespace mt::plan

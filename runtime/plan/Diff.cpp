@@ -230,6 +230,7 @@ private:
     size("gradients over the link", a.gradientLinkBytes, b.gradientLinkBytes);
     size("activations over the link", a.activationLinkBytes, b.activationLinkBytes);
     size("state over the link", a.stateLinkBytes, b.stateLinkBytes);
+    size("sent by each rank", a.networkBytes, b.networkBytes);
   }
 };
 

@@ -37,13 +37,15 @@ Json toJson(const Prediction &p) {
           {"download_seconds", p.downloadSeconds},
           {"host_seconds", p.hostSeconds},
           {"disk_seconds", p.diskSeconds},
+          {"network_seconds", p.networkSeconds},
           {"bound", p.bound},
           {"useful_flops", p.usefulFlops},
           {"executed_flops", p.executedFlops},
           {"weight_link_bytes", p.weightLinkBytes},
           {"gradient_link_bytes", p.gradientLinkBytes},
           {"activation_link_bytes", p.activationLinkBytes},
-          {"state_link_bytes", p.stateLinkBytes}};
+          {"state_link_bytes", p.stateLinkBytes},
+          {"network_bytes", p.networkBytes}};
 }
 
 Json toJson(const Initial &initial) {
@@ -134,7 +136,10 @@ Json toJson(const Command &command, double start, double seconds) {
         {"arguments",
          listOf(command.arguments,
                 [](const Binding &binding) -> Json {
-                  return {{"span", toJson(binding.span)}, {"effect", name(binding.effect)}, {"fresh", binding.fresh}};
+                  Json json{{"span", toJson(binding.span)}, {"effect", name(binding.effect)}, {"fresh", binding.fresh}};
+                  if (binding.rankReach > 0)
+                    json["rank_stride"] = binding.rankStride, json["rank_reach"] = binding.rankReach;
+                  return json;
                 })},
         {"workspace", toJson(command.workspace)}};
   json["awaits"] = listOf(command.awaits, [](const Await &await) -> Json {
@@ -158,6 +163,7 @@ Json toJson(const Plan &plan, const Program &program) {
 Json tables(const Plan &plan) {
   return {{"producer", plan.producer},
           {"digest", fmt::format("{:016x}", plan.digest)},
+          {"ranks", plan.ranks},
           {"model",
            {{"file", plan.model.file},
             {"name", plan.model.name},

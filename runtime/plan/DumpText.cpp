@@ -70,18 +70,25 @@ private:
     line("  decisions  saved activations: {}; weights: {}; parked: {}; updates: {}", settings.savedActivations, settings.weights,
          settings.parked, settings.updates);
     line("  target     {} ({}{})", plan.target.name, plan.target.device, plan.target.unified ? ", unified" : "");
+    if (plan.ranks > 1)
+      line("  ranks      {}, each with a batch of {}", plan.ranks, settings.batch / plan.ranks);
     printPrediction();
     line("");
   }
 
   void printPrediction() {
     const Prediction &p = plan.prediction;
-    line("  predicted  step {} ({}): compute {}, upload {}, download {}, host {}{}", formatSeconds(p.stepSeconds),
+    auto also = [](const char *what, double seconds) {
+      return seconds > 0 ? fmt::format(", {} {}", what, formatSeconds(seconds)) : std::string();
+    };
+    line("  predicted  step {} ({}): compute {}, upload {}, download {}, host {}{}{}", formatSeconds(p.stepSeconds),
          p.bound, formatSeconds(p.computeSeconds), formatSeconds(p.uploadSeconds), formatSeconds(p.downloadSeconds),
-         formatSeconds(p.hostSeconds), p.diskSeconds > 0 ? ", disk " + formatSeconds(p.diskSeconds) : std::string());
+         formatSeconds(p.hostSeconds), also("disk", p.diskSeconds), also("network", p.networkSeconds));
     line("  work       {} useful, {} executed; over the link: weights {}, gradients {}, activations {}, state {}",
          formatFlops(p.usefulFlops), formatFlops(p.executedFlops), formatSize(p.weightLinkBytes),
          formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes), formatSize(p.stateLinkBytes));
+    if (plan.ranks > 1)
+      line("  network    {} that a rank sends a step", formatSize(p.networkBytes));
   }
 
   void printSpacesAndStreams() {

@@ -138,6 +138,8 @@ void put(const Command &command, proto::Command *to) {
       made->set_effect(toProto(binding.effect));
       made->set_fresh(binding.fresh);
       made->set_bytes(same<proto::Copy::Bytes>(binding.bytes));
+      made->set_rank_stride(binding.rankStride);
+      made->set_rank_reach(binding.rankReach);
     }
     put(command.workspace, to->mutable_run()->mutable_workspace());
   }
@@ -153,6 +155,7 @@ void put(const Command &command, proto::Command *to) {
 
 void putHead(const Plan &plan, proto::Plan *to) {
   to->set_producer(plan.producer);
+  to->set_ranks(plan.ranks);
   auto *model = to->mutable_model();
   model->set_file(plan.model.file);
   model->set_name(plan.model.name);
@@ -189,6 +192,8 @@ void put(const Prediction &prediction, proto::Prediction *to) {
   to->set_download_seconds(prediction.downloadSeconds);
   to->set_host_seconds(prediction.hostSeconds);
   to->set_disk_seconds(prediction.diskSeconds);
+  to->set_network_seconds(prediction.networkSeconds);
+  to->set_network_bytes(prediction.networkBytes);
   to->set_bound(prediction.bound);
   to->set_useful_flops(prediction.usefulFlops);
   to->set_executed_flops(prediction.executedFlops);
@@ -350,7 +355,8 @@ Command Reader::command(const proto::Command &from) {
     made.templateIndex = from.run().template_index();
     for (const auto &binding : from.run().arguments())
       made.arguments.push_back({span(binding.span()), effect(binding.effect()), binding.fresh(),
-                                enumerator(binding.bytes(), ByteKind::workspace, "kind of bytes")});
+                                enumerator(binding.bytes(), ByteKind::workspace, "kind of bytes"),
+                                binding.rank_stride(), binding.rank_reach()});
     made.workspace = span(from.run().workspace());
   }
   for (const auto &await : from.awaits())
@@ -363,6 +369,7 @@ Command Reader::command(const proto::Command &from) {
 
 void readHead(const proto::Plan &from, Plan &plan) {
   plan.producer = from.producer();
+  plan.ranks = std::max<uint32_t>(1, from.ranks());
   plan.model = {from.model().file(), from.model().name(), from.model().digest(), from.model().layers(),
                 from.model().vocabulary()};
   const auto &settings = from.settings();
@@ -389,13 +396,15 @@ void readHead(const proto::Plan &from, Plan &plan) {
                      .downloadSeconds = prediction.download_seconds(),
                      .hostSeconds = prediction.host_seconds(),
                      .diskSeconds = prediction.disk_seconds(),
+                     .networkSeconds = prediction.network_seconds(),
                      .bound = prediction.bound(),
                      .usefulFlops = prediction.useful_flops(),
                      .executedFlops = prediction.executed_flops(),
                      .weightLinkBytes = prediction.weight_link_bytes(),
                      .gradientLinkBytes = prediction.gradient_link_bytes(),
                      .activationLinkBytes = prediction.activation_link_bytes(),
-                     .stateLinkBytes = prediction.state_link_bytes()};
+                     .stateLinkBytes = prediction.state_link_bytes(),
+                     .networkBytes = prediction.network_bytes()};
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 #include "runtime/plan/Program.h"
 
+#include "kernels/Optimizers.h"
+
 #include <algorithm>
 
 namespace mt::plan {
@@ -7,6 +9,20 @@ namespace mt::plan {
 const Program *Plan::program(ProgramKind kind) const {
   auto found = std::ranges::find(programs, kind, &Program::kind);
   return found == programs.end() ? nullptr : &*found;
+}
+
+kernels::Shares sharesOf(const Plan &plan, const Parameter &parameter) {
+  int64_t elements = 1;
+  for (int64_t dim : parameter.dims)
+    elements *= dim;
+  const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(parameter.optimizer);
+  if (!parameter.trainable || !optimizer)
+    return {elements, 1};
+  return kernels::sharesOf(*optimizer, elements, plan.ranks);
+}
+
+Span everyRank(const Binding &binding) {
+  return {binding.span.space, binding.span.offset, binding.span.bytes + binding.rankReach};
 }
 
 uint64_t deviceCount(const Plan &plan) {

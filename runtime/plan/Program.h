@@ -4,6 +4,7 @@
 #define MT_RUNTIME_PLAN_PROGRAM_H
 
 #include "kernels/Catalogue.h"
+#include "kernels/Shares.h"
 
 #include <array>
 #include <cstdint>
@@ -36,12 +37,13 @@ struct Space {
 };
 
 /// What a stream does: copies from the host, runs kernels, copies to the host, works on the host, copies to other
-/// devices, copies from files to the host's memory, and from there to files.
-enum class StreamKind : uint8_t { upload, compute, download, host, peer, read, write };
-inline constexpr size_t kStreamKinds = 7;
+/// devices, copies from files to the host's memory, from there to files, and exchanges with other ranks.
+enum class StreamKind : uint8_t { upload, compute, download, host, peer, read, write, network };
+inline constexpr size_t kStreamKinds = 8;
 /// Whether it is the host that carries out its commands.
 constexpr bool isOfHost(StreamKind kind) {
-  return kind == StreamKind::host || kind == StreamKind::read || kind == StreamKind::write;
+  return kind == StreamKind::host || kind == StreamKind::read || kind == StreamKind::write ||
+         kind == StreamKind::network;
 }
 struct Stream {
   StreamKind kind = StreamKind::compute;
@@ -133,6 +135,8 @@ struct Binding {
   BindingEffect effect = BindingEffect::read;
   bool fresh = false;
   ByteKind bytes = ByteKind::unknown; ///< what is bound
+  /// The place of rank r is min(r * rankStride, rankReach) bytes behind `span`, which is rank 0's.
+  uint64_t rankStride = 0, rankReach = 0;
 };
 struct Await {
   uint32_t command = 0, back = 0;
@@ -190,9 +194,11 @@ struct Target {
 };
 struct Prediction {
   double stepSeconds = 0, computeSeconds = 0, uploadSeconds = 0, downloadSeconds = 0, hostSeconds = 0, diskSeconds = 0;
+  double networkSeconds = 0;
   std::string bound;
-  double usefulFlops = 0, executedFlops = 0;
+  double usefulFlops = 0, executedFlops = 0; ///< of a step, on one rank
   uint64_t weightLinkBytes = 0, gradientLinkBytes = 0, activationLinkBytes = 0, stateLinkBytes = 0;
+  uint64_t networkBytes = 0; ///< that a rank sends to others in a step
 };
 
 struct Plan {
@@ -207,10 +213,16 @@ struct Plan {
   std::vector<Template> templates;
   std::vector<Program> programs;
   Prediction prediction;
+  uint32_t ranks = 1;  ///< processes that run it together, each all of its commands
   uint64_t digest = 0; ///< XXH3-64 of the payload; set by loading and saving
 
   const Program *program(ProgramKind kind) const;
 };
+
+/// How the ranks share a trained parameter: its weight is whole on each, the other parts are of a rank's elements.
+kernels::Shares sharesOf(const Plan &plan, const Parameter &parameter);
+/// Bytes that a binding covers on any rank.
+Span everyRank(const Binding &binding);
 
 /// Devices that spaces and streams name: at least 1.
 uint64_t deviceCount(const Plan &plan);

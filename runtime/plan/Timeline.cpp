@@ -186,12 +186,15 @@ void predict(const Timeline &timeline, std::span<const Stream> streams, Predicti
   prediction.hostSeconds = busiest[static_cast<size_t>(StreamKind::host)];
   prediction.diskSeconds =
       std::max(busiest[static_cast<size_t>(StreamKind::read)], busiest[static_cast<size_t>(StreamKind::write)]);
+  prediction.networkSeconds = busiest[static_cast<size_t>(StreamKind::network)];
   const double copy = std::max(prediction.uploadSeconds, prediction.downloadSeconds);
-  const double most = std::max({copy, prediction.computeSeconds, prediction.hostSeconds, prediction.diskSeconds});
+  const double most = std::max(
+      {copy, prediction.computeSeconds, prediction.hostSeconds, prediction.diskSeconds, prediction.networkSeconds});
   prediction.bound = prediction.computeSeconds == most ? "compute-bound"
                      : copy == most                    ? "copy-bound"
                      : prediction.hostSeconds == most  ? "host-bound"
-                                                       : "disk-bound";
+                     : prediction.diskSeconds == most  ? "disk-bound"
+                                                       : "network-bound";
 }
 
 } // namespace mt::plan

@@ -50,8 +50,8 @@ struct WaitSum {
 /// By stream, of every wait of a program.
 std::vector<WaitSum> longestWaits(const Plan &plan, const Program &program, std::span<const Wait> waits);
 
-/// Fills the seconds and the bound of a prediction from the timeline of a step: "compute-bound", "copy-bound" or
-/// "host-bound" by the kind of the busiest stream. Flops and link bytes are left alone.
+/// Fills the seconds and the bound of a prediction from the timeline of a step: "compute-bound", "copy-bound",
+/// "host-bound", "disk-bound" or "network-bound" by the kind of the busiest stream. Flops and bytes are left alone.
 void predict(const Timeline &timeline, std::span<const Stream> streams, Prediction &prediction);
 
 } // namespace mt::plan

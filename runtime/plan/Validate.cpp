@@ -40,6 +40,8 @@ const kernels::StatePart *statePart(const Parameter &parameter, const Part &part
 Status checkPart(const Plan &plan, const Parameter &parameter, const Part &part) {
   MT_TRY(checkSpan(plan, part.span));
   MT_ASSIGN(uint64_t values, checkedBytes(parameter.dims, DType::u8));
+  if (part.name != kWeight)
+    values = static_cast<uint64_t>(sharesOf(plan, parameter).elements());
   if (part.elements < 1)
     return fail("one value for {} elements is not possible", part.elements);
   const uint64_t bytes = (values / part.elements + (values % part.elements != 0)) * byteSize(part.type);
@@ -184,8 +186,8 @@ Status checkInputDims(const Plan &plan, const Input &input) {
     const kernels::Dims rows = {kernels::scalarRow(static_cast<int64_t>(plan.parameters.size())), kernels::Scalars::kCount};
     if (input.type != DType::f64 || input.dims != rows)
       return fail("scalars must be f64 [{}, {}]: a row for the step and one for each parameter", rows[0], rows[1]);
-  } else if (input.dims.empty() || input.dims[0] != plan.settings.batch) {
-    return fail("dimension 0 must be the batch, {}", plan.settings.batch);
+  } else if (input.dims.empty() || input.dims[0] != plan.settings.batch / plan.ranks) {
+    return fail("dimension 0 must be a rank's share of the batch, {}", plan.settings.batch / plan.ranks);
   }
   if (input.vocabulary < 0)
     return fail("a vocabulary of {} is not possible", input.vocabulary);
@@ -263,6 +265,16 @@ Status validateTables(const Plan &plan) {
   return {};
 }
 
+Status checkRanks(const Plan &plan) {
+  constexpr uint32_t kMostRanks = 1 << 16;
+  if (plan.ranks < 1 || plan.ranks > kMostRanks || plan.settings.batch % plan.ranks != 0)
+    return fail("{} ranks cannot share a batch of {}", plan.ranks, plan.settings.batch);
+  if (const auto streams = std::ranges::count(plan.streams, StreamKind::network, &Stream::kind); streams > 1)
+    return fail("there are {} network streams: ranks that carry out exchanges in different orders wait for each other",
+                streams);
+  return {};
+}
+
 Status checkContention(const Plan &plan) {
   for (const auto &row : plan.target.contention)
     for (double share : row)
@@ -273,6 +285,7 @@ Status checkContention(const Plan &plan) {
 
 Status validate(const Plan &plan) {
   MT_TRY(checkContention(plan));
+  MT_TRY(checkRanks(plan));
   MT_TRY(validateTables(plan));
   MT_TRY(validateTemplates(plan));
   return validatePrograms(plan);

@@ -22,10 +22,12 @@ struct Demands {
   std::vector<Demand> arguments;
   Demand workspace;
   bool hostOnly = false;                ///< holds calls of the program itself
+  size_t exchanges = 0;                 ///< calls with other ranks
   std::array<std::string, 2> noScratch; ///< by Backend: what a call lacks to be run by it
 };
 
 bool isHostCall(const kernels::Signature &call) { return call.kernel == "feed" || call.kernel == "report"; }
+bool isExchange(const kernels::Signature &call) { return call.kernel == "all_to_all" || call.kernel == "all_gather"; }
 
 /// Whether written operand `index` of a call may add to what is there.
 bool mayAccumulate(const kernels::Signature &call, size_t index) {
@@ -41,6 +43,7 @@ Demands demandsOf(const Template &code) {
   demands.arguments.resize(code.arguments.size());
   for (const Call &call : code.calls) {
     demands.hostOnly |= isHostCall(call.signature);
+    demands.exchanges += isExchange(call.signature);
     for (kernels::Backend backend : {kernels::Backend::cpu, kernels::Backend::cuda})
       if (std::string &problem = demands.noScratch[static_cast<size_t>(backend)]; problem.empty())
         problem = kernels::checkWorkspace(call.signature, backend);
@@ -86,8 +89,8 @@ private:
   const Stream &streamOf(const Command &command) const { return plan.streams[command.stream]; }
   /// Whose kernels run a command.
   kernels::Backend backendOf(const Command &command) const {
-    bool onHost = streamOf(command).kind == StreamKind::host;
-    return onHost || plan.target.device != "cuda" ? kernels::Backend::cpu : kernels::Backend::cuda;
+    return isOfHost(streamOf(command).kind) || plan.target.device != "cuda" ? kernels::Backend::cpu
+                                                                            : kernels::Backend::cuda;
   }
   /// Whether bytes of the device that a stream is on.
   bool onDevice(const Span &span, const Stream &stream) const {
@@ -162,8 +165,9 @@ private:
     if (span.offset % demand.alignment != 0)
       return fail("its offset {} is no multiple of {}", span.offset, demand.alignment);
     const Stream &stream = streamOf(command);
-    bool fits =
-        stream.kind == StreamKind::compute ? onDevice(span, stream) : stream.kind == StreamKind::host && onHost(span);
+    bool fits = stream.kind == StreamKind::compute
+                    ? onDevice(span, stream)
+                    : (stream.kind == StreamKind::host || stream.kind == StreamKind::network) && onHost(span);
     if ((!fits && !plan.target.unified) || inFile(span))
       return fail("space {} \"{}\" cannot be used on {} stream {} \"{}\"", span.space, plan.spaces[span.space].name,
                   name(stream.kind), command.stream, stream.name);
@@ -175,6 +179,7 @@ private:
     const Argument &argument = code.arguments[index];
     const Demand &demand = demands[command.templateIndex].arguments[index];
     MT_TRY(checkPlace(command, binding.span, demand));
+    MT_TRY(checkReach(binding, demand));
     if (binding.span.bytes != argument.bytes)
       return fail("{} bytes are bound, template \"{}\" wants {}", binding.span.bytes, code.name, argument.bytes);
     BindingEffect effect = binding.effect == BindingEffect::accumulate ? BindingEffect::write : binding.effect;
@@ -191,6 +196,19 @@ private:
     return {};
   }
 
+  /// The places of other ranks are in the space, too.
+  Status checkReach(const Binding &binding, const Demand &demand) const {
+    if (binding.rankStride == 0 && binding.rankReach == 0)
+      return {};
+    const Span &span = binding.span;
+    if (binding.rankReach > plan.spaces[span.space].bytes || binding.rankStride > binding.rankReach)
+      return fail("{} bytes from rank to rank, at most {}, are not possible", binding.rankStride, binding.rankReach);
+    if (binding.rankStride % demand.alignment != 0 || binding.rankReach % demand.alignment != 0)
+      return fail("{} bytes from rank to rank, at most {}, are no multiples of {}", binding.rankStride,
+                  binding.rankReach, demand.alignment);
+    return checkSpan(plan, everyRank(binding));
+  }
+
   Status checkWorkspace(const Command &command, const Template &code) const {
     if (code.workspaceBytes == 0)
       return checkSpan(plan, command.workspace);
@@ -204,19 +222,20 @@ private:
   Status checkDisjoint(const Command &command) const {
     for (size_t i = 0; i < command.arguments.size(); ++i) {
       const Binding &one = command.arguments[i];
-      if (overlap(one.span, command.workspace))
+      if (overlap(everyRank(one), command.workspace))
         return fail("argument {} and the workspace overlap", i);
       for (size_t j = i + 1; one.effect != BindingEffect::read && j < command.arguments.size(); ++j)
-        if (overlap(one.span, command.arguments[j].span))
+        if (overlap(everyRank(one), everyRank(command.arguments[j])))
           return fail("arguments {} and {} overlap, and one of them is written", i, j);
       for (size_t j = 0; one.effect != BindingEffect::read && j < i; ++j)
-        if (overlap(one.span, command.arguments[j].span))
+        if (overlap(everyRank(one), everyRank(command.arguments[j])))
           return fail("arguments {} and {} overlap, and one of them is written", j, i);
     }
     return {};
   }
 
   Status checkHostCalls(const Command &command, const Template &code) const {
+    MT_TRY(checkExchanges(command, code));
     if (!demands[command.templateIndex].hostOnly)
       return {};
     if (streamOf(command).kind != StreamKind::host)
@@ -227,6 +246,22 @@ private:
       if (call.signature.kernel == "report")
         MT_TRY(checkReport(call.signature).within("report"));
     }
+    return {};
+  }
+
+  /// Streams of the network do nothing else, and nothing else does it: all ranks then carry out the same exchanges in
+  /// the same order, so that none waits for what another has behind it.
+  Status checkExchanges(const Command &command, const Template &code) const {
+    const size_t exchanges = demands[command.templateIndex].exchanges;
+    if (streamOf(command).kind != StreamKind::network && exchanges == 0)
+      return {};
+    if (exchanges != code.calls.size() || streamOf(command).kind != StreamKind::network)
+      return fail("template \"{}\" has {} exchanges with other ranks among {} calls: they alone run on network streams",
+                  code.name, exchanges, code.calls.size());
+    for (const Call &call : code.calls)
+      if (call.signature.integer("ranks") != plan.ranks)
+        return fail("it is an exchange of {} ranks, and the plan is for {}", call.signature.integer("ranks"),
+                    plan.ranks);
     return {};
   }
 

@@ -4,7 +4,7 @@
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace mt::train {
 
@@ -25,9 +25,14 @@ Result<int64_t> Batches::valid(int64_t position, int64_t count) const {
 }
 
 Status Batches::fill(int64_t position, int64_t count, std::span<void *const> parts) const {
-  for (int64_t i = 0; i < count; ++i)
-    MT_TRY(readRow(corpus, plan, sampler.row(position + i), rowAddresses(i, parts)));
-  repeatLast(count, parts);
+  const int64_t rows = plan.settings.batch / plan.ranks, before = rank * rows;
+  for (int64_t i = 0; i < rows; ++i) {
+    const std::vector<std::byte *> addresses = rowAddresses(i, parts);
+    MT_TRY(readRow(corpus, plan, sampler.row(position + std::min(before + i, count - 1)), addresses));
+    for (size_t n = 0; n < plan.inputs.size() && before + i >= count; ++n)
+      if (plan.inputs[n].kind == plan::InputKind::labels)
+        padRow(plan.inputs[n], addresses[n], 0);
+  }
   return Status();
 }
 
@@ -54,20 +59,6 @@ std::vector<std::byte *> Batches::rowAddresses(int64_t row, std::span<void *cons
   return addresses;
 }
 
-void Batches::repeatLast(int64_t count, std::span<void *const> parts) const {
-  for (int64_t row = count; row < plan.settings.batch; ++row) {
-    std::vector<std::byte *> from = rowAddresses(count - 1, parts), to = rowAddresses(row, parts);
-    for (size_t n = 0; n < plan.inputs.size(); ++n) {
-      if (!to[n])
-        continue;
-      if (plan.inputs[n].kind == plan::InputKind::labels)
-        padRow(plan.inputs[n], to[n], 0);
-      else
-        std::memcpy(to[n], from[n], static_cast<size_t>(rowBytes(plan.inputs[n])));
-    }
-  }
-}
-
 bool canPad(const plan::Plan &plan) {
   for (const plan::Input &input : plan.inputs)
     if (input.kind == plan::InputKind::labels && (isFloat(input.type) || !input.ignored))
@@ -82,13 +73,13 @@ Status checkInputs(const plan::Plan &plan) {
                 settings.batch);
   for (const plan::Input &input : plan.inputs) {
     bool scalars = input.kind == plan::InputKind::scalars;
-    int64_t parts = scalars ? 1 : settings.batch / settings.microBatch;
+    int64_t parts = scalars ? 1 : settings.batch / settings.microBatch / plan.ranks;
     int64_t rows = scalars ? kernels::scalarRow(static_cast<int64_t>(plan.parameters.size())) : settings.microBatch;
     int64_t bytes = rows * rowBytes(input);
     bool fits = static_cast<int64_t>(input.parts.size()) == parts;
     for (const plan::Span &part : input.parts)
       fits &= part.bytes >= static_cast<uint64_t>(bytes);
-    if (!fits || (!scalars && (input.dims.empty() || input.dims[0] != settings.batch)))
+    if (!fits || (!scalars && (input.dims.empty() || input.dims[0] != settings.batch / plan.ranks)))
       return fail("the plan's input '{}' is not {} parts of {} bytes: compile it anew", input.name, parts, bytes);
   }
   return Status();

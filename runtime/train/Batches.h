@@ -10,16 +10,16 @@ namespace mt::train {
 
 class Batches {
 public:
-  /// `plan` and `corpus` must outlive it.
-  Batches(const plan::Plan &plan, const Corpus &corpus, Sampler sampler)
-      : plan(plan), corpus(corpus), sampler(sampler) {}
+  /// `plan` and `corpus` must outlive it. Of every batch, `rank` has as many rows as every other, in their order.
+  Batches(const plan::Plan &plan, const Corpus &corpus, Sampler sampler, uint32_t rank = 0)
+      : plan(plan), corpus(corpus), sampler(sampler), rank(rank) {}
 
   /// Reads and checks `count` rows from `position` on (1 <= count <= batch). Returns the number of their valid labels:
   /// targets that are not ignored, elements of float labels, else rows; of the first labels where a model has several, 0
   /// where any of them has none.
   Result<int64_t> valid(int64_t position, int64_t count) const;
-  /// Writes the rows into `parts`, as Callbacks::feed gives them, and fills the rest of the batch with the last row, its
-  /// labels ignored. Scalars' parts are left alone.
+  /// Writes this rank's of the rows into `parts`, as Callbacks::feed gives them, and fills the rest of the batch with
+  /// the last row, its labels ignored. Scalars' parts are left alone.
   Status fill(int64_t position, int64_t count, std::span<void *const> parts) const;
   /// The error of a step whose rows have no valid label; it names them.
   Status uncounted(int64_t position, int64_t count) const;
@@ -28,11 +28,11 @@ public:
 
 private:
   std::vector<std::byte *> rowAddresses(int64_t row, std::span<void *const> parts) const;
-  void repeatLast(int64_t count, std::span<void *const> parts) const;
 
   const plan::Plan &plan;
   const Corpus &corpus;
   Sampler sampler;
+  uint32_t rank;
 };
 
 /// Whether a batch may be filled up with rows that do not count: labels are integers one of which is ignored, and

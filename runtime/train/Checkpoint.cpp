@@ -142,13 +142,6 @@ Result<std::string> makeAside(const std::string &out, int64_t step) {
   return aside;
 }
 
-Status writeAside(const std::string &aside, const plan::Plan &plan, CheckpointMeta &meta, const PartBytes &part,
-                  int threads) {
-  MT_ASSIGN(meta.files, writeState(aside, plan, part, threads));
-  MT_TRY(writeMeta(aside, meta));
-  return syncFolder(aside);
-}
-
 Status prune(const std::string &out, const std::string &run, int keep) {
   std::vector<std::string> old;
   MT_ASSIGN(std::vector<FoundCheckpoint> all, findCheckpoints(out));
@@ -160,8 +153,8 @@ Status prune(const std::string &out, const std::string &run, int keep) {
 
 } // namespace
 
-Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta meta,
-                                   const PartBytes &part, int keep, int threads) {
+/// What comes before any tensor: leftovers, numbers, room. Returns a new folder for them.
+static Result<std::string> beginCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta &meta) {
   adoptLeftovers(out);
   MT_ASSIGN(std::vector<FoundCheckpoint> all, findCheckpoints(out));
   for (const FoundCheckpoint &found : all)
@@ -169,18 +162,41 @@ Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &pla
   ++meta.order;
   constexpr uint64_t kMargin = 1 << 20; // headers, metadata, metrics
   MT_TRY(checkRoom(out, stateBytes(plan) + kMargin));
-  std::string folder = stepFolder(out, meta.step);
-  MT_ASSIGN(std::string aside, makeAside(out, meta.step));
-  if (Status written = writeAside(aside, plan, meta, part, threads); !written) {
+  return makeAside(out, meta.step);
+}
+
+/// What comes after all tensors. Returns the checkpoint's folder.
+static Result<std::string> finishCheckpoint(const std::string &out, const std::string &aside,
+                                            const CheckpointMeta &meta, int keep) {
+  Status written = writeMeta(aside, meta);
+  if (written)
+    written = syncFolder(aside);
+  if (!written) {
     std::error_code error;
     fs::remove_all(aside, error);
     return written;
   }
+  std::string folder = stepFolder(out, meta.step);
   MT_TRY(publish(out, aside, folder));
   // The new one is safe; that an old one could not be removed is no reason to fail.
   if (Status pruned = prune(out, meta.run, std::max(keep, 1)); !pruned)
     log().warn("an old checkpoint could not be removed: {}", pruned.message());
   return folder;
+}
+
+Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta meta,
+                                   const PartBytes &part, int keep, int threads, StateRank rank) {
+  const bool isFirst = rank.rank() == 0;
+  MT_ASSIGN(const std::string aside, rank.told(isFirst ? beginCheckpoint(out, plan, meta) : std::string()));
+  Result<nlohmann::json> files = writeState(aside, plan, part, threads, rank);
+  if (!files) {
+    std::error_code error;
+    if (isFirst)
+      fs::remove_all(aside, error);
+    return files.status();
+  }
+  meta.files = std::move(*files);
+  return rank.told(isFirst ? finishCheckpoint(out, aside, meta, keep) : std::string());
 }
 
 FoundCheckpoint lookAt(const std::string &folder) {
@@ -261,9 +277,9 @@ Status hasFrozenWeights(const std::string &folder, const CheckpointMeta &meta, c
 }
 
 Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, bool weightsOnly,
-                      int threads) {
+                      int threads, uint32_t rank) {
   MT_ASSIGN(CheckpointMeta meta, readMeta(folder));
-  return readState(folder, meta.files, plan, part, weightsOnly, threads);
+  return readState(folder, meta.files, plan, part, weightsOnly, threads, rank);
 }
 
 Status verifyCheckpoint(const std::string &folder, bool weightsOnly, int threads) {

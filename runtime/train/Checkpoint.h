@@ -36,9 +36,10 @@ struct CheckpointMeta {
 /// Writes OUT/step-<meta.step>/ with the masters and moments of every trainable parameter, then removes all but the
 /// newest `keep` checkpoints of the same run. At every moment, and after a loss of power, what was complete before is
 /// complete under its name or as a leftover that adoptLeftovers() brings back. Nothing is begun where the disk has too
-/// little room. Returns the folder. `threads`: see inParallel().
+/// little room. Returns the folder. `threads`: see inParallel(). Of several ranks all call it, rank 0 does what is done
+/// once, and each sees the folder.
 Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta meta,
-                                   const PartBytes &part, int keep, int threads = 0);
+                                   const PartBytes &part, int keep, int threads = 0, StateRank rank = {});
 
 /// A folder that is or should be a checkpoint.
 struct FoundCheckpoint {
@@ -68,9 +69,9 @@ Status hasFrozenWeights(const std::string &folder, const CheckpointMeta &meta, c
 
 Result<CheckpointMeta> readMeta(const std::string &folder);
 
-/// Fills the parts of every trainable parameter, see readState().
+/// Fills what a rank has of every trainable parameter, see readState().
 Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, bool weightsOnly,
-                      int threads = 0);
+                      int threads = 0, uint32_t rank = 0);
 /// Whether every byte is as it was written; of format 1, whether the files are there.
 Status verifyCheckpoint(const std::string &folder, bool weightsOnly, int threads = 0);
 /// Whether a checkpoint that could not be loaded is damaged: all of it can be read, and is not what was written.

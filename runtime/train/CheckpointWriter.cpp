@@ -34,7 +34,7 @@ void CheckpointWriter::begin(CheckpointMeta meta) {
   wait();
   if (!arena)
     return warn(step, save(meta, setup.state, setup.threads));
-  if (Status copied = copy(); !copied)
+  if (Status copied = setup.rank.agree(copy()); !copied)
     return warn(step, copied);
   auto work = [this, meta = std::move(meta)] {
     auto bytes = [this](const plan::Part &part) {
@@ -60,7 +60,7 @@ void CheckpointWriter::wait() {
 }
 
 Status CheckpointWriter::save(const CheckpointMeta &meta, const PartBytes &bytes, int threads) {
-  MT_ASSIGN(setup.newest, saveCheckpoint(setup.out, plan, meta, bytes, setup.keep, threads));
+  MT_ASSIGN(setup.newest, saveCheckpoint(setup.out, plan, meta, bytes, setup.keep, threads, setup.rank));
   setup.step = meta.step;
   return Status();
 }
@@ -79,8 +79,8 @@ Status CheckpointWriter::copy() {
   });
 }
 
-void CheckpointWriter::warn(int64_t step, const Status &failure) {
-  if (!failure)
+void CheckpointWriter::warn(int64_t step, const Status &failure) const {
+  if (!failure && setup.rank.rank() == 0) // which all ranks agree on
     log().warn("no checkpoint of step {}: {}; the run goes on", step, failure.message());
 }
 

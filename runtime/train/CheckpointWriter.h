@@ -21,6 +21,7 @@ public:
     int keep = 0, threads = 0;
     std::string newest; ///< checkpoint that the run goes on from, if any, and its step
     int64_t step = 0;
+    StateRank rank = {};
   };
   /// `plan` must outlive it.
   CheckpointWriter(const plan::Plan &plan, Setup setup) : plan(plan), setup(std::move(setup)) {}
@@ -47,7 +48,7 @@ public:
 private:
   Status save(const CheckpointMeta &meta, const PartBytes &bytes, int threads);
   Status copy();
-  static void warn(int64_t step, const Status &failure);
+  void warn(int64_t step, const Status &failure) const;
 
   const plan::Plan &plan;
   Setup setup;

@@ -4,7 +4,7 @@
 #include "runtime/base/Log.h"
 #include "runtime/host/MachineMemory.h"
 #include "runtime/plan/PlanFile.h"
-#include "runtime/train/Interrupt.h"
+#include "runtime/train/DataFingerprint.h"
 #include "runtime/train/TrainSetup.h"
 #include "runtime/train/Trainer.h"
 
@@ -19,7 +19,7 @@ Status Evaluation::run(Session &session, int64_t step) {
   int64_t batch = plan.settings.batch;
   int64_t rows = canPad(plan) ? corpus.rows() : corpus.rows() / batch * batch;
   int64_t at = 0;
-  for (; at < rows && !interrupted(); at += batch)
+  for (; at < rows && !session.ranks().stop(); at += batch)
     MT_TRY(session.enqueue({plan::ProgramKind::evaluate, step, &batches, at, std::min(batch, rows - at)}));
   whole = at >= rows;
   return session.settle();
@@ -35,9 +35,10 @@ void Evaluation::add(const Job &job, float loss) {
 namespace {
 
 /// A session with the initial weights, or those of the newest checkpoint of --from.
-Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const plan::Plan &plan, const JobDone &done) {
-  Session::Setup setup;
-  setup.machine = options.machine;
+Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const MachineOptions &machine,
+                                             const plan::Plan &plan, Ranks &ranks, const JobDone &done) {
+  Session::Setup setup(ranks);
+  setup.machine = machine;
   setup.weightsOnly = true;
   setup.done = done;
   if (options.from.empty())
@@ -54,36 +55,47 @@ Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const p
                                hasFrozenWeights(found.folder, found.meta, session->frozenWeights())})
       if (!same)
         log().warn("{}", same.message());
-    return Status();
+    return ranks.compare({{"checkpoint", found.folder}});
   });
   return opened ? Result<std::unique_ptr<Session>>(std::move(session)) : opened.within("--from");
 }
 
 } // namespace
 
-Status evaluate(const EvalOptions &options) {
+static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   MT_ASSIGN(plan::Plan plan, plan::load(options.plan));
+  MT_TRY(ranks.join(plan));
+  const MachineOptions machine = ranks.shareOf(options.machine, plan);
   if (!options.machine.memoryCheck)
     host::trustMachineMemory();
-  MT_TRY(executor::checkMachine(plan, options.machine.device, options.machine.threads));
+  MT_TRY(executor::checkMachine(plan, machine.device, machine.threads, ranks.localCount()));
   MT_TRY(checkInputs(plan));
   if (!plan.program(plan::ProgramKind::evaluate))
     return fail("{}: the plan has no program for evaluation: compile it anew", options.plan);
   MT_ASSIGN(std::unique_ptr<Corpus> corpus, openEvalCorpus(options.data, plan));
   MT_TRY(checkWeightFiles(plan));
-  Evaluation evaluation(plan, *corpus);
+  MT_ASSIGN(const std::string data, dataFingerprint(options.data.path, options.data.tokenizer));
+  MT_TRY(ranks.compare({{"plan", fmt::format("{:016x}", plan.digest)}, {"data", data}, {"--from", options.from}}));
+  Evaluation evaluation(plan, *corpus, ranks.rank());
   auto done = [&](const Job &job, float loss, std::span<const double>) {
     evaluation.add(job, loss);
     return Status();
   };
-  MT_ASSIGN(std::unique_ptr<Session> session, openSession(options, plan, done));
+  MT_ASSIGN(std::unique_ptr<Session> session, openSession(options, machine, plan, ranks, done));
   MT_TRY(evaluation.run(*session, 0));
   if (!options.machine.trace.empty())
     MT_TRY(session->writeTrace());
   if (evaluation.tokens() == 0)
     return fail("--data {}: no label of it counts: a loss over none is undefined", options.data.path);
+  if (!ranks.isFirst())
+    return Status();
   return writeOut(fmt::format("loss {:.6f}  perplexity {:.4f}  over {} targets\n", evaluation.loss(),
                               std::exp(evaluation.loss()), evaluation.tokens()));
+}
+
+Status evaluate(const EvalOptions &options) {
+  Ranks ranks;
+  return ranks.end(evaluate(options, ranks));
 }
 
 } // namespace mt::train

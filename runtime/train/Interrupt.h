@@ -1,5 +1,5 @@
-// SIGINT, SIGTERM and SIGHUP as a flag that training looks at between steps and between batches of an evaluation. What
-// tells a second wish from the echo of the first is here too.
+// SIGINT, SIGTERM, SIGHUP, and SIGUSR1, which launchers of several processes pass on, as a flag that training looks at
+// between steps and between batches of an evaluation. What tells a second wish from the echo of the first is here too.
 #ifndef MT_RUNTIME_TRAIN_INTERRUPT_H
 #define MT_RUNTIME_TRAIN_INTERRUPT_H
 

@@ -27,6 +27,7 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   options.tracePath = machine.trace;
   options.traceCalls = machine.traceCalls;
   options.stateFolder = machine.stateFolder;
+  options.network = session->setup.ranks.others();
   executor::Callbacks callbacks;
   callbacks.feed = [raw = session.get()](std::span<void *const> parts) { return raw->feed(parts); };
   callbacks.report = [raw = session.get()](float loss, std::span<const double> scalars) {
@@ -34,12 +35,15 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   };
   callbacks.gradient = session->setup.gradient;
   MT_ASSIGN(session->executor, executor::Executor::create(plan, options, callbacks));
+  if (options.network)
+    options.network->expect(plan.prediction.stepSeconds);
   MT_ASSIGN(uint64_t frozen, session->executor->loadWeights());
   session->frozen = checksumText(frozen);
   session->clearPending();
   if (!session->setup.checkpoint.empty()) {
     auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
-    MT_TRY(loadCheckpoint(session->setup.checkpoint, plan, bytes, session->setup.weightsOnly, machine.threads));
+    MT_TRY(loadCheckpoint(session->setup.checkpoint, plan, bytes, session->setup.weightsOnly, machine.threads,
+                          session->setup.ranks.rank()));
   }
   MT_TRY(session->runAlone(ProgramKind::load));
   return session;
@@ -51,11 +55,10 @@ void Session::clearPending() {
   if (!finish)
     return;
   for (const plan::Command &command : finish->commands) {
-    if (command.isCopy)
+    if (command.isCopy || command.role != plan::Role::update)
       continue;
     for (const plan::Call &call : plan.templates[command.templateIndex].calls) {
-      const kernels::Kernel *kernel = kernels::find(call.signature.kernel);
-      if (!kernel || !kernel->updates || call.operands.size() <= kernels::kUpdateScalars || call.operands[kernels::kUpdateScalars].argument < 0)
+      if (call.operands.size() <= kernels::kUpdateScalars || call.operands[kernels::kUpdateScalars].argument < 0)
         continue;
       const plan::Operand &operand = call.operands[kernels::kUpdateScalars];
       plan::Span scalars = command.arguments[static_cast<size_t>(operand.argument)].span;
@@ -66,9 +69,11 @@ void Session::clearPending() {
 }
 
 Status Session::enqueue(Job job) {
-  MT_ASSIGN(job.valid, job.batches->valid(job.position, job.count));
-  if (job.valid == 0 && job.program == ProgramKind::step)
-    return job.batches->uncounted(job.position, job.count).within(fmt::format("step {}", job.step));
+  Result<int64_t> valid = job.batches->valid(job.position, job.count);
+  if (valid && *valid == 0 && job.program == ProgramKind::step)
+    valid = job.batches->uncounted(job.position, job.count).within(fmt::format("step {}", job.step));
+  MT_TRY(setup.ranks.agree(valid.status()));
+  job.valid = *valid;
   {
     std::lock_guard lock(mutex);
     waiting.push_back(job);

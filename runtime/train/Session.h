@@ -5,6 +5,7 @@
 
 #include "runtime/executor/Executor.h"
 #include "runtime/train/Batches.h"
+#include "runtime/train/Ranks.h"
 #include "runtime/train/Recipe.h"
 
 #include <deque>
@@ -31,6 +32,8 @@ public:
   /// Reserves memory and prepares kernels; loads the initial weights, and over them those of `checkpoint` if it is
   /// not empty (with moments, unless `weightsOnly`). `plan` must outlive the session.
   struct Setup {
+    explicit Setup(Ranks &ranks) : ranks(ranks) {}
+    Ranks &ranks;
     MachineOptions machine;
     Recipe recipe; ///< of evaluations: nothing
     std::string checkpoint;
@@ -40,8 +43,8 @@ public:
   };
   static Result<std::unique_ptr<Session>> open(const plan::Plan &plan, Setup setup);
 
-  /// Reads and checks the job's rows, enqueues it, and returns possibly before earlier jobs are done. Errors of its data
-  /// leave those as they are; others may be theirs, and then every later call has an error.
+  /// Reads and checks the job's rows, enqueues it, and returns possibly before earlier jobs are done. Errors of its
+  /// data, on any rank, leave those as they are; others may be theirs, and then every later call has an error.
   Status enqueue(Job job);
   /// Waits for all jobs and carries out updates that are still pending: evaluations then use the weights after the last step.
   Status settle();
@@ -50,6 +53,7 @@ public:
 
   /// Of the host, see store().
   host::HostBytes bytes(plan::Span span) { return executor->bytes(span); }
+  Ranks &ranks() const { return setup.ranks; }
   /// Fingerprint of the weights that are not trained, as CheckpointMeta has it.
   const std::string &frozenWeights() const { return frozen; }
   uint64_t reservedBytes(plan::SpaceKind kind) const { return executor->reservedBytes(kind); }

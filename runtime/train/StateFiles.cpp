@@ -3,6 +3,7 @@
 #include "kernels/Optimizers.h"
 #include "runtime/base/Files.h"
 #include "runtime/host/Convert.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/train/Checksum.h"
 #include "runtime/train/Safetensors.h"
 
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -68,40 +70,55 @@ uint64_t storedBytes(const plan::Parameter &parameter, std::string_view part) {
   return static_cast<uint64_t>(elementCount(storedDims(parameter, part)).value_or(0)) * byteSize(storedType(parameter, part));
 }
 
-/// Where a tensor's values are: in one place, or as the two halves of masters.
-struct Place {
+/// Bytes of a tensor, and where their values are: in one place, or as the two halves of masters.
+struct Region {
+  uint64_t begin = 0, bytes = 0; ///< of the tensor
   host::HostBytes whole, lower;
+  bool isUpper = false; ///< only the upper halves of masters are here
 
-  /// `bytes` of the tensor from `begin` on; in `buffer`, if they are nowhere as such.
-  Result<std::span<const std::byte>> get(uint64_t begin, uint64_t bytes, std::vector<std::byte> &buffer) const {
+  uint64_t end() const { return begin + bytes; }
+  bool has(uint64_t at, uint64_t count) const { return begin <= at && at + count <= end(); }
+
+  /// `count` bytes of the tensor from `at` on, which are here; in `buffer`, if they are nowhere as such.
+  Result<std::span<const std::byte>> get(uint64_t at, uint64_t count, std::vector<std::byte> &buffer) const {
+    at -= begin;
     if (lower.size() == 0)
-      return whole.part(begin, bytes).get(buffer);
+      return whole.part(at, count).get(buffer);
     std::vector<std::byte> uppers, lowers;
-    MT_ASSIGN(std::span<const std::byte> upper, whole.part(begin / 2, bytes / 2).get(uppers));
-    MT_ASSIGN(std::span<const std::byte> rest, lower.part(begin / 2, bytes / 2).get(lowers));
-    buffer.resize(bytes);
-    host::joinMaster(reinterpret_cast<const kernels::Bf16 *>(upper.data()), reinterpret_cast<const int16_t *>(rest.data()),
-                     std::span(reinterpret_cast<float *>(buffer.data()), bytes / sizeof(float)));
+    MT_ASSIGN(std::span<const std::byte> upper, whole.part(at / 2, count / 2).get(uppers));
+    MT_ASSIGN(std::span<const std::byte> rest, lower.part(at / 2, count / 2).get(lowers));
+    buffer.resize(count);
+    host::joinMaster(reinterpret_cast<const kernels::Bf16 *>(upper.data()),
+                     reinterpret_cast<const int16_t *>(rest.data()),
+                     std::span(reinterpret_cast<float *>(buffer.data()), count / sizeof(float)));
     return std::span<const std::byte>(buffer);
   }
-  Status put(uint64_t begin, std::span<const std::byte> from) const {
-    if (lower.size() == 0)
-      return whole.part(begin, from.size()).set([&](std::span<std::byte> to) {
+  Status put(uint64_t at, std::span<const std::byte> from) const {
+    at -= begin;
+    if (lower.size() == 0 && !isUpper)
+      return whole.part(at, from.size()).set([&](std::span<std::byte> to) {
         std::memcpy(to.data(), from.data(), from.size());
         return Status();
       });
-    return whole.part(begin / 2, from.size() / 2).set([&](std::span<std::byte> uppers) {
-      return lower.part(begin / 2, from.size() / 2).set([&](std::span<std::byte> lowers) { return split(begin, from, uppers, lowers); });
+    return whole.part(at / 2, from.size() / 2).set([&](std::span<std::byte> uppers) {
+      if (isUpper) {
+        std::vector<std::byte> nobodys(from.size() / 2);
+        return split(begin + at, from, uppers, nobodys);
+      }
+      return lower.part(at / 2, from.size() / 2).set([&](std::span<std::byte> lowers) {
+        return split(begin + at, from, uppers, lowers);
+      });
     });
   }
 
 private:
-  static Status split(uint64_t begin, std::span<const std::byte> from, std::span<std::byte> uppers, std::span<std::byte> lowers) {
+  static Status split(uint64_t at, std::span<const std::byte> from, std::span<std::byte> uppers,
+                      std::span<std::byte> lowers) {
     for (size_t i = 0; i < from.size() / sizeof(float); ++i) {
       float value;
       std::memcpy(&value, from.data() + i * sizeof(value), sizeof(value));
       if (!kernels::splits(value))
-        return fail("element {} is {}: not finite in bf16; go on with --precision fp32", begin / sizeof(float) + i, value);
+        return fail("element {} is {}: not finite in bf16; go on with --precision fp32", at / sizeof(float) + i, value);
       host::splitMaster(std::span(&value, 1), reinterpret_cast<kernels::Bf16 *>(uppers.data()) + i,
                         reinterpret_cast<int16_t *>(lowers.data()) + i);
     }
@@ -109,41 +126,63 @@ private:
   }
 };
 
-Place placeOf(const plan::Parameter &parameter, std::string_view part, const PartBytes &bytes) {
-  const Part *rest = restOf(parameter, part);
-  return {bytes(*parameter.part(part)), rest ? bytes(*rest) : host::HostBytes()};
+/// What a rank has of a tensor, in order, that of several ranks on just one where `once`. Without that, all that is
+/// anywhere on it.
+std::vector<Region> regionsOf(const plan::Plan &plan, const plan::Parameter &parameter, std::string_view name,
+                              const PartBytes &bytes, uint32_t rank, bool once) {
+  const Part &part = *parameter.part(name), *rest = restOf(parameter, name);
+  const host::HostBytes whole = bytes(part), lower = rest ? bytes(*rest) : host::HostBytes();
+  const bool isWeight = name == plan::kWeight;
+  if (plan.ranks == 1 || (isWeight && !rest && !once))
+    return {{0, storedBytes(parameter, name), whole, lower}};
+  const uint64_t size = byteSize(storedType(parameter, name)), weightSize = byteSize(part.type);
+  std::vector<Region> regions;
+  int64_t end = 0;
+  auto addUppers = [&](int64_t to) {
+    if (isWeight && !once && end < to)
+      regions.push_back(
+          {end * size, (to - end) * size, whole.part(end * weightSize, (to - end) * weightSize), {}, true});
+  };
+  for (const plan::Owned &owned : plan::ownedBy(plan::sharesOf(plan, parameter), rank, once)) {
+    addUppers(owned.first);
+    end = owned.first + owned.count;
+    const int64_t first = owned.first / part.elements, place = owned.place / part.elements;
+    const int64_t count = (owned.count + part.elements - 1) / part.elements;
+    regions.push_back({first * size, count * size,
+                       whole.part((isWeight ? first : place) * weightSize, count * weightSize),
+                       rest ? lower.part(place * sizeof(int16_t), count * sizeof(int16_t)) : host::HostBytes()});
+  }
+  addUppers(static_cast<int64_t>(storedBytes(parameter, name) / size));
+  return regions;
 }
 
-/// One file on its way to disk.
+/// One file on its way to disk: of several ranks each writes its share. Every step of it is all ranks' or none's.
 class Writer {
 public:
-  Writer(const std::string &folder, const plan::Plan &plan, std::string_view part, const PartBytes &bytes)
-      : path(fileOf(folder, part)), parameters(stored(plan, part)) {
+  Writer(const std::string &folder, const plan::Plan &plan, std::string_view part, const PartBytes &bytes,
+         StateRank rank)
+      : path(fileOf(folder, part)), rank(rank), parameters(stored(plan, part)) {
     for (const plan::Parameter *parameter : parameters) {
       infos.push_back({parameter->name, storedType(*parameter, part), storedDims(*parameter, part)});
-      places.push_back(placeOf(*parameter, part, bytes));
+      regions.push_back(regionsOf(plan, *parameter, part, bytes, rank.rank(), true));
       sizes.push_back(storedBytes(*parameter, part));
     }
   }
 
   Status write(int threads) {
-    MT_TRY(open());
-    std::vector<Piece> pieces = piecesOf(sizes);
+    MT_TRY(rank.agree(rank.rank() == 0 ? create() : describe()));
+    MT_TRY(rank.agree(rank.rank() == 0 ? Status() : open()));
+    const std::vector<Piece> pieces = piecesOf(sizes);
+    checksums.assign(pieces.size(), 0);
+    MT_TRY(rank.agree(writeOwn(pieces, threads)));
+    MT_TRY(rank.agree(readShared(pieces, threads)));
+    MT_TRY(gatherChecksums(pieces));
     std::vector<std::vector<uint64_t>> found(sizes.size());
-    for (const Piece &piece : pieces)
-      found[piece.tensor].push_back(0);
-    Status written = inParallel(pieces.size(), threads, [&](size_t i) {
-      Result<uint64_t> checksum = writePiece(pieces[i]);
-      if (checksum)
-        found[pieces[i].tensor][pieces[i].number] = *checksum;
-      return checksum.status();
-    });
-    MT_TRY(written);
-    for (const std::vector<uint64_t> &checksums : found)
-      tensors.push_back(checksumOfPieces(checksums));
-    if (!syncDescriptor(descriptor.get()))
-      return systemError(path);
-    return descriptor.close().within(path);
+    for (size_t i = 0; i < pieces.size(); ++i)
+      found[pieces[i].tensor].push_back(checksums[i]);
+    for (const std::vector<uint64_t> &all : found)
+      tensors.push_back(checksumOfPieces(all));
+    return rank.agree(descriptor.close().within(path));
   }
 
   json record() const {
@@ -156,15 +195,20 @@ public:
   }
 
 private:
-  /// Makes the file, its header written and room for the rest taken.
-  Status open() {
+  Status describe() {
     MT_ASSIGN(header, safetensorsHeader(path, infos));
     total = header.size();
     for (uint64_t size : sizes) {
       offsets.push_back(total);
       total += size;
     }
-    descriptor = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    return Status();
+  }
+
+  /// Makes the file, its header written and room for the rest taken.
+  Status create() {
+    MT_TRY(describe());
+    descriptor = Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!descriptor.valid())
       return systemError(path);
     while (::fallocate(descriptor.get(), 0, 0, static_cast<off_t>(total)) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
@@ -172,24 +216,86 @@ private:
         return systemError(path);
     return writeAllAt(descriptor.get(), std::as_bytes(std::span(header)), 0).within(path);
   }
+  Status open() {
+    descriptor = Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    return descriptor.valid() ? Status() : fail("{}; every rank must see the same folder", systemError(path).message());
+  }
 
-  Result<uint64_t> writePiece(const Piece &piece) {
+  /// Whether this rank has a byte of a tensor.
+  bool hasFirst(const Piece &piece) const {
+    return std::ranges::any_of(regions[piece.tensor], [&](const Region &region) { return region.has(piece.begin, 1); });
+  }
+  bool hasAll(const Piece &piece) const {
+    return std::ranges::any_of(regions[piece.tensor],
+                               [&](const Region &region) { return region.has(piece.begin, piece.bytes); });
+  }
+
+  Status writeOwn(const std::vector<Piece> &pieces, int threads) {
+    MT_TRY(inParallel(pieces.size(), threads, [&](size_t i) {
+      for (const Region &region : regions[pieces[i].tensor])
+        MT_TRY(writePart(pieces[i], region, checksums[i]));
+      return Status();
+    }));
+    return syncDescriptor(descriptor.get()) ? Status() : systemError(path);
+  }
+
+  Status writePart(const Piece &piece, const Region &region, uint64_t &checksum) const {
+    const uint64_t from = std::max(piece.begin, region.begin), to = std::min(piece.begin + piece.bytes, region.end());
+    if (from >= to)
+      return Status();
     std::vector<std::byte> buffer;
-    MT_ASSIGN(std::span<const std::byte> bytes, places[piece.tensor].get(piece.begin, piece.bytes, buffer));
-    MT_TRY(writeAllAt(descriptor.get(), bytes, offsets[piece.tensor] + piece.begin).within(path));
-    return checksumOf(bytes);
+    MT_ASSIGN(std::span<const std::byte> bytes, region.get(from, to - from, buffer));
+    MT_TRY(writeAllAt(descriptor.get(), bytes, offsets[piece.tensor] + from).within(path));
+    checksum = checksumOf(bytes); // of all of it, if that is all
+    return Status();
+  }
+
+  /// Pieces that several ranks wrote are read again by the one that has their first byte.
+  Status readShared(const std::vector<Piece> &pieces, int threads) {
+    return inParallel(pieces.size(), threads, [&](size_t i) {
+      const Piece &piece = pieces[i];
+      if (!hasFirst(piece) || hasAll(piece))
+        return Status();
+      std::vector<std::byte> bytes(piece.bytes);
+      MT_TRY(readAllAt(descriptor.get(), bytes, offsets[piece.tensor] + piece.begin).within(path));
+      checksums[i] = checksumOf(bytes);
+      return Status();
+    });
+  }
+
+  /// Each from the rank that has the first byte of the piece.
+  Status gatherChecksums(const std::vector<Piece> &pieces) {
+    if (!rank.others)
+      return Status();
+    std::string own;
+    for (size_t i = 0; i < pieces.size(); ++i)
+      if (hasFirst(pieces[i])) {
+        const std::array<uint64_t, 2> entry = {i, checksums[i]};
+        own.append(reinterpret_cast<const char *>(entry.data()), sizeof(entry));
+      }
+    MT_ASSIGN(std::vector<std::string> all, network::gatherTexts(*rank.others, network::Channel::checkpoint, own));
+    for (const std::string &text : all)
+      for (size_t at = 0; at + 2 * sizeof(uint64_t) <= text.size(); at += 2 * sizeof(uint64_t)) {
+        std::array<uint64_t, 2> entry = {};
+        std::memcpy(entry.data(), text.data() + at, sizeof(entry));
+        checksums[std::min<size_t>(entry[0], checksums.size() - 1)] = entry[1];
+      }
+    return Status();
   }
 
   std::string path, header;
+  StateRank rank;
   std::vector<const plan::Parameter *> parameters;
   std::vector<TensorInfo> infos;
-  std::vector<Place> places;
+  std::vector<std::vector<Region>> regions;      ///< of each tensor: what this rank writes
   std::vector<uint64_t> sizes, offsets, tensors; ///< of each tensor: bytes, place in the file, checksum
+  std::vector<uint64_t> checksums;               ///< of pieces
   uint64_t total = 0;
   Descriptor descriptor;
 };
 
-Status checkTensor(const StateFile &file, const plan::Parameter &parameter, std::string_view part, const Place &place) {
+Status checkTensor(const StateFile &file, const plan::Parameter &parameter, std::string_view part,
+                   const PartBytes &bytes, bool isAlone) {
   const ArrayView *tensor = file.find(parameter.name);
   if (!tensor)
     return fail("{}: no parameter '{}': the checkpoint is of another model", file.path(), parameter.name);
@@ -198,9 +304,11 @@ Status checkTensor(const StateFile &file, const plan::Parameter &parameter, std:
   if (tensor->type != wanted || tensor->dims != dims)
     return fail("{}: parameter '{}' is {} {}, and the plan wants {} {}", file.path(), parameter.name,
                 name(tensor->type), text(tensor->dims), name(wanted), text(dims));
-  if (place.whole.size() + place.lower.size() < tensor->data.size())
+  const Part *rest = restOf(parameter, part);
+  const uint64_t there = bytes(*parameter.part(part)).size() + (rest ? bytes(*rest).size() : 0);
+  if (isAlone && there < tensor->data.size())
     return fail("{}: parameter '{}' has {} bytes, and its place {}", file.path(), parameter.name, tensor->data.size(),
-                place.whole.size() + place.lower.size());
+                there);
   return Status();
 }
 
@@ -215,13 +323,14 @@ Status checkTied(const StateFile &file, const plan::Plan &plan) {
   return Status();
 }
 
-Status readPart(const StateFile &file, const plan::Plan &plan, std::string_view part, const PartBytes &bytes, int threads) {
+Status readPart(const StateFile &file, const plan::Plan &plan, std::string_view part, const PartBytes &bytes,
+                int threads, uint32_t rank) {
   std::vector<std::string> names;
-  std::vector<Place> places;
+  std::vector<std::vector<Region>> regions;
   for (const plan::Parameter *parameter : stored(plan, part)) {
     names.push_back(parameter->name);
-    places.push_back(placeOf(*parameter, part, bytes));
-    MT_TRY(checkTensor(file, *parameter, part, places.back()));
+    MT_TRY(checkTensor(file, *parameter, part, bytes, plan.ranks == 1));
+    regions.push_back(regionsOf(plan, *parameter, part, bytes, rank, false));
   }
   MT_TRY(checkTied(file, plan));
   if (names.size() != file.tensors().size())
@@ -229,7 +338,12 @@ Status readPart(const StateFile &file, const plan::Plan &plan, std::string_view 
                 "--freeze",
                 file.path(), file.tensors().size(), names.size());
   return file.read(names, threads, [&](size_t tensor, uint64_t begin, std::span<const std::byte> from) {
-    return places[tensor].put(begin, from);
+    for (const Region &region : regions[tensor]) {
+      const uint64_t first = std::max(begin, region.begin), end = std::min(begin + from.size(), region.end());
+      if (first < end)
+        MT_TRY(region.put(first, from.subspan(first - begin, end - first)));
+    }
+    return Status();
   });
 }
 
@@ -249,12 +363,13 @@ uint64_t stateBytes(const plan::Plan &plan) {
   return total;
 }
 
-Result<json> writeState(const std::string &folder, const plan::Plan &plan, const PartBytes &part, int threads) {
+Result<json> writeState(const std::string &folder, const plan::Plan &plan, const PartBytes &part, int threads,
+                        StateRank rank) {
   json record = json::object();
   for (std::string_view name : stateFiles()) {
     if (stored(plan, name).empty())
       continue;
-    Writer writer(folder, plan, name, part);
+    Writer writer(folder, plan, name, part, rank);
     MT_TRY(writer.write(threads));
     record[std::string(name)] = writer.record();
   }
@@ -362,13 +477,13 @@ Status verifyState(const std::string &folder, const json &record, bool weightsOn
 }
 
 Status readState(const std::string &folder, const json &record, const plan::Plan &plan, const PartBytes &part,
-                 bool weightsOnly, int threads) {
+                 bool weightsOnly, int threads, uint32_t rank) {
   MT_TRY(checkSizes(folder, record));
   for (std::string_view name : stateFiles()) {
     if (stored(plan, name).empty() || (name != plan::kWeight && weightsOnly))
       continue;
     MT_ASSIGN(StateFile file, StateFile::open(folder, name, record));
-    MT_TRY(readPart(file, plan, name, part, threads));
+    MT_TRY(readPart(file, plan, name, part, threads, rank));
   }
   return Status();
 }

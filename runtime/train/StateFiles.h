@@ -5,6 +5,7 @@
 
 #include "runtime/base/Files.h"
 #include "runtime/host/HostBytes.h"
+#include "runtime/network/Network.h"
 #include "runtime/plan/Program.h"
 #include "runtime/train/Safetensors.h"
 
@@ -24,12 +25,26 @@ using PartBytes = std::function<host::HostBytes(const plan::Part &)>;
 /// weight's holds both halves, joined.
 std::vector<std::string_view> stateFiles();
 
-/// Bytes that writeState() will write.
+/// Who writes and reads a checkpoint: one alone or, of several ranks, each its share of the same files.
+struct StateRank {
+  network::Network *others = nullptr;
+
+  uint32_t rank() const { return others ? others->rank() : 0; }
+  /// An error of any is everybody's.
+  Status agree(const Status &own) const {
+    return others ? network::agree(*others, network::Channel::checkpoint, own) : own;
+  }
+  Result<std::string> told(const Result<std::string> &byFirst) const {
+    return others ? network::broadcast(*others, network::Channel::checkpoint, byFirst) : byFirst;
+  }
+};
+
+/// Bytes that writeState() will write, on all ranks together.
 uint64_t stateBytes(const plan::Plan &plan);
 /// Writes and syncs the masters and state of every trainable parameter into files of `folder`. Returns their record:
 /// {"weight": {"bytes": of the file, "header": checksum, "tensors": {name: checksum}}, ...}.
-Result<nlohmann::json> writeState(const std::string &folder, const plan::Plan &plan, const PartBytes &part,
-                                  int threads);
+Result<nlohmann::json> writeState(const std::string &folder, const plan::Plan &plan, const PartBytes &part, int threads,
+                                  StateRank rank = {});
 
 /// Whether this can be a record: what follows relies on it.
 bool isStateRecord(const nlohmann::json &record);
@@ -68,10 +83,11 @@ private:
 /// file and tensor.
 Status verifyState(const std::string &folder, const nlohmann::json &record, bool weightsOnly, int threads);
 
-/// Fills the parts of every trainable parameter, comparing checksums where the record has them; masters are split where
-/// the plan has a remainder. Errors name the file, the parameter, and both shapes. `weightsOnly`: leaves the rest alone.
+/// Fills what a rank has of the parts of every trainable parameter, comparing checksums where the record has them;
+/// masters are split where the plan has a remainder. Errors name the file, the parameter, and both shapes.
+/// `weightsOnly`: leaves the rest alone.
 Status readState(const std::string &folder, const nlohmann::json &record, const plan::Plan &plan, const PartBytes &part,
-                 bool weightsOnly, int threads);
+                 bool weightsOnly, int threads, uint32_t rank = 0);
 
 } // namespace mt::train
 #endif

@@ -1,5 +1,6 @@
 #include "runtime/train/TrainSetup.h"
 
+#include "runtime/base/Files.h"
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/device/MakeDevice.h"
@@ -7,6 +8,7 @@
 #include "runtime/host/MachineMemory.h"
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/train/Checksum.h"
 #include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/Metrics.h"
@@ -90,9 +92,10 @@ void warnOfOthers(const TrainSetup &setup) {
 }
 
 /// The recipe that is stored, as far as the command line does not say otherwise.
-Status resumeRecipe(TrainSetup &setup) {
+Status resumeRecipe(TrainSetup &setup, const Ranks &ranks) {
   MT_TRY(refuseOthers(setup));
-  warnOfOthers(setup);
+  if (ranks.isFirst())
+    warnOfOthers(setup);
   Result<std::vector<std::string>> changes = adoptStored(setup.options.recipe, setup.from.meta.recipe);
   if (!changes)
     return changes.status().within(*setup.from.checkpoint);
@@ -108,27 +111,50 @@ template <typename Wanted> uint64_t totalBytes(const plan::Plan &plan, Wanted wa
   return total;
 }
 
+/// Of what all ranks run, by what people call it; the program by what it is made of.
+nlohmann::ordered_json whatRuns(const plan::Plan &plan) {
+  std::string program;
+  if (Result<std::optional<std::string>> text = readFile("/proc/self/exe"); text && *text)
+    program = checksumText(checksumOf(std::as_bytes(std::span(**text))));
+  return {{"version of mtrun", program},
+          {"model", plan.model.name},
+          {"precision", plan.settings.precision},
+          {"batch", plan.settings.batch},
+          {"plan", fmt::format("{:016x}", plan.digest)}};
+}
+
 } // namespace
 
-Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &options) {
+Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &options, Ranks &ranks) {
   auto setup = std::make_unique<TrainSetup>();
   setup->options = options;
   MT_ASSIGN(setup->plan, plan::load(options.plan));
+  MT_TRY(ranks.join(setup->plan));
   const plan::Plan &plan = setup->plan;
+  setup->options.machine = ranks.shareOf(options.machine, plan);
+  const MachineOptions &machine = setup->options.machine;
+  if (!ranks.isFirst()) {
+    setup->options.quiet = true;
+    setup->options.tensorboard.clear();
+  }
+  if (plan.ranks > 1 && !options.saveGradients.empty())
+    return fail("--save-gradients: each rank of the plan has but a share of them: compile it without --ranks");
+  MT_TRY(ranks.compare(whatRuns(plan)));
   MT_TRY(checkInputs(plan));
   MT_TRY(checkRecipe(options.recipe, plan));
   MT_TRY(checkWeightFiles(plan));
-  if (!options.machine.memoryCheck)
+  if (!machine.memoryCheck)
     host::trustMachineMemory();
-  MT_TRY(executor::checkMachine(plan, options.machine.device, options.machine.threads));
-  const std::string &device = options.machine.device.empty() ? plan.target.device : options.machine.device;
+  MT_TRY(executor::checkMachine(plan, machine.device, machine.threads, ranks.localCount()));
+  const std::string &device = machine.device.empty() ? plan.target.device : machine.device;
   MT_ASSIGN(setup->numerics, device::processorsOf(device));
   if (!options.data.path.empty() || !options.dryRun)
     MT_TRY(setup->openData());
-  MT_TRY(setup->openFolder());
-  MT_TRY(setup->settleRecipe());
+  MT_TRY(setup->openFolder(ranks));
+  MT_TRY(setup->settleRecipe(ranks));
   if (setup->corpus)
     MT_TRY(setup->checkLabels());
+  MT_TRY(ranks.compare(setup->toCompare()));
   return setup;
 }
 
@@ -139,13 +165,50 @@ Status TrainSetup::openData() {
   MT_ASSIGN(data, dataFingerprint(options.data.path, options.data.tokenizer));
   if (!options.evalData.empty()) {
     MT_ASSIGN(evalCorpus, openEvalCorpus({options.evalData, options.data.tokenizer}, plan));
+    MT_ASSIGN(evalData, dataFingerprint(options.evalData, options.data.tokenizer));
   }
   return countSteps(options, plan, *corpus, options.recipe);
 }
 
-Status TrainSetup::openFolder() {
+/// What all ranks of a job must have alike, by what people call it.
+nlohmann::ordered_json TrainSetup::toCompare() const {
+  return {{"--data", data},
+          {"--eval-data", evalData},
+          {"recipe", toJson(options.recipe)},
+          {"--eval-every", options.evalEvery},
+          {"--checkpoint-every", options.checkpointEvery},
+          {"--keep", options.keep},
+          {"step to go on from", from.meta.step}};
+}
+
+/// Of a run's folder rank 0 says what is to be done; the others see it, too.
+Status TrainSetup::followFirst(const std::string &told) {
+  const auto said = nlohmann::json::parse(told, nullptr, false);
+  folder = RunFolder::look(options.out);
+  from.run = said.value("run", "");
+  const auto checkpoint = said.value("checkpoint", "");
+  if (checkpoint.empty())
+    return Status();
+  from.checkpoint = checkpoint;
+  Result<CheckpointMeta> meta = readMeta(checkpoint);
+  if (!meta)
+    return fail("--out: {}; every rank must see the same folder", meta.status().message());
+  from.meta = std::move(*meta);
+  return Status();
+}
+
+Status TrainSetup::openFolder(Ranks &ranks) {
   if (options.out.empty())
     options.out = "runs/" + fs::path(options.plan).stem().string();
+  auto ofFirst = [&]() -> Result<std::string> {
+    MT_TRY(openFolder());
+    return nlohmann::json{{"run", from.run}, {"checkpoint", from.checkpoint.value_or("")}}.dump();
+  };
+  MT_ASSIGN(const std::string told, ranks.told(ranks.isFirst() ? ofFirst() : std::string()));
+  return ranks.agree(ranks.isFirst() ? Status() : followFirst(told));
+}
+
+Status TrainSetup::openFolder() {
   if (options.dryRun) {
     folder = RunFolder::look(options.out);
   } else {
@@ -160,12 +223,12 @@ Status TrainSetup::openFolder() {
   return MetricsFile::makeRoom(options.metrics, from.run, from.checkpoint.has_value());
 }
 
-Status TrainSetup::settleRecipe() {
+Status TrainSetup::settleRecipe(const Ranks &ranks) {
   const RecipeOptions said = options.recipe;
   if (std::optional<std::vector<std::string>> &groups = options.recipe.groups) // after the plan's, which they override
     groups->insert(groups->begin(), plan.settings.groups.begin(), plan.settings.groups.end());
   if (from.checkpoint && corpus)
-    MT_TRY(resumeRecipe(*this));
+    MT_TRY(resumeRecipe(*this, ranks));
   fillDefaults(options.recipe, plan);
   if (!options.recipe.steps)
     options.recipe.steps = corpus ? corpus->rows() / plan.settings.batch : 0; // an epoch
@@ -204,6 +267,9 @@ std::string describe(const TrainSetup &setup) {
       fmt::format("plan {:016x}: {}, {} layers, {} parameters; {}, {}, batch {}, micro-batch {}\n", plan.digest,
                   plan.model.name, plan.model.layers, formatCount(static_cast<double>(trainableElements(plan))),
                   plan.settings.precision, plan::describeOptimizers(plan.settings), plan.settings.batch, plan.settings.microBatch);
+  if (plan.ranks > 1)
+    text += fmt::format("ranks: {}, each with {} rows of a batch; what follows is of each\n", plan.ranks,
+                        plan.settings.batch / plan.ranks);
   for (const plan::Space &space : plan.spaces)
     text += fmt::format("space {}: {}\n", space.name, formatExactSize(space.bytes));
   const MachineOptions &machine = setup.options.machine;

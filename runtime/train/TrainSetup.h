@@ -4,6 +4,7 @@
 #define MT_RUNTIME_TRAIN_TRAINSETUP_H
 
 #include "runtime/train/Batches.h"
+#include "runtime/train/Ranks.h"
 #include "runtime/train/Recipe.h"
 #include "runtime/train/RunFolder.h"
 
@@ -14,18 +15,22 @@ struct TrainSetup {
   plan::Plan plan;
   std::unique_ptr<Corpus> corpus, evalCorpus; ///< the second may be null; both where a dry run names no data
   std::string data, numerics;                 ///< as CheckpointMeta has them
+  std::string evalData;                       ///< as `data`
   std::optional<RunFolder> folder;            ///< locked, but for a dry run
   RunFolder::Start from;                      ///< where to go on from
   Recipe recipe;                              ///< that of the checkpoint, but for what the options say
   std::string changes;                        ///< what they change in it, for people; may be empty
 
   /// On the heap: the corpora refer to the plan.
-  static Result<std::unique_ptr<TrainSetup>> check(const TrainOptions &options);
+  static Result<std::unique_ptr<TrainSetup>> check(const TrainOptions &options, Ranks &ranks);
 
 private:
   Status openData();
+  Status openFolder(Ranks &ranks);
   Status openFolder();
-  Status settleRecipe();
+  nlohmann::ordered_json toCompare() const;
+  Status followFirst(const std::string &told);
+  Status settleRecipe(const Ranks &ranks);
   Status checkLabels() const;
 };
 

@@ -29,9 +29,9 @@ using kernels::Scalars;
 
 class Trainer {
 public:
-  explicit Trainer(TrainSetup &setup)
-      : setup(setup), options(setup.options), recipe(setup.recipe), plan(setup.plan),
-        batches(plan, *setup.corpus, Sampler(setup.corpus->rows(), recipe.shuffle, recipe.seed)),
+  Trainer(TrainSetup &setup, Ranks &ranks)
+      : setup(setup), ranks(ranks), options(setup.options), recipe(setup.recipe), plan(setup.plan),
+        batches(plan, *setup.corpus, Sampler(setup.corpus->rows(), recipe.shuffle, recipe.seed), ranks.rank()),
         progress(options.quiet, plan.settings.sequence > 0 ? "tok" : "rows", peakSeconds(), recipe.rate.steps),
         step(setup.from.meta.step), position(setup.from.meta.position) {}
 
@@ -45,8 +45,8 @@ public:
 
   Status run() {
     catchInterrupts();
-    MT_TRY(setup.folder->begin(setup.from));
-    MT_TRY(openFiles());
+    MT_TRY(ranks.agree(ranks.isFirst() ? beginFolder() : Status()));
+    MT_ASSIGN(evaluatedAtStart, ranks.any(metrics && metrics->evaluatedAtStart()));
     if (setup.from.checkpoint)
       progress.note(fmt::format("going on from {}, step {}", *setup.from.checkpoint, step));
     for (const std::string &line : {setup.from.note, setup.changes, besides})
@@ -58,6 +58,11 @@ public:
   }
 
 private:
+  Status beginFolder() {
+    MT_TRY(setup.folder->begin(setup.from));
+    return openFiles();
+  }
+
   Status openFiles() {
     nlohmann::ordered_json header;
     header["run"] = setup.folder->run();
@@ -70,7 +75,7 @@ private:
     header["sequence"] = plan.settings.sequence;
     header["precision"] = plan.settings.precision;
     header["optimizer"] = plan::describeOptimizers(plan.settings);
-    header["useful_flops"] = plan.prediction.usefulFlops;
+    header["useful_flops"] = plan.ranks * plan.prediction.usefulFlops;
     header["steps"] = recipe.rate.steps;
     header["seed"] = recipe.seed;
     MT_ASSIGN(metrics, MetricsFile::open(options.metrics, header, setup.from.meta.step));
@@ -82,8 +87,8 @@ private:
 
   Status openSession() {
     if (setup.evalCorpus)
-      evaluation.emplace(plan, *setup.evalCorpus);
-    Session::Setup wanted;
+      evaluation.emplace(plan, *setup.evalCorpus, ranks.rank());
+    Session::Setup wanted(ranks);
     wanted.machine = options.machine;
     wanted.recipe = recipe;
     wanted.checkpoint = setup.from.checkpoint.value_or("");
@@ -99,8 +104,13 @@ private:
     if (from.checkpoint)
       MT_TRY(hasFrozenWeights(*from.checkpoint, from.meta, session->frozenWeights()).within("--resume"));
     auto bytes = [this](const plan::Part &part) { return session->bytes(part.span); };
-    writer.emplace(plan, CheckpointWriter::Setup{options.out, bytes, options.keep, options.machine.threads,
-                                                 from.checkpoint.value_or(""), step});
+    writer.emplace(plan, CheckpointWriter::Setup{options.out,
+                                                 bytes,
+                                                 options.keep,
+                                                 options.machine.threads,
+                                                 from.checkpoint.value_or(""),
+                                                 step,
+                                                 {ranks.others()}});
     if (!options.checkpointCopy || !savesOnTheWay())
       return Status();
     MT_ASSIGN(executor::KernelScratch scratch, executor::scratchOf(plan, options.machine.device, options.machine.threads));
@@ -112,7 +122,7 @@ private:
     startClock();
     if (missesEvaluation())
       MT_TRY(evaluateNow());
-    while (step < recipe.rate.steps && !interrupted()) {
+    while (step < recipe.rate.steps && !ranks.stop()) {
       MT_TRY(session->enqueue({plan::ProgramKind::step, step + 1, &batches, position, plan.settings.batch}));
       ++step;
       position += plan.settings.batch;
@@ -134,7 +144,7 @@ private:
   /// Whether the run was stopped in the evaluation that belongs to the step that it goes on from.
   bool missesEvaluation() const {
     return step > 0 && options.evalEvery > 0 && step % options.evalEvery == 0 && step < recipe.rate.steps &&
-           !metrics->evaluatedAtStart();
+           !evaluatedAtStart;
   }
 
   /// A run that ends with an error of its data loses no step. Where a step itself went wrong nothing is whole any more.
@@ -159,18 +169,18 @@ private:
 
   /// What is left once the last step has its checkpoint.
   Status concludeRun() {
-    bool evaluated = step == setup.from.meta.step && metrics->evaluatedAtStart();
-    if (!interrupted() && !evaluated)
+    bool evaluated = step == setup.from.meta.step && evaluatedAtStart;
+    if (!ranks.stopped() && !evaluated)
       MT_TRY(evaluateNow());
-    keepGoing(metrics->sync());
-    if (metrics->waitingBytes() > 0)
+    syncMetrics();
+    if (metrics && metrics->waitingBytes() > 0)
       log().warn("--metrics {}: the last {} bytes were never written", options.metrics, metrics->waitingBytes());
     if (gradients && reported > 0)
       MT_TRY(gradients->finish());
     if (!options.machine.trace.empty())
       MT_TRY(session->writeTrace());
-    bool stopped = interrupted() && (step < recipe.rate.steps || (evaluation && !evaluation->complete()));
-    progress.note(result(stopped), stopped);
+    bool stopped = ranks.stopped() && (step < recipe.rate.steps || (evaluation && !evaluation->complete()));
+    progress.note(result(stopped), stopped && ranks.isFirst());
     return Status();
   }
 
@@ -204,7 +214,8 @@ private:
       return Status();
     }
     double loss = evaluation->loss();
-    keepGoing(metrics->evaluation(step, loss, evaluation->tokens()));
+    if (metrics)
+      keepGoing(metrics->evaluation(step, loss, evaluation->tokens()));
     if (board)
       keepGoing(board->scalar("eval/loss", step, static_cast<float>(loss)));
     progress.note(fmt::format("step {}: evaluation loss {:.4f}, perplexity {:.4f}, over {} targets", step, loss,
@@ -214,20 +225,25 @@ private:
 
   Status saveOnTheWay() {
     MT_TRY(session->store());
-    keepGoing(metrics->sync()); // what the checkpoint's step has reported survives with it
+    syncMetrics(); // what the checkpoint's step has reported survives with it
     writer->begin(currentMeta());
     startClock();
     return Status();
   }
 
+  void syncMetrics() {
+    if (metrics)
+      keepGoing(metrics->sync());
+  }
+
   Status save() {
-    keepGoing(metrics->sync());
+    syncMetrics();
     return writer->write(currentMeta());
   }
 
   CheckpointMeta currentMeta() const {
     CheckpointMeta meta;
-    meta.run = setup.folder->run();
+    meta.run = setup.from.run;
     meta.step = step;
     meta.position = position;
     meta.epoch = batches.epoch(position);
@@ -279,7 +295,8 @@ private:
     progress.step(record);
     if (board)
       keepGoing(writeBoard(record));
-    keepGoing(metrics->step(record));
+    if (metrics)
+      keepGoing(metrics->step(record));
     return Status();
   }
 
@@ -309,13 +326,15 @@ private:
   }
 
   TrainSetup &setup;
+  Ranks &ranks;
   const TrainOptions &options;
   const Recipe &recipe;
   const plan::Plan &plan;
   Batches batches;
   ProgressLine progress;
   int64_t step, position; ///< enqueued
-  std::optional<MetricsFile> metrics;
+  std::optional<MetricsFile> metrics; ///< of the first rank
+  bool evaluatedAtStart = false;      ///< as its file says
   std::optional<TensorBoard> board;
   std::unique_ptr<GradientFile> gradients;
   std::optional<Evaluation> evaluation;
@@ -355,14 +374,16 @@ Status rehearse(const TrainOptions &options) {
                               took.overheadSeconds * 1e6));
 }
 
-Status trainOnce(const TrainOptions &options, bool &again) {
-  MT_ASSIGN(std::unique_ptr<TrainSetup> setup, TrainSetup::check(options));
+Status trainOnce(const TrainOptions &options, Ranks &ranks, bool &again) {
+  MT_ASSIGN(std::unique_ptr<TrainSetup> setup, TrainSetup::check(options, ranks));
   if (options.dryRun)
-    return writeOut(fmt::format("{}dry run: nothing was trained\n", describe(*setup)));
-  Trainer trainer(*setup);
-  Status opened = trainer.open();
-  again = !opened && hasAnother(*setup, opened);
-  return opened ? trainer.run() : opened;
+    return ranks.isFirst() ? writeOut(fmt::format("{}dry run: nothing was trained\n", describe(*setup))) : Status();
+  Trainer trainer(*setup, ranks);
+  const Status opened = ranks.agree(trainer.open());
+  if (opened)
+    return trainer.run();
+  MT_ASSIGN(again, ranks.any(ranks.isFirst() && hasAnother(*setup, opened)));
+  return opened;
 }
 
 } // namespace
@@ -372,11 +393,12 @@ Status train(const TrainOptions &options) {
     log().set_level(spdlog::level::warn);
   if (options.rehearse)
     return rehearse(options);
+  Ranks ranks;
   bool again = false;
-  Status status = trainOnce(options, again);
+  Status status = trainOnce(options, ranks, again);
   while (again)
-    status = trainOnce(options, again = false);
-  return status;
+    status = trainOnce(options, ranks, again = false);
+  return ranks.end(status);
 }
 
 } // namespace mt::train

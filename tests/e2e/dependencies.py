@@ -15,16 +15,17 @@ SOURCE, BUILD = map(pathlib.Path, sys.argv[1:3])
 # sizes) lies below everything. "kernels:Catalogue" is the header that compiler and runtime share, and its library.
 BASE = "runtime/base"
 CATALOGUE = "kernels"
-RUNTIME = ["runtime/plan", "runtime/device", "runtime/host", "runtime/executor", "runtime/probe", "runtime/train"]
+RUNTIME = ["runtime/plan", "runtime/network", "runtime/device", "runtime/host", "runtime/executor", "runtime/probe", "runtime/train"]
 MAY = {
     BASE: [],
     CATALOGUE: [BASE],
     "kernels/cpu": [BASE, CATALOGUE],
     "kernels/cuda": [BASE, CATALOGUE],
     "runtime/plan": [BASE, CATALOGUE],
+    "runtime/network": [BASE, CATALOGUE],
     "runtime/host": [BASE, CATALOGUE, "runtime/plan"],
     "runtime/device": [BASE, CATALOGUE, "kernels/cpu", "kernels/cuda", "runtime/plan", "runtime/host"],
-    "runtime/executor": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device"],
+    "runtime/executor": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device", "runtime/network"],
     "runtime/probe": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device"],
     "runtime/train": [BASE, CATALOGUE, *RUNTIME],
     "compiler/nn": [BASE, CATALOGUE],
@@ -45,7 +46,7 @@ PARTS = sorted(MAY, key=len, reverse=True)
 OURS = ("kernels/", "runtime/", "compiler/", "passes/", "models/", "third_party/", "tools/", "tests/")
 MLIR_FREE = ("compiler/target", "compiler/planner", "passes/algorithms")
 FORBIDDEN_IN_RUNTIME = ("mlir/", "llvm/", "third_party/onnx")
-FORBIDDEN_LIBRARIES = re.compile(r"libMLIR|libLLVM|onnx", re.IGNORECASE)
+FORBIDDEN_LIBRARIES = re.compile(r"libMLIR|libLLVM|onnx|libmpi", re.IGNORECASE) # MPI is loaded where there are ranks
 
 
 def part_of(path):

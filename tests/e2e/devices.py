@@ -22,24 +22,14 @@ CHOICES = {"chosen": [], "streamed": ["--residency", "none", "--saved-activation
 STEPS = 4 if DEVICE else 8
 
 
-def without(words, *options):
-    """A command line without those options and their values."""
-    kept = list(words)
-    for option in options:
-        if option in kept:
-            at = kept.index(option)
-            kept = kept[:at] + kept[at + 2:]
-    return kept
-
-
 class Bench:
     def __init__(self, scratch):
         self.scratch = scratch
         scratch.link(CASE, "model.onnx", "data.npz")
         compile, train = tool.case_commands(CASE)
         batch = int(compile[compile.index("--batch") + 1])
-        self.compile = without(compile, "-o") + ["--micro-batch", str(batch // 4), *OPTIONS]
-        self.train = without(train, "--steps", "--metrics", "--out")[2:]
+        self.compile = tool.without(compile, "-o") + ["--micro-batch", str(batch // 4), *OPTIONS]
+        self.train = tool.without(train, "--steps", "--metrics", "--out")[2:]
 
     def plan(self, devices, *choices):
         name = f"plan-{devices}.bin"

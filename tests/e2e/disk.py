@@ -36,25 +36,12 @@ def least(scratch, command):
     return int(found.group(1))
 
 
-def plan_of(scratch, name):
-    return json.loads(scratch.run(f"mtc dump {name} --format json"))
-
-
 def bytes_of(plan, *kinds):
     return sum(s["bytes"] for s in plan["spaces"] if s["kind"] in kinds)
 
 
 def step_of(plan):
     return next(p for p in plan["programs"] if p["kind"] == "step")["commands"]
-
-
-def without(words, *options):
-    kept = list(words)
-    for option in options:
-        if option in kept:
-            at = kept.index(option)
-            kept = kept[:at] + kept[at + 2:]
-    return kept
 
 
 class Bench:
@@ -65,12 +52,12 @@ class Bench:
         scratch.link(case, "model.onnx", "data.npz")
         compile, train = tool.case_commands(case)
         batch = int(compile[compile.index("--batch") + 1])
-        self.compile = without(compile, "-o") + ["--micro-batch", str(batch // 2), "--target", target, *OPTIONS]
-        self.train = without(train, "--steps", "--metrics", "--out")[2:]
+        self.compile = tool.without(compile, "-o") + ["--micro-batch", str(batch // 2), "--target", target, *OPTIONS]
+        self.train = tool.without(train, "--steps", "--metrics", "--out")[2:]
 
     def plan(self, name, *choices):
         self.scratch.run([*self.compile, "-o", name, *choices])
-        return plan_of(self.scratch, name)
+        return tool.plan(self.scratch, name)
 
     def run(self, plan, out, *options, steps):
         self.scratch.run(["mtrun", plan, *self.train, *self.device, "--steps", steps, "--out", out, "--metrics", f"{out}.jsonl",
@@ -211,7 +198,7 @@ def memory():
         compile = "mtc compile m.onnx --batch 2 --micro-batch 1 --seq 64 --precision bf16 --target cpu-discrete --residency none --saved-activations input"
         floor = least(scratch, f"{compile} -o m.bin {DISK}")
         scratch.run(f"{compile} -o m.bin {DISK} --host-memory {floor}B --device-memory 200MiB")
-        plan = plan_of(scratch, "m.bin")
+        plan = tool.plan(scratch, "m.bin")
         run = "mtrun m.bin --data text.txt --steps {} --threads 2 --out run --keep 0 --overwrite --state-dir state"
         told = scratch.run(run.format(steps) + " --dry-run")
         expect(re.search(rf", disk .* \({bytes_of(plan, 'file'):,} bytes\)", told), f"the dry run does not say what the disk has:\n{told}")

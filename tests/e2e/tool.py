@@ -89,6 +89,38 @@ def different(a, b):
     return f"first difference {wrong[0][0]} against {wrong[0][1]}" if wrong else None
 
 
+def without(words, *options):
+    """A command line without those options and their values."""
+    kept = list(words)
+    for option in options:
+        if option in kept:
+            at = kept.index(option)
+            kept = kept[:at] + kept[at + 2:]
+    return kept
+
+
+def plan(scratch, name):
+    """A plan as mtc dumps it."""
+    return json.loads(scratch.run(f"mtc dump {name} --format json"))
+
+
+# As root, and with more processes than cores: test machines are both.
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+       "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+
+
+def launcher(ranks):
+    """What starts so many processes of the command that follows; with MPI in the environment."""
+    return ["mpirun", "-n", str(ranks)]
+
+
+def skip_without_mpi():
+    """Ends a test as one that is skipped where mtrun is built without MPI."""
+    if not (pathlib.Path(shutil.which("mtrun") or "/dev/null").parent / "libmt_mpi.so").exists():
+        print("skipped: mtrun is built without MPI")
+        sys.exit(77)
+
+
 def sanitized():
     """Whether mtrun is built with a sanitizer, which has memory of its own and calls of its own for the system's."""
     program = pathlib.Path(shutil.which("mtrun") or "/dev/null").read_bytes()

@@ -298,13 +298,13 @@ TEST(Catalogue, ScratchOnAGpu) {
   EXPECT_EQ(bytes(norm), 1171u * 768 * 4) << "chunks of seven rows";
 }
 
-/// Every kernel but those of the training loop has code.
+/// Every kernel but those of the training loop and of the network has code.
 TEST(Catalogue, CpuHasEveryKernel) {
   std::set<std::string_view> without;
   for (const Kernel &kernel : all())
     if (!cpu::supports(kernel.name))
       without.insert(kernel.name);
-  EXPECT_EQ(without, (std::set<std::string_view>{"feed", "report"}));
+  EXPECT_EQ(without, (std::set<std::string_view>{"all_gather", "all_to_all", "feed", "report"}));
   EXPECT_EQ(cpu::prepare({"feed", {}, {out({1})}}).status().message(), "feed: the CPU has no such kernel");
 }
 
@@ -400,6 +400,10 @@ TEST(Samples, AreOfEveryKernelThatTakesTime) {
                                           "feed",
                                           "report",
                                           "step_norm",
+                                          "squared_norm_parts",
+                                          "squared_norm_sum",
+                                          "all_to_all",
+                                          "all_gather",
                                           "pairwise_sum",
                                           "gather_grad",
                                           "gather_nd",

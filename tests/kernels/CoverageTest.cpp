@@ -57,13 +57,15 @@ const Signature kShaped[] = {
     {"squared_error", {}, {in({2}), in({2}), kScalars, out({})}},
     {"squared_error_grad", {}, {in({2}), in({2}), kScalars, out({}), out({2})}},
     {"squared_norm", {}, {in({5}), out({1})}},
+    {"squared_norm_parts", {{"chunk", int64_t{2}}}, {in({5}), out({3})}},
 };
 
 /// Whether no backend limits a kernel's types: it moves elements, or has types of its own.
 bool isUnlimited(const Kernel &kernel) {
-  static const std::set<std::string_view> others = {"broadcast", "constant", "feed",      "gather_elements",
-                                                    "gather_nd", "iota",     "pad",       "pairwise_sum",
-                                                    "report",    "slice",    "step_norm", "transpose"};
+  static const std::set<std::string_view> others = {
+      "all_gather",       "all_to_all", "broadcast", "constant",     "feed",   "gather_elements",
+      "gather_nd",        "iota",       "pad",       "pairwise_sum", "report", "slice",
+      "squared_norm_sum", "step_norm",  "transpose"};
   return kernel.updates || others.contains(kernel.name);
 }
 
@@ -159,6 +161,8 @@ TEST(Coverage, WhoLacksF64) {
     std::set<std::string> expected = {"attention", "attention_grad", "cross_entropy", "cross_entropy_grad", "embedding_grad", "gather_grad", "layer_norm", "layer_norm_grad",
                                       "linear_cross_entropy", "linear_cross_entropy_grad", "log_softmax", "rms_norm", "rms_norm_grad", "rotary", "softmax", "softmax_grad",
                                       "squared_error", "squared_error_grad", "squared_norm"};
+    if (backend == Backend::cpu) // a GPU adds whole norms
+      expected.insert("squared_norm_parts");
     expected.merge(also);
     EXPECT_EQ(found, expected);
   }
@@ -191,7 +195,9 @@ TEST(Coverage, TypesThatABackendLacks) {
 
 TEST(Coverage, TheProcessorHasEveryKernel) {
   for (const Kernel &kernel : all()) {
-    bool byTheLoop = kernel.name == "feed" || kernel.name == "report"; // of training: their code is the caller's
+    // Of training, and of the network: their code is the caller's.
+    const bool byTheLoop =
+        std::set<std::string_view>{"feed", "report", "all_to_all", "all_gather"}.contains(kernel.name);
     EXPECT_EQ(cpu::supports(kernel.name), !byTheLoop) << kernel.name;
     EXPECT_TRUE(hasCode(kernel.name, Backend::cpu)) << kernel.name;
   }

@@ -35,7 +35,7 @@ double sumOfBlock(std::vector<double> sums) {
 
 /// To the bit, on every device: updates on the host and on the GPU clip alike.
 TEST(Step, SquaredNormIsOneTree) {
-  for (int64_t elements : {1, 2047, 2049, 12'345, 1'100'007}) {
+  for (int64_t elements : {1, 2047, 2049, 12'345, 1'100'007, 5'000'001}) {
     const Tensor x = random({elements}, 1, 3);
     const Chunks chunks = squaredNormChunks(elements);
     std::vector<double> parts(kNormSums, 0);
@@ -46,10 +46,32 @@ TEST(Step, SquaredNormIsOneTree) {
             x.values[static_cast<size_t>(i)] * x.values[static_cast<size_t>(i)];
       for (size_t i = 0; i < lanes.size(); ++i)
         sums[i / 8] += lanes[i];
-      parts[static_cast<size_t>(chunk)] = sumOfBlock(sums);
+      parts[static_cast<size_t>(chunk % kNormSums)] += sumOfBlock(sums);
     }
     Outcome outcome = run({"squared_norm", {}, {x}, {{DType::f64, {1}}}});
     EXPECT_EQ(outcome.outputs.at(0).at(0), sumOfBlock(parts)) << elements;
+  }
+}
+
+/// What ranks that share a gradient add up of it gives the norm of all of it, to the bit.
+TEST(Step, SquaredNormInPartsIsTheWhole) {
+  for (int64_t elements : {1, 15, 33, 2047, 12'345, 1'100'007}) {
+    const Tensor x = random({elements}, 1, 3);
+    const double whole = run({"squared_norm", {}, {x}, {{DType::f64, {1}}}}).outputs.at(0).at(0);
+    const Chunks chunks = squaredNormChunks(elements);
+    std::vector<double> parts;
+    for (int64_t begin = 0; begin < elements; begin += 3 * chunks.size) { // three chunks at a time
+      const int64_t count = std::min(3 * chunks.size, elements - begin);
+      Tensor some = x;
+      some.dims = {count};
+      some.values = {x.values.begin() + begin, x.values.begin() + begin + count};
+      const Outcome outcome = run(
+          {"squared_norm_parts", {{"chunk", chunks.size}}, {some}, {{DType::f64, {ceilDivide(count, chunks.size)}}}});
+      parts.insert(parts.end(), outcome.outputs.at(0).begin(), outcome.outputs.at(0).end());
+    }
+    ASSERT_EQ(static_cast<int64_t>(parts.size()), chunks.count);
+    const Tensor all{DType::f64, {chunks.count}, parts};
+    EXPECT_EQ(run({"squared_norm_sum", {}, {all}, {{DType::f64, {1}}}}).outputs.at(0).at(0), whole) << elements;
   }
 }
 

@@ -110,6 +110,13 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
       "bytes that a plan may use of each, such as 24GiB\n(default: the target's)");
   addText(app, "--host-memory", "SIZE", [&o](const std::string &t) { o.hostMemory = sizeOf("--host-memory", t); },
           "bytes that a plan may use there (default: the target's)");
+  add(app, "--ranks", "N", o.ranks,
+      "processes that train together, each with such a machine,\nmpirun -n N (default: the target's)")
+      ->check(CLI::Range(1U, target::kMostRanks));
+  addText(
+      app, "--network", "RATE", [&o](const std::string &t) { o.network = ratesOf("--network", t)[0]; },
+      "bytes per second that each of them sends, while it\nreceives as many, such as 25GB (default: the target's, if "
+      "any)");
   addText(app, "--disk", "READ[,WRITE]", [&o](const std::string &t) { o.disk = ratesOf("--disk", t); },
           "bytes per second of a disk, for what the host's memory\nhas no room for, such as 6GB,5GB (default: the target's)");
   app.option_defaults()->group("Choices of the planner (none changes a result but --micro-batch, by rounding)");

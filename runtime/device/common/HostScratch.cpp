@@ -28,8 +28,8 @@ struct HostRuns {
 Result<HostScratch> hostScratch(const plan::Plan &plan, int threads, bool gpu) {
   HostRuns runs(plan, gpu);
   KernelCache cache;
-  HostFunctions elsewhere; // the training loop's
-  for (const char *kernel : {"feed", "report"})
+  HostFunctions elsewhere; // the training loop's, and the network's
+  for (const char *kernel : {"feed", "report", "all_to_all", "all_gather"})
     elsewhere.instead[kernel] = [](const kernels::Signature &, std::span<void *const>) { return Status(); };
   for (uint32_t index : runs.templates)
     MT_TRY(HostTemplate::prepare(plan.templates[index], elsewhere, cache).status());

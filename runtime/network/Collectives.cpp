@@ -1,0 +1,95 @@
+#include "runtime/network/Collectives.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mt::network {
+namespace {
+
+/// A tensor of which every rank has a share of as many elements; they are all of it, and the last ones may overlap.
+struct Shared {
+  std::byte *data = nullptr;
+  int64_t elements = 0, share = 0, size = 0; ///< of an element, in bytes
+
+  Shared(const kernels::OperandType &type, void *data, int64_t share)
+      : data(static_cast<std::byte *>(data)), elements(type.elements()), share(share),
+        size(static_cast<int64_t>(kernels::byteSize(type.type))) {}
+
+  std::span<std::byte> of(int64_t first, int64_t count) const {
+    return {data + first * size, static_cast<size_t>(count * size)};
+  }
+  std::span<std::byte> of(int64_t rank) const { return of(std::min(rank * share, elements - share), share); }
+  /// What of a rank's share no other one sends.
+  std::span<std::byte> sentBy(int64_t rank) const {
+    const int64_t first = std::min(rank * share, elements);
+    return of(first, std::min(share, elements - first));
+  }
+};
+
+/// Messages with each other rank, without those that have no bytes.
+template <typename Pieces> std::vector<Message> withOthers(const Network &network, Pieces pieces) {
+  std::vector<Message> messages;
+  for (uint32_t rank = 0; rank < network.ranks(); ++rank) {
+    if (rank == network.rank())
+      continue;
+    Message message{rank, {}};
+    for (std::span<std::byte> piece : pieces(rank))
+      if (!piece.empty())
+        message.pieces.push_back(piece);
+    if (!message.pieces.empty())
+      messages.push_back(std::move(message));
+  }
+  return messages;
+}
+
+} // namespace
+
+Status allToAll(Network &network, const kernels::Signature &call, std::span<void *const> operands) {
+  const std::vector<int64_t> shares = call.integers("shares");
+  const uint32_t self = network.rank();
+  std::vector<Shared> tensors;
+  for (size_t i = 0; i < shares.size(); ++i)
+    tensors.emplace_back(call.operands[i], operands[i], shares[i]);
+  /// Where what a rank sends of a tensor is to lie.
+  auto place = [&](size_t i, uint32_t rank) {
+    const size_t bytes = static_cast<size_t>(tensors[i].share * tensors[i].size);
+    auto *first = static_cast<std::byte *>(operands[shares.size() + 2 * i]);
+    auto *others = static_cast<std::byte *>(operands[shares.size() + 2 * i + 1]);
+    return std::span(rank == 0 ? first : others + (rank - 1) * bytes, bytes);
+  };
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const std::span<std::byte> own = tensors[i].of(self);
+    std::memcpy(place(i, self).data(), own.data(), own.size());
+  }
+  const std::vector<Message> sends = withOthers(network, [&](uint32_t rank) {
+    std::vector<std::span<std::byte>> pieces;
+    for (const Shared &tensor : tensors)
+      pieces.push_back(tensor.of(rank));
+    return pieces;
+  });
+  const std::vector<Message> receives = withOthers(network, [&](uint32_t rank) {
+    std::vector<std::span<std::byte>> pieces;
+    for (size_t i = 0; i < tensors.size(); ++i)
+      pieces.push_back(place(i, rank));
+    return pieces;
+  });
+  return network.exchange(Channel::step, sends, receives);
+}
+
+Status allGather(Network &network, const kernels::Signature &call, std::span<void *const> operands) {
+  const std::vector<int64_t> shares = call.integers("shares");
+  std::vector<Shared> tensors;
+  for (size_t i = 0; i < shares.size(); ++i)
+    tensors.emplace_back(call.operands[i], operands[i], shares[i]);
+  auto sentBy = [&](uint32_t rank) {
+    std::vector<std::span<std::byte>> pieces;
+    for (const Shared &tensor : tensors)
+      pieces.push_back(tensor.sentBy(rank));
+    return pieces;
+  };
+  const std::vector<Message> sends = withOthers(network, [&](uint32_t) { return sentBy(network.rank()); });
+  const std::vector<Message> receives = withOthers(network, sentBy);
+  return network.exchange(Channel::step, sends, receives);
+}
+
+} // namespace mt::network

@@ -1,0 +1,57 @@
+#include "runtime/network/Network.h"
+
+#include <cstring>
+
+namespace mt::network {
+namespace {
+
+std::vector<Message> toAll(const Network &network, std::span<std::byte> bytes) {
+  std::vector<Message> messages;
+  for (uint32_t rank = 0; rank < network.ranks(); ++rank)
+    if (rank != network.rank())
+      messages.push_back({rank, {bytes}});
+  return messages;
+}
+
+} // namespace
+
+Result<std::vector<std::string>> gatherTexts(Network &network, Channel channel, const std::string &own) {
+  const uint32_t self = network.rank();
+  std::vector<uint64_t> sizes(network.ranks());
+  sizes[self] = own.size();
+  std::vector<Message> receives;
+  for (uint32_t rank = 0; rank < network.ranks(); ++rank)
+    if (rank != self)
+      receives.push_back({rank, {std::as_writable_bytes(std::span(&sizes[rank], 1))}});
+  MT_TRY(network.exchange(channel, toAll(network, std::as_writable_bytes(std::span(&sizes[self], 1))), receives));
+  std::vector<std::string> texts(network.ranks());
+  texts[self] = own;
+  receives.clear();
+  for (uint32_t rank = 0; rank < network.ranks(); ++rank)
+    if (rank != self && sizes[rank] > 0) {
+      texts[rank].resize(sizes[rank]);
+      receives.push_back({rank, {std::as_writable_bytes(std::span(texts[rank]))}});
+    }
+  std::vector<Message> sends;
+  if (!own.empty())
+    sends = toAll(network, std::as_writable_bytes(std::span(texts[self])));
+  MT_TRY(network.exchange(channel, sends, receives));
+  return texts;
+}
+
+Status agree(Network &network, Channel channel, const Status &own) {
+  MT_ASSIGN(std::vector<std::string> texts, gatherTexts(network, channel, own ? std::string() : "!" + own.message()));
+  for (size_t rank = 0; rank < texts.size(); ++rank)
+    if (!texts[rank].empty())
+      return fail("rank {}: {}", rank, texts[rank].substr(1));
+  return Status();
+}
+
+Result<std::string> broadcast(Network &network, Channel channel, const Result<std::string> &own) {
+  const bool isFirst = network.rank() == 0;
+  MT_TRY(agree(network, channel, isFirst ? own.status() : Status()));
+  MT_ASSIGN(std::vector<std::string> texts, gatherTexts(network, channel, isFirst ? *own : std::string()));
+  return std::move(texts.front());
+}
+
+} // namespace mt::network

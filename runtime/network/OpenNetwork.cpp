@@ -1,0 +1,47 @@
+#include "runtime/network/OpenNetwork.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace mt::network {
+
+uint32_t launchedRanks() {
+  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const char *text = std::getenv(name)) {
+      uint32_t ranks = 0;
+      if (std::from_chars(text, text + std::strlen(text), ranks).ec == std::errc() && ranks > 0)
+        return ranks;
+    }
+  return 1;
+}
+
+Result<std::unique_ptr<Network>> openNetwork(uint32_t ranks) {
+  if (const uint32_t launched = launchedRanks(); launched != ranks)
+    return fail(
+        "the plan is for {} ranks, and {}: start it with mpirun -n {} (or srun -n {}) in front of the command, or "
+        "compile it with --ranks {}",
+        ranks, launched == 1 ? "this is one process alone" : fmt::format("{} processes were started", launched), ranks,
+        ranks, launched);
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string path = (program.parent_path() / "libmt_mpi.so").string();
+  if (!std::filesystem::exists(path, error))
+    return fail(
+        "{}: not there: this mtrun was built where MPI was not found; install it (Debian: libopenmpi-dev) and build "
+        "again",
+        path);
+  void *module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!module)
+    return fail("{}: {}; install the MPI that this mtrun was built with (Debian: openmpi-bin)", path, ::dlerror());
+  auto open = reinterpret_cast<OpenModule>(::dlsym(module, kOpenModule));
+  if (!open)
+    return fail("{}: of another version; build mtrun again", path);
+  std::unique_ptr<Network> network;
+  MT_TRY(open(ranks, network).within("MPI"));
+  return network;
+}
+
+} // namespace mt::network

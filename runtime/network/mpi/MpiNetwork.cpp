@@ -1,0 +1,303 @@
+// Network.h by MPI, as a module (OpenNetwork.h). All calls of MPI are short and made one at a time: who waits asks
+// again and again, so that threads of several channels and the watch share it. Large messages go in pieces of a
+// gigabyte, whose order MPI keeps.
+//
+// The watch: every rank tells rank 0 once a second that it is there, and rank 0 tells every rank. Who is silent for too
+// long, or fails, ends the job: rank 0 says why to all. A rank that then does not come to its end by itself, as it
+// computes or waits for something else, is ended by the watch.
+#include "runtime/network/OpenNetwork.h"
+
+#define OMPI_SKIP_MPICXX // the C++ bindings, which no standard has any more
+#define MPICH_SKIP_MPICXX
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace mt::network {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::seconds;
+
+constexpr seconds kBeat{1}, kSilence{15}, kLinger{2}, kUnwind{4};
+
+/// What the watch sends.
+struct Sign {
+  enum Kind : int32_t { alive, failed, stop } kind = alive;
+  std::array<char, 1020> text = {};
+
+  static Sign of(Kind kind, const std::string &message) {
+    Sign sign{kind, {}};
+    message.copy(sign.text.data(), sign.text.size() - 1);
+    return sign;
+  }
+};
+
+class MpiNetwork final : public Network {
+public:
+  Status open(uint32_t wanted) {
+    int provided = 0, size = 0, number = 0;
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
+      return mt::fail("it does not start");
+    if (provided < MPI_THREAD_SERIALIZED)
+      return mt::fail("it cannot be used by several threads in turn; use one that can, as OpenMPI");
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &number);
+    if (static_cast<uint32_t>(size) != wanted)
+      return mt::fail(
+          "it has {} ranks, and the plan {}: start it with the launcher of the MPI that mtrun was built with", size,
+          wanted);
+    own = static_cast<uint32_t>(number), count = wanted;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (MPI_Comm &communicator : communicators) {
+      MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
+      MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
+    }
+    heard.assign(count, Clock::now());
+    watching = std::jthread([this](const std::stop_token &ends) { watch(ends); });
+    return Status();
+  }
+
+  /// Where the job has come to its end, all leave together; else who is left is told why, and MPI is not waited for.
+  ~MpiNetwork() override {
+    if (!watching.joinable())
+      return;
+    if (failure())
+      (void)agree(*this, Channel::loop, Status());
+    const bool whole = failure().ok();
+    if (!whole)
+      std::this_thread::sleep_for(kLinger);
+    watching.request_stop();
+    watching.join();
+    if (whole)
+      MPI_Finalize();
+  }
+
+  uint32_t rank() const override { return own; }
+  uint32_t ranks() const override { return count; }
+
+  Status exchange(Channel channel, std::span<const Message> sends, std::span<const Message> receives) override {
+    const MPI_Comm communicator = communicators[static_cast<size_t>(channel)];
+    std::vector<MPI_Request> requests;
+    auto post = [&](std::span<const Message> messages, auto call) {
+      for (const Message &message : messages)
+        for (std::span<std::byte> piece : message.pieces)
+          for (size_t at = 0; at < piece.size(); at += kMost) {
+            std::lock_guard lock(calls);
+            const auto bytes = static_cast<int>(std::min(kMost, piece.size() - at));
+            if (call(piece.data() + at, bytes, MPI_BYTE, static_cast<int>(message.rank), 0, communicator,
+                     &requests.emplace_back(MPI_REQUEST_NULL)) != MPI_SUCCESS)
+              return mt::fail("rank {} cannot be reached", message.rank);
+          }
+      return Status();
+    };
+    Status posted = post(receives, MPI_Irecv);
+    posted = posted ? post(sends, MPI_Isend) : posted;
+    if (!posted)
+      fail(posted);
+    return wait(channel, requests, receives);
+  }
+
+  void expect(double stepSeconds) override {
+    patience = std::max(kPatience, seconds(static_cast<int64_t>(20 * stepSeconds)));
+  }
+
+  void fail(const Status &reason) override {
+    end(mt::fail("rank {}: {}", own, reason.message()), own == 0 ? Sign::stop : Sign::failed);
+  }
+
+  Status failure() const override {
+    std::lock_guard lock(state);
+    return ended;
+  }
+
+private:
+  static constexpr size_t kMost = size_t(1) << 30, kWatch = kChannels;
+  static constexpr seconds kPatience{30};
+  uint32_t own = 0, count = 1;
+  std::array<MPI_Comm, kChannels + 1> communicators = {};
+  mutable std::mutex calls, state; ///< of MPI; of what follows
+  Status ended;
+  std::list<std::pair<Sign, uint32_t>> signs; ///< to be sent, and where
+  std::vector<Clock::time_point> heard;       ///< of the watch: by rank
+  std::optional<Clock::time_point> since;     ///< the job has ended
+  std::atomic<seconds> patience{seconds::max()};
+  std::jthread watching;
+
+  /// Of those that this one receives from, the first whose message is not there.
+  uint32_t missingOf(std::span<const Message> receives, std::vector<MPI_Request> &requests) {
+    std::lock_guard lock(calls);
+    size_t at = 0;
+    for (const Message &message : receives)
+      for (std::span<std::byte> piece : message.pieces)
+        for (size_t begin = 0; begin < piece.size(); begin += kMost)
+          if (int done = 0; MPI_Test(&requests[at++], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
+            return message.rank;
+    return own;
+  }
+
+  Status wait(Channel channel, std::vector<MPI_Request> &requests, std::span<const Message> receives) {
+    constexpr int kEager = 64;
+    const Clock::time_point begin = Clock::now();
+    for (int tries = 0;; ++tries) {
+      if (channel == Channel::step && Clock::now() - begin > patience.load()) {
+        const uint32_t missing = missingOf(receives, requests);
+        const Status reason = mt::fail("rank {} hangs: for {} s it has taken no part in an exchange of the step",
+                                       missing, patience.load().count());
+        end(reason, own == 0 ? Sign::stop : Sign::failed);
+      }
+      int done = 0;
+      {
+        std::lock_guard lock(calls);
+        if (MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+          fail(mt::fail("a message was lost"));
+      }
+      MT_TRY(failure());
+      if (done)
+        return Status();
+      if (tries < kEager)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(std::min(tries - kEager, 200)));
+    }
+  }
+
+  /// The first reason counts; it is told to others by signs of a kind, if any.
+  void end(const Status &reason, std::optional<Sign::Kind> kind) {
+    std::lock_guard lock(state);
+    if (!ended)
+      return;
+    ended = reason;
+    since = Clock::now();
+    if (kind == Sign::failed) // without its own name, which who reads it knows
+      signs.emplace_back(Sign::of(Sign::failed, reason.message()), 0);
+    if (kind == Sign::stop)
+      for (uint32_t rank = 1; rank < count; ++rank)
+        signs.emplace_back(Sign::of(Sign::stop, reason.message()), rank);
+  }
+
+  /// Signs on their way, and what sends them.
+  struct Sending {
+    Sign sign;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  void watch(const std::stop_token &ends) {
+    Sign incoming;
+    MPI_Request receiving = MPI_REQUEST_NULL;
+    std::list<Sending> sending;
+    Clock::time_point beat = Clock::now() - kBeat;
+    const MPI_Comm communicator = communicators[kWatch];
+    while (!ends.stop_requested()) {
+      if (Clock::now() - beat >= kBeat) {
+        beat = Clock::now();
+        std::lock_guard lock(state);
+        for (uint32_t rank = 0; rank < count; ++rank)
+          if (rank != own && (own == 0 || rank == 0))
+            signs.emplace_back(Sign::of(Sign::alive, ""), rank);
+      }
+      receive(incoming, receiving, communicator);
+      send(sending, communicator);
+      judge();
+      endIfLate();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    std::lock_guard lock(calls);
+    if (receiving != MPI_REQUEST_NULL) {
+      MPI_Cancel(&receiving);
+      MPI_Request_free(&receiving);
+    }
+  }
+
+  void receive(Sign &incoming, MPI_Request &receiving, MPI_Comm communicator) {
+    for (int done = 1; done;) {
+      MPI_Status status = {};
+      {
+        std::lock_guard lock(calls);
+        if (receiving == MPI_REQUEST_NULL && MPI_Irecv(&incoming, sizeof(incoming), MPI_BYTE, MPI_ANY_SOURCE, 0,
+                                                       communicator, &receiving) != MPI_SUCCESS)
+          return;
+        done = 0;
+        if (MPI_Test(&receiving, &done, &status) != MPI_SUCCESS || !done)
+          return;
+      }
+      incoming.text.back() = 0;
+      take(incoming, static_cast<uint32_t>(status.MPI_SOURCE));
+    }
+  }
+
+  void take(const Sign &sign, uint32_t from) {
+    {
+      std::lock_guard lock(state);
+      heard[from] = Clock::now();
+    }
+    if (sign.kind == Sign::failed)
+      end(Status::error(sign.text.data()), Sign::stop);
+    else if (sign.kind == Sign::stop)
+      end(Status::error(sign.text.data()), std::nullopt);
+  }
+
+  void send(std::list<Sending> &sending, MPI_Comm communicator) {
+    std::list<std::pair<Sign, uint32_t>> next;
+    {
+      std::lock_guard lock(state);
+      next.swap(signs);
+    }
+    std::lock_guard lock(calls);
+    for (const auto &[sign, rank] : next) {
+      Sending &one = sending.emplace_back(Sending{sign});
+      MPI_Isend(&one.sign, sizeof(one.sign), MPI_BYTE, static_cast<int>(rank), 0, communicator, &one.request);
+    }
+    sending.remove_if([](Sending &one) {
+      int done = 0;
+      return MPI_Test(&one.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
+    });
+  }
+
+  bool tells() const { return own == 0 || (own == 1 && ended.message().starts_with(kSilentFirst)); }
+
+  void endIfLate() {
+    std::lock_guard lock(state);
+    if (!since || Clock::now() - *since < kUnwind)
+      return;
+    if (tells())
+      fmt::print(stderr, "error: {}\n", ended.message());
+    std::_Exit(EXIT_FAILURE);
+  }
+
+  void judge() {
+    for (uint32_t rank = 0; rank < count; ++rank) {
+      if (rank == own || (own != 0 && rank != 0))
+        continue;
+      Clock::time_point last;
+      {
+        std::lock_guard lock(state);
+        last = heard[rank];
+      }
+      if (Clock::now() - last > kSilence)
+        end(mt::fail("rank {} has given no sign for {} s: it was killed or stopped, or its machine cannot be reached",
+                     rank, kSilence.count()),
+            own == 0 ? std::optional(Sign::stop) : std::nullopt);
+    }
+  }
+};
+
+} // namespace
+} // namespace mt::network
+
+extern "C" mt::Status mtOpenMpiNetwork(uint32_t ranks, std::unique_ptr<mt::network::Network> &network) {
+  auto made = std::make_unique<mt::network::MpiNetwork>();
+  MT_TRY(made->open(ranks));
+  network = std::move(made);
+  return mt::Status();
+}

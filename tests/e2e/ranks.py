@@ -1,0 +1,99 @@
+"""However many processes train together, no bit of a loss, a norm, a weight or of what the optimizer keeps is another:
+reference cases with four micro-batches on 2 and 4 ranks, with one and two devices each, against one alone, under jitter and
+poison, with what the planner chooses, with everything streamed, and with a disk; a run goes on with another number of ranks
+from where it stopped; every rank has its share of the state, and its spaces are the plan's.
+
+    PATH=build/bin:$PATH python3 tests/e2e/ranks.py CASE [RANKS...] [-- OPTION...]
+"""
+import re
+import sys
+
+import faults
+import tool
+
+AT = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+WORDS, OPTIONS = sys.argv[1:AT], sys.argv[AT + 1:]
+CASE, COUNTS = WORDS[0], [int(word) for word in WORDS[1:]] or [2, 4]
+TARGET = [] if "--target" in OPTIONS else ["--target", "cpu-discrete"]
+DEVICES = [] if "--target" in OPTIONS else ["--devices", "2"]
+CHOICES = {"chosen": [], "streamed": ["--residency", "none", "--saved-activations", "input"], "devices": DEVICES,
+           "disk": [] if "--target" in OPTIONS else ["--disk", "2GB,1GB", "--host-memory"]}
+STEPS = 6
+
+
+def expect(holds, message):
+    if not holds:
+        raise tool.Failure(message)
+
+
+class Bench:
+    def __init__(self, scratch):
+        self.scratch = scratch
+        scratch.link(CASE, "model.onnx", "data.npz")
+        (scratch / "state").mkdir()
+        compile, train = tool.case_commands(CASE)
+        batch = int(compile[compile.index("--batch") + 1])
+        self.compile = tool.without(compile, "-o") + ["--micro-batch", str(batch // 4), *TARGET, *OPTIONS]
+        self.train = tool.without(train, "--steps", "--metrics", "--out")[2:]
+
+    def plan(self, ranks, choices=()):
+        name = f"plan-{ranks}.bin"
+        command = [*self.compile, "-o", name, *(["--ranks", ranks, "--network", "10GB"] if ranks > 1 else []), *choices]
+        if choices and choices[-1] == "--host-memory":
+            refused = self.scratch.attempt([*command, "4KiB"])
+            least = re.search(r"--host-memory ([0-9]+)B", refused.stderr)
+            expect(least, f"{command} 4KiB: {refused.stderr}")
+            command.append(f"{int(least.group(1)) * 9 // 8}B")
+        self.scratch.run(command)
+        return name
+
+    def run(self, ranks, out, *options, steps=STEPS):
+        launcher = tool.launcher(ranks) if ranks > 1 else []
+        self.scratch.run([*launcher, "mtrun", f"plan-{ranks}.bin", *self.train, "--threads", 1, "--steps", steps, "--out", out,
+                          "--metrics", f"{out}.jsonl", "--state-dir", "state", *options], environment=tool.MPI)
+
+    def result(self, out, step=STEPS):
+        return tool.metrics(self.scratch / f"{out}.jsonl"), faults.state(self.scratch / out / f"step-{step}")
+
+
+def state_bytes(scratch, plan):
+    """Bytes of what updates alone use, and all of the weights."""
+    parts = [part for p in tool.plan(scratch, plan)["parameters"] for part in p["parts"]]
+    return sum(p["span"]["bytes"] for p in parts if p["name"] != "weight"), sum(p["span"]["bytes"] for p in parts if p["name"] == "weight")
+
+
+def compare(want, got, what):
+    for a, b in zip(got, want):
+        if difference := tool.different(a, b):
+            raise tool.Failure(f"{what}: {difference}")
+
+
+def test():
+    tool.skip_without_mpi()
+    with tool.Scratch() as scratch:
+        bench = Bench(scratch)
+        bench.plan(1)
+        bench.run(1, "one")
+        want = bench.result("one")
+        whole, weights = state_bytes(scratch, "plan-1.bin")
+        shares = []
+        for ranks in COUNTS:
+            for name, choices in CHOICES.items():
+                bench.plan(ranks, choices)
+                share, all_weights = state_bytes(scratch, f"plan-{ranks}.bin")
+                expect(all_weights == weights, f"{ranks} ranks have {all_weights} bytes of weights each, one has {weights}")
+                shares.append(share * ranks / whole)
+                bench.run(ranks, f"{name}-{ranks}", "--jitter", ranks, "--poison")
+                compare(want, bench.result(f"{name}-{ranks}"), f"{ranks} ranks, {name}")
+        bench.plan(COUNTS[-1])
+        bench.run(COUNTS[-1], "onward", steps=STEPS // 2)
+        bench.run(1, "onward", "--resume")
+        compare(want, bench.result("onward"), f"{COUNTS[-1]} ranks, then one")
+        bench.run(1, "back", steps=STEPS // 2)
+        bench.run(COUNTS[0], "back", "--resume", "--poison")
+        compare(want, bench.result("back"), f"one, then {COUNTS[0]} ranks")
+        print(f"{CASE}: {len(shares)} plans for several ranks; their state is {min(shares):.4f} to {max(shares):.4f} of a "
+              "share's; runs that went on with more and with fewer")
+
+
+tool.main(test)
