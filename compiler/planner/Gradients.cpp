@@ -3,6 +3,7 @@
 #include "kernels/Blocks.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace mt::planner {
 using plan::BindingEffect;
@@ -105,60 +106,62 @@ void Gradients::landOnHost(int64_t l) {
 }
 
 /// Every rank sends the others their shares of what its micro-batches give, and adds up what it has of its own, in the
-/// order in which one rank adds up those micro-batches.
+/// order in which one rank adds up those micro-batches. Of a power of two of ranks the order of the terms may begin
+/// with any: their sums are those of neighbours, of pairs of these, and so on. Its own term is then read where it is.
 void Gradients::share(int64_t l, int64_t k, Place all) {
   const GradientPack &pack = context.pack(k);
   Emitter &out = context.out;
-  const int64_t others = context.model.ranks - 1;
+  const bool isByNeighbours = std::has_single_bit(static_cast<uint64_t>(context.model.ranks));
+  const int64_t terms = context.model.ranks - (isByNeighbours ? 1 : 0); // that the exchange writes
   struct Tensor {
-    Place from, own;
-    int64_t elements, share, rest; ///< where what the others send lies
+    Place from;
+    kernels::Shares shares; ///< of it
+    int64_t own, rest;      ///< where what the exchange writes is: the first term, and the others
   };
   std::vector<Tensor> tensors;
   int64_t rest = 0;
   for (int64_t p : pack.parameters) {
     const Parameter &entry = context.parameter(p);
-    const auto &[chunk, body, share, tail] = entry.shares;
     auto add = [&](int64_t first, int64_t elements, int64_t place, int64_t owned) {
-      if (elements > 0)
-        tensors.push_back(
-            {all + (entry.packOffset + 4 * first), {0, entry.ownOffset + 4 * place}, elements, owned, rest});
-      rest += elements > 0 ? aligned(4 * others * owned) : 0;
+      if (elements == 0)
+        return;
+      kernels::Shares shares;
+      shares.body = elements, shares.share = owned;
+      tensors.push_back({all + (entry.packOffset + 4 * first), shares, entry.ownOffset + 4 * place, rest});
+      rest += aligned(4 * (terms - 1) * owned);
     };
-    add(0, body, 0, share);
-    add(body, tail, share, tail);
+    add(0, entry.shares.body, 0, entry.shares.share);
+    add(entry.shares.body, entry.shares.tail, entry.shares.share, entry.shares.tail);
   }
+  auto floats = [&](kernels::Dims dims) -> const TensorType & {
+    return out.type(kernels::DType::f32, std::move(dims));
+  };
   const Place own = out.slot(out.text("own {}", labelOf(k, l)), context.machine.staging, Kind::gradient, pack.ownBytes);
-  const Place theirs = out.slot(out.text("others' {}", labelOf(k, l)), context.machine.staging, Kind::gradient, rest);
-  std::vector<Access> operands;
+  Place theirs = own;
+  if (terms > 1)
+    theirs = out.slot(out.text("others' {}", labelOf(k, l)), context.machine.staging, Kind::gradient, rest);
+  std::vector<Access> operands, sums;
   std::vector<int64_t> shares;
-  std::vector<Addition> additions;
-  for (Tensor &tensor : tensors) {
-    tensor.own.slot = own.slot;
-    operands.push_back(
-        Emitter::access(tensor.from, BindingEffect::read, out.type(kernels::DType::f32, {tensor.elements})));
-    shares.push_back(tensor.share);
+  for (const Tensor &tensor : tensors) {
+    operands.push_back(Emitter::access(tensor.from, BindingEffect::read, floats({tensor.shares.body})));
+    shares.push_back(tensor.shares.share);
   }
   for (const Tensor &tensor : tensors) {
-    const TensorType &one = out.type(kernels::DType::f32, {tensor.share});
-    operands.push_back(Emitter::access(tensor.own, BindingEffect::write, one));
-    operands.push_back(Emitter::access(theirs + tensor.rest, BindingEffect::write,
-                                       out.type(kernels::DType::f32, {others, tensor.share})));
-    Addition &addition = additions.emplace_back(Addition{tensor.own, {}, &one});
-    for (int64_t i = 0; i < others; ++i)
-      addition.others.push_back(theirs + (tensor.rest + i * one.bytes()));
+    const int64_t share = tensor.shares.share;
+    const TensorType &one = floats({share});
+    operands.push_back(Emitter::access(own + tensor.own, BindingEffect::write, one));
+    if (terms > 1)
+      operands.push_back(Emitter::access(theirs + tensor.rest, BindingEffect::write, floats({terms - 1, share})));
+    if (isByNeighbours)
+      sums.push_back(out.accessShare(tensor.from, BindingEffect::read, kernels::DType::f32, tensor.shares));
+    for (int64_t i = 0; i + 1 < terms; ++i)
+      sums.push_back(Emitter::access(theirs + (tensor.rest + i * one.bytes()), BindingEffect::read, one));
+    sums.push_back(Emitter::access(own + tensor.own, BindingEffect::update, one));
   }
-  out.exchange(out.text("exchange {}", labelOf(k, l)), "all_to_all", std::move(operands), std::move(shares),
-               pack.bytes);
-  for (size_t begin = 0; begin < additions.size();) { // a call of a kernel for each, as many operands as the next
-    size_t end = begin;
-    while (end < additions.size() && additions[end].others.size() == additions[begin].others.size())
-      ++end;
-    out.add(
-        out.text("sum {} of all ranks", labelOf(k, l)), context.machine.update,
-        {additions.begin() + static_cast<std::ptrdiff_t>(begin), additions.begin() + static_cast<std::ptrdiff_t>(end)});
-    begin = end;
-  }
+  out.exchange(out.text("exchange {}", labelOf(k, l)), "all_to_all", std::move(operands), std::move(shares), pack.bytes)
+      .seconds += isByNeighbours ? 0 : context.machine.copySeconds(pack.ownBytes);
+  out.kernel(out.text("sum {} of all ranks", labelOf(k, l)), context.machine.update, "pairwise_sum", std::move(sums),
+             static_cast<int64_t>(tensors.size()));
   if (!pack.isShared())
     ownNorms(k, own);
   keep(l, k, {0, pack.ownBytes, context.decision(l).parts - 1, own, own});

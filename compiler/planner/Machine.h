@@ -60,8 +60,10 @@ struct Machine {
   double exchangeSeconds(int64_t bytes) const {
     const auto ranks = static_cast<double>(target.ranks);
     return static_cast<double>(bytes) * (ranks - 1) / ranks / target.networkBandwidth +
-           (ranks - 1) * target.copyOverheadSeconds;
+           (ranks - 1) * target.networkOverheadSeconds;
   }
+  /// Of a copy within the host's memory by one thread, of which it takes a few to have all of its bandwidth.
+  double copySeconds(int64_t bytes) const { return 8 * static_cast<double>(bytes) / target.hostBandwidth; }
   bool unified() const { return target.unified; }
   bool isDevice(uint32_t space) const { return spaces[space].kind == plan::SpaceKind::device; }
   bool isHost(uint32_t space) const { return plan::isHostMemory(spaces[space].kind); }

@@ -54,6 +54,7 @@ Status checkNumbers(const Target &target) {
         "{} ranks, and it is not known what they send each other: give bytes per second that each can send, such "
         "as --network 25GB, or network_bandwidth in the target's file",
         target.ranks);
+  MT_TRY(checkRate("network_overhead_seconds", target.networkOverheadSeconds, 0, 10));
   if (target.networkBandwidth != 0)
     MT_TRY(checkRate("network_bandwidth", target.networkBandwidth, kLeastBandwidth, kGreatestBandwidth));
   if (target.diskMemory == 0)

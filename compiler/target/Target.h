@@ -42,6 +42,7 @@ struct Target {
   double diskReadBandwidth = 0, diskWriteBandwidth = 0; ///< bytes per second, of either alone
   uint32_t ranks = 1;                                   ///< such machines, one process each, that train together
   double networkBandwidth = 0; ///< bytes per second that a rank sends while it receives as many; 0: not known
+  double networkOverheadSeconds = 1e-5; ///< of an exchange, for each other rank
   /// Devices that copy to each other without the host: "0 1 56e9" for two of them, both ways, "all 4e11" for any two;
   /// bytes per second of all that one sends at once.
   std::vector<std::string> peers = {};

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMeasured = "measured";
 
-constexpr std::array<TargetField, 22> kFields{{{"name", &Target::name},
+constexpr std::array<TargetField, 23> kFields{{{"name", &Target::name},
                                                {"device", &Target::device},
                                                {"unified", &Target::unified},
                                                {"devices", &Target::devices},
@@ -35,6 +35,7 @@ constexpr std::array<TargetField, 22> kFields{{{"name", &Target::name},
                                                {"disk_write_bandwidth", &Target::diskWriteBandwidth},
                                                {"ranks", &Target::ranks},
                                                {"network_bandwidth", &Target::networkBandwidth},
+                                               {"network_overhead_seconds", &Target::networkOverheadSeconds},
                                                {"peers", &Target::peers},
                                                {"contention", &Target::contention},
                                                {"calls", &Target::calls}}};

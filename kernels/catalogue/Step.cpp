@@ -4,6 +4,7 @@
 #include "kernels/catalogue/Entry.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace mt::kernels {
 namespace {
@@ -68,23 +69,27 @@ Checker &checkShares(Checker &checker, const Signature &call, size_t first, size
   return checker;
 }
 
+bool isByNeighbours(int64_t ranks) { return std::has_single_bit(static_cast<uint64_t>(ranks)); }
+
 std::string checkAllToAll(const Signature &call) {
   Checker checker(call);
-  const size_t tensors = call.operands.size() / 3;
-  checker.require(call.operands.size() % 3 == 0, "every tensor has three operands")
-      .require(std::ranges::count(call.operands, Effect::read, &OperandType::effect) ==
-                   static_cast<std::ptrdiff_t>(tensors),
-               "every tensor has one operand that is read");
+  const auto tensors = static_cast<size_t>(std::ranges::count(call.operands, Effect::read, &OperandType::effect));
+  const size_t each = call.operands.size() / std::max<size_t>(1, tensors); // with one that is read
+  checker.require((each == 2 || each == 3) && call.operands.size() == each * tensors,
+                  "every tensor has one operand that is read, and one or two that are written");
   if (!checker.ok())
     return checker.result();
+  const int64_t ranks = call.integer("ranks"), others = ranks - (isByNeighbours(ranks) ? 2 : 1);
   checkShares(checker, call, 0, tensors).then([&](Checker &c) {
     for (size_t i = 0; i < tensors && c.ok(); ++i) {
       const int64_t share = call.integers("shares")[i];
-      const int from = static_cast<int>(i), first = static_cast<int>(tensors + 2 * i);
+      const int from = static_cast<int>(i), first = static_cast<int>(tensors + (each - 1) * i);
       c.sameType(first, from)
           .dims(first, {share})
-          .sameType(first + 1, from)
-          .dims(first + 1, {call.integer("ranks") - 1, share});
+          .require((others > 0) == (each == 3), "of two ranks one sends, and of "
+                                                "more others, too");
+      if (each == 3)
+        c.sameType(first + 1, from).dims(first + 1, {others, share});
     }
   });
   return checker.result();
@@ -170,8 +175,9 @@ std::span<const Kernel> stepKernels() {
       entry(
           "all_to_all", "from* -> received*",
           "Sends every rank its share of tensors, and receives this rank's of all ranks' tensors; done by the network.",
-          "share r begins at element min(r * share, elements - share); for each tensor, what rank 0 sent, and then "
-          "what the others did, in order, which are [ranks - 1, share]",
+          "share r begins at element min(r * share, elements - share); for each tensor, what one rank sent, and then "
+          "what others did, in order, if any, which are [others, share]: of a power of two of ranks, ranks r xor 1, r "
+          "xor 2, ... to rank r, whose own stays where it is; else ranks 0, 1, ..., the own among them",
           noFlops, checkAllToAll, {.attributes = kExchange}),
       entry("all_gather", "=> wholes*",
             "Sends every rank this rank's share of tensors, and receives theirs; done by the network.",

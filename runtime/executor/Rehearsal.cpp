@@ -2,6 +2,8 @@
 
 #include "runtime/device/rehearsal/RehearsalDevice.h"
 #include "runtime/executor/Executor.h"
+#include "runtime/host/Arena.h"
+#include "runtime/network/Collectives.h"
 #include "runtime/plan/Timeline.h"
 
 #include <algorithm>
@@ -24,11 +26,62 @@ Result<double> secondsOf(Executor &executor, int64_t steps) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// What ranks send each other: messages of the plan's sizes, of no content, in memory that all of them share.
+class Messages {
+public:
+  static Result<Messages> make(const plan::Plan &plan, network::Network &network) {
+    uint64_t most = 0;
+    for (const plan::Program &program : plan.programs)
+      for (const plan::Command &command : program.commands)
+        if (!command.isCopy && plan.streams[command.stream].kind == plan::StreamKind::network)
+          for (const plan::Call &call : plan.templates[command.templateIndex].calls)
+            most = std::max(most, bytesOf(call.signature));
+    MT_ASSIGN(host::Arena memory, host::Arena::reserve(most, "messages of a rehearsal", true));
+    return Messages(network, std::make_shared<host::Arena>(std::move(memory)));
+  }
+
+  Status send(const plan::Template &code) const {
+    for (const plan::Call &call : code.calls) {
+      std::vector<void *> operands;
+      uint64_t at = 0;
+      for (const kernels::OperandType &operand : call.signature.operands) {
+        operands.push_back(memory->data() + at);
+        at += aligned(operand.bytes());
+      }
+      const bool gathers = call.signature.kernel == "all_gather";
+      MT_TRY(gathers ? network::allGather(*network, call.signature, operands)
+                     : network::allToAll(*network, call.signature, operands));
+    }
+    return {};
+  }
+
+private:
+  network::Network *network;
+  std::shared_ptr<host::Arena> memory;
+
+  Messages(network::Network &network, std::shared_ptr<host::Arena> memory)
+      : network(&network), memory(std::move(memory)) {}
+  static uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+  static uint64_t bytesOf(const kernels::Signature &call) {
+    uint64_t bytes = 0;
+    for (const kernels::OperandType &operand : call.operands)
+      bytes += aligned(operand.bytes());
+    return bytes;
+  }
+};
+
 /// Seconds of a step among others: without those that it takes to fill the streams and to empty them.
-Result<double> periodOf(const plan::Plan &plan, double pace, int64_t steps, const std::string &tracePath) {
+Result<double> periodOf(const plan::Plan &plan, double pace, int64_t steps, const std::string &tracePath,
+                        network::Network *network) {
   ExecutorOptions options;
   options.tracePath = tracePath;
-  MT_ASSIGN(auto executor, Executor::create(plan, device::makeRehearsalDevice({pace, !tracePath.empty()}), options, {}));
+  options.network = network;
+  device::RehearsalOptions wanted{pace, !tracePath.empty()};
+  if (network && pace > 0) {
+    MT_ASSIGN(Messages messages, Messages::make(plan, *network));
+    wanted.exchange = [messages](const plan::Template &code) { return messages.send(code); };
+  }
+  MT_ASSIGN(auto executor, Executor::create(plan, device::makeRehearsalDevice(std::move(wanted)), options, {}));
   MT_ASSIGN(double few, secondsOf(*executor, kFirst));
   MT_ASSIGN(double all, secondsOf(*executor, kFirst + steps));
   if (!tracePath.empty())
@@ -48,17 +101,19 @@ plan::Plan besideOthers(plan::Plan plan) {
 }
 } // namespace
 
-Result<Rehearsed> rehearse(const plan::Plan &compiled, int64_t steps, const std::string &tracePath) {
-  const plan::Plan plan = besideOthers(compiled);
+Result<Rehearsed> rehearse(const plan::Plan &compiled, int64_t steps, const std::string &tracePath,
+                           network::Network *network) {
+  plan::Plan plan = besideOthers(compiled);
+  plan.ranks = network ? plan.ranks : 1;
   const plan::Program *step = plan.program(plan::ProgramKind::step);
   if (!step || step->commands.empty())
     return fail("the plan has no step: compile the model again with this version of mtc");
   Rehearsed result;
   result.commands = step->commands.size();
-  MT_ASSIGN(result.stepSeconds, periodOf(plan, 1, steps, tracePath));
+  MT_ASSIGN(result.stepSeconds, periodOf(plan, 1, steps, tracePath, network));
   std::array<double, 3> tries;
   for (double &empty : tries) {
-    MT_ASSIGN(empty, periodOf(plan, 0, kEmptyCommands / static_cast<int64_t>(result.commands) + 1, ""));
+    MT_ASSIGN(empty, periodOf(plan, 0, kEmptyCommands / static_cast<int64_t>(result.commands) + 1, "", network));
   }
   std::ranges::sort(tries);
   result.overheadSeconds = tries[1] / static_cast<double>(result.commands);

@@ -8,6 +8,10 @@
 
 #include <string>
 
+namespace mt::network {
+class Network;
+}
+
 namespace mt::executor {
 
 struct Rehearsed {
@@ -16,8 +20,11 @@ struct Rehearsed {
   size_t commands = 0;        ///< of a step
 };
 
-/// Runs `steps` steps, and as many again whose commands take no time. With a path, the first are traced there.
-Result<Rehearsed> rehearse(const plan::Plan &plan, int64_t steps, const std::string &tracePath);
+/// Runs `steps` steps, and as many again whose commands take no time. With a path, the first are traced there. With a
+/// network all ranks of the plan rehearse, and send each other messages of the size of the plan's; without one a plan
+/// of several ranks is rehearsed as one of them, and what they exchange takes its predicted time.
+Result<Rehearsed> rehearse(const plan::Plan &plan, int64_t steps, const std::string &tracePath,
+                           network::Network *network = nullptr);
 
 } // namespace mt::executor
 #endif

@@ -1,6 +1,7 @@
 #include "runtime/network/Collectives.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace mt::network {
@@ -50,14 +51,16 @@ Status allToAll(Network &network, const kernels::Signature &call, std::span<void
   std::vector<Shared> tensors;
   for (size_t i = 0; i < shares.size(); ++i)
     tensors.emplace_back(call.operands[i], operands[i], shares[i]);
+  const size_t each = call.operands.size() / shares.size() - 1; // operands that are written
+  const bool isByNeighbours = std::has_single_bit(network.ranks());
   /// Where what a rank sends of a tensor is to lie.
   auto place = [&](size_t i, uint32_t rank) {
-    const size_t bytes = static_cast<size_t>(tensors[i].share * tensors[i].size);
-    auto *first = static_cast<std::byte *>(operands[shares.size() + 2 * i]);
-    auto *others = static_cast<std::byte *>(operands[shares.size() + 2 * i + 1]);
-    return std::span(rank == 0 ? first : others + (rank - 1) * bytes, bytes);
+    const size_t bytes = static_cast<size_t>(tensors[i].share * tensors[i].size), first = shares.size() + each * i;
+    const uint32_t number = isByNeighbours ? (rank ^ self) - 1 : rank;
+    return std::span(static_cast<std::byte *>(operands[first + (number > 0)]) + (number > 0 ? (number - 1) * bytes : 0),
+                     bytes);
   };
-  for (size_t i = 0; i < tensors.size(); ++i) {
+  for (size_t i = 0; i < tensors.size() && !isByNeighbours; ++i) {
     const std::span<std::byte> own = tensors[i].of(self);
     std::memcpy(place(i, self).data(), own.data(), own.size());
   }

@@ -40,7 +40,8 @@ public:
   virtual void fail(const Status &failure) = 0;
   /// The error that ended the job, if one has.
   virtual Status failure() const = 0;
-  /// That a step is expected to take so long: who takes many times that to come to an exchange of one hangs.
+  /// That a step is expected to take so long: who takes many times that, and as long as another rank, to come to an
+  /// exchange of one hangs.
   virtual void expect(double) {}
 };
 

@@ -7,14 +7,17 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/host/MachineMemory.h"
+#include "runtime/network/OpenNetwork.h"
 #include "runtime/plan/Dump.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/probe/Bench.h"
 #include "runtime/probe/Disk.h"
+#include "runtime/probe/NetworkRates.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace mt::probe {
@@ -95,8 +98,8 @@ public:
 
   size_t callCount() const { return works.size() - firstCall; }
 
-  /// The target, in the words of compiler/target.
-  Result<nlohmann::ordered_json> measure() {
+  /// The target, in the words of compiler/target. `network`: what was measured before, if it was.
+  Result<nlohmann::ordered_json> measure(const std::optional<NetworkRates> &network) {
     MT_ASSIGN(bench, Bench::create(options.device, options.threads, works));
     nlohmann::ordered_json target;
     target["name"] = "probed";
@@ -122,6 +125,10 @@ public:
       target["disk_read_bandwidth"] = disk.read;
       target["disk_write_bandwidth"] = disk.write;
       shared.push_back(fmt::format("read write {:.3g}", disk.together - 1));
+    }
+    if (network) {
+      target["network_bandwidth"] = network->bandwidth;
+      target["network_overhead_seconds"] = network->overhead;
     }
     target["contention"] = shared;
     nlohmann::ordered_json &measured = target["measured"];
@@ -222,14 +229,14 @@ private:
 
 } // namespace
 
-Status probeMachine(const ProbeOptions &options) {
+static Status probeMachine(const ProbeOptions &options, const std::optional<NetworkRates> &network) {
   MT_ASSIGN(const uint64_t deviceMemory, device::availableMemory(options.device));
   Probe probe(options, deviceMemory, host::machineMemory().available / 8 * 7); // the rest is the system's
   for (const std::string &path : options.plans) {
     MT_ASSIGN(plan::Plan plan, plan::load(path));
     probe.addCalls(plan);
   }
-  Result<nlohmann::ordered_json> target = probe.measure();
+  Result<nlohmann::ordered_json> target = probe.measure(network);
   if (!target)
     return target.status().within("probe");
   std::string text = target->dump(2) + "\n";
@@ -241,19 +248,35 @@ Status probeMachine(const ProbeOptions &options) {
       options.disk.empty() ? std::string()
                            : fmt::format("disk {} read, {} written; ", formatBandwidth(number("disk_read_bandwidth")),
                                          formatBandwidth(number("disk_write_bandwidth")));
+  const std::string others = network ? fmt::format("network {}, {:.0f} us at least; ",
+                                                   formatBandwidth(network->bandwidth), network->overhead * 1e6)
+                                     : std::string();
   auto measured = [&](const char *field) { return (*target)["measured"][field].get<double>(); };
   return writeAbout(options.output,
                     fmt::format("{}: fp32 {:.0f}, bf16 {:.0f} GFLOP/s; copies {} up, {} down; updates {}; device "
                                 "memory {}; {:.2f} G updates/s, "
                                 "{:.2f} of split weights; copies within the host {}; both links and split updates at "
-                                "once take {:.2f} times as long; {}{} kernel calls\n",
+                                "once take {:.2f} times as long; {}{}{} kernel calls\n",
                                 options.output, number("fp32_flops") / 1e9, number("bf16_flops") / 1e9,
                                 formatBandwidth(number("upload_bandwidth")),
                                 formatBandwidth(number("download_bandwidth")),
                                 formatBandwidth(number("host_bandwidth")), formatBandwidth(number("device_bandwidth")),
                                 measured("updates_per_second") / 1e9, measured("split_updates_per_second") / 1e9,
                                 formatBandwidth(measured("host_copy_bandwidth")), measured("links_beside_updates"),
-                                disk, probe.callCount()));
+                                disk, others, probe.callCount()));
+}
+
+/// Of several ranks all measure the network, and the first then the machine.
+Status probeMachine(const ProbeOptions &options) {
+  const uint32_t ranks = network::launchedRanks();
+  if (ranks == 1)
+    return probeMachine(options, std::nullopt);
+  MT_ASSIGN(const std::unique_ptr<network::Network> network, network::openNetwork(ranks));
+  MT_ASSIGN(const NetworkRates rates, probeNetwork(*network));
+  const bool isFirst = network->rank() == 0;
+  const Status own = isFirst ? probeMachine(options, rates) : Status();
+  const Status all = network::agree(*network, network::Channel::loop, own);
+  return isFirst ? own : all ? all : Status();
 }
 
 } // namespace mt::probe

@@ -162,6 +162,10 @@ private:
     app.option_defaults()->group("Recipe");
     addRecipe(train.recipe);
     app.option_defaults()->group("What is kept and said");
+    app.add_option("--verify-every", train.verifyEvery,
+                   "steps between comparisons of all ranks' weights\n(default: with every checkpoint)")
+        ->option_text("N")
+        ->check(kCount);
     app.add_option("--checkpoint-every", train.checkpointEvery, "steps between checkpoints (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
     app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(kCountOrZero)->type_name("N")->capture_default_str();

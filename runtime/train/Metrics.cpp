@@ -5,6 +5,7 @@
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -124,9 +125,14 @@ Status MetricsFile::evaluation(int64_t step, double loss, int64_t tokens) {
   return line(object);
 }
 
+/// Where somebody looks on: a launcher of several processes has terminals, too, but without a size.
+static bool isTerminal() {
+  winsize size = {};
+  return isatty(STDOUT_FILENO) == 1 && (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col > 0);
+}
+
 ProgressLine::ProgressLine(bool quiet, std::string unit, double peakSeconds, int64_t steps)
-    : quiet(quiet), terminal(isatty(STDOUT_FILENO) == 1), unit(std::move(unit)), peakSeconds(peakSeconds),
-      steps(steps) {}
+    : quiet(quiet), terminal(isTerminal()), unit(std::move(unit)), peakSeconds(peakSeconds), steps(steps) {}
 
 void ProgressLine::step(const StepRecord &record) {
   if (quiet)

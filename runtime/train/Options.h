@@ -51,6 +51,7 @@ struct TrainOptions {
   std::string out; ///< empty: runs/<plan name>
   bool resume = false, overwrite = false, dryRun = false, rehearse = false, quiet = false;
   int64_t checkpointEvery = 0; ///< steps; 0: at the end only
+  int64_t verifyEvery = 0;     ///< steps between comparisons of all ranks' weights; 0: with every checkpoint only
   int keep = 2; ///< checkpoints; 0: none is written
   bool checkpointCopy = true; ///< they are written beside training, where memory allows
   std::string evalData;

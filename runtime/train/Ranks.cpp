@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 namespace mt::train {
 
@@ -42,6 +43,12 @@ Status Ranks::countNeighbours() {
 }
 
 MachineOptions Ranks::shareOf(MachineOptions machine, const plan::Plan &plan) const {
+  if (!machine.trace.empty() && !isFirst()) {
+    const std::filesystem::path path = machine.trace;
+    machine.trace =
+        (path.parent_path() / fmt::format("{}.rank{}{}", path.stem().string(), rank(), path.extension().string()))
+            .string();
+  }
   if (onMachine == 1)
     return machine;
   const std::string &device = machine.device.empty() ? plan.target.device : machine.device;

@@ -25,6 +25,7 @@ public:
   uint32_t localCount() const { return onMachine; }
   uint32_t localRank() const { return numberOnMachine; }
   /// Where several share a machine, each has a part of its cores, and GPUs of its own, unless the user says which.
+  /// Traces are each rank's own: of rank 1, trace.rank1.json.
   MachineOptions shareOf(MachineOptions machine, const plan::Plan &plan) const;
   /// Whether it is the one that writes files and tells people.
   bool isFirst() const { return rank() == 0; }

@@ -355,6 +355,30 @@ std::vector<std::string_view> stateFiles() {
   return names;
 }
 
+Result<std::vector<uint64_t>> weightChecksums(const plan::Plan &plan, const PartBytes &part, int threads) {
+  std::vector<host::HostBytes> weights;
+  std::vector<uint64_t> sizes;
+  for (const plan::Parameter &parameter : plan.parameters) {
+    weights.push_back(part(*parameter.part(plan::kWeight)));
+    sizes.push_back(parameter.part(plan::kWeight)->span.bytes);
+  }
+  const std::vector<Piece> pieces = piecesOf(sizes);
+  std::vector<std::vector<uint64_t>> found(sizes.size());
+  for (const Piece &piece : pieces)
+    found[piece.tensor].push_back(0);
+  MT_TRY(inParallel(pieces.size(), threads, [&](size_t i) {
+    std::vector<std::byte> buffer;
+    const auto &[tensor, number, begin, bytes] = pieces[i];
+    MT_ASSIGN(const std::span<const std::byte> there, weights[tensor].part(begin, bytes).get(buffer));
+    found[tensor][number] = checksumOf(there);
+    return Status();
+  }));
+  std::vector<uint64_t> checksums;
+  for (const std::vector<uint64_t> &each : found)
+    checksums.push_back(checksumOfPieces(each));
+  return checksums;
+}
+
 uint64_t stateBytes(const plan::Plan &plan) {
   uint64_t total = 0;
   for (std::string_view part : stateFiles())

@@ -39,6 +39,9 @@ struct StateRank {
   }
 };
 
+/// A checksum of each parameter's weight, as it lies in memory. `threads`: see inParallel().
+Result<std::vector<uint64_t>> weightChecksums(const plan::Plan &plan, const PartBytes &part, int threads);
+
 /// Bytes that writeState() will write, on all ranks together.
 uint64_t stateBytes(const plan::Plan &plan);
 /// Writes and syncs the masters and state of every trainable parameter into files of `folder`. Returns their record:

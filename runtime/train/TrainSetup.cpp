@@ -177,6 +177,7 @@ nlohmann::ordered_json TrainSetup::toCompare() const {
           {"recipe", toJson(options.recipe)},
           {"--eval-every", options.evalEvery},
           {"--checkpoint-every", options.checkpointEvery},
+          {"--verify-every", options.verifyEvery},
           {"--keep", options.keep},
           {"step to go on from", from.meta.step}};
 }

@@ -4,6 +4,7 @@
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/executor/Rehearsal.h"
+#include "runtime/network/OpenNetwork.h"
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/Aliases.h"
@@ -128,6 +129,8 @@ private:
       position += plan.settings.batch;
       if (step == recipe.rate.steps)
         break;
+      if (options.verifyEvery > 0 && step % options.verifyEvery == 0)
+        MT_TRY(verifyWeights());
       // What an evaluation may run into must not cost the checkpoint.
       if (savesOnTheWay() && step % options.checkpointEvery == 0)
         MT_TRY(saveOnTheWay());
@@ -150,7 +153,7 @@ private:
   /// A run that ends with an error of its data loses no step. Where a step itself went wrong nothing is whole any more.
   Status keepTrained(const Status &failure) {
     writer->wait();
-    if (options.keep == 0 || step == setup.from.meta.step || !session->store())
+    if (options.keep == 0 || step == setup.from.meta.step || weightsDiffer || !session->store())
       return failure;
     if (Status kept = step > writer->step() ? save() : Status(); !kept)
       return fail("{}; and {}: {}", failure.message(), unsaved(), kept.message());
@@ -159,6 +162,7 @@ private:
 
   /// What follows the last step, whether it was meant to be the last or a signal came.
   Status finish() {
+    MT_TRY(verifyWeights());
     MT_TRY(session->store());
     writer->wait();
     bool isSaved = !writer->newest().empty() && step == writer->step();
@@ -223,7 +227,25 @@ private:
     return Status();
   }
 
+  /// All ranks have the same weights, or one has had a fault that nothing else told.
+  Status verifyWeights() {
+    if (ranks.count() == 1)
+      return Status();
+    MT_TRY(session->settle());
+    auto bytes = [this](const plan::Part &part) { return session->bytes(part.span); };
+    MT_ASSIGN(const std::vector<uint64_t> checksums, weightChecksums(plan, bytes, options.machine.threads));
+    nlohmann::ordered_json weights;
+    for (size_t i = 0; i < checksums.size(); ++i)
+      weights[fmt::format("weight '{}' after step {}", plan.parameters[i].name, step)] = checksumText(checksums[i]);
+    startClock();
+    const Status same = ranks.compare(weights);
+    weightsDiffer = !same;
+    return same.within(
+        "a fault of a machine or of the network, after which --resume goes on from the newest checkpoint");
+  }
+
   Status saveOnTheWay() {
+    MT_TRY(verifyWeights());
     MT_TRY(session->store());
     syncMetrics(); // what the checkpoint's step has reported survives with it
     writer->begin(currentMeta());
@@ -335,6 +357,7 @@ private:
   int64_t step, position; ///< enqueued
   std::optional<MetricsFile> metrics; ///< of the first rank
   bool evaluatedAtStart = false;      ///< as its file says
+  bool weightsDiffer = false;         ///< those of ranks
   std::optional<TensorBoard> board;
   std::unique_ptr<GradientFile> gradients;
   std::optional<Evaluation> evaluation;
@@ -363,10 +386,17 @@ bool hasAnother(const TrainSetup &setup, const Status &failure) {
   return true;
 }
 
-Status rehearse(const TrainOptions &options) {
+/// A plan of several ranks without their launcher is rehearsed as one of them.
+Status rehearse(const TrainOptions &options, Ranks &ranks) {
   constexpr int64_t kSteps = 5;
   MT_ASSIGN(plan::Plan plan, plan::load(options.plan));
-  MT_ASSIGN(executor::Rehearsed took, executor::rehearse(plan, options.recipe.steps.value_or(kSteps), options.machine.trace));
+  if (network::launchedRanks() > 1)
+    MT_TRY(ranks.join(plan));
+  MT_TRY(ranks.compare({{"plan", fmt::format("{:016x}", plan.digest)}}));
+  MT_ASSIGN(executor::Rehearsed took, executor::rehearse(plan, options.recipe.steps.value_or(kSteps),
+                                                         ranks.shareOf(options.machine, plan).trace, ranks.others()));
+  if (!ranks.isFirst())
+    return Status();
   const double predicted = plan.prediction.stepSeconds;
   return writeOut(fmt::format("rehearsed: {:.4g} s a step, and {:.4g} s are predicted ({:+.1f} %); {} commands a step, "
                               "{:.1f} us of overhead each\n",
@@ -391,9 +421,9 @@ Status trainOnce(const TrainOptions &options, Ranks &ranks, bool &again) {
 Status train(const TrainOptions &options) {
   if (options.quiet)
     log().set_level(spdlog::level::warn);
-  if (options.rehearse)
-    return rehearse(options);
   Ranks ranks;
+  if (options.rehearse)
+    return ranks.end(rehearse(options, ranks));
   bool again = false;
   Status status = trainOnce(options, ranks, again);
   while (again)

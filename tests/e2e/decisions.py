@@ -4,7 +4,7 @@ plans of; the same decisions, read back from the text of the schedule, give the 
 
     PATH=build/bin:$PATH python3 tests/e2e/decisions.py [CASE] [COUNT] [SEED] [-- OPTION...]
 
-Where OPTION names several devices, or a disk, they are compared with one, and with none.
+Where OPTION names several devices or ranks, or a disk, they are compared with one, and with none.
 """
 import random
 import re
@@ -33,16 +33,18 @@ class Bench:
             if option in self.train:
                 at = self.train.index(option)
                 self.train = self.train[:at] + self.train[at + 2:]
-        alone = list(self.compile)
-        if "--disk" in alone:
-            at = alone.index("--disk")
-            alone = alone[:at] + alone[at + 2:]
+        alone = tool.without(self.compile, "--disk", "--ranks", "--network")
+        if "--disk" in self.compile:
             self.train += ["--state-dir", "."]
         if "--devices" in alone:
             alone[alone.index("--devices") + 1] = "1"
         self.layers = scratch.run([*self.compile, "--emit", "layers"])
         self.calls = re.findall(r"call @\w+\([^)]*\) (?:\{[^}]*\} )?:", self.layers)
+        self.launcher = []
         self.want = self.result("reference", scratch.run([*alone, "--emit", "layers"]))
+        if "--ranks" in self.compile:
+            tool.skip_without_mpi()
+            self.launcher = tool.launcher(self.compile[self.compile.index("--ranks") + 1])
 
     def plan(self, text, name):
         (self.scratch / "layers.mlir").write_text(text)
@@ -57,7 +59,8 @@ class Bench:
             if re.search(r"decisions need \d+ bytes more", done.stderr):
                 return None
             raise tool.Failure(f"{name}: {done.stderr[-2000:]}")
-        self.scratch.run([*self.train, "--steps", str(STEPS), "--out", name, "--metrics", f"{name}.jsonl", *options])
+        self.scratch.run([*self.launcher, *self.train, "--steps", str(STEPS), "--out", name, "--metrics", f"{name}.jsonl", *options],
+                         environment=tool.MPI)
         self.scratch.run(f"mtrun export {name} -o {name}.safetensors")
         return tool.metrics(self.scratch / f"{name}.jsonl"), tool.safetensors(self.scratch / f"{name}.safetensors")
 

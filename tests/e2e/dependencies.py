@@ -26,7 +26,7 @@ MAY = {
     "runtime/host": [BASE, CATALOGUE, "runtime/plan"],
     "runtime/device": [BASE, CATALOGUE, "kernels/cpu", "kernels/cuda", "runtime/plan", "runtime/host"],
     "runtime/executor": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device", "runtime/network"],
-    "runtime/probe": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device"],
+    "runtime/probe": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device", "runtime/network"],
     "runtime/train": [BASE, CATALOGUE, *RUNTIME],
     "compiler/nn": [BASE, CATALOGUE],
     "compiler/schedule": [BASE, CATALOGUE, "compiler/nn"],

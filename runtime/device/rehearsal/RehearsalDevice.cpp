@@ -33,6 +33,9 @@ public:
   std::string_view name() const override { return "rehearsal"; }
   Status supports(const plan::Plan &) const override { return {}; }
   Status reserve(std::span<const plan::Space>, std::span<const plan::Stream> streams) override {
+    kinds.clear();
+    for (const plan::Stream &stream : streams)
+      kinds.push_back(stream.kind);
     progress = std::make_unique<Progress>(streams.size());
     lanes.resize(streams.size());
     for (uint32_t i = 0; i < streams.size(); ++i) {
@@ -45,9 +48,15 @@ public:
   uint64_t reserved(uint32_t) const override { return 0; }
   std::span<std::byte> host(plan::Span) override { return {}; }
 
-  Result<Code> prepare(uint32_t, const plan::Template &, const HostFunctions &) override { return Code{}; }
-  Status copy(uint32_t stream, plan::Span, plan::Span, Tag tag) override { return issue(stream, tag); }
-  Status run(uint32_t stream, Code, std::span<const plan::Binding>, plan::Span, Tag tag) override { return issue(stream, tag); }
+  Result<Code> prepare(uint32_t stream, const plan::Template &code, const HostFunctions &) override {
+    const bool sends = options.exchange && kinds[stream] == plan::StreamKind::network;
+    codes.push_back(sends ? &code : nullptr);
+    return Code{static_cast<uint32_t>(codes.size() - 1)};
+  }
+  Status copy(uint32_t stream, plan::Span, plan::Span, Tag tag) override { return issue(stream, nullptr, tag); }
+  Status run(uint32_t stream, Code code, std::span<const plan::Binding>, plan::Span, Tag tag) override {
+    return issue(stream, codes[code.index], tag);
+  }
   Result<Event> record(uint32_t stream) override {
     MT_TRY(progress->failure());
     return lanes[stream].worker->last();
@@ -88,16 +97,20 @@ private:
   const RehearsalOptions options;
   const Clock::time_point origin = Clock::now();
   std::unique_ptr<Progress> progress;
-  std::vector<Lane> lanes; ///< last: their threads use everything above
+  std::vector<plan::StreamKind> kinds;
+  std::vector<const plan::Template *> codes; ///< that send something, else null
+  std::vector<Lane> lanes;                   ///< last: their threads use everything above
 
   double secondsAt(Clock::time_point when) const { return std::chrono::duration<double>(when - origin).count(); }
 
-  Status issue(uint32_t stream, Tag tag) {
+  Status issue(uint32_t stream, const plan::Template *code, Tag tag) {
     MT_TRY(progress->failure());
     Lane &lane = lanes[stream];
     lane.worker->issue(
-        [this, &lane, number = tag.number, seconds = tag.seconds * options.pace] {
+        [this, &lane, code, number = tag.number, seconds = tag.seconds * options.pace] {
           const Clock::time_point begin = Clock::now();
+          if (code && options.pace > 0)
+            MT_TRY(options.exchange(*code));
           if (seconds > 0)
             waitUntil(begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
           if (options.measure)

@@ -5,6 +5,7 @@
 
 #include "runtime/device/Device.h"
 
+#include <functional>
 #include <memory>
 
 namespace mt::device {
@@ -12,6 +13,9 @@ namespace mt::device {
 struct RehearsalOptions {
   double pace = 1;      ///< seconds that a predicted one takes; 0: commands take no time
   bool measure = false; ///< keep the times of commands
+  /// Sends and receives what a template of a network stream does: such commands take as long as that, if that is
+  /// longer.
+  std::function<Status(const plan::Template &)> exchange = {};
 };
 std::unique_ptr<Device> makeRehearsalDevice(RehearsalOptions options);
 

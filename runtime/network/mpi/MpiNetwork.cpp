@@ -1,6 +1,6 @@
 // Network.h by MPI, as a module (OpenNetwork.h). All calls of MPI are short and made one at a time: who waits asks
-// again and again, so that threads of several channels and the watch share it. Large messages go in pieces of a
-// gigabyte, whose order MPI keeps.
+// again and again, so that threads of several channels and the watch share it. Large messages go in pieces, whose order
+// MPI keeps: while they arrive who waits does not sleep, for most of MPI moves bytes only when it is asked.
 //
 // The watch: every rank tells rank 0 once a second that it is there, and rank 0 tells every rank. Who is silent for too
 // long, or fails, ends the job: rank 0 says why to all. A rank that then does not come to its end by itself, as it
@@ -101,15 +101,22 @@ public:
           }
       return Status();
     };
+    const Clock::time_point begin = Clock::now();
     Status posted = post(receives, MPI_Irecv);
     posted = posted ? post(sends, MPI_Isend) : posted;
     if (!posted)
       fail(posted);
-    return wait(channel, requests, receives);
+    if (channel == Channel::step && patience)
+      patience->waitsAfter(begin);
+    const Status done = wait(channel, requests, receives);
+    if (channel == Channel::step && patience)
+      patience->before = Clock::now();
+    return done;
   }
 
   void expect(double stepSeconds) override {
-    patience = std::max(kPatience, seconds(static_cast<int64_t>(20 * stepSeconds)));
+    const auto many = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(20 * stepSeconds));
+    patience = Patience{Clock::now(), std::max<Clock::duration>(kPatience, many)};
   }
 
   void fail(const Status &reason) override {
@@ -122,7 +129,7 @@ public:
   }
 
 private:
-  static constexpr size_t kMost = size_t(1) << 30, kWatch = kChannels;
+  static constexpr size_t kMost = size_t(8) << 20, kWatch = kChannels;
   static constexpr seconds kPatience{30};
   uint32_t own = 0, count = 1;
   std::array<MPI_Comm, kChannels + 1> communicators = {};
@@ -131,45 +138,59 @@ private:
   std::list<std::pair<Sign, uint32_t>> signs; ///< to be sent, and where
   std::vector<Clock::time_point> heard;       ///< of the watch: by rank
   std::optional<Clock::time_point> since;     ///< the job has ended
-  std::atomic<seconds> patience{seconds::max()};
+  /// How long an exchange of a step waits for others: many times as long as a step should take, or as this rank took to
+  /// come to it.
+  struct Patience {
+    Clock::time_point before; ///< the last exchange's end
+    Clock::duration most;
+    void waitsAfter(Clock::time_point begin) { most = std::max(most, 3 * (begin - before)); }
+  };
+  std::optional<Patience> patience; ///< of the channel of steps
   std::jthread watching;
 
-  /// Of those that this one receives from, the first whose message is not there.
-  uint32_t missingOf(std::span<const Message> receives, std::vector<MPI_Request> &requests) {
-    std::lock_guard lock(calls);
+  /// Of those that this one receives from, the first of whose message something is not there.
+  uint32_t missingOf(std::span<const Message> receives, const std::vector<MPI_Request> &requests) const {
     size_t at = 0;
     for (const Message &message : receives)
       for (std::span<std::byte> piece : message.pieces)
         for (size_t begin = 0; begin < piece.size(); begin += kMost)
-          if (int done = 0; MPI_Test(&requests[at++], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
+          if (requests[at++] != MPI_REQUEST_NULL)
             return message.rank;
     return own;
   }
 
+  /// Requests that are done are null then.
   Status wait(Channel channel, std::vector<MPI_Request> &requests, std::span<const Message> receives) {
-    constexpr int kEager = 64;
+    constexpr Clock::duration kAwake = std::chrono::milliseconds(1);
+    constexpr int kFew = 16; // requests that are looked at at a time: those before them are done
     const Clock::time_point begin = Clock::now();
-    for (int tries = 0;; ++tries) {
-      if (channel == Channel::step && Clock::now() - begin > patience.load()) {
-        const uint32_t missing = missingOf(receives, requests);
-        const Status reason = mt::fail("rank {} hangs: for {} s it has taken no part in an exchange of the step",
-                                       missing, patience.load().count());
-        end(reason, own == 0 ? Sign::stop : Sign::failed);
-      }
-      int done = 0;
+    Clock::time_point moved = begin;
+    size_t done = 0;
+    for (int naps = 0; done < requests.size();) {
+      const auto count = static_cast<int>(std::min<size_t>(kFew, requests.size() - done));
+      int some = 0;
+      std::array<int, kFew> which = {};
       {
         std::lock_guard lock(calls);
-        if (MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+        if (MPI_Testsome(count, requests.data() + done, &some, which.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS)
           fail(mt::fail("a message was lost"));
       }
       MT_TRY(failure());
-      if (done)
-        return Status();
-      if (tries < kEager)
+      while (done < requests.size() && requests[done] == MPI_REQUEST_NULL)
+        ++done;
+      const Clock::time_point now = Clock::now();
+      if (some > 0)
+        moved = now, naps = 0;
+      if (channel == Channel::step && patience && now - begin > patience->most)
+        end(mt::fail("rank {} hangs: for {} s it has taken no part in an exchange of the step",
+                     missingOf(receives, requests), std::chrono::duration_cast<seconds>(patience->most).count()),
+            own == 0 ? Sign::stop : Sign::failed);
+      if (now - moved < kAwake)
         std::this_thread::yield();
       else
-        std::this_thread::sleep_for(std::chrono::microseconds(std::min(tries - kEager, 200)));
+        std::this_thread::sleep_for(std::chrono::microseconds(std::min(20 * ++naps, 200)));
     }
+    return failure();
   }
 
   /// The first reason counts; it is told to others by signs of a kind, if any.
