@@ -8,9 +8,10 @@
 
 namespace mt::pipeline {
 
-/// The best step within the budgets, what bounds it and what was chosen for it: by sequence (that of the options, else a few as
-/// far as the model has positions) and by batch, up to that of the options, as far as it fits; and the least memory that works.
-/// Bytes are counted, not packed, as the planner's search counts them, but for the least.
+/// The best step within the budgets, what bounds it and what was chosen for it: by sequence (that of the options, else
+/// a few as far as the model has positions) and by batch, up to that of the options, as far as it fits; and the least
+/// memory that works. Bytes are counted, not packed, as the planner's search counts them, but for the least. Where
+/// options name numbers of hosts or devices: a line for each of them, the batch being that of a host.
 Result<std::string> fitTable(mlir::MLIRContext &context, const Options &options, Messages &messages);
 
 } // namespace mt::pipeline

@@ -31,6 +31,7 @@ struct Options {
   std::string target = "cpu";
   std::optional<uint32_t> devices;                  ///< none: the target's
   std::optional<uint32_t> ranks;                    ///< none: the target's
+  std::vector<uint32_t> hosts, deviceCounts;        ///< of fit: numbers that are compared, if any
   std::optional<double> network;                    ///< bytes per second that each sends; none: the target's
   std::optional<std::array<double, 2>> disk;        ///< bytes per second that it reads and writes; none: the target's, if any
   std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes, of each device and of the host; none: the target's

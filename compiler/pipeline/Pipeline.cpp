@@ -61,7 +61,9 @@ Result<target::Target> targetOf(const Options &options) {
   if (options.network)
     target.networkBandwidth = *options.network;
   if (options.ranks || options.network)
-    MT_TRY(target::completeTarget(target).within(options.ranks ? "--ranks" : "--network"));
+    MT_TRY(target::completeTarget(target).within(!options.hosts.empty() ? "--hosts"
+                                                 : options.ranks        ? "--ranks"
+                                                                        : "--network"));
   if (options.disk) {
     target.diskReadBandwidth = (*options.disk)[0], target.diskWriteBandwidth = (*options.disk)[1];
     target.diskMemory = target.diskMemory > 0 ? target.diskMemory : target::kGreatestMemory;

@@ -10,7 +10,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <sstream>
+#include <utility>
 
 namespace mt {
 namespace {
@@ -98,13 +100,43 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
   app.add_flag("--clip", o.clip, "clip gradients by their global norm; the threshold is\nmtrun's --clip-norm (default: no clipping)");
 }
 
+/// "4", or "1..64": 1, 2, 4 and so on, and 64.
+std::vector<uint32_t> countsOf(const std::string &flag, const std::string &text, uint32_t most) {
+  auto countOf = [&](const std::string &part) {
+    uint32_t count = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
+    if (error != std::errc() || end != part.data() + part.size() || count < 1 || count > most)
+      throwUsage(fmt::format("{} {}: must be a number from 1 to {}, or two of them such as 1..8", flag, text, most));
+    return count;
+  };
+  const size_t dots = text.find("..");
+  const uint32_t first = countOf(text.substr(0, dots));
+  const uint32_t last = dots == std::string::npos ? first : countOf(text.substr(dots + 2));
+  std::vector<uint32_t> counts;
+  for (uint64_t count = first; count < last; count *= 2)
+    counts.push_back(static_cast<uint32_t>(count));
+  counts.push_back(last);
+  return counts;
+}
+
+/// Of fit, which compares several of them.
+void addCountFlags(CLI::App &app, pipeline::Options &o) {
+  app.option_defaults()->group("Machine");
+  addText(
+      app, "--hosts", "A..B", [&o](const std::string &t) { o.hosts = countsOf("--hosts", t, target::kMostRanks); },
+      "compare numbers of such machines, each with a batch of\n--batch rows: A, 2A, 4A and so on to B");
+  addText(
+      app, "--devices", "A..B",
+      [&o](const std::string &t) { o.deviceCounts = countsOf("--devices", t, target::kMostDevices); },
+      "the same of devices in each; a single number alone is\nhow many there are (default: the target's)");
+}
+
 /// Flags that say for which machine, and what the planner would choose otherwise.
 void addTargetFlags(CLI::App &app, pipeline::Options &o) {
   app.option_defaults()->group("Machine");
-  add(app, "--target", "NAME|FILE", o.target, "mtc target lists the names; or a JSON file, as\n"
-                                              "mtrun probe writes it (default: cpu)");
-  add(app, "--devices", "N", o.devices, "how many of them (default: the target's)")
-      ->check(CLI::Range(1U, target::kMostDevices));
+  add(app, "--target", "NAME|FILE", o.target,
+      "mtc target lists the names; or a JSON file, as\n"
+      "mtrun probe writes it (default: cpu)");
   addText(
       app, "--device-memory", "SIZE", [&o](const std::string &t) { o.deviceMemory = sizeOf("--device-memory", t); },
       "bytes that a plan may use of each, such as 24GiB\n(default: the target's)");
@@ -170,6 +202,12 @@ MtcCommand parseMtc(int argc, char **argv, const std::string &version) {
   for (CLI::App *one : {compile, check, fit}) {
     addModelFlags(*one, command.options);
     addTargetFlags(*one, command.options);
+    if (one == fit)
+      addCountFlags(*one, command.options);
+    else
+      add(*one, "--devices", "N", command.options.devices, "how many of them (default: the target's)")
+          ->check(CLI::Range(1U, target::kMostDevices))
+          ->group("Machine");
   }
 
   CLI::App *dump = addCommand(app, "dump", "Print a plan.", "mtc dump plan.bin --format html -o plan.html");
@@ -194,6 +232,8 @@ MtcCommand parseMtc(int argc, char **argv, const std::string &version) {
     app.parse(arguments(argc, argv));
     if (fit->parsed() && fit->count("--batch") == 0)
       command.options.batch = kLargestBatch;
+    if (command.options.deviceCounts.size() == 1 && command.options.hosts.empty())
+      command.options.devices = std::exchange(command.options.deviceCounts, {}).front();
     if (compile->parsed() && command.output.empty() && (command.emitPhase.empty() || command.emitPhase == "plan"))
       throw CLI::RequiredError("-o PLAN.bin");
   } catch (const CLI::ParseError &error) {
