@@ -354,6 +354,8 @@ private:
       passLists(lane);
     }
     lanes[machine.update.stream].sorted = machine.update.isHost;
+    if (machine.network)
+      lanes[machine.network->stream].sorted = true;
     for (const Link &link : machine.links) {
       lanes[link.stream].sorted |= !machine.isDevice(link.to) || machine.isDevice(link.from) || machine.isFile(link.from);
       lanes[link.messages].sorted |= !machine.isDevice(link.to) || memories.size() > 1;

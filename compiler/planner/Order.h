@@ -8,9 +8,9 @@
 // from another device has its room from a little before its first use on, and comes then. What is copied away holds its
 // place until that has ended. Every device's memory is counted for itself, by the commands of its own engine.
 //
-// On the host's stream and in downloads what is needed first goes first: windows of updates, from the landing of a
-// layer's gradients to the next step's need of its weights, lie within each other, and for such the earliest deadline
-// first is optimal (Jackson's rule with release times).
+// On the host's stream, in downloads and in exchanges with other ranks what is needed first goes first: windows of
+// updates, from the landing of a layer's gradients to the next step's need of its weights, lie within each other, and
+// for such the earliest deadline first is optimal (Jackson's rule with release times).
 #ifndef MT_COMPILER_PLANNER_ORDER_H
 #define MT_COMPILER_PLANNER_ORDER_H
 

@@ -46,21 +46,30 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
       }
     }
   }
+  if (pieces.empty())
+    return;
   if (context.hasStateInFile(l) && !context.updatesOnDevice(l)) {
     std::map<int64_t, std::map<std::string, std::vector<Piece>>> byPart;
-    for (auto &[key, list] : pieces)
-      byPart[key.first][key.second] = std::move(list);
+    for (const auto &[key, list] : pieces)
+      byPart[key.first][key.second] = list;
     for (const auto &[part, list] : byPart)
       updateFromFile(l, part, list);
-    return;
+  } else {
+    const bool isStreamed = context.streamsState(l);
+    if (isStreamed)
+      bringState(l);
+    for (const auto &[key, list] : pieces)
+      update(l, key.first, key.second, list);
+    if (isStreamed)
+      takeState(l);
   }
-  const bool isStreamed = context.streamsState(l) && !pieces.empty();
-  if (isStreamed)
-    bringState(l);
+  std::vector<int64_t> shared; // what each rank has updated a share of
   for (const auto &[key, list] : pieces)
-    update(l, key.first, key.second, list);
-  if (isStreamed)
-    takeState(l);
+    for (const Piece &piece : list)
+      if (piece.isShare)
+        shared.push_back(piece.parameter);
+  if (!shared.empty()) // of one part: layers are not cut where there are ranks
+    gatherWeights(l, shared, pieces.begin()->first.first >= context.firstLate(l));
 }
 
 /// What every rank has updated goes to all others.
@@ -252,12 +261,6 @@ void Updates::update(int64_t l, int64_t part, const std::string &kernel, const s
   command.updates = onDevice ? -1 : l;
   command.part = part;
   command.late = late;
-  std::vector<int64_t> shared;
-  for (const Piece &piece : pieces)
-    if (piece.isShare)
-      shared.push_back(piece.parameter);
-  if (!shared.empty())
-    gatherWeights(l, shared, late);
 }
 
 } // namespace mt::planner
