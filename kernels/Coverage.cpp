@@ -10,8 +10,8 @@ namespace mt::kernels {
 namespace {
 
 /// What is done on host streams, whatever the device: the processor alone has code for it.
-constexpr std::string_view kHostOnly[] = {"feed",       "report",     "step_norm",       "squared_norm_parts",
-                                          "all_gather", "all_to_all", "squared_norm_sum"};
+constexpr std::string_view kHostOnly[] = {"feed",       "report",    "step_norm", "squared_norm_sum",
+                                          "all_gather", "all_to_all"};
 bool isHostOnly(const Kernel &kernel) { return std::ranges::find(kHostOnly, kernel.name) != std::end(kHostOnly); }
 
 /// Operands (bit i: operand i) that a kernel takes in 32 bits at most, as it computes, by Backend.

@@ -35,6 +35,7 @@ struct Options {
   std::optional<double> network;                    ///< bytes per second that each sends; none: the target's
   std::optional<std::array<double, 2>> disk;        ///< bytes per second that it reads and writes; none: the target's, if any
   std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes, of each device and of the host; none: the target's
+  std::optional<bool> batchShared;                  ///< by devices; none: the planner chooses
   std::optional<std::string> savedActivations;      ///< input, attention or all; none: the planner chooses
   std::optional<std::string> residency;             ///< none, weights or state, of every layer
   std::optional<int64_t> prefetchDistance;

@@ -58,6 +58,7 @@ planner::Constraints constraintsOf(const Options &options, const target::Target 
   if (options.residency)
     planner::setResidency(*options.residency, constraints);
   constraints.parked = options.park;
+  constraints.batchShared = options.batchShared;
   constraints.distance = options.prefetchDistance;
   constraints.deviceMemory = static_cast<int64_t>(options.deviceMemory.value_or(target.deviceMemory));
   constraints.hostMemory = static_cast<int64_t>(options.hostMemory.value_or(target.hostMemory));

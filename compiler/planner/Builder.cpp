@@ -39,7 +39,7 @@ private:
   Emitter &out = context.out;
   const Model &model = context.model;
   const Machine &machine = context.machine;
-  Place losses; ///< on the device of the last layer: of each micro-batch
+  std::map<uint32_t, Place> losses; ///< by device that the last layer runs on: a place for each micro-batch
 
   void startProgram(std::vector<Command> &program) {
     out.startProgram(program);
@@ -143,8 +143,9 @@ private:
       updates.setScalars(d, place);
     }
     const int64_t loss = context.layerCount() - 1;
-    losses = out.slot(out.text("loss"), context.device(context.deviceOf(loss)).memory, Kind::scalar,
-                      kLossType.bytes() * model.microBatches);
+    for (uint32_t d : context.devicesOf(loss))
+      losses[d] =
+          out.slot(out.text("loss"), context.device(d).memory, Kind::scalar, kLossType.bytes() * model.microBatches);
   }
 
   /// Updates on a device wait for the clip scale as those on the host do.
@@ -163,7 +164,8 @@ private:
   /// Global norm and clip scale, the losses' way back and their sum, and the report to the training loop.
   void endStep() {
     out.setPlace(-1, -1);
-    Place reported = layout.stepScalars, landed = losses;
+    const int64_t loss = context.layerCount() - 1;
+    Place reported = layout.stepScalars, landed = losses.at(context.deviceOf(loss, 0));
     if (!context.evaluating) {
       if (context.hasRanks())
         gradients.gatherNorms();
@@ -176,9 +178,14 @@ private:
       reported = layout.finalScalars;
     }
     if (!machine.unified()) {
-      const int64_t bytes = kLossType.bytes() * model.microBatches;
-      landed = out.slot(out.text("landed loss"), machine.staging, Kind::scalar, bytes);
-      out.copy(out.text("loss"), losses, landed, bytes, Urgency::message);
+      const int64_t size = kLossType.bytes();
+      landed = out.slot(out.text("landed loss"), machine.staging, Kind::scalar, size * model.microBatches);
+      for (int64_t m = 0, end = 0; m < model.microBatches; m = end) { // those of a device lie together
+        const uint32_t device = context.deviceOf(loss, m);
+        while (end < model.microBatches && context.deviceOf(loss, end) == device)
+          ++end;
+        out.copy(out.text("loss"), losses.at(device) + m * size, landed + m * size, (end - m) * size, Urgency::message);
+      }
     }
     int64_t count = model.microBatches;
     if (context.hasRanks()) {
@@ -245,11 +252,13 @@ private:
 
   Place operandPlace(const Phase &phase, int64_t number, int64_t microBatch) {
     const Operand &what = context.layer(phase.layer).operands[static_cast<size_t>(number)];
-    return what.kind == Operand::parameter ? weights.of(what.index, context.deviceOf(phase.layer))
+    return what.kind == Operand::parameter ? weights.of(what.index, context.deviceOf(phase.layer, microBatch))
                                            : values.operand(phase, what, microBatch);
   }
 
-  Place lossOf(int64_t microBatch) const { return losses + microBatch * kLossType.bytes(); }
+  Place lossOf(int64_t microBatch) const {
+    return losses.at(context.deviceOf(context.layerCount() - 1, microBatch)) + microBatch * kLossType.bytes();
+  }
 
   void forward(int64_t l, int64_t microBatch) {
     const bool plain = context.evaluating || !context.layer(l).isDifferentiated();
@@ -274,7 +283,7 @@ private:
               : values.result(l, context.layer(l).results[static_cast<size_t>(result.index)], microBatch, result.type);
       operands.push_back(bind(place, BindingEffect::write, result.type));
     }
-    out.run(out.text("forward layer {} mb {}", l, microBatch), callee, context.device(context.deviceOf(l)),
+    out.run(out.text("forward layer {} mb {}", l, microBatch), callee, context.device(context.deviceOf(l, microBatch)),
             std::move(operands));
     values.endForward(l, microBatch);
   }
@@ -304,7 +313,7 @@ private:
                                                          : bind(lossOf(microBatch), BindingEffect::write, result.type));
     out.run(context.layer(l).isLoss ? out.text("loss layer {} mb {}", l, microBatch)
                                     : out.text("backward layer {} mb {}", l, microBatch),
-            callee, context.device(context.deviceOf(l)), std::move(operands));
+            callee, context.device(context.deviceOf(l, microBatch)), std::move(operands));
     gradients.close(l, microBatch);
   }
 

@@ -10,7 +10,7 @@ kernels::Shares sharesOfMicroBatches(const Model &model) {
 }
 
 Context::Context(const Model &model, const Machine &machine, const Decisions &decisions, Extent extent)
-    : model(model), machine(machine), decisions(decisions), extent(extent),
+    : model(model), machine(machine), decisions(decisions), extent(extent), hasPeers(machine.hasPeers()),
       out(model, machine, extent == Extent::plan) {
   for (size_t v = 0; v < model.values.size(); ++v)
     parked.push_back(!machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v)));
@@ -24,8 +24,8 @@ Context::Context(const Model &model, const Machine &machine, const Decisions &de
     parkedSaved.push_back(canWait[static_cast<size_t>(l)] && decision(l).parkedSaved && bytes > 0);
   }
   streams.assign(model.layers.size(), false);
-  if (std::ranges::any_of(decisions.layers,
-                          &LayerDecision::stateStreamed)) // which layers can takes a while to find out
+  if (!sharesBatch() && std::ranges::any_of(decisions.layers,
+                                            &LayerDecision::stateStreamed)) // which can takes a while to find out
     streams = canStreamState(model, machine);
   for (int64_t l = 0; l < layerCount(); ++l)
     streams[static_cast<size_t>(l)] = streams[static_cast<size_t>(l)] && decision(l).stateStreamed && !isResident(l);

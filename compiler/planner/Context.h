@@ -29,6 +29,7 @@ public:
   const Machine &machine;
   const Decisions &decisions;
   const Extent extent;
+  const bool hasPeers; ///< see Machine
   Emitter out;
 
   // The program that is being built.
@@ -48,7 +49,7 @@ public:
   int64_t layerCount() const { return static_cast<int64_t>(model.layers.size()); }
 
   // What follows from the decisions.
-  bool isResident(int64_t l) const { return l >= 0 && !machine.unified() && decision(l).resident; }
+  bool isResident(int64_t l) const { return l >= 0 && !machine.unified() && !sharesBatch() && decision(l).resident; }
   bool isResidentParameter(int64_t p) const { return isResident(model.homeOf(p)); }
   bool streamsState(int64_t l) const { return l >= 0 && streams[static_cast<size_t>(l)]; }
   /// Of the state that the host has: where the layer is resident, a copy.
@@ -64,7 +65,10 @@ public:
   /// Whether the host adds up what the micro-batches of a layer give, or some of them: not where one of its updates is
   /// on a device.
   bool sumsOnHost(int64_t l) const {
-    return !machine.unified() && decision(l).summed < model.microBatches &&
+    const bool mustBe =
+        sharesBatch() &&
+        (!hasPeers || std::ranges::any_of(layer(l).packs, [&](int64_t k) { return pack(k).isShared(); }));
+    return !machine.unified() && (mustBe || decision(l).summed < model.microBatches) &&
            std::ranges::none_of(layer(l).packs, [&](int64_t k) { return staysOnDevice(k); });
   }
   /// Of a value. With the rungs that were decided, backward may not read it any more.
@@ -94,11 +98,25 @@ public:
   // Where templates run.
   uint32_t deviceCount() const { return static_cast<uint32_t>(machine.devices.size()); }
   const Device &device(uint32_t index) const { return machine.devices[index]; }
+  /// Whether each device computes all layers of some micro-batches; else some layers of all micro-batches.
+  bool sharesBatch() const { return decisions.batchShared && deviceCount() > 1; }
+  /// Where a layer runs or, where devices share the batch, where what there is one of is.
   uint32_t deviceOf(int64_t l) const { return static_cast<uint32_t>(l % deviceCount()); }
+  uint32_t deviceOf(int64_t l, int64_t microBatch) const {
+    return sharesBatch() ? static_cast<uint32_t>(microBatch * deviceCount() / model.microBatches) : deviceOf(l);
+  }
+  /// All on which a layer runs.
+  std::vector<uint32_t> devicesOf(int64_t l) const {
+    std::vector<uint32_t> found;
+    for (int64_t m = 0; m < model.microBatches; ++m)
+      if (found.empty() || found.back() != deviceOf(l, m))
+        found.push_back(deviceOf(l, m));
+    return found;
+  }
   /// Micro-batches of a phase in the order in which they run. It alternates, so that the boundary made last is used
   /// first, but where the next phase runs on another device, which begins as soon as the first of them is there.
   int64_t microBatchAt(int64_t phase, int64_t place) const {
-    return phase % 2 && deviceCount() == 1 ? model.microBatches - 1 - place : place;
+    return phase % 2 && (deviceCount() == 1 || sharesBatch()) ? model.microBatches - 1 - place : place;
   }
 
   std::string named(const std::vector<int64_t> &parameters) const;

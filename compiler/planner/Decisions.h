@@ -54,6 +54,9 @@ struct Decisions {
   /// where a plan that needs less is as fast.
   int64_t deviceLimit = INT64_MAX, hostLimit = INT64_MAX;
   int64_t distance = INT64_MAX; ///< phases that weights may be brought ahead
+  /// Several devices each compute all layers of some of the micro-batches; else each computes some layers of all of
+  /// them.
+  bool batchShared = false;
 
   bool operator==(const Decisions &) const = default;
 };

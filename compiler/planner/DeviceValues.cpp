@@ -22,7 +22,7 @@ void DeviceValues::bring(const Phase &phase, int64_t microBatch) {
   for (size_t number = 0; number < context.layer(l).operands.size(); ++number) {
     const Operand &operand = context.layer(l).operands[number];
     if (operand.kind == Operand::input)
-      (void)input(operand.index, microBatch, context.deviceOf(l));
+      (void)input(operand.index, microBatch, context.deviceOf(l, microBatch));
     else if (operand.kind == Operand::value &&
              (all || context.model.backwardReads(l, context.decision(l).rung, static_cast<int64_t>(number))))
       (void)value(phase, operand.index, microBatch);
@@ -31,8 +31,8 @@ void DeviceValues::bring(const Phase &phase, int64_t microBatch) {
 
 Place DeviceValues::operand(const Phase &phase, const Operand &what, int64_t microBatch) {
   if (what.kind == Operand::input)
-    return input(what.index, microBatch, context.deviceOf(phase.layer));
-  return what.kind == Operand::scalars ? scalarsOf(context.deviceOf(phase.layer))
+    return input(what.index, microBatch, context.deviceOf(phase.layer, microBatch));
+  return what.kind == Operand::scalars ? scalarsOf(context.deviceOf(phase.layer, microBatch))
                                        : value(phase, what.index, microBatch);
 }
 
@@ -56,7 +56,7 @@ Place DeviceValues::input(int64_t index, int64_t microBatch, uint32_t device) {
 Place DeviceValues::value(const Phase &phase, int64_t v, int64_t microBatch) {
   const auto [index, number] = keyOf(v, microBatch);
   const Value &entry = context.value(v);
-  const uint32_t device = context.deviceOf(phase.layer);
+  const uint32_t device = context.deviceOf(phase.layer, microBatch);
   const auto waiting =
       phase.backward && !context.layer(phase.layer).isLoss ? parked.find({index, number}) : parked.end();
   const bool waits = waiting != parked.end();
@@ -70,7 +70,8 @@ Place DeviceValues::value(const Phase &phase, int64_t v, int64_t microBatch) {
     place = out.slot(out.text("device {}", label), memory, Kind::activation, entry.type.bytes());
     out.copy(std::move(label), waiting->second, place, entry.type.bytes());
   } else {
-    const Place made = values.at({index, number, context.deviceOf(entry.layer)});
+    const uint32_t maker = entry.isStepSum ? context.deviceOf(entry.layer) : context.deviceOf(entry.layer, microBatch);
+    const Place made = values.at({index, number, maker});
     place = out.across(out.text("value {} of layer {} mb {}", entry.result, entry.layer, microBatch), made, memory,
                        Kind::activation, entry.type.bytes());
   }
@@ -79,7 +80,7 @@ Place DeviceValues::value(const Phase &phase, int64_t v, int64_t microBatch) {
 
 Place DeviceValues::result(int64_t l, int64_t v, int64_t microBatch, const TensorType &type) {
   const Value &entry = context.value(v);
-  const uint32_t device = context.deviceOf(l);
+  const uint32_t device = context.deviceOf(l, microBatch);
   std::string name = entry.isStepSum ? context.out.text("step sum {}{}", entry.result, context.ofMicroBatch(microBatch))
                                      : context.out.text("value {} of layer {} mb {}", entry.result, l, microBatch);
   const Place place = context.out.slot(std::move(name), context.device(device).memory, Kind::activation, type.bytes());
@@ -88,10 +89,11 @@ Place DeviceValues::result(int64_t l, int64_t v, int64_t microBatch, const Tenso
 }
 
 void DeviceValues::endForward(int64_t l, int64_t microBatch) {
+  const uint32_t device = context.deviceOf(l, microBatch);
   for (int64_t v : context.layer(l).results)
     if (context.value(v).isStepSum)
-      sums[v].add(microBatch, parts.at(v), [&](Place into, const std::vector<Place> &others) {
-        addTo(v, context.device(context.deviceOf(l)).engine, into, others);
+      sums[v][device].add(microBatch, parts.at(v), [&](Place into, const std::vector<Place> &others) {
+        addTo(v, context.device(device).engine, into, others);
       });
   if (!context.evaluating)
     park(l, microBatch);
@@ -100,9 +102,17 @@ void DeviceValues::endForward(int64_t l, int64_t microBatch) {
 void DeviceValues::endForward(int64_t l) {
   for (int64_t v : context.layer(l).results)
     if (context.value(v).isStepSum) {
-      Place sum = sums.at(v).finish([&](Place into, const std::vector<Place> &others) {
-        addTo(v, context.device(context.deviceOf(l)).engine, into, others);
-      });
+      const Device &home = context.device(context.deviceOf(l));
+      auto join = [&](Place into, const std::vector<Place> &others) { addTo(v, home.engine, into, others); };
+      BlockSums<Place> all;
+      for (auto &[device, some] : sums.at(v))
+        for (BlockSums<Place>::Block &block : some.take(1)) {
+          if (device != context.deviceOf(l))
+            block.sum = context.out.across(context.out.text("step sum {}", context.value(v).result), block.sum,
+                                           home.memory, Kind::activation, context.value(v).type.bytes());
+          all.add(std::move(block), join);
+        }
+      const Place sum = all.finish(join);
       values[{v, 0, context.deviceOf(l)}] = context.hasRanks() ? acrossRanks(v, sum) : sum;
     }
 }
@@ -154,8 +164,8 @@ void DeviceValues::park(int64_t l, int64_t microBatch) {
     const int64_t bytes = context.value(v).type.bytes();
     Place host = out.slot(out.text("parked activation layer {} mb {}", l, microBatch), context.machine.staging,
                           Kind::activation, bytes);
-    out.copy(out.text("activation layer {} mb {}", l, microBatch), values.at({v, microBatch, context.deviceOf(l)}),
-             host, bytes);
+    out.copy(out.text("activation layer {} mb {}", l, microBatch),
+             values.at({v, microBatch, context.deviceOf(l, microBatch)}), host, bytes);
     parked[{v, microBatch}] = host;
   }
   if (!context.isSavedParked(l))
@@ -169,7 +179,8 @@ void DeviceValues::park(int64_t l, int64_t microBatch) {
 
 Place DeviceValues::savedTogether(int64_t l, int64_t microBatch) {
   return context.out.slot(context.out.text("saved of layer {} mb {}", l, microBatch),
-                          context.device(context.deviceOf(l)).memory, Kind::activation, context.savedBytes(l));
+                          context.device(context.deviceOf(l, microBatch)).memory, Kind::activation,
+                          context.savedBytes(l));
 }
 
 Access DeviceValues::savedAsOne(int64_t l, int64_t microBatch, BindingEffect effect) const {
@@ -185,7 +196,7 @@ void DeviceValues::placeSaved(int64_t l, int64_t microBatch) {
   for (const Result &result : context.code(context.rungOf(l).forward).results)
     if (result.kind == Result::saved)
       places.push_back(context.out.slot(context.out.text("saved {} of layer {} mb {}", result.index, l, microBatch),
-                                        context.device(context.deviceOf(l)).memory, Kind::activation,
+                                        context.device(context.deviceOf(l, microBatch)).memory, Kind::activation,
                                         result.type.bytes()));
 }
 
@@ -203,18 +214,18 @@ void DeviceValues::placeTogether(int64_t l, int64_t microBatch, Place place) {
 
 std::pair<Place, bool> DeviceValues::gradient(int64_t l, int64_t v, int64_t microBatch, const TensorType &type) {
   const bool isFirst = !gradients.contains({v, microBatch});
+  const uint32_t device = context.deviceOf(l, microBatch);
   std::string name = context.out.text("gradient of value of layer {} mb {}", context.value(v).layer, microBatch);
   if (isFirst)
     gradients[{v, microBatch}] = {
-        context.out.slot(std::move(name), context.device(context.deviceOf(l)).memory, Kind::activation, type.bytes()),
-        context.deviceOf(l)};
+        context.out.slot(std::move(name), context.device(device).memory, Kind::activation, type.bytes()), device};
   else
-    moveGradient(gradients.at({v, microBatch}), context.deviceOf(l), std::move(name), type.bytes());
+    moveGradient(gradients.at({v, microBatch}), device, std::move(name), type.bytes());
   return {gradients.at({v, microBatch}).place, isFirst};
 }
 
 Place DeviceValues::arrivingGradient(int64_t l, int64_t v, int64_t microBatch, const TensorType &type) {
-  const uint32_t device = context.deviceOf(l);
+  const uint32_t device = context.deviceOf(l, microBatch);
   auto there = gradients.find({v, microBatch});
   if (there != gradients.end()) {
     moveGradient(there->second, device, context.out.text("gradient of value of layer {} mb {}", l, microBatch),

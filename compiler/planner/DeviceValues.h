@@ -59,7 +59,7 @@ private:
   std::map<Key, Place> parked;         ///< where they wait
   std::map<Key, Gradient> gradients;   ///< of values
   std::map<int64_t, Place> parts;      ///< of sums of the step, by value: what the micro-batch that runs gives
-  std::map<int64_t, BlockSums<Place>> sums;
+  std::map<int64_t, std::map<uint32_t, BlockSums<Place>>> sums; ///< of the step, by value and device
   std::map<Key, std::vector<Place>> saved; ///< (layer, micro-batch): by saved index; of what is one, the first
   std::map<Key, Place> parkedSaved;        ///< (layer, micro-batch): of all of them, one after another
 

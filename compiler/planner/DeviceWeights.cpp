@@ -39,9 +39,13 @@ std::vector<int64_t> DeviceWeights::missing(int64_t phase) {
         !(all || context.model.backwardReads(l, context.decision(l).rung, static_cast<int64_t>(number))))
       continue;
     const int64_t p = operand.index;
-    Brought &there = brought[{p, context.deviceOf(l)}];
-    const bool stays = there.place && (context.decision(context.parameter(p).owner).kept || there.until + 1 >= phase);
-    there.until = phase;
+    bool stays = true; // alike on all devices that the layer runs on
+    for (uint32_t device : context.devicesOf(l)) {
+      Brought &each = brought[{p, device}];
+      stays = each.place && (context.decision(context.parameter(p).owner).kept || each.until + 1 >= phase);
+      each.until = phase;
+    }
+    Brought &there = brought[{p, context.devicesOf(l).front()}];
     if (context.machine.unified())
       there.place = layout.weightOf(p);
     else if (Place always = layout.residentWeights[static_cast<size_t>(p)];
@@ -63,13 +67,36 @@ void DeviceWeights::bringRun(int64_t l, const std::vector<int64_t> &run) {
   const int64_t bytes = layout.weightOf(run.back()).offset + context.parameter(run.back()).type.bytes() - begin.offset;
   const bool own = context.parameter(run.front()).owner == l;
   std::string label = own ? out.text("weights layer {}", l) : out.text("weight {} layer {}", context.named(run), l);
-  const uint32_t device = context.deviceOf(l);
-  Place place = out.slot(out.text("device {}", label), context.device(device).memory, Kind::weight, bytes);
+  std::vector<Place> places;
+  for (uint32_t device : context.devicesOf(l)) {
+    places.push_back(out.slot(out.text("device {}", label), context.device(device).memory, Kind::weight, bytes));
+    for (int64_t p : run)
+      brought[{p, device}].place = places.back() + (layout.weightOf(p).offset - begin.offset);
+  }
+  if (places.size() > 1 && context.hasPeers)
+    return bringToAll(label, begin, places, bytes);
   const int64_t part = own ? context.sizeOfPart(l, bytes) : bytes;
-  for (int64_t at = 0; at < bytes; at += part)
-    out.copy(label, begin + at, place + at, std::min(part, bytes - at));
-  for (int64_t p : run)
-    brought[{p, device}].place = place + (layout.weightOf(p).offset - begin.offset);
+  for (const Place &place : places)
+    for (int64_t at = 0; at < bytes; at += part)
+      out.copy(label, begin + at, place + at, std::min(part, bytes - at));
+}
+
+/// To devices that share the batch: each brings a part from the host, and the others take that from it.
+void DeviceWeights::bringToAll(const std::string &label, Place begin, const std::vector<Place> &places, int64_t bytes) {
+  const auto count = static_cast<int64_t>(places.size());
+  const int64_t part = aligned((bytes + count - 1) / count);
+  auto sizeOf = [&](int64_t i) { return std::clamp<int64_t>(bytes - i * part, 0, part); };
+  for (int64_t i = 0; i < count && sizeOf(i) > 0; ++i)
+    context.out.copy(label, begin + i * part, places[static_cast<size_t>(i)] + i * part, sizeOf(i));
+  for (int64_t distance = 1; distance < count; ++distance) // each sends to another one at a time
+    for (int64_t i = 0; i < count && sizeOf(i) > 0; ++i) {
+      const int64_t to = (i + distance) % count;
+      const Place there = places[static_cast<size_t>(to)];
+      Command &command =
+          context.out.copy(label, places[static_cast<size_t>(i)] + i * part, there + i * part, sizeOf(i));
+      if (sizeOf(to) > 0) // behind what opens the place
+        command.accesses.push_back({there.slot, to * part, sizeOf(to), plan::BindingEffect::read});
+    }
 }
 
 /// From the device where it always is.

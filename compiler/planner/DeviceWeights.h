@@ -30,6 +30,7 @@ private:
 
   std::vector<int64_t> missing(int64_t phase);
   void bringRun(int64_t l, const std::vector<int64_t> &run);
+  void bringToAll(const std::string &label, Place begin, const std::vector<Place> &places, int64_t bytes);
   void bringResident(int64_t l, int64_t p);
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace mt::planner {
 using plan::BindingEffect;
@@ -16,18 +17,21 @@ std::string Gradients::labelOf(int64_t k, int64_t l) const {
 
 void Gradients::open(int64_t l, int64_t microBatch) {
   if (parts.empty() || layer != l)
-    sums = BlockSums<Packs>(context.decision(l).together);
+    sums.clear();
   layer = l;
+  sums.try_emplace(context.deviceOf(l, microBatch), context.decision(l).together);
   parts.clear();
   for (int64_t k : context.layer(l).packs)
-    parts[k] = context.out.slot(context.out.text("device {}{}", labelOf(k, l), context.ofMicroBatch(microBatch)),
-                                context.device(context.deviceOf(l)).memory, Kind::gradient, context.pack(k).bytes);
+    parts[k] =
+        context.out.slot(context.out.text("device {}{}", labelOf(k, l), context.ofMicroBatch(microBatch)),
+                         context.device(context.deviceOf(l, microBatch)).memory, Kind::gradient, context.pack(k).bytes);
 }
 
 void Gradients::close(int64_t l, int64_t microBatch) {
-  const Engine &engine = context.device(context.deviceOf(l)).engine;
-  sums.add(microBatch, parts,
-           [&](const Packs &into, const std::vector<Packs> &others) { addTo(l, engine, into, others); });
+  const uint32_t device = context.deviceOf(l, microBatch);
+  sums.at(device).add(microBatch, parts, [&](const Packs &into, const std::vector<Packs> &others) {
+    addTo(l, context.device(device).engine, into, others);
+  });
   if (context.sumsOnHost(l))
     bringBlocksDown(l, context.decision(l).summed);
 }
@@ -41,9 +45,13 @@ void Gradients::addTo(int64_t l, const Engine &engine, const Packs &into, const 
   }
 }
 
-/// What the device has of blocks of so many micro-batches, to be added up on the host.
+/// What devices have of blocks of so many micro-batches, to be added up on the host.
 void Gradients::bringBlocksDown(int64_t l, int64_t count) {
-  for (BlockSums<Packs>::Block &block : sums.take(count)) {
+  std::vector<BlockSums<Packs>::Block> blocks;
+  for (auto &[device, some] : sums)
+    for (BlockSums<Packs>::Block &block : some.take(count))
+      blocks.push_back(std::move(block));
+  for (BlockSums<Packs>::Block &block : blocks) {
     for (auto &[k, place] : block.sum) {
       const Place host =
           context.out.slot(context.out.text("landed {}{}", labelOf(k, l), context.ofMicroBatch(block.first)),
@@ -73,14 +81,157 @@ void Gradients::addPack(std::string label, const Engine &engine, int64_t k, bool
 void Gradients::land(int64_t l) {
   if (context.sumsOnHost(l))
     return landOnHost(l);
+  if (context.sharesBatch())
+    return landFromAll(l);
   const Engine &engine = context.device(context.deviceOf(l)).engine;
-  parts = sums.finish([&](const Packs &into, const std::vector<Packs> &others) { addTo(l, engine, into, others); });
+  parts = sums.begin()->second.finish(
+      [&](const Packs &into, const std::vector<Packs> &others) { addTo(l, engine, into, others); });
   context.out.setPlace(l, -1);
   for (int64_t k : context.layer(l).packs)
     if (!context.pack(k).isShared() && !context.hasRanks())
       computeNorms(l, k);
   for (int64_t k : context.layer(l).packs)
     land(l, k);
+}
+
+/// Where devices share the batch: each gets a part of a pack from all others, adds it up, and alone brings it down.
+/// Bytes where these parts begin, and the end of the last: whole chunks of norms, and what optimizers take as one.
+std::vector<int64_t> Gradients::rangesOf(int64_t k) const {
+  const GradientPack &pack = context.pack(k);
+  const auto devices = static_cast<int64_t>(context.deviceCount());
+  std::vector<int64_t> begins(static_cast<size_t>(devices) + 1, pack.bytes);
+  begins[0] = 0;
+  for (int64_t d = 1; d < devices; ++d) {
+    const int64_t wanted = pack.bytes * d / devices;
+    for (int64_t p : pack.parameters) {
+      const Parameter &entry = context.parameter(p);
+      const int64_t end = entry.packOffset + entry.full.bytes();
+      if (wanted >= aligned(end))
+        continue;
+      const int64_t granule = 4 * std::lcm(entry.shares.chunk, std::max<int64_t>(1, entry.spec->granularity));
+      const int64_t cut =
+          entry.spec->granularity == 0 ? 0 : std::max<int64_t>(0, wanted - entry.packOffset) / granule * granule;
+      begins[static_cast<size_t>(d)] = std::max(begins[static_cast<size_t>(d) - 1], entry.packOffset + cut);
+      break;
+    }
+  }
+  return begins;
+}
+
+void Gradients::landFromAll(int64_t l) {
+  Emitter &out = context.out;
+  std::map<uint32_t, std::vector<BlockSums<Packs>::Block>> blocks;
+  for (auto &[device, some] : sums)
+    blocks[device] = some.take(1);
+  out.setPlace(l, -1);
+  for (int64_t k : context.layer(l).packs) {
+    const GradientPack &pack = context.pack(k);
+    const std::vector<int64_t> begins = rangesOf(k);
+    Place whole;
+    if (context.hasRanks())
+      whole = out.slot(out.text("landed {}", labelOf(k, l)), context.machine.staging, Kind::gradient, pack.bytes);
+    for (uint32_t d = 0; d < context.deviceCount(); ++d) {
+      const int64_t begin = begins[d], bytes = begins[d + 1] - begin;
+      if (bytes == 0)
+        continue;
+      const Device &owner = context.device(d);
+      auto join = [&](const Place &into, const std::vector<Place> &others) {
+        addRange(out.text("sum {}", labelOf(k, l)), owner.engine, k, begin, begin + bytes, into, others);
+      };
+      BlockSums<Place> all(context.decision(l).together);
+      for (const auto &[device, list] : blocks)
+        for (const BlockSums<Packs>::Block &block : list) {
+          Place place = block.sum.at(k) + begin;
+          if (device != d)
+            place = out.across(labelOf(k, l), place, owner.memory, Kind::gradient, bytes);
+          all.add({block.first, block.count, place}, join);
+        }
+      const Place sum = all.finish(join);
+      if (context.hasRanks()) {
+        out.copy(labelOf(k, l), sum, whole + begin, bytes);
+        continue;
+      }
+      normParts(l, k, d, begin, begin + bytes, sum);
+      Landed landed{
+          begin, begin + bytes, std::min(context.decision(l).parts - 1, begin / context.sizeOfPart(l, pack.bytes)),
+          out.slot(out.text("landed {}", labelOf(k, l)), context.machine.staging, Kind::gradient, bytes), sum};
+      landed.isLate = landed.part >= context.firstLateDown(l);
+      bringDown(l, k, landed);
+      keep(l, k, landed);
+    }
+    if (context.hasRanks()) {
+      share(l, k, whole);
+      continue;
+    }
+    std::vector<Access> operands;
+    for (int64_t p : pack.parameters) {
+      const TensorType &type = out.type(kernels::DType::f64, {Layout::allPartsOf(context.parameter(p))});
+      operands.push_back(Emitter::access(layout.allParts[static_cast<size_t>(p)], BindingEffect::read, type));
+      operands.push_back(Emitter::access(layout.normOf(p), BindingEffect::write, kNormType));
+    }
+    const auto groups = static_cast<int64_t>(pack.parameters.size());
+    out.kernel(out.text("norm of {}", context.named(pack.parameters)), context.machine.update, "squared_norm_sum",
+               std::move(operands), groups);
+  }
+}
+
+void Gradients::addRange(std::string label, const Engine &engine, int64_t k, int64_t begin, int64_t end, Place into,
+                         const std::vector<Place> &from) {
+  std::vector<Addition> additions;
+  for (int64_t p : context.pack(k).parameters) {
+    const Parameter &entry = context.parameter(p);
+    const int64_t first = std::max(begin, entry.packOffset),
+                  last = std::min(end, entry.packOffset + entry.full.bytes());
+    if (first >= last)
+      continue;
+    Addition &addition = additions.emplace_back(
+        Addition{into + (first - begin), {}, &context.out.type(kernels::DType::f32, {(last - first) / 4})});
+    for (const Place &other : from)
+      addition.others.push_back(other + (first - begin));
+  }
+  context.out.add(std::move(label), engine, additions);
+}
+
+/// The sums of which norms are made, of a part of a pack that a device has, and their way to the host.
+void Gradients::normParts(int64_t l, int64_t k, uint32_t device, int64_t begin, int64_t end, Place place) {
+  Emitter &out = context.out;
+  const Device &here = context.device(device);
+  const int64_t size = kNormType.bytes();
+  struct Piece {
+    int64_t parameter, first, count, chunk; ///< elements
+  };
+  std::map<int64_t, std::vector<Piece>> byChunk;
+  int64_t total = 0;
+  for (int64_t p : context.pack(k).parameters) {
+    const Parameter &entry = context.parameter(p);
+    const int64_t first = std::max(begin, entry.packOffset),
+                  last = std::min(end, entry.packOffset + entry.full.bytes());
+    if (first >= last)
+      continue;
+    const int64_t chunk = entry.shares.chunk;
+    byChunk[chunk].push_back({p, (first - entry.packOffset) / 4, (last - first) / 4, chunk});
+    total += kernels::ceilDivide((last - first) / 4, chunk);
+  }
+  Place next = out.slot(out.text("device norms layer {}", l), here.memory, Kind::scalar, size * total);
+  for (const auto &[chunk, pieces] : byChunk) {
+    std::vector<Access> operands;
+    std::vector<std::pair<Place, Place>> ways;
+    for (const Piece &piece : pieces) {
+      const Parameter &entry = context.parameter(piece.parameter);
+      const int64_t count = kernels::ceilDivide(piece.count, chunk);
+      operands.push_back(Emitter::access(place + (entry.packOffset + 4 * piece.first - begin), BindingEffect::read,
+                                         out.type(kernels::DType::f32, {piece.count})));
+      operands.push_back(Emitter::access(next, BindingEffect::write, out.type(kernels::DType::f64, {count})));
+      ways.emplace_back(next, layout.allParts[static_cast<size_t>(piece.parameter)] + size * (piece.first / chunk));
+      next = next + size * count;
+    }
+    out.kernel(out.text("norms layer {}", l), here.engine, "squared_norm_parts", std::move(operands),
+               static_cast<int64_t>(pieces.size()))
+        .chunk = chunk;
+    for (size_t i = 0; i < pieces.size(); ++i)
+      out.copy(out.text("norms layer {}", l), ways[i].first, ways[i].second,
+               size * kernels::ceilDivide(pieces[i].count, chunk), Urgency::message);
+  }
 }
 
 void Gradients::landOnHost(int64_t l) {

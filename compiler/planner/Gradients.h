@@ -47,7 +47,8 @@ private:
   const Layout &layout;
   int64_t layer = -1;                         ///< whose backward runs
   Packs parts;                                ///< by pack, of the micro-batch that runs, then of the phase
-  BlockSums<Packs> sums, onHost;              ///< of the phase
+  std::map<uint32_t, BlockSums<Packs>> sums;  ///< of the phase, by device
+  BlockSums<Packs> onHost;                    ///< of the phase
   std::map<int64_t, Place> deviceNorms;       ///< by parameter, where a device has them
   std::map<int64_t, std::vector<Landed>> all; ///< by pack
 
@@ -63,6 +64,11 @@ private:
   void share(int64_t l, int64_t k, Place all);
   void ownNorms(int64_t k, Place own);
   void land(int64_t l, int64_t k);
+  void landFromAll(int64_t l);
+  void addRange(std::string label, const Engine &engine, int64_t k, int64_t begin, int64_t end, Place into,
+                const std::vector<Place> &from);
+  void normParts(int64_t l, int64_t k, uint32_t device, int64_t begin, int64_t end, Place place);
+  std::vector<int64_t> rangesOf(int64_t k) const;
   void keep(int64_t l, int64_t k, const Landed &landed);
 };
 

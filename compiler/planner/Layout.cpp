@@ -118,7 +118,7 @@ void Layout::placeNorms(Context &context) {
         norms[static_cast<size_t>(p)] = next;
         next = next + kNormType.bytes();
       }
-  if (!context.hasRanks())
+  if (!context.hasRanks() && !context.sharesBatch())
     return;
   auto place = [&](std::string name, std::vector<Place> &places, auto count) {
     int64_t total = 0;
@@ -132,8 +132,10 @@ void Layout::placeNorms(Context &context) {
         at = at + kNormType.bytes() * count(entry);
       }
   };
-  place(context.out.text("parts of squared norms of this rank"), ownParts, ownPartsOf);
   place(context.out.text("parts of squared norms"), allParts, allPartsOf);
+  if (!context.hasRanks())
+    return;
+  place(context.out.text("parts of squared norms of this rank"), ownParts, ownPartsOf);
   place(context.out.text("squared norms of this rank"), ownNorms, [](const Parameter &) { return 1; });
 }
 

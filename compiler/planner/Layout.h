@@ -25,7 +25,7 @@ struct Layout {
   State residentState;
   std::vector<Place> norms;  ///< by parameter, host, f64[1]
   /// Where ranks share gradients: by parameter, host, the sums of which a norm is made, of a rank's gradient and of all
-  /// of it, and the norm of a rank's.
+  /// of it, and the norm of a rank's. Where devices share the batch: those of all of it.
   std::vector<Place> ownParts, allParts, ownNorms;
   std::vector<Place> inputs; ///< by input, host, all micro-batches
   /// Host. What is fed, a copy for the step (so that the next can be fed while this one's updates run), and the copy

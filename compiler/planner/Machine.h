@@ -65,6 +65,14 @@ struct Machine {
   /// Of a copy within the host's memory by one thread, of which it takes a few to have all of its bandwidth.
   double copySeconds(int64_t bytes) const { return 8 * static_cast<double>(bytes) / target.hostBandwidth; }
   bool unified() const { return target.unified; }
+  /// Whether every device copies to every other without the host.
+  bool hasPeers() const {
+    for (const Device &from : devices)
+      for (const Device &to : devices)
+        if (from.memory != to.memory && !link(from.memory, to.memory))
+          return false;
+    return devices.size() > 1;
+  }
   bool isDevice(uint32_t space) const { return spaces[space].kind == plan::SpaceKind::device; }
   bool isHost(uint32_t space) const { return plan::isHostMemory(spaces[space].kind); }
   bool isFile(uint32_t space) const { return spaces[space].kind == plan::SpaceKind::file; }

@@ -48,8 +48,9 @@ bool completes(const Model &model, size_t layer) {
 class Searcher {
 public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
-      : model(model), machine(machine), constraints(constraints), reside(canReside(model, machine)),
-        streams(canStreamState(model, machine)), parks(canParkSaved(model, machine)), cut(canCut(model)), inFile(canBeInFile(model, machine)), gradientBytes(model.layers.size(), 0) {
+      : model(model), machine(machine), constraints(constraints), reside(unlessShared(canReside(model, machine))),
+        streams(unlessShared(canStreamState(model, machine))), parks(canParkSaved(model, machine)), cut(canCut(model)),
+        inFile(canBeInFile(model, machine)), gradientBytes(model.layers.size(), 0) {
     for (const GradientPack &pack : model.packs)
       gradientBytes[static_cast<size_t>(pack.complete())] += pack.bytes;
   }
@@ -90,6 +91,9 @@ private:
   /// By layer: whether it can be resident, stream its state, park what it saves, be cut in parts, have its state in a file.
   const std::vector<bool> reside, streams, parks, cut, inFile;
   std::vector<int64_t> gradientBytes;         ///< by layer: of those that it completes
+  std::vector<bool> unlessShared(std::vector<bool> can) const {
+    return constraints.batchShared.value_or(false) ? std::vector<bool>(can.size(), false) : can;
+  }
   Decisions best;
   Timing timing;
   int64_t simulations = 0;
@@ -134,6 +138,7 @@ private:
 
   void start() {
     best = leastMemory(model);
+    best.batchShared = constraints.batchShared.value_or(false);
     for (size_t l = 0; l < inFile.size(); ++l)
       best.layers[l].stateInFile = best.layers[l].gradientInFile = inFile[l];
     best.deviceLimit = constraints.deviceMemory;
@@ -194,6 +199,7 @@ private:
   /// What of decisions is tried, as bytes.
   static std::string keyOf(const Decisions &decisions) {
     std::string key(reinterpret_cast<const char *>(&decisions.deviceLimit), sizeof(decisions.deviceLimit));
+    key += decisions.batchShared ? 's' : 't';
     for (const LayerDecision &layer : decisions.layers) {
       key += static_cast<char>(layer.rung << 3 | layer.parkedSaved << 2 | layer.kept << 1 | layer.resident);
       key += static_cast<char>(layer.parts << 3 | layer.gradientInFile << 2 | layer.stateInFile << 1 |
@@ -754,7 +760,7 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     LayerDecision &layer = decisions.layers[l];
     layer.kept = constraints.kept.value_or(layer.kept);
-    layer.resident = constraints.resident.value_or(layer.resident) && reside[l];
+    layer.resident = constraints.resident.value_or(layer.resident) && reside[l] && !decisions.batchShared;
     layer.parkedSaved = constraints.parked.value_or(layer.parkedSaved || constraints.saved) && parkable[l];
     layer.parts = cut[l] ? layer.parts : 1;
     layer.summed = constraints.summed.value_or(layer.summed);
@@ -763,11 +769,25 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
     for (size_t v = 0; v < model.values.size(); ++v)
       decisions.parked[v] = *constraints.parked && canPark(model, decisions, static_cast<int64_t>(v));
   decisions.distance = constraints.distance.value_or(decisions.distance);
+  decisions.batchShared = constraints.batchShared.value_or(decisions.batchShared);
   return {};
 }
 
 Found search(const Model &model, const Machine &machine, const Constraints &constraints, const Found *before) {
-  return Searcher(model, machine, constraints).run(before);
+  if (constraints.batchShared || machine.devices.size() == 1)
+    return Searcher(model, machine, constraints).run(before);
+  // Devices compute layers in turn, unless that is far from what can be: then what they do with the batch shared is
+  // found, too.
+  constexpr double kFar = 1.03;
+  Constraints one = constraints;
+  one.batchShared = false;
+  Found turns = Searcher(model, machine, one).run(before && !before->decisions.batchShared ? before : nullptr);
+  if (turns.timing.fits() && turns.timing.seconds <= kFar * lowerBound(model, machine, constraints))
+    return turns;
+  one.batchShared = true;
+  Found shared = Searcher(model, machine, one).run(before && before->decisions.batchShared ? before : nullptr);
+  const bool isFaster = shared.timing.fits() && (!turns.timing.fits() || shared.timing.seconds < turns.timing.seconds);
+  return isFaster ? shared : turns;
 }
 
 Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints) {
@@ -776,10 +796,12 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 
 void settle(const Model &model, const Machine &machine, Decisions &decisions) {
   const std::vector<bool> reside = canReside(model, machine), streams = canStreamState(model, machine), parkable = canParkSaved(model, machine);
+  decisions.batchShared = decisions.batchShared && machine.devices.size() > 1;
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     decisions.layers[l].late = decisions.layers[l].lateDown = LayerDecision::kOpen;
-    decisions.layers[l].resident = decisions.layers[l].resident && reside[l];
-    decisions.layers[l].stateStreamed = decisions.layers[l].stateStreamed && streams[l] && !decisions.layers[l].resident;
+    decisions.layers[l].resident = decisions.layers[l].resident && reside[l] && !decisions.batchShared;
+    decisions.layers[l].stateStreamed =
+        decisions.layers[l].stateStreamed && streams[l] && !decisions.layers[l].resident && !decisions.batchShared;
     decisions.layers[l].parkedSaved = decisions.layers[l].parkedSaved && parkable[l] && decisions.layers[l].rung > 0;
   }
   for (size_t v = 0; v < model.values.size(); ++v)
@@ -906,7 +928,13 @@ static double diskSeconds(const Model &model, const Machine &machine, const Cons
 
 double lowerBound(const Model &model, const Machine &machine, const Constraints &constraints) {
   const int64_t deviceMemory = constraints.deviceMemory;
+  if (!constraints.batchShared && machine.devices.size() > 1) {
+    Constraints turns = constraints, shared = constraints;
+    turns.batchShared = false, shared.batchShared = true;
+    return std::min(lowerBound(model, machine, turns), lowerBound(model, machine, shared));
+  }
   Decisions most = leastMemory(model);
+  most.batchShared = constraints.batchShared.value_or(false) && machine.devices.size() > 1;
   for (size_t l = 0; l < model.layers.size(); ++l) {
     most.layers[l].kept = true;
     most.layers[l].summed = LayerDecision::kAll;
@@ -954,7 +982,7 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
   std::vector<size_t> can;
   const std::vector<bool> reside = canReside(model, machine);
   for (size_t l = 0; l < model.layers.size(); ++l)
-    if (reside[l]) {
+    if (reside[l] && !most.batchShared) {
       most.layers[l].resident = true;
       can.push_back(l);
     }
@@ -1059,6 +1087,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     return some;
   };
   text.weights = machine.unified() ? "in place" : shares({{"streamed", weighted - kept - resident}, {"kept", kept}, {"resident", resident}});
+  if (decisions.batchShared)
+    text.weights += ", the batch shared by devices";
   const auto parked = std::ranges::count(decisions.parked, true);
   text.parked = parked > 0 ? fmt::format("{} values", parked) : "";
   if (parkedSaved > 0)

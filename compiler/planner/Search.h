@@ -16,6 +16,7 @@ struct Constraints {
   std::optional<std::string> saved; ///< rung of every layer
   std::optional<bool> kept, resident; ///< of every layer
   std::optional<bool> parked;         ///< of every value that can be
+  std::optional<bool> batchShared;    ///< by several devices
   std::optional<int64_t> summed;      ///< micro-batches of every layer, on the device
   std::optional<int64_t> distance;  ///< phases that weights may be brought ahead
   int64_t deviceMemory = INT64_MAX, hostMemory = INT64_MAX; ///< bytes

@@ -1,4 +1,4 @@
-// squared_norm and pairwise_sum, prepared.
+// squared_norm, whole and in parts, and pairwise_sum, prepared.
 #include "kernels/cuda/Step.h"
 
 #include "kernels/cuda/Launching.h"
@@ -14,6 +14,15 @@ Result<Run> prepareSquaredNorm(const Signature &call, Library &) {
     MT_TRY(start(launch.stream, chunks.count, kThreads, squaredNormPartCode(), x.in(launch), chunks.total, chunks.size,
                  x.aligned(launch), parts));
     return start(launch.stream, 1, kThreads, addPartsCode(), parts, chunks.count, launch.at<double>(1));
+  });
+}
+
+Result<Run> prepareSquaredNormParts(const Signature &call, Library &) {
+  Bound x(call, 0);
+  const int64_t elements = call.operands[0].elements(), chunk = call.integer("chunk");
+  return Run([x, elements, chunk](const Launch &launch) -> Status {
+    return start(launch.stream, ceilDivide(elements, chunk), kThreads, squaredNormPartCode(), x.in(launch), elements,
+                 chunk, x.aligned(launch), launch.at<double>(1));
   });
 }
 
@@ -34,7 +43,9 @@ Result<Run> preparePairwiseSum(const Signature &call, Library &) {
   });
 }
 
-constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm}, {"pairwise_sum", preparePairwiseSum}};
+constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
+                              {"squared_norm_parts", prepareSquaredNormParts},
+                              {"pairwise_sum", preparePairwiseSum}};
 
 } // namespace
 

@@ -8,7 +8,7 @@ constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.
                         kStateStreamed = "mt.state_streamed", kStateInFile = "mt.state_in_file",
                         kGradientInFile = "mt.gradient_in_file", kLate = "mt.late", kLateDown = "mt.late_down",
                         kParts = "mt.parts", kSummed = "mt.summed", kTogether = "mt.together", kParked = "mt.parked",
-                        kParkedSaved = "mt.parked_saved", kLimits = "mt.limits";
+                        kParkedSaved = "mt.parked_saved", kLimits = "mt.limits", kBatchShared = "mt.batch_shared";
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -66,6 +66,7 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
         decisions.parked[layer.results[result]] = true;
       }
   }
+  decisions.batchShared = module->hasAttr(kBatchShared);
   auto limits = module->getAttrOfType<DictionaryAttr>(kLimits);
   auto read64 = [&](StringRef name, int64_t &into) {
     if (auto value = limits ? limits.getAs<IntegerAttr>(name) : IntegerAttr())
@@ -115,6 +116,9 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
     if (!parked.empty())
       call->setAttr(kParked, builder.getDenseI64ArrayAttr(parked));
   }
+  module->removeAttr(kBatchShared);
+  if (decisions.batchShared)
+    module->setAttr(kBatchShared, builder.getUnitAttr());
   NamedAttrList limits;
   auto state = [&](StringRef name, int64_t value) {
     if (value != INT64_MAX)

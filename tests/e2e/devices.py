@@ -1,12 +1,13 @@
 """However many devices a plan is for, no bit of a loss or a weight is another: reference cases with four micro-batches on 2, 3
-and 4 devices of the CPU against one, under jitter and poison, with what the planner chooses, and with everything streamed or
-resident; and a run goes on with another number of devices from where it stopped.
+and 4 devices of the CPU against one, under jitter and poison, with what the planner chooses, with everything streamed or
+resident, and with the batch shared, with and without links between devices; and a run goes on with another number of devices from where it stopped.
 
     PATH=build/bin:$PATH python3 tests/e2e/devices.py CASE [COUNT...] [-- OPTION...]
     PATH=build/bin/simt:build/bin:$PATH python3 tests/e2e/devices.py --simt TARGET CASE [COUNT...] [-- OPTION...]
 
 The second runs plans for GPUs on simulated ones, whose kernels run on the processor (tests/simt).
 """
+import json
 import sys
 
 import tool
@@ -18,7 +19,11 @@ if WORDS[0] == "--simt":
     TARGET, DEVICE, WORDS = WORDS[1], ["--device", "cuda"], WORDS[2:]
 CASE, COUNTS = WORDS[0], [int(word) for word in WORDS[1:]] or [2, 3, 4]
 CHOICES = {"chosen": [], "streamed": ["--residency", "none", "--saved-activations", "input"],
-           "resident": ["--residency", "state", "--park", "off"]}
+           "resident": ["--residency", "state", "--park", "off"], "batch": ["--placement", "batch"],
+           "batch-streamed": ["--placement", "batch", "--residency", "none", "--saved-activations", "input"],
+           "batch-peers": ["--placement", "batch", "--target", "peers.json"]}
+if DEVICE:
+    del CHOICES["batch-peers"] # a target has peers, or has none
 STEPS = 4 if DEVICE else 8
 
 
@@ -28,12 +33,15 @@ class Bench:
         scratch.link(CASE, "model.onnx", "data.npz")
         compile, train = tool.case_commands(CASE)
         batch = int(compile[compile.index("--batch") + 1])
+        target = json.loads(scratch.run(f"mtc target {TARGET}"))
+        (scratch / "peers.json").write_text(json.dumps({**target, "peers": ["all 20e9"]}))
         self.compile = tool.without(compile, "-o") + ["--micro-batch", str(batch // 4), *OPTIONS]
         self.train = tool.without(train, "--steps", "--metrics", "--out")[2:]
 
     def plan(self, devices, *choices):
         name = f"plan-{devices}.bin"
-        self.scratch.run([*self.compile, "-o", name, "--target", TARGET, "--devices", devices, *choices])
+        target = [] if "--target" in choices else ["--target", TARGET]
+        self.scratch.run([*self.compile, "-o", name, *target, "--devices", devices, *choices])
         return name
 
     def result(self, out):

@@ -17,6 +17,7 @@ CASE, COUNTS = WORDS[0], [int(word) for word in WORDS[1:]] or [2, 4]
 TARGET = [] if "--target" in OPTIONS else ["--target", "cpu-discrete"]
 DEVICES = [] if "--target" in OPTIONS else ["--devices", "2"]
 CHOICES = {"chosen": [], "streamed": ["--residency", "none", "--saved-activations", "input"], "devices": DEVICES,
+           "batch": [*DEVICES, *(["--placement", "batch"] if DEVICES else [])],
            "disk": [] if "--target" in OPTIONS else ["--disk", "2GB,1GB", "--host-memory"]}
 STEPS = 6
 

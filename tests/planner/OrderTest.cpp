@@ -171,11 +171,12 @@ Decisions randomDecisions(const Model &model, const Machine &machine, std::mt199
   }
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = decisions.parked[v] && random() % 2;
+  decisions.batchShared = random() % 2; // of one device without effect
   return decisions;
 }
 
-/// With memory enough they never wait for each other, whatever was decided, with a disk and without; nor do they with
-/// as little as some decisions need.
+/// With memory enough they never wait for each other, whatever was decided, with a disk and without, with other ranks
+/// and without; nor do they with as little as some decisions need.
 TEST(Order, SeveralDevicesDoNotLockUp) {
   std::mt19937 random(23);
   for (int i = 0; i < 400; ++i) {
@@ -186,7 +187,11 @@ TEST(Order, SeveralDevicesDoNotLockUp) {
       target.peers = {random() % 2 ? "all 5e9" : "0 1 5e9"};
     if (random() % 2)
       target.diskMemory = 1 << 30, target.diskReadBandwidth = 2e9, target.diskWriteBandwidth = 1e9;
+    target.ranks = random() % 2 ? 1 : 2 + random() % 4;
+    target.networkBandwidth = 1e9;
     ASSERT_EQ(target::setDevices(target, 1 + random() % 5).message(), "");
+    ASSERT_EQ(model.setOptimizer("adamw", target.ranks).message(), "");
+    model.ranks = target.ranks;
     const Machine machine(target);
     const Decisions decisions = randomDecisions(model, machine, random);
     const Timing timing = timeOf(model, machine, decisions);

@@ -161,6 +161,10 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
       ->check(oneOf({"none", "weights", "state"}));
   add(app, "--prefetch-distance", "N", o.prefetchDistance, "layers that weights are brought in ahead, 0 to 64")
       ->check(CLI::Range(0, 64));
+  addText(
+      app, "--placement", "KIND", [&o](const std::string &t) { o.batchShared = t == "batch"; },
+      "what several devices divide: layers, in turn, or the\nbatch's rows")
+      ->check(oneOf({"layers", "batch"}));
   addText(app, "--park", "on|off", [&o](const std::string &t) { o.park = t == "on"; },
           "saved layer inputs wait on the host (default: on)")->check(oneOf({"on", "off"}));
   app.option_defaults()->group("Options");
