@@ -78,7 +78,9 @@ folder = pathlib.Path(sys.argv[1])
 compile_, train = (c.split() for c in json.loads((folder / "case.json").read_text())["commands"])
 (folder / "arguments").write_text(" ".join(w for w, before in zip(train[2:], train[1:])
                                             if not {w, before} & {"--data", "--metrics", "--steps"}) + "\n")
-print(" ".join(w for w, before in zip(compile_[3:], compile_[2:]) if not {w, before} & {"-o"}))
+options = " ".join(w for w, before in zip(compile_[3:], compile_[2:]) if not {w, before} & {"-o"})
+(folder / "compile").write_text(options + "\n")
+print(options)
 PYTHON
   )
   for precision in fp32 bf16; do

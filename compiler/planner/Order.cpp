@@ -381,8 +381,11 @@ private:
     lane.sleeps = false;
     if (!lane.sorted)
       return;
-    const uint64_t step = which / count;
-    lane.ready.insert({listOf(which), step * computing.size() + static_cast<uint64_t>(deadline[i]), which});
+    lane.ready.insert(waitingOf(which));
+  }
+  Waiting waitingOf(uint64_t which) const {
+    const uint64_t due = which / count * computing.size() + static_cast<uint64_t>(deadline[which % count]);
+    return {listOf(which), due, which};
   }
 
   /// The next command of a lane, if it may start now.
@@ -487,7 +490,7 @@ private:
       }
     }
     if (lane.sorted)
-      lane.ready.erase(std::ranges::find(lane.ready, *which, &Waiting::instance));
+      lane.ready.erase(waitingOf(*which));
     else
       ++lane.next;
     ++lane.begun[listOf(*which)];

@@ -385,7 +385,7 @@ private:
   /// led furthest.
   void climbFromAll(int64_t allowance) {
     const State least = state();
-    allowed = simulated + allowance;
+    allowed = simulated + allowance * (best.batchShared ? 3 : 1); // a step has more commands
     std::vector<State> ends = machine.devices.size() > 1 ? alike() : std::vector<State>();
     for (size_t first = 0; first < axes.size() && ends.empty(); ++first) {
       set(least);
@@ -774,12 +774,14 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
 }
 
 Found search(const Model &model, const Machine &machine, const Constraints &constraints, const Found *before) {
-  if (constraints.batchShared || machine.devices.size() == 1)
-    return Searcher(model, machine, constraints).run(before);
+  Constraints one = constraints;
+  if (machine.devices.size() == 1)
+    one.batchShared = false;
+  if (one.batchShared)
+    return Searcher(model, machine, one).run(before);
   // Devices compute layers in turn, unless that is far from what can be: then what they do with the batch shared is
   // found, too.
   constexpr double kFar = 1.03;
-  Constraints one = constraints;
   one.batchShared = false;
   Found turns = Searcher(model, machine, one).run(before && !before->decisions.batchShared ? before : nullptr);
   if (turns.timing.fits() && turns.timing.seconds <= kFar * lowerBound(model, machine, constraints))
@@ -791,7 +793,9 @@ Found search(const Model &model, const Machine &machine, const Constraints &cons
 }
 
 Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints) {
-  return Searcher(model, machine, constraints).least();
+  Constraints one = constraints;
+  one.batchShared = constraints.batchShared.value_or(false) && machine.devices.size() > 1;
+  return Searcher(model, machine, one).least();
 }
 
 void settle(const Model &model, const Machine &machine, Decisions &decisions) {

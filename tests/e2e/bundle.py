@@ -88,7 +88,7 @@ def check_the_check(root):
                  *(f"golden.{case}.{precision}.{device}" for case in CASES for precision in ("fp32", "bf16")
                    for device in ("cpu", "cpu-discrete", "same"))):
         check(steps[name]["result"] == "ok", f"{name}: {steps[name]}")
-    for name in ("kernels.cuda", "golden.llama.bf16.cuda", "repeat.gpt2-clip.fp32.cuda", "sanitizer.memcheck.training"):
+    for name in ("kernels.cuda", "golden.llama.bf16.cuda", "repeat.gpt2-clip.fp32.cuda", "several.llama.fp32", "sanitizer.memcheck.training"):
         check(steps[name]["result"] == "skipped" and steps[name]["detail"], f"{name}: {steps[name]}")
 
 
@@ -154,6 +154,8 @@ def check_faked_check(faked):
     faked.check(fused, "ok", fused, "not cuDNN's: warning: attention_grad", faults="attention=old")
     faked.check(fused, "FAIL", fused, "attention is not cuDNN's", faults="attention=missing")
     faked.check("repeat.llama.bf16.cuda", "ok", "repeat.llama.bf16.cuda", "graphs")
+    faked.check("several.llama.fp32", "skipped", "several.llama.fp32", "there is one GPU")
+    faked.check("several.llama.fp32", "ok", "several.llama.fp32", "on 2 GPUs are those of one, to the bit", faults="gpus=2")
     kernels, training, races = (f"sanitizer.{name}" for name in ("memcheck.kernels", "memcheck.training", "racecheck.kernels"))
     faked.check("sanitizer.*", "ok", training, "no errors in 2 steps")
     for step in (kernels, races):

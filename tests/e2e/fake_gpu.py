@@ -3,14 +3,17 @@ real ones say, and an mtrun that trains a tiny model on the CPU whatever it is a
 read and keep what programs write; nothing about a GPU.
 
 Faults are in the variable MT_FAKE, as words: SIZE-BATCH=crash|loss|garble|hang of a measurement; attention=old|missing,
-memory=unknown and sanitizer=TOOL, in which something is found.
+memory=unknown, gpus=2 and sanitizer=TOOL, in which something is found.
 """
 import pathlib
 import sys
 
 NVIDIA_SMI = """#!/bin/sh
 case "$*" in
--L) echo "GPU 0: x" ;;
+-L)
+  echo "GPU 0: x"
+  case "$MT_FAKE" in *gpus=2*) echo "GPU 1: x" ;; esac
+  ;;
 *memory.used*) case "$MT_FAKE" in *memory=unknown*) echo "[N/A]" ;; *) echo 1000 ;; esac ;;
 *) echo "NVIDIA H100 80GB HBM3, 580, 81559" ;;
 esac
@@ -33,14 +36,16 @@ racecheck) echo "========= RACECHECK SUMMARY: $errors hazards displayed ($errors
 esac
 """
 
-# Plans that bench.sh has compiled are one of the reference cases'.
+# Plans that bench.sh has compiled are one of the reference cases', those of reference cases are their own.
 MTC = """#!PYTHON
 import pathlib, shutil, subprocess, sys
 root = pathlib.Path(__file__).resolve().parent.parent
 if sys.argv[1] != "compile":
     sys.exit(subprocess.call([root / "bin/mtc.real", *sys.argv[1:]]))
 assert (root / sys.argv[2]).exists() and {"--precision", "--batch", "--seq", "--target"} < {*sys.argv}, sys.argv
-shutil.copy(root / "plans/gpt2-bf16-h100.bin", sys.argv[sys.argv.index("-o") + 1])
+model, precision = pathlib.Path(sys.argv[2]), sys.argv[sys.argv.index("--precision") + 1]
+case = f"{model.parent.name}-{precision}" if model.parent.parent.name == "golden" else "gpt2-bf16"
+shutil.copy(root / f"plans/{case}-h100.bin", sys.argv[sys.argv.index("-o") + 1])
 """
 
 # Of the bundle's plans for a GPU those of the reference cases are run as compiled for the CPU; all others are one of them.

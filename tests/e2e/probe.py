@@ -43,6 +43,11 @@ def test():
                                  ("mtrun probe --device gpu", "there are cpu, cuda and cuda:N")):
             failed = scratch.attempt(command)
             check(failed.returncode == 1 and message in failed.stderr, f"{command}: {failed.returncode} {failed.stderr}")
+        if tool.has_mpi():
+            said = scratch.run([*tool.launcher(2), "mtrun", "probe", "--brief", "--threads", "1", "-o", "r.json"], environment=tool.MPI)
+            measured = json.loads((scratch / "r.json").read_text())
+            check(said.count("network ") == 1 and measured["network_bandwidth"] > 1e6 and measured["network_overhead_seconds"] > 0, f"network: {said}")
+            scratch.run("mtc compile m.onnx -o r.bin --target r.json --seq 64 --batch 4 --ranks 2")
 
 
 tool.main(test)

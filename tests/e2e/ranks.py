@@ -5,6 +5,7 @@ from where it stopped; every rank has its share of the state, and its spaces are
 
     PATH=build/bin:$PATH python3 tests/e2e/ranks.py CASE [RANKS...] [-- OPTION...]
 """
+import json
 import re
 import sys
 
@@ -53,6 +54,22 @@ class Bench:
         self.scratch.run([*launcher, "mtrun", f"plan-{ranks}.bin", *self.train, "--threads", 1, "--steps", steps, "--out", out,
                           "--metrics", f"{out}.jsonl", "--state-dir", "state", *options], environment=tool.MPI)
 
+    def together(self, ranks):
+        """What else ranks do: evaluate, rehearse with messages of the plan's sizes, write a trace each, refuse nothing alone."""
+        launcher, plan = tool.launcher(ranks), f"plan-{ranks}.bin"
+        data = self.train[self.train.index("--data") + 1]
+        alone = self.scratch.run(["mtrun", "eval", "plan-1.bin", "--data", data, "--from", "one"])
+        of_all = self.scratch.run([*launcher, "mtrun", "eval", plan, "--data", data, "--from", "one", "--state-dir", "state"], environment=tool.MPI)
+        expect(alone == of_all, f"evaluation by one: {alone}, by {ranks}: {of_all}")
+        told = self.scratch.run([*launcher, "mtrun", plan, "--rehearse", "--steps", 2, "--trace", "rehearsed.json"], environment=tool.MPI)
+        expect(told.count("rehearsed: ") == 1, f"rehearsal of {ranks} ranks: {told}")
+        for rank in range(ranks):
+            trace = json.loads((self.scratch / ("rehearsed.json" if rank == 0 else f"rehearsed.rank{rank}.json")).read_text())
+            expect(any(e["name"].startswith("exchange gradients") for e in trace["traceEvents"]), f"rank {rank}'s trace has no exchange")
+        expect("rehearsed: " in self.scratch.run(["mtrun", plan, "--rehearse", "--steps", 1]), "one of the ranks cannot be rehearsed alone")
+        dry = self.scratch.run([*launcher, "mtrun", plan, *self.train, "--dry-run", "--state-dir", "state", "--out", "none"], environment=tool.MPI)
+        expect(f"ranks: {ranks}, each with" in dry and dry.count("dry run: nothing was trained") == 1, f"dry run of {ranks} ranks: {dry}")
+
     def result(self, out, step=STEPS):
         return tool.metrics(self.scratch / f"{out}.jsonl"), faults.state(self.scratch / out / f"step-{step}")
 
@@ -87,6 +104,7 @@ def test():
                 bench.run(ranks, f"{name}-{ranks}", "--jitter", ranks, "--poison")
                 compare(want, bench.result(f"{name}-{ranks}"), f"{ranks} ranks, {name}")
         bench.plan(COUNTS[-1])
+        bench.together(COUNTS[-1])
         bench.run(COUNTS[-1], "onward", steps=STEPS // 2)
         bench.run(1, "onward", "--resume")
         compare(want, bench.result("onward"), f"{COUNTS[-1]} ranks, then one")

@@ -114,9 +114,13 @@ def launcher(ranks):
     return ["mpirun", "-n", str(ranks)]
 
 
+def has_mpi():
+    return (pathlib.Path(shutil.which("mtrun") or "/dev/null").parent / "libmt_mpi.so").exists()
+
+
 def skip_without_mpi():
     """Ends a test as one that is skipped where mtrun is built without MPI."""
-    if not (pathlib.Path(shutil.which("mtrun") or "/dev/null").parent / "libmt_mpi.so").exists():
+    if not has_mpi():
         print("skipped: mtrun is built without MPI")
         sys.exit(77)
 

@@ -161,6 +161,35 @@ repeat() { # CASE PRECISION DEVICE: again, disturbed, and on a GPU with graphs; 
   echo "losses, norms and weights of 20 steps are equal to the bit: $ways"
 }
 
+several() { # CASE PRECISION: on all GPUs, four at most, layers in turn and the batch shared, against one of them
+  need_gpu
+  need_program cuda_kernel_tests
+  gpus=$(nvidia-smi -L | grep -c '^GPU ')
+  [ "$gpus" -gt 1 ] || skip "there is one GPU"
+  [ "$gpus" -le 4 ] || gpus=4
+  cd "$here" || exit 1
+  words=$(cat "golden/$1/compile")
+  batch=$(echo "$words" | sed -n 's/.*--batch \([0-9]*\).*/\1/p')
+  for way in 1-layers "$gpus-layers" "$gpus-batch"; do
+    folder=$out/work/several-$1-$2/$way
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    # shellcheck disable=SC2046,SC2086
+    bin/mtc compile "golden/$1/model.onnx" -o "$folder/plan.bin" $words --precision "$2" --target h100 --micro-batch $((batch / 4)) \
+      --devices "${way%-*}" --placement "${way#*-}" >"$folder/compiled" 2>&1 || problem "mtc: $(tail -n 1 "$folder/compiled")"
+    # shellcheck disable=SC2046
+    bin/mtrun "$folder/plan.bin" --data "golden/$1/data.npz" $(cat "golden/$1/arguments") --steps 20 --device cuda --jitter 7 \
+      --metrics "$folder/metrics.jsonl" --out "$folder/run" --quiet 2>"$folder/stderr" || problem "$way: mtrun: $(tail -n 1 "$folder/stderr")"
+    numbers "$folder/metrics.jsonl" >"$folder/numbers"
+    bin/mtrun export "$folder/run" -o "$folder/weights.safetensors" >/dev/null || problem "$way: no weights"
+    for what in numbers weights.safetensors; do
+      cmp "$out/work/several-$1-$2/1-layers/$what" "$folder/$what" || problem "$what of $way differ from those of one GPU"
+    done
+  done
+  rm -rf "$out/work/several-$1-$2"
+  echo "losses, norms and weights of 20 steps on $gpus GPUs are those of one, to the bit: layers in turn and the batch shared"
+}
+
 sanitize() { # TOOL PROGRAM FILTER
   need_gpu
   need_program cuda_kernel_tests
@@ -261,6 +290,9 @@ steps() {
   step kernels.cuda 60 430 tests cuda_kernel_tests
   golden_steps cuda 240
   repeat_steps cuda 240
+  for precision_name in fp32 bf16; do
+    for case_name in gpt2-clip llama; do step "several.$case_name.$precision_name" 60 240 several $case_name $precision_name; done
+  done
   step sanitizer.memcheck.kernels 120 430 sanitize memcheck cuda_kernel_tests '*Norm*:*Softmax*:*Rotary*:*Indexing*:Loss.*:Structure.*:AttentionBlocks.*:*Matmul*'
   step sanitizer.memcheck.training 120 430 sanitize memcheck mtrun llama-bf16
   step sanitizer.racecheck.kernels 120 430 sanitize racecheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'

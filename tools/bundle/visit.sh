@@ -95,6 +95,7 @@ bench fsdp2-3b-32
 bench mt-7b-32
 check golden.*.cuda
 check repeat.*.cuda
+check several.*
 check sanitizer.memcheck.*
 bench *
 check *
