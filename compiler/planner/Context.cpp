@@ -12,6 +12,11 @@ kernels::Shares sharesOfMicroBatches(const Model &model) {
 Context::Context(const Model &model, const Machine &machine, const Decisions &decisions, Extent extent)
     : model(model), machine(machine), decisions(decisions), extent(extent), hasPeers(machine.hasPeers()),
       out(model, machine, extent == Extent::plan) {
+  for (uint32_t d = 0; d < deviceCount(); ++d)
+    alone.push_back({d});
+  for (int64_t m = 0; m < model.microBatches; ++m)
+    if (const uint32_t device = deviceOf(0, m); sharers.empty() || sharers.back() != device)
+      sharers.push_back(device);
   for (size_t v = 0; v < model.values.size(); ++v)
     parked.push_back(!machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v)));
   const std::vector<bool> canWait = canParkSaved(model, machine);

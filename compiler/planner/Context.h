@@ -106,12 +106,8 @@ public:
     return sharesBatch() ? static_cast<uint32_t>(microBatch * deviceCount() / model.microBatches) : deviceOf(l);
   }
   /// All on which a layer runs.
-  std::vector<uint32_t> devicesOf(int64_t l) const {
-    std::vector<uint32_t> found;
-    for (int64_t m = 0; m < model.microBatches; ++m)
-      if (found.empty() || found.back() != deviceOf(l, m))
-        found.push_back(deviceOf(l, m));
-    return found;
+  const std::vector<uint32_t> &devicesOf(int64_t l) const {
+    return sharesBatch() ? sharers : alone[static_cast<size_t>(deviceOf(l))];
   }
   /// Micro-batches of a phase in the order in which they run. It alternates, so that the boundary made last is used
   /// first, but where the next phase runs on another device, which begins as soon as the first of them is there.
@@ -126,6 +122,8 @@ public:
   }
 
 private:
+  std::vector<uint32_t> sharers;            ///< devices that have micro-batches, where they share them
+  std::vector<std::vector<uint32_t>> alone; ///< by device: it
   std::vector<int64_t> saved;
   std::vector<bool> parkedSaved, streams, files, parked;
 

@@ -96,10 +96,6 @@ Status read(std::string_view name, const Json &value, std::vector<std::string> &
   return {};
 }
 
-bool isEmpty(const auto &value) { return value == std::remove_cvref_t<decltype(value)>(); }
-bool isEmpty(uint32_t devices) { return devices == 1; }
-bool isEmpty(const std::vector<std::string> &list) { return list.empty(); }
-
 const TargetField *findField(std::string_view name) {
   for (const TargetField &field : kFields)
     if (field.name == name)
@@ -144,10 +140,11 @@ std::span<const TargetField> targetFields() { return kFields; }
 
 std::string printTarget(const Target &target) {
   Json json;
+  const Target usual;
   for (const TargetField &field : kFields)
     std::visit(
         [&](auto member) {
-          if (!mayMiss(field) || !isEmpty(target.*member))
+          if (!mayMiss(field) || target.*member != usual.*member)
             json[std::string(field.name)] = target.*member;
         },
         field.member);

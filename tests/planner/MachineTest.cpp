@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace mt::planner {
@@ -41,6 +42,28 @@ TEST(Machine, UnifiedComputesAndUpdatesOnOneStreamWithoutLinks) {
   EXPECT_FALSE(machine.update.isHost);
   EXPECT_TRUE(machine.computes(machine.update.stream));
   EXPECT_FALSE(machine.computes(machine.feed.stream));
+}
+
+TEST(Machine, RanksHaveANetworkAndWhatIsAloneHasNone) {
+  target::Target target = targetOf(false);
+  EXPECT_FALSE(Machine(target).network);
+  target.ranks = 4, target.networkBandwidth = 3e9, target.networkOverheadSeconds = 1;
+  const Machine machine(target);
+  ASSERT_TRUE(machine.network);
+  EXPECT_EQ(machine.streams[machine.network->stream].kind, plan::StreamKind::network);
+  EXPECT_EQ(std::ranges::count(machine.streams, plan::StreamKind::network, &plan::Stream::kind), 1);
+  EXPECT_DOUBLE_EQ(machine.exchangeSeconds(4'000'000'000), 1 + 3) << "three shares of a fourth each, to three others";
+}
+
+TEST(Machine, PeersAreAllOrNone) {
+  target::Target target = targetOf(false);
+  EXPECT_FALSE(Machine(target).hasPeers());
+  target.peers = {"0 2 4e9"};
+  ASSERT_EQ(target::setDevices(target, 3).message(), "");
+  EXPECT_FALSE(Machine(target).hasPeers());
+  target.peers = {"all 4e9"};
+  ASSERT_EQ(target::setDevices(target, 3).message(), "");
+  EXPECT_TRUE(Machine(target).hasPeers());
 }
 
 TEST(Machine, DevicesHaveStreamsAndLinksOfTheirOwn) {

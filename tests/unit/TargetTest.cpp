@@ -204,6 +204,18 @@ TEST(Target, DevicesAndTheirLinks) {
   const Result<Target> again = parseTarget(printTarget(disk), "again");
   EXPECT_EQ(again->diskMemory, disk.diskMemory);
   EXPECT_EQ(again->diskWriteBandwidth, 5e9);
+  Target ranks = *findTarget("cpu-discrete");
+  ranks.ranks = 2;
+  EXPECT_NE(completeTarget(ranks).message().find("give bytes per second that each can send, such as --network 25GB"),
+            std::string::npos);
+  ranks.networkBandwidth = 5e9, ranks.networkOverheadSeconds = 2e-6;
+  EXPECT_TRUE(completeTarget(ranks).ok());
+  const Result<Target> read = parseTarget(printTarget(ranks), "again");
+  EXPECT_EQ(read->ranks, 2U);
+  EXPECT_EQ(read->networkBandwidth, 5e9);
+  EXPECT_EQ(read->networkOverheadSeconds, 2e-6);
+  ranks.ranks = 0;
+  EXPECT_EQ(completeTarget(ranks).message(), "ranks is 0; it must be between 1 and 4096");
   EXPECT_EQ(problemOf(65, {}), "devices is 65; it must be between 1 and 64");
   EXPECT_EQ(problemOf(4, {"0 3 1e9", "all 2e9"}), "");
   EXPECT_EQ(problemOf(2, {"0 2 1e9"}),
