@@ -84,6 +84,8 @@ std::string checkAllToAll(const Signature &call) {
     for (size_t i = 0; i < tensors && c.ok(); ++i) {
       const int64_t share = call.integers("shares")[i];
       const int from = static_cast<int>(i), first = static_cast<int>(tensors + (each - 1) * i);
+      for (int operand = first; operand < first + static_cast<int>(each) - 1; ++operand)
+        c.require(c.at(operand).present, "no operand may be absent");
       c.sameType(first, from)
           .dims(first, {share})
           .require((others > 0) == (each == 3), "of two ranks one sends, and of "

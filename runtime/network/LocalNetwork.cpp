@@ -48,7 +48,7 @@ public:
   void fail(const Status &failure) override {
     std::lock_guard lock(mailbox->mutex);
     if (mailbox->failure)
-      mailbox->failure = mt::fail("rank {}: {}", own, failure.message());
+      mailbox->failure = ofRank(own, failure);
     mailbox->changed.notify_all();
   }
   Status failure() const override {

@@ -15,6 +15,13 @@ std::vector<Message> toAll(const Network &network, std::span<std::byte> bytes) {
 
 } // namespace
 
+Status ofRank(uint32_t rank, const Status &failure) {
+  const std::string &text = failure.message();
+  const size_t digits = text.find_first_not_of("0123456789", 5);
+  const bool says = text.starts_with("rank ") && digits > 5 && digits != std::string::npos;
+  return says ? failure : fail("rank {}: {}", rank, text);
+}
+
 Result<std::vector<std::string>> gatherTexts(Network &network, Channel channel, const std::string &own) {
   const uint32_t self = network.rank();
   std::vector<uint64_t> sizes(network.ranks());
@@ -43,7 +50,7 @@ Status agree(Network &network, Channel channel, const Status &own) {
   MT_ASSIGN(std::vector<std::string> texts, gatherTexts(network, channel, own ? std::string() : "!" + own.message()));
   for (size_t rank = 0; rank < texts.size(); ++rank)
     if (!texts[rank].empty())
-      return fail("rank {}: {}", rank, texts[rank].substr(1));
+      return ofRank(static_cast<uint32_t>(rank), Status::error(texts[rank].substr(1)));
   return Status();
 }
 

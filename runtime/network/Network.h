@@ -45,6 +45,8 @@ public:
   virtual void expect(double) {}
 };
 
+/// An error of a rank, which says so, if it does not say already whose it is.
+Status ofRank(uint32_t rank, const Status &failure);
 /// How the error begins that says that rank 0 is gone: then rank 1 tells people, else rank 0.
 inline constexpr const char *kSilentFirst = "rank 0 has given no sign";
 

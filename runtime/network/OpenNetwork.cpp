@@ -18,13 +18,18 @@ uint32_t launchedRanks() {
   return 1;
 }
 
-Result<std::unique_ptr<Network>> openNetwork(uint32_t ranks) {
+Status checkLaunched(uint32_t ranks) {
   if (const uint32_t launched = launchedRanks(); launched != ranks)
     return fail(
         "the plan is for {} ranks, and {}: start it with mpirun -n {} (or srun -n {}) in front of the command, or "
         "compile it with --ranks {}",
         ranks, launched == 1 ? "this is one process alone" : fmt::format("{} processes were started", launched), ranks,
         ranks, launched);
+  return Status();
+}
+
+Result<std::unique_ptr<Network>> openNetwork(uint32_t ranks) {
+  MT_TRY(checkLaunched(ranks));
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string path = (program.parent_path() / "libmt_mpi.so").string();

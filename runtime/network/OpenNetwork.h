@@ -12,6 +12,8 @@ namespace mt::network {
 /// How many processes the launcher started, by what it tells them: 1 without one.
 uint32_t launchedRanks();
 
+/// Whether it started as many as a plan for so many ranks needs; the error says how.
+Status checkLaunched(uint32_t ranks);
 /// Joins the other ranks. Errors: there are not so many, the module or MPI is not there.
 Result<std::unique_ptr<Network>> openNetwork(uint32_t ranks);
 

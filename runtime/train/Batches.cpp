@@ -71,6 +71,9 @@ Status checkInputs(const plan::Plan &plan) {
   if (settings.microBatch < 1 || settings.batch % settings.microBatch != 0)
     return fail("the plan's micro-batch of {} does not divide its batch of {}: compile it anew", settings.microBatch,
                 settings.batch);
+  if (settings.batch / settings.microBatch % plan.ranks != 0)
+    return fail("a batch of {} is not made of micro-batches of {} on {} ranks: compile the plan anew", settings.batch,
+                settings.microBatch, plan.ranks);
   for (const plan::Input &input : plan.inputs) {
     bool scalars = input.kind == plan::InputKind::scalars;
     int64_t parts = scalars ? 1 : settings.batch / settings.microBatch / plan.ranks;

@@ -8,7 +8,7 @@
 
 namespace mt::train {
 
-std::string CheckpointWriter::reserveCopy(uint64_t others) {
+std::string CheckpointWriter::reserveCopy(uint64_t others, uint32_t processes) {
   constexpr uint64_t kAlignment = 64, kBuffers = 64 << 20; // of the thread that writes
   uint64_t bytes = 0;
   others += kBuffers;
@@ -19,7 +19,8 @@ std::string CheckpointWriter::reserveCopy(uint64_t others) {
         bytes += (part.span.bytes + kAlignment - 1) / kAlignment * kAlignment;
       }
   std::string atRest = "checkpoints are written with training at rest: a copy of the state to write from ";
-  if (host::MachineMemory machine = host::machineMemory(); machine.available < bytes + others)
+  if (host::MachineMemory machine = host::sharedBy(host::machineMemory(), processes);
+      machine.available < bytes + others)
     return fmt::format("{}takes {}, and this machine has {} available, limited by {}", atRest, formatSize(bytes),
                        formatSize(machine.available - std::min(machine.available, others)), machine.limit);
   Result<host::Arena> made = host::Arena::reserve(bytes, "copy of the state", true);
@@ -80,7 +81,8 @@ Status CheckpointWriter::copy() {
 }
 
 void CheckpointWriter::warn(int64_t step, const Status &failure) const {
-  if (!failure && setup.rank.rank() == 0) // which all ranks agree on
+  const bool goesOn = !setup.rank.others || setup.rank.others->failure();
+  if (!failure && goesOn && setup.rank.rank() == 0) // which all ranks agree on
     log().warn("no checkpoint of step {}: {}; the run goes on", step, failure.message());
 }
 

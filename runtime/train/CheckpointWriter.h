@@ -29,9 +29,13 @@ public:
   ~CheckpointWriter() { wait(); }
   CheckpointWriter(const CheckpointWriter &) = delete;
 
-  /// Takes the memory of a copy, all of it, if this machine has it and `others` bytes more, which are still to be taken.
-  /// Returns a line for people: from now on beside training, or why not.
-  std::string reserveCopy(uint64_t others);
+  /// Takes the memory of a copy, all of it, if this machine has it and `others` bytes more, which are still to be
+  /// taken. Returns a line for people: from now on beside training, or why not. `processes` of one size share the
+  /// machine.
+  std::string reserveCopy(uint64_t others, uint32_t processes = 1);
+  /// Whether there is a copy; of several ranks all have one, or none.
+  bool hasCopy() const { return arena.has_value(); }
+  void dropCopy() { arena.reset(); }
 
   /// Begins a checkpoint of the state as it is now, with nothing running, once the one before is written; without a
   /// copy, writes it. One that cannot be written is a warning: the one before it stays.

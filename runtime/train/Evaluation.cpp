@@ -63,7 +63,10 @@ Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const M
 } // namespace
 
 static Status evaluate(const EvalOptions &options, Ranks &ranks) {
-  MT_ASSIGN(plan::Plan plan, plan::load(options.plan));
+  MT_TRY(ranks.open());
+  Result<plan::Plan> loaded = plan::load(options.plan);
+  MT_TRY(ranks.agree(loaded.status()));
+  plan::Plan plan = std::move(*loaded);
   MT_TRY(ranks.join(plan));
   const MachineOptions machine = ranks.shareOf(options.machine, plan);
   if (!options.machine.memoryCheck)

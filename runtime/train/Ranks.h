@@ -15,8 +15,9 @@ namespace mt::train {
 
 class Ranks {
 public:
-  /// Once: joins the other ranks of a plan, if it has any, and moves the plan to this one. Errors: the launcher started
-  /// another number of them.
+  /// Joins the other processes, if a launcher started some: before anything that may go wrong on one alone.
+  Status open();
+  /// Moves a plan to this rank. Errors: it is for another number of them.
   Status join(plan::Plan &plan);
 
   uint32_t rank() const { return network ? network->rank() : 0; }
@@ -54,6 +55,7 @@ public:
 private:
   std::unique_ptr<network::Network> network;
   uint32_t onMachine = 1, numberOnMachine = 0;
+  uint32_t onCores = 1; ///< ranks that share this one's cores
   Status countNeighbours();
   bool stops = false;
 };

@@ -35,8 +35,6 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   };
   callbacks.gradient = session->setup.gradient;
   MT_ASSIGN(session->executor, executor::Executor::create(plan, options, callbacks));
-  if (options.network)
-    options.network->expect(plan.prediction.stepSeconds);
   MT_ASSIGN(uint64_t frozen, session->executor->loadWeights());
   session->frozen = checksumText(frozen);
   session->clearPending();
@@ -46,6 +44,8 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
                           session->setup.ranks.rank()));
   }
   MT_TRY(session->runAlone(ProgramKind::load));
+  if (options.network)
+    options.network->expect(plan.prediction.stepSeconds);
   return session;
 }
 

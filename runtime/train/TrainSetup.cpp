@@ -128,7 +128,10 @@ nlohmann::ordered_json whatRuns(const plan::Plan &plan) {
 Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &options, Ranks &ranks) {
   auto setup = std::make_unique<TrainSetup>();
   setup->options = options;
-  MT_ASSIGN(setup->plan, plan::load(options.plan));
+  MT_TRY(ranks.open());
+  Result<plan::Plan> loaded = plan::load(options.plan);
+  MT_TRY(ranks.agree(loaded.status()));
+  setup->plan = std::move(*loaded);
   MT_TRY(ranks.join(setup->plan));
   const plan::Plan &plan = setup->plan;
   setup->options.machine = ranks.shareOf(options.machine, plan);
@@ -148,6 +151,8 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   MT_TRY(executor::checkMachine(plan, machine.device, machine.threads, ranks.localCount()));
   const std::string &device = machine.device.empty() ? plan.target.device : machine.device;
   MT_ASSIGN(setup->numerics, device::processorsOf(device));
+  if (const Status same = ranks.compare({{"processor", setup->numerics}}); !same && ranks.isFirst())
+    log().warn("{}: results may differ in the last bits from those of one process", same.message());
   if (!options.data.path.empty() || !options.dryRun)
     MT_TRY(setup->openData());
   MT_TRY(setup->openFolder(ranks));
@@ -179,15 +184,16 @@ nlohmann::ordered_json TrainSetup::toCompare() const {
           {"--checkpoint-every", options.checkpointEvery},
           {"--verify-every", options.verifyEvery},
           {"--keep", options.keep},
+          {"--checkpoint-copy", options.checkpointCopy},
           {"step to go on from", from.meta.step}};
 }
 
 /// Of a run's folder rank 0 says what is to be done; the others see it, too.
 Status TrainSetup::followFirst(const std::string &told) {
-  const auto said = nlohmann::json::parse(told, nullptr, false);
   folder = RunFolder::look(options.out);
-  from.run = said.value("run", "");
-  const auto checkpoint = said.value("checkpoint", "");
+  const size_t end = told.find('\n');
+  from.run = told.substr(0, end);
+  const std::string checkpoint = end == std::string::npos ? "" : told.substr(end + 1);
   if (checkpoint.empty())
     return Status();
   from.checkpoint = checkpoint;
@@ -203,7 +209,7 @@ Status TrainSetup::openFolder(Ranks &ranks) {
     options.out = "runs/" + fs::path(options.plan).stem().string();
   auto ofFirst = [&]() -> Result<std::string> {
     MT_TRY(openFolder());
-    return nlohmann::json{{"run", from.run}, {"checkpoint", from.checkpoint.value_or("")}}.dump();
+    return from.run + '\n' + from.checkpoint.value_or("");
   };
   MT_ASSIGN(const std::string told, ranks.told(ranks.isFirst() ? ofFirst() : std::string()));
   return ranks.agree(ranks.isFirst() ? Status() : followFirst(told));

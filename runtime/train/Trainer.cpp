@@ -46,6 +46,7 @@ public:
 
   Status run() {
     catchInterrupts();
+    MT_TRY(prepareCheckpoints());
     MT_TRY(ranks.agree(ranks.isFirst() ? beginFolder() : Status()));
     MT_ASSIGN(evaluatedAtStart, ranks.any(metrics && metrics->evaluatedAtStart()));
     if (setup.from.checkpoint)
@@ -53,8 +54,12 @@ public:
     for (const std::string &line : {setup.from.note, setup.changes, besides})
       if (!line.empty())
         progress.note(line);
-    if (Status failure = loop(); !failure)
+    if (Status failure = loop(); !failure) {
+      if (ranks.others() &&
+          !session->settle()) // no error of data, which all have: the others are told before anything is waited for
+        ranks.others()->fail(failure);
       return keepTrained(failure);
+    }
     return finish();
   }
 
@@ -112,10 +117,21 @@ private:
                                                  from.checkpoint.value_or(""),
                                                  step,
                                                  {ranks.others()}});
+    return Status();
+  }
+
+  /// On the way they are written from a copy where all ranks have the memory for one.
+  Status prepareCheckpoints() {
     if (!options.checkpointCopy || !savesOnTheWay())
       return Status();
     MT_ASSIGN(executor::KernelScratch scratch, executor::scratchOf(plan, options.machine.device, options.machine.threads));
-    besides = writer->reserveCopy(scratch.bytes);
+    besides = writer->reserveCopy(scratch.bytes, ranks.localCount());
+    MT_ASSIGN(const bool lacks, ranks.any(!writer->hasCopy()));
+    if (!lacks)
+      return Status();
+    if (writer->hasCopy())
+      besides = "checkpoints are written with training at rest: another rank has no memory for a copy of its state";
+    writer->dropCopy();
     return Status();
   }
 
@@ -389,8 +405,9 @@ bool hasAnother(const TrainSetup &setup, const Status &failure) {
 /// A plan of several ranks without their launcher is rehearsed as one of them.
 Status rehearse(const TrainOptions &options, Ranks &ranks) {
   constexpr int64_t kSteps = 5;
+  MT_TRY(ranks.open());
   MT_ASSIGN(plan::Plan plan, plan::load(options.plan));
-  if (network::launchedRanks() > 1)
+  if (ranks.count() > 1)
     MT_TRY(ranks.join(plan));
   MT_TRY(ranks.compare({{"plan", fmt::format("{:016x}", plan.digest)}}));
   MT_ASSIGN(executor::Rehearsed took, executor::rehearse(plan, options.recipe.steps.value_or(kSteps),

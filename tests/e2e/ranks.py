@@ -35,7 +35,8 @@ class Bench:
         (scratch / "state").mkdir()
         compile, train = tool.case_commands(CASE)
         batch = int(compile[compile.index("--batch") + 1])
-        self.compile = tool.without(compile, "-o") + ["--micro-batch", str(batch // 4), *TARGET, *OPTIONS]
+        given = ["--micro-batch", str(batch // 4)] if "--micro-batch" not in OPTIONS else []
+        self.compile = tool.without(compile, "-o", *[w for w in OPTIONS if w == "--batch"]) + [*given, *TARGET, *OPTIONS]
         self.train = tool.without(train, "--steps", "--metrics", "--out")[2:]
 
     def plan(self, ranks, choices=()):

@@ -22,6 +22,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace mt::network {
 namespace {
@@ -29,7 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
-constexpr seconds kBeat{1}, kSilence{15}, kLinger{2}, kUnwind{4};
+constexpr seconds kBeat{1}, kSilence{15}, kLinger{4}, kUnwind{4};
 
 /// What the watch sends.
 struct Sign {
@@ -72,11 +73,11 @@ public:
   ~MpiNetwork() override {
     if (!watching.joinable())
       return;
-    if (failure())
-      (void)agree(*this, Channel::loop, Status());
     const bool whole = failure().ok();
-    if (!whole)
-      std::this_thread::sleep_for(kLinger);
+    if (!whole) { // who tells people why has time to do so, before a launcher sees that a rank has failed
+      awaitSilence();
+      std::this_thread::sleep_for(tells() ? seconds(0) : kUnwind + kLinger);
+    }
     watching.request_stop();
     watching.join();
     if (whole)
@@ -87,6 +88,10 @@ public:
   uint32_t ranks() const override { return count; }
 
   Status exchange(Channel channel, std::span<const Message> sends, std::span<const Message> receives) override {
+    if (!failure()) {
+      awaitSilence();
+      return failure();
+    }
     const MPI_Comm communicator = communicators[static_cast<size_t>(channel)];
     std::vector<MPI_Request> requests;
     auto post = [&](std::span<const Message> messages, auto call) {
@@ -106,11 +111,14 @@ public:
     posted = posted ? post(sends, MPI_Isend) : posted;
     if (!posted)
       fail(posted);
+    std::optional<Clock::duration> most; // that it waits for others
     if (channel == Channel::step && patience)
-      patience->waitsAfter(begin);
-    const Status done = wait(channel, requests, receives);
+      most = std::max(patience->most, 3 * (begin - patience->before));
+    const Status done = wait(most, requests, receives);
     if (channel == Channel::step && patience)
       patience->before = Clock::now();
+    if (!done)
+      awaitSilence();
     return done;
   }
 
@@ -119,9 +127,7 @@ public:
     patience = Patience{Clock::now(), std::max<Clock::duration>(kPatience, many)};
   }
 
-  void fail(const Status &reason) override {
-    end(mt::fail("rank {}: {}", own, reason.message()), own == 0 ? Sign::stop : Sign::failed);
-  }
+  void fail(const Status &reason) override { end(ofRank(own, reason), own == 0 ? Sign::stop : Sign::failed); }
 
   Status failure() const override {
     std::lock_guard lock(state);
@@ -138,12 +144,12 @@ private:
   std::list<std::pair<Sign, uint32_t>> signs; ///< to be sent, and where
   std::vector<Clock::time_point> heard;       ///< of the watch: by rank
   std::optional<Clock::time_point> since;     ///< the job has ended
-  /// How long an exchange of a step waits for others: many times as long as a step should take, or as this rank took to
-  /// come to it.
+  std::atomic<bool> silent = false;           ///< and all that is to be told is: MPI moves no more bytes
+  /// An exchange of a step waits for others many times as long as a step should take, or as this rank took to come to
+  /// it.
   struct Patience {
     Clock::time_point before; ///< the last exchange's end
     Clock::duration most;
-    void waitsAfter(Clock::time_point begin) { most = std::max(most, 3 * (begin - before)); }
   };
   std::optional<Patience> patience; ///< of the channel of steps
   std::jthread watching;
@@ -160,11 +166,12 @@ private:
   }
 
   /// Requests that are done are null then.
-  Status wait(Channel channel, std::vector<MPI_Request> &requests, std::span<const Message> receives) {
+  /// `most`: how long nothing may move.
+  Status wait(std::optional<Clock::duration> most, std::vector<MPI_Request> &requests,
+              std::span<const Message> receives) {
     constexpr Clock::duration kAwake = std::chrono::milliseconds(1);
     constexpr int kFew = 16; // requests that are looked at at a time: those before them are done
-    const Clock::time_point begin = Clock::now();
-    Clock::time_point moved = begin;
+    Clock::time_point moved = Clock::now();
     size_t done = 0;
     for (int naps = 0; done < requests.size();) {
       const auto count = static_cast<int>(std::min<size_t>(kFew, requests.size() - done));
@@ -181,9 +188,9 @@ private:
       const Clock::time_point now = Clock::now();
       if (some > 0)
         moved = now, naps = 0;
-      if (channel == Channel::step && patience && now - begin > patience->most)
+      if (most && now - moved > *most)
         end(mt::fail("rank {} hangs: for {} s it has taken no part in an exchange of the step",
-                     missingOf(receives, requests), std::chrono::duration_cast<seconds>(patience->most).count()),
+                     missingOf(receives, requests), std::chrono::duration_cast<seconds>(*most).count()),
             own == 0 ? Sign::stop : Sign::failed);
       if (now - moved < kAwake)
         std::this_thread::yield();
@@ -191,6 +198,12 @@ private:
         std::this_thread::sleep_for(std::chrono::microseconds(std::min(20 * ++naps, 200)));
     }
     return failure();
+  }
+
+  /// Where the job has ended: until what was posted is left alone, as its bytes may be gone soon.
+  void awaitSilence() const {
+    for (int i = 0; i < 200 && !silent; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 
   /// The first reason counts; it is told to others by signs of a kind, if any.
@@ -219,7 +232,16 @@ private:
     std::list<Sending> sending;
     Clock::time_point beat = Clock::now() - kBeat;
     const MPI_Comm communicator = communicators[kWatch];
-    while (!ends.stop_requested()) {
+    for (Clock::time_point last = Clock::now(); !ends.stop_requested();) {
+      if (const Clock::time_point now = Clock::now(); now - std::exchange(last, now) > kBeat + kLinger) {
+        std::lock_guard lock(state); // it was stopped itself, and knows nothing of others
+        heard.assign(count, now);
+      }
+      if (silent) {
+        endIfLate();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        continue;
+      }
       if (Clock::now() - beat >= kBeat) {
         beat = Clock::now();
         std::lock_guard lock(state);
@@ -228,7 +250,9 @@ private:
             signs.emplace_back(Sign::of(Sign::alive, ""), rank);
       }
       receive(incoming, receiving, communicator);
+      const bool hasEnded = !failure();
       send(sending, communicator);
+      silent = hasEnded && sending.empty();
       judge();
       endIfLate();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -289,7 +313,7 @@ private:
 
   void endIfLate() {
     std::lock_guard lock(state);
-    if (!since || Clock::now() - *since < kUnwind)
+    if (!since || Clock::now() - *since < (tells() ? kUnwind : kUnwind + kLinger))
       return;
     if (tells())
       fmt::print(stderr, "error: {}\n", ended.message());
