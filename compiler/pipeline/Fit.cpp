@@ -101,6 +101,10 @@ public:
   Status read(Messages &messages) {
     MT_ASSIGN(Part * whole, part(options.batch, messages));
     forced = whole->compiled.forced;
+    if (!forced.empty() && usual.ranks() > 1)
+      return fail("{}: the batch cannot be divided among ranks: rows see each other ({})", options.model, forced);
+    if (options.batch % usual.ranks() != 0)
+      return fail("--batch {}: must be a multiple of the number of ranks, {}", options.batch, usual.ranks());
     return {};
   }
 

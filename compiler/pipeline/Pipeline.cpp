@@ -81,7 +81,8 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
   MT_ASSIGN(target::Target target, targetOf(options));
   Front front(context, options, target);
   if (phase == Phase::nn || phase == Phase::layers)
-    return front.module(options.microBatch.value_or(options.batch), phase == Phase::layers, messages);
+    return front.module(options.microBatch.value_or(std::max<int64_t>(1, options.batch / target.ranks)),
+                        phase == Phase::layers, messages);
 
   std::optional<Compiled> best;
   std::function<std::string()> more;
@@ -93,7 +94,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
   for (int64_t microBatch : microBatches) {
     Messages said; // of this candidate: what is printed is about the plan that is made, or about the last one tried
     auto made = front.module(microBatch, true, said);
-    if (!made.ok() && microBatch != options.batch && !options.microBatch) { // what the batch can be, its parts need not
+    if (!made.ok() && microBatch != microBatches.front()) { // what the batch can be, its parts need not
       considered.push_back(fmt::format("micro-batch {}: {}", microBatch, made.status().message()));
       continue;
     }
@@ -118,7 +119,10 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
       continue;
     }
     const double before = std::exchange(seconds, found->timing.seconds);
-    const bool isEnough = seconds > (1 - kLittleGain) * before || seconds <= (1 + kLittleGain) * planned.bound;
+    // Devices that share too few micro-batches are idle, which no bound of theirs tells.
+    const bool haveAll = options.batch / target.ranks / microBatch >= target.devices;
+    const bool isEnough =
+        seconds > (1 - kLittleGain) * before || (haveAll && seconds <= (1 + kLittleGain) * planned.bound);
     messages = said;
     best = std::move(compiled);
     best->module = std::move(planned.module);

@@ -43,7 +43,7 @@ Totals totalsOf(const plan::Plan &plan) {
 
 /// Bytes in the host's memory of the trained parameters: every part, and their gradients where clipping keeps them.
 double hostBytesOf(const plan::Plan &plan, double trained) {
-  double bytes = plan.settings.clip ? 4 * trained : 0;
+  double bytes = plan.settings.clip ? 4 * trained / plan.ranks : 0;
   for (const plan::Parameter &parameter : plan.parameters)
     for (const plan::Part &part : parameter.parts)
       bytes += parameter.trainable && plan.spaces[part.span.space].kind != plan::SpaceKind::file ? part.span.bytes : 0;
@@ -59,7 +59,8 @@ double parameterBytes(const plan::Plan &plan, plan::Role role) {
   double bytes = 0;
   for (const plan::Command &command : plan.program(plan::ProgramKind::step)->commands)
     if (command.isCopy && command.role == role && isOfParameters(command) &&
-        !plan::isOfHost(plan.streams[command.stream].kind))
+        !plan::isOfHost(plan.streams[command.stream].kind) &&
+        plan.streams[command.stream].kind != plan::StreamKind::peer)
       bytes += static_cast<double>(command.from.bytes);
   return bytes;
 }

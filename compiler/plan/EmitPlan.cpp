@@ -487,7 +487,8 @@ private:
       if (!command.isCopy && plan.streams[command.stream].kind == plan::StreamKind::network)
         for (const plan::Call &call : plan.templates[command.templateIndex].calls)
           plan.prediction.networkBytes += plan::sentBytes(call.signature);
-      if (!command.isCopy || plan::isOfHost(plan.streams[command.stream].kind))
+      const plan::StreamKind stream = plan.streams[command.stream].kind;
+      if (!command.isCopy || plan::isOfHost(stream) || stream == plan::StreamKind::peer)
         continue;
       uint64_t &sum = command.bytes == plan::ByteKind::weight     ? plan.prediction.weightLinkBytes
                       : command.bytes == plan::ByteKind::gradient ? plan.prediction.gradientLinkBytes

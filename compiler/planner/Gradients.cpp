@@ -111,7 +111,8 @@ std::vector<int64_t> Gradients::rangesOf(int64_t k) const {
       const int64_t granule = 4 * std::lcm(entry.shares.chunk, std::max<int64_t>(1, entry.spec->granularity));
       const int64_t cut =
           entry.spec->granularity == 0 ? 0 : std::max<int64_t>(0, wanted - entry.packOffset) / granule * granule;
-      begins[static_cast<size_t>(d)] = std::max(begins[static_cast<size_t>(d) - 1], entry.packOffset + cut);
+      const int64_t at = cut < entry.full.bytes() ? entry.packOffset + cut : std::min(aligned(end), pack.bytes);
+      begins[static_cast<size_t>(d)] = std::max(begins[static_cast<size_t>(d) - 1], at); // no range is padding alone
       break;
     }
   }

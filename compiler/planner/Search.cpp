@@ -775,8 +775,8 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
 
 Found search(const Model &model, const Machine &machine, const Constraints &constraints, const Found *before) {
   Constraints one = constraints;
-  if (machine.devices.size() == 1)
-    one.batchShared = false;
+  if (machine.devices.size() == 1 || (constraints.resident.value_or(false) && !constraints.batchShared))
+    one.batchShared = false; // where the batch is shared nothing is resident
   if (one.batchShared)
     return Searcher(model, machine, one).run(before);
   // Devices compute layers in turn, unless that is far from what can be: then what they do with the batch shared is
@@ -949,15 +949,18 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
   /// Sums of micro-batches, and their norms: the host may add them up.
   auto mayBeOnHost = [&](const Command &command) {
     return model.microBatches > 1 && machine.computes(command.stream) &&
-           (command.kernel == "pairwise_sum" || command.kernel == "squared_norm");
+           (command.kernel == "pairwise_sum" || command.kernel == "squared_norm" ||
+            command.kernel == "squared_norm_parts");
   };
   /// Seconds by stream and layer (0: of none).
   double backward = 0;
   auto loads = [&](const Decisions &decisions) {
     std::vector<std::vector<double>> busy(machine.streams.size(), std::vector<double>(model.layers.size() + 1, 0));
     backward = 0;
-    for (const Command &command : build(model, machine, decisions, Extent::step).step) {
-      if (mayBeOnHost(command))
+    const Schedule schedule = build(model, machine, decisions, Extent::step);
+    for (const Command &command : schedule.step) {
+      const bool isPart = command.arrives && schedule.slots[command.accesses[1].slot].kind == Kind::gradient;
+      if (mayBeOnHost(command) || (isPart && model.microBatches > 1))
         continue;
       busy[command.stream][static_cast<size_t>(command.layer + 1)] += command.seconds;
       if (command.code >= 0 && command.layer >= 0)

@@ -31,7 +31,7 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
           const Place own = (landed.file ? landed.file : landed.place) + context.parameter(p).ownOffset;
           std::vector<Piece> &list = pieces[{landed.part, context.model.updateOf(p)}];
           if (share > 0)
-            list.push_back({p, 0, share, own, 0, true});
+            list.push_back({p, 0, share, own, 0, share < body});
           if (tail > 0)
             list.push_back({p, body, tail, own + 4 * share, share, false});
           continue;

@@ -63,8 +63,9 @@ Status read(std::string_view name, const Json &value, bool &into) {
   return {};
 }
 Status read(std::string_view name, const Json &value, uint32_t &into) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMostDevices)
-    return wrongType(name, value, fmt::format("a whole number up to {}", kMostDevices));
+  constexpr uint32_t kMost = std::max(kMostDevices, kMostRanks);
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost)
+    return wrongType(name, value, fmt::format("a whole number up to {}", kMost));
   into = value.get<uint32_t>();
   return {};
 }

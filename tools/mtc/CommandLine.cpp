@@ -112,6 +112,8 @@ std::vector<uint32_t> countsOf(const std::string &flag, const std::string &text,
   const size_t dots = text.find("..");
   const uint32_t first = countOf(text.substr(0, dots));
   const uint32_t last = dots == std::string::npos ? first : countOf(text.substr(dots + 2));
+  if (first > last)
+    throwUsage(fmt::format("{} {}: the first must be the smaller one", flag, text));
   std::vector<uint32_t> counts;
   for (uint64_t count = first; count < last; count *= 2)
     counts.push_back(static_cast<uint32_t>(count));
