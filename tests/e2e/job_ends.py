@@ -169,10 +169,10 @@ def stopped():
         said, status = disturbed(bench, "first", "step-4", lambda found: os.kill(found[0], signal.SIGSTOP))
         expect(status != 0 and len(lines_that(said, "^error: rank 0 has given no sign")) == 1, f"exit {status}:\n{said}")
         for out in ("stop", "first"):
-            newest = max(faults.checkpoints(scratch / out))
+            step = max(faults.checkpoints(scratch / out))
             scratch.run(["mtrun", "export", out, "-o", f"{out}.safetensors"])
-            scratch.run(bench.command(1, f"{out}-as-one", steps=newest))
-            compare(bench.result(f"{out}-as-one", newest)[1:], (faults.state(scratch / out / f"step-{newest}"),), out)
+            scratch.run(bench.command(1, f"{out}-as-one", steps=step))
+            compare(bench.result(f"{out}-as-one", step)[1:], (faults.state(scratch / out / f"step-{step}"),), out)
         print("stopped ranks, named")
 
 
@@ -235,6 +235,11 @@ def differ():
         print("weights that differ, found")
 
 
+def newest(out):
+    """The step of the newest checkpoint of a run that goes on: by names alone, as files come and go."""
+    return max((int(name[5:]) for name in (os.listdir(out) if out.exists() else ()) if re.fullmatch(r"step-\d+", name)), default=0)
+
+
 def kills(count, seed):
     """One rank is killed at a random moment, in training or while a checkpoint is written; another number of ranks goes on."""
     steps = 30
@@ -249,7 +254,7 @@ def kills(count, seed):
             what = f"kill {number} of seed {seed}"
             job = bench.start(bench.command(ranks, out, steps=steps))
             first = pick.randrange(0, steps - 6, 2)  # the checkpoint after which it is hit, or its start
-            while job.poll() is None and (len(bench.ranks_of(job)) < ranks if first == 0 else max(faults.checkpoints(scratch / out), default=0) < first):
+            while job.poll() is None and (len(bench.ranks_of(job)) < ranks if first == 0 else newest(scratch / out) < first):
                 time.sleep(0.002)
             time.sleep(pick.uniform(0, 0.5 if first == 0 else 0.05))
             found = bench.ranks_of(job)
