@@ -94,8 +94,8 @@ void Gradients::land(int64_t l) {
     land(l, k);
 }
 
-/// Where devices share the batch: each gets a part of a pack from all others, adds it up, and alone brings it down.
-/// Bytes where these parts begin, and the end of the last: whole chunks of norms, and what optimizers take as one.
+/// Bytes where the devices' parts of a pack begin, and the end of the last: whole chunks of norms, and what optimizers
+/// take as one.
 std::vector<int64_t> Gradients::rangesOf(int64_t k) const {
   const GradientPack &pack = context.pack(k);
   const auto devices = static_cast<int64_t>(context.deviceCount());
@@ -119,6 +119,7 @@ std::vector<int64_t> Gradients::rangesOf(int64_t k) const {
   return begins;
 }
 
+/// Where devices share the batch: each gets a part of a pack from all others, adds it up, and alone brings it down.
 void Gradients::landFromAll(int64_t l) {
   Emitter &out = context.out;
   std::map<uint32_t, std::vector<BlockSums<Packs>::Block>> blocks;
@@ -176,19 +177,26 @@ void Gradients::landFromAll(int64_t l) {
   }
 }
 
-void Gradients::addRange(std::string label, const Engine &engine, int64_t k, int64_t begin, int64_t end, Place into,
-                         const std::vector<Place> &from) {
-  std::vector<Addition> additions;
+std::vector<Gradients::Piece> Gradients::piecesOf(int64_t k, int64_t begin, int64_t end) const {
+  std::vector<Piece> pieces;
   for (int64_t p : context.pack(k).parameters) {
     const Parameter &entry = context.parameter(p);
     const int64_t first = std::max(begin, entry.packOffset),
                   last = std::min(end, entry.packOffset + entry.full.bytes());
-    if (first >= last)
-      continue;
+    if (first < last)
+      pieces.push_back({p, (first - entry.packOffset) / 4, (last - first) / 4, first - begin});
+  }
+  return pieces;
+}
+
+void Gradients::addRange(std::string label, const Engine &engine, int64_t k, int64_t begin, int64_t end, Place into,
+                         const std::vector<Place> &from) {
+  std::vector<Addition> additions;
+  for (const Piece &piece : piecesOf(k, begin, end)) {
     Addition &addition = additions.emplace_back(
-        Addition{into + (first - begin), {}, &context.out.type(kernels::DType::f32, {(last - first) / 4})});
+        Addition{into + piece.offset, {}, &context.out.type(kernels::DType::f32, {piece.count})});
     for (const Place &other : from)
-      addition.others.push_back(other + (first - begin));
+      addition.others.push_back(other + piece.offset);
   }
   context.out.add(std::move(label), engine, additions);
 }
@@ -198,30 +206,21 @@ void Gradients::normParts(int64_t l, int64_t k, uint32_t device, int64_t begin, 
   Emitter &out = context.out;
   const Device &here = context.device(device);
   const int64_t size = kNormType.bytes();
-  struct Piece {
-    int64_t parameter, first, count, chunk; ///< elements
-  };
   std::map<int64_t, std::vector<Piece>> byChunk;
   int64_t total = 0;
-  for (int64_t p : context.pack(k).parameters) {
-    const Parameter &entry = context.parameter(p);
-    const int64_t first = std::max(begin, entry.packOffset),
-                  last = std::min(end, entry.packOffset + entry.full.bytes());
-    if (first >= last)
-      continue;
-    const int64_t chunk = entry.shares.chunk;
-    byChunk[chunk].push_back({p, (first - entry.packOffset) / 4, (last - first) / 4, chunk});
-    total += kernels::ceilDivide((last - first) / 4, chunk);
+  for (const Piece &piece : piecesOf(k, begin, end)) {
+    const int64_t chunk = context.parameter(piece.parameter).shares.chunk;
+    byChunk[chunk].push_back(piece);
+    total += kernels::ceilDivide(piece.count, chunk);
   }
   Place next = out.slot(out.text("device norms layer {}", l), here.memory, Kind::scalar, size * total);
   for (const auto &[chunk, pieces] : byChunk) {
     std::vector<Access> operands;
     std::vector<std::pair<Place, Place>> ways;
     for (const Piece &piece : pieces) {
-      const Parameter &entry = context.parameter(piece.parameter);
       const int64_t count = kernels::ceilDivide(piece.count, chunk);
-      operands.push_back(Emitter::access(place + (entry.packOffset + 4 * piece.first - begin), BindingEffect::read,
-                                         out.type(kernels::DType::f32, {piece.count})));
+      operands.push_back(
+          Emitter::access(place + piece.offset, BindingEffect::read, out.type(kernels::DType::f32, {piece.count})));
       operands.push_back(Emitter::access(next, BindingEffect::write, out.type(kernels::DType::f64, {count})));
       ways.emplace_back(next, layout.allParts[static_cast<size_t>(piece.parameter)] + size * (piece.first / chunk));
       next = next + size * count;

@@ -69,6 +69,11 @@ private:
                 const std::vector<Place> &from);
   void normParts(int64_t l, int64_t k, uint32_t device, int64_t begin, int64_t end, Place place);
   std::vector<int64_t> rangesOf(int64_t k) const;
+  /// Elements of a parameter, and the byte of a range of its pack where they begin.
+  struct Piece {
+    int64_t parameter, first, count, offset;
+  };
+  std::vector<Piece> piecesOf(int64_t k, int64_t begin, int64_t end) const;
   void keep(int64_t l, int64_t k, const Landed &landed);
 };
 

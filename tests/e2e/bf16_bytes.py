@@ -13,14 +13,10 @@ import math
 import re
 
 import tool
+from tool import expect
 
 ALIGNMENT = 256
 LLAMA = "llama --layers 32 --hidden 4096 --intermediate 14336 --heads 32 --kv-heads 8 --vocab 128256"
-
-
-def expect(holds, message):
-    if not holds:
-        raise tool.Failure(message)
 
 
 def is_exact(parameter):

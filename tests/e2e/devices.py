@@ -11,6 +11,7 @@ import json
 import sys
 
 import tool
+from tool import compare
 
 AT = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
 WORDS, OPTIONS = sys.argv[1:AT], sys.argv[AT + 1:]
@@ -50,12 +51,6 @@ class Bench:
 
     def run(self, plan, out, *options, steps=STEPS):
         self.scratch.run(["mtrun", plan, *self.train, *DEVICE, "--steps", steps, "--out", out, "--metrics", f"{out}.jsonl", *options])
-
-
-def compare(want, got, what):
-    for a, b in zip(got, want):
-        if difference := tool.different(a, b):
-            raise tool.Failure(f"{what}: {difference}")
 
 
 def test():

@@ -16,16 +16,12 @@ import time
 
 import faults
 import tool
+from tool import compare, expect
 
 AT = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
 WORDS, OPTIONS = sys.argv[1:AT], sys.argv[AT + 1:]
 LLAMA = "mtmodel llama --layers 4 --hidden 256 --intermediate 704 --heads 4 --kv-heads 2 --vocab 256 -o m.onnx"
 DISK = "--disk 2GB,1GB"
-
-
-def expect(holds, message):
-    if not holds:
-        raise tool.Failure(message)
 
 
 def least(scratch, command):
@@ -66,12 +62,6 @@ class Bench:
 
     def result(self, out, step):
         return tool.metrics(self.scratch / f"{out}.jsonl"), faults.state(self.scratch / out / f"step-{step}")
-
-
-def compare(want, got, what):
-    for a, b in zip(got, want):
-        if difference := tool.different(a, b):
-            raise tool.Failure(f"{what}: {difference}")
 
 
 def bits(case, target="cpu-discrete", device=(), steps=6):

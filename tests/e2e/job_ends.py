@@ -18,15 +18,11 @@ import time
 
 import faults
 import tool
+from tool import compare, expect
 
 LIMIT = 30  # seconds, from what goes wrong to the end
 COMPILE = "mtc compile m.onnx --batch 8 --micro-batch 1 --seq 32 --target cpu-discrete --clip"
 TRAIN = ["--data", "text.txt", "--threads", "1", "--checkpoint-every", "2", "--keep", "2"]
-
-
-def expect(holds, message):
-    if not holds:
-        raise tool.Failure(message)
 
 
 class Bench:
@@ -86,12 +82,6 @@ class Bench:
 
     def result(self, out, step):
         return tool.metrics(self.scratch / out / "metrics.jsonl"), faults.state(self.scratch / out / f"step-{step}")
-
-
-def compare(want, got, what):
-    for a, b in zip(got, want):
-        if difference := tool.different(a, b):
-            raise tool.Failure(f"{what}: {difference}")
 
 
 def lines_that(said, pattern):

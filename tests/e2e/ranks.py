@@ -11,6 +11,7 @@ import sys
 
 import faults
 import tool
+from tool import compare, expect
 
 AT = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
 WORDS, OPTIONS = sys.argv[1:AT], sys.argv[AT + 1:]
@@ -21,11 +22,6 @@ CHOICES = {"chosen": [], "streamed": ["--residency", "none", "--saved-activation
            "batch": [*DEVICES, *(["--placement", "batch"] if DEVICES else [])],
            "disk": [] if "--target" in OPTIONS else ["--disk", "2GB,1GB", "--host-memory"]}
 STEPS = 6
-
-
-def expect(holds, message):
-    if not holds:
-        raise tool.Failure(message)
 
 
 class Bench:
@@ -79,12 +75,6 @@ def state_bytes(scratch, plan):
     """Bytes of what updates alone use, and all of the weights."""
     parts = [part for p in tool.plan(scratch, plan)["parameters"] for part in p["parts"]]
     return sum(p["span"]["bytes"] for p in parts if p["name"] != "weight"), sum(p["span"]["bytes"] for p in parts if p["name"] == "weight")
-
-
-def compare(want, got, what):
-    for a, b in zip(got, want):
-        if difference := tool.different(a, b):
-            raise tool.Failure(f"{what}: {difference}")
 
 
 def test():

@@ -89,6 +89,18 @@ def different(a, b):
     return f"first difference {wrong[0][0]} against {wrong[0][1]}" if wrong else None
 
 
+def expect(holds, message):
+    if not holds:
+        raise Failure(message)
+
+
+def compare(want, got, what):
+    """Results of lists of steps and dictionaries of tensors: all to the bit."""
+    for a, b in zip(got, want):
+        if difference := different(a, b):
+            raise Failure(f"{what}: {difference}")
+
+
 def without(words, *options):
     """A command line without those options and their values."""
     kept = list(words)
