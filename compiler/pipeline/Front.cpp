@@ -132,6 +132,7 @@ Status Front::describe(const onnx::ImportedModel &imported, ModuleOp module) con
   passes::stateSetting(module, &plan::Settings::optimizer, options.optimizer);
   passes::stateSetting(module, &plan::Settings::groups, options.groups);
   passes::stateSetting(module, &plan::Settings::clip, options.clip);
+  passes::stateSetting(module, &plan::Settings::narrowExchange, options.narrowExchange && target.ranks > 1);
   return {};
 }
 

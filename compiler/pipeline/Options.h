@@ -28,11 +28,14 @@ struct Options {
   std::string optimizer = "adamw";
   std::vector<std::string> groups; ///< of parameters: plan::ParameterGroup
   bool clip = false;
+  bool narrowExchange = false; ///< ranks send each other gradients in 16 bits
   std::string target = "cpu";
   std::optional<uint32_t> devices;                  ///< none: the target's
   std::optional<uint32_t> ranks;                    ///< none: the target's
   std::vector<uint32_t> hosts, deviceCounts;        ///< of fit: numbers that are compared, if any
-  std::optional<double> network;                    ///< bytes per second that each sends; none: the target's
+  /// Bytes per second that each sends, from the host's memory and from a device's (0: through the host); none: the
+  /// target's.
+  std::optional<std::array<double, 2>> network;
   std::optional<std::array<double, 2>> disk;        ///< bytes per second that it reads and writes; none: the target's, if any
   std::optional<uint64_t> deviceMemory, hostMemory; ///< bytes, of each device and of the host; none: the target's
   std::optional<bool> batchShared;                  ///< by devices; none: the planner chooses

@@ -59,7 +59,7 @@ Result<target::Target> targetOf(const Options &options) {
   if (options.ranks)
     target.ranks = *options.ranks;
   if (options.network)
-    target.networkBandwidth = *options.network;
+    target.networkBandwidth = (*options.network)[0], target.deviceNetworkBandwidth = (*options.network)[1];
   if (options.ranks || options.network)
     MT_TRY(target::completeTarget(target).within(!options.hosts.empty() ? "--hosts"
                                                  : options.ranks        ? "--ranks"

@@ -185,7 +185,8 @@ std::string report(const Compiled &compiled) {
   if (totals.disk > 0)
     line("disk             {}", diskLine(plan));
   if (plan.ranks > 1)
-    line("network          {} that each rank sends a step, gradients in 32 bits", formatSize(p.networkBytes));
+    line("network          {} that each rank sends a step, gradients in {}", formatSize(p.networkBytes),
+         plan.settings.narrowExchange ? "16 bits: results depend on the number of ranks" : "32 bits");
   line("activations      {}", activationCopies(plan));
   line("a parameter      {:.2f} B in, {:.2f} B out a step; {:.2f} B on the host", parameterBytes(plan, plan::Role::prefetch) / (totals.trained + totals.frozen),
        parameterBytes(plan, plan::Role::offload) / totals.trained, hostBytesOf(plan, totals.trained) / totals.trained);

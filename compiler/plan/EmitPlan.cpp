@@ -294,7 +294,9 @@ private:
   LogicalResult checkCode(Operation *op, const plan::Template &code) {
     kernels::Backend backend = backendOf(op);
     for (const plan::Call &call : code.calls)
-      if (std::string missing = kernels::missingCode(call.signature, backend); !missing.empty())
+      if (plan::isExchange(call.signature))
+        continue; // a network's, whatever memory it is of
+      else if (std::string missing = kernels::missingCode(call.signature, backend); !missing.empty())
         return op->emitOpError() << "'" << labelOf(op) << "' cannot run"
                                  << (call.location.empty() ? "" : " node '" + call.location + "'") << ": " << missing;
     return success();
@@ -484,9 +486,9 @@ private:
     plan::predict(plan::simulate(plan, step), plan.streams, plan.prediction);
     plan.prediction.usefulFlops = usefulFlops();
     for (const plan::Command &command : step.commands) {
-      if (!command.isCopy && plan.streams[command.stream].kind == plan::StreamKind::network)
+      if (!command.isCopy && plan::isNetwork(plan.streams[command.stream].kind))
         for (const plan::Call &call : plan.templates[command.templateIndex].calls)
-          plan.prediction.networkBytes += plan::sentBytes(call.signature);
+          plan.prediction.networkBytes += plan::isExchange(call.signature) ? plan::sentBytes(call.signature) : 0;
       const plan::StreamKind stream = plan.streams[command.stream].kind;
       if (!command.isCopy || plan::isOfHost(stream) || stream == plan::StreamKind::peer)
         continue;

@@ -205,8 +205,8 @@ private:
     out.kernel(out.text("losses of this rank"), machine.report, "copy",
                {out.access(own, BindingEffect::read, out.type(type, {model.microBatches})),
                 out.accessShare(all, BindingEffect::write, type, sharesOfMicroBatches(model))});
-    out.exchange(out.text("losses of all ranks"), "all_gather", {out.access(all, BindingEffect::update, whole)},
-                 {model.microBatches}, whole.bytes());
+    out.exchange(out.text("losses of all ranks"), *machine.network, "all_gather",
+                 {out.access(all, BindingEffect::update, whole)}, {model.microBatches}, whole.bytes());
     return all;
   }
 

@@ -81,6 +81,11 @@ public:
 
   /// Whether ranks share gradients and state.
   bool hasRanks() const { return model.ranks > 1; }
+  /// Whether they exchange what a layer gives from the memory of its device.
+  bool exchangesOnDevice(int64_t l) const {
+    return decision(l).exchangedOnDevice && hasRanks() && device(deviceOf(l)).network && !sharesBatch() &&
+           !sumsOnHost(l);
+  }
   // Updates on the host in parts.
   static constexpr int64_t kNone = INT64_MAX;
   bool isOpen(int64_t l) const {

@@ -35,6 +35,9 @@ struct LayerDecision {
   /// Sums that are added to one at a time, 2, 4 or 8: the more, the less often memory is read and written for it.
   int64_t together = 2;
   static constexpr int64_t kMostTogether = kernels::kSumTerms;
+  /// Where ranks have a network of devices: they exchange its gradients from the device's memory, and each brings down
+  /// but its own share of their sum.
+  bool exchangedOnDevice = false;
   /// In how many parts its gradients come down, are updated on the host, and its weights go up again: what one part waits for
   /// passes under the others.
   int64_t parts = 1;

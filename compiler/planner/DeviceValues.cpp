@@ -137,7 +137,7 @@ Place DeviceValues::acrossRanks(int64_t v, Place own) {
   out.kernel(label, context.machine.report, "copy",
              {out.access(own, BindingEffect::read, out.type(type, {elements})),
               out.accessShare(all, BindingEffect::write, type, shares)});
-  out.exchange(out.text("{} of all ranks", label), "all_gather",
+  out.exchange(out.text("{} of all ranks", label), *context.machine.network, "all_gather",
                {out.access(all, BindingEffect::update, out.type(type, {shares.body}))}, {elements}, bytes * ranks);
   BlockSums<Place> blocks;
   auto join = [&](Place into, const std::vector<Place> &others) { addTo(v, context.machine.report, into, others); };

@@ -86,13 +86,13 @@ void Emitter::run(std::string label, int64_t code, const Device &device, std::ve
   command.accesses = std::move(accesses);
 }
 
-Command &Emitter::exchange(std::string label, std::string name, std::vector<Access> accesses,
+Command &Emitter::exchange(std::string label, const Engine &network, std::string name, std::vector<Access> accesses,
                            std::vector<int64_t> shares, int64_t bytes) {
-  Command &added = begin(std::move(label), machine.network->stream);
+  Command &added = begin(std::move(label), network.stream);
   added.kernel = std::move(name);
   added.accesses = std::move(accesses);
   added.shares = std::move(shares);
-  added.seconds = machine.exchangeSeconds(bytes);
+  added.seconds = machine.exchangeSeconds(bytes, network);
   return added;
 }
 

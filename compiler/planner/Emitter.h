@@ -69,8 +69,8 @@ public:
   /// Runs a kernel of the catalogue `groups` times.
   Command &kernel(std::string label, const Engine &engine, std::string name, std::vector<Access> accesses, int64_t groups = 1);
   /// An exchange with other ranks, of tensors with such shares and so many bytes in all.
-  Command &exchange(std::string label, std::string name, std::vector<Access> accesses, std::vector<int64_t> shares,
-                    int64_t bytes);
+  Command &exchange(std::string label, const Engine &network, std::string name, std::vector<Access> accesses,
+                    std::vector<int64_t> shares, int64_t bytes);
   /// One after another.
   void add(std::string label, const Engine &engine, const std::vector<Addition> &additions);
 

@@ -3,7 +3,6 @@
 #include "kernels/Blocks.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 namespace mt::planner {
@@ -256,134 +255,6 @@ void Gradients::landOnHost(int64_t l) {
   }
 }
 
-/// Every rank sends the others their shares of what its micro-batches give, and adds up what it has of its own, in the
-/// order in which one rank adds up those micro-batches. Of a power of two of ranks the order of the terms may begin
-/// with any: their sums are those of neighbours, of pairs of these, and so on. Its own term is then read where it is.
-void Gradients::share(int64_t l, int64_t k, Place all) {
-  const GradientPack &pack = context.pack(k);
-  Emitter &out = context.out;
-  const bool isByNeighbours = std::has_single_bit(static_cast<uint64_t>(context.model.ranks));
-  const int64_t terms = context.model.ranks - (isByNeighbours ? 1 : 0); // that the exchange writes
-  struct Tensor {
-    Place from;
-    kernels::Shares shares; ///< of it
-    int64_t own, rest;      ///< where what the exchange writes is: the first term, and the others
-  };
-  std::vector<Tensor> tensors;
-  int64_t rest = 0;
-  for (int64_t p : pack.parameters) {
-    const Parameter &entry = context.parameter(p);
-    auto add = [&](int64_t first, int64_t elements, int64_t place, int64_t owned) {
-      if (elements == 0)
-        return;
-      kernels::Shares shares;
-      shares.body = elements, shares.share = owned;
-      tensors.push_back({all + (entry.packOffset + 4 * first), shares, entry.ownOffset + 4 * place, rest});
-      rest += aligned(4 * (terms - 1) * owned);
-    };
-    add(0, entry.shares.body, 0, entry.shares.share);
-    add(entry.shares.body, entry.shares.tail, entry.shares.share, entry.shares.tail);
-  }
-  auto floats = [&](kernels::Dims dims) -> const TensorType & {
-    return out.type(kernels::DType::f32, std::move(dims));
-  };
-  const Place own = out.slot(out.text("own {}", labelOf(k, l)), context.machine.staging, Kind::gradient, pack.ownBytes);
-  Place theirs = own;
-  if (terms > 1)
-    theirs = out.slot(out.text("others' {}", labelOf(k, l)), context.machine.staging, Kind::gradient, rest);
-  std::vector<Access> operands, sums;
-  std::vector<int64_t> shares;
-  for (const Tensor &tensor : tensors) {
-    operands.push_back(Emitter::access(tensor.from, BindingEffect::read, floats({tensor.shares.body})));
-    shares.push_back(tensor.shares.share);
-  }
-  for (const Tensor &tensor : tensors) {
-    const int64_t share = tensor.shares.share;
-    const TensorType &one = floats({share});
-    operands.push_back(Emitter::access(own + tensor.own, BindingEffect::write, one));
-    if (terms > 1)
-      operands.push_back(Emitter::access(theirs + tensor.rest, BindingEffect::write, floats({terms - 1, share})));
-    if (isByNeighbours)
-      sums.push_back(out.accessShare(tensor.from, BindingEffect::read, kernels::DType::f32, tensor.shares));
-    for (int64_t i = 0; i + 1 < terms; ++i)
-      sums.push_back(Emitter::access(theirs + (tensor.rest + i * one.bytes()), BindingEffect::read, one));
-    sums.push_back(Emitter::access(own + tensor.own, BindingEffect::update, one));
-  }
-  out.exchange(out.text("exchange {}", labelOf(k, l)), "all_to_all", std::move(operands), std::move(shares), pack.bytes)
-      .seconds += isByNeighbours ? 0 : context.machine.copySeconds(pack.ownBytes);
-  out.kernel(out.text("sum {} of all ranks", labelOf(k, l)), context.machine.update, "pairwise_sum", std::move(sums),
-             static_cast<int64_t>(tensors.size()));
-  if (!pack.isShared())
-    ownNorms(k, own);
-  keep(l, k, {0, pack.ownBytes, context.decision(l).parts - 1, own, own});
-}
-
-/// The sums of which norms are made, of what a rank has, and their norm, by which its updates see what is not finite.
-void Gradients::ownNorms(int64_t k, Place own) {
-  const GradientPack &pack = context.pack(k);
-  Emitter &out = context.out;
-  std::map<int64_t, std::vector<int64_t>> byChunk;
-  for (int64_t p : pack.parameters)
-    byChunk[context.parameter(p).shares.chunk].push_back(p);
-  std::vector<Access> sums;
-  for (const auto &[chunk, parameters] : byChunk) {
-    std::vector<Access> operands;
-    for (int64_t p : parameters) {
-      const Parameter &entry = context.parameter(p);
-      const auto i = static_cast<size_t>(p);
-      const TensorType &parts = out.type(kernels::DType::f64, {Layout::ownPartsOf(entry)});
-      operands.push_back(Emitter::access(own + entry.ownOffset, BindingEffect::read, entry.own));
-      operands.push_back(Emitter::access(layout.ownParts[i], BindingEffect::write, parts));
-      sums.push_back(Emitter::access(layout.ownParts[i], BindingEffect::read, parts));
-      sums.push_back(Emitter::access(layout.ownNorms[i], BindingEffect::write, kNormType));
-    }
-    Command &command = out.kernel(out.text("norm of {}", context.named(parameters)), context.machine.update,
-                                  "squared_norm_parts", std::move(operands), static_cast<int64_t>(parameters.size()));
-    command.chunk = chunk;
-  }
-  const auto groups = static_cast<int64_t>(sums.size() / 2);
-  out.kernel(out.text("norm of {}", context.named(pack.parameters)), context.machine.update, "squared_norm_sum",
-             std::move(sums), groups);
-}
-
-void Gradients::gatherNorms() {
-  Emitter &out = context.out;
-  std::vector<Access> placed, gathered, summed;
-  std::vector<int64_t> shares;
-  int64_t bytes = 0;
-  for (size_t p = 0; p < context.model.parameters.size(); ++p) {
-    const Parameter &entry = context.model.parameters[p];
-    if (!entry.isTrained())
-      continue;
-    kernels::Shares parts = entry.shares; // of the sums as of the elements
-    for (int64_t *count : {&parts.body, &parts.share, &parts.tail})
-      *count = kernels::ceilDivide(*count, entry.shares.chunk);
-    const Place own = layout.ownParts[p], all = layout.allParts[p];
-    auto place = [&](Place from, Access to) {
-      placed.push_back(Emitter::access(from, BindingEffect::read, *to.type));
-      placed.push_back(to);
-    };
-    const int64_t size = kNormType.bytes();
-    if (parts.body > 0) {
-      place(own, out.accessShare(all, BindingEffect::write, kernels::DType::f64, parts));
-      gathered.push_back(Emitter::access(all, BindingEffect::update, out.type(kernels::DType::f64, {parts.body})));
-      shares.push_back(parts.share);
-      bytes += size * parts.body;
-    }
-    if (parts.tail > 0)
-      place(own + size * parts.share, Emitter::access(all + size * parts.body, BindingEffect::write,
-                                                      out.type(kernels::DType::f64, {parts.tail})));
-    summed.push_back(
-        Emitter::access(all, BindingEffect::read, out.type(kernels::DType::f64, {Layout::allPartsOf(entry)})));
-    summed.push_back(Emitter::access(layout.norms[p], BindingEffect::write, kNormType));
-  }
-  const auto copies = static_cast<int64_t>(placed.size() / 2), norms = static_cast<int64_t>(summed.size() / 2);
-  out.kernel(out.text("norms of this rank"), context.machine.update, "copy", std::move(placed), copies);
-  if (!gathered.empty())
-    out.exchange(out.text("norms of all ranks"), "all_gather", std::move(gathered), std::move(shares), bytes);
-  out.kernel(out.text("norms"), context.machine.update, "squared_norm_sum", std::move(summed), norms);
-}
-
 /// Squared norms of gradients, each where it is told: on the device, if it has a place there.
 void Gradients::squaredNorms(std::string label, const Engine &engine, const std::vector<int64_t> &parameters,
                              Place gradient) {
@@ -428,7 +299,7 @@ void Gradients::land(int64_t l, int64_t k) {
   const bool staysOnDevice = context.staysOnDevice(k), comesDown = !context.machine.unified() && !staysOnDevice;
   if (context.hasRanks()) {
     Place all = parts.at(k);
-    if (comesDown) {
+    if (comesDown && !context.exchangesOnDevice(l)) {
       all = out.slot(out.text("landed {}", labelOf(k, l)), context.machine.staging, Kind::gradient, pack.bytes);
       out.copy(labelOf(k, l), parts.at(k), all, pack.bytes);
     }

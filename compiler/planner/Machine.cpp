@@ -56,6 +56,10 @@ Machine::Machine(const target::Target &target) : target(target) {
   }
   if (target.ranks > 1)
     network = {addStream("network", StreamKind::network), staging, true};
+  for (uint32_t d = 0; d < target.devices && target.ranks > 1 && target.deviceNetworkBandwidth > 0 && !target.unified;
+       ++d)
+    devices[d].network = {addStream(named("device network", d), StreamKind::deviceNetwork, d), devices[d].memory, false,
+                          backend};
   for (uint32_t from = 0; from < target.devices; ++from) {
     uint32_t stream = kNone;
     for (uint32_t to = 0; to < target.devices; ++to)

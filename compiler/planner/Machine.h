@@ -39,6 +39,8 @@ struct Engine {
 struct Device {
   uint32_t memory = 0; ///< its space
   Engine engine;
+  /// What exchanges from its memory with those devices of other ranks that have its number, and adds up what came.
+  std::optional<Engine> network = {};
 };
 
 struct Machine {
@@ -57,13 +59,17 @@ struct Machine {
   std::optional<Engine> network;
 
   /// Seconds of an exchange of a tensor of so many bytes, of which each rank has one share.
-  double exchangeSeconds(int64_t bytes) const {
+  double exchangeSeconds(int64_t bytes, const Engine &by) const {
     const auto ranks = static_cast<double>(target.ranks);
-    return static_cast<double>(bytes) * (ranks - 1) / ranks / target.networkBandwidth +
-           (ranks - 1) * target.networkOverheadSeconds;
+    const double bandwidth = by.isHost ? target.networkBandwidth : target.deviceNetworkBandwidth;
+    return static_cast<double>(bytes) * (ranks - 1) / ranks / bandwidth + (ranks - 1) * target.networkOverheadSeconds;
   }
-  /// Of a copy within the host's memory by one thread, of which it takes a few to have all of its bandwidth.
-  double copySeconds(int64_t bytes) const { return 8 * static_cast<double>(bytes) / target.hostBandwidth; }
+  /// Of a copy within an exchange's memory: by one thread of the host, of which it takes a few to have all of its
+  /// bandwidth, or by a device.
+  double copySeconds(int64_t bytes, const Engine &by) const {
+    return by.isHost ? 8 * static_cast<double>(bytes) / target.hostBandwidth
+                     : 2 * static_cast<double>(bytes) / target.deviceBandwidth;
+  }
   bool unified() const { return target.unified; }
   /// Whether every device copies to every other without the host.
   bool hasPeers() const {

@@ -125,6 +125,7 @@ struct Model {
   int64_t microBatches = 1; ///< of a step, on one rank
   int64_t ranks = 1;        ///< that train together, each with micro-batches of its own
   bool clip = false;
+  bool narrowExchange = false; ///< ranks send each other gradients in 16 bits
 
   /// The layer that a parameter is held with where it stays on the device: whose backward completes its gradient, or, of one
   /// that is frozen, its owner (-1: nobody's).

@@ -76,7 +76,8 @@ struct Life {
   int64_t way = -1;               ///< of what is on its way there through the host: its number
   bool isRing = false;            ///< read from a file
   uint32_t to = 0;                ///< the device
-  uint32_t users = 0, leaves = 0; ///< commands that touch it, and copies of it to elsewhere
+  bool isOfNetwork = false;       ///< of a device: what other ranks send opens it, and its engine never sees it
+  uint32_t users = 0, leaves = 0; ///< commands that touch it, and those that move it elsewhere
 };
 
 /// The memory of a device.
@@ -124,7 +125,8 @@ private:
   std::vector<int64_t>
       deadline; ///< by command: which of those waits for it, by number; of the next step: beyond the last
   std::vector<Life> lives;                         ///< by slot
-  std::vector<std::vector<uint32_t>> opens, ends, hostUses; ///< slots by command: opens on its stream, last use, any use on the host
+  /// Slots by command: opens on its stream, last use, any use on the host, moves from a device elsewhere.
+  std::vector<std::vector<uint32_t>> opens, ends, hostUses, moves;
   int64_t phases = 1, hostBudget = 0;
 
   // A command of a step, and a slot of a step, by one number.
@@ -158,7 +160,7 @@ private:
 
   void readLives() {
     lives.resize(schedule.slots.size());
-    opens.resize(count), ends.resize(count), hostUses.resize(count);
+    opens.resize(count), ends.resize(count), hostUses.resize(count), moves.resize(count);
     std::vector<uint32_t> last(schedule.slots.size(), UINT32_MAX);
     for (Memory &memory : memories)
       memory.budget = decisions.deviceLimit;
@@ -175,6 +177,7 @@ private:
           continue;
         if (life.opener == UINT32_MAX) {
           life.opener = i;
+          life.isOfNetwork = onDevice(access.slot) && isOfNetwork(i);
           opens[i].push_back(access.slot);
         }
         last[access.slot] = i;
@@ -183,7 +186,10 @@ private:
           life.firstUse = life.firstUse < 0 ? position[i] : life.firstUse;
           life.lastUse = position[i];
         }
-        life.leaves += leaves(i) && &access == &program[i].accesses[0];
+        if (onDevice(access.slot) && ((leaves(i) && &access == &program[i].accesses[0]) || isOfNetwork(i))) {
+          ++life.leaves;
+          moves[i].push_back(access.slot);
+        }
       }
     for (uint32_t i = 0; i < count; ++i)
       for (size_t a = 0; a < program[i].accesses.size(); ++a) {
@@ -252,6 +258,10 @@ private:
     return machine.isHost(schedule.slots[slot].space) && lives[slot].way < 0 && !lives[slot].isRing;
   }
   bool isUpload(uint32_t command) const { return program[command].isCopy && onDevice(program[command].accesses[1].slot); }
+  /// Whether a device exchanges with other ranks by it, or adds up what they sent.
+  bool isOfNetwork(uint32_t command) const {
+    return machine.streams[program[command].stream].kind == plan::StreamKind::deviceNetwork;
+  }
   bool leaves(uint32_t command) const { return program[command].isCopy && onDevice(program[command].accesses[0].slot); }
 
   /// A computation is due at its position, what is uploaded where it is first used, and everything else as soon as what
@@ -321,7 +331,7 @@ private:
       base.emplace_back(std::max<size_t>(1, memory.atPosition.size()), 0);
     for (uint32_t slot = 0; slot < lives.size(); ++slot) {
       const Life &life = lives[slot];
-      if (!onDevice(slot) || life.opener == UINT32_MAX)
+      if (!onDevice(slot) || life.opener == UINT32_MAX || life.isOfNetwork)
         continue;
       if (life.lastUse < 0) // nobody computes with it
         memoryOf(slot).budget -= bytesOf(slot);
@@ -356,6 +366,9 @@ private:
     lanes[machine.update.stream].sorted = machine.update.isHost;
     if (machine.network)
       lanes[machine.network->stream].sorted = true;
+    for (const Device &device : machine.devices)
+      if (device.network)
+        lanes[device.network->stream].sorted = true;
     for (const Link &link : machine.links) {
       lanes[link.stream].sorted |= !machine.isDevice(link.to) || machine.isDevice(link.from) || machine.isFile(link.from);
       lanes[link.messages].sorted |= !machine.isDevice(link.to) || memories.size() > 1;
@@ -414,6 +427,14 @@ private:
       const Memory &memory = memories[machine.deviceOfEngine(program[i].stream)];
       const size_t at = step * memory.atPosition.size() + static_cast<size_t>(position[i]);
       return {memory.profile->most(at, at) + memory.held - memory.budget, kNothing};
+    }
+    if (isOfNetwork(i) && !opens[i].empty()) {
+      const Memory &memory = memories[machine.streams[program[i].stream].device];
+      const size_t at = std::min<size_t>(memory.computed, steps * memory.atPosition.size() - 1);
+      int64_t bytes = 0;
+      for (uint32_t slot : opens[i])
+        bytes += bytesOf(slot);
+      return {memory.profile->most(at, at) + memory.held + bytes - memory.budget, kNothing};
     }
     for (uint32_t slot : opens[i]) {
       const int64_t bytes = bytesOf(slot);
@@ -483,7 +504,10 @@ private:
       }
       if (!onDevice(slot))
         hostLive += isCounted(slot) ? bytes : 0;
-      else if (isUpload(i) && lives[slot].lastUse >= 0 && lives[slot].room < 0) {
+      else if (lives[slot].isOfNetwork) {
+        isHeld[slotInstance(step, slot)] = true;
+        memoryOf(slot).held += bytes;
+      } else if (isUpload(i) && lives[slot].lastUse >= 0 && lives[slot].room < 0) {
         Memory &memory = memoryOf(slot);
         const size_t last = step * memory.atPosition.size() + static_cast<size_t>(lives[slot].lastUse);
         memory.profile->add(std::min<size_t>(memory.computed, last), last, bytes);
@@ -513,9 +537,9 @@ private:
         isHeld[slotInstance(step, slot)] = true;
         memoryOf(slot).held += bytesOf(slot);
       }
-    if (leaves(i))
-      if (uint64_t slot = slotInstance(step, program[i].accesses[0].slot); --leavesLeft[slot] == 0 && isHeld[slot])
-        memoryOf(program[i].accesses[0].slot).held -= bytesOf(program[i].accesses[0].slot);
+    for (uint32_t slot : moves[i])
+      if (const uint64_t which = slotInstance(step, slot); --leavesLeft[which] == 0 && isHeld[which])
+        memoryOf(slot).held -= bytesOf(slot);
     for (uint32_t slot : hostUses[i])
       if (--usesLeft[slotInstance(step, slot)] == 0) {
         if (lives[slot].isRing) {

@@ -50,7 +50,9 @@ public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
       : model(model), machine(machine), constraints(constraints), reside(unlessShared(canReside(model, machine))),
         streams(unlessShared(canStreamState(model, machine))), parks(canParkSaved(model, machine)), cut(canCut(model)),
-        inFile(canBeInFile(model, machine)), gradientBytes(model.layers.size(), 0) {
+        inFile(canBeInFile(model, machine)),
+        exchanges(machine.devices.front().network && !constraints.batchShared.value_or(false)),
+        gradientBytes(model.layers.size(), 0) {
     for (const GradientPack &pack : model.packs)
       gradientBytes[static_cast<size_t>(pack.complete())] += pack.bytes;
   }
@@ -90,7 +92,8 @@ private:
   const Constraints &constraints;
   /// By layer: whether it can be resident, stream its state, park what it saves, be cut in parts, have its state in a file.
   const std::vector<bool> reside, streams, parks, cut, inFile;
-  std::vector<int64_t> gradientBytes;         ///< by layer: of those that it completes
+  const bool exchanges;               ///< devices exchange gradients with other ranks
+  std::vector<int64_t> gradientBytes; ///< by layer: of those that it completes
   std::vector<bool> unlessShared(std::vector<bool> can) const {
     return constraints.batchShared.value_or(false) ? std::vector<bool>(can.size(), false) : can;
   }
@@ -201,7 +204,8 @@ private:
     std::string key(reinterpret_cast<const char *>(&decisions.deviceLimit), sizeof(decisions.deviceLimit));
     key += decisions.batchShared ? 's' : 't';
     for (const LayerDecision &layer : decisions.layers) {
-      key += static_cast<char>(layer.rung << 3 | layer.parkedSaved << 2 | layer.kept << 1 | layer.resident);
+      key += static_cast<char>(layer.rung << 4 | layer.exchangedOnDevice << 3 | layer.parkedSaved << 2 |
+                               layer.kept << 1 | layer.resident);
       key += static_cast<char>(layer.parts << 3 | layer.gradientInFile << 2 | layer.stateInFile << 1 |
                                layer.stateStreamed);
       key += static_cast<char>(std::bit_width(static_cast<uint64_t>(layer.summed)));
@@ -251,6 +255,17 @@ private:
                       false, Axis::all});
     if (!constraints.summed && model.microBatches > 1 && !machine.unified())
       makeSumAxis();
+    std::vector<size_t> canExchange; // the first layers, of which a step ends with the gradients, first
+    for (size_t l = 0; l < model.layers.size(); ++l)
+      if (exchanges && !model.layers[l].packs.empty())
+        canExchange.push_back(l);
+    if (!canExchange.empty())
+      axes.push_back({canExchange.size(), 0,
+                      [canExchange](Decisions &decisions, size_t count) {
+                        for (size_t i = 0; i < canExchange.size(); ++i)
+                          decisions.layers[canExchange[i]].exchangedOnDevice = i < count;
+                      },
+                      false, Axis::all});
     // The first layers first: what comes last of a step is their gradient, and what the next one needs first their weights.
     std::vector<size_t> canBeInMemory;
     for (size_t l = inFile.size(); l-- > 0;) // resident ones, which need it in memory least, are the first
@@ -941,6 +956,7 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
   most.batchShared = constraints.batchShared.value_or(false) && machine.devices.size() > 1;
   for (size_t l = 0; l < model.layers.size(); ++l) {
     most.layers[l].kept = true;
+    most.layers[l].exchangedOnDevice = true;
     most.layers[l].summed = LayerDecision::kAll;
     most.layers[l].together = LayerDecision::kMostTogether;
     most.layers[l].rung = std::max<int64_t>(0, static_cast<int64_t>(model.layers[l].rungs.size()) - 1);
@@ -960,6 +976,8 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
     const Schedule schedule = build(model, machine, decisions, Extent::step);
     for (const Command &command : schedule.step) {
       const bool isPart = command.arrives && schedule.slots[command.accesses[1].slot].kind == Kind::gradient;
+      if (machine.streams[command.stream].kind == plan::StreamKind::deviceNetwork) // hosts may exchange it, too
+        continue;
       if (mayBeOnHost(command) || (isPart && model.microBatches > 1))
         continue;
       busy[command.stream][static_cast<size_t>(command.layer + 1)] += command.seconds;
@@ -1052,7 +1070,7 @@ Description describe(const Model &model, const Machine &machine, const Decisions
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
   int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0,
-          byHost = 0, inFile = 0, gradients = 0;
+          byHost = 0, inFile = 0, gradients = 0, exchanged = 0;
   const std::vector<bool> can = canBeInFile(model, machine);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
@@ -1073,6 +1091,7 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     inFile += can[l] && decision.stateInFile && !decision.stateStreamed;
     gradients += can[l] && updates && decision.stateInFile && decision.gradientInFile && !decision.stateStreamed &&
                  !decision.resident;
+    exchanged += !layer.packs.empty() && decision.exchangedOnDevice && decision.summed >= model.microBatches;
     byHost += updates && !decision.resident && !decision.stateStreamed && decision.summed < model.microBatches;
   }
   Description text;
@@ -1107,6 +1126,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     text.updates += fmt::format(", state of {} layers in a file", inFile);
   if (gradients > 0 && model.clip && !machine.unified())
     text.updates += fmt::format(", gradients of {} layers there, too", gradients);
+  if (exchanged > 0)
+    text.updates += fmt::format(", gradients of {} layers exchanged by devices", exchanged);
   if (byHost > 0 && !machine.unified())
     text.updates += fmt::format(", gradients of {} layers summed by the host", byHost);
   return text;

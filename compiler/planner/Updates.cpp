@@ -85,8 +85,8 @@ void Updates::gatherWeights(int64_t l, const std::vector<int64_t> &parameters, b
     bytes += body.bytes();
   }
   context.out
-      .exchange(context.out.text("exchange weights layer {}", l), "all_gather", std::move(weights), std::move(shares),
-                bytes)
+      .exchange(context.out.text("exchange weights layer {}", l), *context.machine.network, "all_gather",
+                std::move(weights), std::move(shares), bytes)
       .late = late;
 }
 

@@ -57,6 +57,8 @@ Status checkNumbers(const Target &target) {
   MT_TRY(checkRate("network_overhead_seconds", target.networkOverheadSeconds, 0, 10));
   if (target.networkBandwidth != 0)
     MT_TRY(checkRate("network_bandwidth", target.networkBandwidth, kLeastBandwidth, kGreatestBandwidth));
+  if (target.deviceNetworkBandwidth != 0)
+    MT_TRY(checkRate("device_network_bandwidth", target.deviceNetworkBandwidth, kLeastBandwidth, kGreatestBandwidth));
   if (target.diskMemory == 0)
     return {};
   MT_TRY(checkMemory("disk_memory", target.diskMemory));
@@ -65,8 +67,8 @@ Status checkNumbers(const Target &target) {
   return {};
 }
 
-constexpr std::array<std::string_view, kKindsOfWork> kKinds = {"upload", "compute", "download", "host",
-                                                               "peer",   "read",    "write",    "network"};
+constexpr std::array<std::string_view, kKindsOfWork> kKinds = {"upload", "compute", "download", "host",          "peer",
+                                                               "read",   "write",   "network",  "device_network"};
 
 Status readContention(Target &target) {
   target.shares = {};

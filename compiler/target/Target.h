@@ -20,7 +20,7 @@ namespace mt::target {
 class Rates;
 
 inline constexpr uint32_t kMostDevices = 64, kMostRanks = 4096;
-inline constexpr size_t kKindsOfWork = 8;
+inline constexpr size_t kKindsOfWork = 9;
 inline constexpr uint64_t kSmallestMemory = uint64_t(1) << 10, kGreatestMemory = uint64_t(1) << 50; ///< bytes
 
 struct Target {
@@ -43,12 +43,15 @@ struct Target {
   uint32_t ranks = 1;                                   ///< such machines, one process each, that train together
   double networkBandwidth = 0; ///< bytes per second that a rank sends while it receives as many; 0: not known
   double networkOverheadSeconds = 1e-5; ///< of an exchange, for each other rank
+  /// The same of a device's memory, past the host's; 0: devices of different ranks reach each other through the host.
+  double deviceNetworkBandwidth = 0;
   /// Devices that copy to each other without the host: "0 1 56e9" for two of them, both ways, "all 4e11" for any two;
   /// bytes per second of all that one sends at once.
   std::vector<std::string> peers = {};
   /// How much longer work of one kind takes while work of another is under way, where it does: "upload host 0.24"
   /// for 1.24 times as long; "upload upload 0.1" where two devices share something. The kinds are upload, compute,
-  /// download, host, peer, read, write and network, which share a processor, a memory, a link or a disk.
+  /// download, host, peer, read, write, network and device_network, which share a processor, a memory, a link or a
+  /// disk.
   std::vector<std::string> contention = {};
   /// What calls took on this machine: "device 0.00213 matmul f32[...] ...", seconds behind where (device or host), the call
   /// as kernels/SignatureText.h writes it. None in the built-in targets.

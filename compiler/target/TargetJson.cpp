@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMeasured = "measured";
 
-constexpr std::array<TargetField, 23> kFields{{{"name", &Target::name},
+constexpr std::array<TargetField, 24> kFields{{{"name", &Target::name},
                                                {"device", &Target::device},
                                                {"unified", &Target::unified},
                                                {"devices", &Target::devices},
@@ -36,6 +36,7 @@ constexpr std::array<TargetField, 23> kFields{{{"name", &Target::name},
                                                {"ranks", &Target::ranks},
                                                {"network_bandwidth", &Target::networkBandwidth},
                                                {"network_overhead_seconds", &Target::networkOverheadSeconds},
+                                               {"device_network_bandwidth", &Target::deviceNetworkBandwidth},
                                                {"peers", &Target::peers},
                                                {"contention", &Target::contention},
                                                {"calls", &Target::calls}}};

@@ -24,6 +24,19 @@ std::string checkPairwiseSum(const Signature &call) {
   return checker.result();
 }
 
+/// Terms of one type, of 16 bits or 32.
+std::string checkTreeSum(const Signature &call) {
+  const int terms = static_cast<int>(call.operands.size()) - 1;
+  Checker checker(call);
+  checker
+      .require(checker.at(0).type == DType::f32 || checker.at(0).type == DType::bf16, "terms are neither f32 nor bf16")
+      .type(terms, DType::f32)
+      .sameDims(terms, 0);
+  for (int i = 1; i < terms; ++i)
+    checker.like(i, 0);
+  return checker.result();
+}
+
 std::string checkSquaredNorm(const Signature &call) {
   return Checker(call).floating(0).type(1, DType::f64).dims(1, {1}).result();
 }
@@ -166,6 +179,8 @@ std::span<const Kernel> stepKernels() {
             "leaves over is "
             "added from the end. Higham, SIAM J. Sci. Comput. 14 (1993)",
             sumFlops, checkPairwiseSum),
+      entry("tree_sum", "terms* -> sum", "The sum of tensors in 16 or 32 bits, by pairwise_sum's tree, in 32 bits.",
+            "as pairwise_sum of the terms in 32 bits", sumFlops, checkTreeSum),
       entry("squared_norm", "x -> norm", "Squared Euclidean norm, by a fixed tree of 64-bit sums.", "sum of x^2",
             normFlops, checkSquaredNorm, {.workspace = normWorkspace}),
       entry("squared_norm_parts", "x -> parts", "The sums of which squared_norm adds up a norm, of whole chunks.",

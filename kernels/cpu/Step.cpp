@@ -1,4 +1,5 @@
-// squared_norm, whole and in pieces, by the tree of partial sums of kernels/Blocks.h, step_norm, and pairwise_sum.
+// squared_norm, whole and in pieces, by the tree of partial sums of kernels/Blocks.h, step_norm, pairwise_sum and
+// tree_sum.
 #include "kernels/Blocks.h"
 #include "kernels/cpu/FloatRows.h"
 #include "kernels/cpu/Vector.h"
@@ -122,16 +123,14 @@ constexpr int64_t kSumGrain = 2048;
 
 struct PairwiseSum {
   int64_t elements;
-  size_t terms; ///< of which the sum's operand, the last, is the first
-
-  const float *term(const Launch &launch, size_t number) const {
-    return launch.at<const float>(number == 0 ? terms - 1 : number - 1);
-  }
+  std::vector<RowIn> terms; ///< in order
+  size_t sum;               ///< operand
 
   /// Of terms [first, last), a power of two of them at a multiple of that, into a row.
   void block(const Launch &launch, int64_t begin, int64_t count, size_t first, size_t size, float *into) const {
     if (size == 1) {
-      std::copy_n(term(launch, first) + begin, count, into);
+      if (const float *term = terms[first].at(launch, begin, count, into); term != into)
+        std::copy_n(term, count, into);
       return;
     }
     float other[kSumGrain];
@@ -142,9 +141,9 @@ struct PairwiseSum {
   }
   /// Of those from `first` on: the largest block there, and what comes behind it.
   void rest(const Launch &launch, int64_t begin, int64_t count, size_t first, float *into) const {
-    const size_t size = std::bit_floor(terms - first);
+    const size_t size = std::bit_floor(terms.size() - first);
     block(launch, begin, count, first, size, into);
-    if (first + size == terms)
+    if (first + size == terms.size())
       return;
     float other[kSumGrain];
     rest(launch, begin, count, first + size, other);
@@ -153,26 +152,36 @@ struct PairwiseSum {
   }
 
   Status operator()(const Launch &launch) const {
-    launch.pool.parallelFor(ceilDivide(elements, kSumGrain), [&](int64_t row) {
-      const int64_t begin = row * kSumGrain;
-      float sum[kSumGrain];
+    launch.pool.parallelFor(ceilDivide(elements, kSumGrain), [&](int64_t number) {
+      const int64_t begin = number * kSumGrain;
+      float row[kSumGrain];
       const int64_t count = std::min(kSumGrain, elements - begin);
-      rest(launch, begin, count, 0, sum);
-      std::copy_n(sum, count, launch.at<float>(terms - 1) + begin);
+      rest(launch, begin, count, 0, row);
+      std::copy_n(row, count, launch.at<float>(sum) + begin);
     });
     return {};
   }
 };
 
 Result<Run> preparePairwiseSum(const Signature &call) {
-  return Run(PairwiseSum{call.operands[0].elements(), call.operands.size()});
+  PairwiseSum run{call.operands[0].elements(), {}, call.operands.size() - 1};
+  run.terms.emplace_back(call, run.sum); // the sum's operand is the first
+  for (size_t i = 0; i < run.sum; ++i)
+    run.terms.emplace_back(call, i);
+  return Run(std::move(run));
 }
 
-constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
-                              {"squared_norm_parts", prepareSquaredNormParts},
-                              {"squared_norm_sum", prepareSquaredNormSum},
-                              {"step_norm", prepareStepNorm},
-                              {"pairwise_sum", preparePairwiseSum}};
+Result<Run> prepareTreeSum(const Signature &call) {
+  PairwiseSum run{call.operands[0].elements(), {}, call.operands.size() - 1};
+  for (size_t i = 0; i < run.sum; ++i)
+    run.terms.emplace_back(call, i);
+  return Run(std::move(run));
+}
+
+constexpr Entry kEntries[] = {
+    {"squared_norm", prepareSquaredNorm},        {"squared_norm_parts", prepareSquaredNormParts},
+    {"squared_norm_sum", prepareSquaredNormSum}, {"step_norm", prepareStepNorm},
+    {"pairwise_sum", preparePairwiseSum},        {"tree_sum", prepareTreeSum}};
 
 } // namespace
 

@@ -47,7 +47,7 @@ std::vector<fs::path> entries(const fs::path &folder) {
 
 /// The folders of Python's nvidia-* packages below a folder of packages.
 void addPackages(std::vector<std::string> &folders, const fs::path &packages) {
-  for (const char *package : {"cu13", "cublas", "cudnn", "cuda_nvrtc"})
+  for (const char *package : {"cu13", "cublas", "cudnn", "cuda_nvrtc", "nccl"})
     addFolder(folders, packages / "nvidia" / package / "lib");
 }
 

@@ -1,7 +1,9 @@
-// squared_norm, whole and in parts, and pairwise_sum, prepared.
+// squared_norm, whole and in parts, pairwise_sum and tree_sum, prepared.
 #include "kernels/cuda/Step.h"
 
 #include "kernels/cuda/Launching.h"
+
+#include <numeric>
 
 namespace mt::kernels::cuda {
 namespace {
@@ -26,26 +28,42 @@ Result<Run> prepareSquaredNormParts(const Signature &call, Library &) {
   });
 }
 
-Result<Run> preparePairwiseSum(const Signature &call, Library &) {
-  const auto terms = static_cast<int64_t>(call.operands.size()), elements = call.operands[0].elements();
+/// Of operands in an order, into the last one.
+Result<Run> prepareSum(const Signature &call, std::vector<size_t> order) {
+  const auto terms = static_cast<int64_t>(order.size()), elements = call.operands[0].elements();
+  const DType type = call.operands[0].type;
   if (terms > kSumTerms)
-    return fail("pairwise_sum: {} terms, and a GPU adds {} at most", terms, kSumTerms);
-  return Run([terms, elements](const Launch &launch) -> Status {
-    Terms all = {};
-    bool packed = true;
-    for (int64_t i = 0; i < terms; ++i) {
-      all.at[i] = launch.operands[static_cast<size_t>(i == 0 ? terms - 1 : i - 1)]; // the sum's operand is the first
-      packed &= isAligned(all.at[i], DType::f32);
+    return fail("{}: {} terms, and a GPU adds {} at most", call.kernel, terms, kSumTerms);
+  return Run([order = std::move(order), type, terms, elements](const Launch &launch) -> Status {
+    const Out sum{launch.operands.back(), DType::f32, false};
+    Terms all = {.at = {}, .type = type};
+    bool packed = isAligned(sum.data, DType::f32);
+    for (size_t i = 0; i < order.size(); ++i) {
+      all.at[i] = launch.operands[order[i]];
+      packed &= isAligned(all.at[i], type);
     }
-    const Out sum{launch.operands[static_cast<size_t>(terms) - 1], DType::f32, false};
     return start(launch.stream, ceilDivide(elements, kThreads * kOctet), kThreads, pairwiseSumCode(terms), all, sum,
                  elements, packed);
   });
 }
 
+Result<Run> preparePairwiseSum(const Signature &call, Library &) {
+  std::vector<size_t> order{call.operands.size() - 1}; // the sum's operand is the first
+  for (size_t i = 0; i + 1 < call.operands.size(); ++i)
+    order.push_back(i);
+  return prepareSum(call, std::move(order));
+}
+
+Result<Run> prepareTreeSum(const Signature &call, Library &) {
+  std::vector<size_t> order(call.operands.size() - 1);
+  std::iota(order.begin(), order.end(), 0);
+  return prepareSum(call, std::move(order));
+}
+
 constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
                               {"squared_norm_parts", prepareSquaredNormParts},
-                              {"pairwise_sum", preparePairwiseSum}};
+                              {"pairwise_sum", preparePairwiseSum},
+                              {"tree_sum", prepareTreeSum}};
 
 } // namespace
 

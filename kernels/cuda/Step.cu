@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads) pairwiseSum(Terms terms, Out sum, in
   Places places = placesOf(blockIdx.x, threadIdx.x, kThreads, elements, packed);
 #pragma unroll
   for (int n = 0; n < N; ++n)
-    reads[n] = {In{terms.at[n], DType::f32}, 0, places};
+    reads[n] = {In{terms.at[n], terms.type}, 0, places};
   load(reads, values);
 #pragma unroll
   for (int i = 0; i < kOctet; ++i)

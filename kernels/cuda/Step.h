@@ -1,4 +1,4 @@
-// What the host hands to the device code of squared_norm and pairwise_sum. Private to kernels/cuda.
+// What the host hands to the device code of squared_norm, pairwise_sum and tree_sum. Private to kernels/cuda.
 #ifndef MT_KERNELS_CUDA_STEP_H
 #define MT_KERNELS_CUDA_STEP_H
 
@@ -16,6 +16,7 @@ AddPartsCode addPartsCode();
 
 struct Terms {
   const void *at[kSumTerms];
+  DType type;
 };
 /// the terms, their sum, its elements, whether they are packed
 using PairwiseSumCode = void (*)(Terms, Out, int64_t, bool);

@@ -8,7 +8,8 @@ constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.
                         kStateStreamed = "mt.state_streamed", kStateInFile = "mt.state_in_file",
                         kGradientInFile = "mt.gradient_in_file", kLate = "mt.late", kLateDown = "mt.late_down",
                         kParts = "mt.parts", kSummed = "mt.summed", kTogether = "mt.together", kParked = "mt.parked",
-                        kParkedSaved = "mt.parked_saved", kLimits = "mt.limits", kBatchShared = "mt.batch_shared";
+                        kParkedSaved = "mt.parked_saved", kLimits = "mt.limits", kBatchShared = "mt.batch_shared",
+                        kExchangedOnDevice = "mt.exchanged_on_device";
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -35,6 +36,7 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
     decision.stateInFile = call->hasAttr(kStateInFile);
     decision.gradientInFile = call->hasAttr(kGradientInFile);
     decision.parkedSaved = call->hasAttr(kParkedSaved);
+    decision.exchangedOnDevice = call->hasAttr(kExchangedOnDevice);
     decision.summed = planner::LayerDecision::kAll;
     if (auto summed = call->getAttrOfType<IntegerAttr>(kSummed)) {
       decision.summed = summed.getInt();
@@ -83,7 +85,7 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
     for (StringRef name : {kSaved, kKept, kResident, kStateStreamed, kStateInFile, kGradientInFile, kSummed, kTogether,
-                           kParts, kLate, kLateDown, kParked, kParkedSaved})
+                           kParts, kLate, kLateDown, kParked, kParkedSaved, kExchangedOnDevice})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
@@ -99,6 +101,8 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
       call->setAttr(kGradientInFile, builder.getUnitAttr());
     if (decision.parkedSaved)
       call->setAttr(kParkedSaved, builder.getUnitAttr());
+    if (decision.exchangedOnDevice)
+      call->setAttr(kExchangedOnDevice, builder.getUnitAttr());
     if (decision.summed != planner::LayerDecision::kAll)
       call->setAttr(kSummed, builder.getI64IntegerAttr(decision.summed));
     if (decision.together != planner::LayerDecision().together)

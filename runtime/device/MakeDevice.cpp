@@ -64,7 +64,8 @@ Result<std::unique_ptr<Device>> makeCuda(const Choice &choice, const DeviceOptio
                          .graphs = options.graphs,
                          .jitterSeed = options.jitterSeed,
                          .poison = options.poison,
-                         .stateFolder = options.stateFolder},
+                         .stateFolder = options.stateFolder,
+                         .network = options.network},
                         std::move(gpus));
 }
 

@@ -9,6 +9,10 @@
 #include <memory>
 #include <optional>
 
+namespace mt::network {
+class Network;
+}
+
 namespace mt::device {
 
 /// What devices are told; see CpuOptions and CudaOptions. Slow copies and protection are the CPU's alone,
@@ -23,6 +27,7 @@ struct DeviceOptions {
   bool protectHost = false;
   bool graphs = false;
   std::string stateFolder = {};
+  network::Network *network = nullptr; ///< of several ranks
   uint32_t devices = 1; ///< GPUs, where the name does not list them: the first ones
 };
 

@@ -59,7 +59,7 @@ struct Executor::State {
   Callbacks callbacks;
   std::mutex gradientMutex;
   Trace trace;
-  device::HostFunctions functions;
+  std::map<network::Channel, device::HostFunctions> functions; ///< by the channel of the exchanges among them
   std::map<plan::ProgramKind, Prepared> programs;
   std::optional<plan::ProgramKind> last;   ///< since the last drain
   std::deque<std::vector<Event>> underWay; ///< ends of iterations, by stream
@@ -69,7 +69,8 @@ struct Executor::State {
       : plan(plan), options(std::move(options)), callbacks(std::move(callbacks)), trace(plan) {}
 
   bool traced() const { return !options.tracePath.empty(); }
-  void makeFunctions();
+  network::Channel channelOf(uint32_t stream) const;
+  void makeFunctions(network::Channel channel);
   Status prepare();
   Status issue(Prepared &prepared, size_t index, uint64_t number);
   Status waitForRoom();
@@ -77,28 +78,33 @@ struct Executor::State {
   Status drain();
 };
 
-void Executor::State::makeFunctions() {
-  functions.instead["feed"] = [this](const kernels::Signature &, std::span<void *const> operands) {
+network::Channel Executor::State::channelOf(uint32_t stream) const {
+  const plan::Stream &of = plan.streams[stream];
+  return of.kind == plan::StreamKind::deviceNetwork ? network::channelOfDevice(of.device) : network::Channel::step;
+}
+
+void Executor::State::makeFunctions(network::Channel channel) {
+  if (functions.contains(channel))
+    return;
+  device::HostFunctions &made = functions[channel];
+  made.instead["feed"] = [this](const kernels::Signature &, std::span<void *const> operands) {
     return callbacks.feed(operands);
   };
-  functions.instead["report"] = [this](const kernels::Signature &, std::span<void *const> operands) {
+  made.instead["report"] = [this](const kernels::Signature &, std::span<void *const> operands) {
     std::span scalars(static_cast<const double *>(operands[1]), kernels::Scalars::kCount);
     return callbacks.report(*static_cast<const float *>(operands[0]), scalars);
   };
   if (options.network) {
-    functions.instead["all_to_all"] = [this](const kernels::Signature &call, std::span<void *const> operands) {
-      return network::allToAll(*options.network, call, operands);
-    };
-    functions.instead["all_gather"] = [this](const kernels::Signature &call, std::span<void *const> operands) {
-      return network::allGather(*options.network, call, operands);
-    };
+    for (const char *kernel : {"all_to_all", "all_gather"})
+      made.instead[kernel] = [this, channel](const kernels::Signature &call, std::span<void *const> operands) {
+        return network::exchange(*options.network, channel, call, operands);
+      };
   }
   if (!callbacks.gradient)
     return;
   for (const kernels::Kernel &kernel : kernels::all())
     if (consumesGradient(kernel))
-      functions.before[std::string(kernel.name)] = [this](const kernels::Signature &call,
-                                                          std::span<void *const> operands) {
+      made.before[std::string(kernel.name)] = [this](const kernels::Signature &call, std::span<void *const> operands) {
         if (static_cast<const double *>(operands[kernels::kUpdateScalars])[kernels::Scalars::kStep] == 0)
           return Status(); // nothing is pending: the kernel does nothing either
         std::lock_guard lock(gradientMutex);
@@ -121,7 +127,8 @@ Status Executor::State::prepare() {
         continue;
       auto [found, fresh] = codes.try_emplace({command.templateIndex, command.stream});
       if (fresh) {
-        MT_ASSIGN(found->second, device->prepare(command.stream, plan.templates[command.templateIndex], functions));
+        MT_ASSIGN(found->second, device->prepare(command.stream, plan.templates[command.templateIndex],
+                                                 functions.at(channelOf(command.stream))));
       }
       prepared.codes[i] = found->second;
     }
@@ -202,7 +209,9 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, Execu
                                .protectHost = options.protectHost,
                                .graphs = options.cudaGraphs,
                                .stateFolder = options.stateFolder,
-                               .devices = static_cast<uint32_t>(std::min<uint64_t>(plan::deviceCount(plan), UINT32_MAX))};
+                               .network = options.network,
+                               .devices =
+                                   static_cast<uint32_t>(std::min<uint64_t>(plan::deviceCount(plan), UINT32_MAX))};
   MT_ASSIGN(std::unique_ptr<device::Device> device, device::makeDevice(name, wanted));
   return create(plan, std::move(device), std::move(options), std::move(callbacks));
 }
@@ -216,7 +225,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, std::
   state->device = std::move(device);
   MT_TRY(state->device->supports(plan));
   MT_TRY(state->device->reserve(plan.spaces, plan.streams));
-  state->makeFunctions();
+  for (uint32_t stream = 0; stream < plan.streams.size(); ++stream)
+    state->makeFunctions(state->channelOf(stream));
   MT_TRY(state->prepare());
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
 }

@@ -4,11 +4,13 @@
 #include "runtime/executor/Executor.h"
 #include "runtime/host/Arena.h"
 #include "runtime/network/Collectives.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/Timeline.h"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 
 namespace mt::executor {
 namespace {
@@ -26,41 +28,51 @@ Result<double> secondsOf(Executor &executor, int64_t steps) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// What ranks send each other: messages of the plan's sizes, of no content, in memory that all of them share.
+/// What ranks send each other: messages of the plan's sizes, of no content, in memory that all of a stream share.
 class Messages {
 public:
   static Result<Messages> make(const plan::Plan &plan, network::Network &network) {
-    uint64_t most = 0;
+    std::map<uint32_t, uint64_t> most; // bytes of a call, by stream
     for (const plan::Program &program : plan.programs)
       for (const plan::Command &command : program.commands)
-        if (!command.isCopy && plan.streams[command.stream].kind == plan::StreamKind::network)
+        if (!command.isCopy && plan::isNetwork(plan.streams[command.stream].kind))
           for (const plan::Call &call : plan.templates[command.templateIndex].calls)
-            most = std::max(most, bytesOf(call.signature));
-    MT_ASSIGN(host::Arena memory, host::Arena::reserve(most, "messages of a rehearsal", true));
-    return Messages(network, std::make_shared<host::Arena>(std::move(memory)));
+            most[command.stream] = std::max(most[command.stream], bytesOf(call.signature));
+    Messages made(network);
+    for (const auto &[stream, bytes] : most) {
+      MT_ASSIGN(host::Arena memory, host::Arena::reserve(bytes, "messages of a rehearsal", true));
+      const plan::Stream &of = plan.streams[stream];
+      made.streams[stream] = {std::make_shared<host::Arena>(std::move(memory)),
+                              plan::isOfHost(of.kind) ? network::Channel::step : network::channelOfDevice(of.device)};
+    }
+    return made;
   }
 
-  Status send(const plan::Template &code) const {
+  Status send(const plan::Template &code, uint32_t stream) const {
+    const auto &[memory, channel] = streams.at(stream);
     for (const plan::Call &call : code.calls) {
+      if (!plan::isExchange(call.signature))
+        continue;
       std::vector<void *> operands;
       uint64_t at = 0;
       for (const kernels::OperandType &operand : call.signature.operands) {
         operands.push_back(memory->data() + at);
         at += aligned(operand.bytes());
       }
-      const bool gathers = call.signature.kernel == "all_gather";
-      MT_TRY(gathers ? network::allGather(*network, call.signature, operands)
-                     : network::allToAll(*network, call.signature, operands));
+      MT_TRY(network::exchange(*network, channel, call.signature, operands));
     }
     return {};
   }
 
 private:
   network::Network *network;
-  std::shared_ptr<host::Arena> memory;
+  struct Stream {
+    std::shared_ptr<host::Arena> memory;
+    network::Channel channel = network::Channel::step;
+  };
+  std::map<uint32_t, Stream> streams; ///< by number
 
-  Messages(network::Network &network, std::shared_ptr<host::Arena> memory)
-      : network(&network), memory(std::move(memory)) {}
+  explicit Messages(network::Network &network) : network(&network) {}
   static uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
   static uint64_t bytesOf(const kernels::Signature &call) {
     uint64_t bytes = 0;
@@ -79,7 +91,7 @@ Result<double> periodOf(const plan::Plan &plan, double pace, int64_t steps, cons
   device::RehearsalOptions wanted{pace, !tracePath.empty()};
   if (network && pace > 0) {
     MT_ASSIGN(Messages messages, Messages::make(plan, *network));
-    wanted.exchange = [messages](const plan::Template &code) { return messages.send(code); };
+    wanted.exchange = [messages](const plan::Template &code, uint32_t stream) { return messages.send(code, stream); };
   }
   MT_ASSIGN(auto executor, Executor::create(plan, device::makeRehearsalDevice(std::move(wanted)), options, {}));
   MT_ASSIGN(double few, secondsOf(*executor, kFirst));

@@ -28,10 +28,10 @@ struct Shared {
 };
 
 /// Messages with each other rank, without those that have no bytes.
-template <typename Pieces> std::vector<Message> withOthers(const Network &network, Pieces pieces) {
+template <typename Pieces> std::vector<Message> withOthers(uint32_t self, uint32_t ranks, Pieces pieces) {
   std::vector<Message> messages;
-  for (uint32_t rank = 0; rank < network.ranks(); ++rank) {
-    if (rank == network.rank())
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (rank == self)
       continue;
     Message message{rank, {}};
     for (std::span<std::byte> piece : pieces(rank))
@@ -43,16 +43,13 @@ template <typename Pieces> std::vector<Message> withOthers(const Network &networ
   return messages;
 }
 
-} // namespace
-
-Status allToAll(Network &network, const kernels::Signature &call, std::span<void *const> operands) {
+Exchange allToAllOf(uint32_t self, uint32_t ranks, const kernels::Signature &call, std::span<void *const> operands) {
   const std::vector<int64_t> shares = call.integers("shares");
-  const uint32_t self = network.rank();
   std::vector<Shared> tensors;
   for (size_t i = 0; i < shares.size(); ++i)
     tensors.emplace_back(call.operands[i], operands[i], shares[i]);
   const size_t each = call.operands.size() / shares.size() - 1; // operands that are written
-  const bool isByNeighbours = std::has_single_bit(network.ranks());
+  const bool isByNeighbours = std::has_single_bit(ranks);
   /// Where what a rank sends of a tensor is to lie.
   auto place = [&](size_t i, uint32_t rank) {
     const size_t bytes = static_cast<size_t>(tensors[i].share * tensors[i].size), first = shares.size() + each * i;
@@ -60,26 +57,25 @@ Status allToAll(Network &network, const kernels::Signature &call, std::span<void
     return std::span(static_cast<std::byte *>(operands[first + (number > 0)]) + (number > 0 ? (number - 1) * bytes : 0),
                      bytes);
   };
-  for (size_t i = 0; i < tensors.size() && !isByNeighbours; ++i) {
-    const std::span<std::byte> own = tensors[i].of(self);
-    std::memcpy(place(i, self).data(), own.data(), own.size());
-  }
-  const std::vector<Message> sends = withOthers(network, [&](uint32_t rank) {
+  Exchange made;
+  for (size_t i = 0; i < tensors.size() && !isByNeighbours; ++i)
+    made.copies.push_back({tensors[i].of(self), place(i, self)});
+  made.sends = withOthers(self, ranks, [&](uint32_t rank) {
     std::vector<std::span<std::byte>> pieces;
     for (const Shared &tensor : tensors)
       pieces.push_back(tensor.of(rank));
     return pieces;
   });
-  const std::vector<Message> receives = withOthers(network, [&](uint32_t rank) {
+  made.receives = withOthers(self, ranks, [&](uint32_t rank) {
     std::vector<std::span<std::byte>> pieces;
     for (size_t i = 0; i < tensors.size(); ++i)
       pieces.push_back(place(i, rank));
     return pieces;
   });
-  return network.exchange(Channel::step, sends, receives);
+  return made;
 }
 
-Status allGather(Network &network, const kernels::Signature &call, std::span<void *const> operands) {
+Exchange allGatherOf(uint32_t self, uint32_t ranks, const kernels::Signature &call, std::span<void *const> operands) {
   const std::vector<int64_t> shares = call.integers("shares");
   std::vector<Shared> tensors;
   for (size_t i = 0; i < shares.size(); ++i)
@@ -90,9 +86,25 @@ Status allGather(Network &network, const kernels::Signature &call, std::span<voi
       pieces.push_back(tensor.sentBy(rank));
     return pieces;
   };
-  const std::vector<Message> sends = withOthers(network, [&](uint32_t) { return sentBy(network.rank()); });
-  const std::vector<Message> receives = withOthers(network, sentBy);
-  return network.exchange(Channel::step, sends, receives);
+  Exchange made;
+  made.sends = withOthers(self, ranks, [&](uint32_t) { return sentBy(self); });
+  made.receives = withOthers(self, ranks, sentBy);
+  return made;
+}
+
+} // namespace
+
+Exchange exchangeOf(uint32_t rank, const kernels::Signature &call, std::span<void *const> operands) {
+  const auto ranks = static_cast<uint32_t>(call.integer("ranks"));
+  return call.kernel == "all_gather" ? allGatherOf(rank, ranks, call, operands)
+                                     : allToAllOf(rank, ranks, call, operands);
+}
+
+Status exchange(Network &network, Channel channel, const kernels::Signature &call, std::span<void *const> operands) {
+  const Exchange made = exchangeOf(network.rank(), call, operands);
+  for (const Exchange::Copy &copy : made.copies)
+    std::memcpy(copy.to.data(), copy.from.data(), copy.to.size());
+  return network.exchange(channel, made.sends, made.receives);
 }
 
 } // namespace mt::network

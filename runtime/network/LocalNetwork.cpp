@@ -16,6 +16,8 @@ struct Mailbox {
   std::condition_variable changed;
   std::map<std::tuple<Channel, uint32_t, uint32_t>, std::deque<std::vector<std::byte>>> waiting;
   Status failure;
+  std::mutex stopping;
+  std::map<uint32_t, std::function<void()>> stops; ///< by rank: see whenEnded()
 };
 
 class LocalNetwork final : public Network {
@@ -46,10 +48,23 @@ public:
   }
 
   void fail(const Status &failure) override {
-    std::lock_guard lock(mailbox->mutex);
-    if (mailbox->failure)
-      mailbox->failure = ofRank(own, failure);
-    mailbox->changed.notify_all();
+    {
+      std::lock_guard lock(mailbox->mutex);
+      if (mailbox->failure)
+        mailbox->failure = ofRank(own, failure);
+      mailbox->changed.notify_all();
+    }
+    std::lock_guard lock(mailbox->stopping);
+    for (const auto &[rank, stop] : std::exchange(mailbox->stops, {}))
+      stop();
+  }
+  void whenEnded(std::function<void()> stop) override {
+    std::lock_guard lock(mailbox->stopping);
+    mailbox->stops.erase(own);
+    if (stop && !failure())
+      stop();
+    else if (stop)
+      mailbox->stops[own] = std::move(stop);
   }
   Status failure() const override {
     std::lock_guard lock(mailbox->mutex);

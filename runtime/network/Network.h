@@ -7,16 +7,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace mt::network {
 
-/// Exchanges of one channel come in the same order on every rank, whatever those of another do: of the plan's commands,
-/// of the training loop, of the thread that writes checkpoints.
-enum class Channel : uint8_t { step, loop, checkpoint };
-inline constexpr size_t kChannels = 3;
+/// Exchanges of one channel come in the same order on every rank, whatever those of another do: of the training loop,
+/// of the thread that writes checkpoints, of the plan's commands, and of those that exchange from a device's memory, a
+/// channel for each device.
+enum class Channel : uint16_t { loop, checkpoint, step };
+constexpr Channel channelOfDevice(uint32_t device) {
+  return static_cast<Channel>(static_cast<uint32_t>(Channel::step) + 1 + device);
+}
+constexpr bool isOfStep(Channel channel) { return channel >= Channel::step; }
 
 /// Bytes that go to a rank or come from one, in pieces; both sides name as many bytes in as many pieces.
 struct Message {
@@ -43,6 +48,13 @@ public:
   /// That a step is expected to take so long: who takes many times that, and as long as another rank, to come to an
   /// exchange of one hangs.
   virtual void expect(double) {}
+  /// Seconds that an exchange of a step may take then; 0: that is not known.
+  virtual double patience() const { return 0; }
+  /// Seconds for which a rank may be silent before the job ends, naming it; 0: who is silent is not noticed.
+  virtual double silence() const { return 0; }
+  /// Calls `stop` once, from a thread of the network, when the job has ended with an error: what waits outside of
+  /// exchange() for other ranks is to give up. None: nothing does any more.
+  virtual void whenEnded(std::function<void()>) {}
 };
 
 /// An error of a rank, which says so, if it does not say already whose it is.

@@ -65,6 +65,7 @@ private:
     field("optimizer", a.optimizer, b.optimizer);
     field("groups", fmt::format("{}", fmt::join(a.groups, " ")), fmt::format("{}", fmt::join(b.groups, " ")));
     field("clipping", a.clip, b.clip);
+    field("gradients exchanged in 16 bits", a.narrowExchange, b.narrowExchange);
     field("saved activations", a.savedActivations, b.savedActivations);
     field("weights", a.weights, b.weights);
     field("parked activations", a.parked, b.parked);

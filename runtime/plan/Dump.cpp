@@ -40,9 +40,9 @@ std::string_view name(SpaceKind kind) {
   return pick(std::to_array<std::string_view>({"device", "staging", "state", "file"}), kind);
 }
 std::string_view name(StreamKind kind) {
-  return pick(
-      std::to_array<std::string_view>({"upload", "compute", "download", "host", "peer", "read", "write", "network"}),
-      kind);
+  return pick(std::to_array<std::string_view>(
+                  {"upload", "compute", "download", "host", "peer", "read", "write", "network", "device_network"}),
+              kind);
 }
 std::string_view name(Alias::Kind kind) {
   return pick(std::to_array<std::string_view>({"initializer", "module"}), kind);

@@ -21,13 +21,20 @@ template <typename List, typename Convert> Json listOf(const List &list, Convert
 Json toJson(const Span &span) { return {{"space", span.space}, {"offset", span.offset}, {"bytes", span.bytes}}; }
 
 Json toJson(const Settings &s) {
-  return {{"batch", s.batch},         {"micro_batch", s.microBatch},
-          {"sequence", s.sequence},   {"loss", s.loss},
-          {"precision", s.precision}, {"optimizer", s.optimizer},
+  return {{"batch", s.batch},
+          {"micro_batch", s.microBatch},
+          {"sequence", s.sequence},
+          {"loss", s.loss},
+          {"precision", s.precision},
+          {"optimizer", s.optimizer},
           {"groups", s.groups},
-          {"clip", s.clip},           {"saved_activations", s.savedActivations},
-          {"weights", s.weights},     {"parked", s.parked},
-          {"updates", s.updates},     {"every_row_counts", s.everyRowCounts}};
+          {"clip", s.clip},
+          {"saved_activations", s.savedActivations},
+          {"weights", s.weights},
+          {"parked", s.parked},
+          {"updates", s.updates},
+          {"narrow_exchange", s.narrowExchange},
+          {"every_row_counts", s.everyRowCounts}};
 }
 
 Json toJson(const Prediction &p) {

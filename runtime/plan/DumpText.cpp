@@ -88,7 +88,8 @@ private:
          formatFlops(p.usefulFlops), formatFlops(p.executedFlops), formatSize(p.weightLinkBytes),
          formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes), formatSize(p.stateLinkBytes));
     if (plan.ranks > 1)
-      line("  network    {} that a rank sends a step", formatSize(p.networkBytes));
+      line("  network    {} that a rank sends a step, gradients in {} bits", formatSize(p.networkBytes),
+           plan.settings.narrowExchange ? 16 : 32);
   }
 
   void printSpacesAndStreams() {

@@ -176,6 +176,7 @@ void putHead(const Plan &plan, proto::Plan *to) {
   settings->set_weights(plan.settings.weights);
   settings->set_parked(plan.settings.parked);
   settings->set_updates(plan.settings.updates);
+  settings->set_narrow_exchange(plan.settings.narrowExchange);
   settings->set_every_row_counts(plan.settings.everyRowCounts);
   to->mutable_target()->set_name(plan.target.name);
   to->mutable_target()->set_device(plan.target.device);
@@ -385,6 +386,7 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .weights = settings.weights(),
                    .parked = settings.parked(),
                    .updates = settings.updates(),
+                   .narrowExchange = settings.narrow_exchange(),
                    .everyRowCounts = settings.every_row_counts()};
   plan.target = {from.target().name(), from.target().device(), from.target().unified(), {}};
   for (size_t i = 0; i < static_cast<size_t>(from.target().contention_size()) && i < kStreamKinds * kStreamKinds; ++i)

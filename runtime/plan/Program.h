@@ -37,14 +37,17 @@ struct Space {
 };
 
 /// What a stream does: copies from the host, runs kernels, copies to the host, works on the host, copies to other
-/// devices, copies from files to the host's memory, from there to files, and exchanges with other ranks.
-enum class StreamKind : uint8_t { upload, compute, download, host, peer, read, write, network };
-inline constexpr size_t kStreamKinds = 8;
+/// devices, copies from files to the host's memory, from there to files, and exchanges with other ranks, from the
+/// host's memory or from a device's.
+enum class StreamKind : uint8_t { upload, compute, download, host, peer, read, write, network, deviceNetwork };
+inline constexpr size_t kStreamKinds = 9;
 /// Whether it is the host that carries out its commands.
 constexpr bool isOfHost(StreamKind kind) {
   return kind == StreamKind::host || kind == StreamKind::read || kind == StreamKind::write ||
          kind == StreamKind::network;
 }
+/// Whether it exchanges with other ranks.
+constexpr bool isNetwork(StreamKind kind) { return kind == StreamKind::network || kind == StreamKind::deviceNetwork; }
 struct Stream {
   StreamKind kind = StreamKind::compute;
   uint32_t device = 0;
@@ -183,6 +186,7 @@ struct Settings {
   /// Decisions in words, such as "input 20, all 12": what of activations is saved, which weights stay on the device, which
   /// activations wait on the host, which updates run under the next step.
   std::string savedActivations, weights, parked, updates;
+  bool narrowExchange = false; ///< ranks send each other gradients in 16 bits
   bool everyRowCounts = false; ///< a row changes the loss even where none of its labels counts
 };
 /// By kinds of streams: how much longer work on one takes while another works, 0.24 for 1.24 times as long.

@@ -13,6 +13,8 @@ void moveToRank(Plan &plan, uint32_t rank) {
       }
 }
 
+bool isExchange(const kernels::Signature &call) { return call.kernel == "all_to_all" || call.kernel == "all_gather"; }
+
 uint64_t sentBytes(const kernels::Signature &exchange) {
   const std::vector<int64_t> shares = exchange.integers("shares");
   uint64_t bytes = 0;

@@ -9,6 +9,8 @@ namespace mt::plan {
 /// Moves bindings to where they are on `rank`, below plan.ranks. The plan keeps its number of ranks.
 void moveToRank(Plan &plan, uint32_t rank);
 
+/// Whether other ranks take part in a call.
+bool isExchange(const kernels::Signature &call);
 /// Bytes that an exchange, all_to_all or all_gather, makes a rank send to others.
 uint64_t sentBytes(const kernels::Signature &exchange);
 

@@ -186,7 +186,8 @@ void predict(const Timeline &timeline, std::span<const Stream> streams, Predicti
   prediction.hostSeconds = busiest[static_cast<size_t>(StreamKind::host)];
   prediction.diskSeconds =
       std::max(busiest[static_cast<size_t>(StreamKind::read)], busiest[static_cast<size_t>(StreamKind::write)]);
-  prediction.networkSeconds = busiest[static_cast<size_t>(StreamKind::network)];
+  prediction.networkSeconds = std::max(busiest[static_cast<size_t>(StreamKind::network)],
+                                       busiest[static_cast<size_t>(StreamKind::deviceNetwork)]);
   const double copy = std::max(prediction.uploadSeconds, prediction.downloadSeconds);
   const double most = std::max(
       {copy, prediction.computeSeconds, prediction.hostSeconds, prediction.diskSeconds, prediction.networkSeconds});

@@ -269,9 +269,12 @@ Status checkRanks(const Plan &plan) {
   constexpr uint32_t kMostRanks = 1 << 16;
   if (plan.ranks < 1 || plan.ranks > kMostRanks || plan.settings.batch % plan.ranks != 0)
     return fail("{} ranks cannot share a batch of {}", plan.ranks, plan.settings.batch);
-  if (const auto streams = std::ranges::count(plan.streams, StreamKind::network, &Stream::kind); streams > 1)
-    return fail("there are {} network streams: ranks that carry out exchanges in different orders wait for each other",
-                streams);
+  std::map<std::pair<StreamKind, uint32_t>, int64_t> networks;
+  for (const Stream &stream : plan.streams)
+    if (isNetwork(stream.kind) && ++networks[{stream.kind, isOfHost(stream.kind) ? 0 : stream.device}] > 1)
+      return fail("there are two {} streams \"{}\": ranks that carry out exchanges in different orders wait for each "
+                  "other",
+                  name(stream.kind), stream.name);
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels/Alignment.h"
 #include "runtime/plan/Dump.h"
+#include "runtime/plan/Ranks.h"
 
 #include <algorithm>
 #include <array>
@@ -27,7 +28,6 @@ struct Demands {
 };
 
 bool isHostCall(const kernels::Signature &call) { return call.kernel == "feed" || call.kernel == "report"; }
-bool isExchange(const kernels::Signature &call) { return call.kernel == "all_to_all" || call.kernel == "all_gather"; }
 
 /// Whether written operand `index` of a call may add to what is there.
 bool mayAccumulate(const kernels::Signature &call, size_t index) {
@@ -165,7 +165,7 @@ private:
     if (span.offset % demand.alignment != 0)
       return fail("its offset {} is no multiple of {}", span.offset, demand.alignment);
     const Stream &stream = streamOf(command);
-    bool fits = stream.kind == StreamKind::compute
+    bool fits = stream.kind == StreamKind::compute || stream.kind == StreamKind::deviceNetwork
                     ? onDevice(span, stream)
                     : (stream.kind == StreamKind::host || stream.kind == StreamKind::network) && onHost(span);
     if ((!fits && !plan.target.unified) || inFile(span))
@@ -249,13 +249,13 @@ private:
     return {};
   }
 
-  /// Streams of the network do nothing else, and nothing else does it: all ranks then carry out the same exchanges in
-  /// the same order, so that none waits for what another has behind it.
+  /// Streams of a network alone exchange, and that of the host does nothing else: all ranks then carry out the same
+  /// exchanges in the same order, so that none waits for what another has behind it. Those of devices add up, too.
   Status checkExchanges(const Command &command, const Template &code) const {
     const size_t exchanges = demands[command.templateIndex].exchanges;
     if (streamOf(command).kind != StreamKind::network && exchanges == 0)
       return {};
-    if (exchanges != code.calls.size() || streamOf(command).kind != StreamKind::network)
+    if (exchanges != code.calls.size() || !isNetwork(streamOf(command).kind))
       return fail("template \"{}\" has {} exchanges with other ranks among {} calls: they alone run on network streams",
                   code.name, exchanges, code.calls.size());
     for (const Call &call : code.calls)

@@ -153,6 +153,8 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
   MT_ASSIGN(setup->numerics, device::processorsOf(device));
   if (const Status same = ranks.compare({{"processor", setup->numerics}}); !same && ranks.isFirst())
     log().warn("{}: results may differ in the last bits from those of one process", same.message());
+  if (plan.settings.narrowExchange)
+    setup->numerics += fmt::format(", gradients of {} ranks in 16 bits", plan.ranks);
   if (!options.data.path.empty() || !options.dryRun)
     MT_TRY(setup->openData());
   MT_TRY(setup->openFolder(ranks));

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/CpuKernels.h"
 #include "runtime/base/Log.h"
+#include "tests/device/FakeNccl.h"
 
 #include <algorithm>
 #include <atomic>
@@ -280,6 +281,10 @@ public:
       });
       return Status();
     });
+  }
+  Result<const kernels::cuda::Nccl *> nccl() override {
+    MT_TRY(enter("nccl"));
+    return &fakeNccl();
   }
   Status preload(cudaStream_t stream, const std::function<Status()> &launches) override {
     MT_TRY(enter("preload"));

@@ -72,7 +72,8 @@ class Bench:
             attributes = []
             if not last and "nn.backward" in call:
                 attributes.append(f'mt.saved = "{pick.choice(("input", "attention", "all"))}"')
-            attributes += [name for name in ("mt.kept", "mt.resident", "mt.state_streamed", "mt.state_in_file", "mt.gradient_in_file", "mt.parked_saved") if pick.random() < 0.5]
+            attributes += [name for name in ("mt.kept", "mt.resident", "mt.state_streamed", "mt.state_in_file", "mt.gradient_in_file", "mt.parked_saved",
+                                        "mt.exchanged_on_device") if pick.random() < 0.5]
             if pick.random() < 0.5:
                 attributes.append(f"mt.parts = {pick.randint(1, 8)} : i64")
             if pick.random() < 0.5:

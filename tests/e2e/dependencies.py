@@ -24,7 +24,7 @@ MAY = {
     "runtime/plan": [BASE, CATALOGUE],
     "runtime/network": [BASE, CATALOGUE],
     "runtime/host": [BASE, CATALOGUE, "runtime/plan"],
-    "runtime/device": [BASE, CATALOGUE, "kernels/cpu", "kernels/cuda", "runtime/plan", "runtime/host"],
+    "runtime/device": [BASE, CATALOGUE, "kernels/cpu", "kernels/cuda", "runtime/plan", "runtime/host", "runtime/network"],
     "runtime/executor": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device", "runtime/network"],
     "runtime/probe": [BASE, CATALOGUE, "runtime/plan", "runtime/host", "runtime/device", "runtime/network"],
     "runtime/train": [BASE, CATALOGUE, *RUNTIME],

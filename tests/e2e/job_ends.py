@@ -4,6 +4,9 @@ and why, nothing is left running, the newest checkpoint is whole, and a run of a
 the bits of one that was never disturbed.
 
     PATH=build/bin:$PATH python3 tests/e2e/job_ends.py refused | stopped | interrupted | differ | kills [COUNT [SEED]]
+    PATH=build/bin/simt:build/bin:$PATH python3 tests/e2e/job_ends.py --simt stopped | interrupted | kills [COUNT [SEED]]
+
+The second is of jobs whose GPUs, simulated ones (tests/simt), exchange by what stands in for NCCL.
 """
 import os
 import pathlib
@@ -21,8 +24,10 @@ import tool
 from tool import compare, expect
 
 LIMIT = 30  # seconds, from what goes wrong to the end
-COMPILE = "mtc compile m.onnx --batch 8 --micro-batch 1 --seq 32 --target cpu-discrete --clip"
-TRAIN = ["--data", "text.txt", "--threads", "1", "--checkpoint-every", "2", "--keep", "2"]
+SIMT = "--simt" in sys.argv
+COMPILE = f"mtc compile m.onnx --batch 8 --micro-batch 1 --seq 32 --target {'h100' if SIMT else 'cpu-discrete'} --clip"
+NETWORK = "1GB,2GB" if SIMT else "1GB"
+TRAIN = ["--data", "text.txt", "--threads", "1", "--checkpoint-every", "2", "--keep", "2", *(["--device", "cuda"] if SIMT else [])]
 
 
 class Bench:
@@ -32,7 +37,7 @@ class Bench:
         (scratch / "other.txt").write_text("the quick brown cat jumps over the lazy dog; " * 400)
         scratch.run("mtmodel llama --layers 3 --hidden 64 --intermediate 128 --heads 4 --kv-heads 2 --vocab 256 -o m.onnx")
         for ranks in (1, 2, 4):
-            scratch.run(f"{COMPILE} -o plan-{ranks}.bin" + (f" --ranks {ranks} --network 1GB" if ranks > 1 else ""))
+            scratch.run(f"{COMPILE} -o plan-{ranks}.bin" + (f" --ranks {ranks} --network {NETWORK}" if ranks > 1 else ""))
 
     def command(self, ranks, out, *options, steps=12):
         return [*(tool.launcher(ranks) if ranks > 1 else []), "mtrun", f"plan-{ranks}.bin", *TRAIN, "--out", out, "--steps", str(steps),
@@ -232,7 +237,7 @@ def newest(out):
 
 def kills(count, seed):
     """One rank is killed at a random moment, in training or while a checkpoint is written; another number of ranks goes on."""
-    steps = 30
+    steps = 10 if SIMT else 30
     pick = random.Random(seed)
     with tool.Scratch() as scratch:
         bench = Bench(scratch)
@@ -266,7 +271,7 @@ def kills(count, seed):
 
 
 tool.skip_without_mpi()
-WHAT, *NUMBERS = sys.argv[1:]
+WHAT, *NUMBERS = [word for word in sys.argv[1:] if word != "--simt"]
 if WHAT == "kills":
     COUNT, SEED = (int(word) for word in (NUMBERS + ["8", "1"][len(NUMBERS):]))
     tool.main(lambda: kills(COUNT, SEED))

@@ -116,6 +116,13 @@ def plan(scratch, name):
     return json.loads(scratch.run(f"mtc dump {name} --format json"))
 
 
+def commands_on(scratch, name, kind):
+    """How many commands of a step run on streams of a kind."""
+    dumped = plan(scratch, name)
+    step = next(program for program in dumped["programs"] if program["kind"] == "step")
+    return sum(dumped["streams"][command["stream"]]["kind"] == kind for command in step["commands"])
+
+
 # As root, and with more processes than cores: test machines are both.
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
        "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}

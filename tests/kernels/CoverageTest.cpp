@@ -65,7 +65,7 @@ bool isUnlimited(const Kernel &kernel) {
   static const std::set<std::string_view> others = {
       "all_gather",       "all_to_all", "broadcast", "constant",     "feed",   "gather_elements",
       "gather_nd",        "iota",       "pad",       "pairwise_sum", "report", "slice",
-      "squared_norm_sum", "step_norm",  "transpose"};
+      "squared_norm_sum", "step_norm",  "transpose", "tree_sum"};
   return kernel.updates || others.contains(kernel.name);
 }
 

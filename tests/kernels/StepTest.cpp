@@ -83,6 +83,25 @@ float treeOf(std::span<const float> terms) {
   return treeOf(terms.first(left)) + treeOf(terms.subspan(left));
 }
 
+/// To the bit, and so is that of what is stored in 16 bits.
+TEST(Step, TreeSumIsPairwiseSum) {
+  for (size_t count : {1U, 2U, 3U, 5U, 7U, 8U})
+    for (DType type : {DType::f32, DType::bf16})
+      for (int64_t elements : {int64_t{1}, int64_t{2049}, int64_t{6000}}) {
+        std::vector<Tensor> all;
+        for (size_t i = 0; i < count; ++i) {
+          all.push_back(random({elements}, 300 + i, 3, type));
+        }
+        const Outcome outcome = run({"tree_sum", {}, all, {{DType::f32, {elements}}}});
+        for (size_t e = 0; e < static_cast<size_t>(elements); ++e) {
+          std::vector<float> terms;
+          for (const Tensor &term : all)
+            terms.push_back(static_cast<float>(term.values[e]));
+          ASSERT_EQ(static_cast<float>(outcome.outputs.at(0).at(e)), treeOf(terms)) << count << " terms, element " << e;
+        }
+      }
+}
+
 /// To the bit.
 TEST(Step, PairwiseSumIsOneTree) {
   for (size_t count : {2U, 3U, 4U, 5U, 6U, 7U, 8U})

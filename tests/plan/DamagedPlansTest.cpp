@@ -258,7 +258,20 @@ const std::vector<Damage> kDamages = {
      [](Plan &p) {
        p.streams.insert(p.streams.end(), 2, {.kind = StreamKind::network, .device = 0, .name = "network"});
      },
-     "there are 2 network streams: ranks that carry out exchanges in different orders wait for each other"},
+     "there are two network streams \"network\": ranks that carry out exchanges in different orders wait for each "
+     "other"},
+    {"twoNetworksOfADevice",
+     [](Plan &p) {
+       for (uint32_t device : {0U, 1U, 1U})
+         p.streams.push_back({.kind = StreamKind::deviceNetwork, .device = device, .name = "device network"});
+     },
+     "there are two device_network streams \"device network\""},
+    {"aDevicesNetworkOnTheHost",
+     [](Plan &p) {
+       p.streams.push_back({.kind = StreamKind::deviceNetwork, .device = 0, .name = "device network"});
+       command(p, "report").stream = static_cast<uint32_t>(p.streams.size() - 1);
+     },
+     "cannot be used on device_network stream"},
     {"noExchangeOnANetwork",
      [](Plan &p) {
        p.streams.push_back({.kind = StreamKind::network, .device = 0, .name = "network"});

@@ -52,7 +52,8 @@ TEST(Machine, RanksHaveANetworkAndWhatIsAloneHasNone) {
   ASSERT_TRUE(machine.network);
   EXPECT_EQ(machine.streams[machine.network->stream].kind, plan::StreamKind::network);
   EXPECT_EQ(std::ranges::count(machine.streams, plan::StreamKind::network, &plan::Stream::kind), 1);
-  EXPECT_DOUBLE_EQ(machine.exchangeSeconds(4'000'000'000), 1 + 3) << "three shares of a fourth each, to three others";
+  EXPECT_DOUBLE_EQ(machine.exchangeSeconds(4'000'000'000, *machine.network), 1 + 3)
+      << "three shares of a fourth each, to three others";
 }
 
 TEST(Machine, PeersAreAllOrNone) {

@@ -59,7 +59,8 @@ Status issue(const plan::Plan &plan, uint32_t stream, device::Driver &driver, Co
       continue;
     }
     if (!templates.contains(command.templateIndex)) {
-      MT_ASSIGN(device::GpuTemplate made, device::GpuTemplate::prepare(plan.templates[command.templateIndex], {}, driver, cache));
+      MT_ASSIGN(device::GpuTemplate made,
+                device::GpuTemplate::prepare(plan.templates[command.templateIndex], {}, driver, cache, nullptr));
       MT_TRY(gpu->reserveCalls(made.calls(), false));
       templates.emplace(command.templateIndex, std::move(made));
     }

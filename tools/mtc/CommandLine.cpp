@@ -148,9 +148,17 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
       "processes that train together, each with such a machine,\nmpirun -n N (default: the target's)")
       ->check(CLI::Range(1U, target::kMostRanks));
   addText(
-      app, "--network", "RATE", [&o](const std::string &t) { o.network = ratesOf("--network", t)[0]; },
-      "bytes per second that each of them sends, while it\nreceives as many, such as 25GB (default: the target's, if "
-      "any)");
+      app, "--network", "RATE[,RATE]",
+      [&o](const std::string &t) {
+        o.network = ratesOf("--network", t);
+        (*o.network)[1] = t.find(',') == std::string::npos ? 0 : (*o.network)[1];
+      },
+      "bytes per second that each of them sends, while it\nreceives as many, such as 25GB; and those that each device\n"
+      "sends past the host's memory, as 25GB,50GB (default:\nthe target's, if any)");
+  addText(
+      app, "--gradient-exchange", "KIND", [&o](const std::string &t) { o.narrowExchange = t == "bf16"; },
+      "what ranks send each other of gradients: fp32, or bf16,\nwhich is half as much and rounds them (default: fp32)")
+      ->check(oneOf({"fp32", "bf16"}));
   addText(app, "--disk", "READ[,WRITE]", [&o](const std::string &t) { o.disk = ratesOf("--disk", t); },
           "bytes per second of a disk, for what the host's memory\nhas no room for, such as 6GB,5GB (default: the target's)");
   app.option_defaults()->group("Choices of the planner (none changes a result but --micro-batch, by rounding)");

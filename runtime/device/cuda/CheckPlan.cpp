@@ -1,5 +1,7 @@
 #include "runtime/device/cuda/CheckPlan.h"
 
+#include "runtime/plan/Ranks.h"
+
 #include <algorithm>
 #include <set>
 
@@ -52,7 +54,9 @@ private:
       return {};
     const plan::Template &code = plan.templates[index];
     for (const plan::Call &call : code.calls)
-      if (onHost ? kernels::find(call.signature.kernel) == nullptr : !hasKernel(call.signature.kernel))
+      if (plan::isExchange(call.signature))
+        continue; // where it is on a stream of the GPU, NCCL has it
+      else if (onHost ? kernels::find(call.signature.kernel) == nullptr : !hasKernel(call.signature.kernel))
         return fail("template \"{}\": {} has no kernel \"{}\"; compile the model again with this version of mtc",
                     code.name, onHost ? "the host" : "the GPU", call.signature.kernel);
     return {};

@@ -10,6 +10,7 @@
 #include "runtime/device/common/Worker.h"
 #include "runtime/device/cuda/CapturedRuns.h"
 #include "runtime/device/cuda/CheckPlan.h"
+#include "runtime/device/cuda/GpuNetwork.h"
 #include "runtime/device/cuda/GpuStream.h"
 #include "runtime/device/cuda/SpaceMemory.h"
 #include "runtime/host/MemoryCheck.h"
@@ -61,6 +62,7 @@ private:
     cudaEvent_t origin = {};   ///< where measured times begin
     double originSeconds = 0;
     uint64_t freeAtStart = 0;  ///< of its memory
+    std::unique_ptr<GpuNetwork> network = {}; ///< where it exchanges with those of other ranks
   };
   struct Lane {
     Disturbance disturbance;
@@ -96,6 +98,8 @@ private:
   std::vector<plan::Space> spacesOf(const Gpu &gpu, std::span<const plan::Space> wanted) const;
   Status checkMemory(std::span<const plan::Space> wanted);
   Status letCopyToEachOther();
+  void abortNetworks();
+  Status joinNetworks(std::span<const plan::Stream> streams);
   Status reserveSpaces(std::span<const plan::Space> wanted);
   Status poisonSpaces();
   Status openGpu(Gpu &gpu);
@@ -117,6 +121,11 @@ private:
 
 /// No thread may use a stream of another one that is gone, and no stream memory that is.
 CudaDevice::~CudaDevice() {
+  if (options.network)
+    options.network->whenEnded(nullptr);
+  if (progress &&
+      !progress->failure()) // what is under way on a GPU may wait for ranks that have no part in it any more
+    abortNetworks();
   if (progress)
     progress->stop(Status::error("the device is being released"));
   for (Lane &lane : lanes)
@@ -129,6 +138,7 @@ CudaDevice::~CudaDevice() {
   lanes.clear();
   for (Gpu &gpu : gpus) {
     (void)gpu.driver->bind();
+    gpu.network.reset();
     if (gpu.origin)
       gpu.driver->destroy(gpu.origin);
     if (gpu.side)
@@ -243,14 +253,37 @@ Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream) {
   return {};
 }
 
+/// All GPUs of one rank one after another, as all ranks do.
+Status CudaDevice::joinNetworks(std::span<const plan::Stream> streams) {
+  for (const plan::Stream &stream : streams) {
+    if (stream.kind != plan::StreamKind::deviceNetwork)
+      continue;
+    if (!options.network)
+      return fail("stream \"{}\" exchanges with other ranks, and there are none", stream.name);
+    Gpu &gpu = gpus[stream.device];
+    MT_TRY(gpu.driver->bind());
+    MT_ASSIGN(gpu.network, GpuNetwork::join(*gpu.driver, *options.network, gpu.side));
+  }
+  if (options.network)
+    options.network->whenEnded([this] { abortNetworks(); });
+  return {};
+}
+
+void CudaDevice::abortNetworks() {
+  for (Gpu &gpu : gpus)
+    if (gpu.network)
+      gpu.network->abort();
+}
+
 Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const plan::Stream> streams) {
   MT_TRY(checkMemory(wanted));
   MT_TRY(letCopyToEachOther());
-  MT_TRY(reserveSpaces(wanted));
   for (Gpu &gpu : gpus) {
     MT_TRY(gpu.driver->bind());
     MT_ASSIGN(gpu.side, gpu.driver->createStream());
   }
+  MT_TRY(joinNetworks(streams)); // takes memory of the GPU
+  MT_TRY(reserveSpaces(wanted));
   if (options.poison)
     MT_TRY(poisonSpaces());
   for (Gpu &gpu : gpus)
@@ -268,7 +301,7 @@ Result<Code> CudaDevice::prepare(uint32_t stream, const plan::Template &code, co
   Gpu &of = *lanes[stream].of;
   MT_TRY(of.driver->bind());
   if (GpuStream *gpu = lanes[stream].gpu.get()) {
-    MT_ASSIGN(made.gpu, GpuTemplate::prepare(code, functions, *of.driver, of.kernels));
+    MT_ASSIGN(made.gpu, GpuTemplate::prepare(code, functions, *of.driver, of.kernels, of.network.get()));
     MT_TRY(gpu->reserveCalls(code.calls.size(), options.measureCalls));
     for (size_t i = 0; i < spaces.size(); ++i)
       if (!spaces[i].isHost() && spaces[i].data() && &gpus[owners[i]] == &of) {
@@ -395,7 +428,7 @@ Status CudaDevice::launch(Lane &lane, const GpuTemplate &code, std::span<const p
   if (options.poison)
     MT_TRY(poison(arguments, workspace,
                   [&](std::byte *to, uint64_t bytes) { return lane.of->driver->fill(to, 0xFF, bytes, stream); }));
-  if (!options.graphs || code.callsFunctions())
+  if (!options.graphs || !code.canBeCaptured())
     return code.launch(arguments, workspace, address, lane.gpu->paced(), faults, lane.gpu->betweenCalls(),
                        lane.operands);
   MT_TRY(lane.gpu->paced().launching(1));
@@ -446,6 +479,8 @@ Status CudaDevice::reach(Event event) {
   if (progress->stopped() || !lanes[event.stream].gpu)
     return {};
   MT_TRY(lanes[event.stream].gpu->reach(event.count));
+  if (options.network) // where the job has ended exchanges end, too, and have brought nothing
+    MT_TRY(options.network->failure());
   for (Lane &lane : lanes)
     if (lane.gpu)
       MT_TRY(lane.gpu->sweep());

@@ -16,6 +16,10 @@
 #include <optional>
 #include <vector>
 
+namespace mt::network {
+class Network;
+}
+
 namespace mt::device {
 
 struct CudaOptions {
@@ -38,6 +42,7 @@ struct CudaOptions {
   /// must fit into 2 GiB.
   uint64_t registerBytes = uint64_t{64} << 30;
   std::string stateFolder = {}; ///< of files
+  network::Network *network = nullptr; ///< of several ranks, whose GPUs may exchange, too
 };
 
 /// `drivers` are the GPUs that openDriver() gave, or a test's, in the order of the plan's devices; `driver` is the only one.

@@ -115,6 +115,14 @@ public:
     return kernels::cuda::prepare(call, *library);
   }
 
+  Result<const kernels::cuda::Nccl *> nccl() override {
+    using namespace kernels::cuda;
+    static const Result<Nccl> opened = Nccl::open(LibraryFolders::in(Surroundings::ofProcess()));
+    if (!opened.ok())
+      return opened.status();
+    return &*opened;
+  }
+
   /// The driver loads a kernel when its launch is captured. Relaxed: loading is allowed to this thread meanwhile.
   Status preload(cudaStream_t stream, const std::function<Status()> &launches) override {
     Status status = told(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");

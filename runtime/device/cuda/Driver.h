@@ -6,6 +6,7 @@
 #define MT_RUNTIME_DEVICE_CUDA_DRIVER_H
 
 #include "kernels/cuda/CudaKernels.h"
+#include "kernels/cuda/Nccl.h"
 #include "runtime/base/Status.h"
 
 #include <cuda_runtime_api.h>
@@ -62,6 +63,8 @@ public:
   /// one that is missing and needed.
   virtual void openLibraries() = 0;
   virtual Result<kernels::cuda::Run> prepare(const kernels::Signature &call) = 0;
+  /// NCCL, opened when it is first asked for. Errors say where it was looked for.
+  virtual Result<const kernels::cuda::Nccl *> nccl() = 0;
   /// Has the driver load the kernels of what `launches` enqueues on the stream, of which nothing runs: any addresses of
   /// the GPU will do. Fails only where the GPU has no code for a kernel; what else goes wrong will at the launch too.
   virtual Status preload(cudaStream_t stream, const std::function<Status()> &launches) = 0;

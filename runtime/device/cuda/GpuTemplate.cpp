@@ -1,5 +1,7 @@
 #include "runtime/device/cuda/GpuTemplate.h"
 
+#include "runtime/plan/Ranks.h"
+
 #include <algorithm>
 
 namespace mt::device {
@@ -18,11 +20,16 @@ Result<std::shared_ptr<const kernels::cuda::Run>> kernelOf(const plan::Call &cal
 } // namespace
 
 Result<GpuTemplate> GpuTemplate::prepare(const plan::Template &code, const HostFunctions &functions, Driver &driver,
-                                         GpuKernelCache &cache) {
+                                         GpuKernelCache &cache, GpuNetwork *network) {
   GpuTemplate made;
   made.driver = &driver;
   for (const plan::Call &call : code.calls) {
     const std::string &kernel = call.signature.kernel;
+    if (network && plan::isExchange(call.signature)) {
+      auto exchange = std::make_shared<const kernels::cuda::Run>(network->prepare(call.signature));
+      made.steps.push_back({&call, std::move(exchange), nullptr, true});
+      continue;
+    }
     if (functions.instead.contains(kernel))
       return fail(
           "template \"{}\": {} works on the host, and the plan puts it on a stream of the GPU; compile the model "
@@ -39,6 +46,8 @@ Result<GpuTemplate> GpuTemplate::prepare(const plan::Template &code, const HostF
 
 Status GpuTemplate::preload(Driver &driver, cudaStream_t stream, void *place) const {
   for (const Step &step : steps) {
+    if (step.exchanges)
+      continue;
     std::vector<void *> operands;
     uint64_t written = 0;
     for (const kernels::OperandType &operand : step.call->signature.operands) {
@@ -72,7 +81,9 @@ Status GpuTemplate::launch(std::span<const plan::Binding> arguments, const plan:
   return {};
 }
 
-bool GpuTemplate::callsFunctions() const { return std::ranges::any_of(steps, &Step::before); }
+bool GpuTemplate::canBeCaptured() const {
+  return std::ranges::none_of(steps, [](const Step &step) { return step.before || step.exchanges; });
+}
 
 Status GpuTemplate::callBefore(const Step &step, std::span<void *const> operands, cudaStream_t stream) const {
   std::vector<std::vector<std::byte>> copies(operands.size());

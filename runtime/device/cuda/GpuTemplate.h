@@ -6,6 +6,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/device/common/Operands.h"
 #include "runtime/device/cuda/Driver.h"
+#include "runtime/device/cuda/GpuNetwork.h"
 
 #include <map>
 #include <memory>
@@ -19,8 +20,9 @@ using GpuKernelCache = std::map<std::string, std::shared_ptr<const kernels::cuda
 class GpuTemplate {
 public:
   /// Errors name template and call. Functions in place of kernels have no place on a stream of the GPU.
+  /// `network`: what exchanges; null: nothing does.
   static Result<GpuTemplate> prepare(const plan::Template &code, const HostFunctions &functions, Driver &driver,
-                                     GpuKernelCache &cache);
+                                     GpuKernelCache &cache, GpuNetwork *network);
 
   /// Has the driver load the kernels, those that add to what is there too: at their first launch it would stop the GPU
   /// and take memory. `place`: an address of the GPU, for all operands. The error names the call.
@@ -33,8 +35,9 @@ public:
                 std::vector<void *> &operands) const;
 
   size_t calls() const { return steps.size(); }
-  /// Whether functions of the program are called: launching then waits for the stream, and cannot be captured.
-  bool callsFunctions() const;
+  /// Whether launching is no more than launches: it calls no functions of the program, which wait for the stream, and
+  /// exchanges nothing.
+  bool canBeCaptured() const;
   /// The first fault among the words of a run, with the call's name; success if there is none.
   Status faultOf(const uint32_t *faults) const;
 
@@ -43,6 +46,7 @@ private:
     const plan::Call *call = nullptr;
     std::shared_ptr<const kernels::cuda::Run> kernel;
     const HostFunction *before = nullptr;
+    bool exchanges = false;
   };
   std::vector<Step> steps;
   Driver *driver = nullptr;

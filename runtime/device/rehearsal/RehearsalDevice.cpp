@@ -49,7 +49,7 @@ public:
   std::span<std::byte> host(plan::Span) override { return {}; }
 
   Result<Code> prepare(uint32_t stream, const plan::Template &code, const HostFunctions &) override {
-    const bool sends = options.exchange && kinds[stream] == plan::StreamKind::network;
+    const bool sends = options.exchange && plan::isNetwork(kinds[stream]);
     codes.push_back(sends ? &code : nullptr);
     return Code{static_cast<uint32_t>(codes.size() - 1)};
   }
@@ -107,10 +107,10 @@ private:
     MT_TRY(progress->failure());
     Lane &lane = lanes[stream];
     lane.worker->issue(
-        [this, &lane, code, number = tag.number, seconds = tag.seconds * options.pace] {
+        [this, &lane, stream, code, number = tag.number, seconds = tag.seconds * options.pace] {
           const Clock::time_point begin = Clock::now();
           if (code && options.pace > 0)
-            MT_TRY(options.exchange(*code));
+            MT_TRY(options.exchange(*code, stream));
           if (seconds > 0)
             waitUntil(begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
           if (options.measure)

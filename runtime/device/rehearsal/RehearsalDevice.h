@@ -13,9 +13,9 @@ namespace mt::device {
 struct RehearsalOptions {
   double pace = 1;      ///< seconds that a predicted one takes; 0: commands take no time
   bool measure = false; ///< keep the times of commands
-  /// Sends and receives what a template of a network stream does: such commands take as long as that, if that is
-  /// longer.
-  std::function<Status(const plan::Template &)> exchange = {};
+  /// Sends and receives what a template of a network stream, of that number, does: such commands take as long as that,
+  /// if that is longer.
+  std::function<Status(const plan::Template &, uint32_t stream)> exchange = {};
 };
 std::unique_ptr<Device> makeRehearsalDevice(RehearsalOptions options);
 

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <list>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -60,9 +61,9 @@ public:
           wanted);
     own = static_cast<uint32_t>(number), count = wanted;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    for (MPI_Comm &communicator : communicators) {
-      MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
-      MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
+    for (MPI_Comm *communicator : {&messages, &watches}) {
+      MPI_Comm_dup(MPI_COMM_WORLD, communicator);
+      MPI_Comm_set_errhandler(*communicator, MPI_ERRORS_RETURN);
     }
     heard.assign(count, Clock::now());
     watching = std::jthread([this](const std::stop_token &ends) { watch(ends); });
@@ -92,15 +93,15 @@ public:
       awaitSilence();
       return failure();
     }
-    const MPI_Comm communicator = communicators[static_cast<size_t>(channel)];
+    const int tag = static_cast<int>(channel);
     std::vector<MPI_Request> requests;
-    auto post = [&](std::span<const Message> messages, auto call) {
-      for (const Message &message : messages)
+    auto post = [&](std::span<const Message> all, auto call) {
+      for (const Message &message : all)
         for (std::span<std::byte> piece : message.pieces)
           for (size_t at = 0; at < piece.size(); at += kMost) {
             std::lock_guard lock(calls);
             const auto bytes = static_cast<int>(std::min(kMost, piece.size() - at));
-            if (call(piece.data() + at, bytes, MPI_BYTE, static_cast<int>(message.rank), 0, communicator,
+            if (call(piece.data() + at, bytes, MPI_BYTE, static_cast<int>(message.rank), tag, messages,
                      &requests.emplace_back(MPI_REQUEST_NULL)) != MPI_SUCCESS)
               return mt::fail("rank {} cannot be reached", message.rank);
           }
@@ -112,11 +113,13 @@ public:
     if (!posted)
       fail(posted);
     std::optional<Clock::duration> most; // that it waits for others
-    if (channel == Channel::step && patience)
-      most = std::max(patience->most, 3 * (begin - patience->before));
+    if (isOfStep(channel))
+      most = patienceAt(channel, begin);
     const Status done = wait(most, requests, receives);
-    if (channel == Channel::step && patience)
-      patience->before = Clock::now();
+    if (isOfStep(channel)) {
+      std::lock_guard lock(state);
+      before[channel] = Clock::now();
+    }
     if (!done)
       awaitSilence();
     return done;
@@ -124,7 +127,17 @@ public:
 
   void expect(double stepSeconds) override {
     const auto many = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(20 * stepSeconds));
-    patience = Patience{Clock::now(), std::max<Clock::duration>(kPatience, many)};
+    std::lock_guard lock(state);
+    expected = {Clock::now(), std::max<Clock::duration>(kPatience, many)};
+  }
+  double patience() const override {
+    std::lock_guard lock(state);
+    return expected ? std::chrono::duration<double>(expected->most).count() : 0;
+  }
+  double silence() const override { return std::chrono::duration<double>(kSilence).count(); }
+  void whenEnded(std::function<void()> wanted) override {
+    std::lock_guard lock(stopping);
+    stop = std::move(wanted);
   }
 
   void fail(const Status &reason) override { end(ofRank(own, reason), own == 0 ? Sign::stop : Sign::failed); }
@@ -135,10 +148,12 @@ public:
   }
 
 private:
-  static constexpr size_t kMost = size_t(8) << 20, kWatch = kChannels;
+  static constexpr size_t kMost = size_t(8) << 20;
   static constexpr seconds kPatience{30};
   uint32_t own = 0, count = 1;
-  std::array<MPI_Comm, kChannels + 1> communicators = {};
+  MPI_Comm messages = MPI_COMM_NULL, watches = MPI_COMM_NULL; ///< of exchanges, whose tags are channels; of the watch
+  std::mutex stopping;
+  std::function<void()> stop;      ///< see whenEnded()
   mutable std::mutex calls, state; ///< of MPI; of what follows
   Status ended;
   std::list<std::pair<Sign, uint32_t>> signs; ///< to be sent, and where
@@ -148,11 +163,21 @@ private:
   /// An exchange of a step waits for others many times as long as a step should take, or as this rank took to come to
   /// it.
   struct Patience {
-    Clock::time_point before; ///< the last exchange's end
+    Clock::time_point since;
     Clock::duration most;
   };
-  std::optional<Patience> patience; ///< of the channel of steps
+  std::optional<Patience> expected;
+  std::map<Channel, Clock::time_point> before; ///< of those of steps: the last exchange's end
   std::jthread watching;
+
+  std::optional<Clock::duration> patienceAt(Channel channel, Clock::time_point begin) const {
+    std::lock_guard lock(state);
+    if (!expected)
+      return std::nullopt;
+    const auto last = before.find(channel);
+    const Clock::time_point since = last == before.end() ? expected->since : std::max(last->second, expected->since);
+    return std::max(expected->most, 3 * (begin - since));
+  }
 
   /// Of those that this one receives from, the first of whose message something is not there.
   uint32_t missingOf(std::span<const Message> receives, const std::vector<MPI_Request> &requests) const {
@@ -231,7 +256,6 @@ private:
     MPI_Request receiving = MPI_REQUEST_NULL;
     std::list<Sending> sending;
     Clock::time_point beat = Clock::now() - kBeat;
-    const MPI_Comm communicator = communicators[kWatch];
     for (Clock::time_point last = Clock::now(); !ends.stop_requested();) {
       if (const Clock::time_point now = Clock::now(); now - std::exchange(last, now) > kBeat + kLinger) {
         std::lock_guard lock(state); // it was stopped itself, and knows nothing of others
@@ -249,10 +273,12 @@ private:
           if (rank != own && (own == 0 || rank == 0))
             signs.emplace_back(Sign::of(Sign::alive, ""), rank);
       }
-      receive(incoming, receiving, communicator);
+      receive(incoming, receiving, watches);
       const bool hasEnded = !failure();
-      send(sending, communicator);
+      send(sending, watches);
       silent = hasEnded && sending.empty();
+      if (hasEnded)
+        giveUp();
       judge();
       endIfLate();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -307,6 +333,12 @@ private:
       int done = 0;
       return MPI_Test(&one.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
     });
+  }
+
+  void giveUp() {
+    std::lock_guard lock(stopping);
+    if (const std::function<void()> wanted = std::exchange(stop, nullptr))
+      wanted();
   }
 
   bool tells() const { return own == 0 || (own == 1 && ended.message().starts_with(kSilentFirst)); }
