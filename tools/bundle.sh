@@ -96,6 +96,7 @@ for program in "${programs[@]}"; do copy_program "$program"; done
 if [[ $("$bin/mtrun" --version) != *'without CUDA'* ]]; then
   for program in "${cuda_programs[@]}"; do copy_program "$program"; done
 fi
+[ ! -e "$bin/libmt_mpi.so" ] || strip -o "$root/bin/libmt_mpi.so" "$bin/libmt_mpi.so" # MPI is the machine's
 for name in "${cases[@]}"; do add_case "$name"; done
 cp tests/e2e/golden/compare.py "$root/golden/"
 for size in "${bench_sizes[@]}"; do

@@ -64,6 +64,14 @@ Result<target::Target> targetOf(const Options &options) {
     MT_TRY(target::completeTarget(target).within(!options.hosts.empty() ? "--hosts"
                                                  : options.ranks        ? "--ranks"
                                                                         : "--network"));
+  if (target.ranks > 1 && target.networkBandwidth == 0)
+    return fail(
+        "{}: {} ranks, and it is not known what they send each other: give bytes per second that each can send, "
+        "such as --network 25GB, or network_bandwidth in the target's file",
+        !options.hosts.empty() ? "--hosts"
+        : options.ranks        ? "--ranks"
+                               : "--target " + options.target,
+        target.ranks);
   if (options.disk) {
     target.diskReadBandwidth = (*options.disk)[0], target.diskWriteBandwidth = (*options.disk)[1];
     target.diskMemory = target.diskMemory > 0 ? target.diskMemory : target::kGreatestMemory;

@@ -49,11 +49,6 @@ Status checkNumbers(const Target &target) {
   MT_TRY(checkRate("copy_overhead_seconds", target.copyOverheadSeconds, 0, 10));
   if (target.ranks < 1 || target.ranks > kMostRanks)
     return fail("ranks is {}; it must be between 1 and {}", target.ranks, kMostRanks);
-  if (target.ranks > 1 && target.networkBandwidth == 0)
-    return fail(
-        "{} ranks, and it is not known what they send each other: give bytes per second that each can send, such "
-        "as --network 25GB, or network_bandwidth in the target's file",
-        target.ranks);
   MT_TRY(checkRate("network_overhead_seconds", target.networkOverheadSeconds, 0, 10));
   if (target.networkBandwidth != 0)
     MT_TRY(checkRate("network_bandwidth", target.networkBandwidth, kLeastBandwidth, kGreatestBandwidth));

@@ -44,7 +44,7 @@ constexpr std::array<TargetField, 24> kFields{{{"name", &Target::name},
 bool mayMiss(const TargetField &field) {
   return std::holds_alternative<std::vector<std::string> Target::*>(field.member) ||
          std::holds_alternative<uint32_t Target::*>(field.member) || field.name.starts_with("disk_") ||
-         field.name.starts_with("network_");
+         field.name.starts_with("network_") || field.name.starts_with("device_network_");
 }
 
 Status wrongType(std::string_view name, const Json &value, std::string_view wanted) {

@@ -1,21 +1,32 @@
 #include "runtime/network/OpenNetwork.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
+#include <optional>
 
 namespace mt::network {
 
-uint32_t launchedRanks() {
-  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+/// The first of some variables that is a number.
+static std::optional<uint32_t> numberIn(std::initializer_list<const char *> names) {
+  for (const char *name : names)
     if (const char *text = std::getenv(name)) {
-      uint32_t ranks = 0;
-      if (std::from_chars(text, text + std::strlen(text), ranks).ec == std::errc() && ranks > 0)
-        return ranks;
+      uint32_t number = 0;
+      if (std::from_chars(text, text + std::strlen(text), number).ec == std::errc())
+        return number;
     }
-  return 1;
+  return std::nullopt;
+}
+
+uint32_t launchedRanks() {
+  return std::max(1U, numberIn({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}).value_or(1));
+}
+
+uint32_t launchedLocalRank() {
+  return numberIn({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}).value_or(0);
 }
 
 Status checkLaunched(uint32_t ranks) {

@@ -12,6 +12,9 @@ namespace mt::network {
 /// How many processes the launcher started, by what it tells them: 1 without one.
 uint32_t launchedRanks();
 
+/// This one's number among those on its machine, 0 without a launcher.
+uint32_t launchedLocalRank();
+
 /// Whether it started as many as a plan for so many ranks needs; the error says how.
 Status checkLaunched(uint32_t ranks);
 /// Joins the other ranks. Errors: there are not so many, the module or MPI is not there.

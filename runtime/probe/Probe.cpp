@@ -4,6 +4,7 @@
 #include "kernels/Samples.h"
 #include "kernels/SignatureText.h"
 #include "runtime/base/AtomicFile.h"
+#include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/host/MachineMemory.h"
@@ -129,6 +130,8 @@ public:
     if (network) {
       target["network_bandwidth"] = network->bandwidth;
       target["network_overhead_seconds"] = network->overhead;
+      if (network->deviceBandwidth > 0)
+        target["device_network_bandwidth"] = network->deviceBandwidth;
     }
     target["contention"] = shared;
     nlohmann::ordered_json &measured = target["measured"];
@@ -248,8 +251,11 @@ static Status probeMachine(const ProbeOptions &options, const std::optional<Netw
       options.disk.empty() ? std::string()
                            : fmt::format("disk {} read, {} written; ", formatBandwidth(number("disk_read_bandwidth")),
                                          formatBandwidth(number("disk_write_bandwidth")));
-  const std::string others = network ? fmt::format("network {}, {:.0f} us at least; ",
-                                                   formatBandwidth(network->bandwidth), network->overhead * 1e6)
+  const std::string past = network && network->deviceBandwidth > 0
+                               ? fmt::format(", {} of devices", formatBandwidth(network->deviceBandwidth))
+                               : std::string();
+  const std::string others = network ? fmt::format("network {}, {:.0f} us at least{}; ",
+                                                   formatBandwidth(network->bandwidth), network->overhead * 1e6, past)
                                      : std::string();
   auto measured = [&](const char *field) { return (*target)["measured"][field].get<double>(); };
   return writeAbout(options.output,
@@ -266,13 +272,34 @@ static Status probeMachine(const ProbeOptions &options, const std::optional<Netw
                                 disk, others, probe.callCount()));
 }
 
+/// From the memory of GPUs: each rank's first of those that are named, else one of its own. Where that cannot be, a
+/// warning says why, and nothing is measured.
+static Result<double> betweenGpus(const ProbeOptions &options, network::Network &network) {
+  const std::string name =
+      options.device == "cuda" ? fmt::format("cuda:{}", network::launchedLocalRank()) : options.device;
+  Result<std::unique_ptr<device::Device>> made = device::makeDevice(name, {.network = &network});
+  Status why = network::agree(network, network::Channel::loop, made.status());
+  if (why) {
+    Result<double> rate = probeDeviceNetwork(network, std::move(*made));
+    why = network::agree(network, network::Channel::loop, rate.status());
+    if (why)
+      return rate;
+  }
+  if (network.rank() == 0)
+    log().warn("what devices of ranks send each other past the host's memory is not measured: {}", why.message());
+  return network.failure() ? Result<double>(0) : network.failure();
+}
+
 /// Of several ranks all measure the network, and the first then the machine.
 Status probeMachine(const ProbeOptions &options) {
   const uint32_t ranks = network::launchedRanks();
   if (ranks == 1)
     return probeMachine(options, std::nullopt);
   MT_ASSIGN(const std::unique_ptr<network::Network> network, network::openNetwork(ranks));
-  MT_ASSIGN(const NetworkRates rates, probeNetwork(*network));
+  MT_ASSIGN(NetworkRates rates, probeNetwork(*network));
+  if (options.device.starts_with("cuda")) {
+    MT_ASSIGN(rates.deviceBandwidth, betweenGpus(options, *network));
+  }
   const bool isFirst = network->rank() == 0;
   const Status own = isFirst ? probeMachine(options, rates) : Status();
   const Status all = network::agree(*network, network::Channel::loop, own);

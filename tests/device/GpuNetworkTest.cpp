@@ -2,9 +2,12 @@
 // NCCL: that the calls are those that NCCL wants, that they bring what an exchange of the host brings, and how they
 // end.
 #include "runtime/device/cuda/GpuNetwork.h"
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/cuda/CudaDevice.h"
 
 #include "runtime/network/Collectives.h"
 #include "runtime/network/LocalNetwork.h"
+#include "runtime/probe/NetworkRates.h"
 #include "tests/device/FakeNccl.h"
 #include "tests/device/SimulatedDriver.h"
 
@@ -144,6 +147,26 @@ TEST(GpuNetwork, WhereOneRankHasNoNcclAllAreTold) {
       gpu.simulation.failAt("nccl");
     EXPECT_EQ(gpu.join().message(), "rank 2: nccl: injected");
   });
+}
+
+/// The whole device, and that of the processor.
+TEST(GpuNetwork, IsMeasured) {
+  const auto networks = network::makeLocalNetworks(3);
+  for (bool gpu : {false, true}) {
+    std::vector<std::jthread> threads;
+    for (const auto &network : networks)
+      threads.emplace_back([&network = *network, gpu] {
+        Simulation simulation;
+        std::unique_ptr<device::Device> device =
+            gpu ? device::makeCudaDevice({.threads = 1, .network = &network}, simulatedDriver(simulation))
+                : device::makeCpuDevice({.threads = 1});
+        const Result<double> rate = probe::probeDeviceNetwork(network, std::move(device));
+        ASSERT_TRUE(rate.ok()) << rate.status().message();
+        EXPECT_GT(*rate, 1e6);
+        EXPECT_EQ(simulation.alive, 0);
+      });
+  }
+  EXPECT_EQ(fakeCommunicators(), 0);
 }
 
 /// NVIDIA's own library: it has every function, and works as far as it does without a GPU.

@@ -155,7 +155,8 @@ def check_faked_check(faked):
     faked.check(fused, "FAIL", fused, "attention is not cuDNN's", faults="attention=missing")
     faked.check("repeat.llama.bf16.cuda", "ok", "repeat.llama.bf16.cuda", "graphs")
     faked.check("several.llama.fp32", "skipped", "several.llama.fp32", "there is one GPU")
-    faked.check("several.llama.fp32", "ok", "several.llama.fp32", "on 2 GPUs are those of one, to the bit", faults="gpus=2")
+    faked.check("several.llama.fp32", "ok", "several.llama.fp32", "on 2 GPUs are those of one, to the bit, layers in turn"
+                + (" and the batch shared; and 2 processes with one each" if tool.has_mpi() else ""), faults="gpus=2")
     kernels, training, races = (f"sanitizer.{name}" for name in ("memcheck.kernels", "memcheck.training", "racecheck.kernels"))
     faked.check("sanitizer.*", "ok", training, "no errors in 2 steps")
     for step in (kernels, races):

@@ -36,13 +36,16 @@ racecheck) echo "========= RACECHECK SUMMARY: $errors hazards displayed ($errors
 esac
 """
 
-# Plans that bench.sh has compiled are one of the reference cases', those of reference cases are their own.
+# Plans that bench.sh has compiled are one of the reference cases', those of reference cases are their own, or, in
+# micro-batches, compiled for the CPU.
 MTC = """#!PYTHON
 import pathlib, shutil, subprocess, sys
 root = pathlib.Path(__file__).resolve().parent.parent
 if sys.argv[1] != "compile":
     sys.exit(subprocess.call([root / "bin/mtc.real", *sys.argv[1:]]))
 assert (root / sys.argv[2]).exists() and {"--precision", "--batch", "--seq", "--target"} < {*sys.argv}, sys.argv
+if "--micro-batch" in sys.argv:
+    sys.exit(subprocess.call([root / "bin/mtc.real", *["cpu-discrete" if word == "h100" else word for word in sys.argv[1:]]]))
 model, precision = pathlib.Path(sys.argv[2]), sys.argv[sys.argv.index("--precision") + 1]
 case = f"{model.parent.name}-{precision}" if model.parent.parent.name == "golden" else "gpt2-bf16"
 shutil.copy(root / f"plans/{case}-h100.bin", sys.argv[sys.argv.index("-o") + 1])

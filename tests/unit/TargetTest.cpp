@@ -206,14 +206,16 @@ TEST(Target, DevicesAndTheirLinks) {
   EXPECT_EQ(again->diskWriteBandwidth, 5e9);
   Target ranks = *findTarget("cpu-discrete");
   ranks.ranks = 2;
-  EXPECT_NE(completeTarget(ranks).message().find("give bytes per second that each can send, such as --network 25GB"),
-            std::string::npos);
-  ranks.networkBandwidth = 5e9, ranks.networkOverheadSeconds = 2e-6;
+  EXPECT_TRUE(completeTarget(ranks).ok()); // --network may say what is not known
+  ranks.deviceNetworkBandwidth = 1;
+  EXPECT_EQ(completeTarget(ranks).message(), "device_network_bandwidth is 1; it must be between 1000 and 1e+16");
+  ranks.networkBandwidth = 5e9, ranks.networkOverheadSeconds = 2e-6, ranks.deviceNetworkBandwidth = 7e9;
   EXPECT_TRUE(completeTarget(ranks).ok());
   const Result<Target> read = parseTarget(printTarget(ranks), "again");
   EXPECT_EQ(read->ranks, 2U);
   EXPECT_EQ(read->networkBandwidth, 5e9);
   EXPECT_EQ(read->networkOverheadSeconds, 2e-6);
+  EXPECT_EQ(read->deviceNetworkBandwidth, 7e9);
   ranks.ranks = 0;
   EXPECT_EQ(completeTarget(ranks).message(), "ranks is 0; it must be between 1 and 4096");
   EXPECT_EQ(problemOf(65, {}), "devices is 65; it must be between 1 and 64");

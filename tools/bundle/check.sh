@@ -161,7 +161,7 @@ repeat() { # CASE PRECISION DEVICE: again, disturbed, and on a GPU with graphs; 
   echo "losses, norms and weights of 20 steps are equal to the bit: $ways"
 }
 
-several() { # CASE PRECISION: on all GPUs, four at most, layers in turn and the batch shared, against one of them
+several() { # CASE PRECISION: on all GPUs, four at most, layers in turn, the batch shared, a process each, against one of them
   need_gpu
   need_program cuda_kernel_tests
   gpus=$(nvidia-smi -L | grep -c '^GPU ')
@@ -170,15 +170,22 @@ several() { # CASE PRECISION: on all GPUs, four at most, layers in turn and the 
   cd "$here" || exit 1
   words=$(cat "golden/$1/compile")
   batch=$(echo "$words" | sed -n 's/.*--batch \([0-9]*\).*/\1/p')
-  for way in 1-layers "$gpus-layers" "$gpus-batch"; do
+  ranks="" launcher="" also=", layers in turn and the batch shared"
+  if [ -e bin/libmt_mpi.so ] && command -v mpirun >/dev/null 2>&1; then # gradients go from GPU to GPU, by NCCL
+    ranks=$((gpus > 3 ? 4 : 2))
+    also="$also; and $ranks processes with one each"
+  fi
+  for way in 1-layers "$gpus-layers" "$gpus-batch" ${ranks:+"$ranks-ranks"}; do
     folder=$out/work/several-$1-$2/$way
     rm -rf "$folder"
     mkdir -p "$folder"
     # shellcheck disable=SC2046,SC2086
     bin/mtc compile "golden/$1/model.onnx" -o "$folder/plan.bin" $words --precision "$2" --target h100 --micro-batch $((batch / 4)) \
-      --devices "${way%-*}" --placement "${way#*-}" >"$folder/compiled" 2>&1 || problem "mtc: $(tail -n 1 "$folder/compiled")"
-    # shellcheck disable=SC2046
-    bin/mtrun "$folder/plan.bin" --data "golden/$1/data.npz" $(cat "golden/$1/arguments") --steps 20 --device cuda --jitter 7 \
+      $([ "${way#*-}" = ranks ] && echo "--ranks ${way%-*} --network 10GB,20GB" || echo "--devices ${way%-*} --placement ${way#*-}") \
+      >"$folder/compiled" 2>&1 || problem "mtc: $(tail -n 1 "$folder/compiled")"
+    [ "${way#*-}" != ranks ] || launcher="env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n $ranks"
+    # shellcheck disable=SC2046,SC2086
+    $launcher bin/mtrun "$folder/plan.bin" --data "golden/$1/data.npz" $(cat "golden/$1/arguments") --steps 20 --device cuda --jitter 7 \
       --metrics "$folder/metrics.jsonl" --out "$folder/run" --quiet 2>"$folder/stderr" || problem "$way: mtrun: $(tail -n 1 "$folder/stderr")"
     numbers "$folder/metrics.jsonl" >"$folder/numbers"
     bin/mtrun export "$folder/run" -o "$folder/weights.safetensors" >/dev/null || problem "$way: no weights"
@@ -187,7 +194,7 @@ several() { # CASE PRECISION: on all GPUs, four at most, layers in turn and the 
     done
   done
   rm -rf "$out/work/several-$1-$2"
-  echo "losses, norms and weights of 20 steps on $gpus GPUs are those of one, to the bit: layers in turn and the batch shared"
+  echo "losses, norms and weights of 20 steps on $gpus GPUs are those of one, to the bit$also"
 }
 
 sanitize() { # TOOL PROGRAM FILTER

@@ -58,11 +58,11 @@ facts() {
   say "driver, memory, clocks, power" nvidia-smi --query-gpu=name,driver_version,memory.total,memory.used,clocks.max.sm,clocks.max.mem,power.limit,compute_mode,mig.mode.current --format=csv
   say "link, now and at most" nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current,pcie.link.gen.max,pcie.link.width.max --format=csv
   say topology nvidia-smi topo -m
-  say libraries sh -c 'ldconfig -p | grep -E "libcublasLt|libcudnn\.|libnvrtc\." ; python3 -c "
+  say libraries sh -c 'ldconfig -p | grep -E "libcublasLt|libcudnn\.|libnvrtc\.|libnccl\.|libmpi\." ; python3 -c "
 import glob, sys
 for folder in sys.path:
     for file in sorted(glob.glob(folder + \"/nvidia/*/lib/lib*.so*\")):
-        if any(name in file for name in (\"cublasLt\", \"libcudnn.\", \"libnvrtc.\")): print(file)
+        if any(name in file for name in (\"cublasLt\", \"libcudnn.\", \"libnvrtc.\", \"libnccl.\")): print(file)
 try:
     import torch; print(\"torch\", torch.__version__, torch.version.cuda)
 except Exception as failure: print(\"torch:\", failure)"'
