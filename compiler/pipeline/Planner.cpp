@@ -121,13 +121,14 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const planner::Found *from = planned.found ? &*planned.found : before ? &*before : nullptr;
     planner::Found found = planner::search(read->model, machine, constraints, from);
-    if (!found.timing.fits() && !explained)
-      return fail("does not fit");
     // Where nothing fits, or packing loses too much of what does, it is what needs least memory; if that does not fit either,
     // the message names what takes the room.
     const bool last = !found.timing.fits() || attempt + 1 == kAttempts;
     if (last)
       found = planner::leastOf(read->model, machine, given);
+    if (last && !explained &&
+        (found.decisions.deviceLimit > given.deviceMemory || found.decisions.hostLimit > given.hostMemory))
+      return fail("does not fit");
     if (found.timing.fits() && found.timing.seconds >= enough)
       return fail(fmt::format("a step takes {:.3g} s", found.timing.seconds));
     passes::stateDecisions(layers, *read, found.decisions);

@@ -109,10 +109,7 @@ private:
                     context.parameter(p).type.bytes());
       moves.emit(out, out.text("weights layer {}", l), up);
       moves.addState(context, layout, layout.residentOf(l), layout.residentState);
-      if (context.hasStateInFile(l))
-        moves.emitByMemory(out, out.text("state layer {}", l), up);
-      else
-        moves.emit(out, out.text("state layer {}", l), up);
+      moves.emit(out, out.text("state layer {}", l), up);
     }
   }
 

@@ -39,6 +39,15 @@ Context::Context(const Model &model, const Machine &machine, const Decisions &de
     files = canBeInFile(model, machine);
   for (int64_t l = 0; l < layerCount(); ++l)
     files[static_cast<size_t>(l)] = files[static_cast<size_t>(l)] && decision(l).stateInFile && !streamsState(l);
+  weightFiles.assign(model.layers.size(), false);
+  if (!sharesBatch() && std::ranges::any_of(decisions.layers, &LayerDecision::weightsInFile))
+    weightFiles = canHaveWeightsInFile(model, machine);
+  for (int64_t l = 0; l < layerCount(); ++l)
+    if (weightFiles[static_cast<size_t>(l)]) {
+      const bool isTrained = std::ranges::any_of(layer(l).owned, [&](int64_t p) { return parameter(p).isTrained(); });
+      weightFiles[static_cast<size_t>(l)] =
+          decision(l).weightsInFile && !streamsState(l) && (!isTrained || hasStateInFile(l));
+    }
 }
 
 std::string Context::named(const std::vector<int64_t> &parameters) const {

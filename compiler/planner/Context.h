@@ -59,6 +59,9 @@ public:
     return hasStateInFile(l) && decision(l).gradientInFile && model.clip && !machine.unified() && !updatesOnDevice(l) &&
            std::ranges::none_of(layer(l).packs, [&](int64_t k) { return pack(k).isShared(); });
   }
+  bool hasWeightsInFile(int64_t l) const { return l >= 0 && weightFiles[static_cast<size_t>(l)]; }
+  /// Of what waits on the host between forward and backward.
+  bool isParkedInFile(int64_t l) const { return machine.file && decision(l).parkedInFile; }
   bool updatesOnDevice(int64_t l) const { return isResident(l) || streamsState(l); }
   /// A pack's gradient is wanted where its update runs.
   bool staysOnDevice(int64_t k) const { return updatesOnDevice(pack(k).complete()); }
@@ -130,7 +133,7 @@ private:
   std::vector<uint32_t> sharers;            ///< devices that have micro-batches, where they share them
   std::vector<std::vector<uint32_t>> alone; ///< by device: it
   std::vector<int64_t> saved;
-  std::vector<bool> parkedSaved, streams, files, parked;
+  std::vector<bool> parkedSaved, streams, files, weightFiles, parked;
 
   int64_t firstOf(int64_t l, int64_t part) const {
     return machine.unified() || updatesOnDevice(l) || isOpen(l) || part >= decision(l).parts ? kNone : part;

@@ -75,6 +75,18 @@ std::vector<bool> canBeInFile(const Model &model, const Machine &machine) {
   return can;
 }
 
+std::vector<bool> canHaveWeightsInFile(const Model &model, const Machine &machine) {
+  std::vector<bool> can(model.layers.size(), false);
+  const std::vector<bool> state = canBeInFile(model, machine);
+  for (size_t l = 0; l < can.size() && machine.file && !machine.unified() && model.ranks == 1; ++l) {
+    const std::vector<int64_t> &owned = model.layers[l].owned;
+    const bool isFrozen =
+        std::ranges::none_of(owned, [&](int64_t p) { return model.parameters[static_cast<size_t>(p)].isTrained(); });
+    can[l] = !owned.empty() && (isFrozen || state[l]);
+  }
+  return can;
+}
+
 std::vector<bool> canCut(const Model &model) {
   constexpr int64_t kElements = kSlotAlignment / 4;
   std::vector<bool> can(model.layers.size(), model.ranks == 1);

@@ -28,6 +28,11 @@ struct LayerDecision {
   bool stateInFile = false;
   /// With that, and where gradients wait for their norm: they do so in the file.
   bool gradientInFile = false;
+  /// Where the state is, or nothing of it is trained: its weights are, too, and in the host's memory only on their way
+  /// to a device, or while they are updated.
+  bool weightsInFile = false;
+  /// What it gives and saves that waits on the host does so in the file.
+  bool parkedInFile = false;
   /// Micro-batches whose gradients are added up on the device, a power of two, before the sum comes down; the host adds
   /// up the rest. The more, the more sums are there at once.
   int64_t summed = kAll;
@@ -77,6 +82,10 @@ std::vector<bool> canStreamState(const Model &model, const Machine &machine);
 /// By layer: whether its state can be in a file: the machine has one, and what it has state of is updated when its backward
 /// ends.
 std::vector<bool> canBeInFile(const Model &model, const Machine &machine);
+
+/// By layer: whether its weights can be: as above, or it is not trained; devices have a memory of their own, and there
+/// are no other ranks, which exchange weights from the host's.
+std::vector<bool> canHaveWeightsInFile(const Model &model, const Machine &machine);
 
 /// By layer: whether its updates can be cut in parts: there are no other ranks. Those begin at multiples of
 /// kSlotAlignment bytes of a gradient.

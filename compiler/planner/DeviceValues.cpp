@@ -14,7 +14,7 @@ void DeviceValues::bring(const Phase &phase, int64_t microBatch) {
   const auto &[l, backward] = phase;
   if (auto waiting = parkedSaved.find({l, microBatch}); backward && waiting != parkedSaved.end()) {
     const Place place = savedTogether(l, microBatch);
-    context.out.copy(context.out.text("saved of layer {} mb {}", l, microBatch), waiting->second, place,
+    context.out.move(context.out.text("saved of layer {} mb {}", l, microBatch), waiting->second, place,
                      context.savedBytes(l));
     placeTogether(l, microBatch, place);
   }
@@ -66,9 +66,9 @@ Place DeviceValues::value(const Phase &phase, int64_t v, int64_t microBatch) {
   const uint32_t memory = context.device(device).memory;
   Emitter &out = context.out;
   if (waits) {
-    std::string label = out.text("parked activation layer {} mb {}", entry.layer, microBatch);
+    const std::string label = out.text("parked activation layer {} mb {}", entry.layer, microBatch);
     place = out.slot(out.text("device {}", label), memory, Kind::activation, entry.type.bytes());
-    out.copy(std::move(label), waiting->second, place, entry.type.bytes());
+    out.move(label, waiting->second, place, entry.type.bytes());
   } else {
     const uint32_t maker = entry.isStepSum ? context.deviceOf(entry.layer) : context.deviceOf(entry.layer, microBatch);
     const Place made = values.at({index, number, maker});
@@ -161,20 +161,22 @@ void DeviceValues::park(int64_t l, int64_t microBatch) {
   for (int64_t v : context.layer(l).results) {
     if (!context.isParked(v))
       continue;
-    const int64_t bytes = context.value(v).type.bytes();
-    Place host = out.slot(out.text("parked activation layer {} mb {}", l, microBatch), context.machine.staging,
-                          Kind::activation, bytes);
-    out.copy(out.text("activation layer {} mb {}", l, microBatch),
-             values.at({v, microBatch, context.deviceOf(l, microBatch)}), host, bytes);
-    parked[{v, microBatch}] = host;
+    parked[{v, microBatch}] =
+        toHost(l, out.text("activation layer {} mb {}", l, microBatch),
+               values.at({v, microBatch, context.deviceOf(l, microBatch)}), context.value(v).type.bytes());
   }
   if (!context.isSavedParked(l))
     return;
-  const int64_t bytes = context.savedBytes(l);
-  Place host = out.slot(out.text("parked saved of layer {} mb {}", l, microBatch), context.machine.staging,
-                        Kind::activation, bytes);
-  out.copy(out.text("saved of layer {} mb {}", l, microBatch), {saved.at({l, microBatch}).front().slot}, host, bytes);
-  parkedSaved[{l, microBatch}] = host;
+  parkedSaved[{l, microBatch}] = toHost(l, out.text("saved of layer {} mb {}", l, microBatch),
+                                        {saved.at({l, microBatch}).front().slot}, context.savedBytes(l));
+}
+
+/// Where it waits.
+Place DeviceValues::toHost(int64_t l, const std::string &label, Place from, int64_t bytes) {
+  const uint32_t space = context.isParkedInFile(l) ? *context.machine.file : context.machine.staging;
+  const Place place = context.out.slot(context.out.text("parked {}", label), space, Kind::activation, bytes);
+  context.out.move(label, from, place, bytes);
+  return place;
 }
 
 Place DeviceValues::savedTogether(int64_t l, int64_t microBatch) {

@@ -69,6 +69,7 @@ private:
   Place acrossRanks(int64_t v, Place own);
   void addTo(int64_t v, const Engine &engine, Place into, const std::vector<Place> &others);
   void park(int64_t l, int64_t microBatch);
+  Place toHost(int64_t l, const std::string &label, Place from, int64_t bytes);
   void moveGradient(Gradient &gradient, uint32_t device, std::string label, int64_t bytes);
   Place savedTogether(int64_t l, int64_t microBatch);
   void placeTogether(int64_t l, int64_t microBatch, Place place);

@@ -78,7 +78,7 @@ void DeviceWeights::bringRun(int64_t l, const std::vector<int64_t> &run) {
   const int64_t part = own ? context.sizeOfPart(l, bytes) : bytes;
   for (const Place &place : places)
     for (int64_t at = 0; at < bytes; at += part)
-      out.copy(label, begin + at, place + at, std::min(part, bytes - at));
+      out.move(label, begin + at, place + at, std::min(part, bytes - at));
 }
 
 /// To devices that share the batch: each brings a part from the host, and the others take that from it.

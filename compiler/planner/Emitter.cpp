@@ -62,6 +62,24 @@ Command &Emitter::copy(std::string label, Place from, Place to, int64_t bytes, U
   return command;
 }
 
+void Emitter::move(const std::string &label, Place from, Place to, int64_t bytes) {
+  constexpr int64_t kPiece = 64 << 20;
+  const Place inFile = machine.isFile(schedule.slots[from.slot].space) ? from
+                       : machine.isFile(schedule.slots[to.slot].space) ? to
+                                                                       : Place();
+  if (!inFile) {
+    copy(label, from, to, bytes);
+    return;
+  }
+  const Kind kind = schedule.slots[inFile.slot].kind;
+  for (int64_t begin = 0; begin < bytes; begin += kPiece) {
+    const int64_t size = std::min(kPiece, bytes - begin), inBlock = (inFile.offset + begin) % kFileBlock;
+    const Place way = slot(text("{} on its way", label), machine.staging, kind, inBlock + size) + inBlock;
+    copy(label, from + begin, way, size);
+    copy(label, way, to + begin, size);
+  }
+}
+
 Place Emitter::across(std::string label, Place from, uint32_t space, Kind kind, int64_t bytes) {
   const Place to = slot(text("device {}", label), space, kind, bytes);
   if (machine.link(schedule.slots[from.slot].space, space)) {

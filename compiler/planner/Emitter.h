@@ -61,6 +61,8 @@ public:
   }
   /// On the link between the two spaces, which there is.
   Command &copy(std::string label, Place from, Place to, int64_t bytes, Urgency urgency = Urgency::bulk);
+  /// The same, but by the host's memory, piece by piece, where one of the two is in a file.
+  void move(const std::string &label, Place from, Place to, int64_t bytes);
   /// Brings bytes to the memory of another device: over their link, or through the host where there is none. Returns
   /// where.
   Place across(std::string label, Place from, uint32_t space, Kind kind, int64_t bytes);

@@ -48,8 +48,9 @@ void Layout::placeWeights(Context &context, int64_t l) {
   }
   if (bytes == 0)
     return;
-  Place slot =
-      context.out.slot(context.out.text("weights layer {}", l), context.machine.staging, Kind::weight, bytes, true);
+  Place slot = context.out.slot(context.out.text("weights layer {}", l),
+                                context.hasWeightsInFile(l) ? *context.machine.file : context.machine.staging,
+                                Kind::weight, bytes, true);
   context.out.schedule.slots.back().holds = std::move(holds);
   for (int64_t p : context.layer(l).owned)
     weights[static_cast<size_t>(p)].slot = slot.slot;
@@ -188,18 +189,7 @@ void Moves::addState(const Context &context, const Layout &layout, const std::ve
 
 void Moves::emit(Emitter &out, const std::string &label, bool up) {
   for (const Moved &each : std::exchange(list, {}))
-    out.copy(label, up ? each.host : each.device, up ? each.device : each.host, each.bytes);
-}
-
-void Moves::emitByMemory(Emitter &out, const std::string &label, bool up) {
-  constexpr int64_t kPiece = 64 << 20;
-  for (const Moved &each : std::exchange(list, {}))
-    for (int64_t begin = 0; begin < each.bytes; begin += kPiece) {
-      const int64_t bytes = std::min(kPiece, each.bytes - begin), inBlock = (each.host.offset + begin) % kFileBlock;
-      const Place way = out.slot(label + " on its way", out.machine.staging, Kind::state, inBlock + bytes) + inBlock;
-      out.copy(label, up ? each.host + begin : each.device + begin, way, bytes);
-      out.copy(label, way, up ? each.device + begin : each.host + begin, bytes);
-    }
+    out.move(label, up ? each.host : each.device, up ? each.device : each.host, each.bytes);
 }
 
 } // namespace mt::planner

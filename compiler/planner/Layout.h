@@ -65,8 +65,6 @@ public:
   void addState(const Context &context, const Layout &layout, const std::vector<int64_t> &parameters,
                 const State &onDevice);
   void emit(Emitter &out, const std::string &label, bool up);
-  /// Of what the host has in a file: through its memory, piece by piece.
-  void emitByMemory(Emitter &out, const std::string &label, bool up);
 
 private:
   struct Moved {

@@ -5,6 +5,7 @@
 #include "runtime/plan/Contention.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -22,6 +23,8 @@ constexpr uint64_t kWays = 4;
 /// States that are in memory at once, of those that are in a file: one is read, one updated and one written. One has
 /// room of its own, the others what is left.
 constexpr int64_t kRings = 3;
+/// The same of pieces that go on from there to a device, and phases for which they are read ahead.
+constexpr int64_t kWaysUp = 8, kReadAhead = 2;
 /// How much longer than a step no stream takes for its part of one.
 constexpr double kSteady = 1e-3;
 
@@ -74,7 +77,7 @@ struct Life {
   int64_t firstUse = -1, lastUse = -1;
   int64_t room = -1;              ///< of what comes from another device: the position from which it has its room
   int64_t way = -1;               ///< of what is on its way there through the host: its number
-  bool isRing = false;            ///< read from a file
+  int ring = -1;                  ///< of what is read from a file: 0 for an update, 1 on its way to a device
   uint32_t to = 0;                ///< the device
   bool isOfNetwork = false;       ///< of a device: what other ranks send opens it, and its engine never sees it
   uint32_t users = 0, leaves = 0; ///< commands that touch it, and those that move it elsewhere
@@ -128,6 +131,7 @@ private:
   /// Slots by command: opens on its stream, last use, any use on the host, moves from a device elsewhere.
   std::vector<std::vector<uint32_t>> opens, ends, hostUses, moves;
   int64_t phases = 1, hostBudget = 0;
+  int64_t largestDown = 0; ///< bytes of what comes down to the host
 
   // A command of a step, and a slot of a step, by one number.
   uint64_t instance(uint32_t step, uint32_t command) const { return uint64_t(step) * count + command; }
@@ -227,13 +231,22 @@ private:
       hostBudget -= largest[d] * static_cast<int64_t>(std::min(kWays, memories[d].ways));
   }
   void readRings() {
-    int64_t largest = 0;
+    std::array<int64_t, 2> largest = {0, 0};
+    std::vector<bool> goesUp(lives.size(), false);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (isUpload(i))
+        goesUp[program[i].accesses[0].slot] = true;
+      if (isDownload(i))
+        largestDown = std::max(largestDown, bytesOf(program[i].accesses[1].slot));
+    }
     for (uint32_t i = 0; i < count; ++i)
       if (isRead(i)) {
-        lives[program[i].accesses[1].slot].isRing = true;
-        largest = std::max(largest, bytesOf(program[i].accesses[1].slot) + kFileBlock);
+        const uint32_t slot = program[i].accesses[1].slot;
+        lives[slot].ring = goesUp[slot] ? 1 : 0;
+        int64_t &most = largest[static_cast<size_t>(lives[slot].ring)];
+        most = std::max(most, bytesOf(slot) + kFileBlock);
       }
-    hostBudget -= largest;
+    hostBudget -= largest[0] + largest[1];
   }
   /// A device is ahead of the one that goes on with what it gives by so many runs of a phase, where all are busy.
   int64_t phaseShare() const {
@@ -255,7 +268,7 @@ private:
   }
   /// Whether its bytes count among those that what is on the host may take.
   bool isCounted(uint32_t slot) const {
-    return machine.isHost(schedule.slots[slot].space) && lives[slot].way < 0 && !lives[slot].isRing;
+    return machine.isHost(schedule.slots[slot].space) && lives[slot].way < 0 && lives[slot].ring < 0;
   }
   bool isUpload(uint32_t command) const { return program[command].isCopy && onDevice(program[command].accesses[1].slot); }
   /// Whether a device exchanges with other ranks by it, or adds up what they sent.
@@ -315,8 +328,13 @@ private:
   std::vector<uint32_t> left;        ///< by instance: dependencies that have not ended
   std::vector<double> startOf, endOf; ///< by instance; negative: not yet
   plan::UnderWay underWay;
-  int64_t hostLive = 0, rings = 0;
-  std::optional<uint64_t> ownRing;      ///< slot instance that has the room of its own
+  int64_t hostLive = 0;
+  /// What is read from a file, of either kind: how many there are, and the slot instance that has the room of its own.
+  struct Rings {
+    int64_t most = kRings, count = 0;
+    std::optional<uint64_t> own = {};
+  };
+  std::array<Rings, 2> rings = {Rings{kRings}, Rings{kWaysUp}};
   int64_t deviceLeft = 0, hostLeft = 0; ///< what was missing to the command that had least left: at most 0
   std::vector<uint32_t> leavesLeft, usesLeft; ///< by slot instance
   std::vector<bool> isHeld;
@@ -447,7 +465,7 @@ private:
                     memory.budget,
                 kNothing};
       }
-      if ((isDownload(i) && lives[slot].way < 0) || (lives[slot].isRing && ownRing))
+      if ((isDownload(i) && lives[slot].way < 0) || (lives[slot].ring >= 0 && ringsOf(slot).own))
         return {kNothing, hostLive + bytes - hostBudget};
     }
     return {kNothing, kNothing};
@@ -458,8 +476,14 @@ private:
     auto i = static_cast<uint32_t>(which % count);
     if (isRead(i)) { // what has no room must not hold up what is read into a place that is there
       const uint32_t slot = program[i].accesses[1].slot;
-      return opens[i].empty() ? startOf[instance(static_cast<uint32_t>(which / count), lives[slot].opener)] >= 0
-                              : rings < kRings && (!ownRing || hostLive + bytesOf(slot) <= hostBudget);
+      if (opens[i].empty())
+        return startOf[instance(static_cast<uint32_t>(which / count), lives[slot].opener)] >= 0;
+      const Rings &of = ringsOf(slot);
+      if (of.count >= of.most || (of.own && hostLive + bytesOf(slot) > hostBudget))
+        return false;
+      // What waits for a device must not take the room of what others bring down, so that it is there.
+      return lives[slot].ring == 0 || ((!of.own || hostLive + bytesOf(slot) + largestDown <= hostBudget) &&
+                                       isPhaseNear(which, memories.front(), std::min(kReadAhead, decisions.distance)));
     }
     if (const Life &life = lives[program[i].accesses.back().slot]; life.way >= 0 && isDownload(i)) {
       const Memory &to = memories[life.to];
@@ -472,11 +496,21 @@ private:
     const std::vector<uint32_t> &atPosition = memory.atPosition;
     if (lives[slot].room >= 0)
       return memory.computed >= which / count * atPosition.size() + static_cast<uint64_t>(lives[slot].room);
-    if (decisions.distance == INT64_MAX || atPosition.empty())
+    return decisions.distance == INT64_MAX || isPhaseNear(which, memory, decisions.distance);
+  }
+
+  Rings &ringsOf(uint32_t slot) { return rings[static_cast<size_t>(lives[slot].ring)]; }
+  const Rings &ringsOf(uint32_t slot) const { return rings[static_cast<size_t>(lives[slot].ring)]; }
+
+  /// Whether a device is so few phases before that of a command.
+  bool isPhaseNear(uint64_t which, const Memory &memory, int64_t distance) const {
+    const std::vector<uint32_t> &atPosition = memory.atPosition;
+    if (atPosition.empty())
       return true;
     const uint64_t at = std::min<uint64_t>(memory.computed, uint64_t(steps) * atPosition.size() - 1);
-    const int64_t phase = static_cast<int64_t>(at / atPosition.size()) * phases + program[atPosition[at % atPosition.size()]].phase;
-    return phase + decisions.distance >= static_cast<int64_t>(which / count) * phases + program[i].phase;
+    const int64_t phase =
+        static_cast<int64_t>(at / atPosition.size()) * phases + program[atPosition[at % atPosition.size()]].phase;
+    return phase + distance >= static_cast<int64_t>(which / count) * phases + program[which % count].phase;
   }
 
   bool start(uint32_t stream) {
@@ -495,12 +529,13 @@ private:
     const auto step = static_cast<uint32_t>(*which / count);
     for (uint32_t slot : opens[i]) {
       const int64_t bytes = bytesOf(slot);
-      if (lives[slot].isRing) {
-        ++rings;
-        if (ownRing)
+      if (lives[slot].ring >= 0) {
+        Rings &of = ringsOf(slot);
+        ++of.count;
+        if (of.own)
           hostLive += bytes;
         else
-          ownRing = slotInstance(step, slot);
+          of.own = slotInstance(step, slot);
       }
       if (!onDevice(slot))
         hostLive += isCounted(slot) ? bytes : 0;
@@ -542,10 +577,11 @@ private:
         memoryOf(slot).held -= bytesOf(slot);
     for (uint32_t slot : hostUses[i])
       if (--usesLeft[slotInstance(step, slot)] == 0) {
-        if (lives[slot].isRing) {
-          --rings;
-          if (ownRing == slotInstance(step, slot))
-            ownRing.reset();
+        if (lives[slot].ring >= 0) {
+          Rings &of = ringsOf(slot);
+          --of.count;
+          if (of.own == slotInstance(step, slot))
+            of.own.reset();
           else
             hostLive -= bytesOf(slot);
         }

@@ -50,7 +50,7 @@ public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
       : model(model), machine(machine), constraints(constraints), reside(unlessShared(canReside(model, machine))),
         streams(unlessShared(canStreamState(model, machine))), parks(canParkSaved(model, machine)), cut(canCut(model)),
-        inFile(canBeInFile(model, machine)),
+        inFile(canBeInFile(model, machine)), weightsInFile(unlessShared(canHaveWeightsInFile(model, machine))),
         exchanges(machine.devices.front().network && !constraints.batchShared.value_or(false)),
         gradientBytes(model.layers.size(), 0) {
     for (const GradientPack &pack : model.packs)
@@ -69,8 +69,9 @@ public:
       if (constraints.thorough)
         polish();
     }
-    keepInMemory(&LayerDecision::gradientInFile);
-    keepInMemory(&LayerDecision::stateInFile);
+    for (auto flag : {&LayerDecision::weightsInFile, &LayerDecision::parkedInFile, &LayerDecision::gradientInFile,
+                      &LayerDecision::stateInFile})
+      keepInMemory(flag);
     trim(&Decisions::deviceLimit, timing.seconds * (1 + kAlike));
     trim(&Decisions::hostLimit, timing.seconds * (1 + kAlike));
     return found();
@@ -90,8 +91,9 @@ private:
   const Model &model;
   const Machine &machine;
   const Constraints &constraints;
-  /// By layer: whether it can be resident, stream its state, park what it saves, be cut in parts, have its state in a file.
-  const std::vector<bool> reside, streams, parks, cut, inFile;
+  /// By layer: whether it can be resident, stream its state, park what it saves, be cut in parts, have its state in a
+  /// file. Or its weights.
+  const std::vector<bool> reside, streams, parks, cut, inFile, weightsInFile;
   const bool exchanges;               ///< devices exchange gradients with other ranks
   std::vector<int64_t> gradientBytes; ///< by layer: of those that it completes
   std::vector<bool> unlessShared(std::vector<bool> can) const {
@@ -149,6 +151,17 @@ private:
     (void)constrain(model, machine, constraints, best);
     cutBorder(best);
     timing = evaluate(best);
+    // What is read and written more than once a step is in a file where memory has no room even for that.
+    if (machine.file && timing.missingHost > 0) {
+      for (LayerDecision &layer : best.layers)
+        layer.parkedInFile = true;
+      timing = evaluate(best);
+    }
+    if (machine.file && timing.missingHost > 0) {
+      for (size_t l = 0; l < best.layers.size(); ++l)
+        best.layers[l].weightsInFile = weightsInFile[l];
+      timing = evaluate(best);
+    }
     balance();
   }
 
@@ -209,7 +222,7 @@ private:
       key += static_cast<char>(layer.parts << 3 | layer.gradientInFile << 2 | layer.stateInFile << 1 |
                                layer.stateStreamed);
       key += static_cast<char>(std::bit_width(static_cast<uint64_t>(layer.summed)));
-      key += static_cast<char>(layer.together);
+      key += static_cast<char>(layer.together << 2 | layer.weightsInFile << 1 | layer.parkedInFile);
     }
     for (bool parked : decisions.parked)
       key += parked ? '1' : '0';
@@ -285,6 +298,19 @@ private:
                           decisions.layers[canBeInMemory[i]].stateInFile = i >= count;
                       },
                       false, Axis::all});
+    for (auto flag : {&LayerDecision::parkedInFile, &LayerDecision::weightsInFile}) {
+      std::vector<size_t> some;
+      for (size_t l = best.layers.size(); l-- > 0;)
+        if (best.layers[l].*flag)
+          some.push_back(l);
+      if (!some.empty())
+        axes.push_back({some.size(), 0,
+                        [some, flag](Decisions &decisions, size_t count) {
+                          for (size_t i = 0; i < some.size(); ++i)
+                            decisions.layers[some[i]].*flag = i >= count;
+                        },
+                        false, Axis::all});
+    }
     std::vector<int64_t> canBeResident;
     for (int64_t l = 0; l < layers; ++l)
       if (reside[static_cast<size_t>(l)])
@@ -498,7 +524,7 @@ private:
   void keepInMemory(bool LayerDecision::*flag) {
     std::vector<size_t> layers;
     for (size_t l = inFile.size(); l-- > 0;)
-      if (inFile[l] && best.layers[l].*flag && (model.clip || flag == &LayerDecision::stateInFile))
+      if (best.layers[l].*flag && (model.clip || flag != &LayerDecision::gradientInFile))
         layers.push_back(l);
     for (size_t low = 0, high = layers.size(); low < high;) {
       const size_t middle = (low + high + 1) / 2;
@@ -1070,8 +1096,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
   int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0,
-          byHost = 0, inFile = 0, gradients = 0, exchanged = 0;
-  const std::vector<bool> can = canBeInFile(model, machine);
+          byHost = 0, inFile = 0, gradients = 0, exchanged = 0, weightFiles = 0, parkedFiles = 0;
+  const std::vector<bool> can = canBeInFile(model, machine), canWeights = canHaveWeightsInFile(model, machine);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
     const LayerDecision &decision = decisions.layers[l];
@@ -1091,6 +1117,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     inFile += can[l] && decision.stateInFile && !decision.stateStreamed;
     gradients += can[l] && updates && decision.stateInFile && decision.gradientInFile && !decision.stateStreamed &&
                  !decision.resident;
+    weightFiles += canWeights[l] && decision.weightsInFile && !decision.stateStreamed;
+    parkedFiles += decision.parkedInFile;
     exchanged += !layer.packs.empty() && decision.exchangedOnDevice && decision.summed >= model.microBatches;
     byHost += updates && !decision.resident && !decision.stateStreamed && decision.summed < model.microBatches;
   }
@@ -1113,6 +1141,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     return some;
   };
   text.weights = machine.unified() ? "in place" : shares({{"streamed", weighted - kept - resident}, {"kept", kept}, {"resident", resident}});
+  if (weightFiles > 0)
+    text.weights += fmt::format(", of {} layers in a file", weightFiles);
   if (decisions.batchShared)
     text.weights += ", the batch shared by devices";
   const auto parked = std::ranges::count(decisions.parked, true);
@@ -1121,6 +1151,8 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     text.parked += fmt::format("{}what {} layers save", text.parked.empty() ? "" : ", ", parkedSaved);
   if (machine.unified() || text.parked.empty())
     text.parked = "none";
+  else if (parkedFiles > 0 && machine.file)
+    text.parked += fmt::format(", of {} layers in a file", parkedFiles);
   text.updates = machine.unified() ? "early" : shares({{"early", updated - late - onDevice - streamed}, {"late", late}, {"on the device", onDevice}, {"on the device with streamed state", streamed}});
   if (inFile > 0)
     text.updates += fmt::format(", state of {} layers in a file", inFile);

@@ -152,6 +152,8 @@ void Updates::updateFromFile(int64_t l, int64_t part, std::map<std::string, std:
     runs[{from.slot, from.offset}] = {from, bytes, 0, ends, place, first, isState};
   };
   streamedState.assign(context.model.parameters.size(), {});
+  if (context.hasWeightsInFile(l))
+    streamedWeights.clear();
   for (auto &[kernel, list] : pieces)
     for (Piece &piece : list) {
       const auto p = static_cast<size_t>(piece.parameter);
@@ -163,6 +165,12 @@ void Updates::updateFromFile(int64_t l, int64_t part, std::map<std::string, std:
         const int64_t first = piece.place / rest.elements * size;
         const int64_t bytes = (piece.count + rest.elements - 1) / rest.elements * size;
         add(layout.state[p][r] + first, bytes, first + bytes == rest.type.bytes(), &streamedState[p][r], first, true);
+      }
+      if (isInFile(layout.weightOf(piece.parameter))) {
+        const auto size = static_cast<int64_t>(kernels::byteSize(entry.type.type));
+        const int64_t first = piece.first * size, bytes = piece.count * size;
+        add(layout.weightOf(piece.parameter) + first, bytes, first + bytes == entry.type.bytes(),
+            &streamedWeights[piece.parameter], first, true);
       }
       if (isInFile(piece.gradient))
         add(piece.gradient, piece.count * 4, piece.place + piece.count == entry.own.elements(), &piece.gradient, 0,
@@ -244,9 +252,9 @@ void Updates::update(int64_t l, int64_t part, const std::string &kernel, const s
     operands.push_back(Emitter::access(gradients.normFor(p, onDevice), BindingEffect::read, kNormType));
     if (!open) // whose scalars it reads is not known
       operands.push_back(Emitter::access(read + scalarRowOf(p), BindingEffect::read, kScalarsType));
-    operands.push_back(updatedWeight(piece, isResident ? layout.residentWeights[i]
-                                            : onDevice ? streamedWeights.at(p)
-                                                       : layout.weights[i]));
+    operands.push_back(updatedWeight(piece, isResident                                ? layout.residentWeights[i]
+                                            : onDevice || isInFile(layout.weights[i]) ? streamedWeights.at(p)
+                                                                                      : layout.weights[i]));
     for (size_t r = 0; r < entry.rest.size(); ++r)
       operands.push_back(updated(piece, rest[i][r], piece.place, entry.rest[r].type, entry.rest[r].elements));
   }

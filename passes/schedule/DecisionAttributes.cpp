@@ -9,7 +9,8 @@ constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.
                         kGradientInFile = "mt.gradient_in_file", kLate = "mt.late", kLateDown = "mt.late_down",
                         kParts = "mt.parts", kSummed = "mt.summed", kTogether = "mt.together", kParked = "mt.parked",
                         kParkedSaved = "mt.parked_saved", kLimits = "mt.limits", kBatchShared = "mt.batch_shared",
-                        kExchangedOnDevice = "mt.exchanged_on_device";
+                        kExchangedOnDevice = "mt.exchanged_on_device", kWeightsInFile = "mt.weights_in_file",
+                        kParkedInFile = "mt.parked_in_file";
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -37,6 +38,8 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
     decision.gradientInFile = call->hasAttr(kGradientInFile);
     decision.parkedSaved = call->hasAttr(kParkedSaved);
     decision.exchangedOnDevice = call->hasAttr(kExchangedOnDevice);
+    decision.weightsInFile = call->hasAttr(kWeightsInFile);
+    decision.parkedInFile = call->hasAttr(kParkedInFile);
     decision.summed = planner::LayerDecision::kAll;
     if (auto summed = call->getAttrOfType<IntegerAttr>(kSummed)) {
       decision.summed = summed.getInt();
@@ -84,8 +87,9 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name : {kSaved, kKept, kResident, kStateStreamed, kStateInFile, kGradientInFile, kSummed, kTogether,
-                           kParts, kLate, kLateDown, kParked, kParkedSaved, kExchangedOnDevice})
+    for (StringRef name :
+         {kSaved, kKept, kResident, kStateStreamed, kStateInFile, kGradientInFile, kSummed, kTogether, kParts, kLate,
+          kLateDown, kParked, kParkedSaved, kExchangedOnDevice, kWeightsInFile, kParkedInFile})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
@@ -101,6 +105,10 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
       call->setAttr(kGradientInFile, builder.getUnitAttr());
     if (decision.parkedSaved)
       call->setAttr(kParkedSaved, builder.getUnitAttr());
+    if (decision.weightsInFile)
+      call->setAttr(kWeightsInFile, builder.getUnitAttr());
+    if (decision.parkedInFile)
+      call->setAttr(kParkedInFile, builder.getUnitAttr());
     if (decision.exchangedOnDevice)
       call->setAttr(kExchangedOnDevice, builder.getUnitAttr());
     if (decision.summed != planner::LayerDecision::kAll)
