@@ -63,7 +63,7 @@ Command &Emitter::copy(std::string label, Place from, Place to, int64_t bytes, U
 }
 
 void Emitter::move(const std::string &label, Place from, Place to, int64_t bytes) {
-  constexpr int64_t kPiece = 64 << 20;
+  constexpr int64_t kPiece = 256 << 20;
   const Place inFile = machine.isFile(schedule.slots[from.slot].space) ? from
                        : machine.isFile(schedule.slots[to.slot].space) ? to
                                                                        : Place();

@@ -322,6 +322,7 @@ private:
     std::vector<uint32_t> begun; ///< by list: commands that have started
     uint32_t total(uint64_t which) const { return now + (which > 0 ? late : 0); }
   };
+  std::set<std::pair<int64_t, uint64_t>> far; ///< by phase: what could be read on its way to a device, but for that
   uint64_t listOf(uint64_t which) const { return which / count + program[which % count].late; }
 
   std::vector<Lane> lanes;
@@ -409,10 +410,22 @@ private:
   void becomeReady(uint64_t which) {
     auto i = static_cast<uint32_t>(which % count);
     Lane &lane = lanes[program[i].stream];
+    if (goesUp(i) && !isPhaseNear(which, memories.front(), ahead())) {
+      far.insert({phaseOf(which), which});
+      return;
+    }
     lane.sleeps = false;
     if (!lane.sorted)
       return;
     lane.ready.insert(waitingOf(which));
+  }
+  /// What is read on its way to a device, and phases for which it is.
+  bool goesUp(uint32_t command) const {
+    return isRead(command) && !opens[command].empty() && lives[opens[command].front()].ring == 1;
+  }
+  int64_t ahead() const { return std::min(kReadAhead, decisions.distance); }
+  int64_t phaseOf(uint64_t which) const {
+    return static_cast<int64_t>(which / count) * phases + program[which % count].phase;
   }
   Waiting waitingOf(uint64_t which) const {
     const uint64_t due = which / count * computing.size() + static_cast<uint64_t>(deadline[which % count]);
@@ -482,8 +495,7 @@ private:
       if (of.count >= of.most || (of.own && hostLive + bytesOf(slot) > hostBudget))
         return false;
       // What waits for a device must not take the room of what others bring down, so that it is there.
-      return lives[slot].ring == 0 || ((!of.own || hostLive + bytesOf(slot) + largestDown <= hostBudget) &&
-                                       isPhaseNear(which, memories.front(), std::min(kReadAhead, decisions.distance)));
+      return lives[slot].ring == 0 || !of.own || hostLive + bytesOf(slot) + largestDown <= hostBudget;
     }
     if (const Life &life = lives[program[i].accesses.back().slot]; life.way >= 0 && isDownload(i)) {
       const Memory &to = memories[life.to];
@@ -504,13 +516,13 @@ private:
 
   /// Whether a device is so few phases before that of a command.
   bool isPhaseNear(uint64_t which, const Memory &memory, int64_t distance) const {
+    return memory.atPosition.empty() || phaseOf(memory) + distance >= phaseOf(which);
+  }
+  /// Of what a device computes next.
+  int64_t phaseOf(const Memory &memory) const {
     const std::vector<uint32_t> &atPosition = memory.atPosition;
-    if (atPosition.empty())
-      return true;
     const uint64_t at = std::min<uint64_t>(memory.computed, uint64_t(steps) * atPosition.size() - 1);
-    const int64_t phase =
-        static_cast<int64_t>(at / atPosition.size()) * phases + program[atPosition[at % atPosition.size()]].phase;
-    return phase + distance >= static_cast<int64_t>(which / count) * phases + program[which % count].phase;
+    return static_cast<int64_t>(at / atPosition.size()) * phases + program[atPosition[at % atPosition.size()]].phase;
   }
 
   bool start(uint32_t stream) {
@@ -565,8 +577,14 @@ private:
     const auto step = static_cast<uint32_t>(which / count);
     endOf[which] = underWay.now();
     lanes[program[i].stream].sleeps = false;
-    if (position[i] >= 0)
+    if (position[i] >= 0) {
       ++memories[machine.deviceOfEngine(program[i].stream)].computed;
+      while (!far.empty() && far.begin()->first <= phaseOf(memories.front()) + ahead()) {
+        const uint64_t near = far.begin()->second;
+        far.erase(far.begin());
+        becomeReady(near);
+      }
+    }
     for (uint32_t slot : ends[i])
       if (leavesLeft[slotInstance(step, slot)] > 0) {
         isHeld[slotInstance(step, slot)] = true;
