@@ -127,6 +127,7 @@ public:
         continue;
       least = microBatch;
       MT_TRY(model.setOptimizer(options.optimizer, machines.ranks()));
+      model.narrowExchange = options.narrowExchange && machines.ranks() > 1;
       if (best && planner::lowerBound(model, machines.machine, machines.constraints) >
                       (1 - kLittleGain) * best->found.timing.seconds)
         break;
@@ -202,6 +203,7 @@ private:
     passes::ReadModel read = part.read;
     MT_TRY(read.model.setMicroBatches(batch, usual.ranks()));
     MT_TRY(read.model.setOptimizer(options.optimizer, usual.ranks()));
+    read.model.narrowExchange = options.narrowExchange && usual.ranks() > 1;
     return leastMemory(*part.compiled.module, read, options, usual.target, messages);
   }
 };

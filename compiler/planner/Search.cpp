@@ -971,6 +971,31 @@ static double diskSeconds(const Model &model, const Machine &machine, const Cons
   return std::max(0.0, bytes) / std::min(machine.target.diskReadBandwidth, machine.target.diskWriteBandwidth);
 }
 
+/// Seconds of networks, where the host's and those of devices divide the gradients between them as suits best.
+static double networkSeconds(const Model &model, const Machine &machine, Decisions decisions) {
+  if (!machine.network || decisions.batchShared)
+    return 0;
+  auto busiest = [&](bool onDevice) {
+    for (LayerDecision &layer : decisions.layers)
+      layer.exchangedOnDevice = onDevice;
+    std::vector<double> busy(machine.streams.size(), 0);
+    for (const Command &command : build(model, machine, decisions, Extent::step).step)
+      if (command.kernel == "all_to_all" || command.kernel == "all_gather")
+        busy[command.stream] += command.seconds;
+    double devices = 0;
+    for (const Device &device : machine.devices)
+      devices += device.network ? busy[device.network->stream] / static_cast<double>(machine.devices.size()) : 0;
+    return std::pair(busy[machine.network->stream], devices);
+  };
+  const auto [byHost, none] = busiest(false);
+  const auto [other, byDevices] = busiest(true);
+  const double gradients = byHost - other; // of the host, if it carries all of them
+  if (gradients <= 0 || byDevices <= 0)
+    return byHost;
+  const double part = std::clamp((byDevices - other) / (gradients + byDevices), 0.0, 1.0);
+  return std::max(other + part * gradients, (1 - part) * byDevices);
+}
+
 double lowerBound(const Model &model, const Machine &machine, const Constraints &constraints) {
   const int64_t deviceMemory = constraints.deviceMemory;
   if (!constraints.batchShared && machine.devices.size() > 1) {
@@ -1016,6 +1041,7 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
     }
     return busy;
   };
+  const double networks = networkSeconds(model, machine, most);
   std::vector<std::vector<double>> away = loads(most);
   const auto devices = static_cast<double>(machine.devices.size());
   const double memory = devices * static_cast<double>(deviceMemory),
@@ -1082,7 +1108,7 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
     return enough &&
            (machine.unified() || !model.clip || each(machine.update.stream, std::max(backward / devices, brought)));
   };
-  double low = diskSeconds(model, machine, constraints), high = low;
+  double low = std::max(diskSeconds(model, machine, constraints), networks), high = low;
   for (const std::vector<double> &stream : away)
     high += std::accumulate(stream.begin(), stream.end(), 0.0);
   for (int i = 0; i < 50; ++i) {
