@@ -77,7 +77,8 @@ struct Life {
   int64_t firstUse = -1, lastUse = -1;
   int64_t room = -1;              ///< of what comes from another device: the position from which it has its room
   int64_t way = -1;               ///< of what is on its way there through the host: its number
-  int ring = -1;                  ///< of what is read from a file: 0 for an update, 1 on its way to a device
+  int ring = -1;    ///< of what is read from a file: 0 for an update, 1 and more on its way to a device, by number
+  int64_t turn = 0; ///< of those on their way to a device: which goes up before it
   uint32_t to = 0;                ///< the device
   bool isOfNetwork = false;       ///< of a device: what other ranks send opens it, and its engine never sees it
   uint32_t users = 0, leaves = 0; ///< commands that touch it, and those that move it elsewhere
@@ -231,22 +232,28 @@ private:
       hostBudget -= largest[d] * static_cast<int64_t>(std::min(kWays, memories[d].ways));
   }
   void readRings() {
-    std::array<int64_t, 2> largest = {0, 0};
-    std::vector<bool> goesUp(lives.size(), false);
+    rings.assign(1 + memories.size(), {});
+    std::vector<int64_t> largest(rings.size(), 0);
     for (uint32_t i = 0; i < count; ++i) {
-      if (isUpload(i))
-        goesUp[program[i].accesses[0].slot] = true;
+      if (isRead(i))
+        lives[program[i].accesses[1].slot].ring = 0;
       if (isDownload(i))
         largestDown = std::max(largestDown, bytesOf(program[i].accesses[1].slot));
     }
     for (uint32_t i = 0; i < count; ++i)
-      if (isRead(i)) {
-        const uint32_t slot = program[i].accesses[1].slot;
-        lives[slot].ring = goesUp[slot] ? 1 : 0;
+      if (Life &from = lives[program[i].accesses[0].slot]; isUpload(i) && from.ring == 0) {
+        from.ring = 1 + static_cast<int>(machine.deviceOfSpace(schedule.slots[program[i].accesses[1].slot].space));
+        Rings &of = rings[static_cast<size_t>(from.ring)];
+        of.most = kWaysUp;
+        from.turn = of.turns++;
+      }
+    for (uint32_t slot = 0; slot < lives.size(); ++slot)
+      if (lives[slot].ring >= 0) {
         int64_t &most = largest[static_cast<size_t>(lives[slot].ring)];
         most = std::max(most, bytesOf(slot) + kFileBlock);
       }
-    hostBudget -= largest[0] + largest[1];
+    for (int64_t bytes : largest)
+      hostBudget -= bytes;
   }
   /// A device is ahead of the one that goes on with what it gives by so many runs of a phase, where all are busy.
   int64_t phaseShare() const {
@@ -330,12 +337,14 @@ private:
   std::vector<double> startOf, endOf; ///< by instance; negative: not yet
   plan::UnderWay underWay;
   int64_t hostLive = 0;
-  /// What is read from a file, of either kind: how many there are, and the slot instance that has the room of its own.
+  /// What is read from a file for updates, and for each device: how many there are, and the slot instance that has the
+  /// room of its own. What goes to a device is read in the order in which it goes there.
   struct Rings {
     int64_t most = kRings, count = 0;
     std::optional<uint64_t> own = {};
+    int64_t turns = 0, next = 0; ///< of a step, and through all of them
   };
-  std::array<Rings, 2> rings = {Rings{kRings}, Rings{kWaysUp}};
+  std::vector<Rings> rings;
   int64_t deviceLeft = 0, hostLeft = 0; ///< what was missing to the command that had least left: at most 0
   std::vector<uint32_t> leavesLeft, usesLeft; ///< by slot instance
   std::vector<bool> isHeld;
@@ -421,7 +430,7 @@ private:
   }
   /// What is read on its way to a device, and phases for which it is.
   bool goesUp(uint32_t command) const {
-    return isRead(command) && !opens[command].empty() && lives[opens[command].front()].ring == 1;
+    return isRead(command) && !opens[command].empty() && lives[opens[command].front()].ring > 0;
   }
   int64_t ahead() const { return std::min(kReadAhead, decisions.distance); }
   int64_t phaseOf(uint64_t which) const {
@@ -495,7 +504,8 @@ private:
       if (of.count >= of.most || (of.own && hostLive + bytesOf(slot) > hostBudget))
         return false;
       // What waits for a device must not take the room of what others bring down, so that it is there.
-      return lives[slot].ring == 0 || !of.own || hostLive + bytesOf(slot) + largestDown <= hostBudget;
+      return lives[slot].ring == 0 || (of.next == static_cast<int64_t>(which / count) * of.turns + lives[slot].turn &&
+                                       (!of.own || hostLive + bytesOf(slot) + largestDown <= hostBudget));
     }
     if (const Life &life = lives[program[i].accesses.back().slot]; life.way >= 0 && isDownload(i)) {
       const Memory &to = memories[life.to];
@@ -543,7 +553,7 @@ private:
       const int64_t bytes = bytesOf(slot);
       if (lives[slot].ring >= 0) {
         Rings &of = ringsOf(slot);
-        ++of.count;
+        ++of.count, ++of.next;
         if (of.own)
           hostLive += bytes;
         else
