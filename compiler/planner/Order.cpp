@@ -329,7 +329,8 @@ private:
     std::vector<uint32_t> begun; ///< by list: commands that have started
     uint32_t total(uint64_t which) const { return now + (which > 0 ? late : 0); }
   };
-  std::set<std::pair<int64_t, uint64_t>> far; ///< by phase: what could be read on its way to a device, but for that
+  /// By device, and by phase: what could be read on its way there, but for that.
+  std::vector<std::set<std::pair<int64_t, uint64_t>>> far;
   uint64_t listOf(uint64_t which) const { return which / count + program[which % count].late; }
 
   std::vector<Lane> lanes;
@@ -367,6 +368,7 @@ private:
         for (int64_t p = life.room >= 0 ? life.room : life.firstUse; p <= life.lastUse; ++p)
           base[machine.deviceOfSpace(schedule.slots[slot].space)][static_cast<size_t>(p)] += bytesOf(slot);
     }
+    far.resize(memories.size());
     deviceLeft = INT64_MIN, hostLeft = -hostBudget;
     for (size_t d = 0; d < memories.size(); ++d) {
       deviceLeft = std::max(deviceLeft, -memories[d].budget);
@@ -419,10 +421,11 @@ private:
   void becomeReady(uint64_t which) {
     auto i = static_cast<uint32_t>(which % count);
     Lane &lane = lanes[program[i].stream];
-    if (goesUp(i) && !isPhaseNear(which, memories.front(), ahead())) {
-      far.insert({phaseOf(which), which});
-      return;
-    }
+    if (goesUp(i))
+      if (const size_t to = deviceOfRead(i); !isPhaseNear(which, memories[to], ahead())) {
+        far[to].insert({phaseOf(which), which});
+        return;
+      }
     lane.sleeps = false;
     if (!lane.sorted)
       return;
@@ -432,6 +435,7 @@ private:
   bool goesUp(uint32_t command) const {
     return isRead(command) && !opens[command].empty() && lives[opens[command].front()].ring > 0;
   }
+  size_t deviceOfRead(uint32_t command) const { return static_cast<size_t>(lives[opens[command].front()].ring) - 1; }
   int64_t ahead() const { return std::min(kReadAhead, decisions.distance); }
   int64_t phaseOf(uint64_t which) const {
     return static_cast<int64_t>(which / count) * phases + program[which % count].phase;
@@ -528,10 +532,12 @@ private:
   bool isPhaseNear(uint64_t which, const Memory &memory, int64_t distance) const {
     return memory.atPosition.empty() || phaseOf(memory) + distance >= phaseOf(which);
   }
-  /// Of what a device computes next.
+  /// Of what a device computes next; where it has computed all, beyond any.
   int64_t phaseOf(const Memory &memory) const {
     const std::vector<uint32_t> &atPosition = memory.atPosition;
-    const uint64_t at = std::min<uint64_t>(memory.computed, uint64_t(steps) * atPosition.size() - 1);
+    const uint64_t at = memory.computed;
+    if (at >= uint64_t(steps) * atPosition.size())
+      return int64_t(steps) * phases;
     return static_cast<int64_t>(at / atPosition.size()) * phases + program[atPosition[at % atPosition.size()]].phase;
   }
 
@@ -588,10 +594,12 @@ private:
     endOf[which] = underWay.now();
     lanes[program[i].stream].sleeps = false;
     if (position[i] >= 0) {
-      ++memories[machine.deviceOfEngine(program[i].stream)].computed;
-      while (!far.empty() && far.begin()->first <= phaseOf(memories.front()) + ahead()) {
-        const uint64_t near = far.begin()->second;
-        far.erase(far.begin());
+      const uint32_t device = machine.deviceOfEngine(program[i].stream);
+      ++memories[device].computed;
+      for (auto &waiting = far[device];
+           !waiting.empty() && isPhaseNear(waiting.begin()->second, memories[device], ahead());) {
+        const uint64_t near = waiting.begin()->second;
+        waiting.erase(waiting.begin());
         becomeReady(near);
       }
     }
@@ -715,13 +723,21 @@ private:
   /// Nothing runs and not all is done: what could start but for memory says how much is missing. What waits for the host's
   /// holds bytes of the device, so that others may wait for those: where host memory is missing, it is what is missing first.
   void reportShortage() {
+    auto lacksHost = [&](int64_t bytes) {
+      if (bytes > 0 && (result.missingHost == 0 || bytes < result.missingHost))
+        result.missingHost = bytes;
+    };
+    for (const Lane &lane : lanes)
+      for (const Waiting &waiting : lane.ready) // what is read into memory that is not there
+        if (const auto i = static_cast<uint32_t>(waiting.instance % count); isRead(i) && !opens[i].empty())
+          if (const Rings &of = ringsOf(opens[i].front()); of.own && of.count < of.most)
+            lacksHost(hostLive + bytesOf(opens[i].front()) + (goesUp(i) ? largestDown : 0) - hostBudget);
     for (const Lane &lane : lanes)
       if (std::optional<uint64_t> which = nextOf(lane)) {
         auto [device, host] = missing(*which);
         if (device > 0 && (result.missingDevice == 0 || device < result.missingDevice))
           result.missingDevice = device;
-        if (host > 0 && (result.missingHost == 0 || host < result.missingHost))
-          result.missingHost = host;
+        lacksHost(host);
       }
     if (result.missingHost > 0)
       result.missingDevice = 0;

@@ -1144,8 +1144,12 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     gradients += can[l] && updates && decision.stateInFile && decision.gradientInFile && !decision.stateStreamed &&
                  !decision.resident;
     weightFiles += canWeights[l] && decision.weightsInFile && !decision.stateStreamed;
-    parkedFiles += decision.parkedInFile;
-    exchanged += !layer.packs.empty() && decision.exchangedOnDevice && decision.summed >= model.microBatches;
+    parkedFiles += decision.parkedInFile &&
+                   ((decision.parkedSaved && decision.rung > 0) || std::ranges::any_of(layer.results, [&](int64_t v) {
+                      return decisions.parked[static_cast<size_t>(v)];
+                    }));
+    exchanged += !layer.packs.empty() && decision.exchangedOnDevice && decision.summed >= model.microBatches &&
+                 machine.devices.front().network && !decisions.batchShared;
     byHost += updates && !decision.resident && !decision.stateStreamed && decision.summed < model.microBatches;
   }
   Description text;

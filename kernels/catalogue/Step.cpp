@@ -28,7 +28,7 @@ std::string checkPairwiseSum(const Signature &call) {
 std::string checkTreeSum(const Signature &call) {
   const int terms = static_cast<int>(call.operands.size()) - 1;
   Checker checker(call);
-  checker
+  checker.require(checker.at(terms).present, "its sum has no place")
       .require(checker.at(0).type == DType::f32 || checker.at(0).type == DType::bf16, "terms are neither f32 nor bf16")
       .type(terms, DType::f32)
       .sameDims(terms, 0);

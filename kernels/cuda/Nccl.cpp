@@ -21,7 +21,6 @@ Result<Nccl> Nccl::open(const LibraryFolders &folders) {
   X(ncclGetLastError)                                                                                                  \
   X(ncclGetUniqueId)                                                                                                   \
   X(ncclCommInitRank)                                                                                                  \
-  X(ncclCommDestroy)                                                                                                   \
   X(ncclCommAbort)                                                                                                     \
   X(ncclCommGetAsyncError)                                                                                             \
   X(ncclGroupStart)                                                                                                    \

@@ -27,7 +27,6 @@ struct Nccl {
   const char *(*ncclGetLastError)(NcclComm comm) = nullptr;
   NcclResult (*ncclGetUniqueId)(NcclId *id) = nullptr;
   NcclResult (*ncclCommInitRank)(NcclComm *comm, int ranks, NcclId id, int rank) = nullptr;
-  NcclResult (*ncclCommDestroy)(NcclComm comm) = nullptr;
   NcclResult (*ncclCommAbort)(NcclComm comm) = nullptr;
   NcclResult (*ncclCommGetAsyncError)(NcclComm comm, NcclResult *error) = nullptr;
   NcclResult (*ncclGroupStart)() = nullptr;

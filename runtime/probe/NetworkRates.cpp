@@ -84,7 +84,7 @@ Result<double> probeDeviceNetwork(network::Network &network, std::unique_ptr<dev
   for (double &seconds : tries) {
     const auto begin = std::chrono::steady_clock::now();
     MT_TRY(device->run(0, prepared, arguments, {}, {"exchange"}));
-    MT_TRY(device->synchronize());
+    MT_TRY(network::agree(network, network::Channel::loop, device->synchronize())); // then what it sent has arrived
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   std::sort(tries.begin() + 1, tries.end());

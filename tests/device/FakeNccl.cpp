@@ -215,14 +215,6 @@ NcclResult groupEnd() {
   return NcclResult::success;
 }
 
-NcclResult destroy(NcclComm comm) {
-  if (of(comm)->underWay > 0)
-    simulationFailed("NCCL: a communicator is destroyed while exchanges are under way");
-  delete of(comm);
-  --communicators;
-  return NcclResult::success;
-}
-
 /// What is under way ends; the memory stays, as work on streams knows it.
 NcclResult abort(NcclComm comm) {
   static std::mutex mutex;
@@ -252,7 +244,6 @@ const kernels::cuda::Nccl &fakeNccl() {
       .ncclGetLastError = [](NcclComm) { return ""; },
       .ncclGetUniqueId = getUniqueId,
       .ncclCommInitRank = initRank,
-      .ncclCommDestroy = destroy,
       .ncclCommAbort = abort,
       .ncclCommGetAsyncError = getAsyncError,
       .ncclGroupStart = groupStart,

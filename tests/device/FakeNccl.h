@@ -9,7 +9,7 @@
 namespace mt::tests {
 
 const kernels::cuda::Nccl &fakeNccl();
-/// Communicators that are neither destroyed nor aborted.
+/// Communicators that are not aborted.
 int fakeCommunicators();
 /// The next look at a communicator, by ncclCommGetAsyncError, finds that its network has failed.
 void failFakeNccl();

@@ -143,6 +143,7 @@ const Refusal kRefusals[] = {
     {{"pairwise_sum", {}, {in({2}), in({3}), updated({2})}}, "pairwise_sum: operand 1 (terms) is [3], want [2]"},
     {{"pairwise_sum", {}, {in({2}), updated({2}, DType::f64)}}, "pairwise_sum: operand 1 (sum) is f64, want f32"},
     {{"tree_sum", {}, {out({2})}}, "tree_sum: 1 operands, want at least 2"},
+    {{"tree_sum", {}, {in({2}), {DType::f32, {2}, Effect::write, false}}}, "tree_sum: its sum has no place"},
     {{"tree_sum", {}, {in({2}, DType::f16), out({2})}}, "tree_sum: terms are neither f32 nor bf16"},
     {{"tree_sum", {}, {in({2}), in({2}, DType::bf16), out({2})}}, "tree_sum: operand 1 (terms) is bf16, want f32"},
     {{"tree_sum", {}, {in({2}, DType::bf16), out({2}, DType::bf16)}}, "tree_sum: operand 1 (sum) is bf16, want f32"},

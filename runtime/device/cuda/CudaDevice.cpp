@@ -99,7 +99,8 @@ private:
   Status checkMemory(std::span<const plan::Space> wanted);
   Status letCopyToEachOther();
   void abortNetworks();
-  Status joinNetworks(std::span<const plan::Stream> streams);
+  Status beforeAll(std::span<const plan::Space> wanted);
+  Status joinNetworks(std::span<const plan::Stream> streams, const Status &ready);
   Status reserveSpaces(std::span<const plan::Space> wanted);
   Status poisonSpaces();
   Status openGpu(Gpu &gpu);
@@ -253,8 +254,23 @@ Status CudaDevice::startStream(uint32_t index, const plan::Stream &stream) {
   return {};
 }
 
-/// All GPUs of one rank one after another, as all ranks do.
-Status CudaDevice::joinNetworks(std::span<const plan::Stream> streams) {
+Status CudaDevice::beforeAll(std::span<const plan::Space> wanted) {
+  MT_TRY(checkMemory(wanted));
+  MT_TRY(letCopyToEachOther());
+  for (Gpu &gpu : gpus) {
+    MT_TRY(gpu.driver->bind());
+    MT_ASSIGN(gpu.side, gpu.driver->createStream());
+  }
+  return {};
+}
+
+/// All GPUs of one rank one after another, as all ranks do. `ready`: whether this one is.
+Status CudaDevice::joinNetworks(std::span<const plan::Stream> streams, const Status &ready) {
+  const bool joins = std::ranges::find(streams, plan::StreamKind::deviceNetwork, &plan::Stream::kind) != streams.end();
+  if (!joins || !options.network)
+    MT_TRY(ready);
+  else
+    MT_TRY(network::agree(*options.network, network::Channel::loop, ready)); // else the others would wait for this one
   for (const plan::Stream &stream : streams) {
     if (stream.kind != plan::StreamKind::deviceNetwork)
       continue;
@@ -276,13 +292,7 @@ void CudaDevice::abortNetworks() {
 }
 
 Status CudaDevice::reserve(std::span<const plan::Space> wanted, std::span<const plan::Stream> streams) {
-  MT_TRY(checkMemory(wanted));
-  MT_TRY(letCopyToEachOther());
-  for (Gpu &gpu : gpus) {
-    MT_TRY(gpu.driver->bind());
-    MT_ASSIGN(gpu.side, gpu.driver->createStream());
-  }
-  MT_TRY(joinNetworks(streams)); // takes memory of the GPU
+  MT_TRY(joinNetworks(streams, beforeAll(wanted))); // takes memory of the GPU
   MT_TRY(reserveSpaces(wanted));
   if (options.poison)
     MT_TRY(poisonSpaces());

@@ -15,8 +15,10 @@ Result<std::unique_ptr<GpuNetwork>> GpuNetwork::join(Driver &driver, network::Ne
   const Result<const kernels::cuda::Nccl *> nccl = driver.nccl();
   MT_TRY(network::agree(network, network::Channel::loop, nccl.status())); // else the others would wait for this one
   std::unique_ptr<GpuNetwork> made(new GpuNetwork(driver, network, **nccl));
-  if (Status opened = made->open(stream); !opened)
-    return opened.within(driver.name());
+  if (Status opened = made->open(stream); !opened) {
+    network.fail(opened.within(driver.name())); // the others wait for this one within NCCL
+    return network.failure();
+  }
   return made;
 }
 
@@ -66,8 +68,7 @@ GpuNetwork::~GpuNetwork() {
     changed.notify_all();
     watching.join();
   }
-  if (NcclComm made = comm.exchange(nullptr))
-    (void)nccl.ncclCommDestroy(made);
+  abort();
   if (last)
     driver.destroy(last);
 }
@@ -144,22 +145,28 @@ void GpuNetwork::watch(const std::stop_token &ends) {
 }
 
 Status GpuNetwork::look() {
-  const NcclComm with = comm;
-  if (!with)
-    return {};
-  NcclResult error = NcclResult::success;
-  MT_TRY(nccl.told(nccl.ncclCommGetAsyncError(with, &error), "ncclCommGetAsyncError", with));
-  MT_TRY(nccl.told(error, "an exchange with other ranks' GPUs", with));
+  if (const std::unique_lock asking(issuing, std::try_to_lock); asking) {
+    const NcclComm with = comm;
+    if (!with)
+      return {};
+    NcclResult error = NcclResult::success;
+    MT_TRY(nccl.told(nccl.ncclCommGetAsyncError(with, &error), "ncclCommGetAsyncError", with));
+    MT_TRY(nccl.told(error, "an exchange with other ranks' GPUs", with));
+  }
   std::unique_lock lock(mutex);
   const std::optional<Clock::time_point> since = enqueued;
   lock.unlock();
   const double patience = network.patience();
-  if (!since || patience <= 0)
+  if (!since || patience <= 0 || !comm)
     return {};
   MT_ASSIGN(const bool done, driver.isDone(last));
   const double waited = std::chrono::duration<double>(Clock::now() - *since).count();
+  // It waits for what this GPU computes before it, too: of a machine that is slower than predicted, long before the
+  // first.
+  const double most = std::max(slowest > 0 ? patience : 10 * patience, 3 * slowest);
   if (!done)
-    return waited > patience ? fail("for {:.0f} s no exchange with other ranks' GPUs has moved", waited) : Status();
+    return waited > most ? fail("for {:.0f} s no exchange with other ranks' GPUs has moved", waited) : Status();
+  slowest = std::max(slowest, waited);
   lock.lock();
   if (enqueued == since)
     enqueued.reset();

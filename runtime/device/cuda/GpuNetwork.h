@@ -20,6 +20,8 @@ public:
   /// All ranks join for the same device at once. Every GPU has sent to every other then, so that none makes
   /// connections, or takes memory for them, in a step. Errors: there is no NCCL on some rank, or it fails.
   static Result<std::unique_ptr<GpuNetwork>> join(Driver &driver, network::Network &network, cudaStream_t stream);
+  /// Waits for no other rank. All that it sent must have arrived: as it has where a step has ended, which needs what
+  /// others make of it.
   ~GpuNetwork();
   GpuNetwork(const GpuNetwork &) = delete;
 
@@ -39,6 +41,7 @@ private:
   std::mutex mutex;                                    ///< of what follows
   std::condition_variable_any changed;
   std::optional<Clock::time_point> enqueued; ///< the newest exchange, if it is not known to be done
+  double slowest = 0;                        ///< seconds from there to its end, at most; of the thread that watches
   std::jthread watching;
 
   GpuNetwork(Driver &driver, network::Network &network, const kernels::cuda::Nccl &nccl)

@@ -136,8 +136,16 @@ public:
   }
   double silence() const override { return std::chrono::duration<double>(kSilence).count(); }
   void whenEnded(std::function<void()> wanted) override {
-    std::lock_guard lock(stopping);
-    stop = std::move(wanted);
+    std::jthread before;
+    {
+      std::lock_guard lock(stopping);
+      stop = std::move(wanted);
+      before.swap(stopper);
+    }
+    if (before.joinable())
+      before.join();
+    if (!failure())
+      giveUp();
   }
 
   void fail(const Status &reason) override { end(ofRank(own, reason), own == 0 ? Sign::stop : Sign::failed); }
@@ -154,6 +162,7 @@ private:
   MPI_Comm messages = MPI_COMM_NULL, watches = MPI_COMM_NULL; ///< of exchanges, whose tags are channels; of the watch
   std::mutex stopping;
   std::function<void()> stop;      ///< see whenEnded()
+  std::jthread stopper;            ///< carries it out
   mutable std::mutex calls, state; ///< of MPI; of what follows
   Status ended;
   std::list<std::pair<Sign, uint32_t>> signs; ///< to be sent, and where
@@ -335,10 +344,11 @@ private:
     });
   }
 
+  /// In a thread of its own: it may take long, and the watch goes on.
   void giveUp() {
     std::lock_guard lock(stopping);
-    if (const std::function<void()> wanted = std::exchange(stop, nullptr))
-      wanted();
+    if (std::function<void()> wanted = std::exchange(stop, nullptr))
+      stopper = std::jthread(std::move(wanted));
   }
 
   bool tells() const { return own == 0 || (own == 1 && ended.message().starts_with(kSilentFirst)); }
