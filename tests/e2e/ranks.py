@@ -26,10 +26,10 @@ TARGET = [] if "--target" in OPTIONS else ["--target", "cpu-discrete"]
 DEVICES = [] if "--target" in OPTIONS else ["--devices", "2"]
 CHOICES = {"chosen": [], "streamed": ["--residency", "none", "--saved-activations", "input"], "devices": DEVICES,
            "batch": [*DEVICES, *(["--placement", "batch"] if DEVICES else [])],
-           "between devices": [] if "--target" in OPTIONS else [*DEVICES, "--network", "5GB,10GB"],
+           "between devices": [] if "--target" in OPTIONS else [*DEVICES, "--network", "100MB,10GB"],
            "disk": [] if "--target" in OPTIONS else ["--disk", "2GB,1GB", "--host-memory"]}
 if SIMT:
-    CHOICES = {"chosen": [], "between devices": ["--network", "5GB,10GB"], "between two devices": ["--devices", "2", "--network", "5GB,10GB"]}
+    CHOICES = {"chosen": [], "between devices": ["--network", "100MB,10GB"], "between two devices": ["--devices", "2", "--network", "100MB,10GB"]}
 STEPS = 4 if SIMT else 6
 
 
