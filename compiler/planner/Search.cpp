@@ -260,68 +260,33 @@ private:
                       },
                       false, Axis::all});
     if (!constraints.kept && !machine.unified())
-      axes.push_back({weighted.size(), 0,
-                      [weighted](Decisions &decisions, size_t count) {
-                        for (size_t i = 0; i < weighted.size(); ++i)
-                          decisions.layers[static_cast<size_t>(weighted[i])].kept = i < count;
-                      },
-                      false, Axis::all});
+      addAxis(&LayerDecision::kept, weighted, true);
     if (!constraints.summed && model.microBatches > 1 && !machine.unified())
       makeSumAxis();
-    std::vector<size_t> canExchange; // the first layers, of which a step ends with the gradients, first
-    for (size_t l = 0; l < model.layers.size(); ++l)
-      if (exchanges && !model.layers[l].packs.empty())
-        canExchange.push_back(l);
-    if (!canExchange.empty())
-      axes.push_back({canExchange.size(), 0,
-                      [canExchange](Decisions &decisions, size_t count) {
-                        for (size_t i = 0; i < canExchange.size(); ++i)
-                          decisions.layers[canExchange[i]].exchangedOnDevice = i < count;
-                      },
-                      false, Axis::all});
-    // The first layers first: what comes last of a step is their gradient, and what the next one needs first their weights.
-    std::vector<size_t> canBeInMemory;
-    for (size_t l = inFile.size(); l-- > 0;) // resident ones, which need it in memory least, are the first
-      if (inFile[l])
-        canBeInMemory.push_back(l);
-    if (!canBeInMemory.empty() && model.clip)
-      axes.push_back({canBeInMemory.size(), 0,
-                      [canBeInMemory](Decisions &decisions, size_t count) {
-                        for (size_t i = 0; i < canBeInMemory.size(); ++i)
-                          decisions.layers[canBeInMemory[i]].gradientInFile = i >= count;
-                      },
-                      false, Axis::all});
-    if (!canBeInMemory.empty())
-      axes.push_back({canBeInMemory.size(), 0,
-                      [canBeInMemory](Decisions &decisions, size_t count) {
-                        for (size_t i = 0; i < canBeInMemory.size(); ++i)
-                          decisions.layers[canBeInMemory[i]].stateInFile = i >= count;
-                      },
-                      false, Axis::all});
-    for (auto flag : {&LayerDecision::parkedInFile, &LayerDecision::weightsInFile}) {
-      std::vector<size_t> some;
-      for (size_t l = best.layers.size(); l-- > 0;)
-        if (best.layers[l].*flag)
+    auto layersThat = [&](auto holds) { // the first ones first
+      std::vector<int64_t> some;
+      for (int64_t l = 0; l < layers; ++l)
+        if (holds(static_cast<size_t>(l)))
           some.push_back(l);
-      if (!some.empty())
-        axes.push_back({some.size(), 0,
-                        [some, flag](Decisions &decisions, size_t count) {
-                          for (size_t i = 0; i < some.size(); ++i)
-                            decisions.layers[some[i]].*flag = i >= count;
-                        },
-                        false, Axis::all});
-    }
-    std::vector<int64_t> canBeResident;
-    for (int64_t l = 0; l < layers; ++l)
-      if (reside[static_cast<size_t>(l)])
-        canBeResident.push_back(l);
-    if (!constraints.resident && !canBeResident.empty())
-      axes.push_back({canBeResident.size(), 0,
-                      [canBeResident](Decisions &decisions, size_t count) {
-                        for (size_t i = 0; i < canBeResident.size(); ++i)
-                          decisions.layers[static_cast<size_t>(canBeResident[i])].resident = i < count;
-                      },
-                      false, Axis::all});
+      return some;
+    };
+    auto lastFirst = [](std::vector<int64_t> some) {
+      std::ranges::reverse(some);
+      return some;
+    };
+    // The first layers first: what comes last of a step is their gradient, and what the next one needs first their
+    // weights.
+    addAxis(&LayerDecision::exchangedOnDevice,
+            layersThat([&](size_t l) { return exchanges && !model.layers[l].packs.empty(); }), true);
+    // Resident ones, which need it in memory least, are the first.
+    const std::vector<int64_t> canBeInMemory = lastFirst(layersThat([&](size_t l) { return inFile[l]; }));
+    if (model.clip)
+      addAxis(&LayerDecision::gradientInFile, canBeInMemory, false);
+    addAxis(&LayerDecision::stateInFile, canBeInMemory, false);
+    for (auto flag : {&LayerDecision::parkedInFile, &LayerDecision::weightsInFile})
+      addAxis(flag, lastFirst(layersThat([&](size_t l) { return best.layers[l].*flag; })), false);
+    if (!constraints.resident)
+      addAxis(&LayerDecision::resident, layersThat([&](size_t l) { return reside[l]; }), true);
     if (constraints.saved) {
       if (!constraints.parked && !machine.unified())
         axes.push_back({differentiated.size(), 0, [this, differentiated](Decisions &decisions, size_t count) {
@@ -353,6 +318,17 @@ private:
                         }
                       },
                       false, axis < firstRung + std::min<size_t>(lists, 2) * ofEach ? Axis::rungs : Axis::some});
+  }
+
+  /// That as many of some layers as there are have a flag, or have it no more.
+  void addAxis(bool LayerDecision::*flag, const std::vector<int64_t> &some, bool chosen) {
+    if (!some.empty())
+      axes.push_back({some.size(), 0,
+                      [some, flag, chosen](Decisions &decisions, size_t count) {
+                        for (size_t i = 0; i < some.size(); ++i)
+                          decisions.layers[static_cast<size_t>(some[i])].*flag = (i < count) == chosen;
+                      },
+                      false, Axis::all});
   }
 
   /// How gradients of micro-batches are added up on the device, from what needs least bytes there, as sums that are
@@ -973,7 +949,8 @@ static double diskSeconds(const Model &model, const Machine &machine, const Cons
 
 /// Seconds of networks, where the host's and those of devices divide the gradients between them as suits best.
 static double networkSeconds(const Model &model, const Machine &machine, Decisions decisions) {
-  if (!machine.network || decisions.batchShared)
+  if (!machine.network || !machine.devices.front().network ||
+      decisions.batchShared) // one network is a stream like others
     return 0;
   auto busiest = [&](bool onDevice) {
     for (LayerDecision &layer : decisions.layers)
@@ -984,7 +961,7 @@ static double networkSeconds(const Model &model, const Machine &machine, Decisio
         busy[command.stream] += command.seconds;
     double devices = 0;
     for (const Device &device : machine.devices)
-      devices += device.network ? busy[device.network->stream] / static_cast<double>(machine.devices.size()) : 0;
+      devices += busy[device.network->stream] / static_cast<double>(machine.devices.size());
     return std::pair(busy[machine.network->stream], devices);
   };
   const auto [byHost, none] = busiest(false);

@@ -163,25 +163,22 @@ struct PairwiseSum {
   }
 };
 
-Result<Run> preparePairwiseSum(const Signature &call) {
+/// What is added to is the first term of its sum.
+Result<Run> prepareSum(const Signature &call) {
   PairwiseSum run{call.operands[0].elements(), {}, call.operands.size() - 1};
-  run.terms.emplace_back(call, run.sum); // the sum's operand is the first
+  if (call.operands[run.sum].effect == Effect::update)
+    run.terms.emplace_back(call, run.sum);
   for (size_t i = 0; i < run.sum; ++i)
     run.terms.emplace_back(call, i);
   return Run(std::move(run));
 }
 
-Result<Run> prepareTreeSum(const Signature &call) {
-  PairwiseSum run{call.operands[0].elements(), {}, call.operands.size() - 1};
-  for (size_t i = 0; i < run.sum; ++i)
-    run.terms.emplace_back(call, i);
-  return Run(std::move(run));
-}
-
-constexpr Entry kEntries[] = {
-    {"squared_norm", prepareSquaredNorm},        {"squared_norm_parts", prepareSquaredNormParts},
-    {"squared_norm_sum", prepareSquaredNormSum}, {"step_norm", prepareStepNorm},
-    {"pairwise_sum", preparePairwiseSum},        {"tree_sum", prepareTreeSum}};
+constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
+                              {"squared_norm_parts", prepareSquaredNormParts},
+                              {"squared_norm_sum", prepareSquaredNormSum},
+                              {"step_norm", prepareStepNorm},
+                              {"pairwise_sum", prepareSum},
+                              {"tree_sum", prepareSum}};
 
 } // namespace
 

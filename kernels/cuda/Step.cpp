@@ -3,8 +3,6 @@
 
 #include "kernels/cuda/Launching.h"
 
-#include <numeric>
-
 namespace mt::kernels::cuda {
 namespace {
 
@@ -28,8 +26,14 @@ Result<Run> prepareSquaredNormParts(const Signature &call, Library &) {
   });
 }
 
-/// Of operands in an order, into the last one.
-Result<Run> prepareSum(const Signature &call, std::vector<size_t> order) {
+/// Into the last operand, which is the first term where it is added to.
+Result<Run> prepareSum(const Signature &call, Library &) {
+  const size_t last = call.operands.size() - 1;
+  std::vector<size_t> order;
+  if (call.operands[last].effect == Effect::update)
+    order.push_back(last);
+  for (size_t i = 0; i < last; ++i)
+    order.push_back(i);
   const auto terms = static_cast<int64_t>(order.size()), elements = call.operands[0].elements();
   const DType type = call.operands[0].type;
   if (terms > kSumTerms)
@@ -47,23 +51,10 @@ Result<Run> prepareSum(const Signature &call, std::vector<size_t> order) {
   });
 }
 
-Result<Run> preparePairwiseSum(const Signature &call, Library &) {
-  std::vector<size_t> order{call.operands.size() - 1}; // the sum's operand is the first
-  for (size_t i = 0; i + 1 < call.operands.size(); ++i)
-    order.push_back(i);
-  return prepareSum(call, std::move(order));
-}
-
-Result<Run> prepareTreeSum(const Signature &call, Library &) {
-  std::vector<size_t> order(call.operands.size() - 1);
-  std::iota(order.begin(), order.end(), 0);
-  return prepareSum(call, std::move(order));
-}
-
 constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
                               {"squared_norm_parts", prepareSquaredNormParts},
-                              {"pairwise_sum", preparePairwiseSum},
-                              {"tree_sum", prepareTreeSum}};
+                              {"pairwise_sum", prepareSum},
+                              {"tree_sum", prepareSum}};
 
 } // namespace
 

@@ -4,13 +4,24 @@ using namespace mlir;
 
 namespace mt::passes {
 namespace {
-constexpr StringLiteral kSaved = "mt.saved", kKept = "mt.kept", kResident = "mt.resident",
-                        kStateStreamed = "mt.state_streamed", kStateInFile = "mt.state_in_file",
-                        kGradientInFile = "mt.gradient_in_file", kLate = "mt.late", kLateDown = "mt.late_down",
-                        kParts = "mt.parts", kSummed = "mt.summed", kTogether = "mt.together", kParked = "mt.parked",
-                        kParkedSaved = "mt.parked_saved", kLimits = "mt.limits", kBatchShared = "mt.batch_shared",
-                        kExchangedOnDevice = "mt.exchanged_on_device", kWeightsInFile = "mt.weights_in_file",
-                        kParkedInFile = "mt.parked_in_file";
+constexpr StringLiteral kSaved = "mt.saved", kLate = "mt.late", kLateDown = "mt.late_down", kParts = "mt.parts",
+                        kSummed = "mt.summed", kTogether = "mt.together", kParked = "mt.parked", kLimits = "mt.limits",
+                        kBatchShared = "mt.batch_shared";
+
+/// What of a layer is decided by yes or no.
+struct Flag {
+  StringLiteral name;
+  bool planner::LayerDecision::*member;
+};
+constexpr Flag kFlags[] = {{"mt.kept", &planner::LayerDecision::kept},
+                           {"mt.resident", &planner::LayerDecision::resident},
+                           {"mt.state_streamed", &planner::LayerDecision::stateStreamed},
+                           {"mt.state_in_file", &planner::LayerDecision::stateInFile},
+                           {"mt.gradient_in_file", &planner::LayerDecision::gradientInFile},
+                           {"mt.weights_in_file", &planner::LayerDecision::weightsInFile},
+                           {"mt.parked_in_file", &planner::LayerDecision::parkedInFile},
+                           {"mt.parked_saved", &planner::LayerDecision::parkedSaved},
+                           {"mt.exchanged_on_device", &planner::LayerDecision::exchangedOnDevice}};
 } // namespace
 
 bool hasDecisions(ModuleOp module) { return module->hasAttr(kLimits); }
@@ -31,15 +42,8 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
         return call.emitError() << "saved activations '" << saved.getValue() << "': the layer has no such templates";
       decision.rung = rung - layer.rungs.begin();
     }
-    decision.kept = call->hasAttr(kKept);
-    decision.resident = call->hasAttr(kResident);
-    decision.stateStreamed = call->hasAttr(kStateStreamed);
-    decision.stateInFile = call->hasAttr(kStateInFile);
-    decision.gradientInFile = call->hasAttr(kGradientInFile);
-    decision.parkedSaved = call->hasAttr(kParkedSaved);
-    decision.exchangedOnDevice = call->hasAttr(kExchangedOnDevice);
-    decision.weightsInFile = call->hasAttr(kWeightsInFile);
-    decision.parkedInFile = call->hasAttr(kParkedInFile);
+    for (const Flag &flag : kFlags)
+      decision.*flag.member = call->hasAttr(flag.name);
     decision.summed = planner::LayerDecision::kAll;
     if (auto summed = call->getAttrOfType<IntegerAttr>(kSummed)) {
       decision.summed = summed.getInt();
@@ -87,30 +91,15 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
   for (auto [l, each] : llvm::enumerate(read.calls)) {
     func::CallOp call = each;
     const planner::LayerDecision &decision = decisions.layers[l];
-    for (StringRef name :
-         {kSaved, kKept, kResident, kStateStreamed, kStateInFile, kGradientInFile, kSummed, kTogether, kParts, kLate,
-          kLateDown, kParked, kParkedSaved, kExchangedOnDevice, kWeightsInFile, kParkedInFile})
+    for (StringRef name : {kSaved, kSummed, kTogether, kParts, kLate, kLateDown, kParked})
       call->removeAttr(name);
     if (!model.layers[l].isLoss && model.layers[l].isDifferentiated())
       call->setAttr(kSaved, builder.getStringAttr(model.layers[l].rungs[decision.rung].name));
-    if (decision.kept)
-      call->setAttr(kKept, builder.getUnitAttr());
-    if (decision.resident)
-      call->setAttr(kResident, builder.getUnitAttr());
-    if (decision.stateStreamed)
-      call->setAttr(kStateStreamed, builder.getUnitAttr());
-    if (decision.stateInFile)
-      call->setAttr(kStateInFile, builder.getUnitAttr());
-    if (decision.gradientInFile)
-      call->setAttr(kGradientInFile, builder.getUnitAttr());
-    if (decision.parkedSaved)
-      call->setAttr(kParkedSaved, builder.getUnitAttr());
-    if (decision.weightsInFile)
-      call->setAttr(kWeightsInFile, builder.getUnitAttr());
-    if (decision.parkedInFile)
-      call->setAttr(kParkedInFile, builder.getUnitAttr());
-    if (decision.exchangedOnDevice)
-      call->setAttr(kExchangedOnDevice, builder.getUnitAttr());
+    for (const Flag &flag : kFlags) {
+      call->removeAttr(flag.name);
+      if (decision.*flag.member)
+        call->setAttr(flag.name, builder.getUnitAttr());
+    }
     if (decision.summed != planner::LayerDecision::kAll)
       call->setAttr(kSummed, builder.getI64IntegerAttr(decision.summed));
     if (decision.together != planner::LayerDecision().together)

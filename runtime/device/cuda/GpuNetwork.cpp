@@ -107,18 +107,16 @@ Status GpuNetwork::send(std::span<const network::Message> sends, std::span<const
   }
   MT_TRY(nccl.told(nccl.ncclGroupStart(), "ncclGroupStart", with));
   Status told;
-  for (const network::Message &message : sends)
-    for (std::span<std::byte> piece : message.pieces)
-      if (told)
-        told = nccl.told(
-            nccl.ncclSend(piece.data(), piece.size(), NcclType::uint8, static_cast<int>(message.rank), with, stream),
-            "ncclSend", with);
-  for (const network::Message &message : receives)
-    for (std::span<std::byte> piece : message.pieces)
-      if (told)
-        told = nccl.told(
-            nccl.ncclRecv(piece.data(), piece.size(), NcclType::uint8, static_cast<int>(message.rank), with, stream),
-            "ncclRecv", with);
+  auto post = [&](std::span<const network::Message> messages, const char *name, auto call) {
+    for (const network::Message &message : messages)
+      for (std::span<std::byte> piece : message.pieces)
+        if (told)
+          told =
+              nccl.told(call(piece.data(), piece.size(), NcclType::uint8, static_cast<int>(message.rank), with, stream),
+                        name, with);
+  };
+  post(sends, "ncclSend", nccl.ncclSend);
+  post(receives, "ncclRecv", nccl.ncclRecv);
   const Status ended = nccl.told(nccl.ncclGroupEnd(), "ncclGroupEnd", with);
   return told ? ended : told;
 }
