@@ -86,6 +86,8 @@ std::vector<Pattern> patterns() {
       {"cast f32[$N] -> bf16[$N]", "N", kElements},
       {"cast bf16[$N] -> f32[$N]", "N", kElements},
       {"copy $T[$N] -> f32[$N]", "N", kElements},
+      {"dropout{ratio=0.1} $T[$N] - f64[16] i64[] -> $T[$N]", "N", kElements},
+      {"random{kind=normal} - f64[16] i64[] -> $T[$N]", "N", kElements},
       {"squared_norm $T[$N] -> f64[1]", "N", kElements},
   };
 }

@@ -15,7 +15,7 @@ enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2, f64 = 3, i64 = 4, i32 =
 /// filled in, in every row.
 struct Scalars {
   enum : int {
-    kStep = 0,            ///< 1-based optimizer step
+    kStep = 0, ///< 1-based optimizer step
     kLearningRate = 1,
     kBiasCorrection1 = 2, ///< 1 - beta1^step
     kBiasCorrection2 = 3, ///< 1 - beta2^step
@@ -24,12 +24,13 @@ struct Scalars {
     kClipThreshold = 6,   ///< infinity: no clipping
     kClipScale = 7,       ///< min(1, threshold / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_
     kGradientNorm = 8,
-    kSeed = 9,
+    kSeed = 9, ///< of random numbers: an integer below 2^53
     kBeta1 = 10,
     kBeta2 = 11,
     kEpsilon = 12,
     kDecay = 13, ///< of weights
     kMomentum = 14,
+    kDraw = 15, ///< which random numbers (kernels/Random.h): the step, in training; of evaluations below zero
     kCount = 16
   };
 };

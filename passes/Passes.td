@@ -43,6 +43,24 @@ def AppendLoss : Pass<"mt-append-loss", "mlir::ModuleOp"> {
   let dependentDialects = ["::mt::nn::NnDialect"];
 }
 
+def NumberRows : Pass<"mt-number-rows", "mlir::ModuleOp"> {
+  let summary = "Gives random numbers the numbers of the batch's rows, so that micro-batches draw those of the batch.";
+  let description = [{
+    Follows the rows of the batch from the inputs (`RowsOpInterface`). Where elements that are drawn belong to rows, their
+    operation gets the numbers of those, an argument `nn.rows` of `@main` that is fed like an input, and how the rows lie in
+    it (`outer`). Elements that are the same for all rows have no such numbers. Says how much dropout there is.
+
+    ```mlir
+    %y = nn.dropout %x, %scalars, %node {ratio = 0.1} : (tensor<8x4xf32>, tensor<16xf64>, tensor<i64>) -> tensor<8x4xf32>
+    ```
+    becomes
+    ```mlir
+    %y = nn.dropout %x, %rows, %scalars, %node {outer = 1, ratio = 0.1} : (tensor<8x4xf32>, tensor<8xi64>, ...
+    ```
+  }];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
 def SplitBatch : Pass<"mt-split-batch", "mlir::ModuleOp"> {
   let summary = "Makes the function of a batch that of a micro-batch, so that micro-batches add up to the loss of the batch.";
   let description = [{

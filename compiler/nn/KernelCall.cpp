@@ -34,7 +34,8 @@ kernels::DType dtypeOf(Type element) {
 std::optional<unsigned> optionalOperand(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<unsigned>>(op)
       .Case<MatmulOp, MatmulGeluOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 2; })
-      .Case<RmsNormOp>([](auto) { return 1; })
+      .Case<RandomOp>([](auto) { return 0; })
+      .Case<RmsNormOp, DropoutOp>([](auto) { return 1; })
       .Case<MatmulAddOp>([](auto) { return 3; })
       .Default([](Operation *) { return std::nullopt; });
 }
@@ -42,10 +43,10 @@ std::optional<unsigned> optionalOperand(Operation *op) {
 /// Number of operands when the optional one is there.
 unsigned fullOperands(Operation *op) {
   return llvm::TypeSwitch<Operation *, unsigned>(op)
-      .Case<MatmulOp, MatmulGeluOp>([](auto) { return 3; })
+      .Case<MatmulOp, MatmulGeluOp, RandomOp>([](auto) { return 3; })
       .Case<LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 5; })
       .Case<RmsNormOp>([](auto) { return 2; })
-      .Case<MatmulAddOp>([](auto) { return 4; })
+      .Case<MatmulAddOp, DropoutOp>([](auto) { return 4; })
       .Default([](Operation *op) { return op->getNumOperands(); });
 }
 

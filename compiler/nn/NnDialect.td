@@ -16,7 +16,7 @@ def Nn_Dialect : Dialect {
 
     A model is a function `@main`. Its arguments are graph inputs (`nn.input = "name"`), parameters
     (`nn.parameter = "name"`, and `nn.trainable`, or `nn.buffer` where it is no weight: rotary frequencies, a mask),
-    labels (`nn.labels`) and the step's scalars (`nn.scalars`); bytes of parameters never enter the IR.
+    labels (`nn.labels`), the numbers of the batch's rows (`nn.rows`) and the step's scalars (`nn.scalars`); bytes of parameters never enter the IR.
 
     ```mlir
     func.func @main(%ids: tensor<2x8xi64> {nn.input = "input_ids"},

@@ -400,4 +400,31 @@ def Nn_SquaredErrorGradOp : Nn_InferredOp<"squared_error_grad"> {
   let arguments = (ins Nn_FloatTensor:$prediction, Nn_FloatTensor:$target, Nn_ScalarsTensor:$scalars);
   let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dprediction);
 }
+
+//===-- random numbers --------------------------------------------------------------------------------------===//
+// Pure functions of the run's seed and the step, which `scalars` have, of `node`, a number that every such node of the
+// model has for itself, and of an element's place in the whole batch: the same wherever and however often they are made
+// (kernels/Random.h). Elements that belong to rows of the batch are numbered by the numbers of those, `rows`.
+
+def Nn_DropoutOp : Nn_Op<"dropout", [Differentiable, Rows, AllTypesMatch<["operand", "result"]>]> {
+  let summary = "Zero with probability `ratio`, else x / (1 - ratio); in an evaluation x.";
+  let description = [{
+    `rows` are the numbers in the step's batch of the rows that the operand, seen as [outer, rows, inner], has;
+    mt-number-rows says them, and `outer`. Without, elements are numbered as they lie. The gradient is the same
+    operation on the result's: no mask is kept. Srivastava et al., Dropout, JMLR 15, 2014.
+  }];
+  let arguments = (ins Nn_FloatTensor:$operand, Optional<1DTensorOf<[I64]>>:$rows, Nn_ScalarsTensor:$scalars, 0DTensorOf<[I64]>:$node,
+                       F64Attr:$ratio, DefaultValuedAttr<I64Attr, "1">:$outer);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_RandomOp : Nn_Op<"random", [Rows, Precise]> {
+  let summary = "Random numbers: uniform in [0, 1), normal, or keep: 1 where dropout by `ratio` keeps, else 0.";
+  let description = [{
+    `rows` and `outer` are as of dropout. Until mt-number-rows has said them, `rows` may be any value of the result's
+    shape: the result's rows are where its are. `keep` is 1 everywhere in an evaluation.
+  }];
+  let arguments = (ins Optional<Nn_Tensor>:$rows, Nn_ScalarsTensor:$scalars, 0DTensorOf<[I64]>:$node, StrAttr:$kind,
+                       DefaultValuedAttr<F64Attr, "0.0">:$ratio, DefaultValuedAttr<I64Attr, "1">:$outer);
+  let results = (outs Nn_FloatTensor:$result);
+}
 #endif

@@ -27,6 +27,9 @@ Precision RmsNormOp::resultPrecision(unsigned index) { return index == 0 ? Preci
 Precision RotaryOp::operandPrecision(unsigned index) { return index == 0 ? Precision::joined : Precision::full; }
 Precision RotaryOp::resultPrecision(unsigned) { return Precision::joined; }
 
+Precision RandomOp::operandPrecision(unsigned) { return Precision::any; }
+Precision RandomOp::resultPrecision(unsigned) { return Precision::full; }
+
 // By a number, a division is a product.
 static Precision quotientPrecision(DivOp op) { return splatValue(op.getRhs()) ? Precision::joined : Precision::full; }
 Precision DivOp::operandPrecision(unsigned) { return quotientPrecision(*this); }

@@ -279,6 +279,22 @@ Rows GatherElementsOp::rowsOfResults(Operands operands) {
   return together ? operands[0] : Rows::mixing(kBetween);
 }
 
+//===-- random numbers ------------------------------------------------------------------------------------------===//
+
+/// Every part of a sum over rows meets the same mask: that is linear.
+Rows DropoutOp::rowsOfResults(Operands operands) { return operands[0]; }
+
+/// The numbers of rows say where these are by `outer`; another value has them where they are.
+Rows RandomOp::rowsOfResults(Operands operands) {
+  ArrayRef<int64_t> shape = shapeOf(getResult());
+  if (!getRows() || !operands[0].isEach())
+    return {};
+  if (shapeOf(getRows()) == shape)
+    return operands[0];
+  int64_t rows = shapeOf(getRows())[0], outer = getOuter();
+  return reshapedRows({outer, rows, productOf(shape) / (outer * rows)}, shape, Rows::at(1));
+}
+
 //===-- products ------------------------------------------------------------------------------------------------===//
 
 Rows MatmulOp::rowsOfResults(Operands operands) {

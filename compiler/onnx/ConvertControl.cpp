@@ -1,4 +1,4 @@
-// Operators that do nothing here: Identity, Dropout of inference. Branches and functions are in GraphImporter.cpp.
+// Operators that do nothing here: Identity. Branches and functions are in GraphImporter.cpp.
 #include "compiler/onnx/Converters.h"
 
 using namespace mlir;
@@ -8,22 +8,6 @@ namespace {
 
 LogicalResult identity(NodeContext &node) { return node.result(node.input(0)); }
 
-LogicalResult dropout(NodeContext &node) {
-  const HostTensor *ratio = node.known(1), *training = node.known(2);
-  bool noRatio = (ratio && ratio->elements() == 1 && ratio->realAt(0) == 0) ||
-                 (!node.has(1) && node.attributes.has("ratio") && node.attributes.real("ratio", 0.5) == 0);
-  bool inference = !node.has(2) || (training && training->elements() == 1 && training->intAt(0) == 0);
-  if (!noRatio && !inference)
-    (void)node.fail("dropout in training form is not supported: export the model in eval mode, or with all dropout "
-                    "ratios 0"); // and go on as without, so that every such node is named
-  Value value = node.input(0);
-  if (!value)
-    return failure();
-  if (node.wantsOutput(1))
-    node.knownResult(1, HostTensor::splatInteger(DType::boolean, Dims(nn::shapeOf(value)), 1));
-  return node.result(value);
-}
-
 LogicalResult unsupportedLoop(NodeContext &node) {
   return node.fail("loops are not supported: export the model so that its layers are unrolled");
 }
@@ -32,7 +16,6 @@ LogicalResult unsupportedLoop(NodeContext &node) {
 
 void addControl(Converters &table) {
   table.add("Identity", identity);
-  table.add("Dropout", dropout); // inference
   table.add("Loop", unsupportedLoop);
   table.add("Scan", unsupportedLoop);
 }

@@ -32,6 +32,7 @@ void addShapes(Converters &table);
 void addStructure(Converters &table);
 void addIndexing(Converters &table);
 void addPositions(Converters &table);
+void addRandom(Converters &table);
 void addReductions(Converters &table);
 void addProducts(Converters &table);
 void addConvolution(Converters &table);

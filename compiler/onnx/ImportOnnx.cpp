@@ -1,5 +1,6 @@
 #include "compiler/onnx/ImportOnnx.h"
 
+#include "compiler/onnx/DrawNumbers.h"
 #include "compiler/onnx/GraphImporter.h"
 #include "compiler/onnx/RecognizeConstants.h"
 #include "compiler/onnx/RetieTensors.h"
@@ -199,6 +200,9 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
     widenStored(candidate);
   checkTrainedTypes(candidates);
   describeArguments(candidates);
+  numberDraws(function, result.parameters);
+  if (std::string warning = warnIdleDropout(function); !warning.empty())
+    result.warnings.push_back(std::move(warning));
 }
 
 /// A parameter that the model stores in 16 bits and only computes with in 32 is a 32-bit parameter: loading converts it,

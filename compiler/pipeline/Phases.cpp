@@ -16,6 +16,7 @@ void addLossPasses(mlir::OpPassManager &manager, const std::string &loss) {
 }
 
 void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batch, int64_t microBatch) {
+  manager.addPass(createNumberRows());                    // needs the whole batch: micro-batches have its rows' numbers
   manager.addPass(createSplitBatch({batch, microBatch})); // needs the loss; before types and layers, which its changes are part of
   manager.addPass(createRemarkAttention());
   if (narrow)

@@ -181,11 +181,11 @@ private:
       BlockArgument argument = arguments[which.getInt()];
       auto type = cast<RankedTensorType>(argument.getType());
       unsigned i = argument.getArgNumber();
-      bool labels = bool(main.getArgAttr(i, nn::kLabelsAttr));
+      bool labels = bool(main.getArgAttr(i, nn::kLabelsAttr)), rows = bool(main.getArgAttr(i, nn::kRowsAttr));
       auto name = main.getArgAttrOfType<StringAttr>(i, nn::kInputAttr);
       auto vocabulary = main.getArgAttrOfType<IntegerAttr>(i, nn::kVocabularyAttr);
-      input.kind = labels ? plan::InputKind::labels : plan::InputKind::data;
-      input.name = name ? name.str() : labels ? "labels" : "input";
+      input.kind = labels ? plan::InputKind::labels : rows ? plan::InputKind::rows : plan::InputKind::data;
+      input.name = name ? name.str() : labels ? "labels" : rows ? "rows" : "input";
       input.type = nn::operandType(type, kernels::Effect::read).type;
       input.dims = type.getShape().vec();
       input.vocabulary = vocabulary ? vocabulary.getInt() : 0;

@@ -37,6 +37,7 @@ std::span<const Kernel> productKernels();
 std::span<const Kernel> normalizationKernels();
 std::span<const Kernel> attentionKernels();
 std::span<const Kernel> lossKernels();
+std::span<const Kernel> randomKernels();
 std::span<const Kernel> stepKernels();
 
 } // namespace mt::kernels

@@ -30,6 +30,7 @@ std::span<const Entry> softmaxEntries();
 std::span<const Entry> attentionEntries();
 std::span<const Entry> rotaryEntries();
 std::span<const Entry> lossEntries();
+std::span<const Entry> randomEntries();
 std::span<const Entry> headEntries();
 std::span<const Entry> optimizerEntries();
 std::span<const Entry> stepEntries();

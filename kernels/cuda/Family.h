@@ -21,6 +21,7 @@ std::span<const Entry> normEntries();
 std::span<const Entry> softmaxEntries();
 std::span<const Entry> rotaryEntries();
 std::span<const Entry> lossEntries();
+std::span<const Entry> randomEntries();
 std::span<const Entry> stepEntries();
 std::span<const Entry> optimizerEntries();
 std::span<const Entry> matmulEntries();

@@ -68,6 +68,14 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     return main.getArgument(index);
   }
 
+  /// The step's scalars; random numbers may have brought them.
+  Value scalars() {
+    for (BlockArgument argument : main.getArguments())
+      if (main.getArgAttr(argument.getArgNumber(), kScalarsAttr))
+        return argument;
+    return addArgument(tensorOf({kernels::Scalars::kCount}, builder.getF64Type()), kScalarsAttr);
+  }
+
   /// Rows of the batch: of every input that has dimensions.
   int64_t batch() {
     for (BlockArgument argument : main.getArguments())
@@ -155,25 +163,24 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     if (!labels)
       return nullptr;
     setVocabulary(throughReshape(labels), shape.back());
-    Value scalars = addArgument(tensorOf({kernels::Scalars::kCount}, builder.getF64Type()), kScalarsAttr);
     stateSequence(shape);
     labels = reshapeTo(builder, throughReshape(labels), {rows});
     if (Head head = findHead(logits); head.product) {
       Value hidden = head.product.getLhs();
       hidden = reshapeTo(builder, hidden, {rows, shapeOf(hidden).back()});
       return LinearCrossEntropyOp::create(builder, head.product.getLoc(), hidden, head.product.getRhs(),
-                                          head.product.getBias(), labels, scalars, !head.product.getTransposeRhs(),
+                                          head.product.getBias(), labels, scalars(), !head.product.getTransposeRhs(),
                                           APFloat(head.scale), APFloat(head.cap), 0);
     }
-    return CrossEntropyOp::create(builder, logits.getLoc(), reshapeTo(builder, logits, {rows, shape.back()}), labels, scalars);
+    return CrossEntropyOp::create(builder, logits.getLoc(), reshapeTo(builder, logits, {rows, shape.back()}), labels,
+                                  scalars());
   }
 
   Value squaredError(Value prediction) {
     Value labels = addLabels(shapeOf(prediction), getElementTypeOrSelf(prediction.getType()));
     if (!labels)
       return nullptr;
-    Value scalars = addArgument(tensorOf({kernels::Scalars::kCount}, builder.getF64Type()), kScalarsAttr);
-    return SquaredErrorOp::create(builder, prediction.getLoc(), prediction, labels, scalars);
+    return SquaredErrorOp::create(builder, prediction.getLoc(), prediction, labels, scalars());
   }
 
   Value build(Value output) {

@@ -1,6 +1,7 @@
 // mt-recover-ops: the pass that applies the patterns of the Recover*.cpp files until none applies.
-#include "passes/nn/Match.h"
 #include "passes/Passes.h"
+#include "passes/nn/Match.h"
+#include "passes/nn/RestateMasks.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -26,6 +27,9 @@ struct RecoverOps : impl::RecoverOpsBase<RecoverOps> {
       getOperation().emitError("patterns of mt-recover-ops do not come to an end");
       return signalPassFailure();
     }
+    for (auto function : getOperation().getOps<func::FuncOp>()) // what no pattern made an attention
+      if (!function.isExternal())
+        passes::restateMasks(function);
   }
 };
 } // namespace

@@ -71,7 +71,11 @@ private:
         known[argument] = {planner::Operand::input, int64_t(model.inputs.size())};
         if (!type.dims.empty())
           model.microBatch = type.dims[0];
-        model.inputs.push_back({name ? name.str() : labels ? "labels" : "input", type});
+        model.inputs.push_back({name                                ? name.str()
+                                : labels                            ? "labels"
+                                : main.getArgAttr(i, nn::kRowsAttr) ? "rows"
+                                                                    : "input",
+                                type});
       }
     }
   }

@@ -3,6 +3,8 @@
 // double. So the values are the formula's, everywhere.
 #include "runtime/host/Generator.h"
 
+#include "kernels/Random.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/host/Generator.cpp"
 #include "hwy/foreach_target.h"
@@ -17,10 +19,8 @@
 namespace mt::host {
 namespace {
 
-// Constants of the reference: multipliers of the round, and what the key grows by (golden ratio, sqrt(3) - 1).
-constexpr uint64_t kMultiply0 = 0xD2511F53, kMultiply1 = 0xCD9E8D57;
-constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-constexpr int kRounds = 10;
+using kernels::philox::kMultiply0, kernels::philox::kMultiply1, kernels::philox::kWeyl0, kernels::philox::kWeyl1,
+    kernels::philox::kRounds;
 constexpr uint64_t kLow = 0xFFFFFFFF;
 
 /// Two independent normal values: elements 2 * pair and 2 * pair + 1.
@@ -207,14 +207,8 @@ namespace mt::host {
 HWY_EXPORT(normals);
 
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < kRounds; ++round) {
-    uint64_t product0 = kMultiply0 * counter[0], product1 = kMultiply1 * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
-    key[0] += kWeyl0;
-    key[1] += kWeyl1;
-  }
-  return counter;
+  const kernels::Words made = kernels::philoxOf({{counter[0], counter[1], counter[2], counter[3]}}, key[0], key[1]);
+  return {made.at[0], made.at[1], made.at[2], made.at[3]};
 }
 
 uint64_t generatorKey(std::string_view name, uint64_t seed) {

@@ -94,6 +94,12 @@ bool isTakenAsIs(const Parameter &parameter) {
          parameter.initial.type == parameter.part(plan::kWeight)->type;
 }
 
+/// Whether it is made of one whole number: what tells apart nodes that draw random numbers.
+bool isWhole(const Parameter &parameter) {
+  return !parameter.trainable && parameter.initial.generator == "constant" &&
+         parameter.part(plan::kWeight)->type == DType::i64;
+}
+
 /// Elements [first, first + count) of one parameter.
 struct Chunk {
   const Parameter *parameter = nullptr;
@@ -121,6 +127,12 @@ public:
         return done;
       });
     }
+    if (isWhole(*chunk.parameter))
+      return bytesOf(weight, chunk).set([&](std::span<std::byte> bytes) {
+        std::ranges::fill(std::span(reinterpret_cast<int64_t *>(bytes.data()), chunk.count),
+                          static_cast<int64_t>(initial.value));
+        return Status();
+      });
     const auto memory = std::make_unique_for_overwrite<float[]>(chunk.count);
     const std::span<float> values(memory.get(), chunk.count);
     MT_TRY(make(chunk, values, checksum));
@@ -228,7 +240,7 @@ Status checkTypes(const Parameter &parameter) {
   DType weight = parameter.part(plan::kWeight)->type;
   bool stored = !parameter.initial.path.empty();
   bool converts = (weight == DType::f32 || weight == DType::bf16) && (!stored || isFloat(parameter.initial.type));
-  if (!converts && !isTakenAsIs(parameter))
+  if (!converts && !isTakenAsIs(parameter) && !isWhole(parameter))
     return fail("a weight of type {} cannot be made from {}; {}", kernels::name(weight),
                 stored ? fmt::format("{} in {}", kernels::name(parameter.initial.type), parameter.initial.path)
                        : "generator " + parameter.initial.generator,

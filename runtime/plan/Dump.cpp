@@ -48,7 +48,7 @@ std::string_view name(Alias::Kind kind) {
   return pick(std::to_array<std::string_view>({"initializer", "module"}), kind);
 }
 std::string_view name(InputKind kind) {
-  return pick(std::to_array<std::string_view>({"data", "labels", "scalars"}), kind);
+  return pick(std::to_array<std::string_view>({"data", "labels", "scalars", "rows"}), kind);
 }
 std::string_view name(Role role) {
   return pick(std::to_array<std::string_view>({"prefetch", "compute", "offload", "update"}), role);

@@ -268,7 +268,7 @@ Parameter Reader::parameter(const proto::Parameter &from) {
 }
 
 Input Reader::input(const proto::Input &from) {
-  Input made{.kind = enumerator(from.kind(), InputKind::scalars, "kind"),
+  Input made{.kind = enumerator(from.kind(), InputKind::rows, "kind"),
              .name = from.name(),
              .type = type(from.type()),
              .dims = {from.dims().begin(), from.dims().end()},

@@ -97,7 +97,7 @@ struct Parameter {
   const Part *part(std::string_view partName) const;
 };
 
-enum class InputKind : uint8_t { data, labels, scalars };
+enum class InputKind : uint8_t { data, labels, scalars, rows };
 struct Input {
   InputKind kind = InputKind::data;
   std::string name;
@@ -107,6 +107,8 @@ struct Input {
   int64_t vocabulary = 0;
   std::optional<int64_t> ignored = -100; ///< of integer labels: the value that does not count; none: each counts
   std::vector<int64_t> targets = {};     ///< of labels: [begin, end) of the targets in each dimension of a row; empty: all
+  /// Whether data say what it holds; else the run does: its scalars, the numbers of the batch's rows.
+  bool isOfData() const { return kind == InputKind::data || kind == InputKind::labels; }
 };
 
 struct Argument {

@@ -189,6 +189,8 @@ Status checkInputDims(const Plan &plan, const Input &input) {
   } else if (input.dims.empty() || input.dims[0] != plan.settings.batch / plan.ranks) {
     return fail("dimension 0 must be a rank's share of the batch, {}", plan.settings.batch / plan.ranks);
   }
+  if (input.kind == InputKind::rows && (input.type != DType::i64 || input.dims.size() != 1))
+    return fail("numbers of rows must be i64 [{}]", plan.settings.batch / plan.ranks);
   if (input.vocabulary < 0)
     return fail("a vocabulary of {} is not possible", input.vocabulary);
   if (input.kind == InputKind::labels && input.ignored && !holds(input.type, *input.ignored))

@@ -15,7 +15,7 @@ public:
   Status bind() {
     for (const plan::Input &input : plan.inputs) {
       arrays.push_back(nullptr);
-      if (input.kind == plan::InputKind::scalars)
+      if (!input.isOfData())
         continue;
       arrays.back() = file.find(input.name);
       MT_TRY(checkArray(input, arrays.back()));

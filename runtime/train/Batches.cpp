@@ -5,6 +5,7 @@
 #include "runtime/train/Elements.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace mt::train {
 
@@ -33,7 +34,20 @@ Status Batches::fill(int64_t position, int64_t count, std::span<void *const> par
       if (plan.inputs[n].kind == plan::InputKind::labels)
         padRow(plan.inputs[n], addresses[n], 0);
   }
+  numberRows(before, parts);
   return Status();
+}
+
+void Batches::numberRows(int64_t first, std::span<void *const> parts) const {
+  size_t part = 0;
+  for (const plan::Input &input : plan.inputs) {
+    for (size_t i = 0; input.kind == plan::InputKind::rows && i < input.parts.size();
+         ++i, first += plan.settings.microBatch) {
+      auto *numbers = static_cast<int64_t *>(parts[part + i]);
+      std::iota(numbers, numbers + plan.settings.microBatch, first);
+    }
+    part += input.parts.size();
+  }
 }
 
 Status Batches::uncounted(int64_t position, int64_t count) const {
@@ -49,7 +63,7 @@ std::vector<std::byte *> Batches::rowAddresses(int64_t row, std::span<void *cons
   size_t part = 0;
   for (const plan::Input &input : plan.inputs) {
     std::byte *address = nullptr;
-    if (input.kind != plan::InputKind::scalars) {
+    if (input.isOfData()) {
       int64_t inPart = plan.settings.microBatch;
       address = static_cast<std::byte *>(parts[part + static_cast<size_t>(row / inPart)]) + row % inPart * rowBytes(input);
     }

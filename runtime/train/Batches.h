@@ -19,7 +19,7 @@ public:
   /// where any of them has none.
   Result<int64_t> valid(int64_t position, int64_t count) const;
   /// Writes this rank's of the rows into `parts`, as Callbacks::feed gives them, and fills the rest of the batch with
-  /// the last row, its labels ignored. Scalars' parts are left alone.
+  /// the last row, its labels ignored; numbers the rows where the plan wants that. Scalars' parts are left alone.
   Status fill(int64_t position, int64_t count, std::span<void *const> parts) const;
   /// The error of a step whose rows have no valid label; it names them.
   Status uncounted(int64_t position, int64_t count) const;
@@ -27,6 +27,8 @@ public:
   int64_t epoch(int64_t position) const { return sampler.epoch(position); }
 
 private:
+  /// Where the plan wants the numbers of rows: those of this rank begin with `first`.
+  void numberRows(int64_t first, std::span<void *const> parts) const;
   std::vector<std::byte *> rowAddresses(int64_t row, std::span<void *const> parts) const;
 
   const plan::Plan &plan;

@@ -194,7 +194,8 @@ private:
   }
 
   void addRecipe(RecipeOptions &recipe) {
-    app.add_option("--seed", recipe.seed, "of the order of rows (default: 0)")->type_name("N");
+    app.add_option("--seed", recipe.seed, "of the order of rows and of what dropout drops (default: 0)")
+        ->type_name("N");
     addSwitch("--shuffle", recipe.shuffle, "every epoch takes the rows in another order (default: on)", "on", "off");
     app.add_option("--lr", recipe.rate, "learning rate (default: 0.001)")->check(kNotNegative)->type_name("X");
     app.add_option("--lr-schedule", recipe.schedule, "constant, linear or cosine (default: constant)")

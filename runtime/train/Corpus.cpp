@@ -85,7 +85,7 @@ public:
   Scan(const Corpus &corpus, const plan::Plan &plan) : corpus(corpus), plan(plan) {
     int64_t elements = 1;
     for (const plan::Input &input : plan.inputs)
-      elements += input.kind == plan::InputKind::scalars ? 0 : rowElements(input);
+      elements += input.isOfData() ? rowElements(input) : 0;
     rows = std::min(corpus.rows(), std::max<int64_t>(1, kScannedElements / elements));
     piece = std::max<int64_t>(1, kPieceElements / elements);
   }
@@ -227,7 +227,7 @@ Status readRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::s
 
 RowBuffer::RowBuffer(const plan::Plan &plan) {
   for (const plan::Input &input : plan.inputs) {
-    bool data = input.kind != plan::InputKind::scalars;
+    bool data = input.isOfData();
     bytes.emplace_back(data ? rowBytes(input) : 0);
     destinations.push_back(data ? bytes.back().data() : nullptr);
   }
@@ -281,7 +281,7 @@ std::optional<size_t> labelInput(const plan::Plan &plan) {
 std::string describeInputs(const plan::Plan &plan) {
   std::string all;
   for (const plan::Input &input : plan.inputs)
-    if (input.kind != plan::InputKind::scalars)
+    if (input.isOfData())
       all += fmt::format("{}{} {} {}", all.empty() ? "" : "; ", input.name, name(input.type), text(input.dims));
   return all;
 }

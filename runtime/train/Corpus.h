@@ -24,7 +24,8 @@ public:
 
   virtual int64_t rows() const = 0;
   /// Writes row `row` of every input in the plan's type: destinations[n] receives rowBytes(plan.inputs[n]), and is
-  /// null where the input is no data (the scalars). Several threads may read at once. Errors name file and position.
+  /// null where the input is none of data (the scalars, say). Several threads may read at once. Errors name file and
+  /// position.
   virtual Status read(int64_t row, std::span<std::byte *const> destinations) const = 0;
   /// Where an element of an input's row comes from, for messages: "tokens.bin, token 1234".
   virtual std::string where(int64_t row, size_t input, int64_t element) const = 0;

@@ -34,6 +34,11 @@ void Evaluation::add(const Job &job, float loss) {
 
 namespace {
 
+uint64_t seedOf(const CheckpointMeta &meta) {
+  auto seed = meta.recipe.find("seed");
+  return seed != meta.recipe.end() && seed->is_number_unsigned() ? seed->get<uint64_t>() : 0;
+}
+
 /// A session with the initial weights, or those of the newest checkpoint of --from.
 Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const MachineOptions &machine,
                                              const plan::Plan &plan, Ranks &ranks, const JobDone &done) {
@@ -50,6 +55,7 @@ Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const M
                   found.folder, found.meta.precision, plan.settings.precision);
     session.reset(); // before there is memory for another
     setup.checkpoint = found.folder;
+    setup.recipe.seed = seedOf(found.meta); // of what the model draws, as evaluations of the run
     MT_ASSIGN(session, Session::open(plan, setup));
     for (const Status &same : {isOfGraph(found.folder, found.meta, plan),
                                hasFrozenWeights(found.folder, found.meta, session->frozenWeights())})

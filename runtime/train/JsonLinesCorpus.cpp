@@ -120,7 +120,7 @@ private:
 
   std::optional<size_t> inputOf(std::string_view key) const {
     for (size_t n = 0; n < plan.inputs.size(); ++n)
-      if (plan.inputs[n].kind != plan::InputKind::scalars && plan.inputs[n].name == key)
+      if (plan.inputs[n].isOfData() && plan.inputs[n].name == key)
         return n;
     return key == "tokens" ? tokens : key == "labels" ? labels : std::nullopt;
   }

@@ -128,7 +128,8 @@ void Session::fillScalars(const Job &job, std::span<void *const> parts) const {
   common[Scalars::kClipThreshold] =
       plan.settings.clip ? recipe.clipNorm : std::numeric_limits<double>::infinity();
   common[Scalars::kClipScale] = 1;
-  common[Scalars::kSeed] = static_cast<double>(recipe.seed);
+  common[Scalars::kSeed] = static_cast<double>((recipe.seed ^ recipe.seed >> 53) & ((uint64_t{1} << 53) - 1));
+  common[Scalars::kDraw] = training ? step : -1 - static_cast<double>(job.position / plan.settings.batch);
   std::vector<std::array<double, Scalars::kCount>> rows(static_cast<size_t>(kernels::scalarRow(static_cast<int64_t>(plan.parameters.size()))), common);
   for (size_t p = 0; training && p < recipe.updates.size(); ++p) {
     const UpdateRecipe &update = recipe.updates[p];

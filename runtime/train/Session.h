@@ -35,7 +35,7 @@ public:
     explicit Setup(Ranks &ranks) : ranks(ranks) {}
     Ranks &ranks;
     MachineOptions machine;
-    Recipe recipe; ///< of evaluations: nothing
+    Recipe recipe; ///< of evaluations: the seed alone
     std::string checkpoint;
     bool weightsOnly = false;
     JobDone done;

@@ -22,6 +22,7 @@ const Cases &allCases() {
     addRowCases(made);
     addAttentionCases(made);
     addLossCases(made);
+    addRandomCases(made);
     return made;
   }();
   return all;
@@ -68,6 +69,7 @@ const std::map<std::string, std::string> &withoutGradient() {
     add("is flat, with jumps", {"sign", "floor", "ceil", "round"});
     add("has jumps; exporters write it for indices", {"mod"});
     add("has no operands", {"constant", "iota"});
+    add("depends on no operand but by its shape", {"random"});
     add("is made by passes behind mt-differentiate", {"copy"});
     add(kOutlined, {"step_sum"});
     add(kLookup, {"gather_nd", "gather_elements"});

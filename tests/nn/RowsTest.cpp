@@ -342,6 +342,13 @@ TEST_F(RowsTest, OfNormsAttentionAndLosses) {
   checkOp("rotary", {"3x4x2x2xf32@0", "1x4x1xf32", "1x4x1xf32"}, "", "3x4x2x2xf32", "each 0");
   checkOp("rotary", {"3x4x2x2xf32@0", "3x4x1xf32@0", "3x4x1xf32@0"}, "", "3x4x2x2xf32", "each 0");
   checkOp("rotary", {"3x4x2x2xf32@0", "3x4x1xf32", "3x4x1xf32"}, "", "3x4x2x2xf32", "mixed");
+  checkOp("dropout", {"3x4xf32@0", "3xi64@0", "16xf64", "i64"}, "ratio = 0.5 : f64", "3x4xf32", "each 0");
+  checkOp("dropout", {"2x3x4xf32@1", "3xi64@0", "16xf64", "i64"}, "ratio = 0.5 : f64, outer = 2 : i64", "2x3x4xf32",
+          "each 1");
+  checkOp("dropout", {"2x3x4xf32", "16xf64", "i64"}, "ratio = 0.5 : f64", "2x3x4xf32", "none");
+  checkOp("random", {"3xi64@0", "16xf64", "i64"}, "kind = \"normal\"", "3x4xf32", "each 0");
+  checkOp("random", {"3xi64@0", "16xf64", "i64"}, "kind = \"uniform\", outer = 2 : i64", "2x3x4xf32", "each 1");
+  checkOp("random", {"16xf64", "i64"}, "kind = \"uniform\"", "3x4xf32", "none");
   checkOp("cross_entropy", {"3x4xf32@0", "3xi64@0", "16xf64"}, "", "f32", "total");
   checkOp("linear_cross_entropy", {"3x2xf32@0", "4x2xf32", "3xi64@0", "16xf64"}, "chunk = 3 : i64", "f32", "total");
   checkOp("squared_error", {"3x4xf32@0", "3x4xf32@0", "16xf64"}, "", "f32", "total");

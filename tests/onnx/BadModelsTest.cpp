@@ -209,16 +209,45 @@ TEST(BadModels, ShapesThatDependOnData) {
   expectProblem(import(model), {"'n_y' (Reshape)", "'n'", "known when compiling"});
 }
 
-TEST(BadModels, TrainingDropout) {
-  TestModel model;
-  model.input("x", kFloat, {"batch", "16"}).output("y");
-  model.scalar("ratio", 0.1F);
-  auto *flag = model.graph().add_initializer();
-  flag->set_name("training");
-  flag->set_data_type(kBool);
-  flag->set_raw_data(std::string(1, '\1'));
-  model.node("Dropout", {"x", "ratio", "training"}, {"y"});
-  expectProblem(import(model), {"'n_y' (Dropout)", "eval mode"});
+/// Dropout whose ratio or form nobody knows, or that is none.
+TEST(BadModels, Dropout) {
+  auto expect = [](std::initializer_list<std::string> inputs, std::initializer_list<std::string> snippets) {
+    TestModel model;
+    model.input("x", kFloat, {"batch", "16"})
+        .input("ratio_input", kFloat, {})
+        .input("training_input", kBool, {})
+        .output("y");
+    model.input("ids", kInt64, {"batch", "16"});
+    model.scalar("ratio", 0.1F);
+    model.scalar("large", 1.5F);
+    auto *flag = model.graph().add_initializer();
+    flag->set_name("training");
+    flag->set_data_type(kBool);
+    flag->set_raw_data(std::string(1, '\1'));
+    model.node("Dropout", inputs, {"y"});
+    expectProblem(import(model), snippets);
+  };
+  expect({"x", "large", "training"}, {"'n_y' (Dropout)", "its ratio is 1.5, and must be at least 0 and below 1"});
+  expect({"x", "ratio_input", "training"}, {"'n_y' (Dropout)", "its ratio (input 1, 'ratio_input')", "as a constant"});
+  expect({"x", "ratio", "training_input"},
+         {"'n_y' (Dropout)", "whether it drops anything (input 2, 'training_input')", "as a constant"});
+  expect({"ids", "ratio", "training"}, {"'n_y' (Dropout)", "dropout is of floats"});
+}
+
+TEST(BadModels, RandomNumbers) {
+  auto expect = [](const char *op, std::initializer_list<std::string> inputs, int64_t dtype,
+                   std::initializer_list<std::string> snippets) {
+    TestModel model;
+    model.input("x", kFloat, {"batch", "16"}).input("ids", kInt64, {"batch", "16"}).output("y");
+    auto &node = model.node(op, inputs, {"y"});
+    if (dtype)
+      setInt(node, "dtype", dtype);
+    expectProblem(import(model), snippets);
+  };
+  expect("RandomNormal", {}, 0, {"'n_y' (RandomNormal)", "needs an attribute shape of positive sizes"});
+  expect("RandomNormalLike", {"x"}, kInt64, {"'n_y' (RandomNormalLike)", "of a type that is no float"});
+  expect("Bernoulli", {"x"}, 8, {"'n_y' (Bernoulli)", "of a type that is not known"});
+  expect("Bernoulli", {"ids"}, 0, {"'n_y' (Bernoulli)", "probabilities that are floats"});
 }
 
 // A failure without a reason of its own is still a message.

@@ -55,6 +55,75 @@ TEST_F(Operators, BinaryFamilies) {
   }
 }
 
+::onnx::TensorProto &flag(TestModel &model, const std::string &name, bool value) {
+  auto &made = *model.graph().add_initializer();
+  made.set_name(name);
+  made.set_data_type(kBool);
+  made.set_raw_data(std::string(1, value ? '\1' : '\0'));
+  return made;
+}
+
+/// Every node has a number, an argument that the plan makes: equal layers stay equal.
+TEST_F(Operators, DropoutInTrainingForm) {
+  model.scalar("ratio", 0.1F);
+  flag(model, "training", true);
+  model.node("Dropout", {"x", "ratio", "training"}, {"a", "mask"});
+  model.node("Dropout", {"a", "", "training"}, {"b"});
+  model.node("Where", {"mask", "b", "a"}, {"y"});
+  Imported result = run();
+  for (const char *snippet : {"{kind = \"keep\", ratio = 0.10000000149011612 : f64}",
+                              "nn.dropout %arg0, %arg1, %arg2 {ratio = 0.10000000149011612 : f64}", "nn.cast",
+                              "%arg1, %arg3 {ratio = 5.000000e-01 : f64}", "%arg1: tensor<16xf64> {nn.scalars}",
+                              "%arg2: tensor<i64> {nn.buffer, nn.parameter = \"mt.draw.0\"}",
+                              "%arg3: tensor<i64> {nn.buffer, nn.parameter = \"mt.draw.1\"}"})
+    EXPECT_TRUE(result.has(snippet)) << snippet << "\n" << result.everything();
+  ASSERT_EQ(result.parameters.size(), 2U);
+  EXPECT_EQ(result.parameters[1].generator, "constant");
+  EXPECT_EQ(result.parameters[1].value, 1);
+  EXPECT_TRUE(result.warnings.empty());
+}
+
+TEST_F(Operators, DropoutThatDropsNothing) {
+  model.scalar("ratio", 0.1F);
+  model.scalar("none", 0);
+  flag(model, "training", true);
+  flag(model, "inference", false);
+  model.node("Dropout", {"x", "none", "training"}, {"a"});
+  model.node("Dropout", {"a", "ratio", "inference"}, {"b"});
+  model.node("Dropout", {"b", "ratio"}, {"y"});
+  expect({"return %arg0"});
+}
+
+/// As torch.onnx.export writes that of attention.
+TEST_F(Operators, DropoutForInferenceBesideOthersIsSaid) {
+  model.scalar("ratio", 0.1F);
+  flag(model, "training", true);
+  model.node("Dropout", {"x", "ratio"}, {"a"});
+  model.node("Dropout", {"a", "ratio", "training"}, {"y"});
+  Imported result = run();
+  ASSERT_EQ(result.warnings.size(), 1U);
+  EXPECT_TRUE(result.warnings[0].starts_with(
+      "1 Dropout node ('n_a') is written for inference and drops nothing, beside others that train."))
+      << result.warnings[0];
+}
+
+TEST_F(Operators, RandomNumbers) {
+  model.output("u").output("v").output("w").output("z");
+  auto &normal = model.node("RandomNormalLike", {"x"}, {"y"});
+  setFloat(normal, "mean", 2);
+  setFloat(normal, "scale", 3);
+  auto &uniform = model.node("RandomUniformLike", {"x"}, {"u"});
+  setFloat(uniform, "low", -1);
+  setInt(uniform, "dtype", 11);
+  setInts(model.node("RandomNormal", {}, {"v"}), "shape", {3, 4});
+  setInts(model.node("RandomUniform", {}, {"w"}), "shape", {5});
+  setInt(model.node("Bernoulli", {"x"}, {"z"}), "dtype", kBool);
+  expect({"nn.random %arg0, %arg1, %arg2 {kind = \"normal\"} : (tensor<2x6x8xf32>, tensor<16xf64>, tensor<i64>) -> "
+          "tensor<2x6x8xf32>",
+          "dense<2.000000e+00>", "dense<3.000000e+00>", "kind = \"uniform\"", "tensor<2x6x8xf64>", "-> tensor<3x4xf32>",
+          "-> tensor<5xf32>", "nn.compare", "mt.draw.4"});
+}
+
 TEST_F(Operators, LocationsNameTheNode) {
   model.node("Relu", {"x"}, {"y"});
   Imported result = run();
