@@ -9,6 +9,8 @@ def RecoverOps : Pass<"mt-recover-ops", "mlir::ModuleOp"> {
     Patterns match by structure, never by names; commuted operands, inserted reshapes and transposes do not matter.
     Masks become predicates by symbolic evaluation over indices (MaskPredicate.h), not by value, where the predicate of
     `nn.attention` says exactly what the mask does; any other mask stays a tensor (mt-remark-attention says which and why).
+    Attention whose probabilities are dropped (`nn.dropout`) stays written out; its masks, where they are such predicates,
+    become comparisons of positions, the same for all rows of the batch.
 
     ```mlir
     %0 = nn.sigmoid %x ...
@@ -104,7 +106,7 @@ def LowerPrecision : Pass<"mt-lower-precision", "mlir::ModuleOp"> {
 
     - products (`matmul`, `attention`, `linear_cross_entropy`) take bf16 and give bf16; kernels sum in 32 bits;
     - norms take what they get, compute in 32 bits and give bf16; their statistics have 32 bits;
-    - `rotary` keeps its operand's type and takes its tables in 32 bits;
+    - `rotary` keeps its operand's type and takes its tables in 32 bits; `random` gives 32 bits;
     - softmax, losses, reductions, running sums, powers, roots, exponentials, logarithms, trigonometric functions,
       quotients of tensors, and functions that saturate and whose gradient follows from their result (`tanh`, `sigmoid`,
       `erf`) take and give 32 bits;

@@ -63,8 +63,10 @@ LogicalResult dropout(NodeContext &node) {
   Value value = node.input(0);
   std::optional<bool> training = trains(node);
   std::optional<double> ratio = ratioOf(node);
-  if (!value || !training || !ratio)
+  if (!value)
     return failure();
+  if (!training || !ratio)
+    return node.result(value); // and go on as without, so that every such node is named
   bool drops = *training && *ratio > 0;
   if (!*training && *ratio > 0)
     noteIdleDropout(node);

@@ -89,8 +89,8 @@ std::string warnIdleDropout(func::FuncOp function) {
     return "";
   return fmt::format(
       "{} {} ('{}'{}) {} written for inference and drop{} nothing, beside others that train. torch.onnx.export writes "
-      "that of scaled_dot_product_attention so (dynamo=True): load the model with attn_implementation=\"eager\", "
-      "or export with dynamo=False, to train with it",
+      "that of scaled_dot_product_attention so: to train with it export attention written out (Hugging Face: "
+      "attn_implementation=\"eager\")",
       idle.size(), idle.size() == 1 ? "Dropout node" : "Dropout nodes", cast<StringAttr>(idle[0]).str(),
       idle.size() == 1 ? "" : ", ...", idle.size() == 1 ? "is" : "are", idle.size() == 1 ? "s" : "");
 }

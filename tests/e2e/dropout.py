@@ -134,7 +134,8 @@ def check_gpt2(scratch):
     expect(min(apart) > 0 and max(apart) > 1e-2, f"seeds 7 and 8 lose the same: {curves[4, 7]} and {curves[4, 8]}")
     dumped = tool.plan(scratch, "plan.bin")
     step = next(program for program in dumped["programs"] if program["kind"] == "step")
-    used = {command["label"]: command["template"] for command in step["commands"] if re.fullmatch(r"forward layer [0-9]+ mb 0", command.get("label", ""))}
+    forward = [command for command in step["commands"] if re.fullmatch(r"forward layer [0-9]+ mb 0", command["label"])]
+    used = {command["label"]: command["run"]["template_index"] for command in forward}
     expect(len(used) > len(set(used.values())), f"equal layers have templates of their own: {used}")
 
 

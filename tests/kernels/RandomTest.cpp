@@ -108,6 +108,22 @@ TEST(Random, Numbers) {
     }
 }
 
+/// The same bits from every instruction set, and from a GPU: those of the formulas, compiled for the plainest processor.
+TEST(Random, BitsOfNormalNumbers) {
+  const int64_t count = 5000;
+  const Outcome outcome = run({"random", {{"kind", std::string("normal")}}, {absent(), drawScalars(3), nodeOf(8)}, {{DType::f32, {count}}}});
+  const Tensor step = drawScalars(3);
+  const Draw draw = Draw::of(step.values.data(), 8);
+  for (int64_t i = 0; i < count; i += 4) {
+    const Words words = draw.words(static_cast<uint64_t>(i / 4));
+    float values[4];
+    normalsOf(words.at[0], words.at[1], values[0], values[1]);
+    normalsOf(words.at[2], words.at[3], values[2], values[3]);
+    for (int64_t k = 0; k < 4; ++k)
+      ASSERT_EQ(outcome.outputs[0][static_cast<size_t>(i + k)], static_cast<double>(values[k])) << i + k;
+  }
+}
+
 TEST(Random, NarrowTypes) {
   for (const Place &place : kPlaces) {
     Tensor x = random(place.dims, 5, 1, DType::bf16);

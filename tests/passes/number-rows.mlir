@@ -8,11 +8,11 @@
 
 // Rows first; rows within, four parts before them; the same for all rows: without numbers.
 // CHECK-LABEL: func.func @main
-// CHECK-SAME: %[[ROWS:.*]]: tensor<8xi64> {nn.rows})
+// CHECK-SAME: %[[ROWS:arg[0-9]+]]: tensor<8xi64> {nn.rows})
 // CHECK: nn.dropout %{{.*}}, %[[ROWS]], %{{.*}}, %{{.*}} {ratio = 1.000000e-01 : f64} : (tensor<8x4xf32>, tensor<8xi64>, tensor<16xf64>, tensor<i64>) -> tensor<8x4xf32>
 // CHECK: nn.dropout %{{.*}}, %[[ROWS]], %{{.*}}, %{{.*}} {outer = 4 : i64, ratio = 5.000000e-01 : f64}
 // CHECK: nn.dropout %{{.*}}, %{{.*}}, %{{.*}} {ratio = 5.000000e-01 : f64} : (tensor<4xf32>, tensor<16xf64>, tensor<i64>) -> tensor<4xf32>
-// PART: %[[ROWS:.*]]: tensor<2xi64> {nn.rows})
+// PART: %[[ROWS:arg[0-9]+]]: tensor<2xi64> {nn.rows})
 // PART: nn.dropout %{{.*}}, %[[ROWS]], {{.*}} -> tensor<2x4xf32>
 // PART: nn.dropout %{{.*}}, %[[ROWS]], {{.*}} {outer = 4 : i64, {{.*}} -> tensor<4x2xf32>
 // PART: nn.dropout {{.*}} -> tensor<4xf32>
@@ -32,7 +32,7 @@ func.func @main(%x: tensor<8x4xf32> {nn.input = "x"}, %w: tensor<4xf32> {nn.para
 
 // Numbers with the rows of another value, which they do not need; and numbers of no rows.
 // CHECK-LABEL: func.func @main
-// CHECK-SAME: %[[ROWS:.*]]: tensor<8xi64> {nn.rows})
+// CHECK-SAME: %[[ROWS:arg[0-9]+]]: tensor<8xi64> {nn.rows})
 // CHECK: nn.random %[[ROWS]], %{{.*}}, %{{.*}} {kind = "normal"} : (tensor<8xi64>, tensor<16xf64>, tensor<i64>) -> tensor<8x4xf32>
 // CHECK: nn.random %{{.*}}, %{{.*}} {kind = "uniform"} : (tensor<16xf64>, tensor<i64>) -> tensor<4xf32>
 // PART: nn.random {{.*}} -> tensor<2x4xf32>

@@ -91,3 +91,49 @@ func.func @strictly_earlier(%q: tensor<1x8x2x4xf32>, %k: tensor<1x8x2x4xf32>, %v
   %0, %l = nn.attention %q, %k, %v, %mask {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x1x8x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return %0 : tensor<1x8x2x4xf32>
 }
+
+// -----
+
+// Attention whose probabilities are dropped stays written out. Its mask, looked up for each row of the batch by its number,
+// is one of positions, the same for all rows, and what the rows bring.
+// CHECK-LABEL: func.func @dropped
+// CHECK: %[[SEEN:.*]] = nn.compare %{{.*}}, %{{.*}} {predicate = "ge"} : (tensor<1x1x4x4xi64>, tensor<i64>) -> tensor<1x1x4x4xi1>
+// CHECK: %[[MASK:.*]] = nn.select %[[SEEN]], %{{.*}} -> tensor<1x1x4x4xf32>
+// CHECK: nn.add %{{.*}}, %[[MASK]] : (tensor<2x2x4x4xf32>, tensor<1x1x4x4xf32>) -> tensor<2x2x4x4xf32>
+// CHECK: nn.dropout
+func.func @dropped(%x: tensor<2x2x4x4xf32>, %s: tensor<16xf64>, %n: tensor<i64>) -> tensor<2x2x4x4xf32> {
+  %zero = nn.constant dense<0.0> : tensor<f32>
+  %hidden = nn.constant dense<-3.40282347E+38> : tensor<f32>
+  %row = nn.iota {dimension = 0 : i64} : () -> tensor<2x1x4x1xi64>
+  %query = nn.iota {dimension = 2 : i64} : () -> tensor<2x1x4x1xi64>
+  %key = nn.iota {dimension = 3 : i64} : () -> tensor<1x1x1x4xi64>
+  %places = nn.iota {dimension = 1 : i64} : () -> tensor<2x4xi64>
+  %r = nn.reshape %row : (tensor<2x1x4x1xi64>) -> tensor<2x1x4x1x1xi64>
+  %q = nn.reshape %query : (tensor<2x1x4x1xi64>) -> tensor<2x1x4x1x1xi64>
+  %pair = nn.concat %r, %q {axis = 4 : i64} : (tensor<2x1x4x1x1xi64>, tensor<2x1x4x1x1xi64>) -> tensor<2x1x4x1x2xi64>
+  %at = nn.gather_nd %places, %pair : (tensor<2x4xi64>, tensor<2x1x4x1x2xi64>) -> tensor<2x1x4x1xi64>
+  %seen = nn.compare %key, %at {predicate = "le"} : (tensor<1x1x1x4xi64>, tensor<2x1x4x1xi64>) -> tensor<2x1x4x4xi1>
+  %mask = nn.select %seen, %zero, %hidden : (tensor<2x1x4x4xi1>, tensor<f32>, tensor<f32>) -> tensor<2x1x4x4xf32>
+  %scores = nn.add %x, %mask : (tensor<2x2x4x4xf32>, tensor<2x1x4x4xf32>) -> tensor<2x2x4x4xf32>
+  %p = nn.softmax %scores : (tensor<2x2x4x4xf32>) -> tensor<2x2x4x4xf32>
+  %d = nn.dropout %p, %s, %n {ratio = 0.1 : f64} : (tensor<2x2x4x4xf32>, tensor<16xf64>, tensor<i64>) -> tensor<2x2x4x4xf32>
+  return %d : tensor<2x2x4x4xf32>
+}
+
+// -----
+
+// A mask of the data's.
+// CHECK-LABEL: func.func @dropped_keys
+// CHECK: %[[KEYS:.*]] = nn.reshape %arg1 : (tensor<2x4xi1>) -> tensor<2x1x1x4xi1>
+// CHECK: nn.select %{{.*}} -> tensor<2x1x1x4xf32>
+func.func @dropped_keys(%x: tensor<2x2x4x4xf32>, %m: tensor<2x4xi1>, %s: tensor<16xf64>, %n: tensor<i64>) -> tensor<2x2x4x4xf32> {
+  %zero = nn.constant dense<0.0> : tensor<f32>
+  %hidden = nn.constant dense<-3.40282347E+38> : tensor<f32>
+  %keys = nn.reshape %m : (tensor<2x4xi1>) -> tensor<2x1x1x4xi1>
+  %wide = nn.broadcast %keys : (tensor<2x1x1x4xi1>) -> tensor<2x1x4x4xi1>
+  %mask = nn.select %wide, %zero, %hidden : (tensor<2x1x4x4xi1>, tensor<f32>, tensor<f32>) -> tensor<2x1x4x4xf32>
+  %scores = nn.add %x, %mask : (tensor<2x2x4x4xf32>, tensor<2x1x4x4xf32>) -> tensor<2x2x4x4xf32>
+  %p = nn.softmax %scores : (tensor<2x2x4x4xf32>) -> tensor<2x2x4x4xf32>
+  %d = nn.dropout %p, %s, %n {ratio = 0.1 : f64} : (tensor<2x2x4x4xf32>, tensor<16xf64>, tensor<i64>) -> tensor<2x2x4x4xf32>
+  return %d : tensor<2x2x4x4xf32>
+}
