@@ -13,9 +13,9 @@
 
 namespace mt::kernels::cpu {
 namespace {
-/// Elements that are made at once, and room for their words: all of the blocks that the elements touch, and a vector's
-/// more.
-constexpr int64_t kRun = 2048, kRoom = kRun + 4 * (1 + HWY_MAX_BYTES / 4);
+/// Elements that are made at once, and room for their words: for all of the blocks that the elements touch, and for two
+/// more vectors' of at most 64 lanes.
+constexpr int64_t kRun = 2048, kRoom = kRun + 4 * (1 + 2 * 64);
 } // namespace
 } // namespace mt::kernels::cpu
 #endif
@@ -42,26 +42,42 @@ HWY_INLINE void multiply(Lane a, uint32_t factor, Lane &low, Lane &high) {
 #endif
 }
 
-/// The words of so many blocks from `first` on, and maybe of some more.
+/// A word of each of as many blocks as a vector has lanes.
+struct Blocks {
+  Lane a, b, c, e;
+};
+HWY_INLINE Blocks counted(const Draw &draw, uint64_t first) {
+  const Lanes d;
+  HWY_ALIGN uint32_t low[hn::MaxLanes(Lanes())], high[hn::MaxLanes(Lanes())];
+  for (size_t i = 0; i < hn::Lanes(d); ++i)
+    low[i] = static_cast<uint32_t>(first + i), high[i] = static_cast<uint32_t>((first + i) >> 32);
+  return {hn::Load(d, low), hn::Load(d, high), hn::Set(d, draw.draw), hn::Set(d, draw.node)};
+}
+HWY_INLINE Blocks roundOf(const Blocks &at, Lane key, Lane other) {
+  Blocks next;
+  Lane firstHigh, secondHigh;
+  multiply(at.a, static_cast<uint32_t>(philox::kMultiply0), next.e, firstHigh);
+  multiply(at.c, static_cast<uint32_t>(philox::kMultiply1), next.b, secondHigh);
+  next.a = hn::Xor3(secondHigh, at.b, key);
+  next.c = hn::Xor3(firstHigh, at.e, other);
+  return next;
+}
+
+/// The words of so many blocks from `first` on, and maybe of some more. Vectors are made in twos: a round waits for the
+/// one before it.
 void makeWords(const Draw &draw, uint64_t first, int64_t blocks, uint32_t *out) {
   const Lanes d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  HWY_ALIGN uint32_t low[HWY_MAX_BYTES / 4], high[HWY_MAX_BYTES / 4];
-  for (int64_t done = 0; done < blocks; done += lanes) {
-    for (int64_t i = 0; i < lanes; ++i) {
-      const uint64_t block = first + static_cast<uint64_t>(done + i);
-      low[i] = static_cast<uint32_t>(block), high[i] = static_cast<uint32_t>(block >> 32);
-    }
-    Lane a = hn::Load(d, low), b = hn::Load(d, high), c = hn::Set(d, draw.draw), e = hn::Set(d, draw.node);
+  for (int64_t done = 0; done < blocks; done += 2 * lanes) {
+    const uint64_t begin = first + static_cast<uint64_t>(done);
+    Blocks one = counted(draw, begin), two = counted(draw, begin + static_cast<uint64_t>(lanes));
     uint32_t key = draw.low, other = draw.high;
     for (int round = 0; round < philox::kRounds; ++round, key += philox::kWeyl0, other += philox::kWeyl1) {
-      Lane firstLow, firstHigh, secondLow, secondHigh;
-      multiply(a, static_cast<uint32_t>(philox::kMultiply0), firstLow, firstHigh);
-      multiply(c, static_cast<uint32_t>(philox::kMultiply1), secondLow, secondHigh);
-      a = hn::Xor3(secondHigh, b, hn::Set(d, key)), b = secondLow;
-      c = hn::Xor3(firstHigh, e, hn::Set(d, other)), e = firstLow;
+      const Lane low = hn::Set(d, key), high = hn::Set(d, other);
+      one = roundOf(one, low, high), two = roundOf(two, low, high);
     }
-    hn::StoreInterleaved4(a, b, c, e, d, out + 4 * done);
+    hn::StoreInterleaved4(one.a, one.b, one.c, one.e, d, out + 4 * done);
+    hn::StoreInterleaved4(two.a, two.b, two.c, two.e, d, out + 4 * (done + lanes));
   }
 }
 
