@@ -96,7 +96,7 @@ bool isTakenAsIs(const Parameter &parameter) {
 
 /// Whether it is made of one whole number: what tells apart nodes that draw random numbers.
 bool isWhole(const Parameter &parameter) {
-  return !parameter.trainable && parameter.initial.generator == "constant" &&
+  return !parameter.trainable && parameter.initial.generator == "constant" && std::abs(parameter.initial.value) < 0x1p63 &&
          parameter.part(plan::kWeight)->type == DType::i64;
 }
 

@@ -222,6 +222,19 @@ TEST_F(Weights, RoundsWhatIsFrozen) {
   EXPECT_EQ(part<uint16_t>(2, 0)[3], 0x3F80);
 }
 
+/// What tells apart nodes that draw random numbers.
+TEST_F(Weights, MakesWholeNumbers) {
+  plan::Parameter &parameter = add("number", 3, {{plan::kWeight, DType::i64}});
+  parameter.trainable = false;
+  parameter.initial.generator = "constant";
+  parameter.initial.value = 12345678901;
+  ASSERT_EQ(load().message(), "");
+  EXPECT_TRUE(std::ranges::equal(part<int64_t>(0, 0), std::vector<int64_t>(3, 12345678901)));
+  plan.parameters[0].initial.value = 1e30;
+  EXPECT_EQ(load().message(), "parameter \"number\": a weight of type i64 cannot be made from generator constant; compile the "
+                              "model again with this version of mtc");
+}
+
 TEST_F(Weights, FingerprintIsOfWhatIsFrozen) {
   std::vector<float> stored = {1, 2, 3, 4};
   for (const char *name : {"trained", "frozen", "made"})

@@ -134,6 +134,7 @@ const std::vector<Damage> kDamages = {
     {"inputPart", [](Plan &p) { p.inputs[0].parts[1].bytes = 8; }, "part 1 has 8 bytes, want 96"},
     {"scalars", [](Plan &p) { p.inputs[2].type = DType::i64; },
      "scalars must be f64 [2, 16]: a row for the step and one for each parameter"},
+    {"rowNumbers", [](Plan &p) { p.inputs[0].kind = InputKind::rows; }, "input 0 \"x\": numbers of rows must be i64 [8]"},
     {"inputOnDevice", [](Plan &p) { p.inputs[0].parts[0].space = 0; },
      "part 0 lies in space 0, which the host cannot reach"},
     {"unknownKernel", [](Plan &p) { code(p, "train").calls[0].signature.kernel = "mat_mul"; },

@@ -255,6 +255,26 @@ TEST_F(CorpusForms, ModelsWithOtherInputsNeedNames) {
   EXPECT_ERROR(refusal(folder.write("a.txt", "abcdef")), "not one input of tokens");
 }
 
+/// Of the step's batch, of which a rank has a part; data know nothing of them.
+TEST_F(CorpusForms, BatchesNumberTheirRows) {
+  plan = languagePlan(8, 4, 2);
+  plan.ranks = 2;
+  std::vector<plan::Span> parts(2, {0, 0, 16});
+  for (plan::Input &input : plan.inputs)
+    if (input.isOfData())
+      input.parts.resize(2), input.dims[0] = 4;
+  plan.inputs.push_back({plan::InputKind::rows, "rows", DType::i64, {4}, parts, 0});
+  auto corpus = open(folder.write("d.txt", std::string(41, 'a')));
+  Numbers ids[2] = {Numbers(8), Numbers(8)}, labels[2] = {Numbers(8), Numbers(8)}, rows[2] = {Numbers(2), Numbers(2)};
+  void *places[] = {ids[0].data(), ids[1].data(), labels[0].data(), labels[1].data(), nullptr, rows[0].data(), rows[1].data()};
+  for (uint32_t rank : {0U, 1U}) {
+    Batches batches(plan, *corpus, Sampler(8, true, 0), rank);
+    ASSERT_TRUE(batches.fill(8, 8, places).ok());
+    EXPECT_EQ(rows[0], (Numbers{rank * 4, rank * 4 + 1}));
+    EXPECT_EQ(rows[1], (Numbers{rank * 4 + 2, rank * 4 + 3}));
+  }
+}
+
 TEST_F(CorpusForms, BatchesFillMicroBatchesAndCountLabels) {
   auto corpus = open(arrays("d.npz", {{"input_ids", DType::i64, {3, 4}, raw(Numbers{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23})},
                                       {"labels", DType::i64, {3, 4}, raw(Numbers{1, 2, -100, 4, 5, 6, -100, 8, -100, -100, -100, -100})}}));
