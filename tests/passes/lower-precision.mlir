@@ -139,3 +139,18 @@ func.func @main(%i: tensor<2xi64> {nn.input = "i"}, %w: tensor<4x4xf32> {nn.para
   %6 = nn.mul %5, %3 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   return %6 : tensor<2x4xf32>
 }
+
+// -----
+
+// Dropout gives its operand's type, random numbers have 32 bits, and counters stay what they are.
+// CHECK-LABEL: func.func @main(
+// CHECK: nn.dropout %{{.*}} : (tensor<2x4xbf16>, tensor<2xi64>, tensor<16xf64>, tensor<i64>) -> tensor<2x4xbf16>
+// CHECK: nn.random %{{.*}} : (tensor<2xi64>, tensor<16xf64>, tensor<i64>) -> tensor<2x4xf32>
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable}, %r: tensor<2xi64> {nn.rows},
+                %s: tensor<16xf64> {nn.scalars}, %n: tensor<i64> {nn.parameter = "n", nn.buffer}) -> tensor<2x4xf32> {
+  %0 = nn.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.dropout %0, %r, %s, %n {ratio = 0.1 : f64} : (tensor<2x4xf32>, tensor<2xi64>, tensor<16xf64>, tensor<i64>) -> tensor<2x4xf32>
+  %2 = nn.random %r, %s, %n {kind = "normal"} : (tensor<2xi64>, tensor<16xf64>, tensor<i64>) -> tensor<2x4xf32>
+  %3 = nn.add %1, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %3 : tensor<2x4xf32>
+}
