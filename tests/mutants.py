@@ -39,7 +39,7 @@ MUTANTS = [
     ("log multiplied", ELEMENTWISE, "MT_UNARY(LogOp, e.div(dy, x))", "MT_UNARY(LogOp, e.mul(dy, x))"),
     ("sqrt's half", ELEMENTWISE, "e.div(e.times(dy, 0.5), y)", "e.div(dy, y)"),
     ("sign of reciprocal's", ELEMENTWISE, "e.neg(e.mul(dy, e.mul(y, y)))", "e.mul(dy, e.mul(y, y))"),
-    ("dropout's ratio forgotten backward", ELEMENTWISE, "getNode(), getRatio(), getOuter()", "getNode(), APFloat(0.0), getOuter()"),
+    ("dropout's ratio forgotten backward", ELEMENTWISE, "getScalars(), getNode(), getRatio()", "getScalars(), getNode(), APFloat(0.0)"),
     ("dropout's rows forgotten backward", ELEMENTWISE, "g.lookup(getResult()), getRows(), getScalars()", "g.lookup(getResult()), Value(), getScalars()"),
     ("every gelu is exact", ELEMENTWISE, '("gelu_" + getForm()).str()', '"gelu_erf"'),
     ("broadcasts not summed", ELEMENTWISE, "sumTo(e.builder, gradient(), shapeOf(operand))", "gradient()"),
