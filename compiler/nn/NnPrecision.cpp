@@ -13,6 +13,13 @@ static Precision productPrecision(MatmulOp op) {
 Precision MatmulOp::operandPrecision(unsigned) { return productPrecision(*this); }
 Precision MatmulOp::resultPrecision(unsigned) { return productPrecision(*this); }
 
+Precision ExpertMatmulOp::operandPrecision(unsigned) { return Precision::narrow; }
+Precision ExpertMatmulOp::resultPrecision(unsigned) { return Precision::narrow; }
+Precision ConvOp::operandPrecision(unsigned) { return Precision::narrow; }
+Precision ConvOp::resultPrecision(unsigned) { return Precision::narrow; }
+Precision ConvDataGradOp::operandPrecision(unsigned) { return Precision::narrow; }
+Precision ConvDataGradOp::resultPrecision(unsigned) { return Precision::narrow; }
+
 Precision AttentionOp::operandPrecision(unsigned index) { return index < 3 ? Precision::narrow : Precision::any; }
 Precision AttentionOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
 

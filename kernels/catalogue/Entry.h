@@ -34,6 +34,7 @@ std::span<const Kernel> elementwiseKernels();
 std::span<const Kernel> structureKernels();
 std::span<const Kernel> indexingKernels();
 std::span<const Kernel> productKernels();
+std::span<const Kernel> windowKernels();
 std::span<const Kernel> normalizationKernels();
 std::span<const Kernel> attentionKernels();
 std::span<const Kernel> lossKernels();

@@ -31,6 +31,16 @@ struct Refusal {
 
 const OperandType kStep = in({Scalars::kCount}, DType::f64);
 
+Attributes windowOf(std::vector<int64_t> strides, std::vector<int64_t> pads) {
+  return {{"strides", strides}, {"dilations", std::vector<int64_t>{1}}, {"low", pads}, {"high", pads}};
+}
+Attributes poolOf(const char *kind) {
+  Attributes attributes = windowOf({1}, {0});
+  attributes["kind"] = std::string(kind);
+  attributes["size"] = std::vector<int64_t>{3};
+  return attributes;
+}
+
 const Refusal kRefusals[] = {
     {{"frobnicate", {}, {}}, "unknown kernel \"frobnicate\""},
     {{"add", {}, {in({2}), in({2})}}, "add: 2 operands, want 3"},
@@ -86,6 +96,35 @@ const Refusal kRefusals[] = {
     {{"gather", {{"axis", int64_t{2}}}, {in({2, 3}), in({1}, DType::i64), out({2, 3})}},
      "gather: attribute axis is no dimension of the data"},
     {{"embedding", {}, {in({5, 3}), in({2}), out({2, 3})}}, "embedding: operand 1 (ids) is f32, want i64 or i32"},
+    {{"scatter", {{"axis", int64_t{1}}}, {in({5}), in({2}, DType::i64), in({2}), out({5})}},
+     "scatter: attribute axis is no dimension of the data"},
+    {{"scatter_elements", {{"axis", int64_t{0}}}, {in({5, 2}), in({2, 3}, DType::i64), in({2, 3}), out({5, 2})}},
+     "scatter_elements: the indices exceed the data in dimension 1"},
+    {{"scatter_elements", {{"axis", int64_t{0}}}, {in({5}), in({2, 3}, DType::i64), in({2, 3}), out({5})}},
+     "scatter_elements: attribute axis is no dimension of the data, or the indices have another number of dimensions"},
+    {{"top_k", {{"k", int64_t{4}}}, {in({2, 3}), out({2, 4}, DType::i64)}},
+     "top_k: attribute k must be 1 to the size of the last dimension"},
+    {{"expert_matmul", {}, {in({2, 3}), in({4, 5, 6}), in({2}, DType::i64), out({2, 6})}},
+     "expert_matmul: rows [2, 3] and matrices [4, 5, 6] do not fit"},
+    {{"expert_matmul_grad", {}, {in({2, 6}), in({2, 3}), in({2}, DType::i64), none(Effect::write)}},
+     "expert_matmul_grad: the result is missing"},
+    {{"conv", windowOf({1}, {0}), {in({1, 3, 8}), in({4, 2, 3}), none(), out({1, 4, 6})}},
+     "conv: a kernel [4, 2, 3] in 1 groups does not lead from images [1, 3, 8] to [1, 4, 6]"},
+    {{"conv", windowOf({1}, {0}), {in({1, 2, 8}), in({4, 2, 3}), none(), out({1, 4, 7})}},
+     "conv: windows over 8 elements of dimension 0 do not give 7"},
+    {{"conv", windowOf({0}, {0}), {in({1, 2, 8}), in({4, 2, 3}), none(), out({1, 4, 6})}},
+     "conv: the window of dimension 0 has no size, or one beyond all bounds"},
+    {{"conv", windowOf({1, 1}, {0}), {in({1, 2, 8}), in({4, 2, 3}), none(), out({1, 4, 6})}},
+     "conv: windows have one to three dimensions, with one size, stride, dilation and pad for each"},
+    {{"conv_data_grad", windowOf({1}, {0}), {in({2, 4, 6}), in({4, 2, 3}), out({1, 2, 8})}},
+     "conv_data_grad: images and results differ in their number"},
+    {{"conv_weight_grad", windowOf({1}, {0}), {in({1, 4, 6}), in({1, 2, 8}), none(Effect::write)}},
+     "conv_weight_grad: image, kernel and result must be there"},
+    {{"pool", poolOf("max"), {in({1, 2, 8}), out({1, 3, 6})}}, "pool: images [1, 2, 8] do not pool to [1, 3, 6]"},
+    {{"pool_grad", poolOf("sum"), {in({1, 2, 6}), in({1, 2, 8}), out({1, 2, 8})}},
+     "pool_grad: the operand is there for max alone"},
+    {{"pool_grad", poolOf("max"), {in({1, 2, 6}), in({1, 2, 8}), none(Effect::write)}},
+     "pool_grad: the result is missing"},
     {{"matmul", {}, {in({2, 3}), in({4, 5}), none(), out({2, 5})}},
      "matmul: lhs [2, 3] and rhs [4, 5] do not agree in the summed dimension"},
     {{"matmul", {}, {in({2, 2, 3}), in({3, 3, 5}), none(), out({2, 2, 5})}},
@@ -414,6 +453,16 @@ TEST(Samples, AreOfEveryKernelThatTakesTime) {
                                           "gather_grad",
                                           "gather_nd",
                                           "gather_elements",
+                                          "scatter",
+                                          "scatter_elements",
+                                          "top_k",
+                                          "conv",
+                                          "conv_data_grad",
+                                          "conv_weight_grad",
+                                          "pool",
+                                          "pool_grad",
+                                          "expert_matmul",
+                                          "expert_matmul_grad",
                                           "cumsum",
                                           "squared_error",
                                           "squared_error_grad"};

@@ -80,6 +80,7 @@ static const Rules &rules() {
     addRowRules(made);
     addAttentionRules(made);
     addLossRules(made);
+    addWindowRules(made);
     return made;
   }();
   return all;

@@ -75,6 +75,7 @@ void addProductRules(Rules &rules);
 void addRowRules(Rules &rules);
 void addAttentionRules(Rules &rules);
 void addLossRules(Rules &rules);
+void addWindowRules(Rules &rules);
 
 } // namespace mt::nn::test
 #endif

@@ -76,6 +76,7 @@ void addProductCases(Cases &cases);
 void addRowCases(Cases &cases);
 void addAttentionCases(Cases &cases);
 void addLossCases(Cases &cases);
+void addWindowCases(Cases &cases);
 
 /// "nn.attention" of "attention.mask".
 std::string operationOf(const std::string &group);
