@@ -33,6 +33,8 @@ constexpr Narrow kNarrow[] = {
     {"linear_cross_entropy", {kHead, 0b101}, {kHead, kNone}},
     {"linear_cross_entropy_grad", {kHead, 0b110000101}, {kHead, kNone}},
     {"log_softmax", {kFirst, kFirst}},
+    {"recurrence", {kAll, kAll}},
+    {"recurrence_grad", {kAll, kAll}},
     {"rms_norm", {kFirst, kAll}},
     {"rms_norm_grad", {kFirst, kAll}},
     {"rotary", {kFirst, 0b11}},

@@ -19,6 +19,7 @@ std::span<const Entry> reductionEntries();
 std::span<const Entry> indexingEntries();
 std::span<const Entry> normEntries();
 std::span<const Entry> softmaxEntries();
+std::span<const Entry> recurrenceEntries();
 std::span<const Entry> rotaryEntries();
 std::span<const Entry> lossEntries();
 std::span<const Entry> stepEntries();
