@@ -6,8 +6,8 @@ const Converters &Converters::table() {
   static const Converters table = [] {
     Converters built;
     for (auto *addFamily : {addElementwise, addActivations, addShapes, addStructure, addIndexing, addPositions,
-                            addReductions, addProducts, addConvolution, addNormalization, addAttention, addLosses,
-                            addControl, onnx::addContrib})
+                            addReductions, addProducts, addConvolution, addRecurrence, addNormalization, addAttention,
+                            addLosses, addControl, onnx::addContrib})
       addFamily(built);
     return built;
   }();

@@ -35,6 +35,7 @@ void addPositions(Converters &table);
 void addReductions(Converters &table);
 void addProducts(Converters &table);
 void addConvolution(Converters &table);
+void addRecurrence(Converters &table);
 void addNormalization(Converters &table);
 void addAttention(Converters &table);
 void addLosses(Converters &table);

@@ -20,6 +20,7 @@ const Cases &allCases() {
     addStructureCases(made);
     addProductCases(made);
     addRowCases(made);
+    addRecurrenceCases(made);
     addAttentionCases(made);
     addLossCases(made);
     return made;
@@ -72,7 +73,7 @@ const std::map<std::string, std::string> &withoutGradient() {
     add(kOutlined, {"step_sum"});
     add(kLookup, {"gather_nd", "gather_elements"});
     add(kGradient, {"activation_grad", "gated_product_grad", "gather_grad", "embedding_grad", "layer_norm_grad",
-                    "rms_norm_grad", "softmax_grad", "attention_grad", "cross_entropy_grad",
+                    "rms_norm_grad", "recurrence_grad", "softmax_grad", "attention_grad", "cross_entropy_grad",
                     "linear_cross_entropy_grad", "squared_error_grad", "matmul_gelu_grad", "matmul_sums"});
     return made;
   }();
