@@ -59,7 +59,7 @@ MUTANTS = [
     ("a product beside its gelu forgotten", FUSED, "dy = AddOp::create(b, getLoc(), dy, beside)", "(void)beside"),
     ("layer norm's gain and bias exchanged", FUSED, "g.add(b, getBias(), grad.getDbias());\n  return success();\n}\n\nLogicalResult RmsNormOp", "g.add(b, getBias(), grad.getDgain());\n  return success();\n}\n\nLogicalResult RmsNormOp"),
     ("layer norm's statistics exchanged", FUSED, "getOperand(), getMean(), getRstd(), getGain()", "getOperand(), getRstd(), getMean(), getGain()"),
-    ("rms norm without its gain", FUSED, "getOperand(), getRstd(), getGain());\n  g.add(b, getOperand(), grad.getDoperand());\n  if (getGain())\n    g.add(b, getGain(), grad.getDgain());\n  return success();\n}\n\nLogicalResult SoftmaxOp", "getOperand(), getRstd(), Value());\n  g.add(b, getOperand(), grad.getDoperand());\n  if (getGain())\n    g.add(b, getGain(), grad.getDgain());\n  return success();\n}\n\nLogicalResult SoftmaxOp"),
+    ("rms norm without its gain", FUSED, "getOperand(), getRstd(), getGain(), /*addend=*/Value()", "getOperand(), getRstd(), Value(), /*addend=*/Value()"),
     ("softmax from its operand", FUSED, "SoftmaxGradOp::create(b, getLoc(), g.lookup(getResult()), getResult())", "SoftmaxGradOp::create(b, getLoc(), g.lookup(getResult()), getOperand())"),
     ("log softmax not exponentiated", FUSED, "ExpOp::create(b, getLoc(), getResult())", "getResult()"),
     ("gated product's sides exchanged", FUSED, "g.add(b, getGate(), grad.getDgate())", "g.add(b, getGate(), grad.getDup())"),
