@@ -73,7 +73,7 @@ MUTANTS = [
     ("sign of the target's", FUSED, "NegOp::create(b, getLoc(), scaledBy(b, upstream, grad.getDprediction()))", "scaledBy(b, upstream, grad.getDprediction())"),
     ("a recurrence's states of the wrong end", RECURRENCE, "sliceOf(b, states, 0, op.getReverse() ? 1 : 0, steps - 1)", "sliceOf(b, states, 0, op.getReverse() ? 0 : 1, steps - 1)"),
     ("a recurrence's initial state last", RECURRENCE, "if (op.getReverse())\n      std::swap", "if (!op.getReverse())\n      std::swap"),
-    ("a recurrence's weight by slopes of gates", RECURRENCE, "make.weightGradient(grad.getDproducts(), before)", "make.weightGradient(grad.getDgates(), before)"),
+    ("a recurrence's weight by slopes of gates", RECURRENCE, "getLinearBeforeReset() ? grad.getDproducts() : grad.getDgates()", "grad.getDgates()"),
     ("a candidate's weight by the whole state", RECURRENCE, "weightGradient(sliceOf(b, slopes, 2, firsts, width), left)", "weightGradient(sliceOf(b, slopes, 2, firsts, width), before)"),
     ("a reset gate's clip forgotten", RECURRENCE, "clip > 0)", "clip > 1e9)"),
     ("a peephole's gates exchanged", RECURRENCE, "{1, op.getCell()}, {2, cellBefore}", "{2, op.getCell()}, {1, cellBefore}"),

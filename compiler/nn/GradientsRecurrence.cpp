@@ -125,13 +125,13 @@ LogicalResult RecurrenceOp::buildGradient(OpBuilder &b, Gradients &g) {
       b, getLoc(), getGates().getType(), rows, state, lstm ? state : Type(), dhidden, dcell, getGates(), products,
       getWeight(), before, cellBefore, getLengths(), getPeephole(), getKindAttr(), getReverseAttr(),
       getLinearBeforeResetAttr(), getCoupledAttr(), getClipAttr(), getGateAttr(), getCandidateAttr(), getOutputAttr());
+  // Only where a gate stands between them do inputs and products get different gradients.
+  Value slopes = getLinearBeforeReset() ? grad.getDproducts() : grad.getDgates();
   g.add(b, getGates(), grad.getDgates());
   if (g.wants(getWeight()))
-    g.add(b, getWeight(),
-          waits ? make.weightGradients(grad.getDproducts(), before, left)
-                : make.weightGradient(grad.getDproducts(), before));
+    g.add(b, getWeight(), waits ? make.weightGradients(slopes, before, left) : make.weightGradient(slopes, before));
   if (g.wants(getRecurrentBias()))
-    g.add(b, getRecurrentBias(), sumTo(b, grad.getDproducts(), shapeOf(getRecurrentBias())));
+    g.add(b, getRecurrentBias(), sumTo(b, slopes, shapeOf(getRecurrentBias())));
   g.add(b, getInitialHidden(), grad.getDinitialHidden());
   if (lstm) {
     g.add(b, getInitialCell(), grad.getDinitialCell());
