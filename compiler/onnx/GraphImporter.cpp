@@ -191,6 +191,7 @@ void GraphImporter::store(const ::onnx::NodeProto &node, Scope &scope, std::vect
 }
 
 void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, const Frame &frame) {
+  unrolledNodes += loopsAround > 0;
   const NodeAttributes &attributes = keptAttributes.emplace_back(node, frame.call);
   std::vector<NodeValue *> inputs;
   bool poisoned = false;

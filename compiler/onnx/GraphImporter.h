@@ -65,6 +65,7 @@ private:
   struct Unrolled; ///< a loop on its way (ImportLoops.cpp)
   void refuse(Unrolled &loop, const std::string &why);
   bool findBody(Unrolled &loop, size_t inputs, size_t outputs);
+  bool mayUnroll(Unrolled &loop, int64_t iterations);
   std::optional<std::vector<NodeValue>> importIteration(Unrolled &loop, std::vector<NodeValue> inputs);
   std::optional<std::vector<std::vector<NodeValue>>> cutForScan(Unrolled &loop, size_t first,
                                                                 const std::vector<Walk> &walks);
@@ -88,7 +89,8 @@ private:
   std::map<std::string, std::vector<Alias>> moduleNames;
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
   std::vector<Candidate> stored;
-  int64_t unrolledNodes = 0;                 ///< that loops became
+  int64_t unrolledNodes = 0;                 ///< that loops became, and iterations
+  int loopsAround = 0;                       ///< of what is imported now
   std::deque<NodeAttributes> keptAttributes; ///< of calls, which nodes of their functions refer to
 };
 

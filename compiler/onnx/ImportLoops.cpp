@@ -100,20 +100,28 @@ bool GraphImporter::findBody(Unrolled &loop, size_t inputs, size_t outputs) {
   return fits;
 }
 
+// Whether so many more iterations may be imported; reports a problem where they are too many.
+bool GraphImporter::mayUnroll(Unrolled &loop, int64_t iterations) {
+  int64_t each = 1 + nodesOf(*loop.body);
+  if (iterations <= (kUnrolled - unrolledNodes) / each)
+    return true;
+  refuse(
+      loop,
+      fmt::format("loops are unrolled, and with this one the model's make more than {} nodes, of which its body has {} "
+                  "in each iteration: make what it runs over shorter (--seq, --dim), or export the model with one "
+                  "operator in its place (LSTM, GRU, Attention)",
+                  kUnrolled, each - 1));
+  return false;
+}
+
 // One more iteration; none, with a problem, where that are too many or something in it is not supported.
 std::optional<std::vector<NodeValue>> GraphImporter::importIteration(Unrolled &loop, std::vector<NodeValue> inputs) {
-  unrolledNodes += nodesOf(*loop.body);
-  if (unrolledNodes > kUnrolled) {
-    refuse(loop, fmt::format(
-                     "loops are unrolled, and with this one the model's make more than {} nodes, of which its body has "
-                     "{} in each "
-                     "iteration: make what it runs over shorter (--seq, --dim), or export the model with one operator "
-                     "in its place (LSTM, GRU, Attention)",
-                     kUnrolled, nodesOf(*loop.body)));
+  if (!mayUnroll(loop, 1))
     return std::nullopt;
-  }
+  ++unrolledNodes, ++loopsAround;
   size_t before = problems.size();
   std::vector<NodeValue> results = importBody(*loop.body, std::move(inputs), loop.scope, loop.frame);
+  --loopsAround;
   if (problems.size() == before && llvm::none_of(results, [](const NodeValue &value) { return value.poisoned; }))
     return results;
   poison(loop.node, loop.scope);
@@ -200,9 +208,11 @@ std::optional<std::vector<std::vector<NodeValue>>> GraphImporter::cutForScan(Unr
     SmallVector<int64_t> shape(nn::shapeOf(whole));
     int64_t length = shape[static_cast<size_t>(axis)];
     shape.erase(shape.begin() + axis);
-    if (!cut.empty() && length != static_cast<int64_t>(cut.size()))
+    if (i > 0 && length != static_cast<int64_t>(cut.size()))
       return refuse(loop, fmt::format("its inputs have {} and {} parts along their axes", cut.size(), length)),
              std::nullopt;
+    if (!mayUnroll(loop, length))
+      return std::nullopt;
     cut.resize(static_cast<size_t>(length));
     for (int64_t t = 0; t < length; ++t) {
       NodeValue part;

@@ -87,6 +87,35 @@ TEST_F(Loops, HaveABound) {
       << import(model).everything();
 }
 
+TEST_F(Loops, WithoutNodesEndToo) {
+  auto &loop = model.node("Loop", {"", "", "x"}, {"y"});
+  Body(loop).input("i").input("going").input("h").output("going").output("h");
+  EXPECT_TRUE(import(model).complains({"(Loop)", "more than 20000 nodes, of which its body has 0"}))
+      << import(model).everything();
+}
+
+TEST_F(Loops, InLoopsCountTogether) {
+  model.integers("hundreds", {}, {300});
+  auto &outer = model.node("Loop", {"hundreds", "", "x"}, {"y"});
+  Body body(outer);
+  body.input("k").input("on").input("state").output("on").output("left");
+  auto &inner = body.node("Loop", {"hundreds", "", "state"}, "left");
+  Body(inner).input("i").input("going").input("h").output("going").output("next").node("Relu", {"h"}, "next");
+  EXPECT_TRUE(import(model).complains({"'left' (Loop)", "more than 20000 nodes"}))
+      << import(model).everything().substr(0, 2000);
+}
+
+TEST_F(Loops, ScansOfEndlessInputsAreRefused) {
+  model.input("long", kFloat, {"1000000000", "1"});
+  auto &scan = model.node("Scan", {"long"}, {"y"});
+  setInt(scan, "num_scan_inputs", 1);
+  Body body(scan);
+  body.input("a").output("c");
+  body.node("Relu", {"a"}, "c");
+  EXPECT_TRUE(import(model, 1000000000).complains({"(Scan)", "more than 20000 nodes"}))
+      << import(model, 1000000000).everything();
+}
+
 TEST_F(Loops, WithoutIterationsHaveNothingToStack) {
   model.integers("none", {}, {0});
   addLoop("none", "").node("Identity", {"going"}, "goes");
