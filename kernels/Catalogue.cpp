@@ -19,7 +19,7 @@ constexpr int64_t kMaxBytes = int64_t{1} << 60;
 std::vector<Kernel> collect() {
   std::vector<Kernel> kernels;
   for (auto family : {elementwiseKernels(), structureKernels(), indexingKernels(), productKernels(), windowKernels(),
-                      normalizationKernels(), attentionKernels(), lossKernels(), stepKernels()})
+                      normalizationKernels(), recurrenceKernels(), attentionKernels(), lossKernels(), stepKernels()})
     kernels.insert(kernels.end(), family.begin(), family.end());
   std::ranges::sort(kernels, {}, &Kernel::name);
   return kernels;

@@ -40,6 +40,8 @@ constexpr Narrow kNarrow[] = {
     {"log_softmax", {kFirst, kFirst}},
     {"pool", {kAll, kAll}},
     {"pool_grad", {kAll, kAll}},
+    {"recurrence", {kAll, kAll}},
+    {"recurrence_grad", {kAll, kAll}},
     {"rms_norm", {kFirst, kAll}},
     {"rms_norm_grad", {kFirst, kAll}},
     {"rotary", {kFirst, 0b11}},

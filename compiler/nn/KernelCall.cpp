@@ -65,7 +65,9 @@ SmallVector<Value> operandsWithGaps(Operation *op) {
 
 SmallVector<Value> resultsWithGaps(Operation *op) {
   SmallVector<Value> values(op->result_begin(), op->result_end());
-  if (isa<AttentionGradOp, LinearCrossEntropyGradOp>(op) && values.size() == 3)
+  if (isa<AttentionGradOp, LinearCrossEntropyGradOp, RecurrenceGradOp>(op) && values.size() == 3)
+    values.push_back(Value());
+  if (isa<RecurrenceOp>(op) && values.size() == 1)
     values.push_back(Value());
   return values;
 }

@@ -380,6 +380,48 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Differentiable, SameOperandsAndResul
   let results = (outs Nn_FloatTensor:$result);
 }
 
+//===-- recurrence ------------------------------------------------------------------------------------------===//
+
+def Nn_RecurrenceOp : Nn_InferredOp<"recurrence", [Differentiable, AttrSizedOperandSegments, Precise, Rows]> {
+  let summary = "A recurrent layer in one direction, from its products with the inputs: its states at every step.";
+  let description = [{
+    gates [S, B, G * H] is what comes from the inputs, biases included, weight [G * H, H] multiplies the state before,
+    recurrentBias [G * H] is added to that product p; initialHidden, initialCell [B, H]: zeros if absent; peephole [3 * H]
+    for i, o, f. Results: hidden and, of lstm, cell [S, B, H], in 32 bits. Activations f `gate`, g `candidate`, h `output`;
+    each preactivation is kept within [-clip, clip] if clip > 0. ONNX's LSTM, GRU and RNN; gates in their order:
+
+        lstm (i o f c)  i, f = f(gates + p + peephole * C_before), or f = 1 - i if `coupled`; C = f * C_before + i * g(..),
+                        o = f(gates + p + peephole * C), H = o * h(C)
+        gru (z r h)     z, r = f(gates + p), n = g(gates + r * p) if `linearBeforeReset`, else p is the product with
+                        r * H_before; H = (1 - z) * n + z * H_before
+        rnn             H = g(gates + p)
+
+    Steps go from the first to the last, or with `reverse` from the last to the first. From step lengths[b] on, a row keeps
+    the state that it has: going forward its last, in reverse the initial one.
+  }];
+  let arguments = (ins Nn_FloatTensor:$gates, Nn_FloatTensor:$weight, Optional<Nn_FloatTensor>:$recurrentBias,
+                       Optional<Nn_FloatTensor>:$initialHidden, Optional<Nn_FloatTensor>:$initialCell,
+                       Optional<Nn_IntTensor>:$lengths, Optional<Nn_FloatTensor>:$peephole, StrAttr:$kind,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse, DefaultValuedAttr<BoolAttr, "false">:$linearBeforeReset,
+                       DefaultValuedAttr<BoolAttr, "false">:$coupled, DefaultValuedAttr<F64Attr, "0.0">:$clip,
+                       DefaultValuedStrAttr<StrAttr, "sigmoid">:$gate, DefaultValuedStrAttr<StrAttr, "tanh">:$candidate,
+                       DefaultValuedStrAttr<StrAttr, "tanh">:$output);
+  let results = (outs Nn_FloatTensor:$hidden, Optional<Nn_FloatTensor>:$cell);
+}
+def Nn_RecurrenceGradOp : Nn_Op<"recurrence_grad", [AttrSizedOperandSegments]> {
+  let summary = "Gradients of gates, of the products with states, and of the initial states, from the last step to the first.";
+  let arguments = (ins Nn_FloatTensor:$dhidden, Optional<Nn_FloatTensor>:$dcell, Nn_FloatTensor:$gates,
+                       Nn_FloatTensor:$products, Nn_FloatTensor:$weight, Nn_FloatTensor:$before,
+                       Optional<Nn_FloatTensor>:$cellBefore, Optional<Nn_IntTensor>:$lengths, Optional<Nn_FloatTensor>:$peephole,
+                       StrAttr:$kind,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse, DefaultValuedAttr<BoolAttr, "false">:$linearBeforeReset,
+                       DefaultValuedAttr<BoolAttr, "false">:$coupled, DefaultValuedAttr<F64Attr, "0.0">:$clip,
+                       DefaultValuedStrAttr<StrAttr, "sigmoid">:$gate, DefaultValuedStrAttr<StrAttr, "tanh">:$candidate,
+                       DefaultValuedStrAttr<StrAttr, "tanh">:$output);
+  let results = (outs Nn_FloatTensor:$dgates, Nn_FloatTensor:$dproducts, Nn_FloatTensor:$dinitialHidden,
+                      Optional<Nn_FloatTensor>:$dinitialCell);
+}
+
 //===-- attention -------------------------------------------------------------------------------------------===//
 
 def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperandSegments, Precise, Rows]> {

@@ -31,6 +31,12 @@ Precision LayerNormOp::resultPrecision(unsigned index) { return index == 0 ? Pre
 Precision RmsNormOp::operandPrecision(unsigned index) { return index == 0 ? Precision::any : Precision::exact; }
 Precision RmsNormOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
 
+// The product with the states is one of bf16; states, and sums over steps, have 32 bits.
+Precision RecurrenceOp::operandPrecision(unsigned index) {
+  return index == 0 ? Precision::any : index == 1 ? Precision::narrow : Precision::exact;
+}
+Precision RecurrenceOp::resultPrecision(unsigned) { return Precision::full; }
+
 Precision RotaryOp::operandPrecision(unsigned index) { return index == 0 ? Precision::joined : Precision::full; }
 Precision RotaryOp::resultPrecision(unsigned) { return Precision::joined; }
 

@@ -383,6 +383,27 @@ static Rows together(Operation *op, Operands operands) {
   return result;
 }
 
+/// Rows are dimension 1 of gates and states, 0 of initial states and lengths; weights have none.
+Rows RecurrenceOp::rowsOfResults(Operands operands) {
+  Rows result;
+  auto dimOf = [&](Value operand) -> int64_t {
+    return operand == getGates()                                                                     ? 1
+           : operand == getInitialHidden() || operand == getInitialCell() || operand == getLengths() ? 0
+                                                                                                     : -1;
+  };
+  for (auto [operand, rows] : llvm::zip(getOperands(), operands)) {
+    if (rows.isNone())
+      continue;
+    if (!rows.isEach() || rows.dim != dimOf(operand) || (result.isEach() && !(result == rows.moved(1))))
+      return Rows::mixing(rows.isEach() && operand == getGates() && rows.dim == 0 ? kOverRows : kBetween);
+    result = rows.moved(1);
+  }
+  for (auto [i, operand] : llvm::enumerate(getOperands()))
+    if (operands[i].isNone() && dimOf(operand) >= 0 && !operands.meets(i, dimOf(operand)))
+      return Rows::mixing(kByPlace);
+  return result;
+}
+
 /// Rows are the batch, dimension 0, or heads that share no keys (models that put the sequence first).
 Rows AttentionOp::rowsOfResults(Operands operands) {
   bool heads = operands[0] == operands[1] && operands[0] == operands[2] && operands[0].isEach() && operands[0].dim == 2 &&

@@ -416,6 +416,41 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op,
   return success();
 }
 
+/// What is wrong with the attributes of a recurrence; empty if nothing is.
+static StringRef problemOf(RecurrenceOp::Adaptor op) {
+  StringRef kind = op.getKind();
+  if (!llvm::is_contained({"lstm", "gru", "rnn"}, kind))
+    return "kind must be lstm, gru or rnn";
+  for (StringRef activation : {op.getGate(), op.getCandidate(), op.getOutput()})
+    if (!llvm::is_contained({"sigmoid", "tanh", "relu"}, activation))
+      return "activations must be sigmoid, tanh or relu";
+  if (kind != "lstm" && (op.getInitialCell() || op.getPeephole() || op.getCoupled()))
+    return "only lstm has cells, a peephole and coupled gates";
+  return kind != "gru" && op.getLinearBeforeReset() ? "only gru has a reset gate" : "";
+}
+LogicalResult RecurrenceOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  if (StringRef problem = problemOf(op); !problem.empty())
+    return emitOptionalError(where, problem);
+  ArrayRef<int64_t> gates = shapeOf(op.getGates()), weight = shapeOf(op.getWeight());
+  int64_t each = op.getKind() == "lstm" ? 4 : op.getKind() == "gru" ? 3 : 1;
+  if (gates.size() != 3 || weight.size() != 2 || weight[0] != each * weight[1] || gates[2] != weight[0])
+    return emitOptionalError(where, "gates ", op.getGates().getType(), " and weight ", op.getWeight().getType(),
+                             " are not [steps, batch, ", each, " * width] and [", each, " * width, width]");
+  int64_t width = weight[1];
+  auto fits = [](Value value, ArrayRef<int64_t> shape) { return !value || shapeOf(value) == shape; };
+  for (Value state : {op.getInitialHidden(), op.getInitialCell()})
+    if (!fits(state, {gates[1], width}))
+      return emitOptionalError(where, "an initial state ", state.getType(), " is not [batch, width] of ",
+                               op.getGates().getType());
+  if (!fits(op.getRecurrentBias(), {weight[0]}) || !fits(op.getPeephole(), {3 * width}) ||
+      !fits(op.getLengths(), {gates[1]}))
+    return emitOptionalError(where, "recurrent bias, peephole or lengths do not fit ", op.getGates().getType());
+  Type element = elementOf(op.getGates());
+  types.append(op.getKind() == "lstm" ? 2 : 1,
+               tensorOf({gates[0], gates[1], width}, element.isF64() ? element : f32(context)));
+  return success();
+}
+
 static void pushLoss(MLIRContext *context, Types &types) { types.push_back(tensorOf({}, f32(context))); }
 
 LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {

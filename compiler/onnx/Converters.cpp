@@ -7,7 +7,7 @@ const Converters &Converters::table() {
     Converters built;
     for (auto *addFamily : {addElementwise, addActivations, addShapes, addStructure, addIndexing, addPositions,
                             addReductions, addProducts, addConvolution, addPooling, addScatter, addPadding, addResize,
-                            addNormalization, addAttention, addLosses, addControl, onnx::addContrib})
+                            addRecurrence, addNormalization, addAttention, addLosses, addControl, onnx::addContrib})
       addFamily(built);
     return built;
   }();

@@ -39,6 +39,7 @@ void addPooling(Converters &table);
 void addScatter(Converters &table);
 void addPadding(Converters &table);
 void addResize(Converters &table);
+void addRecurrence(Converters &table);
 void addNormalization(Converters &table);
 void addAttention(Converters &table);
 void addLosses(Converters &table);

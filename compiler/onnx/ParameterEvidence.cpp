@@ -229,6 +229,7 @@ bool Evidence::isWeightOf(size_t index, OpOperand &use) {
       .Case<nn::AttentionOp>([&](auto) {
         return place < 3 || (!holds(index, isMask) && !holds(index, isRamp) && !holds(index, isUniform));
       })
+      .Case<nn::RecurrenceOp>([&](auto) { return true; })
       .Case<nn::RotaryOp>([&](auto) { return place == 0; })
       .Default([&](Operation *) { return combines(index, use, others); });
 }

@@ -36,6 +36,7 @@ std::span<const Kernel> indexingKernels();
 std::span<const Kernel> productKernels();
 std::span<const Kernel> windowKernels();
 std::span<const Kernel> normalizationKernels();
+std::span<const Kernel> recurrenceKernels();
 std::span<const Kernel> attentionKernels();
 std::span<const Kernel> lossKernels();
 std::span<const Kernel> stepKernels();

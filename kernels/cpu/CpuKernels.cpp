@@ -13,7 +13,7 @@ namespace {
 Prepare findPrepare(std::string_view kernel) {
   for (auto family : {structureEntries(), reductionEntries(), indexingEntries(), scatterEntries(), topKEntries(),
                       convolutionEntries(), poolEntries(), expertEntries(), matmulEntries(), fusedProductEntries(),
-                      normEntries(), softmaxEntries(), attentionEntries(), rotaryEntries(), lossEntries(),
+                      normEntries(), softmaxEntries(), recurrenceEntries(), attentionEntries(), rotaryEntries(), lossEntries(),
                       headEntries(), optimizerEntries(), stepEntries()})
     if (auto found = std::ranges::find(family, kernel, &Entry::kernel); found != family.end())
       return found->prepare;

@@ -32,6 +32,7 @@ std::span<const Entry> matmulEntries();
 std::span<const Entry> fusedProductEntries();
 std::span<const Entry> normEntries();
 std::span<const Entry> softmaxEntries();
+std::span<const Entry> recurrenceEntries();
 std::span<const Entry> attentionEntries();
 std::span<const Entry> rotaryEntries();
 std::span<const Entry> lossEntries();

@@ -12,7 +12,7 @@ namespace {
 Prepare findPrepare(std::string_view kernel) {
   for (auto family :
        {elementwiseEntries(), structureEntries(), reductionEntries(), indexingEntries(), topKEntries(), windowEntries(),
-        expertEntries(), matmulEntries(), fusedProductEntries(), normEntries(), softmaxEntries(), attentionEntries(),
+        expertEntries(), matmulEntries(), fusedProductEntries(), normEntries(), softmaxEntries(), recurrenceEntries(), attentionEntries(),
         rotaryEntries(), lossEntries(), headEntries(), stepEntries(), optimizerEntries()})
     if (auto found = std::ranges::find(family, kernel, &Entry::kernel); found != family.end())
       return found->prepare;

@@ -22,6 +22,7 @@ std::span<const Entry> windowEntries();
 std::span<const Entry> expertEntries();
 std::span<const Entry> normEntries();
 std::span<const Entry> softmaxEntries();
+std::span<const Entry> recurrenceEntries();
 std::span<const Entry> rotaryEntries();
 std::span<const Entry> lossEntries();
 std::span<const Entry> stepEntries();

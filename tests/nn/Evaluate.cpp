@@ -78,6 +78,7 @@ static const Rules &rules() {
     addStructureRules(made);
     addProductRules(made);
     addRowRules(made);
+    addRecurrenceRules(made);
     addAttentionRules(made);
     addLossRules(made);
     addWindowRules(made);

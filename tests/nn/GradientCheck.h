@@ -74,6 +74,7 @@ void addElementwiseCases(Cases &cases);
 void addStructureCases(Cases &cases);
 void addProductCases(Cases &cases);
 void addRowCases(Cases &cases);
+void addRecurrenceCases(Cases &cases);
 void addAttentionCases(Cases &cases);
 void addLossCases(Cases &cases);
 void addWindowCases(Cases &cases);

@@ -20,6 +20,7 @@ const Cases &allCases() {
     addStructureCases(made);
     addProductCases(made);
     addRowCases(made);
+    addRecurrenceCases(made);
     addAttentionCases(made);
     addLossCases(made);
     addWindowCases(made);
@@ -72,7 +73,7 @@ const std::map<std::string, std::string> &withoutGradient() {
     add(kOutlined, {"step_sum"});
     add("gives whole numbers", {"top_k"});
     add(kGradient,
-        {"activation_grad", "gated_product_grad", "gather_grad", "embedding_grad", "layer_norm_grad", "rms_norm_grad",
+        {"activation_grad", "gated_product_grad", "gather_grad", "embedding_grad", "layer_norm_grad", "rms_norm_grad", "recurrence_grad",
          "softmax_grad", "attention_grad", "cross_entropy_grad", "linear_cross_entropy_grad", "squared_error_grad",
          "conv_weight_grad", "pool_grad", "expert_matmul_grad", "matmul_gelu_grad", "matmul_sums"});
     return made;

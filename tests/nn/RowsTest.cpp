@@ -346,6 +346,14 @@ TEST_F(RowsTest, OfNormsAttentionAndLosses) {
     checkOp(name, {"4x3x2xf32@1"}, "", "4x3x2xf32", "each 1");
     checkOp(name, {"4x3xf32@1"}, "", "4x3xf32", "mixed");
   }
+  const std::string ofRnn = "kind = \"rnn\", operandSegmentSizes = array<i32: 1, 1, 0, ";
+  moreTypes = "";
+  checkOp("recurrence", {"4x3x2xf32@1", "2x2xf32"}, ofRnn + "0, 0, 0, 0>", "4x3x2xf32", "each 1");
+  checkOp("recurrence", {"4x3x2xf32@1", "2x2xf32", "3x2xf32@0", "3xi64@0"}, ofRnn + "1, 0, 1, 0>", "4x3x2xf32",
+          "each 1");
+  checkOp("recurrence", {"4x3x2xf32", "2x2xf32", "3x2xf32@0"}, ofRnn + "1, 0, 0, 0>", "4x3x2xf32", "mixed");
+  checkOp("recurrence", {"4x3x2xf32@1", "2x2xf32", "3x2xf32"}, ofRnn + "1, 0, 0, 0>", "4x3x2xf32", "mixed");
+  checkOp("recurrence", {"3x4x2xf32@0", "2x2xf32"}, ofRnn + "0, 0, 0, 0>", "3x4x2xf32", "mixed");
   const std::string scale = "scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, ";
   moreTypes = ", tensor<3x2x4xf32>";
   checkOp("attention", {"3x4x2x2xf32@0", "3x4x1x2xf32@0", "3x4x1x2xf32@0"}, scale + "0, 0, 0, 0>", "3x4x2x2xf32", "each 0", ":2");

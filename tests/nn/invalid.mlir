@@ -409,6 +409,69 @@ func.func @case(%a: tensor<2x3xf32>, %g: tensor<4xf32>) {
 
 // -----
 
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{kind must be lstm, gru or rnn}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a = nn.recurrence %g, %w {kind = "mlp", operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>) -> tensor<5x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{activations must be sigmoid, tanh or relu}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w {kind = "lstm", gate = "elu", operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x4xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{only lstm has cells, a peephole and coupled gates}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a = nn.recurrence %g, %w {kind = "gru", coupled = true, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x4xf32>) -> tensor<5x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{only gru has a reset gate}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w {kind = "lstm", linearBeforeReset = true, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x4xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{gates 'tensor<5x2x12xf32>' and weight 'tensor<12x4xf32>' are not [steps, batch, 4 * width] and [4 * width, width]}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w {kind = "lstm", operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x4xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<3x3xf32>) {
+  // expected-error @+2 {{an initial state 'tensor<3x3xf32>' is not [batch, width] of 'tensor<5x2x12xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w, %h {kind = "lstm", operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>, tensor<3x3xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<11xf32>) {
+  // expected-error @+2 {{recurrent bias, peephole or lengths do not fit 'tensor<5x2x12xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w, %h {kind = "lstm", operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>, tensor<11xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  return
+}
+
+// -----
+
 func.func @case(%q: tensor<2x4x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>) {
   // expected-error @+2 {{query, key and value need four dimensions: batch, position, head, channel}}
   // expected-error @+1 {{failed to infer returned types}}

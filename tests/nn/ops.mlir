@@ -115,6 +115,17 @@ func.func @products(%x: tensor<2x4x6xf32>, %w: tensor<8x6xf32>, %b: tensor<8xf32
   return %16 : tensor<2x4x6xf32>
 }
 
+// CHECK-LABEL: func.func @recurrence
+func.func @recurrence(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<2x3xf32>, %l: tensor<2xi64>, %r: tensor<5x2x3xf32>, %u: tensor<3x3xf32>) -> tensor<5x2x12xf32> {
+  // CHECK: nn.recurrence %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {kind = "lstm", operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0>, reverse = true} :
+  %0, %1 = nn.recurrence %g, %w, %h, %h, %l {kind = "lstm", reverse = true, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xi64>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  // CHECK: nn.recurrence %{{.*}}, %{{.*}} {candidate = "relu", clip = 2.000000e+00 : f64, kind = "rnn", operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} :
+  %2 = nn.recurrence %r, %u {kind = "rnn", candidate = "relu", clip = 2.0 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x3xf32>, tensor<3x3xf32>) -> tensor<5x2x3xf32>
+  // CHECK: nn.recurrence_grad
+  %3, %4, %5, %6 = nn.recurrence_grad %2, %1, %g, %g, %w, %0, %1, %l {kind = "lstm", reverse = true, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 0>} : (tensor<5x2x3xf32>, tensor<5x2x3xf32>, tensor<5x2x12xf32>, tensor<5x2x12xf32>, tensor<12x3xf32>, tensor<5x2x3xf32>, tensor<5x2x3xf32>, tensor<2xi64>) -> (tensor<5x2x12xf32>, tensor<5x2x12xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  return %3 : tensor<5x2x12xf32>
+}
+
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>, %b: tensor<1x6x4x5xf32>,
                      %m: tensor<2x5xi1>, %qs: tensor<2x4xi64>, %ks: tensor<2x5xi64>, %c: tensor<1x4x4xf32>) -> tensor<2x4x6x8xf32> {
