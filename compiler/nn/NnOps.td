@@ -429,7 +429,8 @@ def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperan
   let description = [{
     query [B, Sq, H, D], key [B, Sk, G, D], value [B, Sk, G, Dv], H a multiple of G; result [B, Sq, H, Dv] and
     logsumexp [B, H, Sq] in 32 bits. scores = scale * q . k; with softCap c > 0, c * tanh(scores / c); plus bias
-    [B or 1, H or 1, Sq or 1, Sk], which may carry gradient. The predicate: query q of batch row b sees key k where
+    [B or 1, H or 1, Sq or 1, Sk], or by distance [B or 1, H or 1, 1, Sq + Sk - 1], of which query q takes entry
+    k - q + Sq - 1 for key k; it may carry gradient. The predicate: query q of batch row b sees key k where
 
         (minDistance <= q - k + offset and q - k + offset <= maxDistance  or  k < prefix)
         and keyMask[b, k]  and  querySegment[b, q] == keySegment[b, k]  and  (chunk == 0 or q / chunk == k / chunk)

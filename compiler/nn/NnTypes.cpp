@@ -387,6 +387,10 @@ LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *context, Where where, Ada
   types.push_back(tensorOf(shapeOf(op.getOperand()).drop_back(), f32(context)));
   return success();
 }
+/// A bias with an entry for every distance of a query and a key.
+static bool isByDistance(ArrayRef<int64_t> bias, int64_t queries, int64_t keys) {
+  return bias.size() == 4 && bias[2] == 1 && bias[3] == queries + keys - 1;
+}
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
   ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey()), v = shapeOf(op.getValue());
   if (q.size() != 4 || k.size() != 4 || v.size() != 4)
@@ -396,6 +400,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, Where where, A
                              op.getValue().getType(), " do not fit");
   if (op.getBias()) {
     auto shape = broadcastShapes(shapeOf(op.getBias()), {q[0], q[2], q[1], k[1]});
+    if (isByDistance(shapeOf(op.getBias()), q[1], k[1]))
+      shape = broadcastShapes({shapeOf(op.getBias())[0], shapeOf(op.getBias())[1], 1, 1}, {q[0], q[2], q[1], k[1]});
     if (!shape || *shape != Shape{q[0], q[2], q[1], k[1]} || shapeOf(op.getBias()).size() != 4)
       return emitOptionalError(where, "bias ", op.getBias().getType(), " does not broadcast to the scores");
   }

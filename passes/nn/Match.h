@@ -41,6 +41,7 @@ void addExpertPatterns(mlir::RewritePatternSet &patterns);
 void addNormPatterns(mlir::RewritePatternSet &patterns);
 void addActivationPatterns(mlir::RewritePatternSet &patterns);
 void addRotaryPatterns(mlir::RewritePatternSet &patterns);
+void addDistancePatterns(mlir::RewritePatternSet &patterns);
 void addAttentionPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace mt::passes
