@@ -79,7 +79,7 @@ def operators():
             for where, name, converter, note in re.findall(r'table\.add(Contrib)?\("(\w+)", ([^;]*)\);(?: // (.*))?', body):
                 if not converter.startswith("unsupported"):
                     (contrib if where else families[family]).add(name + (f" ({note})" if note else ""))
-    families["Control"].add("If (on shapes and constants)")
+    families["Control"] |= {"If (on shapes and constants)", "Loop (of a known trip count)", "Scan"}
     return [(name.lower(), sorted(names)) for name, names in families.items() if names] + [("com.microsoft", sorted(contrib))]
 
 

@@ -1,4 +1,4 @@
-// Operators that do nothing here: Identity. Branches and functions are in GraphImporter.cpp.
+// Operators that do nothing here: Identity. Branches and functions are in GraphImporter.cpp, loops in ImportLoops.cpp.
 #include "compiler/onnx/Converters.h"
 
 using namespace mlir;
@@ -8,16 +8,8 @@ namespace {
 
 LogicalResult identity(NodeContext &node) { return node.result(node.input(0)); }
 
-LogicalResult unsupportedLoop(NodeContext &node) {
-  return node.fail("loops are not supported: export the model so that its layers are unrolled");
-}
-
 } // namespace
 
-void addControl(Converters &table) {
-  table.add("Identity", identity);
-  table.add("Loop", unsupportedLoop);
-  table.add("Scan", unsupportedLoop);
-}
+void addControl(Converters &table) { table.add("Identity", identity); }
 
 } // namespace mt::onnx

@@ -5,9 +5,9 @@ namespace mt::onnx {
 const Converters &Converters::table() {
   static const Converters table = [] {
     Converters built;
-    for (auto *addFamily :
-         {addElementwise, addActivations, addShapes, addStructure, addIndexing, addPositions, addRandom, addReductions,
-          addProducts, addConvolution, addNormalization, addAttention, addLosses, addControl, onnx::addContrib})
+    for (auto *addFamily : {addElementwise, addActivations, addShapes, addStructure, addIndexing, addPositions, addRandom,
+                            addReductions, addProducts, addConvolution, addPooling, addScatter, addPadding, addResize,
+                            addRecurrence, addNormalization, addAttention, addLosses, addControl, onnx::addContrib})
       addFamily(built);
     return built;
   }();

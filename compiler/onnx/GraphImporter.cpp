@@ -191,6 +191,7 @@ void GraphImporter::store(const ::onnx::NodeProto &node, Scope &scope, std::vect
 }
 
 void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, const Frame &frame) {
+  unrolledNodes += loopsAround > 0;
   const NodeAttributes &attributes = keptAttributes.emplace_back(node, frame.call);
   std::vector<NodeValue *> inputs;
   bool poisoned = false;
@@ -200,9 +201,10 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
     poisoned = poisoned || (!leftOut && (!value || value->poisoned));
     inputs.push_back(value);
   }
-  bool condition = domainOf(node).empty() && node.op_type() == "If";
+  auto isOnnx = [&](const char *op) { return domainOf(node).empty() && node.op_type() == op; };
+  bool condition = isOnnx("If"), loop = isOnnx("Loop"), scan = isOnnx("Scan");
   const auto *called = functionOf(node);
-  if (!condition && !called && !Converters::table().find(domainOf(node), node.op_type())) {
+  if (!condition && !loop && !scan && !called && !Converters::table().find(domainOf(node), node.op_type())) {
     problems.push_back(fmt::format("{}: this operator is not supported; docs/importing.md lists those that are",
                                    nodeText(node)));
     poisoned = true;
@@ -211,6 +213,10 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
     return poison(node, scope);
   if (condition)
     return importCondition(node, attributes, inputs, scope, frame);
+  if (loop)
+    return importLoop(node, attributes, inputs, scope, frame);
+  if (scan)
+    return importScan(node, attributes, inputs, scope, frame);
   if (called && !Converters::table().find(domainOf(node), node.op_type()))
     return importCall(node, *called, attributes, inputs, scope, frame.depth + 1);
   convert(node, attributes, inputs, scope, frame);
@@ -299,17 +305,27 @@ void GraphImporter::importCondition(const ::onnx::NodeProto &node, const NodeAtt
     problems.push_back(fmt::format("{}: its branch is missing", nodeText(node)));
     return poison(node, scope);
   }
+  std::vector<NodeValue> results = importBody(branch->g(), {}, scope, frame);
+  results.resize(static_cast<size_t>(node.output_size()));
+  store(node, scope, std::move(results));
+}
+
+// What a subgraph gives for these inputs; it sees the values around it too.
+std::vector<NodeValue> GraphImporter::importBody(const ::onnx::GraphProto &body, std::vector<NodeValue> inputs,
+                                                 Scope &scope, const Frame &frame) {
   Scope inner;
   inner.outer = &scope;
-  importInitializers(branch->g(), inner);
-  importNodes(branch->g().node(), outputNames(branch->g()), inner, frame);
-  std::vector<NodeValue> results(static_cast<size_t>(node.output_size()));
-  for (int i = 0; i < node.output_size() && i < branch->g().output_size(); ++i) {
-    NodeValue *result = inner.find(branch->g().output(i).name());
-    results[static_cast<size_t>(i)] = result ? *result : NodeValue();
-    results[static_cast<size_t>(i)].poisoned = !result || result->poisoned;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    inner.values[body.input(static_cast<int>(i)).name()] = std::move(inputs[i]);
+  importInitializers(body, inner);
+  importNodes(body.node(), outputNames(body), inner, frame);
+  std::vector<NodeValue> results;
+  for (const auto &output : body.output()) {
+    NodeValue *result = inner.find(output.name());
+    results.push_back(result ? *result : NodeValue());
+    results.back().poisoned = !result || result->poisoned;
   }
-  store(node, scope, std::move(results));
+  return results;
 }
 
 } // namespace mt::onnx

@@ -1,6 +1,6 @@
 // Walks a model's graph and converts node after node into the body of func @main: evaluates shape arithmetic, inlines
-// functions and the taken branch of conditions, and hands the rest to the converters. What is a weight and what is
-// trained is decided afterwards (ParameterEvidence.h).
+// functions and the taken branch of conditions, unrolls loops, and hands the rest to the converters. What is a weight
+// and what is trained is decided afterwards (ParameterEvidence.h).
 #ifndef MT_COMPILER_ONNX_GRAPHIMPORTER_H
 #define MT_COMPILER_ONNX_GRAPHIMPORTER_H
 
@@ -15,6 +15,12 @@
 #include <map>
 
 namespace mt::onnx {
+
+/// How a Scan walks along one of its inputs or outputs.
+struct Walk {
+  int64_t axis = 0;
+  bool backwards = false;
+};
 
 class GraphImporter {
 public:
@@ -50,6 +56,20 @@ private:
                   const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope, int depth);
   void importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  std::vector<NodeValue> importBody(const ::onnx::GraphProto &body, std::vector<NodeValue> inputs, Scope &scope,
+                                    const Frame &frame);
+  void importLoop(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                  const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  void importScan(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                  const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  struct Unrolled; ///< a loop on its way (ImportLoops.cpp)
+  void refuse(Unrolled &loop, const std::string &why);
+  bool findBody(Unrolled &loop, size_t inputs, size_t outputs);
+  bool mayUnroll(Unrolled &loop, int64_t iterations);
+  std::optional<std::vector<NodeValue>> importIteration(Unrolled &loop, std::vector<NodeValue> inputs);
+  std::optional<std::vector<std::vector<NodeValue>>> cutForScan(Unrolled &loop, size_t first,
+                                                                const std::vector<Walk> &walks);
+  void finishLoop(Unrolled &loop, const std::vector<Walk> &walks);
   void convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs,
                Scope &scope, const Frame &frame);
   void store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results);
@@ -69,6 +89,8 @@ private:
   std::map<std::string, std::vector<Alias>> moduleNames;
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
   std::vector<Candidate> stored;
+  int64_t unrolledNodes = 0;                 ///< that loops became, and iterations
+  int loopsAround = 0;                       ///< of what is imported now
   std::deque<NodeAttributes> keptAttributes; ///< of calls, which nodes of their functions refer to
 };
 

@@ -19,8 +19,9 @@ struct Places {
         keySegment(first + 6) {}
 };
 
+/// An entry for every score, or for every distance of a query and a key.
 bool isBiasDims(const Dims &bias, const Dims &scores) {
-  if (bias.size() != 4 || bias[3] != scores[3])
+  if (bias.size() != 4 || (bias[3] != scores[3] && (bias[2] != 1 || bias[3] != scores[2] + scores[3] - 1)))
     return false;
   for (size_t i = 0; i < 3; ++i)
     if (bias[i] != 1 && bias[i] != scores[i])
@@ -36,7 +37,7 @@ void checkInputs(Checker &c, const Places &at) {
       .require(heads % groups == 0, "the query's heads must be a multiple of the key's")
       .sameTypeOrF32(at.bias, at.query)
       .require(!c.at(at.bias).present || isBiasDims(c.at(at.bias).dims, {batch, heads, sq, sk}),
-               "bias must be [batch or 1, heads or 1, queries or 1, keys]")
+               "bias must be [batch or 1, heads or 1, queries or 1, keys], or [.., .., 1, queries + keys - 1]")
       .type(at.keyMask, DType::boolean)
       .dims(at.keyMask, {batch, sk})
       .integral(at.querySegment)

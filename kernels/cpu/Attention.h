@@ -33,6 +33,7 @@ struct AttentionCall {
   size_t first; ///< place of the query among the operands
   bool hasBias, hasKeyMask, hasSegments, wideQuerySegment, wideKeySegment;
   Dims biasDims, biasStrides; ///< strides are 0 where the bias is shared
+  int64_t firstBias = 0;      ///< of the first query and key
   RowIn query, key, value, bias;
 
   AttentionCall(const Signature &call, size_t first);
@@ -49,8 +50,8 @@ struct AttentionCall {
   KeyRange columns(const ScoreBlock &block, int64_t row) const;
 
   int64_t biasOffset(const ScoreBlock &block, int64_t row) const {
-    return block.batch * biasStrides[0] + block.head * biasStrides[1] + (block.query + row) * biasStrides[2] +
-           block.key;
+    return firstBias + block.batch * biasStrides[0] + block.head * biasStrides[1] +
+           (block.query + row) * biasStrides[2] + block.key;
   }
 
   /// scores [queries, keys] of the block's rows: scaled, capped, biased, -infinity where not seen. With `capped` not

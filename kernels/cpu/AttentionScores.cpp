@@ -35,6 +35,8 @@ AttentionCall::AttentionCall(const Signature &call, size_t first)
     biasDims = biasType.dims, biasStrides = rowMajor(biasType.dims);
     for (size_t i = 0; i < 3; ++i)
       biasStrides[i] = biasDims[i] == 1 ? 0 : biasStrides[i];
+    if (biasDims[3] != keys) // by distance: the line of the next query begins one entry earlier
+      biasStrides[2] = -1, firstBias = queries - 1;
   }
 }
 

@@ -112,6 +112,7 @@ struct BlockAttention {
   DType biasType;
   bool wideQuerySegment, wideKeySegment;
   std::array<int64_t, 3> biasSteps = {}; ///< batch, head, query; 0 where shared
+  int64_t firstBias = 0;                 ///< of the first query and key
   std::shared_ptr<const std::vector<Step>> steps;
 
   BlockAttention(const Signature &call, size_t first)
@@ -123,6 +124,8 @@ struct BlockAttention {
     int64_t step = bias.present ? bias.dims[3] : 0;
     for (size_t i = 3; bias.present && i-- > 0; step *= bias.dims[i])
       biasSteps[i] = bias.dims[i] == 1 ? 0 : step;
+    if (bias.present && bias.dims[3] != shape.keys) // by distance: the line of the next query begins one entry earlier
+      biasSteps[2] = -1, firstBias = shape.queries - 1;
   }
 
   int64_t share() const { return shape.heads / shape.groups; }
@@ -160,7 +163,9 @@ struct BlockAttention {
       const char *base = launch.at<const char>(operand);
       return base ? base + b * elements * each : nullptr;
     };
-    made.bias = row(first + 3, biasSteps[0], static_cast<int64_t>(byteSize(biasType)));
+    const auto biasBytes = static_cast<int64_t>(byteSize(biasType));
+    const auto *bias = static_cast<const char *>(row(first + 3, biasSteps[0], biasBytes));
+    made.bias = bias ? bias + firstBias * biasBytes : nullptr;
     made.biasType = biasType, made.biasHead = biasSteps[1], made.biasQuery = biasSteps[2];
     made.keyMask = static_cast<const uint8_t *>(row(first + 4, shape.keys, 1));
     made.querySegment = row(first + 5, shape.queries, wideQuerySegment ? 8 : 4);
@@ -267,7 +272,7 @@ struct Backward : BlockAttention {
     MT_TRY(sendScoresBack(launch.stream, made));
     if (biasElements > 0)
       MT_TRY(addBiasSlopes(launch.stream, made, in.wideSlopes ? in.wideSlopes : in.slopes,
-                           (in.biasSums ? in.biasSums : launch.at<float>(kDbias)) + b * biasSteps[0]));
+                           (in.biasSums ? in.biasSums : launch.at<float>(kDbias)) + b * biasSteps[0] + firstBias));
     for (int64_t head = 0; head < share(); ++head)
       MT_TRY(sendHeadBack(launch, step, b, head, made, in, keys, values));
     return {};

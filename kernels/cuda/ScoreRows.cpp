@@ -19,9 +19,10 @@ Status rowProducts(Stream stream, const void *a, const void *b, DType type, int6
 }
 
 Status addBiasSlopes(Stream stream, const ScoreBlock &block, const float *slopes, float *dbias) {
-  const int64_t heads = block.biasHead == 0 ? 1 : block.heads, queries = block.biasQuery == 0 ? 1 : block.queries;
-  return start(stream, ceilDivide(heads * queries * block.keys, kThreads), kThreads, addSlopesCode(), block, slopes,
-               dbias, heads, queries);
+  const int64_t heads = block.biasHead == 0 ? 1 : block.heads, queries = block.biasQuery <= 0 ? 1 : block.queries;
+  const int64_t width = block.biasQuery < 0 ? block.keys + block.queries - 1 : block.keys;
+  return start(stream, ceilDivide(heads * queries * width, kThreads), kThreads, addSlopesCode(), block, slopes, dbias,
+               heads, queries);
 }
 
 } // namespace mt::kernels::cuda

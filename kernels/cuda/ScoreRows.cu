@@ -90,19 +90,23 @@ __global__ void __launch_bounds__(kThreads)
     deltas[row % heads * queries + row / heads] = total;
 }
 
-/// A thread an element of dbias that the block touches.
+/// A thread an element of dbias that the block touches: where that is by distance, of a line through the block's
+/// queries.
 __global__ void __launch_bounds__(kThreads)
     addSlopes(ScoreBlock block, const float *slopes, float *dbias, int64_t ownHeads, int64_t ownQueries) {
   int64_t index = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (index >= ownHeads * ownQueries * block.keys)
+  bool byDistance = block.biasQuery < 0;
+  int64_t width = byDistance ? block.keys + block.queries - 1 : block.keys, early = byDistance ? block.queries - 1 : 0;
+  if (index >= ownHeads * ownQueries * width)
     return;
-  int64_t key = index % block.keys, query = index / block.keys % ownQueries, head = index / block.keys / ownQueries;
+  int64_t key = index % width - early, query = index / width % ownQueries, head = index / width / ownQueries;
   int64_t headEnd = block.biasHead == 0 ? block.heads : head + 1,
-          queryEnd = block.biasQuery == 0 ? block.queries : query + 1;
+          queryEnd = block.biasQuery <= 0 ? block.queries : query + 1;
   float total = 0;
   for (int64_t h = head; h < headEnd; ++h)
     for (int64_t q = query; q < queryEnd; ++q)
-      total += slopes[h * block.stride + q * block.line + key];
+      if (int64_t k = byDistance ? key + q : key; k >= 0 && k < block.keys)
+        total += slopes[h * block.stride + q * block.line + k];
   dbias[head * block.biasHead + (block.query + query) * block.biasQuery + block.key + key] += total;
 }
 

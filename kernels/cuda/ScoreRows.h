@@ -17,7 +17,7 @@ struct ScoreBlock {
   Visibility visibility;
   float cap = 0; ///< 0: none
 
-  // Of the batch row; null where the call has none. A step of 0 shares the bias.
+  // Of the batch row; null where the call has none. A step of 0 shares the bias; one of -1 a query has it by distance.
   const void *bias = nullptr;
   DType biasType = DType::f32;
   int64_t biasHead = 0, biasQuery = 0;

@@ -33,27 +33,59 @@ IndexEvaluator::Indices IndexEvaluator::broadcastIndices(Value operand, const In
   return result;
 }
 
+/// a = quotient * by + rest with 0 <= rest < by for every coordinate; none if that cannot be told term by term.
+std::optional<std::pair<Affine, Affine>> IndexEvaluator::divided(const Affine &a, int64_t by) const {
+  Affine quotient = constantAffine(0), rest = a;
+  for (auto [own, left] : llvm::zip(quotient.coefficients, rest.coefficients))
+    if (left % by == 0)
+      own = std::exchange(left, 0) / by;
+  auto [low, high] = rangeOf(rest);
+  return low >= 0 && high < by ? std::optional(std::pair(quotient, rest)) : std::nullopt;
+}
+
+/// Indices of a tensor of shape `from` at those of the same elements under `to`: dimensions of size one come and go,
+/// and where neighbours were merged the index is taken apart.
+std::optional<IndexEvaluator::Indices> IndexEvaluator::reshapedIndices(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
+                                                                       const Indices &indices) const {
+  Indices inner;
+  size_t j = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] == 1) {
+      inner.push_back(constantAffine(0));
+      continue;
+    }
+    while (j < to.size() && to[j] == 1)
+      ++j;
+    if (j == to.size())
+      return std::nullopt;
+    size_t end = i;
+    int64_t product = 1;
+    while (end < from.size() && product < to[j])
+      product *= from[end++];
+    if (product != to[j])
+      return std::nullopt;
+    Affine rest = indices[j++];
+    for (; i + 1 < end; ++i) {
+      product /= from[i];
+      auto parts = divided(rest, product);
+      if (!parts)
+        return std::nullopt;
+      inner.push_back(parts->first);
+      rest = parts->second;
+    }
+    inner.push_back(rest);
+  }
+  return inner;
+}
+
 std::optional<std::pair<Value, IndexEvaluator::Indices>> IndexEvaluator::moved(Value tensor,
                                                                                const Indices &indices) const {
   Operation *op = tensor.getDefiningOp();
   if (!op)
     return std::nullopt;
-  if (auto reshape = dyn_cast<ReshapeOp>(op)) { // dimensions of size one come and go
-    Indices inner;
-    ArrayRef<int64_t> from = shapeOf(reshape.getOperand()), to = shapeOf(tensor);
-    size_t j = 0;
-    for (int64_t size : from) {
-      if (size == 1) {
-        inner.push_back(constantAffine(0));
-        continue;
-      }
-      while (j < to.size() && to[j] == 1)
-        ++j;
-      if (j == to.size() || to[j] != size)
-        return std::nullopt;
-      inner.push_back(indices[j++]);
-    }
-    return std::pair(reshape.getOperand(), inner);
+  if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+    auto inner = reshapedIndices(shapeOf(reshape.getOperand()), shapeOf(tensor), indices);
+    return inner ? std::optional(std::pair(reshape.getOperand(), *inner)) : std::nullopt;
   }
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
     return std::pair(broadcast.getOperand(), broadcastIndices(broadcast.getOperand(), indices, shapeOf(tensor)));

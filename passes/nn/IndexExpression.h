@@ -72,6 +72,9 @@ private:
 
   /// The tensor and indices behind operations that only move elements; none if `tensor` is not such.
   std::optional<std::pair<mlir::Value, Indices>> moved(mlir::Value tensor, const Indices &indices) const;
+  std::optional<std::pair<Affine, Affine>> divided(const Affine &a, int64_t by) const;
+  std::optional<Indices> reshapedIndices(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to,
+                                         const Indices &indices) const;
   Affine constantAffine(int64_t value) const;
   Affine combine(const Affine &a, int64_t factor, const Affine &b) const;
   ExpressionRef number(Affine value) const;

@@ -34,6 +34,26 @@ Value peelProbabilities(Value value) {
   return value;
 }
 
+/// Scores beside a sink: softmax(concat(scores, sink)) without its last column, or with the sink in front.
+struct Beside {
+  SoftmaxOp softmax;
+  Value scores, sink;
+};
+std::optional<Beside> besideSink(SliceOp slice) {
+  auto softmax = peelProbabilities(slice.getOperand()).getDefiningOp<SoftmaxOp>();
+  auto concat = softmax ? softmax.getOperand().getDefiningOp<ConcatOp>() : nullptr;
+  ArrayRef<int64_t> whole = shapeOf(slice.getOperand());
+  auto last = static_cast<int64_t>(whole.size()) - 1;
+  if (!concat || concat.getInputs().size() != 2 || static_cast<int64_t>(concat.getAxis()) != last ||
+      shapeOf(concat.getResult()) != whole ||
+      llvm::any_of(slice.getStrides(), [](int64_t stride) { return stride != 1; }))
+    return std::nullopt;
+  bool behind = slice.getStarts()[last] == 0;
+  Value scores = concat.getInputs()[behind ? 0 : 1], sink = concat.getInputs()[behind ? 1 : 0];
+  bool fits = shapeOf(sink)[last] == 1 && shapeOf(scores) == shapeOf(slice.getResult());
+  return fits ? std::optional(Beside{softmax, scores, sink}) : std::nullopt;
+}
+
 bool leadsToProduct(Value value, int depth = 0) {
   if (depth > 8)
     return false;
@@ -185,7 +205,10 @@ std::optional<Scores> matchScores(MatmulOp product, std::string &why) {
     why = text.str();
     return std::nullopt;
   };
-  auto softmax = peelProbabilities(product.getLhs()).getDefiningOp<SoftmaxOp>();
+  Value probabilities = peelProbabilities(product.getLhs());
+  auto slice = probabilities.getDefiningOp<SliceOp>();
+  std::optional<Beside> beside = slice ? besideSink(slice) : std::nullopt;
+  SoftmaxOp softmax = beside ? beside->softmax : probabilities.getDefiningOp<SoftmaxOp>();
   if (!softmax)
     return refuse("something lies between its softmax and the product with its values");
   if (product.getTransposeLhs() || product.getBias())
@@ -193,13 +216,15 @@ std::optional<Scores> matchScores(MatmulOp product, std::string &why) {
   ArrayRef<int64_t> whole = shapeOf(product.getLhs());
   if (!hasRank(whole) || shapeOf(product.getRhs()).size() != whole.size())
     return refuse("its probabilities and values have not three or four dimensions each");
-  auto scores = Walk(why).from(softmax.getOperand());
+  Value walked = beside ? beside->scores : softmax.getOperand();
+  auto scores = Walk(why).from(walked);
   if (!scores)
     return std::nullopt;
+  scores->sink = beside ? beside->sink : Value();
   MatmulOp inner = scores->product;
   size_t rank = shapeOf(inner).size();
   if (!hasRank(shapeOf(inner)) || shapeOf(inner.getLhs()).size() != rank || shapeOf(inner.getRhs()).size() != rank ||
-      !splitsHeads(shapeOf(inner), shapeOf(softmax)) || !scores->sees(whole))
+      !splitsHeads(shapeOf(inner), shapeOf(walked)) || !scores->sees(whole))
     return refuse("its queries, keys and scores have different batch sizes or numbers of heads");
   return scores;
 }

@@ -17,6 +17,7 @@ struct Scores {
     size_t rank = 4; ///< of the scores that it broadcasts to: 3 where batch and heads are one dimension
   };
   llvm::SmallVector<Mask> masks;
+  mlir::Value sink; ///< [.., .., .., 1], a score that takes part in the softmax and weighs no value; may be null
   std::optional<std::pair<int64_t, int64_t>> split; ///< batch and heads, where scores of rank 4 were seen
 
   /// Learns the split from scores of this shape; false where it contradicts what was seen.

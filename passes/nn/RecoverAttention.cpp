@@ -92,6 +92,99 @@ Value addTerms(OpBuilder &builder, ArrayRef<Value> terms, ScoreShape shape, Mask
   return rest.empty() ? Value() : widened(builder, sumOf(builder, rest), shape);
 }
 
+/// A value before its entries along one dimension were repeated: `source`, seen under `shape`.
+struct Unrepeated {
+  Value source;
+  SmallVector<int64_t> shape;
+};
+std::optional<Unrepeated> unrepeated(Value value, size_t axis) {
+  SmallVector<int64_t> shape(shapeOf(value));
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>()) {
+    shape[axis] = 1;
+    return shapeOf(broadcast.getOperand()) == ArrayRef<int64_t>(shape)
+               ? std::optional(Unrepeated{broadcast.getOperand(), shape})
+               : std::nullopt;
+  }
+  auto merge = value.getDefiningOp<ReshapeOp>();
+  auto broadcast = merge ? merge.getOperand().getDefiningOp<BroadcastOp>() : nullptr;
+  if (!broadcast)
+    return std::nullopt;
+  ArrayRef<int64_t> wide = shapeOf(broadcast), narrow = shapeOf(broadcast.getOperand());
+  if (wide.size() != shape.size() + 1 || narrow.size() != wide.size() || narrow[axis + 1] != 1 ||
+      wide[axis] != narrow[axis])
+    return std::nullopt;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (i != axis && (shape[i] != wide[i < axis ? i : i + 1] || shape[i] != narrow[i < axis ? i : i + 1]))
+      return std::nullopt;
+  shape[axis] = wide[axis];
+  return Unrepeated{broadcast.getOperand(), shape};
+}
+
+/// The grouped heads behind [B, S, H, D], and whether they lie heads first.
+std::optional<std::pair<Unrepeated, bool>> groupsOf(Value value) {
+  if (auto direct = unrepeated(value, 2))
+    return std::pair(*direct, false);
+  auto transpose = value.getDefiningOp<TransposeOp>();
+  if (!transpose || transpose.getPermutation() != ArrayRef(kSwapHeads))
+    return std::nullopt;
+  auto inner = unrepeated(transpose.getOperand(), 1);
+  return inner ? std::optional(std::pair(*inner, true)) : std::nullopt;
+}
+/// Puts grouped heads in place of keys and values whose heads were repeated alike.
+bool groupHeads(OpBuilder &builder, Value &key, Value &value) {
+  auto keys = groupsOf(key), values = groupsOf(value);
+  if (!keys || !values || keys->first.shape[keys->second ? 1 : 2] != values->first.shape[values->second ? 1 : 2])
+    return false;
+  auto build = [&](const std::pair<Unrepeated, bool> &groups) {
+    Value grouped = reshapeTo(builder, groups.first.source, groups.first.shape);
+    return groups.second ? swapHeads(builder, grouped) : grouped;
+  };
+  key = build(*keys), value = build(*values);
+  return true;
+}
+
+/// `value` with `count` elements in front of dimension `dim`, or behind it: zeros, or ones of booleans.
+Value extended(OpBuilder &builder, Value value, int64_t dim, int64_t low, int64_t high) {
+  size_t rank = shapeOf(value).size();
+  SmallVector<int64_t> before(rank, 0), behind(rank, 0), interior(rank, 0);
+  before[dim] = low, behind[dim] = high;
+  double fill = getElementTypeOrSelf(value.getType()).isInteger(1) ? 1 : 0;
+  return PadOp::create(builder, value.getLoc(), value, before, behind, interior, APFloat(fill));
+}
+
+/// A sink is a key that every query sees, of a score of its own and no value: Xiao et al., arXiv 2309.17453. It stands
+/// first, within the prefix, and the others one further.
+struct Sink {
+  Value score; ///< [1, heads, 1, 1]
+
+  /// The score of a sink that neither batch rows nor queries tell apart.
+  static std::optional<Sink> of(OpBuilder &builder, Value sink) {
+    if (shapeOf(sink).size() != 4 || !isSameAlong(sink, 0) || !isSameAlong(sink, 2))
+      return std::nullopt;
+    SmallVector<int64_t> sizes{1, shapeOf(sink)[1], 1, 1};
+    if (auto broadcast = sink.getDefiningOp<BroadcastOp>();
+        broadcast && shapeOf(broadcast.getOperand()) == ArrayRef<int64_t>(sizes))
+      return Sink{broadcast.getOperand()};
+    return Sink{
+        SliceOp::create(builder, sink.getLoc(), sink, SmallVector<int64_t>(4, 0), sizes, SmallVector<int64_t>(4, 1))};
+  }
+
+  void addTo(OpBuilder &builder, Value &key, Value &value, Value &bias, MaskPredicate &predicate) const {
+    int64_t keys = shapeOf(key)[1];
+    groupHeads(builder, key, value);
+    key = extended(builder, key, 1, 1, 0);
+    value = extended(builder, value, 1, 1, 0);
+    Value scores = extended(builder, score, 3, 0, keys);
+    Type element = bias ? getElementTypeOrSelf(bias.getType()) : Type();
+    bias =
+        bias ? AddOp::create(builder, bias.getLoc(), extended(builder, bias, 3, 1, 0), castTo(builder, scores, element))
+             : scores;
+    if (predicate.keyMask)
+      predicate.keyMask = extended(builder, predicate.keyMask, 1, 1, 0);
+    ++predicate.position.prefix;
+  }
+};
+
 struct AttentionFrom : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -113,6 +206,9 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
     auto scores = matchScores(op, why);
     if (!scores)
       return failure();
+    std::optional<Sink> sink = scores->sink ? Sink::of(rewriter, scores->sink) : std::nullopt;
+    if (scores->sink && !sink)
+      return failure();
     double scale = scores->scale;
     Value query = peelScale(scores->product.getLhs(), scale), key = peelScale(scores->product.getRhs(), scale), value = op.getRhs();
     std::pair<int64_t, int64_t> split = scores->split ? *scores->split : splitOf(query);
@@ -132,13 +228,17 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
         terms.push_back(toRankFour(rewriter, term, mask.rank, split));
     MaskPredicate predicate;
     Value bias = addTerms(rewriter, terms, shape, predicate);
+    if (sink && predicate.querySegment)
+      return failure(); // a sink is of every segment
+    if (sink)
+      sink->addTo(rewriter, key, value, bias, predicate);
     if (bias && getElementTypeOrSelf(bias.getType()) != element)
       bias = castTo(rewriter, bias, rewriter.getF32Type());
     auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
     auto attention = AttentionOp::create(
         rewriter, op.getLoc(), query, key, value, bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
-        rewriter.getF64FloatAttr(scale), number(predicate.position.low), number(predicate.position.high), number(0),
-        number(predicate.position.prefix), number(0), rewriter.getF64FloatAttr(scores->cap));
+        rewriter.getF64FloatAttr(scale), number(predicate.position.low), number(predicate.position.high),
+        number(sink ? 1 : 0), number(predicate.position.prefix), number(0), rewriter.getF64FloatAttr(scores->cap));
     Value result = castTo(rewriter, swapHeads(rewriter, attention.getResult()), getElementTypeOrSelf(op.getType()));
     rewriter.replaceOp(op, reshapeTo(rewriter, result, shapeOf(op.getResult())));
     return success();
@@ -147,11 +247,12 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
 
 /// The bias of an attention that is a mask becomes part of its predicate.
 struct BiasToPredicate : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
+  /// Before a mask is taken for a bias by distance.
+  explicit BiasToPredicate(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {}
   LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
-    if (!op.getBias() || op.getOffset() != 0)
-      return failure();
     ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
+    if (!op.getBias() || op.getOffset() != 0 || shapeOf(op.getBias())[3] != k[1])
+      return failure();
     ScoreShape shape{q[0], q[2], q[1], k[1]};
     MaskPredicate predicate{{int64_t(op.getMinDistance()), int64_t(op.getMaxDistance()), int64_t(op.getPrefix())},
                             op.getKeyMask(), op.getQuerySegment(), op.getKeySegment()};
@@ -175,57 +276,16 @@ struct BiasToPredicate : OpRewritePattern<AttentionOp> {
   }
 };
 
-/// A value before its entries along one dimension were repeated: `source`, seen under `shape`.
-struct Unrepeated {
-  Value source;
-  SmallVector<int64_t> shape;
-};
-std::optional<Unrepeated> unrepeated(Value value, size_t axis) {
-  SmallVector<int64_t> shape(shapeOf(value));
-  if (auto broadcast = value.getDefiningOp<BroadcastOp>()) {
-    shape[axis] = 1;
-    return shapeOf(broadcast.getOperand()) == ArrayRef<int64_t>(shape) ? std::optional(Unrepeated{broadcast.getOperand(), shape})
-                                                                        : std::nullopt;
-  }
-  auto merge = value.getDefiningOp<ReshapeOp>();
-  auto broadcast = merge ? merge.getOperand().getDefiningOp<BroadcastOp>() : nullptr;
-  if (!broadcast)
-    return std::nullopt;
-  ArrayRef<int64_t> wide = shapeOf(broadcast), narrow = shapeOf(broadcast.getOperand());
-  if (wide.size() != shape.size() + 1 || narrow.size() != wide.size() || narrow[axis + 1] != 1 || wide[axis] != narrow[axis])
-    return std::nullopt;
-  for (size_t i = 0; i < shape.size(); ++i)
-    if (i != axis && (shape[i] != wide[i < axis ? i : i + 1] || shape[i] != narrow[i < axis ? i : i + 1]))
-      return std::nullopt;
-  shape[axis] = wide[axis];
-  return Unrepeated{broadcast.getOperand(), shape};
-}
-
 /// Repeated key and value heads become grouped heads.
 struct GroupHeads : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
-  /// The grouped heads behind [B, S, H, D], and whether they lie heads first.
-  static std::optional<std::pair<Unrepeated, bool>> groupsOf(Value value) {
-    if (auto direct = unrepeated(value, 2))
-      return std::pair(*direct, false);
-    auto transpose = value.getDefiningOp<TransposeOp>();
-    if (!transpose || transpose.getPermutation() != ArrayRef(kSwapHeads))
-      return std::nullopt;
-    auto inner = unrepeated(transpose.getOperand(), 1);
-    return inner ? std::optional(std::pair(*inner, true)) : std::nullopt;
-  }
-  static Value build(OpBuilder &builder, const std::pair<Unrepeated, bool> &groups) {
-    Value value = reshapeTo(builder, groups.first.source, groups.first.shape);
-    return groups.second ? swapHeads(builder, value) : value;
-  }
   LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
-    auto key = groupsOf(op.getKey()), value = groupsOf(op.getValue());
-    if (!key || !value || key->first.shape[key->second ? 1 : 2] != value->first.shape[value->second ? 1 : 2])
+    Value key = op.getKey(), value = op.getValue();
+    if (!groupHeads(rewriter, key, value))
       return failure();
-    Value newKey = build(rewriter, *key), newValue = build(rewriter, *value);
     rewriter.modifyOpInPlace(op, [&] {
-      op.getKeyMutable().assign(newKey);
-      op.getValueMutable().assign(newValue);
+      op.getKeyMutable().assign(key);
+      op.getValueMutable().assign(value);
     });
     return success();
   }

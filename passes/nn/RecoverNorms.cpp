@@ -141,10 +141,23 @@ struct BiasOf : OpRewritePattern<AddOp> {
     return failure();
   }
 };
+
+/// softmax(x - max(x)) -> softmax(x), which takes its largest element out by itself.
+struct ShiftedSoftmax : OpRewritePattern<SoftmaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SoftmaxOp op, PatternRewriter &rewriter) const override {
+    auto shifted = op.getOperand().getDefiningOp<SubOp>();
+    auto largest = shifted ? shifted.getRhs().getDefiningOp<ReduceOp>() : nullptr;
+    if (!largest || largest.getOperand() != shifted.getLhs() || !largest.getKeepDims() || !reducesLast(largest, "max"))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.getOperandMutable().assign(shifted.getLhs()); });
+    return success();
+  }
+};
 } // namespace
 
 void addNormPatterns(RewritePatternSet &patterns) {
-  patterns.add<NormOf<MulOp>, NormOf<DivOp>, GainOf, BiasOf>(patterns.getContext());
+  patterns.add<NormOf<MulOp>, NormOf<DivOp>, GainOf, BiasOf, ShiftedSoftmax>(patterns.getContext());
 }
 
 } // namespace mt::passes

@@ -19,10 +19,12 @@ struct RecoverOps : impl::RecoverOpsBase<RecoverOps> {
     RewritePatternSet patterns(&getContext());
     passes::addLookupPatterns(patterns);
     passes::addProductPatterns(patterns);
+    passes::addExpertPatterns(patterns);
     passes::addNormPatterns(patterns);
     passes::addActivationPatterns(patterns);
     passes::addRotaryPatterns(patterns);
     passes::addAttentionPatterns(patterns);
+    passes::addDistancePatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns)))) {
       getOperation().emitError("patterns of mt-recover-ops do not come to an end");
       return signalPassFailure();

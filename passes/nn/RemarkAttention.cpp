@@ -61,6 +61,8 @@ bool isMaskLike(Value value, int64_t &budget) {
 void explain(AttentionOp op) {
   ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
   ScoreShape shape{q[0], q[2], q[1], k[1]};
+  if (shapeOf(op.getBias())[3] != k[1])
+    return; // by distance
   OpBuilder builder(op);
   for (Value term : termsOf(op.getBias())) {
     MaskPredicate predicate;

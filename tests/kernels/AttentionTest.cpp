@@ -82,7 +82,8 @@ std::vector<Values> attend(const AttentionCase &c, const Inputs &in) {
             score += element(in.query, {b, q, h, i}) * element(in.key, {b, k, g, i});
           score *= real(c, "scale");
           score = cap > 0 ? cap * std::tanh(score / cap) : score;
-          score += c.bias.empty() ? 0 : element(in.bias, {b, h, q, k});
+          bool byDistance = !c.bias.empty() && c.bias[3] != c.keys;
+          score += c.bias.empty() ? 0 : element(in.bias, {b, h, q, byDistance ? k - q + c.queries - 1 : k});
           scores[static_cast<size_t>(k)] = score;
           most = std::max(most, score);
         }
@@ -120,6 +121,8 @@ const AttentionCase kCases[] = {
     {"shared bias", 2, 5, 6, 4, 2, 4, 4, {{"scale", 0.5}, {"softCap", 2.0}}, {1, 4, 5, 6}},
     {"bias of keys", 2, 5, 6, 4, 2, 4, 4, {{"scale", 0.5}}, {2, 1, 1, 6}},
     {"one bias", 2, 5, 6, 4, 2, 4, 4, {{"scale", 0.5}}, {1, 1, 5, 6}},
+    {"bias by distance", 2, 5, 6, 4, 2, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{-1}}}, {1, 4, 1, 10}},
+    {"one bias by distance", 2, 6, 5, 4, 2, 4, 4, {{"scale", 0.5}}, {2, 1, 1, 10}},
     {"key mask", 3, 5, 6, 2, 2, 4, 4, {{"scale", 0.5}}, {}, true},
     {"segments", 2, 7, 7, 2, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}}, {}, true, true}};
 
@@ -202,7 +205,8 @@ const AttentionCase kLong[] = {
      8,
      {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{40}}, {"prefix", int64_t{5}}}},
     {"mask", 2, 130, 530, 2, 2, 8, 8, {{"scale", 0.25}}, {}, true, true},
-    {"bias", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}, {"softCap", 3.0}}, {1, 2, 140, 270}}};
+    {"bias", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}, {"softCap", 3.0}}, {1, 2, 140, 270}},
+    {"bias by distance", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}}, {1, 2, 1, 409}}};
 
 TEST(AttentionBlocks, Forward) {
   for (const AttentionCase &c : kLong) {

@@ -68,6 +68,13 @@ void addAttention(Cases &cases) {
               " bias of " + std::to_string(batch) + ", " + std::to_string(heads) + ", " + std::to_string(queries);
           cases["attention.bias"].push_back(made);
         }
+  for (int64_t batch : {int64_t(1), kBatch})
+    for (int64_t heads : {int64_t(1), kHeads}) {
+      Case made = attentionCase({2, true, false, true, false, false, false, false, false},
+                                Index{batch, heads, 1, kQueries + kKeys - 1}, 3, 2);
+      made.name += " bias by distance of " + std::to_string(batch) + ", " + std::to_string(heads);
+      cases["attention.bias"].push_back(made);
+    }
 }
 
 void addRotary(Cases &cases) {

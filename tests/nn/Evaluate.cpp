@@ -78,9 +78,11 @@ static const Rules &rules() {
     addStructureRules(made);
     addProductRules(made);
     addRowRules(made);
+    addRecurrenceRules(made);
     addAttentionRules(made);
     addLossRules(made);
     addRandomRules(made);
+    addWindowRules(made);
     return made;
   }();
   return all;

@@ -44,7 +44,15 @@ template <typename Op> struct Scores {
   }
   double score(int64_t b, int64_t h, int64_t q, int64_t k) {
     double cap = op.getSoftCap().convertToDouble(), x = plain(b, h, q, k);
-    return (cap > 0 ? cap * std::tanh(x / cap) : x) + (bias ? bias->broadcastAt({b, h, q, k}) : 0);
+    return (cap > 0 ? cap * std::tanh(x / cap) : x) + (bias ? bias->at(biasPlace(b, h, q, k)) : 0);
+  }
+  /// The entry of the bias for a score.
+  Index biasPlace(int64_t b, int64_t h, int64_t q, int64_t k) const {
+    bool byDistance = bias->dims[3] != key.dims[1];
+    Index at{b, h, q, byDistance ? k - q + query.dims[1] - 1 : k};
+    for (size_t i = 0; i < 4; ++i)
+      at[i] = bias->dims[i] == 1 ? 0 : at[i];
+    return at;
   }
   /// d(score) / d(scale * q . k)
   double capSlope(int64_t b, int64_t h, int64_t q, int64_t k) {
@@ -97,12 +105,8 @@ std::vector<Tensor> attentionGrad(AttentionGradOp op, const Operands &in) {
             dq.at({b, q, h, d}) += dot * scores.key.at({b, k, g, d});
             dk.at({b, k, g, d}) += dot * scores.query.at({b, q, h, d});
           }
-          if (op.getDbias()) {
-            Index at{b, h, q, k};
-            for (size_t i = 0; i < 4; ++i)
-              at[i] = dbias.dims[i] == 1 ? 0 : at[i];
-            dbias.at(at) += ds;
-          }
+          if (op.getDbias())
+            dbias.at(scores.biasPlace(b, h, q, k)) += ds;
         }
   std::vector<Tensor> results{dq, dk, dv};
   if (op.getDbias())
