@@ -116,6 +116,35 @@ Labelled permuted(NodeContext &node, const Labelled &tensor, const std::string &
   return {value, order};
 }
 
+// A label that occurs twice means the diagonal: with both dimensions last and as one, every (size + 1)-th element.
+Labelled diagonal(NodeContext &node, Labelled tensor) {
+  for (size_t first = 0; tensor.value && first < tensor.labels.size(); ++first) {
+    char label = tensor.labels[first];
+    size_t second = tensor.labels.find(label, first + 1);
+    if (second == std::string::npos)
+      continue;
+    Dims order, shape;
+    std::string kept;
+    for (size_t d = 0; d < tensor.labels.size(); ++d)
+      if (d != first && d != second) {
+        order.push_back(static_cast<int64_t>(d));
+        shape.push_back(nn::shapeOf(tensor.value)[d]);
+        kept.push_back(tensor.labels[d]);
+      }
+    order.insert(order.end(), {static_cast<int64_t>(first), static_cast<int64_t>(second)});
+    int64_t size = nn::shapeOf(tensor.value)[first];
+    if (nn::shapeOf(tensor.value)[second] != size) {
+      (void)node.fail("dimensions of the same label differ in size");
+      return {};
+    }
+    shape.push_back(size * size);
+    Value row = node.reshape(node.transpose(tensor.value, order), shape);
+    tensor = diagonal(node, {node.slice(row, static_cast<int64_t>(shape.size()) - 1, 0, size, size + 1), kept + label});
+    break;
+  }
+  return tensor;
+}
+
 // Sums out the labels that nothing else needs.
 Labelled reduced(NodeContext &node, const Labelled &tensor, const std::string &needed) {
   Dims axes;
@@ -205,10 +234,12 @@ LogicalResult einsum(NodeContext &node) {
     if (!value)
       return failure();
     auto labels = expandEllipsis(names[i], nn::shapeOf(value).size());
-    if (!labels || std::set<char>(labels->begin(), labels->end()).size() != labels->size())
-      return node.fail("equation '{}' does not fit operand {}, or takes a diagonal, which is not supported", equation, i);
+    if (!labels)
+      return node.fail("equation '{}' does not fit operand {}", equation, i);
     behind = std::max(behind, labels->size() + 3 - std::min(labels->size() + 3, names[i].size()));
-    terms.push_back({value, *labels});
+    terms.push_back(diagonal(node, {value, *labels}));
+    if (!terms.back().value)
+      return failure();
   }
   std::string result = arrow == std::string::npos ? implicitResult(terms) : equation.substr(arrow + 2);
   if (size_t at = result.find("..."); at != std::string::npos) {

@@ -27,15 +27,21 @@ private:
 };
 
 void addElementwise(Converters &table);
+void addBits(Converters &table);
 void addActivations(Converters &table);
 void addShapes(Converters &table);
 void addStructure(Converters &table);
 void addIndexing(Converters &table);
+void addSequences(Converters &table);
 void addPositions(Converters &table);
 void addReductions(Converters &table);
 void addProducts(Converters &table);
 void addConvolution(Converters &table);
+void addGeometry(Converters &table);
+void addSignals(Converters &table);
+void addQuantization(Converters &table);
 void addNormalization(Converters &table);
+void addSoftmax(Converters &table);
 void addAttention(Converters &table);
 void addLosses(Converters &table);
 void addControl(Converters &table);

@@ -216,6 +216,12 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
   convert(node, attributes, inputs, scope, frame);
 }
 
+void GraphImporter::noteStatistics(const NodeContext &context) {
+  for (size_t input : context.statistics())
+    for (Candidate &candidate : stored)
+      candidate.isStatistic |= candidate.argument == context.given(input).value;
+}
+
 void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                             const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
   std::string domain = domainOf(node);
@@ -245,6 +251,7 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
       (void)context.fail("its inputs or attributes have a form that is not supported");
     return poison(node, scope);
   }
+  noteStatistics(context);
   std::vector<NodeValue> results = context.takeResults();
   for (size_t i = 0; values && i < results.size() && i < values->size(); ++i)
     if (!results[i].known) {

@@ -53,6 +53,7 @@ private:
   void convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs,
                Scope &scope, const Frame &frame);
   void store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results);
+  void noteStatistics(const NodeContext &context);
   void poison(const ::onnx::NodeProto &node, Scope &scope);
 
   NodeValue valueOf(const ::onnx::TensorProto &tensor, const std::string &name, bool isConstantNode);

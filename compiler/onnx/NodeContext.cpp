@@ -169,10 +169,16 @@ Value NodeContext::typed(StringRef name, Value operand, ArrayRef<int64_t> shape,
   return op ? op->getResult(0) : Value();
 }
 
-Value NodeContext::concat(ArrayRef<Value> parts, int64_t axis) {
-  for (Value part : parts)
+Value NodeContext::concat(ArrayRef<Value> given, int64_t axis) {
+  SmallVector<Value> kept; // parts without elements add nothing
+  for (Value part : given) {
     if (!part)
       return {};
+    bool fits = axis < static_cast<int64_t>(nn::shapeOf(part).size());
+    if (!fits || nn::shapeOf(part)[static_cast<size_t>(axis)] != 0)
+      kept.push_back(part);
+  }
+  ArrayRef<Value> parts = kept.empty() ? given : ArrayRef<Value>(kept);
   if (parts.size() == 1)
     return parts[0];
   SmallVector<int64_t> shape(nn::shapeOf(parts[0]));

@@ -16,6 +16,7 @@ struct Candidate {
   Origin origin;
   mlir::BlockArgument argument;
   std::vector<Alias> aliases; ///< other names of the tensor
+  bool isStatistic = false;   ///< running statistics of a normalization
 };
 
 /// What was decided, for each candidate.

@@ -245,10 +245,10 @@ TEST(BadModels, FunctionsThatDefineNothing) {
 }
 
 TEST(BadModels, OldOpset) {
-  TestModel model(11);
+  TestModel model(6);
   model.input("x", kFloat, {"batch", "16"}).output("y");
   model.node("Relu", {"x"}, {"y"});
-  expectProblem(import(model), {"opset 11"});
+  expectProblem(import(model), {"opset 6", "oldest supported: 7"});
 }
 
 TEST(BadModels, RecursiveFunction) {
