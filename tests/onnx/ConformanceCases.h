@@ -27,6 +27,9 @@ struct ConformanceCase {
 /// All cases, or none where they are not there.
 const std::vector<ConformanceCase> &conformanceCases();
 
+/// Whether mt converts the operators that a case is made of.
+bool isSupported(const ConformanceCase &one);
+
 /// How far a case comes. What stands in the list of exceptions must stop exactly there.
 enum class Stage : uint8_t { refused, values, kernels, slopes, passed };
 std::string nameOf(Stage stage);

@@ -2,18 +2,17 @@
 // against the results that the case demands; each operation by the CPU's kernels against the evaluator; and where reals
 // go in and come out, the gradient against differences. A case that stops on the way stands in conformance.exceptions
 // with the reason, and one that stands there stops exactly where the list says.
-#include "compiler/onnx/Converters.h"
-#include "compiler/onnx/ImportOnnx.h"
 #include "tests/nn/GradientCheck.h"
-#include "tests/onnx/ConformanceCases.h"
+#include "tests/onnx/ConformanceImport.h"
 
 #include "mlir/IR/IRMapping.h"
 
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <fmt/ranges.h>
+
 #include <cmath>
-#include <fstream>
 
 using namespace mlir;
 
@@ -22,83 +21,16 @@ namespace {
 
 using nn::test::Tensor;
 
-bool isSupported(const std::string &qualified) {
-  size_t dot = qualified.rfind('.');
-  std::string domain = dot == std::string::npos ? "" : qualified.substr(0, dot);
-  return qualified == "If" || Converters::table().find(domain, qualified.substr(dot + 1));
-}
-
 /// The cases that are made of supported operators alone.
 std::vector<const ConformanceCase *> supportedCases() {
   std::vector<const ConformanceCase *> supported;
   for (const ConformanceCase &one : conformanceCases())
-    if (llvm::all_of(one.operators, isSupported))
+    if (isSupported(one))
       supported.push_back(&one);
   return supported;
 }
 
 //===-- from a case to an operation with inputs -----------------------------------------------------------------===//
-
-struct Prepared {
-  OwningOpRef<ModuleOp> module;
-  func::FuncOp function;
-  std::vector<Tensor> arguments;
-  Problems problems; ///< why the importer refused it; empty: it did not
-};
-
-template <typename Stored> std::vector<double> widened(const std::string &bytes) {
-  std::vector<double> values(bytes.size() / sizeof(Stored));
-  for (size_t i = 0; i < values.size(); ++i) {
-    Stored element;
-    std::memcpy(&element, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    values[i] = static_cast<double>(element);
-  }
-  return values;
-}
-
-/// A tensor that the model holds; the cases have none of them in 16 bits.
-Tensor stored(const ImportedParameter &parameter) {
-  std::string bytes(parameter.length, '\0');
-  std::ifstream file(parameter.path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(parameter.offset));
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  Tensor tensor{parameter.dims, {}};
-  switch (parameter.storedType) {
-  case DType::f32:
-    tensor.values = widened<float>(bytes);
-    break;
-  case DType::f64:
-    tensor.values = widened<double>(bytes);
-    break;
-  case DType::i64:
-    tensor.values = widened<int64_t>(bytes);
-    break;
-  case DType::i32:
-    tensor.values = widened<int32_t>(bytes);
-    break;
-  default:
-    ADD_FAILURE() << "'" << parameter.name << "' has a type that this test does not read";
-    tensor.values.resize(static_cast<size_t>(elementCount(parameter.dims).value_or(0)));
-  }
-  return tensor;
-}
-
-Prepared prepare(const ConformanceCase &one) {
-  Prepared prepared;
-  ImportOptions options;
-  options.asFixed = true;
-  ScopedDiagnosticHandler quiet(&nn::test::caseContext(), [](Diagnostic &) { return success(); });
-  auto model = importOnnx(nn::test::caseContext(), one.model, options, prepared.problems);
-  if (failed(model))
-    return prepared;
-  for (const CaseTensor &input : one.inputs)
-    prepared.arguments.push_back({input.dims, input.values});
-  for (const ImportedParameter &parameter : model->parameters)
-    prepared.arguments.push_back(stored(parameter));
-  prepared.module = std::move(model->module);
-  prepared.function = prepared.module->lookupSymbol<func::FuncOp>(nn::kMainName);
-  return prepared;
-}
 
 bool tensorIsEmpty(ArrayRef<int64_t> dims) { return llvm::is_contained(dims, 0); }
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Writes the node cases that the package onnx generates, for tests/onnx/ConformanceTest.cpp.
 
-    conformance_cases.py PACKAGES FOLDER       PACKAGES holds the package (tools/setup.sh --onnx-cases fetches it)
+    conformance_cases.py PACKAGES FOLDER OPERATORS       PACKAGES holds the package (tools/setup.sh --onnx-cases fetches it)
+    conformance_cases.py PACKAGES --operators OPERATORS  writes OPERATORS anew
 
 FOLDER then holds a model for each case, FOLDER/NAME.onnx; cases.json, which says what goes in and must come out; and
 values.f64, all their elements as doubles in the order of cases.json. The folder is left as it is where it was written by
-this script from this version of the package. Exit status 77: the package is not there.
+this script from this version of the package. OPERATORS is the list of the standard's operators, with the operator sets that
+changed them, which docs/operators.md is made of; it must be the package's. Exit status 77: the package is not there.
 
 What a compiler must know - shapes, axes, pads - is no input of a model for mt but stands in it. Sequences go in and out
 as their tensors, through SequenceConstruct and SequenceAt.
@@ -132,13 +134,32 @@ def write_all(onnx, folder):
     return len(entries)
 
 
-def main(packages, folder):
+def operators(onnx):
+    """A line for each operator of the default domain, by name: the operator sets that changed it, and what else it is."""
+    versions = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            versions.setdefault(schema.name, {})[schema.since_version] = schema
+    lines = []
+    for name, known in sorted(versions.items()):
+        newest = known[max(known)]
+        lines.append(" ".join([name, *map(str, sorted(known)), *(["deprecated"] if newest.deprecated else [])]))
+    return "\n".join(lines) + "\n"
+
+
+def main(packages, folder, listed):
     sys.path.insert(0, packages)
     try:
         import onnx
     except ImportError:
         print(f"skipped: the package onnx is not in {packages}; tools/setup.sh --onnx-cases fetches it")
         return 77
+    if folder == "--operators":
+        pathlib.Path(listed).write_text(operators(onnx))
+        return 0
+    if pathlib.Path(listed).read_text() != operators(onnx):
+        print(f"error: {listed} is stale; write it anew with {__file__} {packages} --operators {listed}")
+        return 1
     stamp = onnx.__version__ + " " + hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
     folder = pathlib.Path(folder)
     if (folder / "stamp").exists() and (folder / "stamp").read_text() == stamp:
