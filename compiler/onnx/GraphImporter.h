@@ -33,6 +33,7 @@ private:
     std::map<std::string, NodeValue> values;
     std::set<std::string> absent; ///< inputs of a function that its caller left out
     Scope *outer = nullptr;       ///< null in a function, which sees nothing else
+    bool isGraph = false;         ///< the model's own graph
     bool isAbsent(const std::string &name) const { return absent.contains(name) || (outer && outer->isAbsent(name)); }
     NodeValue *find(const std::string &name);
   };
@@ -43,6 +44,7 @@ private:
     int depth = 0;
   };
 
+  void noteDescriptions(const BoundInputs &inputs);
   void importInitializers(const ::onnx::GraphProto &graph, Scope &scope);
   void importNodes(const NodeList &nodes, const std::vector<std::string> &outputs, Scope &scope, const Frame &frame);
   void importNode(const ::onnx::NodeProto &node, Scope &scope, const Frame &frame);
@@ -54,7 +56,8 @@ private:
                Scope &scope, const Frame &frame);
   void store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results);
   void noteStatistics(const NodeContext &context);
-  void poison(const ::onnx::NodeProto &node, Scope &scope);
+  void giveUp(const ::onnx::NodeProto &node, Scope &scope);
+  NodeValue guessOf(const std::string &name);
 
   NodeValue valueOf(const ::onnx::TensorProto &tensor, const std::string &name, bool isConstantNode);
   NodeValue storedInteger(TensorSource source);
@@ -69,6 +72,8 @@ private:
   std::map<std::string, Origin> origins;
   std::map<std::string, std::vector<Alias>> moduleNames;
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
+  std::map<std::string, const ::onnx::ValueInfoProto *> described; ///< by the exporter: values of the graph, with types
+  std::map<std::string, int64_t> symbols;                          ///< sizes of dimensions, as the inputs bind them
   std::vector<Candidate> stored;
   std::deque<NodeAttributes> keptAttributes; ///< of calls, which nodes of their functions refer to
 };

@@ -27,6 +27,7 @@ struct NodeValue {
   bool isSequence = false;
   std::vector<NodeValue> sequence; ///< of a value of ONNX's sequence type
   bool isAbsent = false;           ///< an optional value without an element
+  bool isGuess = false; ///< stands for what could not be converted, or follows from it: only its type is right
   std::function<mlir::Value()> make; ///< creates `value` on first use, where there is no `known`
 };
 
