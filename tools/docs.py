@@ -15,8 +15,8 @@ ATTRIBUTES = {"I64Attr": "integer", "F64Attr": "real", "BoolAttr": "flag", "StrA
 UNSUPPORTED = {  # why, of operators that no converter takes
     "text": "ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer",
     "the number of results depends on the data": "NonMaxSuppression Unique",
-    "needs a kernel": "Acos Asin Atan BitCast Det GridSample MaxRoiPool MaxUnpool RoiAlign",
-    "loops": "GRU LSTM LinearAttention Loop RNN Scan SequenceMap",
+    "needs a kernel": "Acos Asin Atan BitCast GridSample MaxRoiPool MaxUnpool RoiAlign",
+    "loops": "GRU LSTM Loop RNN Scan",
     "random numbers": "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
 }
 FLOWS = {"carried": "yes", "stopped": "no", "none": "none"}
@@ -88,7 +88,7 @@ def operators():
             for where, name, converter, note in re.findall(r'table\.add(Contrib)?\("(\w+)", ([^;]*)\);(?: // (.*))?', body):
                 if not converter.startswith("unsupported"):
                     (contrib if where else families[family]).add(name + (f" ({note})" if note else ""))
-    families["Control"].add("If (on shapes and constants)")
+    families["Control"].update(["If (on shapes and constants)", "SequenceMap"])  # GraphImporter.cpp inlines them
     return [(name.lower(), sorted(names)) for name, names in families.items() if names] + [("com.microsoft", sorted(contrib))]
 
 

@@ -1,4 +1,4 @@
-// Matrix products: MatMul, Gemm, Einsum.
+// Matrix products: MatMul, Gemm, Einsum; determinants.
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/ProductParts.h"
 
@@ -263,12 +263,47 @@ LogicalResult einsum(NodeContext &node) {
   return node.result(permuted(node, total, result).value);
 }
 
+//===-- determinants ------------------------------------------------------------------------------------------===//
+
+// The determinant [.., 1, 1], expanded along the first row.
+Value minor(NodeContext &node, Value matrix) {
+  ArrayRef<int64_t> shape = nn::shapeOf(matrix);
+  auto rank = static_cast<int64_t>(shape.size()), size = shape.back();
+  if (size == 1)
+    return matrix;
+  Value top = node.slice(matrix, rank - 2, 0, 1), rest = node.slice(matrix, rank - 2, 1, size - 1), sum;
+  for (int64_t column = 0; column < size; ++column) {
+    Value left = node.slice(rest, rank - 1, 0, column),
+          right = node.slice(rest, rank - 1, column + 1, size - 1 - column);
+    Value others = node.concat({left, right}, rank - 1);
+    if (!others)
+      return {};
+    Value part = node.mul(node.slice(top, rank - 1, column, 1), minor(node, others));
+    sum = !sum ? part : column % 2 ? node.sub(sum, part) : node.add(sum, part);
+  }
+  return sum;
+}
+
+LogicalResult determinant(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  Dims shape(nn::shapeOf(value));
+  constexpr int64_t kMost = 4; // the number of products grows as the factorial
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2] || shape.back() < 1 || shape.back() > kMost)
+    return node.fail("needs square matrices of at most {0} by {0}, not {1}", kMost, dimsText(shape));
+  Value result = minor(node, value);
+  shape.resize(shape.size() - 2);
+  return node.result(result ? node.reshape(result, shape) : result);
+}
+
 } // namespace
 
 void addProducts(Converters &table) {
   table.add("MatMul", matmul);
   table.add("Gemm", gemm);
   table.add("Einsum", einsum);
+  table.add("Det", determinant); // up to 4 by 4
 }
 
 } // namespace mt::onnx

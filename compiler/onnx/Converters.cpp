@@ -5,10 +5,10 @@ namespace mt::onnx {
 const Converters &Converters::table() {
   static const Converters table = [] {
     Converters built;
-    for (auto *addFamily : {addElementwise, addBits,      addActivations, addShapes,       addStructure,
-                            addIndexing,    addSequences, addPositions,   addReductions,   addProducts,
-                            addConvolution, addGeometry,  addSignals,     addQuantization, addNormalization,
-                            addSoftmax,     addAttention, addLosses,      addControl,      onnx::addContrib})
+    for (auto *addFamily :
+         {addElementwise,   addBits,       addActivations, addShapes,      addStructure, addIndexing, addSequences,
+          addPositions,     addReductions, addProducts,    addConvolution, addGeometry,  addSignals,  addQuantization,
+          addNormalization, addSoftmax,    addAttention,   addStates,      addLosses,    addControl,  onnx::addContrib})
       addFamily(built);
     return built;
   }();

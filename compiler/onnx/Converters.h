@@ -43,6 +43,7 @@ void addQuantization(Converters &table);
 void addNormalization(Converters &table);
 void addSoftmax(Converters &table);
 void addAttention(Converters &table);
+void addStates(Converters &table);
 void addLosses(Converters &table);
 void addControl(Converters &table);
 void addContrib(Converters &table);

@@ -243,17 +243,19 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
     poisoned = poisoned || (!leftOut && (!value || value->poisoned));
     inputs.push_back(value);
   }
-  bool condition = domainOf(node).empty() && node.op_type() == "If";
+  bool inlined = domainOf(node).empty() && inlines(node.op_type());
   const auto *called = functionOf(node);
-  if (!condition && !called && !Converters::table().find(domainOf(node), node.op_type())) {
+  if (!inlined && !called && !Converters::table().find(domainOf(node), node.op_type())) {
     problems.push_back(
         fmt::format("{}: this operator is not supported; docs/operators.md lists those that are", nodeText(node)));
     poisoned = true;
   }
   if (poisoned)
     return giveUp(node, scope);
-  if (condition)
+  if (inlined && node.op_type() == "If")
     return importCondition(node, attributes, inputs, scope, frame);
+  if (inlined)
+    return importMap(node, attributes, inputs, scope, frame);
   if (called && !Converters::table().find(domainOf(node), node.op_type()))
     return importCall(node, *called, attributes, inputs, scope, frame.depth + 1);
   convert(node, attributes, inputs, scope, frame);
@@ -361,6 +363,52 @@ void GraphImporter::importCondition(const ::onnx::NodeProto &node, const NodeAtt
     NodeValue *result = inner.find(branch->g().output(i).name());
     results[static_cast<size_t>(i)] = result ? *result : NodeValue();
     results[static_cast<size_t>(i)].poisoned = !result || result->poisoned;
+  }
+  store(node, scope, std::move(results));
+}
+
+// A value as part of a sequence, whose parts are all there.
+NodeValue GraphImporter::partOf(NodeValue value) {
+  if (!value.value && value.known)
+    value.value = makeConstant(builder, builder.getUnknownLoc(), *value.known);
+  if (!value.value && value.make)
+    value.value = value.make();
+  value.poisoned = value.poisoned || !value.value;
+  return value;
+}
+
+// The body of SequenceMap, once for each entry of its first input.
+void GraphImporter::importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                              const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
+  const auto *body = attributes.find("body");
+  bool fits = body && body->has_g() && static_cast<size_t>(body->g().input_size()) == inputs.size() &&
+              body->g().output_size() == node.output_size() && !inputs.empty() && inputs[0] && inputs[0]->isSequence;
+  for (const NodeValue *input : inputs)
+    fits = fits && input && (!input->isSequence || input->sequence.size() == inputs[0]->sequence.size());
+  if (!fits) {
+    problems.push_back(
+        fmt::format("{}: its body does not fit its inputs, of which the first must be a sequence and others "
+                    "sequences as long",
+                    nodeText(node)));
+    return giveUp(node, scope);
+  }
+  std::vector<NodeValue> results(static_cast<size_t>(node.output_size()));
+  for (NodeValue &result : results)
+    result.isSequence = true;
+  for (size_t i = 0; i < inputs[0]->sequence.size(); ++i) {
+    Scope inner;
+    inner.outer = &scope;
+    for (size_t j = 0; j < inputs.size(); ++j)
+      inner.values[body->g().input(static_cast<int>(j)).name()] =
+          inputs[j]->isSequence ? inputs[j]->sequence[i] : *inputs[j];
+    importInitializers(body->g(), inner);
+    importNodes(body->g().node(), outputNames(body->g()), inner, frame);
+    for (size_t k = 0; k < results.size(); ++k) {
+      NodeValue *found = inner.find(body->g().output(static_cast<int>(k)).name());
+      NodeValue part = partOf(found ? *found : NodeValue());
+      results[k].poisoned |= part.poisoned;
+      results[k].sequence.push_back(std::move(part));
+    }
   }
   store(node, scope, std::move(results));
 }

@@ -24,6 +24,9 @@ public:
   /// Returns the graph's outputs, in order; those that could not be converted are null.
   std::vector<mlir::Value> run(const BoundInputs &inputs);
 
+  /// Whether it inlines the graphs of operator `op` of the default domain itself, which has no converter then.
+  static bool inlines(const std::string &op) { return op == "If" || op == "SequenceMap"; }
+
   /// The stored tensors that became arguments, in order.
   std::vector<Candidate> &candidates() { return stored; }
 
@@ -52,6 +55,9 @@ private:
                   const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope, int depth);
   void importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  void importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                 const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  NodeValue partOf(NodeValue value);
   void convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs,
                Scope &scope, const Frame &frame);
   void store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results);
