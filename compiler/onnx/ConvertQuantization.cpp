@@ -92,6 +92,7 @@ LogicalResult quantize(NodeContext &node) {
   auto type = quantizedType(node, 2);
   if (!value || !scale || !type)
     return failure();
+  node.isStatistic(1);
   Value zero = node.has(2) ? spread(node, node.input(2), value) : Value();
   Type computed = getElementTypeOrSelf(scale);
   if (int64_t precision = node.attributes.integer("precision", 0))
@@ -113,6 +114,7 @@ LogicalResult dequantize(NodeContext &node) {
   Value value = node.input(0), scale = spread(node, node.input(1), value);
   if (!value || !scale)
     return failure();
+  node.isStatistic(1);
   Value zero = node.has(2) ? spread(node, node.input(2), value) : Value();
   Value result = dequantized(node, value, zero, scale);
   int64_t wanted = node.attributes.integer("output_dtype", 0);

@@ -75,7 +75,7 @@ public:
   bool isSymbolic(size_t index) const { return has(index) && inputs[index]->symbolic; }
   /// Whatever input `index` is, which must be there.
   const NodeValue &given(size_t index) const { return *inputs[index]; }
-  /// Says that input `index` holds statistics of data: no weight, however it is used.
+  /// Says that input `index` holds statistics of data, or scales that follow from them: no weight, however it is used.
   void isStatistic(size_t index) { statisticInputs.push_back(index); }
   const std::vector<size_t> &statistics() const { return statisticInputs; }
   /// The sequence that is input `index`; null, with a problem, where it is none.
