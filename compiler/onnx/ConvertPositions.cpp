@@ -1,4 +1,5 @@
-// Operators about positions: triangles, running sums, one-hot rows, diagonals. They stay comparisons of indices.
+// Operators about positions: triangles, running sums and products, one-hot rows, diagonals, rows turned or written at
+// places. They stay comparisons of indices.
 #include "compiler/onnx/Converters.h"
 
 using namespace mlir;
