@@ -69,5 +69,14 @@ constexpr Chunks reduceChunks(int64_t results, int64_t count) {
 /// On a GPU: keys and their place, twice, to sort indices.
 constexpr uint64_t sortScratch(int64_t indices) { return static_cast<uint64_t>(indices) * 16; }
 
+/// Rows of experts, grouped: where each expert's begin (as many and one more), and which rows they are, of 64 bits
+/// each; on a GPU the rows are sorted keys.
+constexpr uint64_t expertScratch(int64_t rows, int64_t experts) {
+  return static_cast<uint64_t>(rows + experts + 1) * 8;
+}
+constexpr uint64_t deviceExpertScratch(int64_t rows, int64_t experts) {
+  return static_cast<uint64_t>(experts + 1) * 8 + sortScratch(rows);
+}
+
 } // namespace mt::kernels
 #endif

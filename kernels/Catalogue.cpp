@@ -18,8 +18,8 @@ constexpr int64_t kMaxBytes = int64_t{1} << 60;
 
 std::vector<Kernel> collect() {
   std::vector<Kernel> kernels;
-  for (auto family : {elementwiseKernels(), structureKernels(), indexingKernels(), productKernels(),
-                      normalizationKernels(), attentionKernels(), lossKernels(), stepKernels()})
+  for (auto family : {elementwiseKernels(), structureKernels(), indexingKernels(), productKernels(), windowKernels(),
+                      normalizationKernels(), recurrenceKernels(), attentionKernels(), lossKernels(), stepKernels()})
     kernels.insert(kernels.end(), family.begin(), family.end());
   std::ranges::sort(kernels, {}, &Kernel::name);
   return kernels;

@@ -44,6 +44,7 @@ std::vector<Pattern> patterns() {
   const Sizes tables = {{128, 1024, 256}, {2048, 8192, 1024}, {8192, 32768, 4096}};
   const Sizes heads = {{1, 64, 4}, {4, 512, 8}, {8, 2048, 32}};
   const Sizes classes = {{64, 512}, {512, 8192}, {512, 65536}};
+  const Sizes layers = {{32, 4, 128, 512}, {64, 32, 256, 1024}, {128, 32, 1024, 4096}};
   return {
       {"matmul $T[$M,$K] $T[$K,$N] - -> $T[$M,$N]", "MNK", products},
       {"matmul{transposeRhs=1} $T[$M,$K] $T[$N,$K] - -> $T[$M,$N]", "MNK", products},
@@ -68,6 +69,11 @@ std::vector<Pattern> patterns() {
       {"layer_norm_grad $T[$R,$C] $T[$R,$C] f32[$R] f32[$R] f32[$C] - -> $T[$R,$C] f32[$C] f32[$C]", "RC", kRows},
       {"rms_norm{epsilon=1e-05} $T[$R,$C] f32[$C] -> $T[$R,$C] f32[$R]", "RC", kRows},
       {"rms_norm_grad $T[$R,$C] $T[$R,$C] f32[$R] f32[$C] - -> $T[$R,$C] f32[$C]", "RC", kRows},
+      {"recurrence{kind=lstm} $T[$S,$B,$G] $T[$G,$H] - - - - - -> f32[$S,$B,$H] f32[$S,$B,$H]", "SBHG", layers},
+      {"recurrence_grad{kind=lstm} f32[$S,$B,$H] - $T[$S,$B,$G] f32[$S,$B,$G] $T[$G,$H] f32[$S,$B,$H] f32[$S,$B,$H] - "
+       "- -> "
+       "$T[$S,$B,$G] $T[$S,$B,$G] - -",
+       "SBHG", layers},
       {"softmax $T[$R,$C] -> $T[$R,$C]", "RC", kRows},
       {"softmax_grad $T[$R,$C] $T[$R,$C] -> $T[$R,$C]", "RC", kRows},
       {"log_softmax $T[$R,$C] -> $T[$R,$C]", "RC", kRows},

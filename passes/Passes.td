@@ -86,6 +86,7 @@ def LowerPrecision : Pass<"mt-lower-precision", "mlir::ModuleOp"> {
 
     - products (`matmul`, `attention`, `linear_cross_entropy`) take bf16 and give bf16; kernels sum in 32 bits;
     - norms take what they get, compute in 32 bits and give bf16; their statistics have 32 bits;
+    - `recurrence` takes what it gets and a bf16 weight; its states, which sum over steps, have 32 bits;
     - `rotary` keeps its operand's type and takes its tables in 32 bits;
     - softmax, losses, reductions, running sums, powers, roots, exponentials, logarithms, trigonometric functions,
       quotients of tensors, and functions that saturate and whose gradient follows from their result (`tanh`, `sigmoid`,

@@ -12,10 +12,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-ELEMENTWISE, STRUCTURE, FUSED, COMMON = (f"compiler/nn/{name}.cpp" for name in
-                                         ("GradientsElementwise", "GradientsStructure", "GradientsFused", "Nn"))
+ELEMENTWISE, STRUCTURE, FUSED, RECURRENCE, COMMON = (f"compiler/nn/{name}.cpp" for name in
+                                                     ("GradientsElementwise", "GradientsStructure", "GradientsFused", "GradientsRecurrence", "Nn"))
 ROWS, FLOW, PART, SPLIT = "compiler/nn/NnRows.cpp", "passes/nn/BatchFlow.cpp", "passes/nn/PartOfBatch.cpp", "passes/nn/SplitBatch.cpp"
-TESTS = {file: "nn-gradients" for file in (ELEMENTWISE, STRUCTURE, FUSED, COMMON)} | {file: "passes-batches" for file in (ROWS, FLOW, PART, SPLIT)}
+TESTS = {file: "nn-gradients" for file in (ELEMENTWISE, STRUCTURE, FUSED, RECURRENCE, COMMON)} | {file: "passes-batches" for file in (ROWS, FLOW, PART, SPLIT)}
 LIBRARIES = {"compiler/nn": "mt_nn", "passes": "mt_passes"}
 # name, file, what stands there (once), what shall stand there
 MUTANTS = [
@@ -59,7 +59,7 @@ MUTANTS = [
     ("a product beside its gelu forgotten", FUSED, "dy = AddOp::create(b, getLoc(), dy, beside)", "(void)beside"),
     ("layer norm's gain and bias exchanged", FUSED, "g.add(b, getBias(), grad.getDbias());\n  return success();\n}\n\nLogicalResult RmsNormOp", "g.add(b, getBias(), grad.getDgain());\n  return success();\n}\n\nLogicalResult RmsNormOp"),
     ("layer norm's statistics exchanged", FUSED, "getOperand(), getMean(), getRstd(), getGain()", "getOperand(), getRstd(), getMean(), getGain()"),
-    ("rms norm without its gain", FUSED, "getOperand(), getRstd(), getGain());\n  g.add(b, getOperand(), grad.getDoperand());\n  if (getGain())\n    g.add(b, getGain(), grad.getDgain());\n  return success();\n}\n\nLogicalResult SoftmaxOp", "getOperand(), getRstd(), Value());\n  g.add(b, getOperand(), grad.getDoperand());\n  if (getGain())\n    g.add(b, getGain(), grad.getDgain());\n  return success();\n}\n\nLogicalResult SoftmaxOp"),
+    ("rms norm without its gain", FUSED, "getOperand(), getRstd(), getGain(), /*addend=*/Value()", "getOperand(), getRstd(), Value(), /*addend=*/Value()"),
     ("softmax from its operand", FUSED, "SoftmaxGradOp::create(b, getLoc(), g.lookup(getResult()), getResult())", "SoftmaxGradOp::create(b, getLoc(), g.lookup(getResult()), getOperand())"),
     ("log softmax not exponentiated", FUSED, "ExpOp::create(b, getLoc(), getResult())", "getResult()"),
     ("gated product's sides exchanged", FUSED, "g.add(b, getGate(), grad.getDgate())", "g.add(b, getGate(), grad.getDup())"),
@@ -71,6 +71,14 @@ MUTANTS = [
     ("a scaled loss's gradient not scaled", FUSED, "one && *one == 1", "!one || *one == 1"),
     ("the head's scale forgotten", FUSED, "getTransposedAttr(), getLogitScaleAttr()", "getTransposedAttr(), b.getF64FloatAttr(1)"),
     ("sign of the target's", FUSED, "NegOp::create(b, getLoc(), scaledBy(b, upstream, grad.getDprediction()))", "scaledBy(b, upstream, grad.getDprediction())"),
+    ("a recurrence's states of the wrong end", RECURRENCE, "sliceOf(b, states, 0, op.getReverse() ? 1 : 0, steps - 1)", "sliceOf(b, states, 0, op.getReverse() ? 0 : 1, steps - 1)"),
+    ("a recurrence's initial state last", RECURRENCE, "if (op.getReverse())\n      std::swap", "if (!op.getReverse())\n      std::swap"),
+    ("a recurrence's weight by slopes of gates", RECURRENCE, "getLinearBeforeReset() ? grad.getDproducts() : grad.getDgates()", "grad.getDgates()"),
+    ("a candidate's weight by the whole state", RECURRENCE, "weightGradient(sliceOf(b, slopes, 2, firsts, width), left)", "weightGradient(sliceOf(b, slopes, 2, firsts, width), before)"),
+    ("a reset gate's clip forgotten", RECURRENCE, "clip > 0)", "clip > 1e9)"),
+    ("a peephole's gates exchanged", RECURRENCE, "{1, op.getCell()}, {2, cellBefore}", "{2, op.getCell()}, {1, cellBefore}"),
+    ("a recurrence's cells without gradient", RECURRENCE, "lstm ? g.lookup(getCell()) : Value(), left", "Value(), left"),
+    ("a recurrence's lengths forgotten", RECURRENCE, "cellBefore, getLengths(), getPeephole()", "cellBefore, Value(), getPeephole()"),
     ("a second use of a value forgotten", COMMON, "sum = sum ? AddOp::create(builder, gradient.getLoc(), sum, gradient).getResult() : gradient;", "sum = gradient;"),
     ("sums along the wrong dimension", COMMON, "i < lead || (shape[i - lead] == 1", "i < lead || (shape[shape.size() - 1 - (i - lead)] == 1"),
     ("what meets rows need not be the same for all", ROWS, "return isSameAlong(op->getOperand(i), dim);", "return true;"),

@@ -13,10 +13,9 @@ import sys
 ATTRIBUTES = {"I64Attr": "integer", "F64Attr": "real", "BoolAttr": "flag", "StrAttr": "name", "DenseI64ArrayAttr": "integers",
               "UnitAttr": "flag", "ElementsAttr": "values", "DenseF64ArrayAttr": "reals", "TypeAttr": "type"}
 UNSUPPORTED = {  # why, of operators that no converter takes
-    "text": "ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer",
+    "text, or an encoded image": "ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer",
     "the number of results depends on the data": "NonMaxSuppression Unique",
-    "needs a kernel": "Acos Asin Atan BitCast GridSample MaxRoiPool MaxUnpool RoiAlign",
-    "loops": "GRU LSTM Loop RNN Scan",
+    "needs a kernel": "Acos Asin Atan BitCast ConvInteger DeformConv GridSample MaxRoiPool MaxUnpool QLinearConv RoiAlign",
     "random numbers": "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
 }
 FLOWS = {"carried": "yes", "stopped": "no", "none": "none"}
@@ -88,7 +87,8 @@ def operators():
             for where, name, converter, note in re.findall(r'table\.add(Contrib)?\("(\w+)", ([^;]*)\);(?: // (.*))?', body):
                 if not converter.startswith("unsupported"):
                     (contrib if where else families[family]).add(name + (f" ({note})" if note else ""))
-    families["Control"].update(["If (on shapes and constants)", "SequenceMap"])  # GraphImporter.cpp inlines them
+    # GraphImporter.cpp inlines these
+    families["Control"] |= {"If (on shapes and constants)", "Loop (of a known trip count)", "Scan", "SequenceMap"}
     return [(name.lower(), sorted(names)) for name, names in families.items() if names] + [("com.microsoft", sorted(contrib))]
 
 

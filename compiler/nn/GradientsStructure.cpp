@@ -128,10 +128,3 @@ LogicalResult CumsumOp::buildGradient(OpBuilder &b, Gradients &g) {
           CumsumOp::create(b, getLoc(), g.lookup(getResult()), getAxis(), getExclusive(), !getReverse()));
   return success();
 }
-
-LogicalResult GatherOp::buildGradient(OpBuilder &b, Gradients &g) {
-  if (g.wants(getData()))
-    g.add(b, getData(),
-          GatherGradOp::create(b, getLoc(), getData().getType(), getIndices(), g.lookup(getResult()), getAxis()));
-  return success();
-}

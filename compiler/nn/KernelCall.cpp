@@ -33,8 +33,8 @@ kernels::DType dtypeOf(Type element) {
 /// Place of the one optional operand of operations that have no segment sizes.
 std::optional<unsigned> optionalOperand(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<unsigned>>(op)
-      .Case<MatmulOp, MatmulGeluOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 2; })
-      .Case<RmsNormOp>([](auto) { return 1; })
+      .Case<MatmulOp, MatmulGeluOp, ConvOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 2; })
+      .Case<RmsNormOp, PoolGradOp>([](auto) { return 1; })
       .Case<MatmulAddOp>([](auto) { return 3; })
       .Default([](Operation *) { return std::nullopt; });
 }
@@ -42,9 +42,9 @@ std::optional<unsigned> optionalOperand(Operation *op) {
 /// Number of operands when the optional one is there.
 unsigned fullOperands(Operation *op) {
   return llvm::TypeSwitch<Operation *, unsigned>(op)
-      .Case<MatmulOp, MatmulGeluOp>([](auto) { return 3; })
+      .Case<MatmulOp, MatmulGeluOp, ConvOp>([](auto) { return 3; })
       .Case<LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 5; })
-      .Case<RmsNormOp>([](auto) { return 2; })
+      .Case<RmsNormOp, PoolGradOp>([](auto) { return 2; })
       .Case<MatmulAddOp>([](auto) { return 4; })
       .Default([](Operation *op) { return op->getNumOperands(); });
 }
@@ -65,7 +65,9 @@ SmallVector<Value> operandsWithGaps(Operation *op) {
 
 SmallVector<Value> resultsWithGaps(Operation *op) {
   SmallVector<Value> values(op->result_begin(), op->result_end());
-  if (isa<AttentionGradOp, LinearCrossEntropyGradOp>(op) && values.size() == 3)
+  if (isa<AttentionGradOp, LinearCrossEntropyGradOp, RecurrenceGradOp>(op) && values.size() == 3)
+    values.push_back(Value());
+  if (isa<RecurrenceOp>(op) && values.size() == 1)
     values.push_back(Value());
   return values;
 }

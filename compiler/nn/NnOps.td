@@ -200,15 +200,32 @@ def Nn_GatherGradOp : Nn_Op<"gather_grad"> {
   let arguments = (ins Nn_IntTensor:$indices, Nn_FloatTensor:$gradient, I64Attr:$axis);
   let results = (outs Nn_FloatTensor:$result);
 }
-def Nn_GatherNdOp : Nn_InferredOp<"gather_nd", [Movement, Rows]> {
+def Nn_GatherNdOp : Nn_InferredOp<"gather_nd", [Differentiable, Movement, Rows]> {
   let summary = "ONNX GatherND: slices of `data` at index tuples; the first `batchDims` dimensions run together.";
   let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batchDims);
   let results = (outs Nn_Tensor:$result);
 }
-def Nn_GatherElementsOp : Nn_InferredOp<"gather_elements", [Movement, Rows]> {
+def Nn_GatherElementsOp : Nn_InferredOp<"gather_elements", [Differentiable, Movement, Rows]> {
   let summary = "ONNX GatherElements: result[i][j] = data[i][indices[i][j]] along `axis`.";
   let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, I64Attr:$axis);
   let results = (outs Nn_Tensor:$result);
+}
+def Nn_ScatterOp : Nn_InferredOp<"scatter", [Differentiable, FullPrecision, Rows]> {
+  let summary = "`data` with entries `updates` put (none), added, multiplied or compared (max, min) at `indices` along `axis`, in their order.";
+  let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, Nn_Tensor:$updates, I64Attr:$axis,
+                       DefaultValuedStrAttr<StrAttr, "none">:$kind);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_ScatterElementsOp : Nn_InferredOp<"scatter_elements", [Differentiable, FullPrecision, Rows]> {
+  let summary = "ONNX ScatterElements: `data`, but result[i][indices[i][j]] takes updates[i][j] as in scatter.";
+  let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, Nn_Tensor:$updates, I64Attr:$axis,
+                       DefaultValuedStrAttr<StrAttr, "none">:$kind);
+  let results = (outs Nn_Tensor:$result);
+}
+def Nn_TopKOp : Nn_InferredOp<"top_k", [Rows]> {
+  let summary = "Places of the `k` largest (or smallest) elements along the last dimension, in that order; equal ones by place.";
+  let arguments = (ins Nn_Tensor:$operand, I64Attr:$k, DefaultValuedAttr<BoolAttr, "true">:$largest);
+  let results = (outs Nn_IntTensor:$result);
 }
 
 def Nn_StepSumOp : Nn_Op<"step_sum", [SameOperandsAndResultType, FullPrecision]> {
@@ -256,6 +273,61 @@ def Nn_MatmulSumsOp : Nn_Op<"matmul_sums"> {
   let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, DefaultValuedAttr<BoolAttr, "false">:$sumsOfLhs,
                        DefaultValuedAttr<BoolAttr, "false">:$transposeLhs, DefaultValuedAttr<BoolAttr, "false">:$transposeRhs);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$sums);
+}
+
+// Products of rows with the matrix that each of them names: what mixtures of experts are made of.
+def Nn_ExpertMatmulOp : Nn_MixedOp<"expert_matmul", [Differentiable, Precise, Rows]> {
+  let summary = "Row i of the result is row i of lhs times matrix experts[i] of weight.";
+  let description = [{
+    lhs is [R, K], weight [E, K, N] ([E, N, K] with `transposed`), experts [R] with entries in [0, E); the result is [R, N].
+    Work and memory are those of R rows, whatever E: each expert multiplies its own rows, in their order.
+  }];
+  let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$weight, Nn_IntTensor:$experts,
+                       DefaultValuedAttr<BoolAttr, "false">:$transposed);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_ExpertMatmulGradOp : Nn_Op<"expert_matmul_grad"> {
+  let summary = "Gradient of the weight: each expert's matrix the sum over its rows, in order; zero where it has none.";
+  let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$lhs, Nn_IntTensor:$experts,
+                       DefaultValuedAttr<BoolAttr, "false">:$transposed);
+  let results = (outs Nn_FloatTensor:$result);
+}
+
+//===-- convolution, pooling --------------------------------------------------------------------------------===//
+// Windows of one to three dimensions behind batch and channels; place p of a kernel sees element
+// output * stride + p * dilation - low of its dimension. `low` and `high` are zeros around the operand.
+
+class Nn_WindowOp<string mnemonic, list<Trait> traits = []> : Nn_MixedOp<mnemonic, traits>;
+defvar Nn_WindowAttributes = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low,
+                                  DenseI64ArrayAttr:$high);
+def Nn_ConvOp : Nn_WindowOp<"conv", [Differentiable, Precise, Rows]> {
+  let summary = "Convolution of an image [N, C, ..] with a kernel [M, C / groups, ..], plus an optional bias [M]: [N, M, ..].";
+  let arguments = !con((ins Nn_FloatTensor:$image, Nn_FloatTensor:$kernel, Optional<Nn_FloatTensor>:$bias), Nn_WindowAttributes,
+                       (ins DefaultValuedAttr<I64Attr, "1">:$groups));
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_ConvDataGradOp : Nn_Op<"conv_data_grad", [Differentiable, Precise, Rows]> {
+  let summary = "Gradient of a convolution's image from that of its result [N, M, ..]; the transposed convolution.";
+  let arguments = !con((ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$kernel), Nn_WindowAttributes,
+                       (ins DefaultValuedAttr<I64Attr, "1">:$groups));
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_ConvWeightGradOp : Nn_Op<"conv_weight_grad"> {
+  let summary = "Gradient of a convolution's kernel, summed over images and places.";
+  let arguments = !con((ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$image), Nn_WindowAttributes,
+                       (ins DefaultValuedAttr<I64Attr, "1">:$groups));
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_PoolOp : Nn_InferredOp<"pool", [Differentiable, Rows]> {
+  let summary = "Largest element (max), sum or mean of what each window of `size` places sees; what lies around counts for none.";
+  let arguments = !con((ins Nn_FloatTensor:$operand, StrAttr:$kind, DenseI64ArrayAttr:$size), Nn_WindowAttributes);
+  let results = (outs Nn_FloatTensor:$result);
+}
+def Nn_PoolGradOp : Nn_Op<"pool_grad"> {
+  let summary = "Gradient of a pool's operand, which max alone reads: the first of equal largest elements takes all.";
+  let arguments = !con((ins Nn_FloatTensor:$gradient, Optional<Nn_FloatTensor>:$operand, StrAttr:$kind,
+                            DenseI64ArrayAttr:$size), Nn_WindowAttributes);
+  let results = (outs Nn_FloatTensor:$result);
 }
 
 //===-- embedding, normalization, softmax -------------------------------------------------------------------===//
@@ -306,6 +378,48 @@ def Nn_LogSoftmaxOp : Nn_Op<"log_softmax", [Differentiable, SameOperandsAndResul
   let summary = "Logarithm of the softmax over the last dimension.";
   let arguments = (ins Nn_FloatTensor:$operand);
   let results = (outs Nn_FloatTensor:$result);
+}
+
+//===-- recurrence ------------------------------------------------------------------------------------------===//
+
+def Nn_RecurrenceOp : Nn_InferredOp<"recurrence", [Differentiable, AttrSizedOperandSegments, Precise, Rows]> {
+  let summary = "A recurrent layer in one direction, from its products with the inputs: its states at every step.";
+  let description = [{
+    gates [S, B, G * H] is what comes from the inputs, biases included, weight [G * H, H] multiplies the state before,
+    recurrentBias [G * H] is added to that product p; initialHidden, initialCell [B, H]: zeros if absent; peephole [3 * H]
+    for i, o, f. Results: hidden and, of lstm, cell [S, B, H], in 32 bits. Activations f `gate`, g `candidate`, h `output`;
+    each preactivation is kept within [-clip, clip] if clip > 0. ONNX's LSTM, GRU and RNN; gates in their order:
+
+        lstm (i o f c)  i, f = f(gates + p + peephole * C_before), or f = 1 - i if `coupled`; C = f * C_before + i * g(..),
+                        o = f(gates + p + peephole * C), H = o * h(C)
+        gru (z r h)     z, r = f(gates + p), n = g(gates + r * p) if `linearBeforeReset`, else p is the product with
+                        r * H_before; H = (1 - z) * n + z * H_before
+        rnn             H = g(gates + p)
+
+    Steps go from the first to the last, or with `reverse` from the last to the first. From step lengths[b] on, a row keeps
+    the state that it has: going forward its last, in reverse the initial one.
+  }];
+  let arguments = (ins Nn_FloatTensor:$gates, Nn_FloatTensor:$weight, Optional<Nn_FloatTensor>:$recurrentBias,
+                       Optional<Nn_FloatTensor>:$initialHidden, Optional<Nn_FloatTensor>:$initialCell,
+                       Optional<Nn_IntTensor>:$lengths, Optional<Nn_FloatTensor>:$peephole, StrAttr:$kind,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse, DefaultValuedAttr<BoolAttr, "false">:$linearBeforeReset,
+                       DefaultValuedAttr<BoolAttr, "false">:$coupled, DefaultValuedAttr<F64Attr, "0.0">:$clip,
+                       DefaultValuedStrAttr<StrAttr, "sigmoid">:$gate, DefaultValuedStrAttr<StrAttr, "tanh">:$candidate,
+                       DefaultValuedStrAttr<StrAttr, "tanh">:$output);
+  let results = (outs Nn_FloatTensor:$hidden, Optional<Nn_FloatTensor>:$cell);
+}
+def Nn_RecurrenceGradOp : Nn_Op<"recurrence_grad", [AttrSizedOperandSegments]> {
+  let summary = "Gradients of gates, of the products with states, and of the initial states, from the last step to the first.";
+  let arguments = (ins Nn_FloatTensor:$dhidden, Optional<Nn_FloatTensor>:$dcell, Nn_FloatTensor:$gates,
+                       Nn_FloatTensor:$products, Nn_FloatTensor:$weight, Nn_FloatTensor:$before,
+                       Optional<Nn_FloatTensor>:$cellBefore, Optional<Nn_IntTensor>:$lengths, Optional<Nn_FloatTensor>:$peephole,
+                       StrAttr:$kind,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse, DefaultValuedAttr<BoolAttr, "false">:$linearBeforeReset,
+                       DefaultValuedAttr<BoolAttr, "false">:$coupled, DefaultValuedAttr<F64Attr, "0.0">:$clip,
+                       DefaultValuedStrAttr<StrAttr, "sigmoid">:$gate, DefaultValuedStrAttr<StrAttr, "tanh">:$candidate,
+                       DefaultValuedStrAttr<StrAttr, "tanh">:$output);
+  let results = (outs Nn_FloatTensor:$dgates, Nn_FloatTensor:$dproducts, Nn_FloatTensor:$dinitialHidden,
+                      Optional<Nn_FloatTensor>:$dinitialCell);
 }
 
 //===-- attention -------------------------------------------------------------------------------------------===//

@@ -13,6 +13,13 @@ static Precision productPrecision(MatmulOp op) {
 Precision MatmulOp::operandPrecision(unsigned) { return productPrecision(*this); }
 Precision MatmulOp::resultPrecision(unsigned) { return productPrecision(*this); }
 
+Precision ExpertMatmulOp::operandPrecision(unsigned) { return Precision::narrow; }
+Precision ExpertMatmulOp::resultPrecision(unsigned) { return Precision::narrow; }
+Precision ConvOp::operandPrecision(unsigned) { return Precision::narrow; }
+Precision ConvOp::resultPrecision(unsigned) { return Precision::narrow; }
+Precision ConvDataGradOp::operandPrecision(unsigned) { return Precision::narrow; }
+Precision ConvDataGradOp::resultPrecision(unsigned) { return Precision::narrow; }
+
 Precision AttentionOp::operandPrecision(unsigned index) { return index < 3 ? Precision::narrow : Precision::any; }
 Precision AttentionOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
 
@@ -23,6 +30,12 @@ Precision LayerNormOp::operandPrecision(unsigned index) { return index == 0 ? Pr
 Precision LayerNormOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
 Precision RmsNormOp::operandPrecision(unsigned index) { return index == 0 ? Precision::any : Precision::exact; }
 Precision RmsNormOp::resultPrecision(unsigned index) { return index == 0 ? Precision::narrow : Precision::full; }
+
+// The product with the states is one of bf16; states, and sums over steps, have 32 bits.
+Precision RecurrenceOp::operandPrecision(unsigned index) {
+  return index == 0 ? Precision::any : index == 1 ? Precision::narrow : Precision::exact;
+}
+Precision RecurrenceOp::resultPrecision(unsigned) { return Precision::full; }
 
 Precision RotaryOp::operandPrecision(unsigned index) { return index == 0 ? Precision::joined : Precision::full; }
 Precision RotaryOp::resultPrecision(unsigned) { return Precision::joined; }

@@ -279,6 +279,38 @@ Rows GatherElementsOp::rowsOfResults(Operands operands) {
   return together ? operands[0] : Rows::mixing(kBetween);
 }
 
+/// Data and updates row by row, at the same dimension; places that are the same for all rows, or theirs.
+static Rows scattered(Operation *op, Operands operands, int64_t dimOfUpdates, int64_t dimOfIndices) {
+  const Rows &data = operands[0], &indices = operands[1], &updates = operands[2];
+  Rows rows = data.isEach() ? data : updates.isEach() ? updates.moved(updates.dim - dimOfUpdates) : Rows();
+  if (!rows.isEach())
+    return Rows::mixing(kBetween);
+  bool fits = (data.isNone() ? operands.meets(0, rows.dim) : data == rows) &&
+              (updates.isNone() ? operands.meets(2, rows.dim + dimOfUpdates)
+                                : updates == rows.moved(rows.dim + dimOfUpdates)) &&
+              (dimOfIndices < 0   ? indices.isNone()
+               : indices.isNone() ? operands.meets(1, rows.dim)
+                                  : indices == rows);
+  return fits ? rows : Rows::mixing(kBetween);
+}
+
+Rows ScatterOp::rowsOfResults(Operands operands) {
+  int64_t axis = getAxis();
+  int64_t dim = operands[0].isEach() ? operands[0].dim : operands[2].isEach() ? operands[2].dim : axis;
+  if (dim == axis || !operands[1].isNone())
+    return Rows::mixing("puts rows at computed places");
+  return scattered(*this, operands, dim > axis ? rankOf(getIndices()) - 1 : 0, -1);
+}
+
+Rows ScatterElementsOp::rowsOfResults(Operands operands) {
+  int64_t dim = operands[0].isEach() ? operands[0].dim : operands[2].dim;
+  if (dim == static_cast<int64_t>(getAxis()))
+    return Rows::mixing(kOverRows);
+  return scattered(*this, operands, 0, 0);
+}
+
+Rows TopKOp::rowsOfResults(Operands operands) { return alongLast(getOperand(), operands); }
+
 //===-- products ------------------------------------------------------------------------------------------------===//
 
 Rows MatmulOp::rowsOfResults(Operands operands) {
@@ -311,6 +343,24 @@ Rows MatmulOp::rowsOfResults(Operands operands) {
   return fair(0, left, m, rank - 2) && fair(1, right, n, rank - 1) && biasFair ? *result : Rows::mixing(kByPlace);
 }
 
+/// Rows of the left side stay rows, whatever expert each of them names.
+Rows ExpertMatmulOp::rowsOfResults(Operands operands) {
+  bool rows = operands[0].isEach() && operands[0].dim == 0 && operands[1].isNone();
+  bool named = operands[2] == operands[0] || (operands[2].isNone() && operands.meets(2, 0));
+  return rows && named ? operands[0] : Rows::mixing(kBetween);
+}
+
+/// Images of a batch, all under one kernel.
+static Rows imagesOf(Operands operands) {
+  return operands[0].isEach() && operands[0].dim == 0 && onlyRowsIn(operands, {0}) ? operands[0]
+                                                                                   : Rows::mixing(kBetween);
+}
+Rows ConvOp::rowsOfResults(Operands operands) { return imagesOf(operands); }
+Rows ConvDataGradOp::rowsOfResults(Operands operands) { return imagesOf(operands); }
+Rows PoolOp::rowsOfResults(Operands operands) {
+  return operands[0].isEach() && operands[0].dim < 2 ? operands[0] : Rows::mixing(kBetween);
+}
+
 //===-- norms, softmax, attention -------------------------------------------------------------------------------===//
 
 Rows LayerNormOp::rowsOfResults(Operands operands) { return alongLast(getOperand(), operands); }
@@ -329,6 +379,27 @@ static Rows together(Operation *op, Operands operands) {
     }
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].isNone() && result.dim < rankOf(op->getOperand(i)) && !operands.meets(i, result.dim))
+      return Rows::mixing(kByPlace);
+  return result;
+}
+
+/// Rows are dimension 1 of gates and states, 0 of initial states and lengths; weights have none.
+Rows RecurrenceOp::rowsOfResults(Operands operands) {
+  Rows result;
+  auto dimOf = [&](Value operand) -> int64_t {
+    return operand == getGates()                                                                     ? 1
+           : operand == getInitialHidden() || operand == getInitialCell() || operand == getLengths() ? 0
+                                                                                                     : -1;
+  };
+  for (auto [operand, rows] : llvm::zip(getOperands(), operands)) {
+    if (rows.isNone())
+      continue;
+    if (!rows.isEach() || rows.dim != dimOf(operand) || (result.isEach() && !(result == rows.moved(1))))
+      return Rows::mixing(rows.isEach() && operand == getGates() && rows.dim == 0 ? kOverRows : kBetween);
+    result = rows.moved(1);
+  }
+  for (auto [i, operand] : llvm::enumerate(getOperands()))
+    if (operands[i].isNone() && dimOf(operand) >= 0 && !operands.meets(i, dimOf(operand)))
       return Rows::mixing(kByPlace);
   return result;
 }

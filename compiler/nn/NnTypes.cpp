@@ -42,6 +42,8 @@ bool compatible(TypeRange left, TypeRange right) {
 
 bool ReduceOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
 bool MatmulOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
+bool ConvOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
+bool ExpertMatmulOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
 bool LayerNormOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
 bool RmsNormOp::isCompatibleReturnTypes(TypeRange left, TypeRange right) { return compatible(left, right); }
 
@@ -220,6 +222,87 @@ LogicalResult GatherElementsOp::inferReturnTypes(MLIRContext *, Where where, Ada
   types.push_back(tensorOf(shapeOf(op.getIndices()), elementOf(op.getData())));
   return success();
 }
+static LogicalResult inferScatter(Where where, Value data, Value updates, ArrayRef<int64_t> wanted, Types &types) {
+  if (elementOf(updates) != elementOf(data) || shapeOf(updates) != wanted)
+    return emitOptionalError(where, "updates ", updates.getType(), " do not fit ", data.getType(), " and the indices");
+  types.push_back(data.getType());
+  return success();
+}
+LogicalResult ScatterOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> data = shapeOf(op.getData());
+  int64_t axis = op.getAxis();
+  if (axis < 0 || axis >= static_cast<int64_t>(data.size()))
+    return emitOptionalError(where, "axis ", axis, " is not a dimension of ", op.getData().getType());
+  Shape wanted(data.take_front(axis));
+  llvm::append_range(wanted, shapeOf(op.getIndices()));
+  llvm::append_range(wanted, data.drop_front(axis + 1));
+  return inferScatter(where, op.getData(), op.getUpdates(), wanted, types);
+}
+LogicalResult ScatterElementsOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  if (shapeOf(op.getData()).size() != shapeOf(op.getIndices()).size())
+    return emitOptionalError(where, "data and indices have different ranks");
+  return inferScatter(where, op.getData(), op.getUpdates(), shapeOf(op.getIndices()), types);
+}
+LogicalResult TopKOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  Shape shape(shapeOf(op.getOperand()));
+  int64_t k = op.getK();
+  if (shape.empty() || k < 0 || k > shape.back())
+    return emitOptionalError(where, "k = ", k, " is more than ", op.getOperand().getType(),
+                             " has along its last dimension");
+  shape.back() = k;
+  types.push_back(tensorOf(shape, IntegerType::get(context, 64)));
+  return success();
+}
+
+//===-- convolution, pooling --------------------------------------------------------------------------------===//
+
+/// Appends the sizes of the results of windows over `image`, without batch and channels.
+static LogicalResult appendOutputs(Where where, ArrayRef<int64_t> image, ArrayRef<int64_t> size,
+                                   ArrayRef<int64_t> strides, ArrayRef<int64_t> dilations, ArrayRef<int64_t> low,
+                                   ArrayRef<int64_t> high, Shape &shape) {
+  size_t rank = size.size();
+  if (rank < 1 || image.size() != rank || strides.size() != rank || dilations.size() != rank || low.size() != rank ||
+      high.size() != rank)
+    return emitOptionalError(where,
+                             "the windows have not one size, stride, dilation and pad for each dimension of the image");
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t room = image[d] + low[d] + high[d] - ((size[d] - 1) * dilations[d] + 1);
+    if (strides[d] < 1 || dilations[d] < 1 || room < 0)
+      return emitOptionalError(where, "the window is larger than the padded image in dimension ", d,
+                               ", or moves by nothing");
+    shape.push_back(room / strides[d] + 1);
+  }
+  return success();
+}
+LogicalResult ConvOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> image = shapeOf(op.getImage()), kernel = shapeOf(op.getKernel());
+  int64_t groups = op.getGroups();
+  if (image.size() < 3 || kernel.size() != image.size() || groups < 1 || kernel[1] * groups != image[1] ||
+      kernel[0] % groups)
+    return emitOptionalError(where, "a kernel ", op.getKernel().getType(), " in ", groups, " groups does not fit ",
+                             op.getImage().getType());
+  if (op.getBias() && shapeOf(op.getBias()) != kernel.take_front(1))
+    return emitOptionalError(where, "bias ", op.getBias().getType(), " has not one entry for each of ", kernel[0],
+                             " filters");
+  Shape shape{image[0], kernel[0]};
+  if (failed(appendOutputs(where, image.drop_front(2), kernel.drop_front(2), op.getStrides(), op.getDilations(),
+                           op.getLow(), op.getHigh(), shape)))
+    return failure();
+  types.push_back(tensorOf(shape, elementOf(op.getImage())));
+  return success();
+}
+LogicalResult PoolOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> image = shapeOf(op.getOperand());
+  if (image.size() < 3)
+    return emitOptionalError(where, "needs batch, channels and at least one more dimension, not ",
+                             op.getOperand().getType());
+  Shape shape(image.take_front(2));
+  if (failed(appendOutputs(where, image.drop_front(2), op.getSize(), op.getStrides(), op.getDilations(), op.getLow(),
+                           op.getHigh(), shape)))
+    return failure();
+  types.push_back(tensorOf(shape, elementOf(op.getOperand())));
+  return success();
+}
 
 //===-- products, normalization, attention, losses ----------------------------------------------------------===//
 
@@ -264,6 +347,15 @@ LogicalResult MatmulAddOp::inferReturnTypes(MLIRContext *, Where where, Adaptor 
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs, Value rhs, bool transposeLhs,
                      bool transposeRhs) {
   build(builder, state, lhs, rhs, Value(), transposeLhs, transposeRhs);
+}
+LogicalResult ExpertMatmulOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
+  ArrayRef<int64_t> lhs = shapeOf(op.getLhs()), weight = shapeOf(op.getWeight()), experts = shapeOf(op.getExperts());
+  bool transposed = op.getTransposed();
+  if (lhs.size() != 2 || weight.size() != 3 || weight[transposed ? 2 : 1] != lhs[1] || experts != lhs.take_front(1))
+    return emitOptionalError(where, "rows ", op.getLhs().getType(), ", matrices ", op.getWeight().getType(),
+                             " and experts ", op.getExperts().getType(), " do not fit");
+  types.push_back(tensorOf({lhs[0], weight[transposed ? 1 : 2]}, elementOf(op.getLhs())));
+  return success();
 }
 LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
   if (shapeOf(op.getTable()).size() != 2)
@@ -321,6 +413,41 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op,
       (cos[0] != 1 && cos[0] != x[0]) || 2 * cos[2] > x[3])
     return emitOptionalError(where, "tables ", op.getCos().getType(), " do not fit ", op.getOperand().getType());
   types.push_back(op.getOperand().getType());
+  return success();
+}
+
+/// What is wrong with the attributes of a recurrence; empty if nothing is.
+static StringRef problemOf(RecurrenceOp::Adaptor op) {
+  StringRef kind = op.getKind();
+  if (!llvm::is_contained({"lstm", "gru", "rnn"}, kind))
+    return "kind must be lstm, gru or rnn";
+  for (StringRef activation : {op.getGate(), op.getCandidate(), op.getOutput()})
+    if (!llvm::is_contained({"sigmoid", "tanh", "relu"}, activation))
+      return "activations must be sigmoid, tanh or relu";
+  if (kind != "lstm" && (op.getInitialCell() || op.getPeephole() || op.getCoupled()))
+    return "only lstm has cells, a peephole and coupled gates";
+  return kind != "gru" && op.getLinearBeforeReset() ? "only gru has a reset gate" : "";
+}
+LogicalResult RecurrenceOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
+  if (StringRef problem = problemOf(op); !problem.empty())
+    return emitOptionalError(where, problem);
+  ArrayRef<int64_t> gates = shapeOf(op.getGates()), weight = shapeOf(op.getWeight());
+  int64_t each = op.getKind() == "lstm" ? 4 : op.getKind() == "gru" ? 3 : 1;
+  if (gates.size() != 3 || weight.size() != 2 || weight[0] != each * weight[1] || gates[2] != weight[0])
+    return emitOptionalError(where, "gates ", op.getGates().getType(), " and weight ", op.getWeight().getType(),
+                             " are not [steps, batch, ", each, " * width] and [", each, " * width, width]");
+  int64_t width = weight[1];
+  auto fits = [](Value value, ArrayRef<int64_t> shape) { return !value || shapeOf(value) == shape; };
+  for (Value state : {op.getInitialHidden(), op.getInitialCell()})
+    if (!fits(state, {gates[1], width}))
+      return emitOptionalError(where, "an initial state ", state.getType(), " is not [batch, width] of ",
+                               op.getGates().getType());
+  if (!fits(op.getRecurrentBias(), {weight[0]}) || !fits(op.getPeephole(), {3 * width}) ||
+      !fits(op.getLengths(), {gates[1]}))
+    return emitOptionalError(where, "recurrent bias, peephole or lengths do not fit ", op.getGates().getType());
+  Type element = elementOf(op.getGates());
+  types.append(op.getKind() == "lstm" ? 2 : 1,
+               tensorOf({gates[0], gates[1], width}, element.isF64() ? element : f32(context)));
   return success();
 }
 

@@ -1,4 +1,5 @@
-// Operators that do nothing here: Identity, Dropout of inference. Branches and functions are in GraphImporter.cpp.
+// Operators that do nothing here: Identity, Dropout of inference. Branches and functions are in GraphImporter.cpp,
+// loops in ImportLoops.cpp.
 #include "compiler/onnx/Converters.h"
 
 using namespace mlir;
@@ -29,17 +30,11 @@ LogicalResult dropout(NodeContext &node) {
   return node.result(value);
 }
 
-LogicalResult unsupportedLoop(NodeContext &node) {
-  return node.fail("loops are not supported: export the model so that its layers are unrolled");
-}
-
 } // namespace
 
 void addControl(Converters &table) {
   table.add("Identity", identity);
   table.add("Dropout", dropout); // inference
-  table.add("Loop", unsupportedLoop);
-  table.add("Scan", unsupportedLoop);
 }
 
 } // namespace mt::onnx

@@ -1,5 +1,6 @@
 // Operators that pick elements: slices and splits by known bounds, gathers by known or computed indices.
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/IndexParts.h"
 
 #include <numeric>
 
@@ -25,19 +26,6 @@ std::optional<SliceBounds> progression(std::vector<int64_t> indices, int64_t siz
 }
 
 bool isParameter(Value value) { return value && isa<BlockArgument>(value); }
-
-// Indices that a kernel takes: 64 or 32 bits.
-Value indices(NodeContext &node, size_t index) {
-  Value value = node.input(index);
-  if (!value)
-    return {};
-  Type type = getElementTypeOrSelf(value);
-  if (!type.isSignlessInteger() || type.getIntOrFloatBitWidth() < 8) {
-    (void)node.fail("its indices must be integers");
-    return {};
-  }
-  return type.getIntOrFloatBitWidth() < 32 ? node.cast(value, node.builder.getI64Type()) : value;
-}
 
 LogicalResult slice(NodeContext &node) {
   Value value = node.input(0);
@@ -151,7 +139,7 @@ LogicalResult gather(NodeContext &node) {
       return node.result(known->rank() == 0 ? dropAxis(node, part, *axis) : part);
     }
   }
-  Value ids = indices(node, 1);
+  Value ids = indicesOf(node, 1);
   if (!ids)
     return failure();
   if (*axis == 0 && shape.size() == 2 && isParameter(data) && isa<FloatType>(getElementTypeOrSelf(data)) && !known)
@@ -186,7 +174,7 @@ LogicalResult compress(NodeContext &node) {
 }
 
 LogicalResult gatherNd(NodeContext &node) {
-  return node.result(node.emit<nn::GatherNdOp>({node.input(0), indices(node, 1)},
+  return node.result(node.emit<nn::GatherNdOp>({node.input(0), indicesOf(node, 1)},
                                                {node.intAttr("batchDims", node.attributes.integer("batch_dims", 0))}));
 }
 
@@ -197,10 +185,31 @@ LogicalResult gatherElements(NodeContext &node) {
   auto axis = node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(data).size()));
   if (!axis)
     return failure();
-  return node.result(node.emit<nn::GatherElementsOp>({data, indices(node, 1)}, {node.intAttr("axis", *axis)}));
+  return node.result(node.emit<nn::GatherElementsOp>({data, indicesOf(node, 1)}, {node.intAttr("axis", *axis)}));
 }
 
 } // namespace
+
+Value indicesOf(NodeContext &node, size_t index) {
+  Value value = node.input(index);
+  if (!value)
+    return {};
+  Type type = getElementTypeOrSelf(value);
+  if (!type.isSignlessInteger() || type.getIntOrFloatBitWidth() < 8) {
+    (void)node.fail("its indices must be integers");
+    return {};
+  }
+  return type.getIntOrFloatBitWidth() < 32 ? node.cast(value, node.builder.getI64Type()) : value;
+}
+
+Value pickedAt(NodeContext &node, Value value, int64_t axis, const std::vector<int64_t> &indices) {
+  if (!value)
+    return {};
+  if (auto bounds = progression(indices, nn::shapeOf(value)[static_cast<size_t>(axis)]))
+    return node.slice(value, axis, bounds->start, bounds->count, bounds->step);
+  Value places = node.constant(HostTensor::integers(indices));
+  return node.emit<nn::GatherOp>({value, places}, {node.intAttr("axis", axis)});
+}
 
 void addIndexing(Converters &table) {
   table.add("Slice", slice);

@@ -112,15 +112,6 @@ LogicalResult logSumExp(NodeContext &node) {
   return node.result(node.add(node.reshape(peak, nn::shapeOf(rest)), rest));
 }
 
-LogicalResult globalAveragePool(NodeContext &node) {
-  Value value = node.input(0);
-  if (!value)
-    return failure();
-  Dims axes(nn::shapeOf(value).size() - std::min<size_t>(2, nn::shapeOf(value).size()));
-  std::iota(axes.begin(), axes.end(), 2);
-  return node.result(axes.empty() ? value : node.reduce(value, "mean", axes, true));
-}
-
 } // namespace
 
 void addReductions(Converters &table) {
@@ -134,7 +125,6 @@ void addReductions(Converters &table) {
   table.add("ReduceSumSquare", sumSquare);
   table.add("ReduceLogSum", logSum);
   table.add("ReduceLogSumExp", logSumExp);
-  table.add("GlobalAveragePool", globalAveragePool);
 }
 
 } // namespace mt::onnx

@@ -143,47 +143,6 @@ LogicalResult transpose(NodeContext &node) {
   return node.result(node.transpose(value, node.attributes.integers("perm").value_or(order)));
 }
 
-// Pads of the named axes (all by default), begins then ends; negative ones crop.
-LogicalResult pad(NodeContext &node) {
-  Value value = node.input(0);
-  auto pads = node.has(1) ? node.integers(1, "pads") : node.attributes.integers("pads");
-  if (!value || !pads)
-    return node.fail("its pads must be known when compiling");
-  if (node.attributes.text("mode", "constant") != "constant")
-    return node.fail("mode '{}' is not supported, only constant padding", node.attributes.text("mode", ""));
-  ArrayRef<int64_t> shape = nn::shapeOf(value);
-  auto rank = static_cast<int64_t>(shape.size());
-  Dims axes(shape.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  if (node.has(3)) {
-    auto given = node.axes(3, "", rank);
-    if (!given)
-      return failure();
-    axes = *given;
-  }
-  if (pads->size() != 2 * axes.size())
-    return node.fail("has {} pads for {} dimensions", pads->size(), axes.size());
-  const HostTensor *fill = node.known(2);
-  if (node.has(2) && (!fill || fill->elements() != 1))
-    return node.fail("its padding value must be known when compiling");
-  Shape low(shape.size(), 0), high(shape.size(), 0), interior(shape.size(), 0);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    auto axis = axes[i];
-    int64_t before = (*pads)[i], after = (*pads)[axes.size() + i];
-    int64_t size = nn::shapeOf(value)[static_cast<size_t>(axis)] + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
-    if (size < 0)
-      return node.fail("crops more of dimension {} than there is", axis);
-    value = node.slice(value, axis, std::max<int64_t>(-before, 0), size);
-    low[static_cast<size_t>(axis)] = std::max<int64_t>(before, 0);
-    high[static_cast<size_t>(axis)] = std::max<int64_t>(after, 0);
-  }
-  if (llvm::all_of(low, [](int64_t n) { return n == 0; }) && llvm::all_of(high, [](int64_t n) { return n == 0; }))
-    return node.result(value);
-  double filler = fill ? fill->realAt(0) : node.attributes.real("value", 0);
-  return node.result(node.emit<nn::PadOp>({value}, {node.intsAttr("low", low), node.intsAttr("high", high),
-                                                    node.intsAttr("interior", interior), node.realAttr("value", filler)}));
-}
-
 // Blocks of depth into space or back are transposes of a finer shape.
 LogicalResult depthToSpace(NodeContext &node) {
   Value value = node.input(0);
@@ -230,7 +189,6 @@ void addStructure(Converters &table) {
   table.add("Tile", tile);
   table.add("Concat", concat);
   table.add("Transpose", transpose);
-  table.add("Pad", pad); // constant
   table.add("DepthToSpace", depthToSpace);
   table.add("SpaceToDepth", spaceToDepth);
 }

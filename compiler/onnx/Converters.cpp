@@ -6,9 +6,11 @@ const Converters &Converters::table() {
   static const Converters table = [] {
     Converters built;
     for (auto *addFamily :
-         {addElementwise,   addBits,       addActivations, addShapes,      addStructure, addIndexing, addSequences,
-          addPositions,     addReductions, addProducts,    addConvolution, addGeometry,  addSignals,  addQuantization,
-          addNormalization, addSoftmax,    addAttention,   addStates,      addLosses,    addControl,  onnx::addContrib})
+         {addElementwise, addBits,          addActivations, addShapes,    addStructure,   addIndexing,
+          addSequences,   addPositions,     addReductions,  addProducts,  addConvolution, addPooling,
+          addScatter,     addPadding,       addResize,      addGeometry,  addSignals,     addQuantization,
+          addRecurrence,  addNormalization, addSoftmax,     addAttention, addStates,      addLosses,
+          addControl,     onnx::addContrib})
       addFamily(built);
     return built;
   }();

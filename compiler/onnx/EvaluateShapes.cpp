@@ -363,21 +363,49 @@ Tensors gather(const EvaluatedNode &node) {
   }));
 }
 
+/// Input `index`, or in older operator sets the attribute, as a list; empty where there is neither.
+Dims listOf(const EvaluatedNode &node, size_t index, const char *attribute) {
+  if (const HostTensor *tensor = input(node, index))
+    return tensor->toIntegers();
+  return node.attributes->integers(attribute).value_or(Dims());
+}
+/// What an axis is cut to; all of it at first.
+std::optional<std::vector<SliceBounds>> boundsOf(const EvaluatedNode &node, const Dims &dims) {
+  Dims starts = listOf(node, 1, "starts"), ends = listOf(node, 2, "ends"), axes = listOf(node, 3, "axes"),
+       steps = listOf(node, 4, "steps");
+  if (axes.empty()) {
+    axes.resize(starts.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  steps.resize(steps.empty() ? starts.size() : steps.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    return std::nullopt;
+  std::vector<SliceBounds> bounds;
+  for (int64_t size : dims)
+    bounds.push_back({0, size, 1});
+  for (size_t i = 0; i < axes.size(); ++i) {
+    auto axis = frontAxis(axes[i], static_cast<int64_t>(dims.size()));
+    if (!axis || steps[i] == 0)
+      return std::nullopt;
+    auto at = static_cast<size_t>(*axis);
+    bounds[at] = sliceBounds(starts[i], ends[i], steps[i], dims[at]);
+  }
+  return bounds;
+}
 Tensors slice(const EvaluatedNode &node) {
   const HostTensor *data = input(node, 0);
-  if (!data || data->rank() != 1)
+  auto bounds = data ? boundsOf(node, data->dims()) : std::nullopt;
+  if (!bounds)
     return std::nullopt;
-  auto number = [&](size_t index, const char *name, int64_t otherwise) -> std::optional<int64_t> {
-    if (const HostTensor *tensor = input(node, index))
-      return tensor->elements() == 1 ? std::optional<int64_t>(tensor->intAt(0)) : std::nullopt;
-    auto values = node.attributes->integers(name);
-    return values && values->size() == 1 ? (*values)[0] : otherwise;
-  };
-  std::optional<int64_t> start = number(1, "starts", 0), end = number(2, "ends", 0), step = number(4, "steps", 1);
-  if (!start || !end || !step || *step == 0)
-    return std::nullopt;
-  SliceBounds bounds = sliceBounds(*start, *end, *step, data->dims()[0]);
-  return one(picked(*data, {bounds.count}, [&](const Dims &index) { return bounds.start + index[0] * bounds.step; }));
+  Dims dims, strides = stridesOf(data->dims());
+  for (const SliceBounds &bound : *bounds)
+    dims.push_back(bound.count);
+  return one(picked(*data, dims, [&](const Dims &index) {
+    int64_t at = 0;
+    for (size_t d = 0; d < index.size(); ++d)
+      at += ((*bounds)[d].start + index[d] * (*bounds)[d].step) * strides[d];
+    return at;
+  }));
 }
 
 Tensors split(const EvaluatedNode &node) {

@@ -234,6 +234,7 @@ void GraphImporter::store(const ::onnx::NodeProto &node, Scope &scope, std::vect
 }
 
 void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, const Frame &frame) {
+  unrolledNodes += loopsAround > 0;
   const NodeAttributes &attributes = keptAttributes.emplace_back(node, frame.call);
   std::vector<NodeValue *> inputs;
   bool poisoned = false;
@@ -252,10 +253,8 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
   }
   if (poisoned)
     return giveUp(node, scope);
-  if (inlined && node.op_type() == "If")
-    return importCondition(node, attributes, inputs, scope, frame);
   if (inlined)
-    return importMap(node, attributes, inputs, scope, frame);
+    return inlineGraphs(node, attributes, inputs, scope, frame);
   if (called && !Converters::table().find(domainOf(node), node.op_type()))
     return importCall(node, *called, attributes, inputs, scope, frame.depth + 1);
   convert(node, attributes, inputs, scope, frame);
@@ -265,6 +264,16 @@ void GraphImporter::noteStatistics(const NodeContext &context) {
   for (size_t input : context.statistics())
     for (Candidate &candidate : stored)
       candidate.isStatistic |= candidate.argument == context.given(input).value;
+}
+
+void GraphImporter::inlineGraphs(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                                 const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
+  const std::string &op = node.op_type();
+  auto import = op == "If"     ? &GraphImporter::importCondition
+                : op == "Loop" ? &GraphImporter::importLoop
+                : op == "Scan" ? &GraphImporter::importScan
+                               : &GraphImporter::importMap;
+  (this->*import)(node, attributes, inputs, scope, frame);
 }
 
 void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
@@ -354,16 +363,8 @@ void GraphImporter::importCondition(const ::onnx::NodeProto &node, const NodeAtt
     problems.push_back(fmt::format("{}: its branch is missing", nodeText(node)));
     return giveUp(node, scope);
   }
-  Scope inner;
-  inner.outer = &scope;
-  importInitializers(branch->g(), inner);
-  importNodes(branch->g().node(), outputNames(branch->g()), inner, frame);
-  std::vector<NodeValue> results(static_cast<size_t>(node.output_size()));
-  for (int i = 0; i < node.output_size() && i < branch->g().output_size(); ++i) {
-    NodeValue *result = inner.find(branch->g().output(i).name());
-    results[static_cast<size_t>(i)] = result ? *result : NodeValue();
-    results[static_cast<size_t>(i)].poisoned = !result || result->poisoned;
-  }
+  std::vector<NodeValue> results = importBody(branch->g(), {}, scope, frame);
+  results.resize(static_cast<size_t>(node.output_size()));
   store(node, scope, std::move(results));
 }
 
@@ -396,21 +397,35 @@ void GraphImporter::importMap(const ::onnx::NodeProto &node, const NodeAttribute
   for (NodeValue &result : results)
     result.isSequence = true;
   for (size_t i = 0; i < inputs[0]->sequence.size(); ++i) {
-    Scope inner;
-    inner.outer = &scope;
-    for (size_t j = 0; j < inputs.size(); ++j)
-      inner.values[body->g().input(static_cast<int>(j)).name()] =
-          inputs[j]->isSequence ? inputs[j]->sequence[i] : *inputs[j];
-    importInitializers(body->g(), inner);
-    importNodes(body->g().node(), outputNames(body->g()), inner, frame);
+    std::vector<NodeValue> parts;
+    for (const NodeValue *input : inputs)
+      parts.push_back(input->isSequence ? input->sequence[i] : *input);
+    std::vector<NodeValue> made = importBody(body->g(), std::move(parts), scope, frame);
     for (size_t k = 0; k < results.size(); ++k) {
-      NodeValue *found = inner.find(body->g().output(static_cast<int>(k)).name());
-      NodeValue part = partOf(found ? *found : NodeValue());
+      NodeValue part = partOf(std::move(made[k]));
       results[k].poisoned |= part.poisoned;
       results[k].sequence.push_back(std::move(part));
     }
   }
   store(node, scope, std::move(results));
+}
+
+// What a subgraph gives for these inputs; it sees the values around it too.
+std::vector<NodeValue> GraphImporter::importBody(const ::onnx::GraphProto &body, std::vector<NodeValue> inputs,
+                                                 Scope &scope, const Frame &frame) {
+  Scope inner;
+  inner.outer = &scope;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    inner.values[body.input(static_cast<int>(i)).name()] = std::move(inputs[i]);
+  importInitializers(body, inner);
+  importNodes(body.node(), outputNames(body), inner, frame);
+  std::vector<NodeValue> results;
+  for (const auto &output : body.output()) {
+    NodeValue *result = inner.find(output.name());
+    results.push_back(result ? *result : NodeValue());
+    results.back().poisoned = !result || result->poisoned;
+  }
+  return results;
 }
 
 } // namespace mt::onnx

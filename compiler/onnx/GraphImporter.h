@@ -1,6 +1,6 @@
 // Walks a model's graph and converts node after node into the body of func @main: evaluates shape arithmetic, inlines
-// functions and the taken branch of conditions, and hands the rest to the converters. What is a weight and what is
-// trained is decided afterwards (ParameterEvidence.h).
+// functions and the taken branch of conditions, unrolls loops, and hands the rest to the converters. What is a weight
+// and what is trained is decided afterwards (ParameterEvidence.h).
 #ifndef MT_COMPILER_ONNX_GRAPHIMPORTER_H
 #define MT_COMPILER_ONNX_GRAPHIMPORTER_H
 
@@ -16,6 +16,12 @@
 
 namespace mt::onnx {
 
+/// How a Scan walks along one of its inputs or outputs.
+struct Walk {
+  int64_t axis = 0;
+  bool backwards = false;
+};
+
 class GraphImporter {
 public:
   GraphImporter(mlir::OpBuilder &builder, mlir::func::FuncOp function, const ModelFile &file, Problems &problems);
@@ -25,7 +31,9 @@ public:
   std::vector<mlir::Value> run(const BoundInputs &inputs);
 
   /// Whether it inlines the graphs of operator `op` of the default domain itself, which has no converter then.
-  static bool inlines(const std::string &op) { return op == "If" || op == "SequenceMap"; }
+  static bool inlines(const std::string &op) {
+    return op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap";
+  }
 
   /// The stored tensors that became arguments, in order.
   std::vector<Candidate> &candidates() { return stored; }
@@ -53,11 +61,27 @@ private:
   void importNode(const ::onnx::NodeProto &node, Scope &scope, const Frame &frame);
   void importCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &function,
                   const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope, int depth);
+  void inlineGraphs(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                    const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                  const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   NodeValue partOf(NodeValue value);
+  std::vector<NodeValue> importBody(const ::onnx::GraphProto &body, std::vector<NodeValue> inputs, Scope &scope,
+                                    const Frame &frame);
+  void importLoop(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                  const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  void importScan(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                  const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  struct Unrolled; ///< a loop on its way (ImportLoops.cpp)
+  void refuse(Unrolled &loop, const std::string &why);
+  bool findBody(Unrolled &loop, size_t inputs, size_t outputs);
+  bool mayUnroll(Unrolled &loop, int64_t iterations);
+  std::optional<std::vector<NodeValue>> importIteration(Unrolled &loop, std::vector<NodeValue> inputs);
+  std::optional<std::vector<std::vector<NodeValue>>> cutForScan(Unrolled &loop, size_t first,
+                                                                const std::vector<Walk> &walks);
+  void finishLoop(Unrolled &loop, const std::vector<Walk> &walks);
   void convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs,
                Scope &scope, const Frame &frame);
   void store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results);
@@ -81,6 +105,8 @@ private:
   std::map<std::string, const ::onnx::ValueInfoProto *> described; ///< by the exporter: values of the graph, with types
   std::map<std::string, int64_t> symbols;                          ///< sizes of dimensions, as the inputs bind them
   std::vector<Candidate> stored;
+  int64_t unrolledNodes = 0;                 ///< that loops became, and iterations
+  int loopsAround = 0;                       ///< of what is imported now
   std::deque<NodeAttributes> keptAttributes; ///< of calls, which nodes of their functions refer to
 };
 

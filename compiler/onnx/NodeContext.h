@@ -95,6 +95,16 @@ public:
     mlir::Operation *op = emitOp<Op>(operands, attrs);
     return op ? op->getResult(0) : mlir::Value();
   }
+  /// Of an operation whose result has the type that it is given.
+  template <typename Op>
+  mlir::Value emitAs(mlir::Type type, std::initializer_list<mlir::Value> operands,
+                     llvm::ArrayRef<mlir::NamedAttribute> attrs) {
+    for (mlir::Value operand : operands)
+      if (!operand)
+        return {};
+    mlir::Operation *op = create(Op::getOperationName(), llvm::ArrayRef<mlir::Value>(operands), attrs, type);
+    return op ? op->getResult(0) : mlir::Value();
+  }
   mlir::Value concat(llvm::ArrayRef<mlir::Value> parts, int64_t axis);
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> permutation);

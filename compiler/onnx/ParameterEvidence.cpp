@@ -221,12 +221,15 @@ bool Evidence::isWeightOf(size_t index, OpOperand &use) {
   Nature others = othersOf(use);
   return llvm::TypeSwitch<Operation *, bool>(use.getOwner())
       .Case<nn::MatmulOp>([&](auto) { return isWeightOfProduct(index, use, others); })
-      .Case<nn::EmbeddingOp, nn::GatherOp, nn::GatherNdOp, nn::GatherElementsOp>(
-          [&](Operation *op) {
-            return place == 0 && others == Nature::position && !onlyTurns(op->getResult(0)) && !onCircle(index);
-          })
+      .Case<nn::EmbeddingOp, nn::GatherOp, nn::GatherNdOp, nn::GatherElementsOp>([&](Operation *op) {
+        return place == 0 && others == Nature::position && !onlyTurns(op->getResult(0)) && !onCircle(index);
+      })
       .Case<nn::LayerNormOp, nn::RmsNormOp>([&](auto) { return place > 0; })
-      .Case<nn::AttentionOp>([&](auto) { return place < 3 || (!holds(index, isMask) && !holds(index, isRamp) && !holds(index, isUniform)); })
+      .Case<nn::ConvOp, nn::ConvDataGradOp>([&](auto) { return place > 0 && othersOf(use) == Nature::data; })
+      .Case<nn::AttentionOp>([&](auto) {
+        return place < 3 || (!holds(index, isMask) && !holds(index, isRamp) && !holds(index, isUniform));
+      })
+      .Case<nn::RecurrenceOp>([&](auto) { return true; })
       .Case<nn::RotaryOp>([&](auto) { return place == 0; })
       .Default([&](Operation *) { return combines(index, use, others); });
 }

@@ -60,6 +60,32 @@ std::string checkGatherElements(const Signature &call) {
   return Checker(call).integral(1).sameType(2, 0).dims(2, indices).result();
 }
 
+std::string checkScatter(const Signature &call) {
+  if (!isAxis(call, 0))
+    return "attribute axis is no dimension of the data";
+  Dims wanted = replaced(call.operands[0].dims, call.integer("axis"), call.operands[1].dims);
+  return Checker(call).integral(1).sameType(2, 0).dims(2, wanted).like(3, 0).result();
+}
+
+std::string checkScatterElements(const Signature &call) {
+  const Dims &data = call.operands[0].dims, &indices = call.operands[1].dims;
+  if (!isAxis(call, 0) || data.size() != indices.size())
+    return "attribute axis is no dimension of the data, or the indices have another number of dimensions";
+  for (size_t i = 0; i < data.size(); ++i)
+    if (static_cast<int64_t>(i) != call.integer("axis") && indices[i] > data[i])
+      return fmt::format("the indices exceed the data in dimension {}", i);
+  return Checker(call).integral(1).sameType(2, 0).sameDims(2, 1).like(3, 0).result();
+}
+
+std::string checkTopK(const Signature &call) {
+  Dims wanted = call.operands[0].dims;
+  int64_t k = call.integer("k");
+  if (wanted.empty() || k < 1 || k > wanted.back())
+    return "attribute k must be 1 to the size of the last dimension";
+  wanted.back() = k;
+  return Checker(call).type(1, DType::i64).dims(1, wanted).result();
+}
+
 std::string checkEmbedding(const Signature &call) {
   Checker checker(call);
   checker.floating(0).rank(0, 2).integral(1).then([&](Checker &c) {
@@ -87,9 +113,17 @@ std::string checkEmbeddingGrad(const Signature &call) {
 
 double resultTwice(const Signature &call) { return 2.0 * static_cast<double>(call.operands.back().bytes()); }
 uint64_t cudaSortWorkspace(const Signature &call) { return sortScratch(call.operands[0].elements()); }
+uint64_t cudaScatterWorkspace(const Signature &call) { return sortScratch(call.operands[1].elements()); }
+double topKFlops(const Signature &call) { return static_cast<double>(call.operands[0].elements()); }
+double updateFlops(const Signature &call) { return static_cast<double>(call.operands[2].elements()); }
 double gradientFlops(const Signature &call) { return static_cast<double>(call.operands[1].elements()); }
 
 constexpr AttributeSpec kAxis[] = {{"axis", Kind::integer, true, "", "the dimension"}};
+constexpr AttributeSpec kScatter[] = {
+    {"axis", Kind::integer, true, "", "the dimension"},
+    {"kind", Kind::choice, false, "none|add|mul|max|min", "what an update does with what is there; none replaces it"}};
+constexpr AttributeSpec kTopK[] = {{"k", Kind::integer, true, "", "how many"},
+                                   {"largest", Kind::flag, false, "", "the largest; default: the smallest"}};
 constexpr AttributeSpec kBatch[] = {
     {"batchDims", Kind::integer, false, "", "leading dimensions that run together; default 0"}};
 
@@ -110,6 +144,20 @@ std::span<const Kernel> indexingKernels() {
       entry("gather_elements", "data indices -> result+", "ONNX GatherElements; negative indices count from the end.",
             "result[i][j] = data[i][indices[i][j]] for axis 1", noFlops, checkGatherElements,
             {.attributes = kAxis, .traffic = resultTwice}),
+      entry("scatter", "data indices updates -> result", "Entries put into data at indices, in their order.",
+            "result = data; then result[a, indices[i], b] = kind(result[a, indices[i], b], updates[a, i, b]) around "
+            "axis for "
+            "each i in order",
+            updateFlops, checkScatter, {.attributes = kScatter, .cudaWorkspace = cudaScatterWorkspace}),
+      entry("scatter_elements", "data indices updates -> result", "ONNX ScatterElements, in the order of the indices.",
+            "result = data; then result[i][indices[i][j]] = kind(result[i][indices[i][j]], updates[i][j]) for axis 1, "
+            "for each j "
+            "in order",
+            updateFlops, checkScatterElements, {.attributes = kScatter}),
+      entry("top_k", "operand -> result", "Places of the largest or smallest elements along the last dimension.",
+            "the places of k elements in descending (or ascending) order, equal ones in that of their places; NaN "
+            "comes first",
+            topKFlops, checkTopK, {.attributes = kTopK}),
       entry("embedding", "table ids -> result+", "Rows of a table.", "result[i, :] = table[ids[i], :]", noFlops,
             checkEmbedding, {.traffic = resultTwice}),
       entry("embedding_grad", "ids gradient -> result+", "Gradient of the table, summed in the order of the ids.",

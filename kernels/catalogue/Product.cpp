@@ -32,6 +32,39 @@ std::string checkMatmul(const Signature &call) {
       .result();
 }
 
+/// lhs [R, K], weight [E, K, N] or [E, N, K], experts [R], result [R, N].
+std::string checkExperts(const Signature &call, int lhs, int weight, int experts, int result) {
+  const Dims &rows = call.operands[static_cast<size_t>(lhs)].dims,
+             &matrices = call.operands[static_cast<size_t>(weight)].dims;
+  bool transposed = call.integer("transposed") != 0;
+  if (rows.size() != 2 || matrices.size() != 3 || matrices[transposed ? 2 : 1] != rows[1])
+    return fmt::format("rows {} and matrices {} do not fit", text(rows), text(matrices));
+  return Checker(call)
+      .integral(experts)
+      .dims(experts, {rows[0]})
+      .dims(result, {rows[0], matrices[transposed ? 1 : 2]})
+      .result();
+}
+std::string checkExpertMatmul(const Signature &call) {
+  return Checker(call).floating(0).sameType(1, 0).sameTypeOrF32(3, 0).also(checkExperts(call, 0, 1, 2, 3)).result();
+}
+std::string checkExpertMatmulGrad(const Signature &call) {
+  if (!call.operands[3].present)
+    return "the result is missing";
+  return Checker(call).floating(0).sameType(1, 0).sameTypeOrF32(3, 0).also(checkExperts(call, 1, 3, 2, 0)).result();
+}
+double expertFlops(const Signature &call) {
+  bool grad = call.kernel == "expert_matmul_grad";
+  const Dims &rows = call.operands[grad ? 1 : 0].dims, &results = call.operands[grad ? 0 : 3].dims;
+  return 2.0 * static_cast<double>(rows[0]) * static_cast<double>(rows[1]) * static_cast<double>(results[1]);
+}
+template <size_t kWeight> uint64_t groupedRows(const Signature &call) {
+  return expertScratch(call.operands[2].elements(), call.operands[kWeight].dims[0]);
+}
+template <size_t kWeight> uint64_t sortedRows(const Signature &call) {
+  return deviceExpertScratch(call.operands[2].elements(), call.operands[kWeight].dims[0]);
+}
+
 double matmulFlops(const Signature &call) {
   const Dims &lhs = call.operands[0].dims;
   int64_t k = lhs[lhs.size() - (call.integer("transposeLhs") ? 2 : 1)];
@@ -61,6 +94,7 @@ uint64_t matmulScratch(const Signature &call) { return MatmulScratch::of(call).t
 constexpr AttributeSpec kMatmul[] = {{"transposeLhs", Kind::flag, false, "", "lhs is [batch.., K, M]"},
                                      {"transposeRhs", Kind::flag, false, "", "rhs is [batch.., N, K]"}};
 
+constexpr AttributeSpec kExperts[] = {{"transposed", Kind::flag, false, "", "matrices are [E, N, K]"}};
 constexpr AttributeSpec kSums[] = {
     {"transposeLhs", Kind::flag, false, "", "lhs is [K, M]"},
     {"transposeRhs", Kind::flag, false, "", "rhs is [N, K]"},
@@ -115,6 +149,18 @@ std::span<const Kernel> productKernels() {
           "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
           "[K, N] for all batches. Types: lhs and rhs of one; bias and result that or f32; summed in f32",
           matmulFlops, checkMatmul, {.attributes = kMatmul, .cudaWorkspace = matmulScratch, .extents = matmulExtents}),
+      entry("expert_matmul", "lhs weight experts -> result+", "Each row times the matrix of its expert.",
+            "result[i, n] = sum over k of lhs[i, k] * weight[experts[i], k, n]; rows of an expert are multiplied "
+            "together, in "
+            "their order. Types as in matmul",
+            expertFlops, checkExpertMatmul,
+            {.attributes = kExperts, .workspace = groupedRows<1>, .cudaWorkspace = sortedRows<1>}),
+      entry("expert_matmul_grad", "gradient lhs experts -> result+", "Gradient of the experts' matrices.",
+            "result[e, k, n] = sum over rows i of expert e, in order, of lhs[i, k] * gradient[i, n]; zero where it has "
+            "none. "
+            "Types as in matmul",
+            expertFlops, checkExpertMatmulGrad,
+            {.attributes = kExperts, .workspace = groupedRows<3>, .cudaWorkspace = sortedRows<3>}),
       entry("matmul_add", "lhs rhs addend bias? -> result+", "Matrix product and a sum with it.",
             "result = matmul(lhs, rhs, bias) + addend, rounded once or after each", partFlops, checkAdd,
             {.attributes = kMatmul,

@@ -11,9 +11,10 @@ namespace {
 
 /// Null if there is none.
 Prepare findPrepare(std::string_view kernel) {
-  for (auto family :
-       {structureEntries(), reductionEntries(), indexingEntries(), matmulEntries(), fusedProductEntries(), normEntries(), softmaxEntries(),
-        attentionEntries(), rotaryEntries(), lossEntries(), headEntries(), optimizerEntries(), stepEntries()})
+  for (auto family : {structureEntries(), reductionEntries(), indexingEntries(), scatterEntries(), topKEntries(),
+                      convolutionEntries(), poolEntries(), expertEntries(), matmulEntries(), fusedProductEntries(),
+                      normEntries(), softmaxEntries(), recurrenceEntries(), attentionEntries(), rotaryEntries(), lossEntries(),
+                      headEntries(), optimizerEntries(), stepEntries()})
     if (auto found = std::ranges::find(family, kernel, &Entry::kernel); found != family.end())
       return found->prepare;
   return isElementwise(kernel) ? prepareElementwise : nullptr;

@@ -1,42 +1,11 @@
 // gather, gather_nd, gather_elements, embedding and the gradients that add back into place. Indices are checked before
 // anything is read; sums are in the order of the indices, columns in parallel.
+#include "kernels/cpu/Indices.h"
 #include "kernels/cpu/Producer.h"
 #include "kernels/cpu/View.h"
 
 namespace mt::kernels::cpu {
 namespace {
-
-/// Indices of either width; negative ones count from the end where `wraps`.
-struct Indices {
-  size_t operand = 1;
-  bool wide = true, wraps = true;
-  int64_t count = 0;
-
-  Indices(const Signature &call, size_t operand, bool wraps = true)
-      : operand(operand), wide(call.operands[operand].type == DType::i64), wraps(wraps),
-        count(call.operands[operand].elements()) {}
-
-  int64_t raw(const Launch &launch, int64_t i) const {
-    return wide ? launch.at<const int64_t>(operand)[i] : launch.at<const int32_t>(operand)[i];
-  }
-  int64_t at(const Launch &launch, int64_t i, int64_t size) const {
-    int64_t index = raw(launch, i);
-    return index < 0 ? index + size : index;
-  }
-  Status bad(const Launch &launch, int64_t i, int64_t size) const {
-    return fail("index {} at place {} is outside [{}, {})", raw(launch, i), i, wraps ? -size : 0, size);
-  }
-  bool holds(const Launch &launch, int64_t i, int64_t size) const {
-    int64_t index = raw(launch, i);
-    return index < size && index >= (wraps ? -size : 0);
-  }
-  Status verify(const Launch &launch, int64_t size) const {
-    for (int64_t i = 0; i < count; ++i)
-      if (!holds(launch, i, size))
-        return bad(launch, i, size);
-    return {};
-  }
-};
 
 /// result[a, i, b] = data[a, indices[i], b]; embedding is the case without a.
 template <typename C> struct GatherSource {

@@ -1,6 +1,7 @@
 // gather, gather_nd, gather_elements, embedding and the gradients that add back into place, prepared.
 #include "kernels/cuda/Indexing.h"
 
+#include "kernels/cuda/SortIndices.h"
 #include "kernels/cuda/StartMoving.h"
 
 namespace mt::kernels::cuda {
@@ -71,21 +72,11 @@ struct AddBack {
     return startMoving(launch, NoSource(), {}, outer * size * inner, {}, result.out(launch));
   }
 
-  /// The sorted keys, in one or the other half of the scratch.
-  Status sort(const Launch &launch, uint64_t *&keys) const {
-    keys = static_cast<uint64_t *>(launch.operands.back());
-    uint64_t *other = keys + count;
-    MT_TRY(start(launch.stream, ceilDivide(count, kSorted), kSorted, sortRunsCode(), indicesOf(launch, indices, wraps),
-                 count, size, keys));
-    for (int64_t length = kSorted; length < count; length *= 2, std::swap(keys, other))
-      MT_TRY(start(launch.stream, ceilDivide(count, kThreads), kThreads, mergeRunsCode(), keys, count, length, other));
-    return {};
-  }
-
   Status operator()(const Launch &launch) const {
     MT_TRY(clear(launch));
     uint64_t *keys = nullptr;
-    MT_TRY(sort(launch, keys));
+    MT_TRY(sortIndices(launch, indicesOf(launch, indices, wraps), count, size,
+                       static_cast<uint64_t *>(launch.operands.back()), keys));
     bool packed = inner % kOctet == 0 && gradient.aligned(launch) && result.aligned(launch);
     SegmentsArguments arguments = {keys,
                                    count,
@@ -111,11 +102,85 @@ Result<Run> prepareAddBack(const Signature &call, Library &) {
                      result.elements() / size / inner, size, inner});
 }
 
-constexpr Entry kEntries[] = {{"gather", prepareGather},      {"gather_grad", prepareAddBack},
+/// Operand 0 into the result.
+Status copyData(const Launch &launch, const Bound &data, const Bound &result, int64_t total) {
+  ViewSource all;
+  all.view.add(total, {1});
+  return startMoving(launch, all, {}, total, data.in(launch), result.out(launch));
+}
+
+Result<Run> prepareScatter(const Signature &call, Library &) {
+  const OperandType &data = call.operands[0];
+  size_t axis = static_cast<size_t>(call.integer("axis"));
+  int64_t size = data.dims[axis], inner = rowMajor(data.dims)[axis], count = call.operands[1].elements();
+  if (size >= UINT32_MAX || count >= UINT32_MAX)
+    return fail("scatter: {} indices into {} places; the GPU sorts fewer than 2^32", count, size);
+  Bound in(call, 0), indices(call, 1), updates(call, 2), result(call, 3);
+  return Run([=, total = data.elements(), kind = scatterKindOf(call)](const Launch &launch) -> Status {
+    MT_TRY(copyData(launch, in, result, total));
+    uint64_t *keys = nullptr;
+    MT_TRY(sortIndices(launch, indicesOf(launch, indices), count, size, static_cast<uint64_t *>(launch.operands.back()),
+                       keys));
+    ScatterArguments arguments = {keys,
+                                  count,
+                                  size,
+                                  inner,
+                                  Divider(ceilDivide(inner, kWarp)),
+                                  Divider(ceilDivide(count, kThreads / kWarp)),
+                                  kind,
+                                  updates.in(launch),
+                                  result.out(launch)};
+    return start(launch.stream, arguments.tiles.size * arguments.groups.size * (total / size / inner),
+                 dim3(kWarp, kThreads / kWarp), scatterCode(result.type), arguments);
+  });
+}
+
+Result<Run> prepareScatterElements(const Signature &call, Library &) {
+  const OperandType &data = call.operands[0];
+  const Dims &places = call.operands[1].dims;
+  size_t axis = static_cast<size_t>(call.integer("axis"));
+  Dims strides = rowMajor(data.dims);
+  ScatterLines lines{};
+  for (size_t i = 0; i < places.size(); ++i)
+    if (!lines.others.add(i == axis ? 1 : places[i], {strides[i]}))
+      return fail("scatter_elements: more than {} dimensions that do not merge", kMaxDims);
+  lines.length = places[axis], lines.lines = call.operands[1].elements() / lines.length;
+  lines.step = Divider(rowMajor(places)[axis]);
+  lines.size = data.dims[axis], lines.stride = strides[axis], lines.kind = scatterKindOf(call);
+  Bound in(call, 0), indices(call, 1), updates(call, 2), result(call, 3);
+  return Run([=, total = data.elements()](const Launch &launch) -> Status {
+    MT_TRY(copyData(launch, in, result, total));
+    ScatterLines bound = lines;
+    bound.indices = indicesOf(launch, indices), bound.updates = updates.in(launch), bound.result = result.out(launch);
+    return start(launch.stream, ceilDivide(bound.lines, kThreads), kThreads, scatterLinesCode(result.type), bound);
+  });
+}
+
+constexpr Entry kEntries[] = {{"scatter", prepareScatter},    {"scatter_elements", prepareScatterElements},
+                              {"gather", prepareGather},      {"gather_grad", prepareAddBack},
                               {"gather_nd", prepareGatherNd}, {"gather_elements", prepareGatherElements},
                               {"embedding", prepareGather},   {"embedding_grad", prepareAddBack}};
 
 } // namespace
+
+ScatterKind scatterKindOf(const Signature &call) {
+  std::string kind = call.text("kind", "none");
+  return kind == "add"   ? ScatterKind::add
+         : kind == "mul" ? ScatterKind::mul
+         : kind == "max" ? ScatterKind::max
+         : kind == "min" ? ScatterKind::min
+                         : ScatterKind::none;
+}
+
+Status sortIndices(const Launch &launch, const Indices &indices, int64_t count, int64_t size, uint64_t *keys,
+                   uint64_t *&sorted) {
+  sorted = keys;
+  uint64_t *other = keys + count;
+  MT_TRY(start(launch.stream, ceilDivide(count, kSorted), kSorted, sortRunsCode(), indices, count, size, sorted));
+  for (int64_t length = kSorted; length < count; length *= 2, std::swap(sorted, other))
+    MT_TRY(start(launch.stream, ceilDivide(count, kThreads), kThreads, mergeRunsCode(), sorted, count, length, other));
+  return {};
+}
 
 std::span<const Entry> indexingEntries() { return kEntries; }
 

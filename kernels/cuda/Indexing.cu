@@ -124,8 +124,67 @@ __global__ void __launch_bounds__(kThreads) addSegments(const __grid_constant__ 
   store(a.result, (outer * a.size + static_cast<int64_t>(index)) * a.inner, places, sums);
 }
 
+/// Integers wrap around; a NaN stays.
+template <typename C> __device__ __forceinline__ C combined(ScatterKind kind, C there, C update) {
+  if (kind == ScatterKind::none)
+    return update;
+  if (kind == ScatterKind::add)
+    return plus(there, update);
+  if (kind == ScatterKind::mul) {
+    if constexpr (std::is_integral_v<C>)
+      return static_cast<C>(static_cast<uint64_t>(there) * static_cast<uint64_t>(update));
+    else
+      return there * update;
+  }
+  return there != there || (kind == ScatterKind::max ? there > update : there < update) ? there : update;
+}
+
+/// A warp for each first key of an index, and 32 columns of its row.
+template <typename C>
+__global__ void __launch_bounds__(kThreads) scatterSegments(const __grid_constant__ ScatterArguments a) {
+  int64_t tile, group, outer = a.groups.divide(a.tiles.divide(blockIdx.x, tile), group);
+  int64_t at = group * (kThreads / kWarp) + threadIdx.y, column = tile * kWarp + threadIdx.x;
+  if (at >= a.count || column >= a.inner)
+    return;
+  uint64_t index = a.keys[at] >> 32;
+  if (index >= static_cast<uint64_t>(a.size) || (at > 0 && a.keys[at - 1] >> 32 == index))
+    return;
+  int64_t to = (outer * a.size + static_cast<int64_t>(index)) * a.inner + column;
+  C value = loadOne<C>(a.result.type, a.result.data, to);
+  for (; at < a.count && a.keys[at] >> 32 == index; ++at) {
+    int64_t place = static_cast<int64_t>(a.keys[at] & 0xffffffff);
+    value = combined(a.kind, value,
+                     loadOne<C>(a.updates.type, a.updates.data, (outer * a.count + place) * a.inner + column));
+  }
+  storeOne(a.result.type, a.result.data, to, value, false);
+}
+
+/// A thread for each line.
+template <typename C> __global__ void __launch_bounds__(kThreads) scatterLines(const __grid_constant__ ScatterLines a) {
+  int64_t line = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (line >= a.lines)
+    return;
+  int64_t column, row = a.step.divide(line, column), base[1];
+  a.others.offsets(line, base);
+  for (int64_t i = 0; i < a.length; ++i) {
+    int64_t at = (row * a.length + i) * a.step.size + column, index = a.indices.at(at, a.size);
+    if (index < 0)
+      return;
+    int64_t to = base[0] + index * a.stride;
+    C there = loadOne<C>(a.result.type, a.result.data, to);
+    storeOne(a.result.type, a.result.data, to, combined(a.kind, there, loadOne<C>(a.updates.type, a.updates.data, at)),
+             false);
+  }
+}
+
 } // namespace
 
+ScatterCode scatterCode(DType type) {
+  return withArithmetic(type, [](auto arithmetic) -> ScatterCode { return scatterSegments<decltype(arithmetic)>; });
+}
+ScatterLinesCode scatterLinesCode(DType type) {
+  return withArithmetic(type, [](auto arithmetic) -> ScatterLinesCode { return scatterLines<decltype(arithmetic)>; });
+}
 SortRunsCode sortRunsCode() { return sortRuns; }
 MergeRunsCode mergeRunsCode() { return mergeRuns; }
 AddSegmentsCode addSegmentsCode() { return addSegments; }

@@ -37,6 +37,7 @@ mlir::Value asRow(mlir::PatternRewriter &rewriter, mlir::Value value, int64_t wi
 
 void addLookupPatterns(mlir::RewritePatternSet &patterns);
 void addProductPatterns(mlir::RewritePatternSet &patterns);
+void addExpertPatterns(mlir::RewritePatternSet &patterns);
 void addNormPatterns(mlir::RewritePatternSet &patterns);
 void addActivationPatterns(mlir::RewritePatternSet &patterns);
 void addRotaryPatterns(mlir::RewritePatternSet &patterns);

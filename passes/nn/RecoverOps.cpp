@@ -18,6 +18,7 @@ struct RecoverOps : impl::RecoverOpsBase<RecoverOps> {
     RewritePatternSet patterns(&getContext());
     passes::addLookupPatterns(patterns);
     passes::addProductPatterns(patterns);
+    passes::addExpertPatterns(patterns);
     passes::addNormPatterns(patterns);
     passes::addActivationPatterns(patterns);
     passes::addRotaryPatterns(patterns);

@@ -23,9 +23,14 @@ def field(number, value):
 
 
 def attribute(name, value):
-    """A whole number, a list of them, or text."""
+    """A whole number, a list of them, a real one, text, a list of it, or a graph as bytes."""
     if isinstance(value, list):
-        return field(1, name) + b"".join(field(8, v) for v in value) + field(20, 7)
+        texts = isinstance(value[0], str)
+        return field(1, name) + b"".join(field(9 if texts else 8, v) for v in value) + field(20, 8 if texts else 7)
+    if isinstance(value, float):
+        return field(1, name) + varint(2 << 3 | 5) + struct.pack("<f", value) + field(20, 1)
+    if isinstance(value, bytes):
+        return field(1, name) + field(6, value) + field(20, 5)
     return field(1, name) + (field(3, value) + field(20, 2) if isinstance(value, int) else field(4, value) + field(20, 3))
 
 
@@ -61,6 +66,11 @@ def tensor(name, dims, values=None, external=None):
 def integers(name, values, scalar=False):
     """An initializer of 64-bit integers, of rank 1 or 0."""
     return (b"" if scalar else field(1, len(values))) + field(2, INT64) + field(8, name) + field(9, struct.pack(f"<{len(values)}q", *values))
+
+
+def body(nodes, inputs, outputs):
+    """A graph for an attribute; its inputs and outputs are names."""
+    return b"".join([*(field(1, n) for n in nodes), field(2, "body"), *(field(11, field(1, i)) for i in inputs), *(field(12, field(1, o)) for o in outputs)])
 
 
 def model(nodes, inputs, outputs, initializers=(), opset=20, parameters=None):

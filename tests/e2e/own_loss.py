@@ -330,4 +330,5 @@ def test():
         check_merged_rows(scratch)
 
 
-tool.main(test)
+if __name__ == "__main__":
+    tool.main(test)

@@ -20,6 +20,10 @@ const OperandType kScalars = in({Scalars::kCount}, DType::f64), kTwo = in({2}, D
 
 using Ints = std::vector<int64_t>;
 
+const Attributes kWindow = {{"strides", Ints{1}}, {"dilations", Ints{1}}, {"low", Ints{0}}, {"high", Ints{0}}};
+const Attributes kPool = {{"kind", std::string("max")}, {"size", Ints{2}}, {"strides", Ints{1}},
+                          {"dilations", Ints{1}},       {"low", Ints{0}},  {"high", Ints{0}}};
+
 /// Calls of kernels whose operands are not all [2]; types other than f32 are fixed.
 const Signature kShaped[] = {
     {"attention",
@@ -31,6 +35,13 @@ const Signature kShaped[] = {
      {in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 1, 2, 2}), none(), none(), none(),
       in({1, 2, 1, 2}), in({1, 1, 2}), out({1, 2, 1, 2}), out({1, 2, 1, 2}), out({1, 2, 1, 2}), out({1, 1, 2, 2})}},
     {"concat", {{"axis", int64_t{0}}}, {in({2}), in({2}), out({4})}},
+    {"conv", kWindow, {in({1, 2, 3}), in({2, 2, 2}), in({2}), out({1, 2, 2})}},
+    {"conv_data_grad", kWindow, {in({1, 2, 2}), in({2, 2, 2}), out({1, 2, 3})}},
+    {"conv_weight_grad", kWindow, {in({1, 2, 2}), in({1, 2, 3}), out({2, 2, 2})}},
+    {"expert_matmul", {}, {in({2, 3}), in({4, 3, 5}), kTwo, out({2, 5})}},
+    {"expert_matmul_grad", {}, {in({2, 5}), in({2, 3}), kTwo, out({4, 3, 5})}},
+    {"pool", kPool, {in({1, 2, 3}), out({1, 2, 2})}},
+    {"pool_grad", kPool, {in({1, 2, 2}), in({1, 2, 3}), out({1, 2, 3})}},
     {"cross_entropy", {}, {in({2, 3}), kTwo, kScalars, out({})}},
     {"cross_entropy_grad", {}, {in({2, 3}), kTwo, kScalars, out({}), out({2, 3})}},
     {"embedding", {}, {in({5, 3}), kTwo, out({2, 3})}},
@@ -50,6 +61,13 @@ const Signature kShaped[] = {
     {"matmul_gelu", {}, {in({2, 3}), in({3, 4}), in({4}), out({2, 4}), out({2, 4})}},
     {"matmul_gelu_grad", {}, {in({2, 3}), in({3, 4}), in({2, 4}), out({2, 4})}},
     {"matmul_sums", {{"transposeLhs", int64_t{1}}}, {in({3, 2}), in({3, 4}), out({2, 4}), out({4})}},
+    {"recurrence",
+     {{"kind", std::string("lstm")}},
+     {in({2, 2, 12}), in({12, 3}), in({12}), in({2, 3}), in({2, 3}), kTwo, in({9}), out({2, 2, 3}), out({2, 2, 3})}},
+    {"recurrence_grad",
+     {{"kind", std::string("lstm")}},
+     {in({2, 2, 3}), in({2, 2, 3}), in({2, 2, 12}), in({2, 2, 12}), in({12, 3}), in({2, 2, 3}), in({2, 2, 3}), kTwo,
+      in({9}), out({2, 2, 12}), out({2, 2, 12}), out({2, 3}), out({2, 3})}},
     {"reduce", {{"kind", std::string("sum")}, {"axes", Ints{0}}, {"keepDims", int64_t{0}}}, {in({2, 3}), out({3})}},
     {"rms_norm", {{"epsilon", 1e-5}}, {in({2, 3}), in({3}), out({2, 3}), out({2})}},
     {"rms_norm_grad", {}, {in({2, 3}), in({2, 3}), in({2}), in({3}), in({2, 3}), out({2, 3}), out({3})}},
@@ -62,10 +80,11 @@ const Signature kShaped[] = {
 
 /// Whether no backend limits a kernel's types: it moves elements, or has types of its own.
 bool isUnlimited(const Kernel &kernel) {
-  static const std::set<std::string_view> others = {
-      "all_gather",       "all_to_all", "broadcast", "constant",     "feed",   "gather_elements",
-      "gather_nd",        "iota",       "pad",       "pairwise_sum", "report", "slice",
-      "squared_norm_sum", "step_norm",  "transpose", "tree_sum"};
+  static const std::set<std::string_view> others = {"all_gather", "all_to_all",       "broadcast",        "constant",
+                                                    "feed",       "gather_elements",  "gather_nd",        "iota",
+                                                    "pad",        "pairwise_sum",     "report",           "slice",
+                                                    "scatter",    "scatter_elements", "squared_norm_sum", "step_norm",
+                                                    "top_k",      "transpose",        "tree_sum"};
   return kernel.updates || others.contains(kernel.name);
 }
 
@@ -160,15 +179,24 @@ TEST(Coverage, WhoLacksF64) {
         });
     std::set<std::string> expected = {"attention",
                                       "attention_grad",
+                                      "conv",
+                                      "conv_data_grad",
+                                      "conv_weight_grad",
                                       "cross_entropy",
                                       "cross_entropy_grad",
                                       "embedding_grad",
+                                      "expert_matmul",
+                                      "expert_matmul_grad",
                                       "gather_grad",
                                       "layer_norm",
                                       "layer_norm_grad",
                                       "linear_cross_entropy",
                                       "linear_cross_entropy_grad",
                                       "log_softmax",
+                                      "pool",
+                                      "pool_grad",
+                                      "recurrence",
+                                      "recurrence_grad",
                                       "rms_norm",
                                       "rms_norm_grad",
                                       "rotary",

@@ -175,19 +175,6 @@ void addLookups(Cases &cases) {
 
 /// Operations without gradient: what they give, against their kernels.
 void addFlats(Cases &cases) {
-  using Two = std::array<Index, 2>;
-  for (int64_t batch : {0, 1})
-    for (const auto &[shape, indices] :
-         std::vector<Two>{{{{2, 3, 4}, {2, 2, 1}}}, {{{2, 3, 4}, {2, 5, 2}}}, {{{2, 2}, {2, 1}}}})
-      if (batch + indices.back() <= static_cast<int64_t>(shape.size()))
-        cases["gather_nd"].push_back({textOf(shape) + " at " + textOf(indices) + " batch " + std::to_string(batch),
-                                      {fixed(shape), integers(indices, -2, 2)},
-                                      [=](Graph g) { return one(g.make<GatherNdOp>(g.in[0], g.in[1], batch)); }});
-  for (int64_t axis : {0, 1, 2})
-    cases["gather_elements"].push_back(
-        {"along " + std::to_string(axis), {fixed({2, 3, 4}), integers(with({2, 3, 4}, axis, 5), -2, 2)}, [=](Graph g) {
-           return one(g.make<GatherElementsOp>(g.in[0], g.in[1], axis));
-         }});
   for (int64_t axis : {0, 1})
     cases["iota"].push_back({"along " + std::to_string(axis), {fixed({2, 3})}, [=](Graph g) {
                                Value line = g.make<IotaOp>(g.in[0].getType(), axis, APFloat(-0.5), APFloat(1.5));

@@ -78,8 +78,10 @@ static const Rules &rules() {
     addStructureRules(made);
     addProductRules(made);
     addRowRules(made);
+    addRecurrenceRules(made);
     addAttentionRules(made);
     addLossRules(made);
+    addWindowRules(made);
     return made;
   }();
   return all;

@@ -73,8 +73,10 @@ void addElementwiseRules(Rules &rules);
 void addStructureRules(Rules &rules);
 void addProductRules(Rules &rules);
 void addRowRules(Rules &rules);
+void addRecurrenceRules(Rules &rules);
 void addAttentionRules(Rules &rules);
 void addLossRules(Rules &rules);
+void addWindowRules(Rules &rules);
 
 } // namespace mt::nn::test
 #endif

@@ -75,8 +75,10 @@ void addElementwiseCases(Cases &cases);
 void addStructureCases(Cases &cases);
 void addProductCases(Cases &cases);
 void addRowCases(Cases &cases);
+void addRecurrenceCases(Cases &cases);
 void addAttentionCases(Cases &cases);
 void addLossCases(Cases &cases);
+void addWindowCases(Cases &cases);
 
 /// "nn.attention" of "attention.mask".
 std::string operationOf(const std::string &group);

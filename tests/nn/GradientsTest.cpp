@@ -20,8 +20,10 @@ const Cases &allCases() {
     addStructureCases(made);
     addProductCases(made);
     addRowCases(made);
+    addRecurrenceCases(made);
     addAttentionCases(made);
     addLossCases(made);
+    addWindowCases(made);
     return made;
   }();
   return all;
@@ -53,8 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Gradients, testing::ValuesIn(groups()), [](const au
   return name;
 });
 
-const std::string kGradient = "is part of a gradient", kOutlined = "is of data alone, and no operation of a layer",
-                  kLookup = "is refused by mt-differentiate where a parameter is looked up";
+const std::string kGradient = "is part of a gradient", kOutlined = "is of data alone, and no operation of a layer";
 
 /// Operations that carry no gradient, and why.
 const std::map<std::string, std::string> &withoutGradient() {
@@ -70,10 +71,11 @@ const std::map<std::string, std::string> &withoutGradient() {
     add("has no operands", {"constant", "iota"});
     add("is made by passes behind mt-differentiate", {"copy"});
     add(kOutlined, {"step_sum"});
-    add(kLookup, {"gather_nd", "gather_elements"});
-    add(kGradient, {"activation_grad", "gated_product_grad", "gather_grad", "embedding_grad", "layer_norm_grad",
-                    "rms_norm_grad", "softmax_grad", "attention_grad", "cross_entropy_grad",
-                    "linear_cross_entropy_grad", "squared_error_grad", "matmul_gelu_grad", "matmul_sums"});
+    add("gives whole numbers", {"top_k"});
+    add(kGradient,
+        {"activation_grad", "gated_product_grad", "gather_grad", "embedding_grad", "layer_norm_grad", "rms_norm_grad", "recurrence_grad",
+         "softmax_grad", "attention_grad", "cross_entropy_grad", "linear_cross_entropy_grad", "squared_error_grad",
+         "conv_weight_grad", "pool_grad", "expert_matmul_grad", "matmul_gelu_grad", "matmul_sums"});
     return made;
   }();
   return reasons;

@@ -307,6 +307,23 @@ TEST_F(RowsTest, OfLookupsAndProducts) {
   checkOp("gather_nd", {"3x4xf32@0", "3x1xi64"}, "batchDims = 0 : i64", "3x4xf32", "mixed");
   checkOp("gather_elements", {"3x4xf32@0", "3x2xi64@0"}, "axis = 1 : i64", "3x2xf32", "each 0");
   checkOp("gather_elements", {"3x4xf32@0", "3x4xi64@0"}, "axis = 0 : i64", "3x4xf32", "mixed");
+  checkOp("scatter", {"3x4x2xf32@0", "5xi64", "3x5x2xf32@0"}, "axis = 1 : i64", "3x4x2xf32", "each 0");
+  checkOp("scatter", {"4x3x2xf32", "5x6xi64", "5x6x3x2xf32@2"}, "axis = 0 : i64", "4x3x2xf32", "mixed");
+  checkOp("scatter", {"4x3x2xf32@1", "5x6xi64", "5x6x3x2xf32@2"}, "axis = 0 : i64", "4x3x2xf32", "each 1");
+  checkOp("scatter", {"3x4xf32@0", "3xi64", "3x4xf32@0"}, "axis = 0 : i64", "3x4xf32", "mixed");
+  checkOp("scatter", {"3x4xf32@0", "5xi64@0", "3x5xf32@0"}, "axis = 1 : i64", "3x4xf32", "mixed");
+  checkOp("scatter_elements", {"3x4xf32@0", "3x2xi64@0", "3x2xf32@0"}, "axis = 1 : i64", "3x4xf32", "each 0");
+  checkOp("scatter_elements", {"3x4xf32@0", "3x4xi64@0", "3x4xf32@0"}, "axis = 0 : i64", "3x4xf32", "mixed");
+  checkOp("top_k", {"3x4xf32@0"}, "k = 2 : i64", "3x2xi64", "each 0");
+  checkOp("top_k", {"4x3xf32@1"}, "k = 3 : i64", "4x3xi64", "mixed");
+  checkOp("expert_matmul", {"3x4xf32@0", "5x4x2xf32", "3xi64@0"}, "", "3x2xf32", "each 0");
+  checkOp("expert_matmul", {"4x3xf32@1", "5x3x2xf32", "4xi64"}, "", "4x2xf32", "mixed");
+  std::string window = "strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>";
+  checkOp("conv", {"3x4x6xf32@0", "5x4x2xf32"}, window, "3x5x5xf32", "each 0");
+  checkOp("conv", {"2x3x6xf32@1", "5x3x2xf32"}, window, "2x5x5xf32", "mixed");
+  checkOp("conv_data_grad", {"3x5x5xf32@0", "5x4x2xf32"}, window, "3x4x6xf32", "each 0");
+  checkOp("pool", {"2x3x6xf32@1"}, window + ", kind = \"max\", size = array<i64: 2>", "2x3x5xf32", "each 1");
+  checkOp("pool", {"2x4x3xf32@2"}, window + ", kind = \"max\", size = array<i64: 2>", "2x4x2xf32", "mixed");
   checkOp("matmul", {"3x4x2xf32@0", "2x5xf32"}, "", "3x4x5xf32", "each 0");
   checkOp("matmul", {"4x3x2xf32@1", "2x5xf32", "5xf32"}, "", "4x3x5xf32", "each 1");
   checkOp("matmul", {"2x3xf32@1", "2x5xf32"}, "transposeLhs = true", "3x5xf32", "each 0");
@@ -329,6 +346,14 @@ TEST_F(RowsTest, OfNormsAttentionAndLosses) {
     checkOp(name, {"4x3x2xf32@1"}, "", "4x3x2xf32", "each 1");
     checkOp(name, {"4x3xf32@1"}, "", "4x3xf32", "mixed");
   }
+  const std::string ofRnn = "kind = \"rnn\", operandSegmentSizes = array<i32: 1, 1, 0, ";
+  moreTypes = "";
+  checkOp("recurrence", {"4x3x2xf32@1", "2x2xf32"}, ofRnn + "0, 0, 0, 0>", "4x3x2xf32", "each 1");
+  checkOp("recurrence", {"4x3x2xf32@1", "2x2xf32", "3x2xf32@0", "3xi64@0"}, ofRnn + "1, 0, 1, 0>", "4x3x2xf32",
+          "each 1");
+  checkOp("recurrence", {"4x3x2xf32", "2x2xf32", "3x2xf32@0"}, ofRnn + "1, 0, 0, 0>", "4x3x2xf32", "mixed");
+  checkOp("recurrence", {"4x3x2xf32@1", "2x2xf32", "3x2xf32"}, ofRnn + "1, 0, 0, 0>", "4x3x2xf32", "mixed");
+  checkOp("recurrence", {"3x4x2xf32@0", "2x2xf32"}, ofRnn + "0, 0, 0, 0>", "3x4x2xf32", "mixed");
   const std::string scale = "scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, ";
   moreTypes = ", tensor<3x2x4xf32>";
   checkOp("attention", {"3x4x2x2xf32@0", "3x4x1x2xf32@0", "3x4x1x2xf32@0"}, scale + "0, 0, 0, 0>", "3x4x2x2xf32", "each 0", ":2");

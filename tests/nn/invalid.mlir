@@ -230,6 +230,96 @@ func.func @case(%a: tensor<2x3xf32>, %i: tensor<4x3xi64>) {
 // -----
 
 func.func @case(%a: tensor<2x3xf32>, %i: tensor<4xi64>) {
+  // expected-error @+2 {{updates 'tensor<2x3xf32>' do not fit 'tensor<2x3xf32>' and the indices}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.scatter %a, %i, %a {axis = 1 : i64} : (tensor<2x3xf32>, tensor<4xi64>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<2x3xf32>, %i: tensor<4xi64>) {
+  // expected-error @+2 {{axis 2 is not a dimension of 'tensor<2x3xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.scatter %a, %i, %a {axis = 2 : i64} : (tensor<2x3xf32>, tensor<4xi64>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<2x3xf32>, %i: tensor<4xi64>) {
+  // expected-error @+2 {{data and indices have different ranks}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.scatter_elements %a, %i, %a {axis = 1 : i64} : (tensor<2x3xf32>, tensor<4xi64>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<2x3xf32>) {
+  // expected-error @+2 {{k = 4 is more than 'tensor<2x3xf32>' has along its last dimension}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.top_k %a {k = 4 : i64} : (tensor<2x3xf32>) -> tensor<2x4xi64>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<2x3xf32>, %w: tensor<4x5x6xf32>, %i: tensor<2xi64>) {
+  // expected-error @+2 {{rows 'tensor<2x3xf32>', matrices 'tensor<4x5x6xf32>' and experts 'tensor<2xi64>' do not fit}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.expert_matmul %a, %w, %i : (tensor<2x3xf32>, tensor<4x5x6xf32>, tensor<2xi64>) -> tensor<2x6xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<1x3x8xf32>, %k: tensor<4x2x3xf32>) {
+  // expected-error @+2 {{a kernel 'tensor<4x2x3xf32>' in 1 groups does not fit 'tensor<1x3x8xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.conv %a, %k {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<1x3x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<1x2x8xf32>, %k: tensor<4x2x3xf32>, %b: tensor<5xf32>) {
+  // expected-error @+2 {{bias 'tensor<5xf32>' has not one entry for each of 4 filters}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.conv %a, %k, %b {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<1x2x8xf32>, tensor<4x2x3xf32>, tensor<5xf32>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<1x2x2xf32>, %k: tensor<4x2x3xf32>) {
+  // expected-error @+2 {{the window is larger than the padded image in dimension 0, or moves by nothing}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.conv %a, %k {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<1x2x2xf32>, tensor<4x2x3xf32>) -> tensor<1x4x1xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<1x2x8xf32>) {
+  // expected-error @+2 {{the windows have not one size, stride, dilation and pad for each dimension of the image}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.pool %a {kind = "max", size = array<i64: 2, 2>, strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<1x2x8xf32>) -> tensor<1x2x7xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<2x8xf32>) {
+  // expected-error @+2 {{needs batch, channels and at least one more dimension, not 'tensor<2x8xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.pool %a {kind = "max", size = array<i64: 2>, strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<2x8xf32>) -> tensor<2x7xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<2x3xf32>, %i: tensor<4xi64>) {
   // expected-error @+2 {{data and indices have different ranks}}
   // expected-error @+1 {{failed to infer returned types}}
   %y = nn.gather_elements %a, %i {axis = 0 : i64} : (tensor<2x3xf32>, tensor<4xi64>) -> tensor<4xf32>
@@ -314,6 +404,69 @@ func.func @case(%a: tensor<2x3xf32>, %g: tensor<4xf32>) {
   // expected-error @+2 {{gain 'tensor<4xf32>' does not fit the last dimension of 'tensor<2x3xf32>'}}
   // expected-error @+1 {{failed to infer returned types}}
   %y, %r = nn.rms_norm %a, %g {epsilon = 1.0e-5} : (tensor<2x3xf32>, tensor<4xf32>) -> (tensor<2x3xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{kind must be lstm, gru or rnn}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a = nn.recurrence %g, %w {kind = "mlp", operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>) -> tensor<5x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{activations must be sigmoid, tanh or relu}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w {kind = "lstm", gate = "elu", operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x4xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{only lstm has cells, a peephole and coupled gates}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a = nn.recurrence %g, %w {kind = "gru", coupled = true, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x4xf32>) -> tensor<5x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{only gru has a reset gate}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w {kind = "lstm", linearBeforeReset = true, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x4xf32>, %h: tensor<2x3xf32>) {
+  // expected-error @+2 {{gates 'tensor<5x2x12xf32>' and weight 'tensor<12x4xf32>' are not [steps, batch, 4 * width] and [4 * width, width]}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w {kind = "lstm", operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x4xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<3x3xf32>) {
+  // expected-error @+2 {{an initial state 'tensor<3x3xf32>' is not [batch, width] of 'tensor<5x2x12xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w, %h {kind = "lstm", operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>, tensor<3x3xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<11xf32>) {
+  // expected-error @+2 {{recurrent bias, peephole or lengths do not fit 'tensor<5x2x12xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %a, %b = nn.recurrence %g, %w, %h {kind = "lstm", operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>, tensor<11xf32>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
   return
 }
 

@@ -76,7 +76,24 @@ func.func @structure(%x: tensor<2x3xf32>, %i: tensor<2x3xi64>) -> tensor<3x2xf32
   %13 = nn.gather_grad %i, %12 {axis = 0 : i64} : (tensor<2x3xi64>, tensor<2x3x3xf32>) -> tensor<12x3xf32>
   %14 = nn.gather_nd %12, %i : (tensor<2x3x3xf32>, tensor<2x3xi64>) -> tensor<2xf32>
   %15 = nn.gather_elements %x, %i {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x3xi64>) -> tensor<2x3xf32>
+  %16 = nn.scatter %9, %i, %12 {axis = 0 : i64, kind = "add"} : (tensor<12x3xf32>, tensor<2x3xi64>, tensor<2x3x3xf32>) -> tensor<12x3xf32>
+  %17 = nn.scatter_elements %x, %i, %15 {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x3xi64>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: nn.top_k %{{.*}} {k = 2 : i64, largest = false} : (tensor<2x3xf32>) -> tensor<2x2xi64>
+  %18 = nn.top_k %17 {k = 2 : i64, largest = false} : (tensor<2x3xf32>) -> tensor<2x2xi64>
   return %5 : tensor<3x2xf32>
+}
+
+// CHECK-LABEL: func.func @windows
+func.func @windows(%x: tensor<2x4x9xf32>, %k: tensor<6x2x3xf32>, %b: tensor<6xf32>, %r: tensor<5x4xf32>, %e: tensor<7x4x3xf32>, %i: tensor<5xi64>) {
+  // CHECK: nn.conv %{{.*}}, %{{.*}}, %{{.*}} {dilations = array<i64: 1>, groups = 2 : i64, high = array<i64: 0>, low = array<i64: 1>, strides = array<i64: 2>} :
+  %0 = nn.conv %x, %k, %b {strides = array<i64: 2>, dilations = array<i64: 1>, low = array<i64: 1>, high = array<i64: 0>, groups = 2 : i64} : (tensor<2x4x9xf32>, tensor<6x2x3xf32>, tensor<6xf32>) -> tensor<2x6x4xf32>
+  %1 = nn.conv_data_grad %0, %k {strides = array<i64: 2>, dilations = array<i64: 1>, low = array<i64: 1>, high = array<i64: 0>, groups = 2 : i64} : (tensor<2x6x4xf32>, tensor<6x2x3xf32>) -> tensor<2x4x9xf32>
+  %2 = nn.conv_weight_grad %0, %x {strides = array<i64: 2>, dilations = array<i64: 1>, low = array<i64: 1>, high = array<i64: 0>, groups = 2 : i64} : (tensor<2x6x4xf32>, tensor<2x4x9xf32>) -> tensor<6x2x3xf32>
+  %3 = nn.pool %x {kind = "max", size = array<i64: 3>, strides = array<i64: 3>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<2x4x9xf32>) -> tensor<2x4x3xf32>
+  %4 = nn.pool_grad %3, %x {kind = "max", size = array<i64: 3>, strides = array<i64: 3>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<2x4x3xf32>, tensor<2x4x9xf32>) -> tensor<2x4x9xf32>
+  %5 = nn.expert_matmul %r, %e, %i : (tensor<5x4xf32>, tensor<7x4x3xf32>, tensor<5xi64>) -> tensor<5x3xf32>
+  %6 = nn.expert_matmul_grad %5, %r, %i : (tensor<5x3xf32>, tensor<5x4xf32>, tensor<5xi64>) -> tensor<7x4x3xf32>
+  return
 }
 
 // CHECK-LABEL: func.func @products
@@ -96,6 +113,17 @@ func.func @products(%x: tensor<2x4x6xf32>, %w: tensor<8x6xf32>, %b: tensor<8xf32
   %15 = nn.softmax_grad %14, %x : (tensor<2x4x6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
   %16 = nn.log_softmax %15 : (tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
   return %16 : tensor<2x4x6xf32>
+}
+
+// CHECK-LABEL: func.func @recurrence
+func.func @recurrence(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<2x3xf32>, %l: tensor<2xi64>, %r: tensor<5x2x3xf32>, %u: tensor<3x3xf32>) -> tensor<5x2x12xf32> {
+  // CHECK: nn.recurrence %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {kind = "lstm", operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0>, reverse = true} :
+  %0, %1 = nn.recurrence %g, %w, %h, %h, %l {kind = "lstm", reverse = true, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0>} : (tensor<5x2x12xf32>, tensor<12x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xi64>) -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>)
+  // CHECK: nn.recurrence %{{.*}}, %{{.*}} {candidate = "relu", clip = 2.000000e+00 : f64, kind = "rnn", operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} :
+  %2 = nn.recurrence %r, %u {kind = "rnn", candidate = "relu", clip = 2.0 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>} : (tensor<5x2x3xf32>, tensor<3x3xf32>) -> tensor<5x2x3xf32>
+  // CHECK: nn.recurrence_grad
+  %3, %4, %5, %6 = nn.recurrence_grad %2, %1, %g, %g, %w, %0, %1, %l {kind = "lstm", reverse = true, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 0>} : (tensor<5x2x3xf32>, tensor<5x2x3xf32>, tensor<5x2x12xf32>, tensor<5x2x12xf32>, tensor<12x3xf32>, tensor<5x2x3xf32>, tensor<5x2x3xf32>, tensor<2xi64>) -> (tensor<5x2x12xf32>, tensor<5x2x12xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  return %3 : tensor<5x2x12xf32>
 }
 
 // CHECK-LABEL: func.func @attention

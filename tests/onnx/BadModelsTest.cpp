@@ -68,7 +68,7 @@ TEST(BadModels, AllUnsupportedOperatorsAtOnce) {
   Imported result = import(model);
   expectProblem(result, {"'n_a' (Frobnicate)", "not supported"});
   expectProblem(result, {"'n_c' (com.example.Quux)", "not supported"});
-  expectProblem(result, {"'n_d' (Loop)", "unrolled"});
+  expectProblem(result, {"'n_d' (Loop)", "body is missing"});
   EXPECT_EQ(result.problems.size(), 3U) << result.everything();
 }
 

@@ -67,7 +67,8 @@ TEST_P(Golden, NothingGrowsWithTheSequence) {
   EXPECT_FALSE(std::regex_search(result.text, list)) << result.text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::Values("gpt2", "gpt2-clip", "llama", "llama-opset23", "mlp", "vision"),
+INSTANTIATE_TEST_SUITE_P(Cases, Golden,
+                         testing::Values("gpt2", "gpt2-clip", "llama", "llama-opset23", "lstm", "gru", "mlp", "vision"),
                          [](const auto &info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -286,7 +286,143 @@ TEST_F(Operators, Convolutions) {
   auto &over = model.node("Conv", {"x", "over"}, {"z"});
   setInts(over, "pads", {1, 1});
   model.output("z");
-  expect({"tensor<2x4x12xf32>", "tensor<2x4x4xf32>", "nn.pad", "tensor<2x8x18xf32>", "tensor<2x5x8xf32>"});
+  expect({"tensor<2x4x12xf32>", "tensor<2x4x4xf32>", "nn.conv", "low = array<i64: 1>", "tensor<2x5x8xf32>"});
+}
+
+TEST_F(Operators, ConvolutionsInGroupsAndTransposed) {
+  model.weights("w", {4, 3, 2});
+  setInt(model.node("Conv", {"x", "w"}, {"y"}), "group", 2);
+  model.weights("t", {6, 5, 3});
+  model.weights("bias", {5});
+  auto &wide = model.node("ConvTranspose", {"x", "t", "bias"}, {"z"});
+  setInts(wide, "strides", {2});
+  setInts(wide, "pads", {1, 2});
+  setInts(wide, "output_padding", {1});
+  model.output("z");
+  // One of the two that are cut off behind is wanted back.
+  expect({"groups = 2 : i64", "tensor<2x4x7xf32>", "nn.conv_data_grad", "high = array<i64: 1>, low = array<i64: 1>",
+          "tensor<2x5x15xf32>", "nn.add"});
+}
+
+TEST_F(Operators, TransposedConvolutionsToAShape) {
+  model.weights("t", {6, 5, 3});
+  auto &same = model.node("ConvTranspose", {"x", "t"}, {"y"});
+  setInts(same, "strides", {2});
+  setText(same, "auto_pad", "SAME_UPPER");
+  auto &shaped = model.node("ConvTranspose", {"x", "t"}, {"z"});
+  setInts(shaped, "output_shape", {12}); // two more than there is
+  model.output("z");
+  expect({"tensor<2x5x16xf32>", "nn.pad", "tensor<2x5x12xf32>"});
+}
+
+TEST_F(Operators, KernelsThatDoNotFit) {
+  model.weights("w", {4, 5, 2});
+  for (const char *op : {"Conv", "ConvTranspose"}) {
+    TestModel one = model;
+    one.node(op, {"x", "w"}, {"y"});
+    EXPECT_TRUE(
+        import(one).complains({op, "its kernel of shape 4x5x2 in 1 groups does not fit the image of shape 2x6x8"}));
+  }
+}
+
+TEST_F(Operators, Pools) {
+  auto pool = [&](const char *op, const char *result) -> ::onnx::NodeProto & {
+    auto &node = model.node(op, {"x"}, {result});
+    setInts(node, "kernel_shape", {3});
+    setInts(node, "strides", {3});
+    model.output(result);
+    return node;
+  };
+  TestModel with = model;
+  setInt(pool("MaxPool", "y"), "ceil_mode", 1); // a third window reaches one beyond
+  auto &mean = pool("AveragePool", "z");
+  setInts(mean, "pads", {1, 1});
+  setInt(mean, "count_include_pad", 1);
+  pool("LpPool", "n");
+  model.node("GlobalMaxPool", {"x"}, {"g"});
+  model.output("g");
+  expect({"high = array<i64: 1>, kind = \"max\"", "tensor<2x6x3xf32>", "nn.pad", "kind = \"mean\"", "kind = \"sum\"",
+          "nn.sqrt", "tensor<2x6x1xf32>"});
+  auto &places = with.node("MaxPool", {"x"}, {"y", "places"});
+  setInts(places, "kernel_shape", {3});
+  EXPECT_TRUE(
+      import(with).complains({"MaxPool", "its second output, the places of the largest elements, is not supported"}));
+}
+
+TEST_F(Operators, WindowsOfManyDimensions) {
+  TestModel one(23);
+  one.input("x", kFloat, {"b", "2", "3", "3", "3", "3"}).output("y");
+  setInts(one.node("MaxPool", {"x"}, {"y"}), "kernel_shape", {1, 1, 1, 1});
+  EXPECT_TRUE(import(one).complains({"MaxPool", "its windows have 4 dimensions; one to three are supported"}));
+}
+
+TEST_F(Operators, PutsAtPlaces) {
+  model.integers("tuples", {2, 2}, {0, -1, 1, 2});
+  model.weights("rows", {2, 8});
+  setText(model.node("ScatterND", {"x", "tuples", "rows"}, {"y"}), "reduction", "add");
+  model.integers("places", {2, 1, 8}, std::vector<int64_t>(16, 3));
+  model.weights("lines", {2, 1, 8});
+  setInt(model.node("ScatterElements", {"x", "places", "lines"}, {"z"}), "axis", 1);
+  model.output("z");
+  expect({"tensor<12x8xf32>", "nn.scatter", "kind = \"add\"", "nn.scatter_elements", "axis = 1 : i64"});
+}
+
+TEST_F(Operators, PutsThatDoNotFit) {
+  model.integers("tuples", {2, 4}, std::vector<int64_t>(8, 0));
+  model.weights("rows", {2});
+  TestModel other = model;
+  model.node("ScatterND", {"x", "tuples", "rows"}, {"y"});
+  EXPECT_TRUE(import(model).complains({"ScatterND", "its index tuples of shape 2x4 do not fit data of shape 2x6x8"}));
+  setText(other.node("ScatterElements", {"x", "tuples", "rows"}, {"y"}), "reduction", "mean");
+  EXPECT_TRUE(import(other).complains({"ScatterElements", "its reduction 'mean' is none of none, add, mul, max, min"}));
+}
+
+TEST_F(Operators, TheLargestElements) {
+  model.integers("k", {1}, {3});
+  auto &largest = model.node("TopK", {"x", "k"}, {"y", "places"});
+  setInt(largest, "axis", 1);
+  setInt(largest, "largest", 0);
+  expect({"tensor<2x8x6xf32>", "nn.top_k", "k = 3 : i64, largest = false", "nn.gather_elements", "tensor<2x3x8xf32>"});
+}
+
+TEST_F(Operators, PadsByElements) {
+  for (const char *mode : {"reflect", "edge", "wrap"}) {
+    TestModel one(23);
+    one.input("x", kFloat, {"b", "6", "8"}).output("y");
+    one.integers("pads", {2}, {2, -1});
+    one.integers("axes", {1}, {2});
+    setText(one.node("Pad", {"x", "pads", "", "axes"}, {"y"}), "mode", mode);
+    Imported result = import(one);
+    std::string places = mode == std::string("reflect") ? "[2, 1, 0, 1, 2, 3, 4, 5, 6]"
+                         : mode == std::string("edge")  ? "[0, 0, 0, 1, 2, 3, 4, 5, 6]"
+                                                        : "[6, 7, 0, 1, 2, 3, 4, 5, 6]";
+    EXPECT_TRUE(result.has(places) && result.has("nn.gather")) << mode << result.everything();
+  }
+  model.integers("pads", {6}, {0, 0, 0, 0, 0, 1});
+  setText(model.node("Pad", {"x", "pads"}, {"y"}), "mode", "mirror");
+  EXPECT_TRUE(import(model).complains({"Pad", "mode 'mirror' is none of constant, reflect, edge, wrap"}));
+}
+
+TEST_F(Operators, Resizes) {
+  auto resized = [](const char *mode, const char *transformation, const std::vector<int64_t> &sizes) {
+    TestModel one(23);
+    one.input("x", kFloat, {"b", "6", "8"}).output("y");
+    one.integers("sizes", {3}, sizes);
+    auto &node = one.node("Resize", {"x", "", "", "sizes"}, {"y"});
+    setText(node, "mode", mode);
+    setText(node, "coordinate_transformation_mode", transformation);
+    return import(one);
+  };
+  Imported nearest = resized("nearest", "asymmetric", {2, 6, 16});
+  EXPECT_TRUE(nearest.has("nn.gather") && !nearest.has("nn.mul")) << nearest.everything();
+  Imported half = resized("nearest", "asymmetric", {2, 6, 4});
+  EXPECT_TRUE(half.has("nn.slice") && half.has("strides = array<i64: 1, 1, 2>")) << half.everything();
+  Imported linear = resized("linear", "align_corners", {2, 11, 8});
+  EXPECT_TRUE(linear.has("nn.mul") && linear.has("nn.add") && linear.has("tensor<2x11x8xf32>")) << linear.everything();
+  EXPECT_TRUE(resized("area", "half_pixel", {2, 6, 8})
+                  .complains({"Resize", "mode 'area' with 'half_pixel' and 'round_prefer_floor' is not supported"}));
+  EXPECT_TRUE(resized("linear", "half_pixel", {2, 6, 0})
+                  .complains({"Resize", "resizes dimension 2 of 8 elements to 0; 1 to 65536 are supported"}));
 }
 
 TEST_F(Operators, WindowsOfAbsurdSizeAreRefused) {

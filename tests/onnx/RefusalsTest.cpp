@@ -241,6 +241,16 @@ TEST(Refusals, Geometry) {
   });
 }
 
+TEST(Refusals, Pools) {
+  expectRefusals({
+      {[](Model &m) {
+         m.integers("whole", {2, 1, 4, 4}, std::vector<int64_t>(32, 1));
+         setInts(m.node("MaxPool", {"whole"}, {"y"}), "kernel_shape", {2, 2});
+       },
+       {"(MaxPool)", "more than 16 bits"}},
+  });
+}
+
 TEST(Refusals, Normalization) {
   expectRefusals({
       {[](Model &m) {

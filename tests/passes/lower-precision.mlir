@@ -55,6 +55,24 @@ func.func @main(%i: tensor<1x8xi64> {nn.input = "i"}, %t: tensor<9x8xf32> {nn.pa
 
 // -----
 
+// A recurrent layer takes what its product with the inputs gives and a bf16 weight; its states have 32 bits, and so has a
+// bias that it alone uses.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: tensor<4x4xbf16> {nn.parameter = "r", nn.trainable}, %{{.*}}: tensor<4xf32> {nn.parameter = "b", nn.trainable}
+// CHECK: %[[G:.*]] = nn.matmul {{.*}} -> tensor<3x2x4xbf16>
+// CHECK: %[[H:.*]] = nn.recurrence %[[G]], {{.*}} : (tensor<3x2x4xbf16>, tensor<4x4xbf16>, tensor<4xf32>) -> tensor<3x2x4xf32>
+// CHECK: %[[C:.*]] = nn.cast %[[H]] : (tensor<3x2x4xf32>) -> tensor<3x2x4xbf16>
+// CHECK: nn.matmul %[[C]],
+func.func @main(%x: tensor<3x2x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable},
+                %r: tensor<4x4xf32> {nn.parameter = "r", nn.trainable}, %b: tensor<4xf32> {nn.parameter = "b", nn.trainable}) -> tensor<3x2x4xf32> {
+  %0 = nn.matmul %x, %w : (tensor<3x2x4xf32>, tensor<4x4xf32>) -> tensor<3x2x4xf32>
+  %1 = nn.recurrence %0, %r, %b {kind = "rnn", operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>} : (tensor<3x2x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<3x2x4xf32>
+  %2 = nn.matmul %1, %w : (tensor<3x2x4xf32>, tensor<4x4xf32>) -> tensor<3x2x4xf32>
+  return %2 : tensor<3x2x4xf32>
+}
+
+// -----
+
 // What loses too much in bf16 has 32 bits; a quotient by a number is a product. A number takes the other operand's
 // type, within bf16's range, and where 32 bits meet bf16 there are 32.
 // CHECK-LABEL: func.func @main(
