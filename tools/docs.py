@@ -3,6 +3,7 @@
 
     tools/docs.py nn DUMP.json HEADER.md > nn.md        a row for each operation, from llvm-tblgen --dump-json
     tools/docs.py operators PAGE.md                     prints the page with its table of ONNX operators as the sources have it
+    tools/docs.py standard > operators.md               every operator of ONNX: tests/onnx/operators.opsets and .lowered, and the sources
 """
 import json
 import pathlib
@@ -11,6 +12,13 @@ import sys
 
 ATTRIBUTES = {"I64Attr": "integer", "F64Attr": "real", "BoolAttr": "flag", "StrAttr": "name", "DenseI64ArrayAttr": "integers",
               "UnitAttr": "flag", "ElementsAttr": "values", "DenseF64ArrayAttr": "reals", "TypeAttr": "type"}
+UNSUPPORTED = {  # why, of operators that no converter takes
+    "text, or an encoded image": "ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer",
+    "the number of results depends on the data": "NonMaxSuppression Unique",
+    "needs a kernel": "Acos Asin Atan BitCast ConvInteger DeformConv GridSample MaxRoiPool MaxUnpool QLinearConv RoiAlign",
+    "random numbers": "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
+}
+FLOWS = {"carried": "yes", "stopped": "no", "none": "none"}
 BEGIN, END = "<!-- operators: tools/docs.sh writes from here", "<!-- to here -->"
 
 
@@ -79,7 +87,8 @@ def operators():
             for where, name, converter, note in re.findall(r'table\.add(Contrib)?\("(\w+)", ([^;]*)\);(?: // (.*))?', body):
                 if not converter.startswith("unsupported"):
                     (contrib if where else families[family]).add(name + (f" ({note})" if note else ""))
-    families["Control"] |= {"If (on shapes and constants)", "Loop (of a known trip count)", "Scan"}
+    # GraphImporter.cpp inlines these
+    families["Control"] |= {"If (on shapes and constants)", "Loop (of a known trip count)", "Scan", "SequenceMap"}
     return [(name.lower(), sorted(names)) for name, names in families.items() if names] + [("com.microsoft", sorted(contrib))]
 
 
@@ -89,7 +98,46 @@ def operators_page(page):
     return page[:page.index("\n", begin) + 1] + "\n" + table + "\n" + page[end:]
 
 
+def read_lines(name):
+    return [line.split() for line in (pathlib.Path(__file__).parents[1] / "tests/onnx" / name).read_text().splitlines()]
+
+
+def standard_page():
+    notes = {}
+    for family, names in operators():
+        if family != "com.microsoft":
+            notes.update((name.split(" ", 1) + [""])[:2] for name in names if not name.startswith("Simplified"))
+    lowered = {line[0]: line[1:] for line in read_lines("operators.lowered")}
+    reasons = {name: reason for reason, names in UNSUPPORTED.items() for name in names.split()}
+    rows, supported = [], 0
+    for name, *opsets in read_lines("operators.opsets"):
+        deprecated = " (deprecated)" if opsets[-1] == "deprecated" else ""
+        sets = " ".join(number for number in opsets if number.isdigit()) + deprecated
+        if name not in notes:
+            rows.append(f"| {name} | {sets} | no | {reasons.get(name, '')} | | |")
+            continue
+        supported += 1
+        cases, flow, *becomes = lowered.get(name, ["", ""])
+        note = "yes" + (" " + notes[name] if notes[name] else "")
+        text = " ".join(f"`{operation}`" for operation in becomes) or ("nothing: known when compiling, or the input itself" if flow else "")
+        rows.append(f"| {name} | {sets} | {note} | {text} | {FLOWS.get(flow, '')} | {cases} |")
+    head = f"""# Operators of ONNX
+
+{supported} of the {len(rows)} operators of the standard's default domain are supported, as of operator set 28 (package onnx
+1.23.2); those of other domains stand in [importing](importing.md#operators). The second column has the operator sets that changed
+an operator. *Becomes* are the operations of [nn](nn.md) in what the importer makes of its node cases, before anything is
+recognized or fused. *Gradient*: whether one reaches real inputs; `none` where there is none to have. *Cases* are the node cases of the package that pass of all it
+has for this operator; those that do not stand in tests/onnx/conformance.exceptions, each with its reason: types without kernels, mostly.
+
+| operator | operator sets | supported | becomes; or why not | gradient | cases |
+| --- | --- | --- | --- | --- | --- |
+"""
+    return head + "\n".join(rows) + "\n"
+
+
 if sys.argv[1] == "nn":
     sys.stdout.write(nn_page(Dump(sys.argv[2]), pathlib.Path(sys.argv[3]).read_text()))
+elif sys.argv[1] == "standard":
+    sys.stdout.write(standard_page())
 else:
     sys.stdout.write(operators_page(pathlib.Path(sys.argv[2]).read_text()))

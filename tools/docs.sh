@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes every generated page of docs/ anew: nn, schedule and passes out of the .td files, kernels out of the catalogue, and
-# the table of operators in importing. With --check says which of them are stale instead, and fails if one is. kernels.md
-# needs a build (build/, or $MT_BUILD), of which it builds what it needs; without one it is left as it is.
+# Writes every generated page of docs/ anew: nn, schedule and passes out of the .td files, kernels out of the catalogue, the
+# table of operators in importing, and operators. With --check says which of them are stale instead, and fails if one is.
+# kernels.md needs a build (build/, or $MT_BUILD), of which it builds what it needs; without one it is left as it is. So is
+# what operators.md says of lowerings, which needs ONNX's node cases too (tools/setup.sh --onnx-cases).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 llvm=/usr/lib/llvm-22
@@ -23,6 +24,11 @@ printf '# Passes\n\nIn alphabetical order; the order they run in, and why, is in
 generate passes.md -gen-pass-doc passes/Passes.td
 python3 tools/docs.py operators docs/importing.md >"$fresh/importing.md"
 build=${MT_BUILD:-build}
+if [ "${1:-}" != --check ] && [ -e "$build/tests/onnx/cases/cases.json" ]; then
+  cmake --build "$build" --target onnx-conformance >&2
+  MT_WRITE_LOWERINGS=1 GTEST_BRIEF=1 "$build/bin/onnx-conformance" --gtest_filter='Lowerings.*' >&2
+fi
+python3 tools/docs.py standard >"$fresh/operators.md"
 reference=$build/bin/mt-kernel-reference
 [ "${1:-}" = --check ] || [ ! -e "$build/build.ninja" ] || cmake --build "$build" --target mt-kernel-reference >&2
 if [ -x "$reference" ]; then

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
 # Installs what building and testing need on Debian 12 and fetches the ONNX schema, and where there is nvcc the headers
 # of cuDNN's graphs, out of pinned packages, checked by their hashes. Works as root or with sudo; where everything is
-# there already it only looks. --cudnn: where there is nvcc, cuDNN's library too (0.5 GB), for tests that need no GPU. Other
+# there already it only looks. --cudnn: where there is nvcc, cuDNN's library too (0.5 GB), for tests that need no GPU.
+# --onnx-cases: the package onnx and what it needs (0.1 GB), which generates the conformance cases of ONNX's operators. Other
 # arguments are Debian packages that a caller wants besides.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-cudnn_wanted=
+cudnn_wanted='' cases_wanted=''
 others=()
 for argument in "$@"; do
-  if [ "$argument" = --cudnn ]; then cudnn_wanted=1; else others+=("$argument"); fi
+  case $argument in
+  --cudnn) cudnn_wanted=1 ;;
+  --onnx-cases) cases_wanted=1 ;;
+  *) others+=("$argument") ;;
+  esac
 done
 
 packages=(
@@ -25,6 +30,8 @@ packages=(
 onnx_version=1.23.2
 schema=third_party/onnx/onnx-ml.proto
 schema_sha256=8f39d0a1ae1abef5ca648922cdb06716d6bd1573c9e972b42854c16e9e352c16
+cases=third_party/onnx/python
+cases_packages=("onnx==$onnx_version" numpy==2.4.6 protobuf==7.36.2 ml_dtypes==0.6.0 typing_extensions==4.16.0)
 frontend_version=1.32.0
 frontend=third_party/cudnn_frontend/include # its headers rely on this name
 frontend_sha256=c1aed94436aa3664dfe06255971daf0604ba0d8b4b2a2cf0ec73a915e6f682f4 # of the list of its headers' hashes
@@ -124,9 +131,19 @@ PYTHON
   echo "$cudnn_version" >"$cudnn/version"
 }
 
+fetch_cases() {
+  echo "setup: fetching the package onnx $onnx_version, whose cases the importer is tested with"
+  rm -rf "$cases"
+  /usr/bin/python3 -m pip install --quiet --no-deps --only-binary :all: --no-warn-script-location --root-user-action ignore \
+    --target "$cases" "${cases_packages[@]}" ||
+    die "${cases_packages[*]} cannot be installed from the package index; check the network and pip's settings"
+  echo "${cases_packages[*]}" >"$cases/packages"
+}
+
 mapfile -t missing < <(missing_packages)
 [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
 schema_is_right || fetch_schema
 ! has_nvcc || frontend_is_right || fetch_frontend
 [ -z "$cudnn_wanted" ] || ! has_nvcc || [ "$(cat "$cudnn/version" 2>/dev/null)" = "$cudnn_version" ] || fetch_cudnn
+[ -z "$cases_wanted" ] || [ "$(cat "$cases/packages" 2>/dev/null)" = "${cases_packages[*]}" ] || fetch_cases
 echo "setup: everything is there"

@@ -162,10 +162,11 @@ BoundInputs Binder::bind(const ::onnx::GraphProto &graph) {
     }
     inputs.push_back(&input);
     result.inputs.push_back({input.name(), *type, {}});
-    if (shapeOf(input).dim_size() > 0)
+    if (shapeOf(input).dim_size() > 0 && !options.asFixed)
       force(input, 0, options.batch, "--batch (or --micro-batch)");
   }
-  bindSequence(inputs);
+  if (!options.asFixed)
+    bindSequence(inputs);
   bindNamed();
   for (size_t i = 0; i < inputs.size(); ++i)
     finish(*inputs[i], result.inputs[i]);

@@ -89,6 +89,31 @@ LogicalResult swish(NodeContext &node) {
   return node.result(node.mul(value, node.emit<nn::SigmoidOp>({node.mul(value, node.scalar(value, alpha))})));
 }
 
+LogicalResult swiGlu(NodeContext &node) {
+  Value gate = node.input(0), up = node.input(1);
+  if (!gate || !up)
+    return failure();
+  if (gate.getType() != up.getType())
+    return node.fail("its inputs must have one shape and type");
+  double alpha = node.attributes.real("alpha", 1);
+  if (alpha == 1)
+    return node.result(node.emit<nn::GatedProductOp>({gate, up}, {node.textAttr("activation", "silu")}));
+  Value curve = node.emit<nn::SigmoidOp>({node.mul(gate, node.scalar(gate, alpha))});
+  return node.result(node.mul(node.mul(gate, curve), up));
+}
+
+// Nearer to zero by the bias; zero within lambd of it.
+LogicalResult shrink(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  double bound = node.attributes.real("lambd", 0.5), bias = node.attributes.real("bias", 0);
+  Value below = node.compare(value, node.scalar(value, -bound), "lt"),
+        above = node.compare(value, node.scalar(value, bound), "gt");
+  Value lowered = node.emit<nn::SelectOp>({above, node.sub(value, node.scalar(value, bias)), node.scalar(value, 0)});
+  return node.result(node.emit<nn::SelectOp>({below, node.add(value, node.scalar(value, bias)), lowered}));
+}
+
 LogicalResult thresholdedRelu(NodeContext &node) {
   Value value = node.input(0);
   Value above = node.compare(value, node.scalar(value, node.attributes.real("alpha", 1)), "gt");
@@ -134,6 +159,8 @@ void addActivations(Converters &table) {
   table.add("Mish", mish);
   table.add("Swish", swish);
   table.add("ThresholdedRelu", thresholdedRelu);
+  table.add("SwiGLU", swiGlu);
+  table.add("Shrink", shrink);
   table.addContrib("Gelu", contribGelu);
   table.addContrib("BiasGelu", biasGelu);
   table.addContrib("FastGelu", fastGelu);

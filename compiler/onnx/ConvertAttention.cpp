@@ -28,6 +28,35 @@ Value mergeHeads(NodeContext &node, Value value, size_t rank) {
   return node.reshape(value, {shape[0], shape[1], shape[2] * shape[3]});
 }
 
+namespace {
+
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+// A mask for more keys than it has: the others are hidden. Booleans are padded as numbers.
+Value paddedKeys(NodeContext &node, Value mask, int64_t keys) {
+  Type element = getElementTypeOrSelf(mask);
+  bool real = isa<FloatType>(element);
+  Value numbers = real ? mask : node.cast(mask, node.builder.getI32Type());
+  SmallVector<int64_t> none(nn::shapeOf(mask).size(), 0), high(none);
+  high.back() = keys - nn::shapeOf(mask).back();
+  Value padded =
+      node.emit<nn::PadOp>({numbers}, {node.intsAttr("low", none), node.intsAttr("high", high),
+                                       node.intsAttr("interior", none), node.realAttr("value", real ? kHidden : 0)});
+  return real ? padded : node.cast(padded, element);
+}
+
+// 0 where booleans hold, else -infinity.
+Value hiddenWhereFalse(NodeContext &node, Value mask, Type element) {
+  if (!mask)
+    return {};
+  DType type = dtypeOf(element);
+  Value seen = node.constant(HostTensor::splat(type, {}, 0)),
+        hidden = node.constant(HostTensor::splat(type, {}, kHidden));
+  return node.emit<nn::SelectOp>({node.cast(mask, node.builder.getI1Type()), seen, hidden});
+}
+
+} // namespace
+
 Value maskBias(NodeContext &node, Value mask, Type element, int64_t keys) {
   if (!mask)
     return {};
@@ -38,22 +67,23 @@ Value maskBias(NodeContext &node, Value mask, Type element, int64_t keys) {
   }
   shape.insert(shape.begin(), 4 - shape.size(), 1);
   mask = node.reshape(mask, shape);
-  shape.back() = keys;
+  bool real = isa<FloatType>(getElementTypeOrSelf(mask));
+  if (shape.back() == 1)
+    shape.back() = keys;
   mask = node.broadcast(mask, shape);
-  if (!mask || isa<FloatType>(getElementTypeOrSelf(mask)))
-    return node.cast(mask, element);
-  DType type = dtypeOf(element);
-  Value seen = node.constant(HostTensor::splat(type, {}, 0));
-  Value hidden = node.constant(HostTensor::splat(type, {}, -std::numeric_limits<double>::infinity()));
-  return node.emit<nn::SelectOp>({mask, seen, hidden});
+  mask = real
+             ? mask && shape.back() < keys ? paddedKeys(node, node.cast(mask, element), keys) : node.cast(mask, element)
+             : hiddenWhereFalse(node, mask && shape.back() < keys ? paddedKeys(node, mask, keys) : mask, element);
+  return mask;
 }
 
 Value attentionOf(NodeContext &node, const AttentionCall &call) {
   auto optional = [](Value value) { return value ? Operand(value) : Operand::absent(); };
-  return node.emit<nn::AttentionOp>(
-      {call.query, call.key, call.value, optional(call.bias), optional(call.keyMask), Operand::absent(), Operand::absent()},
-      {node.realAttr("scale", call.scale), node.intAttr("minDistance", call.causal ? 0 : INT64_MIN),
-       node.intAttr("maxDistance", call.maxDistance), node.realAttr("softCap", call.softCap)});
+  return node.emit<nn::AttentionOp>({call.query, call.key, call.value, optional(call.bias), optional(call.keyMask),
+                                     Operand::absent(), Operand::absent()},
+                                    {node.realAttr("scale", call.scale), node.intAttr("minDistance", call.minDistance),
+                                     node.intAttr("maxDistance", call.maxDistance), node.intAttr("offset", call.offset),
+                                     node.realAttr("softCap", call.softCap)});
 }
 
 Value rotaryOf(NodeContext &node, Value value, Value cosine, Value sine, bool interleaved) {
@@ -79,25 +109,74 @@ Heads headsOf(NodeContext &node, Value query, Value key) {
   return {node.attributes.integer("q_num_heads", 0), node.attributes.integer("kv_num_heads", 0)};
 }
 
-LogicalResult checkAttention(NodeContext &node) {
-  if (node.has(4) || node.has(5))
-    return node.fail("has a key-value cache: export the model for training, without a cache (use_cache=False)");
-  if (node.has(6))
-    return node.fail("has nonpad_kv_seqlen, which is not supported: use a mask");
-  if (node.wantsOutput(3))
-    return node.fail("its output 3 (scores) is not supported");
-  if (node.attributes.integer("left_window_size", -1) != -1 || node.attributes.integer("right_window_size", -1) != -1)
-    return node.fail("its window attributes are not supported: use a mask");
+// Keys or values [B, S, G, D] behind those of a cache [B, G, P, D].
+Value behindPast(NodeContext &node, Value past, Value fresh) {
+  return past && fresh ? node.concat({node.transpose(past, {0, 2, 1, 3}), fresh}, 1) : Value();
+}
+
+LogicalResult addPast(NodeContext &node, AttentionCall &call) {
+  if (!node.has(4) && !node.has(5))
+    return success();
+  if (!node.has(4) || !node.has(5))
+    return node.fail("has past keys without past values, or the reverse");
+  Value keys = node.input(4), values = node.input(5);
+  if (!keys || !values || nn::shapeOf(keys).size() != 4 || nn::shapeOf(values).size() != 4)
+    return node.fail("its past keys and values must have the shape [batch, heads, positions, width]");
+  call.offset = nn::shapeOf(keys)[2];
+  call.key = behindPast(node, keys, call.key);
+  call.value = behindPast(node, values, call.value);
+  return success(call.key && call.value);
+}
+
+// The window of the attributes; a causal query sees nothing ahead of it.
+LogicalResult setWindow(NodeContext &node, AttentionCall &call) {
+  int64_t left = node.attributes.integer("left_window_size", -1),
+          right = node.attributes.integer("right_window_size", -1);
+  constexpr int64_t kLargest = int64_t(1) << 31; // differences with it fit 64 bits
+  if (left < -1 || right < -1 || left > kLargest || right > kLargest)
+    return node.fail("its window sizes must be -1 to {}", kLargest);
+  if (left >= 0)
+    call.maxDistance = left;
+  if (right >= 0)
+    call.minDistance = -right;
+  if (node.attributes.integer("is_causal", 0))
+    call.minDistance = std::max(call.minDistance, kCausal);
   return success();
 }
 
-LogicalResult attention(NodeContext &node) {
+// Of `numbers` [B] keys each row's are filled; the last of them is its last query's own.
+LogicalResult limitKeys(NodeContext &node, AttentionCall &call) {
+  Value numbers = node.input(6);
+  if (!numbers || nn::shapeOf(numbers) != nn::shapeOf(call.key).take_front(1))
+    return node.fail("its nonpad_kv_seqlen must have one number for each row of the batch");
+  int64_t batch = nn::shapeOf(call.key)[0], keys = nn::shapeOf(call.key)[1], queries = nn::shapeOf(call.query)[1];
+  Type integer = node.builder.getI64Type();
+  Value filled = node.reshape(node.cast(numbers, integer), {batch, 1});
+  call.keyMask = node.compare(node.iota({1, keys}, integer, 1, 0, 1), filled, "lt");
+  if (!call.keyMask || (call.minDistance == INT64_MIN && call.maxDistance == INT64_MAX))
+    return success(static_cast<bool>(call.keyMask));
+  // Queries start at another place in each row: the window is a mask.
+  Value query = node.add(node.iota({1, 1, queries, 1}, integer, 2, static_cast<double>(-queries), 1),
+                         node.reshape(filled, {batch, 1, 1, 1}));
+  Value distance = node.sub(query, node.iota({1, 1, 1, keys}, integer, 3, 0, 1)), seen;
+  if (call.minDistance != INT64_MIN)
+    seen = node.compare(distance, node.scalar(distance, static_cast<double>(call.minDistance)), "ge");
+  if (call.maxDistance != INT64_MAX) {
+    Value near = node.compare(distance, node.scalar(distance, static_cast<double>(call.maxDistance)), "le");
+    seen = seen ? node.emit<nn::AndOp>({seen, near}) : near;
+  }
+  Value hiding = hiddenWhereFalse(node, seen, getElementTypeOrSelf(call.query));
+  call.bias = call.bias ? node.add(call.bias, hiding) : hiding;
+  call.minDistance = INT64_MIN;
+  call.maxDistance = INT64_MAX;
+  return success(static_cast<bool>(call.bias));
+}
+
+LogicalResult describeAttention(NodeContext &node, AttentionCall &call) {
   Value query = node.input(0), key = node.input(1), value = node.input(2);
-  if (!query || !key || !value || failed(checkAttention(node)))
+  if (!query || !key || !value)
     return failure();
-  size_t rank = nn::shapeOf(query).size();
   Heads heads = headsOf(node, query, key);
-  AttentionCall call;
   call.query = splitHeads(node, query, heads.query);
   call.key = splitHeads(node, key, heads.key);
   call.value = splitHeads(node, value, heads.key);
@@ -106,17 +185,30 @@ LogicalResult attention(NodeContext &node) {
   double width = static_cast<double>(nn::shapeOf(call.query).back());
   call.scale = node.attributes.real("scale", 1 / std::sqrt(width));
   call.softCap = node.attributes.real("softcap", 0);
-  call.causal = node.attributes.integer("is_causal", 0);
-  if (node.has(3)) {
-    call.bias = maskBias(node, node.input(3), getElementTypeOrSelf(query), nn::shapeOf(call.key)[1]);
-    if (!call.bias)
-      return failure();
-  }
-  for (size_t i = 0; i < 2; ++i) // without a cache the present keys and values are the given ones
+  if (failed(addPast(node, call)) || failed(setWindow(node, call)))
+    return failure();
+  if (node.has(3) &&
+      !(call.bias = maskBias(node, node.input(3), getElementTypeOrSelf(query), nn::shapeOf(call.key)[1])))
+    return failure();
+  return node.has(6) ? limitKeys(node, call) : success();
+}
+
+LogicalResult attention(NodeContext &node) {
+  AttentionCall call;
+  if (failed(describeAttention(node, call)))
+    return failure();
+  for (size_t i = 0; i < 2; ++i)
     if (node.wantsOutput(1 + i) &&
         failed(node.result(1 + i, node.transpose(i == 0 ? call.key : call.value, {0, 2, 1, 3}))))
       return failure();
-  return node.result(mergeHeads(node, attentionOf(node, call), rank));
+  if (node.wantsOutput(3)) {
+    int64_t form = node.attributes.integer("qk_matmul_output_mode", 0);
+    if (form < 0 || form > 3)
+      return node.fail("qk_matmul_output_mode {} is unknown", form);
+    if (failed(node.result(3, scoresOf(node, call, static_cast<ScoreForm>(form)))))
+      return failure();
+  }
+  return node.result(mergeHeads(node, attentionOf(node, call), nn::shapeOf(node.input(0)).size()));
 }
 
 LogicalResult rotaryEmbedding(NodeContext &node) {

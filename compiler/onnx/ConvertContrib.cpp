@@ -111,7 +111,8 @@ LogicalResult multiHeadAttention(NodeContext &node) {
     return failure();
   double scale = node.attributes.real("scale", 0);
   call.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(nn::shapeOf(call.query).back()));
-  call.causal = node.attributes.integer("unidirectional", 0);
+  if (node.attributes.integer("unidirectional", 0))
+    call.minDistance = kCausal;
   if (node.has(4) && !(call.keyMask = paddingMask(node, node.input(4))))
     return failure();
   if (node.has(5) &&
@@ -164,7 +165,7 @@ LogicalResult groupQueryAttention(NodeContext &node) {
   double scale = node.attributes.real("scale", 0);
   call.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(nn::shapeOf(call.query).back()));
   call.softCap = node.attributes.real("softcap", 0);
-  call.causal = true;
+  call.minDistance = kCausal;
   int64_t window = node.attributes.integer("local_window_size", -1);
   if (window > 0)
     call.maxDistance = window - 1;

@@ -6,7 +6,12 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
-LogicalResult identity(NodeContext &node) { return node.result(node.input(0)); }
+LogicalResult identity(NodeContext &node) {
+  if (!node.has(0) || !node.given(0).isSequence)
+    return node.result(node.input(0));
+  node.result(0, node.given(0));
+  return success();
+}
 
 } // namespace
 

@@ -91,7 +91,8 @@ std::optional<Cropped> croppedTo(NodeContext &node, const Window &window, ArrayR
     int64_t whole = (image[d] - 1) * window.strides[d] + (window.size[d] - 1) * window.dilations[d] + 1;
     bool padded = automatic == "NOTSET" && !wanted;
     int64_t total = wanted ? whole + more[d] - (*wanted)[d] : padded ? window.low[d] + window.high[d] : 0;
-    int64_t low = padded ? window.low[d] : automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
+    int64_t half = total < 0 ? (total - 1) / 2 : total / 2; // what is added instead of cut lies behind
+    int64_t low = padded ? window.low[d] : automatic == "SAME_UPPER" ? total / 2 : total - half;
     cropped.sizes.push_back(whole + more[d] - total);
     cropped.before.push_back(low);
     cropped.behind.push_back(total - low - more[d]);

@@ -31,12 +31,15 @@ template <char A, char B> LogicalResult compare(NodeContext &node) {
   return node.result(node.compare(node.input(0), node.input(1), predicate));
 }
 
-// The exponent may have another type than the base, which gives the result's.
+// The exponent may have another type than the base, which gives the result's; whole numbers to a real power are
+// computed as reals.
 LogicalResult pow(NodeContext &node) {
   Value base = node.input(0), exponent = node.input(1);
   if (!base || !exponent)
     return failure();
-  return node.result(node.emit<nn::PowOp>({base, node.cast(exponent, getElementTypeOrSelf(base))}));
+  Type result = getElementTypeOrSelf(base), power = getElementTypeOrSelf(exponent);
+  Type common = isa<IntegerType>(result) && isa<FloatType>(power) ? power : result;
+  return node.result(node.cast(node.emit<nn::PowOp>({node.cast(base, common), node.cast(exponent, common)}), result));
 }
 
 // With fmod = 1 the remainder has the dividend's sign: a - b * trunc(a / b).
@@ -90,6 +93,34 @@ template <typename Combine> LogicalResult hyperbolic(NodeContext &node) {
   return node.result(node.mul(both, node.scalar(value, 0.5)));
 }
 
+// Inverse hyperbolic functions as logarithms. The first is computed for what is not negative, where nothing cancels.
+LogicalResult asinh(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  Value isNegative = node.compare(value, node.scalar(value, 0), "lt");
+  Value size = node.emit<nn::SelectOp>({isNegative, node.emit<nn::NegOp>({value}), value});
+  Value root = node.emit<nn::SqrtOp>({node.add(node.mul(size, size), node.scalar(size, 1))});
+  Value curve = node.emit<nn::LogOp>({node.add(size, root)});
+  return node.result(node.emit<nn::SelectOp>({isNegative, node.emit<nn::NegOp>({curve}), curve}));
+}
+LogicalResult acosh(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  Value one = node.scalar(value, 1);
+  Value root = node.mul(node.emit<nn::SqrtOp>({node.sub(value, one)}), node.emit<nn::SqrtOp>({node.add(value, one)}));
+  return node.result(node.emit<nn::LogOp>({node.add(value, root)}));
+}
+LogicalResult atanh(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  Value one = node.scalar(value, 1);
+  Value twice = node.sub(node.emit<nn::LogOp>({node.add(one, value)}), node.emit<nn::LogOp>({node.sub(one, value)}));
+  return node.result(node.mul(twice, node.scalar(value, 0.5)));
+}
+
 // A cast between equal types is nothing.
 LogicalResult castTo(NodeContext &node, Type element) {
   Value value = node.input(0);
@@ -104,6 +135,10 @@ LogicalResult cast(NodeContext &node) {
 }
 LogicalResult castLike(NodeContext &node) {
   Value like = node.input(1);
+  if (const HostTensor *known = node.known(0); known && like && !node.isSymbolic(0)) {
+    node.knownResult(0, known->converted(dtypeOf(getElementTypeOrSelf(like))));
+    return success();
+  }
   return like ? castTo(node, getElementTypeOrSelf(like)) : failure();
 }
 
@@ -144,6 +179,9 @@ void addElementwise(Converters &table) {
   table.add("Tan", tangent);
   table.add("Sinh", hyperbolic<nn::SubOp>);
   table.add("Cosh", hyperbolic<nn::AddOp>);
+  table.add("Asinh", asinh);
+  table.add("Acosh", acosh);
+  table.add("Atanh", atanh);
   table.add("Floor", unary<nn::FloorOp>);
   table.add("Ceil", unary<nn::CeilOp>);
   table.add("Round", unary<nn::RoundOp>);

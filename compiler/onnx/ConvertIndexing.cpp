@@ -123,92 +123,6 @@ Value dropAxis(NodeContext &node, Value value, int64_t axis) {
   return node.reshape(value, shape);
 }
 
-// Parts of size one, or of the given sizes; an optional scalar size makes equal parts with a smaller last one.
-LogicalResult splitToSequence(NodeContext &node) {
-  Value value = node.input(0);
-  if (!value)
-    return failure();
-  auto axis = node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(value).size()));
-  if (!axis)
-    return failure();
-  int64_t size = nn::shapeOf(value)[static_cast<size_t>(*axis)];
-  Dims sizes(node.has(1) ? 0 : static_cast<size_t>(std::min<int64_t>(size, kEvaluateResult)), 1);
-  if (node.has(1)) {
-    auto given = node.integers(1, "sizes");
-    if (!given || given->empty())
-      return failure();
-    sizes = *given;
-    if (node.known(1)->rank() == 0) {
-      int64_t each = std::max<int64_t>(1, sizes[0]);
-      sizes.clear();
-      for (int64_t start = 0; start < size; start += each)
-        sizes.push_back(std::min(each, size - start));
-    }
-  }
-  if (std::accumulate(sizes.begin(), sizes.end(), int64_t(0)) != size || llvm::any_of(sizes, [](int64_t n) { return n < 0; }))
-    return node.fail("the sizes of its parts do not add up to {}", size);
-  NodeValue sequence;
-  sequence.isSequence = true;
-  int64_t start = 0;
-  for (int64_t part : sizes) {
-    NodeValue entry;
-    entry.value = node.slice(value, *axis, start, part);
-    if (!node.has(1) && !node.attributes.integer("keepdims", 1))
-      entry.value = dropAxis(node, entry.value, *axis);
-    if (!entry.value)
-      return failure();
-    sequence.sequence.push_back(entry);
-    start += part;
-  }
-  node.result(0, std::move(sequence));
-  return success();
-}
-
-LogicalResult sequenceAt(NodeContext &node) {
-  const auto *sequence = node.sequence(0);
-  auto position = node.integers(1, "position");
-  if (!sequence || !position || position->size() != 1)
-    return failure();
-  auto at = frontAxis((*position)[0], static_cast<int64_t>(sequence->size()));
-  if (!at)
-    return node.fail("position {} is outside the sequence of {}", (*position)[0], sequence->size());
-  node.result(0, (*sequence)[static_cast<size_t>(*at)]);
-  return success();
-}
-
-LogicalResult sequenceConstruct(NodeContext &node) {
-  NodeValue sequence;
-  sequence.isSequence = true;
-  for (size_t i = 0; i < node.inputCount(); ++i) {
-    NodeValue entry;
-    entry.value = node.input(i);
-    if (!entry.value)
-      return failure();
-    sequence.sequence.push_back(entry);
-  }
-  node.result(0, std::move(sequence));
-  return success();
-}
-
-LogicalResult concatFromSequence(NodeContext &node) {
-  const auto *sequence = node.sequence(0);
-  if (!sequence || sequence->empty())
-    return failure();
-  bool stack = node.attributes.integer("new_axis", 0);
-  auto rank = static_cast<int64_t>(nn::shapeOf(sequence->front().value).size()) + (stack ? 1 : 0);
-  auto axis = node.axis("axis", 0, rank);
-  if (!axis)
-    return failure();
-  SmallVector<Value> parts;
-  for (const NodeValue &entry : *sequence) {
-    SmallVector<int64_t> shape(nn::shapeOf(entry.value));
-    if (stack)
-      shape.insert(shape.begin() + *axis, 1);
-    parts.push_back(node.reshape(entry.value, shape));
-  }
-  return node.result(node.concat(parts, *axis));
-}
-
 // Known indices in a row are a slice; rows of a parameter are an embedding; the rest is a gather.
 LogicalResult gather(NodeContext &node) {
   Value data = node.input(0);
@@ -231,6 +145,32 @@ LogicalResult gather(NodeContext &node) {
   if (*axis == 0 && shape.size() == 2 && isParameter(data) && isa<FloatType>(getElementTypeOrSelf(data)) && !known)
     return node.result(node.emit<nn::EmbeddingOp>({data, ids}));
   return node.result(node.emit<nn::GatherOp>({data, ids}, {node.intAttr("axis", *axis)}));
+}
+
+// The entries along the axis, or of all in a row, whose conditions are known to hold.
+LogicalResult compress(NodeContext &node) {
+  Value data = node.input(0);
+  auto conditions = node.integers(1, "conditions");
+  if (!data || !conditions)
+    return failure();
+  std::optional<int64_t> axis = 0;
+  if (node.attributes.has("axis"))
+    axis = node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(data).size()));
+  else
+    data = node.reshape(data, {*elementCount(Dims(nn::shapeOf(data)))});
+  if (!axis || !data)
+    return failure();
+  std::vector<int64_t> kept;
+  for (size_t i = 0; i < conditions->size(); ++i)
+    if ((*conditions)[i])
+      kept.push_back(static_cast<int64_t>(i));
+  if (!kept.empty() && kept.back() >= nn::shapeOf(data)[static_cast<size_t>(*axis)])
+    return node.fail("has more conditions than the {} entries of dimension {}",
+                     nn::shapeOf(data)[static_cast<size_t>(*axis)], *axis);
+  if (kept.empty())
+    return node.result(node.slice(data, *axis, 0, 0));
+  return node.result(
+      node.emit<nn::GatherOp>({data, node.constant(HostTensor::integers(kept))}, {node.intAttr("axis", *axis)}));
 }
 
 LogicalResult gatherNd(NodeContext &node) {
@@ -274,10 +214,7 @@ Value pickedAt(NodeContext &node, Value value, int64_t axis, const std::vector<i
 void addIndexing(Converters &table) {
   table.add("Slice", slice);
   table.add("Split", split);
-  table.add("SplitToSequence", splitToSequence);
-  table.add("SequenceAt", sequenceAt);
-  table.add("SequenceConstruct", sequenceConstruct);
-  table.add("ConcatFromSequence", concatFromSequence);
+  table.add("Compress", compress); // known conditions
   table.add("Gather", gather);
   table.add("GatherND", gatherNd);
   table.add("GatherElements", gatherElements);

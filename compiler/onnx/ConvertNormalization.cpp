@@ -1,4 +1,4 @@
-// Normalizations and softmax. nn's work over the last dimension; others are moved there by transposes or reshapes.
+// Normalizations. nn's work over the last dimension; others are moved there by reshapes.
 #include "compiler/onnx/Converters.h"
 
 #include <numeric>
@@ -7,26 +7,6 @@ using namespace mlir;
 
 namespace mt::onnx {
 namespace {
-
-//===-- softmax -------------------------------------------------------------------------------------------------===//
-
-template <typename Op> LogicalResult softmax(NodeContext &node) {
-  Value value = node.input(0);
-  if (!value)
-    return failure();
-  if (node.opset < 13)
-    return node.fail("has its meaning of before opset 13: convert the model to opset 13 or later");
-  auto rank = static_cast<int64_t>(nn::shapeOf(value).size());
-  auto axis = node.axis("axis", -1, rank);
-  if (!axis)
-    return failure();
-  if (*axis == rank - 1)
-    return node.result(node.emit<Op>({value}));
-  Dims swap(static_cast<size_t>(rank));
-  std::iota(swap.begin(), swap.end(), 0);
-  std::swap(swap[static_cast<size_t>(*axis)], swap.back());
-  return node.result(node.transpose(node.emit<Op>({node.transpose(value, swap)}), swap));
-}
 
 //===-- layer and RMS normalization -------------------------------------------------------------------------------===//
 
@@ -62,6 +42,18 @@ std::optional<Normalized> flatten(NodeContext &node, Value value, int64_t defaul
 
 Operand optional(Value value) { return value ? Operand(value) : Operand::absent(); }
 
+// Mean and inverse deviation of rows, written out: the statistics of nn.layer_norm itself carry no gradient.
+Value rowStatistic(NodeContext &node, Value rows, double epsilon, bool deviation) {
+  auto last = static_cast<int64_t>(nn::shapeOf(rows).size()) - 1;
+  rows = node.cast(rows, node.builder.getF32Type());
+  Value mean = node.reduce(rows, "mean", {last}, true);
+  if (!deviation)
+    return mean;
+  Value centered = node.sub(rows, mean);
+  Value variance = node.reduce(node.mul(centered, centered), "mean", {last}, true);
+  return variance ? node.emit<nn::RsqrtOp>({node.add(variance, node.scalar(variance, epsilon))}) : variance;
+}
+
 LogicalResult layerNormOf(NodeContext &node, Value value, Value gain, Value bias, size_t meanOutput) {
   auto parts = flatten(node, value, -1);
   if (!parts)
@@ -76,9 +68,11 @@ LogicalResult layerNormOf(NodeContext &node, Value value, Value gain, Value bias
     result = node.mul(result, gain);
   if (bias && !shift)
     result = node.add(result, bias);
+  double epsilon = node.attributes.real("epsilon", 1e-5);
   for (size_t i = 0; i < 2; ++i)
     if (node.wantsOutput(meanOutput + i))
-      (void)node.result(meanOutput + i, node.reshape(norm->getResult(static_cast<unsigned>(1 + i)), parts->statistics));
+      (void)node.result(meanOutput + i,
+                        node.reshape(rowStatistic(node, parts->flat, epsilon, i == 1), parts->statistics));
   return node.result(result);
 }
 
@@ -118,6 +112,8 @@ LogicalResult lpNormalization(NodeContext &node) {
   if (!axis || (p != 1 && p != 2))
     return node.fail("p must be 1 or 2");
   Value norm = node.reduce(p == 2 ? node.mul(value, value) : node.emit<nn::AbsOp>({value}), "sum", {*axis}, true);
+  Value none = node.compare(norm, node.scalar(norm, 0), "eq"); // zeros stay zeros
+  norm = node.emit<nn::SelectOp>({none, node.scalar(norm, 1), norm});
   return node.result(node.div(value, p == 2 ? node.emit<nn::SqrtOp>({norm}) : norm));
 }
 
@@ -143,14 +139,26 @@ LogicalResult perChannel(NodeContext &node, Value value, Value gain, Value bias,
     result = node.add(result, node.reshape(bias, channel));
   return node.result(result);
 }
+// An entry per group as one per channel; what has one per channel already stays.
+Value perGroup(NodeContext &node, Value value, int64_t groups, int64_t channels) {
+  if (nn::shapeOf(value) != ArrayRef<int64_t>(groups))
+    return value;
+  return node.reshape(node.broadcast(node.reshape(value, {groups, 1}), {groups, channels / groups}), {channels});
+}
 LogicalResult groupNorm(NodeContext &node) {
   Value value = node.input(0), gain = node.input(1), bias = node.input(2);
   if (!value || !gain || !bias)
     return failure();
   if (nn::shapeOf(value).size() < 2)
     return node.fail("needs a tensor of rank two or more");
-  if (nn::shapeOf(gain) != ArrayRef<int64_t>(nn::shapeOf(value)[1]))
-    return node.fail("has a gain per group, as before opset 21: convert the model to opset 21 or later");
+  int64_t groups = node.attributes.integer("num_groups", 0), channels = nn::shapeOf(value)[1];
+  if (node.opset < 21 && groups > 0 && channels % groups == 0) { // gains and biases are per group
+    gain = perGroup(node, gain, groups, channels);
+    bias = perGroup(node, bias, groups, channels);
+  }
+  if (!gain || !bias || nn::shapeOf(gain) != ArrayRef<int64_t>(channels) ||
+      nn::shapeOf(bias) != ArrayRef<int64_t>(channels))
+    return node.fail("its gain and bias must have an entry for each of {} channels", channels);
   return perChannel(node, value, gain, bias, node.attributes.integer("num_groups", 0));
 }
 LogicalResult instanceNorm(NodeContext &node) {
@@ -158,6 +166,120 @@ LogicalResult instanceNorm(NodeContext &node) {
   if (!value || !gain || !bias || nn::shapeOf(value).size() < 2)
     return node.fail("needs a tensor of rank two or more");
   return perChannel(node, value, gain, bias, nn::shapeOf(value)[1]);
+}
+
+//===-- statistics over the batch -------------------------------------------------------------------------------===//
+
+// All dimensions but the channels', and the shape in which an entry per channel broadcasts.
+struct Channels {
+  Dims others;
+  SmallVector<int64_t> shape;
+};
+Channels channelsOf(ArrayRef<int64_t> shape) {
+  Channels channels{{0}, SmallVector<int64_t>(shape.size(), 1)};
+  channels.shape[1] = shape[1];
+  for (size_t d = 2; d < shape.size(); ++d)
+    channels.others.push_back(static_cast<int64_t>(d));
+  return channels;
+}
+
+Value varianceOf(NodeContext &node, Value value, Value mean, ArrayRef<int64_t> axes) {
+  Value centered = node.sub(value, mean);
+  return node.reduce(node.mul(centered, centered), "mean", axes, true);
+}
+
+// In training the batch's own statistics normalize, and the running ones move towards them.
+LogicalResult normalizeByBatch(NodeContext &node, Value value, const Channels &channels, Value &mean, Value &variance) {
+  Value ownMean = node.reduce(value, "mean", channels.others, true);
+  Value ownVariance = varianceOf(node, value, ownMean, channels.others);
+  double momentum = node.attributes.real("momentum", 0.9);
+  for (auto [index, running, own] : {std::tuple<size_t, Value, Value>{1, mean, ownMean}, {2, variance, ownVariance}}) {
+    if (!running || !own)
+      return failure();
+    Value fresh = node.cast(node.reshape(own, nn::shapeOf(running)), getElementTypeOrSelf(running));
+    Value moved =
+        node.add(node.mul(running, node.scalar(running, momentum)), node.mul(fresh, node.scalar(fresh, 1 - momentum)));
+    if (node.wantsOutput(index) && failed(node.result(index, moved)))
+      return failure();
+  }
+  mean = ownMean;
+  variance = ownVariance;
+  return success();
+}
+
+// (x - mean) / sqrt(variance + eps) * scale + bias, per channel: x times a factor plus a shift.
+LogicalResult batchNorm(NodeContext &node) {
+  Value value = node.input(0), gain = node.input(1), bias = node.input(2), mean = node.input(3),
+        variance = node.input(4);
+  if (!value || !gain || !bias || !mean || !variance)
+    return failure();
+  node.isStatistic(3);
+  node.isStatistic(4);
+  if (node.opset < 14 && node.wantsOutput(1))
+    return node.fail("its training form of before opset 14 is not supported: export the model with opset 14 or later");
+  if (nn::shapeOf(value).size() < 2)
+    return node.fail("needs a tensor of rank two or more");
+  Channels channels = channelsOf(nn::shapeOf(value));
+  if (node.attributes.integer("training_mode", 0) && failed(normalizeByBatch(node, value, channels, mean, variance)))
+    return failure();
+  Type element = getElementTypeOrSelf(value), precise = getElementTypeOrSelf(variance);
+  for (Value *part : {&gain, &bias, &mean, &variance}) {
+    if (elementCount(Dims(nn::shapeOf(*part))) != channels.shape[1])
+      return node.fail("its inputs must have an entry for each of {} channels", channels.shape[1]);
+    *part = node.reshape(node.cast(*part, precise), channels.shape);
+  }
+  Value root =
+      node.emit<nn::RsqrtOp>({node.add(variance, node.scalar(variance, node.attributes.real("epsilon", 1e-5)))});
+  Value factor = node.mul(gain, root), shift = node.sub(bias, node.mul(mean, factor));
+  if (!factor || !shift)
+    return failure();
+  return node.result(node.add(node.mul(value, node.cast(factor, element)), node.cast(shift, element)));
+}
+
+// (x - mean) / (deviation + 1e-9) over the axes.
+LogicalResult meanVarianceNorm(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  Dims axes = node.attributes.integers("axes").value_or(Dims{0, 2, 3});
+  for (int64_t &axis : axes) {
+    auto front = frontAxis(axis, static_cast<int64_t>(nn::shapeOf(value).size()));
+    if (!front)
+      return node.fail("axis {} is out of range for rank {}", axis, nn::shapeOf(value).size());
+    axis = *front;
+  }
+  llvm::sort(axes);
+  Value mean = node.reduce(value, "mean", axes, true);
+  Value deviation = node.emit<nn::SqrtOp>({varianceOf(node, value, mean, axes)});
+  if (!deviation)
+    return failure();
+  return node.result(node.div(node.sub(value, mean), node.add(deviation, node.scalar(deviation, 1e-9))));
+}
+
+// x / (bias + alpha / size * sum)^beta, the sum of squares over `size` neighbouring channels.
+LogicalResult localResponseNorm(NodeContext &node) {
+  Value value = node.input(0);
+  int64_t size = node.attributes.integer("size", 0);
+  if (!value)
+    return failure();
+  constexpr int64_t kMost = 1024; // each becomes a slice
+  if (nn::shapeOf(value).size() < 2 || size < 1 || size > kMost)
+    return node.fail("needs channels, and a size of 1 to {}", kMost);
+  SmallVector<int64_t> low(nn::shapeOf(value).size(), 0), high(low), none(low);
+  low[1] = (size - 1) / 2;
+  high[1] = size - 1 - low[1];
+  Value squares =
+      node.emit<nn::PadOp>({node.mul(value, value)}, {node.intsAttr("low", low), node.intsAttr("high", high),
+                                                      node.intsAttr("interior", none), node.realAttr("value", 0)});
+  Value sum;
+  for (int64_t i = 0; i < size; ++i) {
+    Value part = node.slice(squares, 1, i, nn::shapeOf(value)[1]);
+    sum = sum ? node.add(sum, part) : part;
+  }
+  double alpha = node.attributes.real("alpha", 1e-4) / static_cast<double>(size);
+  Value base = node.add(node.mul(sum, node.scalar(sum, alpha)), node.scalar(sum, node.attributes.real("bias", 1)));
+  return node.result(
+      node.mul(value, node.emit<nn::PowOp>({base, node.scalar(base, -node.attributes.real("beta", 0.75))})));
 }
 
 //===-- com.microsoft -------------------------------------------------------------------------------------------===//
@@ -181,14 +303,15 @@ template <bool Rms> LogicalResult skipNorm(NodeContext &node) {
 } // namespace
 
 void addNormalization(Converters &table) {
-  table.add("Softmax", softmax<nn::SoftmaxOp>);
-  table.add("LogSoftmax", softmax<nn::LogSoftmaxOp>);
   table.add("LayerNormalization", layerNorm);
   table.add("RMSNormalization", rmsNorm);
   table.add("SimplifiedLayerNormalization", rmsNorm);
   table.add("GroupNormalization", groupNorm);
   table.add("InstanceNormalization", instanceNorm);
   table.add("LpNormalization", lpNormalization);
+  table.add("BatchNormalization", batchNorm);
+  table.add("MeanVarianceNormalization", meanVarianceNorm);
+  table.add("LRN", localResponseNorm);
   table.addContrib("SimplifiedLayerNormalization", rmsNorm);
   table.addContrib("SkipLayerNormalization", skipNorm<false>);
   table.addContrib("SkipSimplifiedLayerNormalization", skipNorm<true>);

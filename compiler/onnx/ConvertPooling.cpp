@@ -34,7 +34,13 @@ LogicalResult maxPool(NodeContext &node) {
     return failure();
   if (node.wantsOutput(1))
     return node.fail("its second output, the places of the largest elements, is not supported");
-  return node.result(pooled(node, value, "max", *window));
+  Type element = getElementTypeOrSelf(value);
+  if (isa<FloatType>(element))
+    return node.result(pooled(node, value, "max", *window));
+  if (element.getIntOrFloatBitWidth() > 16)
+    return node.fail("pools whole numbers of more than 16 bits, which the reals it computes with do not hold");
+  Value largest = pooled(node, node.cast(value, node.builder.getF32Type()), "max", *window);
+  return node.result(largest ? node.cast(largest, element) : largest);
 }
 
 // Where padding counts, it is part of the image; what a rounded-up size reaches beyond it never counts.

@@ -1,4 +1,4 @@
-// Matrix products: MatMul, Gemm, Einsum.
+// Matrix products: MatMul, Gemm, Einsum; determinants.
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/ProductParts.h"
 
@@ -116,6 +116,35 @@ Labelled permuted(NodeContext &node, const Labelled &tensor, const std::string &
   return {value, order};
 }
 
+// A label that occurs twice means the diagonal: with both dimensions last and as one, every (size + 1)-th element.
+Labelled diagonal(NodeContext &node, Labelled tensor) {
+  for (size_t first = 0; tensor.value && first < tensor.labels.size(); ++first) {
+    char label = tensor.labels[first];
+    size_t second = tensor.labels.find(label, first + 1);
+    if (second == std::string::npos)
+      continue;
+    Dims order, shape;
+    std::string kept;
+    for (size_t d = 0; d < tensor.labels.size(); ++d)
+      if (d != first && d != second) {
+        order.push_back(static_cast<int64_t>(d));
+        shape.push_back(nn::shapeOf(tensor.value)[d]);
+        kept.push_back(tensor.labels[d]);
+      }
+    order.insert(order.end(), {static_cast<int64_t>(first), static_cast<int64_t>(second)});
+    int64_t size = nn::shapeOf(tensor.value)[first];
+    if (nn::shapeOf(tensor.value)[second] != size) {
+      (void)node.fail("dimensions of the same label differ in size");
+      return {};
+    }
+    shape.push_back(size * size);
+    Value row = node.reshape(node.transpose(tensor.value, order), shape);
+    tensor = diagonal(node, {node.slice(row, static_cast<int64_t>(shape.size()) - 1, 0, size, size + 1), kept + label});
+    break;
+  }
+  return tensor;
+}
+
 // Sums out the labels that nothing else needs.
 Labelled reduced(NodeContext &node, const Labelled &tensor, const std::string &needed) {
   Dims axes;
@@ -205,10 +234,12 @@ LogicalResult einsum(NodeContext &node) {
     if (!value)
       return failure();
     auto labels = expandEllipsis(names[i], nn::shapeOf(value).size());
-    if (!labels || std::set<char>(labels->begin(), labels->end()).size() != labels->size())
-      return node.fail("equation '{}' does not fit operand {}, or takes a diagonal, which is not supported", equation, i);
+    if (!labels)
+      return node.fail("equation '{}' does not fit operand {}", equation, i);
     behind = std::max(behind, labels->size() + 3 - std::min(labels->size() + 3, names[i].size()));
-    terms.push_back({value, *labels});
+    terms.push_back(diagonal(node, {value, *labels}));
+    if (!terms.back().value)
+      return failure();
   }
   std::string result = arrow == std::string::npos ? implicitResult(terms) : equation.substr(arrow + 2);
   if (size_t at = result.find("..."); at != std::string::npos) {
@@ -232,12 +263,47 @@ LogicalResult einsum(NodeContext &node) {
   return node.result(permuted(node, total, result).value);
 }
 
+//===-- determinants ------------------------------------------------------------------------------------------===//
+
+// The determinant [.., 1, 1], expanded along the first row.
+Value minor(NodeContext &node, Value matrix) {
+  ArrayRef<int64_t> shape = nn::shapeOf(matrix);
+  auto rank = static_cast<int64_t>(shape.size()), size = shape.back();
+  if (size == 1)
+    return matrix;
+  Value top = node.slice(matrix, rank - 2, 0, 1), rest = node.slice(matrix, rank - 2, 1, size - 1), sum;
+  for (int64_t column = 0; column < size; ++column) {
+    Value left = node.slice(rest, rank - 1, 0, column),
+          right = node.slice(rest, rank - 1, column + 1, size - 1 - column);
+    Value others = node.concat({left, right}, rank - 1);
+    if (!others)
+      return {};
+    Value part = node.mul(node.slice(top, rank - 1, column, 1), minor(node, others));
+    sum = !sum ? part : column % 2 ? node.sub(sum, part) : node.add(sum, part);
+  }
+  return sum;
+}
+
+LogicalResult determinant(NodeContext &node) {
+  Value value = node.input(0);
+  if (!value)
+    return failure();
+  Dims shape(nn::shapeOf(value));
+  constexpr int64_t kMost = 4; // the number of products grows as the factorial
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2] || shape.back() < 1 || shape.back() > kMost)
+    return node.fail("needs square matrices of at most {0} by {0}, not {1}", kMost, dimsText(shape));
+  Value result = minor(node, value);
+  shape.resize(shape.size() - 2);
+  return node.result(result ? node.reshape(result, shape) : result);
+}
+
 } // namespace
 
 void addProducts(Converters &table) {
   table.add("MatMul", matmul);
   table.add("Gemm", gemm);
   table.add("Einsum", einsum);
+  table.add("Det", determinant); // up to 4 by 4
 }
 
 } // namespace mt::onnx

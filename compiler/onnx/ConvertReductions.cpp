@@ -28,8 +28,42 @@ std::optional<Reduction> reductionOf(NodeContext &node, Value value) {
   return reduction;
 }
 
+bool isBoolean(Value value) { return getElementTypeOrSelf(value).isInteger(1); }
+
+// What a reduction over nothing gives: the element that changes nothing, and of a mean no number.
+Value ofNothing(NodeContext &node, Value like, StringRef kind) {
+  Type element = getElementTypeOrSelf(like);
+  DType type = dtypeOf(element);
+  auto splat = [&](double value) {
+    return node.broadcast(node.constant(HostTensor::splat(type, {}, value)), nn::shapeOf(like));
+  };
+  double infinity = std::numeric_limits<double>::infinity();
+  if (kind == "max" || kind == "min") {
+    if (isFloat(type))
+      return splat(kind == "max" ? -infinity : infinity);
+    if (type == DType::boolean)
+      return splat(kind == "max" ? 0 : 1);
+    bool isUnsigned = element.isUnsignedInteger();
+    unsigned bits = element.getIntOrFloatBitWidth();
+    APInt bound = kind == "max" ? (isUnsigned ? APInt::getMinValue(bits) : APInt::getSignedMinValue(bits))
+                                : (isUnsigned ? APInt::getMaxValue(bits) : APInt::getSignedMaxValue(bits));
+    int64_t limit = isUnsigned ? static_cast<int64_t>(bound.getZExtValue()) : bound.getSExtValue();
+    return node.broadcast(node.constant(HostTensor::splatInteger(type, {}, limit)), nn::shapeOf(like));
+  }
+  return splat(kind == "prod" ? 1 : kind == "mean" ? std::numeric_limits<double>::quiet_NaN() : 0);
+}
+
 Value reduceBy(NodeContext &node, Value value, StringRef kind, const Reduction &reduction) {
-  return reduction.axes.empty() ? value : node.reduce(value, kind, reduction.axes, reduction.keepDims);
+  if (!value || reduction.axes.empty())
+    return value;
+  bool empty =
+      llvm::any_of(reduction.axes, [&](int64_t axis) { return nn::shapeOf(value)[static_cast<size_t>(axis)] == 0; });
+  if (isBoolean(value) && !empty) { // the largest and smallest are both and either
+    Value numbers = reduceBy(node, node.cast(value, node.builder.getI32Type()), kind, reduction);
+    return numbers ? node.cast(numbers, node.builder.getI1Type()) : numbers;
+  }
+  Value reduced = node.reduce(value, kind, reduction.axes, reduction.keepDims);
+  return empty && reduced ? ofNothing(node, reduced, kind) : reduced;
 }
 
 enum class Kind : uint8_t { sum, mean, max, min, prod };
@@ -69,6 +103,8 @@ LogicalResult logSumExp(NodeContext &node) {
   auto reduction = value ? reductionOf(node, value) : std::nullopt;
   if (!reduction)
     return failure();
+  if (llvm::is_contained(nn::shapeOf(value), 0))
+    return node.result(logOf(node, reduceBy(node, node.emit<nn::ExpOp>({value}), "sum", *reduction)));
   Value peak = reduceBy(node, value, "max", {reduction->axes, true});
   Value rest = logOf(node, reduceBy(node, node.emit<nn::ExpOp>({node.sub(value, peak)}), "sum", *reduction));
   if (!rest)

@@ -172,8 +172,10 @@ LogicalResult spaceToDepth(NodeContext &node) {
   if (s.size() != 4 || block <= 0 || s[2] % block != 0 || s[3] % block != 0)
     return node.fail("needs a tensor of rank 4 whose size the block size {} divides", block);
   Value fine = node.reshape(value, {s[0], s[1], s[2] / block, block, s[3] / block, block});
-  return node.result(node.reshape(node.transpose(fine, {0, 3, 5, 1, 2, 4}),
-                                  {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
+  bool depthFirst = node.attributes.text("mode", "DCR") == "DCR";
+  Dims order = depthFirst ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4};
+  return node.result(
+      node.reshape(node.transpose(fine, order), {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
 }
 
 } // namespace

@@ -5,9 +5,12 @@ namespace mt::onnx {
 const Converters &Converters::table() {
   static const Converters table = [] {
     Converters built;
-    for (auto *addFamily : {addElementwise, addActivations, addShapes, addStructure, addIndexing, addPositions, addRandom,
-                            addReductions, addProducts, addConvolution, addPooling, addScatter, addPadding, addResize,
-                            addRecurrence, addNormalization, addAttention, addLosses, addControl, onnx::addContrib})
+    for (auto *addFamily :
+         {addElementwise, addBits,          addActivations, addShapes,    addStructure,   addIndexing,
+          addSequences,   addPositions,     addRandom,      addReductions,  addProducts,  addConvolution, addPooling,
+          addScatter,     addPadding,       addResize,      addGeometry,  addSignals,     addQuantization,
+          addRecurrence,  addNormalization, addSoftmax,     addAttention, addStates,      addLosses,
+          addControl,     onnx::addContrib})
       addFamily(built);
     return built;
   }();

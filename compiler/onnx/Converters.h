@@ -27,10 +27,12 @@ private:
 };
 
 void addElementwise(Converters &table);
+void addBits(Converters &table);
 void addActivations(Converters &table);
 void addShapes(Converters &table);
 void addStructure(Converters &table);
 void addIndexing(Converters &table);
+void addSequences(Converters &table);
 void addPositions(Converters &table);
 void addRandom(Converters &table);
 void addReductions(Converters &table);
@@ -40,9 +42,14 @@ void addPooling(Converters &table);
 void addScatter(Converters &table);
 void addPadding(Converters &table);
 void addResize(Converters &table);
+void addGeometry(Converters &table);
+void addSignals(Converters &table);
+void addQuantization(Converters &table);
 void addRecurrence(Converters &table);
 void addNormalization(Converters &table);
+void addSoftmax(Converters &table);
 void addAttention(Converters &table);
+void addStates(Converters &table);
 void addLosses(Converters &table);
 void addControl(Converters &table);
 void addContrib(Converters &table);

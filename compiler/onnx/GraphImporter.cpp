@@ -49,10 +49,12 @@ GraphImporter::GraphImporter(OpBuilder &builder, func::FuncOp function, const Mo
 std::vector<Value> GraphImporter::run(const BoundInputs &inputs) {
   const ::onnx::GraphProto &graph = file.model.graph();
   Scope scope;
+  scope.isGraph = true;
   Block &body = function.getBody().front();
   for (size_t i = 0; i < inputs.inputs.size(); ++i)
     scope.values[inputs.inputs[i].name].value = body.getArgument(static_cast<unsigned>(i));
   importInitializers(graph, scope);
+  noteDescriptions(inputs);
   Frame frame;
   frame.opsets = opsetsOf(file.model.opset_import());
   importNodes(graph.node(), outputNames(graph), scope, frame);
@@ -74,6 +76,19 @@ std::vector<Value> GraphImporter::run(const BoundInputs &inputs) {
                                      "export it again", output.name()));
   }
   return outputs;
+}
+
+void GraphImporter::noteDescriptions(const BoundInputs &inputs) {
+  const ::onnx::GraphProto &graph = file.model.graph();
+  for (const auto &value : graph.value_info())
+    described[value.name()] = &value;
+  for (const auto &output : graph.output())
+    described[output.name()] = &output;
+  for (const auto &input : graph.input())
+    for (const BoundInput &bound : inputs.inputs)
+      for (int d = 0; bound.name == input.name() && d < input.type().tensor_type().shape().dim_size(); ++d)
+        if (const auto &dim = input.type().tensor_type().shape().dim(d); !dim.dim_param().empty())
+          symbols[dim.dim_param()] = bound.dims[static_cast<size_t>(d)];
 }
 
 //===-- stored tensors ------------------------------------------------------------------------------------------===//
@@ -178,10 +193,38 @@ const ::onnx::FunctionProto *GraphImporter::functionOf(const ::onnx::NodeProto &
   return at == functions.end() ? nullptr : at->second;
 }
 
-void GraphImporter::poison(const ::onnx::NodeProto &node, Scope &scope) {
+// A value of the type that the exporter noted, if it did: so that what is behind a node that cannot be converted is
+// looked at too, and all problems of a model are told at once.
+NodeValue GraphImporter::guessOf(const std::string &name) {
+  NodeValue guess;
+  guess.poisoned = true;
+  auto at = described.find(name);
+  if (at == described.end() || !at->second->type().has_tensor_type() || !at->second->type().tensor_type().has_shape())
+    return guess;
+  const auto &noted = at->second->type().tensor_type();
+  std::optional<DType> type = elementType(noted.elem_type());
+  Dims dims;
+  for (const auto &dim : noted.shape().dim()) {
+    auto symbol = symbols.find(dim.dim_param());
+    if (!dim.has_dim_value() && symbol == symbols.end())
+      return guess;
+    dims.push_back(dim.has_dim_value() ? dim.dim_value() : symbol->second);
+  }
+  if (!type || !elementCount(dims))
+    return guess;
+  guess.value = makeConstant(builder, locationOf(name), HostTensor(*type, dims));
+  guess.isGuess = true;
+  guess.poisoned = false;
+  return guess;
+}
+
+void GraphImporter::giveUp(const ::onnx::NodeProto &node, Scope &scope) {
   for (const std::string &name : node.output())
-    if (!name.empty())
+    if (!name.empty()) {
       scope.values[name].poisoned = true;
+      if (scope.isGraph)
+        scope.values[name] = guessOf(name);
+    }
 }
 
 void GraphImporter::store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results) {
@@ -201,25 +244,36 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
     poisoned = poisoned || (!leftOut && (!value || value->poisoned));
     inputs.push_back(value);
   }
-  auto isOnnx = [&](const char *op) { return domainOf(node).empty() && node.op_type() == op; };
-  bool condition = isOnnx("If"), loop = isOnnx("Loop"), scan = isOnnx("Scan");
+  bool inlined = domainOf(node).empty() && inlines(node.op_type());
   const auto *called = functionOf(node);
-  if (!condition && !loop && !scan && !called && !Converters::table().find(domainOf(node), node.op_type())) {
-    problems.push_back(fmt::format("{}: this operator is not supported; docs/importing.md lists those that are",
-                                   nodeText(node)));
+  if (!inlined && !called && !Converters::table().find(domainOf(node), node.op_type())) {
+    problems.push_back(
+        fmt::format("{}: this operator is not supported; docs/operators.md lists those that are", nodeText(node)));
     poisoned = true;
   }
   if (poisoned)
-    return poison(node, scope);
-  if (condition)
-    return importCondition(node, attributes, inputs, scope, frame);
-  if (loop)
-    return importLoop(node, attributes, inputs, scope, frame);
-  if (scan)
-    return importScan(node, attributes, inputs, scope, frame);
+    return giveUp(node, scope);
+  if (inlined)
+    return inlineGraphs(node, attributes, inputs, scope, frame);
   if (called && !Converters::table().find(domainOf(node), node.op_type()))
     return importCall(node, *called, attributes, inputs, scope, frame.depth + 1);
   convert(node, attributes, inputs, scope, frame);
+}
+
+void GraphImporter::noteStatistics(const NodeContext &context) {
+  for (size_t input : context.statistics())
+    for (Candidate &candidate : stored)
+      candidate.isStatistic |= candidate.argument == context.given(input).value;
+}
+
+void GraphImporter::inlineGraphs(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                                 const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
+  const std::string &op = node.op_type();
+  auto import = op == "If"     ? &GraphImporter::importCondition
+                : op == "Loop" ? &GraphImporter::importLoop
+                : op == "Scan" ? &GraphImporter::importScan
+                               : &GraphImporter::importMap;
+  (this->*import)(node, attributes, inputs, scope, frame);
 }
 
 void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
@@ -249,9 +303,13 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   if (failed(Converters::table().find(domain, node.op_type())(context))) {
     if (!context.failed())
       (void)context.fail("its inputs or attributes have a form that is not supported");
-    return poison(node, scope);
+    return giveUp(node, scope);
   }
+  noteStatistics(context);
   std::vector<NodeValue> results = context.takeResults();
+  bool guessed = llvm::any_of(inputs, [](const NodeValue *input) { return input && input->isGuess; });
+  for (NodeValue &result : results)
+    result.isGuess = guessed;
   for (size_t i = 0; values && i < results.size() && i < values->size(); ++i)
     if (!results[i].known) {
       results[i].known = std::move((*values)[i]);
@@ -267,7 +325,7 @@ void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::Func
                                int depth) {
   if (depth > kCallDepth) {
     problems.push_back(fmt::format("{}: functions call each other more than {} levels deep", nodeText(node), kCallDepth));
-    return poison(node, scope);
+    return giveUp(node, scope);
   }
   NodeAttributes &call = keptAttributes.emplace_back(attributes);
   for (const auto &attribute : called.attribute_proto())
@@ -298,15 +356,57 @@ void GraphImporter::importCondition(const ::onnx::NodeProto &node, const NodeAtt
   if (!taken || taken->elements() != 1) {
     problems.push_back(fmt::format("{}: its condition depends on the model's data; only conditions on shapes and "
                                    "constants are supported", nodeText(node)));
-    return poison(node, scope);
+    return giveUp(node, scope);
   }
   const auto *branch = attributes.find(taken->intAt(0) ? "then_branch" : "else_branch");
   if (!branch || !branch->has_g()) {
     problems.push_back(fmt::format("{}: its branch is missing", nodeText(node)));
-    return poison(node, scope);
+    return giveUp(node, scope);
   }
   std::vector<NodeValue> results = importBody(branch->g(), {}, scope, frame);
   results.resize(static_cast<size_t>(node.output_size()));
+  store(node, scope, std::move(results));
+}
+
+// A value as part of a sequence, whose parts are all there.
+NodeValue GraphImporter::partOf(NodeValue value) {
+  if (!value.value && value.known)
+    value.value = makeConstant(builder, builder.getUnknownLoc(), *value.known);
+  if (!value.value && value.make)
+    value.value = value.make();
+  value.poisoned = value.poisoned || !value.value;
+  return value;
+}
+
+// The body of SequenceMap, once for each entry of its first input.
+void GraphImporter::importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                              const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
+  const auto *body = attributes.find("body");
+  bool fits = body && body->has_g() && static_cast<size_t>(body->g().input_size()) == inputs.size() &&
+              body->g().output_size() == node.output_size() && !inputs.empty() && inputs[0] && inputs[0]->isSequence;
+  for (const NodeValue *input : inputs)
+    fits = fits && input && (!input->isSequence || input->sequence.size() == inputs[0]->sequence.size());
+  if (!fits) {
+    problems.push_back(
+        fmt::format("{}: its body does not fit its inputs, of which the first must be a sequence and others "
+                    "sequences as long",
+                    nodeText(node)));
+    return giveUp(node, scope);
+  }
+  std::vector<NodeValue> results(static_cast<size_t>(node.output_size()));
+  for (NodeValue &result : results)
+    result.isSequence = true;
+  for (size_t i = 0; i < inputs[0]->sequence.size(); ++i) {
+    std::vector<NodeValue> parts;
+    for (const NodeValue *input : inputs)
+      parts.push_back(input->isSequence ? input->sequence[i] : *input);
+    std::vector<NodeValue> made = importBody(body->g(), std::move(parts), scope, frame);
+    for (size_t k = 0; k < results.size(); ++k) {
+      NodeValue part = partOf(std::move(made[k]));
+      results[k].poisoned |= part.poisoned;
+      results[k].sequence.push_back(std::move(part));
+    }
+  }
   store(node, scope, std::move(results));
 }
 

@@ -30,6 +30,11 @@ public:
   /// Returns the graph's outputs, in order; those that could not be converted are null.
   std::vector<mlir::Value> run(const BoundInputs &inputs);
 
+  /// Whether it inlines the graphs of operator `op` of the default domain itself, which has no converter then.
+  static bool inlines(const std::string &op) {
+    return op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap";
+  }
+
   /// The stored tensors that became arguments, in order.
   std::vector<Candidate> &candidates() { return stored; }
 
@@ -39,6 +44,7 @@ private:
     std::map<std::string, NodeValue> values;
     std::set<std::string> absent; ///< inputs of a function that its caller left out
     Scope *outer = nullptr;       ///< null in a function, which sees nothing else
+    bool isGraph = false;         ///< the model's own graph
     bool isAbsent(const std::string &name) const { return absent.contains(name) || (outer && outer->isAbsent(name)); }
     NodeValue *find(const std::string &name);
   };
@@ -49,13 +55,19 @@ private:
     int depth = 0;
   };
 
+  void noteDescriptions(const BoundInputs &inputs);
   void importInitializers(const ::onnx::GraphProto &graph, Scope &scope);
   void importNodes(const NodeList &nodes, const std::vector<std::string> &outputs, Scope &scope, const Frame &frame);
   void importNode(const ::onnx::NodeProto &node, Scope &scope, const Frame &frame);
   void importCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &function,
                   const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope, int depth);
+  void inlineGraphs(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                    const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  void importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
+                 const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  NodeValue partOf(NodeValue value);
   std::vector<NodeValue> importBody(const ::onnx::GraphProto &body, std::vector<NodeValue> inputs, Scope &scope,
                                     const Frame &frame);
   void importLoop(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
@@ -73,7 +85,9 @@ private:
   void convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs,
                Scope &scope, const Frame &frame);
   void store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results);
-  void poison(const ::onnx::NodeProto &node, Scope &scope);
+  void noteStatistics(const NodeContext &context);
+  void giveUp(const ::onnx::NodeProto &node, Scope &scope);
+  NodeValue guessOf(const std::string &name);
 
   NodeValue valueOf(const ::onnx::TensorProto &tensor, const std::string &name, bool isConstantNode);
   NodeValue storedInteger(TensorSource source);
@@ -88,6 +102,8 @@ private:
   std::map<std::string, Origin> origins;
   std::map<std::string, std::vector<Alias>> moduleNames;
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
+  std::map<std::string, const ::onnx::ValueInfoProto *> described; ///< by the exporter: values of the graph, with types
+  std::map<std::string, int64_t> symbols;                          ///< sizes of dimensions, as the inputs bind them
   std::vector<Candidate> stored;
   int64_t unrolledNodes = 0;                 ///< that loops became, and iterations
   int loopsAround = 0;                       ///< of what is imported now

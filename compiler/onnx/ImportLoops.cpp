@@ -82,7 +82,7 @@ struct GraphImporter::Unrolled {
 // Reports what is wrong with a loop, whose results are then not there.
 void GraphImporter::refuse(Unrolled &loop, const std::string &why) {
   problems.push_back(fmt::format("{}: {}", nodeText(loop.node), why));
-  poison(loop.node, loop.scope);
+  giveUp(loop.node, loop.scope);
 }
 
 bool GraphImporter::findBody(Unrolled &loop, size_t inputs, size_t outputs) {
@@ -124,7 +124,7 @@ std::optional<std::vector<NodeValue>> GraphImporter::importIteration(Unrolled &l
   --loopsAround;
   if (problems.size() == before && llvm::none_of(results, [](const NodeValue &value) { return value.poisoned; }))
     return results;
-  poison(loop.node, loop.scope);
+  giveUp(loop.node, loop.scope);
   return std::nullopt;
 }
 
@@ -142,7 +142,7 @@ void GraphImporter::finishLoop(Unrolled &loop, const std::vector<Walk> &walks) {
                           problems);
       whole.value = stacked(context, walks[i]);
       if (!whole.value)
-        return poison(loop.node, loop.scope);
+        return giveUp(loop.node, loop.scope);
     }
     results.push_back(std::move(whole));
   }
@@ -204,7 +204,7 @@ std::optional<std::vector<std::vector<NodeValue>>> GraphImporter::cutForScan(Unr
     if (whole && (axis < 0 || axis >= rank))
       (void)context.fail("its axis {} is out of range for input {} of rank {}", walks[i].axis, first + i, rank);
     if (context.failed())
-      return poison(loop.node, loop.scope), std::nullopt;
+      return giveUp(loop.node, loop.scope), std::nullopt;
     SmallVector<int64_t> shape(nn::shapeOf(whole));
     int64_t length = shape[static_cast<size_t>(axis)];
     shape.erase(shape.begin() + axis);

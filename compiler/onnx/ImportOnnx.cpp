@@ -18,7 +18,7 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
-constexpr int64_t kOldestOpset = 13, kNewestOpset = 24;
+constexpr int64_t kOldestOpset = 7, kNewestOpset = 28;
 /// Buffers of at most so many elements become constants.
 constexpr int64_t kInlineBuffer = 16;
 

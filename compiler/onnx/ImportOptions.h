@@ -18,6 +18,7 @@ struct ImportOptions {
   std::optional<int64_t> sequence;     ///< tokens per row of integer inputs; none: the model's, else 256
   std::map<std::string, int64_t> dims; ///< other symbolic dimensions, by name (unnamed ones as "input:index")
   std::vector<std::string> train, freeze; ///< globs over initializer and original names; `train` wins
+  bool asFixed = false;                   ///< no input has a batch or a sequence: every dimension is the model's own
 };
 
 } // namespace mt::onnx

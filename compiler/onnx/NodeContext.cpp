@@ -169,10 +169,16 @@ Value NodeContext::typed(StringRef name, Value operand, ArrayRef<int64_t> shape,
   return op ? op->getResult(0) : Value();
 }
 
-Value NodeContext::concat(ArrayRef<Value> parts, int64_t axis) {
-  for (Value part : parts)
+Value NodeContext::concat(ArrayRef<Value> given, int64_t axis) {
+  SmallVector<Value> kept; // parts without elements add nothing
+  for (Value part : given) {
     if (!part)
       return {};
+    bool fits = axis < static_cast<int64_t>(nn::shapeOf(part).size());
+    if (!fits || nn::shapeOf(part)[static_cast<size_t>(axis)] != 0)
+      kept.push_back(part);
+  }
+  ArrayRef<Value> parts = kept.empty() ? given : ArrayRef<Value>(kept);
   if (parts.size() == 1)
     return parts[0];
   SmallVector<int64_t> shape(nn::shapeOf(parts[0]));
@@ -290,7 +296,11 @@ void NodeContext::knownResult(size_t index, HostTensor tensor, bool symbolic) {
 }
 
 void NodeContext::report(const std::string &message) {
-  if (!reported)
+  // What the values of a guess would have been may be all that is wrong here.
+  auto isUnknown = [](const NodeValue *input) {
+    return input && input->isGuess && input->value && !isa<FloatType>(getElementTypeOrSelf(input->value));
+  };
+  if (!reported && llvm::none_of(inputs, isUnknown))
     problems.push_back(nodeText(node) + ": " + message);
   reported = true;
 }

@@ -26,6 +26,8 @@ struct NodeValue {
   bool poisoned = false;           ///< could not be converted; the reason has been reported
   bool isSequence = false;
   std::vector<NodeValue> sequence; ///< of a value of ONNX's sequence type
+  bool isAbsent = false;           ///< an optional value without an element
+  bool isGuess = false; ///< stands for what could not be converted, or follows from it: only its type is right
   std::function<mlir::Value()> make; ///< creates `value` on first use, where there is no `known`
 };
 
@@ -69,6 +71,13 @@ public:
   mlir::Value input(size_t index);
   /// Null where the input is absent or not known when compiling.
   const HostTensor *known(size_t index) const;
+  /// Whether what is computed from the input must stay operations, though it is known.
+  bool isSymbolic(size_t index) const { return has(index) && inputs[index]->symbolic; }
+  /// Whatever input `index` is, which must be there.
+  const NodeValue &given(size_t index) const { return *inputs[index]; }
+  /// Says that input `index` holds statistics of data, or scales that follow from them: no weight, however it is used.
+  void isStatistic(size_t index) { statisticInputs.push_back(index); }
+  const std::vector<size_t> &statistics() const { return statisticInputs; }
   /// The sequence that is input `index`; null, with a problem, where it is none.
   const std::vector<NodeValue> *sequence(size_t index);
   /// Integers that must be known when compiling; none, with a problem that says `what` they are, where they are not.
@@ -149,6 +158,7 @@ private:
   std::vector<NodeValue *> inputs;
   Problems &problems;
   std::vector<NodeValue> results;
+  std::vector<size_t> statisticInputs;
   bool reported = false;
 };
 

@@ -317,7 +317,7 @@ bool Evidence::trainable(size_t index) {
     return false;
   if (candidate.origin.kind != Origin::Kind::unknown)
     return candidate.origin.kind == Origin::Kind::parameter;
-  return usedAsWeight(index);
+  return !candidate.isStatistic && usedAsWeight(index);
 }
 
 } // namespace

@@ -16,6 +16,7 @@ struct Candidate {
   Origin origin;
   mlir::BlockArgument argument;
   std::vector<Alias> aliases; ///< other names of the tensor
+  bool isStatistic = false;   ///< of a normalization, or scales of quantized tensors
 };
 
 /// What was decided, for each candidate.

@@ -61,7 +61,7 @@ Taps tapsAt(const ResizeLine &line, double x) {
     double distance = (static_cast<double>(place) - x) * stretch;
     taps.weights.push_back(line.mode == "cubic" ? cubic(distance, line.cubic) : triangle(distance));
   }
-  bool drops = line.excludesOutside || line.antialias;
+  bool drops = line.excludesOutside;
   double total = 0;
   for (size_t t = 0; t < taps.weights.size(); ++t) {
     int64_t place = taps.first + static_cast<int64_t>(t);

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -15,33 +16,72 @@ using namespace mlir;
 namespace mt::pipeline {
 namespace {
 
-/// One line a problem; what is said of several nodes in the same words is one, with their names.
-std::string joinProblems(const onnx::Problems &problems, bool everyNode) {
-  constexpr size_t kNamed = 3;
-  std::vector<std::pair<std::string, std::vector<std::string>>> lines; ///< what is said, and of which nodes
+/// What is said, and of which nodes: none where it is not of nodes.
+struct Said {
+  std::string text; ///< of nodes, "(Operator): ..."
+  std::vector<std::string> nodes;
+};
+
+std::vector<Said> gathered(const onnx::Problems &problems) {
+  std::vector<Said> lines;
   for (const std::string &problem : problems) {
     size_t quote = problem.find("' (");
     bool ofNode = problem.starts_with("node '") && quote != std::string::npos;
     std::string text = ofNode ? problem.substr(quote + 2) : problem;
-    auto line = std::find_if(lines.begin(), lines.end(), [&](const auto &known) { return ofNode && known.first == text; });
+    auto line =
+        std::find_if(lines.begin(), lines.end(), [&](const Said &known) { return ofNode && known.text == text; });
     if (line == lines.end()) {
-      lines.emplace_back(text, std::vector<std::string>());
+      lines.push_back({text, {}});
       line = std::prev(lines.end());
     }
     if (ofNode)
-      line->second.push_back(problem.substr(5, quote - 4));
+      line->nodes.push_back(problem.substr(5, quote - 4));
   }
-  std::string all;
-  for (auto &[text, nodes] : lines) {
-    std::string who = nodes.empty() ? "" : nodes.size() == 1 ? "node " + nodes[0] + " " : "";
-    if (nodes.size() > 1) {
-      size_t named = everyNode ? nodes.size() : std::min(nodes.size(), kNamed);
-      who = fmt::format("{} nodes, {}", nodes.size(), fmt::join(nodes.begin(), nodes.begin() + named, ", "));
-      who += named < nodes.size() ? fmt::format(" and {} more that mtc check lists ", nodes.size() - named) : " ";
-    }
-    all += (all.empty() ? "" : "\n") + who + text;
+  return lines;
+}
+
+std::string textOf(const Said &line, bool everyNode) {
+  constexpr size_t kNamed = 3;
+  size_t count = line.nodes.size(), named = everyNode ? count : std::min(count, kNamed);
+  if (count == 0)
+    return line.text;
+  if (count == 1)
+    return "node " + line.nodes[0] + " " + line.text;
+  std::string more = named < count ? fmt::format("and {} more that mtc check lists ", count - named) : "";
+  return fmt::format("{} nodes, {} {}{}", count, fmt::join(line.nodes.begin(), line.nodes.begin() + named, ", "), more,
+                     line.text);
+}
+
+/// "16 nodes cannot be converted: 12 TopK, 4 Foo"; nothing of fewer than two operators.
+std::string countOf(const std::vector<Said> &lines) {
+  std::map<std::string, size_t> counts;
+  size_t all = 0;
+  for (const Said &line : lines) {
+    if (line.nodes.empty())
+      continue;
+    counts[line.text.substr(1, line.text.find(')') - 1)] += line.nodes.size();
+    all += line.nodes.size();
   }
-  return all;
+  std::vector<std::pair<size_t, std::string>> sorted;
+  for (const auto &[name, count] : counts)
+    sorted.emplace_back(count, name);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) { return a.first > b.first; });
+  std::vector<std::string> texts;
+  for (const auto &[count, name] : sorted)
+    texts.push_back(fmt::format("{} {}", count, name));
+  return texts.size() < 2 ? "" : fmt::format("{} nodes cannot be converted: {}", all, fmt::join(texts, ", "));
+}
+
+/// One line a problem; what is said of several nodes in the same words is one, with their names. Behind them, how many
+/// nodes of which operators.
+std::string joinProblems(const onnx::Problems &problems, bool everyNode) {
+  std::vector<Said> lines = gathered(problems);
+  std::vector<std::string> texts;
+  for (const Said &line : lines)
+    texts.push_back(textOf(line, everyNode));
+  if (std::string count = countOf(lines); !count.empty())
+    texts.push_back(count);
+  return fmt::format("{}", fmt::join(texts, "\n"));
 }
 
 } // namespace

@@ -164,7 +164,10 @@ void addRealArithmetic(Table<double> &table) {
   table["sub"] = two<D>([](D a, D b) { return a - b; });
   table["mul"] = two<D>([](D a, D b) { return a * b; });
   table["div"] = two<D>([](D a, D b) { return a / b; });
-  table["mod"] = two<D>([](D a, D b) { return a - b * std::floor(a / b); });
+  table["mod"] = two<D>([](D a, D b) {
+    D rest = std::fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  });
   table["pow"] = two<D>([](D a, D b) { return std::pow(a, b); });
   table["maximum"] = two<D>([](D a, D b) { return a != a || a > b ? a : b; });
   table["minimum"] = two<D>([](D a, D b) { return a != a || a < b ? a : b; });

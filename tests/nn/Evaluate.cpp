@@ -88,13 +88,26 @@ static const Rules &rules() {
   return all;
 }
 
+/// Integers are those of their type: what it does not hold wraps.
+static void wrap(Tensor &tensor, Type element) {
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer || integer.getWidth() == 1 || integer.getWidth() == 64)
+    return;
+  double all = std::ldexp(1, static_cast<int>(integer.getWidth())), least = integer.isUnsigned() ? 0 : -all / 2;
+  for (double &value : tensor.values)
+    value -= std::floor((value - least) / all) * all;
+}
+
 std::vector<Tensor> evaluate(Operation *op, const Environment &environment) {
   auto rule = rules().find(op->getName().getStringRef());
   if (rule == rules().end()) {
     std::fprintf(stderr, "the evaluator has no rule for %s\n", op->getName().getStringRef().str().c_str());
     std::abort();
   }
-  return rule->second(op, Operands(environment));
+  std::vector<Tensor> results = rule->second(op, Operands(environment));
+  for (auto [tensor, value] : llvm::zip(results, op->getResults()))
+    wrap(tensor, getElementTypeOrSelf(value.getType()));
+  return results;
 }
 
 std::vector<Tensor> evaluate(func::FuncOp function, const std::vector<Tensor> &arguments, Visit visit) {

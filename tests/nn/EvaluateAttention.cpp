@@ -91,7 +91,7 @@ std::vector<Tensor> attentionGrad(AttentionGradOp op, const Operands &in) {
     for (int64_t h = 0; h < scores.heads; ++h)
       for (int64_t q = 0; q < scores.queries; ++q)
         for (int64_t k = 0; k < scores.keys; ++k) {
-          if (!scores.sees(b, q, k))
+          if (!scores.sees(b, q, k) || sums.at({b, h, q}) == -INFINITY)
             continue;
           int64_t g = scores.groupOf(h);
           double p = std::exp(scores.score(b, h, q, k) - sums.at({b, h, q})), dp = 0, mean = 0;

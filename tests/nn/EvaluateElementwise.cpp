@@ -13,16 +13,20 @@ bool isInteger(Value value) { return isa<IntegerType>(getElementTypeOrSelf(value
 
 double quotient(double a, double b) { return a / b; }
 double truncatedQuotient(double a, double b) { return std::trunc(a / b); }
-double remainder(double a, double b) { return a - b * std::floor(a / b); } // of the divisor's sign
+double remainder(double a, double b) { // of the divisor's sign
+  double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 double sum(double a, double b) { return a + b; }
 double difference(double a, double b) { return a - b; }
 double product(double a, double b) { return a * b; }
 double power(double a, double b) { return std::pow(a, b); }
 double larger(double a, double b) { return a > b ? a : b; }
 double smaller(double a, double b) { return a < b ? a : b; }
-double both(double a, double b) { return a != 0 && b != 0; }
-double either(double a, double b) { return a != 0 || b != 0; }
-double oneOf(double a, double b) { return (a != 0) != (b != 0); }
+// Of integers bit by bit, which is right for booleans too.
+double both(double a, double b) { return double(int64_t(a) & int64_t(b)); }
+double either(double a, double b) { return double(int64_t(a) | int64_t(b)); }
+double oneOf(double a, double b) { return double(int64_t(a) ^ int64_t(b)); }
 
 template <typename Op, double (*kFunction)(double, double)> std::vector<Tensor> binary(Op op, const Operands &in) {
   const Tensor &lhs = in[op.getLhs()], &rhs = in[op.getRhs()];

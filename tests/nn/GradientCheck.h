@@ -27,6 +27,7 @@ struct Input {
   Kind kind = real;
   Index dims;
   std::function<double(Random &, size_t index, size_t count)> draw;
+  mlir::Type element = {}; ///< null: that of the kind, and of reals the one the case is built in
   bool differentiable() const { return kind == real; }
 };
 
@@ -85,6 +86,17 @@ std::string operationOf(const std::string &group);
 
 /// Everything that must hold for a case of `operation`, as failures of the running test.
 void check(const std::string &operation, const Case &checked);
+
+/// The same in two parts for a case that knows its types (Input::element): the CPU's kernels of its operations against
+/// the evaluator; and its gradient against differences, then that gradient's kernels.
+void checkKernels(const Case &checked);
+void checkSlopes(const Case &checked);
+
+/// An operation or a module as text.
+std::string textOf(mlir::Operation *op);
+
+/// The context of all cases; functions whose operations a body copies are of it.
+mlir::MLIRContext &caseContext();
 
 /// The operations that the case and its gradient are made of when they reach kernels.
 std::set<std::string> operationsOf(const Case &checked);

@@ -72,6 +72,34 @@ TEST(BadModels, AllUnsupportedOperatorsAtOnce) {
   EXPECT_EQ(result.problems.size(), 3U) << result.everything();
 }
 
+// With the types that exporters note, what is behind a node that cannot be converted is looked at as well.
+TEST(BadModels, ProblemsBehindAnUnsupportedOperator) {
+  TestModel model;
+  model.input("x", kFloat, {"batch", "16"}).output("y");
+  model.node("Frobnicate", {"x"}, {"a"});
+  model.weights("w", {15, 4});
+  model.node("MatMul", {"a", "w"}, {"b"});
+  model.node("Reshape", {"x", "counted"}, {"c"});
+  model.node("Count", {"x"}, {"counted"});
+  model.node("Add", {"b", "c"}, {"y"});
+  EXPECT_EQ(import(model).problems.size(), 2U) << import(model).everything();
+  TestModel noted = model;
+  for (const char *name : {"a", "counted"}) {
+    auto *value = noted.graph().add_value_info();
+    value->set_name(name);
+    auto *tensor = value->mutable_type()->mutable_tensor_type();
+    tensor->set_elem_type(name[0] == 'a' ? kFloat : kInt64);
+    if (name[0] == 'a')
+      tensor->mutable_shape()->add_dim()->set_dim_param("batch");
+    tensor->mutable_shape()->add_dim()->set_dim_value(name[0] == 'a' ? 16 : 2);
+  }
+  Imported result = import(noted);
+  expectProblem(result, {"'n_a' (Frobnicate)", "not supported"});
+  expectProblem(result, {"'n_counted' (Count)", "not supported"});
+  expectProblem(result, {"'n_b' (MatMul)", "contracts dimensions of different size: 16 and 15"});
+  EXPECT_EQ(result.problems.size(), 3U) << result.everything(); // nothing of what only depends on unknown numbers
+}
+
 TEST(BadModels, UnsupportedNodesThatNothingNeedsDoNotMatter) {
   TestModel model = linear();
   model.node("Frobnicate", {"x"}, {"unused"});
@@ -274,10 +302,10 @@ TEST(BadModels, FunctionsThatDefineNothing) {
 }
 
 TEST(BadModels, OldOpset) {
-  TestModel model(11);
+  TestModel model(6);
   model.input("x", kFloat, {"batch", "16"}).output("y");
   model.node("Relu", {"x"}, {"y"});
-  expectProblem(import(model), {"opset 11"});
+  expectProblem(import(model), {"opset 6", "oldest supported: 7"});
 }
 
 TEST(BadModels, RecursiveFunction) {

@@ -218,9 +218,13 @@ TEST_F(Operators, EinsumsByProducts) {
     Imported result = import(one);
     EXPECT_TRUE(result.has(std::string("-> (") + c.result)) << c.equation << "\n" << result.everything();
   }
+  TestModel square; // a diagonal
+  square.input("x", kFloat, {"b", "6", "6"}).output("y");
+  setText(square.node("Einsum", {"x"}, {"y"}), "equation", "bii->bi");
+  EXPECT_TRUE(import(square).has("strides = array<i64: 1, 7>")) << import(square).everything();
   model.node("Einsum", {"x"}, {"y"});
   setText(*model.graph().mutable_node(0), "equation", "bii->bi");
-  EXPECT_TRUE(run().complains({"'n_y' (Einsum)", "diagonal"}));
+  EXPECT_TRUE(run().complains({"'n_y' (Einsum)", "same label"})) << run().everything();
 }
 
 TEST_F(Operators, SoftmaxOverAnotherAxis) {
@@ -260,9 +264,17 @@ TEST_F(Operators, AttentionOfFourDimensionsWithAMask) {
   EXPECT_TRUE(result.has("tensor<2x4x6x8xf32>")) << result.everything();
 }
 
-TEST_F(Operators, AttentionWithACacheIsRefused) {
-  model.node("Attention", {"x", "x", "x", "", "x", "x"}, {"y"});
-  EXPECT_TRUE(run().complains({"'n_y' (Attention)", "cache"}));
+TEST_F(Operators, AttentionBehindACache) {
+  TestModel one(24);
+  one.input("q", kFloat, {"b", "4", "6", "8"}).input("p", kFloat, {"b", "4", "3", "8"}).output("y").output("keys");
+  setInt(one.node("Attention", {"q", "q", "q", "", "p", "p"}, {"y", "keys"}), "is_causal", 1);
+  Imported result = import(one);
+  EXPECT_TRUE(result.has("offset = 3")) << result.everything();
+  EXPECT_TRUE(result.has("tensor<2x4x9x8xf32>")) << result.everything();
+  TestModel half(24);
+  half.input("q", kFloat, {"b", "4", "6", "8"}).input("p", kFloat, {"b", "4", "3", "8"}).output("y");
+  half.node("Attention", {"q", "q", "q", "", "p"}, {"y"});
+  EXPECT_TRUE(import(half).complains({"'n_y' (Attention)", "past keys without past values"}));
 }
 
 TEST_F(Operators, RotaryEmbeddingByPositions) {

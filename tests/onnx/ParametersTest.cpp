@@ -85,6 +85,32 @@ TEST(Parameters, RotaryTablesAndMasksAreNot) {
   EXPECT_EQ(result.parameters.size(), 4U) << "the mask is no argument";
 }
 
+TEST(Parameters, RunningStatisticsAreNot) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "40", "6"}).output("y");
+  for (const char *name : {"gain", "bias", "mean", "variance"})
+    model.weights(name, {40});
+  model.node("BatchNormalization", {"x", "gain", "bias", "mean", "variance"}, {"y"});
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), (Names{"bias", "gain"})) << result.everything();
+}
+
+TEST(Parameters, ScalesOfQuantizedWeightsAreNot) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "32"}).output("y");
+  model.weights("w", {32, 32});
+  model.weights("scale", {32});
+  model.integers("stored", {32, 32}, std::vector<int64_t>(1024, 3)).set_data_type(::onnx::TensorProto::INT32);
+  model.graph().mutable_initializer(2)->clear_int64_data();
+  for (int i = 0; i < 1024; ++i)
+    model.graph().mutable_initializer(2)->add_int32_data(i % 7);
+  model.node("DequantizeLinear", {"stored", "scale"}, {"wide"});
+  model.node("MatMul", {"x", "wide"}, {"h"});
+  model.node("MatMul", {"h", "w"}, {"y"});
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), Names{"w"}) << result.everything();
+}
+
 TEST(Parameters, OnlyWhatReachesAFloatOutputDifferentiably) {
   TestModel model;
   model.input("x", kFloat, {"b", "32"}).output("y").output("best");

@@ -1,0 +1,368 @@
+// What converters say of nodes that they cannot take: what is wrong, at which node.
+#include "tests/onnx/TestModel.h"
+
+#include <gtest/gtest.h>
+
+namespace mt::onnx::test {
+namespace {
+
+using Build = void (*)(TestModel &);
+struct Refusal {
+  Build build;
+  std::initializer_list<std::string> says;
+};
+
+/// Each of the refusals, of models with the inputs x [2, 6, 8] of reals and n [2, 6] of whole numbers.
+void expectRefusals(std::initializer_list<Refusal> refusals, int64_t opset = 28) {
+  for (const Refusal &refusal : refusals) {
+    TestModel model(opset);
+    model.input("x", kFloat, {"b", "6", "8"}).input("n", kInt64, {"b", "6"}).output("y");
+    refusal.build(model);
+    ImportOptions options;
+    options.sequence = 6;
+    Imported result = import(model, 2, options);
+    EXPECT_TRUE(result.complains(refusal.says)) << *refusal.says.begin() << "\n" << result.everything();
+  }
+}
+
+using Model = TestModel;
+void known(Model &m, const char *name, std::initializer_list<int64_t> values) {
+  m.integers(name, {static_cast<int64_t>(values.size())}, values);
+}
+void knownScalar(Model &m, const char *name, int64_t value) { m.integers(name, {}, {value}); }
+
+TEST(Refusals, Elementwise) {
+  expectRefusals({
+      {[](Model &m) {
+         setText(m.node("BitShift", {"n", "n"}, {"y"}), "direction", "UP");
+       },
+       {"(BitShift)", "neither LEFT nor RIGHT"}},
+      {[](Model &m) {
+         m.weights("w", {8});
+         m.node("SwiGLU", {"x", "w"}, {"y"});
+       },
+       {"(SwiGLU)", "one shape and type"}},
+      {[](Model &m) {
+         m.node("OneHot", {"n", "n", "x"}, {"y"});
+       },
+       {"(OneHot)", "depth must be one number", "shapes or constants"}},
+  });
+}
+
+TEST(Refusals, Positions) {
+  expectRefusals({
+      {[](Model &m) {
+         knownScalar(m, "axis", 3);
+         m.node("CumProd", {"x", "axis"}, {"y"});
+       },
+       {"(CumProd)", "axis 3 is out of range"}},
+      {[](Model &m) { m.node("NonZero", {"x"}, {"y"}); }, {"(NonZero)", "depends on the model's data"}},
+      {[](Model &m) {
+         m.node("ReverseSequence", {"x", "n"}, {"y"});
+       },
+       {"(ReverseSequence)", "one number for each row"}},
+      {[](Model &m) {
+         setInt(m.node("ReverseSequence", {"x", "n"}, {"y"}), "time_axis", 1);
+       },
+       {"(ReverseSequence)", "another one for the batch"}},
+      {[](Model &m) {
+         m.node("TensorScatter", {"x", "n"}, {"y"});
+       },
+       {"(TensorScatter)", "must have the rank of the cache"}},
+      {[](Model &m) {
+         m.weights("w", {2, 7, 8});
+         m.node("TensorScatter", {"x", "w"}, {"y"});
+       },
+       {"(TensorScatter)", "writes 7 entries into a cache of 6"}},
+      {[](Model &m) {
+         known(m, "c", {1, 0, 0, 0, 0, 0, 0, 0, 1});
+         setInt(m.node("Compress", {"x", "c"}, {"y"}), "axis", 2);
+       },
+       {"(Compress)", "more conditions than the 8 entries"}},
+  });
+}
+
+TEST(Refusals, Sequences) {
+  expectRefusals({
+      {[](Model &m) {
+         knownScalar(m, "at", 2);
+         m.node("SequenceConstruct", {"x", "x"}, {"s"});
+         m.node("SequenceAt", {"s", "at"}, {"y"});
+       },
+       {"(SequenceAt)", "position 2 is outside the sequence of 2"}},
+      {[](Model &m) {
+         m.node("SequenceEmpty", {}, {"e"});
+         m.node("SequenceErase", {"e"}, {"s"});
+         m.node("ConcatFromSequence", {"s"}, {"y"});
+       },
+       {"(SequenceErase)", "empty sequence"}},
+      {[](Model &m) {
+         m.node("SequenceEmpty", {}, {"e"});
+         m.node("ConcatFromSequence", {"e"}, {"y"});
+       },
+       {"(ConcatFromSequence)", "joins an empty sequence"}},
+      {[](Model &m) {
+         known(m, "sizes", {3, 4});
+         setInt(m.node("SplitToSequence", {"x", "sizes"}, {"s"}), "axis", 1);
+         m.node("ConcatFromSequence", {"s"}, {"y"});
+       },
+       {"(SplitToSequence)", "do not add up to 6"}},
+      {[](Model &m) {
+         m.node("Optional", {}, {"o"});
+         m.node("OptionalGetElement", {"o"}, {"y"});
+       },
+       {"(OptionalGetElement)", "has none"}},
+      {[](Model &m) {
+         m.node("SequenceMap", {"x"}, {"s"});
+         m.node("ConcatFromSequence", {"s"}, {"y"});
+       },
+       {"(SequenceMap)", "the first must be a sequence"}},
+  });
+}
+
+TEST(Refusals, Quantization) {
+  expectRefusals({
+      {[](Model &m) {
+         m.weights("scale", {2, 2, 8});
+         auto &node = m.node("QuantizeLinear", {"x", "scale"}, {"y"});
+         setInt(node, "block_size", 2);
+       },
+       {"(QuantizeLinear)", "2x2x8 do not fit blocks of 2"}},
+      {[](Model &m) {
+         m.scalar("scale", 1);
+         setInt(m.node("QuantizeLinear", {"x", "scale"}, {"y"}), "output_dtype", ::onnx::TensorProto::INT4);
+       },
+       {"(QuantizeLinear)", "int4, for which there are no kernels"}},
+      {[](Model &m) {
+         m.scalar("scale", 1);
+         setInt(m.node("DequantizeLinear", {"n", "scale"}, {"y"}), "output_dtype", ::onnx::TensorProto::UINT32);
+       },
+       {"(DequantizeLinear)", "uint32, for which there are no kernels"}},
+  });
+}
+
+TEST(Refusals, Signals) {
+  expectRefusals({
+      {[](Model &m) {
+         knownScalar(m, "size", 70000);
+         m.node("HannWindow", {"size"}, {"y"});
+       },
+       {"(HannWindow)", "at most 65536"}},
+      {[](Model &m) {
+         knownScalar(m, "size", 7);
+         setInt(m.node("HannWindow", {"size"}, {"y"}), "output_datatype", ::onnx::TensorProto::UINT32);
+       },
+       {"(HannWindow)", "uint32, for which there are no kernels"}},
+      {[](Model &m) {
+         knownScalar(m, "many", 60000);
+         knownScalar(m, "rate", 8192);
+         m.scalar("low", 0);
+         m.scalar("high", 4000);
+         m.node("MelWeightMatrix", {"many", "many", "rate", "low", "high"}, {"y"});
+       },
+       {"(MelWeightMatrix)", "30001 by 60000 weights"}},
+      {[](Model &m) {
+         knownScalar(m, "bins", 8);
+         knownScalar(m, "rate", 0);
+         m.node("MelWeightMatrix", {"bins", "bins", "rate", "rate", "rate"}, {"y"});
+       },
+       {"(MelWeightMatrix)", "positive numbers that are known"}},
+      {[](Model &m) { m.node("DFT", {"x"}, {"y"}); }, {"(DFT)", "a last dimension of one, or of two"}},
+      {[](Model &m) {
+         m.weights("w", {2, 8, 1});
+         knownScalar(m, "axis", 2);
+         m.node("DFT", {"w", "", "axis"}, {"y"});
+       },
+       {"(DFT)", "axis 2 is out of range"}},
+      {[](Model &m) {
+         m.weights("w", {2, 8, 1});
+         knownScalar(m, "length", 0);
+         m.node("DFT", {"w", "length"}, {"y"});
+       },
+       {"(DFT)", "one positive number"}},
+      {[](Model &m) {
+         m.weights("w", {2, 8, 1});
+         auto &node = m.node("DFT", {"w"}, {"y"});
+         setInt(node, "inverse", 1);
+         setInt(node, "onesided", 1);
+       },
+       {"(DFT)", "needs real and imaginary parts"}},
+      {[](Model &m) {
+         knownScalar(m, "step", 1);
+         m.node("STFT", {"x", "step"}, {"y"});
+       },
+       {"(STFT)", "needs a signal"}},
+      {[](Model &m) {
+         m.weights("w", {2, 8, 1});
+         knownScalar(m, "step", 1);
+         knownScalar(m, "length", 9);
+         m.node("STFT", {"w", "step", "", "length"}, {"y"});
+       },
+       {"(STFT)", "frames of 9 do not fit a signal of 8"}},
+  });
+}
+
+TEST(Refusals, Geometry) {
+  expectRefusals({
+      {[](Model &m) {
+         known(m, "size", {2, 1, 4, 4});
+         m.node("AffineGrid", {"x", "size"}, {"y"});
+       },
+       {"(AffineGrid)", "2x6x8 do not fit the size 2x1x4x4"}},
+      {[](Model &m) {
+         known(m, "shape", {4, 4});
+         m.node("CenterCropPad", {"x", "shape"}, {"y"});
+       },
+       {"(CenterCropPad)", "2 sizes for 3 dimensions"}},
+      {[](Model &m) {
+         known(m, "shape", {2, -1, 4});
+         m.node("CenterCropPad", {"x", "shape"}, {"y"});
+       },
+       {"(CenterCropPad)", "size -1 is negative"}},
+      {[](Model &m) {
+         known(m, "image", {4, 4});
+         known(m, "block", {2});
+         m.node("Col2Im", {"x", "image", "block"}, {"y"});
+       },
+       {"(Col2Im)", "do not fit together"}},
+      {[](Model &m) {
+         known(m, "image", {4, 4});
+         known(m, "block", {5, 5});
+         m.node("Col2Im", {"x", "image", "block"}, {"y"});
+       },
+       {"(Col2Im)", "larger than the padded image"}},
+      {[](Model &m) {
+         known(m, "image", {4, 4});
+         known(m, "block", {2, 2});
+         m.node("Col2Im", {"x", "image", "block"}, {"y"});
+       },
+       {"(Col2Im)", "columns of shape 2x6x8 do not fit blocks of 2x2"}},
+      {[](Model &m) { m.node("Det", {"x"}, {"y"}); }, {"(Det)", "square matrices of at most 4 by 4", "2x6x8"}},
+  });
+}
+
+TEST(Refusals, Pools) {
+  expectRefusals({
+      {[](Model &m) {
+         m.integers("whole", {2, 1, 4, 4}, std::vector<int64_t>(32, 1));
+         setInts(m.node("MaxPool", {"whole"}, {"y"}), "kernel_shape", {2, 2});
+       },
+       {"(MaxPool)", "more than 16 bits"}},
+  });
+}
+
+TEST(Refusals, Normalization) {
+  expectRefusals({
+      {[](Model &m) {
+         m.weights("w", {5});
+         m.node("BatchNormalization", {"x", "w", "w", "w", "w"}, {"y"});
+       },
+       {"(BatchNormalization)", "an entry for each of 6 channels"}},
+      {[](Model &m) {
+         setInts(m.node("MeanVarianceNormalization", {"x"}, {"y"}), "axes", {0, 3});
+       },
+       {"(MeanVarianceNormalization)", "axis 3 is out of range"}},
+      {[](Model &m) { setInt(m.node("LRN", {"x"}, {"y"}), "size", 0); }, {"(LRN)", "a size of 1 to 1024"}},
+      {[](Model &m) {
+         m.weights("w", {5});
+         setInt(m.node("GroupNormalization", {"x", "w", "w"}, {"y"}), "num_groups", 2);
+       },
+       {"(GroupNormalization)", "each of 6 channels"}},
+  });
+  expectRefusals({{[](Model &m) {
+                     m.weights("w", {6});
+                     m.node("BatchNormalization", {"x", "w", "w", "w", "w"}, {"y", "mean", "variance", "a", "b"});
+                   },
+                   {"(BatchNormalization)", "before opset 14"}}},
+                 9);
+}
+
+TEST(Refusals, Attention) {
+  expectRefusals({
+      {[](Model &m) {
+         auto &node = m.node("Attention", {"x", "x", "x", "", "x", "x"}, {"y"});
+         setInt(node, "q_num_heads", 2);
+         setInt(node, "kv_num_heads", 2);
+       },
+       {"(Attention)", "past keys and values must have the shape"}},
+      {[](Model &m) {
+         auto &node = m.node("Attention", {"x", "x", "x"}, {"y"});
+         setInt(node, "q_num_heads", 2);
+         setInt(node, "kv_num_heads", 2);
+         setInt(node, "left_window_size", -2);
+       },
+       {"(Attention)", "window sizes"}},
+      {[](Model &m) {
+         auto &node = m.node("Attention", {"x", "x", "x", "", "", "", "n"}, {"y"});
+         setInt(node, "q_num_heads", 2);
+         setInt(node, "kv_num_heads", 2);
+       },
+       {"(Attention)", "nonpad_kv_seqlen", "each row"}},
+      {[](Model &m) {
+         auto &node = m.node("Attention", {"x", "x", "x"}, {"y", "", "", "scores"});
+         setInt(node, "q_num_heads", 2);
+         setInt(node, "kv_num_heads", 2);
+         setInt(node, "qk_matmul_output_mode", 4);
+       },
+       {"(Attention)", "qk_matmul_output_mode 4"}},
+  });
+}
+
+TEST(Refusals, States) {
+  auto linear = [](Model &m, const char *rule) -> ::onnx::NodeProto & {
+    auto &node = m.node("LinearAttention", {"x", "x", "x", "", "x", "x"}, {"y"});
+    setText(node, "update_rule", rule);
+    return node;
+  };
+  static const auto attention = linear;
+  expectRefusals({
+      {[](Model &m) {
+         m.weights("w", {6, 2, 3});
+         m.node("CausalConvWithState", {"x", "w"}, {"y"});
+       },
+       {"(CausalConvWithState)", "6x2x3 does not fit the input 2x6x8"}},
+      {[](Model &m) {
+         m.weights("w", {6, 1, 3});
+         m.node("CausalConvWithState", {"x", "w", "", "x"}, {"y"});
+       },
+       {"(CausalConvWithState)", "past state must have the shape 2x6x2"}},
+      {[](Model &m) {
+         m.weights("w", {6, 1, 3});
+         setText(m.node("CausalConvWithState", {"x", "w"}, {"y"}), "activation", "relu");
+       },
+       {"(CausalConvWithState)", "activation 'relu'"}},
+      {[](Model &m) { attention(m, "linear"); }, {"(LinearAttention)", "numbers of heads, 0 and 0"}},
+      {[](Model &m) {
+         auto &node = attention(m, "gated");
+         setInt(node, "q_num_heads", 3);
+         setInt(node, "kv_num_heads", 3);
+       },
+       {"(LinearAttention)", "2x6x8 does not have 3 heads"}},
+      {[](Model &m) {
+         m.weights("w", {2, 1025, 8});
+         auto &node = m.node("LinearAttention", {"w", "w", "w"}, {"y"});
+         setText(node, "update_rule", "linear");
+         setInt(node, "q_num_heads", 2);
+         setInt(node, "kv_num_heads", 2);
+       },
+       {"(LinearAttention)", "has 1025 tokens"}},
+      {[](Model &m) {
+         m.weights("w", {2, 5, 8});
+         auto &node = m.node("LinearAttention", {"x", "x", "w"}, {"y"});
+         setText(node, "update_rule", "linear");
+         setInt(node, "q_num_heads", 2);
+         setInt(node, "kv_num_heads", 2);
+       },
+       {"(LinearAttention)", "differ in batch or tokens"}},
+      {[](Model &m) {
+         auto &node = m.node("LinearAttention", {"x", "x", "x", "x"}, {"y"});
+         setText(node, "update_rule", "linear");
+         setInt(node, "q_num_heads", 2);
+         setInt(node, "kv_num_heads", 2);
+       },
+       {"(LinearAttention)", "past state must have the shape 2x2x4x4"}},
+  });
+}
+
+} // namespace
+} // namespace mt::onnx::test

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Writes the node cases that the package onnx generates, for tests/onnx/ConformanceTest.cpp.
+
+    conformance_cases.py PACKAGES FOLDER OPERATORS       PACKAGES holds the package (tools/setup.sh --onnx-cases fetches it)
+    conformance_cases.py PACKAGES --operators OPERATORS  writes OPERATORS anew
+
+FOLDER then holds a model for each case, FOLDER/NAME.onnx; cases.json, which says what goes in and must come out; and
+values.f64, all their elements as doubles in the order of cases.json. The folder is left as it is where it was written by
+this script from this version of the package. OPERATORS is the list of the standard's operators, with the operator sets that
+changed them, which docs/operators.md is made of; it must be the package's. Exit status 77: the package is not there.
+
+What a compiler must know - shapes, axes, pads - is no input of a model for mt but stands in it. Sequences go in and out
+as their tensors, through SequenceConstruct and SequenceAt.
+"""
+import hashlib
+import json
+import pathlib
+import sys
+import warnings
+
+# operator -> which of its inputs must be known when compiling
+KNOWN = {
+    "AffineGrid": [1], "BlackmanWindow": [0], "CenterCropPad": [1], "Col2Im": [1, 2], "Compress": [1],
+    "ConstantOfShape": [0], "CumProd": [1], "CumSum": [1], "DFT": [1, 2], "Dropout": [1, 2], "Expand": [1],
+    "HammingWindow": [0], "HannWindow": [0], "If": [0], "Loop": [0, 1], "MaxUnpool": [2],
+    "MelWeightMatrix": [0, 1, 2, 3, 4], "NonMaxSuppression": [2, 3, 4], "NonZero": [0], "OneHot": [1], "Pad": [1, 2, 3],
+    "Range": [0, 1, 2], "Reshape": [1], "Resize": [1, 2, 3], "ReverseSequence": [1], "SequenceAt": [1],
+    "SequenceErase": [1], "SequenceInsert": [2], "Slice": [1, 2, 3, 4], "Split": [1], "SplitToSequence": [1],
+    "Squeeze": [1], "STFT": [1, 3], "Tile": [1], "TopK": [1], "Trilu": [1], "Unsqueeze": [1], "Upsample": [1],
+}
+
+
+def known_inputs(case):
+    """Names of the graph inputs that must be known when compiling: those of the operator that the case is of."""
+    names = set()
+    for node in case.model.graph.node:
+        places = [1] if node.op_type.startswith("Reduce") else KNOWN.get(node.op_type, [])
+        names.update(node.input[place] for place in places if place < len(node.input))
+    return names & {given.name for given in case.model.graph.input}
+
+
+class Writer:
+    def __init__(self, onnx, folder):
+        import numpy
+        self.onnx, self.numpy, self.folder = onnx, numpy, folder
+        self.values = open(folder / "values.f64", "wb")
+
+    def array(self, value):
+        if isinstance(value, self.onnx.TensorProto):
+            value = self.onnx.numpy_helper.to_array(value)
+        return self.numpy.asarray(value)
+
+    def entry(self, name, value):
+        """What cases.json says of a tensor, whose elements are written; none of strings and complex numbers."""
+        array = self.array(value)
+        plain = array.dtype.kind not in "OUSc"
+        if plain:
+            self.values.write(self.numpy.ascontiguousarray(array.astype(self.numpy.float64)).tobytes())
+        return {"name": name, "type": str(array.dtype), "dims": list(array.shape), "values": plain}
+
+    def make_known(self, graph, given, value):
+        """An initializer or, of real numbers, a Constant, which alone is never taken for a weight."""
+        tensor = self.onnx.numpy_helper.from_array(self.array(value), given.name)
+        if self.array(value).dtype.kind in "iub":
+            graph.initializer.append(tensor)
+        else:
+            graph.node.insert(0, self.onnx.helper.make_node("Constant", [], [given.name], value=tensor))
+
+    def unpack_sequence(self, graph, given, values):
+        names = [f"{given.name}.{i}" for i in range(len(values))]
+        element = given.type.optional_type.elem_type if given.type.HasField("optional_type") else given.type
+        kind = element.sequence_type.elem_type.tensor_type.elem_type
+        operator = "SequenceConstruct" if values else "SequenceEmpty"
+        attributes = {} if values else {"dtype": kind}
+        graph.node.insert(0, self.onnx.helper.make_node(operator, names, [given.name], **attributes))
+        for name, value in zip(names, values):
+            graph.input.append(self.onnx.helper.make_tensor_value_info(name, kind, self.array(value).shape))
+        return [self.entry(name, value) for name, value in zip(names, values)]
+
+    def pack_sequence(self, graph, wanted, values):
+        entries = []
+        for i, value in enumerate(values):
+            place, name = f"{wanted.name}.at{i}", f"{wanted.name}.{i}"
+            graph.initializer.append(self.onnx.helper.make_tensor(place, self.onnx.TensorProto.INT64, [], [i]))
+            graph.node.append(self.onnx.helper.make_node("SequenceAt", [wanted.name, place], [name]))
+            graph.output.append(self.onnx.helper.make_empty_tensor_value_info(name))
+            entries.append(self.entry(name, value))
+        return entries
+
+    def write(self, case, known):
+        """The model of a case, and what cases.json says of it."""
+        model = self.onnx.ModelProto()
+        model.CopyFrom(case.model)
+        graph, (given_values, wanted_values) = model.graph, case.data_sets[0]
+        operators = sorted({(node.domain + "." if node.domain else "") + node.op_type for node in graph.node})
+        given, wanted = list(graph.input), list(graph.output)
+        del graph.input[:], graph.output[:]
+        inputs, outputs = [], []
+        for info, value in zip(given, given_values):
+            if value is None:
+                kind = info.type.optional_type.elem_type
+                graph.node.insert(0, self.onnx.helper.make_node("Optional", [], [info.name], type=kind))
+            elif info.name in known:
+                self.make_known(graph, info, value)
+            elif isinstance(value, list):
+                inputs += self.unpack_sequence(graph, info, value)
+            else:
+                entry = self.entry(info.name, value)
+                kind = self.onnx.helper.np_dtype_to_tensor_dtype(self.array(value).dtype)
+                graph.input.append(self.onnx.helper.make_tensor_value_info(info.name, kind, entry["dims"]))
+                inputs.append(entry)
+        for info, value in zip(wanted, wanted_values):
+            if isinstance(value, list):
+                outputs += self.pack_sequence(graph, info, value)
+            elif value is not None:
+                graph.output.append(info)
+                outputs.append(self.entry(info.name, value))
+        (self.folder / f"{case.name}.onnx").write_bytes(model.SerializeToString())
+        return {"name": case.name, "operators": operators, "rtol": case.rtol, "atol": case.atol,
+                "inputs": inputs, "outputs": outputs}
+
+
+def write_all(onnx, folder):
+    from onnx.backend.test.case.node import collect_testcases
+    cases = collect_testcases(None)
+    known = {case.name: known_inputs(case) for case in cases}
+    writer = Writer(onnx, folder)
+    entries = []
+    for case in sorted(cases, key=lambda case: case.name):
+        whole = case.name.split("_expanded")[0]  # the same case with its operator as the function that defines it
+        entries.append(writer.write(case, known[case.name] | known.get(whole, set())))
+    writer.values.close()
+    (folder / "cases.json").write_text(json.dumps(entries))
+    return len(entries)
+
+
+def operators(onnx):
+    """A line for each operator of the default domain, by name: the operator sets that changed it, and what else it is."""
+    versions = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            versions.setdefault(schema.name, {})[schema.since_version] = schema
+    lines = []
+    for name, known in sorted(versions.items()):
+        newest = known[max(known)]
+        lines.append(" ".join([name, *map(str, sorted(known)), *(["deprecated"] if newest.deprecated else [])]))
+    return "\n".join(lines) + "\n"
+
+
+def main(packages, folder, listed):
+    sys.path.insert(0, packages)
+    try:
+        import onnx
+    except ImportError:
+        print(f"skipped: the package onnx is not in {packages}; tools/setup.sh --onnx-cases fetches it")
+        return 77
+    if folder == "--operators":
+        pathlib.Path(listed).write_text(operators(onnx))
+        return 0
+    if pathlib.Path(listed).read_text() != operators(onnx):
+        print(f"error: {listed} is stale; write it anew with {__file__} {packages} --operators {listed}")
+        return 1
+    stamp = onnx.__version__ + " " + hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
+    folder = pathlib.Path(folder)
+    if (folder / "stamp").exists() and (folder / "stamp").read_text() == stamp:
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.onnx"):
+        path.unlink()
+    print(write_all(onnx, folder), "cases of onnx", onnx.__version__)
+    (folder / "stamp").write_text(stamp)
+    return 0
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    sys.exit(main(*sys.argv[1:]))
