@@ -1,5 +1,7 @@
 #include "tests/onnx/ConformanceImport.h"
 
+#include "kernels/Types.h"
+
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/GraphImporter.h"
 #include "tests/nn/GradientCheck.h"
@@ -57,6 +59,18 @@ Tensor stored(const ImportedParameter &parameter) {
   return tensor;
 }
 
+/// What a model's argument holds: stored, or the number of a node that draws.
+Tensor valueOf(const ImportedParameter &parameter) {
+  return parameter.generator.empty() ? stored(parameter) : Tensor{{}, {parameter.value}};
+}
+
+/// The scalars of a step that trains.
+Tensor firstStep() {
+  Tensor scalars = nn::test::zeros({kernels::Scalars::kCount});
+  scalars.values[kernels::Scalars::kDraw] = 1;
+  return scalars;
+}
+
 } // namespace
 
 bool isSupported(const ConformanceCase &one) { return llvm::all_of(one.operators, isConverted); }
@@ -71,10 +85,12 @@ Prepared prepare(const ConformanceCase &one) {
     return prepared;
   for (const CaseTensor &input : one.inputs)
     prepared.arguments.push_back({input.dims, input.values});
-  for (const ImportedParameter &parameter : model->parameters)
-    prepared.arguments.push_back(stored(parameter));
   prepared.module = std::move(model->module);
   prepared.function = prepared.module->lookupSymbol<func::FuncOp>(nn::kMainName);
+  auto parameter = model->parameters.begin();
+  for (auto i = static_cast<unsigned>(one.inputs.size()); i < prepared.function.getNumArguments(); ++i)
+    prepared.arguments.push_back(prepared.function.getArgAttr(i, nn::kScalarsAttr) ? firstStep()
+                                                                                   : valueOf(*parameter++));
   return prepared;
 }
 

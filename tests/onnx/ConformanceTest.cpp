@@ -50,7 +50,8 @@ nn::test::Case caseOf(const ConformanceCase &one, Prepared &prepared, const std:
     input.element = getElementTypeOrSelf(argument.getType());
     if (!isa<FloatType>(input.element))
       input.kind = nn::test::Input::integer;
-    else if (tensorIsEmpty(input.dims) || (i < one.inputs.size() && fixed.contains(one.inputs[i].name)))
+    else if (tensorIsEmpty(input.dims) || prepared.function.getArgAttr(i, nn::kScalarsAttr) ||
+             (i < one.inputs.size() && fixed.contains(one.inputs[i].name)))
       input.kind = nn::test::Input::fixed;
     made.inputs.push_back(std::move(input));
   }
