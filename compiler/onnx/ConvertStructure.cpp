@@ -140,7 +140,10 @@ LogicalResult transpose(NodeContext &node) {
     return failure();
   Dims order(nn::shapeOf(value).size());
   std::iota(order.rbegin(), order.rend(), 0);
-  return node.result(node.transpose(value, node.attributes.integers("perm").value_or(order)));
+  order = node.attributes.integers("perm").value_or(order);
+  for (int64_t &axis : order) // some exporters count from the end, which the standard does not say
+    axis = frontAxis(axis, static_cast<int64_t>(order.size())).value_or(axis);
+  return node.result(node.transpose(value, order));
 }
 
 // Blocks of depth into space or back are transposes of a finer shape.

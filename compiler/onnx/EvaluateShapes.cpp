@@ -363,6 +363,24 @@ Tensors gather(const EvaluatedNode &node) {
   }));
 }
 
+/// How exporters write that an entry is repeated: one-hot places as factors of a Tile.
+Tensors oneHot(const EvaluatedNode &node) {
+  if (!allPresent(node, 3) || node.inputs[1]->elements() != 1 || node.inputs[2]->elements() != 2)
+    return std::nullopt;
+  const HostTensor &ids = *node.inputs[0], &values = *node.inputs[2];
+  int64_t depth = node.inputs[1]->intAt(0);
+  std::optional<int64_t> axis = frontAxis(node.attributes->integer("axis", -1), ids.rank() + 1);
+  if (!axis || depth < 1)
+    return std::nullopt;
+  Dims dims = ids.dims(), strides = stridesOf(ids.dims());
+  dims.insert(dims.begin() + *axis, depth);
+  strides.insert(strides.begin() + *axis, 0);
+  return one(picked(values, dims, [&](const Dims &index) -> int64_t {
+    int64_t id = ids.intAt(std::inner_product(index.begin(), index.end(), strides.begin(), int64_t(0)));
+    return index[static_cast<size_t>(*axis)] == (id < 0 ? id + depth : id) ? 1 : 0;
+  }));
+}
+
 /// Input `index`, or in older operator sets the attribute, as a list; empty where there is neither.
 Dims listOf(const EvaluatedNode &node, size_t index, const char *attribute) {
   if (const HostTensor *tensor = input(node, index))
@@ -492,6 +510,7 @@ const std::map<std::string, Evaluator> &evaluators() {
       {"Transpose", transpose},
       {"Concat", concat},
       {"Gather", gather},
+      {"OneHot", oneHot},
       {"Slice", slice},
       {"Split", split},
       {"ReduceSum", reduce<addReal, addInt>},

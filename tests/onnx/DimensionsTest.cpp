@@ -82,6 +82,25 @@ TEST(Dimensions, ASymbolIsBoundOnce) {
   EXPECT_TRUE(bound(model, 2, 7).has("tensor<2x7x8xf32>"));
 }
 
+/// repeat_interleave as the older exporter writes it: factors of a Tile made by OneHot, dimensions of a Transpose from the
+/// end.
+TEST(Dimensions, RepeatsThatOneHotPlaces) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "3"}).output("y");
+  model.integers("one", {1}, {1});
+  model.integers("depth", {}, {3});
+  model.integers("values", {2}, {1, 4});
+  model.integers("axes", {1}, {1});
+  model.node("OneHot", {"one", "depth", "values"}, {"factors"});
+  model.integers("all", {1}, {-1});
+  model.node("Reshape", {"factors", "all"}, {"times"});
+  model.node("Unsqueeze", {"x", "axes"}, {"wide"});
+  model.node("Tile", {"wide", "times"}, {"tiled"});
+  setInts(model.node("Transpose", {"tiled"}, {"y"}), "perm", {0, -1, 1});
+  Imported result = import(model);
+  EXPECT_TRUE(result.has("tensor<2x4x3xf32>") && result.has("permutation = array<i64: 0, 2, 1>")) << result.everything();
+}
+
 TEST(Dimensions, ShapeArithmeticFolds) {
   TestModel model;
   model.input("x", kFloat, {"b", "8"}).output("y");
