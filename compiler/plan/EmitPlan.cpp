@@ -450,18 +450,30 @@ private:
     return command;
   }
 
-  /// Whether layers only take rows out of a parameter: it is multiplied with nothing.
-  bool isOnlyLookedUp(BlockArgument parameter) {
+  /// The part of a parameter that a token is multiplied with: nothing of a table, of experts' matrices those of its
+  /// own.
+  double shareMultiplied(Operation *user) {
+    if (isa<nn::EmbeddingOp, nn::GatherOp>(user))
+      return 0;
+    auto product = dyn_cast<nn::ExpertMatmulOp>(user);
+    if (!product)
+      return 1;
+    double tokens = static_cast<double>(plan.settings.microBatch * std::max<int64_t>(plan.settings.sequence, 1));
+    return static_cast<double>(nn::shapeOf(product.getLhs())[0]) /
+           (tokens * static_cast<double>(nn::shapeOf(product.getWeight())[0]));
+  }
+  double shareMultiplied(BlockArgument parameter) {
+    double most = 0;
     for (OpOperand &use : parameter.getUses()) {
       auto call = dyn_cast<func::CallOp>(use.getOwner());
       auto layer = call ? module.lookupSymbol<func::FuncOp>(call.getCallee()) : func::FuncOp();
       if (!layer || layer.isExternal())
-        return false;
+        return 1;
       for (Operation *user : layer.getArgument(use.getOperandNumber()).getUsers())
-        if (!isa<nn::EmbeddingOp, nn::GatherOp>(user))
-          return false;
+        if (!user->hasTrait<OpTrait::IsTerminator>())
+          most = std::max(most, shareMultiplied(user));
     }
-    return true;
+    return std::min(most, 1.0);
   }
 
   /// On one rank: 6 for each trained element of a matrix and token: Kaplan et al., arXiv 2001.08361, section 2.1.
@@ -475,8 +487,8 @@ private:
       double elements = 1;
       for (int64_t size : parameter.dims)
         elements *= size;
-      if (parameter.trainable && parameter.dims.size() > 1 && !isOnlyLookedUp(argument))
-        useful += elements;
+      if (parameter.trainable && parameter.dims.size() > 1)
+        useful += elements * shareMultiplied(argument);
     }
     return 6 * useful * (plan.settings.batch / plan.ranks) * std::max<int64_t>(plan.settings.sequence, 1);
   }
