@@ -282,7 +282,10 @@ Rows GatherElementsOp::rowsOfResults(Operands operands) {
 /// Data and updates row by row, at the same dimension; places that are the same for all rows, or theirs.
 static Rows scattered(Operation *op, Operands operands, int64_t dimOfUpdates, int64_t dimOfIndices) {
   const Rows &data = operands[0], &indices = operands[1], &updates = operands[2];
-  Rows rows = data.isEach() ? data : updates.isEach() ? updates.moved(updates.dim - dimOfUpdates) : Rows();
+  Rows rows = data.isEach()                           ? data
+              : updates.isEach()                      ? updates.moved(updates.dim - dimOfUpdates)
+              : indices.isEach() && dimOfIndices >= 0 ? indices
+                                                      : Rows();
   if (!rows.isEach())
     return Rows::mixing(kBetween);
   bool fits = (data.isNone() ? operands.meets(0, rows.dim) : data == rows) &&
@@ -303,9 +306,9 @@ Rows ScatterOp::rowsOfResults(Operands operands) {
 }
 
 Rows ScatterElementsOp::rowsOfResults(Operands operands) {
-  int64_t dim = operands[0].isEach() ? operands[0].dim : operands[2].dim;
-  if (dim == static_cast<int64_t>(getAxis()))
-    return Rows::mixing(kOverRows);
+  for (const Rows &rows : operands)
+    if (rows.isEach() && rows.dim == static_cast<int64_t>(getAxis()))
+      return Rows::mixing(kOverRows);
   return scattered(*this, operands, 0, 0);
 }
 

@@ -239,8 +239,13 @@ LogicalResult ScatterOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op
   return inferScatter(where, op.getData(), op.getUpdates(), wanted, types);
 }
 LogicalResult ScatterElementsOp::inferReturnTypes(MLIRContext *, Where where, Adaptor op, Types &types) {
-  if (shapeOf(op.getData()).size() != shapeOf(op.getIndices()).size())
+  ArrayRef<int64_t> data = shapeOf(op.getData()), indices = shapeOf(op.getIndices());
+  if (data.size() != indices.size())
     return emitOptionalError(where, "data and indices have different ranks");
+  for (size_t dim = 0; dim < data.size(); ++dim)
+    if (static_cast<int64_t>(dim) != static_cast<int64_t>(op.getAxis()) && indices[dim] > data[dim])
+      return emitOptionalError(where, "indices ", op.getIndices().getType(), " exceed ", op.getData().getType(),
+                               " in dimension ", dim);
   return inferScatter(where, op.getData(), op.getUpdates(), shapeOf(op.getIndices()), types);
 }
 LogicalResult TopKOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {

@@ -256,6 +256,15 @@ func.func @case(%a: tensor<2x3xf32>, %i: tensor<4xi64>) {
 
 // -----
 
+func.func @case(%a: tensor<2x3xf32>, %i: tensor<4x3xi64>, %u: tensor<4x3xf32>) {
+  // expected-error @+2 {{indices 'tensor<4x3xi64>' exceed 'tensor<2x3xf32>' in dimension 0}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = nn.scatter_elements %a, %i, %u {axis = 1 : i64} : (tensor<2x3xf32>, tensor<4x3xi64>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @case(%a: tensor<2x3xf32>) {
   // expected-error @+2 {{k = 4 is more than 'tensor<2x3xf32>' has along its last dimension}}
   // expected-error @+1 {{failed to infer returned types}}

@@ -107,6 +107,20 @@ func.func @pairs(%x: tensor<2x3x5x4xf32>, %cos: tensor<3x1x2xf32>, %sin: tensor<
 
 // -----
 
+// What each row looks up in itself: the last token of a sequence, say.
+// CHECK-LABEL: func.func @own_rows
+// CHECK: nn.gather_nd %arg0, %{{.*}} {batchDims = 1 : i64} : (tensor<4x5x3xf32>, tensor<4x1xi64>) -> tensor<4x3xf32>
+func.func @own_rows(%x: tensor<4x5x3xf32>, %last: tensor<4xi64>) -> tensor<4x3xf32> {
+  %i = nn.iota {dimension = 0 : i64} : () -> tensor<4xi64>
+  %row = nn.reshape %i : (tensor<4xi64>) -> tensor<4x1xi64>
+  %place = nn.reshape %last : (tensor<4xi64>) -> tensor<4x1xi64>
+  %both = nn.concat %row, %place {axis = 1 : i64} : (tensor<4x1xi64>, tensor<4x1xi64>) -> tensor<4x2xi64>
+  %0 = nn.gather_nd %x, %both : (tensor<4x5x3xf32>, tensor<4x2xi64>) -> tensor<4x3xf32>
+  return %0 : tensor<4x3xf32>
+}
+
+// -----
+
 // One fixed entry is a slice, which has a gradient; more of them are a gather.
 // CHECK-LABEL: func.func @entries
 // CHECK: nn.slice %arg0 {sizes = array<i64: 1, 3>, starts = array<i64: 4, 0>

@@ -37,6 +37,24 @@ func.func @main(%x: tensor<8x3x4xf32> {nn.input = "x"}, %y: tensor<8x3xi64> {nn.
 
 // -----
 
+// Ones put among zeros where each row's own two largest are: zeros and ones are those of fewer rows.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[ZEROS:.*]] = nn.constant dense<0.000000e+00> : tensor<2x4xf32>
+// CHECK: nn.scatter_elements %{{.*}} : (tensor<2x4xf32>, tensor<2x2xi64>, tensor<2x2xf32>) -> tensor<2x4xf32>
+// WHOLE: tensor<8x4xf32>
+func.func @main(%x: tensor<8x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable}) -> (tensor<f32> {nn.output = "loss"}) {
+  %zeros = nn.constant dense<0.0> : tensor<8x4xf32>
+  %ones = nn.constant dense<1.0> : tensor<8x2xf32>
+  %l = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %places = nn.top_k %l {k = 2 : i64} : (tensor<8x4xf32>) -> tensor<8x2xi64>
+  %mask = nn.scatter_elements %zeros, %places, %ones {axis = 1 : i64} : (tensor<8x4xf32>, tensor<8x2xi64>, tensor<8x2xf32>) -> tensor<8x4xf32>
+  %kept = nn.mul %l, %mask : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %loss = nn.reduce %kept {kind = "mean", axes = array<i64: 0, 1>, keepDims = false} : (tensor<8x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
 // A mean over rows is scaled to the share of the batch, and so is a penalty of weights alone; every row counts.
 // CHECK: module attributes {nn.every_row, nn.loss = "output:loss"}
 // CHECK-LABEL: func.func @main
