@@ -6,6 +6,7 @@
 #include "compiler/onnx/RetieTensors.h"
 #include "compiler/onnx/ValueEvidence.h"
 #include "compiler/onnx/WarnMergedTensors.h"
+#include "compiler/onnx/WidenTypes.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -43,7 +44,7 @@ private:
   bool isBuffer(size_t candidate) const { return !weight[candidate] && !trainable[candidate]; }
   bool inlineBuffer(const Candidate &candidate);
   void widenStored(const Candidate &candidate);
-  void checkTrainedTypes(const std::vector<Candidate> &candidates);
+  void computeAsTrained(const std::vector<Candidate> &candidates);
   void describeArguments(const std::vector<Candidate> &candidates);
   void verify();
 
@@ -198,7 +199,7 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
       inlineBuffer(candidates[i]);
   for (const Candidate &candidate : candidates)
     widenStored(candidate);
-  checkTrainedTypes(candidates);
+  computeAsTrained(candidates);
   describeArguments(candidates);
   numberDraws(function, result.parameters);
   if (std::string warning = warnIdleDropout(function); !warning.empty())
@@ -239,21 +240,19 @@ ImportedParameter describe(const Candidate &candidate, bool trainable) {
   return parameter;
 }
 
-/// Optimizers keep 32 bits of every weight: what is trained is computed with in f32 or bf16.
-void Importer::checkTrainedTypes(const std::vector<Candidate> &candidates) {
-  std::string first;
-  size_t count = 0;
+/// Optimizers keep 32 bits of every weight: a model that is stored in others and trained is computed in 32 bits, and
+/// its weights are written back in its own.
+void Importer::computeAsTrained(const std::vector<Candidate> &candidates) {
   for (size_t i = 0; i < candidates.size(); ++i) {
     Type type = getElementTypeOrSelf(candidates[i].argument.getType());
-    if (!trainable[i] || candidates[i].argument.use_empty() || type.isF32() || type.isBF16())
+    if (!trainable[i] || candidates[i].argument.use_empty() || !(type.isF16() || type.isF64()))
       continue;
-    if (count++ == 0)
-      first = fmt::format("parameter '{}' is {}", candidates[i].source.name, type.isF16() ? "f16" : "f64");
+    result.warnings.push_back(
+        fmt::format("'{}' is {}, and so may others be: the model is computed in 32 bits, or as --precision "
+                    "says; mtrun export writes weights in the types that the model has",
+                    candidates[i].source.name, type.isF16() ? "f16" : "f64"));
+    return computeIn32Bits(function);
   }
-  if (count > 0)
-    problems.push_back(fmt::format("{}{}, and weights are trained in f32 or bf16: export the model in 32 bits "
-                                   "(model.float()), or freeze such parameters (--freeze PATTERN)",
-                                   first, count > 1 ? fmt::format(" (and {} more)", count - 1) : ""));
 }
 
 void Importer::describeArguments(const std::vector<Candidate> &candidates) {

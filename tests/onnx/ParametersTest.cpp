@@ -551,7 +551,8 @@ TEST(Parameters, StoredIn16BitsComputedWithIn32) {
   EXPECT_EQ(result.parameters[0].storedType, kernels::DType::bf16);
 }
 
-TEST(Parameters, OtherTypesAreNotTrained) {
+/// Frozen, a model keeps its type; trained, it is one of 32 bits, whose weights are stored as they are.
+TEST(Parameters, OtherTypesAreTrainedIn32Bits) {
   for (bool freeze : {false, true}) {
     TestModel model;
     model.input("x", ::onnx::TensorProto::FLOAT16, {"b", "32"}).output("y");
@@ -566,11 +567,14 @@ TEST(Parameters, OtherTypesAreNotTrained) {
     if (freeze)
       options.freeze = {"*"};
     Imported result = import(model, 2, options);
-    EXPECT_EQ(result.everything().find("parameter 'w' is f16 (and 1 more), and weights are trained in f32 or bf16: "
-                                       "export the model in 32 bits (model.float()), or freeze such parameters "
-                                       "(--freeze PATTERN)") != std::string::npos,
+    EXPECT_TRUE(result.problems.empty()) << result.everything();
+    EXPECT_EQ(result.has("f16"), freeze) << result.text;
+    EXPECT_EQ(result.everything().find("'w' is f16, and so may others be: the model is computed in 32 bits") !=
+                  std::string::npos,
               !freeze)
         << result.everything();
+    ASSERT_EQ(result.parameters.size(), 2U);
+    EXPECT_EQ(result.parameters[0].storedType, kernels::DType::f16);
   }
 }
 
