@@ -39,6 +39,8 @@ private:
 };
 
 const auto &shapeOf(const ValueInfo &input) { return input.type().tensor_type().shape(); }
+/// What --dim calls a dimension that has no name, and --seq that of a sequence.
+std::string placeName(const ValueInfo &input, int index) { return fmt::format("{}:{}", input.name(), index); }
 std::string place(const ValueInfo &input, int index) {
   return fmt::format("dimension {} of input '{}'", index, input.name());
 }
@@ -84,8 +86,15 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
   bool all = true;
   for (const ValueInfo *input : sequences) {
     const auto &dim = shapeOf(*input).dim(1);
-    auto given = dim.dim_param().empty() ? options.dims.end() : options.dims.find(dim.dim_param());
-    if (given != options.dims.end()) { // --dim speaks for it
+    std::string name = placeName(*input, 1);
+    auto given = options.dims.find(name);
+    if (given != options.dims.end()) {
+      used.insert(name);
+      force(*input, 1, given->second, fmt::format("--seq {}=", input->name()).c_str());
+    } else if (!dim.dim_param().empty()) {
+      given = options.dims.find(dim.dim_param());
+    }
+    if (given != options.dims.end()) { // --dim, or --seq by the input's name, speaks for it
       if (options.sequence && given->second != sequence)
         problems.push_back(fmt::format("--seq {} and --dim {}={} both bind {}: where inputs have sequences of their own, "
                                        "give no --seq and bind each by name, {}", sequence, given->first, given->second,
@@ -126,7 +135,7 @@ int64_t Binder::sizeOf(const ValueInfo &input, int index) {
   const auto &dim = shapeOf(input).dim(index);
   if (dim.has_dim_value())
     return dim.dim_value();
-  std::string unnamed = fmt::format("{}:{}", input.name(), index);
+  std::string unnamed = placeName(input, index);
   std::string name = dim.dim_param().empty() ? unnamed : dim.dim_param();
   used.insert(name);
   if (auto at = symbols.find(name); at != symbols.end())

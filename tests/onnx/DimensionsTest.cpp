@@ -49,6 +49,10 @@ TEST(Dimensions, SequencesOfTheirOwnAreBoundByName) {
       << result.everything();
   EXPECT_EQ(result.problems.size(), 1U) << result.everything();
   EXPECT_EQ(bound(model, 4, 12, {{"encoder", 12}}).sequence, 12);
+  result = bound(model, 4, std::nullopt, {{"ids:1", 12}, {"mask:1", 7}}); // --seq ids=12 --seq mask=7
+  EXPECT_TRUE(result.has("tensor<4x12xi64>") && result.has("tensor<4x7xi64>")) << result.everything();
+  result = bound(model, 4, std::nullopt, {{"ids:1", 12}, {"nobody:1", 7}});
+  EXPECT_TRUE(result.complains({"nobody:1"})) << result.everything();
 }
 
 TEST(Dimensions, StaticSizesMustAgree) {

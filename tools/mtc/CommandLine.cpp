@@ -19,14 +19,33 @@ namespace {
 
 void throwUsage(const std::string &message) { throw CLI::ValidationError(message, 2); }
 
+/// A whole number of at least 1; 0 where `text` is none.
+int64_t countIn(const std::string &text) {
+  char *end = nullptr;
+  int64_t count = std::strtoll(text.c_str(), &end, 10);
+  return text.empty() || *end || count < 1 ? 0 : count;
+}
+
 /// --dim NAME=N
 void addDimension(pipeline::Options &options, const std::string &text) {
   size_t equal = text.find('=');
-  char *end = nullptr;
-  int64_t size = equal == std::string::npos ? 0 : std::strtoll(text.c_str() + equal + 1, &end, 10);
-  if (equal == 0 || size < 1 || !end || *end)
+  int64_t size = equal == std::string::npos ? 0 : countIn(text.substr(equal + 1));
+  if (equal == 0 || size == 0)
     throwUsage("--dim " + text + ": must be NAME=N with N at least 1, for example --dim encoder_length=128");
   options.dims[text.substr(0, equal)] = size;
+}
+
+/// --seq N, or INPUT=N: the size of that input's dimension 1.
+void addSequence(pipeline::Options &options, const std::string &text) {
+  size_t equal = text.find('=');
+  int64_t size = countIn(equal == std::string::npos ? text : text.substr(equal + 1));
+  if (equal == 0 || size == 0)
+    throwUsage("--seq " + text +
+               ": must be N, or INPUT=N for one input, with N at least 1, for example --seq input_ids=512");
+  if (equal == std::string::npos)
+    options.sequence = size;
+  else
+    options.dims[text.substr(0, equal) + ":1"] = size;
 }
 
 uint64_t sizeOf(const std::string &flag, const std::string &text) {
@@ -75,8 +94,16 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
   app.add_option("MODEL.onnx", o.model, "the ONNX model")->required()->type_name("");
   app.option_defaults()->group("Model");
   add(app, "--batch", "N", o.batch, "rows per step, all micro-batches together (default: 8)")->check(atLeast(1));
-  add(app, "--seq", "N", o.sequence, "tokens per row (default: as many as the model has\n"
-                                     "positions for, else 256)")->check(atLeast(1));
+  app.add_option_function<std::vector<std::string>>(
+         "--seq",
+         [&o](const std::vector<std::string> &all) {
+           for (const std::string &text : all)
+             addSequence(o, text);
+         },
+         "tokens per row (default: as many as the model has\npositions for, else 256); or of one input that has "
+         "a\nsequence of its own, as INPUT=N, repeatable")
+      ->option_text("N|INPUT=N")
+      ->allow_extra_args(false);
   app.add_option_function<std::vector<std::string>>("--dim", [&o](const std::vector<std::string> &all) {
     for (const std::string &text : all)
       addDimension(o, text);
