@@ -11,7 +11,10 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
+constexpr int64_t kLargestSize = int64_t(1) << 31; ///< of a dimension that is computed or asked for: sums fit 64 bits
+
 bool isOne(int64_t n) { return n == 1; }
+bool isSize(int64_t n) { return n >= 0 && n <= kLargestSize; }
 
 // [N, C, h, k, w, k] to [N, h w, C k k].
 Value patches(NodeContext &node, Value image, const Window &window) {
@@ -79,6 +82,10 @@ std::optional<Cropped> croppedTo(NodeContext &node, const Window &window, ArrayR
     wanted->erase(wanted->begin(), wanted->begin() + 2);
   if (more.size() != rank || (wanted && wanted->size() != rank)) {
     (void)node.fail("its output_padding or output_shape has not one number for each of {} dimensions", rank);
+    return std::nullopt;
+  }
+  if (!llvm::all_of(more, isSize) || (wanted && !llvm::all_of(*wanted, isSize)) || !llvm::all_of(image, isSize)) {
+    (void)node.fail("its image, output_padding and output_shape must not be negative, nor above {}", kLargestSize);
     return std::nullopt;
   }
   if (!wanted && (automatic == "SAME_UPPER" || automatic == "SAME_LOWER")) {

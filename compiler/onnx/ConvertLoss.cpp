@@ -30,6 +30,9 @@ LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
   SmallVector<int64_t> shape(nn::shapeOf(labels)), classes(shape.size() + 1, 1);
   if (nn::shapeOf(logarithms).empty())
     return node.fail("its first input must have a dimension of classes");
+  if (nn::shapeOf(logarithms).drop_back() != ArrayRef<int64_t>(shape) || !getElementTypeOrSelf(labels).isInteger())
+    return node.fail("its labels of shape {} are not one integer for each prediction of shape {}",
+                     dimsText(Dims(nn::shapeOf(labels))), dimsText(Dims(nn::shapeOf(logarithms))));
   classes.back() = nn::shapeOf(logarithms).back();
   shape.push_back(1);
   Type integer = getElementTypeOrSelf(labels);
@@ -46,7 +49,7 @@ LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
     counted = pick(weights);
     loss = node.mul(loss, counted);
   }
-  if (!loss)
+  if (!loss || (node.has(2) && !counted))
     return failure();
   if (node.attributes.has("ignore_index")) {
     double ignored = static_cast<double>(node.attributes.integer("ignore_index", 0));

@@ -9,6 +9,8 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
+constexpr int64_t kLargestPad = int64_t(1) << 40; ///< sums of them and of sizes fit 64 bits
+
 /// Elements before and behind along each axis; negative ones crop.
 struct Pads {
   Dims axes, before, behind;
@@ -32,6 +34,10 @@ std::optional<Pads> padsOf(NodeContext &node, int64_t rank) {
   }
   if (given->size() != 2 * pads.axes.size()) {
     (void)node.fail("has {} pads for {} dimensions", given->size(), pads.axes.size());
+    return std::nullopt;
+  }
+  if (llvm::any_of(*given, [](int64_t n) { return n < -kLargestPad || n > kLargestPad; })) {
+    (void)node.fail("its pads must lie between -{} and {}", kLargestPad, kLargestPad);
     return std::nullopt;
   }
   auto middle = given->begin() + static_cast<std::ptrdiff_t>(pads.axes.size());

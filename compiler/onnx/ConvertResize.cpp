@@ -11,7 +11,7 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
-constexpr size_t kMostTaps = 64;
+constexpr int kMostTaps = 64;
 
 // A vector of reals along dimension `axis` of a tensor like `like`.
 Value alongAxis(NodeContext &node, Value like, int64_t axis, const std::vector<double> &values) {
@@ -23,12 +23,12 @@ Value alongAxis(NodeContext &node, Value like, int64_t axis, const std::vector<d
 }
 
 Value resized(NodeContext &node, Value value, int64_t axis, const ResizeLine &line, double extrapolated) {
-  ResizeTaps taps = tapsOf(line);
-  if (taps.places.size() > kMostTaps) {
-    (void)node.fail("makes one element of dimension {} out of {}; up to {} are supported", axis, taps.places.size(),
+  if (mostTaps(line) > kMostTaps) {
+    (void)node.fail("makes one element of dimension {} out of {}; up to {} are supported", axis, mostTaps(line),
                     kMostTaps);
     return {};
   }
+  ResizeTaps taps = tapsOf(line);
   Value sum;
   for (size_t t = 0; t < taps.places.size(); ++t) {
     const std::vector<double> &weights = taps.weights[t];
@@ -53,6 +53,11 @@ struct Sizes {
   std::vector<double> scales;
 };
 
+// A size that the model only implies; one that is beyond all limits stays so.
+int64_t sizeIn(double elements) {
+  return elements >= 0 ? static_cast<int64_t>(std::min(std::floor(elements), 1.0 + nn::kConstantLimit)) : 0;
+}
+
 // Sizes that the aspect ratio leaves of those that are wanted.
 void keepRatio(Sizes &sizes, ArrayRef<int64_t> shape, bool larger) {
   double common = larger ? 0 : INFINITY;
@@ -60,8 +65,7 @@ void keepRatio(Sizes &sizes, ArrayRef<int64_t> shape, bool larger) {
     common = larger ? std::max(common, scale) : std::min(common, scale);
   for (size_t i = 0; i < sizes.axes.size(); ++i) {
     sizes.scales[i] = common;
-    sizes.to[i] =
-        static_cast<int64_t>(std::floor(common * static_cast<double>(shape[static_cast<size_t>(sizes.axes[i])]) + 0.5));
+    sizes.to[i] = sizeIn(common * static_cast<double>(shape[static_cast<size_t>(sizes.axes[i])]) + 0.5);
   }
 }
 
@@ -92,7 +96,7 @@ std::optional<Sizes> sizesOf(NodeContext &node, ArrayRef<int64_t> shape, size_t 
   for (size_t i = 0; i < sizes.axes.size(); ++i) {
     auto from = static_cast<double>(shape[static_cast<size_t>(sizes.axes[i])]);
     sizes.scales.push_back(bySize ? static_cast<double>((*wanted)[i]) / from : scales->realAt(static_cast<int64_t>(i)));
-    sizes.to.push_back(bySize ? (*wanted)[i] : static_cast<int64_t>(std::floor(from * sizes.scales[i])));
+    sizes.to.push_back(bySize ? (*wanted)[i] : sizeIn(from * sizes.scales[i]));
   }
   std::string policy = node.attributes.text("keep_aspect_ratio_policy", "stretch");
   if (bySize && policy != "stretch")

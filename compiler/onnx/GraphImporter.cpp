@@ -160,7 +160,9 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
       value.known = HostTensor::splat(source->type, source->dims, values->realAt(0));
       return value;
     }
-  if ((literal || single) && source->generator.kind != "normal") {
+  bool few =
+      real && source->dims.size() <= 1 && source->elements <= kLiteral; // may be scales, a region, values of pads
+  if ((literal || single || few) && source->generator.kind != "normal") {
     Result<HostTensor> known = readTensor(*source);
     if (!known) {
       problems.push_back(fmt::format("initializer '{}': {}", name, known.status().message()));

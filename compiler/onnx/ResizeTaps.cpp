@@ -6,8 +6,10 @@
 namespace mt::onnx {
 namespace {
 
+constexpr double kFarthest = 1e15; // elements from the line: all lie as far outside, and fit an integer
+
 // Where result `i` lies in the line: ONNX, Resize, coordinate_transformation_mode.
-double coordinateOf(const ResizeLine &line, int64_t i) {
+double exactCoordinateOf(const ResizeLine &line, int64_t i) {
   double x = static_cast<double>(i), from = static_cast<double>(line.from), to = static_cast<double>(line.to);
   if (line.transformation == "asymmetric")
     return x / line.scale;
@@ -23,6 +25,11 @@ double coordinateOf(const ResizeLine &line, int64_t i) {
     return from / 2 * (1 - exact) + (x + 0.5) / line.scale - 0.5;
   }
   return (x + 0.5) / line.scale - 0.5;
+}
+
+double coordinateOf(const ResizeLine &line, int64_t i) {
+  double x = exactCoordinateOf(line, i);
+  return x > -kFarthest ? std::min(x, kFarthest) : -kFarthest; // so for what is no number
 }
 
 int64_t nearestTo(const ResizeLine &line, double x) {
@@ -46,6 +53,10 @@ double cubic(double x, double a) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
+// How much narrower than the results' elements the line's are seen, and how far an element then reaches.
+double stretchOf(const ResizeLine &line) { return line.antialias && line.scale < 1 ? line.scale : 1; }
+double reachOf(const ResizeLine &line) { return (line.mode == "cubic" ? 2 : 1) / stretchOf(line); }
+
 /// Elements from `first` on, with their weights.
 struct Taps {
   int64_t first = 0;
@@ -55,7 +66,7 @@ struct Taps {
 Taps tapsAt(const ResizeLine &line, double x) {
   if (line.mode == "nearest")
     return {nearestTo(line, x), {1}};
-  double stretch = line.antialias && line.scale < 1 ? line.scale : 1, reach = (line.mode == "cubic" ? 2 : 1) / stretch;
+  double stretch = stretchOf(line), reach = reachOf(line);
   Taps taps{static_cast<int64_t>(std::floor(x - reach)) + 1, {}};
   for (int64_t place = taps.first; static_cast<double>(place) < x + reach; ++place) {
     double distance = (static_cast<double>(place) - x) * stretch;
@@ -75,6 +86,8 @@ Taps tapsAt(const ResizeLine &line, double x) {
 }
 
 } // namespace
+
+double mostTaps(const ResizeLine &line) { return line.mode == "nearest" ? 1 : std::ceil(2 * reachOf(line)); }
 
 ResizeTaps tapsOf(const ResizeLine &line) {
   std::vector<Taps> all;

@@ -26,6 +26,8 @@ struct ResizeTaps {
   std::vector<bool> outside;
 };
 
+/// Of how many elements, at most, each element is made; known before anything is computed.
+double mostTaps(const ResizeLine &line);
 ResizeTaps tapsOf(const ResizeLine &line);
 
 } // namespace mt::onnx

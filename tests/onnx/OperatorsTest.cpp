@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace mt::onnx::test {
 namespace {
 
@@ -494,6 +496,71 @@ TEST_F(Operators, Resizes) {
                   .complains({"Resize", "resizes dimension 2 of 8 elements to 0; 1 to 65536 are supported"}));
 }
 
+TEST_F(Operators, ResizesByScalesThatAreInitializers) {
+  model.weights("scales", {3}, {1, 1, 2});
+  model.node("Resize", {"x", "", "scales"}, {"y"});
+  Imported result = import(model);
+  EXPECT_TRUE(result.has("tensor<2x6x16xf32>") && !result.has("scales")) << result.everything();
+}
+
+TEST_F(Operators, SizesOfResultsAreBounded) {
+  auto refuses = [](const std::vector<float> &scales, const char *mode, int64_t antialias, const char *complaint) {
+    TestModel one(18);
+    one.input("x", kFloat, {"b", "6", "8"}).output("y");
+    one.weights("scales", {3}, scales);
+    auto &node = one.node("Resize", {"x", "", "scales"}, {"y"});
+    setText(node, "mode", mode);
+    setInt(node, "antialias", antialias);
+    return import(one).complains({"'n_y' (Resize)", complaint});
+  };
+  EXPECT_TRUE(refuses({1, 1, 1e30F}, "nearest", 0, "resizes dimension 2 of 8 elements to 65537"));
+  EXPECT_TRUE(refuses({1, 1, NAN}, "nearest", 0, "resizes dimension 2 of 8 elements to 0"));
+  EXPECT_TRUE(refuses({1, 1, -2}, "nearest", 0, "resizes dimension 2 of 8 elements to 0"));
+  TestModel long_(18);
+  long_.input("x", kFloat, {"b", "6", "4096"}).output("y");
+  long_.weights("scales", {3}, {1, 1, 0.001F});
+  auto &node = long_.node("Resize", {"x", "", "scales"}, {"y"});
+  setText(node, "mode", "cubic");
+  setInt(node, "antialias", 1);
+  EXPECT_TRUE(
+      import(long_).complains({"Resize", "makes one element of dimension 2 out of 4000; up to 64 are supported"}));
+}
+
+TEST_F(Operators, RegionsMayBeAnything) {
+  for (float far : {1e30F, -1e30F, NAN, INFINITY}) {
+    TestModel one(18);
+    one.input("x", kFloat, {"b", "6", "8"}).output("y");
+    one.weights("region", {6}, {0, 0, far, 1, 1, 1});
+    one.integers("sizes", {3}, {2, 6, 4});
+    auto &node = one.node("Resize", {"x", "region", "", "sizes"}, {"y"});
+    setText(node, "mode", "linear");
+    setText(node, "coordinate_transformation_mode", "tf_crop_and_resize");
+    Imported result = import(one);
+    EXPECT_TRUE(result.has("tensor<2x6x4xf32>")) << result.everything();
+  }
+}
+
+TEST_F(Operators, TransposedConvolutionsOfAbsurdSizeAreRefused) {
+  model.weights("w", {6, 4, 2});
+  auto refuses = [&](const char *attribute) {
+    TestModel one = model;
+    setInts(one.node("ConvTranspose", {"x", "w"}, {"y"}), attribute, {INT64_MAX - 1});
+    return import(one).complains({"'n_y' (ConvTranspose)", "must not be negative, nor above 2147483648"});
+  };
+  EXPECT_TRUE(refuses("output_padding"));
+  EXPECT_TRUE(refuses("output_shape"));
+}
+
+TEST_F(Operators, PadsOfAbsurdSizeAreRefused) {
+  for (int64_t pad : {INT64_MIN, INT64_MAX}) {
+    TestModel one(23);
+    one.input("x", kFloat, {"b", "6", "8"}).output("y");
+    one.integers("pads", {6}, {0, 0, 0, 0, 0, pad});
+    one.node("Pad", {"x", "pads"}, {"y"});
+    EXPECT_TRUE(import(one).complains({"'n_y' (Pad)", "its pads must lie between -1099511627776 and 1099511627776"}));
+  }
+}
+
 TEST_F(Operators, WindowsOfAbsurdSizeAreRefused) {
   model.weights("w", {4, 6, 2});
   auto refuses = [&](const char *attribute, std::initializer_list<int64_t> values) {
@@ -534,6 +601,19 @@ TEST_F(Operators, LossesOfTheModel) {
   Imported result = import(one.save(), options);
   EXPECT_TRUE(result.has("nn.log_softmax")) << result.everything();
   EXPECT_TRUE(result.has("-> (tensor<f32>")) << result.everything();
+}
+
+TEST_F(Operators, LabelsFitTheirPredictions) {
+  for (bool real : {false, true}) {
+    TestModel one;
+    one.input("x", kFloat, {"b", "10", "6"}).input("l", real ? kFloat : kInt64, {"b", real ? "6" : "5"}).output("y");
+    setInt(one.node("NegativeLogLikelihoodLoss", {"x", "l"}, {"y"}), "ignore_index", 5);
+    Imported result = import(one, 2);
+    EXPECT_TRUE(result.complains({"'n_y' (NegativeLogLikelihoodLoss)",
+                                  real ? "its labels of shape 2x6" : "its labels of shape 2x5",
+                                  "are not one integer for each prediction of shape 2x6x10"}))
+        << result.everything();
+  }
 }
 
 TEST_F(Operators, ClassWeightsOfALossAreNotTrained) {
