@@ -67,6 +67,43 @@ LogicalResult PadOp::buildGradient(OpBuilder &b, Gradients &g) {
   return success();
 }
 
+// Numbers are not learned; scales, and zeros of real type, may be: each has the gradients of the elements that it
+// serves.
+LogicalResult DequantizeOp::buildGradient(OpBuilder &b, Gradients &g) {
+  if (!g.wants(getScales()) && !g.wants(getZeros()))
+    return success();
+  Value dy = castTo(b, g.lookup(getResult()), b.getF32Type());
+  ArrayRef<int64_t> scales = shapeOf(getScales()), shape = shapeOf(getResult());
+  auto sums = [&](Value each) -> Value {
+    if (scales.empty())
+      return sumTo(b, each, {});
+    int64_t axis = static_cast<int64_t>(getAxis()), block = static_cast<int64_t>(getBlock());
+    int64_t blocks = (shape[axis] + block - 1) / block;
+    SmallVector<int64_t> none(shape.size(), 0), high(none), fine(shape), others;
+    high[axis] = blocks * block - shape[axis];
+    if (high[axis] > 0)
+      each = PadOp::create(b, getLoc(), each, none, high, none, APFloat(0.0));
+    fine[axis] = blocks;
+    fine.insert(fine.begin() + axis + 1, block);
+    for (int64_t d = 0; d < static_cast<int64_t>(fine.size()); ++d)
+      if (d == axis + 1 || (d != axis && scales.size() == 1))
+        others.push_back(d);
+    return reshapeTo(b, ReduceOp::create(b, getLoc(), reshapeTo(b, each, fine), "sum", others, false), scales);
+  };
+  if (g.wants(getScales())) {
+    Value ones = splat(b, getLoc(), cast<RankedTensorType>(getScales().getType()), 1);
+    auto full = tensorOf(shape, b.getF32Type());
+    Value numbers = DequantizeOp::create(b, getLoc(), full, getValues(), ones, getZeros(), getBits(), getIsSigned(),
+                                         getZero(), getAxis(), getBlock());
+    g.add(b, getScales(), sums(MulOp::create(b, getLoc(), dy, numbers)));
+  }
+  if (g.wants(getZeros())) {
+    Value each = castTo(b, getScales(), b.getF32Type());
+    g.add(b, getZeros(), NegOp::create(b, getLoc(), MulOp::create(b, getLoc(), sums(dy), each)));
+  }
+  return success();
+}
+
 LogicalResult ConcatOp::buildGradient(OpBuilder &b, Gradients &g) {
   Value dy = g.lookup(getResult());
   SmallVector<int64_t> starts(shapeOf(dy).size(), 0), strides(shapeOf(dy).size(), 1);

@@ -33,7 +33,8 @@ kernels::DType dtypeOf(Type element) {
 /// Place of the one optional operand of operations that have no segment sizes.
 std::optional<unsigned> optionalOperand(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<unsigned>>(op)
-      .Case<MatmulOp, MatmulGeluOp, ConvOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 2; })
+      .Case<MatmulOp, MatmulGeluOp, ConvOp, DequantizeOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>(
+          [](auto) { return 2; })
       .Case<RandomOp>([](auto) { return 0; })
       .Case<RmsNormOp, PoolGradOp, DropoutOp>([](auto) { return 1; })
       .Case<MatmulAddOp>([](auto) { return 3; })
@@ -43,7 +44,7 @@ std::optional<unsigned> optionalOperand(Operation *op) {
 /// Number of operands when the optional one is there.
 unsigned fullOperands(Operation *op) {
   return llvm::TypeSwitch<Operation *, unsigned>(op)
-      .Case<MatmulOp, MatmulGeluOp, ConvOp, RandomOp>([](auto) { return 3; })
+      .Case<MatmulOp, MatmulGeluOp, ConvOp, DequantizeOp, RandomOp>([](auto) { return 3; })
       .Case<LinearCrossEntropyOp, LinearCrossEntropyGradOp>([](auto) { return 5; })
       .Case<RmsNormOp, PoolGradOp>([](auto) { return 2; })
       .Case<MatmulAddOp, DropoutOp>([](auto) { return 4; })

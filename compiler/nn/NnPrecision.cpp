@@ -37,6 +37,10 @@ Precision RecurrenceOp::operandPrecision(unsigned index) {
 }
 Precision RecurrenceOp::resultPrecision(unsigned) { return Precision::full; }
 
+// Scales and zeros stay as they are; what becomes of them is rounded once.
+Precision DequantizeOp::operandPrecision(unsigned) { return Precision::exact; }
+Precision DequantizeOp::resultPrecision(unsigned) { return Precision::narrow; }
+
 Precision RotaryOp::operandPrecision(unsigned index) { return index == 0 ? Precision::joined : Precision::full; }
 Precision RotaryOp::resultPrecision(unsigned) { return Precision::joined; }
 

@@ -2,6 +2,7 @@
 // (https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html).
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/ProductParts.h"
+#include "kernels/Blocks.h"
 
 using namespace mlir;
 
@@ -110,13 +111,133 @@ Value dequantized(NodeContext &node, Value value, Value zero, Value scale) {
   return number && scale ? node.mul(node.cast(number, getElementTypeOrSelf(scale)), scale) : Value();
 }
 
-LogicalResult dequantize(NodeContext &node) {
-  Value value = node.input(0), scale = spread(node, node.input(1), value);
-  if (!value || !scale)
+//===-- stored numbers ----------------------------------------------------------------------------------------===//
+
+/// What nn.dequantize takes besides its numbers; zeros are reals, and may be null.
+struct Scaling {
+  Value scales, zeros;
+  int64_t zero = 0, axis = 0, block = 1;
+};
+
+Value scaled(NodeContext &node, const StoredNumbers &numbers, const Scaling &scaling) {
+  if (!scaling.scales)
+    return {};
+  RankedTensorType type = nn::tensorOf(numbers.dims, getElementTypeOrSelf(scaling.scales));
+  const NamedAttribute attributes[] = {
+      node.intAttr("bits", numbers.type.bits), node.boolAttr("isSigned", numbers.type.isSigned),
+      node.intAttr("zero", scaling.zero), node.intAttr("axis", scaling.axis), node.intAttr("block", scaling.block)};
+  return scaling.zeros
+             ? node.emitAs<nn::DequantizeOp>(type, {numbers.bytes(), scaling.scales, scaling.zeros}, attributes)
+             : node.emitAs<nn::DequantizeOp>(type, {numbers.bytes(), scaling.scales}, attributes);
+}
+
+// The numbers themselves, of the element type of `like`.
+Value asReals(NodeContext &node, const StoredNumbers &numbers, Value like) {
+  return scaled(node, numbers, {node.scalar(like, 1), {}});
+}
+
+// Zero points: one number, or reals of the shape of the scales.
+bool readZeros(NodeContext &node, size_t index, Scaling &scaling) {
+  if (const HostTensor *known = node.known(index); known && (known->isSplat() || known->elements() == 1)) {
+    scaling.zero = known->intAt(0);
+    return true;
+  }
+  const StoredNumbers *numbers = node.numbers(index);
+  Value zeros = numbers ? asReals(node, *numbers, scaling.scales) : node.input(index);
+  zeros = zeros ? node.cast(zeros, getElementTypeOrSelf(scaling.scales)) : Value();
+  if (!zeros)
+    return false;
+  if (elementCount(Dims(nn::shapeOf(zeros))) != elementCount(Dims(nn::shapeOf(scaling.scales)))) {
+    (void)node.fail("its zero points of shape {} do not fit its scales of shape {}", dimsText(Dims(nn::shapeOf(zeros))),
+                    dimsText(Dims(nn::shapeOf(scaling.scales))));
+    return false;
+  }
+  scaling.zeros = node.reshape(zeros, nn::shapeOf(scaling.scales));
+  return bool(scaling.zeros);
+}
+
+// One scale for all, for each entry of the axis, or for each block of every line along it.
+bool findBlocks(NodeContext &node, const Dims &dims, Scaling &scaling) {
+  Dims from(nn::shapeOf(scaling.scales));
+  if (elementCount(from) == 1) {
+    scaling.scales = node.reshape(scaling.scales, {});
+    return true;
+  }
+  auto axis = node.axis("axis", 1, static_cast<int64_t>(dims.size()));
+  if (!axis)
+    return false;
+  int64_t size = node.attributes.integer("block_size", 0);
+  auto along = static_cast<size_t>(*axis);
+  scaling.axis = *axis;
+  scaling.block = size > 0 ? size : 1;
+  Dims wanted = dims;
+  wanted[along] = kernels::ceilDivide(dims[along], scaling.block);
+  if (from == (size > 0 ? wanted : Dims{dims[along]}))
+    return true;
+  (void)node.fail("its scales of shape {} do not fit blocks of {} entries of {}", dimsText(from), scaling.block,
+                  dimsText(dims));
+  return false;
+}
+
+Value dequantizedStored(NodeContext &node, const StoredNumbers &numbers) {
+  Scaling scaling{node.input(1), {}};
+  if (!scaling.scales || !findBlocks(node, numbers.dims, scaling) || (node.has(2) && !readZeros(node, 2, scaling)))
+    return {};
+  return scaled(node, numbers, scaling);
+}
+
+// a times the transposed matrix b of [N, K] numbers, each row cut into blocks that have a scale and a zero point each.
+LogicalResult matmulNBits(NodeContext &node) {
+  Value a = node.input(0), scales = node.input(2);
+  const StoredNumbers *stored = node.numbers(1);
+  int64_t rows = node.attributes.integer("N", 0), depth = node.attributes.integer("K", 0);
+  int64_t bits = node.attributes.integer("bits", 4), block = node.attributes.integer("block_size", 0);
+  if (!a || !scales)
     return failure();
+  auto isSize = [](int64_t n) { return n >= 1 && n <= int64_t(1) << 31; };
+  if (!isSize(rows) || !isSize(depth) || !isSize(block) || block % 8 != 0 || (bits != 2 && bits != 4 && bits != 8))
+    return node.fail("its N, K, bits and block_size must be positive, bits 2, 4 or 8, and a block whole bytes");
+  if (node.has(4))
+    return node.fail("its fourth input, an order of the blocks, is not supported");
+  int64_t blocks = kernels::ceilDivide(depth, block), width = blocks * block;
+  if (!stored || stored->type.bits != 8 ||
+      elementCount(stored->dims) != elementCount({rows, blocks, block * bits / 8}) ||
+      elementCount(Dims(nn::shapeOf(scales))) != elementCount({rows, blocks}))
+    return node.fail("its numbers and scales are not stored as {} rows of {} blocks of {}", rows, blocks, block);
+  node.isStatistic(2);
+  Scaling scaling{node.reshape(scales, {rows, blocks}), {}, int64_t(1) << (bits - 1), 1, block};
+  const PackedType type{static_cast<int>(bits), false};
+  if (const StoredNumbers *zeros = node.numbers(3)) {
+    int64_t each = kernels::ceilDivide(blocks * bits, 8) * 8 / bits; // a row begins with a whole byte
+    if (elementCount(zeros->dims) != elementCount({rows, each * bits / 8}))
+      return node.fail("its zero points of shape {} do not fit {} rows of {} blocks", dimsText(zeros->dims), rows,
+                       blocks);
+    scaling.zeros = node.slice(asReals(node, {zeros->bytes, type, {rows, each}}, scaling.scales), 1, 0, blocks);
+  } else if (node.has(3)) {
+    node.isStatistic(3);
+    Value given = node.input(3);
+    scaling.zeros = given ? node.reshape(node.cast(given, getElementTypeOrSelf(scales)), {rows, blocks}) : Value();
+    if (!scaling.zeros)
+      return failure();
+  }
+  Value matrix = node.slice(scaled(node, {stored->bytes, type, {rows, width}}, scaling), 1, 0, depth);
+  Value bias = node.has(5) ? node.input(5) : Value();
+  if (!matrix || (node.has(5) && !bias))
+    return failure();
+  return node.result(plainMatmul(node, a, node.cast(matrix, getElementTypeOrSelf(a)), bias, false, true));
+}
+
+LogicalResult dequantize(NodeContext &node) {
+  Value result;
+  if (const StoredNumbers *numbers = node.numbers(0)) {
+    result = dequantizedStored(node, *numbers);
+  } else {
+    Value value = node.input(0), scale = spread(node, node.input(1), value);
+    if (!value || !scale)
+      return failure();
+    result = dequantized(node, value, node.has(2) ? spread(node, node.input(2), value) : Value(), scale);
+  }
   node.isStatistic(1);
-  Value zero = node.has(2) ? spread(node, node.input(2), value) : Value();
-  Value result = dequantized(node, value, zero, scale);
   int64_t wanted = node.attributes.integer("output_dtype", 0);
   auto type = wanted ? elementType(static_cast<int>(wanted)) : std::nullopt;
   if (result && wanted && (!type || !isFloat(*type)))
@@ -187,6 +308,8 @@ LogicalResult quantizedMatmul(NodeContext &node) {
 void addQuantization(Converters &table) {
   table.add("QuantizeLinear", quantize);
   table.add("DequantizeLinear", dequantize);
+  table.addContrib("DequantizeLinear", dequantize);
+  table.addContrib("MatMulNBits", matmulNBits);
   table.add("DynamicQuantizeLinear", dynamicQuantize);
   table.add("MatMulInteger", matmulInteger);
   table.add("QLinearMatMul", quantizedMatmul);

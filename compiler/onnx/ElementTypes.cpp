@@ -34,6 +34,21 @@ std::optional<DType> elementType(int onnxType) {
   }
 }
 
+std::optional<PackedType> packedType(int onnxType) {
+  switch (onnxType) {
+  case ::onnx::TensorProto::INT4:
+    return PackedType{4, true};
+  case ::onnx::TensorProto::UINT4:
+    return PackedType{4, false};
+  case ::onnx::TensorProto::INT2:
+    return PackedType{2, true};
+  case ::onnx::TensorProto::UINT2:
+    return PackedType{2, false};
+  default:
+    return std::nullopt;
+  }
+}
+
 std::string onnxTypeName(int onnxType) {
   if (!::onnx::TensorProto::DataType_IsValid(onnxType))
     return fmt::format("type {}", onnxType);

@@ -14,6 +14,14 @@ using kernels::DType;
 
 /// None for types we have no kernels for (strings, complex numbers, unsigned and narrow types).
 std::optional<DType> elementType(int onnxType);
+/// Whole numbers that ONNX packs into bytes, as many as fit, low bits first (INT4, UINT4, INT2, UINT2).
+struct PackedType {
+  int bits;
+  bool isSigned;
+  /// The narrowest type of ours that holds them.
+  DType wide() const { return isSigned ? DType::i8 : DType::u8; }
+};
+std::optional<PackedType> packedType(int onnxType);
 /// "float16", "uint32", ...: ONNX's own name.
 std::string onnxTypeName(int onnxType);
 uint64_t elementBytes(DType type);

@@ -137,6 +137,30 @@ NodeValue GraphImporter::storedInteger(TensorSource source) {
   return value;
 }
 
+StoredNumbers GraphImporter::numbersOf(const TensorSource &source) {
+  PackedType type = source.packed ? *source.packed : PackedType{8, source.type == DType::i8};
+  return {[this, source] { return argumentFor(source); }, type, source.packed ? source.packedDims : source.dims};
+}
+
+// Numbers of fewer than 8 bits: what does not take them packed gets them as bytes.
+NodeValue GraphImporter::packedValue(const TensorSource &source) {
+  NodeValue value;
+  value.numbers = numbersOf(source);
+  if (*elementCount(source.packedDims) <= kEvaluateInput)
+    if (Result<HostTensor> known = readNumbers(source))
+      value.known = std::move(*known);
+  value.make = [this, source]() -> Value {
+    Location location = locationOf(source.name);
+    Type real = builder.getF32Type(), whole = mlirType(builder.getContext(), source.packed->wide());
+    Value one = nn::splat(builder, location, nn::tensorOf({}, real), 1);
+    Value numbers =
+        nn::DequantizeOp::create(builder, location, nn::tensorOf(source.packedDims, real), argumentFor(source), one,
+                                 Value(), source.packed->bits, source.packed->isSigned, 0, 0, 1);
+    return nn::castTo(builder, numbers, whole);
+  };
+  return value;
+}
+
 NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::string &name, bool isConstantNode) {
   NodeValue value;
   Result<TensorSource> source = locateTensor(tensor, file);
@@ -147,6 +171,10 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
     return value;
   }
   source->name = name;
+  if (source->packed)
+    return packedValue(*source);
+  if (source->type == DType::i8 || source->type == DType::u8)
+    value.numbers = numbersOf(*source);
   bool real = isFloat(source->type), parameter = false;
   if (auto at = origins.find(name); at != origins.end())
     parameter = real && at->second.kind == Origin::Kind::parameter;
@@ -174,8 +202,11 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
   }
   if (literal)
     return value;
-  if (!real)
-    return storedInteger(std::move(*source));
+  if (!real) {
+    NodeValue integer = storedInteger(std::move(*source));
+    integer.numbers = std::move(value.numbers);
+    return integer;
+  }
   // Made when it is used; where its value is also known, converters that need a number may still take that.
   value.make = [this, stored = std::move(*source)] { return argumentFor(stored); };
   return value;

@@ -91,6 +91,8 @@ private:
 
   NodeValue valueOf(const ::onnx::TensorProto &tensor, const std::string &name, bool isConstantNode);
   NodeValue storedInteger(TensorSource source);
+  StoredNumbers numbersOf(const TensorSource &source);
+  NodeValue packedValue(const TensorSource &source);
   mlir::Value argumentFor(TensorSource source);
   mlir::Location locationOf(const std::string &name);
   const ::onnx::FunctionProto *functionOf(const ::onnx::NodeProto &node) const;

@@ -19,6 +19,14 @@
 namespace mt::onnx {
 
 /// A value of the ONNX graph on its way to nn.
+/// Stored whole numbers of at most 8 bits, as nn.dequantize takes them: they stay as they lie until a layer computes
+/// with them.
+struct StoredNumbers {
+  std::function<mlir::Value()> bytes;
+  PackedType type{8, false};
+  Dims dims; ///< of the numbers
+};
+
 struct NodeValue {
   mlir::Value value;               ///< null until an operation needs it
   std::optional<HostTensor> known; ///< small or splat tensors that are known when compiling
@@ -28,7 +36,8 @@ struct NodeValue {
   std::vector<NodeValue> sequence; ///< of a value of ONNX's sequence type
   bool isAbsent = false;           ///< an optional value without an element
   bool isGuess = false; ///< stands for what could not be converted, or follows from it: only its type is right
-  std::function<mlir::Value()> make; ///< creates `value` on first use, where there is no `known`
+  std::optional<StoredNumbers> numbers; ///< of an initializer
+  std::function<mlir::Value()> make;    ///< creates `value` on first use, where there is no `known`
 };
 
 /// The nn element type of `type`.
@@ -71,6 +80,10 @@ public:
   mlir::Value input(size_t index);
   /// Null where the input is absent or not known when compiling.
   const HostTensor *known(size_t index) const;
+  /// Null where the input is no initializer of whole numbers of at most 8 bits.
+  const StoredNumbers *numbers(size_t index) const {
+    return has(index) && inputs[index]->numbers ? &*inputs[index]->numbers : nullptr;
+  }
   /// Whether what is computed from the input must stay operations, though it is known.
   bool isSymbolic(size_t index) const { return has(index) && inputs[index]->symbolic; }
   /// Whatever input `index` is, which must be there.

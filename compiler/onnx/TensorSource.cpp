@@ -1,5 +1,7 @@
 #include "compiler/onnx/TensorSource.h"
 
+#include "kernels/Blocks.h"
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -120,6 +122,9 @@ Status locateInside(TensorSource &source, uint64_t bytes) {
 
 Result<TensorSource> locateTensor(const Proto &tensor, const ModelFile &file) {
   std::optional<DType> type = elementType(tensor.data_type());
+  std::optional<PackedType> packed = packedType(tensor.data_type());
+  if (packed)
+    type = DType::u8;
   if (!type)
     return fail("element type {} is not supported: export with float32, float16, bfloat16, int or bool tensors",
                 onnxTypeName(tensor.data_type()));
@@ -133,6 +138,12 @@ Result<TensorSource> locateTensor(const Proto &tensor, const ModelFile &file) {
   if (!elements)
     return fail("its shape {} is negative or absurdly large", dimsText(source.dims));
   source.elements = *elements;
+  if (packed) {
+    source.packed = packed;
+    source.packedDims = source.dims;
+    source.elements = kernels::ceilDivide(source.elements * packed->bits, 8);
+    source.dims = {source.elements};
+  }
   uint64_t bytes = static_cast<uint64_t>(source.elements) * elementBytes(source.type);
   MT_ASSIGN(source.generator, generatorOf(tensor));
   if (!source.generator.kind.empty())
@@ -161,6 +172,19 @@ Result<HostTensor> readTensor(const TensorSource &source) {
   MT_ASSIGN(MappedFile external, MappedFile::open(source.bytes.path));
   MT_ASSIGN(auto view, external.view(source.bytes.offset, source.bytes.length));
   return fromBytes(source, view.data());
+}
+
+Result<HostTensor> readNumbers(const TensorSource &source) {
+  MT_ASSIGN(HostTensor bytes, readTensor(source));
+  if (!source.packed)
+    return bytes;
+  const int bits = source.packed->bits, each = 8 / bits, low = source.packed->isSigned ? 1 << (bits - 1) : 0;
+  std::vector<int64_t> numbers(static_cast<size_t>(*elementCount(source.packedDims)));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    int64_t byte = bytes.intAt(static_cast<int64_t>(i) / each);
+    numbers[i] = ((byte >> (static_cast<int>(i) % each * bits) & ((1 << bits) - 1)) ^ low) - low;
+  }
+  return HostTensor::ofIntegers(source.packed->wide(), source.packedDims, std::move(numbers));
 }
 
 Result<std::vector<double>> readElements(const TensorSource &source, const std::vector<int64_t> &indices) {

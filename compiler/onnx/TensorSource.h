@@ -14,6 +14,8 @@ struct TensorSource {
   DType type = DType::f32;
   Dims dims;
   int64_t elements = 0;
+  std::optional<PackedType> packed; ///< type and dims are those of the bytes then
+  Dims packedDims;                  ///< of the numbers in them
   FileRange bytes;         ///< empty path: the values are in the message only, or generated
   GeneratorSpec generator; ///< of an empty kind: none
   const ::onnx::TensorProto *proto = nullptr;
@@ -25,6 +27,9 @@ Result<TensorSource> locateTensor(const ::onnx::TensorProto &tensor, const Model
 
 /// All values. Not for weights: the caller bounds `source.elements`.
 Result<HostTensor> readTensor(const TensorSource &source);
+
+/// The same; of packed numbers these, and not their bytes.
+Result<HostTensor> readNumbers(const TensorSource &source);
 
 /// The elements of a float tensor at `indices` (row-major), however large the tensor is; not of a generated one.
 Result<std::vector<double>> readElements(const TensorSource &source, const std::vector<int64_t> &indices);

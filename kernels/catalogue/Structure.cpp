@@ -1,5 +1,5 @@
 // Kernels that move, repeat, pick or reduce elements by position.
-#include "kernels/Blocks.h"
+#include "kernels/Quantized.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -149,6 +149,27 @@ std::string checkCumsum(const Signature &call) {
       .result();
 }
 
+std::string checkDequantize(const Signature &call) {
+  int64_t bits = call.integer("bits");
+  if (bits != 2 && bits != 4 && bits != 8)
+    return "attribute bits must be 2, 4 or 8";
+  DType stored = call.operands[0].type;
+  auto isReal = [&](size_t operand) {
+    const OperandType &type = call.operands[operand];
+    return !type.present || (isFloat(type.type) && type.type != DType::f64);
+  };
+  auto quantized = quantizedOf(call);
+  return Checker(call)
+      .require(stored == DType::u8 || stored == DType::i8, "the values must be bytes")
+      .require(isReal(1) && isReal(2) && isReal(3), "scales, zeros and result must be floats of at most 32 bits")
+      .require(quantized.has_value(), "the scales must be one, one for each block along axis, or one for each block of "
+                                      "every line along it")
+      .require(!quantized || call.operands[0].elements() == quantized->bytes(),
+               "the values must be as many bytes as the result needs")
+      .sameDims(2, 1)
+      .result();
+}
+
 double flopsPerOperand(const Signature &call) { return static_cast<double>(call.operands[0].elements()); }
 
 /// What every chunk of every result comes to, in 64 bits.
@@ -177,6 +198,12 @@ constexpr AttributeSpec kPad[] = {{"low", Kind::integers, true, "", "elements be
                                   {"high", Kind::integers, true, "", "elements after"},
                                   {"interior", Kind::integers, true, "", "elements between"},
                                   {"value", Kind::real, false, "", "what is put there; default 0"}};
+constexpr AttributeSpec kDequantize[] = {
+    {"bits", Kind::integer, true, "", "of a value: 2, 4 or 8; a byte holds those of its lowest bits first"},
+    {"isSigned", Kind::flag, false, "", "values in two's complement"},
+    {"zero", Kind::integer, false, "", "the value that stands for 0 where no operand tells; default 0"},
+    {"axis", Kind::integer, false, "", "the dimension of the result along which scales differ"},
+    {"block", Kind::integer, false, "", "entries along it that share one; default 1"}};
 constexpr AttributeSpec kAxis[] = {{"axis", Kind::integer, true, "", "the dimension"}};
 constexpr AttributeSpec kReduce[] = {{"kind", Kind::choice, true, "sum|mean|max|min|prod", "what is computed"},
                                      {"axes", Kind::integers, true, "", "dimensions to reduce, ascending"},
@@ -194,6 +221,8 @@ std::span<const Kernel> structureKernels() {
             noFlops, checkIota, {.attributes = kIota}),
       entry("cast", "operand -> result+", "Another element type.",
             "x; floats to integers truncate, anything non-zero is true", noFlops, checkCast),
+      entry("dequantize", "values scales zeros? -> result", "Packed whole numbers as reals.",
+            "(value - zero) * scale, in f32", flopsPerResult, checkDequantize, {.attributes = kDequantize}),
       entry("copy", "x -> y+", "The same elements, converted if the types differ.", "y = x", noFlops, checkCopy),
       entry("transpose", "operand -> result+", "Dimensions in another order.",
             "dimension i of the result is dimension permutation[i] of the operand", noFlops, checkTranspose,

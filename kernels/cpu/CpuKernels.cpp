@@ -11,10 +11,12 @@ namespace {
 
 /// Null if there is none.
 Prepare findPrepare(std::string_view kernel) {
-  for (auto family : {structureEntries(), reductionEntries(), indexingEntries(), scatterEntries(), topKEntries(),
-                      convolutionEntries(), poolEntries(), expertEntries(), matmulEntries(), fusedProductEntries(),
-                      normEntries(), softmaxEntries(), recurrenceEntries(), attentionEntries(), rotaryEntries(), lossEntries(), randomEntries(),
-                      headEntries(), optimizerEntries(), stepEntries()})
+  for (auto family :
+       {structureEntries(),    reductionEntries(),   indexingEntries(), scatterEntries(),    topKEntries(),
+        dequantizeEntries(),   convolutionEntries(), poolEntries(),     expertEntries(),     matmulEntries(),
+        fusedProductEntries(), normEntries(),        softmaxEntries(),  recurrenceEntries(), attentionEntries(),
+        rotaryEntries(),       lossEntries(),        randomEntries(),   headEntries(),       optimizerEntries(),
+        stepEntries()})
     if (auto found = std::ranges::find(family, kernel, &Entry::kernel); found != family.end())
       return found->prepare;
   return isElementwise(kernel) ? prepareElementwise : nullptr;

@@ -25,6 +25,7 @@ std::span<const Entry> reductionEntries();
 std::span<const Entry> indexingEntries();
 std::span<const Entry> scatterEntries();
 std::span<const Entry> topKEntries();
+std::span<const Entry> dequantizeEntries();
 std::span<const Entry> convolutionEntries();
 std::span<const Entry> poolEntries();
 std::span<const Entry> expertEntries();

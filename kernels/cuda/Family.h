@@ -18,6 +18,7 @@ std::span<const Entry> structureEntries();
 std::span<const Entry> reductionEntries();
 std::span<const Entry> indexingEntries();
 std::span<const Entry> topKEntries();
+std::span<const Entry> dequantizeEntries();
 std::span<const Entry> windowEntries();
 std::span<const Entry> expertEntries();
 std::span<const Entry> normEntries();

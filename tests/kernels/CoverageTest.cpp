@@ -44,6 +44,7 @@ const Signature kShaped[] = {
     {"pool_grad", kPool, {in({1, 2, 2}), in({1, 2, 3}), out({1, 2, 3})}},
     {"cross_entropy", {}, {in({2, 3}), kTwo, kScalars, out({})}},
     {"cross_entropy_grad", {}, {in({2, 3}), kTwo, kScalars, out({}), out({2, 3})}},
+    {"dequantize", {{"bits", int64_t{8}}}, {in({2}, DType::u8), in({}), none(), out({2})}},
     {"dropout", {{"ratio", 0.5}}, {in({2}), none(), kScalars, in({}, DType::i64), out({2})}},
     {"embedding", {}, {in({5, 3}), kTwo, out({2, 3})}},
     {"embedding_grad", {}, {kTwo, in({2, 3}), out({5, 3})}},
@@ -82,11 +83,11 @@ const Signature kShaped[] = {
 
 /// Whether no backend limits a kernel's types: it moves elements, or has types of its own.
 bool isUnlimited(const Kernel &kernel) {
-  static const std::set<std::string_view> others = {"all_gather", "all_to_all",       "broadcast",        "constant",
-                                                    "feed",       "gather_elements",  "gather_nd",        "iota",
-                                                    "pad",        "pairwise_sum",     "report",           "slice",
-                                                    "scatter",    "scatter_elements", "squared_norm_sum", "step_norm",
-                                                    "top_k",      "transpose",        "tree_sum"};
+  static const std::set<std::string_view> others = {"all_gather", "all_to_all", "broadcast",        "constant",
+                                                    "dequantize", "feed",       "gather_elements",  "gather_nd",
+                                                    "iota",       "pad",        "pairwise_sum",     "report",
+                                                    "slice",      "scatter",    "scatter_elements", "squared_norm_sum",
+                                                    "step_norm",  "top_k",      "transpose",        "tree_sum"};
   return kernel.updates || others.contains(kernel.name);
 }
 

@@ -302,6 +302,48 @@ TEST(Indexing, RowsOfEveryWidth) {
   });
 }
 
+/// Numbers of each width, whose runs begin and end within bytes and blocks, by scales of every form.
+TEST(Dequantize, IsTheFormula) {
+  const Dims dims = {3, 70, 37};
+  struct Form {
+    Dims scales;
+    int64_t axis, block;
+  };
+  for (int64_t bits : {2, 4, 8})
+    for (const Form &form :
+         {Form{{}, 0, 1}, Form{{70}, 1, 1}, Form{{3, 18, 37}, 1, 4}, Form{{3, 70, 3}, 2, 16}, Form{{7}, 1, 10}})
+      for (int64_t isSigned : {0, 1})
+        for (DType type : {DType::f32, DType::bf16}) {
+          int64_t total = 3 * 70 * 37, low = int64_t{1} << (bits - 1);
+          Tensor bytes = integers({(total * bits + 7) / 8}, 0, 255, 1, DType::u8), scales = random(form.scales, 2),
+                 zeros = integers(form.scales, 0, 9, 3, DType::f32);
+          bool given = isSigned == 0;
+          int64_t next = 0;
+          Values expected = build(dims, [&](const Index &i) {
+            int64_t bit = next++ * bits;
+            int64_t number =
+                static_cast<int64_t>(bytes.values[static_cast<size_t>(bit / 8)]) >> (bit % 8) & (2 * low - 1);
+            if (isSigned && number >= low)
+              number -= 2 * low;
+            Index from;
+            if (form.scales.size() == 3)
+              from = i, from[static_cast<size_t>(form.axis)] /= form.block;
+            else if (form.scales.size() == 1)
+              from = {i[static_cast<size_t>(form.axis)] / form.block};
+            return (static_cast<double>(number) - (given ? at(zeros, from) : 3)) * at(scales, from);
+          });
+          expectResults({"dequantize",
+                         {{"bits", bits},
+                          {"isSigned", isSigned},
+                          {"zero", int64_t{3}},
+                          {"axis", form.axis},
+                          {"block", form.block}},
+                         {bytes, scales, given ? zeros : absent()},
+                         {{type, dims}}},
+                        {expected}, type == DType::bf16 ? 8e-3 : 1e-6);
+        }
+}
+
 TEST(Indexing, GatherNdAndElements) {
   Tensor data = random({2, 5, 6, 33}, 1), indices = integers({2, 4, 2}, -5, 5, 2);
   Values expected = build({2, 4, 33}, [&](const Index &i) {

@@ -193,7 +193,34 @@ void addFlats(Cases &cases) {
 
 } // namespace
 
+/// Numbers of every width, with one scale, one for each entry of an axis, and one for blocks of it, the last cut short.
+void addDequantizes(Cases &cases) {
+  struct Scales {
+    Index shape;
+    int64_t axis, block;
+  };
+  for (int64_t bits : {2, 4, 8})
+    for (const Scales &s : {Scales{{}, 0, 1}, Scales{{3}, 0, 1}, Scales{{5}, 1, 1}, Scales{{3, 2, 3}, 1, 3},
+                            Scales{{2, 5, 3}, 0, 2}, Scales{{3, 5, 2}, 2, 2}})
+      for (bool zeros : {false, true}) {
+        Input numbers = integers({(3 * 5 * 3 * bits + 7) / 8}, 0, 256);
+        numbers.element = IntegerType::get(&caseContext(), 8, IntegerType::Unsigned);
+        std::vector<Input> inputs{numbers, real(s.shape)};
+        if (zeros)
+          inputs.push_back(real(s.shape));
+        cases["dequantize"].push_back(
+            {std::to_string(bits) + " bits, scales " + textOf(s.shape) + (zeros ? ", zeros" : ""), inputs,
+             [=](Graph g) {
+               Type element = getElementTypeOrSelf(g.in[1].getType());
+               return one(g.make<DequantizeOp>(tensorOf({3, 5, 3}, element), g.in[0], g.in[1],
+                                               zeros ? g.in[2] : Value(), bits, bits != 8, int64_t(zeros ? 0 : 1),
+                                               s.axis, s.block));
+             }});
+      }
+}
+
 void addStructureCases(Cases &cases) {
+  addDequantizes(cases);
   addViews<ReshapeOp>(cases, "reshape",
                       {{{2, 3}, {3, 2}}, {{6}, {2, 3}}, {{2, 3}, {6}}, {{1}, {}}, {{}, {1, 1}}, {{2, 3}, {2, 1, 3}}});
   addViews<BroadcastOp>(cases, "broadcast",

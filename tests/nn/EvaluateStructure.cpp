@@ -38,6 +38,25 @@ std::vector<Tensor> castElements(CastOp op, const Operands &in) {
     return toFloat ? x.at(i) : toBoolean ? double(x.at(i) != 0) : std::trunc(x.at(i));
   })};
 }
+/// Element `at` of numbers of `bits` bits in bytes, low bits first.
+double unpacked(const Tensor &bytes, int64_t at, int64_t bits, bool isSigned) {
+  auto byte = static_cast<int64_t>(bytes.values[static_cast<size_t>(at * bits / 8)]) & 255;
+  int64_t number = byte >> (at * bits % 8) & ((int64_t{1} << bits) - 1), sign = int64_t{1} << (bits - 1);
+  return static_cast<double>(isSigned && number >= sign ? number - 2 * sign : number);
+}
+std::vector<Tensor> dequantize(DequantizeOp op, const Operands &in) {
+  const Tensor &scales = in[op.getScales()];
+  int64_t at = 0;
+  return {each(op.getResult(), [&](const Index &i) {
+    Index from;
+    if (scales.dims.size() == i.size() && !i.empty())
+      from = i, from[op.getAxis()] /= op.getBlock();
+    if (scales.dims.size() == 1)
+      from = {i[op.getAxis()] / static_cast<int64_t>(op.getBlock())};
+    double zero = op.getZeros() ? in[op.getZeros()].at(from) : static_cast<double>(op.getZero());
+    return (unpacked(in[op.getValues()], at++, op.getBits(), op.getIsSigned()) - zero) * scales.at(from);
+  })};
+}
 std::vector<Tensor> copy(CopyOp op, const Operands &in) { return {in[op.getOperand()]}; }
 
 std::vector<Tensor> transpose(TransposeOp op, const Operands &in) {
@@ -192,6 +211,7 @@ void addStructureRules(Rules &rules) {
   addRule<ReshapeOp, reshape>(rules);
   addRule<CastOp, castElements>(rules);
   addRule<CopyOp, copy>(rules);
+  addRule<DequantizeOp, dequantize>(rules);
   addRule<TransposeOp, transpose>(rules);
   addRule<BroadcastOp, broadcast>(rules);
   addRule<SliceOp, slice>(rules);

@@ -591,6 +591,76 @@ TEST_F(Operators, TheTakenBranchIsInlined) {
   expect({"nn.relu"});
 }
 
+/// Numbers of few bits, as they lie in a file.
+void packed(TestModel &model, const std::string &name, Type type, std::initializer_list<int64_t> dims, size_t bytes) {
+  auto *tensor = model.graph().add_initializer();
+  tensor->set_name(name);
+  tensor->set_data_type(type);
+  for (int64_t size : dims)
+    tensor->add_dims(size);
+  tensor->set_raw_data(std::string(bytes, '\x21'));
+}
+
+TEST_F(Operators, NumbersOfFourBitsStayPacked) {
+  packed(model, "q", ::onnx::TensorProto::INT4, {8, 3}, 12);
+  packed(model, "zeros", ::onnx::TensorProto::INT4, {4, 3}, 6);
+  model.weights("scales", {4, 3});
+  auto &node = model.node("DequantizeLinear", {"q", "scales", "zeros"}, {"w"});
+  setInt(node, "axis", 0);
+  setInt(node, "block_size", 2);
+  model.node("MatMul", {"x", "w"}, {"y"});
+  Imported result = run();
+  EXPECT_TRUE(result.has("nn.dequantize") && result.has("tensor<12xui8>") && result.has("bits = 4 : i64, block = 2") &&
+              !result.has("nn.trainable"))
+      << result.everything();
+}
+
+TEST_F(Operators, NumbersOfFourBitsAsBytes) {
+  packed(model, "q", ::onnx::TensorProto::UINT4, {128, 3}, 192);
+  setInt(model.node("Cast", {"q"}, {"y"}), "to", kFloat);
+  expect({"nn.dequantize", "tensor<128x3xui8>", "tensor<128x3xf32>"});
+}
+
+TEST_F(Operators, PackedNumbersThatDoNotFit) {
+  packed(model, "q", ::onnx::TensorProto::INT4, {8, 3}, 11);
+  model.weights("scales", {4, 3});
+  setInt(model.node("DequantizeLinear", {"q", "scales"}, {"y"}), "axis", 0);
+  EXPECT_TRUE(import(model).complains({"'q'", "it has 11 bytes of values where its shape 12 needs 12"}));
+  TestModel other(23);
+  other.input("x", kFloat, {"b", "6", "8"}).output("y");
+  packed(other, "q", ::onnx::TensorProto::INT4, {8, 3}, 12);
+  other.weights("scales", {4, 3});
+  setInt(other.node("DequantizeLinear", {"q", "scales"}, {"y"}), "axis", 0);
+  EXPECT_TRUE(import(other).complains(
+      {"'n_y' (DequantizeLinear)", "its scales of shape 4x3 do not fit blocks of 1 entries of 8x3"}));
+}
+
+TEST_F(Operators, ProductsWithPackedNumbers) {
+  packed(model, "q", ::onnx::TensorProto::UINT8, {5, 1, 4}, 20);
+  model.weights("scales", {5});
+  auto product = [](TestModel &model, std::initializer_list<std::string> inputs) {
+    auto &node = model.node("MatMulNBits", inputs, {"y"}, "com.microsoft");
+    setInt(node, "N", 5);
+    setInt(node, "K", 8);
+    setInt(node, "block_size", 8);
+  };
+  TestModel ordered = model, other = model, stored = model;
+  product(model, {"x", "q", "scales"});
+  expect({"nn.dequantize", "zero = 8 : i64", "nn.matmul", "tensor<2x6x5xf32>"});
+  packed(ordered, "order", ::onnx::TensorProto::UINT8, {8}, 8);
+  product(ordered, {"x", "q", "scales", "", "order"});
+  EXPECT_TRUE(import(ordered).complains(
+      {"'n_y' (com.microsoft.MatMulNBits)", "its fourth input, an order of the blocks, is not supported"}));
+  other.weights("more", {6});
+  product(other, {"x", "q", "more"});
+  EXPECT_TRUE(import(other).complains(
+      {"'n_y' (com.microsoft.MatMulNBits)", "its numbers and scales are not stored as 5 rows of 1 blocks of 8"}));
+  auto &node = stored.node("MatMulNBits", {"x", "q", "scales"}, {"y"}, "com.microsoft");
+  setInt(node, "N", 5);
+  EXPECT_TRUE(import(stored).complains(
+      {"'n_y' (com.microsoft.MatMulNBits)", "its N, K, bits and block_size must be positive"}));
+}
+
 TEST_F(Operators, LossesOfTheModel) {
   TestModel one;
   one.input("x", kFloat, {"b", "10", "6"}).input("l", kInt64, {"b", "6"}).output("y");
