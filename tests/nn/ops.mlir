@@ -55,7 +55,7 @@ func.func @elementwise(%x: tensor<2x3xf32>, %r: tensor<3xf32>, %i: tensor<2x3xi6
 }
 
 // CHECK-LABEL: func.func @structure
-func.func @structure(%x: tensor<2x3xf32>, %i: tensor<2x3xi64>) -> tensor<3x2xf32> {
+func.func @structure(%x: tensor<2x3xf32>, %i: tensor<2x3xi64>, %bytes: tensor<3xui8>, %scale: tensor<2x1xf32>) -> tensor<3x2xf32> {
   // CHECK: nn.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00]> : tensor<3xf32>
   %0 = nn.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
   // CHECK: nn.iota {dimension = 1 : i64, start = 2.000000e+00 : f64, step = 5.000000e-01 : f64} : () -> tensor<2x3xf32>
@@ -76,6 +76,7 @@ func.func @structure(%x: tensor<2x3xf32>, %i: tensor<2x3xi64>) -> tensor<3x2xf32
   %13 = nn.gather_grad %i, %12 {axis = 0 : i64} : (tensor<2x3xi64>, tensor<2x3x3xf32>) -> tensor<12x3xf32>
   %14 = nn.gather_nd %12, %i : (tensor<2x3x3xf32>, tensor<2x3xi64>) -> tensor<2xf32>
   %15 = nn.gather_elements %x, %i {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x3xi64>) -> tensor<2x3xf32>
+  %packed = nn.dequantize %bytes, %scale {axis = 1 : i64, bits = 4 : i64, block = 3 : i64} : (tensor<3xui8>, tensor<2x1xf32>) -> tensor<2x3xf32>
   %16 = nn.scatter %9, %i, %12 {axis = 0 : i64, kind = "add"} : (tensor<12x3xf32>, tensor<2x3xi64>, tensor<2x3x3xf32>) -> tensor<12x3xf32>
   %17 = nn.scatter_elements %x, %i, %15 {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x3xi64>, tensor<2x3xf32>) -> tensor<2x3xf32>
   // CHECK: nn.top_k %{{.*}} {k = 2 : i64, largest = false} : (tensor<2x3xf32>) -> tensor<2x2xi64>
