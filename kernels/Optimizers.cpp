@@ -18,11 +18,17 @@ constexpr Hyperparameter kMomentum = {"momentum", 0, false, Scalars::kMomentum};
 
 /// Names of parts are those of files that checkpoints have: they stay.
 const std::vector<OptimizerSpec> kOptimizers = {
-    {.name = "adamw", .split = "adamw_split", .state = {{"first_moment"}, {"second_moment"}},
-     .hyperparameters = {kBeta1, kBeta2, kEpsilon}, .usualDecay = 0.01},
+    {.name = "adamw",
+     .split = "adamw_split",
+     .state = {{"first_moment"}, {"second_moment"}},
+     .hyperparameters = {kBeta1, kBeta2, kEpsilon},
+     .usualDecay = 0.01},
     {.name = "sgd", .split = "sgd_split", .state = {{"first_moment"}}, .hyperparameters = {kMomentum}},
-    {.name = "lion", .split = "lion_split", .state = {{"first_moment"}},
-     .hyperparameters = {{"beta1", 0.9, true, Scalars::kBeta1}, {"beta2", 0.99, true, Scalars::kBeta2}}}};
+    {.name = "lion",
+     .split = "lion_split",
+     .state = {{"first_moment"}},
+     .hyperparameters = {{"beta1", 0.9, true, Scalars::kBeta1}, {"beta2", 0.99, true, Scalars::kBeta2}}},
+    {.name = kReplace, .split = "replace_split", .state = {}, .hyperparameters = {}, .learns = false}};
 
 /// "a, b or c".
 template <typename Name> std::string listed(const std::vector<Name> &names, std::string_view conjunction) {
@@ -58,7 +64,8 @@ const OptimizerSpec *findOptimizer(std::string_view name) {
 std::vector<std::string> optimizerNames() {
   std::vector<std::string> names;
   for (const OptimizerSpec &optimizer : kOptimizers)
-    names.emplace_back(optimizer.name);
+    if (optimizer.learns)
+      names.emplace_back(optimizer.name);
   return names;
 }
 

@@ -33,6 +33,9 @@ struct OptimizerSpec {
   double usualDecay = 0; ///< of weights, unless it is said
   /// A call may be for elements of a parameter that begin at a multiple of so many; 0: only for all of them.
   int64_t granularity = 1;
+  /// False: what comes as the gradient is the new value, of running statistics; it is no part of the gradient's norm,
+  /// and no user chooses it.
+  bool learns = true;
 
   const Hyperparameter *find(std::string_view hyperparameter) const;
 };
@@ -40,9 +43,13 @@ struct OptimizerSpec {
 /// Operands of every update, before what it writes.
 enum UpdateOperand : size_t { kUpdateGradient = 0, kUpdateNorm = 1, kUpdateScalars = 2 };
 
+/// What updates running statistics: values that a step computes, and that no gradient descends.
+inline constexpr std::string_view kReplace = "replace";
+
 const std::vector<OptimizerSpec> &optimizers();
 /// Null: there is none of that name.
 const OptimizerSpec *findOptimizer(std::string_view name);
+/// Of those that users choose among.
 std::vector<std::string> optimizerNames();
 /// "adamw, sgd or lion", for messages.
 std::string optimizerList();

@@ -212,3 +212,14 @@ LogicalResult SquaredErrorOp::buildGradient(OpBuilder &b, Gradients &g) {
   takeFrom(grad, getLoss(), grad.getLoss());
   return success();
 }
+
+LogicalResult RunningStatisticOp::buildGradient(OpBuilder &b, Gradients &g) {
+  g.add(b, getOwn(), g.lookup(getResult()));
+  if (!g.wants(getRunning()))
+    return success();
+  double momentum = getMomentum().convertToDouble();
+  Value kept = MulOp::create(b, getLoc(), getRunning(), scalarLike(b, getRunning(), momentum));
+  Value fresh = MulOp::create(b, getLoc(), getOwn(), scalarLike(b, getOwn(), 1 - momentum));
+  g.add(b, getRunning(), AddOp::create(b, getLoc(), kept, fresh));
+  return success();
+}

@@ -523,6 +523,18 @@ def Nn_SquaredErrorGradOp : Nn_InferredOp<"squared_error_grad"> {
   let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dprediction);
 }
 
+// What a batch normalization in training keeps: the gradient of `running` is its next value, which its update puts in its
+// place (kernels/Optimizers.h, replace). Ioffe and Szegedy, Batch Normalization, arXiv 1502.03167.
+def Nn_RunningStatisticOp : Nn_Op<"running_statistic", [Differentiable, Precise, AllTypesMatch<["own", "running", "result"]>]> {
+  let summary = "Statistics that normalize: the batch's `own` in training, the `running` ones in an evaluation.";
+  let description = [{
+    After a step `running` is momentum * running + (1 - momentum) * own, the population's variance, as ONNX
+    BatchNormalization has it.
+  }];
+  let arguments = (ins Nn_FloatTensor:$own, Nn_FloatTensor:$running, Nn_ScalarsTensor:$scalars, F64Attr:$momentum);
+  let results = (outs Nn_FloatTensor:$result);
+}
+
 //===-- random numbers --------------------------------------------------------------------------------------===//
 // Pure functions of the run's seed and the step, which `scalars` have, of `node`, a number that every such node of the
 // model has for itself, and of an element's place in the whole batch: the same wherever and however often they are made

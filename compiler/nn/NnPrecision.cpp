@@ -37,6 +37,11 @@ Precision RecurrenceOp::operandPrecision(unsigned index) {
 }
 Precision RecurrenceOp::resultPrecision(unsigned) { return Precision::full; }
 
+Precision RunningStatisticOp::operandPrecision(unsigned index) {
+  return index == 1 ? Precision::exact : Precision::full;
+}
+Precision RunningStatisticOp::resultPrecision(unsigned) { return Precision::full; }
+
 // Scales and zeros stay as they are; what becomes of them is rounded once.
 Precision DequantizeOp::operandPrecision(unsigned) { return Precision::exact; }
 Precision DequantizeOp::resultPrecision(unsigned) { return Precision::narrow; }

@@ -1,5 +1,6 @@
 // Normalizations. nn's work over the last dimension; others are moved there by reshapes.
 #include "compiler/onnx/Converters.h"
+#include "kernels/Types.h"
 
 #include <numeric>
 
@@ -188,7 +189,7 @@ Value varianceOf(NodeContext &node, Value value, Value mean, ArrayRef<int64_t> a
   return node.reduce(node.mul(centered, centered), "mean", axes, true);
 }
 
-// In training the batch's own statistics normalize, and the running ones move towards them.
+// In training the batch's own statistics normalize, and the running ones, which evaluations take, move towards them.
 LogicalResult normalizeByBatch(NodeContext &node, Value value, const Channels &channels, Value &mean, Value &variance) {
   Value ownMean = node.reduce(value, "mean", channels.others, true);
   Value ownVariance = varianceOf(node, value, ownMean, channels.others);
@@ -197,13 +198,24 @@ LogicalResult normalizeByBatch(NodeContext &node, Value value, const Channels &c
     if (!running || !own)
       return failure();
     Value fresh = node.cast(node.reshape(own, nn::shapeOf(running)), getElementTypeOrSelf(running));
-    Value moved =
-        node.add(node.mul(running, node.scalar(running, momentum)), node.mul(fresh, node.scalar(fresh, 1 - momentum)));
-    if (node.wantsOutput(index) && failed(node.result(index, moved)))
+    if (!fresh)
       return failure();
+    if (node.wantsOutput(index)) {
+      Value moved = node.add(node.mul(running, node.scalar(running, momentum)),
+                             node.mul(fresh, node.scalar(fresh, 1 - momentum)));
+      if (failed(node.result(index, moved)))
+        return failure();
+    }
+    (index == 1 ? mean : variance) = fresh;
+    if (!node.given(index + 2).make) // computed, or an input: nothing that a step could move
+      continue;
+    RankedTensorType scalars = nn::tensorOf({kernels::Scalars::kCount}, node.builder.getF64Type());
+    (index == 1 ? mean : variance) =
+        nn::RunningStatisticOp::create(node.builder, node.location, fresh, running,
+                                       nn::splat(node.builder, node.location, scalars, 0), // until DrawNumbers.cpp
+                                       APFloat(momentum));
+    node.isRunning(index + 2);
   }
-  mean = ownMean;
-  variance = ownVariance;
   return success();
 }
 

@@ -14,6 +14,13 @@ public:
   Numbering(func::FuncOp function, std::vector<ImportedParameter> &parameters)
       : function(function), parameters(parameters), builder(function.getContext()) {}
 
+  void giveScalars(nn::RunningStatisticOp op) {
+    Value before = op.getScalars();
+    op.getScalarsMutable().assign(scalarsOf());
+    if (before.use_empty() && before.getDefiningOp())
+      before.getDefiningOp()->erase();
+  }
+
   template <typename Op> void number(Op op) {
     Value scalarsBefore = op.getScalars(), numberBefore = op.getNode();
     op.getScalarsMutable().assign(scalarsOf());
@@ -71,6 +78,8 @@ void numberDraws(func::FuncOp function, std::vector<ImportedParameter> &paramete
       numbering.number(dropout);
     else if (auto random = dyn_cast<nn::RandomOp>(op))
       numbering.number(random);
+    else if (auto statistic = dyn_cast<nn::RunningStatisticOp>(op))
+      numbering.giveScalars(statistic);
 }
 
 void noteIdleDropout(NodeContext &node) {

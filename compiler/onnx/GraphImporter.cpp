@@ -297,6 +297,13 @@ void GraphImporter::noteStatistics(const NodeContext &context) {
   for (size_t input : context.statistics())
     for (Candidate &candidate : stored)
       candidate.isStatistic |= candidate.argument == context.given(input).value;
+  for (size_t input : context.running())
+    for (Candidate &candidate : stored)
+      if (candidate.argument == context.given(input).value && std::exchange(candidate.isRunning, true))
+        problems.push_back(
+            fmt::format("node '{}' ({}): running statistics '{}' are another node's too: export the model with "
+                        "its own for each",
+                        context.node.name(), context.node.op_type(), candidate.source.name));
 }
 
 void GraphImporter::inlineGraphs(const ::onnx::NodeProto &node, const NodeAttributes &attributes,

@@ -237,6 +237,7 @@ ImportedParameter describe(const Candidate &candidate, bool trainable) {
   parameter.deviation = source.generator.deviation;
   parameter.value = source.generator.value;
   parameter.trainable = trainable;
+  parameter.isRunning = trainable && candidate.isRunning;
   return parameter;
 }
 

@@ -30,6 +30,7 @@ struct ImportedParameter {
   uint64_t seed = 0;
   double deviation = 0, value = 0;
   bool trainable = false;
+  bool isRunning = false; ///< trainable, but a statistic that a step moves
 };
 
 struct ImportedModel {

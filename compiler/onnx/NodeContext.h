@@ -90,6 +90,9 @@ public:
   const NodeValue &given(size_t index) const { return *inputs[index]; }
   /// Says that input `index` holds statistics of data, or scales that follow from them: no weight, however it is used.
   void isStatistic(size_t index) { statisticInputs.push_back(index); }
+  /// Says that input `index` is a statistic that every step moves.
+  void isRunning(size_t index) { runningInputs.push_back(index); }
+  const std::vector<size_t> &running() const { return runningInputs; }
   const std::vector<size_t> &statistics() const { return statisticInputs; }
   /// The sequence that is input `index`; null, with a problem, where it is none.
   const std::vector<NodeValue> *sequence(size_t index);
@@ -171,7 +174,7 @@ private:
   std::vector<NodeValue *> inputs;
   Problems &problems;
   std::vector<NodeValue> results;
-  std::vector<size_t> statisticInputs;
+  std::vector<size_t> statisticInputs, runningInputs;
   bool reported = false;
 };
 

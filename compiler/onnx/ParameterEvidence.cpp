@@ -327,7 +327,7 @@ Trained decideTrainable(func::FuncOp function, const std::vector<Candidate> &can
   Trained trained;
   for (size_t i = 0; i < candidates.size(); ++i) {
     bool weight = evidence.trainable(i), table = weight && evidence.isPositionTable(i);
-    trained.trainable.push_back(weight && !table);
+    trained.trainable.push_back((weight && !table) || candidates[i].isRunning);
     trained.sinusoids.push_back(table);
   }
   return trained;

@@ -17,6 +17,7 @@ struct Candidate {
   mlir::BlockArgument argument;
   std::vector<Alias> aliases; ///< other names of the tensor
   bool isStatistic = false;   ///< of a normalization, or scales of quantized tensors
+  bool isRunning = false;     ///< a statistic that every step moves
 };
 
 /// What was decided, for each candidate.

@@ -2,6 +2,7 @@
 
 #include "compiler/pipeline/Phases.h"
 #include "compiler/plan/PlanAttributes.h"
+#include "kernels/Optimizers.h"
 #include "passes/Settings.h"
 #include "runtime/plan/ParameterGroups.h"
 
@@ -149,13 +150,15 @@ Status Front::describe(const onnx::ImportedModel &imported, ModuleOp module) con
       entry.aliases.push_back({static_cast<plan::Alias::Kind>(alias.kind), alias.name, alias.transposed});
     entry.initial = {parameter.path, parameter.offset, parameter.length, parameter.storedType,
                      parameter.generator, parameter.seed, parameter.deviation, parameter.value};
+    if (parameter.isRunning)
+      entry.optimizer = kernels::kReplace;
     described.parameters.push_back(std::move(entry));
   }
   MT_ASSIGN(std::vector<plan::ParameterGroup> groups, plan::parseGroups(options.groups));
   for (const plan::ParameterGroup &group : groups) {
     std::set<std::string> optimizers;
     for (plan::Parameter &parameter : described.parameters)
-      if (group.holds(parameter)) {
+      if (group.holds(parameter) && parameter.optimizer != kernels::kReplace) {
         if (!group.optimizer.empty())
           parameter.optimizer = group.optimizer;
         optimizers.insert(parameter.optimizer.empty() ? options.optimizer : parameter.optimizer);

@@ -168,7 +168,7 @@ private:
         gradients.gatherNorms();
       std::vector<Access> operands{out.access(layout.stepScalars, BindingEffect::read, *layout.scalarRows)};
       for (size_t p = 0; p < model.parameters.size(); ++p)
-        if (model.parameters[p].isTrained())
+        if (model.parameters[p].isTrained() && model.parameters[p].spec->learns)
           operands.push_back(out.access(layout.norms[p], BindingEffect::read, kNormType));
       operands.push_back(out.access(layout.finalScalars, BindingEffect::write, *layout.scalarRows));
       out.kernel(out.text("gradient norm"), machine.update, "step_norm", std::move(operands));

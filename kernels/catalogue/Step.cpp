@@ -41,6 +41,9 @@ std::string checkSquaredNorm(const Signature &call) {
   return Checker(call).floating(0).type(1, DType::f64).dims(1, {1}).result();
 }
 
+constexpr AttributeSpec kMomentum[] = {
+    {"momentum", AttributeSpec::Kind::real, false, "",
+     "what a step keeps of the running one: of its gradient, which is its next value"}};
 constexpr AttributeSpec kChunk[] = {{"chunk", Kind::integer, true, "", "elements that are summed apart"}};
 
 std::string checkSquaredNormParts(const Signature &call) {
@@ -165,6 +168,10 @@ uint64_t normWorkspace(const Signature &call) {
   return static_cast<uint64_t>(squaredNormChunks(call.operands[0].elements()).count) * sizeof(double);
 }
 
+std::string checkRunningStatistic(const Signature &call) {
+  return Checker(call).type(0, DType::f32).like(1, 0).scalars(2).like(3, 0).result();
+}
+
 } // namespace
 
 std::span<const Kernel> stepKernels() {
@@ -237,7 +244,19 @@ std::span<const Kernel> stepKernels() {
       entry("lion_split", "gradient squaredNorm scalars => weight remainder firstMoment",
             "One step of Lion on a 32-bit master in two halves; errors as lion.",
             "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, m as lion; weight and remainder as adamw_split",
-            flopsPerElement<8>, checkSplitUpdate, {.attributes = kParameter})};
+            flopsPerElement<8>, checkSplitUpdate, {.attributes = kParameter}),
+      entry(
+          "replace", "gradient squaredNorm scalars => weight",
+          "What came in the gradient's place, and nothing at step 0; an error, before anything is written, if gradient "
+          "norm or new weight is not finite.",
+          "weight = gradient", noFlops, checkUpdate, {.attributes = kParameter}),
+      entry("replace_split", "gradient squaredNorm scalars => weight remainder",
+            "The same of a 32-bit master in two halves.", "weight * 2^16 + remainder = gradient, as adamw_split",
+            noFlops, checkSplitUpdate, {.attributes = kParameter}),
+      entry("running_statistic", "own running scalars -> result",
+            "Statistics that normalize: a batch's own in training, the running ones in an evaluation.",
+            "own where scalars count a step that draws, else running", noFlops, checkRunningStatistic,
+            {.attributes = kMomentum})};
   return kernels;
 }
 

@@ -83,6 +83,8 @@ vec::UpdateRule lion(const double *s) {
                    static_cast<float>(1 - s[Scalars::kBeta2]), static_cast<float>(rate)};
 }
 
+vec::UpdateRule replace(const double *) { return vec::Replace{}; }
+
 /// `ruleOf` makes a step's rule of its scalars.
 template <vec::UpdateRule (*ruleOf)(const double *), typename Weight> Result<Run> prepareUpdate(const Signature &call) {
   return Run([shape = Shape(call), kept = call.operands.size() - Weight::kNext](const Launch &launch) {
@@ -97,8 +99,10 @@ template <vec::UpdateRule (*ruleOf)(const double *), typename Weight> Result<Run
 }
 
 constexpr Entry kEntries[] = {
-    {"adamw", prepareUpdate<adamw, Whole>}, {"adamw_split", prepareUpdate<adamw, Split>}, {"sgd", prepareUpdate<sgd, Whole>},
-    {"sgd_split", prepareUpdate<sgd, Split>}, {"lion", prepareUpdate<lion, Whole>},       {"lion_split", prepareUpdate<lion, Split>}};
+    {"adamw", prepareUpdate<adamw, Whole>},     {"adamw_split", prepareUpdate<adamw, Split>},
+    {"sgd", prepareUpdate<sgd, Whole>},         {"sgd_split", prepareUpdate<sgd, Split>},
+    {"lion", prepareUpdate<lion, Whole>},       {"lion_split", prepareUpdate<lion, Split>},
+    {"replace", prepareUpdate<replace, Whole>}, {"replace_split", prepareUpdate<replace, Split>}};
 
 } // namespace
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 namespace mt::kernels::cpu {
 namespace {
@@ -173,10 +174,19 @@ Result<Run> prepareSum(const Signature &call) {
   return Run(std::move(run));
 }
 
+Result<Run> prepareRunningStatistic(const Signature &call) {
+  return Run([bytes = call.operands[0].bytes()](const Launch &launch) -> Status {
+    const bool trains = launch.at<const double>(2)[Scalars::kDraw] > 0;
+    std::memcpy(launch.operands[3], launch.operands[trains ? 0 : 1], bytes);
+    return {};
+  });
+}
+
 constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
                               {"squared_norm_parts", prepareSquaredNormParts},
                               {"squared_norm_sum", prepareSquaredNormSum},
                               {"step_norm", prepareStepNorm},
+                              {"running_statistic", prepareRunningStatistic},
                               {"pairwise_sum", prepareSum},
                               {"tree_sum", prepareSum}};
 

@@ -281,6 +281,10 @@ struct SgdStep {
   }
 };
 
+struct ReplaceStep {
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const { hn::StoreU(load(in[0]), D(), out[0]); }
+};
+
 struct LionStep {
   Lion s;
   HWY_INLINE void operator()(const float *const *in, float *const *out) const {
@@ -370,6 +374,8 @@ bool updateBy(const UpdateRule &rule, const float *gradient, Weight weight, floa
     return updateOn<2>(AdamWStep{*adamw}, gradient, weight, state, count);
   if (const Sgd *sgd = std::get_if<Sgd>(&rule))
     return updateOn<1>(SgdStep{*sgd}, gradient, weight, state, count);
+  if (std::holds_alternative<Replace>(rule))
+    return updateOn<0>(ReplaceStep(), gradient, weight, state, count);
   return updateOn<1>(LionStep{std::get<Lion>(rule)}, gradient, weight, state, count);
 }
 bool updateWhole(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count) {

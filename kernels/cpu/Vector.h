@@ -70,7 +70,9 @@ struct Lion {
   float clip, keep; ///< as of AdamW
   float towards1, towards2, rate;
 };
-using UpdateRule = std::variant<AdamW, Sgd, Lion>;
+/// The new weight is the gradient.
+struct Replace {};
+using UpdateRule = std::variant<AdamW, Sgd, Lion, Replace>;
 
 /// A weight in two halves.
 struct SplitWeight {

@@ -12,25 +12,31 @@ template <UpdateCode (*code)(bool), bool split> Result<Run> prepareUpdate(const 
   constexpr size_t kMoments = split ? 5 : 4;
   const OperandType &weight = call.operands[kUpdateGradient];
   const int64_t elements = weight.elements();
-  const bool two = call.operands.size() > kMoments + 1;
+  const size_t moments = call.operands.size() - kMoments;
   if (elements == 0)
     return Run([](const Launch &) { return Status(); });
-  return Run([elements, two](const Launch &launch) -> Status {
-    UpdateCall update = {launch.at<const float>(kUpdateGradient), launch.at<const double>(kUpdateNorm), launch.at<const double>(kUpdateScalars), launch.at<void>(3),
-                         split ? launch.at<int16_t>(4) : nullptr, launch.at<float>(kMoments),
-                         two ? launch.at<float>(kMoments + 1) : nullptr, elements, true, launch.fault};
+  return Run([elements, moments](const Launch &launch) -> Status {
+    UpdateCall update = {launch.at<const float>(kUpdateGradient),
+                         launch.at<const double>(kUpdateNorm),
+                         launch.at<const double>(kUpdateScalars),
+                         launch.at<void>(3),
+                         split ? launch.at<int16_t>(4) : nullptr,
+                         moments > 0 ? launch.at<float>(kMoments) : nullptr,
+                         moments > 1 ? launch.at<float>(kMoments + 1) : nullptr,
+                         elements,
+                         true,
+                         launch.fault};
     for (size_t i = 0; i < launch.operands.size(); ++i) // 16 bytes at a time, and 8 of halves
       update.aligned &= reinterpret_cast<uintptr_t>(launch.operands[i]) % 16 == 0 || i == 1 || i == 2;
     return start(launch.stream, ceilDivide(elements, int64_t{kUpdateThreads} * kQuad), kUpdateThreads, code(split), update);
   });
 }
 
-constexpr Entry kEntries[] = {{"adamw", prepareUpdate<adamwCode, false>},
-                              {"adamw_split", prepareUpdate<adamwCode, true>},
-                              {"sgd", prepareUpdate<sgdCode, false>},
-                              {"sgd_split", prepareUpdate<sgdCode, true>},
-                              {"lion", prepareUpdate<lionCode, false>},
-                              {"lion_split", prepareUpdate<lionCode, true>}};
+constexpr Entry kEntries[] = {
+    {"adamw", prepareUpdate<adamwCode, false>},     {"adamw_split", prepareUpdate<adamwCode, true>},
+    {"sgd", prepareUpdate<sgdCode, false>},         {"sgd_split", prepareUpdate<sgdCode, true>},
+    {"lion", prepareUpdate<lionCode, false>},       {"lion_split", prepareUpdate<lionCode, true>},
+    {"replace", prepareUpdate<replaceCode, false>}, {"replace_split", prepareUpdate<replaceCode, true>}};
 
 } // namespace
 

@@ -21,7 +21,7 @@ __device__ float clipOf(const double *scalars) {
 }
 
 struct AdamW {
-  static constexpr bool kSecond = true;
+  static constexpr int kState = 2;
   float clip, keep, towards1, beta2, towards2, root2, epsilon, step;
   __device__ void read(const UpdateCall &call) {
     const double *s = call.scalars;
@@ -45,7 +45,7 @@ struct AdamW {
 };
 
 struct Sgd {
-  static constexpr bool kSecond = false;
+  static constexpr int kState = 1;
   float clip, decay, momentum, rate;
   __device__ void read(const UpdateCall &call) {
     const double *s = call.scalars;
@@ -62,7 +62,7 @@ struct Sgd {
 };
 
 struct Lion {
-  static constexpr bool kSecond = false;
+  static constexpr int kState = 1;
   float clip, keep, towards1, towards2, rate;
   __device__ void read(const UpdateCall &call) {
     const double *s = call.scalars;
@@ -78,6 +78,14 @@ struct Lion {
     const float moved = direction != 0 ? copysignf(rate, direction) : 0.0f;
     weight = __fsub_rn(__fmul_rn(weight, keep), moved);
     first = __fmaf_rn(towards2, away, first);
+  }
+};
+
+struct Replace {
+  static constexpr int kState = 0;
+  __device__ void read(const UpdateCall &) {}
+  __device__ __forceinline__ void operator()(float gradient, float &weight, float &, float &) const {
+    weight = gradient;
   }
 };
 
@@ -126,9 +134,11 @@ __global__ void __launch_bounds__(kUpdateThreads) update(const __grid_constant__
   const int64_t at = (int64_t{blockIdx.x} * kUpdateThreads + threadIdx.x) * kQuad, left = call.elements - at;
   const int count = left <= 0 ? 0 : left < kQuad ? static_cast<int>(left) : kQuad;
   const bool whole = call.aligned && count == kQuad;
-  Packed<float, kQuad> first = fetch(call.first, at, count, whole), second = {}, weight;
+  Packed<float, kQuad> first = {}, second = {}, weight;
   const Packed<float, kQuad> gradient = fetch(call.gradient, at, count, whole);
-  if constexpr (Rule::kSecond)
+  if constexpr (Rule::kState > 0)
+    first = fetch(call.first, at, count, whole);
+  if constexpr (Rule::kState > 1)
     second = fetch(call.second, at, count, whole);
   if constexpr (kSplit) {
     const auto upper = fetch(static_cast<const uint16_t *>(call.weight), at, count, whole);
@@ -163,8 +173,9 @@ __global__ void __launch_bounds__(kUpdateThreads) update(const __grid_constant__
   } else {
     put(static_cast<float *>(call.weight), at, count, whole, weight);
   }
-  put(call.first, at, count, whole, first);
-  if constexpr (Rule::kSecond)
+  if constexpr (Rule::kState > 0)
+    put(call.first, at, count, whole, first);
+  if constexpr (Rule::kState > 1)
     put(call.second, at, count, whole, second);
 }
 
@@ -172,6 +183,7 @@ __global__ void __launch_bounds__(kUpdateThreads) update(const __grid_constant__
 
 UpdateCode adamwCode(bool split) { return split ? update<AdamW, true> : update<AdamW, false>; }
 UpdateCode sgdCode(bool split) { return split ? update<Sgd, true> : update<Sgd, false>; }
+UpdateCode replaceCode(bool split) { return split ? update<Replace, true> : update<Replace, false>; }
 UpdateCode lionCode(bool split) { return split ? update<Lion, true> : update<Lion, false>; }
 
 } // namespace mt::kernels::cuda

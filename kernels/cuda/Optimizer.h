@@ -17,7 +17,7 @@ struct UpdateCall {
   const double *squaredNorm, *scalars;
   void *weight;
   int16_t *remainder;
-  float *first, *second; ///< moments; without second: there is one
+  float *first, *second; ///< moments, as many as there are
   int64_t elements;
   bool aligned; ///< every operand allows quads
   uint32_t *fault;
@@ -26,6 +26,7 @@ using UpdateCode = void (*)(UpdateCall);
 UpdateCode adamwCode(bool split);
 UpdateCode sgdCode(bool split);
 UpdateCode lionCode(bool split);
+UpdateCode replaceCode(bool split);
 
 } // namespace mt::kernels::cuda
 #endif

@@ -51,10 +51,18 @@ Result<Run> prepareSum(const Signature &call, Library &) {
   });
 }
 
+Result<Run> prepareRunningStatistic(const Signature &call, Library &) {
+  return Run([elements = call.operands[0].elements()](const Launch &launch) -> Status {
+    return start(launch.stream, ceilDivide(elements, kThreads), kThreads, runningStatisticCode(), launch.at<float>(0),
+                 launch.at<float>(1), launch.at<double>(2), launch.at<float>(3), elements);
+  });
+}
+
 constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
                               {"squared_norm_parts", prepareSquaredNormParts},
                               {"pairwise_sum", prepareSum},
-                              {"tree_sum", prepareSum}};
+                              {"tree_sum", prepareSum},
+                              {"running_statistic", prepareRunningStatistic}};
 
 } // namespace
 

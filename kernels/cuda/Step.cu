@@ -74,6 +74,13 @@ __global__ void __launch_bounds__(kThreads) pairwiseSum(Terms terms, Out sum, in
   store(sum, 0, places, out);
 }
 
+__global__ void __launch_bounds__(kThreads)
+    runningStatistic(const float *own, const float *running, const double *scalars, float *result, int64_t count) {
+  int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count)
+    result[i] = scalars[Scalars::kDraw] > 0 ? own[i] : running[i];
+}
+
 } // namespace
 
 PairwiseSumCode pairwiseSumCode(int64_t terms) {
@@ -84,5 +91,6 @@ PairwiseSumCode pairwiseSumCode(int64_t terms) {
 
 SquaredNormPartCode squaredNormPartCode() { return squaredNormPart; }
 AddPartsCode addPartsCode() { return addParts; }
+RunningStatisticCode runningStatisticCode() { return runningStatistic; }
 
 } // namespace mt::kernels::cuda

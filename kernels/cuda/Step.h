@@ -23,5 +23,9 @@ using PairwiseSumCode = void (*)(Terms, Out, int64_t, bool);
 /// Of so many terms, 1 to kSumTerms.
 PairwiseSumCode pairwiseSumCode(int64_t terms);
 
+/// the batch's own, the running one, the step's scalars, the one that holds, its elements
+using RunningStatisticCode = void (*)(const float *, const float *, const double *, float *, int64_t);
+RunningStatisticCode runningStatisticCode();
+
 } // namespace mt::kernels::cuda
 #endif

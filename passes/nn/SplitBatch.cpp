@@ -51,6 +51,9 @@ struct SplitBatch : impl::SplitBatchBase<SplitBatch> {
     if (!main || main.isExternal())
       return signalPassFailure();
     passes::BatchFlow flow = passes::followRows(main);
+    for (RunningStatisticOp statistic : main.getOps<RunningStatisticOp>())
+      if (!flow.culprit)
+        flow.culprit = statistic, flow.reason = "a step moves its running statistics once";
     int64_t whole = batch ? int64_t(batch) : flow.batch, part = microBatch ? int64_t(microBatch) : flow.batch;
     if (flow.culprit ? failed(refuse(flow, whole, part)) : failed(split(main, flow, whole, part)))
       signalPassFailure();

@@ -42,7 +42,7 @@ Status take(const std::string &setting, ParameterGroup &group) {
   if (equals == std::string::npos || (key != "optimizer" && std::ranges::find(keys, key) == keys.end()))
     return fail("'{}': must be KEY=VALUE with one of the keys {}, optimizer", setting, fmt::join(keys, ", "));
   if (key == "optimizer") {
-    if (!kernels::findOptimizer(value))
+    if (const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(value); !optimizer || !optimizer->learns)
       return fail("optimizer={}: must be {}", value, kernels::optimizerList());
     group.optimizer = value;
     return {};

@@ -34,7 +34,7 @@ std::string usualOf(const std::function<std::optional<double>(const kernels::Opt
   std::set<double> values;
   std::string each;
   for (const kernels::OptimizerSpec &optimizer : kernels::optimizers())
-    if (std::optional<double> value = usual(optimizer)) {
+    if (std::optional<double> value = optimizer.learns ? usual(optimizer) : std::nullopt) {
       values.insert(*value);
       each += fmt::format("{}{} with {}", each.empty() ? "" : ", ", *value, optimizer.name);
     }

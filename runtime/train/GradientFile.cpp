@@ -1,5 +1,7 @@
 #include "runtime/train/GradientFile.h"
 
+#include "kernels/Optimizers.h"
+
 #include <algorithm>
 
 namespace mt::train {
@@ -13,8 +15,9 @@ Result<std::unique_ptr<GradientFile>> GradientFile::create(const std::string &pa
 
 GradientFile::GradientFile(NpzWriter writer, const plan::Plan &plan) : writer(std::move(writer)), plan(&plan) {
   for (const plan::Parameter &parameter : plan.parameters) {
-    wanted.push_back(parameter.trainable);
-    missing += parameter.trainable;
+    const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(parameter.optimizer);
+    wanted.push_back(parameter.trainable && optimizer && optimizer->learns); // of running statistics no gradient comes
+    missing += wanted.back();
   }
 }
 

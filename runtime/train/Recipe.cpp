@@ -34,7 +34,8 @@ template <typename Options, typename Visit> void forEachField(Options &options, 
 std::vector<const OptimizerSpec *> optimizersOf(const plan::Plan &plan) {
   std::vector<const OptimizerSpec *> found;
   auto add = [&](const std::string &name) {
-    if (const OptimizerSpec *optimizer = kernels::findOptimizer(name); optimizer && std::ranges::find(found, optimizer) == found.end())
+    if (const OptimizerSpec *optimizer = kernels::findOptimizer(name);
+        optimizer && optimizer->learns && std::ranges::find(found, optimizer) == found.end())
       found.push_back(optimizer);
   };
   add(plan.settings.optimizer);

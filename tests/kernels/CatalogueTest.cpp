@@ -530,6 +530,7 @@ TEST(Samples, AreOfEveryKernelThatTakesTime) {
                                           "scatter_elements",
                                           "top_k",
                                           "dequantize",
+                                          "running_statistic",
                                           "conv",
                                           "conv_data_grad",
                                           "conv_weight_grad",

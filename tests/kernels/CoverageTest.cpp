@@ -77,6 +77,7 @@ const Signature kShaped[] = {
     {"rotary", {}, {in({1, 2, 1, 4}), in({1, 2, 2}), in({1, 2, 2}), out({1, 2, 1, 4})}},
     {"squared_error", {}, {in({2}), in({2}), kScalars, out({})}},
     {"squared_error_grad", {}, {in({2}), in({2}), kScalars, out({}), out({2})}},
+    {"running_statistic", {}, {in({2}), in({2}), kScalars, out({2})}},
     {"squared_norm", {}, {in({5}), out({1})}},
     {"squared_norm_parts", {{"chunk", int64_t{2}}}, {in({5}), out({3})}},
 };

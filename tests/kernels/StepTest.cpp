@@ -264,6 +264,27 @@ TEST(Step, Lion) {
   }
 }
 
+/// No rate, decay or clipping touches a statistic.
+TEST(Step, Replace) {
+  for (const Dims &dims : {Dims{37}, Dims{33, 1030}}) {
+    Optimizer o;
+    o.clip = 0.5;
+    State s = stateOf(dims);
+    expectResults({"replace",
+                   {{"parameter", int64_t{0}}},
+                   {s.gradient, norms({1}), o.scalars()},
+                   {{DType::f32, dims, Effect::update, s.weight.values}}},
+                  {s.gradient.values}, 0);
+  }
+}
+
+TEST(Step, RunningStatistic) {
+  const Tensor own = random({300}, 1), running = random({300}, 2);
+  for (double draw : {3.0, -1.0})
+    expectResults({"running_statistic", {}, {own, running, scalars({{Scalars::kDraw, draw}})}, {{DType::f32, {300}}}},
+                  {draw > 0 ? own.values : running.values}, 0);
+}
+
 /// Scalars of step 0: an update deferred from before the first step.
 TEST(Step, NothingPendingTouchesNothing) {
   Optimizer optimizer;

@@ -220,6 +220,11 @@ void addDequantizes(Cases &cases) {
 }
 
 void addStructureCases(Cases &cases) {
+  // What running statistics get is their next value, no slope: the reference case `normalized` holds it.
+  cases["running_statistic"].push_back({"of a batch", {real({5}), fixed({5}), scalars()}, [](Graph g) {
+                                          return one(
+                                              g.make<RunningStatisticOp>(g.in[0], g.in[1], g.in[2], APFloat(0.9)));
+                                        }});
   addDequantizes(cases);
   addViews<ReshapeOp>(cases, "reshape",
                       {{{2, 3}, {3, 2}}, {{6}, {2, 3}}, {{2, 3}, {6}}, {{1}, {}}, {{}, {1, 1}}, {{2, 3}, {2, 1, 3}}});

@@ -57,6 +57,8 @@ std::vector<Tensor> dequantize(DequantizeOp op, const Operands &in) {
     return (unpacked(in[op.getValues()], at++, op.getBits(), op.getIsSigned()) - zero) * scales.at(from);
   })};
 }
+/// As in training.
+std::vector<Tensor> runningStatistic(RunningStatisticOp op, const Operands &in) { return {in[op.getOwn()]}; }
 std::vector<Tensor> copy(CopyOp op, const Operands &in) { return {in[op.getOperand()]}; }
 
 std::vector<Tensor> transpose(TransposeOp op, const Operands &in) {
@@ -211,6 +213,7 @@ void addStructureRules(Rules &rules) {
   addRule<ReshapeOp, reshape>(rules);
   addRule<CastOp, castElements>(rules);
   addRule<CopyOp, copy>(rules);
+  addRule<RunningStatisticOp, runningStatistic>(rules);
   addRule<DequantizeOp, dequantize>(rules);
   addRule<TransposeOp, transpose>(rules);
   addRule<BroadcastOp, broadcast>(rules);

@@ -120,6 +120,7 @@ func.func @products(%x: tensor<2x4x6xf32>, %w: tensor<8x6xf32>, %b: tensor<8xf32
 func.func @random(%x: tensor<4x6xf32>, %rows: tensor<2xi64>, %s: tensor<16xf64>, %n: tensor<i64>) -> tensor<4x6xf32> {
   // CHECK: nn.dropout %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {outer = 2 : i64, ratio = 1.000000e-01 : f64} : (tensor<4x6xf32>, tensor<2xi64>, tensor<16xf64>, tensor<i64>) -> tensor<4x6xf32>
   %0 = nn.dropout %x, %rows, %s, %n {ratio = 0.1 : f64, outer = 2 : i64} : (tensor<4x6xf32>, tensor<2xi64>, tensor<16xf64>, tensor<i64>) -> tensor<4x6xf32>
+  %kept = nn.running_statistic %x, %0, %s {momentum = 0.9 : f64} : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<16xf64>) -> tensor<4x6xf32>
   // CHECK: nn.random %{{.*}}, %{{.*}} {kind = "normal"} : (tensor<16xf64>, tensor<i64>) -> tensor<4x6xf32>
   %1 = nn.random %s, %n {kind = "normal"} : (tensor<16xf64>, tensor<i64>) -> tensor<4x6xf32>
   %2 = nn.add %0, %1 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>

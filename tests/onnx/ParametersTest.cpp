@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -93,6 +94,26 @@ TEST(Parameters, RunningStatisticsAreNot) {
   model.node("BatchNormalization", {"x", "gain", "bias", "mean", "variance"}, {"y"});
   Imported result = import(model);
   EXPECT_EQ(result.trained(), (Names{"bias", "gain"})) << result.everything();
+}
+
+/// In training form a step moves them.
+TEST(Parameters, RunningStatisticsInTrainingAre) {
+  TestModel model(17);
+  model.input("x", kFloat, {"b", "40", "6"}).output("y");
+  for (const char *name : {"gain", "bias", "mean", "variance"})
+    model.weights(name, {40});
+  setInt(model.node("BatchNormalization", {"x", "gain", "bias", "mean", "variance"}, {"z", "m", "v"}), "training_mode",
+         1);
+  TestModel twice = model;
+  model.node("Relu", {"z"}, {"y"});
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), (Names{"bias", "gain", "mean", "variance"})) << result.everything();
+  EXPECT_TRUE(result.has("nn.running_statistic") && result.has("nn.scalars")) << result.everything();
+  EXPECT_EQ(std::ranges::count_if(result.parameters, &ImportedParameter::isRunning), 2);
+  setInt(twice.node("BatchNormalization", {"z", "gain", "bias", "mean", "variance"}, {"y", "n", "w"}), "training_mode",
+         1);
+  EXPECT_TRUE(
+      import(twice).complains({"'n_y' (BatchNormalization)", "running statistics 'mean' are another node's too"}));
 }
 
 TEST(Parameters, ScalesOfQuantizedWeightsAreNot) {

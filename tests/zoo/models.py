@@ -1,0 +1,845 @@
+"""The models of the zoo: what builds each, what it eats, and what it is trained on. zoo.py says what is done with them."""
+import dataclasses, math
+from typing import Callable
+
+import numpy as np
+import torch
+import transformers as hf
+from torch import nn
+from torch.nn import functional as F
+
+ROWS = 20  # five steps of four
+SMALL = dict(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, max_position_embeddings=64,
+             bos_token_id=0, eos_token_id=0, pad_token_id=0)
+GATED = dict(SMALL, num_key_value_heads=2)
+MIXED = dict(GATED, num_local_experts=6, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=24)
+STACKS = dict(vocab_size=128, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48,
+              decoder_ffn_dim=48, max_position_embeddings=64, bos_token_id=0, eos_token_id=0, pad_token_id=0, decoder_start_token_id=0,
+              forced_eos_token_id=None)
+PATCHES = dict(image_size=16, patch_size=4, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, num_labels=5)
+
+
+@dataclasses.dataclass
+class Case:
+    """build: the module; data: inputs and labels of so many rows; loss: as mtc names it. forms: further exports, of `optimized`, `static`,
+    `old` and `new`. train: exported in training mode, dropping by the seed `drops`; noise: no two runs have the same losses; perturb: vectors are
+    moved away from zero and one; axes: dimensions of inputs that stay dynamic, where not the batch, and the length of integer inputs."""
+    build: Callable
+    data: Callable
+    loss: str = "causal-lm"
+    forms: str = ""
+    lr: float = 0.05
+    train: bool = False
+    drops: int = 0
+    noise: bool = False
+    perturb: bool = True
+    axes: dict = dataclasses.field(default_factory=dict)
+    mtc: str = ""
+
+
+CASES = {}
+
+
+def add(name, build, data, loss="causal-lm", forms="", **more):
+    CASES[name] = Case(build, data, loss, forms, **more)
+
+
+class Base(nn.Module):
+    """A model as users export it: its inputs in order, one output, no cache."""
+
+    def __init__(self, model, pick, fixed):
+        super().__init__()
+        self.model, self.pick, self.fixed = model, pick, fixed
+
+
+def wrap(model, inputs, output="logits", **fixed):
+    """A module whose forward takes the named inputs (the exporter wants a signature) and returns one output, by name or by a function."""
+    scope = {}
+    exec(f"def forward(self, {', '.join(inputs)}):\n return self.pick(self.model({', '.join(f'{n}={n}' for n in inputs)}, **self.fixed))", scope)
+    pick = output if callable(output) else lambda result: result[output]
+    return type("Exported", (Base,), dict(forward=scope["forward"]))(model, pick, fixed)
+
+
+# Data: rows of inputs and labels, the same every time.
+
+def chain(rng, rows, seq, vocab=128, lowest=4):
+    """A first-order chain that a small model learns quickly."""
+    follows = np.random.default_rng(0).integers(lowest, vocab, (vocab, 4))
+    out = np.zeros((rows, seq), np.int64)
+    out[:, 0] = rng.integers(lowest, vocab, rows)
+    for i in range(1, seq):
+        out[:, i] = follows[out[:, i - 1], np.minimum(3, rng.geometric(0.7, rows) - 1)]
+    return out
+
+
+def ignored(rng, labels, share=0.1):
+    return np.where(rng.random(labels.shape) < share, -100, labels)
+
+
+def tokens(seq=16, vocab=128):
+    def data(rng, rows):
+        t = chain(rng, rows, seq + 1, vocab)
+        return dict(input_ids=t[:, :-1], labels=ignored(rng, t[:, 1:]))
+    return data
+
+
+def padded(seq=16, classes=0, name="labels"):
+    """Tokens and a mask of rows that end early; labels of tokens, or one of classes."""
+    def data(rng, rows):
+        t = chain(rng, rows, seq)
+        mask = (np.arange(seq)[None] < rng.integers(seq // 2, seq + 1, rows)[:, None]).astype(np.int64)
+        labels = rng.integers(0, classes, rows) if classes else np.where((rng.random(t.shape) < 0.5) & (mask > 0), t, -100)
+        return {"input_ids": np.where(mask > 0, t, 0), "attention_mask": mask, name: labels}
+    return data
+
+
+def unmasked(rng, rows):
+    return {k: v for k, v in padded()(rng, rows).items() if k != "attention_mask"}
+
+
+def classified(seq=16, classes=5):
+    return lambda rng, rows: dict(input_ids=chain(rng, rows, seq), labels=rng.integers(0, classes, rows))
+
+
+def pairs(source=12, target=16):
+    """An encoder's and a decoder's tokens, of two lengths."""
+    def data(rng, rows):
+        t = chain(rng, rows, target + 1)
+        return dict(input_ids=chain(rng, rows, source), decoder_input_ids=t[:, :-1], labels=ignored(rng, t[:, 1:]))
+    return data
+
+
+def pictures(size=16, classes=5, channels=3, name="pixel_values"):
+    def data(rng, rows):
+        labels = rng.integers(0, classes, rows)
+        centres = np.random.default_rng(0).normal(size=(classes, channels, size, size))
+        return {name: (0.5 * centres[labels] + rng.normal(size=(rows, channels, size, size))).astype(np.float32), "labels": labels}
+    return data
+
+
+def segmented(size=32, out=32, classes=5, name="pixel_values"):
+    def data(rng, rows):
+        labels = rng.integers(0, classes, (rows, out, out))
+        labels[rng.random(labels.shape) < 0.1] = -100
+        return {name: rng.normal(size=(rows, 3, size, size)).astype(np.float32), "labels": labels}
+    return data
+
+
+def floats(shape, target, name="x"):
+    """Regression: of a fixed smooth function of the input."""
+    def data(rng, rows):
+        x = rng.normal(size=(rows, *shape)).astype(np.float32)
+        w = np.random.default_rng(0).normal(size=(int(np.prod(shape)), int(np.prod(target)))) / math.sqrt(np.prod(shape))
+        return {name: x, "labels": np.tanh(x.reshape(rows, -1) @ w).reshape(rows, *target).astype(np.float32)}
+    return data
+
+
+def features(shape, classes=5, name="x"):
+    return lambda rng, rows: {name: rng.normal(size=(rows, *shape)).astype(np.float32), "labels": rng.integers(0, classes, rows)}
+
+
+def frames(samples, count, classes=8, name="input_values"):
+    """Sound, and a label for each frame of it."""
+    return lambda rng, rows: {name: rng.normal(size=(rows, *samples)).astype(np.float32), "labels": ignored(rng, rng.integers(0, classes, (rows, count)))}
+
+
+# transformers: language models.
+
+def decoder(config, inputs=("input_ids",), **fixed):
+    def build():
+        model = hf.AutoModelForCausalLM.from_config(config)
+        model.config._experts_implementation = "batched_mm"
+        return wrap(model, inputs, **{"use_cache": False, **fixed})
+    return build
+
+
+ALL = "optimized static old"
+ROPE = dict(rope_parameters=dict(rope_type="default", rope_theta=1e4))
+add("mixtral", decoder(hf.MixtralConfig(**MIXED)), tokens(), forms="optimized static")
+add("qwen3-moe", decoder(hf.Qwen3MoeConfig(**MIXED, head_dim=8, norm_topk_prob=True)), tokens(), forms="optimized")
+add("olmoe", decoder(hf.OlmoeConfig(**MIXED)), tokens(), forms="static")
+add("gpt-oss", decoder(hf.GptOssConfig(**MIXED, head_dim=8, sliding_window=8, **ROPE)), tokens(), forms="optimized static")
+add("deepseek-v3", decoder(hf.DeepseekV3Config(**dict(MIXED, num_key_value_heads=4, num_hidden_layers=3), n_routed_experts=8, n_group=2, topk_group=1,
+    n_shared_experts=1,
+    first_k_dense_replace=1, q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8)), tokens(), forms="optimized static")
+add("granite-moe", decoder(hf.GraniteMoeConfig(**MIXED)), tokens())
+add("qwen2-moe", decoder(hf.Qwen2MoeConfig(**MIXED, shared_expert_intermediate_size=24)), tokens())
+add("phimoe", decoder(hf.PhimoeConfig(**MIXED)), tokens())
+add("glm4-moe", decoder(hf.Glm4MoeConfig(**MIXED, head_dim=8, n_routed_experts=6, n_shared_experts=1, first_k_dense_replace=1)), tokens())
+add("llama", decoder(hf.LlamaConfig(**GATED)), tokens(), forms="optimized static")
+add("llama-mask", decoder(hf.LlamaConfig(**GATED), ("input_ids", "attention_mask")), padded(), forms="optimized old")
+add("llama4", decoder(hf.Llama4TextConfig(**GATED, head_dim=8, intermediate_size_mlp=48, num_local_experts=4, num_experts_per_tok=1, attention_chunk_size=8)),
+    tokens())
+add("mistral", decoder(hf.MistralConfig(**GATED, sliding_window=8)), tokens(), forms="optimized")
+add("gpt2", decoder(hf.GPT2Config(**SMALL)), tokens(), forms="optimized static")
+add("gpt-neox", decoder(hf.GPTNeoXConfig(**SMALL)), tokens(), forms="optimized static")
+add("gpt-neo", decoder(hf.GPTNeoConfig(vocab_size=128, hidden_size=32, num_layers=2, attention_types=[[["global", "local"], 1]], num_heads=4, window_size=8,
+    intermediate_size=48,
+    max_position_embeddings=64, bos_token_id=0, eos_token_id=0)), tokens())
+add("gptj", decoder(hf.GPTJConfig(vocab_size=128, n_positions=64, n_embd=32, n_layer=2, n_head=4, rotary_dim=4, bos_token_id=0, eos_token_id=0)), tokens(),
+    forms="static")
+add("gpt-bigcode", decoder(hf.GPTBigCodeConfig(vocab_size=128, n_positions=64, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0)), tokens())
+add("opt", decoder(hf.OPTConfig(**dict(SMALL, pad_token_id=1), ffn_dim=48, word_embed_proj_dim=16)), tokens(), forms="optimized static")
+add("bloom", decoder(hf.BloomConfig(vocab_size=128, hidden_size=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0)), tokens(), forms="optimized static")
+add("mpt", decoder(hf.MptConfig(vocab_size=128, d_model=32, n_layers=2, n_heads=4, max_seq_len=64)), tokens(), forms="optimized")
+add("codegen", decoder(hf.CodeGenConfig(vocab_size=128, n_positions=64, n_ctx=64, n_embd=32, n_layer=2, n_head=4, rotary_dim=4, bos_token_id=0,
+    eos_token_id=0)), tokens(), forms="optimized")
+add("xglm", decoder(hf.XGLMConfig(vocab_size=128, d_model=32, ffn_dim=48, num_layers=2, attention_heads=4, max_position_embeddings=64, bos_token_id=0,
+    eos_token_id=0, pad_token_id=1)), tokens(),
+    forms="optimized")
+add("gemma", decoder(hf.GemmaConfig(**GATED, head_dim=8)), tokens())
+add("gemma2", decoder(hf.Gemma2Config(**GATED, head_dim=8, sliding_window=8, query_pre_attn_scalar=8)), tokens(), forms="optimized static")
+add("gemma3", decoder(hf.Gemma3TextConfig(**dict(GATED, num_hidden_layers=3), head_dim=8, sliding_window=8,
+    layer_types=["sliding_attention", "full_attention", "sliding_attention"])), tokens(), forms="optimized static")
+add("phi", decoder(hf.PhiConfig(**SMALL, partial_rotary_factor=0.5)), tokens(), forms="optimized static")
+add("phi3", decoder(hf.Phi3Config(**GATED)), tokens())
+add("qwen2", decoder(hf.Qwen2Config(**GATED)), tokens(), forms="optimized static")
+add("qwen3", decoder(hf.Qwen3Config(**GATED, head_dim=8)), tokens())
+add("qwen3-next", decoder(hf.Qwen3NextConfig(**MIXED, head_dim=8, shared_expert_intermediate_size=24, linear_num_key_heads=2, linear_num_value_heads=4,
+    linear_key_head_dim=8, linear_value_head_dim=8,
+    layer_types=["linear_attention", "full_attention"])), tokens())
+add("falcon", decoder(hf.FalconConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, bos_token_id=0, eos_token_id=0)), tokens(),
+    forms="optimized")
+add("falcon-alibi", decoder(hf.FalconConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, bos_token_id=0, eos_token_id=0,
+    alibi=True, new_decoder_architecture=True,
+    num_kv_heads=2)), tokens())
+add("granite", decoder(hf.GraniteConfig(**GATED, embedding_multiplier=6.0, residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=2.0)), tokens(),
+    forms="optimized")
+add("cohere", decoder(hf.CohereConfig(**GATED, logit_scale=0.5)), tokens(), forms="optimized")
+add("cohere2", decoder(hf.Cohere2Config(**GATED, logit_scale=0.5, sliding_window=8)), tokens())
+add("starcoder2", decoder(hf.Starcoder2Config(**GATED)), tokens(), forms="static")
+add("smollm3", decoder(hf.SmolLM3Config(**dict(GATED, num_hidden_layers=4))), tokens())
+add("glm4", decoder(hf.Glm4Config(**GATED, head_dim=8)), tokens())
+add("olmo2", decoder(hf.Olmo2Config(**GATED)), tokens())
+add("stablelm", decoder(hf.StableLmConfig(**GATED, use_parallel_residual=True)), tokens())
+add("nemotron", decoder(hf.NemotronConfig(**GATED)), tokens(), forms="optimized")
+add("exaone4", decoder(hf.Exaone4Config(**GATED, sliding_window=8)), tokens())
+add("minicpm3", decoder(hf.MiniCPM3Config(**dict(GATED, num_key_value_heads=4), q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8,
+    v_head_dim=8)), tokens())
+add("persimmon", decoder(hf.PersimmonConfig(**SMALL)), tokens())
+add("biogpt", decoder(hf.BioGptConfig(**dict(SMALL, pad_token_id=1))), tokens())
+add("openai-gpt", decoder(hf.OpenAIGPTConfig(vocab_size=128, n_positions=64, n_embd=32, n_layer=2, n_head=4)), tokens())
+add("ctrl", decoder(hf.CTRLConfig(vocab_size=128, n_positions=64, n_embd=32, dff=48, n_layer=2, n_head=4)), tokens())
+add("xlnet", decoder(hf.XLNetConfig(vocab_size=128, d_model=32, n_layer=2, n_head=4, d_inner=48), use_cache=False), tokens())
+add("diffllama", decoder(hf.DiffLlamaConfig(**GATED)), tokens())
+add("doge", decoder(hf.DogeConfig(**GATED)), tokens())
+add("apertus", decoder(hf.ApertusConfig(**GATED)), tokens())
+add("modernbert-decoder", decoder(hf.ModernBertDecoderConfig(**SMALL, local_attention=8, global_attn_every_n_layers=2, cls_token_id=0, sep_token_id=0)),
+    tokens())
+add("mamba", decoder(hf.MambaConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, state_size=4, time_step_rank=4, pad_token_id=0, bos_token_id=0,
+    eos_token_id=0)), tokens(),
+    forms="optimized static")
+add("falcon-mamba", decoder(hf.FalconMambaConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, state_size=4, time_step_rank=4, pad_token_id=0,
+    bos_token_id=0, eos_token_id=0)), tokens(), forms="static")
+add("mamba2", decoder(hf.Mamba2Config(vocab_size=128, hidden_size=32, num_hidden_layers=2, state_size=8, num_heads=8, head_dim=8, n_groups=2, chunk_size=8,
+    expand=2, pad_token_id=0, bos_token_id=0,
+    eos_token_id=0)), tokens(), forms="optimized static")
+add("rwkv", decoder(hf.RwkvConfig(vocab_size=128, context_length=64, hidden_size=32, num_hidden_layers=2, attention_hidden_size=32, intermediate_size=48,
+    bos_token_id=0, eos_token_id=0)), tokens(),
+    forms="static")
+add("recurrent-gemma", decoder(hf.RecurrentGemmaConfig(**dict(GATED, num_hidden_layers=3), lru_width=32, attention_window_size=8, conv1d_width=4)), tokens(),
+    forms="static")
+add("lfm2", decoder(hf.Lfm2Config(**GATED, layer_types=["conv", "full_attention"], conv_L_cache=3)), tokens(), forms="static")
+add("jamba", decoder(hf.JambaConfig(**MIXED, attn_layer_period=2, attn_layer_offset=1, expert_layer_period=2, mamba_d_state=4, mamba_dt_rank=4,
+    use_mamba_kernels=False)), tokens(), forms="static")
+
+
+for kind, config in dict(gpt2=hf.GPT2Config(**SMALL), qwen2=hf.Qwen2Config(**GATED), mixtral=hf.MixtralConfig(**MIXED),
+    opt=hf.OPTConfig(**dict(SMALL, pad_token_id=1), ffn_dim=48),
+                         bloom=hf.BloomConfig(vocab_size=128, hidden_size=32, n_layer=2, n_head=4),
+                         gemma2=hf.Gemma2Config(**GATED, head_dim=8, sliding_window=8)).items():
+    add(f"{kind}-mask", decoder(config, ("input_ids", "attention_mask")), padded(), forms="old")  # without a mask the older exporter lacks an operator
+
+
+def dropping():
+    """GPT-2 in training mode, attention written out: the exporter writes the dropout of the fused one as if for inference."""
+    return wrap(hf.AutoModelForCausalLM.from_config(hf.GPT2Config(**SMALL, attn_pdrop=0.2), attn_implementation="eager"), ("input_ids",), use_cache=False)
+
+
+add("gpt2-dropout", dropping, tokens(), train=True, drops=7)
+
+
+# transformers: encoders, and heads on them.
+
+def headed(head, config, inputs=("input_ids", "attention_mask"), output="logits", **fixed):
+    """head: of AutoModelFor..., or a class. The exporter fails on fused attention with a bias where the batch is dynamic."""
+    model = head if isinstance(head, type) else getattr(hf, f"AutoModelFor{head}")
+    how = dict(attn_implementation="eager") if config.model_type in EAGER else {}
+    return lambda: wrap((model._from_config if isinstance(head, type) else model.from_config)(config, **how), inputs, output, **fixed)
+
+
+def masked(name, config, forms="", inputs=("input_ids", "attention_mask"), data=None, **more):
+    add(name, headed("MaskedLM", config, inputs), data or padded(), forms=forms, **more)
+
+
+CLASSES = dict(num_labels=5)
+EAGER = ("t5", "umt5", "beit", "swin", "sam_vision_model")
+masked("bert", hf.BertConfig(**SMALL), ALL)
+masked("roberta", hf.RobertaConfig(**dict(SMALL, pad_token_id=1)), "optimized static")
+masked("distilbert", hf.DistilBertConfig(vocab_size=128, dim=32, hidden_dim=48, n_layers=2, n_heads=4, max_position_embeddings=64, pad_token_id=0),
+    "optimized old")
+masked("albert", hf.AlbertConfig(**SMALL, embedding_size=16), "optimized")
+masked("electra", hf.ElectraConfig(**SMALL, embedding_size=16), "optimized")
+masked("deberta", hf.DebertaConfig(**SMALL, relative_attention=True, pos_att_type=["c2p", "p2c"]), "static")
+masked("deberta-v2", hf.DebertaV2Config(**SMALL, relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8, share_att_key=True,
+    norm_rel_ebd="layer_norm", conv_kernel_size=3), "static")
+masked("modernbert", hf.ModernBertConfig(**SMALL, local_attention=8, global_attn_every_n_layers=2, cls_token_id=0, sep_token_id=0), "optimized static")
+masked("mobilebert", hf.MobileBertConfig(**SMALL, embedding_size=16, intra_bottleneck_size=16, true_hidden_size=16, num_feedforward_networks=2), "optimized")
+masked("mpnet", hf.MPNetConfig(**dict(SMALL, pad_token_id=1)))
+masked("squeezebert", hf.SqueezeBertConfig(**SMALL, embedding_size=32))
+masked("roformer", hf.RoFormerConfig(**SMALL, embedding_size=32), "optimized")
+masked("convbert", hf.ConvBertConfig(**SMALL, embedding_size=16, head_ratio=2, conv_kernel_size=5))
+masked("funnel", hf.FunnelConfig(vocab_size=128, block_sizes=[1, 1], num_decoder_layers=1, d_model=32, n_head=4, d_head=8, d_inner=48), "static")
+masked("longformer", hf.LongformerConfig(**dict(SMALL, pad_token_id=1), attention_window=8), "static")
+masked("bigbird", hf.BigBirdConfig(**SMALL, attention_type="original_full"))
+masked("nystromformer", hf.NystromformerConfig(**SMALL, num_landmarks=4, segment_means_seq_len=16, conv_kernel_size=5), "static", ("input_ids",), unmasked)
+masked("fnet", hf.FNetConfig(**SMALL), inputs=("input_ids",), data=unmasked)
+masked("rembert", hf.RemBertConfig(**SMALL, input_embedding_size=16, output_embedding_size=24))
+masked("ibert", hf.IBertConfig(**dict(SMALL, pad_token_id=1)))
+masked("esm", hf.EsmConfig(**dict(SMALL, pad_token_id=1), mask_token_id=2, position_embedding_type="rotary"))
+masked("xlm", hf.XLMConfig(vocab_size=128, emb_dim=32, n_layers=2, n_heads=4, max_position_embeddings=64, pad_index=0, pad_token_id=0))
+masked("reformer", hf.ReformerConfig(vocab_size=128, hidden_size=32, attention_head_size=8, num_attention_heads=4, attn_layers=["local", "local"],
+    local_attn_chunk_length=4, feed_forward_size=48, is_decoder=False,
+       axial_pos_shape=[4, 4], axial_pos_embds_dim=[16, 16], max_position_embeddings=16, pad_token_id=0,
+       hidden_dropout_prob=0.0, local_attention_probs_dropout_prob=0.0), "static", train=True)
+masked("perceiver", hf.PerceiverConfig(num_latents=6, d_latents=32, d_model=24, num_blocks=1, num_self_attends_per_block=2, num_self_attention_heads=4,
+    num_cross_attention_heads=4, qk_channels=32, v_channels=32,
+       vocab_size=128, max_position_embeddings=16), inputs=("inputs", "attention_mask"), data=lambda rng,
+       rows: {("inputs" if k == "input_ids" else k): v for k, v in padded()(rng, rows).items()}, forms="static")
+add("llama-classify", headed("SequenceClassification", hf.LlamaConfig(**GATED, **CLASSES)), padded(classes=5), "cross-entropy", forms="optimized static")
+add("llama-classify-ids", headed("SequenceClassification", hf.LlamaConfig(**GATED, **CLASSES), ("input_ids",)), classified(), "cross-entropy", forms="old")
+add("gpt2-classify", headed("SequenceClassification", hf.GPT2Config(**SMALL, **CLASSES)), padded(classes=5), "cross-entropy")
+add("bert-classify", headed("SequenceClassification", hf.BertConfig(**SMALL, **CLASSES)), padded(classes=5), "cross-entropy", forms="optimized")
+add("bert-loss", headed("SequenceClassification", hf.BertConfig(**SMALL, **CLASSES), ("input_ids", "attention_mask", "labels"), "loss"), padded(classes=5),
+    "output:loss", forms="optimized")
+add("bert-tags", headed("TokenClassification", hf.BertConfig(**SMALL, num_labels=128)), padded())
+add("bert-answers", headed("QuestionAnswering", hf.BertConfig(**SMALL), ("input_ids", "attention_mask", "start_positions", "end_positions"), "loss"),
+    lambda rng, rows: {**{k: v for k, v in padded()(rng, rows).items() if k != "labels"}, "start_positions": rng.integers(0, 8, rows),
+    "end_positions": rng.integers(0, 8, rows)}, "output:loss", forms="static optimized")
+add("llama-loss", headed("CausalLM", hf.LlamaConfig(**GATED), ("input_ids", "labels"), "loss", use_cache=False),
+    lambda rng, rows: (lambda t: dict(input_ids=t, labels=ignored(rng, t)))(chain(rng, rows, 16)), "output:loss", forms="optimized old")
+
+
+# transformers: encoder-decoders.
+
+def stacks(config, inputs=("input_ids", "decoder_input_ids"), head="Seq2SeqLM"):
+    return headed(head, config, inputs, use_cache=False)
+
+
+T5 = dict(vocab_size=128, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, num_heads=4, decoder_start_token_id=0, pad_token_id=0,
+    eos_token_id=1)
+add("t5", stacks(hf.T5Config(**T5)), pairs(), forms=ALL)
+add("t5-gated", stacks(hf.T5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)), pairs())
+add("umt5", stacks(hf.UMT5Config(**T5)), pairs())
+add("longt5", stacks(hf.LongT5Config(**T5, local_radius=3, encoder_attention_type="local")), pairs(), forms="static")
+add("switch", stacks(hf.SwitchTransformersConfig(**T5, num_experts=4, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1, expert_capacity=64)), pairs())
+add("bart", stacks(hf.BartConfig(**STACKS)), pairs(), forms="optimized static")
+add("mbart", stacks(hf.MBartConfig(**STACKS)), pairs())
+add("marian", stacks(hf.MarianConfig(**STACKS)), pairs(), forms="optimized")
+add("pegasus", stacks(hf.PegasusConfig(**STACKS)), pairs())
+add("m2m100", stacks(hf.M2M100Config(**dict(STACKS, pad_token_id=1))), pairs())
+add("blenderbot", stacks(hf.BlenderbotConfig(**STACKS)), pairs())
+add("prophetnet", stacks(hf.ProphetNetConfig(vocab_size=128, hidden_size=32, encoder_ffn_dim=48, decoder_ffn_dim=48, num_encoder_layers=2,
+    num_decoder_layers=2, num_encoder_attention_heads=4,
+    num_decoder_attention_heads=4, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, decoder_start_token_id=0, ngram=2)), pairs())
+
+
+def spoken(rng, rows):
+    t = chain(rng, rows, 17)
+    return dict(input_features=rng.normal(size=(rows, 8, 32)).astype(np.float32), decoder_input_ids=t[:, :-1], labels=ignored(rng, t[:, 1:]))
+
+
+add("whisper", stacks(hf.WhisperConfig(**dict(STACKS, max_position_embeddings=64), num_mel_bins=8, max_source_positions=16, max_target_positions=32),
+    ("input_features", "decoder_input_ids"), "SpeechSeq2Seq"),
+    spoken, forms="optimized static")
+add("speech-to-text", stacks(hf.Speech2TextConfig(**dict(STACKS, pad_token_id=1), input_feat_per_channel=8, max_source_positions=64, max_target_positions=32,
+    conv_channels=16), ("input_features", "decoder_input_ids"), "SpeechSeq2Seq"),
+    lambda rng, rows: {k: v.transpose(0, 2, 1).copy() if k == "input_features" else v for k, v in spoken(rng, rows).items()}, forms="static")
+
+
+# transformers: sound.
+
+SOUND = dict(SMALL, conv_dim=(16, 16), conv_stride=(4, 2), conv_kernel=(8, 3), num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=4,
+    num_feat_extract_layers=2, num_labels=8, mask_time_prob=0.0, layerdrop=0.0)
+
+
+def sound(config):
+    return headed("AudioFrameClassification", config, ("input_values",))
+
+
+add("wav2vec2", sound(hf.Wav2Vec2Config(**SOUND)), frames((160,), 19), forms="optimized static")
+add("wav2vec2-stable", sound(hf.Wav2Vec2Config(**SOUND, do_stable_layer_norm=True, feat_extract_norm="layer", conv_bias=True)), frames((160,), 19))
+add("hubert", lambda: wrap(nn.Sequential(Taken(hf.HubertModel(hf.HubertConfig(**SOUND)), "last_hidden_state"), nn.Linear(32, 8)), ("input",), lambda y: y),
+    frames((160,), 19, name="input"), forms="static")
+add("wavlm", sound(hf.WavLMConfig(**SOUND, num_buckets=8, max_bucket_distance=16)), frames((160,), 19), forms="static")
+add("data2vec-audio", sound(hf.Data2VecAudioConfig(**dict(SOUND, num_conv_pos_embeddings=2), conv_pos_kernel_size=5)), frames((160,), 19))
+add("wav2vec2-conformer", sound(hf.Wav2Vec2ConformerConfig(**SOUND, position_embeddings_type="rotary", conv_depthwise_kernel_size=5)), frames((160,), 19),
+    forms="static")
+add("ast", headed("AudioClassification", hf.ASTConfig(**dict(PATCHES, patch_size=4), frequency_stride=4, time_stride=4, max_length=16, num_mel_bins=8),
+    ("input_values",)), features((16, 8), name="input_values"), "cross-entropy")
+
+
+class Taken(nn.Module):
+    """A part of a model's output, for nn.Sequential."""
+
+    def __init__(self, model, name):
+        super().__init__()
+        self.model, self.name = model, name
+
+    def forward(self, x):
+        return self.model(x)[self.name]
+
+
+# transformers: pictures.
+
+def seen(name, config, forms="", data=None, head="ImageClassification", **more):
+    add(name, headed(head, config, ("pixel_values",)), data or pictures(), "cross-entropy", forms=forms, **more)
+
+
+seen("vit", hf.ViTConfig(**PATCHES), ALL)
+seen("deit", hf.DeiTConfig(**PATCHES), "optimized", head=hf.DeiTForImageClassification)
+seen("beit", hf.BeitConfig(**PATCHES, use_relative_position_bias=True, layer_scale_init_value=0.1), "optimized")
+seen("dinov2", hf.Dinov2Config(**PATCHES), "optimized")
+seen("swin", hf.SwinConfig(image_size=16, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4, num_labels=5), "optimized static")
+seen("swinv2", hf.Swinv2Config(image_size=16, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4, num_labels=5), "static")
+seen("convnext", hf.ConvNextConfig(image_size=16, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], patch_size=2, num_labels=5, layer_scale_init_value=0.1),
+    ALL)
+seen("convnextv2", hf.ConvNextV2Config(image_size=16, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], patch_size=2, num_labels=5))
+seen("resnet", hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 2], layer_type="basic", num_labels=5), ALL)
+seen("resnet-bottleneck", hf.ResNetConfig(embedding_size=8, hidden_sizes=[16, 32], depths=[1, 2], num_labels=5))
+seen("mobilenet-v1", hf.MobileNetV1Config(image_size=32, depth_multiplier=0.25, num_labels=5), data=pictures(32))
+seen("mobilenet-v2", hf.MobileNetV2Config(image_size=32, depth_multiplier=0.25, num_labels=5), "optimized", pictures(32))
+seen("efficientnet", hf.EfficientNetConfig(image_size=32, width_coefficient=0.25, depth_coefficient=0.3, hidden_dim=320, num_labels=5), "optimized",
+    pictures(32))
+seen("regnet", hf.RegNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], groups_width=8, num_labels=5))
+seen("mobilevit", hf.MobileViTConfig(image_size=64, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 8, 12, 16, 16, 16, 32], num_attention_heads=4,
+    num_labels=5), "static", pictures(64))
+seen("poolformer", hf.PoolFormerConfig(hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_labels=5), data=pictures(32))
+seen("pvt", hf.PvtConfig(image_size=32, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 2, 4], mlp_ratios=[2, 2, 2, 2],
+    num_labels=5), data=pictures(32))
+seen("pvt-v2", hf.PvtV2Config(image_size=32, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 2, 4], mlp_ratios=[2, 2, 2, 2],
+    num_labels=5), data=pictures(32))
+seen("focalnet", hf.FocalNetConfig(image_size=16, patch_size=2, embed_dim=16, hidden_sizes=[16, 32], depths=[1, 1], focal_levels=[2, 2], focal_windows=[3, 3],
+    num_labels=5))
+seen("hiera", hf.HieraConfig(image_size=[32, 32], patch_size=[3, 3], patch_stride=[2, 2], patch_padding=[1, 1], embed_dim=8, num_heads=[1, 1, 2],
+    depths=[1, 1, 1], masked_unit_size=[4, 4], num_query_pool=2, query_stride=[2, 2],
+     masked_unit_attention=[True, False, False], embed_dim_multiplier=2.0, num_labels=5), data=pictures(32))
+seen("bit", hf.BitConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_groups=4, num_labels=5), data=pictures(32))
+seen("imagegpt", hf.ImageGPTConfig(vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=4, num_labels=5),
+     data=lambda rng, rows: dict(input_ids=rng.integers(0, 64, (rows, 16)), labels=rng.integers(0, 5, rows)))
+CASES["imagegpt"].build = headed("ImageClassification", hf.ImageGPTConfig(vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=4, num_labels=5),
+    ("input_ids",))
+seen("videomae", hf.VideoMAEConfig(**PATCHES, num_frames=4, tubelet_size=2), data=features((4, 3, 16, 16), name="pixel_values"), head="VideoClassification")
+seen("timesformer", hf.TimesformerConfig(**PATCHES, num_frames=4), data=features((4, 3, 16, 16), name="pixel_values"), head="VideoClassification")
+seen("vivit", hf.VivitConfig(**PATCHES, num_frames=4, tubelet_size=[2, 4, 4]), data=features((4, 3, 16, 16), name="pixel_values"), head="VideoClassification")
+add("dinov3", lambda: nn.Sequential(Taken(hf.DINOv3ViTModel(hf.DINOv3ViTConfig(**PATCHES, num_register_tokens=2)), "pooler_output"), nn.Linear(32, 5)),
+    pictures(name="input"), "cross-entropy")
+add("sam-encoder", lambda: Spread(hf.SamVisionModel(hf.SamVisionConfig(hidden_size=32, output_channels=16, num_hidden_layers=2, num_attention_heads=4,
+    image_size=32, patch_size=4, window_size=3, global_attn_indexes=[1],
+    mlp_dim=48)), 16), pictures(32, name="input"), "cross-entropy", forms="static")
+add("depth-anything", lambda: wrap(hf.DepthAnythingForDepthEstimation(hf.DepthAnythingConfig(backbone_config=hf.Dinov2Config(**PATCHES,
+    out_features=["stage1", "stage2", "stage2", "stage2"][:2], reshape_hidden_states=False),
+    patch_size=4, reassemble_hidden_size=32, neck_hidden_sizes=[8, 16], reassemble_factors=[2, 1], fusion_hidden_size=8, head_hidden_size=8)),
+    ("pixel_values",), "predicted_depth"), floats((3, 16, 16), (16, 16), "pixel_values"), "mse")
+
+
+class Spread(nn.Module):
+    """An encoder of pictures, its channels averaged over space, and a head."""
+
+    def __init__(self, model, channels):
+        super().__init__()
+        self.model, self.head = model, nn.Linear(channels, 5)
+
+    def forward(self, x):
+        return self.head(self.model(x).last_hidden_state.mean((2, 3)))
+
+
+class Segmenting(nn.Module):
+    """A model of pixels and the loss of them all."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixel_values, labels):
+        logits = self.model(pixel_values)
+        logits = F.interpolate(getattr(logits, "logits", logits), size=labels.shape[-2:], mode="bilinear", align_corners=False)
+        return F.cross_entropy(logits, labels)
+
+
+SEGFORMER = dict(hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=16, mlp_ratios=[2, 2, 2, 2],
+    num_labels=5)
+add("segformer", lambda: Segmenting(hf.SegformerForSemanticSegmentation(hf.SegformerConfig(**SEGFORMER))), segmented(), "output:loss", forms="optimized static")
+add("mobilenet-v2-segment", lambda: Segmenting(hf.MobileNetV2ForSemanticSegmentation(hf.MobileNetV2Config(image_size=32, depth_multiplier=0.25,
+    num_labels=5))), segmented(), "output:loss")
+
+
+class Detecting(nn.Module):
+    """A detector's heads on queries that are matched in order: matching itself is data's."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixel_values, boxes, labels):
+        out = self.model(pixel_values)
+        return F.cross_entropy(out.logits.transpose(1, 2), labels) + 5 * F.l1_loss(out.pred_boxes, boxes)
+
+
+def boxed(rng, rows):
+    return dict(pixel_values=rng.normal(size=(rows, 3, 32, 32)).astype(np.float32), boxes=rng.random((rows, 6, 4)).astype(np.float32),
+        labels=rng.integers(0, 5, (rows, 6)))
+
+
+DETR = dict(d_model=32, encoder_layers=1, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48,
+    num_queries=6, num_labels=4)
+BACKBONE = dict(use_timm_backbone=False, use_pretrained_backbone=False, backbone=None)
+add("detr", lambda: Detecting(hf.DetrForObjectDetection(hf.DetrConfig(**DETR, **BACKBONE, backbone_config=hf.ResNetConfig(embedding_size=8,
+    hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", out_features=["stage2"])))),
+    boxed, "output:loss", forms="static", axes=dict(labels=(0,)))
+add("yolos", lambda: Detecting(hf.YolosForObjectDetection(hf.YolosConfig(**dict(PATCHES, image_size=[32, 32], num_labels=4), num_detection_tokens=6))), boxed,
+    "output:loss", forms="static", axes=dict(labels=(0,)))
+
+
+# transformers: two kinds of input.
+
+TEXT = dict(vocab_size=128, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=16, bos_token_id=0,
+    eos_token_id=1, pad_token_id=1)
+LOOK = {k: v for k, v in PATCHES.items() if k != "num_labels"}
+
+
+def captioned(mask=True):
+    return lambda rng, rows: {"input_ids": np.concatenate([chain(rng, rows, 15, 127), np.full((rows, 1), 127)], 1),
+        "pixel_values": rng.normal(size=(rows, 3, 16, 16)).astype(np.float32),
+                              **(dict(attention_mask=np.ones((rows, 16), np.int64)) if mask else {})}
+
+
+add("clip", lambda: wrap(hf.CLIPModel(hf.CLIPConfig(text_config=dict(TEXT, eos_token_id=127), vision_config=LOOK, projection_dim=16)),
+    ("input_ids", "pixel_values", "attention_mask"), "loss", return_loss=True), captioned(),
+    "output:loss", forms="optimized static")
+add("clip-text", lambda: wrap(hf.CLIPTextModelWithProjection(hf.CLIPTextConfig(**dict(TEXT, eos_token_id=127), projection_dim=5)), ("input_ids",),
+    "text_embeds"),
+    lambda rng, rows: dict(input_ids=np.concatenate([chain(rng, rows, 15, 127), np.full((rows, 1), 127)], 1), labels=rng.integers(0, 5, rows)),
+    "cross-entropy", forms="optimized old")
+add("clip-vision", lambda: wrap(hf.CLIPVisionModelWithProjection(hf.CLIPVisionConfig(**LOOK, projection_dim=5)), ("pixel_values",), "image_embeds"),
+    pictures(), "cross-entropy", forms="optimized")
+add("siglip", lambda: wrap(hf.SiglipModel(hf.SiglipConfig(text_config=TEXT, vision_config=LOOK)), ("input_ids", "pixel_values"), "loss", return_loss=True),
+    captioned(False), "output:loss", forms="optimized")
+add("vilt", lambda: wrap(hf.ViltForQuestionAnswering(hf.ViltConfig(**dict(SMALL, max_position_embeddings=16), image_size=16, patch_size=4,
+    max_image_length=-1, num_labels=5)), ("input_ids", "pixel_values")),
+    lambda rng, rows: {**captioned(False)(rng, rows), "labels": rng.integers(0, 5, rows)}, "cross-entropy", forms="static")
+add("layoutlm", headed("SequenceClassification", hf.LayoutLMConfig(**SMALL, max_2d_position_embeddings=64, num_labels=5), ("input_ids", "bbox")),
+    lambda rng, rows: dict(input_ids=chain(rng, rows, 16), bbox=np.sort(rng.integers(0, 32, (rows, 16, 2, 2)), 2).reshape(rows, 16, 4),
+    labels=rng.integers(0, 5, rows)), "cross-entropy", axes=dict(bbox=(0, 1)))
+
+
+def llava():
+    config = hf.LlavaConfig(text_config=hf.LlamaConfig(**GATED), vision_config=hf.CLIPVisionConfig(**LOOK), image_token_index=127, image_seq_length=16,
+        vision_feature_layer=-1)
+    return wrap(hf.LlavaForConditionalGeneration(config), ("input_ids", "pixel_values"), use_cache=False)
+
+
+def illustrated(rng, rows):
+    t = chain(rng, rows, 25, 127)
+    ids = np.concatenate([t[:, :4], np.full((rows, 16), 127), t[:, 4:12]], 1)
+    return dict(input_ids=ids, pixel_values=rng.normal(size=(rows, 3, 16, 16)).astype(np.float32),
+        labels=np.where(np.arange(28)[None] >= 20, np.roll(t, -1, 1)[:, :1].repeat(28, 1), -100))
+
+
+add("llava", llava, illustrated, forms="static", axes=dict(input_ids=(0,)))
+
+
+# transformers: time series.
+
+add("patchtst", lambda: wrap(hf.PatchTSTForPrediction(hf.PatchTSTConfig(num_input_channels=3, context_length=16, patch_length=4, patch_stride=4,
+    prediction_length=4, d_model=16, num_attention_heads=4, num_hidden_layers=2,
+    ffn_dim=24, loss="mse")), ("past_values",), "prediction_outputs"), floats((16, 3), (4, 3), "past_values"), "mse", forms="static")
+add("patchtsmixer", lambda: wrap(hf.PatchTSMixerForPrediction(hf.PatchTSMixerConfig(num_input_channels=3, context_length=16, patch_length=4, patch_stride=4,
+    prediction_length=4, d_model=16, num_layers=2, loss="mse")),
+    ("past_values",), "prediction_outputs"), floats((16, 3), (4, 3), "past_values"), "mse")
+
+
+# Of no library.
+
+class Block(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.GroupNorm(4, o), nn.SiLU(), nn.Conv2d(o, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU())
+
+    def forward(self, x):
+        return self.body(x)
+
+
+class UNet(nn.Module):
+    """Three levels, skips joined, scaled up by transposed convolutions and by interpolation."""
+
+    def __init__(self, out=5):
+        super().__init__()
+        self.a, self.b, self.c = Block(3, 8), Block(8, 16), Block(16, 24)
+        self.up, self.d, self.e, self.out = nn.ConvTranspose2d(24, 16, 2, 2), Block(32, 16), Block(24, 8), nn.Conv2d(8, out, 1)
+
+    def forward(self, x):
+        a = self.a(x)
+        b = self.b(F.max_pool2d(a, 2))
+        c = self.c(F.avg_pool2d(b, 2))
+        d = self.d(torch.cat([self.up(c), b], 1))
+        return self.out(self.e(torch.cat([F.interpolate(d, scale_factor=2, mode="nearest"), a], 1)))
+
+
+class Mixer(nn.Module):
+    """MLP-Mixer on patches."""
+
+    class Layer(nn.Module):
+        def __init__(self, count, width):
+            super().__init__()
+            self.n, self.m = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.tokens, self.channels = (nn.Sequential(nn.Linear(w, 24), nn.GELU(), nn.Linear(24, w)) for w in (count, width))
+
+        def forward(self, x):
+            x = x + self.tokens(self.n(x).transpose(1, 2)).transpose(1, 2)
+            return x + self.channels(self.m(x))
+
+    def __init__(self):
+        super().__init__()
+        self.patch, self.layers, self.norm, self.head = nn.Conv2d(3, 32, 4, 4), nn.Sequential(*(Mixer.Layer(16,
+            32) for _ in range(3))), nn.LayerNorm(32), nn.Linear(32, 5)
+
+    def forward(self, x):
+        return self.head(self.norm(self.layers(self.patch(x).flatten(2).transpose(1, 2))).mean(1))
+
+
+class TCN(nn.Module):
+    """Causal convolutions, each with twice the dilation of the one before, weights normalized."""
+
+    def __init__(self, normed=False):
+        super().__init__()
+        wrapped = nn.utils.parametrizations.weight_norm if normed else lambda m: m
+        self.embed, self.head = nn.Embedding(128, 24), nn.Linear(24, 128)
+        self.layers = nn.ModuleList(wrapped(nn.Conv1d(24, 24, 3, dilation=2**i)) for i in range(3))
+
+    def forward(self, x):
+        x = self.embed(x).transpose(1, 2)
+        for i, layer in enumerate(self.layers):
+            x = x + torch.relu(layer(F.pad(x, (2 * 2**i, 0))))
+        return self.head(x.transpose(1, 2))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind, layers=2, **more):
+        super().__init__()
+        self.embed, self.layers = nn.Embedding(128, 24), kind(24, 24, num_layers=layers, batch_first=True, **more)
+        self.head = nn.Linear(48 if more.get("bidirectional") else 24, 128)
+
+    def forward(self, input_ids):
+        return self.head(self.layers(self.embed(input_ids))[0])
+
+
+class Attending(nn.Module):
+    """An LSTM whose last state looks back with nn.MultiheadAttention; one class a row."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.lstm, self.look, self.head = nn.Embedding(128, 24), nn.LSTM(24, 24, batch_first=True), nn.MultiheadAttention(24, 4,
+            batch_first=True), nn.Linear(24, 5)
+
+    def forward(self, input_ids):
+        y, (h, _) = self.lstm(self.embed(input_ids))
+        return self.head(self.look(h.transpose(0, 1), y, y, need_weights=False)[0][:, 0])
+
+
+class Plain(nn.Module):
+    """PyTorch's own encoder layers."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.embed, self.place, self.head = nn.Embedding(128, 32), nn.Parameter(0.1 * torch.randn(1, 16, 32)), nn.Linear(32, 128)
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 48, 0.0, "gelu" if first else "relu", batch_first=True, norm_first=first), 2,
+            enable_nested_tensor=False)
+
+    def forward(self, input_ids):
+        length = input_ids.shape[1]
+        mask = torch.triu(torch.full((length, length), float("-inf"), dtype=self.place.dtype), 1)
+        return self.head(self.layers(self.embed(input_ids) + self.place[:, :length], mask=mask, is_causal=True))
+
+
+class VAE(nn.Module):
+    """Noise, a reconstruction and a divergence; the loss is an output."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.up = nn.Sequential(nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 16)), nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 24))
+
+    def forward(self, x):
+        mean, log = self.down(x).chunk(2, -1)
+        z = mean + torch.randn_like(mean) * torch.exp(0.5 * log)
+        return ((self.up(z) - x) ** 2).sum(1).mean() - 0.1 * (1 + log - mean**2 - log.exp()).sum(1).mean()
+
+
+class Denoiser(nn.Module):
+    """A diffusion model's step: the noise of a noised picture, by its time, which is embedded in sines."""
+
+    def __init__(self):
+        super().__init__()
+        self.time, self.net, self.mid = nn.Sequential(nn.Linear(16, 32), nn.SiLU(), nn.Linear(32, 3)), UNet(3), nn.Conv2d(3, 3, 3, padding=1)
+        self.register_buffer("alphas", torch.cumprod(1 - torch.linspace(1e-3, 0.1, 50), 0))
+
+    def forward(self, image, noise, t):
+        a = self.alphas[t].sqrt()[:, None, None, None]
+        angle = t[:, None] * torch.exp(-math.log(1e3) * torch.arange(8, device=t.device) / 8)[None]
+        emb = self.time(torch.cat([angle.sin(), angle.cos()], -1).to(image.dtype))
+        x = a * image + (1 - a**2).sqrt() * noise
+        return F.mse_loss(self.net(self.mid(x) + emb[:, :, None, None]), noise)
+
+
+def noised(rng, rows):
+    return dict(image=rng.normal(size=(rows, 3, 16, 16)).astype(np.float32), noise=rng.normal(size=(rows, 3, 16, 16)).astype(np.float32),
+        t=rng.integers(0, 50, rows))
+
+
+class Ranking(nn.Module):
+    """A recommender: tables of users and things, bags of tags, crossed features; a binary label."""
+
+    def __init__(self):
+        super().__init__()
+        self.user, self.thing, self.tags = nn.Embedding(50, 16), nn.Embedding(80, 16), nn.Embedding(30, 16)
+        self.dense, self.top = nn.Sequential(nn.Linear(8, 16), nn.ReLU()), nn.Sequential(nn.Linear(16 + 6, 32), nn.ReLU(), nn.Linear(32, 1))
+
+    def forward(self, user, thing, tags, dense, clicked):
+        d = self.dense(dense)
+        e = torch.stack([d, self.user(user), self.thing(thing), self.tags(tags).mean(1)], 1)
+        crossed = (e @ e.transpose(1, 2))[:, [0, 0, 0, 1, 1, 2], [1, 2, 3, 2, 3, 3]]
+        return F.binary_cross_entropy_with_logits(self.top(torch.cat([d, crossed], 1))[:, 0], clicked)
+
+
+def visits(rng, rows):
+    return dict(user=rng.integers(0, 50, rows), thing=rng.integers(0, 80, rows), tags=rng.integers(0, 30, (rows, 5)),
+        dense=rng.normal(size=(rows, 8)).astype(np.float32),
+                clicked=rng.integers(0, 2, rows).astype(np.float32))
+
+
+class Graph(nn.Module):
+    """Graph attention on dense adjacencies; a class for each node."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(i, 24) for i in (8, 24))
+        self.source, self.sink = (nn.ParameterList(nn.Parameter(0.3 * torch.randn(24, 1)) for _ in range(2)) for _ in range(2))
+        self.head = nn.Linear(24, 5)
+
+    def forward(self, x, near):
+        for layer, s, t in zip(self.layers, self.source, self.sink):
+            h = layer(x)
+            score = F.leaky_relu(h @ s + (h @ t).transpose(1, 2), 0.2).masked_fill(near == 0, float("-inf"))
+            x = F.elu(score.softmax(-1) @ h)
+        return self.head(x)
+
+
+def graphs(rng, rows):
+    near = (rng.random((rows, 10, 10)) < 0.3) | np.eye(10, dtype=bool)[None]
+    return dict(x=rng.normal(size=(rows, 10, 8)).astype(np.float32), near=near.astype(np.float32), labels=ignored(rng, rng.integers(0, 5, (rows, 10))))
+
+
+class Pair(nn.Module):
+    """SimCLR: two views of a picture recognize each other in the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 16, 3, 2, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+            nn.Linear(16, 16))
+
+    def forward(self, one, two):
+        z = F.normalize(torch.cat([self.body(one), self.body(two)]), dim=1)
+        n = one.shape[0]
+        scores = (z @ z.T / 0.5).masked_fill(torch.eye(2 * n, dtype=torch.bool), -1e9)
+        return F.cross_entropy(scores, torch.cat([torch.arange(n) + n, torch.arange(n)]))
+
+
+class BatchNormed(nn.Module):
+    """Training-mode normalization over the batch, written out as users do where exporters fail."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.gain, self.head = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, 2, 1), nn.Parameter(torch.ones(8)), nn.Linear(8, 5)
+
+    def forward(self, x):
+        y = self.a(x)
+        y = (y - y.mean((0, 2, 3), keepdim=True)) * torch.rsqrt(y.var((0, 2, 3), unbiased=False, keepdim=True) + 1e-5) * self.gain[:, None, None]
+        return self.head(self.b(F.relu(y)).mean((2, 3)))
+
+
+class Retention(nn.Module):
+    """Linear attention: positive features, cumulative sums in place of scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.qkv, self.out, self.head = nn.Embedding(128, 32), nn.Linear(32, 96), nn.Linear(32, 32), nn.Linear(32, 128)
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        q, k, v = self.qkv(x).chunk(3, -1)
+        q, k = F.elu(q) + 1, F.elu(k) + 1
+        state, norm = torch.cumsum(k[..., None] * v[..., None, :], 1), torch.cumsum(k, 1)
+        return self.head(x + self.out((q[..., None, :] @ state)[..., 0, :] / (q * norm).sum(-1, keepdim=True)))
+
+
+class Field(nn.Module):
+    """A neural field: sines of a point's coordinates, a skip half way, colours."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(27, 32), nn.Linear(59, 32), nn.Linear(32, 3)
+
+    def forward(self, x):
+        f = x[..., None] * (2.0 ** torch.arange(4, dtype=x.dtype))
+        f = torch.cat([x, f.sin().flatten(-2), f.cos().flatten(-2)], -1)
+        return torch.sigmoid(self.c(F.softplus(self.b(torch.cat([F.softplus(self.a(f)), f], -1)))))
+
+
+ONE = lambda model: lambda: model()
+add("unet", lambda: Segmenting(UNet()), segmented(16, 16), "output:loss", forms="optimized static")
+add("unet-mse", lambda: UNet(3), floats((3, 16, 16), (3, 16, 16)), "mse", forms="old")
+add("mixer", Mixer, pictures(name="x"), "cross-entropy", forms=ALL)
+add("group-norms", lambda: nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(4, 8), nn.SiLU(), nn.Conv2d(8, 12, 3, 2, 1), nn.GroupNorm(2, 12),
+    nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 5)),
+    pictures(name="input"), "cross-entropy", forms=ALL)
+add("instance-norms", lambda: nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.InstanceNorm2d(8), nn.SiLU(), nn.Conv2d(8, 12, 3, 2, 1),
+    nn.InstanceNorm2d(12, affine=True), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 5)),
+    pictures(name="input"), "cross-entropy", forms=ALL)
+add("plain-norms", lambda: nn.Sequential(nn.Linear(16, 32), nn.LayerNorm(32, elementwise_affine=False), nn.GELU(), nn.Linear(32, 32),
+    nn.RMSNorm(32, elementwise_affine=False), nn.GELU(), nn.Linear(32, 5)),
+    features((16,), name="input"), "cross-entropy", forms=ALL)
+add("batch-norms", lambda: nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8, affine=False), nn.PReLU(8), nn.Conv2d(8, 12, 3, 2, 1), nn.SiLU(),
+    nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 5)),
+    pictures(name="input"), "cross-entropy", forms=ALL)
+add("tcn", TCN, tokens(), forms="optimized")
+add("tcn-normed", lambda: TCN(True), tokens(), forms="static")
+add("lstm", lambda: Recurrent(nn.LSTM), tokens(), forms=ALL)
+add("gru", lambda: Recurrent(nn.GRU, bidirectional=True), tokens(), forms="optimized old")
+add("rnn", lambda: Recurrent(nn.RNN, nonlinearity="relu"), tokens(), forms="old")
+add("lstm-attention", Attending, classified(), "cross-entropy", forms="optimized")
+add("encoder-layers", lambda: Plain(True), tokens(), forms="optimized static")
+add("encoder-layers-post", lambda: Plain(False), tokens(), forms="old")
+add("vae", VAE, lambda rng, rows: dict(x=rng.normal(size=(rows, 24)).astype(np.float32) * 0.3 + 1), "output:loss", noise=True, forms="optimized", lr=0.005)
+add("denoiser", Denoiser, noised, "output:loss", forms="optimized")
+add("ranking", Ranking, visits, "output:loss", forms="optimized", axes=dict(tags=(0,)))
+add("graph", Graph, graphs, forms="static")
+add("simclr", Pair, lambda rng, rows: {n: rng.normal(size=(rows, 3, 16, 16)).astype(np.float32) for n in ("one", "two")}, "output:loss", forms="static")
+add("batch-statistics", BatchNormed, pictures(name="x"), "cross-entropy")
+add("linear-attention", Retention, tokens(), forms="optimized")
+add("field", Field, floats((3,), (3,)), "mse", forms="old")
+
+for name in ("llama", "llama-mask", "gpt2", "bert", "t5", "vit", "gemma2", "mixtral", "gpt-oss", "whisper", "clip", "lstm", "group-norms", "wav2vec2",
+    "deberta-v2", "mamba2", "modernbert", "swin", "cohere", "phi", "bart", "qwen3", "plain-norms", "encoder-layers"):
+    CASES[name].forms += " new"
+
+KNOWN = {
+    # What exporters (or the model itself) say; by name.
+    **{n: "complex rotary angles" for n in ("llama4",)},
+    **{n: "attention of a dynamic batch cannot be laid out" for n in ("doge",)},
+    **{n: "a condition on data" for n in ("longformer", "longformer-static", "vilt", "vilt-static", "llava", "llava-static")},
+    **{n: "ignore_index from a shape" for n in ("bert-answers", "bert-answers-optimized")},
+    **{n: "torch.export fails inside the model" for n in ("longt5", "longt5-static", "switch", "nystromformer", "nystromformer-static")},
+    **{n: "scaled_dot_product_attention with enable_gqa" for n in ("llama-classify-ids-old",)},
+    **{n: "aten::diff" for n in ("llama-loss-old",)},
+    **{n: "aten::rms_norm" for n in ("plain-norms-old",)},
+}
