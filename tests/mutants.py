@@ -83,7 +83,7 @@ MUTANTS = [
     ("a recurrence's lengths forgotten", RECURRENCE, "cellBefore, getLengths(), getPeephole()", "cellBefore, Value(), getPeephole()"),
     ("a second use of a value forgotten", COMMON, "sum = sum ? AddOp::create(builder, gradient.getLoc(), sum, gradient).getResult() : gradient;", "sum = gradient;"),
     ("sums along the wrong dimension", COMMON, "i < lead || (shape[i - lead] == 1", "i < lead || (shape[shape.size() - 1 - (i - lead)] == 1"),
-    ("what meets rows need not be the same for all", ROWS, "return isSameAlong(op->getOperand(i), dim);", "return true;"),
+    ("what meets rows need not be the same for all", ROWS, "return isSameAlong(op->getOperand(i), at);", "return true;"),
     ("rows of several places broadcast together", ROWS, "if (result.isEach() && !(result == aligned))", "if (false)"),
     ("terms of a sum not noted", ROWS, "  terms[i] = true;", ""),
     ("whole numbers have parts", ROWS, "  return isReal(op->getOperand(i));", "  return true;"),

@@ -38,7 +38,7 @@ Rows broadcastRows(Operation *op, Operands operands) {
     result = aligned;
   }
   for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].isNone() && !operands.meets(i, result.dim + rankOf(op->getOperand(i)) - rank))
+    if (operands[i].isNone() && !operands.meets(i, result.moved(result.dim + rankOf(op->getOperand(i)) - rank)))
       return Rows::mixing(kByPlace);
   return result;
 }
@@ -101,11 +101,11 @@ Rows reshapedRows(ArrayRef<int64_t> from, ArrayRef<int64_t> to, Rows rows) {
 
 //===-- any operation -------------------------------------------------------------------------------------------===//
 
-bool OperandRows::meets(size_t i, int64_t dim) {
-  if (dim < 0 || shapeOf(op->getOperand(i))[dim] == 1)
+bool OperandRows::meets(size_t i, const Rows &at) {
+  if (at.dim < 0 || shapeOf(op->getOperand(i))[at.dim] == 1)
     return true;
-  dims[i] = dim;
-  return isSameAlong(op->getOperand(i), dim);
+  places[i] = at;
+  return isSameAlong(op->getOperand(i), at);
 }
 
 bool OperandRows::adds(size_t i) {
@@ -129,48 +129,128 @@ Rows mt::nn::rowsOfResults(Operation *op, OperandRows &operands) {
   return Rows::mixing("is not known to keep rows apart");
 }
 
-std::optional<Followed> mt::nn::followedAlong(Operation *op, int64_t dim) {
-  if (auto iota = dyn_cast<IotaOp>(op))
-    return static_cast<int64_t>(iota.getDimension()) == dim ? std::nullopt : std::optional(Followed());
-  if (auto transpose = dyn_cast<TransposeOp>(op))
-    return Followed{{0, transpose.getPermutation()[dim]}};
-  if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-    ArrayRef<int64_t> from = shapeOf(reshape.getOperand()), to = shapeOf(reshape.getResult());
-    for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)
-      if (from[i] == to[dim] && productOf(from.take_front(i)) == productOf(to.take_front(dim)))
-        return Followed{{0, i}};
-    return std::nullopt;
-  }
-  if (isa<SliceOp>(op))
-    return Followed{{0, dim}};
-  if (auto sum = dyn_cast<CumsumOp>(op))
-    return static_cast<int64_t>(sum.getAxis()) == dim ? std::nullopt : std::optional(Followed{{0, dim}});
+/// Of lookups, whose results lie like indices where these are, and else like what is looked into.
+static std::optional<Followed> followedByLookup(Operation *op, const Rows &at) {
+  int64_t dim = at.dim;
   if (auto gather = dyn_cast<EmbeddingOp>(op))
-    return dim < rankOf(gather.getIds()) ? std::optional(Followed{{1, dim}}) : std::nullopt;
-  auto concat = dyn_cast<ConcatOp>(op);
-  if (concat ? static_cast<int64_t>(concat.getAxis()) == dim : !isa<BroadcastOp>(op) && !op->hasTrait<Elementwise>())
+    return dim < rankOf(gather.getIds()) ? std::optional(Followed{{1, at}}) : std::nullopt;
+  if (auto gather = dyn_cast<GatherOp>(op)) {
+    int64_t axis = gather.getAxis(), picked = rankOf(gather.getIndices());
+    if (dim >= axis && dim < axis + picked)
+      return Followed{{1, at.moved(dim - axis)}};
+    return Followed{{0, at.moved(dim < axis ? dim : dim - picked + 1)}};
+  }
+  if (auto gather = dyn_cast<GatherElementsOp>(op)) {
+    if (dim == static_cast<int64_t>(gather.getAxis()))
+      return Followed{{1, at}};
+    return Followed{{0, at}, {1, at}};
+  }
+  if (auto gather = dyn_cast<GatherNdOp>(op)) {
+    int64_t batched = gather.getBatchDims(), outer = rankOf(gather.getIndices()) - 1;
+    if (dim < batched)
+      return Followed{{0, at}, {1, at}};
+    if (dim < outer)
+      return Followed{{1, at}};
+    return Followed{{0, at.moved(batched + shapeOf(gather.getIndices()).back() + dim - outer)}};
+  }
+  return std::nullopt;
+}
+
+static std::optional<Followed> followedByProduct(MatmulOp product, const Rows &at) {
+  int64_t last = rankOf(product.getResult()) - 1, lhs = rankOf(product.getLhs());
+  if (at.dim == last)
     return std::nullopt;
-  Followed followed;
-  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
-    if (int64_t at = dim - rankOf(op->getResult(0)) + rankOf(operand); at >= 0)
-      followed.emplace_back(i, at);
+  if (at.dim == last - 1)
+    return Followed{{0, at.moved(product.getTransposeLhs() ? lhs - 1 : lhs - 2)}};
+  Followed followed{{0, at}};
+  if (rankOf(product.getRhs()) > 2)
+    followed.emplace_back(1, at);
   return followed;
 }
 
-/// `steps` bound the operations looked at: graphs may share operands so that there are no end of ways through them.
-static bool isSameAlong(Value value, int64_t dim, int64_t &steps) {
-  if (--steps < 0)
-    return false;
-  if (shapeOf(value)[dim] == 1 || splatValue(value))
-    return true;
-  Operation *op = value.getDefiningOp();
-  std::optional<Followed> followed = op ? followedAlong(op, dim) : std::nullopt;
-  return followed && llvm::all_of(*followed, [&](auto of) { return isSameAlong(op->getOperand(of.first), of.second, steps); });
+/// Of operations that do not touch dimension `at.dim` of their first operand.
+static std::optional<Followed> followedBeside(Operation *op, const Rows &at) {
+  if (auto sum = dyn_cast<CumsumOp>(op); sum && static_cast<int64_t>(sum.getAxis()) != at.dim)
+    return Followed{{0, at}};
+  if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    int64_t dim = at.dim;
+    for (int64_t axis : reduce.getKeepDims() ? ArrayRef<int64_t>() : reduce.getAxes())
+      dim += axis <= dim;
+    return Followed{{0, at.moved(dim)}};
+  }
+  if (auto pad = dyn_cast<PadOp>(op);
+      pad && pad.getLow()[at.dim] == 0 && pad.getHigh()[at.dim] == 0 && pad.getInterior()[at.dim] == 0)
+    return Followed{{0, at}};
+  if (isa<LayerNormOp, RmsNormOp, SoftmaxOp, LogSoftmaxOp>(op) && at.dim != rankOf(op->getOperand(0)) - 1)
+    return Followed{{0, at}};
+  if (isa<AttentionOp, RotaryOp>(op) && at.dim == 0) {
+    Followed followed;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      if (rankOf(operand) > 0)
+        followed.emplace_back(i, at);
+    return followed;
+  }
+  if (auto slice = dyn_cast<SliceOp>(op))
+    if ((at.outer == 1 && at.inner == 1) || shapeOf(slice.getOperand())[at.dim] == slice.getSizes()[at.dim])
+      return Followed{{0, at}};
+  return std::nullopt;
 }
 
-bool mt::nn::isSameAlong(Value value, int64_t dim) {
+std::optional<Followed> mt::nn::followedAlong(Operation *op, const Rows &at) {
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return static_cast<int64_t>(iota.getDimension()) == at.dim ? std::nullopt : std::optional(Followed());
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return Followed{{0, at.moved(transpose.getPermutation()[at.dim])}};
+  if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+    Rows before = reshapedRows(shapeOf(reshape.getResult()), shapeOf(reshape.getOperand()), at);
+    return before.isEach() ? std::optional(Followed{{0, before}}) : std::nullopt;
+  }
+  if (auto product = dyn_cast<MatmulOp>(op))
+    return followedByProduct(product, at);
+  if (auto followed = followedByLookup(op, at))
+    return followed;
+  if (auto followed = followedBeside(op, at))
+    return followed;
+  auto concat = dyn_cast<ConcatOp>(op);
+  if (concat ? static_cast<int64_t>(concat.getAxis()) == at.dim : !isa<BroadcastOp>(op) && !op->hasTrait<Elementwise>())
+    return std::nullopt;
+  Followed followed;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    if (int64_t dim = at.dim - rankOf(op->getResult(0)) + rankOf(operand); dim >= 0)
+      followed.emplace_back(i, at.moved(dim));
+  return followed;
+}
+
+/// Whether numbers that are known are.
+static bool repeatsAlong(DenseElementsAttr values, const Rows &at) {
+  ArrayRef<int64_t> shape = values.getType().getShape();
+  int64_t inner = productOf(shape.drop_front(at.dim + 1)) * at.inner, rows = shape[at.dim] / (at.outer * at.inner);
+  auto raw = values.getValues<Attribute>();
+  for (int64_t i = 0; i < values.getNumElements(); ++i)
+    if (i / inner % rows > 0 && raw[i] != raw[i - inner])
+      return false;
+  return true;
+}
+
+/// `steps` bound the operations looked at: graphs may share operands so that there are no end of ways through them.
+static bool isSameAlong(Value value, const Rows &at, int64_t &steps) {
+  int64_t size = shapeOf(value)[at.dim];
+  if (--steps < 0 || size % (at.outer * at.inner) != 0)
+    return size == 1 && steps >= 0;
+  if (size == at.outer * at.inner || splatValue(value))
+    return true;
+  if (auto constant = value.getDefiningOp<ConstantOp>())
+    return repeatsAlong(cast<DenseElementsAttr>(constant.getValue()), at);
+  Operation *op = value.getDefiningOp();
+  std::optional<Followed> followed = op ? followedAlong(op, at) : std::nullopt;
+  return followed && llvm::all_of(*followed, [&](const auto &of) {
+           return isSameAlong(op->getOperand(of.first), of.second, steps);
+         });
+}
+
+bool mt::nn::isSameAlong(Value value, const Rows &at) {
   int64_t steps = 10000;
-  return ::isSameAlong(value, dim, steps);
+  return ::isSameAlong(value, at, steps);
 }
 
 //===-- structure -----------------------------------------------------------------------------------------------===//
@@ -218,7 +298,7 @@ Rows ConcatOp::rowsOfResults(Operands operands) {
   if (result.dim == static_cast<int64_t>(getAxis()))
     return Rows::mixing("joins along the rows");
   for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].isNone() && !operands.meets(i, result.dim))
+    if (operands[i].isNone() && !operands.meets(i, result))
       return Rows::mixing(kByPlace);
   return result;
 }
@@ -268,15 +348,20 @@ Rows GatherNdOp::rowsOfResults(Operands operands) {
   if (indices.isEach() && indices.dim == last)
     return Rows::mixing(kOverRows);
   if (data.isNone())
-    return indices.dim >= batched || operands.meets(0, indices.dim) ? lookedUp(operands, 0) : Rows::mixing(kByPlace);
-  if (data.isEach() && data.dim < batched && (data == indices || (indices.isNone() && operands.meets(1, data.dim))))
+    return indices.dim >= batched || operands.meets(0, indices) ? lookedUp(operands, 0) : Rows::mixing(kByPlace);
+  if (data.isEach() && data.dim < batched && (data == indices || (indices.isNone() && operands.meets(1, data))))
     return data;
   return Rows::mixing("picks some of the rows");
 }
 
 Rows GatherElementsOp::rowsOfResults(Operands operands) {
-  bool together = operands[0].isEach() && operands[0] == operands[1] && operands[0].dim != static_cast<int64_t>(getAxis());
-  return together ? operands[0] : Rows::mixing(kBetween);
+  const Rows &data = operands[0], &indices = operands[1];
+  auto axis = static_cast<int64_t>(getAxis());
+  if (data.isEach() && data.dim != axis && (data == indices || (indices.isNone() && operands.meets(1, data))))
+    return data;
+  if (data.isNone() && indices.isEach() && (indices.dim == axis || operands.meets(0, indices)))
+    return indices;
+  return Rows::mixing(kBetween);
 }
 
 /// Data and updates row by row, at the same dimension; places that are the same for all rows, or theirs.
@@ -288,11 +373,11 @@ static Rows scattered(Operation *op, Operands operands, int64_t dimOfUpdates, in
                                                       : Rows();
   if (!rows.isEach())
     return Rows::mixing(kBetween);
-  bool fits = (data.isNone() ? operands.meets(0, rows.dim) : data == rows) &&
-              (updates.isNone() ? operands.meets(2, rows.dim + dimOfUpdates)
+  bool fits = (data.isNone() ? operands.meets(0, rows) : data == rows) &&
+              (updates.isNone() ? operands.meets(2, rows.moved(rows.dim + dimOfUpdates))
                                 : updates == rows.moved(rows.dim + dimOfUpdates)) &&
               (dimOfIndices < 0   ? indices.isNone()
-               : indices.isNone() ? operands.meets(1, rows.dim)
+               : indices.isNone() ? operands.meets(1, rows)
                                   : indices == rows);
   return fits ? rows : Rows::mixing(kBetween);
 }
@@ -356,16 +441,16 @@ Rows MatmulOp::rowsOfResults(Operands operands) {
   }
   auto fair = [&](size_t i, int64_t operandRank, int64_t own, int64_t to) {
     int64_t at = result->dim >= rank - 2 ? (result->dim == to ? own : -1) : result->dim - rank + operandRank;
-    return !operands[i].isNone() || operands.meets(i, at);
+    return !operands[i].isNone() || operands.meets(i, result->moved(at));
   };
-  bool biasFair = !getBias() || result->dim != rank - 1 || operands.meets(2, 0);
+  bool biasFair = !getBias() || result->dim != rank - 1 || operands.meets(2, result->moved(0));
   return fair(0, left, m, rank - 2) && fair(1, right, n, rank - 1) && biasFair ? *result : Rows::mixing(kByPlace);
 }
 
 /// Rows of the left side stay rows, whatever expert each of them names.
 Rows ExpertMatmulOp::rowsOfResults(Operands operands) {
   bool rows = operands[0].isEach() && operands[0].dim == 0 && operands[1].isNone();
-  bool named = operands[2] == operands[0] || (operands[2].isNone() && operands.meets(2, 0));
+  bool named = operands[2] == operands[0] || (operands[2].isNone() && operands.meets(2, operands[0]));
   return rows && named ? operands[0] : Rows::mixing(kBetween);
 }
 
@@ -397,7 +482,7 @@ static Rows together(Operation *op, Operands operands) {
       result = rows;
     }
   for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].isNone() && result.dim < rankOf(op->getOperand(i)) && !operands.meets(i, result.dim))
+    if (operands[i].isNone() && result.dim < rankOf(op->getOperand(i)) && !operands.meets(i, result))
       return Rows::mixing(kByPlace);
   return result;
 }
@@ -418,7 +503,7 @@ Rows RecurrenceOp::rowsOfResults(Operands operands) {
     result = rows.moved(1);
   }
   for (auto [i, operand] : llvm::enumerate(getOperands()))
-    if (operands[i].isNone() && dimOf(operand) >= 0 && !operands.meets(i, dimOf(operand)))
+    if (operands[i].isNone() && dimOf(operand) >= 0 && !operands.meets(i, result.moved(dimOf(operand))))
       return Rows::mixing(kByPlace);
   return result;
 }
@@ -451,7 +536,7 @@ static Rows lossOf(Operands operands, ArrayRef<size_t> rowwise) {
     if (operands[i].isEach() && result.isNone())
       result = operands[i];
   for (size_t i : rowwise)
-    if (!(operands[i] == result) && !(operands[i].isNone() && operands.meets(i, result.dim)))
+    if (!(operands[i] == result) && !(operands[i].isNone() && operands.meets(i, result)))
       return Rows::mixing(kBetween);
   return Rows::sum();
 }

@@ -38,29 +38,30 @@ struct Rows {
 /// change where there are fewer rows.
 class OperandRows {
 public:
-  OperandRows(mlir::Operation *op, llvm::ArrayRef<Rows> rows) : op(op), rows(rows), dims(rows.size(), -1), terms(rows.size(), false) {}
+  OperandRows(mlir::Operation *op, llvm::ArrayRef<Rows> rows)
+      : op(op), rows(rows), places(rows.size()), terms(rows.size(), false) {}
 
   const Rows &operator[](size_t i) const { return rows[i]; }
   size_t size() const { return rows.size(); }
   auto begin() const { return rows.begin(); }
   auto end() const { return rows.end(); }
 
-  /// Whether operand `i`, which does not depend on rows, treats alike all those that it meets in its dimension `dim`
-  /// (negative: it has no such dimension).
-  bool meets(size_t i, int64_t dim);
+  /// Whether operand `i`, which does not depend on rows, treats alike all those that it meets where `at` says (a
+  /// negative dimension: it has none such).
+  bool meets(size_t i, const Rows &at);
   /// Whether operand `i`, which does not depend on rows, can be added to a sum over them, once for all of them: a part
   /// of the batch adds a part of it, which whole numbers have not.
   bool adds(size_t i);
 
-  /// The dimension in which operand `i` was said to meet rows, of any size but one; negative: none.
-  int64_t dimMet(size_t i) const { return dims[i]; }
+  /// Where operand `i` was said to meet rows, in a dimension of any size but one; kind none: nowhere.
+  const Rows &met(size_t i) const { return places[i]; }
   /// Whether operand `i`, not zero, was said to be added to a sum.
   bool isAdded(size_t i) const { return terms[i]; }
 
 private:
   mlir::Operation *op;
   llvm::ArrayRef<Rows> rows;
-  llvm::SmallVector<int64_t> dims;
+  llvm::SmallVector<Rows> places;
   llvm::SmallVector<bool> terms;
 };
 
@@ -68,13 +69,13 @@ private:
 /// interface, or mixed.
 Rows rowsOfResults(mlir::Operation *op, OperandRows &operands);
 
-/// The dimensions of operands, as (operand, dimension), that dimension `dim` of an operation's result follows, where it
-/// is the same along `dim` if they are along theirs. None: not known to be; empty: it is.
-using Followed = llvm::SmallVector<std::pair<unsigned, int64_t>>;
-std::optional<Followed> followedAlong(mlir::Operation *op, int64_t dim);
-/// Whether `value`, which does not depend on rows, is the same along dimension `dim` all the same: of size one,
-/// repeated, a position along other dimensions.
-bool isSameAlong(mlir::Value value, int64_t dim);
+/// Where operands have what an operation's result has at `at`, as (operand, place): it is the same for all rows there
+/// if they are at theirs. None: not known to be; empty: it is.
+using Followed = llvm::SmallVector<std::pair<unsigned, Rows>>;
+std::optional<Followed> followedAlong(mlir::Operation *op, const Rows &at);
+/// Whether `value`, which does not depend on rows, is the same for all rows that `at` would have all the same: of size
+/// one, repeated, a position along other dimensions.
+bool isSameAlong(mlir::Value value, const Rows &at);
 
 } // namespace mt::nn
 #endif

@@ -64,8 +64,8 @@ private:
     for (unsigned i = 0; i < rows.size(); ++i) {
       if (operands.isAdded(i)) // what is the same for all micro-batches is added once a step
         flow.edits.push_back({BatchEdit::scaleOperand, op, i});
-      if (operands.dimMet(i) >= 0)
-        flow.meetings.push_back({op, i, operands.dimMet(i)});
+      if (operands.met(i).isEach())
+        flow.meetings.push_back({op, i, operands.met(i)});
     }
     for (Value value : op->getResults()) {
       flow.rows[value] = result;

@@ -15,11 +15,11 @@ struct BatchEdit {
   bool isMean = false; ///< of sumResult: the result is scaled before it is summed
 };
 
-/// An operand that does not depend on rows and meets them in one of its dimensions.
+/// An operand that does not depend on rows and meets them somewhere.
 struct Meeting {
   mlir::Operation *op;
   unsigned index; ///< of the operand
-  int64_t dim;
+  nn::Rows at;
 };
 
 struct BatchFlow {

@@ -208,7 +208,9 @@ ExpressionRef IndexEvaluator::arithmetic(Operation *op, const Indices &indices) 
     return a.isConstant() || b.isConstant() ? number(a.isConstant() ? combine(constantAffine(0), a.constant, b)
                                                                     : combine(constantAffine(0), b.constant, a))
                                             : nullptr;
-  auto [low, high] = rangeOf(a); // of AbsOp
+  auto [low, high] = rangeOf(a);
+  if (isa<ModOp>(op)) // of what counts from the end where it is negative
+    return b.isConstant() && low >= 0 && high < b.constant ? operands[0] : nullptr;
   return low >= 0 ? operands[0] : high <= 0 ? number(combine(constantAffine(0), -1, a)) : magnitude(a);
 }
 
@@ -299,15 +301,16 @@ ExpressionRef IndexEvaluator::lookedInto(Value tensor, const Indices &indices) c
   llvm::scope_exit restore([&] { --depth; });
   if (auto inner = moved(tensor, indices))
     return element(inner->first, inner->second);
-  ExpressionRef found = llvm::TypeSwitch<Operation *, ExpressionRef>(op)
-                            .Case<IotaOp>([&](IotaOp iota) { return counted(iota, indices); })
-                            .Case<CastOp>([&](CastOp cast) { return converted(cast, indices); })
-                            .Case<ConcatOp>([&](ConcatOp concat) { return concatElement(concat, indices); })
-                            .Case<CumsumOp>([&](CumsumOp sum) { return cumsum(sum, indices); })
-                            .Case<GatherOp, GatherNdOp>([&](Operation *gather) { return gathered(gather, indices); })
-                            .Case<CompareOp, AndOp, OrOp, XorOp, NotOp, SelectOp, AddOp, SubOp, MulOp, NegOp, AbsOp>(
-                                [&](Operation *op) { return arithmetic(op, indices); })
-                            .Default([](Operation *) { return nullptr; });
+  ExpressionRef found =
+      llvm::TypeSwitch<Operation *, ExpressionRef>(op)
+          .Case<IotaOp>([&](IotaOp iota) { return counted(iota, indices); })
+          .Case<CastOp>([&](CastOp cast) { return converted(cast, indices); })
+          .Case<ConcatOp>([&](ConcatOp concat) { return concatElement(concat, indices); })
+          .Case<CumsumOp>([&](CumsumOp sum) { return cumsum(sum, indices); })
+          .Case<GatherOp, GatherNdOp>([&](Operation *gather) { return gathered(gather, indices); })
+          .Case<CompareOp, AndOp, OrOp, XorOp, NotOp, SelectOp, AddOp, SubOp, MulOp, ModOp, NegOp, AbsOp>(
+              [&](Operation *op) { return arithmetic(op, indices); })
+          .Default([](Operation *) { return nullptr; });
   return found && isExact(*found, getElementTypeOrSelf(tensor.getType())) ? found : nullptr;
 }
 

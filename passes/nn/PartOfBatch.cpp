@@ -2,6 +2,9 @@
 
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
+#include <map>
+#include <tuple>
+
 using namespace mlir;
 using namespace mt::nn;
 
@@ -17,7 +20,7 @@ public:
     auto meeting = flow.meetings.begin();
     for (Operation &op : llvm::make_early_inc_range(main.front().without_terminator())) {
       for (; meeting != flow.meetings.end() && meeting->op == &op; ++meeting)
-        op.setOperand(meeting->index, repeated(op.getOperand(meeting->index), meeting->dim));
+        op.setOperand(meeting->index, repeated(op.getOperand(meeting->index), meeting->at));
       if (op.getNumResults() && failed(resize(&op)))
         return failure();
     }
@@ -32,7 +35,7 @@ private:
   func::FuncOp main;
   const BatchFlow &flow;
   int64_t rows;
-  llvm::DenseMap<std::pair<Value, int64_t>, Value> made; ///< by value and dimension
+  std::map<std::tuple<const void *, int64_t, int64_t, int64_t>, Value> made; ///< by value and where rows would be
 
   RankedTensorType resized(Value value, int64_t dim) {
     SmallVector<int64_t> shape(shapeOf(value));
@@ -71,29 +74,49 @@ private:
     return success();
   }
 
-  /// `value`, the same along `dim`, for as many rows as the part has.
-  Value repeated(Value value, int64_t dim) {
-    if (shapeOf(value)[dim] == 1)
+  /// Whether an operation of as many rows as a part has costs no more than its result for all of them, cut.
+  static bool isMadeAgain(Operation *op) {
+    return op->hasTrait<Elementwise>() ||
+           isa<IotaOp, TransposeOp, ReshapeOp, CumsumOp, EmbeddingOp, ConcatOp, BroadcastOp>(op);
+  }
+
+  /// `value` for the first rows alone of those that it would have at `at`.
+  Operation *cut(OpBuilder &builder, Value value, const Rows &at) {
+    SmallVector<int64_t> apart(shapeOf(value)), sizes;
+    apart[at.dim] = at.outer;
+    apart.insert(apart.begin() + at.dim + 1, {shapeOf(value)[at.dim] / (at.outer * at.inner), at.inner});
+    sizes = apart;
+    sizes[at.dim + 1] = sizes[at.dim + 1] / flow.batch * rows;
+    SmallVector<int64_t> none(sizes.size(), 0), ones(sizes.size(), 1);
+    Value part = SliceOp::create(builder, value.getLoc(), reshapeTo(builder, value, apart), none, sizes, ones);
+    return ReshapeOp::create(builder, value.getLoc(), resized(value, at.dim), part);
+  }
+
+  /// `value`, the same for all rows that it would have at `at`, for as many rows as the part has.
+  Value repeated(Value value, const Rows &at) {
+    if (shapeOf(value)[at.dim] == at.outer * at.inner || shapeOf(value)[at.dim] == 1)
       return value;
-    if (Value known = made.lookup({value, dim}))
-      return known;
-    RankedTensorType type = resized(value, dim);
+    Value &result = made[{value.getAsOpaquePointer(), at.dim, at.outer, at.inner}];
+    if (result)
+      return result;
+    RankedTensorType type = resized(value, at.dim);
     Operation *op = value.getDefiningOp(), *copy = nullptr;
     OpBuilder builder(main.getContext());
     builder.setInsertionPointAfter(op);
-    if (auto constant = dyn_cast<ConstantOp>(op)) {
-      copy = ConstantOp::create(builder, op->getLoc(), cast<DenseElementsAttr>(constant.getValue()).resizeSplat(type));
+    auto constant = dyn_cast<ConstantOp>(op);
+    if (auto values = constant ? cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+        values && values.isSplat()) {
+      copy = ConstantOp::create(builder, op->getLoc(), values.resizeSplat(type));
+    } else if (!isMadeAgain(op)) {
+      copy = cut(builder, value, at);
     } else {
       copy = builder.clone(*op);
-      std::optional<Followed> followed = followedAlong(op, dim);
-      if (auto slice = dyn_cast<SliceOp>(copy))
-        setSize(slice, dim, type.getDimSize(dim));
-      else
-        for (auto [operand, at] : *followed)
-          copy->setOperand(operand, repeated(op->getOperand(operand), at));
+      const Followed followed = followedAlong(op, at).value_or(Followed());
+      for (const auto &[operand, place] : followed)
+        copy->setOperand(operand, repeated(op->getOperand(operand), place));
       copy->getResult(0).setType(type);
     }
-    return made[{value, dim}] = copy->getResult(0);
+    return made[{value.getAsOpaquePointer(), at.dim, at.outer, at.inner}] = copy->getResult(0);
   }
 };
 } // namespace

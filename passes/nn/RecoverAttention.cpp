@@ -159,7 +159,7 @@ struct Sink {
 
   /// The score of a sink that neither batch rows nor queries tell apart.
   static std::optional<Sink> of(OpBuilder &builder, Value sink) {
-    if (shapeOf(sink).size() != 4 || !isSameAlong(sink, 0) || !isSameAlong(sink, 2))
+    if (shapeOf(sink).size() != 4 || !isSameAlong(sink, Rows::at(0)) || !isSameAlong(sink, Rows::at(2)))
       return std::nullopt;
     SmallVector<int64_t> sizes{1, shapeOf(sink)[1], 1, 1};
     if (auto broadcast = sink.getDefiningOp<BroadcastOp>();

@@ -7,6 +7,13 @@ using namespace mt::nn;
 
 namespace mt::passes {
 namespace {
+/// What each entry of an index tensor is, as a function of where it stands; none if that is not known.
+std::optional<Affine> entriesOf(Value indices) {
+  IndexEvaluator evaluator(shapeOf(indices));
+  ExpressionRef element = evaluator.element(indices, evaluator.indicesFor(indices));
+  return element && element->kind == Expression::affine ? std::optional(element->number) : std::nullopt;
+}
+
 /// gather_nd(data, indices [.., 1]) -> gather(data, indices [..]) along dimension 0.
 struct GatherNdByOneIndex : OpRewritePattern<GatherNdOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -25,9 +32,8 @@ struct GatherNdByRows : OpRewritePattern<GatherNdOp> {
   using OpRewritePattern::OpRewritePattern;
   /// Whether entry i along the first dimension is i.
   static bool countsRows(Value value) {
-    IndexEvaluator evaluator(shapeOf(value));
-    ExpressionRef element = evaluator.element(value, evaluator.indicesFor(value));
-    return element && element->kind == Expression::affine && element->number.coordinate() == 0;
+    std::optional<Affine> entries = entriesOf(value);
+    return entries && entries->coordinate() == 0;
   }
   LogicalResult matchAndRewrite(GatherNdOp op, PatternRewriter &rewriter) const override {
     auto concat = op.getIndices().getDefiningOp<ConcatOp>();
@@ -64,10 +70,84 @@ struct GatherOfOneEntry : OpRewritePattern<GatherOp> {
     return success();
   }
 };
+/// Whether entries count from `number.constant` on, in row-major order.
+bool isCount(const Affine &number, ArrayRef<int64_t> shape) {
+  int64_t stride = 1;
+  for (int64_t dim = static_cast<int64_t>(shape.size()) - 1; dim >= 0; stride *= shape[dim--])
+    if (shape[dim] != 1 && number.coefficients[dim] != stride)
+      return false;
+  return true;
+}
+
+/// gather(data, 0, 1, 2 ..) of all entries -> data under another shape: views by strides that are none.
+struct GatherOfAllEntries : OpRewritePattern<GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(GatherOp op, PatternRewriter &rewriter) const override {
+    auto indices = cast<RankedTensorType>(op.getIndices().getType());
+    if (indices.getNumElements() != shapeOf(op.getData())[op.getAxis()])
+      return failure();
+    std::optional<Affine> entries = entriesOf(op.getIndices());
+    if (!entries || entries->constant != 0 || !isCount(*entries, indices.getShape()))
+      return failure();
+    rewriter.replaceOp(op, reshapeTo(rewriter, op.getData(), shapeOf(op.getResult())));
+    return success();
+  }
+};
+
+/// What replaces neighbouring entries of `data` along an axis -> that between what is before and behind.
+LogicalResult putBetween(PatternRewriter &rewriter, Operation *op, Value data, Value updates, int64_t axis,
+                         int64_t first) {
+  ArrayRef<int64_t> shape = shapeOf(data);
+  int64_t end = first + shapeOf(updates)[axis];
+  if (first < 0 || end > shape[axis])
+    return failure();
+  SmallVector<Value> parts;
+  auto part = [&](int64_t from, int64_t to) {
+    SmallVector<int64_t> starts(shape.size(), 0), sizes(shape), strides(shape.size(), 1);
+    starts[axis] = from, sizes[axis] = to - from;
+    if (to > from)
+      parts.push_back(SliceOp::create(rewriter, op->getLoc(), data, starts, sizes, strides));
+  };
+  part(0, first);
+  parts.push_back(updates);
+  part(end, shape[axis]);
+  rewriter.replaceOp(op,
+                     parts.size() == 1 ? updates : ConcatOp::create(rewriter, op->getLoc(), parts, axis).getResult());
+  return success();
+}
+
+struct ScatterOfNeighbours : OpRewritePattern<ScatterOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ScatterOp op, PatternRewriter &rewriter) const override {
+    if (op.getKind() != "none" || shapeOf(op.getIndices()).size() != 1)
+      return failure();
+    std::optional<Affine> entries = entriesOf(op.getIndices());
+    if (!entries || !isCount(*entries, shapeOf(op.getIndices())))
+      return failure();
+    return putBetween(rewriter, op, op.getData(), op.getUpdates(), op.getAxis(), entries->constant);
+  }
+};
+
+struct ScatterElementsOfNeighbours : OpRewritePattern<ScatterElementsOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ScatterElementsOp op, PatternRewriter &rewriter) const override {
+    ArrayRef<int64_t> data = shapeOf(op.getData()), places = shapeOf(op.getIndices());
+    const auto axis = static_cast<size_t>(op.getAxis());
+    if (op.getKind() != "none")
+      return failure();
+    std::optional<Affine> entries = entriesOf(op.getIndices());
+    for (size_t dim = 0; dim < data.size(); ++dim)
+      if (!entries || (places[dim] != 1 && entries->coefficients[dim] != (dim == axis)) ||
+          (dim != axis && places[dim] != data[dim]))
+        return failure();
+    return putBetween(rewriter, op, op.getData(), op.getUpdates(), op.getAxis(), entries->constant);
+  }
+};
 } // namespace
 
 void addLookupPatterns(RewritePatternSet &patterns) {
-  patterns.add<GatherNdByOneIndex, GatherNdByRows, GatherOfOneEntry>(patterns.getContext());
+  patterns.add<GatherNdByOneIndex, GatherNdByRows, GatherOfOneEntry, GatherOfAllEntries, ScatterOfNeighbours,
+               ScatterElementsOfNeighbours>(patterns.getContext());
 }
 
 } // namespace mt::passes

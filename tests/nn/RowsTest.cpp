@@ -415,5 +415,44 @@ TEST_F(RowsTest, OfSequencesOfOperations) {
   })", "mixed");
 }
 
+/// What has no rows, and is the same for all of them: along a dimension that holds more than rows, behind lookups,
+/// products, norms and sums; and what only seems to be.
+TEST_F(RowsTest, OfWhatIsTheSameForAllRows) {
+  auto added = [&](const std::string &made, const std::string &want) { // %v: [6, 4], of three rows twice over
+    check("func.func @f(%x: tensor<3x2x4xf32> {test.rows = 0 : i64}, %p: tensor<2x4xf32>, %w: tensor<4x4xf32>, %i: "
+          "tensor<2xi64>) -> "
+          "tensor<6x4xf32> {\n%m = nn.reshape %x : (tensor<3x2x4xf32>) -> tensor<6x4xf32>\n" +
+              made +
+              "%r = nn.add %m, %v : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>\nreturn %r : "
+              "tensor<6x4xf32>\n}",
+          want);
+  };
+  const std::string repeated = "%b = nn.broadcast %p : (tensor<2x4xf32>) -> tensor<3x2x4xf32>\n"
+                               "%u = nn.reshape %b : (tensor<3x2x4xf32>) -> tensor<6x4xf32>\n";
+  added(repeated + "%v = nn.exp %u : (tensor<6x4xf32>) -> tensor<6x4xf32>\n", "each 0");
+  added(repeated + "%v = nn.matmul %u, %w : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>\n", "each 0");
+  added(repeated + "%v = nn.softmax %u : (tensor<6x4xf32>) -> tensor<6x4xf32>\n", "each 0");
+  added(repeated + "%s = nn.reduce %u {kind = \"sum\", axes = array<i64: 1>, keepDims = false} : (tensor<6x4xf32>) -> "
+                   "tensor<6xf32>\n"
+                   "%k = nn.reshape %s : (tensor<6xf32>) -> tensor<6x1xf32>\n%v = nn.broadcast %k : (tensor<6x1xf32>) "
+                   "-> tensor<6x4xf32>\n",
+        "each 0");
+  added("%j = nn.broadcast %i : (tensor<2xi64>) -> tensor<3x2xi64>\n%n = nn.reshape %j : (tensor<3x2xi64>) -> "
+        "tensor<6xi64>\n"
+        "%v = nn.gather %w, %n {axis = 0 : i64} : (tensor<4x4xf32>, tensor<6xi64>) -> tensor<6x4xf32>\n",
+        "each 0");
+  // Each entry three times beside itself: two of them, not three, lie in the place of a row.
+  added("%o = nn.reshape %p : (tensor<2x4xf32>) -> tensor<2x1x4xf32>\n%b = nn.broadcast %o : (tensor<2x1x4xf32>) -> "
+        "tensor<2x3x4xf32>\n"
+        "%v = nn.reshape %b : (tensor<2x3x4xf32>) -> tensor<6x4xf32>\n",
+        "mixed");
+  added("%c = nn.constant dense<[[0.0], [1.0], [0.0], [1.0], [0.0], [1.0]]> : tensor<6x1xf32>\n"
+        "%v = nn.broadcast %c : (tensor<6x1xf32>) -> tensor<6x4xf32>\n",
+        "each 0");
+  added("%c = nn.constant dense<[[0.0], [1.0], [0.0], [1.0], [1.0], [1.0]]> : tensor<6x1xf32>\n"
+        "%v = nn.broadcast %c : (tensor<6x1xf32>) -> tensor<6x4xf32>\n",
+        "mixed");
+}
+
 } // namespace
 } // namespace mt::nn

@@ -153,3 +153,62 @@ func.func @chosen_bias(%q: tensor<2x8x4x4xf32>, %k: tensor<2x8x4x4xf32>, %v: ten
   %0, %l = nn.attention %q, %k, %v, %full {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>} : (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<1x4x8x8xf32>) -> (tensor<2x8x4x4xf32>, tensor<2x4x8xf32>)
   return %0 : tensor<2x8x4x4xf32>
 }
+
+// -----
+
+// Strides of a view that lies as it did, written as places; and what is put between what stays.
+// CHECK-LABEL: func.func @all_entries
+// CHECK: nn.reshape %arg0 : (tensor<24xf32>) -> tensor<4x6xf32>
+// CHECK-NOT: nn.gather
+func.func @all_entries(%x: tensor<24xf32>) -> tensor<4x6xf32> {
+  %six = nn.constant dense<6> : tensor<i64>
+  %i = nn.iota {dimension = 0 : i64} : () -> tensor<4x1xi64>
+  %j = nn.iota {dimension = 1 : i64} : () -> tensor<1x6xi64>
+  %far = nn.mul %i, %six : (tensor<4x1xi64>, tensor<i64>) -> tensor<4x1xi64>
+  %places = nn.add %far, %j : (tensor<4x1xi64>, tensor<1x6xi64>) -> tensor<4x6xi64>
+  %0 = nn.gather %x, %places {axis = 0 : i64} : (tensor<24xf32>, tensor<4x6xi64>) -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @other_order
+// CHECK: nn.gather
+func.func @other_order(%x: tensor<24xf32>) -> tensor<4x6xf32> {
+  %four = nn.constant dense<4> : tensor<i64>
+  %i = nn.iota {dimension = 0 : i64} : () -> tensor<4x1xi64>
+  %j = nn.iota {dimension = 1 : i64} : () -> tensor<1x6xi64>
+  %far = nn.mul %j, %four : (tensor<1x6xi64>, tensor<i64>) -> tensor<1x6xi64>
+  %places = nn.add %i, %far : (tensor<4x1xi64>, tensor<1x6xi64>) -> tensor<4x6xi64>
+  %0 = nn.gather %x, %places {axis = 0 : i64} : (tensor<24xf32>, tensor<4x6xi64>) -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @slice_scatter
+// CHECK: %[[A:.*]] = nn.slice %arg0 {sizes = array<i64: 4, 1, 3>, starts = array<i64: 0, 0, 0>
+// CHECK: %[[B:.*]] = nn.slice %arg0 {sizes = array<i64: 4, 2, 3>, starts = array<i64: 0, 3, 0>
+// CHECK: %[[C:.*]] = nn.concat %[[A]], %arg1, %[[B]] {axis = 1 : i64}
+// CHECK: return %[[C]], %arg0
+func.func @slice_scatter(%x: tensor<4x5x3xf32>, %y: tensor<4x2x3xf32>) -> (tensor<4x5x3xf32>, tensor<4x5x3xf32>) {
+  %places = nn.iota {dimension = 0 : i64, start = 1.0 : f64} : () -> tensor<2xi64>
+  %0 = nn.scatter %x, %places, %y {axis = 1 : i64} : (tensor<4x5x3xf32>, tensor<2xi64>, tensor<4x2x3xf32>) -> tensor<4x5x3xf32>
+  %four = nn.constant dense<4> : tensor<i64>
+  %all = nn.iota {dimension = 0 : i64} : () -> tensor<4xi64>
+  %wrapped = nn.mod %all, %four : (tensor<4xi64>, tensor<i64>) -> tensor<4xi64>
+  %1 = nn.scatter %0, %wrapped, %x {axis = 0 : i64} : (tensor<4x5x3xf32>, tensor<4xi64>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
+  return %0, %1 : tensor<4x5x3xf32>, tensor<4x5x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @select_scatter
+// CHECK: nn.concat %{{.*}}, %arg1, %{{.*}} {axis = 1 : i64}
+// CHECK: nn.scatter_elements %arg0, %{{.*}}, %arg1 {axis = 1 : i64, kind = "add"}
+func.func @select_scatter(%x: tensor<4x5x3xf32>, %y: tensor<4x1x3xf32>) -> (tensor<4x5x3xf32>, tensor<4x5x3xf32>) {
+  %places = nn.constant dense<2> : tensor<4x1x3xi64>
+  %0 = nn.scatter_elements %x, %places, %y {axis = 1 : i64} : (tensor<4x5x3xf32>, tensor<4x1x3xi64>, tensor<4x1x3xf32>) -> tensor<4x5x3xf32>
+  %1 = nn.scatter_elements %x, %places, %y {axis = 1 : i64, kind = "add"} : (tensor<4x5x3xf32>, tensor<4x1x3xi64>, tensor<4x1x3xf32>) -> tensor<4x5x3xf32>
+  return %0, %1 : tensor<4x5x3xf32>, tensor<4x5x3xf32>
+}
