@@ -15,6 +15,14 @@ Value pooled(NodeContext &node, Value value, StringRef kind, const Window &windo
                                          attributes[1], attributes[2], attributes[3]});
 }
 
+// Where the last window may reach beyond, so may the only one: of an image without pads it sees all.
+void shrink(NodeContext &node, ArrayRef<int64_t> image, Dims &size) {
+  std::optional<Window> window = node.attributes.integer("ceil_mode", 0) ? writtenWindow(node, size) : std::nullopt;
+  for (size_t d = 0; window && !window->isPadded() && d < size.size(); ++d)
+    if (window->dilations[d] == 1 && image[d] < size[d] && size[d] - image[d] < window->strides[d])
+      size[d] = image[d];
+}
+
 std::optional<Window> poolWindow(NodeContext &node, Value value) {
   auto size = node.attributes.integers("kernel_shape");
   if (!value)
@@ -24,6 +32,7 @@ std::optional<Window> poolWindow(NodeContext &node, Value value) {
     (void)node.fail("its kernel_shape does not fit an image of shape {}", dimsText(Dims(image)));
     return std::nullopt;
   }
+  shrink(node, image.drop_front(2), *size);
   return windowOf(node, image.drop_front(2), *size);
 }
 

@@ -40,6 +40,7 @@ private:
     return valuesOf(index) && property(*valuesOf(index));
   }
   std::optional<size_t> rootOf(Value value) const;
+  bool isFilled(size_t index);
   bool usedAsWeight(size_t index);
   bool usedAsTable(size_t index);
   bool isWeightOf(size_t index, OpOperand &use);
@@ -317,7 +318,14 @@ bool Evidence::trainable(size_t index) {
     return false;
   if (candidate.origin.kind != Origin::Kind::unknown)
     return candidate.origin.kind == Origin::Kind::parameter;
-  return !candidate.isStatistic && usedAsWeight(index);
+  return !candidate.isStatistic && !isFilled(index) && usedAsWeight(index);
+}
+
+// Ones or zeros that an exporter which names its parameters made up, as the gains and biases of the instance norm that
+// it writes a group norm as: vectors are what it has no reason to rename.
+bool Evidence::isFilled(size_t index) {
+  return candidates[index].source.dims.size() == 1 && candidates[index].aliases.empty() && holds(index, isUniform) &&
+         llvm::any_of(candidates, [](const Candidate &other) { return other.origin.kind == Origin::Kind::parameter; });
 }
 
 } // namespace

@@ -420,6 +420,21 @@ TEST_F(Operators, Pools) {
       import(with).complains({"MaxPool", "its second output, the places of the largest elements, is not supported"}));
 }
 
+TEST_F(Operators, TheOnlyWindowMayReachBeyond) {
+  auto pooled = [&](int64_t ceil, int64_t stride) {
+    TestModel one = model;
+    auto &node = one.node("AveragePool", {"x"}, {"y"});
+    setInts(node, "kernel_shape", {320});
+    setInts(node, "strides", {stride});
+    setInt(node, "ceil_mode", ceil);
+    return import(one);
+  };
+  Imported whole = pooled(1, 320);
+  EXPECT_TRUE(whole.has("tensor<2x6x1xf32>") && whole.has("size = array<i64: 8>")) << whole.everything();
+  EXPECT_TRUE(pooled(0, 320).complains({"AveragePool", "its kernel is larger than the padded image"}));
+  EXPECT_TRUE(pooled(1, 16).complains({"AveragePool", "its kernel is larger than the padded image"}));
+}
+
 TEST_F(Operators, WindowsOfManyDimensions) {
   TestModel one(23);
   one.input("x", kFloat, {"b", "2", "3", "3", "3", "3"}).output("y");

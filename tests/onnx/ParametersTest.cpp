@@ -222,6 +222,45 @@ TEST(Parameters, CopiesAreTiedAgain) {
   }
 }
 
+TEST(Parameters, MatricesOfSeveralLayers) {
+  for (const char *second : {"/layers.1/linear/MatMul", "/layers.0_1/linear/MatMul", "/head/linear/MatMul"}) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "32"}).output("y");
+    model.weights("w", {32, 32});
+    model.node("MatMul", {"x", "w"}, {"h"}).set_name("/layers.0/linear/MatMul");
+    model.node("MatMul", {"h", "w"}, {"y"}).set_name(second);
+    Imported result = import(model);
+    bool merged = std::string(second).find("layers.1") != std::string::npos;
+    ASSERT_EQ(result.warnings.size(), merged ? 1U : 0U) << second;
+    if (merged) {
+      EXPECT_NE(result.warnings[0].find(
+                    "'w' serves /layers.0/linear/MatMul, /layers.1/linear/MatMul and will be trained as one"),
+                std::string::npos);
+    }
+  }
+}
+
+/// Group normalization as an exporter writes it: gains and biases of its instance norm are nobody's.
+TEST(Parameters, WhatAnExporterFillsIn) {
+  for (bool told : {true, false}) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "32", "6"}).output("y");
+    model.weights("val_1", {32}, std::vector<float>(32, 1));
+    model.weights("val_2", {32}, std::vector<float>(32, 0));
+    model.weights("net.gain", {32, 1});
+    model.node("InstanceNormalization", {"x", "val_1", "val_2"}, {"n"});
+    model.node("Mul", {"n", "net.gain"}, {"y"});
+    auto *signature = model.graph().add_metadata_props();
+    signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+    signature->set_value("\n# inputs\np_net_gain: PARAMETER target='net.gain'\nx: USER_INPUT\n");
+    if (!told)
+      model.graph().clear_metadata_props();
+    Imported result = import(model);
+    EXPECT_EQ(result.trained(), told ? Names{"net.gain"} : (Names{"net.gain", "val_1", "val_2"}))
+        << result.everything();
+  }
+}
+
 TEST(Parameters, TheExporterKnowsBest) {
   TestModel model;
   model.input("x", kFloat, {"b", "32"}).output("y");
