@@ -99,9 +99,16 @@ LogicalResult MatmulGeluOp::buildGradient(OpBuilder &b, Gradients &g) {
 }
 
 LogicalResult EmbeddingOp::buildGradient(OpBuilder &b, Gradients &g) {
-  if (g.wants(getTable()))
-    g.add(b, getTable(),
-          EmbeddingGradOp::create(b, getLoc(), getTable().getType(), getIds(), g.lookup(getResult())));
+  if (!g.wants(getTable()))
+    return success();
+  Value dy = g.lookup(getResult());
+  if (std::optional<uint64_t> padding = getPadding()) {
+    SmallVector<int64_t> column(shapeOf(getIds()));
+    column.push_back(1);
+    Value pads = CompareOp::create(b, getLoc(), getIds(), scalarLike(b, getIds(), static_cast<double>(*padding)), "eq");
+    dy = SelectOp::create(b, getLoc(), reshapeTo(b, pads, column), scalarLike(b, dy, 0), dy);
+  }
+  g.add(b, getTable(), EmbeddingGradOp::create(b, getLoc(), getTable().getType(), getIds(), dy));
   return success();
 }
 

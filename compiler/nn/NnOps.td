@@ -340,8 +340,8 @@ def Nn_PoolGradOp : Nn_Op<"pool_grad"> {
 //===-- embedding, normalization, softmax -------------------------------------------------------------------===//
 
 def Nn_EmbeddingOp : Nn_InferredOp<"embedding", [Differentiable, Movement, Rows]> {
-  let summary = "Rows of `table` [V, D] at `ids` [..]: [.., D].";
-  let arguments = (ins Nn_FloatTensor:$table, Nn_IntTensor:$ids);
+  let summary = "Rows of `table` [V, D] at `ids` [..]: [.., D]. No gradient comes to the row that is named `padding`.";
+  let arguments = (ins Nn_FloatTensor:$table, Nn_IntTensor:$ids, OptionalAttr<I64Attr>:$padding);
   let results = (outs Nn_FloatTensor:$result);
 }
 def Nn_EmbeddingGradOp : Nn_Op<"embedding_grad"> {

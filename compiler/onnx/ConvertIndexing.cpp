@@ -1,5 +1,6 @@
 // Operators that pick elements: slices and splits by known bounds, gathers by known or computed indices.
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/ExportMetadata.h"
 #include "compiler/onnx/IndexParts.h"
 
 #include <numeric>
@@ -123,6 +124,13 @@ Value dropAxis(NodeContext &node, Value value, int64_t axis) {
   return node.reshape(value, shape);
 }
 
+LogicalResult embedding(NodeContext &node, Value table, Value ids) {
+  std::optional<int64_t> padding = paddingOf(node.node);
+  if (padding && *padding >= 0 && *padding < nn::shapeOf(table)[0])
+    return node.result(node.emit<nn::EmbeddingOp>({table, ids}, {node.intAttr("padding", *padding)}));
+  return node.result(node.emit<nn::EmbeddingOp>({table, ids}));
+}
+
 // Known indices in a row are a slice; rows of a parameter are an embedding; the rest is a gather.
 LogicalResult gather(NodeContext &node) {
   Value data = node.input(0);
@@ -143,7 +151,7 @@ LogicalResult gather(NodeContext &node) {
   if (!ids)
     return failure();
   if (*axis == 0 && shape.size() == 2 && isParameter(data) && isa<FloatType>(getElementTypeOrSelf(data)) && !known)
-    return node.result(node.emit<nn::EmbeddingOp>({data, ids}));
+    return embedding(node, data, ids);
   return node.result(node.emit<nn::GatherOp>({data, ids}, {node.intAttr("axis", *axis)}));
 }
 

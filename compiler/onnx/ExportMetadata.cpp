@@ -2,6 +2,8 @@
 
 #include "runtime/base/Utf8.h"
 
+#include <algorithm>
+#include <charconv>
 #include <set>
 #include <sstream>
 
@@ -124,6 +126,25 @@ std::map<std::string, std::set<std::string>> lostNames(const ::onnx::GraphProto 
 }
 
 } // namespace
+
+std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node) {
+  const std::string text = metadata(node, kFxNode), before = "](args = (";
+  size_t call = text.find("aten.embedding"), begin = call == std::string::npos ? call : text.find(before, call);
+  if (begin == std::string::npos)
+    return std::nullopt;
+  begin += before.size();
+  for (int argument = 0; argument < 2; ++argument) { // the table and the ids stand in front of it
+    begin = text.find_first_of(",)", begin);
+    if (begin == std::string::npos || text[begin] == ')')
+      return std::nullopt;
+    ++begin;
+  }
+  begin = std::min(text.find_first_not_of(' ', begin), text.size());
+  int64_t padding = -1;
+  auto [end, error] = std::from_chars(text.data() + begin, text.data() + text.size(), padding);
+  bool whole = error == std::errc() && end != text.data() + text.size() && (*end == ',' || *end == ')');
+  return whole && padding >= 0 ? std::optional(padding) : std::nullopt;
+}
 
 std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
   std::map<std::string, Origin> placeholders = parseSignature(metadata(graph, kSignature));

@@ -42,6 +42,9 @@ std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph);
 std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto &graph,
                                                         const std::map<std::string, Origin> &origins);
 
+/// The id that PyTorch's embedding at a node takes for padding: its row is not trained by that. None: every row is.
+std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node);
+
 /// What the exporter computed instead of writing down how: initializers that carry the value of an FX node, and
 /// parameters of the signature that neither an initializer nor a node speaks of any more. Those are in these values, or
 /// other names of tied ones, or not used by the model. Empty where nothing was computed.

@@ -119,6 +119,8 @@ double updateFlops(const Signature &call) { return static_cast<double>(call.oper
 double gradientFlops(const Signature &call) { return static_cast<double>(call.operands[1].elements()); }
 
 constexpr AttributeSpec kAxis[] = {{"axis", Kind::integer, true, "", "the dimension"}};
+constexpr AttributeSpec kPadding[] = {
+    {"padding", Kind::integer, false, "", "the id whose row gets no gradient; of its gradient only"}};
 constexpr AttributeSpec kScatter[] = {
     {"axis", Kind::integer, true, "", "the dimension"},
     {"kind", Kind::choice, false, "none|add|mul|max|min", "what an update does with what is there; none replaces it"}};
@@ -159,7 +161,7 @@ std::span<const Kernel> indexingKernels() {
             "comes first",
             topKFlops, checkTopK, {.attributes = kTopK}),
       entry("embedding", "table ids -> result+", "Rows of a table.", "result[i, :] = table[ids[i], :]", noFlops,
-            checkEmbedding, {.traffic = resultTwice}),
+            checkEmbedding, {.attributes = kPadding, .traffic = resultTwice}),
       entry("embedding_grad", "ids gradient -> result+", "Gradient of the table, summed in the order of the ids.",
             "result[ids[i], :] += gradient[i, :], from zero. Types: result the gradient's or f32; summed in f32 and "
             "rounded once",

@@ -42,7 +42,8 @@ public:
       });
     if (auto embedding = dyn_cast<EmbeddingOp>(op))
       return lookedUp(embedding.getIds(), 0, pairs, [&](Value ids) {
-        return EmbeddingOp::create(builder, embedding.getLoc(), embedding.getTable(), ids).getResult();
+        return EmbeddingOp::create(builder, embedding.getLoc(), embedding.getTable(), ids, embedding.getPaddingAttr())
+            .getResult();
       });
     return {};
   }

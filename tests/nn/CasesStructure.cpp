@@ -168,7 +168,7 @@ void addLookups(Cases &cases) {
                                      {real(shape), integers(indices, low, low < 0 ? 0 : shape[axis])},
                                      [=](Graph g) { return one(g.make<GatherOp>(g.in[0], g.in[1], axis)); }});
     cases["embedding"].push_back({"rows at " + textOf(indices), {real({4, 3}), integers(indices, 0, 4)}, [](Graph g) {
-                                    return one(g.make<EmbeddingOp>(g.in[0], g.in[1]));
+                                    return one(g.make<EmbeddingOp>(g.in[0], g.in[1], IntegerAttr()));
                                   }});
   }
 }

@@ -222,6 +222,25 @@ TEST(Parameters, CopiesAreTiedAgain) {
   }
 }
 
+/// PyTorch's embeddings do not train the row of their padding, which only its own note says.
+TEST(Parameters, RowsOfPadding) {
+  for (auto [arguments, padding] :
+       {std::pair("%p_w, %ids, 3", "{padding = 3 : i64}"), std::pair("%p_w, %ids, 3, True", "{padding = 3 : i64}"),
+        std::pair("%p_w, %ids", ""), std::pair("%p_w, %ids, -1", ""), std::pair("%p_w, %ids, 900", ""),
+        std::pair("%p_w, %ids, 3x", ""), std::pair("%p_w", "")}) {
+    TestModel model;
+    model.input("ids", kInt64, {"b", "6"}).output("y");
+    model.weights("w", {32, 8});
+    auto *fx = model.node("Gather", {"w", "ids"}, {"y"}).add_metadata_props();
+    fx->set_key("pkg.torch.onnx.fx_node");
+    fx->set_value(std::string("%embedding : call_function[target=torch.ops.aten.embedding.default](args = (") +
+                  arguments + "), kwargs = {})");
+    Imported result = import(model);
+    EXPECT_TRUE(result.has("nn.embedding %arg1, %arg0 " + std::string(padding) + (*padding ? " :" : ":")))
+        << arguments << result.everything();
+  }
+}
+
 TEST(Parameters, MatricesOfSeveralLayers) {
   for (const char *second : {"/layers.1/linear/MatMul", "/layers.0_1/linear/MatMul", "/head/linear/MatMul"}) {
     TestModel model;

@@ -248,7 +248,7 @@ private:
     switch (pick(0, 3)) {
     case 0:
       if (rankOf(data) == 2 && shapeOf(data)[0] > 1)
-        keep(EmbeddingOp::create(builder, here(), data, entry));
+        keep(EmbeddingOp::create(builder, here(), data, entry, IntegerAttr()));
       return;
     case 1:
       for (int64_t axis = 0; axis < rankOf(data); ++axis)

@@ -186,8 +186,8 @@ def export(name, case, form, folder):
         for n, b in model.named_buffers():
             if n.endswith(("running_mean", "running_var")):
                 b += 0.1 * torch.randn_like(b) if n.endswith("mean") else 0.2 * torch.rand_like(b)
-    for module in model.modules():  # no export says that a table's row of padding is not trained
-        if isinstance(module, torch.nn.Embedding):
+    for module in model.modules():  # the older exporter does not say that a table's row of padding is not trained
+        if isinstance(module, torch.nn.Embedding) and form == "old":
             module.padding_idx = None
     data = case.data(np.random.default_rng(1), BATCH * STEPS)
     labels = None if case.loss.startswith("output:") else data["labels"]
