@@ -146,6 +146,13 @@ def Nn_CastOp : Nn_Op<"cast", [Differentiable, SameOperandsAndResultShape, Preci
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
 }
+def Nn_DequantizeOp : Nn_Op<"dequantize", [Differentiable, Precise]> {
+  let summary = "(value - zero) * scale: whole numbers of `bits` bits, packed into bytes, as reals; a scale for `block` entries along `axis`.";
+  let arguments = (ins StaticShapeTensorOf<[I8, UI8]>:$values, Nn_FloatTensor:$scales, Optional<Nn_FloatTensor>:$zeros, I64Attr:$bits,
+                       DefaultValuedAttr<BoolAttr, "false">:$isSigned, DefaultValuedAttr<I64Attr, "0">:$zero,
+                       DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedAttr<I64Attr, "1">:$block);
+  let results = (outs Nn_FloatTensor:$result);
+}
 def Nn_CopyOp : Nn_UnaryOp<"copy", "The same elements in a place of their own, where a view will not do.">;
 def Nn_TransposeOp : Nn_InferredOp<"transpose", [Differentiable, Movement, Rows]> {
   let summary = "Dimension i of the result is dimension permutation[i] of the operand.";
@@ -194,13 +201,6 @@ def Nn_GatherOp : Nn_InferredOp<"gather", [Differentiable, Movement, Rows]> {
   let summary = "ONNX Gather: entries of `data` along `axis` at `indices`; negative indices count from the end.";
   let arguments = (ins Nn_Tensor:$data, Nn_IntTensor:$indices, I64Attr:$axis);
   let results = (outs Nn_Tensor:$result);
-}
-def Nn_DequantizeOp : Nn_Op<"dequantize", [Differentiable, Precise]> {
-  let summary = "(value - zero) * scale: whole numbers of `bits` bits, packed into bytes, as reals; a scale for `block` entries along `axis`.";
-  let arguments = (ins StaticShapeTensorOf<[I8, UI8]>:$values, Nn_FloatTensor:$scales, Optional<Nn_FloatTensor>:$zeros, I64Attr:$bits,
-                       DefaultValuedAttr<BoolAttr, "false">:$isSigned, DefaultValuedAttr<I64Attr, "0">:$zero,
-                       DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedAttr<I64Attr, "1">:$block);
-  let results = (outs Nn_FloatTensor:$result);
 }
 def Nn_GatherGradOp : Nn_Op<"gather_grad"> {
   let summary = "Gradient of gather for its data: sums `gradient` into the places it came from, in index order.";

@@ -14,20 +14,11 @@ public:
   Numbering(func::FuncOp function, std::vector<ImportedParameter> &parameters)
       : function(function), parameters(parameters), builder(function.getContext()) {}
 
-  void giveScalars(nn::RunningStatisticOp op) {
-    Value before = op.getScalars();
-    op.getScalarsMutable().assign(scalarsOf());
-    if (before.use_empty() && before.getDefiningOp())
-      before.getDefiningOp()->erase();
-  }
+  void giveScalars(nn::RunningStatisticOp op) { replace(op.getScalarsMutable(), scalarsOf()); }
 
   template <typename Op> void number(Op op) {
-    Value scalarsBefore = op.getScalars(), numberBefore = op.getNode();
-    op.getScalarsMutable().assign(scalarsOf());
-    op.getNodeMutable().assign(numberOf(numberBefore));
-    for (Value before : {scalarsBefore, numberBefore})
-      if (before.use_empty() && before.getDefiningOp())
-        before.getDefiningOp()->erase();
+    replace(op.getScalarsMutable(), scalarsOf());
+    replace(op.getNodeMutable(), numberOf(op.getNode()));
   }
 
 private:
@@ -38,6 +29,14 @@ private:
   Value last,
       lastNumber; ///< what stood for the number of the node before, and that; a node's operations are neighbours
   int64_t count = 0;
+
+  /// Puts `value` in the place of what stood for it.
+  static void replace(OpOperand &operand, Value value) {
+    Operation *before = operand.get().getDefiningOp();
+    operand.set(value);
+    if (before && before->use_empty())
+      before->erase();
+  }
 
   Value argument(Type type, ArrayRef<NamedAttribute> attributes) {
     unsigned index = function.getNumArguments();

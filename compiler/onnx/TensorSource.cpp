@@ -176,8 +176,6 @@ Result<HostTensor> readTensor(const TensorSource &source) {
 
 Result<HostTensor> readNumbers(const TensorSource &source) {
   MT_ASSIGN(HostTensor bytes, readTensor(source));
-  if (!source.packed)
-    return bytes;
   const int bits = source.packed->bits, each = 8 / bits, low = source.packed->isSigned ? 1 << (bits - 1) : 0;
   std::vector<int64_t> numbers(static_cast<size_t>(*elementCount(source.packedDims)));
   for (size_t i = 0; i < numbers.size(); ++i) {

@@ -28,7 +28,7 @@ Result<TensorSource> locateTensor(const ::onnx::TensorProto &tensor, const Model
 /// All values. Not for weights: the caller bounds `source.elements`.
 Result<HostTensor> readTensor(const TensorSource &source);
 
-/// The same; of packed numbers these, and not their bytes.
+/// Of packed numbers these, and not their bytes.
 Result<HostTensor> readNumbers(const TensorSource &source);
 
 /// The elements of a float tensor at `indices` (row-major), however large the tensor is; not of a generated one.

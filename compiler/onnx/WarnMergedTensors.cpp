@@ -68,10 +68,10 @@ std::string warnMergedMatrix(const Candidate &candidate, ArrayRef<Operation *> u
   if (names.empty())
     return {};
   llvm::sort(names);
-  return fmt::format("initializer '{}' serves {} and will be trained as one tensor. Exporters merge equal tensors, as "
-                     "of layers that begin "
-                     "as copies; if these are separate parameters, export the model after a step of training",
-                     candidate.source.name, fmt::join(names, ", "));
+  return fmt::format(
+      "initializer '{}' serves {} and will be trained as one tensor. Exporters merge equal tensors, as "
+      "of layers that begin as copies; if these are separate parameters, export the model after a step of training",
+      candidate.source.name, fmt::join(names, ", "));
 }
 
 } // namespace

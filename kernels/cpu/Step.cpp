@@ -1,6 +1,7 @@
 // squared_norm, whole and in pieces, by the tree of partial sums of kernels/Blocks.h, step_norm, pairwise_sum and
 // tree_sum.
 #include "kernels/Blocks.h"
+#include "kernels/Random.h"
 #include "kernels/cpu/FloatRows.h"
 #include "kernels/cpu/Vector.h"
 
@@ -176,7 +177,7 @@ Result<Run> prepareSum(const Signature &call) {
 
 Result<Run> prepareRunningStatistic(const Signature &call) {
   return Run([bytes = call.operands[0].bytes()](const Launch &launch) -> Status {
-    const bool trains = launch.at<const double>(2)[Scalars::kDraw] > 0;
+    const bool trains = Draw::of(launch.at<const double>(2), 0).trains;
     std::memcpy(launch.operands[3], launch.operands[trains ? 0 : 1], bytes);
     return {};
   });

@@ -4,6 +4,7 @@
 #include "kernels/cuda/Step.h"
 
 #include "kernels/Blocks.h"
+#include "kernels/Random.h"
 
 #include "kernels/cuda/Rows.cuh"
 
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(kThreads)
     runningStatistic(const float *own, const float *running, const double *scalars, float *result, int64_t count) {
   int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < count)
-    result[i] = scalars[Scalars::kDraw] > 0 ? own[i] : running[i];
+    result[i] = Draw::of(scalars, 0).trains ? own[i] : running[i];
 }
 
 } // namespace

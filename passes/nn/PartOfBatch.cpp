@@ -116,7 +116,7 @@ private:
         copy->setOperand(operand, repeated(op->getOperand(operand), place));
       copy->getResult(0).setType(type);
     }
-    return made[{value.getAsOpaquePointer(), at.dim, at.outer, at.inner}] = copy->getResult(0);
+    return result = copy->getResult(0);
   }
 };
 } // namespace

@@ -117,7 +117,8 @@ def silent():
 
 def graph(model, inputs, case, form, axes, path):
     """Writes the ONNX file; dimensions that the exporter finds fixed are then left to it."""
-    import onnx, torch
+    import torch
+    from make import forget_paths
     example = tuple(torch.from_numpy(v[:BATCH if form else 2]) for v in inputs.values())
     more = dict(input_names=list(inputs), output_names=[case.loss[7:] if case.loss.startswith("output:") else "logits"], external_data=False)
     said = ""
@@ -136,12 +137,7 @@ def graph(model, inputs, case, form, axes, path):
             said = said or f"{type(error).__name__}: {error}".replace("\x1b[31m", "").replace("\x1b[0m", "")
             if form in ("old", "static") or dim is torch.export.Dim.AUTO:
                 raise RuntimeError(said) from error
-    exported = onnx.load(path)
-    for node in exported.graph.node:  # paths of the machine that exported
-        kept = [p for p in node.metadata_props if not p.key.endswith("stack_trace")]
-        del node.metadata_props[:]
-        node.metadata_props.extend(kept)
-    onnx.save(exported, path)
+    forget_paths(path)
     return dim is torch.export.Dim.DYNAMIC
 
 
