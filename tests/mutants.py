@@ -36,6 +36,7 @@ MUTANTS = [
     ("tanh without the square", ELEMENTWISE, "MT_UNARY(TanhOp, e.sub(dy, e.mul(dy, e.mul(y, y))))", "MT_UNARY(TanhOp, e.sub(dy, e.mul(dy, y)))"),
     ("sigmoid of its operand", ELEMENTWISE, "e.sub(y, e.mul(y, y))", "e.sub(x, e.mul(x, x))"),
     ("exp of its operand", ELEMENTWISE, "MT_UNARY(ExpOp, e.mul(dy, y))", "MT_UNARY(ExpOp, e.mul(dy, x))"),
+    ("atan's one", ELEMENTWISE, "e.add(e.mul(x, x), scalarLike(b, x, 1))", "e.add(e.mul(x, x), scalarLike(b, x, 2))"),
     ("log multiplied", ELEMENTWISE, "MT_UNARY(LogOp, e.div(dy, x))", "MT_UNARY(LogOp, e.mul(dy, x))"),
     ("sqrt's half", ELEMENTWISE, "e.div(e.times(dy, 0.5), y)", "e.div(dy, y)"),
     ("sign of reciprocal's", ELEMENTWISE, "e.neg(e.mul(dy, e.mul(y, y)))", "e.mul(dy, e.mul(y, y))"),

@@ -83,6 +83,7 @@ def Nn_SoftplusOp : Nn_UnaryOp<"softplus", "log(1 + e^x)", [Differentiable]>;
 def Nn_ErfOp : Nn_UnaryOp<"erf", "Error function.", [Differentiable, FullPrecision]>;
 def Nn_SinOp : Nn_UnaryOp<"sin", "Sine.", [Differentiable, FullPrecision]>;
 def Nn_CosOp : Nn_UnaryOp<"cos", "Cosine.", [Differentiable, FullPrecision]>;
+def Nn_AtanOp : Nn_UnaryOp<"atan", "Inverse of the tangent.", [Differentiable, FullPrecision]>;
 def Nn_FloorOp : Nn_UnaryOp<"floor", "Largest integer not above x.">;
 def Nn_CeilOp : Nn_UnaryOp<"ceil", "Smallest integer not below x.">;
 def Nn_RoundOp : Nn_UnaryOp<"round", "Nearest integer, halves to even.">;

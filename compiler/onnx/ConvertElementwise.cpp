@@ -86,6 +86,20 @@ LogicalResult tangent(NodeContext &node) {
   return node.result(node.div(node.emit<nn::SinOp>({value}), node.emit<nn::CosOp>({value})));
 }
 
+// Twice the angle of half the tangent, by forms that lose no digits where x is close to 1 or -1.
+Value twiceAngle(NodeContext &node, Value halfTangent) {
+  return node.mul(node.emit<nn::AtanOp>({halfTangent}), node.scalar(halfTangent, 2));
+}
+LogicalResult arcsine(NodeContext &node) {
+  Value value = node.input(0), one = node.scalar(value, 1);
+  Value cosine = node.emit<nn::SqrtOp>({node.mul(node.sub(one, value), node.add(one, value))});
+  return node.result(twiceAngle(node, node.div(value, node.add(one, cosine))));
+}
+LogicalResult arccosine(NodeContext &node) {
+  Value value = node.input(0), one = node.scalar(value, 1);
+  return node.result(twiceAngle(node, node.emit<nn::SqrtOp>({node.div(node.sub(one, value), node.add(one, value))})));
+}
+
 // (e^x -+ e^-x) / 2
 template <typename Combine> LogicalResult hyperbolic(NodeContext &node) {
   Value value = node.input(0);
@@ -177,6 +191,9 @@ void addElementwise(Converters &table) {
   table.add("Sin", unary<nn::SinOp>);
   table.add("Cos", unary<nn::CosOp>);
   table.add("Tan", tangent);
+  table.add("Asin", arcsine);
+  table.add("Acos", arccosine);
+  table.add("Atan", unary<nn::AtanOp>);
   table.add("Sinh", hyperbolic<nn::SubOp>);
   table.add("Cosh", hyperbolic<nn::AddOp>);
   table.add("Asinh", asinh);

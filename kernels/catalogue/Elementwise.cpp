@@ -108,6 +108,7 @@ std::vector<Kernel> unaries() {
           unary("erf", "2 / sqrt(pi) * integral of e^(-t^2) from 0 to x"),
           unary("sin", "sin x"),
           unary("cos", "cos x"),
+          unary("atan", "the angle between -pi/2 and pi/2 whose tangent is x"),
           unary("floor", "the largest integer not above x", checkUnary),
           unary("ceil", "the smallest integer not below x", checkUnary),
           unary("round", "the nearest integer, halves to even", checkUnary),

@@ -73,6 +73,7 @@ MT_ONE(Rsqrt, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)));
 MT_ONE(Reciprocal, hn::Div(hn::Set(d, 1.0f), x));
 MT_ONE(TanhF, tanhOf(d, x));
 MT_ONE(Erf, erfOf(d, x));
+MT_ONE(AtanF, keepNan(x, hn::Atan(d, x)));
 MT_ONE(Floor, hn::Floor(x));
 MT_ONE(Ceil, hn::Ceil(x));
 MT_ONE(Round, hn::Round(x));
@@ -196,6 +197,7 @@ constexpr Named kFunctions[] = {{"add", two<Add>},
                                 {"reciprocal", one<Reciprocal>},
                                 {"tanh", one<TanhF>},
                                 {"erf", one<Erf>},
+                                {"atan", one<AtanF>},
                                 {"floor", one<Floor>},
                                 {"ceil", one<Ceil>},
                                 {"round", one<Round>},

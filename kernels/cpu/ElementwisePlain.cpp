@@ -187,6 +187,7 @@ void addRealFunctions(Table<double> &table) {
   table["erf"] = one<D>([](D x) { return std::erf(x); });
   table["sin"] = one<D>([](D x) { return std::sin(x); });
   table["cos"] = one<D>([](D x) { return std::cos(x); });
+  table["atan"] = one<D>([](D x) { return std::atan(x); });
   table["floor"] = one<D>([](D x) { return std::floor(x); });
   table["ceil"] = one<D>([](D x) { return std::ceil(x); });
   table["round"] = one<D>([](D x) { return std::nearbyint(x); });

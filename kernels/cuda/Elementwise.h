@@ -10,8 +10,8 @@ namespace mt::kernels::cuda {
 // clang-format off
 #define MT_ACTIVATION_FUNCTIONS(X) X(relu) X(silu) X(geluErf) X(geluTanh) X(geluSigmoid) X(softplus) X(sigmoid)
 #define MT_UNARY_FUNCTIONS(X)                                                                                          \
-  X(neg) X(abs) X(sign) X(exp) X(log) X(sqrt) X(rsqrt) X(reciprocal) X(tanh) X(erf) X(sin) X(cos) X(floor) X(ceil)     \
-  X(round) X(isNan) X(invert) MT_ACTIVATION_FUNCTIONS(X)
+  X(neg) X(abs) X(sign) X(exp) X(log) X(sqrt) X(rsqrt) X(reciprocal) X(tanh) X(erf) X(sin) X(cos) X(atan) X(floor)     \
+  X(ceil) X(round) X(isNan) X(invert) MT_ACTIVATION_FUNCTIONS(X)
 #define MT_BINARY_FUNCTIONS(X)                                                                                         \
   X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(mod) X(bitAnd) X(bitOr) X(bitXor) X(equal) X(notEqual)    \
   X(less) X(lessEqual) X(greater) X(greaterEqual)

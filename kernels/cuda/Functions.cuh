@@ -163,6 +163,8 @@ template <Function F, typename R> __device__ __forceinline__ R realValue(R x) {
     return sin(x);
   else if constexpr (F == Function::cos)
     return cos(x);
+  else if constexpr (F == Function::atan)
+    return atan(x);
   else if constexpr (F == Function::floor)
     return floor(x);
   else if constexpr (F == Function::ceil)

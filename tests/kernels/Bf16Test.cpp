@@ -182,8 +182,9 @@ TEST(Bf16, Elementwise) {
   Tensor a = narrow({3, 1500}, 1, 4), b = narrow({1500}, 2, 4), full = narrow({3, 1500}, 3);
   for (const char *name : {"add", "sub", "mul", "div", "maximum", "minimum", "pow", "mod"})
     expectNarrow({name, {}, {a, b}, {{kNarrow, a.dims}}});
-  for (const char *name : {"neg",      "abs", "sign", "exp", "log",   "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid",
-                           "softplus", "erf", "sin",  "cos", "floor", "ceil", "round", "relu",       "silu", "gelu"})
+  for (const char *name :
+       {"neg", "abs", "sign", "exp",  "log",   "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "softplus",
+        "erf", "sin", "cos",  "atan", "floor", "ceil", "round", "relu",       "silu", "gelu"})
     expectNarrow({name, {}, {a}, {{kNarrow, a.dims}}});
   expectNarrow({"select", {}, {integers({1500}, 0, 2, 5, DType::boolean), a, b}, {{kNarrow, a.dims}}});
   expectNarrow({"compare", {{"predicate", std::string("lt")}}, {a, b}, {{DType::boolean, a.dims}}});

@@ -64,6 +64,7 @@ const UnaryCase kUnaries[] = {{"neg", {}, [](double x) { return -x; }, -9, 9},
                               {"erf", {}, [](double x) { return std::erf(x); }, -6, 6},
                               {"sin", {}, [](double x) { return std::sin(x); }, -1e5, 1e5},
                               {"cos", {}, [](double x) { return std::cos(x); }, -1e5, 1e5},
+                              {"atan", {}, [](double x) { return std::atan(x); }, -30, 30},
                               {"floor", {}, [](double x) { return std::floor(x); }, -9, 9},
                               {"ceil", {}, [](double x) { return std::ceil(x); }, -9, 9},
                               {"round", {}, [](double x) { return std::nearbyint(x); }, -9, 9},
@@ -116,6 +117,7 @@ TEST(Elementwise, SpecialValues) {
   expect("sqrt", [](double v) { return std::sqrt(v); });
   expect("tanh", [](double v) { return std::tanh(v); });
   expect("erf", [](double v) { return std::erf(v); });
+  expect("atan", [](double v) { return std::atan(v); });
   expect("sigmoid", sigmoid);
   expect("softplus", [](double v) { return v == -INFINITY ? 0.0 : v == INFINITY ? v : softplus(v); });
   expect("relu", [](double v) { return std::isnan(v) ? v : relu(v); });

@@ -103,6 +103,7 @@ void addUnaries(Cases &cases) {
   addUnary<ErfOp>(cases, any);
   addUnary<SinOp>(cases, wide);
   addUnary<CosOp>(cases, wide);
+  addUnary<AtanOp>(cases, wide);
   addUnary<ReluOp>(cases, away);
   addUnary<SiluOp>(cases, wide);
   for (StringRef form : {"erf", "tanh", "sigmoid"})

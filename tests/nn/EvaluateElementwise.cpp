@@ -74,6 +74,7 @@ double softplus(double x) { return std::log(1 + std::exp(x)); }
 double errorFunction(double x) { return std::erf(x); }
 double sine(double x) { return std::sin(x); }
 double cosine(double x) { return std::cos(x); }
+double angle(double x) { return std::atan2(x, 1); }
 double below(double x) { return std::floor(x); }
 double above(double x) { return std::ceil(x); }
 double nearest(double x) { return std::nearbyint(x); }
@@ -184,6 +185,7 @@ void addElementwiseRules(Rules &rules) {
   addRule<ErfOp, unary<ErfOp, errorFunction>>(rules);
   addRule<SinOp, unary<SinOp, sine>>(rules);
   addRule<CosOp, unary<CosOp, cosine>>(rules);
+  addRule<AtanOp, unary<AtanOp, angle>>(rules);
   addRule<FloorOp, unary<FloorOp, below>>(rules);
   addRule<CeilOp, unary<CeilOp, above>>(rules);
   addRule<RoundOp, unary<RoundOp, nearest>>(rules);

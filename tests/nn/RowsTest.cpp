@@ -260,8 +260,9 @@ TEST_F(RowsTest, OfEveryOperation) {
   checkOp("mod", {"3x4xi64@0", "4xi64"}, "", "3x4xi64", "each 0");
   for (const char *name : {"and", "or", "xor"})
     checkOp(name, {"3x4xi1@0", "4xi1"}, "", "3x4xi1", "each 0");
-  for (const char *name : {"neg", "abs", "sign", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "softplus", "erf", "sin", "cos",
-                           "floor", "ceil", "round", "relu", "silu", "copy", "gelu"})
+  for (const char *name :
+       {"neg", "abs", "sign", "exp",  "log",   "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "softplus",
+        "erf", "sin", "cos",  "atan", "floor", "ceil", "round", "relu",       "silu", "copy",    "gelu"})
     checkOp(name, {"2x3xf32@1"}, "", "2x3xf32", "each 1");
   checkOp("not", {"3x2xi1@0"}, "", "3x2xi1", "each 0");
   checkOp("is_nan", {"3x2xf32@0"}, "", "3x2xi1", "each 0");

@@ -51,7 +51,9 @@ func.func @elementwise(%x: tensor<2x3xf32>, %r: tensor<3xf32>, %i: tensor<2x3xi6
   %37 = nn.gated_product %36, %35 {activation = "silu"} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   // CHECK: %{{.*}}, %{{.*}} = nn.gated_product_grad
   %38, %39 = nn.gated_product_grad %37, %36, %35 {activation = "silu"} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
-  return %38 : tensor<2x3xf32>
+  // CHECK: nn.atan
+  %40 = nn.atan %39 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %40 : tensor<2x3xf32>
 }
 
 // CHECK-LABEL: func.func @structure
