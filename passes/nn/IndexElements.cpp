@@ -44,7 +44,7 @@ std::optional<std::pair<Affine, Affine>> IndexEvaluator::divided(const Affine &a
 }
 
 /// Indices of a tensor of shape `from` at those of the same elements under `to`: dimensions of size one come and go,
-/// and where neighbours were merged the index is taken apart.
+/// where neighbours were merged the index is taken apart, and where one was taken apart put together.
 std::optional<IndexEvaluator::Indices> IndexEvaluator::reshapedIndices(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
                                                                        const Indices &indices) const {
   Indices inner;
@@ -58,13 +58,16 @@ std::optional<IndexEvaluator::Indices> IndexEvaluator::reshapedIndices(ArrayRef<
       ++j;
     if (j == to.size())
       return std::nullopt;
+    Affine rest = indices[j];
+    int64_t parts = to[j++];
+    for (; parts < from[i] && j < to.size(); parts *= to[j++])
+      rest = combine(indices[j], to[j], rest);
     size_t end = i;
     int64_t product = 1;
-    while (end < from.size() && product < to[j])
+    while (end < from.size() && product < parts)
       product *= from[end++];
-    if (product != to[j])
+    if (product != parts)
       return std::nullopt;
-    Affine rest = indices[j++];
     for (; i + 1 < end; ++i) {
       product /= from[i];
       auto parts = divided(rest, product);
@@ -209,6 +212,10 @@ ExpressionRef IndexEvaluator::arithmetic(Operation *op, const Indices &indices) 
                                                                     : combine(constantAffine(0), b.constant, a))
                                             : nullptr;
   auto [low, high] = rangeOf(a);
+  if (isa<MaximumOp, MinimumOp>(op)) { // the one that is so everywhere
+    auto [least, most] = rangeOf(combine(a, -1, b));
+    return least < 0 && most > 0 ? nullptr : operands[(least >= 0) == isa<MaximumOp>(op) ? 0 : 1];
+  }
   if (isa<ModOp>(op)) // of what counts from the end where it is negative
     return b.isConstant() && low >= 0 && high < b.constant ? operands[0] : nullptr;
   return low >= 0 ? operands[0] : high <= 0 ? number(combine(constantAffine(0), -1, a)) : magnitude(a);
@@ -301,16 +308,15 @@ ExpressionRef IndexEvaluator::lookedInto(Value tensor, const Indices &indices) c
   llvm::scope_exit restore([&] { --depth; });
   if (auto inner = moved(tensor, indices))
     return element(inner->first, inner->second);
-  ExpressionRef found =
-      llvm::TypeSwitch<Operation *, ExpressionRef>(op)
-          .Case<IotaOp>([&](IotaOp iota) { return counted(iota, indices); })
-          .Case<CastOp>([&](CastOp cast) { return converted(cast, indices); })
-          .Case<ConcatOp>([&](ConcatOp concat) { return concatElement(concat, indices); })
-          .Case<CumsumOp>([&](CumsumOp sum) { return cumsum(sum, indices); })
-          .Case<GatherOp, GatherNdOp>([&](Operation *gather) { return gathered(gather, indices); })
-          .Case<CompareOp, AndOp, OrOp, XorOp, NotOp, SelectOp, AddOp, SubOp, MulOp, ModOp, NegOp, AbsOp>(
-              [&](Operation *op) { return arithmetic(op, indices); })
-          .Default([](Operation *) { return nullptr; });
+  ExpressionRef found = llvm::TypeSwitch<Operation *, ExpressionRef>(op)
+                            .Case<IotaOp>([&](IotaOp iota) { return counted(iota, indices); })
+                            .Case<CastOp>([&](CastOp cast) { return converted(cast, indices); })
+                            .Case<ConcatOp>([&](ConcatOp concat) { return concatElement(concat, indices); })
+                            .Case<CumsumOp>([&](CumsumOp sum) { return cumsum(sum, indices); })
+                            .Case<GatherOp, GatherNdOp>([&](Operation *gather) { return gathered(gather, indices); })
+                            .Case<CompareOp, AndOp, OrOp, XorOp, NotOp, SelectOp, AddOp, SubOp, MulOp, ModOp, NegOp,
+                                  AbsOp, MaximumOp, MinimumOp>([&](Operation *op) { return arithmetic(op, indices); })
+                            .Default([](Operation *) { return nullptr; });
   return found && isExact(*found, getElementTypeOrSelf(tensor.getType())) ? found : nullptr;
 }
 

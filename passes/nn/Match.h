@@ -36,6 +36,7 @@ bool reducesLast(nn::ReduceOp op, llvm::StringRef kind);
 mlir::Value asRow(mlir::PatternRewriter &rewriter, mlir::Value value, int64_t width);
 
 void addLookupPatterns(mlir::RewritePatternSet &patterns);
+void addPlacePatterns(mlir::RewritePatternSet &patterns);
 void addProductPatterns(mlir::RewritePatternSet &patterns);
 void addExpertPatterns(mlir::RewritePatternSet &patterns);
 void addNormPatterns(mlir::RewritePatternSet &patterns);

@@ -18,6 +18,7 @@ struct RecoverOps : impl::RecoverOpsBase<RecoverOps> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     passes::addLookupPatterns(patterns);
+    passes::addPlacePatterns(patterns);
     passes::addProductPatterns(patterns);
     passes::addExpertPatterns(patterns);
     passes::addNormPatterns(patterns);

@@ -212,3 +212,82 @@ func.func @select_scatter(%x: tensor<4x5x3xf32>, %y: tensor<4x1x3xf32>) -> (tens
   %1 = nn.scatter_elements %x, %places, %y {axis = 1 : i64, kind = "add"} : (tensor<4x5x3xf32>, tensor<4x1x3xi64>, tensor<4x1x3xf32>) -> tensor<4x5x3xf32>
   return %0, %1 : tensor<4x5x3xf32>, tensor<4x5x3xf32>
 }
+
+// -----
+
+// Unpooling as PyTorch exports it: places within each of 2 x 3 images of 4 elements, where those start is added.
+// CHECK-LABEL: func.func @unpooled
+// CHECK-DAG: %[[D:.*]] = nn.reshape %arg0 : (tensor<24x1xf32>) -> tensor<6x4xf32>
+// CHECK-DAG: %[[L:.*]] = nn.maximum %arg1
+// CHECK-DAG: %[[H:.*]] = nn.minimum %[[L]]
+// CHECK-DAG: %[[P:.*]] = nn.reshape %[[H]] : (tensor<2x3x2x1xi64>) -> tensor<6x2xi64>
+// CHECK-DAG: %[[U:.*]] = nn.reshape %arg2 : (tensor<12x1xf32>) -> tensor<6x2xf32>
+// CHECK: nn.scatter_elements %[[D]], %[[P]], %[[U]] {axis = 1 : i64}
+// CHECK-NOT: nn.scatter
+func.func @unpooled(%x: tensor<24x1xf32>, %i: tensor<2x3x2x1xi64>, %y: tensor<12x1xf32>) -> tensor<24x1xf32> {
+  %low = nn.constant dense<0> : tensor<i64>
+  %high = nn.constant dense<3> : tensor<i64>
+  %four = nn.constant dense<4> : tensor<i64>
+  %all = nn.constant dense<24> : tensor<i64>
+  %0 = nn.maximum %i, %low : (tensor<2x3x2x1xi64>, tensor<i64>) -> tensor<2x3x2x1xi64>
+  %1 = nn.minimum %0, %high : (tensor<2x3x2x1xi64>, tensor<i64>) -> tensor<2x3x2x1xi64>
+  %image = nn.iota {dimension = 0 : i64} : () -> tensor<6xi64>
+  %2 = nn.reshape %image : (tensor<6xi64>) -> tensor<2x3x1x1xi64>
+  %start = nn.mul %2, %four : (tensor<2x3x1x1xi64>, tensor<i64>) -> tensor<2x3x1x1xi64>
+  %3 = nn.add %start, %1 : (tensor<2x3x1x1xi64>, tensor<2x3x2x1xi64>) -> tensor<2x3x2x1xi64>
+  %4 = nn.reshape %3 : (tensor<2x3x2x1xi64>) -> tensor<12xi64>
+  %5 = nn.mod %4, %all : (tensor<12xi64>, tensor<i64>) -> tensor<12xi64>
+  %6 = nn.scatter %x, %5, %y {axis = 0 : i64} : (tensor<24x1xf32>, tensor<12xi64>, tensor<12x1xf32>) -> tensor<24x1xf32>
+  return %6 : tensor<24x1xf32>
+}
+
+// -----
+
+// Places that may lie in the next image, and images that overlap, stay as they are.
+// CHECK-LABEL: func.func @not_unpooled
+// CHECK-COUNT-2: nn.scatter %
+// CHECK-NOT: nn.scatter_elements
+func.func @not_unpooled(%x: tensor<24xf32>, %i: tensor<6x2xi64>, %y: tensor<12xf32>) -> (tensor<24xf32>, tensor<24xf32>) {
+  %low = nn.constant dense<0> : tensor<i64>
+  %high = nn.constant dense<4> : tensor<i64>
+  %least = nn.constant dense<3> : tensor<i64>
+  %0 = nn.maximum %i, %low : (tensor<6x2xi64>, tensor<i64>) -> tensor<6x2xi64>
+  %1 = nn.minimum %0, %high : (tensor<6x2xi64>, tensor<i64>) -> tensor<6x2xi64>
+  %2 = nn.minimum %0, %least : (tensor<6x2xi64>, tensor<i64>) -> tensor<6x2xi64>
+  %fours = nn.iota {dimension = 0 : i64, step = 4.0 : f64} : () -> tensor<6x1xi64>
+  %threes = nn.iota {dimension = 0 : i64, step = 3.0 : f64} : () -> tensor<6x1xi64>
+  %3 = nn.add %1, %fours : (tensor<6x2xi64>, tensor<6x1xi64>) -> tensor<6x2xi64>
+  %4 = nn.add %2, %threes : (tensor<6x2xi64>, tensor<6x1xi64>) -> tensor<6x2xi64>
+  %5 = nn.reshape %3 : (tensor<6x2xi64>) -> tensor<12xi64>
+  %6 = nn.reshape %4 : (tensor<6x2xi64>) -> tensor<12xi64>
+  %7 = nn.scatter %x, %5, %y {axis = 0 : i64} : (tensor<24xf32>, tensor<12xi64>, tensor<12xf32>) -> tensor<24xf32>
+  %8 = nn.scatter %x, %6, %y {axis = 0 : i64} : (tensor<24xf32>, tensor<12xi64>, tensor<12xf32>) -> tensor<24xf32>
+  return %7, %8 : tensor<24xf32>, tensor<24xf32>
+}
+
+// -----
+
+// Places within images, after what a pooling of single elements counts is taken away: that of each image's first one.
+// CHECK-LABEL: func.func @places_in_images
+// CHECK: %[[S:.*]] = nn.sub
+// CHECK: return %arg0, %[[S]]
+func.func @places_in_images(%i: tensor<2x3x4xi64>) -> (tensor<2x3x4xi64>, tensor<2x3x4xi64>) {
+  %zero = nn.constant dense<0> : tensor<i64>
+  %fourteen = nn.constant dense<14> : tensor<i64>
+  %rows = nn.iota {dimension = 0 : i64, step = 45.0 : f64} : () -> tensor<2x3x4xi64>
+  %images = nn.iota {dimension = 1 : i64, step = 15.0 : f64} : () -> tensor<2x3x4xi64>
+  %0 = nn.add %rows, %images : (tensor<2x3x4xi64>, tensor<2x3x4xi64>) -> tensor<2x3x4xi64>
+  %counted = nn.add %i, %0 : (tensor<2x3x4xi64>, tensor<2x3x4xi64>) -> tensor<2x3x4xi64>
+  %each = nn.iota {dimension = 2 : i64} : () -> tensor<2x3x15xi64>
+  %1 = nn.maximum %each, %zero : (tensor<2x3x15xi64>, tensor<i64>) -> tensor<2x3x15xi64>
+  %2 = nn.minimum %1, %fourteen : (tensor<2x3x15xi64>, tensor<i64>) -> tensor<2x3x15xi64>
+  %n = nn.iota {dimension = 0 : i64, step = 45.0 : f64} : () -> tensor<2x3x15xi64>
+  %c = nn.iota {dimension = 1 : i64, step = 15.0 : f64} : () -> tensor<2x3x15xi64>
+  %start = nn.add %n, %c : (tensor<2x3x15xi64>, tensor<2x3x15xi64>) -> tensor<2x3x15xi64>
+  %own = nn.add %2, %start : (tensor<2x3x15xi64>, tensor<2x3x15xi64>) -> tensor<2x3x15xi64>
+  %first = nn.slice %own {starts = array<i64: 0, 0, 0>, sizes = array<i64: 2, 3, 1>, strides = array<i64: 1, 1, 1>} : (tensor<2x3x15xi64>) -> tensor<2x3x1xi64>
+  %second = nn.slice %own {starts = array<i64: 0, 0, 1>, sizes = array<i64: 2, 3, 1>, strides = array<i64: 1, 1, 1>} : (tensor<2x3x15xi64>) -> tensor<2x3x1xi64>
+  %3 = nn.sub %counted, %first : (tensor<2x3x4xi64>, tensor<2x3x1xi64>) -> tensor<2x3x4xi64>
+  %4 = nn.sub %counted, %second : (tensor<2x3x4xi64>, tensor<2x3x1xi64>) -> tensor<2x3x4xi64>
+  return %3, %4 : tensor<2x3x4xi64>, tensor<2x3x4xi64>
+}
