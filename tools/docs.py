@@ -15,7 +15,7 @@ ATTRIBUTES = {"I64Attr": "integer", "F64Attr": "real", "BoolAttr": "flag", "StrA
 UNSUPPORTED = {  # why, of operators that no converter takes
     "text, or an encoded image": "ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer",
     "the number of results depends on the data": "NonMaxSuppression Unique",
-    "needs a kernel": "Acos Asin Atan BitCast ConvInteger DeformConv GridSample MaxRoiPool MaxUnpool QLinearConv RoiAlign",
+    "needs a kernel": "BitCast ConvInteger MaxRoiPool QLinearConv",
     "random numbers": "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
 }
 FLOWS = {"carried": "yes", "stopped": "no", "none": "none"}

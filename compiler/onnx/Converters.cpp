@@ -6,11 +6,10 @@ const Converters &Converters::table() {
   static const Converters table = [] {
     Converters built;
     for (auto *addFamily :
-         {addElementwise, addBits,          addActivations, addShapes,    addStructure,   addIndexing,
-          addSequences,   addPositions,     addRandom,      addReductions,  addProducts,  addConvolution, addPooling,
-          addScatter,     addPadding,       addResize,      addGeometry,  addSignals,     addQuantization,
-          addRecurrence,  addNormalization, addSoftmax,     addAttention, addStates,      addLosses,
-          addControl,     onnx::addContrib})
+         {addElementwise,   addBits,    addActivations, addShapes,   addStructure,   addIndexing,     addSequences,
+          addPositions,     addRandom,  addReductions,  addProducts, addConvolution, addPooling,      addScatter,
+          addPadding,       addResize,  addGeometry,    addSampling, addSignals,     addQuantization, addRecurrence,
+          addNormalization, addSoftmax, addAttention,   addStates,   addLosses,      addControl,      onnx::addContrib})
       addFamily(built);
     return built;
   }();

@@ -43,6 +43,7 @@ void addScatter(Converters &table);
 void addPadding(Converters &table);
 void addResize(Converters &table);
 void addGeometry(Converters &table);
+void addSampling(Converters &table);
 void addSignals(Converters &table);
 void addQuantization(Converters &table);
 void addRecurrence(Converters &table);

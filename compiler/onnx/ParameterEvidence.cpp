@@ -47,6 +47,7 @@ private:
   bool isWeightOfProduct(size_t index, OpOperand &use, Nature others);
   bool combines(size_t index, OpOperand &use, Nature others);
   bool isScoreBias(size_t index, Operation *op);
+  bool isGridOfPoints(size_t index);
   bool isRawInput(Value value) const;
   Nature othersOf(OpOperand &use) const;
 
@@ -189,6 +190,13 @@ bool Evidence::isScoreBias(size_t index, Operation *op) {
          (candidates[index].source.dims.size() > 1 && holds(index, isUniform) && computesScores(op));
 }
 
+// The points that a matrix moves before an image is sampled there; tensors that are none to look at are not read.
+bool Evidence::isGridOfPoints(size_t index) {
+  const Dims &dims = candidates[index].source.dims;
+  return llvm::count_if(dims, [](int64_t size) { return size > 1; }) <= 3 &&
+         llvm::any_of(dims, [](int64_t size) { return size >= 2 && size <= 4; }) && holds(index, isGrid);
+}
+
 // A single number is a scale or an offset that the model's code contains, unless it is the bias of a product with one
 // column, or the slope of a PReLU: select(x > 0, x, slope * x).
 bool isSingleWeight(OpOperand &use) {
@@ -318,7 +326,7 @@ bool Evidence::trainable(size_t index) {
     return false;
   if (candidate.origin.kind != Origin::Kind::unknown)
     return candidate.origin.kind == Origin::Kind::parameter;
-  return !candidate.isStatistic && !isFilled(index) && usedAsWeight(index);
+  return !candidate.isStatistic && !isFilled(index) && usedAsWeight(index) && !isGridOfPoints(index);
 }
 
 // Ones or zeros that an exporter which names its parameters made up, as the gains and biases of the instance norm that

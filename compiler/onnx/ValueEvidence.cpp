@@ -115,6 +115,51 @@ bool isRamp(const HostTensor &tensor) {
   return false;
 }
 
+namespace {
+enum class Steps : uint8_t { none, constant, regular };
+
+// Whether a line is start + step * (i / run % size).
+template <typename At> Steps stepsOf(int64_t count, At at) {
+  int64_t run = 1, size = 1;
+  if (count < 3)
+    return Steps::none;
+  while (run < count && at(run) == at(0))
+    ++run;
+  if (run == count)
+    return Steps::constant;
+  double start = at(0), step = at(run) - start;
+  auto is = [&](int64_t i, int64_t place) {
+    return std::abs(at(i) - start - step * static_cast<double>(place)) <= 0.05 * std::abs(step); // of rounded numbers
+  };
+  while (size * run < count && is(size * run, size))
+    ++size;
+  for (int64_t i = 0; i < count; ++i)
+    if (!is(i, i / run % size))
+      return Steps::none;
+  return size >= 3 ? Steps::regular : Steps::none;
+}
+} // namespace
+
+bool isGrid(const HostTensor &tensor) {
+  if (!tensor.real() || tensor.isSplat())
+    return false;
+  int64_t inner = 1;
+  for (int64_t d = tensor.rank(); d-- > 0; inner *= tensor.dims()[static_cast<size_t>(d)]) {
+    int64_t lines = tensor.dims()[static_cast<size_t>(d)], regular = 0, constant = 0;
+    if (lines < 2 || lines > 4)
+      continue;
+    for (int64_t line = 0; line < lines; ++line) {
+      Steps steps = stepsOf(tensor.elements() / lines,
+                            [&](int64_t i) { return tensor.realAt((i / inner * lines + line) * inner + i % inner); });
+      regular += steps == Steps::regular;
+      constant += steps == Steps::constant;
+    }
+    if (regular >= 2 && constant <= 1 && regular + constant == lines)
+      return true;
+  }
+  return false;
+}
+
 bool isUniform(const HostTensor &tensor) {
   for (int64_t i = 1; i < tensor.elements(); ++i)
     if (tensor.realAt(i) != tensor.realAt(0))

@@ -22,6 +22,9 @@ bool holdsSinusoids(const HostTensor &tensor);
 bool isMask(const HostTensor &tensor);
 /// Elements grow by the same steps along one dimension: positions times slopes, as linear attention biases are.
 bool isRamp(const HostTensor &tensor);
+/// Coordinates of the points of a regular grid, as those that affine_grid multiplies: two to four lines along one
+/// dimension, each constant or the same steps, three or more, again and again.
+bool isGrid(const HostTensor &tensor);
 /// All elements equal.
 bool isUniform(const HostTensor &tensor);
 

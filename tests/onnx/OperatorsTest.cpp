@@ -23,22 +23,61 @@ TEST_F(Operators, UnaryFamilies) {
   struct Case {
     const char *op, *expected;
   };
-  for (Case c : {Case{"Relu", "nn.relu"}, Case{"Sigmoid", "nn.sigmoid"}, Case{"Tanh", "nn.tanh"}, Case{"Erf", "nn.erf"},
-                 Case{"Softplus", "nn.softplus"}, Case{"Gelu", "nn.gelu"}, Case{"Swish", "nn.silu"},
-                 Case{"HardSwish", "nn.minimum"}, Case{"HardSigmoid", "nn.maximum"}, Case{"Mish", "nn.softplus"},
-                 Case{"Elu", "nn.exp"}, Case{"Selu", "nn.exp"}, Case{"Celu", "nn.exp"}, Case{"LeakyRelu", "nn.select"},
-                 Case{"Softsign", "nn.abs"}, Case{"Neg", "nn.neg"}, Case{"Abs", "nn.abs"}, Case{"Sign", "nn.sign"},
-                 Case{"Exp", "nn.exp"}, Case{"Log", "nn.log"}, Case{"Sqrt", "nn.sqrt"}, Case{"Sin", "nn.sin"},
-                 Case{"Cos", "nn.cos"}, Case{"Tan", "nn.div"}, Case{"Sinh", "nn.sub"}, Case{"Cosh", "nn.add"},
-                 Case{"Reciprocal", "nn.reciprocal"}, Case{"Floor", "nn.floor"}, Case{"Ceil", "nn.ceil"},
-                 Case{"Round", "nn.round"}, Case{"IsNaN", "nn.is_nan"}, Case{"IsInf", "nn.compare"},
-                 Case{"Identity", "return %arg0"}, Case{"Dropout", "return %arg0"}, Case{"Softmax", "nn.softmax"},
-                 Case{"LogSoftmax", "nn.log_softmax"}, Case{"ReduceL1", "nn.abs"}, Case{"ReduceL2", "nn.sqrt"},
-                 Case{"ReduceSumSquare", "nn.mul"}, Case{"ReduceLogSum", "nn.log"}, Case{"ReduceLogSumExp", "nn.exp"},
-                 Case{"ReduceMean", "kind = \"mean\""}, Case{"ReduceSum", "kind = \"sum\""}, Case{"ReduceMax", "kind = \"max\""},
-                 Case{"ReduceMin", "kind = \"min\""}, Case{"ReduceProd", "kind = \"prod\""}, Case{"Mean", "nn.mul"},
-                 Case{"Flatten", "tensor<2x48xf32>"}, Case{"Transpose", "tensor<8x6x2xf32>"}, Case{"ArgMax", "nn.iota"},
-                 Case{"Trilu", "predicate = \"ge\""}, Case{"LpNormalization", "nn.div"}}) {
+  for (Case c : {Case{"Relu", "nn.relu"},
+                 Case{"Sigmoid", "nn.sigmoid"},
+                 Case{"Tanh", "nn.tanh"},
+                 Case{"Erf", "nn.erf"},
+                 Case{"Softplus", "nn.softplus"},
+                 Case{"Gelu", "nn.gelu"},
+                 Case{"Swish", "nn.silu"},
+                 Case{"HardSwish", "nn.minimum"},
+                 Case{"HardSigmoid", "nn.maximum"},
+                 Case{"Mish", "nn.softplus"},
+                 Case{"Elu", "nn.exp"},
+                 Case{"Selu", "nn.exp"},
+                 Case{"Celu", "nn.exp"},
+                 Case{"LeakyRelu", "nn.select"},
+                 Case{"Softsign", "nn.abs"},
+                 Case{"Neg", "nn.neg"},
+                 Case{"Abs", "nn.abs"},
+                 Case{"Sign", "nn.sign"},
+                 Case{"Exp", "nn.exp"},
+                 Case{"Log", "nn.log"},
+                 Case{"Sqrt", "nn.sqrt"},
+                 Case{"Sin", "nn.sin"},
+                 Case{"Cos", "nn.cos"},
+                 Case{"Asin", "nn.atan"},
+                 Case{"Acos", "nn.atan"},
+                 Case{"Atan", "nn.atan"},
+                 Case{"Tan", "nn.div"},
+                 Case{"Sinh", "nn.sub"},
+                 Case{"Cosh", "nn.add"},
+                 Case{"Reciprocal", "nn.reciprocal"},
+                 Case{"Floor", "nn.floor"},
+                 Case{"Ceil", "nn.ceil"},
+                 Case{"Round", "nn.round"},
+                 Case{"IsNaN", "nn.is_nan"},
+                 Case{"IsInf", "nn.compare"},
+                 Case{"Identity", "return %arg0"},
+                 Case{"Dropout", "return %arg0"},
+                 Case{"Softmax", "nn.softmax"},
+                 Case{"LogSoftmax", "nn.log_softmax"},
+                 Case{"ReduceL1", "nn.abs"},
+                 Case{"ReduceL2", "nn.sqrt"},
+                 Case{"ReduceSumSquare", "nn.mul"},
+                 Case{"ReduceLogSum", "nn.log"},
+                 Case{"ReduceLogSumExp", "nn.exp"},
+                 Case{"ReduceMean", "kind = \"mean\""},
+                 Case{"ReduceSum", "kind = \"sum\""},
+                 Case{"ReduceMax", "kind = \"max\""},
+                 Case{"ReduceMin", "kind = \"min\""},
+                 Case{"ReduceProd", "kind = \"prod\""},
+                 Case{"Mean", "nn.mul"},
+                 Case{"Flatten", "tensor<2x48xf32>"},
+                 Case{"Transpose", "tensor<8x6x2xf32>"},
+                 Case{"ArgMax", "nn.iota"},
+                 Case{"Trilu", "predicate = \"ge\""},
+                 Case{"LpNormalization", "nn.div"}}) {
     TestModel one(23);
     one.input("x", kFloat, {"b", "6", "8"}).output("y");
     one.node(c.op, {"x"}, {"y"});
@@ -404,7 +443,6 @@ TEST_F(Operators, Pools) {
     model.output(result);
     return node;
   };
-  TestModel with = model;
   setInt(pool("MaxPool", "y"), "ceil_mode", 1); // a third window reaches one beyond
   auto &mean = pool("AveragePool", "z");
   setInts(mean, "pads", {1, 1});
@@ -414,10 +452,48 @@ TEST_F(Operators, Pools) {
   model.output("g");
   expect({"high = array<i64: 1>, kind = \"max\"", "tensor<2x6x3xf32>", "nn.pad", "kind = \"mean\"", "kind = \"sum\"",
           "nn.sqrt", "tensor<2x6x1xf32>"});
-  auto &places = with.node("MaxPool", {"x"}, {"y", "places"});
-  setInts(places, "kernel_shape", {3});
-  EXPECT_TRUE(
-      import(with).complains({"MaxPool", "its second output, the places of the largest elements, is not supported"}));
+}
+
+TEST_F(Operators, PlacesOfTheLargest) {
+  TestModel with(22);
+  with.input("x", kFloat, {"b", "6", "8"}).output("places");
+  auto &pool = with.node("MaxPool", {"x"}, {"y", "places"});
+  setInts(pool, "kernel_shape", {2});
+  setInts(pool, "strides", {2});
+  setInts(pool, "pads", {1, 1});
+  Imported result = import(with);
+  for (const char *part :
+       {"value = 0xFFF0000000000000", "nn.pool", "predicate = \"eq\"", "nn.select", "nn.minimum", "tensor<2x6x5xi64>"})
+    EXPECT_TRUE(result.has(part)) << part << result.everything();
+  auto &unpool = with.node("MaxUnpool", {"y", "places"}, {"z"});
+  setInts(unpool, "kernel_shape", {2});
+  setInts(unpool, "strides", {2});
+  setInts(unpool, "pads", {1, 1});
+  with.output("z");
+  Imported both = import(with);
+  EXPECT_TRUE(both.has("nn.scatter") && both.has("tensor<2x6x8xf32>")) << both.everything();
+}
+
+TEST_F(Operators, SamplesOfAGrid) {
+  auto sampled = [](const char *mode, const char *padding, int64_t opset) {
+    TestModel one(opset);
+    one.input("x", kFloat, {"b", "3", "6", "8"}).input("g", kFloat, {"b", "5", "4", "2"}).output("y");
+    auto &node = one.node("GridSample", {"x", "g"}, {"y"});
+    setText(node, "mode", mode);
+    setText(node, "padding_mode", padding);
+    return import(one);
+  };
+  for (auto [mode, old, taps] : {std::tuple("linear", "bilinear", "tensor<2x20x4x3xf32>"),
+                                 std::tuple("cubic", "bicubic", "tensor<2x20x16x3xf32>"),
+                                 std::tuple("nearest", "nearest", "tensor<2x20x1x3xf32>")})
+    for (const char *padding : {"zeros", "border", "reflection"})
+      for (Imported result : {sampled(mode, padding, 22), sampled(old, padding, 16)}) {
+        EXPECT_TRUE(result.has("nn.gather_nd") && result.has(taps) && result.has("-> tensor<2x3x5x4xf32>"))
+            << mode << padding << result.everything();
+        EXPECT_EQ(result.has("nn.compare"), std::string_view(padding) == "zeros") << mode << padding;
+      }
+  EXPECT_TRUE(sampled("area", "zeros", 22).complains({"(GridSample)", "mode 'area' with padding_mode 'zeros'"}));
+  EXPECT_TRUE(sampled("linear", "wrap", 22).complains({"(GridSample)", "padding_mode 'wrap' is not supported"}));
 }
 
 TEST_F(Operators, TheOnlyWindowMayReachBeyond) {

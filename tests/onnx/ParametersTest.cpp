@@ -52,6 +52,23 @@ TEST(Parameters, FrequenciesAreNot) {
   EXPECT_EQ(import(model).trained(), Names{"w"});
 }
 
+TEST(Parameters, GridsOfPointsAreNot) {
+  TestModel model(22);
+  model.input("theta", kFloat, {"b", "2", "3"}).output("y").output("z");
+  std::vector<float> points, others;
+  for (int i = 0; i < 3 * 20; ++i)
+    points.push_back(i < 20   ? -1 + 0.5f * static_cast<float>(i % 5)
+                     : i < 40 ? -1 + static_cast<float>(i % 20 / 5) / 1.5f
+                              : 1);
+  others = points;
+  std::swap(others[3], others[9]);
+  model.weights("points", {3, 20}, points);
+  model.weights("others", {3, 20}, others);
+  model.node("MatMul", {"theta", "points"}, {"y"});
+  model.node("MatMul", {"theta", "others"}, {"z"});
+  EXPECT_EQ(import(model).trained(), Names{"others"});
+}
+
 // A static export folds the rotary tables; their squares add up to one.
 TEST(Parameters, RotaryTablesAndMasksAreNot) {
   TestModel model;

@@ -248,6 +248,71 @@ TEST(Refusals, Pools) {
          setInts(m.node("MaxPool", {"whole"}, {"y"}), "kernel_shape", {2, 2});
        },
        {"(MaxPool)", "more than 16 bits"}},
+      {[](Model &m) {
+         auto &node = m.node("MaxPool", {"x"}, {"z", "y"});
+         setInts(node, "kernel_shape", {2000});
+         setInts(node, "pads", {2000, 2000});
+       },
+       {"(MaxPool)", "windows of 2000 elements", "up to 1024"}},
+      {[](Model &m) {
+         setInts(m.node("MaxUnpool", {"x", "n"}, {"y"}), "kernel_shape", {2});
+       },
+       {"(MaxUnpool)", "a place for each of them", "2x6 for shape 2x6x8"}},
+      {[](Model &m) {
+         m.integers("places", {2, 1, 2}, {0, 1, 2, 3});
+         m.weights("w", {2, 1, 2});
+         setInts(m.node("MaxUnpool", {"w", "places"}, {"y"}), "kernel_shape", {2, 2});
+       },
+       {"(MaxUnpool)", "kernel_shape does not fit", "2x1x2"}},
+      {[](Model &m) {
+         m.integers("places", {2, 1, 2}, {0, 1, 2, 3});
+         m.weights("w", {2, 1, 2});
+         auto &node = m.node("MaxUnpool", {"w", "places"}, {"y"});
+         setInts(node, "kernel_shape", {1});
+         setInts(node, "pads", {1, 1});
+       },
+       {"(MaxUnpool)", "makes an image of shape 2x1x0"}},
+      {[](Model &m) {
+         m.integers("places", {2, 1, 2}, {0, 1, 2, 3});
+         m.weights("w", {2, 1, 2});
+         known(m, "shape", {2, 1, 2});
+         setInts(m.node("MaxUnpool", {"w", "places", "shape"}, {"y"}), "kernel_shape", {2});
+       },
+       {"(MaxUnpool)", "does not hold an image of shape 2x1x3"}},
+  });
+}
+
+TEST(Refusals, Samples) {
+  expectRefusals({
+      {[](Model &m) {
+         m.node("GridSample", {"x", "x"}, {"y"});
+       },
+       {"(GridSample)", "a grid of shape 2x6x8 does not fit an image of shape 2x6x8"}},
+      {[](Model &m) {
+         m.node("RoiAlign", {"x", "x", "n"}, {"y"});
+       },
+       {"(RoiAlign)", "takes images [N, C, H, W]"}},
+      {[](Model &m) {
+         m.weights("image", {2, 1, 4, 4});
+         m.weights("boxes", {2, 4});
+         known(m, "places", {0, 1});
+         m.node("RoiAlign", {"image", "boxes", "places"}, {"y"});
+       },
+       {"(RoiAlign)", "sampling_ratio of 0 depends on the regions", "export the model with a positive one"}},
+      {[](Model &m) {
+         m.weights("image", {2, 1, 4, 4});
+         m.weights("boxes", {2, 4});
+         known(m, "places", {0, 1});
+         setText(m.node("RoiAlign", {"image", "boxes", "places"}, {"y"}), "mode", "median");
+       },
+       {"(RoiAlign)", "mode 'median'"}},
+      {[](Model &m) {
+         m.weights("image", {2, 1, 4, 4});
+         m.weights("w", {1, 1, 2, 2});
+         m.weights("offsets", {2, 8, 4, 4});
+         m.node("DeformConv", {"image", "w", "offsets"}, {"y"});
+       },
+       {"(DeformConv)", "offsets of shape 2x8x4x4 do not fit together"}},
   });
 }
 

@@ -9,6 +9,9 @@ values.f64, all their elements as doubles in the order of cases.json. The folder
 this script from this version of the package. OPERATORS is the list of the standard's operators, with the operator sets that
 changed them, which docs/operators.md is made of; it must be the package's. Exit status 77: the package is not there.
 
+Beside the package's cases stand those of MORE, whose names begin with more_: its own are few digits or points without a slope. Their
+results are those of the package's reference implementation.
+
 What a compiler must know - shapes, axes, pads - is no input of a model for mt but stands in it. Sequences go in and out
 as their tensors, through SequenceConstruct and SequenceAt.
 """
@@ -28,6 +31,43 @@ KNOWN = {
     "SequenceErase": [1], "SequenceInsert": [2], "Slice": [1, 2, 3, 4], "Split": [1], "SplitToSequence": [1],
     "Squeeze": [1], "STFT": [1, 3], "Tile": [1], "TopK": [1], "Trilu": [1], "Unsqueeze": [1], "Upsample": [1],
 }
+
+
+# name -> operator, attributes, and shapes of inputs, each of random numbers from one number to another
+MORE = {
+    **{f"gridsample_{mode}_{padding}_{corners}": ("GridSample", dict(mode=mode, padding_mode=padding, align_corners=corners),
+                                                  [([2, 2, 5, 4], -1, 1), ([2, 3, 2, 2], -2.2, 2.2)])
+       for mode, padding in (("cubic", "reflection"), ("cubic", "zeros"), ("linear", "reflection"), ("linear", "border")) for corners in (0, 1)},
+    "gridsample_volume": ("GridSample", dict(padding_mode="reflection"), [([2, 2, 3, 4, 5], -1, 1), ([2, 2, 1, 3, 3], -1.8, 1.8)]),
+    "gridsample_line": ("GridSample", dict(padding_mode="border"), [([2, 2, 5], -1, 1), ([2, 4, 1], -1.5, 1.5)]),
+    **{f"roialign_{shift}": ("RoiAlign", dict(coordinate_transformation_mode=shift, output_height=2, output_width=3, sampling_ratio=2,
+                                              spatial_scale=0.7), [([2, 2, 6, 5], -1, 1), ([3, 4], 0, 9), ([3], 0, 2)])
+       for shift in ("half_pixel", "output_half_pixel")},
+    "deformconv": ("DeformConv", dict(strides=[2, 1], dilations=[1, 2], pads=[1, 0, 1, 2], offset_group=2),
+                   [([2, 4, 5, 6], -1, 1), ([3, 4, 2, 2], -1, 1), ([2, 16, 3, 6], -1.4, 1.4), ([3], -1, 1), ([2, 8, 3, 6], 0, 1)]),
+    "deformconv_groups": ("DeformConv", dict(group=2), [([2, 4, 4, 4], -1, 1), ([6, 2, 2, 3], -1, 1), ([2, 12, 3, 2], -1.4, 1.4)]),
+}
+
+
+class More:
+    """A case as the package's own are."""
+
+    def __init__(self, onnx, name):
+        import numpy
+        from onnx.reference import ReferenceEvaluator
+        operator, attributes, given = MORE[name]
+        random, inputs = numpy.random.RandomState(len(name)), []
+        for shape, low, high in given:
+            whole = operator == "RoiAlign" and len(shape) == 1
+            inputs.append(random.randint(low, high, shape) if whole else (low + (high - low) * random.random_sample(shape)).astype(numpy.float32))
+        names = [f"x{i}" for i in range(len(inputs))]
+        value = lambda n, a: onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        node = onnx.helper.make_node(operator, names, ["y"], **attributes)
+        result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+        graph = onnx.helper.make_graph([node], name, list(map(value, names, inputs)), [result])
+        self.model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 22)])
+        results = ReferenceEvaluator(self.model).run(None, dict(zip(names, inputs)))
+        self.name, self.data_sets, self.rtol, self.atol = f"more_{name}", [(inputs, results)], 1e-4, 1e-6
 
 
 def known_inputs(case):
@@ -122,7 +162,7 @@ class Writer:
 
 def write_all(onnx, folder):
     from onnx.backend.test.case.node import collect_testcases
-    cases = collect_testcases(None)
+    cases = collect_testcases(None) + [More(onnx, name) for name in MORE]
     known = {case.name: known_inputs(case) for case in cases}
     writer = Writer(onnx, folder)
     entries = []

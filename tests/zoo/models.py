@@ -586,6 +586,44 @@ class UNet(nn.Module):
         return self.out(self.e(torch.cat([F.interpolate(d, scale_factor=2, mode="nearest"), a], 1)))
 
 
+class SegNet(nn.Module):
+    """Poolings that say where the largest was, and unpoolings that put it back there."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d, self.out = Block(3, 8), Block(8, 12), Block(12, 12), Block(12, 8), nn.Conv2d(8, 5, 1)
+
+    def forward(self, x):
+        a, at = F.max_pool2d(self.a(x), 2, return_indices=True)
+        b, into = F.max_pool2d(self.b(a), (1, 2), return_indices=True)
+        return self.out(F.max_unpool2d(self.d(F.max_unpool2d(self.c(b), into, (1, 2))), at, 2))
+
+
+class Warped(nn.Module):
+    """A spatial transformer: where to look follows from the picture, or volume; ways to look are mode, padding and whether corners are aligned."""
+
+    def __init__(self, ways=(("bilinear", "zeros", False),), shape=(3, 16, 16), affine=True):
+        super().__init__()
+        rank = len(shape) - 1
+        self.ways, self.shape, self.affine = ways, shape, affine
+        self.a, self.where = (nn.Conv2d if rank == 2 else nn.Conv3d)(shape[0], 6, 3, padding=1), nn.Linear(math.prod(shape), rank * (rank + 1))
+        self.b, self.c = nn.Linear(math.prod(shape[1:]), 4), nn.Linear(6 * len(ways) * 4, 5)
+        self.register_buffer("identity", 1.1 * torch.eye(rank, rank + 1), persistent=False)
+        if not affine:
+            lines = torch.meshgrid(*(torch.linspace(-1, 1, n) for n in shape[1:]), indexing="ij")
+            self.register_buffer("points", torch.stack([line.flatten() for line in reversed((torch.ones_like(lines[0]), *lines))]), persistent=False)
+
+    def forward(self, x):
+        theta = self.identity + 0.2 * torch.tanh(self.where(x.flatten(1))).view(-1, *self.identity.shape)
+        features = torch.tanh(self.a(x))
+        grid = F.affine_grid(theta, features.shape, False) if self.affine else (theta @ self.points).transpose(1, 2).reshape(-1, *self.shape[1:], len(self.identity))
+        looks = [F.grid_sample(features, grid, mode, padding, corners) for mode, padding, corners in self.ways]
+        return self.c(torch.tanh(self.b(torch.cat(looks, 1).flatten(2))).flatten(1))
+
+
+WAYS = [(mode, padding, corners) for mode in ("bilinear", "bicubic", "nearest") for padding in ("zeros", "border", "reflection") for corners in (False, True)]
+
+
 class Mixer(nn.Module):
     """MLP-Mixer on patches."""
 
@@ -798,6 +836,10 @@ class Field(nn.Module):
 ONE = lambda model: lambda: model()
 add("unet", lambda: Segmenting(UNet()), segmented(16, 16), "output:loss", forms="optimized static")
 add("unet-mse", lambda: UNet(3), floats((3, 16, 16), (3, 16, 16)), "mse", forms="old")
+add("segnet", lambda: Segmenting(SegNet()), segmented(16, 16), "output:loss", forms="optimized static")
+add("warped", Warped, pictures(name="x"), "cross-entropy", forms="optimized static")
+add("warped-ways", lambda: Warped(WAYS, affine=False), pictures(name="x"), "cross-entropy", forms="optimized old")
+add("warped-volume", lambda: Warped([w for w in WAYS if w[0] != "bicubic"], (2, 4, 6, 5)), features((2, 4, 6, 5)), "cross-entropy")
 add("mixer", Mixer, pictures(name="x"), "cross-entropy", forms=ALL)
 add("group-norms", lambda: nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(4, 8), nn.SiLU(), nn.Conv2d(8, 12, 3, 2, 1), nn.GroupNorm(2, 12),
     nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 5)),
