@@ -147,7 +147,7 @@ def Nn_CastOp : Nn_Op<"cast", [Differentiable, SameOperandsAndResultShape, Preci
   let results = (outs Nn_Tensor:$result);
   let hasFolder = 1;
 }
-def Nn_DequantizeOp : Nn_Op<"dequantize", [Differentiable, Precise]> {
+def Nn_DequantizeOp : Nn_Op<"dequantize", [Differentiable, Precise, Rows]> {
   let summary = "(value - zero) * scale: whole numbers of `bits` bits, packed into bytes, as reals; a scale for `block` entries along `axis`.";
   let arguments = (ins StaticShapeTensorOf<[I8, UI8]>:$values, Nn_FloatTensor:$scales, Optional<Nn_FloatTensor>:$zeros, I64Attr:$bits,
                        DefaultValuedAttr<BoolAttr, "false">:$isSigned, DefaultValuedAttr<I64Attr, "0">:$zero,

@@ -322,6 +322,22 @@ Rows CumsumOp::rowsOfResults(Operands operands) {
   return operands[0].dim == static_cast<int64_t>(getAxis()) ? Rows::mixing(kOverRows) : operands[0];
 }
 
+/// Rows that were looked up: their bytes, and what belongs to them of scales and zeros.
+Rows DequantizeOp::rowsOfResults(Operands operands) {
+  const Rows &rows = operands[0];
+  if (!rows.isEach() || rows.dim != 0 || shapeOf(getValues())[0] != shapeOf(getResult())[0])
+    return Rows::mixing(kBetween);
+  for (size_t i = 1; i < operands.size(); ++i) {
+    ArrayRef<int64_t> shape = shapeOf(getOperation()->getOperand(i));
+    bool ofRows = shape.size() > 1 || (shape.size() == 1 && getAxis() == 0);
+    bool fits = operands[i].isNone() ? !ofRows || operands.meets(i, rows)
+                                     : ofRows && operands[i] == rows && shape[0] == shapeOf(getResult())[0];
+    if (!fits)
+      return Rows::mixing(kBetween);
+  }
+  return rows;
+}
+
 //===-- lookups -------------------------------------------------------------------------------------------------===//
 
 /// Positions that are looked up differ from row to row, the table does not.

@@ -1,6 +1,7 @@
 // Quantized tensors: q = saturate(round(x / scale) + zero point), x = (q - zero point) * scale, and products of them
 // (https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html).
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/IndexParts.h"
 #include "compiler/onnx/ProductParts.h"
 #include "kernels/Blocks.h"
 
@@ -227,6 +228,59 @@ LogicalResult matmulNBits(NodeContext &node) {
   return node.result(plainMatmul(node, a, node.cast(matrix, getElementTypeOrSelf(a)), bias, false, true));
 }
 
+// Bytes that hold several numbers each, along the last dimension.
+StoredNumbers unpacked(StoredNumbers numbers, int64_t bits) {
+  if (numbers.type.bits != 8 || numbers.type.isSigned || bits == 8 || numbers.dims.empty())
+    return numbers;
+  numbers.type = {static_cast<int>(bits), false};
+  numbers.dims.back() *= 8 / bits;
+  return numbers;
+}
+
+// Zero points that lie packed as the numbers do; a line of them begins with a whole byte.
+bool readPackedZeros(NodeContext &node, const StoredNumbers &zeros, int64_t bits, Scaling &scaling) {
+  StoredNumbers whole = unpacked(zeros, bits);
+  Dims wanted(nn::shapeOf(scaling.scales)), padded = wanted;
+  padded.back() = kernels::ceilDivide(padded.back() * bits, 8) * 8 / bits;
+  if (whole.dims != padded) {
+    (void)node.fail("its zero points of shape {} do not fit its scales of shape {}", dimsText(zeros.dims),
+                    dimsText(wanted));
+    return false;
+  }
+  scaling.zeros =
+      node.slice(asReals(node, whole, scaling.scales), static_cast<int64_t>(wanted.size()) - 1, 0, wanted.back());
+  return bool(scaling.zeros);
+}
+
+// Entries along one dimension of numbers that have a scale, and may have a zero point, for each block along another.
+LogicalResult gatherQuantized(NodeContext &node) {
+  const StoredNumbers *stored = node.numbers(0);
+  Value ids = indicesOf(node, 1), scales = node.input(2);
+  int64_t bits = node.attributes.integer("bits", 4), block = node.attributes.integer("block_size", 128);
+  if (!ids || !scales)
+    return failure();
+  if (!stored || stored->dims.empty() || (bits != 2 && bits != 4 && bits != 8) || block < 1 || block > int64_t(1) << 31)
+    return node.fail("its numbers must be stored, bits 2, 4 or 8, and block_size positive");
+  StoredNumbers numbers = unpacked(*stored, bits);
+  bool bytes = stored->type.bits == 8 && !stored->type.isSigned;
+  auto rank = static_cast<int64_t>(numbers.dims.size());
+  auto axis = node.axis("gather_axis", 0, rank), along = node.axis("quantize_axis", 1, rank);
+  if (!axis || !along)
+    return failure();
+  Dims wanted = numbers.dims;
+  wanted[static_cast<size_t>(*along)] = kernels::ceilDivide(wanted[static_cast<size_t>(*along)], block);
+  if (Dims(nn::shapeOf(scales)) != wanted)
+    return node.fail("its scales of shape {} do not fit blocks of {} entries of {}",
+                     dimsText(Dims(nn::shapeOf(scales))), block, dimsText(numbers.dims));
+  node.isStatistic(2);
+  Scaling scaling{scales, {}, bytes ? int64_t(1) << (bits - 1) : 0, *along, block};
+  const StoredNumbers *zeros = node.numbers(3);
+  bool packed = zeros && bytes && bits < 8;
+  if (node.has(3) && !(packed ? readPackedZeros(node, *zeros, bits, scaling) : readZeros(node, 3, scaling)))
+    return failure();
+  return node.result(node.emit<nn::GatherOp>({scaled(node, numbers, scaling), ids}, {node.intAttr("axis", *axis)}));
+}
+
 LogicalResult dequantize(NodeContext &node) {
   Value result;
   if (const StoredNumbers *numbers = node.numbers(0)) {
@@ -310,6 +364,7 @@ void addQuantization(Converters &table) {
   table.add("DequantizeLinear", dequantize);
   table.addContrib("DequantizeLinear", dequantize);
   table.addContrib("MatMulNBits", matmulNBits);
+  table.addContrib("GatherBlockQuantized", gatherQuantized);
   table.add("DynamicQuantizeLinear", dynamicQuantize);
   table.add("MatMulInteger", matmulInteger);
   table.add("QLinearMatMul", quantizedMatmul);

@@ -70,6 +70,45 @@ struct GatherOfOneEntry : OpRewritePattern<GatherOp> {
     return success();
   }
 };
+/// gather(dequantize(table), places) along the first dimension -> dequantize(gather(rows of bytes, places)): the table
+/// stays as it is stored.
+struct GatherOfStored : OpRewritePattern<GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// Scales or zeros of those rows, or those that all rows share; null where they are of blocks of rows.
+  static Value ofRows(PatternRewriter &rewriter, DequantizeOp table, Value value, Value places) {
+    ArrayRef<int64_t> shape = shapeOf(value);
+    if (shape.empty() || (shape.size() == 1 && table.getAxis() != 0))
+      return value;
+    return shape[0] == shapeOf(table.getResult())[0]
+               ? GatherOp::create(rewriter, table.getLoc(), value, places, 0).getResult()
+               : Value();
+  }
+  LogicalResult matchAndRewrite(GatherOp op, PatternRewriter &rewriter) const override {
+    auto table = op.getData().getDefiningOp<DequantizeOp>();
+    SmallVector<int64_t> shape(shapeOf(op.getData()));
+    if (!table || op.getAxis() != 0 || llvm::is_contained(shape, 0))
+      return failure();
+    int64_t rows = shape[0], bits = cast<ShapedType>(table.getType()).getNumElements() / rows * table.getBits();
+    if (bits % 8 != 0 || shape.size() < 2)
+      return failure();
+    int64_t count = cast<ShapedType>(op.getIndices().getType()).getNumElements();
+    Value places = reshapeTo(rewriter, op.getIndices(), {count});
+    Value scales = ofRows(rewriter, table, table.getScales(), places);
+    Value zeros = scales && table.getZeros() ? ofRows(rewriter, table, table.getZeros(), places) : Value();
+    if (!scales)
+      return failure();
+    Value lines =
+        GatherOp::create(rewriter, op.getLoc(), reshapeTo(rewriter, table.getValues(), {rows, bits / 8}), places, 0);
+    shape[0] = count;
+    Value reals = DequantizeOp::create(rewriter, table.getLoc(), tensorOf(shape, getElementTypeOrSelf(op.getType())),
+                                       lines, scales, zeros, table.getBits(), table.getIsSigned(), table.getZero(),
+                                       table.getAxis(), table.getBlock());
+    rewriter.replaceOp(op, reshapeTo(rewriter, reals, shapeOf(op.getResult())));
+    return success();
+  }
+};
+
 /// Whether entries count from `number.constant` on, in row-major order.
 bool isCount(const Affine &number, ArrayRef<int64_t> shape) {
   int64_t stride = 1;
@@ -146,8 +185,8 @@ struct ScatterElementsOfNeighbours : OpRewritePattern<ScatterElementsOp> {
 } // namespace
 
 void addLookupPatterns(RewritePatternSet &patterns) {
-  patterns.add<GatherNdByOneIndex, GatherNdByRows, GatherOfOneEntry, GatherOfAllEntries, ScatterOfNeighbours,
-               ScatterElementsOfNeighbours>(patterns.getContext());
+  patterns.add<GatherNdByOneIndex, GatherNdByRows, GatherOfOneEntry, GatherOfAllEntries, GatherOfStored,
+               ScatterOfNeighbours, ScatterElementsOfNeighbours>(patterns.getContext());
 }
 
 } // namespace mt::passes

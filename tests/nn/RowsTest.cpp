@@ -293,6 +293,13 @@ TEST_F(RowsTest, OfEveryOperation) {
   for (const char *kind : {"sum", "mean", "max", "min", "prod"})
     checkOp("reduce", {"2x3x4xf32@1"}, std::string("kind = \"") + kind + "\", axes = array<i64: 0, 2>, keepDims = false", "3xf32", "each 0");
   checkOp("cumsum", {"3x4xf32@0"}, "axis = 1 : i64", "3x4xf32", "each 0");
+  for (const char *scales : {"3x2xf32@0", "2xf32", "f32"})
+    checkOp("dequantize", {"3x4xui8@0", scales}, "bits = 4 : i64, axis = 1 : i64, block = 4 : i64", "3x8xf32",
+            "each 0");
+  checkOp("dequantize", {"3x6xi8@0", "3xf32@0"}, "bits = 8 : i64, isSigned = true, axis = 0 : i64", "3x6xf32",
+          "each 0");
+  checkOp("dequantize", {"3x6xi8@0", "3xf32"}, "bits = 8 : i64, isSigned = true, axis = 0 : i64", "3x6xf32", "mixed");
+  checkOp("dequantize", {"3x6xi8@0", "3x2xf32"}, "bits = 8 : i64, axis = 1 : i64, block = 3 : i64", "3x6xf32", "mixed");
   checkOp("cumsum", {"3x4xf32@0"}, "axis = 0 : i64", "3x4xf32", "mixed");
 }
 

@@ -52,6 +52,12 @@ Tensor stored(const ImportedParameter &parameter) {
   case DType::i32:
     tensor.values = widened<int32_t>(bytes);
     break;
+  case DType::i8:
+    tensor.values = widened<int8_t>(bytes);
+    break;
+  case DType::u8:
+    tensor.values = widened<uint8_t>(bytes);
+    break;
   default:
     ADD_FAILURE() << "'" << parameter.name << "' has a type that this test does not read";
     tensor.values.resize(static_cast<size_t>(elementCount(parameter.dims).value_or(0)));

@@ -752,6 +752,34 @@ TEST_F(Operators, ProductsWithPackedNumbers) {
       {"'n_y' (com.microsoft.MatMulNBits)", "its N, K, bits and block_size must be positive"}));
 }
 
+TEST_F(Operators, RowsOfPackedNumbers) {
+  auto picked = [](std::initializer_list<int64_t> scales, std::initializer_list<std::string> more, int64_t bits = 4) {
+    TestModel one(23);
+    one.input("ids", kInt64, {"b", "6"}).output("y");
+    packed(one, "q", ::onnx::TensorProto::UINT8, {10, 16}, 160);
+    packed(one, "zeros", ::onnx::TensorProto::UINT8, {10, 1}, 10);
+    one.weights("scales", scales);
+    auto &node = one.node("GatherBlockQuantized", {"q", "ids", "scales"}, {"y"}, "com.microsoft");
+    for (const std::string &name : more)
+      node.add_input(name);
+    setInt(node, "block_size", 16);
+    setInt(node, "bits", bits);
+    return import(one);
+  };
+  Imported rows = picked({10, 2}, {});
+  EXPECT_TRUE(rows.has("bits = 4 : i64") && rows.has("zero = 8 : i64") && rows.has("tensor<2x6x32xf32>") &&
+              rows.trained().empty())
+      << rows.everything();
+  EXPECT_TRUE(picked({10, 2}, {"zeros"}).has("tensor<10x2xf32>"));
+  EXPECT_TRUE(picked({10, 3}, {})
+                  .complains({"'n_y' (com.microsoft.GatherBlockQuantized)",
+                              "its scales of shape 10x3 do not fit blocks of 16 entries of 10x32"}));
+  EXPECT_TRUE(picked({10, 4}, {"q"}, 2)
+                  .complains({"(com.microsoft.GatherBlockQuantized)",
+                              "zero points of shape 10x16 do not fit its scales of shape 10x4"}));
+  EXPECT_TRUE(picked({10, 2}, {}, 3).complains({"(com.microsoft.GatherBlockQuantized)", "bits 2, 4 or 8"}));
+}
+
 TEST_F(Operators, LossesOfTheModel) {
   TestModel one;
   one.input("x", kFloat, {"b", "10", "6"}).input("l", kInt64, {"b", "6"}).output("y");

@@ -25,7 +25,7 @@ import warnings
 KNOWN = {
     "AffineGrid": [1], "BlackmanWindow": [0], "CenterCropPad": [1], "Col2Im": [1, 2], "Compress": [1],
     "ConstantOfShape": [0], "CumProd": [1], "CumSum": [1], "DFT": [1, 2], "Dropout": [1, 2], "Expand": [1],
-    "HammingWindow": [0], "HannWindow": [0], "If": [0], "Loop": [0, 1], "MaxUnpool": [2],
+    "GatherBlockQuantized": [0, 3], "HammingWindow": [0], "HannWindow": [0], "If": [0], "Loop": [0, 1], "MaxUnpool": [2],
     "MelWeightMatrix": [0, 1, 2, 3, 4], "NonMaxSuppression": [2, 3, 4], "NonZero": [0], "OneHot": [1], "Pad": [1, 2, 3],
     "Range": [0, 1, 2], "Reshape": [1], "Resize": [1, 2, 3], "ReverseSequence": [1], "SequenceAt": [1],
     "SequenceErase": [1], "SequenceInsert": [2], "Slice": [1, 2, 3, 4], "Split": [1], "SplitToSequence": [1],
@@ -33,20 +33,40 @@ KNOWN = {
 }
 
 
-# name -> operator, attributes, and shapes of inputs, each of random numbers from one number to another
+# name -> operator, attributes, and shapes of inputs, each of random numbers from one number to another: whole ones between
+# whole numbers, in bytes where there are 256
 MORE = {
     **{f"gridsample_{mode}_{padding}_{corners}": ("GridSample", dict(mode=mode, padding_mode=padding, align_corners=corners),
-                                                  [([2, 2, 5, 4], -1, 1), ([2, 3, 2, 2], -2.2, 2.2)])
+                                                  [([2, 2, 5, 4], -1.0, 1.0), ([2, 3, 2, 2], -2.2, 2.2)])
        for mode, padding in (("cubic", "reflection"), ("cubic", "zeros"), ("linear", "reflection"), ("linear", "border")) for corners in (0, 1)},
-    "gridsample_volume": ("GridSample", dict(padding_mode="reflection"), [([2, 2, 3, 4, 5], -1, 1), ([2, 2, 1, 3, 3], -1.8, 1.8)]),
-    "gridsample_line": ("GridSample", dict(padding_mode="border"), [([2, 2, 5], -1, 1), ([2, 4, 1], -1.5, 1.5)]),
+    "gridsample_volume": ("GridSample", dict(padding_mode="reflection"), [([2, 2, 3, 4, 5], -1.0, 1.0), ([2, 2, 1, 3, 3], -1.8, 1.8)]),
+    "gridsample_line": ("GridSample", dict(padding_mode="border"), [([2, 2, 5], -1.0, 1.0), ([2, 4, 1], -1.5, 1.5)]),
     **{f"roialign_{shift}": ("RoiAlign", dict(coordinate_transformation_mode=shift, output_height=2, output_width=3, sampling_ratio=2,
-                                              spatial_scale=0.7), [([2, 2, 6, 5], -1, 1), ([3, 4], 0, 9), ([3], 0, 2)])
+                                              spatial_scale=0.7), [([2, 2, 6, 5], -1.0, 1.0), ([3, 4], 0.0, 9.0), ([3], 0, 2)])
        for shift in ("half_pixel", "output_half_pixel")},
+    "gather_quantized": ("GatherBlockQuantized", dict(bits=4, block_size=16, quantize_axis=1),
+                         [([6, 20], 0, 256), ([2, 3], -6, 6), ([6, 3], 0.1, 0.9), ([6, 2], 0, 256)]),
+    "gather_quantized_bytes": ("GatherBlockQuantized", dict(bits=8, block_size=16, quantize_axis=-1), [([6, 2, 32], 0, 256), ([4], 0, 6), ([6, 2, 2], 0.1, 0.9)]),
     "deformconv": ("DeformConv", dict(strides=[2, 1], dilations=[1, 2], pads=[1, 0, 1, 2], offset_group=2),
-                   [([2, 4, 5, 6], -1, 1), ([3, 4, 2, 2], -1, 1), ([2, 16, 3, 6], -1.4, 1.4), ([3], -1, 1), ([2, 8, 3, 6], 0, 1)]),
-    "deformconv_groups": ("DeformConv", dict(group=2), [([2, 4, 4, 4], -1, 1), ([6, 2, 2, 3], -1, 1), ([2, 12, 3, 2], -1.4, 1.4)]),
+                   [([2, 4, 5, 6], -1.0, 1.0), ([3, 4, 2, 2], -1.0, 1.0), ([2, 16, 3, 6], -1.4, 1.4), ([3], -1.0, 1.0), ([2, 8, 3, 6], 0.0, 1.0)]),
+    "deformconv_groups": ("DeformConv", dict(group=2), [([2, 4, 4, 4], -1.0, 1.0), ([6, 2, 2, 3], -1.0, 1.0), ([2, 12, 3, 2], -1.4, 1.4)]),
 }
+
+
+def gather_quantized(data, ids, scales, zeros=None, bits=4, block_size=128, gather_axis=0, quantize_axis=1):
+    """What ONNX Runtime's GatherBlockQuantized picks from numbers of `bits` bits that lie in bytes, the lowest bits first."""
+    import numpy
+    def unpacked(values, most):
+        parts = numpy.stack([values >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)], -1)
+        return parts.reshape(*values.shape[:-1], -1)[..., :most].astype(numpy.float32)
+    spread = lambda values: numpy.repeat(values, block_size, -1)
+    zeros = unpacked(zeros, scales.shape[-1]) if zeros is not None else numpy.full(scales.shape, 1 << bits - 1, numpy.float32)
+    count = data.shape[-1] * 8 // bits
+    return numpy.take((unpacked(data, count) - spread(zeros)[..., :count]) * spread(scales)[..., :count], ids, gather_axis)
+
+
+# those of other domains, which the package does not know
+OTHERS = {"GatherBlockQuantized": gather_quantized}
 
 
 class More:
@@ -58,15 +78,19 @@ class More:
         operator, attributes, given = MORE[name]
         random, inputs = numpy.random.RandomState(len(name)), []
         for shape, low, high in given:
-            whole = operator == "RoiAlign" and len(shape) == 1
-            inputs.append(random.randint(low, high, shape) if whole else (low + (high - low) * random.random_sample(shape)).astype(numpy.float32))
+            if isinstance(low, int) and isinstance(high, int):
+                inputs.append(random.randint(low, high, shape).astype(numpy.uint8 if high == 256 else numpy.int64))
+            else:
+                inputs.append((low + (high - low) * random.random_sample(shape)).astype(numpy.float32))
         names = [f"x{i}" for i in range(len(inputs))]
         value = lambda n, a: onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-        node = onnx.helper.make_node(operator, names, ["y"], **attributes)
+        domain = "com.microsoft" if operator in OTHERS else ""
+        node = onnx.helper.make_node(operator, names, ["y"], domain=domain, **attributes)
         result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
         graph = onnx.helper.make_graph([node], name, list(map(value, names, inputs)), [result])
-        self.model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 22)])
-        results = ReferenceEvaluator(self.model).run(None, dict(zip(names, inputs)))
+        sets = [onnx.helper.make_opsetid("", 22), onnx.helper.make_opsetid("com.microsoft", 1)]
+        self.model = onnx.helper.make_model(graph, opset_imports=sets)
+        results = [OTHERS[operator](*inputs, **attributes)] if domain else ReferenceEvaluator(self.model).run(None, dict(zip(names, inputs)))
         self.name, self.data_sets, self.rtol, self.atol = f"more_{name}", [(inputs, results)], 1e-4, 1e-6
 
 

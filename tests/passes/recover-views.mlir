@@ -291,3 +291,32 @@ func.func @places_in_images(%i: tensor<2x3x4xi64>) -> (tensor<2x3x4xi64>, tensor
   %4 = nn.sub %counted, %second : (tensor<2x3x4xi64>, tensor<2x3x1xi64>) -> tensor<2x3x4xi64>
   return %3, %4 : tensor<2x3x4xi64>, tensor<2x3x4xi64>
 }
+
+// -----
+
+// Rows of a table that is stored in four bits are looked up as they are stored, its scales and zeros with them.
+// CHECK-LABEL: func.func @stored_rows
+// CHECK-DAG: %[[I:.*]] = nn.reshape %arg3 : (tensor<2x3xi64>) -> tensor<6xi64>
+// CHECK-DAG: %[[S:.*]] = nn.gather %arg1, %[[I]] {axis = 0 : i64} : (tensor<8x2xf32>, tensor<6xi64>) -> tensor<6x2xf32>
+// CHECK-DAG: %[[Z:.*]] = nn.gather %arg2, %[[I]] {axis = 0 : i64}
+// CHECK-DAG: %[[T:.*]] = nn.reshape %arg0 : (tensor<32xui8>) -> tensor<8x4xui8>
+// CHECK-DAG: %[[R:.*]] = nn.gather %[[T]], %[[I]] {axis = 0 : i64} : (tensor<8x4xui8>, tensor<6xi64>) -> tensor<6x4xui8>
+// CHECK: nn.dequantize %[[R]], %[[S]], %[[Z]] {axis = 1 : i64, bits = 4 : i64, block = 4 : i64} : {{.*}} -> tensor<6x8xf32>
+func.func @stored_rows(%q: tensor<32xui8>, %s: tensor<8x2xf32>, %z: tensor<8x2xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x8xf32> {
+  %0 = nn.dequantize %q, %s, %z {bits = 4 : i64, axis = 1 : i64, block = 4 : i64} : (tensor<32xui8>, tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x8xf32>
+  %1 = nn.gather %0, %i {axis = 0 : i64} : (tensor<8x8xf32>, tensor<2x3xi64>) -> tensor<2x3x8xf32>
+  return %1 : tensor<2x3x8xf32>
+}
+
+// -----
+
+// Not where rows begin within a byte, nor where they share the scale of a block of rows.
+// CHECK-LABEL: func.func @parts_of_bytes
+// CHECK-COUNT-2: nn.gather %{{.*}}xf32>, tensor<3xi64>)
+func.func @parts_of_bytes(%q: tensor<12xui8>, %r: tensor<64xui8>, %one: tensor<f32>, %s: tensor<2x8xf32>, %i: tensor<3xi64>) -> (tensor<3x3xf32>, tensor<3x8xf32>) {
+  %0 = nn.dequantize %q, %one {bits = 4 : i64} : (tensor<12xui8>, tensor<f32>) -> tensor<8x3xf32>
+  %1 = nn.gather %0, %i {axis = 0 : i64} : (tensor<8x3xf32>, tensor<3xi64>) -> tensor<3x3xf32>
+  %2 = nn.dequantize %r, %s {bits = 8 : i64, axis = 0 : i64, block = 4 : i64} : (tensor<64xui8>, tensor<2x8xf32>) -> tensor<8x8xf32>
+  %3 = nn.gather %2, %i {axis = 0 : i64} : (tensor<8x8xf32>, tensor<3xi64>) -> tensor<3x8xf32>
+  return %1, %3 : tensor<3x3xf32>, tensor<3x8xf32>
+}
