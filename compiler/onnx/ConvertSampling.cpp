@@ -197,9 +197,11 @@ struct Deformed {
 std::optional<Deformed> deformedOf(NodeContext &node, Value image, Value weight, Value offsets) {
   ArrayRef<int64_t> from = nn::shapeOf(image), kernel = nn::shapeOf(weight), moves = nn::shapeOf(offsets);
   int64_t groups = node.attributes.integer("group", 1), offsetGroups = node.attributes.integer("offset_group", 1);
+  constexpr int64_t kMost = int64_t(1) << 31; // channels: times the places of a window they fit 64 bits
   bool fits = isImage(image) && from.size() == 4 && kernel.size() == 4 && moves.size() == 4 && groups >= 1 &&
-              offsetGroups >= 1 && from[1] % groups == 0 && from[1] % offsetGroups == 0 && kernel[0] % groups == 0 &&
-              kernel[0] > 0 && kernel[1] == from[1] / groups && isReal(weight) && isReal(offsets);
+              from[1] <= kMost && offsetGroups >= 1 && from[1] % groups == 0 && from[1] % offsetGroups == 0 &&
+              kernel[0] % groups == 0 && kernel[0] > 0 && kernel[1] == from[1] / groups && isReal(weight) &&
+              isReal(offsets);
   auto window = fits ? windowOf(node, from.drop_front(2), kernel.drop_front(2)) : std::nullopt;
   if (fits && !window)
     return std::nullopt;
