@@ -497,6 +497,10 @@ BACKBONE = dict(use_timm_backbone=False, use_pretrained_backbone=False, backbone
 add("detr", lambda: Detecting(hf.DetrForObjectDetection(hf.DetrConfig(**DETR, **BACKBONE, backbone_config=hf.ResNetConfig(embedding_size=8,
     hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", out_features=["stage2"])))),
     boxed, "output:loss", forms="static", axes=dict(labels=(0,)))
+add("deformable-detr", lambda: Detecting(hf.DeformableDetrForObjectDetection(hf.DeformableDetrConfig(**dict(DETR, num_labels=5), **BACKBONE, num_feature_levels=2,
+    encoder_n_points=2, decoder_n_points=2, backbone_config=hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic",
+    out_features=["stage1", "stage2"])))),
+    boxed, "output:loss", forms="static", axes=dict(labels=(0,)))
 add("yolos", lambda: Detecting(hf.YolosForObjectDetection(hf.YolosConfig(**dict(PATCHES, image_size=[32, 32], num_labels=4), num_detection_tokens=6))), boxed,
     "output:loss", forms="static", axes=dict(labels=(0,)))
 
