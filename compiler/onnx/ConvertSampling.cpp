@@ -62,8 +62,9 @@ PixelTaps tapsOf(NodeContext &node, const Grid &grid, Value position, int64_t si
     return grid.padding == "zeros" ? at : clipped(node, folded, 0, whole - 1);
   };
   bool zeros = grid.padding == "zeros";
+  constexpr double kFar = 0x1p40; // as whole numbers, whatever a grid says
   if (grid.mode == "cubic")
-    return cubicTaps(node, place, size, zeros, inside);
+    return cubicTaps(node, clipped(node, place, -kFar, kFar), size, zeros, inside);
   if (grid.mode == "linear")
     return linearTaps(node, inside(place), size, zeros);
   return tapsAt(node, {node.emit<nn::RoundOp>({inside(place)})}, {Value()}, size, zeros);
