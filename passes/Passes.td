@@ -173,8 +173,8 @@ def PartitionLayers : Pass<"mt-partition-layers", "mlir::ModuleOp"> {
   let summary = "Cuts @main into layers and outlines each to a private function.";
   let description = [{
     A cut lies where exactly one value that depends on inputs and weights, trained or frozen, is carried to the rest; values
-    that several later layers use are shared. Between cuts lie atoms; the shortest period of the sequence of atoms,
-    compared by operations and shapes, is a layer (Partition.h).
+    that several later layers use are shared. Between cuts lie atoms; a period of the sequence of atoms, compared by the
+    weights that they read and how, is a layer, or several where it holds blocks of several kinds (Partition.h).
 
     ```mlir
     %1 = nn.add %0, %w0 ...

@@ -49,6 +49,10 @@ bool usesParameter(const PartitionOp &op) { return op.parameterBytes > 0; }
 bool hasParameter(const PartitionGraph &graph, int32_t begin, int32_t end) {
   return std::any_of(graph.ops.begin() + begin, graph.ops.begin() + end, usesParameter);
 }
+bool hasMatrix(const PartitionGraph &graph, LayerRange range) {
+  return std::any_of(graph.ops.begin() + range.begin, graph.ops.begin() + range.end,
+                     [](auto &op) { return op.readsMatrix; });
+}
 int32_t parameterOps(const PartitionGraph &graph, int32_t begin, int32_t end) {
   return std::count_if(graph.ops.begin() + begin, graph.ops.begin() + end, usesParameter);
 }
@@ -178,48 +182,131 @@ std::vector<LayerRange> splitWide(const PartitionGraph &graph, const Carried &ca
   return split;
 }
 
-/// Text that is equal for atoms of equal structure: operations, types, and how operands are connected.
-std::string describe(const PartitionGraph &graph, LayerRange atom, const std::set<int32_t> &shared) {
+/// `c`: carried, `s`: shared, else by its place in the atom.
+std::string operandText(const PartitionGraph &graph, int32_t value, LayerRange atom, const std::set<int32_t> &shared) {
+  int32_t producer = graph.values[value].producer;
+  return producer >= atom.begin ? std::to_string(producer - atom.begin) : shared.contains(value) ? "s" : "c";
+}
+
+/// Text that is equal for atoms of equal structure: operations, their types (`typed`), and how operands are connected.
+std::string structureOf(const PartitionGraph &graph, LayerRange atom, const std::set<int32_t> &shared,
+                        bool typed = true) {
   std::string text;
   for (int32_t i = atom.begin; i < atom.end; ++i) {
     const PartitionOp &op = graph.ops[i];
-    text.append(op.signature).append(1, '(');
-    for (int32_t value : op.operands) {
-      int32_t producer = graph.values[value].producer;
-      text += producer >= atom.begin ? std::to_string(producer - atom.begin) : shared.contains(value) ? "s" : "c";
-      text += ',';
-    }
+    text.append(op.name).append(1, ':').append(typed ? op.types : "").append(1, '(');
+    for (int32_t value : op.operands)
+      text.append(operandText(graph, value, atom, shared)).append(1, ',');
     for (const std::string &other : op.others)
-      text.append(other).append(1, ',');
+      text.append(typed ? other : "").append(1, ',');
     text += ')';
   }
   return text;
+}
+
+/// Text that is equal for atoms of one kind: which operations read weights, of which types, and which of them shared
+/// values.
+std::string kindOf(const PartitionGraph &graph, LayerRange atom, const std::set<int32_t> &shared) {
+  std::string text;
+  for (int32_t i = atom.begin; i < atom.end; ++i) {
+    const PartitionOp &op = graph.ops[i];
+    if (!usesParameter(op))
+      continue;
+    text.append(op.name).append(1, '(');
+    for (int32_t value : op.operands)
+      text.append(operandText(graph, value, atom, shared) == "s" ? "s," : "v,");
+    for (const std::string &weight : op.weights)
+      text.append(weight).append(1, ',');
+    text += ')';
+  }
+  return text;
+}
+
+/// Numbers that are equal where texts are.
+std::vector<int32_t> numbered(const std::vector<std::string> &texts) {
+  std::map<std::string, int32_t> known;
+  std::vector<int32_t> numbers;
+  for (const std::string &text : texts)
+    numbers.push_back(known.emplace(text, known.size()).first->second);
+  return numbers;
 }
 
 /// The layers of a sequence of atoms.
 struct Layers {
   const PartitionGraph &graph;
   const std::vector<LayerRange> &atoms;
-  std::vector<int32_t> symbols, weights; ///< of atoms: equal structure, operations
-  std::vector<LayerRange> layers = {};
+  std::vector<int32_t> kinds, structures, weights; ///< of atoms; weights: operations, none without a matrix
+  std::vector<LayerRange> layers;
 
-  /// Around the best repetition of atoms [begin, end); `whole`: they are all there are.
-  void split(int32_t begin, int32_t end, bool whole) {
-    if (begin >= end)
-      return;
-    Repetition found = findRepetition(symbols, begin, end, weights);
-    if (found.count == 0) {
-      whole ? keep(begin, end) : join(begin, end);
-      return;
+  /// `typed`: kinds tell types of weights apart; else they are structures without types.
+  Layers(const PartitionGraph &graph, const std::vector<LayerRange> &atoms, const std::set<int32_t> &shared, bool typed)
+      : graph(graph), atoms(atoms) {
+    std::vector<std::string> kindTexts, structureTexts;
+    for (LayerRange atom : atoms) {
+      kindTexts.push_back(typed ? kindOf(graph, atom, shared) : structureOf(graph, atom, shared, false));
+      structureTexts.push_back(structureOf(graph, atom, shared));
+      weights.push_back(hasMatrix(graph, atom) ? atom.end - atom.begin : 0);
     }
-    int32_t stop = found.begin + found.period * found.count;
-    split(begin, found.begin, false);
-    for (int32_t i = found.begin; i < stop; i += found.period)
-      layers.push_back({atoms[i].begin, atoms[i + found.period - 1].end});
-    split(stop, end, false);
+    kinds = numbered(kindTexts), structures = numbered(structureTexts);
   }
 
-  void keep(int32_t begin, int32_t end) { layers.insert(layers.end(), atoms.begin() + begin, atoms.begin() + end); }
+  /// Around the best repetition of atoms [begin, end). False if nothing in them repeats.
+  bool split(int32_t begin, int32_t end) {
+    Repetition found = findRepetition(kinds, begin, end, weights);
+    if (found.count == 0)
+      return false;
+    int32_t size = sizeOfLayer(found), from = phaseOf(found, begin, size), stop = from + found.period * found.count;
+    splitOrJoin(begin, from);
+    for (int32_t i = from; i < stop; i += size)
+      layers.push_back({atoms[i].begin, atoms[i + size - 1].end});
+    splitOrJoin(stop, end);
+    return true;
+  }
+
+  /// Where the repetition may as well begin, as it is the latest place: where the fewest structures result.
+  int32_t phaseOf(const Repetition &found, int32_t begin, int32_t size) const {
+    int32_t best = found.begin;
+    size_t fewest = SIZE_MAX;
+    for (int32_t from = found.begin; from >= begin; --from) {
+      if (from < found.begin && kinds[from] != kinds[from + found.period])
+        break;
+      std::set<std::vector<int32_t>> seen;
+      for (int32_t i = from; i < from + found.period * found.count; i += size)
+        seen.emplace(structures.begin() + i, structures.begin() + i + size);
+      if (seen.size() < fewest)
+        fewest = seen.size(), best = from;
+    }
+    return best;
+  }
+  void splitOrJoin(int32_t begin, int32_t end) {
+    if (begin < end && !split(begin, end))
+      join(begin, end);
+  }
+
+  /// How many atoms of a period are a layer: the shortest distance at which a kind with a matrix recurs in it, if the
+  /// period consists of such stretches and every kind has one place in them; one, if it does not and holds far more
+  /// than its largest atom; else all of them.
+  int32_t sizeOfLayer(const Repetition &found) const {
+    int32_t shortest = found.period;
+    std::map<int32_t, int32_t> last;
+    for (int32_t i = 0; i < found.period; ++i)
+      if (int32_t atom = found.begin + i; hasMatrix(graph, atoms[atom])) {
+        auto [before, first] = last.try_emplace(kinds[atom], i);
+        shortest = first ? shortest : std::min(shortest, i - std::exchange(before->second, i));
+      }
+    bool fits = found.period % shortest == 0;
+    for (auto [kind, place] : last)
+      for (int32_t i = 0; i < found.period; ++i)
+        fits &= kinds[found.begin + i] != kind || i % shortest == place % shortest;
+    if (fits)
+      return shortest;
+    int64_t all = 0, largest = 0;
+    for (int32_t i = found.begin; i < found.begin + found.period; ++i) {
+      int64_t bytes = parameterBytes(graph, atoms[i]);
+      all += bytes, largest = std::max(largest, bytes);
+    }
+    return all > 4 * largest ? 1 : found.period;
+  }
 
   /// One layer, or several where it would have more parameters than an atom usually has.
   void join(int32_t begin, int32_t end) {
@@ -265,14 +352,10 @@ std::vector<LayerRange> partition(const PartitionGraph &graph) {
   std::set<int32_t> shared = sharedValues(graph, live);
   Carried carried(graph, live, shared);
   std::vector<LayerRange> atoms = splitWide(graph, carried, atomsOf(graph, cutsOf(carried, 0, graph.ops.size())));
-  Layers result{graph, atoms, {}, {}};
-  std::map<std::string, int32_t> known;
-  for (LayerRange atom : atoms) {
-    result.symbols.push_back(known.emplace(describe(graph, atom, shared), known.size()).first->second);
-    result.weights.push_back(atom.end - atom.begin);
-  }
-  result.split(0, atoms.size(), true);
-  return result.layers;
+  for (bool typed : {true, false})
+    if (Layers result(graph, atoms, shared, typed); result.split(0, atoms.size()))
+      return result.layers;
+  return atoms;
 }
 
 } // namespace mt::passes

@@ -11,10 +11,12 @@ namespace mt::passes {
 
 /// An operation on the main path: it depends on inputs and on weights, trained or not.
 struct PartitionOp {
-  std::string signature;         ///< operation and result types, without attribute values
+  std::string name, types;       ///< of the operation and of its results; attribute values do not count
   std::vector<int32_t> operands; ///< indices of the main-path values it reads, as numbered by PartitionGraph
-  std::vector<std::string> others; ///< descriptions of its other operands: types of parameters and of shared values
+  std::vector<std::string> others;  ///< descriptions of its other operands: dependence and types
+  std::vector<std::string> weights; ///< types of the weights among them; empty: computed from weights alone
   int64_t parameterBytes = 0;    ///< of the weights that it reads, or of what is computed from weights alone
+  bool readsMatrix = false;      ///< one of those weights, not computed, has two dimensions or more
   bool isView = false;           ///< computes nothing: the same elements under another shape
 };
 struct PartitionValue {
@@ -34,14 +36,17 @@ struct LayerRange {
 
 /// Ranges that cover all operations in order. A cut lies after an operation where exactly one value is carried to the
 /// rest, values that several later stretches use (encoder output, position bias) being shared and not counted. Atoms
-/// lie between cuts, each with a parameter; periods of equal atoms are layers, and so is what lies between periods, in
-/// pieces of no more parameters than an atom usually has; without any period every atom is a layer. Where no place carries
-/// one value, and more than twice the usual parameters, in number and in bytes, lie together, cuts lie where the fewest
-/// bytes are carried.
+/// lie between cuts, each with a parameter, and those that read such weights in such operations are of one kind. A
+/// period of kinds is a layer, whatever else its repetitions do: only equal ones will share a template. Where kinds
+/// with matrices recur within the period at one distance (three blocks of one kind and one of another, attention before
+/// feed-forwards and experts in turn), that many atoms are a layer. What lies between periods is in pieces of no more
+/// parameters than an atom usually has; without any period, of structures whatever their sizes neither, every atom is a
+/// layer. Where no place carries one value, and more than twice the usual parameters, in number and in bytes, lie
+/// together, cuts lie where the fewest bytes are carried.
 std::vector<LayerRange> partition(const PartitionGraph &graph);
 
 /// The best repetition in a sequence: `count` >= 2 equal stretches of `period` symbols from `begin`. Covers the most
-/// symbols; of equal coverage the shortest period, then the latest begin. count is 0 if nothing repeats.
+/// weight; of equal coverage the shortest period, then the latest begin. count is 0 if nothing repeats.
 struct Repetition {
   int32_t begin = 0, period = 0, count = 0;
 };

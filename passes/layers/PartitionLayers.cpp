@@ -80,14 +80,20 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
     llvm::DenseMap<Value, int32_t> numbers;
     for (auto [index, op] : llvm::enumerate(path)) {
       passes::PartitionOp entry;
-      entry.signature = (op->getName().getStringRef() + ":" + typesOf(op->getResultTypes())).str();
+      entry.name = op->getName().getStringRef();
+      entry.types = typesOf(op->getResultTypes());
       entry.isView = isa<ReshapeOp>(op);
       for (Value operand : op->getOperands()) {
         if (auto found = numbers.find(operand); found != numbers.end()) {
           entry.operands.push_back(found->second);
           continue;
         }
-        entry.parameterBytes += dependsOnWeight(operand) ? schedule::bytesOf(operand.getType()) : 0;
+        if (dependsOnWeight(operand)) {
+          bool computed = !isa<BlockArgument>(operand);
+          entry.parameterBytes += schedule::bytesOf(operand.getType());
+          entry.weights.push_back(computed ? "" : typesOf(operand.getType()));
+          entry.readsMatrix |= !computed && cast<RankedTensorType>(operand.getType()).getRank() > 1;
+        }
         entry.others.push_back(std::to_string(dependence.lookup(operand) & kMainPath) + typesOf(operand.getType()));
       }
       for (Value result : op->getResults()) {

@@ -506,3 +506,288 @@ func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %a0: tensor<4x4xf32> {nn.p
   %44 = nn.cross_entropy %43, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
   return %44 : tensor<f32>
 }
+
+// -----
+
+// Three blocks of one kind and one that does something else with equal weights, twice: eight layers, two templates.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[E:.*]] = call @{{.*}}(%arg0, %arg1) :
+// CHECK-NEXT: %[[V0:.*]] = call @[[T:[a-z0-9_]+]](%[[E]],
+// CHECK-NEXT: %[[V1:.*]] = call @[[T]](%[[V0]],
+// CHECK-NEXT: %[[V2:.*]] = call @[[T]](%[[V1]],
+// CHECK-NEXT: %[[V3:.*]] = call @[[U:[a-z0-9_]+]](%[[V2]],
+// CHECK-NEXT: %[[V4:.*]] = call @[[T]](%[[V3]],
+// CHECK-NEXT: %[[V5:.*]] = call @[[T]](%[[V4]],
+// CHECK-NEXT: %[[V6:.*]] = call @[[T]](%[[V5]],
+// CHECK-NEXT: %[[V7:.*]] = call @[[U]](%[[V6]],
+// CHECK-NEXT: call @{{.*}}(%[[V7]], %{{[^ ]*}}, %{{[^ ]*}}, %{{[^ ]*}}) :
+// CHECK-NEXT: return
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %w0: tensor<4x4xf32> {nn.parameter = "w0", nn.trainable},
+                %w1: tensor<4x4xf32> {nn.parameter = "w1", nn.trainable},
+                %w2: tensor<4x8xf32> {nn.parameter = "w2", nn.trainable},
+                %w3: tensor<8x4xf32> {nn.parameter = "w3", nn.trainable},
+                %w4: tensor<4x4xf32> {nn.parameter = "w4", nn.trainable},
+                %w5: tensor<4x8xf32> {nn.parameter = "w5", nn.trainable},
+                %w6: tensor<8x4xf32> {nn.parameter = "w6", nn.trainable},
+                %w7: tensor<4x4xf32> {nn.parameter = "w7", nn.trainable},
+                %w8: tensor<4x8xf32> {nn.parameter = "w8", nn.trainable},
+                %w9: tensor<8x4xf32> {nn.parameter = "w9", nn.trainable},
+                %w10: tensor<4x4xf32> {nn.parameter = "w10", nn.trainable},
+                %w11: tensor<4x8xf32> {nn.parameter = "w11", nn.trainable},
+                %w12: tensor<8x4xf32> {nn.parameter = "w12", nn.trainable},
+                %w13: tensor<4x4xf32> {nn.parameter = "w13", nn.trainable},
+                %w14: tensor<4x8xf32> {nn.parameter = "w14", nn.trainable},
+                %w15: tensor<8x4xf32> {nn.parameter = "w15", nn.trainable},
+                %w16: tensor<4x4xf32> {nn.parameter = "w16", nn.trainable},
+                %w17: tensor<4x8xf32> {nn.parameter = "w17", nn.trainable},
+                %w18: tensor<8x4xf32> {nn.parameter = "w18", nn.trainable},
+                %w19: tensor<4x4xf32> {nn.parameter = "w19", nn.trainable},
+                %w20: tensor<4x8xf32> {nn.parameter = "w20", nn.trainable},
+                %w21: tensor<8x4xf32> {nn.parameter = "w21", nn.trainable},
+                %w22: tensor<4x4xf32> {nn.parameter = "w22", nn.trainable},
+                %w23: tensor<4x8xf32> {nn.parameter = "w23", nn.trainable},
+                %w24: tensor<8x4xf32> {nn.parameter = "w24", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.matmul %0, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.tanh %1 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.add %0, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.matmul %3, %w2 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %5 = nn.relu %4 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %6 = nn.matmul %5, %w3 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.add %3, %6 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %8 = nn.matmul %7, %w4 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.tanh %8 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %10 = nn.add %7, %9 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.matmul %10, %w5 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %12 = nn.relu %11 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %13 = nn.matmul %12, %w6 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %14 = nn.add %10, %13 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %15 = nn.matmul %14, %w7 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %16 = nn.tanh %15 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %17 = nn.add %14, %16 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %18 = nn.matmul %17, %w8 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %19 = nn.relu %18 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %20 = nn.matmul %19, %w9 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %21 = nn.add %17, %20 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %22 = nn.matmul %21, %w10 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %23 = nn.sin %22 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %24 = nn.add %21, %23 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %25 = nn.matmul %24, %w11 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %26 = nn.relu %25 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %27 = nn.matmul %26, %w12 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %28 = nn.add %24, %27 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %29 = nn.matmul %28, %w13 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %30 = nn.tanh %29 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %31 = nn.add %28, %30 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %32 = nn.matmul %31, %w14 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %33 = nn.relu %32 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %34 = nn.matmul %33, %w15 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %35 = nn.add %31, %34 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %36 = nn.matmul %35, %w16 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %37 = nn.tanh %36 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %38 = nn.add %35, %37 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %39 = nn.matmul %38, %w17 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %40 = nn.relu %39 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %41 = nn.matmul %40, %w18 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %42 = nn.add %38, %41 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %43 = nn.matmul %42, %w19 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %44 = nn.tanh %43 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %45 = nn.add %42, %44 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %46 = nn.matmul %45, %w20 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %47 = nn.relu %46 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %48 = nn.matmul %47, %w21 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %49 = nn.add %45, %48 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %50 = nn.matmul %49, %w22 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %51 = nn.sin %50 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %52 = nn.add %49, %51 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %53 = nn.matmul %52, %w23 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %54 = nn.relu %53 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %55 = nn.matmul %54, %w24 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %56 = nn.add %52, %55 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %57 = nn.matmul %56, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %58 = nn.cross_entropy %57, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %58 : tensor<f32>
+}
+
+// -----
+
+// Widths that alternate: the mixing atom recurs within the period of four atoms, so the layers are two of them each.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[E:.*]] = call @{{.*}}(%arg0, %arg1) :
+// CHECK-NEXT: %[[V0:.*]] = call @[[T:[a-z0-9_]+]](%[[E]],
+// CHECK-NEXT: %[[V1:.*]] = call @[[U:[a-z0-9_]+]](%[[V0]],
+// CHECK-NEXT: %[[V2:.*]] = call @[[T]](%[[V1]],
+// CHECK-NEXT: %[[V3:.*]] = call @[[U]](%[[V2]],
+// CHECK-NEXT: call @{{.*}}(%[[V3]], %{{[^ ]*}}, %{{[^ ]*}}, %{{[^ ]*}}) :
+// CHECK-NEXT: return
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %w0: tensor<4x4xf32> {nn.parameter = "w0", nn.trainable},
+                %w1: tensor<4x4xf32> {nn.parameter = "w1", nn.trainable},
+                %w2: tensor<4x8xf32> {nn.parameter = "w2", nn.trainable},
+                %w3: tensor<8x4xf32> {nn.parameter = "w3", nn.trainable},
+                %w4: tensor<4x4xf32> {nn.parameter = "w4", nn.trainable},
+                %w5: tensor<4x12xf32> {nn.parameter = "w5", nn.trainable},
+                %w6: tensor<12x4xf32> {nn.parameter = "w6", nn.trainable},
+                %w7: tensor<4x4xf32> {nn.parameter = "w7", nn.trainable},
+                %w8: tensor<4x8xf32> {nn.parameter = "w8", nn.trainable},
+                %w9: tensor<8x4xf32> {nn.parameter = "w9", nn.trainable},
+                %w10: tensor<4x4xf32> {nn.parameter = "w10", nn.trainable},
+                %w11: tensor<4x12xf32> {nn.parameter = "w11", nn.trainable},
+                %w12: tensor<12x4xf32> {nn.parameter = "w12", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.matmul %0, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.tanh %1 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.add %0, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.matmul %3, %w2 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %5 = nn.relu %4 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %6 = nn.matmul %5, %w3 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.add %3, %6 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %8 = nn.matmul %7, %w4 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.tanh %8 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %10 = nn.add %7, %9 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.matmul %10, %w5 : (tensor<2x4xf32>, tensor<4x12xf32>) -> tensor<2x12xf32>
+  %12 = nn.relu %11 : (tensor<2x12xf32>) -> tensor<2x12xf32>
+  %13 = nn.matmul %12, %w6 : (tensor<2x12xf32>, tensor<12x4xf32>) -> tensor<2x4xf32>
+  %14 = nn.add %10, %13 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %15 = nn.matmul %14, %w7 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %16 = nn.tanh %15 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %17 = nn.add %14, %16 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %18 = nn.matmul %17, %w8 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %19 = nn.relu %18 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %20 = nn.matmul %19, %w9 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %21 = nn.add %17, %20 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %22 = nn.matmul %21, %w10 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %23 = nn.tanh %22 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %24 = nn.add %21, %23 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %25 = nn.matmul %24, %w11 : (tensor<2x4xf32>, tensor<4x12xf32>) -> tensor<2x12xf32>
+  %26 = nn.relu %25 : (tensor<2x12xf32>) -> tensor<2x12xf32>
+  %27 = nn.matmul %26, %w12 : (tensor<2x12xf32>, tensor<12x4xf32>) -> tensor<2x4xf32>
+  %28 = nn.add %24, %27 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %29 = nn.matmul %28, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %30 = nn.cross_entropy %29, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %30 : tensor<f32>
+}
+
+// -----
+
+// Nothing repeats but for sizes: a layer is still a block, each with a template of its own.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[E:.*]] = call @{{.*}}(%arg0, %arg1) :
+// CHECK-NEXT: %[[V0:.*]] = call @[[T:[a-z0-9_]+]](%[[E]],
+// CHECK-NEXT: %[[V1:.*]] = call @[[U:[a-z0-9_]+]](%[[V0]],
+// CHECK-NEXT: %[[V2:.*]] = call @[[V:[a-z0-9_]+]](%[[V1]],
+// CHECK-NEXT: %[[V3:.*]] = call @[[W:[a-z0-9_]+]](%[[V2]],
+// CHECK-NEXT: call @{{.*}}(%[[V3]], %{{[^ ]*}}, %{{[^ ]*}}, %{{[^ ]*}}) :
+// CHECK-NEXT: return
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %w0: tensor<4x4xf32> {nn.parameter = "w0", nn.trainable},
+                %w1: tensor<4x4xf32> {nn.parameter = "w1", nn.trainable},
+                %w2: tensor<4x8xf32> {nn.parameter = "w2", nn.trainable},
+                %w3: tensor<8x4xf32> {nn.parameter = "w3", nn.trainable},
+                %w4: tensor<4x4xf32> {nn.parameter = "w4", nn.trainable},
+                %w5: tensor<4x12xf32> {nn.parameter = "w5", nn.trainable},
+                %w6: tensor<12x4xf32> {nn.parameter = "w6", nn.trainable},
+                %w7: tensor<4x4xf32> {nn.parameter = "w7", nn.trainable},
+                %w8: tensor<4x16xf32> {nn.parameter = "w8", nn.trainable},
+                %w9: tensor<16x4xf32> {nn.parameter = "w9", nn.trainable},
+                %w10: tensor<4x4xf32> {nn.parameter = "w10", nn.trainable},
+                %w11: tensor<4x20xf32> {nn.parameter = "w11", nn.trainable},
+                %w12: tensor<20x4xf32> {nn.parameter = "w12", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.matmul %0, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.tanh %1 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.add %0, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.matmul %3, %w2 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %5 = nn.relu %4 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %6 = nn.matmul %5, %w3 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.add %3, %6 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %8 = nn.matmul %7, %w4 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.tanh %8 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %10 = nn.add %7, %9 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.matmul %10, %w5 : (tensor<2x4xf32>, tensor<4x12xf32>) -> tensor<2x12xf32>
+  %12 = nn.relu %11 : (tensor<2x12xf32>) -> tensor<2x12xf32>
+  %13 = nn.matmul %12, %w6 : (tensor<2x12xf32>, tensor<12x4xf32>) -> tensor<2x4xf32>
+  %14 = nn.add %10, %13 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %15 = nn.matmul %14, %w7 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %16 = nn.tanh %15 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %17 = nn.add %14, %16 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %18 = nn.matmul %17, %w8 : (tensor<2x4xf32>, tensor<4x16xf32>) -> tensor<2x16xf32>
+  %19 = nn.relu %18 : (tensor<2x16xf32>) -> tensor<2x16xf32>
+  %20 = nn.matmul %19, %w9 : (tensor<2x16xf32>, tensor<16x4xf32>) -> tensor<2x4xf32>
+  %21 = nn.add %17, %20 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %22 = nn.matmul %21, %w10 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %23 = nn.tanh %22 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %24 = nn.add %21, %23 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %25 = nn.matmul %24, %w11 : (tensor<2x4xf32>, tensor<4x20xf32>) -> tensor<2x20xf32>
+  %26 = nn.relu %25 : (tensor<2x20xf32>) -> tensor<2x20xf32>
+  %27 = nn.matmul %26, %w12 : (tensor<2x20xf32>, tensor<20x4xf32>) -> tensor<2x4xf32>
+  %28 = nn.add %24, %27 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %29 = nn.matmul %28, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %30 = nn.cross_entropy %29, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %30 : tensor<f32>
+}
+
+// -----
+
+// Gains behind both halves of a block are atoms without a matrix: that they recur makes no layers of halves.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[E:.*]] = call @{{.*}}(%arg0, %arg1) :
+// CHECK-NEXT: %[[V0:.*]] = call @[[T:[a-z0-9_]+]](%[[E]],
+// CHECK-NEXT: %[[V1:.*]] = call @[[T]](%[[V0]],
+// CHECK-NEXT: %[[V2:.*]] = call @[[T]](%[[V1]],
+// CHECK-NEXT: call @{{.*}}(%[[V2]], %{{[^ ]*}}, %{{[^ ]*}}, %{{[^ ]*}}) :
+// CHECK-NEXT: return
+func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %w0: tensor<4x4xf32> {nn.parameter = "w0", nn.trainable},
+                %w1: tensor<4x4xf32> {nn.parameter = "w1", nn.trainable},
+                %w2: tensor<4xf32> {nn.parameter = "w2", nn.trainable},
+                %w3: tensor<4x8xf32> {nn.parameter = "w3", nn.trainable},
+                %w4: tensor<8x4xf32> {nn.parameter = "w4", nn.trainable},
+                %w5: tensor<4xf32> {nn.parameter = "w5", nn.trainable},
+                %w6: tensor<4x4xf32> {nn.parameter = "w6", nn.trainable},
+                %w7: tensor<4xf32> {nn.parameter = "w7", nn.trainable},
+                %w8: tensor<4x8xf32> {nn.parameter = "w8", nn.trainable},
+                %w9: tensor<8x4xf32> {nn.parameter = "w9", nn.trainable},
+                %w10: tensor<4xf32> {nn.parameter = "w10", nn.trainable},
+                %w11: tensor<4x4xf32> {nn.parameter = "w11", nn.trainable},
+                %w12: tensor<4xf32> {nn.parameter = "w12", nn.trainable},
+                %w13: tensor<4x8xf32> {nn.parameter = "w13", nn.trainable},
+                %w14: tensor<8x4xf32> {nn.parameter = "w14", nn.trainable},
+                %w15: tensor<4xf32> {nn.parameter = "w15", nn.trainable},
+                %h: tensor<4x6xf32> {nn.parameter = "h", nn.trainable}, %l: tensor<2xi64> {nn.labels},
+                %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = nn.matmul %x, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = nn.matmul %0, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %2 = nn.tanh %1 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.add %0, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = nn.mul %3, %w2 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %5 = nn.matmul %4, %w3 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %6 = nn.relu %5 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %7 = nn.matmul %6, %w4 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %8 = nn.add %4, %7 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %9 = nn.mul %8, %w5 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %10 = nn.matmul %9, %w6 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %11 = nn.tanh %10 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %12 = nn.add %9, %11 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %13 = nn.mul %12, %w7 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %14 = nn.matmul %13, %w8 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %15 = nn.relu %14 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %16 = nn.matmul %15, %w9 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %17 = nn.add %13, %16 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %18 = nn.mul %17, %w10 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %19 = nn.matmul %18, %w11 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %20 = nn.tanh %19 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %21 = nn.add %18, %20 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %22 = nn.mul %21, %w12 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %23 = nn.matmul %22, %w13 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %24 = nn.relu %23 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %25 = nn.matmul %24, %w14 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %26 = nn.add %22, %25 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %27 = nn.mul %26, %w15 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %28 = nn.matmul %27, %h : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  %29 = nn.cross_entropy %28, %l, %s : (tensor<2x6xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
+  return %29 : tensor<f32>
+}
