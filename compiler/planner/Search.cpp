@@ -200,15 +200,22 @@ private:
     }
   }
 
-  /// Which turn updates take changes a little what is there when: limits that were trimmed to the last byte may be too small.
+  /// Limits that were trimmed to the last byte may be too small: which turn updates take changes a little what is there
+  /// when, and evaluations need their room too.
   Found found() {
     settle(model, machine, best);
-    if (timing.fits())
-      for (int repairs = 0; !(timing = evaluate(best)).fits() && repairs < kRepairs; ++repairs) {
-        best.deviceLimit += timing.missingDevice;
-        best.hostLimit += timing.missingHost;
+    if (timing.fits()) {
+      timing = evaluate(best);
+      for (int repairs = 0; repairs < kRepairs; ++repairs) {
+        const Timing lacking = timing.fits() ? ofPlan(best) : timing;
+        if (lacking.fits())
+          break;
+        best.deviceLimit += lacking.missingDevice;
+        best.hostLimit += lacking.missingHost;
         settle(model, machine, best);
+        timing = evaluate(best);
       }
+    }
     return {best, timing, border, reached(), simulations, constraints.deviceMemory, constraints.hostMemory};
   }
 
@@ -234,6 +241,13 @@ private:
     Schedule schedule = build(model, machine, decisions, Extent::step);
     simulated += static_cast<int64_t>(schedule.step.size());
     return time(schedule, schedule.step, machine, decisions, true);
+  }
+
+  /// Of a whole plan's step, or of its evaluation where that is what does not fit.
+  Timing ofPlan(const Decisions &decisions) {
+    Schedule schedule = build(model, machine, decisions, Extent::plan);
+    Timing step = time(schedule, schedule.step, machine, decisions, true);
+    return step.fits() ? time(schedule, schedule.evaluate, machine, decisions, false) : step;
   }
 
   void makeAxes() {

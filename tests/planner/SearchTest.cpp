@@ -299,6 +299,22 @@ TEST(Search, SaysThatNothingFits) {
   EXPECT_GT(search(model, machine, constraints).timing.missingHost, 0);
 }
 
+/// Evaluations may need more than a step, which computes the loss along with its gradients.
+TEST(Search, LeastMemoryHoldsEvaluationsToo) {
+  std::mt19937 random(23);
+  for (int i = 0; i < 20; ++i) {
+    Model model = randomModel(random, 5);
+    const Machine machine(randomTarget(random));
+    const int64_t ofStep = leastOf(model, machine, {}).decisions.deviceLimit;
+    model.templates[static_cast<size_t>(model.layers.back().primal)].workspace = ofStep;
+    const Decisions least = leastOf(model, machine, {}).decisions;
+    EXPECT_GT(least.deviceLimit, ofStep) << "model " << i;
+    const Schedule plan = build(model, machine, least, Extent::plan);
+    EXPECT_TRUE(time(plan, plan.step, machine, least, true).fits()) << "model " << i;
+    EXPECT_TRUE(time(plan, plan.evaluate, machine, least, false).fits()) << "model " << i;
+  }
+}
+
 /// What the host has no room for stays on the device, as far as that has room; more of it, and the host needs less.
 TEST(Search, SharesValuesBetweenHostAndDevice) {
   std::mt19937 random(19);
