@@ -199,7 +199,7 @@ LogicalResult matmulNBits(NodeContext &node) {
   if (!isSize(rows) || !isSize(depth) || !isSize(block) || block % 8 != 0 || (bits != 2 && bits != 4 && bits != 8))
     return node.fail("its N, K, bits and block_size must be positive, bits 2, 4 or 8, and a block whole bytes");
   if (node.has(4))
-    return node.fail("its fourth input, an order of the blocks, is not supported");
+    return node.fail("its input g_idx, an order of the blocks, is not supported");
   int64_t blocks = kernels::ceilDivide(depth, block), width = blocks * block;
   if (!stored || stored->type.bits != 8 ||
       elementCount(stored->dims) != elementCount({rows, blocks, block * bits / 8}) ||

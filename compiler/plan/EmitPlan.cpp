@@ -450,47 +450,61 @@ private:
     return command;
   }
 
-  /// The part of a parameter that a token is multiplied with: nothing of a table, of experts' matrices those of its
-  /// own.
-  double shareMultiplied(Operation *user) {
-    if (isa<nn::EmbeddingOp, nn::GatherOp>(user))
-      return 0;
-    auto product = dyn_cast<nn::ExpertMatmulOp>(user);
-    if (!product)
-      return 1;
-    double tokens = static_cast<double>(plan.settings.microBatch * std::max<int64_t>(plan.settings.sequence, 1));
-    return static_cast<double>(nn::shapeOf(product.getLhs())[0]) /
-           (tokens * static_cast<double>(nn::shapeOf(product.getWeight())[0]));
-  }
-  double shareMultiplied(BlockArgument parameter) {
-    double most = 0;
-    for (OpOperand &use : parameter.getUses()) {
-      auto call = dyn_cast<func::CallOp>(use.getOwner());
-      auto layer = call ? module.lookupSymbol<func::FuncOp>(call.getCallee()) : func::FuncOp();
-      if (!layer || layer.isExternal())
-        return 1;
-      for (Operation *user : layer.getArgument(use.getOperandNumber()).getUsers())
-        if (!user->hasTrait<OpTrait::IsTerminator>())
-          most = std::max(most, shareMultiplied(user));
-    }
-    return std::min(most, 1.0);
+  static double elementsOf(Value value) { return static_cast<double>(cast<RankedTensorType>(value.getType()).getNumElements()); }
+  static double sizeOf(Value value, int64_t dim) {
+    ArrayRef<int64_t> shape = nn::shapeOf(value);
+    return static_cast<double>(shape[static_cast<size_t>(dim < 0 ? static_cast<int64_t>(shape.size()) + dim : dim)]);
   }
 
-  /// On one rank: 6 for each trained element of a matrix and token: Kaplan et al., arXiv 2001.08361, section 2.1.
+  /// Multiplications with elements of a matrix where it is used, in one micro-batch: none of a table that rows are only taken
+  /// from, of experts' those with what is routed to them.
+  double multiplications(OpOperand &use) {
+    auto ofProduct = [&](auto op) {
+      return use.getOperandNumber() < 2 ? elementsOf(op->getResult(0)) * sizeOf(op.getLhs(), op.getTransposeLhs() ? -2 : -1) : 0.0;
+    };
+    auto ofWeight = [&](Value weight, double times) { return weight == use.get() ? times * elementsOf(weight) : 0.0; };
+    return llvm::TypeSwitch<Operation *, double>(use.getOwner())
+        .Case<nn::MatmulOp, nn::MatmulAddOp, nn::MatmulGeluOp>(ofProduct)
+        .Case([&](nn::ExpertMatmulOp op) {
+          return ofWeight(op.getWeight(), elementsOf(op.getLhs()) / sizeOf(op.getLhs(), -1) / sizeOf(op.getWeight(), 0));
+        })
+        .Case([&](nn::LinearCrossEntropyOp op) { return ofWeight(op.getWeight(), elementsOf(op.getHidden()) / sizeOf(op.getHidden(), -1)); })
+        .Case([&](nn::ConvOp op) { return ofWeight(op.getKernel(), elementsOf(op.getResult()) / sizeOf(op.getResult(), 1)); })
+        .Case([&](nn::ConvDataGradOp op) { return ofWeight(op.getKernel(), elementsOf(op.getGradient()) / sizeOf(op.getGradient(), 1)); })
+        .Case([&](nn::RecurrenceOp op) { return ofWeight(op.getWeight(), elementsOf(op.getGates()) / sizeOf(op.getGates(), -1)); })
+        .Default([&](Operation *op) {
+          if (isa<nn::ConcatOp>(op))
+            return multiplicationsOf(op->getResult(0)) * elementsOf(use.get()) / elementsOf(op->getResult(0));
+          const bool isSame = op->hasTrait<nn::Movement>() || isa<nn::CastOp>(op) || (isa<nn::DequantizeOp>(op) && use.getOperandNumber() == 0);
+          return isSame ? multiplicationsOf(op->getResult(0)) : 0.0;
+        });
+  }
+  double multiplicationsOf(Value value) {
+    double sum = 0;
+    for (OpOperand &use : value.getUses())
+      sum += multiplications(use);
+    return sum;
+  }
+
+  /// On one rank: 6 for each multiplication with a trained element of a matrix (Kaplan et al., arXiv 2001.08361, section
+  /// 2.1), 4 where it is frozen and gradients pass, 2 where none do.
   double usefulFlops() {
     double useful = 0;
-    size_t index = 0;
     for (BlockArgument argument : main.getArguments()) {
-      if (!main.getArgAttr(argument.getArgNumber(), nn::kParameterAttr))
+      const unsigned index = argument.getArgNumber();
+      if (!main.getArgAttr(index, nn::kParameterAttr) || nn::shapeOf(argument).size() < 2)
         continue;
-      const plan::Parameter &parameter = plan.parameters[index++];
-      double elements = 1;
-      for (int64_t size : parameter.dims)
-        elements *= size;
-      if (parameter.trainable && parameter.dims.size() > 1)
-        useful += elements * shareMultiplied(argument);
+      for (OpOperand &use : argument.getUses()) {
+        auto call = dyn_cast<func::CallOp>(use.getOwner());
+        auto layer = call ? module.lookupSymbol<func::FuncOp>(call.getCallee()) : func::FuncOp();
+        if (!layer || layer.isExternal())
+          continue;
+        const double each = main.getArgAttr(index, nn::kTrainableAttr) ? 6 : call->hasAttr("nn.backward") ? 4 : 2;
+        useful += each * multiplicationsOf(layer.getArgument(use.getOperandNumber()));
+      }
     }
-    return 6 * useful * (plan.settings.batch / plan.ranks) * std::max<int64_t>(plan.settings.sequence, 1);
+    const int64_t microBatches = plan.settings.batch / std::max<int64_t>(plan.settings.microBatch, 1) / plan.ranks;
+    return useful * static_cast<double>(microBatches);
   }
 
   void predictStep() {

@@ -741,7 +741,7 @@ TEST_F(Operators, ProductsWithPackedNumbers) {
   packed(ordered, "order", ::onnx::TensorProto::UINT8, {8}, 8);
   product(ordered, {"x", "q", "scales", "", "order"});
   EXPECT_TRUE(import(ordered).complains(
-      {"'n_y' (com.microsoft.MatMulNBits)", "its fourth input, an order of the blocks, is not supported"}));
+      {"'n_y' (com.microsoft.MatMulNBits)", "its input g_idx, an order of the blocks, is not supported"}));
   other.weights("more", {6});
   product(other, {"x", "q", "more"});
   EXPECT_TRUE(import(other).complains(

@@ -208,7 +208,7 @@ add("granite", decoder(hf.GraniteConfig(**GATED, embedding_multiplier=6.0, resid
 add("cohere", decoder(hf.CohereConfig(**GATED, logit_scale=0.5)), tokens(), forms="optimized")
 add("cohere2", decoder(hf.Cohere2Config(**GATED, logit_scale=0.5, sliding_window=8)), tokens())
 add("starcoder2", decoder(hf.Starcoder2Config(**GATED)), tokens(), forms="static")
-add("smollm3", decoder(hf.SmolLM3Config(**dict(GATED, num_hidden_layers=4))), tokens())
+add("smollm3", decoder(hf.SmolLM3Config(**dict(GATED, num_hidden_layers=8))), tokens())
 add("glm4", decoder(hf.Glm4Config(**GATED, head_dim=8)), tokens())
 add("olmo2", decoder(hf.Olmo2Config(**GATED)), tokens())
 add("stablelm", decoder(hf.StableLmConfig(**GATED, use_parallel_residual=True)), tokens())
@@ -650,6 +650,26 @@ class Mixer(nn.Module):
         return self.head(self.norm(self.layers(self.patch(x).flatten(2).transpose(1, 2))).mean(1))
 
 
+class Widths(nn.Module):
+    """Blocks whose feed-forward widths differ."""
+
+    def __init__(self, widths):
+        super().__init__()
+        linears = lambda *sizes: nn.ModuleList(nn.Linear(*s) for s in sizes)
+        self.embed, self.head = nn.Embedding(128, 32), nn.Linear(32, 128)
+        self.norms = nn.ModuleList(nn.LayerNorm(32) for _ in range(2 * len(widths)))
+        self.qkv, self.out = linears(*[(32, 96)] * len(widths)), linears(*[(32, 32)] * len(widths))
+        self.up, self.down = linears(*[(32, w) for w in widths]), linears(*[(w, 32) for w in widths])
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        for i, (qkv, out, up, down) in enumerate(zip(self.qkv, self.out, self.up, self.down)):
+            q, k, v = (t.unflatten(-1, (4, 8)).transpose(1, 2) for t in qkv(self.norms[2 * i](x)).chunk(3, -1))
+            x = x + out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+            x = x + down(F.gelu(up(self.norms[2 * i + 1](x))))
+        return self.head(x)
+
+
 class TCN(nn.Module):
     """Causal convolutions, each with twice the dilation of the one before, weights normalized."""
 
@@ -838,6 +858,7 @@ class Field(nn.Module):
 
 
 ONE = lambda model: lambda: model()
+add("widths", lambda: Widths([48, 64] * 3), tokens())
 add("unet", lambda: Segmenting(UNet()), segmented(16, 16), "output:loss", forms="optimized static")
 add("unet-mse", lambda: UNet(3), floats((3, 16, 16), (3, 16, 16)), "mse", forms="old")
 add("segnet", lambda: Segmenting(SegNet()), segmented(16, 16), "output:loss", forms="optimized static")

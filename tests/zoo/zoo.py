@@ -3,8 +3,12 @@
     pip install torch==2.13.0 transformers==5.23.0 onnx==1.23.2 onnxscript==0.7.2 onnxruntime
     python zoo.py export OUT [NAME ...]
     python zoo.py train OUT [NAME ...] [--target cpu|cpu-discrete] [--rows one|all] [--smallest] [--precision fp32|bf16] [--extra "MTC OPTIONS"]
+    python zoo.py prove OUT [NAME ...]
+    python zoo.py pack OUT SMALL [NAME ...]
 
-A case is a folder OUT/NAME:
+prove trains as mtc chooses on cpu; then a row at once on the bottom rung there; then so on cpu-discrete in the smallest device memory that
+mtc names, which has to give the same bits. pack writes cases of OUT as SMALL/NAME.tar.xz, which train takes as well and which needs nothing but numpy: of each gradient its norm and
+eight products with vectors of random signs. A case is a folder OUT/NAME:
     model.onnx   X: exported with optimize=False, opset 20, batch and sequence dynamic; X-optimized, X-static; X-new: opset 23; X-old: the older
                  exporter, opset 17
     data.npz     inputs and labels; rows 4 s .. belong to step s + 1
@@ -17,7 +21,7 @@ error); failed (by mtrun). Numbers are relative to fp64: loss of the first step,
 brackets the same of PyTorch in fp32. "whole batch": mtc found that rows see each other, and --rows one keeps its micro-batch. `mtc` and
 `mtrun` are those of PATH.
 """
-import argparse, collections, contextlib, copy, fnmatch, json, logging, math, os, pathlib, re, subprocess, sys, time, warnings
+import argparse, collections, contextlib, copy, fnmatch, io, json, logging, math, os, pathlib, re, subprocess, sys, tarfile, tempfile, time, warnings, zlib
 
 import numpy as np
 
@@ -89,13 +93,44 @@ def pytorch(model, case, inputs, labels, wide):
     return losses, first
 
 
+class Gradient:
+    """A tensor's gradient, or the norm and the signed sums of one: what a packed case keeps."""
+
+    def __init__(self, name, values=None, packed=None):
+        self.name, self.values = name, values
+        self.shape = list(values.shape) if packed is None else packed["shape"]
+        self.norm = float(np.linalg.norm(values)) if packed is None else packed["norm"]
+        self.sums = None if packed is None else np.array(packed["sums"])
+
+    def signed_sums(self):
+        """Products with eight vectors of signs, which follow from the name."""
+        signs = np.random.RandomState(zlib.crc32(self.name.encode())).randint(0, 2, (8, self.values.size)) * 2.0 - 1
+        return signs @ self.values.reshape(-1)
+
+    def packed(self):
+        return dict(shape=self.shape, norm=self.norm, sums=list(self.signed_sums()))
+
+    def away(self, values):
+        """The norm of the difference, or the largest of those of its signed sums, which is about as large."""
+        if self.sums is None:
+            return float(np.linalg.norm(values - self.values))
+        return float(np.abs(Gradient(self.name, values).signed_sums() - self.sums).max())
+
+
 def worst_gradient(want, got):
     """The largest error of a tensor's gradient, relative to its norm or a thousandth of the whole one's, and its name."""
-    total = math.sqrt(sum(float((v**2).sum()) for v in want.values()))
-    errors = {k: float(np.linalg.norm(got[k] - v)) / max(float(np.linalg.norm(v)), 1e-3 * total) if k in got else math.inf for k, v in want.items()}
+    total = math.sqrt(sum(g.norm**2 for g in want.values()))
+    errors = {k: g.away(got[k]) / max(g.norm, 1e-3 * total) if k in got else math.inf for k, g in want.items()}
     errors = {k: math.inf if e != e else e for k, e in errors.items()}
     name = max(errors, key=errors.get, default="")
     return errors.get(name, 0.0), name
+
+
+def few_bits(values, bits=7):
+    """Rounded to so many bits below the largest: what is stored is small when packed."""
+    largest = float(np.abs(values).max(initial=0))
+    step = 2.0 ** (math.frexp(largest)[1] - bits)
+    return np.round(values / step) * step if largest else values
 
 
 @contextlib.contextmanager
@@ -179,13 +214,16 @@ def export(name, case, form, folder):
             if p.requires_grad and (p.ndim < 2 or bool((p == p.flatten()[0]).all()) or same in met):
                 p += 0.05 * torch.randn_like(p)
             met.add(same)
+        for p in model.parameters():
+            if p.requires_grad:
+                p.copy_(torch.from_numpy(few_bits(p.detach().numpy())))
         for n, b in model.named_buffers():
             if n.endswith(("running_mean", "running_var")):
                 b += 0.1 * torch.randn_like(b) if n.endswith("mean") else 0.2 * torch.rand_like(b)
     for module in model.modules():  # the older exporter does not say that a table's row of padding is not trained
         if isinstance(module, torch.nn.Embedding) and form == "old":
             module.padding_idx = None
-    data = case.data(np.random.default_rng(1), BATCH * STEPS)
+    data = {n: few_bits(v).astype(v.dtype) if v.dtype.kind == "f" else v for n, v in case.data(np.random.default_rng(1), BATCH * STEPS).items()}
     labels = None if case.loss.startswith("output:") else data["labels"]
     inputs = {n: v for n, v in data.items() if labels is None or n != "labels"}
     axes = {n: case.axes.get(n, (0, 1) if v.ndim == 2 and v.dtype == np.int64 else (0,)) for n, v in inputs.items()}
@@ -203,7 +241,7 @@ def export(name, case, form, folder):
                 mtrun=["--data", "data.npz", "--shuffle", "off", "--steps", str(STEPS), "--lr", str(case.lr), "--momentum", str(MOMENTUM), "--weight-decay",
                 "0", "--seed", str(case.drops)],
                 losses=losses, losses32=losses32, norm=math.sqrt(sum(float((g**2).sum()) for g in grads.values())),
-                gradient32=worst_gradient(grads, grads32)[0],
+                gradient32=worst_gradient({n: Gradient(n, g) for n, g in grads.items()}, grads32)[0],
                 onnxruntime=None if case.train or case.noise else by_onnxruntime(path, case, inputs, labels), unmatched=[n for n in grads if n not in found],
                 parameters=sum(p.numel() for p in model.parameters() if p.requires_grad), made_with=dict(torch=torch.__version__, onnx=onnx.__version__))
     (folder / "case.json").write_text(json.dumps(info, indent=1) + "\n")
@@ -281,13 +319,12 @@ def train(folder, o):
         "run", "--overwrite", "--quiet", "--threads", "1"], folder)
     if rc:
         return "failed", line
-    losses = [r["loss"] for r in map(json.loads, open(folder / "metrics.jsonl")) if "loss" in r and "step" in r]
+    losses = losses_of(folder)
     if info["noise"]:
         good = len(losses) == STEPS and all(map(math.isfinite, losses)) and losses[-1] < losses[0]
         return "exact" if good else "off", f"noise: {losses[0]:.4f} -> {losses[-1]:.4f}"
-    want, got = np.load(folder / "grads.npz"), np.load(folder / "gradients.npz")
-    want, got = ({k: z[k].astype(np.float64) for k in z.files} for z in (want, got))
-    got = {k: v for k, v in got.items() if k not in want or v.shape == want[k].shape}
+    want, got = gradients_of(folder), read(folder / "gradients.npz")
+    got = {k: v for k, v in got.items() if k not in want or list(v.shape) == want[k].shape}
     known = {k: v for k, v in want.items() if k in got}
     gradient, worst = worst_gradient(known, got)
     off, own = drift(info["losses"], losses), drift(info["losses"], info["losses32"])
@@ -308,12 +345,60 @@ def train(folder, o):
     return status, said
 
 
+def read(path):
+    with np.load(path) as arrays:
+        return {k: arrays[k].astype(np.float64) for k in arrays.files}
+
+
+def gradients_of(folder):
+    """Of step 1, by initializer: whole, or packed."""
+    if (folder / "grads.json").exists():
+        return {k: Gradient(k, packed=v) for k, v in json.loads((folder / "grads.json").read_text()).items()}
+    return {k: Gradient(k, v) for k, v in read(folder / "grads.npz").items()}
+
+
+def pack(out, small, patterns):
+    """Archives of cases, the same bytes from the same case."""
+    small.mkdir(parents=True, exist_ok=True)
+    for name in names_like(patterns, sorted(f.name for f in out.iterdir() if (f / "case.json").exists())):
+        members = {n: (out / name / n).read_bytes() for n in ("model.onnx", "data.npz", "case.json")}
+        members["grads.json"] = json.dumps({k: g.packed() for k, g in gradients_of(out / name).items()}).encode()
+        with tarfile.open(small / f"{name}.tar.xz", "w:xz", preset=9) as archive:
+            for n, content in members.items():
+                entry = tarfile.TarInfo(n)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+        print(f"{name:28} {(small / f'{name}.tar.xz').stat().st_size} bytes")
+
+
+def losses_of(folder):
+    return [r["loss"] for r in map(json.loads, open(folder / "metrics.jsonl")) if "loss" in r and "step" in r]
+
+
+def prove(folder, o):
+    """The first run that is not exact, or the first's numbers."""
+    ways = [dict(target="cpu", rows="all", smallest=False), dict(target="cpu", rows="one", smallest=False), dict(target="cpu-discrete", rows="one", smallest=True)]
+    first, losses = None, []
+    for way in ways:
+        status, said = train(folder, argparse.Namespace(**{**vars(o), **way}))
+        first = first or said
+        losses.append(losses_of(folder) if status in ("exact", "folded") else [])
+        if not losses[-1]:
+            return status, f"{way}: {said}"
+    return ("exact", first) if losses[1] == losses[2] else ("off", f"cpu-discrete has other bits than cpu: {losses[1:]}")
+
+
 def train_all(o):
     out, counts = pathlib.Path(o.out), collections.Counter()
-    for name in names_like(o.names, sorted(f.name for f in out.iterdir() if (f / "case.json").exists())):
+    archives = {f.name[:-7]: f for f in out.glob("*.tar.xz")}
+    for name in names_like(o.names, sorted([f.name for f in out.iterdir() if (f / "case.json").exists()] + [*archives])):
         start = time.time()
         try:
-            status, said = train(out / name, o)
+            with tempfile.TemporaryDirectory() if name in archives else contextlib.nullcontext(out / name) as folder:
+                if name in archives:
+                    with tarfile.open(archives[name]) as archive:
+                        archive.extractall(folder)
+                status, said = (prove if o.command == "prove" else train)(pathlib.Path(folder), o)
         except Exception as error:
             status, said = "failed", f"{type(error).__name__}: {error}"
         counts[status] += 1
@@ -324,7 +409,7 @@ def train_all(o):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("command", choices=("export", "train", "list"))
+    p.add_argument("command", choices=("export", "train", "prove", "list", "pack"))
     p.add_argument("out")
     p.add_argument("names", nargs="*", help="names of cases, or globs over them")
     p.add_argument("--target", default="cpu-discrete")
@@ -335,6 +420,8 @@ def main():
     o = p.parse_args()
     if o.command == "list":
         return print("\n".join(names_like(o.names, all_cases())))
+    if o.command == "pack":
+        return pack(pathlib.Path(o.out), pathlib.Path(o.names[0]), o.names[1:])
     return export_all(o.out, o.names) if o.command == "export" else train_all(o)
 
 
