@@ -41,30 +41,38 @@ Status checkCounts(const Signature &call, int64_t rows, int64_t experts) {
   return {};
 }
 
+/// Whether matrix units take them: bf16 in whole packs. Slots and what lies in them are aligned to more.
+bool unitsTake(const OperandType &left, const OperandType &right, int64_t one, int64_t other) {
+  return left.type == DType::bf16 && right.type == DType::bf16 && one % kUnitPack == 0 && other % kUnitPack == 0;
+}
+
 Result<Run> prepareExpertMatmul(const Signature &call, Library &) {
   const Dims &matrices = call.operands[1].dims;
   bool transposed = call.integer("transposed") != 0;
-  int64_t rows = call.operands[2].elements(), across = ceilDivide(matrices[transposed ? 1 : 2], kExpertColumns);
+  bool units = unitsTake(call.operands[0], call.operands[1], matrices[1], matrices[2]);
+  int64_t rows = call.operands[2].elements();
+  int64_t across = ceilDivide(matrices[transposed ? 1 : 2], units ? kUnitColumns : kExpertColumns);
   MT_TRY(checkCounts(call, rows, matrices[0]));
   ExpertArguments arguments = {};
   arguments.experts = matrices[0], arguments.depth = matrices[transposed ? 2 : 1];
   arguments.columns = matrices[transposed ? 1 : 2], arguments.across = across, arguments.transposed = transposed;
-  int64_t tiles = ceilDivide(rows, kExpertRows) + std::min(rows, matrices[0]);
+  int64_t tiles = ceilDivide(rows, units ? kUnitRows : kExpertRows) + std::min(rows, matrices[0]);
   return Run(Experts{arguments, rows, tiles * across, Bound(call, 2), Bound(call, 0), Bound(call, 1), Bound(call, 3),
-                     expertMatmulCode()});
+                     units ? expertUnitsCode(transposed) : expertMatmulCode()});
 }
 
 Result<Run> prepareExpertMatmulGrad(const Signature &call, Library &) {
   const Dims &matrices = call.operands[3].dims;
   bool transposed = call.integer("transposed") != 0;
-  int64_t rows = call.operands[2].elements(), across = ceilDivide(matrices[2], kExpertColumns);
+  bool units = unitsTake(call.operands[0], call.operands[1], matrices[1], matrices[2]);
+  int64_t rows = call.operands[2].elements(), across = ceilDivide(matrices[2], units ? kUnitColumns : kExpertColumns);
   MT_TRY(checkCounts(call, rows, matrices[0]));
   ExpertArguments arguments = {};
   arguments.experts = matrices[0], arguments.depth = matrices[1], arguments.columns = matrices[2],
   arguments.across = across;
-  return Run(Experts{arguments, rows, matrices[0] * ceilDivide(matrices[1], kExpertRows) * across, Bound(call, 2),
-                     Bound(call, transposed ? 0 : 1), Bound(call, transposed ? 1 : 0), Bound(call, 3),
-                     expertMatmulGradCode()});
+  return Run(Experts{arguments, rows, matrices[0] * ceilDivide(matrices[1], units ? kUnitRows : kExpertRows) * across,
+                     Bound(call, 2), Bound(call, transposed ? 0 : 1), Bound(call, transposed ? 1 : 0), Bound(call, 3),
+                     units ? expertUnitsGradCode() : expertMatmulGradCode()});
 }
 
 constexpr Entry kEntries[] = {{"expert_matmul", prepareExpertMatmul}, {"expert_matmul_grad", prepareExpertMatmulGrad}};

@@ -6,8 +6,10 @@
 
 namespace mt::kernels::cuda {
 
-/// Rows and columns of a block's tile, and of what it multiplies at a time.
+/// Rows and columns of a block's tile, and how deep it multiplies at a time: in 32 bits, and on matrix units, which
+/// take bf16 whose dimensions are whole packs.
 constexpr int kExpertRows = 16, kExpertColumns = 64, kExpertDepth = 16;
+constexpr int kUnitRows = 128, kUnitColumns = 128, kUnitDepth = 32, kUnitPack = 8;
 
 /// Sorted keys (expert and row, 32 bits each), their number; where the keys of each expert begin, one more than
 /// experts.
@@ -33,6 +35,7 @@ struct ExpertArguments {
 using ExpertCode = void (*)(ExpertArguments);
 ExpertCode expertMatmulCode();     ///< a block a tile; every expert may have one that is not full
 ExpertCode expertMatmulGradCode(); ///< a block a tile of an expert's matrix
+ExpertCode expertUnitsCode(bool transposed), expertUnitsGradCode(); ///< the same on matrix units
 
 } // namespace mt::kernels::cuda
 #endif

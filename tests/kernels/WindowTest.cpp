@@ -188,7 +188,7 @@ TEST(Window, PoolsOfNothingAndOfNaN) {
 struct Experts {
   int64_t rows, depth, columns, count;
 };
-constexpr Experts kExperts[] = {{1, 3, 2, 1}, {37, 20, 70, 5}, {150, 18, 9, 4}, {9, 40, 17, 12}};
+constexpr Experts kExperts[] = {{1, 3, 2, 1}, {37, 20, 70, 5}, {150, 18, 9, 4}, {9, 40, 17, 12}, {140, 40, 136, 2}};
 
 TEST(Experts, ProductsAndGradients) {
   for (const Experts &e : kExperts)
