@@ -30,9 +30,14 @@ std::vector<int64_t> samplesOf(int64_t elements) {
   return places;
 }
 
-// Whether values are too many different ones to be equal to others by chance.
+// Whether values differ too much among themselves to be equal to others by chance. Weights that once had 8 bits have few
+// different ones.
 bool areVaried(const std::vector<double> &values) {
-  return std::set<double>(values.begin(), values.end()).size() > values.size() / 8;
+  std::map<double, size_t> counts;
+  for (double value : values)
+    ++counts[value];
+  auto rarer = [](auto &one, auto &other) { return one.second < other.second; };
+  return counts.size() >= 32 && std::max_element(counts.begin(), counts.end(), rarer)->second < values.size() / 4;
 }
 
 // Whether element [i, j] of the table is element [j, i] of the matrix.

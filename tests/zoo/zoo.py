@@ -128,9 +128,9 @@ def worst_gradient(want, got):
 
 def few_bits(values, bits=7):
     """Rounded to so many bits below the largest: what is stored is small when packed."""
-    largest = float(np.abs(values).max(initial=0))
+    largest = float(np.abs(values).max(initial=0)) or 1.0
     step = 2.0 ** (math.frexp(largest)[1] - bits)
-    return np.round(values / step) * step if largest else values
+    return np.asarray(np.round(values / step) * step, values.dtype)
 
 
 @contextlib.contextmanager
@@ -223,7 +223,7 @@ def export(name, case, form, folder):
     for module in model.modules():  # the older exporter does not say that a table's row of padding is not trained
         if isinstance(module, torch.nn.Embedding) and form == "old":
             module.padding_idx = None
-    data = {n: few_bits(v).astype(v.dtype) if v.dtype.kind == "f" else v for n, v in case.data(np.random.default_rng(1), BATCH * STEPS).items()}
+    data = {n: few_bits(v) if v.dtype.kind == "f" else v for n, v in case.data(np.random.default_rng(1), BATCH * STEPS).items()}
     labels = None if case.loss.startswith("output:") else data["labels"]
     inputs = {n: v for n, v in data.items() if labels is None or n != "labels"}
     axes = {n: case.axes.get(n, (0, 1) if v.ndim == 2 and v.dtype == np.int64 else (0,)) for n, v in inputs.items()}
