@@ -3,11 +3,7 @@
 // rate forward, 45 % backward.
 #include "kernels/cuda/AttentionGraph.h"
 
-#include "kernels/cuda/Dnn.h"
-
-#define CUDNN_FRONTEND_SKIP_JSON_LIB
-#define NV_CUDNN_DISABLE_EXCEPTION
-#include <cudnn_frontend.h>
+#include "kernels/cuda/DnnGraph.h"
 
 namespace mt::kernels::cuda {
 
@@ -19,16 +15,11 @@ std::string AttentionGraph::text() const {
 
 namespace {
 
-namespace graph = cudnn_frontend::graph;
 using graph::Graph;
 using Tensor = std::shared_ptr<graph::Tensor_attributes>;
 using Extents = std::vector<int64_t>;
 
 int64_t identifier(GraphTensor tensor) { return static_cast<int64_t>(tensor) + 1; }
-
-Status check(cudnn_frontend::error_t error, std::string_view what) {
-  return error.is_good() ? Status() : fail("cuDNN, {}: {}", what, error.get_message());
-}
 
 /// Describes tensors as they lie: [batch, sequence, heads, width] seen as [batch, heads, sequence, width].
 struct Describer {
@@ -112,67 +103,31 @@ Status avoid(const AttentionGraph &of, const Dnn &dnn) {
   return {};
 }
 
-Result<std::shared_ptr<Graph>> build(Dnn &dnn, const AttentionGraph &of, uint64_t scratch) {
-  MT_TRY(avoid(of, dnn));
-  auto made = std::make_shared<Graph>();
-  bool half = of.type == DType::f16;
-  made->set_io_data_type(half ? cudnn_frontend::DataType_t::HALF : cudnn_frontend::DataType_t::BFLOAT16)
-      .set_intermediate_data_type(cudnn_frontend::DataType_t::FLOAT)
-      .set_compute_data_type(cudnn_frontend::DataType_t::FLOAT);
-  if (dnn.described)
-    made->set_device_properties(dnn.described).set_sm_version(dnn.describedCapability);
-  Describer describer{of, *made};
-  of.gradient ? describer.backward() : describer.forward();
-  MT_TRY(check(made->validate(), "describing attention"));
-  MT_TRY(check(dnn.described ? made->build_operation_graph() : made->build_operation_graph(dnn.handle),
-               "building the graph of attention"));
-  MT_TRY(check(made->create_execution_plans({cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}),
-               "looking for plans"));
-  made->deselect_workspace_greater_than(static_cast<int64_t>(scratch));
-  MT_TRY(check(made->check_support(), fmt::format("looking for plans within {} bytes", scratch)));
-  MT_TRY(check(made->build_plans(cudnn_frontend::BuildPlanPolicy_t::HEURISTICS_CHOICE), "building a plan"));
-  int64_t needed = made->get_workspace_size();
-  if (needed < 0 || static_cast<uint64_t>(needed) > scratch)
-    return fail("cuDNN needs {} bytes of scratch, the plan gives {}", needed, scratch);
-  return made;
-}
-
-Result<std::shared_ptr<Graph>> graphOf(Dnn &dnn, const AttentionGraph &of, uint64_t scratch) {
-  std::scoped_lock lock(dnn.mutex);
-  std::shared_ptr<void> &known = dnn.graphs[fmt::format("{} {}", of.text(), scratch)];
-  if (!known) {
-    MT_ASSIGN(std::shared_ptr<Graph> made, build(dnn, of, scratch));
-    known = made;
-  }
-  return std::static_pointer_cast<Graph>(known);
+Result<std::shared_ptr<DnnGraph>> graphOf(Dnn &dnn, const AttentionGraph &of, uint64_t scratch) {
+  return knownGraph(dnn, fmt::format("{} {}", of.text(), scratch), [&]() -> Result<std::shared_ptr<DnnGraph>> {
+    MT_TRY(avoid(of, dnn));
+    std::shared_ptr<DnnGraph> made = emptyGraph(of.type, dnn);
+    Describer describer{of, *made};
+    of.gradient ? describer.backward() : describer.forward();
+    MT_TRY(buildPlan(*made, dnn, scratch, {}, "attention"));
+    return made;
+  });
 }
 
 } // namespace
 
 Result<GraphRun> prepareGraph(const AttentionGraph &of, uint64_t scratch, Library &library) {
   MT_ASSIGN(Dnn * dnn, library.dnn());
-  MT_ASSIGN(std::shared_ptr<Graph> built, graphOf(*dnn, of, scratch));
-  const int tensors = of.gradient ? 9 : of.statistics ? 5 : 4;
-  return GraphRun([dnn, built, tensors](Stream stream, GraphAddresses addresses, void *workspace) -> Status {
-    MT_TRY(stream.launching(kGraphLaunches));
-    if (cudnnStatus_t status = dnn->call.cudnnSetStream(dnn->handle, stream); status != CUDNN_STATUS_SUCCESS)
-      return fail("cuDNN, choosing a stream: {}", dnn->call.cudnnGetErrorString(status));
-    return check(built->execute(dnn->handle, addresses.data(), tensors, workspace), "running attention");
+  MT_ASSIGN(std::shared_ptr<DnnGraph> built, graphOf(*dnn, of, scratch));
+  const size_t tensors = of.gradient ? 9 : of.statistics ? 5 : 4;
+  return GraphRun([dnn, built, tensors](Stream stream, GraphAddresses addresses, void *workspace) {
+    return enqueue(*built, *dnn, stream, kGraphLaunches, std::span(addresses).first(tensors), workspace, "attention");
   });
 }
 
 Result<uint64_t> graphWorkspace(const AttentionGraph &graph, uint64_t scratch, Dnn &dnn) {
-  MT_ASSIGN(std::shared_ptr<Graph> built, graphOf(dnn, graph, scratch));
-  return static_cast<uint64_t>(built->get_workspace_size());
-}
-
-Status describeGpu(Dnn &dnn, int capability, const std::string &description) {
-  auto properties = std::make_shared<cudnn_frontend::DeviceProperties>();
-  MT_TRY(check(properties->deserialize({description.begin(), description.end()}), "reading the description of a GPU"));
-  dnn.described = properties;
-  dnn.describedCapability = capability;
-  dnn.graphs.clear();
-  return {};
+  MT_ASSIGN(std::shared_ptr<DnnGraph> built, graphOf(dnn, graph, scratch));
+  return workspaceOf(*built);
 }
 
 } // namespace mt::kernels::cuda

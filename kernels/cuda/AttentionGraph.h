@@ -39,9 +39,6 @@ Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Lib
 
 /// Bytes of workspace that a graph takes; errors as above. For GPUs that are described.
 Result<uint64_t> graphWorkspace(const AttentionGraph &graph, uint64_t scratch, Dnn &dnn);
-/// Has `dnn` build for a GPU of a compute capability (10 * major + minor) that is described by JSON, as cuDNN writes
-/// that.
-Status describeGpu(Dnn &dnn, int capability, const std::string &description);
 
 } // namespace mt::kernels::cuda
 #endif

@@ -58,5 +58,9 @@ struct Dnn {
   Dnn(const Dnn &) = delete;
 };
 
+/// Has `dnn` build for a GPU of a compute capability (10 * major + minor) that is described by JSON, as cuDNN writes
+/// that.
+Status describeGpu(Dnn &dnn, int capability, const std::string &description);
+
 } // namespace mt::kernels::cuda
 #endif

@@ -1,33 +1,13 @@
 // cuDNN's own library on the graphs of attention, for GPUs that are described and not there: each that would be chosen
 // builds, within the scratch that the catalogue allots, but for those that are known to go by blocks. The driver is a
 // stub (StubDriver.c); nothing runs.
-#include "kernels/cuda/Dnn.h"
 #include "kernels/cuda/GraphAttention.h"
-
-#include <gtest/gtest.h>
+#include "tests/cudnn/Described.h"
 
 #include <cstdlib>
-#include <filesystem>
 
 namespace mt::kernels {
 namespace {
-
-/// What cuDNN wants to know of a GPU.
-struct Gpu {
-  int capability; ///< 10 * major + minor
-  int multiprocessors;
-  int sharedMemory; ///< bytes that a block can have
-  int64_t cache;    ///< bytes of the second level
-  std::string text() const {
-    return fmt::format(
-        R"({{"deviceVer": {}, "driverVer": 13000, "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],
-        "regsPerBlock": 65536, "multiProcessorCount": {}, "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "l2CacheSize": {},
-        "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": {}, "reservedSharedMemoryPerBlock": 1024,
-        "maxRegistersPerSM": 65536, "pciDeviceId": 0, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048,
-        "isTccDriver": 0, "memoryBusWidth": 5120, "oversizedSharedMemoryPerBlock": 0, "smCountOrigin": 0, "supportCoopLaunch": 1, "cudaDeviceId": 0, "totalGlobalMem": 85520809984, "deviceName": "described"}})",
-        10 * capability, multiprocessors, cache, sharedMemory);
-  }
-};
 
 enum class Mask : uint8_t { full, causal, window };
 
@@ -96,18 +76,9 @@ std::vector<Shape> shapes() {
   return list;
 }
 
-class Graphs : public testing::TestWithParam<Gpu> {};
+class Graphs : public Described {};
 
 TEST_P(Graphs, BuildWithinTheirScratch) {
-  const std::string folder = MT_CUDNN_FOLDER;
-  if (!std::filesystem::exists(folder + "/libcudnn.so.9"))
-    GTEST_SKIP() << "skipped: cuDNN's graphs, for its library is not in third_party/cudnn: tools/setup.sh --cudnn";
-  cuda::LibraryFolders folders = cuda::LibraryFolders::in(cuda::Surroundings::ofProcess());
-  if (folders.named.empty()) // MT_CUDA_LIBRARIES: another version
-    folders.named.push_back(folder);
-  auto dnn = cuda::Dnn::load(folders);
-  ASSERT_TRUE(dnn.ok()) << dnn.status().message();
-  ASSERT_EQ(cuda::describeGpu(**dnn, GetParam().capability, GetParam().text()).message(), "");
   int built = 0, byBlocks = 0, whole = 0;
   for (const Shape &shape : shapes())
     for (bool gradient : {false, true}) {
@@ -118,9 +89,9 @@ TEST_P(Graphs, BuildWithinTheirScratch) {
       ASSERT_EQ(fused.refusal, "");
       bool narrower = false; // than cuDNN's heads may be on this GPU, which goes by blocks, with this remark
       for (const cuda::GraphPart &part : cuda::graphParts(call, fused)) {
-        const Result<uint64_t> workspace = cuda::graphWorkspace(part.graph, fused.library, **dnn);
+        const Result<uint64_t> workspace = cuda::graphWorkspace(part.graph, fused.library, *dnn);
         const bool wide =
-            GetParam().capability == 90 || (GetParam().capability == 100 && (*dnn)->call.cudnnGetVersion() >= 92300);
+            GetParam().capability == 90 || (GetParam().capability == 100 && dnn->call.cudnnGetVersion() >= 92300);
         if (gradient && shape.width > 128 && !wide) {
           EXPECT_NE(workspace.status().message().find("hidden_dim should be less than or equal to 128"),
                     std::string::npos)
@@ -138,22 +109,19 @@ TEST_P(Graphs, BuildWithinTheirScratch) {
       // Where sums in a fixed order need no room for all pairs, the call is not cut.
       const FusedAttention linear = FusedAttention::linear(call, fused);
       const Result<uint64_t> workspace =
-          cuda::graphWorkspace(cuda::graphParts(call, linear).front().graph, linear.library, **dnn);
-      EXPECT_EQ(workspace.ok(), GetParam().capability == 100 ||
-                                    (GetParam().capability == 90 && (*dnn)->call.cudnnGetVersion() >= 92500))
+          cuda::graphWorkspace(cuda::graphParts(call, linear).front().graph, linear.library, *dnn);
+      EXPECT_EQ(workspace.ok(),
+                GetParam().capability == 100 || (GetParam().capability == 90 && dnn->call.cudnnGetVersion() >= 92500))
           << workspace.status().message();
       whole += workspace.ok();
     }
   std::printf(
       "compute capability %d: %d graphs built by cuDNN %zu, %d long gradients in one graph, %d calls go by blocks\n",
-      GetParam().capability, built, (*dnn)->call.cudnnGetVersion(), whole, byBlocks);
+      GetParam().capability, built, dnn->call.cudnnGetVersion(), whole, byBlocks);
   EXPECT_GT(built, byBlocks);
 }
 
-INSTANTIATE_TEST_SUITE_P(Described, Graphs,
-                         testing::Values(Gpu{80, 108, 166912, 40 << 20}, Gpu{89, 128, 101376, 72 << 20},
-                                         Gpu{90, 132, 232448, 50 << 20}, Gpu{100, 148, 232448, 126 << 20}),
-                         [](const auto &info) { return fmt::format("capability{}", info.param.capability); });
+INSTANTIATE_TEST_SUITE_P(Described, Graphs, kGpus, nameOfGpu);
 
 } // namespace
 } // namespace mt::kernels
