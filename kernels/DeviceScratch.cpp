@@ -1,6 +1,7 @@
 #include "kernels/DeviceScratch.h"
 
 #include "kernels/Visibility.h"
+#include "kernels/Windows.h"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,8 @@ namespace {
 constexpr int64_t kFar = int64_t{1} << 60;            // beyond every position, with room to add
 constexpr uint64_t kBlockBytes = 64u << 20;           // of scores and their gradients in a block
 constexpr uint64_t kLibraryExtra = 1u << 20;          // counters and the like of a fused graph
+constexpr uint64_t kMostParts = 16u << 20;            // sums of a convolution's parts
+constexpr uint64_t kMostCopies = uint64_t{2} << 30;   // of its operands
 constexpr int64_t kWidest = 256, kWidestMultiple = 8; // of a head in a fused graph
 
 constexpr int64_t kEndless = int64_t{1} << 59; // more than any machine has; sums of it do not overflow
@@ -284,6 +287,48 @@ FusedAttention FusedAttention::linear(const Signature &call, const FusedAttentio
 uint64_t FusedAttention::total() const {
   return refusal.empty() ? scratchOf(std::array{library, keySums, valueSums, keyPart, valuePart}) : 0;
 }
+
+namespace {
+
+/// An operand as engines for 16 bits want it: its channels innermost, padded to eight. In groups they stay as they are.
+uint64_t channelsLast(int64_t outer, int64_t channels, int64_t places, const ConvShape &shape, DType type) {
+  const int64_t padded = shape.groups == 1 ? ceilDivide(channels, 8) * 8 : channels;
+  return bytes({outer, padded, places, static_cast<int64_t>(byteSize(type))});
+}
+
+} // namespace
+
+GraphConvolution GraphConvolution::of(const Signature &call) {
+  const bool ofKernel = call.kernel == "conv_weight_grad";
+  const OperandType &operand = call.operands[0], &result = call.operands[call.kernel == "conv" ? 3 : 2];
+  if (!ofKernel && result.type != operand.type)
+    return {.refusal = "its result is in 32 bits and its operands are not"};
+  if (call.kernel == "conv" && has(call, 2) && call.operands[2].type != result.type)
+    return {.refusal = "its bias is in 32 bits and its operands are not"};
+  const ConvShape shape = ConvShape::of(call);
+  const Windows &windows = shape.windows;
+  const int64_t each = static_cast<int64_t>(byteSize(operand.type)),
+                kernel = times({shape.groups, shape.filters, shape.depth()});
+  GraphConvolution made;
+  made.library = kLibraryExtra;
+  if (ofKernel) {
+    constexpr int64_t kParts = 64; // of the results, at most, that are summed apart
+    made.result = bytes({kernel, each});
+    made.library += std::min(bytes({kernel, 4, kParts}), kMostParts);
+  }
+  if (ofKernel || operand.type != DType::f32) {
+    const uint64_t copies =
+        channelsLast(shape.batch, shape.groups * shape.channels, windows.imagePlaces(), shape, operand.type) +
+        channelsLast(shape.batch, shape.groups * shape.filters, windows.resultPlaces(), shape, operand.type) +
+        channelsLast(shape.groups * shape.filters, shape.channels, windows.places(), shape, operand.type);
+    made.library += std::min(copies, kMostCopies); // without room for them others do
+  }
+  return made;
+}
+
+uint64_t GraphConvolution::total() const { return refusal.empty() ? scratchOf(std::array{result, library}) : 0; }
+
+uint64_t convScratch(const Signature &call) { return GraphConvolution::of(call).total(); }
 
 uint64_t headScratch(const Signature &call) { return HeadScratch::of(call).total(); }
 

@@ -77,8 +77,20 @@ struct FusedAttention {
   uint64_t total() const;
 };
 
+/// Convolutions and their gradients through cuDNN's graph: bytes of the parts, in their order. Its result has the
+/// operands' type and replaces what is there: a kernel's gradient, which micro-batches sum in 32 bits, waits in
+/// scratch.
+struct GraphConvolution {
+  std::string_view refusal; ///< why the graph cannot do what the call asks; then all else is 0
+  uint64_t result = 0;
+  uint64_t library = 0; ///< a bound: operands and result with their channels innermost, and sums of parts of the result
+  static GraphConvolution of(const Signature &call);
+  uint64_t total() const;
+};
+
 uint64_t headScratch(const Signature &call);
 uint64_t attentionScratch(const Signature &call);
+uint64_t convScratch(const Signature &call);
 
 } // namespace mt::kernels
 #endif

@@ -1,4 +1,5 @@
 // Convolutions, their gradients, and pooling.
+#include "kernels/DeviceScratch.h"
 #include "kernels/Windows.h"
 
 #include "kernels/catalogue/Checker.h"
@@ -151,23 +152,21 @@ ConvShape ConvShape::of(const Signature &call) {
 
 std::span<const Kernel> windowKernels() {
   static const std::vector<Kernel> kernels = {
-      entry("conv", "image kernel bias? -> result+", "Convolution in groups, of one to three dimensions.",
-            "result[n, m, o] = bias[m] + sum over channels c of m's group and places p of kernel[m, c, p] * image[n, "
-            "c, o * "
-            "stride + p * dilation - low], zero outside. Types: image and kernel of one; bias and result that or f32; "
-            "summed in f32",
-            convFlops, checkForward, {.attributes = kConv}),
+      entry(
+          "conv", "image kernel bias? -> result+", "Convolution in groups, of one to three dimensions.",
+          "result[n, m, o] = bias[m] + sum over channels c of m's group and places p of kernel[m, c, p] * image[n, "
+          "c, o * stride + p * dilation - low], zero outside. Types: image and kernel of one; bias and result that or "
+          "f32; summed in f32, and on a GPU rounded to the result's type before a bias is added",
+          convFlops, checkForward, {.attributes = kConv, .cudaWorkspace = convScratch}),
       entry("conv_data_grad", "gradient kernel -> result+",
             "Gradient of a convolution's image: the transposed convolution.",
             "result[n, c, i] = sum over filters m of c's group, results o and places p with o * stride + p * dilation "
-            "- low "
-            "= i of kernel[m, c, p] * gradient[n, m, o]. Types as in conv",
-            convFlops, checkConv, {.attributes = kConv}),
+            "- low = i of kernel[m, c, p] * gradient[n, m, o]. Types as in conv",
+            convFlops, checkConv, {.attributes = kConv, .cudaWorkspace = convScratch}),
       entry("conv_weight_grad", "gradient image -> result+", "Gradient of a convolution's kernel.",
             "result[m, c, p] = sum over images n and results o of gradient[n, m, o] * image[n, c, o * stride + p * "
-            "dilation - "
-            "low]. Types as in conv",
-            convFlops, checkConv, {.attributes = kConv}),
+            "dilation - low]. Types as in conv; on a GPU the sum is rounded to the operands' type first",
+            convFlops, checkConv, {.attributes = kConv, .cudaWorkspace = convScratch}),
       entry("pool", "operand -> result+", "Maximum, sum or mean of what windows see.",
             "kind over the places of a window that are inside the operand [N, C, ..]; a maximum of none is -infinity, "
             "a mean "

@@ -11,10 +11,11 @@ namespace {
 /// Null if there is none.
 Prepare findPrepare(std::string_view kernel) {
   for (auto family :
-       {elementwiseEntries(), structureEntries(), reductionEntries(),  indexingEntries(),  topKEntries(),
-        dequantizeEntries(),  windowEntries(),    expertEntries(),     matmulEntries(),    fusedProductEntries(),
-        normEntries(),        softmaxEntries(),   recurrenceEntries(), attentionEntries(), rotaryEntries(),
-        lossEntries(),        randomEntries(),    headEntries(),       stepEntries(),      optimizerEntries()})
+       {elementwiseEntries(),  structureEntries(),   reductionEntries(), indexingEntries(),   topKEntries(),
+        dequantizeEntries(),   convolutionEntries(), windowEntries(),    expertEntries(),     matmulEntries(),
+        fusedProductEntries(), normEntries(),        softmaxEntries(),   recurrenceEntries(), attentionEntries(),
+        rotaryEntries(),       lossEntries(),        randomEntries(),    headEntries(),       stepEntries(),
+        optimizerEntries()})
     if (auto found = std::ranges::find(family, kernel, &Entry::kernel); found != family.end())
       return found->prepare;
   return nullptr;

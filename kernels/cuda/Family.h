@@ -19,6 +19,7 @@ std::span<const Entry> reductionEntries();
 std::span<const Entry> indexingEntries();
 std::span<const Entry> topKEntries();
 std::span<const Entry> dequantizeEntries();
+std::span<const Entry> convolutionEntries();
 std::span<const Entry> windowEntries();
 std::span<const Entry> expertEntries();
 std::span<const Entry> normEntries();

@@ -1,6 +1,7 @@
 // Convolutions, their gradients and pools straight from their definitions: a thread, or for a kernel's gradient a
 // block, for each element of the result, in a fixed order and without scratch. Every product reads both of its factors,
-// from the cache at best: far below what a convolution can reach, for any shape alike.
+// from the cache at best: far below what a convolution can reach, for any shape alike. Convolutions come here where
+// cuDNN does not do them (Convolution.cpp).
 #include "kernels/cuda/Window.h"
 
 #include "kernels/cuda/Elements.cuh"

@@ -22,8 +22,12 @@ struct PlanTemplates : impl::PlanTemplatesBase<PlanTemplates> {
     int64_t place; ///< index into nn.offsets
   };
 
-  /// Says which attention in 16 bits cuDNN cannot do.
+  /// Says which attention in 16 bits, and which convolution, cuDNN cannot do.
   static void explain(Operation &op, const kernels::Signature &call) {
+    if (call.kernel.starts_with("conv"))
+      if (std::string_view refusal = kernels::GraphConvolution::of(call).refusal; !refusal.empty())
+        op.emitRemark() << "a convolution goes straight from its definition and not through cuDNN, which is slower: "
+                        << refusal;
     const bool gradient = call.kernel == "attention_grad";
     if ((!gradient && call.kernel != "attention") || call.operands[gradient ? 1 : 0].type == kernels::DType::f32)
       return;

@@ -152,7 +152,7 @@ def check_faked_check(faked):
     fused = "golden.llama.bf16.cuda"
     faked.check(fused, "ok", fused, "losses of")
     faked.check(fused, "ok", fused, "not cuDNN's: warning: attention_grad", faults="attention=old")
-    faked.check(fused, "FAIL", fused, "attention is not cuDNN's", faults="attention=missing")
+    faked.check(fused, "FAIL", fused, "this is not cuDNN's", faults="attention=missing")
     faked.check("repeat.llama.bf16.cuda", "ok", "repeat.llama.bf16.cuda", "graphs")
     faked.check("several.llama.fp32", "skipped", "several.llama.fp32", "there is one GPU")
     faked.check("several.llama.fp32", "ok", "several.llama.fp32", "on 2 GPUs are those of one, to the bit, layers in turn"

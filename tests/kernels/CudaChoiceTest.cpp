@@ -5,6 +5,7 @@
 #include "kernels/FusedProduct.h"
 #include "kernels/Visibility.h"
 #include "kernels/cuda/BlockAttention.h"
+#include "kernels/cuda/ConvolutionGraph.h"
 #include "kernels/cuda/CudaKernels.h"
 #include "kernels/cuda/FusedProduct.h"
 #include "kernels/cuda/GraphAttention.h"
@@ -570,6 +571,87 @@ TEST(CudaAttention, ProductsStayInTheirOperands) {
   fits(cuda::AttentionProducts::dvalue(shape, block), scores, query, key);
   fits(cuda::AttentionProducts::dquery(shape, block), scores, key, query);
   fits(cuda::AttentionProducts::dkey(shape, block), scores, query, key);
+}
+
+/// A convolution of images [n, c, ..] with kernels [m, c / groups, ..], or one of its gradients.
+struct Convolved {
+  Dims image, kernel, result, strides, low, high;
+  int64_t groups = 1;
+  Signature call(const std::string &name, DType type, DType written, DType bias = DType::f32) const {
+    Signature made{name,
+                   {{"strides", strides},
+                    {"dilations", Dims(strides.size(), 1)},
+                    {"low", low},
+                    {"high", high},
+                    {"groups", groups}},
+                   {}};
+    if (name == "conv")
+      made.operands = {in(image, type), in(kernel, type), in({kernel[0]}, bias), out(result, written)};
+    else if (name == "conv_data_grad")
+      made.operands = {in(result, type), in(kernel, type), out(image, written)};
+    else
+      made.operands = {in(result, type), in(image, type), out(kernel, written)};
+    EXPECT_EQ(check(made), "");
+    return made;
+  }
+  cuda::ConvolutionGraph graph() const { return cuda::ConvolutionGraph::of(call("conv", DType::f32, DType::f32)); }
+};
+
+TEST(CudaConvolution, PadsBehindAreAsThoseInFrontWhereThatIsTheSame) {
+  auto high = [](int64_t image, int64_t kernel, int64_t result, int64_t stride, int64_t low, int64_t high) {
+    return Convolved{{1, 1, image}, {1, 1, kernel}, {1, 1, result}, {stride}, {low}, {high}}.graph().high.back();
+  };
+  EXPECT_EQ(high(56, 3, 28, 2, 1, 0), 1); // the last element is not seen, nor what lies behind it
+  EXPECT_EQ(high(56, 3, 28, 2, 1, 1), 1);
+  EXPECT_EQ(high(56, 3, 28, 2, 0, 1), 1);
+  EXPECT_EQ(high(57, 3, 28, 2, 0, 1), 0);
+  EXPECT_EQ(high(8, 4, 8, 1, 3, 0), 0); // causal
+  EXPECT_EQ(high(9, 2, 3, 3, 0, 1), 0);
+}
+
+TEST(CudaConvolution, GraphsHaveTwoDimensionsOrThree) {
+  const cuda::ConvolutionGraph
+      line = Convolved{{2, 6, 9}, {4, 3, 2}, {2, 4, 8}, {1}, {0}, {0}, 2}.graph(),
+      plane = Convolved{{2, 6, 9, 5}, {4, 6, 2, 1}, {2, 4, 8, 5}, {1, 1}, {0, 0}, {0, 0}}.graph(),
+      block = Convolved{{1, 1, 1, 4, 4}, {1, 1, 1, 1, 1}, {1, 1, 3, 4, 4}, {1, 1, 1}, {1, 0, 0}, {1, 0, 0}}.graph();
+  EXPECT_EQ(line.image, (Dims{2, 6, 1, 9}));
+  EXPECT_EQ(line.kernel, (Dims{4, 3, 1, 2}));
+  EXPECT_EQ(line.result, (Dims{2, 4, 1, 8}));
+  EXPECT_EQ(line.groups, 2);
+  EXPECT_EQ(plane.image, (Dims{2, 6, 9, 5}));
+  EXPECT_EQ(block.image, (Dims{1, 1, 1, 4, 4}));
+  EXPECT_EQ(block.low, (Dims{1, 0, 0}));
+}
+
+TEST(CudaConvolution, ScratchHoldsWhatTheLibraryCopies) {
+  const Convolved shape{{8, 64, 56, 56}, {64, 64, 3, 3}, {8, 64, 56, 56}, {1, 1}, {1, 1}, {1, 1}};
+  auto bytes = [&](const char *name, DType type) {
+    return workspaceBytes(shape.call(name, type, name == std::string("conv_weight_grad") ? DType::f32 : type, type),
+                          Backend::cuda);
+  };
+  const uint64_t image = 8 * 64 * 56 * 56 * 2, kernel = 64 * 64 * 9;
+  EXPECT_LE(bytes("conv", DType::f32), 2u << 20); // as it lies
+  EXPECT_LE(bytes("conv_data_grad", DType::f32), 2u << 20);
+  EXPECT_GE(bytes("conv", DType::bf16), 2 * image + kernel * 2);
+  EXPECT_EQ(bytes("conv_data_grad", DType::bf16), bytes("conv", DType::bf16));
+  EXPECT_GE(bytes("conv_weight_grad", DType::bf16), 2 * image + kernel * 2 * 2);
+  EXPECT_GE(bytes("conv_weight_grad", DType::f32), 4 * image + kernel * 4 * 2);
+  EXPECT_LE(bytes("conv_weight_grad", DType::f32), 4 * image + kernel * 4 * 70 + (2u << 20));
+  EXPECT_EQ(workspaceBytes(shape.call("conv_data_grad", DType::bf16, DType::f32), Backend::cuda), 0u);
+}
+
+TEST(CudaConvolution, WhatTheGraphCannotDoIsRefused) {
+  const Convolved shape{{2, 3, 8}, {4, 3, 2}, {2, 4, 7}, {1}, {0}, {0}};
+  auto refusal = [&](const char *name, DType type, DType written, DType bias) {
+    return GraphConvolution::of(shape.call(name, type, written, bias)).refusal;
+  };
+  const DType narrow = DType::bf16, wide = DType::f32;
+  EXPECT_EQ(refusal("conv", narrow, narrow, narrow), "");
+  EXPECT_EQ(refusal("conv", wide, wide, wide), "");
+  EXPECT_EQ(refusal("conv_weight_grad", narrow, wide, wide), "");
+  EXPECT_EQ(refusal("conv", narrow, wide, narrow), "its result is in 32 bits and its operands are not");
+  EXPECT_EQ(refusal("conv_data_grad", narrow, wide, wide), "its result is in 32 bits and its operands are not");
+  EXPECT_EQ(refusal("conv", narrow, narrow, wide), "its bias is in 32 bits and its operands are not");
 }
 
 TEST(CudaHead, ScratchFollowsTypesAndChunks) {

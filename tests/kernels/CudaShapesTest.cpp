@@ -1,5 +1,5 @@
 // Kernels at the sizes of real models, where other code runs than at small ones: the GPU's results against the CPU's.
-// Attention in 16 bits must be cuDNN's here, not the slower way by blocks.
+// Attention in 16 bits and convolutions must be cuDNN's here, not the slower ways.
 #include "runtime/base/Log.h"
 #include "tests/kernels/CudaHarness.h"
 
@@ -161,6 +161,44 @@ TEST(CudaShapes, FusedAttention) {
                     0x1p-5);
     EXPECT_EQ(warnings.all(), "") << "attention should be cuDNN's here";
   }
+}
+
+struct ConvolutionCase {
+  const char *name;
+  Dims image, kernel, strides, low;
+  int64_t groups;
+};
+
+TEST(CudaShapes, Convolutions) {
+  const ConvolutionCase cases[] = {
+      {"3 x 3", {4, 64, 56, 56}, {64, 64, 3, 3}, {1, 1}, {1, 1}, 1},
+      {"1 x 1 by 2", {4, 256, 28, 28}, {512, 256, 1, 1}, {2, 2}, {0, 0}, 1},
+      {"7 x 7 by 2", {2, 3, 224, 224}, {64, 3, 7, 7}, {2, 2}, {3, 3}, 1},
+      {"patches", {2, 3, 224, 224}, {768, 3, 16, 16}, {16, 16}, {0, 0}, 1},
+      {"depthwise", {4, 96, 56, 56}, {96, 1, 7, 7}, {1, 1}, {3, 3}, 96},
+      {"groups", {2, 128, 28, 28}, {128, 4, 3, 3}, {1, 1}, {1, 1}, 32},
+      {"one dimension", {2, 512, 4000}, {512, 512, 3}, {2}, {0}, 1},
+      {"three dimensions", {1, 16, 8, 28, 28}, {32, 16, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}, 1}};
+  for (const ConvolutionCase &c : cases)
+    for (DType type : {kNarrow, kWide}) {
+      SCOPED_TRACE(fmt::format("{}, {}", c.name, name(type)));
+      Warnings warnings;
+      const double tolerance = type == kNarrow ? 0x1p-7 : 1e-5;
+      const Attributes attributes = {{"strides", c.strides},
+                                     {"dilations", std::vector<int64_t>(c.strides.size(), 1)},
+                                     {"low", c.low},
+                                     {"high", c.low},
+                                     {"groups", c.groups}};
+      Dims result = {c.image[0], c.kernel[0]};
+      for (size_t d = 0; d < c.strides.size(); ++d)
+        result.push_back((c.image[d + 2] + 2 * c.low[d] - c.kernel[d + 2]) / c.strides[d] + 1);
+      const Tensor image = random(c.image, 1, 1, type), kernel = random(c.kernel, 2, 0.1, type),
+                   bias = random({c.kernel[0]}, 3, 1, type), gradient = random(result, 4, 1, type);
+      expectAsOnCpu({"conv", attributes, {image, kernel, bias}, {{type, result}}}, tolerance);
+      expectAsOnCpu({"conv_data_grad", attributes, {gradient, kernel}, {{type, c.image}}}, tolerance);
+      expectAsOnCpu({"conv_weight_grad", attributes, {gradient, image}, {{kWide, c.kernel}}}, tolerance);
+      EXPECT_EQ(warnings.all(), "") << "convolutions should be cuDNN's here";
+    }
 }
 
 } // namespace

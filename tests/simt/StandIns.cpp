@@ -1,7 +1,8 @@
 // What kernels/cuda asks of the vendor's libraries, without any: a GPU of compute capability 90, products by the loops
-// of tests/kernels/FakeBlas.h, the CPU's attention in place of cuDNN's. Their operands are checked as those of launches
-// are.
+// of tests/kernels/FakeBlas.h, the CPU's attention and convolutions in place of cuDNN's. Their operands are checked as
+// those of launches are.
 #include "kernels/cpu/CpuKernels.h"
+#include "kernels/cuda/ConvolutionGraph.h"
 #include "kernels/cuda/Dnn.h"
 #include "kernels/cuda/Family.h"
 #include "kernels/cuda/GraphAttention.h"
@@ -99,10 +100,53 @@ Signature callOf(const AttentionGraph &graph) {
   } else {
     call.operands.push_back({DType::f32, statistic, Effect::write, graph.statistics});
   }
-  if (const uint64_t bytes = workspaceBytes(call, Backend::cpu); bytes > 0)
-    call.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
   return call;
 }
+
+Signature callOf(const ConvolutionGraph &graph) {
+  using Computes = ConvolutionGraph::Computes;
+  const char *const names[] = {"conv", "conv_data_grad", "conv_weight_grad"};
+  Signature call{names[static_cast<size_t>(graph.computes)],
+                 {{"strides", graph.strides},
+                  {"dilations", graph.dilations},
+                  {"low", graph.low},
+                  {"high", graph.high},
+                  {"groups", graph.groups}},
+                 {}};
+  auto add = [&](const Dims &dims, Effect effect) { call.operands.push_back({graph.type, dims, effect, true}); };
+  const bool forward = graph.computes == Computes::result;
+  add(forward ? graph.image : graph.result, Effect::read);
+  add(graph.computes == Computes::kernel ? graph.image : graph.kernel, Effect::read);
+  if (forward)
+    call.operands.push_back({DType::f32, {}, Effect::read, false}); // a bias
+  add(forward ? graph.result : graph.computes == Computes::image ? graph.image : graph.kernel, Effect::write);
+  return call;
+}
+
+/// A call on the processor, with scratch of its own.
+struct OnCpu {
+  Signature call;
+  cpu::Run run;
+
+  static Result<OnCpu> prepare(Signature call) {
+    if (std::string problem = check(call); !problem.empty())
+      return fail("{}", problem);
+    if (const uint64_t bytes = workspaceBytes(call, Backend::cpu); bytes > 0)
+      call.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
+    MT_ASSIGN(cpu::Run run, cpu::prepare(call));
+    return OnCpu{std::move(call), std::move(run)};
+  }
+  Status operator()(std::vector<void *> operands) const {
+    std::vector<double> own;
+    operands.resize(call.operands.size(), nullptr);
+    if (const OperandType &last = call.operands.back(); last.effect == Effect::scratch) {
+      own.resize(last.bytes() / sizeof(double) + 1);
+      operands.back() = own.data();
+    }
+    cpu::ThreadPool pool(1);
+    return run({.operands = operands, .accumulate = 0, .pool = pool});
+  }
+};
 
 } // namespace
 
@@ -111,12 +155,8 @@ Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Lib
     if (const uint64_t pairs = static_cast<uint64_t>(graph.rows * graph.heads * graph.queries * graph.keys) * 2;
         pairs > scratch)
       return fail("needs {} bytes for all pairs, the plan gives {}", pairs, scratch);
-  const Signature call = callOf(graph);
-  if (std::string problem = check(call); !problem.empty())
-    return fail("{}", problem);
-  MT_ASSIGN(cpu::Run run, cpu::prepare(call));
-  return GraphRun([graph, call, scratch, run = std::move(run)](Stream stream, GraphAddresses at,
-                                                               void *workspace) -> Status {
+  MT_ASSIGN(OnCpu run, OnCpu::prepare(callOf(graph)));
+  return GraphRun([graph, scratch, run = std::move(run)](Stream stream, GraphAddresses at, void *workspace) -> Status {
     MT_TRY(stream.launching(kGraphLaunches));
     if (simt::happensInstead(stream.cuda))
       return {};
@@ -142,7 +182,7 @@ Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Lib
       may = may && output.gather(of(GraphTensor::output)) && gradient.gather(of(GraphTensor::gradient));
     if (!may)
       return fail("{}", simt::problem());
-    std::vector<void *> operands(call.operands.size(), nullptr);
+    std::vector<void *> operands(run.call.operands.size(), nullptr);
     const size_t first = graph.gradient ? 1 : 0;
     operands[first] = query.elements.data(), operands[first + 1] = key.elements.data(),
     operands[first + 2] = value.elements.data();
@@ -153,18 +193,37 @@ Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Lib
     } else {
       operands[7] = output.elements.data(), operands[8] = of(GraphTensor::logsumexp);
     }
-    std::vector<double> own;
-    if (const OperandType &last = call.operands.back(); last.effect == Effect::scratch) {
-      own.resize(last.bytes() / sizeof(double) + 1);
-      operands.back() = own.data();
-    }
-    cpu::ThreadPool pool(1);
-    MT_TRY(run({.operands = operands, .accumulate = 0, .pool = pool}));
+    MT_TRY(run(std::move(operands)));
     may = graph.gradient ? dquery.scatter(of(GraphTensor::dquery)) && dkey.scatter(of(GraphTensor::dkey)) &&
                                dvalue.scatter(of(GraphTensor::dvalue))
                          : output.scatter(of(GraphTensor::output));
     return may ? Status() : fail("{}", simt::problem());
   });
+}
+
+Result<ConvolutionRun> prepareGraph(const ConvolutionGraph &graph, uint64_t scratch, Library &) {
+  if (graph.low != graph.high) // so that what goes without cuDNN is seen, too
+    return fail("no plan where pads differ");
+  MT_ASSIGN(OnCpu run, OnCpu::prepare(callOf(graph)));
+  return ConvolutionRun(
+      [scratch, run = std::move(run)](Stream stream, ConvolutionAddresses at, void *workspace) -> Status {
+        MT_TRY(stream.launching(kConvolutionLaunches));
+        if (simt::happensInstead(stream.cuda))
+          return {};
+        const std::vector<OperandType> &types = run.call.operands;
+        const size_t result = types[2].present ? 2 : 3;
+        for (void *address : at)
+          if (reinterpret_cast<uintptr_t>(address) % kConvolutionAlignment != 0)
+            return fail("an operand of a convolution is not aligned");
+        if (!simt::touches(at[0], types[0].bytes(), false, "cuDNN") ||
+            !simt::touches(at[1], types[1].bytes(), false, "cuDNN") ||
+            !simt::touches(at[2], types[result].bytes(), true, "cuDNN") ||
+            !simt::touches(workspace, scratch, true, "cuDNN"))
+          return fail("{}", simt::problem());
+        std::vector<void *> operands = {at[0], at[1], nullptr, nullptr};
+        operands[result] = at[2];
+        return run(std::move(operands));
+      });
 }
 
 } // namespace mt::kernels::cuda
