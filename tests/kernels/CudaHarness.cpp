@@ -24,6 +24,7 @@ const Backend kBackend = Backend::cuda;
 namespace {
 
 constexpr uint64_t kGuard = 256;
+uint64_t displacement = 0;
 constexpr int kGuardByte = 0xA5;
 
 /// The GPU of these tests, or why there is none.
@@ -60,26 +61,29 @@ public:
       driver.release(base);
   }
   Status make(const void *content, cudaStream_t stream) {
-    MT_ASSIGN(void *memory, driver.allocate(bytes + 2 * kGuard));
+    MT_ASSIGN(void *memory, driver.allocate(all()));
     base = static_cast<std::byte *>(memory);
-    MT_TRY(driver.fill(base, kGuardByte, bytes + 2 * kGuard, stream));
+    MT_TRY(driver.fill(base, kGuardByte, all(), stream));
     return bytes == 0 ? Status() : driver.copy(data(), content, bytes, cudaMemcpyHostToDevice, stream);
   }
   Status fetch(void *content, cudaStream_t stream) const {
-    std::vector<std::byte> all(bytes + 2 * kGuard);
-    MT_TRY(driver.copy(all.data(), base, all.size(), cudaMemcpyDeviceToHost, stream));
+    std::vector<std::byte> there(all());
+    MT_TRY(driver.copy(there.data(), base, there.size(), cudaMemcpyDeviceToHost, stream));
     MT_TRY(driver.synchronize(stream));
     auto isGuard = [](std::byte one) { return one == std::byte{kGuardByte}; };
-    EXPECT_TRUE(std::all_of(all.begin(), all.begin() + kGuard, isGuard)) << "wrote before an operand";
-    EXPECT_TRUE(std::all_of(all.end() - kGuard, all.end(), isGuard)) << "wrote behind an operand";
-    std::memcpy(content, all.data() + kGuard, bytes);
+    EXPECT_TRUE(std::all_of(there.begin(), there.begin() + before, isGuard)) << "wrote before an operand";
+    EXPECT_TRUE(std::all_of(there.end() - kGuard, there.end(), isGuard)) << "wrote behind an operand";
+    std::memcpy(content, there.data() + before, bytes);
     return {};
   }
-  void *data() const { return base + kGuard; }
+  void *data() const { return base + before; }
 
 private:
+  uint64_t all() const { return static_cast<uint64_t>(before) + bytes + kGuard; }
+
   device::Driver &driver;
   uint64_t bytes = 0;
+  const int64_t before = static_cast<int64_t>(kGuard + displacement);
   std::byte *base = nullptr;
 };
 
@@ -140,6 +144,9 @@ Result<Execute> listed(const Signature &call, int threads, const std::string &wh
 }
 
 } // namespace
+
+Displaced::Displaced(uint64_t bytes) { displacement = bytes; }
+Displaced::~Displaced() { displacement = 0; }
 
 Result<Execute> prepareOnCpu(const Signature &call, int threads) {
   Signature own = call; // scratch of the CPU's size, wherever it comes from

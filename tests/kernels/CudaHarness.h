@@ -13,5 +13,13 @@ Result<Execute> prepareOnCpu(const Signature &call, int threads);
 /// elsewhere. Outputs of type u8 are absent. Returns the GPU's results.
 std::vector<Values> expectAsOnCpu(const Call &call, double tolerance);
 
+/// While it lives, operands begin so many bytes behind a multiple of 256.
+class Displaced {
+public:
+  explicit Displaced(uint64_t bytes);
+  ~Displaced();
+  Displaced(const Displaced &) = delete;
+};
+
 } // namespace mt::kernels::test
 #endif

@@ -1,9 +1,13 @@
-// Attention whose gradient would need room for more pairs of queries and keys than a graph is given: it goes by heads
-// of a group, or by blocks of queries, and what keys and values get from them is summed.
+// Calls that do not go through one graph of cuDNN's. Attention whose gradient would need room for more pairs of queries
+// and keys than a graph is given: it goes by heads of a group, or by blocks of queries, and what keys and values get
+// from them is summed. Convolutions of operands that lie where a graph does not take them.
 #include "kernels/DeviceScratch.h"
 #include "tests/kernels/CudaHarness.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
 
 namespace mt::kernels::test {
 namespace {
@@ -65,6 +69,27 @@ TEST(CudaParts, GradientsOfAttentionAreThoseOfTheWhole) {
     EXPECT_EQ(cut.heads, c.headsOfPart);
     EXPECT_EQ((c.queries + cut.queries - 1) / cut.queries, c.parts);
     expectAsOnCpu(backward, 0x1p-5);
+  }
+}
+
+/// The gradient of a kernel tells which way was taken: a graph rounds it to its operands' type.
+bool isRounded(const Values &values) {
+  return std::ranges::all_of(
+      values, [](double value) { return (std::bit_cast<uint32_t>(static_cast<float>(value)) & 0xFFFF) == 0; });
+}
+
+TEST(CudaParts, ConvolutionsOfDisplacedOperandsAreExact) {
+  const Dims image{2, 3, 7, 9}, kernel{5, 3, 3, 3}, result{2, 5, 7, 9}, ones{1, 1};
+  const Attributes attributes{{"strides", ones}, {"dilations", ones}, {"low", ones}, {"high", ones}};
+  const Tensor x = random(image, 1, 1, kNarrow), w = random(kernel, 2, 1, kNarrow), b = random({5}, 3, 1, kNarrow),
+               dy = random(result, 4, 1, kNarrow);
+  const Call gradient{"conv_weight_grad", attributes, {dy, x}, {{kWide, kernel}}};
+  EXPECT_TRUE(isRounded(expectAsOnCpu(gradient, 0x1p-8)[0]));
+  for (uint64_t bytes : {4, 8}) {
+    Displaced displaced(bytes);
+    EXPECT_FALSE(isRounded(expectAsOnCpu(gradient, 1e-5)[0]));
+    expectAsOnCpu({"conv", attributes, {x, w, b}, {{kNarrow, result}}}, 0x1p-8);
+    expectAsOnCpu({"conv_data_grad", attributes, {dy, w}, {{kNarrow, image}}}, 0x1p-8);
   }
 }
 
