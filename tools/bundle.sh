@@ -11,7 +11,7 @@ build=build file=""
 usage="usage: tools/bundle.sh [--build DIR] [-o FILE]"
 programs=(mtc mtrun device_test executor_test mt_kernel_tests)
 cuda_programs=(cuda_kernel_tests)      # where the build has CUDA
-cases=(gpt2 gpt2-clip llama llama-opset23 mlp)
+cases=(gpt2 gpt2-clip llama llama-opset23 mlp pictures)
 golden_targets=(cpu cpu-discrete h100) # the last is run on any GPU
 bench_sizes=(1b 3b 7b)
 largest=$((40 << 20))

@@ -20,7 +20,7 @@ import tool
 SOURCE, BUILD = map(pathlib.Path, sys.argv[1:3])
 SKIPPED = 77
 LARGEST = 40 << 20
-CASES = ("mlp", "gpt2", "gpt2-clip", "llama", "llama-opset23")
+CASES = ("mlp", "pictures", "gpt2", "gpt2-clip", "llama", "llama-opset23")
 PROBED = {"name": "probed", "device": "cuda", "unified": False, "device_memory": 137 << 30, "host_memory": 512 << 30,
           "upload_bandwidth": 50e9, "download_bandwidth": 50e9, "host_bandwidth": 200e9, "device_bandwidth": 4e12, "fp32_flops": 50e12,
           "bf16_flops": 700e12, "kernel_overhead_seconds": 4e-6, "copy_overhead_seconds": 8e-6}

@@ -280,7 +280,7 @@ step() {
 
 # golden_steps, repeat_steps DEVICE LIMIT
 golden_steps() {
-  for case_name in mlp gpt2 gpt2-clip llama llama-opset23; do
+  for case_name in mlp pictures gpt2 gpt2-clip llama llama-opset23; do
     for precision_name in fp32 bf16; do step "golden.$case_name.$precision_name.$1" 20 "$2" golden $case_name $precision_name "$1"; done
   done
 }
@@ -308,7 +308,7 @@ steps() {
   step kernels.cpu 60 200 tests mt_kernel_tests --gtest_filter=-Catalogue.PageIsFresh:Coverage.TheGpusSources*
   golden_steps cpu 90
   golden_steps cpu-discrete 90
-  for case_name in mlp gpt2 gpt2-clip llama llama-opset23; do
+  for case_name in mlp pictures gpt2 gpt2-clip llama llama-opset23; do
     for precision_name in fp32 bf16; do step "golden.$case_name.$precision_name.same" 5 10 same_on_both $case_name $precision_name; done
   done
   repeat_steps cpu-discrete 90
