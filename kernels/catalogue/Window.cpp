@@ -153,12 +153,12 @@ ConvShape ConvShape::of(const Signature &call) {
 std::span<const Kernel> windowKernels() {
   static const std::vector<Kernel> kernels = {
       entry(
-          "conv", "image kernel bias? -> result+", "Convolution in groups, of one to three dimensions.",
+          "conv", "image kernel bias? -> result", "Convolution in groups, of one to three dimensions.",
           "result[n, m, o] = bias[m] + sum over channels c of m's group and places p of kernel[m, c, p] * image[n, "
           "c, o * stride + p * dilation - low], zero outside. Types: image and kernel of one; bias and result that or "
           "f32; summed in f32, and on a GPU rounded to the result's type before a bias is added",
           convFlops, checkForward, {.attributes = kConv, .cudaWorkspace = convScratch}),
-      entry("conv_data_grad", "gradient kernel -> result+",
+      entry("conv_data_grad", "gradient kernel -> result",
             "Gradient of a convolution's image: the transposed convolution.",
             "result[n, c, i] = sum over filters m of c's group, results o and places p with o * stride + p * dilation "
             "- low = i of kernel[m, c, p] * gradient[n, m, o]. Types as in conv",

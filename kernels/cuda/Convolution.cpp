@@ -1,10 +1,9 @@
 // conv, conv_data_grad and conv_weight_grad: through cuDNN's graph where it does what the call asks, else straight from
 // their definitions. A bias is added to what the graph has written.
-#include "kernels/cuda/Convolution.h"
+#include "kernels/cuda/ConvolutionGraph.h"
 
 #include "kernels/DeviceScratch.h"
 #include "kernels/cuda/CastElements.h"
-#include "kernels/cuda/ConvolutionGraph.h"
 #include "kernels/cuda/Launching.h"
 #include "kernels/cuda/Scratch.h"
 #include "kernels/cuda/Window.h"
@@ -31,6 +30,17 @@ struct Direct {
   }
 };
 
+Run directConvolution(const Signature &call) {
+  const size_t result = call.kernel == "conv" ? 3 : 2;
+  const ConvArguments arguments = {ConvShape::of(call), call.operands[result].elements(), {}, {}, {}, {}, {}};
+  const Bound first(call, 0), second(call, 1), last(call, result);
+  if (call.kernel == "conv")
+    return Direct{arguments, first, second, {}, Bound(call, 2), last, convCode()};
+  if (call.kernel == "conv_data_grad")
+    return Direct{arguments, {}, second, first, {}, last, convDataGradCode()};
+  return Direct{arguments, second, {}, first, {}, last, convWeightGradCode(), true};
+}
+
 struct ByGraph {
   GraphConvolution parts;
   ConvolutionRun graph;
@@ -38,7 +48,7 @@ struct ByGraph {
   Bound result;
   int64_t elements; ///< of the result
   Run addBias;      ///< null: none
-  Run direct;       ///< for results that are added to where nothing waits, and addresses that the graph does not take
+  Run direct;       ///< for addresses that the graph does not take
 
   static bool isAligned(const void *address) {
     return reinterpret_cast<uintptr_t>(address) % kConvolutionAlignment == 0;
@@ -48,9 +58,8 @@ struct ByGraph {
     void *to = launch.operands[result.operand];
     if (!to)
       return {};
-    const bool adds = launch.accumulates(result.operand), waits = result.type != type || (adds && parts.result > 0);
-    if ((adds && !waits) || !isAligned(launch.operands[0]) || !isAligned(launch.operands[1]) ||
-        !(waits || isAligned(to)))
+    const bool adds = launch.accumulates(result.operand), waits = adds || result.type != type; // of kernels' gradients
+    if (!isAligned(launch.operands[0]) || !isAligned(launch.operands[1]) || !(waits || isAligned(to)))
       return direct(launch);
     Scratch scratch(launch.operands.back());
     void *waiting = scratch.take(parts.result), *library = scratch.take(parts.library);
@@ -123,17 +132,6 @@ ConvolutionGraph ConvolutionGraph::of(const Signature &call) {
     made.high.push_back(alike ? w.low[d] : std::max<int64_t>(0, (w.result[d] - 1) * w.stride[d] - inside));
   }
   return made;
-}
-
-Run directConvolution(const Signature &call) {
-  const size_t result = call.kernel == "conv" ? 3 : 2;
-  const ConvArguments arguments = {ConvShape::of(call), call.operands[result].elements(), {}, {}, {}, {}, {}};
-  const Bound first(call, 0), second(call, 1), last(call, result);
-  if (call.kernel == "conv")
-    return Direct{arguments, first, second, {}, Bound(call, 2), last, convCode()};
-  if (call.kernel == "conv_data_grad")
-    return Direct{arguments, {}, second, first, {}, last, convDataGradCode()};
-  return Direct{arguments, second, {}, first, {}, last, convWeightGradCode(), true};
 }
 
 std::span<const Entry> convolutionEntries() { return kEntries; }

@@ -92,8 +92,8 @@ MT_HIDDEN cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t *strea
 }
 MT_HIDDEN size_t cudnnGetVersion() { return forwarded.cudnnGetVersion(); }
 
-// The headers also hold an engine that compiles kernels for a normalization, and an interface for convolutions; no graph
-// of ours has either.
+// The headers also hold an engine that compiles kernels for a normalization, and an interface that reorders the kernels
+// of convolutions in 8 bits; no graph of ours has either.
 MT_HIDDEN cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *) { return CUDNN_STATUS_NOT_SUPPORTED; }
 MT_HIDDEN cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t) { return CUDNN_STATUS_NOT_SUPPORTED; }
 MT_HIDDEN cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t, cudnnDataType_t, cudnnTensorFormat_t, int,
