@@ -26,6 +26,9 @@ private:
   std::map<std::pair<std::string, std::string>, Converter> entries;
 };
 
+/// A NonZero of data, or a node that takes what one selects.
+llvm::LogicalResult convertSelection(NodeContext &node);
+
 void addElementwise(Converters &table);
 void addBits(Converters &table);
 void addActivations(Converters &table);

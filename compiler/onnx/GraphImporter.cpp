@@ -64,6 +64,10 @@ std::vector<Value> GraphImporter::run(const BoundInputs &inputs) {
     if (!found)
       problems.push_back(fmt::format("graph output '{}' is defined by no node: the file is damaged or was cut; export "
                                      "it again", output.name()));
+    else if (found->selection)
+      problems.push_back(
+          fmt::format("graph output '{}' holds what NonZero selects, the number of which depends on the model's data",
+                      output.name()));
     else if (found->isSequence)
       problems.push_back(fmt::format("graph output '{}' is a sequence, not a tensor", output.name()));
     if (found && !found->value && found->known)
@@ -340,7 +344,15 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   auto opset = frame.opsets.find(domain);
   NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
                       opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
-  if (failed(Converters::table().find(domain, node.op_type())(context))) {
+  const std::string sized = !domain.empty()               ? ""
+                            : node.op_type() == "NonZero" ? "NonZero"
+                            : node.op_type() == "Expand"  ? "Expand"
+                                                          : "";
+  const size_t sizing = sized == "Expand" ? 1 : 0; // the input that says how many there are
+  bool selects = !sized.empty() && inputs.size() > sizing && inputs[sizing] && !inputs[sizing]->known;
+  for (const NodeValue *input : inputs)
+    selects = selects || (input && input->selection);
+  if (failed(selects ? convertSelection(context) : Converters::table().find(domain, node.op_type())(context))) {
     if (!context.failed())
       (void)context.fail("its inputs or attributes have a form that is not supported");
     return giveUp(node, scope);

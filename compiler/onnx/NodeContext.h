@@ -27,6 +27,20 @@ struct StoredNumbers {
   Dims dims; ///< of the numbers
 };
 
+/// What a mask selects, as many as the data say, on the way from NonZero to where it goes (ConvertSelections.cpp): no
+/// tensor.
+struct Selection {
+  enum Kind : uint8_t {
+    places,  ///< [rank, count]: where the mask holds
+    tuples,  ///< [count, rank]
+    sizes,   ///< of those
+    count,   ///< the first of them
+    entries, ///< the first `count` of `from`
+    one,     ///< `from`, as often as the data say
+  } kind;
+  mlir::Value mask, from;
+};
+
 struct NodeValue {
   mlir::Value value;               ///< null until an operation needs it
   std::optional<HostTensor> known; ///< small or splat tensors that are known when compiling
@@ -37,6 +51,7 @@ struct NodeValue {
   bool isAbsent = false;           ///< an optional value without an element
   bool isGuess = false; ///< stands for what could not be converted, or follows from it: only its type is right
   std::optional<StoredNumbers> numbers; ///< of an initializer
+  std::optional<Selection> selection;   ///< in place of a value
   std::function<mlir::Value()> make;    ///< creates `value` on first use, where there is no `known`
 };
 

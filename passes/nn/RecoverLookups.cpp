@@ -133,6 +133,42 @@ struct GatherOfAllEntries : OpRewritePattern<GatherOp> {
   }
 };
 
+/// A tensor taken apart into stretches of entries that are put together again in their order, as the features of a list
+/// of pictures are: the tensor under another shape.
+struct ConcatOfAllEntries : OpRewritePattern<ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+  static int64_t before(ArrayRef<int64_t> shape, int64_t axis) {
+    return std::accumulate(shape.begin(), shape.begin() + axis, int64_t{1}, std::multiplies<>());
+  }
+  LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
+    if (op.getInputs().size() < 2 || before(shapeOf(op.getResult()), op.getAxis()) != 1)
+      return failure();
+    Value whole;
+    int64_t axis = -1, next = 0;
+    for (Value part : op.getInputs()) {
+      while (auto view = part.getDefiningOp<ReshapeOp>())
+        part = view.getOperand();
+      auto slice = part.getDefiningOp<SliceOp>();
+      if (!slice || (whole && slice.getOperand() != whole))
+        return failure();
+      whole = slice.getOperand();
+      ArrayRef<int64_t> shape = shapeOf(whole);
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (slice.getSizes()[d] != shape[d] && axis < 0)
+          axis = static_cast<int64_t>(d);
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (slice.getStrides()[d] != 1 || slice.getStarts()[d] != (static_cast<int64_t>(d) == axis ? next : 0) ||
+            (slice.getSizes()[d] != shape[d] && static_cast<int64_t>(d) != axis))
+          return failure();
+      next += axis < 0 ? 0 : slice.getSizes()[static_cast<size_t>(axis)];
+    }
+    if (axis < 0 || before(shapeOf(whole), axis) != 1 || next != shapeOf(whole)[static_cast<size_t>(axis)])
+      return failure();
+    rewriter.replaceOp(op, reshapeTo(rewriter, whole, shapeOf(op.getResult())));
+    return success();
+  }
+};
+
 /// What replaces neighbouring entries of `data` along an axis -> that between what is before and behind.
 LogicalResult putBetween(PatternRewriter &rewriter, Operation *op, Value data, Value updates, int64_t axis,
                          int64_t first) {
@@ -186,7 +222,7 @@ struct ScatterElementsOfNeighbours : OpRewritePattern<ScatterElementsOp> {
 
 void addLookupPatterns(RewritePatternSet &patterns) {
   patterns.add<GatherNdByOneIndex, GatherNdByRows, GatherOfOneEntry, GatherOfAllEntries, GatherOfStored,
-               ScatterOfNeighbours, ScatterElementsOfNeighbours>(patterns.getContext());
+               ConcatOfAllEntries, ScatterOfNeighbours, ScatterElementsOfNeighbours>(patterns.getContext());
 }
 
 } // namespace mt::passes

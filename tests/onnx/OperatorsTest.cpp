@@ -1,6 +1,7 @@
 // Converters: what nn operations an ONNX node becomes, family by family.
 #include "tests/onnx/TestModel.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -527,6 +528,35 @@ TEST_F(Operators, PutsAtPlaces) {
   setInt(model.node("ScatterElements", {"x", "places", "lines"}, {"z"}), "axis", 1);
   model.output("z");
   expect({"tensor<12x8xf32>", "nn.scatter", "kind = \"add\"", "nn.scatter_elements", "axis = 1 : i64"});
+}
+
+/// What PyTorch's masked_scatter becomes: x with features in order where a mask of tokens holds, row by row where there
+/// are as many for each.
+TEST_F(Operators, PutsWhatAMaskSelects) {
+  for (bool perRow : {true, false}) {
+    TestModel one(20);
+    one.input("x", kFloat, {"2", "6", "8"}).input("tokens", kInt64, {"2", "6"}).output("y");
+    one.weights("features", {perRow ? 6 : 5, 8});
+    one.integers("image", {}, {7});
+    one.integers("last", {1}, {-1});
+    one.integers("wide", {3}, {2, 6, 8});
+    one.integers("zero", {1}, {0});
+    one.node("Equal", {"tokens", "image"}, {"is"});
+    one.node("Unsqueeze", {"is", "last"}, {"column"});
+    one.node("Expand", {"column", "wide"}, {"mask"});
+    one.node("NonZero", {"mask"}, {"places"});
+    setInts(one.node("Transpose", {"places"}, {"tuples"}), "perm", {1, 0});
+    one.node("Reshape", {"features", "last"}, {"flat"});
+    one.node("Shape", {"tuples"}, {"sizes"});
+    one.node("Gather", {"sizes", "zero"}, {"count"});
+    one.node("Slice", {"flat", "zero", "count", "zero"}, {"taken"});
+    one.node("ScatterND", {"x", "tuples", "taken"}, {"y"});
+    Imported result = import(one);
+    EXPECT_TRUE(result.has(
+        fmt::format("(tensor<{}xf32>, tensor<{}x1xi64>)", perRow ? "2x3x8" : "1x5x8", perRow ? "2x6" : "1x12")))
+        << result.everything();
+    EXPECT_TRUE(result.has("nn.cumsum")) << result.everything();
+  }
 }
 
 TEST_F(Operators, PutsThatDoNotFit) {

@@ -56,7 +56,14 @@ TEST(Refusals, Positions) {
          m.node("CumProd", {"x", "axis"}, {"y"});
        },
        {"(CumProd)", "axis 3 is out of range"}},
-      {[](Model &m) { m.node("NonZero", {"x"}, {"y"}); }, {"(NonZero)", "depends on the model's data"}},
+      {[](Model &m) {
+         m.node("NonZero", {"x"}, {"places"});
+         m.node("Transpose", {"places"}, {"tuples"});
+         m.node("GatherND", {"x", "tuples"}, {"y"});
+       },
+       {"(GatherND)", "takes what NonZero selects", "depends on the model's data", "masked_scatter"}},
+      {[](Model &m) { m.node("NonZero", {"x"}, {"y"}); },
+       {"graph output 'y' holds what NonZero selects", "depends on the model's data"}},
       {[](Model &m) {
          m.node("ReverseSequence", {"x", "n"}, {"y"});
        },

@@ -320,3 +320,22 @@ func.func @parts_of_bytes(%q: tensor<12xui8>, %r: tensor<64xui8>, %one: tensor<f
   %3 = nn.gather %2, %i {axis = 0 : i64} : (tensor<8x8xf32>, tensor<3xi64>) -> tensor<3x8xf32>
   return %1, %3 : tensor<3x3xf32>, tensor<3x8xf32>
 }
+
+// -----
+
+// Rows taken apart and put together again in their order are the tensor itself, in another order or without one they are not.
+// CHECK-LABEL: func.func @apart
+// CHECK: %[[Y:.*]] = nn.reshape %arg0 : (tensor<3x2x4xf32>) -> tensor<6x4xf32>
+// CHECK: %[[Z:.*]] = nn.concat
+// CHECK-NEXT: return %[[Y]], %[[Z]]
+func.func @apart(%x: tensor<3x2x4xf32>) -> (tensor<6x4xf32>, tensor<4x4xf32>) {
+  %0 = nn.slice %x {starts = array<i64: 0, 0, 0>, sizes = array<i64: 1, 2, 4>, strides = array<i64: 1, 1, 1>} : (tensor<3x2x4xf32>) -> tensor<1x2x4xf32>
+  %1 = nn.slice %x {starts = array<i64: 1, 0, 0>, sizes = array<i64: 2, 2, 4>, strides = array<i64: 1, 1, 1>} : (tensor<3x2x4xf32>) -> tensor<2x2x4xf32>
+  %2 = nn.reshape %0 : (tensor<1x2x4xf32>) -> tensor<2x4xf32>
+  %3 = nn.reshape %1 : (tensor<2x2x4xf32>) -> tensor<4x4xf32>
+  %4 = nn.concat %2, %3 {axis = 0 : i64} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %5 = nn.slice %x {starts = array<i64: 2, 0, 0>, sizes = array<i64: 1, 2, 4>, strides = array<i64: 1, 1, 1>} : (tensor<3x2x4xf32>) -> tensor<1x2x4xf32>
+  %6 = nn.reshape %5 : (tensor<1x2x4xf32>) -> tensor<2x4xf32>
+  %7 = nn.concat %6, %2 {axis = 0 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  return %4, %7 : tensor<6x4xf32>, tensor<4x4xf32>
+}
