@@ -196,7 +196,8 @@ def Differentiate : Pass<"mt-differentiate", "mlir::ModuleOp"> {
     `@t.forward.RUNG`, which also returns the saved activations. Arguments of the latter carry `nn.argument = i` (an argument of `@t`),
     `nn.saved = j` or `nn.gradient = k` (the gradient of result k); results `nn.gradient = i` or `nn.result = k`.
     A template whose result is the loss has its backward compute the loss too. Calls in `@main` get `nn.backward`, the
-    stem of their backward templates' names. Gradients have their value's type; those of bf16 parameters, which
+    stem of their backward templates' names. No gradient goes through `nn.detach`, which is gone afterwards, nor through what is
+    flat with jumps: floor, ceil, round, sign. Gradients have their value's type; those of bf16 parameters, which
     micro-batches add up, and of bf16 values that several layers use, which layers add up, have 32 bits.
 
     ```mlir

@@ -51,6 +51,16 @@ LogicalResult AddOp::buildGradient(OpBuilder &b, Gradients &g) {
   addBroadcast(e, g, getRhs(), [&] { return dy; });
   return success();
 }
+LogicalResult ModOp::buildGradient(OpBuilder &b, Gradients &g) {
+  Expr e{b, getLoc()};
+  Value dy = g.lookup(getResult());
+  addBroadcast(e, g, getLhs(), [&] { return dy; });
+  addBroadcast(e, g, getRhs(), [&] { // r = x - y * floor(x / y), and the quotient is flat
+    Value taken = e.make<SubOp>(getLhs(), getResult());
+    return e.neg(e.mul(dy, e.make<RoundOp>(e.make<DivOp>(taken, getRhs()))));
+  });
+  return success();
+}
 LogicalResult SubOp::buildGradient(OpBuilder &b, Gradients &g) {
   Expr e{b, getLoc()};
   Value dy = g.lookup(getResult());
@@ -80,6 +90,8 @@ LogicalResult PowOp::buildGradient(OpBuilder &b, Gradients &g) {
     Value less = e.sub(getRhs(), scalarLike(b, getRhs(), 1));
     Value gradient = e.mul(e.mul(dy, getRhs()), e.make<PowOp>(getLhs(), less));
     auto exponent = splatValue(getRhs());
+    if (exponent && *exponent > 0 && *exponent < 1) // as of a square root
+      return e.zeroWhere(e.compare(getLhs(), scalarLike(b, getLhs(), 0), "eq"), gradient, true);
     if (exponent && *exponent != 0)
       return gradient;
     return e.zeroWhere(e.compare(getRhs(), scalarLike(b, getRhs(), 0), "eq"), gradient, true);
@@ -123,7 +135,8 @@ MT_UNARY(NegOp, e.neg(dy))
 MT_UNARY(AbsOp, e.mul(dy, e.make<SignOp>(x)))
 MT_UNARY(ExpOp, e.mul(dy, y))
 MT_UNARY(LogOp, e.div(dy, x))
-MT_UNARY(SqrtOp, e.div(e.times(dy, 0.5), y))
+// Zero at zero: a norm or a deviation of what does not vary has no slope there, and 0 / 0 would be its chain rule.
+MT_UNARY(SqrtOp, e.zeroWhere(e.compare(y, scalarLike(b, y, 0), "eq"), e.div(e.times(dy, 0.5), y), true))
 MT_UNARY(RsqrtOp, e.mul(e.times(dy, -0.5), e.mul(y, e.mul(y, y))))
 MT_UNARY(ReciprocalOp, e.neg(e.mul(dy, e.mul(y, y))))
 MT_UNARY(TanhOp, e.sub(dy, e.mul(dy, e.mul(y, y))))

@@ -151,7 +151,7 @@ kernels::Backend backendOf(ModuleOp module) {
   return device && device.getValue() == "cuda" ? kernels::Backend::cuda : kernels::Backend::cpu;
 }
 
-bool hasKernel(Operation *op) { return !isa<ReshapeOp>(op); }
+bool hasKernel(Operation *op) { return !isa<ReshapeOp, DetachOp>(op); }
 
 KernelCall kernelCallOf(Operation *op) {
   KernelCall call;

@@ -40,6 +40,8 @@ enum class Precision { joined, narrow, full, any, exact };
 template <typename Op> class FullPrecision : public mlir::OpTrait::TraitBase<Op, FullPrecision> {};
 /// Of operations that only move elements.
 template <typename Op> class Movement : public mlir::OpTrait::TraitBase<Op, Movement> {};
+/// Its gradient is zero wherever it has one, or the model wants none: what reaches it ends there.
+template <typename Op> class Flat : public mlir::OpTrait::TraitBase<Op, Flat> {};
 
 /// Of operations each element of whose results depends on the same element of the operands, broadcast.
 template <typename Op> class Elementwise : public mlir::OpTrait::TraitBase<Op, Elementwise> {};

@@ -21,6 +21,7 @@ def Rows : DeclareOpInterfaceMethods<RowsOpInterface>;
 def RowWise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::mt::nn"; }
 def FullPrecision : NativeOpTrait<"FullPrecision"> { let cppNamespace = "::mt::nn"; }
 def Movement : NativeOpTrait<"Movement"> { let cppNamespace = "::mt::nn"; }
+def Flat : NativeOpTrait<"Flat"> { let cppNamespace = "::mt::nn"; }
 
 class Nn_Op<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic, !listconcat(traits, [Pure])> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
@@ -48,7 +49,7 @@ def Nn_DivOp : Nn_BinaryOp<"div", "lhs / rhs, broadcast; integers truncate.", [D
 def Nn_PowOp : Nn_BinaryOp<"pow", "lhs to the power of rhs, broadcast.", [Differentiable, FullPrecision]> { let hasFolder = 1; }
 def Nn_MaximumOp : Nn_BinaryOp<"maximum", "The larger of both, broadcast.", [Differentiable, Commutative]>;
 def Nn_MinimumOp : Nn_BinaryOp<"minimum", "The smaller of both, broadcast.", [Differentiable, Commutative]>;
-def Nn_ModOp : Nn_BinaryOp<"mod", "Remainder with the divisor's sign, broadcast.">;
+def Nn_ModOp : Nn_BinaryOp<"mod", "Remainder with the divisor's sign, broadcast.", [Differentiable]>;
 def Nn_AndOp : Nn_BinaryOp<"and", "Both, broadcast.", [Commutative]>;
 def Nn_OrOp : Nn_BinaryOp<"or", "Either, broadcast.", [Commutative]>;
 def Nn_XorOp : Nn_BinaryOp<"xor", "One of both, broadcast.", [Commutative]>;
@@ -71,7 +72,7 @@ class Nn_UnaryOp<string mnemonic, string text, list<Trait> traits = []>
 }
 def Nn_NegOp : Nn_UnaryOp<"neg", "-x", [Differentiable]> { let hasFolder = 1; }
 def Nn_AbsOp : Nn_UnaryOp<"abs", "|x|", [Differentiable]>;
-def Nn_SignOp : Nn_UnaryOp<"sign", "-1, 0 or 1">;
+def Nn_SignOp : Nn_UnaryOp<"sign", "-1, 0 or 1", [Flat]>;
 def Nn_ExpOp : Nn_UnaryOp<"exp", "e^x", [Differentiable, FullPrecision]>;
 def Nn_LogOp : Nn_UnaryOp<"log", "Natural logarithm.", [Differentiable, FullPrecision]>;
 def Nn_SqrtOp : Nn_UnaryOp<"sqrt", "Square root.", [Differentiable, FullPrecision]> { let hasFolder = 1; }
@@ -84,9 +85,10 @@ def Nn_ErfOp : Nn_UnaryOp<"erf", "Error function.", [Differentiable, FullPrecisi
 def Nn_SinOp : Nn_UnaryOp<"sin", "Sine.", [Differentiable, FullPrecision]>;
 def Nn_CosOp : Nn_UnaryOp<"cos", "Cosine.", [Differentiable, FullPrecision]>;
 def Nn_AtanOp : Nn_UnaryOp<"atan", "Inverse of the tangent.", [Differentiable, FullPrecision]>;
-def Nn_FloorOp : Nn_UnaryOp<"floor", "Largest integer not above x.">;
-def Nn_CeilOp : Nn_UnaryOp<"ceil", "Smallest integer not below x.">;
-def Nn_RoundOp : Nn_UnaryOp<"round", "Nearest integer, halves to even.">;
+def Nn_FloorOp : Nn_UnaryOp<"floor", "Largest integer not above x.", [Flat]>;
+def Nn_CeilOp : Nn_UnaryOp<"ceil", "Smallest integer not below x.", [Flat]>;
+def Nn_RoundOp : Nn_UnaryOp<"round", "Nearest integer, halves to even.", [Flat]>;
+def Nn_DetachOp : Nn_UnaryOp<"detach", "x, through which no gradient goes. mt-differentiate takes it away.", [Flat]>;
 def Nn_ReluOp : Nn_UnaryOp<"relu", "max(x, 0)", [Differentiable]>;
 def Nn_SiluOp : Nn_UnaryOp<"silu", "x * sigmoid(x)", [Differentiable]>;
 def Nn_NotOp : Nn_UnaryOp<"not", "Logical negation of booleans.">;

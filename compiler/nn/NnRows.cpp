@@ -367,6 +367,9 @@ Rows GatherNdOp::rowsOfResults(Operands operands) {
     return indices.dim >= batched || operands.meets(0, indices) ? lookedUp(operands, 0) : Rows::mixing(kByPlace);
   if (data.isEach() && data.dim < batched && (data == indices || (indices.isNone() && operands.meets(1, data))))
     return data;
+  int64_t indexed = batched + shapeOf(getIndices())[static_cast<size_t>(last)];
+  if (data.isEach() && data.dim >= indexed && indices.isNone())
+    return data.moved(last + data.dim - indexed);
   return Rows::mixing("picks some of the rows");
 }
 

@@ -1,5 +1,7 @@
-// Operators that do nothing here: Identity. Branches and functions are in GraphImporter.cpp, loops in ImportLoops.cpp.
+// Identity, which does nothing unless it is PyTorch's detach. Branches and functions are in GraphImporter.cpp, loops in
+// ImportLoops.cpp.
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/ExportMetadata.h"
 
 using namespace mlir;
 
@@ -7,8 +9,11 @@ namespace mt::onnx {
 namespace {
 
 LogicalResult identity(NodeContext &node) {
-  if (!node.has(0) || !node.given(0).isSequence)
-    return node.result(node.input(0));
+  if (!node.has(0) || !node.given(0).isSequence) {
+    Value value = node.input(0);
+    bool isReal = value && isa<FloatType>(getElementTypeOrSelf(value.getType()));
+    return node.result(isReal && isDetach(node.node) ? node.emit<nn::DetachOp>({value}) : value);
+  }
   node.result(0, node.given(0));
   return success();
 }

@@ -131,6 +131,23 @@ LogicalResult embedding(NodeContext &node, Value table, Value ids) {
   return node.result(node.emit<nn::EmbeddingOp>({table, ids}));
 }
 
+// Rows looked up at known indices: no gradient goes to the row of padding.
+LogicalResult withoutPadding(NodeContext &node, Value rows, const HostTensor &ids) {
+  std::optional<int64_t> padding = paddingOf(node.node);
+  std::vector<int64_t> known = ids.toIntegers();
+  auto pads = static_cast<size_t>(padding ? llvm::count(known, *padding) : 0);
+  if (pads == 0 || !rows || !isa<FloatType>(getElementTypeOrSelf(rows)))
+    return node.result(rows);
+  Value kept = node.emit<nn::DetachOp>({rows});
+  if (pads == known.size())
+    return node.result(kept);
+  std::vector<int64_t> shape(ids.dims().begin(), ids.dims().end());
+  shape.push_back(1);
+  Value numbers = node.constant(HostTensor::ofIntegers(DType::i64, Dims(shape.begin(), shape.end()), std::move(known)));
+  return node.result(node.emit<nn::SelectOp>(
+      {node.compare(numbers, node.scalar(numbers, static_cast<double>(*padding)), "eq"), kept, rows}));
+}
+
 // Known indices in a row are a slice; rows of a parameter are an embedding; the rest is a gather.
 LogicalResult gather(NodeContext &node) {
   Value data = node.input(0);
@@ -144,7 +161,7 @@ LogicalResult gather(NodeContext &node) {
   if (known && known->rank() <= 1 && known->elements() <= kEvaluateInput) {
     if (auto bounds = progression(known->toIntegers(), shape[static_cast<size_t>(*axis)])) {
       Value part = node.slice(data, *axis, bounds->start, bounds->count, bounds->step);
-      return node.result(known->rank() == 0 ? dropAxis(node, part, *axis) : part);
+      return withoutPadding(node, known->rank() == 0 ? dropAxis(node, part, *axis) : part, *known);
     }
   }
   Value ids = indicesOf(node, 1);
@@ -152,7 +169,8 @@ LogicalResult gather(NodeContext &node) {
     return failure();
   if (*axis == 0 && shape.size() == 2 && isParameter(data) && isa<FloatType>(getElementTypeOrSelf(data)) && !known)
     return embedding(node, data, ids);
-  return node.result(node.emit<nn::GatherOp>({data, ids}, {node.intAttr("axis", *axis)}));
+  Value rows = node.emit<nn::GatherOp>({data, ids}, {node.intAttr("axis", *axis)});
+  return known && known->elements() <= nn::kConstantLimit ? withoutPadding(node, rows, *known) : node.result(rows);
 }
 
 // The entries along the axis, or of all in a row, whose conditions are known to hold.

@@ -1,6 +1,7 @@
 // Losses that are part of a model: cross-entropy and negative log-likelihood, by their formulas
 // (https://onnx.ai/onnx/operators/onnx__SoftmaxCrossEntropyLoss.html).
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/ExportMetadata.h"
 
 #include <numeric>
 
@@ -23,8 +24,9 @@ Value classesLast(NodeContext &node, Value value, bool back) {
 }
 
 // The mean (or sum, or all) of -weight[label] logarithms[.., label] over the labels that count; the mean divides by the
-// weights of those labels.
-LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
+// weights of those labels. The share `smoothing` of it is the mean over all classes in place of the label's
+// (https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html).
+LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels, double smoothing = 0) {
   if (!logarithms || !labels)
     return failure();
   SmallVector<int64_t> shape(nn::shapeOf(labels)), classes(shape.size() + 1, 1);
@@ -48,6 +50,12 @@ LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels) {
       return weights ? node.fail("its third input must hold a weight for each of {} classes", classes.back()) : failure();
     counted = pick(weights);
     loss = node.mul(loss, counted);
+  }
+  if (smoothing > 0 && loss) {
+    Value all = node.has(2) ? node.mul(logarithms, node.input(2)) : logarithms;
+    Value mean = node.reduce(all, "mean", {static_cast<int64_t>(shape.size()) - 1}, false);
+    if (mean)
+      loss = node.sub(node.mul(loss, node.scalar(loss, 1 - smoothing)), node.mul(mean, node.scalar(mean, smoothing)));
   }
   if (!loss || (node.has(2) && !counted))
     return failure();
@@ -75,7 +83,7 @@ LogicalResult crossEntropy(NodeContext &node) {
   Value logarithms = node.emit<nn::LogSoftmaxOp>({logits});
   if (node.wantsOutput(1) && failed(node.result(1, classesLast(node, logarithms, true))))
     return failure();
-  return likelihood(node, logarithms, node.input(1));
+  return likelihood(node, logarithms, node.input(1), labelSmoothingOf(node.node));
 }
 
 LogicalResult negativeLogLikelihood(NodeContext &node) {

@@ -105,8 +105,6 @@ Operand partOf(Layer &layer, size_t index, int64_t direction, ArrayRef<int64_t> 
   if (!node.has(index))
     return Operand::absent();
   Value all = node.input(index);
-  if (isState && isZeros(all))
-    return Operand::absent();
   if (isState && layer.batchFirst && all && nn::shapeOf(all).size() == 3)
     all = node.transpose(all, {1, 0, 2});
   SmallVector<int64_t> wanted{layer.directions};
@@ -116,6 +114,8 @@ Operand partOf(Layer &layer, size_t index, int64_t direction, ArrayRef<int64_t> 
                     dimsText(Dims(wanted.begin(), wanted.end())));
     return Value();
   }
+  if (isState && isZeros(all))
+    return Operand::absent();
   return node.reshape(node.slice(all, 0, direction, 1), shape);
 }
 

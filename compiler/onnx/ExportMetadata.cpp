@@ -127,23 +127,58 @@ std::map<std::string, std::set<std::string>> lostNames(const ::onnx::GraphProto 
 
 } // namespace
 
-std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node) {
+// Argument `index` of the call of `function` that a node was, as it is written there; empty where it was none.
+static std::string argumentOf(const ::onnx::NodeProto &node, const std::string &function, int index) {
   const std::string text = metadata(node, kFxNode), before = "](args = (";
-  size_t call = text.find("aten.embedding"), begin = call == std::string::npos ? call : text.find(before, call);
-  if (begin == std::string::npos)
-    return std::nullopt;
-  begin += before.size();
-  for (int argument = 0; argument < 2; ++argument) { // the table and the ids stand in front of it
-    begin = text.find_first_of(",)", begin);
-    if (begin == std::string::npos || text[begin] == ')')
-      return std::nullopt;
-    ++begin;
+  size_t call = text.find("aten." + function), at = call == std::string::npos ? call : text.find(before, call);
+  if (at == std::string::npos)
+    return "";
+  int depth = 0, argument = 0;
+  size_t begin = at += before.size();
+  for (; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (depth == 0 && (letter == ',' || letter == ')')) {
+      if (argument++ == index)
+        return text.substr(begin, at - begin);
+      if (letter == ')')
+        return "";
+      begin = at + (at + 1 < text.size() && text[at + 1] == ' ' ? 2 : 1);
+    }
+    depth += letter == '(' || letter == '[' ? 1 : letter == ')' || letter == ']' ? -1 : 0;
   }
-  begin = std::min(text.find_first_not_of(' ', begin), text.size());
-  int64_t padding = -1;
-  auto [end, error] = std::from_chars(text.data() + begin, text.data() + text.size(), padding);
-  bool whole = error == std::errc() && end != text.data() + text.size() && (*end == ',' || *end == ')');
-  return whole && padding >= 0 ? std::optional(padding) : std::nullopt;
+  return "";
+}
+template <typename T> static std::optional<T> numberIn(const std::string &text) {
+  T number = {};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node) {
+  std::optional<int64_t> padding = numberIn<int64_t>(argumentOf(node, "embedding", 2));
+  return padding && *padding >= 0 ? padding : std::nullopt;
+}
+
+double labelSmoothingOf(const ::onnx::NodeProto &node) {
+  double share = numberIn<double>(argumentOf(node, "cross_entropy_loss", 5)).value_or(0);
+  return share > 0 && share <= 1 ? share : 0;
+}
+
+bool isDetach(const ::onnx::NodeProto &node) {
+  return metadata(node, kFxNode).find("target=torch.ops.aten.detach") != std::string::npos;
+}
+
+std::vector<std::string> lostDetaches(const ::onnx::GraphProto &graph) {
+  std::set<std::string> lost, kept;
+  for (const auto &node : graph.node()) {
+    std::string text = metadata(node, kFxNode);
+    kept.insert(text.substr(0, text.find(' '))); // "%detach_1 : [num_users=1] = call_function[..."
+    for (const std::string &name : mentioned(text))
+      if (name == "detach" || name.starts_with("detach_"))
+        lost.insert(name);
+  }
+  std::erase_if(lost, [&](const std::string &name) { return kept.contains("%" + name); });
+  return {lost.begin(), lost.end()};
 }
 
 std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {

@@ -45,6 +45,15 @@ std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto
 /// The id that PyTorch's embedding at a node takes for padding: its row is not trained by that. None: every row is.
 std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node);
 
+/// Whether an Identity is PyTorch's detach: no gradient goes through it.
+bool isDetach(const ::onnx::NodeProto &node);
+
+/// Values detached in the original module whose detaching the exporter optimized away, by their names there.
+std::vector<std::string> lostDetaches(const ::onnx::GraphProto &graph);
+
+/// The share that PyTorch's cross-entropy at a node gives to all classes alike; ONNX's has none. 0: it gives none.
+double labelSmoothingOf(const ::onnx::NodeProto &node);
+
 /// What the exporter computed instead of writing down how: initializers that carry the value of an FX node, and
 /// parameters of the signature that neither an initializer nor a node speaks of any more. Those are in these values, or
 /// other names of tied ones, or not used by the model. Empty where nothing was computed.

@@ -150,6 +150,11 @@ void Importer::warnSinusoids(const std::vector<Candidate> &candidates, const std
 }
 
 void Importer::warnFolded(const std::vector<Candidate> &candidates) {
+  if (std::vector<std::string> lost = lostDetaches(file.model.graph()); !lost.empty())
+    result.warnings.push_back(
+        fmt::format("the model detaches values ({}), and the exporter left that out: gradients go through them. Export "
+                    "with optimize=False",
+                    listOf(lost)));
   Folded folded = foldedBy(file.model.graph());
   if (folded.parameters.empty())
     return;

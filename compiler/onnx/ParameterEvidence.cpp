@@ -67,8 +67,7 @@ void Evidence::findReaching() {
       reaching.insert(result);
   for (Operation &op : llvm::reverse(body.without_terminator())) {
     bool reached = llvm::any_of(op.getResults(), [&](Value result) { return reaching.contains(result); });
-    bool flat = isa<nn::SignOp, nn::FloorOp, nn::CeilOp, nn::RoundOp, nn::ModOp>(op);
-    if (!reached || flat)
+    if (!reached || op.hasTrait<nn::Flat>())
       continue;
     for (Value operand : op.getOperands())
       if (isReal(operand))

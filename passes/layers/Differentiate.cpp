@@ -32,7 +32,7 @@ llvm::DenseSet<Value> reached(func::FuncOp function, const llvm::SmallBitVector 
     if (wanted.test(argument.getArgNumber()))
       values.insert(argument);
   for (Operation &op : function.front().without_terminator())
-    if (llvm::any_of(op.getOperands(), [&](Value v) { return values.contains(v); }))
+    if (!op.hasTrait<Flat>() && llvm::any_of(op.getOperands(), [&](Value v) { return values.contains(v); }))
       for (Value result : op.getResults())
         if (isFloat(result))
           values.insert(result);
@@ -173,8 +173,11 @@ private:
   /// Views and constants are made again rather than saved.
   static bool isFree(Operation *op) { return isa<ConstantOp, IotaOp>(op); }
   static Value root(Value value) {
-    while (auto view = value.getDefiningOp<ReshapeOp>())
-      value = view.getOperand();
+    while (Operation *view = value.getDefiningOp()) {
+      if (!isa<ReshapeOp, DetachOp>(view))
+        break;
+      value = view->getOperand(0);
+    }
     return value;
   }
 
@@ -316,6 +319,10 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
     for (func::CallOp call : calls)
       if (failed(differentiate(main, call, masks)))
         return signalPassFailure();
+    getOperation().walk([](DetachOp op) {
+      op.replaceAllUsesWith(op.getOperand());
+      op.erase();
+    });
   }
 };
 } // namespace

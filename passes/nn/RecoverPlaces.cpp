@@ -55,6 +55,10 @@ template <typename Op> std::pair<Value, double> bounded(Value value) {
 
 /// Whether `value` is kept from 0 to less than `size`.
 bool liesWithin(Value value, int64_t size) {
+  if (auto wrapped = value.getDefiningOp<ModOp>()) {
+    auto divisor = splatValue(wrapped.getRhs());
+    return divisor && *divisor >= 1 && *divisor <= static_cast<double>(size);
+  }
   auto [below, most] = bounded<MinimumOp>(value);
   if (!below || most < 0 || most >= static_cast<double>(size))
     return false;

@@ -163,11 +163,15 @@ void addFlats(Cases &cases) {
   addFlat<FloorOp>(cases, wide);
   addFlat<CeilOp>(cases, wide);
   addFlat<RoundOp>(cases, wide);
+  addFlat<DetachOp>(cases, wide);
   addFlat<NotOp>(cases, booleans);
   addFlatBinary<AndOp>(cases, booleans, booleans);
   addFlatBinary<OrOp>(cases, booleans, booleans);
   addFlatBinary<XorOp>(cases, booleans, booleans);
   addFlatBinary<ModOp>(cases, wide, away);
+  cases["mod"].push_back({"between jumps",
+                          {given({2, 3}, {7.3, -1.6, 0.4, 2.2, -5.3, 9.1}), given({3}, {2, 3, -1.5})},
+                          [](Graph g) { return SmallVector<Value>{g.make<ModOp>(g.in[0], g.in[1])}; }});
   addFlatBinary<ModOp>(cases, whole, divisor);
   addFlatBinary<DivOp>(cases, whole, divisor); // truncates
   cases["round"].push_back({"halves", {without(given({4}, {-1.5, -0.5, 0.5, 2.5}))}, [](Graph g) {

@@ -76,6 +76,7 @@ double sine(double x) { return std::sin(x); }
 double cosine(double x) { return std::cos(x); }
 double angle(double x) { return std::atan2(x, 1); }
 double below(double x) { return std::floor(x); }
+double same(double x) { return x; }
 double above(double x) { return std::ceil(x); }
 double nearest(double x) { return std::nearbyint(x); }
 double relu(double x) { return x > 0 ? x : 0; }
@@ -187,6 +188,7 @@ void addElementwiseRules(Rules &rules) {
   addRule<CosOp, unary<CosOp, cosine>>(rules);
   addRule<AtanOp, unary<AtanOp, angle>>(rules);
   addRule<FloorOp, unary<FloorOp, below>>(rules);
+  addRule<DetachOp, unary<DetachOp, same>>(rules);
   addRule<CeilOp, unary<CeilOp, above>>(rules);
   addRule<RoundOp, unary<RoundOp, nearest>>(rules);
   addRule<ReluOp, unary<ReluOp, relu>>(rules);

@@ -68,7 +68,7 @@ const std::map<std::string, std::string> &withoutGradient() {
     };
     add("gives whole numbers or booleans", {"and", "or", "xor", "not", "compare", "is_nan"});
     add("is flat, with jumps", {"sign", "floor", "ceil", "round"});
-    add("has jumps; exporters write it for indices", {"mod"});
+    add("is what no gradient goes through", {"detach"});
     add("has no operands", {"constant", "iota"});
     add("depends on no operand but by its shape", {"random"});
     add("is made by passes behind mt-differentiate", {"copy"});

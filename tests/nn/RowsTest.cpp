@@ -261,8 +261,8 @@ TEST_F(RowsTest, OfEveryOperation) {
   for (const char *name : {"and", "or", "xor"})
     checkOp(name, {"3x4xi1@0", "4xi1"}, "", "3x4xi1", "each 0");
   for (const char *name :
-       {"neg", "abs", "sign", "exp",  "log",   "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "softplus",
-        "erf", "sin", "cos",  "atan", "floor", "ceil", "round", "relu",       "silu", "copy",    "gelu"})
+       {"neg", "abs", "sign", "exp",   "log",  "sqrt",  "rsqrt", "reciprocal", "tanh", "sigmoid", "softplus", "erf",
+        "sin", "cos", "atan", "floor", "ceil", "round", "relu",  "silu",       "copy", "gelu",    "detach"})
     checkOp(name, {"2x3xf32@1"}, "", "2x3xf32", "each 1");
   checkOp("not", {"3x2xi1@0"}, "", "3x2xi1", "each 0");
   checkOp("is_nan", {"3x2xf32@0"}, "", "3x2xi1", "each 0");
@@ -313,6 +313,8 @@ TEST_F(RowsTest, OfLookupsAndProducts) {
   checkOp("gather_nd", {"3x4xf32", "3x1xi64@0"}, "batchDims = 0 : i64", "3x4xf32", "each 0");
   checkOp("gather_nd", {"3x4x2xf32@0", "3x1xi64@0"}, "batchDims = 1 : i64", "3x2xf32", "each 0");
   checkOp("gather_nd", {"3x4xf32@0", "3x1xi64"}, "batchDims = 0 : i64", "3x4xf32", "mixed");
+  checkOp("gather_nd", {"4x5x3x2xf32@2", "6x2xi64"}, "batchDims = 0 : i64", "6x3x2xf32", "each 1");
+  checkOp("gather_nd", {"4x5x3x2xf32@3", "4x6x1xi64"}, "batchDims = 1 : i64", "4x6x3x2xf32", "each 3");
   checkOp("gather_elements", {"3x4xf32@0", "3x2xi64@0"}, "axis = 1 : i64", "3x2xf32", "each 0");
   checkOp("gather_elements", {"3x4xf32@0", "3x4xi64@0"}, "axis = 0 : i64", "3x4xf32", "mixed");
   checkOp("scatter", {"3x4x2xf32@0", "5xi64", "3x5x2xf32@0"}, "axis = 1 : i64", "3x4x2xf32", "each 0");

@@ -41,7 +41,8 @@ func.func @elementwise(%x: tensor<2x3xf32>, %r: tensor<3xf32>, %i: tensor<2x3xi6
   %29 = nn.floor %28 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %30 = nn.ceil %29 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %31 = nn.round %30 : (tensor<2x3xf32>) -> tensor<2x3xf32>
-  %32 = nn.relu %31 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %detached = nn.detach %31 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %32 = nn.relu %detached : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %33 = nn.silu %32 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   // CHECK: nn.gelu %{{[0-9]+}} : (
   %34 = nn.gelu %33 : (tensor<2x3xf32>) -> tensor<2x3xf32>

@@ -475,6 +475,31 @@ const ImportedParameter *find(const Imported &result, const std::string &name) {
 using Aliases = std::vector<Alias>;
 constexpr Alias::Kind kInitializer = Alias::Kind::initializer, kModule = Alias::Kind::module;
 
+// The exporter writes PyTorch's detach as an Identity with a note; where it optimized that away, a user's note is left.
+TEST(Parameters, DetachedValuesCarryNoGradient) {
+  for (bool kept : {true, false}) {
+    TestModel model;
+    model.input("x", kFloat, {"b", "32"}).output("y");
+    model.weights("v", {32, 32}, varied(32, 32));
+    model.weights("w", {32, 32}, varied(32, 32, true));
+    model.node("MatMul", {"x", "v"}, {"h"});
+    if (kept) {
+      auto *fx = model.node("Identity", {"h"}, {"d"}).add_metadata_props();
+      fx->set_key("pkg.torch.onnx.fx_node");
+      fx->set_value(
+          "%detach_2 : [num_users=1] = call_function[target=torch.ops.aten.detach.default](args = (%h,), kwargs = {})");
+    }
+    trace(model.node("MatMul", {kept ? "d" : "h", "w"}, {"y"}), "['', 'linear']", "aten.linear.default",
+          "%detach_2, %p_w");
+    Imported result = import(model);
+    EXPECT_EQ(result.has("nn.detach"), kept) << result.everything();
+    EXPECT_EQ(result.trained(), kept ? Names{"w"} : (Names{"v", "w"}));
+    EXPECT_EQ(result.warnings.size(), kept ? 0U : 1U);
+    EXPECT_TRUE(kept || result.warnings[0].find("detaches values (detach_2)") != std::string::npos)
+        << result.everything();
+  }
+}
+
 /// What torch.onnx writes of a table that is also the head, and of a linear layer used under two names.
 TestModel withTiedNames() {
   TestModel model;

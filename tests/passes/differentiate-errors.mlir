@@ -4,7 +4,7 @@
 func.func private @loss(%x: tensor<4xf32>, %w: tensor<4xf32>, %t: tensor<4xf32>, %s: tensor<16xf64>) -> tensor<f32> {
   %0 = nn.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   // expected-error @+1 {{has no gradient, but a trainable parameter reaches the loss only through it; freeze that parameter (--freeze PATTERN) or replace the operation in the model}}
-  %1 = nn.sign %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = nn.softmax_grad %0, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %2 = nn.squared_error %1, %t, %s : (tensor<4xf32>, tensor<4xf32>, tensor<16xf64>) -> tensor<f32>
   return %2 : tensor<f32>
 }
@@ -17,7 +17,7 @@ func.func @main(%x: tensor<4xf32> {nn.input = "x"}, %w: tensor<4xf32> {nn.parame
 
 // The same operation where nothing trainable comes through it is no error.
 func.func private @loss(%x: tensor<4xf32>, %w: tensor<4xf32>, %t: tensor<4xf32>, %s: tensor<16xf64>) -> tensor<f32> {
-  %0 = nn.sign %x : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = nn.softmax_grad %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %1 = nn.mul %0, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %2 = nn.squared_error %1, %t, %s : (tensor<4xf32>, tensor<4xf32>, tensor<16xf64>) -> tensor<f32>
   return %2 : tensor<f32>

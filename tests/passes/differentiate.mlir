@@ -113,3 +113,34 @@ func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %f: tensor<4x4xf32> {nn.pa
   %4 = call @loss(%3, %l, %s) : (tensor<2x4xf32>, tensor<2xi64>, tensor<16xf64>) -> tensor<f32>
   return %4 : tensor<f32>
 }
+
+// -----
+
+// No gradient goes through what is detached or flat, and the operation itself is gone: the gradient of w times what x and
+// w make, detached, is that of the factor w alone.
+// CHECK-LABEL: func.func private @half.backward.input(
+// CHECK-SAME: %[[X:[^ ]*]]: tensor<4xf32> {nn.argument = 0 : i64}, %[[DY:[^ ]*]]: tensor<4xf32> {nn.gradient = 0 : i64})
+// CHECK-NEXT: %[[F:.*]] = nn.floor %[[X]]
+// CHECK-NEXT: %[[DW:.*]] = nn.mul %[[DY]], %[[F]]
+// CHECK-NEXT: return %[[DW]] :
+// CHECK-NOT: nn.detach
+func.func private @half(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = nn.detach %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = nn.floor %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = nn.mul %w, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %3 = nn.round %w : (tensor<4xf32>) -> tensor<4xf32>
+  %4 = nn.add %2, %3 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %4 : tensor<4xf32>
+}
+func.func private @sum(%x: tensor<4xf32>, %v: tensor<4xf32>, %l: tensor<4xi64>, %s: tensor<16xf64>) -> tensor<f32> {
+  %0 = nn.mul %x, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = nn.reshape %0 : (tensor<4xf32>) -> tensor<4x1xf32>
+  %2 = nn.cross_entropy %1, %l, %s : (tensor<4x1xf32>, tensor<4xi64>, tensor<16xf64>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+func.func @main(%x: tensor<4xf32> {nn.input = "x"}, %w: tensor<4xf32> {nn.parameter = "w", nn.trainable},
+                %v: tensor<4xf32> {nn.parameter = "v", nn.trainable}, %l: tensor<4xi64> {nn.labels}, %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = call @half(%x, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @sum(%0, %v, %l, %s) : (tensor<4xf32>, tensor<4xf32>, tensor<4xi64>, tensor<16xf64>) -> tensor<f32>
+  return %1 : tensor<f32>
+}

@@ -650,6 +650,69 @@ class Mixer(nn.Module):
         return self.head(self.norm(self.layers(self.patch(x).flatten(2).transpose(1, 2))).mean(1))
 
 
+class Quantizing(nn.Module):
+    """A vector-quantized autoencoder: gradients go straight past the choice of a code, and codes and encoder follow each other."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode, self.decode, self.codes = nn.Linear(24, 16), nn.Linear(16, 24), nn.Embedding(12, 16)
+
+    def forward(self, x):
+        z, codes = self.encode(x), self.codes.weight
+        q = self.codes((z.square().sum(-1, keepdim=True) - 2 * z @ codes.T + codes.square().sum(-1)).argmin(-1))
+        follow = F.mse_loss(q, z.detach()) + 0.25 * F.mse_loss(z, q.detach())
+        return F.mse_loss(self.decode(z + (q - z).detach()), x) + follow
+
+
+class Rounding(nn.Module):
+    """Weights of few bits, straight-through, as for quantization-aware training."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, x):
+        few = lambda w: w + ((w * 16).round() / 16 - w).detach()
+        return F.linear(F.gelu(F.linear(x, few(self.one.weight), self.one.bias)), few(self.two.weight), self.two.bias) + x - x.floor()
+
+
+class Dead(nn.Module):
+    """Deviations and norms of channels that do not vary, and entries that a mask puts to one value."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(8, 8), nn.Linear(32, 5)
+        with torch.no_grad():
+            self.one.bias[:3] = -100
+
+    def forward(self, x):
+        y = F.relu(self.one(x))
+        z = self.one(x).clone()
+        z[x > 0.5] = 0.25
+        z[x.sum(-1) > 0] = self.one.bias
+        return self.two(torch.cat([y.std(1), y.norm(dim=1), F.normalize(y, dim=1).mean(1), z.tanh().mean(1)], 1))
+
+
+class Illustrated(nn.Module):
+    """Features of a picture in place of some tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.picture, self.mix, self.head = nn.Embedding(32, 16), nn.Linear(6, 16), nn.Linear(16, 16), nn.Linear(16, 32)
+
+    def forward(self, input_ids, image):
+        x = self.embed(input_ids)
+        x = x.masked_scatter((input_ids == 31)[..., None].expand_as(x), self.picture(image))
+        return self.head(x + F.gelu(self.mix(x.cumsum(1) * 0.2)))
+
+
+def placed(rng, rows):
+    ids = chain(rng, rows, 12, 31)
+    for row in ids:
+        row[rng.permutation(12)[:3]] = 31
+    return dict(input_ids=ids, image=rng.normal(size=(rows, 3, 6)).astype(np.float32), labels=np.where(ids == 31, -100, ids))
+
+
 class Widths(nn.Module):
     """Blocks whose feed-forward widths differ."""
 
@@ -858,6 +921,10 @@ class Field(nn.Module):
 
 
 ONE = lambda model: lambda: model()
+add("dead", Dead, features((6, 8)), "cross-entropy", forms="static", perturb=False)
+add("illustrated", Illustrated, placed, forms="static", axes=dict(input_ids=(0,)))
+add("quantizer", Quantizing, lambda rng, rows: dict(x=rng.normal(size=(rows, 24)).astype(np.float32)), "output:loss", forms="static")
+add("rounding", Rounding, floats((16,), (16,)), "mse", forms="static")
 add("widths", lambda: Widths([48, 64] * 3), tokens())
 add("unet", lambda: Segmenting(UNet()), segmented(16, 16), "output:loss", forms="optimized static")
 add("unet-mse", lambda: UNet(3), floats((3, 16, 16), (3, 16, 16)), "mse", forms="old")
@@ -903,7 +970,7 @@ KNOWN = {
     # What exporters (or the model itself) say; by name.
     **{n: "complex rotary angles" for n in ("llama4",)},
     **{n: "attention of a dynamic batch cannot be laid out" for n in ("doge",)},
-    **{n: "a condition on data" for n in ("longformer", "longformer-static", "vilt", "vilt-static", "llava", "llava-static")},
+    **{n: "a condition on data" for n in ("longformer", "longformer-static", "vilt", "vilt-static")},
     **{n: "ignore_index from a shape" for n in ("bert-answers", "bert-answers-optimized")},
     **{n: "torch.export fails inside the model" for n in ("longt5", "longt5-static", "switch", "nystromformer", "nystromformer-static")},
     **{n: "scaled_dot_product_attention with enable_gqa" for n in ("llama-classify-ids-old",)},
