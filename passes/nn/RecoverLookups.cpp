@@ -133,6 +133,31 @@ struct GatherOfAllEntries : OpRewritePattern<GatherOp> {
   }
 };
 
+/// A slice of tensors put together that lies in one of them -> a slice of that one: a column of index tuples.
+struct SliceOfOnePart : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
+    auto concat = op.getOperand().getDefiningOp<ConcatOp>();
+    if (!concat)
+      return failure();
+    auto axis = static_cast<size_t>(concat.getAxis());
+    SmallVector<int64_t> starts(op.getStarts());
+    const int64_t last = starts[axis] + (op.getSizes()[axis] - 1) * op.getStrides()[axis];
+    const int64_t low = std::min(starts[axis], last), high = std::max(starts[axis], last);
+    int64_t begin = 0;
+    for (Value part : concat.getInputs()) {
+      const int64_t end = begin + shapeOf(part)[axis];
+      if (low >= begin && high < end) {
+        starts[axis] -= begin;
+        rewriter.replaceOpWithNewOp<SliceOp>(op, part, starts, op.getSizes(), op.getStrides());
+        return success();
+      }
+      begin = end;
+    }
+    return failure();
+  }
+};
+
 /// A tensor taken apart into stretches of entries that are put together again in their order, as the features of a list
 /// of pictures are: the tensor under another shape.
 struct ConcatOfAllEntries : OpRewritePattern<ConcatOp> {
@@ -222,7 +247,7 @@ struct ScatterElementsOfNeighbours : OpRewritePattern<ScatterElementsOp> {
 
 void addLookupPatterns(RewritePatternSet &patterns) {
   patterns.add<GatherNdByOneIndex, GatherNdByRows, GatherOfOneEntry, GatherOfAllEntries, GatherOfStored,
-               ConcatOfAllEntries, ScatterOfNeighbours, ScatterElementsOfNeighbours>(patterns.getContext());
+               ConcatOfAllEntries, SliceOfOnePart, ScatterOfNeighbours, ScatterElementsOfNeighbours>(patterns.getContext());
 }
 
 } // namespace mt::passes

@@ -55,6 +55,8 @@ template <typename Op> std::pair<Value, double> bounded(Value value) {
 
 /// Whether `value` is kept from 0 to less than `size`.
 bool liesWithin(Value value, int64_t size) {
+  while (auto view = value.getDefiningOp<ReshapeOp>())
+    value = view.getOperand();
   if (auto wrapped = value.getDefiningOp<ModOp>()) {
     auto divisor = splatValue(wrapped.getRhs());
     return divisor && *divisor >= 1 && *divisor <= static_cast<double>(size);

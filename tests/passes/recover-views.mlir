@@ -339,3 +339,19 @@ func.func @apart(%x: tensor<3x2x4xf32>) -> (tensor<6x4xf32>, tensor<4x4xf32>) {
   %7 = nn.concat %6, %2 {axis = 0 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
   return %4, %7 : tensor<6x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// Columns of index tuples are the tensors that the tuples were put together from.
+// CHECK-LABEL: func.func @columns
+// CHECK: %[[Z:.*]] = nn.concat
+// CHECK-NEXT: %[[Y:.*]] = nn.slice %arg1 {{.*}}starts = array<i64: 0, 1>
+// CHECK-NEXT: %[[W:.*]] = nn.slice %[[Z]]
+// CHECK-NEXT: return %arg0, %[[Y]], %[[W]]
+func.func @columns(%x: tensor<3x1xi64>, %y: tensor<3x2xi64>) -> (tensor<3x1xi64>, tensor<3x1xi64>, tensor<3x2xi64>) {
+  %0 = nn.concat %x, %y {axis = 1 : i64} : (tensor<3x1xi64>, tensor<3x2xi64>) -> tensor<3x3xi64>
+  %1 = nn.slice %0 {starts = array<i64: 0, 0>, sizes = array<i64: 3, 1>, strides = array<i64: 1, 1>} : (tensor<3x3xi64>) -> tensor<3x1xi64>
+  %2 = nn.slice %0 {starts = array<i64: 0, 2>, sizes = array<i64: 3, 1>, strides = array<i64: 1, 1>} : (tensor<3x3xi64>) -> tensor<3x1xi64>
+  %3 = nn.slice %0 {starts = array<i64: 0, 0>, sizes = array<i64: 3, 2>, strides = array<i64: 1, 1>} : (tensor<3x3xi64>) -> tensor<3x2xi64>
+  return %1, %2, %3 : tensor<3x1xi64>, tensor<3x1xi64>, tensor<3x2xi64>
+}
