@@ -7,11 +7,17 @@
 namespace mt::kernels::cuda {
 namespace {
 
+/// How a product is computed: tiles side by side, and all of them.
+struct Way {
+  ExpertCode code = nullptr;
+  int64_t across = 0, blocks = 0;
+};
+
 struct Experts {
   ExpertArguments arguments = {};
-  int64_t rows = 0, blocks = 0;
+  int64_t rows = 0;
   Bound experts, left, right, result;
-  ExpertCode code = nullptr;
+  Way units, plain; ///< on matrix units, where they take it and operands are whole packs; else
 
   /// Rows sorted by expert, and where each expert's begin.
   Status group(const Launch &launch, ExpertArguments &bound) const {
@@ -31,7 +37,10 @@ struct Experts {
     ExpertArguments bound = arguments;
     MT_TRY(group(launch, bound));
     bound.left = left.in(launch), bound.right = right.in(launch), bound.result = result.out(launch);
-    return start(launch.stream, blocks, kThreads, code, bound);
+    auto isPacked = [](In in) { return reinterpret_cast<uintptr_t>(in.data) % (kUnitPack * sizeof(uint16_t)) == 0; };
+    const Way &way = units.code && isPacked(bound.left) && isPacked(bound.right) ? units : plain;
+    bound.across = way.across;
+    return start(launch.stream, way.blocks, kThreads, way.code, bound);
   }
 };
 
@@ -41,7 +50,7 @@ Status checkCounts(const Signature &call, int64_t rows, int64_t experts) {
   return {};
 }
 
-/// Whether matrix units take them: bf16 in whole packs. Slots and what lies in them are aligned to more.
+/// Whether matrix units take them: bf16 in whole packs.
 bool unitsTake(const OperandType &left, const OperandType &right, int64_t one, int64_t other) {
   return left.type == DType::bf16 && right.type == DType::bf16 && one % kUnitPack == 0 && other % kUnitPack == 0;
 }
@@ -49,30 +58,39 @@ bool unitsTake(const OperandType &left, const OperandType &right, int64_t one, i
 Result<Run> prepareExpertMatmul(const Signature &call, Library &) {
   const Dims &matrices = call.operands[1].dims;
   bool transposed = call.integer("transposed") != 0;
-  bool units = unitsTake(call.operands[0], call.operands[1], matrices[1], matrices[2]);
-  int64_t rows = call.operands[2].elements();
-  int64_t across = ceilDivide(matrices[transposed ? 1 : 2], units ? kUnitColumns : kExpertColumns);
+  int64_t rows = call.operands[2].elements(), columns = matrices[transposed ? 1 : 2];
   MT_TRY(checkCounts(call, rows, matrices[0]));
   ExpertArguments arguments = {};
   arguments.experts = matrices[0], arguments.depth = matrices[transposed ? 2 : 1];
-  arguments.columns = matrices[transposed ? 1 : 2], arguments.across = across, arguments.transposed = transposed;
-  int64_t tiles = ceilDivide(rows, units ? kUnitRows : kExpertRows) + std::min(rows, matrices[0]);
-  return Run(Experts{arguments, rows, tiles * across, Bound(call, 2), Bound(call, 0), Bound(call, 1), Bound(call, 3),
-                     units ? expertUnitsCode(transposed) : expertMatmulCode()});
+  arguments.columns = columns, arguments.transposed = transposed;
+  auto way = [&](ExpertCode code, int64_t height, int64_t width) {
+    const int64_t across = ceilDivide(columns, width), tiles = ceilDivide(rows, height) + std::min(rows, matrices[0]);
+    return Way{code, across, tiles * across};
+  };
+  return Run(Experts{arguments, rows, Bound(call, 2), Bound(call, 0), Bound(call, 1), Bound(call, 3),
+                     unitsTake(call.operands[0], call.operands[1], matrices[1], matrices[2])
+                         ? way(expertUnitsCode(transposed), kUnitRows, kUnitColumns)
+                         : Way(),
+                     way(expertMatmulCode(), kExpertRows, kExpertColumns)});
 }
 
 Result<Run> prepareExpertMatmulGrad(const Signature &call, Library &) {
   const Dims &matrices = call.operands[3].dims;
   bool transposed = call.integer("transposed") != 0;
-  bool units = unitsTake(call.operands[0], call.operands[1], matrices[1], matrices[2]);
-  int64_t rows = call.operands[2].elements(), across = ceilDivide(matrices[2], units ? kUnitColumns : kExpertColumns);
+  int64_t rows = call.operands[2].elements();
   MT_TRY(checkCounts(call, rows, matrices[0]));
   ExpertArguments arguments = {};
-  arguments.experts = matrices[0], arguments.depth = matrices[1], arguments.columns = matrices[2],
-  arguments.across = across;
-  return Run(Experts{arguments, rows, matrices[0] * ceilDivide(matrices[1], units ? kUnitRows : kExpertRows) * across,
-                     Bound(call, 2), Bound(call, transposed ? 0 : 1), Bound(call, transposed ? 1 : 0), Bound(call, 3),
-                     units ? expertUnitsGradCode() : expertMatmulGradCode()});
+  arguments.experts = matrices[0], arguments.depth = matrices[1], arguments.columns = matrices[2];
+  auto way = [&](ExpertCode code, int64_t height, int64_t width) {
+    const int64_t across = ceilDivide(matrices[2], width);
+    return Way{code, across, matrices[0] * ceilDivide(matrices[1], height) * across};
+  };
+  return Run(Experts{arguments, rows, Bound(call, 2), Bound(call, transposed ? 0 : 1), Bound(call, transposed ? 1 : 0),
+                     Bound(call, 3),
+                     unitsTake(call.operands[0], call.operands[1], matrices[1], matrices[2])
+                         ? way(expertUnitsGradCode(), kUnitRows, kUnitColumns)
+                         : Way(),
+                     way(expertMatmulGradCode(), kExpertRows, kExpertColumns)});
 }
 
 constexpr Entry kEntries[] = {{"expert_matmul", prepareExpertMatmul}, {"expert_matmul_grad", prepareExpertMatmulGrad}};
