@@ -133,7 +133,9 @@ LogicalResult embedding(NodeContext &node, Value table, Value ids) {
 
 // Rows looked up at known indices: no gradient goes to the row of padding.
 LogicalResult withoutPadding(NodeContext &node, Value rows, const HostTensor &ids) {
-  std::optional<int64_t> padding = paddingOf(node.node);
+  const bool isTable =
+      node.input(0) && nn::shapeOf(node.input(0)).size() == 2 && node.attributes.integer("axis", 0) == 0;
+  std::optional<int64_t> padding = isTable ? paddingOf(node.node) : std::nullopt;
   std::vector<int64_t> known = ids.toIntegers();
   auto pads = static_cast<size_t>(padding ? llvm::count(known, *padding) : 0);
   if (pads == 0 || !rows || !isa<FloatType>(getElementTypeOrSelf(rows)))

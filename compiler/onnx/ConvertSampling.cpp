@@ -59,7 +59,13 @@ PixelTaps tapsOf(NodeContext &node, const Grid &grid, Value position, int64_t si
                          exactly(node, position, (whole - 1) / 2));
   auto inside = [&](Value at) {
     Value folded = grid.padding == "reflection" ? mirrored(node, at, size, grid.corners) : at;
-    return grid.padding == "zeros" ? at : clipped(node, folded, 0, whole - 1);
+    if (grid.padding == "zeros")
+      return at;
+    // No gradient at the borders either, where PyTorch has none: a maximum would give half of it.
+    Value kept = clipped(node, folded, 0, whole - 1);
+    Value between = node.emit<nn::AndOp>({node.compare(folded, node.scalar(folded, 0), "gt"),
+                                          node.compare(folded, node.scalar(folded, whole - 1), "lt")});
+    return node.emit<nn::SelectOp>({between, folded, node.emit<nn::DetachOp>({kept})});
   };
   bool zeros = grid.padding == "zeros";
   constexpr double kFar = 0x1p40; // as whole numbers, whatever a grid says
@@ -165,9 +171,9 @@ PixelTaps reshaped(NodeContext &node, PixelTaps taps, ArrayRef<int64_t> shape) {
   return taps;
 }
 
-// Regions have the gradient that follows; torchvision gives them none.
+// Regions carry no gradient, as in torchvision.
 LogicalResult roiAlign(NodeContext &node) {
-  Value image = node.input(0), boxes = node.input(1), batches = indicesOf(node, 2);
+  Value image = node.input(0), boxes = node.emit<nn::DetachOp>({node.input(1)}), batches = indicesOf(node, 2);
   auto regions = image && boxes && batches ? regionsOf(node, image, boxes, batches) : std::nullopt;
   if (!regions)
     return failure();

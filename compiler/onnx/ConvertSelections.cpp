@@ -46,8 +46,9 @@ Value alignedMask(NodeContext &node, Value mask, Value data) {
   return node.reshape(mask, aligned);
 }
 
-/// data with entries of `from` put where the mask holds, one after another. Rows take from their own part of `from`,
-/// where it has one for each: then each must find as many as it needs there.
+/// data with entries of `from` put where the mask holds, one after another. Where the mask has rows of places, and
+/// `from` fewer entries than places and as many for each row, rows take their own: all of them or none, or the index is
+/// out of range, so that the result is that of the order over the whole batch.
 Value putSelected(NodeContext &node, Value data, Value mask, Value from) {
   ArrayRef<int64_t> shape = nn::shapeOf(data), masked = nn::shapeOf(mask);
   const int64_t entries = nn::shapeOf(from)[0], entry = product(shape.drop_front(masked.size()));
@@ -55,20 +56,27 @@ Value putSelected(NodeContext &node, Value data, Value mask, Value from) {
   if (entries % std::max<int64_t>(product(masked.drop_front(once.kept)), 1) != 0)
     once = {mask, masked.size()};
   const int64_t run = product(masked.drop_front(once.kept)), places = product(masked.take_front(once.kept));
-  int64_t rows = once.kept > 0 ? masked[0] : 1;
   if (entries == 0 || places == 0 || run == 0)
     return (void)node.fail("it puts {} entries where a mask of {} places holds", entries, places * run), Value();
-  if (entries % (rows * run) != 0)
-    rows = 1;
+  const bool byRow = once.kept > 1 && entries / run < places && entries % (masked[0] * run) == 0;
+  const int64_t rows = byRow ? masked[0] : 1, own = entries / rows / run;
   SmallVector<int64_t> leading(masked);
   std::fill(leading.begin() + static_cast<ptrdiff_t>(once.kept), leading.end(), 1);
   Value held = node.reshape(node.broadcast(once.mask, leading), {rows, places / rows});
   Value before = node.emit<nn::CumsumOp>(
       {node.cast(held, node.builder.getI64Type())},
       {node.intAttr("axis", 1), node.boolAttr("exclusive", true), node.boolAttr("reverse", false)});
-  Value number = held && before ? node.emit<nn::SelectOp>({held, before, node.scalar(before, 0)}) : Value();
+  if (!before)
+    return {};
+  Value number = before;
+  if (byRow) {
+    Value count = node.reduce(node.cast(held, node.builder.getI64Type()), "sum", {1}, true);
+    number = node.emit<nn::SelectOp>({node.compare(count, node.scalar(count, static_cast<double>(own)), "eq"), before,
+                                      node.scalar(before, static_cast<double>(own))});
+  }
+  number = node.emit<nn::SelectOp>({held, number, node.scalar(before, 0)});
   Value taken = node.emit<nn::GatherNdOp>(
-      {node.reshape(from, {rows, entries / rows / run, run * entry}), node.reshape(number, {rows, places / rows, 1})},
+      {node.reshape(from, {rows, own, run * entry}), node.reshape(number, {rows, places / rows, 1})},
       {node.intAttr("batchDims", 1)});
   return node.emit<nn::SelectOp>({alignedMask(node, mask, data), node.reshape(taken, shape), data});
 }
@@ -119,7 +127,8 @@ LogicalResult scatterSelected(NodeContext &node, const Selection &tuples, const 
 } // namespace
 
 LogicalResult convertSelection(NodeContext &node) {
-  const std::string &op = node.node.op_type();
+  const bool isStandard = node.node.domain().empty() || node.node.domain() == "ai.onnx";
+  const std::string op = isStandard ? node.node.op_type() : "";
   if (op == "NonZero" && !selectionAt(node, 0))
     return select(node);
   if (op == "Expand" && !selectionAt(node, 0) && !selectionAt(node, 1)) {
@@ -131,8 +140,10 @@ LogicalResult convertSelection(NodeContext &node) {
   auto is = [](const Selection *selection, Kind kind) { return selection && selection->kind == kind; };
   if (op == "Transpose" && is(first, Kind::places))
     return give(node, Kind::tuples, *first);
-  if (op == "Shape" && is(first, Kind::tuples) && node.attributes.integer("start", 0) == 0)
-    return give(node, node.attributes.integer("end", 2) == 1 ? Kind::count : Kind::sizes, *first);
+  if (op == "Shape" && is(first, Kind::tuples) && node.attributes.integer("start", 0) == 0) {
+    const int64_t end = node.attributes.integer("end", 2);
+    return give(node, end == 1 || end == -1 ? Kind::count : Kind::sizes, *first);
+  }
   if (op == "Gather" && is(first, Kind::sizes) && isNumber(node, 1, 0) && node.has(1))
     return give(node, Kind::count, *first);
   if (op == "Slice" && is(first, Kind::sizes) && isNumber(node, 1, 0) && node.has(2) && isNumber(node, 2, 1))

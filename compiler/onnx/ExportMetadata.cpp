@@ -174,9 +174,12 @@ std::vector<std::string> lostDetaches(const ::onnx::GraphProto &graph) {
     std::string text = metadata(node, kFxNode);
     kept.insert(text.substr(0, text.find(' '))); // "%detach_1 : [num_users=1] = call_function[..."
     for (const std::string &name : mentioned(text))
-      if (name == "detach" || name.starts_with("detach_"))
+      if (name == "detach" ||
+          (name.starts_with("detach_") && name.find_first_not_of("0123456789", 7) == std::string::npos))
         lost.insert(name);
   }
+  for (const auto &input : graph.input())
+    kept.insert("%" + input.name());
   std::erase_if(lost, [&](const std::string &name) { return kept.contains("%" + name); });
   return {lost.begin(), lost.end()};
 }

@@ -65,9 +65,10 @@ std::vector<Value> GraphImporter::run(const BoundInputs &inputs) {
       problems.push_back(fmt::format("graph output '{}' is defined by no node: the file is damaged or was cut; export "
                                      "it again", output.name()));
     else if (found->selection)
-      problems.push_back(
-          fmt::format("graph output '{}' holds what NonZero selects, the number of which depends on the model's data",
-                      output.name()));
+      problems.push_back(fmt::format("graph output '{}' {} depends on the model's data", output.name(),
+                                     found->selection->kind == Selection::one
+                                         ? "has a shape that"
+                                         : "holds what NonZero selects, the number of which"));
     else if (found->isSequence)
       problems.push_back(fmt::format("graph output '{}' is a sequence, not a tensor", output.name()));
     if (found && !found->value && found->known)
@@ -349,7 +350,8 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
                             : node.op_type() == "Expand"  ? "Expand"
                                                           : "";
   const size_t sizing = sized == "Expand" ? 1 : 0; // the input that says how many there are
-  bool selects = !sized.empty() && inputs.size() > sizing && inputs[sizing] && !inputs[sizing]->known;
+  bool selects =
+      !sized.empty() && inputs.size() > sizing && inputs[sizing] && !inputs[sizing]->known && !inputs[sizing]->isGuess;
   for (const NodeValue *input : inputs)
     selects = selects || (input && input->selection);
   if (failed(selects ? convertSelection(context) : Converters::table().find(domain, node.op_type())(context))) {

@@ -474,17 +474,24 @@ private:
         .Case([&](nn::RecurrenceOp op) { return ofWeight(op.getWeight(), elementsOf(op.getGates()) / sizeOf(op.getGates(), -1)); })
         .Default([&](Operation *op) {
           if (isa<nn::ConcatOp>(op))
-            return multiplicationsOf(op->getResult(0)) * elementsOf(use.get()) / elementsOf(op->getResult(0));
-          const bool isSame = op->hasTrait<nn::Movement>() || isa<nn::CastOp>(op) || (isa<nn::DequantizeOp>(op) && use.getOperandNumber() == 0);
+            return multiplicationsOf(op->getResult(0)) * elementsOf(use.get()) /
+                   std::max(elementsOf(op->getResult(0)), 1.0);
+          const bool isSame =
+              op->hasTrait<nn::Movement>() || isa<nn::CastOp>(op) ||
+              (isa<nn::DequantizeOp>(op) && use.getOperandNumber() == 0) ||
+              (op->hasTrait<nn::Elementwise>() && elementsOf(use.get()) == elementsOf(op->getResult(0)));
           return isSame ? multiplicationsOf(op->getResult(0)) : 0.0;
         });
   }
   double multiplicationsOf(Value value) {
+    if (auto known = counted.find(value); known != counted.end())
+      return known->second;
     double sum = 0;
     for (OpOperand &use : value.getUses())
       sum += multiplications(use);
-    return sum;
+    return counted[value] = sum;
   }
+  llvm::DenseMap<Value, double> counted;
 
   /// On one rank: 6 for each multiplication with a trained element of a matrix (Kaplan et al., arXiv 2001.08361, section
   /// 2.1), 4 where it is frozen and gradients pass, 2 where none do.

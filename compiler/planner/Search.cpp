@@ -206,10 +206,14 @@ private:
     settle(model, machine, best);
     if (timing.fits()) {
       timing = evaluate(best);
-      for (int repairs = 0; repairs < kRepairs; ++repairs) {
+      for (int repairs = 0; repairs <= kRepairs; ++repairs) {
         const Timing lacking = timing.fits() ? ofPlan(best) : timing;
         if (lacking.fits())
           break;
+        if (repairs == kRepairs) {
+          timing = lacking;
+          break;
+        }
         best.deviceLimit += lacking.missingDevice;
         best.hostLimit += lacking.missingHost;
         settle(model, machine, best);

@@ -89,7 +89,8 @@ struct PartitionLayers : impl::PartitionLayersBase<PartitionLayers> {
           continue;
         }
         if (dependsOnWeight(operand)) {
-          bool computed = !isa<BlockArgument>(operand);
+          auto stored = operand.getDefiningOp<DequantizeOp>();
+          bool computed = !isa<BlockArgument>(stored ? stored.getValues() : operand);
           entry.parameterBytes += schedule::bytesOf(operand.getType());
           entry.weights.push_back(computed ? "" : typesOf(operand.getType()));
           entry.readsMatrix |= !computed && cast<RankedTensorType>(operand.getType()).getRank() > 1;

@@ -75,14 +75,14 @@ struct GatherOfOneEntry : OpRewritePattern<GatherOp> {
 struct GatherOfStored : OpRewritePattern<GatherOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  /// Scales or zeros of those rows, or those that all rows share; null where they are of blocks of rows.
-  static Value ofRows(PatternRewriter &rewriter, DequantizeOp table, Value value, Value places) {
-    ArrayRef<int64_t> shape = shapeOf(value);
-    if (shape.empty() || (shape.size() == 1 && table.getAxis() != 0))
-      return value;
-    return shape[0] == shapeOf(table.getResult())[0]
-               ? GatherOp::create(rewriter, table.getLoc(), value, places, 0).getResult()
-               : Value();
+  /// Whether scales or zeros are those of all rows.
+  static bool areShared(DequantizeOp table, Value value) {
+    return shapeOf(value).empty() || (shapeOf(value).size() == 1 && table.getAxis() != 0);
+  }
+  /// Or of each row; else they are of blocks of rows.
+  static bool areOfRows(DequantizeOp table, Value value) {
+    return areShared(table, value) ||
+           (shapeOf(value)[0] == shapeOf(table.getResult())[0] && (table.getAxis() != 0 || table.getBlock() == 1));
   }
   LogicalResult matchAndRewrite(GatherOp op, PatternRewriter &rewriter) const override {
     auto table = op.getData().getDefiningOp<DequantizeOp>();
@@ -90,14 +90,17 @@ struct GatherOfStored : OpRewritePattern<GatherOp> {
     if (!table || op.getAxis() != 0 || llvm::is_contained(shape, 0))
       return failure();
     int64_t rows = shape[0], bits = cast<ShapedType>(table.getType()).getNumElements() / rows * table.getBits();
-    if (bits % 8 != 0 || shape.size() < 2)
+    if (bits % 8 != 0 || shape.size() < 2 || !areOfRows(table, table.getScales()) ||
+        (table.getZeros() && !areOfRows(table, table.getZeros())))
       return failure();
     int64_t count = cast<ShapedType>(op.getIndices().getType()).getNumElements();
     Value places = reshapeTo(rewriter, op.getIndices(), {count});
-    Value scales = ofRows(rewriter, table, table.getScales(), places);
-    Value zeros = scales && table.getZeros() ? ofRows(rewriter, table, table.getZeros(), places) : Value();
-    if (!scales)
-      return failure();
+    auto ofRows = [&](Value value) -> Value {
+      if (!value || areShared(table, value))
+        return value;
+      return GatherOp::create(rewriter, table.getLoc(), value, places, 0);
+    };
+    Value scales = ofRows(table.getScales()), zeros = ofRows(table.getZeros());
     Value lines =
         GatherOp::create(rewriter, op.getLoc(), reshapeTo(rewriter, table.getValues(), {rows, bits / 8}), places, 0);
     shape[0] = count;
@@ -187,7 +190,8 @@ struct ConcatOfAllEntries : OpRewritePattern<ConcatOp> {
           return failure();
       next += axis < 0 ? 0 : slice.getSizes()[static_cast<size_t>(axis)];
     }
-    if (axis < 0 || before(shapeOf(whole), axis) != 1 || next != shapeOf(whole)[static_cast<size_t>(axis)])
+    if (axis < 0 || before(shapeOf(whole), axis) != 1 || next != shapeOf(whole)[static_cast<size_t>(axis)] ||
+        cast<ShapedType>(whole.getType()).getNumElements() != cast<ShapedType>(op.getType()).getNumElements())
       return failure();
     rewriter.replaceOp(op, reshapeTo(rewriter, whole, shapeOf(op.getResult())));
     return success();

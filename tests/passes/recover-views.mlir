@@ -355,3 +355,29 @@ func.func @columns(%x: tensor<3x1xi64>, %y: tensor<3x2xi64>) -> (tensor<3x1xi64>
   %3 = nn.slice %0 {starts = array<i64: 0, 0>, sizes = array<i64: 3, 2>, strides = array<i64: 1, 1>} : (tensor<3x3xi64>) -> tensor<3x2xi64>
   return %1, %2, %3 : tensor<3x1xi64>, tensor<3x1xi64>, tensor<3x2xi64>
 }
+
+// -----
+
+// A whole tensor beside its parts is not the tensor.
+// CHECK-LABEL: func.func @twice
+// CHECK: nn.concat %arg0, %{{.*}}, %{{.*}} {axis = 0 : i64} : (tensor<4x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>)
+func.func @twice(%t: tensor<4x8xf32>, %z: tensor<4x8xf32>) -> tensor<8x8xf32> {
+  %0 = nn.concat %t, %z {axis = 0 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  %1 = nn.slice %0 {starts = array<i64: 0, 0>, sizes = array<i64: 4, 8>, strides = array<i64: 1, 1>} : (tensor<8x8xf32>) -> tensor<4x8xf32>
+  %2 = nn.slice %t {starts = array<i64: 0, 0>, sizes = array<i64: 2, 8>, strides = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<2x8xf32>
+  %3 = nn.slice %t {starts = array<i64: 2, 0>, sizes = array<i64: 2, 8>, strides = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<2x8xf32>
+  %4 = nn.concat %1, %2, %3 {axis = 0 : i64} : (tensor<4x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<8x8xf32>
+  return %4 : tensor<8x8xf32>
+}
+
+// -----
+
+// Scales of blocks of rows are not those of rows: the table is dequantized first.
+// CHECK-LABEL: func.func @blocks_of_rows
+// CHECK: %[[T:.*]] = nn.dequantize %arg0, %arg1
+// CHECK-NEXT: nn.gather %[[T]], %arg2
+func.func @blocks_of_rows(%t: tensor<4x8xi8>, %s: tensor<2x8xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x8xf32> {
+  %0 = nn.dequantize %t, %s {bits = 8 : i64, isSigned = true, axis = 0 : i64, block = 2 : i64} : (tensor<4x8xi8>, tensor<2x8xf32>) -> tensor<4x8xf32>
+  %1 = nn.gather %0, %i {axis = 0 : i64} : (tensor<4x8xf32>, tensor<2x3xi64>) -> tensor<2x3x8xf32>
+  return %1 : tensor<2x3x8xf32>
+}
