@@ -63,6 +63,8 @@ LogicalResult scatterNd(NodeContext &node) {
   ArrayRef<int64_t> leading = ArrayRef<int64_t>(shape).take_front(depth);
   int64_t outer = productOf(leading), inner = productOf(ArrayRef<int64_t>(shape).drop_front(depth)),
           count = productOf(prefix);
+  if (count == 0) // puts nothing
+    return node.result(data);
   Value places = node.reshape(flatPlaces(node, tuples, leading), {count});
   Value result =
       node.emit<nn::ScatterOp>({node.reshape(data, {outer, inner}), places, node.reshape(updates, {count, inner})},

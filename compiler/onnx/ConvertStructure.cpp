@@ -131,7 +131,15 @@ LogicalResult concat(NodeContext &node) {
   if (parts.empty())
     return node.fail("concatenates nothing");
   auto axis = node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(parts[0]).size()));
-  return axis ? node.result(node.concat(parts, *axis)) : failure();
+  if (!axis)
+    return failure();
+  auto isEmpty = [&](Value part) {
+    ArrayRef<int64_t> shape = nn::shapeOf(part);
+    return static_cast<size_t>(*axis) < shape.size() && shape[static_cast<size_t>(*axis)] == 0;
+  };
+  if (!llvm::all_of(parts, isEmpty))
+    llvm::erase_if(parts, isEmpty);
+  return node.result(node.concat(parts, *axis));
 }
 
 LogicalResult transpose(NodeContext &node) {

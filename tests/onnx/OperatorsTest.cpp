@@ -560,6 +560,17 @@ TEST_F(Operators, PutsWhatAMaskSelects) {
   }
 }
 
+/// Empty pieces are legal, and nothing here has an empty tensor.
+TEST_F(Operators, PutsAndJoinsNothing) {
+  model.integers("none", {1}, {0});
+  model.integers("last", {1}, {2});
+  model.node("Slice", {"x", "none", "none", "last"}, {"empty"});
+  setInt(model.node("Concat", {"x", "empty"}, {"joined"}), "axis", 2);
+  model.node("Relu", {"joined"}, {"y"});
+  Imported result = run();
+  EXPECT_TRUE(result.has("nn.relu %arg0")) << result.everything();
+}
+
 TEST_F(Operators, PutsThatDoNotFit) {
   model.integers("tuples", {2, 4}, std::vector<int64_t>(8, 0));
   model.weights("rows", {2});
