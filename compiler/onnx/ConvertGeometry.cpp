@@ -11,10 +11,6 @@ namespace {
 
 using Shape = SmallVector<int64_t>;
 
-int64_t productOf(ArrayRef<int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-}
-
 Value padded(NodeContext &node, Value value, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
              ArrayRef<int64_t> interior) {
   return node.emit<nn::PadOp>({value}, {node.intsAttr("low", low), node.intsAttr("high", high),

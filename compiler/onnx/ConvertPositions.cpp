@@ -74,8 +74,10 @@ LogicalResult cumProd(NodeContext &node) {
 // Where the elements of a known tensor are not zero: a column of indices for each.
 LogicalResult nonZero(NodeContext &node) {
   const HostTensor *known = node.known(0);
-  if (!known)
+  if (!known && node.has(0) && node.given(0).isGuess)
     return node.fail("the number of its results depends on the model's data; only constants are supported");
+  if (!known)
+    return selectPlaces(node);
   std::vector<std::vector<int64_t>> rows(static_cast<size_t>(known->rank()));
   int64_t found = 0;
   for (int64_t i = 0; i < known->elements() && known->elements() <= nn::kConstantLimit; ++i) {

@@ -9,10 +9,6 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
-int64_t productOf(ArrayRef<int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
-}
-
 std::optional<std::string> reductionOf(NodeContext &node) {
   std::string kind = node.attributes.text("reduction", "none");
   if (kind == "none" || kind == "add" || kind == "mul" || kind == "max" || kind == "min")

@@ -4,16 +4,11 @@
 #include "compiler/onnx/Converters.h"
 
 #include <algorithm>
-#include <numeric>
 
 using namespace mlir;
 
 namespace mt::onnx {
 namespace {
-
-int64_t product(ArrayRef<int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
 
 /// Whether input `index` is absent, or the one number.
 bool isNumber(NodeContext &node, size_t index, int64_t number) {
@@ -51,11 +46,11 @@ Value alignedMask(NodeContext &node, Value mask, Value data) {
 /// out of range, so that the result is that of the order over the whole batch.
 Value putSelected(NodeContext &node, Value data, Value mask, Value from) {
   ArrayRef<int64_t> shape = nn::shapeOf(data), masked = nn::shapeOf(mask);
-  const int64_t entries = nn::shapeOf(from)[0], entry = product(shape.drop_front(masked.size()));
+  const int64_t entries = nn::shapeOf(from)[0], entry = productOf(shape.drop_front(masked.size()));
   Repeated once = withoutRepetition(mask);
-  if (entries % std::max<int64_t>(product(masked.drop_front(once.kept)), 1) != 0)
+  if (entries % std::max<int64_t>(productOf(masked.drop_front(once.kept)), 1) != 0)
     once = {mask, masked.size()};
-  const int64_t run = product(masked.drop_front(once.kept)), places = product(masked.take_front(once.kept));
+  const int64_t run = productOf(masked.drop_front(once.kept)), places = productOf(masked.take_front(once.kept));
   if (entries == 0 || places == 0 || run == 0)
     return (void)node.fail("it puts {} entries where a mask of {} places holds", entries, places * run), Value();
   const bool byRow = once.kept > 1 && entries / run < places && entries % (masked[0] * run) == 0;
@@ -81,21 +76,17 @@ Value putSelected(NodeContext &node, Value data, Value mask, Value from) {
   return node.emit<nn::SelectOp>({alignedMask(node, mask, data), node.reshape(taken, shape), data});
 }
 
-LogicalResult give(NodeContext &node, Selection::Kind kind, Selection selection) {
-  selection.kind = kind;
+LogicalResult give(NodeContext &node, Selection selection) {
   NodeValue value;
   value.selection = std::move(selection);
   node.result(0, std::move(value));
   return success();
 }
 
-LogicalResult select(NodeContext &node) {
-  Value mask = node.input(0);
-  if (!mask)
-    return failure();
-  if (!getElementTypeOrSelf(mask.getType()).isInteger(1))
-    mask = node.compare(mask, node.scalar(mask, 0), "ne");
-  return mask ? give(node, Selection::places, {Selection::places, mask, {}}) : failure();
+/// The same, a step further on its way.
+LogicalResult give(NodeContext &node, Selection::Kind kind, Selection selection) {
+  selection.kind = kind;
+  return give(node, std::move(selection));
 }
 
 const Selection *selectionAt(NodeContext &node, size_t index) {
@@ -126,15 +117,21 @@ LogicalResult scatterSelected(NodeContext &node, const Selection &tuples, const 
 
 } // namespace
 
+LogicalResult selectPlaces(NodeContext &node) {
+  Value mask = node.input(0);
+  if (mask && !getElementTypeOrSelf(mask.getType()).isInteger(1))
+    mask = node.compare(mask, node.scalar(mask, 0), "ne");
+  return mask ? give(node, {Selection::places, mask, {}}) : failure();
+}
+
+LogicalResult repeatByData(NodeContext &node) {
+  Value value = node.input(0);
+  return value ? give(node, {Selection::one, {}, value}) : failure();
+}
+
 LogicalResult convertSelection(NodeContext &node) {
   const bool isStandard = node.node.domain().empty() || node.node.domain() == "ai.onnx";
   const std::string op = isStandard ? node.node.op_type() : "";
-  if (op == "NonZero" && !selectionAt(node, 0))
-    return select(node);
-  if (op == "Expand" && !selectionAt(node, 0) && !selectionAt(node, 1)) {
-    Value value = node.input(0);
-    return value ? give(node, Selection::one, {Selection::one, {}, value}) : failure();
-  }
   const Selection *first = selectionAt(node, 0), *second = selectionAt(node, 1), *third = selectionAt(node, 2);
   using Kind = Selection::Kind;
   auto is = [](const Selection *selection, Kind kind) { return selection && selection->kind == kind; };
@@ -154,7 +151,7 @@ LogicalResult convertSelection(NodeContext &node) {
   if (op == "Slice" && !first && is(third, Kind::count) && isNumber(node, 1, 0) && isNumber(node, 3, 0) &&
       isNumber(node, 4, 1)) {
     Value from = node.input(0);
-    return from ? give(node, Kind::entries, {Kind::entries, third->mask, from}) : failure();
+    return from ? give(node, {Kind::entries, third->mask, from}) : failure();
   }
   if (op == "ScatterND" && is(second, Kind::tuples) && (is(third, Kind::entries) || is(third, Kind::one)) &&
       node.attributes.text("reduction", "none") == "none")

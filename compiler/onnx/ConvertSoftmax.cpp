@@ -17,10 +17,7 @@ LogicalResult overRest(NodeContext &node, Value value, OfRows ofRows) {
   auto axis = rank ? node.axis("axis", 1 < rank ? 1 : 0, rank) : std::optional<int64_t>(0);
   if (!axis)
     return failure();
-  auto product = [](ArrayRef<int64_t> dims) {
-    return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-  };
-  Value rows = node.reshape(value, {product(shape.take_front(*axis)), product(shape.drop_front(*axis))});
+  Value rows = node.reshape(value, {productOf(shape.take_front(*axis)), productOf(shape.drop_front(*axis))});
   Value result = rows ? ofRows(node, rows) : Value();
   return node.result(result ? node.reshape(result, shape) : result);
 }

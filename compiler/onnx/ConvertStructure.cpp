@@ -32,10 +32,7 @@ LogicalResult flatten(NodeContext &node) {
   if (axis < -rank || axis > rank)
     return node.fail("axis {} is out of range for rank {}", axis, rank);
   axis = axis < 0 ? axis + rank : axis;
-  auto product = [](ArrayRef<int64_t> dims) {
-    return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-  };
-  return node.result(node.reshape(value, {product(shape.take_front(axis)), product(shape.drop_front(axis))}));
+  return node.result(node.reshape(value, {productOf(shape.take_front(axis)), productOf(shape.drop_front(axis))}));
 }
 
 LogicalResult squeeze(NodeContext &node) {
@@ -81,6 +78,8 @@ LogicalResult unsqueeze(NodeContext &node) {
 
 // Both ways: dimensions of size one of the target take the input's.
 LogicalResult expand(NodeContext &node) {
+  if (node.has(1) && !node.known(1) && !node.given(1).isGuess)
+    return repeatByData(node);
   Value value = node.input(0);
   auto target = node.integers(1, "dimensions");
   if (!value || !target)

@@ -26,7 +26,10 @@ private:
   std::map<std::pair<std::string, std::string>, Converter> entries;
 };
 
-/// A NonZero of data, or a node that takes what one selects.
+// Values whose size depends on data (Selection): a NonZero of data, an Expand to a shape of data, and any node that
+// takes one.
+llvm::LogicalResult selectPlaces(NodeContext &node);
+llvm::LogicalResult repeatByData(NodeContext &node);
 llvm::LogicalResult convertSelection(NodeContext &node);
 
 void addElementwise(Converters &table);

@@ -345,15 +345,7 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   auto opset = frame.opsets.find(domain);
   NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
                       opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
-  const std::string sized = !domain.empty()               ? ""
-                            : node.op_type() == "NonZero" ? "NonZero"
-                            : node.op_type() == "Expand"  ? "Expand"
-                                                          : "";
-  const size_t sizing = sized == "Expand" ? 1 : 0; // the input that says how many there are
-  bool selects =
-      !sized.empty() && inputs.size() > sizing && inputs[sizing] && !inputs[sizing]->known && !inputs[sizing]->isGuess;
-  for (const NodeValue *input : inputs)
-    selects = selects || (input && input->selection);
+  bool selects = llvm::any_of(inputs, [](const NodeValue *input) { return input && input->selection; });
   if (failed(selects ? convertSelection(context) : Converters::table().find(domain, node.op_type())(context))) {
     if (!context.failed())
       (void)context.fail("its inputs or attributes have a form that is not supported");

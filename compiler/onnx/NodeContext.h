@@ -15,10 +15,14 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <numeric>
 
 namespace mt::onnx {
 
-/// A value of the ONNX graph on its way to nn.
+inline int64_t productOf(llvm::ArrayRef<int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
+}
+
 /// Stored whole numbers of at most 8 bits, as nn.dequantize takes them: they stay as they lie until a layer computes
 /// with them.
 struct StoredNumbers {
@@ -41,6 +45,7 @@ struct Selection {
   mlir::Value mask, from;
 };
 
+/// A value of the ONNX graph on its way to nn.
 struct NodeValue {
   mlir::Value value;               ///< null until an operation needs it
   std::optional<HostTensor> known; ///< small or splat tensors that are known when compiling
