@@ -22,8 +22,8 @@ struct Narrow {
 constexpr uint32_t kNone = 0, kFirst = 1, kAll = ~0U;
 constexpr uint32_t kHead = kAll & ~(1U << 4); ///< all but the step's scalars
 constexpr Narrow kNarrow[] = {
-    {"attention", {kAll, 0b1111}, {kAll, kNone}},
-    {"attention_grad", {kAll, 0b11111}, {kAll, kNone}},
+    {"attention", {kAll, 0b1111 | 1U << 9}, {kAll, kNone}},
+    {"attention_grad", {kAll, 0b11111 | 1U << 10}, {kAll, kNone}},
     {"conv", {kAll, kAll}},
     {"conv_data_grad", {kAll, kAll}},
     {"conv_weight_grad", {kAll, kAll}},

@@ -1,5 +1,6 @@
 #include "kernels/DeviceScratch.h"
 
+#include "kernels/AttentionOperands.h"
 #include "kernels/Visibility.h"
 #include "kernels/Windows.h"
 
@@ -62,8 +63,8 @@ uint64_t fusedBytes(const AttentionBlocks &call, int64_t heads, int64_t groups, 
 /// A mask that the fused graph knows: a band around the diagonal in which every query sees a key.
 bool isBand(const Signature &call, const AttentionBlocks &shape) {
   Visibility visibility = Visibility::of(call, shape.keys);
-  if (visibility.prefix > 0 || visibility.chunk > 0 || visibility.low - visibility.offset > 0 ||
-      visibility.high - visibility.offset < 0)
+  if (visibility.prefix > 0 || visibility.chunk > 0 || visibility.dilation > 1 ||
+      visibility.low - visibility.offset > 0 || visibility.high - visibility.offset < 0)
     return false;
   return visibility.sees(shape.queries - 1, std::min(shape.queries, shape.keys) - 1);
 }
@@ -76,7 +77,8 @@ Visibility Visibility::of(const Signature &call, int64_t keys) {
           std::clamp(call.integer("maxDistance", INT64_MAX), -kFar, kFar),
           call.integer("offset"),
           call.integer("prefix"),
-          call.integer("chunk")};
+          call.integer("chunk"),
+          call.integer("dilation", 1)};
 }
 
 KeyInterval Visibility::seen(int64_t query) const {
@@ -149,15 +151,15 @@ uint64_t HeadScratch::total() const {
 AttentionBlocks AttentionBlocks::of(const Signature &call) {
   AttentionBlocks made = {};
   made.gradient = isAttentionGradient(call);
-  size_t first = made.gradient ? 1 : 0;
-  const OperandType &query = call.operands[first], &key = call.operands[first + 1], &value = call.operands[first + 2];
+  const AttentionOperands at(made.gradient);
+  const OperandType &query = call.operands[at.query], &key = call.operands[at.key], &value = call.operands[at.value];
   made.batch = query.dims[0], made.queries = query.dims[1], made.heads = query.dims[2], made.width = query.dims[3];
   made.keys = key.dims[1], made.groups = key.dims[2], made.valueWidth = value.dims[3], made.type = query.type;
   made.line = ceilDivide(made.keys, 8) * 8;
 
   int64_t type = static_cast<int64_t>(byteSize(made.type));
   bool narrow = made.type != DType::f32, capped = call.real("softCap") > 0;
-  bool wide = made.gradient && has(call, 13) && (narrow || capped);
+  bool wide = made.gradient && has(call, at.dbias) && (narrow || capped);
   int64_t narrowEach = narrow ? type : 0, slopesEach = made.gradient ? 4 : 0, wideEach = wide ? 4 : 0;
   int64_t each = 4 + narrowEach + slopesEach + (made.gradient ? narrowEach : 0) + wideEach;
   int64_t fit = static_cast<int64_t>(kBlockBytes) / times({each, made.heads, made.line});
@@ -167,12 +169,15 @@ AttentionBlocks AttentionBlocks::of(const Signature &call) {
   made.scores = bytes({scored, 4}), made.narrowScores = bytes({scored, narrowEach});
   made.slopes = bytes({scored, slopesEach}), made.wideSlopes = bytes({scored, wideEach});
   made.narrowSlopes = made.gradient ? made.narrowScores : 0;
-  made.deltas = made.gradient ? bytes({made.heads, made.queries, 4}) : 0;
+  made.keepsDeltas = made.gradient && has(call, at.dsink);
+  made.deltas = made.gradient ? bytes({made.keepsDeltas ? made.batch : 1, made.heads, made.queries, 4}) : 0;
   bool sums = made.gradient && narrow;
-  made.keySums = sums && has(call, 11) ? bytes({made.keys, made.groups, made.width, 4}) : 0;
-  made.valueSums = sums && has(call, 12) ? bytes({made.keys, made.groups, made.valueWidth, 4}) : 0;
-  bool biasSums = made.gradient && has(call, 13) && call.operands[13].type != DType::f32;
-  made.biasSums = biasSums ? bytes({call.operands[13].elements(), 4}) : 0;
+  made.keySums = sums && has(call, at.dkey) ? bytes({made.keys, made.groups, made.width, 4}) : 0;
+  made.valueSums = sums && has(call, at.dvalue) ? bytes({made.keys, made.groups, made.valueWidth, 4}) : 0;
+  const bool biased = made.gradient && has(call, at.dbias);
+  made.biasSums =
+      biased && call.operands[at.dbias].type != DType::f32 ? bytes({call.operands[at.dbias].elements(), 4}) : 0;
+  made.keysByPlace = biased && has(call, at.keyPlace) ? bytes({call.operands[at.bias].dims[3], 4}) : 0;
   made.library = productScratch(
       times({made.groups, std::max(made.rows, made.keys), std::max({made.line, made.width, made.valueWidth})}));
   return made;
@@ -180,25 +185,25 @@ AttentionBlocks AttentionBlocks::of(const Signature &call) {
 
 uint64_t AttentionBlocks::total() const {
   return scratchOf(std::array{scores, narrowScores, slopes, narrowSlopes, wideSlopes, deltas, keySums, valueSums,
-                              biasSums, library});
+                              biasSums, keysByPlace, library});
 }
 
 namespace {
 
 /// Why cuDNN's graph cannot do what a call asks; empty if it can.
 std::string_view fusedRefusal(const Signature &call, const AttentionBlocks &shape) {
-  size_t first = shape.gradient ? 1 : 0;
+  const AttentionOperands at(shape.gradient);
   if (shape.type != DType::bf16 && shape.type != DType::f16)
     return "it is not in 16 bits";
   if (call.real("softCap") > 0)
     return "its scores are capped";
   if (!(call.real("scale") > 0))
     return "its scale is not positive"; // cuDNN's kernels take the scale out of the maximum
-  if (has(call, first + 3))
+  if (has(call, at.bias))
     return "it has a bias";
-  if (has(call, first + 4))
+  if (has(call, at.keyMask))
     return "it has a mask of keys";
-  if (has(call, first + 5) || has(call, first + 6))
+  if (has(call, at.querySegment))
     return "it has segments";
   if (std::max(shape.width, shape.valueWidth) > kWidest)
     return "its heads are wider than 256";
@@ -236,10 +241,13 @@ int64_t fusedQueries(const AttentionBlocks &shape, const Visibility &seen) {
 
 FusedAttention FusedAttention::of(const Signature &call) {
   AttentionBlocks shape = AttentionBlocks::of(call);
+  const AttentionOperands at(shape.gradient);
   FusedAttention made;
   made.refusal = fusedRefusal(call, shape);
   if (!made.refusal.empty())
     return made;
+  if (shape.gradient ? has(call, at.dsink) : has(call, at.sink) && !has(call, at.logsumexp))
+    made.ofSink = bytes({shape.batch, shape.heads, shape.queries, 4});
   int64_t share = shape.heads / shape.groups;
   auto needed = [&](int64_t heads, int64_t groups) {
     return fusedBytes(shape, heads * groups, groups, shape.queries, shape.keys);
@@ -278,14 +286,15 @@ FusedAttention FusedAttention::linear(const Signature &call, const FusedAttentio
   AttentionBlocks shape = AttentionBlocks::of(call);
   FusedAttention made;
   made.rows = 1, made.heads = shape.heads / shape.groups, made.queries = shape.queries;
-  made.library = cut.total() - 2 * kScratchAlignment;
+  made.ofSink = cut.ofSink;
+  made.library = cut.total() - cut.ofSink - 3 * kScratchAlignment;
   uint64_t one = fusedBytes(shape, made.heads, 1, shape.queries, shape.keys, true);
   made.groups = divisorUpTo(shape.groups, static_cast<int64_t>(made.library / one));
   return made;
 }
 
 uint64_t FusedAttention::total() const {
-  return refusal.empty() ? scratchOf(std::array{library, keySums, valueSums, keyPart, valuePart}) : 0;
+  return refusal.empty() ? scratchOf(std::array{library, keySums, valueSums, keyPart, valuePart, ofSink}) : 0;
 }
 
 namespace {

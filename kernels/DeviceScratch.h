@@ -48,9 +48,14 @@ struct AttentionBlocks {
   bool gradient;
   int64_t rows = 1; ///< queries of a block
   int64_t line = 8; ///< elements between two rows of scores
+  bool keepsDeltas = false;
   /// Bytes of the parts, in their order. `slopes` are gradients of scores; the narrow ones are operands of products in
   /// the call's type, the wide ones what dbias is a sum of where nothing else holds it in 32 bits.
-  uint64_t scores, narrowScores, slopes, narrowSlopes, wideSlopes, deltas, keySums, valueSums, biasSums, library;
+  uint64_t scores, narrowScores, slopes, narrowSlopes, wideSlopes, deltas, keySums, valueSums, biasSums, keysByPlace,
+      library;
+
+  /// Elements of `deltas` from one batch row to the next: the gradient of a sink needs those of all.
+  int64_t deltasOfRow() const { return keepsDeltas ? heads * queries : 0; }
 
   static AttentionBlocks of(const Signature &call);
   uint64_t total() const;
@@ -66,8 +71,8 @@ struct FusedAttention {
   std::string_view refusal; ///< why the graph cannot do what the call asks; then all else is 0
   int64_t rows = 0, groups = 0, heads = 0, queries = 0; ///< of a part; `heads` are those of a group
   /// Bytes of the parts of scratch, in their order: the library's, a bound; sums, and what a part of the call adds to
-  /// them.
-  uint64_t library = 0, keySums = 0, valueSums = 0, keyPart = 0, valuePart = 0;
+  /// them; with a sink, the logsumexp where the call wants none, or sums of gradient * output.
+  uint64_t library = 0, keySums = 0, valueSums = 0, keyPart = 0, valuePart = 0, ofSink = 0;
 
   static FusedAttention of(const Signature &call);
   /// The call with whole groups of heads at a time, for graphs whose workspace grows with queries and not with pairs of

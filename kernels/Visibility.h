@@ -1,5 +1,5 @@
-// Which keys a query of attention sees by position alone: distance, prefix and chunk, as the catalogue states them.
-// Used on the host, where blocks without any are left out, and in device code.
+// Which keys a query of attention sees by position alone: distance, dilation, prefix and chunk, as the catalogue states
+// them. Used on the host, where blocks without any are left out, and in device code.
 #ifndef MT_KERNELS_VISIBILITY_H
 #define MT_KERNELS_VISIBILITY_H
 
@@ -21,14 +21,14 @@ struct KeyInterval {
 };
 
 struct Visibility {
-  int64_t keys = 0, low = 0, high = 0, offset = 0, prefix = 0, chunk = 0;
+  int64_t keys = 0, low = 0, high = 0, offset = 0, prefix = 0, chunk = 0, dilation = 1;
 
   /// Of a call of attention or attention_grad over so many keys.
   static Visibility of(const Signature &call, int64_t keys);
 
   MT_BOTH_SIDES bool sees(int64_t query, int64_t key) const {
     int64_t distance = query - key + offset;
-    bool near = (low <= distance && distance <= high) || key < prefix;
+    bool near = (low <= distance && distance <= high && (dilation == 1 || distance % dilation == 0)) || key < prefix;
     return near && (chunk == 0 || query / chunk == key / chunk);
   }
 

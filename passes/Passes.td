@@ -8,7 +8,9 @@ def RecoverOps : Pass<"mt-recover-ops", "mlir::ModuleOp"> {
   let description = [{
     Patterns match by structure, never by names; commuted operands, inserted reshapes and transposes do not matter.
     Masks become predicates by symbolic evaluation over indices (MaskPredicate.h), not by value, where the predicate of
-    `nn.attention` says exactly what the mask does; any other mask stays a tensor (mt-remark-attention says which and why).
+    `nn.attention` says exactly what the mask does; any other mask stays a tensor (mt-remark-attention says which and why). Biases that
+    depend on the distance of query and key, or on the difference of places in a window or a picture, become a line
+    (AlongLine.h), tables of indices for that read by value where they are known; penalties between segments a number.
     Attention whose probabilities are dropped (`nn.dropout`) stays written out; its masks, where they are such predicates,
     become comparisons of positions, the same for all rows of the batch.
 

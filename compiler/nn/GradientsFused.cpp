@@ -167,17 +167,20 @@ LogicalResult GatedProductOp::buildGradient(OpBuilder &b, Gradients &g) {
 LogicalResult AttentionOp::buildGradient(OpBuilder &b, Gradients &g) {
   if (failed(onlyResult(*this, g)))
     return failure();
-  bool biased = g.wants(getBias());
+  auto typeIfWanted = [&](Value operand) { return g.wants(operand) ? operand.getType() : Type(); };
   auto grad = AttentionGradOp::create(
-      b, getLoc(), getQuery().getType(), getKey().getType(), getValue().getType(), biased ? getBias().getType() : Type(),
-      g.lookup(getResult()), getQuery(), getKey(), getValue(), getBias(), getKeyMask(), getQuerySegment(),
-      getKeySegment(), getResult(), getLogsumexp(), getScaleAttr(), getMinDistanceAttr(), getMaxDistanceAttr(),
-      getOffsetAttr(), getPrefixAttr(), getChunkAttr(), getSoftCapAttr());
+      b, getLoc(), getQuery().getType(), getKey().getType(), getValue().getType(), typeIfWanted(getBias()),
+      typeIfWanted(getSink()), g.lookup(getResult()), getQuery(), getKey(), getValue(), getBias(), getKeyMask(),
+      getQuerySegment(), getKeySegment(), getQueryPlace(), getKeyPlace(), getSink(), getResult(), getLogsumexp(),
+      getScaleAttr(), getMinDistanceAttr(), getMaxDistanceAttr(), getOffsetAttr(), getPrefixAttr(), getChunkAttr(),
+      getDilationAttr(), getSegmentBiasAttr(), getSoftCapAttr());
   g.add(b, getQuery(), grad.getDquery());
   g.add(b, getKey(), grad.getDkey());
   g.add(b, getValue(), grad.getDvalue());
-  if (biased)
+  if (grad.getDbias())
     g.add(b, getBias(), grad.getDbias());
+  if (grad.getDsink())
+    g.add(b, getSink(), grad.getDsink());
   return success();
 }
 

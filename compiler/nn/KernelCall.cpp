@@ -66,8 +66,15 @@ SmallVector<Value> operandsWithGaps(Operation *op) {
 }
 
 SmallVector<Value> resultsWithGaps(Operation *op) {
-  SmallVector<Value> values(op->result_begin(), op->result_end());
-  if (isa<AttentionGradOp, LinearCrossEntropyGradOp, RecurrenceGradOp>(op) && values.size() == 3)
+  SmallVector<Value> values;
+  if (auto segments = op->getAttrOfType<DenseI32ArrayAttr>("resultSegmentSizes")) {
+    unsigned next = 0;
+    for (int32_t size : segments.asArrayRef())
+      values.push_back(size ? op->getResult(next++) : Value());
+    return values;
+  }
+  values.append(op->result_begin(), op->result_end());
+  if (isa<LinearCrossEntropyGradOp, RecurrenceGradOp>(op) && values.size() == 3)
     values.push_back(Value());
   if (isa<RecurrenceOp>(op) && values.size() == 1)
     values.push_back(Value());

@@ -440,35 +440,43 @@ def Nn_AttentionOp : Nn_InferredOp<"attention", [Differentiable, AttrSizedOperan
     query [B, Sq, H, D], key [B, Sk, G, D], value [B, Sk, G, Dv], H a multiple of G; result [B, Sq, H, Dv] and
     logsumexp [B, H, Sq] in 32 bits. scores = scale * q . k; with softCap c > 0, c * tanh(scores / c); plus bias
     [B or 1, H or 1, Sq or 1, Sk], or by distance [B or 1, H or 1, 1, Sq + Sk - 1], of which query q takes entry
-    k - q + Sq - 1 for key k; it may carry gradient. The predicate: query q of batch row b sees key k where
+    k - q + Sq - 1 for key k, or by place [B or 1, H or 1, 1, N], of which it takes entry keyPlace[k] - queryPlace[q]
+    (tokens of pictures; the places of keys differ, the smallest of a query is 0); it may carry gradient. The predicate:
+    query q of batch row b sees key k where
 
-        (minDistance <= q - k + offset and q - k + offset <= maxDistance  or  k < prefix)
+        (minDistance <= d and d <= maxDistance and d mod dilation == 0  or  k < prefix)   with d = q - k + offset
         and keyMask[b, k]  and  querySegment[b, q] == keySegment[b, k]  and  (chunk == 0 or q / chunk == k / chunk)
 
     for 0 <= b < B, 0 <= q < Sq, 0 <= k < Sk, whatever the head; an absent operand does not restrict. The prefix is an
     alternative to the whole window, never to one of its ends: `causal and (window or k < prefix)` is no predicate.
-    Causal is minDistance 0, a window of w keys maxDistance w - 1; offset is 0 unless queries start later. A query that
-    sees no key gives zeros, where a softmax over finite hidden scores gives a mean of all values, and one over
-    infinite ones no number.
+    Causal is minDistance 0, a window of w keys maxDistance w - 1; offset is 0 unless queries start later. With
+    segmentBias c < 0 keys of another segment are seen, their scores c smaller. A sink [H] is a score of its head that
+    takes part in the softmax and weighs no value: Xiao et al., arXiv 2309.17453. A query that sees no key gives zeros,
+    where a softmax over finite hidden scores gives a mean of all values, and one over infinite ones no number.
   }];
   let arguments = (ins Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value, Optional<Nn_FloatTensor>:$bias,
                        Optional<Nn_BoolTensor>:$keyMask, Optional<Nn_IntTensor>:$querySegment, Optional<Nn_IntTensor>:$keySegment,
+                       Optional<Nn_IntTensor>:$queryPlace, Optional<Nn_IntTensor>:$keyPlace, Optional<Nn_FloatTensor>:$sink,
                        F64Attr:$scale,
                        DefaultValuedAttr<I64Attr, "INT64_MIN">:$minDistance, DefaultValuedAttr<I64Attr, "INT64_MAX">:$maxDistance,
                        DefaultValuedAttr<I64Attr, "0">:$offset, DefaultValuedAttr<I64Attr, "0">:$prefix, DefaultValuedAttr<I64Attr, "0">:$chunk,
+                       DefaultValuedAttr<I64Attr, "1">:$dilation, DefaultValuedAttr<F64Attr, "0.0">:$segmentBias,
                        DefaultValuedAttr<F64Attr, "0.0">:$softCap);
   let results = (outs Nn_FloatTensor:$result, Nn_FloatTensor:$logsumexp);
 }
-def Nn_AttentionGradOp : Nn_Op<"attention_grad", [AttrSizedOperandSegments]> {
-  let summary = "Gradients of query, key, value (and bias), scores recomputed by blocks from the logsumexp.";
+def Nn_AttentionGradOp : Nn_Op<"attention_grad", [AttrSizedOperandSegments, AttrSizedResultSegments]> {
+  let summary = "Gradients of query, key, value (bias, sink), scores recomputed by blocks from the logsumexp.";
   let arguments = (ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value,
                        Optional<Nn_FloatTensor>:$bias, Optional<Nn_BoolTensor>:$keyMask, Optional<Nn_IntTensor>:$querySegment,
-                       Optional<Nn_IntTensor>:$keySegment, Nn_FloatTensor:$output, Nn_FloatTensor:$logsumexp,
+                       Optional<Nn_IntTensor>:$keySegment, Optional<Nn_IntTensor>:$queryPlace, Optional<Nn_IntTensor>:$keyPlace,
+                       Optional<Nn_FloatTensor>:$sink, Nn_FloatTensor:$output, Nn_FloatTensor:$logsumexp,
                        F64Attr:$scale,
                        DefaultValuedAttr<I64Attr, "INT64_MIN">:$minDistance, DefaultValuedAttr<I64Attr, "INT64_MAX">:$maxDistance,
                        DefaultValuedAttr<I64Attr, "0">:$offset, DefaultValuedAttr<I64Attr, "0">:$prefix, DefaultValuedAttr<I64Attr, "0">:$chunk,
+                       DefaultValuedAttr<I64Attr, "1">:$dilation, DefaultValuedAttr<F64Attr, "0.0">:$segmentBias,
                        DefaultValuedAttr<F64Attr, "0.0">:$softCap);
-  let results = (outs Nn_FloatTensor:$dquery, Nn_FloatTensor:$dkey, Nn_FloatTensor:$dvalue, Optional<Nn_FloatTensor>:$dbias);
+  let results = (outs Nn_FloatTensor:$dquery, Nn_FloatTensor:$dkey, Nn_FloatTensor:$dvalue, Optional<Nn_FloatTensor>:$dbias,
+                     Optional<Nn_FloatTensor>:$dsink);
 }
 def Nn_RotaryOp : Nn_InferredOp<"rotary", [Differentiable, Precise, Rows]> {
   let summary = "Rotary position embedding of x [B, S, H, D] by cos, sin [B or 1, S, R/2], R <= D; the rest passes through.";

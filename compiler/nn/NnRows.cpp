@@ -186,7 +186,7 @@ static std::optional<Followed> followedBeside(Operation *op, const Rows &at) {
   if (isa<AttentionOp, RotaryOp>(op) && at.dim == 0) {
     Followed followed;
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
-      if (rankOf(operand) > 0)
+      if (rankOf(operand) > 1) // vectors are of positions and heads
         followed.emplace_back(i, at);
     return followed;
   }
@@ -491,17 +491,18 @@ Rows RmsNormOp::rowsOfResults(Operands operands) { return alongLast(getOperand()
 Rows SoftmaxOp::rowsOfResults(Operands operands) { return alongLast(getOperand(), operands); }
 Rows LogSoftmaxOp::rowsOfResults(Operands operands) { return alongLast(getOperand(), operands); }
 
-/// All operands at the same place, or without rows and the same for all of them.
+/// All operands at the same place, or without rows and the same for all of them. Vectors are of positions and heads.
 static Rows together(Operation *op, Operands operands) {
+  auto isVector = [&](size_t i) { return rankOf(op->getOperand(i)) < 2; };
   Rows result;
-  for (const Rows &rows : operands)
-    if (!rows.isNone()) {
-      if (!rows.isEach() || (result.isEach() && !(result == rows)))
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (!operands[i].isNone()) {
+      if (!operands[i].isEach() || (result.isEach() && !(result == operands[i])) || isVector(i))
         return Rows::mixing(kBetween);
-      result = rows;
+      result = operands[i];
     }
   for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].isNone() && result.dim < rankOf(op->getOperand(i)) && !operands.meets(i, result))
+    if (operands[i].isNone() && !isVector(i) && !operands.meets(i, result))
       return Rows::mixing(kByPlace);
   return result;
 }

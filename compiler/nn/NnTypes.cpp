@@ -396,6 +396,7 @@ LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *context, Where where, Ada
 static bool isByDistance(ArrayRef<int64_t> bias, int64_t queries, int64_t keys) {
   return bias.size() == 4 && bias[2] == 1 && bias[3] == queries + keys - 1;
 }
+static bool isByPlace(ArrayRef<int64_t> bias) { return bias.size() == 4 && bias[2] == 1; }
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, Where where, Adaptor op, Types &types) {
   ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey()), v = shapeOf(op.getValue());
   if (q.size() != 4 || k.size() != 4 || v.size() != 4)
@@ -404,16 +405,26 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, Where where, A
     return emitOptionalError(where, "query ", op.getQuery().getType(), ", key ", op.getKey().getType(), " and value ",
                              op.getValue().getType(), " do not fit");
   if (op.getBias()) {
-    auto shape = broadcastShapes(shapeOf(op.getBias()), {q[0], q[2], q[1], k[1]});
-    if (isByDistance(shapeOf(op.getBias()), q[1], k[1]))
-      shape = broadcastShapes({shapeOf(op.getBias())[0], shapeOf(op.getBias())[1], 1, 1}, {q[0], q[2], q[1], k[1]});
-    if (!shape || *shape != Shape{q[0], q[2], q[1], k[1]} || shapeOf(op.getBias()).size() != 4)
+    bool isLine =
+        op.getQueryPlace() ? isByPlace(shapeOf(op.getBias())) : isByDistance(shapeOf(op.getBias()), q[1], k[1]);
+    SmallVector<int64_t> own(shapeOf(op.getBias()));
+    if (isLine)
+      own.back() = 1;
+    auto shape = broadcastShapes(own, {q[0], q[2], q[1], k[1]});
+    if (!shape || *shape != Shape{q[0], q[2], q[1], k[1]} || own.size() != 4 || (op.getQueryPlace() && !isLine))
       return emitOptionalError(where, "bias ", op.getBias().getType(), " does not broadcast to the scores");
   }
   if (op.getKeyMask() && shapeOf(op.getKeyMask()) != ArrayRef<int64_t>{q[0], k[1]})
     return emitOptionalError(where, "key mask ", op.getKeyMask().getType(), " is not [batch, keys]");
   if (!op.getQuerySegment() != !op.getKeySegment())
     return emitOptionalError(where, "needs segments of both queries and keys, or of neither");
+  if (!op.getQueryPlace() != !op.getKeyPlace() || (op.getQueryPlace() && !op.getBias()))
+    return emitOptionalError(where, "needs places of both queries and keys and a bias, or of neither");
+  if (op.getQueryPlace() &&
+      (shapeOf(op.getQueryPlace()) != q.slice(1, 1) || shapeOf(op.getKeyPlace()) != k.slice(1, 1)))
+    return emitOptionalError(where, "places are not [queries] and [keys]");
+  if (op.getSink() && shapeOf(op.getSink()) != q.slice(2, 1))
+    return emitOptionalError(where, "sink ", op.getSink().getType(), " is not [heads]");
   types.push_back(tensorOf({q[0], q[1], q[2], v[3]}, elementOf(op.getQuery())));
   types.push_back(tensorOf({q[0], q[2], q[1]}, f32(context)));
   return success();

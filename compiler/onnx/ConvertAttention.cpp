@@ -80,7 +80,8 @@ Value maskBias(NodeContext &node, Value mask, Type element, int64_t keys) {
 Value attentionOf(NodeContext &node, const AttentionCall &call) {
   auto optional = [](Value value) { return value ? Operand(value) : Operand::absent(); };
   return node.emit<nn::AttentionOp>({call.query, call.key, call.value, optional(call.bias), optional(call.keyMask),
-                                     Operand::absent(), Operand::absent()},
+                                     Operand::absent(), Operand::absent(), Operand::absent(), Operand::absent(),
+                                     Operand::absent()},
                                     {node.realAttr("scale", call.scale), node.intAttr("minDistance", call.minDistance),
                                      node.intAttr("maxDistance", call.maxDistance), node.intAttr("offset", call.offset),
                                      node.realAttr("softCap", call.softCap)});

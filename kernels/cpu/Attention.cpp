@@ -81,7 +81,7 @@ struct Attention {
 
   int64_t scratchDoubles() const {
     int64_t widest = std::max(call.width, call.valueWidth);
-    return kQ + (kQ * kK + kQ * call.valueWidth + kQ + kQ * call.width + kK * widest) / 2 + 1;
+    return kQ + (kQ * kK + kQ * call.valueWidth + kQ + kQ * call.width + kK * widest + call.lineFloats()) / 2 + 1;
   }
 
   Scratch scratch() const {
@@ -93,12 +93,14 @@ struct Attention {
     double *total = ThreadPool::scratchOf<double>(scratchDoubles());
     float *scores = reinterpret_cast<float *>(total + kQ), *most = scores + kQ * kK;
     Running running{most + kQ, total, most};
-    float *queryBuffer = running.sums + kQ * call.valueWidth, *buffer = queryBuffer + kQ * call.width;
+    float *queryBuffer = running.sums + kQ * call.valueWidth, *line = queryBuffer + kQ * call.width;
+    float *buffer = line + call.lineFloats(), ownSink = 0;
     int64_t group = block.head / call.headsOfGroup();
     FloatPanel query = panel(launch, call.query, (block.batch * call.queries + block.query) * call.heads + block.head,
                              block.queries, call.heads, call.width, queryBuffer);
-    std::fill(total, total + block.queries, 0.0);
-    std::fill(most, most + block.queries, -std::numeric_limits<float>::infinity());
+    const float *sink = call.sink.at(launch, block.head, 1, &ownSink); // as if it had been met first
+    std::fill(total, total + block.queries, sink ? 1.0 : 0.0);
+    std::fill(most, most + block.queries, sink ? *sink : -std::numeric_limits<float>::infinity());
     std::fill(running.sums, running.sums + block.queries * call.valueWidth, 0.0f);
     KeyRange seen = call.hull(block.query, block.queries);
     for (block.key = seen.begin / kK * kK; block.key < seen.end; block.key += kK) {
@@ -107,7 +109,7 @@ struct Attention {
         continue;
       int64_t place = (block.batch * call.keys + block.key) * call.groups + group;
       FloatPanel key = panel(launch, call.key, place, block.keys, call.groups, call.width, buffer);
-      call.scores(launch, block, query, key, scores, nullptr);
+      call.scores(launch, block, query, key, scores, nullptr, line);
       fold(block, scores, running);
       FloatPanel value = panel(launch, call.value, place, block.keys, call.groups, call.valueWidth, buffer);
       multiply({false, false, block.queries, call.valueWidth, block.keys, block.keys, value.step, call.valueWidth}, 1,
@@ -117,6 +119,7 @@ struct Attention {
   }
 
   Status operator()(const Launch &launch) const {
+    MT_TRY(call.checkPlaces(launch));
     int64_t blocks = call.queryBlocks();
     launch.pool.parallelFor(call.batch * call.heads * blocks, [&](int64_t chunk) {
       int64_t head = chunk / blocks, query = chunk % blocks * AttentionCall::kQueries;
@@ -128,7 +131,8 @@ struct Attention {
 };
 
 Result<Run> prepareAttention(const Signature &call) {
-  return Run(Attention{AttentionCall(call, 0), RowOut(call, 7), 8});
+  AttentionCall decoded(call, false);
+  return Run(Attention{decoded, RowOut(call, decoded.at.output), decoded.at.logsumexp});
 }
 
 constexpr Entry kEntries[] = {{"attention", prepareAttention}, {"attention_grad", prepareAttentionGrad}};

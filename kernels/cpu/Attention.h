@@ -3,7 +3,10 @@
 #ifndef MT_KERNELS_CPU_ATTENTION_H
 #define MT_KERNELS_CPU_ATTENTION_H
 
+#include "kernels/AttentionOperands.h"
 #include "kernels/cpu/FloatRows.h"
+
+#include <array>
 
 namespace mt::kernels::cpu {
 
@@ -28,15 +31,15 @@ struct AttentionCall {
   static constexpr int64_t kQueries = 64, kKeys = 256; ///< of a block
 
   int64_t batch, queries, keys, heads, groups, width, valueWidth;
-  float scale, cap;
-  int64_t low, high, offset, prefix, chunk;
-  size_t first; ///< place of the query among the operands
-  bool hasBias, hasKeyMask, hasSegments, wideQuerySegment, wideKeySegment;
+  float scale, cap, segmentBias;
+  int64_t low, high, offset, prefix, chunk, dilation;
+  AttentionOperands at;
+  bool hasBias, hasKeyMask, hasSegments, hasPlaces;
   Dims biasDims, biasStrides; ///< strides are 0 where the bias is shared
   int64_t firstBias = 0;      ///< of the first query and key
-  RowIn query, key, value, bias;
+  RowIn query, key, value, bias, sink;
 
-  AttentionCall(const Signature &call, size_t first);
+  AttentionCall(const Signature &call, bool gradient);
 
   int64_t headsOfGroup() const { return heads / groups; }
   int64_t queryBlocks() const { return (queries + kQueries - 1) / kQueries; }
@@ -49,24 +52,43 @@ struct AttentionCall {
   /// Columns of a block between the first and the last key that a row may see by position; empty: none.
   KeyRange columns(const ScoreBlock &block, int64_t row) const;
 
+  /// The entry of the bias for a row of the block and its first key; not of one by place.
   int64_t biasOffset(const ScoreBlock &block, int64_t row) const {
     return firstBias + block.batch * biasStrides[0] + block.head * biasStrides[1] +
            (block.query + row) * biasStrides[2] + block.key;
   }
+  /// The first entry of a bias by place.
+  int64_t lineOffset(const ScoreBlock &block) const {
+    return block.batch * biasStrides[0] + block.head * biasStrides[1];
+  }
+  /// Floats of a buffer that a bias by place is widened into.
+  int64_t lineFloats() const { return hasPlaces && !bias.native ? biasDims[3] : 0; }
+  /// Calls what takes (key of the block, entry of the line) for every key that a row of the block meets.
+  template <typename Each>
+  void forEachPlace(const Launch &launch, const ScoreBlock &block, int64_t row, Each each) const {
+    int64_t own = whole(launch, at.queryPlace, block.query + row);
+    for (int64_t k = 0; k < block.keys; ++k)
+      each(k, whole(launch, at.keyPlace, block.key + k) - own);
+  }
+  /// Errors: places beyond the bias.
+  Status checkPlaces(const Launch &launch) const;
 
   /// scores [queries, keys] of the block's rows: scaled, capped, biased, -infinity where not seen. With `capped` not
-  /// null, that gets the capped scores before the bias.
+  /// null, that gets the capped scores before the bias. `line` has room for lineFloats().
   void scores(const Launch &launch, const ScoreBlock &block, FloatPanel query, FloatPanel key, float *out,
-              float *capped) const;
+              float *capped, float *line) const;
 
 private:
+  std::array<bool, 4> wide;           ///< whether segments and places have 64 bits, in the order of the operands
   KeyRange near(int64_t query) const; ///< by distance
   KeyRange seen(int64_t query) const; ///< hull of what position allows
   KeyRange inChunk(int64_t query) const;
   void hide(const Launch &launch, const ScoreBlock &block, float *scores) const;
   void hideRow(const ScoreBlock &block, int64_t row, float *scores) const;
-  int64_t segment(const Launch &launch, size_t operand, bool wide, int64_t place) const {
-    return wide ? launch.at<const int64_t>(operand)[place] : launch.at<const int32_t>(operand)[place];
+  void addBias(const Launch &launch, const ScoreBlock &block, float *scores, float *line) const;
+  int64_t whole(const Launch &launch, size_t operand, int64_t place) const {
+    return wide[operand - at.querySegment] ? launch.at<const int64_t>(operand)[place]
+                                           : launch.at<const int32_t>(operand)[place];
   }
 };
 

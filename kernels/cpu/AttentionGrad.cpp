@@ -40,18 +40,18 @@ struct Group {
 };
 
 struct AttentionGrad {
-  static constexpr size_t kGradient = 0, kOutput = 8, kLogsumexp = 9, kDquery = 10, kDkey = 11, kDvalue = 12,
-                          kDbias = 13;
   AttentionCall call;
   RowIn gradient, output;
-  RowOut dquery, dkey, dvalue, dbias;
+  RowOut dquery, dkey, dvalue, dbias, dsink;
 
   explicit AttentionGrad(const Signature &signature)
-      : call(signature, 1), gradient(signature, kGradient), output(signature, kOutput), dquery(signature, kDquery),
-        dkey(signature, kDkey), dvalue(signature, kDvalue), dbias(signature, kDbias) {}
+      : call(signature, true), gradient(signature, AttentionOperands::kGradient), output(signature, call.at.output),
+        dquery(signature, call.at.dquery), dkey(signature, call.at.dkey), dvalue(signature, call.at.dvalue),
+        dbias(signature, call.at.dbias), dsink(signature, call.at.dsink) {}
 
   struct Buffers {
     float *probabilities, *scores, *capped; ///< [queries, keys] each
+    float *line;                            ///< of a bias by place
   };
 
   Layout queryLayout() const { return {call.queries, call.heads, call.headsOfGroup(), call.width}; }
@@ -61,8 +61,8 @@ struct AttentionGrad {
 
   /// Scores -> probabilities; zero for a query that sees nothing.
   void normalize(const Launch &launch, const ScoreBlock &block, float *scores) const {
-    const float *lse =
-        launch.at<const float>(kLogsumexp) + (block.batch * call.heads + block.head) * call.queries + block.query;
+    const float *lse = launch.at<const float>(call.at.logsumexp) +
+                       (block.batch * call.heads + block.head) * call.queries + block.query;
     for (int64_t row = 0; row < block.queries; ++row) {
       float *line = scores + row * block.keys;
       KeyRange columns = call.columns(block, row);
@@ -75,7 +75,7 @@ struct AttentionGrad {
   }
 
   /// buffers.scores: gradient of the probabilities -> gradient of the scores before scale; dbias on the way.
-  void sendBack(const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
+  void sendBack(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
     int64_t head = block.head - group.firstHead;
     for (int64_t row = 0; row < block.queries; ++row) {
       float *line = buffers.scores + row * block.keys;
@@ -84,7 +84,7 @@ struct AttentionGrad {
       vec::softmaxGrad(line, buffers.probabilities + row * block.keys, static_cast<float>(delta), line, block.keys,
                        false);
       if (group.dbias)
-        vec::add(line, group.dbias + (call.biasOffset(block, row) - group.dbiasOrigin), block.keys);
+        addToBias(launch, group, block, row, line);
     }
     float inverse = call.cap > 0 ? 1 / call.cap : 0;
     for (int64_t i = 0; call.cap > 0 && i < block.queries * block.keys; ++i) {
@@ -93,19 +93,27 @@ struct AttentionGrad {
     }
   }
 
+  void addToBias(const Launch &launch, const Group &group, const ScoreBlock &block, int64_t row,
+                 const float *slopes) const {
+    if (!call.hasPlaces)
+      return vec::add(slopes, group.dbias + (call.biasOffset(block, row) - group.dbiasOrigin), block.keys);
+    float *line = group.dbias + (call.lineOffset(block) - group.dbiasOrigin);
+    call.forEachPlace(launch, block, row, [&](int64_t k, int64_t entry) { line[entry] += slopes[k]; });
+  }
+
   void pair(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
     int64_t q = block.queries, k = block.keys, head = block.head - group.firstHead;
     const float *back = group.gradient.at(block.query, head), *query = group.query.at(block.query, head);
     const float *key = group.key.at(block.key, 0), *value = group.value.at(block.key, 0);
     call.scores(launch, block, {query, group.query.rowStep}, {key, group.key.rowStep}, buffers.probabilities,
-                buffers.capped);
+                buffers.capped, buffers.line);
     normalize(launch, block, buffers.probabilities);
     if (group.dvalue.data)
       multiply({true, false, k, call.valueWidth, q, k, group.gradient.rowStep, group.dvalue.rowStep}, 1,
                buffers.probabilities, back, 1, group.dvalue.at(block.key, 0));
     multiply({false, true, q, k, call.valueWidth, group.gradient.rowStep, group.value.rowStep, k}, 1, back, value, 0,
              buffers.scores);
-    sendBack(group, block, buffers);
+    sendBack(launch, group, block, buffers);
     if (group.dkey.data)
       multiply({true, false, k, call.width, q, k, group.query.rowStep, group.dkey.rowStep}, call.scale, buffers.scores,
                query, 1, group.dkey.at(block.key, 0));
@@ -158,10 +166,13 @@ struct AttentionGrad {
            size(dvalue.native, valueLayout());
   }
 
-  /// Everything of one group; `scratch` holds three blocks of scores and bufferSize().
+  /// Floats that compute() takes: three blocks of scores, a line of the bias, and what is widened.
+  int64_t groupFloats() const { return 3 * kQ * kK + call.lineFloats() + bufferSize(); }
+
+  /// Everything of one group.
   void compute(const Launch &launch, Group group, float *scratch) const {
-    Buffers buffers{scratch, scratch + kQ * kK, scratch + 2 * kQ * kK};
-    float *buffer = scratch + 3 * kQ * kK;
+    Buffers buffers{scratch, scratch + kQ * kK, scratch + 2 * kQ * kK, scratch + 3 * kQ * kK};
+    float *buffer = buffers.line + call.lineFloats();
     group.gradient = read(launch, gradient, outputLayout(), group, buffer);
     group.query = read(launch, call.query, queryLayout(), group, buffer);
     group.key = read(launch, call.key, keyLayout(), group, buffer);
@@ -183,9 +194,9 @@ struct AttentionGrad {
     close(launch, dvalue, valueLayout(), group, group.dvalue);
   }
 
-  /// Floats of a task: three blocks of scores, what is widened, and the task's part of dbias.
+  /// Floats of a task: a group's, and the task's part of dbias.
   int64_t scratchFloats() const {
-    return 3 * kQ * kK + bufferSize() + (dbias.native ? 0 : biasPart(0, 0).elements);
+    return std::max(groupFloats() + (dbias.native ? 0 : biasPart(0, 0).elements), 2 * call.valueWidth);
   }
 
   Scratch scratch() const {
@@ -195,8 +206,33 @@ struct AttentionGrad {
                                  libraryScratch(kQ, widest, kK)})};
   }
 
-  /// Tasks: batch rows by groups, or, where a dbias is shared among them, those that share nothing.
+  /// A sink weighs no value, so that its gradient is that of a probability times what all probabilities share.
+  void sendSinkBack(const Launch &launch, int64_t head) const {
+    float ownSink = 0, *buffers = ThreadPool::scratchOf<float>(scratchFloats());
+    const float sink = *call.sink.at(launch, head, 1, &ownSink), *lse = launch.at<const float>(call.at.logsumexp);
+    double total = 0;
+    for (int64_t b = 0; b < call.batch; ++b)
+      for (int64_t q = 0; q < call.queries; ++q) {
+        int64_t place = ((b * call.queries + q) * call.heads + head) * call.valueWidth;
+        double delta = vec::dot(gradient.at(launch, place, call.valueWidth, buffers),
+                                output.at(launch, place, call.valueWidth, buffers + call.valueWidth), call.valueWidth);
+        total -= static_cast<double>(std::exp(sink - lse[(b * call.heads + head) * call.queries + q])) * delta;
+      }
+    float *out = dsink.place(launch, head, &ownSink);
+    *out = static_cast<float>(total) + (dsink.adds(launch) ? *out : 0);
+    dsink.finish(launch, head, 1, out);
+  }
+
   Status operator()(const Launch &launch) const {
+    MT_TRY(call.checkPlaces(launch));
+    sendGroupsBack(launch);
+    if (dsink.present)
+      launch.pool.parallelFor(call.heads, [&](int64_t head) { sendSinkBack(launch, head); });
+    return {};
+  }
+
+  /// Tasks: batch rows by groups, or, where a dbias is shared among them, those that share nothing.
+  void sendGroupsBack(const Launch &launch) const {
     int64_t batchTasks = dbias.present && call.biasDims[0] == 1 ? 1 : call.batch;
     int64_t groupTasks = dbias.present && call.biasDims[1] == 1 ? 1 : call.groups;
     launch.pool.parallelFor(batchTasks * groupTasks, [&](int64_t task) {
@@ -204,7 +240,7 @@ struct AttentionGrad {
       int64_t b1 = batchTasks == 1 ? call.batch : b0 + 1, g1 = groupTasks == 1 ? call.groups : g0 + 1;
       BiasPart part = biasPart(b0, g0);
       float *scratch = ThreadPool::scratchOf<float>(scratchFloats());
-      float *sums = dbias.present ? dbias.place(launch, part.first, scratch + 3 * kQ * kK + bufferSize()) : nullptr;
+      float *sums = dbias.present ? dbias.place(launch, part.first, scratch + groupFloats()) : nullptr;
       if (sums && !dbias.adds(launch))
         std::fill(sums, sums + part.elements, 0.0f);
       for (int64_t b = b0; b < b1; ++b)
@@ -226,7 +262,6 @@ struct AttentionGrad {
                   scratch);
       dbias.finish(launch, part.first, part.elements, sums);
     });
-    return {};
   }
 
   /// The part of dbias that a task owns: elements that lie together.

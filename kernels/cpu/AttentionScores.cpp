@@ -15,27 +15,30 @@ constexpr int64_t kFar = int64_t{1} << 60; // beyond every position, with room t
 
 } // namespace
 
-AttentionCall::AttentionCall(const Signature &call, size_t first)
-    : first(first), query(call, first), key(call, first + 1), value(call, first + 2), bias(call, first + 3) {
-  const Dims &queryDims = call.operands[first].dims, &keyDims = call.operands[first + 1].dims;
+AttentionCall::AttentionCall(const Signature &call, bool gradient)
+    : at(gradient), query(call, at.query), key(call, at.key), value(call, at.value), bias(call, at.bias),
+      sink(call, at.sink) {
+  const Dims &queryDims = call.operands[at.query].dims, &keyDims = call.operands[at.key].dims;
   batch = queryDims[0], queries = queryDims[1], heads = queryDims[2], width = queryDims[3];
-  keys = keyDims[1], groups = keyDims[2], valueWidth = call.operands[first + 2].dims[3];
+  keys = keyDims[1], groups = keyDims[2], valueWidth = call.operands[at.value].dims[3];
   scale = static_cast<float>(call.real("scale"));
   cap = static_cast<float>(call.real("softCap"));
   low = std::clamp(call.integer("minDistance", INT64_MIN), -kFar, kFar);
   high = std::clamp(call.integer("maxDistance", INT64_MAX), -kFar, kFar);
   offset = call.integer("offset"), prefix = call.integer("prefix"), chunk = call.integer("chunk");
-  const OperandType &biasType = call.operands[first + 3];
+  dilation = call.integer("dilation", 1), segmentBias = static_cast<float>(call.real("segmentBias"));
+  const OperandType &biasType = call.operands[at.bias];
   hasBias = biasType.present;
-  hasKeyMask = call.operands[first + 4].present;
-  hasSegments = call.operands[first + 5].present;
-  wideQuerySegment = call.operands[first + 5].type == DType::i64;
-  wideKeySegment = call.operands[first + 6].type == DType::i64;
+  hasKeyMask = call.operands[at.keyMask].present;
+  hasSegments = call.operands[at.querySegment].present;
+  hasPlaces = call.operands[at.queryPlace].present;
+  for (size_t i = 0; i < wide.size(); ++i)
+    wide[i] = call.operands[at.querySegment + i].type == DType::i64;
   if (hasBias) {
     biasDims = biasType.dims, biasStrides = rowMajor(biasType.dims);
     for (size_t i = 0; i < 3; ++i)
       biasStrides[i] = biasDims[i] == 1 ? 0 : biasStrides[i];
-    if (biasDims[3] != keys) // by distance: the line of the next query begins one entry earlier
+    if (!hasPlaces && biasDims[3] != keys) // by distance: the line of the next query begins one entry earlier
       biasStrides[2] = -1, firstBias = queries - 1;
   }
 }
@@ -90,12 +93,15 @@ void AttentionCall::hideRow(const ScoreBlock &block, int64_t row, float *scores)
   int64_t always = place(prefix);
   std::fill(scores + always, scores + std::max(always, place(range.begin)), kHidden);
   std::fill(scores + std::max(always, place(range.end)), scores + block.keys, kHidden);
+  for (int64_t k = always; dilation > 1 && k < block.keys; ++k)
+    if ((block.query + row - block.key - k + offset) % dilation != 0)
+      scores[k] = kHidden;
   std::fill(scores, scores + place(limit.begin), kHidden);
   std::fill(scores + place(limit.end), scores + block.keys, kHidden);
 }
 
 void AttentionCall::hide(const Launch &launch, const ScoreBlock &block, float *scores) const {
-  const uint8_t *mask = hasKeyMask ? launch.at<const uint8_t>(first + 4) + block.batch * keys + block.key : nullptr;
+  const uint8_t *mask = hasKeyMask ? launch.at<const uint8_t>(at.keyMask) + block.batch * keys + block.key : nullptr;
   for (int64_t row = 0; row < block.queries; ++row) {
     float *line = scores + row * block.keys;
     hideRow(block, row, line);
@@ -103,15 +109,15 @@ void AttentionCall::hide(const Launch &launch, const ScoreBlock &block, float *s
       line[k] = mask[k] ? line[k] : kHidden;
     if (!hasSegments)
       continue;
-    int64_t own = segment(launch, first + 5, wideQuerySegment, block.batch * queries + block.query + row);
+    int64_t own = whole(launch, at.querySegment, block.batch * queries + block.query + row);
     for (int64_t k = 0; k < block.keys; ++k)
-      if (segment(launch, first + 6, wideKeySegment, block.batch * keys + block.key + k) != own)
-        line[k] = kHidden;
+      if (whole(launch, at.keySegment, block.batch * keys + block.key + k) != own)
+        line[k] = segmentBias != 0 ? line[k] + segmentBias : kHidden;
   }
 }
 
 void AttentionCall::scores(const Launch &launch, const ScoreBlock &block, FloatPanel queryRows, FloatPanel keyRows,
-                           float *out, float *capped) const {
+                           float *out, float *capped, float *line) const {
   Gemm gemm{false, true, block.queries, block.keys, width, queryRows.step, keyRows.step, block.keys};
   multiply(gemm, scale, queryRows.data, keyRows.data, 0, out);
   int64_t count = block.queries * block.keys;
@@ -119,10 +125,38 @@ void AttentionCall::scores(const Launch &launch, const ScoreBlock &block, FloatP
     vec::capped(out, 1, cap, out, count);
   if (cap > 0 && capped)
     std::copy(out, out + count, capped);
-  float buffer[kKeys];
-  for (int64_t row = 0; hasBias && row < block.queries; ++row)
-    vec::add(bias.at(launch, biasOffset(block, row), block.keys, buffer), out + row * block.keys, block.keys);
+  if (hasBias)
+    addBias(launch, block, out, line);
   hide(launch, block, out);
+}
+
+void AttentionCall::addBias(const Launch &launch, const ScoreBlock &block, float *scores, float *line) const {
+  float buffer[kKeys];
+  const float *entries = hasPlaces ? bias.at(launch, lineOffset(block), biasDims[3], line) : nullptr;
+  for (int64_t row = 0; row < block.queries; ++row) {
+    float *out = scores + row * block.keys;
+    if (entries)
+      forEachPlace(launch, block, row, [&](int64_t k, int64_t entry) { out[k] += entries[entry]; });
+    else
+      vec::add(bias.at(launch, biasOffset(block, row), block.keys, buffer), out, block.keys);
+  }
+}
+
+Status AttentionCall::checkPlaces(const Launch &launch) const {
+  if (!hasPlaces)
+    return {};
+  auto extremes = [&](size_t operand, int64_t count) {
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (int64_t i = 0; i < count; ++i)
+      least = std::min(least, whole(launch, operand, i)), most = std::max(most, whole(launch, operand, i));
+    return std::pair(least, most);
+  };
+  auto [leastQuery, mostQuery] = extremes(at.queryPlace, queries);
+  auto [leastKey, mostKey] = extremes(at.keyPlace, keys);
+  if (leastQuery < 0 || mostQuery > leastKey || mostKey - leastQuery >= biasDims[3])
+    return fail("attention: places of queries {} to {} and of keys {} to {} lead beyond a bias of {} entries",
+                leastQuery, mostQuery, leastKey, mostKey, biasDims[3]);
+  return {};
 }
 
 } // namespace mt::kernels::cpu

@@ -3,6 +3,7 @@
 // group follow each other, so that sums over them have one order. Half of the products' rate is what it should reach.
 #include "kernels/cuda/BlockAttention.h"
 
+#include "kernels/AttentionOperands.h"
 #include "kernels/cuda/Blas.h"
 #include "kernels/cuda/CastElements.h"
 #include "kernels/cuda/Family.h"
@@ -107,24 +108,30 @@ struct Step {
 struct BlockAttention {
   AttentionBlocks shape;
   Visibility visibility;
-  size_t first; ///< place of the query among the operands
-  float scale, cap;
-  DType biasType;
-  bool wideQuerySegment, wideKeySegment;
+  AttentionOperands operand;
+  float scale, cap, segmentBias;
+  DType biasType, sinkType;
+  std::array<bool, 4> wide = {};         ///< whether segments and places have 64 bits, in the order of the operands
+  int64_t places = 0;                    ///< entries of a bias by place
   std::array<int64_t, 3> biasSteps = {}; ///< batch, head, query; 0 where shared
   int64_t firstBias = 0;                 ///< of the first query and key
   std::shared_ptr<const std::vector<Step>> steps;
 
-  BlockAttention(const Signature &call, size_t first)
-      : shape(AttentionBlocks::of(call)), visibility(Visibility::of(call, shape.keys)), first(first),
+  explicit BlockAttention(const Signature &call)
+      : shape(AttentionBlocks::of(call)), visibility(Visibility::of(call, shape.keys)), operand(shape.gradient),
         scale(static_cast<float>(call.real("scale"))), cap(static_cast<float>(call.real("softCap"))),
-        biasType(call.operands[first + 3].type), wideQuerySegment(call.operands[first + 5].type == DType::i64),
-        wideKeySegment(call.operands[first + 6].type == DType::i64) {
-    const OperandType &bias = call.operands[first + 3];
+        segmentBias(static_cast<float>(call.real("segmentBias"))), biasType(call.operands[operand.bias].type),
+        sinkType(call.operands[operand.sink].type) {
+    for (size_t i = 0; i < wide.size(); ++i)
+      wide[i] = call.operands[operand.querySegment + i].type == DType::i64;
+    const OperandType &bias = call.operands[operand.bias];
     int64_t step = bias.present ? bias.dims[3] : 0;
     for (size_t i = 3; bias.present && i-- > 0; step *= bias.dims[i])
       biasSteps[i] = bias.dims[i] == 1 ? 0 : step;
-    if (bias.present && bias.dims[3] != shape.keys) // by distance: the line of the next query begins one entry earlier
+    if (call.operands[operand.keyPlace].present)
+      places = bias.dims[3];
+    else if (bias.present &&
+             bias.dims[3] != shape.keys) // by distance: the line of the next query begins one entry earlier
       biasSteps[2] = -1, firstBias = shape.queries - 1;
   }
 
@@ -164,21 +171,27 @@ struct BlockAttention {
       return base ? base + b * elements * each : nullptr;
     };
     const auto biasBytes = static_cast<int64_t>(byteSize(biasType));
-    const auto *bias = static_cast<const char *>(row(first + 3, biasSteps[0], biasBytes));
+    const auto *bias = static_cast<const char *>(row(operand.bias, biasSteps[0], biasBytes));
     made.bias = bias ? bias + firstBias * biasBytes : nullptr;
     made.biasType = biasType, made.biasHead = biasSteps[1], made.biasQuery = biasSteps[2];
-    made.keyMask = static_cast<const uint8_t *>(row(first + 4, shape.keys, 1));
-    made.querySegment = row(first + 5, shape.queries, wideQuerySegment ? 8 : 4);
-    made.keySegment = row(first + 6, shape.keys, wideKeySegment ? 8 : 4);
-    made.wideQuerySegment = wideQuerySegment, made.wideKeySegment = wideKeySegment;
+    made.keyMask = static_cast<const uint8_t *>(row(operand.keyMask, shape.keys, 1));
+    auto wholes = [&](size_t which, int64_t each) {
+      bool isWide = wide[which - operand.querySegment];
+      return Wholes{row(which, each, isWide ? 8 : 4), isWide};
+    };
+    made.querySegment = wholes(operand.querySegment, shape.queries);
+    made.keySegment = wholes(operand.keySegment, shape.keys);
+    made.segmentBias = segmentBias;
+    made.queryPlace = wholes(operand.queryPlace, 0), made.keyPlace = wholes(operand.keyPlace, 0), made.places = places;
+    made.sink = launch.operands[operand.sink], made.sinkType = sinkType;
     return made;
   }
 
   /// scores = scale * query . key, of one head of every group after another.
   Status multiplyScores(const Launch &launch, const Step &step, int64_t b, float *scores, void *library) const {
     for (int64_t head = 0; head < share(); ++head)
-      MT_TRY(step.scores.run(launch.stream, {.a = at(launch, first, queryPlace(b, step.at.query, head)),
-                                             .b = at(launch, first + 1, keyPlace(b, step.at.key)),
+      MT_TRY(step.scores.run(launch.stream, {.a = at(launch, operand.query, queryPlace(b, step.at.query, head)),
+                                             .b = at(launch, operand.key, keyPlace(b, step.at.key)),
                                              .c = scores + headScores(head),
                                              .scratch = library,
                                              .alpha = scale}));
@@ -187,13 +200,11 @@ struct BlockAttention {
 };
 
 struct Forward : BlockAttention {
-  static constexpr size_t kResult = 7, kLogsumexp = 8;
-
   Status operator()(const Launch &launch) const {
     Scratch scratch(launch.operands.back());
     float *scores = scratch.take<float>(shape.scores);
     void *narrow = scratch.take(shape.narrowScores), *library = scratch.take(shape.library);
-    float *logsumexp = launch.at<float>(kLogsumexp), beta = launch.accumulates(kResult) ? 1.0f : 0.0f;
+    float *logsumexp = launch.at<float>(operand.logsumexp), beta = launch.accumulates(operand.output) ? 1.0f : 0.0f;
     for (int64_t b = 0; b < shape.batch; ++b)
       for (const Step &step : *steps) {
         MT_TRY(multiplyScores(launch, step, b, scores, library));
@@ -201,10 +212,10 @@ struct Forward : BlockAttention {
         made.scores = scores, made.probabilities = narrow ? narrow : scores;
         made.logsumexp = logsumexp ? logsumexp + b * shape.heads * shape.queries : nullptr;
         MT_TRY(softmaxScores(launch.stream, made));
-        for (int64_t head = 0; launch.operands[kResult] && head < share(); ++head)
+        for (int64_t head = 0; launch.operands[operand.output] && head < share(); ++head)
           MT_TRY(step.result.run(launch.stream, {.a = offset(made.probabilities, headScores(head)),
-                                                 .b = at(launch, 2, valuePlace(b, step.at.key)),
-                                                 .c = at(launch, kResult, outputPlace(b, step.at.query, head)),
+                                                 .b = at(launch, operand.value, valuePlace(b, step.at.key)),
+                                                 .c = at(launch, operand.output, outputPlace(b, step.at.query, head)),
                                                  .scratch = library,
                                                  .beta = beta}));
       }
@@ -213,10 +224,9 @@ struct Forward : BlockAttention {
 };
 
 struct Backward : BlockAttention {
-  static constexpr size_t kGradient = 0, kOutput = 8, kLogsumexp = 9, kDquery = 10, kDkey = 11, kDvalue = 12,
-                          kDbias = 13;
+  static constexpr size_t kGradient = AttentionOperands::kGradient;
   int64_t biasElements = 0; ///< of dbias; 0: not wanted
-  DType dbiasType = DType::f32;
+  DType dbiasType = DType::f32, dsinkType = DType::f32;
 
   struct Buffers {
     float *scores;
@@ -224,6 +234,7 @@ struct Backward : BlockAttention {
     float *slopes;
     void *narrowSlopes;
     float *wideSlopes, *deltas, *keySums, *valueSums, *biasSums;
+    int32_t *keyOf;
     void *library;
   };
 
@@ -234,7 +245,8 @@ struct Backward : BlockAttention {
     made.slopes = scratch.take<float>(shape.slopes), made.narrowSlopes = scratch.take(shape.narrowSlopes);
     made.wideSlopes = scratch.take<float>(shape.wideSlopes), made.deltas = scratch.take<float>(shape.deltas);
     made.keySums = scratch.take<float>(shape.keySums), made.valueSums = scratch.take<float>(shape.valueSums);
-    made.biasSums = scratch.take<float>(shape.biasSums), made.library = scratch.take(shape.library);
+    made.biasSums = scratch.take<float>(shape.biasSums);
+    made.keyOf = scratch.take<int32_t>(shape.keysByPlace), made.library = scratch.take(shape.library);
     return made;
   }
 
@@ -261,18 +273,19 @@ struct Backward : BlockAttention {
     MT_TRY(multiplyScores(launch, step, b, in.scores, in.library));
     for (int64_t head = 0; head < share(); ++head)
       MT_TRY(step.slopes.run(launch.stream, {.a = at(launch, kGradient, outputPlace(b, step.at.query, head)),
-                                             .b = at(launch, first + 2, valuePlace(b, step.at.key)),
+                                             .b = at(launch, operand.value, valuePlace(b, step.at.key)),
                                              .c = in.slopes + headScores(head),
                                              .scratch = in.library}));
     ScoreBlock made = block(launch, step.at, b);
     made.scores = in.scores, made.probabilities = in.narrowScores ? in.narrowScores : in.scores;
     made.slopes = in.slopes, made.slopesOut = in.narrowSlopes ? in.narrowSlopes : in.slopes;
-    made.wideSlopes = in.wideSlopes, made.deltas = in.deltas;
-    made.logsumexp = launch.at<float>(kLogsumexp) + b * shape.heads * shape.queries;
+    made.wideSlopes = in.wideSlopes, made.deltas = in.deltas + b * shape.deltasOfRow(), made.keyOf = in.keyOf;
+    made.logsumexp = launch.at<float>(operand.logsumexp) + b * shape.heads * shape.queries;
     MT_TRY(sendScoresBack(launch.stream, made));
     if (biasElements > 0)
-      MT_TRY(addBiasSlopes(launch.stream, made, in.wideSlopes ? in.wideSlopes : in.slopes,
-                           (in.biasSums ? in.biasSums : launch.at<float>(kDbias)) + b * biasSteps[0] + firstBias));
+      MT_TRY(
+          addBiasSlopes(launch.stream, made, in.wideSlopes ? in.wideSlopes : in.slopes,
+                        (in.biasSums ? in.biasSums : launch.at<float>(operand.dbias)) + b * biasSteps[0] + firstBias));
     for (int64_t head = 0; head < share(); ++head)
       MT_TRY(sendHeadBack(launch, step, b, head, made, in, keys, values));
     return {};
@@ -290,41 +303,54 @@ struct Backward : BlockAttention {
                                              .beta = 1}));
     if (keys)
       MT_TRY(step.dkey.run(launch.stream, {.a = slopes,
-                                           .b = at(launch, first, queryPlace(b, step.at.query, head)),
+                                           .b = at(launch, operand.query, queryPlace(b, step.at.query, head)),
                                            .c = keys + keyPlace(0, step.at.key),
                                            .scratch = in.library,
                                            .alpha = scale,
                                            .beta = 1}));
-    if (launch.operands[kDquery])
+    if (launch.operands[operand.dquery])
       MT_TRY(step.dquery.run(launch.stream, {.a = slopes,
-                                             .b = at(launch, first + 1, keyPlace(b, step.at.key)),
-                                             .c = at(launch, kDquery, queryPlace(b, step.at.query, head)),
+                                             .b = at(launch, operand.key, keyPlace(b, step.at.key)),
+                                             .c = at(launch, operand.dquery, queryPlace(b, step.at.query, head)),
                                              .scratch = in.library,
                                              .alpha = scale,
-                                             .beta = launch.accumulates(kDquery) ? 1.0f : 0.0f}));
+                                             .beta = launch.accumulates(operand.dquery) ? 1.0f : 0.0f}));
     return {};
   }
 
   Status operator()(const Launch &launch) const {
     Buffers in = buffersOf(launch);
     int64_t keyElements = keyPlace(1, 0), valueElements = valuePlace(1, 0);
-    if (biasElements > 0 && (in.biasSums || !launch.accumulates(kDbias)))
-      MT_TRY(clearBytes(launch.stream, in.biasSums ? in.biasSums : launch.operands[kDbias],
-                   static_cast<uint64_t>(biasElements) * sizeof(float)));
+    if (biasElements > 0 && (in.biasSums || !launch.accumulates(operand.dbias)))
+      MT_TRY(clearBytes(launch.stream, in.biasSums ? in.biasSums : launch.operands[operand.dbias],
+                        static_cast<uint64_t>(biasElements) * sizeof(float)));
+    if (in.keyOf)
+      MT_TRY(findKeys(launch.stream, block(launch, steps->front().at, 0).keyPlace, shape.keys, in.keyOf, places));
     for (int64_t b = 0; b < shape.batch; ++b) {
-      MT_ASSIGN(float *keys, gather(launch, kDkey, b, keyElements, in.keySums));
-      MT_ASSIGN(float *values, gather(launch, kDvalue, b, valueElements, in.valueSums));
+      MT_ASSIGN(float *keys, gather(launch, operand.dkey, b, keyElements, in.keySums));
+      MT_ASSIGN(float *values, gather(launch, operand.dvalue, b, valueElements, in.valueSums));
       MT_TRY(rowProducts(launch.stream, at(launch, kGradient, outputPlace(b, 0, 0)),
-                         at(launch, kOutput, outputPlace(b, 0, 0)), shape.type, shape.queries, shape.heads,
-                         shape.valueWidth, in.deltas));
+                         at(launch, operand.output, outputPlace(b, 0, 0)), shape.type, shape.queries, shape.heads,
+                         shape.valueWidth, in.deltas + b * shape.deltasOfRow()));
       for (const Step &step : *steps)
         MT_TRY(backward(launch, step, b, in, keys, values));
-      MT_TRY(settle(launch, kDkey, b, keyElements, in.keySums));
-      MT_TRY(settle(launch, kDvalue, b, valueElements, in.valueSums));
+      MT_TRY(settle(launch, operand.dkey, b, keyElements, in.keySums));
+      MT_TRY(settle(launch, operand.dvalue, b, valueElements, in.valueSums));
     }
+    if (launch.operands[operand.dsink])
+      MT_TRY(addSinkSlopes(launch.stream, {.sink = launch.operands[operand.sink],
+                                           .sinkType = sinkType,
+                                           .logsumexp = launch.at<float>(operand.logsumexp),
+                                           .deltas = in.deltas,
+                                           .dsink = launch.operands[operand.dsink],
+                                           .dsinkType = dsinkType,
+                                           .adds = launch.accumulates(operand.dsink),
+                                           .batch = shape.batch,
+                                           .heads = shape.heads,
+                                           .queries = shape.queries}));
     if (biasElements > 0 && in.biasSums)
-      return castElements(launch.stream, in.biasSums, DType::f32, launch.operands[kDbias], dbiasType, biasElements,
-                          launch.accumulates(kDbias));
+      return castElements(launch.stream, in.biasSums, DType::f32, launch.operands[operand.dbias], dbiasType,
+                          biasElements, launch.accumulates(operand.dbias));
     return {};
   }
 };
@@ -350,15 +376,14 @@ Result<std::vector<Step>> stepsOf(const BlockAttention &call, Blas &blas) {
 } // namespace
 
 Result<Run> prepareBlockAttention(const Signature &call, Library &library) {
-  bool gradient = call.kernel == "attention_grad";
-  BlockAttention decoded(call, gradient ? 1 : 0);
+  BlockAttention decoded(call);
   MT_ASSIGN(Blas * blas, library.blas());
   MT_ASSIGN(std::vector<Step> steps, stepsOf(decoded, *blas));
   decoded.steps = std::make_shared<const std::vector<Step>>(std::move(steps));
-  if (!gradient)
+  if (!decoded.shape.gradient)
     return Run(Forward{decoded});
-  const OperandType &dbias = call.operands[Backward::kDbias];
-  return Run(Backward{{decoded}, dbias.present ? dbias.elements() : 0, dbias.type});
+  const OperandType &dbias = call.operands[decoded.operand.dbias], &dsink = call.operands[decoded.operand.dsink];
+  return Run(Backward{{decoded}, dbias.present ? dbias.elements() : 0, dbias.type, dsink.type});
 }
 
 } // namespace mt::kernels::cuda

@@ -3,9 +3,11 @@
 // rounded to 16 bits by the graph, as it does itself between heads of a group, and summed in 32 bits in one order.
 #include "kernels/cuda/GraphAttention.h"
 
+#include "kernels/AttentionOperands.h"
 #include "kernels/Visibility.h"
 #include "kernels/cuda/CastElements.h"
 #include "kernels/cuda/Family.h"
+#include "kernels/cuda/ScoreRows.h"
 #include "kernels/cuda/Scratch.h"
 
 #include <algorithm>
@@ -14,11 +16,13 @@ namespace mt::kernels::cuda {
 
 std::vector<GraphPart> graphParts(const Signature &call, const FusedAttention &cut) {
   const AttentionBlocks shape = AttentionBlocks::of(call);
+  const AttentionOperands at(shape.gradient);
   const Visibility seen = Visibility::of(call, shape.keys);
   const bool bandLeft = seen.hidesEarly(shape.queries), bandRight = seen.hidesLate();
   AttentionGraph graph = {.type = shape.type,
                           .gradient = shape.gradient,
-                          .statistics = !shape.gradient && call.operands[8].present,
+                          .statistics = !shape.gradient &&
+                                        (call.operands[at.logsumexp].present || call.operands[at.sink].present),
                           .scale = static_cast<float>(call.real("scale")),
                           .rows = cut.rows,
                           .heads = cut.heads * cut.groups,
@@ -53,6 +57,8 @@ namespace {
 
 struct GraphAttention {
   AttentionBlocks shape;
+  AttentionOperands operand;
+  DType sinkType, dsinkType;
   FusedAttention cut;
   std::vector<GraphPart> parts;
   std::vector<GraphRun> graphs; ///< of the parts
@@ -62,6 +68,7 @@ struct GraphAttention {
     void *library;
     float *keySums, *valueSums;
     void *keyPart, *valuePart;
+    float *logsumexp, *deltas;
   };
 
   /// The address of an element of an operand of the call's type.
@@ -80,21 +87,20 @@ struct GraphAttention {
     auto ofKey = [&](size_t operand, int64_t width) {
       return place(launch, operand, ((b * s.keys + part.key) * s.groups + group) * width);
     };
-    auto statistic = [&](size_t operand) -> void * {
-      return launch.at<float>(operand) + (b * s.heads + head) * s.queries + part.query;
-    };
+    void *statistic = in.logsumexp ? in.logsumexp + (b * s.heads + head) * s.queries + part.query : nullptr;
+    void *query = ofQuery(operand.query, s.width), *key = ofKey(operand.key, s.width),
+         *value = ofKey(operand.value, s.valueWidth), *output = ofQuery(operand.output, s.valueWidth);
     if (!s.gradient)
-      return {ofQuery(0, s.width), ofKey(1, s.width), ofKey(2, s.valueWidth), ofQuery(7, s.valueWidth),
-              part.graph.statistics ? statistic(8) : nullptr};
-    return {ofQuery(1, s.width),
-            ofKey(2, s.width),
-            ofKey(3, s.valueWidth),
-            ofQuery(8, s.valueWidth),
-            statistic(9),
-            ofQuery(0, s.valueWidth),
-            ofQuery(10, s.width),
-            part.graph.apart ? in.keyPart : ofKey(11, s.width),
-            part.graph.apart ? in.valuePart : ofKey(12, s.valueWidth)};
+      return {query, key, value, output, part.graph.statistics ? statistic : nullptr};
+    return {query,
+            key,
+            value,
+            output,
+            statistic,
+            ofQuery(AttentionOperands::kGradient, s.valueWidth),
+            ofQuery(operand.dquery, s.width),
+            part.graph.apart ? in.keyPart : ofKey(operand.dkey, s.width),
+            part.graph.apart ? in.valuePart : ofKey(operand.dvalue, s.valueWidth)};
   }
 
   static Status add(const Launch &launch, const GraphPart &part, const void *from, float *sums, int64_t width) {
@@ -131,36 +137,90 @@ struct GraphAttention {
     if (!cut.sums())
       return {};
     const int64_t first = b * shape.keys * shape.groups + group;
-    MT_TRY(settle(launch, in.keySums, in.keyPart, place(launch, 11, first * shape.width), shape.width));
-    return settle(launch, in.valueSums, in.valuePart, place(launch, 12, first * shape.valueWidth), shape.valueWidth);
+    MT_TRY(settle(launch, in.keySums, in.keyPart, place(launch, operand.dkey, first * shape.width), shape.width));
+    return settle(launch, in.valueSums, in.valuePart, place(launch, operand.dvalue, first * shape.valueWidth),
+                  shape.valueWidth);
+  }
+
+  /// What the graph leaves out: it knows no sinks, and needs none for gradients, where the logsumexp has it.
+  Status settleSink(const Launch &launch, const Buffers &in) const {
+    void *sink = launch.operands[operand.sink];
+    if (!shape.gradient)
+      return foldSink(launch.stream, {.sink = sink,
+                                      .sinkType = sinkType,
+                                      .logsumexp = in.logsumexp,
+                                      .output = launch.operands[operand.output],
+                                      .type = shape.type,
+                                      .batch = shape.batch,
+                                      .queries = shape.queries,
+                                      .heads = shape.heads,
+                                      .width = shape.valueWidth});
+    if (!launch.operands[operand.dsink])
+      return {};
+    const int64_t row = shape.queries * shape.heads;
+    for (int64_t b = 0; b < shape.batch; ++b)
+      MT_TRY(rowProducts(launch.stream, place(launch, AttentionOperands::kGradient, b * row * shape.valueWidth),
+                         place(launch, operand.output, b * row * shape.valueWidth), shape.type, shape.queries,
+                         shape.heads, shape.valueWidth, in.deltas + b * row));
+    return addSinkSlopes(launch.stream, {.sink = sink,
+                                         .sinkType = sinkType,
+                                         .logsumexp = in.logsumexp,
+                                         .deltas = in.deltas,
+                                         .dsink = launch.operands[operand.dsink],
+                                         .dsinkType = dsinkType,
+                                         .adds = launch.accumulates(operand.dsink),
+                                         .batch = shape.batch,
+                                         .heads = shape.heads,
+                                         .queries = shape.queries});
+  }
+
+  /// Whether the launch adds to what the graph replaces.
+  bool isAdding(const Launch &launch) const {
+    if (!shape.gradient)
+      return launch.accumulates(operand.output);
+    return launch.accumulates(operand.dquery) || launch.accumulates(operand.dkey) || launch.accumulates(operand.dvalue);
   }
 
   Status operator()(const Launch &launch) const {
-    if (launch.accumulate != 0)
+    if (isAdding(launch))
       return adding(launch);
     Scratch scratch(launch.operands.back());
     Buffers in = {};
     in.library = scratch.take(cut.library);
     in.keySums = scratch.take<float>(cut.keySums), in.valueSums = scratch.take<float>(cut.valueSums);
     in.keyPart = scratch.take(cut.keyPart), in.valuePart = scratch.take(cut.valuePart);
+    auto *ofSink = scratch.take<float>(cut.ofSink);
+    in.logsumexp = launch.at<float>(operand.logsumexp), in.deltas = ofSink;
+    if (!shape.gradient && ofSink)
+      in.logsumexp = ofSink;
     for (int64_t b = 0; b < shape.batch; b += cut.rows)
       for (int64_t group = 0; group < shape.groups; group += cut.groups)
         MT_TRY(runGroups(launch, b, group, in));
-    return {};
+    return launch.operands[operand.sink] ? settleSink(launch, in) : Status();
   }
 };
 
 /// The graph writes all of its results.
 bool wantsAll(const Signature &call) {
-  bool gradient = call.kernel == "attention_grad";
-  for (size_t operand : gradient ? std::vector<size_t>{10, 11, 12} : std::vector<size_t>{7})
+  const bool gradient = call.kernel == "attention_grad";
+  const AttentionOperands at(gradient);
+  for (size_t operand : gradient ? std::vector<size_t>{at.dquery, at.dkey, at.dvalue} : std::vector<size_t>{at.output})
     if (!call.operands[operand].present)
       return false;
   return true;
 }
 
 Result<Run> prepareCut(const Signature &call, const FusedAttention &cut, Library &library, const Run &adding) {
-  GraphAttention made{AttentionBlocks::of(call), cut, graphParts(call, cut), {}, adding};
+  const AttentionBlocks shape = AttentionBlocks::of(call);
+  const AttentionOperands at(shape.gradient);
+  GraphAttention made{shape,
+                      at,
+                      call.operands[at.sink].type,
+                      shape.gradient ? call.operands[at.dsink].type : DType::f32,
+                      cut,
+                      graphParts(call, cut),
+                      {},
+                      adding};
   for (const GraphPart &part : made.parts) {
     MT_ASSIGN(GraphRun run, prepareGraph(part.graph, cut.library, library));
     made.graphs.push_back(std::move(run));

@@ -9,6 +9,12 @@
 
 namespace mt::kernels::cuda {
 
+/// Whole numbers of 32 or 64 bits.
+struct Wholes {
+  const void *data = nullptr;
+  bool wide = false;
+};
+
 /// Scores lie as [heads, stride / line, line]; those of query i and key j of the block at (head * stride + i * line +
 /// j).
 struct ScoreBlock {
@@ -22,8 +28,13 @@ struct ScoreBlock {
   DType biasType = DType::f32;
   int64_t biasHead = 0, biasQuery = 0;
   const uint8_t *keyMask = nullptr;
-  const void *querySegment = nullptr, *keySegment = nullptr;
-  bool wideQuerySegment = false, wideKeySegment = false;
+  Wholes querySegment = {}, keySegment = {};
+  float segmentBias = 0; ///< 0: other segments are hidden
+  Wholes queryPlace = {}, keyPlace = {};
+  int64_t places = 0;             ///< entries of a bias by place
+  const int32_t *keyOf = nullptr; ///< [places] the key at a place, or -1
+  const void *sink = nullptr;     ///< [heads]
+  DType sinkType = DType::f32;
   float *logsumexp = nullptr; ///< [heads, allQueries]
 
   float *scores = nullptr;       ///< the products, scaled
@@ -47,12 +58,43 @@ Status rowProducts(Stream stream, const void *a, const void *b, DType type, int6
 /// dbias += slopes, summed in order over heads and queries that share it; `slopes` as block.scores.
 Status addBiasSlopes(Stream stream, const ScoreBlock &block, const float *slopes, float *dbias);
 
+/// keyOf[keyPlace[k]] = k, and -1 where no key is.
+Status findKeys(Stream stream, Wholes keyPlace, int64_t keys, int32_t *keyOf, int64_t places);
+/// dsink[head] (+)= -sum over batch and queries of e^(sink - logsumexp) * delta, which lie as [batch, heads, queries].
+struct SinkSlopes {
+  const void *sink = nullptr;
+  DType sinkType = DType::f32;
+  const float *logsumexp = nullptr, *deltas = nullptr;
+  void *dsink = nullptr;
+  DType dsinkType = DType::f32;
+  bool adds = false;
+  int64_t batch = 0, heads = 0, queries = 0;
+};
+Status addSinkSlopes(Stream stream, const SinkSlopes &slopes);
+/// Attention without a sink becomes that with one: logsumexp [batch, heads, queries] takes it up, and output [batch,
+/// queries, heads, width] is scaled.
+struct SinkFold {
+  const void *sink = nullptr;
+  DType sinkType = DType::f32;
+  float *logsumexp = nullptr;
+  void *output = nullptr;
+  DType type = DType::f32;
+  int64_t batch = 0, queries = 0, heads = 0, width = 0;
+};
+Status foldSink(Stream stream, const SinkFold &fold);
+
 using ScoreCode = void (*)(ScoreBlock block);
 ScoreCode softmaxScoresCode();
 ScoreCode sendScoresBackCode();
 using RowProductsCode = void (*)(const void *a, const void *b, DType type, int64_t queries, int64_t heads,
                                  int64_t width, float *deltas);
 RowProductsCode rowProductsCode();
+using FindKeysCode = void (*)(Wholes keyPlace, int64_t keys, int32_t *keyOf, int64_t places);
+FindKeysCode findKeysCode();
+using SinkSlopesCode = void (*)(SinkSlopes slopes);
+SinkSlopesCode sinkSlopesCode();
+using FoldSinkCode = void (*)(SinkFold fold);
+FoldSinkCode foldSinkCode();
 using AddSlopesCode = void (*)(ScoreBlock block, const float *slopes, float *dbias, int64_t ownHeads,
                                int64_t ownQueries);
 AddSlopesCode addSlopesCode();

@@ -3,6 +3,7 @@
 #include "passes/nn/MaskPredicate.h"
 
 #include <functional>
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -21,10 +22,13 @@ public:
     if (!split(seen, true))
       return false;
     auto rule = conjunctionOf(predicate.position, positions, shape);
-    if (!rule)
+    const int64_t dilation = std::lcm(predicate.position.dilation, multiple);
+    bool meetsItself = rule && rule->low <= 0 && rule->high >= 0 && shape.queries <= shape.keys;
+    if (!rule || (dilation > 1 && (rule->prefix > 0 || !meetsItself)))
       return refuse(
           "what it says about positions is not one window of distances and a prefix, or leaves a query without keys");
     predicate.position = *rule;
+    predicate.position.dilation = dilation;
     for (auto &build : pending)
       build();
     return true;
@@ -42,6 +46,7 @@ private:
   std::set<std::pair<const Expression *, bool>> done; ///< taken apart
   DenseSet<const Expression *> positional;            ///< found to have no loads
   bool segmented = predicate.querySegment != nullptr;
+  int64_t multiple = 1; ///< of which distances have to be
 
   bool refuse(StringRef text) {
     reason = text.str();
@@ -77,12 +82,33 @@ private:
       return addKeyMask(e, wanted ? "ne" : "eq", 0, true);
     if (e.kind == Expression::compare && e.left && e.left->kind == Expression::load) {
       if (e.right->kind == Expression::affine && e.right->number.isConstant())
-        return addKeyMask(*e.left, e.predicate, e.right->number.constant, wanted);
+        return addDilation(e, wanted) || addKeyMask(*e.left, e.predicate, e.right->number.constant, wanted);
       if (e.right->kind == Expression::load && e.predicate == (wanted ? "eq" : "ne"))
         return addSegments(*e.left, *e.right) || addSegments(*e.right, *e.left) ||
                refuse("it compares more than the segments of a query and a key");
     }
     return refuse("it combines what it looks up with positions or other look-ups otherwise than by `and`");
+  }
+
+  /// (query - key) % d == 0, or of its size.
+  bool addDilation(const Expression &e, bool wanted) {
+    constexpr int64_t kMost = 1 << 20;
+    auto mod = e.left->tensor.getDefiningOp<ModOp>();
+    auto divisor = mod ? splatValue(mod.getRhs()) : std::nullopt;
+    if (!divisor || !(*divisor >= 1 && *divisor <= kMost) || e.predicate != (wanted ? "eq" : "ne") ||
+        !e.right->isConstant(0) || shapeOf(mod.getLhs()) != shapeOf(mod.getResult()))
+      return false;
+    ExpressionRef distance = evaluator.element(mod.getLhs(), e.left->indices);
+    if (distance->kind != Expression::affine && distance->kind != Expression::magnitude)
+      return false;
+    const Affine &number = distance->number;
+    ArrayRef<int64_t> c = number.coefficients;
+    auto d = static_cast<int64_t>(*divisor);
+    if (std::abs(c[kQuery]) != 1 || c[kKey] != -c[kQuery] || c[kBatch] != 0 || c[kHead] != 0 ||
+        number.constant % d != 0 || multiple > kMost / d)
+      return false;
+    multiple = std::lcm(multiple, d);
+    return true;
   }
 
   /// A load indexed by (batch, position) alone: its tensor can be seen as [batch, length].

@@ -44,6 +44,7 @@ void addActivationPatterns(mlir::RewritePatternSet &patterns);
 void addRotaryPatterns(mlir::RewritePatternSet &patterns);
 void addDistancePatterns(mlir::RewritePatternSet &patterns);
 void addAttentionPatterns(mlir::RewritePatternSet &patterns);
+void addSegmentPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace mt::passes
 #endif

@@ -54,6 +54,19 @@ std::optional<Beside> besideSink(SliceOp slice) {
   return fits ? std::optional(Beside{softmax, scores, sink}) : std::nullopt;
 }
 
+/// A tensor times one with one number for all keys, or divided by it: both.
+std::optional<std::pair<Value, Value>> scaledByRow(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<MulOp, DivOp>(op) || !isReal(value))
+    return std::nullopt;
+  Value lhs = op->getOperand(0), rhs = op->getOperand(1);
+  auto isOne = [](Value number) { return shapeOf(number).empty() || shapeOf(number).back() == 1; };
+  if (lhs.getType() == value.getType() && isOne(rhs))
+    return std::pair(lhs, rhs);
+  return isa<MulOp>(op) && rhs.getType() == value.getType() && isOne(lhs) ? std::optional(std::pair(rhs, lhs))
+                                                                          : std::nullopt;
+}
+
 bool leadsToProduct(Value value, int depth = 0) {
   if (depth > 8)
     return false;
@@ -61,6 +74,8 @@ bool leadsToProduct(Value value, int depth = 0) {
   if (isa_and_nonnull<MatmulOp>(op))
     return true;
   if (auto pair = scaledBy(value))
+    return leadsToProduct(pair->first, depth + 1);
+  if (auto pair = scaledByRow(value))
     return leadsToProduct(pair->first, depth + 1);
   if (isa_and_nonnull<TanhOp, CastOp, ReshapeOp>(op))
     return leadsToProduct(op->getOperand(0), depth + 1);
@@ -139,7 +154,9 @@ private:
   bool isOutsideCap() {
     if (scores.cap != 0)
       why = "a mask or bias lies inside its soft cap";
-    return scores.cap == 0;
+    else if (!scores.factors.empty())
+      why = "a mask or bias lies inside a factor of its heads or queries";
+    return why.empty();
   }
 
   Value belowAdd(AddOp add) {
@@ -161,9 +178,14 @@ private:
 
   Value belowScale(Value value) {
     auto outer = scaledBy(value);
+    if (auto factor = outer ? std::nullopt : scaledByRow(value)) {
+      scores.factors.push_back({factor->second, isa<DivOp>(value.getDefiningOp()), shapeOf(value).size()});
+      return factor->first;
+    }
     if (!outer)
       return {};
-    if (auto tanh = outer->first.getDefiningOp<TanhOp>(); tanh && scores.scale == 1 && scores.cap == 0) {
+    if (auto tanh = outer->first.getDefiningOp<TanhOp>();
+        tanh && scores.scale == 1 && scores.cap == 0 && scores.factors.empty()) {
       auto inner = scaledBy(tanh.getOperand());
       if (!inner || !(outer->second > 0) || !isAbout(inner->second * outer->second, 1))
         return {};

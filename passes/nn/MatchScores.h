@@ -17,6 +17,12 @@ struct Scores {
     size_t rank = 4; ///< of the scores that it broadcasts to: 3 where batch and heads are one dimension
   };
   llvm::SmallVector<Mask> masks;
+  struct Factor { ///< of all scores of a query or a head, [.., queries or 1, 1]: the query may have it instead
+    mlir::Value value;
+    bool divides = false;
+    size_t rank = 4; ///< as of a mask
+  };
+  llvm::SmallVector<Factor> factors;
   mlir::Value sink; ///< [.., .., .., 1], a score that takes part in the softmax and weighs no value; may be null
   std::optional<std::pair<int64_t, int64_t>> split; ///< batch and heads, where scores of rank 4 were seen
 

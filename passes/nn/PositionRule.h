@@ -13,14 +13,15 @@ struct ScoreShape {
   int64_t batch, heads, queries, keys;
 };
 
-/// A key is seen where low <= query - key <= high or key < prefix.
+/// A key is seen where low <= query - key <= high, a multiple of `dilation`, or key < prefix.
 struct PositionRule {
-  int64_t low = INT64_MIN, high = INT64_MAX, prefix = 0;
+  int64_t low = INT64_MIN, high = INT64_MAX, prefix = 0, dilation = 1;
 };
 
 /// The rule that holds for exactly the queries and keys of `shape` for which `rule` and all `formulas` (over the
-/// coordinates of scores, without loads) hold. None if no rule does, if a query would see no key (what softmax makes of
-/// a row that is hidden as a whole is for the mask to say), or if there are too many thresholds.
+/// coordinates of scores, without loads) hold; `rule` says nothing of a dilation, nor does what is found. None if no
+/// rule does, if a query would see no key (what softmax makes of a row that is hidden as a whole is for the mask to
+/// say), or if there are too many thresholds.
 std::optional<PositionRule> conjunctionOf(const PositionRule &rule, llvm::ArrayRef<ExpressionRef> formulas,
                                           ScoreShape shape);
 

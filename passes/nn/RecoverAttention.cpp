@@ -143,47 +143,30 @@ bool groupHeads(OpBuilder &builder, Value &key, Value &value) {
   return true;
 }
 
-/// `value` with `count` elements in front of dimension `dim`, or behind it: zeros, or ones of booleans.
-Value extended(OpBuilder &builder, Value value, int64_t dim, int64_t low, int64_t high) {
-  size_t rank = shapeOf(value).size();
-  SmallVector<int64_t> before(rank, 0), behind(rank, 0), interior(rank, 0);
-  before[dim] = low, behind[dim] = high;
-  double fill = getElementTypeOrSelf(value.getType()).isInteger(1) ? 1 : 0;
-  return PadOp::create(builder, value.getLoc(), value, before, behind, interior, APFloat(fill));
+/// What attention sees becomes what a predicate says.
+void setPredicate(AttentionOp op, const MaskPredicate &predicate) {
+  auto assign = [](MutableOperandRange operand, Value value) { value ? operand.assign(value) : operand.clear(); };
+  op.setMinDistance(predicate.position.low);
+  op.setMaxDistance(predicate.position.high);
+  op.setPrefix(predicate.position.prefix);
+  op.setDilation(predicate.position.dilation);
+  assign(op.getKeyMaskMutable(), predicate.keyMask);
+  assign(op.getQuerySegmentMutable(), predicate.querySegment);
+  assign(op.getKeySegmentMutable(), predicate.keySegment);
 }
 
-/// A sink is a key that every query sees, of a score of its own and no value: Xiao et al., arXiv 2309.17453. It stands
-/// first, within the prefix, and the others one further.
-struct Sink {
-  Value score; ///< [1, heads, 1, 1]
-
-  /// The score of a sink that neither batch rows nor queries tell apart.
-  static std::optional<Sink> of(OpBuilder &builder, Value sink) {
-    if (shapeOf(sink).size() != 4 || !isSameAlong(sink, Rows::at(0)) || !isSameAlong(sink, Rows::at(2)))
-      return std::nullopt;
-    SmallVector<int64_t> sizes{1, shapeOf(sink)[1], 1, 1};
-    if (auto broadcast = sink.getDefiningOp<BroadcastOp>();
-        broadcast && shapeOf(broadcast.getOperand()) == ArrayRef<int64_t>(sizes))
-      return Sink{broadcast.getOperand()};
-    return Sink{
-        SliceOp::create(builder, sink.getLoc(), sink, SmallVector<int64_t>(4, 0), sizes, SmallVector<int64_t>(4, 1))};
-  }
-
-  void addTo(OpBuilder &builder, Value &key, Value &value, Value &bias, MaskPredicate &predicate) const {
-    int64_t keys = shapeOf(key)[1];
-    groupHeads(builder, key, value);
-    key = extended(builder, key, 1, 1, 0);
-    value = extended(builder, value, 1, 1, 0);
-    Value scores = extended(builder, score, 3, 0, keys);
-    Type element = bias ? getElementTypeOrSelf(bias.getType()) : Type();
-    bias =
-        bias ? AddOp::create(builder, bias.getLoc(), extended(builder, bias, 3, 1, 0), castTo(builder, scores, element))
-             : scores;
-    if (predicate.keyMask)
-      predicate.keyMask = extended(builder, predicate.keyMask, 1, 1, 0);
-    ++predicate.position.prefix;
-  }
-};
+/// The scores [heads] of sinks that neither batch rows nor queries tell apart; null for others.
+Value sinkOf(OpBuilder &builder, Value sink) {
+  if (shapeOf(sink).size() != 4 || !isSameAlong(sink, Rows::at(0)) || !isSameAlong(sink, Rows::at(2)))
+    return {};
+  SmallVector<int64_t> sizes{1, shapeOf(sink)[1], 1, 1};
+  auto broadcast = sink.getDefiningOp<BroadcastOp>();
+  Value scores = broadcast && shapeOf(broadcast.getOperand()) == ArrayRef<int64_t>(sizes)
+                     ? broadcast.getOperand()
+                     : SliceOp::create(builder, sink.getLoc(), sink, SmallVector<int64_t>(4, 0), sizes,
+                                       SmallVector<int64_t>(4, 1));
+  return reshapeTo(builder, scores, {sizes[1]});
+}
 
 struct AttentionFrom : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -206,7 +189,7 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
     auto scores = matchScores(op, why);
     if (!scores)
       return failure();
-    std::optional<Sink> sink = scores->sink ? Sink::of(rewriter, scores->sink) : std::nullopt;
+    Value sink = scores->sink ? sinkOf(rewriter, scores->sink) : Value();
     if (scores->sink && !sink)
       return failure();
     double scale = scores->scale;
@@ -220,6 +203,13 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
     for (Value *operand : {&query, &key, &value})
       *operand = swapHeads(rewriter, toRankFour(rewriter, castTo(rewriter, *operand, element), shapeOf(*operand).size(), split));
 
+    for (const Scores::Factor &factor : scores->factors) {
+      Value other =
+          castTo(rewriter, swapHeads(rewriter, toRankFour(rewriter, factor.value, factor.rank, split)), element);
+      query = factor.divides ? DivOp::create(rewriter, op.getLoc(), query, other).getResult()
+                             : MulOp::create(rewriter, op.getLoc(), query, other).getResult();
+    }
+
     ArrayRef<int64_t> q = shapeOf(query), k = shapeOf(key);
     ScoreShape shape{q[0], q[2], q[1], k[1]};
     SmallVector<Value> terms;
@@ -228,17 +218,14 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
         terms.push_back(toRankFour(rewriter, term, mask.rank, split));
     MaskPredicate predicate;
     Value bias = addTerms(rewriter, terms, shape, predicate);
-    if (sink && predicate.querySegment)
-      return failure(); // a sink is of every segment
-    if (sink)
-      sink->addTo(rewriter, key, value, bias, predicate);
-    if (bias && getElementTypeOrSelf(bias.getType()) != element)
-      bias = castTo(rewriter, bias, rewriter.getF32Type());
-    auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
+    for (Value *added : {&bias, &sink})
+      if (*added && getElementTypeOrSelf(added->getType()) != element)
+        *added = castTo(rewriter, *added, rewriter.getF32Type());
+    const PositionRule &position = predicate.position;
     auto attention = AttentionOp::create(
         rewriter, op.getLoc(), query, key, value, bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
-        rewriter.getF64FloatAttr(scale), number(predicate.position.low), number(predicate.position.high),
-        number(sink ? 1 : 0), number(predicate.position.prefix), number(0), rewriter.getF64FloatAttr(scores->cap));
+        /*queryPlace=*/Value(), /*keyPlace=*/Value(), sink, APFloat(scale), position.low, position.high, /*offset=*/0,
+        position.prefix, /*chunk=*/0, position.dilation, /*segmentBias=*/APFloat(0.0), APFloat(scores->cap));
     Value result = castTo(rewriter, swapHeads(rewriter, attention.getResult()), getElementTypeOrSelf(op.getType()));
     rewriter.replaceOp(op, reshapeTo(rewriter, result, shapeOf(op.getResult())));
     return success();
@@ -251,11 +238,14 @@ struct BiasToPredicate : OpRewritePattern<AttentionOp> {
   explicit BiasToPredicate(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {}
   LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
     ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
-    if (!op.getBias() || op.getOffset() != 0 || shapeOf(op.getBias())[3] != k[1])
+    if (!op.getBias() || op.getKeyPlace() || op.getOffset() != 0 || shapeOf(op.getBias())[3] != k[1])
       return failure();
     ScoreShape shape{q[0], q[2], q[1], k[1]};
-    MaskPredicate predicate{{int64_t(op.getMinDistance()), int64_t(op.getMaxDistance()), int64_t(op.getPrefix())},
-                            op.getKeyMask(), op.getQuerySegment(), op.getKeySegment()};
+    MaskPredicate predicate{{int64_t(op.getMinDistance()), int64_t(op.getMaxDistance()), int64_t(op.getPrefix()),
+                             int64_t(op.getDilation())},
+                            op.getKeyMask(),
+                            op.getQuerySegment(),
+                            op.getKeySegment()};
     SmallVector<Value> terms = termsOf(op.getBias()), rest;
     bool changed = terms.empty();
     for (Value term : terms) {
@@ -267,11 +257,10 @@ struct BiasToPredicate : OpRewritePattern<AttentionOp> {
     if (!changed)
       return failure();
     Value bias = rest.empty() ? Value() : widened(rewriter, toRankFour(rewriter, sumOf(rewriter, rest), 4, {q[0], q[2]}), shape);
-    auto number = [&](int64_t value) { return rewriter.getI64IntegerAttr(value); };
-    rewriter.replaceOpWithNewOp<AttentionOp>(
-        op, op.getQuery(), op.getKey(), op.getValue(), bias, predicate.keyMask, predicate.querySegment, predicate.keySegment,
-        op.getScaleAttr(), number(predicate.position.low), number(predicate.position.high), op.getOffsetAttr(),
-        number(predicate.position.prefix), op.getChunkAttr(), op.getSoftCapAttr());
+    rewriter.modifyOpInPlace(op, [&] {
+      bias ? op.getBiasMutable().assign(bias) : op.getBiasMutable().clear();
+      setPredicate(op, predicate);
+    });
     return success();
   }
 };

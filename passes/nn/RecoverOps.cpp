@@ -25,6 +25,7 @@ struct RecoverOps : impl::RecoverOpsBase<RecoverOps> {
     passes::addActivationPatterns(patterns);
     passes::addRotaryPatterns(patterns);
     passes::addAttentionPatterns(patterns);
+    passes::addSegmentPatterns(patterns);
     passes::addDistancePatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns)))) {
       getOperation().emitError("patterns of mt-recover-ops do not come to an end");

@@ -56,6 +56,8 @@ private:
       both(compare(distance, "ge", whole(rule.low)));
     if (rule.high < shape.queries)
       both(compare(distance, "le", whole(rule.high)));
+    if (rule.dilation > 1)
+      both(compare(ModOp::create(builder, location, distance, whole(rule.dilation)), "eq", whole(0)));
     if (seen && rule.prefix > 0)
       seen = OrOp::create(builder, location, seen, compare(key, "lt", whole(rule.prefix)));
   }

@@ -121,14 +121,16 @@ std::map<std::string, Signature> calls() {
   const Dims longHeads = {1, 1024, 12, 64};
   auto attention = [&](const Dims &d) {
     return Signature{
-        "attention", causal, {in(d), in(d), in(d), none(), none(), none(), none(), out(d), out({d[0], d[2], d[1]})}};
+        "attention",
+        causal,
+        {in(d), in(d), in(d), none(), none(), none(), none(), none(), none(), none(), out(d), out({d[0], d[2], d[1]})}};
   };
   auto attentionGrad = [&](const Dims &d) {
     OperandType absent{DType::f32, {}, Effect::write, false};
     return Signature{"attention_grad",
                      causal,
-                     {in(d), in(d), in(d), in(d), none(), none(), none(), none(), in(d), in({d[0], d[2], d[1]}), out(d),
-                      out(d), out(d), absent}};
+                     {in(d), in(d), in(d), in(d), none(), none(), none(), none(), none(), none(), none(), in(d),
+                      in({d[0], d[2], d[1]}), out(d), out(d), out(d), absent, absent}};
   };
   return {
       {"add", {"add", {}, {in(x), in(x), out(x)}}},

@@ -36,8 +36,8 @@ Signature callOf(const Shape &shape, bool gradient) {
   if (!gradient)
     return {"attention",
             attributes,
-            {operand(query), operand(key), operand(key), none, none, none, none, operand(query, Effect::write),
-             operand(statistic, Effect::write, DType::f32)}};
+            {operand(query), operand(key), operand(key), none, none, none, none, none, none, none,
+             operand(query, Effect::write), operand(statistic, Effect::write, DType::f32)}};
   return {"attention_grad",
           attributes,
           {operand(query),
@@ -48,11 +48,15 @@ Signature callOf(const Shape &shape, bool gradient) {
            none,
            none,
            none,
+           none,
+           none,
+           none,
            operand(query),
            operand(statistic, Effect::read, DType::f32),
            operand(query, Effect::write),
            operand(key, Effect::write),
            operand(key, Effect::write),
+           {DType::f32, {}, Effect::write, false},
            {DType::f32, {}, Effect::write, false}}};
 }
 

@@ -14,12 +14,20 @@ struct AttentionCase {
   int64_t batch, queries, keys, heads, groups, width, valueWidth;
   Attributes attributes;
   Dims bias = {};
-  bool keyMask = false, segments = false;
+  bool keyMask = false, segments = false, places = false, sink = false;
 };
 
 struct Inputs {
-  Tensor query, key, value, bias, keyMask, querySegment, keySegment;
+  Tensor query, key, value, bias, keyMask, querySegment, keySegment, queryPlace, keyPlace, sink;
 };
+
+/// Positions in two dimensions, a grid of rows of four; those of queries such that the smallest difference is zero.
+Tensor places(int64_t count, int64_t later, DType type) {
+  Values values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<double>(i / 4 * 7 + i % 4 + later));
+  return tensor(type, {count}, values);
+}
 
 Inputs inputsOf(const AttentionCase &c) {
   return {random({c.batch, c.queries, c.heads, c.width}, 1, 2),
@@ -28,7 +36,10 @@ Inputs inputsOf(const AttentionCase &c) {
           c.bias.empty() ? absent() : random(c.bias, 4, 1),
           c.keyMask ? integers({c.batch, c.keys}, 0, 2, 5, DType::boolean) : absent(),
           c.segments ? integers({c.batch, c.queries}, 0, 3, 6) : absent(),
-          c.segments ? integers({c.batch, c.keys}, 0, 3, 7, DType::i32) : absent()};
+          c.segments ? integers({c.batch, c.keys}, 0, 3, 7, DType::i32) : absent(),
+          c.places ? places(c.queries, 0, DType::i32) : absent(),
+          c.places ? places(c.keys, (c.queries + 3) / 4 * 7 - 1, DType::i64) : absent(),
+          c.sink ? random({c.heads}, 9, 2) : absent()};
 }
 
 double element(const Tensor &t, std::initializer_list<int64_t> index) {
@@ -51,14 +62,19 @@ double real(const AttentionCase &c, const char *name) {
   return found == c.attributes.end() ? 0 : std::get<double>(found->second);
 }
 
+bool isApart(const AttentionCase &c, const Inputs &in, int64_t b, int64_t q, int64_t k) {
+  return c.segments && element(in.querySegment, {b, q}) != element(in.keySegment, {b, k});
+}
+
 bool seen(const AttentionCase &c, const Inputs &in, int64_t b, int64_t q, int64_t k) {
   int64_t distance = q - k + attribute(c, "offset", 0), chunk = attribute(c, "chunk", 0);
-  bool near = attribute(c, "minDistance", INT64_MIN) <= distance && distance <= attribute(c, "maxDistance", INT64_MAX);
+  bool near = attribute(c, "minDistance", INT64_MIN) <= distance &&
+              distance <= attribute(c, "maxDistance", INT64_MAX) && distance % attribute(c, "dilation", 1) == 0;
   if (!near && k >= attribute(c, "prefix", 0))
     return false;
   if (c.keyMask && element(in.keyMask, {b, k}) == 0)
     return false;
-  if (c.segments && element(in.querySegment, {b, q}) != element(in.keySegment, {b, k}))
+  if (isApart(c, in, b, q, k) && real(c, "segmentBias") == 0)
     return false;
   return chunk == 0 || q / chunk == k / chunk;
 }
@@ -73,7 +89,8 @@ std::vector<Values> attend(const AttentionCase &c, const Inputs &in) {
       for (int64_t q = 0; q < c.queries; ++q) {
         int64_t g = h / (c.heads / c.groups);
         Values scores(static_cast<size_t>(c.keys), -INFINITY);
-        double most = -INFINITY, total = 0;
+        const double sink = c.sink ? element(in.sink, {h}) : -INFINITY;
+        double most = sink, total = 0;
         for (int64_t k = 0; k < c.keys; ++k) {
           if (!seen(c, in, b, q, k))
             continue;
@@ -83,12 +100,17 @@ std::vector<Values> attend(const AttentionCase &c, const Inputs &in) {
           score *= real(c, "scale");
           score = cap > 0 ? cap * std::tanh(score / cap) : score;
           bool byDistance = !c.bias.empty() && c.bias[3] != c.keys;
-          score += c.bias.empty() ? 0 : element(in.bias, {b, h, q, byDistance ? k - q + c.queries - 1 : k});
+          int64_t entry = byDistance ? k - q + c.queries - 1 : k;
+          if (c.places)
+            entry = static_cast<int64_t>(element(in.keyPlace, {k}) - element(in.queryPlace, {q}));
+          score += c.bias.empty() ? 0 : element(in.bias, {b, h, q, entry});
+          score += isApart(c, in, b, q, k) ? real(c, "segmentBias") : 0;
           scores[static_cast<size_t>(k)] = score;
           most = std::max(most, score);
         }
         for (double score : scores)
           total += most == -INFINITY ? 0 : std::exp(score - most);
+        total += c.sink ? std::exp(sink - most) : 0;
         lse[static_cast<size_t>((b * c.heads + h) * c.queries + q)] = most + std::log(total);
         for (int64_t k = 0; k < c.keys && total > 0; ++k)
           for (int64_t i = 0; i < c.valueWidth; ++i)
@@ -124,19 +146,40 @@ const AttentionCase kCases[] = {
     {"bias by distance", 2, 5, 6, 4, 2, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{-1}}}, {1, 4, 1, 10}},
     {"one bias by distance", 2, 6, 5, 4, 2, 4, 4, {{"scale", 0.5}}, {2, 1, 1, 10}},
     {"key mask", 3, 5, 6, 2, 2, 4, 4, {{"scale", 0.5}}, {}, true},
-    {"segments", 2, 7, 7, 2, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}}, {}, true, true}};
+    {"segments", 2, 7, 7, 2, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{0}}}, {}, true, true},
+    {"soft segments", 2, 7, 7, 2, 1, 4, 4, {{"scale", 0.5}, {"segmentBias", -1.5}}, {1, 2, 7, 7}, false, true},
+    {"dilation", 1, 9, 9, 2, 2, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{-5}}, {"dilation", int64_t{2}}}},
+    {"bias by place", 2, 10, 12, 4, 2, 4, 4, {{"scale", 0.5}}, {1, 4, 1, 42}, false, false, true},
+    {"one bias by place", 2, 6, 9, 4, 2, 4, 4, {{"scale", 0.5}, {"softCap", 2.0}}, {2, 1, 1, 35}, true, false, true},
+    {"sink", 3, 7, 9, 4, 2, 5, 4, {{"scale", 0.4}, {"minDistance", int64_t{-2}}}, {}, true, true, false, true},
+    {"sink alone", 1, 6, 6, 2, 1, 4, 4, {{"scale", 0.5}, {"minDistance", int64_t{3}}}, {}, false, false, false, true},
+    {"sink and places",
+     2,
+     5,
+     8,
+     2,
+     1,
+     4,
+     4,
+     {{"scale", 0.5}, {"softCap", 2.0}},
+     {1, 2, 1, 28},
+     false,
+     true,
+     true,
+     true}};
 
 Call forwardCall(const AttentionCase &c, const Inputs &in) {
   return {"attention",
           c.attributes,
-          {in.query, in.key, in.value, in.bias, in.keyMask, in.querySegment, in.keySegment},
+          {in.query, in.key, in.value, in.bias, in.keyMask, in.querySegment, in.keySegment, in.queryPlace, in.keyPlace,
+           in.sink},
           {{DType::f32, {c.batch, c.queries, c.heads, c.valueWidth}}, {DType::f32, {c.batch, c.heads, c.queries}}}};
 }
 
-/// Gradients by finite differences, with respect to query, key, value and bias.
+/// Gradients by finite differences, with respect to query, key, value, bias and sink.
 std::vector<Values> numericGradients(const AttentionCase &c, const Inputs &in, const Values &gradient) {
   std::vector<Values> out;
-  for (Tensor Inputs::*place : {&Inputs::query, &Inputs::key, &Inputs::value, &Inputs::bias}) {
+  for (Tensor Inputs::*place : {&Inputs::query, &Inputs::key, &Inputs::value, &Inputs::bias, &Inputs::sink}) {
     Inputs changed = in;
     auto loss = [&](const Values &at) {
       (changed.*place).values = at;
@@ -152,11 +195,18 @@ Call gradientCall(const AttentionCase &c, const Inputs &in, const Tensor &gradie
   Dims result = {c.batch, c.queries, c.heads, c.valueWidth};
   Call call{"attention_grad",
             c.attributes,
-            {gradient, in.query, in.key, in.value, in.bias, in.keyMask, in.querySegment, in.keySegment,
-             tensor(DType::f32, result, out[0]), tensor(DType::f32, {c.batch, c.heads, c.queries}, out[1])},
-            {{DType::f32, in.query.dims}, {DType::f32, in.key.dims}, {DType::f32, in.value.dims}}};
+            {gradient, in.query, in.key, in.value, in.bias, in.keyMask, in.querySegment, in.keySegment, in.queryPlace,
+             in.keyPlace, in.sink, tensor(DType::f32, result, out[0]),
+             tensor(DType::f32, {c.batch, c.heads, c.queries}, out[1])},
+            {{DType::f32, in.query.dims},
+             {DType::f32, in.key.dims},
+             {DType::f32, in.value.dims},
+             {DType::f32, in.bias.present ? in.bias.dims : Dims{}},
+             {DType::f32, in.sink.present ? in.sink.dims : Dims{}}}};
   return call;
 }
+/// Bits of the results of gradientCall() that are absent.
+uint64_t unusedOf(const Inputs &in) { return (in.bias.present ? 0 : 8) | (in.sink.present ? 0 : 16); }
 
 class Attention : public testing::TestWithParam<AttentionCase> {};
 
@@ -171,16 +221,12 @@ TEST_P(Attention, Gradient) {
   Tensor gradient = random({c.batch, c.queries, c.heads, c.valueWidth}, 8);
   std::vector<Values> expected = numericGradients(c, in, gradient.values);
   Call call = gradientCall(c, in, gradient);
-  if (in.bias.present)
-    call.outputs.push_back({DType::f32, in.bias.dims});
-  else
-    expected.pop_back(), call.outputs.push_back({DType::f32, {}});
-  if (in.bias.present)
+  if (unusedOf(in) == 0)
     return expectResults(call, expected, 5e-6);
-  for (int threads : {1, 2, 4}) { // an absent dbias keeps its place
-    Outcome outcome = run(call, threads, 0, 8);
+  for (int threads : {1, 2, 4}) { // absent results keep their places
+    Outcome outcome = run(call, threads, 0, unusedOf(in));
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
-    for (size_t i = 0; i < 3; ++i)
+    for (size_t i = 0; i < expected.size(); ++i)
       for (size_t j = 0; j < expected[i].size(); ++j)
         ASSERT_NEAR(outcome.outputs[i][j], expected[i][j], 5e-6) << "result " << i << " at " << j;
   }
@@ -206,7 +252,9 @@ const AttentionCase kLong[] = {
      {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{40}}, {"prefix", int64_t{5}}}},
     {"mask", 2, 130, 530, 2, 2, 8, 8, {{"scale", 0.25}}, {}, true, true},
     {"bias", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}, {"softCap", 3.0}}, {1, 2, 140, 270}},
-    {"bias by distance", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}}, {1, 2, 1, 409}}};
+    {"bias by distance", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}}, {1, 2, 1, 409}},
+    {"bias by place", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}}, {1, 2, 1, 721}, false, true, true, true},
+    {"dilation", 1, 300, 300, 2, 1, 8, 8, {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"dilation", int64_t{3}}}}};
 
 TEST(AttentionBlocks, Forward) {
   for (const AttentionCase &c : kLong) {
@@ -223,12 +271,10 @@ TEST(AttentionBlocks, Gradient) {
     Inputs in = inputsOf(c);
     Tensor gradient = random({c.batch, c.queries, c.heads, c.valueWidth}, 8);
     Call call = gradientCall(c, in, gradient);
-    call.outputs.push_back({DType::f32, in.bias.present ? in.bias.dims : Dims{}});
-    uint64_t unused = in.bias.present ? 0 : 8;
-    Outcome one = run(call, 1, 0, unused), four = run(call, 4, 0, unused);
+    Outcome one = run(call, 1, 0, unusedOf(in)), four = run(call, 4, 0, unusedOf(in));
     ASSERT_TRUE(one.status.ok()) << one.status.message();
     size_t result = 0;
-    for (Tensor Inputs::*place : {&Inputs::query, &Inputs::key, &Inputs::value, &Inputs::bias}) {
+    for (Tensor Inputs::*place : {&Inputs::query, &Inputs::key, &Inputs::value, &Inputs::bias, &Inputs::sink}) {
       if (!(in.*place).present)
         continue;
       EXPECT_EQ(one.outputs[result], four.outputs[result]);
@@ -243,6 +289,20 @@ TEST(AttentionBlocks, Gradient) {
       double expected = numericGradient(along, {0}, 1e-4)[0];
       EXPECT_NEAR(slope, expected, 1e-4 * std::max(1.0, std::abs(expected)));
       EXPECT_NE(slope, 0);
+    }
+  }
+}
+
+TEST(AttentionBlocks, PlacesBeyondTheBias) {
+  if (kBackend != Backend::cpu)
+    GTEST_SKIP() << "a GPU reads the nearest entry";
+  for (int64_t entries : {37, 38}) {
+    AttentionCase c{"", 1, 10, 12, 1, 1, 4, 4, {{"scale", 0.5}}, {1, 1, 1, entries}, false, false, true};
+    Status status = run(forwardCall(c, inputsOf(c))).status;
+    EXPECT_EQ(status.ok(), entries == 38);
+    if (!status.ok()) {
+      EXPECT_EQ(status.message(),
+                "attention: places of queries 0 to 15 and of keys 20 to 37 lead beyond a bias of 37 entries");
     }
   }
 }

@@ -67,13 +67,27 @@ struct AttentionCase {
   Dims bias;
   bool masks;
   Attributes attributes;
+  bool sink = false, places = false;
 };
 const AttentionCase kAttention[] = {
     {2, 70, 300, 4, 2, 24, 17, {}, false, {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"offset", int64_t{230}}}},
     {2, 65, 65, 3, 3, 8, 8, {2, 3, 65, 65}, true, {{"scale", 0.5}}},
     {2, 33, 40, 4, 2, 8, 8, {1, 4, 33, 40}, false, {{"scale", 0.5}, {"softCap", 3.0}}},
     {2, 33, 40, 4, 2, 8, 8, {1, 1, 1, 40}, false, {{"scale", 0.5}}},
-    {2, 33, 40, 4, 2, 8, 8, {2, 1, 33, 40}, false, {{"scale", 0.5}}}};
+    {2, 33, 40, 4, 2, 8, 8, {2, 1, 33, 40}, false, {{"scale", 0.5}}},
+    {2, 70, 70, 4, 2, 16, 8, {}, false, {{"scale", 0.4}, {"minDistance", int64_t{0}}}, true}, // a GPU's by cuDNN's
+                                                                                              // graph
+    {2, 33, 40, 4, 2, 8, 8, {}, true, {{"scale", 0.4}, {"minDistance", int64_t{-9}}, {"dilation", int64_t{2}}}, true},
+    {2, 33, 40, 4, 2, 8, 8, {1, 4, 1, 130}, true, {{"scale", 0.5}, {"softCap", 3.0}}, true, true},
+    {2, 33, 40, 4, 2, 8, 8, {2, 1, 1, 130}, false, {{"scale", 0.5}}, false, true}};
+
+/// Places in rows of five, as whole numbers of 32 bits, later by so many.
+Tensor places(int64_t count, int64_t later) {
+  Values values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<double>(i / 5 * 9 + i % 5 + later));
+  return tensor(DType::i32, {count}, values);
+}
 
 TEST(Bf16, AttentionAndGradient) {
   for (const AttentionCase &c : kAttention)
@@ -84,21 +98,25 @@ TEST(Bf16, AttentionAndGradient) {
                value = narrow({c.batch, c.keys, c.groups, c.valueWidth}, 3);
         Tensor bias = c.bias.empty() ? absent() : random(c.bias, 4, 1, biasType);
         Tensor mask = c.masks ? integers({c.batch, c.keys}, 0, 2, 5, DType::boolean) : absent();
+        Tensor queryPlace = c.places ? places(c.queries, 0) : absent(),
+               keyPlace = c.places ? places(c.keys, 62) : absent(),
+               sink = c.sink ? random({c.heads}, 7, 2, biasType) : absent();
         Dims result = {c.batch, c.queries, c.heads, c.valueWidth}, statistic = {c.batch, c.heads, c.queries};
         Call forward{"attention",
                      c.attributes,
-                     {query, key, value, bias, mask, absent(), absent()},
+                     {query, key, value, bias, mask, absent(), absent(), queryPlace, keyPlace, sink},
                      {{kNarrow, result}, {kWide, statistic}}};
         expectNarrow(forward, 1, within(1e-5, 0.01));
         std::vector<Values> saved = run(forward).outputs;
         expectNarrow({"attention_grad",
                       c.attributes,
-                      {narrow(result, 6), query, key, value, bias, mask, absent(), absent(),
+                      {narrow(result, 6), query, key, value, bias, mask, absent(), absent(), queryPlace, keyPlace, sink,
                        tensor(kNarrow, result, saved[0]), tensor(kWide, statistic, saved[1])},
                       {{kNarrow, query.dims},
                        {kNarrow, key.dims},
                        {kNarrow, value.dims},
-                       bias.present ? Output{dbiasType, c.bias} : none()}},
+                       bias.present ? Output{dbiasType, c.bias} : none(),
+                       sink.present ? Output{dbiasType, sink.dims} : none()}},
                      1, within(2e-5, 0.04));
       }
 }

@@ -218,19 +218,40 @@ const Refusal kRefusals[] = {
      "linear_cross_entropy: attribute chunk must not be negative"},
     {{"attention",
       {{"scale", 1.0}},
-      {in({1, 4, 3, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), out({1, 4, 3, 8}),
-       out({1, 3, 4})}},
+      {in({1, 4, 3, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), none(), none(), none(),
+       out({1, 4, 3, 8}), out({1, 3, 4})}},
      "attention: the query's heads must be a multiple of the key's"},
     {{"attention",
       {{"scale", 1.0}},
-      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), in({1, 4}, DType::i64), none(),
-       out({1, 4, 2, 8}), out({1, 2, 4})}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), in({1, 4}, DType::i64), none(), none(),
+       none(), none(), out({1, 4, 2, 8}), out({1, 2, 4})}},
      "attention: segments need both sides"},
     {{"attention",
       {{"scale", 1.0}, {"minDistance", int64_t{3}}, {"maxDistance", int64_t{1}}},
-      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), out({1, 4, 2, 8}),
-       out({1, 2, 4})}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), none(), none(), none(),
+       out({1, 4, 2, 8}), out({1, 2, 4})}},
      "attention: attribute minDistance exceeds maxDistance"},
+    {{"attention",
+      {{"scale", 1.0}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), in({4}, DType::i64),
+       in({4}, DType::i64), none(), out({1, 4, 2, 8}), out({1, 2, 4})}},
+     "attention: places need both sides and a bias"},
+    {{"attention",
+      {{"scale", 1.0}, {"dilation", int64_t{0}}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), none(), none(), none(),
+       out({1, 4, 2, 8}), out({1, 2, 4})}},
+     "attention: attribute dilation must be positive"},
+    {{"attention",
+      {{"scale", 1.0}, {"segmentBias", 1.0}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), none(), none(), none(),
+       out({1, 4, 2, 8}), out({1, 2, 4})}},
+     "attention: attribute segmentBias must not be positive"},
+    {{"attention_grad",
+      {{"scale", 1.0}},
+      {in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), in({1, 4, 2, 8}), none(), none(), none(), none(), none(),
+       none(), none(), in({1, 4, 2, 8}), in({1, 2, 4}), out({1, 4, 2, 8}), out({1, 4, 2, 8}), out({1, 4, 2, 8}),
+       none(Effect::write), out({2})}},
+     "attention_grad: dsink without a sink"},
     {{"rotary", {}, {in({1, 4, 2, 8}), in({1, 4, 5}), in({1, 4, 5}), out({1, 4, 2, 8})}},
      "rotary: cos and sin must be [batch or 1, sequence, at most half the head]"},
     {{"adamw", {{"parameter", int64_t{0}}}, {in({2}), in({1}, DType::f64), kStep, out({2}), out({2}), out({2})}},
@@ -384,8 +405,8 @@ TEST(Catalogue, Numbers) {
   EXPECT_EQ(workspaceBytes(product, Backend::cpu), 0u);
   Signature attention{"attention",
                       {{"scale", 1.0}, {"minDistance", int64_t{0}}},
-                      {in({2, 64, 4, 8}), in({2, 64, 4, 8}), in({2, 64, 4, 8}), none(), none(), none(), none(),
-                       out({2, 64, 4, 8}), out({2, 4, 64})}};
+                      {in({2, 64, 4, 8}), in({2, 64, 4, 8}), in({2, 64, 4, 8}), none(), none(), none(), none(), none(),
+                       none(), none(), out({2, 64, 4, 8}), out({2, 4, 64})}};
   EXPECT_EQ(check(attention), "");
   EXPECT_EQ(flops(attention), 2.0 * 2 * 4 * (64 * 65 / 2) * (8 + 8));
   Signature table{"embedding", {}, {in({1000, 8}), in({3}, DType::i64), out({3, 8})}};
@@ -429,7 +450,7 @@ TEST(Catalogue, CpuRefusesOtherTypes) {
   Tensor x = random({1, 4, 2, 8}, 1, 1, DType::f16);
   Call call{"attention",
             {{"scale", 1.0}},
-            {x, x, x, absent(), absent(), absent(), absent()},
+            {x, x, x, absent(), absent(), absent(), absent(), absent(), absent(), absent()},
             {{DType::f16, x.dims}, {DType::f32, {1, 2, 4}}}};
   EXPECT_EQ(runError(call), "attention: operand 0 is f16, and the CPU computes it in 32 bits: export the model in f32");
 }

@@ -28,12 +28,13 @@ const Attributes kPool = {{"kind", std::string("max")}, {"size", Ints{2}}, {"str
 const Signature kShaped[] = {
     {"attention",
      {{"scale", 1.0}},
-     {in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 1, 2, 2}), none(), none(), none(), out({1, 2, 1, 2}),
-      out({1, 1, 2})}},
+     {in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 1, 2, 2}), none(), none(), none(), none(), none(),
+      in({1}), out({1, 2, 1, 2}), out({1, 1, 2})}},
     {"attention_grad",
      {{"scale", 1.0}},
      {in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 2, 1, 2}), in({1, 1, 2, 2}), none(), none(), none(),
-      in({1, 2, 1, 2}), in({1, 1, 2}), out({1, 2, 1, 2}), out({1, 2, 1, 2}), out({1, 2, 1, 2}), out({1, 1, 2, 2})}},
+      none(), none(), in({1}), in({1, 2, 1, 2}), in({1, 1, 2}), out({1, 2, 1, 2}), out({1, 2, 1, 2}), out({1, 2, 1, 2}),
+      out({1, 1, 2, 2}), out({1})}},
     {"concat", {{"axis", int64_t{0}}}, {in({2}), in({2}), out({4})}},
     {"conv", kWindow, {in({1, 2, 3}), in({2, 2, 2}), in({2}), out({1, 2, 2})}},
     {"conv_data_grad", kWindow, {in({1, 2, 2}), in({2, 2, 2}), out({1, 2, 3})}},
@@ -230,7 +231,7 @@ TEST(Coverage, TypesThatABackendLacks) {
   Signature gained = with("layer_norm", DType::f64, {1}); // the CPU reads gains of any type
   EXPECT_NE(missingCode(gained, Backend::cuda), "");
   EXPECT_EQ(missingCode(gained, Backend::cpu), "");
-  Signature half = with("attention", DType::f16, {0, 1, 2, 3, 7});
+  Signature half = with("attention", DType::f16, {0, 1, 2, 3, 9, 10});
   EXPECT_EQ(missingCode(half, Backend::cuda), "");
   EXPECT_NE(missingCode(half, Backend::cpu), "");
   Signature wide = with("matmul", DType::f64, {0, 1, 2, 3});

@@ -413,16 +413,16 @@ Signature attention(Dims query, Dims key, DType type, Attributes attributes = {}
   Dims output = query;
   return {"attention",
           attributes,
-          {in(query, type), in(key, type), in(key, type), none(), none(), none(), none(), out(output, type),
-           out({query[0], query[2], query[1]})}};
+          {in(query, type), in(key, type), in(key, type), none(), none(), none(), none(), none(), none(), none(),
+           out(output, type), out({query[0], query[2], query[1]})}};
 }
 Signature attentionGrad(Dims query, Dims key, DType type, Attributes attributes = {}) {
   attributes["scale"] = 0.5;
   return {"attention_grad",
           attributes,
-          {in(query, type), in(query, type), in(key, type), in(key, type), none(), none(), none(), none(),
-           in(query, type), in({query[0], query[2], query[1]}), out(query, type), out(key, type), out(key, type),
-           none(Effect::write)}};
+          {in(query, type), in(query, type), in(key, type), in(key, type), none(), none(), none(), none(), none(),
+           none(), none(), in(query, type), in({query[0], query[2], query[1]}), out(query, type), out(key, type),
+           out(key, type), none(Effect::write), none(Effect::write)}};
 }
 
 TEST(CudaAttention, WhichCallsTheFusedGraphTakes) {
@@ -450,6 +450,13 @@ TEST(CudaAttention, WhichCallsTheFusedGraphTakes) {
   Signature biased = attention(query, key, DType::bf16);
   biased.operands[3] = in({1, 8, 64, 64}, DType::bf16);
   EXPECT_FALSE(fused(biased));
+  Signature sunk = attention(query, key, DType::bf16);
+  sunk.operands[9] = in({8}, DType::bf16);
+  EXPECT_TRUE(fused(sunk));
+  EXPECT_EQ(FusedAttention::of(sunk).ofSink, 0u); // the call wants its logsumexp
+  sunk.operands[11].present = false;
+  EXPECT_EQ(FusedAttention::of(sunk).ofSink, 4u * 2 * 8 * 64);
+  EXPECT_FALSE(fused(attention(query, key, DType::bf16, {{"dilation", int64_t{2}}})));
 }
 
 TEST(CudaAttention, FusedGradientsAreCutToTheirBound) {

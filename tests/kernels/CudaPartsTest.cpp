@@ -54,15 +54,16 @@ TEST(CudaParts, GradientsOfAttentionAreThoseOfTheWhole) {
                  value = random(keys, 3, 1, kNarrow);
     const Call forward{"attention",
                        attributes,
-                       {query, key, value, absent(), absent(), absent(), absent()},
+                       {query, key, value, absent(), absent(), absent(), absent(), absent(), absent(), absent()},
                        {{kNarrow, result}, {kWide, statistic}}};
     const std::vector<Values> saved = expectAsOnCpu(forward, 0x1p-6);
     ASSERT_EQ(saved.size(), 2U);
     const Call backward{"attention_grad",
                         attributes,
                         {random(result, 4, 1, kNarrow), query, key, value, absent(), absent(), absent(), absent(),
-                         tensor(kNarrow, result, saved[0]), tensor(kWide, statistic, saved[1])},
-                        {{kNarrow, result}, {kNarrow, keys}, {kNarrow, keys}, {DType::u8, {}}}};
+                         absent(), absent(), absent(), tensor(kNarrow, result, saved[0]),
+                         tensor(kWide, statistic, saved[1])},
+                        {{kNarrow, result}, {kNarrow, keys}, {kNarrow, keys}, {DType::u8, {}}, {DType::u8, {}}}};
     const FusedAttention cut = FusedAttention::of(backward.signature());
     EXPECT_EQ(cut.refusal, "");
     EXPECT_TRUE(cut.sums());

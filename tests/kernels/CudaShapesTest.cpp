@@ -147,17 +147,18 @@ TEST(CudaShapes, FusedAttention) {
            value = random({c.batch, c.length, c.groups, c.width}, 3, 1, kNarrow),
            gradient = random(query.dims, 4, 1, kNarrow);
     Dims statistic = {c.batch, c.heads, c.length};
-    std::vector<Values> saved = expectAsOnCpu({"attention",
-                                               c.attributes,
-                                               {query, key, value, absent(), absent(), absent(), absent()},
-                                               {{kNarrow, query.dims}, {kWide, statistic}}},
-                                              0x1p-6);
+    std::vector<Values> saved =
+        expectAsOnCpu({"attention",
+                       c.attributes,
+                       {query, key, value, absent(), absent(), absent(), absent(), absent(), absent(), absent()},
+                       {{kNarrow, query.dims}, {kWide, statistic}}},
+                      0x1p-6);
     if (saved.size() == 2)
       expectAsOnCpu({"attention_grad",
                      c.attributes,
-                     {gradient, query, key, value, absent(), absent(), absent(), absent(),
+                     {gradient, query, key, value, absent(), absent(), absent(), absent(), absent(), absent(), absent(),
                       tensor(kNarrow, query.dims, saved[0]), tensor(kWide, statistic, saved[1])},
-                     {{kNarrow, query.dims}, {kNarrow, key.dims}, {kNarrow, value.dims}, none()}},
+                     {{kNarrow, query.dims}, {kNarrow, key.dims}, {kNarrow, value.dims}, none(), none()}},
                     0x1p-5);
     EXPECT_EQ(warnings.all(), "") << "attention should be cuDNN's here";
   }

@@ -11,13 +11,20 @@ constexpr int64_t kBatch = 2, kQueries = 3, kHeads = 4, kKeys = 4;
 SmallVector<Value> one(Value value) { return {value}; }
 std::string flag(bool set, const char *name) { return set ? std::string(" ") + name : ""; }
 
+Value places(Graph g, ArrayRef<int64_t> values) {
+  auto type = RankedTensorType::get({int64_t(values.size())}, g.builder.getI64Type());
+  return g.make<ConstantOp>(DenseIntElementsAttr::get(type, values));
+}
+
 struct Flags {
   int64_t groups;
   bool masked, segmented, causal, windowed, offset, prefix, chunked, capped;
+  bool sunk = false, placed = false, dilated = false, softSegments = false;
   std::string name() const {
     return std::to_string(groups) + " groups" + flag(masked, "keyMask") + flag(segmented, "segments") +
            flag(causal, "minDistance") + flag(windowed, "maxDistance") + flag(offset, "offset") +
-           flag(prefix, "prefix") + flag(chunked, "chunk") + flag(capped, "softCap");
+           flag(prefix, "prefix") + flag(chunked, "chunk") + flag(capped, "softCap") + flag(sunk, "sink") +
+           flag(placed, "places") + flag(dilated, "dilation") + flag(softSegments, "segmentBias");
   }
 };
 
@@ -32,15 +39,22 @@ Case attentionCase(const Flags &flags, const std::optional<Index> &bias, int64_t
     made.inputs.push_back(booleans({kBatch, kKeys}));
   if (flags.segmented)
     made.inputs.insert(made.inputs.end(), {integers({kBatch, kQueries}, 0, 2), integers({kBatch, kKeys}, 0, 2)});
+  if (flags.sunk)
+    made.inputs.push_back(real({kHeads}));
   made.mayVanish = true; // of a query that sees one key, or none
   made.body = [=](Graph g) {
     size_t next = 3;
     Value added = bias ? g.in[next++] : Value(), mask = flags.masked ? g.in[next++] : Value();
     Value querySegment = flags.segmented ? g.in[next++] : Value(),
           keySegment = flags.segmented ? g.in[next++] : Value();
-    return one(g.make<AttentionOp>(g.in[0], g.in[1], g.in[2], added, mask, querySegment, keySegment, APFloat(0.7),
-                                   flags.causal ? int64_t(0) : INT64_MIN, flags.windowed ? int64_t(1) : INT64_MAX,
-                                   int64_t(flags.offset), int64_t(flags.prefix ? 2 : 0), int64_t(flags.chunked ? 2 : 0),
+    Value sink = flags.sunk ? g.in[next++] : Value();
+    Value queryPlace = flags.placed ? places(g, {5, 0, 2}) : Value(), // of a grid with a token before it
+        keyPlace = flags.placed ? places(g, {7, 5, 11, 6}) : Value();
+    return one(g.make<AttentionOp>(g.in[0], g.in[1], g.in[2], added, mask, querySegment, keySegment, queryPlace,
+                                   keyPlace, sink, APFloat(0.7), flags.causal ? int64_t(0) : INT64_MIN,
+                                   flags.windowed ? int64_t(1) : INT64_MAX, int64_t(flags.offset),
+                                   int64_t(flags.prefix ? 2 : 0), int64_t(flags.chunked ? 2 : 0),
+                                   int64_t(flags.dilated ? 2 : 1), APFloat(flags.softSegments ? -1.25 : 0.0),
                                    APFloat(flags.capped ? 1.5 : 0.0))
                    .getResult());
   };
@@ -77,6 +91,23 @@ void addAttention(Cases &cases) {
     }
 }
 
+/// What the flags above do not say: sinks, biases by place, dilation, segments that are only less seen.
+void addOtherAttention(Cases &cases) {
+  for (unsigned bits = 0; bits < 1u << 7; ++bits) {
+    auto bit = [bits](unsigned i) { return bool(bits >> i & 1); };
+    Flags flags{bit(0) ? 4 : 2, bit(1), bit(2), bit(3), false, bit(4), false, false, false};
+    flags.sunk = bit(5), flags.dilated = bit(6), flags.softSegments = bit(2) && bit(1);
+    flags.placed = !bit(4);
+    std::optional<Index> bias;
+    if (flags.placed)
+      bias = Index{bit(1) ? 1 : kBatch, bit(3) ? 1 : kHeads, 1, 12};
+    cases[flags.sunk     ? "attention.sink"
+          : flags.placed ? "attention.bias"
+                         : "attention"]
+        .push_back(attentionCase(flags, bias, 2, 3));
+  }
+}
+
 void addRotary(Cases &cases) {
   for (bool interleaved : {false, true})
     for (bool inverse : {false, true})
@@ -93,6 +124,7 @@ void addRotary(Cases &cases) {
 
 void addAttentionCases(Cases &cases) {
   addAttention(cases);
+  addOtherAttention(cases);
   addRotary(cases);
 }
 

@@ -12,27 +12,34 @@ namespace {
 template <typename Op> struct Scores {
   Op op;
   const Tensor &query, &key;
-  const Tensor *bias, *keyMask, *querySegment, *keySegment;
+  const Tensor *bias, *keyMask, *querySegment, *keySegment, *queryPlace, *keyPlace, *sink;
   int64_t batch, queries, heads, keys, groups, width;
 
   Scores(Op op, const Operands &in)
       : op(op), query(in[op.getQuery()]), key(in[op.getKey()]), bias(in.find(op.getBias())),
         keyMask(in.find(op.getKeyMask())), querySegment(in.find(op.getQuerySegment())),
-        keySegment(in.find(op.getKeySegment())), batch(query.dims[0]), queries(query.dims[1]), heads(query.dims[2]),
-        keys(key.dims[1]), groups(key.dims[2]), width(query.dims[3]) {}
+        keySegment(in.find(op.getKeySegment())), queryPlace(in.find(op.getQueryPlace())),
+        keyPlace(in.find(op.getKeyPlace())), sink(in.find(op.getSink())), batch(query.dims[0]), queries(query.dims[1]),
+        heads(query.dims[2]), keys(key.dims[1]), groups(key.dims[2]), width(query.dims[3]) {}
 
   int64_t groupOf(int64_t head) const { return head / (heads / groups); }
 
   bool sees(int64_t b, int64_t q, int64_t k) {
     int64_t distance = q - k + int64_t(op.getOffset()), chunk = op.getChunk();
-    bool near = int64_t(op.getMinDistance()) <= distance && distance <= int64_t(op.getMaxDistance());
+    bool near = int64_t(op.getMinDistance()) <= distance && distance <= int64_t(op.getMaxDistance()) &&
+                distance % int64_t(op.getDilation()) == 0;
     if (!near && k >= int64_t(op.getPrefix()))
       return false;
     if (keyMask && keyMask->at({b, k}) == 0)
       return false;
-    if (querySegment && querySegment->at({b, q}) != keySegment->at({b, k}))
+    if (segmentBias() == 0 && isApart(b, q, k))
       return false;
     return chunk == 0 || q / chunk == k / chunk;
+  }
+
+  double segmentBias() { return op.getSegmentBias().convertToDouble(); }
+  bool isApart(int64_t b, int64_t q, int64_t k) {
+    return querySegment && querySegment->at({b, q}) != keySegment->at({b, k});
   }
 
   /// scale * q . k, before the cap.
@@ -44,14 +51,17 @@ template <typename Op> struct Scores {
   }
   double score(int64_t b, int64_t h, int64_t q, int64_t k) {
     double cap = op.getSoftCap().convertToDouble(), x = plain(b, h, q, k);
-    return (cap > 0 ? cap * std::tanh(x / cap) : x) + (bias ? bias->at(biasPlace(b, h, q, k)) : 0);
+    return (cap > 0 ? cap * std::tanh(x / cap) : x) + (bias ? bias->at(biasPlace(b, h, q, k)) : 0) +
+           (isApart(b, q, k) ? segmentBias() : 0);
   }
   /// The entry of the bias for a score.
   Index biasPlace(int64_t b, int64_t h, int64_t q, int64_t k) const {
     bool byDistance = bias->dims[3] != key.dims[1];
     Index at{b, h, q, byDistance ? k - q + query.dims[1] - 1 : k};
+    if (keyPlace)
+      at[3] = static_cast<int64_t>(keyPlace->at({k}) - queryPlace->at({q}));
     for (size_t i = 0; i < 4; ++i)
-      at[i] = bias->dims[i] == 1 ? 0 : at[i];
+      at[i] = bias->dims[i] == 1 && i < 3 ? 0 : at[i];
     return at;
   }
   /// d(score) / d(scale * q . k)
@@ -71,7 +81,10 @@ std::vector<Tensor> attention(AttentionOp op, const Operands &in) {
     std::vector<double> row;
     for (int64_t k = 0; k < scores.keys; ++k)
       row.push_back(scores.sees(b, q, k) ? scores.score(b, h, q, k) : -INFINITY);
-    double sum = sums.at(at) = logSumExp(row);
+    std::vector<double> all = row;
+    if (scores.sink)
+      all.push_back(scores.sink->at({h}));
+    double sum = sums.at(at) = logSumExp(all);
     for (int64_t k = 0; k < scores.keys; ++k)
       for (int64_t d = 0; row[k] > -INFINITY && d < value.dims[3]; ++d)
         result.at({b, q, h, d}) += std::exp(row[k] - sum) * value.at({b, k, scores.groupOf(h), d});
@@ -83,9 +96,11 @@ std::vector<Tensor> attentionGrad(AttentionGradOp op, const Operands &in) {
   Scores<AttentionGradOp> scores(op, in);
   const Tensor &dy = in[op.getGradient()], &value = in[op.getValue()], &output = in[op.getOutput()];
   const Tensor &sums = in[op.getLogsumexp()];
-  Tensor dq = zeros(op.getDquery()), dk = zeros(op.getDkey()), dv = zeros(op.getDvalue()), dbias;
+  Tensor dq = zeros(op.getDquery()), dk = zeros(op.getDkey()), dv = zeros(op.getDvalue()), dbias, dsink;
   if (op.getDbias())
     dbias = zeros(op.getDbias());
+  if (op.getDsink())
+    dsink = zeros(op.getDsink());
   double scale = op.getScale().convertToDouble();
   for (int64_t b = 0; b < scores.batch; ++b)
     for (int64_t h = 0; h < scores.heads; ++h)
@@ -108,9 +123,17 @@ std::vector<Tensor> attentionGrad(AttentionGradOp op, const Operands &in) {
           if (op.getDbias())
             dbias.at(scores.biasPlace(b, h, q, k)) += ds;
         }
+  if (op.getDsink())
+    forEach(sums.dims, [&](const Index &at) {
+      int64_t b = at[0], h = at[1], q = at[2];
+      for (int64_t d = 0; d < value.dims[3]; ++d)
+        dsink.at({h}) -= std::exp(scores.sink->at({h}) - sums.at(at)) * dy.at({b, q, h, d}) * output.at({b, q, h, d});
+    });
   std::vector<Tensor> results{dq, dk, dv};
   if (op.getDbias())
     results.push_back(dbias);
+  if (op.getDsink())
+    results.push_back(dsink);
   return results;
 }
 

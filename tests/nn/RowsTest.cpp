@@ -366,14 +366,25 @@ TEST_F(RowsTest, OfNormsAttentionAndLosses) {
   checkOp("recurrence", {"3x4x2xf32@0", "2x2xf32"}, ofRnn + "0, 0, 0, 0>", "3x4x2xf32", "mixed");
   const std::string scale = "scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, ";
   moreTypes = ", tensor<3x2x4xf32>";
-  checkOp("attention", {"3x4x2x2xf32@0", "3x4x1x2xf32@0", "3x4x1x2xf32@0"}, scale + "0, 0, 0, 0>", "3x4x2x2xf32", "each 0", ":2");
-  checkOp("attention", {"3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x4x2x2xf32@0", "1x2x4x4xf32"}, scale + "1, 0, 0, 0>", "3x4x2x2xf32", "each 0", ":2");
-  checkOp("attention", {"3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x4xi1@0"}, scale + "0, 1, 0, 0>", "3x4x2x2xf32", "each 0", ":2");
-  checkOp("attention", {"3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x2x4x4xf32"}, scale + "1, 0, 0, 0>", "3x4x2x2xf32", "mixed", ":2");
+  checkOp("attention", {"3x4x2x2xf32@0", "3x4x1x2xf32@0", "3x4x1x2xf32@0"}, scale + "0, 0, 0, 0, 0, 0, 0>",
+          "3x4x2x2xf32", "each 0", ":2");
+  checkOp("attention", {"3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x4x2x2xf32@0", "1x2x4x4xf32"},
+          scale + "1, 0, 0, 0, 0, 0, 0>", "3x4x2x2xf32", "each 0", ":2");
+  checkOp("attention", {"3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x4xi1@0"}, scale + "0, 1, 0, 0, 0, 0, 0>",
+          "3x4x2x2xf32", "each 0", ":2");
+  checkOp("attention", {"3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x2x4x4xf32"},
+          scale + "1, 0, 0, 0, 0, 0, 0>", "3x4x2x2xf32", "mixed", ":2");
+  checkOp("attention", {"3x4x2x2xf32@0", "3x4x2x2xf32@0", "3x4x2x2xf32@0", "2xf32"}, scale + "0, 0, 0, 0, 0, 0, 1>",
+          "3x4x2x2xf32", "each 0", ":2");
+  moreTypes = ", tensor<2x2x4xf32>";
+  checkOp("attention", {"2x4x2x2xf32@0", "2x4x2x2xf32@0", "2x4x2x2xf32@0", "2xf32@0"}, scale + "0, 0, 0, 0, 0, 0, 1>",
+          "2x4x2x2xf32", "mixed", ":2");
   moreTypes = ", tensor<2x3x4xf32>";
-  checkOp("attention", {"2x4x3x2xf32@2", "2x4x3x2xf32@2", "2x4x3x2xf32@2"}, scale + "0, 0, 0, 0>", "2x4x3x2xf32", "each 2", ":2");
+  checkOp("attention", {"2x4x3x2xf32@2", "2x4x3x2xf32@2", "2x4x3x2xf32@2"}, scale + "0, 0, 0, 0, 0, 0, 0>",
+          "2x4x3x2xf32", "each 2", ":2");
   moreTypes = ", tensor<2x2x3xf32>";
-  checkOp("attention", {"2x3x2x2xf32@1", "2x3x2x2xf32@1", "2x3x2x2xf32@1"}, scale + "0, 0, 0, 0>", "2x3x2x2xf32", "mixed", ":2");
+  checkOp("attention", {"2x3x2x2xf32@1", "2x3x2x2xf32@1", "2x3x2x2xf32@1"}, scale + "0, 0, 0, 0, 0, 0, 0>",
+          "2x3x2x2xf32", "mixed", ":2");
   checkOp("rotary", {"3x4x2x2xf32@0", "1x4x1xf32", "1x4x1xf32"}, "", "3x4x2x2xf32", "each 0");
   checkOp("rotary", {"3x4x2x2xf32@0", "3x4x1xf32@0", "3x4x1xf32@0"}, "", "3x4x2x2xf32", "each 0");
   checkOp("rotary", {"3x4x2x2xf32@0", "3x4x1xf32", "3x4x1xf32"}, "", "3x4x2x2xf32", "mixed");

@@ -484,7 +484,7 @@ func.func @case(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<11xf32>
 func.func @case(%q: tensor<2x4x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>) {
   // expected-error @+2 {{query, key and value need four dimensions: batch, position, head, channel}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y, %l = nn.attention %q, %k, %v {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>} : (tensor<2x4x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  %y, %l = nn.attention %q, %k, %v {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<2x4x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
   return
 }
 
@@ -493,7 +493,7 @@ func.func @case(%q: tensor<2x4x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3
 func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x4x8xf32>, %v: tensor<2x5x4x8xf32>) {
   // expected-error @+2 {{query 'tensor<2x4x6x8xf32>', key 'tensor<2x5x4x8xf32>' and value 'tensor<2x5x4x8xf32>' do not fit}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y, %l = nn.attention %q, %k, %v {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x4x8xf32>, tensor<2x5x4x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  %y, %l = nn.attention %q, %k, %v {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x4x8xf32>, tensor<2x5x4x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
   return
 }
 
@@ -502,7 +502,7 @@ func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x4x8xf32>, %v: tensor<2x5
 func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>, %b: tensor<2x6x4x4xf32>) {
   // expected-error @+2 {{bias 'tensor<2x6x4x4xf32>' does not broadcast to the scores}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y, %l = nn.attention %q, %k, %v, %b {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<2x6x4x4xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  %y, %l = nn.attention %q, %k, %v, %b {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<2x6x4x4xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
   return
 }
 
@@ -511,7 +511,7 @@ func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5
 func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>, %m: tensor<2x4xi1>) {
   // expected-error @+2 {{key mask 'tensor<2x4xi1>' is not [batch, keys]}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y, %l = nn.attention %q, %k, %v, %m {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<2x4xi1>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  %y, %l = nn.attention %q, %k, %v, %m {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0, 0, 0, 0, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<2x4xi1>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
   return
 }
 
@@ -520,7 +520,43 @@ func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5
 func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>, %s: tensor<2x4xi64>) {
   // expected-error @+2 {{needs segments of both queries and keys, or of neither}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y, %l = nn.attention %q, %k, %v, %s {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<2x4xi64>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  %y, %l = nn.attention %q, %k, %v, %s {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 0, 0, 0, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<2x4xi64>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>, %a: tensor<4xi64>, %b: tensor<5xi64>) {
+  // expected-error @+2 {{needs places of both queries and keys and a bias, or of neither}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y, %l = nn.attention %q, %k, %v, %a, %b {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 1, 1, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<4xi64>, tensor<5xi64>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>, %x: tensor<1x6x1x9xf32>, %a: tensor<5xi64>, %b: tensor<5xi64>) {
+  // expected-error @+2 {{places are not [queries] and [keys]}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y, %l = nn.attention %q, %k, %v, %x, %a, %b {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 1, 1, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<1x6x1x9xf32>, tensor<5xi64>, tensor<5xi64>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>, %x: tensor<1x6x4x5xf32>, %a: tensor<4xi64>, %b: tensor<5xi64>) {
+  // expected-error @+2 {{bias 'tensor<1x6x4x5xf32>' does not broadcast to the scores}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y, %l = nn.attention %q, %k, %v, %x, %a, %b {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 1, 1, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<1x6x4x5xf32>, tensor<4xi64>, tensor<5xi64>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  return
+}
+
+// -----
+
+func.func @case(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>, %s: tensor<3xf32>) {
+  // expected-error @+2 {{sink 'tensor<3xf32>' is not [heads]}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y, %l = nn.attention %q, %k, %v, %s {scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 1>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<3xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
   return
 }
 

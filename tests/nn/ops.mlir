@@ -144,10 +144,10 @@ func.func @recurrence(%g: tensor<5x2x12xf32>, %w: tensor<12x3xf32>, %h: tensor<2
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<2x4x6x8xf32>, %k: tensor<2x5x3x8xf32>, %v: tensor<2x5x3x8xf32>, %b: tensor<1x6x4x5xf32>,
                      %m: tensor<2x5xi1>, %qs: tensor<2x4xi64>, %ks: tensor<2x5xi64>, %c: tensor<1x4x4xf32>) -> tensor<2x4x6x8xf32> {
-  // CHECK: nn.attention {{.*}} {maxDistance = 3 : i64, minDistance = 0 : i64, offset = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>, prefix = 2 : i64, scale = 5.000000e-01 : f64, softCap = 3.000000e+01 : f64}
-  %0, %1 = nn.attention %q, %k, %v, %b, %m, %qs, %ks {scale = 0.5 : f64, minDistance = 0 : i64, maxDistance = 3 : i64, offset = 1 : i64, prefix = 2 : i64, softCap = 30.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<1x6x4x5xf32>, tensor<2x5xi1>, tensor<2x4xi64>, tensor<2x5xi64>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
+  // CHECK: nn.attention {{.*}} {maxDistance = 3 : i64, minDistance = 0 : i64, offset = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>, prefix = 2 : i64, scale = 5.000000e-01 : f64, softCap = 3.000000e+01 : f64}
+  %0, %1 = nn.attention %q, %k, %v, %b, %m, %qs, %ks {scale = 0.5 : f64, minDistance = 0 : i64, maxDistance = 3 : i64, offset = 1 : i64, prefix = 2 : i64, softCap = 30.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>} : (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<1x6x4x5xf32>, tensor<2x5xi1>, tensor<2x4xi64>, tensor<2x5xi64>) -> (tensor<2x4x6x8xf32>, tensor<2x6x4xf32>)
   // CHECK: nn.attention_grad
-  %2, %3, %4 = nn.attention_grad %q, %q, %k, %v, %0, %1 {scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 1, 1>} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<2x4x6x8xf32>, tensor<2x6x4xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>)
+  %2, %3, %4 = nn.attention_grad %q, %q, %k, %v, %0, %1 {scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1>, resultSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>, tensor<2x4x6x8xf32>, tensor<2x6x4xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>)
   // CHECK: nn.rotary %{{.*}}, %{{.*}}, %{{.*}} {inverse = true} :
   %5 = nn.rotary %2, %c, %c {inverse = true} : (tensor<2x4x6x8xf32>, tensor<1x4x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4x6x8xf32>
   return %5 : tensor<2x4x6x8xf32>

@@ -101,7 +101,8 @@ void tryMasks(MLIRContext &context, uint64_t from, uint64_t count, Counts &count
   }
   PassManager manager(&context);
   manager.addPass(createRecoverOps());
-  ASSERT_TRUE(succeeded(manager.run(*module))) << "from seed " << from;
+  ASSERT_TRUE(succeeded(manager.run(*module)))
+      << "from seed " << from << (texts.empty() ? "" : "\nbefore the pass:\n" + texts[0]);
   for (uint64_t i = 0; i < count; ++i) {
     SCOPED_TRACE("passes-masks --masks=1 --seed=" + std::to_string(from + i) +
                  (texts.empty() ? "" : "\nbefore the pass:\n" + texts[i]));

@@ -337,7 +337,16 @@ private:
     auto causal = [&] { return flip(50) ? compared(k, q, "le") : compared(binary<SubOp>(q, k), number(q, 0), "ge"); };
     auto window = [&] { return compared(binary<SubOp>(q, k), number(q, static_cast<double>(pick(1, 4))), "lt"); };
     auto first = [&] { return compared(k, number(k, static_cast<double>(pick(1, 4))), "lt"); };
-    switch (pick(0, 7)) {
+    auto dilated = [&] {
+      Value distance = binary<SubOp>(flip(50) ? q : k, flip(50) ? k : q);
+      if (flip(30))
+        distance = AbsOp::create(builder, here(), distance);
+      return compared(binary<ModOp>(distance, number(q, static_cast<double>(pick(1, 4)))), number(q, flip(90) ? 0 : 1),
+                      flip(90) ? "eq" : "ne");
+    };
+    switch (pick(0, 8)) {
+    case 8:
+      return dilated();
     case 0:
       return compared(AbsOp::create(builder, here(), binary<SubOp>(k, q)), number(q, static_cast<double>(pick(0, 4))),
                       "le");
@@ -421,6 +430,8 @@ private:
     return binary<MulOp>(hides, splatOf({}, f32(), flip(85) ? -1e9 : flip(50) ? -1e4 : -3.4e38));
   }
   Value added(int64_t depth) {
+    if (flip(4)) // shifted windows
+      return chosen(segmentTest(), zero(), splatOf({}, f32(), flip(80) ? -1.5 : 2));
     switch (depth > 0 && flip(40) ? pick(7, 11) : pick(0, 6)) {
     case 0:
       return chosen(NotOp::create(builder, here(), condition(2)), hidden(), zero());

@@ -56,7 +56,7 @@
 // CHECK-NOT: loss.backward.all
 func.func private @block(%x: tensor<2x8x2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x8x2x4xf32> {
   %q = nn.matmul %x, %w : (tensor<2x8x2x4xf32>, tensor<4x4xf32>) -> tensor<2x8x2x4xf32>
-  %a, %lse = nn.attention %q, %q, %x {scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>} : (tensor<2x8x2x4xf32>, tensor<2x8x2x4xf32>, tensor<2x8x2x4xf32>) -> (tensor<2x8x2x4xf32>, tensor<2x2x8xf32>)
+  %a, %lse = nn.attention %q, %q, %x {scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<2x8x2x4xf32>, tensor<2x8x2x4xf32>, tensor<2x8x2x4xf32>) -> (tensor<2x8x2x4xf32>, tensor<2x2x8xf32>)
   %y = nn.silu %a : (tensor<2x8x2x4xf32>) -> tensor<2x8x2x4xf32>
   return %y : tensor<2x8x2x4xf32>
 }

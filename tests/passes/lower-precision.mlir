@@ -46,7 +46,7 @@ func.func @main(%i: tensor<1x8xi64> {nn.input = "i"}, %t: tensor<9x8xf32> {nn.pa
   %8 = nn.sin %6 : (tensor<1x8x4xf32>) -> tensor<1x8x4xf32>
   %9 = nn.reshape %1 : (tensor<1x8x8xf32>) -> tensor<1x8x1x8xf32>
   %10 = nn.rotary %9, %7, %8 : (tensor<1x8x1x8xf32>, tensor<1x8x4xf32>, tensor<1x8x4xf32>) -> tensor<1x8x1x8xf32>
-  %11, %12 = nn.attention %10, %10, %10 {scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>} : (tensor<1x8x1x8xf32>, tensor<1x8x1x8xf32>, tensor<1x8x1x8xf32>) -> (tensor<1x8x1x8xf32>, tensor<1x1x8xf32>)
+  %11, %12 = nn.attention %10, %10, %10 {scale = 0.5, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x8x1x8xf32>, tensor<1x8x1x8xf32>, tensor<1x8x1x8xf32>) -> (tensor<1x8x1x8xf32>, tensor<1x1x8xf32>)
   %13 = nn.reshape %11 : (tensor<1x8x1x8xf32>) -> tensor<1x8x8xf32>
   %14 = nn.exp %13 : (tensor<1x8x8xf32>) -> tensor<1x8x8xf32>
   %15, %16 = nn.rms_norm %14, %g {epsilon = 1.0e-6 : f64} : (tensor<1x8x8xf32>, tensor<8xf32>) -> (tensor<1x8x8xf32>, tensor<1x8xf32>)

@@ -107,7 +107,7 @@ func.func @linear(%x: tensor<2x3xf32>, %w: tensor<4x3xf32>, %b: tensor<4xf32>) -
 // CHECK-NOT: tensor<8x8xi1>
 // CHECK: %[[M:.*]] = nn.compare %arg3, %{{.*}} {predicate = "ne"}
 // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[M]] {minDistance = 0 : i64,
-// CHECK-SAME: operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0, 0>, scale = 2.500000e-01
+// CHECK-SAME: operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0, 0, 0, 0, 0>, scale = 2.500000e-01
 // CHECK-NOT: nn.softmax
 func.func @attention(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>, %pad: tensor<2x8xi64>) -> tensor<2x4x8x16xf32> {
   %half = nn.constant dense<0.5> : tensor<f32>

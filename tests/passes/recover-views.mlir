@@ -150,7 +150,7 @@ func.func @chosen_bias(%q: tensor<2x8x4x4xf32>, %k: tensor<2x8x4x4xf32>, %v: ten
   %mask = nn.select %seen, %zero, %low : (tensor<1x1x8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<1x1x8x8xf32>
   %hidden = nn.compare %mask, %bound {predicate = "lt"} : (tensor<1x1x8x8xf32>, tensor<f32>) -> tensor<1x1x8x8xi1>
   %full = nn.select %hidden, %low, %bias : (tensor<1x1x8x8xi1>, tensor<f32>, tensor<1x4x1x8xf32>) -> tensor<1x4x8x8xf32>
-  %0, %l = nn.attention %q, %k, %v, %full {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>} : (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<1x4x8x8xf32>) -> (tensor<2x8x4x4xf32>, tensor<2x4x8xf32>)
+  %0, %l = nn.attention %q, %k, %v, %full {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<1x4x8x8xf32>) -> (tensor<2x8x4x4xf32>, tensor<2x4x8xf32>)
   return %0 : tensor<2x8x4x4xf32>
 }
 

@@ -65,8 +65,8 @@ func.func @masked_inside_the_cap(%q: tensor<1x2x8x4xf32>, %k: tensor<1x2x8x4xf32
 // A bias that hides nothing is no mask that got lost, and a float input may be one.
 func.func @biases(%q: tensor<1x8x2x4xf32>, %k: tensor<1x8x2x4xf32>, %v: tensor<1x8x2x4xf32>, %learned: tensor<1x2x8x8xf32> {nn.parameter = "bias"},
                   %fed: tensor<1x1x8x8xf32> {nn.input = "mask"}) -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) {
-  %0, %l0 = nn.attention %q, %k, %v, %learned {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  %0, %l0 = nn.attention %q, %k, %v, %learned {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   // expected-remark@+1 {{a mask stays a tensor of [1, 1, 8, 8], 256 bytes: it is not made of zeros and very negative numbers alone}}
-  %1, %l1 = nn.attention %q, %k, %v, %fed {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x1x8x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  %1, %l1 = nn.attention %q, %k, %v, %fed {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x1x8x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return %0, %1 : tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>
 }

@@ -1,6 +1,7 @@
 // What kernels/cuda asks of the vendor's libraries, without any: a GPU of compute capability 90, products by the loops
 // of tests/kernels/FakeBlas.h, the CPU's attention and convolutions in place of cuDNN's. Their operands are checked as
 // those of launches are.
+#include "kernels/AttentionOperands.h"
 #include "kernels/cpu/CpuKernels.h"
 #include "kernels/cuda/ConvolutionGraph.h"
 #include "kernels/cuda/Dnn.h"
@@ -90,13 +91,15 @@ Signature callOf(const AttentionGraph &graph) {
   Signature call{graph.gradient ? "attention_grad" : "attention",
                  attributes,
                  {operand(query, Effect::read, graph.type), operand(key, Effect::read, graph.type),
-                  operand(value, Effect::read, graph.type), none, none, none, none, result}};
+                  operand(value, Effect::read, graph.type), none, none, none, none, none, none, none, result}};
   if (graph.gradient) {
     call.operands.insert(call.operands.begin(), result); // the result's gradient
-    call.operands.insert(call.operands.end(),
-                         {operand(statistic, Effect::read, DType::f32), operand(query, Effect::write, graph.type),
-                          operand(key, Effect::write, graph.type), operand(value, Effect::write, graph.type),
-                          {DType::f32, {}, Effect::write, false}});
+    call.operands.insert(call.operands.end(), {operand(statistic, Effect::read, DType::f32),
+                                               operand(query, Effect::write, graph.type),
+                                               operand(key, Effect::write, graph.type),
+                                               operand(value, Effect::write, graph.type),
+                                               {DType::f32, {}, Effect::write, false},
+                                               {DType::f32, {}, Effect::write, false}});
   } else {
     call.operands.push_back({DType::f32, statistic, Effect::write, graph.statistics});
   }
@@ -183,15 +186,14 @@ Result<GraphRun> prepareGraph(const AttentionGraph &graph, uint64_t scratch, Lib
     if (!may)
       return fail("{}", simt::problem());
     std::vector<void *> operands(run.call.operands.size(), nullptr);
-    const size_t first = graph.gradient ? 1 : 0;
-    operands[first] = query.elements.data(), operands[first + 1] = key.elements.data(),
-    operands[first + 2] = value.elements.data();
+    const AttentionOperands place(graph.gradient);
+    operands[place.query] = query.elements.data(), operands[place.key] = key.elements.data(),
+    operands[place.value] = value.elements.data(), operands[place.output] = output.elements.data();
+    operands[place.logsumexp] = of(GraphTensor::logsumexp);
     if (graph.gradient) {
-      operands[0] = gradient.elements.data(), operands[8] = output.elements.data(),
-      operands[9] = of(GraphTensor::logsumexp);
-      operands[10] = dquery.elements.data(), operands[11] = dkey.elements.data(), operands[12] = dvalue.elements.data();
-    } else {
-      operands[7] = output.elements.data(), operands[8] = of(GraphTensor::logsumexp);
+      operands[AttentionOperands::kGradient] = gradient.elements.data(),
+      operands[place.dquery] = dquery.elements.data(), operands[place.dkey] = dkey.elements.data(),
+      operands[place.dvalue] = dvalue.elements.data();
     }
     MT_TRY(run(std::move(operands)));
     may = graph.gradient ? dquery.scatter(of(GraphTensor::dquery)) && dkey.scatter(of(GraphTensor::dkey)) &&

@@ -22,6 +22,6 @@ print(f"""func.func @tower(%q: {q}, %k: {k}, %v: {k}) -> {result} {{
 {chr(10).join(lines)}
   %mask = nn.select %c{LEVELS}, %zero, %low : ({wide}, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
   %bias = nn.reshape %mask : (tensor<8x8xf32>) -> {bias}
-  %0, %1 = nn.attention %q, %k, %v, %bias {{scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>}} : ({q}, {k}, {k}, {bias}) -> ({result}, {sums})
+  %0, %1 = nn.attention %q, %k, %v, %bias {{scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>}} : ({q}, {k}, {k}, {bias}) -> ({result}, {sums})
   return %0 : {result}
 }}""")
