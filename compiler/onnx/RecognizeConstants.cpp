@@ -1,5 +1,6 @@
 #include "compiler/onnx/RecognizeConstants.h"
 
+#include "compiler/nn/PairPlaces.h"
 #include "compiler/onnx/NodeContext.h"
 
 #include <cmath>
@@ -131,6 +132,31 @@ Value emitBand(OpBuilder &builder, Location location, const HostTensor &tensor, 
   return result.getType() == type ? result : nn::BroadcastOp::create(builder, location, type, result).getResult();
 }
 
+// A table of relative positions [.., S, S] or [.., S * S], too large to be a constant, as what it is at the difference
+// of two places.
+Value emitPlaces(OpBuilder &builder, Location location, const HostTensor &tensor) {
+  const int64_t elements = tensor.elements();
+  const auto size = static_cast<int64_t>(std::sqrt(static_cast<double>(elements)));
+  bool isSquare = tensor.type() == DType::i64 && tensor.rank() > 0 && size * size == elements &&
+                  (tensor.dims().back() == size || tensor.dims().back() == elements);
+  if (!isSquare || elements <= nn::kConstantLimit)
+    return {};
+  std::vector<int64_t> table;
+  for (int64_t i = 0; i < elements; ++i)
+    table.push_back(tensor.intAt(i));
+  std::optional<nn::PairPlaces> places = nn::findPairPlaces(table, size, size);
+  if (!places || places->entries > nn::kConstantLimit)
+    return {};
+  auto constant = [&](const std::vector<int64_t> &values, ArrayRef<int64_t> shape) -> Value {
+    auto type = RankedTensorType::get(shape, builder.getI64Type());
+    return nn::ConstantOp::create(builder, location, DenseIntElementsAttr::get(type, ArrayRef<int64_t>(values)));
+  };
+  Value line = constant(*nn::alongPlaces(table, *places), {places->entries});
+  Value entries =
+      nn::SubOp::create(builder, location, constant(places->key, {1, size}), constant(places->query, {size, 1}));
+  return nn::reshapeTo(builder, nn::GatherOp::create(builder, location, line, entries, 0), tensor.dims());
+}
+
 } // namespace
 
 Value recognizeConstant(OpBuilder &builder, Location location, const HostTensor &tensor) {
@@ -147,7 +173,7 @@ Value recognizeConstant(OpBuilder &builder, Location location, const HostTensor 
   }
   if (std::optional<Band> found = band(tensor))
     return emitBand(builder, location, tensor, *found);
-  return {};
+  return emitPlaces(builder, location, tensor);
 }
 
 } // namespace mt::onnx

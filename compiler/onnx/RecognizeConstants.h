@@ -1,6 +1,6 @@
-// Stored tensors that follow a simple rule, as that rule: one value, positions, a triangle or band. Static exports fold
-// positions and masks into tensors of S x S elements; here they become iota and comparisons again, so that masks are
-// recognized and nothing grows with the square of the sequence.
+// Stored tensors that follow a simple rule, as that rule: one value, positions, a triangle or band, numbers of
+// relative positions. Static exports fold positions and masks into tensors of S x S elements; here they become iota and
+// comparisons again, so that masks are recognized and nothing grows with the square of the sequence.
 #ifndef MT_COMPILER_ONNX_RECOGNIZECONSTANTS_H
 #define MT_COMPILER_ONNX_RECOGNIZECONSTANTS_H
 

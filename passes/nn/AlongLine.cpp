@@ -1,6 +1,7 @@
 #include "passes/nn/AlongLine.h"
 
-#include "passes/algorithms/PairPlaces.h"
+#include "compiler/nn/PairPlaces.h"
+
 #include "passes/nn/IndexExpression.h"
 #include "passes/nn/KnownIntegers.h"
 
@@ -241,7 +242,7 @@ private:
       table = transposed(*table, pairs);
     if (!places)
       places = findPairPlaces(*table, pairs.queries, pairs.keys);
-    auto numbers = places && places->entries <= kConstantLimit ? alongPlaces(*table, *places) : std::nullopt;
+    auto numbers = places && places->entries <= kConstantLimit ? nn::alongPlaces(*table, *places) : std::nullopt;
     if (!numbers)
       return {};
     entries = places->entries;

@@ -47,9 +47,11 @@ public:
     if (!isNew)
       return found->second.get();
     std::unique_ptr<Numbers> made;
-    if (isWhole(value) && spend(countOf(shapeOf(value))) && depth < kDeepest) {
+    if (spend(countOf(shapeOf(value))) && depth < kDeepest) {
       ++depth;
-      if (auto computed = compute(value); computed && llvm::all_of(*computed, isExact))
+      const int64_t most = largestOf(getElementTypeOrSelf(value.getType()));
+      if (auto computed = compute(value);
+          computed && llvm::all_of(*computed, [&](int64_t number) { return std::abs(number) <= most; }))
         made = std::make_unique<Numbers>(std::move(*computed));
       --depth;
     }
@@ -62,8 +64,12 @@ private:
   int64_t steps = 0;
   int depth = 0;
 
-  static bool isExact(int64_t number) { return std::abs(number) <= kMostNumber; }
-  static bool isWhole(Value value) { return isa<IntegerType>(getElementTypeOrSelf(value.getType())); }
+  /// Up to where a type holds all whole numbers, as far as they are followed.
+  static int64_t largestOf(Type element) {
+    auto real = dyn_cast<FloatType>(element);
+    return real ? int64_t{1} << std::min(53u, real.getFPMantissaWidth()) : kMostNumber;
+  }
+  static bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
   bool spend(int64_t count) { return (steps += std::max<int64_t>(count, 1)) <= kMostSteps; }
 
   std::optional<Numbers> compute(Value value) {
@@ -98,6 +104,14 @@ private:
 
   static std::optional<Numbers> valuesOf(ConstantOp constant) {
     Numbers values;
+    if (isReal(constant)) {
+      for (const APFloat &value : cast<DenseElementsAttr>(constant.getValue()).getValues<APFloat>()) {
+        if (!value.isInteger() || std::abs(value.convertToDouble()) > static_cast<double>(kMostNumber))
+          return std::nullopt;
+        values.push_back(static_cast<int64_t>(value.convertToDouble()));
+      }
+      return values;
+    }
     bool isBoolean = getElementTypeOrSelf(constant.getType()).isInteger(1);
     for (const APInt &value : cast<DenseElementsAttr>(constant.getValue()).getValues<APInt>())
       values.push_back(isBoolean ? int64_t(value.getZExtValue()) : value.getSExtValue());
@@ -117,7 +131,9 @@ private:
   }
 
   static std::optional<Numbers> converted(CastOp op, Numbers values) {
-    auto to = cast<IntegerType>(getElementTypeOrSelf(op.getType()));
+    auto to = dyn_cast<IntegerType>(getElementTypeOrSelf(op.getType()));
+    if (!to) // numbers() looks whether the type holds them
+      return values;
     bool fits = to.getWidth() >= 32 && !to.isUnsigned();
     for (int64_t &value : values)
       if (to.isInteger(1))
@@ -246,6 +262,8 @@ private:
 
   std::optional<Numbers> elementwise(Operation *op, ArrayRef<const Numbers *> in) {
     ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
+    if (isa<DivOp, ModOp>(op) && isReal(op->getResult(0)))
+      return std::nullopt;
     SmallVector<Numbers> operands;
     for (auto [operand, numbers] : llvm::zip(op->getOperands(), in)) {
       if (!spend(countOf(shape)))

@@ -7,8 +7,8 @@
 
 namespace mt::passes {
 
-/// The elements of `tensor`, whole numbers or truth values, in row-major order. None where they are not known, some
-/// number leaves 53 bits, or finding them takes more than some millions of steps.
+/// The elements of `tensor`, whole numbers (of a floating-point type too) or truth values, in row-major order. None
+/// where they are not known, some number leaves 53 bits, or finding them takes more than some millions of steps.
 std::optional<std::vector<int64_t>> knownIntegers(mlir::Value tensor);
 
 } // namespace mt::passes

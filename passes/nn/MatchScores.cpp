@@ -9,7 +9,7 @@ namespace mt::passes {
 namespace {
 constexpr double kVeryNegative = -1e4;
 
-bool hasRank(ArrayRef<int64_t> shape) { return shape.size() == 3 || shape.size() == 4; }
+bool hasRank(ArrayRef<int64_t> shape) { return shape.size() >= 3 && shape.size() <= 6; }
 bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 
 /// Casts between float types, views that split or merge heads, and the guard that exporters put after a softmax:
@@ -108,7 +108,7 @@ public:
         if (matmul.getBias() && !isOutsideCap())
           return std::nullopt;
         if (matmul.getBias()) // a mask of one row, taken for a layer's bias
-          scores.masks.push_back({matmul.getBias(), Value(), false, scores.scale, shapeOf(matmul).size()});
+          scores.masks.push_back({matmul.getBias(), Value(), false, scores.scale, llvm::to_vector(shapeOf(matmul))});
         scores.product = matmul;
         return scores;
       }
@@ -163,7 +163,8 @@ private:
     bool left = add.getLhs().getType() == add.getType() && leadsToProduct(add.getLhs());
     if ((!left && add.getRhs().getType() != add.getType()) || !isOutsideCap())
       return {};
-    scores.masks.push_back({left ? add.getRhs() : add.getLhs(), Value(), false, scores.scale, shapeOf(add).size()});
+    scores.masks.push_back(
+        {left ? add.getRhs() : add.getLhs(), Value(), false, scores.scale, llvm::to_vector(shapeOf(add))});
     return left ? add.getLhs() : add.getRhs();
   }
 
@@ -172,14 +173,14 @@ private:
     bool hidesWhereTrue = isVeryNegative(select.getLhs());
     if (!hides(hidesWhereTrue ? select.getLhs() : select.getRhs()) || !isOutsideCap())
       return {};
-    scores.masks.push_back({Value(), select.getCondition(), hidesWhereTrue, 1, shapeOf(select).size()});
+    scores.masks.push_back({Value(), select.getCondition(), hidesWhereTrue, 1, llvm::to_vector(shapeOf(select))});
     return hidesWhereTrue ? select.getRhs() : select.getLhs();
   }
 
   Value belowScale(Value value) {
     auto outer = scaledBy(value);
     if (auto factor = outer ? std::nullopt : scaledByRow(value)) {
-      scores.factors.push_back({factor->second, isa<DivOp>(value.getDefiningOp()), shapeOf(value).size()});
+      scores.factors.push_back({factor->second, isa<DivOp>(value.getDefiningOp()), llvm::to_vector(shapeOf(value))});
       return factor->first;
     }
     if (!outer)
@@ -210,13 +211,16 @@ SmallVector<Value> termsOf(Value bias) {
 }
 
 bool splitsHeads(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  return hasRank(a) && hasRank(b) && (a.size() != b.size() || a == b) && a.take_back(2) == b.take_back(2);
+  size_t common = a.size() > 3 && b.size() > 3 ? 3 : 2;
+  return hasRank(a) && hasRank(b) && (a.size() != b.size() || a == b) && a.take_back(common) == b.take_back(common);
 }
 
 bool Scores::sees(ArrayRef<int64_t> shape) {
-  if (shape.size() != 4)
+  if (shape.size() < 4)
     return true;
-  std::pair<int64_t, int64_t> here(shape[0], shape[1]);
+  std::pair<int64_t, int64_t> here(1, shape[shape.size() - 3]);
+  for (int64_t size : shape.drop_back(3))
+    here.first *= size;
   bool agrees = !split || *split == here;
   split = here;
   return agrees;
@@ -237,7 +241,7 @@ std::optional<Scores> matchScores(MatmulOp product, std::string &why) {
     return refuse("the product with its values has a bias or transposed probabilities");
   ArrayRef<int64_t> whole = shapeOf(product.getLhs());
   if (!hasRank(whole) || shapeOf(product.getRhs()).size() != whole.size())
-    return refuse("its probabilities and values have not three or four dimensions each");
+    return refuse("its probabilities and values have not the same number of dimensions, three to six");
   Value walked = beside ? beside->scores : softmax.getOperand();
   auto scores = Walk(why).from(walked);
   if (!scores)

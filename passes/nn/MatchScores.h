@@ -14,17 +14,17 @@ struct Scores {
     mlir::Value added, condition;
     bool hides = false; ///< the condition holds where scores are hidden
     double factor = 1;
-    size_t rank = 4; ///< of the scores that it broadcasts to: 3 where batch and heads are one dimension
+    llvm::SmallVector<int64_t> scores; ///< the shape of those that it broadcasts to
   };
   llvm::SmallVector<Mask> masks;
   struct Factor { ///< of all scores of a query or a head, [.., queries or 1, 1]: the query may have it instead
     mlir::Value value;
     bool divides = false;
-    size_t rank = 4; ///< as of a mask
+    llvm::SmallVector<int64_t> scores; ///< as of a mask
   };
   llvm::SmallVector<Factor> factors;
   mlir::Value sink; ///< [.., .., .., 1], a score that takes part in the softmax and weighs no value; may be null
-  std::optional<std::pair<int64_t, int64_t>> split; ///< batch and heads, where scores of rank 4 were seen
+  std::optional<std::pair<int64_t, int64_t>> split; ///< batch and heads, where scores of rank 4 or more were seen
 
   /// Learns the split from scores of this shape; false where it contradicts what was seen.
   bool sees(llvm::ArrayRef<int64_t> shape);
@@ -32,7 +32,8 @@ struct Scores {
 
 /// A constant that hides a score to which it is added.
 bool isVeryNegative(mlir::Value value);
-/// Whether `a` and `b` are scores of the same heads, batch and heads in one dimension or in two.
+/// Whether `a` and `b` are scores of the same heads: [batch * heads, ..], [batch, heads, ..], or with the batch in
+/// several dimensions, as windows of pictures have it.
 bool splitsHeads(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 /// The terms of a bias. A number that all scores have in common is left out, for softmax does not see it, unless it is
 /// so large that it would round the scores away.

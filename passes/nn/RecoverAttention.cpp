@@ -22,17 +22,31 @@ Value peelScale(Value value, double &scale) {
   return value;
 }
 
-/// `value` as [batch or 1, heads or 1, .., ..] where it broadcasts to a tensor of `rank` 3, whose first dimension is
-/// batch times heads, or 4.
-Value toRankFour(OpBuilder &builder, Value value, size_t rank, std::pair<int64_t, int64_t> split) {
+/// `value` as [batch or 1, heads or 1, .., ..] where it broadcasts to a tensor of the shape `scores`: three dimensions,
+/// the first of which is batch times heads, four, or more, the first of which are the batch.
+Value toRankFour(OpBuilder &builder, Value value, ArrayRef<int64_t> scores, std::pair<int64_t, int64_t> split) {
   SmallVector<int64_t> shape(shapeOf(value));
-  if (rank == 3 && shape.size() == 3) {
+  if (scores.size() == 3 && shape.size() == 3) {
     bool whole = shape[0] == split.first * split.second;
     shape.insert(shape.begin() + 1, whole ? split.second : 1);
     shape[0] = whole ? split.first : shape[0];
   }
-  while (shape.size() < 4)
+  while (shape.size() < std::max<size_t>(scores.size(), 4))
     shape.insert(shape.begin(), 1);
+  if (shape.size() == 4)
+    return reshapeTo(builder, value, shape);
+  size_t outer = shape.size() - 3;
+  bool shared = llvm::all_of(ArrayRef(shape).take_front(outer), [](int64_t size) { return size == 1; });
+  if (!shared) { // all of the batch, if only some of its dimensions tell it apart
+    value = reshapeTo(builder, value, shape);
+    std::copy_n(scores.begin(), outer, shape.begin());
+    if (ArrayRef<int64_t>(shape) != shapeOf(value))
+      value =
+          BroadcastOp::create(builder, value.getLoc(), tensorOf(shape, getElementTypeOrSelf(value.getType())), value);
+  }
+  int64_t batch = shared ? 1 : split.first;
+  shape.erase(shape.begin(), shape.begin() + outer);
+  shape.insert(shape.begin(), batch);
   return reshapeTo(builder, value, shape);
 }
 
@@ -80,7 +94,8 @@ Value addTerm(OpBuilder &builder, Value term, ScoreShape shape, MaskPredicate &p
   bool hides = choice && isVeryNegative(choice.getLhs());
   if (!choice || (!hides && !isVeryNegative(choice.getRhs())) || !addCondition(builder, choice.getCondition(), hides, shape, predicate, why))
     return term;
-  return toRankFour(builder, hides ? choice.getRhs() : choice.getLhs(), 4, {shape.batch, shape.heads});
+  return toRankFour(builder, hides ? choice.getRhs() : choice.getLhs(),
+                    {shape.batch, shape.heads, shape.queries, shape.keys}, {shape.batch, shape.heads});
 }
 
 /// What is left of added terms, summed; null if nothing is.
@@ -201,11 +216,12 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
       value = swapLastTwo(rewriter, value);
     Type element = joinedType({query, key, value}); // scores may be narrower than what they weigh
     for (Value *operand : {&query, &key, &value})
-      *operand = swapHeads(rewriter, toRankFour(rewriter, castTo(rewriter, *operand, element), shapeOf(*operand).size(), split));
+      *operand =
+          swapHeads(rewriter, toRankFour(rewriter, castTo(rewriter, *operand, element), shapeOf(*operand), split));
 
     for (const Scores::Factor &factor : scores->factors) {
       Value other =
-          castTo(rewriter, swapHeads(rewriter, toRankFour(rewriter, factor.value, factor.rank, split)), element);
+          castTo(rewriter, swapHeads(rewriter, toRankFour(rewriter, factor.value, factor.scores, split)), element);
       query = factor.divides ? DivOp::create(rewriter, op.getLoc(), query, other).getResult()
                              : MulOp::create(rewriter, op.getLoc(), query, other).getResult();
     }
@@ -215,7 +231,7 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
     SmallVector<Value> terms;
     for (const Scores::Mask &mask : scores->masks)
       for (Value term : termsOf(termOf(rewriter, mask, getElementTypeOrSelf(query.getType()))))
-        terms.push_back(toRankFour(rewriter, term, mask.rank, split));
+        terms.push_back(toRankFour(rewriter, term, mask.scores, split));
     MaskPredicate predicate;
     Value bias = addTerms(rewriter, terms, shape, predicate);
     for (Value *added : {&bias, &sink})
@@ -256,7 +272,11 @@ struct BiasToPredicate : OpRewritePattern<AttentionOp> {
     }
     if (!changed)
       return failure();
-    Value bias = rest.empty() ? Value() : widened(rewriter, toRankFour(rewriter, sumOf(rewriter, rest), 4, {q[0], q[2]}), shape);
+    Value bias =
+        rest.empty()
+            ? Value()
+            : widened(rewriter, toRankFour(rewriter, sumOf(rewriter, rest), {q[0], q[2], q[1], k[1]}, {q[0], q[2]}),
+                      shape);
     rewriter.modifyOpInPlace(op, [&] {
       bias ? op.getBiasMutable().assign(bias) : op.getBiasMutable().clear();
       setPredicate(op, predicate);

@@ -1,6 +1,7 @@
 // A term of an attention's bias that is one negative number where query and key are of different segments and zero
 // elsewhere, as shifted windows have it (Liu et al., arXiv 2103.14030), becomes segments: never a number for every
 // pair.
+#include "passes/nn/KnownIntegers.h"
 #include "passes/nn/Match.h"
 #include "passes/nn/MatchScores.h"
 
@@ -9,21 +10,31 @@ using namespace mt::nn;
 
 namespace mt::passes {
 namespace {
-/// What is added between segments (0: they do not see each other), and those of each side, [batch or 1, queries] and
-/// [batch or 1, keys].
+/// What is added between segments (0: they do not see each other), of what a query and a key have, and how the bias
+/// sees what was compared: views from it down.
 struct Apart {
   double bias = 0;
   Value query, key;
+  SmallVector<Operation *> views;
+
+  bool isOfTheSame(const Apart &other) const {
+    auto alike = [](Operation *a, Operation *b) {
+      return a->getName() == b->getName() && a->getResult(0).getType() == b->getResult(0).getType();
+    };
+    return query == other.query && key == other.key && views.size() == other.views.size() &&
+           llvm::all_of(llvm::zip(views, other.views),
+                        [&](const auto &pair) { return alike(std::get<0>(pair), std::get<1>(pair)); });
+  }
 };
 
 class Segments {
 public:
   Segments(OpBuilder &builder, int64_t queries, int64_t keys) : builder(builder), queries(queries), keys(keys) {}
 
-  std::optional<Apart> of(Value term) {
-    SmallVector<Operation *> views; // from the bias down; it may be repeated for all rows and heads at the end
+  std::optional<Apart> of(Value term) const {
+    SmallVector<Operation *> views;
     while (isa_and_nonnull<BroadcastOp>(viewOfPairs(term)))
-      term = term.getDefiningOp()->getOperand(0);
+      term = term.getDefiningOp()->getOperand(0); // repeated for all rows and heads
     ArrayRef<int64_t> shape = shapeOf(term);
     if (!ends(term) || shape.size() > 4 || (shape.size() > 2 && shape[shape.size() - 3] != 1))
       return std::nullopt; // heads tell it apart
@@ -40,7 +51,12 @@ public:
     if (!sides || !ends(choice.getResult()) || shapeOf(choice.getCondition()) != shapeOf(choice.getResult()))
       return std::nullopt;
     bool hidden = isVeryNegative(*yes == 0 ? choice.getRhs() : choice.getLhs());
-    return Apart{hidden ? 0 : *yes + *no, built(sides->first, views, queries, 1), built(sides->second, views, 1, keys)};
+    return Apart{hidden ? 0 : *yes + *no, sides->first, sides->second, views};
+  }
+
+  /// Segments of queries, and of keys, [batch or 1, positions].
+  std::pair<Value, Value> built(const Apart &apart) {
+    return {built(apart.query, apart.views, queries, 1), built(apart.key, apart.views, 1, keys)};
   }
 
 private:
@@ -79,15 +95,18 @@ private:
 
   /// Integers, or what was made of integers.
   static bool isWhole(Value value) {
+    Value whole = value;
     while (isa_and_nonnull<ReshapeOp, TransposeOp, BroadcastOp, SliceOp>(value.getDefiningOp()))
       value = value.getDefiningOp()->getOperand(0);
-    if (auto cast = value.getDefiningOp<CastOp>(); cast && isa<FloatType>(getElementTypeOrSelf(cast.getType())))
-      value = cast.getOperand();
-    return getElementTypeOrSelf(value.getType()).isSignlessInteger(64) ||
-           getElementTypeOrSelf(value.getType()).isSignlessInteger(32);
+    auto cast = value.getDefiningOp<CastOp>();
+    if (auto real = cast ? dyn_cast<FloatType>(getElementTypeOrSelf(cast.getType())) : FloatType();
+        real && real.getWidth() >= 32)
+      value = cast.getOperand(); // rounded or not, they are equal if their segments are
+    Type element = getElementTypeOrSelf(value.getType());
+    return element.isSignlessInteger(64) || element.isSignlessInteger(32) || knownIntegers(whole);
   }
 
-  /// `side` seen as the bias sees the choice, as [batch or 1, positions].
+  /// `side` seen as the bias sees the choice.
   Value built(Value side, ArrayRef<Operation *> views, int64_t ofQueries, int64_t ofKeys) {
     for (Operation *view : llvm::reverse(views)) {
       SmallVector<int64_t> shape(shapeOf(view->getResult(0))), before(shapeOf(view->getOperand(0)));
@@ -113,31 +132,37 @@ struct BiasToSegments : OpRewritePattern<AttentionOp> {
     if (!op.getBias() || op.getKeyPlace() || op.getQuerySegment() || queries == 1 || keys == 1 ||
         shapeOf(op.getBias())[2] != queries || shapeOf(op.getBias())[3] != keys)
       return failure();
-    SmallVector<Value> terms = termsOf(op.getBias());
-    for (Value &term : terms) {
-      auto apart = Segments(rewriter, queries, keys).of(term);
-      if (!apart)
-        continue;
-      terms.erase(&term);
-      Value rest;
-      for (Value other : terms)
-        rest = rest ? AddOp::create(rewriter, other.getLoc(), rest, other).getResult() : other;
-      auto ofAll = [&](Value segments) -> Value {
-        auto type = tensorOf({batch, shapeOf(segments)[1]}, rewriter.getI64Type());
-        return segments.getType() == type ? segments : BroadcastOp::create(rewriter, segments.getLoc(), type, segments);
-      };
-      Value query = ofAll(apart->query), key = ofAll(apart->key);
-      if (rest)
-        rest = asBias(rewriter, rest, keys);
-      rewriter.modifyOpInPlace(op, [&] {
-        op.getQuerySegmentMutable().assign(query);
-        op.getKeySegmentMutable().assign(key);
-        op.setSegmentBias(APFloat(apart->bias));
-        rest ? op.getBiasMutable().assign(rest) : op.getBiasMutable().clear();
-      });
-      return success();
+    Segments segments(rewriter, queries, keys);
+    std::optional<Apart> apart; // terms of the same segments are one
+    SmallVector<Value> rest;
+    for (Value term : termsOf(op.getBias())) {
+      auto found = segments.of(term);
+      if (found && !apart)
+        apart = found;
+      else if (found && apart->isOfTheSame(*found))
+        apart->bias = apart->bias == 0 || found->bias == 0 ? 0 : apart->bias + found->bias;
+      else
+        rest.push_back(term);
     }
-    return failure();
+    if (!apart)
+      return failure();
+    auto ofAll = [&](Value side) -> Value {
+      auto type = tensorOf({batch, shapeOf(side)[1]}, rewriter.getI64Type());
+      return side.getType() == type ? side : BroadcastOp::create(rewriter, side.getLoc(), type, side);
+    };
+    auto [query, key] = segments.built(*apart);
+    Value sum;
+    for (Value term : rest)
+      sum = sum ? AddOp::create(rewriter, term.getLoc(), sum, term).getResult() : term;
+    if (sum)
+      sum = asBias(rewriter, sum, keys);
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getQuerySegmentMutable().assign(ofAll(query));
+      op.getKeySegmentMutable().assign(ofAll(key));
+      op.setSegmentBias(APFloat(apart->bias));
+      sum ? op.getBiasMutable().assign(sum) : op.getBiasMutable().clear();
+    });
+    return success();
   }
 
   /// With four dimensions, and an entry for every key.

@@ -124,3 +124,16 @@ func.func @dilated(%q: tensor<2x8192x4x4xf32>, %k: tensor<2x8192x4x4xf32>, %v: t
   %0, %l = nn.attention %q, %k, %v, %bias {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<2x8192x4x4xf32>, tensor<2x8192x4x4xf32>, tensor<2x8192x4x4xf32>, tensor<1x1x8192x8192xf32>) -> (tensor<2x8192x4x4xf32>, tensor<2x4x8192xf32>)
   return %0 : tensor<2x8192x4x4xf32>
 }
+
+// -----
+
+// Windows in a dimension of their own (MaxViT): the batch of nn.attention is both.
+// CHECK-LABEL: func.func @windows
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>, scale = 1.000000e+00 : f64} : (tensor<12x8x2x4xf32>, {{.*}}, tensor<12x1x8x8xf32>)
+func.func @windows(%q: tensor<3x4x2x8x4xf32>, %k: tensor<3x4x2x8x4xf32>, %v: tensor<3x4x2x8x4xf32>, %bias: tensor<4x1x8x8xf32>) -> tensor<3x4x2x8x4xf32> {
+  %product = nn.matmul %q, %k {transposeRhs = true} : (tensor<3x4x2x8x4xf32>, tensor<3x4x2x8x4xf32>) -> tensor<3x4x2x8x8xf32>
+  %scores = nn.add %product, %bias : (tensor<3x4x2x8x8xf32>, tensor<4x1x8x8xf32>) -> tensor<3x4x2x8x8xf32>
+  %probabilities = nn.softmax %scores : (tensor<3x4x2x8x8xf32>) -> tensor<3x4x2x8x8xf32>
+  %0 = nn.matmul %probabilities, %v : (tensor<3x4x2x8x8xf32>, tensor<3x4x2x8x4xf32>) -> tensor<3x4x2x8x4xf32>
+  return %0 : tensor<3x4x2x8x4xf32>
+}

@@ -747,6 +747,50 @@ class Widths(nn.Module):
         return self.head(x)
 
 
+class Placed(nn.Module):
+    """Tokens of a picture, one before them, with a table of relative places; in windows of their own (attention of five dimensions) where `windows`."""
+
+    def __init__(self, width, windows=0):
+        super().__init__()
+        self.width, self.windows, heads = width, windows, 2
+        one = 0 if windows else 1
+        y, x = (t.flatten() for t in torch.meshgrid(torch.arange(width), torch.arange(width), indexing="ij"))
+        index = torch.full((width * width + one,) * 2, (2 * width - 1) ** 2)
+        index[one:, one:] = (y[:, None] - y + width - 1) * (2 * width - 1) + x[:, None] - x + width - 1
+        if one:
+            index[0, 1:], index[1:, 0] = (2 * width - 1) ** 2 + 1, (2 * width - 1) ** 2 + 2
+        self.register_buffer("relative", index)
+        self.table = nn.Parameter(torch.randn((2 * width - 1) ** 2 + 3 * one, heads) / 2)
+        self.first = nn.Parameter(torch.randn(1, 1, 16)) if one else None
+        self.embed, self.qkv, self.out, self.head = nn.Linear(3, 16), nn.Linear(16, 48), nn.Linear(16, 16), nn.Linear(16, 5)
+
+    def forward(self, x):
+        x = self.embed(x.flatten(2).transpose(1, 2))
+        if self.windows:
+            x = x.unflatten(1, (self.windows, -1))
+        else:
+            x = torch.cat([self.first.expand(x.shape[0], -1, -1), x], 1)
+        q, k, v = (t.unflatten(-1, (2, 8)).transpose(-3, -2) for t in self.qkv(x).chunk(3, -1))
+        bias = self.table[self.relative].permute(2, 0, 1)
+        x = x + self.out((torch.softmax(q @ k.transpose(-2, -1) / 8**0.5 + bias, -1) @ v).transpose(-3, -2).flatten(-2))
+        return self.head(x.flatten(1, -2).mean(1))
+
+
+class Dilated(nn.Module):
+    """Causal attention to every third of the last ten tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.qkv, self.out, self.head = nn.Embedding(128, 32), nn.Linear(32, 96), nn.Linear(32, 32), nn.Linear(32, 128)
+
+    def forward(self, input_ids):
+        x, place = self.embed(input_ids), torch.arange(input_ids.shape[1])
+        distance = place[:, None] - place
+        seen = (distance >= 0) & (distance < 10) & (distance % 3 == 0)
+        q, k, v = (t.unflatten(-1, (4, 8)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        return self.head(x + self.out(F.scaled_dot_product_attention(q, k, v, attn_mask=seen).transpose(1, 2).flatten(2)))
+
+
 class TCN(nn.Module):
     """Causal convolutions, each with twice the dilation of the one before, weights normalized."""
 
@@ -942,6 +986,9 @@ add("smoothed", Smoothed, lambda rng, rows: (lambda t: dict(input_ids=t * (t > 6
 add("quantizer", Quantizing, lambda rng, rows: dict(x=rng.normal(size=(rows, 24)).astype(np.float32)), "output:loss", forms="static")
 add("rounding", Rounding, floats((16,), (16,)), "mse", forms="static")
 add("widths", lambda: Widths([48, 64] * 3), tokens())
+add("placed", lambda: Placed(17), pictures(17, name="x"), "cross-entropy", forms="static")
+add("placed-windows", lambda: Placed(4, windows=4), pictures(8, name="x"), "cross-entropy", forms="optimized static")
+add("dilated", Dilated, tokens(), forms="static old")
 add("unet", lambda: Segmenting(UNet()), segmented(16, 16), "output:loss", forms="optimized static")
 add("unet-mse", lambda: UNet(3), floats((3, 16, 16), (3, 16, 16)), "mse", forms="old")
 add("segnet", lambda: Segmenting(SegNet()), segmented(16, 16), "output:loss", forms="optimized static")

@@ -1,5 +1,5 @@
 // Places of pairs: tables of models that people train, made as these make them, against what is found.
-#include "passes/algorithms/PairPlaces.h"
+#include "compiler/nn/PairPlaces.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-namespace mt::passes {
+namespace mt::nn {
 namespace {
 
 using Table = std::vector<int64_t>;
@@ -122,4 +122,4 @@ TEST(PairPlaces, NeverWrong) {
 }
 
 } // namespace
-} // namespace mt::passes
+} // namespace mt::nn

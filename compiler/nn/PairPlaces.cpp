@@ -1,9 +1,9 @@
-#include "passes/algorithms/PairPlaces.h"
+#include "compiler/nn/PairPlaces.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace mt::passes {
+namespace mt::nn {
 namespace {
 using Places = std::vector<int64_t>;
 
@@ -116,4 +116,4 @@ std::optional<std::vector<int64_t>> alongPlaces(std::span<const int64_t> table, 
   return line;
 }
 
-} // namespace mt::passes
+} // namespace mt::nn

@@ -1,14 +1,14 @@
 // Tables of what a query and a key are to each other - relative positions in windows and pictures - as a function of
 // one difference: of a place that each of them has.
-#ifndef MT_PASSES_ALGORITHMS_PAIRPLACES_H
-#define MT_PASSES_ALGORITHMS_PAIRPLACES_H
+#ifndef MT_COMPILER_NN_PAIRPLACES_H
+#define MT_COMPILER_NN_PAIRPLACES_H
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-namespace mt::passes {
+namespace mt::nn {
 
 /// The entry of query q and key k is `key[k] - query[q]`, at least 0 and below `entries`. Places of keys differ, and
 /// the smallest of a query is 0.
@@ -25,5 +25,5 @@ std::optional<PairPlaces> findPairPlaces(std::span<const int64_t> table, int64_t
 /// What `table` has at each entry, 0 where no query and key meet it; none if it has several numbers there.
 std::optional<std::vector<int64_t>> alongPlaces(std::span<const int64_t> table, const PairPlaces &places);
 
-} // namespace mt::passes
+} // namespace mt::nn
 #endif
