@@ -249,13 +249,19 @@ private:
 
   void addExport() {
     exportCommand = app.add_subcommand("export", "trained weights as a model or a file of tensors");
-    exportCommand->footer("Example:\n  mtrun export runs/plan -o trained.onnx");
+    exportCommand->footer("Examples:\n  mtrun export runs/plan -o trained.onnx\n"
+                          "  mtrun export runs/plan --like models/llama -o models/llama-tuned");
     exportCommand->add_option("DIR", exporting.from, "a run's folder, or a checkpoint")->required();
-    exportCommand->add_option("-o,--output", exporting.output, ".onnx, .safetensors or .npz")
+    exportCommand->add_option("-o,--output", exporting.output, ".onnx, .safetensors or .npz; a new folder with --like")
         ->required()
         ->type_name("FILE");
-    exportCommand->add_option("--model", exporting.model, "the .onnx that was trained (default: where it was then)")
-        ->type_name("MODEL.onnx");
+    auto *model =
+        exportCommand->add_option("--model", exporting.model, "the .onnx that was trained (default: where it was then)")
+            ->type_name("MODEL.onnx");
+    exportCommand
+        ->add_option("--like", exporting.like, "the checkpoint folder that was trained: -o becomes one like it")
+        ->type_name("FOLDER")
+        ->excludes(model);
   }
 
   void addProbe() {

@@ -3,9 +3,12 @@
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/train/Checkpoint.h"
+#include "runtime/train/ExportFolder.h"
 #include "runtime/train/ExportOnnx.h"
 #include "runtime/train/Npz.h"
 #include "runtime/train/RunFolder.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -54,17 +57,35 @@ Result<OnnxFile> originalModel(const ExportOptions &options, const std::string &
   return OnnxFile::open(meta.modelFile);
 }
 
-/// Returns the line that says what was written.
-Result<std::string> exportCheckpoint(const ExportOptions &options, const std::string &ending,
-                                     const std::string &checkpoint) {
-  MT_ASSIGN(Descriptor stream, openStream(options.output));
-  if (stream.valid()) // what has gone out cannot be taken back
-    MT_TRY(verifyCheckpoint(checkpoint, true));
+Result<TrainedWeights> openTrained(const std::string &checkpoint) {
   MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(checkpoint));
   if (!trained.knowsAliases())
     log().warn("{}: written by an older mtrun, it does not say which other names tied tensors have: copies under such "
                "names keep their old values. Resume the run with this mtrun, whose checkpoints say it",
                checkpoint);
+  return trained;
+}
+
+Result<std::string> exportLike(const ExportOptions &options, const std::string &checkpoint) {
+  MT_ASSIGN(const TrainedWeights trained, openTrained(checkpoint));
+  MT_ASSIGN(const ExportedFolder done, exportFolder(trained, options.like, options.output));
+  if (!done.left.empty())
+    log().warn("{}: {} not taken along: weights in another format, or no files", options.like,
+               fmt::join(done.left, ", "));
+  return fmt::format("{}: {} of {} tensors trained, in {} file{}, and {} other files of {}, {}\n", options.output,
+                     done.trained, done.tensors, done.weightFiles, done.weightFiles == 1 ? "" : "s", done.otherFiles,
+                     options.like, formatSize(done.bytes));
+}
+
+/// Returns the line that says what was written.
+Result<std::string> exportCheckpoint(const ExportOptions &options, const std::string &ending,
+                                     const std::string &checkpoint) {
+  if (!options.like.empty())
+    return exportLike(options, checkpoint);
+  MT_ASSIGN(Descriptor stream, openStream(options.output));
+  if (stream.valid()) // what has gone out cannot be taken back
+    MT_TRY(verifyCheckpoint(checkpoint, true));
+  MT_ASSIGN(const TrainedWeights trained, openTrained(checkpoint));
   uint64_t dataBytes = 0;
   if (ending == ".onnx") {
     MT_ASSIGN(OnnxFile model, originalModel(options, checkpoint));
@@ -86,7 +107,7 @@ Result<std::string> exportCheckpoint(const ExportOptions &options, const std::st
 
 Status exportWeights(const ExportOptions &options) {
   std::string ending = fs::path(options.output).extension().string();
-  if (ending != ".onnx" && ending != ".safetensors" && ending != ".npz")
+  if (options.like.empty() && ending != ".onnx" && ending != ".safetensors" && ending != ".npz")
     return fail("-o {}: the ending says what to write: .onnx, .safetensors or .npz", options.output);
   std::string done;
   MT_TRY(withNewest(options.from, [&](const FoundCheckpoint &found) -> Status {

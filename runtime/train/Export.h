@@ -12,7 +12,8 @@
 
 namespace mt::train {
 
-/// `mtrun export`: by the ending of options.output an .onnx, .safetensors or .npz. Prints what was written.
+/// `mtrun export`: by the ending of options.output an .onnx, .safetensors or .npz, or a folder like options.like
+/// (ExportFolder.h). Prints what was written.
 ///
 /// .onnx: values that lie inside the model file are replaced in place, in a copy; all others (external data,
 /// generators, values in single fields) go to OUTPUT.data beside it, trained or not, so that the two files are

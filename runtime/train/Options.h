@@ -71,6 +71,7 @@ struct ExportOptions {
   std::string from;   ///< run or checkpoint
   std::string output; ///< .onnx, .safetensors or .npz
   std::string model;  ///< the original .onnx; empty: where the plan found it
+  std::string like = {}; ///< a checkpoint folder, as which `output` is written; empty: one file
 };
 
 } // namespace mt::train

@@ -1,6 +1,7 @@
 #include "runtime/train/Ranks.h"
 
 #include "runtime/base/Files.h"
+#include "runtime/base/Log.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/network/OpenNetwork.h"
 #include "runtime/plan/Ranks.h"

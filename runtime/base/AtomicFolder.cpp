@@ -1,0 +1,54 @@
+#include "runtime/base/AtomicFolder.h"
+
+#include "runtime/base/Files.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace mt {
+
+namespace fs = std::filesystem;
+
+Result<AtomicFolder> AtomicFolder::create(const std::string &given) {
+  std::string path = given;
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_directory(status))
+    return fail("{}: it is there, and no folder: name a new folder", path);
+  if (fs::exists(status)) {
+    fs::directory_iterator entries(path, error);
+    if (error)
+      return fail("{}: {}", path, error.message());
+    if (entries != fs::directory_iterator())
+      return fail("{}: the folder is not empty: name a new one, or remove what is in it", path);
+  }
+  MT_TRY(makeFolders(folderOf(path)));
+  std::string aside = fmt::format("{}.tmp.{}", path, ::getpid());
+  fs::remove_all(aside, error); // of a process of this number that was killed
+  if (::mkdir(aside.c_str(), 0777) != 0)
+    return fail("{}: {}", aside, std::strerror(errno));
+  return AtomicFolder(path, aside);
+}
+
+AtomicFolder::AtomicFolder(AtomicFolder &&other) noexcept
+    : path(std::move(other.path)), aside(std::exchange(other.aside, {})) {}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code ignored;
+  if (!aside.empty())
+    fs::remove_all(aside, ignored);
+}
+
+Status AtomicFolder::commit() {
+  MT_TRY(syncFolder(aside));
+  MT_TRY(renamePath(aside, path).status());
+  aside.clear();
+  return syncFolder(folderOf(path));
+}
+
+} // namespace mt
