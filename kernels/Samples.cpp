@@ -52,19 +52,16 @@ std::vector<Pattern> patterns() {
       {"matmul $T[$B,$M,$K] $T[$B,$K,$N] - -> $T[$B,$M,$N]", "BMNK", batched},
       {"matmul{transposeRhs=1} $T[$B,$M,$K] $T[$B,$N,$K] - -> $T[$B,$M,$N]", "BMNK", batched},
       {"attention{minDistance=0; scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - - - - - - - -> "
-       "$T[1,$Q,$H,$W] "
-       "f32[1,$H,$Q]",
+       "$T[1,$Q,$H,$W] f32[1,$H,$Q]",
        "HQW", scores},
-      {"attention{scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - - - - - - - -> $T[1,$Q,$H,$W] "
-       "f32[1,$H,$Q]",
+      {"attention{scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - - - - - - - -> "
+       "$T[1,$Q,$H,$W] f32[1,$H,$Q]",
        "HQW", scores},
-      {"attention_grad{minDistance=0; scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - - - - "
-       "- - - "
-       "$T[1,$Q,$H,$W] f32[1,$H,$Q] -> $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - -",
+      {"attention_grad{minDistance=0; scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] "
+       "- - - - - - - $T[1,$Q,$H,$W] f32[1,$H,$Q] -> $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - -",
        "HQW", scores},
-      {"attention_grad{scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - - - - - - - "
-       "$T[1,$Q,$H,$W] "
-       "f32[1,$H,$Q] -> $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - -",
+      {"attention_grad{scale=0.125} $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] "
+       "- - - - - - - $T[1,$Q,$H,$W] f32[1,$H,$Q] -> $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] $T[1,$Q,$H,$W] - -",
        "HQW", scores},
       {"rotary $T[$B,$R,$H,64] $T[1,$R,32] $T[1,$R,32] -> $T[$B,$R,$H,64]", "BRH", heads},
       {"transpose{permutation=[0, 2, 1, 3]} $T[$B,$R,$H,64] -> $T[$B,$H,$R,64]", "BRH", heads},

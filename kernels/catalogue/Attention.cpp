@@ -182,15 +182,12 @@ constexpr AttributeSpec kAttention[] = {
 constexpr AttributeSpec kRotary[] = {{"interleaved", Kind::flag, false, "", "pairs are neighbours, else halves"},
                                      {"inverse", Kind::flag, false, "", "turn back: the gradient"}};
 constexpr std::string_view kForwardFormula =
-    "seen: (minDistance <= q - k + offset <= maxDistance, a multiple of dilation, or k < prefix) and keyMask[b, k] and "
-    "querySegment[b, q] == keySegment[b, k] (with a segmentBias that is added instead) and q / chunk == k / chunk; "
-    "result "
-    "= softmax over the seen keys, and the sink of the head, of (scale * query . key, capped, + bias) times value; "
-    "zeros "
-    "if none is seen. By place, the bias of q and k is its entry keyPlace[k] - queryPlace[q]; the places of keys "
-    "differ, "
-    "the smallest of a query is 0. By blocks: Dao, arXiv 2307.08691. Types: query, key, value, result of one; bias and "
-    "sink that or f32";
+    "seen: (minDistance <= q - k + offset <= maxDistance, a multiple of dilation, or k < prefix) and keyMask[b, k] "
+    "and querySegment[b, q] == keySegment[b, k] (with a segmentBias that is added instead) and q / chunk == k / chunk; "
+    "result = softmax over the seen keys, and the sink of the head, of (scale * query . key, capped, + bias) times "
+    "value; zeros if none is seen. By place, the bias of q and k is its entry keyPlace[k] - queryPlace[q]; the places "
+    "of keys differ, the smallest of a query is 0. By blocks: Dao, arXiv 2307.08691. Types: query, key, value, result "
+    "of one; bias and sink that or f32";
 
 } // namespace
 
@@ -202,14 +199,11 @@ std::span<const Kernel> attentionKernels() {
             checkAttention, {.attributes = kAttention, .cudaWorkspace = attentionScratch, .extents = attentionExtents}),
       entry("attention_grad",
             "gradient query key value bias? keyMask? querySegment? keySegment? queryPlace? keyPlace? sink? output "
-            "logsumexp "
-            "-> dquery+ dkey+ dvalue+ dbias+ dsink+",
+            "logsumexp -> dquery+ dkey+ dvalue+ dbias+ dsink+",
             "Gradients of attention; scores are computed again from the logsumexp.",
             "p = e^(score - logsumexp), ds = p * (gradient . value - gradient . output), through the cap and the "
-            "scale; dsink = "
-            "-e^(sink - logsumexp) * gradient . output. "
-            "Types: gradient, query, key, value, output, dquery, dkey, dvalue of one; bias and sink that or f32; dbias "
-            "and dsink theirs or f32, summed in f32",
+            "scale; dsink = -e^(sink - logsumexp) * gradient . output. Types: gradient, query, key, value, output, dquery, "
+            "dkey, dvalue of one; bias and sink that or f32; dbias and dsink theirs or f32, summed in f32",
             attentionGradFlops, checkAttentionGrad,
             {.attributes = kAttention, .cudaWorkspace = attentionScratch, .extents = attentionGradExtents}),
       entry("rotary", "operand cos sin -> result+", "Rotary position embedding; its own gradient with `inverse`.",
