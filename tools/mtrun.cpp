@@ -1,11 +1,12 @@
-// mtrun: trains a compiled plan; evaluates, exports, measures.
+// mtrun: trains a compiled plan; evaluates, exports, tokenizes, measures.
 #include "Version.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/OutOfMemory.h"
 #include "runtime/device/MakeDevice.h"
+#include "runtime/probe/Probe.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Export.h"
-#include "runtime/probe/Probe.h"
+#include "runtime/train/Tokenize.h"
 #include "runtime/train/Trainer.h"
 
 #include <cstdio>
@@ -19,6 +20,7 @@ struct Run {
   Status operator()(const TrainOptions &options) const { return train::train(options); }
   Status operator()(const EvalOptions &options) const { return evaluate(options); }
   Status operator()(const ExportOptions &options) const { return exportWeights(options); }
+  Status operator()(const TokenizeOptions &options) const { return tokenize(options); }
   Status operator()(const mt::probe::ProbeOptions &options) const { return mt::probe::probeMachine(options); }
   Status operator()(const Said &) const { return Status(); }
 };

@@ -21,7 +21,7 @@ packages=(
   llvm-22-dev libmlir-22-dev mlir-22-tools llvm-22-tools
   libdnnl-dev libhwy-dev
   libprotobuf-dev protobuf-compiler
-  libfmt-dev libcli11-dev libspdlog-dev nlohmann-json3-dev libsimdjson-dev libxxhash-dev zlib1g-dev libzstd-dev liburing-dev
+  libfmt-dev libcli11-dev libspdlog-dev nlohmann-json3-dev libsimdjson-dev libpcre2-dev libutf8proc-dev libxxhash-dev zlib1g-dev libzstd-dev liburing-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-22 libclang-rt-22-dev libomp-22-dev
   python3 python3-pip python3-numpy xz-utils

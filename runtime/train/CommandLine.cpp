@@ -4,6 +4,7 @@
 #include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/ParameterGroups.h"
+#include "runtime/train/TokenFolder.h"
 
 #include <CLI/CLI.hpp>
 
@@ -48,7 +49,10 @@ constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --dry-run
   mtrun eval plan.bin --data held-out.txt --from runs/plan
   mtrun export runs/plan -o trained.onnx
+  mtrun tokenize text/ --tokenizer models/llama -o tokens
   mtrun probe -o this-machine.json)";
+
+constexpr const char *kTokenizerHelp = "SentencePiece's .model, a tokenizer.json, or a folder with one";
 
 class Parser {
 public:
@@ -59,6 +63,7 @@ public:
     addTraining();
     addEvaluation();
     addExport();
+    addTokenize();
     addProbe();
   }
 
@@ -76,6 +81,8 @@ public:
       return eval;
     if (*exportCommand)
       return exporting;
+    if (*tokenizeCommand)
+      return tokenizing;
     if (*probeCommand)
       return probe;
     return training();
@@ -149,7 +156,9 @@ private:
     app.option_defaults()->group("Data and length of the run");
     app.add_option("--data", train.data.path, "what to train on: text, .bin tokens, .npz, .jsonl;\na file or a folder")
         ->type_name("CORPUS");
-    app.add_option("--tokenizer", train.data.tokenizer, "for text (default: bytes are tokens)")->type_name("FILE");
+    app.add_option("--tokenizer", train.data.tokenizer,
+                   std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
+        ->type_name("FILE|HF_DIR");
     app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included\n(default: one epoch)")->check(kCount)->type_name("N");
     app.add_option("--epochs", train.epochs, "passes over the data, instead of --steps (default: 1)")->check(kCount)->type_name("N");
     app.option_defaults()->group("What is kept and said");
@@ -240,8 +249,10 @@ private:
     evalCommand->add_option("--data", eval.data.path, "text, .bin tokens, .npz, .jsonl; a file or a folder")
         ->required()
         ->type_name("CORPUS");
-    evalCommand->add_option("--tokenizer", eval.data.tokenizer, "for text (default: bytes are tokens)")
-        ->type_name("FILE");
+    evalCommand
+        ->add_option("--tokenizer", eval.data.tokenizer,
+                     std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
+        ->type_name("FILE|HF_DIR");
     evalCommand->add_option("--from", eval.from, "a run's folder, or a checkpoint (default: the initial weights)")
         ->type_name("DIR");
     addMachine(*evalCommand, eval.machine);
@@ -264,6 +275,36 @@ private:
         ->excludes(model);
   }
 
+  void addTokenize() {
+    tokenizeCommand = app.add_subcommand("tokenize", "text to files of tokens, to train on again and again");
+    tokenizeCommand->footer("Example:\n  mtrun tokenize text/ --tokenizer models/llama -o tokens\n"
+                            "  mtrun plan.bin --data tokens");
+    tokenizeCommand->add_option("CORPUS", tokenizing.corpus, "a text file, .jsonl with \"text\", or a folder of them")
+        ->required();
+    tokenizeCommand->add_option("-o,--output", tokenizing.output, "the folder to make")->required()->type_name("DIR");
+    tokenizeCommand->add_option("--tokenizer", tokenizing.tokenizer, kTokenizerHelp)
+        ->required()
+        ->type_name("FILE|HF_DIR");
+    tokenizeCommand
+        ->add_option("--threads", tokenizing.threads,
+                     "threads (default: the machine's cores); no token depends on them")
+        ->check(kThreads)
+        ->type_name("N");
+    tokenizeCommand
+        ->add_option_function<std::string>(
+            "--shard-size",
+            [this](const std::string &text) {
+              Result<uint64_t> size = parseSize(text);
+              if (size && (*size < TokenFolder::kLeastFile || *size > TokenFolder::kMostFile))
+                size = fail("{} is not between 4 KiB and 4 GiB", text);
+              if (!size)
+                throw CLI::ValidationError("--shard-size", size.status().message());
+              tokenizing.fileBytes = *size;
+            },
+            "largest file, held in memory while it grows (default: 128MiB)")
+        ->type_name("SIZE");
+  }
+
   void addProbe() {
     probeCommand = app.add_subcommand("probe", "measures this machine: copies, memory, kernel calls of many sizes");
     probeCommand->footer("Example:\n  mtrun probe --device cuda -o this-machine.json");
@@ -279,10 +320,11 @@ private:
   }
 
   CLI::App app;
-  CLI::App *evalCommand = nullptr, *exportCommand = nullptr, *probeCommand = nullptr;
+  CLI::App *evalCommand = nullptr, *exportCommand = nullptr, *tokenizeCommand = nullptr, *probeCommand = nullptr;
   TrainOptions train;
   EvalOptions eval;
   ExportOptions exporting;
+  TokenizeOptions tokenizing;
   probe::ProbeOptions probe;
 };
 

@@ -2,6 +2,7 @@
 
 #include "runtime/base/Threads.h"
 #include "runtime/train/Elements.h"
+#include "runtime/train/TokenFolder.h"
 
 #include <algorithm>
 #include <atomic>
@@ -62,12 +63,14 @@ Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::st
   for (const std::string &file : files)
     if (formOf(file) != form)
       return fail("{} and {} are data of different forms: keep one form in a folder", files.front(), file);
-  if (!tokenizer.empty() && form != Form::text)
+  if (!tokenizer.empty() && form != Form::text && form != Form::jsonLines)
     return fail("--tokenizer is for text: {} needs none", files.front());
+  if (!tokenizer.empty())
+    return openEncodedText(files, tokenizer, plan);
   if (form == Form::tokens)
     return openTokens(files, plan);
   if (form == Form::text)
-    return openText(files, tokenizer, plan);
+    return openText(files, plan);
   auto open = form == Form::arrays ? openArrays : openJsonLines;
   if (files.size() == 1)
     return open(files.front(), plan);
@@ -146,10 +149,10 @@ private:
 
 } // namespace
 
-Result<std::vector<std::string>> corpusFiles(const std::string &path) {
+Result<std::vector<std::string>> corpusFiles(const std::string &path, const std::string &flag) {
   std::error_code error;
   if (!fs::exists(path, error))
-    return fail("--data {}: no such file or folder", path);
+    return fail("{} {}: no such file or folder", flag, path);
   if (!fs::is_directory(path, error))
     return std::vector<std::string>{path};
   std::vector<std::string> files;
@@ -157,9 +160,11 @@ Result<std::vector<std::string>> corpusFiles(const std::string &path) {
     if (at->is_regular_file(error) && !at->path().filename().string().starts_with('.'))
       files.push_back(at->path().string());
   if (error)
-    return fail("--data {}: {}", path, error.message());
+    return fail("{} {}: {}", flag, path, error.message());
+  if (std::ranges::any_of(files, [](const std::string &file) { return formOf(file) == Form::tokens; }))
+    std::erase(files, (fs::path(path) / kTokenIndex).string());
   if (files.empty())
-    return fail("--data {}: the folder has no files", path);
+    return fail("{} {}: the folder has no files", flag, path);
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -10,8 +10,9 @@ namespace mt::train {
 
 using CorpusPtr = std::unique_ptr<Corpus>;
 
-/// The file, or the files of the folder in name order; hidden ones are passed over.
-Result<std::vector<std::string>> corpusFiles(const std::string &path);
+/// The file, or the files of the folder in name order; hidden ones are passed over, and so is the index.json beside
+/// tokens. `flag`: what named the path, for messages.
+Result<std::vector<std::string>> corpusFiles(const std::string &path, const std::string &flag = "--data");
 
 /// Arrays named after the inputs; rows are samples.
 Result<CorpusPtr> openArrays(const std::string &file, const plan::Plan &plan);
@@ -19,8 +20,11 @@ Result<CorpusPtr> openArrays(const std::string &file, const plan::Plan &plan);
 Result<CorpusPtr> openJsonLines(const std::string &file, const plan::Plan &plan);
 /// Files of tokens, one after the other as one stream, cut to windows of sequence + 1.
 Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan);
-/// The same of text: bytes, or what a tokenizer makes of them.
-Result<CorpusPtr> openText(const std::vector<std::string> &files, const std::string &tokenizer, const plan::Plan &plan);
+/// The same of text, whose bytes are the tokens.
+Result<CorpusPtr> openText(const std::vector<std::string> &files, const plan::Plan &plan);
+/// The same of text or .jsonl with "text", by the tokenizer at a path. The tokens are held in memory.
+Result<CorpusPtr> openEncodedText(const std::vector<std::string> &files, const std::string &tokenizer,
+                                  const plan::Plan &plan);
 
 /// The one input that receives tokens: integers of [batch, sequence]. Errors list what else the model wants and name
 /// the forms that can hold it; `form` is what the corpus is, for the message.

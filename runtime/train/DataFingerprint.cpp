@@ -1,6 +1,7 @@
 #include "runtime/train/DataFingerprint.h"
 
 #include "runtime/base/MappedFile.h"
+#include "runtime/tokenizer/Tokenizer.h"
 #include "runtime/train/Checksum.h"
 #include "runtime/train/CorpusForms.h"
 
@@ -31,17 +32,28 @@ Status addFile(const std::string &path, uint64_t &whole, std::vector<uint64_t> &
   return Status();
 }
 
-} // namespace
-
-Result<std::string> dataFingerprint(const std::string &path, const std::string &tokenizer) {
-  MT_ASSIGN(std::vector<std::string> files, corpusFiles(path));
-  if (!tokenizer.empty())
-    files.push_back(tokenizer);
+Result<std::string> fingerprint(const std::vector<std::string> &files) {
   std::vector<uint64_t> sums;
   uint64_t whole = kWhole;
   for (const std::string &file : files)
     MT_TRY(addFile(file, whole, sums));
   return checksumText(checksumOf(std::as_bytes(std::span(sums))));
+}
+
+} // namespace
+
+Result<std::string> dataFingerprint(const std::string &path, const std::string &tokenizer) {
+  MT_ASSIGN(std::vector<std::string> files, corpusFiles(path));
+  if (!tokenizer.empty()) {
+    MT_ASSIGN(std::vector<std::string> own, tokenizer::tokenizerFiles(tokenizer));
+    files.insert(files.end(), own.begin(), own.end());
+  }
+  return fingerprint(files);
+}
+
+Result<std::string> tokenizerFingerprint(const std::string &tokenizer) {
+  MT_ASSIGN(std::vector<std::string> files, tokenizer::tokenizerFiles(tokenizer));
+  return fingerprint(files);
 }
 
 } // namespace mt::train

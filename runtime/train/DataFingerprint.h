@@ -10,8 +10,10 @@
 
 namespace mt::train {
 
-/// Of the corpus at `path`, a file or a folder, and of the tokenizer's file unless it is empty.
+/// Of the corpus at `path`, a file or a folder, and of the tokenizer's files unless its path is empty.
 Result<std::string> dataFingerprint(const std::string &path, const std::string &tokenizer);
+/// Of a tokenizer's files alone.
+Result<std::string> tokenizerFingerprint(const std::string &tokenizer);
 
 } // namespace mt::train
 #endif

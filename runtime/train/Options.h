@@ -74,5 +74,11 @@ struct ExportOptions {
   std::string like = {}; ///< a checkpoint folder, as which `output` is written; empty: one file
 };
 
+struct TokenizeOptions {
+  std::string corpus, output, tokenizer;
+  int threads = 0;                          ///< 0: the machine's cores
+  uint64_t fileBytes = uint64_t(128) << 20; ///< of a file at most
+};
+
 } // namespace mt::train
 #endif

@@ -5,6 +5,8 @@
 #include "runtime/base/Utf8.h"
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
+#include "runtime/train/EncodeDocuments.h"
+#include "runtime/train/TokenFolder.h"
 
 #include <algorithm>
 #include <cstring>
@@ -44,11 +46,14 @@ public:
 
   /// Adds a segment; `file` is what its bytes are in.
   void append(Segment segment, MappedFile file) {
-    segment.begin = total;
-    total += segment.count;
-    if (segment.count > 0)
-      segments.push_back(std::move(segment));
+    append(std::move(segment));
     files.push_back(std::move(file));
+  }
+  /// The same of tokens in memory.
+  void append(Segment segment, std::vector<std::byte> bytes) {
+    segment.bytes = bytes;
+    append(std::move(segment));
+    encoded.push_back(std::move(bytes)); // stays where it is
   }
 
   int64_t rows() const override { return total / (length + 1); }
@@ -66,6 +71,13 @@ public:
   }
 
 private:
+  void append(Segment segment) {
+    segment.begin = total;
+    total += segment.count;
+    if (segment.count > 0)
+      segments.push_back(std::move(segment));
+  }
+
   size_t segmentOf(int64_t token) const {
     auto after = std::upper_bound(segments.begin(), segments.end(), token,
                                   [](int64_t value, const Segment &segment) { return value < segment.begin; });
@@ -107,6 +119,7 @@ private:
   int64_t length, shift, total = 0; ///< shift: 1 where the model looks for each token's successor itself
   std::vector<Segment> segments;
   std::vector<MappedFile> files;
+  std::vector<std::vector<std::byte>> encoded;
 };
 
 Result<std::unique_ptr<TokenCorpus>> makeCorpus(const std::string &form, const plan::Plan &plan) {
@@ -159,6 +172,7 @@ std::string formName(const std::vector<std::string> &files) {
 
 Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan) {
   std::string form = formName(files);
+  MT_TRY(checkTokenIndex(files));
   MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
   MT_ASSIGN(size_t input, tokenInput(plan, form, false));
   for (const std::string &path : files) {
@@ -169,13 +183,9 @@ Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::
   return finish(std::move(corpus), form, plan);
 }
 
-Result<CorpusPtr> openText(const std::vector<std::string> &files, const std::string &tokenizer,
-                           const plan::Plan &plan) {
+Result<CorpusPtr> openText(const std::vector<std::string> &files, const plan::Plan &plan) {
   std::string form = formName(files);
   MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
-  if (!tokenizer.empty())
-    return fail("--tokenizer {}: this version reads text as bytes only; encode {} to a .bin of tokens first", tokenizer,
-                form);
   for (const std::string &path : files) {
     MT_ASSIGN(MappedFile file, MappedFile::open(path));
     std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.size());
@@ -183,6 +193,38 @@ Result<CorpusPtr> openText(const std::vector<std::string> &files, const std::str
       return fail("{}: byte {} is not UTF-8 text; other data go into files named .npz, .bin or .jsonl", path, *bad);
     Segment segment{path, file.bytes(), 0, static_cast<int64_t>(file.size()), 1};
     corpus->append(std::move(segment), std::move(file));
+  }
+  return finish(std::move(corpus), form, plan);
+}
+
+Result<CorpusPtr> openEncodedText(const std::vector<std::string> &files, const std::string &tokenizerPath,
+                                  const plan::Plan &plan) {
+  std::string form = formName(files);
+  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
+  MT_ASSIGN(size_t input, tokenInput(plan, form, false));
+  MT_ASSIGN(std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::openTokenizer(tokenizerPath));
+  MT_ASSIGN(TextDocuments documents, TextDocuments::open(files));
+  const int64_t vocabulary = plan.inputs[input].vocabulary;
+  const int width = tokenizer->vocabularySize() > 65536 ? 4 : 2;
+  std::vector<std::vector<std::byte>> tokens(files.size());
+  MT_TRY(encodeDocuments(documents, *tokenizer, 0, [&](size_t document, std::span<const uint32_t> ids) {
+    for (uint32_t id : ids)
+      if (vocabulary > 0 && id >= vocabulary)
+        return fail(
+            "{}: token {} of --tokenizer {} is outside the model's vocabulary of {}: it belongs to another model",
+            documents.where(document), id, tokenizerPath, vocabulary);
+    std::vector<std::byte> &all = tokens[documents.file(document)];
+    size_t at = all.size();
+    all.resize(at + ids.size() * static_cast<size_t>(width));
+    for (size_t i = 0; i < ids.size(); ++i)
+      std::memcpy(all.data() + at + i * static_cast<size_t>(width), &ids[i],
+                  static_cast<size_t>(width)); // little-endian
+    return Status();
+  }));
+  for (size_t i = 0; i < files.size(); ++i) {
+    tokens[i].shrink_to_fit();
+    int64_t count = static_cast<int64_t>(tokens[i].size()) / width;
+    corpus->append(Segment{files[i], {}, 0, count, width}, std::move(tokens[i]));
   }
   return finish(std::move(corpus), form, plan);
 }

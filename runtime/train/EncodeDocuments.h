@@ -1,0 +1,24 @@
+// Documents to tokens, on several threads, in an order that does not depend on them: the tokens of a document, and
+// behind each the token that ends a text where the tokenizer has one. Between text on disk and TokenCorpus or mtrun
+// tokenize.
+#ifndef MT_RUNTIME_TRAIN_ENCODEDOCUMENTS_H
+#define MT_RUNTIME_TRAIN_ENCODEDOCUMENTS_H
+
+#include "runtime/tokenizer/Tokenizer.h"
+#include "runtime/train/TextDocuments.h"
+
+#include <functional>
+
+namespace mt::train {
+
+/// Takes the tokens of a document.
+using PutTokens = std::function<Status(size_t document, std::span<const uint32_t> tokens)>;
+
+/// Calls put() for every document in order, from this thread. Holds the tokens of some megabytes of text for each of
+/// `threads` (0: as many as the machine has cores), or of one document that is longer. Warns where bytes are not UTF-8.
+/// Errors: those of the first document that has one, or of put().
+Status encodeDocuments(const TextDocuments &documents, const tokenizer::Tokenizer &tokenizer, uint64_t threads,
+                       const PutTokens &put);
+
+} // namespace mt::train
+#endif

@@ -1,0 +1,39 @@
+// Documents of text: each file is one, and of .jsonl the "text" of each line. Knows no tokens: EncodeDocuments.h.
+#ifndef MT_RUNTIME_TRAIN_TEXTDOCUMENTS_H
+#define MT_RUNTIME_TRAIN_TEXTDOCUMENTS_H
+
+#include "runtime/base/MappedFile.h"
+
+#include <vector>
+
+namespace mt::train {
+
+class TextDocuments {
+public:
+  /// Errors: a file cannot be read, or holds tokens or arrays by its name.
+  static Result<TextDocuments> open(const std::vector<std::string> &files);
+
+  size_t count() const { return documents.size(); }
+  /// Bytes of a document as it stands in its file.
+  uint64_t bytes(size_t document) const { return documents[document].length; }
+  /// The file that a document is in: its number among those given.
+  size_t file(size_t document) const { return documents[document].file; }
+  /// The text, bytes that are not UTF-8 included; valid until the same thread reads another. Errors name file and line.
+  Result<std::string_view> read(size_t document) const;
+  /// "a.txt", or "a.jsonl:12".
+  std::string where(size_t document) const;
+
+private:
+  struct Document {
+    size_t file;
+    size_t begin, length;
+    int64_t line; ///< counted from 1; 0: the whole file
+  };
+  void indexLines(size_t file);
+  std::string_view raw(const Document &document) const;
+  std::vector<MappedFile> files;
+  std::vector<Document> documents;
+};
+
+} // namespace mt::train
+#endif

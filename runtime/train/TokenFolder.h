@@ -1,0 +1,60 @@
+// A folder of tokens as mtrun tokenize makes it: files of tokens with llm.c's header, and an index.json that says what
+// they are. Written aside and renamed, so that a folder is whole or not there.
+#ifndef MT_RUNTIME_TRAIN_TOKENFOLDER_H
+#define MT_RUNTIME_TRAIN_TOKENFOLDER_H
+
+#include "runtime/base/AtomicFile.h"
+
+#include <optional>
+#include <vector>
+
+namespace mt::train {
+
+inline constexpr const char *kTokenIndex = "index.json";
+
+class TokenFolder {
+public:
+  /// Smallest and largest file, in bytes.
+  static constexpr uint64_t kLeastFile = 4 << 10, kMostFile = uint64_t(4) << 30;
+
+  /// Begins the folder `path`, which must not exist or be empty, beside it. `width`: bytes of a token, 2 or 4;
+  /// `fileBytes`: of a file at most. Errors: it is there and not empty, or no folder; its place cannot be written.
+  static Result<TokenFolder> create(const std::string &path, int width, uint64_t fileBytes);
+  TokenFolder(TokenFolder &&other) noexcept;
+  ~TokenFolder(); ///< without commit() nothing remains
+
+  /// Appends tokens that fit the width.
+  Status write(std::span<const uint32_t> tokens);
+  uint64_t tokens() const { return total; }
+  size_t files() const { return written.size(); }
+
+  struct Origin {
+    uint64_t documents = 0;
+    uint32_t vocabulary = 0;
+    std::optional<uint32_t> end; ///< the token behind each document
+    std::string tokenizerDigest;
+  };
+  /// Writes the index, syncs all, and gives the folder its name. Call once, last.
+  Status commit(const Origin &origin);
+
+private:
+  TokenFolder(std::string path, std::string aside, int width, uint64_t fileBytes);
+  Status finishFile();
+
+  struct File {
+    std::string name, digest;
+    uint64_t tokens;
+  };
+  std::string path, aside;
+  int width;
+  uint64_t tokensPerFile, total = 0;
+  std::vector<std::byte> pending; ///< of the file that is being filled
+  std::vector<File> written;
+};
+
+/// Errors where these are all files of tokens of a folder, and the index.json beside them lists others, or other
+/// numbers of tokens.
+Status checkTokenIndex(const std::vector<std::string> &files);
+
+} // namespace mt::train
+#endif
