@@ -2,6 +2,7 @@
 #ifndef MT_RUNTIME_TOKENIZER_PAIRTABLE_H
 #define MT_RUNTIME_TOKENIZER_PAIRTABLE_H
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -12,8 +12,10 @@
 namespace mt::tokenizer {
 namespace {
 
-/// Ruby's \w: letters, marks, decimal digits, connectors. PCRE2's leaves out marks and connectors but "_".
+/// Ruby's \w: letters, marks, decimal digits, connectors. PCRE2's leaves out marks, and of connectors all but "_".
 constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+/// Outside of classes Oniguruma counts Latin-1's other numbers in: its table for them is another.
+constexpr std::string_view kWordAlone = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr size_t kLongest = 1 << 16;
 constexpr size_t kDeepest = 200;
 
@@ -177,8 +179,8 @@ private:
     char c = have(1) ? text[at + 1] : '\0';
     if (c == 'b' || c == 'B') {
       at += 2;
-      out += c == 'b' ? fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWord)
-                      : fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWord);
+      out += c == 'b' ? fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWordAlone)
+                      : fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWordAlone);
       atom = std::string::npos;
       return Status();
     }
@@ -190,7 +192,7 @@ private:
     }
     if (c == 'w' || c == 'W') {
       at += 2;
-      out += fmt::format("[{}{}]", c == 'W' ? "^" : "", kWord);
+      out += fmt::format("[{}{}]", c == 'W' ? "^" : "", kWordAlone);
       return Status();
     }
     return member(begin);

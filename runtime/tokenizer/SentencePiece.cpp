@@ -18,7 +18,7 @@ namespace mt::tokenizer {
 namespace {
 
 enum PieceKind { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-constexpr float kUnknownPenalty = 10, kUserPenalty = 0.1F;
+constexpr float kUnknownPenalty = 10;
 /// Bytes after which sums of scores begin anew at the next word: in 32 bits they would lose what tells pieces apart.
 constexpr size_t kStretch = 1 << 16;
 constexpr size_t kLongestPiece = 1024; ///< bytes
@@ -173,7 +173,7 @@ private:
     for (uint32_t id = 0; id < pieces.end(); ++id) {
       const std::string &text = *pieces.token(id);
       float score = file.pieces(static_cast<int>(id)).score();
-      viterbi.scores.push_back(kinds[id] == kUserDefined ? static_cast<float>(text.size()) * most - 0.1 : score);
+      viterbi.scores.push_back(kinds[id] == kUserDefined ? static_cast<float>(text.size()) * most : score);
       if (kinds[id] == kUserDefined)
         rules.fixed.add(text, id);
       bool ordinary = kinds[id] == kNormal || kinds[id] == kUserDefined;

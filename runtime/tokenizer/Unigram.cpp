@@ -11,6 +11,7 @@ namespace mt::tokenizer {
 namespace {
 
 constexpr double kUnknownPenalty = 10; // below the least score, as in SentencePiece
+constexpr size_t kStretch = 1 << 20;   // bytes of text that are looked at together
 
 class Unigram : public Model {
 public:
@@ -57,7 +58,13 @@ public:
     return Status();
   }
 
-  size_t apart(std::string_view text) const override { return cuts.first(text, tokens); }
+  /// Long texts alone are cut: sums of scores that begin anew may decide otherwise between ways that are equally good.
+  size_t apart(std::string_view text) const override {
+    size_t bytes = text.size() <= kStretch ? text.size() : 0;
+    while (bytes < kStretch && bytes < text.size())
+      bytes += cuts.first(text.substr(bytes), tokens);
+    return bytes;
+  }
   std::optional<uint32_t> unknown() const override { return unknownId; }
 
 private:

@@ -15,8 +15,10 @@ double Viterbi::run(std::string_view text, double sum, Scratch &scratch) const {
     auto offer = [&](size_t bytes, uint32_t id, double score) {
       BestEnd &end = ends[begin + bytes];
       double reached = score + before;
+      if (single)
+        reached = static_cast<double>(static_cast<float>(reached));
       if (end.begin == kNowhere || reached > end.score)
-        end = {single ? static_cast<double>(static_cast<float>(reached)) : reached, id, static_cast<uint32_t>(begin)};
+        end = {reached, id, static_cast<uint32_t>(begin)};
     };
     bool known = false;
     pieces.each(text.substr(begin), [&](size_t bytes, uint32_t id) {

@@ -57,6 +57,14 @@ TEST(CommandLine, OtherCommands) {
   Command exporting = parse({"export", "runs/plan", "-o", "x.onnx"});
   ASSERT_TRUE(std::get_if<ExportOptions>(&exporting));
   EXPECT_EQ(std::get<ExportOptions>(exporting).output, "x.onnx");
+  Command tokenizing =
+      parse({"tokenize", "text", "-o", "tokens", "--tokenizer", "hf", "--threads", "3", "--shard-size", "1MiB"});
+  ASSERT_TRUE(std::get_if<TokenizeOptions>(&tokenizing));
+  EXPECT_EQ(std::get<TokenizeOptions>(tokenizing).corpus, "text");
+  EXPECT_EQ(std::get<TokenizeOptions>(tokenizing).output, "tokens");
+  EXPECT_EQ(std::get<TokenizeOptions>(tokenizing).tokenizer, "hf");
+  EXPECT_EQ(std::get<TokenizeOptions>(tokenizing).threads, 3);
+  EXPECT_EQ(std::get<TokenizeOptions>(tokenizing).fileBytes, 1U << 20);
   Command probe = parse({"probe", "--device", "cuda:1"});
   ASSERT_TRUE(std::get_if<probe::ProbeOptions>(&probe));
   EXPECT_EQ(std::get<probe::ProbeOptions>(probe).device, "cuda:1");
@@ -65,7 +73,11 @@ TEST(CommandLine, OtherCommands) {
 }
 
 TEST(CommandLine, HelpHasExamplesAndVersionIsPrinted) {
-  for (std::vector<const char *> words : {std::vector<const char *>{"--help"}, {"eval", "--help"}, {"export", "--help"}, {"probe", "--help"}}) {
+  for (std::vector<const char *> words : {std::vector<const char *>{"--help"},
+                                          {"eval", "--help"},
+                                          {"export", "--help"},
+                                          {"tokenize", "--help"},
+                                          {"probe", "--help"}}) {
     Command help = parse(words);
     ASSERT_TRUE(std::get_if<Said>(&help));
     EXPECT_EQ(std::get<Said>(help).status, 0);
@@ -92,6 +104,13 @@ TEST(CommandLine, UsageErrors) {
   expectUsageError({"plan.bin", "--rehearse", "--trace", "x", "--calls"}, "--calls: a rehearsal calls no kernels");
   expectUsageError({"eval", "plan.bin"}, "--data");
   expectUsageError({"export", "runs/plan"}, "--output");
+  expectUsageError({"tokenize", "text", "-o", "tokens"}, "--tokenizer");
+  expectUsageError({"tokenize", "text", "--tokenizer", "t.json"}, "--output");
+  expectUsageError({"tokenize", "text", "-o", "tokens", "--tokenizer", "t.json", "--shard-size", "1KiB"},
+                   "1KiB is not between 4 KiB and 4 GiB");
+  expectUsageError({"tokenize", "text", "-o", "tokens", "--tokenizer", "t.json", "--shard-size", "big"},
+                   "--shard-size");
+  expectUsageError({"tokenize", "text", "-o", "tokens", "--tokenizer", "t.json", "--threads", "0"}, "--threads");
 }
 
 } // namespace

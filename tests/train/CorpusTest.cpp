@@ -205,7 +205,8 @@ TEST_F(CorpusForms, WhatIsWrongIsSaidWithFileAndPlace) {
   EXPECT_ERROR(refusal(folder.write("odd.bin", "abc")), "odd.bin: 3 bytes are no whole number of 16-bit tokens");
   EXPECT_ERROR(refusal(folder.write("t.bin", raw(std::vector<uint16_t>{1, 2, 300, 4, 5}))),
                "t.bin, token 2: token 300 is outside the model's vocabulary of 256");
-  EXPECT_ERROR(openCorpus(folder.write("a.txt", "abcdef"), "t.json", plan).status(), "--tokenizer t.json");
+  EXPECT_ERROR(openCorpus(folder.write("a.txt", "abcdef"), "t.json", plan).status(),
+               "--tokenizer t.json: no such file");
   std::filesystem::create_directory(folder / "mixed");
   folder.write("mixed/a.txt", "abcdef");
   folder.write("mixed/b.bin", "abcdef");

@@ -1,0 +1,100 @@
+"""Training on tokens that mtrun tokenize made and on the text itself with --tokenizer: the same losses, to the bit, and so
+when a run stops and goes on; and what an interrupted mtrun tokenize leaves.
+
+    PATH=build/bin:$PATH python3 tests/e2e/text_tokens.py [CASE]
+"""
+import json
+import pathlib
+import shlex
+import signal
+import subprocess
+import time
+
+import tool
+
+CASES = pathlib.Path(__file__).resolve().parent.parent / "tokenizer/cases"
+SAMPLE = pathlib.Path(__file__).resolve().parent.parent.parent / "models/data/sample.txt"
+
+case = tool.Cases()
+
+
+class Bench:
+    def __init__(self, scratch):
+        self.scratch = scratch
+        (scratch / "text").mkdir()
+        sample = SAMPLE.read_text()
+        for i in range(6):
+            (scratch / f"text/{i}.txt").write_text(sample[3000 * i:3000 * (i + 1)])
+        (scratch / "docs.jsonl").write_text("".join(json.dumps({"id": i, "text": sample[3000 * i:3000 * (i + 1)]}) + "\n" for i in range(6)))
+        (scratch / "hf").mkdir()
+        (scratch / "hf/tokenizer.json").symlink_to(CASES / "gpt2.json")
+        (scratch / "hf/tokenizer_config.json").write_text('{"eos_token": "<|endoftext|>"}')
+        scratch.run("mtmodel gpt2 --layers 2 --hidden 32 --intermediate 64 --heads 2 --vocab 420 --seq 32 -o model.onnx")
+        scratch.run("mtc compile model.onnx -o plan.bin --batch 4 --seq 32 --target cpu")
+        scratch.run("mtrun tokenize text -o tokens --tokenizer hf --threads 2 --shard-size 8KiB")
+
+    def train(self, data, run, steps=12, options=""):
+        said = self.scratch.run(f"mtrun plan.bin --data {data} --out {run} --steps {steps} --lr 0.01 {options}")
+        return tool.metrics(self.scratch / run / "metrics.jsonl"), said
+
+
+@case
+def text_and_its_tokens_train_alike(b):
+    want, _ = b.train("tokens", "from-tokens")
+    tool.expect(len(want) == 12 and want[0][1] != want[-1][1], "the run took no steps")
+    for name, data in (("of-text", "text --tokenizer hf"), ("of-lines", "docs.jsonl --tokenizer hf")):
+        got, _ = b.train(data, name)
+        tool.compare([want], [got], name)
+
+
+@case
+def runs_that_stop_go_on_to_the_bit(b):
+    want, _ = b.train("text --tokenizer hf", "whole", options="--eval-data docs.jsonl --eval-every 4")
+    b.train("text --tokenizer hf", "parts", 5)
+    got, said = b.train("text --tokenizer hf", "parts", options="--resume")
+    tool.compare([want], [got], "resumed")
+    tool.expect("warning" not in said, f"the same data are taken for others: {said}")
+    other = b.scratch.attempt("mtrun plan.bin --data text --tokenizer hf/tokenizer.json --out parts --steps 13 --resume")
+    tool.expect("data" in other.stderr, f"another tokenizer is not noticed: {other.stderr}{other.stdout}")
+
+
+@case
+def evaluations_read_text(b):
+    of = [b.scratch.run(f"mtrun eval plan.bin --data {data}") for data in ("tokens", "text --tokenizer hf")]
+    tool.expect(of[0] == of[1], f"evaluations differ: {of}")
+
+
+@case
+def the_number_of_threads_changes_no_byte(b):
+    for threads in (1, 3):
+        b.scratch.run(f"mtrun tokenize docs.jsonl -o t{threads} --tokenizer hf --threads {threads} --shard-size 8KiB")
+    for name in sorted(p.name for p in (b.scratch / "tokens").iterdir()):
+        files = [(b.scratch / folder / name).read_bytes() for folder in ("tokens", "t1", "t3")]
+        tool.expect(files[0] == files[1] == files[2], f"{name} differs")
+
+
+@case
+def what_is_interrupted_is_no_folder_of_tokens(b):
+    text = SAMPLE.read_text()
+    (b.scratch / "long.jsonl").write_text("".join(json.dumps({"text": text[i % 1000:i % 1000 + 40000]}) + "\n" for i in range(1500)))
+    process = subprocess.Popen(shlex.split("mtrun tokenize long.jsonl -o long --tokenizer hf --shard-size 64KiB"), cwd=b.scratch.path,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(b.scratch.path.glob("long.tmp.*/tokens-*.bin")) and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    tool.expect(process.returncode == -signal.SIGKILL, "the program ended too early to be interrupted")
+    tool.expect(not (b.scratch / "long").exists(), "an interrupted folder has its name")
+    done = b.scratch.attempt("mtrun plan.bin --data long --dry-run")
+    tool.expect(done.returncode == 1 and "no such file or folder" in done.stderr, done.stderr)
+
+
+@case
+def models_of_another_vocabulary_are_refused(b):
+    b.scratch.run("mtmodel gpt2 --layers 1 --hidden 32 --intermediate 64 --heads 2 --vocab 300 --seq 32 -o small.onnx")
+    b.scratch.run("mtc compile small.onnx -o small.bin --batch 4 --seq 32 --target cpu")
+    done = b.scratch.attempt("mtrun small.bin --data text --tokenizer hf --dry-run")
+    tool.expect(done.returncode == 1 and "is outside the model's vocabulary of 300" in done.stderr, done.stderr)
+
+
+tool.main(lambda: case.run(Bench, "statements about text and tokens hold"))

@@ -1,0 +1,227 @@
+// Text to tokens: mtrun tokenize and --tokenizer, what they make, and what is said about what they cannot.
+#include "runtime/train/Tokenize.h"
+#include "runtime/base/Json.h"
+#include "runtime/tokenizer/Tokenizer.h"
+#include "runtime/train/Corpus.h"
+#include "runtime/train/DataFingerprint.h"
+#include "tests/train/TestFiles.h"
+
+#include <nlohmann/json.hpp>
+
+namespace mt::tests {
+namespace {
+
+using namespace train;
+namespace fs = std::filesystem;
+
+/// Characters a to d and two pairs of them; "." ends a document where the folder says so.
+constexpr const char *kTokenizer =
+    R"({"model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2, "c": 3,
+  "d": 4, " ": 5, "ab": 6, "cd": 7, ".": 8}, "merges": [["a", "b"], ["c", "d"]]}})";
+
+class Tokenizing : public testing::Test {
+protected:
+  Tokenizing() {
+    fs::create_directory(folder / "hf");
+    fs::create_directory(folder / "text");
+    folder.write("hf/tokenizer.json", kTokenizer);
+    folder.write("hf/tokenizer_config.json", R"({"eos_token": "."})");
+    options = {folder / "text", folder / "tokens", folder / "hf", 0, uint64_t(128) << 20};
+  }
+  Status run() {
+    testing::internal::CaptureStdout();
+    Status status = tokenize(options);
+    said = testing::internal::GetCapturedStdout();
+    return status;
+  }
+  std::vector<int64_t> tokensOf(const std::string &path, const std::string &tokenizer, int64_t sequence) {
+    plan::Plan plan = languagePlan(1, sequence, 1);
+    Result<std::unique_ptr<Corpus>> corpus = openCorpus(path, tokenizer, plan);
+    EXPECT_TRUE(corpus.ok()) << corpus.status().message();
+    std::vector<int64_t> all, ids(static_cast<size_t>(sequence)), labels(ids.size());
+    for (int64_t row = 0; corpus && row < (*corpus)->rows(); ++row) {
+      std::byte *to[3] = {reinterpret_cast<std::byte *>(ids.data()), reinterpret_cast<std::byte *>(labels.data()),
+                          nullptr};
+      EXPECT_TRUE((*corpus)->read(row, to).ok());
+      all.insert(all.end(), ids.begin(), ids.end());
+      all.push_back(labels.back());
+    }
+    return all;
+  }
+  /// Names of a folder's files.
+  static std::vector<std::string> filesIn(const std::string &path) {
+    std::vector<std::string> names;
+    for (const fs::directory_entry &entry : fs::directory_iterator(path))
+      names.push_back(entry.path().filename().string());
+    std::ranges::sort(names);
+    return names;
+  }
+  nlohmann::json index() { return *parseJson(readFile(folder / "tokens/index.json")); }
+
+  Folder folder;
+  TokenizeOptions options;
+  std::string said;
+};
+
+using Numbers = std::vector<int64_t>;
+
+TEST_F(Tokenizing, MakesAFolderThatTrainingReads) {
+  folder.write("text/a.txt", "abcd");
+  folder.write("text/b.txt", "ba x");
+  folder.write("text/c.txt", "");
+  ASSERT_TRUE(run().ok());
+  const Numbers want = {6, 7, 8, 2, 1, 5, 0, 8, 8};
+  EXPECT_EQ(tokensOf(folder / "tokens", "", 8), want);
+  EXPECT_EQ(tokensOf(folder / "text", folder / "hf", 8), want) << "text read directly is the same";
+  EXPECT_EQ(filesIn(folder / "tokens"), (std::vector<std::string>{"index.json", "tokens-00000.bin"}));
+  EXPECT_EQ(index()["type"], "uint16");
+  EXPECT_EQ(index()["tokens"], 9);
+  EXPECT_EQ(index()["documents"], 3);
+  EXPECT_EQ(index()["tokenizer"]["vocabulary"], 9);
+  EXPECT_EQ(index()["tokenizer"]["end"], 8);
+  EXPECT_EQ(index()["files"][0]["tokens"], 9);
+  EXPECT_NE(said.find("9 tokens (uint16) of 3 documents, 8 B of text, in 1 files"), std::string::npos) << said;
+  EXPECT_EQ(filesIn(folder.path), (std::vector<std::string>{"hf", "text", "tokens"})) << "nothing else remains";
+}
+
+TEST_F(Tokenizing, LinesOfJsonAreDocuments) {
+  std::string lines = "{\"text\": \"ab\"}\n\n{\"id\": 7, \"text\": \"c\\u0064\"}\n";
+  options.corpus = folder.write("docs.jsonl", lines);
+  ASSERT_TRUE(run().ok());
+  const Numbers want = {6, 8, 7, 8};
+  EXPECT_EQ(tokensOf(folder / "tokens", "", 3), want);
+  EXPECT_EQ(tokensOf(options.corpus, folder / "hf", 3), want);
+}
+
+TEST_F(Tokenizing, NothingDependsOnThreadsAndSizesOfFiles) {
+  std::string lines;
+  for (int i = 0; i < 3000; ++i)
+    lines += "{\"text\": \"" + std::string(static_cast<size_t>(i % 37), "abcd x"[i % 6]) + "abba\"}\n";
+  options.corpus = folder.write("docs.jsonl", lines);
+  Numbers first;
+  std::string files;
+  for (int threads : {1, 2, 7})
+    for (uint64_t size : {uint64_t(4) << 10, uint64_t(1) << 20}) {
+      options.output = folder / fmt::format("t{}-{}", threads, size);
+      options.threads = threads;
+      options.fileBytes = size;
+      ASSERT_TRUE(run().ok());
+      Numbers tokens = tokensOf(options.output, "", 4);
+      first = first.empty() ? tokens : first;
+      EXPECT_EQ(tokens, first);
+      for (const std::string &name : filesIn(options.output)) {
+        std::string content = readFile(options.output + "/" + name);
+        EXPECT_LE(content.size(), std::max<uint64_t>(size, 1 << 14));
+        EXPECT_EQ(content, readFile(fmt::format("{}/t1-{}/{}", folder.path, size, name)));
+      }
+    }
+  EXPECT_GT(filesIn(folder / "t1-4096").size(), 5U);
+}
+
+/// Files say themselves how wide their tokens are, whatever the model's vocabulary.
+TEST_F(Tokenizing, LargeVocabulariesTakeFourBytes) {
+  auto tokenizer = *parseJson(kTokenizer);
+  tokenizer["model"]["vocab"]["x"] = 70000;
+  folder.write("hf/tokenizer.json", tokenizer.dump());
+  folder.write("text/a.txt", "abcdab");
+  ASSERT_TRUE(run().ok());
+  EXPECT_EQ(index()["type"], "uint32");
+  EXPECT_EQ(tokensOf(folder / "tokens", "", 3), (Numbers{6, 7, 6, 8}));
+  EXPECT_EQ(tokensOf(folder / "text", folder / "hf", 3), (Numbers{6, 7, 6, 8}));
+}
+
+TEST_F(Tokenizing, OutputsThatCannotBe) {
+  folder.write("text/a.txt", "abcd");
+  options.output = "/dev/null";
+  EXPECT_ERROR(run(), "/dev/null: it is there, and no folder: name a new folder");
+  options.output = folder / "hf";
+  EXPECT_ERROR(run(), "hf: the folder is not empty: name a new one, or remove what is in it");
+  options.output = folder / "text/a.txt/below";
+  EXPECT_FALSE(run().ok());
+  options.output = folder / "new/below/";
+  fs::create_directories(folder / "new/below");
+  EXPECT_TRUE(run().ok()) << "an empty folder may be there";
+  options.output = folder / "text/inside";
+  EXPECT_TRUE(run().ok()) << "folders in a corpus are no part of it";
+  options.output = folder / "again";
+  EXPECT_TRUE(run().ok());
+  EXPECT_EQ(readFile(folder / "again/index.json"), readFile(folder / "text/inside/index.json"));
+}
+
+TEST_F(Tokenizing, InputsThatAreWrongLeaveNothing) {
+  EXPECT_ERROR(run(), "CORPUS " + folder.path + "/text: the folder has no files");
+  folder.write("text/a.txt", "");
+  EXPECT_ERROR(run(), "text: it holds no text");
+  options.corpus = folder / "nothing";
+  EXPECT_ERROR(run(), "CORPUS " + folder.path + "/nothing: no such file or folder");
+  options.corpus = folder.write("t.bin", "abcd");
+  EXPECT_ERROR(run(), "t.bin: tokens, and no text: a tokenizer reads text files and .jsonl with \"text\"");
+  options.corpus = folder.write("t.npz", "abcd");
+  EXPECT_ERROR(run(), "t.npz: arrays, and no text");
+  auto line = [&](const std::string &text) {
+    options.corpus = folder.write("d.jsonl", "{\"text\": \"a\"}\n" + text + "\n{\"text\": \"a\"}\n");
+    return run();
+  };
+  EXPECT_ERROR(line("{\"text\": "), "d.jsonl:2: not a JSON object on one line:");
+  EXPECT_ERROR(line("[1]"), "d.jsonl:2: not a JSON object on one line: it is something else");
+  EXPECT_ERROR(line("{\"body\": \"a\"}"), "d.jsonl:2: no \"text\"");
+  EXPECT_ERROR(line("{\"text\": 7}"), "d.jsonl:2: \"text\" must be a text");
+  options.tokenizer = folder / "none";
+  EXPECT_ERROR(run(), "--tokenizer " + folder.path + "/none: no such file or folder");
+  EXPECT_FALSE(fs::exists(folder / "tokens"));
+  for (const std::string &name : filesIn(folder.path))
+    EXPECT_EQ(name.find(".tmp"), std::string::npos) << name;
+}
+
+/// A word that has no token, in the later of two documents: the message names it whatever thread found it first.
+TEST_F(Tokenizing, WordsWithoutTokensAreSaidWithTheirDocument) {
+  folder.write("hf/tokenizer.json", R"({"pre_tokenizer": {"type": "Whitespace"},
+    "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"a": 0, ".": 1}}})");
+  options.corpus = folder.write("d.jsonl", "{\"text\": \"a a\"}\n{\"text\": \"a b\"}\n{\"text\": \"a c\"}\n");
+  EXPECT_ERROR(run(), "d.jsonl:2: \"b\" has no token");
+}
+
+TEST_F(Tokenizing, TokensOutsideOfTheModelAreSaid) {
+  plan::Plan plan = languagePlan(1, 2, 1);
+  plan.inputs[0].vocabulary = plan.inputs[1].vocabulary = 7;
+  folder.write("text/a.txt", "abab");
+  folder.write("text/b.txt", "abcd");
+  folder.write("hf/tokenizer_config.json", "{}");
+  EXPECT_ERROR(openCorpus(folder / "text", folder / "hf", plan).status(),
+               "b.txt: token 7 of --tokenizer " + folder.path + "/hf is outside the model's vocabulary of 7");
+  EXPECT_ERROR(openCorpus(folder.write("t.bin", "abcd"), folder / "hf", plan).status(), "--tokenizer is for text");
+  EXPECT_ERROR(openCorpus(folder.write("a.txt", "a"), folder / "hf", plan).status(), "a.txt is too short: 1 tokens");
+}
+
+TEST_F(Tokenizing, IndexesThatDoNotFitTheirFilesAreSaid) {
+  folder.write("text/a.txt", std::string(5000, 'a'));
+  options.fileBytes = 4096;
+  ASSERT_TRUE(run().ok());
+  plan::Plan plan = languagePlan(1, 4, 1);
+  auto refusal = [&] { return openCorpus(folder / "tokens", "", plan).status(); };
+  EXPECT_TRUE(refusal().ok());
+  const std::string last = folder / "tokens/tokens-00003.bin", whole = readFile(last);
+  fs::remove(last);
+  EXPECT_ERROR(refusal(), "index.json: it lists tokens-00003.bin, and the folder has no more");
+  folder.write("tokens/tokens-00003.bin", whole.substr(0, whole.size() - 2));
+  EXPECT_ERROR(refusal(), "it says that tokens-00003.bin has");
+  folder.write("tokens/tokens-00003.bin", whole);
+  folder.write("tokens/tokens-00004.bin", whole);
+  EXPECT_ERROR(refusal(), "index.json: it lists no more files, and the folder has tokens-00004.bin");
+  folder.write("tokens/index.json", "{");
+  EXPECT_ERROR(refusal(), "index.json: not JSON");
+  folder.write("tokens/index.json", "{}");
+  EXPECT_ERROR(refusal(), "index.json: not the index of a folder that mtrun tokenize made");
+}
+
+TEST_F(Tokenizing, FingerprintsSeeTheTokenizersFiles) {
+  folder.write("text/a.txt", "abcd");
+  std::string before = *dataFingerprint(folder / "text", folder / "hf");
+  EXPECT_NE(before, *dataFingerprint(folder / "text", ""));
+  EXPECT_NE(before, *dataFingerprint(folder / "text", folder / "hf/tokenizer.json"));
+  folder.write("hf/tokenizer_config.json", R"({"eos_token": "a"})");
+  EXPECT_NE(before, *dataFingerprint(folder / "text", folder / "hf"));
+}
+
+} // namespace
+} // namespace mt::tests
