@@ -194,7 +194,7 @@ Result<Fields> openObject(const std::string &path, simdjson::dom::parser &parser
   MT_ASSIGN(MappedFile file, MappedFile::open(path));
   std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.size());
   JsonValue value;
-  auto error = parser.allocate(file.size(), kDeepestJson);
+  auto error = text.empty() ? simdjson::EMPTY : parser.allocate(file.size(), kDeepestJson);
   if (!error)
     error = parser.parse(text.data(), text.size()).get(value);
   if (error) {

@@ -1,6 +1,8 @@
 #include "runtime/tokenizer/Merging.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace mt::tokenizer {
 namespace {
@@ -38,60 +40,78 @@ void mergeFew(const PairTable &pairs, std::vector<uint32_t> &ranks, std::vector<
   ids.resize(begin + count);
 }
 
-/// The order of the queue: std's heaps have the largest in front.
-bool isLater(const Join &a, const Join &b) { return a.rank != b.rank ? a.rank > b.rank : a.place > b.place; }
-
+/// The joins of many ids, by rank and place. Those of a rank are added from left to right but for a few, so that a row
+/// keeps most of them in order, and a heap the others.
 class Queue {
 public:
-  Queue(const PairTable &pairs, Scratch &scratch) : pairs(pairs), row(scratch.symbols), joins(scratch.joins) {}
+  Queue(const PairTable &pairs, Scratch &scratch)
+      : pairs(pairs), row(scratch.symbols), levels(scratch.levels), levelOf(scratch.levelOf), waiting(scratch.ranks) {}
 
   void run() {
-    joins.clear();
+    waiting.clear();
     for (uint32_t i = 0; i + 1 < row.size(); ++i)
       offer(i, i + 1);
-    std::make_heap(joins.begin(), joins.end(), isLater);
-    inHeap = true;
-    while (!joins.empty()) {
-      std::pop_heap(joins.begin(), joins.end(), isLater);
-      Join join = joins.back();
-      joins.pop_back();
-      take(join);
+    while (!waiting.empty()) {
+      uint32_t rank = waiting.front();
+      Level &level = levels[levelOf[rank]];
+      if (level.empty()) {
+        std::pop_heap(waiting.begin(), waiting.end(), std::greater());
+        waiting.pop_back();
+        level.waits = false;
+        continue;
+      }
+      take(rank, level.next());
     }
+    for (const Level &level : levels)
+      levelOf[level.rank] = kNone;
+    levels.clear();
   }
 
 private:
+  using Level = Scratch::Level;
+
   void offer(uint32_t left, uint32_t right) {
     const PairTable::Entry *entry = pairs.find(row[left].id, row[right].id);
     if (!entry)
       return;
-    joins.push_back({entry->rank, left, entry->id});
-    if (inHeap)
-      std::push_heap(joins.begin(), joins.end(), isLater);
+    if (entry->rank >= levelOf.size())
+      levelOf.resize(entry->rank + 1, kNone);
+    if (levelOf[entry->rank] == kNone) {
+      levelOf[entry->rank] = static_cast<uint32_t>(levels.size());
+      levels.emplace_back().rank = entry->rank;
+    }
+    Level &level = levels[levelOf[entry->rank]];
+    level.add(left);
+    if (!std::exchange(level.waits, true)) {
+      waiting.push_back(entry->rank);
+      std::push_heap(waiting.begin(), waiting.end(), std::greater());
+    }
   }
 
-  void take(const Join &join) {
-    Symbol &left = row[join.place];
+  void take(uint32_t rank, uint32_t place) {
+    Symbol &left = row[place];
     if (left.gone || left.next == kNone)
       return;
     Symbol &right = row[left.next];
     const PairTable::Entry *entry = pairs.find(left.id, right.id);
-    if (!entry || entry->id != join.id) // of a pair that is no longer there
+    if (!entry || entry->rank != rank) // of a pair that is no longer there
       return;
-    left.id = join.id;
+    left.id = entry->id;
     right.gone = true;
     left.next = right.next;
     if (left.next != kNone)
-      row[left.next].previous = join.place;
+      row[left.next].previous = place;
     if (left.previous != kNone)
-      offer(left.previous, join.place);
+      offer(left.previous, place);
     if (left.next != kNone)
-      offer(join.place, left.next);
+      offer(place, left.next);
   }
 
   const PairTable &pairs;
   std::vector<Symbol> &row;
-  std::vector<Join> &joins;
-  bool inHeap = false;
+  std::vector<Level> &levels;
+  std::vector<uint32_t> &levelOf;
+  std::vector<uint32_t> &waiting; ///< a heap of the ranks of levels that are not empty
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -18,7 +19,7 @@ template <auto release> struct Releases {
 template <typename T, auto release> using Held = std::unique_ptr<T, Releases<release>>;
 
 constexpr size_t kStackBytes = 32 << 10, kMostStackBytes = 64 << 20;
-constexpr uint32_t kMostSteps = 100'000'000;
+constexpr uint64_t kFewSteps = 100'000'000, kStepsOfByte = 32, kMostSteps = UINT32_MAX;
 constexpr uint32_t kMostHeapKiB = 1 << 20;
 
 std::string messageOf(int code) {
@@ -37,7 +38,6 @@ struct RegexMemory::Parts {
 
 RegexMemory::RegexMemory() : held(std::make_unique<Parts>()) {
   pcre2_jit_stack_assign(held->context.get(), nullptr, held->stack.get());
-  pcre2_set_match_limit(held->context.get(), kMostSteps);
   pcre2_set_heap_limit(held->context.get(), kMostHeapKiB);
 }
 RegexMemory::RegexMemory(RegexMemory &&) noexcept = default;
@@ -71,6 +71,8 @@ Result<Regex> Regex::compile(std::string_view expression) {
 Result<std::optional<Match>> Regex::find(std::string_view text, size_t from, RegexMemory &memory) const {
   RegexMemory::Parts &parts = memory.parts();
   auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  const uint64_t steps = std::min(kMostSteps, std::max(kFewSteps, kStepsOfByte * text.size())); // long runs take long
+  pcre2_set_match_limit(parts.context.get(), static_cast<uint32_t>(steps));
   int found = PCRE2_ERROR_JIT_STACKLIMIT;
   if (code->jit)
     found = pcre2_jit_match(code->compiled.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK, parts.data.get(),

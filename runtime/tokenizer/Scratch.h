@@ -5,7 +5,9 @@
 #include "runtime/tokenizer/Regex.h"
 #include "runtime/tokenizer/WordCache.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,9 +18,28 @@ struct Symbol {
   uint32_t id, previous, next;
   bool gone;
 };
-/// A pair that may be joined.
-struct Join {
-  uint32_t rank, place, id;
+/// Places of pairs of one rank, the leftmost first: in a row as long as they come in order, else in a heap.
+struct JoinLevel {
+  uint32_t rank = 0;
+  bool waits = false; ///< it is among those that are not empty
+  size_t done = 0;    ///< of the row
+  std::vector<uint32_t> row, heap;
+
+  bool empty() const { return done == row.size() && heap.empty(); }
+  void add(uint32_t place) {
+    if (row.empty() || row.back() <= place)
+      return row.push_back(place);
+    heap.push_back(place);
+    std::push_heap(heap.begin(), heap.end(), std::greater());
+  }
+  uint32_t next() {
+    if (heap.empty() || (done < row.size() && row[done] <= heap.front()))
+      return row[done++];
+    std::pop_heap(heap.begin(), heap.end(), std::greater());
+    uint32_t place = heap.back();
+    heap.pop_back();
+    return place;
+  }
 };
 /// The best way to the end of a piece, in Unigram.
 struct BestEnd {
@@ -32,7 +53,9 @@ struct Scratch {
   std::vector<std::string> buffers; ///< one for each pre-tokenizer that changes text
   std::string normal, other;        ///< of normalizers
   std::vector<Symbol> symbols;
-  std::vector<Join> joins;
+  using Level = JoinLevel;
+  std::vector<Level> levels;     ///< of ranks that occur in what Bpe puts together
+  std::vector<uint32_t> levelOf; ///< their numbers, by rank
   std::vector<uint32_t> ranks;
   std::vector<BestEnd> ends;
   Status failure; ///< of what returns no Status, the first

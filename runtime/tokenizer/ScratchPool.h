@@ -28,7 +28,7 @@ public:
   void giveBack(std::unique_ptr<Scratch> scratch) {
     scratch->failure = Status();
     trim(scratch->symbols);
-    trim(scratch->joins);
+    trim(scratch->ranks);
     trim(scratch->ends);
     trim(scratch->normal);
     trim(scratch->other);

@@ -191,12 +191,13 @@ TEST(Merging, ShortRowsAndLongOnesFollowTheDefinition) {
       std::string joined = tokens[left] + tokens[right];
       if (joined.size() > 9 || std::ranges::find(tokens, joined) != tokens.end())
         continue;
-      PairTable::Entry entry{left, right, rank, static_cast<uint32_t>(tokens.size())};
+      // SentencePiece's ranks may be equal.
+      PairTable::Entry entry{left, right, round % 2 == 0 ? rank : rank / 4, static_cast<uint32_t>(tokens.size())};
       tokens.push_back(joined);
       pairs[{left, right}] = entry;
       table.put(entry);
     }
-    std::vector<uint32_t> ids(random() % 120);
+    std::vector<uint32_t> ids(random() % 300);
     for (uint32_t &id : ids)
       id = static_cast<uint32_t>(random() % 3);
     std::vector<uint32_t> merged = ids;
