@@ -23,6 +23,11 @@ constexpr float kUnknownPenalty = 10;
 constexpr size_t kStretch = 1 << 16;
 constexpr size_t kLongestPiece = 1024; ///< bytes
 
+/// Of what users defined, in Unigram: above every likelihood, more for longer texts (version 0.2.3).
+double userScore(std::string_view text) {
+  return static_cast<double>(static_cast<float>(0.1 * static_cast<double>(text.size() - 1)));
+}
+
 class SentencePiece : public Tokenizer {
 public:
   Status read(const sentencepiece::Model &file) {
@@ -47,6 +52,8 @@ public:
 
   Status encode(std::string_view text, bool addSpecial, std::vector<uint32_t> &ids) const override {
     std::string normal = rules.apply(text);
+    if (normal.size() >= UINT32_MAX)
+      return fail("{} bytes of text in one document are too many", normal.size());
     if (addSpecial && specialTokens.begin)
       ids.push_back(*specialTokens.begin);
     std::unique_ptr<Scratch> scratch = pool.take(0);
@@ -161,19 +168,17 @@ private:
 
   Status readScores(const sentencepiece::Model &file) {
     std::vector<SentencePieceMerging::Piece> joined;
-    float least = std::numeric_limits<float>::max(), most = std::numeric_limits<float>::min();
+    float least = std::numeric_limits<float>::max();
     for (const sentencepiece::Piece &piece : file.pieces())
-      if (piece.kind() == kNormal) {
+      if (piece.kind() == kNormal)
         least = std::min(least, piece.score());
-        most = std::max(most, piece.score());
-      }
     viterbi.single = true;
     viterbi.unknownId = *specialTokens.unknown;
     viterbi.unknownScore = static_cast<double>(least - kUnknownPenalty);
     for (uint32_t id = 0; id < pieces.end(); ++id) {
       const std::string &text = *pieces.token(id);
       float score = file.pieces(static_cast<int>(id)).score();
-      viterbi.scores.push_back(kinds[id] == kUserDefined ? static_cast<float>(text.size()) * most : score);
+      viterbi.scores.push_back(kinds[id] == kUserDefined ? userScore(text) : score);
       if (kinds[id] == kUserDefined)
         rules.fixed.add(text, id);
       bool ordinary = kinds[id] == kNormal || kinds[id] == kUserDefined;

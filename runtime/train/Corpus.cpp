@@ -172,6 +172,9 @@ Result<std::vector<std::string>> corpusFiles(const std::string &path, const std:
 Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::string &tokenizer,
                                            const plan::Plan &plan) {
   MT_ASSIGN(std::vector<std::string> files, corpusFiles(path));
+  std::error_code error;
+  if (fs::is_directory(path, error) && formOf(files.front()) == Form::tokens)
+    MT_TRY(checkTokenIndex(path, files));
   MT_ASSIGN(CorpusPtr corpus, openFiles(files, tokenizer, plan));
   Scan scan(*corpus, plan);
   MT_TRY(scan.run());

@@ -6,7 +6,6 @@
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/EncodeDocuments.h"
-#include "runtime/train/TokenFolder.h"
 
 #include <algorithm>
 #include <cstring>
@@ -172,7 +171,6 @@ std::string formName(const std::vector<std::string> &files) {
 
 Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan) {
   std::string form = formName(files);
-  MT_TRY(checkTokenIndex(files));
   MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
   MT_ASSIGN(size_t input, tokenInput(plan, form, false));
   for (const std::string &path : files) {

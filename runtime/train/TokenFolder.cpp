@@ -115,10 +115,8 @@ Status TokenFolder::commit(const Origin &origin) {
   return syncFolder(folderOf(path));
 }
 
-Status checkTokenIndex(const std::vector<std::string> &files) {
-  if (files.size() == 1 && !fs::path(files.front()).filename().string().starts_with("tokens-00000"))
-    return Status(); // one file may be taken out of its folder
-  const std::string path = folderOf(files.front()) + "/" + kTokenIndex;
+Status checkTokenIndex(const std::string &folder, const std::vector<std::string> &files) {
+  const std::string path = (fs::path(folder) / kTokenIndex).string();
   MT_ASSIGN(std::optional<std::string> text, readFile(path));
   if (!text)
     return Status();

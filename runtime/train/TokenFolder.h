@@ -52,9 +52,8 @@ private:
   std::vector<File> written;
 };
 
-/// Errors where these are all files of tokens of a folder, and the index.json beside them lists others, or other
-/// numbers of tokens.
-Status checkTokenIndex(const std::vector<std::string> &files);
+/// Errors where a folder has these files of tokens, and an index.json that lists others, or other numbers of tokens.
+Status checkTokenIndex(const std::string &folder, const std::vector<std::string> &files);
 
 } // namespace mt::train
 #endif

@@ -42,11 +42,18 @@ def characters(rng, length):
     return "".join(out)
 
 
+def is_text(path):
+    try:
+        return "\0" not in path.read_text("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
 def documents(paths):
     rng = random.Random(7)
-    files = [f for p in paths for f in (sorted(p.rglob("*")) if p.is_dir() else [p]) if f.is_file()]
+    files = [f for p in paths for f in (sorted(p.rglob("*")) if p.is_dir() else [p]) if f.is_file() and is_text(f)]
     parts = [soup(rng, 900) for _ in range(300)] + [characters(rng, 1500) for _ in range(100)]
-    parts += [f.read_bytes()[:60000].decode("utf-8", "replace").replace("\0", "") for f in files]
+    parts += [f.read_text("utf-8")[:60000] for f in files]
     found = []
     for part in parts:
         while part:
