@@ -15,7 +15,8 @@
 namespace mt::tokenizer {
 namespace {
 
-constexpr size_t kMostSteps = 64; ///< of a kind, one after the other
+constexpr size_t kMostSteps = 64;  ///< of a kind, one after the other
+constexpr size_t kShortPiece = 32; ///< bytes
 
 class JsonTokenizer : public Tokenizer {
 public:
@@ -149,16 +150,39 @@ private:
     Result<std::string_view> normal = normalize(normalizers, piece.text, scratch, whole);
     if (!normal)
       return scratch.fails(normal.status());
-    auto word = [&](TextPiece part) { return encodeWords(part.text, scratch, ids); };
     auto text = [&](size_t begin, size_t end) {
-      return preTokenize(preTokenizers, {normal->substr(begin, end - begin), piece.first && whole && begin == 0},
-                         scratch, word);
+      TextPiece part{normal->substr(begin, end - begin), piece.first && whole && begin == 0};
+      return encodePiece(preTokenizers, part, scratch, ids);
     };
     auto found = [&](uint32_t id) {
       ids.push_back(id);
       return true;
     };
     return added.each(*normal, true, text, found);
+  }
+
+  /// A piece that those pre-tokenizers have still to cut. Short ones are remembered at every step: most words then skip
+  /// all that would follow.
+  bool encodePiece(std::span<const PreTokenizerPtr> steps, TextPiece piece, Scratch &scratch,
+                   std::vector<uint32_t> &ids) const {
+    if (piece.text.empty())
+      return true;
+    if (steps.empty())
+      return encodeWords(piece.text, scratch, ids);
+    auto next = [&](TextPiece part) { return encodePiece(steps.subspan(1), part, scratch, ids); };
+    if (piece.text.size() > kShortPiece)
+      return steps.front()->run(piece, scratch, next);
+    const uint64_t state = 2 * steps.size() + (piece.first ? 1 : 0);
+    const uint64_t hash = hashOf(piece.text) ^ (state * 0x9e3779b97f4a7c15);
+    if (std::optional<std::span<const uint32_t>> known = scratch.words.find(piece.text, hash)) {
+      ids.insert(ids.end(), known->begin(), known->end());
+      return true;
+    }
+    size_t begin = ids.size();
+    if (!steps.front()->run(piece, scratch, next))
+      return false;
+    scratch.words.put(piece.text, hash, std::span(ids).subspan(begin));
+    return true;
   }
 
   bool encodeWords(std::string_view text, Scratch &scratch, std::vector<uint32_t> &ids) const {

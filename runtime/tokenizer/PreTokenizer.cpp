@@ -243,13 +243,4 @@ Status readPreTokenizers(const Fields &fields, std::vector<PreTokenizerPtr> &all
   return fields.fail("the pre-tokenizer {} is not supported", type);
 }
 
-bool preTokenize(std::span<const PreTokenizerPtr> all, TextPiece piece, Scratch &scratch, const Sink &sink) {
-  if (piece.text.empty())
-    return true;
-  if (all.empty())
-    return sink(piece);
-  auto next = [&](TextPiece part) { return preTokenize(all.subspan(1), part, scratch, sink); };
-  return all.front()->run(piece, scratch, next);
-}
-
 } // namespace mt::tokenizer

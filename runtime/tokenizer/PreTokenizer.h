@@ -43,8 +43,5 @@ using PreTokenizerPtr = std::unique_ptr<PreTokenizer>;
 /// of Scratch from `buffers` on, which moves on. Errors name what is wrong or not supported.
 Status readPreTokenizers(const Fields &fields, std::vector<PreTokenizerPtr> &all, size_t &buffers);
 
-/// Runs them one after the other: words that are not empty reach `sink`.
-bool preTokenize(std::span<const PreTokenizerPtr> all, TextPiece piece, Scratch &scratch, const Sink &sink);
-
 } // namespace mt::tokenizer
 #endif

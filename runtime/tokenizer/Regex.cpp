@@ -45,7 +45,7 @@ RegexMemory::~RegexMemory() = default;
 
 struct Regex::Code {
   Held<pcre2_code, pcre2_code_free> compiled;
-  bool jit = false;
+  bool jit = false, mayBeEmpty = true;
 };
 
 Regex::Regex(std::string expression, std::unique_ptr<Code> code)
@@ -64,9 +64,14 @@ Result<Regex> Regex::compile(std::string_view expression) {
                                      nullptr));
   if (!code->compiled)
     return fail("the regular expression {}: {}", expression, messageOf(error));
+  uint32_t empty = 1;
+  pcre2_pattern_info(code->compiled.get(), PCRE2_INFO_MATCHEMPTY, &empty);
+  code->mayBeEmpty = empty != 0;
   code->jit = pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE) == 0;
   return Regex(std::string(expression), std::move(code));
 }
+
+bool Regex::mayBeEmpty() const { return code->mayBeEmpty; }
 
 Result<std::optional<Match>> Regex::find(std::string_view text, size_t from, RegexMemory &memory) const {
   RegexMemory::Parts &parts = memory.parts();
@@ -90,7 +95,7 @@ Result<std::optional<Match>> Regex::find(std::string_view text, size_t from, Reg
 }
 
 Result<std::optional<Match>> Matches::next() {
-  while (from <= text.size()) {
+  while (from < text.size() || (from == text.size() && regex.mayBeEmpty())) {
     MT_ASSIGN(std::optional<Match> match, regex.find(text, from, memory));
     if (!match || match->end < match->begin)
       break;

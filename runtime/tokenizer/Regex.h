@@ -39,6 +39,8 @@ public:
 
   /// The first match in valid UTF-8 at or after `from`, which lies between characters. Errors: it took too many steps.
   Result<std::optional<Match>> find(std::string_view text, size_t from, RegexMemory &memory) const;
+  /// Whether it may match no character at all.
+  bool mayBeEmpty() const;
 
 private:
   struct Code;

@@ -38,6 +38,16 @@ json recorded(const json &entry, size_t text, const json &unchanged) {
   return unchanged;
 }
 
+/// Pieces that are not empty, of one pre-tokenizer after the other.
+bool preTokenize(std::span<const PreTokenizerPtr> all, TextPiece piece, Scratch &scratch, const Sink &sink) {
+  if (piece.text.empty())
+    return true;
+  if (all.empty())
+    return sink(piece);
+  auto next = [&](TextPiece part) { return preTokenize(all.subspan(1), part, scratch, sink); };
+  return all.front()->run(piece, scratch, next);
+}
+
 std::vector<std::string> piecesOf(const json &step, const std::string &text) {
   simdjson::dom::parser parser;
   Result<Fields> fields = fieldsOf(parser, step);
