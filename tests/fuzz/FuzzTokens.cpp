@@ -9,6 +9,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   bool text = bytes.choice(2) == 1;
   std::string one = first.of(bytes.sized());
   std::vector<std::string> files{one, second.of(bytes.rest())};
-  mt::fuzz::readAll(text ? mt::train::openText(files, "", plan) : mt::train::openTokens(files, plan), plan);
+  mt::fuzz::readAll(text ? mt::train::openText(files, plan) : mt::train::openTokens(files, plan), plan);
   return 0;
 }
