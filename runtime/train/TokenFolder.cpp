@@ -5,11 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace mt::train {
 namespace {
@@ -26,42 +23,13 @@ const char *typeName(int width) { return width == 2 ? "uint16" : "uint32"; }
 
 } // namespace
 
-TokenFolder::TokenFolder(std::string path, std::string aside, int width, uint64_t fileBytes)
-    : path(std::move(path)), aside(std::move(aside)), width(width),
+TokenFolder::TokenFolder(AtomicFolder folder, int width, uint64_t fileBytes)
+    : folder(std::move(folder)), width(width),
       tokensPerFile(std::min(kMostTokens, (fileBytes - kHeaderBytes) / static_cast<uint64_t>(width))) {}
 
-TokenFolder::TokenFolder(TokenFolder &&other) noexcept
-    : path(std::move(other.path)), aside(std::exchange(other.aside, "")), width(other.width),
-      tokensPerFile(other.tokensPerFile), total(other.total), pending(std::move(other.pending)),
-      written(std::move(other.written)) {}
-
-TokenFolder::~TokenFolder() {
-  std::error_code error;
-  if (!aside.empty())
-    fs::remove_all(aside, error);
-}
-
-Result<TokenFolder> TokenFolder::create(const std::string &given, int width, uint64_t fileBytes) {
-  std::string path = given;
-  while (path.size() > 1 && path.back() == '/')
-    path.pop_back();
-  std::error_code error;
-  fs::file_status status = fs::status(path, error);
-  if (fs::exists(status) && !fs::is_directory(status))
-    return fail("{}: it is there, and no folder: name a new folder", path);
-  if (fs::exists(status)) {
-    fs::directory_iterator entries(path, error);
-    if (error)
-      return fail("{}: {}", path, error.message());
-    if (entries != fs::directory_iterator())
-      return fail("{}: the folder is not empty: name a new one, or remove what is in it", path);
-  }
-  MT_TRY(makeFolders(folderOf(path)));
-  std::string aside = fmt::format("{}.tmp.{}", path, ::getpid());
-  fs::remove_all(aside, error); // of a process of this number that was killed
-  if (::mkdir(aside.c_str(), 0777) != 0)
-    return fail("{}: {}", aside, std::strerror(errno));
-  return TokenFolder(path, aside, width, fileBytes);
+Result<TokenFolder> TokenFolder::create(const std::string &path, int width, uint64_t fileBytes) {
+  MT_ASSIGN(AtomicFolder folder, AtomicFolder::create(path));
+  return TokenFolder(std::move(folder), width, fileBytes);
 }
 
 Status TokenFolder::write(std::span<const uint32_t> tokens) {
@@ -84,7 +52,7 @@ Status TokenFolder::finishFile() {
                              static_cast<int32_t>(count)};
   std::memcpy(pending.data(), header, sizeof(header));
   std::string name = fmt::format("tokens-{:05}.bin", written.size());
-  MT_TRY(writeFileAtomically(aside + "/" + name, pending));
+  MT_TRY(writeFileAtomically(folder.file(name), pending));
   written.push_back({name, checksumText(checksumOf(pending)), count});
   pending.clear();
   return Status();
@@ -109,10 +77,8 @@ Status TokenFolder::commit(const Origin &origin) {
              {"tokenizer", {{"vocabulary", origin.vocabulary}, {"end", end}, {"digest", origin.tokenizerDigest}}},
              {"digest", checksumText(checksumOf(std::as_bytes(std::span(digests))))},
              {"files", files}};
-  MT_TRY(writeFileAtomically(aside + "/" + kTokenIndex, index.dump(1) + "\n"));
-  MT_TRY(renamePath(aside, path).status());
-  aside.clear();
-  return syncFolder(folderOf(path));
+  MT_TRY(writeFileAtomically(folder.file(kTokenIndex), index.dump(1) + "\n"));
+  return folder.commit();
 }
 
 Status checkTokenIndex(const std::string &folder, const std::vector<std::string> &files) {

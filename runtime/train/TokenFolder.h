@@ -1,9 +1,10 @@
 // A folder of tokens as mtrun tokenize makes it: files of tokens with llm.c's header, and an index.json that says what
-// they are. Written aside and renamed, so that a folder is whole or not there.
+// they are.
 #ifndef MT_RUNTIME_TRAIN_TOKENFOLDER_H
 #define MT_RUNTIME_TRAIN_TOKENFOLDER_H
 
 #include "runtime/base/AtomicFile.h"
+#include "runtime/base/AtomicFolder.h"
 
 #include <optional>
 #include <vector>
@@ -20,8 +21,6 @@ public:
   /// Begins the folder `path`, which must not exist or be empty, beside it. `width`: bytes of a token, 2 or 4;
   /// `fileBytes`: of a file at most. Errors: it is there and not empty, or no folder; its place cannot be written.
   static Result<TokenFolder> create(const std::string &path, int width, uint64_t fileBytes);
-  TokenFolder(TokenFolder &&other) noexcept;
-  ~TokenFolder(); ///< without commit() nothing remains
 
   /// Appends tokens that fit the width.
   Status write(std::span<const uint32_t> tokens);
@@ -38,14 +37,14 @@ public:
   Status commit(const Origin &origin);
 
 private:
-  TokenFolder(std::string path, std::string aside, int width, uint64_t fileBytes);
+  TokenFolder(AtomicFolder folder, int width, uint64_t fileBytes);
   Status finishFile();
 
   struct File {
     std::string name, digest;
     uint64_t tokens;
   };
-  std::string path, aside;
+  AtomicFolder folder;
   int width;
   uint64_t tokensPerFile, total = 0;
   std::vector<std::byte> pending; ///< of the file that is being filled
