@@ -2,7 +2,9 @@
 #ifndef MT_RUNTIME_TRAIN_CORPUSFORMS_H
 #define MT_RUNTIME_TRAIN_CORPUSFORMS_H
 
+#include "runtime/tokenizer/Tokenizer.h"
 #include "runtime/train/Corpus.h"
+#include "runtime/train/TextDocuments.h"
 
 #include <vector>
 
@@ -22,9 +24,13 @@ Result<CorpusPtr> openJsonLines(const std::string &file, const plan::Plan &plan)
 Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan);
 /// The same of text, whose bytes are the tokens.
 Result<CorpusPtr> openText(const std::vector<std::string> &files, const plan::Plan &plan);
-/// The same of text or .jsonl with "text", by the tokenizer at a path. The tokens are held in memory.
+/// The same of text or .jsonl with "text", by the tokenizer at a path; of .jsonl with "prompt" and "completion"
+/// samples. The tokens are held in memory.
 Result<CorpusPtr> openEncodedText(const std::vector<std::string> &files, const std::string &tokenizer,
                                   const plan::Plan &plan);
+/// Documents that are samples, a row each; `name`: of the tokenizer, for messages.
+Result<CorpusPtr> openSamples(TextDocuments documents, const tokenizer::Tokenizer &tokenizer, const std::string &name,
+                              const plan::Plan &plan);
 
 /// The one input that receives tokens: integers of [batch, sequence]. Errors list what else the model wants and name
 /// the forms that can hold it; `form` is what the corpus is, for the message.

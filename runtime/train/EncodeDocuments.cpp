@@ -5,6 +5,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace mt::train {
@@ -17,6 +18,18 @@ class Encoding {
 public:
   Encoding(const TextDocuments &documents, const tokenizer::Tokenizer &tokenizer, uint64_t threads)
       : documents(documents), tokenizer(tokenizer), threads(threads) {}
+
+  /// Finds what stands before a sample.
+  Status prepare() {
+    constexpr std::string_view kAny = "a";
+    std::vector<uint32_t> with, alone;
+    if (!documents.areSamples())
+      return {};
+    MT_TRY(tokenizer.encode(kAny, true, with));
+    MT_TRY(tokenizer.encode(kAny, false, alone));
+    before.assign(with.begin(), std::ranges::search(with, alone).begin());
+    return {};
+  }
 
   /// Encodes documents from `first` on; the result is the first behind them.
   size_t block(size_t first) {
@@ -35,8 +48,8 @@ public:
     for (size_t i = begin; i < end; ++i) {
       MT_TRY(failures[i - begin]);
       MT_TRY(put(i, tokens[i - begin]));
-      if (tokens[i - begin].capacity() > kBlockBytes) // a long document's memory does not stay
-        std::vector<uint32_t>().swap(tokens[i - begin]);
+      if (tokens[i - begin].tokens.capacity() > kBlockBytes) // a long document's memory does not stay
+        tokens[i - begin] = {};
     }
     return Status();
   }
@@ -49,7 +62,8 @@ private:
   uint64_t threads;
   size_t begin = 0, end = 0;
   std::atomic<size_t> next = 0;
-  std::vector<std::vector<uint32_t>> tokens;
+  std::vector<uint32_t> before; ///< a sample
+  std::vector<EncodedDocument> tokens;
   std::vector<Status> failures;
 
   void work() {
@@ -57,14 +71,21 @@ private:
       failures[i - begin] = encode(i, tokens[i - begin]);
   }
 
-  Status encode(size_t document, std::vector<uint32_t> &ids) {
-    ids.clear();
-    MT_ASSIGN(std::string_view text, documents.read(document));
-    if (!simdjson::validate_utf8(text.data(), text.size()))
-      ++broken;
-    MT_TRY(tokenizer.encode(text, false, ids).within(documents.where(document)));
-    if (tokenizer.special().end)
-      ids.push_back(*tokenizer.special().end);
+  Status encode(size_t document, EncodedDocument &to) {
+    to.tokens = before; // keeps its memory
+    to.counts.assign(before.size(), false);
+    MT_ASSIGN(const std::vector<TextPiece> pieces, documents.read(document));
+    bool isBroken = false;
+    for (const TextPiece &piece : pieces) {
+      isBroken |= !simdjson::validate_utf8(piece.text.data(), piece.text.size());
+      MT_TRY(tokenizer.encode(piece.text, false, to.tokens).within(documents.where(document)));
+      to.counts.resize(to.tokens.size(), piece.counts);
+    }
+    broken += isBroken ? 1 : 0;
+    if (tokenizer.special().end) {
+      to.tokens.push_back(*tokenizer.special().end);
+      to.counts.push_back(true);
+    }
     return Status();
   }
 };
@@ -74,6 +95,7 @@ private:
 Status encodeDocuments(const TextDocuments &documents, const tokenizer::Tokenizer &tokenizer, uint64_t threads,
                        const PutTokens &put) {
   Encoding encoding(documents, tokenizer, threads > 0 ? threads : coreCount());
+  MT_TRY(encoding.prepare());
   for (size_t at = 0; at < documents.count();) {
     at = encoding.block(at);
     MT_TRY(encoding.take(put));

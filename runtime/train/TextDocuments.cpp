@@ -18,21 +18,37 @@ dom::parser &threadsParser() {
   return parser;
 }
 
-Result<std::string_view> textOf(std::string_view line) {
+Result<dom::object> objectOf(std::string_view line) {
   dom::object object;
-  std::string_view text;
   if (auto error = threadsParser().parse(line.data(), line.size()).get(object)) {
     Result<nlohmann::json> parsed = parseJson(line); // says where
     return fail("not a JSON object on one line: {}", !parsed               ? parsed.status().message()
                                                      : parsed->is_object() ? simdjson::error_message(error)
                                                                            : "it is something else");
   }
+  return object;
+}
+
+Result<std::string_view> textOf(const dom::object &object, std::string_view key, std::string_view hint = "") {
   dom::element value;
-  if (object.at_key("text").get(value))
-    return fail("no \"text\"");
+  std::string_view text;
+  if (object.at_key(key).get(value))
+    return fail("no \"{}\"{}", key, hint);
   if (value.get(text))
-    return fail("\"text\" must be a text");
+    return fail("\"{}\" must be a text", key);
   return text;
+}
+
+Result<std::vector<TextPiece>> piecesOf(std::string_view line, bool isSample) {
+  MT_ASSIGN(const dom::object object, objectOf(line));
+  if (!isSample) {
+    MT_ASSIGN(std::string_view text,
+              textOf(object, "text", ", nor a \"prompt\" and a \"completion\" on the first line"));
+    return std::vector<TextPiece>{{text, true}};
+  }
+  MT_ASSIGN(std::string_view prompt, textOf(object, "prompt", ", which the first line has"));
+  MT_ASSIGN(std::string_view completion, textOf(object, "completion"));
+  return std::vector<TextPiece>{{prompt, false}, {completion, true}};
 }
 
 } // namespace
@@ -52,6 +68,9 @@ Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths)
     else
       all.documents.push_back({number, 0, all.files[number].size(), 0});
   }
+  if (!all.documents.empty() && all.documents.front().line > 0)
+    if (Result<dom::object> first = objectOf(all.raw(all.documents.front())))
+      all.samples = !first->at_key("prompt").error();
   return all;
 }
 
@@ -71,12 +90,12 @@ std::string_view TextDocuments::raw(const Document &document) const {
   return {reinterpret_cast<const char *>(files[document.file].bytes().data()) + document.begin, document.length};
 }
 
-Result<std::string_view> TextDocuments::read(size_t number) const {
+Result<std::vector<TextPiece>> TextDocuments::read(size_t number) const {
   const Document &document = documents[number];
   if (document.line == 0)
-    return raw(document);
-  Result<std::string_view> text = textOf(raw(document));
-  return text.ok() ? text : text.status().within(where(number));
+    return std::vector<TextPiece>{{raw(document), true}};
+  Result<std::vector<TextPiece>> pieces = piecesOf(raw(document), samples);
+  return pieces.ok() ? pieces : pieces.status().within(where(number));
 }
 
 std::string TextDocuments::where(size_t number) const {

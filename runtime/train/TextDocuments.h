@@ -1,4 +1,5 @@
-// Documents of text: each file is one, and of .jsonl the "text" of each line. Knows no tokens: EncodeDocuments.h.
+// Documents of text: each file is one, and of .jsonl the "text" of each line, or its "prompt" and "completion", which
+// make it a sample. Knows no tokens: EncodeDocuments.h.
 #ifndef MT_RUNTIME_TRAIN_TEXTDOCUMENTS_H
 #define MT_RUNTIME_TRAIN_TEXTDOCUMENTS_H
 
@@ -8,10 +9,19 @@
 
 namespace mt::train {
 
+/// A part of a document whose tokens are its own: none lies across two of them.
+struct TextPiece {
+  std::string_view text;
+  bool counts = true; ///< as targets: a prompt's do not
+};
+
 class TextDocuments {
 public:
   /// Errors: a file cannot be read, or holds tokens or arrays by its name.
   static Result<TextDocuments> open(const std::vector<std::string> &files);
+
+  /// Whether each document is a sample for itself, no part of a stream: the first line has a "prompt".
+  bool areSamples() const { return samples; }
 
   size_t count() const { return documents.size(); }
   /// Bytes of a document as it stands in its file.
@@ -19,7 +29,7 @@ public:
   /// The file that a document is in: its number among those given.
   size_t file(size_t document) const { return documents[document].file; }
   /// The text, bytes that are not UTF-8 included; valid until the same thread reads another. Errors name file and line.
-  Result<std::string_view> read(size_t document) const;
+  Result<std::vector<TextPiece>> read(size_t document) const;
   /// "a.txt", or "a.jsonl:12".
   std::string where(size_t document) const;
 
@@ -33,6 +43,7 @@ private:
   std::string_view raw(const Document &document) const;
   std::vector<MappedFile> files;
   std::vector<Document> documents;
+  bool samples = false;
 };
 
 } // namespace mt::train

@@ -6,6 +6,7 @@
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/EncodeDocuments.h"
+#include "runtime/train/StoredTokens.h"
 
 #include <algorithm>
 #include <cstring>
@@ -198,31 +199,23 @@ Result<CorpusPtr> openText(const std::vector<std::string> &files, const plan::Pl
 Result<CorpusPtr> openEncodedText(const std::vector<std::string> &files, const std::string &tokenizerPath,
                                   const plan::Plan &plan) {
   std::string form = formName(files);
-  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
-  MT_ASSIGN(size_t input, tokenInput(plan, form, false));
   MT_ASSIGN(std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::openTokenizer(tokenizerPath));
   MT_ASSIGN(TextDocuments documents, TextDocuments::open(files));
-  const int64_t vocabulary = plan.inputs[input].vocabulary;
-  const int width = tokenizer->vocabularySize() > 65536 ? 4 : 2;
-  std::vector<std::vector<std::byte>> tokens(files.size());
-  MT_TRY(encodeDocuments(documents, *tokenizer, 0, [&](size_t document, std::span<const uint32_t> ids) {
-    for (uint32_t id : ids)
-      if (vocabulary > 0 && id >= vocabulary)
-        return fail(
-            "{}: token {} of --tokenizer {} is outside the model's vocabulary of {}: it belongs to another model",
-            documents.where(document), id, tokenizerPath, vocabulary);
-    std::vector<std::byte> &all = tokens[documents.file(document)];
-    size_t at = all.size();
-    all.resize(at + ids.size() * static_cast<size_t>(width));
-    for (size_t i = 0; i < ids.size(); ++i)
-      std::memcpy(all.data() + at + i * static_cast<size_t>(width), &ids[i],
-                  static_cast<size_t>(width)); // little-endian
+  if (documents.areSamples())
+    return openSamples(std::move(documents), *tokenizer, tokenizerPath, plan);
+  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
+  MT_ASSIGN(size_t input, tokenInput(plan, form, false));
+  std::vector<StoredTokens> tokens(files.size(), StoredTokens(tokenizer->vocabularySize()));
+  MT_TRY(encodeDocuments(documents, *tokenizer, 0, [&](size_t document, const EncodedDocument &encoded) {
+    MT_TRY(checkVocabulary(encoded.tokens, plan.inputs[input].vocabulary, tokenizerPath)
+               .within(documents.where(document)));
+    tokens[documents.file(document)].append(encoded.tokens);
     return Status();
   }));
   for (size_t i = 0; i < files.size(); ++i) {
-    tokens[i].shrink_to_fit();
-    int64_t count = static_cast<int64_t>(tokens[i].size()) / width;
-    corpus->append(Segment{files[i], {}, 0, count, width}, std::move(tokens[i]));
+    tokens[i].bytes.shrink_to_fit();
+    const int64_t count = tokens[i].count(); // before the bytes move
+    corpus->append(Segment{files[i], {}, 0, count, tokens[i].width}, std::move(tokens[i].bytes));
   }
   return finish(std::move(corpus), form, plan);
 }

@@ -50,6 +50,11 @@ Status tokenize(const TokenizeOptions &options) {
   MT_ASSIGN(std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::openTokenizer(options.tokenizer));
   MT_ASSIGN(std::vector<std::string> files, corpusFiles(options.corpus, "CORPUS"));
   MT_ASSIGN(TextDocuments documents, TextDocuments::open(files));
+  if (documents.areSamples())
+    return fail("{}: its lines are samples of a \"prompt\" and a \"completion\", which files of tokens cannot hold "
+                "apart: train "
+                "from it directly, with --data {} --tokenizer {}",
+                options.corpus, options.corpus, options.tokenizer);
   uint64_t bytes = 0;
   for (size_t i = 0; i < documents.count(); ++i)
     bytes += documents.bytes(i);
@@ -59,8 +64,8 @@ Status tokenize(const TokenizeOptions &options) {
   MT_ASSIGN(TokenFolder folder, TokenFolder::create(options.output, width, options.fileBytes));
   Progress progress(bytes);
   MT_TRY(encodeDocuments(documents, *tokenizer, static_cast<uint64_t>(options.threads),
-                         [&](size_t document, std::span<const uint32_t> tokens) {
-                           MT_TRY(folder.write(tokens));
+                         [&](size_t document, const EncodedDocument &encoded) {
+                           MT_TRY(folder.write(encoded.tokens));
                            progress.add(documents.bytes(document), folder.tokens());
                            return Status();
                          }));

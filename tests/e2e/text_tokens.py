@@ -59,6 +59,20 @@ def runs_that_stop_go_on_to_the_bit(b):
 
 
 @case
+def prompts_are_no_targets_and_samples_go_on_to_the_bit(b):
+    sample = SAMPLE.read_text()
+    (b.scratch / "samples.jsonl").write_text("".join(json.dumps({"prompt": sample[90 * i:90 * i + 40], "completion": sample[90 * i + 40:90 * i + 90 - i % 60]}) + "\n"
+                                                     for i in range(60)))
+    want, _ = b.train("samples.jsonl --tokenizer hf", "samples")
+    b.train("samples.jsonl --tokenizer hf", "samples-parts", 7)
+    got, _ = b.train("samples.jsonl --tokenizer hf", "samples-parts", options="--resume")
+    tool.compare([want], [got], "resumed")
+    (b.scratch / "prompts.jsonl").write_text(json.dumps({"prompt": "", "completion": sample[:200]}) + "\n" + json.dumps({"prompt": sample[:200], "completion": "x"}) + "\n")
+    said = b.scratch.attempt("mtrun plan.bin --data prompts.jsonl --tokenizer hf --dry-run")
+    tool.expect("2 of 2 samples are longer" in said.stderr, said.stderr)
+
+
+@case
 def evaluations_read_text(b):
     of = [b.scratch.run(f"mtrun eval plan.bin --data {data}") for data in ("tokens", "text --tokenizer hf")]
     tool.expect(of[0] == of[1], f"evaluations differ: {of}")

@@ -93,6 +93,75 @@ TEST_F(Tokenizing, LinesOfJsonAreDocuments) {
   EXPECT_EQ(tokensOf(options.corpus, folder / "hf", 3), want);
 }
 
+/// Rows of samples as (tokens, labels); padding is 0, what does not count -100.
+TEST_F(Tokenizing, PromptsAreNoTargets) {
+  const std::string lines = R"({"prompt": "ab", "completion": "cd", "id": 3}
+{"completion": "b", "prompt": ""}
+{"prompt": "abababab", "completion": "cdcdcd"}
+)";
+  options.corpus = folder.write("samples.jsonl", lines);
+  plan::Plan plan = languagePlan(1, 6, 1);
+  plan.inputs[1].ignored = -100;
+  using Rows = std::vector<std::pair<Numbers, Numbers>>;
+  auto rows = [&](const std::string &tokenizer) {
+    testing::internal::CaptureStderr();
+    Result<std::unique_ptr<Corpus>> corpus = openCorpus(options.corpus, tokenizer, plan);
+    said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(corpus.ok()) << corpus.status().message();
+    Rows all;
+    for (int64_t row = 0; corpus && row < (*corpus)->rows(); ++row) {
+      Numbers ids(6), labels(6);
+      std::byte *to[3] = {reinterpret_cast<std::byte *>(ids.data()), reinterpret_cast<std::byte *>(labels.data()),
+                          nullptr};
+      EXPECT_TRUE(readRow(**corpus, plan, row, to).ok());
+      all.emplace_back(ids, labels);
+    }
+    return all;
+  };
+  const int64_t n = -100;
+  const Rows want = {{{6, 7, 0, 0, 0, 0}, {7, 8, n, n, n, n}}, // the completion, and the token that ends it
+                     {{2, 0, 0, 0, 0, 0}, {8, n, n, n, n, n}}, // no prompt: its first token is nobody's successor
+                     {{6, 6, 6, 6, 7, 7}, {n, n, n, 7, 7, 7}}};
+  EXPECT_EQ(rows(folder / "hf"), want);
+  EXPECT_NE(said.find("1 of 3 samples are longer than the sequence of 6 tokens and lose their ends"), std::string::npos)
+      << said;
+  EXPECT_ERROR(run(), "samples.jsonl: its lines are samples of a \"prompt\" and a \"completion\"");
+
+  // What the tokenizer puts before a sequence stands before a sample.
+  auto tokenizer = *parseJson(kTokenizer);
+  tokenizer["post_processor"] = *parseJson(R"({"type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "?", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}], "pair": [],
+    "special_tokens": {"?": {"id": "?", "ids": [0], "tokens": ["?"]}}})");
+  folder.write("hf/tokenizer.json", tokenizer.dump());
+  EXPECT_EQ(rows(folder / "hf")[1], (Rows::value_type{{0, 2, 0, 0, 0, 0}, {2, 8, n, n, n, n}}));
+
+  plan.inputs[1].targets = {1, 0}; // a model that looks for successors itself
+  EXPECT_EQ(rows(folder / "hf")[0].first, (Numbers{0, 6, 7, 8, 0, 0}));
+  EXPECT_EQ(rows(folder / "hf")[0].second, (Numbers{n, n, 7, 8, n, n}));
+}
+
+TEST_F(Tokenizing, SamplesThatAreNone) {
+  plan::Plan plan = languagePlan(1, 6, 1);
+  plan.inputs[1].ignored = -100;
+  auto problem = [&](const std::string &lines) {
+    return openCorpus(folder.write("s.jsonl", lines), folder / "hf", plan).status();
+  };
+  const std::string good = R"({"prompt": "a", "completion": "b"})"
+                           "\n";
+  EXPECT_ERROR(problem(good + R"({"text": "a"})"), "s.jsonl:2: no \"prompt\", which the first line has");
+  EXPECT_ERROR(problem(good + R"({"prompt": "a"})"), "s.jsonl:2: no \"completion\"");
+  EXPECT_ERROR(problem(good + R"({"prompt": ["a"], "completion": "b"})"), "s.jsonl:2: \"prompt\" must be a text");
+  EXPECT_ERROR(problem(R"({"text": "abcdabcd"})"
+                       "\n" +
+                       good),
+               "s.jsonl:2: no \"text\", nor a \"prompt\"");
+  plan.inputs[1].ignored = std::nullopt;
+  EXPECT_ERROR(problem(good), "it has no ignore index");
+  plan = languagePlan(1, 6, 1);
+  plan.inputs[1].dims = {1};
+  EXPECT_ERROR(problem(good), "prompts and completions are for models with a target for each token");
+}
+
 TEST_F(Tokenizing, NothingDependsOnThreadsAndSizesOfFiles) {
   std::string lines;
   for (int i = 0; i < 3000; ++i)
