@@ -97,12 +97,15 @@ private:
 } // namespace
 
 std::optional<PairPlaces> findPairPlaces(std::span<const int64_t> table, int64_t queries, int64_t keys) {
-  return queries > 1 && keys > 1 ? Finder(table, queries, keys).find() : std::nullopt;
+  constexpr int64_t kMost = int64_t{1} << 53; // differences of differences fit
+  auto isUsual = [](int64_t number) { return -kMost <= number && number <= kMost; };
+  return queries > 1 && keys > 1 && std::ranges::all_of(table, isUsual) ? Finder(table, queries, keys).find()
+                                                                        : std::nullopt;
 }
 
 std::optional<std::vector<int64_t>> alongPlaces(std::span<const int64_t> table, const PairPlaces &places) {
   const auto count = static_cast<size_t>(places.entries);
-  std::vector<int64_t> line(count, 0);
+  std::vector<int64_t> line(count, table.empty() ? 0 : table[0]); // what is computed from it stays a number
   std::vector<bool> met(count, false);
   size_t next = 0;
   for (int64_t query : places.query)

@@ -22,7 +22,7 @@ struct PairPlaces {
 /// other one as they like. None if none are found.
 std::optional<PairPlaces> findPairPlaces(std::span<const int64_t> table, int64_t queries, int64_t keys);
 
-/// What `table` has at each entry, 0 where no query and key meet it; none if it has several numbers there.
+/// What `table` has at each entry, some number of it where no query and key meet one; none if it has several there.
 std::optional<std::vector<int64_t>> alongPlaces(std::span<const int64_t> table, const PairPlaces &places);
 
 } // namespace mt::nn

@@ -10,10 +10,16 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
+constexpr int64_t kExact = int64_t{1} << 53; // whole numbers that a double holds
+
+bool isWhole(const HostTensor &tensor) { return tensor.type() == DType::i64 || tensor.type() == DType::i32; }
+
 std::optional<double> uniform(const HostTensor &tensor) {
   for (int64_t i = 1; i < tensor.elements(); ++i)
-    if (tensor.realAt(i) != tensor.realAt(0))
+    if (isWhole(tensor) ? tensor.intAt(i) != tensor.intAt(0) : tensor.realAt(i) != tensor.realAt(0))
       return std::nullopt;
+  if (tensor.elements() && isWhole(tensor) && (tensor.intAt(0) > kExact || tensor.intAt(0) < -kExact))
+    return std::nullopt;
   return tensor.elements() ? std::optional<double>(tensor.realAt(0)) : std::nullopt;
 }
 
@@ -24,15 +30,18 @@ struct Progression {
 
 // start + step * index along one dimension, the same along all others; integers of at least three positions.
 std::optional<Progression> progression(const HostTensor &tensor) {
-  if (tensor.type() != DType::i64 && tensor.type() != DType::i32)
+  if (!isWhole(tensor))
     return std::nullopt;
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    if (tensor.intAt(i) > kExact || tensor.intAt(i) < -kExact)
+      return std::nullopt;
   int64_t inner = 1;
   for (int64_t d = tensor.rank(); d-- > 0; inner *= tensor.dims()[static_cast<size_t>(d)]) {
     int64_t size = tensor.dims()[static_cast<size_t>(d)];
     if (size < 3)
       continue;
     int64_t start = tensor.intAt(0), step = tensor.intAt(inner) - start;
-    bool fits = step != 0;
+    bool fits = step != 0 && std::abs(step) <= 2 * kExact / size; // as the last one does, and no product overflows
     for (int64_t i = 0; fits && i < tensor.elements(); ++i)
       fits = tensor.intAt(i) == start + step * (i / inner % size);
     if (fits)

@@ -124,7 +124,7 @@ double visible(const Signature &call, int64_t q, int64_t keys) {
     first = std::max(first, static_cast<double>(q / chunk * chunk));
     end = std::min(end, static_cast<double>((q / chunk + 1) * chunk));
   }
-  return std::max(0.0, end - first);
+  return std::max(0.0, end - first) / static_cast<double>(call.integer("dilation", 1));
 }
 
 double scoresSeen(const Signature &call, const AttentionOperands &at) {

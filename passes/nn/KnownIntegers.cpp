@@ -51,7 +51,7 @@ public:
       ++depth;
       const int64_t most = largestOf(getElementTypeOrSelf(value.getType()));
       if (auto computed = compute(value);
-          computed && llvm::all_of(*computed, [&](int64_t number) { return std::abs(number) <= most; }))
+          computed && llvm::all_of(*computed, [&](int64_t number) { return -most <= number && number <= most; }))
         made = std::make_unique<Numbers>(std::move(*computed));
       --depth;
     }
@@ -59,22 +59,25 @@ public:
   }
 
 private:
+  using Wide = __int128;
   static constexpr int kDeepest = 512;
   DenseMap<Value, std::unique_ptr<Numbers>> known;
   int64_t steps = 0;
   int depth = 0;
 
-  /// Up to where a type holds all whole numbers, as far as they are followed.
+  /// Up to where a type holds all whole numbers, as far as they are followed: beyond it they round or wrap around.
   static int64_t largestOf(Type element) {
-    auto real = dyn_cast<FloatType>(element);
-    return real ? int64_t{1} << std::min(53u, real.getFPMantissaWidth()) : kMostNumber;
+    if (auto real = dyn_cast<FloatType>(element))
+      return int64_t{1} << std::min(53u, real.getFPMantissaWidth());
+    const unsigned bits = cast<IntegerType>(element).getWidth();
+    return bits > 53 ? kMostNumber : bits == 1 ? 1 : (int64_t{1} << (bits - 1)) - 1;
   }
   static bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
   bool spend(int64_t count) { return (steps += std::max<int64_t>(count, 1)) <= kMostSteps; }
 
   std::optional<Numbers> compute(Value value) {
     if (auto number = splatValue(value))
-      return number == std::floor(*number) && std::abs(*number) <= static_cast<double>(kMostNumber)
+      return number == std::floor(*number) && std::abs(*number) < static_cast<double>(kMostNumber)
                  ? std::optional(Numbers(countOf(shapeOf(value)), static_cast<int64_t>(*number)))
                  : std::nullopt;
     Operation *op = value.getDefiningOp();
@@ -187,8 +190,8 @@ private:
 
   static std::optional<Numbers> reduced(ReduceOp op, const Numbers &in) {
     bool isSum = op.getKind() == "sum", isMost = op.getKind() == "max";
-    if ((!isSum && !isMost && op.getKind() != "min") || in.empty())
-      return std::nullopt;
+    if ((!isSum && !isMost && op.getKind() != "min") || in.empty() || (isSum && isReal(op.getResult())))
+      return std::nullopt; // sums round on the way
     ArrayRef<int64_t> shape = shapeOf(op.getOperand());
     SmallVector<int64_t> kept(shape), along;
     for (int64_t axis : op.getAxes())
@@ -196,14 +199,18 @@ private:
     along = stepsOf(kept);
     for (int64_t axis : op.getAxes())
       along[axis] = 0;
-    std::vector<std::optional<int64_t>> found(countOf(kept));
+    std::vector<std::optional<Wide>> found(countOf(kept));
     walk(shape, along, 0, [&](int64_t i, int64_t place) {
-      std::optional<int64_t> &so = found[place];
-      so = !so ? in[i] : isSum ? *so + in[i] : isMost ? std::max(*so, in[i]) : std::min(*so, in[i]);
+      std::optional<Wide> &so = found[place];
+      Wide number = in[i];
+      so = !so ? number : isSum ? *so + number : isMost ? std::max(*so, number) : std::min(*so, number);
     });
     Numbers values;
-    for (const std::optional<int64_t> &number : found)
-      values.push_back(number.value_or(0));
+    for (const std::optional<Wide> &number : found) {
+      if (number.value_or(0) > kMostNumber || number.value_or(0) < -kMostNumber)
+        return std::nullopt;
+      values.push_back(static_cast<int64_t>(number.value_or(0)));
+    }
     return values;
   }
 
@@ -281,7 +288,6 @@ private:
     return values;
   }
 
-  using Wide = __int128;
   static std::optional<Wide> one(Operation *op, llvm::function_ref<int64_t(size_t)> at, size_t count) {
     Wide a = at(0), b = count > 1 ? at(1) : 0;
     return llvm::TypeSwitch<Operation *, std::optional<Wide>>(op)

@@ -2,6 +2,7 @@
 // PositionRule.h decides as a whole, of key masks, and of equal segments.
 #include "passes/nn/MaskPredicate.h"
 
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -22,6 +23,8 @@ public:
     if (!split(seen, true))
       return false;
     auto rule = conjunctionOf(predicate.position, positions, shape);
+    if (predicate.position.dilation > kMostDilation / multiple)
+      return refuse("its gaps are too wide");
     const int64_t dilation = std::lcm(predicate.position.dilation, multiple);
     bool meetsItself = rule && rule->low <= 0 && rule->high >= 0 && shape.queries <= shape.keys;
     if (!rule || (dilation > 1 && (rule->prefix > 0 || !meetsItself)))
@@ -46,6 +49,7 @@ private:
   std::set<std::pair<const Expression *, bool>> done; ///< taken apart
   DenseSet<const Expression *> positional;            ///< found to have no loads
   bool segmented = predicate.querySegment != nullptr;
+  static constexpr int64_t kMostDilation = 1 << 20;
   int64_t multiple = 1; ///< of which distances have to be
 
   bool refuse(StringRef text) {
@@ -92,11 +96,11 @@ private:
 
   /// (query - key) % d == 0, or of its size.
   bool addDilation(const Expression &e, bool wanted) {
-    constexpr int64_t kMost = 1 << 20;
     auto mod = e.left->tensor.getDefiningOp<ModOp>();
     auto divisor = mod ? splatValue(mod.getRhs()) : std::nullopt;
-    if (!divisor || !(*divisor >= 1 && *divisor <= kMost) || e.predicate != (wanted ? "eq" : "ne") ||
-        !e.right->isConstant(0) || shapeOf(mod.getLhs()) != shapeOf(mod.getResult()))
+    if (!divisor || !(*divisor >= 1 && *divisor <= kMostDilation) || *divisor != std::floor(*divisor) ||
+        e.predicate != (wanted ? "eq" : "ne") || !e.right->isConstant(0) ||
+        shapeOf(mod.getLhs()) != shapeOf(mod.getResult()))
       return false;
     ExpressionRef distance = evaluator.element(mod.getLhs(), e.left->indices);
     if (distance->kind != Expression::affine && distance->kind != Expression::magnitude)
@@ -105,7 +109,7 @@ private:
     ArrayRef<int64_t> c = number.coefficients;
     auto d = static_cast<int64_t>(*divisor);
     if (std::abs(c[kQuery]) != 1 || c[kKey] != -c[kQuery] || c[kBatch] != 0 || c[kHead] != 0 ||
-        number.constant % d != 0 || multiple > kMost / d)
+        number.constant % d != 0 || multiple > kMostDilation / d)
       return false;
     multiple = std::lcm(multiple, d);
     return true;

@@ -27,7 +27,7 @@ Value peelProbabilities(Value value) {
     }
     auto select = dyn_cast<SelectOp>(op);
     auto test = select ? select.getCondition().getDefiningOp<IsNanOp>() : nullptr;
-    if (!test || test.getOperand() != select.getRhs())
+    if (!test || test.getOperand() != select.getRhs() || splatValue(select.getLhs()) != 0.0)
       break;
     value = select.getRhs();
   }
@@ -204,10 +204,10 @@ bool isVeryNegative(Value value) {
   return number && *number <= kVeryNegative;
 }
 
-SmallVector<Value> termsOf(Value bias) {
+SmallVector<Value> termsOf(Value bias, bool hasSink) {
   Sum sum = flattenSum(bias);
   constexpr double kSmall = 1e3;
-  return std::abs(sum.constant) <= kSmall ? sum.terms : SmallVector<Value>{bias};
+  return sum.constant == 0 || (std::abs(sum.constant) <= kSmall && !hasSink) ? sum.terms : SmallVector<Value>{bias};
 }
 
 bool splitsHeads(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {

@@ -36,8 +36,8 @@ bool isVeryNegative(mlir::Value value);
 /// several dimensions, as windows of pictures have it.
 bool splitsHeads(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 /// The terms of a bias. A number that all scores have in common is left out, for softmax does not see it, unless it is
-/// so large that it would round the scores away.
-llvm::SmallVector<mlir::Value> termsOf(mlir::Value bias);
+/// so large that it would round the scores away, or there is a sink, which has it not.
+llvm::SmallVector<mlir::Value> termsOf(mlir::Value bias, bool hasSink);
 /// The scores whose probabilities `product` multiplies with values. None if it is not attention that nn.attention can
 /// do, with the reason in `why`.
 std::optional<Scores> matchScores(nn::MatmulOp product, std::string &why);

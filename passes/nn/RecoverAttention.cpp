@@ -230,7 +230,7 @@ struct AttentionFrom : OpRewritePattern<MatmulOp> {
     ScoreShape shape{q[0], q[2], q[1], k[1]};
     SmallVector<Value> terms;
     for (const Scores::Mask &mask : scores->masks)
-      for (Value term : termsOf(termOf(rewriter, mask, getElementTypeOrSelf(query.getType()))))
+      for (Value term : termsOf(termOf(rewriter, mask, getElementTypeOrSelf(query.getType())), bool(sink)))
         terms.push_back(toRankFour(rewriter, term, mask.scores, split));
     MaskPredicate predicate;
     Value bias = addTerms(rewriter, terms, shape, predicate);
@@ -262,7 +262,7 @@ struct BiasToPredicate : OpRewritePattern<AttentionOp> {
                             op.getKeyMask(),
                             op.getQuerySegment(),
                             op.getKeySegment()};
-    SmallVector<Value> terms = termsOf(op.getBias()), rest;
+    SmallVector<Value> terms = termsOf(op.getBias(), bool(op.getSink())), rest;
     bool changed = terms.empty();
     for (Value term : terms) {
       Value left = addTerm(rewriter, term, shape, predicate);

@@ -135,7 +135,7 @@ struct BiasToSegments : OpRewritePattern<AttentionOp> {
     Segments segments(rewriter, queries, keys);
     std::optional<Apart> apart; // terms of the same segments are one
     SmallVector<Value> rest;
-    for (Value term : termsOf(op.getBias())) {
+    for (Value term : termsOf(op.getBias(), bool(op.getSink()))) {
       auto found = segments.of(term);
       if (found && !apart)
         apart = found;

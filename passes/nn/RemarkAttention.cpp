@@ -64,7 +64,7 @@ void explain(AttentionOp op) {
   if (shapeOf(op.getBias())[3] != k[1])
     return; // by distance
   OpBuilder builder(op);
-  for (Value term : termsOf(op.getBias())) {
+  for (Value term : termsOf(op.getBias(), bool(op.getSink()))) {
     MaskPredicate predicate;
     std::string why = "offsets of queries are not looked at";
     int64_t budget = 256;

@@ -26,6 +26,16 @@ Result<AtomicFolder> AtomicFolder::create(const std::string &given) {
       return fail("{}: {}", path, error.message());
     if (entries != fs::directory_iterator())
       return fail("{}: the folder is not empty: name a new one, or remove what is in it", path);
+    path = fs::canonical(path, error).string(); // a link stays one
+    if (error)
+      return fail("{}: {}", given, error.message());
+    struct stat own = {}, above = {};
+    const bool known = ::stat(path.c_str(), &own) == 0 && ::stat(folderOf(path).c_str(), &above) == 0;
+    if (!known || own.st_dev != above.st_dev || path == "/" || fs::equivalent(path, fs::current_path(error), error))
+      return fail(
+          "{}: a folder that something is mounted on, or that this runs in, cannot be replaced: name a new folder "
+          "inside it",
+          given);
   }
   MT_TRY(makeFolders(folderOf(path)));
   std::string aside = fmt::format("{}.tmp.{}", path, ::getpid());

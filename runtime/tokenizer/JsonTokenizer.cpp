@@ -51,6 +51,10 @@ public:
       return fail("{} normalizers, pre-tokenizers or decoders are too many: {} are supported", most, kMostSteps);
     MT_TRY(added.read(fields, *model, normalizers));
     specialTokens.unknown = model->unknown();
+    for (const std::vector<uint32_t> &ids : {surroundings.before, surroundings.after})
+      for (uint32_t id : ids)
+        if (id >= vocabularySize())
+          return fail("the post-processor puts token {} beside texts, and there are {} tokens", id, vocabularySize());
     if (!surroundings.before.empty())
       specialTokens.begin = surroundings.before.front();
     if (!surroundings.after.empty())
@@ -72,8 +76,9 @@ public:
         MT_ASSIGN(Fields object, fields.object(name));
         MT_ASSIGN(content, object.text("content"));
       }
-      if (value)
-        specialTokens.*token = find(content);
+      if (value && !(specialTokens.*token = find(content)) &&
+          (token == &SpecialTokens::begin || token == &SpecialTokens::end))
+        return fail("\"{}\" is '{}', which is no token of the tokenizer: correct it, or take it away", name, content);
     }
     return Status();
   }

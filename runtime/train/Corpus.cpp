@@ -169,6 +169,12 @@ Result<std::vector<std::string>> corpusFiles(const std::string &path, const std:
   return files;
 }
 
+Result<bool> isText(const std::string &path, bool withTokenizer, const std::string &flag) {
+  MT_ASSIGN(std::vector<std::string> files, corpusFiles(path, flag));
+  const Form form = formOf(files.front());
+  return form == Form::text || (form == Form::jsonLines && withTokenizer);
+}
+
 Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::string &tokenizer,
                                            const plan::Plan &plan) {
   MT_ASSIGN(std::vector<std::string> files, corpusFiles(path));

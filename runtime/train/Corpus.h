@@ -39,6 +39,9 @@ public:
 Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::string &tokenizer,
                                            const plan::Plan &plan);
 
+/// Whether `path` holds what a tokenizer reads: text, or .jsonl with a tokenizer. `flag`: what named it, for messages.
+Result<bool> isText(const std::string &path, bool withTokenizer, const std::string &flag);
+
 /// Elements and bytes of one row of an input.
 int64_t rowElements(const plan::Input &input);
 int64_t rowBytes(const plan::Input &input);

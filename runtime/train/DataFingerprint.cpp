@@ -32,11 +32,15 @@ Status addFile(const std::string &path, uint64_t &whole, std::vector<uint64_t> &
   return Status();
 }
 
-Result<std::string> fingerprint(const std::vector<std::string> &files) {
+Result<std::vector<uint64_t>> sumsOf(const std::vector<std::string> &files) {
   std::vector<uint64_t> sums;
   uint64_t whole = kWhole;
   for (const std::string &file : files)
     MT_TRY(addFile(file, whole, sums));
+  return sums;
+}
+
+std::string fingerprint(const std::vector<uint64_t> &sums) {
   return checksumText(checksumOf(std::as_bytes(std::span(sums))));
 }
 
@@ -44,16 +48,19 @@ Result<std::string> fingerprint(const std::vector<std::string> &files) {
 
 Result<std::string> dataFingerprint(const std::string &path, const std::string &tokenizer) {
   MT_ASSIGN(std::vector<std::string> files, corpusFiles(path));
+  MT_ASSIGN(std::vector<uint64_t> sums, sumsOf(files));
   if (!tokenizer.empty()) {
     MT_ASSIGN(std::vector<std::string> own, tokenizer::tokenizerFiles(tokenizer));
-    files.insert(files.end(), own.begin(), own.end());
+    MT_ASSIGN(std::vector<uint64_t> more, sumsOf(own)); // every byte of them, however long the data are
+    sums.insert(sums.end(), more.begin(), more.end());
   }
-  return fingerprint(files);
+  return fingerprint(sums);
 }
 
 Result<std::string> tokenizerFingerprint(const std::string &tokenizer) {
   MT_ASSIGN(std::vector<std::string> files, tokenizer::tokenizerFiles(tokenizer));
-  return fingerprint(files);
+  MT_ASSIGN(std::vector<uint64_t> sums, sumsOf(files));
+  return fingerprint(sums);
 }
 
 } // namespace mt::train

@@ -17,8 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr const char *kIndex = "model.safetensors.index.json", *kOneFile = "model.safetensors";
 /// Weights in other formats, which the trained ones would contradict.
-constexpr std::string_view kOtherWeights[] = {".safetensors", ".bin", ".pt",      ".pth", ".ckpt", ".gguf",
-                                              ".onnx",        ".h5",  ".msgpack", ".ot",  ".data"};
+constexpr std::string_view kOtherWeights[] = {".safetensors", ".bin",  ".bin.index.json", ".pt", ".pth",
+                                              ".ckpt",        ".gguf", ".onnx",           ".h5", ".msgpack",
+                                              ".ot",          ".data"};
 
 bool endsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -33,9 +34,10 @@ struct Place {
 
 class FolderExporter {
 public:
-  FolderExporter(const TrainedWeights &trained, std::string like) : trained(trained), like(std::move(like)) {}
+  FolderExporter(const TrainedWeights &trained, std::string like, std::string output)
+      : trained(trained), like(std::move(like)), output(std::move(output)) {}
 
-  Result<ExportedFolder> run(const std::string &output) {
+  Result<ExportedFolder> run() {
     MT_TRY(openFiles());
     MT_TRY(match());
     MT_ASSIGN(AtomicFolder folder, AtomicFolder::create(output));
@@ -48,7 +50,7 @@ public:
 
 private:
   const TrainedWeights &trained;
-  std::string like;
+  std::string like, output, prefix;
   std::vector<SafetensorsFile> files;
   std::map<std::string, Place, std::less<>> places;
   ExportedFolder done;
@@ -64,8 +66,10 @@ private:
       if (!json || !json->is_object() || !json->contains("weight_map") || !(*json)["weight_map"].is_object())
         return fail("{}: has no 'weight_map' of tensors and files", at(kIndex));
       for (const auto &[tensor, file] : (*json)["weight_map"].items()) {
-        if (!file.is_string() || fs::path(file.get<std::string>()).filename() != file.get<std::string>())
-          return fail("{}: tensor '{}' lies in {}, which is no file of the folder", at(kIndex), tensor, file.dump());
+        if (!file.is_string() || fs::path(file.get<std::string>()).filename() != file.get<std::string>() ||
+            fs::path(file.get<std::string>()).extension() != ".safetensors")
+          return fail("{}: tensor '{}' lies in {}, which is no .safetensors file of the folder", at(kIndex), tensor,
+                      file.dump());
         names.insert(file);
       }
       return names;
@@ -96,31 +100,43 @@ private:
     return {};
   }
 
-  /// The tensor of the folder that a trained one's name means; null if there is none.
-  Place *placeOf(std::string_view name) {
-    for (std::string_view rest = name;;) {
-      if (auto found = places.find(rest); found != places.end())
-        return &found->second;
-      const size_t dot = rest.find('.');
-      if (dot == std::string_view::npos)
-        return nullptr;
-      rest.remove_prefix(dot + 1);
-    }
+  /// What stands before the folder's names in the run's, where a module was wrapped for its export and so none is the
+  /// folder's own: that under which most of them are found, and the shortest of those.
+  std::string findPrefix() const {
+    if (std::ranges::any_of(trained.tensors(), [&](const auto &named) { return places.contains(named.first); }))
+      return "";
+    std::map<std::string_view, size_t> found;
+    for (const auto &[name, named] : trained.tensors())
+      for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
+        if (places.contains(std::string_view(name).substr(dot + 1)))
+          ++found[std::string_view(name).substr(0, dot + 1)];
+    std::string_view best;
+    for (auto [prefix, count] : found)
+      if (best.empty() || count > found[best] || (count == found[best] && prefix.size() < best.size()))
+        best = prefix;
+    return std::string(best);
+  }
+
+  using At = std::map<std::string, Place, std::less<>>::iterator;
+  /// The tensor of the folder that a trained one's name means.
+  At placeOf(std::string_view name) {
+    At exact = places.find(name);
+    return exact == places.end() && !prefix.empty() && name.starts_with(prefix)
+               ? places.find(name.substr(prefix.size()))
+               : exact;
   }
 
   Status match() {
-    std::set<std::string_view> missing, found;
+    std::set<std::string_view> missing, placed;
+    prefix = findPrefix();
     for (const auto &[name, named] : trained.tensors()) {
-      Place *place = placeOf(name);
-      if (!place) {
+      const At found = placeOf(name);
+      if (found == places.end()) {
         missing.insert(named.parameter);
         continue;
       }
-      const std::string &tensor =
-          std::ranges::find_if(places, [&](const auto &p) { return &p.second == place; })->first;
-      if (place->trained && place->trained->parameter != named.parameter)
-        return fail("{}: tensor '{}' would be both '{}' and '{}' of the run", place->file->path(), tensor,
-                    place->trained->parameter, named.parameter);
+      const std::string &tensor = found->first;
+      Place *place = &found->second;
       if (place->view->dims != named.dims)
         return fail("{}: tensor '{}' is {} there and {} in the run: name the folder that was trained",
                     place->file->path(), tensor, text(place->view->dims), text(named.dims));
@@ -128,9 +144,9 @@ private:
         return fail("{}: tensor '{}' is of type {}, which holds no trained weights", place->file->path(), tensor,
                     kernels::name(place->view->type));
       place->trained = &named;
-      found.insert(named.parameter);
+      placed.insert(named.parameter);
     }
-    for (std::string_view parameter : found)
+    for (std::string_view parameter : placed)
       missing.erase(parameter);
     if (!missing.empty())
       return fail("--like {}: has no tensor for '{}'{}: name the folder that was trained", like, *missing.begin(),
@@ -145,7 +161,8 @@ private:
     if (!json || !json->is_object())
       return fail("{}: is not a JSON object", at("config.json"));
     const auto tied = json->find("tie_word_embeddings");
-    Place *head = placeOf("lm_head.weight");
+    const At found = places.find("lm_head.weight");
+    Place *head = found == places.end() ? nullptr : &found->second;
     if (!head || head->trained || tied == json->end() || *tied != true)
       return {};
     const std::span<const std::byte> bytes = head->view->data;
@@ -201,7 +218,7 @@ private:
       const bool isWeights =
           std::ranges::any_of(kOtherWeights, [&](std::string_view end) { return endsWith(name, end); });
       if (std::ranges::any_of(files, [&](const SafetensorsFile &file) { return file.path() == at(name); }) ||
-          name.starts_with('.'))
+          name.starts_with('.') || name.starts_with(fs::path(output).filename().string() + ".tmp."))
         continue;
       std::error_code ignored;
       if (isWeights || !fs::is_regular_file(entry.path(), ignored)) {
@@ -219,7 +236,7 @@ private:
 } // namespace
 
 Result<ExportedFolder> exportFolder(const TrainedWeights &trained, const std::string &like, const std::string &output) {
-  return FolderExporter(trained, like).run(output);
+  return FolderExporter(trained, like, output).run();
 }
 
 } // namespace mt::train

@@ -17,9 +17,10 @@ struct ExportedFolder {
 
 /// Writes `output`, which must not exist or be empty: the .safetensors of `like` - those of its index, or
 /// model.safetensors, or all - with headers, types and order as they are, and its other files but weights in other
-/// formats. A tensor takes the trained values if it has a trained tensor's name, or one that ends it behind a dot (of
-/// a module that the export wrapped), or if it is a head that config.json ties to one; all others keep their bytes.
-/// Errors: a trained parameter that has no place there, another shape, a type that holds no weights; damaged files.
+/// formats. A tensor takes the trained values if it has a trained tensor's name, or one that stands in it
+/// behind what all have in common (a module that the export wrapped), or if it is a head that config.json ties to one;
+/// all others keep their bytes. Errors: a trained parameter that has no place there, another shape, a type that holds
+/// no weights; damaged files.
 Result<ExportedFolder> exportFolder(const TrainedWeights &trained, const std::string &like, const std::string &output);
 
 } // namespace mt::train

@@ -62,22 +62,25 @@ Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths)
                   extension == ".bin" ? "tokens" : "arrays");
     MT_ASSIGN(MappedFile file, MappedFile::open(path));
     size_t number = all.files.size();
-    all.files.push_back(std::move(file));
-    if (extension == ".jsonl")
+    all.files.push_back({path, std::nullopt});
+    if (extension == ".jsonl") {
+      all.files[number].lines = std::move(file);
       all.indexLines(number);
-    else
-      all.documents.push_back({number, 0, all.files[number].size(), 0});
+    } else {
+      all.documents.push_back({number, 0, file.size(), 0});
+    }
   }
   if (!all.documents.empty() && all.documents.front().line > 0)
-    if (Result<dom::object> first = objectOf(all.raw(all.documents.front())))
+    if (Result<dom::object> first = objectOf(*all.raw(all.documents.front())))
       all.samples = !first->at_key("prompt").error();
   return all;
 }
 
 void TextDocuments::indexLines(size_t file) {
-  std::string_view text(reinterpret_cast<const char *>(files[file].bytes().data()), files[file].size());
+  const std::span<const std::byte> bytes = files[file].lines->bytes();
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   int64_t number = 0;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = text.starts_with("\xef\xbb\xbf") ? 3 : 0; at < text.size();) { // a byte order mark is no JSON
     size_t end = std::min(text.find('\n', at), text.size());
     ++number;
     if (text.substr(at, end - at).find_first_not_of(" \t\r") != std::string_view::npos)
@@ -86,21 +89,32 @@ void TextDocuments::indexLines(size_t file) {
   }
 }
 
-std::string_view TextDocuments::raw(const Document &document) const {
-  return {reinterpret_cast<const char *>(files[document.file].bytes().data()) + document.begin, document.length};
+Result<std::string_view> TextDocuments::raw(const Document &document) const {
+  const Source &source = files[document.file];
+  if (source.lines)
+    return std::string_view(reinterpret_cast<const char *>(source.lines->bytes().data()) + document.begin,
+                            document.length);
+  thread_local std::optional<MappedFile> current; // until the thread reads another
+  MT_ASSIGN(MappedFile file, MappedFile::open(source.path));
+  if (file.size() != document.length)
+    return fail("{}: it had {} bytes and has {}: leave it alone while it is read", source.path, document.length,
+                file.size());
+  current.emplace(std::move(file));
+  return std::string_view(reinterpret_cast<const char *>(current->bytes().data()), document.length);
 }
 
 Result<std::vector<TextPiece>> TextDocuments::read(size_t number) const {
   const Document &document = documents[number];
+  MT_ASSIGN(const std::string_view text, raw(document));
   if (document.line == 0)
-    return std::vector<TextPiece>{{raw(document), true}};
-  Result<std::vector<TextPiece>> pieces = piecesOf(raw(document), samples);
+    return std::vector<TextPiece>{{text, true}};
+  Result<std::vector<TextPiece>> pieces = piecesOf(text, samples);
   return pieces.ok() ? pieces : pieces.status().within(where(number));
 }
 
 std::string TextDocuments::where(size_t number) const {
   const Document &document = documents[number];
-  const std::string &path = files[document.file].path();
+  const std::string &path = files[document.file].path;
   return document.line == 0 ? path : fmt::format("{}:{}", path, document.line);
 }
 

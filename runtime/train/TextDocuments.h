@@ -5,6 +5,7 @@
 
 #include "runtime/base/MappedFile.h"
 
+#include <optional>
 #include <vector>
 
 namespace mt::train {
@@ -40,8 +41,13 @@ private:
     int64_t line; ///< counted from 1; 0: the whole file
   };
   void indexLines(size_t file);
-  std::string_view raw(const Document &document) const;
-  std::vector<MappedFile> files;
+  Result<std::string_view> raw(const Document &document) const;
+  /// A .jsonl stays mapped; a text file is when it is read, so that a folder may have any number of them.
+  struct Source {
+    std::string path;
+    std::optional<MappedFile> lines;
+  };
+  std::vector<Source> files;
   std::vector<Document> documents;
   bool samples = false;
 };

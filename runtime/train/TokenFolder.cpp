@@ -34,6 +34,8 @@ Result<TokenFolder> TokenFolder::create(const std::string &path, int width, uint
 
 Status TokenFolder::write(std::span<const uint32_t> tokens) {
   for (uint32_t token : tokens) {
+    if (width == 2 && token > UINT16_MAX)
+      return fail("token {} does not fit the {} of its file", token, typeName(width));
     if (pending.empty())
       pending.resize(kHeaderBytes);
     size_t at = pending.size();
@@ -95,9 +97,10 @@ Status checkTokenIndex(const std::string &folder, const std::vector<std::string>
   const std::string remedy = "bring back what is missing, or tokenize again";
   const Json &listed = (*index)["files"];
   for (size_t i = 0; i < std::max(listed.size(), files.size()); ++i) {
-    std::string want = i < listed.size() && listed[i].is_object() ? listed[i].value("name", "") : "";
-    std::string have = i < files.size() ? fs::path(files[i]).filename().string() : "";
-    if (want != have)
+    const Json name = i < listed.size() && listed[i].is_object() ? listed[i].value("name", Json()) : Json();
+    const std::string want = name.is_string() ? name.get<std::string>() : "",
+                      have = i < files.size() ? fs::path(files[i]).filename().string() : "";
+    if (want != have || have.empty())
       return fail("{}: it lists {}, and the folder has {}: {}", path, want.empty() ? "no more files" : want,
                   have.empty() ? "no more" : have, remedy);
     std::error_code error;

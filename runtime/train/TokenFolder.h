@@ -22,7 +22,7 @@ public:
   /// `fileBytes`: of a file at most. Errors: it is there and not empty, or no folder; its place cannot be written.
   static Result<TokenFolder> create(const std::string &path, int width, uint64_t fileBytes);
 
-  /// Appends tokens that fit the width.
+  /// Appends tokens. Errors: one does not fit the width; a file cannot be written.
   Status write(std::span<const uint32_t> tokens);
   uint64_t tokens() const { return total; }
   size_t files() const { return written.size(); }

@@ -70,6 +70,8 @@ Status tokenize(const TokenizeOptions &options) {
                            return Status();
                          }));
   progress.finish();
+  if (folder.tokens() == 0)
+    return fail("{}: it holds no text", options.corpus);
   MT_ASSIGN(std::string digest, tokenizerFingerprint(options.tokenizer));
   MT_TRY(folder.commit({documents.count(), tokenizer->vocabularySize(), tokenizer->special().end, digest}));
   fmt::print("{}: {} tokens ({}) of {} documents, {} of text, in {} files; {}\n", options.output, folder.tokens(),

@@ -168,11 +168,25 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
 Status TrainSetup::openData() {
   if (!plan.program(plan::ProgramKind::evaluate) && !options.evalData.empty())
     return fail("--eval-data: the plan has no program for evaluation: compile it anew");
-  MT_ASSIGN(corpus, openCorpus(options.data.path, options.data.tokenizer, plan));
-  MT_ASSIGN(data, dataFingerprint(options.data.path, options.data.tokenizer));
-  if (!options.evalData.empty()) {
-    MT_ASSIGN(evalCorpus, openEvalCorpus({options.evalData, options.data.tokenizer}, plan));
-    MT_ASSIGN(evalData, dataFingerprint(options.evalData, options.data.tokenizer));
+  // Either may be text, and the other what mtrun tokenize made of some.
+  const std::string &tokenizer = options.data.tokenizer;
+  const bool evaluates = !options.evalData.empty();
+  MT_ASSIGN(const bool text, isText(options.data.path, !tokenizer.empty(), "--data"));
+  bool evalText = false;
+  if (evaluates) {
+    MT_ASSIGN(evalText, isText(options.evalData, !tokenizer.empty(), "--eval-data"));
+  }
+  if (evaluates && tokenizer.empty() && text != evalText)
+    return fail("--eval-data {}: the one of --data and --eval-data is text and the other is not, and bytes are no "
+                "tokens of it: "
+                "say which --tokenizer",
+                options.evalData);
+  const std::string own = text || !evalText ? tokenizer : "", ofEval = evalText || !text ? tokenizer : "";
+  MT_ASSIGN(corpus, openCorpus(options.data.path, own, plan));
+  MT_ASSIGN(data, dataFingerprint(options.data.path, own));
+  if (evaluates) {
+    MT_ASSIGN(evalCorpus, openEvalCorpus({options.evalData, ofEval}, plan));
+    MT_ASSIGN(evalData, dataFingerprint(options.evalData, ofEval));
   }
   return countSteps(options, plan, *corpus, options.recipe);
 }

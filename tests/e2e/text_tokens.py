@@ -79,6 +79,15 @@ def evaluations_read_text(b):
 
 
 @case
+def text_and_tokens_may_stand_side_by_side(b):
+    want, _ = b.train("tokens", "eval-tokens", options="--eval-data tokens --eval-every 6")
+    got, _ = b.train("tokens", "eval-text", options="--eval-data text --eval-every 6 --tokenizer hf")
+    tool.compare([want], [got], "evaluated on the text itself")
+    done = b.scratch.attempt("mtrun plan.bin --data tokens --eval-data text/0.txt --dry-run")
+    tool.expect(done.returncode == 1 and "say which --tokenizer" in done.stderr, done.stderr)
+
+
+@case
 def the_number_of_threads_changes_no_byte(b):
     for threads in (1, 3):
         b.scratch.run(f"mtrun tokenize docs.jsonl -o t{threads} --tokenizer hf --threads {threads} --shard-size 8KiB")

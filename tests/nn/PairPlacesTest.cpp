@@ -34,6 +34,8 @@ void expectFound(const Table &table, int64_t queries, int64_t keys, int64_t most
   std::optional<Table> line = alongPlaces(table, *places);
   ASSERT_TRUE(line);
   ASSERT_EQ(static_cast<int64_t>(line->size()), places->entries);
+  for (int64_t number : *line)
+    ASSERT_TRUE(std::ranges::find(table, number) != table.end()) << "a number that the table has not";
   for (int64_t q = 0; q < queries; ++q)
     for (int64_t k = 0; k < keys; ++k) {
       int64_t entry = places->key[static_cast<size_t>(k)] - places->query[static_cast<size_t>(q)];
@@ -101,6 +103,8 @@ TEST(PairPlaces, NoneWhereNothingRepeats) {
   table = tableOf(8, 8, [](int64_t q, int64_t k) { return 1000003 * q * q + 7919 * k * k; });
   EXPECT_FALSE(findPairPlaces(table, 8, 8));
   EXPECT_FALSE(findPairPlaces(Table{1, 2}, 1, 2));
+  EXPECT_FALSE(
+      findPairPlaces(tableOf(8, 8, [](int64_t q, int64_t k) { return (q + k) % 2 ? INT64_MAX : INT64_MIN; }), 8, 8));
 }
 
 /// Tables that are a function of random places: never another answer than the table.

@@ -98,6 +98,28 @@ func.func @sink(%q: tensor<2x8192x4x4xf32>, %k: tensor<2x8192x1x4xf32>, %v: tens
 
 // -----
 
+// A number that all scores have and the sink has not is no number that softmax passes over; without a sink it is.
+// CHECK-LABEL: func.func @sinkBesideShiftedScores
+// CHECK: %[[B:.*]] = nn.{{.*}}tensor<1x1x1x8xf32>
+// CHECK: nn.attention %arg0, %arg1, %arg2, %[[B]], %arg3
+func.func @sinkBesideShiftedScores(%q: tensor<2x8x4x4xf32>, %k: tensor<2x8x4x4xf32>, %v: tensor<2x8x4x4xf32>, %sinks: tensor<4xf32>) -> tensor<2x4x8x4xf32> {
+  %three = nn.constant dense<3.0> : tensor<f32>
+  %queries = nn.transpose %q {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x8x4x4xf32>) -> tensor<2x4x8x4xf32>
+  %keys = nn.transpose %k {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x8x4x4xf32>) -> tensor<2x4x8x4xf32>
+  %values = nn.transpose %v {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x8x4x4xf32>) -> tensor<2x4x8x4xf32>
+  %product = nn.matmul %queries, %keys {transposeRhs = true} : (tensor<2x4x8x4xf32>, tensor<2x4x8x4xf32>) -> tensor<2x4x8x8xf32>
+  %scores = nn.add %product, %three : (tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %heads = nn.reshape %sinks : (tensor<4xf32>) -> tensor<1x4x1x1xf32>
+  %column = nn.broadcast %heads : (tensor<1x4x1x1xf32>) -> tensor<2x4x8x1xf32>
+  %joined = nn.concat %scores, %column {axis = 3 : i64} : (tensor<2x4x8x8xf32>, tensor<2x4x8x1xf32>) -> tensor<2x4x8x9xf32>
+  %all = nn.softmax %joined : (tensor<2x4x8x9xf32>) -> tensor<2x4x8x9xf32>
+  %probabilities = nn.slice %all {starts = array<i64: 0, 0, 0, 0>, sizes = array<i64: 2, 4, 8, 8>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x4x8x9xf32>) -> tensor<2x4x8x8xf32>
+  %0 = nn.matmul %probabilities, %values : (tensor<2x4x8x8xf32>, tensor<2x4x8x4xf32>) -> tensor<2x4x8x4xf32>
+  return %0 : tensor<2x4x8x4xf32>
+}
+
+// -----
+
 // The older exporter looks a mask up in its rows, one after another.
 // CHECK-LABEL: func.func @flattened
 // CHECK-NOT: nn.gather

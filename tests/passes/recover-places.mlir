@@ -137,3 +137,24 @@ func.func @windows(%q: tensor<3x4x2x8x4xf32>, %k: tensor<3x4x2x8x4xf32>, %v: ten
   %0 = nn.matmul %probabilities, %v : (tensor<3x4x2x8x8xf32>, tensor<3x4x2x8x4xf32>) -> tensor<3x4x2x8x4xf32>
   return %0 : tensor<3x4x2x8x4xf32>
 }
+
+// -----
+
+// Gaps of 2.5 keys are none of whole keys.
+// CHECK-LABEL: func.func @brokenGaps
+// CHECK-NOT: dilation
+// CHECK: return
+func.func @brokenGaps(%q: tensor<2x8x4x4xf32>, %k: tensor<2x8x4x4xf32>, %v: tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32> {
+  %gap = nn.constant dense<2.5> : tensor<f32>
+  %none = nn.constant dense<0.0> : tensor<f32>
+  %low = nn.constant dense<-3.40282347E+38> : tensor<f32>
+  %j = nn.iota {dimension = 0 : i64} : () -> tensor<8xf32>
+  %i = nn.reshape %j : (tensor<8xf32>) -> tensor<8x1xf32>
+  %distance = nn.sub %i, %j : (tensor<8x1xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+  %rest = nn.mod %distance, %gap : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %seen = nn.compare %rest, %none {predicate = "eq"} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xi1>
+  %mask = nn.select %seen, %none, %low : (tensor<8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %bias = nn.reshape %mask : (tensor<8x8xf32>) -> tensor<1x1x8x8xf32>
+  %0, %l = nn.attention %q, %k, %v, %bias {scale = 1.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<2x8x4x4xf32>, tensor<1x1x8x8xf32>) -> (tensor<2x8x4x4xf32>, tensor<2x4x8xf32>)
+  return %0 : tensor<2x8x4x4xf32>
+}

@@ -118,9 +118,9 @@ TEST_F(FolderExports, Refused) {
       problem(),
       like +
           "/a.safetensors: tensor 'model.w' is [2, 3] there and [3, 2] in the run: name the folder that was trained");
-  checkpoint(
-      {{"model.w", {DType::f32, {2, 3}, bytesOf(trained)}}, {"x.model.w", {DType::f32, {2, 3}, bytesOf(trained)}}});
-  EXPECT_EQ(problem(), like + "/a.safetensors: tensor 'model.w' would be both 'model.w' and 'x.model.w' of the run");
+  checkpoint({{"model.w", {DType::f32, {2, 3}, bytesOf(trained)}}, {"x.same", {DType::f32, {2, 3}, bytesOf(trained)}}});
+  EXPECT_EQ(problem(), "--like " + like + ": has no tensor for 'x.same': name the folder that was trained")
+      << "names are the folder's, or all of them are wrapped";
 
   checkpoint({{"model.w", {DType::f32, {2, 3}, bytesOf(trained)}}});
   folder.write("like/a.safetensors", tensors("{" + entry("model.w", "I8", "[2,3]", 0, 6) + "}", "abcdef"));
@@ -134,7 +134,7 @@ TEST_F(FolderExports, Refused) {
 
   folder.write("like/model.safetensors.index.json", R"({"weight_map": {"model.w": "../a.safetensors"}})");
   EXPECT_EQ(problem(), like + "/model.safetensors.index.json: tensor 'model.w' lies in \"../a.safetensors\", which is "
-                              "no file of the folder");
+                              "no .safetensors file of the folder");
   folder.write("like/model.safetensors.index.json", "[]");
   EXPECT_EQ(problem(), like + "/model.safetensors.index.json: has no 'weight_map' of tensors and files");
   fs::remove(folder / "like/model.safetensors.index.json");

@@ -199,12 +199,58 @@ TEST_F(Tokenizing, LargeVocabulariesTakeFourBytes) {
   EXPECT_EQ(tokensOf(folder / "text", folder / "hf", 3), (Numbers{6, 7, 6, 8}));
 }
 
+TEST_F(Tokenizing, AByteOrderMarkIsNoLine) {
+  options.corpus = folder.write("docs.jsonl", "\xef\xbb\xbf{\"text\": \"ab\"}\n{\"text\": \"cd\"}\n");
+  EXPECT_EQ(tokensOf(options.corpus, folder / "hf", 3), (Numbers{6, 8, 7, 8}));
+}
+
+TEST_F(Tokenizing, NamesAndIdsThatAreNoTokens) {
+  folder.write("text/a.txt", "ab");
+  folder.write("hf/tokenizer_config.json", R"({"eos_token": "</s>"})");
+  EXPECT_ERROR(run(), "hf/tokenizer_config.json: \"eos_token\" is '</s>', which is no token of the tokenizer");
+  auto tokenizer = *parseJson(kTokenizer);
+  tokenizer["post_processor"] = *parseJson(R"({"type": "TemplateProcessing",
+    "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "e", "type_id": 0}}], "pair": [],
+    "special_tokens": {"e": {"id": "e", "ids": [100000], "tokens": ["e"]}}})");
+  folder.write("hf/tokenizer.json", tokenizer.dump());
+  fs::remove(folder / "hf/tokenizer_config.json");
+  EXPECT_ERROR(run(), "the post-processor puts token 100000 beside texts, and there are 9 tokens");
+}
+
+TEST_F(Tokenizing, IndicesThatAreDamaged) {
+  folder.write("text/a.txt", "abcdabcd");
+  ASSERT_TRUE(run().ok());
+  plan::Plan plan = languagePlan(1, 2, 1);
+  const std::string path = folder / "tokens/index.json";
+  for (const char *files : {R"([{"name": 5, "tokens": 5}])", R"([5])",
+                            R"([{"name": "tokens-00000.bin", "tokens": 5}, {"name": "", "tokens": 1}])",
+                            R"([{"name": "tokens-00000.bin", "tokens": 5}, 5])"}) {
+    nlohmann::json index = *parseJson(readFile(path));
+    index["files"] = *parseJson(files);
+    std::string before = readFile(path);
+    folder.write("tokens/index.json", index.dump());
+    EXPECT_ERROR(openCorpus(folder / "tokens", "", plan).status(), "tokenize again") << files;
+    folder.write("tokens/index.json", before);
+  }
+  EXPECT_TRUE(openCorpus(folder / "tokens", "", plan).ok());
+}
+
 TEST_F(Tokenizing, OutputsThatCannotBe) {
   folder.write("text/a.txt", "abcd");
   options.output = "/dev/null";
   EXPECT_ERROR(run(), "/dev/null: it is there, and no folder: name a new folder");
   options.output = folder / "hf";
   EXPECT_ERROR(run(), "hf: the folder is not empty: name a new one, or remove what is in it");
+  fs::create_directory(folder / "empty");
+  const fs::path here = fs::current_path();
+  fs::current_path(folder / "empty");
+  options.output = ".";
+  EXPECT_ERROR(run(), ".: a folder that something is mounted on, or that this runs in, cannot be replaced");
+  fs::current_path(here);
+  fs::create_directory_symlink(folder / "empty", folder / "link");
+  options.output = folder / "link/";
+  EXPECT_TRUE(run().ok());
+  EXPECT_TRUE(fs::exists(folder / "empty/index.json")) << "a link is followed";
   options.output = folder / "text/a.txt/below";
   EXPECT_FALSE(run().ok());
   options.output = folder / "new/below/";
