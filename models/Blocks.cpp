@@ -6,7 +6,6 @@ namespace mt::models {
 namespace {
 
 constexpr int64_t kFusedOpset = 23;
-bool fused(const GraphBuilder &b) { return b.opset() >= kFusedOpset; }
 
 Value transpose(GraphBuilder &b, const Value &x, const Dims &perm) { return b.node("Transpose", {x}, {{"perm", perm}}); }
 
@@ -44,23 +43,26 @@ Value fusedAttention(GraphBuilder &b, const Value &query, const Value &key, cons
   return b.node("Attention", inputs, attributes);
 }
 
-Value cap(GraphBuilder &b, const Value &scores, double softCap) {
-  Value limit = b.real(softCap);
-  return b.node("Mul", {b.node("Tanh", {b.node("Div", {scores, limit})}), limit});
-}
-
 Value decomposedAttention(GraphBuilder &b, const Value &query, const Value &key, const Value &value,
                           const Value &positions, const AttentionShape &shape) {
   Value keys = transpose(b, repeatHeads(b, key, shape), {0, 1, 3, 2});
   Value scores = b.node("Mul", {b.node("MatMul", {query, keys}), b.real(shape.scale)});
   if (shape.softCap > 0)
-    scores = cap(b, scores, shape.softCap);
+    scores = capped(b, scores, shape.softCap);
   if (!shape.bias.empty())
     scores = b.node("Add", {scores, shape.bias});
   if (shape.causal)
     scores = b.node("Where", {seenKeys(b, positions, shape), scores, b.real(-3.4028234663852886e38)});
   Value weights = b.node("Softmax", {scores}, {{"axis", int64_t(-1)}});
   return b.node("MatMul", {weights, repeatHeads(b, value, shape)});
+}
+
+// 0.5 x (1 + erf(x / sqrt(2))): Hendrycks and Gimpel, arXiv 1606.08415.
+Value exactGelu(GraphBuilder &b, const Value &x) {
+  if (isFused(b))
+    return b.node("Gelu", {x});
+  Value outer = b.node("Add", {b.node("Erf", {b.node("Mul", {x, b.real(std::sqrt(0.5))})}), b.real(1.0)});
+  return b.node("Mul", {b.node("Mul", {x, b.real(0.5)}), outer});
 }
 
 Value rmsGain(GraphBuilder &b, const std::string &name, int64_t width, bool plusOne) {
@@ -100,7 +102,7 @@ Value layerNorm(GraphBuilder &b, const Value &x, const std::string &name, int64_
 Value rmsNorm(GraphBuilder &b, const Value &x, const std::string &name, int64_t width, double epsilon, bool plusOne) {
   GraphBuilder::Scope scope(b, name);
   Value gain = rmsGain(b, name, width, plusOne);
-  if (fused(b))
+  if (isFused(b))
     return b.node("RMSNormalization", {x, gain}, {{"axis", int64_t(-1)}, {"epsilon", epsilon}});
   Value mean = b.node("ReduceMean", {b.node("Pow", {x, b.real(2.0)}), b.ints({-1})}, {{"keepdims", int64_t(1)}});
   Value root = b.node("Sqrt", {b.node("Add", {mean, b.real(epsilon)})});
@@ -109,7 +111,7 @@ Value rmsNorm(GraphBuilder &b, const Value &x, const std::string &name, int64_t 
 
 // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): Hendrycks and Gimpel, arXiv 1606.08415.
 Value gelu(GraphBuilder &b, const Value &x) {
-  if (fused(b))
+  if (isFused(b))
     return b.node("Gelu", {x}, {{"approximate", std::string("tanh")}});
   Value cubic = b.node("Mul", {b.node("Pow", {x, b.real(3.0)}), b.real(0.044715)});
   Value inner = b.node("Mul", {b.node("Add", {x, cubic}), b.real(std::sqrt(2.0 / M_PI))});
@@ -117,44 +119,39 @@ Value gelu(GraphBuilder &b, const Value &x) {
   return b.node("Mul", {b.node("Mul", {x, b.real(0.5)}), outer});
 }
 
-Value silu(GraphBuilder &b, const Value &x) { return b.node("Mul", {x, b.node("Sigmoid", {x})}); }
+Value activate(GraphBuilder &b, const Value &x, Activation activation) {
+  if (activation == Activation::silu)
+    return b.node("Mul", {x, b.node("Sigmoid", {x})});
+  if (activation == Activation::relu)
+    return b.node("Relu", {x});
+  return activation == Activation::gelu ? exactGelu(b, x) : gelu(b, x);
+}
+
+bool isFused(const GraphBuilder &b) { return b.opset() >= kFusedOpset; }
+
+Value scaled(GraphBuilder &b, const Value &x, double factor) {
+  return factor == 1 ? x : b.node("Mul", {x, b.real(factor)});
+}
+
+Value capped(GraphBuilder &b, const Value &x, double cap, const std::string &result) {
+  Value limit = b.real(cap);
+  return b.node("Mul", {b.node("Tanh", {b.node("Div", {x, limit})}), limit}, {}, result);
+}
 
 Value positions(GraphBuilder &b, const Value &tokens) {
   Value length = b.node("Shape", {tokens}, {{"start", int64_t(1)}, {"end", int64_t(2)}});
   return b.node("Range", {b.integer(0), b.node("Squeeze", {length}), b.integer(1)});
 }
 
-RotaryTables rotaryTables(GraphBuilder &b, const Value &tokens, const Value &positions, int64_t headDim, double theta) {
-  GraphBuilder::Scope scope(b, "rotary_emb");
-  std::vector<float> frequencies;
-  for (int64_t i = 0; i < headDim / 2; ++i)
-    frequencies.push_back(static_cast<float>(std::pow(theta, -2.0 * double(i) / double(headDim))));
-  Value column = b.node("Cast", {b.node("Unsqueeze", {positions, b.ints({0, 2})})},
-                        {{"to", int64_t(onnx::TensorProto::FLOAT)}});
-  Value angles = b.node("Mul", {column, b.reals("inv_freq", frequencies)});
-  if (!fused(b)) {
-    angles = b.node("Concat", {angles, angles}, {{"axis", int64_t(-1)}});
-    angles = b.node("Unsqueeze", {angles, b.ints({1})});
-    return {b.node("Cos", {angles}), b.node("Sin", {angles})};
-  }
-  Value batch = b.node("Shape", {tokens}, {{"start", int64_t(0)}, {"end", int64_t(1)}});
-  Value shape = b.node("Concat", {batch, b.ints({1, 1})}, {{"axis", int64_t(0)}});
-  return {b.node("Expand", {b.node("Cos", {angles}), shape}), b.node("Expand", {b.node("Sin", {angles}), shape})};
-}
-
-Value rotary(GraphBuilder &b, const Value &x, const RotaryTables &tables, int64_t headDim) {
-  if (fused(b))
-    return b.node("RotaryEmbedding", {x, tables.cos, tables.sin}, {{"interleaved", int64_t(0)}});
-  Value half = b.ints({headDim / 2}), axis = b.ints({3}), step = b.ints({1});
-  Value low = b.node("Slice", {x, b.ints({0}), half, axis, step});
-  Value high = b.node("Slice", {x, half, b.ints({INT64_MAX}), axis, step});
-  Value turned = b.node("Concat", {b.node("Neg", {high}), low}, {{"axis", int64_t(-1)}});
-  return b.node("Add", {b.node("Mul", {x, tables.cos}), b.node("Mul", {turned, tables.sin})});
-}
-
 Value splitHeads(GraphBuilder &b, const Value &x, int64_t heads, int64_t headDim) {
-  return transpose(b, b.node("Reshape", {x, b.ints({0, 0, heads, headDim})}), {0, 2, 1, 3});
+  return headsFirst(b, cutHeads(b, x, heads, headDim));
 }
+
+Value cutHeads(GraphBuilder &b, const Value &x, int64_t heads, int64_t headDim) {
+  return b.node("Reshape", {x, b.ints({0, 0, heads, headDim})});
+}
+
+Value headsFirst(GraphBuilder &b, const Value &x) { return transpose(b, x, {0, 2, 1, 3}); }
 
 Value mergeHeads(GraphBuilder &b, const Value &x, int64_t heads, int64_t headDim) {
   return b.node("Reshape", {transpose(b, x, {0, 2, 1, 3}), b.ints({0, 0, heads * headDim})});
@@ -162,8 +159,8 @@ Value mergeHeads(GraphBuilder &b, const Value &x, int64_t heads, int64_t headDim
 
 Value attention(GraphBuilder &b, const Value &query, const Value &key, const Value &value, const Value &positions,
                 const AttentionShape &shape) {
-  return fused(b) ? fusedAttention(b, query, key, value, positions, shape)
-                  : decomposedAttention(b, query, key, value, positions, shape);
+  return isFused(b) ? fusedAttention(b, query, key, value, positions, shape)
+                    : decomposedAttention(b, query, key, value, positions, shape);
 }
 
 } // namespace mt::models

@@ -21,22 +21,25 @@ Value layerNorm(GraphBuilder &b, const Value &x, const std::string &name, int64_
 Value rmsNorm(GraphBuilder &b, const Value &x, const std::string &name, int64_t width, double epsilon,
               bool plusOne = false);
 
+enum class Activation { silu, gelu, geluTanh, relu };
+Value activate(GraphBuilder &b, const Value &x, Activation activation);
 Value gelu(GraphBuilder &b, const Value &x); ///< the tanh form
-Value silu(GraphBuilder &b, const Value &x);
+
+/// Whether attention, RMSNorm, rotary and GELU are single nodes.
+bool isFused(const GraphBuilder &b);
+/// x * factor; x itself where that is 1.
+Value scaled(GraphBuilder &b, const Value &x, double factor);
+/// cap * tanh(x / cap)
+Value capped(GraphBuilder &b, const Value &x, double cap, const std::string &result = {});
 
 /// 0 .. seq-1 as int64 [seq], for the sequence of `tokens` [batch, seq].
 Value positions(GraphBuilder &b, const Value &tokens);
 
-struct RotaryTables {
-  Value cos, sin; ///< [batch, seq, headDim/2] at opset 23, [1, 1, seq, headDim] below it
-};
-/// Angles position / theta^(2i/headDim), i < headDim/2 (Su et al., RoFormer, arXiv 2104.09864).
-RotaryTables rotaryTables(GraphBuilder &b, const Value &tokens, const Value &positions, int64_t headDim, double theta);
-/// Rotates x [batch, heads, seq, headDim], pairs (i, i + headDim/2).
-Value rotary(GraphBuilder &b, const Value &x, const RotaryTables &tables, int64_t headDim);
-
 /// [batch, seq, heads * headDim] -> [batch, heads, seq, headDim], and back.
 Value splitHeads(GraphBuilder &b, const Value &x, int64_t heads, int64_t headDim);
+/// The two steps of it: [batch, seq, heads, headDim] between them.
+Value cutHeads(GraphBuilder &b, const Value &x, int64_t heads, int64_t headDim);
+Value headsFirst(GraphBuilder &b, const Value &x);
 Value mergeHeads(GraphBuilder &b, const Value &x, int64_t heads, int64_t headDim);
 
 struct AttentionShape {

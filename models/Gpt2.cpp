@@ -1,7 +1,5 @@
 #include "models/Gpt2.h"
 
-#include "models/Blocks.h"
-
 #include <cmath>
 
 namespace mt::models {
@@ -31,7 +29,8 @@ Value block(GraphBuilder &b, const Gpt2Config &config, Value x, const Value &pos
                                  name + ".attn", residual);
   x = b.node("Add", {attended, x});
   Value inner = layerNorm(b, x, name + ".ln_2", s.hidden, config.epsilon);
-  inner = gelu(b, affine(b, inner, name + ".mlp.c_fc", s.hidden, s.intermediate, normal(kDeviation)));
+  inner = activate(b, affine(b, inner, name + ".mlp.c_fc", s.hidden, s.intermediate, normal(kDeviation)),
+                   config.activation);
   return b.node("Add", {x, affine(b, inner, name + ".mlp.c_proj", s.intermediate, s.hidden, residual)});
 }
 
@@ -44,10 +43,11 @@ void buildGpt2(GraphBuilder &b, const Gpt2Config &config) {
   Value embedding = b.parameter(config.prefix + "wte.weight", {s.vocab, s.hidden}, normal(kDeviation));
   Value learned = b.parameter(config.prefix + "wpe.weight", {s.seq, s.hidden}, normal(kDeviation));
   Value x = b.node("Add", {b.node("Gather", {embedding, tokens}), b.node("Gather", {learned, place})});
-  for (int64_t i = 0; i < s.layers; ++i)
+  for (int64_t i = 0; i < s.layers && b.ok(); ++i)
     x = block(b, config, x, place, fmt::format("{}h.{}", config.prefix, i));
   x = layerNorm(b, x, config.prefix + "ln_f", s.hidden, config.epsilon);
-  b.output(headProduct(b, x, embedding, "logits"), {"batch", "seq", s.vocab});
+  Value head = config.tiedHead ? embedding : b.parameter("lm_head.weight", {s.vocab, s.hidden}, normal(kDeviation));
+  b.output(headProduct(b, x, head, "logits"), {"batch", "seq", s.vocab});
 }
 
 Status buildGpt2(GraphBuilder &b, const Shape &shape) {

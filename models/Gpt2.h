@@ -3,6 +3,7 @@
 #ifndef MT_MODELS_GPT2_H
 #define MT_MODELS_GPT2_H
 
+#include "models/Blocks.h"
 #include "models/Families.h"
 
 namespace mt::models {
@@ -10,6 +11,8 @@ namespace mt::models {
 struct Gpt2Config {
   Shape shape;
   double epsilon = 1e-5;
+  Activation activation = Activation::geluTanh;
+  bool tiedHead = true;
   std::string prefix = "transformer."; ///< of every parameter's name
 };
 

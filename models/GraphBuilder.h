@@ -1,5 +1,5 @@
 // Builds an ONNX graph node by node; a value is its name. It writes plain ONNX only and holds no weights: those are
-// described by Weights. The families (Gpt2.cpp, Llama.cpp, ...) are written with it, through the pieces of Blocks.h.
+// described by Weights. The families (Gpt2.cpp, Decoder.cpp, ...) are written with it, through the pieces of Blocks.h.
 #ifndef MT_MODELS_GRAPHBUILDER_H
 #define MT_MODELS_GRAPHBUILDER_H
 
@@ -62,6 +62,8 @@ public:
     size_t length;
   };
 
+  /// Whether every parameter was found so far; a builder of many layers stops where not.
+  bool ok() const { return failure.ok(); }
   /// The model, or the first error that a parameter met.
   Result<onnx::ModelProto> finish();
 

@@ -1,5 +1,6 @@
-// Where the tensors of a checkpoint folder are: file, offset and length of each, across all its *.safetensors files. The
-// format is read by runtime/train/Safetensors.h; the tensors' bytes are never looked at.
+// Where the tensors of a checkpoint folder are: file, offset and length of each, in model.safetensors, in the files
+// that model.safetensors.index.json names, or else in all *.safetensors. The format is read by
+// runtime/train/Safetensors.h; the tensors' bytes are never looked at.
 #ifndef MT_MODELS_STOREDTENSORS_H
 #define MT_MODELS_STOREDTENSORS_H
 

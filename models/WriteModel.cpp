@@ -96,9 +96,11 @@ Result<Written> writeFamily(const Family &family, const Shape &shape, const Writ
 }
 
 Result<Written> writeCheckpointGraph(const std::string &folder, const WriteOptions &options) {
-  MT_ASSIGN(const onnx::ModelProto model, importCheckpoint(folder, options.output, options.opset));
+  MT_ASSIGN(CheckpointGraph graph, importCheckpoint(folder, options.output, options.opset));
   MT_ASSIGN(AtomicFile file, AtomicFile::create(options.output));
-  return writeGraph(model, std::move(file));
+  MT_ASSIGN(Written written, writeGraph(graph.model, std::move(file)));
+  written.warnings = std::move(graph.warnings);
+  return written;
 }
 
 } // namespace mt::models

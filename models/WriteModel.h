@@ -20,6 +20,7 @@ struct WriteOptions {
 /// What was written, for the line that says so.
 struct Written {
   uint64_t parameters = 0, graphBytes = 0, weightBytes = 0;
+  std::vector<std::string> warnings; ///< complete messages
 };
 
 /// `shape` is complete (completeShape).

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Writes every generated page of docs/ anew: nn, schedule and passes out of the .td files, kernels out of the catalogue, the
-# table of operators in importing, and operators. With --check says which of them are stale instead, and fails if one is.
-# kernels.md needs a build (build/, or $MT_BUILD), of which it builds what it needs; without one it is left as it is. So is
-# what operators.md says of lowerings, which needs ONNX's node cases too (tools/setup.sh --onnx-cases).
+# Writes every generated page of docs/ anew: nn, schedule and passes out of the .td files, kernels out of the catalogue,
+# checkpoints out of models/, the table of operators in importing, and operators. With --check says which of them are stale
+# instead, and fails if one is. kernels.md and checkpoints.md need a build (build/, or $MT_BUILD), of which they build what
+# they need; without one they are left as they are. So is what operators.md says of lowerings, which needs ONNX's node cases
+# too (tools/setup.sh --onnx-cases).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 llvm=/usr/lib/llvm-22
@@ -29,13 +30,17 @@ if [ "${1:-}" != --check ] && [ -e "$build/tests/onnx/cases/cases.json" ]; then
   MT_WRITE_LOWERINGS=1 GTEST_BRIEF=1 "$build/bin/onnx-conformance" --gtest_filter='Lowerings.*' >&2
 fi
 python3 tools/docs.py standard >"$fresh/operators.md"
-reference=$build/bin/mt-kernel-reference
-[ "${1:-}" = --check ] || [ ! -e "$build/build.ninja" ] || cmake --build "$build" --target mt-kernel-reference >&2
-if [ -x "$reference" ]; then
-  "$reference" "$fresh/kernels.md"
-elif [ "${1:-}" != --check ]; then
-  echo "docs/kernels.md is left as it is: there is no build in $build" >&2
-fi
+write() { # PAGE PROGRAM
+  [ "$check" = --check ] || [ ! -e "$build/build.ninja" ] || cmake --build "$build" --target "$2" >&2
+  if [ -x "$build/bin/$2" ]; then
+    "$build/bin/$2" "$fresh/$1"
+  elif [ "$check" != --check ]; then
+    echo "docs/$1 is left as it is: there is no build in $build" >&2
+  fi
+}
+check=${1:-}
+write kernels.md mt-kernel-reference
+write checkpoints.md mt-checkpoint-reference
 
 if [ "${1:-}" != --check ]; then
   cp "$fresh"/*.md docs/

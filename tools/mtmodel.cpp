@@ -54,6 +54,8 @@ int report(const Result<models::Written> &written, const std::string &output) {
     fmt::print(stderr, "error: {}\n", written.status().message());
     return kFailed;
   }
+  for (const std::string &warning : written->warnings)
+    fmt::print(stderr, "warning: {}\n", warning);
   Status said = writeAbout(output, fmt::format(
       "{}: {} parameters; graph {}{}\n", output, formatCount(double(written->parameters)), formatSize(written->graphBytes),
       written->weightBytes ? ", weights " + formatSize(written->weightBytes) : std::string()));

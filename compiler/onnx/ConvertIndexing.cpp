@@ -26,7 +26,12 @@ std::optional<SliceBounds> progression(std::vector<int64_t> indices, int64_t siz
   return SliceBounds{indices[0], static_cast<int64_t>(indices.size()), step};
 }
 
-bool isParameter(Value value) { return value && isa<BlockArgument>(value); }
+// A stored tensor of floats, as it is or widened.
+bool isParameter(Value value) {
+  auto cast = value ? value.getDefiningOp<nn::CastOp>() : nn::CastOp();
+  Value stored = cast ? cast.getOperand() : value;
+  return isa_and_nonnull<BlockArgument>(stored) && isa<FloatType>(getElementTypeOrSelf(stored));
+}
 
 LogicalResult slice(NodeContext &node) {
   Value value = node.input(0);
@@ -169,7 +174,7 @@ LogicalResult gather(NodeContext &node) {
   Value ids = indicesOf(node, 1);
   if (!ids)
     return failure();
-  if (*axis == 0 && shape.size() == 2 && isParameter(data) && isa<FloatType>(getElementTypeOrSelf(data)) && !known)
+  if (*axis == 0 && shape.size() == 2 && isParameter(data) && !known)
     return embedding(node, data, ids);
   Value rows = node.emit<nn::GatherOp>({data, ids}, {node.intAttr("axis", *axis)});
   return known && known->elements() <= nn::kConstantLimit ? withoutPadding(node, rows, *known) : node.result(rows);

@@ -29,6 +29,14 @@ Status readNumber(const ::onnx::TensorProto &tensor, const std::string &key, T &
   return {};
 }
 
+// Where links of a folder may lead: into itself; of a revision in the hub's cache, MODEL/snapshots/REVISION, whose
+// files are links to MODEL/blobs/HASH, into MODEL.
+fs::path reachOfLinks(const fs::path &folder) {
+  std::error_code error;
+  const fs::path model = folder.parent_path().parent_path();
+  return folder.parent_path().filename() == "snapshots" && fs::is_directory(model / "blobs", error) ? model : folder;
+}
+
 // The file that `location` names, inside the model's folder also after links are followed.
 Result<std::string> insideFolder(const std::string &location, const std::string &folder) {
   fs::path relative(location);
@@ -43,9 +51,11 @@ Result<std::string> insideFolder(const std::string &location, const std::string 
   fs::path file = fs::canonical(root / relative, error);
   if (error)
     return fail("its external data file {} is missing: put it beside the model", (root / relative).string());
-  auto [rootEnd, fileAt] = std::mismatch(root.begin(), root.end(), file.begin(), file.end());
-  if (rootEnd != root.end())
-    return fail("its external data file {} is a link out of the model's folder", (root / relative).string());
+  fs::path reach = reachOfLinks(root);
+  auto [reachEnd, fileAt] = std::mismatch(reach.begin(), reach.end(), file.begin(), file.end());
+  if (reachEnd != reach.end())
+    return fail("its external data file {} is a link out of the model's folder{}", (root / relative).string(),
+                reach == root ? "" : " in the cache, " + reach.string());
   if (!fs::is_regular_file(file, error))
     return fail("its external data path {} is not a file", file.string());
   return file.string();

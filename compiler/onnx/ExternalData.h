@@ -1,6 +1,7 @@
 // Where a tensor's bytes lie when they are not in the model file: ONNX external data, checked as if the model were
-// hostile (no absolute path, no `..`, no link out of the model's folder, no range beyond the file's end), and
-// generators, which stand for bytes that are computed when training starts.
+// hostile (no absolute path, no `..`, no link out of the model's folder or, in the hub's cache, out of that of the
+// model's revisions, no range beyond the file's end), and generators, which stand for bytes that are computed when
+// training starts.
 #ifndef MT_COMPILER_ONNX_EXTERNALDATA_H
 #define MT_COMPILER_ONNX_EXTERNALDATA_H
 

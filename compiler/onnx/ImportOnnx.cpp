@@ -295,6 +295,7 @@ void Importer::verify() {
 }
 
 FailureOr<ImportedModel> Importer::run() {
+  result.warnings = file.warnings;
   checkVersions();
   inputs = bindDimensions(file.model.graph(), options, problems);
   if (!problems.empty() && file.opset() < kOldestOpset)
@@ -318,19 +319,23 @@ FailureOr<ImportedModel> Importer::run() {
 
 } // namespace
 
-FailureOr<ImportedModel> importOnnx(MLIRContext &context, const std::string &path, const ImportOptions &options,
-                                    Problems &problems) {
+FailureOr<ImportedModel> importOnnx(MLIRContext &context, const ModelFile &file, const std::string &name,
+                                    const ImportOptions &options, Problems &problems) {
   context.loadDialect<nn::NnDialect, func::FuncDialect>();
-  Result<ModelFile> file = ModelFile::open(path);
-  if (!file) {
-    problems.push_back(file.status().message());
-    return failure();
-  }
-  Importer importer(context, *file, options, problems);
+  Importer importer(context, file, options, problems);
   FailureOr<ImportedModel> model = importer.run();
   for (const std::string &warning : mlir::succeeded(model) ? model->warnings : importer.warnings())
-    emitWarning(FileLineColLoc::get(&context, path, 0, 0)) << warning;
+    emitWarning(FileLineColLoc::get(&context, name, 0, 0)) << warning;
   return model;
+}
+
+FailureOr<ImportedModel> importOnnx(MLIRContext &context, const std::string &path, const ImportOptions &options,
+                                    Problems &problems) {
+  Result<ModelFile> file = ModelFile::open(path);
+  if (file)
+    return importOnnx(context, *file, path, options, problems);
+  problems.push_back(file.status().message());
+  return failure();
 }
 
 } // namespace mt::onnx

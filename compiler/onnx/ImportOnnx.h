@@ -9,6 +9,7 @@
 #include "compiler/onnx/ExportMetadata.h"
 #include "compiler/onnx/GraphOrder.h"
 #include "compiler/onnx/ImportOptions.h"
+#include "compiler/onnx/ModelFile.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -43,8 +44,11 @@ struct ImportedModel {
   int64_t sequence = 0; ///< tokens per row; 0: the model has no sequence
 };
 
-/// Imports the model at `path`. On failure every problem that was found is in `problems`, each a complete message.
-/// `context` must outlive the result; the nn and func dialects are loaded into it.
+/// Imports an opened model, which `name` stands for in messages. On failure every problem that was found is in
+/// `problems`, each a complete message. `context` must outlive the result; the nn and func dialects are loaded into it.
+llvm::FailureOr<ImportedModel> importOnnx(mlir::MLIRContext &context, const ModelFile &file, const std::string &name,
+                                          const ImportOptions &options, Problems &problems);
+/// The same of the model at `path`.
 llvm::FailureOr<ImportedModel> importOnnx(mlir::MLIRContext &context, const std::string &path,
                                           const ImportOptions &options, Problems &problems);
 

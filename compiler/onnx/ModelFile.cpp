@@ -11,9 +11,9 @@
 #include <xxhash.h>
 
 namespace mt::onnx {
+namespace {
 
-Result<ModelFile> ModelFile::open(const std::string &path) {
-  MT_ASSIGN(MappedFile file, MappedFile::open(path));
+Result<ModelFile> parse(const std::string &path, const std::string &folder, MappedFile file) {
   Result<std::string> skeleton = wireSkeleton(file.bytes());
   if (!skeleton)
     return skeleton.status().within(path);
@@ -29,9 +29,24 @@ Result<ModelFile> ModelFile::open(const std::string &path) {
   for (int i = 0; i < model.graph().initializer_size(); ++i)
     if (!isUtf8(model.graph().initializer(i).name()))
       return fail("{}: the name of initializer {} is not UTF-8 text: export the model again, or rename it", path, i);
+  return ModelFile{path, folder, std::move(file), std::move(model)};
+}
+
+} // namespace
+
+Result<ModelFile> ModelFile::open(const std::string &path) {
+  MT_ASSIGN(MappedFile file, MappedFile::open(path));
   std::error_code error;
   std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  return ModelFile{absolute.string(), absolute.parent_path().string(), std::move(file), std::move(model)};
+  MT_ASSIGN(ModelFile model, parse(path, absolute.parent_path().string(), std::move(file)));
+  model.path = absolute.string();
+  return model;
+}
+
+Result<ModelFile> ModelFile::ofFolder(const std::string &folder, const ::onnx::ModelProto &model) {
+  const std::string bytes = model.SerializeAsString();
+  MT_ASSIGN(MappedFile file, MappedFile::copyOf(folder, std::as_bytes(std::span(bytes))));
+  return parse(folder, folder, std::move(file));
 }
 
 int64_t ModelFile::opset() const {

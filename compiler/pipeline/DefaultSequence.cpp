@@ -1,8 +1,8 @@
 // Imports the model with a short sequence and looks which entries of stored tables positions take.
 #include "compiler/pipeline/DefaultSequence.h"
 
-#include "compiler/onnx/ImportOnnx.h"
 #include "compiler/pipeline/Messages.h"
+#include "compiler/pipeline/OpenModel.h"
 #include "passes/nn/IndexExpression.h"
 
 using namespace mlir;
@@ -71,9 +71,9 @@ std::optional<int64_t> defaultSequence(MLIRContext &context, const Options &opti
   Collector collector(context, ignored);
   onnx::Problems problems;
   onnx::ImportOptions import{options.batch, kProbe, options.dims, options.train, options.freeze};
-  auto imported = onnx::importOnnx(context, options.model, import, problems);
+  auto imported = importModel(context, options.model, import, problems);
   if (import.batch = options.microBatch.value_or(options.batch); failed(imported) && import.batch != options.batch)
-    imported = onnx::importOnnx(context, options.model, import, problems); // a graph may fix it
+    imported = importModel(context, options.model, import, problems); // a graph may fix it
   if (failed(imported) || imported->sequence != kProbe)
     return std::nullopt;
   auto main = imported->module->lookupSymbol<func::FuncOp>(nn::kMainName);

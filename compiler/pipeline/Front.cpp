@@ -1,5 +1,6 @@
 #include "compiler/pipeline/Front.h"
 
+#include "compiler/pipeline/OpenModel.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/plan/PlanAttributes.h"
 #include "kernels/Optimizers.h"
@@ -8,7 +9,6 @@
 
 #include <fmt/ranges.h>
 
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -127,7 +127,7 @@ Status Front::readModel(int64_t rows) {
   onnx::ImportOptions import{rows, options.sequence, options.dims, options.train, options.freeze};
   onnx::Problems problems;
   Collector collector(context, ofModel);
-  auto imported = onnx::importOnnx(context, options.model, import, problems);
+  auto imported = importModel(context, options.model, import, problems);
   if (failed(imported))
     return problems.empty() ? collector.failure(options.model) : Status::error(joinProblems(problems, options.everyNode));
   MT_TRY(describe(*imported, *imported->module));
@@ -140,9 +140,8 @@ Status Front::readModel(int64_t rows) {
 }
 
 Status Front::describe(const onnx::ImportedModel &imported, ModuleOp module) const {
-  std::filesystem::path path = std::filesystem::absolute(options.model);
   plan::Plan described;
-  described.model = {path.lexically_normal().string(), path.stem().string(), imported.digest, 0, 0};
+  described.model = {modelPath(options.model), modelName(options.model), imported.digest, 0, 0};
   for (const onnx::ImportedParameter &parameter : imported.parameters) {
     plan::Parameter entry;
     entry.name = parameter.name;

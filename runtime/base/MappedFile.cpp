@@ -27,6 +27,16 @@ Result<MappedFile> MappedFile::open(const std::string &path) {
   return MappedFile(path, std::span(static_cast<const std::byte *>(address), length));
 }
 
+Result<MappedFile> MappedFile::copyOf(const std::string &name, std::span<const std::byte> bytes) {
+  if (bytes.empty())
+    return MappedFile(name, {});
+  void *address = ::mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED)
+    return fail("{}: no memory for {} bytes: {}", name, bytes.size(), std::strerror(errno));
+  std::memcpy(address, bytes.data(), bytes.size());
+  return MappedFile(name, std::span(static_cast<const std::byte *>(address), bytes.size()));
+}
+
 MappedFile::MappedFile(MappedFile &&other) noexcept
     : file(std::move(other.file)), all(std::exchange(other.all, std::span<const std::byte>())) {}
 

@@ -17,6 +17,9 @@ public:
   /// Errors: the file does not exist, is a folder, or cannot be read. An empty file is fine.
   static Result<MappedFile> open(const std::string &path);
 
+  /// A copy of bytes that are in no file; `name` stands for it in messages.
+  static Result<MappedFile> copyOf(const std::string &name, std::span<const std::byte> bytes);
+
   MappedFile(MappedFile &&other) noexcept;
   MappedFile &operator=(MappedFile &&other) noexcept;
   ~MappedFile();

@@ -54,6 +54,10 @@ Result<OnnxFile> originalModel(const ExportOptions &options, const std::string &
     return fail("the model that was trained is not at '{}' any more: say where it is with --model MODEL.onnx, or "
                 "export to .safetensors",
                 meta.modelFile);
+  if (fs::is_directory(meta.modelFile, error))
+    return fail("the model that was trained is the checkpoint folder '{}': export to .safetensors, or say with --model "
+                "which MODEL.onnx mtmodel from-hf wrote of it",
+                meta.modelFile);
   return OnnxFile::open(meta.modelFile);
 }
 

@@ -1,4 +1,5 @@
 // Files that must be refused, each with a message that says what is wrong, where, and what to do.
+#include "compiler/onnx/ExternalData.h"
 #include "tests/onnx/TestModel.h"
 
 #include <gtest/gtest.h>
@@ -382,6 +383,33 @@ TEST_F(External, OutsideTheFolder) {
   std::filesystem::remove(scratchFolder() + "/link.bin");
   std::filesystem::create_symlink("/etc/passwd", scratchFolder() + "/link.bin");
   expectProblem(import(model), {"'w'", "link out of"});
+}
+
+TEST_F(External, LinksWithinTheHubsCache) {
+  namespace fs = std::filesystem;
+  const fs::path cache = fs::path(scratchFolder()) / "models--a--b", revision = cache / "snapshots" / "0123";
+  fs::create_directories(revision);
+  fs::create_directories(cache / "blobs");
+  ::onnx::TensorProto tensor;
+  auto locate = [&](const fs::path &to) {
+    fs::remove(revision / "w");
+    fs::create_symlink(to, revision / "w");
+    return externalRange(tensor, revision.string(), 4);
+  };
+  auto *location = tensor.add_external_data();
+  location->set_key("location");
+  location->set_value("w");
+  std::ofstream(cache / "blobs" / "hash") << "1234";
+  std::ofstream(fs::path(scratchFolder()) / "outside") << "1234";
+  Result<FileRange> range = locate("../../blobs/hash");
+  ASSERT_TRUE(range.ok()) << range.status().message();
+  EXPECT_EQ(range->path, fs::canonical(cache / "blobs" / "hash").string());
+  EXPECT_NE(locate("../../../outside").status().message().find("is a link out of the model's folder in the cache"),
+            std::string::npos);
+  EXPECT_NE(locate("/etc/passwd").status().message().find("is a link out of"), std::string::npos);
+  fs::remove_all(cache / "blobs"); // then it is a folder like any other
+  std::ofstream(cache / "hash") << "1234";
+  EXPECT_NE(locate("../../hash").status().message().find("is a link out of the model's folder"), std::string::npos);
 }
 
 TEST_F(External, GeneratorsNeedNoFile) {

@@ -294,7 +294,7 @@ def call(command, folder):
 
 
 def compile_plan(info, folder, o):
-    mtc = ["mtc", "compile", "model.onnx", "-o", "plan.bin", "--target", o.target, "--precision", o.precision, *info["mtc"], *o.extra.split()]
+    mtc = ["mtc", "compile", info.get("model", "model.onnx"), "-o", "plan.bin", "--target", o.target, "--precision", o.precision, *info["mtc"], *o.extra.split()]
     alone = [] if o.rows == "all" else ["--micro-batch", "1", "--saved-activations", "input", "--residency", "none"]
     rc, line, text = call(mtc + alone + (["--device-memory", "1KiB"] if o.smallest else []), folder)
     if rc and alone and "micro-batch" in text and "--device-memory" not in line:  # rows that see each other

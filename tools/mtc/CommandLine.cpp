@@ -91,7 +91,9 @@ constexpr int64_t kLargestBatch = 32; ///< that fit looks at, unless told
 
 /// Flags that say what is compiled: of compile, check and fit.
 void addModelFlags(CLI::App &app, pipeline::Options &o) {
-  app.add_option("MODEL.onnx", o.model, "the ONNX model")->required()->type_name("");
+  app.add_option("MODEL", o.model, "the ONNX model, or a folder with a checkpoint:\nconfig.json and *.safetensors")
+      ->required()
+      ->type_name("");
   app.option_defaults()->group("Model");
   add(app, "--batch", "N", o.batch, "rows per step, all micro-batches together (default: 8)")->check(atLeast(1));
   app.add_option_function<std::vector<std::string>>(

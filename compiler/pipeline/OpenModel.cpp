@@ -1,0 +1,56 @@
+#include "compiler/pipeline/OpenModel.h"
+
+#include "models/FromHf.h"
+
+#include <filesystem>
+
+namespace mt::pipeline {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr int64_t kOpset = 23; ///< attention, norms and rotary positions are single nodes
+
+bool isFolder(const std::string &path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+Result<onnx::ModelFile> open(const std::string &path) {
+  const fs::path file(path);
+  if (!isFolder(path) && (file.extension() == ".safetensors" || file.extension() == ".json"))
+    return fail("{}: is a file of a checkpoint; name the folder that it is in", path);
+  if (!isFolder(path))
+    return onnx::ModelFile::open(path);
+  const std::string folder = modelPath(path);
+  MT_ASSIGN(models::CheckpointGraph graph, models::importCheckpoint(folder, folder + "/model.onnx", kOpset));
+  MT_ASSIGN(onnx::ModelFile opened, onnx::ModelFile::ofFolder(folder, graph.model));
+  opened.warnings = std::move(graph.warnings);
+  return opened;
+}
+
+} // namespace
+
+llvm::FailureOr<onnx::ImportedModel> importModel(mlir::MLIRContext &context, const std::string &path,
+                                                 const onnx::ImportOptions &options, onnx::Problems &problems) {
+  Result<onnx::ModelFile> file = open(path);
+  if (file)
+    return onnx::importOnnx(context, *file, path, options, problems);
+  problems.push_back(file.status().message());
+  return mlir::failure();
+}
+
+std::string modelPath(const std::string &path) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).string();
+}
+
+std::string modelName(const std::string &path) {
+  const fs::path whole = modelPath(path), cache = whole.parent_path().parent_path().filename();
+  if (!isFolder(path))
+    return whole.stem().string();
+  if (whole.parent_path().filename() == "snapshots" && cache.string().starts_with("models--"))
+    return cache.string().substr(cache.string().rfind("--") + 2);
+  return whole.filename().string();
+}
+
+} // namespace mt::pipeline
