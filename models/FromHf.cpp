@@ -29,6 +29,9 @@ public:
     if (stored.dims != dims)
       return fail("{}: tensor '{}' is [{}], but config.json makes it [{}]", stored.file, tensor.name(),
                   fmt::join(stored.dims, ", "), fmt::join(dims, ", "));
+    if (stored.type == 0)
+      return fail("{}: tensor '{}' must be f32, bf16 or f16; load a checkpoint of full precision", stored.file,
+                  tensor.name());
     used.insert(tensor.name());
     tensor.set_data_type(stored.type);
     tensor.set_data_location(onnx::TensorProto::EXTERNAL);
@@ -79,6 +82,16 @@ Result<CheckpointConfig> readConfig(const std::string &folder) {
   return config;
 }
 
+/// Says, as torch.export does, that every tensor is a parameter: what reads the graph need not look at their values.
+void stateParameters(onnx::GraphProto &graph) {
+  std::string signature;
+  for (int i = 0; i < graph.initializer_size(); ++i)
+    signature += fmt::format("p_{}: PARAMETER target='{}'\n", i, graph.initializer(i).name());
+  onnx::StringStringEntryProto *entry = graph.add_metadata_props();
+  entry->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  entry->set_value(signature);
+}
+
 std::string warnUnused(const std::string &folder, const std::vector<std::string> &names) {
   constexpr size_t kMost = 6;
   const size_t shown = std::min(names.size(), kMost);
@@ -102,6 +115,7 @@ Result<CheckpointGraph> importCheckpoint(const std::string &folder, const std::s
   if (!model)
     return model.status().within(folder);
   graph.model = std::move(*model);
+  stateParameters(*graph.model.mutable_graph());
   if (const std::vector<std::string> unused = weights.unused(); !unused.empty())
     graph.warnings.push_back(warnUnused(folder, unused));
   return graph;

@@ -13,7 +13,7 @@ namespace mt::models {
 
 struct StoredTensor {
   std::string file;      ///< path of the file it is in
-  int type = 0;          ///< onnx::TensorProto::DataType
+  int type = 0;          ///< onnx::TensorProto::DataType; 0: none that a weight may have
   Dims dims;
   uint64_t offset = 0, length = 0; ///< bytes, from the start of the file
 };

@@ -204,6 +204,7 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
       inlineBuffer(candidates[i]);
   for (const Candidate &candidate : candidates)
     widenStored(candidate);
+  function.setType(builder.getFunctionType(function.getBody().getArgumentTypes(), function.getResultTypes()));
   computeAsTrained(candidates);
   describeArguments(candidates);
   numberDraws(function, result.parameters);
@@ -224,7 +225,6 @@ void Importer::widenStored(const Candidate &candidate) {
     cast->getResult(0).replaceAllUsesWith(argument);
     cast->erase();
   }
-  function.setType(builder.getFunctionType(function.getBody().getArgumentTypes(), function.getResultTypes()));
 }
 
 ImportedParameter describe(const Candidate &candidate, bool trainable) {

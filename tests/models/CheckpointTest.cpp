@@ -231,6 +231,15 @@ TEST_F(Checkpoint, TensorsThatTheGraphDoesNotUseAreNamed) {
   EXPECT_TRUE(contains(warnings("")[0], "does not use 8 of its tensors, which are left out: model.layers.1.x, "))
       << warnings("")[0];
   EXPECT_TRUE(warnings("")[0].ends_with(" and 2 more"));
+  writeTensors("model.safetensors",
+               R"({"model.embed_tokens.weight":{"dtype":"I64","shape":[5,8],"data_offsets":[0,320]}})", 320);
+  EXPECT_TRUE(contains(configError(""), "tensor 'model.embed_tokens.weight' must be f32, bf16 or f16"));
+}
+
+TEST_F(Checkpoint, BiasesAreWhatTheConfigurationSays) {
+  writeZeros("model.safetensors", {{"model.embed_tokens.weight", {5, 8}},
+                                   {"model.layers.0.input_layernorm.weight", {8}},
+                                   {"model.layers.0.self_attn.q_proj.weight", {8, 8}}});
   EXPECT_TRUE(contains(configError(R"("attention_bias":true)"), "no tensor 'model.layers.0.self_attn.q_proj.bias'"));
 }
 

@@ -22,7 +22,7 @@ SMALL = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_h
              max_position_embeddings=64, bos_token_id=0, eos_token_id=0, pad_token_id=None)
 THREE = dict(SMALL, num_hidden_layers=3)
 MIXED = dict(SMALL, intermediate_size=24, num_experts_per_tok=2)
-YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=8, beta_fast=4.0, beta_slow=1.0)
+YARN = dict(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=64, beta_fast=4.0, beta_slow=1.0)
 LONG = dict(type="longrope", short_factor=[1.0, 1.1], long_factor=[1.5, 3.0])
 
 # name: transformers' class, its configuration, and how the folder is written: dtype, shards, cache, old
@@ -39,11 +39,12 @@ CASES = {
     "llama-dynamic": ("Llama", dict(SMALL, max_position_embeddings=8, num_key_value_heads=4), dict(
         old=dict(rope_theta=10000.0, rope_scaling=dict(type="dynamic", factor=2.0)))),
     "mistral": ("Mistral", dict(SMALL, sliding_window=6, head_dim=12), dict(dtype="bfloat16")),
-    "qwen2": ("Qwen2", dict(THREE, use_sliding_window=True, sliding_window=5, max_window_layers=1, tie_word_embeddings=True), dict(shards=True)),
-    "qwen3": ("Qwen3", dict(SMALL, head_dim=16, rope_parameters=YARN), dict(dtype="bfloat16")),
+    "qwen2": ("Qwen2", dict(THREE, use_sliding_window=True, sliding_window=5, max_window_layers=1, tie_word_embeddings=True), dict(
+        shards=True, old=dict(rope_theta=10000.0))),
+    "qwen3": ("Qwen3", dict(SMALL, head_dim=16, max_position_embeddings=256, rope_parameters=YARN), dict(dtype="bfloat16")),
     "gemma": ("Gemma", dict(SMALL, head_dim=16, num_key_value_heads=1), {}),
     "gemma2": ("Gemma2", dict(SMALL, head_dim=16, sliding_window=6, query_pre_attn_scalar=24, attn_logit_softcapping=2.0, final_logit_softcapping=3.0),
-               dict(dtype="float16")),
+               dict(dtype="float16", old=dict(rope_theta=10000.0))),
     "gemma3": ("Gemma3", dict(THREE, head_dim=16, sliding_window=6, query_pre_attn_scalar=24), dict(
         dtype="bfloat16", cache=True, old=dict(rope_theta=1000000.0, rope_local_base_freq=10000.0, sliding_window_pattern=3,
                                                rope_scaling=dict(rope_type="linear", factor=8.0)))),
@@ -59,7 +60,7 @@ CASES = {
     "mixtral": ("Mixtral", dict(MIXED, num_local_experts=4, sliding_window=None), dict(shards=True)),
     "qwen2-moe": ("Qwen2Moe", dict(MIXED, num_experts=4, moe_intermediate_size=16, shared_expert_intermediate_size=20, mlp_only_layers=[0],
                                    norm_topk_prob=False), {}),
-    "qwen3-moe": ("Qwen3Moe", dict(MIXED, head_dim=12, num_experts=4, moe_intermediate_size=16, norm_topk_prob=True), dict(dtype="bfloat16")),
+    "qwen3-moe": ("Qwen3Moe", dict(MIXED, head_dim=12, num_experts=4, decoder_sparse_step=2, use_sliding_window=True, sliding_window=6, moe_intermediate_size=16, norm_topk_prob=True), dict(dtype="bfloat16")),
     "olmoe": ("Olmoe", dict(MIXED, num_experts=4), dict(dtype="bfloat16")),
     "granite-moe": ("GraniteMoe", dict(MIXED, num_local_experts=4, embedding_multiplier=6.0, attention_multiplier=0.2, residual_multiplier=0.4,
                                        logits_scaling=3.0, tie_word_embeddings=True), {}),
