@@ -262,8 +262,9 @@ void Importer::computeAsTrained(const std::vector<Candidate> &candidates) {
 }
 
 void Importer::describeArguments(const std::vector<Candidate> &candidates) {
-  for (unsigned i = 0; i < inputs.inputs.size(); ++i)
-    function.setArgAttr(i, nn::kInputAttr, builder.getStringAttr(inputs.inputs[i].name));
+  std::vector<NamedAttrList> said(function.getNumArguments()); // set at once: every list of them is kept by the context
+  for (size_t i = 0; i < inputs.inputs.size(); ++i)
+    said[i].set(nn::kInputAttr, builder.getStringAttr(inputs.inputs[i].name));
   llvm::BitVector unused(function.getNumArguments());
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate &candidate = candidates[i];
@@ -272,14 +273,18 @@ void Importer::describeArguments(const std::vector<Candidate> &candidates) {
       unused.set(number);
       continue;
     }
-    function.setArgAttr(number, nn::kParameterAttr, builder.getStringAttr(candidate.source.name));
+    said[number].set(nn::kParameterAttr, builder.getStringAttr(candidate.source.name));
     if (trainable[i] || isBuffer(i))
-      function.setArgAttr(number, trainable[i] ? nn::kTrainableAttr : nn::kBufferAttr, builder.getUnitAttr());
+      said[number].set(trainable[i] ? nn::kTrainableAttr : nn::kBufferAttr, builder.getUnitAttr());
     result.parameters.push_back(describe(candidate, trainable[i]));
     if (result.parameters.back().path.empty() && result.parameters.back().generator.empty())
       problems.push_back(fmt::format("initializer '{}' holds its values in a list that cannot be read in place: save the "
                                      "model with raw_data (onnx.numpy_helper does)", candidate.source.name));
   }
+  std::vector<DictionaryAttr> attributes;
+  for (NamedAttrList &list : said)
+    attributes.push_back(list.getDictionary(&context));
+  function.setAllArgAttrs(attributes);
   (void)function.eraseArguments(unused);
 }
 

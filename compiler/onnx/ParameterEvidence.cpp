@@ -270,6 +270,13 @@ bool Evidence::usedAsWeight(size_t index) {
   return false;
 }
 
+// Whether whole matrices are looked up, one for each of many rows: those of experts, and no entries of a table.
+bool picksExperts(Operation *op) {
+  auto gather = dyn_cast<nn::GatherOp>(op);
+  return gather && gather.getAxis() == 0 && nn::shapeOf(gather.getData()).size() == 3 &&
+         nn::shapeOf(gather.getIndices()).size() == 1;
+}
+
 // Whether the tensor is only looked up, or meets activations element by element: added to them, or turning them.
 bool Evidence::usedAsTable(size_t index) {
   bool found = false;
@@ -283,7 +290,8 @@ bool Evidence::usedAsTable(size_t index) {
       Operation *op = use.getOwner();
       if (natures.lookup(op->getResult(0)) == Nature::fixed)
         work.push_back(op->getResult(0));
-      else if (isa<nn::AddOp, nn::MulOp, nn::ConcatOp>(op) || (isLookup(op) && use.getOperandNumber() == 0) ||
+      else if (isa<nn::AddOp, nn::MulOp, nn::ConcatOp>(op) ||
+               (isLookup(op) && use.getOperandNumber() == 0 && !picksExperts(op)) ||
                (isa<nn::RotaryOp>(op) && use.getOperandNumber() > 0))
         found = true;
       else
