@@ -307,7 +307,7 @@ def test():
         make_root(root)
         own = {path.name for path in root.rglob("*.so*")}
         scratch.run(["tar", "-xf", archive, "-C", root])
-        both = own & {path.name for path in (root / "bundle/lib").iterdir()}
+        both = own & {path.name for path in (root / "bundle/lib").iterdir()} - {"libpcre2-8.so.0"}  # which the root's own tools need, through libselinux
         check(not both, f"the root brings libraries that the bundle must: {both}")
         check_the_check(root)
         check_again(root)
