@@ -1,14 +1,12 @@
 // Rows out of .jsonl: one object a line. "tokens" (or the input's own name) are the token input; "labels" the targets,
 // without which the tokens' successors are; every other key is named after an input. Short rows are padded.
-#include "runtime/base/Json.h"
 #include "runtime/base/MappedFile.h"
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
+#include "runtime/train/JsonLine.h"
 
-#include <nlohmann/json.hpp>
 #include <simdjson.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -17,12 +15,6 @@ namespace mt::train {
 namespace {
 
 namespace dom = simdjson::dom;
-
-/// Keeps its buffers from row to row. What it parsed lives until it parses again.
-dom::parser &threadsParser() {
-  thread_local dom::parser parser;
-  return parser;
-}
 
 /// A number or a list, of which only the elements from `begin` to `end` are meant.
 struct Values {
@@ -38,9 +30,8 @@ size_t sizeOf(const dom::array &list) {
 class JsonLinesCorpus : public Corpus {
 public:
   JsonLinesCorpus(MappedFile file, const plan::Plan &plan, size_t tokens)
-      : file(std::move(file)), plan(plan), tokens(tokens), labels(labelInput(plan)) {
-    indexLines();
-  }
+      : file(std::move(file)), plan(plan), tokens(tokens), labels(labelInput(plan)),
+        lines(jsonLines({reinterpret_cast<const char *>(this->file.bytes().data()), this->file.size()})) {}
 
   int64_t rows() const override { return static_cast<int64_t>(lines.size()); }
 
@@ -54,19 +45,8 @@ public:
   }
 
 private:
-  void indexLines() {
-    std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.size());
-    int64_t number = 0;
-    for (size_t at = 0; at < text.size();) {
-      size_t end = std::min(text.find('\n', at), text.size());
-      ++number;
-      if (text.substr(at, end - at).find_first_not_of(" \t\r") != std::string_view::npos)
-        lines.push_back({at, end - at, number});
-      at = end + 1;
-    }
-  }
   std::string_view lineText(int64_t row) const {
-    const Line &line = lines[static_cast<size_t>(row)];
+    const JsonLine &line = lines[static_cast<size_t>(row)];
     return {reinterpret_cast<const char *>(file.bytes().data()) + line.begin, line.length};
   }
   std::string lineName(int64_t row) const {
@@ -74,13 +54,7 @@ private:
   }
 
   Status readLine(std::string_view text, std::span<std::byte *const> destinations) const {
-    dom::object object;
-    if (auto error = threadsParser().parse(text.data(), text.size()).get(object)) {
-      Result<nlohmann::json> parsed = parseJson(text); // says where
-      return fail("not a JSON object on one line: {}", !parsed              ? parsed.status().message()
-                                                       : parsed->is_object() ? simdjson::error_message(error)
-                                                                             : "it is something else");
-    }
+    MT_ASSIGN(const dom::object object, parseJsonLine(text));
     MT_ASSIGN(auto fields, fieldsOf(object));
     if (!fields[tokens])
       return fail("no \"tokens\"");
@@ -195,15 +169,11 @@ private:
     return convert(DType::i64, reinterpret_cast<const std::byte *>(&number), type, to, 1);
   }
 
-  struct Line {
-    size_t begin, length;
-    int64_t number; ///< counted from 1
-  };
   MappedFile file;
   const plan::Plan &plan;
   size_t tokens;
   std::optional<size_t> labels;
-  std::vector<Line> lines;
+  std::vector<JsonLine> lines;
 };
 
 } // namespace

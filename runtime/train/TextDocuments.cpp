@@ -1,9 +1,6 @@
 #include "runtime/train/TextDocuments.h"
 
-#include "runtime/base/Json.h"
-
-#include <nlohmann/json.hpp>
-#include <simdjson.h>
+#include "runtime/train/JsonLine.h"
 
 #include <filesystem>
 
@@ -11,23 +8,6 @@ namespace mt::train {
 namespace {
 
 namespace dom = simdjson::dom;
-
-/// Keeps its buffers from line to line. What it parsed lives until it parses again.
-dom::parser &threadsParser() {
-  thread_local dom::parser parser;
-  return parser;
-}
-
-Result<dom::object> objectOf(std::string_view line) {
-  dom::object object;
-  if (auto error = threadsParser().parse(line.data(), line.size()).get(object)) {
-    Result<nlohmann::json> parsed = parseJson(line); // says where
-    return fail("not a JSON object on one line: {}", !parsed               ? parsed.status().message()
-                                                     : parsed->is_object() ? simdjson::error_message(error)
-                                                                           : "it is something else");
-  }
-  return object;
-}
 
 Result<std::string_view> textOf(const dom::object &object, std::string_view key, std::string_view hint = "") {
   dom::element value;
@@ -40,7 +20,7 @@ Result<std::string_view> textOf(const dom::object &object, std::string_view key,
 }
 
 Result<std::vector<TextPiece>> piecesOf(std::string_view line, bool isSample) {
-  MT_ASSIGN(const dom::object object, objectOf(line));
+  MT_ASSIGN(const dom::object object, parseJsonLine(line));
   if (!isSample) {
     MT_ASSIGN(std::string_view text,
               textOf(object, "text", ", nor a \"prompt\" and a \"completion\" on the first line"));
@@ -71,7 +51,7 @@ Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths)
     }
   }
   if (!all.documents.empty() && all.documents.front().line > 0)
-    if (Result<dom::object> first = objectOf(*all.raw(all.documents.front())))
+    if (Result<dom::object> first = parseJsonLine(*all.raw(all.documents.front())))
       all.samples = !first->at_key("prompt").error();
   return all;
 }
@@ -79,14 +59,9 @@ Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths)
 void TextDocuments::indexLines(size_t file) {
   const std::span<const std::byte> bytes = files[file].lines->bytes();
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  int64_t number = 0;
-  for (size_t at = text.starts_with("\xef\xbb\xbf") ? 3 : 0; at < text.size();) { // a byte order mark is no JSON
-    size_t end = std::min(text.find('\n', at), text.size());
-    ++number;
-    if (text.substr(at, end - at).find_first_not_of(" \t\r") != std::string_view::npos)
-      documents.push_back({file, at, end - at, number});
-    at = end + 1;
-  }
+  const size_t mark = text.starts_with("\xef\xbb\xbf") ? 3 : 0; // a byte order mark is no JSON
+  for (const JsonLine &line : jsonLines(text.substr(mark)))
+    documents.push_back({file, mark + line.begin, line.length, line.number});
 }
 
 Result<std::string_view> TextDocuments::raw(const Document &document) const {
