@@ -353,6 +353,7 @@ Status build(Config &config, const Architecture &architecture, GraphBuilder &b) 
     Gpt2Config model = readGpt2(config);
     MT_TRY(config.status());
     model.prefix = b.hasParameter("transformer.wte.weight") ? "transformer." : "";
+    b.modulePrefix = model.prefix.empty() ? "transformer." : "";
     buildGpt2(b, model);
     return {};
   }

@@ -83,10 +83,10 @@ Result<CheckpointConfig> readConfig(const std::string &folder) {
 }
 
 /// Says, as torch.export does, that every tensor is a parameter: what reads the graph need not look at their values.
-void stateParameters(onnx::GraphProto &graph) {
+void stateParameters(onnx::GraphProto &graph, const std::string &modulePrefix) {
   std::string signature;
-  for (int i = 0; i < graph.initializer_size(); ++i)
-    signature += fmt::format("p_{}: PARAMETER target='{}'\n", i, graph.initializer(i).name());
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    signature += fmt::format("{}: PARAMETER target='{}{}'\n", tensor.name(), modulePrefix, tensor.name());
   onnx::StringStringEntryProto *entry = graph.add_metadata_props();
   entry->set_key("pkg.torch.export.ExportedProgram.graph_signature");
   entry->set_value(signature);
@@ -115,7 +115,7 @@ Result<CheckpointGraph> importCheckpoint(const std::string &folder, const std::s
   if (!model)
     return model.status().within(folder);
   graph.model = std::move(*model);
-  stateParameters(*graph.model.mutable_graph());
+  stateParameters(*graph.model.mutable_graph(), builder.modulePrefix);
   if (const std::vector<std::string> unused = weights.unused(); !unused.empty())
     graph.warnings.push_back(warnUnused(folder, unused));
   return graph;

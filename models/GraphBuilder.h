@@ -48,6 +48,8 @@ public:
   std::vector<Value> nodes(const std::string &op, const std::vector<Value> &inputs,
                            const std::vector<Attribute> &attributes, int results);
 
+  std::string modulePrefix; ///< what the names of parameters lack of those that they have in the original module
+
   /// Node names made while it lives start with the scope's name.
   class Scope {
   public:

@@ -47,6 +47,28 @@ def AppendLoss : Pass<"mt-append-loss", "mlir::ModuleOp"> {
   let dependentDialects = ["::mt::nn::NnDialect"];
 }
 
+def AddAdapters : Pass<"mt-add-adapters", "mlir::ModuleOp"> {
+  let summary = "Adds low-rank adapters to products with frozen weights, where the module asks for them.";
+  let description = [{
+    `mt.adapters` of the module names the weights, ranks and scales (passes/nn/Adapters.h). An adapter's two matrices are
+    trained parameters of `@main` behind all others, [rank, in] and [out, rank], the second of zeros. A weight that no product
+    takes as it is gets none, and its entry goes: embeddings, and the head, which is one operation with the loss by now.
+
+    ```mlir
+    %y = nn.matmul %x, %w {transposeRhs = true} ...
+    ```
+    becomes
+    ```mlir
+    %p = nn.matmul %x, %w {transposeRhs = true} ...
+    %a = nn.matmul %x, %down {transposeRhs = true} ...
+    %s = nn.mul %a, %scale ...
+    %d = nn.matmul %s, %up {transposeRhs = true} ...
+    %y = nn.add %p, %d ...
+    ```
+  }];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
 def NumberRows : Pass<"mt-number-rows", "mlir::ModuleOp"> {
   let summary = "Gives random numbers the numbers of the batch's rows, so that micro-batches draw those of the batch.";
   let description = [{

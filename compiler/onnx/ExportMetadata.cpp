@@ -191,8 +191,10 @@ std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph) {
     byTarget[origin.name] = origin;
   std::map<std::string, const ::onnx::TensorProto *> renamed;
   for (const auto &tensor : graph.initializer()) {
-    if (auto at = byTarget.find(tensor.name()); at != byTarget.end()) {
-      origins[tensor.name()] = at->second;
+    auto own = byTarget.find(tensor.name());
+    auto placeholder = placeholders.find(tensor.name());
+    if (own != byTarget.end() || placeholder != placeholders.end()) {
+      origins[tensor.name()] = own != byTarget.end() ? own->second : placeholder->second;
       origins[tensor.name()].transposed = false;
     } else {
       renamed[tensor.name()] = &tensor;

@@ -1,13 +1,16 @@
 #include "compiler/pipeline/Front.h"
 
+#include "compiler/pipeline/Adapters.h"
 #include "compiler/pipeline/OpenModel.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/plan/PlanAttributes.h"
 #include "kernels/Optimizers.h"
 #include "passes/Settings.h"
+#include "passes/nn/Adapters.h"
 #include "runtime/plan/ParameterGroups.h"
 
 #include <fmt/ranges.h>
+#include <xxhash.h>
 
 #include <map>
 #include <set>
@@ -85,6 +88,30 @@ std::string joinProblems(const onnx::Problems &problems, bool everyNode) {
   return fmt::format("{}", fmt::join(texts, "\n"));
 }
 
+std::vector<plan::Parameter> describedParameters(const onnx::ImportedModel &imported) {
+  std::vector<plan::Parameter> described;
+  for (const onnx::ImportedParameter &parameter : imported.parameters) {
+    plan::Parameter entry;
+    entry.name = parameter.name;
+    for (const onnx::Alias &alias : parameter.aliases)
+      entry.aliases.push_back({static_cast<plan::Alias::Kind>(alias.kind), alias.name, alias.transposed});
+    entry.initial = {parameter.path,      parameter.offset, parameter.length,    parameter.storedType,
+                     parameter.generator, parameter.seed,   parameter.deviation, parameter.value};
+    if (parameter.isRunning)
+      entry.optimizer = kernels::kReplace;
+    described.push_back(std::move(entry));
+  }
+  return described;
+}
+
+/// Of the graph with what was added to it.
+uint64_t digestOf(uint64_t digest, ModuleOp module) {
+  std::string added;
+  for (const passes::AdapterEntry &entry : passes::adaptersOf(module))
+    added += fmt::format("{} {} {} {}\n", entry.parameter, entry.rank, entry.scale, entry.dropout);
+  return added.empty() ? digest : XXH3_64bits_withSeed(added.data(), added.size(), digest);
+}
+
 } // namespace
 
 Status checkBatches(const Options &options) {
@@ -125,34 +152,30 @@ Status Front::readModel() {
 
 Status Front::readModel(int64_t rows) {
   onnx::ImportOptions import{rows, options.sequence, options.dims, options.train, options.freeze};
+  if (!options.lora.empty())
+    import.freeze.push_back("*"); // the base of adapters; --train wins
   onnx::Problems problems;
   Collector collector(context, ofModel);
   auto imported = importModel(context, options.model, import, problems);
   if (failed(imported))
     return problems.empty() ? collector.failure(options.model) : Status::error(joinProblems(problems, options.everyNode));
-  MT_TRY(describe(*imported, *imported->module));
+  std::vector<plan::Parameter> parameters = describedParameters(*imported);
+  MT_TRY(requestAdapters(*imported->module, options.lora, parameters));
   PassManager manager(&context);
   addLossPasses(manager, options.loss);
   if (failed(manager.run(*imported->module)))
     return collector.failure(options.model);
+  MT_TRY(addAdapterParameters(*imported->module, options.lora, parameters));
+  MT_TRY(describe(*imported, std::move(parameters), *imported->module));
   model = std::move(imported->module);
   return {};
 }
 
-Status Front::describe(const onnx::ImportedModel &imported, ModuleOp module) const {
+Status Front::describe(const onnx::ImportedModel &imported, std::vector<plan::Parameter> parameters,
+                       ModuleOp module) const {
   plan::Plan described;
-  described.model = {modelPath(options.model), modelName(options.model), imported.digest, 0, 0};
-  for (const onnx::ImportedParameter &parameter : imported.parameters) {
-    plan::Parameter entry;
-    entry.name = parameter.name;
-    for (const onnx::Alias &alias : parameter.aliases)
-      entry.aliases.push_back({static_cast<plan::Alias::Kind>(alias.kind), alias.name, alias.transposed});
-    entry.initial = {parameter.path, parameter.offset, parameter.length, parameter.storedType,
-                     parameter.generator, parameter.seed, parameter.deviation, parameter.value};
-    if (parameter.isRunning)
-      entry.optimizer = kernels::kReplace;
-    described.parameters.push_back(std::move(entry));
-  }
+  described.model = {modelPath(options.model), modelName(options.model), digestOf(imported.digest, module), 0, 0};
+  described.parameters = std::move(parameters);
   MT_ASSIGN(std::vector<plan::ParameterGroup> groups, plan::parseGroups(options.groups));
   for (const plan::ParameterGroup &group : groups) {
     std::set<std::string> optimizers;

@@ -29,7 +29,8 @@ private:
 
   Status readModel();
   Status readModel(int64_t rows);
-  Status describe(const onnx::ImportedModel &imported, mlir::ModuleOp module) const;
+  Status describe(const onnx::ImportedModel &imported, std::vector<plan::Parameter> parameters,
+                  mlir::ModuleOp module) const;
 };
 
 } // namespace mt::pipeline

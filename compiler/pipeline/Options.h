@@ -24,6 +24,8 @@ struct Options {
   std::map<std::string, int64_t> dims; ///< other symbolic dimensions
   std::string loss;                    ///< empty: chosen from the model
   std::vector<std::string> train, freeze;
+  std::vector<std::string>
+      lora; ///< adapters, as Adapters.h reads them; if there are any, only what `train` names is trained besides
   std::string precision = "fp32";
   std::string optimizer = "adamw";
   std::vector<std::string> groups; ///< of parameters: plan::ParameterGroup

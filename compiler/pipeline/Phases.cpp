@@ -13,6 +13,7 @@ void addLossPasses(mlir::OpPassManager &manager, const std::string &loss) {
   manager.addPass(mlir::createCanonicalizerPass()); // transposes that recovery moved cancel
   manager.addPass(mlir::createCSEPass());
   manager.addPass(createAppendLoss({loss}));
+  manager.addPass(createAddAdapters()); // after the loss, which the head is one operation with
 }
 
 void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batch, int64_t microBatch) {

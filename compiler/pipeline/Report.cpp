@@ -2,6 +2,7 @@
 #include "compiler/pipeline/Pipeline.h"
 
 #include "runtime/base/Sizes.h"
+#include "runtime/plan/Dump.h"
 #include "runtime/plan/Timeline.h"
 
 #include <cmath>
@@ -47,6 +48,14 @@ double hostBytesOf(const plan::Plan &plan, double trained) {
   for (const plan::Parameter &parameter : plan.parameters)
     for (const plan::Part &part : parameter.parts)
       bytes += parameter.trainable && plan.spaces[part.span.space].kind != plan::SpaceKind::file ? part.span.bytes : 0;
+  return bytes;
+}
+
+/// Bytes in the host's memory of those that are not trained.
+double frozenBytes(const plan::Plan &plan) {
+  double bytes = 0;
+  for (const plan::Parameter &parameter : plan.parameters)
+    bytes += parameter.trainable ? 0 : static_cast<double>(parameter.part(plan::kWeight)->span.bytes);
   return bytes;
 }
 
@@ -139,8 +148,11 @@ std::string summary(const plan::Plan &plan, const std::string &file) {
   const std::string devices = totals.devices > 1
                                   ? fmt::format("{} devices {} each", totals.devices, formatSize(totals.device))
                                   : "device " + formatSize(totals.device);
-  return fmt::format("{}: {} layers, {} templates, {:.1f} M parameters; {}{}, host {}{}; step {} ({})", file,
-                     plan.model.layers, totals.templates, totals.trained / 1e6,
+  const std::string parameters = plan.adapters.empty() ? fmt::format("{:.1f} M parameters", totals.trained / 1e6)
+                                                       : fmt::format("{} of {} parameters", formatCount(totals.trained),
+                                                                     formatCount(totals.trained + totals.frozen));
+  return fmt::format("{}: {} layers, {} templates, {}; {}{}, host {}{}; step {} ({})", file, plan.model.layers,
+                     totals.templates, parameters,
                      plan.ranks > 1 ? fmt::format("{} ranks: ", plan.ranks) : std::string(), devices,
                      formatSize(totals.host), totals.disk > 0 ? ", disk " + formatSize(totals.disk) : std::string(),
                      seconds(plan.prediction.stepSeconds), plan.prediction.bound);
@@ -155,6 +167,8 @@ std::string report(const Compiled &compiled) {
   };
   line("model            {}: {} layers, {} templates", plan.model.name, plan.model.layers, totals.templates);
   line("parameters       {:.3f} M trained, {:.3f} M frozen", totals.trained / 1e6, totals.frozen / 1e6);
+  if (!plan.adapters.empty())
+    line("adapters         {}", plan::describeAdapters(plan));
   line("batch            {} rows of {} tokens, micro-batch {}{}", plan.settings.batch, plan.settings.sequence, plan.settings.microBatch,
        compiled.forced.empty() ? "" : ", forced: rows see each other (" + compiled.forced + ")");
   line("saved            {}", plan.settings.savedActivations);
@@ -190,6 +204,8 @@ std::string report(const Compiled &compiled) {
   line("activations      {}", activationCopies(plan));
   line("a parameter      {:.2f} B in, {:.2f} B out a step; {:.2f} B on the host", parameterBytes(plan, plan::Role::prefetch) / (totals.trained + totals.frozen),
        parameterBytes(plan, plan::Role::offload) / totals.trained, hostBytesOf(plan, totals.trained) / totals.trained);
+  if (totals.frozen > 0)
+    line("a frozen one     {:.2f} B on the host, nothing out", frozenBytes(plan) / totals.frozen);
   line("precision        {}", plan.settings.precision);
   for (const std::string &candidate : compiled.considered)
     line("considered       {}", candidate);

@@ -7,6 +7,7 @@
 #include "compiler/schedule/Schedule.h"
 #include "kernels/Coverage.h"
 #include "kernels/Optimizers.h"
+#include "passes/nn/Adapters.h"
 #include "runtime/plan/Dump.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/Timeline.h"
@@ -30,7 +31,7 @@ public:
     if (!main || !function)
       return module.emitError() << "has no @main or no @schedule";
     findTrained();
-    if (failed(emitParameters()) || failed(emitInputs()))
+    if (failed(emitParameters()) || failed(emitAdapters()) || failed(emitInputs()))
       return failure();
     for (plan::ProgramKind kind : plan::kProgramKinds)
       if (failed(emitProgram(kind)))
@@ -120,6 +121,21 @@ private:
         part->span = *span;
         plan.parameters[index].parts.push_back(*part);
       }
+    }
+    return success();
+  }
+
+  LogicalResult emitAdapters() {
+    llvm::StringMap<uint32_t> numbers;
+    for (const plan::Parameter &parameter : plan.parameters)
+      numbers.try_emplace(parameter.name, numbers.size());
+    for (const passes::AdapterEntry &entry : passes::adaptersOf(module)) {
+      auto weight = numbers.find(entry.parameter), down = numbers.find(entry.downName()),
+           up = numbers.find(entry.upName());
+      if (weight == numbers.end() || down == numbers.end() || up == numbers.end())
+        return module.emitError() << "has an adapter of '" << entry.parameter
+                                  << "' without parameters; run mt-add-adapters";
+      plan.adapters.push_back({weight->second, down->second, up->second, entry.scale, entry.dropout, entry.transposed});
     }
     return success();
   }

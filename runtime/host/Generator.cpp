@@ -23,12 +23,21 @@ using kernels::philox::kMultiply0, kernels::philox::kMultiply1, kernels::philox:
     kernels::philox::kRounds;
 constexpr uint64_t kLow = 0xFFFFFFFF;
 
-/// Two independent normal values: elements 2 * pair and 2 * pair + 1.
-std::array<double, 2> normalPair(uint64_t key, uint64_t pair) {
+/// 64 random bits each for elements 2 * pair and 2 * pair + 1.
+std::array<uint64_t, 2> bitsOf(uint64_t key, uint64_t pair) {
   std::array<uint32_t, 4> words = philox({static_cast<uint32_t>(pair), static_cast<uint32_t>(pair >> 32), 0, 0},
                                          {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)});
-  uint64_t first = words[0] | static_cast<uint64_t>(words[1]) << 32;
-  uint64_t second = words[2] | static_cast<uint64_t>(words[3]) << 32;
+  return {words[0] | static_cast<uint64_t>(words[1]) << 32, words[2] | static_cast<uint64_t>(words[3]) << 32};
+}
+
+/// In [0, 1).
+double uniformElement(uint64_t key, uint64_t element) {
+  return static_cast<double>(bitsOf(key, element / 2)[element % 2] >> 11) * 0x1p-53;
+}
+
+/// Two independent normal values: elements 2 * pair and 2 * pair + 1.
+std::array<double, 2> normalPair(uint64_t key, uint64_t pair) {
+  const auto [first, second] = bitsOf(key, pair);
   double u = static_cast<double>((first >> 11) + 1) * 0x1p-53; // (0, 1]
   double v = static_cast<double>(second >> 11) * 0x1p-53;      // [0, 1)
   double radius = std::sqrt(-2 * std::log(u)), angle = 2 * std::numbers::pi * v;
@@ -230,6 +239,11 @@ void generateNormal(uint64_t key, uint64_t first, double mean, double deviation,
                                             values.data() + at);
   while (at < values.size())
     one();
+}
+
+void generateUniform(uint64_t key, uint64_t first, double mean, double deviation, std::span<float> values) {
+  for (uint64_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(mean + deviation * std::numbers::sqrt3 * (2 * uniformElement(key, first + i) - 1));
 }
 
 } // namespace mt::host

@@ -24,5 +24,8 @@ double normalElement(uint64_t key, uint64_t element);
 /// same floats on every processor.
 void generateNormal(uint64_t key, uint64_t first, double mean, double deviation, std::span<float> values);
 
+/// The same of numbers uniform between mean - sqrt(3) deviation and mean + sqrt(3) deviation: of that deviation.
+void generateUniform(uint64_t key, uint64_t first, double mean, double deviation, std::span<float> values);
+
 } // namespace mt::host
 #endif

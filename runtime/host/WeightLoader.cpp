@@ -172,6 +172,9 @@ private:
     } else if (initial.generator == "normal") {
       generateNormal(generatorKey(chunk.parameter->name, initial.seed), chunk.first, initial.value, initial.deviation,
                      values);
+    } else if (initial.generator == "uniform") {
+      generateUniform(generatorKey(chunk.parameter->name, initial.seed), chunk.first, initial.value, initial.deviation,
+                      values);
     } else {
       float value = initial.generator == "ones"    ? 1
                     : initial.generator == "zeros" ? 0

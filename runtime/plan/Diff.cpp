@@ -64,6 +64,7 @@ private:
     field("precision", a.precision, b.precision);
     field("optimizer", a.optimizer, b.optimizer);
     field("groups", fmt::format("{}", fmt::join(a.groups, " ")), fmt::format("{}", fmt::join(b.groups, " ")));
+    field("adapters", describeAdapters(before), describeAdapters(after));
     field("clipping", a.clip, b.clip);
     field("gradients exchanged in 16 bits", a.narrowExchange, b.narrowExchange);
     field("saved activations", a.savedActivations, b.savedActivations);

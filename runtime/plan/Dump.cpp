@@ -1,6 +1,12 @@
 #include "runtime/plan/Dump.h"
 
+#include "runtime/base/Sizes.h"
+#include "runtime/plan/LayerIndex.h"
+
+#include <fmt/ranges.h>
+
 #include <array>
+#include <set>
 
 namespace mt::plan {
 namespace {
@@ -61,6 +67,21 @@ std::string_view name(ByteKind kind) {
 std::string_view name(BindingEffect effect) {
   return pick(std::to_array<std::string_view>({"read", "write", "accumulate", "update"}), effect);
 }
+std::string describeAdapters(const Plan &plan) {
+  if (plan.adapters.empty())
+    return "";
+  std::set<int64_t> ranks;
+  std::set<double> scales;
+  double trained = 0;
+  for (const Adapter &adapter : plan.adapters) {
+    ranks.insert(plan.parameters[adapter.down].dims[0]);
+    scales.insert(adapter.scale);
+    trained += elementsOf(plan.parameters[adapter.down]) + elementsOf(plan.parameters[adapter.up]);
+  }
+  return fmt::format("{}, rank {}, scale {}, {} parameters", plan.adapters.size(), fmt::join(ranks, " and "),
+                     fmt::join(scales, " and "), formatCount(trained));
+}
+
 std::string_view name(ProgramKind kind) {
   return pick(std::to_array<std::string_view>({"step", "finish", "evaluate", "load", "store"}), kind);
 }

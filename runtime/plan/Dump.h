@@ -25,6 +25,9 @@ std::string dumpJson(const Plan &plan);
 std::string dumpTrace(const Plan &plan);
 std::string dumpHtml(const Plan &plan);
 
+/// Adapters in words: "28, rank 16, scale 2, 1.2 M parameters"; empty where there are none.
+std::string describeAdapters(const Plan &plan);
+
 std::string_view name(SpaceKind kind);
 std::string_view name(StreamKind kind);
 std::string_view name(Alias::Kind kind);

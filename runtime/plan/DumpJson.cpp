@@ -197,6 +197,14 @@ Json tables(const Plan &plan) {
 std::string dumpJson(const Plan &plan) {
   Json json = tables(plan);
   json["parameters"] = listOf(plan.parameters, [](const Parameter &parameter) { return toJson(parameter); });
+  json["adapters"] = listOf(plan.adapters, [&](const Adapter &adapter) -> Json {
+    return {{"weight", plan.parameters[adapter.weight].name},
+            {"down", plan.parameters[adapter.down].name},
+            {"up", plan.parameters[adapter.up].name},
+            {"scale", adapter.scale},
+            {"dropout", adapter.dropout},
+            {"transposed", adapter.transposed}};
+  });
   json["inputs"] = listOf(plan.inputs, [](const Input &input) { return toJson(input); });
   json["templates"] = listOf(plan.templates, [](const Template &code) { return toJson(code); });
   json["programs"] = listOf(plan.programs, [&](const Program &program) { return toJson(plan, program); });

@@ -67,6 +67,8 @@ private:
     line("  numbers    {}, {}, {}", settings.precision, settings.optimizer, settings.clip ? "clipped" : "not clipped");
     for (const std::string &group : settings.groups)
       line("  group      {}", group);
+    if (!plan.adapters.empty())
+      line("  adapters   {}", describeAdapters(plan));
     line("  decisions  saved activations: {}; weights: {}; parked: {}; updates: {}", settings.savedActivations, settings.weights,
          settings.parked, settings.updates);
     line("  target     {} ({}{})", plan.target.name, plan.target.device, plan.target.unified ? ", unified" : "");

@@ -1,6 +1,7 @@
 #include "runtime/plan/ParameterGroups.h"
 
 #include "kernels/Optimizers.h"
+#include "runtime/base/PatternSettings.h"
 
 #include <fmt/ranges.h>
 #include <fnmatch.h>
@@ -11,16 +12,6 @@
 
 namespace mt::plan {
 namespace {
-
-std::vector<std::string> split(std::string_view text, char by) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    size_t end = std::min(text.find(by, begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 Result<double> numberOf(std::string_view key, const std::string &value) {
   const kernels::Hyperparameter *hyperparameter = kernels::findHyperparameter(key);
@@ -33,39 +24,40 @@ Result<double> numberOf(std::string_view key, const std::string &value) {
   return number;
 }
 
-Status take(const std::string &setting, ParameterGroup &group) {
-  const size_t equals = setting.find('=');
-  const std::string key = setting.substr(0, equals), value = equals == std::string::npos ? "" : setting.substr(equals + 1);
+std::string keyList() {
   std::vector<std::string_view> keys = {"lr", "decay"};
   for (std::string_view name : kernels::hyperparameterNames())
     keys.push_back(name);
-  if (equals == std::string::npos || (key != "optimizer" && std::ranges::find(keys, key) == keys.end()))
-    return fail("'{}': must be KEY=VALUE with one of the keys {}, optimizer", setting, fmt::join(keys, ", "));
+  keys.push_back("optimizer");
+  return fmt::format("{}", fmt::join(keys, ", "));
+}
+
+Status take(const std::string &key, const std::string &value, ParameterGroup &group) {
   if (key == "optimizer") {
     if (const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(value); !optimizer || !optimizer->learns)
       return fail("optimizer={}: must be {}", value, kernels::optimizerList());
     group.optimizer = value;
     return {};
   }
+  if (key != "lr" && key != "decay" && !kernels::findHyperparameter(key))
+    return fail("'{}={}': must be KEY=VALUE with one of the keys {}", key, value, keyList());
   MT_ASSIGN(group.values[key], numberOf(key, value));
   return {};
 }
 
 } // namespace
 
-bool ParameterGroup::holds(const Parameter &parameter) const {
+bool hasName(const Parameter &parameter, const std::string &pattern) {
   auto matches = [&](const std::string &name) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
   return matches(parameter.name) ||
          std::ranges::any_of(parameter.aliases, [&](const Alias &alias) { return matches(alias.name); });
 }
 
 Result<ParameterGroup> parseGroup(const std::string &text) {
-  const size_t colon = text.rfind(':'); // names have them, too
-  ParameterGroup group{text, text.substr(0, colon), {}, {}};
-  if (colon == std::string::npos || colon == 0)
-    return fail("must be PATTERN:KEY=VALUE,... such as '*.bias:lr=0.01,decay=0'");
-  for (const std::string &setting : split(std::string_view(text).substr(colon + 1), ','))
-    MT_TRY(take(setting, group));
+  MT_ASSIGN(const PatternSettings parsed, parsePatternSettings(text, "*.bias:lr=0.01,decay=0", keyList()));
+  ParameterGroup group{text, parsed.pattern, {}, {}};
+  for (const auto &[key, value] : parsed.settings)
+    MT_TRY(take(key, value, group));
   return group;
 }
 

@@ -10,6 +10,9 @@
 
 namespace mt::plan {
 
+/// Whether a glob is of one of a parameter's names: the initializer's, or the exported module's.
+bool hasName(const Parameter &parameter, const std::string &pattern);
+
 /// `PATTERN:KEY=VALUE,...` with a glob over the names of parameters and the keys `lr`, `decay`, those of hyperparameters
 /// (kernels/Optimizers.h) and, where a plan is made, `optimizer`.
 struct ParameterGroup {
@@ -17,8 +20,7 @@ struct ParameterGroup {
   std::string optimizer;                           ///< empty: as without the group
   std::map<std::string, double, std::less<>> values; ///< by key
 
-  /// Whether the pattern is of one of a parameter's names: the initializer's, or the exported module's.
-  bool holds(const Parameter &parameter) const;
+  bool holds(const Parameter &parameter) const { return hasName(parameter, pattern); }
 };
 
 /// Errors say what of the text is wrong, and what would do; those of several name the text, too.

@@ -429,6 +429,15 @@ proto::Plan toProto(const Plan &plan) {
   }
   for (const Parameter &parameter : plan.parameters)
     put(parameter, made.add_parameters());
+  for (const Adapter &adapter : plan.adapters) {
+    auto *to = made.add_adapters();
+    to->set_weight(adapter.weight);
+    to->set_down(adapter.down);
+    to->set_up(adapter.up);
+    to->set_scale(adapter.scale);
+    to->set_dropout(adapter.dropout);
+    to->set_transposed(adapter.transposed);
+  }
   for (const Input &input : plan.inputs)
     put(input, made.add_inputs());
   for (const Template &code : plan.templates)
@@ -461,6 +470,9 @@ Result<Plan> fromProto(const proto::Plan &message) {
     reader.place = fmt::format("parameter {} \"{}\"", plan.parameters.size(), parameter.name());
     plan.parameters.push_back(reader.parameter(parameter));
   }
+  for (const auto &adapter : message.adapters())
+    plan.adapters.push_back(
+        {adapter.weight(), adapter.down(), adapter.up(), adapter.scale(), adapter.dropout(), adapter.transposed()});
   for (const auto &input : message.inputs()) {
     reader.place = fmt::format("input {} \"{}\"", plan.inputs.size(), input.name());
     plan.inputs.push_back(reader.input(input));

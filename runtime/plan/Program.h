@@ -71,7 +71,7 @@ struct Initial {
   std::string path;
   uint64_t offset = 0, length = 0;
   DType type = DType::f32;
-  std::string generator; ///< normal, zeros, ones, constant
+  std::string generator; ///< normal, uniform, zeros, ones, constant
   uint64_t seed = 0;
   double deviation = 0, value = 0;
 };
@@ -95,6 +95,15 @@ struct Parameter {
 
   /// The part of that name, or null.
   const Part *part(std::string_view partName) const;
+};
+
+/// What is trained beside a weight W that is not: the model computes with W + scale * up down (Hu et al., LoRA, arXiv
+/// 2106.09685). Parameters by index.
+struct Adapter {
+  uint32_t weight = 0;           ///< [out, in]
+  uint32_t down = 0, up = 0;     ///< [rank, in], [out, rank]
+  double scale = 1, dropout = 0; ///< dropout: share of the input that training drops before `down`
+  bool transposed = false;       ///< the weight is of [in, out]
 };
 
 enum class InputKind : uint8_t { data, labels, scalars, rows };
@@ -215,6 +224,7 @@ struct Plan {
   std::vector<Space> spaces;
   std::vector<Stream> streams;
   std::vector<Parameter> parameters;
+  std::vector<Adapter> adapters;
   std::vector<Input> inputs;
   std::vector<Template> templates;
   std::vector<Program> programs;

@@ -4,6 +4,8 @@
 #include "runtime/base/Utf8.h"
 #include "runtime/plan/Dump.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -98,7 +100,7 @@ Status checkParts(const Plan &plan, const Parameter &parameter) {
 Status checkInitial(const Parameter &parameter) {
   const Initial &initial = parameter.initial;
   if (initial.path.empty()) {
-    static const std::set<std::string, std::less<>> kinds = {"normal", "zeros", "ones", "constant"};
+    static const std::set<std::string, std::less<>> kinds = {"normal", "uniform", "zeros", "ones", "constant"};
     if (!kinds.contains(initial.generator))
       return fail("unknown generator \"{}\"", initial.generator);
     if (!std::isfinite(initial.value) || !std::isfinite(initial.deviation) || initial.deviation < 0)
@@ -155,6 +157,21 @@ Status checkNames(const Plan &plan) {
   return {};
 }
 
+Status checkAdapter(const Plan &plan, const Adapter &adapter) {
+  const size_t count = plan.parameters.size();
+  if (adapter.weight >= count || adapter.down >= count || adapter.up >= count)
+    return fail("it is of parameters {}, {} and {}, and there are {}", adapter.weight, adapter.down, adapter.up, count);
+  const Parameter &weight = plan.parameters[adapter.weight], &down = plan.parameters[adapter.down],
+                  &up = plan.parameters[adapter.up];
+  if (weight.dims.size() != 2 || down.dims.size() != 2 || up.dims.size() != 2 || up.dims[1] != down.dims[0] ||
+      up.dims[0] != weight.dims[adapter.transposed ? 1 : 0] || down.dims[1] != weight.dims[adapter.transposed ? 0 : 1])
+    return fail("\"{}\" [{}] and \"{}\" [{}] do not make up \"{}\" [{}]", up.name, fmt::join(up.dims, ", "), down.name,
+                fmt::join(down.dims, ", "), weight.name, fmt::join(weight.dims, ", "));
+  if (!std::isfinite(adapter.scale) || !(adapter.dropout >= 0 && adapter.dropout < 1))
+    return fail("a scale of {} and a dropout of {} cannot be", adapter.scale, adapter.dropout);
+  return {};
+}
+
 Status checkParameters(const Plan &plan) {
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
     const Parameter &parameter = plan.parameters[i];
@@ -164,6 +181,8 @@ Status checkParameters(const Plan &plan) {
     MT_TRY(checkParts(plan, parameter).within(place));
     MT_TRY(checkInitial(parameter).within(place));
   }
+  for (size_t i = 0; i < plan.adapters.size(); ++i)
+    MT_TRY(checkAdapter(plan, plan.adapters[i]).within(fmt::format("adapter {}", i)));
   MT_TRY(checkNames(plan));
   return checkDisjoint(plan);
 }

@@ -17,13 +17,18 @@ bool isAlias(const json &alias) {
 
 } // namespace
 
+json aliasesOf(const plan::Parameter &parameter) {
+  json list = json::array();
+  for (const Alias &alias : parameter.aliases)
+    list.push_back({{"kind", name(alias.kind)}, {"name", alias.name}, {"transposed", alias.transposed}});
+  return list;
+}
+
 json aliasesOf(const plan::Plan &plan) {
   json all = json::object();
   for (const plan::Parameter &parameter : plan.parameters)
-    for (const Alias &alias : parameter.aliases)
-      if (parameter.trainable)
-        all[parameter.name].push_back(
-            {{"kind", name(alias.kind)}, {"name", alias.name}, {"transposed", alias.transposed}});
+    if (parameter.trainable && !parameter.aliases.empty())
+      all[parameter.name] = aliasesOf(parameter);
   return all;
 }
 

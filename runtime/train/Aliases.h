@@ -15,6 +15,8 @@ namespace mt::train {
 /// The aliases of the plan's trained parameters, as a checkpoint's metadata hold them:
 /// {parameter: [{"kind": "initializer" or "module", "name": ..., "transposed": ...}, ...], ...}.
 nlohmann::json aliasesOf(const plan::Plan &plan);
+/// Those of one parameter, a list.
+nlohmann::json aliasesOf(const plan::Parameter &parameter);
 
 /// By parameter name; of null, none. Errors: it is nothing that aliasesOf() returns.
 Result<std::map<std::string, std::vector<plan::Alias>>> readAliases(const nlohmann::json &aliases);

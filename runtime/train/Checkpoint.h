@@ -29,7 +29,8 @@ struct CheckpointMeta {
   std::string data;          ///< fingerprint of the corpus; empty: not known
   std::string numerics;  ///< what the bits depend on beside the plan: device and instruction set
   nlohmann::json recipe = nlohmann::json::object(); ///< Recipe.h
-  nlohmann::json aliases; ///< Aliases.h; null: not known
+  nlohmann::json aliases;                           ///< Aliases.h; null: not known
+  nlohmann::json adapters;                          ///< Adapters.h; null: none
   nlohmann::json files = nlohmann::json::object();  ///< StateFiles.h; empty in format 1
 };
 

@@ -273,6 +273,9 @@ private:
         ->add_option("--like", exporting.like, "the checkpoint folder that was trained: -o becomes one like it")
         ->type_name("FOLDER")
         ->excludes(model);
+    exportCommand->add_flag("--merge", exporting.merge,
+                            "add adapters to the weights that they are beside (default: -o\nwith --like becomes a "
+                            "folder in PEFT's format)");
   }
 
   void addTokenize() {

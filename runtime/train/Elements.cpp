@@ -137,6 +137,13 @@ int64_t firstOutside(DType type, const std::byte *data, int64_t count, int64_t l
   return withInteger(type, [&](auto one) { return firstOutsideOf<decltype(one)>(data, count, limit, except); });
 }
 
+Result<std::vector<float>> floatsOf(DType type, std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / byteSize(type));
+  MT_TRY(convert(type, bytes.data(), DType::f32, reinterpret_cast<std::byte *>(values.data()),
+                 static_cast<int64_t>(values.size())));
+  return values;
+}
+
 int64_t integerAt(DType type, const std::byte *data, int64_t index) {
   switch (type) {
   case DType::i64:

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace mt::train {
 
@@ -20,6 +21,9 @@ bool isFloat(DType type);
 /// Converts `count` elements. Floats become floats (round to nearest even), integers become integers or floats.
 /// Fails where a float would become an integer, or an integer does not fit; the message gives the element's index.
 Status convert(DType fromType, const std::byte *from, DType toType, std::byte *to, int64_t count);
+
+/// A floating-point array as floats.
+Result<std::vector<float>> floatsOf(DType type, std::span<const std::byte> bytes);
 
 /// Element `index` of an integer or boolean array.
 int64_t integerAt(DType type, const std::byte *data, int64_t index);

@@ -3,6 +3,7 @@
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/train/Checkpoint.h"
+#include "runtime/train/ExportAdapter.h"
 #include "runtime/train/ExportFolder.h"
 #include "runtime/train/ExportOnnx.h"
 #include "runtime/train/Npz.h"
@@ -18,13 +19,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of files of what was trained alone: they have no weights to add adapters to.
+Result<std::vector<float>> noBase() {
+  return fail("--merge: is for a model with all of its weights: -o MODEL.onnx, or --like FOLDER");
+}
+
 Status exportSafetensors(const TrainedWeights &trained, const std::string &output) {
   std::vector<TensorInfo> tensors;
   for (const auto &[name, tensor] : trained.tensors())
     tensors.push_back({name, DType::f32, tensor.dims});
   MT_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::create(output, tensors));
   for (const auto &[name, tensor] : trained.tensors())
-    MT_TRY(trained.read(tensor, [&](std::span<const float> values) { return writer.write(std::as_bytes(values)); }));
+    MT_TRY(trained.read(tensor, noBase,
+                        [&](std::span<const float> values) { return writer.write(std::as_bytes(values)); }));
   return writer.finish();
 }
 
@@ -35,7 +42,7 @@ Status exportNpz(const TrainedWeights &trained, const std::string &output) {
     if (!tensor.initializer)
       continue;
     std::vector<float> all;
-    MT_TRY(trained.read(tensor, [&](std::span<const float> values) {
+    MT_TRY(trained.read(tensor, noBase, [&](std::span<const float> values) {
       all.insert(all.end(), values.begin(), values.end());
       return Status();
     }));
@@ -61,8 +68,10 @@ Result<OnnxFile> originalModel(const ExportOptions &options, const std::string &
   return OnnxFile::open(meta.modelFile);
 }
 
-Result<TrainedWeights> openTrained(const std::string &checkpoint) {
-  MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(checkpoint));
+Result<TrainedWeights> openTrained(const ExportOptions &options, const std::string &checkpoint) {
+  MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(checkpoint, options.merge));
+  if (options.merge && trained.adapters().empty())
+    return fail("--merge: {} has no adapters: leave it out", checkpoint);
   if (!trained.knowsAliases())
     log().warn("{}: written by an older mtrun, it does not say which other names tied tensors have: copies under such "
                "names keep their old values. Resume the run with this mtrun, whose checkpoints say it",
@@ -71,7 +80,12 @@ Result<TrainedWeights> openTrained(const std::string &checkpoint) {
 }
 
 Result<std::string> exportLike(const ExportOptions &options, const std::string &checkpoint) {
-  MT_ASSIGN(const TrainedWeights trained, openTrained(checkpoint));
+  MT_ASSIGN(const TrainedWeights trained, openTrained(options, checkpoint));
+  if (!trained.adapters().empty() && !trained.isMerged()) {
+    MT_ASSIGN(const uint64_t bytes, exportAdapter(trained, options.like, options.output));
+    return fmt::format("{}: {} adapters of {} in PEFT's format, {}\n", options.output, trained.adapters().size(),
+                       checkpoint, formatSize(bytes));
+  }
   MT_ASSIGN(const ExportedFolder done, exportFolder(trained, options.like, options.output));
   if (!done.left.empty())
     log().warn("{}: {} not taken along: weights in another format, or no files", options.like,
@@ -89,7 +103,11 @@ Result<std::string> exportCheckpoint(const ExportOptions &options, const std::st
   MT_ASSIGN(Descriptor stream, openStream(options.output));
   if (stream.valid()) // what has gone out cannot be taken back
     MT_TRY(verifyCheckpoint(checkpoint, true));
-  MT_ASSIGN(const TrainedWeights trained, openTrained(checkpoint));
+  MT_ASSIGN(const TrainedWeights trained, openTrained(options, checkpoint));
+  if (ending == ".onnx" && !trained.adapters().empty() && !trained.isMerged())
+    return fail("-o {}: {} has adapters, which the model has no place for: add them to its weights with --merge, or "
+                "export them to .safetensors, or with --like FOLDER in PEFT's format",
+                options.output, checkpoint);
   uint64_t dataBytes = 0;
   if (ending == ".onnx") {
     MT_ASSIGN(OnnxFile model, originalModel(options, checkpoint));

@@ -4,6 +4,7 @@
 #define MT_RUNTIME_TRAIN_EXPORT_H
 
 #include "runtime/base/Status.h"
+#include "runtime/train/Adapters.h"
 #include "runtime/train/Options.h"
 #include "runtime/train/StateFiles.h"
 
@@ -19,14 +20,18 @@ namespace mt::train {
 /// generators, values in single fields) go to OUTPUT.data beside it, trained or not, so that the two files are
 /// complete. Types stay those of the model. A trained tensor is written under each of its names: every initializer that
 /// held a copy of it, in its layout, and in .safetensors also every name of the module that was exported.
+///
+/// Adapters go by their own names into files of tensors, in PEFT's format into a folder (ExportAdapter.h), and with
+/// options.merge into the weights that they are beside.
 Status exportWeights(const ExportOptions &options);
 
 /// The 32-bit weights of a checkpoint, under every name that they have: in the model's file, and in the module that it
 /// was exported from.
 class TrainedWeights {
 public:
-  /// Errors name the file: it is missing, damaged or cannot be read, or two tensors have one name.
-  static Result<TrainedWeights> open(const std::string &checkpoint);
+  /// With `merge` weights with the sums of their adapters take the places of those. Errors name the file: it is
+  /// missing, damaged or cannot be read, or two tensors have one name.
+  static Result<TrainedWeights> open(const std::string &checkpoint, bool merge = false);
 
   /// A tensor under one of its names.
   struct Named {
@@ -34,18 +39,30 @@ public:
     Dims dims;
     bool transposed = false; ///< against the parameter
     bool initializer = true; ///< of the model's file; else of the module alone
+    std::optional<size_t> adapter = {}; ///< which of adapters() is added to what it was
   };
   /// By name.
   const std::map<std::string, Named, std::less<>> &tensors() const { return all; }
   /// The tensor that an initializer of the model is; null if it was not trained.
   const Named *initializer(std::string_view name) const;
-  size_t parameters() const { return weights->tensors().size(); }
+  size_t parameters() const { return weights->tensors().size() - (merged ? stored.size() : 0); }
+  const std::vector<StoredAdapter> &adapters() const { return stored; }
+  bool isMerged() const { return merged; }
   /// Whether copies under other names are known: checkpoints that were written before have none.
   bool knowsAliases() const { return hasAliases; }
-  /// Reads the values of a tensor, compares their checksum, and then passes them on in pieces, in order.
-  Status read(const Named &tensor, const std::function<Status(std::span<const float>)> &take) const;
+  /// Reads the values of a tensor, compares their checksum, and then passes them on in pieces, in order. `base` gives
+  /// what the tensor was, where an adapter is added to it.
+  Status read(const Named &tensor, const std::function<Result<std::vector<float>>()> &base,
+              const std::function<Status(std::span<const float>)> &take) const;
+  /// All values of a parameter.
+  Result<std::vector<float>> values(const std::string &parameter) const;
 
 private:
+  Status addAliases(const Named &own, const std::vector<plan::Alias> &aliases);
+  Status check(const StoredAdapter &adapter) const;
+  Status mergeAdapters();
+  std::vector<StoredAdapter> stored;
+  bool merged = false;
   std::optional<StateFile> weights;
   std::map<std::string, Named, std::less<>> all;
   bool hasAliases = false;

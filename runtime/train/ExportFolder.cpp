@@ -3,7 +3,7 @@
 #include "runtime/base/AtomicFolder.h"
 #include "runtime/base/Json.h"
 #include "runtime/train/Elements.h"
-#include "runtime/train/Safetensors.h"
+#include "runtime/train/FolderTensors.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kIndex = "model.safetensors.index.json", *kOneFile = "model.safetensors";
 /// Weights in other formats, which the trained ones would contradict.
 constexpr std::string_view kOtherWeights[] = {".safetensors", ".bin",  ".bin.index.json", ".pt", ".pth",
                                               ".ckpt",        ".gguf", ".onnx",           ".h5", ".msgpack",
@@ -38,12 +37,14 @@ public:
       : trained(trained), like(std::move(like)), output(std::move(output)) {}
 
   Result<ExportedFolder> run() {
-    MT_TRY(openFiles());
-    MT_TRY(match());
+    MT_ASSIGN(const FolderTensors opened, FolderTensors::open(like));
+    for (const auto &[name, place] : opened.places())
+      places.emplace(name, Place{place.file, place.view});
+    MT_TRY(match(opened));
     MT_ASSIGN(AtomicFolder folder, AtomicFolder::create(output));
-    for (const SafetensorsFile &file : files)
+    for (const SafetensorsFile &file : opened.files())
       MT_TRY(writeWeights(file, folder.file(fs::path(file.path()).filename().string())));
-    MT_TRY(copyOthers(folder));
+    MT_TRY(copyOthers(opened, folder));
     MT_TRY(folder.commit());
     return done;
   }
@@ -51,71 +52,10 @@ public:
 private:
   const TrainedWeights &trained;
   std::string like, output, prefix;
-  std::vector<SafetensorsFile> files;
   std::map<std::string, Place, std::less<>> places;
   ExportedFolder done;
 
   std::string at(const std::string &name) const { return (fs::path(like) / name).string(); }
-
-  /// Names of the files that hold the weights.
-  Result<std::set<std::string>> weightFiles() const {
-    std::set<std::string> names;
-    MT_ASSIGN(std::optional<std::string> index, readFile(at(kIndex)));
-    if (index) {
-      Result<nlohmann::json> json = parseJson(*index);
-      if (!json || !json->is_object() || !json->contains("weight_map") || !(*json)["weight_map"].is_object())
-        return fail("{}: has no 'weight_map' of tensors and files", at(kIndex));
-      for (const auto &[tensor, file] : (*json)["weight_map"].items()) {
-        if (!file.is_string() || fs::path(file.get<std::string>()).filename() != file.get<std::string>() ||
-            fs::path(file.get<std::string>()).extension() != ".safetensors")
-          return fail("{}: tensor '{}' lies in {}, which is no .safetensors file of the folder", at(kIndex), tensor,
-                      file.dump());
-        names.insert(file);
-      }
-      return names;
-    }
-    std::error_code error;
-    if (fs::exists(at(kOneFile), error))
-      return std::set<std::string>{kOneFile};
-    for (const auto &entry : fs::directory_iterator(like, error))
-      if (entry.path().extension() == ".safetensors")
-        names.insert(entry.path().filename().string());
-    if (error)
-      return fail("--like {}: {}", like, error.message());
-    if (names.empty())
-      return fail("--like {}: holds no *.safetensors file: name the checkpoint folder that was trained", like);
-    return names;
-  }
-
-  Status openFiles() {
-    MT_ASSIGN(const std::set<std::string> names, weightFiles());
-    files.reserve(names.size()); // places point into them
-    for (const std::string &name : names) {
-      MT_ASSIGN(SafetensorsFile file, SafetensorsFile::open(at(name)));
-      files.push_back(std::move(file));
-      for (const auto &[tensor, view] : files.back().tensors())
-        if (!places.emplace(tensor, Place{&files.back(), &view}).second)
-          return fail("{}: tensor '{}' is in {} too", files.back().path(), tensor, places[tensor].file->path());
-    }
-    return {};
-  }
-
-  /// What stands before the folder's names in the run's, where a module was wrapped for its export and so none is the
-  /// folder's own: that under which most of them are found, and the shortest of those.
-  std::string findPrefix() const {
-    if (std::ranges::any_of(trained.tensors(), [&](const auto &named) { return places.contains(named.first); }))
-      return "";
-    std::map<std::string_view, size_t> found;
-    for (const auto &[name, named] : trained.tensors())
-      for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
-        if (places.contains(std::string_view(name).substr(dot + 1)))
-          ++found[std::string_view(name).substr(0, dot + 1)];
-    std::string_view best;
-    for (auto [prefix, count] : found)
-      if (best.empty() || count > found[best] || (count == found[best] && prefix.size() < best.size()))
-        best = prefix;
-    return std::string(best);
-  }
 
   using At = std::map<std::string, Place, std::less<>>::iterator;
   /// The tensor of the folder that a trained one's name means.
@@ -126,9 +66,11 @@ private:
                : exact;
   }
 
-  Status match() {
-    std::set<std::string_view> missing, placed;
-    prefix = findPrefix();
+  Status match(const FolderTensors &opened) {
+    std::set<std::string_view> names, missing, placed;
+    for (const auto &[name, named] : trained.tensors())
+      names.insert(name);
+    prefix = opened.prefixOf(names);
     for (const auto &[name, named] : trained.tensors()) {
       const At found = placeOf(name);
       if (found == places.end()) {
@@ -202,22 +144,24 @@ private:
   Status writeTrained(const Place &place, AtomicFile &file) const {
     const DType type = place.view->type;
     std::vector<std::byte> converted;
-    return trained.read(*place.trained, [&](std::span<const float> values) -> Status {
-      converted.resize(values.size() * byteSize(type));
-      MT_TRY(convert(DType::f32, reinterpret_cast<const std::byte *>(values.data()), type, converted.data(),
-                     static_cast<int64_t>(values.size())));
-      return file.write(converted);
-    });
+    return trained.read(
+        *place.trained, [&] { return floatsOf(type, place.view->data); },
+        [&](std::span<const float> values) -> Status {
+          converted.resize(values.size() * byteSize(type));
+          MT_TRY(convert(DType::f32, reinterpret_cast<const std::byte *>(values.data()), type, converted.data(),
+                         static_cast<int64_t>(values.size())));
+          return file.write(converted);
+        });
   }
 
   /// Configuration, tokenizer and what else lies beside the weights.
-  Status copyOthers(const AtomicFolder &folder) {
+  Status copyOthers(const FolderTensors &opened, const AtomicFolder &folder) {
     std::error_code error;
     for (const auto &entry : fs::directory_iterator(like, error)) {
       const std::string name = entry.path().filename().string();
       const bool isWeights =
           std::ranges::any_of(kOtherWeights, [&](std::string_view end) { return endsWith(name, end); });
-      if (std::ranges::any_of(files, [&](const SafetensorsFile &file) { return file.path() == at(name); }) ||
+      if (std::ranges::any_of(opened.files(), [&](const SafetensorsFile &file) { return file.path() == at(name); }) ||
           name.starts_with('.') || name.starts_with(fs::path(output).filename().string() + ".tmp."))
         continue;
       std::error_code ignored;

@@ -115,7 +115,9 @@ private:
       MT_TRY(data->write(std::span(kZeros, (kAlignment - data->written() % kAlignment) % kAlignment)));
       uint64_t begin = data->written();
       const TrainedWeights::Named *named = trained.initializer(tensor.name);
-      MT_TRY(named ? trained.read(*named, writeAs(*data, *tensor.type)) : copyExternal(tensor));
+      MT_TRY(named ? trained.read(
+                         *named, [&] { return valuesOf(tensor); }, writeAs(*data, *tensor.type))
+                   : copyExternal(tensor));
       std::string moved = externalTensor(tensor, location, begin, data->written() - begin);
       replacements[tensor.field.begin] = wireField(kGraphInitializer, moved);
     }
@@ -128,15 +130,43 @@ private:
       return fail("{}: '{}' has a type or shape that cannot be copied", model.file.path(), tensor.name);
     if (tensor.externalData.contains("mt.generator"))
       return generate(tensor, *count, writeAs(*data, *tensor.type));
+    return withExternal(tensor, [&](std::span<const std::byte> values) { return data->write(values); });
+  }
+
+  /// The bytes of external data, as they are stored.
+  Status withExternal(const Initializer &tensor, const std::function<Status(std::span<const std::byte>)> &take) const {
     auto at = tensor.externalData.find("location");
     fs::path location = at == tensor.externalData.end() ? fs::path() : fs::path(at->second).lexically_normal();
     if (location.empty() || location.is_absolute() || *location.begin() == "..")
       return fail("{}: '{}' has its values in '{}', outside the model's folder", model.file.path(), tensor.name,
                   location.string());
     MT_ASSIGN(MappedFile file, MappedFile::open((fs::path(model.file.path()).parent_path() / location).string()));
-    uint64_t bytes = static_cast<uint64_t>(*count) * byteSize(*tensor.type);
+    uint64_t bytes = static_cast<uint64_t>(elementCount(tensor.dims).value_or(0)) * byteSize(*tensor.type);
     MT_ASSIGN(std::span<const std::byte> values, file.view(numberOf<uint64_t>(tensor, "offset", 0), bytes));
-    return data->write(values);
+    return take(values);
+  }
+
+  /// What a tensor of the model is, as floats. checkParameters() has seen its type and shape.
+  Result<std::vector<float>> valuesOf(const Initializer &tensor) const {
+    std::vector<float> values;
+    if (tensor.externalData.contains("mt.generator")) {
+      MT_TRY(generate(tensor, *elementCount(tensor.dims), [&](std::span<const float> piece) {
+        values.insert(values.end(), piece.begin(), piece.end());
+        return Status();
+      }));
+    } else if (tensor.external) {
+      MT_TRY(withExternal(tensor, [&](std::span<const std::byte> bytes) -> Status {
+        MT_ASSIGN(values, floatsOf(*tensor.type, bytes));
+        return Status();
+      }));
+    } else if (tensor.raw.size() > 0) {
+      MT_ASSIGN(values, floatsOf(*tensor.type, model.file.bytes().subspan(tensor.raw.begin, tensor.raw.size())));
+    } else {
+      return fail("{}: '{}' has its values in single fields, which an adapter cannot be added to: write it with raw or "
+                  "external data",
+                  model.file.path(), tensor.name);
+    }
+    return values;
   }
 
   /// The model's bytes with moved tensors' fields replaced, and trained values where they are.
@@ -160,7 +190,8 @@ private:
         at = tensor.field.end;
       } else if (const TrainedWeights::Named *named = trained.initializer(tensor.name)) {
         MT_TRY(copy(at, tensor.raw.begin));
-        MT_TRY(trained.read(*named, writeAs(file, *tensor.type)));
+        MT_TRY(trained.read(
+            *named, [&] { return valuesOf(tensor); }, writeAs(file, *tensor.type)));
         at = tensor.raw.end;
       }
     }

@@ -72,6 +72,7 @@ struct ExportOptions {
   std::string output; ///< .onnx, .safetensors or .npz
   std::string model;  ///< the original .onnx; empty: where the plan found it
   std::string like = {}; ///< a checkpoint folder, as which `output` is written; empty: one file
+  bool merge = false;    ///< adapters are added to the weights that they are beside
 };
 
 struct TokenizeOptions {

@@ -35,13 +35,14 @@ Status passTransposed(std::span<const float> values, size_t rows, size_t columns
 
 } // namespace
 
-Result<TrainedWeights> TrainedWeights::open(const std::string &checkpoint) {
+Result<TrainedWeights> TrainedWeights::open(const std::string &checkpoint, bool merge) {
   TrainedWeights trained;
   MT_ASSIGN(CheckpointMeta meta, readMeta(checkpoint));
   MT_TRY(checkSizes(checkpoint, meta.files));
   MT_ASSIGN(trained.weights, StateFile::open(checkpoint, plan::kWeight, meta.files));
   const std::string &path = trained.weights->path();
   MT_ASSIGN(auto aliases, readAliases(meta.aliases));
+  MT_ASSIGN(trained.stored, readAdapters(meta.adapters));
   trained.hasAliases = !meta.aliases.is_null();
   for (const auto &[name, tensor] : trained.weights->tensors()) {
     if (tensor.type != DType::f32)
@@ -49,19 +50,57 @@ Result<TrainedWeights> TrainedWeights::open(const std::string &checkpoint) {
     trained.all[name] = {name, tensor.dims};
   }
   for (const auto &[name, tensor] : trained.weights->tensors())
-    for (const plan::Alias &alias : aliases[name]) {
-      Named named{name, tensor.dims, alias.transposed, alias.kind == plan::Alias::Kind::initializer};
-      if (alias.transposed && tensor.dims.size() != 2)
-        return fail("{}: '{}' cannot be the transpose of '{}' {}: the checkpoint is damaged", path, alias.name, name,
-                    text(tensor.dims));
-      if (alias.transposed)
-        std::swap(named.dims[0], named.dims[1]);
-      auto [at, isNew] = trained.all.try_emplace(alias.name, std::move(named));
-      if (!isNew)
-        return fail("{}: parameters '{}' and '{}' both have the name '{}': the checkpoint is damaged", path,
-                    at->second.parameter, name, alias.name);
-    }
+    MT_TRY(trained.addAliases({name, tensor.dims}, aliases[name]).within(path));
+  for (const StoredAdapter &adapter : trained.stored)
+    MT_TRY(trained.check(adapter).within(path));
+  if (merge)
+    MT_TRY(trained.mergeAdapters().within(path));
   return trained;
+}
+
+/// Names a tensor has beside its own.
+Status TrainedWeights::addAliases(const Named &own, const std::vector<plan::Alias> &aliases) {
+  for (const plan::Alias &alias : aliases) {
+    Named named = own;
+    named.transposed = alias.transposed;
+    named.initializer = alias.kind == plan::Alias::Kind::initializer;
+    if (alias.transposed && own.dims.size() != 2)
+      return fail("'{}' cannot be the transpose of '{}' {}: the checkpoint is damaged", alias.name, own.parameter,
+                  text(own.dims));
+    if (alias.transposed)
+      std::swap(named.dims[0], named.dims[1]);
+    auto [at, isNew] = all.try_emplace(alias.name, std::move(named));
+    if (!isNew)
+      return fail("parameters '{}' and '{}' both have the name '{}': the checkpoint is damaged", at->second.parameter,
+                  own.parameter, alias.name);
+  }
+  return Status();
+}
+
+/// An adapter's matrices are there and make up its weight.
+Status TrainedWeights::check(const StoredAdapter &adapter) const {
+  const ArrayView *down = weights->find(adapter.down), *up = weights->find(adapter.up);
+  const auto out = static_cast<size_t>(adapter.transposed ? 1 : 0);
+  if (!down || !up || down->dims.size() != 2 || up->dims.size() != 2 || down->dims[0] != up->dims[1] ||
+      down->dims[0] == 0 || up->dims[0] != adapter.dims[out] || down->dims[1] != adapter.dims[1 - out])
+    return fail("the adapter of '{}' does not make up its {}: the checkpoint is damaged", adapter.weight,
+                text(adapter.dims));
+  return Status();
+}
+
+Status TrainedWeights::mergeAdapters() {
+  merged = true;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const StoredAdapter &adapter = stored[i];
+    all.erase(adapter.down);
+    all.erase(adapter.up);
+    Named named{adapter.weight, adapter.dims};
+    named.adapter = i;
+    if (!all.try_emplace(adapter.weight, named).second)
+      return fail("'{}' is trained and has an adapter: the checkpoint is damaged", adapter.weight);
+    MT_TRY(addAliases(named, adapter.aliases));
+  }
+  return Status();
 }
 
 const TrainedWeights::Named *TrainedWeights::initializer(std::string_view name) const {
@@ -69,13 +108,28 @@ const TrainedWeights::Named *TrainedWeights::initializer(std::string_view name) 
   return at == all.end() || !at->second.initializer ? nullptr : &at->second;
 }
 
-Status TrainedWeights::read(const Named &tensor, const Take &take) const {
-  const ArrayView &stored = *weights->find(tensor.parameter);
-  std::vector<float> values(stored.data.size() / sizeof(float));
-  MT_TRY(weights->read({tensor.parameter}, 0, [&](size_t, uint64_t begin, std::span<const std::byte> bytes) {
+Result<std::vector<float>> TrainedWeights::values(const std::string &parameter) const {
+  std::vector<float> values(weights->find(parameter)->data.size() / sizeof(float));
+  MT_TRY(weights->read({parameter}, 0, [&](size_t, uint64_t begin, std::span<const std::byte> bytes) {
     std::memcpy(std::as_writable_bytes(std::span(values)).data() + begin, bytes.data(), bytes.size());
     return Status();
   }));
+  return values;
+}
+
+Status TrainedWeights::read(const Named &tensor, const std::function<Result<std::vector<float>>()> &base,
+                            const Take &take) const {
+  if (tensor.adapter) {
+    const StoredAdapter &adapter = stored[*tensor.adapter];
+    MT_ASSIGN(std::vector<float> sum, base());
+    MT_ASSIGN(const std::vector<float> down, values(adapter.down));
+    MT_ASSIGN(const std::vector<float> up, values(adapter.up));
+    addAdapter(down, up, weights->find(adapter.down)->dims[0], adapter.scale, adapter.transposed != tensor.transposed,
+               sum);
+    return passStraight(sum, take);
+  }
+  const ArrayView &stored = *weights->find(tensor.parameter);
+  MT_ASSIGN(const std::vector<float> values, this->values(tensor.parameter));
   return tensor.transposed ? passTransposed(values, size_t(stored.dims[0]), size_t(stored.dims[1]), take)
                            : passStraight(values, take);
 }

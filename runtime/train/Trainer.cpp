@@ -7,6 +7,7 @@
 #include "runtime/network/OpenNetwork.h"
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/train/Adapters.h"
 #include "runtime/train/Aliases.h"
 #include "runtime/train/CheckpointWriter.h"
 #include "runtime/train/Checksum.h"
@@ -301,6 +302,7 @@ private:
     meta.numerics = setup.numerics;
     meta.recipe = toJson(options.recipe);
     meta.aliases = aliasesOf(plan);
+    meta.adapters = adaptersOf(plan);
     return meta;
   }
 

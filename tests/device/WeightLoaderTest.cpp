@@ -69,6 +69,21 @@ TEST(Generator, GivesTheFormulasFloatsOnEveryInstructionSet) {
   hwy::GetChosenTarget().DeInit();
 }
 
+TEST(Generator, IsUniform) {
+  std::vector<float> values(1 << 16), part(100);
+  const double deviation = 1 / std::sqrt(3.0 * 64); // as of an adapter's matrix for 64 inputs: within 1 / 8
+  generateUniform(generatorKey("w", 1), 0, 0, deviation, values);
+  generateUniform(generatorKey("w", 1), 1001, 0, deviation, part);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), values.begin() + 1001));
+  std::array<int, 8> counts = {};
+  for (float value : values) {
+    ASSERT_LE(std::abs(value), 0.125f);
+    ++counts[std::min<size_t>(7, static_cast<size_t>((value + 0.125f) * 32))];
+  }
+  for (int count : counts) // of 8,192 each, with a deviation of 85
+    EXPECT_NEAR(count, 1 << 13, 5 * 85);
+}
+
 TEST(Generator, IsNormal) {
   std::vector<float> values(1 << 18);
   generateNormal(generatorKey("w", 1), 0, 3, 2, values);

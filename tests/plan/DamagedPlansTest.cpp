@@ -118,8 +118,17 @@ const std::vector<Damage> kDamages = {
        p.parameters[0].dims = {-6, -5};
      },
      "a dimension of -6 is not possible"},
-    {"unknownGenerator", [](Plan &p) { p.parameters[0].initial.generator = "uniform"; },
-     "unknown generator \"uniform\""},
+    {"unknownGenerator", [](Plan &p) { p.parameters[0].initial.generator = "cauchy"; }, "unknown generator \"cauchy\""},
+    {"adapterOfNothing",
+     [](Plan &p) {
+       p.adapters.push_back({0, 1, 99});
+     },
+     "adapter 0: it is of parameters 0, 1 and 99, and there are"},
+    {"adapterThatDoesNotFit",
+     [](Plan &p) {
+       p.adapters.push_back({0, 0, 0});
+     },
+     "do not make up"},
     {"generatorNaN", [](Plan &p) { p.parameters[0].initial.deviation = NAN; }, "they must be finite"},
     {"fileTooShort",
      [](Plan &p) {
@@ -134,7 +143,8 @@ const std::vector<Damage> kDamages = {
     {"inputPart", [](Plan &p) { p.inputs[0].parts[1].bytes = 8; }, "part 1 has 8 bytes, want 96"},
     {"scalars", [](Plan &p) { p.inputs[2].type = DType::i64; },
      "scalars must be f64 [2, 16]: a row for the step and one for each parameter"},
-    {"rowNumbers", [](Plan &p) { p.inputs[0].kind = InputKind::rows; }, "input 0 \"x\": numbers of rows must be i64 [8]"},
+    {"rowNumbers", [](Plan &p) { p.inputs[0].kind = InputKind::rows; },
+     "input 0 \"x\": numbers of rows must be i64 [8]"},
     {"inputOnDevice", [](Plan &p) { p.inputs[0].parts[0].space = 0; },
      "part 0 lies in space 0, which the host cannot reach"},
     {"unknownKernel", [](Plan &p) { code(p, "train").calls[0].signature.kernel = "mat_mul"; },

@@ -1,5 +1,6 @@
 // The parser of CommandLine.h, with CLI11.
 #include "tools/mtc/CommandLine.h"
+#include "compiler/pipeline/Adapters.h"
 
 #include "kernels/Optimizers.h"
 #include "runtime/plan/ParameterGroups.h"
@@ -118,6 +119,18 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
      "and [batch, sequence, vocabulary] comes out)");
   add(app, "--train", "PATTERN", o.train, "parameters to train: a glob over their names;\nrepeatable, wins over --freeze");
   add(app, "--freeze", "PATTERN", o.freeze, "parameters not to train; repeatable (default: buffers)");
+  app.add_option_function<std::vector<std::string>>(
+         "--lora",
+         [&o](const std::vector<std::string> &all) {
+           for (const std::string &text : all)
+             if (Result<pipeline::AdapterRequest> request = pipeline::parseAdapterRequest(text); !request.ok())
+               throwUsage("--lora " + text + ": " + request.status().message());
+           o.lora = all;
+         },
+         "trains low-rank adapters beside frozen weights of such\nnames, and nothing else but what --train says; keys "
+         "are\nrank, alpha (the rank), dropout and seed (0); repeatable,\nthe last counts")
+      ->option_text("PATTERN:rank=R,alpha=A")
+      ->allow_extra_args(false);
   add(app, "--precision", "KIND", o.precision, "fp32 or bf16 (default: fp32; TF32 is never used)")->check(oneOf({"fp32", "bf16"}));
   add(app, "--optimizer", "KIND", o.optimizer, kernels::optimizerList() + " (default: adamw)")->check(oneOf(kernels::optimizerNames()));
   app.add_option_function<std::vector<std::string>>("--group", [&o](const std::vector<std::string> &all) {

@@ -1,0 +1,25 @@
+#include "runtime/base/PatternSettings.h"
+
+#include <algorithm>
+
+namespace mt {
+
+Result<PatternSettings> parsePatternSettings(const std::string &text, const std::string &example,
+                                             const std::string &keys) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return fail("must be PATTERN:KEY=VALUE,... such as '{}'", example);
+  PatternSettings parsed{text.substr(0, colon), {}};
+  for (size_t begin = colon + 1; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string setting = text.substr(begin, end - begin);
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos)
+      return fail("'{}': must be KEY=VALUE with one of the keys {}", setting, keys);
+    parsed.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+    begin = end + 1;
+  }
+  return parsed;
+}
+
+} // namespace mt
