@@ -2,6 +2,7 @@
 // as JSON arrays; a script of a screen draws both against predicted time and zooms.
 #include "runtime/plan/Dump.h"
 
+#include "runtime/base/Html.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/LayerIndex.h"
 #include "runtime/plan/Occupancy.h"
@@ -200,17 +201,6 @@ Json spacesOf(const Plan &plan, const Program &program) {
   return spaces;
 }
 
-/// JSON that can stand in a script element: no text in it can end the element.
-std::string forScript(const Json &json) {
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace), result;
-  for (char c : text)
-    if (c == '<')
-      result += "\\u003c";
-    else
-      result += c;
-  return result;
-}
-
 } // namespace
 
 std::string dumpHtml(const Plan &plan) {
@@ -226,7 +216,7 @@ std::string dumpHtml(const Plan &plan) {
                   {"commands", commandsOf(program, timeline)},
                   {"waits", waitsOf(program, timeline, idle)},
                   {"spaces", spacesOf(plan, program)}};
-  return std::string(kHead) + forScript(json) + std::string(kScript);
+  return std::string(kHead) + scriptJson(json) + std::string(kScript);
 }
 
 } // namespace mt::plan
