@@ -1,4 +1,4 @@
-// mtrun: trains a compiled plan; evaluates, exports, tokenizes, measures.
+// mtrun: trains a compiled plan; evaluates, exports, reports, tokenizes, measures.
 #include "Version.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/OutOfMemory.h"
@@ -6,6 +6,7 @@
 #include "runtime/probe/Probe.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Export.h"
+#include "runtime/train/RunReport.h"
 #include "runtime/train/Tokenize.h"
 #include "runtime/train/Trainer.h"
 
@@ -20,6 +21,7 @@ struct Run {
   Status operator()(const TrainOptions &options) const { return train::train(options); }
   Status operator()(const EvalOptions &options) const { return evaluate(options); }
   Status operator()(const ExportOptions &options) const { return exportWeights(options); }
+  Status operator()(const ReportOptions &options) const { return makeReport(options); }
   Status operator()(const TokenizeOptions &options) const { return tokenize(options); }
   Status operator()(const mt::probe::ProbeOptions &options) const { return mt::probe::probeMachine(options); }
   Status operator()(const Said &) const { return Status(); }

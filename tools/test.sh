@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jobs=$(nproc)
 
-# To look at the page of mtc dump with; for jobs of several processes; to have cuDNN's library judge our graphs, and ONNX's
+# To look at the pages of mtc dump and of runs with; for jobs of several processes; to have cuDNN's library judge our graphs, and ONNX's
 # own cases our importer.
 tools/setup.sh chromium libopenmpi-dev openmpi-bin --cudnn --onnx-cases
 cmake --preset release

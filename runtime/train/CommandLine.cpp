@@ -49,6 +49,7 @@ constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --dry-run
   mtrun eval plan.bin --data held-out.txt --from runs/plan
   mtrun export runs/plan -o trained.onnx
+  mtrun report runs/plan
   mtrun tokenize text/ --tokenizer models/llama -o tokens
   mtrun probe -o this-machine.json)";
 
@@ -63,6 +64,7 @@ public:
     addTraining();
     addEvaluation();
     addExport();
+    addReport();
     addTokenize();
     addProbe();
   }
@@ -81,6 +83,8 @@ public:
       return eval;
     if (*exportCommand)
       return exporting;
+    if (*reportCommand)
+      return reporting;
     if (*tokenizeCommand)
       return tokenizing;
     if (*probeCommand)
@@ -162,7 +166,7 @@ private:
     app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included\n(default: one epoch)")->check(kCount)->type_name("N");
     app.add_option("--epochs", train.epochs, "passes over the data, instead of --steps (default: 1)")->check(kCount)->type_name("N");
     app.option_defaults()->group("What is kept and said");
-    app.add_option("--out", train.out, "folder of checkpoints and metrics (default: runs/<plan name>)")
+    app.add_option("--out", train.out, "folder of checkpoints, metrics and report (default: runs/<plan name>)")
         ->type_name("DIR");
     app.add_flag("--resume", train.resume, "go on from the newest checkpoint of --out, by its recipe;\nat step 0 without one");
     app.add_flag("--overwrite", train.overwrite, "start anew in a folder that holds a run, or over any metrics");
@@ -278,6 +282,14 @@ private:
                             "folder in PEFT's format)");
   }
 
+  void addReport() {
+    reportCommand = app.add_subcommand("report", "a run's page of curves and numbers, anew from its metrics");
+    reportCommand->footer("Example:\n  mtrun report runs/plan");
+    reportCommand->add_option("DIR", reporting.from, "a run's folder, or the file of its metrics")->required();
+    reportCommand->add_option("-o,--output", reporting.output, "the page (default: report.html beside the metrics)")
+        ->type_name("FILE.html");
+  }
+
   void addTokenize() {
     tokenizeCommand = app.add_subcommand("tokenize", "text to files of tokens, to train on again and again");
     tokenizeCommand->footer("Example:\n  mtrun tokenize text/ --tokenizer models/llama -o tokens\n"
@@ -323,10 +335,12 @@ private:
   }
 
   CLI::App app;
-  CLI::App *evalCommand = nullptr, *exportCommand = nullptr, *tokenizeCommand = nullptr, *probeCommand = nullptr;
+  CLI::App *evalCommand = nullptr, *exportCommand = nullptr, *reportCommand = nullptr, *tokenizeCommand = nullptr,
+           *probeCommand = nullptr;
   TrainOptions train;
   EvalOptions eval;
   ExportOptions exporting;
+  ReportOptions reporting;
   TokenizeOptions tokenizing;
   probe::ProbeOptions probe;
 };

@@ -1,5 +1,5 @@
 // The command line of mtrun as options: flags, their checks, help and examples. What is said there runs in Trainer.h,
-// Export.h, Tokenize.h and runtime/probe/Probe.h.
+// Export.h, RunReport.h, Tokenize.h and runtime/probe/Probe.h.
 #ifndef MT_RUNTIME_TRAIN_COMMANDLINE_H
 #define MT_RUNTIME_TRAIN_COMMANDLINE_H
 
@@ -18,7 +18,8 @@ struct Said {
   std::string text;
 };
 
-using Command = std::variant<TrainOptions, EvalOptions, ExportOptions, TokenizeOptions, probe::ProbeOptions, Said>;
+using Command =
+    std::variant<TrainOptions, EvalOptions, ExportOptions, ReportOptions, TokenizeOptions, probe::ProbeOptions, Said>;
 
 /// `version` is what --version prints.
 Command parseCommandLine(int count, const char *const *words, const std::string &version);

@@ -4,6 +4,7 @@
 #include "runtime/base/Json.h"
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/train/JsonLine.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -17,32 +18,47 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// What a metrics file holds of a run up to a step.
-struct Kept {
-  std::string lines;      ///< empty: there is no such file
-  bool complete = false;  ///< the file holds nothing else
-  bool evaluated = false; ///< one of them is the evaluation after that step
-};
+/// Whether a line of a metrics file is of its run up to a step; the first that no step has describes the run.
+bool isKept(const std::string &line, int64_t step, bool isFirst) {
+  Result<simdjson::dom::object> object = parseJsonLine(line);
+  int64_t at = 0;
+  if (object && object->at_key("step").get(at) == simdjson::SUCCESS)
+    return at <= step;
+  return object && isFirst;
+}
 
-Kept linesUpTo(const std::string &path, int64_t step) {
-  std::error_code error;
-  Kept kept;
-  if (!std::filesystem::is_regular_file(path, error))
-    return kept;
+/// Calls use(line) for each of them.
+template <typename Use> Status forLinesUpTo(const std::string &path, int64_t step, const Use &use) {
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    Result<ordered_json> parsed = parseOrderedJson(line);
-    ordered_json object = parsed ? *parsed : ordered_json();
-    if (!object.is_object() || !object.contains("step") || !object["step"].is_number_integer()) {
-      kept.lines += kept.lines.empty() && object.is_object() ? line + "\n" : "";
-      continue;
+  bool isFirst = true;
+  for (std::string line; std::getline(file, line);)
+    if (isKept(line, step, isFirst)) {
+      MT_TRY(use(line));
+      isFirst = false;
     }
-    if (object["step"].get<int64_t>() > step)
-      continue;
-    kept.lines += line + "\n";
-    kept.evaluated |= object["step"] == step && object.contains("eval_loss");
-  }
-  kept.complete = kept.lines.size() == std::filesystem::file_size(path, error);
+  return Status();
+}
+
+/// Leaves in a file, if there is one, what it has of a run up to a step, and adds that up.
+Result<RunHistory> keepLinesUpTo(const std::string &path, int64_t step) {
+  RunHistory kept;
+  std::error_code error;
+  if (step == 0 || !std::filesystem::is_regular_file(path, error))
+    return kept;
+  uint64_t bytes = 0;
+  MT_TRY(forLinesUpTo(path, step, [&](const std::string &line) {
+    kept.add(line);
+    bytes += line.size() + 1;
+    return Status();
+  }));
+  if (bytes == 0 || bytes == std::filesystem::file_size(path, error))
+    return kept;
+  MT_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  MT_TRY(forLinesUpTo(path, step, [&](std::string line) {
+    line += '\n';
+    return file.write(std::as_bytes(std::span(line)));
+  }));
+  MT_TRY(file.commit());
   return kept;
 }
 
@@ -53,19 +69,31 @@ double perSecond(const StepRecord &record) {
 /// Not a number where JSON has none.
 ordered_json finite(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
 
+/// A line; what is not UTF-8 in it is replaced.
+std::string lineOf(const ordered_json &object) {
+  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+/// A header as it comes back from its line.
+ordered_json asRead(const ordered_json &header) {
+  Result<ordered_json> read = parseOrderedJson(lineOf(header));
+  return read ? *read : ordered_json();
+}
+
 } // namespace
 
 Result<MetricsFile> MetricsFile::open(const std::string &path, const ordered_json &header, int64_t resumedStep) {
-  Kept kept = resumedStep > 0 ? linesUpTo(path, resumedStep) : Kept();
-  if (!kept.lines.empty() && !kept.complete)
-    MT_TRY(writeFileAtomically(path, kept.lines));
-  Result<AppendedFile> file = AppendedFile::open(path, kept.lines.empty());
+  MT_ASSIGN(RunHistory kept, keepLinesUpTo(path, resumedStep));
+  Result<AppendedFile> file = AppendedFile::open(path, kept.lines == 0);
   if (!file)
     return fail("--metrics {}: {}: choose a file that can be written", path, file.status().message());
   MetricsFile metrics(path, std::move(*file));
-  metrics.evaluated = kept.evaluated;
-  if (kept.lines.empty())
+  metrics.evaluated = resumedStep > 0 && kept.evaluatedStep == resumedStep;
+  metrics.sum = std::move(kept);
+  if (metrics.sum.lines == 0)
     MT_TRY(metrics.line(header));
+  else if (metrics.sum.header != asRead(header))
+    MT_TRY(metrics.line({{"step", resumedStep}, {"resumed", header}}));
   return metrics;
 }
 
@@ -98,8 +126,9 @@ Status MetricsFile::makeRoom(const std::string &path, const std::string &run, bo
 }
 
 Status MetricsFile::line(const ordered_json &object) {
-  return file.append(object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n")
-      .within("--metrics " + path);
+  const std::string text = lineOf(object);
+  sum.add(text);
+  return file.append(text + "\n").within("--metrics " + path);
 }
 
 Status MetricsFile::step(const StepRecord &record) {

@@ -5,6 +5,8 @@
 
 #include "runtime/base/AppendedFile.h"
 
+#include "runtime/train/RunHistory.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -25,8 +27,8 @@ struct StepRecord {
 class MetricsFile {
 public:
   /// Starts the file with `header`. When going on from `resumedStep` > 0 with a file that is there, keeps its lines up
-  /// to that step instead, so that no step appears twice. What the file held otherwise is gone: see makeRoom(). Errors:
-  /// the path cannot be written.
+  /// to that step instead, so that no step appears twice, and adds `header` where it says other things than theirs.
+  /// What the file held otherwise is gone: see makeRoom(). Errors: the path cannot be written.
   static Result<MetricsFile> open(const std::string &path, const nlohmann::ordered_json &header, int64_t resumedStep);
 
   /// Renames metrics of another run than `run`, as their first line says, to the first of FILE.1, FILE.2, .. that is free.
@@ -44,12 +46,15 @@ public:
   uint64_t waitingBytes() const { return file.waitingBytes(); }
   /// Whether the file has an evaluation after the step that the run resumed from.
   bool evaluatedAtStart() const { return evaluated; }
+  /// What all lines add up to, those that wait included.
+  const RunHistory &history() const { return sum; }
 
 private:
   MetricsFile(std::string path, AppendedFile file) : path(std::move(path)), file(std::move(file)) {}
   Status line(const nlohmann::ordered_json &object);
   std::string path;
   AppendedFile file;
+  RunHistory sum;
   bool evaluated = false;
 };
 

@@ -75,6 +75,11 @@ struct ExportOptions {
   bool merge = false;    ///< adapters are added to the weights that they are beside
 };
 
+struct ReportOptions {
+  std::string from;        ///< a run's folder, or its metrics
+  std::string output = {}; ///< empty: report.html beside the metrics
+};
+
 struct TokenizeOptions {
   std::string corpus, output, tokenizer;
   int threads = 0;                          ///< 0: the machine's cores

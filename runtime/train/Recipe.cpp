@@ -116,6 +116,46 @@ Result<std::vector<std::string>> adoptStored(RecipeOptions &options, const json 
   return damage ? Result<std::vector<std::string>>(changes) : damage;
 }
 
+namespace {
+
+/// A word of a command line, quoted where a shell would take it for something else.
+std::string shellWord(const std::string &text) {
+  const auto isPlain = [](unsigned char c) { return std::isalnum(c) || std::strchr("-_=.,:/+", c); };
+  if (!text.empty() && std::ranges::all_of(text, isPlain))
+    return text;
+  std::string word = "'";
+  for (char c : text)
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+/// Whether only a plan can have the group; one that cannot be read is nobody's.
+bool isOfPlan(const std::string &group) {
+  Result<plan::ParameterGroup> parsed = plan::parseGroup(group);
+  return !parsed || !parsed->optimizer.empty();
+}
+
+} // namespace
+
+Result<std::string> asCommandLine(const json &stored) {
+  RecipeOptions options;
+  MT_TRY(adoptStored(options, stored).status());
+  std::string line;
+  const auto add = [&](std::string_view option, const std::string &value) {
+    line += fmt::format("{}{} {}", line.empty() ? "" : " ", option, shellWord(value));
+  };
+  forEachField(options, [&](std::string_view option, const std::string &, const auto &field) {
+    if constexpr (std::is_same_v<decltype(field), const std::optional<std::vector<std::string>> &>) {
+      for (const std::string &group : field.value_or(std::vector<std::string>()))
+        if (!isOfPlan(group))
+          add(option, group);
+    } else if (field) {
+      add(option, said(option, *field));
+    }
+  });
+  return line;
+}
+
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   const Recipe usual;
   const std::vector<const OptimizerSpec *> optimizers = optimizersOf(plan);

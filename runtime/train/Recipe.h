@@ -42,6 +42,9 @@ nlohmann::json toJson(const RecipeOptions &all);
 /// Takes over from a stored recipe what is not said. Returns what is said and differs from it, as "--lr 0.1 (was
 /// 0.01)". Errors: the stored recipe is damaged.
 Result<std::vector<std::string>> adoptStored(RecipeOptions &said, const nlohmann::json &stored);
+/// A stored recipe as a command line says it, "--lr 0.001 --group '*.bias:decay=0'", but for groups that say an
+/// optimizer, which only a plan has. Errors: as of adoptStored().
+Result<std::string> asCommandLine(const nlohmann::json &stored);
 /// Fills what is still open with defaults: PyTorch's, but that decay spares vectors. Groups are those of the plan.
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan);
 /// Of options without anything open, of which `said` are on the command line. Errors: values that exclude each other, and

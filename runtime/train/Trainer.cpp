@@ -15,6 +15,8 @@
 #include "runtime/train/GradientFile.h"
 #include "runtime/train/Interrupt.h"
 #include "runtime/train/Metrics.h"
+#include "runtime/train/RunHeader.h"
+#include "runtime/train/RunReport.h"
 #include "runtime/train/TensorBoard.h"
 #include "runtime/train/TrainSetup.h"
 
@@ -71,24 +73,11 @@ private:
   }
 
   Status openFiles() {
-    nlohmann::ordered_json header;
-    header["run"] = setup.folder->run();
-    header["plan"] = fmt::format("{:016x}", plan.digest);
-    header["model"] = plan.model.name;
-    header["parameters"] = trainableElements(plan);
-    header["predicted_step_ms"] = plan.prediction.stepSeconds * 1e3;
-    header["batch"] = plan.settings.batch;
-    header["micro_batch"] = plan.settings.microBatch;
-    header["sequence"] = plan.settings.sequence;
-    header["precision"] = plan.settings.precision;
-    header["optimizer"] = plan::describeOptimizers(plan.settings);
-    header["useful_flops"] = plan.ranks * plan.prediction.usefulFlops;
-    header["steps"] = recipe.rate.steps;
-    header["seed"] = recipe.seed;
-    MT_ASSIGN(metrics, MetricsFile::open(options.metrics, header, setup.from.meta.step));
+    MT_ASSIGN(metrics, MetricsFile::open(options.metrics, runHeader(setup), setup.from.meta.step));
     if (!options.tensorboard.empty()) {
       MT_ASSIGN(board, TensorBoard::open(options.tensorboard));
     }
+    report(); // not that of the run before
     return Status();
   }
 
@@ -241,6 +230,8 @@ private:
       keepGoing(board->scalar("eval/loss", step, static_cast<float>(loss)));
     progress.note(fmt::format("step {}: evaluation loss {:.4f}, perplexity {:.4f}, over {} targets", step, loss,
                               std::exp(loss), evaluation->tokens()));
+    report();
+    startClock();
     return Status();
   }
 
@@ -273,6 +264,16 @@ private:
   void syncMetrics() {
     if (metrics)
       keepGoing(metrics->sync());
+    report();
+  }
+
+  /// The run's page, as far as it has come. Nothing of a step is reported meanwhile.
+  void report() {
+    if (!metrics || metrics->history().lines == shownLines)
+      return;
+    shownLines = metrics->history().lines;
+    if (Status written = writeReport(options.out, metrics->history()); !written && !std::exchange(unshown, true))
+      log().warn("{}; the run goes on, and mtrun report {} makes the page", written.message(), options.out);
   }
 
   Status save() {
@@ -380,6 +381,8 @@ private:
   std::unique_ptr<GradientFile> gradients;
   std::optional<Evaluation> evaluation;
   int64_t reported = 0;
+  int64_t shownLines = 0; ///< of the metrics, in the report
+  bool unshown = false;   ///< it could not be written
   float firstLoss = 0, lastLoss = 0;
   std::string besides; ///< how checkpoints on the way are written; empty where there are none, or no choice
   std::atomic<bool> warned = false;

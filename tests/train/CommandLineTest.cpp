@@ -65,6 +65,10 @@ TEST(CommandLine, OtherCommands) {
   EXPECT_EQ(std::get<TokenizeOptions>(tokenizing).tokenizer, "hf");
   EXPECT_EQ(std::get<TokenizeOptions>(tokenizing).threads, 3);
   EXPECT_EQ(std::get<TokenizeOptions>(tokenizing).fileBytes, 1U << 20);
+  Command report = parse({"report", "runs/plan", "-o", "page.html"});
+  ASSERT_TRUE(std::get_if<ReportOptions>(&report));
+  EXPECT_EQ(std::get<ReportOptions>(report).from, "runs/plan");
+  EXPECT_EQ(std::get<ReportOptions>(report).output, "page.html");
   Command probe = parse({"probe", "--device", "cuda:1"});
   ASSERT_TRUE(std::get_if<probe::ProbeOptions>(&probe));
   EXPECT_EQ(std::get<probe::ProbeOptions>(probe).device, "cuda:1");
@@ -76,6 +80,7 @@ TEST(CommandLine, HelpHasExamplesAndVersionIsPrinted) {
   for (std::vector<const char *> words : {std::vector<const char *>{"--help"},
                                           {"eval", "--help"},
                                           {"export", "--help"},
+                                          {"report", "--help"},
                                           {"tokenize", "--help"},
                                           {"probe", "--help"}}) {
     Command help = parse(words);
@@ -104,6 +109,7 @@ TEST(CommandLine, UsageErrors) {
   expectUsageError({"plan.bin", "--rehearse", "--trace", "x", "--calls"}, "--calls: a rehearsal calls no kernels");
   expectUsageError({"eval", "plan.bin"}, "--data");
   expectUsageError({"export", "runs/plan"}, "--output");
+  expectUsageError({"report"}, "DIR");
   expectUsageError({"tokenize", "text", "-o", "tokens"}, "--tokenizer");
   expectUsageError({"tokenize", "text", "--tokenizer", "t.json"}, "--output");
   expectUsageError({"tokenize", "text", "-o", "tokens", "--tokenizer", "t.json", "--shard-size", "1KiB"},
