@@ -13,5 +13,9 @@ namespace mt {
 #include "passes/Passes.h.inc"
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
+namespace passes {
+/// Behind the name of the last layer's template: that of the one which gives predictions beside the loss.
+inline constexpr llvm::StringLiteral kPredicts = ".predict";
+} // namespace passes
 } // namespace mt
 #endif

@@ -236,6 +236,24 @@ def Differentiate : Pass<"mt-differentiate", "mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::func::FuncDialect", "::mt::nn::NnDialect"];
 }
 
+def AddPredictions : Pass<"mt-add-predictions", "mlir::ModuleOp"> {
+  let summary = "Gives a language model's last layer a template that also predicts the next token, for evaluations.";
+  let description = [{
+    Beside the loss it returns logits [rows, vocabulary], in 32 bits, of one token a row: the last one whose label counts.
+    Those of a text of n tokens with the one label n - 1 are what comes after it. The template is the layer's with `.predict`
+    behind its name; models whose loss is their own have none.
+
+    ```mlir
+    func.func private @layer2(...) -> tensor<f32>
+    ```
+    gets beside it
+    ```mlir
+    func.func private @layer2.predict(...) -> (tensor<f32>, tensor<2x256xf32>)
+    ```
+  }];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
 def SelectKernels : Pass<"mt-select-kernels", "mlir::ModuleOp"> {
   let summary = "Fits templates to the kernel catalogue: chunks, results that are views, kernels that accumulate.";
   let description = [{

@@ -5,6 +5,7 @@
 #include "runtime/device/MakeDevice.h"
 #include "runtime/probe/Probe.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/Continuation.h"
 #include "runtime/train/Export.h"
 #include "runtime/train/RunReport.h"
 #include "runtime/train/Tokenize.h"
@@ -20,6 +21,7 @@ using namespace mt::train;
 struct Run {
   Status operator()(const TrainOptions &options) const { return train::train(options); }
   Status operator()(const EvalOptions &options) const { return evaluate(options); }
+  Status operator()(const SampleOptions &options) const { return sampleText(options); }
   Status operator()(const ExportOptions &options) const { return exportWeights(options); }
   Status operator()(const ReportOptions &options) const { return makeReport(options); }
   Status operator()(const TokenizeOptions &options) const { return tokenize(options); }

@@ -31,6 +31,7 @@ void addLayerPasses(mlir::OpPassManager &manager) {
   manager.addPass(mlir::func::createDuplicateFunctionEliminationPass()); // equal layers become one template
   manager.addPass(mlir::createSymbolDCEPass());                          // the others go, before each is differentiated
   manager.addPass(createDifferentiate());
+  manager.addPass(createAddPredictions()); // of the template that has its gradient already: what predicts has none
   manager.addNestedPass<mlir::func::FuncOp>(mlir::createCSEPass()); // gradients repeat what forward computed
   manager.addPass(createFuseEpilogues());                           // what gradients left side by side
   manager.addPass(createSelectKernels());                           // last: it looks at who uses what

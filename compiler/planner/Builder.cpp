@@ -40,6 +40,7 @@ private:
   const Model &model = context.model;
   const Machine &machine = context.machine;
   std::map<uint32_t, Place> losses; ///< by device that the last layer runs on: a place for each micro-batch
+  std::map<uint32_t, Place> predictions; ///< the same, of evaluations that give them
 
   void startProgram(std::vector<Command> &program) {
     out.startProgram(program);
@@ -140,9 +141,23 @@ private:
       updates.setScalars(d, place);
     }
     const int64_t loss = context.layerCount() - 1;
-    for (uint32_t d : context.devicesOf(loss))
+    for (uint32_t d : context.devicesOf(loss)) {
       losses[d] =
           out.slot(out.text("loss"), context.device(d).memory, Kind::scalar, kLossType.bytes() * model.microBatches);
+      if (const TensorType *type = predictionType())
+        predictions[d] = out.slot(out.text("predictions"), context.device(d).memory, Kind::activation,
+                                  type->bytes() * model.microBatches);
+    }
+  }
+
+  /// What a micro-batch of an evaluation predicts; null of steps, and where it predicts nothing.
+  const TensorType *predictionType() const {
+    const Layer &last = context.layer(context.layerCount() - 1);
+    if (context.evaluating)
+      for (const Result &result : context.code(last.primal).results)
+        if (result.kind == Result::prediction)
+          return &result.type;
+    return nullptr;
   }
 
   /// Updates on a device wait for the clip scale as those on the host do.
@@ -175,23 +190,42 @@ private:
       reported = layout.finalScalars;
     }
     if (!machine.unified()) {
-      const int64_t size = kLossType.bytes();
-      landed = out.slot(out.text("landed loss"), machine.staging, Kind::scalar, size * model.microBatches);
-      for (int64_t m = 0, end = 0; m < model.microBatches; m = end) { // those of a device lie together
-        const uint32_t device = context.deviceOf(loss, m);
-        while (end < model.microBatches && context.deviceOf(loss, end) == device)
-          ++end;
-        out.copy(out.text("loss"), losses.at(device) + m * size, landed + m * size, (end - m) * size, Urgency::message);
-      }
+      landed = out.slot(out.text("landed loss"), machine.staging, Kind::scalar, kLossType.bytes() * model.microBatches);
+      bringDown("loss", losses, landed, kLossType.bytes());
     }
     int64_t count = model.microBatches;
     if (context.hasRanks()) {
       landed = lossesOfAllRanks(landed);
       count *= model.ranks;
     }
-    out.kernel(out.text("report"), machine.report, "report",
-               {out.access(sumOf(landed, count), BindingEffect::read, kLossType),
-                out.access(reported, BindingEffect::read, kScalarsType)});
+    std::vector<Access> operands{out.access(sumOf(landed, count), BindingEffect::read, kLossType),
+                                 out.access(reported, BindingEffect::read, kScalarsType)};
+    if (const TensorType *type = predictionType())
+      operands.push_back(reportedPredictions(*type));
+    out.kernel(out.text("report"), machine.report, "report", std::move(operands));
+  }
+
+  /// The micro-batches' parts of the last layer's results, `size` bytes each, to the host.
+  void bringDown(std::string_view what, const std::map<uint32_t, Place> &from, Place to, int64_t size) {
+    const int64_t loss = context.layerCount() - 1;
+    for (int64_t m = 0, end = 0; m < model.microBatches; m = end) { // those of a device lie together
+      const uint32_t device = context.deviceOf(loss, m);
+      while (end < model.microBatches && context.deviceOf(loss, end) == device)
+        ++end;
+      out.copy(out.text("{}", what), from.at(device) + m * size, to + m * size, (end - m) * size, Urgency::message);
+    }
+  }
+
+  /// Of all micro-batches, one after the other.
+  Access reportedPredictions(const TensorType &type) {
+    Place landed = predictions.at(context.deviceOf(context.layerCount() - 1, 0));
+    if (!machine.unified()) {
+      landed = out.slot(out.text("landed predictions"), machine.staging, Kind::activation,
+                        type.bytes() * model.microBatches);
+      bringDown("predictions", predictions, landed, type.bytes());
+    }
+    return out.access(landed, BindingEffect::read,
+                      out.type(type.type, {type.dims[0] * model.microBatches, type.dims[1]}));
   }
 
   Place lossesOfAllRanks(Place own) {
@@ -275,6 +309,8 @@ private:
         continue;
       const Place place =
           result.kind == Result::saved ? values.savedOf(l, microBatch, result.index)
+          : result.kind == Result::prediction
+              ? predictions.at(context.deviceOf(l, microBatch)) + microBatch * result.type.bytes()
           : context.evaluating && context.layer(l).isLoss
               ? lossOf(microBatch)
               : values.result(l, context.layer(l).results[static_cast<size_t>(result.index)], microBatch, result.type);

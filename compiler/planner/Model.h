@@ -83,9 +83,10 @@ struct Argument {
   int64_t index = 0;
   TensorType type;
 };
-/// What a template gives: a result of its layer, a value that it saves, the gradient of an operand, the loss.
+/// What a template gives: a result of its layer, a value that it saves, the gradient of an operand, the loss, what an
+/// evaluation predicts.
 struct Result {
-  enum Kind : uint8_t { value, saved, gradient, loss } kind = value;
+  enum Kind : uint8_t { value, saved, gradient, loss, prediction } kind = value;
   int64_t index = 0;
   TensorType type;
 };

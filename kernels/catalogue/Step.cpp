@@ -178,7 +178,8 @@ std::span<const Kernel> stepKernels() {
   static const std::vector<Kernel> kernels = {
       entry("feed", "-> parts*", "The step's inputs and scalars; done by the training loop.",
             "the parts of the plan's inputs, in order", noFlops, checkFeed),
-      entry("report", "loss scalars -> ", "Hands the loss and the step's scalars to the training loop.", "no result",
+      entry("report", "loss scalars predictions* -> ",
+            "Hands the loss, the step's scalars and what an evaluation predicts to the training loop.", "no result",
             noFlops, checkReport),
       entry("pairwise_sum", "terms* => sum",
             "Adds tensors to one, the first, by a tree that their number alone decides.",

@@ -110,7 +110,7 @@ private:
   }
 
   /// What a template gives, told for a forward of so many values, or for a backward.
-  void describeResults(int64_t index, int64_t values, bool backward) {
+  void describeResults(int64_t index, int64_t values, bool backward, bool predicts = false) {
     planner::Template &entry = model.templates[index];
     func::FuncOp function = read.functions[index];
     if (!entry.results.empty())
@@ -121,7 +121,7 @@ private:
       if (backward)
         result.kind = operand >= 0 ? planner::Result::gradient : planner::Result::loss, result.index = operand;
       else if (k >= values)
-        result.kind = planner::Result::saved, result.index = k - values;
+        result.kind = predicts ? planner::Result::prediction : planner::Result::saved, result.index = k - values;
       entry.results.push_back(std::move(result));
     }
   }
@@ -130,8 +130,9 @@ private:
     int64_t index = model.layers.size();
     planner::Layer layer;
     read.calls.push_back(call);
-    layer.primal = templateOf(module.lookupSymbol<func::FuncOp>(call.getCallee()));
-    describeResults(layer.primal, call.getNumResults(), false);
+    auto predicts = module.lookupSymbol<func::FuncOp>((call.getCallee() + passes::kPredicts).str());
+    layer.primal = templateOf(predicts ? predicts : module.lookupSymbol<func::FuncOp>(call.getCallee()));
+    describeResults(layer.primal, call.getNumResults(), false, bool(predicts));
     if (auto stem = call->getAttrOfType<StringAttr>("nn.backward")) {
       layer.isLoss = llvm::any_of(call->getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); });
       if (failed(readRungs(call, stem.getValue(), layer)))

@@ -90,9 +90,12 @@ void Executor::State::makeFunctions(network::Channel channel) {
   made.instead["feed"] = [this](const kernels::Signature &, std::span<void *const> operands) {
     return callbacks.feed(operands);
   };
-  made.instead["report"] = [this](const kernels::Signature &, std::span<void *const> operands) {
+  made.instead["report"] = [this](const kernels::Signature &call, std::span<void *const> operands) {
     std::span scalars(static_cast<const double *>(operands[1]), kernels::Scalars::kCount);
-    return callbacks.report(*static_cast<const float *>(operands[0]), scalars);
+    std::span<const float> predictions;
+    if (operands.size() > 2)
+      predictions = {static_cast<const float *>(operands[2]), static_cast<size_t>(call.operands[2].elements())};
+    return callbacks.report(*static_cast<const float *>(operands[0]), scalars, predictions);
   };
   if (options.network) {
     for (const char *kernel : {"all_to_all", "all_gather"})

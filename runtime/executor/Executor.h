@@ -45,8 +45,9 @@ struct Callbacks {
   /// Fills the next step's (or batch's) inputs. Pointers to every part of plan.inputs, inputs x parts; part i of
   /// input n has plan.inputs[n].parts[i].bytes bytes, the micro-batches' rows in order.
   std::function<Status(std::span<void *const> parts)> feed;
-  /// The loss of the step or batch, and its final scalars (kernels::Scalars).
-  std::function<Status(float loss, std::span<const double> scalars)> report;
+  /// The loss of the step or batch, its final scalars (kernels::Scalars), and of an evaluation of a language model, for
+  /// each row in turn, the logits after the last token whose label counts; else none.
+  std::function<Status(float loss, std::span<const double> scalars, std::span<const float> predictions)> report;
   /// Optional: the gradient of a parameter (index into plan.parameters), or of its elements from `first` on, as an update is
   /// about to consume it, before clipping. On the update's stream.
   std::function<void(int64_t parameter, int64_t first, std::span<const float> gradient)> gradient;

@@ -284,7 +284,10 @@ private:
   }
 
   Status checkReport(const kernels::Signature &call) const {
-    if (call.operands.size() != 2 || call.operands[0].type != DType::f32 || call.operands[0].bytes() != sizeof(float) ||
+    const size_t count = call.operands.size();
+    if (count == 3 && (call.operands[2].type != DType::f32 || call.operands[2].dims.size() != 2))
+      return fail("predictions must be f32 of two dimensions");
+    if (count < 2 || count > 3 || call.operands[0].type != DType::f32 || call.operands[0].bytes() != sizeof(float) ||
         call.operands[1].type != DType::f64 || call.operands[1].bytes() != kernels::Scalars::kCount * sizeof(double))
       return fail("it wants the loss, f32, and the scalars, f64 [{}]", static_cast<int>(kernels::Scalars::kCount));
     return {};

@@ -48,6 +48,7 @@ constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --data text/ --resume
   mtrun plan.bin --dry-run
   mtrun eval plan.bin --data held-out.txt --from runs/plan
+  mtrun sample plan.bin --from runs/plan --prompt 'Once upon a time'
   mtrun export runs/plan -o trained.onnx
   mtrun report runs/plan
   mtrun tokenize text/ --tokenizer models/llama -o tokens
@@ -63,6 +64,7 @@ public:
     app.get_formatter()->column_width(28);
     addTraining();
     addEvaluation();
+    addSample();
     addExport();
     addReport();
     addTokenize();
@@ -81,6 +83,8 @@ public:
     }
     if (*evalCommand)
       return eval;
+    if (*sampleCommand)
+      return sample;
     if (*exportCommand)
       return exporting;
     if (*reportCommand)
@@ -108,6 +112,8 @@ private:
       return usage("--steps and --epochs exclude each other");
     if (train.rehearse && train.machine.traceCalls)
       return usage("--calls: a rehearsal calls no kernels; leave out one of them");
+    if ((train.sampleEvery > 0) == train.prompts.empty())
+      return usage("--sample-every and --prompt need each other: how often, and what is to be continued");
     if (train.evalEvery > 0 && train.evalData.empty())
       return usage("--eval-every needs --eval-data");
     return train;
@@ -187,6 +193,18 @@ private:
     app.add_option("--eval-data", train.evalData, "data to evaluate on")->type_name("CORPUS");
     app.add_option("--eval-every", train.evalEvery, "steps between evaluations (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
+    app.add_option("--sample-every", train.sampleEvery,
+                   "steps between texts that continue each --prompt, and once at the\nend; a token costs an evaluation "
+                   "of one batch (default: none)")
+        ->check(kCount)
+        ->type_name("N");
+    app.add_option("--prompt", train.prompts, "of --sample-every; repeatable, as often as the batch has rows")
+        ->option_text("TEXT")
+        ->allow_extra_args(false);
+    app.add_option("--sample-tokens", train.sampleTokens, "of such a text at most")
+        ->check(kCount)
+        ->type_name("N")
+        ->capture_default_str();
     app.add_option("--metrics", train.metrics, "one JSON object a step (default: metrics.jsonl in --out)")
         ->type_name("FILE.jsonl");
     app.add_option("--tensorboard", train.tensorboard, "folder for event files of TensorBoard")->type_name("DIR");
@@ -262,6 +280,42 @@ private:
     addMachine(*evalCommand, eval.machine);
   }
 
+  void addSample() {
+    sampleCommand = app.add_subcommand("sample", "texts that a language model continues");
+    sampleCommand->footer(
+        "Example:\n  mtrun sample plan.bin --from runs/plan --tokenizer models/llama --prompt 'Once upon'\n\n"
+        "A token costs an evaluation of the plan's batch: compile with --batch 1 and a\nshort --seq for this. "
+        "Texts of several prompts cost no more than that of one.");
+    sampleCommand->add_option("PLAN.bin", sample.plan, "the plan, as mtc compile wrote it")->required();
+    sampleCommand->add_option("--from", sample.from, "a run's folder, or a checkpoint (default: the initial weights)")
+        ->type_name("DIR");
+    sampleCommand
+        ->add_option("--tokenizer", sample.tokenizer, std::string("(default: bytes are tokens)\n") + kTokenizerHelp)
+        ->type_name("FILE|HF_DIR");
+    sampleCommand
+        ->add_option("--prompt", sample.prompts, "what is continued; repeatable, as often as the batch has rows")
+        ->required()
+        ->option_text("TEXT")
+        ->allow_extra_args(false);
+    sampleCommand->add_option("--tokens", sample.tokens, "of each text at most; fewer where it ends or its row is full")
+        ->check(kCount)
+        ->type_name("N")
+        ->capture_default_str();
+    sampleCommand->add_option("--temperature", sample.temperature, "of what is drawn; 0: always the likeliest token")
+        ->check(kNotNegative)
+        ->type_name("X")
+        ->capture_default_str();
+    sampleCommand->add_option("--top-k", sample.topK, "drawn from so many of the likeliest (default: from all)")
+        ->check(kCount)
+        ->type_name("N");
+    sampleCommand->add_option("--top-p", sample.topP, "drawn from the likeliest that have this probability together")
+        ->check(CLI::Range(1e-6, 1.0).description(""))
+        ->type_name("X")
+        ->capture_default_str();
+    sampleCommand->add_option("--seed", sample.seed, "of what is drawn")->type_name("N")->capture_default_str();
+    addMachine(*sampleCommand, sample.machine);
+  }
+
   void addExport() {
     exportCommand = app.add_subcommand("export", "trained weights as a model or a file of tensors");
     exportCommand->footer("Examples:\n  mtrun export runs/plan -o trained.onnx\n"
@@ -335,8 +389,9 @@ private:
   }
 
   CLI::App app;
-  CLI::App *evalCommand = nullptr, *exportCommand = nullptr, *reportCommand = nullptr, *tokenizeCommand = nullptr,
-           *probeCommand = nullptr;
+  SampleOptions sample;
+  CLI::App *sampleCommand = nullptr, *evalCommand = nullptr, *exportCommand = nullptr, *reportCommand = nullptr,
+           *tokenizeCommand = nullptr, *probeCommand = nullptr;
   TrainOptions train;
   EvalOptions eval;
   ExportOptions exporting;

@@ -18,8 +18,8 @@ struct Said {
   std::string text;
 };
 
-using Command =
-    std::variant<TrainOptions, EvalOptions, ExportOptions, ReportOptions, TokenizeOptions, probe::ProbeOptions, Said>;
+using Command = std::variant<TrainOptions, EvalOptions, SampleOptions, ExportOptions, ReportOptions, TokenizeOptions,
+                             probe::ProbeOptions, Said>;
 
 /// `version` is what --version prints.
 Command parseCommandLine(int count, const char *const *words, const std::string &version);

@@ -1,10 +1,8 @@
 #include "runtime/train/Evaluation.h"
 
 #include "runtime/base/Files.h"
-#include "runtime/base/Log.h"
-#include "runtime/host/MachineMemory.h"
-#include "runtime/plan/PlanFile.h"
 #include "runtime/train/DataFingerprint.h"
+#include "runtime/train/OpenSession.h"
 #include "runtime/train/TrainSetup.h"
 #include "runtime/train/Trainer.h"
 
@@ -32,57 +30,10 @@ void Evaluation::add(const Job &job, float loss) {
   valid += job.valid;
 }
 
-namespace {
-
-uint64_t seedOf(const CheckpointMeta &meta) {
-  auto seed = meta.recipe.find("seed");
-  return seed != meta.recipe.end() && seed->is_number_unsigned() ? seed->get<uint64_t>() : 0;
-}
-
-/// A session with the initial weights, or those of the newest checkpoint of --from.
-Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const MachineOptions &machine,
-                                             const plan::Plan &plan, Ranks &ranks, const JobDone &done) {
-  Session::Setup setup(ranks);
-  setup.machine = machine;
-  setup.weightsOnly = true;
-  setup.done = done;
-  if (options.from.empty())
-    return Session::open(plan, setup);
-  std::unique_ptr<Session> session;
-  Status opened = withNewest(options.from, [&](const FoundCheckpoint &found) -> Status {
-    if (found.meta.precision != plan.settings.precision)
-      return fail("{}: trained with precision {}, and the plan has {}: compile a plan with the same precision",
-                  found.folder, found.meta.precision, plan.settings.precision);
-    session.reset(); // before there is memory for another
-    setup.checkpoint = found.folder;
-    setup.recipe.seed = seedOf(found.meta); // of what the model draws, as evaluations of the run
-    MT_ASSIGN(session, Session::open(plan, setup));
-    for (const Status &same : {isOfGraph(found.folder, found.meta, plan),
-                               hasFrozenWeights(found.folder, found.meta, session->frozenWeights())})
-      if (!same)
-        log().warn("{}", same.message());
-    return ranks.compare({{"checkpoint", found.folder}});
-  });
-  return opened ? Result<std::unique_ptr<Session>>(std::move(session)) : opened.within("--from");
-}
-
-} // namespace
-
 static Status evaluate(const EvalOptions &options, Ranks &ranks) {
-  MT_TRY(ranks.open());
-  Result<plan::Plan> loaded = plan::load(options.plan);
-  MT_TRY(ranks.agree(loaded.status()));
-  plan::Plan plan = std::move(*loaded);
-  MT_TRY(ranks.join(plan));
-  const MachineOptions machine = ranks.shareOf(options.machine, plan);
-  if (!options.machine.memoryCheck)
-    host::trustMachineMemory();
-  MT_TRY(executor::checkMachine(plan, machine.device, machine.threads, ranks.localCount()));
-  MT_TRY(checkInputs(plan));
-  if (!plan.program(plan::ProgramKind::evaluate))
-    return fail("{}: the plan has no program for evaluation: compile it anew", options.plan);
+  MachineOptions machine = options.machine;
+  MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, machine, ranks));
   MT_ASSIGN(std::unique_ptr<Corpus> corpus, openEvalCorpus(options.data, plan));
-  MT_TRY(checkWeightFiles(plan));
   MT_ASSIGN(const std::string data, dataFingerprint(options.data.path, options.data.tokenizer));
   MT_TRY(ranks.compare({{"plan", fmt::format("{:016x}", plan.digest)}, {"data", data}, {"--from", options.from}}));
   Evaluation evaluation(plan, *corpus, ranks.rank());
@@ -90,7 +41,7 @@ static Status evaluate(const EvalOptions &options, Ranks &ranks) {
     evaluation.add(job, loss);
     return Status();
   };
-  MT_ASSIGN(std::unique_ptr<Session> session, openSession(options, machine, plan, ranks, done));
+  MT_ASSIGN(std::unique_ptr<Session> session, openSession(options.from, machine, plan, ranks, done));
   MT_TRY(evaluation.run(*session, 0));
   if (!options.machine.trace.empty())
     MT_TRY(session->writeTrace());

@@ -154,6 +154,13 @@ Status MetricsFile::evaluation(int64_t step, double loss, int64_t tokens) {
   return line(object);
 }
 
+Status MetricsFile::sample(int64_t step, const std::string &prompt, const std::string &text) {
+  ordered_json object;
+  object["step"] = step;
+  object["sample"] = {{"prompt", prompt}, {"text", text}};
+  return line(object);
+}
+
 /// Where somebody looks on: a launcher of several processes has terminals, too, but without a size.
 static bool isTerminal() {
   winsize size = {};

@@ -40,6 +40,8 @@ public:
   Status step(const StepRecord &record);
   /// Mean loss over evaluation data after a step.
   Status evaluation(int64_t step, double loss, int64_t tokens);
+  /// What the model made of a prompt after a step.
+  Status sample(int64_t step, const std::string &prompt, const std::string &text);
   /// Every line so far is on disk.
   Status sync() { return file.sync().within("--metrics " + path); }
   /// Bytes of lines that wait.

@@ -56,6 +56,9 @@ struct TrainOptions {
   bool checkpointCopy = true; ///< they are written beside training, where memory allows
   std::string evalData;
   int64_t evalEvery = 0; ///< steps; 0: at the end only
+  int64_t sampleEvery = 0;          ///< steps between samples of text; 0: none
+  std::vector<std::string> prompts; ///< that they continue
+  int64_t sampleTokens = 64;        ///< of each at most
   std::string metrics;   ///< empty: metrics.jsonl in `out`
   std::string tensorboard, saveGradients;
 };
@@ -65,6 +68,16 @@ struct EvalOptions {
   DataOptions data;
   MachineOptions machine;
   std::string from; ///< run or checkpoint; empty: the initial weights
+};
+
+struct SampleOptions {
+  std::string plan, tokenizer;
+  MachineOptions machine;
+  std::string from; ///< run or checkpoint; empty: the initial weights
+  std::vector<std::string> prompts;
+  int64_t tokens = 128, topK = 0;
+  double temperature = 0.8, topP = 1;
+  uint64_t seed = 0;
 };
 
 struct ExportOptions {

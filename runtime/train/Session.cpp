@@ -30,8 +30,9 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   options.network = session->setup.ranks.others();
   executor::Callbacks callbacks;
   callbacks.feed = [raw = session.get()](std::span<void *const> parts) { return raw->feed(parts); };
-  callbacks.report = [raw = session.get()](float loss, std::span<const double> scalars) {
-    return raw->report(loss, scalars);
+  callbacks.report = [raw = session.get()](float loss, std::span<const double> scalars,
+                                           std::span<const float> predictions) {
+    return raw->report(loss, scalars, predictions);
   };
   callbacks.gradient = session->setup.gradient;
   MT_ASSIGN(session->executor, executor::Executor::create(plan, options, callbacks));
@@ -151,14 +152,17 @@ void Session::fillScalars(const Job &job, std::span<void *const> parts) const {
   }
 }
 
-Status Session::report(float loss, std::span<const double> scalars) {
+Status Session::report(float loss, std::span<const double> scalars, std::span<const float> predictions) {
   std::unique_lock lock(mutex);
   if (running.empty())
     return fail("the plan reports more often than its programs run: compile it anew");
   Job job = running.front();
   running.pop_front();
   lock.unlock();
-  return setup.done(job, loss, scalars);
+  if (!job.predictions)
+    return setup.done(job, loss, scalars);
+  job.predictions->assign(predictions.begin(), predictions.end());
+  return Status();
 }
 
 } // namespace mt::train

@@ -21,6 +21,8 @@ struct Job {
   Batches *batches = nullptr;      ///< must outlive the job
   int64_t position = 0, count = 0; ///< rows
   int64_t valid = 0;               ///< labels that count; set by enqueue()
+  /// Of an evaluation that is no measurement: takes its predictions (executor::Callbacks), and `done` is not called.
+  std::vector<float> *predictions = nullptr;
 };
 
 /// Called on a thread of the device when a job's loss is known, in order.
@@ -62,7 +64,7 @@ public:
 private:
   Session(const plan::Plan &plan, Setup setup) : plan(plan), setup(std::move(setup)) {}
   Status feed(std::span<void *const> parts);
-  Status report(float loss, std::span<const double> scalars);
+  Status report(float loss, std::span<const double> scalars, std::span<const float> predictions);
   void clearPending();
   Status runAlone(plan::ProgramKind program);
   void fillScalars(const Job &job, std::span<void *const> parts) const;

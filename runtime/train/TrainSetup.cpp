@@ -157,6 +157,7 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
     setup->numerics += fmt::format(", gradients of {} ranks in 16 bits", plan.ranks);
   if (!options.data.path.empty() || !options.dryRun)
     MT_TRY(setup->openData());
+  MT_TRY(setup->openSamples());
   MT_TRY(setup->openFolder(ranks));
   MT_TRY(setup->settleRecipe(ranks));
   if (setup->corpus)
@@ -191,12 +192,28 @@ Status TrainSetup::openData() {
   return countSteps(options, plan, *corpus, options.recipe);
 }
 
+Status TrainSetup::openSamples() {
+  if (options.sampleEvery == 0)
+    return Status();
+  if (!options.data.tokenizer.empty()) {
+    MT_ASSIGN(tokenizer, tokenizer::openTokenizer(options.data.tokenizer));
+  }
+  Result<std::unique_ptr<Continuation>> made = Continuation::create(plan, tokenizer.get(), options.prompts);
+  if (!made)
+    return made.status().within("--sample-every");
+  samples = std::move(*made);
+  return Status();
+}
+
 /// What all ranks of a job must have alike, by what people call it.
 nlohmann::ordered_json TrainSetup::toCompare() const {
   return {{"--data", data},
           {"--eval-data", evalData},
           {"recipe", toJson(options.recipe)},
           {"--eval-every", options.evalEvery},
+          {"--sample-every", options.sampleEvery},
+          {"--sample-tokens", options.sampleTokens},
+          {"--prompt", options.prompts},
           {"--checkpoint-every", options.checkpointEvery},
           {"--verify-every", options.verifyEvery},
           {"--keep", options.keep},

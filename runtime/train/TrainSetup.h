@@ -4,6 +4,7 @@
 #define MT_RUNTIME_TRAIN_TRAINSETUP_H
 
 #include "runtime/train/Batches.h"
+#include "runtime/train/Continuation.h"
 #include "runtime/train/Ranks.h"
 #include "runtime/train/Recipe.h"
 #include "runtime/train/RunFolder.h"
@@ -16,6 +17,8 @@ struct TrainSetup {
   std::unique_ptr<Corpus> corpus, evalCorpus; ///< the second may be null; both where a dry run names no data
   std::string data, numerics;                 ///< as CheckpointMeta has them
   std::string evalData;                       ///< as `data`
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer; ///< of samples of text; null: tokens are bytes
+  std::unique_ptr<Continuation> samples;           ///< null: none are made
   std::optional<RunFolder> folder;            ///< locked, but for a dry run
   RunFolder::Start from;                      ///< where to go on from
   Recipe recipe;                              ///< that of the checkpoint, but for what the options say
@@ -26,6 +29,7 @@ struct TrainSetup {
 
 private:
   Status openData();
+  Status openSamples();
   Status openFolder(Ranks &ranks);
   Status openFolder();
   nlohmann::ordered_json toCompare() const;

@@ -142,6 +142,8 @@ private:
         MT_TRY(saveOnTheWay());
       if (options.evalEvery > 0 && step % options.evalEvery == 0)
         MT_TRY(evaluateNow());
+      if (options.sampleEvery > 0 && step % options.sampleEvery == 0)
+        MT_TRY(sampleNow());
     }
     return Status();
   }
@@ -182,6 +184,8 @@ private:
     bool evaluated = step == setup.from.meta.step && evaluatedAtStart;
     if (!ranks.stopped() && !evaluated)
       MT_TRY(evaluateNow());
+    if (!ranks.stopped())
+      MT_TRY(sampleNow());
     syncMetrics();
     if (metrics && metrics->waitingBytes() > 0)
       log().warn("--metrics {}: the last {} bytes were never written", options.metrics, metrics->waitingBytes());
@@ -230,6 +234,30 @@ private:
       keepGoing(board->scalar("eval/loss", step, static_cast<float>(loss)));
     progress.note(fmt::format("step {}: evaluation loss {:.4f}, perplexity {:.4f}, over {} targets", step, loss,
                               std::exp(loss), evaluation->tokens()));
+    report();
+    startClock();
+    return Status();
+  }
+
+  /// On one line, and nothing that a terminal would obey.
+  static std::string quoted(const std::string &text) {
+    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+
+  /// What the model makes of the prompts by now. An interrupt ends it early.
+  Status sampleNow() {
+    Continuation *samples = setup.samples.get();
+    if (!samples)
+      return Status();
+    Continuation::Options how;
+    how.tokens = options.sampleTokens;
+    how.seed = recipe.seed;
+    MT_TRY(samples->run(*session, step, how));
+    for (size_t i = 0; i < samples->count(); ++i) {
+      if (metrics)
+        keepGoing(metrics->sample(step, samples->prompt(i), samples->text(i)));
+      progress.note(fmt::format("step {}: {} -> {}", step, quoted(samples->prompt(i)), quoted(samples->text(i))));
+    }
     report();
     startClock();
     return Status();

@@ -79,6 +79,7 @@ TEST(CommandLine, OtherCommands) {
 TEST(CommandLine, HelpHasExamplesAndVersionIsPrinted) {
   for (std::vector<const char *> words : {std::vector<const char *>{"--help"},
                                           {"eval", "--help"},
+                                          {"sample", "--help"},
                                           {"export", "--help"},
                                           {"report", "--help"},
                                           {"tokenize", "--help"},

@@ -1,0 +1,19 @@
+// A session with the weights of a run, or the initial ones, for what only reads them: evaluations and samples of text.
+#ifndef MT_RUNTIME_TRAIN_OPENSESSION_H
+#define MT_RUNTIME_TRAIN_OPENSESSION_H
+
+#include "runtime/train/Session.h"
+
+namespace mt::train {
+
+/// Loads the plan at `path`, the same on all ranks, and checks it against the machine. `machine` becomes this rank's
+/// share.
+Result<plan::Plan> loadToRead(const std::string &path, MachineOptions &machine, Ranks &ranks);
+
+/// `from`: a run's folder or a checkpoint; empty: the initial weights. `plan` must outlive the session. Warns where
+/// graph or frozen weights are others than the run's.
+Result<std::unique_ptr<Session>> openSession(const std::string &from, const MachineOptions &machine,
+                                             const plan::Plan &plan, Ranks &ranks, const JobDone &done);
+
+} // namespace mt::train
+#endif
