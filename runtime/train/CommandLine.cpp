@@ -5,6 +5,7 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/train/TokenFolder.h"
+#include "runtime/train/WeightedPath.h"
 
 #include <CLI/CLI.hpp>
 
@@ -45,6 +46,7 @@ std::string usualOf(const std::function<std::optional<double>(const kernels::Opt
 constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --data text/ --steps 1000 --lr 3e-4 --lr-schedule cosine --warmup 50
   mtrun plan.bin --data text/ --group '*.bias:lr=1e-4,decay=0' --group 'wte.*:beta2=0.99'
+  mtrun plan.bin --data books/:0.7 --data code/:0.3 --steps 1000
   mtrun plan.bin --data text/ --resume
   mtrun plan.bin --dry-run
   mtrun eval plan.bin --data held-out.txt --from runs/plan
@@ -96,7 +98,7 @@ private:
   Command training() {
     if (train.plan.empty())
       return usage("which plan? mtrun PLAN.bin --data CORPUS");
-    if (train.data.path.empty() && !train.dryRun && !train.rehearse)
+    if (train.data.paths.empty() && !train.dryRun && !train.rehearse)
       return usage("--data is required: the text, tokens or arrays to train on");
     if (train.resume && train.overwrite)
       return usage("--resume goes on with the run that --overwrite would replace: say one of them");
@@ -154,13 +156,20 @@ private:
   void addTraining() {
     app.add_option("PLAN.bin", train.plan, "the plan, as mtc compile wrote it")->type_name("");
     app.option_defaults()->group("Data and length of the run");
-    app.add_option("--data", train.data.path, "what to train on: text, .bin tokens, .npz, .jsonl;\na file or a folder")
-        ->type_name("CORPUS");
+    app.add_option_function<std::vector<std::string>>(
+           "--data", [this](const std::vector<std::string> &texts) { readData(texts); },
+           "what to train on: text, .bin tokens, .npz, .jsonl;\na file or a folder; repeatable, WEIGHT says how much "
+           "of each\n(default: all rows alike)")
+        ->option_text("CORPUS[:WEIGHT]")
+        ->allow_extra_args(false);
     app.add_option("--tokenizer", train.data.tokenizer,
                    std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
         ->type_name("FILE|HF_DIR");
     app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included\n(default: one epoch)")->check(kCount)->type_name("N");
-    app.add_option("--epochs", train.epochs, "passes over the data, instead of --steps (default: 1)")->check(kCount)->type_name("N");
+    app.add_option("--epochs", train.epochs,
+                   "as many rows as the data have, so many times, instead of --steps\n(default: 1)")
+        ->check(kCount)
+        ->type_name("N");
     app.option_defaults()->group("What is kept and said");
     app.add_option("--out", train.out, "folder of checkpoints and metrics (default: runs/<plan name>)")
         ->type_name("DIR");
@@ -180,7 +189,9 @@ private:
     app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(kCountOrZero)->type_name("N")->capture_default_str();
     addSwitch("--checkpoint-copy", train.checkpointCopy,
               "write those between beside training, from a copy of the state,\nwhere memory allows (default: on)", "on", "off");
-    app.add_option("--eval-data", train.evalData, "data to evaluate on")->type_name("CORPUS");
+    app.add_option("--eval-data", train.evalData, "data to evaluate on; repeatable")
+        ->option_text("CORPUS")
+        ->allow_extra_args(false);
     app.add_option("--eval-every", train.evalEvery, "steps between evaluations (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
     app.add_option("--metrics", train.metrics, "one JSON object a step (default: metrics.jsonl in --out)")
@@ -192,6 +203,15 @@ private:
     app.option_defaults()->group("Machine");
     addMachine(app, train.machine);
     app.option_defaults()->group("Options");
+  }
+
+  void readData(const std::vector<std::string> &texts) {
+    Result<WeightedPaths> all = parseWeightedPaths(texts);
+    if (!all)
+      throw CLI::ValidationError("--data", all.status().message());
+    train.data.paths = all->paths;
+    if (!all->weights.empty())
+      train.recipe.dataWeights = all->weights;
   }
 
   template <typename Value>
@@ -246,9 +266,11 @@ private:
     evalCommand = app.add_subcommand("eval", "mean loss and perplexity over a corpus");
     evalCommand->footer("Example:\n  mtrun eval plan.bin --data held-out.txt --from runs/plan");
     evalCommand->add_option("PLAN.bin", eval.plan, "the plan, as mtc compile wrote it")->required();
-    evalCommand->add_option("--data", eval.data.path, "text, .bin tokens, .npz, .jsonl; a file or a folder")
+    evalCommand
+        ->add_option("--data", eval.data.paths, "text, .bin tokens, .npz, .jsonl; a file or a folder; repeatable")
         ->required()
-        ->type_name("CORPUS");
+        ->option_text("CORPUS")
+        ->allow_extra_args(false);
     evalCommand
         ->add_option("--tokenizer", eval.data.tokenizer,
                      std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)

@@ -1,6 +1,7 @@
 #include "runtime/train/CorpusForms.h"
 
 #include "runtime/base/Threads.h"
+#include "runtime/train/CorpusViews.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/TokenFolder.h"
 
@@ -30,33 +31,6 @@ Form formOf(const fs::path &file) {
   return extension == ".jsonl" ? Form::jsonLines : Form::text;
 }
 
-/// Rows of several corpora, one after the other.
-class Concatenation : public Corpus {
-public:
-  void append(CorpusPtr part) {
-    begins.push_back(total);
-    total += part->rows();
-    parts.push_back(std::move(part));
-  }
-  int64_t rows() const override { return total; }
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    size_t part = partOf(row);
-    return parts[part]->read(row - begins[part], destinations);
-  }
-  std::string where(int64_t row, size_t input, int64_t element) const override {
-    size_t part = partOf(row);
-    return parts[part]->where(row - begins[part], input, element);
-  }
-
-private:
-  size_t partOf(int64_t row) const {
-    return static_cast<size_t>(std::upper_bound(begins.begin(), begins.end(), row) - begins.begin() - 1);
-  }
-  std::vector<CorpusPtr> parts;
-  std::vector<int64_t> begins;
-  int64_t total = 0;
-};
-
 Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::string &tokenizer,
                             const plan::Plan &plan) {
   Form form = formOf(files.front());
@@ -74,12 +48,12 @@ Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::st
   auto open = form == Form::arrays ? openArrays : openJsonLines;
   if (files.size() == 1)
     return open(files.front(), plan);
-  auto all = std::make_unique<Concatenation>();
+  std::vector<SharedCorpus> all;
   for (const std::string &file : files) {
-    MT_ASSIGN(CorpusPtr part, open(file, plan));
-    all->append(std::move(part));
+    MT_ASSIGN(SharedCorpus part, open(file, plan));
+    all.push_back(std::move(part));
   }
-  return CorpusPtr(std::move(all));
+  return concatenate(std::move(all));
 }
 
 /// Reads rows and checks their values, on all cores; collects those without a label.

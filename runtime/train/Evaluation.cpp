@@ -4,7 +4,6 @@
 #include "runtime/base/Log.h"
 #include "runtime/host/MachineMemory.h"
 #include "runtime/plan/PlanFile.h"
-#include "runtime/train/DataFingerprint.h"
 #include "runtime/train/TrainSetup.h"
 #include "runtime/train/Trainer.h"
 
@@ -81,10 +80,12 @@ static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   MT_TRY(checkInputs(plan));
   if (!plan.program(plan::ProgramKind::evaluate))
     return fail("{}: the plan has no program for evaluation: compile it anew", options.plan);
-  MT_ASSIGN(std::unique_ptr<Corpus> corpus, openEvalCorpus(options.data, plan));
+  MT_ASSIGN(TrainData data, TrainData::open(options.data, {}, plan));
+  const SharedCorpus corpus = asOne(data.data.parts);
+  MT_TRY(checkEvaluable(*corpus, data.data.name, plan));
   MT_TRY(checkWeightFiles(plan));
-  MT_ASSIGN(const std::string data, dataFingerprint(options.data.path, options.data.tokenizer));
-  MT_TRY(ranks.compare({{"plan", fmt::format("{:016x}", plan.digest)}, {"data", data}, {"--from", options.from}}));
+  MT_TRY(ranks.compare(
+      {{"plan", fmt::format("{:016x}", plan.digest)}, {"data", data.data.fingerprint}, {"--from", options.from}}));
   Evaluation evaluation(plan, *corpus, ranks.rank());
   auto done = [&](const Job &job, float loss, std::span<const double>) {
     evaluation.add(job, loss);
@@ -95,7 +96,7 @@ static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   if (!options.machine.trace.empty())
     MT_TRY(session->writeTrace());
   if (evaluation.tokens() == 0)
-    return fail("--data {}: no label of it counts: a loss over none is undefined", options.data.path);
+    return fail("{}: no label of it counts: a loss over none is undefined", data.data.name);
   if (!ranks.isFirst())
     return Status();
   return writeOut(fmt::format("loss {:.6f}  perplexity {:.4f}  over {} targets\n", evaluation.loss(),

@@ -12,7 +12,8 @@
 namespace mt::train {
 
 struct DataOptions {
-  std::string path, tokenizer;
+  std::vector<std::string> paths;
+  std::string tokenizer;
 };
 
 struct MachineOptions {
@@ -40,6 +41,7 @@ struct RecipeOptions {
   std::optional<std::vector<std::string>> groups; ///< of parameters: plan::ParameterGroup
   std::optional<uint64_t> seed;
   std::optional<bool> shuffle;
+  std::optional<std::vector<double>> dataWeights; ///< of the parts of a mixture; none: the data are no mixture
 };
 
 struct TrainOptions {
@@ -54,7 +56,7 @@ struct TrainOptions {
   int64_t verifyEvery = 0;     ///< steps between comparisons of all ranks' weights; 0: with every checkpoint only
   int keep = 2; ///< checkpoints; 0: none is written
   bool checkpointCopy = true; ///< they are written beside training, where memory allows
-  std::string evalData;
+  std::vector<std::string> evalData;
   int64_t evalEvery = 0; ///< steps; 0: at the end only
   std::string metrics;   ///< empty: metrics.jsonl in `out`
   std::string tensorboard, saveGradients;

@@ -23,6 +23,10 @@ private:
   uint64_t seed;
 };
 
+/// Other bits for every number: SplitMix64's finalizer (Steele, Lea, Flood, "Fast splittable pseudorandom number
+/// generators", 2014).
+uint64_t mixBits(uint64_t number);
+
 /// A permutation of [0, count): a Feistel network of four rounds over the next even power of two, walked until the
 /// value falls inside (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
 uint64_t permute(uint64_t index, uint64_t count, uint64_t key);

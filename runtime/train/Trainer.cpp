@@ -32,7 +32,7 @@ class Trainer {
 public:
   Trainer(TrainSetup &setup, Ranks &ranks)
       : setup(setup), ranks(ranks), options(setup.options), recipe(setup.recipe), plan(setup.plan),
-        batches(plan, *setup.corpus, Sampler(setup.corpus->rows(), recipe.shuffle, recipe.seed), ranks.rank()),
+        batches(plan, *setup.data.corpus, *setup.data.order, ranks.rank()),
         progress(options.quiet, plan.settings.sequence > 0 ? "tok" : "rows", peakSeconds(), recipe.rate.steps),
         step(setup.from.meta.step), position(setup.from.meta.position) {}
 
@@ -92,8 +92,8 @@ private:
   }
 
   Status openSession() {
-    if (setup.evalCorpus)
-      evaluation.emplace(plan, *setup.evalCorpus, ranks.rank());
+    if (setup.data.evalCorpus)
+      evaluation.emplace(plan, *setup.data.evalCorpus, ranks.rank());
     Session::Setup wanted(ranks);
     wanted.machine = options.machine;
     wanted.recipe = recipe;
@@ -230,7 +230,7 @@ private:
     if (!evaluation->complete())
       return Status();
     if (evaluation->tokens() == 0) {
-      log().warn("--eval-data {}: no label of it counts, and there is no loss to tell", options.evalData);
+      log().warn("{}: no label of it counts, and there is no loss to tell", setup.data.evalName);
       return Status();
     }
     double loss = evaluation->loss();
@@ -285,7 +285,7 @@ private:
     meta.step = step;
     meta.position = position;
     meta.epoch = batches.epoch(position);
-    meta.rows = setup.corpus->rows();
+    meta.rows = setup.data.corpus->rows();
     meta.batch = plan.settings.batch;
     meta.microBatch = plan.settings.microBatch;
     meta.sequence = plan.settings.sequence;
@@ -297,7 +297,7 @@ private:
     meta.modelFile = plan.model.file;
     meta.graph = checksumText(plan.model.digest);
     meta.frozenWeights = session->frozenWeights();
-    meta.data = setup.data;
+    meta.data = setup.data.data.fingerprint;
     meta.numerics = setup.numerics;
     meta.recipe = toJson(options.recipe);
     meta.aliases = aliasesOf(plan);

@@ -5,6 +5,7 @@ when a run stops and goes on; and what an interrupted mtrun tokenize leaves.
 """
 import json
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -70,6 +71,33 @@ def prompts_are_no_targets_and_samples_go_on_to_the_bit(b):
     (b.scratch / "prompts.jsonl").write_text(json.dumps({"prompt": "", "completion": sample[:200]}) + "\n" + json.dumps({"prompt": sample[:200], "completion": "x"}) + "\n")
     said = b.scratch.attempt("mtrun plan.bin --data prompts.jsonl --tokenizer hf --dry-run")
     tool.expect("2 of 2 samples are longer" in said.stderr, said.stderr)
+
+
+@case
+def mixtures_go_on_to_the_bit(b):
+    """Parts of two forms, one of which is gone through three times, and weights that --resume need not be told."""
+    (b.scratch / "few.txt").write_text(SAMPLE.read_text()[40000:42000])
+    want, _ = b.train("tokens:0.6 --data few.txt:0.4 --tokenizer hf", "mixed", 20)
+    b.train("tokens:6 --data few.txt:4 --tokenizer hf", "mixed-parts", 7)
+    got, said = b.train("tokens --data few.txt --tokenizer hf", "mixed-parts", 20, "--resume")
+    tool.compare([want], [got], "resumed")
+    tool.expect("warning" not in said, f"the same data are taken for others: {said}")
+    _, said = b.train("tokens:1 --data few.txt:2 --tokenizer hf", "mixed-parts", 21, "--resume")
+    tool.expect("--data weights 1 2 (was 6 4)" in said, f"other weights are not said: {said}")
+    done = b.scratch.attempt("mtrun plan.bin --data few.txt --tokenizer hf --out mixed-parts --steps 22 --resume")
+    tool.expect(done.returncode == 1 and "of this run 2 parts have weights, 1, 2: give as many" in done.stderr, done.stderr)
+
+
+@case
+def parts_without_weights_are_one_corpus(b):
+    files = " --data ".join(f"text/{i}.txt" for i in range(6))
+    _, said = b.train(f"{files} --tokenizer hf --shuffle off", "parts-of-text", options="--eval-data text/0.txt --eval-data text/1.txt")
+    tool.expect(re.search(r"over \d+ targets", said), said)
+    rows = [int(re.search(r"(\d+) rows", b.scratch.run(f"mtrun plan.bin --data text/{i}.txt --tokenizer hf --dry-run")).group(1)) for i in range(6)]
+    tool.expect(f"{sum(rows)} rows" in b.scratch.run(f"mtrun plan.bin --data {files} --tokenizer hf --dry-run"), "parts do not add up")
+    one = b.scratch.run("mtrun eval plan.bin --data text/0.txt --data text/1.txt --tokenizer hf")
+    targets = [int(re.search(r"over (\d+)", b.scratch.run(f"mtrun eval plan.bin --data text/{i}.txt --tokenizer hf")).group(1)) for i in (0, 1)]
+    tool.expect(f"over {sum(targets)} targets" in one, one)
 
 
 @case

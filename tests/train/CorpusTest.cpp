@@ -269,7 +269,7 @@ TEST_F(CorpusForms, BatchesNumberTheirRows) {
   Numbers ids[2] = {Numbers(8), Numbers(8)}, labels[2] = {Numbers(8), Numbers(8)}, rows[2] = {Numbers(2), Numbers(2)};
   void *places[] = {ids[0].data(), ids[1].data(), labels[0].data(), labels[1].data(), nullptr, rows[0].data(), rows[1].data()};
   for (uint32_t rank : {0U, 1U}) {
-    Batches batches(plan, *corpus, Sampler(8, true, 0), rank);
+    Batches batches(plan, *corpus, Order(8, true, 0), rank);
     ASSERT_TRUE(batches.fill(8, 8, places).ok());
     EXPECT_EQ(rows[0], (Numbers{rank * 4, rank * 4 + 1}));
     EXPECT_EQ(rows[1], (Numbers{rank * 4 + 2, rank * 4 + 3}));
@@ -279,7 +279,7 @@ TEST_F(CorpusForms, BatchesNumberTheirRows) {
 TEST_F(CorpusForms, BatchesFillMicroBatchesAndCountLabels) {
   auto corpus = open(arrays("d.npz", {{"input_ids", DType::i64, {3, 4}, raw(Numbers{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23})},
                                       {"labels", DType::i64, {3, 4}, raw(Numbers{1, 2, -100, 4, 5, 6, -100, 8, -100, -100, -100, -100})}}));
-  Batches batches(plan, *corpus, Sampler(3, false, 0));
+  Batches batches(plan, *corpus, Order(3, false, 0));
   Numbers ids[2] = {Numbers(4), Numbers(4)}, labels[2] = {Numbers(4), Numbers(4)};
   void *parts[] = {ids[0].data(), ids[1].data(), labels[0].data(), labels[1].data(), nullptr};
   EXPECT_EQ(*batches.valid(0, 2), 6);

@@ -1,0 +1,110 @@
+#include "runtime/train/TrainData.h"
+
+#include "runtime/train/Batches.h"
+#include "runtime/train/DataFingerprint.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace mt::train {
+namespace {
+
+struct NamedPath {
+  std::string flag, path;
+  bool isText = false;
+};
+
+/// A tokenizer is for text, and without one text is no tokens of it.
+Status lookForText(std::vector<NamedPath> &all, const std::string &tokenizer) {
+  for (NamedPath &each : all) {
+    MT_ASSIGN(each.isText, isText(each.path, !tokenizer.empty(), each.flag));
+  }
+  const NamedPath &first = all.front();
+  for (const NamedPath &each : all)
+    if (tokenizer.empty() && each.isText != first.isText)
+      return fail("{} {}: one of it and {} {} is text and the other is not, and bytes are no tokens of it: say which "
+                  "--tokenizer",
+                  each.flag, each.path, first.flag, first.path);
+  return Status();
+}
+
+Status openInto(OpenedData &opened, const std::vector<NamedPath> &all, const std::string &flag,
+                const std::string &tokenizer, const plan::Plan &plan) {
+  const bool anyText = std::ranges::any_of(all, &NamedPath::isText);
+  std::vector<std::string> fingerprints;
+  for (const NamedPath &each : all) {
+    if (each.flag != flag)
+      continue;
+    const std::string own = each.isText || !anyText ? tokenizer : "";
+    MT_ASSIGN(SharedCorpus corpus, openCorpus(each.path, own, plan));
+    opened.parts.push_back(std::move(corpus));
+    MT_ASSIGN(std::string fingerprint, dataFingerprint(each.path, own));
+    fingerprints.push_back(std::move(fingerprint));
+    opened.paths.push_back(each.path);
+  }
+  opened.name = fmt::format("{} {}", flag, fmt::join(opened.paths, ", "));
+  opened.fingerprint = fingerprints.empty() ? "" : joinFingerprints(fingerprints);
+  return Status();
+}
+
+/// The name of a mixture, as it could be said again.
+std::string weighted(const std::vector<std::string> &paths, const std::vector<double> &weights) {
+  std::string name;
+  for (size_t i = 0; i < paths.size(); ++i)
+    name += fmt::format("{}--data {}:{}", i == 0 ? "" : " ", paths[i], weights[i]);
+  return name;
+}
+
+} // namespace
+
+SharedCorpus asOne(const std::vector<SharedCorpus> &parts) {
+  return parts.size() == 1 ? parts.front() : concatenate(parts);
+}
+
+Result<TrainData> TrainData::open(const DataOptions &options, const std::vector<std::string> &evalPaths,
+                                  const plan::Plan &plan) {
+  std::vector<NamedPath> all;
+  for (const std::string &path : options.paths)
+    all.push_back({"--data", path});
+  for (const std::string &path : evalPaths)
+    all.push_back({"--eval-data", path});
+  MT_TRY(lookForText(all, options.tokenizer));
+  TrainData opened;
+  MT_TRY(openInto(opened.data, all, "--data", options.tokenizer, plan));
+  MT_TRY(openInto(opened.evalData, all, "--eval-data", options.tokenizer, plan));
+  return opened;
+}
+
+Status TrainData::arrange(const RecipeOptions &recipe, const plan::Plan &plan) {
+  corpus = asOne(data.parts);
+  if (corpus->rows() < plan.settings.batch)
+    return fail("{}: {} rows, and a step takes {}: give more data, or compile with a smaller --batch", data.name,
+                corpus->rows(), plan.settings.batch);
+  const std::vector<double> &weights = *recipe.dataWeights;
+  if (!weights.empty() && weights.size() != data.parts.size())
+    return fail("{}: of this run {} parts have weights, {}: give as many, or say each one's weight, as PATH:1",
+                data.name, weights.size(), fmt::join(weights, ", "));
+  std::vector<int64_t> rows = {corpus->rows()};
+  if (!weights.empty()) {
+    rows.clear();
+    for (const SharedCorpus &part : data.parts)
+      rows.push_back(part->rows());
+    data.name = weighted(data.paths, weights);
+  }
+  order.emplace(rows, weights, *recipe.shuffle, *recipe.seed);
+  if (evalData.empty())
+    return Status();
+  evalCorpus = asOne(evalData.parts);
+  evalName = evalData.name;
+  return checkEvaluable(*evalCorpus, evalName, plan);
+}
+
+Status checkEvaluable(const Corpus &corpus, const std::string &name, const plan::Plan &plan) {
+  if (!canPad(plan) && corpus.rows() < plan.settings.batch)
+    return fail("{}: {} rows, and a batch takes {}; labels of this kind cannot be padded: give more data", name,
+                corpus.rows(), plan.settings.batch);
+  return Status();
+}
+
+} // namespace mt::train
