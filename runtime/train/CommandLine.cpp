@@ -27,6 +27,13 @@ const CLI::Validator kShare(
       return fits ? std::string() : fmt::format("Value {} not in range [0 - 1)", text);
     },
     "");
+const CLI::Validator kInnerShare(
+    [](std::string &text) {
+      double value = 0;
+      const bool fits = CLI::detail::lexical_cast(text, value) && value > 0 && value < 1;
+      return fits ? std::string() : fmt::format("Value {} not in range (0 - 1)", text);
+    },
+    "");
 const CLI::Validator kNotNegative = CLI::Validator(CLI::NonNegativeNumber).description("");
 const CLI::Validator kPositive = CLI::Validator(CLI::PositiveNumber).description("");
 const CLI::Validator kThreads = CLI::Range(1, 4096).description("");
@@ -106,8 +113,10 @@ private:
       return usage("--steps and --epochs exclude each other");
     if (train.rehearse && train.machine.traceCalls)
       return usage("--calls: a rehearsal calls no kernels; leave out one of them");
-    if (train.evalEvery > 0 && train.evalData.empty())
-      return usage("--eval-every needs --eval-data");
+    if (train.recipe.evalSplit && !train.evalData.empty())
+      return usage("--eval-split and --eval-data exclude each other");
+    if (train.evalEvery > 0 && train.evalData.empty() && !train.recipe.evalSplit && !train.resume)
+      return usage("--eval-every needs --eval-data or --eval-split");
     return train;
   }
 
@@ -192,6 +201,10 @@ private:
     app.add_option("--eval-data", train.evalData, "data to evaluate on; repeatable")
         ->option_text("CORPUS")
         ->allow_extra_args(false);
+    app.add_option("--eval-split", train.recipe.evalSplit,
+                   "the share of --data's rows to evaluate on instead, such as 0.05:\nthey are never trained on")
+        ->check(kInnerShare)
+        ->type_name("F");
     app.add_option("--eval-every", train.evalEvery, "steps between evaluations (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
     app.add_option("--metrics", train.metrics, "one JSON object a step (default: metrics.jsonl in --out)")
@@ -275,8 +288,13 @@ private:
         ->add_option("--tokenizer", eval.data.tokenizer,
                      std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
         ->type_name("FILE|HF_DIR");
-    evalCommand->add_option("--from", eval.from, "a run's folder, or a checkpoint (default: the initial weights)")
-        ->type_name("DIR");
+    CLI::Option *from =
+        evalCommand->add_option("--from", eval.from, "a run's folder, or a checkpoint (default: the initial weights)")
+            ->type_name("DIR");
+    evalCommand
+        ->add_flag("--split", eval.heldBack,
+                   "of --data, which must be that of the run, the rows that the run\nholds back: its --eval-split")
+        ->needs(from);
     addMachine(*evalCommand, eval.machine);
   }
 

@@ -34,7 +34,38 @@ private:
   int64_t total = 0;
 };
 
+class Selection : public Corpus {
+public:
+  Selection(SharedCorpus whole, const RowSplit &split, bool heldBack)
+      : whole(std::move(whole)), split(split), heldBack(heldBack) {
+    for (int64_t row : this->whole->unlabelled)
+      if (split.isHeldBack(row) == heldBack)
+        unlabelled.push_back(split.indexOf(row));
+  }
+  int64_t rows() const override { return heldBack ? split.heldBack() : split.kept(); }
+  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
+    return whole->read(rowOf(row), destinations);
+  }
+  std::string where(int64_t row, size_t input, int64_t element) const override {
+    return whole->where(rowOf(row), input, element);
+  }
+
+private:
+  int64_t rowOf(int64_t index) const { return heldBack ? split.heldBackRow(index) : split.keptRow(index); }
+  SharedCorpus whole;
+  RowSplit split;
+  bool heldBack;
+};
+
 } // namespace
+
+SharedCorpus heldBackOf(SharedCorpus corpus, const RowSplit &split) {
+  return std::make_shared<Selection>(std::move(corpus), split, true);
+}
+
+SharedCorpus keptOf(SharedCorpus corpus, const RowSplit &split) {
+  return std::make_shared<Selection>(std::move(corpus), split, false);
+}
 
 std::unique_ptr<Corpus> concatenate(std::vector<SharedCorpus> parts) {
   return std::make_unique<Concatenation>(std::move(parts));

@@ -65,6 +65,22 @@ Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const M
   return opened ? Result<std::unique_ptr<Session>>(std::move(session)) : opened.within("--from");
 }
 
+/// Arranges data as the run did that the newest checkpoint of `from` is of.
+Status holdBackAsRun(const std::string &from, TrainData &data, const plan::Plan &plan) {
+  return withNewest(from, [&](const FoundCheckpoint &found) -> Status {
+    RecipeOptions recipe;
+    MT_TRY(adoptStored(recipe, found.meta.recipe).status().within(found.folder));
+    if (recipe.evalSplit.value_or(0) == 0)
+      return fail("--split: {} holds no rows back for evaluation: it was trained without --eval-split", found.folder);
+    if (found.meta.data != data.data.fingerprint)
+      return fail(
+          "--split: {} was trained on other data than {} has, and of these it holds nothing back: give the same",
+          found.folder, data.data.name);
+    fillDefaults(recipe, plan);
+    return data.arrange(recipe, plan);
+  });
+}
+
 } // namespace
 
 static Status evaluate(const EvalOptions &options, Ranks &ranks) {
@@ -81,7 +97,11 @@ static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   if (!plan.program(plan::ProgramKind::evaluate))
     return fail("{}: the plan has no program for evaluation: compile it anew", options.plan);
   MT_ASSIGN(TrainData data, TrainData::open(options.data, {}, plan));
-  const SharedCorpus corpus = asOne(data.data.parts);
+  SharedCorpus corpus = asOne(data.data.parts);
+  if (options.heldBack) {
+    MT_TRY(holdBackAsRun(options.from, data, plan));
+    corpus = data.evalCorpus;
+  }
   MT_TRY(checkEvaluable(*corpus, data.data.name, plan));
   MT_TRY(checkWeightFiles(plan));
   MT_TRY(ranks.compare(

@@ -42,6 +42,7 @@ struct RecipeOptions {
   std::optional<uint64_t> seed;
   std::optional<bool> shuffle;
   std::optional<std::vector<double>> dataWeights; ///< of the parts of a mixture; none: the data are no mixture
+  std::optional<double> evalSplit;                ///< the share of rows that is held back for evaluation; 0: none
 };
 
 struct TrainOptions {
@@ -67,6 +68,7 @@ struct EvalOptions {
   DataOptions data;
   MachineOptions machine;
   std::string from; ///< run or checkpoint; empty: the initial weights
+  bool heldBack = false; ///< the rows that the run holds back alone
 };
 
 struct ExportOptions {

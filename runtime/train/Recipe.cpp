@@ -29,6 +29,7 @@ template <typename Options, typename Visit> void forEachField(Options &options, 
   visit("--seed", "seed", options.seed);
   visit("--shuffle", "shuffle", options.shuffle);
   visit("--data weights", "data_weights", options.dataWeights);
+  visit("--eval-split", "eval_split", options.evalSplit);
 }
 
 /// The optimizers of a plan, the usual one first.
@@ -142,6 +143,7 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   fill(said.seed, uint64_t(0));
   fill(said.shuffle, true);
   fill(said.dataWeights, std::vector<double>());
+  fill(said.evalSplit, 0.0);
 }
 
 namespace {

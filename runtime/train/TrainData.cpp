@@ -56,6 +56,25 @@ std::string weighted(const std::vector<std::string> &paths, const std::vector<do
   return name;
 }
 
+/// Takes the rows that are held back out of each of the parts; the result is those of each.
+Result<std::vector<SharedCorpus>> holdBack(std::vector<SharedCorpus> &parts, const std::vector<std::string> &names,
+                                           const RecipeOptions &recipe) {
+  std::vector<SharedCorpus> all;
+  if (*recipe.evalSplit >= 1)
+    return fail("--eval-split {}: a share is below 1", *recipe.evalSplit);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const RowSplit split(parts[i]->rows(), *recipe.evalSplit, *recipe.seed);
+    if (split.heldBack() < 1 || split.kept() < 1)
+      return fail(
+          "--eval-split {}: of the {} rows of {} {} would be held back and {} trained on, and either takes one at "
+          "least: give more data, or choose another share",
+          *recipe.evalSplit, parts[i]->rows(), names[i], split.heldBack(), split.kept());
+    all.push_back(heldBackOf(parts[i], split));
+    parts[i] = keptOf(parts[i], split);
+  }
+  return all;
+}
+
 } // namespace
 
 SharedCorpus asOne(const std::vector<SharedCorpus> &parts) {
@@ -77,26 +96,33 @@ Result<TrainData> TrainData::open(const DataOptions &options, const std::vector<
 }
 
 Status TrainData::arrange(const RecipeOptions &recipe, const plan::Plan &plan) {
-  corpus = asOne(data.parts);
-  if (corpus->rows() < plan.settings.batch)
-    return fail("{}: {} rows, and a step takes {}: give more data, or compile with a smaller --batch", data.name,
-                corpus->rows(), plan.settings.batch);
   const std::vector<double> &weights = *recipe.dataWeights;
   if (!weights.empty() && weights.size() != data.parts.size())
     return fail("{}: of this run {} parts have weights, {}: give as many, or say each one's weight, as PATH:1",
                 data.name, weights.size(), fmt::join(weights, ", "));
-  std::vector<int64_t> rows = {corpus->rows()};
-  if (!weights.empty()) {
-    rows.clear();
-    for (const SharedCorpus &part : data.parts)
-      rows.push_back(part->rows());
+  std::vector<SharedCorpus> parts = data.parts, evaluated = evalData.parts;
+  if (weights.empty())
+    parts = {asOne(parts)};
+  else
     data.name = weighted(data.paths, weights);
+  heldBack = *recipe.evalSplit > 0;
+  if (heldBack) {
+    MT_ASSIGN(std::vector<SharedCorpus> own,
+              holdBack(parts, weights.empty() ? std::vector{data.name} : data.paths, recipe));
+    evaluated = evaluated.empty() ? own : evaluated;
   }
+  std::vector<int64_t> rows;
+  for (const SharedCorpus &part : parts)
+    rows.push_back(part->rows());
+  corpus = asOne(parts);
+  if (corpus->rows() < plan.settings.batch)
+    return fail("{}: {} rows{}, and a step takes {}: give more data, or compile with a smaller --batch", data.name,
+                corpus->rows(), heldBack ? " beside those that are held back" : "", plan.settings.batch);
   order.emplace(rows, weights, *recipe.shuffle, *recipe.seed);
-  if (evalData.empty())
+  if (evaluated.empty())
     return Status();
-  evalCorpus = asOne(evalData.parts);
-  evalName = evalData.name;
+  evalName = evalData.empty() ? "--eval-split" : evalData.name;
+  evalCorpus = asOne(evaluated);
   return checkEvaluable(*evalCorpus, evalName, plan);
 }
 

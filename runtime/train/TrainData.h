@@ -31,6 +31,7 @@ struct TrainData {
   SharedCorpus corpus, evalCorpus; ///< the second may be null
   std::optional<Order> order;      ///< of the first
   std::string evalName;            ///< of the second, for messages
+  bool heldBack = false;           ///< rows of the data are, and never in the first
 
   /// Arranges them as `recipe`, which must be complete, says. Errors: it does not suit the data, or they are too few.
   Status arrange(const RecipeOptions &recipe, const plan::Plan &plan);

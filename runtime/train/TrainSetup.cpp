@@ -22,6 +22,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What a run holds back it never trains on: which rows these are cannot change.
+Status refuseOtherSplit(const RecipeOptions &said, const RunFolder::Start &from) {
+  RecipeOptions was;
+  MT_TRY(adoptStored(was, from.meta.recipe).status().within(*from.checkpoint));
+  const double share = was.evalSplit.value_or(0);
+  if (said.evalSplit && *said.evalSplit != share)
+    return fail(
+        "--resume: {} holds {} of the rows back for evaluation, and --eval-split {} would hold back such as it was "
+        "trained on: leave it out",
+        *from.checkpoint, share > 0 ? fmt::format("a share of {}", share) : "none", *said.evalSplit);
+  if (share > 0 && said.seed && said.seed != was.seed)
+    return fail(
+        "--resume: which rows {} holds back for evaluation follows from its seed, {}: with --seed {} it would train "
+        "on them: leave it out",
+        *from.checkpoint, was.seed.value_or(0), *said.seed);
+  return Status();
+}
+
 /// What must match for a run to go on.
 Status refuseOthers(const TrainSetup &setup) {
   const CheckpointMeta &from = setup.from.meta;
@@ -61,8 +79,8 @@ void warnOfOthers(const TrainSetup &setup) {
     log().warn("{} was trained with other kernels ({}; here: {}): results will differ in the last bits", folder,
                from.numerics, setup.numerics);
   if (from.rows != setup.data.corpus->rows())
-    log().warn("{} was trained on {} rows, {} has {}: the order of the data changes here", folder, from.rows, data,
-               setup.data.corpus->rows());
+    log().warn("{} was trained on {} rows, {} has {}: the order of the data changes here{}", folder, from.rows, data,
+               setup.data.corpus->rows(), setup.data.heldBack ? ", and rows are held back that it was trained on" : "");
   else if (!from.data.empty() && from.data != setup.data.data.fingerprint)
     log().warn("{} was trained on other data than {} has: their content changed", folder, data);
   if (from.format == 1)
@@ -153,8 +171,6 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
 }
 
 Status TrainSetup::openData() {
-  if (!plan.program(plan::ProgramKind::evaluate) && !options.evalData.empty())
-    return fail("--eval-data: the plan has no program for evaluation: compile it anew");
   MT_ASSIGN(data, TrainData::open(options.data, options.evalData, plan));
   return Status();
 }
@@ -230,10 +246,16 @@ Status TrainSetup::settleRecipe(const Ranks &ranks) {
 /// As the recipe will be that is only known when --epochs are counted in steps, which they are here.
 Status TrainSetup::arrangeData() {
   RecipeOptions known = options.recipe;
-  if (from.checkpoint)
+  if (from.checkpoint) {
+    MT_TRY(refuseOtherSplit(known, from));
     MT_TRY(adoptStored(known, from.meta.recipe).status().within(*from.checkpoint));
+  }
   fillDefaults(known, plan);
   MT_TRY(data.arrange(known, plan));
+  if (data.evalCorpus && !plan.program(plan::ProgramKind::evaluate))
+    return fail("{}: the plan has no program for evaluation: compile it anew", data.evalName);
+  if (options.evalEvery > 0 && !data.evalCorpus)
+    return fail("--eval-every needs --eval-data or --eval-split");
   int64_t total = 0;
   if (__builtin_mul_overflow(data.order->rows(), options.epochs.value_or(0), &total))
     return fail("--epochs {} of {} rows are too many", *options.epochs, data.order->rows());

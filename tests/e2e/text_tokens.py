@@ -89,6 +89,32 @@ def mixtures_go_on_to_the_bit(b):
 
 
 @case
+def rows_that_are_held_back_stay_so(b):
+    """A run evaluates on them, goes on with them though nothing is said, and mtrun eval finds them again."""
+    (b.scratch / "few.txt").write_text(SAMPLE.read_text()[40000:42000])
+    data = "tokens:0.6 --data few.txt:0.4 --tokenizer hf"
+    want, whole = b.train(data, "held", 20, "--eval-split 0.2 --eval-every 5 --seed 3")
+    b.train(data, "held-parts", 7, "--eval-split 0.2 --eval-every 5 --seed 3")
+    got, said = b.train("tokens --data few.txt --tokenizer hf", "held-parts", 20, "--resume --eval-every 5")
+    tool.compare([want], [got], "resumed")
+    loss, targets = re.findall(r"evaluation loss (\S+), perplexity \S+, over (\d+) targets", whole)[-1]
+    tool.expect(re.findall(r"evaluation loss (\S+),", said)[-1] == loss, f"evaluations differ: {said}")
+    of = b.scratch.run("mtrun eval plan.bin --data tokens --data few.txt --tokenizer hf --from held --split")
+    tool.expect(f"over {targets} targets" in of and abs(float(of.split()[1]) - float(loss)) < 6e-5, of)
+    def refused(command, words):
+        done = b.scratch.attempt(command)
+        tool.expect(done.returncode == 1 and words in done.stderr, done.stderr)
+    train = "mtrun plan.bin --data tokens --data few.txt --tokenizer hf --resume --steps 21 --out"
+    refused(f"{train} held --eval-split 0.3", "holds a share of 0.2 of the rows back for evaluation, and --eval-split 0.3 would hold back such")
+    refused(f"{train} held --seed 4", "follows from its seed, 3: with --seed 4 it would train on them")
+    b.train("tokens", "none-held", 2)
+    refused("mtrun plan.bin --data tokens --resume --out none-held --eval-split 0.1", "holds none of the rows back")
+    refused("mtrun plan.bin --data tokens --resume --out none-held --eval-every 1", "--eval-every needs --eval-data or --eval-split")
+    refused("mtrun eval plan.bin --data tokens --from none-held --split", "holds no rows back for evaluation")
+    refused("mtrun eval plan.bin --data few.txt --data few.txt --tokenizer hf --from held --split", "was trained on other data than --data few.txt, few.txt has")
+
+
+@case
 def parts_without_weights_are_one_corpus(b):
     files = " --data ".join(f"text/{i}.txt" for i in range(6))
     _, said = b.train(f"{files} --tokenizer hf --shuffle off", "parts-of-text", options="--eval-data text/0.txt --eval-data text/1.txt")

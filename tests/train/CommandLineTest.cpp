@@ -71,6 +71,18 @@ TEST(CommandLine, WhatExistsIsAPathWhateverStandsInIt) {
   EXPECT_EQ(std::get<TrainOptions>(command).data.paths, std::vector<std::string>{path});
 }
 
+TEST(CommandLine, RowsHeldBack) {
+  Command command = parse({"plan.bin", "--data", "a", "--eval-split", "0.05", "--eval-every", "10"});
+  EXPECT_EQ(std::get<TrainOptions>(command).recipe.evalSplit, 0.05);
+  EXPECT_TRUE(
+      std::holds_alternative<TrainOptions>(parse({"plan.bin", "--data", "a", "--eval-every", "10", "--resume"})));
+  for (const char *share : {"0", "1", "-0.1", "x", "nan"})
+    expectUsageError({"plan.bin", "--data", "a", "--eval-split", share}, "not in range (0 - 1)");
+  expectUsageError({"plan.bin", "--data", "a", "--eval-split", "0.1", "--eval-data", "b"},
+                   "--eval-split and --eval-data exclude");
+  expectUsageError({"eval", "plan.bin", "--data", "a", "--split"}, "--split requires --from");
+}
+
 TEST(CommandLine, WeightsThatAreNone) {
   for (const char *text : {"a:0", "a:-1", "a:inf", "a:nan"})
     expectUsageError({"plan.bin", "--data", text}, "the weight of a part must be a positive number");

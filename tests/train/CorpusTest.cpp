@@ -2,10 +2,12 @@
 #include "runtime/train/Batches.h"
 #include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
+#include "runtime/train/TrainData.h"
 #include "tests/train/TestFiles.h"
 
 #include <cstring>
 #include <numeric>
+#include <set>
 
 namespace mt::tests {
 namespace {
@@ -254,6 +256,76 @@ TEST_F(CorpusForms, ModelsWithOtherInputsNeedNames) {
   EXPECT_ERROR(refusal(folder.write("a.txt", "abcdef")), "labels are [2]");
   plan.inputs[0].type = DType::f32;
   EXPECT_ERROR(refusal(folder.write("a.txt", "abcdef")), "not one input of tokens");
+}
+
+/// A recipe of which nothing was said but weights and a share to hold back.
+RecipeOptions arrangement(std::vector<double> weights, double evalSplit, bool shuffle = true) {
+  RecipeOptions recipe;
+  recipe.dataWeights = std::move(weights);
+  recipe.evalSplit = evalSplit;
+  recipe.shuffle = shuffle;
+  recipe.seed = 5;
+  return recipe;
+}
+
+TEST_F(CorpusForms, WhatIsHeldBackIsNeverTrainedOn) {
+  const int64_t counts[] = {50, 31};
+  for (int part : {0, 1}) { // each row is known by its first token
+    Numbers tokens, labels;
+    for (int64_t row = 0; row < counts[part]; ++row) {
+      const Numbers ids = {100 * part + row, 1, 2, 3};
+      tokens.insert(tokens.end(), ids.begin(), ids.end());
+      const Numbers own = row % 10 == 9 ? Numbers(4, -100) : Numbers{1, 2, 3, 4};
+      labels.insert(labels.end(), own.begin(), own.end());
+    }
+    arrays(fmt::format("{}.npz", part), {{"input_ids", DType::i64, {counts[part], 4}, raw(tokens)},
+                                         {"labels", DType::i64, {counts[part], 4}, raw(labels)}});
+  }
+  for (const std::vector<double> &weights : {std::vector<double>(), {2.0, 1.0}}) {
+    Result<TrainData> data = TrainData::open({{folder / "0.npz", folder / "1.npz"}, ""}, {}, plan);
+    ASSERT_TRUE(data.ok() && data->arrange(arrangement(weights, 0.2), plan).ok());
+    std::set<int64_t> trained, evaluated, unlabelled;
+    for (int64_t position = 0; position < 10 * data->order->rows(); ++position)
+      trained.insert(readRow(*data->corpus, data->order->row(position), 4).tokens[0]);
+    for (int64_t row = 0; row < data->evalCorpus->rows(); ++row)
+      evaluated.insert(readRow(*data->evalCorpus, row, 4).tokens[0]);
+    EXPECT_EQ(evaluated.size(), 16u);
+    EXPECT_EQ(trained.size(), 65u);
+    for (int64_t row : evaluated)
+      EXPECT_FALSE(trained.contains(row));
+    for (const SharedCorpus &corpus : {data->corpus, data->evalCorpus})
+      for (int64_t row : corpus->unlabelled) {
+        const Row read = readRow(*corpus, row, 4);
+        EXPECT_EQ(read.labels, Numbers(4, -100));
+        unlabelled.insert(read.tokens[0]);
+      }
+    EXPECT_EQ(unlabelled.size(), 8u);
+  }
+}
+
+TEST_F(CorpusForms, RowsThatAreNotShuffledKeepTheirOrderBesideThoseHeldBack) {
+  const std::string path = folder.write("d.bin", raw(std::vector<uint16_t>(5 * 40, 1)));
+  Result<TrainData> data = TrainData::open({{path}, ""}, {}, plan);
+  ASSERT_TRUE(data.ok() && data->arrange(arrangement({}, 0.25, false), plan).ok());
+  std::string before;
+  for (int64_t position = 0; position < 30; ++position) {
+    std::string where = fmt::format("{:>60}", data->corpus->where(data->order->row(position), 0, 0));
+    EXPECT_LT(before, where);
+    before = where;
+  }
+}
+
+TEST_F(CorpusForms, ArrangementsThatDoNotSuitTheData) {
+  const std::string path = folder.write("d.bin", raw(std::vector<uint16_t>(5 * 3, 1)));
+  Result<TrainData> data = TrainData::open({{path, path}, ""}, {}, plan);
+  ASSERT_TRUE(data.ok());
+  EXPECT_ERROR(data->arrange(arrangement({}, 0.01), plan), "--eval-split 0.01: of the 6 rows of --data " + path + ", " +
+                                                               path + " 0 would be held back and 6 trained on");
+  EXPECT_ERROR(data->arrange(arrangement({1, 1}, 0.9), plan),
+               "of the 3 rows of " + path + " 3 would be held back and 0 trained on");
+  EXPECT_ERROR(data->arrange(arrangement({}, 1e300), plan), "--eval-split 1e+300: a share is below 1");
+  EXPECT_ERROR(data->arrange(arrangement({}, 0.9), plan), "1 rows beside those that are held back, and a step takes 2");
+  EXPECT_ERROR(data->arrange(arrangement({1}, 0), plan), "of this run 1 parts have weights, 1: give as many");
 }
 
 /// Of the step's batch, of which a rank has a part; data know nothing of them.

@@ -1,6 +1,7 @@
 // The order of rows, and the learning rate against numbers that PyTorch's schedulers gave.
 #include "runtime/train/Order.h"
 #include "runtime/train/LearningRate.h"
+#include "runtime/train/RowSplit.h"
 
 #include <gtest/gtest.h>
 
@@ -150,6 +151,64 @@ TEST(Order, IsExactFarOut) { // beyond what 64 bits hold of position times share
   for (int64_t i = 0; i < 300; ++i)
     first += mixture.row(far + i) < 10 ? 1 : 0;
   EXPECT_EQ(first, 100);
+}
+
+std::vector<int64_t> heldBackRows(const RowSplit &split) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < split.heldBack(); ++i)
+    rows.push_back(split.heldBackRow(i));
+  return rows;
+}
+
+TEST(RowSplit, BothKindsAreAllRowsInOrder) {
+  for (int64_t count : {2, 3, 7, 10, 64, 1001})
+    for (double share : {0.001, 0.1, 0.25, 0.5, 0.6, 0.9, 0.999}) {
+      const RowSplit split(count, share, 7);
+      EXPECT_EQ(split.heldBack(), std::llround(share * static_cast<double>(count)));
+      EXPECT_EQ(split.heldBack() + split.kept(), count);
+      if (split.heldBack() == 0 || split.kept() == 0)
+        continue;
+      const std::vector<int64_t> held = heldBackRows(split);
+      std::vector<int64_t> kept;
+      for (int64_t row = 0; row < count; ++row) // by another way: what is not held back
+        if (!std::ranges::binary_search(held, row))
+          kept.push_back(row);
+      ASSERT_TRUE(std::ranges::is_sorted(held) && std::set<int64_t>(held.begin(), held.end()).size() == held.size());
+      for (size_t i = 0; i < kept.size(); ++i)
+        ASSERT_EQ(split.keptRow(static_cast<int64_t>(i)), kept[i]) << count << " rows, " << share;
+      for (size_t i = 0; i < held.size() + kept.size(); ++i) {
+        const bool isHeld = i < held.size();
+        const int64_t index = static_cast<int64_t>(isHeld ? i : i - held.size());
+        const int64_t row = isHeld ? held[i] : kept[i - held.size()];
+        ASSERT_TRUE(split.isHeldBack(row) == isHeld && split.indexOf(row) == index)
+            << row << " of " << count << ", " << share;
+      }
+    }
+}
+
+TEST(RowSplit, IsSpreadEvenlyAndFollowsTheSeed) {
+  const std::vector<int64_t> held = heldBackRows(RowSplit(1000, 0.05, 1));
+  for (size_t i = 0; i < held.size(); ++i)
+    EXPECT_EQ(held[i] / 20, static_cast<int64_t>(i));
+  EXPECT_EQ(held, heldBackRows(RowSplit(1000, 0.05, 1)));
+  EXPECT_NE(held, heldBackRows(RowSplit(1000, 0.05, 2)));
+}
+
+TEST(RowSplit, IsPinned) { // another choice would train a resumed run on what it was evaluated on
+  EXPECT_EQ(heldBackRows(RowSplit(40, 0.2, 0)), (std::vector<int64_t>{0, 8, 11, 15, 23, 29, 31, 36}));
+}
+
+TEST(RowSplit, OfMoreRowsThanATableCouldHold) {
+  const int64_t count = int64_t(1) << 52;
+  for (double share : {0.1, 0.7}) {
+    const RowSplit split(count, share, 3);
+    for (int64_t i : {int64_t(0), int64_t(12345), split.kept() / 3, split.kept() - 1}) {
+      const int64_t row = split.keptRow(i);
+      EXPECT_FALSE(split.isHeldBack(row));
+      EXPECT_EQ(split.indexOf(row), i);
+    }
+    EXPECT_TRUE(split.isHeldBack(split.heldBackRow(split.heldBack() - 1)));
+  }
 }
 
 /// torch.optim.lr_scheduler.SequentialLR([LinearLR(1/4, 1, total_iters=3), <decline>(10 - 4 steps)], [4]), lr 0.1,
