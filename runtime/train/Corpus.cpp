@@ -186,7 +186,7 @@ void renameIgnored(const plan::Input &input, std::byte *row) {
       putInteger(input, row, i, *input.ignored);
 }
 
-Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> values) {
+Status checkRow(const Corpus &corpus, const plan::Plan &plan, RowPlace place, std::span<std::byte *const> values) {
   for (size_t n = 0; n < plan.inputs.size(); ++n) {
     const plan::Input &input = plan.inputs[n];
     bool label = input.kind == plan::InputKind::labels;
@@ -196,21 +196,22 @@ Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::
     int64_t count = rowElements(input);
     int64_t bad = firstOutside(input.type, values[n], count, limit, label ? input.ignored : std::nullopt);
     if (bad < count)
-      return fail("{}: {} {} is outside the model's vocabulary of {}{}", corpus.where(row, n, bad),
+      return fail("{}: {} {} is outside the model's vocabulary of {}{}", corpus.where(place, n, bad),
                   label ? "label" : "token", integerAt(input.type, values[n], bad), input.vocabulary,
-                  label && !input.ignored ? ", and in the model's loss every label counts: it has no ignore index" : "");
+                  label && !input.ignored ? ", and in the model's loss every label counts: it has no ignore index"
+                                          : "");
   }
   return Status();
 }
 
 } // namespace
 
-Status readRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> destinations) {
-  MT_TRY(corpus.read(row, destinations));
+Status readRow(const Corpus &corpus, const plan::Plan &plan, RowPlace place, std::span<std::byte *const> destinations) {
+  MT_TRY(corpus.read(place, destinations));
   for (size_t n = 0; n < plan.inputs.size(); ++n)
     if (destinations[n])
       renameIgnored(plan.inputs[n], destinations[n]);
-  return checkRow(corpus, plan, row, destinations);
+  return checkRow(corpus, plan, place, destinations);
 }
 
 RowBuffer::RowBuffer(const plan::Plan &plan) {

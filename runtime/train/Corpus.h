@@ -5,6 +5,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/plan/Program.h"
+#include "runtime/train/RowPlace.h"
 
 #include <cstddef>
 #include <limits>
@@ -23,12 +24,12 @@ public:
   virtual ~Corpus() = default;
 
   virtual int64_t rows() const = 0;
-  /// Writes row `row` of every input in the plan's type: destinations[n] receives rowBytes(plan.inputs[n]), and is
+  /// Writes the row of every input in the plan's type: destinations[n] receives rowBytes(plan.inputs[n]), and is
   /// null where the input is none of data (the scalars, say). Several threads may read at once. Errors name file and
   /// position.
-  virtual Status read(int64_t row, std::span<std::byte *const> destinations) const = 0;
+  virtual Status read(RowPlace place, std::span<std::byte *const> destinations) const = 0;
   /// Where an element of an input's row comes from, for messages: "tokens.bin, token 1234".
-  virtual std::string where(int64_t row, size_t input, int64_t element) const = 0;
+  virtual std::string where(RowPlace place, size_t input, int64_t element) const = 0;
 
   /// Rows of which openCorpus() saw that of some labels none counts, in order; perhaps not all of them.
   std::vector<int64_t> unlabelled;
@@ -48,7 +49,7 @@ int64_t rowBytes(const plan::Input &input);
 
 /// Reads a row, gives labels of -100 the value that does not count in the model's loss, and checks that all values lie
 /// in their vocabularies. Errors name the place.
-Status readRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> destinations);
+Status readRow(const Corpus &corpus, const plan::Plan &plan, RowPlace place, std::span<std::byte *const> destinations);
 
 /// Room for a row of every data and label input.
 struct RowBuffer {

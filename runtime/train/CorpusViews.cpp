@@ -16,13 +16,13 @@ public:
     }
   }
   int64_t rows() const override { return total; }
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    size_t part = partOf(row);
-    return parts[part]->read(row - begins[part], destinations);
+  Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
+    size_t part = partOf(place.row);
+    return parts[part]->read({place.row - begins[part], place.shift}, destinations);
   }
-  std::string where(int64_t row, size_t input, int64_t element) const override {
-    size_t part = partOf(row);
-    return parts[part]->where(row - begins[part], input, element);
+  std::string where(RowPlace place, size_t input, int64_t element) const override {
+    size_t part = partOf(place.row);
+    return parts[part]->where({place.row - begins[part], place.shift}, input, element);
   }
 
 private:
@@ -34,6 +34,7 @@ private:
   int64_t total = 0;
 };
 
+/// Windows stay where they are: moved, they would reach into others that are of the other kind.
 class Selection : public Corpus {
 public:
   Selection(SharedCorpus whole, const RowSplit &split, bool heldBack)
@@ -43,11 +44,11 @@ public:
         unlabelled.push_back(split.indexOf(row));
   }
   int64_t rows() const override { return heldBack ? split.heldBack() : split.kept(); }
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    return whole->read(rowOf(row), destinations);
+  Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
+    return whole->read(rowOf(place.row), destinations);
   }
-  std::string where(int64_t row, size_t input, int64_t element) const override {
-    return whole->where(rowOf(row), input, element);
+  std::string where(RowPlace place, size_t input, int64_t element) const override {
+    return whole->where(rowOf(place.row), input, element);
   }
 
 private:

@@ -35,13 +35,13 @@ public:
 
   int64_t rows() const override { return static_cast<int64_t>(lines.size()); }
 
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    Status status = readLine(lineText(row), destinations);
-    return status ? status : status.within(lineName(row));
+  Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
+    Status status = readLine(lineText(place.row), destinations);
+    return status ? status : status.within(lineName(place.row));
   }
 
-  std::string where(int64_t row, size_t input, int64_t element) const override {
-    return fmt::format("{}: '{}', element {}", lineName(row), plan.inputs[input].name, element);
+  std::string where(RowPlace place, size_t input, int64_t element) const override {
+    return fmt::format("{}: '{}', element {}", lineName(place.row), plan.inputs[input].name, element);
   }
 
 private:

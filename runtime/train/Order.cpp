@@ -41,7 +41,7 @@ uint64_t Order::shareOfFirst(size_t begin, size_t middle, size_t end) const {
                               static_cast<uint64_t>(kWhole) - 1);
 }
 
-int64_t Order::row(int64_t position) const {
+RowPlace Order::at(int64_t position) const {
   // Parts are halved until one is left: of the first n positions of both halves the first has its share, rounded, the
   // other the rest.
   size_t begin = 0, end = parts.size();
@@ -53,7 +53,8 @@ int64_t Order::row(int64_t position) const {
     position = isOfFirst ? before : position - before;
     (isOfFirst ? end : begin) = middle;
   }
-  return parts[begin].begin + parts[begin].sampler.row(position);
+  const Part &part = parts[begin];
+  return {part.begin + part.sampler.row(position), part.sampler.shift(position)};
 }
 
 } // namespace mt::train

@@ -4,6 +4,7 @@
 #ifndef MT_RUNTIME_TRAIN_ORDER_H
 #define MT_RUNTIME_TRAIN_ORDER_H
 
+#include "runtime/train/RowPlace.h"
 #include "runtime/train/Sampler.h"
 
 #include <span>
@@ -21,8 +22,8 @@ public:
   /// anew, in another order where rows are shuffled.
   Order(std::span<const int64_t> rows, std::span<const double> weights, bool shuffle, uint64_t seed);
 
-  /// The row at `position` >= 0.
-  int64_t row(int64_t position) const;
+  /// The row at `position` >= 0, shifted as the epoch of its part has it.
+  RowPlace at(int64_t position) const;
   /// Rows of an epoch: as many as all parts together have, whatever their weights.
   int64_t rows() const { return total; }
   int64_t epoch(int64_t position) const { return position / total; }

@@ -32,8 +32,14 @@ int64_t Sampler::row(int64_t position) const {
   int64_t within = position % rows;
   if (!shuffle)
     return within;
-  uint64_t key = mixBits(seed ^ mixBits(static_cast<uint64_t>(epoch(position))));
-  return static_cast<int64_t>(permute(static_cast<uint64_t>(within), static_cast<uint64_t>(rows), key));
+  return static_cast<int64_t>(permute(static_cast<uint64_t>(within), static_cast<uint64_t>(rows), key(position)));
+}
+
+uint64_t Sampler::shift(int64_t position) const { return shuffle && epoch(position) > 0 ? mixBits(~key(position)) : 0; }
+
+/// Of an epoch.
+uint64_t Sampler::key(int64_t position) const {
+  return mixBits(seed ^ mixBits(static_cast<uint64_t>(epoch(position))));
 }
 
 } // namespace mt::train

@@ -16,8 +16,12 @@ public:
   /// The row at `position` >= 0.
   int64_t row(int64_t position) const;
   int64_t epoch(int64_t position) const { return position / rows; }
+  /// What shifts windows in the epoch of `position` (RowPlace.h): a random number; 0 in the first, and in file order.
+  uint64_t shift(int64_t position) const;
 
 private:
+  uint64_t key(int64_t position) const;
+
   int64_t rows;
   bool shuffle;
   uint64_t seed;

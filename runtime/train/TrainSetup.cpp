@@ -277,7 +277,7 @@ Status TrainSetup::checkLabels() const {
   int64_t position = from.meta.position, looks = 0;
   for (int64_t step = from.meta.step + 1; step <= recipe.rate.steps && looks < kMostLooks; ++step, position += batch) {
     int64_t rows = 0;
-    while (rows < batch && std::ranges::binary_search(none, order.row(position + rows)))
+    while (rows < batch && std::ranges::binary_search(none, order.at(position + rows).row))
       ++rows;
     looks += rows + 1;
     if (rows < batch)

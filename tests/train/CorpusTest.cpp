@@ -18,13 +18,13 @@ struct Row {
   std::vector<int64_t> tokens, labels;
 };
 
-Row readRow(const Corpus &corpus, int64_t row, int64_t sequence) {
+Row readRow(const Corpus &corpus, RowPlace place, int64_t sequence) {
   Row result;
   result.tokens.resize(static_cast<size_t>(sequence));
   result.labels.resize(static_cast<size_t>(sequence));
   std::byte *to[3] = {reinterpret_cast<std::byte *>(result.tokens.data()),
                       reinterpret_cast<std::byte *>(result.labels.data()), nullptr};
-  Status status = corpus.read(row, to);
+  Status status = corpus.read(place, to);
   EXPECT_TRUE(status.ok()) << status.message();
   return result;
 }
@@ -68,6 +68,49 @@ TEST_F(CorpusForms, TextIsBytesInWindows) {
   Row row = readRow(*corpus, 1, 4);
   EXPECT_EQ(row.tokens, (Numbers{'f', 'g', 'h', 'i'}));
   EXPECT_EQ(row.labels, (Numbers{'g', 'h', 'i', 'j'}));
+}
+
+TEST_F(CorpusForms, WindowsThatAreShiftedGoOnAtTheBeginning) {
+  std::filesystem::create_directory(folder / "text");
+  folder.write("text/a.txt", "abc");
+  folder.write("text/b.txt", "defghijklm");
+  auto corpus = open(folder / "text");
+  auto window = [&](int64_t row, uint64_t shift) {
+    const Row read = readRow(*corpus, {row, shift}, 4);
+    EXPECT_TRUE(std::equal(read.tokens.begin() + 1, read.tokens.end(), read.labels.begin()));
+    return std::string(1, static_cast<char>(read.tokens[0])) + std::string(read.labels.begin(), read.labels.end());
+  };
+  ASSERT_EQ(corpus->rows(), 2);
+  EXPECT_EQ(window(0, 2) + window(1, 2), "cdefghijkl");
+  EXPECT_EQ(window(0, 3) + window(1, 3), "defghijklm");
+  EXPECT_EQ(window(0, 4) + window(1, 4), "efghijklma") << "beyond the end it goes on at the beginning";
+  EXPECT_EQ(window(1, 5 + 4), "jklma") << "modulo a window";
+  EXPECT_EQ(corpus->where({1, 4}, 1, 3), folder / "text/a.txt, byte 0");
+  EXPECT_EQ(corpus->where({1, 4}, 1, 2), folder / "text/b.txt, byte 9");
+}
+
+TEST_F(CorpusForms, EveryEpochOfAStreamTakesAsManyTokensEachOnce) {
+  const std::string path = folder.write("t.bin", raw([] {
+                                          std::vector<uint16_t> tokens(103);
+                                          std::iota(tokens.begin(), tokens.end(), uint16_t(0));
+                                          return tokens;
+                                        }()));
+  auto corpus = open(path);
+  const Order order(corpus->rows(), true, 1);
+  std::set<std::set<int64_t>> starts;
+  for (int64_t epoch = 0; epoch < 40; ++epoch) {
+    std::set<int64_t> seen, first;
+    for (int64_t i = 0; i < corpus->rows(); ++i) {
+      const Row row = readRow(*corpus, order.at(epoch * corpus->rows() + i), 4);
+      seen.insert(row.tokens[0]);
+      seen.insert(row.labels.begin(), row.labels.end());
+      first.insert(row.tokens[0]);
+    }
+    EXPECT_EQ(seen.size(), 100u) << "epoch " << epoch;
+    EXPECT_TRUE(epoch > 0 || (first.contains(0) && first.contains(5)));
+    starts.insert(first);
+  }
+  EXPECT_EQ(starts.size(), 5u) << "places that windows of five begin at";
 }
 
 TEST_F(CorpusForms, FilesOfAFolderAreOneStreamInNameOrder) {
@@ -286,7 +329,7 @@ TEST_F(CorpusForms, WhatIsHeldBackIsNeverTrainedOn) {
     ASSERT_TRUE(data.ok() && data->arrange(arrangement(weights, 0.2), plan).ok());
     std::set<int64_t> trained, evaluated, unlabelled;
     for (int64_t position = 0; position < 10 * data->order->rows(); ++position)
-      trained.insert(readRow(*data->corpus, data->order->row(position), 4).tokens[0]);
+      trained.insert(readRow(*data->corpus, data->order->at(position), 4).tokens[0]);
     for (int64_t row = 0; row < data->evalCorpus->rows(); ++row)
       evaluated.insert(readRow(*data->evalCorpus, row, 4).tokens[0]);
     EXPECT_EQ(evaluated.size(), 16u);
@@ -309,7 +352,7 @@ TEST_F(CorpusForms, RowsThatAreNotShuffledKeepTheirOrderBesideThoseHeldBack) {
   ASSERT_TRUE(data.ok() && data->arrange(arrangement({}, 0.25, false), plan).ok());
   std::string before;
   for (int64_t position = 0; position < 30; ++position) {
-    std::string where = fmt::format("{:>60}", data->corpus->where(data->order->row(position), 0, 0));
+    std::string where = fmt::format("{:>60}", data->corpus->where(data->order->at(position), 0, 0));
     EXPECT_LT(before, where);
     before = where;
   }

@@ -55,7 +55,7 @@ TEST(Sampler, WithoutShufflingGoesInOrderAndLeftoversBeginTheNextEpoch) {
 std::vector<int64_t> order(const Order &order, int64_t begin, int64_t end) {
   std::vector<int64_t> rows;
   for (int64_t i = begin; i < end; ++i)
-    rows.push_back(order.row(i));
+    rows.push_back(order.at(i).row);
   return rows;
 }
 
@@ -71,7 +71,7 @@ takenOf(const Order &order, const std::vector<int64_t> &rows, int64_t positions,
         const std::function<void(int64_t, const std::vector<std::vector<int64_t>> &)> &see) {
   std::vector<std::vector<int64_t>> taken(rows.size());
   for (int64_t position = 0; position < positions; ++position) {
-    int64_t row = order.row(position);
+    int64_t row = order.at(position).row;
     size_t part = 0;
     for (; row >= rows[part]; ++part)
       row -= rows[part];
@@ -137,6 +137,22 @@ TEST(Order, EpochsOfAMixtureHaveAsManyRowsAsThereAre) {
   EXPECT_EQ(mixture.epoch(8), 1);
 }
 
+TEST(Order, EpochsOfPartsShiftWindows) {
+  const std::vector<int64_t> rows = {3, 100};
+  const Order mixture(rows, std::vector{1.0, 1.0}, true, 5);
+  std::set<uint64_t> ofFirst;
+  for (int64_t position = 0; position < 200; ++position) {
+    const RowPlace place = mixture.at(position);
+    if (place.row >= 3)
+      EXPECT_EQ(place.shift, 0u) << "its first epoch";
+    else
+      ofFirst.insert(place.shift);
+  }
+  EXPECT_EQ(ofFirst.size(), 34u) << "an epoch each, the first of which shifts nothing";
+  EXPECT_TRUE(ofFirst.contains(0));
+  EXPECT_EQ(Order(3, false, 5).at(100).shift, 0u) << "file order is kept";
+}
+
 TEST(Order, OfAMixtureIsPinned) {
   const std::vector<int64_t> rows = {4, 3, 5};
   EXPECT_EQ(order(Order(rows, std::vector{2.0, 1.0, 1.0}, true, 0), 0, 12),
@@ -149,7 +165,7 @@ TEST(Order, IsExactFarOut) { // beyond what 64 bits hold of position times share
   const int64_t far = int64_t(1) << 60;
   int64_t first = 0;
   for (int64_t i = 0; i < 300; ++i)
-    first += mixture.row(far + i) < 10 ? 1 : 0;
+    first += mixture.at(far + i).row < 10 ? 1 : 0;
   EXPECT_EQ(first, 100);
 }
 
