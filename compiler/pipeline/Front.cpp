@@ -127,7 +127,7 @@ Status Front::readModel(int64_t rows) {
   onnx::ImportOptions import{rows, options.sequence, options.dims, options.train, options.freeze};
   onnx::Problems problems;
   Collector collector(context, ofModel);
-  auto imported = importModel(context, options.model, import, problems);
+  auto imported = importModel(context, options.model, options.pack, import, problems);
   if (failed(imported))
     return problems.empty() ? collector.failure(options.model) : Status::error(joinProblems(problems, options.everyNode));
   MT_TRY(describe(*imported, *imported->module));

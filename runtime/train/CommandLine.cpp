@@ -174,6 +174,9 @@ private:
     app.add_option("--tokenizer", train.data.tokenizer,
                    std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
         ->type_name("FILE|HF_DIR");
+    app.add_flag_callback(
+        "--pack", [this] { train.recipe.pack = true; },
+        "short samples of .jsonl share rows; for plans of mtc compile --pack");
     app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included\n(default: one epoch)")->check(kCount)->type_name("N");
     app.add_option("--epochs", train.epochs,
                    "as many rows as the data have, so many times, instead of --steps\n(default: 1)")
@@ -295,6 +298,7 @@ private:
         ->add_flag("--split", eval.heldBack,
                    "of --data, which must be that of the run, the rows that the run\nholds back: its --eval-split")
         ->needs(from);
+    evalCommand->add_flag("--pack", eval.pack, "short samples of .jsonl share rows; for plans of mtc compile --pack");
     addMachine(*evalCommand, eval.machine);
   }
 

@@ -162,6 +162,33 @@ Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::s
   return corpus;
 }
 
+namespace {
+
+bool isOfTokens(const plan::Input &input, std::string_view name) {
+  return input.kind == plan::InputKind::data && input.name == name && input.dims.size() == 2 && !isFloat(input.type) &&
+         byteSize(input.type) >= 4;
+}
+
+void putInteger(const plan::Input &input, std::byte *row, int64_t index, int64_t value) {
+  auto size = static_cast<int64_t>(byteSize(input.type));
+  std::memcpy(row + index * size, &value, static_cast<size_t>(size)); // little-endian: the low bytes come first
+}
+
+} // namespace
+
+bool isPositions(const plan::Input &input) { return isOfTokens(input, "position_ids"); }
+bool isSegments(const plan::Input &input) { return isOfTokens(input, "segment_ids") && input.vocabulary == 0; }
+
+bool saysPlaces(const plan::Plan &plan, const plan::Input &input) {
+  return isSegments(input) || (isPositions(input) && std::ranges::any_of(plan.inputs, isSegments));
+}
+
+void putPlaces(const plan::Input &input, std::byte *row, int64_t first, int64_t length, int64_t segment) {
+  const bool positions = isPositions(input);
+  for (int64_t i = 0; i < length; ++i)
+    putInteger(input, row, first + i, positions ? i : segment);
+}
+
 int64_t rowElements(const plan::Input &input) {
   int64_t count = 1;
   for (size_t i = 1; i < input.dims.size(); ++i)
@@ -172,11 +199,6 @@ int64_t rowElements(const plan::Input &input) {
 int64_t rowBytes(const plan::Input &input) { return rowElements(input) * static_cast<int64_t>(byteSize(input.type)); }
 
 namespace {
-
-void putInteger(const plan::Input &input, std::byte *row, int64_t index, int64_t value) {
-  auto size = static_cast<int64_t>(byteSize(input.type));
-  std::memcpy(row + index * size, &value, static_cast<size_t>(size)); // little-endian: the low bytes come first
-}
 
 void renameIgnored(const plan::Input &input, std::byte *row) {
   if (input.kind != plan::InputKind::labels || isFloat(input.type) || !input.ignored || *input.ignored == kIgnored)
@@ -195,6 +217,11 @@ Status checkRow(const Corpus &corpus, const plan::Plan &plan, RowPlace place, st
     int64_t limit = input.vocabulary == 0 ? std::numeric_limits<int64_t>::max() : input.vocabulary;
     int64_t count = rowElements(input);
     int64_t bad = firstOutside(input.type, values[n], count, limit, label ? input.ignored : std::nullopt);
+    if (bad < count && isPositions(input))
+      return fail(
+          "{}: position {} is beyond the {} that the model has: give shorter sequences, or compile with a smaller "
+          "--seq",
+          corpus.where(place, n, bad), integerAt(input.type, values[n], bad), input.vocabulary);
     if (bad < count)
       return fail("{}: {} {} is outside the model's vocabulary of {}{}", corpus.where(place, n, bad),
                   label ? "label" : "token", integerAt(input.type, values[n], bad), input.vocabulary,
@@ -207,6 +234,12 @@ Status checkRow(const Corpus &corpus, const plan::Plan &plan, RowPlace place, st
 } // namespace
 
 Status readRow(const Corpus &corpus, const plan::Plan &plan, RowPlace place, std::span<std::byte *const> destinations) {
+  for (size_t n = 0; n < plan.inputs.size(); ++n)
+    if (const plan::Input &input = plan.inputs[n]; destinations[n] && saysPlaces(plan, input)) {
+      const int64_t all = rowElements(input);
+      padRow(input, destinations[n], 0);
+      putPlaces(input, destinations[n], 0, std::min(all, corpus.filled(place.row).value_or(all)), 1);
+    }
   MT_TRY(corpus.read(place, destinations));
   for (size_t n = 0; n < plan.inputs.size(); ++n)
     if (destinations[n])
@@ -243,7 +276,8 @@ Result<size_t> tokenInput(const plan::Plan &plan, const std::string &form, bool 
   std::string others;
   for (size_t n = 0; n < plan.inputs.size(); ++n) {
     const plan::Input &input = plan.inputs[n];
-    if (input.kind == plan::InputKind::data && input.dims.size() == 2 && !isFloat(input.type))
+    if (input.kind == plan::InputKind::data && input.dims.size() == 2 && !isFloat(input.type) &&
+        !saysPlaces(plan, input))
       found.push_back(n);
   }
   if (found.size() > 1)
@@ -253,7 +287,7 @@ Result<size_t> tokenInput(const plan::Plan &plan, const std::string &form, bool 
                 "names",
                 form, describeInputs(plan));
   for (size_t n = 0; n < plan.inputs.size(); ++n)
-    if (plan.inputs[n].kind == plan::InputKind::data && n != found.front())
+    if (plan.inputs[n].kind == plan::InputKind::data && n != found.front() && !saysPlaces(plan, plan.inputs[n]))
       others += fmt::format("{}'{}'", others.empty() ? "" : ", ", plan.inputs[n].name);
   if (!othersToo && !others.empty())
     return fail("{} holds tokens only, and this model also wants {}: use .npz or .jsonl", form, others);

@@ -24,6 +24,10 @@ public:
     size_t part = partOf(place.row);
     return parts[part]->where({place.row - begins[part], place.shift}, input, element);
   }
+  std::optional<int64_t> filled(int64_t row) const override {
+    const size_t part = partOf(row);
+    return parts[part]->filled(row - begins[part]);
+  }
 
 private:
   size_t partOf(int64_t row) const {
@@ -50,6 +54,7 @@ public:
   std::string where(RowPlace place, size_t input, int64_t element) const override {
     return whole->where(rowOf(place.row), input, element);
   }
+  std::optional<int64_t> filled(int64_t row) const override { return whole->filled(rowOf(row)); }
 
 private:
   int64_t rowOf(int64_t index) const { return heldBack ? split.heldBackRow(index) : split.keptRow(index); }

@@ -97,6 +97,8 @@ static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   if (!plan.program(plan::ProgramKind::evaluate))
     return fail("{}: the plan has no program for evaluation: compile it anew", options.plan);
   MT_ASSIGN(TrainData data, TrainData::open(options.data, {}, plan));
+  if (options.pack && !options.heldBack)
+    MT_TRY(packAll(data.data.parts, data.data.name, plan).status());
   SharedCorpus corpus = asOne(data.data.parts);
   if (options.heldBack) {
     MT_TRY(holdBackAsRun(options.from, data, plan));

@@ -43,6 +43,7 @@ struct RecipeOptions {
   std::optional<bool> shuffle;
   std::optional<std::vector<double>> dataWeights; ///< of the parts of a mixture; none: the data are no mixture
   std::optional<double> evalSplit;                ///< the share of rows that is held back for evaluation; 0: none
+  std::optional<bool> pack;                       ///< short samples share rows
 };
 
 struct TrainOptions {
@@ -69,6 +70,7 @@ struct EvalOptions {
   MachineOptions machine;
   std::string from; ///< run or checkpoint; empty: the initial weights
   bool heldBack = false; ///< the rows that the run holds back alone
+  bool pack = false;     ///< short samples share rows
 };
 
 struct ExportOptions {

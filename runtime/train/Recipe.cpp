@@ -30,6 +30,7 @@ template <typename Options, typename Visit> void forEachField(Options &options, 
   visit("--shuffle", "shuffle", options.shuffle);
   visit("--data weights", "data_weights", options.dataWeights);
   visit("--eval-split", "eval_split", options.evalSplit);
+  visit("--pack", "pack", options.pack);
 }
 
 /// The optimizers of a plan, the usual one first.
@@ -144,6 +145,7 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   fill(said.shuffle, true);
   fill(said.dataWeights, std::vector<double>());
   fill(said.evalSplit, 0.0);
+  fill(said.pack, false);
 }
 
 namespace {

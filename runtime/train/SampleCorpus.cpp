@@ -24,10 +24,15 @@ public:
 
   int64_t rows() const override { return static_cast<int64_t>(begins.size()) - 1; }
 
+  /// The last token is a target alone, unless the model looks for successors itself.
+  std::optional<int64_t> filled(int64_t row) const override {
+    const int64_t tokens = begins[static_cast<size_t>(row) + 1] - begins[static_cast<size_t>(row)];
+    return std::clamp<int64_t>(tokens - 1 + shift, 0, length);
+  }
+
   Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
-    const int64_t first = begins[static_cast<size_t>(place.row)], end = begins[static_cast<size_t>(place.row) + 1];
-    // The last token is a target alone, unless the model looks for successors itself.
-    const int64_t inputs = std::clamp<int64_t>(end - first - 1 + shift, 0, length), later = 1 - shift;
+    const int64_t first = begins[static_cast<size_t>(place.row)];
+    const int64_t inputs = *filled(place.row), later = 1 - shift;
     std::vector<int64_t> values(static_cast<size_t>(inputs));
     for (int64_t i = 0; i < inputs; ++i)
       values[static_cast<size_t>(i)] = stored[first + i];

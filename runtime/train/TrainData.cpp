@@ -2,6 +2,7 @@
 
 #include "runtime/train/Batches.h"
 #include "runtime/train/DataFingerprint.h"
+#include "runtime/train/Packs.h"
 
 #include <fmt/ranges.h>
 
@@ -48,6 +49,8 @@ Status openInto(OpenedData &opened, const std::vector<NamedPath> &all, const std
   return Status();
 }
 
+bool hasSamples(const SharedCorpus &corpus) { return corpus->rows() > 0 && corpus->filled(0); }
+
 /// The name of a mixture, as it could be said again.
 std::string weighted(const std::vector<std::string> &paths, const std::vector<double> &weights) {
   std::string name;
@@ -77,6 +80,21 @@ Result<std::vector<SharedCorpus>> holdBack(std::vector<SharedCorpus> &parts, con
 
 } // namespace
 
+Result<std::string> packAll(std::vector<SharedCorpus> &parts, const std::string &name, const plan::Plan &plan) {
+  Packing packing;
+  for (SharedCorpus &part : parts) {
+    MT_ASSIGN(part, packed(part, name, plan, packing));
+  }
+  if (packing.rows == 0)
+    return fail(
+        "--pack: {} has no samples that are shorter than a row: windows of text and of tokens, and arrays, fill "
+        "theirs; leave it out",
+        name);
+  const double places = static_cast<double>(packing.rows) * static_cast<double>(plan.settings.sequence);
+  return fmt::format("{}: {} samples in {} rows, of whose places they fill {:.1f} %", name, packing.samples,
+                     packing.rows, 100 * static_cast<double>(packing.filled) / places);
+}
+
 SharedCorpus asOne(const std::vector<SharedCorpus> &parts) {
   return parts.size() == 1 ? parts.front() : concatenate(parts);
 }
@@ -101,6 +119,13 @@ Status TrainData::arrange(const RecipeOptions &recipe, const plan::Plan &plan) {
     return fail("{}: of this run {} parts have weights, {}: give as many, or say each one's weight, as PATH:1",
                 data.name, weights.size(), fmt::join(weights, ", "));
   std::vector<SharedCorpus> parts = data.parts, evaluated = evalData.parts;
+  if (*recipe.pack) {
+    MT_ASSIGN(note, packAll(parts, data.name, plan));
+  }
+  if (*recipe.pack && std::ranges::any_of(evaluated, hasSamples)) {
+    MT_ASSIGN(const std::string ofEvaluated, packAll(evaluated, evalData.name, plan));
+    note += "\n" + ofEvaluated;
+  }
   if (weights.empty())
     parts = {asOne(parts)};
   else

@@ -32,10 +32,15 @@ struct TrainData {
   std::optional<Order> order;      ///< of the first
   std::string evalName;            ///< of the second, for messages
   bool heldBack = false;           ///< rows of the data are, and never in the first
+  std::string note;                ///< what became of samples that share rows, for people; may be empty
 
   /// Arranges them as `recipe`, which must be complete, says. Errors: it does not suit the data, or they are too few.
   Status arrange(const RecipeOptions &recipe, const plan::Plan &plan);
 };
+
+/// Has the short samples of corpora share rows (Packs.h), which full ones keep; tells people how many did. `name`: as
+/// of OpenedData. Errors: none has samples.
+Result<std::string> packAll(std::vector<SharedCorpus> &parts, const std::string &name, const plan::Plan &plan);
 
 /// Parts as one corpus.
 SharedCorpus asOne(const std::vector<SharedCorpus> &parts);

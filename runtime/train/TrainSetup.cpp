@@ -315,7 +315,7 @@ std::string describe(const TrainSetup &setup) {
                     setup.data.order->rows(), setup.data.order->rows() / plan.settings.batch, setup.recipe.rate.steps);
   if (setup.from.checkpoint)
     text += fmt::format("goes on from {}, step {}\n", *setup.from.checkpoint, setup.from.meta.step);
-  for (const std::string &line : {setup.from.note, setup.changes})
+  for (const std::string &line : {setup.from.note, setup.changes, setup.data.note})
     text += line.empty() ? "" : line + "\n";
   return text;
 }

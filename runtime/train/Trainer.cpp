@@ -51,7 +51,7 @@ public:
     MT_ASSIGN(evaluatedAtStart, ranks.any(metrics && metrics->evaluatedAtStart()));
     if (setup.from.checkpoint)
       progress.note(fmt::format("going on from {}, step {}", *setup.from.checkpoint, step));
-    for (const std::string &line : {setup.from.note, setup.changes, besides})
+    for (const std::string &line : {setup.from.note, setup.changes, setup.data.note, besides})
       if (!line.empty())
         progress.note(line);
     if (Status failure = loop(); !failure) {

@@ -308,6 +308,7 @@ RecipeOptions arrangement(std::vector<double> weights, double evalSplit, bool sh
   recipe.evalSplit = evalSplit;
   recipe.shuffle = shuffle;
   recipe.seed = 5;
+  recipe.pack = false;
   return recipe;
 }
 
