@@ -77,7 +77,13 @@ Status holdBackAsRun(const std::string &from, TrainData &data, const plan::Plan 
           "--split: {} was trained on other data than {} has, and of these it holds nothing back: give the same",
           found.folder, data.data.name);
     fillDefaults(recipe, plan);
-    return data.arrange(recipe, plan);
+    MT_TRY(data.arrange(recipe, plan));
+    if (found.meta.rows != data.order->rows())
+      return fail(
+          "--split: {} was trained on {} rows, and to this plan they are {}, of which others are held back: compile "
+          "it with the same --seq",
+          found.folder, found.meta.rows, data.order->rows());
+    return Status();
   });
 }
 

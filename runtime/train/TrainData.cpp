@@ -113,19 +113,25 @@ Result<TrainData> TrainData::open(const DataOptions &options, const std::vector<
   return opened;
 }
 
+/// Evaluation data may have full rows alone.
+Status TrainData::shareRows(std::vector<SharedCorpus> &parts, std::vector<SharedCorpus> &evaluated,
+                            const plan::Plan &plan) {
+  MT_ASSIGN(note, packAll(parts, data.name, plan));
+  if (std::ranges::none_of(evaluated, hasSamples))
+    return Status();
+  MT_ASSIGN(const std::string ofEvaluated, packAll(evaluated, evalData.name, plan));
+  note += "\n" + ofEvaluated;
+  return Status();
+}
+
 Status TrainData::arrange(const RecipeOptions &recipe, const plan::Plan &plan) {
   const std::vector<double> &weights = *recipe.dataWeights;
   if (!weights.empty() && weights.size() != data.parts.size())
     return fail("{}: of this run {} parts have weights, {}: give as many, or say each one's weight, as PATH:1",
                 data.name, weights.size(), fmt::join(weights, ", "));
   std::vector<SharedCorpus> parts = data.parts, evaluated = evalData.parts;
-  if (*recipe.pack) {
-    MT_ASSIGN(note, packAll(parts, data.name, plan));
-  }
-  if (*recipe.pack && std::ranges::any_of(evaluated, hasSamples)) {
-    MT_ASSIGN(const std::string ofEvaluated, packAll(evaluated, evalData.name, plan));
-    note += "\n" + ofEvaluated;
-  }
+  if (*recipe.pack)
+    MT_TRY(shareRows(parts, evaluated, plan));
   if (weights.empty())
     parts = {asOne(parts)};
   else

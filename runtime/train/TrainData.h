@@ -36,6 +36,9 @@ struct TrainData {
 
   /// Arranges them as `recipe`, which must be complete, says. Errors: it does not suit the data, or they are too few.
   Status arrange(const RecipeOptions &recipe, const plan::Plan &plan);
+
+private:
+  Status shareRows(std::vector<SharedCorpus> &parts, std::vector<SharedCorpus> &evaluated, const plan::Plan &plan);
 };
 
 /// Has the short samples of corpora share rows (Packs.h), which full ones keep; tells people how many did. `name`: as

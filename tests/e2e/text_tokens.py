@@ -107,6 +107,8 @@ def rows_that_are_held_back_stay_so(b):
     train = "mtrun plan.bin --data tokens --data few.txt --tokenizer hf --resume --steps 21 --out"
     refused(f"{train} held --eval-split 0.3", "holds a share of 0.2 of the rows back for evaluation, and --eval-split 0.3 would hold back such")
     refused(f"{train} held --seed 4", "follows from its seed, 3: with --seed 4 it would train on them")
+    b.scratch.run("mtc compile model.onnx -o short.bin --batch 4 --seq 16 --target cpu")
+    refused("mtrun eval short.bin --data tokens --data few.txt --tokenizer hf --from held --split", "rows, and to this plan they are")
     b.train("tokens", "none-held", 2)
     refused("mtrun plan.bin --data tokens --resume --out none-held --eval-split 0.1", "holds none of the rows back")
     refused("mtrun plan.bin --data tokens --resume --out none-held --eval-every 1", "--eval-every needs --eval-data or --eval-split")

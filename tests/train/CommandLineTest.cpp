@@ -83,6 +83,12 @@ TEST(CommandLine, RowsHeldBack) {
   expectUsageError({"eval", "plan.bin", "--data", "a", "--split"}, "--split requires --from");
 }
 
+TEST(CommandLine, Packing) {
+  EXPECT_EQ(std::get<TrainOptions>(parse({"plan.bin", "--data", "a"})).recipe.pack, std::nullopt);
+  EXPECT_EQ(std::get<TrainOptions>(parse({"plan.bin", "--data", "a", "--pack"})).recipe.pack, true);
+  EXPECT_TRUE(std::get<EvalOptions>(parse({"eval", "plan.bin", "--data", "a", "--pack"})).pack);
+}
+
 TEST(CommandLine, WeightsThatAreNone) {
   for (const char *text : {"a:0", "a:-1", "a:inf", "a:nan"})
     expectUsageError({"plan.bin", "--data", text}, "the weight of a part must be a positive number");
