@@ -9,15 +9,21 @@ constexpr int64_t kFusedOpset = 23;
 
 Value transpose(GraphBuilder &b, const Value &x, const Dims &perm) { return b.node("Transpose", {x}, {{"perm", perm}}); }
 
-/// Boolean [seq, seq]: key <= query, and query - key < window where there is one.
+/// Boolean [seq, seq], of segments [batch, 1, seq, seq]: key <= query, and query - key < window where there is one, and
+/// both are of the same segment where there are some.
 Value seenKeys(GraphBuilder &b, const Value &positions, const AttentionShape &shape) {
   Value rows = b.node("Unsqueeze", {positions, b.ints({1})});
   Value columns = b.node("Unsqueeze", {positions, b.ints({0})});
   Value seen = b.node("LessOrEqual", {columns, rows});
-  if (shape.window == 0)
+  if (shape.window > 0) {
+    Value distance = b.node("Sub", {rows, columns});
+    seen = b.node("And", {seen, b.node("Less", {distance, b.integer(shape.window)})});
+  }
+  if (shape.segments.empty())
     return seen;
-  Value distance = b.node("Sub", {rows, columns});
-  return b.node("And", {seen, b.node("Less", {distance, b.integer(shape.window)})});
+  Value ofQuery = b.node("Unsqueeze", {shape.segments, b.ints({1, 3})});
+  Value ofKey = b.node("Unsqueeze", {shape.segments, b.ints({1, 2})});
+  return b.node("And", {seen, b.node("Equal", {ofQuery, ofKey})});
 }
 
 /// Repeats [batch, kvHeads, seq, headDim] so that every query head has its own.
@@ -32,7 +38,7 @@ Value repeatHeads(GraphBuilder &b, const Value &x, const AttentionShape &shape) 
 Value fusedAttention(GraphBuilder &b, const Value &query, const Value &key, const Value &value, const Value &positions,
                      const AttentionShape &shape) {
   std::vector<Value> inputs = {query, key, value};
-  const bool masked = shape.causal && shape.window > 0;
+  const bool masked = shape.causal && (shape.window > 0 || !shape.segments.empty());
   if (masked)
     inputs.push_back(seenKeys(b, positions, shape));
   else if (!shape.bias.empty())
@@ -141,6 +147,13 @@ Value capped(GraphBuilder &b, const Value &x, double cap, const std::string &res
 Value positions(GraphBuilder &b, const Value &tokens) {
   Value length = b.node("Shape", {tokens}, {{"start", int64_t(1)}, {"end", int64_t(2)}});
   return b.node("Range", {b.integer(0), b.node("Squeeze", {length}), b.integer(1)});
+}
+
+Places places(GraphBuilder &b, const Value &tokens) {
+  Value inRow = positions(b, tokens);
+  if (!b.isPacked())
+    return {inRow, inRow, {}};
+  return {inRow, b.tokens("position_ids"), b.tokens("segment_ids")};
 }
 
 Value splitHeads(GraphBuilder &b, const Value &x, int64_t heads, int64_t headDim) {

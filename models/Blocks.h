@@ -34,6 +34,13 @@ Value capped(GraphBuilder &b, const Value &x, double cap, const std::string &res
 
 /// 0 .. seq-1 as int64 [seq], for the sequence of `tokens` [batch, seq].
 Value positions(GraphBuilder &b, const Value &tokens);
+/// Where the tokens are. In packed graphs inputs [batch, seq] say what of it is not the same in all rows.
+struct Places {
+  Value inRow;    ///< as positions()
+  Value own;      ///< of each within its sequence: the input position_ids, or as `inRow`
+  Value segments; ///< the number of the sequence that each is of: the input segment_ids; empty: a row is one
+};
+Places places(GraphBuilder &b, const Value &tokens);
 
 /// [batch, seq, heads * headDim] -> [batch, heads, seq, headDim], and back.
 Value splitHeads(GraphBuilder &b, const Value &x, int64_t heads, int64_t headDim);
@@ -49,6 +56,7 @@ struct AttentionShape {
   int64_t window = 0;  ///< keys a query sees, itself included; 0: all that the mask allows
   double softCap = 0;  ///< scores become c tanh(scores / c); 0: none
   Value bias = {};     ///< [1, heads, queries, keys], added to the scores; empty: none
+  Value segments = {}; ///< [batch, seq]: a query sees the keys of its own alone; empty: of any. Where it is causal
 };
 /// query [batch, heads, seq, headDim], key and value [batch, kvHeads, seq, headDim]; `positions` [seq].
 Value attention(GraphBuilder &b, const Value &query, const Value &key, const Value &value, const Value &positions,

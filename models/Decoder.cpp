@@ -48,7 +48,7 @@ Heads projectHeads(GraphBuilder &b, const Decoder &d, const Value &x, const std:
 
 /// What every layer uses.
 struct Shared {
-  Value positions;
+  Places places;
   std::vector<RotaryTables> tables;
 };
 
@@ -61,13 +61,14 @@ Value selfAttention(GraphBuilder &b, const Decoder &d, const DecoderLayer &layer
     heads.key = rotate(b, heads.key, shared.tables[layer.rotary], d.headDim);
     heads.query = rotate(b, heads.query, shared.tables[layer.rotary], d.headDim);
   }
-  Value mixed = attention(b, heads.query, heads.key, heads.value, shared.positions,
+  Value mixed = attention(b, heads.query, heads.key, heads.value, shared.places.inRow,
                           {.heads = s.heads,
                            .kvHeads = s.kvHeads,
                            .headDim = d.headDim,
                            .scale = d.attentionScale,
                            .window = layer.window,
-                           .softCap = d.attentionCap});
+                           .softCap = d.attentionCap,
+                           .segments = shared.places.segments});
   mixed = mergeHeads(b, mixed, s.heads, d.headDim);
   return linear(b, mixed, name + ".o_proj", s.heads * d.headDim, s.hidden, d.outputBias, d.residual);
 }
@@ -92,9 +93,9 @@ Value block(GraphBuilder &b, const Decoder &d, const DecoderLayer &layer, Value 
 void buildDecoder(GraphBuilder &b, const Decoder &d) {
   const Shape &s = d.shape;
   Value tokens = b.tokens("input_ids");
-  Shared shared = {positions(b, tokens), {}};
+  Shared shared = {places(b, tokens), {}};
   for (const Rotary &rotary : d.rotaries)
-    shared.tables.push_back(rotaryTables(b, tokens, shared.positions, rotary));
+    shared.tables.push_back(rotaryTables(b, tokens, shared.places.own, rotary));
   Value embedding = b.parameter("model.embed_tokens.weight", {s.vocab, s.hidden}, d.fresh);
   Value x = scaled(b, b.node("Gather", {embedding, tokens}), d.embeddingScale);
   for (size_t i = 0; i < d.layers.size() && b.ok(); ++i)

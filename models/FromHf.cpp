@@ -102,13 +102,14 @@ std::string warnUnused(const std::string &folder, const std::vector<std::string>
 
 } // namespace
 
-Result<CheckpointGraph> importCheckpoint(const std::string &folder, const std::string &output, int64_t opset) {
+Result<CheckpointGraph> importCheckpoint(const std::string &folder, const std::string &output, int64_t opset,
+                                         bool packed) {
   MT_ASSIGN(CheckpointConfig config, readConfig(folder));
   MT_ASSIGN(const fs::path base, baseFolder(folder, output));
   MT_TRY(checkArchitecture(config));
   MT_ASSIGN(StoredTensors tensors, listStoredTensors(folder));
   StoredWeights weights(std::move(tensors), base);
-  GraphBuilder builder(config.textOr("model_type", "model"), opset, weights);
+  GraphBuilder builder(config.textOr("model_type", "model"), opset, weights, packed);
   MT_TRY(buildArchitecture(config, builder));
   CheckpointGraph graph;
   Result<onnx::ModelProto> model = builder.finish();

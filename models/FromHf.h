@@ -19,7 +19,9 @@ struct CheckpointGraph {
 
 /// The model of `folder`, to be written as `output`, which must be in the folder or above it: ONNX forbids references
 /// that climb out of the model's own folder.
-Result<CheckpointGraph> importCheckpoint(const std::string &folder, const std::string &output, int64_t opset);
+/// `packed`: as of GraphBuilder.
+Result<CheckpointGraph> importCheckpoint(const std::string &folder, const std::string &output, int64_t opset,
+                                         bool packed = false);
 
 } // namespace mt::models
 #endif

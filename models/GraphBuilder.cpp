@@ -51,7 +51,8 @@ template <typename T> onnx::TensorProto rawTensor(int type, const Dims &dims, co
 
 } // namespace
 
-GraphBuilder::GraphBuilder(std::string name, int64_t opset, Weights &weights) : weights(weights), version(opset) {
+GraphBuilder::GraphBuilder(std::string name, int64_t opset, Weights &weights, bool packed)
+    : weights(weights), version(opset), packed(packed) {
   model.set_ir_version(kIrVersion);
   model.set_producer_name("mtmodel");
   model.add_opset_import()->set_version(opset);

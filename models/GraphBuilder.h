@@ -24,9 +24,11 @@ struct Attribute {
 
 class GraphBuilder {
 public:
-  GraphBuilder(std::string name, int64_t opset, Weights &weights);
+  /// `packed`: rows hold several sequences, which do not see each other; the graph is told which token is of which.
+  GraphBuilder(std::string name, int64_t opset, Weights &weights, bool packed = false);
 
   int64_t opset() const { return version; }
+  bool isPacked() const { return packed; }
 
   Value tokens(const std::string &name);                     ///< an int64 input [batch, seq]
   Value features(const std::string &name, int64_t width);    ///< a float input [batch, width]
@@ -78,6 +80,7 @@ private:
   onnx::ModelProto model;
   Weights &weights;
   int64_t version;
+  bool packed;
   std::string prefix;
   std::map<std::string, int> used;
   std::map<std::string, Value> constants;

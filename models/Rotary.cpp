@@ -53,11 +53,15 @@ Rotary plainRotary(int64_t width, double theta) {
 RotaryTables rotaryTables(GraphBuilder &b, const Value &tokens, const Value &positions, const Rotary &rotary) {
   GraphBuilder::Scope scope(b, "rotary_emb");
   const int64_t width = 2 * int64_t(rotary.frequencies.size());
-  Value column = asFloat(b, b.node("Unsqueeze", {positions, b.ints({0, 2})}));
+  Value column = asFloat(b, b.node("Unsqueeze", {positions, b.isPacked() ? b.ints({2}) : b.ints({0, 2})}));
   Value angles = b.node("Mul", {column, frequenciesOf(b, tokens, rotary)});
   if (!isFused(b)) {
     angles = b.node("Concat", {angles, angles}, {{"axis", int64_t(-1)}});
     angles = b.node("Unsqueeze", {angles, b.ints({1})});
+    Value cos = b.node("Cos", {angles}), sin = b.node("Sin", {angles});
+    return {scaled(b, cos, rotary.amplitude), scaled(b, sin, rotary.amplitude), width};
+  }
+  if (b.isPacked()) {
     Value cos = b.node("Cos", {angles}), sin = b.node("Sin", {angles});
     return {scaled(b, cos, rotary.amplitude), scaled(b, sin, rotary.amplitude), width};
   }

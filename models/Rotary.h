@@ -19,10 +19,10 @@ struct Rotary {
 Rotary plainRotary(int64_t width, double theta);
 
 struct RotaryTables {
-  Value cos, sin;    ///< [batch, seq, pairs] at opset 23, [1, 1, seq, 2 * pairs] below it
+  Value cos, sin;    ///< [batch, seq, pairs] at opset 23, [1 or batch, 1, seq, 2 * pairs] below it
   int64_t width = 0; ///< elements of a head that turn
 };
-/// Of the positions [seq] of `tokens` [batch, seq].
+/// Of the positions of `tokens` [batch, seq]: [seq], in packed graphs [batch, seq].
 RotaryTables rotaryTables(GraphBuilder &b, const Value &tokens, const Value &positions, const Rotary &rotary);
 Value rotate(GraphBuilder &b, const Value &x, const RotaryTables &tables, int64_t headDim);
 

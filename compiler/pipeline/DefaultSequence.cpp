@@ -71,9 +71,9 @@ std::optional<int64_t> defaultSequence(MLIRContext &context, const Options &opti
   Collector collector(context, ignored);
   onnx::Problems problems;
   onnx::ImportOptions import{options.batch, kProbe, options.dims, options.train, options.freeze};
-  auto imported = importModel(context, options.model, import, problems);
+  auto imported = importModel(context, options.model, /*packed=*/false, import, problems);
   if (import.batch = options.microBatch.value_or(options.batch); failed(imported) && import.batch != options.batch)
-    imported = importModel(context, options.model, import, problems); // a graph may fix it
+    imported = importModel(context, options.model, /*packed=*/false, import, problems); // a graph may fix it
   if (failed(imported) || imported->sequence != kProbe)
     return std::nullopt;
   auto main = imported->module->lookupSymbol<func::FuncOp>(nn::kMainName);

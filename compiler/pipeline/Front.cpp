@@ -156,7 +156,7 @@ Status Front::readModel(int64_t rows) {
     import.freeze.push_back("*"); // the base of adapters; --train wins
   onnx::Problems problems;
   Collector collector(context, ofModel);
-  auto imported = importModel(context, options.model, import, problems);
+  auto imported = importModel(context, options.model, options.pack, import, problems);
   if (failed(imported))
     return problems.empty() ? collector.failure(options.model) : Status::error(joinProblems(problems, options.everyNode));
   std::vector<plan::Parameter> parameters = describedParameters(*imported);

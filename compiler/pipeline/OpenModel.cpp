@@ -15,14 +15,19 @@ bool isFolder(const std::string &path) {
   return fs::is_directory(path, error);
 }
 
-Result<onnx::ModelFile> open(const std::string &path) {
+Result<onnx::ModelFile> open(const std::string &path, bool packed) {
   const fs::path file(path);
   if (!isFolder(path) && (file.extension() == ".safetensors" || file.extension() == ".json"))
     return fail("{}: is a file of a checkpoint; name the folder that it is in", path);
+  if (!isFolder(path) && packed)
+    return fail(
+        "{}: --pack is for checkpoint folders; a model in ONNX has what it takes if it is exported with an input "
+        "segment_ids that its attention goes by",
+        path);
   if (!isFolder(path))
     return onnx::ModelFile::open(path);
   const std::string folder = modelPath(path);
-  MT_ASSIGN(models::CheckpointGraph graph, models::importCheckpoint(folder, folder + "/model.onnx", kOpset));
+  MT_ASSIGN(models::CheckpointGraph graph, models::importCheckpoint(folder, folder + "/model.onnx", kOpset, packed));
   MT_ASSIGN(onnx::ModelFile opened, onnx::ModelFile::ofFolder(folder, graph.model));
   opened.warnings = std::move(graph.warnings);
   return opened;
@@ -30,9 +35,9 @@ Result<onnx::ModelFile> open(const std::string &path) {
 
 } // namespace
 
-llvm::FailureOr<onnx::ImportedModel> importModel(mlir::MLIRContext &context, const std::string &path,
+llvm::FailureOr<onnx::ImportedModel> importModel(mlir::MLIRContext &context, const std::string &path, bool packed,
                                                  const onnx::ImportOptions &options, onnx::Problems &problems) {
-  Result<onnx::ModelFile> file = open(path);
+  Result<onnx::ModelFile> file = open(path, packed);
   if (file)
     return onnx::importOnnx(context, *file, path, options, problems);
   problems.push_back(file.status().message());

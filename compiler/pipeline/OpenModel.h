@@ -7,8 +7,9 @@
 
 namespace mt::pipeline {
 
-/// Opens and imports the model at `path`; problems and warnings as importOnnx has them.
-llvm::FailureOr<onnx::ImportedModel> importModel(mlir::MLIRContext &context, const std::string &path,
+/// Opens and imports the model at `path`; `packed`: of a folder, with rows that hold several sequences; problems and
+/// warnings as importOnnx has them.
+llvm::FailureOr<onnx::ImportedModel> importModel(mlir::MLIRContext &context, const std::string &path, bool packed,
                                                  const onnx::ImportOptions &options, onnx::Problems &problems);
 
 /// Absolute, and without a slash at the end of a folder's.

@@ -30,6 +30,7 @@ struct Options {
   std::string optimizer = "adamw";
   std::vector<std::string> groups; ///< of parameters: plan::ParameterGroup
   bool clip = false;
+  bool pack = false;           ///< rows hold several sequences: of checkpoint folders
   bool narrowExchange = false; ///< ranks send each other gradients in 16 bits
   std::string target = "cpu";
   std::optional<uint32_t> devices;                  ///< none: the target's

@@ -18,6 +18,8 @@ public:
       if (!input.isOfData())
         continue;
       arrays.back() = file.find(input.name);
+      if (!arrays.back() && saysPlaces(plan, input))
+        continue;
       MT_TRY(checkArray(input, arrays.back()));
     }
     for (const auto &[name, array] : file.arrays())
@@ -29,24 +31,24 @@ public:
 
   int64_t rows() const override { return count; }
 
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
+  Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
     for (size_t n = 0; n < arrays.size(); ++n) {
       if (!arrays[n])
         continue;
       const plan::Input &input = plan.inputs[n];
       const ArrayView &array = *arrays[n];
       int64_t elements = static_cast<int64_t>(array.data.size() / byteSize(array.type)) / count;
-      const std::byte *from = array.data.data() + row * elements * static_cast<int64_t>(byteSize(array.type));
+      const std::byte *from = array.data.data() + place.row * elements * static_cast<int64_t>(byteSize(array.type));
       MT_TRY(convert(array.type, from, input.type, destinations[n], elements)
-                 .within(fmt::format("{}: array '{}', row {}", file.path(), input.name, row)));
+                 .within(fmt::format("{}: array '{}', row {}", file.path(), input.name, place.row)));
       padRow(input, destinations[n], elements);
     }
     return Status();
   }
 
-  std::string where(int64_t row, size_t input, int64_t element) const override {
-    std::string place = fmt::format("{}: array '{}', row {}", file.path(), plan.inputs[input].name, row);
-    return plan.inputs[input].dims.size() > 1 ? fmt::format("{}, element {}", place, element) : place;
+  std::string where(RowPlace place, size_t input, int64_t element) const override {
+    std::string said = fmt::format("{}: array '{}', row {}", file.path(), plan.inputs[input].name, place.row);
+    return plan.inputs[input].dims.size() > 1 ? fmt::format("{}, element {}", said, element) : said;
   }
 
 private:

@@ -13,7 +13,7 @@ Result<int64_t> Batches::valid(int64_t position, int64_t count) const {
   RowBuffer buffer(plan);
   std::vector<int64_t> found(plan.inputs.size(), 0);
   for (int64_t i = 0; i < count; ++i) {
-    MT_TRY(readRow(corpus, plan, sampler.row(position + i), buffer.destinations));
+    MT_TRY(readRow(corpus, plan, order.at(position + i), buffer.destinations));
     for (size_t n = 0; n < plan.inputs.size(); ++n)
       if (plan.inputs[n].kind == plan::InputKind::labels)
         found[n] += validLabels(plan.inputs[n], buffer.destinations[n]);
@@ -29,7 +29,7 @@ Status Batches::fill(int64_t position, int64_t count, std::span<void *const> par
   const int64_t rows = plan.settings.batch / plan.ranks, before = rank * rows;
   for (int64_t i = 0; i < rows; ++i) {
     const std::vector<std::byte *> addresses = rowAddresses(i, parts);
-    MT_TRY(readRow(corpus, plan, sampler.row(position + std::min(before + i, count - 1)), addresses));
+    MT_TRY(readRow(corpus, plan, order.at(position + std::min(before + i, count - 1)), addresses));
     for (size_t n = 0; n < plan.inputs.size() && before + i >= count; ++n)
       if (plan.inputs[n].kind == plan::InputKind::labels)
         padRow(plan.inputs[n], addresses[n], 0);
@@ -52,10 +52,11 @@ void Batches::numberRows(int64_t first, std::span<void *const> parts) const {
 
 Status Batches::uncounted(int64_t position, int64_t count) const {
   size_t n = labelInput(plan).value_or(0);
-  return fail("no label of the {} rows from {} to {} counts (all are {}): a loss over none is undefined; leave such rows "
-              "out, or use a larger batch",
-              count, corpus.where(sampler.row(position), n, 0), corpus.where(sampler.row(position + count - 1), n, 0),
-              plan.inputs[n].ignored.value_or(kIgnored));
+  return fail(
+      "no label of the {} rows from {} to {} counts (all are {}): a loss over none is undefined; leave such rows "
+      "out, or use a larger batch",
+      count, corpus.where(order.at(position), n, 0), corpus.where(order.at(position + count - 1), n, 0),
+      plan.inputs[n].ignored.value_or(kIgnored));
 }
 
 std::vector<std::byte *> Batches::rowAddresses(int64_t row, std::span<void *const> parts) const {

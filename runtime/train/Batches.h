@@ -1,18 +1,18 @@
-// Fills a step's inputs with rows of a corpus in the sampler's order and counts the labels that matter. Between the
+// Fills a step's inputs with rows of a corpus in the order of a run and counts the labels that matter. Between the
 // corpus and the executor's feed; knows no hyperparameters.
 #ifndef MT_RUNTIME_TRAIN_BATCHES_H
 #define MT_RUNTIME_TRAIN_BATCHES_H
 
 #include "runtime/train/Corpus.h"
-#include "runtime/train/Sampler.h"
+#include "runtime/train/Order.h"
 
 namespace mt::train {
 
 class Batches {
 public:
   /// `plan` and `corpus` must outlive it. Of every batch, `rank` has as many rows as every other, in their order.
-  Batches(const plan::Plan &plan, const Corpus &corpus, Sampler sampler, uint32_t rank = 0)
-      : plan(plan), corpus(corpus), sampler(sampler), rank(rank) {}
+  Batches(const plan::Plan &plan, const Corpus &corpus, Order order, uint32_t rank = 0)
+      : plan(plan), corpus(corpus), order(std::move(order)), rank(rank) {}
 
   /// Reads and checks `count` rows from `position` on (1 <= count <= batch). Returns the number of their valid labels:
   /// targets that are not ignored, elements of float labels, else rows; of the first labels where a model has several, 0
@@ -24,7 +24,7 @@ public:
   /// The error of a step whose rows have no valid label; it names them.
   Status uncounted(int64_t position, int64_t count) const;
 
-  int64_t epoch(int64_t position) const { return sampler.epoch(position); }
+  int64_t epoch(int64_t position) const { return order.epoch(position); }
 
 private:
   /// Where the plan wants the numbers of rows: those of this rank begin with `first`.
@@ -33,7 +33,7 @@ private:
 
   const plan::Plan &plan;
   const Corpus &corpus;
-  Sampler sampler;
+  Order order;
   uint32_t rank;
 };
 

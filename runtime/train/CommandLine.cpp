@@ -5,6 +5,7 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/train/TokenFolder.h"
+#include "runtime/train/WeightedPath.h"
 
 #include <CLI/CLI.hpp>
 
@@ -26,6 +27,13 @@ const CLI::Validator kShare(
       return fits ? std::string() : fmt::format("Value {} not in range [0 - 1)", text);
     },
     "");
+const CLI::Validator kInnerShare(
+    [](std::string &text) {
+      double value = 0;
+      const bool fits = CLI::detail::lexical_cast(text, value) && value > 0 && value < 1;
+      return fits ? std::string() : fmt::format("Value {} not in range (0 - 1)", text);
+    },
+    "");
 const CLI::Validator kNotNegative = CLI::Validator(CLI::NonNegativeNumber).description("");
 const CLI::Validator kPositive = CLI::Validator(CLI::PositiveNumber).description("");
 const CLI::Validator kThreads = CLI::Range(1, 4096).description("");
@@ -45,6 +53,7 @@ std::string usualOf(const std::function<std::optional<double>(const kernels::Opt
 constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --data text/ --steps 1000 --lr 3e-4 --lr-schedule cosine --warmup 50
   mtrun plan.bin --data text/ --group '*.bias:lr=1e-4,decay=0' --group 'wte.*:beta2=0.99'
+  mtrun plan.bin --data books/:0.7 --data code/:0.3 --steps 1000
   mtrun plan.bin --data text/ --resume
   mtrun plan.bin --dry-run
   mtrun eval plan.bin --data held-out.txt --from runs/plan
@@ -104,7 +113,7 @@ private:
   Command training() {
     if (train.plan.empty())
       return usage("which plan? mtrun PLAN.bin --data CORPUS");
-    if (train.data.path.empty() && !train.dryRun && !train.rehearse)
+    if (train.data.paths.empty() && !train.dryRun && !train.rehearse)
       return usage("--data is required: the text, tokens or arrays to train on");
     if (train.resume && train.overwrite)
       return usage("--resume goes on with the run that --overwrite would replace: say one of them");
@@ -114,8 +123,10 @@ private:
       return usage("--calls: a rehearsal calls no kernels; leave out one of them");
     if ((train.sampleEvery > 0) == train.prompts.empty())
       return usage("--sample-every and --prompt need each other: how often, and what is to be continued");
-    if (train.evalEvery > 0 && train.evalData.empty())
-      return usage("--eval-every needs --eval-data");
+    if (train.recipe.evalSplit && !train.evalData.empty())
+      return usage("--eval-split and --eval-data exclude each other");
+    if (train.evalEvery > 0 && train.evalData.empty() && !train.recipe.evalSplit && !train.resume)
+      return usage("--eval-every needs --eval-data or --eval-split");
     return train;
   }
 
@@ -164,13 +175,23 @@ private:
   void addTraining() {
     app.add_option("PLAN.bin", train.plan, "the plan, as mtc compile wrote it")->type_name("");
     app.option_defaults()->group("Data and length of the run");
-    app.add_option("--data", train.data.path, "what to train on: text, .bin tokens, .npz, .jsonl;\na file or a folder")
-        ->type_name("CORPUS");
+    app.add_option_function<std::vector<std::string>>(
+           "--data", [this](const std::vector<std::string> &texts) { readData(texts); },
+           "what to train on: text, .bin tokens, .npz, .jsonl;\na file or a folder; repeatable, WEIGHT says how much "
+           "of each\n(default: all rows alike)")
+        ->option_text("CORPUS[:WEIGHT]")
+        ->allow_extra_args(false);
     app.add_option("--tokenizer", train.data.tokenizer,
                    std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
         ->type_name("FILE|HF_DIR");
+    app.add_flag_callback(
+        "--pack", [this] { train.recipe.pack = true; },
+        "short samples of .jsonl share rows; for plans of mtc compile --pack");
     app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included\n(default: one epoch)")->check(kCount)->type_name("N");
-    app.add_option("--epochs", train.epochs, "passes over the data, instead of --steps (default: 1)")->check(kCount)->type_name("N");
+    app.add_option("--epochs", train.epochs,
+                   "as many rows as the data have, so many times, instead of --steps\n(default: 1)")
+        ->check(kCount)
+        ->type_name("N");
     app.option_defaults()->group("What is kept and said");
     app.add_option("--out", train.out, "folder of checkpoints, metrics and report (default: runs/<plan name>)")
         ->type_name("DIR");
@@ -190,7 +211,13 @@ private:
     app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(kCountOrZero)->type_name("N")->capture_default_str();
     addSwitch("--checkpoint-copy", train.checkpointCopy,
               "write those between beside training, from a copy of the state,\nwhere memory allows (default: on)", "on", "off");
-    app.add_option("--eval-data", train.evalData, "data to evaluate on")->type_name("CORPUS");
+    app.add_option("--eval-data", train.evalData, "data to evaluate on; repeatable")
+        ->option_text("CORPUS")
+        ->allow_extra_args(false);
+    app.add_option("--eval-split", train.recipe.evalSplit,
+                   "the share of --data's rows to evaluate on instead, such as 0.05:\nthey are never trained on")
+        ->check(kInnerShare)
+        ->type_name("F");
     app.add_option("--eval-every", train.evalEvery, "steps between evaluations (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
     app.add_option("--sample-every", train.sampleEvery,
@@ -214,6 +241,15 @@ private:
     app.option_defaults()->group("Machine");
     addMachine(app, train.machine);
     app.option_defaults()->group("Options");
+  }
+
+  void readData(const std::vector<std::string> &texts) {
+    Result<WeightedPaths> all = parseWeightedPaths(texts);
+    if (!all)
+      throw CLI::ValidationError("--data", all.status().message());
+    train.data.paths = all->paths;
+    if (!all->weights.empty())
+      train.recipe.dataWeights = all->weights;
   }
 
   template <typename Value>
@@ -268,15 +304,23 @@ private:
     evalCommand = app.add_subcommand("eval", "mean loss and perplexity over a corpus");
     evalCommand->footer("Example:\n  mtrun eval plan.bin --data held-out.txt --from runs/plan");
     evalCommand->add_option("PLAN.bin", eval.plan, "the plan, as mtc compile wrote it")->required();
-    evalCommand->add_option("--data", eval.data.path, "text, .bin tokens, .npz, .jsonl; a file or a folder")
+    evalCommand
+        ->add_option("--data", eval.data.paths, "text, .bin tokens, .npz, .jsonl; a file or a folder; repeatable")
         ->required()
-        ->type_name("CORPUS");
+        ->option_text("CORPUS")
+        ->allow_extra_args(false);
     evalCommand
         ->add_option("--tokenizer", eval.data.tokenizer,
                      std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
         ->type_name("FILE|HF_DIR");
-    evalCommand->add_option("--from", eval.from, "a run's folder, or a checkpoint (default: the initial weights)")
-        ->type_name("DIR");
+    CLI::Option *from =
+        evalCommand->add_option("--from", eval.from, "a run's folder, or a checkpoint (default: the initial weights)")
+            ->type_name("DIR");
+    evalCommand
+        ->add_flag("--split", eval.heldBack,
+                   "of --data, which must be that of the run, the rows that the run\nholds back: its --eval-split")
+        ->needs(from);
+    evalCommand->add_flag("--pack", eval.pack, "short samples of .jsonl share rows; for plans of mtc compile --pack");
     addMachine(*evalCommand, eval.machine);
   }
 

@@ -19,13 +19,13 @@ namespace mt::train {
 class Continuation::Rows : public Corpus {
 public:
   Rows(const plan::Plan &plan, const std::vector<std::vector<uint32_t>> &texts, size_t tokens, size_t labels)
-      : batches(plan, *this, Sampler(plan.settings.batch, false, 0)), plan(plan), texts(texts), tokens(tokens),
+      : batches(plan, *this, Order(plan.settings.batch, false, 0)), plan(plan), texts(texts), tokens(tokens),
         labels(labels) {}
 
   int64_t rows() const override { return plan.settings.batch; }
 
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    const size_t mine = static_cast<size_t>(row % (plan.settings.batch / plan.ranks)); // each rank has all of them
+  Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
+    const size_t mine = static_cast<size_t>(place.row % (plan.settings.batch / plan.ranks)); // each rank has all of them
     const std::vector<uint32_t> &text = texts[std::min(mine, texts.size() - 1)];
     const auto count = static_cast<int64_t>(text.size());
     const std::vector<int64_t> ids(text.begin(), text.end());
@@ -38,8 +38,8 @@ public:
     return convert(DType::i64, reinterpret_cast<const std::byte *>(&any), type,
                    destinations[labels] + (count - 1) * static_cast<int64_t>(byteSize(type)), 1);
   }
-  std::string where(int64_t row, size_t, int64_t element) const override {
-    return fmt::format("prompt {}, token {}", row, element);
+  std::string where(RowPlace place, size_t, int64_t element) const override {
+    return fmt::format("prompt {}, token {}", place.row, element);
   }
 
   Batches batches;

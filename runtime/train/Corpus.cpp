@@ -1,6 +1,7 @@
 #include "runtime/train/CorpusForms.h"
 
 #include "runtime/base/Threads.h"
+#include "runtime/train/CorpusViews.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/TokenFolder.h"
 
@@ -30,33 +31,6 @@ Form formOf(const fs::path &file) {
   return extension == ".jsonl" ? Form::jsonLines : Form::text;
 }
 
-/// Rows of several corpora, one after the other.
-class Concatenation : public Corpus {
-public:
-  void append(CorpusPtr part) {
-    begins.push_back(total);
-    total += part->rows();
-    parts.push_back(std::move(part));
-  }
-  int64_t rows() const override { return total; }
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    size_t part = partOf(row);
-    return parts[part]->read(row - begins[part], destinations);
-  }
-  std::string where(int64_t row, size_t input, int64_t element) const override {
-    size_t part = partOf(row);
-    return parts[part]->where(row - begins[part], input, element);
-  }
-
-private:
-  size_t partOf(int64_t row) const {
-    return static_cast<size_t>(std::upper_bound(begins.begin(), begins.end(), row) - begins.begin() - 1);
-  }
-  std::vector<CorpusPtr> parts;
-  std::vector<int64_t> begins;
-  int64_t total = 0;
-};
-
 Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::string &tokenizer,
                             const plan::Plan &plan) {
   Form form = formOf(files.front());
@@ -74,12 +48,12 @@ Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::st
   auto open = form == Form::arrays ? openArrays : openJsonLines;
   if (files.size() == 1)
     return open(files.front(), plan);
-  auto all = std::make_unique<Concatenation>();
+  std::vector<SharedCorpus> all;
   for (const std::string &file : files) {
-    MT_ASSIGN(CorpusPtr part, open(file, plan));
-    all->append(std::move(part));
+    MT_ASSIGN(SharedCorpus part, open(file, plan));
+    all.push_back(std::move(part));
   }
-  return CorpusPtr(std::move(all));
+  return concatenate(std::move(all));
 }
 
 /// Reads rows and checks their values, on all cores; collects those without a label.
@@ -188,6 +162,33 @@ Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::s
   return corpus;
 }
 
+namespace {
+
+bool isOfTokens(const plan::Input &input, std::string_view name) {
+  return input.kind == plan::InputKind::data && input.name == name && input.dims.size() == 2 && !isFloat(input.type) &&
+         byteSize(input.type) >= 4;
+}
+
+void putInteger(const plan::Input &input, std::byte *row, int64_t index, int64_t value) {
+  auto size = static_cast<int64_t>(byteSize(input.type));
+  std::memcpy(row + index * size, &value, static_cast<size_t>(size)); // little-endian: the low bytes come first
+}
+
+} // namespace
+
+bool isPositions(const plan::Input &input) { return isOfTokens(input, "position_ids"); }
+bool isSegments(const plan::Input &input) { return isOfTokens(input, "segment_ids") && input.vocabulary == 0; }
+
+bool saysPlaces(const plan::Plan &plan, const plan::Input &input) {
+  return isSegments(input) || (isPositions(input) && std::ranges::any_of(plan.inputs, isSegments));
+}
+
+void putPlaces(const plan::Input &input, std::byte *row, int64_t first, int64_t length, int64_t segment) {
+  const bool positions = isPositions(input);
+  for (int64_t i = 0; i < length; ++i)
+    putInteger(input, row, first + i, positions ? i : segment);
+}
+
 int64_t rowElements(const plan::Input &input) {
   int64_t count = 1;
   for (size_t i = 1; i < input.dims.size(); ++i)
@@ -199,11 +200,6 @@ int64_t rowBytes(const plan::Input &input) { return rowElements(input) * static_
 
 namespace {
 
-void putInteger(const plan::Input &input, std::byte *row, int64_t index, int64_t value) {
-  auto size = static_cast<int64_t>(byteSize(input.type));
-  std::memcpy(row + index * size, &value, static_cast<size_t>(size)); // little-endian: the low bytes come first
-}
-
 void renameIgnored(const plan::Input &input, std::byte *row) {
   if (input.kind != plan::InputKind::labels || isFloat(input.type) || !input.ignored || *input.ignored == kIgnored)
     return;
@@ -212,7 +208,7 @@ void renameIgnored(const plan::Input &input, std::byte *row) {
       putInteger(input, row, i, *input.ignored);
 }
 
-Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> values) {
+Status checkRow(const Corpus &corpus, const plan::Plan &plan, RowPlace place, std::span<std::byte *const> values) {
   for (size_t n = 0; n < plan.inputs.size(); ++n) {
     const plan::Input &input = plan.inputs[n];
     bool label = input.kind == plan::InputKind::labels;
@@ -221,22 +217,34 @@ Status checkRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::
     int64_t limit = input.vocabulary == 0 ? std::numeric_limits<int64_t>::max() : input.vocabulary;
     int64_t count = rowElements(input);
     int64_t bad = firstOutside(input.type, values[n], count, limit, label ? input.ignored : std::nullopt);
+    if (bad < count && isPositions(input))
+      return fail(
+          "{}: position {} is beyond the {} that the model has: give shorter sequences, or compile with a smaller "
+          "--seq",
+          corpus.where(place, n, bad), integerAt(input.type, values[n], bad), input.vocabulary);
     if (bad < count)
-      return fail("{}: {} {} is outside the model's vocabulary of {}{}", corpus.where(row, n, bad),
+      return fail("{}: {} {} is outside the model's vocabulary of {}{}", corpus.where(place, n, bad),
                   label ? "label" : "token", integerAt(input.type, values[n], bad), input.vocabulary,
-                  label && !input.ignored ? ", and in the model's loss every label counts: it has no ignore index" : "");
+                  label && !input.ignored ? ", and in the model's loss every label counts: it has no ignore index"
+                                          : "");
   }
   return Status();
 }
 
 } // namespace
 
-Status readRow(const Corpus &corpus, const plan::Plan &plan, int64_t row, std::span<std::byte *const> destinations) {
-  MT_TRY(corpus.read(row, destinations));
+Status readRow(const Corpus &corpus, const plan::Plan &plan, RowPlace place, std::span<std::byte *const> destinations) {
+  for (size_t n = 0; n < plan.inputs.size(); ++n)
+    if (const plan::Input &input = plan.inputs[n]; destinations[n] && saysPlaces(plan, input)) {
+      const int64_t all = rowElements(input);
+      padRow(input, destinations[n], 0);
+      putPlaces(input, destinations[n], 0, std::min(all, corpus.filled(place.row).value_or(all)), 1);
+    }
+  MT_TRY(corpus.read(place, destinations));
   for (size_t n = 0; n < plan.inputs.size(); ++n)
     if (destinations[n])
       renameIgnored(plan.inputs[n], destinations[n]);
-  return checkRow(corpus, plan, row, destinations);
+  return checkRow(corpus, plan, place, destinations);
 }
 
 RowBuffer::RowBuffer(const plan::Plan &plan) {
@@ -268,7 +276,8 @@ Result<size_t> tokenInput(const plan::Plan &plan, const std::string &form, bool 
   std::string others;
   for (size_t n = 0; n < plan.inputs.size(); ++n) {
     const plan::Input &input = plan.inputs[n];
-    if (input.kind == plan::InputKind::data && input.dims.size() == 2 && !isFloat(input.type))
+    if (input.kind == plan::InputKind::data && input.dims.size() == 2 && !isFloat(input.type) &&
+        !saysPlaces(plan, input))
       found.push_back(n);
   }
   if (found.size() > 1)
@@ -278,7 +287,7 @@ Result<size_t> tokenInput(const plan::Plan &plan, const std::string &form, bool 
                 "names",
                 form, describeInputs(plan));
   for (size_t n = 0; n < plan.inputs.size(); ++n)
-    if (plan.inputs[n].kind == plan::InputKind::data && n != found.front())
+    if (plan.inputs[n].kind == plan::InputKind::data && n != found.front() && !saysPlaces(plan, plan.inputs[n]))
       others += fmt::format("{}'{}'", others.empty() ? "" : ", ", plan.inputs[n].name);
   if (!othersToo && !others.empty())
     return fail("{} holds tokens only, and this model also wants {}: use .npz or .jsonl", form, others);

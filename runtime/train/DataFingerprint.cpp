@@ -5,6 +5,8 @@
 #include "runtime/train/Checksum.h"
 #include "runtime/train/CorpusForms.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace mt::train {
@@ -55,6 +57,11 @@ Result<std::string> dataFingerprint(const std::string &path, const std::string &
     sums.insert(sums.end(), more.begin(), more.end());
   }
   return fingerprint(sums);
+}
+
+std::string joinFingerprints(const std::vector<std::string> &all) {
+  const std::string text = fmt::format("{}", fmt::join(all, " "));
+  return all.size() == 1 ? text : checksumText(checksumOf(std::as_bytes(std::span(text))));
 }
 
 Result<std::string> tokenizerFingerprint(const std::string &tokenizer) {

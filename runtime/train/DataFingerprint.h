@@ -7,11 +7,14 @@
 #include "runtime/base/Status.h"
 
 #include <string>
+#include <vector>
 
 namespace mt::train {
 
 /// Of the corpus at `path`, a file or a folder, and of the tokenizer's files unless its path is empty.
 Result<std::string> dataFingerprint(const std::string &path, const std::string &tokenizer);
+/// Of several corpora; of one it is its own.
+std::string joinFingerprints(const std::vector<std::string> &all);
 /// Of a tokenizer's files alone.
 Result<std::string> tokenizerFingerprint(const std::string &tokenizer);
 

@@ -1,7 +1,6 @@
 #include "runtime/train/Evaluation.h"
 
 #include "runtime/base/Files.h"
-#include "runtime/train/DataFingerprint.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/TrainSetup.h"
 #include "runtime/train/Trainer.h"
@@ -30,12 +29,46 @@ void Evaluation::add(const Job &job, float loss) {
   valid += job.valid;
 }
 
+namespace {
+
+/// Arranges data as the run did that the newest checkpoint of `from` is of.
+Status holdBackAsRun(const std::string &from, TrainData &data, const plan::Plan &plan) {
+  return withNewest(from, [&](const FoundCheckpoint &found) -> Status {
+    RecipeOptions recipe;
+    MT_TRY(adoptStored(recipe, found.meta.recipe).status().within(found.folder));
+    if (recipe.evalSplit.value_or(0) == 0)
+      return fail("--split: {} holds no rows back for evaluation: it was trained without --eval-split", found.folder);
+    if (found.meta.data != data.data.fingerprint)
+      return fail(
+          "--split: {} was trained on other data than {} has, and of these it holds nothing back: give the same",
+          found.folder, data.data.name);
+    fillDefaults(recipe, plan);
+    MT_TRY(data.arrange(recipe, plan));
+    if (found.meta.rows != data.order->rows())
+      return fail(
+          "--split: {} was trained on {} rows, and to this plan they are {}, of which others are held back: compile "
+          "it with the same --seq",
+          found.folder, found.meta.rows, data.order->rows());
+    return Status();
+  });
+}
+
+} // namespace
+
 static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   MachineOptions machine = options.machine;
   MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, machine, ranks));
-  MT_ASSIGN(std::unique_ptr<Corpus> corpus, openEvalCorpus(options.data, plan));
-  MT_ASSIGN(const std::string data, dataFingerprint(options.data.path, options.data.tokenizer));
-  MT_TRY(ranks.compare({{"plan", fmt::format("{:016x}", plan.digest)}, {"data", data}, {"--from", options.from}}));
+  MT_ASSIGN(TrainData data, TrainData::open(options.data, {}, plan));
+  if (options.pack && !options.heldBack)
+    MT_TRY(packAll(data.data.parts, data.data.name, plan).status());
+  SharedCorpus corpus = asOne(data.data.parts);
+  if (options.heldBack) {
+    MT_TRY(holdBackAsRun(options.from, data, plan));
+    corpus = data.evalCorpus;
+  }
+  MT_TRY(checkEvaluable(*corpus, data.data.name, plan));
+  MT_TRY(ranks.compare(
+      {{"plan", fmt::format("{:016x}", plan.digest)}, {"data", data.data.fingerprint}, {"--from", options.from}}));
   Evaluation evaluation(plan, *corpus, ranks.rank());
   auto done = [&](const Job &job, float loss, std::span<const double>) {
     evaluation.add(job, loss);
@@ -46,7 +79,7 @@ static Status evaluate(const EvalOptions &options, Ranks &ranks) {
   if (!options.machine.trace.empty())
     MT_TRY(session->writeTrace());
   if (evaluation.tokens() == 0)
-    return fail("--data {}: no label of it counts: a loss over none is undefined", options.data.path);
+    return fail("{}: no label of it counts: a loss over none is undefined", data.data.name);
   if (!ranks.isFirst())
     return Status();
   return writeOut(fmt::format("loss {:.6f}  perplexity {:.4f}  over {} targets\n", evaluation.loss(),

@@ -11,7 +11,7 @@ class Evaluation {
 public:
   /// `plan` and `corpus` must outlive it.
   Evaluation(const plan::Plan &plan, const Corpus &corpus, uint32_t rank)
-      : plan(plan), corpus(corpus), batches(plan, corpus, Sampler(corpus.rows(), false, 0), rank) {}
+      : plan(plan), corpus(corpus), batches(plan, corpus, Order(corpus.rows(), false, 0), rank) {}
 
   /// Settles the session, then evaluates every row (where the last batch cannot be padded: every whole batch). `step`
   /// is the one it follows. Weights and moments stay as they are, to the bit.

@@ -35,13 +35,27 @@ public:
 
   int64_t rows() const override { return static_cast<int64_t>(lines.size()); }
 
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    Status status = readLine(lineText(row), destinations);
-    return status ? status : status.within(lineName(row));
+  Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
+    Status status = readLine(lineText(place.row), destinations);
+    return status ? status : status.within(lineName(place.row));
   }
 
-  std::string where(int64_t row, size_t input, int64_t element) const override {
-    return fmt::format("{}: '{}', element {}", lineName(row), plan.inputs[input].name, element);
+  std::string where(RowPlace place, size_t input, int64_t element) const override {
+    return fmt::format("{}: '{}', element {}", lineName(place.row), plan.inputs[input].name, element);
+  }
+
+  /// As many as there are tokens that are no target alone; all, where the line is none that read() takes.
+  std::optional<int64_t> filled(int64_t row) const override {
+    const int64_t all = rowElements(plan.inputs[tokens]);
+    Result<dom::object> object = parseJsonLine(lineText(row));
+    auto fields = object ? fieldsOf(*object) : object.status();
+    if (!fields || !(*fields)[tokens] || !(*fields)[tokens]->is_array())
+      return all;
+    const dom::array ids((*fields)[tokens]->get_array().value_unsafe());
+    if (std::any_of(ids.begin(), ids.end(), [](dom::element each) { return each.is_array(); }))
+      return all;
+    const bool shifted = labels && !(*fields)[*labels] && labelShift(plan.inputs[*labels]) == 0;
+    return std::clamp<int64_t>(static_cast<int64_t>(sizeOf(ids)) - (shifted ? 1 : 0), 0, all);
   }
 
 private:
@@ -68,6 +82,8 @@ private:
     MT_TRY(put(tokens, ids, destinations));
     for (size_t n = 0; n < plan.inputs.size(); ++n) {
       if (!destinations[n] || n == tokens || (n == labels && !fields[n]))
+        continue;
+      if (!fields[n] && saysPlaces(plan, plan.inputs[n]))
         continue;
       if (!fields[n])
         return fail("no \"{}\": the model wants {}", plan.inputs[n].name, describeInputs(plan));

@@ -12,7 +12,8 @@
 namespace mt::train {
 
 struct DataOptions {
-  std::string path, tokenizer;
+  std::vector<std::string> paths;
+  std::string tokenizer;
 };
 
 struct MachineOptions {
@@ -40,6 +41,9 @@ struct RecipeOptions {
   std::optional<std::vector<std::string>> groups; ///< of parameters: plan::ParameterGroup
   std::optional<uint64_t> seed;
   std::optional<bool> shuffle;
+  std::optional<std::vector<double>> dataWeights; ///< of the parts of a mixture; none: the data are no mixture
+  std::optional<double> evalSplit;                ///< the share of rows that is held back for evaluation; 0: none
+  std::optional<bool> pack;                       ///< short samples share rows
 };
 
 struct TrainOptions {
@@ -54,7 +58,7 @@ struct TrainOptions {
   int64_t verifyEvery = 0;     ///< steps between comparisons of all ranks' weights; 0: with every checkpoint only
   int keep = 2; ///< checkpoints; 0: none is written
   bool checkpointCopy = true; ///< they are written beside training, where memory allows
-  std::string evalData;
+  std::vector<std::string> evalData;
   int64_t evalEvery = 0; ///< steps; 0: at the end only
   int64_t sampleEvery = 0;          ///< steps between samples of text; 0: none
   std::vector<std::string> prompts; ///< that they continue
@@ -68,6 +72,8 @@ struct EvalOptions {
   DataOptions data;
   MachineOptions machine;
   std::string from; ///< run or checkpoint; empty: the initial weights
+  bool heldBack = false; ///< the rows that the run holds back alone
+  bool pack = false;     ///< short samples share rows
 };
 
 struct SampleOptions {

@@ -28,6 +28,9 @@ template <typename Options, typename Visit> void forEachField(Options &options, 
   visit("--clip-norm", "clip_norm", options.clipNorm);
   visit("--seed", "seed", options.seed);
   visit("--shuffle", "shuffle", options.shuffle);
+  visit("--data weights", "data_weights", options.dataWeights);
+  visit("--eval-split", "eval_split", options.evalSplit);
+  visit("--pack", "pack", options.pack);
 }
 
 /// The optimizers of a plan, the usual one first.
@@ -49,7 +52,7 @@ std::vector<const OptimizerSpec *> optimizersOf(const plan::Plan &plan) {
 template <typename T> std::string said(std::string_view option, const T &value) {
   if constexpr (std::is_same_v<T, bool>)
     return option == "--decay" ? (value ? "all" : "matrices") : (value ? "on" : "off");
-  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+  else if constexpr (std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, std::vector<double>>)
     return value.empty() ? "none" : fmt::format("{}", fmt::join(value, " "));
   else
     return fmt::format("{}", value);
@@ -57,12 +60,14 @@ template <typename T> std::string said(std::string_view option, const T &value) 
 
 template <typename T> bool readInto(std::optional<T> &field, const json &value) {
   auto isText = [](const json &entry) { return entry.is_string(); };
-  bool fits = std::is_same_v<T, bool>          ? value.is_boolean()
+  auto isWeight = [](const json &entry) { return entry.is_number() && entry.get<double>() > 0; };
+  bool fits = std::is_same_v<T, bool>                       ? value.is_boolean()
               : std::is_same_v<T, std::vector<std::string>> ? value.is_array() && std::ranges::all_of(value, isText)
-              : std::is_same_v<T, std::string> ? value.is_string()
-              : std::is_same_v<T, double>      ? value.is_number()
-              : std::is_same_v<T, uint64_t>    ? value.is_number_unsigned()
-                                               : value.is_number_integer();
+              : std::is_same_v<T, std::vector<double>>      ? value.is_array() && std::ranges::all_of(value, isWeight)
+              : std::is_same_v<T, std::string>              ? value.is_string()
+              : std::is_same_v<T, double>                   ? value.is_number()
+              : std::is_same_v<T, uint64_t>                 ? value.is_number_unsigned()
+                                                            : value.is_number_integer();
   if (fits)
     field = value.get<T>();
   return fits;
@@ -178,6 +183,9 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
     fill(said.clipNorm, usual.clipNorm);
   fill(said.seed, uint64_t(0));
   fill(said.shuffle, true);
+  fill(said.dataWeights, std::vector<double>());
+  fill(said.evalSplit, 0.0);
+  fill(said.pack, false);
 }
 
 namespace {

@@ -4,6 +4,8 @@
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/plan/Timeline.h"
 
+#include <fmt/ranges.h>
+
 namespace mt::train {
 namespace {
 
@@ -58,9 +60,9 @@ ordered_json runHeader(const TrainSetup &setup) {
   header["layers"] = plan.model.layers;
   header["ranks"] = plan.ranks;
   header["loss_kind"] = plan.settings.loss;
-  header["data"] = setup.options.data.path;
+  header["data"] = fmt::format("{}", fmt::join(setup.options.data.paths, ", "));
   if (!setup.options.evalData.empty())
-    header["eval_data"] = setup.options.evalData;
+    header["eval_data"] = fmt::format("{}", fmt::join(setup.options.evalData, ", "));
   header["recipe"] = toJson(setup.options.recipe);
   header["target"] = plan.target.name;
   header["bound"] = plan.prediction.bound;

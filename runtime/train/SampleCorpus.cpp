@@ -24,10 +24,15 @@ public:
 
   int64_t rows() const override { return static_cast<int64_t>(begins.size()) - 1; }
 
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    const int64_t first = begins[static_cast<size_t>(row)], end = begins[static_cast<size_t>(row) + 1];
-    // The last token is a target alone, unless the model looks for successors itself.
-    const int64_t inputs = std::clamp<int64_t>(end - first - 1 + shift, 0, length), later = 1 - shift;
+  /// The last token is a target alone, unless the model looks for successors itself.
+  std::optional<int64_t> filled(int64_t row) const override {
+    const int64_t tokens = begins[static_cast<size_t>(row) + 1] - begins[static_cast<size_t>(row)];
+    return std::clamp<int64_t>(tokens - 1 + shift, 0, length);
+  }
+
+  Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
+    const int64_t first = begins[static_cast<size_t>(place.row)];
+    const int64_t inputs = *filled(place.row), later = 1 - shift;
     std::vector<int64_t> values(static_cast<size_t>(inputs));
     for (int64_t i = 0; i < inputs; ++i)
       values[static_cast<size_t>(i)] = stored[first + i];
@@ -38,8 +43,8 @@ public:
     return put(labels, values, destinations[labels]);
   }
 
-  std::string where(int64_t row, size_t input, int64_t element) const override {
-    return fmt::format("{}, token {}", documents.where(static_cast<size_t>(row)),
+  std::string where(RowPlace place, size_t input, int64_t element) const override {
+    return fmt::format("{}, token {}", documents.where(static_cast<size_t>(place.row)),
                        element + (input == labels ? 1 - shift : 0));
   }
 

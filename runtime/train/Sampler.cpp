@@ -3,17 +3,13 @@
 #include <bit>
 
 namespace mt::train {
-namespace {
 
-/// SplitMix64's finalizer (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-uint64_t mix(uint64_t x) {
+uint64_t mixBits(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
 }
-
-} // namespace
 
 uint64_t permute(uint64_t index, uint64_t count, uint64_t key) {
   if (count <= 1)
@@ -23,7 +19,7 @@ uint64_t permute(uint64_t index, uint64_t count, uint64_t key) {
   do {
     uint64_t left = index >> half, right = index & mask;
     for (uint64_t round = 0; round < 4; ++round) {
-      uint64_t next = left ^ (mix(mix(key + round) ^ right) & mask);
+      uint64_t next = left ^ (mixBits(mixBits(key + round) ^ right) & mask);
       left = right;
       right = next;
     }
@@ -36,8 +32,14 @@ int64_t Sampler::row(int64_t position) const {
   int64_t within = position % rows;
   if (!shuffle)
     return within;
-  uint64_t key = mix(seed ^ mix(static_cast<uint64_t>(epoch(position))));
-  return static_cast<int64_t>(permute(static_cast<uint64_t>(within), static_cast<uint64_t>(rows), key));
+  return static_cast<int64_t>(permute(static_cast<uint64_t>(within), static_cast<uint64_t>(rows), key(position)));
+}
+
+uint64_t Sampler::shift(int64_t position) const { return shuffle && epoch(position) > 0 ? mixBits(~key(position)) : 0; }
+
+/// Of an epoch.
+uint64_t Sampler::key(int64_t position) const {
+  return mixBits(seed ^ mixBits(static_cast<uint64_t>(epoch(position))));
 }
 
 } // namespace mt::train

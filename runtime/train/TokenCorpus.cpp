@@ -1,6 +1,7 @@
 // Windows out of a stream of tokens: files of uint16 or uint32, the bytes of text, or what a tokenizer made of it.
-// Window w covers tokens [w (sequence + 1), (w + 1)(sequence + 1)): all but the last are the input, all but the first
-// the labels. What remains at the end of the stream is not used.
+// Window w covers tokens [w (sequence + 1), (w + 1)(sequence + 1)), or as many tokens later as an epoch shifts them:
+// all but the last are the input, all but the first the labels. What remains at the end of the stream is not used; a
+// last window that is shifted beyond it goes on at the beginning, so that every epoch has as many.
 #include "runtime/base/MappedFile.h"
 #include "runtime/base/Utf8.h"
 #include "runtime/train/CorpusForms.h"
@@ -59,13 +60,13 @@ public:
   int64_t rows() const override { return total / (length + 1); }
   int64_t tokenCount() const { return total; }
 
-  Status read(int64_t row, std::span<std::byte *const> destinations) const override {
-    MT_TRY(readInto(row, tokens, 0, destinations[tokens]));
-    return labels ? readInto(row, *labels, 1 - shift, destinations[*labels]) : Status();
+  Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
+    MT_TRY(readInto(place, tokens, 0, destinations[tokens]));
+    return labels ? readInto(place, *labels, 1 - shift, destinations[*labels]) : Status();
   }
 
-  std::string where(int64_t row, size_t input, int64_t element) const override {
-    int64_t token = row * (length + 1) + element + (labels && input == *labels ? 1 - shift : 0);
+  std::string where(RowPlace place, size_t input, int64_t element) const override {
+    const int64_t token = tokenAt(place, element + (labels && input == *labels ? 1 - shift : 0));
     const Segment &segment = segments[segmentOf(token)];
     return fmt::format("{}, {} {}", segment.path, segment.width == 1 ? "byte" : "token", token - segment.begin);
   }
@@ -78,6 +79,12 @@ private:
       segments.push_back(std::move(segment));
   }
 
+  /// The token of the stream that is the `index`-th of a window; at the end of the stream it goes on at the beginning.
+  int64_t tokenAt(RowPlace place, int64_t index) const {
+    const auto later = static_cast<int64_t>(place.shift % static_cast<uint64_t>(length + 1));
+    return (place.row * (length + 1) + later + index) % total;
+  }
+
   size_t segmentOf(int64_t token) const {
     auto after = std::upper_bound(segments.begin(), segments.end(), token,
                                   [](int64_t value, const Segment &segment) { return value < segment.begin; });
@@ -85,30 +92,32 @@ private:
   }
 
   /// `length` tokens of the row's window from its token `skipped` on, in the type of `input`.
-  Status readInto(int64_t row, size_t input, int64_t skipped, std::byte *to) const {
-    int64_t first = row * (length + 1) + skipped, buffer[512];
-    size_t segment = segmentOf(first);
-    for (int64_t i = 0, count = 0; i < length; i += count) {
-      while (first + i >= segments[segment].begin + segments[segment].count)
+  Status readInto(RowPlace place, size_t input, int64_t skipped, std::byte *to) const {
+    int64_t at = tokenAt(place, skipped), buffer[512];
+    size_t segment = segmentOf(at);
+    for (int64_t i = 0, count = 0; i < length; i += count, at += count) {
+      if (at == total)
+        at = 0, segment = 0;
+      while (at >= segments[segment].begin + segments[segment].count)
         ++segment;
-      int64_t inside = first + i - segments[segment].begin;
+      int64_t inside = at - segments[segment].begin;
       count = std::min({length - i, segments[segment].count - inside, int64_t(std::size(buffer))});
       std::span<int64_t> values(buffer, static_cast<size_t>(count));
       segments[segment].read(inside, values);
-      MT_TRY(put(row, input, i, values, to));
+      MT_TRY(put(place, input, i, values, to));
     }
     return Status();
   }
 
   /// Elements from `index` on of an input's row.
-  Status put(int64_t row, size_t input, int64_t index, std::span<const int64_t> values, std::byte *to) const {
+  Status put(RowPlace place, size_t input, int64_t index, std::span<const int64_t> values, std::byte *to) const {
     DType type = plan.inputs[input].type;
     auto size = static_cast<int64_t>(byteSize(type));
     if (convert(DType::i64, std::as_bytes(values).data(), type, to + index * size, static_cast<int64_t>(values.size())))
       return Status();
     for (size_t i = 0; i < values.size(); ++i)
       if (Status one = convert(DType::i64, std::as_bytes(values.subspan(i)).data(), type, to + index * size, 1); !one)
-        return fail("{}: token {} does not fit the model's {}", where(row, input, index + static_cast<int64_t>(i)),
+        return fail("{}: token {} does not fit the model's {}", where(place, input, index + static_cast<int64_t>(i)),
                     values[i], name(type));
     return Status();
   }

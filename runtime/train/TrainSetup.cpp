@@ -9,7 +9,6 @@
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/Checksum.h"
-#include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/Session.h"
@@ -23,17 +22,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A step has enough rows; --epochs are as many steps.
-Status countSteps(const TrainOptions &options, const plan::Plan &plan, const Corpus &corpus, RecipeOptions &recipe) {
-  int64_t rows = corpus.rows(), batch = plan.settings.batch, total = 0;
-  if (rows < batch)
-    return fail("--data {}: {} rows, and a step takes {}: give more data, or compile with a smaller --batch",
-                options.data.path, rows, batch);
-  if (!options.epochs)
-    return Status();
-  if (__builtin_mul_overflow(rows, *options.epochs, &total))
-    return fail("--epochs {} of {} rows are too many", *options.epochs, rows);
-  recipe.steps = total / batch;
+/// What a run holds back it never trains on: which rows these are cannot change.
+Status refuseOtherSplit(const RecipeOptions &said, const RunFolder::Start &from) {
+  RecipeOptions was;
+  MT_TRY(adoptStored(was, from.meta.recipe).status().within(*from.checkpoint));
+  const double share = was.evalSplit.value_or(0);
+  if (said.evalSplit && *said.evalSplit != share)
+    return fail(
+        "--resume: {} holds {} of the rows back for evaluation, and --eval-split {} would hold back such as it was "
+        "trained on: leave it out",
+        *from.checkpoint, share > 0 ? fmt::format("a share of {}", share) : "none", *said.evalSplit);
+  if (share > 0 && said.seed && said.seed != was.seed)
+    return fail(
+        "--resume: which rows {} holds back for evaluation follows from its seed, {}: with --seed {} it would train "
+        "on them: leave it out",
+        *from.checkpoint, was.seed.value_or(0), *said.seed);
   return Status();
 }
 
@@ -68,18 +71,18 @@ Status refuseOthers(const TrainSetup &setup) {
 /// What had better match.
 void warnOfOthers(const TrainSetup &setup) {
   const CheckpointMeta &from = setup.from.meta;
-  const std::string &folder = *setup.from.checkpoint, &data = setup.options.data.path;
+  const std::string &folder = *setup.from.checkpoint, &data = setup.data.data.name;
   if (from.microBatch != setup.plan.settings.microBatch)
     log().warn("{} was trained with micro-batches of {}, the plan has {}: results will differ in the last bits", folder,
                from.microBatch, setup.plan.settings.microBatch);
   if (!from.numerics.empty() && from.numerics != setup.numerics)
     log().warn("{} was trained with other kernels ({}; here: {}): results will differ in the last bits", folder,
                from.numerics, setup.numerics);
-  if (from.rows != setup.corpus->rows())
-    log().warn("{} was trained on {} rows, --data {} has {}: the order of the data changes here", folder, from.rows,
-               data, setup.corpus->rows());
-  else if (!from.data.empty() && from.data != setup.data)
-    log().warn("{} was trained on other data than --data {} has: their content changed", folder, data);
+  if (from.rows != setup.data.corpus->rows())
+    log().warn("{} was trained on {} rows, {} has {}: the order of the data changes here{}", folder, from.rows, data,
+               setup.data.corpus->rows(), setup.data.heldBack ? ", and rows are held back that it was trained on" : "");
+  else if (!from.data.empty() && from.data != setup.data.data.fingerprint)
+    log().warn("{} was trained on other data than {} has: their content changed", folder, data);
   if (from.format == 1)
     log().warn(
         "{} is of an older version: it does not say what --lr-schedule, --weight-decay and --clip-norm were: they "
@@ -155,41 +158,30 @@ Result<std::unique_ptr<TrainSetup>> TrainSetup::check(const TrainOptions &option
     log().warn("{}: results may differ in the last bits from those of one process", same.message());
   if (plan.settings.narrowExchange)
     setup->numerics += fmt::format(", gradients of {} ranks in 16 bits", plan.ranks);
-  if (!options.data.path.empty() || !options.dryRun)
+  if (!options.data.paths.empty() || !options.dryRun)
     MT_TRY(setup->openData());
   MT_TRY(setup->openSamples());
   MT_TRY(setup->openFolder(ranks));
+  if (!setup->data.data.empty())
+    MT_TRY(setup->arrangeData());
   MT_TRY(setup->settleRecipe(ranks));
-  if (setup->corpus)
+  if (setup->data.corpus)
     MT_TRY(setup->checkLabels());
   MT_TRY(ranks.compare(setup->toCompare()));
   return setup;
 }
 
 Status TrainSetup::openData() {
-  if (!plan.program(plan::ProgramKind::evaluate) && !options.evalData.empty())
-    return fail("--eval-data: the plan has no program for evaluation: compile it anew");
-  // Either may be text, and the other what mtrun tokenize made of some.
-  const std::string &tokenizer = options.data.tokenizer;
-  const bool evaluates = !options.evalData.empty();
-  MT_ASSIGN(const bool text, isText(options.data.path, !tokenizer.empty(), "--data"));
-  bool evalText = false;
-  if (evaluates) {
-    MT_ASSIGN(evalText, isText(options.evalData, !tokenizer.empty(), "--eval-data"));
+  DataOptions named = options.data;
+  bool anyText = options.sampleEvery == 0; // else the tokenizer may be of the samples alone
+  for (const std::string &path : named.paths) {
+    MT_ASSIGN(const bool text, isText(path, true, "--data"));
+    anyText |= text;
   }
-  if (evaluates && tokenizer.empty() && text != evalText)
-    return fail("--eval-data {}: the one of --data and --eval-data is text and the other is not, and bytes are no "
-                "tokens of it: "
-                "say which --tokenizer",
-                options.evalData);
-  const std::string own = text || !evalText ? tokenizer : "", ofEval = evalText || !text ? tokenizer : "";
-  MT_ASSIGN(corpus, openCorpus(options.data.path, own, plan));
-  MT_ASSIGN(data, dataFingerprint(options.data.path, own));
-  if (evaluates) {
-    MT_ASSIGN(evalCorpus, openEvalCorpus({options.evalData, ofEval}, plan));
-    MT_ASSIGN(evalData, dataFingerprint(options.evalData, ofEval));
-  }
-  return countSteps(options, plan, *corpus, options.recipe);
+  if (!anyText)
+    named.tokenizer.clear();
+  MT_ASSIGN(data, TrainData::open(named, options.evalData, plan));
+  return Status();
 }
 
 Status TrainSetup::openSamples() {
@@ -207,8 +199,8 @@ Status TrainSetup::openSamples() {
 
 /// What all ranks of a job must have alike, by what people call it.
 nlohmann::ordered_json TrainSetup::toCompare() const {
-  return {{"--data", data},
-          {"--eval-data", evalData},
+  return {{"--data", data.data.fingerprint},
+          {"--eval-data", data.evalData.fingerprint},
           {"recipe", toJson(options.recipe)},
           {"--eval-every", options.evalEvery},
           {"--sample-every", options.sampleEvery},
@@ -267,12 +259,33 @@ Status TrainSetup::settleRecipe(const Ranks &ranks) {
   const RecipeOptions said = options.recipe;
   if (std::optional<std::vector<std::string>> &groups = options.recipe.groups) // after the plan's, which they override
     groups->insert(groups->begin(), plan.settings.groups.begin(), plan.settings.groups.end());
-  if (from.checkpoint && corpus)
+  if (from.checkpoint && data.corpus)
     MT_TRY(resumeRecipe(*this, ranks));
   fillDefaults(options.recipe, plan);
   if (!options.recipe.steps)
-    options.recipe.steps = corpus ? corpus->rows() / plan.settings.batch : 0; // an epoch
+    options.recipe.steps = data.corpus ? data.order->rows() / plan.settings.batch : 0; // an epoch
   MT_ASSIGN(recipe, completeRecipe(options.recipe, said, plan));
+  return Status();
+}
+
+/// As the recipe will be that is only known when --epochs are counted in steps, which they are here.
+Status TrainSetup::arrangeData() {
+  RecipeOptions known = options.recipe;
+  if (from.checkpoint) {
+    MT_TRY(refuseOtherSplit(known, from));
+    MT_TRY(adoptStored(known, from.meta.recipe).status().within(*from.checkpoint));
+  }
+  fillDefaults(known, plan);
+  MT_TRY(data.arrange(known, plan));
+  if (data.evalCorpus && !plan.program(plan::ProgramKind::evaluate))
+    return fail("{}: the plan has no program for evaluation: compile it anew", data.evalName);
+  if (options.evalEvery > 0 && !data.evalCorpus)
+    return fail("--eval-every needs --eval-data or --eval-split");
+  int64_t total = 0;
+  if (__builtin_mul_overflow(data.order->rows(), options.epochs.value_or(0), &total))
+    return fail("--epochs {} of {} rows are too many", *options.epochs, data.order->rows());
+  if (options.epochs)
+    options.recipe.steps = total / plan.settings.batch;
   return Status();
 }
 
@@ -280,16 +293,16 @@ Status TrainSetup::settleRecipe(const Ranks &ranks) {
 /// rows of every step, and so at no more than some millions.
 Status TrainSetup::checkLabels() const {
   constexpr int64_t kMostLooks = 1 << 22;
-  const std::vector<int64_t> &none = corpus->unlabelled;
+  const std::vector<int64_t> &none = data.corpus->unlabelled;
   int64_t batch = plan.settings.batch;
   if (2 * static_cast<int64_t>(none.size()) < batch) // no step has a row more than twice
     return Status();
-  Sampler sampler(corpus->rows(), recipe.shuffle, recipe.seed);
-  Batches batches(plan, *corpus, sampler);
+  const Order &order = *data.order;
+  Batches batches(plan, *data.corpus, order);
   int64_t position = from.meta.position, looks = 0;
   for (int64_t step = from.meta.step + 1; step <= recipe.rate.steps && looks < kMostLooks; ++step, position += batch) {
     int64_t rows = 0;
-    while (rows < batch && std::ranges::binary_search(none, sampler.row(position + rows)))
+    while (rows < batch && std::ranges::binary_search(none, order.at(position + rows).row))
       ++rows;
     looks += rows + 1;
     if (rows < batch)
@@ -321,12 +334,13 @@ std::string describe(const TrainSetup &setup) {
                       formatExactSize(totalBytes(plan, [](plan::SpaceKind kind) { return kind == plan::SpaceKind::device; })),
                       formatExactSize(totalBytes(plan, plan::isHostMemory)),
                       disk > 0 ? ", disk " + formatExactSize(disk) : std::string(), formatSeconds(plan.prediction.stepSeconds));
-  if (setup.corpus)
-    text += fmt::format("data {}: {} rows, {} steps an epoch; this run takes {} steps\n", setup.options.data.path,
-                        setup.corpus->rows(), setup.corpus->rows() / plan.settings.batch, setup.recipe.rate.steps);
+  if (setup.data.corpus)
+    text +=
+        fmt::format("{}: {} rows, {} steps an epoch; this run takes {} steps\n", setup.data.data.name,
+                    setup.data.order->rows(), setup.data.order->rows() / plan.settings.batch, setup.recipe.rate.steps);
   if (setup.from.checkpoint)
     text += fmt::format("goes on from {}, step {}\n", *setup.from.checkpoint, setup.from.meta.step);
-  for (const std::string &line : {setup.from.note, setup.changes})
+  for (const std::string &line : {setup.from.note, setup.changes, setup.data.note})
     text += line.empty() ? "" : line + "\n";
   return text;
 }
@@ -336,14 +350,6 @@ int64_t trainableElements(const plan::Plan &plan) {
   for (const plan::Parameter &parameter : plan.parameters)
     total += parameter.trainable ? elementCount(parameter.dims).value_or(0) : 0;
   return total;
-}
-
-Result<std::unique_ptr<Corpus>> openEvalCorpus(const DataOptions &data, const plan::Plan &plan) {
-  MT_ASSIGN(std::unique_ptr<Corpus> corpus, openCorpus(data.path, data.tokenizer, plan));
-  if (!canPad(plan) && corpus->rows() < plan.settings.batch)
-    return fail("{}: {} rows, and a batch takes {}; labels of this kind cannot be padded: give more data", data.path,
-                corpus->rows(), plan.settings.batch);
-  return corpus;
 }
 
 Status checkWeightFiles(const plan::Plan &plan) {

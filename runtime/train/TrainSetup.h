@@ -8,15 +8,15 @@
 #include "runtime/train/Ranks.h"
 #include "runtime/train/Recipe.h"
 #include "runtime/train/RunFolder.h"
+#include "runtime/train/TrainData.h"
 
 namespace mt::train {
 
 struct TrainSetup {
   TrainOptions options; ///< defaults that depend on plan and checkpoint filled in: out, metrics, recipe
   plan::Plan plan;
-  std::unique_ptr<Corpus> corpus, evalCorpus; ///< the second may be null; both where a dry run names no data
-  std::string data, numerics;                 ///< as CheckpointMeta has them
-  std::string evalData;                       ///< as `data`
+  TrainData data;                             ///< empty where a dry run names none
+  std::string numerics;                       ///< as CheckpointMeta has it
   std::unique_ptr<tokenizer::Tokenizer> tokenizer; ///< of samples of text; null: tokens are bytes
   std::unique_ptr<Continuation> samples;           ///< null: none are made
   std::optional<RunFolder> folder;            ///< locked, but for a dry run
@@ -24,7 +24,7 @@ struct TrainSetup {
   Recipe recipe;                              ///< that of the checkpoint, but for what the options say
   std::string changes;                        ///< what they change in it, for people; may be empty
 
-  /// On the heap: the corpora refer to the plan.
+  /// On the heap: the data refer to the plan.
   static Result<std::unique_ptr<TrainSetup>> check(const TrainOptions &options, Ranks &ranks);
 
 private:
@@ -34,6 +34,7 @@ private:
   Status openFolder();
   nlohmann::ordered_json toCompare() const;
   Status followFirst(const std::string &told);
+  Status arrangeData();
   Status settleRecipe(const Ranks &ranks);
   Status checkLabels() const;
 };
@@ -43,9 +44,6 @@ std::string describe(const TrainSetup &setup);
 
 /// Elements of all trainable parameters.
 int64_t trainableElements(const plan::Plan &plan);
-
-/// Opens evaluation data; an error if nothing in it could be evaluated.
-Result<std::unique_ptr<Corpus>> openEvalCorpus(const DataOptions &data, const plan::Plan &plan);
 
 /// Every weight file that the plan names is there and long enough.
 Status checkWeightFiles(const plan::Plan &plan);

@@ -35,7 +35,7 @@ class Trainer {
 public:
   Trainer(TrainSetup &setup, Ranks &ranks)
       : setup(setup), ranks(ranks), options(setup.options), recipe(setup.recipe), plan(setup.plan),
-        batches(plan, *setup.corpus, Sampler(setup.corpus->rows(), recipe.shuffle, recipe.seed), ranks.rank()),
+        batches(plan, *setup.data.corpus, *setup.data.order, ranks.rank()),
         progress(options.quiet, plan.settings.sequence > 0 ? "tok" : "rows", peakSeconds(), recipe.rate.steps),
         step(setup.from.meta.step), position(setup.from.meta.position) {}
 
@@ -54,7 +54,7 @@ public:
     MT_ASSIGN(evaluatedAtStart, ranks.any(metrics && metrics->evaluatedAtStart()));
     if (setup.from.checkpoint)
       progress.note(fmt::format("going on from {}, step {}", *setup.from.checkpoint, step));
-    for (const std::string &line : {setup.from.note, setup.changes, besides})
+    for (const std::string &line : {setup.from.note, setup.changes, setup.data.note, besides})
       if (!line.empty())
         progress.note(line);
     if (Status failure = loop(); !failure) {
@@ -82,8 +82,8 @@ private:
   }
 
   Status openSession() {
-    if (setup.evalCorpus)
-      evaluation.emplace(plan, *setup.evalCorpus, ranks.rank());
+    if (setup.data.evalCorpus)
+      evaluation.emplace(plan, *setup.data.evalCorpus, ranks.rank());
     Session::Setup wanted(ranks);
     wanted.machine = options.machine;
     wanted.recipe = recipe;
@@ -224,7 +224,7 @@ private:
     if (!evaluation->complete())
       return Status();
     if (evaluation->tokens() == 0) {
-      log().warn("--eval-data {}: no label of it counts, and there is no loss to tell", options.evalData);
+      log().warn("{}: no label of it counts, and there is no loss to tell", setup.data.evalName);
       return Status();
     }
     double loss = evaluation->loss();
@@ -315,7 +315,7 @@ private:
     meta.step = step;
     meta.position = position;
     meta.epoch = batches.epoch(position);
-    meta.rows = setup.corpus->rows();
+    meta.rows = setup.data.corpus->rows();
     meta.batch = plan.settings.batch;
     meta.microBatch = plan.settings.microBatch;
     meta.sequence = plan.settings.sequence;
@@ -327,7 +327,7 @@ private:
     meta.modelFile = plan.model.file;
     meta.graph = checksumText(plan.model.digest);
     meta.frozenWeights = session->frozenWeights();
-    meta.data = setup.data;
+    meta.data = setup.data.data.fingerprint;
     meta.numerics = setup.numerics;
     meta.recipe = toJson(options.recipe);
     meta.aliases = aliasesOf(plan);

@@ -5,6 +5,7 @@ when a run stops and goes on; and what an interrupted mtrun tokenize leaves.
 """
 import json
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -70,6 +71,61 @@ def prompts_are_no_targets_and_samples_go_on_to_the_bit(b):
     (b.scratch / "prompts.jsonl").write_text(json.dumps({"prompt": "", "completion": sample[:200]}) + "\n" + json.dumps({"prompt": sample[:200], "completion": "x"}) + "\n")
     said = b.scratch.attempt("mtrun plan.bin --data prompts.jsonl --tokenizer hf --dry-run")
     tool.expect("2 of 2 samples are longer" in said.stderr, said.stderr)
+
+
+@case
+def mixtures_go_on_to_the_bit(b):
+    """Parts of two forms, one of which is gone through three times, and weights that --resume need not be told."""
+    (b.scratch / "few.txt").write_text(SAMPLE.read_text()[40000:42000])
+    want, _ = b.train("tokens:0.6 --data few.txt:0.4 --tokenizer hf", "mixed", 20)
+    b.train("tokens:6 --data few.txt:4 --tokenizer hf", "mixed-parts", 7)
+    got, said = b.train("tokens --data few.txt --tokenizer hf", "mixed-parts", 20, "--resume")
+    tool.compare([want], [got], "resumed")
+    tool.expect("warning" not in said, f"the same data are taken for others: {said}")
+    _, said = b.train("tokens:1 --data few.txt:2 --tokenizer hf", "mixed-parts", 21, "--resume")
+    tool.expect("--data weights 1 2 (was 6 4)" in said, f"other weights are not said: {said}")
+    done = b.scratch.attempt("mtrun plan.bin --data few.txt --tokenizer hf --out mixed-parts --steps 22 --resume")
+    tool.expect(done.returncode == 1 and "of this run 2 parts have weights, 1, 2: give as many" in done.stderr, done.stderr)
+
+
+@case
+def rows_that_are_held_back_stay_so(b):
+    """A run evaluates on them, goes on with them though nothing is said, and mtrun eval finds them again."""
+    (b.scratch / "few.txt").write_text(SAMPLE.read_text()[40000:42000])
+    data = "tokens:0.6 --data few.txt:0.4 --tokenizer hf"
+    want, whole = b.train(data, "held", 20, "--eval-split 0.2 --eval-every 5 --seed 3")
+    b.train(data, "held-parts", 7, "--eval-split 0.2 --eval-every 5 --seed 3")
+    got, said = b.train("tokens --data few.txt --tokenizer hf", "held-parts", 20, "--resume --eval-every 5")
+    tool.compare([want], [got], "resumed")
+    loss, targets = re.findall(r"evaluation loss (\S+), perplexity \S+, over (\d+) targets", whole)[-1]
+    tool.expect(re.findall(r"evaluation loss (\S+),", said)[-1] == loss, f"evaluations differ: {said}")
+    of = b.scratch.run("mtrun eval plan.bin --data tokens --data few.txt --tokenizer hf --from held --split")
+    tool.expect(f"over {targets} targets" in of and abs(float(of.split()[1]) - float(loss)) < 6e-5, of)
+    def refused(command, words):
+        done = b.scratch.attempt(command)
+        tool.expect(done.returncode == 1 and words in done.stderr, done.stderr)
+    train = "mtrun plan.bin --data tokens --data few.txt --tokenizer hf --resume --steps 21 --out"
+    refused(f"{train} held --eval-split 0.3", "holds a share of 0.2 of the rows back for evaluation, and --eval-split 0.3 would hold back such")
+    refused(f"{train} held --seed 4", "follows from its seed, 3: with --seed 4 it would train on them")
+    b.scratch.run("mtc compile model.onnx -o short.bin --batch 4 --seq 16 --target cpu")
+    refused("mtrun eval short.bin --data tokens --data few.txt --tokenizer hf --from held --split", "rows, and to this plan they are")
+    b.train("tokens", "none-held", 2)
+    refused("mtrun plan.bin --data tokens --resume --out none-held --eval-split 0.1", "holds none of the rows back")
+    refused("mtrun plan.bin --data tokens --resume --out none-held --eval-every 1", "--eval-every needs --eval-data or --eval-split")
+    refused("mtrun eval plan.bin --data tokens --from none-held --split", "holds no rows back for evaluation")
+    refused("mtrun eval plan.bin --data few.txt --data few.txt --tokenizer hf --from held --split", "was trained on other data than --data few.txt, few.txt has")
+
+
+@case
+def parts_without_weights_are_one_corpus(b):
+    files = " --data ".join(f"text/{i}.txt" for i in range(6))
+    _, said = b.train(f"{files} --tokenizer hf --shuffle off", "parts-of-text", options="--eval-data text/0.txt --eval-data text/1.txt")
+    tool.expect(re.search(r"over \d+ targets", said), said)
+    rows = [int(re.search(r"(\d+) rows", b.scratch.run(f"mtrun plan.bin --data text/{i}.txt --tokenizer hf --dry-run")).group(1)) for i in range(6)]
+    tool.expect(f"{sum(rows)} rows" in b.scratch.run(f"mtrun plan.bin --data {files} --tokenizer hf --dry-run"), "parts do not add up")
+    one = b.scratch.run("mtrun eval plan.bin --data text/0.txt --data text/1.txt --tokenizer hf")
+    targets = [int(re.search(r"over (\d+)", b.scratch.run(f"mtrun eval plan.bin --data text/{i}.txt --tokenizer hf")).group(1)) for i in (0, 1)]
+    tool.expect(f"over {sum(targets)} targets" in one, one)
 
 
 @case

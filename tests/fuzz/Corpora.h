@@ -12,7 +12,7 @@ namespace mt::fuzz {
 plan::Plan chosenPlan(Bytes &bytes);
 
 /// Reads and checks the first few thousand rows, if `corpus` is one; errors end it.
-void readAll(const Result<train::CorpusPtr> &corpus, const plan::Plan &plan);
+void readAll(Result<train::CorpusPtr> corpus, const plan::Plan &plan);
 
 } // namespace mt::fuzz
 #endif

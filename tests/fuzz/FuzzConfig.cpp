@@ -68,6 +68,6 @@ struct Folder : fuzz::MemoryFolder {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static Folder folder;
   folder.write("config.json", {data, size});
-  (void)models::importCheckpoint(folder.path(), folder.path() + "/model.onnx", size % 2 ? 23 : 20);
+  (void)models::importCheckpoint(folder.path(), folder.path() + "/model.onnx", size % 2 ? 23 : 20, size % 4 > 1);
   return 0;
 }

@@ -1,6 +1,8 @@
 // The command line: what becomes of it, and usage errors.
 #include "runtime/train/CommandLine.h"
 
+#include "tests/train/TestFiles.h"
+
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -32,7 +34,7 @@ TEST(CommandLine, Training) {
   const TrainOptions *train = std::get_if<TrainOptions>(&command);
   ASSERT_TRUE(train);
   EXPECT_EQ(train->plan, "plan.bin");
-  EXPECT_EQ(train->data.path, "data.npz");
+  EXPECT_EQ(train->data.paths, std::vector<std::string>{"data.npz"});
   EXPECT_EQ(train->recipe.shuffle, false);
   EXPECT_EQ(train->recipe.steps, 20);
   EXPECT_EQ(train->recipe.rate, 0.003);
@@ -47,6 +49,53 @@ TEST(CommandLine, Training) {
   EXPECT_EQ(train->machine.slowCopies, 1e8);
   EXPECT_EQ(train->keep, 0);
   EXPECT_FALSE(train->checkpointCopy);
+}
+
+TEST(CommandLine, DataMayHaveWeights) {
+  Command command =
+      parse({"plan.bin", "--data", "a.txt:0.7", "--data", "b:c:3e-1", "--eval-data", "d", "--eval-data", "e"});
+  const TrainOptions *train = std::get_if<TrainOptions>(&command);
+  ASSERT_TRUE(train);
+  EXPECT_EQ(train->data.paths, (std::vector<std::string>{"a.txt", "b:c"}));
+  EXPECT_EQ(train->recipe.dataWeights, (std::vector<double>{0.7, 0.3}));
+  EXPECT_EQ(train->evalData, (std::vector<std::string>{"d", "e"}));
+  command = parse({"plan.bin", "--data", "a", "--data", "b:x"});
+  EXPECT_EQ(std::get<TrainOptions>(command).data.paths, (std::vector<std::string>{"a", "b:x"}));
+  EXPECT_EQ(std::get<TrainOptions>(command).recipe.dataWeights, std::nullopt);
+}
+
+TEST(CommandLine, WhatExistsIsAPathWhateverStandsInIt) {
+  Folder folder;
+  const std::string path = folder.write("part:2", "text");
+  Command command = parse({"plan.bin", "--data", path.c_str()});
+  EXPECT_EQ(std::get<TrainOptions>(command).data.paths, std::vector<std::string>{path});
+}
+
+TEST(CommandLine, RowsHeldBack) {
+  Command command = parse({"plan.bin", "--data", "a", "--eval-split", "0.05", "--eval-every", "10"});
+  EXPECT_EQ(std::get<TrainOptions>(command).recipe.evalSplit, 0.05);
+  EXPECT_TRUE(
+      std::holds_alternative<TrainOptions>(parse({"plan.bin", "--data", "a", "--eval-every", "10", "--resume"})));
+  for (const char *share : {"0", "1", "-0.1", "x", "nan"})
+    expectUsageError({"plan.bin", "--data", "a", "--eval-split", share}, "not in range (0 - 1)");
+  expectUsageError({"plan.bin", "--data", "a", "--eval-split", "0.1", "--eval-data", "b"},
+                   "--eval-split and --eval-data exclude");
+  expectUsageError({"eval", "plan.bin", "--data", "a", "--split"}, "--split requires --from");
+}
+
+TEST(CommandLine, Packing) {
+  EXPECT_EQ(std::get<TrainOptions>(parse({"plan.bin", "--data", "a"})).recipe.pack, std::nullopt);
+  EXPECT_EQ(std::get<TrainOptions>(parse({"plan.bin", "--data", "a", "--pack"})).recipe.pack, true);
+  EXPECT_TRUE(std::get<EvalOptions>(parse({"eval", "plan.bin", "--data", "a", "--pack"})).pack);
+}
+
+TEST(CommandLine, WeightsThatAreNone) {
+  for (const char *text : {"a:0", "a:-1", "a:inf", "a:nan"})
+    expectUsageError({"plan.bin", "--data", text}, "the weight of a part must be a positive number");
+  expectUsageError({"plan.bin", "--data", "a:1", "--data", "b"},
+                   "either all have a weight or none has: give b one, as b:1");
+  expectUsageError({"plan.bin", "--data", "a", "--data", "b:1"},
+                   "either all have a weight or none has: give a one, as a:1");
 }
 
 TEST(CommandLine, OtherCommands) {

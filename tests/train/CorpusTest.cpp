@@ -2,10 +2,12 @@
 #include "runtime/train/Batches.h"
 #include "runtime/train/DataFingerprint.h"
 #include "runtime/train/Elements.h"
+#include "runtime/train/TrainData.h"
 #include "tests/train/TestFiles.h"
 
 #include <cstring>
 #include <numeric>
+#include <set>
 
 namespace mt::tests {
 namespace {
@@ -16,13 +18,13 @@ struct Row {
   std::vector<int64_t> tokens, labels;
 };
 
-Row readRow(const Corpus &corpus, int64_t row, int64_t sequence) {
+Row readRow(const Corpus &corpus, RowPlace place, int64_t sequence) {
   Row result;
   result.tokens.resize(static_cast<size_t>(sequence));
   result.labels.resize(static_cast<size_t>(sequence));
   std::byte *to[3] = {reinterpret_cast<std::byte *>(result.tokens.data()),
                       reinterpret_cast<std::byte *>(result.labels.data()), nullptr};
-  Status status = corpus.read(row, to);
+  Status status = corpus.read(place, to);
   EXPECT_TRUE(status.ok()) << status.message();
   return result;
 }
@@ -66,6 +68,49 @@ TEST_F(CorpusForms, TextIsBytesInWindows) {
   Row row = readRow(*corpus, 1, 4);
   EXPECT_EQ(row.tokens, (Numbers{'f', 'g', 'h', 'i'}));
   EXPECT_EQ(row.labels, (Numbers{'g', 'h', 'i', 'j'}));
+}
+
+TEST_F(CorpusForms, WindowsThatAreShiftedGoOnAtTheBeginning) {
+  std::filesystem::create_directory(folder / "text");
+  folder.write("text/a.txt", "abc");
+  folder.write("text/b.txt", "defghijklm");
+  auto corpus = open(folder / "text");
+  auto window = [&](int64_t row, uint64_t shift) {
+    const Row read = readRow(*corpus, {row, shift}, 4);
+    EXPECT_TRUE(std::equal(read.tokens.begin() + 1, read.tokens.end(), read.labels.begin()));
+    return std::string(1, static_cast<char>(read.tokens[0])) + std::string(read.labels.begin(), read.labels.end());
+  };
+  ASSERT_EQ(corpus->rows(), 2);
+  EXPECT_EQ(window(0, 2) + window(1, 2), "cdefghijkl");
+  EXPECT_EQ(window(0, 3) + window(1, 3), "defghijklm");
+  EXPECT_EQ(window(0, 4) + window(1, 4), "efghijklma") << "beyond the end it goes on at the beginning";
+  EXPECT_EQ(window(1, 5 + 4), "jklma") << "modulo a window";
+  EXPECT_EQ(corpus->where({1, 4}, 1, 3), folder / "text/a.txt, byte 0");
+  EXPECT_EQ(corpus->where({1, 4}, 1, 2), folder / "text/b.txt, byte 9");
+}
+
+TEST_F(CorpusForms, EveryEpochOfAStreamTakesAsManyTokensEachOnce) {
+  const std::string path = folder.write("t.bin", raw([] {
+                                          std::vector<uint16_t> tokens(103);
+                                          std::iota(tokens.begin(), tokens.end(), uint16_t(0));
+                                          return tokens;
+                                        }()));
+  auto corpus = open(path);
+  const Order order(corpus->rows(), true, 1);
+  std::set<std::set<int64_t>> starts;
+  for (int64_t epoch = 0; epoch < 40; ++epoch) {
+    std::set<int64_t> seen, first;
+    for (int64_t i = 0; i < corpus->rows(); ++i) {
+      const Row row = readRow(*corpus, order.at(epoch * corpus->rows() + i), 4);
+      seen.insert(row.tokens[0]);
+      seen.insert(row.labels.begin(), row.labels.end());
+      first.insert(row.tokens[0]);
+    }
+    EXPECT_EQ(seen.size(), 100u) << "epoch " << epoch;
+    EXPECT_TRUE(epoch > 0 || (first.contains(0) && first.contains(5)));
+    starts.insert(first);
+  }
+  EXPECT_EQ(starts.size(), 5u) << "places that windows of five begin at";
 }
 
 TEST_F(CorpusForms, FilesOfAFolderAreOneStreamInNameOrder) {
@@ -256,6 +301,77 @@ TEST_F(CorpusForms, ModelsWithOtherInputsNeedNames) {
   EXPECT_ERROR(refusal(folder.write("a.txt", "abcdef")), "not one input of tokens");
 }
 
+/// A recipe of which nothing was said but weights and a share to hold back.
+RecipeOptions arrangement(std::vector<double> weights, double evalSplit, bool shuffle = true) {
+  RecipeOptions recipe;
+  recipe.dataWeights = std::move(weights);
+  recipe.evalSplit = evalSplit;
+  recipe.shuffle = shuffle;
+  recipe.seed = 5;
+  recipe.pack = false;
+  return recipe;
+}
+
+TEST_F(CorpusForms, WhatIsHeldBackIsNeverTrainedOn) {
+  const int64_t counts[] = {50, 31};
+  for (int part : {0, 1}) { // each row is known by its first token
+    Numbers tokens, labels;
+    for (int64_t row = 0; row < counts[part]; ++row) {
+      const Numbers ids = {100 * part + row, 1, 2, 3};
+      tokens.insert(tokens.end(), ids.begin(), ids.end());
+      const Numbers own = row % 10 == 9 ? Numbers(4, -100) : Numbers{1, 2, 3, 4};
+      labels.insert(labels.end(), own.begin(), own.end());
+    }
+    arrays(fmt::format("{}.npz", part), {{"input_ids", DType::i64, {counts[part], 4}, raw(tokens)},
+                                         {"labels", DType::i64, {counts[part], 4}, raw(labels)}});
+  }
+  for (const std::vector<double> &weights : {std::vector<double>(), {2.0, 1.0}}) {
+    Result<TrainData> data = TrainData::open({{folder / "0.npz", folder / "1.npz"}, ""}, {}, plan);
+    ASSERT_TRUE(data.ok() && data->arrange(arrangement(weights, 0.2), plan).ok());
+    std::set<int64_t> trained, evaluated, unlabelled;
+    for (int64_t position = 0; position < 10 * data->order->rows(); ++position)
+      trained.insert(readRow(*data->corpus, data->order->at(position), 4).tokens[0]);
+    for (int64_t row = 0; row < data->evalCorpus->rows(); ++row)
+      evaluated.insert(readRow(*data->evalCorpus, row, 4).tokens[0]);
+    EXPECT_EQ(evaluated.size(), 16u);
+    EXPECT_EQ(trained.size(), 65u);
+    for (int64_t row : evaluated)
+      EXPECT_FALSE(trained.contains(row));
+    for (const SharedCorpus &corpus : {data->corpus, data->evalCorpus})
+      for (int64_t row : corpus->unlabelled) {
+        const Row read = readRow(*corpus, row, 4);
+        EXPECT_EQ(read.labels, Numbers(4, -100));
+        unlabelled.insert(read.tokens[0]);
+      }
+    EXPECT_EQ(unlabelled.size(), 8u);
+  }
+}
+
+TEST_F(CorpusForms, RowsThatAreNotShuffledKeepTheirOrderBesideThoseHeldBack) {
+  const std::string path = folder.write("d.bin", raw(std::vector<uint16_t>(5 * 40, 1)));
+  Result<TrainData> data = TrainData::open({{path}, ""}, {}, plan);
+  ASSERT_TRUE(data.ok() && data->arrange(arrangement({}, 0.25, false), plan).ok());
+  std::string before;
+  for (int64_t position = 0; position < 30; ++position) {
+    std::string where = fmt::format("{:>60}", data->corpus->where(data->order->at(position), 0, 0));
+    EXPECT_LT(before, where);
+    before = where;
+  }
+}
+
+TEST_F(CorpusForms, ArrangementsThatDoNotSuitTheData) {
+  const std::string path = folder.write("d.bin", raw(std::vector<uint16_t>(5 * 3, 1)));
+  Result<TrainData> data = TrainData::open({{path, path}, ""}, {}, plan);
+  ASSERT_TRUE(data.ok());
+  EXPECT_ERROR(data->arrange(arrangement({}, 0.01), plan), "--eval-split 0.01: of the 6 rows of --data " + path + ", " +
+                                                               path + " 0 would be held back and 6 trained on");
+  EXPECT_ERROR(data->arrange(arrangement({1, 1}, 0.9), plan),
+               "of the 3 rows of " + path + " 3 would be held back and 0 trained on");
+  EXPECT_ERROR(data->arrange(arrangement({}, 1e300), plan), "--eval-split 1e+300: a share is below 1");
+  EXPECT_ERROR(data->arrange(arrangement({}, 0.9), plan), "1 rows beside those that are held back, and a step takes 2");
+  EXPECT_ERROR(data->arrange(arrangement({1}, 0), plan), "of this run 1 parts have weights, 1: give as many");
+}
+
 /// Of the step's batch, of which a rank has a part; data know nothing of them.
 TEST_F(CorpusForms, BatchesNumberTheirRows) {
   plan = languagePlan(8, 4, 2);
@@ -269,7 +385,7 @@ TEST_F(CorpusForms, BatchesNumberTheirRows) {
   Numbers ids[2] = {Numbers(8), Numbers(8)}, labels[2] = {Numbers(8), Numbers(8)}, rows[2] = {Numbers(2), Numbers(2)};
   void *places[] = {ids[0].data(), ids[1].data(), labels[0].data(), labels[1].data(), nullptr, rows[0].data(), rows[1].data()};
   for (uint32_t rank : {0U, 1U}) {
-    Batches batches(plan, *corpus, Sampler(8, true, 0), rank);
+    Batches batches(plan, *corpus, Order(8, true, 0), rank);
     ASSERT_TRUE(batches.fill(8, 8, places).ok());
     EXPECT_EQ(rows[0], (Numbers{rank * 4, rank * 4 + 1}));
     EXPECT_EQ(rows[1], (Numbers{rank * 4 + 2, rank * 4 + 3}));
@@ -279,7 +395,7 @@ TEST_F(CorpusForms, BatchesNumberTheirRows) {
 TEST_F(CorpusForms, BatchesFillMicroBatchesAndCountLabels) {
   auto corpus = open(arrays("d.npz", {{"input_ids", DType::i64, {3, 4}, raw(Numbers{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23})},
                                       {"labels", DType::i64, {3, 4}, raw(Numbers{1, 2, -100, 4, 5, 6, -100, 8, -100, -100, -100, -100})}}));
-  Batches batches(plan, *corpus, Sampler(3, false, 0));
+  Batches batches(plan, *corpus, Order(3, false, 0));
   Numbers ids[2] = {Numbers(4), Numbers(4)}, labels[2] = {Numbers(4), Numbers(4)};
   void *parts[] = {ids[0].data(), ids[1].data(), labels[0].data(), labels[1].data(), nullptr};
   EXPECT_EQ(*batches.valid(0, 2), 6);

@@ -1,9 +1,13 @@
 // The order of rows, and the learning rate against numbers that PyTorch's schedulers gave.
+#include "runtime/train/Order.h"
 #include "runtime/train/LearningRate.h"
-#include "runtime/train/Sampler.h"
+#include "runtime/train/RowSplit.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -46,6 +50,181 @@ TEST(Sampler, IsPinned) { // changing the order would silently change what a res
 
 TEST(Sampler, WithoutShufflingGoesInOrderAndLeftoversBeginTheNextEpoch) {
   EXPECT_EQ(order(Sampler(3, false, 9), 0, 8), (std::vector<int64_t>{0, 1, 2, 0, 1, 2, 0, 1}));
+}
+
+std::vector<int64_t> order(const Order &order, int64_t begin, int64_t end) {
+  std::vector<int64_t> rows;
+  for (int64_t i = begin; i < end; ++i)
+    rows.push_back(order.at(i).row);
+  return rows;
+}
+
+TEST(Order, OfOnePartIsThatOfItsRows) {
+  EXPECT_EQ(order(Order(10, true, 3), 0, 50), order(Sampler(10, true, 3), 0, 50));
+  const std::vector<int64_t> rows = {10};
+  EXPECT_EQ(order(Order(rows, std::vector{7.0}, true, 3), 0, 50), order(Sampler(10, true, 3), 0, 50));
+}
+
+/// The part that each of the first positions takes a row of, with the rows in which it does.
+std::vector<std::vector<int64_t>>
+takenOf(const Order &order, const std::vector<int64_t> &rows, int64_t positions,
+        const std::function<void(int64_t, const std::vector<std::vector<int64_t>> &)> &see) {
+  std::vector<std::vector<int64_t>> taken(rows.size());
+  for (int64_t position = 0; position < positions; ++position) {
+    int64_t row = order.at(position).row;
+    size_t part = 0;
+    for (; row >= rows[part]; ++part)
+      row -= rows[part];
+    taken[part].push_back(row);
+    see(position + 1, taken);
+  }
+  return taken;
+}
+
+TEST(Order, EveryPartHasItsShareOfEveryPrefix) {
+  const std::vector<std::pair<std::vector<double>, double>> cases = {{{0.7, 0.3}, 0.5},
+                                                                     {{1, 1}, 0.5},
+                                                                     {{1, 1e-5}, 0.5},
+                                                                     {{3, 1, 2}, 1},
+                                                                     {{5, 1, 1, 1}, 1},
+                                                                     {{1, 2, 3, 4, 5}, 1.5},
+                                                                     {{9, 1, 1, 7, 2, 2, 5, 3}, 1.5},
+                                                                     {{1e-300, 1e300, 1e300}, 1}};
+  for (const auto &[weights, most] : cases) {
+    const std::vector<int64_t> rows(weights.size(), 1000);
+    double all = 0;
+    for (double weight : weights)
+      all += weight;
+    takenOf(Order(rows, weights, true, 1), rows, 3000, [&, most = most](int64_t count, const auto &taken) {
+      for (size_t part = 0; part < rows.size(); ++part)
+        ASSERT_LE(
+            std::abs(static_cast<double>(taken[part].size()) - static_cast<double>(count) * (weights[part] / all)),
+            most + 1e-5)
+            << "part " << part << " of " << rows.size() << " among the first " << count;
+    });
+  }
+}
+
+TEST(Order, PartsKeepTheirOwnEpochs) {
+  const std::vector<int64_t> rows = {3, 100, 7};
+  const std::vector<double> weights = {1, 2, 1};
+  for (bool shuffle : {false, true}) {
+    auto taken = takenOf(Order(rows, weights, shuffle, 9), rows, 1000, [](int64_t, const auto &) {});
+    for (size_t part = 0; part < rows.size(); ++part)
+      for (size_t at = 0; at + static_cast<size_t>(rows[part]) <= taken[part].size();
+           at += static_cast<size_t>(rows[part])) {
+        std::vector<int64_t> epoch(taken[part].begin() + static_cast<ptrdiff_t>(at),
+                                   taken[part].begin() + static_cast<ptrdiff_t>(at) + rows[part]);
+        if (shuffle)
+          std::ranges::sort(epoch);
+        for (int64_t row = 0; row < rows[part]; ++row)
+          ASSERT_EQ(epoch[static_cast<size_t>(row)], row) << "part " << part << ", from its row " << at;
+      }
+  }
+}
+
+TEST(Order, PartsOfOneSizeGoInOrdersOfTheirOwn) {
+  const std::vector<int64_t> rows = {50, 50};
+  auto taken = takenOf(Order(rows, std::vector{1.0, 1.0}, true, 9), rows, 100, [](int64_t, const auto &) {});
+  EXPECT_NE(taken[0], taken[1]);
+}
+
+TEST(Order, EpochsOfAMixtureHaveAsManyRowsAsThereAre) {
+  const std::vector<int64_t> rows = {3, 5};
+  const Order mixture(rows, std::vector{9.0, 1.0}, true, 0);
+  EXPECT_EQ(mixture.rows(), 8);
+  EXPECT_EQ(mixture.epoch(7), 0);
+  EXPECT_EQ(mixture.epoch(8), 1);
+}
+
+TEST(Order, EpochsOfPartsShiftWindows) {
+  const std::vector<int64_t> rows = {3, 100};
+  const Order mixture(rows, std::vector{1.0, 1.0}, true, 5);
+  std::set<uint64_t> ofFirst;
+  for (int64_t position = 0; position < 200; ++position) {
+    const RowPlace place = mixture.at(position);
+    if (place.row >= 3)
+      EXPECT_EQ(place.shift, 0u) << "its first epoch";
+    else
+      ofFirst.insert(place.shift);
+  }
+  EXPECT_EQ(ofFirst.size(), 34u) << "an epoch each, the first of which shifts nothing";
+  EXPECT_TRUE(ofFirst.contains(0));
+  EXPECT_EQ(Order(3, false, 5).at(100).shift, 0u) << "file order is kept";
+}
+
+TEST(Order, OfAMixtureIsPinned) {
+  const std::vector<int64_t> rows = {4, 3, 5};
+  EXPECT_EQ(order(Order(rows, std::vector{2.0, 1.0, 1.0}, true, 0), 0, 12),
+            (std::vector<int64_t>{0, 6, 3, 8, 2, 5, 1, 11, 1, 4, 0, 9}));
+}
+
+TEST(Order, IsExactFarOut) { // beyond what 64 bits hold of position times share
+  const std::vector<int64_t> rows = {10, 10};
+  const Order mixture(rows, std::vector{1.0, 2.0}, false, 0);
+  const int64_t far = int64_t(1) << 60;
+  int64_t first = 0;
+  for (int64_t i = 0; i < 300; ++i)
+    first += mixture.at(far + i).row < 10 ? 1 : 0;
+  EXPECT_EQ(first, 100);
+}
+
+std::vector<int64_t> heldBackRows(const RowSplit &split) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < split.heldBack(); ++i)
+    rows.push_back(split.heldBackRow(i));
+  return rows;
+}
+
+TEST(RowSplit, BothKindsAreAllRowsInOrder) {
+  for (int64_t count : {2, 3, 7, 10, 64, 1001})
+    for (double share : {0.001, 0.1, 0.25, 0.5, 0.6, 0.9, 0.999}) {
+      const RowSplit split(count, share, 7);
+      EXPECT_EQ(split.heldBack(), std::llround(share * static_cast<double>(count)));
+      EXPECT_EQ(split.heldBack() + split.kept(), count);
+      if (split.heldBack() == 0 || split.kept() == 0)
+        continue;
+      const std::vector<int64_t> held = heldBackRows(split);
+      std::vector<int64_t> kept;
+      for (int64_t row = 0; row < count; ++row) // by another way: what is not held back
+        if (!std::ranges::binary_search(held, row))
+          kept.push_back(row);
+      ASSERT_TRUE(std::ranges::is_sorted(held) && std::set<int64_t>(held.begin(), held.end()).size() == held.size());
+      for (size_t i = 0; i < kept.size(); ++i)
+        ASSERT_EQ(split.keptRow(static_cast<int64_t>(i)), kept[i]) << count << " rows, " << share;
+      for (size_t i = 0; i < held.size() + kept.size(); ++i) {
+        const bool isHeld = i < held.size();
+        const int64_t index = static_cast<int64_t>(isHeld ? i : i - held.size());
+        const int64_t row = isHeld ? held[i] : kept[i - held.size()];
+        ASSERT_TRUE(split.isHeldBack(row) == isHeld && split.indexOf(row) == index)
+            << row << " of " << count << ", " << share;
+      }
+    }
+}
+
+TEST(RowSplit, IsSpreadEvenlyAndFollowsTheSeed) {
+  const std::vector<int64_t> held = heldBackRows(RowSplit(1000, 0.05, 1));
+  for (size_t i = 0; i < held.size(); ++i)
+    EXPECT_EQ(held[i] / 20, static_cast<int64_t>(i));
+  EXPECT_EQ(held, heldBackRows(RowSplit(1000, 0.05, 1)));
+  EXPECT_NE(held, heldBackRows(RowSplit(1000, 0.05, 2)));
+}
+
+TEST(RowSplit, IsPinned) { // another choice would train a resumed run on what it was evaluated on
+  EXPECT_EQ(heldBackRows(RowSplit(40, 0.2, 0)), (std::vector<int64_t>{0, 8, 11, 15, 23, 29, 31, 36}));
+}
+
+TEST(RowSplit, OfMoreRowsThanATableCouldHold) {
+  const int64_t count = int64_t(1) << 52;
+  for (double share : {0.1, 0.7}) {
+    const RowSplit split(count, share, 3);
+    for (int64_t i : {int64_t(0), int64_t(12345), split.kept() / 3, split.kept() - 1}) {
+      const int64_t row = split.keptRow(i);
+      EXPECT_FALSE(split.isHeldBack(row));
+      EXPECT_EQ(split.indexOf(row), i);
+    }
+    EXPECT_TRUE(split.isHeldBack(split.heldBackRow(split.heldBack() - 1)));
+  }
 }
 
 /// torch.optim.lr_scheduler.SequentialLR([LinearLR(1/4, 1, total_iters=3), <decline>(10 - 4 steps)], [4]), lr 0.1,

@@ -4,6 +4,7 @@
 #include "runtime/tokenizer/Tokenizer.h"
 #include "runtime/train/Corpus.h"
 #include "runtime/train/DataFingerprint.h"
+#include "runtime/train/Packs.h"
 #include "tests/train/TestFiles.h"
 
 #include <nlohmann/json.hpp>
@@ -138,6 +139,36 @@ TEST_F(Tokenizing, PromptsAreNoTargets) {
   plan.inputs[1].targets = {1, 0}; // a model that looks for successors itself
   EXPECT_EQ(rows(folder / "hf")[0].first, (Numbers{0, 6, 7, 8, 0, 0}));
   EXPECT_EQ(rows(folder / "hf")[0].second, (Numbers{n, n, 7, 8, n, n}));
+}
+
+TEST_F(Tokenizing, SamplesShareRows) {
+  plan::Plan plan = languagePlan(1, 6, 1);
+  for (const char *name : {"position_ids", "segment_ids"})
+    plan.inputs.push_back({plan::InputKind::data, name, DType::i64, {1, 6}, plan.inputs[0].parts, 0});
+  const std::string path = folder.write("s.jsonl", R"({"prompt": "ab", "completion": "cd"})"
+                                                   "\n"
+                                                   R"({"prompt": "", "completion": ""})"
+                                                   "\n"
+                                                   R"({"prompt": "a", "completion": "bcd"})"
+                                                   "\n");
+  Result<std::unique_ptr<Corpus>> samples = openCorpus(path, folder / "hf", plan);
+  ASSERT_TRUE(samples.ok()) << samples.status().message();
+  Packing packing;
+  Result<SharedCorpus> packs = packed(std::move(*samples), "--data s.jsonl", plan, packing);
+  ASSERT_TRUE(packs.ok()) << packs.status().message();
+  EXPECT_EQ(packing.samples, 2) << "what has no token but the last, which is a target alone, is left out";
+  ASSERT_EQ((*packs)->rows(), 1);
+  RowBuffer buffer(plan);
+  ASSERT_TRUE(readRow(**packs, plan, 0, buffer.destinations).ok());
+  auto column = [&](size_t input) {
+    const auto *values = reinterpret_cast<const int64_t *>(buffer.destinations[input]);
+    return Numbers(values, values + 6);
+  };
+  EXPECT_EQ(column(0), (Numbers{6, 7, 1, 2, 7, 0}));
+  EXPECT_EQ(column(1), (Numbers{7, 8, 2, 7, 8, -100}));
+  EXPECT_EQ(column(3), (Numbers{0, 1, 0, 1, 2, 0}));
+  EXPECT_EQ(column(4), (Numbers{1, 1, 2, 2, 2, 0}));
+  EXPECT_EQ((*packs)->where(0, 0, 3), path + ":3, token 1");
 }
 
 TEST_F(Tokenizing, SamplesThatAreNone) {

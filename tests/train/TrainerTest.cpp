@@ -52,7 +52,7 @@ protected:
   TrainOptions options(const std::string &out, int64_t steps) {
     TrainOptions options;
     options.plan = folder / "plan.bin";
-    options.data.path = folder / "data.npz";
+    options.data.paths = {folder / "data.npz"};
     options.out = folder / out;
     options.recipe.steps = steps;
     options.quiet = true;
@@ -328,10 +328,10 @@ TEST_P(SplitTraining, ResumingChangesNoBitOfTheMaster) {
 
 TEST_P(SplitTraining, EvaluationOfACheckpointIsThatOfTheRun) {
   TrainOptions wanted = options("run", 5);
-  wanted.evalData = folder / "data.npz";
+  wanted.evalData = {folder / "data.npz"};
   run(wanted);
   testing::internal::CaptureStdout();
-  Status status = evaluate({folder / "plan.bin", {folder / "data.npz", ""}, {}, folder / "run"});
+  Status status = evaluate({folder / "plan.bin", {{folder / "data.npz"}, ""}, {}, folder / "run"});
   std::string printed = testing::internal::GetCapturedStdout();
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_NE(printed.find(fmt::format("loss {:.6f}", metrics("run").back()["eval_loss"].get<double>())), std::string::npos)
@@ -341,7 +341,7 @@ TEST_P(SplitTraining, EvaluationOfACheckpointIsThatOfTheRun) {
 TEST_P(Training, EvaluatingAndCheckpointingChangeNoBit) {
   run(options("plain", 10));
   TrainOptions busy = options("busy", 10);
-  busy.evalData = folder / "data.npz";
+  busy.evalData = {folder / "data.npz"};
   busy.evalEvery = 1;
   busy.checkpointEvery = 3;
   busy.machine.jitter = 4;
@@ -409,10 +409,10 @@ TEST_P(Training, WritesNoCheckpointWhereNoneIsKept) {
 
 TEST_P(Training, EvaluationOfACheckpointIsThatOfTheRun) {
   TrainOptions wanted = options("run", 5);
-  wanted.evalData = folder / "data.npz";
+  wanted.evalData = {folder / "data.npz"};
   run(wanted);
   testing::internal::CaptureStdout();
-  EvalOptions eval{folder / "plan.bin", {folder / "data.npz", ""}, {}, folder / "run"};
+  EvalOptions eval{folder / "plan.bin", {{folder / "data.npz"}, ""}, {}, folder / "run"};
   Status status = evaluate(eval);
   std::string printed = testing::internal::GetCapturedStdout();
   ASSERT_TRUE(status.ok()) << status.message();
@@ -430,7 +430,7 @@ TEST_P(Training, ADryRunLeavesNothing) {
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_NE(printed.find("40 rows, 5 steps an epoch; this run takes 5 steps"), std::string::npos) << printed;
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
-  dry.data.path.clear();
+  dry.data.paths.clear();
   EXPECT_TRUE(train::train(dry).ok());
 }
 
@@ -451,8 +451,8 @@ TEST_P(Training, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
   EXPECT_ERROR(refusal([](auto &o) { o.metrics = "/proc/nowhere/m.jsonl"; }), "--metrics /proc/nowhere/m.jsonl");
   EXPECT_FALSE(refusal([](auto &o) { o.saveGradients = "/proc/nowhere/g.npz"; }).ok());
   writeData("few.npz", 7);
-  EXPECT_ERROR(refusal([&](auto &o) { o.data.path = folder / "few.npz"; }), "7 rows, and a step takes 8");
-  EXPECT_ERROR(refusal([&](auto &o) { o.evalData = folder / "few.npz"; }), "cannot be padded");
+  EXPECT_ERROR(refusal([&](auto &o) { o.data.paths = {folder / "few.npz"}; }), "7 rows, and a step takes 8");
+  EXPECT_ERROR(refusal([&](auto &o) { o.evalData = {folder / "few.npz"}; }), "cannot be padded");
 }
 
 TEST_P(Training, AnotherKindOfRunIsNotResumed) {
@@ -495,7 +495,7 @@ TEST_P(Training, AnotherGraphIsNotResumed) {
                                       "over, start a new run from what mtrun export with --model /new.onnx writes");
   testing::internal::CaptureStderr();
   testing::internal::CaptureStdout();
-  EXPECT_TRUE(evaluate({folder / "other.bin", {folder / "data.npz", ""}, {}, folder / "run"}).ok()) << "weights fit";
+  EXPECT_TRUE(evaluate({folder / "other.bin", {{folder / "data.npz"}, ""}, {}, folder / "run"}).ok()) << "weights fit";
   testing::internal::GetCapturedStdout();
   EXPECT_NE(testing::internal::GetCapturedStderr().find("was trained on another graph"), std::string::npos);
 }

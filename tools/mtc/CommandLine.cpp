@@ -139,6 +139,9 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
         throwUsage("--group " + text + ": " + group.status().message());
     o.groups = all;
   }, "what is different for parameters of such names:\noptimizer, and what mtrun's --group can say, as its\ndefault; repeatable, the last counts")->option_text("PATTERN:KEY=VALUE,...")->allow_extra_args(false);
+  app.add_flag("--pack", o.pack,
+               "of a checkpoint folder: rows may hold several samples that\ndo not see each other, which mtrun --pack "
+               "fills them with");
   app.add_flag("--clip", o.clip, "clip gradients by their global norm; the threshold is\nmtrun's --clip-norm (default: no clipping)");
 }
 
