@@ -4,9 +4,11 @@
 #include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/ParameterGroups.h"
+#include "runtime/train/Schedules.h"
 #include "runtime/train/TokenFolder.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
 #include <functional>
 #include <limits>
@@ -207,12 +209,23 @@ private:
         ->type_name("N");
     addSwitch("--shuffle", recipe.shuffle, "every epoch takes the rows in another order (default: on)", "on", "off");
     app.add_option("--lr", recipe.rate, "learning rate (default: 0.001)")->check(kNotNegative)->type_name("X");
-    app.add_option("--lr-schedule", recipe.schedule, "constant, linear or cosine (default: constant)")
-        ->check(CLI::IsMember({"constant", "linear", "cosine"}).description(""))
+    app.add_option("--lr-schedule", recipe.schedule,
+                   "constant, linear, cosine, wsd (warm-up, stable, decay) or\ninverse-sqrt (default: constant)")
+        ->check(CLI::IsMember(scheduleNames()).description(""))
         ->type_name("KIND");
     app.add_option("--warmup", recipe.warmup, "steps in which the rate rises to --lr (default: 0)")->check(kCountOrZero)->type_name("N");
-    app.add_option("--min-lr", recipe.leastRate, "rate at which a linear or cosine schedule ends (default: 0)")
-        ->check(kNotNegative)->type_name("X");
+    app.add_option("--min-lr", recipe.leastRate, "rate at which linear, cosine and wsd end (default: 0)")
+        ->check(kNotNegative)
+        ->type_name("X");
+    app.add_option("--lr-cycles", recipe.cycles, "of cosine: times that it falls, from --lr each (default: 1)")
+        ->check(kCount)
+        ->type_name("N");
+    app.add_option("--decay-steps", recipe.decaySteps, "of wsd: last steps, in which the rate falls (default: a fifth)")
+        ->check(kCount)
+        ->type_name("N");
+    app.add_option("--decay-shape", recipe.decayShape, "of wsd: how it falls (default: cosine)")
+        ->check(CLI::IsMember(decayShapeNames()).description(""))
+        ->type_name(fmt::format("{}", fmt::join(decayShapeNames(), "|")));
     app.add_option("--weight-decay", recipe.weightDecay, "decay of the weights (default: " + usualOf([](const auto &optimizer) { return optimizer.usualDecay; }) + ")")
         ->check(kNotNegative)->type_name("X");
     addSwitch("--decay", recipe.decayAll, "which parameters decay (default: matrices)", "all", "matrices");

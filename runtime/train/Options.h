@@ -31,8 +31,10 @@ struct MachineOptions {
 struct RecipeOptions {
   std::optional<int64_t> steps;
   std::optional<double> rate, leastRate;
-  std::optional<std::string> schedule; ///< constant, linear or cosine
-  std::optional<int64_t> warmup;
+  std::optional<std::string> schedule; ///< of the rate: Schedules.h
+  std::optional<int64_t> warmup, cycles;
+  std::optional<int64_t> decaySteps; ///< of the rate
+  std::optional<std::string> decayShape;
   std::optional<double> weightDecay;
   std::optional<bool> decayAll; ///< vectors too
   std::map<std::string, std::optional<double>, std::less<>> hyperparameters; ///< of optimizers, by name

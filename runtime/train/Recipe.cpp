@@ -1,6 +1,7 @@
 #include "runtime/train/Recipe.h"
 
 #include "runtime/plan/ParameterGroups.h"
+#include "runtime/train/Schedules.h"
 
 #include <fmt/ranges.h>
 
@@ -20,6 +21,9 @@ template <typename Options, typename Visit> void forEachField(Options &options, 
   visit("--lr-schedule", "lr_schedule", options.schedule);
   visit("--warmup", "warmup", options.warmup);
   visit("--min-lr", "min_lr", options.leastRate);
+  visit("--lr-cycles", "lr_cycles", options.cycles);
+  visit("--decay-steps", "decay_steps", options.decaySteps);
+  visit("--decay-shape", "decay_shape", options.decayShape);
   visit("--weight-decay", "weight_decay", options.weightDecay);
   visit("--decay", "decay_all", options.decayAll);
   for (auto &[name, field] : options.hyperparameters)
@@ -127,6 +131,8 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   fill(said.schedule, "constant");
   fill(said.warmup, 0);
   fill(said.leastRate, 0.0);
+  fill(said.cycles, 1);
+  fill(said.decayShape, "cosine");
   fill(said.decayAll, false);
   for (const OptimizerSpec *optimizer : optimizers) {
     fill(said.weightDecay, optimizer->usualDecay);
@@ -184,22 +190,8 @@ Status applyGroup(const plan::ParameterGroup &group, const plan::Plan &plan, Rec
 } // namespace
 
 Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said, const plan::Plan &plan) {
-  if (*all.leastRate > *all.rate && said.rate && !said.leastRate)
-    return fail("--lr {} is below the run's least rate, {}, which stays unless said otherwise: say --min-lr too", *all.rate,
-                *all.leastRate);
-  if (*all.leastRate > *all.rate && said.leastRate && !said.rate)
-    return fail("--min-lr {} is above the run's rate, {}, which stays unless said otherwise: say --lr too", *all.leastRate,
-                *all.rate);
-  if (*all.leastRate > *all.rate)
-    return fail("--min-lr {} is above --lr {}", *all.leastRate, *all.rate);
   Recipe recipe;
-  recipe.rate.peak = *all.rate;
-  recipe.rate.least = *all.leastRate;
-  recipe.rate.decline = *all.schedule == "linear"   ? Decline::linear
-                        : *all.schedule == "cosine" ? Decline::cosine
-                                                    : Decline::constant;
-  recipe.rate.warmup = *all.warmup;
-  recipe.rate.steps = *all.steps;
+  MT_ASSIGN(recipe.rate, rateOf(all, said));
   for (const plan::Parameter &parameter : plan.parameters)
     recipe.updates.push_back(updateOf(parameter, recipe, all));
   MT_ASSIGN(std::vector<plan::ParameterGroup> groups, plan::parseGroups(*all.groups));

@@ -42,10 +42,11 @@ nlohmann::json toJson(const RecipeOptions &all);
 /// Takes over from a stored recipe what is not said. Returns what is said and differs from it, as "--lr 0.1 (was
 /// 0.01)". Errors: the stored recipe is damaged.
 Result<std::vector<std::string>> adoptStored(RecipeOptions &said, const nlohmann::json &stored);
-/// Fills what is still open with defaults: PyTorch's, but that decay spares vectors. Groups are those of the plan.
+/// Fills what is still open with defaults: PyTorch's, but that decay spares vectors. Groups are those of the plan. Open
+/// stays --decay-steps, which follows the steps.
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan);
-/// Of options without anything open, of which `said` are on the command line. Errors: values that exclude each other, and
-/// groups that suit no parameter of the plan.
+/// Of options with nothing else open, of which `said` are on the command line. Errors: values that exclude each other,
+/// and groups that suit no parameter of the plan.
 Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said, const plan::Plan &plan);
 
 } // namespace mt::train

@@ -49,6 +49,20 @@ TEST(CommandLine, Training) {
   EXPECT_FALSE(train->checkpointCopy);
 }
 
+TEST(CommandLine, Schedules) {
+  Command command =
+      parse({"plan.bin", "--data", "x", "--lr-schedule", "wsd", "--decay-steps", "30", "--decay-shape", "1-sqrt"});
+  ASSERT_TRUE(std::get_if<TrainOptions>(&command));
+  const RecipeOptions &recipe = std::get<TrainOptions>(command).recipe;
+  EXPECT_EQ(recipe.schedule, "wsd");
+  EXPECT_EQ(recipe.decaySteps, 30);
+  EXPECT_EQ(recipe.decayShape, "1-sqrt");
+  EXPECT_EQ(recipe.cycles, std::nullopt);
+  expectUsageError({"plan.bin", "--data", "x", "--decay-shape", "sqrt"}, "--decay-shape");
+  expectUsageError({"plan.bin", "--data", "x", "--decay-steps", "0"}, "--decay-steps");
+  expectUsageError({"plan.bin", "--data", "x", "--lr-cycles", "0"}, "--lr-cycles");
+}
+
 TEST(CommandLine, OtherCommands) {
   Command eval = parse({"eval", "plan.bin", "--data", "x.txt", "--from", "runs/plan", "--threads", "3"});
   ASSERT_TRUE(std::get_if<EvalOptions>(&eval));

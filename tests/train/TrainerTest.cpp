@@ -216,6 +216,39 @@ TEST_P(Training, TheStoredRecipeIsAdopted) {
   EXPECT_EQ(state("parts"), state("whole"));
 }
 
+TEST_P(Training, ADecayFollowsTheStepsUnlessItIsSaid) {
+  auto rates = [&](const std::string &out) {
+    std::vector<double> all;
+    for (const json &line : metrics(out))
+      if (line.contains("lr"))
+        all.push_back(line["lr"]);
+    return all;
+  };
+  for (std::optional<int64_t> decay : {std::optional<int64_t>(), std::optional<int64_t>(4)}) {
+    const std::string name = decay ? "said" : "usual";
+    TrainOptions wanted = options(name, 5);
+    wanted.recipe.schedule = "wsd";
+    wanted.recipe.decaySteps = decay;
+    wanted.recipe.decayShape = "linear";
+    wanted.checkpointEvery = 1;
+    run(wanted);
+    std::filesystem::remove_all(folder / (name + "/step-5")); // as if it had been stopped in the decay
+    TrainOptions resumed = options(name, 10);
+    resumed.recipe = {};
+    resumed.recipe.steps = 10;
+    resumed.resume = true;
+    run(resumed);
+    wanted.out = folder / (name + "-whole");
+    wanted.recipe.steps = 10;
+    run(wanted);
+    std::vector<double> got = rates(name), whole = rates(name + "-whole");
+    ASSERT_EQ(got.size(), 10u);
+    EXPECT_TRUE(std::equal(got.begin() + 4, got.end(), whole.begin() + 4));
+    EXPECT_EQ(whole.at(7), decay ? 0.1 - 0.1 / 4 : 0.1);
+    EXPECT_EQ(whole.at(9), decay ? 0.1 / 4 : 0.1 / 2);
+  }
+}
+
 TEST_P(Training, WhatTheCommandLineChangesIsPrinted) {
   run(options("run", 3));
   TrainOptions resumed = options("run", 5);
@@ -443,7 +476,13 @@ TEST_P(Training, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
   EXPECT_ERROR(refusal([](auto &o) { o.recipe.clipNorm = 1.0; }),
                "--clip-norm 1: the plan is not compiled for clipping");
   EXPECT_ERROR(refusal([](auto &o) { o.recipe.hyperparameters["beta1"] = 0.5; }), "is of adamw or lion, and the plan's optimizer is sgd");
-  EXPECT_ERROR(refusal([](auto &o) { o.recipe.leastRate = 1; }), "--min-lr 1 is above --lr 0.1");
+  EXPECT_ERROR(refusal([](auto &o) {
+                 o.recipe.leastRate = 1;
+                 o.recipe.schedule = "linear";
+               }),
+               "--min-lr 1 is above --lr 0.1");
+  EXPECT_ERROR(refusal([](auto &o) { o.recipe.leastRate = 0.01; }),
+               "--min-lr: --lr-schedule constant does not read it");
   EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "cuda:99"; }), "--device cuda:99: ");
   EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "abacus"; }), "there are cpu, cuda and cuda:N");
   EXPECT_ERROR(refusal([](auto &o) { o.plan += ".gone"; }), "plan.bin.gone");
@@ -524,6 +563,7 @@ TEST_P(Training, WhatACheckpointDoesNotSayIsSaid) {
 
 TEST_P(Training, ARateBelowTheStoredLeastIsSaidAsWhatItIs) {
   TrainOptions wanted = options("run", 2);
+  wanted.recipe.schedule = "linear";
   wanted.recipe.leastRate = 0.01;
   run(wanted);
   TrainOptions resumed = options("run", 4);
