@@ -161,7 +161,11 @@ private:
     app.add_option("--tokenizer", train.data.tokenizer,
                    std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
         ->type_name("FILE|HF_DIR");
-    app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included\n(default: one epoch)")->check(kCount)->type_name("N");
+    app.add_option("--steps", train.recipe.steps,
+                   "steps of the whole run, those before a --resume included; each\naccumulates the gradients of all "
+                   "micro-batches of the plan's batch\n(default: one epoch)")
+        ->check(kCount)
+        ->type_name("N");
     app.add_option("--epochs", train.epochs, "passes over the data, instead of --steps (default: 1)")->check(kCount)->type_name("N");
     app.option_defaults()->group("What is kept and said");
     app.add_option("--out", train.out, "folder of checkpoints and metrics (default: runs/<plan name>)")
@@ -243,6 +247,10 @@ private:
         ->allow_extra_args(false);
     app.add_option("--clip-norm", recipe.clipNorm, "largest global norm of the gradients, for a plan compiled\nwith --clip (default: 1)")
         ->check(kPositive)->type_name("X");
+    addSwitch("--non-finite", recipe.skipNonFinite,
+              "a step whose gradient is not finite ends the run, or leaves\neverything as it was, for a plan compiled "
+              "with --clip (default: stop)",
+              "skip", "stop");
   }
 
   /// "of adamw (default: 0.9)"

@@ -114,6 +114,8 @@ Status MetricsFile::step(const StepRecord &record) {
   object["step_ms"] = record.seconds * 1e3;
   object["device_bytes"] = record.deviceBytes;
   object["host_bytes"] = record.hostBytes;
+  if (record.skipped)
+    object["skipped"] = true;
   return line(object);
 }
 
@@ -140,7 +142,7 @@ void ProgressLine::step(const StepRecord &record) {
   smoothed = smoothed == 0 ? record.seconds : 0.9 * smoothed + 0.1 * record.seconds;
   std::string text =
       progressText(record, steps, unit, peakSeconds, smoothed * static_cast<double>(steps - record.step));
-  print(text, false);
+  print(text, record.skipped);
 }
 
 void ProgressLine::note(const std::string &text, bool always) {
@@ -158,10 +160,10 @@ std::string progressText(const StepRecord &record, int64_t steps, const std::str
   std::string share;
   if (peakSeconds > 0 && record.seconds > 0)
     share = fmt::format("  {:.0f} % of peak", 100 * peakSeconds / record.seconds);
-  return fmt::format("step {}/{}  loss {:.4f}  grad {:.3g}  lr {:.3g}  {:.0f} {}/s{}  device {}  host {}  {} left",
-                     record.step, steps, record.loss, record.gradientNorm, record.learningRate, perSecond(record),
-                     unit, share, formatSize(record.deviceBytes), formatSize(record.hostBytes),
-                     formatSeconds(secondsLeft));
+  return fmt::format("step {}/{}  loss {:.4f}  grad {:.3g}{}  lr {:.3g}  {:.0f} {}/s{}  device {}  host {}  {} left",
+                     record.step, steps, record.loss, record.gradientNorm, record.skipped ? " skipped" : "",
+                     record.learningRate, perSecond(record), unit, share, formatSize(record.deviceBytes),
+                     formatSize(record.hostBytes), formatSeconds(secondsLeft));
 }
 
 } // namespace mt::train

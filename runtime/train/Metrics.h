@@ -17,7 +17,8 @@ struct StepRecord {
   int64_t step = 0, epoch = 0;
   float loss = 0;
   double gradientNorm = 0, learningRate = 0;
-  int64_t tokens = 0; ///< labels that count
+  int64_t tokens = 0;   ///< labels that count
+  bool skipped = false; ///< its gradient is not finite: weights and their state are those before it
   double seconds = 0;
   uint64_t deviceBytes = 0, hostBytes = 0;
 };

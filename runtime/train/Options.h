@@ -39,6 +39,7 @@ struct RecipeOptions {
   std::optional<bool> decayAll; ///< vectors too
   std::map<std::string, std::optional<double>, std::less<>> hyperparameters; ///< of optimizers, by name
   std::optional<double> clipNorm;
+  std::optional<bool> skipNonFinite;              ///< steps whose gradient is not finite; else they are errors
   std::optional<std::vector<std::string>> groups; ///< of parameters: plan::ParameterGroup
   std::optional<uint64_t> seed;
   std::optional<bool> shuffle;

@@ -30,6 +30,7 @@ template <typename Options, typename Visit> void forEachField(Options &options, 
     visit("--" + name, name, field);
   visit("--group", "groups", options.groups);
   visit("--clip-norm", "clip_norm", options.clipNorm);
+  visit("--non-finite", "skip_non_finite", options.skipNonFinite);
   visit("--seed", "seed", options.seed);
   visit("--shuffle", "shuffle", options.shuffle);
 }
@@ -52,7 +53,9 @@ std::vector<const OptimizerSpec *> optimizersOf(const plan::Plan &plan) {
 /// A value as the command line has it.
 template <typename T> std::string said(std::string_view option, const T &value) {
   if constexpr (std::is_same_v<T, bool>)
-    return option == "--decay" ? (value ? "all" : "matrices") : (value ? "on" : "off");
+    return option == "--decay"        ? (value ? "all" : "matrices")
+           : option == "--non-finite" ? (value ? "skip" : "stop")
+                                      : (value ? "on" : "off");
   else if constexpr (std::is_same_v<T, std::vector<std::string>>)
     return value.empty() ? "none" : fmt::format("{}", fmt::join(value, " "));
   else
@@ -77,6 +80,9 @@ template <typename T> bool readInto(std::optional<T> &field, const json &value) 
 Status checkRecipe(const RecipeOptions &said, const plan::Plan &plan) {
   if (said.clipNorm && !plan.settings.clip)
     return fail("--clip-norm {}: the plan is not compiled for clipping: compile it with --clip", *said.clipNorm);
+  if (said.skipNonFinite.value_or(false) && !plan.settings.clip)
+    return fail(
+        "--non-finite skip: the plan updates weights before the whole gradient is known: compile it with --clip");
   const std::vector<const OptimizerSpec *> optimizers = optimizersOf(plan);
   for (const auto &[name, value] : said.hyperparameters)
     if (value && std::ranges::none_of(optimizers, [&](const OptimizerSpec *optimizer) { return optimizer->find(name); }))
@@ -142,6 +148,7 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   fill(said.groups, plan.settings.groups);
   if (plan.settings.clip)
     fill(said.clipNorm, usual.clipNorm);
+  fill(said.skipNonFinite, false);
   fill(said.seed, uint64_t(0));
   fill(said.shuffle, true);
 }
@@ -198,6 +205,7 @@ Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &sai
   for (const plan::ParameterGroup &group : groups)
     MT_TRY(applyGroup(group, plan, recipe));
   recipe.clipNorm = all.clipNorm.value_or(recipe.clipNorm);
+  recipe.skipsNonFinite = *all.skipNonFinite;
   recipe.seed = *all.seed;
   recipe.shuffle = *all.shuffle;
   return recipe;

@@ -29,6 +29,7 @@ struct Recipe {
   LearningRate rate; ///< of what is in no group, with its steps
   std::vector<UpdateRecipe> updates; ///< by parameter of the plan; of frozen ones nothing counts
   double clipNorm = 1;               ///< counts where the plan clips
+  bool skipsNonFinite = false;       ///< steps whose gradient is not finite; only where the plan clips
   uint64_t seed = 0;
   bool shuffle = true;
 };

@@ -323,6 +323,7 @@ private:
     record.gradientNorm = scalars[Scalars::kGradientNorm];
     record.learningRate = recipe.rate.at(job.step);
     record.tokens = job.valid;
+    record.skipped = !std::isfinite(record.gradientNorm);
     record.seconds = lap();
     record.deviceBytes = session->reservedBytes(plan::SpaceKind::device);
     record.hostBytes =
@@ -335,7 +336,19 @@ private:
       keepGoing(writeBoard(record));
     if (metrics)
       keepGoing(metrics->step(record));
-    return Status();
+    return countSkipped(record);
+  }
+
+  /// One bad batch is no reason to end a run; a model that is broken is.
+  Status countSkipped(const StepRecord &record) {
+    constexpr int64_t kMost = 10;
+    skippedInARow = record.skipped ? skippedInARow + 1 : 0;
+    if (skippedInARow < kMost)
+      return Status();
+    return fail(
+        "step {}: {} steps in a row were skipped, as their gradients are not finite: lower the learning rate, or see "
+        "the data",
+        record.step, kMost);
   }
 
   Status writeBoard(const StepRecord &record) {
@@ -377,7 +390,7 @@ private:
   std::optional<TensorBoard> board;
   std::unique_ptr<GradientFile> gradients;
   std::optional<Evaluation> evaluation;
-  int64_t reported = 0;
+  int64_t reported = 0, skippedInARow = 0;
   float firstLoss = 0, lastLoss = 0;
   std::string besides; ///< how checkpoints on the way are written; empty where there are none, or no choice
   std::atomic<bool> warned = false;

@@ -475,7 +475,11 @@ TEST_P(Training, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
   };
   EXPECT_ERROR(refusal([](auto &o) { o.recipe.clipNorm = 1.0; }),
                "--clip-norm 1: the plan is not compiled for clipping");
-  EXPECT_ERROR(refusal([](auto &o) { o.recipe.hyperparameters["beta1"] = 0.5; }), "is of adamw or lion, and the plan's optimizer is sgd");
+  EXPECT_ERROR(
+      refusal([](auto &o) { o.recipe.skipNonFinite = true; }),
+      "--non-finite skip: the plan updates weights before the whole gradient is known: compile it with --clip");
+  EXPECT_ERROR(refusal([](auto &o) { o.recipe.hyperparameters["beta1"] = 0.5; }),
+               "is of adamw or lion, and the plan's optimizer is sgd");
   EXPECT_ERROR(refusal([](auto &o) {
                  o.recipe.leastRate = 1;
                  o.recipe.schedule = "linear";
