@@ -1,10 +1,11 @@
 #include "runtime/train/CheckpointMeta.h"
 #include "runtime/base/AtomicFile.h"
-#include "runtime/base/Json.h"
 #include "runtime/base/Files.h"
+#include "runtime/base/Json.h"
 #include "runtime/train/Aliases.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Checksum.h"
+#include "runtime/train/EvaluationRecord.h"
 
 namespace mt::train {
 namespace {
@@ -43,6 +44,7 @@ template <typename Meta, typename Visit> void forEachField(Meta &meta, const Vis
   visit("numerics", meta.numerics);
   visit("recipe", meta.recipe);
   visit("aliases", meta.aliases);
+  visit("evaluations", meta.evaluations);
   visit("files", meta.files);
 }
 
@@ -124,7 +126,8 @@ Result<CheckpointMeta> readMeta(const std::string &folder) {
   if (object["format"] != kOldFormat && !stored.sound)
     return fail("{}: its checksum is wrong: the file is damaged", path);
   CheckpointMeta meta = fromJson(object);
-  if (meta.step < 0 || meta.position < 0 || !meta.recipe.is_object() || !readAliases(meta.aliases) || !isStateRecord(meta.files))
+  if (meta.step < 0 || meta.position < 0 || !meta.recipe.is_object() || !readAliases(meta.aliases) ||
+      !isStateRecord(meta.files) || !EvaluationRecord::read(meta.evaluations))
     return fail("{}: damaged", path);
   return meta;
 }

@@ -79,6 +79,8 @@ public:
     } catch (const CLI::ParseError &error) {
       return usage(error.what());
     }
+    if (*evalCommand && eval.best && eval.from.empty())
+      return usage("--best is one of a run's checkpoints: say --from");
     if (*evalCommand)
       return eval;
     if (*exportCommand)
@@ -108,6 +110,12 @@ private:
       return usage("--calls: a rehearsal calls no kernels; leave out one of them");
     if (train.evalEvery > 0 && train.evalData.empty())
       return usage("--eval-every needs --eval-data");
+    if (train.keepBest && train.evalData.empty())
+      return usage("--keep-best goes by evaluations: say --eval-data");
+    if (train.keepBest && train.keep == 0)
+      return usage("--keep 0 writes no checkpoint that --keep-best could keep: leave out one of them");
+    if (train.patience > 0 && train.evalEvery == 0)
+      return usage("--patience counts evaluations: say --eval-data and --eval-every");
     return train;
   }
 
@@ -184,11 +192,17 @@ private:
     app.add_option("--checkpoint-every", train.checkpointEvery, "steps between checkpoints (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
     app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(kCountOrZero)->type_name("N")->capture_default_str();
+    app.add_flag("--keep-best", train.keepBest,
+                 "keep that of the least evaluation loss, too; each evaluation\nthat is the best so far writes one");
     addSwitch("--checkpoint-copy", train.checkpointCopy,
               "write those between beside training, from a copy of the state,\nwhere memory allows (default: on)", "on", "off");
     app.add_option("--eval-data", train.evalData, "data to evaluate on")->type_name("CORPUS");
     app.add_option("--eval-every", train.evalEvery, "steps between evaluations (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
+    app.add_option("--patience", train.patience,
+                   "stop after so many evaluations that are no better than the\nbest before them (default: any number)")
+        ->check(kCount)
+        ->type_name("N");
     app.add_option("--metrics", train.metrics, "one JSON object a step (default: metrics.jsonl in --out)")
         ->type_name("FILE.jsonl");
     app.add_option("--tensorboard", train.tensorboard, "folder for event files of TensorBoard")->type_name("DIR");
@@ -276,6 +290,7 @@ private:
         ->type_name("FILE|HF_DIR");
     evalCommand->add_option("--from", eval.from, "a run's folder, or a checkpoint (default: the initial weights)")
         ->type_name("DIR");
+    addBest(*evalCommand, eval.best);
     addMachine(*evalCommand, eval.machine);
   }
 
@@ -294,6 +309,11 @@ private:
         ->add_option("--like", exporting.like, "the checkpoint folder that was trained: -o becomes one like it")
         ->type_name("FOLDER")
         ->excludes(model);
+    addBest(*exportCommand, exporting.best);
+  }
+
+  static void addBest(CLI::App &command, bool &best) {
+    command.add_flag("--best", best, "the run's checkpoint of the least evaluation loss, not the newest");
   }
 
   void addTokenize() {

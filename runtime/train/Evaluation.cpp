@@ -39,7 +39,7 @@ uint64_t seedOf(const CheckpointMeta &meta) {
   return seed != meta.recipe.end() && seed->is_number_unsigned() ? seed->get<uint64_t>() : 0;
 }
 
-/// A session with the initial weights, or those of the newest checkpoint of --from.
+/// A session with the initial weights, or those of the newest or best checkpoint of --from.
 Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const MachineOptions &machine,
                                              const plan::Plan &plan, Ranks &ranks, const JobDone &done) {
   Session::Setup setup(ranks);
@@ -49,7 +49,7 @@ Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const M
   if (options.from.empty())
     return Session::open(plan, setup);
   std::unique_ptr<Session> session;
-  Status opened = withNewest(options.from, [&](const FoundCheckpoint &found) -> Status {
+  auto use = [&](const FoundCheckpoint &found) -> Status {
     if (found.meta.precision != plan.settings.precision)
       return fail("{}: trained with precision {}, and the plan has {}: compile a plan with the same precision",
                   found.folder, found.meta.precision, plan.settings.precision);
@@ -62,7 +62,8 @@ Result<std::unique_ptr<Session>> openSession(const EvalOptions &options, const M
       if (!same)
         log().warn("{}", same.message());
     return ranks.compare({{"checkpoint", found.folder}});
-  });
+  };
+  Status opened = options.best ? withBest(options.from, use) : withNewest(options.from, use);
   return opened ? Result<std::unique_ptr<Session>>(std::move(session)) : opened.within("--from");
 }
 

@@ -19,12 +19,11 @@ using nlohmann::ordered_json;
 
 /// What a metrics file holds of a run up to a step.
 struct Kept {
-  std::string lines;      ///< empty: there is no such file
-  bool complete = false;  ///< the file holds nothing else
-  bool evaluated = false; ///< one of them is the evaluation after that step
+  std::string lines;     ///< empty: there is no such file
+  bool complete = false; ///< the file holds nothing else
 };
 
-Kept linesUpTo(const std::string &path, int64_t step) {
+Kept linesUpTo(const std::string &path, int64_t step, bool isEvaluated) {
   std::error_code error;
   Kept kept;
   if (!std::filesystem::is_regular_file(path, error))
@@ -37,10 +36,10 @@ Kept linesUpTo(const std::string &path, int64_t step) {
       kept.lines += kept.lines.empty() && object.is_object() ? line + "\n" : "";
       continue;
     }
-    if (object["step"].get<int64_t>() > step)
+    if (object["step"].get<int64_t>() > step ||
+        (object["step"] == step && object.contains("eval_loss") && !isEvaluated))
       continue;
     kept.lines += line + "\n";
-    kept.evaluated |= object["step"] == step && object.contains("eval_loss");
   }
   kept.complete = kept.lines.size() == std::filesystem::file_size(path, error);
   return kept;
@@ -55,15 +54,15 @@ ordered_json finite(double value) { return std::isfinite(value) ? ordered_json(v
 
 } // namespace
 
-Result<MetricsFile> MetricsFile::open(const std::string &path, const ordered_json &header, int64_t resumedStep) {
-  Kept kept = resumedStep > 0 ? linesUpTo(path, resumedStep) : Kept();
+Result<MetricsFile> MetricsFile::open(const std::string &path, const ordered_json &header, int64_t resumedStep,
+                                      bool isEvaluated) {
+  Kept kept = resumedStep > 0 ? linesUpTo(path, resumedStep, isEvaluated) : Kept();
   if (!kept.lines.empty() && !kept.complete)
     MT_TRY(writeFileAtomically(path, kept.lines));
   Result<AppendedFile> file = AppendedFile::open(path, kept.lines.empty());
   if (!file)
     return fail("--metrics {}: {}: choose a file that can be written", path, file.status().message());
   MetricsFile metrics(path, std::move(*file));
-  metrics.evaluated = kept.evaluated;
   if (kept.lines.empty())
     MT_TRY(metrics.line(header));
   return metrics;

@@ -26,9 +26,10 @@ struct StepRecord {
 class MetricsFile {
 public:
   /// Starts the file with `header`. When going on from `resumedStep` > 0 with a file that is there, keeps its lines up
-  /// to that step instead, so that no step appears twice. What the file held otherwise is gone: see makeRoom(). Errors:
-  /// the path cannot be written.
-  static Result<MetricsFile> open(const std::string &path, const nlohmann::ordered_json &header, int64_t resumedStep);
+  /// to that step instead, so that no step appears twice; of that step an evaluation only where it `isEvaluated`, and
+  /// will not be again. What the file held otherwise is gone: see makeRoom(). Errors: the path cannot be written.
+  static Result<MetricsFile> open(const std::string &path, const nlohmann::ordered_json &header, int64_t resumedStep,
+                                  bool isEvaluated);
 
   /// Renames metrics of another run than `run`, as their first line says, to the first of FILE.1, FILE.2, .. that is free.
   /// Going on with a run, a line of older versions, which do not say whose it is, is the run's. Errors: the file holds
@@ -43,15 +44,12 @@ public:
   Status sync() { return file.sync().within("--metrics " + path); }
   /// Bytes of lines that wait.
   uint64_t waitingBytes() const { return file.waitingBytes(); }
-  /// Whether the file has an evaluation after the step that the run resumed from.
-  bool evaluatedAtStart() const { return evaluated; }
 
 private:
   MetricsFile(std::string path, AppendedFile file) : path(std::move(path)), file(std::move(file)) {}
   Status line(const nlohmann::ordered_json &object);
   std::string path;
   AppendedFile file;
-  bool evaluated = false;
 };
 
 /// The line for people: on a terminal one that is rewritten, else one a step. What cannot be printed is left out: a run

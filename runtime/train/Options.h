@@ -56,9 +56,11 @@ struct TrainOptions {
   int64_t checkpointEvery = 0; ///< steps; 0: at the end only
   int64_t verifyEvery = 0;     ///< steps between comparisons of all ranks' weights; 0: with every checkpoint only
   int keep = 2; ///< checkpoints; 0: none is written
+  bool keepBest = false;      ///< beside those, that of the least evaluation loss
   bool checkpointCopy = true; ///< they are written beside training, where memory allows
   std::string evalData;
   int64_t evalEvery = 0; ///< steps; 0: at the end only
+  int64_t patience = 0;  ///< evaluations in a row that are no better than the best; 0: any number
   std::string metrics;   ///< empty: metrics.jsonl in `out`
   std::string tensorboard, saveGradients;
 };
@@ -68,6 +70,7 @@ struct EvalOptions {
   DataOptions data;
   MachineOptions machine;
   std::string from; ///< run or checkpoint; empty: the initial weights
+  bool best = false; ///< of the run, by evaluation; else the newest
 };
 
 struct ExportOptions {
@@ -75,6 +78,7 @@ struct ExportOptions {
   std::string output; ///< .onnx, .safetensors or .npz
   std::string model;  ///< the original .onnx; empty: where the plan found it
   std::string like = {}; ///< a checkpoint folder, as which `output` is written; empty: one file
+  bool best = false;     ///< of the run, by evaluation; else the newest
 };
 
 struct TokenizeOptions {
