@@ -21,6 +21,7 @@ using nlohmann::ordered_json;
 struct Kept {
   std::string lines;     ///< empty: there is no such file
   bool complete = false; ///< the file holds nothing else
+  std::vector<float> losses;
 };
 
 Kept linesUpTo(const std::string &path, int64_t step, bool isEvaluated) {
@@ -40,6 +41,8 @@ Kept linesUpTo(const std::string &path, int64_t step, bool isEvaluated) {
         (object["step"] == step && object.contains("eval_loss") && !isEvaluated))
       continue;
     kept.lines += line + "\n";
+    if (object.contains("loss") && object["loss"].is_number())
+      kept.losses.push_back(object["loss"].get<float>());
   }
   kept.complete = kept.lines.size() == std::filesystem::file_size(path, error);
   return kept;
@@ -63,6 +66,7 @@ Result<MetricsFile> MetricsFile::open(const std::string &path, const ordered_jso
   if (!file)
     return fail("--metrics {}: {}: choose a file that can be written", path, file.status().message());
   MetricsFile metrics(path, std::move(*file));
+  metrics.losses = std::move(kept.losses);
   if (kept.lines.empty())
     MT_TRY(metrics.line(header));
   return metrics;
@@ -123,6 +127,13 @@ Status MetricsFile::evaluation(int64_t step, double loss, int64_t tokens) {
   object["step"] = step;
   object["eval_loss"] = finite(loss);
   object["eval_tokens"] = tokens;
+  return line(object);
+}
+
+Status MetricsFile::note(int64_t step, const std::string &text) {
+  ordered_json object;
+  object["step"] = step;
+  object["note"] = text;
   return line(object);
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mt::train {
 
@@ -40,16 +41,21 @@ public:
   Status step(const StepRecord &record);
   /// Mean loss over evaluation data after a step.
   Status evaluation(int64_t step, double loss, int64_t tokens);
+  /// What is to be known of a step, for people.
+  Status note(int64_t step, const std::string &text);
   /// Every line so far is on disk.
   Status sync() { return file.sync().within("--metrics " + path); }
   /// Bytes of lines that wait.
   uint64_t waitingBytes() const { return file.waitingBytes(); }
+  /// Of the steps whose lines were kept, in order, but for those that are not finite.
+  const std::vector<float> &lossesAtStart() const { return losses; }
 
 private:
   MetricsFile(std::string path, AppendedFile file) : path(std::move(path)), file(std::move(file)) {}
   Status line(const nlohmann::ordered_json &object);
   std::string path;
   AppendedFile file;
+  std::vector<float> losses;
 };
 
 /// The line for people: on a terminal one that is rewritten, else one a step. What cannot be printed is left out: a run

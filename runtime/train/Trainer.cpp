@@ -13,6 +13,7 @@
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/GradientFile.h"
 #include "runtime/train/Interrupt.h"
+#include "runtime/train/LossSpikes.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/TensorBoard.h"
 #include "runtime/train/TrainSetup.h"
@@ -93,6 +94,8 @@ private:
     header["steps"] = recipe.rate.steps;
     header["seed"] = recipe.seed;
     MT_ASSIGN(metrics, MetricsFile::open(options.metrics, header, step, evaluations.step == step));
+    for (float loss : metrics->lossesAtStart())
+      spikes.add(loss);
     if (!options.tensorboard.empty()) {
       MT_ASSIGN(board, TensorBoard::open(options.tensorboard));
     }
@@ -366,7 +369,18 @@ private:
       keepGoing(writeBoard(record));
     if (metrics)
       keepGoing(metrics->step(record));
+    noteSpike(record);
     return countSkipped(record);
+  }
+
+  /// For people alone: no bit of the run depends on it.
+  void noteSpike(const StepRecord &record) {
+    const std::optional<double> usual = metrics ? spikes.add(record.loss) : std::nullopt;
+    if (!usual)
+      return;
+    const std::string note = fmt::format("loss spike: {:.4g}, usually {:.4g}", record.loss, *usual);
+    log().warn("step {}: {}", record.step, note);
+    keepGoing(metrics->note(record.step, note));
   }
 
   /// One bad batch is no reason to end a run; a model that is broken is.
@@ -416,6 +430,7 @@ private:
   int64_t step, position; ///< enqueued
   std::optional<MetricsFile> metrics; ///< of the first rank
   EvaluationRecord evaluations;       ///< up to `step`
+  LossSpikes spikes;                  ///< of the first rank
   bool weightsDiffer = false;         ///< those of ranks
   std::optional<TensorBoard> board;
   std::unique_ptr<GradientFile> gradients;

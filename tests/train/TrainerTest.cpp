@@ -647,6 +647,47 @@ TEST_P(Training, ANumberThatIsNotFiniteStopsTheRunAndKeepsWhatWasThere) {
   EXPECT_EQ(state("run"), before);
 }
 
+TEST_P(Training, ALossThatStandsOutIsNoted) {
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  constexpr int64_t kSteps = 60, kBad = 56, kMany = kSteps * Linear::kBatch;
+  for (auto [values, width] : {std::pair(&x, Linear::kIn), std::pair(&y, Linear::kOut)})
+    while (values->size() < static_cast<size_t>(kMany * width))
+      values->push_back(normal(random));
+  y[static_cast<size_t>((kBad - 1) * Linear::kBatch * Linear::kOut)] = 1000;
+  writeData("data.npz", kMany);
+  auto notes = [&](const std::string &out) {
+    std::vector<json> all;
+    for (const json &line : metrics(out))
+      if (line.contains("note"))
+        all.push_back(line);
+    return all;
+  };
+  TrainOptions wanted = options("whole", kSteps);
+  wanted.recipe.shuffle = false;
+  wanted.recipe.rate = 0.001;
+  testing::internal::CaptureStderr();
+  run(wanted);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(fmt::format("warning: step {}: loss spike: ", kBad)),
+            std::string::npos);
+  const std::vector<json> noted = notes("whole");
+  ASSERT_EQ(noted.size(), 1u);
+  EXPECT_EQ(noted[0]["step"], kBad);
+  EXPECT_TRUE(noted[0]["note"].get<std::string>().starts_with("loss spike: 2.495e+04, usually 2.")) << noted[0];
+  for (bool forgets : {false, true}) { // where there are no metrics, nothing is known of the steps before
+    wanted.out = folder / (forgets ? "forgets" : "parts");
+    wanted.resume = false;
+    wanted.recipe.steps = 40;
+    run(wanted);
+    if (forgets)
+      std::filesystem::remove(wanted.out + "/metrics.jsonl");
+    wanted.resume = true;
+    wanted.recipe.steps = kSteps;
+    run(wanted);
+    EXPECT_EQ(notes(forgets ? "forgets" : "parts"), forgets ? std::vector<json>() : noted);
+  }
+}
+
 /// Evaluations of a run on other rows than it is trained on.
 class Evaluated : public Training {
 protected:
