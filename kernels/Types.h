@@ -9,18 +9,18 @@ namespace mt::kernels {
 /// Element types. `boolean` is one byte, 0 or 1.
 enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2, f64 = 3, i64 = 4, i32 = 5, i16 = 6, i8 = 7, u8 = 8, boolean = 9 };
 
-/// Places in the step's scalars, rows of `kCount` doubles that the feed command writes: one for the whole step, which losses
-/// read, and after it one for each parameter of the plan, which its update reads: the rows differ in what users choose for
-/// groups of parameters. The training loop fills them once a step. `step_norm` writes a copy with kGradientNorm and kClipScale
-/// filled in, in every row.
+/// Places in the step's scalars, rows of `kCount` doubles that the feed command writes: one for the whole step, which
+/// losses read, and after it one for each parameter of the plan, which its update reads: the rows differ in what users
+/// choose for groups of parameters. The training loop fills them once a step. `step_norm` writes a copy with
+/// kGradientNorm and kClipScale filled in, in every row, and kStep 0 where the step is skipped.
 struct Scalars {
   enum : int {
-    kStep = 0, ///< 1-based optimizer step
+    kStep = 0, ///< 1-based optimizer step; 0: updates touch nothing
     kLearningRate = 1,
     kBiasCorrection1 = 2, ///< 1 - beta1^step
     kBiasCorrection2 = 3, ///< 1 - beta2^step
-    kValid = 4,           ///< labels of the step that count
-    kInverseValid = 5,    ///< 1 / kValid; a loss is the sum over its rows times this
+    kSkips = 4,           ///< 1: a gradient that is not finite skips the step; 0: it is an error
+    kInverseValid = 5,    ///< 1 / labels of the step that count; a loss is the sum over its rows times this
     kClipThreshold = 6,   ///< infinity: no clipping
     kClipScale = 7,       ///< min(1, threshold / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_
     kGradientNorm = 8,

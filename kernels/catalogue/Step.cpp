@@ -211,7 +211,8 @@ std::span<const Kernel> stepKernels() {
       entry("step_norm", "scalars norms* -> result", "The norm of the whole gradient and the clip scale.",
             "norm = sqrt(sum of all squared norms, in order); clip scale = min(1, threshold / (norm + 1e-6)) in every "
             "row, as "
-            "torch.nn.utils.clip_grad_norm_; an error if the norm is not finite",
+            "torch.nn.utils.clip_grad_norm_; if the norm is not finite, an error, or, where the scalars say so, "
+            "step 0 in every row",
             noFlops, checkStepNorm),
       entry("adamw", "gradient squaredNorm scalars => weight firstMoment secondMoment",
             "One step of AdamW, and nothing at step 0; an error, before anything is written, if gradient norm or new "

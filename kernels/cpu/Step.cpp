@@ -91,25 +91,36 @@ struct StepNorm {
   int64_t rows;                ///< of scalars
   std::vector<int64_t> counts; ///< of each operand of norms
   Status operator()(const Launch &launch) const {
-    double total = 0;
-    for (size_t i = 0; i < counts.size(); ++i)
-      for (int64_t j = 0; j < counts[i]; ++j) {
-        double norm = launch.at<const double>(i + 1)[j];
-        if (!std::isfinite(norm))
-          return fail("squared gradient norm {} of operand {} is {}: not finite", j, i + 1, norm);
-        total += norm;
-      }
     const double *scalars = launch.at<const double>(0);
-    double *result = launch.at<double>(counts.size() + 1), norm = std::sqrt(total);
-    if (!std::isfinite(norm))
-      return fail("the norm of the whole gradient is {}: not finite", norm);
+    double *result = launch.at<double>(counts.size() + 1), norm = std::sqrt(total(launch));
+    const bool isSkipped = !std::isfinite(norm);
+    if (isSkipped && scalars[Scalars::kSkips] == 0)
+      return failure(launch, norm);
     double threshold = scalars[Scalars::kClipThreshold];
     std::copy(scalars, scalars + rows * Scalars::kCount, result);
     for (double *row = result; row < result + rows * Scalars::kCount; row += Scalars::kCount) {
       row[Scalars::kGradientNorm] = norm;
       row[Scalars::kClipScale] = std::isinf(threshold) ? 1 : std::min(1.0, threshold / (norm + 1e-6));
+      if (isSkipped)
+        row[Scalars::kStep] = 0;
     }
     return {};
+  }
+
+  double total(const Launch &launch) const {
+    double total = 0;
+    for (size_t i = 0; i < counts.size(); ++i)
+      for (int64_t j = 0; j < counts[i]; ++j)
+        total += launch.at<const double>(i + 1)[j];
+    return total;
+  }
+  /// Names the first norm that is not finite.
+  Status failure(const Launch &launch, double whole) const {
+    for (size_t i = 0; i < counts.size(); ++i)
+      for (int64_t j = 0; j < counts[i]; ++j)
+        if (double norm = launch.at<const double>(i + 1)[j]; !std::isfinite(norm))
+          return fail("squared gradient norm {} of operand {} is {}: not finite", j, i + 1, norm);
+    return fail("the norm of the whole gradient is {}: not finite", whole);
   }
 };
 

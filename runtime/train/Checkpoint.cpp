@@ -5,6 +5,7 @@
 #include "runtime/base/Sizes.h"
 #include "runtime/train/CheckpointMeta.h"
 #include "runtime/train/Checksum.h"
+#include "runtime/train/EvaluationRecord.h"
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
@@ -142,13 +144,24 @@ Result<std::string> makeAside(const std::string &out, int64_t step) {
   return aside;
 }
 
-Status prune(const std::string &out, const std::string &run, int keep) {
-  std::vector<std::string> old;
+Status prune(const std::string &out, const std::string &run, Keep keep) {
+  if (run.empty())
+    return Status();
   MT_ASSIGN(std::vector<FoundCheckpoint> all, findCheckpoints(out));
-  for (const FoundCheckpoint &found : all)
-    if (found.whole && !run.empty() && found.meta.run == run && keep-- <= 0)
-      old.push_back(found.folder);
+  std::erase_if(all, [&](const FoundCheckpoint &found) { return !found.whole || found.meta.run != run; });
+  const std::vector<const FoundCheckpoint *> best =
+      keep.best ? byEvaluation(all) : std::vector<const FoundCheckpoint *>();
+  std::vector<std::string> old;
+  for (size_t i = static_cast<size_t>(std::max(keep.newest, 1)); i < all.size(); ++i)
+    if (best.empty() || best.front() != &all[i])
+      old.push_back(all[i].folder);
   return discard(out, old);
+}
+
+/// What was written is safe; that an old one could not be removed is no reason to fail.
+void pruneAfter(const std::string &out, const std::string &run, Keep keep) {
+  if (Status pruned = prune(out, run, keep); !pruned)
+    log().warn("an old checkpoint could not be removed: {}", pruned.message());
 }
 
 } // namespace
@@ -167,7 +180,7 @@ static Result<std::string> beginCheckpoint(const std::string &out, const plan::P
 
 /// What comes after all tensors. Returns the checkpoint's folder.
 static Result<std::string> finishCheckpoint(const std::string &out, const std::string &aside,
-                                            const CheckpointMeta &meta, int keep) {
+                                            const CheckpointMeta &meta, Keep keep) {
   Status written = writeMeta(aside, meta);
   if (written)
     written = syncFolder(aside);
@@ -178,14 +191,12 @@ static Result<std::string> finishCheckpoint(const std::string &out, const std::s
   }
   std::string folder = stepFolder(out, meta.step);
   MT_TRY(publish(out, aside, folder));
-  // The new one is safe; that an old one could not be removed is no reason to fail.
-  if (Status pruned = prune(out, meta.run, std::max(keep, 1)); !pruned)
-    log().warn("an old checkpoint could not be removed: {}", pruned.message());
+  pruneAfter(out, meta.run, keep);
   return folder;
 }
 
 Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta meta,
-                                   const PartBytes &part, int keep, int threads, StateRank rank) {
+                                   const PartBytes &part, Keep keep, int threads, StateRank rank) {
   const bool isFirst = rank.rank() == 0;
   MT_ASSIGN(const std::string aside, rank.told(isFirst ? beginCheckpoint(out, plan, meta) : std::string()));
   Result<nlohmann::json> files = writeState(aside, plan, part, threads, rank);
@@ -197,6 +208,14 @@ Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &pla
   }
   meta.files = std::move(*files);
   return rank.told(isFirst ? finishCheckpoint(out, aside, meta, keep) : std::string());
+}
+
+Status recordEvaluations(const std::string &folder, const nlohmann::json &evaluations, Keep keep) {
+  MT_ASSIGN(CheckpointMeta meta, readMeta(folder));
+  meta.evaluations = evaluations;
+  MT_TRY(writeMeta(folder, meta));
+  pruneAfter(folderOf(folder), meta.run, keep);
+  return Status();
 }
 
 FoundCheckpoint lookAt(const std::string &folder) {
@@ -227,6 +246,26 @@ Result<std::vector<FoundCheckpoint>> findCheckpoints(const std::string &out) {
     return aWhole != bWhole ? aWhole : aWhole ? a.meta.order > b.meta.order : a.step > b.step;
   });
   return all;
+}
+
+std::vector<const FoundCheckpoint *> byEvaluation(const std::vector<FoundCheckpoint> &newestFirst) {
+  std::vector<std::pair<double, const FoundCheckpoint *>> evaluated;
+  std::string data;
+  for (const FoundCheckpoint &found : newestFirst) {
+    Result<EvaluationRecord> record = EvaluationRecord::read(found.meta.evaluations);
+    if (!found.whole || !record || record->step != found.meta.step || record->step == 0 || !std::isfinite(record->loss))
+      continue;
+    if (evaluated.empty())
+      data = record->data;
+    if (record->data == data)
+      evaluated.emplace_back(record->loss, &found);
+  }
+  std::ranges::reverse(evaluated);
+  std::ranges::stable_sort(evaluated, {}, &std::pair<double, const FoundCheckpoint *>::first);
+  std::vector<const FoundCheckpoint *> sorted;
+  for (const auto &[loss, found] : evaluated)
+    sorted.push_back(found);
+  return sorted;
 }
 
 void adoptLeftovers(const std::string &out) {

@@ -31,16 +31,27 @@ struct CheckpointMeta {
   nlohmann::json recipe = nlohmann::json::object(); ///< Recipe.h
   nlohmann::json aliases;                           ///< Aliases.h; null: not known
   nlohmann::json adapters;                          ///< Adapters.h; null: none
+  nlohmann::json evaluations;                       ///< EvaluationRecord.h, up to this step; null: not known
   nlohmann::json files = nlohmann::json::object();  ///< StateFiles.h; empty in format 1
 };
 
-/// Writes OUT/step-<meta.step>/ with the masters and moments of every trainable parameter, then removes all but the
-/// newest `keep` checkpoints of the same run. At every moment, and after a loss of power, what was complete before is
-/// complete under its name or as a leftover that adoptLeftovers() brings back. Nothing is begun where the disk has too
-/// little room. Returns the folder. `threads`: see inParallel(). Of several ranks all call it, rank 0 does what is done
-/// once, and each sees the folder.
+/// Which checkpoints of a run stay: the newest so many, one at least, and with `best` that of the least evaluation
+/// loss.
+struct Keep {
+  int newest = 1;
+  bool best = false;
+};
+
+/// Writes OUT/step-<meta.step>/ with the masters and moments of every trainable parameter, then removes those
+/// checkpoints of the same run that are not to be kept. At every moment, and after a loss of power, what was complete
+/// before is complete under its name or as a leftover that adoptLeftovers() brings back. Nothing is begun where the
+/// disk has too little room. Returns the folder. `threads`: see inParallel(). Of several ranks all call it, rank 0 does
+/// what is done once, and each sees the folder.
 Result<std::string> saveCheckpoint(const std::string &out, const plan::Plan &plan, CheckpointMeta meta,
-                                   const PartBytes &part, int keep, int threads = 0, StateRank rank = {});
+                                   const PartBytes &part, Keep keep, int threads = 0, StateRank rank = {});
+/// Replaces what a checkpoint says of evaluations, at once and durably: that of its own step comes after it. Then
+/// removes what is not to be kept.
+Status recordEvaluations(const std::string &folder, const nlohmann::json &evaluations, Keep keep);
 
 /// A folder that is or should be a checkpoint.
 struct FoundCheckpoint {
@@ -54,6 +65,10 @@ FoundCheckpoint lookAt(const std::string &folder);
 /// The checkpoints in a folder, of whatever run, newest first, those that cannot be used last. Leftovers of interrupted
 /// writers count, but for incomplete ones. Errors: the folder is there and cannot be read.
 Result<std::vector<FoundCheckpoint>> findCheckpoints(const std::string &out);
+
+/// Of whole checkpoints those that were evaluated, the least loss first and of equals the older: all on the data of the
+/// newest of them.
+std::vector<const FoundCheckpoint *> byEvaluation(const std::vector<FoundCheckpoint> &newestFirst);
 
 /// Gives complete leftovers of interrupted writers their names, and removes the others. For the one process that
 /// writes into the folder.

@@ -6,6 +6,7 @@
 #include "runtime/train/Aliases.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Checksum.h"
+#include "runtime/train/EvaluationRecord.h"
 
 namespace mt::train {
 namespace {
@@ -45,6 +46,7 @@ template <typename Meta, typename Visit> void forEachField(Meta &meta, const Vis
   visit("recipe", meta.recipe);
   visit("aliases", meta.aliases);
   visit("adapters", meta.adapters);
+  visit("evaluations", meta.evaluations);
   visit("files", meta.files);
 }
 
@@ -127,7 +129,7 @@ Result<CheckpointMeta> readMeta(const std::string &folder) {
     return fail("{}: its checksum is wrong: the file is damaged", path);
   CheckpointMeta meta = fromJson(object);
   if (meta.step < 0 || meta.position < 0 || !meta.recipe.is_object() || !readAliases(meta.aliases) ||
-      !readAdapters(meta.adapters) || !isStateRecord(meta.files))
+      !readAdapters(meta.adapters) || !isStateRecord(meta.files) || !EvaluationRecord::read(meta.evaluations))
     return fail("{}: damaged", path);
   return meta;
 }

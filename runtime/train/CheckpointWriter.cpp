@@ -5,6 +5,7 @@
 #include "runtime/train/Checksum.h"
 
 #include <system_error>
+#include <utility>
 
 namespace mt::train {
 
@@ -55,9 +56,24 @@ Status CheckpointWriter::write(CheckpointMeta meta) {
   return save(meta, setup.state, setup.threads);
 }
 
+void CheckpointWriter::record(EvaluationRecord evaluations) {
+  recorded = std::move(evaluations);
+  if (!writing.joinable())
+    writeRecord();
+}
+
 void CheckpointWriter::wait() {
   if (writing.joinable())
     writing.join();
+  writeRecord();
+}
+
+void CheckpointWriter::writeRecord() {
+  const std::optional<EvaluationRecord> known = std::exchange(recorded, std::nullopt);
+  if (!known || known->step != setup.step || setup.newest.empty() || setup.rank.rank() != 0)
+    return;
+  if (Status written = recordEvaluations(setup.newest, known->toJson(), setup.keep); !written)
+    log().warn("{}: its evaluation is not noted there: {}", setup.newest, written.message());
 }
 
 Status CheckpointWriter::save(const CheckpointMeta &meta, const PartBytes &bytes, int threads) {

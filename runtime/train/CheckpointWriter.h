@@ -7,6 +7,7 @@
 
 #include "runtime/host/Arena.h"
 #include "runtime/train/Checkpoint.h"
+#include "runtime/train/EvaluationRecord.h"
 
 #include <map>
 #include <thread>
@@ -18,7 +19,8 @@ public:
   struct Setup {
     std::string out;
     PartBytes state; ///< where nothing runs
-    int keep = 0, threads = 0;
+    Keep keep;
+    int threads = 0;
     std::string newest; ///< checkpoint that the run goes on from, if any, and its step
     int64_t step = 0;
     StateRank rank = {};
@@ -42,6 +44,9 @@ public:
   void begin(CheckpointMeta meta);
   /// Writes a checkpoint of the state as it is now, once the one before is written.
   Status write(CheckpointMeta meta);
+  /// The evaluation of the newest checkpoint's step, for that checkpoint: as soon as it is written, or with the next
+  /// wait(). That it cannot be written there is a warning: going on from there, the evaluation is made again.
+  void record(EvaluationRecord evaluations);
   /// Returns when everything that was begun is written.
   void wait();
 
@@ -53,11 +58,13 @@ private:
   Status save(const CheckpointMeta &meta, const PartBytes &bytes, int threads);
   Status copy();
   void warn(int64_t step, const Status &failure) const;
+  void writeRecord();
 
   const plan::Plan &plan;
   Setup setup;
   std::optional<host::Arena> arena;
   std::map<const plan::Part *, uint64_t> places; ///< of what is copied, in the arena
+  std::optional<EvaluationRecord> recorded;      ///< and not written yet
   std::jthread writing;                          ///< writes `setup` until it is joined
 };
 

@@ -4,10 +4,12 @@
 #include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/ParameterGroups.h"
+#include "runtime/train/Schedules.h"
 #include "runtime/train/TokenFolder.h"
 #include "runtime/train/WeightedPath.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
 #include <functional>
 #include <limits>
@@ -90,6 +92,8 @@ public:
     } catch (const CLI::ParseError &error) {
       return usage(error.what());
     }
+    if ((*evalCommand && eval.best && eval.from.empty()) || (*sampleCommand && sample.best && sample.from.empty()))
+      return usage("--best is one of a run's checkpoints: say --from");
     if (*evalCommand)
       return eval;
     if (*sampleCommand)
@@ -127,6 +131,12 @@ private:
       return usage("--eval-split and --eval-data exclude each other");
     if (train.evalEvery > 0 && train.evalData.empty() && !train.recipe.evalSplit && !train.resume)
       return usage("--eval-every needs --eval-data or --eval-split");
+    if (train.keepBest && train.evalData.empty() && !train.recipe.evalSplit && !train.resume)
+      return usage("--keep-best goes by evaluations: say --eval-data or --eval-split");
+    if (train.keepBest && train.keep == 0)
+      return usage("--keep 0 writes no checkpoint that --keep-best could keep: leave out one of them");
+    if (train.patience > 0 && train.evalEvery == 0)
+      return usage("--patience counts evaluations: say --eval-every and --eval-data or --eval-split");
     return train;
   }
 
@@ -187,7 +197,11 @@ private:
     app.add_flag_callback(
         "--pack", [this] { train.recipe.pack = true; },
         "short samples of .jsonl share rows; for plans of mtc compile --pack");
-    app.add_option("--steps", train.recipe.steps, "steps of the whole run, those before a --resume included\n(default: one epoch)")->check(kCount)->type_name("N");
+    app.add_option("--steps", train.recipe.steps,
+                   "steps of the whole run, those before a --resume included; each\naccumulates the gradients of all "
+                   "micro-batches of the plan's batch\n(default: one epoch)")
+        ->check(kCount)
+        ->type_name("N");
     app.add_option("--epochs", train.epochs,
                    "as many rows as the data have, so many times, instead of --steps\n(default: 1)")
         ->check(kCount)
@@ -209,6 +223,8 @@ private:
     app.add_option("--checkpoint-every", train.checkpointEvery, "steps between checkpoints (default: one at the end)")
         ->check(kCountOrZero)->type_name("N");
     app.add_option("--keep", train.keep, "checkpoints to keep; 0: none is written")->check(kCountOrZero)->type_name("N")->capture_default_str();
+    app.add_flag("--keep-best", train.keepBest,
+                 "keep that of the least evaluation loss, too; each evaluation\nthat is the best so far writes one");
     addSwitch("--checkpoint-copy", train.checkpointCopy,
               "write those between beside training, from a copy of the state,\nwhere memory allows (default: on)", "on", "off");
     app.add_option("--eval-data", train.evalData, "data to evaluate on; repeatable")
@@ -232,6 +248,10 @@ private:
         ->check(kCount)
         ->type_name("N")
         ->capture_default_str();
+    app.add_option("--patience", train.patience,
+                   "stop after so many evaluations that are no better than the\nbest before them (default: any number)")
+        ->check(kCount)
+        ->type_name("N");
     app.add_option("--metrics", train.metrics, "one JSON object a step (default: metrics.jsonl in --out)")
         ->type_name("FILE.jsonl");
     app.add_option("--tensorboard", train.tensorboard, "folder for event files of TensorBoard")->type_name("DIR");
@@ -265,12 +285,23 @@ private:
         ->type_name("N");
     addSwitch("--shuffle", recipe.shuffle, "every epoch takes the rows in another order (default: on)", "on", "off");
     app.add_option("--lr", recipe.rate, "learning rate (default: 0.001)")->check(kNotNegative)->type_name("X");
-    app.add_option("--lr-schedule", recipe.schedule, "constant, linear or cosine (default: constant)")
-        ->check(CLI::IsMember({"constant", "linear", "cosine"}).description(""))
+    app.add_option("--lr-schedule", recipe.schedule,
+                   "constant, linear, cosine, wsd (warm-up, stable, decay) or\ninverse-sqrt (default: constant)")
+        ->check(CLI::IsMember(scheduleNames()).description(""))
         ->type_name("KIND");
     app.add_option("--warmup", recipe.warmup, "steps in which the rate rises to --lr (default: 0)")->check(kCountOrZero)->type_name("N");
-    app.add_option("--min-lr", recipe.leastRate, "rate at which a linear or cosine schedule ends (default: 0)")
-        ->check(kNotNegative)->type_name("X");
+    app.add_option("--min-lr", recipe.leastRate, "rate at which linear, cosine and wsd end (default: 0)")
+        ->check(kNotNegative)
+        ->type_name("X");
+    app.add_option("--lr-cycles", recipe.cycles, "of cosine: times that it falls, from --lr each (default: 1)")
+        ->check(kCount)
+        ->type_name("N");
+    app.add_option("--decay-steps", recipe.decaySteps, "of wsd: last steps, in which the rate falls (default: a fifth)")
+        ->check(kCount)
+        ->type_name("N");
+    app.add_option("--decay-shape", recipe.decayShape, "of wsd: how it falls (default: cosine)")
+        ->check(CLI::IsMember(decayShapeNames()).description(""))
+        ->type_name(fmt::format("{}", fmt::join(decayShapeNames(), "|")));
     app.add_option("--weight-decay", recipe.weightDecay, "decay of the weights (default: " + usualOf([](const auto &optimizer) { return optimizer.usualDecay; }) + ")")
         ->check(kNotNegative)->type_name("X");
     addSwitch("--decay", recipe.decayAll, "which parameters decay (default: matrices)", "all", "matrices");
@@ -288,6 +319,10 @@ private:
         ->allow_extra_args(false);
     app.add_option("--clip-norm", recipe.clipNorm, "largest global norm of the gradients, for a plan compiled\nwith --clip (default: 1)")
         ->check(kPositive)->type_name("X");
+    addSwitch("--non-finite", recipe.skipNonFinite,
+              "a step whose gradient is not finite ends the run, or leaves\neverything as it was, for a plan compiled "
+              "with --clip (default: stop)",
+              "skip", "stop");
   }
 
   /// "of adamw (default: 0.9)"
@@ -321,6 +356,7 @@ private:
                    "of --data, which must be that of the run, the rows that the run\nholds back: its --eval-split")
         ->needs(from);
     evalCommand->add_flag("--pack", eval.pack, "short samples of .jsonl share rows; for plans of mtc compile --pack");
+    addBest(*evalCommand, eval.best);
     addMachine(*evalCommand, eval.machine);
   }
 
@@ -357,6 +393,7 @@ private:
         ->type_name("X")
         ->capture_default_str();
     sampleCommand->add_option("--seed", sample.seed, "of what is drawn")->type_name("N")->capture_default_str();
+    addBest(*sampleCommand, sample.best);
     addMachine(*sampleCommand, sample.machine);
   }
 
@@ -378,6 +415,7 @@ private:
     exportCommand->add_flag("--merge", exporting.merge,
                             "add adapters to the weights that they are beside (default: -o\nwith --like becomes a "
                             "folder in PEFT's format)");
+    addBest(*exportCommand, exporting.best);
   }
 
   void addReport() {
@@ -386,6 +424,10 @@ private:
     reportCommand->add_option("DIR", reporting.from, "a run's folder, or the file of its metrics")->required();
     reportCommand->add_option("-o,--output", reporting.output, "the page (default: report.html beside the metrics)")
         ->type_name("FILE.html");
+  }
+
+  static void addBest(CLI::App &command, bool &best) {
+    command.add_flag("--best", best, "the run's checkpoint of the least evaluation loss, not the newest");
   }
 
   void addTokenize() {

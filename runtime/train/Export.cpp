@@ -132,10 +132,11 @@ Status exportWeights(const ExportOptions &options) {
   if (options.like.empty() && ending != ".onnx" && ending != ".safetensors" && ending != ".npz")
     return fail("-o {}: the ending says what to write: .onnx, .safetensors or .npz", options.output);
   std::string done;
-  MT_TRY(withNewest(options.from, [&](const FoundCheckpoint &found) -> Status {
+  auto use = [&](const FoundCheckpoint &found) -> Status {
     MT_ASSIGN(done, exportCheckpoint(options, ending, found.folder));
     return Status();
-  }));
+  };
+  MT_TRY(options.best ? withBest(options.from, use) : withNewest(options.from, use));
   return writeOut(done);
 }
 

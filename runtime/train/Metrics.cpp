@@ -18,43 +18,53 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Whether a line of a metrics file is of its run up to a step; the first that no step has describes the run.
-bool isKept(const std::string &line, int64_t step, bool isFirst) {
+/// What of a metrics file is kept: the lines of its run up to a step, of that an evaluation only where it is not made again.
+struct UpTo {
+  int64_t step;
+  bool isEvaluated;
+};
+
+/// The first line that no step has describes the run.
+bool isKept(const std::string &line, UpTo end, bool isFirst) {
   Result<simdjson::dom::object> object = parseJsonLine(line);
   int64_t at = 0;
   if (object && object->at_key("step").get(at) == simdjson::SUCCESS)
-    return at <= step;
+    return at < end.step || (at == end.step && (end.isEvaluated || object->at_key("eval_loss").error() != simdjson::SUCCESS));
   return object && isFirst;
 }
 
 /// Calls use(line) for each of them.
-template <typename Use> Status forLinesUpTo(const std::string &path, int64_t step, const Use &use) {
+template <typename Use> Status forLinesUpTo(const std::string &path, UpTo end, const Use &use) {
   std::ifstream file(path);
   bool isFirst = true;
   for (std::string line; std::getline(file, line);)
-    if (isKept(line, step, isFirst)) {
+    if (isKept(line, end, isFirst)) {
       MT_TRY(use(line));
       isFirst = false;
     }
   return Status();
 }
 
-/// Leaves in a file, if there is one, what it has of a run up to a step, and adds that up.
-Result<RunHistory> keepLinesUpTo(const std::string &path, int64_t step) {
+/// Leaves in a file, if there is one, what it has of a run up to a step, and adds that up; seen() is told the losses.
+Result<RunHistory> keepLinesUpTo(const std::string &path, UpTo end, const std::function<void(float)> &seen) {
   RunHistory kept;
   std::error_code error;
-  if (step == 0 || !std::filesystem::is_regular_file(path, error))
+  if (end.step == 0 || !std::filesystem::is_regular_file(path, error))
     return kept;
   uint64_t bytes = 0;
-  MT_TRY(forLinesUpTo(path, step, [&](const std::string &line) {
+  MT_TRY(forLinesUpTo(path, end, [&](const std::string &line) {
     kept.add(line);
+    double loss = 0;
+    if (const Result<simdjson::dom::object> object = parseJsonLine(line);
+        object && object->at_key("loss").get(loss) == simdjson::SUCCESS)
+      seen(static_cast<float>(loss));
     bytes += line.size() + 1;
     return Status();
   }));
   if (bytes == 0 || bytes == std::filesystem::file_size(path, error))
     return kept;
   MT_ASSIGN(AtomicFile file, AtomicFile::create(path));
-  MT_TRY(forLinesUpTo(path, step, [&](std::string line) {
+  MT_TRY(forLinesUpTo(path, end, [&](std::string line) {
     line += '\n';
     return file.write(std::as_bytes(std::span(line)));
   }));
@@ -82,13 +92,13 @@ ordered_json asRead(const ordered_json &header) {
 
 } // namespace
 
-Result<MetricsFile> MetricsFile::open(const std::string &path, const ordered_json &header, int64_t resumedStep) {
-  MT_ASSIGN(RunHistory kept, keepLinesUpTo(path, resumedStep));
+Result<MetricsFile> MetricsFile::open(const std::string &path, const ordered_json &header, int64_t resumedStep,
+                                      bool isEvaluated, const std::function<void(float loss)> &seen) {
+  MT_ASSIGN(RunHistory kept, keepLinesUpTo(path, {resumedStep, isEvaluated}, seen));
   Result<AppendedFile> file = AppendedFile::open(path, kept.lines == 0);
   if (!file)
     return fail("--metrics {}: {}: choose a file that can be written", path, file.status().message());
   MetricsFile metrics(path, std::move(*file));
-  metrics.evaluated = resumedStep > 0 && kept.evaluatedStep == resumedStep;
   metrics.sum = std::move(kept);
   if (metrics.sum.lines == 0)
     MT_TRY(metrics.line(header));
@@ -143,6 +153,8 @@ Status MetricsFile::step(const StepRecord &record) {
   object["step_ms"] = record.seconds * 1e3;
   object["device_bytes"] = record.deviceBytes;
   object["host_bytes"] = record.hostBytes;
+  if (record.skipped)
+    object["skipped"] = true;
   return line(object);
 }
 
@@ -151,6 +163,13 @@ Status MetricsFile::evaluation(int64_t step, double loss, int64_t tokens) {
   object["step"] = step;
   object["eval_loss"] = finite(loss);
   object["eval_tokens"] = tokens;
+  return line(object);
+}
+
+Status MetricsFile::note(int64_t step, const std::string &text) {
+  ordered_json object;
+  object["step"] = step;
+  object["note"] = text;
   return line(object);
 }
 
@@ -176,7 +195,7 @@ void ProgressLine::step(const StepRecord &record) {
   smoothed = smoothed == 0 ? record.seconds : 0.9 * smoothed + 0.1 * record.seconds;
   std::string text =
       progressText(record, steps, unit, peakSeconds, smoothed * static_cast<double>(steps - record.step));
-  print(text, false);
+  print(text, record.skipped);
 }
 
 void ProgressLine::note(const std::string &text, bool always) {
@@ -194,10 +213,10 @@ std::string progressText(const StepRecord &record, int64_t steps, const std::str
   std::string share;
   if (peakSeconds > 0 && record.seconds > 0)
     share = fmt::format("  {:.0f} % of peak", 100 * peakSeconds / record.seconds);
-  return fmt::format("step {}/{}  loss {:.4f}  grad {:.3g}  lr {:.3g}  {:.0f} {}/s{}  device {}  host {}  {} left",
-                     record.step, steps, record.loss, record.gradientNorm, record.learningRate, perSecond(record),
-                     unit, share, formatSize(record.deviceBytes), formatSize(record.hostBytes),
-                     formatSeconds(secondsLeft));
+  return fmt::format("step {}/{}  loss {:.4f}  grad {:.3g}{}  lr {:.3g}  {:.0f} {}/s{}  device {}  host {}  {} left",
+                     record.step, steps, record.loss, record.gradientNorm, record.skipped ? " skipped" : "",
+                     record.learningRate, perSecond(record), unit, share, formatSize(record.deviceBytes),
+                     formatSize(record.hostBytes), formatSeconds(secondsLeft));
 }
 
 } // namespace mt::train

@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace mt::train {
 
@@ -19,7 +21,8 @@ struct StepRecord {
   int64_t step = 0, epoch = 0;
   float loss = 0;
   double gradientNorm = 0, learningRate = 0;
-  int64_t tokens = 0; ///< labels that count
+  int64_t tokens = 0;   ///< labels that count
+  bool skipped = false; ///< its gradient is not finite: weights and their state are those before it
   double seconds = 0;
   uint64_t deviceBytes = 0, hostBytes = 0;
 };
@@ -27,9 +30,12 @@ struct StepRecord {
 class MetricsFile {
 public:
   /// Starts the file with `header`. When going on from `resumedStep` > 0 with a file that is there, keeps its lines up
-  /// to that step instead, so that no step appears twice, and adds `header` where it says other things than theirs.
-  /// What the file held otherwise is gone: see makeRoom(). Errors: the path cannot be written.
-  static Result<MetricsFile> open(const std::string &path, const nlohmann::ordered_json &header, int64_t resumedStep);
+  /// to that step instead, so that no step appears twice - of that step an evaluation only where it `isEvaluated`, and will
+  /// not be again -, and adds `header` where it says other things than theirs; calls seen() with the loss of each step that
+  /// stays, but for those that are not finite. What the file held otherwise is gone: see makeRoom(). Errors: the path
+  /// cannot be written.
+  static Result<MetricsFile> open(const std::string &path, const nlohmann::ordered_json &header, int64_t resumedStep,
+                                  bool isEvaluated, const std::function<void(float loss)> &seen);
 
   /// Renames metrics of another run than `run`, as their first line says, to the first of FILE.1, FILE.2, .. that is free.
   /// Going on with a run, a line of older versions, which do not say whose it is, is the run's. Errors: the file holds
@@ -42,12 +48,12 @@ public:
   Status evaluation(int64_t step, double loss, int64_t tokens);
   /// What the model made of a prompt after a step.
   Status sample(int64_t step, const std::string &prompt, const std::string &text);
+  /// What is to be known of a step, for people.
+  Status note(int64_t step, const std::string &text);
   /// Every line so far is on disk.
   Status sync() { return file.sync().within("--metrics " + path); }
   /// Bytes of lines that wait.
   uint64_t waitingBytes() const { return file.waitingBytes(); }
-  /// Whether the file has an evaluation after the step that the run resumed from.
-  bool evaluatedAtStart() const { return evaluated; }
   /// What all lines add up to, those that wait included.
   const RunHistory &history() const { return sum; }
 
@@ -57,7 +63,6 @@ private:
   std::string path;
   AppendedFile file;
   RunHistory sum;
-  bool evaluated = false;
 };
 
 /// The line for people: on a terminal one that is rewritten, else one a step. What cannot be printed is left out: a run

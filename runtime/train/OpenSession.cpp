@@ -33,7 +33,7 @@ Result<plan::Plan> loadToRead(const std::string &path, MachineOptions &machine, 
   return plan;
 }
 
-Result<std::unique_ptr<Session>> openSession(const std::string &from, const MachineOptions &machine,
+Result<std::unique_ptr<Session>> openSession(const std::string &from, bool best, const MachineOptions &machine,
                                              const plan::Plan &plan, Ranks &ranks, const JobDone &done) {
   Session::Setup setup(ranks);
   setup.machine = machine;
@@ -42,7 +42,7 @@ Result<std::unique_ptr<Session>> openSession(const std::string &from, const Mach
   if (from.empty())
     return Session::open(plan, setup);
   std::unique_ptr<Session> session;
-  Status opened = withNewest(from, [&](const FoundCheckpoint &found) -> Status {
+  auto use = [&](const FoundCheckpoint &found) -> Status {
     if (found.meta.precision != plan.settings.precision)
       return fail("{}: trained with precision {}, and the plan has {}: compile a plan with the same precision",
                   found.folder, found.meta.precision, plan.settings.precision);
@@ -55,7 +55,8 @@ Result<std::unique_ptr<Session>> openSession(const std::string &from, const Mach
       if (!same)
         log().warn("{}", same.message());
     return ranks.compare({{"checkpoint", found.folder}});
-  });
+  };
+  Status opened = best ? withBest(from, use) : withNewest(from, use);
   return opened ? Result<std::unique_ptr<Session>>(std::move(session)) : opened.within("--from");
 }
 

@@ -32,12 +32,15 @@ struct MachineOptions {
 struct RecipeOptions {
   std::optional<int64_t> steps;
   std::optional<double> rate, leastRate;
-  std::optional<std::string> schedule; ///< constant, linear or cosine
-  std::optional<int64_t> warmup;
+  std::optional<std::string> schedule; ///< of the rate: Schedules.h
+  std::optional<int64_t> warmup, cycles;
+  std::optional<int64_t> decaySteps; ///< of the rate
+  std::optional<std::string> decayShape;
   std::optional<double> weightDecay;
   std::optional<bool> decayAll; ///< vectors too
   std::map<std::string, std::optional<double>, std::less<>> hyperparameters; ///< of optimizers, by name
   std::optional<double> clipNorm;
+  std::optional<bool> skipNonFinite;              ///< steps whose gradient is not finite; else they are errors
   std::optional<std::vector<std::string>> groups; ///< of parameters: plan::ParameterGroup
   std::optional<uint64_t> seed;
   std::optional<bool> shuffle;
@@ -57,12 +60,14 @@ struct TrainOptions {
   int64_t checkpointEvery = 0; ///< steps; 0: at the end only
   int64_t verifyEvery = 0;     ///< steps between comparisons of all ranks' weights; 0: with every checkpoint only
   int keep = 2; ///< checkpoints; 0: none is written
+  bool keepBest = false;      ///< beside those, that of the least evaluation loss
   bool checkpointCopy = true; ///< they are written beside training, where memory allows
   std::vector<std::string> evalData;
   int64_t evalEvery = 0; ///< steps; 0: at the end only
   int64_t sampleEvery = 0;          ///< steps between samples of text; 0: none
   std::vector<std::string> prompts; ///< that they continue
   int64_t sampleTokens = 64;        ///< of each at most
+  int64_t patience = 0;  ///< evaluations in a row that are no better than the best; 0: any number
   std::string metrics;   ///< empty: metrics.jsonl in `out`
   std::string tensorboard, saveGradients;
 };
@@ -74,6 +79,7 @@ struct EvalOptions {
   std::string from; ///< run or checkpoint; empty: the initial weights
   bool heldBack = false; ///< the rows that the run holds back alone
   bool pack = false;     ///< short samples share rows
+  bool best = false;     ///< of the run, by evaluation; else the newest
 };
 
 struct SampleOptions {
@@ -84,6 +90,7 @@ struct SampleOptions {
   int64_t tokens = 128, topK = 0;
   double temperature = 0.8, topP = 1;
   uint64_t seed = 0;
+  bool best = false; ///< of the run, by evaluation; else the newest
 };
 
 struct ExportOptions {
@@ -92,6 +99,7 @@ struct ExportOptions {
   std::string model;  ///< the original .onnx; empty: where the plan found it
   std::string like = {}; ///< a checkpoint folder, as which `output` is written; empty: one file
   bool merge = false;    ///< adapters are added to the weights that they are beside
+  bool best = false;     ///< of the run, by evaluation; else the newest
 };
 
 struct ReportOptions {

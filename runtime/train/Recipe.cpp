@@ -1,6 +1,7 @@
 #include "runtime/train/Recipe.h"
 
 #include "runtime/plan/ParameterGroups.h"
+#include "runtime/train/Schedules.h"
 
 #include <fmt/ranges.h>
 
@@ -20,12 +21,16 @@ template <typename Options, typename Visit> void forEachField(Options &options, 
   visit("--lr-schedule", "lr_schedule", options.schedule);
   visit("--warmup", "warmup", options.warmup);
   visit("--min-lr", "min_lr", options.leastRate);
+  visit("--lr-cycles", "lr_cycles", options.cycles);
+  visit("--decay-steps", "decay_steps", options.decaySteps);
+  visit("--decay-shape", "decay_shape", options.decayShape);
   visit("--weight-decay", "weight_decay", options.weightDecay);
   visit("--decay", "decay_all", options.decayAll);
   for (auto &[name, field] : options.hyperparameters)
     visit("--" + name, name, field);
   visit("--group", "groups", options.groups);
   visit("--clip-norm", "clip_norm", options.clipNorm);
+  visit("--non-finite", "skip_non_finite", options.skipNonFinite);
   visit("--seed", "seed", options.seed);
   visit("--shuffle", "shuffle", options.shuffle);
   visit("--data weights", "data_weights", options.dataWeights);
@@ -51,7 +56,9 @@ std::vector<const OptimizerSpec *> optimizersOf(const plan::Plan &plan) {
 /// A value as the command line has it.
 template <typename T> std::string said(std::string_view option, const T &value) {
   if constexpr (std::is_same_v<T, bool>)
-    return option == "--decay" ? (value ? "all" : "matrices") : (value ? "on" : "off");
+    return option == "--decay"        ? (value ? "all" : "matrices")
+           : option == "--non-finite" ? (value ? "skip" : "stop")
+                                      : (value ? "on" : "off");
   else if constexpr (std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, std::vector<double>>)
     return value.empty() ? "none" : fmt::format("{}", fmt::join(value, " "));
   else
@@ -78,6 +85,9 @@ template <typename T> bool readInto(std::optional<T> &field, const json &value) 
 Status checkRecipe(const RecipeOptions &said, const plan::Plan &plan) {
   if (said.clipNorm && !plan.settings.clip)
     return fail("--clip-norm {}: the plan is not compiled for clipping: compile it with --clip", *said.clipNorm);
+  if (said.skipNonFinite.value_or(false) && !plan.settings.clip)
+    return fail(
+        "--non-finite skip: the plan updates weights before the whole gradient is known: compile it with --clip");
   const std::vector<const OptimizerSpec *> optimizers = optimizersOf(plan);
   for (const auto &[name, value] : said.hyperparameters)
     if (value && std::ranges::none_of(optimizers, [&](const OptimizerSpec *optimizer) { return optimizer->find(name); }))
@@ -172,6 +182,8 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   fill(said.schedule, "constant");
   fill(said.warmup, 0);
   fill(said.leastRate, 0.0);
+  fill(said.cycles, 1);
+  fill(said.decayShape, "cosine");
   fill(said.decayAll, false);
   for (const OptimizerSpec *optimizer : optimizers) {
     fill(said.weightDecay, optimizer->usualDecay);
@@ -181,6 +193,7 @@ void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {
   fill(said.groups, plan.settings.groups);
   if (plan.settings.clip)
     fill(said.clipNorm, usual.clipNorm);
+  fill(said.skipNonFinite, false);
   fill(said.seed, uint64_t(0));
   fill(said.shuffle, true);
   fill(said.dataWeights, std::vector<double>());
@@ -232,28 +245,15 @@ Status applyGroup(const plan::ParameterGroup &group, const plan::Plan &plan, Rec
 } // namespace
 
 Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said, const plan::Plan &plan) {
-  if (*all.leastRate > *all.rate && said.rate && !said.leastRate)
-    return fail("--lr {} is below the run's least rate, {}, which stays unless said otherwise: say --min-lr too", *all.rate,
-                *all.leastRate);
-  if (*all.leastRate > *all.rate && said.leastRate && !said.rate)
-    return fail("--min-lr {} is above the run's rate, {}, which stays unless said otherwise: say --lr too", *all.leastRate,
-                *all.rate);
-  if (*all.leastRate > *all.rate)
-    return fail("--min-lr {} is above --lr {}", *all.leastRate, *all.rate);
   Recipe recipe;
-  recipe.rate.peak = *all.rate;
-  recipe.rate.least = *all.leastRate;
-  recipe.rate.decline = *all.schedule == "linear"   ? Decline::linear
-                        : *all.schedule == "cosine" ? Decline::cosine
-                                                    : Decline::constant;
-  recipe.rate.warmup = *all.warmup;
-  recipe.rate.steps = *all.steps;
+  MT_ASSIGN(recipe.rate, rateOf(all, said));
   for (const plan::Parameter &parameter : plan.parameters)
     recipe.updates.push_back(updateOf(parameter, recipe, all));
   MT_ASSIGN(std::vector<plan::ParameterGroup> groups, plan::parseGroups(*all.groups));
   for (const plan::ParameterGroup &group : groups)
     MT_TRY(applyGroup(group, plan, recipe));
   recipe.clipNorm = all.clipNorm.value_or(recipe.clipNorm);
+  recipe.skipsNonFinite = *all.skipNonFinite;
   recipe.seed = *all.seed;
   recipe.shuffle = *all.shuffle;
   return recipe;

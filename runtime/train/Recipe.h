@@ -29,6 +29,7 @@ struct Recipe {
   LearningRate rate; ///< of what is in no group, with its steps
   std::vector<UpdateRecipe> updates; ///< by parameter of the plan; of frozen ones nothing counts
   double clipNorm = 1;               ///< counts where the plan clips
+  bool skipsNonFinite = false;       ///< steps whose gradient is not finite; only where the plan clips
   uint64_t seed = 0;
   bool shuffle = true;
 };
@@ -45,10 +46,11 @@ Result<std::vector<std::string>> adoptStored(RecipeOptions &said, const nlohmann
 /// A stored recipe as a command line says it, "--lr 0.001 --group '*.bias:decay=0'", but for groups that say an
 /// optimizer, which only a plan has. Errors: as of adoptStored().
 Result<std::string> asCommandLine(const nlohmann::json &stored);
-/// Fills what is still open with defaults: PyTorch's, but that decay spares vectors. Groups are those of the plan.
+/// Fills what is still open with defaults: PyTorch's, but that decay spares vectors. Groups are those of the plan. Open
+/// stays --decay-steps, which follows the steps.
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan);
-/// Of options without anything open, of which `said` are on the command line. Errors: values that exclude each other, and
-/// groups that suit no parameter of the plan.
+/// Of options with nothing else open, of which `said` are on the command line. Errors: values that exclude each other,
+/// and groups that suit no parameter of the plan.
 Result<Recipe> completeRecipe(const RecipeOptions &all, const RecipeOptions &said, const plan::Plan &plan);
 
 } // namespace mt::train

@@ -237,26 +237,52 @@ Result<std::vector<FoundCheckpoint>> checkpointsOf(const std::string &path) {
   return own;
 }
 
-Status withNewest(const std::string &path, const std::function<Status(const FoundCheckpoint &)> &use) {
-  MT_ASSIGN(std::vector<FoundCheckpoint> all, checkpointsOf(path));
-  std::vector<Status> failures; // of those that cannot be used and are newer, by step
-  for (const FoundCheckpoint &found : all)
-    if (!found.whole && found.step >= all.front().step) {
-      if (!found.damaged)
-        return found.whole;
-      failures.push_back(found.whole);
-    }
-  for (const FoundCheckpoint &found : all) {
-    if (!found.whole)
-      break;
+/// Calls use() with the first and, where that turns out to be damaged, with the next; warns of `failures` before, those
+/// of checkpoints that are passed over, of which `instead` says what is used. There is one at least, or a failure.
+static Status useFirst(const std::vector<const FoundCheckpoint *> &wanted, const std::string &path,
+                       std::vector<Status> failures, std::string_view instead,
+                       const std::function<Status(const FoundCheckpoint &)> &use) {
+  const bool isOnly = wanted.size() + failures.size() == 1;
+  for (const FoundCheckpoint *found : wanted) {
     for (const Status &failure : failures)
-      log().warn("{}; an older checkpoint is used", failure.message());
-    Status used = use(found);
-    if (used || !isDamaged(found.folder, true))
+      log().warn("{}; {} is used", failure.message(), instead);
+    Status used = use(*found);
+    if (used || !isDamaged(found->folder, true))
       return used;
     failures = {used};
   }
-  return all.size() == 1 ? failures.front() : fail("{}: no checkpoint there is whole: {}", path, failures.back().message());
+  return isOnly ? failures.front() : fail("{}: no checkpoint there is whole: {}", path, failures.back().message());
+}
+
+Status withNewest(const std::string &path, const std::function<Status(const FoundCheckpoint &)> &use) {
+  MT_ASSIGN(std::vector<FoundCheckpoint> all, checkpointsOf(path));
+  std::vector<const FoundCheckpoint *> whole;
+  std::vector<Status> failures; // of those that cannot be used and are newer, by step
+  for (const FoundCheckpoint &found : all)
+    if (found.whole)
+      whole.push_back(&found);
+    else if (found.step < all.front().step)
+      continue;
+    else if (!found.damaged)
+      return found.whole;
+    else
+      failures.push_back(found.whole);
+  return useFirst(whole, path, failures, "an older checkpoint", use);
+}
+
+Status withBest(const std::string &path, const std::function<Status(const FoundCheckpoint &)> &use) {
+  MT_ASSIGN(std::vector<FoundCheckpoint> all, checkpointsOf(path));
+  const std::vector<const FoundCheckpoint *> best = byEvaluation(all);
+  if (best.empty())
+    return fail("{}: no checkpoint there has an evaluation: train with --eval-data, and --keep-best to keep the best",
+                path);
+  std::vector<Status> failures; // any may have been the best
+  for (const FoundCheckpoint &found : all)
+    if (!found.whole && !found.damaged)
+      return found.whole;
+    else if (!found.whole)
+      failures.push_back(found.whole);
+  return useFirst(best, path, failures, "the best of the others", use);
 }
 
 } // namespace mt::train

@@ -54,6 +54,8 @@ Result<std::vector<FoundCheckpoint>> checkpointsOf(const std::string &path);
 /// Calls use() with the newest of them and, where that turns out to be damaged, with the one before it, and says so.
 /// Errors: those of use(); a newer one cannot be read; none is whole.
 Status withNewest(const std::string &path, const std::function<Status(const FoundCheckpoint &)> &use);
+/// The same with that of the least evaluation loss, and then the next. Errors: also, none was evaluated.
+Status withBest(const std::string &path, const std::function<Status(const FoundCheckpoint &)> &use);
 
 } // namespace mt::train
 #endif

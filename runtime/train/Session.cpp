@@ -124,7 +124,7 @@ void Session::fillScalars(const Job &job, std::span<void *const> parts) const {
   std::array<double, Scalars::kCount> common = {};
   common[Scalars::kStep] = step;
   common[Scalars::kLearningRate] = training ? recipe.rate.at(job.step) : 0;
-  common[Scalars::kValid] = static_cast<double>(job.valid);
+  common[Scalars::kSkips] = recipe.skipsNonFinite ? 1 : 0;
   common[Scalars::kInverseValid] = job.valid > 0 ? 1.0 / static_cast<double>(job.valid) : 0;
   common[Scalars::kClipThreshold] =
       plan.settings.clip ? recipe.clipNorm : std::numeric_limits<double>::infinity();

@@ -32,6 +32,8 @@ struct TrainData {
   std::optional<Order> order;      ///< of the first
   std::string evalName;            ///< of the second, for messages
   bool heldBack = false;           ///< rows of the data are, and never in the first
+  /// Fingerprint of the second: of the data's own where rows of those are held back.
+  const std::string &evaluated() const { return heldBack && evalData.empty() ? data.fingerprint : evalData.fingerprint; }
   std::string note;                ///< what became of samples that share rows, for people; may be empty
 
   /// Arranges them as `recipe`, which must be complete, says. Errors: it does not suit the data, or they are too few.

@@ -209,6 +209,8 @@ nlohmann::ordered_json TrainSetup::toCompare() const {
           {"--checkpoint-every", options.checkpointEvery},
           {"--verify-every", options.verifyEvery},
           {"--keep", options.keep},
+          {"--keep-best", options.keepBest},
+          {"--patience", options.patience},
           {"--checkpoint-copy", options.checkpointCopy},
           {"step to go on from", from.meta.step}};
 }

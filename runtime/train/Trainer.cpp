@@ -14,6 +14,7 @@
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/GradientFile.h"
 #include "runtime/train/Interrupt.h"
+#include "runtime/train/LossSpikes.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/RunHeader.h"
 #include "runtime/train/RunReport.h"
@@ -50,8 +51,8 @@ public:
   Status run() {
     catchInterrupts();
     MT_TRY(prepareCheckpoints());
+    MT_TRY(takeUpEvaluations());
     MT_TRY(ranks.agree(ranks.isFirst() ? beginFolder() : Status()));
-    MT_ASSIGN(evaluatedAtStart, ranks.any(metrics && metrics->evaluatedAtStart()));
     if (setup.from.checkpoint)
       progress.note(fmt::format("going on from {}, step {}", *setup.from.checkpoint, step));
     for (const std::string &line : {setup.from.note, setup.changes, setup.data.note, besides})
@@ -72,8 +73,17 @@ private:
     return openFiles();
   }
 
+  /// Evaluations on other data do not compare: with those, what was known of them is forgotten.
+  Status takeUpEvaluations() {
+    MT_ASSIGN(evaluations, EvaluationRecord::read(setup.from.meta.evaluations));
+    if (setup.data.evalCorpus && evaluations.data != setup.data.evaluated())
+      evaluations = {.data = setup.data.evaluated()};
+    return Status();
+  }
+
   Status openFiles() {
-    MT_ASSIGN(metrics, MetricsFile::open(options.metrics, runHeader(setup), setup.from.meta.step));
+    MT_ASSIGN(metrics, MetricsFile::open(options.metrics, runHeader(setup), step, evaluations.step == step,
+                                         [this](float loss) { spikes.add(loss); }));
     if (!options.tensorboard.empty()) {
       MT_ASSIGN(board, TensorBoard::open(options.tensorboard));
     }
@@ -102,7 +112,7 @@ private:
     auto bytes = [this](const plan::Part &part) { return session->bytes(part.span); };
     writer.emplace(plan, CheckpointWriter::Setup{options.out,
                                                  bytes,
-                                                 options.keep,
+                                                 {options.keep, options.keepBest},
                                                  options.machine.threads,
                                                  from.checkpoint.value_or(""),
                                                  step,
@@ -129,19 +139,23 @@ private:
     startClock();
     if (missesEvaluation())
       MT_TRY(evaluateNow());
-    while (step < recipe.rate.steps && !ranks.stop()) {
+    auto isDue = [this](int64_t every) { return every > 0 && step % every == 0; };
+    while (step < recipe.rate.steps && !isOutOfPatience() && !ranks.stop()) {
       MT_TRY(session->enqueue({plan::ProgramKind::step, step + 1, &batches, position, plan.settings.batch}));
       ++step;
       position += plan.settings.batch;
       if (step == recipe.rate.steps)
         break;
-      if (options.verifyEvery > 0 && step % options.verifyEvery == 0)
+      if (isDue(options.verifyEvery))
         MT_TRY(verifyWeights());
       // What an evaluation may run into must not cost the checkpoint.
-      if (savesOnTheWay() && step % options.checkpointEvery == 0)
+      const bool isSaved = options.keep > 0 && isDue(options.checkpointEvery);
+      if (isSaved)
         MT_TRY(saveOnTheWay());
-      if (options.evalEvery > 0 && step % options.evalEvery == 0)
+      if (isDue(options.evalEvery))
         MT_TRY(evaluateNow());
+      if (options.keepBest && !isSaved && evaluations.step == step && evaluations.isBest())
+        MT_TRY(saveOnTheWay());
       if (options.sampleEvery > 0 && step % options.sampleEvery == 0)
         MT_TRY(sampleNow());
     }
@@ -149,13 +163,17 @@ private:
   }
 
   bool savesOnTheWay() const {
-    return options.keep > 0 && options.checkpointEvery > 0 && options.checkpointEvery < recipe.rate.steps;
+    auto isOnTheWay = [this](int64_t every) { return every > 0 && every < recipe.rate.steps; };
+    return options.keep > 0 &&
+           (isOnTheWay(options.checkpointEvery) || (options.keepBest && isOnTheWay(options.evalEvery)));
   }
+
+  bool isOutOfPatience() const { return options.patience > 0 && evaluations.worse >= options.patience; }
 
   /// Whether the run was stopped in the evaluation that belongs to the step that it goes on from.
   bool missesEvaluation() const {
     return step > 0 && options.evalEvery > 0 && step % options.evalEvery == 0 && step < recipe.rate.steps &&
-           !evaluatedAtStart;
+           evaluations.step != step;
   }
 
   /// A run that ends with an error of its data loses no step. Where a step itself went wrong nothing is whole any more.
@@ -181,8 +199,7 @@ private:
 
   /// What is left once the last step has its checkpoint.
   Status concludeRun() {
-    bool evaluated = step == setup.from.meta.step && evaluatedAtStart;
-    if (!ranks.stopped() && !evaluated)
+    if (!ranks.stopped() && evaluations.step != step)
       MT_TRY(evaluateNow());
     if (!ranks.stopped())
       MT_TRY(sampleNow());
@@ -194,7 +211,10 @@ private:
     if (!options.machine.trace.empty())
       MT_TRY(session->writeTrace());
     bool stopped = ranks.stopped() && (step < recipe.rate.steps || (evaluation && !evaluation->complete()));
-    progress.note(result(stopped), stopped && ranks.isFirst());
+    progress.note(result(stopped), (stopped || isOutOfPatience()) && ranks.isFirst());
+    if (options.keepBest && evaluations.bestStep > 0)
+      progress.note(fmt::format("the best evaluation is {:.4f}, of step {}: mtrun export {} --best -o FILE",
+                                evaluations.bestLoss, evaluations.bestStep, options.out));
     return Status();
   }
 
@@ -204,6 +224,14 @@ private:
   }
 
   std::string result(bool stopped) const {
+    if (isOutOfPatience() && step < recipe.rate.steps)
+      return fmt::format("stopped after step {} of {}: {} evaluations in a row were no better than {}{}; checkpoint {}",
+                         step, recipe.rate.steps, evaluations.worse,
+                         evaluations.bestStep > 0
+                             ? fmt::format("{:.4f}, of step {}", evaluations.bestLoss, evaluations.bestStep)
+                             : "a number that is not finite",
+                         options.keepBest ? "" : " (whose checkpoint --keep-best keeps)",
+                         writer->newest().empty() ? "none" : writer->newest());
     if (stopped && options.keep == 0)
       return fmt::format("stopped after step {} of {}; no checkpoint was written (--keep 0)", step, recipe.rate.steps);
     if (stopped)
@@ -228,12 +256,15 @@ private:
       return Status();
     }
     double loss = evaluation->loss();
+    evaluations.add(step, loss);
     if (metrics)
       keepGoing(metrics->evaluation(step, loss, evaluation->tokens()));
     if (board)
       keepGoing(board->scalar("eval/loss", step, static_cast<float>(loss)));
     progress.note(fmt::format("step {}: evaluation loss {:.4f}, perplexity {:.4f}, over {} targets", step, loss,
                               std::exp(loss), evaluation->tokens()));
+    syncMetrics(); // before the checkpoint says that it was made
+    writer->record(evaluations);
     report();
     startClock();
     return Status();
@@ -332,6 +363,7 @@ private:
     meta.recipe = toJson(options.recipe);
     meta.aliases = aliasesOf(plan);
     meta.adapters = adaptersOf(plan);
+    meta.evaluations = evaluations.toJson();
     return meta;
   }
 
@@ -354,6 +386,7 @@ private:
     record.gradientNorm = scalars[Scalars::kGradientNorm];
     record.learningRate = recipe.rate.at(job.step);
     record.tokens = job.valid;
+    record.skipped = !std::isfinite(record.gradientNorm);
     record.seconds = lap();
     record.deviceBytes = session->reservedBytes(plan::SpaceKind::device);
     record.hostBytes =
@@ -366,7 +399,30 @@ private:
       keepGoing(writeBoard(record));
     if (metrics)
       keepGoing(metrics->step(record));
-    return Status();
+    noteSpike(record);
+    return countSkipped(record);
+  }
+
+  /// For people alone: no bit of the run depends on it.
+  void noteSpike(const StepRecord &record) {
+    const std::optional<double> usual = metrics ? spikes.add(record.loss) : std::nullopt;
+    if (!usual)
+      return;
+    const std::string note = fmt::format("loss spike: {:.4g}, usually {:.4g}", record.loss, *usual);
+    log().warn("step {}: {}", record.step, note);
+    keepGoing(metrics->note(record.step, note));
+  }
+
+  /// One bad batch is no reason to end a run; a model that is broken is.
+  Status countSkipped(const StepRecord &record) {
+    constexpr int64_t kMost = 10;
+    skippedInARow = record.skipped ? skippedInARow + 1 : 0;
+    if (skippedInARow < kMost)
+      return Status();
+    return fail(
+        "step {}: {} steps in a row were skipped, as their gradients are not finite: lower the learning rate, or see "
+        "the data",
+        record.step, kMost);
   }
 
   Status writeBoard(const StepRecord &record) {
@@ -403,12 +459,13 @@ private:
   ProgressLine progress;
   int64_t step, position; ///< enqueued
   std::optional<MetricsFile> metrics; ///< of the first rank
-  bool evaluatedAtStart = false;      ///< as its file says
+  EvaluationRecord evaluations;       ///< up to `step`
+  LossSpikes spikes;                  ///< of the first rank
   bool weightsDiffer = false;         ///< those of ranks
   std::optional<TensorBoard> board;
   std::unique_ptr<GradientFile> gradients;
   std::optional<Evaluation> evaluation;
-  int64_t reported = 0;
+  int64_t reported = 0, skippedInARow = 0;
   int64_t shownLines = 0; ///< of the metrics, in the report
   bool unshown = false;   ///< it could not be written
   float firstLoss = 0, lastLoss = 0;

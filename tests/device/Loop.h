@@ -35,8 +35,7 @@ inline void fillScalars(double *scalars, int step) {
   scalars[Scalars::kStep] = step + 1;
   scalars[Scalars::kLearningRate] = kLearningRate;
   scalars[Scalars::kBiasCorrection1] = scalars[Scalars::kBiasCorrection2] = 1;
-  scalars[Scalars::kValid] = Linear::kBatch * Linear::kOut;
-  scalars[Scalars::kInverseValid] = 1 / scalars[Scalars::kValid];
+  scalars[Scalars::kInverseValid] = 1.0 / (Linear::kBatch * Linear::kOut);
   scalars[Scalars::kClipThreshold] = INFINITY;
   scalars[Scalars::kClipScale] = 1;
   scalars[Scalars::kMomentum] = kMomentum;

@@ -60,8 +60,9 @@ def state(checkpoint):
 
 
 def result(run, step):
-    """What a finished run has come to."""
-    return losses(run / "metrics.jsonl"), state(run / f"step-{step}")
+    """What a finished run has come to: losses, tensors, and what its checkpoint knows of evaluations."""
+    evaluations = json.loads((run / f"step-{step}" / "meta.json").read_text())["evaluations"]
+    return losses(run / "metrics.jsonl"), state(run / f"step-{step}"), evaluations
 
 
 def different(got, want):

@@ -26,8 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   };
   log().set_level(spdlog::level::off);
   const std::string checkpoint = folder.path() + "/step-1";
-  (void)train::withNewest(folder.path(),
-                          [](const train::FoundCheckpoint &found) { return train::verifyCheckpoint(found.folder, true, 1); });
+  auto verify = [](const train::FoundCheckpoint &found) { return train::verifyCheckpoint(found.folder, true, 1); };
+  (void)train::withNewest(folder.path(), verify);
+  (void)train::withBest(folder.path(), verify);
   (void)train::verifyCheckpoint(checkpoint, false, 1);
   (void)train::loadCheckpoint(checkpoint, plan, place, false, 1);
   return 0;

@@ -24,8 +24,9 @@ TEST(Optimizers, HaveKernelsOfTheirOperands) {
 }
 
 TEST(Optimizers, ReadScalarsThatNothingElseFills) {
-  const std::set<int> common = {Scalars::kStep, Scalars::kLearningRate, Scalars::kValid, Scalars::kInverseValid, Scalars::kClipThreshold,
-                                Scalars::kClipScale, Scalars::kGradientNorm, Scalars::kSeed, Scalars::kDecay};
+  const std::set<int> common = {Scalars::kStep,         Scalars::kLearningRate,  Scalars::kSkips,
+                                Scalars::kInverseValid, Scalars::kClipThreshold, Scalars::kClipScale,
+                                Scalars::kGradientNorm, Scalars::kSeed,          Scalars::kDecay};
   for (const OptimizerSpec &optimizer : optimizers()) {
     std::set<int> places = common;
     for (const Hyperparameter &each : optimizer.hyperparameters)

@@ -158,6 +158,32 @@ TEST(Step, StepNorm) {
   expectResults({"step_norm", {}, {step, norms({25})}, result}, {expect(step, 1)}, 1e-15);
   EXPECT_EQ(runError({"step_norm", {}, {step, norms({1}), norms({1, NAN})}, result}),
             "squared gradient norm 1 of operand 2 is nan: not finite");
+  EXPECT_EQ(runError({"step_norm", {}, {step, norms({1e308}), norms({1e308})}, result}),
+            "the norm of the whole gradient is inf: not finite");
+}
+
+/// What is not finite is skipped where every row says so: then every row has step 0, at which updates do nothing.
+TEST(Step, StepNormSkips) {
+  Tensor step = rows(2);
+  for (size_t row : {0, 1})
+    step.values[row * Scalars::kCount + Scalars::kSkips] = 1;
+  auto of = [&](Values squared) {
+    Outcome outcome =
+        run({"step_norm", {}, {step, norms({9}), norms(std::move(squared))}, {{DType::f64, {2, Scalars::kCount}}}});
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+    return outcome.outputs.at(0);
+  };
+  for (double norm : {std::nan(""), HUGE_VAL}) {
+    const Values skipped = of({1, norm, 4});
+    for (size_t row : {0, 1}) {
+      EXPECT_EQ(skipped.at(row * Scalars::kCount + Scalars::kStep), 0);
+      EXPECT_FALSE(std::isfinite(skipped.at(row * Scalars::kCount + Scalars::kGradientNorm)));
+    }
+  }
+  const Values whole = of({7});
+  EXPECT_EQ(whole.at(Scalars::kStep), 3);
+  EXPECT_EQ(whole.at(Scalars::kGradientNorm), 4);
+  EXPECT_EQ(whole.at(Scalars::kCount + Scalars::kStep), 3);
 }
 
 struct Optimizer {
@@ -290,6 +316,7 @@ TEST(Step, NothingPendingTouchesNothing) {
   Optimizer optimizer;
   optimizer.step = 0;
   State state = stateOf({3, 50});
+  state.gradient.values[7] = NAN; // of a step that was skipped
   Outcome outcome = run(adamwCall(optimizer, state, NAN));
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   EXPECT_EQ(outcome.outputs, (std::vector<Values>{state.weight.values, state.first.values, state.second.values}));

@@ -1,5 +1,6 @@
 // Checkpoints: round trip, which one is the newest, what an interrupted writer leaves, what does not match.
 #include "runtime/train/Checkpoint.h"
+#include "runtime/train/EvaluationRecord.h"
 #include "runtime/train/Export.h"
 #include "tests/plan/LinearPlan.h"
 #include "tests/train/TestFiles.h"
@@ -21,6 +22,7 @@ protected:
   Folder folder;
   std::map<std::string_view, std::vector<float>> state;
   std::string run = "0123";
+  EvaluationRecord known; ///< evaluations
 
   Checkpoints() {
     for (std::string_view role : {plan::kWeight, std::string_view("first_moment")}) {
@@ -44,8 +46,9 @@ protected:
     EXPECT_TRUE(done.ok()) << done.message();
     return folder;
   }
-  std::string save(int64_t step, int keep = 2) {
+  std::string save(int64_t step, Keep keep = {2}) {
     CheckpointMeta meta;
+    meta.evaluations = known.toJson();
     meta.step = step;
     meta.position = step * 8;
     meta.run = run;
@@ -84,7 +87,7 @@ TEST_F(Checkpoints, TiedTensorsThatWereTrainedApart) {
   before.parameters[1].name = "weight.T";
   CheckpointMeta meta;
   meta.step = 3;
-  Result<std::string> saved = saveCheckpoint(folder.path, before, meta, place(), 2);
+  Result<std::string> saved = saveCheckpoint(folder.path, before, meta, place(), {2});
   ASSERT_TRUE(saved.ok()) << saved.status().message();
   EXPECT_ERROR(loadCheckpoint(*saved, plan, place(), true), "it has 'weight' and 'weight.T', which the plan trains as one tensor");
 }
@@ -120,7 +123,7 @@ TEST_F(Checkpoints, MastersAreWholeInEveryPrecision) {
   }
   EXPECT_EQ(split.momentum, state["first_moment"]);
   Folder other;
-  Result<std::string> saved = saveCheckpoint(other.path, split.plan, CheckpointMeta(), split.place(), 2);
+  Result<std::string> saved = saveCheckpoint(other.path, split.plan, CheckpointMeta(), split.place(), {2});
   ASSERT_TRUE(saved.ok()) << saved.status().message();
   EXPECT_EQ(readFile(*saved + "/weight.safetensors"), readFile(whole + "/weight.safetensors"));
   EXPECT_FALSE(fs::exists(*saved + "/remainder.safetensors"));
@@ -280,13 +283,93 @@ TEST_F(Checkpoints, OfTwoOfOneStepTheLaterStays) {
 }
 
 TEST_F(Checkpoints, ThoseOfAnotherRunAreNotPruned) {
-  save(10, 1);
+  save(10, {1});
   run = "4567";
-  save(20, 1);
-  save(30, 1);
+  save(20, {1});
+  save(30, {1});
   EXPECT_TRUE(fs::exists(folder / "step-10"));
   EXPECT_FALSE(fs::exists(folder / "step-20"));
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-30");
+}
+
+TEST_F(Checkpoints, TheBestStaysBesideTheNewest) {
+  const std::map<int64_t, double> losses = {{1, 5}, {2, 3}, {3, 4}, {4, 3}, {5, 6}, {6, NAN}, {7, 2}};
+  const std::map<int64_t, std::string> kept = {{1, "1"},   {2, "2"},   {3, "2 3"}, {4, "2 4"},
+                                               {5, "2 5"}, {6, "2 6"}, {7, "7"}};
+  for (auto [step, loss] : losses) {
+    std::string saved = save(step, {1, true});
+    EXPECT_TRUE(fs::exists(folder / fmt::format("step-{}", step == 1 ? 1 : known.bestStep)))
+        << "its evaluation is still to come";
+    known.add(step, loss);
+    ASSERT_TRUE(recordEvaluations(saved, known.toJson(), {1, true}).ok());
+    std::string there;
+    for (int64_t i = 1; i <= step; ++i)
+      there += fs::exists(folder / fmt::format("step-{}", i)) ? fmt::format("{}{}", there.empty() ? "" : " ", i) : "";
+    EXPECT_EQ(there, kept.at(step)) << step;
+  }
+  known = {.data = "other"}; // those on other data do not compare
+  known.add(8, 9);
+  save(8, {1, true});
+  EXPECT_FALSE(fs::exists(folder / "step-7"));
+}
+
+TEST_F(Checkpoints, EvaluationsAreReadBackAndChangeNothingElse) {
+  std::string saved = save(3);
+  CheckpointMeta before = *readMeta(saved);
+  known.data = "abc";
+  known.add(2, 0.1);
+  known.add(3, INFINITY);
+  ASSERT_TRUE(recordEvaluations(saved, known.toJson(), {2}).ok());
+  CheckpointMeta after = *readMeta(saved);
+  EvaluationRecord read = *EvaluationRecord::read(after.evaluations);
+  EXPECT_EQ(read.step, 3);
+  EXPECT_FALSE(std::isfinite(read.loss));
+  EXPECT_EQ(read.bestStep, 2);
+  EXPECT_EQ(read.bestLoss, 0.1);
+  EXPECT_EQ(read.worse, 1);
+  EXPECT_EQ(read.data, "abc");
+  EXPECT_EQ(after.order, before.order);
+  EXPECT_EQ(after.files, before.files);
+  EXPECT_TRUE(verifyCheckpoint(saved, false).ok());
+  for (const char *damage : {"1", "{}", R"({"step":-1,"loss":1,"best_step":1,"best_loss":1,"worse":0,"data":""})",
+                             R"({"step":1,"loss":"1","best_step":1,"best_loss":1,"worse":0,"data":""})",
+                             R"({"step":1,"loss":1,"best_step":1,"best_loss":1,"worse":0.5,"data":""})",
+                             R"({"step":1,"loss":1,"best_step":1,"best_loss":1,"worse":0,"data":7})"})
+    EXPECT_EQ(EvaluationRecord::read(nlohmann::json::parse(damage)).status().message(),
+              "its record of evaluations is damaged")
+        << damage;
+  EXPECT_EQ(EvaluationRecord::read(nlohmann::json())->step, 0);
+  ASSERT_TRUE(recordEvaluations(saved, 7, {2}).ok());
+  EXPECT_ERROR(readMeta(saved).status(), "meta.json: damaged");
+}
+
+TEST_F(Checkpoints, TheBestIsFoundAndTheNextWhereItIsDamaged) {
+  auto usedOfBest = [&]() -> std::string {
+    std::string folder;
+    Status done =
+        withBest(this->folder.path, [&](const FoundCheckpoint &found) { return folder = found.folder, load(found); });
+    return done ? folder : done.message();
+  };
+  save(1, {9});
+  EXPECT_EQ(usedOfBest(),
+            folder.path + ": no checkpoint there has an evaluation: train with --eval-data, and --keep-best to keep "
+                          "the best");
+  const std::map<int64_t, double> losses = {{2, 3}, {3, 4}, {4, 2}, {5, 2}};
+  for (auto [step, loss] : losses) {
+    known.add(step, loss);
+    save(step, {9});
+  }
+  save(6, {9}); // its own evaluation is not known
+  EXPECT_EQ(usedOfBest(), folder / "step-4");
+  flip(folder / "step-4/weight.safetensors", fs::file_size(folder / "step-4/weight.safetensors") - 1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(usedOfBest(), folder / "step-5");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("; the best of the others is used"), std::string::npos);
+  fs::remove(folder / "step-5/weight.safetensors");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(usedOfBest(), folder / "step-2");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("step-5/weight.safetensors"), std::string::npos);
+  ASSERT_TRUE(exportWeights({.from = folder.path, .output = folder / "w.npz", .model = "", .best = true}).ok());
 }
 
 TEST_F(Checkpoints, ThreadsWriteAndReadTheSameBytes) {
@@ -307,8 +390,8 @@ TEST_F(Checkpoints, ThreadsWriteAndReadTheSameBytes) {
     }
   auto bytes = [&](const plan::Part &part) { return std::as_writable_bytes(std::span(values.at(&part))); };
   Folder one, four;
-  ASSERT_TRUE(saveCheckpoint(one.path, large, {}, bytes, 2, 1).ok());
-  ASSERT_TRUE(saveCheckpoint(four.path, large, {}, bytes, 2, 4).ok());
+  ASSERT_TRUE(saveCheckpoint(one.path, large, {}, bytes, {2}, 1).ok());
+  ASSERT_TRUE(saveCheckpoint(four.path, large, {}, bytes, {2}, 4).ok());
   for (const char *file : {"/weight.safetensors", "/first_moment.safetensors", "/meta.json"})
     EXPECT_EQ(readFile(one / "step-0" + file), readFile(four / "step-0" + file)) << file;
   auto before = values;

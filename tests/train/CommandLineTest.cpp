@@ -27,10 +27,44 @@ void expectUsageError(std::vector<const char *> words, const std::string &part) 
 }
 
 TEST(CommandLine, Training) {
-  Command command = parse({"plan.bin", "--data", "data.npz", "--shuffle", "off", "--steps", "20", "--lr", "0.003",
-                           "--weight-decay", "0.1", "--decay", "all", "--metrics", "m.jsonl", "--beta2", "0.95",
-                           "--clip-norm", "0.5", "--lr-schedule", "cosine", "--jitter", "7", "--poison",
-                           "--slow-copies", "100MB", "--keep", "0", "--checkpoint-copy", "off"});
+  Command command = parse({"plan.bin",
+                           "--data",
+                           "data.npz",
+                           "--shuffle",
+                           "off",
+                           "--steps",
+                           "20",
+                           "--lr",
+                           "0.003",
+                           "--weight-decay",
+                           "0.1",
+                           "--decay",
+                           "all",
+                           "--metrics",
+                           "m.jsonl",
+                           "--beta2",
+                           "0.95",
+                           "--clip-norm",
+                           "0.5",
+                           "--lr-schedule",
+                           "cosine",
+                           "--jitter",
+                           "7",
+                           "--poison",
+                           "--slow-copies",
+                           "100MB",
+                           "--keep",
+                           "0",
+                           "--checkpoint-copy",
+                           "off",
+                           "--non-finite",
+                           "skip",
+                           "--eval-data",
+                           "y",
+                           "--eval-every",
+                           "5",
+                           "--patience",
+                           "3"});
   const TrainOptions *train = std::get_if<TrainOptions>(&command);
   ASSERT_TRUE(train);
   EXPECT_EQ(train->plan, "plan.bin");
@@ -49,6 +83,23 @@ TEST(CommandLine, Training) {
   EXPECT_EQ(train->machine.slowCopies, 1e8);
   EXPECT_EQ(train->keep, 0);
   EXPECT_FALSE(train->checkpointCopy);
+  EXPECT_EQ(train->recipe.skipNonFinite, true);
+  EXPECT_EQ(train->patience, 3);
+  EXPECT_FALSE(train->keepBest);
+}
+
+TEST(CommandLine, Schedules) {
+  Command command =
+      parse({"plan.bin", "--data", "x", "--lr-schedule", "wsd", "--decay-steps", "30", "--decay-shape", "1-sqrt"});
+  ASSERT_TRUE(std::get_if<TrainOptions>(&command));
+  const RecipeOptions &recipe = std::get<TrainOptions>(command).recipe;
+  EXPECT_EQ(recipe.schedule, "wsd");
+  EXPECT_EQ(recipe.decaySteps, 30);
+  EXPECT_EQ(recipe.decayShape, "1-sqrt");
+  EXPECT_EQ(recipe.cycles, std::nullopt);
+  expectUsageError({"plan.bin", "--data", "x", "--decay-shape", "sqrt"}, "--decay-shape");
+  expectUsageError({"plan.bin", "--data", "x", "--decay-steps", "0"}, "--decay-steps");
+  expectUsageError({"plan.bin", "--data", "x", "--lr-cycles", "0"}, "--lr-cycles");
 }
 
 TEST(CommandLine, DataMayHaveWeights) {
@@ -103,9 +154,11 @@ TEST(CommandLine, OtherCommands) {
   ASSERT_TRUE(std::get_if<EvalOptions>(&eval));
   EXPECT_EQ(std::get<EvalOptions>(eval).from, "runs/plan");
   EXPECT_EQ(std::get<EvalOptions>(eval).machine.threads, 3);
-  Command exporting = parse({"export", "runs/plan", "-o", "x.onnx"});
+  EXPECT_FALSE(std::get<EvalOptions>(eval).best);
+  Command exporting = parse({"export", "runs/plan", "-o", "x.onnx", "--best"});
   ASSERT_TRUE(std::get_if<ExportOptions>(&exporting));
   EXPECT_EQ(std::get<ExportOptions>(exporting).output, "x.onnx");
+  EXPECT_TRUE(std::get<ExportOptions>(exporting).best);
   Command tokenizing =
       parse({"tokenize", "text", "-o", "tokens", "--tokenizer", "hf", "--threads", "3", "--shard-size", "1MiB"});
   ASSERT_TRUE(std::get_if<TokenizeOptions>(&tokenizing));
@@ -153,6 +206,14 @@ TEST(CommandLine, UsageErrors) {
   expectUsageError({"plan.bin", "--data", "x", "--shuffle", "maybe"}, "--shuffle");
   expectUsageError({"plan.bin", "--data", "x", "--checkpoint-copy", "no"}, "--checkpoint-copy");
   expectUsageError({"plan.bin", "--data", "x", "--eval-every", "5"}, "--eval-data");
+  expectUsageError({"plan.bin", "--data", "x", "--keep-best"}, "--keep-best goes by evaluations: say --eval-data");
+  expectUsageError({"plan.bin", "--data", "x", "--eval-data", "y", "--keep-best", "--keep", "0"},
+                   "--keep 0 writes no checkpoint");
+  expectUsageError({"plan.bin", "--data", "x", "--eval-data", "y", "--patience", "3"},
+                   "say --eval-data and --eval-every");
+  expectUsageError({"plan.bin", "--data", "x", "--patience", "0"}, "--patience");
+  expectUsageError({"plan.bin", "--data", "x", "--non-finite", "ignore"}, "--non-finite");
+  expectUsageError({"eval", "plan.bin", "--data", "x", "--best"}, "--best is one of a run's checkpoints: say --from");
   expectUsageError({"plan.bin", "--data", "x", "--slow-copies", "fast"}, "--slow-copies");
   expectUsageError({"plan.bin", "--data", "x", "--resume", "--overwrite"}, "say one of them");
   expectUsageError({"plan.bin", "--data", "x", "--calls"}, "--calls requires --trace");

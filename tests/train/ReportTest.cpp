@@ -169,21 +169,22 @@ TEST(Metrics, GoOnWithTheirHistory) {
                                other = {{"run", "r"}, {"plan", "q"}};
   const auto lines = [&] { return std::ranges::count(readFile(path), '\n'); };
   {
-    Result<MetricsFile> metrics = MetricsFile::open(path, first, 0);
+    Result<MetricsFile> metrics = MetricsFile::open(path, first, 0, false, [](float) {});
     ASSERT_TRUE(metrics.ok());
     for (int64_t step = 1; step <= 3; ++step)
       EXPECT_TRUE(metrics->step({.step = step, .loss = 2.0F / static_cast<float>(step), .seconds = 0.1}).ok());
     EXPECT_TRUE(metrics->evaluation(2, 1.5, 3).ok());
   }
   for (int again = 0; again < 2; ++again) {
-    Result<MetricsFile> metrics = MetricsFile::open(path, first, 2);
+    std::vector<float> losses;
+    Result<MetricsFile> metrics = MetricsFile::open(path, first, 2, true, [&](float loss) { losses.push_back(loss); });
     ASSERT_TRUE(metrics.ok());
-    EXPECT_TRUE(metrics->evaluatedAtStart());
+    EXPECT_EQ(losses, (std::vector<float>{2, 1}));
     EXPECT_EQ(metrics->history().step, 2);
     EXPECT_EQ(lines(), 4);
   }
   for (int again = 0; again < 2; ++again) {
-    Result<MetricsFile> metrics = MetricsFile::open(path, other, 2);
+    Result<MetricsFile> metrics = MetricsFile::open(path, other, 2, true, [](float) {});
     ASSERT_TRUE(metrics.ok());
     EXPECT_EQ(metrics->history().header["plan"], "q");
     EXPECT_EQ(lines(), 5);

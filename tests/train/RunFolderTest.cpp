@@ -21,7 +21,7 @@ protected:
     meta.step = step;
     meta.run = run;
     auto bytes = [&](const plan::Part &) { return std::as_writable_bytes(std::span(values)); };
-    ASSERT_TRUE(saveCheckpoint(folder.path, plan, meta, bytes, 9).ok());
+    ASSERT_TRUE(saveCheckpoint(folder.path, plan, meta, bytes, {9}).ok());
   }
   /// Of format 1, which names no run.
   void saveOld(int64_t step) {

@@ -4,6 +4,7 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Checksum.h"
+#include "runtime/train/EvaluationRecord.h"
 #include "runtime/train/Export.h"
 #include "tests/plan/LinearPlan.h"
 #include "tests/train/TestFiles.h"
@@ -214,6 +215,39 @@ TEST_P(Training, TheStoredRecipeIsAdopted) {
   run(resumed);
   EXPECT_EQ(losses("parts"), losses("whole"));
   EXPECT_EQ(state("parts"), state("whole"));
+}
+
+TEST_P(Training, ADecayFollowsTheStepsUnlessItIsSaid) {
+  auto rates = [&](const std::string &out) {
+    std::vector<double> all;
+    for (const json &line : metrics(out))
+      if (line.contains("lr"))
+        all.push_back(line["lr"]);
+    return all;
+  };
+  for (std::optional<int64_t> decay : {std::optional<int64_t>(), std::optional<int64_t>(4)}) {
+    const std::string name = decay ? "said" : "usual";
+    TrainOptions wanted = options(name, 5);
+    wanted.recipe.schedule = "wsd";
+    wanted.recipe.decaySteps = decay;
+    wanted.recipe.decayShape = "linear";
+    wanted.checkpointEvery = 1;
+    run(wanted);
+    std::filesystem::remove_all(folder / (name + "/step-5")); // as if it had been stopped in the decay
+    TrainOptions resumed = options(name, 10);
+    resumed.recipe = {};
+    resumed.recipe.steps = 10;
+    resumed.resume = true;
+    run(resumed);
+    wanted.out = folder / (name + "-whole");
+    wanted.recipe.steps = 10;
+    run(wanted);
+    std::vector<double> got = rates(name), whole = rates(name + "-whole");
+    ASSERT_EQ(got.size(), 10u);
+    EXPECT_TRUE(std::equal(got.begin() + 4, got.end(), whole.begin() + 4));
+    EXPECT_EQ(whole.at(7), decay ? 0.1 - 0.1 / 4 : 0.1);
+    EXPECT_EQ(whole.at(9), decay ? 0.1 / 4 : 0.1 / 2);
+  }
 }
 
 TEST_P(Training, WhatTheCommandLineChangesIsPrinted) {
@@ -442,8 +476,18 @@ TEST_P(Training, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
   };
   EXPECT_ERROR(refusal([](auto &o) { o.recipe.clipNorm = 1.0; }),
                "--clip-norm 1: the plan is not compiled for clipping");
-  EXPECT_ERROR(refusal([](auto &o) { o.recipe.hyperparameters["beta1"] = 0.5; }), "is of adamw or lion, and the plan's optimizer is sgd");
-  EXPECT_ERROR(refusal([](auto &o) { o.recipe.leastRate = 1; }), "--min-lr 1 is above --lr 0.1");
+  EXPECT_ERROR(
+      refusal([](auto &o) { o.recipe.skipNonFinite = true; }),
+      "--non-finite skip: the plan updates weights before the whole gradient is known: compile it with --clip");
+  EXPECT_ERROR(refusal([](auto &o) { o.recipe.hyperparameters["beta1"] = 0.5; }),
+               "is of adamw or lion, and the plan's optimizer is sgd");
+  EXPECT_ERROR(refusal([](auto &o) {
+                 o.recipe.leastRate = 1;
+                 o.recipe.schedule = "linear";
+               }),
+               "--min-lr 1 is above --lr 0.1");
+  EXPECT_ERROR(refusal([](auto &o) { o.recipe.leastRate = 0.01; }),
+               "--min-lr: --lr-schedule constant does not read it");
   EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "cuda:99"; }), "--device cuda:99: ");
   EXPECT_ERROR(refusal([](auto &o) { o.machine.device = "abacus"; }), "there are cpu, cuda and cuda:N");
   EXPECT_ERROR(refusal([](auto &o) { o.plan += ".gone"; }), "plan.bin.gone");
@@ -524,6 +568,7 @@ TEST_P(Training, WhatACheckpointDoesNotSayIsSaid) {
 
 TEST_P(Training, ARateBelowTheStoredLeastIsSaidAsWhatItIs) {
   TrainOptions wanted = options("run", 2);
+  wanted.recipe.schedule = "linear";
   wanted.recipe.leastRate = 0.01;
   run(wanted);
   TrainOptions resumed = options("run", 4);
@@ -602,7 +647,205 @@ TEST_P(Training, ANumberThatIsNotFiniteStopsTheRunAndKeepsWhatWasThere) {
   EXPECT_EQ(state("run"), before);
 }
 
+TEST_P(Training, ALossThatStandsOutIsNoted) {
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  constexpr int64_t kSteps = 60, kBad = 56, kMany = kSteps * Linear::kBatch;
+  for (auto [values, width] : {std::pair(&x, Linear::kIn), std::pair(&y, Linear::kOut)})
+    while (values->size() < static_cast<size_t>(kMany * width))
+      values->push_back(normal(random));
+  y[static_cast<size_t>((kBad - 1) * Linear::kBatch * Linear::kOut)] = 1000;
+  writeData("data.npz", kMany);
+  auto notes = [&](const std::string &out) {
+    std::vector<json> all;
+    for (const json &line : metrics(out))
+      if (line.contains("note"))
+        all.push_back(line);
+    return all;
+  };
+  TrainOptions wanted = options("whole", kSteps);
+  wanted.recipe.shuffle = false;
+  wanted.recipe.rate = 0.001;
+  testing::internal::CaptureStderr();
+  run(wanted);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(fmt::format("warning: step {}: loss spike: ", kBad)),
+            std::string::npos);
+  const std::vector<json> noted = notes("whole");
+  ASSERT_EQ(noted.size(), 1u);
+  EXPECT_EQ(noted[0]["step"], kBad);
+  EXPECT_TRUE(noted[0]["note"].get<std::string>().starts_with("loss spike: 2.495e+04, usually 2.")) << noted[0];
+  for (bool forgets : {false, true}) { // where there are no metrics, nothing is known of the steps before
+    wanted.out = folder / (forgets ? "forgets" : "parts");
+    wanted.resume = false;
+    wanted.recipe.steps = 40;
+    run(wanted);
+    if (forgets)
+      std::filesystem::remove(wanted.out + "/metrics.jsonl");
+    wanted.resume = true;
+    wanted.recipe.steps = kSteps;
+    run(wanted);
+    EXPECT_EQ(notes(forgets ? "forgets" : "parts"), forgets ? std::vector<json>() : noted);
+  }
+}
+
+/// Evaluations of a run on other rows than it is trained on.
+class Evaluated : public Training {
+protected:
+  TrainOptions evaluated(const std::string &out) {
+    TrainOptions wanted = options(out, 40);
+    wanted.data.path = folder / "few.npz";
+    wanted.evalData = folder / "data.npz";
+    wanted.evalEvery = 2;
+    wanted.checkpointEvery = 1;
+    wanted.keep = 99;
+    wanted.recipe.rate = 0.05;
+    return wanted;
+  }
+  Evaluated() { writeData("few.npz", 8); }
+  std::map<int64_t, double> evaluations(const std::string &out) {
+    std::map<int64_t, double> all;
+    for (const json &line : metrics(out))
+      EXPECT_TRUE(!line.contains("eval_loss") || all.emplace(line["step"], line["eval_loss"]).second)
+          << "twice: " << line;
+    return all;
+  }
+  /// Where the least loss is and where a run ends that has so much patience.
+  static std::pair<int64_t, int64_t> endOf(const std::map<int64_t, double> &losses, int64_t patience) {
+    int64_t best = 0, worse = 0;
+    for (auto [step, loss] : losses) {
+      worse = best == 0 || loss < losses.at(best) ? 0 : worse + 1;
+      best = worse == 0 ? step : best;
+      if (worse == patience)
+        return {best, step};
+    }
+    return {best, 0};
+  }
+  bool has(const std::string &checkpoint) { return std::filesystem::exists(folder / checkpoint); }
+};
+
+TEST_P(Evaluated, PatienceEndsARunAtTheSameStepWhereverItGoesOn) {
+  run(evaluated("whole"));
+  auto [best, end] = endOf(evaluations("whole"), 3);
+  ASSERT_GT(best, 2);
+  ASSERT_TRUE(end > best && end < 40) << end;
+  TrainOptions wanted = evaluated("run");
+  wanted.patience = 3;
+  wanted.quiet = false;
+  testing::internal::CaptureStdout();
+  run(wanted);
+  std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_NE(printed.find(fmt::format(
+                "stopped after step {} of 40: 3 evaluations in a row were no better than {:.4f}, of step {} "
+                "(whose checkpoint --keep-best keeps); checkpoint {}/run/step-{}\n",
+                end, evaluations("whole").at(best), best, folder.path, end)),
+            std::string::npos)
+      << printed;
+  const std::vector<std::string> wholeLosses = losses("run");
+  const std::map<int64_t, double> wholeEvaluations = evaluations("run");
+  const std::string wholeState = state("run");
+  EXPECT_EQ(wholeEvaluations.rbegin()->first, end);
+  wanted.quiet = true;
+  wanted.resume = true;
+  for (int64_t step : {end, end - 1, end - 2, end - 3, best, best - 1})
+    for (bool unnoted : {false, true}) {
+      SCOPED_TRACE(fmt::format("from step {}{}", step, unnoted ? ", killed before its evaluation was noted" : ""));
+      for (int64_t later = step + 1; later <= end; ++later)
+        std::filesystem::remove_all(folder / fmt::format("run/step-{}", later));
+      const std::string at = folder / fmt::format("run/step-{}", step);
+      if (unnoted) {
+        json before = readMeta(folder / fmt::format("run/step-{}", step - 1))->evaluations;
+        ASSERT_TRUE(recordEvaluations(at, before, {99}).ok());
+      }
+      run(wanted);
+      EXPECT_EQ(losses("run"), wholeLosses);
+      EXPECT_EQ(evaluations("run"), wholeEvaluations);
+      EXPECT_EQ(state("run"), wholeState);
+      EXPECT_EQ(newestCheckpoint(folder / "run"), folder / fmt::format("run/step-{}", end));
+    }
+  wanted.patience = 0;
+  run(wanted);
+  EXPECT_EQ(losses("run"), losses("whole"));
+  EXPECT_EQ(evaluations("run"), evaluations("whole"));
+}
+
+TEST_P(Evaluated, TheBestIsKeptAndFound) {
+  run(evaluated("whole"));
+  auto [best, end] = endOf(evaluations("whole"), 3);
+  for (int64_t every : {0, 3}) { // checkpoints at steps of evaluations, and at others
+    const std::string name = fmt::format("every-{}", every);
+    TrainOptions wanted = evaluated(name);
+    wanted.checkpointEvery = every;
+    wanted.keep = 1;
+    wanted.keepBest = true;
+    run(wanted);
+    EXPECT_TRUE(has(fmt::format("{}/step-{}", name, best)));
+    EXPECT_TRUE(has(name + "/step-40"));
+    for (int64_t step = 1; step < 40; ++step)
+      EXPECT_TRUE(step == best || !has(fmt::format("{}/step-{}", name, step))) << step;
+    EXPECT_EQ(losses(name), losses("whole"));
+    EXPECT_EQ(evaluations(name), evaluations("whole"));
+    testing::internal::CaptureStdout();
+    Status status = evaluate({folder / "plan.bin", {folder / "data.npz", ""}, {}, folder / name, true});
+    std::string printed = testing::internal::GetCapturedStdout();
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_NE(printed.find(fmt::format("loss {:.6f}", evaluations("whole").at(best))), std::string::npos) << printed;
+    ASSERT_TRUE(
+        exportWeights({.from = folder / name, .output = folder / (name + ".npz"), .model = "", .best = true}).ok());
+    ASSERT_TRUE(
+        exportWeights({.from = folder / fmt::format("whole/step-{}", best), .output = folder / "best.npz", .model = ""})
+            .ok());
+    EXPECT_EQ(readFile(folder / (name + ".npz")), readFile(folder / "best.npz"));
+  }
+}
+
+/// The last step's evaluation comes after its checkpoint, which then knows it.
+TEST_P(Evaluated, TheLastMayBeTheBest) {
+  run(evaluated("whole"));
+  auto [best, end] = endOf(evaluations("whole"), 3);
+  TrainOptions wanted = evaluated("run");
+  wanted.recipe.steps = best;
+  wanted.evalEvery = wanted.checkpointEvery = 0;
+  wanted.keepBest = true;
+  wanted.quiet = false;
+  testing::internal::CaptureStdout();
+  run(wanted);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find(
+                fmt::format("the best evaluation is {:.4f}, of step {}: mtrun export {} --best -o FILE\n",
+                            evaluations("whole").at(best), best, folder / "run")),
+            std::string::npos);
+  wanted.quiet = true;
+  wanted.resume = true;
+  run(wanted); // nothing is left to do, nor to be evaluated
+  EXPECT_EQ(evaluations("run").size(), 1u);
+  wanted.recipe.steps = end;
+  run(wanted);
+  std::string used;
+  ASSERT_TRUE(
+      withBest(folder / "run", [&](const FoundCheckpoint &found) { return used = found.folder, Status(); }).ok());
+  EXPECT_EQ(used, folder / fmt::format("run/step-{}", best));
+}
+
+/// What is evaluated on other data begins anew: its losses do not compare.
+TEST_P(Evaluated, OtherDataBeginAnew) {
+  TrainOptions wanted = evaluated("run");
+  wanted.evalData = folder / "few.npz";
+  wanted.recipe.steps = 10;
+  run(wanted);
+  const double before = evaluations("run").at(10);
+  wanted.evalData = folder / "data.npz"; // with a larger loss
+  wanted.recipe.steps = 12;
+  wanted.resume = true;
+  run(wanted);
+  EXPECT_EQ(evaluations("run").size(), 6u);
+  EXPECT_GT(evaluations("run").at(10), before) << "it is made again";
+  EvaluationRecord record = *EvaluationRecord::read(readMeta(folder / "run/step-12")->evaluations);
+  EXPECT_GE(record.bestStep, 10);
+  EXPECT_EQ(record.bestLoss, std::min(evaluations("run").at(10), evaluations("run").at(12)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, Training, testing::Bool(),
+                         [](const auto &info) { return info.param ? "unified" : "discrete"; });
+INSTANTIATE_TEST_SUITE_P(Plans, Evaluated, testing::Bool(),
                          [](const auto &info) { return info.param ? "unified" : "discrete"; });
 INSTANTIATE_TEST_SUITE_P(Plans, SplitTraining, testing::Bool(),
                          [](const auto &info) { return info.param ? "unified" : "discrete"; });

@@ -96,7 +96,8 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
       ->required()
       ->type_name("");
   app.option_defaults()->group("Model");
-  add(app, "--batch", "N", o.batch, "rows per step, all micro-batches together (default: 8)")->check(atLeast(1));
+  add(app, "--batch", "N", o.batch, "rows per step, of all micro-batches, whose gradients\naccumulate (default: 8)")
+      ->check(atLeast(1));
   app.add_option_function<std::vector<std::string>>(
          "--seq",
          [&o](const std::vector<std::string> &all) {
