@@ -34,7 +34,9 @@ public:
     return found ? Result<Value>(*found) : fail("a format names {}, which there is not", name);
   }
   Status finished() const {
-    if (tuple ? taken < values.sequence->items.size() : taken == 0 && !values.is(Value::Kind::Dictionary))
+    const bool subscripted = values.is(Value::Kind::Dictionary) || values.is(Value::Kind::Undefined) ||
+                             (values.is(Value::Kind::Sequence) && values.sequence->indexed());
+    if (tuple ? taken < values.sequence->items.size() : taken == 0 && !subscripted)
       return fail("a format has fewer places than values");
     return {};
   }

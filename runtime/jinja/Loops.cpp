@@ -11,7 +11,10 @@ public:
   Loop(const For &statement, Scope *scope, std::vector<Value> items, int64_t depth)
       : items(std::move(items)), statement(statement), scope(scope), depth(depth) {}
   std::string_view name() const override { return "a loop"; }
-  bool callable() const override { return statement.recursive; }
+  std::optional<std::string> written() const override {
+    return fmt::format("<LoopContext {}/{}>", index + 1, items.size());
+  }
+  bool callable() const override { return true; }
   std::optional<Value> attribute(Heap &heap, std::string_view name) override;
   Result<Value> call(Render &render, const Arguments &arguments) override;
 

@@ -6,6 +6,10 @@ std::optional<Value> Macro::attribute(Heap &, std::string_view name) {
   return name == "name" ? std::optional(Value::of(std::string_view(macro.name))) : std::nullopt;
 }
 
+std::optional<std::string> Macro::written() const {
+  return macro.name.empty() ? "<Macro anonymous>" : fmt::format("<Macro '{}'>", macro.name);
+}
+
 Result<Value> Macro::call(Render &render, const Arguments &arguments) {
   Scope *inner = render.newScope(scope);
   MT_TRY(bind(render, arguments, *inner));
@@ -42,7 +46,7 @@ Status Macro::bind(Render &render, const Arguments &arguments, Scope &inner) con
 Status Macro::bindRest(Render &render, const Arguments &arguments, std::vector<bool> taken, Scope &inner) const {
   const size_t count = macro.parameters.size();
   if (arguments.positional.size() > count && !macro.takesMore)
-    return fail("the macro {} takes {} arguments, not {}", macro.name, count, arguments.positional.size());
+    return fail("{} takes {} arguments, not {}", shown(), count, arguments.positional.size());
   if (macro.takesCaller)
     inner.set("caller", Value::undefined("caller"));
   std::vector<std::pair<Value, Value>> named;
@@ -55,7 +59,7 @@ Status Macro::bindRest(Render &render, const Arguments &arguments, std::vector<b
     else if (macro.takesNamed)
       named.emplace_back(Value::of(name), value);
     else
-      return fail("the macro {} has no argument {}, or it is given twice", macro.name, name);
+      return fail("{} has no argument {}, or it is given twice", shown(), name);
   }
   if (macro.takesNamed) {
     MT_ASSIGN(Value kwargs, render.heap.dictionary(std::move(named)));

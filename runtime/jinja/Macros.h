@@ -10,6 +10,7 @@ class Macro : public Object {
 public:
   Macro(const MacroOf &macro, Scope *scope) : macro(macro), scope(scope) {}
   std::string_view name() const override { return "a macro"; }
+  std::optional<std::string> written() const override;
   bool callable() const override { return true; }
   std::optional<Value> attribute(Heap &heap, std::string_view name) override;
   Result<Value> call(Render &render, const Arguments &arguments) override;
@@ -18,6 +19,8 @@ private:
   const MacroOf &macro;
   Scope *scope;
 
+  /// For messages.
+  std::string shown() const { return macro.name.empty() ? "caller" : "the macro " + macro.name; }
   Status bind(Render &render, const Arguments &arguments, Scope &inner) const;
   Status bindRest(Render &render, const Arguments &arguments, std::vector<bool> taken, Scope &inner) const;
 };

@@ -270,7 +270,6 @@ Status Parser::parseMacroBody(MacroOf &macro, std::string_view end) {
 
 Result<Parser::StatementPtr> Parser::parseCallBlock() {
   auto made = onLine<CallBlock>(next().line);
-  made->caller.name = "caller";
   if (isOperator("("))
     MT_TRY(parseParameters(made->caller));
   MT_ASSIGN(ExpressionPtr called, parseExpression());

@@ -255,6 +255,10 @@ Status print(Heap &heap, const Value &value, std::string &to) {
   case Value::Kind::Dictionary:
     return printDictionary(heap, *value.dictionary, to);
   case Value::Kind::Object:
+    if (std::optional<std::string> written = value.object->written()) {
+      to += *written;
+      return {};
+    }
     break;
   }
   return fail("{} cannot be printed", nameOf(value));

@@ -217,7 +217,7 @@ struct With : Statement {
 
 /// What a macro and the body of a call block have: parameters and a body.
 struct MacroOf {
-  std::string name;
+  std::string name;                                                ///< none of a call block's
   std::vector<std::pair<std::string, ExpressionPtr>> parameters;   ///< with their defaults, or null
   bool takesMore = false, takesNamed = false, takesCaller = false; ///< the body names varargs, kwargs, caller
   Body body;

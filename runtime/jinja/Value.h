@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -86,6 +87,8 @@ public:
   /// For messages: "a macro".
   virtual std::string_view name() const = 0;
   virtual std::optional<Value> attribute(Heap &, std::string_view) { return std::nullopt; }
+  /// How Python writes it, unless with an address.
+  virtual std::optional<std::string> written() const { return std::nullopt; }
   virtual bool callable() const { return false; }
   virtual Result<Value> call(Render &render, const Arguments &arguments);
 };

@@ -378,6 +378,11 @@ uni.swapcase()
 '%s' % ('a', 'b')
 'no' % ()
 'no' % 1
+'no' % {}
+'no' % [1]
+'no' % 'a'
+'no' % missing
+'no' % none
 '%d' % 'x'
 '%c' % 'x'
 '%z' % 1
@@ -1190,6 +1195,10 @@ b
 {% macro m(a=[1, 2], b={'x': 1}) %}{{ a }}{{ b.x }}{% endmacro %}{{ m() }}{{ m([3]) }}
 ---
 {% macro m(a) %}{{ a }}{% endmacro %}{{ m(*[1]) }}{{ m(**{'a': 2}) }}{{ m.name }}
+---
+{% macro m() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m }}{% call m(m) %}{% endcall %}
+---
+{% for i in list %}{{ loop }}{% endfor %}
 ---
 {% set f = name.upper %}{{ f() }}
 ---
