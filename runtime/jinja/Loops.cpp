@@ -94,7 +94,8 @@ Result<Value> Loop::call(Render &render, const Arguments &arguments) {
   auto again = std::make_unique<Again>(statement, arguments[0], depth + 1);
   again->line = statement.line;
   body.statements.push_back(std::move(again));
-  MT_ASSIGN(std::string text, render.capture(body, scope));
+  std::string text;
+  MT_TRY(render.capture(body, scope, text).status());
   return render.heap.text(std::move(text));
 }
 
@@ -121,7 +122,7 @@ Result<Flow> For::loop(Render &render, const Value &overItems, int64_t depth) co
   auto *state = render.heap.object<Loop>(*this, around, test ? std::move(kept) : std::move(items), depth);
   bool finished = false; // an iteration: Jinja runs the else where each was left by break or continue, too
   for (; state->index < state->items.size(); ++state->index) {
-    Within within(render, render.newScope(around));
+    Within within(render, body.newScope(render, around));
     render.scope->set("loop", Value::of(static_cast<Object *>(state)));
     MT_TRY(target.assign(render, state->items[state->index]));
     MT_ASSIGN(Flow flow, body.execute(render));
@@ -131,7 +132,7 @@ Result<Flow> For::loop(Render &render, const Value &overItems, int64_t depth) co
   }
   if (finished)
     return Flow::Next;
-  Within within(render, render.newScope(around));
+  Within within(render, otherwise.newScope(render, around));
   return otherwise.execute(render);
 }
 

@@ -11,9 +11,10 @@ std::optional<std::string> Macro::written() const {
 }
 
 Result<Value> Macro::call(Render &render, const Arguments &arguments) {
-  Scope *inner = render.newScope(scope);
+  Scope *inner = macro.body.newScope(render, scope);
   MT_TRY(bind(render, arguments, *inner));
-  MT_ASSIGN(std::string text, render.capture(macro.body, inner));
+  std::string text;
+  MT_TRY(render.capture(macro.body, inner, text).status());
   return render.heap.text(std::move(text));
 }
 

@@ -62,8 +62,9 @@ Result<ExpressionPtr> Parser::parseNamed() {
     return constant(token.line, *word);
   auto made = onLine<Name>(token.line);
   made->name = token.text;
-  for (std::set<std::string> &names : mentioned)
-    names.insert(token.text);
+  Names::read(*block, token.text);
+  for (std::set<std::string> &all : mentioned)
+    all.insert(token.text);
   return ExpressionPtr(std::move(made));
 }
 

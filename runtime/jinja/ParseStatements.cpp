@@ -63,25 +63,30 @@ Status Parser::Deeper::checked() const {
   return {};
 }
 
-Parser::Inner::Inner(Parser &parser, bool function, bool captures)
-    : parser(parser), loops(parser.loops), captures(parser.captures), known(parser.unknown.size()) {
+Parser::Inner::Inner(Parser &parser, Body *body, bool function, bool captures)
+    : parser(parser), loops(parser.loops), captures(parser.captures), known(parser.unknown.size()),
+      around(parser.block) {
   parser.loops = function ? 0 : loops;
   parser.captures |= captures;
+  parser.block = parser.names.open(body, around);
 }
 
 Parser::Inner::~Inner() {
   parser.loops = loops;
   parser.captures = captures;
+  parser.block = around;
 }
 
 Status Parser::Inner::checked() const { return parser.unknown.size() > known ? parser.unknown[known] : Status(); }
 
 Result<std::unique_ptr<const Document>> Parser::parse() {
   auto document = std::make_unique<Document>();
+  block = names.open(&document->body, nullptr);
   MT_ASSIGN(document->body, parseBody({}));
   if (!unknown.empty())
     return unknown.front();
   document->generates = generates;
+  names.resolve();
   return std::unique_ptr<const Document>(std::move(document));
 }
 
@@ -147,6 +152,7 @@ Result<Parser::StatementPtr> Parser::parseStatement() {
 Result<Parser::StatementPtr> Parser::parseIf() {
   auto made = onLine<If>(current().line);
   const size_t known = unknown.size();
+  const std::set<std::string> given = block->given;
   for (bool more = true; more;) {
     const bool tests = next().text != "else";
     If::Branch branch;
@@ -162,6 +168,7 @@ Result<Parser::StatementPtr> Parser::parseIf() {
       next();
   }
   unknown.resize(known);
+  Names::leaveIf(*block, given);
   return StatementPtr(std::move(made));
 }
 
@@ -172,17 +179,24 @@ Result<Parser::StatementPtr> Parser::parseFor() {
     return wrong("'in'");
   MT_ASSIGN(made->over, parseTuple(false, "recursive", false));
   if (skipName("if")) {
+    Inner inner(*this, nullptr, false, false);
+    parameters(made->target);
     MT_ASSIGN(made->test, parseExpression());
+    MT_TRY(inner.checked());
   }
   made->recursive = skipName("recursive");
-  Inner inner(*this, false, made->recursive);
-  ++loops;
-  MT_ASSIGN(made->body, parseBlock({"endfor", "else"}));
-  loops -= 1;
-  if (next().text == "else") {
-    MT_ASSIGN(made->otherwise, parseBlock({"endfor"}));
+  {
+    Inner inner(*this, &made->body, made->recursive, made->recursive);
+    parameters(made->target);
+    ++loops;
+    MT_ASSIGN(made->body, parseBlock({"endfor", "else"}));
+    MT_TRY(inner.checked());
   }
-  MT_TRY(inner.checked());
+  if (next().text == "else") {
+    Inner inner(*this, &made->otherwise, made->recursive, made->recursive);
+    MT_ASSIGN(made->otherwise, parseBlock({"endfor"}));
+    MT_TRY(inner.checked());
+  }
   return StatementPtr(std::move(made));
 }
 
@@ -193,12 +207,14 @@ Result<Parser::StatementPtr> Parser::parseSet() {
     auto made = onLine<Set>(line);
     made->target = std::move(target);
     MT_ASSIGN(made->value, parseTuple(true, "", false));
+    set(made->target);
     return StatementPtr(std::move(made));
   }
   auto made = onLine<SetBlock>(line);
   made->target = std::move(target);
+  set(made->target);
   MT_ASSIGN(made->filters, parseFilterChain(false));
-  Inner inner(*this, false, true);
+  Inner inner(*this, &made->body, false, true);
   MT_ASSIGN(made->body, parseBlock({"endset"}));
   MT_TRY(inner.checked());
   return StatementPtr(std::move(made));
@@ -214,7 +230,9 @@ Result<Parser::StatementPtr> Parser::parseWith() {
     MT_ASSIGN(ExpressionPtr value, parseExpression());
     made->values.emplace_back(std::move(target), std::move(value));
   }
-  Inner inner(*this, false, false);
+  Inner inner(*this, &made->body, false, false);
+  for (const auto &[target, value] : made->values)
+    parameters(target);
   MT_ASSIGN(made->body, parseBlock({"endwith"}));
   MT_TRY(inner.checked());
   return StatementPtr(std::move(made));
@@ -225,8 +243,11 @@ Result<Parser::StatementPtr> Parser::parseMacro() {
   MT_ASSIGN(made->macro.name, expectName("the name of a macro"));
   if (isWord(made->macro.name))
     return failAt(made->line, fmt::format("a macro cannot have the name {}", made->macro.name));
+  Names::set(*block, made->macro.name);
+  Inner inner(*this, &made->macro.body, true, true);
   MT_TRY(parseParameters(made->macro));
   MT_TRY(parseMacroBody(made->macro, "endmacro"));
+  MT_TRY(inner.checked());
   return StatementPtr(std::move(made));
 }
 
@@ -245,6 +266,7 @@ Status Parser::parseParameters(MacroOf &macro) {
     } else if (!macro.parameters.empty() && macro.parameters.back().second) {
       return failAt(line, "a parameter without a default stands behind one with");
     }
+    Names::parameter(*block, name);
     macro.parameters.emplace_back(std::move(name), std::move(otherwise));
   }
   next();
@@ -252,7 +274,6 @@ Status Parser::parseParameters(MacroOf &macro) {
 }
 
 Status Parser::parseMacroBody(MacroOf &macro, std::string_view end) {
-  Inner inner(*this, true, true);
   mentioned.emplace_back();
   Result<Body> body = parseBlock({end});
   const std::set<std::string> names = std::move(mentioned.back());
@@ -265,25 +286,29 @@ Status Parser::parseMacroBody(MacroOf &macro, std::string_view end) {
   macro.takesMore = names.contains("varargs") && !isParameter("varargs");
   macro.takesNamed = names.contains("kwargs") && !isParameter("kwargs");
   macro.takesCaller = names.contains("caller") && !isParameter("caller");
-  return inner.checked();
+  return {};
 }
 
 Result<Parser::StatementPtr> Parser::parseCallBlock() {
   auto made = onLine<CallBlock>(next().line);
+  Inner inner(*this, &made->caller.body, true, true);
   if (isOperator("("))
     MT_TRY(parseParameters(made->caller));
+  Names::Block *body = std::exchange(block, block->around);
   MT_ASSIGN(ExpressionPtr called, parseExpression());
+  block = body;
   if (!dynamic_cast<Call *>(called.get()))
     return failAt(made->line, "{% call %} needs a call of a macro");
   made->call.reset(static_cast<Call *>(called.release()));
   MT_TRY(parseMacroBody(made->caller, "endcall"));
+  MT_TRY(inner.checked());
   return StatementPtr(std::move(made));
 }
 
 Result<Parser::StatementPtr> Parser::parseFilterBlock() {
   auto made = onLine<FilterBlock>(next().line);
   MT_ASSIGN(made->filters, parseFilterChain(true));
-  Inner inner(*this, false, true);
+  Inner inner(*this, &made->body, false, true);
   MT_ASSIGN(made->body, parseBlock({"endfilter"}));
   MT_TRY(inner.checked());
   return StatementPtr(std::move(made));
@@ -305,7 +330,7 @@ Result<Parser::StatementPtr> Parser::parseGeneration() {
                               "another of its kind is not supported: "
                               "where its text ends up is not known");
   generates = true;
-  Inner inner(*this, true, true);
+  Inner inner(*this, &made->body, true, true);
   MT_ASSIGN(made->body, parseBlock({"endgeneration"}));
   MT_TRY(inner.checked());
   return StatementPtr(std::move(made));
@@ -332,6 +357,22 @@ Result<Parser::StatementPtr> Parser::parseJump() {
   auto made = onLine<Jump>(token.line);
   made->flow = token.text == "break" ? Flow::Break : Flow::Continue;
   return StatementPtr(std::move(made));
+}
+
+void Parser::set(const Target &target) {
+  if (target.parts)
+    std::ranges::for_each(*target.parts, [&](const Target &part) { set(part); });
+  else if (target.field.empty())
+    Names::set(*block, target.name);
+  else
+    Names::read(*block, target.name);
+}
+
+void Parser::parameters(const Target &target) {
+  if (target.parts)
+    std::ranges::for_each(*target.parts, [&](const Target &part) { parameters(part); });
+  else
+    Names::parameter(*block, target.name);
 }
 
 Result<Target> Parser::parseTarget(bool fields) {

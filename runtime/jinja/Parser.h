@@ -5,6 +5,7 @@
 #define MT_RUNTIME_JINJA_PARSER_H
 
 #include "runtime/jinja/Lexer.h"
+#include "runtime/jinja/Names.h"
 #include "runtime/jinja/Syntax.h"
 
 #include <set>
@@ -36,6 +37,8 @@ private:
   int depth = 0, loops = 0;
   bool captures = false, generates = false;     ///< within what captures text; the template marks generation
   std::vector<Status> unknown;                  ///< filters and tests that no condition excuses so far
+  Names names;
+  Names::Block *block = nullptr;                ///< the one that is open
   std::vector<std::set<std::string>> mentioned; ///< of the macros that are open, the names in their bodies
 
   const Token &current() const { return tokens[at]; }
@@ -107,6 +110,8 @@ private:
   Status parseParameters(MacroOf &macro);
   Status parseMacroBody(MacroOf &macro, std::string_view end);
   Result<std::vector<std::unique_ptr<Applied>>> parseFilterChain(bool started);
+  void set(const Target &target);
+  void parameters(const Target &target);
   Result<Target> parseTarget(bool fields);
   Result<Target> parseTargetPart(bool fields);
 };
@@ -128,7 +133,7 @@ private:
 /// Jinja, no jump leaves them.
 class Parser::Inner {
 public:
-  Inner(Parser &parser, bool function, bool captures);
+  Inner(Parser &parser, Body *body, bool function, bool captures);
   ~Inner();
   Inner(const Inner &) = delete;
   Inner &operator=(const Inner &) = delete;
@@ -140,6 +145,7 @@ private:
   const int loops;
   const bool captures;
   const size_t known;
+  Names::Block *const around;
 };
 
 } // namespace mt::jinja

@@ -111,14 +111,12 @@ Status Render::write(std::string_view more) {
   return {};
 }
 
-Result<std::string> Render::capture(const Body &body, Scope *within) {
-  std::string captured;
+Result<Flow> Render::capture(const Body &body, Scope *within, std::string &captured) {
   std::string *before = std::exchange(out, &captured);
   Within inner(*this, within);
   Result<Flow> flow = body.execute(*this);
   out = before;
-  MT_TRY(flow.status());
-  return captured;
+  return flow;
 }
 
 Status Render::enter() {

@@ -14,6 +14,7 @@
 namespace mt::jinja {
 
 struct Body;
+enum class Flow;
 
 /// Variables of a block; a name that is not here is looked for around it.
 struct Scope {
@@ -41,8 +42,8 @@ public:
   Status write(std::string_view text);
   size_t written() const { return out->size(); }
   std::string take() { return std::move(text); }
-  /// The text that a body writes in a scope of its own, which others see as its value.
-  Result<std::string> capture(const Body &body, Scope *within);
+  /// Runs a body in a scope; what it writes goes to a text of its own.
+  Result<Flow> capture(const Body &body, Scope *within, std::string &captured);
 
   /// One step deeper. Errors: too deep, too much work.
   Status enter();

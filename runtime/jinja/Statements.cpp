@@ -8,17 +8,21 @@
 namespace mt::jinja {
 namespace {
 
-/// What a body writes, through filters.
-Result<Value> filtered(Render &render, const Body &body, const std::vector<std::unique_ptr<Applied>> &filters) {
-  MT_ASSIGN(std::string text, render.capture(body, render.newScope(render.scope)));
-  MT_ASSIGN(Value value, render.heap.text(std::move(text)));
+/// What a body writes, through filters; nothing, if it left the loop around it.
+Result<Flow> runFiltered(Render &render, const Body &body, const std::vector<std::unique_ptr<Applied>> &filters,
+                         Value &value) {
+  std::string text;
+  MT_ASSIGN(Flow flow, render.capture(body, body.newScope(render, render.scope), text));
+  if (flow != Flow::Next)
+    return flow;
+  MT_ASSIGN(value, render.heap.text(std::move(text)));
   for (const std::unique_ptr<Applied> &filter : filters) {
     Result<Value> made = filter->apply(render, value);
     if (!made)
       return render.placed(made.status(), filter->line);
     value = *made;
   }
-  return value;
+  return Flow::Next;
 }
 
 Status writeValue(Render &render, const Value &value) {
@@ -45,6 +49,13 @@ Result<Flow> Body::execute(Render &render) const {
       return flow;
   }
   return Flow::Next;
+}
+
+Scope *Body::newScope(Render &render, Scope *around) const {
+  Scope *scope = render.newScope(around);
+  for (const std::string &name : hidden)
+    scope->set(name, Value::undefined(name));
+  return scope;
 }
 
 Status Target::assign(Render &render, const Value &value) const {
@@ -97,19 +108,23 @@ Result<Flow> Set::run(Render &render) const {
 }
 
 Result<Flow> SetBlock::run(Render &render) const {
-  MT_ASSIGN(Value value, filtered(render, body, filters));
-  MT_TRY(target.assign(render, value));
-  return Flow::Next;
+  Value value;
+  MT_ASSIGN(Flow flow, runFiltered(render, body, filters, value));
+  if (flow == Flow::Next)
+    MT_TRY(target.assign(render, value));
+  return flow;
 }
 
 Result<Flow> FilterBlock::run(Render &render) const {
-  MT_ASSIGN(Value value, filtered(render, body, filters));
-  MT_TRY(writeValue(render, value));
-  return Flow::Next;
+  Value value;
+  MT_ASSIGN(Flow flow, runFiltered(render, body, filters, value));
+  if (flow == Flow::Next)
+    MT_TRY(writeValue(render, value));
+  return flow;
 }
 
 Result<Flow> With::run(Render &render) const {
-  Scope *inner = render.newScope(render.scope);
+  Scope *inner = body.newScope(render, render.scope);
   std::vector<Value> all;
   for (const auto &[target, expression] : values) { // none sees another
     MT_ASSIGN(Value value, expression->evaluate(render));
@@ -138,7 +153,7 @@ Result<Flow> CallBlock::run(Render &render) const {
 /// Its text stands where it is written, for the parser refuses it where text is captured.
 Result<Flow> Generation::run(Render &render) const {
   const size_t begin = render.written();
-  Within within(render, render.newScope(render.scope));
+  Within within(render, body.newScope(render, render.scope));
   MT_TRY(body.execute(render).status());
   render.generated.push_back({.begin = begin, .end = render.written()});
   return Flow::Next;

@@ -47,7 +47,10 @@ protected:
 
 struct Body {
   std::vector<std::unique_ptr<Statement>> statements;
+  std::vector<std::string> hidden; ///< names that are undefined in its scope until it sets them (Names)
   Result<Flow> execute(Render &render) const;
+  /// The scope that it runs in.
+  Scope *newScope(Render &render, Scope *around) const;
 };
 
 /// What is assigned to: a name, a field of a namespace, or a tuple of targets.

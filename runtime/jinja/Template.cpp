@@ -18,7 +18,7 @@ Result<Template> Template::parse(std::string_view source) {
 Result<Rendered> Template::render(const nlohmann::ordered_json &variables) const {
   Render render;
   MT_TRY(render.define(variables));
-  render.scope = render.newScope(render.scope);
+  render.scope = document->body.newScope(render, render.scope);
   MT_TRY(document->body.execute(render).status());
   return Rendered{.text = render.take(), .generated = std::move(render.generated)};
 }

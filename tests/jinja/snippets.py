@@ -1200,6 +1200,28 @@ b
 ---
 {% for i in list %}{{ loop }}{% endfor %}
 ---
+{% for i in list %}{% set a %}x{% if i == 1 %}{% continue %}{% endif %}{% endset %}{{ i }}{{ a }}{% endfor %}
+---
+{% for i in list %}{% filter upper %}x{% if i == 1 %}{% break %}{% endif %}{% endfilter %}{{ i }}{% endfor %}.
+---
+{% for i in list %}{{ name }}{% endfor %}{% set name = 1 %}{{ name }}
+---
+{% set name %}{{ name }}{% endset %}[{{ name }}]
+---
+{% set name = name ~ '!' %}{{ name }}{% for i in list %}{{ name }}{% set name = i %}{% endfor %}
+---
+{% for i in list %}{% for j in list %}{{ name }}{% endfor %}{% set name = i %}{% endfor %}
+---
+{% macro m() %}{{ name }}{% endmacro %}{{ m() }}{% if yes %}{% set name = 1 %}{% endif %}{{ m() }}
+---
+{% macro m() %}{{ name }}{% endmacro %}{{ m() }}{% if yes %}{% set name = 1 %}{% elif no %}{% set name = 2 %}{% else %}{% set name = 3 %}{% endif %}{{ m() }}
+---
+{% macro m() %}{{ name }}{% endmacro %}{{ m() }}{% if yes %}{% set name = 1 %}{% elif no %}{% set name = 2 %}{% else %}{{ name }}{% set name = 3 %}{% endif %}{{ m() }}
+---
+{% with %}{% for i in list %}{{ name }}{% endfor %}{% set name = 2 %}{% endwith %}{{ name }}
+---
+{% macro m(a=name) %}{% for i in list %}{{ a }}{{ x }}{% endfor %}{% set x = 1 %}{% endmacro %}{{ m() }}
+---
 {% set f = name.upper %}{{ f() }}
 ---
 {% set fs = {'u': 'abc'.upper} %}{{ fs.u() }}{{ fs['u']() }}
