@@ -54,7 +54,7 @@ Json wanted(const Json &one) {
   return made;
 }
 
-TEST(Snippets, AreThePackages) {
+TEST(JinjaSnippets, AreThePackages) {
   size_t texts = 0;
   for (const Json &one : recorded()["snippets"]) {
     Result<Rendered> rendered = render(one[0].get<std::string>(), recorded()["variables"]);
@@ -64,7 +64,7 @@ TEST(Snippets, AreThePackages) {
   EXPECT_GT(texts, 800U);
 }
 
-TEST(Snippets, NameTheLineOfAnError) {
+TEST(JinjaSnippets, NameTheLineOfAnError) {
   for (const Json &one : recorded()["snippets"]) {
     Result<Rendered> rendered = render(one[0].get<std::string>(), recorded()["variables"]);
     if (!rendered && one[0].get<std::string>().find("raise_exception") == std::string::npos) {
@@ -73,9 +73,9 @@ TEST(Snippets, NameTheLineOfAnError) {
   }
 }
 
-class Chats : public testing::TestWithParam<std::string> {};
+class JinjaChats : public testing::TestWithParam<std::string> {};
 
-TEST_P(Chats, AreThePackages) {
+TEST_P(JinjaChats, AreThePackages) {
   Result<Template> read = Template::parse(templateNamed(GetParam()));
   ASSERT_TRUE(read.ok()) << read.status().message();
   for (const Json &one : recorded()["chats"][GetParam()]) {
@@ -84,7 +84,7 @@ TEST_P(Chats, AreThePackages) {
   }
 }
 
-TEST_P(Chats, AreTheSameOnManyThreads) {
+TEST_P(JinjaChats, AreTheSameOnManyThreads) {
   Result<Template> read = Template::parse(templateNamed(GetParam()));
   ASSERT_TRUE(read.ok()) << read.status().message();
   const Json &cases = recorded()["chats"][GetParam()];
@@ -102,7 +102,7 @@ TEST_P(Chats, AreTheSameOnManyThreads) {
   EXPECT_EQ(wrong, std::vector<size_t>(4));
 }
 
-TEST_P(Chats, SayWhetherTheyMarkGeneration) {
+TEST_P(JinjaChats, SayWhetherTheyMarkGeneration) {
   bool marks = false;
   for (const Json &one : recorded()["chats"][GetParam()])
     marks |= one.size() > 2;
@@ -118,10 +118,10 @@ std::vector<std::string> names() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Templates, Chats, testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Templates, JinjaChats, testing::ValuesIn(names()),
                          [](const auto &info) { return info.param.substr(0, info.param.find('.')); });
 
-TEST(Functions, TellTheTime) {
+TEST(JinjaFunctions, TellTheTime) {
   Result<Rendered> rendered = render("{{ strftime_now('%Y-%m-%d %H:%M:%S %f') }}", Json::object());
   ASSERT_TRUE(rendered.ok()) << rendered.status().message();
   EXPECT_EQ(rendered->text.size(), std::string_view("2024-07-26 12:34:56 123456").size()) << rendered->text;

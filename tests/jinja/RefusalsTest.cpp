@@ -32,7 +32,7 @@ std::string times(std::string_view text, size_t count) {
   return made;
 }
 
-TEST(Refusals, NameWhatIsNotSupported) {
+TEST(JinjaRefusals, NameWhatIsNotSupported) {
   for (std::string_view tag : {"include 'a'", "import 'a' as b", "from 'a' import b", "extends 'a'", "block a",
                                "autoescape true", "do x", "trans"})
     expect(fmt::format("a\nb{{% {} %}}", tag),
@@ -56,7 +56,7 @@ TEST(Refusals, NameWhatIsNotSupported) {
   expect("{% set x = [] %}{{ x.append(1) }}", "line 1: 'append' is undefined");
 }
 
-TEST(Refusals, KeepGenerationWhereItsTextIsKnown) {
+TEST(JinjaRefusals, KeepGenerationWhereItsTextIsKnown) {
   constexpr std::string_view kGeneration = "{% generation %}x{% endgeneration %}",
                              kSays = "where its text ends up is not known";
   expect(fmt::format("{{% macro m() %}}\n{}{{% endmacro %}}", kGeneration), "line 2: {% generation %} within a macro");
@@ -67,7 +67,7 @@ TEST(Refusals, KeepGenerationWhereItsTextIsKnown) {
   expect(fmt::format("{{% generation %}}{}{{% endgeneration %}}", kGeneration), kSays);
 }
 
-TEST(Refusals, NameWhatIsWrong) {
+TEST(JinjaRefusals, NameWhatIsWrong) {
   expect("{% if x %}\n", "line 1: {% endif %} must stand here, not the end of the template");
   expect("{{ 1 +\n\n}}", "line 3: an expression must stand here, not the end of the tag");
   expect("\n{{ x", "line 2: a tag has no end: '}}' is missing");
@@ -99,12 +99,12 @@ TEST(Refusals, NameWhatIsWrong) {
   expect("{{ 5() }}", "line 1: an integer cannot be called");
 }
 
-TEST(Refusals, AreTheTemplatesOwn) {
+TEST(JinjaRefusals, AreTheTemplatesOwn) {
   EXPECT_EQ(refusal("\n{% macro m() %}{{ raise_exception('Roles must ' ~ 'alternate') }}{% endmacro %}{{ m() }}"),
             "Roles must alternate");
 }
 
-TEST(Refusals, NameTheVariable) {
+TEST(JinjaRefusals, NameTheVariable) {
   expect("", "the variables of a template must be the fields of an object", Json::array());
   expect("", "the variable n of a template: the integer 18446744073709551615 has more than 64 bits",
          {{"n", UINT64_MAX}});
@@ -116,7 +116,7 @@ TEST(Refusals, NameTheVariable) {
   expect("", "the variable d of a template: it nests deeper than 100 levels", {{"d", deep}});
 }
 
-TEST(Limits, OfDepth) {
+TEST(JinjaLimits, OfDepth) {
   constexpr std::string_view kDeep = "nests deeper than 150 levels";
   const std::pair<std::string_view, std::string_view> brackets[] = {
       {"(", ")"},  {"[", "]"},           {"{1:", "}"}, {"-", ""},     {"not ", ""},
@@ -133,7 +133,7 @@ TEST(Limits, OfDepth) {
   EXPECT_EQ(refusal("{% if 0 %}" + times("{% elif 0 %}", 10'000) + "{% endif %}"), "none");
 }
 
-TEST(Limits, OfRecursion) {
+TEST(JinjaLimits, OfRecursion) {
   constexpr std::string_view kDeep = "it goes deeper than 600 levels; does a macro call itself without end?";
   expect("{% macro m() %}{{ m() }}{% endmacro %}\n{{ m() }}", kDeep);
   expect("{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{% call a() %}{% endcall %}{% endmacro %}{{ b() }}",
@@ -148,7 +148,7 @@ TEST(Limits, OfRecursion) {
             "none");
 }
 
-TEST(Limits, OfWork) {
+TEST(JinjaLimits, OfWork) {
   constexpr std::string_view kLong = "the template works too long: more than 10000000 steps";
   constexpr std::string_view kLoop = "{% for i in range(100000) %}";
   expect(times(kLoop, 3) + times("{% endfor %}", 3), kLong);
@@ -164,7 +164,7 @@ TEST(Limits, OfWork) {
     expect(doubled + std::string(use), kLong);
 }
 
-TEST(Limits, OfSize) {
+TEST(JinjaLimits, OfSize) {
   constexpr std::string_view kLarge = "longer than";
   expect("{{ 'a' * 1000000000000 }}", "text times 1000000000000 is longer than what a template may make");
   expect("{{ [1] * 1000000000000 }}", kLarge);
