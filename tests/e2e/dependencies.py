@@ -15,12 +15,13 @@ SOURCE, BUILD = map(pathlib.Path, sys.argv[1:3])
 # sizes) lies below everything. "kernels:Catalogue" is the header that compiler and runtime share, and its library.
 BASE = "runtime/base"
 CATALOGUE = "kernels"
-RUNTIME = ["runtime/tokenizer", "runtime/plan", "runtime/network", "runtime/device", "runtime/host", "runtime/executor", "runtime/probe", "runtime/train"]
+RUNTIME = ["runtime/jinja", "runtime/tokenizer", "runtime/plan", "runtime/network", "runtime/device", "runtime/host", "runtime/executor", "runtime/probe", "runtime/train"]
 MAY = {
     BASE: [],
     CATALOGUE: [BASE],
     "kernels/cpu": [BASE, CATALOGUE],
     "kernels/cuda": [BASE, CATALOGUE],
+    "runtime/jinja": [BASE],
     "runtime/tokenizer": [BASE],
     "runtime/plan": [BASE, CATALOGUE],
     "runtime/network": [BASE, CATALOGUE],
