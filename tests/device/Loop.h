@@ -56,13 +56,14 @@ public:
   Loop(bool unified, executor::ExecutorOptions options, std::unique_ptr<device::Device> device = nullptr)
       : plan(linearPlan(unified)) {
     using executor::Callbacks, executor::Executor;
-    Callbacks callbacks{[this](std::span<void *const> parts) { return feed(parts); },
-                        [this](float loss, std::span<const double> scalars) { return report(loss, scalars); },
-                        [this](int64_t parameter, int64_t first, std::span<const float> gradient) {
-                          EXPECT_EQ(parameter, 0);
-                          EXPECT_EQ(first, 0);
-                          outcome.gradients.emplace_back(gradient.begin(), gradient.end());
-                        }};
+    Callbacks callbacks{
+        [this](std::span<void *const> parts) { return feed(parts); },
+        [this](float loss, std::span<const double> scalars, std::span<const float>) { return report(loss, scalars); },
+        [this](int64_t parameter, int64_t first, std::span<const float> gradient) {
+          EXPECT_EQ(parameter, 0);
+          EXPECT_EQ(first, 0);
+          outcome.gradients.emplace_back(gradient.begin(), gradient.end());
+        }};
     auto made = device ? Executor::create(plan, std::move(device), std::move(options), std::move(callbacks))
                        : Executor::create(plan, std::move(options), std::move(callbacks));
     EXPECT_EQ(made.status().message(), "");

@@ -20,7 +20,8 @@ Status execute(const plan::Plan &plan) {
                             std::memset(parts[next++], 0, part.bytes);
                         return Status();
                       },
-                      [](float, std::span<const double>) { return Status(); }, [](int64_t, int64_t, std::span<const float>) {}};
+                      [](float, std::span<const double>, std::span<const float>) { return Status(); },
+                      [](int64_t, int64_t, std::span<const float>) {}};
   MT_ASSIGN(auto executor, Executor::create(plan, {.threads = 1}, std::move(callbacks)));
   MT_TRY(executor->loadWeights().status());
   for (plan::ProgramKind kind : {plan::ProgramKind::step, plan::ProgramKind::step, plan::ProgramKind::evaluate})

@@ -693,8 +693,8 @@ class Evaluated : public Training {
 protected:
   TrainOptions evaluated(const std::string &out) {
     TrainOptions wanted = options(out, 40);
-    wanted.data.path = folder / "few.npz";
-    wanted.evalData = folder / "data.npz";
+    wanted.data.paths = {folder / "few.npz"};
+    wanted.evalData = {folder / "data.npz"};
     wanted.evalEvery = 2;
     wanted.checkpointEvery = 1;
     wanted.keep = 99;
@@ -785,7 +785,7 @@ TEST_P(Evaluated, TheBestIsKeptAndFound) {
     EXPECT_EQ(losses(name), losses("whole"));
     EXPECT_EQ(evaluations(name), evaluations("whole"));
     testing::internal::CaptureStdout();
-    Status status = evaluate({folder / "plan.bin", {folder / "data.npz", ""}, {}, folder / name, true});
+    Status status = evaluate({folder / "plan.bin", {{folder / "data.npz"}, ""}, {}, folder / name, false, false, true});
     std::string printed = testing::internal::GetCapturedStdout();
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_NE(printed.find(fmt::format("loss {:.6f}", evaluations("whole").at(best))), std::string::npos) << printed;
@@ -828,11 +828,11 @@ TEST_P(Evaluated, TheLastMayBeTheBest) {
 /// What is evaluated on other data begins anew: its losses do not compare.
 TEST_P(Evaluated, OtherDataBeginAnew) {
   TrainOptions wanted = evaluated("run");
-  wanted.evalData = folder / "few.npz";
+  wanted.evalData = {folder / "few.npz"};
   wanted.recipe.steps = 10;
   run(wanted);
   const double before = evaluations("run").at(10);
-  wanted.evalData = folder / "data.npz"; // with a larger loss
+  wanted.evalData = {folder / "data.npz"}; // with a larger loss
   wanted.recipe.steps = 12;
   wanted.resume = true;
   run(wanted);
