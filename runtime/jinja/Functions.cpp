@@ -145,7 +145,12 @@ Result<Value> strftimeNow(Heap &heap, const Value &, const Arguments &arguments)
   std::timespec now = {};
   std::timespec_get(&now, TIME_UTC);
   std::tm local = {};
-  localtime_r(&now.tv_sec, &local);
+  if (heap.moment) {
+    now = {.tv_sec = static_cast<time_t>(*heap.moment), .tv_nsec = 0};
+    gmtime_r(&now.tv_sec, &local);
+  } else {
+    localtime_r(&now.tv_sec, &local);
+  }
   std::string format;
   for (size_t i = 0; i < given.size(); ++i) {
     const bool place = given[i] == '%' && i + 1 < given.size();

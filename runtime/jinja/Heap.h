@@ -44,6 +44,8 @@ public:
     return kept;
   }
 
+  std::optional<int64_t> moment; ///< what strftime_now tells, in seconds since 1970, UTC; none: the clock's, here
+
 private:
   size_t spent = 0;
   bool said = false;

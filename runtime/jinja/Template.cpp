@@ -15,8 +15,9 @@ Result<Template> Template::parse(std::string_view source) {
   return Template(std::move(document));
 }
 
-Result<Rendered> Template::render(const nlohmann::ordered_json &variables) const {
+Result<Rendered> Template::render(const nlohmann::ordered_json &variables, std::optional<int64_t> moment) const {
   Render render;
+  render.heap.moment = moment;
   MT_TRY(render.define(variables));
   render.scope = document->body.newScope(render, render.scope);
   MT_TRY(document->body.execute(render).status());

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +40,9 @@ public:
   ~Template();
 
   /// The text for the fields of an object. Work, memory, depth and the text's size are bounded. Several threads may
-  /// render at once. Errors name the line; what a template raises itself is the error as it stands.
-  Result<Rendered> render(const nlohmann::ordered_json &variables) const;
+  /// render at once. Errors name the line; what a template raises itself is the error as it stands. `moment` is what
+  /// strftime_now tells, seconds since 1970 in UTC; none: the clock's, in local time.
+  Result<Rendered> render(const nlohmann::ordered_json &variables, std::optional<int64_t> moment = std::nullopt) const;
   /// Whether it has blocks {% generation %}.
   bool marksGeneration() const;
 

@@ -27,8 +27,9 @@ public:
   uint32_t end() const;
   bool isSpecial(std::string_view content) const;
 
-  /// Cuts a text at its tokens: text(begin, end) for what lies between, not empty, and token(id), in order, until one
-  /// returns false. `normalized`: which of the tokens.
+  /// Cuts a text at its tokens: text(begin, end) for what lies between, not empty, and token(id, end), in order, until
+  /// one returns false; `end` is where the token ends, with the spaces that it takes. `normalized`: which of the
+  /// tokens.
   template <typename Text, typename Found>
   bool each(std::string_view text, bool normalized, Text between, Found found) const {
     const Trie &trie = tries[normalized];
@@ -44,7 +45,7 @@ public:
         if (!place->counts)
           continue;
         size_t begin = std::max(place->begin, done);
-        if ((begin > done && !between(done, begin)) || !found(tokens[place->token].id))
+        if ((begin > done && !between(done, begin)) || !found(tokens[place->token].id, place->end))
           return false;
         done = place->end;
       }

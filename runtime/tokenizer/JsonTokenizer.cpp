@@ -4,6 +4,7 @@
 #include "runtime/base/MappedFile.h"
 #include "runtime/base/Utf8.h"
 #include "runtime/tokenizer/AddedTokens.h"
+#include "runtime/tokenizer/Alignment.h"
 #include "runtime/tokenizer/Decoder.h"
 #include "runtime/tokenizer/PostProcessor.h"
 #include "runtime/tokenizer/PreTokenizer.h"
@@ -11,6 +12,8 @@
 #include "runtime/tokenizer/Unicode.h"
 
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace mt::tokenizer {
 namespace {
@@ -95,7 +98,7 @@ public:
     auto raw = [&](size_t begin, size_t end) {
       return encodeRaw({text.substr(begin, end - begin), begin == 0}, *scratch, ids);
     };
-    auto found = [&](uint32_t id) {
+    auto found = [&](uint32_t id, size_t) {
       ids.push_back(id);
       return true;
     };
@@ -105,6 +108,42 @@ public:
     if (addSpecial)
       ids.insert(ids.end(), surroundings.after.begin(), surroundings.after.end());
     return status;
+  }
+
+  Status encodeLocating(std::string_view text, std::span<const size_t> places, std::vector<uint32_t> &ids,
+                        std::vector<size_t> &tokens) const override {
+    if (!simdjson::validate_utf8(text.data(), text.size()))
+      return fail("places in a text are found where it is UTF-8");
+    std::unique_ptr<Scratch> scratch = pool.take(buffers);
+    Status problem;
+    size_t done = 0; // of the text
+    auto raw = [&](size_t begin, size_t end) {
+      const size_t first = ids.size();
+      const TextPiece piece{text.substr(begin, end - begin), begin == 0};
+      if (!encodeRaw(piece, *scratch, ids))
+        return false;
+      done = end;
+      std::vector<size_t> within;
+      while (!places.empty() && places.front() < end) {
+        within.push_back(places.front() - begin);
+        places = places.subspan(1);
+      }
+      if (!within.empty())
+        problem = locate(piece.text, within, first, ids, *scratch, tokens);
+      return problem.ok();
+    };
+    auto found = [&](uint32_t id, size_t end) {
+      for (; !places.empty() && places.front() < end; places = places.subspan(1))
+        tokens.push_back(ids.size());
+      ids.push_back(id);
+      done = end;
+      return true;
+    };
+    added.each(text, false, raw, found);
+    tokens.insert(tokens.end(), places.size(), ids.size());
+    Status status = std::move(scratch->failure);
+    pool.giveBack(std::move(scratch));
+    return status ? problem : status;
   }
 
   std::string decode(std::span<const uint32_t> ids, bool skipSpecial) const override {
@@ -149,6 +188,33 @@ private:
     return Fields::of(value, fmt::format("\"{}\"", name));
   }
 
+  /// The numbers of the tokens that have these places of a piece, whose own are those from `first` on.
+  Status locate(std::string_view piece, std::span<const size_t> places, size_t first, std::span<const uint32_t> ids,
+                Scratch &scratch, std::vector<size_t> &tokens) const {
+    auto normalized = [&](std::string_view text) -> Result<std::string> {
+      bool whole = true;
+      MT_ASSIGN(const std::string_view normal, normalize(normalizers, text, scratch, whole));
+      return std::string(normal);
+    };
+    MT_ASSIGN(const std::string normal, normalized(piece));
+    std::vector<std::string_view> forms;
+    for (uint32_t id : ids.subspan(first)) {
+      const AddedTokens::Token *own = added.token(id);
+      const std::string *form = own ? &own->form : model->vocabulary().token(id);
+      forms.push_back(form ? std::string_view(*form) : std::string_view());
+    }
+    MT_ASSIGN(const std::vector<size_t> ends, alignTokens(normal, forms));
+    for (size_t place : places) {
+      size_t at = place;
+      if (normal != piece) {
+        MT_ASSIGN(const std::string before, normalized(piece.substr(0, place)));
+        at = static_cast<size_t>(std::ranges::mismatch(before, normal).in1 - before.begin());
+      }
+      tokens.push_back(first + static_cast<size_t>(std::ranges::upper_bound(ends, at) - ends.begin()));
+    }
+    return Status();
+  }
+
   /// A text between tokens found as it is.
   bool encodeRaw(TextPiece piece, Scratch &scratch, std::vector<uint32_t> &ids) const {
     bool whole = true;
@@ -159,7 +225,7 @@ private:
       TextPiece part{normal->substr(begin, end - begin), piece.first && whole && begin == 0};
       return encodePiece(preTokenizers, part, scratch, ids);
     };
-    auto found = [&](uint32_t id) {
+    auto found = [&](uint32_t id, size_t) {
       ids.push_back(id);
       return true;
     };

@@ -9,7 +9,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kJson = "tokenizer.json", *kConfiguration = "tokenizer_config.json";
+constexpr const char *kJson = "tokenizer.json", *kConfiguration = "tokenizer_config.json",
+                     *kChatTemplate = "chat_template.jinja";
 
 } // namespace
 
@@ -22,8 +23,9 @@ Result<std::vector<std::string>> tokenizerFiles(const std::string &path) {
   const fs::path folder(path);
   if (fs::exists(folder / kJson, error)) {
     std::vector<std::string> files = {(folder / kJson).string()};
-    if (fs::exists(folder / kConfiguration, error))
-      files.push_back((folder / kConfiguration).string());
+    for (const char *name : {kConfiguration, kChatTemplate})
+      if (fs::exists(folder / name, error))
+        files.push_back((folder / name).string());
     return files;
   }
   std::vector<std::string> models;
@@ -44,7 +46,7 @@ Result<std::unique_ptr<Tokenizer>> openTokenizer(const std::string &path) {
   MT_ASSIGN(std::vector<std::string> files, tokenizerFiles(path));
   fs::path extension = fs::path(files.front()).extension();
   if (extension == ".json")
-    return openJsonTokenizer(files.front(), files.size() > 1 ? files[1] : "");
+    return openJsonTokenizer(files.front(), files.size() > 1 && files[1].ends_with(kConfiguration) ? files[1] : "");
   if (extension == ".model")
     return openSentencePiece(files.front());
   return fail("--tokenizer {}: neither a tokenizer.json nor a .model of SentencePiece, by its name", path);

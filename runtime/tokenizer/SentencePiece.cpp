@@ -50,6 +50,11 @@ public:
     return Status();
   }
 
+  Status encodeLocating(std::string_view, std::span<const size_t>, std::vector<uint32_t> &,
+                        std::vector<size_t> &) const override {
+    return fail("which of a .model's tokens are whose is not known: chats need the model's tokenizer.json");
+  }
+
   Status encode(std::string_view text, bool addSpecial, std::vector<uint32_t> &ids) const override {
     std::string normal = rules.apply(text);
     if (normal.size() >= UINT32_MAX)

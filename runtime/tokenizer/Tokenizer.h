@@ -28,6 +28,11 @@ public:
   /// character. `addSpecial`: with what the file puts before and after a sequence. Several threads may encode at once.
   /// Errors: a regular expression gave up, the text has what the tokenizer has no token for.
   virtual Status encode(std::string_view text, bool addSpecial, std::vector<uint32_t> &ids) const = 0;
+  /// The same without special tokens, of UTF-8; `tokens` receives for each of these places of the text, ascending bytes
+  /// where characters begin, the number among all of `ids` of the token that has it, or of the next one where none
+  /// does. Errors: those of encode(); the tokenizer's tokens cannot be found in a text again.
+  virtual Status encodeLocating(std::string_view text, std::span<const size_t> places, std::vector<uint32_t> &ids,
+                                std::vector<size_t> &tokens) const = 0;
   /// The text of ids; those that are no token give nothing, nor do special ones with `skipSpecial`.
   virtual std::string decode(std::span<const uint32_t> ids, bool skipSpecial) const = 0;
   /// One more than the largest id.
@@ -42,7 +47,8 @@ protected:
 };
 
 /// The files that the tokenizer at `path` consists of: a .model, a tokenizer.json, or those of a folder that holds one
-/// of them, tokenizer.json before any .model. Errors: there is none, or several .model.
+/// of them, tokenizer.json before any .model, with its configuration and its chat template. Errors: there is none, or
+/// several .model.
 Result<std::vector<std::string>> tokenizerFiles(const std::string &path);
 
 /// Opens it. Errors name the file and what in it is wrong, or is not supported.

@@ -127,6 +127,8 @@ private:
       return usage("--calls: a rehearsal calls no kernels; leave out one of them");
     if ((train.sampleEvery > 0) == train.prompts.empty())
       return usage("--sample-every and --prompt need each other: how often, and what is to be continued");
+    if (train.chat && train.prompts.empty())
+      return usage("--chat is of --prompt and --sample-every");
     if (train.recipe.evalSplit && !train.evalData.empty())
       return usage("--eval-split and --eval-data exclude each other");
     if (train.evalEvery > 0 && train.evalData.empty() && !train.recipe.evalSplit && !train.resume)
@@ -192,7 +194,7 @@ private:
         ->option_text("CORPUS[:WEIGHT]")
         ->allow_extra_args(false);
     app.add_option("--tokenizer", train.data.tokenizer,
-                   std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
+                   std::string("for text, prompts and chats (default: bytes are tokens):\n") + kTokenizerHelp)
         ->type_name("FILE|HF_DIR");
     app.add_flag_callback(
         "--pack", [this] { train.recipe.pack = true; },
@@ -244,6 +246,7 @@ private:
     app.add_option("--prompt", train.prompts, "of --sample-every; repeatable, as often as the batch has rows")
         ->option_text("TEXT")
         ->allow_extra_args(false);
+    app.add_flag("--chat", train.chat, "a --prompt is what a user says, and the text the answer");
     app.add_option("--sample-tokens", train.sampleTokens, "of such a text at most")
         ->check(kCount)
         ->type_name("N")
@@ -346,7 +349,7 @@ private:
         ->allow_extra_args(false);
     evalCommand
         ->add_option("--tokenizer", eval.data.tokenizer,
-                     std::string("for text, and .jsonl with \"text\" (default: bytes are tokens):\n") + kTokenizerHelp)
+                     std::string("for text, prompts and chats (default: bytes are tokens):\n") + kTokenizerHelp)
         ->type_name("FILE|HF_DIR");
     CLI::Option *from =
         evalCommand->add_option("--from", eval.from, "a run's folder, or a checkpoint (default: the initial weights)")
@@ -370,13 +373,17 @@ private:
     sampleCommand->add_option("--from", sample.from, "a run's folder, or a checkpoint (default: the initial weights)")
         ->type_name("DIR");
     sampleCommand
-        ->add_option("--tokenizer", sample.tokenizer, std::string("(default: bytes are tokens)\n") + kTokenizerHelp)
+        ->add_option("--tokenizer", sample.prompts.tokenizer,
+                     std::string("(default: bytes are tokens)\n") + kTokenizerHelp)
         ->type_name("FILE|HF_DIR");
     sampleCommand
-        ->add_option("--prompt", sample.prompts, "what is continued; repeatable, as often as the batch has rows")
+        ->add_option("--prompt", sample.prompts.texts, "what is continued; repeatable, as often as the batch has rows")
         ->required()
         ->option_text("TEXT")
         ->allow_extra_args(false);
+    sampleCommand->add_flag(
+        "--chat", sample.prompts.chat,
+        "a prompt is what a user says, put into the chat template of\n--tokenizer's folder; the text is the answer");
     sampleCommand->add_option("--tokens", sample.tokens, "of each text at most; fewer where it ends or its row is full")
         ->check(kCount)
         ->type_name("N")

@@ -3,6 +3,7 @@
 #include "runtime/base/Files.h"
 #include "runtime/base/Log.h"
 #include "runtime/host/Generator.h"
+#include "runtime/train/ChatTemplate.h"
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/OpenSession.h"
@@ -65,41 +66,53 @@ bool predicts(const plan::Plan &plan) {
 
 } // namespace
 
-Continuation::Continuation(const plan::Plan &plan, const tokenizer::Tokenizer *tokenizer,
-                           std::vector<std::string> prompts)
-    : plan(plan), tokenizer(tokenizer), prompts(std::move(prompts)) {}
+Continuation::Continuation(const plan::Plan &plan, PromptOptions options) : plan(plan), asked(std::move(options)) {}
 
 Continuation::~Continuation() = default;
 
-Result<std::unique_ptr<Continuation>> Continuation::create(const plan::Plan &plan,
-                                                           const tokenizer::Tokenizer *tokenizer,
-                                                           const std::vector<std::string> &prompts) {
+Result<std::unique_ptr<Continuation>> Continuation::create(const plan::Plan &plan, const PromptOptions &options) {
   if (!predicts(plan))
     return fail("{}: it is no language model with a loss of mtc's (--loss causal-lm), and predicts no tokens",
                 plan.model.name);
   MT_ASSIGN(const size_t tokens, tokenInput(plan, "--prompt", false));
   const int64_t most = plan.settings.batch / plan.ranks;
-  if (static_cast<int64_t>(prompts.size()) > most)
+  if (static_cast<int64_t>(options.texts.size()) > most)
     return fail("--prompt: {} texts, and the plan's batch has {} rows: give fewer, or compile with a larger --batch",
-                prompts.size(), most);
-  std::unique_ptr<Continuation> made(new Continuation(plan, tokenizer, prompts));
+                options.texts.size(), most);
+  std::unique_ptr<Continuation> made(new Continuation(plan, options));
   made->rows = std::make_unique<Rows>(plan, made->texts, tokens, *labelInput(plan));
   MT_TRY(made->encode());
   return made;
 }
 
+Status Continuation::encode(const std::string &prompt, std::vector<uint32_t> &ids) const {
+  if (!tokenizer) {
+    for (char byte : prompt)
+      ids.push_back(static_cast<uint8_t>(byte));
+    return Status();
+  }
+  if (asked.chat) {
+    MT_ASSIGN(const ChatTemplate chat, ChatTemplate::open(asked.tokenizer));
+    MT_ASSIGN(const std::string text, chat.ask(prompt));
+    return tokenizer->encode(text, false, ids);
+  }
+  MT_TRY(tokenizer->encode(prompt, true, ids));
+  if (tokenizer->special().end && ids.size() > 1 && ids.back() == *tokenizer->special().end)
+    ids.pop_back(); // what ends a text is what the model is asked for
+  return Status();
+}
+
 Status Continuation::encode() {
   MT_ASSIGN(const size_t input, tokenInput(plan, "--prompt", false));
-  for (const std::string &prompt : prompts) {
+  if (asked.chat && asked.tokenizer.empty())
+    return fail("--chat: which model's template? Say --tokenizer FOLDER");
+  if (!asked.tokenizer.empty()) {
+    MT_ASSIGN(tokenizer, tokenizer::openTokenizer(asked.tokenizer));
+  }
+  for (const std::string &prompt : asked.texts) {
     std::vector<uint32_t> &ids = texts.emplace_back();
-    if (tokenizer)
-      MT_TRY(tokenizer->encode(prompt, true, ids).within("--prompt"));
-    else
-      ids.assign(reinterpret_cast<const uint8_t *>(prompt.data()),
-                 reinterpret_cast<const uint8_t *>(prompt.data()) + prompt.size());
-    if (tokenizer && tokenizer->special().end && ids.size() > 1 && ids.back() == *tokenizer->special().end)
-      ids.pop_back(); // what ends a text is what the model is asked for
-    MT_TRY(checkVocabulary(ids, plan.inputs[input].vocabulary, tokenizer ? "of the run" : "(none: bytes)"));
+    MT_TRY(encode(prompt, ids).within("--prompt"));
+    MT_TRY(checkVocabulary(ids, plan.inputs[input].vocabulary, tokenizer ? asked.tokenizer : "(none: bytes)"));
     if (ids.empty())
       return fail("--prompt: it is empty, and the model continues at least one token");
     if (static_cast<int64_t>(ids.size()) >= plan.inputs[input].dims[1])
@@ -162,6 +175,8 @@ std::string Continuation::text(size_t text) const {
   const std::span<const uint32_t> made = std::span(texts[text]).subspan(prompted[text]);
   if (!tokenizer)
     return std::string(made.begin(), made.end());
+  if (asked.chat)
+    return tokenizer->decode(made, true);
   // Decoded together with the prompt, of which the text before may be changed by what follows.
   const std::string before = tokenizer->decode(std::span(texts[text]).first(prompted[text]), true);
   const std::string all = tokenizer->decode(texts[text], true);
@@ -191,7 +206,7 @@ class Printed {
 public:
   explicit Printed(const Continuation &texts) : texts(texts) {}
 
-  Status begin() const { return texts.count() == 1 ? writeOut(texts.prompt(0)) : Status(); }
+  Status begin() const { return texts.count() == 1 && !texts.answers() ? writeOut(texts.prompt(0)) : Status(); }
   Status grow() {
     if (texts.count() != 1)
       return Status();
@@ -208,7 +223,8 @@ public:
     if (texts.count() == 1)
       return writeOut(texts.text(0).substr(std::min(shown, texts.text(0).size())) + "\n");
     for (size_t i = 0; i < texts.count(); ++i)
-      MT_TRY(writeOut(fmt::format("{}{}{}\n", i > 0 ? "\n" : "", texts.prompt(i), texts.text(i))));
+      MT_TRY(writeOut(
+          fmt::format("{}{}{}{}\n", i > 0 ? "\n" : "", texts.prompt(i), texts.answers() ? "\n" : "", texts.text(i))));
     return Status();
   }
 
@@ -220,11 +236,7 @@ private:
 Status sampleText(const SampleOptions &options, Ranks &ranks) {
   MachineOptions machine = options.machine;
   MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, machine, ranks));
-  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
-  if (!options.tokenizer.empty()) {
-    MT_ASSIGN(tokenizer, tokenizer::openTokenizer(options.tokenizer));
-  }
-  MT_ASSIGN(const std::unique_ptr<Continuation> texts, Continuation::create(plan, tokenizer.get(), options.prompts));
+  MT_ASSIGN(const std::unique_ptr<Continuation> texts, Continuation::create(plan, options.prompts));
   auto nothing = [](const Job &, float, std::span<const double>) { return Status(); };
   MT_ASSIGN(std::unique_ptr<Session> session, openSession(options.from, options.best, machine, plan, ranks, nothing));
   Printed printed(*texts);

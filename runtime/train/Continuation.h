@@ -12,10 +12,9 @@ namespace mt::train {
 
 class Continuation {
 public:
-  /// `plan` and `tokenizer` (null: tokens are bytes) must outlive it. Errors: the plan predicts no tokens; there are
-  /// more prompts than its batch has rows on a rank; a prompt cannot be encoded, or is longer than a row.
-  static Result<std::unique_ptr<Continuation>> create(const plan::Plan &plan, const tokenizer::Tokenizer *tokenizer,
-                                                      const std::vector<std::string> &prompts);
+  /// `plan` must outlive it. Errors: the plan predicts no tokens; there are more prompts than its batch has rows on a
+  /// rank; a prompt cannot be encoded, or is longer than a row; the tokenizer cannot be opened.
+  static Result<std::unique_ptr<Continuation>> create(const plan::Plan &plan, const PromptOptions &options);
 
   ~Continuation();
 
@@ -31,7 +30,10 @@ public:
   Status run(Session &session, int64_t step, const Options &options, const Seen &seen = {});
 
   size_t count() const { return texts.size(); }
-  const std::string &prompt(size_t text) const { return prompts[text]; }
+  /// As it was given.
+  const std::string &prompt(size_t text) const { return asked.texts[text]; }
+  /// Whether the texts answer prompts, and do not continue them.
+  bool answers() const { return asked.chat; }
   /// What follows the prompt so far.
   std::string text(size_t text) const;
   /// Tokens that were made, of all texts and of the longest.
@@ -40,14 +42,15 @@ public:
 
 private:
   class Rows;
-  Continuation(const plan::Plan &plan, const tokenizer::Tokenizer *tokenizer, std::vector<std::string> prompts);
+  Continuation(const plan::Plan &plan, PromptOptions options);
   Status encode();
+  Status encode(const std::string &prompt, std::vector<uint32_t> &ids) const;
   Status extend(std::span<const float> predictions, const Options &options);
   bool isWhole(size_t text, int64_t most) const;
 
   const plan::Plan &plan;
-  const tokenizer::Tokenizer *tokenizer;
-  std::vector<std::string> prompts;
+  PromptOptions asked;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer; ///< null: tokens are bytes
   std::vector<std::vector<uint32_t>> texts; ///< tokens, those of the prompts before
   std::vector<size_t> prompted;             ///< how many those are
   std::vector<bool> ended;

@@ -2,6 +2,7 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/base/Threads.h"
+#include "runtime/tokenizer/Unicode.h"
 
 #include <simdjson.h>
 
@@ -23,7 +24,7 @@ public:
   Status prepare() {
     constexpr std::string_view kAny = "a";
     std::vector<uint32_t> with, alone;
-    if (!documents.areSamples())
+    if (!documents.areSamples() || documents.areChats())
       return {};
     MT_TRY(tokenizer.encode(kAny, true, with));
     MT_TRY(tokenizer.encode(kAny, false, alone));
@@ -72,6 +73,32 @@ private:
   }
 
   Status encode(size_t document, EncodedDocument &to) {
+    return documents.areChats() ? encodeChat(document, to).within(documents.where(document))
+                                : encodePieces(document, to);
+  }
+
+  /// A token counts that has a byte of a piece which does, as transformers' masks of the assistant's tokens have it.
+  Status encodeChat(size_t document, EncodedDocument &to) {
+    to.tokens.clear();
+    MT_ASSIGN(const std::vector<TextPiece> pieces, documents.read(document));
+    std::string text;
+    std::vector<size_t> places, ends; // of pieces that count: first and last character
+    for (const TextPiece &piece : pieces) {
+      if (piece.counts) {
+        places.push_back(text.size());
+        places.push_back(text.size() + tokenizer::previousCharacter(piece.text, piece.text.size()));
+      }
+      text += piece.text;
+    }
+    MT_TRY(tokenizer.encodeLocating(text, places, to.tokens, ends));
+    to.counts.assign(to.tokens.size(), false);
+    for (size_t i = 0; i + 1 < ends.size(); i += 2)
+      for (size_t token = ends[i]; token <= ends[i + 1] && token < to.tokens.size(); ++token)
+        to.counts[token] = true;
+    return Status();
+  }
+
+  Status encodePieces(size_t document, EncodedDocument &to) {
     to.tokens = before; // keeps its memory
     to.counts.assign(before.size(), false);
     MT_ASSIGN(const std::vector<TextPiece> pieces, documents.read(document));

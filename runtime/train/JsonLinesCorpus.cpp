@@ -99,6 +99,8 @@ private:
       std::optional<size_t> n = inputOf(key);
       if (!n && key == "labels") // of a model that has none
         continue;
+      if (!n && (key == "text" || key == "prompt" || key == "messages"))
+        return fail("\"{}\" is text, and no tokens: say which --tokenizer makes some of it", key);
       if (!n)
         return fail("\"{}\" belongs to no input of the model, which wants {}", key, describeInputs(plan));
       if (fields[*n])

@@ -66,6 +66,7 @@ struct TrainOptions {
   int64_t evalEvery = 0; ///< steps; 0: at the end only
   int64_t sampleEvery = 0;          ///< steps between samples of text; 0: none
   std::vector<std::string> prompts; ///< that they continue
+  bool chat = false;                ///< a prompt is what a user says, and a text the answer
   int64_t sampleTokens = 64;        ///< of each at most
   int64_t patience = 0;  ///< evaluations in a row that are no better than the best; 0: any number
   std::string metrics;   ///< empty: metrics.jsonl in `out`
@@ -82,11 +83,18 @@ struct EvalOptions {
   bool best = false;     ///< of the run, by evaluation; else the newest
 };
 
+/// What texts begin with.
+struct PromptOptions {
+  std::vector<std::string> texts;
+  std::string tokenizer; ///< empty: tokens are bytes
+  bool chat = false;     ///< each is what a user says, put into the tokenizer's chat template
+};
+
 struct SampleOptions {
-  std::string plan, tokenizer;
+  std::string plan;
   MachineOptions machine;
   std::string from; ///< run or checkpoint; empty: the initial weights
-  std::vector<std::string> prompts;
+  PromptOptions prompts;
   int64_t tokens = 128, topK = 0;
   double temperature = 0.8, topP = 1;
   uint64_t seed = 0;

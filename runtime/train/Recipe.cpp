@@ -150,6 +150,20 @@ bool isOfPlan(const std::string &group) {
   return !parsed || !parsed->optimizer.empty();
 }
 
+/// Whether a value is what it is where nobody says it, of options that only some runs may say.
+template <typename T> bool isUnsaid(std::string_view option, const T &value) {
+  constexpr std::pair<std::string_view, std::string_view> kUsual[] = {{"--min-lr", "0"}, {"--lr-cycles", "1"},
+                                                                      {"--decay-shape", "cosine"},
+                                                                      {"--non-finite", "stop"},
+                                                                      {"--eval-split", "0"},
+                                                                      {"--pack", "off"}};
+  if constexpr (std::is_same_v<T, std::vector<double>>)
+    return true; // weights are said with the data
+  else
+    return std::ranges::find(kUsual, std::pair<std::string_view, std::string_view>(option, said(option, value))) !=
+           std::end(kUsual);
+}
+
 } // namespace
 
 Result<std::string> asCommandLine(const json &stored) {
@@ -164,7 +178,7 @@ Result<std::string> asCommandLine(const json &stored) {
       for (const std::string &group : field.value_or(std::vector<std::string>()))
         if (!isOfPlan(group))
           add(option, group);
-    } else if (field) {
+    } else if (field && !isUnsaid(option, *field)) {
       add(option, said(option, *field));
     }
   });

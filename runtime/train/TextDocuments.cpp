@@ -1,5 +1,6 @@
 #include "runtime/train/TextDocuments.h"
 
+#include "runtime/base/Json.h"
 #include "runtime/train/JsonLine.h"
 
 #include <filesystem>
@@ -19,21 +20,46 @@ Result<std::string_view> textOf(const dom::object &object, std::string_view key,
   return text;
 }
 
-Result<std::vector<TextPiece>> piecesOf(std::string_view line, bool isSample) {
+Result<std::vector<TextPiece>> textIn(std::string_view line) {
   MT_ASSIGN(const dom::object object, parseJsonLine(line));
-  if (!isSample) {
-    MT_ASSIGN(std::string_view text,
-              textOf(object, "text", ", nor a \"prompt\" and a \"completion\" on the first line"));
-    return std::vector<TextPiece>{{text, true}};
-  }
+  MT_ASSIGN(std::string_view text,
+            textOf(object, "text", ", nor \"prompt\" and \"completion\" or \"messages\" on the first line"));
+  return std::vector<TextPiece>{{text, true}};
+}
+
+Result<std::vector<TextPiece>> promptIn(std::string_view line) {
+  MT_ASSIGN(const dom::object object, parseJsonLine(line));
   MT_ASSIGN(std::string_view prompt, textOf(object, "prompt", ", which the first line has"));
   MT_ASSIGN(std::string_view completion, textOf(object, "completion"));
   return std::vector<TextPiece>{{prompt, false}, {completion, true}};
 }
 
+/// The pieces view a text that stays until the same thread reads another.
+Result<std::vector<TextPiece>> chatIn(std::string_view line, const ChatTemplate &chat) {
+  Result<nlohmann::ordered_json> conversation = parseOrderedJson(line);
+  if (!conversation || !conversation->is_object())
+    return fail("not a JSON object{}", conversation ? "" : ": " + conversation.status().message());
+  if (!conversation->contains("messages"))
+    return fail("no \"messages\", which the first line has");
+  thread_local ChatTemplate::Text current;
+  MT_ASSIGN(current, chat.render(*conversation));
+  std::vector<TextPiece> pieces;
+  const std::string_view text = current.text;
+  size_t done = 0;
+  for (const jinja::Span &span : current.spoken) {
+    if (span.begin > done)
+      pieces.push_back({text.substr(done, span.begin - done), false});
+    pieces.push_back({text.substr(span.begin, span.end - span.begin), true});
+    done = span.end;
+  }
+  if (done < text.size())
+    pieces.push_back({text.substr(done), false});
+  return pieces;
+}
+
 } // namespace
 
-Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths) {
+Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths, const std::string &tokenizer) {
   TextDocuments all;
   for (const std::string &path : paths) {
     std::string extension = std::filesystem::path(path).extension().string();
@@ -52,7 +78,12 @@ Result<TextDocuments> TextDocuments::open(const std::vector<std::string> &paths)
   }
   if (!all.documents.empty() && all.documents.front().line > 0)
     if (Result<dom::object> first = parseJsonLine(*all.raw(all.documents.front())))
-      all.samples = !first->at_key("prompt").error();
+      all.kind = !first->at_key("messages").error() ? Kind::chat
+                 : !first->at_key("prompt").error() ? Kind::prompt
+                                                    : Kind::text;
+  if (all.areChats()) {
+    MT_ASSIGN(all.chat, ChatTemplate::open(tokenizer));
+  }
   return all;
 }
 
@@ -83,7 +114,9 @@ Result<std::vector<TextPiece>> TextDocuments::read(size_t number) const {
   MT_ASSIGN(const std::string_view text, raw(document));
   if (document.line == 0)
     return std::vector<TextPiece>{{text, true}};
-  Result<std::vector<TextPiece>> pieces = piecesOf(text, samples);
+  Result<std::vector<TextPiece>> pieces = areChats()     ? chatIn(text, *chat)
+                                          : areSamples() ? promptIn(text)
+                                                         : textIn(text);
   return pieces.ok() ? pieces : pieces.status().within(where(number));
 }
 

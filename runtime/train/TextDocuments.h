@@ -1,16 +1,17 @@
-// Documents of text: each file is one, and of .jsonl the "text" of each line, or its "prompt" and "completion", which
-// make it a sample. Knows no tokens: EncodeDocuments.h.
+// Documents of text: each file is one, and of .jsonl the "text" of each line, or its "prompt" and "completion" or
+// "messages", which make it a sample. Knows no tokens: EncodeDocuments.h.
 #ifndef MT_RUNTIME_TRAIN_TEXTDOCUMENTS_H
 #define MT_RUNTIME_TRAIN_TEXTDOCUMENTS_H
 
 #include "runtime/base/MappedFile.h"
+#include "runtime/train/ChatTemplate.h"
 
 #include <optional>
 #include <vector>
 
 namespace mt::train {
 
-/// A part of a document whose tokens are its own: none lies across two of them.
+/// A part of a document.
 struct TextPiece {
   std::string_view text;
   bool counts = true; ///< as targets: a prompt's do not
@@ -18,11 +19,15 @@ struct TextPiece {
 
 class TextDocuments {
 public:
-  /// Errors: a file cannot be read, or holds tokens or arrays by its name.
-  static Result<TextDocuments> open(const std::vector<std::string> &files);
+  /// `tokenizer` is where the template of chats is. Errors: a file cannot be read, or holds tokens or arrays by its
+  /// name; there are chats, and no template.
+  static Result<TextDocuments> open(const std::vector<std::string> &files, const std::string &tokenizer);
 
-  /// Whether each document is a sample for itself, no part of a stream: the first line has a "prompt".
-  bool areSamples() const { return samples; }
+  /// Whether each document is a sample for itself, no part of a stream: the first line has a "prompt", or "messages".
+  bool areSamples() const { return kind != Kind::text; }
+  /// Whether they are conversations: a document's pieces are then one text, of which tokens may lie across two of them,
+  /// and which has all of its special tokens itself. Else each piece's tokens are its own.
+  bool areChats() const { return kind == Kind::chat; }
 
   size_t count() const { return documents.size(); }
   /// Bytes of a document as it stands in its file.
@@ -49,7 +54,9 @@ private:
   };
   std::vector<Source> files;
   std::vector<Document> documents;
-  bool samples = false;
+  enum class Kind : uint8_t { text, prompt, chat };
+  Kind kind = Kind::text;
+  std::optional<ChatTemplate> chat;
 };
 
 } // namespace mt::train

@@ -209,7 +209,7 @@ Result<CorpusPtr> openEncodedText(const std::vector<std::string> &files, const s
                                   const plan::Plan &plan) {
   std::string form = formName(files);
   MT_ASSIGN(std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::openTokenizer(tokenizerPath));
-  MT_ASSIGN(TextDocuments documents, TextDocuments::open(files));
+  MT_ASSIGN(TextDocuments documents, TextDocuments::open(files, tokenizerPath));
   if (documents.areSamples())
     return openSamples(std::move(documents), *tokenizer, tokenizerPath, plan);
   MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));

@@ -49,9 +49,9 @@ private:
 Status tokenize(const TokenizeOptions &options) {
   MT_ASSIGN(std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::openTokenizer(options.tokenizer));
   MT_ASSIGN(std::vector<std::string> files, corpusFiles(options.corpus, "CORPUS"));
-  MT_ASSIGN(TextDocuments documents, TextDocuments::open(files));
+  MT_ASSIGN(TextDocuments documents, TextDocuments::open(files, options.tokenizer));
   if (documents.areSamples())
-    return fail("{}: its lines are samples of a \"prompt\" and a \"completion\", which files of tokens cannot hold "
+    return fail("{}: its lines are samples - prompts and completions, or chats -, which files of tokens cannot hold "
                 "apart: train "
                 "from it directly, with --data {} --tokenizer {}",
                 options.corpus, options.corpus, options.tokenizer);

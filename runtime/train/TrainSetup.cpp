@@ -187,10 +187,8 @@ Status TrainSetup::openData() {
 Status TrainSetup::openSamples() {
   if (options.sampleEvery == 0)
     return Status();
-  if (!options.data.tokenizer.empty()) {
-    MT_ASSIGN(tokenizer, tokenizer::openTokenizer(options.data.tokenizer));
-  }
-  Result<std::unique_ptr<Continuation>> made = Continuation::create(plan, tokenizer.get(), options.prompts);
+  Result<std::unique_ptr<Continuation>> made =
+      Continuation::create(plan, {options.prompts, options.data.tokenizer, options.chat});
   if (!made)
     return made.status().within("--sample-every");
   samples = std::move(*made);
@@ -206,6 +204,7 @@ nlohmann::ordered_json TrainSetup::toCompare() const {
           {"--sample-every", options.sampleEvery},
           {"--sample-tokens", options.sampleTokens},
           {"--prompt", options.prompts},
+          {"--chat", options.chat},
           {"--checkpoint-every", options.checkpointEvery},
           {"--verify-every", options.verifyEvery},
           {"--keep", options.keep},

@@ -17,7 +17,6 @@ struct TrainSetup {
   plan::Plan plan;
   TrainData data;                             ///< empty where a dry run names none
   std::string numerics;                       ///< as CheckpointMeta has it
-  std::unique_ptr<tokenizer::Tokenizer> tokenizer; ///< of samples of text; null: tokens are bytes
   std::unique_ptr<Continuation> samples;           ///< null: none are made
   std::optional<RunFolder> folder;            ///< locked, but for a dry run
   RunFolder::Start from;                      ///< where to go on from

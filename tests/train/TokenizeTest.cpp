@@ -126,7 +126,7 @@ TEST_F(Tokenizing, PromptsAreNoTargets) {
   EXPECT_EQ(rows(folder / "hf"), want);
   EXPECT_NE(said.find("1 of 3 samples are longer than the sequence of 6 tokens and lose their ends"), std::string::npos)
       << said;
-  EXPECT_ERROR(run(), "samples.jsonl: its lines are samples of a \"prompt\" and a \"completion\"");
+  EXPECT_ERROR(run(), "samples.jsonl: its lines are samples - prompts and completions, or chats -");
 
   // What the tokenizer puts before a sequence stands before a sample.
   auto tokenizer = *parseJson(kTokenizer);
@@ -185,7 +185,7 @@ TEST_F(Tokenizing, SamplesThatAreNone) {
   EXPECT_ERROR(problem(R"({"text": "abcdabcd"})"
                        "\n" +
                        good),
-               "s.jsonl:2: no \"text\", nor a \"prompt\"");
+               "s.jsonl:2: no \"text\", nor \"prompt\"");
   plan.inputs[1].ignored = std::nullopt;
   EXPECT_ERROR(problem(good), "it has no ignore index");
   plan = languagePlan(1, 6, 1);
