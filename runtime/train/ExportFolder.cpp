@@ -42,8 +42,8 @@ public:
       places.emplace(name, Place{place.file, place.view});
     MT_TRY(match(opened));
     MT_ASSIGN(AtomicFolder folder, AtomicFolder::create(output));
-    for (const SafetensorsFile &file : opened.files())
-      MT_TRY(writeWeights(file, folder.file(fs::path(file.path()).filename().string())));
+    for (const auto &file : opened.files())
+      MT_TRY(writeWeights(*file, folder.file(fs::path(file->path()).filename().string())));
     MT_TRY(copyOthers(opened, folder));
     MT_TRY(folder.commit());
     return done;
@@ -161,7 +161,7 @@ private:
       const std::string name = entry.path().filename().string();
       const bool isWeights =
           std::ranges::any_of(kOtherWeights, [&](std::string_view end) { return endsWith(name, end); });
-      if (std::ranges::any_of(opened.files(), [&](const SafetensorsFile &file) { return file.path() == at(name); }) ||
+      if (std::ranges::any_of(opened.files(), [&](const auto &file) { return file->path() == at(name); }) ||
           name.starts_with('.') || name.starts_with(fs::path(output).filename().string() + ".tmp."))
         continue;
       std::error_code ignored;

@@ -6,6 +6,7 @@
 
 #include "runtime/train/Safetensors.h"
 
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -18,17 +19,18 @@ public:
     const ArrayView *view;
   };
 
-  /// Errors name the file that is missing or damaged, or the tensor that two of them hold.
+  /// Errors name the file that is missing, short or not understood, and the tensor that none of them holds, or two.
   static Result<FolderTensors> open(const std::string &folder);
 
-  const std::vector<SafetensorsFile> &files() const { return all; }
+  const std::vector<std::unique_ptr<SafetensorsFile>> &files() const { return all; }
   const std::map<std::string, Place, std::less<>> &places() const { return byName; }
   /// What stands before the folder's names in those of a run, where a module was wrapped for its export and so none is
   /// the folder's own: that under which most of them are found, and the shortest of those.
   std::string prefixOf(const std::set<std::string_view> &names) const;
 
 private:
-  std::vector<SafetensorsFile> all; ///< places point into them: moved as a whole alone
+  Status add(const std::string &path);
+  std::vector<std::unique_ptr<SafetensorsFile>> all; ///< places point to them
   std::map<std::string, Place, std::less<>> byName;
 };
 

@@ -182,7 +182,7 @@ TEST_F(Checkpoint, AnIndexSaysWhichFilesBelongTogether) {
   EXPECT_TRUE(contains(listError(), "third.safetensors: is missing, and"));
   for (const char *name : {R"("../one.safetensors")", R"("/etc/passwd")", R"("..")", R"("")", "7"}) {
     index(fmt::format(R"({{"weight_map":{{"x":{}}}}})", name));
-    EXPECT_TRUE(contains(listError(), "no file's name in the folder")) << name << ": " << listError();
+    EXPECT_TRUE(contains(listError(), "no .safetensors file of the folder")) << name << ": " << listError();
   }
   index("{}");
   EXPECT_TRUE(contains(listError(), "has no weight_map"));

@@ -123,24 +123,32 @@ TEST_F(FolderExports, Refused) {
       << "names are the folder's, or all of them are wrapped";
 
   checkpoint({{"model.w", {DType::f32, {2, 3}, bytesOf(trained)}}});
+  folder.write("like/model.safetensors.index.json", R"({"weight_map": {"model.w": "a.safetensors"}})");
   folder.write("like/a.safetensors", tensors("{" + entry("model.w", "I8", "[2,3]", 0, 6) + "}", "abcdef"));
   EXPECT_EQ(problem(), like + "/a.safetensors: tensor 'model.w' is of type i8, which holds no trained weights");
   folder.write("like/a.safetensors",
                tensors("{" + entry("model.w", "BF16", "[2,3]", 0, 12) + "," + entry("v", "F32", "[2]", 8, 16) + "}",
                        std::string(16, 'b')));
   EXPECT_EQ(problem(), like + "/a.safetensors: its tensors overlap");
+  fs::remove(folder / "like/model.safetensors.index.json");
   folder.write("like/b.safetensors", readFile(folder / "like/a.safetensors"));
-  EXPECT_EQ(problem(), like + "/b.safetensors: tensor 'model.w' is in " + like + "/a.safetensors too");
+  EXPECT_EQ(problem(), like + "/b.safetensors: tensor 'model.w' is also in " + like +
+                           "/a.safetensors; keep one of the files, or the index of those that belong together");
 
   folder.write("like/model.safetensors.index.json", R"({"weight_map": {"model.w": "../a.safetensors"}})");
-  EXPECT_EQ(problem(), like + "/model.safetensors.index.json: tensor 'model.w' lies in \"../a.safetensors\", which is "
+  EXPECT_EQ(problem(), like + "/model.safetensors.index.json: tensor 'model.w' is in \"../a.safetensors\", which is "
                               "no .safetensors file of the folder");
   folder.write("like/model.safetensors.index.json", "[]");
-  EXPECT_EQ(problem(), like + "/model.safetensors.index.json: has no 'weight_map' of tensors and files");
+  EXPECT_EQ(problem(), like + "/model.safetensors.index.json: has no weight_map");
   fs::remove(folder / "like/model.safetensors.index.json");
   for (const char *name : {"a", "b", "consolidated"})
     fs::remove(folder / ("like/" + std::string(name) + ".safetensors"));
-  EXPECT_EQ(problem(), "--like " + like + ": holds no *.safetensors file: name the checkpoint folder that was trained");
+  EXPECT_EQ(problem(),
+            like + ": holds pytorch_model.bin and no *.safetensors file; load it with transformers and save it again: "
+                   "AutoModelForCausalLM.from_pretrained(OLD).save_pretrained(NEW)");
+  fs::remove(folder / "like/pytorch_model.bin");
+  EXPECT_EQ(problem(),
+            like + ": holds no *.safetensors file; name a checkpoint folder, or convert it to safetensors first");
   EXPECT_FALSE(
       exportWeights({.from = folder / "run", .output = folder / "out", .model = "", .like = folder / "none"}).ok());
 }
