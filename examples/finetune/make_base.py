@@ -1,5 +1,5 @@
-"""Writes a checkpoint folder as Hugging Face has them: a Llama of two layers whose weights are random, and a tokenizer of
-the 256 bytes. Standard library only.
+"""Writes a checkpoint folder as Hugging Face has them: a Llama of two layers whose weights are random, a tokenizer of the 256
+bytes, and a chat template. Standard library only.
 
     python3 make_base.py FOLDER
 """
@@ -18,6 +18,9 @@ CONFIG = {
     "max_position_embeddings": 512, "rope_theta": 10000.0, "rms_norm_eps": 1e-5, "hidden_act": "silu",
     "tie_word_embeddings": True, "eos_token_id": END, "torch_dtype": "float32",
 }
+
+# What the model says, as far as the token that ends its turn, is marked: that is learned.
+CHAT = """{% for message in messages %}{% if message.role == 'assistant' %}{% generation %}{{ message.content }}<|end|>{% endgeneration %}{% else %}{{ message.content + '\n' }}{% endif %}{% endfor %}"""
 
 
 def tensors():
@@ -67,5 +70,5 @@ folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
 (folder / "config.json").write_text(json.dumps(CONFIG, indent=2))
 (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
-(folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|end|>"}))
+(folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|end|>", "chat_template": CHAT}))
 write_weights(folder / "model.safetensors")
