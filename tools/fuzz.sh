@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-runtime_targets=(checkpoint config jinja jsonl metrics npz plan safetensors target tokenizer tokens)
+runtime_targets=(checkpoint config jinja jsonl metrics npz plan recipe safetensors target tokenizer tokens)
 compiler_targets=(onnx)
 limits=(-timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len=65536)
 

@@ -4,6 +4,7 @@
 #include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/ParameterGroups.h"
+#include "runtime/train/RecipeFile.h"
 #include "runtime/train/Schedules.h"
 #include "runtime/train/TokenFolder.h"
 #include "runtime/train/WeightedPath.h"
@@ -52,11 +53,23 @@ std::string usualOf(const std::function<std::optional<double>(const kernels::Opt
   return values.size() == 1 ? fmt::format("{}", *values.begin()) : each;
 }
 
+/// Options that exclude each other: on the command line one of them overrides the other in a recipe.
+struct Exclusive {
+  const char *one, *other, *message;
+};
+constexpr Exclusive kExclusive[] = {
+    {"--resume", "--overwrite", "--resume goes on with the run that --overwrite would replace: say one of them"},
+    {"--steps", "--epochs", "--steps and --epochs exclude each other"},
+    {"--eval-split", "--eval-data", "--eval-split and --eval-data exclude each other"}};
+
+const std::string kPlan = "PLAN.bin", kPlanKey = "plan";
+
 constexpr const char *kExamples = R"(Examples:
   mtrun plan.bin --data text/ --steps 1000 --lr 3e-4 --lr-schedule cosine --warmup 50
   mtrun plan.bin --data text/ --group '*.bias:lr=1e-4,decay=0' --group 'wte.*:beta2=0.99'
   mtrun plan.bin --data books/:0.7 --data code/:0.3 --steps 1000
   mtrun plan.bin --data text/ --resume
+  mtrun --recipe runs/plan/recipe.toml --lr 1e-4 --out runs/slower
   mtrun plan.bin --dry-run
   mtrun eval plan.bin --data held-out.txt --from runs/plan
   mtrun sample plan.bin --from runs/plan --prompt 'Once upon a time'
@@ -82,16 +95,50 @@ public:
     addProbe();
   }
 
-  Command parse(int count, const char *const *words) {
+  /// Words of a command line, the program's name first. What ends it: help, or an error, which `where` stands before.
+  std::optional<Said> read(const std::vector<std::string> &words, const std::string &where = "") {
+    std::vector<const char *> all;
+    for (const std::string &word : words)
+      all.push_back(word.c_str());
     try {
-      app.parse(count, words);
+      app.parse(static_cast<int>(all.size()), all.data());
     } catch (const CLI::Success &success) {
       std::ostringstream out;
       app.exit(success, out, out);
       return Said{0, out.str()};
     } catch (const CLI::ParseError &error) {
-      return usage(error.what());
+      return usage(where + error.what());
     }
+    return std::nullopt;
+  }
+
+  /// Empty: none is named.
+  const std::string &recipe() const { return recipeFile; }
+
+  /// What the recipe says as words, but for what the command line that was read says itself or excludes.
+  Result<std::vector<std::string>> recipeWords() const {
+    if (!app.get_subcommands().empty())
+      return fail("--recipe is of training, and {} takes none: say what it needs",
+                  app.get_subcommands().front()->get_name());
+    MT_ASSIGN(const std::vector<SaidOption> options, readRecipeFile(recipeFile));
+    std::vector<std::string> words;
+    for (const SaidOption &said : options) {
+      const CLI::Option *option = app.get_option_no_throw(said.key == kPlanKey ? kPlan : "--" + said.key);
+      if (!option || said.key == "recipe" || option == app.get_help_ptr() || option == app.get_version_ptr())
+        return fail("{}: '{}' is no option of training: keys are those of mtrun --help, without their dashes",
+                    recipeFile, said.key);
+      const bool isFlag = option->get_items_expected_max() == 0;
+      if (isFlag != said.isFlag)
+        return fail("{}: '{}' takes {}: {} = {}", recipeFile, said.key,
+                    isFlag ? "no value but true or false" : "a value, which is not true or false", said.key,
+                    isFlag ? "true" : "VALUE");
+      if (!isOverridden(*option))
+        addWords(said, words);
+    }
+    return words;
+  }
+
+  Command command() {
     if ((*evalCommand && eval.best && eval.from.empty()) || (*sampleCommand && sample.best && sample.from.empty()))
       return usage("--best is one of a run's checkpoints: say --from");
     if (*evalCommand)
@@ -109,26 +156,58 @@ public:
     return training();
   }
 
-private:
   static Said usage(const std::string &message) {
     return {kUsage, fmt::format("error: {}\nRun mtrun --help for usage.\n", message)};
   }
 
+private:
+  bool isOverridden(const CLI::Option &option) const {
+    const auto isSaid = [&](const char *name) { return app.get_option(name)->count() > 0; };
+    return option.count() > 0 || std::ranges::any_of(kExclusive, [&](const Exclusive &pair) {
+             return (option.check_name(pair.one) && isSaid(pair.other)) ||
+                    (option.check_name(pair.other) && isSaid(pair.one));
+           });
+  }
+
+  bool isSubcommand(const std::string &word) const {
+    return !app.get_subcommands([&](const CLI::App *one) { return one->get_name() == word; }).empty();
+  }
+
+  void addWords(const SaidOption &said, std::vector<std::string> &words) const {
+    for (const std::string &word : said.words)
+      if (said.key == kPlanKey)
+        words.push_back(word.starts_with('-') || isSubcommand(word) ? "./" + word : word);
+      else if (word.empty()) // which would not count behind the sign
+        words.insert(words.end(), {"--" + said.key, word});
+      else if (!said.isFlag || word == "true")
+        words.push_back(fmt::format("--{}={}", said.key, word));
+  }
+
+  /// What was said of training, but for what concerns one run alone: where it begins, how it is watched.
+  std::vector<SaidOption> saidOptions() const {
+    constexpr std::string_view kOfOneRun[] = {"recipe", "resume",      "overwrite", "epochs",        "metrics",
+                                              "trace",  "tensorboard", "calls",     "save-gradients"};
+    std::vector<SaidOption> all;
+    for (const CLI::Option *option : app.get_options())
+      if (const std::string key = option->get_lnames().empty() ? kPlanKey : option->get_lnames().front();
+          option->count() > 0 && std::ranges::find(kOfOneRun, key) == std::end(kOfOneRun))
+        all.push_back({key, option->results(), option->get_items_expected_max() == 0});
+    return all;
+  }
+
   Command training() {
+    for (const auto &[one, other, message] : kExclusive)
+      if (app.get_option(one)->count() > 0 && app.get_option(other)->count() > 0)
+        return usage(message);
+    train.said = saidOptions();
     if (train.plan.empty())
       return usage("which plan? mtrun PLAN.bin --data CORPUS");
     if (train.data.paths.empty() && !train.dryRun && !train.rehearse)
       return usage("--data is required: the text, tokens or arrays to train on");
-    if (train.resume && train.overwrite)
-      return usage("--resume goes on with the run that --overwrite would replace: say one of them");
-    if (train.recipe.steps && train.epochs)
-      return usage("--steps and --epochs exclude each other");
     if (train.rehearse && train.machine.traceCalls)
       return usage("--calls: a rehearsal calls no kernels; leave out one of them");
     if ((train.sampleEvery > 0) == train.prompts.empty())
       return usage("--sample-every and --prompt need each other: how often, and what is to be continued");
-    if (train.recipe.evalSplit && !train.evalData.empty())
-      return usage("--eval-split and --eval-data exclude each other");
     if (train.evalEvery > 0 && train.evalData.empty() && !train.recipe.evalSplit && !train.resume)
       return usage("--eval-every needs --eval-data or --eval-split");
     if (train.keepBest && train.evalData.empty() && !train.recipe.evalSplit && !train.resume)
@@ -183,7 +262,11 @@ private:
   }
 
   void addTraining() {
-    app.add_option("PLAN.bin", train.plan, "the plan, as mtc compile wrote it")->type_name("");
+    app.add_option(kPlan, train.plan, "the plan, as mtc compile wrote it")->type_name("");
+    app.add_option("--recipe", recipeFile,
+                   "a file that says what options say, as KEY = VALUE with the plan as\n\"plan\"; those given here "
+                   "count. RUN/recipe.toml repeats a run")
+        ->type_name("FILE.toml");
     app.option_defaults()->group("Data and length of the run");
     app.add_option_function<std::vector<std::string>>(
            "--data", [this](const std::vector<std::string> &texts) { readData(texts); },
@@ -475,6 +558,7 @@ private:
   }
 
   CLI::App app;
+  std::string recipeFile;
   SampleOptions sample;
   CLI::App *sampleCommand = nullptr, *evalCommand = nullptr, *exportCommand = nullptr, *reportCommand = nullptr,
            *tokenizeCommand = nullptr, *probeCommand = nullptr;
@@ -489,7 +573,20 @@ private:
 } // namespace
 
 Command parseCommandLine(int count, const char *const *words, const std::string &version) {
-  return Parser(version).parse(count, words);
+  std::vector<std::string> all(words, words + count);
+  Parser said(version);
+  if (std::optional<Said> end = said.read(all))
+    return *end;
+  if (said.recipe().empty())
+    return said.command();
+  Result<std::vector<std::string>> recipe = said.recipeWords();
+  if (!recipe)
+    return Parser::usage(recipe.status().message());
+  all.insert(all.begin() + 1, recipe->begin(), recipe->end());
+  Parser whole(version);
+  if (std::optional<Said> end = whole.read(all, said.recipe() + ": "))
+    return *end;
+  return whole.command();
 }
 
 } // namespace mt::train

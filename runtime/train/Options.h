@@ -49,6 +49,14 @@ struct RecipeOptions {
   std::optional<bool> pack;                       ///< short samples share rows
 };
 
+/// An option of training as a word for word list, on the command line or in a recipe file (RecipeFile.h).
+struct SaidOption {
+  std::string key;                ///< the option without its dashes; of the plan, "plan"
+  std::vector<std::string> words; ///< its values, one for each time that it is said
+  bool isFlag = false;            ///< one without a value: "true" or "false"
+  bool operator==(const SaidOption &) const = default;
+};
+
 struct TrainOptions {
   std::string plan;
   DataOptions data;
@@ -70,6 +78,7 @@ struct TrainOptions {
   int64_t patience = 0;  ///< evaluations in a row that are no better than the best; 0: any number
   std::string metrics;   ///< empty: metrics.jsonl in `out`
   std::string tensorboard, saveGradients;
+  std::vector<SaidOption> said = {}; ///< all of these that were said, but for what concerns one run alone
 };
 
 struct EvalOptions {

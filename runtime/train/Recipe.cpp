@@ -150,25 +150,69 @@ bool isOfPlan(const std::string &group) {
   return !parsed || !parsed->optimizer.empty();
 }
 
+/// The options of a recipe with their words, but for weights of data, which stand at the paths, for groups of the plan,
+/// and for what an option cannot say: it is left out, and means the same.
+std::vector<SaidOption> asSaid(RecipeOptions all) {
+  dropUnread(all);
+  std::vector<SaidOption> options;
+  forEachField(all, [&](std::string_view option, const std::string &, const auto &field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    const std::string key(option.substr(2));
+    if constexpr (std::is_same_v<Field, std::optional<std::vector<std::string>>>) {
+      SaidOption groups{key, {}};
+      std::ranges::remove_copy_if(field.value_or(std::vector<std::string>()), std::back_inserter(groups.words),
+                                  isOfPlan);
+      if (!groups.words.empty())
+        options.push_back(groups);
+    } else if constexpr (!std::is_same_v<Field, std::optional<std::vector<double>>>) {
+      const std::string word = field ? said(option, *field) : "";
+      const bool isFlag = option == "--pack";
+      if (!word.empty() && !(isFlag && word == "off") && !(option == "--eval-split" && word == "0"))
+        options.push_back({key, {isFlag ? "true" : word}, isFlag});
+    }
+  });
+  return options;
+}
+
+/// As --data takes them.
+std::vector<std::string> weightedPaths(const TrainOptions &all) {
+  std::vector<std::string> texts = all.data.paths;
+  const std::vector<double> weights = all.recipe.dataWeights.value_or(std::vector<double>());
+  for (size_t i = 0; i < std::min(texts.size(), weights.size()); ++i)
+    texts[i] += fmt::format(":{}", weights[i]);
+  return texts;
+}
+
+bool isOfRecipe(const RecipeOptions &recipe, const std::string &key) {
+  bool found = false;
+  forEachField(recipe,
+               [&](std::string_view option, const std::string &, const auto &) { found |= option.substr(2) == key; });
+  return found;
+}
+
 } // namespace
 
 Result<std::string> asCommandLine(const json &stored) {
   RecipeOptions options;
   MT_TRY(adoptStored(options, stored).status());
   std::string line;
-  const auto add = [&](std::string_view option, const std::string &value) {
-    line += fmt::format("{}{} {}", line.empty() ? "" : " ", option, shellWord(value));
-  };
-  forEachField(options, [&](std::string_view option, const std::string &, const auto &field) {
-    if constexpr (std::is_same_v<decltype(field), const std::optional<std::vector<std::string>> &>) {
-      for (const std::string &group : field.value_or(std::vector<std::string>()))
-        if (!isOfPlan(group))
-          add(option, group);
-    } else if (field) {
-      add(option, said(option, *field));
-    }
-  });
+  for (const SaidOption &option : asSaid(options))
+    for (const std::string &word : option.words)
+      line += fmt::format("{}--{}{}", line.empty() ? "" : " ", option.key, option.isFlag ? "" : " " + shellWord(word));
   return line;
+}
+
+std::vector<SaidOption> usedOptions(const TrainOptions &all, const plan::Plan &plan) {
+  std::vector<SaidOption> used = {{"plan", {all.plan}}, {"data", weightedPaths(all)}, {"out", {all.out}}};
+  for (const SaidOption &option : all.said)
+    if (std::ranges::find(used, option.key, &SaidOption::key) == used.end() && !isOfRecipe(all.recipe, option.key))
+      used.push_back(option);
+  RecipeOptions recipe = all.recipe;
+  const std::vector<std::string> &ofPlan = plan.settings.groups;
+  if (recipe.groups && std::ranges::mismatch(*recipe.groups, ofPlan).in2 == ofPlan.end())
+    recipe.groups->erase(recipe.groups->begin(), recipe.groups->begin() + static_cast<ptrdiff_t>(ofPlan.size()));
+  std::ranges::copy(asSaid(recipe), std::back_inserter(used));
+  return used;
 }
 
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan) {

@@ -46,6 +46,9 @@ Result<std::vector<std::string>> adoptStored(RecipeOptions &said, const nlohmann
 /// A stored recipe as a command line says it, "--lr 0.001 --group '*.bias:decay=0'", but for groups that say an
 /// optimizer, which only a plan has. Errors: as of adoptStored().
 Result<std::string> asCommandLine(const nlohmann::json &stored);
+/// All that decides a run, for a recipe file: plan, data and folder, what else was said, and its recipe, in which
+/// nothing else is open. Groups that the plan has are left to it.
+std::vector<SaidOption> usedOptions(const TrainOptions &all, const plan::Plan &plan);
 /// Fills what is still open with defaults: PyTorch's, but that decay spares vectors. Groups are those of the plan. Open
 /// stays --decay-steps, which follows the steps.
 void fillDefaults(RecipeOptions &said, const plan::Plan &plan);

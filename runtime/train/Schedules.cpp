@@ -110,4 +110,18 @@ Result<LearningRate> rateOf(const RecipeOptions &all, const RecipeOptions &said)
   return rate;
 }
 
+void dropUnread(RecipeOptions &all) {
+  const Result<Schedule> schedule = find(kSchedules, "--lr-schedule", all.schedule.value_or("constant"));
+  if (!schedule)
+    return;
+  if (!schedule->least)
+    all.leastRate.reset();
+  if (!schedule->cycles)
+    all.cycles.reset();
+  if (!schedule->decay) {
+    all.decaySteps.reset();
+    all.decayShape.reset();
+  }
+}
+
 } // namespace mt::train

@@ -21,5 +21,8 @@ std::vector<std::string> decayShapeNames();
 /// values that exclude each other.
 Result<LearningRate> rateOf(const RecipeOptions &all, const RecipeOptions &said);
 
+/// Opens again what the schedule of a recipe does not read.
+void dropUnread(RecipeOptions &all);
+
 } // namespace mt::train
 #endif

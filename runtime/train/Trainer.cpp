@@ -1,5 +1,6 @@
 #include "runtime/train/Trainer.h"
 
+#include "runtime/base/AtomicFile.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/Log.h"
 #include "runtime/base/Sizes.h"
@@ -16,6 +17,7 @@
 #include "runtime/train/Interrupt.h"
 #include "runtime/train/LossSpikes.h"
 #include "runtime/train/Metrics.h"
+#include "runtime/train/RecipeFile.h"
 #include "runtime/train/RunHeader.h"
 #include "runtime/train/RunReport.h"
 #include "runtime/train/TensorBoard.h"
@@ -70,6 +72,9 @@ public:
 private:
   Status beginFolder() {
     MT_TRY(setup.folder->begin(setup.from));
+    MT_TRY(writeFileAtomically(options.out + "/recipe.toml",
+                               "# What this run used: mtrun --recipe FILE --out FOLDER does the same again.\n" +
+                                   recipeFileText(usedOptions(options, plan))));
     return openFiles();
   }
 

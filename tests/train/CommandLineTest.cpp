@@ -210,7 +210,7 @@ TEST(CommandLine, UsageErrors) {
   expectUsageError({"plan.bin", "--data", "x", "--eval-data", "y", "--keep-best", "--keep", "0"},
                    "--keep 0 writes no checkpoint");
   expectUsageError({"plan.bin", "--data", "x", "--eval-data", "y", "--patience", "3"},
-                   "say --eval-data and --eval-every");
+                   "say --eval-every and --eval-data");
   expectUsageError({"plan.bin", "--data", "x", "--patience", "0"}, "--patience");
   expectUsageError({"plan.bin", "--data", "x", "--non-finite", "ignore"}, "--non-finite");
   expectUsageError({"eval", "plan.bin", "--data", "x", "--best"}, "--best is one of a run's checkpoints: say --from");
