@@ -413,7 +413,12 @@ std::string architecturesPage() {
   std::string page = "# What is read of a checkpoint\n\n"
                      "Written by `tools/docs.sh` from `models/Architectures.cpp` and `models/RopeScaling.cpp`. Which "
                      "files are read, and what else\n"
-                     "there is to know: [models](models.md#checkpoint-folders).\n\n## Architectures\n\n"
+                     "there is to know: [models](models.md#checkpoint-folders). Whether a folder can be trained, it "
+                     "tells itself:\n\n"
+                     "```sh\n"
+                     "python3 examples/finetune/make_base.py folder    # in place of one of the hub\n"
+                     "mtc check folder\n"
+                     "```\n\n## Architectures\n\n"
                      "`architectures` of `config.json` names one of these.\n\n"
                      "| architecture | models | fields that are read, beside those of all |\n| --- | --- | --- |\n";
   std::map<std::string, std::map<std::string, std::vector<std::string>>>

@@ -9,7 +9,7 @@ import sys
 
 import tool
 
-SOURCE, NAME = pathlib.Path(sys.argv[1]), sys.argv[2]
+SOURCE, NAME = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
 
 
 def test():

@@ -13,7 +13,7 @@ SOURCE = pathlib.Path(sys.argv[1])
 
 def test():
     broken = []
-    for page in [*SOURCE.glob("*.md"), *SOURCE.glob("docs/*.md")]:
+    for page in [*SOURCE.glob("*.md"), *SOURCE.glob("docs/*.md"), *SOURCE.glob("examples/*/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{page.relative_to(SOURCE)}: {target}")
