@@ -95,8 +95,9 @@ public:
     addProbe();
   }
 
-  /// Words of a command line, the program's name first. What ends it: help, or an error, which `where` stands before.
-  std::optional<Said> read(const std::vector<std::string> &words, const std::string &where = "") {
+  /// Words of a command line, the program's name first. What ends it: help, or an error, which `recipe` stands before.
+  std::optional<Said> read(const std::vector<std::string> &words, const std::string &recipe = "") {
+    where = recipe.empty() ? "" : recipe + ": ";
     std::vector<const char *> all;
     for (const std::string &word : words)
       all.push_back(word.c_str());
@@ -107,7 +108,7 @@ public:
       app.exit(success, out, out);
       return Said{0, out.str()};
     } catch (const CLI::ParseError &error) {
-      return usage(where + error.what());
+      return usage(error.what());
     }
     return std::nullopt;
   }
@@ -156,8 +157,8 @@ public:
     return training();
   }
 
-  static Said usage(const std::string &message) {
-    return {kUsage, fmt::format("error: {}\nRun mtrun --help for usage.\n", message)};
+  Said usage(const std::string &message) const {
+    return {kUsage, fmt::format("error: {}{}\nRun mtrun --help for usage.\n", where, message)};
   }
 
 private:
@@ -558,7 +559,7 @@ private:
   }
 
   CLI::App app;
-  std::string recipeFile;
+  std::string recipeFile, where; ///< the second before every message
   SampleOptions sample;
   CLI::App *sampleCommand = nullptr, *evalCommand = nullptr, *exportCommand = nullptr, *reportCommand = nullptr,
            *tokenizeCommand = nullptr, *probeCommand = nullptr;
@@ -581,10 +582,10 @@ Command parseCommandLine(int count, const char *const *words, const std::string 
     return said.command();
   Result<std::vector<std::string>> recipe = said.recipeWords();
   if (!recipe)
-    return Parser::usage(recipe.status().message());
+    return said.usage(recipe.status().message());
   all.insert(all.begin() + 1, recipe->begin(), recipe->end());
   Parser whole(version);
-  if (std::optional<Said> end = whole.read(all, said.recipe() + ": "))
+  if (std::optional<Said> end = whole.read(all, said.recipe()))
     return *end;
   return whole.command();
 }

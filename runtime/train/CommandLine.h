@@ -1,5 +1,5 @@
-// The command line of mtrun as options: flags, their checks, help and examples. What is said there runs in Trainer.h,
-// Export.h, RunReport.h, Tokenize.h and runtime/probe/Probe.h.
+// The command line of mtrun as options: flags, their checks, help and examples; with --recipe what a file says, too
+// (RecipeFile.h). What is said there runs in Trainer.h, Export.h, RunReport.h, Tokenize.h and runtime/probe/Probe.h.
 #ifndef MT_RUNTIME_TRAIN_COMMANDLINE_H
 #define MT_RUNTIME_TRAIN_COMMANDLINE_H
 

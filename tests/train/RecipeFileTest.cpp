@@ -181,7 +181,8 @@ TEST(RecipeFile, ErrorsOfTheWords) {
             "error: none.toml: there is no such file\nRun mtrun --help for usage.\n");
   EXPECT_TRUE(refused({"--recipe", "/"}).starts_with("error: /: ")) << refused({"--recipe", "/"});
   EXPECT_NE(refused({"--recipe", path, "--recipe", path}).find("--recipe"), std::string::npos);
-  EXPECT_NE(refused({"--recipe", path}).find("--steps and --epochs exclude each other"), std::string::npos);
+  EXPECT_NE(refused({"--recipe", path}).find("r.toml: --steps and --epochs exclude each other"), std::string::npos);
+  EXPECT_NE(refused({"--recipe", path, "--steps", "3"}).find("r.toml: which plan?"), std::string::npos);
   EXPECT_NE(refused({"eval", "plan.bin", "--data", "d", "--recipe", path}).find("--recipe"), std::string::npos);
   EXPECT_NE(refused({"--recipe", path, "eval", "plan.bin", "--data", "d"})
                 .find("--recipe is of training, and eval takes none: say what it needs"),
