@@ -4,7 +4,7 @@
 #include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/ParameterGroups.h"
-#include "runtime/train/RecipeFile.h"
+#include "runtime/train/RecipeWords.h"
 #include "runtime/train/Schedules.h"
 #include "runtime/train/TokenFolder.h"
 #include "runtime/train/WeightedPath.h"
@@ -115,29 +115,8 @@ public:
 
   /// Empty: none is named.
   const std::string &recipe() const { return recipeFile; }
-
-  /// What the recipe says as words, but for what the command line that was read says itself or excludes.
-  Result<std::vector<std::string>> recipeWords() const {
-    if (!app.get_subcommands().empty())
-      return fail("--recipe is of training, and {} takes none: say what it needs",
-                  app.get_subcommands().front()->get_name());
-    MT_ASSIGN(const std::vector<SaidOption> options, readRecipeFile(recipeFile));
-    std::vector<std::string> words;
-    for (const SaidOption &said : options) {
-      const CLI::Option *option = app.get_option_no_throw(said.key == kPlanKey ? kPlan : "--" + said.key);
-      if (!option || said.key == "recipe" || option == app.get_help_ptr() || option == app.get_version_ptr())
-        return fail("{}: '{}' is no option of training: keys are those of mtrun --help, without their dashes",
-                    recipeFile, said.key);
-      const bool isFlag = option->get_items_expected_max() == 0;
-      if (isFlag != said.isFlag)
-        return fail("{}: '{}' takes {}: {} = {}", recipeFile, said.key,
-                    isFlag ? "no value but true or false" : "a value, which is not true or false", said.key,
-                    isFlag ? "true" : "VALUE");
-      if (!isOverridden(*option))
-        addWords(said, words);
-    }
-    return words;
-  }
+  /// What it says, but for what the command line that was read says itself.
+  Result<std::vector<std::string>> recipeWords() const { return train::recipeWords(app, recipeFile); }
 
   Command command() {
     if ((*evalCommand && eval.best && eval.from.empty()) || (*sampleCommand && sample.best && sample.from.empty()))
@@ -162,45 +141,11 @@ public:
   }
 
 private:
-  bool isOverridden(const CLI::Option &option) const {
-    const auto isSaid = [&](const char *name) { return app.get_option(name)->count() > 0; };
-    return option.count() > 0 || std::ranges::any_of(kExclusive, [&](const Exclusive &pair) {
-             return (option.check_name(pair.one) && isSaid(pair.other)) ||
-                    (option.check_name(pair.other) && isSaid(pair.one));
-           });
-  }
-
-  bool isSubcommand(const std::string &word) const {
-    return !app.get_subcommands([&](const CLI::App *one) { return one->get_name() == word; }).empty();
-  }
-
-  void addWords(const SaidOption &said, std::vector<std::string> &words) const {
-    for (const std::string &word : said.words)
-      if (said.key == kPlanKey)
-        words.push_back(word.starts_with('-') || isSubcommand(word) ? "./" + word : word);
-      else if (word.empty()) // which would not count behind the sign
-        words.insert(words.end(), {"--" + said.key, word});
-      else if (!said.isFlag || word == "true")
-        words.push_back(fmt::format("--{}={}", said.key, word));
-  }
-
-  /// What was said of training, but for what concerns one run alone: where it begins, how it is watched.
-  std::vector<SaidOption> saidOptions() const {
-    constexpr std::string_view kOfOneRun[] = {"recipe", "resume",      "overwrite", "epochs",        "metrics",
-                                              "trace",  "tensorboard", "calls",     "save-gradients"};
-    std::vector<SaidOption> all;
-    for (const CLI::Option *option : app.get_options())
-      if (const std::string key = option->get_lnames().empty() ? kPlanKey : option->get_lnames().front();
-          option->count() > 0 && std::ranges::find(kOfOneRun, key) == std::end(kOfOneRun))
-        all.push_back({key, option->results(), option->get_items_expected_max() == 0});
-    return all;
-  }
-
   Command training() {
     for (const auto &[one, other, message] : kExclusive)
       if (app.get_option(one)->count() > 0 && app.get_option(other)->count() > 0)
         return usage(message);
-    train.said = saidOptions();
+    train.said = saidOptions(app);
     if (train.plan.empty())
       return usage("which plan? mtrun PLAN.bin --data CORPUS");
     if (train.data.paths.empty() && !train.dryRun && !train.rehearse)
@@ -265,7 +210,7 @@ private:
   }
 
   void addTraining() {
-    app.add_option(kPlan, train.plan, "the plan, as mtc compile wrote it")->type_name("");
+    app.add_option(kPlanOption, train.plan, "the plan, as mtc compile wrote it")->type_name("");
     app.add_option("--recipe", recipeFile,
                    "a file that says what options say, as KEY = VALUE with the plan as\n\"plan\"; those given here "
                    "count. RUN/recipe.toml repeats a run")
