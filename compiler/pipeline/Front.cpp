@@ -162,7 +162,7 @@ Status Front::readModel(int64_t rows) {
   std::vector<plan::Parameter> parameters = describedParameters(*imported);
   MT_TRY(requestAdapters(*imported->module, options.lora, parameters));
   PassManager manager(&context);
-  addLossPasses(manager, options.loss);
+  addLossPasses(manager, {options.loss, options.labelSmoothing, options.zLoss});
   if (failed(manager.run(*imported->module)))
     return collector.failure(options.model);
   MT_TRY(addAdapterParameters(*imported->module, options.lora, parameters));

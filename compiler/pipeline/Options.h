@@ -23,6 +23,7 @@ struct Options {
   std::optional<int64_t> sequence;     ///< tokens per row
   std::map<std::string, int64_t> dims; ///< other symbolic dimensions
   std::string loss;                    ///< empty: chosen from the model
+  double labelSmoothing = 0, zLoss = 0; ///< of a cross-entropy
   std::vector<std::string> train, freeze;
   std::vector<std::string>
       lora; ///< adapters, as Adapters.h reads them; if there are any, only what `train` names is trained besides

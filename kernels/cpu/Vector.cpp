@@ -119,18 +119,20 @@ struct ExpTerm {
 double sumExp(const float *x, float shift, int64_t count) { return summed<1>(&x, count, ExpTerm{shift}); }
 
 struct ScaledExp {
-  float shift, scale;
-  HWY_INLINE V operator()(const float *const *in) const { return hn::Mul(ExpTerm{shift}(in), all(scale)); }
+  float shift, scale, offset;
+  HWY_INLINE V operator()(const float *const *in) const {
+    return hn::MulSub(ExpTerm{shift}(in), all(scale), all(offset));
+  }
 };
-void exponentials(const float *x, float shift, float scale, float *out, int64_t count) {
-  map<1>(&x, out, count, false, ScaledExp{shift, scale});
+void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count) {
+  map<1>(&x, out, count, false, ScaledExp{shift, scale, offset});
 }
 
 double storeExp(const float *x, float shift, float *out, int64_t count) {
   double total = 0;
   for (int64_t at = 0; at < count; at += 512) { // while the block is in the first cache
     const int64_t run = count - at < 512 ? count - at : 512;
-    exponentials(x + at, shift, 1, out + at, run);
+    exponentials(x + at, shift, 1, 0, out + at, run);
     total += sum(out + at, run);
   }
   return total;
@@ -154,8 +156,8 @@ struct CappedExp {
     return hn::Mul(terms(in), hn::NegMulAdd(share, share, all(1.0f)));
   }
 };
-void cappedExponentials(const float *y, float shift, float scale, float cap, float *out, int64_t count) {
-  map<1>(&y, out, count, false, CappedExp{{shift, scale}, 1 / cap});
+void cappedExponentials(const float *y, float shift, float scale, float offset, float cap, float *out, int64_t count) {
+  map<1>(&y, out, count, false, CappedExp{{shift, scale, offset}, 1 / cap});
 }
 
 struct Scaled {
@@ -427,14 +429,14 @@ double sumExp(const float *x, float shift, int64_t count) { return HWY_DYNAMIC_D
 double storeExp(const float *x, float shift, float *out, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(storeExp)(x, shift, out, count);
 }
-void exponentials(const float *x, float shift, float scale, float *out, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(exponentials)(x, shift, scale, out, count);
+void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(exponentials)(x, shift, scale, offset, out, count);
 }
 void capped(const float *x, float scale, float cap, float *out, int64_t count) {
   HWY_DYNAMIC_DISPATCH(capped)(x, scale, cap, out, count);
 }
-void cappedExponentials(const float *y, float shift, float scale, float cap, float *out, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(cappedExponentials)(y, shift, scale, cap, out, count);
+void cappedExponentials(const float *y, float shift, float scale, float offset, float cap, float *out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(cappedExponentials)(y, shift, scale, offset, cap, out, count);
 }
 void scale(const float *x, float factor, float *out, int64_t count, bool accumulate) {
   HWY_DYNAMIC_DISPATCH(scale)(x, factor, out, count, accumulate);

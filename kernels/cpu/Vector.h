@@ -23,13 +23,14 @@ float largest(const float *x, int64_t count);
 /// Sum of e^(x - shift); with out, which may be x, that is where the terms go.
 double sumExp(const float *x, float shift, int64_t count);
 double storeExp(const float *x, float shift, float *out, int64_t count);
-/// out = e^(x - shift) * scale. May be in place.
-void exponentials(const float *x, float shift, float scale, float *out, int64_t count);
+/// out = e^(x - shift) * scale - offset. May be in place.
+void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count);
 /// out = cap * tanh(x * scale / cap). May be in place.
 void capped(const float *x, float scale, float cap, float *out, int64_t count);
 
-/// out = e^(y - shift) * scale * (1 - (y / cap)^2): what softmax sends back through a cap of y. May be in place.
-void cappedExponentials(const float *y, float shift, float scale, float cap, float *out, int64_t count);
+/// out = (e^(y - shift) * scale - offset) * (1 - (y / cap)^2): what softmax sends back through a cap of y. May be in
+/// place.
+void cappedExponentials(const float *y, float shift, float scale, float offset, float cap, float *out, int64_t count);
 
 /// out = x * scale, or += it. May be in place.
 void scale(const float *x, float factor, float *out, int64_t count, bool accumulate);

@@ -60,7 +60,7 @@ private:
     field("batch", a.batch, b.batch);
     field("micro-batch", a.microBatch, b.microBatch);
     field("sequence", a.sequence, b.sequence);
-    field("loss", a.loss, b.loss);
+    field("loss", describeLoss(a), describeLoss(b));
     field("precision", a.precision, b.precision);
     field("optimizer", a.optimizer, b.optimizer);
     field("groups", fmt::format("{}", fmt::join(a.groups, " ")), fmt::format("{}", fmt::join(b.groups, " ")));

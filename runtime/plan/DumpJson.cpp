@@ -25,6 +25,8 @@ Json toJson(const Settings &s) {
           {"micro_batch", s.microBatch},
           {"sequence", s.sequence},
           {"loss", s.loss},
+          {"label_smoothing", s.labelSmoothing},
+          {"z_loss", s.zLoss},
           {"precision", s.precision},
           {"optimizer", s.optimizer},
           {"groups", s.groups},

@@ -167,6 +167,8 @@ void putHead(const Plan &plan, proto::Plan *to) {
   settings->set_micro_batch(plan.settings.microBatch);
   settings->set_sequence(plan.settings.sequence);
   settings->set_loss(plan.settings.loss);
+  settings->set_label_smoothing(plan.settings.labelSmoothing);
+  settings->set_z_loss(plan.settings.zLoss);
   settings->set_precision(plan.settings.precision);
   settings->set_optimizer(plan.settings.optimizer);
   for (const std::string &group : plan.settings.groups)
@@ -379,6 +381,8 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .sequence = settings.sequence(),
                    .loss = settings.loss(),
                    .precision = settings.precision(),
+                   .labelSmoothing = settings.label_smoothing(),
+                   .zLoss = settings.z_loss(),
                    .optimizer = settings.optimizer(),
                    .groups = {settings.groups().begin(), settings.groups().end()},
                    .clip = settings.clip(),
