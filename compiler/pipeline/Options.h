@@ -31,6 +31,7 @@ struct Options {
   std::string optimizer = "adamw";
   std::vector<std::string> groups; ///< of parameters: plan::ParameterGroup
   bool clip = false;
+  bool ema = false;            ///< optimizers keep an average of the weights, too
   bool pack = false;           ///< rows hold several sequences: of checkpoint folders
   bool narrowExchange = false; ///< ranks send each other gradients in 16 bits
   std::string target = "cpu";

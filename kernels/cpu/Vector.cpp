@@ -351,9 +351,18 @@ void keep(const float *fresh, const SplitWeight &weight, int64_t count) {
   }
 }
 
+struct Towards {
+  float share;
+  HWY_INLINE V operator()(const float *const *in) const {
+    V average = load(in[1]);
+    return hn::MulAdd(all(share), hn::Sub(load(in[0]), average), average);
+  }
+};
+
 /// `kState` floats are kept of each element.
 template <int kState, typename Step, typename Weight>
-bool updateOn(Step step, const float *gradient, Weight weight, float *const *state, int64_t count) {
+bool updateOn(Step step, const float *gradient, Weight weight, float *const *state, const Average &average,
+              int64_t count) {
   HWY_ALIGN float fresh[1 + kState][kUpdateBlock];
   float buffer[kUpdateBlock];
   const float *in[2 + kState] = {gradient, values(weight, buffer, count)};
@@ -368,23 +377,29 @@ bool updateOn(Step step, const float *gradient, Weight weight, float *const *sta
   keep(fresh[0], weight, count);
   for (int i = 0; i < kState; ++i)
     std::memcpy(state[i], fresh[1 + i], static_cast<size_t>(count) * sizeof(float));
+  const float *both[] = {fresh[0], average.values};
+  if (average.values)
+    map<2>(both, average.values, count, false, Towards{average.towards});
   return true;
 }
 template <typename Weight>
-bool updateBy(const UpdateRule &rule, const float *gradient, Weight weight, float *const *state, int64_t count) {
+bool updateBy(const UpdateRule &rule, const float *gradient, Weight weight, float *const *state, const Average &average,
+              int64_t count) {
   if (const AdamW *adamw = std::get_if<AdamW>(&rule))
-    return updateOn<2>(AdamWStep{*adamw}, gradient, weight, state, count);
+    return updateOn<2>(AdamWStep{*adamw}, gradient, weight, state, average, count);
   if (const Sgd *sgd = std::get_if<Sgd>(&rule))
-    return updateOn<1>(SgdStep{*sgd}, gradient, weight, state, count);
+    return updateOn<1>(SgdStep{*sgd}, gradient, weight, state, average, count);
   if (std::holds_alternative<Replace>(rule))
-    return updateOn<0>(ReplaceStep(), gradient, weight, state, count);
-  return updateOn<1>(LionStep{std::get<Lion>(rule)}, gradient, weight, state, count);
+    return updateOn<0>(ReplaceStep(), gradient, weight, state, average, count);
+  return updateOn<1>(LionStep{std::get<Lion>(rule)}, gradient, weight, state, average, count);
 }
-bool updateWhole(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count) {
-  return updateBy(rule, gradient, weight, state, count);
+bool updateWhole(const UpdateRule &rule, const float *gradient, float *weight, float *const *state,
+                 const Average &average, int64_t count) {
+  return updateBy(rule, gradient, weight, state, average, count);
 }
-bool updateSplit(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state, int64_t count) {
-  return updateBy(rule, gradient, weight, state, count);
+bool updateSplit(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+                 const Average &average, int64_t count) {
+  return updateBy(rule, gradient, weight, state, average, count);
 }
 
 } // namespace HWY_NAMESPACE
@@ -461,11 +476,13 @@ void normParameters(const float *gradient, const float *x, float shift, float fa
 void softmaxGrad(const float *gradient, const float *y, float shift, float *out, int64_t count, bool accumulate) {
   HWY_DYNAMIC_DISPATCH(softmaxGrad)(gradient, y, shift, out, count, accumulate);
 }
-bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(updateWhole)(rule, gradient, weight, state, count);
+bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, const Average &average,
+            int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(updateWhole)(rule, gradient, weight, state, average, count);
 }
-bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(updateSplit)(rule, gradient, weight, state, count);
+bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+            const Average &average, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(updateSplit)(rule, gradient, weight, state, average, count);
 }
 
 } // namespace vec

@@ -81,10 +81,18 @@ struct SplitWeight {
   int16_t *lower;
 };
 
-/// Updates up to 512 elements and what the rule keeps of each; false, and nothing written, if a new weight, or its upper half, is
-/// not finite.
-bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count);
-bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state, int64_t count);
+/// What follows the new weights: values += towards * (weight - values).
+struct Average {
+  float *values = nullptr; ///< null: none is kept
+  float towards = 0;
+};
+
+/// Updates up to 512 elements, what the rule keeps of each and the average; false, and nothing written, if a new
+/// weight, or its upper half, is not finite.
+bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, const Average &average,
+            int64_t count);
+bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+            const Average &average, int64_t count);
 constexpr int64_t kUpdateBlock = 512;
 
 } // namespace mt::kernels::cpu::vec

@@ -66,6 +66,7 @@ private:
     field("groups", fmt::format("{}", fmt::join(a.groups, " ")), fmt::format("{}", fmt::join(b.groups, " ")));
     field("adapters", describeAdapters(before), describeAdapters(after));
     field("clipping", a.clip, b.clip);
+    field("average of the weights", a.average, b.average);
     field("gradients exchanged in 16 bits", a.narrowExchange, b.narrowExchange);
     field("saved activations", a.savedActivations, b.savedActivations);
     field("weights", a.weights, b.weights);

@@ -31,6 +31,7 @@ Json toJson(const Settings &s) {
           {"optimizer", s.optimizer},
           {"groups", s.groups},
           {"clip", s.clip},
+          {"average", s.average},
           {"saved_activations", s.savedActivations},
           {"weights", s.weights},
           {"parked", s.parked},

@@ -174,6 +174,7 @@ void putHead(const Plan &plan, proto::Plan *to) {
   for (const std::string &group : plan.settings.groups)
     settings->add_groups(group);
   settings->set_clip(plan.settings.clip);
+  settings->set_average(plan.settings.average);
   settings->set_saved_activations(plan.settings.savedActivations);
   settings->set_weights(plan.settings.weights);
   settings->set_parked(plan.settings.parked);
@@ -386,6 +387,7 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .optimizer = settings.optimizer(),
                    .groups = {settings.groups().begin(), settings.groups().end()},
                    .clip = settings.clip(),
+                   .average = settings.average(),
                    .savedActivations = settings.saved_activations(),
                    .weights = settings.weights(),
                    .parked = settings.parked(),

@@ -195,6 +195,7 @@ struct Settings {
   std::string optimizer;           ///< of parameters for which no group says another
   std::vector<std::string> groups; ///< of parameters, as ParameterGroups.h reads them
   bool clip = false;
+  bool average = false; ///< of the weights: optimizers keep one, too
   /// Decisions in words, such as "input 20, all 12": what of activations is saved, which weights stay on the device, which
   /// activations wait on the host, which updates run under the next step.
   std::string savedActivations, weights, parked, updates;

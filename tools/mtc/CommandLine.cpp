@@ -162,6 +162,9 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
   app.add_flag("--pack", o.pack,
                "of a checkpoint folder: rows may hold several samples that\ndo not see each other, which mtrun --pack "
                "fills them with");
+  app.add_flag(
+      "--ema", o.ema,
+      "keep an exponential moving average of the weights, too,\n32 bits of each; its decay is mtrun's --ema-decay");
   app.add_flag("--clip", o.clip, "clip gradients by their global norm; the threshold is\nmtrun's --clip-norm (default: no clipping)");
 }
 
