@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace mt::kernels {
 namespace {
@@ -16,19 +17,51 @@ constexpr Hyperparameter kBeta2 = {"beta2", 0.999, true, Scalars::kBeta2, Scalar
 constexpr Hyperparameter kEpsilon = {"eps", 1e-8, false, Scalars::kEpsilon};
 constexpr Hyperparameter kMomentum = {"momentum", 0, false, Scalars::kMomentum};
 
+constexpr Hyperparameter kOfAverage = {kAverageDecay, 0.999, true, Scalars::kAverageDecay};
+
 /// Names of parts are those of files that checkpoints have: they stay.
-const std::vector<OptimizerSpec> kOptimizers = {
+const std::vector<OptimizerSpec> kPlain = {
     {.name = "adamw",
+     .whole = "adamw",
      .split = "adamw_split",
      .state = {{"first_moment"}, {"second_moment"}},
      .hyperparameters = {kBeta1, kBeta2, kEpsilon},
-     .usualDecay = 0.01},
-    {.name = "sgd", .split = "sgd_split", .state = {{"first_moment"}}, .hyperparameters = {kMomentum}},
+     .usualDecay = 0.01,
+     .averaging = "adamw+average"},
+    {.name = "sgd",
+     .whole = "sgd",
+     .split = "sgd_split",
+     .state = {{"first_moment"}},
+     .hyperparameters = {kMomentum},
+     .averaging = "sgd+average"},
     {.name = "lion",
+     .whole = "lion",
      .split = "lion_split",
      .state = {{"first_moment"}},
-     .hyperparameters = {{"beta1", 0.9, true, Scalars::kBeta1}, {"beta2", 0.99, true, Scalars::kBeta2}}},
-    {.name = kReplace, .split = "replace_split", .state = {}, .hyperparameters = {}, .learns = false}};
+     .hyperparameters = {{"beta1", 0.9, true, Scalars::kBeta1}, {"beta2", 0.99, true, Scalars::kBeta2}},
+     .averaging = "lion+average"},
+    {.name = kReplace,
+     .whole = kReplace,
+     .split = "replace_split",
+     .state = {},
+     .hyperparameters = {},
+     .learns = false}};
+
+/// Behind them those that average.
+std::vector<OptimizerSpec> withAverages() {
+  std::vector<OptimizerSpec> all = kPlain;
+  for (OptimizerSpec made : kPlain) {
+    if (made.averaging.empty())
+      continue;
+    made.name = std::exchange(made.averaging, {});
+    made.state.push_back({kAverage});
+    made.hyperparameters.push_back(kOfAverage);
+    made.averages = true;
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+const std::vector<OptimizerSpec> kOptimizers = withAverages();
 
 /// "a, b or c".
 template <typename Name> std::string listed(const std::vector<Name> &names, std::string_view conjunction) {
@@ -61,9 +94,14 @@ const OptimizerSpec *findOptimizer(std::string_view name) {
   return found == kOptimizers.end() ? nullptr : &*found;
 }
 
+std::string averagingName(const std::string &name) {
+  const OptimizerSpec *optimizer = findOptimizer(name);
+  return optimizer && !optimizer->averaging.empty() ? std::string(optimizer->averaging) : name;
+}
+
 std::vector<std::string> optimizerNames() {
   std::vector<std::string> names;
-  for (const OptimizerSpec &optimizer : kOptimizers)
+  for (const OptimizerSpec &optimizer : kPlain)
     if (optimizer.learns)
       names.emplace_back(optimizer.name);
   return names;
@@ -80,10 +118,10 @@ const Hyperparameter *findHyperparameter(std::string_view name) {
 
 std::string ownersOf(std::string_view hyperparameter, std::string_view conjunction) {
   std::vector<std::string_view> names;
-  for (const OptimizerSpec &optimizer : kOptimizers)
+  for (const OptimizerSpec &optimizer : kPlain)
     if (optimizer.find(hyperparameter))
       names.push_back(optimizer.name);
-  return listed(names, conjunction);
+  return hyperparameter == kAverageDecay ? "plans with --ema" : listed(names, conjunction);
 }
 
 std::vector<std::string_view> hyperparameterNames() {
@@ -106,7 +144,7 @@ Shares sharesOf(const OptimizerSpec &optimizer, int64_t elements, int64_t ranks)
 
 Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dims) {
   auto updated = [&](DType type) { return OperandType{type, dims, Effect::update}; };
-  Signature call{std::string(split ? optimizer.split : optimizer.name), {{"parameter", int64_t{0}}}, {}};
+  Signature call{std::string(split ? optimizer.split : optimizer.whole), {{"parameter", int64_t{0}}}, {}};
   call.operands = {{DType::f32, dims}, {DType::f64, {1}}, {DType::f64, {Scalars::kCount}}};
   for (DType type : split ? std::vector{DType::bf16, DType::i16} : std::vector{DType::f32})
     call.operands.push_back(updated(type));

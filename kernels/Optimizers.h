@@ -8,7 +8,7 @@
 
 namespace mt::kernels {
 
-/// A part of a trained parameter that updates alone use. It begins as zeros.
+/// A part of a trained parameter that updates alone use. It begins as zeros, but for kAverage.
 struct StatePart {
   std::string_view name;    ///< in plans, and of a checkpoint's file
   DType type = DType::f32;
@@ -24,10 +24,10 @@ struct Hyperparameter {
   int correction = -1;   ///< place of 1 - value^step, if updates read that
 };
 
-/// An optimizer. The kernel of its name updates masters that are whole, `split` those in two halves (kernels/Bf16.h): its
+/// An optimizer. The kernel `whole` updates masters that are whole, `split` those in two halves (kernels/Bf16.h): its
 /// operands are gradient, squared norm, scalars => weight, [remainder,] the state in order.
 struct OptimizerSpec {
-  std::string_view name, split;
+  std::string_view name, whole, split;
   std::vector<StatePart> state;
   std::vector<Hyperparameter> hyperparameters;
   double usualDecay = 0; ///< of weights, unless it is said
@@ -36,9 +36,18 @@ struct OptimizerSpec {
   /// False: what comes as the gradient is the new value, of running statistics; it is no part of the gradient's norm,
   /// and no user chooses it.
   bool learns = true;
+  /// Of one that learns, the name of the entry beside it that does the same and keeps an average of the weights, too,
+  /// its last part and last hyperparameter: users choose it for all parameters at once.
+  std::string_view averaging = {};
+  bool averages = false; ///< it is such an entry
 
   const Hyperparameter *find(std::string_view hyperparameter) const;
 };
+
+/// The exponential moving average of a parameter's 32-bit master, which it begins as: a part, and the name of its file.
+inline constexpr std::string_view kAverage = "average";
+/// What a step keeps of it, of (0, 1).
+inline constexpr std::string_view kAverageDecay = "ema-decay";
 
 /// Operands of every update, before what it writes.
 enum UpdateOperand : size_t { kUpdateGradient = 0, kUpdateNorm = 1, kUpdateScalars = 2 };
@@ -49,13 +58,15 @@ inline constexpr std::string_view kReplace = "replace";
 const std::vector<OptimizerSpec> &optimizers();
 /// Null: there is none of that name.
 const OptimizerSpec *findOptimizer(std::string_view name);
+/// The name of the entry that does what `name` does, and averages; `name` itself, if there is none.
+std::string averagingName(const std::string &name);
 /// Of those that users choose among.
 std::vector<std::string> optimizerNames();
 /// "adamw, sgd or lion", for messages.
 std::string optimizerList();
 /// Null: no optimizer reads a number of that name. Where several do, it is in the same range for all.
 const Hyperparameter *findHyperparameter(std::string_view name);
-/// "adamw or lion": whose a hyperparameter is.
+/// "adamw or lion": whose a hyperparameter is; "plans with --ema" of that of averages.
 std::string ownersOf(std::string_view hyperparameter, std::string_view conjunction = "or");
 /// Every hyperparameter's name, once.
 std::vector<std::string_view> hyperparameterNames();

@@ -31,6 +31,7 @@ struct Scalars {
     kDecay = 13, ///< of weights
     kMomentum = 14,
     kDraw = 15, ///< which random numbers (kernels/Random.h): the step, in training; of evaluations below zero
+    kAverageDecay = kDraw, ///< of a parameter's row, by which nothing is drawn: what its average keeps of itself
     kCount = 16
   };
 };

@@ -43,7 +43,10 @@ def AppendLoss : Pass<"mt-append-loss", "mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"loss", "loss", "std::string", "\"\"",
-                        "causal-lm, cross-entropy, mse, output:NAME; empty: causal-lm for 3-D logits of an integer input">];
+                        "causal-lm, cross-entropy, mse, output:NAME; empty: causal-lm for 3-D logits of an integer input">,
+                 Option<"labelSmoothing", "label-smoothing", "double", "0",
+                        "share of a cross-entropy that is the mean over all classes in place of the label's">,
+                 Option<"zLoss", "z-loss", "double", "0", "times the square of the logsumexp, added to a cross-entropy">];
   let dependentDialects = ["::mt::nn::NnDialect"];
 }
 
@@ -234,6 +237,23 @@ def Differentiate : Pass<"mt-differentiate", "mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mt::nn::NnDialect"];
+}
+
+def StripLossTerms : Pass<"mt-strip-loss-terms", "mlir::ModuleOp"> {
+  let summary = "Takes label smoothing and z-loss off the losses that evaluations call.";
+  let description = [{
+    Training calls the gradients, which compute the loss again, with both: what is left are the layers themselves.
+
+    ```mlir
+    %loss = nn.cross_entropy %x, %labels, %scalars {labelSmoothing = 0.1 : f64} ...
+    %again, %dx = nn.cross_entropy_grad %x, %labels, %scalars {labelSmoothing = 0.1 : f64} ...
+    ```
+    becomes
+    ```mlir
+    %loss = nn.cross_entropy %x, %labels, %scalars ...
+    %again, %dx = nn.cross_entropy_grad %x, %labels, %scalars {labelSmoothing = 0.1 : f64} ...
+    ```
+  }];
 }
 
 def AddPredictions : Pass<"mt-add-predictions", "mlir::ModuleOp"> {

@@ -17,15 +17,20 @@ constexpr llvm::StringLiteral kSettingsAttr = "mt.settings";
 using plan::Settings;
 struct Field {
   StringRef name;
-  std::variant<std::string Settings::*, bool Settings::*, int64_t Settings::*, std::vector<std::string> Settings::*> member;
+  std::variant<std::string Settings::*, bool Settings::*, int64_t Settings::*, double Settings::*,
+               std::vector<std::string> Settings::*>
+      member;
 };
 const Field kFields[] = {{"batch", &Settings::batch},
                          {"micro_batch", &Settings::microBatch},
                          {"sequence", &Settings::sequence},
                          {"precision", &Settings::precision},
+                         {"label_smoothing", &Settings::labelSmoothing},
+                         {"z_loss", &Settings::zLoss},
                          {"optimizer", &Settings::optimizer},
                          {"groups", &Settings::groups},
                          {"clip", &Settings::clip},
+                         {"average", &Settings::average},
                          {"narrow_exchange", &Settings::narrowExchange},
                          {"saved_activations", &Settings::savedActivations},
                          {"weights", &Settings::weights},
@@ -99,6 +104,7 @@ template <typename Value> static void state(ModuleOp module, Value Settings::*ch
 }
 void stateSetting(ModuleOp module, std::string Settings::*choice, const std::string &value) { state(module, choice, value); }
 void stateSetting(ModuleOp module, int64_t Settings::*choice, int64_t value) { state(module, choice, value); }
+void stateSetting(ModuleOp module, double Settings::*choice, double value) { state(module, choice, value); }
 void stateSetting(ModuleOp module, bool Settings::*choice, bool value) { state(module, choice, value); }
 void stateSetting(ModuleOp module, std::vector<std::string> Settings::*choice, const std::vector<std::string> &value) {
   state(module, choice, value);

@@ -13,6 +13,7 @@ void readSettings(mlir::ModuleOp module, plan::Settings &settings);
 /// States one choice on the module; the others stay as they are.
 void stateSetting(mlir::ModuleOp module, std::string plan::Settings::*choice, const std::string &value);
 void stateSetting(mlir::ModuleOp module, int64_t plan::Settings::*choice, int64_t value);
+void stateSetting(mlir::ModuleOp module, double plan::Settings::*choice, double value);
 void stateSetting(mlir::ModuleOp module, bool plan::Settings::*choice, bool value);
 void stateSetting(mlir::ModuleOp module, std::vector<std::string> plan::Settings::*choice, const std::vector<std::string> &value);
 /// States all of them but the loss, which mt-append-loss states as `nn.loss`.

@@ -73,6 +73,8 @@ MUTANTS = [
     ("rotary forwards", FUSED, "getInterleaved(), !getInverse()", "getInterleaved(), getInverse()"),
     ("a scaled loss's gradient not scaled", FUSED, "one && *one == 1", "!one || *one == 1"),
     ("the head's scale forgotten", FUSED, "getTransposedAttr(), getLogitScaleAttr()", "getTransposedAttr(), b.getF64FloatAttr(1)"),
+    ("cross-entropy's label smoothing forgotten", FUSED, "getScalars(), getLabelSmoothingAttr()", "getScalars(), FloatAttr()"),
+    ("the head's z-loss forgotten", FUSED, "getChunkAttr(), getLabelSmoothingAttr(), getZLossAttr()", "getChunkAttr(), getLabelSmoothingAttr(), FloatAttr()"),
     ("sign of the target's", FUSED, "NegOp::create(b, getLoc(), scaledBy(b, upstream, grad.getDprediction()))", "scaledBy(b, upstream, grad.getDprediction())"),
     ("a recurrence's states of the wrong end", RECURRENCE, "sliceOf(b, states, 0, op.getReverse() ? 1 : 0, steps - 1)", "sliceOf(b, states, 0, op.getReverse() ? 0 : 1, steps - 1)"),
     ("a recurrence's initial state last", RECURRENCE, "if (op.getReverse())\n      std::swap", "if (!op.getReverse())\n      std::swap"),

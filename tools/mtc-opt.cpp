@@ -11,11 +11,10 @@ int main(int argc, char **argv) {
   mt::registerMtPasses();
   mlir::registerTransformsPasses();
   mlir::func::registerFuncPasses();
-  mlir::PassPipelineRegistration<>("mt-nn-phase", "The passes of phase nn.",
-                                   [](mlir::OpPassManager &manager) {
-                                     mt::pipeline::addLossPasses(manager, "");
-                                     mt::pipeline::addMicroBatchPasses(manager, false);
-                                   });
+  mlir::PassPipelineRegistration<>("mt-nn-phase", "The passes of phase nn.", [](mlir::OpPassManager &manager) {
+    mt::pipeline::addLossPasses(manager, {});
+    mt::pipeline::addMicroBatchPasses(manager, false);
+  });
   mlir::PassPipelineRegistration<>("mt-layers-phase", "The passes of phase layers.", mt::pipeline::addLayerPasses);
   mlir::PassPipelineRegistration<>("mt-schedule-phase", "The passes of phase schedule, without budgets, as the module states the choices.",
                                    [](mlir::OpPassManager &manager) {

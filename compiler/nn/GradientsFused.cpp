@@ -192,7 +192,8 @@ LogicalResult RotaryOp::buildGradient(OpBuilder &b, Gradients &g) {
 }
 
 LogicalResult CrossEntropyOp::buildGradient(OpBuilder &b, Gradients &g) {
-  auto grad = CrossEntropyGradOp::create(b, getLoc(), getLogits(), getLabels(), getScalars());
+  auto grad = CrossEntropyGradOp::create(b, getLoc(), getLogits(), getLabels(), getScalars(), getLabelSmoothingAttr(),
+                                         getZLossAttr());
   g.add(b, getLogits(), scaledBy(b, g.lookup(getLoss()), grad.getDlogits()));
   takeFrom(grad, getLoss(), grad.getLoss());
   return success();
@@ -200,10 +201,11 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &b, Gradients &g) {
 
 LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &b, Gradients &g) {
   Value upstream = g.lookup(getLoss());
-  auto grad = LinearCrossEntropyGradOp::create(
-      b, getLoc(), getLoss().getType(), getHidden().getType(), getWeight().getType(),
-      getBias() ? getBias().getType() : Type(), getHidden(), getWeight(), getBias(), getLabels(), getScalars(),
-      getTransposedAttr(), getLogitScaleAttr(), getSoftCapAttr(), getChunkAttr());
+  auto grad =
+      LinearCrossEntropyGradOp::create(b, getLoc(), getLoss().getType(), getHidden().getType(), getWeight().getType(),
+                                       getBias() ? getBias().getType() : Type(), getHidden(), getWeight(), getBias(),
+                                       getLabels(), getScalars(), getTransposedAttr(), getLogitScaleAttr(),
+                                       getSoftCapAttr(), getChunkAttr(), getLabelSmoothingAttr(), getZLossAttr());
   g.add(b, getHidden(), scaledBy(b, upstream, grad.getDhidden()));
   if (g.wants(getWeight()))
     g.add(b, getWeight(), scaledBy(b, upstream, grad.getDweight()));

@@ -492,15 +492,20 @@ def Nn_RotaryOp : Nn_InferredOp<"rotary", [Differentiable, Precise, Rows]> {
 //===-- losses ----------------------------------------------------------------------------------------------===//
 // A loss is a scalar: the sum over its valid rows times scalars[kInverseValid] (kernels/Catalogue.h), so that the
 // micro-batches of a step add up to the mean over the step's valid rows. Labels below zero do not count.
+// Of a cross-entropy the share `labelSmoothing` is the mean over all classes in place of the label's (Szegedy et al.,
+// arXiv 1512.00567, section 7), and `zLoss` times the square of the logsumexp is added (Chowdhery et al., PaLM, arXiv
+// 2204.02311, section 5): of what is trained; evaluations have neither.
 
 def Nn_CrossEntropyOp : Nn_InferredOp<"cross_entropy", [Differentiable, FullPrecision, Rows]> {
   let summary = "Cross-entropy of logits [N, V] against labels [N]; scalar.";
-  let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars);
+  let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars,
+                       OptionalAttr<F64Attr>:$labelSmoothing, OptionalAttr<F64Attr>:$zLoss);
   let results = (outs F32Tensor:$loss);
 }
 def Nn_CrossEntropyGradOp : Nn_InferredOp<"cross_entropy_grad"> {
-  let summary = "The loss again, and the gradient of the logits: (softmax - onehot) * inverse valid.";
-  let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars);
+  let summary = "The loss again, and the gradient of the logits: (softmax - onehot) * inverse valid without the attributes.";
+  let arguments = (ins Nn_FloatTensor:$logits, Nn_IntTensor:$labels, Nn_ScalarsTensor:$scalars,
+                       OptionalAttr<F64Attr>:$labelSmoothing, OptionalAttr<F64Attr>:$zLoss);
   let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dlogits);
 }
 def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentiable, Precise, Rows]> {
@@ -512,7 +517,8 @@ def Nn_LinearCrossEntropyOp : Nn_InferredOp<"linear_cross_entropy", [Differentia
   let arguments = (ins Nn_FloatTensor:$hidden, Nn_FloatTensor:$weight, Optional<Nn_FloatTensor>:$bias, Nn_IntTensor:$labels,
                        Nn_ScalarsTensor:$scalars, DefaultValuedAttr<BoolAttr, "false">:$transposed,
                        DefaultValuedAttr<F64Attr, "1.0">:$logitScale, DefaultValuedAttr<F64Attr, "0.0">:$softCap,
-                       DefaultValuedAttr<I64Attr, "0">:$chunk);
+                       DefaultValuedAttr<I64Attr, "0">:$chunk, OptionalAttr<F64Attr>:$labelSmoothing,
+                       OptionalAttr<F64Attr>:$zLoss);
   let results = (outs F32Tensor:$loss);
 }
 def Nn_LinearCrossEntropyGradOp : Nn_Op<"linear_cross_entropy_grad", []> {
@@ -520,7 +526,8 @@ def Nn_LinearCrossEntropyGradOp : Nn_Op<"linear_cross_entropy_grad", []> {
   let arguments = (ins Nn_FloatTensor:$hidden, Nn_FloatTensor:$weight, Optional<Nn_FloatTensor>:$bias, Nn_IntTensor:$labels,
                        Nn_ScalarsTensor:$scalars, DefaultValuedAttr<BoolAttr, "false">:$transposed,
                        DefaultValuedAttr<F64Attr, "1.0">:$logitScale, DefaultValuedAttr<F64Attr, "0.0">:$softCap,
-                       DefaultValuedAttr<I64Attr, "0">:$chunk);
+                       DefaultValuedAttr<I64Attr, "0">:$chunk, OptionalAttr<F64Attr>:$labelSmoothing,
+                       OptionalAttr<F64Attr>:$zLoss);
   let results = (outs F32Tensor:$loss, Nn_FloatTensor:$dhidden, Nn_FloatTensor:$dweight, Optional<Nn_FloatTensor>:$dbias);
 }
 def Nn_SquaredErrorOp : Nn_InferredOp<"squared_error", [Differentiable, FullPrecision, Rows]> {

@@ -162,7 +162,7 @@ Status Front::readModel(int64_t rows) {
   std::vector<plan::Parameter> parameters = describedParameters(*imported);
   MT_TRY(requestAdapters(*imported->module, options.lora, parameters));
   PassManager manager(&context);
-  addLossPasses(manager, options.loss);
+  addLossPasses(manager, {options.loss, options.labelSmoothing, options.zLoss});
   if (failed(manager.run(*imported->module)))
     return collector.failure(options.model);
   MT_TRY(addAdapterParameters(*imported->module, options.lora, parameters));
@@ -176,6 +176,10 @@ Status Front::describe(const onnx::ImportedModel &imported, std::vector<plan::Pa
   plan::Plan described;
   described.model = {modelPath(options.model), modelName(options.model), digestOf(imported.digest, module), 0, 0};
   described.parameters = std::move(parameters);
+  auto optimizerOf = [&](const std::string &own) {
+    const std::string &name = own.empty() ? options.optimizer : own;
+    return options.ema ? kernels::averagingName(name) : name;
+  };
   MT_ASSIGN(std::vector<plan::ParameterGroup> groups, plan::parseGroups(options.groups));
   for (const plan::ParameterGroup &group : groups) {
     std::set<std::string> optimizers;
@@ -183,12 +187,15 @@ Status Front::describe(const onnx::ImportedModel &imported, std::vector<plan::Pa
       if (group.holds(parameter) && parameter.optimizer != kernels::kReplace) {
         if (!group.optimizer.empty())
           parameter.optimizer = group.optimizer;
-        optimizers.insert(parameter.optimizer.empty() ? options.optimizer : parameter.optimizer);
+        optimizers.insert(optimizerOf(parameter.optimizer));
       }
     if (optimizers.empty())
       return fail("--group {}: no parameter of the model has such a name", group.text);
     MT_TRY(plan::checkKeys(group, optimizers));
   }
+  for (plan::Parameter &parameter : described.parameters)
+    if (options.ema)
+      parameter.optimizer = optimizerOf(parameter.optimizer);
   setPlanAttributes(module, described);
   passes::stateTarget(module, target);
   passes::stateSetting(module, &plan::Settings::batch, options.batch);
@@ -197,6 +204,7 @@ Status Front::describe(const onnx::ImportedModel &imported, std::vector<plan::Pa
   passes::stateSetting(module, &plan::Settings::optimizer, options.optimizer);
   passes::stateSetting(module, &plan::Settings::groups, options.groups);
   passes::stateSetting(module, &plan::Settings::clip, options.clip);
+  passes::stateSetting(module, &plan::Settings::average, options.ema);
   passes::stateSetting(module, &plan::Settings::narrowExchange, options.narrowExchange && target.ranks > 1);
   return {};
 }

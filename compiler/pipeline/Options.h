@@ -23,6 +23,7 @@ struct Options {
   std::optional<int64_t> sequence;     ///< tokens per row
   std::map<std::string, int64_t> dims; ///< other symbolic dimensions
   std::string loss;                    ///< empty: chosen from the model
+  double labelSmoothing = 0, zLoss = 0; ///< of a cross-entropy
   std::vector<std::string> train, freeze;
   std::vector<std::string>
       lora; ///< adapters, as Adapters.h reads them; if there are any, only what `train` names is trained besides
@@ -30,6 +31,7 @@ struct Options {
   std::string optimizer = "adamw";
   std::vector<std::string> groups; ///< of parameters: plan::ParameterGroup
   bool clip = false;
+  bool ema = false;            ///< optimizers keep an average of the weights, too
   bool pack = false;           ///< rows hold several sequences: of checkpoint folders
   bool narrowExchange = false; ///< ranks send each other gradients in 16 bits
   std::string target = "cpu";

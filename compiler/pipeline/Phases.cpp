@@ -6,13 +6,13 @@
 
 namespace mt::pipeline {
 
-void addLossPasses(mlir::OpPassManager &manager, const std::string &loss) {
+void addLossPasses(mlir::OpPassManager &manager, const AppendLossOptions &loss) {
   manager.addPass(mlir::createCanonicalizerPass()); // identities that exporters leave: patterns need not know them
   manager.addPass(mlir::createCSEPass());           // one value for what is computed once a block: tables, masks
   manager.addPass(createRecoverOps());              // before the loss: it looks for a head product
   manager.addPass(mlir::createCanonicalizerPass()); // transposes that recovery moved cancel
   manager.addPass(mlir::createCSEPass());
-  manager.addPass(createAppendLoss({loss}));
+  manager.addPass(createAppendLoss(loss));
   manager.addPass(createAddAdapters()); // after the loss, which the head is one operation with
 }
 
@@ -31,6 +31,7 @@ void addLayerPasses(mlir::OpPassManager &manager) {
   manager.addPass(mlir::func::createDuplicateFunctionEliminationPass()); // equal layers become one template
   manager.addPass(mlir::createSymbolDCEPass());                          // the others go, before each is differentiated
   manager.addPass(createDifferentiate());
+  manager.addPass(createStripLossTerms()); // gradients have them by now, and compute the loss again
   manager.addPass(createAddPredictions()); // of the template that has its gradient already: what predicts has none
   manager.addNestedPass<mlir::func::FuncOp>(mlir::createCSEPass()); // gradients repeat what forward computed
   manager.addPass(createFuseEpilogues());                           // what gradients left side by side

@@ -7,7 +7,7 @@
 namespace mt::pipeline {
 
 /// From the importer's module, of a whole batch, to recovered operations and the loss.
-void addLossPasses(mlir::OpPassManager &manager, const std::string &loss);
+void addLossPasses(mlir::OpPassManager &manager, const AppendLossOptions &loss);
 /// To micro-batches of `microBatch` of `batch` rows (0: as many as the module has); `narrow`: with the types of bf16
 /// training.
 void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batch = 0, int64_t microBatch = 0);

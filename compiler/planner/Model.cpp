@@ -69,7 +69,7 @@ Status Model::setOptimizer(const std::string &usual, int64_t rankCount) {
 
 std::string Model::updateOf(int64_t parameter) const {
   const Parameter &entry = parameters[static_cast<size_t>(parameter)];
-  return std::string(entry.isSplit() ? entry.spec->split : entry.spec->name);
+  return std::string(entry.isSplit() ? entry.spec->split : entry.spec->whole);
 }
 
 bool Model::backwardReads(int64_t layer, int64_t rung, int64_t operand) const {

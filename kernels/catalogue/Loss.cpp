@@ -16,15 +16,23 @@ void checkRows(Checker &c) {
   c.type(3, DType::f32).dims(3, {});
 }
 
+void checkTerms(Checker &c, const Signature &call) {
+  const double smoothing = call.real("labelSmoothing"), zLoss = call.real("zLoss");
+  c.require(smoothing >= 0 && smoothing <= 1, "attribute labelSmoothing must be from 0 to 1")
+      .require(std::isfinite(zLoss) && zLoss >= 0, "attribute zLoss must be finite and not negative");
+}
+
 std::string checkCrossEntropy(const Signature &call) {
   Checker checker(call);
   checkRows(checker);
+  checkTerms(checker, call);
   return checker.result();
 }
 
 std::string checkCrossEntropyGrad(const Signature &call) {
   Checker checker(call);
   checkRows(checker);
+  checkTerms(checker, call);
   return checker.like(4, 0).result();
 }
 
@@ -48,6 +56,7 @@ void checkHead(Checker &c, const Signature &call) {
       .require(std::isfinite(scale) && std::isfinite(cap) && cap >= 0,
                "attributes logitScale and softCap must be finite, softCap not negative")
       .require(call.integer("chunk") >= 0, "attribute chunk must not be negative");
+  checkTerms(c, call);
 }
 
 std::string checkLinear(const Signature &call) {
@@ -141,32 +150,42 @@ std::vector<Piece> headPieces(const Signature &call) {
   return pieces;
 }
 
+constexpr AttributeSpec kSmoothing = {"labelSmoothing", Kind::real, false, "", "s; default 0"};
+constexpr AttributeSpec kZLoss = {"zLoss", Kind::real, false, "", "z; default 0"};
+constexpr AttributeSpec kTerms[] = {kSmoothing, kZLoss};
 constexpr AttributeSpec kHead[] = {{"transposed", Kind::flag, false, "", "weight is [D, V], else [V, D]"},
                                    {"logitScale", Kind::real, false, "", "of the logits; default 1"},
                                    {"softCap", Kind::real, false, "", "c > 0: c * tanh(logit / c); default 0, none"},
-                                   {"chunk", Kind::integer, false, "", "rows at a time; default 0, all"}};
+                                   {"chunk", Kind::integer, false, "", "rows at a time; default 0, all"},
+                                   kSmoothing,
+                                   kZLoss};
 
 } // namespace
 
 std::span<const Kernel> lossKernels() {
   static const std::vector<Kernel> kernels = {
-      entry("cross_entropy", "logits labels scalars -> loss+", "Cross-entropy of logits [N, V] against labels [N].",
-            "sum over rows with label >= 0 of (logsumexp(row) - row[label]) * inverse valid", flopsPerLogit<4>,
-            checkCrossEntropy, {.workspace = rowSums}),
-      entry("cross_entropy_grad", "logits labels scalars -> loss+ dlogits+", "The loss and the gradient of the logits.",
-            "dlogits = (softmax(row) - onehot(label)) * inverse valid, zero where label < 0", flopsPerLogit<6>,
-            checkCrossEntropyGrad, {.workspace = rowSums}),
+      entry(
+          "cross_entropy", "logits labels scalars -> loss+", "Cross-entropy of logits [N, V] against labels [N].",
+          "sum over rows with label >= 0 of (l - (1 - s) row[label] - s mean(row) + z l^2) * inverse valid, l = "
+          "logsumexp(row): Szegedy et al., arXiv 1512.00567, section 7; Chowdhery et al., arXiv 2204.02311, section 5",
+          flopsPerLogit<4>, checkCrossEntropy, {.attributes = kTerms, .workspace = rowSums}),
+      entry(
+          "cross_entropy_grad", "logits labels scalars -> loss+ dlogits+", "The loss and the gradient of the logits.",
+          "dlogits = ((1 + 2 z l) softmax(row) - (1 - s) onehot(label) - s / V) * inverse valid, zero where label < 0",
+          flopsPerLogit<6>, checkCrossEntropyGrad, {.attributes = kTerms, .workspace = rowSums}),
       entry("linear_cross_entropy", "hidden weight bias? labels scalars -> loss+",
             "Head product and cross-entropy by chunks of rows, so that all logits never exist.",
             "logits = logitScale * (hidden . weight + bias), capped, in f32; then as cross_entropy. Types: hidden and "
             "weight of one; bias that or f32",
-            headFlops<1>, checkLinear, {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch, .pieces = headPieces}),
+            headFlops<1>, checkLinear,
+            {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch, .pieces = headPieces}),
       entry("linear_cross_entropy_grad", "hidden weight bias? labels scalars -> loss+ dhidden+ dweight+ dbias+",
             "The loss and the gradients of hidden, weight and bias, chunk by chunk; sums in 32 bits.",
             "dlogits as cross_entropy_grad, through cap and scale; dhidden = dlogits . weight^T, dweight = dlogits^T . "
             "hidden, dbias = sum of dlogits over rows. Types: hidden, weight, dhidden of one, to which dlogits are "
             "rounded before the products; bias, dweight, dbias that or f32; dweight and dbias are summed in f32",
-            headFlops<3>, checkLinearGrad, {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch, .pieces = headPieces}),
+            headFlops<3>, checkLinearGrad,
+            {.attributes = kHead, .workspace = headWorkspace, .cudaWorkspace = headScratch, .pieces = headPieces}),
       entry("squared_error", "prediction target scalars -> loss+", "Sum of squared differences.",
             "sum of (prediction - target)^2 * inverse valid", flopsPerLogit<3>, checkSquaredError,
             {.workspace = elementSums}),

@@ -138,8 +138,17 @@ std::string checkPart(Checker &checker, const Signature &call) {
       .result();
 }
 
-std::string checkUpdate(const Signature &call) {
+/// As many operands as `fixed`, or an average behind them.
+Checker &checkCount(Checker &checker, const Signature &call, size_t fixed) {
+  return checker.require(call.operands.size() == fixed || call.operands.size() == fixed + 1,
+                         fmt::format("{} operands, want {}, and an average or none", call.operands.size(), fixed));
+}
+
+/// Of a rule that keeps so many parts.
+template <size_t kState> std::string checkUpdate(const Signature &call) {
   Checker checker(call);
+  if (!checkCount(checker, call, 4 + kState).ok())
+    return checker.result();
   checker.type(0, DType::f32).type(1, DType::f64).dims(1, {1}).scalars(2);
   for (int i = 3; i < static_cast<int>(call.operands.size()); ++i)
     checker.type(i, DType::f32).sameDims(i, 0);
@@ -147,8 +156,10 @@ std::string checkUpdate(const Signature &call) {
 }
 
 /// A master weight in two parts: kernels/Bf16.h.
-std::string checkSplitUpdate(const Signature &call) {
+template <size_t kState> std::string checkSplitUpdate(const Signature &call) {
   Checker checker(call);
+  if (!checkCount(checker, call, 5 + kState).ok())
+    return checker.result();
   checker.type(0, DType::f32).type(1, DType::f64).dims(1, {1}).scalars(2);
   checker.type(3, DType::bf16).sameDims(3, 0).type(4, DType::i16).sameDims(4, 0);
   for (int i = 5; i < static_cast<int>(call.operands.size()); ++i)
@@ -214,47 +225,49 @@ std::span<const Kernel> stepKernels() {
             "torch.nn.utils.clip_grad_norm_; if the norm is not finite, an error, or, where the scalars say so, "
             "step 0 in every row",
             noFlops, checkStepNorm),
-      entry("adamw", "gradient squaredNorm scalars => weight firstMoment secondMoment",
+      entry("adamw", "gradient squaredNorm scalars => weight firstMoment secondMoment average*",
             "One step of AdamW, and nothing at step 0; an error, before anything is written, if gradient norm or new "
             "weight is not finite.",
             "g = clip scale * gradient; w *= 1 - lr * decay; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g^2; "
             "w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps). Loshchilov and Hutter, arXiv "
-            "1711.05101; torch.optim.AdamW",
-            flopsPerElement<15>, checkUpdate, {.attributes = kParameter}),
-      entry("adamw_split", "gradient squaredNorm scalars => weight remainder firstMoment secondMoment",
+            "1711.05101; torch.optim.AdamW. An average: a += (1 - its decay) (w - a), w the new one; "
+            "torch.optim.swa_utils.get_ema_multi_avg_fn",
+            flopsPerElement<15>, checkUpdate<2>, {.attributes = kParameter}),
+      entry("adamw_split", "gradient squaredNorm scalars => weight remainder firstMoment secondMoment average*",
             "One step of AdamW on a 32-bit master in two halves; errors as adamw.",
             "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, m, v as adamw; weight = (w + 2^15) >> 16, "
             "remainder = w - weight * 2^16. A new weight whose upper half would be infinite is not finite",
-            flopsPerElement<15>, checkSplitUpdate, {.attributes = kParameter}),
-      entry("sgd", "gradient squaredNorm scalars => weight momentum",
+            flopsPerElement<15>, checkSplitUpdate<2>, {.attributes = kParameter}),
+      entry("sgd", "gradient squaredNorm scalars => weight momentum average*",
             "One step of SGD with momentum, and nothing at step 0; an error, before anything is written, if gradient "
             "norm or new weight is not finite.",
-            "g = clip scale * gradient + decay * w; b = momentum * b + g; w -= lr * b. torch.optim.SGD",
-            flopsPerElement<7>, checkUpdate, {.attributes = kParameter}),
-      entry("sgd_split", "gradient squaredNorm scalars => weight remainder momentum",
+            "g = clip scale * gradient + decay * w; b = momentum * b + g; w -= lr * b. torch.optim.SGD. An average as "
+            "adamw",
+            flopsPerElement<7>, checkUpdate<1>, {.attributes = kParameter}),
+      entry("sgd_split", "gradient squaredNorm scalars => weight remainder momentum average*",
             "One step of SGD with momentum on a 32-bit master in two halves; errors as sgd.",
             "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, b as sgd; weight and remainder as adamw_split",
-            flopsPerElement<7>, checkSplitUpdate, {.attributes = kParameter}),
-      entry("lion", "gradient squaredNorm scalars => weight firstMoment",
+            flopsPerElement<7>, checkSplitUpdate<1>, {.attributes = kParameter}),
+      entry("lion", "gradient squaredNorm scalars => weight firstMoment average*",
             "One step of Lion, and nothing at step 0; an error, before anything is written, if gradient norm or new "
             "weight is "
             "not finite.",
             "g = clip scale * gradient; w *= 1 - lr * decay; w -= lr * sign(m + (1 - beta1) (g - m)); m += (1 - beta2) "
             "(g - m). "
-            "Chen et al., arXiv 2302.06675, algorithm 2",
-            flopsPerElement<8>, checkUpdate, {.attributes = kParameter}),
-      entry("lion_split", "gradient squaredNorm scalars => weight remainder firstMoment",
+            "Chen et al., arXiv 2302.06675, algorithm 2. An average as adamw",
+            flopsPerElement<8>, checkUpdate<1>, {.attributes = kParameter}),
+      entry("lion_split", "gradient squaredNorm scalars => weight remainder firstMoment average*",
             "One step of Lion on a 32-bit master in two halves; errors as lion.",
             "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, m as lion; weight and remainder as adamw_split",
-            flopsPerElement<8>, checkSplitUpdate, {.attributes = kParameter}),
+            flopsPerElement<8>, checkSplitUpdate<1>, {.attributes = kParameter}),
       entry(
           "replace", "gradient squaredNorm scalars => weight",
           "What came in the gradient's place, and nothing at step 0; an error, before anything is written, if gradient "
           "norm or new weight is not finite.",
-          "weight = gradient", noFlops, checkUpdate, {.attributes = kParameter}),
+          "weight = gradient", noFlops, checkUpdate<0>, {.attributes = kParameter}),
       entry("replace_split", "gradient squaredNorm scalars => weight remainder",
             "The same of a 32-bit master in two halves.", "weight * 2^16 + remainder = gradient, as adamw_split",
-            noFlops, checkSplitUpdate, {.attributes = kParameter}),
+            noFlops, checkSplitUpdate<0>, {.attributes = kParameter}),
       entry("running_statistic", "own running scalars -> result",
             "Statistics that normalize: a batch's own in training, the running ones in an evaluation.",
             "own where scalars count a step that draws, else running", noFlops, checkRunningStatistic,

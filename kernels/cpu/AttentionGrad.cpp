@@ -68,7 +68,7 @@ struct AttentionGrad {
       KeyRange columns = call.columns(block, row);
       if (std::isinf(lse[row]) && lse[row] < 0)
         columns = {0, 0};
-      vec::exponentials(line + columns.begin, lse[row], 1, line + columns.begin, columns.end - columns.begin);
+      vec::exponentials(line + columns.begin, lse[row], 1, 0, line + columns.begin, columns.end - columns.begin);
       std::fill(line, line + columns.begin, 0.0f);
       std::fill(line + columns.end, line + block.keys, 0.0f);
     }

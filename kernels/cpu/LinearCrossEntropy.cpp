@@ -21,6 +21,7 @@ struct Head {
   bool transposed, backward;
   float scale, cap;
   Labels labels;
+  RowLoss loss;
   RowIn bias;
   DType type;            ///< of hidden and weight
   RowOut dweight, dbias; ///< absent for the loss alone
@@ -30,7 +31,7 @@ struct Head {
         classes(call.operands[1].dims[call.integer("transposed") ? 1 : 0]), chunk(call.integer("chunk")),
         transposed(call.integer("transposed") != 0), backward(call.kernel == "linear_cross_entropy_grad"),
         scale(static_cast<float>(call.real("logitScale", 1))), cap(static_cast<float>(call.real("softCap"))),
-        labels(call, 3), bias(call, kBias), type(call.operands[kHidden].type) {
+        labels(call, 3), loss(call), bias(call, kBias), type(call.operands[kHidden].type) {
     if (backward) {
       dweight = RowOut(call, kDweight);
       dbias = RowOut(call, kDbias);
@@ -60,19 +61,20 @@ struct Head {
     if (cap > 0)
       vec::capped(x, 1, cap, x, classes);
     RowStatistics statistics;
-    pass.losses[first + row] = rowLoss(x, classes, label, statistics);
+    pass.losses[first + row] = loss(x, classes, label, statistics);
     if (backward)
       sendBack(x, label, statistics, pass.inverseValid * static_cast<double>(scale));
   }
 
   void sendBack(float *x, int64_t label, const RowStatistics &statistics, double factor) const {
     double share = cap > 0 ? static_cast<double>(x[label]) / static_cast<double>(cap) : 0;
-    float scaled = static_cast<float>(factor / statistics.total);
+    float scaled = static_cast<float>(factor * statistics.slope / statistics.total);
+    float each = static_cast<float>(factor * loss.ofEach(classes));
     if (cap > 0)
-      vec::cappedExponentials(x, statistics.most, scaled, cap, x, classes);
+      vec::cappedExponentials(x, statistics.most, scaled, each, cap, x, classes);
     else
-      vec::exponentials(x, statistics.most, scaled, x, classes);
-    x[label] -= static_cast<float>(factor * (1 - share * share));
+      vec::exponentials(x, statistics.most, scaled, each, x, classes);
+    x[label] -= static_cast<float>(factor * loss.ofLabel() * (1 - share * share));
     for (int64_t i = 0; i < classes && type == DType::bf16; ++i)
       x[i] = widen(nearest(x[i]));
   }

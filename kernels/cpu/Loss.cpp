@@ -19,10 +19,20 @@ Status Labels::verify(const Launch &launch, int64_t classes) const {
   return {};
 }
 
-double rowLoss(const float *logits, int64_t classes, int64_t label, RowStatistics &statistics) {
+RowLoss::RowLoss(const Signature &call) : labelSmoothing(call.real("labelSmoothing")), zLoss(call.real("zLoss")) {}
+
+double RowLoss::operator()(const float *logits, int64_t classes, int64_t label, RowStatistics &statistics) const {
   statistics.most = vec::largest(logits, classes);
   statistics.total = vec::sumExp(logits, statistics.most, classes);
-  return static_cast<double>(statistics.most) + std::log(statistics.total) - static_cast<double>(logits[label]);
+  const double logsumexp = static_cast<double>(statistics.most) + std::log(statistics.total);
+  double loss = logsumexp - static_cast<double>(logits[label]);
+  if (labelSmoothing > 0)
+    loss = logsumexp - ofLabel() * static_cast<double>(logits[label]) - ofEach(classes) * vec::sum(logits, classes);
+  if (zLoss > 0) {
+    loss += zLoss * logsumexp * logsumexp;
+    statistics.slope = 1 + 2 * zLoss * logsumexp;
+  }
+  return loss;
 }
 
 void finishLoss(const Launch &launch, size_t operand, const double *losses, int64_t count, double inverseValid) {
@@ -41,6 +51,7 @@ struct CrossEntropy {
   int64_t rows, classes;
   RowIn logits;
   Labels labels;
+  RowLoss loss;
   RowOut gradient; ///< absent for the loss alone
 
   void sendBack(const Launch &launch, int64_t row, const float *x, const RowStatistics &statistics, double inverse,
@@ -51,8 +62,9 @@ struct CrossEntropy {
     if (label < 0) {
       std::fill(out, out + classes, 0.0f);
     } else {
-      vec::exponentials(x, statistics.most, static_cast<float>(inverse / statistics.total), out, classes);
-      out[label] -= static_cast<float>(inverse);
+      vec::exponentials(x, statistics.most, static_cast<float>(inverse * statistics.slope / statistics.total),
+                        static_cast<float>(inverse * loss.ofEach(classes)), out, classes);
+      out[label] -= static_cast<float>(inverse * loss.ofLabel());
     }
     if (adds)
       vec::add(out, launch.at<float>(gradient.operand) + begin, classes);
@@ -72,7 +84,7 @@ struct CrossEntropy {
         const float *x = logits.at(launch, i * classes, classes, buffers);
         RowStatistics statistics;
         bool counts = labels.at(launch, i) >= 0;
-        losses[i] = counts ? rowLoss(x, classes, labels.at(launch, i), statistics) : 0;
+        losses[i] = counts ? loss(x, classes, labels.at(launch, i), statistics) : 0;
         if (gradient.present)
           sendBack(launch, i, x, statistics, inverse, buffers + classes);
       }
@@ -85,7 +97,7 @@ struct CrossEntropy {
 Result<Run> prepareCrossEntropy(const Signature &call) {
   const Dims &dims = call.operands[0].dims;
   RowOut gradient = call.kernel == "cross_entropy_grad" ? RowOut(call, 4) : RowOut();
-  return Run(CrossEntropy{dims[0], dims[1], RowIn(call, 0), Labels(call, 1), gradient});
+  return Run(CrossEntropy{dims[0], dims[1], RowIn(call, 0), Labels(call, 1), RowLoss(call), gradient});
 }
 
 struct SquaredError {

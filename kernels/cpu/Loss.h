@@ -1,4 +1,4 @@
-// What the losses share: labels, the loss of a row, and adding rows up. Private to kernels/cpu.
+// What the losses share: labels, the loss of a row and its derivatives, and adding rows up. Private to kernels/cpu.
 #ifndef MT_KERNELS_CPU_LOSS_H
 #define MT_KERNELS_CPU_LOSS_H
 
@@ -22,10 +22,20 @@ struct Labels {
 struct RowStatistics {
   float most = 0;   ///< largest logit
   double total = 1; ///< sum of e^(logit - most)
+  double slope = 1; ///< derivative of the loss by the logsumexp
 };
 
-/// logsumexp(logits) - logits[label], in 64 bits.
-double rowLoss(const float *logits, int64_t classes, int64_t label, RowStatistics &statistics);
+/// The cross-entropy of a row of logits in 64 bits, as the catalogue has it.
+struct RowLoss {
+  double labelSmoothing, zLoss;
+
+  explicit RowLoss(const Signature &call);
+  double operator()(const float *logits, int64_t classes, int64_t label, RowStatistics &statistics) const;
+  /// Minus the derivative by the label's logit, but for what every logit has.
+  double ofLabel() const { return 1 - labelSmoothing; }
+  /// The same by each logit.
+  double ofEach(int64_t classes) const { return labelSmoothing / static_cast<double>(classes); }
+};
 
 /// The loss operand (absent: nothing) becomes, or grows by, the sum of `losses` in order times `inverseValid`.
 void finishLoss(const Launch &launch, size_t operand, const double *losses, int64_t count, double inverseValid);

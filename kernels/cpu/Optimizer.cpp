@@ -12,7 +12,6 @@ namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kChunk = 64 * vec::kUpdateBlock;
-constexpr size_t kMostState = 2; ///< parts that any rule keeps
 
 struct Shape {
   int64_t elements;
@@ -85,24 +84,30 @@ vec::UpdateRule lion(const double *s) {
 
 vec::UpdateRule replace(const double *) { return vec::Replace{}; }
 
-/// `ruleOf` makes a step's rule of its scalars.
-template <vec::UpdateRule (*ruleOf)(const double *), typename Weight> Result<Run> prepareUpdate(const Signature &call) {
-  return Run([shape = Shape(call), kept = call.operands.size() - Weight::kNext](const Launch &launch) {
-    const vec::UpdateRule rule = ruleOf(launch.at<const double>(kUpdateScalars));
+/// `ruleOf` makes a step's rule of its scalars, which keeps `kState` parts; an average may lie behind them.
+template <vec::UpdateRule (*ruleOf)(const double *), size_t kState, typename Weight>
+Result<Run> prepareUpdate(const Signature &call) {
+  constexpr size_t kAverageAt = Weight::kNext + kState;
+  return Run([shape = Shape(call), averages = call.operands.size() > kAverageAt](const Launch &launch) {
+    const auto *scalars = launch.at<const double>(kUpdateScalars);
+    const vec::UpdateRule rule = ruleOf(scalars);
+    const auto towards = static_cast<float>(1 - scalars[Scalars::kAverageDecay]);
     return updateAll(launch, shape, [&](int64_t at, int64_t count) {
-      float *state[kMostState];
-      for (size_t i = 0; i < kept; ++i)
+      float *state[kState + 1];
+      for (size_t i = 0; i < kState; ++i)
         state[i] = launch.at<float>(Weight::kNext + i) + at;
-      return vec::update(rule, launch.at<const float>(kUpdateGradient) + at, Weight::at(launch, at), state, count);
+      const vec::Average average = {averages ? launch.at<float>(kAverageAt) + at : nullptr, towards};
+      return vec::update(rule, launch.at<const float>(kUpdateGradient) + at, Weight::at(launch, at), state, average,
+                         count);
     });
   });
 }
 
 constexpr Entry kEntries[] = {
-    {"adamw", prepareUpdate<adamw, Whole>},     {"adamw_split", prepareUpdate<adamw, Split>},
-    {"sgd", prepareUpdate<sgd, Whole>},         {"sgd_split", prepareUpdate<sgd, Split>},
-    {"lion", prepareUpdate<lion, Whole>},       {"lion_split", prepareUpdate<lion, Split>},
-    {"replace", prepareUpdate<replace, Whole>}, {"replace_split", prepareUpdate<replace, Split>}};
+    {"adamw", prepareUpdate<adamw, 2, Whole>},     {"adamw_split", prepareUpdate<adamw, 2, Split>},
+    {"sgd", prepareUpdate<sgd, 1, Whole>},         {"sgd_split", prepareUpdate<sgd, 1, Split>},
+    {"lion", prepareUpdate<lion, 1, Whole>},       {"lion_split", prepareUpdate<lion, 1, Split>},
+    {"replace", prepareUpdate<replace, 0, Whole>}, {"replace_split", prepareUpdate<replace, 0, Split>}};
 
 } // namespace
 

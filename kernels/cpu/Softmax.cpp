@@ -36,7 +36,7 @@ struct Softmax {
 
   void probabilities(const Launch &launch, const float *x, float most, float factor, float *out, float *buffer) const {
     bool adds = result.adds(launch);
-    vec::exponentials(x, most, factor, adds ? buffer : out, width);
+    vec::exponentials(x, most, factor, 0, adds ? buffer : out, width);
     if (adds)
       vec::add(buffer, out, width);
   }

@@ -119,18 +119,20 @@ struct ExpTerm {
 double sumExp(const float *x, float shift, int64_t count) { return summed<1>(&x, count, ExpTerm{shift}); }
 
 struct ScaledExp {
-  float shift, scale;
-  HWY_INLINE V operator()(const float *const *in) const { return hn::Mul(ExpTerm{shift}(in), all(scale)); }
+  float shift, scale, offset;
+  HWY_INLINE V operator()(const float *const *in) const {
+    return hn::MulSub(ExpTerm{shift}(in), all(scale), all(offset));
+  }
 };
-void exponentials(const float *x, float shift, float scale, float *out, int64_t count) {
-  map<1>(&x, out, count, false, ScaledExp{shift, scale});
+void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count) {
+  map<1>(&x, out, count, false, ScaledExp{shift, scale, offset});
 }
 
 double storeExp(const float *x, float shift, float *out, int64_t count) {
   double total = 0;
   for (int64_t at = 0; at < count; at += 512) { // while the block is in the first cache
     const int64_t run = count - at < 512 ? count - at : 512;
-    exponentials(x + at, shift, 1, out + at, run);
+    exponentials(x + at, shift, 1, 0, out + at, run);
     total += sum(out + at, run);
   }
   return total;
@@ -154,8 +156,8 @@ struct CappedExp {
     return hn::Mul(terms(in), hn::NegMulAdd(share, share, all(1.0f)));
   }
 };
-void cappedExponentials(const float *y, float shift, float scale, float cap, float *out, int64_t count) {
-  map<1>(&y, out, count, false, CappedExp{{shift, scale}, 1 / cap});
+void cappedExponentials(const float *y, float shift, float scale, float offset, float cap, float *out, int64_t count) {
+  map<1>(&y, out, count, false, CappedExp{{shift, scale, offset}, 1 / cap});
 }
 
 struct Scaled {
@@ -349,9 +351,18 @@ void keep(const float *fresh, const SplitWeight &weight, int64_t count) {
   }
 }
 
+struct Towards {
+  float share;
+  HWY_INLINE V operator()(const float *const *in) const {
+    V average = load(in[1]);
+    return hn::MulAdd(all(share), hn::Sub(load(in[0]), average), average);
+  }
+};
+
 /// `kState` floats are kept of each element.
 template <int kState, typename Step, typename Weight>
-bool updateOn(Step step, const float *gradient, Weight weight, float *const *state, int64_t count) {
+bool updateOn(Step step, const float *gradient, Weight weight, float *const *state, const Average &average,
+              int64_t count) {
   HWY_ALIGN float fresh[1 + kState][kUpdateBlock];
   float buffer[kUpdateBlock];
   const float *in[2 + kState] = {gradient, values(weight, buffer, count)};
@@ -366,23 +377,29 @@ bool updateOn(Step step, const float *gradient, Weight weight, float *const *sta
   keep(fresh[0], weight, count);
   for (int i = 0; i < kState; ++i)
     std::memcpy(state[i], fresh[1 + i], static_cast<size_t>(count) * sizeof(float));
+  const float *both[] = {fresh[0], average.values};
+  if (average.values)
+    map<2>(both, average.values, count, false, Towards{average.towards});
   return true;
 }
 template <typename Weight>
-bool updateBy(const UpdateRule &rule, const float *gradient, Weight weight, float *const *state, int64_t count) {
+bool updateBy(const UpdateRule &rule, const float *gradient, Weight weight, float *const *state, const Average &average,
+              int64_t count) {
   if (const AdamW *adamw = std::get_if<AdamW>(&rule))
-    return updateOn<2>(AdamWStep{*adamw}, gradient, weight, state, count);
+    return updateOn<2>(AdamWStep{*adamw}, gradient, weight, state, average, count);
   if (const Sgd *sgd = std::get_if<Sgd>(&rule))
-    return updateOn<1>(SgdStep{*sgd}, gradient, weight, state, count);
+    return updateOn<1>(SgdStep{*sgd}, gradient, weight, state, average, count);
   if (std::holds_alternative<Replace>(rule))
-    return updateOn<0>(ReplaceStep(), gradient, weight, state, count);
-  return updateOn<1>(LionStep{std::get<Lion>(rule)}, gradient, weight, state, count);
+    return updateOn<0>(ReplaceStep(), gradient, weight, state, average, count);
+  return updateOn<1>(LionStep{std::get<Lion>(rule)}, gradient, weight, state, average, count);
 }
-bool updateWhole(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count) {
-  return updateBy(rule, gradient, weight, state, count);
+bool updateWhole(const UpdateRule &rule, const float *gradient, float *weight, float *const *state,
+                 const Average &average, int64_t count) {
+  return updateBy(rule, gradient, weight, state, average, count);
 }
-bool updateSplit(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state, int64_t count) {
-  return updateBy(rule, gradient, weight, state, count);
+bool updateSplit(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+                 const Average &average, int64_t count) {
+  return updateBy(rule, gradient, weight, state, average, count);
 }
 
 } // namespace HWY_NAMESPACE
@@ -427,14 +444,14 @@ double sumExp(const float *x, float shift, int64_t count) { return HWY_DYNAMIC_D
 double storeExp(const float *x, float shift, float *out, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(storeExp)(x, shift, out, count);
 }
-void exponentials(const float *x, float shift, float scale, float *out, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(exponentials)(x, shift, scale, out, count);
+void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(exponentials)(x, shift, scale, offset, out, count);
 }
 void capped(const float *x, float scale, float cap, float *out, int64_t count) {
   HWY_DYNAMIC_DISPATCH(capped)(x, scale, cap, out, count);
 }
-void cappedExponentials(const float *y, float shift, float scale, float cap, float *out, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(cappedExponentials)(y, shift, scale, cap, out, count);
+void cappedExponentials(const float *y, float shift, float scale, float offset, float cap, float *out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(cappedExponentials)(y, shift, scale, offset, cap, out, count);
 }
 void scale(const float *x, float factor, float *out, int64_t count, bool accumulate) {
   HWY_DYNAMIC_DISPATCH(scale)(x, factor, out, count, accumulate);
@@ -459,11 +476,13 @@ void normParameters(const float *gradient, const float *x, float shift, float fa
 void softmaxGrad(const float *gradient, const float *y, float shift, float *out, int64_t count, bool accumulate) {
   HWY_DYNAMIC_DISPATCH(softmaxGrad)(gradient, y, shift, out, count, accumulate);
 }
-bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(updateWhole)(rule, gradient, weight, state, count);
+bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, const Average &average,
+            int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(updateWhole)(rule, gradient, weight, state, average, count);
 }
-bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(updateSplit)(rule, gradient, weight, state, count);
+bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+            const Average &average, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(updateSplit)(rule, gradient, weight, state, average, count);
 }
 
 } // namespace vec

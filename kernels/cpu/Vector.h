@@ -23,13 +23,14 @@ float largest(const float *x, int64_t count);
 /// Sum of e^(x - shift); with out, which may be x, that is where the terms go.
 double sumExp(const float *x, float shift, int64_t count);
 double storeExp(const float *x, float shift, float *out, int64_t count);
-/// out = e^(x - shift) * scale. May be in place.
-void exponentials(const float *x, float shift, float scale, float *out, int64_t count);
+/// out = e^(x - shift) * scale - offset. May be in place.
+void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count);
 /// out = cap * tanh(x * scale / cap). May be in place.
 void capped(const float *x, float scale, float cap, float *out, int64_t count);
 
-/// out = e^(y - shift) * scale * (1 - (y / cap)^2): what softmax sends back through a cap of y. May be in place.
-void cappedExponentials(const float *y, float shift, float scale, float cap, float *out, int64_t count);
+/// out = (e^(y - shift) * scale - offset) * (1 - (y / cap)^2): what softmax sends back through a cap of y. May be in
+/// place.
+void cappedExponentials(const float *y, float shift, float scale, float offset, float cap, float *out, int64_t count);
 
 /// out = x * scale, or += it. May be in place.
 void scale(const float *x, float factor, float *out, int64_t count, bool accumulate);
@@ -80,10 +81,18 @@ struct SplitWeight {
   int16_t *lower;
 };
 
-/// Updates up to 512 elements and what the rule keeps of each; false, and nothing written, if a new weight, or its upper half, is
-/// not finite.
-bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, int64_t count);
-bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state, int64_t count);
+/// What follows the new weights: values += towards * (weight - values).
+struct Average {
+  float *values = nullptr; ///< null: none is kept
+  float towards = 0;
+};
+
+/// Updates up to 512 elements, what the rule keeps of each and the average; false, and nothing written, if a new
+/// weight, or its upper half, is not finite.
+bool update(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, const Average &average,
+            int64_t count);
+bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+            const Average &average, int64_t count);
 constexpr int64_t kUpdateBlock = 512;
 
 } // namespace mt::kernels::cpu::vec

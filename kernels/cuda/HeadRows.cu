@@ -25,6 +25,14 @@ __device__ __forceinline__ float logitOf(const HeadRows &call, float product, in
   return call.cap > 0 ? call.cap * tanhf(logit / call.cap) : logit;
 }
 
+__device__ __forceinline__ double lossOfRow(const HeadRows &call, double logsumexp, double own, double sum) {
+  double loss = logsumexp - own;
+  if (call.labelSmoothing > 0)
+    loss =
+        logsumexp - (1 - call.labelSmoothing) * own - call.labelSmoothing * (sum / static_cast<double>(call.classes));
+  return call.zLoss > 0 ? loss + call.zLoss * logsumexp * logsumexp : loss;
+}
+
 /// Elements side by side that a thread moves at once; rows lie at multiples of them.
 constexpr int kEach = 4;
 template <typename S> struct alignas(sizeof(S) * kEach) Few { S at[kEach]; };
@@ -47,6 +55,7 @@ __global__ void __launch_bounds__(kHeadThreads) lossOf(HeadRows call) {
   int64_t label = labelOf(call, blockIdx.x), place = blockIdx.x * call.line;
   bool counts = label >= 0, changes = call.bias || call.cap > 0;
   float most = -INFINITY, total = 0;
+  double sum = 0;
   for (int64_t i = threadIdx.x * kEach; i < call.classes && counts; i += kHeadThreads * kEach) {
     Floats few = *reinterpret_cast<Floats *>(x + i);
     float before = most;
@@ -57,6 +66,8 @@ __global__ void __launch_bounds__(kHeadThreads) lossOf(HeadRows call) {
     }
     if (changes)
       *reinterpret_cast<Floats *>(x + i) = few;
+    for (int j = 0; j < kEach && call.labelSmoothing > 0; ++j)
+      sum += i + j < call.classes ? few.at[j] : 0.0f;
     float shift = isinf(most) && most < 0 ? 0.0f : most; // -infinity - -infinity would be no number
     total *= expf(before - shift);
 #pragma unroll
@@ -66,19 +77,25 @@ __global__ void __launch_bounds__(kHeadThreads) lossOf(HeadRows call) {
   float overall = acrossBlock<kHeadThreads>(most, Larger());
   float shift = isinf(overall) && overall < 0 ? 0.0f : overall;
   total = acrossBlock<kHeadThreads>(total * expf(most - shift), Plus());
+  if (call.labelSmoothing > 0)
+    sum = acrossBlock<kHeadThreads>(sum, Plus());
+  double logsumexp = static_cast<double>(shift) + log(static_cast<double>(total));
   if (threadIdx.x == 0)
-    call.losses[blockIdx.x] = counts ? static_cast<double>(shift) + log(static_cast<double>(total)) - x[label] : 0;
+    call.losses[blockIdx.x] = counts ? lossOfRow(call, logsumexp, x[label], sum) : 0;
   if (!call.gradients)
     return;
   __syncthreads(); // the label's logit was read
   double factor = call.scalars[Scalars::kInverseValid] * call.scale;
-  float scaled = counts ? static_cast<float>(factor / total) : 0.0f, own = static_cast<float>(factor);
+  double slope = call.zLoss > 0 ? 1 + 2 * call.zLoss * logsumexp : 1;
+  float scaled = counts ? static_cast<float>(factor * slope / total) : 0.0f;
+  float own = static_cast<float>(factor * (1 - call.labelSmoothing));
+  float each = static_cast<float>(factor * call.labelSmoothing / static_cast<double>(call.classes));
   for (int64_t i = threadIdx.x * kEach; i < call.classes; i += kHeadThreads * kEach) {
     Floats few = *reinterpret_cast<Floats *>(x + i);
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       float share = counts && call.cap > 0 ? few.at[j] / call.cap : 0.0f;
-      float slope = counts ? expf(few.at[j] - shift) * scaled - (i + j == label ? own : 0.0f) : 0.0f;
+      float slope = counts ? expf(few.at[j] - shift) * scaled - (i + j == label ? each + own : each) : 0.0f;
       few.at[j] = i + j < call.classes ? slope * (1 - share * share) : 0.0f;
     }
     storeFew(call.gradients, call.type, place + i, few);

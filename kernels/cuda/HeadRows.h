@@ -13,6 +13,7 @@ struct HeadRows {
   int64_t rows = 0, classes = 0;
   int64_t line = 0; ///< elements between two rows of logits and of gradients, a multiple of 8; both begin at 16 bytes
   float scale = 1, cap = 0;  ///< cap 0: none
+  double labelSmoothing = 0, zLoss = 0;
   float *logits = nullptr;   ///< the products, scaled; changed in place
   void *gradients = nullptr; ///< of `type`, may be `logits` if that is f32; null: the loss alone
   DType type = DType::f32;

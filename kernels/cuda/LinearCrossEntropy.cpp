@@ -74,6 +74,7 @@ struct Head {
   int64_t rows, width, classes;
   bool transposed, backward, wide;
   float scale, cap;
+  double labelSmoothing, zLoss;
   DType type, biasType, dweightType = DType::f32, dbiasType = DType::f32;
   Chunk whole, rest; ///< all chunks but the last have one size; rest.rows is 0 where that divides
 
@@ -81,8 +82,8 @@ struct Head {
       : sizes(HeadScratch::of(call)), rows(call.operands[kHidden].dims[0]), width(call.operands[kHidden].dims[1]),
         transposed(call.integer("transposed") != 0), backward(call.kernel == "linear_cross_entropy_grad"),
         wide(call.operands[kLabels].type == DType::i64), scale(static_cast<float>(call.real("logitScale", 1))),
-        cap(static_cast<float>(call.real("softCap"))), type(call.operands[kHidden].type),
-        biasType(call.operands[kBias].type) {
+        cap(static_cast<float>(call.real("softCap"))), labelSmoothing(call.real("labelSmoothing")),
+        zLoss(call.real("zLoss")), type(call.operands[kHidden].type), biasType(call.operands[kBias].type) {
     int64_t chunk = call.integer("chunk");
     classes = call.operands[kWeight].dims[transposed ? 1 : 0];
     whole.rows = chunk > 0 ? std::min(chunk, rows) : rows;
@@ -146,6 +147,8 @@ struct Head {
                   .line = HeadScratch::line(classes),
                   .scale = scale,
                   .cap = cap,
+                  .labelSmoothing = labelSmoothing,
+                  .zLoss = zLoss,
                   .logits = in.logits,
                   .gradients = backward ? in.gradients : nullptr,
                   .type = type,

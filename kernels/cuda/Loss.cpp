@@ -16,6 +16,7 @@ Status finishLoss(const Launch &launch, const Bound &loss, const double *losses,
 struct CrossEntropy {
   int64_t rows, classes;
   bool wide;
+  double labelSmoothing, zLoss;
   Bound logits, loss, gradient;
 
   Status operator()(const Launch &launch) const {
@@ -26,6 +27,8 @@ struct CrossEntropy {
                              logits.in(launch),
                              launch.operands[1],
                              wide,
+                             labelSmoothing,
+                             zLoss,
                              launch.at<const double>(2),
                              gradient.present ? gradient.out(launch) : Out(),
                              losses,
@@ -40,8 +43,8 @@ struct CrossEntropy {
 Result<Run> prepareCrossEntropy(const Signature &call, Library &) {
   const Dims &dims = call.operands[0].dims;
   Bound gradient = call.kernel == "cross_entropy_grad" ? Bound(call, 4) : Bound();
-  return Run(
-      CrossEntropy{dims[0], dims[1], call.operands[1].type == DType::i64, Bound(call, 0), Bound(call, 3), gradient});
+  return Run(CrossEntropy{dims[0], dims[1], call.operands[1].type == DType::i64, call.real("labelSmoothing"),
+                          call.real("zLoss"), Bound(call, 0), Bound(call, 3), gradient});
 }
 
 struct SquaredError {

@@ -20,17 +20,47 @@ __device__ int64_t labelOf(const CrossEntropyCall &call, int64_t row) {
   return -1;
 }
 
-__device__ __forceinline__ void sendBack(const Out &gradient, const RowShape &shape, HeldRow &x,
-                                         RowStatistics statistics, int64_t label, double inverse) {
+/// Of a row that counts.
+__device__ __forceinline__ double logsumexpOf(const RowStatistics &statistics) {
+  return static_cast<double>(statistics.most) + log(static_cast<double>(statistics.total));
+}
+
+__device__ __forceinline__ double sumOf(const RowShape &shape, HeldRow &x) {
+  double total = 0;
+  eachPiece(shape, x, -INFINITY, [&](const Places &places, const float(&in)[kOctet]) {
+    float terms[kOctet];
+#pragma unroll
+    for (int i = 0; i < kOctet; ++i)
+      terms[i] = places.at(i) < places.size ? in[i] : 0.0f;
+    total += static_cast<double>(octetSum(terms));
+  });
+  return groupSum(total);
+}
+
+__device__ __forceinline__ double lossOf(const CrossEntropyCall &call, const RowStatistics &statistics, double own,
+                                         double sum) {
+  double logsumexp = logsumexpOf(statistics), loss = logsumexp - own;
+  if (call.labelSmoothing > 0)
+    loss = logsumexp - (1 - call.labelSmoothing) * own -
+           call.labelSmoothing * (sum / static_cast<double>(call.shape.width));
+  return call.zLoss > 0 ? loss + call.zLoss * logsumexp * logsumexp : loss;
+}
+
+__device__ __forceinline__ void sendBack(const CrossEntropyCall &call, const Out &gradient, const RowShape &shape,
+                                         HeldRow &x, RowStatistics statistics, int64_t label) {
   bool counts = label >= 0;
-  float factor = static_cast<float>(inverse / static_cast<double>(statistics.total));
+  double inverse = call.scalars[Scalars::kInverseValid];
+  double slope = call.zLoss > 0 ? 1 + 2 * call.zLoss * logsumexpOf(statistics) : 1;
+  float factor = static_cast<float>(inverse * slope / static_cast<double>(statistics.total));
+  float own = static_cast<float>(inverse * (1 - call.labelSmoothing));
+  float each = static_cast<float>(inverse * call.labelSmoothing / static_cast<double>(shape.width));
   eachPiece(shape, x, -INFINITY, [&](const Places &places, const float(&in)[kOctet]) {
     float out[kOctet];
 #pragma unroll
     for (int i = 0; i < kOctet; ++i) {
-      out[i] = counts ? expf(in[i] - statistics.most) * factor : 0.0f;
+      out[i] = counts ? expf(in[i] - statistics.most) * factor - each : 0.0f;
       if (places.at(i) == label)
-        out[i] -= static_cast<float>(inverse);
+        out[i] -= own;
     }
     store(gradient, x.begin, places, out);
   });
@@ -45,16 +75,19 @@ __global__ void __launch_bounds__(kRowThreads) crossEntropy(const __grid_constan
   int64_t label = labelOf(call, row);
   HeldRow x = {typed<kCode>(call.logits), row * shape.width, {}};
   RowStatistics statistics = {0, 1};
+  double sum = 0;
   if (label >= 0) {
     hold(shape, x, -INFINITY);
     statistics = rowStatistics(shape, x);
+    if (call.labelSmoothing > 0)
+      sum = sumOf(shape, x);
   }
   if (threadIdx.x == 0)
-    call.losses[row] = label < 0 ? 0
-                                 : static_cast<double>(statistics.most) + log(static_cast<double>(statistics.total)) -
-                                       loadOne<float>(call.logits.type, call.logits.data, x.begin + label);
+    call.losses[row] =
+        label < 0 ? 0
+                  : lossOf(call, statistics, loadOne<float>(call.logits.type, call.logits.data, x.begin + label), sum);
   if (call.gradient.data)
-    sendBack(typed<kCode>(call.gradient), shape, x, statistics, label, call.scalars[Scalars::kInverseValid]);
+    sendBack(call, typed<kCode>(call.gradient), shape, x, statistics, label);
 }
 
 __global__ void __launch_bounds__(kThreads) squaredError(const __grid_constant__ SquaredErrorCall call) {

@@ -12,6 +12,7 @@ struct CrossEntropyCall {
   In logits;
   const void *labels;
   bool wide; ///< labels are i64, else i32
+  double labelSmoothing, zLoss;
   const double *scalars;
   Out gradient; ///< no data: the loss alone
   double *losses;

@@ -7,15 +7,16 @@
 namespace mt::kernels::cuda {
 namespace {
 
-/// Operands as the catalogue lists them: gradient, norm, scalars, weight, [remainder,] moments.
-template <UpdateCode (*code)(bool), bool split> Result<Run> prepareUpdate(const Signature &call, Library &) {
+/// Operands as the catalogue lists them: gradient, norm, scalars, weight, [remainder,] `moments`, [average].
+template <UpdateCode (*code)(bool), size_t moments, bool split>
+Result<Run> prepareUpdate(const Signature &call, Library &) {
   constexpr size_t kMoments = split ? 5 : 4;
   const OperandType &weight = call.operands[kUpdateGradient];
   const int64_t elements = weight.elements();
-  const size_t moments = call.operands.size() - kMoments;
+  const bool averages = call.operands.size() > kMoments + moments;
   if (elements == 0)
     return Run([](const Launch &) { return Status(); });
-  return Run([elements, moments](const Launch &launch) -> Status {
+  return Run([elements, averages](const Launch &launch) -> Status {
     UpdateCall update = {launch.at<const float>(kUpdateGradient),
                          launch.at<const double>(kUpdateNorm),
                          launch.at<const double>(kUpdateScalars),
@@ -23,6 +24,7 @@ template <UpdateCode (*code)(bool), bool split> Result<Run> prepareUpdate(const 
                          split ? launch.at<int16_t>(4) : nullptr,
                          moments > 0 ? launch.at<float>(kMoments) : nullptr,
                          moments > 1 ? launch.at<float>(kMoments + 1) : nullptr,
+                         averages ? launch.at<float>(kMoments + moments) : nullptr,
                          elements,
                          true,
                          launch.fault};
@@ -33,10 +35,10 @@ template <UpdateCode (*code)(bool), bool split> Result<Run> prepareUpdate(const 
 }
 
 constexpr Entry kEntries[] = {
-    {"adamw", prepareUpdate<adamwCode, false>},     {"adamw_split", prepareUpdate<adamwCode, true>},
-    {"sgd", prepareUpdate<sgdCode, false>},         {"sgd_split", prepareUpdate<sgdCode, true>},
-    {"lion", prepareUpdate<lionCode, false>},       {"lion_split", prepareUpdate<lionCode, true>},
-    {"replace", prepareUpdate<replaceCode, false>}, {"replace_split", prepareUpdate<replaceCode, true>}};
+    {"adamw", prepareUpdate<adamwCode, 2, false>},     {"adamw_split", prepareUpdate<adamwCode, 2, true>},
+    {"sgd", prepareUpdate<sgdCode, 1, false>},         {"sgd_split", prepareUpdate<sgdCode, 1, true>},
+    {"lion", prepareUpdate<lionCode, 1, false>},       {"lion_split", prepareUpdate<lionCode, 1, true>},
+    {"replace", prepareUpdate<replaceCode, 0, false>}, {"replace_split", prepareUpdate<replaceCode, 0, true>}};
 
 } // namespace
 

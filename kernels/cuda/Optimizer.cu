@@ -127,8 +127,11 @@ __global__ void __launch_bounds__(kUpdateThreads) update(const __grid_constant__
     return;
   }
   __shared__ Rule shared; // arithmetic in 64 bits is slow on many devices: once a block
-  if (threadIdx.x == 0)
+  __shared__ float towards;
+  if (threadIdx.x == 0) {
     shared.read(call);
+    towards = static_cast<float>(__dsub_rn(1, call.scalars[Scalars::kAverageDecay]));
+  }
   __syncthreads();
   const Rule rule = shared;
   const int64_t at = (int64_t{blockIdx.x} * kUpdateThreads + threadIdx.x) * kQuad, left = call.elements - at;
@@ -140,6 +143,9 @@ __global__ void __launch_bounds__(kUpdateThreads) update(const __grid_constant__
     first = fetch(call.first, at, count, whole);
   if constexpr (Rule::kState > 1)
     second = fetch(call.second, at, count, whole);
+  Packed<float, kQuad> average = {};
+  if (call.average)
+    average = fetch(call.average, at, count, whole);
   if constexpr (kSplit) {
     const auto upper = fetch(static_cast<const uint16_t *>(call.weight), at, count, whole);
     const auto lower = fetch(call.remainder, at, count, whole);
@@ -177,6 +183,12 @@ __global__ void __launch_bounds__(kUpdateThreads) update(const __grid_constant__
     put(call.first, at, count, whole, first);
   if constexpr (Rule::kState > 1)
     put(call.second, at, count, whole, second);
+  if (!call.average)
+    return;
+#pragma unroll
+  for (int i = 0; i < kQuad; ++i)
+    average.at[i] = __fmaf_rn(towards, __fsub_rn(weight.at[i], average.at[i]), average.at[i]);
+  put(call.average, at, count, whole, average);
 }
 
 } // namespace

@@ -18,6 +18,7 @@ struct UpdateCall {
   void *weight;
   int16_t *remainder;
   float *first, *second; ///< moments, as many as there are
+  float *average;        ///< of the weights; null: none is kept
   int64_t elements;
   bool aligned; ///< every operand allows quads
   uint32_t *fault;

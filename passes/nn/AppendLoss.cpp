@@ -154,6 +154,9 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
           passes::stateSetting(getOperation(), &plan::Settings::sequence, logits[1]);
   }
 
+  /// An attribute of a cross-entropy; none where it changes nothing.
+  FloatAttr share(double value) { return value > 0 ? builder.getF64FloatAttr(value) : FloatAttr(); }
+
   Value crossEntropy(Value logits) {
     ArrayRef<int64_t> shape = shapeOf(logits);
     int64_t rows = 1;
@@ -170,10 +173,11 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
       hidden = reshapeTo(builder, hidden, {rows, shapeOf(hidden).back()});
       return LinearCrossEntropyOp::create(builder, head.product.getLoc(), hidden, head.product.getRhs(),
                                           head.product.getBias(), labels, scalars(), !head.product.getTransposeRhs(),
-                                          APFloat(head.scale), APFloat(head.cap), 0);
+                                          APFloat(head.scale), APFloat(head.cap), 0, share(labelSmoothing),
+                                          share(zLoss));
     }
     return CrossEntropyOp::create(builder, logits.getLoc(), reshapeTo(builder, logits, {rows, shape.back()}), labels,
-                                  scalars());
+                                  scalars(), share(labelSmoothing), share(zLoss));
   }
 
   Value squaredError(Value prediction) {
@@ -225,6 +229,16 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     return nullptr;
   }
 
+  /// What only a cross-entropy that is appended here can have.
+  LogicalResult checkShares() {
+    if ((labelSmoothing == 0 && zLoss == 0) || chosen == "causal-lm" || chosen == "cross-entropy")
+      return success();
+    const StringRef what = chosen == "mse" ? " has no classes" : " is the model's own";
+    return main.emitError() << (labelSmoothing > 0 ? "--label-smoothing" : "--z-loss")
+                            << " is of the losses causal-lm and cross-entropy, and --loss " << chosen << what
+                            << ": leave it out";
+  }
+
   void runOnOperation() override {
     main = getOperation().lookupSymbol<func::FuncOp>(kMainName);
     if (!main || main.isExternal())
@@ -238,8 +252,12 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     chosen = loss;
     StringRef name(loss);
     Value value = name.consume_front("output:") ? namedOutput(exit, name) : build(exit.getOperand(output));
-    if (!value)
+    if (!value || failed(checkShares()))
       return signalPassFailure();
+    if (labelSmoothing > 0)
+      passes::stateSetting(getOperation(), &plan::Settings::labelSmoothing, labelSmoothing);
+    if (zLoss > 0)
+      passes::stateSetting(getOperation(), &plan::Settings::zLoss, zLoss);
     getOperation()->setAttr(kLossAttr, builder.getStringAttr(chosen));
     SmallVector<Value> others(exit.getOperands());
     others.erase(others.begin() + output); // the head product may be part of the loss now

@@ -1,5 +1,6 @@
 #include "runtime/host/WeightLoader.h"
 
+#include "kernels/Optimizers.h"
 #include "runtime/base/Threads.h"
 #include "runtime/host/Convert.h"
 #include "runtime/host/Generator.h"
@@ -117,7 +118,7 @@ public:
   Status load(const Chunk &chunk, uint64_t &checksum) const {
     const Part &weight = *chunk.parameter->part(plan::kWeight);
     for (const Part &part : chunk.parameter->parts)
-      if (part.name != plan::kWeight && part.name != plan::kRemainder)
+      if (part.name != plan::kWeight && part.name != plan::kRemainder && part.name != kernels::kAverage)
         MT_TRY(shareOf(part, chunk).clear());
     const plan::Initial &initial = chunk.parameter->initial;
     if (isTakenAsIs(*chunk.parameter)) {
@@ -138,6 +139,8 @@ public:
     MT_TRY(make(chunk, values, checksum));
     if (chunk.parameter->trainable)
       MT_TRY(checkFinite(chunk, values));
+    if (const Part *average = chunk.parameter->part(kernels::kAverage))
+      MT_TRY(storeOwned(chunk, *average, values));
     return store(chunk, weight, values);
   }
 
@@ -215,21 +218,21 @@ private:
         });
       std::vector<int16_t> lower(values.size());
       splitMaster(values, upper, lower.data());
-      return storeOwned(chunk, *remainder, lower);
+      return storeOwned(chunk, *remainder, std::span<const int16_t>(lower));
     });
   }
 
-  /// What the rank has of the lower halves of a chunk.
-  Status storeOwned(const Chunk &chunk, const Part &remainder, std::span<const int16_t> lower) const {
+  /// What the rank has of a chunk's values of a part.
+  template <typename T> Status storeOwned(const Chunk &chunk, const Part &part, std::span<T> values) const {
     for (const plan::Owned &owned : plan::ownedBy(plan::sharesOf(plan, *chunk.parameter), rank, false)) {
       const auto first = static_cast<int64_t>(chunk.first), end = first + static_cast<int64_t>(chunk.count);
       const int64_t from = std::max(owned.first, first), to = std::min(owned.first + owned.count, end);
       if (from >= to)
         continue;
       const std::span<const std::byte> bytes =
-          std::as_bytes(lower.subspan(static_cast<size_t>(from - first), static_cast<size_t>(to - from)));
-      const auto at = static_cast<uint64_t>(owned.place + from - owned.first) * sizeof(int16_t);
-      MT_TRY(place(remainder.span).part(at, bytes.size()).set([&](std::span<std::byte> there) -> Status {
+          std::as_bytes(values.subspan(static_cast<size_t>(from - first), static_cast<size_t>(to - from)));
+      const auto at = static_cast<uint64_t>(owned.place + from - owned.first) * sizeof(T);
+      MT_TRY(place(part.span).part(at, bytes.size()).set([&](std::span<std::byte> there) -> Status {
         std::ranges::copy(bytes, there.begin());
         return {};
       }));

@@ -1,5 +1,6 @@
 // Initial values: from files or generators into the parameters' weight spans, chunk by chunk, straight into place;
-// moments become zero. Knows where a value comes from and what types it has; not who runs the plan.
+// moments become zero, averages the weights. Knows where a value comes from and what types it has; not who runs the
+// plan.
 #ifndef MT_RUNTIME_HOST_WEIGHTLOADER_H
 #define MT_RUNTIME_HOST_WEIGHTLOADER_H
 

@@ -60,12 +60,13 @@ private:
     field("batch", a.batch, b.batch);
     field("micro-batch", a.microBatch, b.microBatch);
     field("sequence", a.sequence, b.sequence);
-    field("loss", a.loss, b.loss);
+    field("loss", describeLoss(a), describeLoss(b));
     field("precision", a.precision, b.precision);
     field("optimizer", a.optimizer, b.optimizer);
     field("groups", fmt::format("{}", fmt::join(a.groups, " ")), fmt::format("{}", fmt::join(b.groups, " ")));
     field("adapters", describeAdapters(before), describeAdapters(after));
     field("clipping", a.clip, b.clip);
+    field("average of the weights", a.average, b.average);
     field("gradients exchanged in 16 bits", a.narrowExchange, b.narrowExchange);
     field("saved activations", a.savedActivations, b.savedActivations);
     field("weights", a.weights, b.weights);

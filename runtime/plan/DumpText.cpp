@@ -63,8 +63,9 @@ private:
     line("  model      {}: {} layers, {} parameters in {} tensors, digest {:016x}", plan.model.name, plan.model.layers,
          formatCount(parameters), plan.parameters.size(), plan.model.digest);
     line("  step       batch {} in micro-batches of {}, sequence {}, loss {}", settings.batch, settings.microBatch,
-         settings.sequence, settings.loss);
-    line("  numbers    {}, {}, {}", settings.precision, settings.optimizer, settings.clip ? "clipped" : "not clipped");
+         settings.sequence, describeLoss(settings));
+    line("  numbers    {}, {}, {}{}", settings.precision, settings.optimizer, settings.clip ? "clipped" : "not clipped",
+         settings.average ? ", with an average of the weights" : "");
     for (const std::string &group : settings.groups)
       line("  group      {}", group);
     if (!plan.adapters.empty())

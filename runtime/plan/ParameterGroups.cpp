@@ -34,7 +34,8 @@ std::string keyList() {
 
 Status take(const std::string &key, const std::string &value, ParameterGroup &group) {
   if (key == "optimizer") {
-    if (const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(value); !optimizer || !optimizer->learns)
+    if (const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(value);
+        !optimizer || !optimizer->learns || optimizer->averages)
       return fail("optimizer={}: must be {}", value, kernels::optimizerList());
     group.optimizer = value;
     return {};
@@ -77,7 +78,7 @@ std::string describeOptimizers(const Settings &settings) {
   for (const std::string &line : settings.groups)
     if (Result<ParameterGroup> group = parseGroup(line); group && !group->optimizer.empty())
       text += fmt::format(", and {} for {}", group->optimizer, group->pattern);
-  return text;
+  return settings.average ? text + " with an average of the weights" : text;
 }
 
 Status checkKeys(const ParameterGroup &group, const std::set<std::string> &optimizers) {

@@ -30,7 +30,7 @@ Result<std::vector<ParameterGroup>> parseGroups(const std::vector<std::string> &
 /// Whether each hyperparameter that a group says is one of these optimizers, those of the parameters that it holds.
 Status checkKeys(const ParameterGroup &group, const std::set<std::string> &optimizers);
 
-/// "adamw", or with groups of others "adamw, and sgd for *.bias".
+/// "adamw", or with groups of others "adamw, and sgd for *.bias"; and whether they average.
 std::string describeOptimizers(const Settings &settings);
 
 } // namespace mt::plan

@@ -167,11 +167,14 @@ void putHead(const Plan &plan, proto::Plan *to) {
   settings->set_micro_batch(plan.settings.microBatch);
   settings->set_sequence(plan.settings.sequence);
   settings->set_loss(plan.settings.loss);
+  settings->set_label_smoothing(plan.settings.labelSmoothing);
+  settings->set_z_loss(plan.settings.zLoss);
   settings->set_precision(plan.settings.precision);
   settings->set_optimizer(plan.settings.optimizer);
   for (const std::string &group : plan.settings.groups)
     settings->add_groups(group);
   settings->set_clip(plan.settings.clip);
+  settings->set_average(plan.settings.average);
   settings->set_saved_activations(plan.settings.savedActivations);
   settings->set_weights(plan.settings.weights);
   settings->set_parked(plan.settings.parked);
@@ -379,9 +382,12 @@ void readHead(const proto::Plan &from, Plan &plan) {
                    .sequence = settings.sequence(),
                    .loss = settings.loss(),
                    .precision = settings.precision(),
+                   .labelSmoothing = settings.label_smoothing(),
+                   .zLoss = settings.z_loss(),
                    .optimizer = settings.optimizer(),
                    .groups = {settings.groups().begin(), settings.groups().end()},
                    .clip = settings.clip(),
+                   .average = settings.average(),
                    .savedActivations = settings.saved_activations(),
                    .weights = settings.weights(),
                    .parked = settings.parked(),

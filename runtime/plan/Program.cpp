@@ -2,6 +2,8 @@
 
 #include "kernels/Optimizers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace mt::plan {
@@ -19,6 +21,15 @@ kernels::Shares sharesOf(const Plan &plan, const Parameter &parameter) {
   if (!parameter.trainable || !optimizer)
     return {elements, 1};
   return kernels::sharesOf(*optimizer, elements, plan.ranks);
+}
+
+std::string describeLoss(const Settings &settings) {
+  std::string text = settings.loss;
+  if (settings.labelSmoothing > 0)
+    text += fmt::format(" with label smoothing {}", settings.labelSmoothing);
+  if (settings.zLoss > 0)
+    text += fmt::format("{} z-loss {}", settings.labelSmoothing > 0 ? " and" : " with", settings.zLoss);
+  return text;
 }
 
 Span everyRank(const Binding &binding) {

@@ -191,9 +191,11 @@ struct Model {
 struct Settings {
   int64_t batch = 0, microBatch = 0, sequence = 0;
   std::string loss, precision;
+  double labelSmoothing = 0, zLoss = 0; ///< of a cross-entropy in training; evaluations have neither
   std::string optimizer;           ///< of parameters for which no group says another
   std::vector<std::string> groups; ///< of parameters, as ParameterGroups.h reads them
   bool clip = false;
+  bool average = false; ///< of the weights: optimizers keep one, too
   /// Decisions in words, such as "input 20, all 12": what of activations is saved, which weights stay on the device, which
   /// activations wait on the host, which updates run under the next step.
   std::string savedActivations, weights, parked, updates;
@@ -237,6 +239,8 @@ struct Plan {
 
 /// How the ranks share a trained parameter: its weight is whole on each, the other parts are of a rank's elements.
 kernels::Shares sharesOf(const Plan &plan, const Parameter &parameter);
+/// "causal-lm", or "causal-lm with label smoothing 0.1 and z-loss 0.0001".
+std::string describeLoss(const Settings &settings);
 /// Bytes that a binding covers on any rank.
 Span everyRank(const Binding &binding);
 

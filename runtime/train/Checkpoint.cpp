@@ -315,10 +315,10 @@ Status hasFrozenWeights(const std::string &folder, const CheckpointMeta &meta, c
               folder);
 }
 
-Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, bool weightsOnly,
+Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, Wanted wanted,
                       int threads, uint32_t rank) {
   MT_ASSIGN(CheckpointMeta meta, readMeta(folder));
-  return readState(folder, meta.files, plan, part, weightsOnly, threads, rank);
+  return readState(folder, meta.files, plan, part, wanted, threads, rank);
 }
 
 Status verifyCheckpoint(const std::string &folder, bool weightsOnly, int threads) {

@@ -86,7 +86,7 @@ Status hasFrozenWeights(const std::string &folder, const CheckpointMeta &meta, c
 Result<CheckpointMeta> readMeta(const std::string &folder);
 
 /// Fills what a rank has of every trainable parameter, see readState().
-Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, bool weightsOnly,
+Status loadCheckpoint(const std::string &folder, const plan::Plan &plan, const PartBytes &part, Wanted wanted,
                       int threads = 0, uint32_t rank = 0);
 /// Whether every byte is as it was written; of format 1, whether the files are there.
 Status verifyCheckpoint(const std::string &folder, bool weightsOnly, int threads = 0);

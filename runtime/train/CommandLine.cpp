@@ -48,7 +48,8 @@ std::string usualOf(const std::function<std::optional<double>(const kernels::Opt
   for (const kernels::OptimizerSpec &optimizer : kernels::optimizers())
     if (std::optional<double> value = optimizer.learns ? usual(optimizer) : std::nullopt) {
       values.insert(*value);
-      each += fmt::format("{}{} with {}", each.empty() ? "" : ", ", *value, optimizer.name);
+      if (!optimizer.averages)
+        each += fmt::format("{}{} with {}", each.empty() ? "" : ", ", *value, optimizer.name);
     }
   return values.size() == 1 ? fmt::format("{}", *values.begin()) : each;
 }
@@ -389,6 +390,7 @@ private:
         ->needs(from);
     evalCommand->add_flag("--pack", eval.pack, "short samples of .jsonl share rows; for plans of mtc compile --pack");
     addBest(*evalCommand, eval.best);
+    addAverage(*evalCommand, eval.ema)->needs(from);
     addMachine(*evalCommand, eval.machine);
   }
 
@@ -399,8 +401,10 @@ private:
         "A token costs an evaluation of the plan's batch: compile with --batch 1 and a\nshort --seq for this. "
         "Texts of several prompts cost no more than that of one.");
     sampleCommand->add_option("PLAN.bin", sample.plan, "the plan, as mtc compile wrote it")->required();
-    sampleCommand->add_option("--from", sample.from, "a run's folder, or a checkpoint (default: the initial weights)")
-        ->type_name("DIR");
+    CLI::Option *from =
+        sampleCommand
+            ->add_option("--from", sample.from, "a run's folder, or a checkpoint (default: the initial weights)")
+            ->type_name("DIR");
     sampleCommand
         ->add_option("--tokenizer", sample.prompts.tokenizer,
                      std::string("(default: bytes are tokens)\n") + kTokenizerHelp)
@@ -430,6 +434,7 @@ private:
         ->capture_default_str();
     sampleCommand->add_option("--seed", sample.seed, "of what is drawn")->type_name("N")->capture_default_str();
     addBest(*sampleCommand, sample.best);
+    addAverage(*sampleCommand, sample.ema)->needs(from);
     addMachine(*sampleCommand, sample.machine);
   }
 
@@ -452,6 +457,7 @@ private:
                             "add adapters to the weights that they are beside (default: -o\nwith --like becomes a "
                             "folder in PEFT's format)");
     addBest(*exportCommand, exporting.best);
+    addAverage(*exportCommand, exporting.ema);
   }
 
   void addReport() {
@@ -460,6 +466,11 @@ private:
     reportCommand->add_option("DIR", reporting.from, "a run's folder, or the file of its metrics")->required();
     reportCommand->add_option("-o,--output", reporting.output, "the page (default: report.html beside the metrics)")
         ->type_name("FILE.html");
+  }
+
+  static CLI::Option *addAverage(CLI::App &command, bool &ema) {
+    return command.add_flag("--ema", ema,
+                            "the average of the weights in place of them, of a plan compiled\nwith --ema");
   }
 
   static void addBest(CLI::App &command, bool &best) {

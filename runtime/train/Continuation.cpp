@@ -238,7 +238,8 @@ Status sampleText(const SampleOptions &options, Ranks &ranks) {
   MT_ASSIGN(const plan::Plan plan, loadToRead(options.plan, machine, ranks));
   MT_ASSIGN(const std::unique_ptr<Continuation> texts, Continuation::create(plan, options.prompts));
   auto nothing = [](const Job &, float, std::span<const double>) { return Status(); };
-  MT_ASSIGN(std::unique_ptr<Session> session, openSession(options.from, options.best, machine, plan, ranks, nothing));
+  MT_ASSIGN(std::unique_ptr<Session> session,
+            openSession(options.from, options.best, options.ema, machine, plan, ranks, nothing));
   Printed printed(*texts);
   const bool prints = ranks.isFirst();
   MT_TRY(prints ? printed.begin() : Status());

@@ -74,7 +74,8 @@ static Status evaluate(const EvalOptions &options, Ranks &ranks) {
     evaluation.add(job, loss);
     return Status();
   };
-  MT_ASSIGN(std::unique_ptr<Session> session, openSession(options.from, options.best, machine, plan, ranks, done));
+  MT_ASSIGN(std::unique_ptr<Session> session,
+            openSession(options.from, options.best, options.ema, machine, plan, ranks, done));
   MT_TRY(evaluation.run(*session, 0));
   if (!options.machine.trace.empty())
     MT_TRY(session->writeTrace());

@@ -69,7 +69,7 @@ Result<OnnxFile> originalModel(const ExportOptions &options, const std::string &
 }
 
 Result<TrainedWeights> openTrained(const ExportOptions &options, const std::string &checkpoint) {
-  MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(checkpoint, options.merge));
+  MT_ASSIGN(TrainedWeights trained, TrainedWeights::open(checkpoint, options.merge, options.ema));
   if (options.merge && trained.adapters().empty())
     return fail("--merge: {} has no adapters: leave it out", checkpoint);
   if (!trained.knowsAliases())

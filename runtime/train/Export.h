@@ -25,13 +25,14 @@ namespace mt::train {
 /// options.merge into the weights that they are beside.
 Status exportWeights(const ExportOptions &options);
 
-/// The 32-bit weights of a checkpoint, under every name that they have: in the model's file, and in the module that it
-/// was exported from.
+/// The 32-bit weights of a checkpoint, or their averages, under every name that they have: in the model's file, and in
+/// the module that it was exported from.
 class TrainedWeights {
 public:
-  /// With `merge` weights with the sums of their adapters take the places of those. Errors name the file: it is
+  /// With `merge` weights with the sums of their adapters take the places of those; with `ema` values are averages of
+  /// the weights, where there are such. Errors name the file: it is
   /// missing, damaged or cannot be read, or two tensors have one name.
-  static Result<TrainedWeights> open(const std::string &checkpoint, bool merge = false);
+  static Result<TrainedWeights> open(const std::string &checkpoint, bool merge = false, bool ema = false);
 
   /// A tensor under one of its names.
   struct Named {
@@ -60,10 +61,11 @@ public:
 private:
   Status addAliases(const Named &own, const std::vector<plan::Alias> &aliases);
   Status check(const StoredAdapter &adapter) const;
+  Status openAverages(const std::string &checkpoint, const nlohmann::json &record);
   Status mergeAdapters();
   std::vector<StoredAdapter> stored;
   bool merged = false;
-  std::optional<StateFile> weights;
+  std::optional<StateFile> weights, averages;
   std::map<std::string, Named, std::less<>> all;
   bool hasAliases = false;
 };

@@ -33,11 +33,12 @@ Result<plan::Plan> loadToRead(const std::string &path, MachineOptions &machine, 
   return plan;
 }
 
-Result<std::unique_ptr<Session>> openSession(const std::string &from, bool best, const MachineOptions &machine,
-                                             const plan::Plan &plan, Ranks &ranks, const JobDone &done) {
+Result<std::unique_ptr<Session>> openSession(const std::string &from, bool best, bool ema,
+                                             const MachineOptions &machine, const plan::Plan &plan, Ranks &ranks,
+                                             const JobDone &done) {
   Session::Setup setup(ranks);
   setup.machine = machine;
-  setup.weightsOnly = true;
+  setup.wanted = ema ? Wanted::average : Wanted::weights;
   setup.done = done;
   if (from.empty())
     return Session::open(plan, setup);

@@ -10,10 +10,12 @@ namespace mt::train {
 /// share.
 Result<plan::Plan> loadToRead(const std::string &path, MachineOptions &machine, Ranks &ranks);
 
-/// `from`: a run's folder, of which the newest or `best` checkpoint counts, or a checkpoint; empty: the initial weights. `plan` must outlive the session. Warns where
-/// graph or frozen weights are others than the run's.
-Result<std::unique_ptr<Session>> openSession(const std::string &from, bool best, const MachineOptions &machine,
-                                             const plan::Plan &plan, Ranks &ranks, const JobDone &done);
+/// `from`: a run's folder, of which the newest or `best` checkpoint counts, or a checkpoint; empty: the initial
+/// weights. `ema`: its average of the weights in place of them. `plan` must outlive the session. Warns where graph or
+/// frozen weights are others than the run's.
+Result<std::unique_ptr<Session>> openSession(const std::string &from, bool best, bool ema,
+                                             const MachineOptions &machine, const plan::Plan &plan, Ranks &ranks,
+                                             const JobDone &done);
 
 } // namespace mt::train
 #endif

@@ -90,6 +90,7 @@ struct EvalOptions {
   bool heldBack = false; ///< the rows that the run holds back alone
   bool pack = false;     ///< short samples share rows
   bool best = false;     ///< of the run, by evaluation; else the newest
+  bool ema = false;      ///< the average of the weights in place of them
 };
 
 /// What texts begin with.
@@ -108,6 +109,7 @@ struct SampleOptions {
   double temperature = 0.8, topP = 1;
   uint64_t seed = 0;
   bool best = false; ///< of the run, by evaluation; else the newest
+  bool ema = false;  ///< the average of the weights in place of them
 };
 
 struct ExportOptions {
@@ -117,6 +119,7 @@ struct ExportOptions {
   std::string like = {}; ///< a checkpoint folder, as which `output` is written; empty: one file
   bool merge = false;    ///< adapters are added to the weights that they are beside
   bool best = false;     ///< of the run, by evaluation; else the newest
+  bool ema = false;      ///< the average of the weights in place of them
 };
 
 struct ReportOptions {

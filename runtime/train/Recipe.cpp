@@ -88,6 +88,10 @@ Status checkRecipe(const RecipeOptions &said, const plan::Plan &plan) {
   if (said.skipNonFinite.value_or(false) && !plan.settings.clip)
     return fail(
         "--non-finite skip: the plan updates weights before the whole gradient is known: compile it with --clip");
+  if (auto decay = said.hyperparameters.find(kernels::kAverageDecay);
+      decay != said.hyperparameters.end() && decay->second && !plan.settings.average)
+    return fail("--{} {}: the plan keeps no average of the weights: compile it with --ema", decay->first,
+                *decay->second);
   const std::vector<const OptimizerSpec *> optimizers = optimizersOf(plan);
   for (const auto &[name, value] : said.hyperparameters)
     if (value && std::ranges::none_of(optimizers, [&](const OptimizerSpec *optimizer) { return optimizer->find(name); }))

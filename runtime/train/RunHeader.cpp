@@ -59,7 +59,7 @@ ordered_json runHeader(const TrainSetup &setup) {
   header["seed"] = setup.recipe.seed;
   header["layers"] = plan.model.layers;
   header["ranks"] = plan.ranks;
-  header["loss_kind"] = plan.settings.loss;
+  header["loss_kind"] = plan::describeLoss(plan.settings);
   header["data"] = fmt::format("{}", fmt::join(setup.options.data.paths, ", "));
   if (!setup.options.evalData.empty())
     header["eval_data"] = fmt::format("{}", fmt::join(setup.options.evalData, ", "));

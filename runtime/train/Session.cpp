@@ -41,7 +41,7 @@ Result<std::unique_ptr<Session>> Session::open(const plan::Plan &plan, Setup set
   session->clearPending();
   if (!session->setup.checkpoint.empty()) {
     auto bytes = [&](const plan::Part &part) { return session->bytes(part.span); };
-    MT_TRY(loadCheckpoint(session->setup.checkpoint, plan, bytes, session->setup.weightsOnly, machine.threads,
+    MT_TRY(loadCheckpoint(session->setup.checkpoint, plan, bytes, session->setup.wanted, machine.threads,
                           session->setup.ranks.rank()));
   }
   MT_TRY(session->runAlone(ProgramKind::load));

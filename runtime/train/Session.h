@@ -7,6 +7,7 @@
 #include "runtime/train/Batches.h"
 #include "runtime/train/Ranks.h"
 #include "runtime/train/Recipe.h"
+#include "runtime/train/StateFiles.h"
 
 #include <deque>
 #include <memory>
@@ -32,14 +33,14 @@ using GradientSeen = std::function<void(int64_t parameter, int64_t first, std::s
 class Session {
 public:
   /// Reserves memory and prepares kernels; loads the initial weights, and over them those of `checkpoint` if it is
-  /// not empty (with moments, unless `weightsOnly`). `plan` must outlive the session.
+  /// not empty (what is `wanted` of it). `plan` must outlive the session.
   struct Setup {
     explicit Setup(Ranks &ranks) : ranks(ranks) {}
     Ranks &ranks;
     MachineOptions machine;
     Recipe recipe; ///< of evaluations: the seed alone
     std::string checkpoint;
-    bool weightsOnly = false;
+    Wanted wanted = Wanted::all;
     JobDone done;
     GradientSeen gradient; ///< may be empty
   };

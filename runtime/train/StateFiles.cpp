@@ -326,11 +326,12 @@ Status checkTied(const StateFile &file, const plan::Plan &plan) {
   return Status();
 }
 
-Status readPart(const StateFile &file, const plan::Plan &plan, std::string_view part, const PartBytes &bytes,
-                int threads, uint32_t rank) {
+/// Fills `part` of `parameters`, all that the file has.
+Status readPart(const StateFile &file, const plan::Plan &plan, const std::vector<const plan::Parameter *> &parameters,
+                std::string_view part, const PartBytes &bytes, int threads, uint32_t rank) {
   std::vector<std::string> names;
   std::vector<std::vector<Region>> regions;
-  for (const plan::Parameter *parameter : stored(plan, part)) {
+  for (const plan::Parameter *parameter : parameters) {
     names.push_back(parameter->name);
     MT_TRY(checkTensor(file, *parameter, part, bytes, plan.ranks == 1));
     regions.push_back(regionsOf(plan, *parameter, part, bytes, rank, false));
@@ -489,10 +490,17 @@ Status StateFile::read(const std::vector<std::string> &names, int threads, const
   return Status();
 }
 
+Status hasAverage(const std::string &folder, const json &record) {
+  if (record.contains(kernels::kAverage))
+    return Status();
+  return fail("{} has no average of the weights, which runs of plans of mtc compile --ema keep: leave --ema out",
+              folder);
+}
+
 Status verifyState(const std::string &folder, const json &record, bool weightsOnly, int threads) {
   MT_TRY(checkSizes(folder, record));
   for (const auto &[stem, about] : record.items()) {
-    if (weightsOnly && stem != plan::kWeight)
+    if (weightsOnly && stem != plan::kWeight && stem != kernels::kAverage)
       continue;
     MT_ASSIGN(StateFile file, StateFile::open(folder, stem, record));
     std::vector<std::string> names;
@@ -503,16 +511,34 @@ Status verifyState(const std::string &folder, const json &record, bool weightsOn
   return Status();
 }
 
+namespace {
+
+/// Into the places of the weights; what does not learn has none.
+Status readAverage(const std::string &folder, const json &record, const plan::Plan &plan, const PartBytes &part,
+                   int threads, uint32_t rank) {
+  std::vector<const plan::Parameter *> learning = stored(plan, plan::kWeight);
+  std::erase_if(learning, [](const plan::Parameter *parameter) {
+    const kernels::OptimizerSpec *optimizer = kernels::findOptimizer(parameter->optimizer);
+    return !optimizer || !optimizer->learns;
+  });
+  MT_ASSIGN(StateFile file, StateFile::open(folder, kernels::kAverage, record));
+  return readPart(file, plan, learning, plan::kWeight, part, threads, rank);
+}
+
+} // namespace
+
 Status readState(const std::string &folder, const json &record, const plan::Plan &plan, const PartBytes &part,
-                 bool weightsOnly, int threads, uint32_t rank) {
+                 Wanted wanted, int threads, uint32_t rank) {
   MT_TRY(checkSizes(folder, record));
+  if (wanted == Wanted::average)
+    MT_TRY(hasAverage(folder, record));
   for (std::string_view name : stateFiles()) {
-    if (stored(plan, name).empty() || (name != plan::kWeight && weightsOnly))
+    if (stored(plan, name).empty() || (name != plan::kWeight && wanted != Wanted::all))
       continue;
     MT_ASSIGN(StateFile file, StateFile::open(folder, name, record));
-    MT_TRY(readPart(file, plan, name, part, threads, rank));
+    MT_TRY(readPart(file, plan, stored(plan, name), name, part, threads, rank));
   }
-  return Status();
+  return wanted == Wanted::average ? readAverage(folder, record, plan, part, threads, rank) : Status();
 }
 
 } // namespace mt::train

@@ -25,6 +25,10 @@ using PartBytes = std::function<host::HostBytes(const plan::Part &)>;
 /// weight's holds both halves, joined.
 std::vector<std::string_view> stateFiles();
 
+/// What is wanted of a checkpoint: all that a run goes on with; the weights alone; or in their place the average of
+/// those that have one.
+enum class Wanted : uint8_t { all, weights, average };
+
 /// Who writes and reads a checkpoint: one alone or, of several ranks, each its share of the same files.
 struct StateRank {
   network::Network *others = nullptr;
@@ -82,15 +86,18 @@ private:
   nlohmann::json checksums; ///< by name; null: nothing is known
 };
 
-/// Reads the files of the record and compares every checksum. `weightsOnly`: that of the weights alone. Errors name
-/// file and tensor.
+/// An error where a record of `folder` has no average of the weights.
+Status hasAverage(const std::string &folder, const nlohmann::json &record);
+
+/// Reads the files of the record and compares every checksum. `weightsOnly`: those of weights and their average. Errors
+/// name file and tensor.
 Status verifyState(const std::string &folder, const nlohmann::json &record, bool weightsOnly, int threads);
 
 /// Fills what a rank has of the parts of every trainable parameter, comparing checksums where the record has them;
-/// masters are split where the plan has a remainder. Errors name the file, the parameter, and both shapes.
-/// `weightsOnly`: leaves the rest alone.
+/// masters are split where the plan has a remainder. Errors name the file, the parameter, and both shapes. What is not
+/// `wanted` is left alone.
 Status readState(const std::string &folder, const nlohmann::json &record, const plan::Plan &plan, const PartBytes &part,
-                 bool weightsOnly, int threads, uint32_t rank = 0);
+                 Wanted wanted, int threads, uint32_t rank = 0);
 
 } // namespace mt::train
 #endif

@@ -56,8 +56,8 @@ Status refuseOthers(const TrainSetup &setup) {
     return differs("batch", from.batch, settings.batch);
   if (from.sequence != settings.sequence)
     return differs("sequence", from.sequence, settings.sequence);
-  if (!from.loss.empty() && from.loss != settings.loss)
-    return differs("loss", from.loss, settings.loss);
+  if (!from.loss.empty() && from.loss != plan::describeLoss(settings))
+    return differs("loss", from.loss, plan::describeLoss(settings));
   if (from.clip && !settings.clip)
     return fail("--resume: {} was trained with clipping, and the plan has none: compile it with --clip",
                 *setup.from.checkpoint);

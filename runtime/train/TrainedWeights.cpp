@@ -1,3 +1,4 @@
+#include "kernels/Optimizers.h"
 #include "runtime/train/Aliases.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Export.h"
@@ -35,7 +36,7 @@ Status passTransposed(std::span<const float> values, size_t rows, size_t columns
 
 } // namespace
 
-Result<TrainedWeights> TrainedWeights::open(const std::string &checkpoint, bool merge) {
+Result<TrainedWeights> TrainedWeights::open(const std::string &checkpoint, bool merge, bool ema) {
   TrainedWeights trained;
   MT_ASSIGN(CheckpointMeta meta, readMeta(checkpoint));
   MT_TRY(checkSizes(checkpoint, meta.files));
@@ -49,6 +50,8 @@ Result<TrainedWeights> TrainedWeights::open(const std::string &checkpoint, bool 
       return fail("{}: parameter '{}' is {}, not f32: the checkpoint is damaged", path, name, kernels::name(tensor.type));
     trained.all[name] = {name, tensor.dims};
   }
+  if (ema)
+    MT_TRY(trained.openAverages(checkpoint, meta.files));
   for (const auto &[name, tensor] : trained.weights->tensors())
     MT_TRY(trained.addAliases({name, tensor.dims}, aliases[name]).within(path));
   for (const StoredAdapter &adapter : trained.stored)
@@ -56,6 +59,16 @@ Result<TrainedWeights> TrainedWeights::open(const std::string &checkpoint, bool 
   if (merge)
     MT_TRY(trained.mergeAdapters().within(path));
   return trained;
+}
+
+Status TrainedWeights::openAverages(const std::string &checkpoint, const nlohmann::json &record) {
+  MT_TRY(hasAverage(checkpoint, record));
+  MT_ASSIGN(averages, StateFile::open(checkpoint, kernels::kAverage, record));
+  for (const auto &[name, tensor] : averages->tensors())
+    if (const ArrayView *weight = weights->find(name);
+        !weight || tensor.type != DType::f32 || tensor.dims != weight->dims)
+      return fail("{}: '{}' is no average of a weight: the checkpoint is damaged", averages->path(), name);
+  return Status();
 }
 
 /// Names a tensor has beside its own.
@@ -109,8 +122,9 @@ const TrainedWeights::Named *TrainedWeights::initializer(std::string_view name) 
 }
 
 Result<std::vector<float>> TrainedWeights::values(const std::string &parameter) const {
-  std::vector<float> values(weights->find(parameter)->data.size() / sizeof(float));
-  MT_TRY(weights->read({parameter}, 0, [&](size_t, uint64_t begin, std::span<const std::byte> bytes) {
+  const StateFile &file = averages && averages->find(parameter) ? *averages : *weights;
+  std::vector<float> values(file.find(parameter)->data.size() / sizeof(float));
+  MT_TRY(file.read({parameter}, 0, [&](size_t, uint64_t begin, std::span<const std::byte> bytes) {
     std::memcpy(std::as_writable_bytes(std::span(values)).data() + begin, bytes.data(), bytes.size());
     return Status();
   }));

@@ -357,7 +357,7 @@ private:
     meta.sequence = plan.settings.sequence;
     meta.precision = plan.settings.precision;
     meta.optimizer = plan::describeOptimizers(plan.settings);
-    meta.loss = plan.settings.loss;
+    meta.loss = plan::describeLoss(plan.settings);
     meta.clip = plan.settings.clip;
     meta.plan = fmt::format("{:016x}", plan.digest);
     meta.modelFile = plan.model.file;

@@ -12,7 +12,7 @@ import tool
 LIBRARY = pathlib.Path(shutil.which("mtrun") or "").resolve().parent.parent / "lib/libmt_faults.so"
 KILLED, TERMINATED = -signal.SIGKILL, -signal.SIGTERM
 NOT_SANITIZED = "it replaces the same calls as the preloaded library"
-STATE = ("weight", "first_moment", "second_moment")
+STATE = ("weight", "first_moment", "second_moment", "average")
 
 
 def attempt(scratch, command, root, **settings):

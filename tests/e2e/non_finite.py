@@ -24,9 +24,9 @@ CASES = sys.argv[2 if SIMT else 1:] or ["mlp", "normalized"]
 BAD, STEPS = 3, 6
 ROWS = {"mlp": 32, "normalized": 8}  # of a step
 OPTIMIZERS = ["sgd"] if SIMT else ["adamw", "sgd", "lion"]
-PLANS = {"chosen": ["--target", "h100"], "streamed": ["--target", "h100", "--residency", "none", "--park", "on"]} if SIMT else {
+PLANS = {"chosen": ["--target", "h100", "--ema"], "streamed": ["--target", "h100", "--residency", "none", "--park", "on", "--ema"]} if SIMT else {
     "unified": ["--target", "cpu"], "discrete": ["--target", "cpu-discrete"],
-    "streamed": ["--target", "cpu-discrete", "--residency", "none", "--park", "on"], "bf16": ["--target", "cpu-discrete", "--precision", "bf16"],
+    "streamed": ["--target", "cpu-discrete", "--residency", "none", "--park", "on"], "bf16": ["--target", "cpu-discrete", "--precision", "bf16", "--ema"],
     "devices": ["--target", "cpu-discrete", "--devices", "2"]}
 
 

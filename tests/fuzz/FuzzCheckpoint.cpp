@@ -30,6 +30,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   (void)train::withNewest(folder.path(), verify);
   (void)train::withBest(folder.path(), verify);
   (void)train::verifyCheckpoint(checkpoint, false, 1);
-  (void)train::loadCheckpoint(checkpoint, plan, place, false, 1);
+  (void)train::loadCheckpoint(checkpoint, plan, place, train::Wanted::all, 1);
   return 0;
 }

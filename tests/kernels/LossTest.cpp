@@ -14,15 +14,39 @@ constexpr double kInverse = 0.125;
 
 Tensor stepScalars() { return scalars({{Scalars::kInverseValid, kInverse}}); }
 
-double crossEntropy(int64_t rows, int64_t classes, const Values &logits, const Values &labels) {
+/// What a cross-entropy has besides.
+struct Terms {
+  double labelSmoothing = 0, zLoss = 0;
+
+  /// `others` with its attributes.
+  Attributes attributes(Attributes others = {}) const {
+    if (labelSmoothing > 0)
+      others["labelSmoothing"] = labelSmoothing;
+    if (zLoss > 0)
+      others["zLoss"] = zLoss;
+    return others;
+  }
+  /// That class j has of the probability that is wanted.
+  double share(int64_t classes, int64_t j, double label) const {
+    return labelSmoothing / static_cast<double>(classes) + (static_cast<double>(j) == label ? 1 - labelSmoothing : 0);
+  }
+};
+constexpr Terms kAllTerms[] = {{}, {0.1, 0}, {0, 0.01}, {0.3, 0.02}};
+
+double crossEntropy(int64_t rows, int64_t classes, const Values &logits, const Values &labels,
+                    const Terms &terms = {}) {
   double loss = 0;
   for (int64_t i = 0; i < rows; ++i) {
     const double *row = logits.data() + i * classes;
     double most = *std::max_element(row, row + classes), total = 0;
     for (int64_t j = 0; j < classes; ++j)
       total += std::exp(row[j] - most);
-    if (labels[static_cast<size_t>(i)] >= 0)
-      loss += most + std::log(total) - row[static_cast<int64_t>(labels[static_cast<size_t>(i)])];
+    double label = labels[static_cast<size_t>(i)], logsumexp = most + std::log(total);
+    if (label < 0)
+      continue;
+    loss += terms.zLoss * logsumexp * logsumexp;
+    for (int64_t j = 0; j < classes; ++j)
+      loss += terms.share(classes, j, label) * (logsumexp - row[j]);
   }
   return loss * kInverse;
 }
@@ -37,52 +61,60 @@ Tensor labelsOf(int64_t rows, int64_t classes, DType type) {
 
 TEST(Loss, CrossEntropy) {
   for (auto [rows, classes] : {std::pair<int64_t, int64_t>{7, 5}, {1, 11}, {40, 3}, {4, 1}})
-    for (DType type : {DType::i64, DType::i32}) {
-      Tensor logits = random({rows, classes}, 1, 5), labels = labelsOf(rows, classes, type);
-      auto loss = [&](const Values &at) { return crossEntropy(rows, classes, at, labels.values); };
-      Values gradient = numericGradient(loss, logits.values);
-      expectResults({"cross_entropy", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}}}, {{loss(logits.values)}},
-                    1e-6);
-      expectResults({"cross_entropy_grad",
-                     {},
-                     {logits, labels, stepScalars()},
-                     {{DType::f32, {}}, {DType::f32, {rows, classes}}}},
-                    {{loss(logits.values)}, gradient}, 1e-6);
-    }
+    for (const Terms &terms : kAllTerms)
+      for (DType type : {DType::i64, DType::i32}) {
+        Tensor logits = random({rows, classes}, 1, 5), labels = labelsOf(rows, classes, type);
+        auto loss = [&](const Values &at) { return crossEntropy(rows, classes, at, labels.values, terms); };
+        Values gradient = numericGradient(loss, logits.values);
+        expectResults({"cross_entropy", terms.attributes(), {logits, labels, stepScalars()}, {{DType::f32, {}}}},
+                      {{loss(logits.values)}}, 1e-6);
+        expectResults({"cross_entropy_grad",
+                       terms.attributes(),
+                       {logits, labels, stepScalars()},
+                       {{DType::f32, {}}, {DType::f32, {rows, classes}}}},
+                      {{loss(logits.values)}, gradient}, 1e-6);
+      }
 }
 
 TEST(Loss, CrossEntropyOfManyClasses) {
   Tensor logits = random({37, 50257}, 1, 8), labels = labelsOf(37, 50257, DType::i64);
-  double loss = crossEntropy(37, 50257, logits.values, labels.values);
-  expectResults({"cross_entropy", {}, {logits, labels, stepScalars()}, {{DType::f32, {}}}}, {{loss}}, 2e-7);
+  for (const Terms &terms : kAllTerms) {
+    double loss = crossEntropy(37, 50257, logits.values, labels.values, terms);
+    expectResults({"cross_entropy", terms.attributes(), {logits, labels, stepScalars()}, {{DType::f32, {}}}}, {{loss}},
+                  2e-7);
+  }
 }
 
 /// d(loss)/d(logits) of crossEntropy().
-Values crossEntropyGradient(int64_t rows, int64_t classes, const Values &logits, const Values &labels) {
+Values crossEntropyGradient(int64_t rows, int64_t classes, const Values &logits, const Values &labels,
+                            const Terms &terms = {}) {
   Values gradient(logits.size());
   for (int64_t i = 0; i < rows; ++i) {
     const double *row = logits.data() + i * classes;
     double most = *std::max_element(row, row + classes), total = 0, label = labels[static_cast<size_t>(i)];
     for (int64_t j = 0; j < classes; ++j)
       total += std::exp(row[j] - most);
+    double slope = 1 + 2 * terms.zLoss * (most + std::log(total));
     for (int64_t j = 0; j < classes && label >= 0; ++j)
       gradient[static_cast<size_t>(i * classes + j)] =
-          (std::exp(row[j] - most) / total - (static_cast<double>(j) == label ? 1 : 0)) * kInverse;
+          (slope * std::exp(row[j] - most) / total - terms.share(classes, j, label)) * kInverse;
   }
   return gradient;
 }
 
 /// Rows for a warp and for a block of a GPU, in one piece and in several, in packs and not.
 TEST(Loss, CrossEntropyGradientOfManyClasses) {
-  for (int64_t classes : {512, 1000, 16384, 50257}) {
-    Tensor logits = random({3, classes}, 1, 8), labels = labelsOf(3, classes, DType::i64);
-    double loss = crossEntropy(3, classes, logits.values, labels.values);
-    Values gradient = crossEntropyGradient(3, classes, logits.values, labels.values);
-    std::vector<Output> results = {{DType::f32, {}}, {DType::f32, logits.dims}};
-    expectResults({"cross_entropy_grad", {}, {logits, labels, stepScalars()}, results}, {{loss}, gradient}, 1e-6);
-    logits = random({3, classes}, 1, 8, DType::bf16), results[1].type = DType::bf16;
-    expectNarrow({"cross_entropy_grad", {}, {logits, labels, stepScalars()}, results}, 1, 1e-7);
-  }
+  for (int64_t classes : {512, 1000, 16384, 50257})
+    for (const Terms &terms : kAllTerms) {
+      Tensor logits = random({3, classes}, 1, 8), labels = labelsOf(3, classes, DType::i64);
+      double loss = crossEntropy(3, classes, logits.values, labels.values, terms);
+      Values gradient = crossEntropyGradient(3, classes, logits.values, labels.values, terms);
+      std::vector<Output> results = {{DType::f32, {}}, {DType::f32, logits.dims}};
+      expectResults({"cross_entropy_grad", terms.attributes(), {logits, labels, stepScalars()}, results},
+                    {{loss}, gradient}, 1e-6);
+      logits = random({3, classes}, 1, 8, DType::bf16), results[1].type = DType::bf16;
+      expectNarrow({"cross_entropy_grad", terms.attributes(), {logits, labels, stepScalars()}, results}, 1, 1e-7);
+    }
 }
 
 TEST(Loss, SquaredError) {
@@ -104,6 +136,12 @@ struct HeadCase {
   int64_t rows, width, classes, chunk;
   bool transposed, bias;
   double scale, cap;
+  Terms terms = {};
+
+  Attributes attributes() const {
+    return terms.attributes(
+        {{"transposed", int64_t{transposed}}, {"logitScale", scale}, {"softCap", cap}, {"chunk", chunk}});
+  }
 };
 
 size_t weightAt(const HeadCase &c, int64_t v, int64_t d) {
@@ -125,15 +163,14 @@ Values headLogits(const HeadCase &c, const Values &hidden, const Values &weight,
 
 double headLoss(const HeadCase &c, const Values &hidden, const Values &weight, const Values &bias,
                 const Values &labels) {
-  return crossEntropy(c.rows, c.classes, headLogits(c, hidden, weight, bias), labels);
+  return crossEntropy(c.rows, c.classes, headLogits(c, hidden, weight, bias), labels, c.terms);
 }
 
 void testHead(const HeadCase &c, double tolerance) {
   Tensor hidden = random({c.rows, c.width}, 1, 1), bias = c.bias ? random({c.classes}, 3) : absent();
   Tensor weight = random(c.transposed ? Dims{c.width, c.classes} : Dims{c.classes, c.width}, 2, 1);
   Tensor labels = labelsOf(c.rows, c.classes, DType::i64);
-  Attributes attributes = {
-      {"transposed", int64_t{c.transposed}}, {"logitScale", c.scale}, {"softCap", c.cap}, {"chunk", c.chunk}};
+  Attributes attributes = c.attributes();
   Values expected = {headLoss(c, hidden.values, weight.values, bias.values, labels.values)};
   expectResults({"linear_cross_entropy", attributes, {hidden, weight, bias, labels, stepScalars()}, {{DType::f32, {}}}},
                 {expected}, tolerance);
@@ -165,6 +202,9 @@ TEST(Loss, LinearCrossEntropy) {
       testHead({7, 5, 11, chunk, transposed, true, 1, 0}, 2e-6);
       testHead({7, 5, 11, chunk, transposed, false, 0.5, 0}, 2e-6);
       testHead({7, 5, 11, chunk, transposed, true, 2, 1.5}, 2e-6);
+      testHead({7, 5, 11, chunk, transposed, true, 2, 1.5, {0.1, 0.02}}, 2e-6);
+      testHead({7, 5, 11, chunk, transposed, false, 0.5, 0, {0.1, 0}}, 2e-6);
+      testHead({7, 5, 11, chunk, transposed, false, 0.5, 0, {0, 0.02}}, 2e-6);
     }
 }
 
@@ -174,8 +214,8 @@ void testWideHead(const HeadCase &c, DType type, double tolerance) {
   Tensor hidden = random({c.rows, c.width}, 1, 2, type), weight = random({c.classes, c.width}, 2, 1, type);
   Tensor bias = c.bias ? random({c.classes}, 3) : absent(), labels = labelsOf(c.rows, c.classes, DType::i32);
   Values logits = headLogits(c, hidden.values, weight.values, bias.values);
-  Values back = crossEntropyGradient(c.rows, c.classes, logits, labels.values);
-  std::vector<Values> expected = {{crossEntropy(c.rows, c.classes, logits, labels.values)},
+  Values back = crossEntropyGradient(c.rows, c.classes, logits, labels.values, c.terms);
+  std::vector<Values> expected = {{crossEntropy(c.rows, c.classes, logits, labels.values, c.terms)},
                                   Values(hidden.values.size()),
                                   Values(weight.values.size()),
                                   Values(c.bias ? static_cast<size_t>(c.classes) : 0)};
@@ -191,9 +231,8 @@ void testWideHead(const HeadCase &c, DType type, double tolerance) {
         expected[2][weightAt(c, v, d)] += slope * hidden.values[own];
       }
     }
-  Attributes attributes = {{"logitScale", c.scale}, {"softCap", c.cap}, {"chunk", c.chunk}};
   Outcome outcome = run({"linear_cross_entropy_grad",
-                         attributes,
+                         c.attributes(),
                          {hidden, weight, bias, labels, stepScalars()},
                          {{DType::f32, {}}, {type, hidden.dims}, {type, weight.dims}, {DType::f32, {c.classes}}}},
                         2, 0, c.bias ? 0 : 8);
@@ -211,6 +250,7 @@ TEST(Loss, LinearCrossEntropyOfManyClasses) {
       testWideHead({5, 24, classes, 2, false, false, 1, 0}, type, tolerance);
       testWideHead({5, 24, classes, 0, false, true, 0.5, 0}, type, tolerance);
       testWideHead({5, 24, classes, 0, false, false, 0.5, 3}, type, tolerance);
+      testWideHead({5, 24, classes, 2, false, true, 0.5, 3, {0.1, 0.01}}, type, tolerance);
     }
 }
 

@@ -44,6 +44,24 @@ TEST(Optimizers, AreFoundByName) {
   EXPECT_EQ(optimizerList(), "adamw, sgd or lion");
   EXPECT_EQ(findOptimizer("sgd")->find("momentum")->usual, 0);
   EXPECT_EQ(findOptimizer("sgd")->find("beta1"), nullptr);
+  EXPECT_EQ(findOptimizer("sgd")->find(kAverageDecay), nullptr);
+  EXPECT_EQ(ownersOf("beta1"), "adamw or lion");
+  EXPECT_EQ(findHyperparameter(kAverageDecay)->usual, 0.999);
+}
+
+/// Each that learns has one beside it, of the same kernels, which keeps an average, too.
+TEST(Optimizers, MayAverage) {
+  for (const std::string &name : optimizerNames()) {
+    const OptimizerSpec &plain = *findOptimizer(name), &both = *findOptimizer(averagingName(name));
+    EXPECT_TRUE(both.averages && !plain.averages) << name;
+    EXPECT_EQ(both.whole, plain.whole);
+    EXPECT_EQ(both.split, plain.split);
+    EXPECT_EQ(both.state.size(), plain.state.size() + 1);
+    EXPECT_EQ(both.state.back().name, kAverage);
+    EXPECT_EQ(both.hyperparameters.back().name, kAverageDecay);
+    EXPECT_EQ(averagingName(averagingName(name)), averagingName(name));
+  }
+  EXPECT_EQ(averagingName(std::string(kReplace)), kReplace);
 }
 
 /// A part with a scale for each block.

@@ -1,5 +1,7 @@
 // Norms, clipping and updates: against the formulas of PyTorch's optimizers in 64 bits.
+#include "kernels/Bf16.h"
 #include "kernels/Blocks.h"
+#include "kernels/Optimizers.h"
 #include "tests/kernels/Harness.h"
 
 #include <gtest/gtest.h>
@@ -288,6 +290,60 @@ TEST(Step, Lion) {
     }
     expectUpdate("lion", s, o, out);
   }
+}
+
+/// A call of an update, of whole or split masters, with what it keeps drawn at random.
+Call drawnUpdate(const OptimizerSpec &optimizer, bool split, const Dims &dims, double averageDecay) {
+  const Signature signature = updateCall(optimizer, split, dims);
+  Tensor step = Optimizer().scalars();
+  step.values[Scalars::kAverageDecay] = averageDecay;
+  Call call{signature.kernel, signature.attributes, {random(dims, 1), norms({1}), step}, {}};
+  for (size_t i = kUpdateScalars + 1; i < signature.operands.size(); ++i) {
+    const DType type = signature.operands[i].type;
+    Values initial =
+        type == DType::i16 ? integers(dims, -30000, 30000, i, type).values : random(dims, i, 1, type).values;
+    for (double &value : initial) // second moments
+      value = i == signature.operands.size() - 1 - optimizer.averages ? std::abs(value) : value;
+    call.outputs.push_back({type, dims, Effect::update, initial});
+  }
+  return call;
+}
+
+/// The new 32-bit masters of an update's results.
+Values mastersOf(const Outcome &outcome, bool split) {
+  Values masters = outcome.outputs[0];
+  for (size_t i = 0; i < masters.size() && split; ++i)
+    masters[i] = static_cast<double>(
+        join({nearest(static_cast<float>(masters[i])), static_cast<int16_t>(outcome.outputs[1][i])}));
+  return masters;
+}
+
+/// All else has the bits that it has without.
+TEST(Step, AveragesFollowTheNewMasters) {
+  int count = 0;
+  for (const OptimizerSpec &optimizer : optimizers())
+    for (bool split : {false, true})
+      for (const Dims &dims : {Dims{37}, Dims{33, 1030}})
+        for (double decay : {0.9, 0.0}) {
+          if (!optimizer.averages)
+            continue;
+          SCOPED_TRACE(std::string(optimizer.name) + (split ? " split" : ""));
+          Call call = drawnUpdate(optimizer, split, dims, decay);
+          const Outcome both = run(call);
+          ASSERT_TRUE(both.status.ok()) << both.status.message();
+          EXPECT_TRUE(both.guardsIntact);
+          const Values before = call.outputs.back().initial, after = both.outputs.back();
+          call.outputs.pop_back();
+          const Outcome plain = run(call);
+          ASSERT_TRUE(plain.status.ok()) << plain.status.message();
+          for (size_t i = 0; i < plain.outputs.size(); ++i)
+            EXPECT_TRUE(plain.outputs[i] == both.outputs[i]) << i;
+          const Values masters = mastersOf(both, split);
+          for (size_t i = 0; i < masters.size(); ++i)
+            ASSERT_NEAR(after[i], decay * before[i] + (1 - decay) * masters[i], 1e-6) << i;
+          ++count;
+        }
+  EXPECT_EQ(count, 3 * 2 * 2 * 2);
 }
 
 /// No rate, decay or clipping touches a statistic.

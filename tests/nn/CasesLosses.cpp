@@ -26,31 +26,41 @@ void addLoss(Cases &cases, const std::string &group, const Case &loss, const std
   cases[group].push_back(made);
 }
 
+/// What a loss has besides: label smoothing, z-loss; 0: none.
+using Terms = std::pair<double, double>;
+constexpr Terms kTerms[] = {{0, 0}, {0.1, 0}, {0, 0.03}, {0.2, 0.01}, {1, 0}};
+FloatAttr term(double value) { return value > 0 ? Builder(&caseContext()).getF64FloatAttr(value) : FloatAttr(); }
+std::string name(const Terms &terms) { return flag(terms.first > 0, "smoothed") + flag(terms.second > 0, "z-loss"); }
+
 void addCrossEntropies(Cases &cases) {
-  for (int64_t rows : {1, 4})
-    for (int64_t ignored : {0, -1})
-      addLoss(cases, "cross_entropy",
-              {std::to_string(rows) + " rows" + flag(ignored < 0, "of which some do not count"),
-               {real({rows, 5}), rows == 1 ? integers({1}, 2, 3) : integers({rows}, ignored, 2), scalars()},
-               {}},
-              [](Graph g) { return g.make<CrossEntropyOp>(g.in[0], g.in[1], g.in[2]); });
+  for (const Terms &terms : kTerms)
+    for (int64_t rows : {1, 4})
+      for (int64_t ignored : {0, -1})
+        addLoss(cases, "cross_entropy",
+                {std::to_string(rows) + " rows" + flag(ignored < 0, "of which some do not count") + name(terms),
+                 {real({rows, 5}), rows == 1 ? integers({1}, 2, 3) : integers({rows}, ignored, 2), scalars()},
+                 {}},
+                [terms](Graph g) {
+                  return g.make<CrossEntropyOp>(g.in[0], g.in[1], g.in[2], term(terms.first), term(terms.second));
+                });
 }
 
-void addHeads(Cases &cases) {
+void addHeads(Cases &cases, const Terms &terms) {
   for (bool transposed : {false, true})
     for (bool biased : {false, true})
       for (double scale : {1.0, 0.4})
         for (double cap : {0.0, 1.3})
           for (int64_t chunk : {0, 2, 3}) {
             Case made{"scale " + std::to_string(scale) + " cap " + std::to_string(cap) + " chunk " +
-                          std::to_string(chunk) + flag(transposed, "transposed") + flag(biased, "bias"),
+                          std::to_string(chunk) + flag(transposed, "transposed") + flag(biased, "bias") + name(terms),
                       {real({5, 3}), real(transposed ? Index{3, 4} : Index{4, 3}), integers({5}, -1, 4), scalars()},
                       {}};
             if (biased)
               made.inputs.push_back(real({4}));
             addLoss(cases, "linear_cross_entropy", made, [=](Graph g) {
               return g.make<LinearCrossEntropyOp>(g.in[0], g.in[1], biased ? g.in[4] : Value(), g.in[2], g.in[3],
-                                                  transposed, APFloat(scale), APFloat(cap), chunk);
+                                                  transposed, APFloat(scale), APFloat(cap), chunk, term(terms.first),
+                                                  term(terms.second));
             });
           }
 }
@@ -65,7 +75,8 @@ void addSquaredErrors(Cases &cases) {
 
 void addLossCases(Cases &cases) {
   addCrossEntropies(cases);
-  addHeads(cases);
+  for (const Terms &terms : {kTerms[0], kTerms[3]})
+    addHeads(cases, terms);
   addSquaredErrors(cases);
 }
 

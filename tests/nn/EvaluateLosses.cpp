@@ -11,16 +11,26 @@ namespace {
 
 double inverseValid(const Tensor &scalars) { return scalars.at({kernels::Scalars::kInverseValid}); }
 
-/// Cross-entropy of one row of logits, and its gradient times `weight`.
-double rowLoss(const std::vector<double> &logits, double label, double weight, std::vector<double> &gradient) {
+template <typename Op> double smoothingOf(Op op) {
+  return op.getLabelSmoothing().value_or(APFloat(0.0)).convertToDouble();
+}
+template <typename Op> double zLossOf(Op op) { return op.getZLoss().value_or(APFloat(0.0)).convertToDouble(); }
+
+/// Cross-entropy of one row of logits, against the label's share of the probability and everyone's, and its gradient
+/// times `weight`.
+template <typename Op>
+double rowLoss(Op op, const std::vector<double> &logits, double label, double weight, std::vector<double> &gradient) {
   gradient.assign(logits.size(), 0);
   if (label < 0)
     return 0;
-  double sum = logSumExp(logits);
-  auto target = static_cast<size_t>(label);
-  for (size_t v = 0; v < logits.size(); ++v)
-    gradient[v] = weight * (std::exp(logits[v] - sum) - (v == target ? 1 : 0));
-  return weight * (sum - logits[target]);
+  double sum = logSumExp(logits), loss = zLossOf(op) * sum * sum;
+  for (size_t v = 0; v < logits.size(); ++v) {
+    double share = smoothingOf(op) / static_cast<double>(logits.size());
+    share += v == static_cast<size_t>(label) ? 1 - smoothingOf(op) : 0;
+    gradient[v] = weight * (std::exp(logits[v] - sum) * (1 + 2 * zLossOf(op) * sum) - share);
+    loss += share * (sum - logits[v]);
+  }
+  return weight * loss;
 }
 
 struct LossAndGradient {
@@ -35,7 +45,7 @@ template <typename Op> LossAndGradient crossEntropyOf(Op op, const Operands &in)
     auto begin = logits.values.begin() + n * classes;
     std::vector<double> gradient;
     made.loss.values[0] +=
-        rowLoss({begin, begin + classes}, labels.at({n}), inverseValid(in[op.getScalars()]), gradient);
+        rowLoss(op, {begin, begin + classes}, labels.at({n}), inverseValid(in[op.getScalars()]), gradient);
     std::copy(gradient.begin(), gradient.end(), made.dlogits.values.begin() + n * classes);
   }
   return made;
@@ -80,7 +90,7 @@ Tensor headLoss(Op op, const Operands &in, const Head<Op> &head,
     std::vector<double> logits, gradient;
     for (int64_t v = 0; v < head.classes(); ++v)
       logits.push_back(head.capped(head.plain(n, v)));
-    loss.values[0] += rowLoss(logits, in[op.getLabels()].at({n}), inverseValid(in[op.getScalars()]), gradient);
+    loss.values[0] += rowLoss(op, logits, in[op.getLabels()].at({n}), inverseValid(in[op.getScalars()]), gradient);
     for (int64_t v = 0; v < head.classes(); ++v)
       visit(n, v, gradient[v] * head.capSlope(head.plain(n, v)) * head.scale);
   }

@@ -2,7 +2,11 @@
 // RUN: mtc-opt %s --mt-append-loss=loss=cross-entropy | FileCheck %s --check-prefixes=CHECK,ENTROPY
 // RUN: mtc-opt %s --mt-append-loss=loss=mse | FileCheck %s --check-prefixes=CHECK,MSE
 // RUN: mtc-opt %s --mt-append-loss=loss=output:penalty | FileCheck %s --check-prefixes=CHECK,NAMED
+// RUN: mtc-opt %s "--mt-append-loss=loss=cross-entropy label-smoothing=0.1 z-loss=0.001" | FileCheck %s --check-prefix=TERMS
 
+// Label smoothing and z-loss are attributes of the loss.
+// TERMS: module attributes {mt.settings = {label_smoothing = 1.000000e-01 : f64, z_loss = 1.000000e-03 : f64}, nn.loss = "cross-entropy"}
+// TERMS: nn.cross_entropy %{{.*}}, %{{.*}}, %{{.*}} {labelSmoothing = 1.000000e-01 : f64, zLoss = 1.000000e-03 : f64} :
 // ENTROPY: module attributes {nn.loss = "cross-entropy"}
 // MSE: module attributes {nn.loss = "mse"}
 // NAMED: module attributes {nn.loss = "output:penalty"}

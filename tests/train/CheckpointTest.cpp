@@ -37,7 +37,7 @@ protected:
   }
   /// Loads a checkpoint's weights; for withNewest().
   std::function<Status(const FoundCheckpoint &)> load = [this](const FoundCheckpoint &found) {
-    return loadCheckpoint(found.folder, plan, place(), true);
+    return loadCheckpoint(found.folder, plan, place(), Wanted::weights);
   };
   /// The checkpoint that withNewest() comes to use.
   std::string used(const std::string &path) {
@@ -68,7 +68,7 @@ TEST_F(Checkpoints, RoundTrip) {
   EXPECT_EQ(newestCheckpoint(saved), saved);
   for (auto &[role, values] : state)
     std::fill(values.begin(), values.end(), 0.0f);
-  Status loaded = loadCheckpoint(saved, plan, place(), false);
+  Status loaded = loadCheckpoint(saved, plan, place(), Wanted::all);
   ASSERT_TRUE(loaded.ok()) << loaded.message();
   EXPECT_EQ(state, before);
   Result<CheckpointMeta> meta = readMeta(saved);
@@ -89,7 +89,8 @@ TEST_F(Checkpoints, TiedTensorsThatWereTrainedApart) {
   meta.step = 3;
   Result<std::string> saved = saveCheckpoint(folder.path, before, meta, place(), {2});
   ASSERT_TRUE(saved.ok()) << saved.status().message();
-  EXPECT_ERROR(loadCheckpoint(*saved, plan, place(), true), "it has 'weight' and 'weight.T', which the plan trains as one tensor");
+  EXPECT_ERROR(loadCheckpoint(*saved, plan, place(), Wanted::weights),
+               "it has 'weight' and 'weight.T', which the plan trains as one tensor");
 }
 
 /// Halves of the masters that `state` has, and the plan that wants them.
@@ -116,7 +117,7 @@ struct SplitState {
 TEST_F(Checkpoints, MastersAreWholeInEveryPrecision) {
   SplitState split(plan);
   std::string whole = save(1);
-  ASSERT_TRUE(loadCheckpoint(whole, split.plan, split.place(), false).ok());
+  ASSERT_TRUE(loadCheckpoint(whole, split.plan, split.place(), Wanted::all).ok());
   for (size_t i = 0; i < 30; ++i) {
     uint32_t bits = std::bit_cast<uint32_t>(state[plan::kWeight][i]);
     EXPECT_EQ((static_cast<uint32_t>(split.upper[i]) << 16) + static_cast<uint32_t>(split.lower[i]), bits);
@@ -130,17 +131,17 @@ TEST_F(Checkpoints, MastersAreWholeInEveryPrecision) {
 
   auto before = state;
   state[plan::kWeight].assign(30, 0.0f);
-  ASSERT_TRUE(loadCheckpoint(*saved, plan, place(), false).ok());
+  ASSERT_TRUE(loadCheckpoint(*saved, plan, place(), Wanted::all).ok());
   EXPECT_EQ(state, before);
   state[plan::kWeight][7] = 3.4e38f;
-  EXPECT_ERROR(loadCheckpoint(save(2), split.plan, split.place(), false),
+  EXPECT_ERROR(loadCheckpoint(save(2), split.plan, split.place(), Wanted::all),
                "parameter 'weight': element 7 is 3.4e+38: not finite in bf16");
 }
 
 TEST_F(Checkpoints, ForEvaluationMomentsStay) {
   std::string saved = save(1);
   state["first_moment"].assign(30, 9.0f);
-  ASSERT_TRUE(loadCheckpoint(saved, plan, place(), true).ok());
+  ASSERT_TRUE(loadCheckpoint(saved, plan, place(), Wanted::weights).ok());
   EXPECT_EQ(state["first_moment"][3], 9.0f);
 }
 
@@ -156,7 +157,7 @@ TEST_F(Checkpoints, TheNewestIsTheLastWrittenAndOldOnesGo) {
   save(30); // replaces the one that is there
   EXPECT_EQ(newestCheckpoint(folder.path), folder / "step-30");
   state[plan::kWeight][0] = 0;
-  ASSERT_TRUE(loadCheckpoint(folder / "step-30", plan, place(), false).ok());
+  ASSERT_TRUE(loadCheckpoint(folder / "step-30", plan, place(), Wanted::all).ok());
   EXPECT_EQ(state[plan::kWeight][0], 123);
 }
 
@@ -172,12 +173,12 @@ TEST_F(Checkpoints, AFlippedBitIsFoundAndNamed) {
   size_t size = fs::file_size(saved + "/first_moment.safetensors");
   flip(saved + "/first_moment.safetensors", size - 5);
   EXPECT_ERROR(verifyCheckpoint(saved, false), "step-1/first_moment.safetensors: parameter 'weight': its checksum is wrong");
-  EXPECT_ERROR(loadCheckpoint(saved, plan, place(), false), "first_moment.safetensors: parameter 'weight'");
+  EXPECT_ERROR(loadCheckpoint(saved, plan, place(), Wanted::all), "first_moment.safetensors: parameter 'weight'");
   EXPECT_TRUE(verifyCheckpoint(saved, true).ok()) << "the weights are whole";
   flip(saved + "/first_moment.safetensors", size - 5);
   flip(saved + "/weight.safetensors", 20);
   EXPECT_ERROR(verifyCheckpoint(saved, true), "weight.safetensors");
-  EXPECT_ERROR(loadCheckpoint(saved, plan, place(), true), "weight.safetensors");
+  EXPECT_ERROR(loadCheckpoint(saved, plan, place(), Wanted::weights), "weight.safetensors");
 }
 
 TEST_F(Checkpoints, EveryBitOfTheMetadataCounts) {
@@ -255,7 +256,7 @@ TEST_F(Checkpoints, CompleteLeftoversAreAdopted) {
   save(4);
   EXPECT_FALSE(fs::exists(folder / ".replaced-step-4"));
   state[plan::kWeight][0] = 0;
-  ASSERT_TRUE(loadCheckpoint(folder / "step-4", plan, place(), false).ok());
+  ASSERT_TRUE(loadCheckpoint(folder / "step-4", plan, place(), Wanted::all).ok());
   EXPECT_EQ(state[plan::kWeight][0], 77);
 }
 
@@ -276,7 +277,7 @@ TEST_F(Checkpoints, OfTwoOfOneStepTheLaterStays) {
     }
     adoptLeftovers(folder.path);
     state[plan::kWeight][0] = 0;
-    ASSERT_TRUE(loadCheckpoint(folder / "step-4", plan, place(), false).ok());
+    ASSERT_TRUE(loadCheckpoint(folder / "step-4", plan, place(), Wanted::all).ok());
     EXPECT_EQ(state[plan::kWeight][0], 77) << newerInPlace;
     EXPECT_FALSE(fs::exists(folder / ".writing-4") || fs::exists(folder / ".removing-.writing-4"));
   }
@@ -397,7 +398,7 @@ TEST_F(Checkpoints, ThreadsWriteAndReadTheSameBytes) {
   auto before = values;
   for (auto &[part, own] : values)
     own.assign(own.size(), 0);
-  ASSERT_TRUE(loadCheckpoint(four / "step-0", large, bytes, false, 4).ok());
+  ASSERT_TRUE(loadCheckpoint(four / "step-0", large, bytes, Wanted::all, 4).ok());
   EXPECT_EQ(values, before);
   flip(four / "step-0/weight.safetensors", fs::file_size(four / "step-0/weight.safetensors") / 2 + 100);
   EXPECT_ERROR(verifyCheckpoint(four / "step-0", false, 4), "parameter 'b': its checksum is wrong");
@@ -418,17 +419,18 @@ TEST_F(Checkpoints, WhatDoesNotMatchIsNamed) {
   std::string saved = save(1);
   plan::Plan other = plan;
   other.parameters[0].name = "head";
-  EXPECT_ERROR(loadCheckpoint(saved, other, place(), false), "no parameter 'head'");
+  EXPECT_ERROR(loadCheckpoint(saved, other, place(), Wanted::all), "no parameter 'head'");
   other = plan;
   other.parameters[0].dims = {5, 6};
-  EXPECT_ERROR(loadCheckpoint(saved, other, place(), false), "'weight' is f32 [6, 5], and the plan wants f32 [5, 6]");
+  EXPECT_ERROR(loadCheckpoint(saved, other, place(), Wanted::all),
+               "'weight' is f32 [6, 5], and the plan wants f32 [5, 6]");
   other = plan;
   other.parameters[0].trainable = false;
   other.parameters.push_back(plan.parameters[0]);
   other.parameters[1].name = "new";
-  EXPECT_FALSE(loadCheckpoint(saved, other, place(), false).ok());
+  EXPECT_FALSE(loadCheckpoint(saved, other, place(), Wanted::all).ok());
   folder.write("step-1/weight.safetensors", readFile(folder / "step-1/weight.safetensors").substr(0, 100));
-  EXPECT_ERROR(loadCheckpoint(saved, plan, place(), false), "weight.safetensors");
+  EXPECT_ERROR(loadCheckpoint(saved, plan, place(), Wanted::all), "weight.safetensors");
   folder.write("step-1/meta.json", "{\"format\": 99}");
   EXPECT_ERROR(readMeta(saved).status(), "format 99 is neither 1 nor 2");
   folder.write("step-1/meta.json", "{\"format\": 1, \"hyperparameters\": " + std::string(200000, '['));

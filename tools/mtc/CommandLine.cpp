@@ -49,6 +49,17 @@ void addSequence(pipeline::Options &options, const std::string &text) {
     options.dims[text.substr(0, equal) + ":1"] = size;
 }
 
+constexpr double kMostZLoss = 1e6; ///< what is meant is far below 1
+
+/// From 0 to `most`.
+double numberOf(const std::string &flag, const std::string &text, double most) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !(number >= 0 && number <= most))
+    throwUsage(fmt::format("{} {}: must be a number from 0 to {}", flag, text, most));
+  return number;
+}
+
 uint64_t sizeOf(const std::string &flag, const std::string &text) {
   Result<uint64_t> size = parseSize(text);
   if (!size.ok())
@@ -118,6 +129,14 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
     o.loss = kind;
   }, "causal-lm, cross-entropy, mse, or output:NAME, an output\nthat is the loss (default: causal-lm where tokens go in\n"
      "and [batch, sequence, vocabulary] comes out)");
+  addText(
+      app, "--label-smoothing", "X",
+      [&o](const std::string &t) { o.labelSmoothing = numberOf("--label-smoothing", t, 1); },
+      "share of a causal-lm or cross-entropy loss, in training,\nthat is the mean over all classes in place of the "
+      "label's\n(default: 0)");
+  addText(
+      app, "--z-loss", "X", [&o](const std::string &t) { o.zLoss = numberOf("--z-loss", t, kMostZLoss); },
+      "times the square of the logits' logsumexp, added to such\na loss in training (default: 0)");
   add(app, "--train", "PATTERN", o.train, "parameters to train: a glob over their names;\nrepeatable, wins over --freeze");
   add(app, "--freeze", "PATTERN", o.freeze, "parameters not to train; repeatable (default: buffers)");
   app.add_option_function<std::vector<std::string>>(
@@ -143,6 +162,9 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
   app.add_flag("--pack", o.pack,
                "of a checkpoint folder: rows may hold several samples that\ndo not see each other, which mtrun --pack "
                "fills them with");
+  app.add_flag(
+      "--ema", o.ema,
+      "keep an exponential moving average of the weights, too,\n32 bits of each; its decay is mtrun's --ema-decay");
   app.add_flag("--clip", o.clip, "clip gradients by their global norm; the threshold is\nmtrun's --clip-norm (default: no clipping)");
 }
 
