@@ -94,7 +94,8 @@ inline Plan smallPlan() {
   Plan plan;
   plan.producer = "test";
   plan.model = {"/models/small.onnx", "small", 0x1234, 2, 0};
-  plan.settings = {2, 1, 4, "mse", "fp32", "adamw", {}, false, "input 1, all 1", "streamed", "1 values", "early"};
+  plan.settings = {.batch = 2, .microBatch = 1, .sequence = 4, .loss = "mse", .precision = "fp32", .optimizer = "adamw",
+                   .groups = {}, .savedActivations = "input 1, all 1", .weights = "streamed", .parked = "1 values", .updates = "early"};
   plan.target = {"cpu-discrete", "cpu", false};
   plan.spaces = {{SpaceKind::device, 0, 320, "device"},
                  {SpaceKind::staging, 0, 256, "staging"},
