@@ -70,8 +70,15 @@ std::vector<std::string> endingsOf(const ordered_json &configuration, const orde
 }
 
 bool isSpoken(const ordered_json &message) {
-  return message.is_object() && message.value("role", ordered_json()) == "assistant" && message.contains("content") &&
-         message["content"].is_string();
+  return message.is_object() && message.value("role", ordered_json()) == "assistant";
+}
+
+/// Whether all that it says is a text: it calls no tools, has no thoughts beside it, and no parts.
+bool isPlain(const ordered_json &message) {
+  for (const auto &[key, value] : message.items())
+    if (key != "role" && key != "content" && key != "name" && !value.is_null() && !(value.is_array() && value.empty()))
+      return false;
+  return message.contains("content") && message["content"].is_string();
 }
 
 /// Words that no text has, of a message of the conversation.
@@ -157,9 +164,15 @@ size_t ChatTemplate::endOfTurn(std::string_view text, size_t at) const {
 
 Result<std::vector<Span>> ChatTemplate::findSpoken(const ordered_json &conversation, const std::string &text) const {
   ordered_json marked = conversation["messages"];
-  for (size_t i = 0; i < marked.size(); ++i)
+  for (size_t i = 0; i < marked.size(); ++i) {
+    if (isSpoken(marked[i]) && !isPlain(marked[i]))
+      return fail("message {}: the assistant says more than a text there (tool calls, thoughts, parts), and the chat "
+                  "template does not "
+                  "mark what is to be learned: mark it with {{% generation %}} ... {{% endgeneration %}}",
+                  i + 1);
     if (isSpoken(marked[i]))
       marked[i]["content"] = marker(i);
+  }
   MT_ASSIGN(const jinja::Rendered other, render(conversation, marked, false));
   std::vector<Span> spans;
   size_t at = 0, from = 0; // in the text, and in the other one

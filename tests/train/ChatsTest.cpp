@@ -115,6 +115,19 @@ TEST(Chats, WordsThatATemplateChangesAreRefused) {
             std::string::npos);
 }
 
+TEST(Chats, WhatIsMoreThanATextIsRefusedWithoutMarks) {
+  for (const char *more :
+       {R"("content": null, "tool_calls": [{"function": {"name": "f"}}])",
+        R"("content": "a", "reasoning_content": "b")", R"("content": [{"type": "text", "text": "a"}])"})
+    EXPECT_NE(spoken("{{ messages|length }}", fmt::format(R"([{{"role": "assistant", {}}}])", more))
+                  .at(0)
+                  .find("message 1: the assistant says more"),
+              std::string::npos)
+        << more;
+  EXPECT_EQ(spoken(kPlain, R"([{"role": "assistant", "content": "a", "tool_calls": [], "name": "x"}])"),
+            (std::vector<std::string>{"a<|endoftext|>"}));
+}
+
 TEST(Chats, Refusals) {
   Folder folder;
   const ordered_json of = {{"tokenizer", "qwen2.json"}, {"template", kPlain}, {"special", ordered_json::object()}};
