@@ -1,12 +1,10 @@
 #include "runtime/train/Adapters.h"
 
 #include "runtime/base/Threads.h"
-#include "runtime/plan/Dump.h"
 #include "runtime/train/Aliases.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 
 namespace mt::train {
 namespace {

@@ -135,8 +135,12 @@ Result<jinja::Rendered> ChatTemplate::render(const ordered_json &conversation, c
     variables.update(*more);
   variables["messages"] = messages;
   variables["add_generation_prompt"] = asks;
-  const bool hasTools = !variables["tools"].is_null();
-  return (hasTools && withTools ? *withTools : usual).render(variables, kDay);
+  return templateOf(conversation).render(variables, kDay);
+}
+
+const jinja::Template &ChatTemplate::templateOf(const ordered_json &conversation) const {
+  const bool hasTools = conversation.contains("tools") && !conversation["tools"].is_null();
+  return hasTools && withTools ? *withTools : usual;
 }
 
 Result<ChatTemplate::Text> ChatTemplate::render(const ordered_json &conversation) const {
@@ -145,8 +149,7 @@ Result<ChatTemplate::Text> ChatTemplate::render(const ordered_json &conversation
   const ordered_json &messages = conversation["messages"];
   MT_ASSIGN(jinja::Rendered rendered, render(conversation, messages, false));
   Text made{std::move(rendered.text), std::move(rendered.generated)};
-  const bool hasTools = conversation.contains("tools") && !conversation["tools"].is_null();
-  if (!(hasTools && withTools ? *withTools : usual).marksGeneration()) {
+  if (!templateOf(conversation).marksGeneration()) {
     MT_ASSIGN(made.spoken, findSpoken(conversation, made.text));
   }
   std::erase_if(made.spoken, [](const Span &span) { return span.begin == span.end; });

@@ -39,6 +39,7 @@ private:
                                  bool asks) const;
   Result<std::vector<jinja::Span>> findSpoken(const nlohmann::ordered_json &conversation,
                                               const std::string &text) const;
+  const jinja::Template &templateOf(const nlohmann::ordered_json &conversation) const;
   size_t endOfTurn(std::string_view text, size_t at) const;
 
   jinja::Template usual;

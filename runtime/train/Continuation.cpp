@@ -3,7 +3,6 @@
 #include "runtime/base/Files.h"
 #include "runtime/base/Log.h"
 #include "runtime/host/Generator.h"
-#include "runtime/train/ChatTemplate.h"
 #include "runtime/train/CorpusForms.h"
 #include "runtime/train/Elements.h"
 #include "runtime/train/OpenSession.h"
@@ -85,15 +84,15 @@ Result<std::unique_ptr<Continuation>> Continuation::create(const plan::Plan &pla
   return made;
 }
 
-Status Continuation::encode(const std::string &prompt, std::vector<uint32_t> &ids) const {
+Status Continuation::encode(const std::string &prompt, const std::optional<ChatTemplate> &chat,
+                            std::vector<uint32_t> &ids) const {
   if (!tokenizer) {
     for (char byte : prompt)
       ids.push_back(static_cast<uint8_t>(byte));
     return Status();
   }
-  if (asked.chat) {
-    MT_ASSIGN(const ChatTemplate chat, ChatTemplate::open(asked.tokenizer));
-    MT_ASSIGN(const std::string text, chat.ask(prompt));
+  if (chat) {
+    MT_ASSIGN(const std::string text, chat->ask(prompt));
     return tokenizer->encode(text, false, ids);
   }
   MT_TRY(tokenizer->encode(prompt, true, ids));
@@ -109,9 +108,13 @@ Status Continuation::encode() {
   if (!asked.tokenizer.empty()) {
     MT_ASSIGN(tokenizer, tokenizer::openTokenizer(asked.tokenizer));
   }
+  std::optional<ChatTemplate> chat;
+  if (asked.chat) {
+    MT_ASSIGN(chat, ChatTemplate::open(asked.tokenizer));
+  }
   for (const std::string &prompt : asked.texts) {
     std::vector<uint32_t> &ids = texts.emplace_back();
-    MT_TRY(encode(prompt, ids).within("--prompt"));
+    MT_TRY(encode(prompt, chat, ids).within("--prompt"));
     MT_TRY(checkVocabulary(ids, plan.inputs[input].vocabulary, tokenizer ? asked.tokenizer : "(none: bytes)"));
     if (ids.empty())
       return fail("--prompt: it is empty, and the model continues at least one token");

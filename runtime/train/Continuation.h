@@ -5,6 +5,7 @@
 #define MT_RUNTIME_TRAIN_CONTINUATION_H
 
 #include "runtime/tokenizer/Tokenizer.h"
+#include "runtime/train/ChatTemplate.h"
 #include "runtime/train/ChooseToken.h"
 #include "runtime/train/Session.h"
 
@@ -44,7 +45,7 @@ private:
   class Rows;
   Continuation(const plan::Plan &plan, PromptOptions options);
   Status encode();
-  Status encode(const std::string &prompt, std::vector<uint32_t> &ids) const;
+  Status encode(const std::string &prompt, const std::optional<ChatTemplate> &chat, std::vector<uint32_t> &ids) const;
   Status extend(std::span<const float> predictions, const Options &options);
   bool isWhole(size_t text, int64_t most) const;
 
