@@ -177,6 +177,18 @@ std::string Signature::text(std::string_view name, std::string_view otherwise) c
 std::vector<int64_t> Signature::integers(std::string_view name) const {
   return lookUp(attributes, name, std::vector<int64_t>());
 }
+std::vector<double> Signature::reals(std::string_view name) const {
+  auto found = attributes.find(name);
+  if (found == attributes.end())
+    return {};
+  if (const auto *whole = std::get_if<std::vector<int64_t>>(&found->second))
+    return {whole->begin(), whole->end()};
+  if (const auto *one = std::get_if<int64_t>(&found->second))
+    return {static_cast<double>(*one)};
+  if (const auto *one = std::get_if<double>(&found->second))
+    return {*one};
+  return lookUp(attributes, name, std::vector<double>());
+}
 
 Kernel entry(std::string_view name, std::string_view operands, std::string_view summary, std::string_view formula,
              double (*flops)(const Signature &), std::string (*check)(const Signature &), Extra extra) {

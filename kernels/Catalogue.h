@@ -57,6 +57,7 @@ struct Signature {
   double real(std::string_view name, double otherwise = 0) const;
   std::string text(std::string_view name, std::string_view otherwise = "") const;
   std::vector<int64_t> integers(std::string_view name) const;
+  std::vector<double> reals(std::string_view name) const; ///< of `values`, whole or not, one or several
 };
 
 /// An attribute of a kernel. Attributes that a kernel does not list are refused.

@@ -6,9 +6,33 @@
 #include "kernels/Blocks.h"
 #include "kernels/Catalogue.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 namespace mt::kernels {
+
+/// What the 16 codes of a 4-bit NormalFloat stand for, times the largest magnitude of their block (Dettmers et al.,
+/// QLoRA, arXiv 2305.14314, appendix E).
+inline constexpr std::array<double, 16> kNormalFloat4 = {-1.0,
+                                                         -0.6961928009986877,
+                                                         -0.5250730514526367,
+                                                         -0.39491748809814453,
+                                                         -0.28444138169288635,
+                                                         -0.18477343022823334,
+                                                         -0.09105003625154495,
+                                                         0.0,
+                                                         0.07958029955625534,
+                                                         0.16093020141124725,
+                                                         0.24611230194568634,
+                                                         0.33791524171829224,
+                                                         0.44070982933044434,
+                                                         0.5626170039176941,
+                                                         0.7229568362236023,
+                                                         1.0};
+inline constexpr int kMostLevels = 16;
+/// Entries of a row that share a scale where weights are packed so.
+inline constexpr int64_t kNormalFloatBlock = 64;
 
 /// The result seen as [outer, entries, inner], with a scale for every `block` entries; steps, in scales, are 0 where
 /// one scale serves all.
@@ -18,6 +42,8 @@ struct Quantized {
   int bits = 8;
   bool isSigned = false;
   int64_t zero = 0; ///< the number that stands for 0, where no operand tells
+  bool hasLevels = false;
+  float levels[kMostLevels] = {}; ///< what each value stands for, where it is not itself
 
   int64_t bytes() const { return ceilDivide(total * bits, 8); }
 };
@@ -30,6 +56,9 @@ inline std::optional<Quantized> quantizedOf(const Signature &call) {
   q.bits = static_cast<int>(call.integer("bits"));
   q.isSigned = call.integer("isSigned") != 0;
   q.zero = call.integer("zero");
+  const std::vector<double> levels = call.reals("levels");
+  q.hasLevels = !levels.empty();
+  std::copy_n(levels.begin(), std::min(levels.size(), size_t{kMostLevels}), q.levels);
   int64_t axis = call.integer("axis"), rank = static_cast<int64_t>(dims.size());
   if (scales.empty())
     return q;

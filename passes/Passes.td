@@ -72,6 +72,25 @@ def AddAdapters : Pass<"mt-add-adapters", "mlir::ModuleOp"> {
   let dependentDialects = ["::mt::nn::NnDialect"];
 }
 
+def PackWeights : Pass<"mt-pack-weights", "mlir::ModuleOp"> {
+  let summary = "Packs frozen weights of products in four bits each, and a scale for each block.";
+  let description = [{
+    A frozen parameter of at least two dimensions that products alone use, as their weight, becomes bytes; its scales are
+    a parameter behind all others. Each product's weight is made from them before it, for itself: no gradient, and no
+    place where it stays. Codes and scales are made when weights are loaded (`nn.packing`, docs/plan-format.md).
+
+    ```mlir
+    %y = nn.matmul %x, %w {transposeRhs = true} : (.., tensor<64x128xf32>) ...
+    ```
+    becomes
+    ```mlir
+    %r = nn.dequantize %w, %scales {axis = 1, bits = 4, block = 64, levels = ..} : (tensor<64x64xui8>, tensor<64x2xbf16>) -> tensor<64x128xf32>
+    %y = nn.matmul %x, %r {transposeRhs = true} ...
+    ```
+  }];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
 def NumberRows : Pass<"mt-number-rows", "mlir::ModuleOp"> {
   let summary = "Gives random numbers the numbers of the batch's rows, so that micro-batches draw those of the batch.";
   let description = [{

@@ -94,7 +94,7 @@ LogicalResult DequantizeOp::buildGradient(OpBuilder &b, Gradients &g) {
     Value ones = splat(b, getLoc(), cast<RankedTensorType>(getScales().getType()), 1);
     auto full = tensorOf(shape, b.getF32Type());
     Value numbers = DequantizeOp::create(b, getLoc(), full, getValues(), ones, getZeros(), getBits(), getIsSigned(),
-                                         getZero(), getAxis(), getBlock());
+                                         getZero(), getAxis(), getBlock(), getLevelsAttr());
     g.add(b, getScales(), sums(MulOp::create(b, getLoc(), dy, numbers)));
   }
   if (g.wants(getZeros())) {

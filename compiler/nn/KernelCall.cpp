@@ -88,6 +88,7 @@ std::optional<kernels::Attribute> kernelAttribute(Attribute attribute) {
       .Case<FloatAttr>([](FloatAttr a) { return kernels::Attribute(a.getValueAsDouble()); })
       .Case<StringAttr>([](StringAttr a) { return kernels::Attribute(a.getValue().str()); })
       .Case<DenseI64ArrayAttr>([](DenseI64ArrayAttr a) { return kernels::Attribute(a.asArrayRef().vec()); })
+      .Case<DenseF64ArrayAttr>([](DenseF64ArrayAttr a) { return kernels::Attribute(a.asArrayRef().vec()); })
       .Case<DenseElementsAttr>([](DenseElementsAttr a) -> std::optional<kernels::Attribute> {
         std::vector<double> reals;
         std::vector<int64_t> integers;

@@ -150,11 +150,20 @@ def Nn_CastOp : Nn_Op<"cast", [Differentiable, SameOperandsAndResultShape, Preci
   let hasFolder = 1;
 }
 def Nn_DequantizeOp : Nn_Op<"dequantize", [Differentiable, Precise, Rows]> {
-  let summary = "(value - zero) * scale: whole numbers of `bits` bits, packed into bytes, as reals; a scale for `block` entries along `axis`.";
+  let summary = "(value - zero) * scale, or levels[value] * scale: whole numbers of `bits` bits, packed into bytes, as reals; a scale for `block` entries along `axis`.";
   let arguments = (ins StaticShapeTensorOf<[I8, UI8]>:$values, Nn_FloatTensor:$scales, Optional<Nn_FloatTensor>:$zeros, I64Attr:$bits,
                        DefaultValuedAttr<BoolAttr, "false">:$isSigned, DefaultValuedAttr<I64Attr, "0">:$zero,
-                       DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedAttr<I64Attr, "1">:$block);
+                       DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedAttr<I64Attr, "1">:$block,
+                       OptionalAttr<DenseF64ArrayAttr>:$levels);
   let results = (outs Nn_FloatTensor:$result);
+  let extraClassDeclaration = [{
+    /// Whether it reads arguments and constants alone, as stored weights are: then it is made again rather than kept.
+    bool isOfStored() {
+      return llvm::all_of(getOperation()->getOperands(), [](mlir::Value operand) {
+        return mlir::isa<mlir::BlockArgument>(operand) || operand.getDefiningOp<ConstantOp>();
+      });
+    }
+  }];
 }
 def Nn_CopyOp : Nn_UnaryOp<"copy", "The same elements in a place of their own, where a view will not do.">;
 def Nn_TransposeOp : Nn_InferredOp<"transpose", [Differentiable, Movement, Rows]> {

@@ -160,7 +160,7 @@ NodeValue GraphImporter::packedValue(const TensorSource &source) {
     Value one = nn::splat(builder, location, nn::tensorOf({}, real), 1);
     Value numbers =
         nn::DequantizeOp::create(builder, location, nn::tensorOf(source.packedDims, real), argumentFor(source), one,
-                                 Value(), source.packed->bits, source.packed->isSigned, 0, 0, 1);
+                                 Value(), source.packed->bits, source.packed->isSigned, 0, 0, 1, nullptr);
     return nn::castTo(builder, numbers, whole);
   };
   return value;

@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/nn/Adapters.h"
+#include "passes/nn/Packing.h"
 #include "runtime/base/PatternSettings.h"
 #include "runtime/plan/ParameterGroups.h"
 
@@ -9,6 +10,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -181,6 +183,40 @@ Status addAdapterParameters(ModuleOp module, const std::vector<std::string> &tex
       made.initial.value = argument.initial.getAs<FloatAttr>("value").getValueAsDouble();
     }
   return {};
+}
+
+Status addPackedParameters(ModuleOp module, std::vector<plan::Parameter> &parameters) {
+  std::map<std::string, size_t> numbers;
+  for (size_t p = 0; p < parameters.size(); ++p)
+    numbers.emplace(parameters[p].name, p);
+  const size_t before = parameters.size();
+  size_t number = 0;
+  auto main = module.lookupSymbol<func::FuncOp>(nn::kMainName);
+  for (BlockArgument argument : main.getArguments()) {
+    auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), nn::kParameterAttr);
+    if (!name)
+      continue;
+    const auto packing =
+        passes::packingOf(main.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), passes::kPackingAttr));
+    if (packing && packing->codes.empty()) {
+      parameters[number].initial.packing = packing;
+    } else if (packing) {
+      plan::Parameter scales;
+      scales.name = name.str();
+      scales.initial = parameters[numbers.at(packing->codes)].initial;
+      scales.initial.packing = packing;
+      parameters.push_back(std::move(scales));
+    }
+    ++number;
+  }
+  if (parameters.size() > before)
+    return {};
+  const std::vector<std::string> weights = productWeights(module);
+  return fail("--base-bits 4: there is no frozen matrix that only products take, as it is{}",
+              weights.empty() ? ""
+                              : fmt::format("; products take {}: keep them as they are with --freeze PATTERN, or train "
+                                            "adapters beside them with --lora",
+                                            listOf(weights)));
 }
 
 } // namespace mt::pipeline

@@ -166,6 +166,13 @@ Status Front::readModel(int64_t rows) {
   if (failed(manager.run(*imported->module)))
     return collector.failure(options.model);
   MT_TRY(addAdapterParameters(*imported->module, options.lora, parameters));
+  if (options.packBase) {
+    PassManager packing(&context);
+    packing.addPass(createPackWeights()); // after the loss and adapters: it sees which products there are
+    if (failed(packing.run(*imported->module)))
+      return collector.failure(options.model);
+    MT_TRY(addPackedParameters(*imported->module, parameters));
+  }
   MT_TRY(describe(*imported, std::move(parameters), *imported->module));
   model = std::move(imported->module);
   return {};

@@ -27,6 +27,7 @@ struct Options {
   std::vector<std::string> train, freeze;
   std::vector<std::string>
       lora; ///< adapters, as Adapters.h reads them; if there are any, only what `train` names is trained besides
+  bool packBase = false; ///< frozen weights of products in four bits
   std::string precision = "fp32";
   std::string optimizer = "adamw";
   std::vector<std::string> groups; ///< of parameters: plan::ParameterGroup

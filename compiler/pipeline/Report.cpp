@@ -3,6 +3,7 @@
 
 #include "runtime/base/Sizes.h"
 #include "runtime/plan/Dump.h"
+#include "runtime/plan/LayerIndex.h"
 #include "runtime/plan/Timeline.h"
 
 #include <cmath>
@@ -18,12 +19,8 @@ struct Totals {
 
 Totals totalsOf(const plan::Plan &plan) {
   Totals totals;
-  for (const plan::Parameter &parameter : plan.parameters) {
-    double elements = 1;
-    for (int64_t size : parameter.dims)
-      elements *= size;
-    (parameter.trainable ? totals.trained : totals.frozen) += elements;
-  }
+  for (const plan::Parameter &parameter : plan.parameters)
+    (parameter.trainable ? totals.trained : totals.frozen) += plan::elementsOf(parameter);
   for (const plan::Space &space : plan.spaces)
     if (space.kind == plan::SpaceKind::device) {
       ++totals.devices;
@@ -169,6 +166,8 @@ std::string report(const Compiled &compiled) {
   line("parameters       {:.3f} M trained, {:.3f} M frozen", totals.trained / 1e6, totals.frozen / 1e6);
   if (!plan.adapters.empty())
     line("adapters         {}", plan::describeAdapters(plan));
+  if (const std::string packed = plan::describePacked(plan); !packed.empty())
+    line("packed           {}", packed);
   line("batch            {} rows of {} tokens, micro-batch {}{}", plan.settings.batch, plan.settings.sequence, plan.settings.microBatch,
        compiled.forced.empty() ? "" : ", forced: rows see each other (" + compiled.forced + ")");
   line("saved            {}", plan.settings.savedActivations);

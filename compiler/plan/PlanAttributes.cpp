@@ -2,6 +2,7 @@
 #include "compiler/plan/PlanAttributes.h"
 
 #include "passes/Settings.h"
+#include "passes/nn/Packing.h"
 #include "runtime/plan/Dump.h"
 
 #include "mlir/IR/Builders.h"
@@ -60,6 +61,8 @@ void setPlanAttributes(ModuleOp module, const plan::Plan &plan) {
     else
       writer.add("generator", initial.generator).add("seed", int64_t(initial.seed)).real("deviation", initial.deviation)
           .real("value", initial.value);
+    if (initial.packing)
+      writer.list.append(passes::kPackingAttr, passes::attributeOf(builder, *initial.packing));
     parameters.push_back(writer.get());
   }
   module->setAttr("mt.parameters", builder.getArrayAttr(parameters));
@@ -99,6 +102,7 @@ LogicalResult readPlanAttributes(ModuleOp module, plan::Plan &plan) {
     parameter.initial = {r.text("path"), uint64_t(r.integer("offset")), uint64_t(r.integer("length")),
                          kernels::dtypeFromName(r.text("type")).value_or(kernels::DType::f32), r.text("generator"),
                          uint64_t(r.integer("seed")), r.real("deviation"), r.real("value")};
+    parameter.initial.packing = passes::packingOf(dictionary.getAs<DictionaryAttr>(passes::kPackingAttr));
     plan.parameters.push_back(std::move(parameter));
   }
   return success();

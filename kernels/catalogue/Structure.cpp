@@ -4,6 +4,7 @@
 #include "kernels/catalogue/Entry.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace mt::kernels {
@@ -158,10 +159,15 @@ std::string checkDequantize(const Signature &call) {
     const OperandType &type = call.operands[operand];
     return !type.present || (isFloat(type.type) && type.type != DType::f64);
   };
+  const std::vector<double> levels = call.reals("levels");
   auto quantized = quantizedOf(call);
   return Checker(call)
       .require(stored == DType::u8 || stored == DType::i8, "the values must be bytes")
       .require(isReal(1) && isReal(2) && isReal(3), "scales, zeros and result must be floats of at most 32 bits")
+      .require(levels.empty() || (levels.size() == size_t(1) << bits && bits <= 4), "there must be a level for each value of 2 or 4 bits")
+      .require(levels.empty() || (!call.operands[2].present && !call.integer("isSigned") && !call.integer("zero")),
+               "values with levels have no sign and no zero")
+      .require(std::ranges::all_of(levels, [](double level) { return std::isfinite(level); }), "the levels must be finite")
       .require(quantized.has_value(), "the scales must be one, one for each block along axis, or one for each block of "
                                       "every line along it")
       .require(!quantized || call.operands[0].elements() == quantized->bytes(),
@@ -203,7 +209,8 @@ constexpr AttributeSpec kDequantize[] = {
     {"isSigned", Kind::flag, false, "", "values in two's complement"},
     {"zero", Kind::integer, false, "", "the value that stands for 0 where no operand tells; default 0"},
     {"axis", Kind::integer, false, "", "the dimension of the result along which scales differ"},
-    {"block", Kind::integer, false, "", "entries along it that share one; default 1"}};
+    {"block", Kind::integer, false, "", "entries along it that share one; default 1"},
+    {"levels", Kind::values, false, "", "2^bits reals, of at most 4 bits: what values stand for; then no sign and no zero"}};
 constexpr AttributeSpec kAxis[] = {{"axis", Kind::integer, true, "", "the dimension"}};
 constexpr AttributeSpec kReduce[] = {{"kind", Kind::choice, true, "sum|mean|max|min|prod", "what is computed"},
                                      {"axes", Kind::integers, true, "", "dimensions to reduce, ascending"},
@@ -222,7 +229,7 @@ std::span<const Kernel> structureKernels() {
       entry("cast", "operand -> result+", "Another element type.",
             "x; floats to integers truncate, anything non-zero is true", noFlops, checkCast),
       entry("dequantize", "values scales zeros? -> result", "Packed whole numbers as reals.",
-            "(value - zero) * scale, in f32", flopsPerResult, checkDequantize, {.attributes = kDequantize}),
+            "(value - zero) * scale, or levels[value] * scale, in f32", flopsPerResult, checkDequantize, {.attributes = kDequantize}),
       entry("copy", "x -> y+", "The same elements, converted if the types differ.", "y = x", noFlops, checkCopy),
       entry("transpose", "operand -> result+", "Dimensions in another order.",
             "dimension i of the result is dimension permutation[i] of the operand", noFlops, checkTranspose,

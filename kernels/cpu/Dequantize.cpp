@@ -30,6 +30,19 @@ void widen(const uint8_t *from, int64_t bytes, int bits, int low, float *to) {
     widenBytes<2>(from, bytes, low, to);
 }
 
+/// What the numbers of whole bytes stand for: `each` of them a byte, whose reals are an entry of `table`.
+template <int Each> void lookUpBytes(const uint8_t *from, int64_t bytes, const float *table, float *to) {
+  for (int64_t i = 0; i < bytes; ++i)
+    for (int part = 0; part < Each; ++part)
+      to[i * Each + part] = table[from[i] * Each + part];
+}
+void lookUp(const uint8_t *from, int64_t bytes, int each, const float *table, float *to) {
+  if (each == 2)
+    lookUpBytes<2>(from, bytes, table, to);
+  else
+    lookUpBytes<4>(from, bytes, table, to);
+}
+
 void scaleByOne(const float *numbers, int64_t count, float zero, float scale, float *to) {
   for (int64_t i = 0; i < count; ++i)
     to[i] = (numbers[i] - zero) * scale;
@@ -47,6 +60,7 @@ HWY_AFTER_NAMESPACE();
 namespace mt::kernels::cpu {
 namespace {
 HWY_EXPORT(widen);
+HWY_EXPORT(lookUp);
 HWY_EXPORT(scaleByOne);
 HWY_EXPORT(scaleByEach);
 
@@ -56,6 +70,18 @@ struct Dequantize {
   Quantized q;
   RowIn scales, zeros;
   RowOut result;
+  std::vector<float> table; ///< of values with levels: those of each byte's values
+
+  Dequantize(const Signature &call)
+      : q(*quantizedOf(call)), scales(call, 1), zeros(call, 2), result(call, 3), table(tableOf(q)) {}
+
+  static std::vector<float> tableOf(const Quantized &q) {
+    std::vector<float> table;
+    for (int byte = 0; q.hasLevels && byte < 256; ++byte)
+      for (int bit = 0; bit < 8; bit += q.bits)
+        table.push_back(q.levels[static_cast<size_t>(byte >> bit & ((1 << q.bits) - 1))]);
+    return table;
+  }
 
   /// Widened numbers, with those that share their first and last bytes; scales; zeros; results.
   Scratch scratch() const { return {.own = sizeof(float) * static_cast<uint64_t>(4 * kRun + 2 * kMostOfAByte)}; }
@@ -65,9 +91,12 @@ struct Dequantize {
     auto *numbers = ThreadPool::scratchOf<float>(static_cast<size_t>(4 * kRun + 2 * kMostOfAByte));
     float *scaleRoom = numbers + kRun + 2 * kMostOfAByte, *zeroRoom = scaleRoom + kRun, *room = zeroRoom + kRun;
     const int64_t each = 8 / q.bits, first = begin / each;
-    HWY_DYNAMIC_DISPATCH(widen)
-    (launch.at<const uint8_t>(0) + first, ceilDivide(end, each) - first, q.bits, q.isSigned ? 1 << (q.bits - 1) : 0,
-     numbers);
+    const uint8_t *bytes = launch.at<const uint8_t>(0) + first;
+    if (q.hasLevels)
+      HWY_DYNAMIC_DISPATCH(lookUp)
+    (bytes, ceilDivide(end, each) - first, static_cast<int>(each), table.data(), numbers);
+    else HWY_DYNAMIC_DISPATCH(widen)(bytes, ceilDivide(end, each) - first, q.bits, q.isSigned ? 1 << (q.bits - 1) : 0,
+                                     numbers);
     numbers += begin - first * each;
     float *to = result.place(launch, begin, room);
     for (int64_t at = begin; at < end;) {
@@ -101,7 +130,7 @@ struct Dequantize {
 };
 
 Result<Run> prepareDequantize(const Signature &call) {
-  return Run(Dequantize{*quantizedOf(call), RowIn(call, 1), RowIn(call, 2), RowOut(call, 3)});
+  return Run(Dequantize(call));
 }
 
 constexpr Entry kEntries[] = {{"dequantize", prepareDequantize}};

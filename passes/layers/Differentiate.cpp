@@ -170,8 +170,11 @@ private:
     function.setAllResultAttrs(dictionaries);
   }
 
-  /// Views and constants are made again rather than saved.
-  static bool isFree(Operation *op) { return isa<ConstantOp, IotaOp>(op); }
+  /// Views, constants, and weights from what is stored of them, are made again rather than saved.
+  static bool isFree(Operation *op) {
+    auto stored = dyn_cast<DequantizeOp>(op);
+    return isa<ConstantOp, IotaOp>(op) || (stored && stored.isOfStored());
+  }
   static Value root(Value value) {
     while (Operation *view = value.getDefiningOp()) {
       if (!isa<ReshapeOp, DetachOp>(view))

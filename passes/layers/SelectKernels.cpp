@@ -67,6 +67,25 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
     }
   }
 
+  /// What is made of stored weights is made for each operation that uses it, just before it: it is larger than they
+  /// are, and so is not kept from forward to backward, and no two of a template are there at once.
+  static void makeWhereUsed(func::FuncOp function) {
+    SmallVector<DequantizeOp> made(function.front().getOps<DequantizeOp>());
+    for (DequantizeOp op : made) {
+      if (!op.isOfStored())
+        continue;
+      SmallVector<Operation *> users(op->getUsers());
+      for (Operation *user : users) {
+        if (!hasKernel(user) || user->hasTrait<OpTrait::IsTerminator>())
+          continue; // a view, or a result
+        Operation *again = OpBuilder(user).clone(*op);
+        user->replaceUsesOfWith(op.getResult(), again->getResult(0));
+      }
+      if (op->use_empty())
+        op->erase();
+    }
+  }
+
   /// The model's node that each operation came from, from its location to an attribute: plans name it in messages, and
   /// text without locations must give the same plan.
   static void nameNodes(func::FuncOp function) {
@@ -109,6 +128,7 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
         if (auto loss = dyn_cast<LinearCrossEntropyGradOp>(op))
           setChunk(loss, costs);
       });
+      makeWhereUsed(function);
       nameNodes(function);
       ownResults(function);
       good &= succeeded(checkKernels(function));

@@ -106,7 +106,7 @@ struct GatherOfStored : OpRewritePattern<GatherOp> {
     shape[0] = count;
     Value reals = DequantizeOp::create(rewriter, table.getLoc(), tensorOf(shape, getElementTypeOrSelf(op.getType())),
                                        lines, scales, zeros, table.getBits(), table.getIsSigned(), table.getZero(),
-                                       table.getAxis(), table.getBlock());
+                                       table.getAxis(), table.getBlock(), table.getLevelsAttr());
     rewriter.replaceOp(op, reshapeTo(rewriter, reals, shapeOf(op.getResult())));
     return success();
   }

@@ -1,6 +1,7 @@
 #include "runtime/host/WeightLoader.h"
 
 #include "kernels/Optimizers.h"
+#include "kernels/Quantized.h"
 #include "runtime/base/Threads.h"
 #include "runtime/host/Convert.h"
 #include "runtime/host/Generator.h"
@@ -9,6 +10,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -84,20 +86,33 @@ private:
   std::map<std::string, File> open;
 };
 
+/// Of its initial value.
 uint64_t elementsOf(const Parameter &parameter) {
-  const Part &weight = *parameter.part(plan::kWeight);
-  return weight.span.bytes / kernels::byteSize(weight.type);
+  uint64_t elements = 1;
+  for (const int64_t size : parameter.modelDims())
+    elements *= static_cast<uint64_t>(size);
+  return elements;
+}
+
+/// Elements of a parameter that are loaded at once: of matrices whole rows, an even number of them, so that what packed
+/// ones become is whole bytes and whole blocks, and fingerprints do not depend on whether they are.
+uint64_t chunkOf(const Parameter &parameter) {
+  const kernels::Dims &dims = parameter.modelDims();
+  const auto row = static_cast<uint64_t>(dims.empty() ? 1 : dims.back());
+  if (!parameter.initial.packing && (dims.size() < 2 || row == 0 || row > kChunkElements))
+    return kChunkElements;
+  return std::max<uint64_t>(2, kChunkElements / row / 2 * 2) * row;
 }
 
 /// Whether stored bytes are the weight's bytes, and nothing is asked of their values.
 bool isTakenAsIs(const Parameter &parameter) {
-  return !parameter.trainable && !parameter.initial.path.empty() &&
+  return !parameter.trainable && !parameter.initial.path.empty() && !parameter.initial.packing &&
          parameter.initial.type == parameter.part(plan::kWeight)->type;
 }
 
 /// Whether it is made of one whole number: what tells apart nodes that draw random numbers.
 bool isWhole(const Parameter &parameter) {
-  return !parameter.trainable && parameter.initial.generator == "constant" && std::abs(parameter.initial.value) < 0x1p63 &&
+  return !parameter.trainable && !parameter.initial.packing && parameter.initial.generator == "constant" && std::abs(parameter.initial.value) < 0x1p63 &&
          parameter.part(plan::kWeight)->type == DType::i64;
 }
 
@@ -137,6 +152,8 @@ public:
     const auto memory = std::make_unique_for_overwrite<float[]>(chunk.count);
     const std::span<float> values(memory.get(), chunk.count);
     MT_TRY(make(chunk, values, checksum));
+    if (initial.packing)
+      return storePacked(chunk, weight, values);
     if (chunk.parameter->trainable)
       MT_TRY(checkFinite(chunk, values));
     if (const Part *average = chunk.parameter->part(kernels::kAverage))
@@ -164,6 +181,67 @@ private:
     return place(part.span).part(begin, at(chunk.first + chunk.count) - begin);
   }
 
+  /// Scales, or codes, of a chunk's rows.
+  Status storePacked(const Chunk &chunk, const Part &weight, std::span<const float> values) const {
+    const plan::Packing &packing = *chunk.parameter->initial.packing;
+    if (const auto bad = std::ranges::find_if_not(values, kernels::splits); bad != values.end())
+      return fail("element {} is {}: a weight that is packed must be finite; compile it again without --base-bits",
+                  chunk.first + static_cast<uint64_t>(bad - values.begin()), *bad);
+    const std::vector<float> scales = scalesOf(values, packing);
+    if (!packing.codes.empty()) {
+      const uint64_t row = static_cast<uint64_t>(packing.dims.back());
+      const uint64_t first = chunk.first / row * static_cast<uint64_t>(packing.scaleDims().back());
+      return place(weight.span).part(first * sizeof(kernels::Bf16), scales.size() * sizeof(kernels::Bf16))
+          .set([&](std::span<std::byte> to) -> Status {
+            fromFloat(DType::bf16, scales, to.data());
+            return {};
+          });
+    }
+    return place(weight.span).part(chunk.first / 2, (chunk.count + 1) / 2).set([&](std::span<std::byte> to) -> Status {
+      packCodes(values, scales, packing, to);
+      return {};
+    });
+  }
+
+  /// The largest magnitude of each block, in bf16.
+  static std::vector<float> scalesOf(std::span<const float> values, const plan::Packing &packing) {
+    const auto row = static_cast<size_t>(packing.dims.back()), block = std::min(row, static_cast<size_t>(packing.block));
+    std::vector<float> scales;
+    for (size_t line = 0; line < values.size(); line += row)
+      for (size_t at = 0; at < row; at += block) {
+        float most = 0;
+        for (const float value : values.subspan(line + at, std::min(block, row - at)))
+          most = std::max(most, std::abs(value));
+        scales.push_back(kernels::widen(kernels::nearest(most)));
+      }
+    return scales;
+  }
+
+  /// The level that is nearest to each value over its scale, two to a byte.
+  static void packCodes(std::span<const float> values, const std::vector<float> &scales, const plan::Packing &packing,
+                        std::span<std::byte> to) {
+    const auto row = static_cast<size_t>(packing.dims.back()), block = std::min(row, static_cast<size_t>(packing.block));
+    std::array<float, kernels::kNormalFloat4.size() - 1> between; // two levels, half way
+    for (size_t i = 0; i < between.size(); ++i)
+      between[i] = static_cast<float>((kernels::kNormalFloat4[i] + kernels::kNormalFloat4[i + 1]) / 2);
+    std::ranges::fill(to, std::byte{0});
+    std::vector<float> shares(block);
+    std::vector<int32_t> codes(block);
+    for (size_t begin = 0, next = 0; begin < values.size(); ++next) {
+      const size_t count = std::min(block, row - begin % row);
+      const float scale = scales[next];
+      for (size_t i = 0; i < count; ++i)
+        shares[i] = scale > 0 ? values[begin + i] / scale : 0;
+      std::ranges::fill(codes, 0);
+      for (const float limit : between) // loops that compilers make vectors of
+        for (size_t i = 0; i < count; ++i)
+          codes[i] += shares[i] > limit ? 1 : 0;
+      for (size_t i = 0; i < count; ++i)
+        to[(begin + i) / 2] |= static_cast<std::byte>(codes[i] << ((begin + i) % 2 * 4));
+      begin += count;
+    }
+  }
+
   Status make(const Chunk &chunk, std::span<float> values, uint64_t &checksum) const {
     const plan::Initial &initial = chunk.parameter->initial;
     if (!initial.path.empty()) {
@@ -173,10 +251,10 @@ private:
       checksum = chunk.parameter->trainable ? 0 : checksumOf(stored);
       toFloat(initial.type, stored.data(), values);
     } else if (initial.generator == "normal") {
-      generateNormal(generatorKey(chunk.parameter->name, initial.seed), chunk.first, initial.value, initial.deviation,
+      generateNormal(generatorKey(nameOf(*chunk.parameter), initial.seed), chunk.first, initial.value, initial.deviation,
                      values);
     } else if (initial.generator == "uniform") {
-      generateUniform(generatorKey(chunk.parameter->name, initial.seed), chunk.first, initial.value, initial.deviation,
+      generateUniform(generatorKey(nameOf(*chunk.parameter), initial.seed), chunk.first, initial.value, initial.deviation,
                       values);
     } else {
       float value = initial.generator == "ones"    ? 1
@@ -185,6 +263,11 @@ private:
       std::ranges::fill(values, value);
     }
     return {};
+  }
+
+  /// Of whose numbers these are.
+  static const std::string &nameOf(const Parameter &parameter) {
+    return parameter.holdsScales() ? parameter.initial.packing->codes : parameter.name;
   }
 
   Status checkFinite(const Chunk &chunk, std::span<const float> values) const {
@@ -245,7 +328,7 @@ private:
 Status checkTypes(const Parameter &parameter) {
   DType weight = parameter.part(plan::kWeight)->type;
   bool stored = !parameter.initial.path.empty();
-  bool converts = (weight == DType::f32 || weight == DType::bf16) && (!stored || isFloat(parameter.initial.type));
+  bool converts = (weight == DType::f32 || weight == DType::bf16 || parameter.initial.packing) && (!stored || isFloat(parameter.initial.type));
   if (!converts && !isTakenAsIs(parameter) && !isWhole(parameter))
     return fail("a weight of type {} cannot be made from {}; {}", kernels::name(weight),
                 stored ? fmt::format("{} in {}", kernels::name(parameter.initial.type), parameter.initial.path)
@@ -282,7 +365,7 @@ uint64_t fingerprintOf(const std::vector<Chunk> &chunks, const std::vector<uint6
   std::map<std::string_view, std::vector<uint64_t>> frozen;
   for (size_t i = 0; i < chunks.size(); ++i) {
     const Parameter &parameter = *chunks[i].parameter;
-    if (parameter.trainable)
+    if (parameter.trainable || parameter.holdsScales())
       continue;
     std::vector<uint64_t> &own = frozen[parameter.name];
     const plan::Initial &initial = parameter.initial;
@@ -309,8 +392,9 @@ Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int thr
     MT_TRY(checkTypes(parameter).within(placeOf(parameter)));
     if (!parameter.initial.path.empty())
       MT_TRY(files.add(parameter.initial).within(placeOf(parameter)));
-    for (uint64_t first = 0, total = elementsOf(parameter); first < total; first += kChunkElements)
-      chunks.push_back({&parameter, first, std::min(kChunkElements, total - first)});
+    const uint64_t total = elementsOf(parameter), most = chunkOf(parameter);
+    for (uint64_t first = 0; first < total; first += most)
+      chunks.push_back({&parameter, first, std::min(most, total - first)});
   }
   std::vector<uint64_t> checksums(chunks.size());
   MT_TRY(loadAll(chunks, ChunkLoader(plan, files, place, rank), threads, checksums));

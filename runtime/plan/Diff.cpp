@@ -65,6 +65,7 @@ private:
     field("optimizer", a.optimizer, b.optimizer);
     field("groups", fmt::format("{}", fmt::join(a.groups, " ")), fmt::format("{}", fmt::join(b.groups, " ")));
     field("adapters", describeAdapters(before), describeAdapters(after));
+    field("packed weights", describePacked(before), describePacked(after));
     field("clipping", a.clip, b.clip);
     field("average of the weights", a.average, b.average);
     field("gradients exchanged in 16 bits", a.narrowExchange, b.narrowExchange);

@@ -82,6 +82,20 @@ std::string describeAdapters(const Plan &plan) {
                      fmt::join(scales, " and "), formatCount(trained));
 }
 
+std::string describePacked(const Plan &plan) {
+  size_t count = 0;
+  double elements = 0, bytes = 0;
+  for (const Parameter &parameter : plan.parameters)
+    if (parameter.initial.packing) {
+      count += !parameter.holdsScales();
+      elements += elementsOf(parameter);
+      bytes += static_cast<double>(bytesOf(parameter));
+    }
+  return count == 0 ? ""
+                    : fmt::format("{}, {} parameters in {:.3g} bits each, scales included", count,
+                                  formatCount(elements), 8 * bytes / elements);
+}
+
 std::string_view name(ProgramKind kind) {
   return pick(std::to_array<std::string_view>({"step", "finish", "evaluate", "load", "store"}), kind);
 }

@@ -27,6 +27,8 @@ std::string dumpHtml(const Plan &plan);
 
 /// Adapters in words: "28, rank 16, scale 2, 1.2 M parameters"; empty where there are none.
 std::string describeAdapters(const Plan &plan);
+/// Packed weights in words: "224, 6.98 G parameters in 4.5 bits each"; empty where there are none.
+std::string describePacked(const Plan &plan);
 
 std::string_view name(SpaceKind kind);
 std::string_view name(StreamKind kind);

@@ -59,15 +59,17 @@ Json toJson(const Prediction &p) {
 }
 
 Json toJson(const Initial &initial) {
-  if (!initial.path.empty())
-    return {{"path", initial.path},
-            {"offset", initial.offset},
-            {"length", initial.length},
-            {"type", kernels::name(initial.type)}};
-  return {{"generator", initial.generator},
-          {"seed", initial.seed},
-          {"deviation", initial.deviation},
-          {"value", initial.value}};
+  Json json = initial.path.empty() ? Json{{"generator", initial.generator},
+                                          {"seed", initial.seed},
+                                          {"deviation", initial.deviation},
+                                          {"value", initial.value}}
+                                   : Json{{"path", initial.path},
+                                          {"offset", initial.offset},
+                                          {"length", initial.length},
+                                          {"type", kernels::name(initial.type)}};
+  if (const auto &packing = initial.packing)
+    json["packing"] = {{"dims", packing->dims}, {"block", packing->block}, {"codes", packing->codes}};
+  return json;
 }
 
 Json toJson(const Parameter &parameter) {

@@ -70,6 +70,8 @@ private:
       line("  group      {}", group);
     if (!plan.adapters.empty())
       line("  adapters   {}", describeAdapters(plan));
+    if (const std::string packed = describePacked(plan); !packed.empty())
+      line("  packed     {}", packed);
     line("  decisions  saved activations: {}; weights: {}; parked: {}; updates: {}", settings.savedActivations, settings.weights,
          settings.parked, settings.updates);
     line("  target     {} ({}{})", plan.target.name, plan.target.device, plan.target.unified ? ", unified" : "");

@@ -59,8 +59,8 @@ std::map<int32_t, std::map<Role, std::vector<uint32_t>>> commandsByLayer(const P
 }
 
 double elementsOf(const Parameter &parameter) {
-  double elements = 1;
-  for (int64_t dim : parameter.dims)
+  double elements = parameter.holdsScales() ? 0 : 1;
+  for (int64_t dim : parameter.modelDims())
     elements *= static_cast<double>(dim);
   return elements;
 }

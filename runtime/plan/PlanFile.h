@@ -13,7 +13,7 @@
 
 namespace mt::plan {
 
-constexpr uint32_t kPlanVersion = 13;
+constexpr uint32_t kPlanVersion = 14;
 
 /// The file's bytes, header and payload; the same plan gives the same bytes. Sets plan.digest.
 std::vector<std::byte> serialize(Plan &plan);

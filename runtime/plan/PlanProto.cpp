@@ -41,6 +41,11 @@ void put(const Initial &initial, proto::Initial *to) {
     to->mutable_generator()->set_deviation(initial.deviation);
     to->mutable_generator()->set_value(initial.value);
   }
+  if (initial.packing) {
+    to->mutable_packing()->mutable_dims()->Assign(initial.packing->dims.begin(), initial.packing->dims.end());
+    to->mutable_packing()->set_block(initial.packing->block);
+    to->mutable_packing()->set_codes(initial.packing->codes);
+  }
 }
 
 void put(const Parameter &parameter, proto::Parameter *to) {
@@ -251,6 +256,10 @@ Initial Reader::initial(const proto::Initial &from) {
     made.deviation = from.generator().deviation();
     made.value = from.generator().value();
   }
+  if (from.has_packing())
+    made.packing = {{from.packing().dims().begin(), from.packing().dims().end()},
+                    from.packing().block(),
+                    from.packing().codes()};
   return made;
 }
 

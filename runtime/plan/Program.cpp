@@ -1,5 +1,6 @@
 #include "runtime/plan/Program.h"
 
+#include "kernels/Blocks.h"
 #include "kernels/Optimizers.h"
 
 #include <fmt/format.h>
@@ -43,6 +44,13 @@ uint64_t deviceCount(const Plan &plan) {
   for (const Space &space : plan.spaces)
     count = std::max(count, space.kind == SpaceKind::device ? uint64_t{space.device} + 1 : 1);
   return count;
+}
+
+kernels::Dims Packing::scaleDims() const {
+  kernels::Dims scales = dims;
+  if (!scales.empty() && block > 0)
+    scales.back() = kernels::ceilDivide(scales.back(), block);
+  return scales;
 }
 
 const Part *Parameter::part(std::string_view partName) const {

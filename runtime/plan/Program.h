@@ -67,6 +67,16 @@ struct Part {
 };
 
 /// Where a parameter's first value comes from: bytes of a file if `path` is set, else a generator.
+/// What a parameter holds in place of the numbers of its initial value: these in four bits each, two to a byte, as codes
+/// of kernels/Quantized.h's NormalFloat, times one bf16 scale for each block of a row - or those scales.
+struct Packing {
+  kernels::Dims dims;  ///< of the numbers; rows are of the last dimension
+  int64_t block = 0;   ///< of a row's entries; the last of a row may be shorter
+  std::string codes;   ///< of scales: the parameter that holds the codes, whose numbers' they are; else empty
+  kernels::Dims scaleDims() const;
+  friend bool operator==(const Packing &, const Packing &) = default;
+};
+
 struct Initial {
   std::string path;
   uint64_t offset = 0, length = 0;
@@ -74,6 +84,7 @@ struct Initial {
   std::string generator; ///< normal, uniform, zeros, ones, constant
   uint64_t seed = 0;
   double deviation = 0, value = 0;
+  std::optional<Packing> packing = {};
 };
 
 /// Another name of a parameter: of an initializer of the model that holds a copy of it, or of a tensor of the module
@@ -95,6 +106,9 @@ struct Parameter {
 
   /// The part of that name, or null.
   const Part *part(std::string_view partName) const;
+  /// Of the model's tensor, which codes and scales stand for.
+  const kernels::Dims &modelDims() const { return initial.packing ? initial.packing->dims : dims; }
+  bool holdsScales() const { return initial.packing && !initial.packing->codes.empty(); }
 };
 
 /// What is trained beside a weight W that is not: the model computes with W + scale * up down (Hu et al., LoRA, arXiv

@@ -97,8 +97,32 @@ Status checkParts(const Plan &plan, const Parameter &parameter) {
   return {};
 }
 
+/// Of a packed parameter: codes, or scales, of numbers that floats become.
+Status checkPacking(const Parameter &parameter, const Packing &packing) {
+  MT_ASSIGN(const uint64_t numbers, checkedBytes(packing.dims, DType::u8));
+  if (parameter.trainable)
+    return fail("it is packed, and cannot be trainable");
+  if (packing.dims.empty() || packing.block < 1)
+    return fail("[{}] in blocks of {} cannot be packed", fmt::join(packing.dims, ", "), packing.block);
+  const DType stored = parameter.initial.type;
+  if (!parameter.initial.path.empty() && stored != DType::f32 && stored != DType::bf16 && stored != DType::f16 &&
+      stored != DType::f64)
+    return fail("{} in {} cannot be packed: only floats can", kernels::name(parameter.initial.type),
+                parameter.initial.path);
+  const bool isCodes = packing.codes.empty();
+  const DType type = isCodes ? DType::u8 : DType::bf16;
+  MT_ASSIGN(const uint64_t held, checkedBytes(parameter.dims, DType::u8));
+  MT_ASSIGN(const uint64_t wanted, checkedBytes(packing.scaleDims(), DType::u8));
+  if (parameter.part(kWeight)->type != type || held != (isCodes ? (numbers + 1) / 2 : wanted))
+    return fail("{} of {} do not hold the {} of [{}]", held, kernels::name(parameter.part(kWeight)->type),
+                isCodes ? "codes" : "scales", fmt::join(packing.dims, ", "));
+  return {};
+}
+
 Status checkInitial(const Parameter &parameter) {
   const Initial &initial = parameter.initial;
+  if (initial.packing)
+    MT_TRY(checkPacking(parameter, *initial.packing));
   if (initial.path.empty()) {
     static const std::set<std::string, std::less<>> kinds = {"normal", "uniform", "zeros", "ones", "constant"};
     if (!kinds.contains(initial.generator))
@@ -107,7 +131,7 @@ Status checkInitial(const Parameter &parameter) {
       return fail("its generator has value {} and deviation {}: they must be finite", initial.value, initial.deviation);
     return {};
   }
-  MT_ASSIGN(uint64_t bytes, checkedBytes(parameter.dims, initial.type));
+  MT_ASSIGN(uint64_t bytes, checkedBytes(parameter.modelDims(), initial.type));
   if (initial.length != bytes)
     return fail("{} bytes of {} as {} do not fill it: want {}", initial.length, initial.path,
                 kernels::name(initial.type), bytes);
@@ -163,10 +187,11 @@ Status checkAdapter(const Plan &plan, const Adapter &adapter) {
     return fail("it is of parameters {}, {} and {}, and there are {}", adapter.weight, adapter.down, adapter.up, count);
   const Parameter &weight = plan.parameters[adapter.weight], &down = plan.parameters[adapter.down],
                   &up = plan.parameters[adapter.up];
-  if (weight.dims.size() != 2 || down.dims.size() != 2 || up.dims.size() != 2 || up.dims[1] != down.dims[0] ||
-      up.dims[0] != weight.dims[adapter.transposed ? 1 : 0] || down.dims[1] != weight.dims[adapter.transposed ? 0 : 1])
+  const kernels::Dims &of = weight.modelDims();
+  if (of.size() != 2 || down.dims.size() != 2 || up.dims.size() != 2 || up.dims[1] != down.dims[0] ||
+      up.dims[0] != of[adapter.transposed ? 1 : 0] || down.dims[1] != of[adapter.transposed ? 0 : 1])
     return fail("\"{}\" [{}] and \"{}\" [{}] do not make up \"{}\" [{}]", up.name, fmt::join(up.dims, ", "), down.name,
-                fmt::join(down.dims, ", "), weight.name, fmt::join(weight.dims, ", "));
+                fmt::join(down.dims, ", "), weight.name, fmt::join(of, ", "));
   if (!std::isfinite(adapter.scale) || !(adapter.dropout >= 0 && adapter.dropout < 1))
     return fail("a scale of {} and a dropout of {} cannot be", adapter.scale, adapter.dropout);
   return {};

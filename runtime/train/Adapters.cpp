@@ -38,7 +38,7 @@ json adaptersOf(const plan::Plan &plan) {
     const plan::Parameter &weight = plan.parameters[adapter.weight];
     all.push_back({{"weight", weight.name},
                    {"aliases", aliasesOf(weight)},
-                   {"dims", weight.dims},
+                   {"dims", weight.modelDims()},
                    {"down", plan.parameters[adapter.down].name},
                    {"up", plan.parameters[adapter.up].name},
                    {"scale", adapter.scale},

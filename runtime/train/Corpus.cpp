@@ -31,8 +31,8 @@ Form formOf(const fs::path &file) {
   return extension == ".jsonl" ? Form::jsonLines : Form::text;
 }
 
-Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::string &tokenizer,
-                            const plan::Plan &plan) {
+Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::string &tokenizer, const plan::Plan &plan,
+                            std::optional<uint32_t> end) {
   Form form = formOf(files.front());
   for (const std::string &file : files)
     if (formOf(file) != form)
@@ -42,7 +42,7 @@ Result<CorpusPtr> openFiles(const std::vector<std::string> &files, const std::st
   if (!tokenizer.empty())
     return openEncodedText(files, tokenizer, plan);
   if (form == Form::tokens)
-    return openTokens(files, plan);
+    return openTokens(files, plan, end);
   if (form == Form::text)
     return openText(files, plan);
   auto open = form == Form::arrays ? openArrays : openJsonLines;
@@ -153,9 +153,11 @@ Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::s
                                            const plan::Plan &plan) {
   MT_ASSIGN(std::vector<std::string> files, corpusFiles(path));
   std::error_code error;
-  if (fs::is_directory(path, error) && formOf(files.front()) == Form::tokens)
-    MT_TRY(checkTokenIndex(path, files));
-  MT_ASSIGN(CorpusPtr corpus, openFiles(files, tokenizer, plan));
+  std::optional<uint32_t> end;
+  if (fs::is_directory(path, error) && formOf(files.front()) == Form::tokens) {
+    MT_ASSIGN(end, readTokenIndex(path, files));
+  }
+  MT_ASSIGN(CorpusPtr corpus, openFiles(files, tokenizer, plan, end));
   Scan scan(*corpus, plan);
   MT_TRY(scan.run());
   corpus->unlabelled = std::move(scan.unlabelled);

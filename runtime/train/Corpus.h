@@ -36,6 +36,9 @@ public:
   /// where rows are full.
   virtual std::optional<int64_t> filled(int64_t /*row*/) const { return std::nullopt; }
 
+  /// Of windows of a stream: the token that stands behind each document, if that is known.
+  virtual std::optional<int64_t> documentEnd() const { return std::nullopt; }
+
   /// Rows of which openCorpus() saw that of some labels none counts, in order; perhaps not all of them.
   std::vector<int64_t> unlabelled;
 };

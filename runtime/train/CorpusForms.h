@@ -20,8 +20,10 @@ Result<std::vector<std::string>> corpusFiles(const std::string &path, const std:
 Result<CorpusPtr> openArrays(const std::string &file, const plan::Plan &plan);
 /// One JSON object a line: {"tokens": [...], "labels": [...]}, other keys named after inputs.
 Result<CorpusPtr> openJsonLines(const std::string &file, const plan::Plan &plan);
-/// Files of tokens, one after the other as one stream, cut to windows of sequence + 1.
-Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan);
+/// Files of tokens, one after the other as one stream, cut to windows of sequence + 1. `end`: what stands behind each
+/// document, if that is known.
+Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan,
+                             std::optional<uint32_t> end = std::nullopt);
 /// The same of text, whose bytes are the tokens.
 Result<CorpusPtr> openText(const std::vector<std::string> &files, const plan::Plan &plan);
 /// The same of text or .jsonl with "text", by the tokenizer at a path; of .jsonl with "prompt" and "completion"

@@ -125,10 +125,55 @@ private:
   }
 };
 
+/// Windows of a stream, each document in them apart.
+class ApartCorpus : public Corpus {
+public:
+  ApartCorpus(SharedCorpus windows, const plan::Plan &plan, size_t tokens, size_t labels)
+      : windows(std::move(windows)), plan(plan), tokens(tokens), labels(labels), end(*this->windows->documentEnd()),
+        sequence(plan.inputs[tokens].dims[1]), shift(labelShift(plan.inputs[labels])) {
+    unlabelled = this->windows->unlabelled;
+  }
+
+  int64_t rows() const override { return windows->rows(); }
+
+  Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
+    MT_TRY(windows->read(place, destinations));
+    int64_t begin = 0, number = 1;
+    for (int64_t at = 0; at < sequence; ++at) {
+      const bool isEnd = integerAt(plan.inputs[tokens].type, destinations[tokens], at) == end;
+      if (isEnd && at + shift < sequence)
+        putIgnored(destinations[labels], at + shift);
+      if (!isEnd && at + 1 < sequence)
+        continue;
+      for (size_t n = 0; n < plan.inputs.size(); ++n)
+        if (destinations[n] && saysPlaces(plan, plan.inputs[n]))
+          putPlaces(plan.inputs[n], destinations[n], begin, at + 1 - begin, number);
+      begin = at + 1, ++number;
+    }
+    return Status();
+  }
+
+  std::string where(RowPlace place, size_t input, int64_t element) const override {
+    return windows->where(place, input, element);
+  }
+
+private:
+  SharedCorpus windows;
+  const plan::Plan &plan;
+  size_t tokens, labels;
+  int64_t end, sequence, shift;
+
+  void putIgnored(std::byte *row, int64_t at) const {
+    const auto size = static_cast<int64_t>(byteSize(plan.inputs[labels].type));
+    std::memcpy(row + at * size, &kIgnored, static_cast<size_t>(size)); // little-endian: the low bytes come first
+  }
+};
+
 } // namespace
 
 Result<SharedCorpus> packed(SharedCorpus samples, const std::string &name, const plan::Plan &plan, Packing &packing) {
-  if (samples->rows() == 0 || !samples->filled(0))
+  const bool isStream = samples->documentEnd().has_value();
+  if (samples->rows() == 0 || (!isStream && !samples->filled(0)))
     return samples; // a corpus is of one form
   MT_ASSIGN(const size_t tokens, tokenInput(plan, name, true));
   const std::optional<size_t> labels = labelInput(plan);
@@ -143,6 +188,10 @@ Result<SharedCorpus> packed(SharedCorpus samples, const std::string &name, const
       return fail("--pack: '{}' {} says nothing of single tokens, and samples that share a row cannot share it",
                   input.name, text(input.dims));
   MT_TRY(checkPadding(plan.inputs[*labels], 0).within(name));
+  if (isStream) {
+    packing.windows += samples->rows();
+    return SharedCorpus(std::make_shared<ApartCorpus>(std::move(samples), plan, tokens, *labels));
+  }
   auto packs = std::make_shared<PackCorpus>(std::move(samples), plan, tokens, *labels);
   packs->pack(packing);
   if (packs->rows() == 0)

@@ -41,8 +41,8 @@ private:
 
 class TokenCorpus : public Corpus {
 public:
-  TokenCorpus(const plan::Plan &plan, size_t tokens, std::optional<size_t> labels)
-      : plan(plan), tokens(tokens), labels(labels), length(plan.inputs[tokens].dims[1]),
+  TokenCorpus(const plan::Plan &plan, size_t tokens, std::optional<size_t> labels, std::optional<uint32_t> end)
+      : plan(plan), tokens(tokens), labels(labels), end(end), length(plan.inputs[tokens].dims[1]),
         shift(labels ? labelShift(plan.inputs[*labels]) : 0) {}
 
   /// Adds a segment; `file` is what its bytes are in.
@@ -58,6 +58,7 @@ public:
   }
 
   int64_t rows() const override { return total / (length + 1); }
+  std::optional<int64_t> documentEnd() const override { return end; }
   int64_t tokenCount() const { return total; }
 
   Status read(RowPlace place, std::span<std::byte *const> destinations) const override {
@@ -125,19 +126,22 @@ private:
   const plan::Plan &plan;
   size_t tokens;
   std::optional<size_t> labels;
+  std::optional<int64_t> end;
   int64_t length, shift, total = 0; ///< shift: 1 where the model looks for each token's successor itself
   std::vector<Segment> segments;
   std::vector<MappedFile> files;
   std::vector<std::vector<std::byte>> encoded;
 };
 
-Result<std::unique_ptr<TokenCorpus>> makeCorpus(const std::string &form, const plan::Plan &plan) {
+/// `end`: what stands behind each document, if that is known.
+Result<std::unique_ptr<TokenCorpus>> makeCorpus(const std::string &form, const plan::Plan &plan,
+                                                std::optional<uint32_t> end) {
   MT_ASSIGN(size_t tokens, tokenInput(plan, form, false));
   std::optional<size_t> labels = labelInput(plan);
   if (labels && (plan.inputs[*labels].dims != plan.inputs[tokens].dims || labelShift(plan.inputs[*labels]) > 1))
     return fail("{} holds tokens, and this model's labels are {}: use an .npz with arrays of these names ({})", form,
                 text(plan.inputs[*labels].dims), describeInputs(plan));
-  return std::make_unique<TokenCorpus>(plan, tokens, labels);
+  return std::make_unique<TokenCorpus>(plan, tokens, labels, end);
 }
 
 Result<CorpusPtr> finish(std::unique_ptr<TokenCorpus> corpus, const std::string &form, const plan::Plan &plan) {
@@ -179,9 +183,10 @@ std::string formName(const std::vector<std::string> &files) {
 
 } // namespace
 
-Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan) {
+Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::Plan &plan,
+                             std::optional<uint32_t> end) {
   std::string form = formName(files);
-  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
+  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan, end));
   MT_ASSIGN(size_t input, tokenInput(plan, form, false));
   for (const std::string &path : files) {
     MT_ASSIGN(MappedFile file, MappedFile::open(path));
@@ -193,7 +198,7 @@ Result<CorpusPtr> openTokens(const std::vector<std::string> &files, const plan::
 
 Result<CorpusPtr> openText(const std::vector<std::string> &files, const plan::Plan &plan) {
   std::string form = formName(files);
-  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
+  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan, std::nullopt));
   for (const std::string &path : files) {
     MT_ASSIGN(MappedFile file, MappedFile::open(path));
     std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.size());
@@ -212,7 +217,7 @@ Result<CorpusPtr> openEncodedText(const std::vector<std::string> &files, const s
   MT_ASSIGN(TextDocuments documents, TextDocuments::open(files, tokenizerPath));
   if (documents.areSamples())
     return openSamples(std::move(documents), *tokenizer, tokenizerPath, plan);
-  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan));
+  MT_ASSIGN(std::unique_ptr<TokenCorpus> corpus, makeCorpus(form, plan, tokenizer->special().end));
   MT_ASSIGN(size_t input, tokenInput(plan, form, false));
   std::vector<StoredTokens> tokens(files.size(), StoredTokens(tokenizer->vocabularySize()));
   MT_TRY(encodeDocuments(documents, *tokenizer, 0, [&](size_t document, const EncodedDocument &encoded) {

@@ -83,11 +83,11 @@ Status TokenFolder::commit(const Origin &origin) {
   return folder.commit();
 }
 
-Status checkTokenIndex(const std::string &folder, const std::vector<std::string> &files) {
+Result<std::optional<uint32_t>> readTokenIndex(const std::string &folder, const std::vector<std::string> &files) {
   const std::string path = (fs::path(folder) / kTokenIndex).string();
   MT_ASSIGN(std::optional<std::string> text, readFile(path));
   if (!text)
-    return Status();
+    return std::optional<uint32_t>();
   Result<Json> index = parseOrderedJson(*text);
   if (!index)
     return fail("{}: not JSON: {}", path, index.status().message());
@@ -111,7 +111,11 @@ Status checkTokenIndex(const std::string &folder, const std::vector<std::string>
       return fail("{}: it says that {} has {} tokens, and the file has {} bytes: {}", path, have, tokens.dump(), size,
                   remedy);
   }
-  return Status();
+  const Json tokenizer = index->value("tokenizer", Json());
+  const Json end = tokenizer.is_object() ? tokenizer.value("end", Json()) : Json();
+  if (!end.is_number_unsigned() || end.get<uint64_t>() > std::numeric_limits<uint32_t>::max())
+    return std::optional<uint32_t>();
+  return std::optional<uint32_t>(end.get<uint32_t>());
 }
 
 } // namespace mt::train

@@ -51,8 +51,9 @@ private:
   std::vector<File> written;
 };
 
-/// Errors where a folder has these files of tokens, and an index.json that lists others, or other numbers of tokens.
-Status checkTokenIndex(const std::string &folder, const std::vector<std::string> &files);
+/// What stands behind each document in a folder's files of tokens, if its index.json says it. Errors where that lists
+/// other files, or other numbers of tokens.
+Result<std::optional<uint32_t>> readTokenIndex(const std::string &folder, const std::vector<std::string> &files);
 
 } // namespace mt::train
 #endif

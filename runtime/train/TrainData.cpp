@@ -49,7 +49,9 @@ Status openInto(OpenedData &opened, const std::vector<NamedPath> &all, const std
   return Status();
 }
 
-bool hasSamples(const SharedCorpus &corpus) { return corpus->rows() > 0 && corpus->filled(0); }
+bool canShare(const SharedCorpus &corpus) {
+  return corpus->rows() > 0 && (corpus->filled(0) || corpus->documentEnd());
+}
 
 /// The name of a mixture, as it could be said again.
 std::string weighted(const std::vector<std::string> &paths, const std::vector<double> &weights) {
@@ -85,14 +87,19 @@ Result<std::string> packAll(std::vector<SharedCorpus> &parts, const std::string 
   for (SharedCorpus &part : parts) {
     MT_ASSIGN(part, packed(part, name, plan, packing));
   }
-  if (packing.rows == 0)
+  if (packing.rows == 0 && packing.windows == 0)
     return fail(
-        "--pack: {} has no samples that are shorter than a row: windows of text and of tokens, and arrays, fill "
-        "theirs; leave it out",
+        "--pack: {} has no samples that are shorter than a row, and no documents that a token ends, as text has by a "
+        "tokenizer and tokens by the index.json of mtrun tokenize; leave it out",
         name);
+  const std::string windows =
+      packing.windows > 0 ? fmt::format("{}: {} windows, documents in them apart", name, packing.windows) : "";
+  if (packing.rows == 0)
+    return windows;
   const double places = static_cast<double>(packing.rows) * static_cast<double>(plan.settings.sequence);
-  return fmt::format("{}: {} samples in {} rows, of whose places they fill {:.1f} %", name, packing.samples,
-                     packing.rows, 100 * static_cast<double>(packing.filled) / places);
+  return fmt::format("{}: {} samples in {} rows, of whose places they fill {:.1f} %{}", name, packing.samples,
+                     packing.rows, 100 * static_cast<double>(packing.filled) / places,
+                     windows.empty() ? "" : "\n" + windows);
 }
 
 SharedCorpus asOne(const std::vector<SharedCorpus> &parts) {
@@ -117,7 +124,7 @@ Result<TrainData> TrainData::open(const DataOptions &options, const std::vector<
 Status TrainData::shareRows(std::vector<SharedCorpus> &parts, std::vector<SharedCorpus> &evaluated,
                             const plan::Plan &plan) {
   MT_ASSIGN(note, packAll(parts, data.name, plan));
-  if (std::ranges::none_of(evaluated, hasSamples))
+  if (std::ranges::none_of(evaluated, canShare))
     return Status();
   MT_ASSIGN(const std::string ofEvaluated, packAll(evaluated, evalData.name, plan));
   note += "\n" + ofEvaluated;

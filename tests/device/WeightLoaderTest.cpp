@@ -3,6 +3,7 @@
 #include "runtime/host/WeightLoader.h"
 #include "runtime/host/Convert.h"
 #include "runtime/host/Generator.h"
+#include "kernels/Quantized.h"
 
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -338,6 +339,84 @@ TEST_F(Weights, NamesWhatIsNotFinite) {
                 ": element 1100001 is nan: a trainable weight must be finite; export the model again");
   plan.parameters[0].trainable = false; // masks may hold -inf
   EXPECT_EQ(load().message(), "");
+}
+
+/// Codes and scales of rows whose last blocks are short, one of zeros among them, of any number of columns.
+TEST_F(Weights, PacksRows) {
+  for (const auto &[rows, columns] : {std::pair(3, 70), std::pair(5, 7), std::pair(4001, 131), std::pair(1, 600'001)}) {
+    plan = {}, used = 0;
+    std::ranges::fill(memory, std::byte{0xFF});
+    std::vector<float> values(static_cast<size_t>(rows * columns));
+    generateNormal(generatorKey("w", 1), 0, 0, 0.02, values);
+    std::fill_n(values.begin(), std::min(columns, 64), 0.0f);
+    const int64_t blocks = (columns + 63) / 64;
+    add("w", (rows * columns + 1) / 2, {{plan::kWeight, DType::u8}}).trainable = false;
+    add("w.scales", rows * blocks, {{plan::kWeight, DType::bf16}}).trainable = false;
+    for (size_t p : {size_t(0), size_t(1)}) {
+      plan::Initial &initial = plan.parameters[p].initial;
+      initial.path = file("packed.bin", values);
+      initial.length = values.size() * sizeof(float);
+      initial.packing = {{rows, columns}, 64, p == 0 ? "" : "w"};
+    }
+    ASSERT_EQ(load(3).message(), "");
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t row = i / static_cast<size_t>(columns), block = i % static_cast<size_t>(columns) / 64;
+      const uint16_t stored = part<uint16_t>(1, 0)[row * static_cast<size_t>(blocks) + block];
+      const float scale = std::bit_cast<float>(static_cast<uint32_t>(stored) << 16);
+      const auto level = [&](int code) { return static_cast<float>(kernels::kNormalFloat4[static_cast<size_t>(code)]) * scale; };
+      int nearest = 0;
+      for (int code = 1; code < 16; ++code)
+        if (std::abs(level(code) - values[i]) < std::abs(level(nearest) - values[i]))
+          nearest = code;
+      const int code = part<uint8_t>(0, 0)[i / 2] >> (i % 2 * 4) & 15;
+      // Of two that are equally near, to what 32 bits tell, either.
+      ASSERT_LE(std::abs(level(code) - values[i]), std::abs(level(nearest) - values[i]) + 1e-6f * scale)
+          << i << " of [" << rows << ", " << columns << "]: " << values[i] << " as " << code << ", not " << nearest;
+      ASSERT_GE(std::abs(level(i % 2 == 0 ? 0 : 15)), 0.99f * std::abs(values[i])) << "the scale is too small";
+    }
+  }
+}
+
+/// What a generator makes is packed as a file of the same numbers is, and the fingerprint does not tell how it is kept.
+TEST_F(Weights, PacksWhatIsMade) {
+  constexpr int64_t kRows = 1000, kColumns = 640;
+  for (const char *name : {"w", "v"}) {
+    add(name, kRows * kColumns / 2, {{plan::kWeight, DType::u8}}).trainable = false;
+    add(std::string(name) + ".scales", kRows * kColumns / 64, {{plan::kWeight, DType::bf16}}).trainable = false;
+  }
+  std::vector<float> values(kRows * kColumns);
+  generateNormal(generatorKey("w", 4), 0, 0, 0.02, values);
+  for (size_t p = 0; p < 4; ++p) {
+    plan::Initial &initial = plan.parameters[p].initial;
+    if (p < 2)
+      initial.generator = "normal", initial.seed = 4, initial.deviation = 0.02;
+    else
+      initial.path = file("made.bin", values), initial.length = values.size() * sizeof(float);
+    initial.packing = {{kRows, kColumns}, 64, p == 1 ? "w" : p == 3 ? "v" : ""};
+  }
+  ASSERT_EQ(load().message(), "");
+  EXPECT_TRUE(std::ranges::equal(part<uint8_t>(0, 0), part<uint8_t>(2, 0)));
+  EXPECT_TRUE(std::ranges::equal(part<uint16_t>(1, 0), part<uint16_t>(3, 0)));
+  const uint64_t packed = fingerprint;
+  const plan::Initial made = plan.parameters[0].initial, stored = plan.parameters[2].initial;
+  plan = {}, used = 0;
+  for (const auto &[name, initial] : {std::pair("w", made), std::pair("v", stored)}) {
+    plan::Parameter &whole = add(name, kRows * kColumns, {{plan::kWeight, DType::bf16}});
+    whole.trainable = false, whole.dims = {kRows, kColumns}, whole.initial = initial, whole.initial.packing = {};
+  }
+  ASSERT_EQ(load().message(), "");
+  EXPECT_EQ(fingerprint, packed);
+}
+
+TEST_F(Weights, PacksWhatIsFiniteAlone) {
+  std::vector<float> values(128, 1);
+  values[65] = NAN;
+  plan::Parameter &parameter = add("w", 64, {{plan::kWeight, DType::u8}});
+  parameter.trainable = false;
+  parameter.initial.path = file("nan.bin", values), parameter.initial.length = 512;
+  parameter.initial.packing = {{2, 64}, 64, ""};
+  EXPECT_EQ(load().message(), "parameter \"w\": element 65 is nan: a weight that is packed must be finite; compile it again "
+                              "without --base-bits");
 }
 
 TEST_F(Weights, NamesFilesThatAreMissingOrShort) {

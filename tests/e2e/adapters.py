@@ -22,10 +22,11 @@ class Curve:
     graph: str    # its .onnx, or its checkpoint folder
     lora: str
     batch: int = 4
+    options: str = ""
 
     def compile(self, output="plan.bin", options="", target="cpu-discrete"):
         return shlex.split(f"mtc compile {self.graph} -o {output} --batch {self.batch} --seq 32 --loss causal-lm --lora '{self.lora}' "
-                           f"--target {target} {options}")
+                           f"--target {target} {self.options} {options}")
 
     def begin(self, scratch):
         """Commands after which the folder `begun` has the adapters as they are before the first step."""
@@ -37,7 +38,8 @@ class Curve:
 
 CURVES = [Curve("llama-folder", "llama", "hf", "*_proj.weight:rank=4,alpha=8"),
           Curve("llama-graph", "llama", "model.onnx", "model.*_proj.weight:rank=4,alpha=8"),
-          Curve("gpt2-folder", "gpt2", "hf", "*attn.c_attn.weight:rank=3,alpha=16,seed=7")]
+          Curve("gpt2-folder", "gpt2", "hf", "*attn.c_attn.weight:rank=3,alpha=16,seed=7"),
+          Curve("llama-packed", "llama", "hf", "*_proj.weight:rank=4,alpha=8", options="--base-bits 4")]
 
 
 class Bench:

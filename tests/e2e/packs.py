@@ -167,7 +167,7 @@ def streams_suit_a_plan_that_packs_and_others_are_refused(b):
         done = b.scratch.attempt(command)
         tool.expect(done.returncode == 1 and words in done.stderr, f"{command}: {done.stderr}")
     refused("mtc compile gpt2.onnx -o no.bin --pack", "gpt2.onnx: --pack is for checkpoint folders")
-    refused("mtrun bytes.bin --data text.txt --pack --dry-run", "--data text.txt has no samples that are shorter than a row")
+    refused("mtrun bytes.bin --data text.txt --pack --dry-run", "--data text.txt has no samples that are shorter than a row, and no documents that a token ends")
     b.write("few.jsonl", samples(4, 256))
     refused("mtrun plain.bin --data few.jsonl --pack --dry-run", "--pack: the plan has no input 'segment_ids'")
     refused("mtrun eval plain.bin --data few.jsonl --pack", "--pack: the plan has no input 'segment_ids'")

@@ -344,6 +344,29 @@ TEST(Dequantize, IsTheFormula) {
         }
 }
 
+TEST(Dequantize, LooksUpLevels) {
+  const Dims dims = {5, 67};
+  for (int64_t bits : {2, 4})
+    for (DType type : {DType::f32, DType::bf16}) {
+      Tensor bytes = integers({(5 * 67 * bits + 7) / 8}, 0, 255, 1, DType::u8), scales = random({5, 3}, 2);
+      std::vector<double> levels(size_t(1) << bits);
+      for (size_t i = 0; i < levels.size(); ++i)
+        levels[i] = static_cast<double>(i * i) / 16 - 1;
+      int64_t next = 0;
+      Values expected = build(dims, [&](const Index &i) {
+        const int64_t bit = next++ * bits;
+        const int64_t number =
+            static_cast<int64_t>(bytes.values[static_cast<size_t>(bit / 8)]) >> (bit % 8) & ((1 << bits) - 1);
+        return levels[static_cast<size_t>(number)] * at(scales, {i[0], i[1] / 32});
+      });
+      expectResults({"dequantize",
+                     {{"bits", bits}, {"axis", int64_t{1}}, {"block", int64_t{32}}, {"levels", levels}},
+                     {bytes, scales, absent()},
+                     {{type, dims}}},
+                    {expected}, type == DType::bf16 ? 8e-3 : 1e-6);
+    }
+}
+
 TEST(Indexing, GatherNdAndElements) {
   Tensor data = random({2, 5, 6, 33}, 1), indices = integers({2, 4, 2}, -5, 5, 2);
   Values expected = build({2, 4, 33}, [&](const Index &i) {

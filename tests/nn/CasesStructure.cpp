@@ -214,9 +214,22 @@ void addDequantizes(Cases &cases) {
                Type element = getElementTypeOrSelf(g.in[1].getType());
                return one(g.make<DequantizeOp>(tensorOf({3, 5, 3}, element), g.in[0], g.in[1],
                                                zeros ? g.in[2] : Value(), bits, bits != 8, int64_t(zeros ? 0 : 1),
-                                               s.axis, s.block));
+                                               s.axis, s.block, nullptr));
              }});
       }
+  for (int64_t bits : {2, 4}) {
+    Input numbers = integers({(3 * 5 * 3 * bits + 7) / 8}, 0, 256);
+    numbers.element = IntegerType::get(&caseContext(), 8, IntegerType::Unsigned);
+    cases["dequantize"].push_back(
+        {std::to_string(bits) + " bits, levels", {numbers, real({3, 5, 2})}, [=](Graph g) {
+           llvm::SmallVector<double> levels;
+           for (int64_t i = 0; i < int64_t(1) << bits; ++i)
+             levels.push_back(static_cast<double>(i * i) / 16 - 1);
+           return one(g.make<DequantizeOp>(tensorOf({3, 5, 3}, getElementTypeOrSelf(g.in[1].getType())), g.in[0], g.in[1],
+                                           Value(), bits, false, int64_t(0), int64_t(2), int64_t(2),
+                                           DenseF64ArrayAttr::get(&caseContext(), levels)));
+         }});
+  }
 }
 
 void addStructureCases(Cases &cases) {

@@ -54,7 +54,8 @@ std::vector<Tensor> dequantize(DequantizeOp op, const Operands &in) {
     if (scales.dims.size() == 1)
       from = {i[op.getAxis()] / static_cast<int64_t>(op.getBlock())};
     double zero = op.getZeros() ? in[op.getZeros()].at(from) : static_cast<double>(op.getZero());
-    return (unpacked(in[op.getValues()], at++, op.getBits(), op.getIsSigned()) - zero) * scales.at(from);
+    const double number = unpacked(in[op.getValues()], at++, op.getBits(), op.getIsSigned());
+    return (op.getLevels() ? (*op.getLevels())[static_cast<size_t>(number)] : number - zero) * scales.at(from);
   })};
 }
 /// As in training.

@@ -44,3 +44,20 @@ func.func private @heads(%h: tensor<4096x6xf32>, %w: tensor<50257x6xf32>, %l: te
   %2 = nn.linear_cross_entropy %g, %u, %k, %s {chunk = 2 : i64} : (tensor<4x6xf32>, tensor<9x6xf32>, tensor<4xi64>, tensor<16xf64>) -> tensor<f32>
   return %0, %1, %2 : tensor<f32>, tensor<f32>, tensor<f32>
 }
+
+// A weight that is made of stored numbers is made where it is used, for each use; a view's or a result's stays.
+// CHECK-LABEL: func.func private @stored(
+// CHECK: nn.relu
+// CHECK-NEXT: %[[W:.*]] = nn.dequantize %arg0, %arg1
+// CHECK-NEXT: %[[Y:.*]] = nn.matmul %{{.*}}, %[[W]]
+// CHECK-NEXT: %[[Z:.*]] = nn.relu %[[Y]]
+// CHECK-NEXT: %[[V:.*]] = nn.dequantize %arg0, %arg1
+// CHECK-NEXT: nn.matmul %[[Z]], %[[V]] {transposeRhs = true}
+func.func private @stored(%c: tensor<4x2xui8>, %s: tensor<bf16>, %x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %w = nn.dequantize %c, %s {bits = 4 : i64} : (tensor<4x2xui8>, tensor<bf16>) -> tensor<4x4xf32>
+  %0 = nn.relu %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = nn.matmul %0, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = nn.relu %1 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = nn.matmul %2, %w {transposeRhs = true} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %3 : tensor<4x4xf32>
+}

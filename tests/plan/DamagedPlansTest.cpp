@@ -30,6 +30,15 @@ Template &code(Plan &plan, const std::string &name) {
   return plan.templates[0];
 }
 
+/// The first parameter, as if its 30 elements were the codes of [6, 10] numbers.
+Packing &packed(Plan &plan) {
+  Parameter &parameter = plan.parameters[0];
+  parameter.trainable = false, parameter.optimizer.clear();
+  parameter.parts.resize(1);
+  parameter.parts[0].type = DType::u8, parameter.parts[0].span.bytes = 30;
+  return parameter.initial.packing.emplace(Packing{{6, 10}, 64, ""});
+}
+
 struct Damage {
   std::string name;
   std::function<void(Plan &)> apply;
@@ -119,6 +128,19 @@ const std::vector<Damage> kDamages = {
      },
      "a dimension of -6 is not possible"},
     {"unknownGenerator", [](Plan &p) { p.parameters[0].initial.generator = "cauchy"; }, "unknown generator \"cauchy\""},
+    {"packedAndTrained", [](Plan &p) { p.parameters[0].initial.packing = {{6, 5}, 64, ""}; },
+     "it is packed, and cannot be trainable"},
+    {"packedInNoBlocks", [](Plan &p) { packed(p).block = 0; }, "[6, 10] in blocks of 0 cannot be packed"},
+    {"packedOfNothing", [](Plan &p) { packed(p).dims = {6, 0}; }, "a dimension of 0 is not possible"},
+    {"packedIntegers",
+     [](Plan &p) {
+       packed(p);
+       p.parameters[0].initial.path = "/w.bin";
+       p.parameters[0].initial.type = DType::i32;
+     },
+     "i32 in /w.bin cannot be packed: only floats can"},
+    {"packedInOther", [](Plan &p) { packed(p).dims = {6, 12}; }, "30 of u8 do not hold the codes of [6, 12]"},
+    {"scalesOfOther", [](Plan &p) { packed(p).codes = "v"; }, "30 of u8 do not hold the scales of [6, 10]"},
     {"adapterOfNothing",
      [](Plan &p) {
        p.adapters.push_back({0, 1, 99});

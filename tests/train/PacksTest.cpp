@@ -145,6 +145,50 @@ TEST_F(Packs, RowsThatAreFullStayAsTheyAre) {
   EXPECT_EQ(row.tokens[0], 'j');
 }
 
+/// Of tokens of which an index says what ends a document: also where a window begins within one, or an epoch's windows
+/// begin later.
+TEST_F(Packs, WindowsKeepDocumentsApart) {
+  const auto write = [&](const std::string &end) {
+    std::string tokens(1024, '\0');
+    const int32_t header[] = {20240520, 1, 27};
+    std::memcpy(tokens.data(), header, sizeof(header));
+    for (int i = 1; i <= 27; ++i) // the third, the fifth, the sixth and the 14th end a document
+      tokens += {static_cast<char>(i == 3 || i == 5 || i == 6 || i == 14 ? 99 : i), '\0'};
+    std::filesystem::create_directory(folder / "t");
+    folder.write("t/tokens-00000.bin", tokens);
+    folder.write("t/index.json", "{\"format\": \"mt tokens 1\", \"type\": \"uint16\", \"tokenizer\": {\"end\": " + end +
+                                     "}, \"files\": [{\"name\": \"tokens-00000.bin\", \"tokens\": 27}]}");
+    return open(folder / "t");
+  };
+  auto windows = write("99");
+  Result<SharedCorpus> apart = packed(windows, "--data t", plan, packing);
+  ASSERT_TRUE(apart.ok()) << apart.status().message();
+  EXPECT_EQ(packing.windows, 3);
+  EXPECT_EQ(packing.rows, 0);
+  ASSERT_EQ((*apart)->rows(), 3);
+  const Columns first = read(**apart, 0), second = read(**apart, 1), third = read(**apart, 2);
+  EXPECT_EQ(first.tokens, (Numbers{1, 2, 99, 4, 99, 99, 7, 8}));
+  EXPECT_EQ(first.labels, (Numbers{2, 99, n, 99, n, n, 8, 9}));
+  EXPECT_EQ(first.positions, (Numbers{0, 1, 2, 0, 1, 0, 0, 1}));
+  EXPECT_EQ(first.segments, (Numbers{1, 1, 1, 2, 2, 3, 4, 4}));
+  EXPECT_EQ(second.tokens, (Numbers{10, 11, 12, 13, 99, 15, 16, 17}));
+  EXPECT_EQ(second.labels, (Numbers{11, 12, 13, 99, n, 16, 17, 18}));
+  EXPECT_EQ(second.positions, (Numbers{0, 1, 2, 3, 4, 0, 1, 2}));
+  EXPECT_EQ(second.segments, (Numbers{1, 1, 1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(third.segments, Numbers(kSequence, 1));
+  EXPECT_EQ((*apart)->where(1, 0, 4), folder / "t/tokens-00000.bin, token 13");
+  RowBuffer buffer(plan);
+  ASSERT_TRUE(readRow(**apart, plan, {0, 2}, buffer.destinations).ok());
+  const auto *segments = reinterpret_cast<const int64_t *>(buffer.destinations[4]);
+  EXPECT_EQ(Numbers(segments, segments + kSequence), (Numbers{1, 2, 2, 3, 4, 4, 4, 4})) << "two tokens later";
+  plan.inputs[1].targets = {1, kSequence}; // a model that looks for successors itself
+  EXPECT_EQ(read(**packed(write("99"), "--data t", plan, packing), 0).labels, (Numbers{1, 2, 99, n, 99, n, n, 8}));
+  for (const char *none : {"null", "-1", "\"99\"", "1e30"}) {
+    auto unknown = write(none);
+    EXPECT_EQ(*packed(unknown, "--data t", plan, packing), unknown) << none;
+  }
+}
+
 TEST_F(Packs, PositionsThatTheModelLacksAreSaidAsWhatTheyAre) {
   plan.inputs[3].vocabulary = 5; // what a table of positions has
   auto packs = pack("{\"tokens\": [1, 2, 3, 4, 5]}\n{\"tokens\": [1, 2, 3, 4, 5]}\n");

@@ -151,6 +151,15 @@ void addModelFlags(CLI::App &app, pipeline::Options &o) {
          "are\nrank, alpha (the rank), dropout and seed (0); repeatable,\nthe last counts")
       ->option_text("PATTERN:rank=R,alpha=A")
       ->allow_extra_args(false);
+  addText(
+      app, "--base-bits", "4",
+      [&o](const std::string &bits) {
+        if (bits != "4")
+          throwUsage("--base-bits " + bits + ": must be 4; without it weights that are not trained have the precision's bits");
+        o.packBase = true;
+      },
+      "weights of products that are not trained in 4 bits each\n(NF4, a 16-bit scale for 64 of a row), in host memory "
+      "and\nover the link: the base of --lora as QLoRA has it");
   add(app, "--precision", "KIND", o.precision, "fp32 or bf16 (default: fp32; TF32 is never used)")->check(oneOf({"fp32", "bf16"}));
   add(app, "--optimizer", "KIND", o.optimizer, kernels::optimizerList() + " (default: adamw)")->check(oneOf(kernels::optimizerNames()));
   app.add_option_function<std::vector<std::string>>("--group", [&o](const std::vector<std::string> &all) {
