@@ -5,8 +5,8 @@
 namespace mt::planner {
 
 Place DeviceWeights::ifWanted(int64_t p, uint32_t device) const {
-  auto found = brought.find({p, device});
-  return found != brought.end() && found->second.until == context.running ? found->second.place : Place();
+  const Brought &each = brought[indexOf(p, device)];
+  return each.until == context.running ? each.place : Place();
 }
 
 void DeviceWeights::bring(int64_t phase) {
@@ -41,11 +41,11 @@ std::vector<int64_t> DeviceWeights::missing(int64_t phase) {
     const int64_t p = operand.index;
     bool stays = true; // alike on all devices that the layer runs on
     for (uint32_t device : context.devicesOf(l)) {
-      Brought &each = brought[{p, device}];
+      Brought &each = brought[indexOf(p, device)];
       stays = each.place && (context.decision(context.parameter(p).owner).kept || each.until + 1 >= phase);
       each.until = phase;
     }
-    Brought &there = brought[{p, context.devicesOf(l).front()}];
+    Brought &there = brought[indexOf(p, context.devicesOf(l).front())];
     if (context.machine.unified())
       there.place = layout.weightOf(p);
     else if (Place always = layout.residentWeights[static_cast<size_t>(p)];
@@ -71,7 +71,7 @@ void DeviceWeights::bringRun(int64_t l, const std::vector<int64_t> &run) {
   for (uint32_t device : context.devicesOf(l)) {
     places.push_back(out.slot(out.text("device {}", label), context.device(device).memory, Kind::weight, bytes));
     for (int64_t p : run)
-      brought[{p, device}].place = places.back() + (layout.weightOf(p).offset - begin.offset);
+      brought[indexOf(p, device)].place = places.back() + (layout.weightOf(p).offset - begin.offset);
   }
   if (places.size() > 1 && context.hasPeers)
     return bringToAll(label, begin, places, bytes);
@@ -102,7 +102,7 @@ void DeviceWeights::bringToAll(const std::string &label, Place begin, const std:
 /// From the device where it always is.
 void DeviceWeights::bringResident(int64_t l, int64_t p) {
   const uint32_t device = context.deviceOf(l);
-  brought[{p, device}].place =
+  brought[indexOf(p, device)].place =
       context.out.across(context.out.text("weight {} layer {}", context.parameter(p).name, l),
                          layout.residentWeights[static_cast<size_t>(p)], context.device(device).memory, Kind::weight,
                          context.parameter(p).type.bytes());

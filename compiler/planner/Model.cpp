@@ -72,14 +72,26 @@ std::string Model::updateOf(int64_t parameter) const {
   return std::string(entry.isSplit() ? entry.spec->split : entry.spec->whole);
 }
 
+void Model::noteReads() {
+  for (Template &code : templates) {
+    code.reads.clear();
+    for (const Argument &argument : code.arguments) {
+      if (argument.kind != Argument::operand)
+        continue;
+      const auto index = static_cast<size_t>(argument.index);
+      code.reads.resize(std::max(code.reads.size(), index + 1));
+      code.reads[index] = true;
+    }
+  }
+}
+
 bool Model::backwardReads(int64_t layer, int64_t rung, int64_t operand) const {
   const Layer &entry = layers[static_cast<size_t>(layer)];
   if (!entry.isDifferentiated())
     return false;
   const Template &backward = templates[static_cast<size_t>(entry.rungs[entry.isLoss ? 0 : static_cast<size_t>(rung)].backward)];
-  return std::ranges::any_of(backward.arguments, [&](const Argument &argument) {
-    return argument.kind == Argument::operand && argument.index == operand;
-  });
+  const auto index = static_cast<size_t>(operand);
+  return index < backward.reads.size() && backward.reads[index];
 }
 
 } // namespace mt::planner

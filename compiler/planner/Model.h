@@ -96,6 +96,7 @@ struct Template {
   int64_t workspace = 0;         ///< bytes
   std::vector<Argument> arguments;
   std::vector<Result> results;
+  std::vector<bool> reads = {}; ///< by operand of its layer; those behind its end are not read
 };
 
 /// Templates of one rung of the ladder of saved activations: indices into the model's templates.
@@ -139,6 +140,8 @@ struct Model {
   Status setMicroBatches(int64_t batch, int64_t rankCount);
   /// The kernel that updates a parameter.
   std::string updateOf(int64_t parameter) const;
+  /// Notes in each template what it reads. Call when all are there.
+  void noteReads();
   /// Whether a rung's backward reads an operand of its layer.
   bool backwardReads(int64_t layer, int64_t rung, int64_t operand) const;
 };

@@ -29,6 +29,8 @@ constexpr int64_t kClimb = 1'300'000, kClimbOn = 300'000;
 /// Commands that are simulated while single objects are tried: a fraction of a second.
 constexpr int64_t kPolish = 30'000, kPolishSmall = 100'000'000;
 constexpr int kKicks = 4000;
+/// Operands of a command, at most, that its part of these fractions allows for.
+constexpr size_t kUsualAccesses = 32;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
 constexpr int64_t kLeastPart = 32 << 20;
 /// A part of the device's memory that packing may need where little else is free.
@@ -240,10 +242,18 @@ private:
     return key;
   }
 
+  /// What a simulation takes, in commands of usual layers: one with hundreds of operands counts as several.
+  static int64_t sizeOf(const Schedule &schedule) {
+    size_t accesses = 0;
+    for (const Command &command : schedule.step)
+      accesses += command.accesses.size();
+    return static_cast<int64_t>(std::max({size_t(1), schedule.step.size(), accesses / kUsualAccesses}));
+  }
+
   Timing evaluate(const Decisions &decisions) {
     ++simulations;
     Schedule schedule = build(model, machine, decisions, Extent::step);
-    simulated += static_cast<int64_t>(schedule.step.size());
+    simulated += sizeOf(schedule);
     return time(schedule, schedule.step, machine, decisions, true);
   }
 
@@ -639,7 +649,7 @@ private:
   /// other; and smaller limits, for what comes too early can be in the way. Until nothing gains, or what it may cost is spent.
   void polish() {
     allowed = INT64_MAX;
-    const auto commands = static_cast<int64_t>(std::max<size_t>(1, build(model, machine, best, Extent::step).step.size()));
+    const int64_t commands = sizeOf(build(model, machine, best, Extent::step));
     int64_t left = kPolish / commands + kPolishSmall / (commands * commands);
     auto tries = [&](const Decisions &changed) {
       return left > 0 && changed != best && left-- > 0 && attempt(changed) == Tried::better;

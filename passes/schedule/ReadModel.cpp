@@ -224,6 +224,7 @@ private:
 Status applySettings(const plan::Settings &settings, const target::Target &target, planner::Model &model) {
   model.clip = settings.clip;
   model.narrowExchange = settings.narrowExchange;
+  model.noteReads();
   MT_TRY(model.setMicroBatches(settings.batch, target.ranks));
   return model.setOptimizer(settings.optimizer, target.ranks);
 }

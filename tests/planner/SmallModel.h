@@ -69,6 +69,7 @@ inline Model smallModel(const std::vector<SmallLayer> &layers, int64_t microBatc
     }
     model.layers.push_back(std::move(layer));
   }
+  model.noteReads();
   (void)model.setOptimizer("adamw");
   return model;
 }
