@@ -72,6 +72,23 @@ def AddAdapters : Pass<"mt-add-adapters", "mlir::ModuleOp"> {
   let dependentDialects = ["::mt::nn::NnDialect"];
 }
 
+def JoinWeights : Pass<"mt-join-weights", "mlir::ModuleOp"> {
+  let summary = "Makes one parameter of frozen ones that the model concatenates.";
+  let description = [{
+    Of parameters that nothing but one concatenation along dimension 0 uses, as matrices of experts that a checkpoint has
+    apart, remains one, behind all others; `nn.pieces` names what it is of. Trained ones stay apart, with state of their own.
+
+    ```mlir
+    %s = nn.concat %w0, %w1 {axis = 0 : i64} : (tensor<1x8x4xf32>, tensor<1x8x4xf32>) -> tensor<2x8x4xf32>
+    ```
+    becomes the argument
+    ```mlir
+    %s: tensor<2x8x4xf32> {nn.parameter = "experts.*.weight", nn.pieces = ["experts.0.weight", "experts.1.weight"]}
+    ```
+  }];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
 def PackWeights : Pass<"mt-pack-weights", "mlir::ModuleOp"> {
   let summary = "Packs frozen weights of products in four bits each, and a scale for each block.";
   let description = [{

@@ -1,16 +1,13 @@
 #include "compiler/pipeline/Adapters.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "compiler/pipeline/Parameters.h"
+
 #include "passes/nn/Adapters.h"
-#include "passes/nn/Packing.h"
 #include "runtime/base/PatternSettings.h"
 #include "runtime/plan/ParameterGroups.h"
 
-#include <fmt/ranges.h>
-
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <set>
 
 using namespace mlir;
@@ -53,28 +50,6 @@ Result<std::vector<AdapterRequest>> parseAll(const std::vector<std::string> &tex
   return requests;
 }
 
-/// An argument of @main that is a parameter.
-struct Argument {
-  std::string name;
-  RankedTensorType type;
-  bool trained;
-  DictionaryAttr initial; ///< null: of the model's file
-  bool isFloat() const { return isa<FloatType>(type.getElementType()); }
-};
-
-std::vector<Argument> parametersOf(ModuleOp module) {
-  std::vector<Argument> found;
-  auto main = module.lookupSymbol<func::FuncOp>(nn::kMainName);
-  for (BlockArgument argument : main.getArguments()) {
-    const unsigned i = argument.getArgNumber();
-    if (auto name = main.getArgAttrOfType<StringAttr>(i, nn::kParameterAttr))
-      found.push_back({name.str(), cast<RankedTensorType>(argument.getType()),
-                       bool(main.getArgAttr(i, nn::kTrainableAttr)),
-                       main.getArgAttrOfType<DictionaryAttr>(i, passes::kInitialAttr)});
-  }
-  return found;
-}
-
 /// The exported module's name for a parameter, else its own, without the last part where that says that it is a weight.
 std::string moduleOf(const plan::Parameter &parameter) {
   std::string name = parameter.name;
@@ -85,26 +60,6 @@ std::string moduleOf(const plan::Parameter &parameter) {
     }
   constexpr std::string_view kWeight = ".weight";
   return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
-}
-
-/// The first few names, and how many more there are.
-std::string listOf(const std::vector<std::string> &names) {
-  constexpr size_t kMost = 4;
-  const size_t shown = std::min(names.size(), kMost);
-  std::string text =
-      fmt::format("'{}'", fmt::join(names.begin(), names.begin() + static_cast<ptrdiff_t>(shown), "', '"));
-  return shown == names.size() ? text : fmt::format("{} and {} more", text, names.size() - shown);
-}
-
-/// Names of weights that products take as they are.
-std::vector<std::string> productWeights(ModuleOp module) {
-  std::set<std::string> names;
-  auto main = module.lookupSymbol<func::FuncOp>(nn::kMainName);
-  for (auto product : main.front().getOps<nn::MatmulOp>())
-    if (auto weight = dyn_cast<BlockArgument>(product.getRhs()); weight && nn::shapeOf(weight).size() == 2)
-      if (auto name = main.getArgAttrOfType<StringAttr>(weight.getArgNumber(), nn::kParameterAttr))
-        names.insert(name.str());
-  return {names.begin(), names.end()};
 }
 
 } // namespace
@@ -125,7 +80,7 @@ Result<AdapterRequest> parseAdapterRequest(const std::string &text) {
 Status requestAdapters(ModuleOp module, const std::vector<std::string> &texts,
                        const std::vector<plan::Parameter> &parameters) {
   MT_ASSIGN(const std::vector<AdapterRequest> requests, parseAll(texts));
-  const std::vector<Argument> arguments = parametersOf(module);
+  const std::vector<ParameterArgument> arguments = parametersOf(module);
   std::vector<const AdapterRequest *> chosen(arguments.size(), nullptr);
   for (const AdapterRequest &request : requests) {
     bool any = false;
@@ -150,13 +105,13 @@ Status requestAdapters(ModuleOp module, const std::vector<std::string> &texts,
   return {};
 }
 
-Status addAdapterParameters(ModuleOp module, const std::vector<std::string> &texts,
-                            std::vector<plan::Parameter> &parameters) {
+Status checkAdapters(ModuleOp module, const std::vector<std::string> &texts,
+                     const std::vector<plan::Parameter> &parameters) {
   MT_ASSIGN(const std::vector<AdapterRequest> requests, parseAll(texts));
   std::set<std::string> adapted;
   for (const passes::AdapterEntry &entry : passes::adaptersOf(module))
     adapted.insert(entry.parameter);
-  const std::vector<Argument> arguments = parametersOf(module);
+  const std::vector<ParameterArgument> arguments = parametersOf(module);
   for (const AdapterRequest &request : requests) {
     std::vector<std::string> left;
     bool any = false;
@@ -173,50 +128,7 @@ Status addAdapterParameters(ModuleOp module, const std::vector<std::string> &tex
       module.emitRemark() << "--lora " << request.text << ": without an adapter stay " << listOf(left)
                           << ", which no product takes as they are, or which are the head";
   }
-  for (const Argument &argument : arguments)
-    if (argument.initial) {
-      plan::Parameter &made = parameters.emplace_back();
-      made.name = argument.name;
-      made.initial.generator = argument.initial.getAs<StringAttr>("generator").str();
-      made.initial.seed = static_cast<uint64_t>(argument.initial.getAs<IntegerAttr>("seed").getInt());
-      made.initial.deviation = argument.initial.getAs<FloatAttr>("deviation").getValueAsDouble();
-      made.initial.value = argument.initial.getAs<FloatAttr>("value").getValueAsDouble();
-    }
   return {};
-}
-
-Status addPackedParameters(ModuleOp module, std::vector<plan::Parameter> &parameters) {
-  std::map<std::string, size_t> numbers;
-  for (size_t p = 0; p < parameters.size(); ++p)
-    numbers.emplace(parameters[p].name, p);
-  const size_t before = parameters.size();
-  size_t number = 0;
-  auto main = module.lookupSymbol<func::FuncOp>(nn::kMainName);
-  for (BlockArgument argument : main.getArguments()) {
-    auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), nn::kParameterAttr);
-    if (!name)
-      continue;
-    const auto packing =
-        passes::packingOf(main.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), passes::kPackingAttr));
-    if (packing && packing->codes.empty()) {
-      parameters[number].initial.packing = packing;
-    } else if (packing) {
-      plan::Parameter scales;
-      scales.name = name.str();
-      scales.initial = parameters[numbers.at(packing->codes)].initial;
-      scales.initial.packing = packing;
-      parameters.push_back(std::move(scales));
-    }
-    ++number;
-  }
-  if (parameters.size() > before)
-    return {};
-  const std::vector<std::string> weights = productWeights(module);
-  return fail("--base-bits 4: there is no frozen matrix that only products take, as it is{}",
-              weights.empty() ? ""
-                              : fmt::format("; products take {}: keep them as they are with --freeze PATTERN, or train "
-                                            "adapters beside them with --lora",
-                                            listOf(weights)));
 }
 
 } // namespace mt::pipeline

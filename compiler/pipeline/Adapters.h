@@ -1,4 +1,4 @@
-// What users say of the frozen base and what stands beside it. Of low-rank adapters, `--lora PATTERN:rank=R,alpha=A`, and what becomes of it: for which parameters
+// What users say of low-rank adapters, `--lora PATTERN:rank=R,alpha=A`, and what becomes of it: for which parameters
 // the module asks mt-add-adapters for one, and the adapters' own parameters as a plan has them.
 #ifndef MT_COMPILER_PIPELINE_ADAPTERS_H
 #define MT_COMPILER_PIPELINE_ADAPTERS_H
@@ -27,14 +27,10 @@ Result<AdapterRequest> parseAdapterRequest(const std::string &text);
 Status requestAdapters(mlir::ModuleOp module, const std::vector<std::string> &texts,
                        const std::vector<plan::Parameter> &parameters);
 
-/// Appends to `parameters` those that mt-add-adapters gave the module. Errors name a request of which nothing came;
-/// what others left out is remarked.
-Status addAdapterParameters(mlir::ModuleOp module, const std::vector<std::string> &texts,
-                            std::vector<plan::Parameter> &parameters);
-
-/// Says of each parameter that mt-pack-weights packed what its codes are of, and appends those that hold scales. An error
-/// if there are none.
-Status addPackedParameters(mlir::ModuleOp module, std::vector<plan::Parameter> &parameters);
+/// What became of it, once mt-add-adapters ran; `parameters` are the model's. Errors name a request of which nothing
+/// came; what others left out is remarked.
+Status checkAdapters(mlir::ModuleOp module, const std::vector<std::string> &texts,
+                     const std::vector<plan::Parameter> &parameters);
 
 } // namespace mt::pipeline
 #endif

@@ -2,6 +2,7 @@
 
 #include "compiler/pipeline/Adapters.h"
 #include "compiler/pipeline/OpenModel.h"
+#include "compiler/pipeline/Parameters.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/plan/PlanAttributes.h"
 #include "kernels/Optimizers.h"
@@ -88,22 +89,6 @@ std::string joinProblems(const onnx::Problems &problems, bool everyNode) {
   return fmt::format("{}", fmt::join(texts, "\n"));
 }
 
-std::vector<plan::Parameter> describedParameters(const onnx::ImportedModel &imported) {
-  std::vector<plan::Parameter> described;
-  for (const onnx::ImportedParameter &parameter : imported.parameters) {
-    plan::Parameter entry;
-    entry.name = parameter.name;
-    for (const onnx::Alias &alias : parameter.aliases)
-      entry.aliases.push_back({static_cast<plan::Alias::Kind>(alias.kind), alias.name, alias.transposed});
-    entry.initial = {parameter.path,      parameter.offset, parameter.length,    parameter.storedType,
-                     parameter.generator, parameter.seed,   parameter.deviation, parameter.value};
-    if (parameter.isRunning)
-      entry.optimizer = kernels::kReplace;
-    described.push_back(std::move(entry));
-  }
-  return described;
-}
-
 /// Of the graph with what was added to it.
 uint64_t digestOf(uint64_t digest, ModuleOp module) {
   std::string added;
@@ -159,21 +144,20 @@ Status Front::readModel(int64_t rows) {
   auto imported = importModel(context, options.model, options.pack, import, problems);
   if (failed(imported))
     return problems.empty() ? collector.failure(options.model) : Status::error(joinProblems(problems, options.everyNode));
-  std::vector<plan::Parameter> parameters = describedParameters(*imported);
+  std::vector<plan::Parameter> parameters = modelParameters(*imported);
   MT_TRY(requestAdapters(*imported->module, options.lora, parameters));
   PassManager manager(&context);
   addLossPasses(manager, {options.loss, options.labelSmoothing, options.zLoss});
   if (failed(manager.run(*imported->module)))
     return collector.failure(options.model);
-  MT_TRY(addAdapterParameters(*imported->module, options.lora, parameters));
-  if (options.packBase) {
-    PassManager packing(&context);
-    packing.addPass(createPackWeights()); // after the loss and adapters: it sees which products there are
-    if (failed(packing.run(*imported->module)))
-      return collector.failure(options.model);
-    MT_TRY(addPackedParameters(*imported->module, parameters));
-  }
-  MT_TRY(describe(*imported, std::move(parameters), *imported->module));
+  MT_TRY(checkAdapters(*imported->module, options.lora, parameters));
+  PassManager base(&context);
+  addBasePasses(base, options.packBase);
+  if (failed(base.run(*imported->module)))
+    return collector.failure(options.model);
+  if (options.packBase)
+    MT_TRY(checkPacked(*imported->module).within("--base-bits 4"));
+  MT_TRY(describe(*imported, planParameters(*imported->module, parameters), *imported->module));
   model = std::move(imported->module);
   return {};
 }

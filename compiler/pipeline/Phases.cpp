@@ -16,6 +16,12 @@ void addLossPasses(mlir::OpPassManager &manager, const AppendLossOptions &loss) 
   manager.addPass(createAddAdapters()); // after the loss, which the head is one operation with
 }
 
+void addBasePasses(mlir::OpPassManager &manager, bool pack) {
+  manager.addPass(createJoinWeights());
+  if (pack)
+    manager.addPass(createPackWeights()); // after the loss and adapters: it sees which products there are
+}
+
 void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batch, int64_t microBatch) {
   manager.addPass(createNumberRows());                    // needs the whole batch: micro-batches have its rows' numbers
   manager.addPass(createSplitBatch({batch, microBatch})); // needs the loss; before types and layers, which its changes are part of

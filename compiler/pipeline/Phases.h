@@ -8,6 +8,8 @@ namespace mt::pipeline {
 
 /// From the importer's module, of a whole batch, to recovered operations and the loss.
 void addLossPasses(mlir::OpPassManager &manager, const AppendLossOptions &loss);
+/// Frozen parameters as a plan holds them, once it is known who uses them: several as one, and packed if `pack`.
+void addBasePasses(mlir::OpPassManager &manager, bool pack);
 /// To micro-batches of `microBatch` of `batch` rows (0: as many as the module has); `narrow`: with the types of bf16
 /// training.
 void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batch = 0, int64_t microBatch = 0);

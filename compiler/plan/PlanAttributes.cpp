@@ -36,6 +36,22 @@ struct Reader {
     return value ? value.getValueAsDouble() : 0;
   }
 };
+
+/// Bytes of a file, or a generator.
+void writeSource(Writer &writer, const plan::Initial &initial) {
+  if (initial.generator.empty())
+    writer.add("path", initial.path).add("offset", int64_t(initial.offset)).add("length", int64_t(initial.length))
+        .add("type", kernels::name(initial.type));
+  else
+    writer.add("generator", initial.generator).add("seed", int64_t(initial.seed)).real("deviation", initial.deviation)
+        .real("value", initial.value);
+}
+
+plan::Initial readSource(const Reader &r) {
+  return {r.text("path"), uint64_t(r.integer("offset")), uint64_t(r.integer("length")),
+          kernels::dtypeFromName(r.text("type")).value_or(kernels::DType::f32), r.text("generator"), uint64_t(r.integer("seed")),
+          r.real("deviation"), r.real("value")};
+}
 } // namespace
 
 void setPlanAttributes(ModuleOp module, const plan::Plan &plan) {
@@ -55,12 +71,18 @@ void setPlanAttributes(ModuleOp module, const plan::Plan &plan) {
                             .add("transposed", int64_t(alias.transposed)).get());
     if (!aliases.empty())
       writer.list.append("aliases", builder.getArrayAttr(aliases));
-    if (initial.generator.empty())
-      writer.add("path", initial.path).add("offset", int64_t(initial.offset)).add("length", int64_t(initial.length))
-          .add("type", kernels::name(initial.type));
-    else
-      writer.add("generator", initial.generator).add("seed", int64_t(initial.seed)).real("deviation", initial.deviation)
-          .real("value", initial.value);
+    if (!initial.pieces.empty()) {
+      SmallVector<Attribute> pieces;
+      for (const plan::Piece &piece : initial.pieces) {
+        Writer one{builder};
+        one.add("name", piece.name);
+        writeSource(one, piece.initial);
+        pieces.push_back(one.get());
+      }
+      writer.list.append("pieces", builder.getArrayAttr(pieces));
+    } else {
+      writeSource(writer, initial);
+    }
     if (initial.packing)
       writer.list.append(passes::kPackingAttr, passes::attributeOf(builder, *initial.packing));
     parameters.push_back(writer.get());
@@ -99,9 +121,14 @@ LogicalResult readPlanAttributes(ModuleOp module, plan::Plan &plan) {
         parameter.aliases.push_back({ofModule ? plan::Alias::Kind::module : plan::Alias::Kind::initializer, a.text("name"),
                                      a.integer("transposed") != 0});
       }
-    parameter.initial = {r.text("path"), uint64_t(r.integer("offset")), uint64_t(r.integer("length")),
-                         kernels::dtypeFromName(r.text("type")).value_or(kernels::DType::f32), r.text("generator"),
-                         uint64_t(r.integer("seed")), r.real("deviation"), r.real("value")};
+    parameter.initial = readSource(r);
+    if (auto pieces = dictionary.getAs<ArrayAttr>("pieces"))
+      for (Attribute piece : pieces) {
+        Reader one{dyn_cast<DictionaryAttr>(piece)};
+        if (!one.dictionary)
+          return module.emitError() << "the pieces of parameter '" << parameter.name << "' must be dictionaries";
+        parameter.initial.pieces.push_back({one.text("name"), readSource(one)});
+      }
     parameter.initial.packing = passes::packingOf(dictionary.getAs<DictionaryAttr>(passes::kPackingAttr));
     plan.parameters.push_back(std::move(parameter));
   }

@@ -6,6 +6,7 @@
 #include "kernels/Blocks.h"
 #include "kernels/Quantized.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -27,12 +28,32 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     return experts && experts.getWeight() == use.get() && experts.getLhs() != use.get();
   }
 
+  /// Whether a product decides what others compute, as a router does which experts: such numbers stay as they are.
+  static bool chooses(Operation *product) {
+    SmallVector<Operation *> ways(product->getUsers());
+    llvm::SmallPtrSet<Operation *, 16> seen;
+    while (!ways.empty()) {
+      Operation *op = ways.pop_back_val();
+      if (isa<TopKOp>(op))
+        return true;
+      if (isa<SoftmaxOp, ReshapeOp, SigmoidOp, AddOp, MulOp, CastOp, DetachOp>(op) && seen.insert(op).second)
+        ways.append(op->user_begin(), op->user_end());
+    }
+    return false;
+  }
+
   static bool isPackable(func::FuncOp main, BlockArgument argument) {
     const unsigned i = argument.getArgNumber();
     return main.getArgAttr(i, kParameterAttr) && !main.getArgAttr(i, kTrainableAttr) &&
            isa<FloatType>(getElementTypeOrSelf(argument.getType())) && shapeOf(argument).size() >= 2 &&
            !llvm::is_contained(shapeOf(argument), 0) && !argument.use_empty() &&
-           llvm::all_of(argument.getUses(), isWeight);
+           llvm::all_of(argument.getUses(), isWeight) && llvm::none_of(argument.getUsers(), chooses) && hasWholeBytes(main, argument);
+  }
+
+  /// Of each of the model's parameters that it is of.
+  static bool hasWholeBytes(func::FuncOp main, BlockArgument argument) {
+    auto pieces = main.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), passes::kPiecesAttr);
+    return !pieces || cast<ShapedType>(argument.getType()).getNumElements() / static_cast<int64_t>(pieces.size()) % 2 == 0;
   }
 
   llvm::StringSet<> names; ///< of parameters

@@ -1,4 +1,5 @@
-// plan::Packing as an attribute: of the arguments that mt-pack-weights makes, and of parameters in `mt.parameters`.
+// How parameters of a plan hold those of the model, as attributes of arguments: several as one, and packed. plan::Packing
+// is an attribute of parameters in `mt.parameters`, too.
 #ifndef MT_PASSES_NN_PACKING_H
 #define MT_PASSES_NN_PACKING_H
 #include "runtime/plan/Program.h"
@@ -11,6 +12,9 @@ namespace mt::passes {
 
 /// A dictionary of `dims`, `block` and `codes`.
 inline constexpr llvm::StringLiteral kPackingAttr = "nn.packing";
+
+/// Of an argument that mt-join-weights made: the names of the model's parameters that it is of, one after another.
+inline constexpr llvm::StringLiteral kPiecesAttr = "nn.pieces";
 
 mlir::DictionaryAttr attributeOf(mlir::Builder &builder, const plan::Packing &packing);
 /// None of a null attribute.

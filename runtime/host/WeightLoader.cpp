@@ -104,22 +104,45 @@ uint64_t chunkOf(const Parameter &parameter) {
   return std::max<uint64_t>(2, kChunkElements / row / 2 * 2) * row;
 }
 
+/// What a parameter's numbers come from, or the numbers of one of its pieces.
+struct Source {
+  const Parameter *parameter = nullptr;
+  const plan::Initial *initial = nullptr;
+  const std::string *name = nullptr; ///< of the model's parameter
+  uint64_t begin = 0, count = 0;     ///< its elements among the parameter's
+};
+
+std::vector<Source> sourcesOf(const Parameter &parameter) {
+  const std::vector<plan::Piece> &pieces = parameter.initial.pieces;
+  const uint64_t total = elementsOf(parameter);
+  if (pieces.empty())
+    return {{&parameter, &parameter.initial,
+             parameter.holdsScales() ? &parameter.initial.packing->codes : &parameter.name, 0, total}};
+  std::vector<Source> sources;
+  for (const plan::Piece &piece : pieces)
+    sources.push_back(
+        {&parameter, &piece.initial, &piece.name, sources.size() * (total / pieces.size()), total / pieces.size()});
+  return sources;
+}
+
 /// Whether stored bytes are the weight's bytes, and nothing is asked of their values.
-bool isTakenAsIs(const Parameter &parameter) {
-  return !parameter.trainable && !parameter.initial.path.empty() && !parameter.initial.packing &&
-         parameter.initial.type == parameter.part(plan::kWeight)->type;
+bool isTakenAsIs(const Source &source) {
+  return !source.parameter->trainable && !source.initial->path.empty() && !source.parameter->initial.packing &&
+         source.initial->type == source.parameter->part(plan::kWeight)->type;
 }
 
 /// Whether it is made of one whole number: what tells apart nodes that draw random numbers.
-bool isWhole(const Parameter &parameter) {
-  return !parameter.trainable && !parameter.initial.packing && parameter.initial.generator == "constant" && std::abs(parameter.initial.value) < 0x1p63 &&
-         parameter.part(plan::kWeight)->type == DType::i64;
+bool isWhole(const Source &source) {
+  return !source.parameter->trainable && !source.parameter->initial.packing && source.initial->generator == "constant" &&
+         std::abs(source.initial->value) < 0x1p63 && source.parameter->part(plan::kWeight)->type == DType::i64;
 }
 
-/// Elements [first, first + count) of one parameter.
+/// Elements [first, first + count) of one parameter, all of one source.
 struct Chunk {
+  Source source;
   const Parameter *parameter = nullptr;
   uint64_t first = 0, count = 0;
+  uint64_t inSource() const { return first - source.begin; }
 };
 
 uint64_t checksumOf(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
@@ -135,15 +158,16 @@ public:
     for (const Part &part : chunk.parameter->parts)
       if (part.name != plan::kWeight && part.name != plan::kRemainder && part.name != kernels::kAverage)
         MT_TRY(shareOf(part, chunk).clear());
-    const plan::Initial &initial = chunk.parameter->initial;
-    if (isTakenAsIs(*chunk.parameter)) {
+    const plan::Initial &initial = *chunk.source.initial;
+    if (isTakenAsIs(chunk.source)) {
       return bytesOf(weight, chunk).set([&](std::span<std::byte> bytes) {
-        Status done = files.read(initial.path, initial.offset + chunk.first * kernels::byteSize(initial.type), bytes);
+        Status done =
+            files.read(initial.path, initial.offset + chunk.inSource() * kernels::byteSize(initial.type), bytes);
         checksum = done.ok() ? checksumOf(bytes) : 0;
         return done;
       });
     }
-    if (isWhole(*chunk.parameter))
+    if (isWhole(chunk.source))
       return bytesOf(weight, chunk).set([&](std::span<std::byte> bytes) {
         std::ranges::fill(std::span(reinterpret_cast<int64_t *>(bytes.data()), chunk.count),
                           static_cast<int64_t>(initial.value));
@@ -152,7 +176,7 @@ public:
     const auto memory = std::make_unique_for_overwrite<float[]>(chunk.count);
     const std::span<float> values(memory.get(), chunk.count);
     MT_TRY(make(chunk, values, checksum));
-    if (initial.packing)
+    if (chunk.parameter->initial.packing)
       return storePacked(chunk, weight, values);
     if (chunk.parameter->trainable)
       MT_TRY(checkFinite(chunk, values));
@@ -186,7 +210,7 @@ private:
     const plan::Packing &packing = *chunk.parameter->initial.packing;
     if (const auto bad = std::ranges::find_if_not(values, kernels::splits); bad != values.end())
       return fail("element {} is {}: a weight that is packed must be finite; compile it again without --base-bits",
-                  chunk.first + static_cast<uint64_t>(bad - values.begin()), *bad);
+                  chunk.inSource() + static_cast<uint64_t>(bad - values.begin()), *bad);
     const std::vector<float> scales = scalesOf(values, packing);
     if (!packing.codes.empty()) {
       const uint64_t row = static_cast<uint64_t>(packing.dims.back());
@@ -243,19 +267,18 @@ private:
   }
 
   Status make(const Chunk &chunk, std::span<float> values, uint64_t &checksum) const {
-    const plan::Initial &initial = chunk.parameter->initial;
+    const plan::Initial &initial = *chunk.source.initial;
+    const uint64_t first = chunk.inSource();
     if (!initial.path.empty()) {
       uint64_t size = kernels::byteSize(initial.type);
       std::vector<std::byte> stored(chunk.count * size);
-      MT_TRY(files.read(initial.path, initial.offset + chunk.first * size, stored));
+      MT_TRY(files.read(initial.path, initial.offset + first * size, stored));
       checksum = chunk.parameter->trainable ? 0 : checksumOf(stored);
       toFloat(initial.type, stored.data(), values);
     } else if (initial.generator == "normal") {
-      generateNormal(generatorKey(nameOf(*chunk.parameter), initial.seed), chunk.first, initial.value, initial.deviation,
-                     values);
+      generateNormal(generatorKey(*chunk.source.name, initial.seed), first, initial.value, initial.deviation, values);
     } else if (initial.generator == "uniform") {
-      generateUniform(generatorKey(nameOf(*chunk.parameter), initial.seed), chunk.first, initial.value, initial.deviation,
-                      values);
+      generateUniform(generatorKey(*chunk.source.name, initial.seed), first, initial.value, initial.deviation, values);
     } else {
       float value = initial.generator == "ones"    ? 1
                     : initial.generator == "zeros" ? 0
@@ -263,11 +286,6 @@ private:
       std::ranges::fill(values, value);
     }
     return {};
-  }
-
-  /// Of whose numbers these are.
-  static const std::string &nameOf(const Parameter &parameter) {
-    return parameter.holdsScales() ? parameter.initial.packing->codes : parameter.name;
   }
 
   Status checkFinite(const Chunk &chunk, std::span<const float> values) const {
@@ -279,8 +297,8 @@ private:
     if (holds(std::bit_cast<float>(largest)))
       return {};
     auto found = std::ranges::find_if_not(values, holds);
-    const plan::Initial &initial = chunk.parameter->initial;
-    uint64_t element = chunk.first + static_cast<uint64_t>(found - values.begin());
+    const plan::Initial &initial = *chunk.source.initial;
+    uint64_t element = chunk.inSource() + static_cast<uint64_t>(found - values.begin());
     return fail("{}: element {} is {}: a trainable weight must be finite{}; export the model again",
                 initial.path.empty() ? "generator " + initial.generator : initial.path, element, *found,
                 std::isfinite(*found) ? " in bf16 too" : "");
@@ -325,19 +343,23 @@ private:
 };
 
 /// Whether the initial value can become the weight at all.
-Status checkTypes(const Parameter &parameter) {
+Status checkTypes(const Source &source) {
+  const Parameter &parameter = *source.parameter;
   DType weight = parameter.part(plan::kWeight)->type;
-  bool stored = !parameter.initial.path.empty();
-  bool converts = (weight == DType::f32 || weight == DType::bf16 || parameter.initial.packing) && (!stored || isFloat(parameter.initial.type));
-  if (!converts && !isTakenAsIs(parameter) && !isWhole(parameter))
+  bool stored = !source.initial->path.empty();
+  bool converts = (weight == DType::f32 || weight == DType::bf16 || parameter.initial.packing) && (!stored || isFloat(source.initial->type));
+  if (!converts && !isTakenAsIs(source) && !isWhole(source))
     return fail("a weight of type {} cannot be made from {}; {}", kernels::name(weight),
-                stored ? fmt::format("{} in {}", kernels::name(parameter.initial.type), parameter.initial.path)
-                       : "generator " + parameter.initial.generator,
+                stored ? fmt::format("{} in {}", kernels::name(source.initial->type), source.initial->path)
+                       : "generator " + source.initial->generator,
                 "compile the model again with this version of mtc");
   return {};
 }
 
-std::string placeOf(const Parameter &parameter) { return fmt::format("parameter \"{}\"", parameter.name); }
+std::string placeOf(const Source &source) {
+  return fmt::format("parameter \"{}\"",
+                     source.parameter->initial.pieces.empty() ? source.parameter->name : *source.name);
+}
 
 /// Runs all chunks; keeps the error of the first in order that fails.
 Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int threads, std::vector<uint64_t> &checksums) {
@@ -351,7 +373,7 @@ Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int 
         std::lock_guard lock(mutex);
         if (i < failedAt) {
           failedAt = i;
-          failure = status.within(placeOf(*chunks[i].parameter));
+          failure = status.within(placeOf(chunks[i].source));
         }
         next = chunks.size();
       }
@@ -367,8 +389,8 @@ uint64_t fingerprintOf(const std::vector<Chunk> &chunks, const std::vector<uint6
     const Parameter &parameter = *chunks[i].parameter;
     if (parameter.trainable || parameter.holdsScales())
       continue;
-    std::vector<uint64_t> &own = frozen[parameter.name];
-    const plan::Initial &initial = parameter.initial;
+    std::vector<uint64_t> &own = frozen[*chunks[i].source.name];
+    const plan::Initial &initial = *chunks[i].source.initial;
     if (initial.path.empty() && own.empty())
       own = {checksumOf(std::as_bytes(std::span(initial.generator))), initial.seed,
              std::bit_cast<uint64_t>(initial.deviation), std::bit_cast<uint64_t>(initial.value)};
@@ -389,12 +411,14 @@ Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int thr
   Files files;
   std::vector<Chunk> chunks;
   for (const Parameter &parameter : plan.parameters) {
-    MT_TRY(checkTypes(parameter).within(placeOf(parameter)));
-    if (!parameter.initial.path.empty())
-      MT_TRY(files.add(parameter.initial).within(placeOf(parameter)));
-    const uint64_t total = elementsOf(parameter), most = chunkOf(parameter);
-    for (uint64_t first = 0; first < total; first += most)
-      chunks.push_back({&parameter, first, std::min(most, total - first)});
+    for (const Source &source : sourcesOf(parameter)) {
+      MT_TRY(checkTypes(source).within(placeOf(source)));
+      if (!source.initial->path.empty())
+        MT_TRY(files.add(*source.initial).within(placeOf(source)));
+      const uint64_t most = chunkOf(parameter);
+      for (uint64_t first = 0; first < source.count; first += most)
+        chunks.push_back({source, &parameter, source.begin + first, std::min(most, source.count - first)});
+    }
   }
   std::vector<uint64_t> checksums(chunks.size());
   MT_TRY(loadAll(chunks, ChunkLoader(plan, files, place, rank), threads, checksums));

@@ -59,7 +59,15 @@ Json toJson(const Prediction &p) {
 }
 
 Json toJson(const Initial &initial) {
-  Json json = initial.path.empty() ? Json{{"generator", initial.generator},
+  Json json;
+  if (!initial.pieces.empty())
+    json["pieces"] = listOf(initial.pieces, [](const Piece &piece) {
+      Json one = toJson(piece.initial);
+      one["name"] = piece.name;
+      return one;
+    });
+  else
+    json = initial.path.empty() ? Json{{"generator", initial.generator},
                                           {"seed", initial.seed},
                                           {"deviation", initial.deviation},
                                           {"value", initial.value}}

@@ -35,7 +35,7 @@ void put(const Initial &initial, proto::Initial *to) {
     to->mutable_file()->set_offset(initial.offset);
     to->mutable_file()->set_length(initial.length);
     to->mutable_file()->set_type(same<proto::DType>(initial.type));
-  } else {
+  } else if (initial.pieces.empty()) {
     to->mutable_generator()->set_kind(initial.generator);
     to->mutable_generator()->set_seed(initial.seed);
     to->mutable_generator()->set_deviation(initial.deviation);
@@ -45,6 +45,11 @@ void put(const Initial &initial, proto::Initial *to) {
     to->mutable_packing()->mutable_dims()->Assign(initial.packing->dims.begin(), initial.packing->dims.end());
     to->mutable_packing()->set_block(initial.packing->block);
     to->mutable_packing()->set_codes(initial.packing->codes);
+  }
+  for (const Piece &piece : initial.pieces) {
+    auto *made = to->add_pieces();
+    made->set_name(piece.name);
+    put(piece.initial, made->mutable_initial());
   }
 }
 
@@ -260,6 +265,12 @@ Initial Reader::initial(const proto::Initial &from) {
     made.packing = {{from.packing().dims().begin(), from.packing().dims().end()},
                     from.packing().block(),
                     from.packing().codes()};
+  for (const proto::Piece &piece : from.pieces()) {
+    if (piece.initial().pieces_size() > 0 || piece.initial().has_packing())
+      problem = fail("{}: piece {} is more than bytes or a generator", place, made.pieces.size());
+    else
+      made.pieces.push_back({piece.name(), initial(piece.initial())});
+  }
   return made;
 }
 

@@ -77,6 +77,7 @@ struct Packing {
   friend bool operator==(const Packing &, const Packing &) = default;
 };
 
+struct Piece;
 struct Initial {
   std::string path;
   uint64_t offset = 0, length = 0;
@@ -85,6 +86,12 @@ struct Initial {
   uint64_t seed = 0;
   double deviation = 0, value = 0;
   std::optional<Packing> packing = {};
+  std::vector<Piece> pieces = {}; ///< of equal sizes, along the first dimension; then what is above them is not said
+};
+/// A parameter of the model that is a part of a plan's, as one expert's matrix of all.
+struct Piece {
+  std::string name;
+  Initial initial; ///< without packing or pieces
 };
 
 /// Another name of a parameter: of an initializer of the model that holds a copy of it, or of a tensor of the module

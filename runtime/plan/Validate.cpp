@@ -97,6 +97,15 @@ Status checkParts(const Plan &plan, const Parameter &parameter) {
   return {};
 }
 
+std::vector<const Initial *> sourcesOf(const Initial &initial) {
+  if (initial.pieces.empty())
+    return {&initial};
+  std::vector<const Initial *> sources;
+  for (const Piece &piece : initial.pieces)
+    sources.push_back(&piece.initial);
+  return sources;
+}
+
 /// Of a packed parameter: codes, or scales, of numbers that floats become.
 Status checkPacking(const Parameter &parameter, const Packing &packing) {
   MT_ASSIGN(const uint64_t numbers, checkedBytes(packing.dims, DType::u8));
@@ -104,11 +113,10 @@ Status checkPacking(const Parameter &parameter, const Packing &packing) {
     return fail("it is packed, and cannot be trainable");
   if (packing.dims.empty() || packing.block < 1)
     return fail("[{}] in blocks of {} cannot be packed", fmt::join(packing.dims, ", "), packing.block);
-  const DType stored = parameter.initial.type;
-  if (!parameter.initial.path.empty() && stored != DType::f32 && stored != DType::bf16 && stored != DType::f16 &&
-      stored != DType::f64)
-    return fail("{} in {} cannot be packed: only floats can", kernels::name(parameter.initial.type),
-                parameter.initial.path);
+  for (const Initial *source : sourcesOf(parameter.initial))
+    if (const DType stored = source->type; !source->path.empty() && stored != DType::f32 && stored != DType::bf16 &&
+                                           stored != DType::f16 && stored != DType::f64)
+      return fail("{} in {} cannot be packed: only floats can", kernels::name(stored), source->path);
   const bool isCodes = packing.codes.empty();
   const DType type = isCodes ? DType::u8 : DType::bf16;
   MT_ASSIGN(const uint64_t held, checkedBytes(parameter.dims, DType::u8));
@@ -119,10 +127,8 @@ Status checkPacking(const Parameter &parameter, const Packing &packing) {
   return {};
 }
 
-Status checkInitial(const Parameter &parameter) {
-  const Initial &initial = parameter.initial;
-  if (initial.packing)
-    MT_TRY(checkPacking(parameter, *initial.packing));
+/// Bytes or a generator, of a tensor of such dimensions.
+Status checkSource(const Initial &initial, const kernels::Dims &dims) {
   if (initial.path.empty()) {
     static const std::set<std::string, std::less<>> kinds = {"normal", "uniform", "zeros", "ones", "constant"};
     if (!kinds.contains(initial.generator))
@@ -131,12 +137,32 @@ Status checkInitial(const Parameter &parameter) {
       return fail("its generator has value {} and deviation {}: they must be finite", initial.value, initial.deviation);
     return {};
   }
-  MT_ASSIGN(uint64_t bytes, checkedBytes(parameter.modelDims(), initial.type));
+  MT_ASSIGN(uint64_t bytes, checkedBytes(dims, initial.type));
   if (initial.length != bytes)
     return fail("{} bytes of {} as {} do not fill it: want {}", initial.length, initial.path,
                 kernels::name(initial.type), bytes);
   if (initial.offset > kMaxBytes)
     return fail("offset {} of {} is beyond any file", initial.offset, initial.path);
+  return {};
+}
+
+Status checkInitial(const Parameter &parameter) {
+  const Initial &initial = parameter.initial;
+  if (initial.packing)
+    MT_TRY(checkPacking(parameter, *initial.packing));
+  if (initial.pieces.empty())
+    return checkSource(initial, parameter.modelDims());
+  kernels::Dims dims = parameter.modelDims();
+  const auto count = static_cast<int64_t>(initial.pieces.size());
+  MT_TRY(checkedBytes(dims, DType::u8).status());
+  if (parameter.trainable || dims.size() < 2 || dims[0] % count != 0)
+    return fail("{} [{}] cannot be of {} pieces", parameter.trainable ? "trained, it" : "it", fmt::join(dims, ", "), count);
+  dims[0] /= count;
+  MT_ASSIGN(const uint64_t elements, checkedBytes(dims, DType::u8));
+  if (initial.packing && elements % 2 != 0)
+    return fail("pieces of {} elements are packed in no whole bytes", elements);
+  for (const Piece &piece : initial.pieces)
+    MT_TRY(checkSource(piece.initial, dims).within(fmt::format("piece \"{}\"", piece.name)));
   return {};
 }
 

@@ -355,21 +355,26 @@ int64_t trainableElements(const plan::Plan &plan) {
 
 Status checkWeightFiles(const plan::Plan &plan) {
   std::map<std::string, uint64_t> sizes;
-  for (const plan::Parameter &parameter : plan.parameters) {
-    const plan::Initial &initial = parameter.initial;
+  const auto check = [&](const std::string &name, const plan::Initial &initial) {
     if (initial.path.empty())
-      continue;
+      return Status();
     std::error_code error;
     auto [at, fresh] = sizes.try_emplace(initial.path, 0);
     if (fresh)
       at->second = fs::file_size(initial.path, error);
     if (error)
       return fail("{}: {}: it holds the weights of '{}'; bring it back, or compile the model where it is now",
-                  initial.path, error.message(), parameter.name);
+                  initial.path, error.message(), name);
     if (initial.offset > at->second || initial.length > at->second - initial.offset)
       return fail("{}: {} bytes are too few: '{}' is at {}, {} long; the file changed since the plan was compiled: "
                   "compile it anew",
-                  initial.path, at->second, parameter.name, initial.offset, initial.length);
+                  initial.path, at->second, name, initial.offset, initial.length);
+    return Status();
+  };
+  for (const plan::Parameter &parameter : plan.parameters) {
+    MT_TRY(check(parameter.name, parameter.initial));
+    for (const plan::Piece &piece : parameter.initial.pieces)
+      MT_TRY(check(piece.name, piece.initial));
   }
   return Status();
 }

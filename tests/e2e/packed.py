@@ -7,13 +7,17 @@ import array
 import bisect
 import json
 import math
+import pathlib
 import re
+import shutil
 import struct
+import tarfile
 
 import tool
 
 case = tool.Cases()
 BLOCK = 64
+FOLDERS = pathlib.Path(__file__).resolve().parent.parent / "zoo/folders"
 # Dettmers et al., QLoRA, arXiv 2305.14314, appendix E.
 LEVELS = [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
           -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
@@ -45,20 +49,19 @@ def rounded(values, row):
 
 def round_folder(source, target, pattern):
     """A checkpoint folder whose matrices of such names are what packing makes of them."""
-    target.mkdir()
-    data = (source / "model.safetensors").read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    header, body = json.loads(data[8:8 + length]), bytearray(data[8 + length:])
+    shutil.copytree(source, target)
     count = 0
-    for name, entry in header.items():
-        if re.fullmatch(pattern, name):
-            tool.expect(entry["dtype"] == "F32", f"{name} is {entry['dtype']}")
-            begin, end = entry["data_offsets"]
-            body[begin:end] = array.array("f", rounded(array.array("f", bytes(body[begin:end])), entry["shape"][1])).tobytes()
-            count += 1
+    for file in target.glob("*.safetensors"):
+        data = bytearray(file.read_bytes())
+        start = 8 + int.from_bytes(data[:8], "little")
+        for name, entry in json.loads(data[8:start]).items():
+            if re.fullmatch(pattern, name):
+                tool.expect(entry["dtype"] == "F32", f"{name} is {entry['dtype']}")
+                begin, end = (start + offset for offset in entry["data_offsets"])
+                data[begin:end] = array.array("f", rounded(array.array("f", bytes(data[begin:end])), entry["shape"][1])).tobytes()
+                count += 1
+        file.write_bytes(data)
     tool.expect(count > 0, f"{pattern} is no tensor's name")
-    (target / "model.safetensors").write_bytes(data[:8 + length] + body)
-    (target / "config.json").write_bytes((source / "config.json").read_bytes())
 
 
 class Bench:
@@ -153,6 +156,59 @@ def a_run_goes_on_and_its_adapters_fit_the_base(b):
     b.scratch.run("mtc compile merged -o merged.bin --batch 4 --seq 32 --target cpu-discrete")
     merged = float(re.search(r"loss ([0-9.]+)", b.scratch.run("mtrun eval merged.bin --data data.npz")).group(1))
     tool.expect(abs(merged - losses[1]) < 1e-4, f"{merged}, not {losses[1]}")
+
+
+@case
+def experts_that_a_checkpoint_has_apart(b):
+    """Frozen, they are one parameter of a layer, whole or packed; of a layer of which one is trained they stay apart."""
+    with tarfile.open(FOLDERS / "mixtral.tar.xz") as archive:
+        archive.extractall(b.scratch / "archive", [m for m in archive.getmembers() if "checkpoint" in m.name])
+    folder = next((b.scratch / "archive").rglob("config.json")).parent.rename(b.scratch / "mixtral")
+    vocabulary = json.loads((folder / "config.json").read_text())["vocab_size"]
+    (b.scratch / "tokens.jsonl").write_text("".join(json.dumps({"tokens": [(7 * i * i + 3 * row * i + row) % vocabulary for i in range(17)]}) + "\n"
+                                                    for row in range(12)))
+    round_folder(folder, b.scratch / "mixtral-rounded", r".*(_proj|\.w[123])\.weight")
+
+    def compile(model, options):
+        b.scratch.run(f"mtc compile {model} -o moe.bin --batch 4 --seq 16 --lora 'model.layers.*q_proj.weight:rank=2' --target cpu-discrete {options}")
+        return tool.plan(b.scratch, "moe.bin")
+
+    def train(out, data="--data tokens.jsonl --shuffle off"):
+        b.scratch.run(f"mtrun moe.bin {data} --steps 5 --lr 0.01 --out {out}")
+        return tool.metrics(b.scratch / out / "metrics.jsonl"), tool.safetensors(b.scratch / out / "step-5" / "weight.safetensors")
+
+    one = "model.layers.1.block_sparse_moe.experts.2.w1.weight"
+    apart = compile("mixtral", f"--train {one} --group '{one}:lr=0,decay=0'")
+    names = [p["name"] for p in apart["parameters"]]
+    tool.expect(one in names and "model.layers.1.block_sparse_moe.experts.*.w1.weight" not in names
+                and "model.layers.0.block_sparse_moe.experts.*.w1.weight" in names, f"{names}")
+    losses = [loss for _, loss, _ in train("apart")[0]]
+    joined = compile("mixtral", "")
+    stack = next(p for p in joined["parameters"] if p["name"] == "model.layers.1.block_sparse_moe.experts.*.w1.weight")
+    tool.expect([p["name"] for p in stack["initial"]["pieces"]] == [one.replace(".2.", f".{i}.") for i in range(len(stack["initial"]["pieces"]))]
+                and stack["dims"][0] == len(stack["initial"]["pieces"]) > 2, f"{stack}")
+    tool.expect([loss for _, loss, _ in train("joined")[0]] == losses, "experts together give other losses than apart")
+    packed = compile("mixtral", "--base-bits 4")
+    names = [p["name"] for p in packed["parameters"] if "packing" in p["initial"]]
+    tool.expect("model.layers.1.block_sparse_moe.experts.*.w2.weight.scales" in names and not any(".gate." in name for name in names), f"{names}")
+    got = train("moe-packed")
+    compile("mixtral-rounded", "")
+    tool.compare(train("moe-rounded"), got, "experts in four bits")
+    b.scratch.run("mtrun export moe-packed --like mixtral -o moe-merged --merge")
+    (folder / "model-00005-of-00011.safetensors").unlink()
+    done = b.scratch.attempt("mtrun moe.bin --data tokens.jsonl --steps 1 --out without")
+    tool.expect(done.returncode == 0, f"the rounded one needs no file of the other: {done.stderr}")
+    compile_again = b.scratch.attempt("mtc compile mixtral -o never.bin --batch 4 --seq 16")
+    tool.expect(compile_again.returncode != 0 and "model-00005-of-00011.safetensors" in compile_again.stderr, f"{compile_again.stderr}")
+
+
+@case
+def a_file_of_a_piece_that_is_gone(b):
+    (b.scratch / "gone.bin").unlink(missing_ok=True)
+    b.scratch.run("mtc compile mixtral-rounded -o gone.bin --batch 4 --seq 16 --lora '*q_proj.weight:rank=2'")
+    (b.scratch / "mixtral-rounded" / "model-00007-of-00011.safetensors").rename(b.scratch / "elsewhere")
+    b.refuses("mtrun gone.bin --data tokens.jsonl --steps 1 --out never",
+              r"model-00007-of-00011.safetensors: .*it holds the weights of 'model.layers.1.block_sparse_moe.experts.0.w1.weight'; bring it back")
 
 
 @case
