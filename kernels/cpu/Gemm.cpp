@@ -13,14 +13,6 @@ namespace {
 
 constexpr int64_t kTile = 16;
 
-/// oneDNN would start a team of its own on every thread that calls it.
-void holdToOneThread() {
-  thread_local bool held = false;
-  if (!held)
-    omp_set_num_threads(1);
-  held = true;
-}
-
 /// out [rows, columns] = in^T, in [columns, rows] with row distance `stride`.
 void transpose(const float *in, int64_t stride, int64_t rows, int64_t columns, float *out) {
   for (int64_t r = 0; r < rows; r += kTile)
@@ -31,6 +23,13 @@ void transpose(const float *in, int64_t stride, int64_t rows, int64_t columns, f
 }
 
 } // namespace
+
+void holdToOneThread() {
+  thread_local bool held = false;
+  if (!held)
+    omp_set_num_threads(1);
+  held = true;
+}
 
 void fillRows(const float *from, int64_t step, bool adds, int64_t rows, int64_t columns, float *c, int64_t line) {
   for (int64_t i = 0; i < rows; ++i) {

@@ -20,6 +20,9 @@ struct Gemm {
 /// measured for its versions 2 and 3 on SSE 4.1, AVX2 and AVX-512.
 uint64_t libraryScratch(int64_t rows, int64_t columns, int64_t depth);
 
+/// Keeps oneDNN from starting a team of its own on the calling thread, and from preparing for one.
+void holdToOneThread();
+
 /// On the calling thread alone.
 void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c);
 

@@ -2,6 +2,8 @@
 
 #include "kernels/cpu/Elements.h"
 
+#include <cstring>
+
 namespace mt::kernels::cpu {
 namespace {
 
@@ -39,35 +41,93 @@ int64_t blockFloats(int64_t m, int64_t n, int64_t depth, bool inPlace) {
 
 } // namespace
 
-Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks, DType c) {
-  int64_t m = std::min(blocks.rows, gemm.m), n = std::min(blocks.columns, gemm.n), depth = std::min(kPanel, gemm.k);
-  return {.own = sizeof(float) * static_cast<uint64_t>(blockFloats(m, n, depth, c == DType::f32)),
-          .library = libraryScratch(m, n, depth)};
+StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types)
+    : gemm(gemm), cut(gemm), alpha(alpha), types(types) {
+  if (types.a == DType::bf16 && types.b == DType::bf16 && alpha == 1)
+    prepareUnits();
 }
 
-Scratch scratchOver(const Gemm &gemm, DType a, DType b, DType c) {
-  GemmBlocks blocks(gemm);
-  return allF32(a, b, c) ? blockScratch(gemm, blocks) : blockScratch(gemm, blocks, c);
+void StoredProduct::prepareUnits() {
+  Units made;
+  for (size_t lastRow : {0u, 1u})
+    for (size_t lastColumn : {0u, 1u})
+      for (size_t adds : {0u, 1u}) {
+        const int64_t row = lastRow ? (cut.down - 1) * cut.rows : 0, column = lastColumn ? (cut.across - 1) * cut.columns : 0;
+        Bf16Product::Shape shape{gemm, types.c, types.bias, adds == 1};
+        shape.gemm.m = std::min(cut.rows, gemm.m - row), shape.gemm.n = std::min(cut.columns, gemm.n - column);
+        if (!(made[lastRow][lastColumn][adds] = Bf16Product::make(shape)))
+          return;
+      }
+  units = std::move(made);
 }
 
-void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, float alpha, Stored a, Stored b,
-                   StoredResult c, Stored bias, Stored addend) {
-  int64_t row = block % blocks.down * blocks.rows, column = block / blocks.down * blocks.columns;
-  int64_t m = std::min(blocks.rows, whole.m - row), n = std::min(blocks.columns, whole.n - column);
-  int64_t depth = std::min(kPanel, whole.k);
-  bool inPlace = c.type == DType::f32;
-  c = c.at(row * whole.ldc + column);
+/// Whether blocks may be widened, as they all are without units, and with them where a bf16 result gains both an addend
+/// and a product: it is rounded once.
+bool StoredProduct::canWiden() const { return !units[0][0][0] || (types.addend && types.c == DType::bf16); }
+
+Scratch StoredProduct::scratch() const {
+  if (allF32(types.a, types.b, types.c))
+    return blockScratch(gemm, cut);
+  Scratch most;
+  for (const auto &row : units)
+    for (const auto &column : row)
+      for (const auto &unit : column)
+        most.own = std::max(most.own, unit ? unit->scratch() : 0);
+  if (!canWiden())
+    return most;
+  const int64_t m = std::min(cut.rows, gemm.m), n = std::min(cut.columns, gemm.n), depth = std::min(kPanel, gemm.k);
+  return most.either({.own = sizeof(float) * static_cast<uint64_t>(blockFloats(m, n, depth, types.c == DType::f32)),
+                      .library = libraryScratch(m, n, depth)});
+}
+
+StoredProduct::Part StoredProduct::partOf(int64_t block) const {
+  const int64_t row = block % cut.down * cut.rows, column = block / cut.down * cut.columns;
+  return {row, column, std::min(cut.rows, gemm.m - row), std::min(cut.columns, gemm.n - column)};
+}
+
+void StoredProduct::multiply(int64_t block, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const {
+  const Part part = partOf(block);
+  if (!multiplyByUnits(part, a, b, c, bias, addend))
+    multiplyWidened(part, a, b, c, bias, addend);
+}
+
+bool StoredProduct::multiplyByUnits(const Part &part, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const {
+  if (!units[0][0][0] || (addend.data && c.adds && c.type == DType::bf16))
+    return false;
+  a = a.at(gemm.transposeA ? part.row : part.row * gemm.lda);
+  b = b.at(gemm.transposeB ? part.column * gemm.ldb : part.column);
+  c = c.at(part.row * gemm.ldc + part.column);
+  if (addend.data) {
+    addend = addend.at(part.row * gemm.ldc + part.column);
+    if (c.adds)
+      fillRows(static_cast<const float *>(addend.data), gemm.ldc, true, part.rows, part.columns, static_cast<float *>(c.data),
+               gemm.ldc);
+    else
+      for (int64_t i = 0; i < part.rows; ++i)
+        std::memcpy(c.at(i * gemm.ldc).data, addend.at(i * gemm.ldc).data,
+                    static_cast<size_t>(part.columns) * byteSize(c.type));
+  }
+  const auto &unit = units[part.row / cut.rows == cut.down - 1][part.column / cut.columns == cut.across - 1][addend.data || c.adds];
+  unit->run(a.data, b.data, c.data, bias.data ? bias.at(part.column).data : nullptr, ThreadPool::scratch(unit->scratch()));
+  return true;
+}
+
+void StoredProduct::multiplyWidened(const Part &part, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const {
+  const auto &[row, column, m, n] = part;
+  const int64_t depth = std::min(kPanel, gemm.k);
+  const bool inPlace = c.type == DType::f32;
+  c = c.at(row * gemm.ldc + column);
   float *left = ThreadPool::scratchOf<float>(blockFloats(m, n, depth, inPlace));
   float *right = left + m * depth, *biases = right + depth * n;
   float *sums = inPlace ? static_cast<float *>(c.data) : biases + n;
-  int64_t step = inPlace ? whole.ldc : n;
+  const int64_t step = inPlace ? gemm.ldc : n;
   bool adds = inPlace && c.adds;
   if (addend.data) {
-    addend = addend.at(row * whole.ldc + column);
+    addend = addend.at(row * gemm.ldc + column);
     if (inPlace)
-      fillRows(static_cast<const float *>(addend.data), whole.ldc, adds, m, n, sums, step);
+      fillRows(static_cast<const float *>(addend.data), gemm.ldc, adds, m, n, sums, step);
     else
-      widen(addend, whole.ldc, m, n, sums);
+      widen(addend, gemm.ldc, m, n, sums);
     adds = true;
   }
   if (bias.data) {
@@ -75,30 +135,35 @@ void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, f
     fillRows(biases, 0, adds, m, n, sums, step);
     adds = true;
   }
-  for (int64_t k = 0; k < whole.k; k += depth, adds = true) {
-    int64_t count = std::min(depth, whole.k - k);
-    if (whole.transposeA)
-      turn(a.at(k * whole.lda + row), whole.lda, m, count, left);
+  for (int64_t k = 0; k < gemm.k; k += depth, adds = true) {
+    const int64_t count = std::min(depth, gemm.k - k);
+    if (gemm.transposeA)
+      turn(a.at(k * gemm.lda + row), gemm.lda, m, count, left);
     else
-      widen(a.at(row * whole.lda + k), whole.lda, m, count, left);
-    if (whole.transposeB)
-      widen(b.at(column * whole.ldb + k), whole.ldb, n, count, right);
+      widen(a.at(row * gemm.lda + k), gemm.lda, m, count, left);
+    if (gemm.transposeB)
+      widen(b.at(column * gemm.ldb + k), gemm.ldb, n, count, right);
     else
-      widen(b.at(k * whole.ldb + column), whole.ldb, count, n, right);
-    Gemm panel{false, whole.transposeB, m, n, count, count, whole.transposeB ? count : n, step};
-    multiply(panel, alpha, left, right, adds ? 1 : 0, sums);
+      widen(b.at(k * gemm.ldb + column), gemm.ldb, count, n, right);
+    const Gemm panel{false, gemm.transposeB, m, n, count, count, gemm.transposeB ? count : n, step};
+    cpu::multiply(panel, alpha, left, right, adds ? 1 : 0, sums);
   }
-  StoreRow<float> store = storer<float>(c.type);
+  const StoreRow<float> store = storer<float>(c.type);
   for (int64_t i = 0; i < m && !inPlace; ++i)
-    store(sums + i * n, c.data, i * whole.ldc, n, c.adds);
+    store(sums + i * n, c.data, i * gemm.ldc, n, c.adds);
 }
 
+void StoredProduct::multiplyOver(ThreadPool &pool, Stored a, Stored b, StoredResult c) const {
+  if (allF32(types.a, types.b, types.c))
+    return cpu::multiplyOver(pool, gemm, alpha, static_cast<const float *>(a.data), static_cast<const float *>(b.data),
+                             c.adds ? 1 : 0, static_cast<float *>(c.data));
+  pool.parallelFor(cut.count(), [&](int64_t block) { multiply(block, a, b, c); });
+}
+
+Scratch scratchOver(const Gemm &gemm, DType a, DType b, DType c) { return StoredProduct(gemm, 1, {a, b, c}).scratch(); }
+
 void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, Stored a, Stored b, StoredResult c) {
-  if (allF32(a.type, b.type, c.type))
-    return multiplyOver(pool, gemm, alpha, static_cast<const float *>(a.data), static_cast<const float *>(b.data),
-                        c.adds ? 1 : 0, static_cast<float *>(c.data));
-  GemmBlocks blocks(gemm);
-  pool.parallelFor(blocks.count(), [&](int64_t block) { multiplyBlock(gemm, blocks, block, alpha, a, b, c, {}); });
+  StoredProduct(gemm, alpha, {a.type, b.type, c.type}).multiplyOver(pool, a, b, c);
 }
 
 } // namespace mt::kernels::cpu

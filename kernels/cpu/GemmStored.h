@@ -1,10 +1,14 @@
-// Products of row-major matrices that may be bf16, summed in f32. Panels are widened to f32, which loses nothing, and
-// go through the f32 product on the same fixed blocks. Where all are f32 this is multiplyOver of Gemm.h itself.
+// Products of row-major matrices that may be bf16, summed in f32, in fixed blocks. Where both sides are bf16 and the
+// processor has units for that, they multiply (Bf16Units.h); else panels are widened to f32, which loses nothing, and go
+// through the f32 product. Where all are f32 this is Gemm.h itself.
 #ifndef MT_KERNELS_CPU_GEMMSTORED_H
 #define MT_KERNELS_CPU_GEMMSTORED_H
 
 #include "kernels/Catalogue.h"
+#include "kernels/cpu/Bf16Units.h"
 #include "kernels/cpu/Gemm.h"
+
+#include <array>
 
 namespace mt::kernels::cpu {
 
@@ -30,17 +34,47 @@ struct StoredResult {
   }
 };
 
-/// One block of C = alpha * op(A) * op(B) + bias + addend: `bias` a row of n, `addend` of C's type, lying as C does.
-void multiplyBlock(const Gemm &gemm, const GemmBlocks &blocks, int64_t block, float alpha, Stored a, Stored b,
-                   StoredResult c, Stored bias, Stored addend = {});
+/// C = alpha * op(A) * op(B) + bias + addend: `bias` a row of n, `addend` of C's type, lying as C does.
+class StoredProduct {
+public:
+  struct Types {
+    DType a, b, c;
+    std::optional<DType> bias = {};
+    bool addend = false;
+  };
+  StoredProduct(const Gemm &gemm, float alpha, const Types &types);
 
-/// What each thread takes for blocks of a product whose result is of this type.
-Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks, DType c);
-/// What each thread takes for all blocks over the pool.
-Scratch scratchOver(const Gemm &gemm, DType a, DType b, DType c);
+  int64_t blocks() const { return cut.count(); }
+  /// What each thread takes.
+  Scratch scratch() const;
+  /// One block, on the calling thread.
+  void multiply(int64_t block, Stored a, Stored b, StoredResult c, Stored bias = {}, Stored addend = {}) const;
+  /// All blocks over the pool, without bias or addend.
+  void multiplyOver(ThreadPool &pool, Stored a, Stored b, StoredResult c) const;
 
-/// All blocks over the pool, without a bias.
+private:
+  /// Of whole blocks and the last ones of each direction; those that add and those that do not.
+  using Units = std::array<std::array<std::array<std::shared_ptr<const Bf16Product>, 2>, 2>, 2>;
+  struct Part {
+    int64_t row, column, rows, columns;
+  };
+  Gemm gemm;
+  GemmBlocks cut;
+  float alpha;
+  Types types;
+  Units units; ///< all of them, or none
+
+  Part partOf(int64_t block) const;
+  bool canWiden() const;
+  void prepareUnits();
+  bool multiplyByUnits(const Part &part, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
+  void multiplyWidened(const Part &part, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
+};
+
+/// All blocks of a product that is not prepared, of which one side is f32, over the pool.
 void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, Stored a, Stored b, StoredResult c);
+/// What each thread takes for that.
+Scratch scratchOver(const Gemm &gemm, DType a, DType b, DType c);
 
 } // namespace mt::kernels::cpu
 #endif

@@ -1,13 +1,14 @@
 // linear_cross_entropy and its gradient: the head's product, the loss, and what flows back, a chunk of rows at a time.
 // The chunk's logits turn into their own gradients in the workspace; those keep the bits of bf16 where hidden is bf16.
-#include "kernels/Bf16.h"
 #include "kernels/Blocks.h"
 #include "kernels/cpu/FloatRows.h"
 #include "kernels/cpu/GemmStored.h"
 #include "kernels/cpu/Loss.h"
 #include "kernels/cpu/Vector.h"
 
+#include <array>
 #include <cmath>
+#include <optional>
 
 namespace mt::kernels::cpu {
 namespace {
@@ -25,6 +26,8 @@ struct Head {
   RowIn bias;
   DType type;            ///< of hidden and weight
   RowOut dweight, dbias; ///< absent for the loss alone
+  /// Of a whole chunk, and of the last one, which may have fewer rows.
+  std::array<std::optional<StoredProduct>, 2> forwards, hiddens, weights;
 
   explicit Head(const Signature &call)
       : rows(call.operands[0].dims[0]), width(call.operands[0].dims[1]),
@@ -37,6 +40,18 @@ struct Head {
       dbias = RowOut(call, kDbias);
     }
     chunk = chunk > 0 ? std::min(chunk, rows) : rows;
+    for (const bool last : {false, true}) {
+      const int64_t count = last ? (rows - 1) % chunk + 1 : chunk;
+      forwards[last].emplace(forwardGemm(count), scale, StoredProduct::Types{type, type, DType::f32});
+      if (!backward)
+        continue;
+      hiddens[last].emplace(hiddenGemm(count), 1, StoredProduct::Types{type, type, type});
+      weights[last].emplace(weightGemm(count), 1, StoredProduct::Types{type, type, DType::f32});
+    }
+  }
+
+  const StoredProduct &of(const std::array<std::optional<StoredProduct>, 2> &products, int64_t count) const {
+    return *products[count != chunk];
   }
 
   /// One launch: its addresses and step constants.
@@ -53,7 +68,7 @@ struct Head {
     int64_t label = labels.at(pass.launch, first + row);
     if (label < 0) {
       pass.losses[first + row] = 0;
-      std::fill(x, x + classes, 0.0f);
+      std::fill(x, x + classes, 0.0f); // in bf16, too
       return;
     }
     if (bias.present)
@@ -75,61 +90,57 @@ struct Head {
     else
       vec::exponentials(x, statistics.most, scaled, each, x, classes);
     x[label] -= static_cast<float>(factor * loss.ofLabel() * (1 - share * share));
-    for (int64_t i = 0; i < classes && type == DType::bf16; ++i)
-      x[i] = widen(nearest(x[i]));
+    if (type == DType::bf16) // in the first half of the row's place: each is read before it is written over
+      storer<float>(type)(x, x, 0, classes, false);
   }
 
   Stored hiddenAt(const Pass &pass, int64_t row) const {
     return Stored{pass.launch.operands[kHidden], type}.at(row * width);
   }
 
+  /// From a row of the logits' gradients to the next, in elements of their type.
+  int64_t logitLine() const { return type == DType::bf16 ? 2 * classes : classes; }
+  Stored logitGradients(const Pass &pass) const { return {pass.logits, type}; }
+
   Gemm forwardGemm(int64_t count) const {
     return {false, !transposed, count, classes, width, width, transposed ? classes : width, classes};
   }
   Gemm hiddenGemm(int64_t count) const {
-    return {false, transposed, count, width, classes, classes, transposed ? classes : width, width};
+    return {false, transposed, count, width, classes, logitLine(), transposed ? classes : width, width};
   }
   Gemm weightGemm(int64_t count) const {
-    return transposed ? Gemm{true, false, width, classes, count, width, classes, classes}
-                      : Gemm{true, false, classes, width, count, classes, width, width};
+    return transposed ? Gemm{true, false, width, classes, count, width, logitLine(), classes}
+                      : Gemm{true, false, classes, width, count, logitLine(), width, width};
   }
 
-  /// Chunks may differ in size, the last from the others, and so in how their products are cut.
   Scratch scratch() const {
     Scratch most{.own = bias.present ? sizeof(float) * static_cast<uint64_t>(classes) : 0};
-    for (int64_t count : {chunk, (rows - 1) % chunk + 1}) {
-      most = most.either(scratchOver(forwardGemm(count), type, type, DType::f32));
-      if (backward)
-        most = most.either(scratchOver(hiddenGemm(count), DType::f32, type, type))
-                   .either(scratchOver(weightGemm(count), type, DType::f32, DType::f32));
-    }
+    for (const auto *products : {&forwards, &hiddens, &weights})
+      for (const std::optional<StoredProduct> &product : *products)
+        most = product ? most.either(product->scratch()) : most;
     return most;
   }
 
   void forwardProduct(const Pass &pass, int64_t first, int64_t count) const {
-    Gemm gemm = forwardGemm(count);
-    multiplyOver(pass.launch.pool, gemm, scale, hiddenAt(pass, first), {pass.launch.operands[kWeight], type},
-                 {pass.logits});
+    of(forwards, count)
+        .multiplyOver(pass.launch.pool, hiddenAt(pass, first), {pass.launch.operands[kWeight], type}, {pass.logits});
   }
 
   void hiddenGradient(const Pass &pass, int64_t first, int64_t count) const {
     if (!pass.launch.operands[kDhidden])
       return;
-    Gemm gemm = hiddenGemm(count);
     StoredResult out{pass.launch.operands[kDhidden], type, pass.launch.accumulates(kDhidden)};
-    multiplyOver(pass.launch.pool, gemm, 1, {pass.logits}, {pass.launch.operands[kWeight], type},
-                 out.at(first * width));
+    of(hiddens, count)
+        .multiplyOver(pass.launch.pool, logitGradients(pass), {pass.launch.operands[kWeight], type},
+                      out.at(first * width));
   }
 
   void weightGradient(const Pass &pass, int64_t first, int64_t count) const {
     if (!pass.launch.operands[kDweight])
       return;
-    Stored hidden = hiddenAt(pass, first), logits{pass.logits};
+    const Stored hidden = hiddenAt(pass, first), logits = logitGradients(pass);
     StoredResult out{pass.dweight, DType::f32, first > 0 || dweight.adds(pass.launch)};
-    if (transposed)
-      multiplyOver(pass.launch.pool, weightGemm(count), 1, hidden, logits, out);
-    else
-      multiplyOver(pass.launch.pool, weightGemm(count), 1, logits, hidden, out);
+    of(weights, count).multiplyOver(pass.launch.pool, transposed ? hidden : logits, transposed ? logits : hidden, out);
   }
 
   void biasGradient(const Pass &pass, int64_t first, int64_t count) const {
@@ -139,9 +150,12 @@ struct Head {
     pass.launch.pool.parallelFor(ceilDivide(classes, kColumns), [&](int64_t block) {
       int64_t begin = block * kColumns, columns = std::min(kColumns, classes - begin);
       double sums[kColumns] = {};
-      for (int64_t i = 0; i < count; ++i)
+      float values[kColumns];
+      for (int64_t i = 0; i < count; ++i) {
+        loader<float>(type)(pass.logits, i * logitLine() + begin, 1, columns, values);
         for (int64_t j = 0; j < columns; ++j)
-          sums[j] += static_cast<double>(pass.logits[i * classes + begin + j]);
+          sums[j] += static_cast<double>(values[j]);
+      }
       float *out = pass.dbias + begin;
       for (int64_t j = 0; j < columns; ++j)
         out[j] = adds ? out[j] + static_cast<float>(sums[j]) : static_cast<float>(sums[j]);

@@ -61,26 +61,29 @@ struct Matmul32 {
   }
 };
 
-/// bf16 operands, by widened panels: oneDNN has no bf16 product at all on processors without AVX-512 (asked on one with
-/// AVX2), and the f32 product of bf16 values is exact but for its f32 sums, at the rate of f32 (measured), on every
-/// processor alike.
 struct MatmulNarrow {
-  Batched product;
-  GemmBlocks blocks;
+  Batched batched;
   DType bias, result;
+  StoredProduct product;
 
-  Scratch scratch() const { return blockScratch(product.gemm, blocks, result); }
+  MatmulNarrow(const Batched &batched, DType bias, DType result)
+      : batched(batched), bias(bias), result(result),
+        product(batched.gemm, 1,
+                {DType::bf16, DType::bf16, result, batched.bias ? std::optional(bias) : std::nullopt,
+                 batched.at.addend.has_value()}) {}
+
+  Scratch scratch() const { return product.scratch(); }
 
   Status operator()(const Launch &launch) const {
-    int64_t each = blocks.count();
-    Stored a{launch.operands[0], DType::bf16}, b{launch.operands[1], DType::bf16},
-        row{launch.operands[product.at.bias], bias};
-    Stored addend{product.at.addend ? launch.operands[*product.at.addend] : nullptr, result};
-    StoredResult c{launch.operands[product.at.result], result, launch.accumulates(product.at.result)};
-    launch.pool.parallelFor(product.batches * each, [&](int64_t chunk) {
-      int64_t batch = chunk / each;
-      multiplyBlock(product.gemm, blocks, chunk % each, 1, a.at(batch * product.stepA), b.at(batch * product.stepB),
-                    c.at(batch * product.stepC), row, addend.data ? addend.at(batch * product.stepC) : addend);
+    const int64_t each = product.blocks();
+    const Stored a{launch.operands[0], DType::bf16}, b{launch.operands[1], DType::bf16},
+        row{launch.operands[batched.at.bias], bias};
+    const Stored addend{batched.at.addend ? launch.operands[*batched.at.addend] : nullptr, result};
+    const StoredResult c{launch.operands[batched.at.result], result, launch.accumulates(batched.at.result)};
+    launch.pool.parallelFor(batched.batches * each, [&](int64_t chunk) {
+      const int64_t batch = chunk / each;
+      product.multiply(chunk % each, a.at(batch * batched.stepA), b.at(batch * batched.stepB),
+                       c.at(batch * batched.stepC), row, addend.data ? addend.at(batch * batched.stepC) : addend);
     });
     return {};
   }
@@ -133,7 +136,7 @@ Result<Run> prepareMatmul(const Signature &call) {
   if (type == DType::f32)
     return Run(Matmul32{product, GemmBlocks(product.gemm)});
   if (type == DType::bf16)
-    return Run(MatmulNarrow{product, GemmBlocks(product.gemm), bias, result});
+    return Run(MatmulNarrow(product, bias, result));
   if (at.addend)
     return prepareParts(call);
   if (type == DType::f64)
