@@ -227,7 +227,8 @@ def FuseEpilogues : Pass<"mt-fuse-epilogues", "mlir::ModuleOp"> {
     several products use.
 
     In templates, after that: a sum with the gradient of a norm's operand becomes part of `nn.layer_norm_grad` or
-    `nn.rms_norm_grad`, `nn.activation_grad` of a product that nothing else uses becomes `nn.matmul_gelu_grad`, and a
+    `nn.rms_norm_grad`, a sum of zero-padded parts side by side, as gradients of slices are, becomes their `nn.concat`,
+    `nn.activation_grad` of a product that nothing else uses becomes `nn.matmul_gelu_grad`, and a
     weight's gradient with the sum over rows that is its bias's becomes `nn.matmul_sums`.
   }];
 }

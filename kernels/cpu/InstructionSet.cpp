@@ -2,9 +2,34 @@
 
 #include <dnnl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <hwy/highway.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
+#include <array>
+
 namespace mt::kernels::cpu {
+namespace {
+
+/// Better sets of Highway's are lower bits.
+struct Set {
+  std::string_view name;
+  int64_t highway;
+  dnnl_cpu_isa_t library;
+};
+constexpr std::array<Set, 5> kSets = {{{"sse4", HWY_SSE4, dnnl_cpu_isa_sse41},
+                                       {"avx2", HWY_AVX2, dnnl_cpu_isa_avx2},
+                                       {"avx512", HWY_AVX3, dnnl_cpu_isa_avx512_core},
+                                       {"avx512-bf16", HWY_AVX3, dnnl_cpu_isa_avx512_core_bf16},
+                                       {"amx", HWY_AVX3, dnnl_cpu_isa_avx512_core_amx}}};
+constexpr auto kNames = [] {
+  std::array<std::string_view, kSets.size()> names;
+  std::ranges::transform(kSets, names.begin(), &Set::name);
+  return names;
+}();
+
+} // namespace
 
 std::string instructionSet() {
   int64_t supported = hwy::SupportedTargets();
@@ -12,6 +37,22 @@ std::string instructionSet() {
   return fmt::format("{}, oneDNN {}.{}.{} {:x}", hwy::TargetName(supported & -supported), // the best is the lowest bit
                      library->major, library->minor, library->patch,
                      static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
+}
+
+std::span<const std::string_view> instructionSetNames() { return kNames; }
+
+Status useInstructionSet(std::string_view name) {
+  const auto set = std::ranges::find(kSets, name, &Set::name);
+  if (set == kSets.end())
+    return fail("{}: must be {}", name, fmt::join(kNames, ", "));
+  if (const dnnl_status_t status = dnnl_set_max_cpu_isa(set->library); status != dnnl_success)
+    return fail("{}: the library that multiplies, oneDNN, cannot be held to it", name);
+  const auto wanted = static_cast<unsigned>(set->library);
+  const bool has = (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & wanted) == wanted;
+  if (!has || (hwy::SupportedTargets() & set->highway) == 0)
+    return fail("{}: this machine's processor does not have it", name);
+  hwy::DisableTargets(set->highway - 1);
+  return {};
 }
 
 } // namespace mt::kernels::cpu

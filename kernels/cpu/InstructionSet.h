@@ -2,6 +2,9 @@
 #ifndef MT_KERNELS_CPU_INSTRUCTIONSET_H
 #define MT_KERNELS_CPU_INSTRUCTIONSET_H
 
+#include "runtime/base/Status.h"
+
+#include <span>
 #include <string>
 
 namespace mt::kernels::cpu {
@@ -9,6 +12,13 @@ namespace mt::kernels::cpu {
 /// As Highway names its best target here, oneDNN's version and the number of its own: "AVX3_ZEN4, oneDNN 2.6.3 39". Equal
 /// texts: equal bits.
 std::string instructionSet();
+
+/// Names of sets that kernels can be held to, from the least.
+std::span<const std::string_view> instructionSetNames();
+
+/// Holds all kernels of the process to a set, where the machine has a better one. Before the first is prepared. Errors:
+/// there is no set of that name; the machine lacks it.
+Status useInstructionSet(std::string_view name);
 
 } // namespace mt::kernels::cpu
 #endif

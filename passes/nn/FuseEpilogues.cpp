@@ -178,13 +178,72 @@ struct SumsBesideProduct : OpRewritePattern<ReduceOp> {
   }
 };
 
+/// A sum of zero-padded parts that together are the whole, side by side along one dimension, as the gradients of slices
+/// are: their concatenation.
+struct SumOfPads : OpRewritePattern<AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  static bool hasOneSum(Value value) { return value.hasOneUse() && isa<AddOp>(*value.user_begin()); }
+
+  /// The pads of a tree of sums; empty if it has something else.
+  static SmallVector<PadOp> padsOf(AddOp root) {
+    SmallVector<PadOp> pads;
+    SmallVector<Value> ways = {root.getLhs(), root.getRhs()};
+    while (!ways.empty()) {
+      Value value = ways.pop_back_val();
+      auto sum = value.getDefiningOp<AddOp>();
+      auto pad = value.getDefiningOp<PadOp>();
+      if (value.getType() != root.getType() || !value.hasOneUse() || (!sum && !pad))
+        return {};
+      if (sum)
+        ways.append({sum.getLhs(), sum.getRhs()});
+      else
+        pads.push_back(pad);
+    }
+    return pads;
+  }
+
+  /// The one dimension that a pad makes longer, by zeros around it; -1 if it does something else.
+  static int64_t dimensionOf(PadOp pad) {
+    int64_t found = -1;
+    for (auto [d, low, high, interior] : llvm::enumerate(pad.getLow(), pad.getHigh(), pad.getInterior())) {
+      if (low < 0 || high < 0 || interior != 0 || ((low > 0 || high > 0) && found != -1))
+        return -1;
+      found = low > 0 || high > 0 ? static_cast<int64_t>(d) : found;
+    }
+    return pad.getValue().isZero() ? found : -1;
+  }
+
+  LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
+    if (hasOneSum(op)) // a part of a larger tree
+      return failure();
+    SmallVector<PadOp> pads = padsOf(op);
+    const int64_t axis = pads.empty() ? -1 : dimensionOf(pads.front());
+    if (axis < 0 || llvm::any_of(pads, [&](PadOp pad) { return dimensionOf(pad) != axis; }))
+      return failure();
+    llvm::sort(pads, [&](PadOp a, PadOp b) { return a.getLow()[axis] < b.getLow()[axis]; });
+    int64_t at = 0;
+    SmallVector<Value> parts;
+    for (PadOp pad : pads) {
+      if (pad.getLow()[axis] != at)
+        return failure();
+      at += shapeOf(pad.getOperand())[axis];
+      parts.push_back(pad.getOperand());
+    }
+    if (at != shapeOf(op.getResult())[axis])
+      return failure();
+    rewriter.replaceOpWithNewOp<ConcatOp>(op, op.getType(), parts, axis);
+    return success();
+  }
+};
+
 struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
   using FuseEpiloguesBase::FuseEpiloguesBase;
 
   void runOnOperation() override {
     RewritePatternSet whole(&getContext()), templates(&getContext());
     whole.add<GeluOfProduct, SumWithProduct>(&getContext());
-    templates.add<SlopeOfProduct, SumsBesideProduct, SumWithProduct, SumWithNormGradient<LayerNormGradOp>,
+    templates.add<SumOfPads, SlopeOfProduct, SumsBesideProduct, SumWithProduct, SumWithNormGradient<LayerNormGradOp>,
                   SumWithNormGradient<RmsNormGradOp>>(&getContext());
     FrozenRewritePatternSet ofModel(std::move(whole)), ofTemplates(std::move(templates));
     for (auto function : getOperation().getOps<func::FuncOp>())

@@ -177,6 +177,15 @@ Result<std::string> processorsOf(const std::string &name) {
   return gpu.ok() ? Result<std::string>(*gpu + ", " + kernels::cpu::instructionSet()) : gpu.status().within("--device " + name);
 }
 
+Status useInstructionSet(const std::string &name) {
+  return name.empty() ? Status() : kernels::cpu::useInstructionSet(name).within("--isa");
+}
+
+std::vector<std::string> instructionSetNames() {
+  const std::span<const std::string_view> names = kernels::cpu::instructionSetNames();
+  return {names.begin(), names.end()};
+}
+
 std::string builtWithCuda() {
 #ifdef MT_HAS_CUDA
   return cudaVersion();

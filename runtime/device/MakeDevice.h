@@ -8,6 +8,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace mt::network {
 class Network;
@@ -57,6 +59,12 @@ Result<uint64_t> availableMemory(const std::string &name);
 /// What results depend on in their last bits, beside the plan: the processor's vector instructions, and the kind of GPU
 /// where one takes part.
 Result<std::string> processorsOf(const std::string &name);
+
+/// Holds the kernels of the host to an instruction set (kernels/cpu/InstructionSet.h); to none where it has no name.
+/// Before anything is prepared.
+Status useInstructionSet(const std::string &name);
+/// The names of all, from the least.
+std::vector<std::string> instructionSetNames();
 
 /// The CUDA version this was built with, "13.0"; empty without CUDA.
 std::string builtWithCuda();

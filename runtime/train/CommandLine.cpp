@@ -3,6 +3,7 @@
 #include "kernels/Optimizers.h"
 #include "runtime/base/AtLeast.h"
 #include "runtime/base/Sizes.h"
+#include "runtime/device/MakeDevice.h"
 #include "runtime/plan/ParameterGroups.h"
 #include "runtime/train/RecipeWords.h"
 #include "runtime/train/Schedules.h"
@@ -39,6 +40,7 @@ const CLI::Validator kInnerShare(
     "");
 const CLI::Validator kNotNegative = CLI::Validator(CLI::NonNegativeNumber).description("");
 const CLI::Validator kPositive = CLI::Validator(CLI::PositiveNumber).description("");
+const CLI::Validator kInstructionSets = CLI::IsMember(device::instructionSetNames()).description("");
 const CLI::Validator kThreads = CLI::Range(1, 4096).description("");
 
 /// What usual(optimizer) is: "0.9", or "0.01 with adamw, 0 with sgd".
@@ -177,11 +179,18 @@ private:
         ->check(kThreads)
         ->type_name("N");
     command
+        .add_option("--isa", machine.isa,
+                    "the best vector instructions that kernels use:\n" +
+                        fmt::format("{}", fmt::join(device::instructionSetNames(), ", ")) +
+                        "\n(default: what the processor has); others give other last\nbits")
+        ->check(kInstructionSets)
+        ->type_name("NAME");
+    command
         .add_option_function<std::string>(
             "--host-memory-check", [&machine](const std::string &word) { machine.memoryCheck = word == "on"; },
             "whether the machine must have the plan's host memory free before\nanything is reserved; off: where memory "
             "grows on demand (default: on)")
-        ->check(CLI::IsMember({"on", "off"}))
+        ->check(CLI::IsMember({"on", "off"}).description(""))
         ->type_name("on|off");
     command
         .add_option("--state-dir", machine.stateFolder,

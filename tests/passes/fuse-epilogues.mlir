@@ -99,3 +99,22 @@ func.func @norms(%dy: tensor<6x4xf32>, %x: tensor<6x4xf32>, %r: tensor<6xf32>, %
   %6 = nn.add %5, %3 : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
   return %2, %6 : tensor<6x4xf32>, tensor<6x4xf32>
 }
+
+// Gradients of slices that together are the whole, in any order of sums; not where a part lacks, or overlaps.
+// CHECK-LABEL: func.func @parts
+// CHECK: %[[S:.*]] = nn.concat %arg0, %arg1, %arg2 {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x1xf32>, tensor<2x4xf32>) -> tensor<2x8xf32>
+// CHECK: nn.pad
+// CHECK: nn.pad
+// CHECK: %[[T:.*]] = nn.add
+// CHECK: return %[[S]], %[[T]]
+func.func @parts(%a: tensor<2x3xf32>, %b: tensor<2x1xf32>, %c: tensor<2x4xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+  %0 = nn.pad %a {low = array<i64: 0, 0>, high = array<i64: 0, 5>, interior = array<i64: 0, 0>} : (tensor<2x3xf32>) -> tensor<2x8xf32>
+  %1 = nn.pad %b {low = array<i64: 0, 3>, high = array<i64: 0, 4>, interior = array<i64: 0, 0>} : (tensor<2x1xf32>) -> tensor<2x8xf32>
+  %2 = nn.pad %c {low = array<i64: 0, 4>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<2x4xf32>) -> tensor<2x8xf32>
+  %3 = nn.add %2, %0 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %4 = nn.add %3, %1 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %5 = nn.pad %a {low = array<i64: 0, 0>, high = array<i64: 0, 5>, interior = array<i64: 0, 0>} : (tensor<2x3xf32>) -> tensor<2x8xf32>
+  %6 = nn.pad %c {low = array<i64: 0, 4>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<2x4xf32>) -> tensor<2x8xf32>
+  %7 = nn.add %5, %6 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %4, %7 : tensor<2x8xf32>, tensor<2x8xf32>
+}

@@ -1,0 +1,69 @@
+"""--isa: kernels held to lesser vector instructions than the machine has. Of each set the same bits in every run and on any
+number of threads; between sets losses within the golden bounds, and a run that goes on with another says so.
+
+    PATH=build/bin:$PATH python3 tests/e2e/instruction_sets.py
+"""
+import pathlib
+
+import tool
+
+case = tool.Cases()
+STEPS = 6
+
+
+class Bench:
+    def __init__(self, scratch):
+        self.scratch = scratch
+        scratch.link("llama", "model.onnx", "data.npz")
+        for precision in ("fp32", "bf16"):
+            scratch.run(f"mtc compile model.onnx -o {precision}.bin --batch 4 --seq 32 --precision {precision} --target cpu")
+        flags = next((line for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), "").split()
+        needs = {"sse4": "sse4_1", "avx2": "avx2", "avx512": "avx512bw", "avx512-bf16": "avx512_bf16", "amx": "amx_bf16"}
+        self.there = [name for name, flag in needs.items() if flag in flags]
+        self.lacking = [name for name in needs if name not in self.there]
+
+    def train(self, precision, out, options="", steps=STEPS):
+        self.scratch.run(f"mtrun {precision}.bin --data data.npz --shuffle off --steps {steps} --lr 0.003 --out {out} {options}")
+        return tool.metrics(self.scratch / out / "metrics.jsonl"), tool.safetensors(self.scratch / out / f"step-{steps}" / "weight.safetensors")
+
+
+@case
+def each_set_has_bits_of_its_own(b):
+    tool.expect(b.there, "this processor has none of the sets")
+    for precision, bound in (("fp32", 1e-4), ("bf16", 2e-2)):
+        runs = {}
+        for name in b.there:
+            runs[name] = b.train(precision, f"{precision}-{name}-1", f"--isa {name} --threads 1")
+            for threads in (2, 4):
+                tool.compare(runs[name], b.train(precision, f"{precision}-{name}-{threads}", f"--isa {name} --threads {threads}"),
+                             f"{precision}, {name}, {threads} threads")
+        losses = {name: [float(loss) for _, loss, _ in run[0]] for name, run in runs.items()}
+        worst = max(abs(x - y) / y for one in losses.values() for x, y in zip(one, losses[b.there[0]]))
+        tool.expect(worst <= bound, f"{precision}: losses of sets differ by {worst:.2g}")
+        best = b.train(precision, f"{precision}-best")
+        tool.compare(runs[b.there[-1]], best, f"{precision}: the best set is not what is used without a name")
+
+
+@case
+def a_run_that_goes_on_with_another_says_so(b):
+    if len(b.there) < 2:
+        return
+    b.train("fp32", "moved", f"--isa {b.there[0]}", steps=3)
+    command = "mtrun fp32.bin --data data.npz --shuffle off --lr 0.003 --out moved --resume"
+    same = b.scratch.attempt(f"{command} --isa {b.there[0]} --steps 5")
+    tool.expect(same.returncode == 0 and "last bits" not in same.stdout + same.stderr, f"warned of nothing: {same.stderr}")
+    other = b.scratch.attempt(f"{command} --isa {b.there[-1]} --steps 6")
+    tool.expect(other.returncode == 0 and "last bits" in other.stdout + other.stderr, f"no word about other bits: {other.stderr}{other.stdout}")
+
+
+@case
+def what_is_refused(b):
+    done = b.scratch.attempt("mtrun fp32.bin --data data.npz --steps 1 --isa vax")
+    tool.expect(done.returncode == 2 and "sse4" in done.stderr, f"{done.returncode}: {done.stderr}")
+    for name in b.lacking:
+        done = b.scratch.attempt(f"mtrun fp32.bin --data data.npz --steps 1 --out never --isa {name}")
+        tool.expect(done.returncode == 1 and f"--isa: {name}: this machine's processor does not have it" in done.stderr, f"{done.stderr}")
+
+
+if __name__ == "__main__":
+    tool.main(lambda: case.run(Bench, "statements about instruction sets hold"))
