@@ -1,6 +1,7 @@
 #include "kernels/cpu/Elements.h"
 
 #include "kernels/Bf16.h"
+#include "kernels/cpu/Vector.h"
 
 #include <bit>
 #include <cmath>
@@ -80,6 +81,8 @@ void loadRow(const void *base, int64_t offset, int64_t stride, int64_t count, C 
   if (stride == 1) {
     if constexpr (std::is_same_v<C, S>)
       std::memcpy(out, in, static_cast<size_t>(count) * sizeof(C));
+    else if constexpr (std::is_same_v<S, Bf16> && std::is_same_v<C, float>)
+      vec::widen(in, count, out);
     else
       for (int64_t i = 0; i < count; ++i)
         out[i] = fromStorage<C>(in[i]);
@@ -104,6 +107,8 @@ template <typename C> C sum(C a, C b) {
 template <typename C, typename S>
 void storeRow(const C *in, void *base, int64_t offset, int64_t count, bool accumulate) {
   S *out = static_cast<S *>(base) + offset;
+  if constexpr (std::is_same_v<S, Bf16> && std::is_same_v<C, float>)
+    return vec::narrow(in, count, accumulate, out);
   if (accumulate)
     for (int64_t i = 0; i < count; ++i)
       out[i] = toStorage<S>(sum(fromStorage<C>(out[i]), in[i]));

@@ -42,6 +42,20 @@ HWY_INLINE void map(const float *const *in, float *out, int64_t count, bool accu
   inVectors<In + 1, 1>(both, &out, count, AddStore<In, F>{f});
 }
 
+// Loops that compilers make vectors of.
+void widenAll(const Bf16 *from, int64_t count, float *to) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = kernels::widen(from[i]);
+}
+void narrowAll(const float *from, int64_t count, bool accumulate, Bf16 *to) {
+  if (accumulate)
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = nearest(kernels::widen(to[i]) + from[i]);
+  else
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = nearest(from[i]);
+}
+
 struct SumTerm {
   HWY_INLINE V operator()(const float *const *in) const { return load(in[0]); }
 };
@@ -409,6 +423,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mt::kernels::cpu {
 
+HWY_EXPORT(widenAll);
+HWY_EXPORT(narrowAll);
 HWY_EXPORT(sum);
 HWY_EXPORT(dot);
 HWY_EXPORT(squaredDistance);
@@ -432,6 +448,10 @@ HWY_EXPORT(updateSplit);
 
 namespace vec {
 
+void widen(const Bf16 *from, int64_t count, float *to) { HWY_DYNAMIC_DISPATCH(widenAll)(from, count, to); }
+void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to) {
+  HWY_DYNAMIC_DISPATCH(narrowAll)(from, count, accumulate, to);
+}
 double sum(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(sum)(x, count); }
 double dot(const float *x, const float *y, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot)(x, y, count); }
 double squaredDistance(const float *x, float center, int64_t count) {

@@ -10,6 +10,10 @@
 
 namespace mt::kernels::cpu::vec {
 
+/// Between bf16 and floats: exactly, and to the nearest, replacing or adding to what is there.
+void widen(const Bf16 *from, int64_t count, float *to);
+void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to);
+
 double sum(const float *x, int64_t count);
 double dot(const float *x, const float *y, int64_t count);
 /// Sum of (x - center)^2.
