@@ -77,6 +77,20 @@ struct Attention {
     return {buffer, width};
   }
 
+  /// A block of keys from row `place` of the tensors on; probabilities are rounded in their rows' places.
+  void narrowBlock(const Launch &launch, const ScoreBlock &block, int64_t place, float *scores, float *line,
+                   const Running &running) const {
+    call.multiplyScores(launch, block, scores);
+    call.finishScores(launch, block, scores, nullptr, line);
+    fold(block, scores, running);
+    auto *rounded = reinterpret_cast<Bf16 *>(scores);
+    for (int64_t row = 0; row < block.queries; ++row) // each is read before it is written over
+      vec::narrow(scores + row * block.keys, block.keys, false, rounded + 2 * row * block.keys);
+    multiply({false, false, block.queries, call.valueWidth, block.keys, 2 * block.keys, call.groups * call.valueWidth,
+              call.valueWidth},
+             1, rounded, AttentionCall::rowsOf(launch, call.value, place, call.valueWidth), 1, running.sums);
+  }
+
   static constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
 
   int64_t scratchDoubles() const {
@@ -96,8 +110,10 @@ struct Attention {
     float *queryBuffer = running.sums + kQ * call.valueWidth, *line = queryBuffer + kQ * call.width;
     float *buffer = line + call.lineFloats(), ownSink = 0;
     int64_t group = block.head / call.headsOfGroup();
-    FloatPanel query = panel(launch, call.query, (block.batch * call.queries + block.query) * call.heads + block.head,
-                             block.queries, call.heads, call.width, queryBuffer);
+    FloatPanel query = {};
+    if (!call.narrow)
+      query = panel(launch, call.query, (block.batch * call.queries + block.query) * call.heads + block.head,
+                    block.queries, call.heads, call.width, queryBuffer);
     const float *sink = call.sink.at(launch, block.head, 1, &ownSink); // as if it had been met first
     std::fill(total, total + block.queries, sink ? 1.0 : 0.0);
     std::fill(most, most + block.queries, sink ? *sink : -std::numeric_limits<float>::infinity());
@@ -108,8 +124,13 @@ struct Attention {
       if (!call.anySeen(block))
         continue;
       int64_t place = (block.batch * call.keys + block.key) * call.groups + group;
+      if (call.narrow) {
+        narrowBlock(launch, block, place, scores, line, running);
+        continue;
+      }
       FloatPanel key = panel(launch, call.key, place, block.keys, call.groups, call.width, buffer);
-      call.scores(launch, block, query, key, scores, nullptr, line);
+      call.multiplyScores(block, query, key, scores);
+      call.finishScores(launch, block, scores, nullptr, line);
       fold(block, scores, running);
       FloatPanel value = panel(launch, call.value, place, block.keys, call.groups, call.valueWidth, buffer);
       multiply({false, false, block.queries, call.valueWidth, block.keys, block.keys, value.step, call.valueWidth}, 1,

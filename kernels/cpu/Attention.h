@@ -4,6 +4,7 @@
 #define MT_KERNELS_CPU_ATTENTION_H
 
 #include "kernels/AttentionOperands.h"
+#include "kernels/Bf16.h"
 #include "kernels/cpu/FloatRows.h"
 
 #include <array>
@@ -73,10 +74,19 @@ struct AttentionCall {
   /// Errors: places beyond the bias.
   Status checkPlaces(const Launch &launch) const;
 
-  /// scores [queries, keys] of the block's rows: scaled, capped, biased, -infinity where not seen. With `capped` not
-  /// null, that gets the capped scores before the bias. `line` has room for lineFloats().
-  void scores(const Launch &launch, const ScoreBlock &block, FloatPanel query, FloatPanel key, float *out,
-              float *capped, float *line) const;
+  /// Whether query, key and value are bf16 and are multiplied so, on the processor's units; else in f32.
+  bool narrow = false;
+  /// The first row of a block in a bf16 tensor [batch, rows, all heads, columns].
+  static const Bf16 *rowsOf(const Launch &launch, const RowIn &in, int64_t row, int64_t columns) {
+    return launch.at<const Bf16>(in.operand) + row * columns;
+  }
+
+  /// scores [queries, keys] of the block's rows, scaled.
+  void multiplyScores(const ScoreBlock &block, FloatPanel query, FloatPanel key, float *out) const;
+  void multiplyScores(const Launch &launch, const ScoreBlock &block, float *out) const; ///< where `narrow`
+  /// The same capped, biased, -infinity where not seen. With `capped` not null, that gets the capped scores before the
+  /// bias. `line` has room for lineFloats().
+  void finishScores(const Launch &launch, const ScoreBlock &block, float *out, float *capped, float *line) const;
 
 private:
   std::array<bool, 4> wide;           ///< whether segments and places have 64 bits, in the order of the operands

@@ -1,6 +1,7 @@
 // attention_grad: blocks of keys against blocks of queries, probabilities recomputed from the logsumexp (Dao, arXiv
 // 2307.08691, algorithm 2). One task owns the key and value gradients of a group of heads, and adds in a fixed order.
-// What is not f32 is widened for a group at a time, and gradients are summed in f32 and rounded once.
+// What is not f32 is widened for a group at a time, but where units of the processor multiply bf16, and gradients are
+// summed in f32 and rounded once.
 #include "kernels/cpu/Attention.h"
 #include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/Vector.h"
@@ -47,11 +48,14 @@ struct AttentionGrad {
   explicit AttentionGrad(const Signature &signature)
       : call(signature, true), gradient(signature, AttentionOperands::kGradient), output(signature, call.at.output),
         dquery(signature, call.at.dquery), dkey(signature, call.at.dkey), dvalue(signature, call.at.dvalue),
-        dbias(signature, call.at.dbias), dsink(signature, call.at.dsink) {}
+        dbias(signature, call.at.dbias), dsink(signature, call.at.dsink) {
+    call.narrow = call.narrow && signature.operands[AttentionOperands::kGradient].type == DType::bf16;
+  }
 
   struct Buffers {
     float *probabilities, *scores, *capped; ///< [queries, keys] each
     float *line;                            ///< of a bias by place
+    Bf16 *rounded;                          ///< [queries, keys], what is multiplied of them where that is in bf16
   };
 
   Layout queryLayout() const { return {call.queries, call.heads, call.headsOfGroup(), call.width}; }
@@ -101,12 +105,43 @@ struct AttentionGrad {
     call.forEachPlace(launch, block, row, [&](int64_t k, int64_t entry) { line[entry] += slopes[k]; });
   }
 
+  static const Bf16 *round(const ScoreBlock &block, const float *from, Bf16 *to) {
+    vec::narrow(from, block.queries * block.keys, false, to);
+    return to;
+  }
+
+  /// As pair(), with products of bf16; gradients are summed in f32.
+  void narrowPair(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
+    const int64_t q = block.queries, k = block.keys, head = block.head - group.firstHead;
+    const int64_t queryRow = (block.batch * call.queries + block.query) * call.heads + block.head;
+    const int64_t keyRow = (block.batch * call.keys + block.key) * call.groups + group.index;
+    const int64_t queryStep = call.heads * call.width, keyStep = call.groups * call.width,
+                  valueStep = call.groups * call.valueWidth, backStep = call.heads * call.valueWidth;
+    const Bf16 *back = AttentionCall::rowsOf(launch, gradient, queryRow, call.valueWidth);
+    call.multiplyScores(launch, block, buffers.probabilities);
+    call.finishScores(launch, block, buffers.probabilities, buffers.capped, buffers.line);
+    normalize(launch, block, buffers.probabilities);
+    if (group.dvalue.data)
+      multiply({true, false, k, call.valueWidth, q, k, backStep, group.dvalue.rowStep}, 1,
+               round(block, buffers.probabilities, buffers.rounded), back, 1, group.dvalue.at(block.key, 0));
+    multiply({false, true, q, k, call.valueWidth, backStep, valueStep, k}, 1, back,
+             AttentionCall::rowsOf(launch, call.value, keyRow, call.valueWidth), 0, buffers.scores);
+    sendBack(launch, group, block, buffers);
+    const Bf16 *slopes = round(block, buffers.scores, buffers.rounded);
+    if (group.dkey.data)
+      multiply({true, false, k, call.width, q, k, queryStep, group.dkey.rowStep}, call.scale, slopes,
+               AttentionCall::rowsOf(launch, call.query, queryRow, call.width), 1, group.dkey.at(block.key, 0));
+    if (group.dquery.data)
+      multiply({false, false, q, call.width, k, k, keyStep, group.dquery.rowStep}, call.scale, slopes,
+               AttentionCall::rowsOf(launch, call.key, keyRow, call.width), 1, group.dquery.at(block.query, head));
+  }
+
   void pair(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
     int64_t q = block.queries, k = block.keys, head = block.head - group.firstHead;
     const float *back = group.gradient.at(block.query, head), *query = group.query.at(block.query, head);
     const float *key = group.key.at(block.key, 0), *value = group.value.at(block.key, 0);
-    call.scores(launch, block, {query, group.query.rowStep}, {key, group.key.rowStep}, buffers.probabilities,
-                buffers.capped, buffers.line);
+    call.multiplyScores(block, {query, group.query.rowStep}, {key, group.key.rowStep}, buffers.probabilities);
+    call.finishScores(launch, block, buffers.probabilities, buffers.capped, buffers.line);
     normalize(launch, block, buffers.probabilities);
     if (group.dvalue.data)
       multiply({true, false, k, call.valueWidth, q, k, group.gradient.rowStep, group.dvalue.rowStep}, 1,
@@ -160,23 +195,28 @@ struct AttentionGrad {
   /// Floats that `read` and `open` take of the buffer.
   int64_t bufferSize() const {
     auto size = [](bool native, const Layout &layout) { return native ? 0 : layout.elements(); };
-    return size(gradient.native, outputLayout()) + size(call.query.native, queryLayout()) +
-           size(call.key.native, keyLayout()) + size(call.value.native, valueLayout()) +
+    const bool direct = call.narrow; // those are only multiplied
+    return size(gradient.native, outputLayout()) + size(call.query.native || direct, queryLayout()) +
+           size(call.key.native || direct, keyLayout()) + size(call.value.native || direct, valueLayout()) +
            size(output.native, outputLayout()) + size(dquery.native, queryLayout()) + size(dkey.native, keyLayout()) +
            size(dvalue.native, valueLayout());
   }
 
-  /// Floats that compute() takes: three blocks of scores, a line of the bias, and what is widened.
-  int64_t groupFloats() const { return 3 * kQ * kK + call.lineFloats() + bufferSize(); }
+  /// Floats that compute() takes: three blocks of scores, a line of the bias, a rounded block, and what is widened.
+  int64_t groupFloats() const { return 3 * kQ * kK + call.lineFloats() + roundedFloats() + bufferSize(); }
+  int64_t roundedFloats() const { return call.narrow ? kQ * kK / 2 : 0; }
 
   /// Everything of one group.
   void compute(const Launch &launch, Group group, float *scratch) const {
-    Buffers buffers{scratch, scratch + kQ * kK, scratch + 2 * kQ * kK, scratch + 3 * kQ * kK};
+    Buffers buffers{scratch, scratch + kQ * kK, scratch + 2 * kQ * kK, scratch + 3 * kQ * kK, nullptr};
     float *buffer = buffers.line + call.lineFloats();
+    buffers.rounded = reinterpret_cast<Bf16 *>(std::exchange(buffer, buffer + roundedFloats()));
     group.gradient = read(launch, gradient, outputLayout(), group, buffer);
-    group.query = read(launch, call.query, queryLayout(), group, buffer);
-    group.key = read(launch, call.key, keyLayout(), group, buffer);
-    group.value = read(launch, call.value, valueLayout(), group, buffer);
+    if (!call.narrow) {
+      group.query = read(launch, call.query, queryLayout(), group, buffer);
+      group.key = read(launch, call.key, keyLayout(), group, buffer);
+      group.value = read(launch, call.value, valueLayout(), group, buffer);
+    }
     group.output = read(launch, output, outputLayout(), group, buffer);
     group.dquery = open(launch, dquery, queryLayout(), group, buffer);
     group.dkey = open(launch, dkey, keyLayout(), group, buffer);
@@ -186,8 +226,9 @@ struct AttentionGrad {
         for (int64_t query = 0; query < call.queries; query += kQ) {
           ScoreBlock block{
               group.batch, h, query, std::min(kQ, call.queries - query), key, std::min(kK, call.keys - key)};
-          if (call.anySeen(block))
-            pair(launch, group, block, buffers);
+          block.keys = std::min(block.keys, call.hull(query, block.queries).end - key); // those behind have no slope
+          if (block.keys > 0 && call.anySeen(block))
+            call.narrow ? narrowPair(launch, group, block, buffers) : pair(launch, group, block, buffers);
         }
     close(launch, dquery, queryLayout(), group, group.dquery);
     close(launch, dkey, keyLayout(), group, group.dkey);

@@ -29,6 +29,9 @@ AttentionCall::AttentionCall(const Signature &call, bool gradient)
   dilation = call.integer("dilation", 1), segmentBias = static_cast<float>(call.real("segmentBias"));
   const OperandType &biasType = call.operands[at.bias];
   hasBias = biasType.present;
+  narrow = hasBf16Units();
+  for (const size_t operand : {at.query, at.key, at.value})
+    narrow = narrow && call.operands[operand].type == DType::bf16;
   hasKeyMask = call.operands[at.keyMask].present;
   hasSegments = call.operands[at.querySegment].present;
   hasPlaces = call.operands[at.queryPlace].present;
@@ -116,10 +119,19 @@ void AttentionCall::hide(const Launch &launch, const ScoreBlock &block, float *s
   }
 }
 
-void AttentionCall::scores(const Launch &launch, const ScoreBlock &block, FloatPanel queryRows, FloatPanel keyRows,
-                           float *out, float *capped, float *line) const {
-  Gemm gemm{false, true, block.queries, block.keys, width, queryRows.step, keyRows.step, block.keys};
+void AttentionCall::multiplyScores(const ScoreBlock &block, FloatPanel queryRows, FloatPanel keyRows, float *out) const {
+  const Gemm gemm{false, true, block.queries, block.keys, width, queryRows.step, keyRows.step, block.keys};
   multiply(gemm, scale, queryRows.data, keyRows.data, 0, out);
+}
+
+void AttentionCall::multiplyScores(const Launch &launch, const ScoreBlock &block, float *out) const {
+  const Gemm gemm{false, true, block.queries, block.keys, width, heads * width, groups * width, block.keys};
+  multiply(gemm, scale, rowsOf(launch, query, (block.batch * queries + block.query) * heads + block.head, width),
+           rowsOf(launch, key, (block.batch * keys + block.key) * groups + block.head / headsOfGroup(), width), 0, out);
+}
+
+void AttentionCall::finishScores(const Launch &launch, const ScoreBlock &block, float *out, float *capped,
+                                 float *line) const {
   int64_t count = block.queries * block.keys;
   if (cap > 0)
     vec::capped(out, 1, cap, out, count);

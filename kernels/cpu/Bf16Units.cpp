@@ -25,12 +25,6 @@ memory::desc matrix(int64_t rows, int64_t columns, bool isTransposed, int64_t li
   return {{rows, columns}, typeOf(type), isTransposed ? memory::dims{1, line} : memory::dims{line, 1}};
 }
 
-bool hasUnits() {
-  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  constexpr auto kLeast = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-  return (isa & kLeast) == kLeast;
-}
-
 class Matmul : public Bf16Product {
 public:
   explicit Matmul(const Shape &shape) : Matmul(describe(shape), shape) {}
@@ -92,7 +86,7 @@ private:
 } // namespace
 
 std::shared_ptr<const Bf16Product> Bf16Product::make(const Shape &shape) {
-  if (!hasUnits())
+  if (!hasBf16Units())
     return nullptr;
   holdToOneThread(); // what is prepared for several would be cut among them
   try {

@@ -8,6 +8,12 @@
 
 #include <algorithm>
 
+/// What oneDNN's own tests call, of all its versions: for blocks of any size, which primitives would have to be made for.
+extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char, char, dnnl_dim_t, dnnl_dim_t, dnnl_dim_t, float,
+                                                                     const mt::kernels::Bf16 *, dnnl_dim_t,
+                                                                     const mt::kernels::Bf16 *, dnnl_dim_t, float, float *,
+                                                                     dnnl_dim_t);
+
 namespace mt::kernels::cpu {
 namespace {
 
@@ -49,6 +55,19 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
                                     alpha, a, gemm.lda, b, gemm.ldb, beta, c, gemm.ldc);
   if (status != dnnl_success)
     endForMemory(); // sizes were checked when the call was prepared: memory for packing is missing
+}
+
+bool hasBf16Units() {
+  constexpr auto kLeast = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_bf16);
+  return dnnl_gemm_bf16bf16f32 && (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kLeast) == kLeast;
+}
+
+void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c) {
+  holdToOneThread();
+  dnnl_status_t status = dnnl_gemm_bf16bf16f32(gemm.transposeA ? 'T' : 'N', gemm.transposeB ? 'T' : 'N', gemm.m, gemm.n,
+                                               gemm.k, alpha, a, gemm.lda, b, gemm.ldb, beta, c, gemm.ldc);
+  if (status != dnnl_success)
+    endForMemory();
 }
 
 uint64_t libraryScratch(int64_t rows, int64_t columns, int64_t depth) {

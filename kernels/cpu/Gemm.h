@@ -3,6 +3,7 @@
 #ifndef MT_KERNELS_CPU_GEMM_H
 #define MT_KERNELS_CPU_GEMM_H
 
+#include "kernels/Bf16.h"
 #include "kernels/cpu/ThreadPool.h"
 #include "runtime/base/Status.h"
 
@@ -25,6 +26,9 @@ void holdToOneThread();
 
 /// On the calling thread alone.
 void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c);
+/// The same of bf16 operands, with sums in f32, on units that the processor has for that: where hasBf16Units().
+void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c);
+bool hasBf16Units();
 
 /// How a product is cut: rows and columns of a block.
 struct GemmBlocks {

@@ -18,8 +18,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 #include <optional>
-#include <set>
 
 namespace mt::probe {
 namespace {
@@ -79,7 +79,7 @@ public:
     single = add({Lane::compute, product(DType::f32, sizes.product)});
     half = add({Lane::compute, product(DType::bf16, sizes.product)});
     firstCall = works.size();
-    if (options.brief)
+    if (options.brief || options.roofline)
       return;
     for (const Signature &call : kernels::sampleCalls(sizes.sampleFlops, sizes.sampleBytes))
       addCall({Lane::compute, call});
@@ -94,7 +94,55 @@ public:
       for (const plan::Command &command : program.commands)
         if (!command.isCopy)
           for (const plan::Call &call : plan.templates[command.templateIndex].calls)
-            addCall({plan.streams[command.stream].kind, call.signature});
+            addCall({plan.streams[command.stream].kind, call.signature}, program.kind == plan::ProgramKind::step);
+  }
+
+  /// A table: what each call of the plans takes, and how near that is to what the machine could do with it - to move its
+  /// bytes at the rate of a sum of two arrays or a copy, or to compute at the rate of a large product of its types,
+  /// whichever takes longer (Williams et al., Roofline, CACM 52, 2009). Calls that find their operands in a cache may be above.
+  Result<std::string> roofline() {
+    MT_ASSIGN(bench, Bench::create(options.device, options.threads, works));
+    const auto rateOf = [&](double amount, size_t work) -> Result<double> {
+      MT_ASSIGN(const double seconds, secondsOf(work));
+      return amount / seconds;
+    };
+    MT_ASSIGN(const double deviceBytes, rateOf(kernels::traffic(works[memory].call), memory));
+    MT_ASSIGN(const double hostBytes, rateOf(kernels::traffic(works[hostCopy].call), hostCopy));
+    MT_ASSIGN(const double singleFlops, rateOf(kernels::flops(works[single].call), single));
+    const Result<double> narrow = rateOf(kernels::flops(works[half].call), half);
+    const double halfFlops = narrow.ok() ? *narrow : singleFlops;
+    struct Row {
+      double seconds, runs, bytes, flops, roof;
+      std::string text;
+    };
+    std::vector<Row> rows;
+    double all = 0, roofs = 0;
+    for (size_t i = firstCall; i < works.size(); ++i) {
+      const Signature &call = works[i].call;
+      const Result<double> seconds = bench->time(i, sizes.sampleSeconds);
+      if (!seconds.ok())
+        continue;
+      const bool isNarrow = !call.operands.empty() && call.operands[0].type == DType::bf16;
+      const double bytes = kernels::traffic(call) / (works[i].lane == Lane::host ? hostBytes : deviceBytes),
+                   flops = kernels::flops(call) / (isNarrow ? halfFlops : singleFlops);
+      rows.push_back({*seconds, stepRuns[i], bytes, flops, std::max(bytes, flops),
+                      fmt::format("{}{}", works[i].lane == Lane::host ? "host " : "", kernels::printWork(call))});
+      all += *seconds * stepRuns[i], roofs += rows.back().roof * stepRuns[i];
+    }
+    std::ranges::stable_sort(rows, std::greater(), [](const Row &row) { return row.seconds * row.runs; });
+    std::string text = fmt::format("{}: sums move {}, copies of the host {}; products f32 {:.0f}, bf16 {:.0f} GFLOP/s\n"
+                                   "{:>7} {:>6} {:>10} {:>8} {:>8} {:>8}  {}\n",
+                                   options.device, formatBandwidth(deviceBytes), formatBandwidth(hostBytes),
+                                   singleFlops / 1e9, halfFlops / 1e9, "of step", "runs", "ms", "of copy", "of rate",
+                                   "of roof", "call");
+    const auto percent = [](double share) { return fmt::format("{:.0f} %", share * 100); };
+    for (const Row &row : rows)
+      text += fmt::format("{:>7} {:>6} {:>10.4g} {:>8} {:>8} {:>8}  {}\n",
+                          fmt::format("{:.1f} %", all > 0 ? row.seconds * row.runs / all * 100 : 0), row.runs,
+                          row.seconds * 1e3, percent(row.bytes / row.seconds), percent(row.flops / row.seconds),
+                          percent(row.roof / row.seconds), row.text);
+    return text + fmt::format("all calls of a step: {}, {} at the roof, {}\n", formatSeconds(all), formatSeconds(roofs),
+                              percent(all > 0 ? roofs / all : 0));
   }
 
   size_t callCount() const { return works.size() - firstCall; }
@@ -150,17 +198,19 @@ private:
   const Sizes sizes = gpu ? kGpuSizes : kCpuSizes;
   const uint64_t deviceMemory, hostMemory;
   std::vector<Work> works;
-  std::set<std::pair<Lane, std::string>> known;
+  std::vector<double> stepRuns; ///< of each work: how often a step of the plans runs it
+  std::map<std::pair<Lane, std::string>, size_t> known;
   size_t upload, download, smallCopy, hostCopy, updates, splitUpdates, memory, smallKernel, single, half, firstCall;
   std::unique_ptr<Bench> bench;
 
   size_t add(Work work) {
     works.push_back(std::move(work));
+    stepRuns.push_back(0);
     return works.size() - 1;
   }
 
   /// Once, unless it is too large, a call of the training loop, or cannot be written down.
-  void addCall(Work work) {
+  void addCall(Work work, bool ofStep = false) {
     std::erase_if(work.call.operands, [](const OperandType &operand) { return operand.effect == Effect::scratch; });
     double bytes = 0;
     for (const OperandType &operand : work.call.operands)
@@ -170,8 +220,10 @@ private:
     Signature again;
     if (!computes || bytes > static_cast<double>(work.lane == Lane::host ? hostMemory / 4 : deviceMemory / 2) || !kernels::parse(kernels::print(work.call), again).empty())
       return;
-    if (known.insert({work.lane, kernels::printWork(work.call)}).second)
+    auto [found, fresh] = known.try_emplace({work.lane, kernels::printWork(work.call)}, works.size());
+    if (fresh)
       add(std::move(work));
+    stepRuns[found->second] += ofStep ? 1 : 0;
   }
 
   Result<double> secondsOf(size_t work) {
@@ -238,6 +290,12 @@ static Status probeMachine(const ProbeOptions &options, const std::optional<Netw
   for (const std::string &path : options.plans) {
     MT_ASSIGN(plan::Plan plan, plan::load(path));
     probe.addCalls(plan);
+  }
+  if (options.roofline) {
+    Result<std::string> table = probe.roofline();
+    if (!table)
+      return table.status().within("probe");
+    return options.output.empty() ? writeOut(*table) : writeFileAtomically(options.output, *table);
   }
   Result<nlohmann::ordered_json> target = probe.measure(network);
   if (!target)

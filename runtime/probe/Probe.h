@@ -17,6 +17,7 @@ struct ProbeOptions {
   std::string disk;               ///< a folder on one; empty: none is measured
   int threads = 0;
   bool brief = false; ///< rates of the machine, and the calls of plans alone
+  bool roofline = false; ///< in place of the target: how near calls of plans come to those rates
 };
 
 /// Takes about a minute (brief: some seconds), a gigabyte of memory, and of a GPU's eight; more where plans have larger calls. Prints to standard

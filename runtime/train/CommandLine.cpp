@@ -526,6 +526,9 @@ private:
     probeCommand->add_option("--disk", probe.disk, "a folder on a disk to measure, too: for mtrun --state-dir")
         ->type_name("DIR");
     probeCommand->add_flag("--brief", probe.brief, "some seconds: the machine's rates, and calls of plans alone");
+    probeCommand->add_flag("--roofline", probe.roofline,
+                           "of the plans' calls, in place of the target: what each takes, and\nhow near that is to the "
+                           "machine's rates");
     probeCommand->add_option("--threads", probe.threads, "threads of the kernels (default: the machine's cores)")
         ->check(kThreads)->type_name("N");
   }
