@@ -76,7 +76,8 @@ struct Head {
     if (cap > 0)
       vec::capped(x, 1, cap, x, classes);
     RowStatistics statistics;
-    pass.losses[first + row] = loss(x, classes, label, statistics);
+    const bool once = backward && cap <= 0; // exponentials, in place of the logits
+    pass.losses[first + row] = loss(x, classes, label, statistics, once ? x : nullptr);
     if (backward)
       sendBack(x, label, statistics, pass.inverseValid * static_cast<double>(scale));
   }
@@ -88,7 +89,7 @@ struct Head {
     if (cap > 0)
       vec::cappedExponentials(x, statistics.most, scaled, each, cap, x, classes);
     else
-      vec::exponentials(x, statistics.most, scaled, each, x, classes);
+      vec::scaleLess(x, scaled, each, x, classes);
     x[label] -= static_cast<float>(factor * loss.ofLabel() * (1 - share * share));
     if (type == DType::bf16) // in the first half of the row's place: each is read before it is written over
       storer<float>(type)(x, x, 0, classes, false);

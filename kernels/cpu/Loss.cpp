@@ -21,13 +21,17 @@ Status Labels::verify(const Launch &launch, int64_t classes) const {
 
 RowLoss::RowLoss(const Signature &call) : labelSmoothing(call.real("labelSmoothing")), zLoss(call.real("zLoss")) {}
 
-double RowLoss::operator()(const float *logits, int64_t classes, int64_t label, RowStatistics &statistics) const {
+double RowLoss::operator()(const float *logits, int64_t classes, int64_t label, RowStatistics &statistics,
+                           float *exponentials) const {
+  const auto own = static_cast<double>(logits[label]);
+  const double all = labelSmoothing > 0 ? vec::sum(logits, classes) : 0;
   statistics.most = vec::largest(logits, classes);
-  statistics.total = vec::sumExp(logits, statistics.most, classes);
+  statistics.total = exponentials ? vec::storeExp(logits, statistics.most, exponentials, classes)
+                                  : vec::sumExp(logits, statistics.most, classes);
   const double logsumexp = static_cast<double>(statistics.most) + std::log(statistics.total);
-  double loss = logsumexp - static_cast<double>(logits[label]);
+  double loss = logsumexp - own;
   if (labelSmoothing > 0)
-    loss = logsumexp - ofLabel() * static_cast<double>(logits[label]) - ofEach(classes) * vec::sum(logits, classes);
+    loss = logsumexp - ofLabel() * own - ofEach(classes) * all;
   if (zLoss > 0) {
     loss += zLoss * logsumexp * logsumexp;
     statistics.slope = 1 + 2 * zLoss * logsumexp;
@@ -54,7 +58,8 @@ struct CrossEntropy {
   RowLoss loss;
   RowOut gradient; ///< absent for the loss alone
 
-  void sendBack(const Launch &launch, int64_t row, const float *x, const RowStatistics &statistics, double inverse,
+  /// `buffers` has the row's exponentials.
+  void sendBack(const Launch &launch, int64_t row, const RowStatistics &statistics, double inverse,
                 float *buffers) const {
     int64_t begin = row * classes, label = labels.at(launch, row);
     bool adds = gradient.adds(launch);
@@ -62,8 +67,8 @@ struct CrossEntropy {
     if (label < 0) {
       std::fill(out, out + classes, 0.0f);
     } else {
-      vec::exponentials(x, statistics.most, static_cast<float>(inverse * statistics.slope / statistics.total),
-                        static_cast<float>(inverse * loss.ofEach(classes)), out, classes);
+      vec::scaleLess(buffers, static_cast<float>(inverse * statistics.slope / statistics.total),
+                     static_cast<float>(inverse * loss.ofEach(classes)), out, classes);
       out[label] -= static_cast<float>(inverse * loss.ofLabel());
     }
     if (adds)
@@ -84,9 +89,10 @@ struct CrossEntropy {
         const float *x = logits.at(launch, i * classes, classes, buffers);
         RowStatistics statistics;
         bool counts = labels.at(launch, i) >= 0;
-        losses[i] = counts ? loss(x, classes, labels.at(launch, i), statistics) : 0;
+        float *exponentials = gradient.present ? buffers + classes : nullptr;
+        losses[i] = counts ? loss(x, classes, labels.at(launch, i), statistics, exponentials) : 0;
         if (gradient.present)
-          sendBack(launch, i, x, statistics, inverse, buffers + classes);
+          sendBack(launch, i, statistics, inverse, exponentials);
       }
     });
     finishLoss(launch, 3, losses, rows, inverse);

@@ -30,7 +30,9 @@ struct RowLoss {
   double labelSmoothing, zLoss;
 
   explicit RowLoss(const Signature &call);
-  double operator()(const float *logits, int64_t classes, int64_t label, RowStatistics &statistics) const;
+  /// `exponentials`, if any, receives e^(logit - most); it may be where the logits are.
+  double operator()(const float *logits, int64_t classes, int64_t label, RowStatistics &statistics,
+                    float *exponentials = nullptr) const;
   /// Minus the derivative by the label's logit, but for what every logit has.
   double ofLabel() const { return 1 - labelSmoothing; }
   /// The same by each logit.

@@ -142,6 +142,14 @@ void exponentials(const float *x, float shift, float scale, float offset, float 
   map<1>(&x, out, count, false, ScaledExp{shift, scale, offset});
 }
 
+struct ScaledLess {
+  float scale, offset;
+  HWY_INLINE V operator()(const float *const *in) const { return hn::MulSub(load(in[0]), all(scale), all(offset)); }
+};
+void scaleLess(const float *x, float scale, float offset, float *out, int64_t count) {
+  map<1>(&x, out, count, false, ScaledLess{scale, offset});
+}
+
 double storeExp(const float *x, float shift, float *out, int64_t count) {
   double total = 0;
   for (int64_t at = 0; at < count; at += 512) { // while the block is in the first cache
@@ -434,6 +442,7 @@ HWY_EXPORT(largest);
 HWY_EXPORT(sumExp);
 HWY_EXPORT(storeExp);
 HWY_EXPORT(exponentials);
+HWY_EXPORT(scaleLess);
 HWY_EXPORT(capped);
 HWY_EXPORT(cappedExponentials);
 HWY_EXPORT(scale);
@@ -466,6 +475,9 @@ double storeExp(const float *x, float shift, float *out, int64_t count) {
 }
 void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count) {
   HWY_DYNAMIC_DISPATCH(exponentials)(x, shift, scale, offset, out, count);
+}
+void scaleLess(const float *x, float scale, float offset, float *out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(scaleLess)(x, scale, offset, out, count);
 }
 void capped(const float *x, float scale, float cap, float *out, int64_t count) {
   HWY_DYNAMIC_DISPATCH(capped)(x, scale, cap, out, count);

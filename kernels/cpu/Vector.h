@@ -29,6 +29,8 @@ double sumExp(const float *x, float shift, int64_t count);
 double storeExp(const float *x, float shift, float *out, int64_t count);
 /// out = e^(x - shift) * scale - offset. May be in place.
 void exponentials(const float *x, float shift, float scale, float offset, float *out, int64_t count);
+/// out = x * scale - offset. May be in place.
+void scaleLess(const float *x, float scale, float offset, float *out, int64_t count);
 /// out = cap * tanh(x * scale / cap). May be in place.
 void capped(const float *x, float scale, float cap, float *out, int64_t count);
 
