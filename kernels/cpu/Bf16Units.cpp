@@ -34,11 +34,11 @@ public:
 
   void run(const void *a, const void *b, void *c, const void *bias, std::byte *scratch) const override {
     holdToOneThread();
-    thread_local dnnl::stream stream(engine());
     const auto of = [](const memory::desc &desc, const void *data) {
       return memory(desc, engine(), const_cast<void *>(data)); // NOLINT: the library has one type for both
     };
     try {
+      thread_local dnnl::stream stream(engine());
       std::unordered_map<int, memory> arguments = {{DNNL_ARG_SRC, of(left, a)},
                                                    {DNNL_ARG_WEIGHTS, of(right, b)},
                                                    {DNNL_ARG_DST, of(result, c)},

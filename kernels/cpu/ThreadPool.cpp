@@ -1,6 +1,7 @@
 #include "kernels/cpu/ThreadPool.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -86,7 +87,19 @@ void ThreadPool::Loop::work() {
     function(context, chunk);
 }
 
+void ThreadPool::runRecorded(int64_t chunks, Function function, const void *context) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> &seconds = recorded->emplace_back();
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const Clock::time_point begin = Clock::now();
+    function(context, chunk);
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+}
+
 void ThreadPool::run(int64_t chunks, Function function, const void *context) {
+  if (recorded)
+    return runRecorded(chunks, function, context);
   Loop loop{function, context, chunks};
   takeLent();
   if (chunks <= 1 || workers.empty())

@@ -47,6 +47,10 @@ public:
   /// apart. Before the first loop; the memory must outlive the last one.
   void lendScratch(std::byte *memory, size_t each, int callers);
 
+  /// From now on loops run on the calling thread alone, and leave the seconds of each of their chunks here: from which
+  /// follows what pools of other sizes would take. Null ends it.
+  void record(std::vector<std::vector<double>> *loops) { recorded = loops; }
+
   /// At least `bytes` bytes for the calling thread, aligned to 64, undefined, valid until it asks again. What was lent
   /// if it suffices, else allocated, and kept by the thread.
   static std::byte *scratch(size_t bytes);
@@ -66,6 +70,7 @@ private:
   };
 
   void run(int64_t chunks, Function function, const void *context);
+  void runRecorded(int64_t chunks, Function function, const void *context);
   void takeLent();
   void help();
   Loop *openLoop();
@@ -74,6 +79,7 @@ private:
   std::condition_variable opened, left;
   std::deque<Loop *> loops;
   bool stopping = false;
+  std::vector<std::vector<double>> *recorded = nullptr;
   uint64_t loan = 0; ///< a number of its own for every loan; 0: none
   std::byte *lent = nullptr;
   size_t lentEach = 0;

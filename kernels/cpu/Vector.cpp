@@ -42,18 +42,38 @@ HWY_INLINE void map(const float *const *in, float *out, int64_t count, bool accu
   inVectors<In + 1, 1>(both, &out, count, AddStore<In, F>{f});
 }
 
-// Loops that compilers make vectors of.
+/// A loop that compilers make vectors of.
 void widenAll(const Bf16 *from, int64_t count, float *to) {
   for (int64_t i = 0; i < count; ++i)
     to[i] = kernels::widen(from[i]);
 }
+
+/// As nearest(); vectors by hand, for results may lie in the place of the floats: what is stored was loaded before.
+HWY_INLINE void storeNearest(V x, uint16_t *to) {
+  const hn::RebindToUnsigned<D> whole;
+  const hn::Rebind<uint16_t, D> half;
+  const auto bits = hn::BitCast(whole, x), upper = hn::ShiftRight<16>(bits);
+  const auto odd = hn::And(upper, hn::Set(whole, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(whole, 0x7fff))));
+  const auto nan = hn::Or(upper, hn::Set(whole, 0x40));
+  hn::StoreU(hn::TruncateTo(half, hn::IfThenElse(hn::RebindMask(whole, hn::IsNaN(x)), nan, rounded)), half, to);
+}
 void narrowAll(const float *from, int64_t count, bool accumulate, Bf16 *to) {
-  if (accumulate)
-    for (int64_t i = 0; i < count; ++i)
+  auto *stored = reinterpret_cast<uint16_t *>(to);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  int64_t i = 0;
+  if (accumulate) {
+    for (; i < count; ++i)
       to[i] = nearest(kernels::widen(to[i]) + from[i]);
-  else
-    for (int64_t i = 0; i < count; ++i)
-      to[i] = nearest(from[i]);
+    return;
+  }
+  for (; i + lanes <= count; i += lanes)
+    storeNearest(load(from + i), stored + i);
+  float rest[HWY_MAX_BYTES / sizeof(float)] = {};
+  uint16_t halves[HWY_MAX_BYTES / sizeof(float)];
+  std::memcpy(rest, from + i, static_cast<size_t>(count - i) * sizeof(float));
+  storeNearest(load(rest), halves);
+  std::memcpy(to + i, halves, static_cast<size_t>(count - i) * sizeof(uint16_t));
 }
 
 struct SumTerm {

@@ -10,7 +10,8 @@
 
 namespace mt::kernels::cpu::vec {
 
-/// Between bf16 and floats: exactly, and to the nearest, replacing or adding to what is there.
+/// Between bf16 and floats: exactly, and to the nearest, replacing or adding to what is there. What is not added may lie
+/// where the floats begin.
 void widen(const Bf16 *from, int64_t count, float *to);
 void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to);
 

@@ -4,6 +4,8 @@
 #include "passes/Passes.h"
 #include "passes/Settings.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 
 namespace mt {
@@ -74,7 +76,7 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
     for (DequantizeOp op : made) {
       if (!op.isOfStored())
         continue;
-      SmallVector<Operation *> users(op->getUsers());
+      const llvm::SetVector<Operation *> users(op->user_begin(), op->user_end());
       for (Operation *user : users) {
         if (!hasKernel(user) || user->hasTrait<OpTrait::IsTerminator>())
           continue; // a view, or a result

@@ -64,6 +64,8 @@ struct JoinWeights : impl::JoinWeightsBase<JoinWeights> {
     while (end < least - begin && first[first.size() - 1 - end] == last[last.size() - 1 - end])
       ++end;
     std::string name = (first.take_front(begin) + "*" + first.take_back(end)).str();
+    if (name == "*") // nothing in common
+      name = first.str() + " and others";
     while (!names.insert(name).second)
       name += "*";
     return name;

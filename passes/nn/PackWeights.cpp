@@ -36,7 +36,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       Operation *op = ways.pop_back_val();
       if (isa<TopKOp>(op))
         return true;
-      if (isa<SoftmaxOp, ReshapeOp, SigmoidOp, AddOp, MulOp, CastOp, DetachOp>(op) && seen.insert(op).second)
+      if ((isa<SoftmaxOp, ReshapeOp, CastOp, DetachOp>(op) || op->hasTrait<Elementwise>() || op->hasTrait<Movement>()) && seen.insert(op).second)
         ways.append(op->user_begin(), op->user_end());
     }
     return false;

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,14 +95,15 @@ uint64_t elementsOf(const Parameter &parameter) {
   return elements;
 }
 
-/// Elements of a parameter that are loaded at once: of matrices whole rows, an even number of them, so that what packed
-/// ones become is whole bytes and whole blocks, and fingerprints do not depend on whether they are.
+/// Elements of a parameter that are loaded at once. Of a packed one whole rows, an even number of them, so that what
+/// they become is whole bytes and whole blocks: as many as are whole runs of checksums, unless that is too much.
 uint64_t chunkOf(const Parameter &parameter) {
-  const kernels::Dims &dims = parameter.modelDims();
-  const auto row = static_cast<uint64_t>(dims.empty() ? 1 : dims.back());
-  if (!parameter.initial.packing && (dims.size() < 2 || row == 0 || row > kChunkElements))
+  constexpr uint64_t kMostElements = uint64_t(1) << 24;
+  if (!parameter.initial.packing)
     return kChunkElements;
-  return std::max<uint64_t>(2, kChunkElements / row / 2 * 2) * row;
+  const auto row = static_cast<uint64_t>(parameter.initial.packing->dims.back());
+  const uint64_t whole = std::lcm(kChunkElements, 2 * row);
+  return whole <= kMostElements ? whole : std::max<uint64_t>(2, kChunkElements / row / 2 * 2) * row;
 }
 
 /// What a parameter's numbers come from, or the numbers of one of its pieces.
@@ -147,13 +149,22 @@ struct Chunk {
 
 uint64_t checksumOf(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
+/// Of each run of kChunkElements, so that they are the same however many are loaded at once.
+std::vector<uint64_t> checksumsOf(std::span<const std::byte> bytes, uint64_t elementBytes) {
+  std::vector<uint64_t> all;
+  for (const uint64_t run = kChunkElements * elementBytes; !bytes.empty();
+       bytes = bytes.subspan(std::min<uint64_t>(run, bytes.size())))
+    all.push_back(checksumOf(bytes.first(std::min<uint64_t>(run, bytes.size()))));
+  return all;
+}
+
 class ChunkLoader {
 public:
   ChunkLoader(const plan::Plan &plan, const Files &files, const Place &place, uint32_t rank)
       : plan(plan), files(files), place(place), rank(rank) {}
 
-  /// `checksum` receives that of the bytes in the file, if they come from one.
-  Status load(const Chunk &chunk, uint64_t &checksum) const {
+  /// `checksums` receives those of the bytes in the file, if they come from one.
+  Status load(const Chunk &chunk, std::vector<uint64_t> &checksums) const {
     const Part &weight = *chunk.parameter->part(plan::kWeight);
     for (const Part &part : chunk.parameter->parts)
       if (part.name != plan::kWeight && part.name != plan::kRemainder && part.name != kernels::kAverage)
@@ -163,7 +174,8 @@ public:
       return bytesOf(weight, chunk).set([&](std::span<std::byte> bytes) {
         Status done =
             files.read(initial.path, initial.offset + chunk.inSource() * kernels::byteSize(initial.type), bytes);
-        checksum = done.ok() ? checksumOf(bytes) : 0;
+        if (done.ok())
+          checksums = checksumsOf(bytes, kernels::byteSize(initial.type));
         return done;
       });
     }
@@ -175,7 +187,7 @@ public:
       });
     const auto memory = std::make_unique_for_overwrite<float[]>(chunk.count);
     const std::span<float> values(memory.get(), chunk.count);
-    MT_TRY(make(chunk, values, checksum));
+    MT_TRY(make(chunk, values, checksums));
     if (chunk.parameter->initial.packing)
       return storePacked(chunk, weight, values);
     if (chunk.parameter->trainable)
@@ -266,14 +278,15 @@ private:
     }
   }
 
-  Status make(const Chunk &chunk, std::span<float> values, uint64_t &checksum) const {
+  Status make(const Chunk &chunk, std::span<float> values, std::vector<uint64_t> &checksums) const {
     const plan::Initial &initial = *chunk.source.initial;
     const uint64_t first = chunk.inSource();
     if (!initial.path.empty()) {
       uint64_t size = kernels::byteSize(initial.type);
       std::vector<std::byte> stored(chunk.count * size);
       MT_TRY(files.read(initial.path, initial.offset + first * size, stored));
-      checksum = chunk.parameter->trainable ? 0 : checksumOf(stored);
+      if (!chunk.parameter->trainable)
+        checksums = checksumsOf(stored, size);
       toFloat(initial.type, stored.data(), values);
     } else if (initial.generator == "normal") {
       generateNormal(generatorKey(*chunk.source.name, initial.seed), first, initial.value, initial.deviation, values);
@@ -362,7 +375,8 @@ std::string placeOf(const Source &source) {
 }
 
 /// Runs all chunks; keeps the error of the first in order that fails.
-Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int threads, std::vector<uint64_t> &checksums) {
+Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int threads,
+               std::vector<std::vector<uint64_t>> &checksums) {
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   size_t failedAt = std::numeric_limits<size_t>::max();
@@ -383,7 +397,7 @@ Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int 
 }
 
 /// Of the frozen parameters by name, so that it does not depend on their order in the plan.
-uint64_t fingerprintOf(const std::vector<Chunk> &chunks, const std::vector<uint64_t> &checksums) {
+uint64_t fingerprintOf(const std::vector<Chunk> &chunks, const std::vector<std::vector<uint64_t>> &checksums) {
   std::map<std::string_view, std::vector<uint64_t>> frozen;
   for (size_t i = 0; i < chunks.size(); ++i) {
     const Parameter &parameter = *chunks[i].parameter;
@@ -395,7 +409,7 @@ uint64_t fingerprintOf(const std::vector<Chunk> &chunks, const std::vector<uint6
       own = {checksumOf(std::as_bytes(std::span(initial.generator))), initial.seed,
              std::bit_cast<uint64_t>(initial.deviation), std::bit_cast<uint64_t>(initial.value)};
     else if (!initial.path.empty())
-      own.push_back(checksums[i]);
+      own.insert(own.end(), checksums[i].begin(), checksums[i].end());
   }
   std::vector<uint64_t> all;
   for (const auto &[name, own] : frozen) {
@@ -420,7 +434,7 @@ Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int thr
         chunks.push_back({source, &parameter, source.begin + first, std::min(most, source.count - first)});
     }
   }
-  std::vector<uint64_t> checksums(chunks.size());
+  std::vector<std::vector<uint64_t>> checksums(chunks.size());
   MT_TRY(loadAll(chunks, ChunkLoader(plan, files, place, rank), threads, checksums));
   return fingerprintOf(chunks, checksums);
 }

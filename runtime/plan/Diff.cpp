@@ -90,17 +90,20 @@ private:
   void compareParameters() {
     std::map<std::string_view, const Parameter *> old;
     for (const Parameter &parameter : before.parameters)
-      old[parameter.name] = &parameter;
+      if (!parameter.holdsScales())
+        old[parameter.name] = &parameter;
     size_t moved = 0;
     for (const Parameter &parameter : after.parameters) {
+      if (parameter.holdsScales())
+        continue;
       const auto found = old.find(parameter.name);
       if (found == old.end()) {
         line("parameter {} {} is new", parameter.name, parameter.dims);
         continue;
       }
       const Parameter &previous = *found->second;
-      field(fmt::format("parameter {}", parameter.name), fmt::format("{}", previous.dims),
-            fmt::format("{}", parameter.dims));
+      field(fmt::format("parameter {}", parameter.name), fmt::format("{}", previous.modelDims()),
+            fmt::format("{}", parameter.modelDims()));
       field(fmt::format("parameter {} trainable", parameter.name), previous.trainable, parameter.trainable);
       field(fmt::format("parameter {} optimizer", parameter.name), previous.optimizer, parameter.optimizer);
       moved += !std::ranges::equal(previous.parts, parameter.parts, {}, &Part::span, &Part::span);

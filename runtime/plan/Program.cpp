@@ -24,6 +24,11 @@ kernels::Shares sharesOf(const Plan &plan, const Parameter &parameter) {
   return kernels::sharesOf(*optimizer, elements, plan.ranks);
 }
 
+std::string describePrecision(const Plan &plan) {
+  const bool packs = std::ranges::any_of(plan.parameters, [](const Parameter &p) { return p.initial.packing.has_value(); });
+  return plan.settings.precision + (packs ? ", its base in 4 bits" : "");
+}
+
 std::string describeLoss(const Settings &settings) {
   std::string text = settings.loss;
   if (settings.labelSmoothing > 0)

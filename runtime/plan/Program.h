@@ -66,7 +66,6 @@ struct Part {
   int64_t elements = 1; ///< of the parameter for one of the part
 };
 
-/// Where a parameter's first value comes from: bytes of a file if `path` is set, else a generator.
 /// What a parameter holds in place of the numbers of its initial value: these in four bits each, two to a byte, as codes
 /// of kernels/Quantized.h's NormalFloat, times one bf16 scale for each block of a row - or those scales.
 struct Packing {
@@ -78,6 +77,7 @@ struct Packing {
 };
 
 struct Piece;
+/// Where a parameter's first value comes from: bytes of a file if `path` is set, else a generator.
 struct Initial {
   std::string path;
   uint64_t offset = 0, length = 0;
@@ -260,6 +260,8 @@ struct Plan {
 
 /// How the ranks share a trained parameter: its weight is whole on each, the other parts are of a rank's elements.
 kernels::Shares sharesOf(const Plan &plan, const Parameter &parameter);
+/// "bf16", and whether frozen weights are packed: what tells apart runs of one model.
+std::string describePrecision(const Plan &plan);
 /// "causal-lm", or "causal-lm with label smoothing 0.1 and z-loss 0.0001".
 std::string describeLoss(const Settings &settings);
 /// Bytes that a binding covers on any rank.

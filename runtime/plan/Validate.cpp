@@ -15,6 +15,7 @@ namespace mt::plan {
 namespace {
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
+constexpr int64_t kMostPackedRow = int64_t{1} << 28; // two rows are packed at once
 constexpr size_t kMaxStreams = 256; // each is a thread on some devices
 
 Status checkSpaces(const Plan &plan) {
@@ -111,7 +112,7 @@ Status checkPacking(const Parameter &parameter, const Packing &packing) {
   MT_ASSIGN(const uint64_t numbers, checkedBytes(packing.dims, DType::u8));
   if (parameter.trainable)
     return fail("it is packed, and cannot be trainable");
-  if (packing.dims.empty() || packing.block < 1)
+  if (packing.dims.empty() || packing.block < 1 || packing.dims.back() > kMostPackedRow)
     return fail("[{}] in blocks of {} cannot be packed", fmt::join(packing.dims, ", "), packing.block);
   for (const Initial *source : sourcesOf(parameter.initial))
     if (const DType stored = source->type; !source->path.empty() && stored != DType::f32 && stored != DType::bf16 &&
@@ -223,6 +224,35 @@ Status checkAdapter(const Plan &plan, const Adapter &adapter) {
   return {};
 }
 
+bool isSameSource(const Initial &a, const Initial &b) {
+  const auto key = [](const Initial &of) {
+    return std::tie(of.path, of.offset, of.length, of.type, of.generator, of.seed, of.deviation, of.value);
+  };
+  return key(a) == key(b) && std::ranges::equal(a.pieces, b.pieces, [&](const Piece &one, const Piece &other) {
+           return one.name == other.name && key(one.initial) == key(other.initial);
+         });
+}
+
+/// Scales are of a parameter that holds codes, of the same numbers.
+Status checkScales(const Plan &plan) {
+  std::map<std::string_view, const Parameter *> codes;
+  for (const Parameter &parameter : plan.parameters)
+    if (parameter.initial.packing && !parameter.holdsScales())
+      codes.emplace(parameter.name, &parameter);
+  for (const Parameter &parameter : plan.parameters) {
+    if (!parameter.holdsScales())
+      continue;
+    const Packing &packing = *parameter.initial.packing;
+    const auto found = codes.find(packing.codes);
+    const Initial *other = found == codes.end() ? nullptr : &found->second->initial;
+    if (!other || other->packing->dims != packing.dims || other->packing->block != packing.block ||
+        !isSameSource(parameter.initial, *other))
+      return fail("parameter \"{}\": it holds scales of \"{}\", which holds no codes of the same numbers", parameter.name,
+                  packing.codes);
+  }
+  return {};
+}
+
 Status checkParameters(const Plan &plan) {
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
     const Parameter &parameter = plan.parameters[i];
@@ -232,6 +262,7 @@ Status checkParameters(const Plan &plan) {
     MT_TRY(checkParts(plan, parameter).within(place));
     MT_TRY(checkInitial(parameter).within(place));
   }
+  MT_TRY(checkScales(plan));
   for (size_t i = 0; i < plan.adapters.size(); ++i)
     MT_TRY(checkAdapter(plan, plan.adapters[i]).within(fmt::format("adapter {}", i)));
   MT_TRY(checkNames(plan));

@@ -292,6 +292,8 @@ static Status probeMachine(const ProbeOptions &options, const std::optional<Netw
     probe.addCalls(plan);
   }
   if (options.roofline) {
+    if (options.plans.empty())
+      return fail("--roofline: it is of the calls of plans: name one");
     Result<std::string> table = probe.roofline();
     if (!table)
       return table.status().within("probe");

@@ -158,10 +158,14 @@ Result<std::unique_ptr<Corpus>> openCorpus(const std::string &path, const std::s
     MT_ASSIGN(end, readTokenIndex(path, files));
   }
   MT_ASSIGN(CorpusPtr corpus, openFiles(files, tokenizer, plan, end));
-  Scan scan(*corpus, plan);
-  MT_TRY(scan.run());
-  corpus->unlabelled = std::move(scan.unlabelled);
+  MT_ASSIGN(corpus->unlabelled, unlabelledRows(*corpus, plan));
   return corpus;
+}
+
+Result<std::vector<int64_t>> unlabelledRows(const Corpus &corpus, const plan::Plan &plan) {
+  Scan scan(corpus, plan);
+  MT_TRY(scan.run());
+  return std::move(scan.unlabelled);
 }
 
 namespace {

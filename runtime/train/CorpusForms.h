@@ -43,6 +43,10 @@ std::optional<size_t> labelInput(const plan::Plan &plan);
 /// "input_ids int64 [4, 32]; labels int64 [4, 32]": the inputs that data must provide.
 std::string describeInputs(const plan::Plan &plan);
 
+/// Looks at a corpus's rows up to some 100 million elements, on all cores: those of whose labels none counts, in order.
+/// Errors: a value that the model cannot take.
+Result<std::vector<int64_t>> unlabelledRows(const Corpus &corpus, const plan::Plan &plan);
+
 /// Fills a row's elements from `from` on with what padding is: the label that does not count, else zero.
 void padRow(const plan::Input &input, std::byte *row, int64_t from);
 /// An error where an input's rows are shorter than the model's and what is missing would count.

@@ -130,9 +130,7 @@ class ApartCorpus : public Corpus {
 public:
   ApartCorpus(SharedCorpus windows, const plan::Plan &plan, size_t tokens, size_t labels)
       : windows(std::move(windows)), plan(plan), tokens(tokens), labels(labels), end(*this->windows->documentEnd()),
-        sequence(plan.inputs[tokens].dims[1]), shift(labelShift(plan.inputs[labels])) {
-    unlabelled = this->windows->unlabelled;
-  }
+        sequence(plan.inputs[tokens].dims[1]), shift(labelShift(plan.inputs[labels])) {}
 
   int64_t rows() const override { return windows->rows(); }
 
@@ -174,7 +172,7 @@ private:
 Result<SharedCorpus> packed(SharedCorpus samples, const std::string &name, const plan::Plan &plan, Packing &packing) {
   const bool isStream = samples->documentEnd().has_value();
   if (samples->rows() == 0 || (!isStream && !samples->filled(0)))
-    return samples; // a corpus is of one form
+    return packing.mixed += samples->rows(), samples; // a corpus is of one form
   MT_ASSIGN(const size_t tokens, tokenInput(plan, name, true));
   const std::optional<size_t> labels = labelInput(plan);
   if (std::ranges::none_of(plan.inputs, isSegments))
@@ -190,7 +188,9 @@ Result<SharedCorpus> packed(SharedCorpus samples, const std::string &name, const
   MT_TRY(checkPadding(plan.inputs[*labels], 0).within(name));
   if (isStream) {
     packing.windows += samples->rows();
-    return SharedCorpus(std::make_shared<ApartCorpus>(std::move(samples), plan, tokens, *labels));
+    auto apart = std::make_shared<ApartCorpus>(std::move(samples), plan, tokens, *labels);
+    MT_ASSIGN(apart->unlabelled, unlabelledRows(*apart, plan));
+    return SharedCorpus(std::move(apart));
   }
   auto packs = std::make_shared<PackCorpus>(std::move(samples), plan, tokens, *labels);
   packs->pack(packing);

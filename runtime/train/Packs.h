@@ -13,6 +13,7 @@ struct Packing {
   int64_t samples = 0, rows = 0;
   int64_t filled = 0;  ///< places of the rows
   int64_t windows = 0; ///< of streams, which keep documents apart
+  int64_t mixed = 0;   ///< rows of corpora that stay as they are
 };
 
 /// The samples of a corpus in as few rows as a simple rule finds. Of a stream the same windows, in which a document is a

@@ -92,8 +92,11 @@ Result<std::string> packAll(std::vector<SharedCorpus> &parts, const std::string 
         "--pack: {} has no samples that are shorter than a row, and no documents that a token ends, as text has by a "
         "tokenizer and tokens by the index.json of mtrun tokenize; leave it out",
         name);
-  const std::string windows =
+  std::string windows =
       packing.windows > 0 ? fmt::format("{}: {} windows, documents in them apart", name, packing.windows) : "";
+  if (packing.mixed > 0)
+    windows += fmt::format("{}{}: {} rows stay as they are, for nothing says where a document ends in them",
+                           windows.empty() ? "" : "\n", name, packing.mixed);
   if (packing.rows == 0)
     return windows;
   const double places = static_cast<double>(packing.rows) * static_cast<double>(plan.settings.sequence);

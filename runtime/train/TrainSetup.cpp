@@ -48,8 +48,8 @@ Status refuseOthers(const TrainSetup &setup) {
     return fail("--resume: {} was trained with {} {}, and the plan has {}: compile a plan with the same {}",
                 *setup.from.checkpoint, what, was, is, what);
   };
-  if (from.precision != settings.precision)
-    return differs("precision", from.precision, settings.precision);
+  if (const std::string precision = plan::describePrecision(setup.plan); from.precision != precision)
+    return differs("precision", from.precision, precision);
   if (from.optimizer != plan::describeOptimizers(settings))
     return differs("optimizer", from.optimizer, plan::describeOptimizers(settings));
   if (from.batch != settings.batch)

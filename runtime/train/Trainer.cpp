@@ -355,7 +355,7 @@ private:
     meta.batch = plan.settings.batch;
     meta.microBatch = plan.settings.microBatch;
     meta.sequence = plan.settings.sequence;
-    meta.precision = plan.settings.precision;
+    meta.precision = plan::describePrecision(plan);
     meta.optimizer = plan::describeOptimizers(plan.settings);
     meta.loss = plan::describeLoss(plan.settings);
     meta.clip = plan.settings.clip;

@@ -147,6 +147,8 @@ def a_run_goes_on_and_its_adapters_fit_the_base(b):
     b.train("packed.bin", "halves", steps=4)
     tool.compare(want[1:], b.train("packed.bin", "halves", steps=8, options="--resume")[1:], "resumed")
     b.compile("hf", "plain.bin")
+    b.refuses("mtrun plain.bin --data data.npz --shuffle off --lr 0.003 --out halves --resume --steps 9",
+              "trained with precision fp32, its base in 4 bits, and the plan has fp32")
     losses = [float(re.search(r"loss ([0-9.]+)", b.scratch.run(f"mtrun eval {plan} --data data.npz --from straight")).group(1))
               for plan in ("packed.bin", "plain.bin")]
     tool.expect(losses[0] != losses[1] and abs(losses[0] - losses[1]) < 0.05, f"{losses}")

@@ -39,6 +39,18 @@ Packing &packed(Plan &plan) {
   return parameter.initial.packing.emplace(Packing{{6, 10}, 64, ""});
 }
 
+Parameter &frozen(Plan &plan) {
+  Parameter &parameter = plan.parameters[0];
+  parameter.trainable = false, parameter.optimizer.clear();
+  parameter.parts.resize(1);
+  return parameter;
+}
+Initial made(const Plan &) {
+  Initial initial;
+  initial.generator = "ones";
+  return initial;
+}
+
 struct Damage {
   std::string name;
   std::function<void(Plan &)> apply;
@@ -141,6 +153,41 @@ const std::vector<Damage> kDamages = {
      "i32 in /w.bin cannot be packed: only floats can"},
     {"packedInOther", [](Plan &p) { packed(p).dims = {6, 12}; }, "30 of u8 do not hold the codes of [6, 12]"},
     {"scalesOfOther", [](Plan &p) { packed(p).codes = "v"; }, "30 of u8 do not hold the scales of [6, 10]"},
+    {"packedRow", [](Plan &p) { packed(p).dims = {1, int64_t{1} << 40}; }, "in blocks of 64 cannot be packed"},
+    {"scalesOfNothing",
+     [](Plan &p) {
+       packed(p).codes = "nothing";
+       p.parameters[0].parts[0].type = DType::bf16, p.parameters[0].parts[0].span.bytes = 60;
+       p.parameters[0].initial.packing->dims = {30, 10};
+     },
+     "it holds scales of \"nothing\", which holds no codes of the same numbers"},
+    {"piecesTrained", [](Plan &p) { p.parameters[0].initial.pieces = {{"a", made(p)}, {"b", made(p)}}; },
+     "trained, it [6, 5] cannot be of 2 pieces"},
+    {"piecesThatDoNotDivide",
+     [](Plan &p) { frozen(p).initial.pieces = {{"a", made(p)}, {"b", made(p)}, {"c", made(p)}, {"d", made(p)}}; },
+     "it [6, 5] cannot be of 4 pieces"},
+    {"piecesOfOddNumbers",
+     [](Plan &p) {
+       const Initial one = made(p);
+       packed(p).dims = {6, 10}, packed(p) = {{2, 30}, 64, ""};
+       packed(p) = {{60, 1}, 64, ""};
+       p.parameters[0].initial.pieces.assign(60, {"a", one});
+     },
+     "pieces of 1 elements are packed in no whole bytes"},
+    {"pieceOfNoGenerator",
+     [](Plan &p) {
+       Initial bad = made(p);
+       bad.generator = "cauchy";
+       frozen(p).initial.pieces = {{"a", made(p)}, {"b", bad}};
+     },
+     "piece \"b\": unknown generator \"cauchy\""},
+    {"pieceThatIsShort",
+     [](Plan &p) {
+       Initial bad = made(p);
+       bad.path = "/w.bin", bad.length = 8;
+       frozen(p).initial.pieces = {{"a", made(p)}, {"b", bad}};
+     },
+     "piece \"b\": 8 bytes of /w.bin as f32 do not fill it: want 60"},
     {"adapterOfNothing",
      [](Plan &p) {
        p.adapters.push_back({0, 1, 99});

@@ -183,10 +183,23 @@ TEST_F(Packs, WindowsKeepDocumentsApart) {
   EXPECT_EQ(Numbers(segments, segments + kSequence), (Numbers{1, 2, 2, 3, 4, 4, 4, 4})) << "two tokens later";
   plan.inputs[1].targets = {1, kSequence}; // a model that looks for successors itself
   EXPECT_EQ(read(**packed(write("99"), "--data t", plan, packing), 0).labels, (Numbers{1, 2, 99, n, 99, n, n, 8}));
+  plan.inputs[1].targets.clear();
+  EXPECT_TRUE((*apart)->unlabelled.empty());
   for (const char *none : {"null", "-1", "\"99\"", "1e30"}) {
     auto unknown = write(none);
+    packing = {};
     EXPECT_EQ(*packed(unknown, "--data t", plan, packing), unknown) << none;
+    EXPECT_EQ(packing.mixed, 3);
   }
+  std::string ends(1024 + 2 * 18, '\0'); // a window of nothing but ends has no target
+  const int32_t header[] = {20240520, 1, 18};
+  std::memcpy(ends.data(), header, sizeof(header));
+  for (size_t i = 0; i < 9; ++i)
+    ends[1024 + 2 * i] = 7, ends[1024 + 2 * (9 + i)] = static_cast<char>(i + 1);
+  folder.write("t/tokens-00000.bin", ends);
+  folder.write("t/index.json", "{\"format\": \"mt tokens 1\", \"type\": \"uint16\", \"tokenizer\": {\"end\": 7}, \"files\": "
+                               "[{\"name\": \"tokens-00000.bin\", \"tokens\": 18}]}");
+  EXPECT_EQ((*packed(open(folder / "t"), "--data t", plan, packing))->unlabelled, Numbers{0});
 }
 
 TEST_F(Packs, PositionsThatTheModelLacksAreSaidAsWhatTheyAre) {
