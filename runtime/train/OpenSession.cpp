@@ -44,9 +44,10 @@ Result<std::unique_ptr<Session>> openSession(const std::string &from, bool best,
     return Session::open(plan, setup);
   std::unique_ptr<Session> session;
   auto use = [&](const FoundCheckpoint &found) -> Status {
-    if (found.meta.precision != plan.settings.precision)
+    const std::string &was = found.meta.precision; // a base in other bits may be beside the weights
+    if (was.substr(0, was.find(',')) != plan.settings.precision)
       return fail("{}: trained with precision {}, and the plan has {}: compile a plan with the same precision",
-                  found.folder, found.meta.precision, plan.settings.precision);
+                  found.folder, was, plan.settings.precision);
     session.reset(); // before there is memory for another
     setup.checkpoint = found.folder;
     setup.recipe.seed = seedOf(found.meta); // of what the model draws, as evaluations of the run
