@@ -84,10 +84,13 @@ bool isPacked(int64_t rows, int64_t columns) {
   return 1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns) < 0.0038;
 }
 
-/// Share of the highest rate that blocks of a size reach; measured.
-double blockRate(int64_t rows, int64_t columns) {
-  double rate = isPacked(rows, columns) ? 1 : 0.88;
-  return rate / (1 + 4 * (1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns)));
+/// Share of the highest rate that blocks of a size reach, within some percent; measured with AVX2 and AVX-512, and of
+/// bf16 with AVX-512's units, which copy what they read across rows.
+double blockRate(const Gemm &gemm, Units units, int64_t rows, int64_t columns) {
+  const double perRow = 1.0 / static_cast<double>(rows), perColumn = 1.0 / static_cast<double>(columns);
+  if (units == Units::bf16)
+    return 1 / ((1 + 10 * perRow) * (1 + (gemm.transposeA ? 40 : 12) * perColumn));
+  return (isPacked(rows, columns) ? 1 : 0.88) / (1 + 4 * (perRow + perColumn));
 }
 
 /// Share of the highest rate of `threads` threads, of which the last round leaves some idle.
@@ -97,14 +100,27 @@ double sharedRate(int64_t blocks, int64_t threads) {
 
 } // namespace
 
-GemmBlocks::GemmBlocks(const Gemm &gemm) {
-  constexpr int64_t kFewestRows = 128, kFewestColumns = 192, kLanes = 16;
+/// Machines have from two cores to more than a hundred, and blocks are the same on all: of pools of such sizes the share
+/// with which each counts in choosing them. Small blocks cost floats more.
+struct Pools {
+  int64_t threads;
+  double ofFloats, ofUnits;
+};
+constexpr Pools kPools[] = {{2, 0.55, 0.35}, {8, 0.3, 0.3}, {32, 0.1, 0.2}, {128, 0.05, 0.15}};
+
+GemmBlocks::GemmBlocks(const Gemm &gemm, Units units) {
+  const bool isNarrow = units == Units::bf16;
+  const int64_t fewestRows = isNarrow ? 64 : 128, fewestColumns = isNarrow ? 96 : 192;
+  constexpr int64_t kLanes = 16;
   double best = 0;
-  for (int64_t i = 1; i == 1 || i * kFewestRows <= gemm.m; ++i)
-    for (int64_t j = 1; j == 1 || j * kFewestColumns <= gemm.n; ++j) {
+  for (int64_t i = 1; i == 1 || i * fewestRows <= gemm.m; ++i)
+    for (int64_t j = 1; j == 1 || j * fewestColumns <= gemm.n; ++j) {
       int64_t tall = Chunks(gemm.m, i, 8).size, wide = Chunks(gemm.n, j, kLanes).size;
       int64_t count = ceilDivide(gemm.m, tall) * ceilDivide(gemm.n, wide);
-      double rate = blockRate(tall, wide) * (0.85 * sharedRate(count, 2) + 0.15 * sharedRate(count, 8));
+      double shared = 0;
+      for (const Pools &pools : kPools)
+        shared += (isNarrow ? pools.ofUnits : pools.ofFloats) * sharedRate(count, pools.threads);
+      const double rate = blockRate(gemm, units, tall, wide) * shared;
       if (rate <= best)
         continue;
       best = rate;

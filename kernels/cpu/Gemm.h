@@ -30,12 +30,15 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
 void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c);
 bool hasBf16Units();
 
+/// What multiplies: floats, or bf16 on the processor's units for it.
+enum class Units : uint8_t { f32, bf16 };
+
 /// How a product is cut: rows and columns of a block.
 struct GemmBlocks {
   int64_t rows = 1, columns = 1, down = 1, across = 1;
   GemmBlocks(int64_t rows, int64_t columns, int64_t down, int64_t across)
       : rows(rows), columns(columns), down(down), across(across) {}
-  explicit GemmBlocks(const Gemm &gemm);
+  explicit GemmBlocks(const Gemm &gemm, Units units = Units::f32);
   int64_t count() const { return down * across; }
 };
 

@@ -43,12 +43,14 @@ int64_t blockFloats(int64_t m, int64_t n, int64_t depth, bool inPlace) {
 
 StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types)
     : gemm(gemm), cut(gemm), alpha(alpha), types(types) {
-  if (types.a == DType::bf16 && types.b == DType::bf16 && alpha == 1)
-    prepareUnits();
+  if (types.a != DType::bf16 || types.b != DType::bf16 || alpha != 1 || !hasBf16Units())
+    return;
+  cut = GemmBlocks(gemm, Units::bf16);
+  prepareUnits();
 }
 
 void StoredProduct::prepareUnits() {
-  Units made;
+  Prepared made;
   for (size_t lastRow : {0u, 1u})
     for (size_t lastColumn : {0u, 1u})
       for (size_t adds : {0u, 1u}) {

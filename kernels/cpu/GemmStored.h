@@ -54,7 +54,7 @@ public:
 
 private:
   /// Of whole blocks and the last ones of each direction; those that add and those that do not.
-  using Units = std::array<std::array<std::array<std::shared_ptr<const Bf16Product>, 2>, 2>, 2>;
+  using Prepared = std::array<std::array<std::array<std::shared_ptr<const Bf16Product>, 2>, 2>, 2>;
   struct Part {
     int64_t row, column, rows, columns;
   };
@@ -62,7 +62,7 @@ private:
   GemmBlocks cut;
   float alpha;
   Types types;
-  Units units; ///< all of them, or none
+  Prepared units; ///< all of them, or none
 
   Part partOf(int64_t block) const;
   bool canWiden() const;
