@@ -12,7 +12,7 @@
 namespace mt::kernels::cpu {
 
 /// C = op(A) op(B) + bias, or, if it adds, with what C holds; A and B bf16, sums in f32, C and a row of bias f32 or
-/// bf16. The order of sums does not depend on the number of rows, from two on.
+/// bf16. The order of sums does not depend on the number of rows, but for a few.
 class Bf16Product {
 public:
   struct Shape {
