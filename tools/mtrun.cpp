@@ -19,18 +19,9 @@ using namespace mt;
 using namespace mt::train;
 
 struct Run {
-  Status operator()(const TrainOptions &options) const {
-    MT_TRY(device::useInstructionSet(options.machine.isa));
-    return train::train(options);
-  }
-  Status operator()(const EvalOptions &options) const {
-    MT_TRY(device::useInstructionSet(options.machine.isa));
-    return evaluate(options);
-  }
-  Status operator()(const SampleOptions &options) const {
-    MT_TRY(device::useInstructionSet(options.machine.isa));
-    return sampleText(options);
-  }
+  Status operator()(const TrainOptions &options) const { return train::train(options); }
+  Status operator()(const EvalOptions &options) const { return evaluate(options); }
+  Status operator()(const SampleOptions &options) const { return sampleText(options); }
   Status operator()(const ExportOptions &options) const { return exportWeights(options); }
   Status operator()(const ReportOptions &options) const { return makeReport(options); }
   Status operator()(const TokenizeOptions &options) const { return tokenize(options); }
@@ -52,7 +43,13 @@ int main(int argc, char **argv) {
     std::fputs(said->text.c_str(), said->status == 0 ? stdout : stderr);
     return said->status;
   }
-  Status status = std::visit(Run(), command);
+  Status status = std::visit(
+      [](const auto &options) -> Status {
+        if constexpr (requires { options.machine.isa; })
+          MT_TRY(device::useInstructionSet(options.machine.isa));
+        return Run()(options);
+      },
+      command);
   if (status)
     status = flushOut();
   if (status)

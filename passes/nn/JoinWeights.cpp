@@ -3,7 +3,6 @@
 #include "passes/Passes.h"
 #include "passes/nn/Packing.h"
 
-#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;

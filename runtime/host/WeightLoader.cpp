@@ -142,7 +142,6 @@ bool isWhole(const Source &source) {
 /// Elements [first, first + count) of one parameter, all of one source.
 struct Chunk {
   Source source;
-  const Parameter *parameter = nullptr;
   uint64_t first = 0, count = 0;
   uint64_t inSource() const { return first - source.begin; }
 };
@@ -165,8 +164,8 @@ public:
 
   /// `checksums` receives those of the bytes in the file, if they come from one.
   Status load(const Chunk &chunk, std::vector<uint64_t> &checksums) const {
-    const Part &weight = *chunk.parameter->part(plan::kWeight);
-    for (const Part &part : chunk.parameter->parts)
+    const Part &weight = *chunk.source.parameter->part(plan::kWeight);
+    for (const Part &part : chunk.source.parameter->parts)
       if (part.name != plan::kWeight && part.name != plan::kRemainder && part.name != kernels::kAverage)
         MT_TRY(shareOf(part, chunk).clear());
     const plan::Initial &initial = *chunk.source.initial;
@@ -188,11 +187,11 @@ public:
     const auto memory = std::make_unique_for_overwrite<float[]>(chunk.count);
     const std::span<float> values(memory.get(), chunk.count);
     MT_TRY(make(chunk, values, checksums));
-    if (chunk.parameter->initial.packing)
+    if (chunk.source.parameter->initial.packing)
       return storePacked(chunk, weight, values);
-    if (chunk.parameter->trainable)
+    if (chunk.source.parameter->trainable)
       MT_TRY(checkFinite(chunk, values));
-    if (const Part *average = chunk.parameter->part(kernels::kAverage))
+    if (const Part *average = chunk.source.parameter->part(kernels::kAverage))
       MT_TRY(storeOwned(chunk, *average, values));
     return store(chunk, weight, values);
   }
@@ -210,7 +209,7 @@ private:
 
   /// What of a part goes with a chunk, where an entry may be for several elements: all chunks' together are all of it.
   HostBytes shareOf(const Part &part, const Chunk &chunk) const {
-    const auto at = [&, total = elementsOf(*chunk.parameter)](uint64_t element) {
+    const auto at = [&, total = elementsOf(*chunk.source.parameter)](uint64_t element) {
       return static_cast<uint64_t>(static_cast<unsigned __int128>(part.span.bytes) * element / total);
     };
     const uint64_t begin = at(chunk.first);
@@ -219,7 +218,7 @@ private:
 
   /// Scales, or codes, of a chunk's rows.
   Status storePacked(const Chunk &chunk, const Part &weight, std::span<const float> values) const {
-    const plan::Packing &packing = *chunk.parameter->initial.packing;
+    const plan::Packing &packing = *chunk.source.parameter->initial.packing;
     if (const auto bad = std::ranges::find_if_not(values, kernels::splits); bad != values.end())
       return fail("element {} is {}: a weight that is packed must be finite; compile it again without --base-bits",
                   chunk.inSource() + static_cast<uint64_t>(bad - values.begin()), *bad);
@@ -285,7 +284,7 @@ private:
       uint64_t size = kernels::byteSize(initial.type);
       std::vector<std::byte> stored(chunk.count * size);
       MT_TRY(files.read(initial.path, initial.offset + first * size, stored));
-      if (!chunk.parameter->trainable)
+      if (!chunk.source.parameter->trainable)
         checksums = checksumsOf(stored, size);
       toFloat(initial.type, stored.data(), values);
     } else if (initial.generator == "normal") {
@@ -302,7 +301,7 @@ private:
   }
 
   Status checkFinite(const Chunk &chunk, std::span<const float> values) const {
-    bool isSplit = chunk.parameter->part(plan::kRemainder) != nullptr;
+    bool isSplit = chunk.source.parameter->part(plan::kRemainder) != nullptr;
     auto holds = [&](float value) { return isSplit ? kernels::splits(value) : std::isfinite(value); };
     int32_t largest = 0; // magnitude as bits, which order as values do; first in a loop that compilers make vectors of
     for (float value : values)
@@ -318,7 +317,7 @@ private:
   }
 
   Status store(const Chunk &chunk, const Part &weight, std::span<const float> values) const {
-    const Part *remainder = chunk.parameter->part(plan::kRemainder);
+    const Part *remainder = chunk.source.parameter->part(plan::kRemainder);
     return bytesOf(weight, chunk).set([&](std::span<std::byte> to) -> Status {
       if (!remainder) {
         fromFloat(weight.type, values, to.data());
@@ -338,7 +337,7 @@ private:
 
   /// What the rank has of a chunk's values of a part.
   template <typename T> Status storeOwned(const Chunk &chunk, const Part &part, std::span<T> values) const {
-    for (const plan::Owned &owned : plan::ownedBy(plan::sharesOf(plan, *chunk.parameter), rank, false)) {
+    for (const plan::Owned &owned : plan::ownedBy(plan::sharesOf(plan, *chunk.source.parameter), rank, false)) {
       const auto first = static_cast<int64_t>(chunk.first), end = first + static_cast<int64_t>(chunk.count);
       const int64_t from = std::max(owned.first, first), to = std::min(owned.first + owned.count, end);
       if (from >= to)
@@ -400,7 +399,7 @@ Status loadAll(const std::vector<Chunk> &chunks, const ChunkLoader &loader, int 
 uint64_t fingerprintOf(const std::vector<Chunk> &chunks, const std::vector<std::vector<uint64_t>> &checksums) {
   std::map<std::string_view, std::vector<uint64_t>> frozen;
   for (size_t i = 0; i < chunks.size(); ++i) {
-    const Parameter &parameter = *chunks[i].parameter;
+    const Parameter &parameter = *chunks[i].source.parameter;
     if (parameter.trainable || parameter.holdsScales())
       continue;
     std::vector<uint64_t> &own = frozen[*chunks[i].source.name];
@@ -431,7 +430,7 @@ Result<uint64_t> loadWeights(const plan::Plan &plan, const Place &place, int thr
         MT_TRY(files.add(*source.initial).within(placeOf(source)));
       const uint64_t most = chunkOf(parameter);
       for (uint64_t first = 0; first < source.count; first += most)
-        chunks.push_back({source, &parameter, source.begin + first, std::min(most, source.count - first)});
+        chunks.push_back({source, source.begin + first, std::min(most, source.count - first)});
     }
   }
   std::vector<std::vector<uint64_t>> checksums(chunks.size());
