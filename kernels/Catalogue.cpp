@@ -18,7 +18,7 @@ constexpr int64_t kMaxBytes = int64_t{1} << 60;
 
 std::vector<Kernel> collect() {
   std::vector<Kernel> kernels;
-  for (auto family : {elementwiseKernels(), structureKernels(), indexingKernels(), productKernels(), windowKernels(),
+  for (auto family : {elementwiseKernels(), expressionKernels(), structureKernels(), indexingKernels(), productKernels(), windowKernels(),
                       normalizationKernels(), recurrenceKernels(), attentionKernels(), lossKernels(), randomKernels(), stepKernels()})
     kernels.insert(kernels.end(), family.begin(), family.end());
   std::ranges::sort(kernels, {}, &Kernel::name);
@@ -70,6 +70,8 @@ std::string checkAttribute(const AttributeSpec &spec, const Attribute &value) {
     return fmt::format("attribute {} must be a list of integers", spec.name);
   if (spec.kind == Kind::values && choice)
     return fmt::format("attribute {} must be a number or a list of numbers", spec.name);
+  if (spec.kind == Kind::expression && !choice)
+    return fmt::format("attribute {} must be text", spec.name);
   bool known = choice && !choice->empty() && choice->find('|') == std::string::npos &&
                fmt::format("|{}|", spec.choices).find("|" + *choice + "|") != std::string::npos;
   if (spec.kind == Kind::choice && !known)
@@ -154,6 +156,12 @@ std::optional<DType> dtypeFromName(std::string_view name) {
   return static_cast<DType>(found - kTypeNames.begin());
 }
 
+bool isFloat(DType type) {
+  return type == DType::f32 || type == DType::bf16 || type == DType::f16 || type == DType::f64;
+}
+
+bool isInteger(DType type) { return !isFloat(type) && type != DType::boolean; }
+
 int64_t OperandType::elements() const {
   int64_t product = 1;
   for (int64_t dim : dims)
@@ -199,8 +207,9 @@ Kernel entry(std::string_view name, std::string_view operands, std::string_view 
     kernel.reads = word.back() == '*' ? -1 : kernel.reads + 1;
   });
   eachOperand(operands, true, [&](std::string_view word) {
-    kernel.accumulates |= word.back() == '+' ? 1u << kernel.writes : 0;
-    kernel.writes = word.back() == '*' ? -1 : kernel.writes + 1;
+    const bool any = word.find('*') != word.npos;
+    kernel.accumulates |= word.back() != '+' ? 0 : any ? ~0U << kernel.writes : 1U << kernel.writes;
+    kernel.writes = any ? -1 : kernel.writes + 1;
   });
   kernel.operands = operands;
   kernel.updates = operands.find("=>") != std::string_view::npos;

@@ -23,6 +23,8 @@ uint64_t byteSize(DType type);
 /// "f32", "bf16", ..., "bool".
 std::string_view name(DType type);
 std::optional<DType> dtypeFromName(std::string_view name);
+bool isFloat(DType type);
+bool isInteger(DType type); ///< not boolean
 
 using Dims = std::vector<int64_t>;
 
@@ -62,7 +64,7 @@ struct Signature {
 
 /// An attribute of a kernel. Attributes that a kernel does not list are refused.
 struct AttributeSpec {
-  enum Kind : uint8_t { flag, integer, real, choice, integers, values };
+  enum Kind : uint8_t { flag, integer, real, choice, integers, values, expression };
   std::string_view name;
   Kind kind = flag;
   bool required = false;         ///< else its default is false, 0 or the first choice, or what `meaning` says

@@ -1,10 +1,12 @@
 #include "kernels/Coverage.h"
 
+#include "kernels/Expression.h"
 #include "kernels/FusedProduct.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace mt::kernels {
 namespace {
@@ -91,6 +93,21 @@ std::string missingSum(const Signature &call) {
   return fmt::format("{}: gradient and result must both be f64 or neither: export the model in f32", call.kernel);
 }
 
+/// A GPU's threads compute expressions in 32 bits, and keep so many values.
+std::string missingExpression(const Signature &call) {
+  const Expression expression = expressionOf(call);
+  const std::vector<DType> types = expression.types(call);
+  for (DType type : types)
+    if (type == DType::f64 || (!isFloat(type) && type != DType::boolean))
+      return fmt::format("elementwise: the GPU has no expressions of {}: compile with --fuse off", name(type));
+  const size_t reads = types.size() - std::accumulate(expression.instructions.begin(), expression.instructions.end(), size_t{0},
+                                                      [](size_t sum, const Instruction &one) { return sum + one.results(); });
+  if (const size_t count = slotsOf(expression, reads, Backend::cuda).count; count > Slots::kMostOnGpu)
+    return fmt::format("elementwise: the GPU keeps {} values of an expression, and {} are needed at once: compile with --fuse off",
+                       Slots::kMostOnGpu, count);
+  return "";
+}
+
 std::string missingPart(const Signature &call, Backend backend) {
   for (const Part &part : partsOf(call))
     if (std::string missing = missingCode(part.call, backend); !missing.empty())
@@ -115,6 +132,8 @@ std::string missingCode(const Signature &call, Backend backend) {
   if (call.kernel == "matmul_add" || call.kernel == "matmul_gelu" || call.kernel == "matmul_gelu_grad" ||
       call.kernel == "matmul_sums")
     return missingPart(call, backend);
+  if (call.kernel == "elementwise" && backend == Backend::cuda)
+    return missingExpression(call);
   return missingNarrow(call, backend);
 }
 

@@ -66,6 +66,7 @@ bool readAttribute(std::string_view text, AttributeSpec::Kind kind, Attribute &i
   case Kind::integers:
     return readInto<std::vector<int64_t>>(text, into);
   case Kind::choice:
+  case Kind::expression:
     into = std::string(text);
     return true;
   case Kind::values: // whole numbers where they are written so

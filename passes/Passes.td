@@ -311,6 +311,26 @@ def AddPredictions : Pass<"mt-add-predictions", "mlir::ModuleOp"> {
   let dependentDialects = ["::mt::nn::NnDialect"];
 }
 
+def FuseElementwise : Pass<"mt-fuse-elementwise", "mlir::ModuleOp"> {
+  let summary = "Elementwise operations of templates that use each other become one, which moves no value between them.";
+  let description = [{
+    ```mlir
+    %0 = nn.mul %x, %gain : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    %1 = nn.tanh %0
+    %2 = nn.add %1, %y
+    ```
+    becomes
+    ```mlir
+    %2 = nn.elementwise %x, %gain, %y {expression = "mul 0 1:f32, tanh 3:f32, add 4 2:f32 -> 5"}
+    ```
+    Values of a shape are computed together where nothing that is computed from one of them is needed for another by what
+    stays outside; what stays outside and uses one takes it as a result. What is broadcast is read where it lies, constants
+    are part of the expression, and a type's conversion is made again for each that uses it. Every value is rounded to its
+    type: no bit of the template changes, in any rung.
+  }];
+  let dependentDialects = ["::mt::nn::NnDialect"];
+}
+
 def SelectKernels : Pass<"mt-select-kernels", "mlir::ModuleOp"> {
   let summary = "Fits templates to the kernel catalogue: chunks, results that are views, kernels that accumulate.";
   let description = [{

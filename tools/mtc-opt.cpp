@@ -15,7 +15,8 @@ int main(int argc, char **argv) {
     mt::pipeline::addLossPasses(manager, {});
     mt::pipeline::addMicroBatchPasses(manager, false);
   });
-  mlir::PassPipelineRegistration<>("mt-layers-phase", "The passes of phase layers.", mt::pipeline::addLayerPasses);
+  mlir::PassPipelineRegistration<>("mt-layers-phase", "The passes of phase layers.",
+                                   [](mlir::OpPassManager &manager) { mt::pipeline::addLayerPasses(manager); });
   mlir::PassPipelineRegistration<>("mt-schedule-phase", "The passes of phase schedule, without budgets, as the module states the choices.",
                                    [](mlir::OpPassManager &manager) {
                                      mt::pipeline::addTemplatePasses(manager);

@@ -121,6 +121,13 @@ def Nn_GatedProductGradOp : Nn_InferredOp<"gated_product_grad", [AllTypesMatch<[
   let results = (outs Nn_FloatTensor:$dgate, Nn_FloatTensor:$dup);
 }
 
+// What mt-fuse-elementwise makes of operations, after they are differentiated.
+def Nn_ElementwiseOp : Nn_Op<"elementwise", [RowWise]> {
+  let summary = "Several elementwise operations in one pass: `expression`, as kernels/Expression.h writes them.";
+  let arguments = (ins Variadic<Nn_Tensor>:$inputs, StrAttr:$expression);
+  let results = (outs Variadic<Nn_Tensor>:$results);
+}
+
 //===-- structure -------------------------------------------------------------------------------------------===//
 
 def Nn_ConstantOp : Nn_Op<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>]> {

@@ -78,10 +78,6 @@ uint64_t elementBytes(DType type) {
   return 1;
 }
 
-bool isFloat(DType type) {
-  return type == DType::f32 || type == DType::bf16 || type == DType::f16 || type == DType::f64;
-}
-
 std::optional<int64_t> elementCount(const Dims &dims) {
   constexpr int64_t limit = int64_t(1) << 56;
   int64_t count = 1; // of those that are not zero: strides must fit too

@@ -25,7 +25,6 @@ std::optional<PackedType> packedType(int onnxType);
 /// "float16", "uint32", ...: ONNX's own name.
 std::string onnxTypeName(int onnxType);
 uint64_t elementBytes(DType type);
-bool isFloat(DType type);
 /// Elements of a tensor; none if a dimension is negative, or the dimensions that are not 0 make more than 2^56 together.
 std::optional<int64_t> elementCount(const Dims &dims);
 /// "2x8x64", or "scalar".

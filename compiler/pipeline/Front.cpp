@@ -118,7 +118,7 @@ Result<Compiled> Front::module(int64_t microBatch, bool layers, Messages &messag
   PassManager manager(&context);
   addMicroBatchPasses(manager, options.precision == "bf16", options.batch, microBatch);
   if (layers)
-    addLayerPasses(manager);
+    addLayerPasses(manager, options.fuse);
   if (failed(manager.run(*compiled.module)))
     return collector.failure(options.model);
   if (auto why = (*compiled.module)->getAttrOfType<StringAttr>(nn::kMixedAttr))

@@ -32,7 +32,7 @@ void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batc
   manager.addPass(createVerifyLookups());   // closes the phase
 }
 
-void addLayerPasses(mlir::OpPassManager &manager) {
+void addLayerPasses(mlir::OpPassManager &manager, bool fuse) {
   manager.addPass(createPartitionLayers());
   manager.addPass(mlir::func::createDuplicateFunctionEliminationPass()); // equal layers become one template
   manager.addPass(mlir::createSymbolDCEPass());                          // the others go, before each is differentiated
@@ -41,6 +41,8 @@ void addLayerPasses(mlir::OpPassManager &manager) {
   manager.addPass(createAddPredictions()); // of the template that has its gradient already: what predicts has none
   manager.addNestedPass<mlir::func::FuncOp>(mlir::createCSEPass()); // gradients repeat what forward computed
   manager.addPass(createFuseEpilogues());                           // what gradients left side by side
+  if (fuse)
+    manager.addPass(createFuseElementwise()); // what products and norms have left
   manager.addPass(createSelectKernels());                           // last: it looks at who uses what
 }
 

@@ -13,8 +13,8 @@ void addBasePasses(mlir::OpPassManager &manager, bool pack);
 /// To micro-batches of `microBatch` of `batch` rows (0: as many as the module has); `narrow`: with the types of bf16
 /// training.
 void addMicroBatchPasses(mlir::OpPassManager &manager, bool narrow, int64_t batch = 0, int64_t microBatch = 0);
-/// To templates of layers and their gradients, fitted to kernels.
-void addLayerPasses(mlir::OpPassManager &manager);
+/// To templates of layers and their gradients, fitted to kernels; `fuse`: with chains of elementwise operations as one.
+void addLayerPasses(mlir::OpPassManager &manager, bool fuse = true);
 /// What the planner counts of templates: their workspaces.
 void addTemplatePasses(mlir::OpPassManager &manager);
 /// To placed and verified commands, as the module states the choices (passes/Settings.h) and decisions

@@ -6,12 +6,6 @@ namespace mt::kernels {
 
 std::string text(const Dims &dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
 
-bool isFloat(DType type) {
-  return type == DType::f32 || type == DType::bf16 || type == DType::f16 || type == DType::f64;
-}
-
-bool isInteger(DType type) { return !isFloat(type) && type != DType::boolean; }
-
 std::optional<Dims> broadcast(const Dims &lhs, const Dims &rhs) {
   Dims result(std::max(lhs.size(), rhs.size()));
   for (size_t i = 0; i < result.size(); ++i) {

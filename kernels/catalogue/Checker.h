@@ -51,8 +51,6 @@ private:
 std::string text(const Dims &dims);
 /// Dims of two operands broadcast together as NumPy does; empty optional if they do not agree.
 std::optional<Dims> broadcast(const Dims &lhs, const Dims &rhs);
-bool isFloat(DType type);
-bool isInteger(DType type); ///< not boolean
 /// The name that the catalogue gives an operand of a call.
 std::string operandName(const Signature &call, int operand);
 

@@ -1,6 +1,9 @@
 // Elementwise kernels: binary and unary arithmetic, comparisons, activations and their gradients.
+#include "kernels/Expression.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
+
+#include <algorithm>
 
 namespace mt::kernels {
 namespace {
@@ -133,6 +136,28 @@ std::vector<Kernel> activations() {
                 {.attributes = kGate})};
 }
 
+constexpr AttributeSpec kExpression[] = {
+    {"expression", Kind::expression, true, {}, "the calls and, after ->, which values are written"}};
+
+double elementsOf(const Dims &dims) { return static_cast<double>(OperandType{.dims = dims}.elements()); }
+
+double expressionFlops(const Signature &call) {
+  const std::vector<Instruction> instructions = expressionOf(call).instructions;
+  const auto calls = std::ranges::count_if(instructions, [](const Instruction &one) { return one.kernel != kConstant; });
+  return static_cast<double>(calls) * elementsOf(domainOf(call));
+}
+
+/// What is moved, and what is computed: functions that are no single instruction of a processor count for several.
+std::vector<double> expressionExtents(const Signature &call) {
+  constexpr double kLong = 8;
+  constexpr std::string_view kShort[] = {"add", "sub",     "mul",     "neg",    "abs",  "maximum", "minimum", "and", "or",   "xor",
+                                         "not", "compare", "select",  "relu",   "cast", "floor",   "ceil",    "round", "sign", "is_nan"};
+  double work = 0;
+  for (const Instruction &one : expressionOf(call).instructions)
+    work += one.kernel == kConstant ? 0 : std::ranges::find(kShort, one.kernel) != std::end(kShort) ? 1 : kLong;
+  return {traffic(call), work * elementsOf(domainOf(call))};
+}
+
 } // namespace
 
 std::span<const Kernel> elementwiseKernels() {
@@ -142,6 +167,16 @@ std::span<const Kernel> elementwiseKernels() {
       all.insert(all.end(), family.begin(), family.end());
     return all;
   }();
+  return kernels;
+}
+
+std::span<const Kernel> expressionKernels() {
+  static const std::vector<Kernel> kernels = {
+      entry("elementwise", "inputs* -> results*+",
+            "Several elementwise calls in one pass over memory; inputs broadcast as NumPy's do.",
+            "values are numbered, inputs first; `mul 0 1:f32, silu 2:f32 -> 3` is a product and what silu makes of it, which "
+            "is written. Each value is rounded to its type: the bits are those of the calls one after another",
+            expressionFlops, checkExpression, {.attributes = kExpression, .extents = expressionExtents})};
   return kernels;
 }
 

@@ -31,6 +31,7 @@ template <int Count> double flopsPerElement(const Signature &call) {
 }
 
 std::span<const Kernel> elementwiseKernels();
+std::span<const Kernel> expressionKernels();
 std::span<const Kernel> structureKernels();
 std::span<const Kernel> indexingKernels();
 std::span<const Kernel> productKernels();

@@ -19,6 +19,8 @@ std::string_view kindName(AttributeSpec::Kind kind) {
     return "name";
   case AttributeSpec::integers:
     return "integers";
+  case AttributeSpec::expression:
+    return "expression";
   case AttributeSpec::values:
     break;
   }

@@ -12,7 +12,7 @@ namespace {
 /// Null if there is none.
 Prepare findPrepare(std::string_view kernel) {
   for (auto family :
-       {structureEntries(),    reductionEntries(),   indexingEntries(), scatterEntries(),    topKEntries(),
+       {expressionEntries(), structureEntries(),    reductionEntries(),   indexingEntries(), scatterEntries(),    topKEntries(),
         dequantizeEntries(),   convolutionEntries(), poolEntries(),     expertEntries(),     matmulEntries(),
         fusedProductEntries(), normEntries(),        softmaxEntries(),  recurrenceEntries(), attentionEntries(),
         rotaryEntries(),       lossEntries(),        randomEntries(),   headEntries(),       optimizerEntries(),

@@ -13,13 +13,6 @@ constexpr int64_t kBlock = 1024;        // elements: a handful of rows stays in 
 constexpr int64_t kChunk = 32 * kBlock; // elements of a parallel chunk
 constexpr size_t kMostIn = 3, kMostOut = 2;
 
-std::string functionName(const Signature &call) {
-  for (std::string_view attribute : {"predicate", "activation", "form"})
-    if (std::string value = call.text(attribute); !value.empty())
-      return call.kernel + "." + value;
-  return call.kernel == "gelu" ? "gelu.erf" : call.kernel;
-}
-
 template <typename C> struct Elementwise {
   struct Input {
     View view;
@@ -109,6 +102,13 @@ template <typename C> Result<Run> build(const Signature &call, size_t reads) {
 }
 
 } // namespace
+
+std::string functionName(const Signature &call) {
+  for (std::string_view attribute : {"predicate", "activation", "form"})
+    if (std::string value = call.text(attribute); !value.empty())
+      return call.kernel + "." + value;
+  return call.kernel == "gelu" ? "gelu.erf" : call.kernel;
+}
 
 bool isElementwise(std::string_view kernel) {
   std::string name(kernel);

@@ -3,6 +3,8 @@
 #ifndef MT_KERNELS_CPU_ELEMENTWISEOPS_H
 #define MT_KERNELS_CPU_ELEMENTWISEOPS_H
 
+#include "kernels/Catalogue.h"
+
 #include <cstdint>
 #include <string>
 
@@ -17,6 +19,9 @@ template <typename C> RowFunction<C> rowFunction(const std::string &function);
 template <> RowFunction<float> rowFunction<float>(const std::string &function);
 template <> RowFunction<double> rowFunction<double>(const std::string &function);
 template <> RowFunction<int64_t> rowFunction<int64_t>(const std::string &function);
+
+/// The function of an elementwise call.
+std::string functionName(const Signature &call);
 
 } // namespace mt::kernels::cpu
 #endif

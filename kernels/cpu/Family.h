@@ -20,6 +20,7 @@ Result<Run> prepareParts(const Signature &call);
 Result<Run> prepareElementwise(const Signature &call);
 bool isElementwise(std::string_view kernel);
 
+std::span<const Entry> expressionEntries();
 std::span<const Entry> structureEntries();
 std::span<const Entry> reductionEntries();
 std::span<const Entry> indexingEntries();

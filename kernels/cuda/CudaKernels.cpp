@@ -11,7 +11,7 @@ namespace {
 /// Null if there is none.
 Prepare findPrepare(std::string_view kernel) {
   for (auto family :
-       {elementwiseEntries(),  structureEntries(),   reductionEntries(), indexingEntries(),   topKEntries(),
+       {elementwiseEntries(), expressionEntries(),  structureEntries(),   reductionEntries(), indexingEntries(),   topKEntries(),
         dequantizeEntries(),   convolutionEntries(), windowEntries(),    expertEntries(),     matmulEntries(),
         fusedProductEntries(), normEntries(),        softmaxEntries(),   recurrenceEntries(), attentionEntries(),
         rotaryEntries(),       lossEntries(),        randomEntries(),    headEntries(),       stepEntries(),

@@ -130,45 +130,45 @@ Status Elementwise::operator()(const Launch &launch) const {
   return start(launch.stream, ceilDivide(total, kThreads * kOctet), kThreads, code, arguments);
 }
 
-/// `table` has the functions under the names of the kernels, or of the activations.
-Result<Run> prepareWith(const Signature &call, Operation operation, size_t reads, std::span<const Named> table,
-                        std::string_view name) {
+constexpr std::pair<std::string_view, Operation> kOfActivations[] = {
+    {"activation_grad", Operation::slope}, {"gated_product", Operation::gate}, {"gated_product_grad", Operation::gateGrad}};
+
+Result<Run> prepareOne(const Signature &call, Library &) {
+  const auto reads = static_cast<size_t>(find(call.kernel)->reads);
+  const Chosen chosen = chosenOf(call);
   Elementwise made;
-  made.function = table.empty() ? Function::select : functionOf(table, name);
-  made.code = elementwiseCode(operation, call.operands[reads - 1].type);
+  made.function = chosen.function;
+  made.code = elementwiseCode(chosen.operation, call.operands[reads - 1].type);
   MT_TRY(made.build(call, reads));
   return Run(std::move(made));
 }
 
-Result<Run> prepareUnary(const Signature &call, Library &) {
-  return prepareWith(call, Operation::unary, 1, kUnary, functionName(call));
-}
-Result<Run> prepareBinary(const Signature &call, Library &) {
-  return prepareWith(call, Operation::binary, 2, kBinary, functionName(call));
-}
-Result<Run> prepareSelect(const Signature &call, Library &) { return prepareWith(call, Operation::select, 3, {}, ""); }
-template <Operation operation, size_t reads> Result<Run> prepareActivation(const Signature &call, Library &) {
-  return prepareWith(call, operation, reads, kActivations, call.text("activation"));
-}
-
 std::vector<Entry> makeEntries() {
-  std::vector<Entry> entries = {{"select", prepareSelect},
-                                {"activation_grad", prepareActivation<Operation::slope, 2>},
-                                {"gated_product", prepareActivation<Operation::gate, 2>},
-                                {"gated_product_grad", prepareActivation<Operation::gateGrad, 3>}};
-  auto append = [&](std::span<const Named> functions, Prepare prepare) {
+  std::vector<Entry> entries = {{"select", prepareOne}};
+  for (const auto &[kernel, operation] : kOfActivations)
+    entries.push_back({kernel, prepareOne});
+  for (std::span<const Named> functions : {std::span<const Named>(kUnary), std::span<const Named>(kBinary)})
     for (const Named &named : functions) {
       std::string_view kernel = named.name.substr(0, named.name.find('.'));
       if (std::ranges::find(entries, kernel, &Entry::kernel) == entries.end())
-        entries.push_back({kernel, prepare});
+        entries.push_back({kernel, prepareOne});
     }
-  };
-  append(kUnary, prepareUnary);
-  append(kBinary, prepareBinary);
   return entries;
 }
 
 } // namespace
+
+Chosen chosenOf(const Signature &call) {
+  if (call.kernel == "select")
+    return {Operation::select, Function::select};
+  for (const auto &[kernel, operation] : kOfActivations)
+    if (call.kernel == kernel)
+      return {operation, functionOf(kActivations, call.text("activation"))};
+  const std::string name = functionName(call);
+  if (std::ranges::find(kUnary, name, &Named::name) != std::end(kUnary))
+    return {Operation::unary, functionOf(kUnary, name)};
+  return {Operation::binary, functionOf(kBinary, name)};
+}
 
 std::span<const Entry> elementwiseEntries() {
   static const std::vector<Entry> entries = makeEntries();

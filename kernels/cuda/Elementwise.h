@@ -36,6 +36,13 @@ struct ElementwiseArguments {
 /// and the gradients of its factors.
 enum class Operation : uint8_t { unary, binary, select, slope, gate, gateGrad };
 
+/// Which operation a call is, and of which function: none where the function is chosen by no name (select).
+struct Chosen {
+  Operation operation;
+  Function function;
+};
+Chosen chosenOf(const Signature &call);
+
 using ElementwiseCode = void (*)(ElementwiseArguments);
 ElementwiseCode elementwiseCode(Operation operation, DType type);
 

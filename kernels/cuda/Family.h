@@ -14,6 +14,7 @@ struct Entry {
 };
 
 std::span<const Entry> elementwiseEntries();
+std::span<const Entry> expressionEntries();
 std::span<const Entry> structureEntries();
 std::span<const Entry> reductionEntries();
 std::span<const Entry> indexingEntries();

@@ -27,10 +27,6 @@ void each(const std::byte *stored, std::span<float> values, Convert convert) {
 
 } // namespace
 
-bool isFloat(DType type) {
-  return type == DType::f32 || type == DType::bf16 || type == DType::f16 || type == DType::f64;
-}
-
 void toFloat(DType type, const std::byte *stored, std::span<float> values) {
   if (type == DType::f32)
     std::memcpy(values.data(), stored, values.size_bytes());

@@ -11,8 +11,6 @@
 
 namespace mt::host {
 
-/// Whether `toFloat` knows the type.
-bool isFloat(kernels::DType type);
 /// `values.size()` stored elements to 32 bits. f64 rounds to nearest; the others are exact.
 void toFloat(kernels::DType type, const std::byte *stored, std::span<float> values);
 /// 32 bits to f32 or, rounded to the nearest, bf16 (f16 and f64 are not trained and not written).

@@ -115,8 +115,7 @@ Status checkPacking(const Parameter &parameter, const Packing &packing) {
   if (packing.dims.empty() || packing.block < 1 || packing.dims.back() > kMostPackedRow)
     return fail("[{}] in blocks of {} cannot be packed", fmt::join(packing.dims, ", "), packing.block);
   for (const Initial *source : sourcesOf(parameter.initial))
-    if (const DType stored = source->type; !source->path.empty() && stored != DType::f32 && stored != DType::bf16 &&
-                                           stored != DType::f16 && stored != DType::f64)
+    if (const DType stored = source->type; !source->path.empty() && !isFloat(stored))
       return fail("{} in {} cannot be packed: only floats can", kernels::name(stored), source->path);
   const bool isCodes = packing.codes.empty();
   const DType type = isCodes ? DType::u8 : DType::bf16;

@@ -9,10 +9,6 @@
 
 namespace mt::train {
 
-bool isFloat(DType type) {
-  return type == DType::f32 || type == DType::bf16 || type == DType::f16 || type == DType::f64;
-}
-
 float bf16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint16_t floatToBf16(float value) {

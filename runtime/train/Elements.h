@@ -16,8 +16,6 @@ namespace mt::train {
 using kernels::Dims;
 using kernels::DType;
 
-bool isFloat(DType type);
-
 /// Converts `count` elements. Floats become floats (round to nearest even), integers become integers or floats.
 /// Fails where a float would become an integer, or an integer does not fit; the message gives the element's index.
 Status convert(DType fromType, const std::byte *from, DType toType, std::byte *to, int64_t count);

@@ -41,9 +41,41 @@ Attributes poolOf(const char *kind) {
   return attributes;
 }
 
+/// A call of one operand and one result.
+Signature fused(std::string expression) { return {"elementwise", {{"expression", std::move(expression)}}, {in({2}), out({2})}}; }
+std::string many(int instructions) {
+  std::string text = "exp 0:f32";
+  for (int i = 1; i < instructions; ++i)
+    text += fmt::format(", exp {}:f32", i);
+  return text + " -> 1";
+}
+
 const Refusal kRefusals[] = {
     {{"frobnicate", {}, {}}, "unknown kernel \"frobnicate\""},
     {{"add", {}, {in({2}), in({2})}}, "add: 2 operands, want 3"},
+    {fused(""), "elementwise: the expression has no results: they follow an arrow ->"},
+    {fused(" -> 1"), "elementwise: the expression's results are no values"},
+    {fused("mul 0 0:f32 -> 1 x"), "elementwise: the expression's results are no values"},
+    {fused("mul 0 0 -> 1"), "elementwise: 'mul 0 0' is no instruction; one is written as mul 0 1:f32"},
+    {fused("mul 0 y:f32 -> 1"), "elementwise: 'mul 0 y:f32' has operands that are no numbers"},
+    {fused("matmul 0 0:f32 -> 1"), "elementwise: \"matmul\" is no elementwise kernel"},
+    {fused("elementwise 0:f32 -> 1"), "elementwise: \"elementwise\" is no elementwise kernel"},
+    {fused("mul 0 1:f32 -> 1"), "elementwise: mul takes value 1, of 1 before it"},
+    {fused("mul 0:f32 -> 1"), "elementwise: mul: 2 operands, want 3"},
+    {fused("mul.erf 0 0:f32 -> 1"), "elementwise: mul has no choice of functions"},
+    {fused("gelu.erg 0:f32 -> 1"), "elementwise: gelu: attribute form must be one of erf|tanh|sigmoid"},
+    {fused("exp 0:bf16 -> 1"), "elementwise: exp: operand 1 (result) is bf16, want f32"},
+    {fused("constant 0.5:i64, cast 0:f32 -> 2"), "elementwise: a constant of type i64 cannot be 0.5"},
+    {fused("exp 0:f32 -> 0"), "elementwise: the expression names 1 results, for 1 operands: each another value that it computes"},
+    {fused("constant 1:f32 -> 1"), "elementwise: the expression names 1 results, for 1 operands: each another value that it computes"},
+    {fused("exp 0:f32 -> 1 1"), "elementwise: the expression names 2 results, for 1 operands: each another value that it computes"},
+    {fused("cast 0:bf16 -> 1"), "elementwise: result 0 must be bf16[2]"},
+    {fused(many(33)), "elementwise: the expression has more than 32 instructions"},
+    {{"elementwise", {{"expression", std::string("exp 0:f32 -> 1")}}, {in({3}), out({2})}},
+     "elementwise: operand 0 (inputs) is [3], which does not broadcast to [2]"},
+    {{"elementwise", {{"expression", std::string("exp 0:f32 -> 13")}}, {in({}), in({}), in({}), in({}), in({}), in({}), in({}), in({}), in({}), in({}), in({}), in({}), in({}), out({})}},
+     "elementwise: 13 operands and 1 results; 12 and 6 are the most"},
+    {{"elementwise", {{"expression", int64_t{1}}}, {in({2}), out({2})}}, "elementwise: attribute expression must be text"},
     {{"add", {}, {in({2}), in({3}), out({3})}}, "add: the operands' dimensions do not broadcast"},
     {{"add", {}, {in({2}), in({2}), out({3})}}, "add: operand 2 (result) is [3], want [2]"},
     {{"add", {}, {in({2}), in({2}, DType::f64), out({2})}}, "add: operand 1 (rhs) is f64, want f32"},

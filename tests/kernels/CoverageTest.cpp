@@ -47,6 +47,7 @@ const Signature kShaped[] = {
     {"cross_entropy_grad", {}, {in({2, 3}), kTwo, kScalars, out({}), out({2, 3})}},
     {"dequantize", {{"bits", int64_t{8}}}, {in({2}, DType::u8), in({}), none(), out({2})}},
     {"dropout", {{"ratio", 0.5}}, {in({2}), none(), kScalars, in({}, DType::i64), out({2})}},
+    {"elementwise", {{"expression", std::string("cast 0:f32, mul 1 1:f32 -> 2")}}, {in({2}), out({2})}},
     {"embedding", {}, {in({5, 3}), kTwo, out({2, 3})}},
     {"embedding_grad", {}, {kTwo, in({2, 3}), out({5, 3})}},
     {"gather", {{"axis", int64_t{0}}}, {in({5, 3}), kTwo, out({2, 3})}},
@@ -173,7 +174,7 @@ TEST(Coverage, TheProcessorPreparesWhatItHasCodeFor) {
 /// Kernels of which a backend refuses calls in f64 that the catalogue admits.
 TEST(Coverage, WhoLacksF64) {
   for (auto [backend, also] : {std::pair(Backend::cpu, std::set<std::string>{}),
-                               std::pair(Backend::cuda, std::set<std::string>{"matmul", "matmul_add", "matmul_gelu",
+                               std::pair(Backend::cuda, std::set<std::string>{"elementwise", "matmul", "matmul_add", "matmul_gelu",
                                                                               "matmul_gelu_grad", "matmul_sums"})}) {
     std::set<std::string> found;
     for (const Kernel &kernel : all())

@@ -121,6 +121,16 @@ void addGatedProducts(Cases &cases) {
                                         }});
 }
 
+void addExpressions(Cases &cases) {
+  const StringRef text = "constant 0.5:f32, mul 0 1:f32, add 3 2:f32, gelu.tanh 4:f32, tanh 5:f32, mul 6 0:f32 -> 7 4";
+  for (const Index &shape : kShapes)
+    cases["elementwise"].push_back({textOf(shape), {fixed(shape), fixed({})}, [=](Graph g) {
+                                      const SmallVector<Type> types(2, g.in[0].getType());
+                                      auto op = g.make<ElementwiseOp>(TypeRange(types), ValueRange(g.in), g.builder.getStringAttr(text));
+                                      return SmallVector<Value>(op.getResults());
+                                    }});
+}
+
 void addCasts(Cases &cases) {
   for (const Index &shape : kShapes)
     for (int bits : {16, 32, 64})
@@ -195,6 +205,7 @@ void addElementwiseCases(Cases &cases) {
   addSelects(cases);
   addUnaries(cases);
   addGatedProducts(cases);
+  addExpressions(cases);
   addCasts(cases);
   addFlats(cases);
 }

@@ -1,4 +1,5 @@
 // Elementwise operations: scalar functions in double, and where they are applied.
+#include "kernels/Expression.h"
 #include "tests/nn/Evaluate.h"
 
 #include <cmath>
@@ -109,6 +110,31 @@ std::vector<Tensor> gatedProductGrad(GatedProductGradOp op, const Operands &in) 
           each(op.getDup(), [&](const Index &i) { return activation(name, gate.at(i)) * dy.at(i); })};
 }
 
+/// Of an expression's functions some, one element after another.
+std::vector<Tensor> elementwise(ElementwiseOp op, const Operands &in) {
+  kernels::Expression expression;
+  kernels::parse(op.getExpression().str(), expression);
+  auto valuesAt = [&](const Index &i) {
+    std::vector<double> values;
+    for (Value input : op.getInputs())
+      values.push_back(in[input].broadcastAt(i));
+    for (const kernels::Instruction &one : expression.instructions) {
+      auto x = [&](size_t operand) { return values[one.operands[operand]]; };
+      values.push_back(one.kernel == "constant" ? one.constant
+                       : one.kernel == "mul"    ? x(0) * x(1)
+                       : one.kernel == "add"    ? x(0) + x(1)
+                       : one.kernel == "tanh"   ? hyperbolic(x(0))
+                       : one.kernel == "gelu"   ? activation("gelu_" + one.choice, x(0))
+                                                : std::nan(""));
+    }
+    return values;
+  };
+  std::vector<Tensor> results;
+  for (auto [result, value] : llvm::zip(op.getResults(), expression.results))
+    results.push_back(each(result, [&, value = value](const Index &i) { return valuesAt(i)[value]; }));
+  return results;
+}
+
 // Gelu's approximation x (1 + tanh(u)) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3).
 const double kOuter = std::sqrt(2 / std::numbers::pi);
 double tanhArgument(double x) { return kOuter * (x + 0.044715 * x * x * x); }
@@ -198,6 +224,7 @@ void addElementwiseRules(Rules &rules) {
   addRule<GeluOp, gelu>(rules);
   addRule<ActivationGradOp, activationGrad>(rules);
   addRule<GatedProductOp, gatedProduct>(rules);
+  addRule<ElementwiseOp, elementwise>(rules);
   addRule<GatedProductGradOp, gatedProductGrad>(rules);
 }
 

@@ -269,6 +269,7 @@ TEST_F(RowsTest, OfEveryOperation) {
   checkOp("cast", {"3x2xi64@0"}, "", "3x2xf32", "each 0");
   checkOp("compare", {"3x2xf32@0", "2xf32"}, "predicate = \"lt\"", "3x2xi1", "each 0");
   checkOp("select", {"3x2xi1@0", "3x2xf32@0", "2xf32"}, "", "3x2xf32", "each 0");
+  checkOp("elementwise", {"3x2xf32@0", "2xf32"}, "expression = \"mul 0 1:f32 -> 2\"", "3x2xf32", "each 0");
   checkOp("gated_product", {"3x2xf32@0", "3x2xf32@0"}, "activation = \"silu\"", "3x2xf32", "each 0");
 
   checkOp("reshape", {"3x4x2xf32@0"}, "", "3x8xf32", "each 0");

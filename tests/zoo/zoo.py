@@ -6,8 +6,8 @@
     python zoo.py prove OUT [NAME ...]
     python zoo.py pack OUT SMALL [NAME ...]
 
-prove trains as mtc chooses on cpu; then a row at once on the bottom rung there; then so on cpu-discrete in the smallest device memory that
-mtc names, which has to give the same bits. pack writes cases of OUT as SMALL/NAME.tar.xz, which train takes as well and which needs nothing but numpy: of each gradient its norm and
+prove trains as mtc chooses on cpu; then a row at once on the bottom rung there, each operation alone (--fuse off); then so on cpu-discrete in
+the smallest device memory that mtc names, operations fused, which has to give the same bits. pack writes cases of OUT as SMALL/NAME.tar.xz, which train takes as well and which needs nothing but numpy: of each gradient its norm and
 eight products with vectors of random signs. A case is a folder OUT/NAME:
     model.onnx   X: exported with optimize=False, opset 20, batch and sequence dynamic; X-optimized, X-static; X-new: opset 23; X-old: the older
                  exporter, opset 17
@@ -378,7 +378,8 @@ def losses_of(folder):
 
 def prove(folder, o):
     """The first run that is not exact, or the first's numbers."""
-    ways = [dict(target="cpu", rows="all", smallest=False), dict(target="cpu", rows="one", smallest=False), dict(target="cpu-discrete", rows="one", smallest=True)]
+    ways = [dict(target="cpu", rows="all", smallest=False), dict(target="cpu", rows="one", smallest=False, extra=f"{o.extra} --fuse off"),
+            dict(target="cpu-discrete", rows="one", smallest=True)]
     first, losses = None, []
     for way in ways:
         status, said = train(folder, argparse.Namespace(**{**vars(o), **way}))

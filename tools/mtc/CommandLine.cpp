@@ -254,6 +254,9 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
       ->check(oneOf({"layers", "batch"}));
   addText(app, "--park", "on|off", [&o](const std::string &t) { o.park = t == "on"; },
           "saved layer inputs wait on the host (default: on)")->check(oneOf({"on", "off"}));
+  addText(app, "--fuse", "on|off", [&o](const std::string &t) { o.fuse = t == "on"; },
+          "elementwise operations that use each other are computed in\none pass over memory (default: on)")
+      ->check(oneOf({"on", "off"}));
   app.option_defaults()->group("Options");
 }
 

@@ -1,0 +1,247 @@
+#include "kernels/Expression.h"
+
+#include "kernels/catalogue/Checker.h"
+#include "kernels/catalogue/Entry.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+namespace mt::kernels {
+namespace {
+
+constexpr std::string_view kArrow = " -> ", kBetween = ", ";
+constexpr std::string_view kChoices[] = {"predicate", "activation", "form"};
+
+/// What stands before `mark`, which is dropped; all that is left where there is none.
+std::string_view upTo(std::string_view mark, std::string_view &text) {
+  const size_t end = std::min(text.find(mark), text.size());
+  const std::string_view found = text.substr(0, end);
+  text.remove_prefix(std::min(end + mark.size(), text.size()));
+  return found;
+}
+
+template <typename Number> bool readNumber(std::string_view text, Number &into) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool readNumbers(std::string_view text, std::vector<size_t> &into) {
+  while (!text.empty())
+    if (into.size() == Expression::kMostInstructions || !readNumber(upTo(" ", text), into.emplace_back()))
+      return false;
+  return true;
+}
+
+std::string readInstruction(std::string_view text, Instruction &into) {
+  const std::string_view whole = text;
+  std::string_view call = upTo(":", text);
+  const std::optional<DType> type = dtypeFromName(text);
+  std::string_view choice = upTo(" ", call);
+  into.kernel = std::string(upTo(".", choice));
+  into.choice = std::string(choice);
+  if (!type || into.kernel.empty())
+    return fmt::format("'{}' is no instruction; one is written as mul 0 1:f32", whole);
+  into.type = *type;
+  const bool read = into.kernel == kConstant ? readNumber(call, into.constant) : readNumbers(call, into.operands);
+  return read ? "" : fmt::format("'{}' has operands that are no numbers", whole);
+}
+
+/// The attribute by which a kernel chooses a function; empty: it has none.
+std::string_view choiceOf(const Kernel &kernel) {
+  for (const AttributeSpec &spec : kernel.attributes)
+    if (std::ranges::find(kChoices, spec.name) != std::end(kChoices))
+      return spec.name;
+  return "";
+}
+
+std::string checkInstruction(const Instruction &one, std::span<const DType> types) {
+  if (one.kernel == kConstant) {
+    const bool whole = isFloat(one.type) || (one.constant == std::trunc(one.constant) && std::abs(one.constant) <= 0x1p53);
+    return whole && one.choice.empty() ? "" : fmt::format("a constant of type {} cannot be {}", name(one.type), one.constant);
+  }
+  if (!isInstruction(one.kernel))
+    return fmt::format("\"{}\" is no elementwise kernel", one.kernel);
+  for (size_t operand : one.operands)
+    if (operand >= types.size())
+      return fmt::format("{} takes value {}, of {} before it", one.kernel, operand, types.size());
+  if (!one.choice.empty() && choiceOf(*find(one.kernel)).empty())
+    return fmt::format("{} has no choice of functions", one.kernel);
+  return check(callOf(one, types));
+}
+
+} // namespace
+
+size_t Instruction::results() const { return kernel == kConstant ? 1 : static_cast<size_t>(find(kernel)->writes); }
+
+bool isInstruction(std::string_view kernel) {
+  const std::span<const Kernel> family = elementwiseKernels();
+  return kernel == "cast" || std::ranges::find(family, kernel, &Kernel::name) != family.end();
+}
+
+std::string print(const Expression &expression) {
+  std::vector<std::string> instructions;
+  for (const Instruction &one : expression.instructions) {
+    std::string text = one.kernel + (one.choice.empty() ? "" : "." + one.choice);
+    text += one.kernel == kConstant ? fmt::format(" {}", one.constant) : fmt::format(" {}", fmt::join(one.operands, " "));
+    instructions.push_back(fmt::format("{}:{}", text, name(one.type)));
+  }
+  return fmt::format("{}{}{}", fmt::join(instructions, kBetween), kArrow, fmt::join(expression.results, " "));
+}
+
+std::string parse(std::string_view text, Expression &into) {
+  into = {};
+  if (text.find(kArrow) == text.npos)
+    return "the expression has no results: they follow an arrow ->";
+  for (std::string_view left = upTo(kArrow, text); !left.empty();) {
+    if (into.instructions.size() == Expression::kMostInstructions)
+      return fmt::format("the expression has more than {} instructions", Expression::kMostInstructions);
+    if (std::string problem = readInstruction(upTo(kBetween, left), into.instructions.emplace_back()); !problem.empty())
+      return problem;
+  }
+  if (!readNumbers(text, into.results) || into.results.empty() || into.instructions.empty())
+    return "the expression's results are no values";
+  return "";
+}
+
+Expression expressionOf(const Signature &call) {
+  Expression expression;
+  parse(call.text("expression"), expression);
+  return expression;
+}
+
+Signature callOf(const Instruction &instruction, std::span<const DType> types) {
+  Signature call{instruction.kernel, {}, {}};
+  if (!instruction.choice.empty())
+    call.attributes[std::string(choiceOf(*find(instruction.kernel)))] = instruction.choice;
+  for (size_t operand : instruction.operands)
+    call.operands.push_back({types[operand], {1}, Effect::read});
+  for (size_t i = 0; i < instruction.results(); ++i)
+    call.operands.push_back({instruction.type, {1}, Effect::write});
+  return call;
+}
+
+std::vector<DType> Expression::types(const Signature &call) const {
+  std::vector<DType> found;
+  for (const OperandType &operand : call.operands)
+    if (operand.effect == Effect::read)
+      found.push_back(operand.type);
+  for (const Instruction &one : instructions)
+    found.insert(found.end(), one.results(), one.type);
+  return found;
+}
+
+namespace {
+class SlotPool {
+public:
+  size_t take() {
+    if (unused.empty())
+      return count++;
+    const size_t slot = unused.back();
+    unused.pop_back();
+    return slot;
+  }
+  void give(size_t slot) { unused.push_back(slot); }
+  size_t count = 0;
+
+private:
+  std::vector<size_t> unused;
+};
+} // namespace
+
+Slots slotsOf(const Expression &expression, size_t reads, Backend backend) {
+  const bool onGpu = backend == Backend::cuda;
+  std::vector<size_t> lastRead(reads, Slots::kNone), made; // the instruction; first result of each
+  for (const Instruction &one : expression.instructions) {
+    made.push_back(lastRead.size());
+    lastRead.insert(lastRead.end(), one.results(), Slots::kNone);
+  }
+  for (size_t i = 0; i < expression.instructions.size(); ++i)
+    for (size_t value : expression.instructions[i].operands)
+      lastRead[value] = i;
+  Slots slots{std::vector<size_t>(lastRead.size(), Slots::kNone)};
+  SlotPool pool;
+  auto take = [&](size_t value) {
+    if (lastRead[value] != Slots::kNone)
+      slots.of[value] = pool.take();
+  };
+  for (size_t value = 0; onGpu && value < reads; ++value)
+    take(value);
+  for (size_t i = 0; !onGpu && i < made.size(); ++i)
+    if (expression.instructions[i].kernel == kConstant)
+      slots.of[made[i]] = pool.take();
+  for (size_t i = 0; i < made.size(); ++i) {
+    const Instruction &one = expression.instructions[i];
+    if (!onGpu && one.kernel == kConstant)
+      continue;
+    auto takeResults = [&] {
+      for (size_t k = 0; k < one.results(); ++k)
+        take(made[i] + k);
+    };
+    if (!onGpu)
+      takeResults();
+    for (size_t value : std::set<size_t>(one.operands.begin(), one.operands.end())) {
+      const bool isConstant = value >= reads && std::ranges::binary_search(made, value) &&
+                              expression.instructions[static_cast<size_t>(std::ranges::lower_bound(made, value) - made.begin())].kernel == kConstant;
+      if (lastRead[value] == i && slots.of[value] != Slots::kNone && (onGpu || !isConstant))
+        pool.give(slots.of[value]);
+    }
+    if (onGpu)
+      takeResults();
+  }
+  slots.count = pool.count;
+  return slots;
+}
+
+const Dims &domainOf(const Signature &call) {
+  static const Dims kNone;
+  for (const OperandType &operand : call.operands)
+    if (operand.effect == Effect::write && operand.present)
+      return operand.dims;
+  return kNone;
+}
+
+std::string checkExpression(const Signature &call) {
+  Expression expression;
+  if (std::string problem = parse(call.text("expression"), expression); !problem.empty())
+    return problem;
+  std::vector<DType> types;
+  std::vector<const OperandType *> written;
+  for (const OperandType &operand : call.operands) {
+    if (operand.effect == Effect::read)
+      types.push_back(operand.type);
+    else if (operand.effect == Effect::write)
+      written.push_back(&operand);
+  }
+  const size_t reads = types.size();
+  std::set<size_t> computed;
+  if (reads > Expression::kMostReads || written.size() > Expression::kMostResults)
+    return fmt::format("{} operands and {} results; {} and {} are the most", reads, written.size(), Expression::kMostReads,
+                       Expression::kMostResults);
+  for (const Instruction &one : expression.instructions) {
+    if (std::string problem = checkInstruction(one, types); !problem.empty())
+      return problem;
+    for (size_t i = 0; i < one.results(); ++i, types.push_back(one.type))
+      if (one.kernel != kConstant)
+        computed.insert(types.size());
+  }
+  const std::set<size_t> distinct(expression.results.begin(), expression.results.end());
+  if (expression.results.size() != written.size() || distinct.size() != written.size() || !std::ranges::includes(computed, distinct))
+    return fmt::format("the expression names {} results, for {} operands: each another value that it computes",
+                       expression.results.size(), written.size());
+  const Dims &domain = domainOf(call);
+  for (size_t i = 0; i < written.size(); ++i)
+    if (written[i]->present && (written[i]->type != types[expression.results[i]] || written[i]->dims != domain))
+      return fmt::format("result {} must be {}{}", i, name(types[expression.results[i]]), text(domain));
+  for (size_t i = 0; i < reads; ++i)
+    if (broadcast(call.operands[i].dims, domain) != domain)
+      return fmt::format("{} is {}, which does not broadcast to {}", operandName(call, static_cast<int>(i)),
+                         text(call.operands[i].dims), text(domain));
+  return "";
+}
+
+} // namespace mt::kernels

@@ -1,0 +1,285 @@
+// mt-fuse-elementwise: operations that use each other's elements become one (kernels/Expression.h).
+#include "compiler/nn/KernelCall.h"
+#include "kernels/Coverage.h"
+#include "kernels/Expression.h"
+#include "passes/Passes.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace mt {
+#define GEN_PASS_DEF_FUSEELEMENTWISE
+#include "passes/Passes.h.inc"
+using namespace nn;
+
+namespace {
+using Members = llvm::SetVector<Operation *>;
+
+int64_t elementsOf(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
+kernels::DType typeOf(Value value) { return operandType(value.getType(), kernels::Effect::read).type; }
+
+bool canBePart(Operation *op) { return kernels::isInstruction(op->getName().stripDialect()); }
+
+/// A conversion to a wider type: what uses its result may as well read less and convert it again.
+bool isMadeAgain(Operation *op) {
+  return isa<CastOp>(op) && kernels::byteSize(typeOf(op->getOperand(0))) < kernels::byteSize(typeOf(op->getResult(0)));
+}
+
+/// The number that all elements of a value are, if an expression can hold it.
+std::optional<double> numberOf(Value value) {
+  std::optional<double> number = splatValue(value);
+  const bool whole = number && *number == std::trunc(*number) && std::abs(*number) <= 0x1p53;
+  return whole || isa<FloatType>(getElementTypeOrSelf(value)) ? number : std::nullopt;
+}
+
+/// What stands outside of `members` and uses `value`, as it is or by a view; views that lead to members alone do not.
+SmallVector<Operation *> usersOutside(Value value, const Members &members) {
+  SmallVector<Operation *> users;
+  for (Operation *user : value.getUsers()) {
+    if (members.contains(user))
+      continue;
+    if (!isa<ReshapeOp>(user) || user->use_empty() || !usersOutside(user->getResult(0), members).empty())
+      users.push_back(user);
+  }
+  return users;
+}
+
+/// Operations of a block that become one, which computes all results in one order of their elements.
+class Group {
+public:
+  Group(Operation *root, kernels::Backend backend) : backend(backend), domain(shapeOf(root->getResult(0))) {
+    members.insert(root);
+  }
+
+  /// Takes in what its members are computed from, as far as it goes.
+  void grow() {
+    for (size_t i = 0; i < members.size(); ++i)
+      for (Value operand : members[i]->getOperands())
+        if (Operation *producer = viewedBy(operand).getDefiningOp(); producer && canTake(producer)) {
+          Members more = members;
+          more.insert(producer);
+          if (isOne(more))
+            members = std::move(more);
+        }
+  }
+
+  /// Puts one operation in the place of the members, if they are several; `gone`: those that are no more.
+  void fuse(llvm::DenseSet<Operation *> &gone) const {
+    if (members.size() < 2)
+      return;
+    const SmallVector<Operation *> ordered = inOrder(members);
+    const Parts parts = partsOf(members);
+    OpBuilder builder(ordered.back());
+    builder.setInsertionPointAfter(ordered.back());
+    if (Operation *user = firstUser(parts, members); user && user->isBeforeInBlock(ordered.back()))
+      builder.setInsertionPoint(user);
+    SmallVector<Value> inputs;
+    for (Value input : parts.inputs)
+      inputs.push_back(broadcasts(input) ? input : reshapeTo(builder, input, elementsOf(input) == 1 ? ArrayRef<int64_t>() : domain));
+    SmallVector<Type> types;
+    SmallVector<Location> places;
+    for (Value result : parts.results)
+      types.push_back(tensorOf(domain, getElementTypeOrSelf(result)));
+    for (Operation *op : ordered)
+      places.push_back(op->getLoc());
+    auto fused = ElementwiseOp::create(builder, builder.getFusedLoc(places), types, inputs,
+                                       builder.getStringAttr(kernels::print(parts.expression)));
+    for (auto [result, value] : llvm::zip(parts.results, fused.getResults())) {
+      Value viewed = reshapeTo(builder, value, shapeOf(result));
+      for (Operation *user : usersOutside(result, members))
+        if (user != fused)
+          user->replaceUsesOfWith(result, viewed);
+    }
+    for (Operation *op : llvm::reverse(ordered))
+      erase(op, gone);
+  }
+
+private:
+  /// An expression, and the values that are its inputs, as members use them or before they are repeated, and results.
+  struct Parts {
+    kernels::Expression expression;
+    llvm::SetVector<Value> inputs;
+    SmallVector<Value> results;
+  };
+
+  kernels::Backend backend;
+  SmallVector<int64_t> domain;
+  Members members;
+
+  int64_t size() const {
+    int64_t product = 1;
+    for (int64_t dim : domain)
+      product *= dim;
+    return product;
+  }
+
+  bool broadcasts(Value value) const {
+    auto shape = broadcastShapes(shapeOf(value), domain);
+    return shape && ArrayRef<int64_t>(*shape) == ArrayRef<int64_t>(domain);
+  }
+
+  /// Whether an operation computes so many elements, in this order: of operands that are broadcast, only in this shape.
+  bool canTake(Operation *op) const {
+    if (!canBePart(op) || members.contains(op) || op->getBlock() != members.front()->getBlock() || elementsOf(op->getResult(0)) != size())
+      return false;
+    return shapeOf(op->getResult(0)) == ArrayRef<int64_t>(domain) || llvm::all_of(op->getOperands(), [&](Value operand) {
+             return elementsOf(operand) == size() || elementsOf(operand) == 1;
+           });
+  }
+
+  static SmallVector<Operation *> inOrder(const Members &members) {
+    SmallVector<Operation *> ordered(members.begin(), members.end());
+    llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    return ordered;
+  }
+
+  /// Where the elements of a member's operand lie: a value that is repeated to the domain is read where it is.
+  Value source(Value operand) const {
+    auto repeated = operand.getDefiningOp<BroadcastOp>();
+    return repeated && shapeOf(operand) == ArrayRef<int64_t>(domain) ? repeated.getOperand() : operand;
+  }
+
+  static kernels::Instruction instructionOf(Operation *op) {
+    kernels::Instruction one;
+    one.kernel = op->getName().stripDialect().str();
+    for (StringRef name : {"predicate", "activation", "form"})
+      if (auto choice = op->getAttrOfType<StringAttr>(name))
+        one.choice = choice.getValue().str();
+    one.type = typeOf(op->getResult(0));
+    return one;
+  }
+
+  Parts partsOf(const Members &of) const {
+    Parts parts;
+    std::map<std::pair<kernels::DType, double>, size_t> constants;
+    const SmallVector<Operation *> ordered = inOrder(of);
+    auto isInside = [&](Value operand) { return of.contains(viewedBy(operand).getDefiningOp()); };
+    for (Operation *op : ordered)
+      for (Value operand : op->getOperands()) {
+        if (isInside(operand))
+          continue;
+        if (std::optional<double> number = numberOf(operand))
+          constants.try_emplace({typeOf(operand), *number});
+        else
+          parts.inputs.insert(source(operand));
+      }
+    size_t next = parts.inputs.size();
+    for (auto &[constant, value] : constants) {
+      value = next++;
+      parts.expression.instructions.push_back({std::string(kernels::kConstant), "", {}, constant.first, constant.second});
+    }
+    llvm::DenseMap<Value, size_t> computed;
+    for (Operation *op : ordered) {
+      kernels::Instruction one = instructionOf(op);
+      for (Value operand : op->getOperands()) {
+        std::optional<double> number = numberOf(operand);
+        one.operands.push_back(isInside(operand) ? computed.at(viewedBy(operand))
+                               : number          ? constants.at({typeOf(operand), *number})
+                                                 : llvm::find(parts.inputs, source(operand)) - parts.inputs.begin());
+      }
+      parts.expression.instructions.push_back(std::move(one));
+      for (Value result : op->getResults()) {
+        computed[result] = next++;
+        if (isMadeAgain(op) || usersOutside(result, of).empty())
+          continue;
+        parts.results.push_back(result);
+        parts.expression.results.push_back(computed[result]);
+      }
+    }
+    return parts;
+  }
+
+  static Operation *firstUser(const Parts &parts, const Members &of) {
+    Operation *first = nullptr;
+    for (Value result : parts.results)
+      for (Operation *user : usersOutside(result, of))
+        if (!first || user->isBeforeInBlock(first))
+          first = user;
+    return first;
+  }
+
+  /// Whether all can be computed at one place, after what they read and before what reads them, by one kernel.
+  bool isOne(const Members &of) const {
+    const Parts parts = partsOf(of);
+    if (parts.inputs.size() > kernels::Expression::kMostReads || parts.results.size() > kernels::Expression::kMostResults ||
+        parts.expression.instructions.size() > kernels::Expression::kMostInstructions || parts.results.empty())
+      return false;
+    Operation *user = firstUser(parts, of);
+    for (Value input : parts.inputs)
+      if (Operation *producer = input.getDefiningOp(); producer && !producer->isBeforeInBlock(user))
+        return false;
+    return kernels::missingCode(signatureOf(parts), backend).empty();
+  }
+
+  static kernels::Signature signatureOf(const Parts &parts) {
+    kernels::Signature call{ElementwiseOp::getOperationName().split('.').second.str(), {}, {}};
+    call.attributes["expression"] = kernels::print(parts.expression);
+    for (Value input : parts.inputs)
+      call.operands.push_back(operandType(input.getType(), kernels::Effect::read));
+    for (Value result : parts.results)
+      call.operands.push_back(operandType(result.getType(), kernels::Effect::write));
+    return call;
+  }
+
+  /// With the views of its results that nothing uses any more; not what others still use.
+  static void erase(Operation *op, llvm::DenseSet<Operation *> &gone) {
+    for (Value result : op->getResults())
+      for (Operation *user : llvm::make_early_inc_range(result.getUsers()))
+        if (isa<ReshapeOp>(user) && user->use_empty())
+          user->erase();
+    if (!op->use_empty())
+      return;
+    gone.insert(op);
+    op->erase();
+  }
+};
+
+struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
+  using FuseElementwiseBase::FuseElementwiseBase;
+
+  /// Operands that are repeated values become those, where the operation itself repeats them.
+  static void readUnrepeated(func::FuncOp function) {
+    for (Operation &op : function.front()) {
+      if (!op.hasTrait<Elementwise>() || op.getNumOperands() < 2)
+        continue;
+      for (OpOperand &operand : op.getOpOperands())
+        if (auto repeated = operand.get().getDefiningOp<BroadcastOp>()) {
+          std::optional<SmallVector<int64_t>> shape(shapeOf(repeated.getOperand()));
+          for (OpOperand &other : op.getOpOperands())
+            if (&other != &operand && shape)
+              shape = broadcastShapes(*shape, shapeOf(other.get()));
+          if (shape && ArrayRef<int64_t>(*shape) == shapeOf(op.getResult(0)))
+            operand.set(repeated.getOperand());
+        }
+    }
+  }
+
+  void runOnOperation() override {
+    const kernels::Backend backend = backendOf(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.getName() == kMainName || function.isExternal())
+        continue;
+      readUnrepeated(function);
+      SmallVector<Operation *> roots;
+      for (Operation &op : llvm::reverse(function.front()))
+        if (canBePart(&op))
+          roots.push_back(&op);
+      llvm::DenseSet<Operation *> gone;
+      for (Operation *root : roots) {
+        if (gone.contains(root))
+          continue;
+        Group group(root, backend);
+        group.grow();
+        group.fuse(gone);
+      }
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front())))
+        if (isOpTriviallyDead(&op))
+          op.erase();
+    }
+  }
+};
+} // namespace
+} // namespace mt

@@ -1,0 +1,188 @@
+// Fused elementwise calls against the same calls one after another: the same bits, of any types, with broadcast inputs,
+// constants, several results and results that are added.
+#include "kernels/Coverage.h"
+#include "kernels/Expression.h"
+#include "tests/kernels/Harness.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+namespace mt::kernels::test {
+namespace {
+
+/// Equal bits; a NaN equals another.
+void expectEqual(const Values &got, const Values &want, const std::string &where) {
+  ASSERT_EQ(got.size(), want.size()) << where;
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_TRUE((std::isnan(got[i]) && std::isnan(want[i])) || std::bit_cast<uint64_t>(got[i]) == std::bit_cast<uint64_t>(want[i]))
+        << where << ": element " << i << " is " << got[i] << ", alone " << want[i];
+}
+
+/// The values of an expression, one call after another; `start` of results that are added to.
+struct Alone {
+  Dims domain;
+  std::vector<Tensor> values;
+
+  Tensor repeated(const Tensor &input) const {
+    return tensor(input.type, domain, run({"broadcast", {}, {input}, {{input.type, domain}}}).outputs[0]);
+  }
+
+  Call callOf(const Instruction &one) const {
+    std::vector<DType> types;
+    for (const Tensor &value : values)
+      types.push_back(value.type);
+    const Signature single = kernels::callOf(one, types);
+    Call call{one.kernel, single.attributes, {}, std::vector<Output>(one.results(), {one.type, domain})};
+    for (size_t operand : one.operands)
+      call.inputs.push_back(values[operand]);
+    return call;
+  }
+
+  void compute(const Instruction &one) {
+    if (one.kernel == kConstant) {
+      const Output whole{one.type, domain};
+      values.push_back(tensor(one.type, domain, run({"constant", {{"value", one.constant}}, {}, {whole}}).outputs[0]));
+      return;
+    }
+    const Outcome outcome = run(callOf(one));
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+    for (const Values &result : outcome.outputs)
+      values.push_back(tensor(one.type, domain, result));
+  }
+};
+
+void expectSameBits(const Expression &expression, const std::vector<Tensor> &inputs, const Dims &domain) {
+  const std::string text = print(expression);
+  SCOPED_TRACE(text);
+  Alone alone{domain, {}};
+  for (const Tensor &input : inputs)
+    alone.values.push_back(alone.repeated(input));
+  std::vector<std::pair<const Instruction *, size_t>> makers(inputs.size());
+  for (const Instruction &one : expression.instructions) {
+    for (size_t k = 0; k < one.results(); ++k)
+      makers.emplace_back(&one, k);
+    alone.compute(one);
+  }
+  Call fused{"elementwise", {{"expression", text}}, inputs, {}};
+  for (size_t result : expression.results)
+    fused.outputs.push_back({alone.values[result].type, domain});
+  if (!missingCode(fused.signature(), kBackend).empty())
+    return; // then nothing fuses them for it
+  for (int threads : {1, 3}) {
+    const Outcome outcome = run(fused, threads);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+    EXPECT_TRUE(outcome.guardsIntact);
+    for (size_t i = 0; i < expression.results.size(); ++i)
+      expectEqual(outcome.outputs[i], alone.values[expression.results[i]].values, fmt::format("result {}", i));
+  }
+  std::vector<Values> start;
+  uint64_t adds = 0;
+  for (size_t i = 0; i < expression.results.size(); ++i) {
+    start.push_back(random(domain, 99 + i, 2, fused.outputs[i].type).values);
+    if (fused.outputs[i].type != DType::boolean && find(makers[expression.results[i]].first->kernel)->accumulates)
+      adds |= uint64_t{1} << i;
+  }
+  const Outcome added = run(fused, 2, adds, 0, start);
+  ASSERT_TRUE(added.status.ok()) << added.status.message();
+  for (size_t i = 0; i < expression.results.size(); ++i) {
+    if (!(adds >> i & 1))
+      continue;
+    const auto &[maker, place] = makers[expression.results[i]];
+    std::vector<Values> from(maker->results(), start[i]);
+    const Outcome single = run(alone.callOf(*maker), 2, uint64_t{1} << place, 0, from);
+    expectEqual(added.outputs[i], single.outputs[place], fmt::format("result {}, added", i));
+  }
+}
+
+Expression expressionOf(std::string_view text) {
+  Expression expression;
+  EXPECT_EQ(parse(text, expression), "");
+  EXPECT_EQ(print(expression), text);
+  return expression;
+}
+
+constexpr DType kReals[] = {DType::f32, DType::bf16, DType::f16};
+
+TEST(Expression, SameBitsAsOneAfterAnother) {
+  for (DType type : kReals) {
+    const std::string t(name(type));
+    auto with = [&](std::string text) {
+      for (size_t at; (at = text.find('$')) != text.npos;)
+        text.replace(at, 1, t);
+      return expressionOf(text);
+    };
+    const Dims domain = {3, 7, 353}, row = {353}, column = {3, 1, 1};
+    expectSameBits(with("mul 0 1:$, tanh 3:$, add 4 2:$ -> 5"), {random(domain, 1, 2, type), random(row, 2, 1, type), random(column, 3, 1, type)}, domain);
+    expectSameBits(with("constant 0.1:$, mul 0 1:$, gelu.tanh 2:$, activation_grad.silu 0 3:$, gelu 3:$ -> 2 3 4 5"), {random(domain, 4, 3, type)}, domain);
+    expectSameBits(with("compare.lt 0 1:bool, select 2 0 1:$, not 2:bool, select 4 1 0:$, sub 5 3:$ -> 2 6 4"),
+                   {random(domain, 5, 1, type), random({}, 6, 1, type)}, domain);
+    expectSameBits(with("gated_product_grad.gelu_erf 0 1 2:$, add 3 4:$, pow 5 5:$ -> 4 5 6"),
+                   {random(domain, 7, 1, type), random(domain, 8, 1, type), random(domain, 9, 1, type)}, domain);
+    expectSameBits(with("cast 0:f32, mul 2 2:f32, cast 3:$, cast 3:bool, and 5 1:bool -> 4 6 3"),
+                   {random(domain, 10, 2, type), integers(row, 0, 2, 11, DType::boolean)}, domain);
+  }
+}
+
+TEST(Expression, SameBitsOfWholeNumbersAndOf64Bits) {
+  const Dims domain = {5, 411};
+  expectSameBits(expressionOf("constant 3:i64, mod 0 2:i64, cast 3:i32, mul 4 1:i32, cast 5:f32, compare.eq 3 2:bool -> 5 6 7"),
+                 {integers(domain, -50, 50, 1), integers({411}, -9, 9, 2, DType::i32)}, domain);
+  expectSameBits(expressionOf("cast 0:f64, exp 1:f64, cast 2:f32, cast 2:i8 -> 2 3 4"), {random(domain, 3, 3)}, domain);
+}
+
+/// Any mixture: each instruction takes earlier values, of which some are results.
+TEST(Expression, SameBitsAtRandom) {
+  const std::string_view unary[] = {"neg", "abs", "exp", "sigmoid", "relu", "floor", "rsqrt", "sin", "erf", "softplus", "sign"};
+  const std::string_view binary[] = {"add", "sub", "mul", "div", "maximum", "minimum"};
+  const std::vector<Dims> domains = {{}, {1}, {5}, {1027}, {2, 3, 512}, {40, 1040}};
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 draw(seed);
+    auto below = [&](size_t count) { return static_cast<size_t>(draw() % count); };
+    const Dims domain = domains[below(domains.size())];
+    const DType type = kReals[below(3)];
+    std::vector<Tensor> inputs = {random(domain, seed, 2, type)};
+    for (size_t i = below(5); i > 0; --i) {
+      Dims dims = domain;
+      for (int64_t &dim : dims)
+        dim = below(3) == 0 ? 1 : dim;
+      inputs.push_back(random(dims, seed * 10 + i, 2, type));
+    }
+    Expression expression;
+    std::vector<size_t> reals(inputs.size());
+    for (size_t i = 0; i < reals.size(); ++i)
+      reals[i] = i;
+    size_t next = inputs.size();
+    for (size_t count = below(Expression::kMostInstructions); count > 0; --count, ++next) {
+      auto any = [&] { return reals[below(reals.size())]; };
+      Instruction one{"", "", {}, type};
+      switch (below(8)) {
+      case 0:
+        one.kernel = kConstant, one.constant = static_cast<double>(draw() % 1000) / 128 - 3;
+        break;
+      case 1:
+        one.kernel = "gelu", one.choice = below(2) ? "erf" : "tanh", one.operands = {any()};
+        break;
+      case 2:
+      case 3:
+        one.kernel = unary[below(std::size(unary))], one.operands = {any()};
+        break;
+      default:
+        one.kernel = binary[below(std::size(binary))], one.operands = {any(), any()};
+      }
+      expression.instructions.push_back(one);
+      reals.push_back(next);
+    }
+    expression.instructions.push_back({"neg", "", {reals.back()}, type});
+    expression.results = {next};
+    for (size_t value = next; value-- > inputs.size() && expression.results.size() < Expression::kMostResults;)
+      if (expression.instructions[value - inputs.size()].kernel != kConstant && below(4) == 0)
+        expression.results.push_back(value);
+    expectSameBits(expression, inputs, domain);
+  }
+}
+
+} // namespace
+} // namespace mt::kernels::test

@@ -1,0 +1,70 @@
+// Operations that use each other's elements become one.
+// RUN: mtc-opt --mt-fuse-elementwise %s | FileCheck %s
+
+func.func @main() {
+  return
+}
+
+// CHECK-LABEL: func.func private @chain
+// CHECK-NEXT: %[[R:.*]] = nn.elementwise %arg0, %arg1, %arg2 {expression = "mul 0 1:f32, tanh 3:f32, add 4 2:f32 -> 5"} : (tensor<4x8xf32>, tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT: return %[[R]]
+func.func private @chain(%x: tensor<4x8xf32>, %gain: tensor<8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = nn.mul %x, %gain : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %1 = nn.tanh %0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = nn.add %1, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}
+
+// What is used elsewhere, too, is a result; constants and repeated values are not inputs; choices are named.
+// CHECK-LABEL: func.func private @results
+// CHECK-NEXT: %[[R:.*]]:2 = nn.elementwise %arg0, %arg1 {expression = "constant 0.5:f32, mul 0 2:f32, gelu.tanh 3:f32, compare.lt 4 1:bool, select 5 4 3:f32 -> 4 6"}
+// CHECK-NEXT: nn.softmax %[[R]]#0
+func.func private @results(%x: tensor<4x8xf32>, %row: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %half = nn.constant dense<0.5> : tensor<f32>
+  %rows = nn.broadcast %row : (tensor<8xf32>) -> tensor<4x8xf32>
+  %0 = nn.mul %x, %half : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %1 = nn.gelu %0 {form = "tanh"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = nn.compare %1, %rows {predicate = "lt"} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1>
+  %3 = nn.select %2, %1, %0 : (tensor<4x8xi1>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %4 = nn.softmax %1 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %3, %4 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// What depends on one of them by something else does not join them; a sum of fewer elements is not computed again for each.
+// CHECK-LABEL: func.func private @apart
+// CHECK: %[[E:.*]] = nn.exp %arg0
+// CHECK: %[[S:.*]] = nn.reduce %[[E]]
+// CHECK: %[[N:.*]] = nn.neg %[[S]]
+// CHECK: nn.elementwise %[[E]], %[[N]] {expression = "div 0 1:f32, sin 2:f32 -> 3"}
+func.func private @apart(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = nn.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = nn.reduce %0 {kind = "sum", axes = array<i64: 1>, keepDims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %2 = nn.neg %1 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %3 = nn.div %0, %2 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %4 = nn.sin %3 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %4 : tensor<4x8xf32>
+}
+
+// Through views, where nothing is broadcast in another shape; a conversion is made again for each that uses it.
+// CHECK-LABEL: func.func private @views
+// CHECK: %[[W:.*]] = nn.cast %arg0
+// CHECK: %[[X:.*]] = nn.reshape %arg0 : (tensor<4x8xbf16>) -> tensor<32xbf16>
+// CHECK: nn.elementwise %[[X]] {expression = "cast 0:f32, exp 1:f32, sin 2:f32 -> 3"} : (tensor<32xbf16>) -> tensor<32xf32>
+// CHECK: nn.softmax %[[W]]
+func.func private @views(%x: tensor<4x8xbf16>) -> (tensor<32xf32>, tensor<4x8xf32>) {
+  %0 = nn.cast %x : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+  %1 = nn.exp %0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = nn.reshape %1 : (tensor<4x8xf32>) -> tensor<32xf32>
+  %3 = nn.sin %2 : (tensor<32xf32>) -> tensor<32xf32>
+  %4 = nn.softmax %0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %3, %4 : tensor<32xf32>, tensor<4x8xf32>
+}
+
+// Alone, an operation stays itself, and repeats its operand by itself.
+// CHECK-LABEL: func.func private @alone
+// CHECK-NEXT: nn.mul %arg0, %arg1 : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+func.func private @alone(%x: tensor<4x8xf32>, %row: tensor<8xf32>) -> tensor<4x8xf32> {
+  %rows = nn.broadcast %row : (tensor<8xf32>) -> tensor<4x8xf32>
+  %0 = nn.mul %x, %rows : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
