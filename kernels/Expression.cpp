@@ -155,7 +155,7 @@ private:
 
 Slots slotsOf(const Expression &expression, size_t reads, Backend backend) {
   const bool onGpu = backend == Backend::cuda;
-  std::vector<size_t> lastRead(reads, Slots::kNone), made; // the instruction; first result of each
+  std::vector<size_t> lastRead(reads, Slots::kNone), made; // the instruction; the first result of each
   for (const Instruction &one : expression.instructions) {
     made.push_back(lastRead.size());
     lastRead.insert(lastRead.end(), one.results(), Slots::kNone);
@@ -164,34 +164,37 @@ Slots slotsOf(const Expression &expression, size_t reads, Backend backend) {
     for (size_t value : expression.instructions[i].operands)
       lastRead[value] = i;
   Slots slots{std::vector<size_t>(lastRead.size(), Slots::kNone)};
+  std::set<size_t> kept; // slots that are never free again
   SlotPool pool;
-  auto take = [&](size_t value) {
-    if (lastRead[value] != Slots::kNone)
+  for (size_t value = 0; value < reads; ++value)
+    if (!onGpu || lastRead[value] != Slots::kNone)
       slots.of[value] = pool.take();
-  };
-  for (size_t value = 0; onGpu && value < reads; ++value)
-    take(value);
   for (size_t i = 0; !onGpu && i < made.size(); ++i)
     if (expression.instructions[i].kernel == kConstant)
       slots.of[made[i]] = pool.take();
+  for (size_t slot = 0; !onGpu && slot < pool.count; ++slot)
+    kept.insert(slot);
   for (size_t i = 0; i < made.size(); ++i) {
     const Instruction &one = expression.instructions[i];
     if (!onGpu && one.kernel == kConstant)
       continue;
     auto takeResults = [&] {
-      for (size_t k = 0; k < one.results(); ++k)
-        take(made[i] + k);
+      for (size_t value = made[i]; value < made[i] + one.results(); ++value)
+        if (!onGpu || lastRead[value] != Slots::kNone)
+          slots.of[value] = pool.take();
+    };
+    auto give = [&](size_t value, bool isRead) {
+      if (slots.of[value] != Slots::kNone && lastRead[value] == (isRead ? i : Slots::kNone) && !kept.contains(slots.of[value]))
+        pool.give(slots.of[value]);
     };
     if (!onGpu)
       takeResults();
-    for (size_t value : std::set<size_t>(one.operands.begin(), one.operands.end())) {
-      const bool isConstant = value >= reads && std::ranges::binary_search(made, value) &&
-                              expression.instructions[static_cast<size_t>(std::ranges::lower_bound(made, value) - made.begin())].kernel == kConstant;
-      if (lastRead[value] == i && slots.of[value] != Slots::kNone && (onGpu || !isConstant))
-        pool.give(slots.of[value]);
-    }
+    for (size_t value : std::set<size_t>(one.operands.begin(), one.operands.end()))
+      give(value, true);
     if (onGpu)
       takeResults();
+    for (size_t value = made[i]; value < made[i] + one.results(); ++value)
+      give(value, false);
   }
   slots.count = pool.count;
   return slots;

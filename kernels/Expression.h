@@ -47,8 +47,8 @@ Signature callOf(const Instruction &instruction, std::span<const DType> types);
 /// What is wrong with a call of `elementwise` whose attributes and effects are right, or empty.
 std::string checkExpression(const Signature &call);
 /// Where a device that computes block by block keeps values: a value's slot is free again after the last instruction that
-/// reads it. The CPU reads operands where they lie, fills a constant's slot once for all blocks, and gives no result the
-/// slot of what it is made of. A GPU's thread keeps all its values in slots.
+/// reads it. On the CPU, operands and constants have slots of their own for all blocks, they first, and no result has the
+/// slot of what it is made of. On a GPU, what no instruction reads needs no slot.
 struct Slots {
   static constexpr size_t kNone = SIZE_MAX, kMostOnGpu = 12;
   std::vector<size_t> of; ///< by value; kNone: it needs none

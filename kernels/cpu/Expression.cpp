@@ -1,231 +1,352 @@
 // `elementwise`: the calls of an expression one after another on a block of elements that stays in the first cache. A value
-// lies as its type stores it, in memory where it is read from or written to there and else in a row; so each call is done
-// as it would be alone, and gives the same bits.
+// is kept as it is computed, rounded to its type: what each call reads, and so its bits, are as if it stood alone.
 #include "kernels/Expression.h"
 
 #include "kernels/Blocks.h"
 #include "kernels/cpu/ElementwiseOps.h"
 #include "kernels/cpu/Family.h"
+#include "kernels/cpu/Vector.h"
 #include "kernels/cpu/View.h"
 
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <utility>
+#include <functional>
 
 namespace mt::kernels::cpu {
 namespace {
 
-constexpr int64_t kBlock = 1024;        ///< elements of a row
-constexpr int64_t kChunk = 32 * kBlock; ///< elements that one call works on in parallel, divided by the number of calls
+constexpr int64_t kRow = 512;   ///< elements of a block at most
+constexpr int64_t kRun = 64;    ///< elements of a run that blocks are cut at
+constexpr int64_t kBlocks = 64; ///< that a thread works on at a time, divided by the number of calls
 constexpr size_t kMostIn = 3, kMostOut = 2;
-constexpr uint64_t kConverted = (kMostIn + kMostOut) * kBlock * sizeof(double); ///< rows between storage and arithmetic
+constexpr size_t kMostValues = Expression::kMostReads + kMostOut * Expression::kMostInstructions;
+constexpr uint64_t kConverted = kMostIn * kRow * sizeof(double); ///< operands in another arithmetic
 
-/// Where a value lies: in an operand, seen in the order of the results, or in a row; or both, where more than one use it.
-struct Place {
-  static constexpr size_t kNone = Slots::kNone;
-  size_t operand = kNone, row = kNone;
-  View view;
-};
-
-/// What a thread works with: the elements from `begin` on.
+/// What a thread works with: a block of elements from `begin` on, and where each value lies.
 struct Block {
+  /// What an input's row has: `count` elements from this place of the operand on.
+  struct Held {
+    int64_t offset = -1, count = 0;
+  };
   const Launch &launch;
   std::byte *rows, *converted;
   uint64_t rowBytes;
-  int64_t begin, count;
+  int64_t begin = 0, count = 0;
+  std::array<void *, kMostValues> values = {};
+  std::array<Held, Expression::kMostReads> held = {};
 
-  void *row(size_t index) const { return rows + index * rowBytes; }
-  template <typename C> C *buffer(size_t index) const { return reinterpret_cast<C *>(converted) + index * kBlock; }
+  void *row(size_t slot) const { return rows + slot * rowBytes; }
 };
 
-/// One instruction.
-class Step {
-public:
-  virtual ~Step() = default;
-  virtual void run(const Block &block) const = 0;
+/// Asks for the memory behind `bytes` bytes, as much again, so that it comes while those are computed.
+void askBehind(const void *from, int64_t bytes, bool toWrite) {
+  constexpr int64_t kLine = 64;
+  const std::byte *next = static_cast<const std::byte *>(from) + bytes;
+  for (int64_t at = 0; at < bytes; at += kLine)
+    toWrite ? __builtin_prefetch(next + at, 1) : __builtin_prefetch(next + at, 0);
+}
+
+template <typename From, typename To> void convertRow(const void *from, int64_t count, void *to) {
+  const auto *in = static_cast<const From *>(from);
+  std::transform(in, in + count, static_cast<To *>(to), [](From value) { return static_cast<To>(value); });
+}
+using ConvertRow = void (*)(const void *from, int64_t count, void *to);
+
+template <typename To> ConvertRow converterTo(Arithmetic from) {
+  return from == Arithmetic::real32   ? convertRow<float, To>
+         : from == Arithmetic::real64 ? convertRow<double, To>
+                                      : convertRow<int64_t, To>;
+}
+template <typename C> Arithmetic arithmeticAs() {
+  return std::is_same_v<C, float> ? Arithmetic::real32 : std::is_same_v<C, double> ? Arithmetic::real64 : Arithmetic::integer;
+}
+
+/// Rounds values to a type that is stored otherwise than it is computed.
+template <typename C> void roundRow(DType type, C *values, int64_t count) {
+  if constexpr (std::is_same_v<C, float>)
+    if (type == DType::bf16)
+      return vec::roundToBf16(values, count);
+  std::array<C, kRow> stored; // of elements that are no larger
+  storer<C>(type)(values, stored.data(), 0, count, false);
+  loader<C>(type)(stored.data(), 0, 1, count, values);
+}
+
+/// An operand that is read, in the order of the results.
+template <typename C> struct Input {
+  size_t operand;
+  View view;
+  LoadRow<C> load;
+  uint64_t bytes;
+  bool isStored; ///< as it is computed with
+
+  Input(const Signature &call, size_t operand, const Dims &domain)
+      : operand(operand), view(View::broadcast(call.operands[operand].dims, domain)), load(loader<C>(call.operands[operand].type)),
+        bytes(byteSize(call.operands[operand].type)), isStored(isNative<C>(call.operands[operand].type)) {}
+
+  /// Where the block's elements are: in memory, or in the operand's row, which may have them already.
+  void *operator()(Block &block) const {
+    auto *base = block.launch.at<std::byte>(operand);
+    const int64_t first = view.offset(block.begin);
+    const bool inOneRun = view.contiguous() || block.begin % view.inner() + block.count <= view.inner();
+    if (inOneRun && (view.contiguous() || view.step() == 1)) {
+      std::byte *from = base + static_cast<uint64_t>(first) * bytes;
+      askBehind(from, block.count * static_cast<int64_t>(bytes), false);
+      if (isStored)
+        return from;
+    }
+    auto *row = static_cast<C *>(block.row(operand));
+    Block::Held &held = block.held[operand];
+    const bool isConstant = inOneRun && view.step() == 0 && !view.contiguous(), isKnown = isConstant || view.repeatsOneRun();
+    if (isKnown && held.offset == first && block.count <= held.count)
+      return row;
+    held = isKnown ? Block::Held{first, isConstant ? kRow : block.count} : Block::Held();
+    if (isConstant)
+      load(base, first, 0, kRow, row);
+    else
+      view.read(load, base, block.begin, block.count, row);
+    return row;
+  }
 };
 
-template <typename C> class StepOf : public Step {
-public:
-  struct Input {
-    Place place;
-    LoadRow<C> load;
-    bool native;
+/// One instruction, computed as C.
+template <typename C> struct Step {
+  struct In {
+    size_t value;
+    ConvertRow convert; ///< null: it is there as C
   };
-  struct Output {
-    Place place; ///< neither operand nor row: nothing uses it
+  struct Out {
+    size_t value, row, operand; ///< operand kNone: it is no result
+    DType type;
     StoreRow<C> store;
-    bool native;
+    bool isStored, isRead, isRounded; ///< stored as it is computed; by a later instruction; for that, to its type
   };
 
   RowFunction<C> function = nullptr; ///< null: the result is the operand
-  std::vector<Input> inputs;
-  std::vector<Output> outputs;
+  std::vector<In> inputs;
+  std::vector<Out> outputs;
 
-  void run(const Block &block) const override {
+  void operator()(Block &block) const {
     std::array<const C *, kMostIn> in{};
     std::array<C *, kMostOut> out{};
     for (size_t i = 0; i < inputs.size(); ++i)
-      in[i] = bring(block, inputs[i], block.buffer<C>(i));
+      in[i] = bring(block, inputs[i], i);
     for (size_t i = 0; i < outputs.size(); ++i)
-      out[i] = own(block, outputs[i], block.buffer<C>(kMostIn + i));
+      block.values[outputs[i].value] = out[i] = place(block, outputs[i]);
     if (function)
       function(in.data(), out.data(), block.count);
+    else
+      std::copy_n(in[0], block.count, out[0]);
     for (size_t i = 0; i < outputs.size(); ++i)
-      put(block, outputs[i], function ? out[i] : in[i]);
+      finish(block, outputs[i], out[i]);
+  }
+
+  static const C *bring(Block &block, const In &input, size_t place) {
+    const void *there = block.values[input.value];
+    if (!input.convert)
+      return static_cast<const C *>(there);
+    auto *converted = reinterpret_cast<C *>(block.converted) + static_cast<int64_t>(place) * kRow;
+    input.convert(there, block.count, converted);
+    return converted;
   }
 
 private:
-  static const C *bring(const Block &block, const Input &input, C *buffer) {
-    if (input.place.operand == Place::kNone) {
-      const void *row = block.row(input.place.row);
-      if (input.native)
-        return static_cast<const C *>(row);
-      input.load(row, 0, 1, block.count, buffer);
-      return buffer;
-    }
-    const void *base = block.launch.operands[input.place.operand];
-    if (input.native && input.place.view.contiguous())
-      return static_cast<const C *>(base) + input.place.view.first() + block.begin;
-    input.place.view.read(input.load, base, block.begin, block.count, buffer);
-    return buffer;
+  /// In the result itself, where nothing has to be done to the value.
+  static C *place(Block &block, const Out &output) {
+    if (output.operand == Slots::kNone || !output.isStored || block.launch.accumulates(output.operand))
+      return static_cast<C *>(block.row(output.row));
+    C *to = block.launch.at<C>(output.operand) + block.begin;
+    askBehind(to, block.count * static_cast<int64_t>(sizeof(C)), true);
+    return to;
   }
-
-  static bool replaces(const Block &block, const Output &output) {
-    return output.place.operand != Place::kNone && !block.launch.accumulates(output.place.operand);
+  static void finish(Block &block, const Out &output, C *values) {
+    const bool inRow = values == block.row(output.row);
+    if (output.operand != Slots::kNone && inRow)
+      output.store(values, block.launch.operands[output.operand], block.begin, block.count, block.launch.accumulates(output.operand));
+    if (output.isRead && output.isRounded)
+      roundRow(output.type, values, block.count);
   }
+};
 
-  /// Where the function may write: to the value's own place, if only one has it and it is stored there as it is computed.
-  static C *own(const Block &block, const Output &output, C *buffer) {
-    if (output.native && output.place.row != Place::kNone)
-      return static_cast<C *>(block.row(output.place.row));
-    if (output.native && output.place.row == Place::kNone && replaces(block, output))
-      return block.launch.at<C>(output.place.operand) + block.begin;
-    return buffer;
-  }
+/// A conversion to a type of another arithmetic, by way of how it is stored.
+template <typename From, typename To> struct Conversion {
+  typename Step<From>::In input;
+  typename Step<From>::Out output;
+  LoadRow<To> load;
 
-  static void put(const Block &block, const Output &output, const C *values) {
-    if (output.place.row != Place::kNone && values != block.row(output.place.row))
-      output.store(values, block.row(output.place.row), 0, block.count, false);
-    if (output.place.operand == Place::kNone)
+  void operator()(Block &block) const {
+    const From *in = Step<From>::bring(block, input, 0);
+    block.values[output.value] = block.row(output.row);
+    if (output.operand != Slots::kNone)
+      output.store(in, block.launch.operands[output.operand], block.begin, block.count, block.launch.accumulates(output.operand));
+    if (!output.isRead)
       return;
-    void *base = block.launch.operands[output.place.operand];
-    const bool there = replaces(block, output) && output.native && values == static_cast<const C *>(base) + block.begin;
-    if (!there)
-      output.store(values, base, block.begin, block.count, block.launch.accumulates(output.place.operand));
+    std::array<double, kRow> stored; // of elements that are no larger
+    output.store(in, stored.data(), 0, block.count, false);
+    load(stored.data(), 0, 1, block.count, static_cast<To *>(block.row(output.row)));
+  }
+};
+
+/// How blocks are cut: within runs of `run` elements, all but a run's last of `width`.
+struct Cuts {
+  int64_t total = 1, run = 1, width = kRow;
+
+  /// At runs that inputs repeat or have side by side: their elements then lie in memory, or are one for a whole block.
+  static Cuts of(int64_t total, std::span<const View> views) {
+    int64_t inner = total;
+    for (const View &view : views)
+      if (!view.contiguous() && view.inner() >= kRun)
+        inner = std::min(inner, view.inner());
+    if (inner == total)
+      return {total, total, kRow};
+    if (inner <= kRow)
+      return {total, total, kRow / inner * inner};
+    const int64_t parts = ceilDivide(inner, kRow);
+    return {total, inner, std::min(kRow, ceilDivide(ceilDivide(inner, parts), int64_t{16}) * 16)};
+  }
+  int64_t perRun() const { return ceilDivide(run, width); }
+  int64_t count() const { return total / run * perRun(); }
+  void place(int64_t index, Block &block) const {
+    const int64_t within = index % perRun() * width;
+    block.begin = index / perRun() * run + within;
+    block.count = std::min(width, run - within);
   }
 };
 
 /// A number in a row of its own.
 struct Filled {
-  size_t row;
+  size_t value, row;
   DType type;
   double number;
 
-  void fill(const Block &block) const {
+  void operator()(Block &block) const {
+    block.values[value] = block.row(row);
     withArithmetic(type, [&](auto arithmetic) {
       using C = decltype(arithmetic);
-      std::fill_n(block.buffer<C>(0), kBlock, static_cast<C>(number));
-      storer<C>(type)(block.buffer<C>(0), block.row(row), 0, kBlock, false);
+      auto *values = static_cast<C *>(block.row(row));
+      std::fill_n(values, kRow, static_cast<C>(number));
+      if (!isNative<C>(type))
+        roundRow(type, values, kRow);
     });
   }
 };
 
 struct Program {
   std::vector<Filled> constants;
-  std::vector<std::shared_ptr<const Step>> steps;
-  uint64_t rowBytes = 0;
+  std::vector<std::pair<size_t, std::function<void *(Block &)>>> inputs; ///< by value
+  std::vector<std::function<void(Block &)>> steps;
+  Cuts cuts;
+  uint64_t rowBytes = kRow * sizeof(float);
   size_t rows = 0;
-  int64_t total = 1;
 
-  int64_t chunk() const { return std::max<int64_t>(kBlock, kChunk / static_cast<int64_t>(steps.size()) / kBlock * kBlock); }
   uint64_t bytes() const { return kConverted + rows * rowBytes; }
   Scratch scratch() const { return {.own = bytes()}; }
 
   Status operator()(const Launch &launch) const {
-    const int64_t size = chunk();
-    launch.pool.parallelFor(ceilDivide(total, size), [&](int64_t index) {
+    const int64_t each = std::max<int64_t>(1, kBlocks / static_cast<int64_t>(steps.size())), count = cuts.count();
+    launch.pool.parallelFor(ceilDivide(count, each), [&](int64_t chunk) {
       std::byte *own = ThreadPool::scratchOf<std::byte>(static_cast<int64_t>(bytes()));
-      const int64_t end = std::min(total, (index + 1) * size);
-      Block block{launch, own + kConverted, own, rowBytes, index * size, 0};
+      Block block{launch, own + kConverted, own, rowBytes};
       for (const Filled &constant : constants)
-        constant.fill(block);
-      for (; block.begin < end; block.begin += kBlock) {
-        block.count = std::min(kBlock, end - block.begin);
+        constant(block);
+      for (int64_t index = chunk * each; index < std::min(count, (chunk + 1) * each); ++index) {
+        cuts.place(index, block);
+        for (const auto &[value, bring] : inputs)
+          block.values[value] = bring(block);
         for (const auto &step : steps)
-          step->run(block);
+          step(block);
       }
     });
     return {};
   }
 };
 
-/// The types of all values, and where each lies.
-struct Values {
-  std::vector<DType> types;
-  std::vector<Place> places;
-  std::vector<size_t> made; ///< the first of each instruction
-  size_t rows = 0;
-
-  Values(const Signature &call, const Expression &expression) : types(expression.types(call)), places(types.size()) {
-    size_t reads = 0;
-    for (; call.operands[reads].effect == Effect::read; ++reads)
-      places[reads] = {reads, Place::kNone, View::broadcast(call.operands[reads].dims, domainOf(call))};
+/// Prepares a call, value by value.
+class Preparation {
+public:
+  explicit Preparation(const Signature &call)
+      : call(call), expression(expressionOf(call)), types(expression.types(call)), reads(call.operands.size() - expression.results.size()),
+        slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone), isRead(types.size(), false) {
     for (size_t i = 0; i < expression.results.size(); ++i)
       if (call.operands[reads + i].present)
-        places[expression.results[i]].operand = reads + i;
-    const Slots slots = slotsOf(expression, reads, Backend::cpu);
-    rows = slots.count;
-    for (size_t value = reads; value < types.size(); ++value)
-      places[value].row = slots.of[value];
-    size_t next = reads;
+        written[expression.results[i]] = reads + i;
     for (const Instruction &one : expression.instructions)
-      made.push_back(std::exchange(next, next + one.results()));
+      for (size_t value : one.operands)
+        isRead[value] = true;
+  }
+
+  Result<Run> run() {
+    addInputs();
+    for (const Instruction &one : expression.instructions)
+      MT_TRY(add(one));
+    program.rows = slots.count;
+    if (std::ranges::any_of(held, [](Arithmetic one) { return one != Arithmetic::real32; }))
+      program.rowBytes = kRow * sizeof(double);
+    return Run(std::move(program));
+  }
+
+private:
+  const Signature &call;
+  const Expression expression;
+  const std::vector<DType> types;
+  const size_t reads;
+  const Slots slots;
+  std::vector<size_t> written; ///< which operand a value is
+  std::vector<bool> isRead;
+  std::vector<Arithmetic> held; ///< of the values so far: booleans come in that of what was compared
+  Program program;
+
+  void addInputs() {
+    const Dims &domain = domainOf(call);
+    std::vector<View> views;
+    for (size_t i = 0; i < reads; ++i) {
+      held.push_back(arithmeticOf(types[i]));
+      views.push_back(View::broadcast(call.operands[i].dims, domain));
+      if (isRead[i])
+        withArithmetic(types[i], [&](auto arithmetic) {
+          program.inputs.emplace_back(i, Input<decltype(arithmetic)>(call, i, domain));
+        });
+    }
+    program.cuts = Cuts::of(OperandType{.dims = domain}.elements(), views);
+  }
+
+  Status add(const Instruction &one) {
+    const size_t first = held.size();
+    if (one.kernel == kConstant) {
+      program.constants.push_back({first, slots.of[first], one.type, one.constant});
+      held.push_back(arithmeticOf(one.type));
+      return {};
+    }
+    return withArithmetic(types[one.operands.back()], [&](auto arithmetic) { return addStep<decltype(arithmetic)>(one, first); });
+  }
+
+  template <typename C> Step<C> stepOf(const Instruction &one) const {
+    Step<C> step;
+    for (size_t value : one.operands)
+      step.inputs.push_back({value, held[value] == arithmeticAs<C>() ? nullptr : converterTo<C>(held[value])});
+    return step;
+  }
+
+  template <typename C> Status addStep(const Instruction &one, size_t first) {
+    Step<C> step = stepOf<C>(one);
+    if (one.kernel != "cast" && !(step.function = rowFunction<C>(functionName(callOf(one, types)))))
+      return fail("{}: the CPU has no code for {}", one.kernel, name(types[one.operands.back()]));
+    const bool isRounded = !isNative<C>(one.type) && (one.type != DType::boolean || one.kernel == "cast"); // comparisons give 0 and 1
+    for (size_t value = first; value < first + one.results(); ++value)
+      step.outputs.push_back({value, slots.of[value], written[value], one.type, storer<C>(one.type), isNative<C>(one.type), isRead[value], isRounded});
+    const bool converts = one.kernel == "cast" && arithmeticOf(one.type) != arithmeticAs<C>();
+    held.insert(held.end(), one.results(), converts ? arithmeticOf(one.type) : arithmeticAs<C>());
+    if (converts)
+      withArithmetic(one.type, [&](auto arithmetic) {
+        using To = decltype(arithmetic);
+        program.steps.push_back(Conversion<C, To>{step.inputs[0], step.outputs[0], loader<To>(one.type)});
+      });
+    else
+      program.steps.push_back(std::move(step));
+    return {};
   }
 };
 
-/// An instruction whose last operand is read as C, as its kernel does alone.
-template <typename C> Result<std::shared_ptr<const Step>> makeStep(const Instruction &one, const Values &values, size_t first) {
-  StepOf<C> step;
-  const Signature call = callOf(one, values.types);
-  if (one.kernel != "cast" && !(step.function = rowFunction<C>(functionName(call))))
-    return fail("{}: the CPU has no code for {}", one.kernel, name(values.types[one.operands.back()]));
-  for (size_t value : one.operands) {
-    Place place = values.places[value];
-    if (place.row != Place::kNone)
-      place.operand = Place::kNone; // as it was computed, wherever else it was added
-    step.inputs.push_back({place, loader<C>(values.types[value]), isNative<C>(values.types[value])});
-  }
-  for (size_t i = 0; i < one.results(); ++i)
-    step.outputs.push_back({values.places[first + i], storer<C>(one.type), isNative<C>(one.type)});
-  return std::shared_ptr<const Step>(std::make_shared<StepOf<C>>(std::move(step)));
-}
-
-Result<Run> prepareExpression(const Signature &call) {
-  const Expression expression = expressionOf(call);
-  const Values values(call, expression);
-  Program program;
-  program.rows = values.rows;
-  for (DType type : values.types)
-    program.rowBytes = std::max(program.rowBytes, kBlock * byteSize(type));
-  for (int64_t dim : domainOf(call))
-    program.total *= dim;
-  for (size_t i = 0; i < expression.instructions.size(); ++i) {
-    const Instruction &one = expression.instructions[i];
-    const size_t first = values.made[i];
-    if (one.kernel == kConstant) {
-      program.constants.push_back({values.places[first].row, one.type, one.constant});
-      continue;
-    }
-    MT_ASSIGN(auto step, withArithmetic(values.types[one.operands.back()],
-                                        [&](auto type) { return makeStep<decltype(type)>(one, values, first); }));
-    program.steps.push_back(std::move(step));
-  }
-  return Run(std::move(program));
-}
-
-constexpr Entry kEntries[] = {{"elementwise", prepareExpression}};
+constexpr Entry kEntries[] = {{"elementwise", [](const Signature &call) { return Preparation(call).run(); }}};
 
 } // namespace
 

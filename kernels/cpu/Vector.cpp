@@ -48,15 +48,26 @@ void widenAll(const Bf16 *from, int64_t count, float *to) {
     to[i] = kernels::widen(from[i]);
 }
 
-/// As nearest(); vectors by hand, for results may lie in the place of the floats: what is stored was loaded before.
-HWY_INLINE void storeNearest(V x, uint16_t *to) {
+/// As nearest(): the bits of the bf16, in the lower halves.
+HWY_INLINE auto nearestBits(V x) {
   const hn::RebindToUnsigned<D> whole;
-  const hn::Rebind<uint16_t, D> half;
   const auto bits = hn::BitCast(whole, x), upper = hn::ShiftRight<16>(bits);
   const auto odd = hn::And(upper, hn::Set(whole, 1));
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(whole, 0x7fff))));
   const auto nan = hn::Or(upper, hn::Set(whole, 0x40));
-  hn::StoreU(hn::TruncateTo(half, hn::IfThenElse(hn::RebindMask(whole, hn::IsNaN(x)), nan, rounded)), half, to);
+  return hn::IfThenElse(hn::RebindMask(whole, hn::IsNaN(x)), nan, rounded);
+}
+/// Vectors by hand, for results may lie in the place of the floats: what is stored was loaded before.
+HWY_INLINE void storeNearest(V x, uint16_t *to) {
+  const hn::Rebind<uint16_t, D> half;
+  hn::StoreU(hn::TruncateTo(half, nearestBits(x)), half, to);
+}
+struct Rounded {
+  HWY_INLINE V operator()(const float *const *in) const { return hn::BitCast(D(), hn::ShiftLeft<16>(nearestBits(load(in[0])))); }
+};
+void roundAll(float *values, int64_t count) {
+  const float *in = values;
+  map<1>(&in, values, count, false, Rounded());
 }
 void narrowAll(const float *from, int64_t count, bool accumulate, Bf16 *to) {
   auto *stored = reinterpret_cast<uint16_t *>(to);
@@ -453,6 +464,7 @@ namespace mt::kernels::cpu {
 
 HWY_EXPORT(widenAll);
 HWY_EXPORT(narrowAll);
+HWY_EXPORT(roundAll);
 HWY_EXPORT(sum);
 HWY_EXPORT(dot);
 HWY_EXPORT(squaredDistance);
@@ -481,6 +493,7 @@ void widen(const Bf16 *from, int64_t count, float *to) { HWY_DYNAMIC_DISPATCH(wi
 void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to) {
   HWY_DYNAMIC_DISPATCH(narrowAll)(from, count, accumulate, to);
 }
+void roundToBf16(float *values, int64_t count) { HWY_DYNAMIC_DISPATCH(roundAll)(values, count); }
 double sum(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(sum)(x, count); }
 double dot(const float *x, const float *y, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot)(x, y, count); }
 double squaredDistance(const float *x, float center, int64_t count) {

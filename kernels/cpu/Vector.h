@@ -14,6 +14,8 @@ namespace mt::kernels::cpu::vec {
 /// where the floats begin.
 void widen(const Bf16 *from, int64_t count, float *to);
 void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to);
+/// Floats to the nearest that bf16 holds, in place.
+void roundToBf16(float *values, int64_t count);
 
 double sum(const float *x, int64_t count);
 double dot(const float *x, const float *y, int64_t count);

@@ -17,6 +17,13 @@ public:
 
   bool contiguous() const { return sizes.size() <= 1 && (sizes.empty() || steps[0] == 1); }
   int64_t first() const { return start; }
+  /// Elements of a run: those behind each other lie `step()` apart.
+  int64_t inner() const { return sizes.empty() ? 1 : sizes.back(); }
+  int64_t step() const { return steps.empty() ? 0 : steps.back(); }
+  /// Whether every run is the same one.
+  bool repeatsOneRun() const { return sizes.empty() || (sizes.size() == 1 && steps[0] == 0) || (sizes.size() == 2 && steps[0] == 0); }
+  /// Where an element lies.
+  int64_t offset(int64_t at) const { return sizes.empty() ? start : start + rowOffset(at / inner()) + at % inner() * step(); }
 
   /// out[i] = element (begin + i) for i < count.
   template <typename C> void read(LoadRow<C> load, const void *base, int64_t begin, int64_t count, C *out) const {

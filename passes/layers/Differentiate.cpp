@@ -1,6 +1,7 @@
 // mt-differentiate: backward templates, one for each rung of the ladder of saved activations. A template is cloned,
 // its gradient operations appended, and the whole split at the saved values: what backward still needs beyond them it
 // recomputes, in the same operations, so that all rungs give the same bits.
+#include "kernels/Expression.h"
 #include "passes/Passes.h"
 #include "passes/layers/WidenGradients.h"
 
@@ -195,16 +196,40 @@ private:
         break;
       forward.insert(&op);
     }
+    llvm::DenseMap<Value, SmallVector<Operation *>> users;
     for (Operation *op = firstGradient; op; op = op->getNextNode())
       for (Value operand : op->getOperands()) {
         Value value = root(operand);
+        if (isa<ReshapeOp>(op))
+          continue; // what uses the view tells
+        users[value].push_back(op);
         Operation *producer = value.getDefiningOp();
         if (!producer || !forward.contains(producer) || isFree(producer))
           continue;
         if (rung == "all" || isa<AttentionOp>(producer))
           saved.insert(value);
       }
+    leaveOutElementwise(saved, users);
     return saved;
+  }
+
+  /// What backward can make of values that it has, where it uses them: one operation with those that do (mt-fuse-elementwise).
+  static void leaveOutElementwise(llvm::SetVector<Value> &saved, const llvm::DenseMap<Value, SmallVector<Operation *>> &users) {
+    auto isElementwise = [](Operation *op) {
+      return kernels::isInstruction(op->getName().stripDialect()) &&
+             llvm::none_of(op->getOperands(), [](Value v) { return getElementTypeOrSelf(v).isInteger(64); });
+    };
+    SmallVector<Value> ordered(saved.begin(), saved.end());
+    llvm::sort(ordered, [](Value a, Value b) { return b.getDefiningOp()->isBeforeInBlock(a.getDefiningOp()); });
+    for (Value value : ordered) {
+      Operation *producer = value.getDefiningOp();
+      if (isElementwise(producer) && llvm::all_of(users.lookup(value), isElementwise) &&
+          llvm::all_of(producer->getOperands(), [&](Value operand) {
+            Value from = root(operand);
+            return users.contains(from) || (from.getDefiningOp() && isFree(from.getDefiningOp()));
+          }))
+        saved.remove(value);
+    }
   }
 
   void makeForward(const llvm::SetVector<Value> &saved, IRMapping &mapping, StringRef rung) {

@@ -2,13 +2,13 @@
 one after another in turns: useful tokens a second, medians, peak memory. AdamW, clipping. Prints tables in Markdown for
 docs/measurements.md.
 
-    build/bin must hold the programs and kernels_bench; python must have torch, else this says so and does nothing:
-    python tests/bench/models_vs_torch.py [gpt2 llama] [--precision fp32 bf16] [--steps 6] [--rounds 2] [--skip-compile] [--threads N]
+    build/bin must hold the programs and kernels_bench; python must have torch (and, for models that are exported, onnx and
+    onnxscript), else this says so and does nothing:
+    python tests/bench/models_vs_torch.py [gpt2 llama bert vit resnet] [--precision fp32 bf16] [--steps 6] [--rounds 2] [--skip-compile] [--threads N]
 """
 import argparse
 import collections
 import contextlib
-import dataclasses
 import json
 import math
 import os
@@ -24,36 +24,29 @@ import time
 WARMUP = 2
 
 
-@dataclasses.dataclass
-class Model:
+class Decoder:
     """A decoder of causal language modelling; its graph is mtmodel's, its rival plain PyTorch of the same operations."""
-    name: str
-    batch: int
-    seq: int
-    vocab: int
-    layers: int
-    hidden: int
-    heads: int
-    intermediate: int
-    positions: int
 
-    @property
-    def tokens(self):
-        return self.batch * self.seq
+    def __init__(self, name, batch, seq, vocab, layers, hidden, heads, intermediate, positions):
+        self.name, self.batch, self.seq, self.vocab, self.layers = name, batch, seq, vocab, layers
+        self.hidden, self.heads, self.intermediate, self.positions = hidden, heads, intermediate, positions
+        self.what, self.unit, self.units = f"batch {batch}, sequence {seq}", "tokens", batch * seq
 
-    @property
-    def mt(self):
+    def files(self, bin_, folder, steps):
+        """Writes model and data; options of mtc and of mtrun."""
+        values = random.Random(0)
+        count = (self.seq + 1) * self.batch * (WARMUP + steps + 2)
+        (folder / "tokens.bin").write_bytes(struct.pack(f"<{count}H", *(values.randrange(self.vocab) for _ in range(count))))
         sizes = f"--layers {self.layers} --hidden {self.hidden} --heads {self.heads} --intermediate {self.intermediate} --vocab {self.vocab}"
-        return f"gpt2 {sizes} --seq {self.positions}" if self.name == "gpt2" else f"llama {sizes} --kv-heads {self.heads}"
+        kind = f"gpt2 {sizes} --seq {self.positions}" if self.name == "gpt2" else f"llama {sizes} --kv-heads {self.heads}"
+        measured([bin_ / "mtmodel", *kind.split(), "-o", "model.onnx"], cwd=folder)
+        return ["--seq", self.seq], ["--data", "tokens.bin"]
 
-    @property
-    def useful_flops(self):
-        """Of a step, what the model needs: 6 per parameter of a product and token, and causal attention's two products, forward
-        and twice backward, half of the square."""
-        mlp = (2 if self.name == "gpt2" else 3) * self.hidden * self.intermediate
-        return 6 * (self.layers * (4 * self.hidden**2 + mlp) + self.vocab * self.hidden + self.layers * self.seq * self.hidden) * self.tokens
+    def feed(self, torch):
+        ids = torch.randint(0, self.vocab, (self.batch, self.seq + 1))
+        return (ids[:, :-1],), ids[:, 1:].reshape(-1)
 
-    def torch(self):
+    def module(self):
         import torch
         from torch import nn
         from torch.nn import functional as F
@@ -95,7 +88,7 @@ class Model:
                 y = self.ln_2(x)
                 return x + self.down(F.silu(self.gate(y)) * self.up(y))
 
-        class Decoder(nn.Module):
+        class Whole(nn.Module):
             def __init__(self):
                 super().__init__()
                 gpt2 = m.name == "gpt2"
@@ -109,18 +102,172 @@ class Model:
                     if p.ndim > 1:
                         nn.init.normal_(p, std=0.02)
 
-            def forward(self, ids, labels):
+            def forward(self, ids):
                 x = self.wte(ids)
                 if self.wpe is not None:
                     x = x + self.wpe(torch.arange(m.seq))
                 for block in self.blocks:
                     x = block(x, self.rotary)
-                return F.cross_entropy((self.ln_f(x) @ self.head.weight.T).view(-1, m.vocab).float(), labels.reshape(-1))
+                return (self.ln_f(x) @ self.head.weight.T).view(-1, m.vocab)
 
-        return Decoder()
+        return Whole()
 
 
-MODELS = {m.name: m for m in (Model("gpt2", 4, 256, 50257, 12, 768, 12, 3072, 1024), Model("llama", 1, 1024, 32000, 12, 768, 12, 2048, 1024))}
+class Exported:
+    """A model of plain PyTorch that mt gets as torch.onnx exports it."""
+
+    def __init__(self, name, batch, what, unit, units, classes, module, inputs):
+        self.name, self.batch, self.classes, self.inputs, self.module = name, batch, classes, inputs, module
+        self.what, self.unit, self.units = f"batch {batch}, {what}", unit, units
+
+    def feed(self, torch):
+        x = self.inputs(torch, self.batch)
+        return (x,), torch.randint(0, self.classes, x.shape if x.dtype == torch.int64 else x.shape[:1]).reshape(-1)
+
+    def files(self, bin_, folder, steps):
+        import numpy
+        import torch
+        torch.manual_seed(0)
+        (x,), _ = self.feed(torch)
+        name = "input_ids" if x.dtype == torch.int64 else "pixels"
+        measured([sys.executable, __file__, self.name, "--child", "export", "--to", folder / "model.onnx"])
+        rows = self.batch * (WARMUP + steps)
+        labels = numpy.random.default_rng(0).integers(0, self.classes, (rows, *x.shape[1:]) if x.dtype == torch.int64 else rows)
+        numpy.savez(folder / "data.npz", **{name: self.inputs(torch, rows).numpy(), "labels": labels})
+        return ["--loss", "cross-entropy"], ["--data", "data.npz"]
+
+    def export(self, path):
+        import torch
+        torch.manual_seed(0)
+        (x,), _ = self.feed(torch)
+        names = {"input_names": ["input_ids" if x.dtype == torch.int64 else "pixels"], "output_names": ["logits"]}
+        if self.name != "resnet":
+            dynamic = ({0: torch.export.Dim.DYNAMIC},)
+            torch.onnx.export(self.module().eval(), (x,), path, dynamo=True, optimize=False, dynamic_shapes=dynamic, verbose=False, **names)
+            return
+        training = torch.onnx.TrainingMode.TRAINING  # normalization by the batch's statistics, which the newer exporter does not write
+        torch.onnx.export(self.module().train(), (x,), path, dynamo=False, training=training, do_constant_folding=False, opset_version=17,
+                          dynamic_axes={names["input_names"][0]: {0: "batch"}}, **names)
+
+
+def encoder(torch, hidden, heads, layers, intermediate, before):
+    """Layers of an encoder: norms before their branch, or behind the sum."""
+    from torch import nn
+    from torch.nn import functional as F
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ln_1, self.ln_2 = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+            self.q, self.k, self.v, self.o = (nn.Linear(hidden, hidden) for _ in range(4))
+            self.fc, self.out = nn.Linear(hidden, intermediate), nn.Linear(intermediate, hidden)
+
+        def mix(self, x):
+            heads_of = lambda t: t.view(t.shape[0], t.shape[1], heads, hidden // heads).transpose(1, 2)
+            mixed = F.scaled_dot_product_attention(heads_of(self.q(x)), heads_of(self.k(x)), heads_of(self.v(x)))
+            return self.o(mixed.transpose(1, 2).reshape(x.shape))
+
+        def forward(self, x):
+            if before:
+                x = x + self.mix(self.ln_1(x))
+                return x + self.out(F.gelu(self.fc(self.ln_2(x))))
+            x = self.ln_1(x + self.mix(x))
+            return self.ln_2(x + self.out(F.gelu(self.fc(x))))
+
+    return nn.ModuleList(Block() for _ in range(layers))
+
+
+def small(module):
+    from torch import nn
+    for p in module.parameters():
+        if p.ndim > 1:
+            nn.init.normal_(p, std=0.02)
+    return module
+
+
+def bert():
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    class Bert(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.places, self.kinds = nn.Embedding(30522, 768), nn.Embedding(512, 768), nn.Embedding(2, 768)
+            self.ln, self.blocks = nn.LayerNorm(768), encoder(torch, 768, 12, 12, 3072, before=False)
+            self.dense, self.ln_head, self.bias = nn.Linear(768, 768), nn.LayerNorm(768), nn.Parameter(torch.zeros(30522))
+
+        def forward(self, ids):
+            x = self.ln(self.words(ids) + self.places(torch.arange(ids.shape[1])) + self.kinds(torch.zeros_like(ids)))
+            for block in self.blocks:
+                x = block(x)
+            return self.ln_head(F.gelu(self.dense(x))) @ self.words.weight.T + self.bias
+
+    return small(Bert())
+
+
+def vit():
+    import torch
+    from torch import nn
+
+    class Vit(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.patches, self.first = nn.Conv2d(3, 768, 16, 16), nn.Parameter(torch.zeros(1, 1, 768))
+            self.places, self.blocks = nn.Parameter(torch.zeros(1, 197, 768)), encoder(torch, 768, 12, 12, 3072, before=True)
+            self.ln, self.head = nn.LayerNorm(768), nn.Linear(768, 1000)
+
+        def forward(self, pixels):
+            x = self.patches(pixels).flatten(2).transpose(1, 2)
+            x = torch.cat((self.first.expand(x.shape[0], -1, -1), x), 1) + self.places
+            for block in self.blocks:
+                x = block(x)
+            return self.head(self.ln(x)[:, 0])
+
+    return small(Vit())
+
+
+def resnet():
+    import torch
+    from torch import nn
+
+    def normed(i, o, size, stride=1):
+        return nn.Sequential(nn.Conv2d(i, o, size, stride, size // 2, bias=False), nn.BatchNorm2d(o))
+
+    class Bottleneck(nn.Module):
+        def __init__(self, i, width, stride):
+            super().__init__()
+            self.down, self.across, self.up = normed(i, width, 1), normed(width, width, 3, stride), normed(width, 4 * width, 1)
+            self.short = normed(i, 4 * width, 1, stride) if stride > 1 or i != 4 * width else nn.Identity()
+
+        def forward(self, x):
+            y = self.up(torch.relu(self.across(torch.relu(self.down(x)))))
+            return torch.relu(y + self.short(x))
+
+    class ResNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem, blocks, channels = normed(3, 64, 7, 2), [], 64
+            for width, count in ((64, 3), (128, 4), (256, 6), (512, 3)):
+                for n in range(count):
+                    blocks.append(Bottleneck(channels, width, 2 if n == 0 and width > 64 else 1))
+                    channels = 4 * width
+            self.pool, self.blocks, self.head = nn.MaxPool2d(3, 2, 1), nn.Sequential(*blocks), nn.Linear(2048, 1000)
+
+        def forward(self, pixels):
+            return self.head(self.blocks(self.pool(torch.relu(self.stem(pixels)))).mean((2, 3)))
+
+    return ResNet()
+
+
+def pictures(torch, rows):
+    return torch.randn(rows, 3, 224, 224)
+
+
+MODELS = {m.name: m for m in (
+    Decoder("gpt2", 4, 256, 50257, 12, 768, 12, 3072, 1024), Decoder("llama", 1, 1024, 32000, 12, 768, 12, 2048, 1024),
+    Exported("bert", 8, "sequence 128", "tokens", 8 * 128, 30522, bert, lambda torch, rows: torch.randint(0, 30522, (rows, 128))),
+    Exported("vit", 8, "224 x 224", "pictures", 8, 1000, vit, pictures), Exported("resnet", 8, "224 x 224", "pictures", 8, 1000, resnet, pictures))}
 
 
 def child_torch(model, precision, mode, steps, threads):
@@ -128,21 +275,26 @@ def child_torch(model, precision, mode, steps, threads):
     import torch
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    module = model.torch()
+    module = model.module()
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4, weight_decay=0.1, fused=True)
-    loss_of = torch.compile(module) if mode == "compile" else module
+
+    def loss(inputs, labels):
+        logits = module(*inputs)
+        return torch.nn.functional.cross_entropy(logits.view(-1, logits.shape[-1]).float(), labels)
+
+    loss_of = torch.compile(loss) if mode == "compile" else loss
     narrow = torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else contextlib.nullcontext()
     seconds = []
     for _ in range(WARMUP + steps):
-        ids = torch.randint(0, model.vocab, (model.batch, model.seq + 1))
+        feed = model.feed(torch)
         begin = time.perf_counter()
         with narrow:
-            loss = loss_of(ids[:, :-1], ids[:, 1:])
+            value = loss_of(*feed)
         optimizer.zero_grad()
-        loss.backward()
+        value.backward()
         torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         optimizer.step()
-        loss.item()
+        value.item()
         seconds.append(time.perf_counter() - begin)
     print(json.dumps(seconds[WARMUP:]))
 
@@ -162,20 +314,19 @@ class Mt:
 
     def __init__(self, bin_, folder, model, precision, steps, threads):
         self.folder, self.steps = folder, steps
-        values = random.Random(0)
-        count = (model.seq + 1) * model.batch * (WARMUP + steps + 2)
-        (folder / "tokens.bin").write_bytes(struct.pack(f"<{count}H", *(values.randrange(model.vocab) for _ in range(count))))
-        measured([bin_ / "mtmodel", *model.mt.split(), "-o", "model.onnx"], cwd=folder)
-        out, _ = measured([bin_ / "mtc", "compile", "model.onnx", "-o", "plan.bin", "--batch", model.batch, "--seq", model.seq, "--clip",
-                           "--precision", precision, "--target", "cpu"], cwd=folder)
+        compiling, running = model.files(bin_, folder, steps)
+        out, _ = measured([bin_ / "mtc", "compile", "model.onnx", "-o", "plan.bin", "--batch", model.batch, *compiling, "--clip", "--precision", precision,
+                           "--target", "cpu"], cwd=folder)
         print(out.strip().splitlines()[-1], file=sys.stderr)
-        self.train = [bin_ / "mtrun", "plan.bin", "--data", "tokens.bin", "--lr", 1e-4, "--weight-decay", 0.1, "--decay", "all", "--threads", threads,
+        self.train = [bin_ / "mtrun", "plan.bin", *running, "--lr", 1e-4, "--weight-decay", 0.1, "--decay", "all", "--threads", threads,
                       "--steps", WARMUP + steps, "--out", "timed", "--metrics", "m.jsonl", "--overwrite"]
 
     def run(self):
         (self.folder / "m.jsonl").unlink(missing_ok=True)
         _, peak = measured(self.train, cwd=self.folder)
-        rows = [r for r in map(json.loads, open(self.folder / "m.jsonl")) if "loss" in r and "step_ms" in r]
+        records = [json.loads(line) for line in open(self.folder / "m.jsonl")]
+        self.useful_flops = next(r["useful_flops"] for r in records if "useful_flops" in r)
+        rows = [r for r in records if "loss" in r and "step_ms" in r]
         return [r["step_ms"] / 1e3 for r in rows[WARMUP:]], peak
 
 
@@ -214,7 +365,8 @@ def main():
     p.add_argument("--rounds", type=int, default=2, help="in each of which all are run")
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--skip-compile", action="store_true", help="leave torch.compile out")
-    p.add_argument("--child", choices=["eager", "compile"], help=argparse.SUPPRESS)
+    p.add_argument("--child", choices=["eager", "compile", "export"], help=argparse.SUPPRESS)
+    p.add_argument("--to", help=argparse.SUPPRESS)
     o = p.parse_args()
     try:
         import torch
@@ -222,6 +374,8 @@ def main():
         print("skipped: this compares with PyTorch, and torch is not installed here (pip install torch==2.13.0)")
         return
     models = [MODELS[name] for name in o.models or MODELS]
+    if o.child == "export":
+        return models[0].export(o.to)
     if o.child:
         return child_torch(models[0], o.precision[0], o.child, o.steps, o.threads)
     bin_ = pathlib.Path(o.build).resolve() / "bin"
@@ -230,8 +384,8 @@ def main():
     if rate := best_rate(bin_):
         print(f"oneDNN's best sgemm: {rate:.0f} GFLOP/s.")
     for model in models:
-        print(f"\n{model.name}, batch {model.batch}, sequence {model.seq}\n")
-        print("| | precision | tokens/s | step | mt is faster by | useful GFLOP/s | peak memory | mt takes |")
+        print(f"\n{model.name}, {model.what}\n")
+        print(f"| | precision | {model.unit}/s | step | mt is faster by | useful GFLOP/s | peak memory | mt takes |")
         print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         for precision in o.precision:
             with tempfile.TemporaryDirectory(prefix="mt-bench-") as folder:
@@ -245,7 +399,7 @@ def main():
                         peaks[rival.name] = max(peak, peaks.get(rival.name, 0))
             median = {name: statistics.median(times) for name, times in seconds.items()}
             for name, s in median.items():
-                print(f"| {name} | {precision} | {model.tokens / s:.0f} | {s:.2f} s | {s / median['mt']:.2f} x | {model.useful_flops / s / 1e9:.0f} "
+                print(f"| {name} | {precision} | {model.units / s:.{0 if model.units / s >= 100 else 2}f} | {s:.2f} s | {s / median['mt']:.2f} x | {rivals[0].useful_flops / s / 1e9:.0f} "
                       f"| {peaks[name] / 2**30:.2f} GiB | {100 * peaks['mt'] / peaks[name]:.0f} % |", flush=True)
 
 
