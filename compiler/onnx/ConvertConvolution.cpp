@@ -58,7 +58,9 @@ LogicalResult convolution(NodeContext &node) {
   if (!window)
     return failure();
   Value bias = node.has(2) ? node.input(2) : Value();
-  if (groups == 1 && !window->isPadded() && window->strides == window->size && llvm::all_of(window->dilations, isOne))
+  const bool arePatches =
+      groups == 1 && !window->isPadded() && window->strides == window->size && llvm::all_of(window->dilations, isOne);
+  if (arePatches && window->places() > 1) // of one place, nothing would be gained by moving it
     return node.result(byPatches(node, image, kernel, bias, *window));
   auto attributes = window->attributes(node);
   return node.result(node.emit<nn::ConvOp>(

@@ -2,9 +2,10 @@
 // (im2col: Chellapilla, Puri, Simard 2006), as many results at a time as stay in the cache; groups of few channels,
 // which make no matrix worth the name, by loops over rows. Blocks depend on shapes alone, and sums are in their order.
 #include "kernels/Blocks.h"
-#include "kernels/Windows.h"
 #include "kernels/cpu/FloatRows.h"
 #include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/Vector.h"
+#include "kernels/cpu/WindowRuns.h"
 
 #include <algorithm>
 
@@ -12,32 +13,6 @@ namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlockElements = 1 << 17; ///< of columns
-
-/// A place of a window, counted in row-major order, in each dimension.
-struct Place {
-  int64_t at[Windows::kDims];
-  Place(const Windows &w, int64_t place)
-      : at{place / (w.size[1] * w.size[2]), place / w.size[2] % w.size[1], place % w.size[2]} {}
-  /// Where the window of result 0 has this place in dimension `d` of the image.
-  int64_t offset(const Windows &w, int d) const { return at[d] * w.dilation[d] - w.low[d]; }
-};
-
-/// Calls visit(result, element, count) for runs of results of [begin, end) whose place lies in the image: `count`
-/// results side by side, whose elements are stride[2] apart.
-template <typename Visit> void eachRun(const Windows &w, const Place &place, int64_t begin, int64_t end, Visit visit) {
-  int64_t width = w.result[2], step = w.stride[2], shift = place.offset(w, 2);
-  int64_t low = std::max<int64_t>(0, ceilDivide(std::max<int64_t>(0, -shift), step));
-  int64_t high = w.image[2] - shift <= 0 ? 0 : std::min(width, ceilDivide(w.image[2] - shift, step));
-  for (int64_t at = begin; at < end;) {
-    int64_t x = at % width, row = at / width, run = std::min(width - x, end - at);
-    int64_t i = row / w.result[1] * w.stride[0] + place.offset(w, 0),
-            j = row % w.result[1] * w.stride[1] + place.offset(w, 1);
-    int64_t first = std::max(x, low), last = std::min(x + run, high);
-    if (i >= 0 && i < w.image[0] && j >= 0 && j < w.image[1] && first < last)
-      visit(at + first - x, (i * w.image[1] + j) * w.image[2] + first * step + shift, last - first);
-    at += run;
-  }
-}
 
 /// Operands and shape of the three calls, and how they are cut.
 struct Convolution {
@@ -50,7 +25,7 @@ struct Convolution {
   const Windows &windows() const { return shape.windows; }
   int64_t rows() const { return held * windows().places(); }
   int64_t width() const {
-    int64_t wanted = std::max<int64_t>(16, kBlockElements / rows() / 16 * 16);
+    int64_t wanted = std::max<int64_t>(16, kBlockElements / (rows() + shape.filters) / 16 * 16);
     return std::min(windows().resultPlaces(), wanted);
   }
   int64_t blocks() const { return ceilDivide(windows().resultPlaces(), width()); }
@@ -64,43 +39,6 @@ struct Convolution {
   int64_t weightOf(int64_t group, int64_t filter, int64_t channel) const {
     return ((group * shape.filters + filter) * shape.channels + channel) * windows().places();
   }
-
-  /// What results [begin, end) see of `channels` channels from element `base` on: [channels * places, end - begin].
-  void columns(const Launch &launch, int64_t base, int64_t channels, int64_t begin, int64_t end, float *out) const {
-    int64_t places = windows().places(), count = end - begin;
-    std::fill(out, out + channels * places * count, 0.0F);
-    for (int64_t row = 0; row < channels * places; ++row) {
-      int64_t plane = base + row / places * windows().imagePlaces();
-      eachRun(windows(), Place(windows(), row % places), begin, end, [&](int64_t at, int64_t element, int64_t run) {
-        image.load(launch.operands[image.operand], plane + element, windows().stride[2], run,
-                   out + row * count + at - begin);
-      });
-    }
-  }
-
-  /// Adds such columns back to where they were seen, planes of 32-bit sums.
-  void addBack(const float *from, int64_t channels, int64_t begin, int64_t end, float *planes) const {
-    int64_t places = windows().places(), count = end - begin, step = windows().stride[2];
-    for (int64_t row = 0; row < channels * places; ++row) {
-      float *plane = planes + row / places * windows().imagePlaces();
-      eachRun(windows(), Place(windows(), row % places), begin, end, [&](int64_t at, int64_t element, int64_t run) {
-        const float *in = from + row * count + at - begin;
-        for (int64_t i = 0; i < run; ++i)
-          plane[element + i * step] += in[i];
-      });
-    }
-  }
-
-  /// Results [begin, end) of all filters of a group: [filters, end - begin], or in place with the distance `line`.
-  const float *gradients(const Launch &launch, int64_t n, int64_t group, int64_t begin, int64_t end, float *buffer,
-                         int64_t &line) const {
-    line = gradient.native ? windows().resultPlaces() : end - begin;
-    if (gradient.native)
-      return launch.at<const float>(gradient.operand) + resultOf(n, group, 0) + begin;
-    for (int64_t m = 0; m < shape.filters; ++m)
-      gradient.load(launch.operands[gradient.operand], resultOf(n, group, m) + begin, 1, line, buffer + m * line);
-    return buffer;
-  }
   void write(const Launch &launch, const float *from, int64_t at, int64_t count) const {
     result.store(from, launch.operands[result.operand], at, count, launch.accumulates(result.operand));
   }
@@ -112,111 +50,240 @@ struct Convolution {
 
 //===-- by matrices -----------------------------------------------------------------------------------------===//
 
-struct Forward : Convolution {
-  explicit Forward(Convolution all) : Convolution(std::move(all)) { held = shape.channels; }
+/// A matrix, and the distance of its rows.
+template <typename T> struct Matrix {
+  const T *data;
+  int64_t line;
+};
+
+/// What multiplies is T: floats, or bf16 on the processor's units.
+template <typename T> struct ByMatrices : Convolution {
+  bool isPoint; ///< a window sees the place of its result and no other: columns lie in the image
+
+  explicit ByMatrices(Convolution all) : Convolution(std::move(all)) {
+    const Windows &w = windows();
+    isPoint = w.places() == 1 && std::ranges::equal(w.image, w.result) &&
+              std::ranges::all_of(w.stride, [](int64_t one) { return one == 1; }) &&
+              std::ranges::all_of(w.low, [](int64_t low) { return low == 0; });
+  }
+
+  /// Whether an operand is stored as what multiplies.
+  static bool isStored(const RowIn &operand) { return std::is_same_v<T, Bf16> || operand.native; }
+  static const T *there(const Launch &launch, const RowIn &operand, int64_t at) {
+    return launch.at<const T>(operand.operand) + at;
+  }
+  /// Elements `step` apart, one after another.
+  static void bring(const Launch &launch, const RowIn &operand, int64_t at, int64_t step, int64_t count, T *out) {
+    if (isStored(operand) && step == 1)
+      std::copy_n(there(launch, operand, at), count, out);
+    else if constexpr (std::is_same_v<T, float>)
+      operand.load(launch.operands[operand.operand], at, step, count, out);
+    else
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = there(launch, operand, at)[i * step];
+  }
+  static const T *all(const Launch &launch, const RowIn &operand, int64_t at, int64_t count, T *buffer) {
+    if (isStored(operand))
+      return there(launch, operand, at);
+    bring(launch, operand, at, 1, count, buffer);
+    return buffer;
+  }
+
+  /// What results [begin, end) see of `channels` channels from element `base` on: [channels * places, end - begin].
+  Matrix<T> columns(const Launch &launch, int64_t base, int64_t channels, int64_t begin, int64_t end, T *out) const {
+    const int64_t places = windows().places(), count = end - begin;
+    if (isPoint && isStored(image))
+      return {there(launch, image, base + begin), windows().imagePlaces()};
+    std::fill(out, out + channels * places * count, T());
+    for (int64_t row = 0; row < channels * places; ++row) {
+      const int64_t plane = base + row / places * windows().imagePlaces();
+      eachRun(windows(), Place(windows(), row % places), begin, end, [&](int64_t at, int64_t element, int64_t run) {
+        bring(launch, image, plane + element, windows().stride[2], run, out + row * count + at - begin);
+      });
+    }
+    return {out, count};
+  }
+
+  /// Results [begin, end) of so many filters of a group: [filters, end - begin].
+  Matrix<T> gradients(const Launch &launch, int64_t n, int64_t group, int64_t filter, int64_t filters, int64_t begin,
+                      int64_t end, T *buffer) const {
+    if (isStored(gradient))
+      return {there(launch, gradient, resultOf(n, group, filter) + begin), windows().resultPlaces()};
+    const int64_t count = end - begin;
+    for (int64_t m = 0; m < filters; ++m)
+      bring(launch, gradient, resultOf(n, group, filter + m) + begin, 1, count, buffer + m * count);
+    return {buffer, count};
+  }
+
+  /// Whether products go straight into the result.
+  bool isDirect(const Launch &launch) const { return result.native && !launch.accumulates(result.operand); }
+
+  /// Floats of so many elements of what multiplies, so that what lies behind them is aligned.
+  static int64_t floats(int64_t elements) {
+    return ceilDivide(elements * static_cast<int64_t>(sizeof(T)), int64_t{64}) * 16;
+  }
+  static T *elements(float *at) { return reinterpret_cast<T *>(at); }
+};
+
+template <typename T> struct Forward : ByMatrices<T> {
+  using Base = ByMatrices<T>;
+  explicit Forward(Convolution all) : Base(std::move(all)) { this->held = this->shape.channels; }
 
   void block(const Launch &launch, int64_t n, int64_t group, int64_t begin, int64_t end) const {
-    int64_t depth = shape.depth(), count = end - begin, filters = shape.filters;
-    auto *seen = ThreadPool::scratchOf<float>(scratchElements());
-    float *products = seen + depth * width(), *buffer = products + filters * width();
-    columns(launch, planeOf(n, group, 0), shape.channels, begin, end, seen);
-    const float *weights = kernel.at(launch, weightOf(group, 0, 0), filters * depth, buffer);
-    for (int64_t m = 0; m < filters; ++m)
-      std::fill_n(products + m * count, count, biasOf(launch, group * filters + m));
-    multiply({false, false, filters, count, depth, depth, count, count}, 1, weights, seen, 1, products);
-    for (int64_t m = 0; m < filters; ++m)
-      write(launch, products + m * count, resultOf(n, group, m) + begin, count);
+    const ConvShape &shape = this->shape;
+    const int64_t depth = shape.depth(), count = end - begin, filters = shape.filters;
+    float *products = ThreadPool::scratchOf<float>(scratchFloats()), *seen = products + filters * this->width();
+    const Matrix<T> image =
+        this->columns(launch, this->planeOf(n, group, 0), shape.channels, begin, end, Base::elements(seen));
+    const T *weights = Base::all(launch, this->kernel, this->weightOf(group, 0, 0), filters * depth,
+                                 Base::elements(seen + Base::floats(depth * this->width())));
+    const bool direct = this->isDirect(launch);
+    float *into = direct ? launch.at<float>(this->result.operand) + this->resultOf(n, group, 0) + begin : products;
+    const int64_t line = direct ? this->windows().resultPlaces() : count;
+    for (int64_t m = 0; m < filters && this->bias.present; ++m)
+      std::fill_n(into + m * line, count, this->biasOf(launch, group * filters + m));
+    multiply({false, false, filters, count, depth, depth, image.line, line}, 1, weights, image.data,
+             this->bias.present ? 1 : 0, into);
+    for (int64_t m = 0; m < filters && !direct; ++m)
+      this->write(launch, products + m * count, this->resultOf(n, group, m) + begin, count);
   }
 
-  int64_t scratchElements() const {
-    return (shape.depth() + shape.filters) * width() + (kernel.native ? 0 : shape.filters * shape.depth());
+  int64_t scratchFloats() const {
+    const int64_t depth = this->shape.depth(), filters = this->shape.filters;
+    return filters * this->width() + Base::floats(depth * this->width()) + Base::floats(filters * depth);
   }
   Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(scratchElements()),
-            .library = libraryScratch(shape.filters, width(), shape.depth())};
+    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
+            .library = libraryScratch(this->shape.filters, this->width(), this->shape.depth())};
   }
 
   Status operator()(const Launch &launch) const {
-    int64_t each = blocks();
-    launch.pool.parallelFor(shape.batch * shape.groups * each, [&](int64_t part) {
-      int64_t begin = part % each * width();
-      block(launch, part / each / shape.groups, part / each % shape.groups, begin,
-            std::min(begin + width(), windows().resultPlaces()));
+    const int64_t each = this->blocks(), width = this->width();
+    launch.pool.parallelFor(this->shape.batch * this->shape.groups * each, [&](int64_t part) {
+      const int64_t begin = part % each * width;
+      block(launch, part / each / this->shape.groups, part / each % this->shape.groups, begin,
+            std::min(begin + width, this->windows().resultPlaces()));
     });
     return {};
   }
 };
 
-struct DataGrad : Convolution {
-  explicit DataGrad(Convolution all) : Convolution(std::move(all)) {
-    held = std::clamp<int64_t>(2 * kBlockElements / windows().imagePlaces(), 1, ceilDivide(shape.channels, 8));
+template <typename T> struct DataGrad : ByMatrices<T> {
+  using Base = ByMatrices<T>;
+  explicit DataGrad(Convolution all) : Base(std::move(all)) {
+    this->held = std::clamp<int64_t>(2 * kBlockElements / this->windows().imagePlaces(), 1,
+                                     ceilDivide(this->shape.channels, int64_t{8}));
   }
 
   void block(const Launch &launch, int64_t n, int64_t group, int64_t first) const {
-    int64_t channels = std::min(held, shape.channels - first), places = windows().places(), filters = shape.filters;
-    auto *planes = ThreadPool::scratchOf<float>(scratchElements());
-    float *seen = planes + held * windows().imagePlaces(), *buffer = seen + rows() * width();
-    float *copied = buffer + (gradient.native ? 0 : filters * width());
-    std::fill_n(planes, channels * windows().imagePlaces(), 0.0F);
-    const float *weights = kernel.at(launch, weightOf(group, 0, 0), filters * shape.depth(), copied) + first * places;
-    for (int64_t begin = 0; begin < windows().resultPlaces(); begin += width()) {
-      int64_t end = std::min(begin + width(), windows().resultPlaces()), line = 0;
-      const float *dy = gradients(launch, n, group, begin, end, buffer, line);
-      multiply({true, false, channels * places, end - begin, filters, shape.depth(), line, end - begin}, 1, weights, dy,
-               0, seen);
-      addBack(seen, channels, begin, end, planes);
+    const ConvShape &shape = this->shape;
+    const Windows &windows = this->windows();
+    const int64_t channels = std::min(this->held, shape.channels - first), places = windows.places(),
+                  filters = shape.filters;
+    const int64_t width = this->width();
+    float *planes = ThreadPool::scratchOf<float>(scratchFloats()), *seen = planes + this->held * windows.imagePlaces();
+    T *buffer = Base::elements(seen + this->rows() * width),
+      *copied = Base::elements(seen + this->rows() * width + Base::floats(filters * width));
+    const bool direct = this->isPoint && this->isDirect(launch);
+    float *into = direct ? launch.at<float>(this->result.operand) + this->planeOf(n, group, first) : planes;
+    if (!this->isPoint)
+      std::fill_n(planes, channels * windows.imagePlaces(), 0.0F);
+    const T *weights =
+        Base::all(launch, this->kernel, this->weightOf(group, 0, 0), filters * shape.depth(), copied) + first * places;
+    for (int64_t begin = 0; begin < windows.resultPlaces(); begin += width) {
+      const int64_t end = std::min(begin + width, windows.resultPlaces()),
+                    line = this->isPoint ? windows.imagePlaces() : end - begin;
+      const Matrix<T> dy = this->gradients(launch, n, group, 0, filters, begin, end, buffer);
+      multiply({true, false, channels * places, end - begin, filters, shape.depth(), dy.line, line}, 1, weights,
+               dy.data, 0, this->isPoint ? into + begin : seen);
+      if (!this->isPoint)
+        addBack(seen, channels, begin, end, planes);
     }
-    write(launch, planes, planeOf(n, group, first), channels * windows().imagePlaces());
+    if (!direct)
+      this->write(launch, planes, this->planeOf(n, group, first), channels * windows.imagePlaces());
   }
 
-  int64_t scratchElements() const {
-    return held * windows().imagePlaces() + rows() * width() + (gradient.native ? 0 : shape.filters * width()) +
-           (kernel.native ? 0 : shape.filters * shape.depth());
+  /// Adds columns back to where they were seen, planes of 32-bit sums.
+  void addBack(const float *from, int64_t channels, int64_t begin, int64_t end, float *planes) const {
+    const int64_t places = this->windows().places(), count = end - begin, step = this->windows().stride[2];
+    for (int64_t row = 0; row < channels * places; ++row) {
+      float *plane = planes + row / places * this->windows().imagePlaces();
+      eachRun(this->windows(), Place(this->windows(), row % places), begin, end,
+              [&](int64_t at, int64_t element, int64_t run) {
+                const float *in = from + row * count + at - begin;
+                if (step == 1)
+                  return vec::add(in, plane + element, run);
+                for (int64_t i = 0; i < run; ++i)
+                  plane[element + i * step] += in[i];
+              });
+    }
+  }
+
+  int64_t scratchFloats() const {
+    const int64_t filters = this->shape.filters;
+    return this->held * this->windows().imagePlaces() + this->rows() * this->width() +
+           Base::floats(filters * this->width()) + Base::floats(filters * this->shape.depth());
   }
   Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(scratchElements()),
-            .library = libraryScratch(rows(), width(), shape.filters)};
+    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
+            .library = libraryScratch(this->rows(), this->width(), this->shape.filters)};
   }
 
   Status operator()(const Launch &launch) const {
-    int64_t each = channelBlocks();
-    launch.pool.parallelFor(shape.batch * shape.groups * each, [&](int64_t part) {
-      block(launch, part / each / shape.groups, part / each % shape.groups, part % each * held);
+    const int64_t each = this->channelBlocks();
+    launch.pool.parallelFor(this->shape.batch * this->shape.groups * each, [&](int64_t part) {
+      block(launch, part / each / this->shape.groups, part / each % this->shape.groups, part % each * this->held);
     });
     return {};
   }
 };
 
-struct WeightGrad : Convolution {
-  explicit WeightGrad(Convolution all) : Convolution(std::move(all)) { held = ceilDivide(shape.channels, 16); }
+/// The kernel's gradient in blocks of filters and of channels, not too narrow for a product.
+template <typename T> struct WeightGrad : ByMatrices<T> {
+  using Base = ByMatrices<T>;
+  static constexpr int64_t kFewest = 64, kParts = 16; ///< rows or columns of a block; blocks that there should be
+  int64_t filters;                                    ///< of a block
 
-  void block(const Launch &launch, int64_t group, int64_t first) const {
-    int64_t channels = std::min(held, shape.channels - first), own = channels * windows().places();
-    auto *sums = ThreadPool::scratchOf<float>(scratchElements());
-    float *seen = sums + shape.filters * rows(), *buffer = seen + rows() * width();
-    std::fill_n(sums, shape.filters * own, 0.0F);
-    for (int64_t n = 0; n < shape.batch; ++n)
-      for (int64_t begin = 0; begin < windows().resultPlaces(); begin += width()) {
-        int64_t end = std::min(begin + width(), windows().resultPlaces()), line = 0;
-        columns(launch, planeOf(n, group, first), channels, begin, end, seen);
-        const float *dy = gradients(launch, n, group, begin, end, buffer, line);
-        multiply({false, true, shape.filters, own, end - begin, line, end - begin, own}, 1, dy, seen, 1, sums);
-      }
-    for (int64_t m = 0; m < shape.filters; ++m)
-      write(launch, sums + m * own, weightOf(group, m, first), own);
+  explicit WeightGrad(Convolution all) : Base(std::move(all)) {
+    const ConvShape &shape = this->shape;
+    this->held = std::min(shape.channels,
+                          std::max(ceilDivide(kFewest, this->windows().places()), ceilDivide(shape.channels, kParts)));
+    filters = std::min(shape.filters, std::max(kFewest, ceilDivide(shape.filters * this->channelBlocks(), kParts)));
   }
 
-  int64_t scratchElements() const {
-    return shape.filters * rows() + rows() * width() + (gradient.native ? 0 : shape.filters * width());
+  void block(const Launch &launch, int64_t group, int64_t filter, int64_t first) const {
+    const ConvShape &shape = this->shape;
+    const int64_t channels = std::min(this->held, shape.channels - first), own = channels * this->windows().places(),
+                  width = this->width();
+    const int64_t rows = std::min(filters, shape.filters - filter);
+    float *sums = ThreadPool::scratchOf<float>(scratchFloats());
+    T *seen = Base::elements(sums + filters * this->rows()),
+      *buffer = Base::elements(sums + filters * this->rows() + Base::floats(this->rows() * width));
+    float beta = 0;
+    for (int64_t n = 0; n < shape.batch; ++n)
+      for (int64_t begin = 0; begin < this->windows().resultPlaces(); begin += width, beta = 1) {
+        const int64_t end = std::min(begin + width, this->windows().resultPlaces());
+        const Matrix<T> image = this->columns(launch, this->planeOf(n, group, first), channels, begin, end, seen);
+        const Matrix<T> dy = this->gradients(launch, n, group, filter, rows, begin, end, buffer);
+        multiply({false, true, rows, own, end - begin, dy.line, image.line, own}, 1, dy.data, image.data, beta, sums);
+      }
+    for (int64_t m = 0; m < rows; ++m)
+      this->write(launch, sums + m * own, this->weightOf(group, filter + m, first), own);
+  }
+
+  int64_t scratchFloats() const {
+    return filters * this->rows() + Base::floats(this->rows() * this->width()) + Base::floats(filters * this->width());
   }
   Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(scratchElements()),
-            .library = libraryScratch(shape.filters, rows(), width())};
+    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
+            .library = libraryScratch(filters, this->rows(), this->width())};
   }
 
   Status operator()(const Launch &launch) const {
-    int64_t each = channelBlocks();
-    launch.pool.parallelFor(shape.groups * each, [&](int64_t part) { block(launch, part / each, part % each * held); });
+    const int64_t across = this->channelBlocks(), each = across * ceilDivide(this->shape.filters, filters);
+    launch.pool.parallelFor(this->shape.groups * each, [&](int64_t part) {
+      block(launch, part / each, part % each / across * filters, part % across * this->held);
+    });
     return {};
   }
 };
@@ -322,23 +389,26 @@ struct WeightGradByRows : ByRows {
   }
 };
 
-template <typename Matrices, typename Rows> Result<Run> runOf(Convolution call) {
-  if (call.shape.channels * call.shape.filters <= kFewProducts)
-    return Run(Rows{std::move(call)});
-  return Run(Matrices(std::move(call)));
+template <template <typename> typename Matrices, typename Rows>
+Result<Run> runOf(const Signature &call, Convolution made) {
+  if (made.shape.channels * made.shape.filters <= kFewProducts)
+    return Run(Rows{std::move(made)});
+  if (hasBf16Units() && call.operands[0].type == DType::bf16 && call.operands[1].type == DType::bf16)
+    return Run(Matrices<Bf16>(std::move(made)));
+  return Run(Matrices<float>(std::move(made)));
 }
 
 Result<Run> prepareForward(const Signature &call) {
   return runOf<Forward, ForwardByRows>(
-      {ConvShape::of(call), RowIn(call, 0), RowIn(call, 1), {}, RowIn(call, 2), RowOut(call, 3)});
+      call, {ConvShape::of(call), RowIn(call, 0), RowIn(call, 1), {}, RowIn(call, 2), RowOut(call, 3)});
 }
 Result<Run> prepareDataGrad(const Signature &call) {
   return runOf<DataGrad, DataGradByRows>(
-      {ConvShape::of(call), {}, RowIn(call, 1), RowIn(call, 0), {}, RowOut(call, 2)});
+      call, {ConvShape::of(call), {}, RowIn(call, 1), RowIn(call, 0), {}, RowOut(call, 2)});
 }
 Result<Run> prepareWeightGrad(const Signature &call) {
   return runOf<WeightGrad, WeightGradByRows>(
-      {ConvShape::of(call), RowIn(call, 1), {}, RowIn(call, 0), {}, RowOut(call, 2)});
+      call, {ConvShape::of(call), RowIn(call, 1), {}, RowIn(call, 0), {}, RowOut(call, 2)});
 }
 
 constexpr Entry kEntries[] = {

@@ -1,10 +1,7 @@
 // pool and its gradient: a plane of one image and channel at a time.
-#include "kernels/Blocks.h"
-#include "kernels/Windows.h"
 #include "kernels/cpu/FloatRows.h"
+#include "kernels/cpu/WindowRuns.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace mt::kernels::cpu {
@@ -17,41 +14,23 @@ Kind kindOf(const Signature &call) {
   return kind == "max" ? Kind::max : kind == "sum" ? Kind::sum : Kind::mean;
 }
 
-/// Calls visit(element) for every element of the plane that the window of result (z, y, x) sees, in row-major order.
-template <typename Visit> void eachSeen(const Windows &w, int64_t z, int64_t y, int64_t x, Visit visit) {
-  for (int64_t a = 0; a < w.size[0]; ++a)
-    for (int64_t b = 0; b < w.size[1]; ++b)
-      for (int64_t c = 0; c < w.size[2]; ++c) {
-        int64_t i = z * w.stride[0] + a * w.dilation[0] - w.low[0], j = y * w.stride[1] + b * w.dilation[1] - w.low[1],
-                k = x * w.stride[2] + c * w.dilation[2] - w.low[2];
-        if (i >= 0 && i < w.image[0] && j >= 0 && j < w.image[1] && k >= 0 && k < w.image[2])
-          visit((i * w.image[1] + j) * w.image[2] + k);
-      }
+/// Calls visit(result, element) for every result of a plane and every element that its window sees: of each result the
+/// elements come in row-major order, and of each place of the window the results.
+template <typename Visit> void eachSeen(const Windows &w, Visit visit) {
+  const int64_t step = w.stride[2];
+  for (int64_t place = 0; place < w.places(); ++place)
+    eachRun(w, Place(w, place), 0, w.resultPlaces(), [&](int64_t at, int64_t element, int64_t run) {
+      for (int64_t i = 0; i < run; ++i)
+        visit(at + i, element + i * step);
+    });
 }
 
-/// Calls visit(result, z, y, x) for every result of a plane.
-template <typename Visit> void eachResult(const Windows &w, Visit visit) {
-  int64_t at = 0;
-  for (int64_t z = 0; z < w.result[0]; ++z)
-    for (int64_t y = 0; y < w.result[1]; ++y)
-      for (int64_t x = 0; x < w.result[2]; ++x)
-        visit(at++, z, y, x);
-}
-
-/// The first of the window's largest elements; -1 of none. A NaN is larger than all.
-int64_t largestSeen(const Windows &w, const float *plane, int64_t z, int64_t y, int64_t x) {
-  int64_t best = -1;
-  eachSeen(w, z, y, x, [&](int64_t at) {
-    if (best < 0 || plane[at] > plane[best] || (std::isnan(plane[at]) && !std::isnan(plane[best])))
-      best = at;
-  });
-  return best;
-}
-
-int64_t countSeen(const Windows &w, int64_t z, int64_t y, int64_t x) {
-  int64_t count = 0;
-  eachSeen(w, z, y, x, [&](int64_t) { ++count; });
-  return std::max<int64_t>(count, 1);
+/// How many elements each window sees, at least 1.
+void countSeen(const Windows &w, float *counts) {
+  std::fill_n(counts, w.resultPlaces(), 0.0F);
+  eachSeen(w, [&](int64_t at, int64_t) { counts[at] += 1; });
+  for (int64_t at = 0; at < w.resultPlaces(); ++at)
+    counts[at] = std::max(counts[at], 1.0F);
 }
 
 struct Pool {
@@ -61,32 +40,40 @@ struct Pool {
   RowIn operand;
   RowOut result;
 
-  float value(const float *plane, int64_t z, int64_t y, int64_t x) const {
-    if (kind == Kind::max) {
-      int64_t best = largestSeen(windows, plane, z, y, x);
-      return best < 0 ? -std::numeric_limits<float>::infinity() : plane[best];
-    }
-    double sum = 0;
-    eachSeen(windows, z, y, x, [&](int64_t at) { sum += plane[at]; });
-    return static_cast<float>(kind == Kind::mean ? sum / static_cast<double>(countSeen(windows, z, y, x)) : sum);
+  /// The largest that each window sees; NaN if one is.
+  void largest(const float *x, float *y) const {
+    std::fill_n(y, windows.resultPlaces(), -std::numeric_limits<float>::infinity());
+    eachSeen(windows, [&](int64_t at, int64_t element) {
+      const float value = x[element], best = y[at];
+      y[at] = value > best || value != value ? value : best;
+    });
   }
 
-  Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(windows.imagePlaces() + windows.resultPlaces())};
+  void summed(const float *x, double *sums, float *y) const {
+    const int64_t out = windows.resultPlaces();
+    std::fill_n(sums, out, 0.0);
+    eachSeen(windows, [&](int64_t at, int64_t element) { sums[at] += x[element]; });
+    if (kind == Kind::mean)
+      countSeen(windows, y);
+    for (int64_t at = 0; at < out; ++at)
+      y[at] = static_cast<float>(kind == Kind::mean ? sums[at] / static_cast<double>(y[at]) : sums[at]);
   }
+
+  /// The plane, sums in 64 bits, results.
+  int64_t floats() const { return windows.imagePlaces() + 1 + 3 * windows.resultPlaces(); }
+  Scratch scratch() const { return {.own = sizeof(float) * static_cast<uint64_t>(floats())}; }
 
   Status operator()(const Launch &launch) const {
-    int64_t in = windows.imagePlaces(), out = windows.resultPlaces();
+    const int64_t in = windows.imagePlaces(), out = windows.resultPlaces();
     launch.pool.parallelFor(planes, [&](int64_t plane) {
-      auto *buffers = ThreadPool::scratchOf<float>(in + out);
-      const float *x = operand.at(launch, plane * in, in, buffers);
-      float *y = result.place(launch, plane * out, buffers + in);
-      bool adds = result.adds(launch);
-      eachResult(windows, [&](int64_t at, int64_t a, int64_t b, int64_t c) {
-        float made = value(x, a, b, c);
-        y[at] = adds ? y[at] + made : made;
-      });
-      result.finish(launch, plane * out, out, y);
+      auto *buffers = ThreadPool::scratchOf<float>(floats());
+      float *made = buffers + 2 * out;
+      const float *x = operand.at(launch, plane * in, in, made + out);
+      if (kind == Kind::max)
+        largest(x, made);
+      else
+        summed(x, reinterpret_cast<double *>(buffers), made);
+      result.store(made, launch.operands[result.operand], plane * out, out, launch.accumulates(result.operand));
     });
     return {};
   }
@@ -99,30 +86,48 @@ struct PoolGrad {
   RowIn gradient, operand;
   RowOut result;
 
-  void give(const float *x, float dy, int64_t a, int64_t b, int64_t c, float *dx) const {
-    if (kind == Kind::max) {
-      if (int64_t best = largestSeen(windows, x, a, b, c); best >= 0)
-        dx[best] += dy;
-      return;
-    }
-    float share = kind == Kind::mean ? dy / static_cast<float>(countSeen(windows, a, b, c)) : dy;
-    eachSeen(windows, a, b, c, [&](int64_t at) { dx[at] += share; });
+  /// To the first of each window's largest elements; a NaN is larger than all.
+  void toLargest(const float *x, const float *dy, float *best, int64_t *from, float *dx) const {
+    const int64_t out = windows.resultPlaces();
+    std::fill_n(from, out, int64_t{-1});
+    eachSeen(windows, [&](int64_t at, int64_t element) {
+      const float value = x[element];
+      const bool isLarger = from[at] < 0 || value > best[at] || (value != value && best[at] == best[at]);
+      best[at] = isLarger ? value : best[at];
+      from[at] = isLarger ? element : from[at];
+    });
+    for (int64_t at = 0; at < out; ++at)
+      if (from[at] >= 0)
+        dx[from[at]] += dy[at];
   }
 
-  Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(2 * windows.imagePlaces() + windows.resultPlaces())};
+  void toAll(const float *dy, float *shares, float *dx) const {
+    const int64_t out = windows.resultPlaces();
+    if (kind == Kind::mean)
+      countSeen(windows, shares);
+    for (int64_t at = 0; at < out; ++at)
+      shares[at] = kind == Kind::mean ? dy[at] / shares[at] : dy[at];
+    eachSeen(windows, [&](int64_t at, int64_t element) { dx[element] += shares[at]; });
   }
+
+  /// Where results came from, shares of gradients or largest elements, and both planes and results.
+  int64_t floats() const { return 2 * windows.imagePlaces() + 4 * windows.resultPlaces(); }
+  Scratch scratch() const { return {.own = sizeof(float) * static_cast<uint64_t>(floats())}; }
 
   Status operator()(const Launch &launch) const {
-    int64_t in = windows.imagePlaces(), out = windows.resultPlaces();
+    const int64_t in = windows.imagePlaces(), out = windows.resultPlaces();
     launch.pool.parallelFor(planes, [&](int64_t plane) {
-      auto *buffers = ThreadPool::scratchOf<float>(2 * in + out);
-      const float *x = operand.at(launch, plane * in, in, buffers);
-      const float *dy = gradient.at(launch, plane * out, out, buffers + 2 * in);
-      float *dx = result.place(launch, plane * in, buffers + in);
+      auto *buffers = ThreadPool::scratchOf<float>(floats());
+      float *shares = buffers + 2 * out, *own = shares + out;
+      const float *dy = gradient.at(launch, plane * out, out, own);
+      const float *x = operand.at(launch, plane * in, in, own + out);
+      float *dx = result.place(launch, plane * in, own + out + in);
       if (!result.adds(launch))
         std::fill(dx, dx + in, 0.0F);
-      eachResult(windows, [&](int64_t at, int64_t a, int64_t b, int64_t c) { give(x, dy[at], a, b, c, dx); });
+      if (kind == Kind::max)
+        toLargest(x, dy, shares, reinterpret_cast<int64_t *>(buffers), dx);
+      else
+        toAll(dy, shares, dx);
       result.finish(launch, plane * in, in, dx);
     });
     return {};

@@ -2,6 +2,7 @@
 #include "kernels/Blocks.h"
 #include "kernels/cpu/Elements.h"
 #include "kernels/cpu/Family.h"
+#include "kernels/cpu/Vector.h"
 #include "kernels/cpu/View.h"
 
 #include <cmath>
@@ -45,7 +46,14 @@ template <typename S> S times(S a, S b) {
     return a * b;
 }
 
+vec::Fold foldOf(Kind kind) {
+  return kind == Kind::max ? vec::Fold::largest : kind == Kind::min ? vec::Fold::smallest : vec::Fold::sum;
+}
+
 template <typename S, typename C> void combine(Kind kind, const C *in, int64_t count, S *sums) {
+  if constexpr (std::is_same_v<C, float>)
+    if (kind != Kind::prod)
+      return vec::foldRow(foldOf(kind), in, count, sums);
   if (kind == Kind::prod)
     for (int64_t i = 0; i < count; ++i)
       sums[i] = times(sums[i], static_cast<S>(in[i]));
@@ -58,6 +66,15 @@ template <typename S, typename C> void combine(Kind kind, const C *in, int64_t c
   else
     for (int64_t i = 0; i < count; ++i)
       sums[i] = plus(sums[i], static_cast<S>(in[i]));
+}
+
+/// Into sums[i % lanes]; a count that is a multiple of so many.
+template <typename S, typename C> void combineLanes(Kind kind, const C *in, int64_t count, S *sums) {
+  if constexpr (std::is_same_v<C, float>)
+    if (kind != Kind::prod)
+      return vec::foldLanes(foldOf(kind), in, count, sums);
+  for (int64_t i = 0; i < count; i += vec::kFoldLanes)
+    combine(kind, in + i, vec::kFoldLanes, sums);
 }
 
 /// Dims and strides of a part of the operand.
@@ -91,20 +108,27 @@ struct Walk {
 /// time; where the last dimension is itself reduced, each result walks its own elements.
 template <typename C> struct Reduce {
   using S = std::conditional_t<std::is_integral_v<C>, int64_t, double>;
-  static constexpr int64_t kColumns = 256, kLanes = 8;
+  static constexpr int64_t kColumns = 256, kLanes = vec::kFoldLanes;
 
   Kind kind;
   Walk kept, reduced;
   int64_t groups, inner, count; ///< results = groups * inner, each of `count` elements
   LoadRow<C> load;
   StoreRow<S> store;
+  bool isStored; ///< as it is computed with
+
+  /// Elements `stride` apart, where they lie or in a row.
+  const C *bring(const void *operand, int64_t at, int64_t stride, int64_t width, C *row) const {
+    if (isStored && stride == 1)
+      return static_cast<const C *>(operand) + at;
+    load(operand, at, stride, width, row);
+    return row;
+  }
 
   void rows(const void *operand, int64_t base, int64_t width, S *sums) const {
     C row[kColumns];
-    for (int64_t step = 0; step < count; ++step) {
-      load(operand, base + reduced.offset(step), 1, width, row);
-      combine(kind, row, width, sums);
-    }
+    for (int64_t step = 0; step < count; ++step)
+      combine(kind, bring(operand, base + reduced.offset(step), 1, width, row), width, sums);
   }
 
   S single(const void *operand, int64_t base) const {
@@ -116,10 +140,9 @@ template <typename C> struct Reduce {
     for (int64_t step = 0; step < count; step += run)
       for (int64_t at = 0, start = base + reduced.offset(step); at < run; at += kColumns) {
         int64_t width = std::min(kColumns, run - at), whole = width / kLanes * kLanes;
-        load(operand, start + at * stride, stride, width, row);
-        for (int64_t i = 0; i < whole; i += kLanes)
-          combine(kind, row + i, kLanes, lanes);
-        combine(kind, row + whole, width - whole, lanes);
+        const C *values = bring(operand, start + at * stride, stride, width, row);
+        combineLanes(kind, values, whole, lanes);
+        combine(kind, values + whole, width - whole, lanes);
       }
     for (int64_t i = 1; i < kLanes; ++i)
       combine(kind, lanes + i, 1, lanes);
@@ -170,7 +193,8 @@ Result<Run> prepareReduce(const Signature &call) {
     using C = decltype(arithmetic);
     int64_t inner = lastKept && !kept.strides.empty() && kept.strides.back() == 1 ? kept.sizes.back() : 1;
     return Run(Reduce<C>{kindOf(call.text("kind")), kept, reduced, kept.elements() / inner, inner, reduced.elements(),
-                         loader<C>(operand.type), storer<typename Reduce<C>::S>(call.operands[1].type)});
+                         loader<C>(operand.type), storer<typename Reduce<C>::S>(call.operands[1].type),
+                         isNative<C>(operand.type)});
   });
 }
 

@@ -87,6 +87,49 @@ void narrowAll(const float *from, int64_t count, bool accumulate, Bf16 *to) {
   std::memcpy(to + i, halves, static_cast<size_t>(count - i) * sizeof(uint16_t));
 }
 
+struct AddTo {
+  template <class W> HWY_INLINE W operator()(W held, W x) const { return hn::Add(held, x); }
+};
+struct LargerOf {
+  template <class W> HWY_INLINE W operator()(W held, W x) const {
+    return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Gt(x, held)), x, held);
+  }
+};
+struct SmallerOf {
+  template <class W> HWY_INLINE W operator()(W held, W x) const {
+    return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, held)), x, held);
+  }
+};
+template <class F> void withFold(vec::Fold fold, F use) {
+  fold == vec::Fold::sum ? use(AddTo()) : fold == vec::Fold::largest ? use(LargerOf()) : use(SmallerOf());
+}
+void foldLanes(vec::Fold fold, const float *x, int64_t count, double *lanes) {
+  const hn::CappedTag<double, vec::kFoldLanes> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  withFold(fold, [&](auto f) {
+    for (int64_t lane = 0; lane < vec::kFoldLanes; lane += static_cast<int64_t>(hn::Lanes(d))) {
+      auto held = hn::LoadU(d, lanes + lane);
+      for (int64_t i = lane; i < count; i += vec::kFoldLanes)
+        held = f(held, hn::PromoteTo(d, hn::LoadU(narrow, x + i)));
+      hn::StoreU(held, d, lanes + lane);
+    }
+  });
+}
+void foldRow(vec::Fold fold, const float *x, int64_t count, double *values) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  withFold(fold, [&](auto f) {
+    int64_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+      hn::StoreU(f(hn::LoadU(d, values + i), hn::PromoteTo(d, hn::LoadU(narrow, x + i))), d, values + i);
+    const hn::CappedTag<double, 1> one;
+    const hn::Rebind<float, decltype(one)> oneNarrow;
+    for (; i < count; ++i)
+      hn::StoreU(f(hn::LoadU(one, values + i), hn::PromoteTo(one, hn::LoadU(oneNarrow, x + i))), one, values + i);
+  });
+}
+
 struct SumTerm {
   HWY_INLINE V operator()(const float *const *in) const { return load(in[0]); }
 };
@@ -465,6 +508,8 @@ namespace mt::kernels::cpu {
 HWY_EXPORT(widenAll);
 HWY_EXPORT(narrowAll);
 HWY_EXPORT(roundAll);
+HWY_EXPORT(foldLanes);
+HWY_EXPORT(foldRow);
 HWY_EXPORT(sum);
 HWY_EXPORT(dot);
 HWY_EXPORT(squaredDistance);
@@ -492,6 +537,12 @@ namespace vec {
 void widen(const Bf16 *from, int64_t count, float *to) { HWY_DYNAMIC_DISPATCH(widenAll)(from, count, to); }
 void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to) {
   HWY_DYNAMIC_DISPATCH(narrowAll)(from, count, accumulate, to);
+}
+void foldLanes(Fold fold, const float *x, int64_t count, double *lanes) {
+  HWY_DYNAMIC_DISPATCH(foldLanes)(fold, x, count, lanes);
+}
+void foldRow(Fold fold, const float *x, int64_t count, double *values) {
+  HWY_DYNAMIC_DISPATCH(foldRow)(fold, x, count, values);
 }
 void roundToBf16(float *values, int64_t count) { HWY_DYNAMIC_DISPATCH(roundAll)(values, count); }
 double sum(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(sum)(x, count); }

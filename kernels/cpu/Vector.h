@@ -17,6 +17,14 @@ void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to);
 /// Floats to the nearest that bf16 holds, in place.
 void roundToBf16(float *values, int64_t count);
 
+/// What many values become one by. Of NaN and another the larger, and the smaller, is NaN.
+enum class Fold : uint8_t { sum, largest, smallest };
+constexpr int64_t kFoldLanes = 8;
+/// Folds x[i] into lanes[i % kFoldLanes]; a count that is a multiple of so many.
+void foldLanes(Fold fold, const float *x, int64_t count, double *lanes);
+/// Folds x[i] into values[i].
+void foldRow(Fold fold, const float *x, int64_t count, double *values);
+
 double sum(const float *x, int64_t count);
 double dot(const float *x, const float *y, int64_t count);
 /// Sum of (x - center)^2.
