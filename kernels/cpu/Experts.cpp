@@ -35,36 +35,48 @@ Grouped group(const Launch &launch, const Indices &experts, int64_t count) {
   return {begins, rows};
 }
 
-/// Columns [first, first + width) of rows that lie apart, one after another in `out`.
-void collect(const Launch &launch, const RowIn &from, const int64_t *rows, int64_t count, int64_t line, int64_t first,
-             int64_t width, float *out) {
-  for (int64_t i = 0; i < count; ++i)
-    if (const float *row = from.at(launch, rows[i] * line + first, width, out + i * width); row != out + i * width)
-      std::copy_n(row, width, out + i * width);
+/// Elements of an operand as what multiplies, T: floats, or bf16 on the processor's units.
+template <typename T> bool isStored(const RowIn &operand) { return std::is_same_v<T, Bf16> || operand.native; }
+template <typename T> void bring(const Launch &launch, const RowIn &operand, int64_t at, int64_t count, T *out) {
+  if constexpr (std::is_same_v<T, float>)
+    operand.load(launch.operands[operand.operand], at, 1, count, out);
+  else
+    std::copy_n(launch.at<const T>(operand.operand) + at, count, out);
 }
 
-struct ExpertMatmul {
+/// Columns [first, first + width) of rows that lie apart, one after another in `out`.
+template <typename T>
+void collect(const Launch &launch, const RowIn &from, const int64_t *rows, int64_t count, int64_t line, int64_t first,
+             int64_t width, T *out) {
+  for (int64_t i = 0; i < count; ++i)
+    bring(launch, from, rows[i] * line + first, width, out + i * width);
+}
+
+/// Floats that so many elements take, of any T, and alignment.
+constexpr int64_t kAligned = 16;
+int64_t floats(int64_t elements) { return ceilDivide(elements, kAligned) * kAligned; }
+
+struct ExpertShape {
   Indices experts;
   int64_t count, depth, columns;
   bool transposed; ///< matrices are [columns, depth]
   RowIn lhs, weight;
   RowOut result;
+};
 
-  /// The block's columns of an expert's matrix as floats, and the distance of their stored rows.
-  const float *matrix(const Launch &launch, int64_t expert, int64_t column, int64_t width, float *buffer,
-                      int64_t &line) const {
-    int64_t base = expert * depth * columns;
-    line = transposed ? depth : weight.native ? columns : width;
-    if (transposed || weight.native)
-      return weight.at(launch, base + column * (transposed ? depth : 1), transposed ? width * depth : 1, buffer);
-    for (int64_t k = 0; k < depth; ++k)
-      weight.load(launch.operands[weight.operand], base + k * columns + column, 1, width, buffer + k * width);
+template <typename T> struct ExpertMatmul : ExpertShape {
+  explicit ExpertMatmul(ExpertShape shape) : ExpertShape(std::move(shape)) {}
+
+  /// The block's columns of an expert's matrix, and the distance of their stored rows.
+  const T *matrix(const Launch &launch, int64_t expert, int64_t column, int64_t width, T *buffer, int64_t &line) const {
+    const int64_t base = expert * depth * columns + column * (transposed ? depth : 1);
+    line = transposed ? depth : columns;
+    if (isStored<T>(weight))
+      return launch.at<const T>(weight.operand) + base;
+    line = transposed ? depth : width;
+    for (int64_t k = 0; k < (transposed ? width : depth); ++k)
+      bring(launch, weight, base + k * (transposed ? depth : columns), line, buffer + k * line);
     return buffer;
-  }
-
-  void put(const Launch &launch, int64_t row, int64_t column, int64_t width, const float *from) const {
-    result.store(from, launch.operands[result.operand], row * columns + column, width,
-                 launch.accumulates(result.operand));
   }
 
   void block(const Launch &launch, const Grouped &grouped, int64_t expert, int64_t column) const {
@@ -72,22 +84,23 @@ struct ExpertMatmul {
             width = std::min(kColumns, columns - column);
     if (begin == end)
       return;
-    auto *rows = ThreadPool::scratchOf<float>(kRows * (depth + kColumns) + depth * kColumns);
-    float *products = rows + kRows * depth, *buffer = products + kRows * kColumns;
+    float *products = ThreadPool::scratchOf<float>(scratchFloats());
+    auto *rows = reinterpret_cast<T *>(products + kRows * kColumns), *buffer = reinterpret_cast<T *>(products + kRows * kColumns + floats(kRows * depth));
     int64_t line = 0;
-    const float *b = matrix(launch, expert, column, width, buffer, line);
+    const T *b = matrix(launch, expert, column, width, buffer, line);
     for (int64_t at = begin; at < end; at += kRows) {
       int64_t height = std::min(kRows, end - at);
       collect(launch, lhs, grouped.rows + at, height, depth, 0, depth, rows);
       multiply({false, transposed, height, width, depth, depth, line, width}, 1, rows, b, 0, products);
       for (int64_t i = 0; i < height; ++i)
-        put(launch, grouped.rows[at + i], column, width, products + i * width);
+        result.store(products + i * width, launch.operands[result.operand], grouped.rows[at + i] * columns + column, width,
+                     launch.accumulates(result.operand));
     }
   }
 
+  int64_t scratchFloats() const { return kRows * kColumns + floats(kRows * depth) + floats(depth * kColumns); }
   Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(kRows * (depth + kColumns) + depth * kColumns),
-            .library = libraryScratch(kRows, kColumns, depth)};
+    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()), .library = libraryScratch(kRows, kColumns, depth)};
   }
 
   Status operator()(const Launch &launch) const {
@@ -100,18 +113,22 @@ struct ExpertMatmul {
   }
 };
 
-/// The first dimension of an expert's matrix is cut: rows of it from `left`, all columns from `right`.
-struct ExpertMatmulGrad {
-  static constexpr int64_t kDepth = 128; ///< rows that are multiplied at once
+struct ExpertGradShape {
   Indices experts;
   int64_t count, height, width; ///< of a matrix
   RowIn left, right;
   RowOut result;
+};
+
+/// The first dimension of an expert's matrix is cut: rows of it from `left`, all columns from `right`.
+template <typename T> struct ExpertMatmulGrad : ExpertGradShape {
+  static constexpr int64_t kDepth = 128; ///< rows that are multiplied at once
+  explicit ExpertMatmulGrad(ExpertGradShape shape) : ExpertGradShape(std::move(shape)) {}
 
   void block(const Launch &launch, const Grouped &grouped, int64_t expert, int64_t first) const {
     int64_t tall = std::min(kRows, height - first), begin = grouped.begins[expert], end = grouped.begins[expert + 1];
-    auto *sums = ThreadPool::scratchOf<float>(kRows * width + kDepth * (kRows + width));
-    float *a = sums + kRows * width, *b = a + kDepth * kRows;
+    float *sums = ThreadPool::scratchOf<float>(scratchFloats());
+    auto *a = reinterpret_cast<T *>(sums + floats(kRows * width)), *b = reinterpret_cast<T *>(sums + floats(kRows * width) + kDepth * kRows);
     std::fill(sums, sums + tall * width, 0.0F);
     for (int64_t at = begin; at < end; at += kDepth) {
       int64_t depth = std::min(kDepth, end - at);
@@ -123,9 +140,9 @@ struct ExpertMatmulGrad {
                  launch.accumulates(result.operand));
   }
 
+  int64_t scratchFloats() const { return floats(kRows * width) + kDepth * kRows + floats(kDepth * width); }
   Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(kRows * width + kDepth * (kRows + width)),
-            .library = libraryScratch(kRows, width, kDepth)};
+    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()), .library = libraryScratch(kRows, width, kDepth)};
   }
 
   Status operator()(const Launch &launch) const {
@@ -138,20 +155,27 @@ struct ExpertMatmulGrad {
   }
 };
 
+/// Of a call whose first operands are the factors.
+template <template <typename> typename Product, typename Shape> Result<Run> productOf(const Signature &call, Shape shape) {
+  if (hasBf16Units() && call.operands[0].type == DType::bf16 && call.operands[1].type == DType::bf16)
+    return Run(Product<Bf16>(std::move(shape)));
+  return Run(Product<float>(std::move(shape)));
+}
+
 Result<Run> prepareExpertMatmul(const Signature &call) {
   if (!call.operands[3].present)
     return Run([](const Launch &) { return Status(); });
   const Dims &matrices = call.operands[1].dims;
   bool transposed = call.integer("transposed") != 0;
-  return Run(ExpertMatmul{Indices(call, 2, false), matrices[0], matrices[transposed ? 2 : 1],
-                          matrices[transposed ? 1 : 2], transposed, RowIn(call, 0), RowIn(call, 1), RowOut(call, 3)});
+  return productOf<ExpertMatmul>(call, ExpertShape{Indices(call, 2, false), matrices[0], matrices[transposed ? 2 : 1],
+                                                   matrices[transposed ? 1 : 2], transposed, RowIn(call, 0), RowIn(call, 1), RowOut(call, 3)});
 }
 
 Result<Run> prepareExpertMatmulGrad(const Signature &call) {
   const Dims &matrices = call.operands[3].dims;
   bool transposed = call.integer("transposed") != 0;
-  return Run(ExpertMatmulGrad{Indices(call, 2, false), matrices[0], matrices[1], matrices[2],
-                              RowIn(call, transposed ? 0 : 1), RowIn(call, transposed ? 1 : 0), RowOut(call, 3)});
+  return productOf<ExpertMatmulGrad>(call, ExpertGradShape{Indices(call, 2, false), matrices[0], matrices[1], matrices[2],
+                                                           RowIn(call, transposed ? 0 : 1), RowIn(call, transposed ? 1 : 0), RowOut(call, 3)});
 }
 
 constexpr Entry kEntries[] = {{"expert_matmul", prepareExpertMatmul}, {"expert_matmul_grad", prepareExpertMatmulGrad}};
