@@ -122,6 +122,10 @@ bool hasCode(std::string_view kernel, Backend backend) {
   return found && (backend == Backend::cpu || !isHostOnly(*found));
 }
 
+bool addsOnce(std::string_view kernel, Backend backend) {
+  return backend == Backend::cpu && (kernel == "embedding_grad" || kernel == "gather_grad");
+}
+
 std::string missingCode(const Signature &call, Backend backend) {
   if (!hasCode(call.kernel, backend))
     return fmt::format("{}: the {} has no such kernel: compile for another --target", call.kernel, nameOf(backend));

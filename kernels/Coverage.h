@@ -14,5 +14,9 @@ bool hasCode(std::string_view kernel, Backend backend);
 /// element type of an operand.
 std::string missingCode(const Signature &call, Backend backend);
 
+/// Whether a result that accumulates has the bits of one that does not, added to what was there: then it may be bound
+/// so in place of a sum.
+bool addsOnce(std::string_view kernel, Backend backend);
+
 } // namespace mt::kernels
 #endif

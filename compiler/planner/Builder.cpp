@@ -353,8 +353,10 @@ private:
   /// Where the gradient of an operand goes, and whether it is the first to go there.
   Access gradientOf(int64_t l, const Result &result, int64_t microBatch) {
     const Operand &what = context.layer(l).operands[static_cast<size_t>(result.index)];
-    if (what.kind == Operand::parameter)
-      return bind(gradients.of(what.index), BindingEffect::write, result.type);
+    if (what.kind == Operand::parameter) {
+      const auto [place, adds] = gradients.of(what.index);
+      return bind(place, adds ? BindingEffect::accumulate : BindingEffect::write, result.type);
+    }
     const auto [place, isFirst] = values.gradient(l, what.index, microBatch, result.type);
     return bind(place, isFirst ? BindingEffect::write : BindingEffect::accumulate, result.type);
   }

@@ -14,6 +14,20 @@ std::string Gradients::labelOf(int64_t k, int64_t l) const {
   return context.out.text("gradient {} layer {}", context.named(context.pack(k).parameters), l);
 }
 
+/// What is added at once is so with one micro-batch alone: otherwise those of a layer are added up first.
+bool Gradients::addsInPlace(int64_t l, int64_t k) const {
+  const GradientPack &pack = context.pack(k);
+  if (!context.machine.unified() || context.model.microBatches > 1 || context.hasRanks() || !pack.isShared() ||
+      pack.first() == l)
+    return false;
+  return std::ranges::all_of(context.code(context.rungOf(l).backward).results, [&](const Result &result) {
+    if (result.kind != Result::gradient)
+      return true;
+    const Operand &what = context.layer(l).operands[static_cast<size_t>(result.index)];
+    return what.kind != Operand::parameter || context.parameter(what.index).pack != k || result.addsOnce;
+  });
+}
+
 void Gradients::open(int64_t l, int64_t microBatch) {
   if (parts.empty() || layer != l)
     sums.clear();
@@ -21,9 +35,11 @@ void Gradients::open(int64_t l, int64_t microBatch) {
   sums.try_emplace(context.deviceOf(l, microBatch), context.decision(l).together);
   parts.clear();
   for (int64_t k : context.layer(l).packs)
-    parts[k] =
-        context.out.slot(context.out.text("device {}{}", labelOf(k, l), context.ofMicroBatch(microBatch)),
-                         context.device(context.deviceOf(l, microBatch)).memory, Kind::gradient, context.pack(k).bytes);
+    parts[k] = addsInPlace(l, k)
+                   ? all.at(k).front().place
+                   : context.out.slot(context.out.text("device {}{}", labelOf(k, l), context.ofMicroBatch(microBatch)),
+                                      context.device(context.deviceOf(l, microBatch)).memory, Kind::gradient,
+                                      context.pack(k).bytes);
 }
 
 void Gradients::close(int64_t l, int64_t microBatch) {
@@ -336,7 +352,7 @@ void Gradients::keep(int64_t l, int64_t k, const Landed &landed) {
     kept.clear();
   if (pack.first() == l)
     kept.push_back(landed);
-  else
+  else if (!addsInPlace(l, k))
     addPack(context.out.text("sum gradients of {}", context.named(pack.parameters)), engine, k, context.hasRanks(),
             kept.front().place, {landed.place});
   if (pack.complete() != l)

@@ -23,7 +23,11 @@ public:
   void startProgram() { deviceNorms.clear(); }
   /// Makes places for what one micro-batch gives in the backward of a layer.
   void open(int64_t l, int64_t microBatch);
-  Place of(int64_t p) const { return parts.at(context.parameter(p).pack) + context.parameter(p).packOffset; }
+  /// Where the gradient of a parameter goes, and whether it is added to what is there.
+  std::pair<Place, bool> of(int64_t p) const {
+    const int64_t k = context.parameter(p).pack;
+    return {parts.at(k) + context.parameter(p).packOffset, addsInPlace(layer, k)};
+  }
   /// Adds what the micro-batch gave.
   void close(int64_t l, int64_t microBatch);
   /// Norms, and the way to where updates read them, after all micro-batches.
@@ -52,6 +56,8 @@ private:
   std::map<int64_t, Place> deviceNorms;       ///< by parameter, where a device has them
   std::map<int64_t, std::vector<Landed>> all; ///< by pack
 
+  /// Whether a layer's part is added to that of a later layer where that lies, in one step with its gradient.
+  bool addsInPlace(int64_t l, int64_t k) const;
   std::string labelOf(int64_t k, int64_t l) const;
   void addTo(int64_t l, const Engine &engine, const Packs &into, const std::vector<Packs> &others);
   void bringBlocksDown(int64_t l, int64_t count);

@@ -89,6 +89,7 @@ struct Result {
   enum Kind : uint8_t { value, saved, gradient, loss, prediction } kind = value;
   int64_t index = 0;
   TensorType type;
+  bool addsOnce = false; ///< it may be added to what is there, with the bits of a sum
 };
 struct Template {
   std::string name;

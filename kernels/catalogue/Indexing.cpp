@@ -112,6 +112,9 @@ std::string checkEmbeddingGrad(const Signature &call) {
 }
 
 double resultTwice(const Signature &call) { return 2.0 * static_cast<double>(call.operands.back().bytes()); }
+uint64_t placesWorkspace(const Signature &call) {
+  return sizeof(int64_t) * static_cast<uint64_t>(call.operands[0].elements());
+}
 uint64_t cudaSortWorkspace(const Signature &call) { return sortScratch(call.operands[0].elements()); }
 uint64_t cudaScatterWorkspace(const Signature &call) { return sortScratch(call.operands[1].elements()); }
 double topKFlops(const Signature &call) { return static_cast<double>(call.operands[0].elements()); }
@@ -139,7 +142,8 @@ std::span<const Kernel> indexingKernels() {
       entry("gather_grad", "indices gradient -> result+", "Gradient of gather for its data, summed in index order.",
             "result[a, indices[i], b] += gradient[a, i, b], from zero. Types: result the gradient's or f32; summed in "
             "f32 and rounded once",
-            gradientFlops, checkGatherGrad, {.attributes = kAxis, .cudaWorkspace = cudaSortWorkspace}),
+            gradientFlops, checkGatherGrad,
+            {.attributes = kAxis, .workspace = placesWorkspace, .cudaWorkspace = cudaSortWorkspace}),
       entry("gather_nd", "data indices -> result+", "ONNX GatherND; negative indices count from the end.",
             "result[b, i, ..] = data[b, indices[b, i, :], ..]", noFlops, checkGatherNd,
             {.attributes = kBatch, .traffic = resultTwice}),
@@ -165,7 +169,7 @@ std::span<const Kernel> indexingKernels() {
       entry("embedding_grad", "ids gradient -> result+", "Gradient of the table, summed in the order of the ids.",
             "result[ids[i], :] += gradient[i, :], from zero. Types: result the gradient's or f32; summed in f32 and "
             "rounded once",
-            gradientFlops, checkEmbeddingGrad, {.cudaWorkspace = cudaSortWorkspace})};
+            gradientFlops, checkEmbeddingGrad, {.workspace = placesWorkspace, .cudaWorkspace = cudaSortWorkspace})};
   return kernels;
 }
 

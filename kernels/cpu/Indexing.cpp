@@ -112,64 +112,60 @@ Result<Run> prepareGatherElements(const Signature &call) {
   });
 }
 
-/// result[a, indices[i], b] += gradient[a, i, b]. A chunk owns some columns b of one a, and takes the indices in order.
-/// Where the result is narrower than C, the chunk's sums are kept in C and stored once.
+/// result[a, indices[i], b] = the sum of gradient[a, i, b], in the order of i, zero where there is none. A chunk owns
+/// some columns b of one a. What is added to is added to once, all of it, so that bits are those of a result added
+/// afterwards.
 template <typename C> struct ScatterAdd {
   static constexpr int64_t kColumns = 64;
   Indices indices;
   int64_t outer, size, inner;
   LoadRow<C> load;
   StoreRow<C> store;
-  bool native;
 
   void clear(const Launch &launch) const {
     constexpr int64_t kChunk = 65536;
-    int64_t total = outer * size * inner;
+    const int64_t total = outer * size * inner;
+    const bool adds = launch.accumulates(2);
     launch.pool.parallelFor(ceilDivide(total, kChunk), [&](int64_t chunk) {
       C zeros[256] = {};
       for (int64_t at = chunk * kChunk, end = std::min(total, at + kChunk); at < end; at += 256)
-        store(zeros, launch.operands[2], at, std::min<int64_t>(256, end - at), false);
+        store(zeros, launch.operands[2], at, std::min<int64_t>(256, end - at), adds);
     });
   }
 
-  void add(const Launch &launch, int64_t a, int64_t column) const {
-    C row[kColumns];
-    int64_t width = std::min(kColumns, inner - column);
-    for (int64_t i = 0; i < indices.count; ++i) {
-      load(launch.operands[1], (a * indices.count + i) * inner + column, 1, width, row);
-      int64_t to = a * size + indices.at(launch, i, size);
-      store(row, launch.operands[2], to * inner + column, width, true);
-    }
+  /// Places of the indices, those of one row behind each other.
+  std::span<const int64_t> sorted(const Launch &launch) const {
+    auto *places = static_cast<int64_t *>(launch.operands[3]);
+    for (int64_t i = 0; i < indices.count; ++i)
+      places[i] = i;
+    std::sort(places, places + indices.count, [&](int64_t i, int64_t j) { // no two are equal, and it takes no memory
+      return std::pair(indices.at(launch, i, size), i) < std::pair(indices.at(launch, j, size), j);
+    });
+    return {places, static_cast<size_t>(indices.count)};
   }
 
-  void addWide(const Launch &launch, int64_t a, int64_t column) const {
-    C row[kColumns];
-    int64_t width = std::min(kColumns, inner - column);
-    C *sums = ThreadPool::scratchOf<C>(size * width);
-    std::fill(sums, sums + size * width, C(0));
-    for (int64_t i = 0; i < indices.count; ++i) {
-      load(launch.operands[1], (a * indices.count + i) * inner + column, 1, width, row);
-      C *to = sums + indices.at(launch, i, size) * width;
-      for (int64_t j = 0; j < width; ++j)
-        to[j] += row[j];
+  void add(const Launch &launch, std::span<const int64_t> places, int64_t a, int64_t column) const {
+    C row[kColumns], sums[kColumns];
+    const int64_t width = std::min(kColumns, inner - column);
+    for (size_t at = 0; at < places.size();) {
+      const int64_t to = indices.at(launch, places[at], size);
+      std::fill_n(sums, width, C(0));
+      for (; at < places.size() && indices.at(launch, places[at], size) == to; ++at) {
+        load(launch.operands[1], (a * indices.count + places[at]) * inner + column, 1, width, row);
+        for (int64_t j = 0; j < width; ++j)
+          sums[j] += row[j];
+      }
+      store(sums, launch.operands[2], (a * size + to) * inner + column, width, launch.accumulates(2));
     }
-    for (int64_t i = 0; i < size; ++i)
-      store(sums + i * width, launch.operands[2], (a * size + i) * inner + column, width, launch.accumulates(2));
-  }
-
-  Scratch scratch() const {
-    return {.own = native ? 0 : sizeof(C) * static_cast<uint64_t>(size * std::min(kColumns, inner))};
   }
 
   Status operator()(const Launch &launch) const {
     MT_TRY(indices.verify(launch, size));
-    if (native && !launch.accumulates(2))
-      clear(launch);
-    int64_t blocks = ceilDivide(inner, kColumns);
-    launch.pool.parallelFor(outer * blocks, [&](int64_t part) {
-      int64_t a = part / blocks, column = part % blocks * kColumns;
-      native ? add(launch, a, column) : addWide(launch, a, column);
-    });
+    const std::span<const int64_t> places = sorted(launch);
+    clear(launch);
+    const int64_t blocks = ceilDivide(inner, kColumns);
+    launch.pool.parallelFor(outer * blocks,
+                            [&](int64_t part) { add(launch, places, part / blocks, part % blocks * kColumns); });
     return {};
   }
 };
@@ -182,7 +178,7 @@ Result<Run> prepareScatterAdd(const Signature &call) {
   return withArithmetic(result.type, [&](auto arithmetic) -> Result<Run> {
     using C = decltype(arithmetic);
     return Run(ScatterAdd<C>{indices, result.elements() / size / inner, size, inner, loader<C>(call.operands[1].type),
-                             storer<C>(result.type), isNative<C>(result.type)});
+                             storer<C>(result.type)});
   });
 }
 

@@ -1,6 +1,7 @@
 // mt-differentiate: backward templates, one for each rung of the ladder of saved activations. A template is cloned,
 // its gradient operations appended, and the whole split at the saved values: what backward still needs beyond them it
-// recomputes, in the same operations, so that all rungs give the same bits.
+// recomputes, in the same operations, so that all rungs give the same bits. The rung `all` still leaves out what one
+// pass over memory makes again.
 #include "kernels/Expression.h"
 #include "passes/Passes.h"
 #include "passes/layers/WidenGradients.h"
@@ -77,6 +78,8 @@ private:
       makeForward(saved, mapping, rung);
     takeSaved(backward, saved);
     sweep(backward);
+    if (rung != "input")
+      sink(backward);
     return success();
   }
 
@@ -196,39 +199,57 @@ private:
         break;
       forward.insert(&op);
     }
-    llvm::DenseMap<Value, SmallVector<Operation *>> users;
+    llvm::DenseSet<Value> used;
     for (Operation *op = firstGradient; op; op = op->getNextNode())
       for (Value operand : op->getOperands()) {
         Value value = root(operand);
-        if (isa<ReshapeOp>(op))
-          continue; // what uses the view tells
-        users[value].push_back(op);
+        used.insert(value);
         Operation *producer = value.getDefiningOp();
         if (!producer || !forward.contains(producer) || isFree(producer))
           continue;
         if (rung == "all" || isa<AttentionOp>(producer))
           saved.insert(value);
       }
-    leaveOutElementwise(saved, users);
+    leaveOutCheap(saved, used);
     return saved;
   }
 
-  /// What backward can make of values that it has, where it uses them: one operation with those that do (mt-fuse-elementwise).
-  static void leaveOutElementwise(llvm::SetVector<Value> &saved, const llvm::DenseMap<Value, SmallVector<Operation *>> &users) {
-    auto isElementwise = [](Operation *op) {
-      return kernels::isInstruction(op->getName().stripDialect()) &&
-             llvm::none_of(op->getOperands(), [](Value v) { return getElementTypeOrSelf(v).isInteger(64); });
-    };
+  /// Operations that make a value again in about the time that it takes to read it.
+  static bool isCheap(Operation *op) {
+    const bool isWhole = llvm::any_of(op->getOperands(), [](Value v) { return getElementTypeOrSelf(v).isInteger(64); });
+    return isa<LayerNormOp, RmsNormOp>(op) ||
+           (kernels::isInstruction(op->getName().stripDialect()) && !isWhole && !isa<PowOp, SinOp, CosOp, ModOp>(op));
+  }
+
+  static constexpr int64_t kRows = 16;
+  static int64_t elementsOf(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
+
+  /// Leaves out what backward makes again of values that it has anyway, cheaply.
+  static void leaveOutCheap(llvm::SetVector<Value> &saved, const llvm::DenseSet<Value> &used) {
     SmallVector<Value> ordered(saved.begin(), saved.end());
-    llvm::sort(ordered, [](Value a, Value b) { return b.getDefiningOp()->isBeforeInBlock(a.getDefiningOp()); });
     for (Value value : ordered) {
       Operation *producer = value.getDefiningOp();
-      if (isElementwise(producer) && llvm::all_of(users.lookup(value), isElementwise) &&
-          llvm::all_of(producer->getOperands(), [&](Value operand) {
-            Value from = root(operand);
-            return users.contains(from) || (from.getDefiningOp() && isFree(from.getDefiningOp()));
-          }))
+      const auto isThere = [&](Value operand) {
+        Value from = root(operand);
+        const bool isRow = isa<BlockArgument>(from) && kRows * elementsOf(from) <= elementsOf(value); // such as a bias
+        return used.contains(from) || isRow || (from.getDefiningOp() && isFree(from.getDefiningOp()));
+      };
+      if (isCheap(producer) && value == producer->getResult(0) && llvm::all_of(producer->getOperands(), isThere))
         saved.remove(value);
+    }
+  }
+
+  /// What is made again stands where it is used first.
+  static void sink(func::FuncOp function) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front()))) {
+      if (!isCheap(&op))
+        continue;
+      Operation *first = nullptr;
+      for (Operation *user : op.getUsers())
+        if (!first || user->isBeforeInBlock(first))
+          first = user;
+      if (first)
+        op.moveBefore(first);
     }
   }
 

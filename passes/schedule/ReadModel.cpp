@@ -3,6 +3,7 @@
 #include "compiler/nn/KernelCall.h"
 #include "compiler/planner/Emitter.h"
 #include "compiler/target/CostModel.h"
+#include "kernels/Coverage.h"
 #include "passes/Settings.h"
 
 #include <map>
@@ -109,6 +110,12 @@ private:
     return found->second;
   }
 
+  bool addsOnce(mlir::Value value) const {
+    Operation *producer = nn::viewedBy(value).getDefiningOp();
+    return producer && isFloat32(value) && kernels::addsOnce(producer->getName().stripDialect(), nn::backendOf(module));
+  }
+  static bool isFloat32(mlir::Value value) { return getElementTypeOrSelf(value.getType()).isF32(); }
+
   /// What a template gives, told for a forward of so many values, or for a backward.
   void describeResults(int64_t index, int64_t values, bool backward, bool predicts = false) {
     planner::Template &entry = model.templates[index];
@@ -120,6 +127,8 @@ private:
       int64_t operand = attributeOf(function.getResultAttrDict(k), "nn.gradient");
       if (backward)
         result.kind = operand >= 0 ? planner::Result::gradient : planner::Result::loss, result.index = operand;
+      if (backward)
+        result.addsOnce = addsOnce(function.front().getTerminator()->getOperand(k));
       else if (k >= values)
         result.kind = predicts ? planner::Result::prediction : planner::Result::saved, result.index = k - values;
       entry.results.push_back(std::move(result));

@@ -315,11 +315,22 @@ class Mt:
     def __init__(self, bin_, folder, model, precision, steps, threads):
         self.folder, self.steps = folder, steps
         compiling, running = model.files(bin_, folder, steps)
-        out, _ = measured([bin_ / "mtc", "compile", "model.onnx", "-o", "plan.bin", "--batch", model.batch, *compiling, "--clip", "--precision", precision,
-                           "--target", "cpu"], cwd=folder)
+        self.compile = [bin_ / "mtc", "compile", "model.onnx", "-o", "plan.bin", "--batch", model.batch, *compiling, "--clip", "--precision", precision,
+                        "--target", "cpu"]
+        self.dump = [bin_ / "mtc", "dump", "plan.bin", "--format", "json"]
+        out, _ = measured(self.compile, cwd=folder)
         print(out.strip().splitlines()[-1], file=sys.stderr)
         self.train = [bin_ / "mtrun", "plan.bin", *running, "--lr", 1e-4, "--weight-decay", 0.1, "--decay", "all", "--threads", threads,
                       "--steps", WARMUP + steps, "--out", "timed", "--metrics", "m.jsonl", "--overwrite"]
+
+    def shrink(self, bytes_):
+        """Another plan, with so much less memory for activations and gradients; whether there is one."""
+        out, _ = measured(self.dump, cwd=self.folder)
+        device = next(space["bytes"] for space in json.loads(out)["spaces"] if space["kind"] == "device")
+        done = subprocess.run([str(w) for w in [*self.compile, "--device-memory", f"{int(device - bytes_)}B"]], cwd=self.folder, capture_output=True, text=True)
+        print(done.stderr.strip() or done.stdout.strip().splitlines()[-1], file=sys.stderr)
+        self.name = "mt, in 60 % of the least of PyTorch's memory"
+        return done.returncode == 0
 
     def run(self):
         (self.folder / "m.jsonl").unlink(missing_ok=True)
@@ -397,6 +408,10 @@ def main():
                         times, peak = rival.run()
                         seconds[rival.name] += times
                         peaks[rival.name] = max(peak, peaks.get(rival.name, 0))
+                spare = peaks["mt"] - 0.6 * min(peak for name, peak in peaks.items() if name != "mt")
+                if spare > 0 and rivals[0].shrink(spare + (4 << 20)):
+                    times, peak = rivals[0].run()
+                    seconds[rivals[0].name], peaks[rivals[0].name] = times, peak
             median = {name: statistics.median(times) for name, times in seconds.items()}
             for name, s in median.items():
                 print(f"| {name} | {precision} | {model.units / s:.{0 if model.units / s >= 100 else 2}f} | {s:.2f} s | {s / median['mt']:.2f} x | {rivals[0].useful_flops / s / 1e9:.0f} "

@@ -1,10 +1,12 @@
 // Which backend has code for which kernels and element types: kernels/Coverage.h against the backends' own tables.
 #include "kernels/Coverage.h"
 #include "kernels/cpu/CpuKernels.h"
+#include "tests/kernels/Harness.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -169,6 +171,33 @@ TEST(Coverage, TheProcessorPreparesWhatItHasCodeFor) {
     });
     EXPECT_GT(valid, 0U) << kernel.name << ": no call of it is valid: write one into kShaped";
   }
+}
+
+/// What is bound as accumulating in place of a sum has the sum's bits, those of zeros too.
+TEST(Coverage, WhatAddsOnceHasTheBitsOfASum) {
+  size_t checked = 0;
+  for (const Kernel &kernel : all()) {
+    if (!addsOnce(kernel.name, Backend::cpu))
+      continue;
+    ++checked;
+    const Dims rows = {400, 70}, table = {50, 70};
+    Attributes attributes;
+    if (kernel.name == "gather_grad")
+      attributes["axis"] = int64_t{0};
+    const Call call{
+        std::string(kernel.name), attributes, {integers({400}, 0, 40, 1), random(rows, 2, 3)}, {{DType::f32, table}}};
+    Values start = random(table, 3, 3).values;
+    for (size_t i = 0; i < start.size(); i += 3)
+      start[i] = -0.0;
+    const Outcome alone = run(call), added = run(call, 2, 1, 0, {start});
+    ASSERT_TRUE(alone.status.ok() && added.status.ok());
+    for (size_t i = 0; i < start.size(); ++i) {
+      const float sum = static_cast<float>(start[i]) + static_cast<float>(alone.outputs[0][i]);
+      ASSERT_EQ(std::bit_cast<uint32_t>(static_cast<float>(added.outputs[0][i])), std::bit_cast<uint32_t>(sum))
+          << kernel.name << " " << i;
+    }
+  }
+  EXPECT_EQ(checked, 2U);
 }
 
 /// Kernels of which a backend refuses calls in f64 that the catalogue admits.

@@ -240,8 +240,10 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
           "bytes per second of a disk, for what the host's memory\nhas no room for, such as 6GB,5GB (default: the target's)");
   app.option_defaults()->group("Choices of the planner (none changes a result but --micro-batch, by rounding)");
   add(app, "--micro-batch", "N", o.microBatch, "rows computed at once; divides --batch")->check(atLeast(1));
-  addText(app, "--saved-activations", "KIND", [&o](const std::string &t) { o.savedActivations = t; },
-          "what backward does not recompute: input (of each layer),\nattention (and its statistics) or all")
+  addText(
+      app, "--saved-activations", "KIND", [&o](const std::string &t) { o.savedActivations = t; },
+      "what backward does not recompute: input (of each layer),\nattention (and its statistics) or all (but what "
+      "takes\nno longer to make again than to read)")
       ->check(oneOf({"input", "attention", "all"}));
   addText(app, "--residency", "KIND", [&o](const std::string &t) { o.residency = t; },
           "what of all layers the device holds: none, weights (during\na step) or state (always; updates run there)")
