@@ -20,6 +20,9 @@ Result<Run> prepareParts(const Signature &call);
 Result<Run> prepareElementwise(const Signature &call);
 bool isElementwise(std::string_view kernel);
 
+/// A transpose by tiles where that is faster, else, and where it is added to, as it is.
+Run byTiles(const Signature &call, const Run &otherwise);
+
 std::span<const Entry> expressionEntries();
 std::span<const Entry> structureEntries();
 std::span<const Entry> reductionEntries();

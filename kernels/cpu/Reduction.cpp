@@ -53,7 +53,7 @@ vec::Fold foldOf(Kind kind) {
 template <typename S, typename C> void combine(Kind kind, const C *in, int64_t count, S *sums) {
   if constexpr (std::is_same_v<C, float>)
     if (kind != Kind::prod)
-      return vec::foldRow(foldOf(kind), in, count, sums);
+      return vec::foldRows(foldOf(kind), in, 0, 1, count, sums);
   if (kind == Kind::prod)
     for (int64_t i = 0; i < count; ++i)
       sums[i] = times(sums[i], static_cast<S>(in[i]));
@@ -127,8 +127,17 @@ template <typename C> struct Reduce {
 
   void rows(const void *operand, int64_t base, int64_t width, S *sums) const {
     C row[kColumns];
-    for (int64_t step = 0; step < count; ++step)
-      combine(kind, bring(operand, base + reduced.offset(step), 1, width, row), width, sums);
+    const int64_t run = reduced.sizes.empty() ? 1 : reduced.sizes.back();
+    for (int64_t step = 0; step < count; step += run) {
+      if constexpr (std::is_same_v<C, float>)
+        if (isStored && kind != Kind::prod) {
+          const C *first = static_cast<const C *>(operand) + base + reduced.offset(step);
+          vec::foldRows(foldOf(kind), first, reduced.strides.empty() ? 0 : reduced.strides.back(), run, width, sums);
+          continue;
+        }
+      for (int64_t i = step; i < step + run; ++i)
+        combine(kind, bring(operand, base + reduced.offset(i), 1, width, row), width, sums);
+    }
   }
 
   S single(const void *operand, int64_t base) const {

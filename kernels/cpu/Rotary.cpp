@@ -1,6 +1,7 @@
 // Rotary position embedding: the heads of one token at a time.
 #include "kernels/Blocks.h"
 #include "kernels/cpu/FloatRows.h"
+#include "kernels/cpu/Vector.h"
 
 namespace mt::kernels::cpu {
 namespace {
@@ -14,11 +15,13 @@ struct Rotary {
 
   void turn(const float *in, const float *c, const float *s, float *out, bool adds) const {
     int64_t step = interleaved ? 2 : 1, other = interleaved ? 1 : pairs;
-    for (int64_t i = 0; i < pairs; ++i) {
+    if (!adds)
+      vec::rotate(in, in + other, c, s, direction < 0, step, pairs, out, out + other);
+    for (int64_t i = 0; i < pairs && adds; ++i) {
       float a = in[i * step], b = in[i * step + other], turned = direction * s[i];
       float first = a * c[i] - b * turned, second = b * c[i] + a * turned;
-      out[i * step] = adds ? out[i * step] + first : first;
-      out[i * step + other] = adds ? out[i * step + other] + second : second;
+      out[i * step] += first;
+      out[i * step + other] += second;
     }
     for (int64_t i = 2 * pairs; i < head; ++i)
       out[i] = adds ? out[i] + in[i] : in[i];

@@ -40,7 +40,8 @@ Result<Run> prepareTranspose(const Signature &call) {
     dims.push_back(call.operands[0].dims[static_cast<size_t>(from)]);
     steps.push_back(strides[static_cast<size_t>(from)]);
   }
-  return prepareView(call, View(dims, steps));
+  MT_ASSIGN(const Run moved, prepareView(call, View(dims, steps)));
+  return byTiles(call, moved);
 }
 
 Result<Run> prepareBroadcast(const Signature &call) {

@@ -1,5 +1,7 @@
 #include "kernels/cpu/ThreadPool.h"
 
+#include "runtime/base/Threads.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -63,7 +65,7 @@ std::byte *ThreadPool::scratch(size_t bytes) {
   return buffer.data;
 }
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : spins(static_cast<uint64_t>(std::max(threads, 1)) <= coreCount()) {
   workers.reserve(static_cast<size_t>(std::max(threads, 1)));
   try {
     while (this->threads() < threads)
@@ -107,6 +109,7 @@ void ThreadPool::run(int64_t chunks, Function function, const void *context) {
   {
     std::lock_guard lock(mutex);
     loops.push_back(&loop);
+    announced.fetch_add(1, std::memory_order_relaxed);
   }
   chunks == 2 ? opened.notify_one() : opened.notify_all();
   loop.work();
@@ -120,10 +123,33 @@ ThreadPool::Loop *ThreadPool::openLoop() {
   return found == loops.end() ? nullptr : *found;
 }
 
+/// Loops come one after another: a worker waits a little for the next before it sleeps, for waking takes longer.
+void ThreadPool::awaitLoop(uint64_t seen) const {
+  constexpr auto kBriefly = std::chrono::microseconds(10);
+  constexpr int kBetween = 32; // looks between two at the clock
+  if (!spins)
+    return;
+  const auto end = std::chrono::steady_clock::now() + kBriefly;
+  do
+    for (int i = 0; i < kBetween; ++i) {
+      if (announced.load(std::memory_order_relaxed) != seen)
+        return;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  while (std::chrono::steady_clock::now() < end);
+}
+
 void ThreadPool::help() {
   std::unique_lock lock(mutex);
   while (true) {
     Loop *loop = nullptr;
+    if (const uint64_t seen = announced.load(std::memory_order_relaxed); !stopping && !openLoop()) {
+      lock.unlock();
+      awaitLoop(seen);
+      lock.lock();
+    }
     opened.wait(lock, [&] { return stopping || (loop = openLoop()) != nullptr; });
     if (stopping)
       return;

@@ -73,8 +73,11 @@ private:
   void runRecorded(int64_t chunks, Function function, const void *context);
   void takeLent();
   void help();
+  void awaitLoop(uint64_t seen) const;
   Loop *openLoop();
 
+  const bool spins;                        ///< there is a core for each thread
+  std::atomic<uint64_t> announced = 0; ///< loops so far
   std::mutex mutex;
   std::condition_variable opened, left;
   std::deque<Loop *> loops;

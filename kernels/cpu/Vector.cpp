@@ -115,19 +115,64 @@ void foldLanes(vec::Fold fold, const float *x, int64_t count, double *lanes) {
     }
   });
 }
-void foldRow(vec::Fold fold, const float *x, int64_t count, double *values) {
+/// Of up to four rows.
+template <class T, class F> HWY_INLINE void foldAt(T d, F f, const float *x, int64_t step, int64_t rows, double *values) {
+  const hn::Rebind<float, T> narrow;
+  auto held = hn::LoadU(d, values);
+  for (int64_t row = 0; row < rows; ++row)
+    held = f(held, hn::PromoteTo(d, hn::LoadU(narrow, x + row * step)));
+  hn::StoreU(held, d, values);
+}
+void foldRows(vec::Fold fold, const float *x, int64_t step, int64_t rows, int64_t count, double *values) {
+  constexpr int64_t kTogether = 4;
   const hn::ScalableTag<double> d;
-  const hn::Rebind<float, decltype(d)> narrow;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   withFold(fold, [&](auto f) {
-    int64_t i = 0;
-    for (; i + lanes <= count; i += lanes)
-      hn::StoreU(f(hn::LoadU(d, values + i), hn::PromoteTo(d, hn::LoadU(narrow, x + i))), d, values + i);
-    const hn::CappedTag<double, 1> one;
-    const hn::Rebind<float, decltype(one)> oneNarrow;
-    for (; i < count; ++i)
-      hn::StoreU(f(hn::LoadU(one, values + i), hn::PromoteTo(one, hn::LoadU(oneNarrow, x + i))), one, values + i);
+    for (int64_t row = 0; row < rows; row += kTogether) {
+      const float *from = x + row * step;
+      const int64_t together = std::min(kTogether, rows - row);
+      int64_t i = 0;
+      for (; together == kTogether && i + lanes <= count; i += lanes)
+        foldAt(d, f, from + i, step, kTogether, values + i);
+      for (; i + lanes <= count; i += lanes)
+        foldAt(d, f, from + i, step, together, values + i);
+      for (; i < count; ++i)
+        foldAt(hn::CappedTag<double, 1>(), f, from + i, step, together, values + i);
+    }
   });
+}
+
+struct Turn {
+  V sign;
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+    const D d;
+    const V a = load(in[0]), b = load(in[1]), c = load(in[2]), s = hn::Mul(sign, load(in[3]));
+    hn::StoreU(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), d, out[0]);
+    hn::StoreU(hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, out[1]);
+  }
+};
+void rotate(const float *a, const float *b, const float *c, const float *s, bool back, int64_t step, int64_t pairs,
+            float *outA, float *outB) {
+  const float direction = back ? -1.0F : 1.0F;
+  const float *in[4] = {a, b, c, s};
+  float *out[2] = {outA, outB};
+  if (step == 1)
+    return inVectors<4, 2>(in, out, pairs, Turn{hn::Set(D(), direction)});
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= pairs; i += lanes) {
+    V even, odd;
+    hn::LoadInterleaved2(d, a + 2 * i, even, odd);
+    const V cosine = load(c + i), sine = hn::Mul(hn::Set(d, direction), load(s + i));
+    hn::StoreInterleaved2(hn::Sub(hn::Mul(even, cosine), hn::Mul(odd, sine)), hn::Add(hn::Mul(odd, cosine), hn::Mul(even, sine)), d,
+                          outA + 2 * i);
+  }
+  for (; i < pairs; ++i) {
+    const float even = a[2 * i], odd = b[2 * i], sine = direction * s[i];
+    outA[2 * i] = even * c[i] - odd * sine;
+    outB[2 * i] = odd * c[i] + even * sine;
+  }
 }
 
 struct SumTerm {
@@ -509,7 +554,8 @@ HWY_EXPORT(widenAll);
 HWY_EXPORT(narrowAll);
 HWY_EXPORT(roundAll);
 HWY_EXPORT(foldLanes);
-HWY_EXPORT(foldRow);
+HWY_EXPORT(foldRows);
+HWY_EXPORT(rotate);
 HWY_EXPORT(sum);
 HWY_EXPORT(dot);
 HWY_EXPORT(squaredDistance);
@@ -541,8 +587,12 @@ void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to) {
 void foldLanes(Fold fold, const float *x, int64_t count, double *lanes) {
   HWY_DYNAMIC_DISPATCH(foldLanes)(fold, x, count, lanes);
 }
-void foldRow(Fold fold, const float *x, int64_t count, double *values) {
-  HWY_DYNAMIC_DISPATCH(foldRow)(fold, x, count, values);
+void foldRows(Fold fold, const float *x, int64_t step, int64_t rows, int64_t count, double *values) {
+  HWY_DYNAMIC_DISPATCH(foldRows)(fold, x, step, rows, count, values);
+}
+void rotate(const float *a, const float *b, const float *c, const float *s, bool back, int64_t step, int64_t pairs,
+            float *outA, float *outB) {
+  HWY_DYNAMIC_DISPATCH(rotate)(a, b, c, s, back, step, pairs, outA, outB);
 }
 void roundToBf16(float *values, int64_t count) { HWY_DYNAMIC_DISPATCH(roundAll)(values, count); }
 double sum(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(sum)(x, count); }

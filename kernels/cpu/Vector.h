@@ -22,8 +22,8 @@ enum class Fold : uint8_t { sum, largest, smallest };
 constexpr int64_t kFoldLanes = 8;
 /// Folds x[i] into lanes[i % kFoldLanes]; a count that is a multiple of so many.
 void foldLanes(Fold fold, const float *x, int64_t count, double *lanes);
-/// Folds x[i] into values[i].
-void foldRow(Fold fold, const float *x, int64_t count, double *values);
+/// Folds x[i] into values[i], of one row after another, `step` elements apart.
+void foldRows(Fold fold, const float *x, int64_t step, int64_t rows, int64_t count, double *values);
 
 double sum(const float *x, int64_t count);
 double dot(const float *x, const float *y, int64_t count);
@@ -49,6 +49,10 @@ void capped(const float *x, float scale, float cap, float *out, int64_t count);
 /// place.
 void cappedExponentials(const float *y, float shift, float scale, float offset, float cap, float *out, int64_t count);
 
+/// Pairs (a, b) turned by angles of cosine c and sine s: (a c - b s, b c + a s); `back`: by -s. Of pairs that lie side by
+/// side (`step` 2) or in two rows (`step` 1).
+void rotate(const float *a, const float *b, const float *c, const float *s, bool back, int64_t step, int64_t pairs,
+            float *outA, float *outB);
 /// out = x * scale, or += it. May be in place.
 void scale(const float *x, float factor, float *out, int64_t count, bool accumulate);
 /// out += x.

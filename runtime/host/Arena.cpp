@@ -4,11 +4,15 @@
 #include "runtime/base/Threads.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <optional>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 
@@ -30,6 +34,28 @@ bool populate(std::span<std::byte> memory) {
   for (size_t at = 0; at < memory.size(); at += page)
     *static_cast<volatile std::byte *>(memory.data() + at) = std::byte{0};
   return true;
+}
+
+/// The numbers in a list of the kernel's, "0-1,4", as bits.
+uint64_t bitsOf(const std::string &file) {
+  uint64_t bits = 0;
+  std::ifstream stream(file);
+  for (std::string part; std::getline(stream, part, ',');) {
+    unsigned first = 0, last = 0;
+    const int read = std::sscanf(part.c_str(), "%u-%u", &first, &last);
+    for (unsigned i = first; read > 0 && i <= (read == 2 ? last : first) && i < 64; ++i)
+      bits |= uint64_t{1} << i;
+  }
+  return bits;
+}
+
+/// Where a machine has several memories, pages lie in all of them in turn: any core may read any of them, and all give their
+/// bandwidth. A system that refuses has its own order.
+void spread(void *address, uint64_t bytes) {
+  constexpr int kInterleave = 3; // MPOL_INTERLEAVE
+  const uint64_t nodes = bitsOf("/sys/devices/system/node/has_memory");
+  if (std::popcount(nodes) > 1)
+    static_cast<void>(::syscall(SYS_mbind, address, bytes, kInterleave, &nodes, 65, 0));
 }
 
 /// Pieces of a memory, taken by threads one after another until all are there or one fails.
@@ -101,6 +127,7 @@ Result<Arena> Arena::reserve(uint64_t bytes, const std::string &name, bool hugeP
     return fail("space \"{}\": {} bytes cannot be reserved: {}", name, bytes, std::strerror(errno));
   if (hugePages)
     ::madvise(address, mapped, MADV_HUGEPAGE);
+  spread(address, mapped);
   Arena arena(static_cast<std::byte *>(address), bytes, mapped, name);
   MT_TRY(commit({arena.base, mapped}, name, [] { return machineMemory(); }));
   std::fill_n(arena.base + bytes, kGuardBytes, kGuard);

@@ -1,5 +1,7 @@
 #include "runtime/host/MachineMemory.h"
 
+#include "runtime/base/ControlGroups.h"
+
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -66,21 +68,6 @@ void limitByGroup(MachineMemory &memory, const std::string &folder, const std::s
   limitBy(memory, *limit - std::min(*limit, used), folder + "/" + limitFile);
 }
 
-/// The group's path of a line of /proc/self/cgroup: "0::/a/b" (version 2), "5:memory:/a/b" (version 1).
-struct Group {
-  bool unified = false;
-  std::string path;
-};
-std::optional<Group> parseGroup(const std::string &line) {
-  size_t first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
-  if (second == std::string::npos)
-    return std::nullopt;
-  std::string controllers = line.substr(first + 1, second - first - 1);
-  if (!controllers.empty() && controllers.find("memory") == std::string::npos)
-    return std::nullopt;
-  return Group{controllers.empty(), line.substr(second + 1)};
-}
-
 } // namespace
 
 static std::atomic<bool> trusted = false;
@@ -104,21 +91,11 @@ MachineMemory machineMemory(const std::string &proc, const std::string &cgroups)
   if (auto kibibytes = field(proc + "/meminfo", "MemAvailable:"))
     limitBy(memory, *kibibytes * 1024, "MemAvailable of /proc/meminfo");
   limitByAddressSpace(memory, proc);
-  std::ifstream stream(proc + "/self/cgroup");
-  for (std::string line; std::getline(stream, line);) {
-    std::optional<Group> group = parseGroup(line);
-    while (group) {
-      std::string path = group->path == "/" ? "" : group->path;
-      if (group->unified)
-        limitByGroup(memory, cgroups + path, "memory.max", "memory.current",
-                     {"inactive_file", "active_file", "slab_reclaimable"});
-      else
-        limitByGroup(memory, cgroups + "/memory" + path, "memory.limit_in_bytes", "memory.usage_in_bytes",
-                     {"total_inactive_file", "total_active_file"});
-      if (path.empty())
-        break;
-      group->path = path.substr(0, path.rfind('/'));
-    }
+  for (const ControlGroup &group : controlGroups("memory", proc, cgroups)) {
+    if (group.unified)
+      limitByGroup(memory, group.folder, "memory.max", "memory.current", {"inactive_file", "active_file", "slab_reclaimable"});
+    else
+      limitByGroup(memory, group.folder, "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"});
   }
   return memory;
 }

@@ -3,6 +3,7 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "kernels/cpu/ThreadPool.h"
 #include "runtime/base/OutOfMemory.h"
+#include "runtime/base/Threads.h"
 #include "runtime/device/MakeDevice.h"
 #include "runtime/host/Arena.h"
 #include "runtime/host/MachineMemory.h"
@@ -152,6 +153,37 @@ TEST(MachineMemory, TakesTheSmallestLimit) {
   host::MachineMemory memory = host::machineMemory(root + "/proc", root + "/groups");
   EXPECT_EQ(memory.available, 3650000u) << "pages of files go when memory is wanted, those lately used too";
   EXPECT_NE(memory.limit.find("/groups/jobs/memory.max"), std::string::npos);
+}
+
+TEST(CoreCount, IsOfCoresAndOfTheTimeThatGroupsGive) {
+  const std::string root = testing::TempDir() + std::to_string(::getpid()) + "cores";
+  std::filesystem::remove_all(root);
+  auto write = [&](const std::string &file, const std::string &text) {
+    std::filesystem::create_directories(std::filesystem::path(root + file).parent_path());
+    std::ofstream(root + file) << text;
+  };
+  const std::vector<int> four = {0, 1, 4, 5};
+  auto count = [&] { return coreCount(four, root + "/proc", root + "/sys"); };
+  EXPECT_EQ(count(), 4U) << "nothing says that they share cores";
+  for (int i : four)
+    write(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i), fmt::format("{}-{}\n", i / 2 * 2, i / 2 * 2 + 1));
+  EXPECT_EQ(count(), 2U) << "two threads a core";
+  for (int i : four)
+    write(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i), fmt::format("{}\n", i));
+  write("/proc/self/cgroup", "0::/jobs/one\n");
+  write("/sys/fs/cgroup/jobs/one/cpu.max", "max 100000\n");
+  EXPECT_EQ(count(), 4U);
+  write("/sys/fs/cgroup/jobs/cpu.max", "250000 100000\n");
+  EXPECT_EQ(count(), 3U) << "two and a half";
+  write("/sys/fs/cgroup/jobs/one/cpu.max", "50000 100000\n");
+  EXPECT_EQ(count(), 1U) << "at least one";
+  write("/proc/self/cgroup", "3:cpuset:/\n1:cpu,cpuacct:/box\n");
+  EXPECT_EQ(count(), 4U);
+  write("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "-1\n");
+  write("/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(count(), 4U) << "no limit";
+  write("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "200000\n");
+  EXPECT_EQ(count(), 2U);
 }
 
 /// Pages of [begin, begin + bytes) that have memory.
