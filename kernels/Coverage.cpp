@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace mt::kernels {
 namespace {
@@ -100,9 +99,7 @@ std::string missingExpression(const Signature &call) {
   for (DType type : types)
     if (type == DType::f64 || (!isFloat(type) && type != DType::boolean))
       return fmt::format("elementwise: the GPU has no expressions of {}: compile with --fuse off", name(type));
-  const size_t reads = types.size() - std::accumulate(expression.instructions.begin(), expression.instructions.end(), size_t{0},
-                                                      [](size_t sum, const Instruction &one) { return sum + one.results(); });
-  if (const size_t count = slotsOf(expression, reads, Backend::cuda).count; count > Slots::kMostOnGpu)
+  if (const size_t count = slotsOf(expression, readsOf(call), Backend::cuda).count; count > Slots::kMostOnGpu)
     return fmt::format("elementwise: the GPU keeps {} values of an expression, and {} are needed at once: compile with --fuse off",
                        Slots::kMostOnGpu, count);
   return "";

@@ -1,5 +1,6 @@
 #include "kernels/Expression.h"
 
+#include "kernels/TextParts.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -7,28 +8,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace mt::kernels {
 namespace {
 
 constexpr std::string_view kArrow = " -> ", kBetween = ", ";
-constexpr std::string_view kChoices[] = {"predicate", "activation", "form"};
-
-/// What stands before `mark`, which is dropped; all that is left where there is none.
-std::string_view upTo(std::string_view mark, std::string_view &text) {
-  const size_t end = std::min(text.find(mark), text.size());
-  const std::string_view found = text.substr(0, end);
-  text.remove_prefix(std::min(end + mark.size(), text.size()));
-  return found;
-}
-
-template <typename Number> bool readNumber(std::string_view text, Number &into) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 bool readNumbers(std::string_view text, std::vector<size_t> &into) {
   while (!text.empty())
@@ -59,11 +46,24 @@ std::string_view choiceOf(const Kernel &kernel) {
   return "";
 }
 
+/// Whether a type has a number, up to rounding.
+bool holds(DType type, double number) {
+  if (type == DType::f64)
+    return true;
+  if (isFloat(type))
+    return !std::isfinite(number) || std::abs(number) <= std::numeric_limits<float>::max();
+  const bool isSigned = type != DType::u8 && type != DType::boolean;
+  const double most = type == DType::boolean
+                          ? 1
+                          : std::min(0x1p53, std::exp2(8.0 * static_cast<double>(byteSize(type)) - isSigned) - 1);
+  return number == std::trunc(number) && number <= most && number >= (isSigned ? -most : 0);
+}
+
 std::string checkInstruction(const Instruction &one, std::span<const DType> types) {
-  if (one.kernel == kConstant) {
-    const bool whole = isFloat(one.type) || (one.constant == std::trunc(one.constant) && std::abs(one.constant) <= 0x1p53);
-    return whole && one.choice.empty() ? "" : fmt::format("a constant of type {} cannot be {}", name(one.type), one.constant);
-  }
+  if (one.kernel == kConstant)
+    return holds(one.type, one.constant) && one.choice.empty()
+               ? ""
+               : fmt::format("a constant of type {} cannot be {}", name(one.type), one.constant);
   if (!isInstruction(one.kernel))
     return fmt::format("\"{}\" is no elementwise kernel", one.kernel);
   for (size_t operand : one.operands)
@@ -127,9 +127,8 @@ Signature callOf(const Instruction &instruction, std::span<const DType> types) {
 
 std::vector<DType> Expression::types(const Signature &call) const {
   std::vector<DType> found;
-  for (const OperandType &operand : call.operands)
-    if (operand.effect == Effect::read)
-      found.push_back(operand.type);
+  for (size_t i = 0; i < readsOf(call); ++i)
+    found.push_back(call.operands[i].type);
   for (const Instruction &one : instructions)
     found.insert(found.end(), one.results(), one.type);
   return found;
@@ -198,6 +197,10 @@ Slots slotsOf(const Expression &expression, size_t reads, Backend backend) {
   }
   slots.count = pool.count;
   return slots;
+}
+
+size_t readsOf(const Signature &call) {
+  return static_cast<size_t>(std::ranges::count(call.operands, Effect::read, &OperandType::effect));
 }
 
 const Dims &domainOf(const Signature &call) {

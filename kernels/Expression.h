@@ -21,6 +21,9 @@ struct Instruction {
 /// An instruction that is no call: one number, the same for all elements. Integers are exact up to 2^53.
 inline constexpr std::string_view kConstant = "constant";
 
+/// Attributes by which kernels choose a function.
+inline constexpr std::string_view kChoices[] = {"predicate", "activation", "form"};
+
 struct Expression {
   std::vector<Instruction> instructions;
   std::vector<size_t> results; ///< values that are written, in the order of the call's written operands
@@ -56,6 +59,8 @@ struct Slots {
 };
 Slots slotsOf(const Expression &expression, size_t reads, Backend backend);
 
+/// How many operands a call reads; those that it writes follow.
+size_t readsOf(const Signature &call);
 /// Dimensions of the results: what the reads are broadcast to.
 const Dims &domainOf(const Signature &call);
 

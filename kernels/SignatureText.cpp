@@ -1,10 +1,11 @@
 #include "kernels/SignatureText.h"
 
+#include "kernels/TextParts.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace mt::kernels {
 namespace {
@@ -14,19 +15,6 @@ constexpr size_t kLongest = 4096; ///< characters of a call
 
 std::string printAttribute(const Attribute &value) {
   return std::visit([](const auto &held) { return fmt::format("{}", held); }, value);
-}
-
-/// What stands before `mark`, which is dropped; all that is left where there is none.
-std::string_view upTo(std::string_view mark, std::string_view &text) {
-  const size_t end = std::min(text.find(mark), text.size());
-  const std::string_view found = text.substr(0, end);
-  text.remove_prefix(std::min(end + mark.size(), text.size()));
-  return found;
-}
-
-template <typename Number> bool readNumber(std::string_view text, Number &into) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
-  return error == std::errc() && end == text.data() + text.size();
 }
 
 /// "[1, 2]", spaces or not.

@@ -51,7 +51,8 @@ inline constexpr llvm::StringLiteral kInputAttr = "nn.input", kParameterAttr = "
                                      kTrainableAttr = "nn.trainable", kBufferAttr = "nn.buffer",
                                      kLabelsAttr = "nn.labels", kScalarsAttr = "nn.scalars", kOutputAttr = "nn.output",
                                      kVocabularyAttr = "nn.vocabulary", kLossAttr = "nn.loss", kNodeAttr = "nn.node",
-                                     kIgnoredAttr = "nn.ignored", kTargetsAttr = "nn.targets", kRowsAttr = "nn.rows";
+                                     kAgainAttr = "nn.again", kIgnoredAttr = "nn.ignored", kTargetsAttr = "nn.targets",
+                                     kRowsAttr = "nn.rows";
 /// Of a module, by mt-split-batch: why its batch cannot be split; every row counts in its loss, also one whose labels do
 /// not. Of a call: its results add up over a step.
 inline constexpr llvm::StringLiteral kMixedAttr = "nn.mixed", kEveryRowAttr = "nn.every_row", kStepSumsAttr = "nn.step_sums";

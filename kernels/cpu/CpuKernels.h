@@ -15,7 +15,7 @@ namespace mt::kernels::cpu {
 
 struct Launch {
   /// One address for each operand of the signature, aligned to its element; null where it is absent. Written operands
-  /// overlap nothing else, unless the kernel is elementwise and the ranges are equal.
+  /// overlap nothing else, unless the kernel is of the elementwise family, not several of it, and the ranges are equal.
   std::span<void *const> operands;
   uint64_t accumulate = 0; ///< bit i: operand i (a written one) adds to what is there
   ThreadPool &pool;

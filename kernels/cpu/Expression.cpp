@@ -264,8 +264,9 @@ struct Program {
 class Preparation {
 public:
   explicit Preparation(const Signature &call)
-      : call(call), expression(expressionOf(call)), types(expression.types(call)), reads(call.operands.size() - expression.results.size()),
-        slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone), isRead(types.size(), false) {
+      : call(call), expression(expressionOf(call)), types(expression.types(call)), reads(readsOf(call)),
+        slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone),
+        isRead(types.size(), false) {
     for (size_t i = 0; i < expression.results.size(); ++i)
       if (call.operands[reads + i].present)
         written[expression.results[i]] = reads + i;

@@ -26,11 +26,11 @@ template <typename Visit> void eachSeen(const Windows &w, Visit visit) {
 }
 
 /// How many elements each window sees, at least 1.
-void countSeen(const Windows &w, float *counts) {
-  std::fill_n(counts, w.resultPlaces(), 0.0F);
-  eachSeen(w, [&](int64_t at, int64_t) { counts[at] += 1; });
+void countSeen(const Windows &w, int64_t *counts) {
+  std::fill_n(counts, w.resultPlaces(), int64_t{0});
+  eachSeen(w, [&](int64_t at, int64_t) { ++counts[at]; });
   for (int64_t at = 0; at < w.resultPlaces(); ++at)
-    counts[at] = std::max(counts[at], 1.0F);
+    counts[at] = std::max<int64_t>(counts[at], 1);
 }
 
 struct Pool {
@@ -49,30 +49,30 @@ struct Pool {
     });
   }
 
-  void summed(const float *x, double *sums, float *y) const {
+  void summed(const float *x, double *sums, int64_t *counts, float *y) const {
     const int64_t out = windows.resultPlaces();
     std::fill_n(sums, out, 0.0);
     eachSeen(windows, [&](int64_t at, int64_t element) { sums[at] += x[element]; });
     if (kind == Kind::mean)
-      countSeen(windows, y);
+      countSeen(windows, counts);
     for (int64_t at = 0; at < out; ++at)
-      y[at] = static_cast<float>(kind == Kind::mean ? sums[at] / static_cast<double>(y[at]) : sums[at]);
+      y[at] = static_cast<float>(kind == Kind::mean ? sums[at] / static_cast<double>(counts[at]) : sums[at]);
   }
 
-  /// The plane, sums in 64 bits, results.
-  int64_t floats() const { return windows.imagePlaces() + 1 + 3 * windows.resultPlaces(); }
+  /// Sums and counts in 64 bits, results, the plane.
+  int64_t floats() const { return 5 * windows.resultPlaces() + windows.imagePlaces(); }
   Scratch scratch() const { return {.own = sizeof(float) * static_cast<uint64_t>(floats())}; }
 
   Status operator()(const Launch &launch) const {
     const int64_t in = windows.imagePlaces(), out = windows.resultPlaces();
     launch.pool.parallelFor(planes, [&](int64_t plane) {
       auto *buffers = ThreadPool::scratchOf<float>(floats());
-      float *made = buffers + 2 * out;
+      float *made = buffers + 4 * out;
       const float *x = operand.at(launch, plane * in, in, made + out);
       if (kind == Kind::max)
         largest(x, made);
       else
-        summed(x, reinterpret_cast<double *>(buffers), made);
+        summed(x, reinterpret_cast<double *>(buffers), reinterpret_cast<int64_t *>(buffers + 2 * out), made);
       result.store(made, launch.operands[result.operand], plane * out, out, launch.accumulates(result.operand));
     });
     return {};
@@ -101,16 +101,16 @@ struct PoolGrad {
         dx[from[at]] += dy[at];
   }
 
-  void toAll(const float *dy, float *shares, float *dx) const {
+  void toAll(const float *dy, int64_t *counts, float *shares, float *dx) const {
     const int64_t out = windows.resultPlaces();
     if (kind == Kind::mean)
-      countSeen(windows, shares);
+      countSeen(windows, counts);
     for (int64_t at = 0; at < out; ++at)
-      shares[at] = kind == Kind::mean ? dy[at] / shares[at] : dy[at];
+      shares[at] = kind == Kind::mean ? dy[at] / static_cast<float>(counts[at]) : dy[at];
     eachSeen(windows, [&](int64_t at, int64_t element) { dx[element] += shares[at]; });
   }
 
-  /// Where results came from, shares of gradients or largest elements, and both planes and results.
+  /// Where results came from or what windows see, shares of gradients or largest elements, and both planes and results.
   int64_t floats() const { return 2 * windows.imagePlaces() + 4 * windows.resultPlaces(); }
   Scratch scratch() const { return {.own = sizeof(float) * static_cast<uint64_t>(floats())}; }
 
@@ -127,7 +127,7 @@ struct PoolGrad {
       if (kind == Kind::max)
         toLargest(x, dy, shares, reinterpret_cast<int64_t *>(buffers), dx);
       else
-        toAll(dy, shares, dx);
+        toAll(dy, reinterpret_cast<int64_t *>(buffers), shares, dx);
       result.finish(launch, plane * in, in, dx);
     });
     return {};

@@ -21,7 +21,8 @@ std::string_view message(Fault fault);
 
 struct Launch {
   /// One device address for each operand of the signature, aligned to its element; null where it is absent. Written
-  /// operands overlap nothing else, unless the kernel is elementwise and the ranges are equal.
+  /// operands overlap nothing else, unless the kernel is of the elementwise family, not several of it, and the ranges
+  /// are equal.
   std::span<void *const> operands;
   uint64_t accumulate = 0; ///< bit i: operand i (a written one) adds to what is there
   Stream stream = {};

@@ -38,6 +38,8 @@ template <typename S, typename C> __device__ __forceinline__ S toStorage(C value
 template <typename C> __device__ __forceinline__ C plus(C a, C b) {
   if constexpr (std::is_integral_v<C>)
     return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else if constexpr (std::is_same_v<C, float>)
+    return __fadd_rn(a, b); // of a product that was rounded, fused kernels too
   else
     return a + b;
 }

@@ -70,7 +70,7 @@ Result<Run> prepareExpression(const Signature &call, Library &) {
   for (int64_t dim : domain)
     arguments.total *= dim;
   arguments.packed = true;
-  const size_t reads = call.operands.size() - expression.results.size();
+  const size_t reads = readsOf(call);
   const Slots slots = slotsOf(expression, reads, Backend::cuda);
   for (size_t i = 0; i < reads; ++i) {
     if (slots.of[i] == Slots::kNone)

@@ -78,8 +78,6 @@ private:
       makeForward(saved, mapping, rung);
     takeSaved(backward, saved);
     sweep(backward);
-    if (rung != "input")
-      sink(backward);
     return success();
   }
 
@@ -234,22 +232,10 @@ private:
         const bool isRow = isa<BlockArgument>(from) && kRows * elementsOf(from) <= elementsOf(value); // such as a bias
         return used.contains(from) || isRow || (from.getDefiningOp() && isFree(from.getDefiningOp()));
       };
-      if (isCheap(producer) && value == producer->getResult(0) && llvm::all_of(producer->getOperands(), isThere))
+      if (isCheap(producer) && value == producer->getResult(0) && llvm::all_of(producer->getOperands(), isThere)) {
         saved.remove(value);
-    }
-  }
-
-  /// What is made again stands where it is used first.
-  static void sink(func::FuncOp function) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front()))) {
-      if (!isCheap(&op))
-        continue;
-      Operation *first = nullptr;
-      for (Operation *user : op.getUsers())
-        if (!first || user->isBeforeInBlock(first))
-          first = user;
-      if (first)
-        op.moveBefore(first);
+        producer->setAttr(kAgainAttr, UnitAttr::get(producer->getContext()));
+      }
     }
   }
 

@@ -56,7 +56,9 @@ public:
 
   /// Takes in what its members are computed from, as far as it goes.
   void grow() {
-    for (size_t i = 0; i < members.size(); ++i)
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (isMadeAgain(members[i]) && !usersOutside(members[i]->getResult(0), members).empty())
+        continue; // it stays for those, and so does what it is made of
       for (Value operand : members[i]->getOperands())
         if (Operation *producer = viewedBy(operand).getDefiningOp(); producer && canTake(producer)) {
           Members more = members;
@@ -64,6 +66,7 @@ public:
           if (isOne(more))
             members = std::move(more);
         }
+    }
   }
 
   /// Puts one operation in the place of the members, if they are several; `gone`: those that are no more.
@@ -145,7 +148,7 @@ private:
   static kernels::Instruction instructionOf(Operation *op) {
     kernels::Instruction one;
     one.kernel = op->getName().stripDialect().str();
-    for (StringRef name : {"predicate", "activation", "form"})
+    for (StringRef name : kernels::kChoices)
       if (auto choice = op->getAttrOfType<StringAttr>(name))
         one.choice = choice.getValue().str();
     one.type = typeOf(op->getResult(0));
@@ -154,7 +157,8 @@ private:
 
   Parts partsOf(const Members &of) const {
     Parts parts;
-    std::map<std::pair<kernels::DType, double>, size_t> constants;
+    std::map<std::pair<kernels::DType, uint64_t>, size_t>
+        constants; // by the bits of a number: zeros differ, and NaN has no order
     const SmallVector<Operation *> ordered = inOrder(of);
     auto isInside = [&](Value operand) { return of.contains(viewedBy(operand).getDefiningOp()); };
     for (Operation *op : ordered)
@@ -162,14 +166,15 @@ private:
         if (isInside(operand))
           continue;
         if (std::optional<double> number = numberOf(operand))
-          constants.try_emplace({typeOf(operand), *number});
+          constants.try_emplace({typeOf(operand), llvm::bit_cast<uint64_t>(*number)});
         else
           parts.inputs.insert(source(operand));
       }
     size_t next = parts.inputs.size();
     for (auto &[constant, value] : constants) {
       value = next++;
-      parts.expression.instructions.push_back({std::string(kernels::kConstant), "", {}, constant.first, constant.second});
+      parts.expression.instructions.push_back(
+          {std::string(kernels::kConstant), "", {}, constant.first, llvm::bit_cast<double>(constant.second)});
     }
     llvm::DenseMap<Value, size_t> computed;
     for (Operation *op : ordered) {
@@ -177,7 +182,7 @@ private:
       for (Value operand : op->getOperands()) {
         std::optional<double> number = numberOf(operand);
         one.operands.push_back(isInside(operand) ? computed.at(viewedBy(operand))
-                               : number          ? constants.at({typeOf(operand), *number})
+                               : number          ? constants.at({typeOf(operand), llvm::bit_cast<uint64_t>(*number)})
                                                  : llvm::find(parts.inputs, source(operand)) - parts.inputs.begin());
       }
       parts.expression.instructions.push_back(std::move(one));
@@ -243,8 +248,8 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
   /// Operands that are repeated values become those, where the operation itself repeats them.
   static void readUnrepeated(func::FuncOp function) {
     for (Operation &op : function.front()) {
-      if (!op.hasTrait<Elementwise>() || op.getNumOperands() < 2)
-        continue;
+      if (!op.hasTrait<Elementwise>() || op.getNumOperands() < 2 || isa<GatedProductOp>(op))
+        continue; // others have no broadcast
       for (OpOperand &operand : op.getOpOperands())
         if (auto repeated = operand.get().getDefiningOp<BroadcastOp>()) {
           std::optional<SmallVector<int64_t>> shape(shapeOf(repeated.getOperand()));

@@ -88,6 +88,21 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
     }
   }
 
+  /// What is made again of saved values stands where it is used first. Fusions were before: they look at the order of
+  /// operations, which all rungs have alike until here.
+  static void sinkMadeAgain(func::FuncOp function) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front()))) {
+      if (!op.removeAttr(kAgainAttr))
+        continue;
+      Operation *first = nullptr;
+      for (Operation *user : op.getUsers())
+        if (!first || user->isBeforeInBlock(first))
+          first = user;
+      if (first)
+        op.moveBefore(first);
+    }
+  }
+
   /// The model's node that each operation came from, from its location to an attribute: plans name it in messages, and
   /// text without locations must give the same plan.
   static void nameNodes(func::FuncOp function) {
@@ -131,6 +146,7 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
           setChunk(loss, costs);
       });
       makeWhereUsed(function);
+      sinkMadeAgain(function);
       nameNodes(function);
       ownResults(function);
       good &= succeeded(checkKernels(function));

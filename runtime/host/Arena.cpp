@@ -52,8 +52,14 @@ uint64_t bitsOf(const std::string &file) {
 /// Where a machine has several memories, pages lie in all of them in turn: any core may read any of them, and all give their
 /// bandwidth. A system that refuses has its own order.
 void spread(void *address, uint64_t bytes) {
-  constexpr int kInterleave = 3; // MPOL_INTERLEAVE
-  const uint64_t nodes = bitsOf("/sys/devices/system/node/has_memory");
+  constexpr int kDefault = 0, kInterleave = 3, kMemoriesAllowed = 4; // MPOL_.., MPOL_F_MEMS_ALLOWED
+  int policy = kDefault;
+  uint64_t allowed[16] = {}; // as many nodes as kernels are built for
+  if (::syscall(SYS_get_mempolicy, &policy, nullptr, 0, nullptr, 0) != 0 || policy != kDefault) // numactl's, say
+    return;
+  if (::syscall(SYS_get_mempolicy, nullptr, allowed, 8 * sizeof allowed, nullptr, kMemoriesAllowed) != 0)
+    return;
+  const uint64_t nodes = bitsOf("/sys/devices/system/node/has_memory") & allowed[0];
   if (std::popcount(nodes) > 1)
     static_cast<void>(::syscall(SYS_mbind, address, bytes, kInterleave, &nodes, 65, 0));
 }

@@ -48,6 +48,21 @@ Status checkParameterIndex(const Plan &plan, const kernels::Signature &call) {
   return {};
 }
 
+/// Kernels rely on it that what they write, and scratch, is nothing else that they were given.
+Status checkApart(const Call &call) {
+  const auto &types = call.signature.operands;
+  for (size_t i = 0; i < types.size(); ++i)
+    for (size_t j = i + 1; j < types.size(); ++j) {
+      const Operand &one = call.operands[i], &other = call.operands[j];
+      const bool isRead = types[i].effect == Effect::read && types[j].effect == Effect::read;
+      if (isRead || one.argument != other.argument || types[i].bytes() == 0 || types[j].bytes() == 0)
+        continue;
+      if (one.offset < other.offset + types[j].bytes() && other.offset < one.offset + types[i].bytes())
+        return fail("{}: operands {} and {} overlap, and one is written", call.signature.kernel, i, j);
+    }
+  return {};
+}
+
 Status checkCall(const Plan &plan, const Template &code, const Call &call) {
   if (call.operands.size() != call.signature.operands.size())
     return fail("{} operands have {} places", call.signature.operands.size(), call.operands.size());
@@ -57,6 +72,7 @@ Status checkCall(const Plan &plan, const Template &code, const Call &call) {
     if (call.signature.operands[i].present)
       MT_TRY(checkOperand(code, call.operands[i], call.signature.operands[i])
                  .within(fmt::format("{}, operand {}", call.signature.kernel, i)));
+  MT_TRY(checkApart(call));
   return checkParameterIndex(plan, call.signature);
 }
 

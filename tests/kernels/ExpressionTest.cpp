@@ -133,6 +133,26 @@ TEST(Expression, SameBitsOfWholeNumbersAndOf64Bits) {
   expectSameBits(expressionOf("cast 0:f64, exp 1:f64, cast 2:f32, cast 2:i8 -> 2 3 4"), {random(domain, 3, 3)}, domain);
 }
 
+/// Scratch that a call does not need is no operand of the expression.
+TEST(Expression, TakesNoScratchForAnOperand) {
+  Signature call = Call{
+      "elementwise",
+      {{"expression", std::string("neg 0:f32, neg 1:f32 -> 2")}},
+      {random({64}, 1)},
+      {{DType::f32,
+        {64}}}}.signature();
+  call.operands.push_back({DType::u8, {1}, Effect::scratch, true});
+  ASSERT_EQ(check(call), "");
+  const Result<Execute> prepared = prepareCall(call, 1);
+  ASSERT_TRUE(prepared.ok());
+  std::vector<float> in(64, 3), out(64, 0);
+  std::byte scratch[64] = {};
+  void *const operands[] = {in.data(), out.data(), scratch};
+  ASSERT_TRUE((*prepared)(operands, 0).ok());
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(scratch[0], std::byte{0});
+}
+
 /// Any mixture: each instruction takes earlier values, of which some are results.
 TEST(Expression, SameBitsAtRandom) {
   const std::string_view unary[] = {"neg", "abs", "exp", "sigmoid", "relu", "floor", "rsqrt", "sin", "erf", "softplus", "sign"};

@@ -68,3 +68,33 @@ func.func private @alone(%x: tensor<4x8xf32>, %row: tensor<8xf32>) -> tensor<4x8
   %0 = nn.mul %x, %rows : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// Zeros of both signs are two constants. What a conversion that stays is made of is not computed twice.
+// CHECK-LABEL: func.func private @numbers
+// CHECK: {expression = "constant 0:f32, constant -0:f32, maximum 0 {{[23]}}:f32, mul 1 {{[23]}}:f32, add 4 5:f32 -> 6"}
+// CHECK: %[[S:.*]] = nn.add %arg2, %arg2
+// CHECK: %[[C:.*]] = nn.cast %[[S]]
+// CHECK: nn.elementwise %[[S]] {expression = "cast 0:f32, exp 1:f32 -> 2"}
+// CHECK: nn.softmax %[[C]]
+func.func private @numbers(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %z: tensor<4x8xbf16>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %plus = nn.constant dense<0.0> : tensor<f32>
+  %minus = nn.constant dense<-0.0> : tensor<f32>
+  %0 = nn.maximum %x, %plus : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %1 = nn.mul %y, %minus : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %2 = nn.add %0, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = nn.add %z, %z : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<4x8xbf16>
+  %4 = nn.cast %3 : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+  %5 = nn.exp %4 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %6 = nn.softmax %4 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %2, %5, %6 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// A gated product repeats nothing.
+// CHECK-LABEL: func.func private @gated
+// CHECK: %[[G:.*]] = nn.broadcast %arg0
+// CHECK: nn.gated_product %[[G]], %arg1
+func.func private @gated(%g: tensor<8xf32>, %u: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = nn.broadcast %g : (tensor<8xf32>) -> tensor<4x8xf32>
+  %1 = nn.gated_product %0, %u {activation = "silu"} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}

@@ -15,6 +15,18 @@ func.func private @results(%x: tensor<4xf32>, %w: tensor<4xf32>) -> (tensor<2x2x
   return %0, %1, %1, %w : tensor<2x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
+// What is made again stands before its first use.
+// CHECK-LABEL: func.func private @again(
+// CHECK-NEXT: %[[E:.*]] = nn.exp %arg1
+// CHECK-NEXT: %[[R:.*]] = nn.relu %arg0 :
+// CHECK-NEXT: nn.matmul %[[R]], %[[E]]
+func.func private @again(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = nn.relu %x {nn.again} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = nn.exp %y : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = nn.matmul %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
 // A gradient may land on what other micro-batches left. A kernel adds to it, unless its value is read again here: that
 // must not be mixed with what was there before. An argument is copied.
 // CHECK-LABEL: func.func private @t.backward.input(

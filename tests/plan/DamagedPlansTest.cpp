@@ -140,10 +140,17 @@ const std::vector<Damage> kDamages = {
      },
      "a dimension of -6 is not possible"},
     {"unknownGenerator", [](Plan &p) { p.parameters[0].initial.generator = "cauchy"; }, "unknown generator \"cauchy\""},
-    {"packedAndTrained", [](Plan &p) { p.parameters[0].initial.packing = {{6, 5}, 64, ""}; },
+    {"packedAndTrained",
+     [](Plan &p) {
+       p.parameters[0].initial.packing = {{6, 5}, 64, ""};
+     },
      "it is packed, and cannot be trainable"},
     {"packedInNoBlocks", [](Plan &p) { packed(p).block = 0; }, "[6, 10] in blocks of 0 cannot be packed"},
-    {"packedOfNothing", [](Plan &p) { packed(p).dims = {6, 0}; }, "a dimension of 0 is not possible"},
+    {"packedOfNothing",
+     [](Plan &p) {
+       packed(p).dims = {6, 0};
+     },
+     "a dimension of 0 is not possible"},
     {"packedIntegers",
      [](Plan &p) {
        packed(p);
@@ -151,9 +158,17 @@ const std::vector<Damage> kDamages = {
        p.parameters[0].initial.type = DType::i32;
      },
      "i32 in /w.bin cannot be packed: only floats can"},
-    {"packedInOther", [](Plan &p) { packed(p).dims = {6, 12}; }, "30 of u8 do not hold the codes of [6, 12]"},
+    {"packedInOther",
+     [](Plan &p) {
+       packed(p).dims = {6, 12};
+     },
+     "30 of u8 do not hold the codes of [6, 12]"},
     {"scalesOfOther", [](Plan &p) { packed(p).codes = "v"; }, "30 of u8 do not hold the scales of [6, 10]"},
-    {"packedRow", [](Plan &p) { packed(p).dims = {1, int64_t{1} << 40}; }, "in blocks of 64 cannot be packed"},
+    {"packedRow",
+     [](Plan &p) {
+       packed(p).dims = {1, int64_t{1} << 40};
+     },
+     "in blocks of 64 cannot be packed"},
     {"scalesOfNothing",
      [](Plan &p) {
        packed(p).codes = "nothing";
@@ -161,10 +176,15 @@ const std::vector<Damage> kDamages = {
        p.parameters[0].initial.packing->dims = {30, 10};
      },
      "it holds scales of \"nothing\", which holds no codes of the same numbers"},
-    {"piecesTrained", [](Plan &p) { p.parameters[0].initial.pieces = {{"a", made(p)}, {"b", made(p)}}; },
+    {"piecesTrained",
+     [](Plan &p) {
+       p.parameters[0].initial.pieces = {{"a", made(p)}, {"b", made(p)}};
+     },
      "trained, it [6, 5] cannot be of 2 pieces"},
     {"piecesThatDoNotDivide",
-     [](Plan &p) { frozen(p).initial.pieces = {{"a", made(p)}, {"b", made(p)}, {"c", made(p)}, {"d", made(p)}}; },
+     [](Plan &p) {
+       frozen(p).initial.pieces = {{"a", made(p)}, {"b", made(p)}, {"c", made(p)}, {"d", made(p)}};
+     },
      "it [6, 5] cannot be of 4 pieces"},
     {"piecesOfOddNumbers",
      [](Plan &p) {
@@ -238,6 +258,15 @@ const std::vector<Damage> kDamages = {
            call.operands.back().offset -= 8;
      },
      "is no multiple of 64"},
+    {"writesWhatItReads",
+     [](Plan &p) {
+       for (Call &call : code(p, "train").calls)
+         for (size_t i = 0; i < call.operands.size(); ++i)
+           for (size_t j = i + 1; j < call.operands.size(); ++j)
+             if (call.operands[i].argument == -1 && call.operands[j].argument == -1)
+               call.operands[j].offset = call.operands[i].offset;
+     },
+     "overlap, and one is written"},
     {"writesReadOnly",
      [](Plan &p) {
        code(p, "train").calls[0].operands[3] = {1, 0};
