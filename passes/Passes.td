@@ -324,8 +324,8 @@ def FuseElementwise : Pass<"mt-fuse-elementwise", "mlir::ModuleOp"> {
     ```mlir
     %2 = nn.elementwise %x, %gain, %y {expression = "mul 0 1:f32, tanh 3:f32, add 4 2:f32 -> 5"}
     ```
-    Values of a shape are computed together where nothing that is computed from one of them is needed for another by what
-    stays outside; what stays outside and uses one takes it as a result. What is broadcast is read where it lies, constants
+    Values of a shape are computed together where one uses another, or they stand near and read the same, and nothing that is
+    computed from one of them is needed for another by what stays outside; what stays outside and uses one takes it as a result. What is broadcast is read where it lies, constants
     are part of the expression, and a type's conversion is made again for each that uses it. Every value is rounded to its
     type: no bit of the template changes, in any rung.
   }];

@@ -54,18 +54,20 @@ public:
     members.insert(root);
   }
 
-  /// Takes in what its members are computed from, as far as it goes.
+  /// Takes in what its members are computed from, as far as it goes, and what stands near and reads the same.
   void grow() {
     for (size_t i = 0; i < members.size(); ++i) {
       if (isMadeAgain(members[i]) && !usersOutside(members[i]->getResult(0), members).empty())
         continue; // it stays for those, and so does what it is made of
-      for (Value operand : members[i]->getOperands())
-        if (Operation *producer = viewedBy(operand).getDefiningOp(); producer && canTake(producer)) {
-          Members more = members;
-          more.insert(producer);
-          if (isOne(more))
-            members = std::move(more);
-        }
+      for (Value operand : members[i]->getOperands()) {
+        if (Operation *producer = viewedBy(operand).getDefiningOp(); producer && canTake(producer))
+          take(producer);
+        if (elementsOf(operand) != size())
+          continue;
+        for (Operation *user : llvm::to_vector(operand.getUsers()))
+          if (canTake(user) && isNear(placeOf(user), placeOf(members.front())))
+            take(user);
+      }
     }
   }
 
@@ -111,6 +113,32 @@ private:
   kernels::Backend backend;
   SmallVector<int64_t> domain;
   Members members;
+
+  void take(Operation *op) {
+    Members more = members;
+    more.insert(op);
+    if (isOne(more))
+      members = std::move(more);
+  }
+
+  /// Where an operation will stand: what is made again, before its first use.
+  static Operation *placeOf(Operation *op) {
+    Operation *place = op;
+    if (op->hasAttr(kAgainAttr))
+      for (Operation *user : op->getUsers())
+        if (place == op || user->isBeforeInBlock(place))
+          place = user;
+    return place;
+  }
+
+  /// Whether few operations are between two: what waits for what is far away takes memory until then.
+  static bool isNear(Operation *one, Operation *other) {
+    constexpr int kFew = 6;
+    Operation *at = one->isBeforeInBlock(other) ? one : other, *end = at == one ? other : one;
+    for (int i = 0; i < kFew && at != end; ++i)
+      at = at->getNextNode();
+    return at == end;
+  }
 
   int64_t size() const {
     int64_t product = 1;

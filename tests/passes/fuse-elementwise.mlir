@@ -98,3 +98,16 @@ func.func private @gated(%g: tensor<8xf32>, %u: tensor<4x8xf32>) -> tensor<4x8xf
   %1 = nn.gated_product %0, %u {activation = "silu"} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %1 : tensor<4x8xf32>
 }
+
+// What stands near and reads the same is computed with it; what is made again stands where it is used.
+// CHECK-LABEL: func.func private @beside
+// CHECK: %[[D:.*]] = nn.matmul %arg2, %arg3
+// CHECK-NEXT: %[[E:.*]]:3 = nn.elementwise %arg0, %arg1, %[[D]] {expression = "gated_product.silu 0 1:f32, gated_product_grad.silu 0 1 2:f32 -> 3 4 5"}
+// CHECK-NEXT: nn.matmul %arg2, %[[E]]#0 {transposeLhs = true}
+func.func private @beside(%g: tensor<8x8xf32>, %u: tensor<8x8xf32>, %dy: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %p = nn.gated_product %g, %u {activation = "silu", nn.again} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %d = nn.matmul %dy, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %0 = nn.matmul %dy, %p {transposeLhs = true} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1, %2 = nn.gated_product_grad %g, %u, %d {activation = "silu"} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+  return %0, %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
