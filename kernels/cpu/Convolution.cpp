@@ -1,9 +1,7 @@
 // Convolutions and their gradients on one thread a block: columns of what windows see times the kernel as a matrix
 // (im2col: Chellapilla, Puri, Simard 2006), as many results at a time as stay in the cache; groups of few channels,
 // which make no matrix worth the name, by loops over rows. Blocks depend on shapes alone, and sums are in their order.
-#include "kernels/Blocks.h"
-#include "kernels/cpu/FloatRows.h"
-#include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/FactorRows.h"
 #include "kernels/cpu/Vector.h"
 #include "kernels/cpu/WindowRuns.h"
 
@@ -67,38 +65,26 @@ template <typename T> struct ByMatrices : Convolution {
               std::ranges::all_of(w.low, [](int64_t low) { return low == 0; });
   }
 
-  /// Whether an operand is stored as what multiplies.
-  static bool isStored(const RowIn &operand) { return std::is_same_v<T, Bf16> || operand.native; }
   static const T *there(const Launch &launch, const RowIn &operand, int64_t at) {
     return launch.at<const T>(operand.operand) + at;
   }
-  /// Elements `step` apart, one after another.
-  static void bring(const Launch &launch, const RowIn &operand, int64_t at, int64_t step, int64_t count, T *out) {
-    if (isStored(operand) && step == 1)
-      std::copy_n(there(launch, operand, at), count, out);
-    else if constexpr (std::is_same_v<T, float>)
-      operand.load(launch.operands[operand.operand], at, step, count, out);
-    else
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = there(launch, operand, at)[i * step];
-  }
   static const T *all(const Launch &launch, const RowIn &operand, int64_t at, int64_t count, T *buffer) {
-    if (isStored(operand))
+    if (isFactor<T>(operand))
       return there(launch, operand, at);
-    bring(launch, operand, at, 1, count, buffer);
+    bringFactor<T>(launch, operand, at, 1, count, buffer);
     return buffer;
   }
 
   /// What results [begin, end) see of `channels` channels from element `base` on: [channels * places, end - begin].
   Matrix<T> columns(const Launch &launch, int64_t base, int64_t channels, int64_t begin, int64_t end, T *out) const {
     const int64_t places = windows().places(), count = end - begin;
-    if (isPoint && isStored(image))
+    if (isPoint && isFactor<T>(image))
       return {there(launch, image, base + begin), windows().imagePlaces()};
     std::fill(out, out + channels * places * count, T());
     for (int64_t row = 0; row < channels * places; ++row) {
       const int64_t plane = base + row / places * windows().imagePlaces();
       eachRun(windows(), Place(windows(), row % places), begin, end, [&](int64_t at, int64_t element, int64_t run) {
-        bring(launch, image, plane + element, windows().stride[2], run, out + row * count + at - begin);
+        bringFactor<T>(launch, image, plane + element, windows().stride[2], run, out + row * count + at - begin);
       });
     }
     return {out, count};
@@ -107,21 +93,17 @@ template <typename T> struct ByMatrices : Convolution {
   /// Results [begin, end) of so many filters of a group: [filters, end - begin].
   Matrix<T> gradients(const Launch &launch, int64_t n, int64_t group, int64_t filter, int64_t filters, int64_t begin,
                       int64_t end, T *buffer) const {
-    if (isStored(gradient))
+    if (isFactor<T>(gradient))
       return {there(launch, gradient, resultOf(n, group, filter) + begin), windows().resultPlaces()};
     const int64_t count = end - begin;
     for (int64_t m = 0; m < filters; ++m)
-      bring(launch, gradient, resultOf(n, group, filter + m) + begin, 1, count, buffer + m * count);
+      bringFactor<T>(launch, gradient, resultOf(n, group, filter + m) + begin, 1, count, buffer + m * count);
     return {buffer, count};
   }
 
   /// Whether products go straight into the result.
   bool isDirect(const Launch &launch) const { return result.native && !launch.accumulates(result.operand); }
 
-  /// Floats of so many elements of what multiplies, so that what lies behind them is aligned.
-  static int64_t floats(int64_t elements) {
-    return ceilDivide(elements * static_cast<int64_t>(sizeof(T)), int64_t{64}) * 16;
-  }
   static T *elements(float *at) { return reinterpret_cast<T *>(at); }
 };
 
@@ -136,7 +118,7 @@ template <typename T> struct Forward : ByMatrices<T> {
     const Matrix<T> image =
         this->columns(launch, this->planeOf(n, group, 0), shape.channels, begin, end, Base::elements(seen));
     const T *weights = Base::all(launch, this->kernel, this->weightOf(group, 0, 0), filters * depth,
-                                 Base::elements(seen + Base::floats(depth * this->width())));
+                                 Base::elements(seen + factorFloats<T>(depth * this->width())));
     const bool direct = this->isDirect(launch);
     float *into = direct ? launch.at<float>(this->result.operand) + this->resultOf(n, group, 0) + begin : products;
     const int64_t line = direct ? this->windows().resultPlaces() : count;
@@ -150,7 +132,7 @@ template <typename T> struct Forward : ByMatrices<T> {
 
   int64_t scratchFloats() const {
     const int64_t depth = this->shape.depth(), filters = this->shape.filters;
-    return filters * this->width() + Base::floats(depth * this->width()) + Base::floats(filters * depth);
+    return filters * this->width() + factorFloats<T>(depth * this->width()) + factorFloats<T>(filters * depth);
   }
   Scratch scratch() const {
     return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
@@ -183,7 +165,7 @@ template <typename T> struct DataGrad : ByMatrices<T> {
     const int64_t width = this->width();
     float *planes = ThreadPool::scratchOf<float>(scratchFloats()), *seen = planes + this->held * windows.imagePlaces();
     T *buffer = Base::elements(seen + this->rows() * width),
-      *copied = Base::elements(seen + this->rows() * width + Base::floats(filters * width));
+      *copied = Base::elements(seen + this->rows() * width + factorFloats<T>(filters * width));
     const bool direct = this->isPoint && this->isDirect(launch);
     float *into = direct ? launch.at<float>(this->result.operand) + this->planeOf(n, group, first) : planes;
     if (!this->isPoint)
@@ -222,7 +204,7 @@ template <typename T> struct DataGrad : ByMatrices<T> {
   int64_t scratchFloats() const {
     const int64_t filters = this->shape.filters;
     return this->held * this->windows().imagePlaces() + this->rows() * this->width() +
-           Base::floats(filters * this->width()) + Base::floats(filters * this->shape.depth());
+           factorFloats<T>(filters * this->width()) + factorFloats<T>(filters * this->shape.depth());
   }
   Scratch scratch() const {
     return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
@@ -258,7 +240,7 @@ template <typename T> struct WeightGrad : ByMatrices<T> {
     const int64_t rows = std::min(filters, shape.filters - filter);
     float *sums = ThreadPool::scratchOf<float>(scratchFloats());
     T *seen = Base::elements(sums + filters * this->rows()),
-      *buffer = Base::elements(sums + filters * this->rows() + Base::floats(this->rows() * width));
+      *buffer = Base::elements(sums + filters * this->rows() + factorFloats<T>(this->rows() * width));
     float beta = 0;
     for (int64_t n = 0; n < shape.batch; ++n)
       for (int64_t begin = 0; begin < this->windows().resultPlaces(); begin += width, beta = 1) {
@@ -272,7 +254,8 @@ template <typename T> struct WeightGrad : ByMatrices<T> {
   }
 
   int64_t scratchFloats() const {
-    return filters * this->rows() + Base::floats(this->rows() * this->width()) + Base::floats(filters * this->width());
+    return filters * this->rows() + factorFloats<T>(this->rows() * this->width()) +
+           factorFloats<T>(filters * this->width());
   }
   Scratch scratch() const {
     return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
@@ -393,7 +376,7 @@ template <template <typename> typename Matrices, typename Rows>
 Result<Run> runOf(const Signature &call, Convolution made) {
   if (made.shape.channels * made.shape.filters <= kFewProducts)
     return Run(Rows{std::move(made)});
-  if (hasBf16Units() && call.operands[0].type == DType::bf16 && call.operands[1].type == DType::bf16)
+  if (takesUnits(call))
     return Run(Matrices<Bf16>(std::move(made)));
   return Run(Matrices<float>(std::move(made)));
 }

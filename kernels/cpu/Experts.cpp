@@ -1,8 +1,6 @@
 // expert_matmul and the gradient of its matrices: rows are grouped by expert, in their order; an expert's rows are then
 // products of blocks, each column block of an expert's matrix read once.
-#include "kernels/Blocks.h"
-#include "kernels/cpu/FloatRows.h"
-#include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/FactorRows.h"
 #include "kernels/cpu/Indices.h"
 
 #include <algorithm>
@@ -35,26 +33,13 @@ Grouped group(const Launch &launch, const Indices &experts, int64_t count) {
   return {begins, rows};
 }
 
-/// Elements of an operand as what multiplies, T: floats, or bf16 on the processor's units.
-template <typename T> bool isStored(const RowIn &operand) { return std::is_same_v<T, Bf16> || operand.native; }
-template <typename T> void bring(const Launch &launch, const RowIn &operand, int64_t at, int64_t count, T *out) {
-  if constexpr (std::is_same_v<T, float>)
-    operand.load(launch.operands[operand.operand], at, 1, count, out);
-  else
-    std::copy_n(launch.at<const T>(operand.operand) + at, count, out);
-}
-
 /// Columns [first, first + width) of rows that lie apart, one after another in `out`.
 template <typename T>
 void collect(const Launch &launch, const RowIn &from, const int64_t *rows, int64_t count, int64_t line, int64_t first,
              int64_t width, T *out) {
   for (int64_t i = 0; i < count; ++i)
-    bring(launch, from, rows[i] * line + first, width, out + i * width);
+    bringFactor(launch, from, rows[i] * line + first, 1, width, out + i * width);
 }
-
-/// Floats that so many elements take, of any T, and alignment.
-constexpr int64_t kAligned = 16;
-int64_t floats(int64_t elements) { return ceilDivide(elements, kAligned) * kAligned; }
 
 struct ExpertShape {
   Indices experts;
@@ -71,11 +56,11 @@ template <typename T> struct ExpertMatmul : ExpertShape {
   const T *matrix(const Launch &launch, int64_t expert, int64_t column, int64_t width, T *buffer, int64_t &line) const {
     const int64_t base = expert * depth * columns + column * (transposed ? depth : 1);
     line = transposed ? depth : columns;
-    if (isStored<T>(weight))
+    if (isFactor<T>(weight))
       return launch.at<const T>(weight.operand) + base;
     line = transposed ? depth : width;
     for (int64_t k = 0; k < (transposed ? width : depth); ++k)
-      bring(launch, weight, base + k * (transposed ? depth : columns), line, buffer + k * line);
+      bringFactor(launch, weight, base + k * (transposed ? depth : columns), 1, line, buffer + k * line);
     return buffer;
   }
 
@@ -85,7 +70,8 @@ template <typename T> struct ExpertMatmul : ExpertShape {
     if (begin == end)
       return;
     float *products = ThreadPool::scratchOf<float>(scratchFloats());
-    auto *rows = reinterpret_cast<T *>(products + kRows * kColumns), *buffer = reinterpret_cast<T *>(products + kRows * kColumns + floats(kRows * depth));
+    auto *rows = reinterpret_cast<T *>(products + kRows * kColumns),
+         *buffer = reinterpret_cast<T *>(products + kRows * kColumns + factorFloats<T>(kRows * depth));
     int64_t line = 0;
     const T *b = matrix(launch, expert, column, width, buffer, line);
     for (int64_t at = begin; at < end; at += kRows) {
@@ -98,7 +84,9 @@ template <typename T> struct ExpertMatmul : ExpertShape {
     }
   }
 
-  int64_t scratchFloats() const { return kRows * kColumns + floats(kRows * depth) + floats(depth * kColumns); }
+  int64_t scratchFloats() const {
+    return kRows * kColumns + factorFloats<T>(kRows * depth) + factorFloats<T>(depth * kColumns);
+  }
   Scratch scratch() const {
     return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()), .library = libraryScratch(kRows, kColumns, depth)};
   }
@@ -128,7 +116,8 @@ template <typename T> struct ExpertMatmulGrad : ExpertGradShape {
   void block(const Launch &launch, const Grouped &grouped, int64_t expert, int64_t first) const {
     int64_t tall = std::min(kRows, height - first), begin = grouped.begins[expert], end = grouped.begins[expert + 1];
     float *sums = ThreadPool::scratchOf<float>(scratchFloats());
-    auto *a = reinterpret_cast<T *>(sums + floats(kRows * width)), *b = reinterpret_cast<T *>(sums + floats(kRows * width) + kDepth * kRows);
+    auto *a = reinterpret_cast<T *>(sums + factorFloats<float>(kRows * width)),
+         *b = reinterpret_cast<T *>(sums + factorFloats<float>(kRows * width) + factorFloats<T>(kDepth * kRows));
     std::fill(sums, sums + tall * width, 0.0F);
     for (int64_t at = begin; at < end; at += kDepth) {
       int64_t depth = std::min(kDepth, end - at);
@@ -140,7 +129,9 @@ template <typename T> struct ExpertMatmulGrad : ExpertGradShape {
                  launch.accumulates(result.operand));
   }
 
-  int64_t scratchFloats() const { return floats(kRows * width) + kDepth * kRows + floats(kDepth * width); }
+  int64_t scratchFloats() const {
+    return factorFloats<float>(kRows * width) + factorFloats<T>(kDepth * kRows) + factorFloats<T>(kDepth * width);
+  }
   Scratch scratch() const {
     return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()), .library = libraryScratch(kRows, width, kDepth)};
   }
@@ -157,7 +148,7 @@ template <typename T> struct ExpertMatmulGrad : ExpertGradShape {
 
 /// Of a call whose first operands are the factors.
 template <template <typename> typename Product, typename Shape> Result<Run> productOf(const Signature &call, Shape shape) {
-  if (hasBf16Units() && call.operands[0].type == DType::bf16 && call.operands[1].type == DType::bf16)
+  if (takesUnits(call))
     return Run(Product<Bf16>(std::move(shape)));
   return Run(Product<float>(std::move(shape)));
 }

@@ -1,0 +1,40 @@
+// Operands as what multiplies, T: floats, or bf16 on the processor's units for it, which takes operands as they are
+// stored. Private to kernels/cpu.
+#ifndef MT_KERNELS_CPU_FACTORROWS_H
+#define MT_KERNELS_CPU_FACTORROWS_H
+
+#include "kernels/Blocks.h"
+#include "kernels/cpu/FloatRows.h"
+#include "kernels/cpu/Gemm.h"
+
+#include <algorithm>
+
+namespace mt::kernels::cpu {
+
+/// Whether both factors of a call, its first operands, are multiplied by such units.
+inline bool takesUnits(const Signature &call) {
+  return hasBf16Units() && call.operands[0].type == DType::bf16 && call.operands[1].type == DType::bf16;
+}
+
+/// Whether an operand is stored as what multiplies.
+template <typename T> bool isFactor(const RowIn &operand) { return std::is_same_v<T, Bf16> || operand.native; }
+
+/// Elements `step` apart, one after another in `out`.
+template <typename T>
+void bringFactor(const Launch &launch, const RowIn &operand, int64_t at, int64_t step, int64_t count, T *out) {
+  if (isFactor<T>(operand) && step == 1)
+    std::copy_n(launch.at<const T>(operand.operand) + at, count, out);
+  else if constexpr (std::is_same_v<T, float>)
+    operand.load(launch.operands[operand.operand], at, step, count, out);
+  else
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = launch.at<const T>(operand.operand)[at + i * step];
+}
+
+/// Floats of scratch for so many of T, so that what lies behind them is aligned.
+template <typename T> int64_t factorFloats(int64_t elements) {
+  return ceilDivide(elements * static_cast<int64_t>(sizeof(T)), int64_t{64}) * 16;
+}
+
+} // namespace mt::kernels::cpu
+#endif
