@@ -125,11 +125,10 @@ private:
     for (int64_t k = 0; k < int64_t(function.getNumResults()); ++k) {
       planner::Result result{planner::Result::value, k, tensorTypeOf(function.getResultTypes()[k])};
       int64_t operand = attributeOf(function.getResultAttrDict(k), "nn.gradient");
-      if (backward)
+      if (backward) {
         result.kind = operand >= 0 ? planner::Result::gradient : planner::Result::loss, result.index = operand;
-      if (backward)
         result.addsOnce = addsOnce(function.front().getTerminator()->getOperand(k));
-      else if (k >= values)
+      } else if (k >= values)
         result.kind = predicts ? planner::Result::prediction : planner::Result::saved, result.index = k - values;
       entry.results.push_back(std::move(result));
     }
