@@ -148,7 +148,7 @@ public:
     const int64_t microBatch = forced.empty() ? options.microBatch.value_or(1) : options.batch;
     const int64_t batch = forced.empty() ? microBatch * usual.ranks() : microBatch;
     MT_ASSIGN(Part * smallest, part(microBatch, said));
-    MT_ASSIGN(const Needed needed, leastOf(*smallest, batch, said));
+    MT_ASSIGN(const Needed needed, leastOf(*smallest, batch));
     return fmt::format("least memory at sequence {}, batch {}: device {} and host {}\n", sequence, batch,
                        formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)));
   }
@@ -193,18 +193,18 @@ private:
                          describe(*best, usual, batch * sequence));
     Messages said;
     MT_ASSIGN(Part * smallest, part(least, said));
-    MT_ASSIGN(const Needed needed, leastOf(*smallest, batch, said));
+    MT_ASSIGN(const Needed needed, leastOf(*smallest, batch));
     return fmt::format("{:>8} {:>6} {:>11}  does not fit: device {} and host {} are the least\n", sequence, batch, least,
                        formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)));
   }
 
-  Result<Needed> leastOf(Part &part, int64_t batch, Messages &messages) {
+  Result<Needed> leastOf(Part &part, int64_t batch) {
     passes::stateSetting(*part.compiled.module, &plan::Settings::batch, batch);
     passes::ReadModel read = part.read;
     MT_TRY(read.model.setMicroBatches(batch, usual.ranks()));
     MT_TRY(read.model.setOptimizer(options.optimizer, usual.ranks()));
     read.model.narrowExchange = options.narrowExchange && usual.ranks() > 1;
-    return leastMemory(*part.compiled.module, read, options, usual.target, messages);
+    return leastMemory(*part.compiled.module, read, options, usual.target);
   }
 };
 

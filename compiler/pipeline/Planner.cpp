@@ -31,6 +31,43 @@ std::string describe(const planner::Description &description, const Needed &need
                      description.saved, description.weights, description.parked, description.updates,
                      formatSize(uint64_t(needed.device)), formatSize(uint64_t(needed.host)), found.timing.seconds, found.simulations);
 }
+
+/// What takes least memory, and what it needs once it is packed.
+struct Least {
+  planner::Found found;
+  Needed needed;
+};
+
+/// Values that the host has no room for stay on the device only as far as it packs them within its budget: where both
+/// are short, the device's shortage is named only if the device is too small without them.
+Result<Least> leastOf(ModuleOp layers, const passes::ReadModel &read, const Options &options,
+                      const target::Target &target) {
+  const planner::Machine machine(target);
+  planner::Constraints constraints = constraintsOf(options, target);
+  const int64_t budget = constraints.deviceMemory;
+  std::optional<Least> least;
+  for (;;) {
+    planner::Found found = planner::leastOf(read.model, machine, constraints);
+    passes::stateDecisions(layers, read, found.decisions);
+    OwningOpRef<ModuleOp> module = layers.clone();
+    Messages said; // that it is too large for budgets of nothing, by which packing leaves no room between slots
+    Collector collector(*layers.getContext(), said);
+    PassManager manager(layers.getContext());
+    addSchedulePasses(manager, {.deviceMemory = 1, .hostMemory = 1});
+    if (failed(manager.run(*module)) && !(*module)->hasAttr(schedule::kSpacesAttr))
+      return collector.failure(options.model);
+    const Needed needed = neededBy(*module);
+    if (least && needed.device >= least->needed.device)
+      return std::move(*least);
+    const int64_t excess = needed.device - budget;
+    constraints.deviceMemory =
+        std::max<int64_t>(0, std::min(constraints.deviceMemory, found.decisions.deviceLimit) - excess - excess / 4);
+    least = Least{std::move(found), needed};
+    if (excess <= 0)
+      return std::move(*least);
+  }
+}
+
 /// What larger budgets bring, each search going on from what the one before found: those of a few that save a hundredth of a
 /// step more than a smaller one.
 std::string whatMoreBrings(const planner::Model &model, const planner::Machine &machine, planner::Constraints constraints, planner::Found found) {
@@ -80,17 +117,10 @@ Result<passes::ReadModel> readForPlanner(ModuleOp layers, const Options &options
   return std::move(*read);
 }
 
-Result<Needed> leastMemory(ModuleOp layers, const passes::ReadModel &read, const Options &options, const target::Target &target,
-                           Messages &messages) {
-  planner::Constraints constraints = constraintsOf(options, target);
-  passes::stateDecisions(layers, read, planner::leastOf(read.model, planner::Machine(target), constraints).decisions);
-  OwningOpRef<ModuleOp> module = layers.clone();
-  Collector collector(*layers.getContext(), messages);
-  PassManager manager(layers.getContext());
-  addSchedulePasses(manager, {.deviceMemory = INT64_MAX, .hostMemory = INT64_MAX});
-  if (failed(manager.run(*module)))
-    return collector.failure(options.model);
-  return neededBy(*module);
+Result<Needed> leastMemory(ModuleOp layers, const passes::ReadModel &read, const Options &options,
+                           const target::Target &target) {
+  MT_ASSIGN(const Least least, leastOf(layers, read, options, target));
+  return least.needed;
 }
 
 Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target, bool explained,
@@ -124,11 +154,16 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     // Where nothing fits, or packing loses too much of what does, it is what needs least memory; if that does not fit either,
     // the message names what takes the room.
     const bool last = !found.timing.fits() || attempt + 1 == kAttempts;
-    if (last)
+    if (last && explained) {
+      Result<Least> least = leastOf(layers, *read, options, target);
+      if (!least.ok())
+        return fail(least.status().message());
+      found = std::move(least->found);
+    } else if (last) {
       found = planner::leastOf(read->model, machine, given);
-    if (last && !explained &&
-        (found.decisions.deviceLimit > given.deviceMemory || found.decisions.hostLimit > given.hostMemory))
-      return fail("does not fit");
+      if (found.decisions.deviceLimit > given.deviceMemory || found.decisions.hostLimit > given.hostMemory)
+        return fail("does not fit");
+    }
     if (found.timing.fits() && found.timing.seconds >= enough)
       return fail(fmt::format("a step takes {:.3g} s", found.timing.seconds));
     passes::stateDecisions(layers, *read, found.decisions);

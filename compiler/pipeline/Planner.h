@@ -33,8 +33,8 @@ struct Needed {
   int64_t host = 0;
 };
 /// What such a module, read, needs at least with what the options leave open.
-Result<Needed> leastMemory(mlir::ModuleOp layers, const passes::ReadModel &read, const Options &options, const target::Target &target,
-                           Messages &messages);
+Result<Needed> leastMemory(mlir::ModuleOp layers, const passes::ReadModel &read, const Options &options,
+                           const target::Target &target);
 
 /// What came of planning for one micro-batch: a scheduled module, or the message of why none fits.
 struct Planned {

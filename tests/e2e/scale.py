@@ -60,11 +60,11 @@ def large():
         dump = scratch.run("mtc dump big.bin")
         expect(dump.count("\n") > 84, "the dump is too short to hold every layer")
         (scratch / "big.bin").unlink()
-        refused, status, _ = peak_of(scratch, f"{compile_} 1TiB --device-memory 40GiB")
+        refused, status, _ = peak_of(scratch, f"{compile_} 1TiB --device-memory 20GiB")
         expect(status == 1 and not (scratch / "big.bin").exists(), f"1 TiB of host memory: exit {status}:\n{refused}")
         needed = re.search(r"--host-memory (\d+)B", refused).group(1)
         expect(0.999 * HOST_BYTES_PER_PARAMETER * BIG_PARAMETERS <= int(needed) <= host, f"refused with {needed} B, and a plan takes {host:.0f} B")
-        out, status, _ = peak_of(scratch, f"{compile_} {needed} --device-memory 40GiB")
+        out, status, _ = peak_of(scratch, f"{compile_} {needed} --device-memory 20GiB")
         expect(status == 0, f"{needed} B of host memory were to be enough: exit {status}:\n{out}")
 
 
