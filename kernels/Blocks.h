@@ -40,6 +40,36 @@ constexpr Chunks squaredNormChunks(int64_t elements) {
   return {elements, kNormParts, granule};
 }
 
+/// Elements of each of `results` that the CPU reduces apart, in 64 bits, where results are too few for all threads of a
+/// large machine.
+constexpr Chunks reduceParts(int64_t results, int64_t count) {
+  constexpr int64_t kParts = 128, kSide = 256, kElements = 1 << 16;
+  return {count,
+          std::clamp<int64_t>(std::min(kParts / ceilDivide(results, kSide), results * count / kElements), 1, kParts)};
+}
+
+/// Parts of a product's summed dimension that the CPU sums apart, where results are too few to be cut for all threads
+/// of a large machine: at most 32 MiB of sums wait to be added, each of so many products that adding it costs little.
+constexpr Chunks depthChunks(int64_t results, int64_t depth) {
+  constexpr int64_t kSums = 8 << 20, kLeast = 1024;
+  return {depth, std::clamp<int64_t>(kSums / std::max<int64_t>(1, results), 1, std::max<int64_t>(1, depth / kLeast)),
+          64};
+}
+
+/// The same of a head's classes, for the gradient of what goes into it: however many rows there are.
+constexpr Chunks classChunks(int64_t classes) { return {classes, std::clamp<int64_t>(classes / 4096, 1, 16), 64}; }
+
+/// attention_grad on the CPU: stripes of keys, and as many of queries, and the batch rows whose gradients are summed at
+/// a time: tasks for large machines, as many of a row as of any other number of rows.
+struct AttentionStripes {
+  static constexpr int64_t of(int64_t keys) { return std::clamp<int64_t>(keys / 256, 1, 16); }
+  static constexpr int64_t together(int64_t batch, int64_t groups, int64_t keys) {
+    constexpr int64_t kTasks = 512;
+    const int64_t most = std::clamp<int64_t>(ceilDivide(kTasks, groups * of(keys)), 1, batch);
+    return ceilDivide(batch, ceilDivide(batch, most));
+  }
+};
+
 /// Tensors that one call adds pairwise at most: a GPU's thread holds an octet of each.
 constexpr int64_t kSumTerms = 8;
 

@@ -27,6 +27,18 @@ ProductOperands ProductOperands::of(const Signature &call) {
   return call.kernel == "matmul_add" ? ProductOperands{.bias = 3, .result = 4, .addend = 2} : ProductOperands{};
 }
 
+Chunks depthOf(const Signature &call) {
+  const ProductOperands at = ProductOperands::of(call);
+  const Dims &lhs = call.operands[0].dims;
+  const OperandType &result = call.operands[at.result];
+  const bool transposed = call.integer("transposeLhs") != 0;
+  const int64_t depth = lhs[lhs.size() - (transposed ? 2 : 1)];
+  const DType type = call.operands[0].type;
+  const bool summable = transposed && result.type == DType::f32 && (type == DType::f32 || type == DType::bf16) &&
+                        !at.addend && !call.operands[at.bias].present;
+  return summable ? depthChunks(result.elements(), depth) : Chunks(depth, 1);
+}
+
 std::vector<Part> partsOf(const Signature &call) {
   auto present = [&](size_t operand) { return call.operands[operand].present; };
   std::vector<Part> parts;

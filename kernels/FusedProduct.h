@@ -3,6 +3,7 @@
 #ifndef MT_KERNELS_FUSEDPRODUCT_H
 #define MT_KERNELS_FUSEDPRODUCT_H
 
+#include "kernels/Blocks.h"
 #include "kernels/Catalogue.h"
 
 #include <array>
@@ -28,6 +29,10 @@ struct ProductOperands {
   std::optional<size_t> addend = {};
   static ProductOperands of(const Signature &call);
 };
+
+/// Parts of the summed dimension that the CPU sums apart in such a call: one, but where rows of a batch are summed, as
+/// for a gradient of weights.
+Chunks depthOf(const Signature &call);
 
 /// A part as `backend` prepares it: with the scratch that it asks for. The call must be valid.
 Part withScratch(Part part, Backend backend);

@@ -159,6 +159,18 @@ std::vector<double> scoreExtents(const Signature &call, const AttentionOperands 
 std::vector<double> attentionExtents(const Signature &call) { return scoreExtents(call, AttentionOperands(false)); }
 std::vector<double> attentionGradExtents(const Signature &call) { return scoreExtents(call, AttentionOperands(true)); }
 
+/// What every query's gradient and output come to; then, in stripes, sums of gradients that have fewer bits than 32.
+uint64_t stripesWorkspace(const Signature &call) {
+  const AttentionOperands at(true);
+  const Dims &query = call.operands[at.query].dims, &key = call.operands[at.key].dims;
+  const int64_t batch = query[0], together = AttentionStripes::together(batch, key[2], key[1]);
+  int64_t floats = batch * query[1] * query[2];
+  if (AttentionStripes::of(key[1]) > 1 && !call.operands[at.dbias].present)
+    for (const OperandType &result : {call.operands[at.dquery], call.operands[at.dkey], call.operands[at.dvalue]})
+      floats += result.present && result.type != DType::f32 ? result.elements() / batch * together : 0;
+  return static_cast<uint64_t>(floats) * sizeof(float);
+}
+
 std::string checkRotary(const Signature &call) {
   Checker checker(call);
   checker.floating(0).rank(0, 4).sameTypeOrF32(1, 0).rank(1, 3).like(2, 1).like(3, 0).then([&](Checker &c) {
@@ -202,10 +214,14 @@ std::span<const Kernel> attentionKernels() {
             "logsumexp -> dquery+ dkey+ dvalue+ dbias+ dsink+",
             "Gradients of attention; scores are computed again from the logsumexp.",
             "p = e^(score - logsumexp), ds = p * (gradient . value - gradient . output), through the cap and the "
-            "scale; dsink = -e^(sink - logsumexp) * gradient . output. Types: gradient, query, key, value, output, dquery, "
+            "scale; dsink = -e^(sink - logsumexp) * gradient . output. Types: gradient, query, key, value, output, "
+            "dquery, "
             "dkey, dvalue of one; bias and sink that or f32; dbias and dsink theirs or f32, summed in f32",
             attentionGradFlops, checkAttentionGrad,
-            {.attributes = kAttention, .cudaWorkspace = attentionScratch, .extents = attentionGradExtents}),
+            {.attributes = kAttention,
+             .workspace = stripesWorkspace,
+             .cudaWorkspace = attentionScratch,
+             .extents = attentionGradExtents}),
       entry("rotary", "operand cos sin -> result+", "Rotary position embedding; its own gradient with `inverse`.",
             "pairs (a, b) become (a cos - b sin, b cos + a sin), sin negated if inverse. Su et al., arXiv 2104.09864. "
             "Types: cos and sin the operand's or f32",

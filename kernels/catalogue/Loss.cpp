@@ -101,12 +101,17 @@ uint64_t wideSums(const OperandType &gradient) {
                                                           : static_cast<uint64_t>(gradient.elements()) * sizeof(float);
 }
 
-/// The losses of all rows, then the logits of one chunk, then the sums of dweight and dbias where they are not f32.
+/// The losses of all rows, then the logits of one chunk, then the sums of its dhidden's parts, the first of them too
+/// where they are not f32, then those of dweight and dbias where they are not f32.
 uint64_t headWorkspace(const Signature &call) {
   bool backward = call.kernel == "linear_cross_entropy_grad";
   uint64_t sums = backward ? wideSums(call.operands[7]) + wideSums(call.operands[8]) : 0;
-  int64_t rows = call.operands[0].dims[0], chunk = call.integer("chunk");
+  int64_t rows = call.operands[0].dims[0], width = call.operands[0].dims[1], chunk = call.integer("chunk");
   int64_t held = chunk > 0 ? std::min(chunk, rows) : rows;
+  const int64_t parts = classChunks(vocabulary(call)).count;
+  if (backward && call.operands[6].present && parts > 1)
+    sums += static_cast<uint64_t>(parts - (call.operands[6].type == DType::f32)) * static_cast<uint64_t>(held * width) *
+            sizeof(float);
   return static_cast<uint64_t>(held * vocabulary(call)) * sizeof(float) + rowSums(call) + sums;
 }
 

@@ -89,6 +89,12 @@ std::vector<Piece> fusedPieces(const Signature &call) {
   return pieces;
 }
 
+/// Sums of the parts after the first.
+uint64_t partSums(const Signature &call) {
+  return static_cast<uint64_t>(depthOf(call).count - 1) * static_cast<uint64_t>(call.operands[3].elements()) *
+         sizeof(float);
+}
+
 uint64_t matmulScratch(const Signature &call) { return MatmulScratch::of(call).total(); }
 
 constexpr AttributeSpec kMatmul[] = {{"transposeLhs", Kind::flag, false, "", "lhs is [batch.., K, M]"},
@@ -148,7 +154,8 @@ std::span<const Kernel> productKernels() {
           "matmul", "lhs rhs bias? -> result+", "Matrix product over the last two dimensions, plus a bias row.",
           "result[m, n] = sum over k of lhs[m, k] * rhs[k, n], + bias[n]; lhs [batch.., M, K], rhs [batch.., K, N] or "
           "[K, N] for all batches. Types: lhs and rhs of one; bias and result that or f32; summed in f32",
-          matmulFlops, checkMatmul, {.attributes = kMatmul, .cudaWorkspace = matmulScratch, .extents = matmulExtents}),
+          matmulFlops, checkMatmul,
+          {.attributes = kMatmul, .workspace = partSums, .cudaWorkspace = matmulScratch, .extents = matmulExtents}),
       entry("expert_matmul", "lhs weight experts -> result+", "Each row times the matrix of its expert.",
             "result[i, n] = sum over k of lhs[i, k] * weight[experts[i], k, n]; rows of an expert are multiplied "
             "together, in "

@@ -178,14 +178,24 @@ std::string checkDequantize(const Signature &call) {
 
 double flopsPerOperand(const Signature &call) { return static_cast<double>(call.operands[0].elements()); }
 
-/// What every chunk of every result comes to, in 64 bits.
-uint64_t cudaReduceWorkspace(const Signature &call) {
+int64_t resultsOfReduce(const Signature &call) {
   int64_t results = 1;
   for (size_t i = 0; i < call.operands[0].dims.size(); ++i)
     if (!std::ranges::binary_search(call.integers("axes"), static_cast<int64_t>(i)))
       results *= call.operands[0].dims[i];
-  int64_t chunks = reduceChunks(results, call.operands[0].elements() / results).count;
+  return results;
+}
+
+/// What every chunk of every result comes to, in 64 bits.
+uint64_t cudaReduceWorkspace(const Signature &call) {
+  const int64_t results = resultsOfReduce(call),
+                chunks = reduceChunks(results, call.operands[0].elements() / results).count;
   return chunks > 1 ? static_cast<uint64_t>(results * chunks) * sizeof(double) : 0;
+}
+uint64_t reduceWorkspace(const Signature &call) {
+  const int64_t results = resultsOfReduce(call),
+                parts = reduceParts(results, call.operands[0].elements() / results).count;
+  return parts > 1 ? static_cast<uint64_t>(results * parts) * sizeof(double) : 0;
 }
 
 double resultTwice(const Signature &call) { return 2.0 * static_cast<double>(call.operands.back().bytes()); }
@@ -229,7 +239,8 @@ std::span<const Kernel> structureKernels() {
       entry("cast", "operand -> result+", "Another element type.",
             "x; floats to integers truncate, anything non-zero is true", noFlops, checkCast),
       entry("dequantize", "values scales zeros? -> result", "Packed whole numbers as reals.",
-            "(value - zero) * scale, or levels[value] * scale, in f32", flopsPerResult, checkDequantize, {.attributes = kDequantize}),
+            "(value - zero) * scale, or levels[value] * scale, in f32", flopsPerResult, checkDequantize,
+            {.attributes = kDequantize}),
       entry("copy", "x -> y+", "The same elements, converted if the types differ.", "y = x", noFlops, checkCopy),
       entry("transpose", "operand -> result+", "Dimensions in another order.",
             "dimension i of the result is dimension permutation[i] of the operand", noFlops, checkTranspose,
@@ -244,7 +255,7 @@ std::span<const Kernel> structureKernels() {
             {.attributes = kAxis}),
       entry("reduce", "operand -> result+", "Sum, mean, maximum, minimum or product over axes.",
             "kind over axes; floats in 64 bits. Types: sum and mean of bf16 may be f32", flopsPerOperand, checkReduce,
-            {.attributes = kReduce, .cudaWorkspace = cudaReduceWorkspace}),
+            {.attributes = kReduce, .workspace = reduceWorkspace, .cudaWorkspace = cudaReduceWorkspace}),
       entry("cumsum", "operand -> result+", "Running sum.", "sum of the elements up to this one along axis",
             flopsPerOperand, checkCumsum, {.attributes = kCumsum})};
   return kernels;

@@ -1,7 +1,10 @@
 // attention_grad: blocks of keys against blocks of queries, probabilities recomputed from the logsumexp (Dao, arXiv
-// 2307.08691, algorithm 2). One task owns the key and value gradients of a group of heads, and adds in a fixed order.
-// What is not f32 is widened for a group at a time, but where units of the processor multiply bf16, and gradients are
-// summed in f32 and rounded once.
+// 2307.08691, algorithm 2). Keys and queries of a group of heads are cut into as many stripes each, and in every round
+// each stripe of keys meets another one of queries: no two tasks of a round add to the same gradient, and the order of
+// sums is that of the rounds. What is not f32 is widened for a task, but where units of the processor multiply bf16,
+// and gradients are summed in f32 and rounded once. Where keys are few, or a bias wants its gradient, a task has all
+// stripes of its group.
+#include "kernels/Blocks.h"
 #include "kernels/cpu/Attention.h"
 #include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/Vector.h"
@@ -15,27 +18,32 @@ namespace {
 
 constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
 
+/// Rows [begin, end) of queries or of keys.
+struct Stripe {
+  int64_t begin, end;
+};
+
 /// How a tensor [batch, rows, all heads, width] divides into groups of `own` heads.
 struct Layout {
   int64_t rows, all, own, width;
-  int64_t elements() const { return rows * own * width; } ///< of a group
+  int64_t line() const { return own * width; } ///< elements of a group in a row
   int64_t offset(int64_t batch, int64_t row, int64_t group) const {
     return ((batch * rows + row) * all + group * own) * width;
   }
 };
 
-/// A group's part of a tensor in f32: in place, or in a buffer. Null data: the tensor is absent.
+/// A group's part of a tensor in f32, from row `first` on: in place, or in a buffer. Null data: the tensor is absent.
 template <typename T> struct Side {
   T *data = nullptr;
-  int64_t rowStep = 0, headStep = 0;
-  T *at(int64_t row, int64_t head) const { return data + row * rowStep + head * headStep; }
+  int64_t first = 0, rowStep = 0, headStep = 0;
+  T *at(int64_t row, int64_t head) const { return data + (row - first) * rowStep + head * headStep; }
 };
 
 /// One group of heads of one batch row, and the dbias of its task, whose first element is `dbiasOrigin`.
 struct Group {
   int64_t batch, index, firstHead;
-  Side<const float> gradient, query, key, value, output;
-  Side<float> dquery, dkey, dvalue;
+  Side<const float> gradient = {}, query = {}, key = {}, value = {};
+  Side<float> dquery = {}, dkey = {}, dvalue = {};
   float *dbias = nullptr;
   int64_t dbiasOrigin = 0;
 };
@@ -44,13 +52,18 @@ struct AttentionGrad {
   AttentionCall call;
   RowIn gradient, output;
   RowOut dquery, dkey, dvalue, dbias, dsink;
+  Chunks queryStripes, keyStripes;
 
   explicit AttentionGrad(const Signature &signature)
       : call(signature, true), gradient(signature, AttentionOperands::kGradient), output(signature, call.at.output),
         dquery(signature, call.at.dquery), dkey(signature, call.at.dkey), dvalue(signature, call.at.dvalue),
-        dbias(signature, call.at.dbias), dsink(signature, call.at.dsink) {
+        dbias(signature, call.at.dbias), dsink(signature, call.at.dsink),
+        queryStripes(call.queries, dbias.present ? 1 : AttentionStripes::of(call.keys), kQ),
+        keyStripes(call.keys, dbias.present ? 1 : AttentionStripes::of(call.keys), kK) {
     call.narrow = call.narrow && signature.operands[AttentionOperands::kGradient].type == DType::bf16;
   }
+
+  Group groupOf(int64_t batch, int64_t index) const { return {batch, index, index * call.headsOfGroup()}; }
 
   struct Buffers {
     float *probabilities, *scores, *capped; ///< [queries, keys] each
@@ -80,13 +93,10 @@ struct AttentionGrad {
 
   /// buffers.scores: gradient of the probabilities -> gradient of the scores before scale; dbias on the way.
   void sendBack(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
-    int64_t head = block.head - group.firstHead;
+    const float *deltas = deltasOf(launch, block.batch, block.head) + block.query;
     for (int64_t row = 0; row < block.queries; ++row) {
       float *line = buffers.scores + row * block.keys;
-      double delta = vec::dot(group.gradient.at(block.query + row, head), group.output.at(block.query + row, head),
-                              call.valueWidth);
-      vec::softmaxGrad(line, buffers.probabilities + row * block.keys, static_cast<float>(delta), line, block.keys,
-                       false);
+      vec::softmaxGrad(line, buffers.probabilities + row * block.keys, deltas[row], line, block.keys, false);
       if (group.dbias)
         addToBias(launch, group, block, row, line);
     }
@@ -157,87 +167,106 @@ struct AttentionGrad {
                key, 1, group.dquery.at(block.query, head));
   }
 
+  /// gradient . output of the queries of a head, at the begin of the workspace.
+  float *deltasOf(const Launch &launch, int64_t batch, int64_t head) const {
+    return static_cast<float *>(launch.operands.back()) + (batch * call.heads + head) * call.queries;
+  }
+
+  void fillDeltas(const Launch &launch, const Group &group, Stripe queries) const {
+    float *rows = ThreadPool::scratchOf<float>(scratchFloats());
+    for (int64_t head = group.firstHead; head < group.firstHead + call.headsOfGroup(); ++head)
+      for (int64_t q = queries.begin; q < queries.end; ++q)
+        deltasOf(launch, group.batch, head)[q] = static_cast<float>(delta(launch, group.batch, q, head, rows));
+  }
+
+  double delta(const Launch &launch, int64_t batch, int64_t query, int64_t head, float *rows) const {
+    const int64_t place = ((batch * call.queries + query) * call.heads + head) * call.valueWidth;
+    return vec::dot(gradient.at(launch, place, call.valueWidth, rows),
+                    output.at(launch, place, call.valueWidth, rows + call.valueWidth), call.valueWidth);
+  }
+
   /// `buffer` moves on by what was used of it.
   static Side<const float> read(const Launch &launch, const RowIn &in, const Layout &layout, const Group &group,
-                                float *&buffer) {
+                                Stripe rows, float *&buffer) {
     if (in.native)
-      return {launch.at<const float>(in.operand) + layout.offset(group.batch, 0, group.index),
+      return {launch.at<const float>(in.operand) + layout.offset(group.batch, 0, group.index), 0,
               layout.all * layout.width, layout.width};
-    int64_t line = layout.own * layout.width;
-    for (int64_t row = 0; row < layout.rows; ++row)
-      in.at(launch, layout.offset(group.batch, row, group.index), line, buffer + row * line);
-    return {std::exchange(buffer, buffer + layout.elements()), line, layout.width};
+    const int64_t line = layout.line();
+    for (int64_t row = rows.begin; row < rows.end; ++row)
+      in.at(launch, layout.offset(group.batch, row, group.index), line, buffer + (row - rows.begin) * line);
+    return {std::exchange(buffer, buffer + (rows.end - rows.begin) * line), rows.begin, line, layout.width};
+  }
+
+  /// Where a group's gradient is summed: in place, or where `sums` has those of batch rows from `first` on.
+  static Side<float> sumsOf(const Launch &launch, const RowOut &out, const Layout &layout, const Group &group,
+                            float *sums, int64_t first) {
+    if (!out.present)
+      return {};
+    float *data = out.native ? launch.at<float>(out.operand) + layout.offset(group.batch, 0, group.index)
+                             : sums + layout.offset(group.batch - first, 0, group.index);
+    return {data, 0, layout.all * layout.width, layout.width};
   }
 
   /// Zeros, or what is added to.
-  static Side<float> open(const Launch &launch, const RowOut &out, const Layout &layout, const Group &group,
-                          float *&buffer) {
-    if (!out.present)
-      return {};
-    int64_t line = layout.own * layout.width;
-    Side<float> side{buffer, line, layout.width};
-    if (out.native)
-      side = {launch.at<float>(out.operand) + layout.offset(group.batch, 0, group.index), layout.all * layout.width,
-              layout.width};
-    else
-      buffer += layout.elements();
-    for (int64_t row = 0; row < layout.rows && !out.adds(launch); ++row)
-      std::fill(side.at(row, 0), side.at(row, 0) + line, 0.0f);
-    return side;
+  static void open(const Launch &launch, const RowOut &out, const Layout &layout, const Side<float> &side,
+                   Stripe rows) {
+    for (int64_t row = rows.begin; row < rows.end && out.present && !out.adds(launch); ++row)
+      std::fill_n(side.at(row, 0), layout.line(), 0.0f);
   }
 
   static void close(const Launch &launch, const RowOut &out, const Layout &layout, const Group &group,
-                    const Side<float> &side) {
-    for (int64_t row = 0; row < layout.rows && out.present && !out.native; ++row)
-      out.finish(launch, layout.offset(group.batch, row, group.index), layout.own * layout.width, side.at(row, 0));
+                    const Side<float> &side, Stripe rows) {
+    for (int64_t row = rows.begin; row < rows.end && out.present && !out.native; ++row)
+      out.finish(launch, layout.offset(group.batch, row, group.index), layout.line(), side.at(row, 0));
   }
 
-  /// Floats that `read` and `open` take of the buffer.
-  int64_t bufferSize() const {
-    auto size = [](bool native, const Layout &layout) { return native ? 0 : layout.elements(); };
+  /// Floats that a task takes: three blocks of scores, a line of the bias, a rounded block, and what is widened.
+  int64_t taskFloats() const {
+    auto size = [](bool inPlace, const Layout &layout, int64_t rows) { return inPlace ? 0 : rows * layout.line(); };
     const bool direct = call.narrow; // those are only multiplied
-    return size(gradient.native, outputLayout()) + size(call.query.native || direct, queryLayout()) +
-           size(call.key.native || direct, keyLayout()) + size(call.value.native || direct, valueLayout()) +
-           size(output.native, outputLayout()) + size(dquery.native, queryLayout()) + size(dkey.native, keyLayout()) +
-           size(dvalue.native, valueLayout());
+    return 3 * kQ * kK + call.lineFloats() + roundedFloats() +
+           size(gradient.native || direct, outputLayout(), queryStripes.size) +
+           size(call.query.native || direct, queryLayout(), queryStripes.size) +
+           size(call.key.native || direct, keyLayout(), keyStripes.size) +
+           size(call.value.native || direct, valueLayout(), keyStripes.size);
+  }
+  int64_t roundedFloats() const { return call.narrow ? kQ * kK / 2 : 0; }
+  /// Floats of the sums of a group that are not in place.
+  int64_t sumFloats() const {
+    return (dquery.native ? 0 : call.queries * queryLayout().line()) +
+           (dkey.native ? 0 : call.keys * keyLayout().line()) + (dvalue.native ? 0 : call.keys * valueLayout().line());
   }
 
-  /// Floats that compute() takes: three blocks of scores, a line of the bias, a rounded block, and what is widened.
-  int64_t groupFloats() const { return 3 * kQ * kK + call.lineFloats() + roundedFloats() + bufferSize(); }
-  int64_t roundedFloats() const { return call.narrow ? kQ * kK / 2 : 0; }
-
-  /// Everything of one group.
-  void compute(const Launch &launch, Group group, float *scratch) const {
+  /// What keys of one stripe and queries of another are to each other.
+  void compute(const Launch &launch, Group group, Stripe keys, Stripe queries, float *scratch) const {
     Buffers buffers{scratch, scratch + kQ * kK, scratch + 2 * kQ * kK, scratch + 3 * kQ * kK, nullptr};
     float *buffer = buffers.line + call.lineFloats();
     buffers.rounded = reinterpret_cast<Bf16 *>(std::exchange(buffer, buffer + roundedFloats()));
-    group.gradient = read(launch, gradient, outputLayout(), group, buffer);
     if (!call.narrow) {
-      group.query = read(launch, call.query, queryLayout(), group, buffer);
-      group.key = read(launch, call.key, keyLayout(), group, buffer);
-      group.value = read(launch, call.value, valueLayout(), group, buffer);
+      group.gradient = read(launch, gradient, outputLayout(), group, queries, buffer);
+      group.query = read(launch, call.query, queryLayout(), group, queries, buffer);
+      group.key = read(launch, call.key, keyLayout(), group, keys, buffer);
+      group.value = read(launch, call.value, valueLayout(), group, keys, buffer);
     }
-    group.output = read(launch, output, outputLayout(), group, buffer);
-    group.dquery = open(launch, dquery, queryLayout(), group, buffer);
-    group.dkey = open(launch, dkey, keyLayout(), group, buffer);
-    group.dvalue = open(launch, dvalue, valueLayout(), group, buffer);
-    for (int64_t key = 0; key < call.keys; key += kK)
+    for (int64_t key = keys.begin; key < keys.end; key += kK)
       for (int64_t h = group.firstHead; h < group.firstHead + call.headsOfGroup(); ++h)
-        for (int64_t query = 0; query < call.queries; query += kQ) {
-          ScoreBlock block{
-              group.batch, h, query, std::min(kQ, call.queries - query), key, std::min(kK, call.keys - key)};
+        for (int64_t query = queries.begin; query < queries.end; query += kQ) {
+          ScoreBlock block{group.batch, h, query, std::min(kQ, queries.end - query), key, std::min(kK, keys.end - key)};
           block.keys = std::min(block.keys, call.hull(query, block.queries).end - key); // those behind have no slope
           if (block.keys > 0 && call.anySeen(block))
             call.narrow ? narrowPair(launch, group, block, buffers) : pair(launch, group, block, buffers);
         }
-    close(launch, dquery, queryLayout(), group, group.dquery);
-    close(launch, dkey, keyLayout(), group, group.dkey);
-    close(launch, dvalue, valueLayout(), group, group.dvalue);
   }
 
-  /// Floats of a task: a group's, and the task's part of dbias.
+  bool anySeen(Stripe keys, Stripe queries) const {
+    const KeyRange hull = call.hull(queries.begin, queries.end - queries.begin);
+    return hull.begin < keys.end && keys.begin < hull.end;
+  }
+
+  /// Floats of a thread: a task's, and, where it has whole groups, their sums and its part of dbias.
   int64_t scratchFloats() const {
-    return std::max(groupFloats() + (dbias.native ? 0 : biasPart(0, 0).elements), 2 * call.valueWidth);
+    const int64_t own = inStripes() ? 0 : sumFloats() + (dbias.native ? 0 : biasPart(0, 0).elements);
+    return std::max(taskFloats() + own, 2 * call.valueWidth);
   }
 
   Scratch scratch() const {
@@ -249,16 +278,13 @@ struct AttentionGrad {
 
   /// A sink weighs no value, so that its gradient is that of a probability times what all probabilities share.
   void sendSinkBack(const Launch &launch, int64_t head) const {
-    float ownSink = 0, *buffers = ThreadPool::scratchOf<float>(scratchFloats());
+    float ownSink = 0, *rows = ThreadPool::scratchOf<float>(scratchFloats());
     const float sink = *call.sink.at(launch, head, 1, &ownSink), *lse = launch.at<const float>(call.at.logsumexp);
     double total = 0;
     for (int64_t b = 0; b < call.batch; ++b)
-      for (int64_t q = 0; q < call.queries; ++q) {
-        int64_t place = ((b * call.queries + q) * call.heads + head) * call.valueWidth;
-        double delta = vec::dot(gradient.at(launch, place, call.valueWidth, buffers),
-                                output.at(launch, place, call.valueWidth, buffers + call.valueWidth), call.valueWidth);
-        total -= static_cast<double>(std::exp(sink - lse[(b * call.heads + head) * call.queries + q])) * delta;
-      }
+      for (int64_t q = 0; q < call.queries; ++q)
+        total -= static_cast<double>(std::exp(sink - lse[(b * call.heads + head) * call.queries + q])) *
+                 delta(launch, b, q, head, rows);
     float *out = dsink.place(launch, head, &ownSink);
     *out = static_cast<float>(total) + (dsink.adds(launch) ? *out : 0);
     dsink.finish(launch, head, 1, out);
@@ -266,10 +292,82 @@ struct AttentionGrad {
 
   Status operator()(const Launch &launch) const {
     MT_TRY(call.checkPlaces(launch));
-    sendGroupsBack(launch);
+    if (inStripes())
+      sendStripesBack(launch);
+    else
+      sendGroupsBack(launch);
     if (dsink.present)
       launch.pool.parallelFor(call.heads, [&](int64_t head) { sendSinkBack(launch, head); });
     return {};
+  }
+
+  bool inStripes() const { return std::max(keyStripes.count, queryStripes.count) > 1; }
+
+  /// So many batch rows at a time that there are tasks for many threads, whose sums are not too many.
+  void sendStripesBack(const Launch &launch) const {
+    const int64_t stripes = std::max(keyStripes.count, queryStripes.count);
+    const int64_t together = AttentionStripes::together(call.batch, call.groups, call.keys);
+    float *dquerySums = static_cast<float *>(launch.operands.back()) + call.batch * call.heads * call.queries;
+    float *dkeySums =
+        dquerySums + (dquery.present && !dquery.native ? together * call.queries * call.heads * call.width : 0);
+    float *dvalueSums = dkeySums + (dkey.present && !dkey.native ? together * call.keys * call.groups * call.width : 0);
+    auto stripe = [](const Chunks &chunks, int64_t i) {
+      return i < chunks.count ? Stripe{chunks.begin(i), chunks.end(i)} : Stripe{0, 0};
+    };
+    for (int64_t first = 0; first < call.batch; first += together) {
+      auto each = [&](const auto &body) {
+        const int64_t rows = std::min(together, call.batch - first);
+        launch.pool.parallelFor(rows * call.groups * stripes, [&](int64_t task) {
+          Group group = groupOf(first + task / call.groups % rows, task % call.groups);
+          group.dquery = sumsOf(launch, dquery, queryLayout(), group, dquerySums, first);
+          group.dkey = sumsOf(launch, dkey, keyLayout(), group, dkeySums, first);
+          group.dvalue = sumsOf(launch, dvalue, valueLayout(), group, dvalueSums, first);
+          body(group, task / call.groups / rows);
+        });
+      };
+      each([&](const Group &group, int64_t i) {
+        const Stripe keys = stripe(keyStripes, i), queries = stripe(queryStripes, i);
+        fillDeltas(launch, group, queries);
+        open(launch, dquery, queryLayout(), group.dquery, queries);
+        open(launch, dkey, keyLayout(), group.dkey, keys);
+        open(launch, dvalue, valueLayout(), group.dvalue, keys);
+      });
+      for (int64_t round = 0; round < stripes; ++round)
+        each([&](const Group &group, int64_t i) {
+          const Stripe keys = stripe(keyStripes, i), queries = stripe(queryStripes, (i + round) % stripes);
+          if (keys.begin < keys.end && queries.begin < queries.end && anySeen(keys, queries))
+            compute(launch, group, keys, queries, ThreadPool::scratchOf<float>(scratchFloats()));
+        });
+      if (!dquery.native || !dkey.native || !dvalue.native)
+        each([&](const Group &group, int64_t i) {
+          closeAll(launch, group, stripe(keyStripes, i), stripe(queryStripes, i));
+        });
+    }
+  }
+
+  void closeAll(const Launch &launch, const Group &group, Stripe keys, Stripe queries) const {
+    close(launch, dquery, queryLayout(), group, group.dquery, queries);
+    close(launch, dkey, keyLayout(), group, group.dkey, keys);
+    close(launch, dvalue, valueLayout(), group, group.dvalue, keys);
+  }
+
+  /// All of a group by one thread, which has room for its sums.
+  void sendBack(const Launch &launch, Group group, float *scratch) const {
+    const Stripe keys{0, call.keys}, queries{0, call.queries};
+    fillDeltas(launch, group, queries);
+    float *sums = scratch + taskFloats();
+    auto place = [&](const RowOut &out, const Layout &layout) -> Side<float> {
+      if (!out.present || out.native)
+        return sumsOf(launch, out, layout, group, nullptr, 0);
+      return {std::exchange(sums, sums + layout.rows * layout.line()), 0, layout.line(), layout.width};
+    };
+    group.dquery = place(dquery, queryLayout()), group.dkey = place(dkey, keyLayout()),
+    group.dvalue = place(dvalue, valueLayout());
+    open(launch, dquery, queryLayout(), group.dquery, queries);
+    open(launch, dkey, keyLayout(), group.dkey, keys);
+    open(launch, dvalue, valueLayout(), group.dvalue, keys);
+    compute(launch, group, keys, queries, scratch);
+    closeAll(launch, group, keys, queries);
   }
 
   /// Tasks: batch rows by groups, or, where a dbias is shared among them, those that share nothing.
@@ -281,26 +379,15 @@ struct AttentionGrad {
       int64_t b1 = batchTasks == 1 ? call.batch : b0 + 1, g1 = groupTasks == 1 ? call.groups : g0 + 1;
       BiasPart part = biasPart(b0, g0);
       float *scratch = ThreadPool::scratchOf<float>(scratchFloats());
-      float *sums = dbias.present ? dbias.place(launch, part.first, scratch + groupFloats()) : nullptr;
+      float *sums = dbias.present ? dbias.place(launch, part.first, scratch + taskFloats() + sumFloats()) : nullptr;
       if (sums && !dbias.adds(launch))
         std::fill(sums, sums + part.elements, 0.0f);
       for (int64_t b = b0; b < b1; ++b)
-        for (int64_t g = g0; g < g1; ++g)
-          compute(launch,
-                  {.batch = b,
-                   .index = g,
-                   .firstHead = g * call.headsOfGroup(),
-                   .gradient = {},
-                   .query = {},
-                   .key = {},
-                   .value = {},
-                   .output = {},
-                   .dquery = {},
-                   .dkey = {},
-                   .dvalue = {},
-                   .dbias = sums,
-                   .dbiasOrigin = part.first},
-                  scratch);
+        for (int64_t g = g0; g < g1; ++g) {
+          Group group = groupOf(b, g);
+          group.dbias = sums, group.dbiasOrigin = part.first;
+          sendBack(launch, group, scratch);
+        }
       dbias.finish(launch, part.first, part.elements, sums);
     });
   }

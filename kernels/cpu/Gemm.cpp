@@ -17,15 +17,21 @@ extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char, char,
 namespace mt::kernels::cpu {
 namespace {
 
-constexpr int64_t kTile = 16;
-
-/// out [rows, columns] = in^T, in [columns, rows] with row distance `stride`.
+/// out [rows, columns] = in^T, in [columns, rows] with row distance `stride`, by tiles that stay in the first cache.
 void transpose(const float *in, int64_t stride, int64_t rows, int64_t columns, float *out) {
-  for (int64_t r = 0; r < rows; r += kTile)
-    for (int64_t c = 0; c < columns; c += kTile)
-      for (int64_t i = r; i < std::min(rows, r + kTile); ++i)
-        for (int64_t j = c; j < std::min(columns, c + kTile); ++j)
-          out[i * columns + j] = in[j * stride + i];
+  constexpr int64_t kDown = 32, kAcross = 32;
+  float held[kDown][kAcross];
+  for (int64_t r = 0; r < rows; r += kDown)
+    for (int64_t c = 0; c < columns; c += kAcross) {
+      const int64_t tall = std::min(kDown, rows - r), wide = std::min(kAcross, columns - c);
+      for (int64_t j = 0; j < wide; ++j) {
+        const float *column = in + (c + j) * stride + r;
+        for (int64_t i = 0; i < tall; ++i)
+          held[i][j] = column[i];
+      }
+      for (int64_t i = 0; i < tall; ++i)
+        std::copy_n(held[i], wide, out + (r + i) * columns + c);
+    }
 }
 
 } // namespace
@@ -78,19 +84,15 @@ uint64_t libraryScratch(int64_t rows, int64_t columns, int64_t depth) {
 
 namespace {
 
-/// oneDNN packs both operands only of blocks large enough; smaller ones it reads in place, at a lower rate, and where
-/// A is transposed at less than half of it.
-bool isPacked(int64_t rows, int64_t columns) {
-  return 1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(columns) < 0.0038;
-}
-
 /// Share of the highest rate that blocks of a size reach, within some percent; measured with AVX2 and AVX-512, and of
-/// bf16 with AVX-512's units, which copy what they read across rows.
+/// bf16 with AVX-512's units. What lies across the vectors is copied first: the right operand for every row of blocks,
+/// the left one for every column.
 double blockRate(const Gemm &gemm, Units units, int64_t rows, int64_t columns) {
   const double perRow = 1.0 / static_cast<double>(rows), perColumn = 1.0 / static_cast<double>(columns);
   if (units == Units::bf16)
     return 1 / ((1 + 10 * perRow) * (1 + (gemm.transposeA ? 40 : 12) * perColumn));
-  return (isPacked(rows, columns) ? 1 : 0.88) / (1 + 4 * (perRow + perColumn));
+  return 1 /
+         ((1 + (gemm.transposeA || gemm.transposeB ? 20 : 2) * perRow) * (1 + (gemm.transposeA ? 30 : 8) * perColumn));
 }
 
 /// Share of the highest rate of `threads` threads, of which the last round leaves some idle.
@@ -106,35 +108,53 @@ struct Pools {
   int64_t threads;
   double ofFloats, ofUnits;
 };
-constexpr Pools kPools[] = {{2, 0.55, 0.35}, {8, 0.3, 0.3}, {32, 0.1, 0.2}, {128, 0.05, 0.15}};
+constexpr Pools kPools[] = {{2, 0.45, 0.35}, {8, 0.3, 0.3}, {32, 0.15, 0.2}, {128, 0.1, 0.15}};
 
-GemmBlocks::GemmBlocks(const Gemm &gemm, Units units) {
+GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches)
+    : GemmBlocks(gemm, units, batches, {gemm.k, 1}) {}
+
+GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth) : depth(depth) {
   const bool isNarrow = units == Units::bf16;
-  const int64_t fewestRows = isNarrow ? 64 : 128, fewestColumns = isNarrow ? 96 : 192;
-  constexpr int64_t kLanes = 16;
+  const int64_t fewestColumns = isNarrow ? 96 : 192;
+  constexpr int64_t kFewestRows = 64, kLanes = 16;
   double best = 0;
-  for (int64_t i = 1; i == 1 || i * fewestRows <= gemm.m; ++i)
+  for (int64_t i = 1; i == 1 || i * kFewestRows <= gemm.m; ++i)
     for (int64_t j = 1; j == 1 || j * fewestColumns <= gemm.n; ++j) {
-      int64_t tall = Chunks(gemm.m, i, 8).size, wide = Chunks(gemm.n, j, kLanes).size;
-      int64_t count = ceilDivide(gemm.m, tall) * ceilDivide(gemm.n, wide);
+      const Chunks tall(gemm.m, i, 8), wide(gemm.n, j, kLanes);
       double shared = 0;
       for (const Pools &pools : kPools)
-        shared += (isNarrow ? pools.ofUnits : pools.ofFloats) * sharedRate(count, pools.threads);
-      const double rate = blockRate(gemm, units, tall, wide) * shared;
+        shared += (isNarrow ? pools.ofUnits : pools.ofFloats) *
+                  sharedRate(tall.count * wide.count * depth.count * batches, pools.threads);
+      const double rate = blockRate(gemm, units, tall.size, wide.size) * shared;
       if (rate <= best)
         continue;
       best = rate;
-      *this = {tall, wide, ceilDivide(gemm.m, tall), ceilDivide(gemm.n, wide)};
+      rows = tall.size, columns = wide.size, down = tall.count, across = wide.count;
     }
 }
 
+GemmBlocks::Block GemmBlocks::at(const Gemm &gemm, int64_t block) const {
+  const int64_t part = block / (down * across), row = block % down * rows, column = block / down % across * columns;
+  return {row,
+          column,
+          std::min(rows, gemm.m - row),
+          std::min(columns, gemm.n - column),
+          part,
+          depth.begin(part),
+          depth.end(part) - depth.begin(part)};
+}
+
+/// Whether columns of A lie in one set of the first cache, as rows of 4 KiB do: reading them takes half as long again.
+static bool mustTurn(const Gemm &gemm) {
+  return gemm.transposeA && gemm.lda * static_cast<int64_t>(sizeof(float)) % 4096 == 0;
+}
+
 /// Of the summed dimension: what is turned round at a time.
-constexpr int64_t kPanel = 1024;
+constexpr int64_t kPanel = 384;
 
 Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks) {
   int64_t rows = std::min(blocks.rows, gemm.m), columns = std::min(blocks.columns, gemm.n);
-  // The last blocks may be smaller, and then not packed.
-  int64_t turned = gemm.transposeA ? rows * std::min(gemm.k, kPanel) : 0;
+  int64_t turned = mustTurn(gemm) ? rows * std::min(gemm.k, kPanel) : 0;
   return {.own = sizeof(float) * static_cast<uint64_t>(turned), .library = libraryScratch(rows, columns, gemm.k)};
 }
 
@@ -152,32 +172,24 @@ static void multiplyTurned(Gemm gemm, float alpha, const float *a, const float *
 
 void multiplyBlock(const Gemm &whole, const GemmBlocks &blocks, int64_t block, float alpha, const float *a,
                    const float *b, float beta, float *c, const float *bias, const float *addend) {
-  int64_t row = block % blocks.down * blocks.rows, column = block / blocks.down * blocks.columns;
+  const GemmBlocks::Block at = blocks.at(whole, block);
   Gemm gemm = whole;
-  gemm.m = std::min(blocks.rows, whole.m - row);
-  gemm.n = std::min(blocks.columns, whole.n - column);
-  a += whole.transposeA ? row : row * whole.lda;
-  b += whole.transposeB ? column * whole.ldb : column;
-  c += row * whole.ldc + column;
+  gemm.m = at.rows, gemm.n = at.columns, gemm.k = at.depth;
+  a += whole.transposeA ? at.begin * whole.lda + at.row : at.row * whole.lda + at.begin;
+  b += whole.transposeB ? at.column * whole.ldb + at.begin : at.begin * whole.ldb + at.column;
+  c += at.row * whole.ldc + at.column;
   if (addend) {
-    fillRows(addend + row * whole.ldc + column, whole.ldc, beta != 0, gemm.m, gemm.n, c, gemm.ldc);
+    fillRows(addend + at.row * whole.ldc + at.column, whole.ldc, beta != 0, gemm.m, gemm.n, c, gemm.ldc);
     beta = 1;
   }
   if (bias) {
-    fillRows(bias + column, 0, beta != 0, gemm.m, gemm.n, c, gemm.ldc);
+    fillRows(bias + at.column, 0, beta != 0, gemm.m, gemm.n, c, gemm.ldc);
     beta = 1;
   }
-  if (gemm.transposeA && !isPacked(gemm.m, gemm.n))
+  if (mustTurn(gemm))
     multiplyTurned(gemm, alpha, a, b, beta, c);
   else
     multiply(gemm, alpha, a, b, beta, c);
-}
-
-void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c,
-                  const float *bias) {
-  GemmBlocks blocks(gemm);
-  pool.parallelFor(blocks.count(),
-                   [&](int64_t block) { multiplyBlock(gemm, blocks, block, alpha, a, b, beta, c, bias); });
 }
 
 } // namespace mt::kernels::cpu

@@ -1,9 +1,10 @@
-// Products of row-major f32 matrices: one block on the calling thread, and a whole product in blocks over a pool.
-// Blocks depend on the shape alone and the summed dimension is never split, so results do not depend on threads.
+// Products of row-major matrices on the calling thread, and how a product is cut into blocks for many: by its shape
+// alone, so that results do not depend on threads.
 #ifndef MT_KERNELS_CPU_GEMM_H
 #define MT_KERNELS_CPU_GEMM_H
 
 #include "kernels/Bf16.h"
+#include "kernels/Blocks.h"
 #include "kernels/cpu/ThreadPool.h"
 #include "runtime/base/Status.h"
 
@@ -33,29 +34,33 @@ bool hasBf16Units();
 /// What multiplies: floats, or bf16 on the processor's units for it.
 enum class Units : uint8_t { f32, bf16 };
 
-/// How a product is cut: rows and columns of a block.
+/// How a product is cut, whatever the number of threads: rows and columns of a block, and parts of the summed
+/// dimension, which are one but where `depth` says otherwise. Blocks of the first part come first.
 struct GemmBlocks {
   int64_t rows = 1, columns = 1, down = 1, across = 1;
-  GemmBlocks(int64_t rows, int64_t columns, int64_t down, int64_t across)
-      : rows(rows), columns(columns), down(down), across(across) {}
-  explicit GemmBlocks(const Gemm &gemm, Units units = Units::f32);
-  int64_t count() const { return down * across; }
+  Chunks depth;
+  /// Of a product that is computed `batches` times in one loop.
+  explicit GemmBlocks(const Gemm &gemm, Units units = Units::f32, int64_t batches = 1);
+  GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth);
+  int64_t count() const { return down * across * depth.count; }
+
+  /// Where a block lies: first row and column of its result, and of the summed dimension.
+  struct Block {
+    int64_t row, column, rows, columns, part, begin, depth;
+  };
+  Block at(const Gemm &gemm, int64_t block) const;
 };
 
 /// What each thread takes for blocks of a product.
 Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks);
 
-/// One block of a product. `bias`, if any, is a row of n added to every row of C; `addend` a matrix that lies as C
-/// does.
+/// One block of a product, or of one part of it. `bias`, if any, is a row of n added to every row of C; `addend` a
+/// matrix that lies as C does.
 void multiplyBlock(const Gemm &gemm, const GemmBlocks &blocks, int64_t block, float alpha, const float *a,
                    const float *b, float beta, float *c, const float *bias = nullptr, const float *addend = nullptr);
 /// c [rows, columns] becomes, or if `adds` gains, a matrix whose rows are `step` apart (0: one row for all), as c's are
 /// `line` apart.
 void fillRows(const float *from, int64_t step, bool adds, int64_t rows, int64_t columns, float *c, int64_t line);
-
-/// All blocks over the pool.
-void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c,
-                  const float *bias = nullptr);
 
 } // namespace mt::kernels::cpu
 #endif

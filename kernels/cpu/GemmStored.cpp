@@ -1,6 +1,7 @@
 #include "kernels/cpu/GemmStored.h"
 
 #include "kernels/cpu/Elements.h"
+#include "kernels/cpu/Vector.h"
 
 #include <cstring>
 
@@ -41,11 +42,14 @@ int64_t blockFloats(int64_t m, int64_t n, int64_t depth, bool inPlace) {
 
 } // namespace
 
-StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types)
-    : gemm(gemm), cut(gemm), alpha(alpha), types(types) {
+StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches)
+    : StoredProduct(gemm, alpha, types, batches, {gemm.k, 1}) {}
+
+StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches, Chunks depth)
+    : gemm(gemm), cut(gemm, Units::f32, batches, depth), alpha(alpha), types(types), batches(batches) {
   if (types.a != DType::bf16 || types.b != DType::bf16 || alpha != 1 || !hasBf16Units())
     return;
-  cut = GemmBlocks(gemm, Units::bf16);
+  cut = GemmBlocks(gemm, Units::bf16, batches, depth);
   prepareUnits();
 }
 
@@ -53,19 +57,22 @@ void StoredProduct::prepareUnits() {
   Prepared made;
   for (size_t lastRow : {0u, 1u})
     for (size_t lastColumn : {0u, 1u})
-      for (size_t adds : {0u, 1u}) {
-        const int64_t row = lastRow ? (cut.down - 1) * cut.rows : 0, column = lastColumn ? (cut.across - 1) * cut.columns : 0;
-        Bf16Product::Shape shape{gemm, types.c, types.bias, adds == 1};
-        shape.gemm.m = std::min(cut.rows, gemm.m - row), shape.gemm.n = std::min(cut.columns, gemm.n - column);
-        if (!(made[lastRow][lastColumn][adds] = Bf16Product::make(shape)))
-          return;
-      }
+      for (size_t lastPart : {0u, 1u})
+        for (size_t adds : {0u, 1u}) {
+          const Block at = cut.at(
+              gemm, ((lastPart ? cut.depth.count - 1 : 0) * cut.across + (lastColumn ? cut.across - 1 : 0)) * cut.down +
+                        (lastRow ? cut.down - 1 : 0));
+          Bf16Product::Shape shape{gemm, types.c, types.bias, adds == 1};
+          shape.gemm.m = at.rows, shape.gemm.n = at.columns, shape.gemm.k = at.depth;
+          if (!(made[lastRow][lastColumn][lastPart][adds] = Bf16Product::make(shape)))
+            return;
+        }
   units = std::move(made);
 }
 
 /// Whether blocks may be widened, as they all are without units, and with them where a bf16 result gains both an addend
 /// and a product: it is rounded once.
-bool StoredProduct::canWiden() const { return !units[0][0][0] || (types.addend && types.c == DType::bf16); }
+bool StoredProduct::canWiden() const { return !units[0][0][0][0] || (types.addend && types.c == DType::bf16); }
 
 Scratch StoredProduct::scratch() const {
   if (allF32(types.a, types.b, types.c))
@@ -73,8 +80,9 @@ Scratch StoredProduct::scratch() const {
   Scratch most;
   for (const auto &row : units)
     for (const auto &column : row)
-      for (const auto &unit : column)
-        most.own = std::max(most.own, unit ? unit->scratch() : 0);
+      for (const auto &part : column)
+        for (const auto &unit : part)
+          most.own = std::max(most.own, unit ? unit->scratch() : 0);
   if (!canWiden())
     return most;
   const int64_t m = std::min(cut.rows, gemm.m), n = std::min(cut.columns, gemm.n), depth = std::min(kPanel, gemm.k);
@@ -82,41 +90,48 @@ Scratch StoredProduct::scratch() const {
                       .library = libraryScratch(m, n, depth)});
 }
 
-StoredProduct::Part StoredProduct::partOf(int64_t block) const {
-  const int64_t row = block % cut.down * cut.rows, column = block / cut.down * cut.columns;
-  return {row, column, std::min(cut.rows, gemm.m - row), std::min(cut.columns, gemm.n - column)};
+void StoredProduct::multiply(int64_t block, Stored a, Stored b, StoredResult c, Stored bias, Stored addend,
+                             float *sums) const {
+  const Block at = cut.at(gemm, block);
+  if (at.part > 0)
+    c = {sums + (at.part - 1) * batches * gemm.m * gemm.n, DType::f32, false};
+  if (allF32(types.a, types.b, types.c))
+    return multiplyBlock(gemm, cut, block, alpha, static_cast<const float *>(a.data),
+                         static_cast<const float *>(b.data), c.adds ? 1 : 0, static_cast<float *>(c.data),
+                         static_cast<const float *>(bias.data), static_cast<const float *>(addend.data));
+  a = a.at(gemm.transposeA ? at.begin * gemm.lda : at.begin);
+  b = b.at(gemm.transposeB ? at.begin : at.begin * gemm.ldb);
+  if (!multiplyByUnits(at, a, b, c, bias, addend))
+    multiplyWidened(at, a, b, c, bias, addend);
 }
 
-void StoredProduct::multiply(int64_t block, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const {
-  const Part part = partOf(block);
-  if (!multiplyByUnits(part, a, b, c, bias, addend))
-    multiplyWidened(part, a, b, c, bias, addend);
-}
-
-bool StoredProduct::multiplyByUnits(const Part &part, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const {
-  if (!units[0][0][0] || (addend.data && c.adds && c.type == DType::bf16))
+bool StoredProduct::multiplyByUnits(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
+                                    Stored addend) const {
+  if (!units[0][0][0][0] || (addend.data && c.adds && c.type == DType::bf16))
     return false;
-  a = a.at(gemm.transposeA ? part.row : part.row * gemm.lda);
-  b = b.at(gemm.transposeB ? part.column * gemm.ldb : part.column);
-  c = c.at(part.row * gemm.ldc + part.column);
+  a = a.at(gemm.transposeA ? at.row : at.row * gemm.lda);
+  b = b.at(gemm.transposeB ? at.column * gemm.ldb : at.column);
+  c = c.at(at.row * gemm.ldc + at.column);
   if (addend.data) {
-    addend = addend.at(part.row * gemm.ldc + part.column);
+    addend = addend.at(at.row * gemm.ldc + at.column);
     if (c.adds)
-      fillRows(static_cast<const float *>(addend.data), gemm.ldc, true, part.rows, part.columns, static_cast<float *>(c.data),
-               gemm.ldc);
+      fillRows(static_cast<const float *>(addend.data), gemm.ldc, true, at.rows, at.columns,
+               static_cast<float *>(c.data), gemm.ldc);
     else
-      for (int64_t i = 0; i < part.rows; ++i)
+      for (int64_t i = 0; i < at.rows; ++i)
         std::memcpy(c.at(i * gemm.ldc).data, addend.at(i * gemm.ldc).data,
-                    static_cast<size_t>(part.columns) * byteSize(c.type));
+                    static_cast<size_t>(at.columns) * byteSize(c.type));
   }
-  const auto &unit = units[part.row / cut.rows == cut.down - 1][part.column / cut.columns == cut.across - 1][addend.data || c.adds];
-  unit->run(a.data, b.data, c.data, bias.data ? bias.at(part.column).data : nullptr, ThreadPool::scratch(unit->scratch()));
+  const auto &unit = units[at.row / cut.rows == cut.down - 1][at.column / cut.columns == cut.across - 1]
+                          [at.part == cut.depth.count - 1][addend.data || c.adds];
+  unit->run(a.data, b.data, c.data, bias.data ? bias.at(at.column).data : nullptr,
+            ThreadPool::scratch(unit->scratch()));
   return true;
 }
 
-void StoredProduct::multiplyWidened(const Part &part, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const {
-  const auto &[row, column, m, n] = part;
-  const int64_t depth = std::min(kPanel, gemm.k);
+void StoredProduct::multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
+                                    Stored addend) const {
+  const int64_t row = at.row, column = at.column, m = at.rows, n = at.columns, depth = std::min(kPanel, at.depth);
   const bool inPlace = c.type == DType::f32;
   c = c.at(row * gemm.ldc + column);
   float *left = ThreadPool::scratchOf<float>(blockFloats(m, n, depth, inPlace));
@@ -137,8 +152,8 @@ void StoredProduct::multiplyWidened(const Part &part, Stored a, Stored b, Stored
     fillRows(biases, 0, adds, m, n, sums, step);
     adds = true;
   }
-  for (int64_t k = 0; k < gemm.k; k += depth, adds = true) {
-    const int64_t count = std::min(depth, gemm.k - k);
+  for (int64_t k = 0; k < at.depth; k += depth, adds = true) {
+    const int64_t count = std::min(depth, at.depth - k);
     if (gemm.transposeA)
       turn(a.at(k * gemm.lda + row), gemm.lda, m, count, left);
     else
@@ -155,11 +170,20 @@ void StoredProduct::multiplyWidened(const Part &part, Stored a, Stored b, Stored
     store(sums + i * n, c.data, i * gemm.ldc, n, c.adds);
 }
 
-void StoredProduct::multiplyOver(ThreadPool &pool, Stored a, Stored b, StoredResult c) const {
-  if (allF32(types.a, types.b, types.c))
-    return cpu::multiplyOver(pool, gemm, alpha, static_cast<const float *>(a.data), static_cast<const float *>(b.data),
-                             c.adds ? 1 : 0, static_cast<float *>(c.data));
-  pool.parallelFor(cut.count(), [&](int64_t block) { multiply(block, a, b, c); });
+void StoredProduct::addParts(ThreadPool &pool, StoredResult c, const float *sums) const {
+  constexpr int64_t kElements = 16384; // of a loop's chunk
+  const int64_t elements = batches * gemm.m * gemm.n;
+  if (cut.depth.count > 1)
+    pool.parallelFor(ceilDivide(elements, kElements), [&](int64_t chunk) {
+      const int64_t begin = chunk * kElements, count = std::min(kElements, elements - begin);
+      for (int64_t part = 1; part < cut.depth.count; ++part)
+        vec::add(sums + (part - 1) * elements + begin, static_cast<float *>(c.data) + begin, count);
+    });
+}
+
+void StoredProduct::multiplyOver(ThreadPool &pool, Stored a, Stored b, StoredResult c, float *sums) const {
+  pool.parallelFor(cut.count(), [&](int64_t block) { multiply(block, a, b, c, {}, {}, sums); });
+  addParts(pool, c, sums);
 }
 
 Scratch scratchOver(const Gemm &gemm, DType a, DType b, DType c) { return StoredProduct(gemm, 1, {a, b, c}).scratch(); }

@@ -42,33 +42,39 @@ public:
     std::optional<DType> bias = {};
     bool addend = false;
   };
-  StoredProduct(const Gemm &gemm, float alpha, const Types &types);
+  /// `batches`: how often it is computed in one loop.
+  StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches = 1);
+  /// Its summed dimension in parts, that wait in `sums` to be added: f32 [depth.count - 1, batches, m, n]. Of an f32
+  /// result without bias or addend, whose rows follow one another.
+  StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches, Chunks depth);
 
   int64_t blocks() const { return cut.count(); }
   /// What each thread takes.
   Scratch scratch() const;
-  /// One block, on the calling thread.
-  void multiply(int64_t block, Stored a, Stored b, StoredResult c, Stored bias = {}, Stored addend = {}) const;
-  /// All blocks over the pool, without bias or addend.
-  void multiplyOver(ThreadPool &pool, Stored a, Stored b, StoredResult c) const;
+  /// One block, on the calling thread. `sums`: those of its batch.
+  void multiply(int64_t block, Stored a, Stored b, StoredResult c, Stored bias = {}, Stored addend = {},
+                float *sums = nullptr) const;
+  /// Adds the parts, in their order, to the results of all batches, over the pool.
+  void addParts(ThreadPool &pool, StoredResult c, const float *sums) const;
+  /// All blocks over the pool, without bias or addend, of one batch.
+  void multiplyOver(ThreadPool &pool, Stored a, Stored b, StoredResult c, float *sums = nullptr) const;
 
 private:
-  /// Of whole blocks and the last ones of each direction; those that add and those that do not.
-  using Prepared = std::array<std::array<std::array<std::shared_ptr<const Bf16Product>, 2>, 2>, 2>;
-  struct Part {
-    int64_t row, column, rows, columns;
-  };
+  using Block = GemmBlocks::Block;
+  /// Of whole blocks and the last ones of each direction, rows, columns and summed; those that do not add and those
+  /// that do.
+  using Prepared = std::array<std::array<std::array<std::array<std::shared_ptr<const Bf16Product>, 2>, 2>, 2>, 2>;
   Gemm gemm;
   GemmBlocks cut;
   float alpha;
   Types types;
+  int64_t batches;
   Prepared units; ///< all of them, or none
 
-  Part partOf(int64_t block) const;
   bool canWiden() const;
   void prepareUnits();
-  bool multiplyByUnits(const Part &part, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
-  void multiplyWidened(const Part &part, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
+  bool multiplyByUnits(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
+  void multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
 };
 
 /// All blocks of a product that is not prepared, of which one side is f32, over the pool.

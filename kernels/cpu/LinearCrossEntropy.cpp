@@ -25,7 +25,7 @@ struct Head {
   RowLoss loss;
   RowIn bias;
   DType type;            ///< of hidden and weight
-  RowOut dweight, dbias; ///< absent for the loss alone
+  RowOut dhidden, dweight, dbias; ///< absent for the loss alone
   /// Of a whole chunk, and of the last one, which may have fewer rows.
   std::array<std::optional<StoredProduct>, 2> forwards, hiddens, weights;
 
@@ -36,6 +36,7 @@ struct Head {
         scale(static_cast<float>(call.real("logitScale", 1))), cap(static_cast<float>(call.real("softCap"))),
         labels(call, 3), loss(call), bias(call, kBias), type(call.operands[kHidden].type) {
     if (backward) {
+      dhidden = RowOut(call, kDhidden);
       dweight = RowOut(call, kDweight);
       dbias = RowOut(call, kDbias);
     }
@@ -45,10 +46,13 @@ struct Head {
       forwards[last].emplace(forwardGemm(count), scale, StoredProduct::Types{type, type, DType::f32});
       if (!backward)
         continue;
-      hiddens[last].emplace(hiddenGemm(count), 1, StoredProduct::Types{type, type, type});
+      hiddens[last].emplace(hiddenGemm(count), 1, StoredProduct::Types{type, type, inParts() ? DType::f32 : type}, 1,
+                            classChunks(classes));
       weights[last].emplace(weightGemm(count), 1, StoredProduct::Types{type, type, DType::f32});
     }
   }
+
+  bool inParts() const { return classChunks(classes).count > 1; } ///< dhidden
 
   const StoredProduct &of(const std::array<std::optional<StoredProduct>, 2> &products, int64_t count) const {
     return *products[count != chunk];
@@ -59,7 +63,8 @@ struct Head {
     const Launch &launch;
     double inverseValid;
     double *losses;
-    float *logits, *dweight, *dbias; ///< the gradients themselves, or their sums in the workspace
+    float *logits, *dhiddenParts;
+    float *dweight, *dbias; ///< the gradients themselves, or their sums in the workspace
   };
 
   /// Row `row` of the chunk at `first`: logits -> loss, and logits -> their gradient before scaling by `scale`.
@@ -130,10 +135,17 @@ struct Head {
   void hiddenGradient(const Pass &pass, int64_t first, int64_t count) const {
     if (!pass.launch.operands[kDhidden])
       return;
-    StoredResult out{pass.launch.operands[kDhidden], type, pass.launch.accumulates(kDhidden)};
+    StoredResult out =
+        StoredResult{pass.launch.operands[kDhidden], type, pass.launch.accumulates(kDhidden)}.at(first * width);
+    float *parts = pass.dhiddenParts;
+    if (inParts() && !dhidden.native) {
+      out = {parts, DType::f32, false};
+      parts += count * width;
+    }
     of(hiddens, count)
-        .multiplyOver(pass.launch.pool, logitGradients(pass), {pass.launch.operands[kWeight], type},
-                      out.at(first * width));
+        .multiplyOver(pass.launch.pool, logitGradients(pass), {pass.launch.operands[kWeight], type}, out, parts);
+    if (inParts())
+      finishSums(pass.launch, dhidden, pass.dhiddenParts, first * width, count * width);
   }
 
   void weightGradient(const Pass &pass, int64_t first, int64_t count) const {
@@ -163,26 +175,34 @@ struct Head {
     });
   }
 
-  /// A gradient's sums become, or are added to, the gradient, if they are not that themselves.
-  void finishSums(const Launch &launch, const RowOut &gradient, const float *sums, int64_t elements) const {
+  /// Sums of a gradient's elements from `first` on become, or are added to, the gradient, if they are not that
+  /// themselves.
+  void finishSums(const Launch &launch, const RowOut &gradient, const float *sums, int64_t first,
+                  int64_t elements) const {
     if (!gradient.present || gradient.native)
       return;
     constexpr int64_t kChunk = 16384;
     launch.pool.parallelFor(ceilDivide(elements, kChunk), [&](int64_t chunk) {
       int64_t begin = chunk * kChunk;
-      gradient.finish(launch, begin, std::min(kChunk, elements - begin), sums + begin);
+      gradient.finish(launch, first + begin, std::min(kChunk, elements - begin), sums + begin);
     });
   }
 
   /// The workspace, as the catalogue orders it.
   Pass begin(const Launch &launch) const {
     double *losses = static_cast<double *>(launch.operands.back());
-    float *logits = reinterpret_cast<float *>(losses + rows), *sums = logits + chunk * classes;
+    float *logits = reinterpret_cast<float *>(losses + rows), *parts = logits + chunk * classes, *sums = parts;
+    if (dhidden.present && inParts())
+      sums += (classChunks(classes).count - dhidden.native) * chunk * width;
     float *dweightSums = dweight.place(launch, 0, sums);
     sums += dweight.present && !dweight.native ? classes * width : 0;
-    return {launch,      launch.at<const double>(kScalars)[Scalars::kInverseValid],
-            losses,      logits,
-            dweightSums, dbias.place(launch, 0, sums)};
+    return {launch,
+            launch.at<const double>(kScalars)[Scalars::kInverseValid],
+            losses,
+            logits,
+            parts,
+            dweightSums,
+            dbias.place(launch, 0, sums)};
   }
 
   Status operator()(const Launch &launch) const {
@@ -198,8 +218,8 @@ struct Head {
       weightGradient(pass, first, count);
       biasGradient(pass, first, count);
     }
-    finishSums(launch, dweight, pass.dweight, classes * width);
-    finishSums(launch, dbias, pass.dbias, classes);
+    finishSums(launch, dweight, pass.dweight, 0, classes * width);
+    finishSums(launch, dbias, pass.dbias, 0, classes);
     finishLoss(launch, kLoss, pass.losses, rows, pass.inverseValid);
     return {};
   }

@@ -40,51 +40,36 @@ Batched describe(const Signature &call) {
   return product;
 }
 
-struct Matmul32 {
-  Batched product;
-  GemmBlocks blocks;
-
-  Scratch scratch() const { return blockScratch(product.gemm, blocks); }
-
-  Status operator()(const Launch &launch) const {
-    int64_t each = blocks.count();
-    float beta = launch.accumulates(product.at.result) ? 1.0f : 0.0f;
-    const auto *addend = product.at.addend ? launch.at<const float>(*product.at.addend) : nullptr;
-    launch.pool.parallelFor(product.batches * each, [&](int64_t chunk) {
-      int64_t batch = chunk / each;
-      multiplyBlock(product.gemm, blocks, chunk % each, 1, launch.at<const float>(0) + batch * product.stepA,
-                    launch.at<const float>(1) + batch * product.stepB, beta,
-                    launch.at<float>(product.at.result) + batch * product.stepC,
-                    launch.at<const float>(product.at.bias), addend ? addend + batch * product.stepC : nullptr);
-    });
-    return {};
-  }
-};
-
-struct MatmulNarrow {
+/// Of f32 or bf16.
+struct Matmul {
   Batched batched;
-  DType bias, result;
   StoredProduct product;
+  DType type, bias, result;
 
-  MatmulNarrow(const Batched &batched, DType bias, DType result)
-      : batched(batched), bias(bias), result(result),
-        product(batched.gemm, 1,
-                {DType::bf16, DType::bf16, result, batched.bias ? std::optional(bias) : std::nullopt,
-                 batched.at.addend.has_value()}) {}
+  Matmul(const Signature &call, const Batched &batched)
+      : batched(batched), product(batched.gemm, 1,
+                                  {call.operands[0].type, call.operands[1].type, call.operands[batched.at.result].type,
+                                   batched.bias ? std::optional(call.operands[batched.at.bias].type) : std::nullopt,
+                                   batched.at.addend.has_value()},
+                                  batched.batches, depthOf(call)),
+        type(call.operands[0].type), bias(call.operands[batched.at.bias].type),
+        result(call.operands[batched.at.result].type) {}
 
   Scratch scratch() const { return product.scratch(); }
 
   Status operator()(const Launch &launch) const {
     const int64_t each = product.blocks();
-    const Stored a{launch.operands[0], DType::bf16}, b{launch.operands[1], DType::bf16},
-        row{launch.operands[batched.at.bias], bias};
+    const Stored a{launch.operands[0], type}, b{launch.operands[1], type}, row{launch.operands[batched.at.bias], bias};
     const Stored addend{batched.at.addend ? launch.operands[*batched.at.addend] : nullptr, result};
     const StoredResult c{launch.operands[batched.at.result], result, launch.accumulates(batched.at.result)};
+    auto *sums = static_cast<float *>(launch.operands.back()); // where it is in parts
     launch.pool.parallelFor(batched.batches * each, [&](int64_t chunk) {
       const int64_t batch = chunk / each;
       product.multiply(chunk % each, a.at(batch * batched.stepA), b.at(batch * batched.stepB),
-                       c.at(batch * batched.stepC), row, addend.data ? addend.at(batch * batched.stepC) : addend);
+                       c.at(batch * batched.stepC), row, addend.data ? addend.at(batch * batched.stepC) : addend,
+                       sums + batch * batched.stepC);
     });
+    product.addParts(launch.pool, c, sums);
     return {};
   }
 };
@@ -133,10 +118,8 @@ Result<Run> prepareMatmul(const Signature &call) {
   DType type = call.operands[0].type, bias = call.operands[at.bias].type, result = call.operands[at.result].type;
   if (!call.operands[at.result].present)
     return Run([](const Launch &) { return Status(); });
-  if (type == DType::f32)
-    return Run(Matmul32{product, GemmBlocks(product.gemm)});
-  if (type == DType::bf16)
-    return Run(MatmulNarrow(product, bias, result));
+  if (type == DType::f32 || type == DType::bf16)
+    return Run(Matmul(call, product));
   if (at.addend)
     return prepareParts(call);
   if (type == DType::f64)

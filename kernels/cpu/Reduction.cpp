@@ -105,7 +105,8 @@ struct Walk {
 };
 
 /// Results that lie together in the operand (`inner` of them) are computed side by side, a row of the operand at a
-/// time; where the last dimension is itself reduced, each result walks its own elements.
+/// time; where the last dimension is itself reduced, each result walks its own elements. Where results are few, parts
+/// of their elements are reduced apart and then combined in order.
 template <typename C> struct Reduce {
   using S = std::conditional_t<std::is_integral_v<C>, int64_t, double>;
   static constexpr int64_t kColumns = 256, kLanes = vec::kFoldLanes;
@@ -113,6 +114,7 @@ template <typename C> struct Reduce {
   Kind kind;
   Walk kept, reduced;
   int64_t groups, inner, count; ///< results = groups * inner, each of `count` elements
+  Chunks parts;                 ///< of those
   LoadRow<C> load;
   StoreRow<S> store;
   bool isStored; ///< as it is computed with
@@ -125,62 +127,86 @@ template <typename C> struct Reduce {
     return row;
   }
 
-  void rows(const void *operand, int64_t base, int64_t width, S *sums) const {
+  /// Elements [begin, end) of results side by side, a row of the operand at a time.
+  void rows(const void *operand, int64_t base, int64_t begin, int64_t end, int64_t width, S *sums) const {
     C row[kColumns];
     const int64_t run = reduced.sizes.empty() ? 1 : reduced.sizes.back();
-    for (int64_t step = 0; step < count; step += run) {
+    for (int64_t step = begin, many; step < end; step += many) {
+      many = std::min(run - step % run, end - step);
       if constexpr (std::is_same_v<C, float>)
         if (isStored && kind != Kind::prod) {
           const C *first = static_cast<const C *>(operand) + base + reduced.offset(step);
-          vec::foldRows(foldOf(kind), first, reduced.strides.empty() ? 0 : reduced.strides.back(), run, width, sums);
+          vec::foldRows(foldOf(kind), first, reduced.strides.empty() ? 0 : reduced.strides.back(), many, width, sums);
           continue;
         }
-      for (int64_t i = step; i < step + run; ++i)
+      for (int64_t i = step; i < step + many; ++i)
         combine(kind, bring(operand, base + reduced.offset(i), 1, width, row), width, sums);
     }
   }
 
-  S single(const void *operand, int64_t base) const {
+  S single(const void *operand, int64_t base, int64_t begin, int64_t end) const {
     C row[kColumns];
     S lanes[kLanes];
     std::fill(lanes, lanes + kLanes, neutral<S>(kind));
-    int64_t run = reduced.sizes.empty() ? 1 : reduced.sizes.back();
-    int64_t stride = reduced.sizes.empty() ? 1 : reduced.strides.back();
-    for (int64_t step = 0; step < count; step += run)
-      for (int64_t at = 0, start = base + reduced.offset(step); at < run; at += kColumns) {
-        int64_t width = std::min(kColumns, run - at), whole = width / kLanes * kLanes;
-        const C *values = bring(operand, start + at * stride, stride, width, row);
-        combineLanes(kind, values, whole, lanes);
-        combine(kind, values + whole, width - whole, lanes);
-      }
+    const int64_t run = reduced.sizes.empty() ? 1 : reduced.sizes.back();
+    const int64_t stride = reduced.sizes.empty() ? 1 : reduced.strides.back();
+    for (int64_t step = begin, width; step < end; step += width) {
+      width = std::min({kColumns, run - step % run, end - step});
+      const int64_t whole = width / kLanes * kLanes;
+      const C *values = bring(operand, base + reduced.offset(step), stride, width, row);
+      combineLanes(kind, values, whole, lanes);
+      combine(kind, values + whole, width - whole, lanes);
+    }
     for (int64_t i = 1; i < kLanes; ++i)
       combine(kind, lanes + i, 1, lanes);
     return lanes[0];
   }
 
-  /// Results [first, first + width) of a group, first + width <= inner.
-  void compute(const Launch &launch, int64_t group, int64_t first, int64_t width) const {
-    S sums[kColumns];
+  /// A part of results [first, first + width) of a group, first + width <= inner.
+  void compute(const Launch &launch, int64_t part, int64_t group, int64_t first, int64_t width, S *sums) const {
     std::fill(sums, sums + width, neutral<S>(kind));
-    int64_t base = kept.offset(group * inner) + first;
+    const int64_t base = kept.offset(group * inner) + first;
     if (inner > 1)
-      rows(launch.operands[0], base, width, sums);
+      rows(launch.operands[0], base, parts.begin(part), parts.end(part), width, sums);
     else
-      sums[0] = single(launch.operands[0], base);
+      sums[0] = single(launch.operands[0], base, parts.begin(part), parts.end(part));
+  }
+
+  void finish(const Launch &launch, int64_t first, int64_t width, S *sums) const {
     for (int64_t i = 0; i < width && kind == Kind::mean; ++i)
       sums[i] /= static_cast<S>(count);
-    store(sums, launch.operands[1], group * inner + first, width, launch.accumulates(1));
+    store(sums, launch.operands[1], first, width, launch.accumulates(1));
+  }
+
+  /// Calls body(part, group, first, width) for all results of all parts, over the pool.
+  template <typename Body> void each(ThreadPool &pool, const Body &body) const {
+    const int64_t blocks = ceilDivide(inner, kColumns), tasks = parts.count * groups * blocks;
+    const int64_t together = std::max<int64_t>(1, 16384 / (parts.size * std::min(inner, kColumns)));
+    pool.parallelFor(ceilDivide(tasks, together), [&](int64_t chunk) {
+      for (int64_t task = chunk * together; task < std::min(tasks, (chunk + 1) * together); ++task) {
+        const int64_t first = task % blocks * kColumns;
+        body(task / blocks / groups, task / blocks % groups, first, std::min(kColumns, inner - first));
+      }
+    });
   }
 
   Status operator()(const Launch &launch) const {
-    int64_t blocks = ceilDivide(inner, kColumns), parts = groups * blocks;
-    int64_t each = std::max<int64_t>(1, 16384 / (count * std::min(inner, kColumns)));
-    launch.pool.parallelFor(ceilDivide(parts, each), [&](int64_t chunk) {
-      for (int64_t part = chunk * each; part < std::min(parts, (chunk + 1) * each); ++part) {
-        int64_t first = part % blocks * kColumns;
-        compute(launch, part / blocks, first, std::min(kColumns, inner - first));
-      }
+    if (parts.count == 1) {
+      each(launch.pool, [&](int64_t part, int64_t group, int64_t first, int64_t width) {
+        S sums[kColumns];
+        compute(launch, part, group, first, width, sums);
+        finish(launch, group * inner + first, width, sums);
+      });
+      return {};
+    }
+    const int64_t results = groups * inner;
+    S *all = static_cast<S *>(launch.operands.back());
+    each(launch.pool, [&](int64_t part, int64_t group, int64_t first, int64_t width) {
+      compute(launch, part, group, first, width, all + part * results + group * inner + first);
     });
+    for (int64_t part = 1; part < parts.count; ++part)
+      combine(kind, all + part * results, results, all);
+    finish(launch, 0, results, all);
     return {};
   }
 };
@@ -202,8 +228,8 @@ Result<Run> prepareReduce(const Signature &call) {
     using C = decltype(arithmetic);
     int64_t inner = lastKept && !kept.strides.empty() && kept.strides.back() == 1 ? kept.sizes.back() : 1;
     return Run(Reduce<C>{kindOf(call.text("kind")), kept, reduced, kept.elements() / inner, inner, reduced.elements(),
-                         loader<C>(operand.type), storer<typename Reduce<C>::S>(call.operands[1].type),
-                         isNative<C>(operand.type)});
+                         reduceParts(kept.elements(), reduced.elements()), loader<C>(operand.type),
+                         storer<typename Reduce<C>::S>(call.operands[1].type), isNative<C>(operand.type)});
   });
 }
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 namespace mt::kernels {
 namespace {
@@ -35,7 +36,7 @@ struct Prepared {
   Signature call;
   std::vector<std::unique_ptr<std::byte, decltype(&std::free)>> memory;
   std::vector<void *> addresses;
-  cpu::Run run;
+  std::optional<cpu::Run> run;
 
   explicit Prepared(Signature signature) : call(std::move(signature)) {
     if (uint64_t bytes = workspaceBytes(call, Backend::cpu))
@@ -52,7 +53,7 @@ struct Prepared {
     }
     Result<cpu::Run> prepared = cpu::prepare(call);
     if (prepared)
-      run = *prepared;
+      run = std::move(*prepared);
   }
 };
 
@@ -62,7 +63,7 @@ void measure(State &state, const Signature &signature) {
   if (!prepared.run)
     return state.SkipWithError(check(prepared.call).c_str());
   for (auto _ : state)
-    if (Status status = prepared.run(cpu::Launch{prepared.addresses, 0, pool()}); !status.ok())
+    if (Status status = (*prepared.run)(cpu::Launch{prepared.addresses, 0, pool()}); !status.ok())
       return state.SkipWithError(status.message().c_str());
   double count = static_cast<double>(state.iterations());
   state.counters["GFLOP/s"] = benchmark::Counter(flops(prepared.call) * count * 1e-9, benchmark::Counter::kIsRate);

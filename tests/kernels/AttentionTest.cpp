@@ -251,6 +251,8 @@ const AttentionCase kLong[] = {
      8,
      {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"maxDistance", int64_t{40}}, {"prefix", int64_t{5}}}},
     {"mask", 2, 130, 530, 2, 2, 8, 8, {{"scale", 0.25}}, {}, true, true},
+    {"stripes", 1, 800, 800, 2, 1, 4, 3, {{"scale", 0.25}, {"minDistance", int64_t{0}}}, {}, true},
+    {"few queries", 1, 60, 800, 2, 1, 4, 4, {{"scale", 0.25}, {"minDistance", int64_t{-500}}}},
     {"bias", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}, {"softCap", 3.0}}, {1, 2, 140, 270}},
     {"bias by distance", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}}, {1, 2, 1, 409}},
     {"bias by place", 2, 140, 270, 2, 1, 8, 8, {{"scale", 0.25}}, {1, 2, 1, 721}, false, true, true, true},
@@ -262,6 +264,19 @@ TEST(AttentionBlocks, Forward) {
     Inputs in = inputsOf(c);
     expectResults(forwardCall(c, in), attend(c, in), 3e-6);
   }
+}
+
+/// A batch row's gradients have the same bits however many rows there are.
+TEST(AttentionBlocks, RowsDoNotDependOnHowManyThereAre) {
+  auto of = [](int64_t batch) {
+    const AttentionCase c{"", batch, 300, 800, 2, 1, 4, 4, {{"scale", 0.25}, {"minDistance", int64_t{-300}}}};
+    const Inputs in = inputsOf(c);
+    return run(gradientCall(c, in, random({c.batch, c.queries, c.heads, c.valueWidth}, 8)), 3, 0, unusedOf(in));
+  };
+  const Outcome one = of(1), three = of(3); // random() begins alike
+  for (size_t result = 0; result < 3; ++result)
+    for (size_t i = 0; i < one.outputs[result].size(); ++i)
+      ASSERT_EQ(one.outputs[result][i], three.outputs[result][i]) << "result " << result << " at " << i;
 }
 
 /// The gradient in a few random directions, and that it is not all zero.

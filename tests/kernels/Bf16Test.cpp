@@ -43,8 +43,9 @@ TEST(Bf16, Matmul) {
                      within(1e-6, 1e-5));
         Tensor tall = narrow(left ? Dims{2100, 300} : Dims{300, 2100}, 6); // several blocks and panels
         Tensor wide = narrow(right ? Dims{410, 2100} : Dims{2100, 410}, 7);
-        expectNarrow({"matmul", flags(left, right), {tall, wide, random({410}, 8)}, {{result, {300, 410}}}}, 1,
-                     within(5e-5, 5e-4)); // 2,100 products in 32 bits, in one order and another
+        for (const Tensor &bias : {absent(), random({410}, 8)})
+          expectNarrow({"matmul", flags(left, right), {tall, wide, bias}, {{result, {300, 410}}}}, 1,
+                       within(5e-5, 5e-4)); // 2,100 products in 32 bits, in one order and another
       }
 }
 
@@ -96,6 +97,16 @@ struct AttentionCase {
 const AttentionCase kAttention[] = {
     {2, 70, 300, 4, 2, 24, 17, {}, false, {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"offset", int64_t{230}}}},
     {2, 65, 65, 3, 3, 8, 8, {2, 3, 65, 65}, true, {{"scale", 0.5}}},
+    {1,
+     300,
+     600,
+     2,
+     1,
+     8,
+     8,
+     {},
+     false,
+     {{"scale", 0.4}, {"minDistance", int64_t{0}}, {"offset", int64_t{300}}}}, // in stripes
     {2, 33, 40, 4, 2, 8, 8, {1, 4, 33, 40}, false, {{"scale", 0.5}, {"softCap", 3.0}}},
     {2, 33, 40, 4, 2, 8, 8, {1, 1, 1, 40}, false, {{"scale", 0.5}}},
     {2, 33, 40, 4, 2, 8, 8, {2, 1, 33, 40}, false, {{"scale", 0.5}}}};

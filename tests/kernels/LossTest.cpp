@@ -231,21 +231,27 @@ void testWideHead(const HeadCase &c, DType type, double tolerance) {
         expected[2][weightAt(c, v, d)] += slope * hidden.values[own];
       }
     }
-  Outcome outcome = run({"linear_cross_entropy_grad",
-                         c.attributes(),
-                         {hidden, weight, bias, labels, stepScalars()},
-                         {{DType::f32, {}}, {type, hidden.dims}, {type, weight.dims}, {DType::f32, {c.classes}}}},
-                        2, 0, c.bias ? 0 : 8);
+  const Call call{"linear_cross_entropy_grad",
+                  c.attributes(),
+                  {hidden, weight, bias, labels, stepScalars()},
+                  {{DType::f32, {}}, {type, hidden.dims}, {type, weight.dims}, {DType::f32, {c.classes}}}};
+  const uint64_t unused = c.bias ? 0 : 8;
+  Outcome outcome = run(call, 2, 0, unused);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   EXPECT_TRUE(outcome.guardsIntact) << "wrote outside an operand";
   for (size_t i = 0; i < expected.size(); ++i)
     for (size_t j = 0; j < expected[i].size(); ++j)
       ASSERT_NEAR(outcome.outputs[i][j], expected[i][j], tolerance * std::max(1.0, std::abs(expected[i][j])))
           << "result " << i << " at " << j;
+  EXPECT_EQ(run(call, 5, 0, unused).outputs, outcome.outputs) << "depends on threads";
+  const Outcome sum = run(call, 2, 2, unused, {{}, Values(hidden.values.size(), 1), {}, {}});
+  for (size_t j = 0; j < expected[1].size(); ++j)
+    ASSERT_NEAR(sum.outputs[1][j], 1 + expected[1][j], 1e-5 + 2 * tolerance * std::max(1.0, std::abs(expected[1][j])))
+        << j;
 }
 
 TEST(Loss, LinearCrossEntropyOfManyClasses) {
-  for (int64_t classes : {1500, 1501, 5000})
+  for (int64_t classes : {1500, 1501, 5000, 13000}) // the last: dhidden's sums over classes are in parts
     for (auto [type, tolerance] : {std::pair{DType::f32, 2e-6}, {DType::bf16, 4e-3}}) {
       testWideHead({5, 24, classes, 2, false, false, 1, 0}, type, tolerance);
       testWideHead({5, 24, classes, 0, false, true, 0.5, 0}, type, tolerance);

@@ -60,6 +60,10 @@ TEST(Matmul, EveryForm) {
 TEST(Matmul, ManyBlocks) {
   testProduct({1, 1100, 650, 41, false, true, false, true}, DType::f32, 1e-5);
   testProduct({1, 1100, 650, 41, true, false, false, false}, DType::f32, 1e-5);
+  testProduct({1, 1024, 200, 900, true, false, false, false}, DType::f32, 3e-5); // columns in one set of the cache
+  for (bool right : {false, true})                                               // the summed dimension in parts
+    for (int64_t batch : {1, 2})
+      testProduct({batch, 90, 70, 3100, true, right, false, false}, DType::f32, 6e-5);
   testProduct({1, 300, 70, 1030, false, false, false, true}, DType::f32, 3e-5);
   testProduct({1, 1, 1, 7, false, false, false, false}, DType::f32, 1e-6);
 }
