@@ -1,5 +1,6 @@
 // Elementwise kernels of any type and broadcast: blocks of the result, operands brought into rows, one row function.
 #include "kernels/Blocks.h"
+#include "kernels/Expression.h"
 #include "kernels/cpu/ElementwiseOps.h"
 #include "kernels/cpu/Family.h"
 #include "kernels/cpu/View.h"
@@ -11,7 +12,6 @@ namespace {
 
 constexpr int64_t kBlock = 1024;        // elements: a handful of rows stays in the first cache
 constexpr int64_t kChunk = 32 * kBlock; // elements of a parallel chunk
-constexpr size_t kMostIn = 3, kMostOut = 2;
 
 template <typename C> struct Elementwise {
   struct Input {
@@ -104,7 +104,7 @@ template <typename C> Result<Run> build(const Signature &call, size_t reads) {
 } // namespace
 
 std::string functionName(const Signature &call) {
-  for (std::string_view attribute : {"predicate", "activation", "form"})
+  for (const std::string_view attribute : kChoices)
     if (std::string value = call.text(attribute); !value.empty())
       return call.kernel + "." + value;
   return call.kernel == "gelu" ? "gelu.erf" : call.kernel;

@@ -10,6 +10,9 @@
 
 namespace mt::kernels::cpu {
 
+/// Rows that a function reads and writes at most.
+inline constexpr size_t kMostIn = 3, kMostOut = 2;
+
 /// out[j][i] = f(in[0][i], in[1][i], ..) for i < count. Booleans are 0 and 1. Ins and outs may be the same row.
 template <typename C> using RowFunction = void (*)(const C *const *in, C *const *out, int64_t count);
 

@@ -18,14 +18,13 @@ namespace {
 constexpr int64_t kRow = 512;   ///< elements of a block at most
 constexpr int64_t kRun = 64;    ///< elements of a run that blocks are cut at
 constexpr int64_t kBlocks = 64; ///< that a thread works on at a time, divided by the number of calls
-constexpr size_t kMostIn = 3, kMostOut = 2;
 constexpr size_t kMostValues = Expression::kMostReads + kMostOut * Expression::kMostInstructions;
 constexpr uint64_t kConverted = kMostIn * kRow * sizeof(double); ///< operands in another arithmetic
 
 /// What a thread works with: a block of elements from `begin` on, and where each value lies.
 struct Block {
   /// What an input's row has: `count` elements from this place of the operand on.
-  struct Held {
+  struct Brought {
     int64_t offset = -1, count = 0;
   };
   const Launch &launch;
@@ -33,7 +32,7 @@ struct Block {
   uint64_t rowBytes;
   int64_t begin = 0, count = 0;
   std::array<void *, kMostValues> values = {};
-  std::array<Held, Expression::kMostReads> held = {};
+  std::array<Brought, Expression::kMostReads> brought = {};
 
   void *row(size_t slot) const { return rows + slot * rowBytes; }
 };
@@ -79,8 +78,8 @@ template <typename C> struct Input {
   uint64_t bytes;
   bool isStored; ///< as it is computed with
 
-  Input(const Signature &call, size_t operand, const Dims &domain)
-      : operand(operand), view(View::broadcast(call.operands[operand].dims, domain)), load(loader<C>(call.operands[operand].type)),
+  Input(const Signature &call, size_t operand, const View &view)
+      : operand(operand), view(view), load(loader<C>(call.operands[operand].type)),
         bytes(byteSize(call.operands[operand].type)), isStored(isNative<C>(call.operands[operand].type)) {}
 
   /// Where the block's elements are: in memory, or in the operand's row, which may have them already.
@@ -95,11 +94,11 @@ template <typename C> struct Input {
         return from;
     }
     auto *row = static_cast<C *>(block.row(operand));
-    Block::Held &held = block.held[operand];
+    Block::Brought &brought = block.brought[operand];
     const bool isConstant = inOneRun && view.step() == 0 && !view.contiguous(), isKnown = isConstant || view.repeatsOneRun();
-    if (isKnown && held.offset == first && block.count <= held.count)
+    if (isKnown && brought.offset == first && block.count <= brought.count)
       return row;
-    held = isKnown ? Block::Held{first, isConstant ? kRow : block.count} : Block::Held();
+    brought = isKnown ? Block::Brought{first, isConstant ? kRow : block.count} : Block::Brought();
     if (isConstant)
       load(base, first, 0, kRow, row);
     else
@@ -280,7 +279,7 @@ public:
     for (const Instruction &one : expression.instructions)
       MT_TRY(add(one));
     program.rows = slots.count;
-    if (std::ranges::any_of(held, [](Arithmetic one) { return one != Arithmetic::real32; }))
+    if (std::ranges::any_of(arithmetics, [](Arithmetic one) { return one != Arithmetic::real32; }))
       program.rowBytes = kRow * sizeof(double);
     return Run(std::move(program));
   }
@@ -293,28 +292,28 @@ private:
   const Slots slots;
   std::vector<size_t> written; ///< which operand a value is
   std::vector<bool> isRead;
-  std::vector<Arithmetic> held; ///< of the values so far: booleans come in that of what was compared
+  std::vector<Arithmetic> arithmetics; ///< of the values so far: booleans come in that of what was compared
   Program program;
 
   void addInputs() {
     const Dims &domain = domainOf(call);
     std::vector<View> views;
     for (size_t i = 0; i < reads; ++i) {
-      held.push_back(arithmeticOf(types[i]));
+      arithmetics.push_back(arithmeticOf(types[i]));
       views.push_back(View::broadcast(call.operands[i].dims, domain));
       if (isRead[i])
         withArithmetic(types[i], [&](auto arithmetic) {
-          program.inputs.emplace_back(i, Input<decltype(arithmetic)>(call, i, domain));
+          program.inputs.emplace_back(i, Input<decltype(arithmetic)>(call, i, views.back()));
         });
     }
     program.cuts = Cuts::of(OperandType{.dims = domain}.elements(), views);
   }
 
   Status add(const Instruction &one) {
-    const size_t first = held.size();
+    const size_t first = arithmetics.size();
     if (one.kernel == kConstant) {
       program.constants.push_back({first, slots.of[first], one.type, one.constant});
-      held.push_back(arithmeticOf(one.type));
+      arithmetics.push_back(arithmeticOf(one.type));
       return {};
     }
     return withArithmetic(types[one.operands.back()], [&](auto arithmetic) { return addStep<decltype(arithmetic)>(one, first); });
@@ -323,7 +322,7 @@ private:
   template <typename C> Step<C> stepOf(const Instruction &one) const {
     Step<C> step;
     for (size_t value : one.operands)
-      step.inputs.push_back({value, held[value] == arithmeticAs<C>() ? nullptr : converterTo<C>(held[value])});
+      step.inputs.push_back({value, arithmetics[value] == arithmeticAs<C>() ? nullptr : converterTo<C>(arithmetics[value])});
     return step;
   }
 
@@ -335,7 +334,7 @@ private:
     for (size_t value = first; value < first + one.results(); ++value)
       step.outputs.push_back({value, slots.of[value], written[value], one.type, storer<C>(one.type), isNative<C>(one.type), isRead[value], isRounded});
     const bool converts = one.kernel == "cast" && arithmeticOf(one.type) != arithmeticAs<C>();
-    held.insert(held.end(), one.results(), converts ? arithmeticOf(one.type) : arithmeticAs<C>());
+    arithmetics.insert(arithmetics.end(), one.results(), converts ? arithmeticOf(one.type) : arithmeticAs<C>());
     if (converts)
       withArithmetic(one.type, [&](auto arithmetic) {
         using To = decltype(arithmetic);

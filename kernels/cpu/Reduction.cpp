@@ -147,18 +147,23 @@ template <typename C> struct Reduce {
   S single(const void *operand, int64_t base, int64_t begin, int64_t end) const {
     C row[kColumns];
     S lanes[kLanes];
-    std::fill(lanes, lanes + kLanes, neutral<S>(kind));
+    int64_t used = kLanes;
+    while (used / 2 >= end - begin)
+      used /= 2;
+    std::fill(lanes, lanes + used, neutral<S>(kind));
     const int64_t run = reduced.sizes.empty() ? 1 : reduced.sizes.back();
     const int64_t stride = reduced.sizes.empty() ? 1 : reduced.strides.back();
     for (int64_t step = begin, width; step < end; step += width) {
-      width = std::min({kColumns, run - step % run, end - step});
+      width = std::min(run - step % run, end - step);
+      if (!isStored || stride != 1)
+        width = std::min(width, kColumns);
       const int64_t whole = width / kLanes * kLanes;
       const C *values = bring(operand, base + reduced.offset(step), stride, width, row);
       combineLanes(kind, values, whole, lanes);
       combine(kind, values + whole, width - whole, lanes);
     }
-    for (int64_t i = 1; i < kLanes; ++i)
-      combine(kind, lanes + i, 1, lanes);
+    for (int64_t half = used / 2; half > 0; half /= 2)
+      combine(kind, lanes + half, half, lanes);
     return lanes[0];
   }
 

@@ -104,14 +104,20 @@ template <class F> void withFold(vec::Fold fold, F use) {
   fold == vec::Fold::sum ? use(AddTo()) : fold == vec::Fold::largest ? use(LargerOf()) : use(SmallerOf());
 }
 void foldLanes(vec::Fold fold, const float *x, int64_t count, double *lanes) {
-  const hn::CappedTag<double, vec::kFoldLanes> d;
+  const hn::CappedTag<double, vec::kFoldLanes / 4> d;
   const hn::Rebind<float, decltype(d)> narrow;
+  const auto step = static_cast<int64_t>(hn::Lanes(d));
   withFold(fold, [&](auto f) {
-    for (int64_t lane = 0; lane < vec::kFoldLanes; lane += static_cast<int64_t>(hn::Lanes(d))) {
-      auto held = hn::LoadU(d, lanes + lane);
-      for (int64_t i = lane; i < count; i += vec::kFoldLanes)
-        held = f(held, hn::PromoteTo(d, hn::LoadU(narrow, x + i)));
-      hn::StoreU(held, d, lanes + lane);
+    for (int64_t lane = 0; lane < vec::kFoldLanes; lane += 4 * step) { // four chains, none of which waits for another
+      double *at = lanes + lane;
+      auto a = hn::LoadU(d, at), b = hn::LoadU(d, at + step), c = hn::LoadU(d, at + 2 * step), e = hn::LoadU(d, at + 3 * step);
+      for (int64_t i = lane; i < count; i += vec::kFoldLanes) {
+        a = f(a, hn::PromoteTo(d, hn::LoadU(narrow, x + i)));
+        b = f(b, hn::PromoteTo(d, hn::LoadU(narrow, x + i + step)));
+        c = f(c, hn::PromoteTo(d, hn::LoadU(narrow, x + i + 2 * step)));
+        e = f(e, hn::PromoteTo(d, hn::LoadU(narrow, x + i + 3 * step)));
+      }
+      hn::StoreU(a, d, at), hn::StoreU(b, d, at + step), hn::StoreU(c, d, at + 2 * step), hn::StoreU(e, d, at + 3 * step);
     }
   });
 }

@@ -46,8 +46,11 @@ struct Prepared {
       memory.emplace_back(static_cast<std::byte *>(std::aligned_alloc(64, bytes)), &std::free);
       std::memset(memory.back().get(), 0, bytes);
       addresses.push_back(operand.present ? memory.back().get() : nullptr);
-      for (int64_t i = 0; operand.type == DType::f32 && operand.present && i < operand.elements(); ++i)
+      const int64_t elements = operand.present ? operand.elements() : 0;
+      for (int64_t i = 0; operand.type == DType::f32 && i < elements; ++i)
         reinterpret_cast<float *>(memory.back().get())[i] = static_cast<float>(i % 97 + 1) * 0.01f;
+      for (int64_t i = 0; operand.type == DType::bf16 && i < elements; ++i)
+        reinterpret_cast<uint16_t *>(memory.back().get())[i] = static_cast<uint16_t>(0x3c00 + i % 97);
       if (operand.dims == Dims{Scalars::kCount})
         std::fill_n(reinterpret_cast<double *>(memory.back().get()), int{Scalars::kCount}, 0.5);
     }
@@ -120,18 +123,20 @@ std::map<std::string, Signature> calls() {
   const Attributes tanh = {{"form", std::string("tanh")}}, slope = {{"activation", std::string("gelu_tanh")}};
   const Attributes rows = {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{0}}};
   const Dims longHeads = {1, 1024, 12, 64};
-  auto attention = [&](const Dims &d) {
+  auto attention = [&](const Dims &d, DType type = DType::f32) {
+    const OperandType x = in(d, type);
     return Signature{
         "attention",
         causal,
-        {in(d), in(d), in(d), none(), none(), none(), none(), none(), none(), none(), out(d), out({d[0], d[2], d[1]})}};
+        {x, x, x, none(), none(), none(), none(), none(), none(), none(), out(d, type), out({d[0], d[2], d[1]})}};
   };
-  auto attentionGrad = [&](const Dims &d) {
+  auto attentionGrad = [&](const Dims &d, DType type = DType::f32) {
     OperandType absent{DType::f32, {}, Effect::write, false};
+    const OperandType x = in(d, type), dx = out(d, type);
     return Signature{"attention_grad",
                      causal,
-                     {in(d), in(d), in(d), in(d), none(), none(), none(), none(), none(), none(), none(), in(d),
-                      in({d[0], d[2], d[1]}), out(d), out(d), out(d), absent, absent}};
+                     {x, x, x, x, none(), none(), none(), none(), none(), none(), none(), x, in({d[0], d[2], d[1]}), dx, dx, dx,
+                      absent, absent}};
   };
   return {
       {"add", {"add", {}, {in(x), in(x), out(x)}}},
@@ -147,6 +152,8 @@ std::map<std::string, Signature> calls() {
       {"attention_1024", attention(longHeads)},
       {"attention_grad_256", attentionGrad(heads)},
       {"attention_grad_1024", attentionGrad(longHeads)},
+      {"attention_1024_bf16", attention(longHeads, DType::bf16)},
+      {"attention_grad_1024_bf16", attentionGrad(longHeads, DType::bf16)},
       {"embedding", {"embedding", {}, {in(table), in({1024}, DType::i64), out(x)}}},
       {"embedding_grad", {"embedding_grad", {}, {in({1024}, DType::i64), in(x), out(table)}}},
       {"cross_entropy_grad",

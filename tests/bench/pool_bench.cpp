@@ -44,7 +44,8 @@ struct Operands {
       addresses.push_back(operand.present ? memory.back().get() : nullptr);
       auto *floats = reinterpret_cast<float *>(memory.back().get());
       auto *halves = reinterpret_cast<uint16_t *>(memory.back().get());
-      for (int64_t i = 0; operand.present && i < operand.elements(); ++i)
+      const int64_t elements = operand.present ? operand.elements() : 0;
+      for (int64_t i = 0; i < elements; ++i)
         if (operand.type == kernels::DType::f32)
           floats[i] = static_cast<float>(i % 97 + 1) * 0.01f;
         else if (operand.type == kernels::DType::bf16)
