@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 namespace mt::kernels {
 
@@ -40,12 +41,29 @@ constexpr Chunks squaredNormChunks(int64_t elements) {
   return {elements, kNormParts, granule};
 }
 
-/// Elements of each of `results` that the CPU reduces apart, in 64 bits, where results are too few for all threads of a
-/// large machine.
-constexpr Chunks reduceParts(int64_t results, int64_t count) {
+/// A reduction's results, and how many of them lie side by side: those of the dimensions behind all that are reduced.
+struct Kept {
+  int64_t results = 1, inner = 1;
+  /// `axes`: the dimensions that are reduced, ascending.
+  static Kept of(std::span<const int64_t> dims, std::span<const int64_t> axes) {
+    Kept kept;
+    bool isBehind = true;
+    for (size_t i = dims.size(); i-- > 0;) {
+      const bool isKept = !std::ranges::binary_search(axes, static_cast<int64_t>(i));
+      isBehind = isBehind && (isKept || dims[i] == 1);
+      kept.results *= isKept ? dims[i] : 1;
+      kept.inner *= isKept && isBehind ? dims[i] : 1;
+    }
+    return kept;
+  }
+};
+
+/// Elements of each of `results`, `inner` of which lie side by side, that the CPU reduces apart, in 64 bits: where
+/// results are too few for all threads of a large machine.
+constexpr Chunks reduceParts(int64_t results, int64_t inner, int64_t count) {
   constexpr int64_t kParts = 128, kSide = 256, kElements = 1 << 16;
-  return {count,
-          std::clamp<int64_t>(std::min(kParts / ceilDivide(results, kSide), results * count / kElements), 1, kParts)};
+  const int64_t there = results / inner * ceilDivide(inner, kSide);
+  return {count, std::clamp<int64_t>(std::min(kParts / there, results * count / kElements), 1, kParts)};
 }
 
 /// Parts of a product's summed dimension that the CPU sums apart, where results are too few to be cut for all threads

@@ -178,23 +178,15 @@ std::string checkDequantize(const Signature &call) {
 
 double flopsPerOperand(const Signature &call) { return static_cast<double>(call.operands[0].elements()); }
 
-int64_t resultsOfReduce(const Signature &call) {
-  int64_t results = 1;
-  for (size_t i = 0; i < call.operands[0].dims.size(); ++i)
-    if (!std::ranges::binary_search(call.integers("axes"), static_cast<int64_t>(i)))
-      results *= call.operands[0].dims[i];
-  return results;
-}
-
 /// What every chunk of every result comes to, in 64 bits.
 uint64_t cudaReduceWorkspace(const Signature &call) {
-  const int64_t results = resultsOfReduce(call),
-                chunks = reduceChunks(results, call.operands[0].elements() / results).count;
+  const int64_t results = Kept::of(call.operands[0].dims, call.integers("axes")).results;
+  const int64_t chunks = reduceChunks(results, call.operands[0].elements() / results).count;
   return chunks > 1 ? static_cast<uint64_t>(results * chunks) * sizeof(double) : 0;
 }
 uint64_t reduceWorkspace(const Signature &call) {
-  const int64_t results = resultsOfReduce(call),
-                parts = reduceParts(results, call.operands[0].elements() / results).count;
+  const auto [results, inner] = Kept::of(call.operands[0].dims, call.integers("axes"));
+  const int64_t parts = reduceParts(results, inner, call.operands[0].elements() / results).count;
   return parts > 1 ? static_cast<uint64_t>(results * parts) * sizeof(double) : 0;
 }
 

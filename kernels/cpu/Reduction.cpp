@@ -68,13 +68,13 @@ template <typename S, typename C> void combine(Kind kind, const C *in, int64_t c
       sums[i] = plus(sums[i], static_cast<S>(in[i]));
 }
 
-/// Into sums[i % lanes]; a count that is a multiple of so many.
+/// Into sums[i % lanes].
 template <typename S, typename C> void combineLanes(Kind kind, const C *in, int64_t count, S *sums) {
   if constexpr (std::is_same_v<C, float>)
     if (kind != Kind::prod)
       return vec::foldLanes(foldOf(kind), in, count, sums);
   for (int64_t i = 0; i < count; i += vec::kFoldLanes)
-    combine(kind, in + i, vec::kFoldLanes, sums);
+    combine(kind, in + i, std::min(vec::kFoldLanes, count - i), sums);
 }
 
 /// Dims and strides of a part of the operand.
@@ -157,10 +157,7 @@ template <typename C> struct Reduce {
       width = std::min(run - step % run, end - step);
       if (!isStored || stride != 1)
         width = std::min(width, kColumns);
-      const int64_t whole = width / kLanes * kLanes;
-      const C *values = bring(operand, base + reduced.offset(step), stride, width, row);
-      combineLanes(kind, values, whole, lanes);
-      combine(kind, values + whole, width - whole, lanes);
+      combineLanes(kind, bring(operand, base + reduced.offset(step), stride, width, row), width, lanes);
     }
     for (int64_t half = used / 2; half > 0; half /= 2)
       combine(kind, lanes + half, half, lanes);
@@ -220,20 +217,17 @@ Result<Run> prepareReduce(const Signature &call) {
   const OperandType &operand = call.operands[0];
   Dims strides = rowMajor(operand.dims), axes = call.integers("axes");
   Walk kept, reduced;
-  bool lastKept = false;
   for (size_t i = 0; i < operand.dims.size(); ++i) {
-    bool isReduced = std::ranges::binary_search(axes, static_cast<int64_t>(i));
+    const bool isReduced = std::ranges::binary_search(axes, static_cast<int64_t>(i));
     (isReduced ? reduced : kept).add(operand.dims[i], strides[i]);
-    lastKept = !isReduced && (operand.dims[i] > 1 || lastKept);
-    lastKept = isReduced && operand.dims[i] > 1 ? false : lastKept;
   }
   if (!call.operands[1].present)
     return Run([](const Launch &) { return Status(); });
   return withArithmetic(operand.type, [&](auto arithmetic) -> Result<Run> {
     using C = decltype(arithmetic);
-    int64_t inner = lastKept && !kept.strides.empty() && kept.strides.back() == 1 ? kept.sizes.back() : 1;
-    return Run(Reduce<C>{kindOf(call.text("kind")), kept, reduced, kept.elements() / inner, inner, reduced.elements(),
-                         reduceParts(kept.elements(), reduced.elements()), loader<C>(operand.type),
+    const auto [results, inner] = Kept::of(operand.dims, axes);
+    return Run(Reduce<C>{kindOf(call.text("kind")), kept, reduced, results / inner, inner, reduced.elements(),
+                         reduceParts(results, inner, reduced.elements()), loader<C>(operand.type),
                          storer<typename Reduce<C>::S>(call.operands[1].type), isNative<C>(operand.type)});
   });
 }

@@ -105,20 +105,29 @@ template <class F> void withFold(vec::Fold fold, F use) {
 }
 void foldLanes(vec::Fold fold, const float *x, int64_t count, double *lanes) {
   const hn::CappedTag<double, vec::kFoldLanes / 4> d;
-  const hn::Rebind<float, decltype(d)> narrow;
+  const hn::CappedTag<double, 1> one;
   const auto step = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t whole = count / vec::kFoldLanes * vec::kFoldLanes;
   withFold(fold, [&](auto f) {
+    auto folded = [&](auto tag, auto held, int64_t i) {
+      return f(held, hn::PromoteTo(tag, hn::LoadU(hn::Rebind<float, decltype(tag)>(), x + i)));
+    };
     for (int64_t lane = 0; lane < vec::kFoldLanes; lane += 4 * step) { // four chains, none of which waits for another
       double *at = lanes + lane;
       auto a = hn::LoadU(d, at), b = hn::LoadU(d, at + step), c = hn::LoadU(d, at + 2 * step), e = hn::LoadU(d, at + 3 * step);
-      for (int64_t i = lane; i < count; i += vec::kFoldLanes) {
-        a = f(a, hn::PromoteTo(d, hn::LoadU(narrow, x + i)));
-        b = f(b, hn::PromoteTo(d, hn::LoadU(narrow, x + i + step)));
-        c = f(c, hn::PromoteTo(d, hn::LoadU(narrow, x + i + 2 * step)));
-        e = f(e, hn::PromoteTo(d, hn::LoadU(narrow, x + i + 3 * step)));
+      for (int64_t i = lane; i < whole; i += vec::kFoldLanes) {
+        a = folded(d, a, i);
+        b = folded(d, b, i + step);
+        c = folded(d, c, i + 2 * step);
+        e = folded(d, e, i + 3 * step);
       }
       hn::StoreU(a, d, at), hn::StoreU(b, d, at + step), hn::StoreU(c, d, at + 2 * step), hn::StoreU(e, d, at + 3 * step);
     }
+    int64_t i = whole;
+    for (; i + step <= count; i += step)
+      hn::StoreU(folded(d, hn::LoadU(d, lanes + i - whole), i), d, lanes + i - whole);
+    for (; i < count; ++i)
+      hn::StoreU(folded(one, hn::LoadU(one, lanes + i - whole), i), one, lanes + i - whole);
   });
 }
 /// Of up to four rows.

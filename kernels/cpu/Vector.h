@@ -20,7 +20,7 @@ void roundToBf16(float *values, int64_t count);
 /// What many values become one by. Of NaN and another the larger, and the smaller, is NaN.
 enum class Fold : uint8_t { sum, largest, smallest };
 constexpr int64_t kFoldLanes = 32;
-/// Folds x[i] into lanes[i % kFoldLanes]; a count that is a multiple of so many.
+/// Folds x[i] into lanes[i % kFoldLanes].
 void foldLanes(Fold fold, const float *x, int64_t count, double *lanes);
 /// Folds x[i] into values[i], of one row after another, `step` elements apart.
 void foldRows(Fold fold, const float *x, int64_t step, int64_t rows, int64_t count, double *values);
