@@ -34,8 +34,8 @@ Chunks depthOf(const Signature &call) {
   const bool transposed = call.integer("transposeLhs") != 0;
   const int64_t depth = lhs[lhs.size() - (transposed ? 2 : 1)];
   const DType type = call.operands[0].type;
-  const bool summable = transposed && result.type == DType::f32 && (type == DType::f32 || type == DType::bf16) &&
-                        !at.addend && !call.operands[at.bias].present;
+  const bool summable = transposed && result.present && result.type == DType::f32 &&
+                        (type == DType::f32 || type == DType::bf16) && !at.addend && !call.operands[at.bias].present;
   return summable ? depthChunks(result.elements(), depth) : Chunks(depth, 1);
 }
 

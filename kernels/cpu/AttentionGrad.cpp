@@ -220,15 +220,16 @@ struct AttentionGrad {
       out.finish(launch, layout.offset(group.batch, row, group.index), layout.line(), side.at(row, 0));
   }
 
-  /// Floats that a task takes: three blocks of scores, a line of the bias, a rounded block, and what is widened.
+  /// Floats that a task takes: three blocks of scores, a line of the bias, a rounded block, and what is widened; at
+  /// other times two rows.
   int64_t taskFloats() const {
     auto size = [](bool inPlace, const Layout &layout, int64_t rows) { return inPlace ? 0 : rows * layout.line(); };
     const bool direct = call.narrow; // those are only multiplied
-    return 3 * kQ * kK + call.lineFloats() + roundedFloats() +
-           size(gradient.native || direct, outputLayout(), queryStripes.size) +
-           size(call.query.native || direct, queryLayout(), queryStripes.size) +
-           size(call.key.native || direct, keyLayout(), keyStripes.size) +
-           size(call.value.native || direct, valueLayout(), keyStripes.size);
+    const int64_t widened = size(gradient.native || direct, outputLayout(), queryStripes.size) +
+                            size(call.query.native || direct, queryLayout(), queryStripes.size) +
+                            size(call.key.native || direct, keyLayout(), keyStripes.size) +
+                            size(call.value.native || direct, valueLayout(), keyStripes.size);
+    return std::max(3 * kQ * kK + call.lineFloats() + roundedFloats() + widened, 2 * call.valueWidth);
   }
   int64_t roundedFloats() const { return call.narrow ? kQ * kK / 2 : 0; }
   /// Floats of the sums of a group that are not in place.
@@ -265,8 +266,7 @@ struct AttentionGrad {
 
   /// Floats of a thread: a task's, and, where it has whole groups, their sums and its part of dbias.
   int64_t scratchFloats() const {
-    const int64_t own = inStripes() ? 0 : sumFloats() + (dbias.native ? 0 : biasPart(0, 0).elements);
-    return std::max(taskFloats() + own, 2 * call.valueWidth);
+    return taskFloats() + (inStripes() ? 0 : sumFloats() + (dbias.native ? 0 : biasPart(0, 0).elements));
   }
 
   Scratch scratch() const {

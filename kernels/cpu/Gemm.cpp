@@ -110,9 +110,6 @@ struct Pools {
 };
 constexpr Pools kPools[] = {{2, 0.45, 0.35}, {8, 0.3, 0.3}, {32, 0.15, 0.2}, {128, 0.1, 0.15}};
 
-GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches)
-    : GemmBlocks(gemm, units, batches, {gemm.k, 1}) {}
-
 GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth) : depth(depth) {
   const bool isNarrow = units == Units::bf16;
   const int64_t fewestColumns = isNarrow ? 96 : 192;

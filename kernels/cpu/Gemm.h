@@ -40,7 +40,6 @@ struct GemmBlocks {
   int64_t rows = 1, columns = 1, down = 1, across = 1;
   Chunks depth;
   /// Of a product that is computed `batches` times in one loop.
-  explicit GemmBlocks(const Gemm &gemm, Units units = Units::f32, int64_t batches = 1);
   GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth);
   int64_t count() const { return down * across * depth.count; }
 
