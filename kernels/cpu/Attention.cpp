@@ -28,7 +28,7 @@ struct Attention {
   void fold(const ScoreBlock &block, float *scores, const Running &running) const {
     for (int64_t row = 0; row < block.queries; ++row) {
       float *line = scores + row * block.keys;
-      KeyRange columns = call.columns(block, row);
+      RowRange columns = call.columns(block, row);
       if (!foldRow(line + columns.begin, columns.end - columns.begin, row, running))
         columns = {0, 0};
       std::fill(line, line + columns.begin, 0.0f);
@@ -118,7 +118,7 @@ struct Attention {
     std::fill(total, total + block.queries, sink ? 1.0 : 0.0);
     std::fill(most, most + block.queries, sink ? *sink : -std::numeric_limits<float>::infinity());
     std::fill(running.sums, running.sums + block.queries * call.valueWidth, 0.0f);
-    KeyRange seen = call.hull(block.query, block.queries);
+    RowRange seen = call.hull(block.query, block.queries);
     for (block.key = seen.begin / kK * kK; block.key < seen.end; block.key += kK) {
       block.keys = std::min(kK, seen.end - block.key);
       if (!call.anySeen(block))

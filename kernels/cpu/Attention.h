@@ -11,8 +11,8 @@
 
 namespace mt::kernels::cpu {
 
-/// Keys [begin, end).
-struct KeyRange {
+/// Keys, or queries, [begin, end).
+struct RowRange {
   int64_t begin, end;
   bool empty() const { return begin >= end; }
 };
@@ -46,12 +46,12 @@ struct AttentionCall {
   int64_t queryBlocks() const { return (queries + kQueries - 1) / kQueries; }
 
   /// Keys that may be seen by any query of [query, query + count), by position alone.
-  KeyRange hull(int64_t query, int64_t count) const;
+  RowRange hull(int64_t query, int64_t count) const;
   /// Whether any query of the block sees any of its keys, by position alone.
   bool anySeen(const ScoreBlock &block) const;
 
   /// Columns of a block between the first and the last key that a row may see by position; empty: none.
-  KeyRange columns(const ScoreBlock &block, int64_t row) const;
+  RowRange columns(const ScoreBlock &block, int64_t row) const;
 
   /// The entry of the bias for a row of the block and its first key; not of one by place.
   int64_t biasOffset(const ScoreBlock &block, int64_t row) const {
@@ -90,9 +90,9 @@ struct AttentionCall {
 
 private:
   std::array<bool, 4> wide;           ///< whether segments and places have 64 bits, in the order of the operands
-  KeyRange near(int64_t query) const; ///< by distance
-  KeyRange seen(int64_t query) const; ///< hull of what position allows
-  KeyRange inChunk(int64_t query) const;
+  RowRange near(int64_t query) const; ///< by distance
+  RowRange seen(int64_t query) const; ///< hull of what position allows
+  RowRange inChunk(int64_t query) const;
   void hide(const Launch &launch, const ScoreBlock &block, float *scores) const;
   void hideRow(const ScoreBlock &block, int64_t row, float *scores) const;
   void addBias(const Launch &launch, const ScoreBlock &block, float *scores, float *line) const;

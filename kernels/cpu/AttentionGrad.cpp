@@ -18,11 +18,6 @@ namespace {
 
 constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
 
-/// Rows [begin, end) of queries or of keys.
-struct Stripe {
-  int64_t begin, end;
-};
-
 /// How a tensor [batch, rows, all heads, width] divides into groups of `own` heads.
 struct Layout {
   int64_t rows, all, own, width;
@@ -82,7 +77,7 @@ struct AttentionGrad {
                        (block.batch * call.heads + block.head) * call.queries + block.query;
     for (int64_t row = 0; row < block.queries; ++row) {
       float *line = scores + row * block.keys;
-      KeyRange columns = call.columns(block, row);
+      RowRange columns = call.columns(block, row);
       if (std::isinf(lse[row]) && lse[row] < 0)
         columns = {0, 0};
       vec::exponentials(line + columns.begin, lse[row], 1, 0, line + columns.begin, columns.end - columns.begin);
@@ -172,7 +167,7 @@ struct AttentionGrad {
     return static_cast<float *>(launch.operands.back()) + (batch * call.heads + head) * call.queries;
   }
 
-  void fillDeltas(const Launch &launch, const Group &group, Stripe queries) const {
+  void fillDeltas(const Launch &launch, const Group &group, RowRange queries) const {
     float *rows = ThreadPool::scratchOf<float>(scratchFloats());
     for (int64_t head = group.firstHead; head < group.firstHead + call.headsOfGroup(); ++head)
       for (int64_t q = queries.begin; q < queries.end; ++q)
@@ -187,7 +182,7 @@ struct AttentionGrad {
 
   /// `buffer` moves on by what was used of it.
   static Side<const float> read(const Launch &launch, const RowIn &in, const Layout &layout, const Group &group,
-                                Stripe rows, float *&buffer) {
+                                RowRange rows, float *&buffer) {
     if (in.native)
       return {launch.at<const float>(in.operand) + layout.offset(group.batch, 0, group.index), 0,
               layout.all * layout.width, layout.width};
@@ -209,13 +204,13 @@ struct AttentionGrad {
 
   /// Zeros, or what is added to.
   static void open(const Launch &launch, const RowOut &out, const Layout &layout, const Side<float> &side,
-                   Stripe rows) {
+                   RowRange rows) {
     for (int64_t row = rows.begin; row < rows.end && out.present && !out.adds(launch); ++row)
       std::fill_n(side.at(row, 0), layout.line(), 0.0f);
   }
 
   static void close(const Launch &launch, const RowOut &out, const Layout &layout, const Group &group,
-                    const Side<float> &side, Stripe rows) {
+                    const Side<float> &side, RowRange rows) {
     for (int64_t row = rows.begin; row < rows.end && out.present && !out.native; ++row)
       out.finish(launch, layout.offset(group.batch, row, group.index), layout.line(), side.at(row, 0));
   }
@@ -239,7 +234,7 @@ struct AttentionGrad {
   }
 
   /// What keys of one stripe and queries of another are to each other.
-  void compute(const Launch &launch, Group group, Stripe keys, Stripe queries, float *scratch) const {
+  void compute(const Launch &launch, Group group, RowRange keys, RowRange queries, float *scratch) const {
     Buffers buffers{scratch, scratch + kQ * kK, scratch + 2 * kQ * kK, scratch + 3 * kQ * kK, nullptr};
     float *buffer = buffers.line + call.lineFloats();
     buffers.rounded = reinterpret_cast<Bf16 *>(std::exchange(buffer, buffer + roundedFloats()));
@@ -259,8 +254,8 @@ struct AttentionGrad {
         }
   }
 
-  bool anySeen(Stripe keys, Stripe queries) const {
-    const KeyRange hull = call.hull(queries.begin, queries.end - queries.begin);
+  bool anySeen(RowRange keys, RowRange queries) const {
+    const RowRange hull = call.hull(queries.begin, queries.end - queries.begin);
     return hull.begin < keys.end && keys.begin < hull.end;
   }
 
@@ -312,7 +307,7 @@ struct AttentionGrad {
         dquerySums + (dquery.present && !dquery.native ? together * call.queries * call.heads * call.width : 0);
     float *dvalueSums = dkeySums + (dkey.present && !dkey.native ? together * call.keys * call.groups * call.width : 0);
     auto stripe = [](const Chunks &chunks, int64_t i) {
-      return i < chunks.count ? Stripe{chunks.begin(i), chunks.end(i)} : Stripe{0, 0};
+      return i < chunks.count ? RowRange{chunks.begin(i), chunks.end(i)} : RowRange{0, 0};
     };
     for (int64_t first = 0; first < call.batch; first += together) {
       auto each = [&](const auto &body) {
@@ -326,7 +321,7 @@ struct AttentionGrad {
         });
       };
       each([&](const Group &group, int64_t i) {
-        const Stripe keys = stripe(keyStripes, i), queries = stripe(queryStripes, i);
+        const RowRange keys = stripe(keyStripes, i), queries = stripe(queryStripes, i);
         fillDeltas(launch, group, queries);
         open(launch, dquery, queryLayout(), group.dquery, queries);
         open(launch, dkey, keyLayout(), group.dkey, keys);
@@ -334,8 +329,8 @@ struct AttentionGrad {
       });
       for (int64_t round = 0; round < stripes; ++round)
         each([&](const Group &group, int64_t i) {
-          const Stripe keys = stripe(keyStripes, i), queries = stripe(queryStripes, (i + round) % stripes);
-          if (keys.begin < keys.end && queries.begin < queries.end && anySeen(keys, queries))
+          const RowRange keys = stripe(keyStripes, i), queries = stripe(queryStripes, (i + round) % stripes);
+          if (!keys.empty() && !queries.empty() && anySeen(keys, queries))
             compute(launch, group, keys, queries, ThreadPool::scratchOf<float>(scratchFloats()));
         });
       if (!dquery.native || !dkey.native || !dvalue.native)
@@ -345,7 +340,7 @@ struct AttentionGrad {
     }
   }
 
-  void closeAll(const Launch &launch, const Group &group, Stripe keys, Stripe queries) const {
+  void closeAll(const Launch &launch, const Group &group, RowRange keys, RowRange queries) const {
     close(launch, dquery, queryLayout(), group, group.dquery, queries);
     close(launch, dkey, keyLayout(), group, group.dkey, keys);
     close(launch, dvalue, valueLayout(), group, group.dvalue, keys);
@@ -353,7 +348,7 @@ struct AttentionGrad {
 
   /// All of a group by one thread, which has room for its sums.
   void sendBack(const Launch &launch, Group group, float *scratch) const {
-    const Stripe keys{0, call.keys}, queries{0, call.queries};
+    const RowRange keys{0, call.keys}, queries{0, call.queries};
     fillDeltas(launch, group, queries);
     float *sums = scratch + taskFloats();
     auto place = [&](const RowOut &out, const Layout &layout) -> Side<float> {

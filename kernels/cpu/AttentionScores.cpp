@@ -46,19 +46,19 @@ AttentionCall::AttentionCall(const Signature &call, bool gradient)
   }
 }
 
-KeyRange AttentionCall::near(int64_t query) const {
+RowRange AttentionCall::near(int64_t query) const {
   return {std::max<int64_t>(0, query + offset - high), std::min(keys, query + offset - low + 1)};
 }
 
-KeyRange AttentionCall::inChunk(int64_t query) const {
+RowRange AttentionCall::inChunk(int64_t query) const {
   if (chunk == 0)
     return {0, keys};
   int64_t begin = query / chunk * chunk;
   return {std::min(begin, keys), chunk > keys - begin ? keys : begin + chunk};
 }
 
-KeyRange AttentionCall::seen(int64_t query) const {
-  KeyRange range = near(query), limit = inChunk(query);
+RowRange AttentionCall::seen(int64_t query) const {
+  RowRange range = near(query), limit = inChunk(query);
   if (range.empty())
     range = {0, 0};
   if (prefix > 0)
@@ -66,23 +66,23 @@ KeyRange AttentionCall::seen(int64_t query) const {
   return {std::max(range.begin, limit.begin), std::min(range.end, limit.end)};
 }
 
-KeyRange AttentionCall::hull(int64_t query, int64_t count) const {
-  KeyRange all{keys, 0};
+RowRange AttentionCall::hull(int64_t query, int64_t count) const {
+  RowRange all{keys, 0};
   for (int64_t q = query; q < query + count; ++q)
-    if (KeyRange range = seen(q); !range.empty())
+    if (RowRange range = seen(q); !range.empty())
       all = {std::min(all.begin, range.begin), std::max(all.end, range.end)};
   return all;
 }
 
-KeyRange AttentionCall::columns(const ScoreBlock &block, int64_t row) const {
-  KeyRange range = seen(block.query + row);
+RowRange AttentionCall::columns(const ScoreBlock &block, int64_t row) const {
+  RowRange range = seen(block.query + row);
   int64_t begin = std::max(range.begin - block.key, int64_t{0}), end = std::min(range.end - block.key, block.keys);
-  return begin < end ? KeyRange{begin, end} : KeyRange{0, 0};
+  return begin < end ? RowRange{begin, end} : RowRange{0, 0};
 }
 
 bool AttentionCall::anySeen(const ScoreBlock &block) const {
   for (int64_t q = block.query; q < block.query + block.queries; ++q) {
-    KeyRange limit = inChunk(q), range = near(q);
+    RowRange limit = inChunk(q), range = near(q);
     int64_t begin = std::max(limit.begin, block.key), end = std::min(limit.end, block.key + block.keys);
     if (std::max(begin, range.begin) < std::min(end, range.end) || begin < std::min(end, prefix))
       return true;
@@ -91,7 +91,7 @@ bool AttentionCall::anySeen(const ScoreBlock &block) const {
 }
 
 void AttentionCall::hideRow(const ScoreBlock &block, int64_t row, float *scores) const {
-  KeyRange range = near(block.query + row), limit = inChunk(block.query + row);
+  RowRange range = near(block.query + row), limit = inChunk(block.query + row);
   auto place = [&](int64_t key) { return std::clamp<int64_t>(key - block.key, 0, block.keys); };
   int64_t always = place(prefix);
   std::fill(scores + always, scores + std::max(always, place(range.begin)), kHidden);

@@ -1,6 +1,7 @@
 #include "kernels/cpu/Gemm.h"
 
 #include "kernels/Blocks.h"
+#include "kernels/cpu/TransposeTile.h"
 #include "runtime/base/OutOfMemory.h"
 
 #include <dnnl.h>
@@ -17,21 +18,12 @@ extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char, char,
 namespace mt::kernels::cpu {
 namespace {
 
-/// out [rows, columns] = in^T, in [columns, rows] with row distance `stride`, by tiles that stay in the first cache.
+/// out [rows, columns] = in^T, in [columns, rows] with row distance `stride`.
 void transpose(const float *in, int64_t stride, int64_t rows, int64_t columns, float *out) {
-  constexpr int64_t kDown = 32, kAcross = 32;
-  float held[kDown][kAcross];
-  for (int64_t r = 0; r < rows; r += kDown)
-    for (int64_t c = 0; c < columns; c += kAcross) {
-      const int64_t tall = std::min(kDown, rows - r), wide = std::min(kAcross, columns - c);
-      for (int64_t j = 0; j < wide; ++j) {
-        const float *column = in + (c + j) * stride + r;
-        for (int64_t i = 0; i < tall; ++i)
-          held[i][j] = column[i];
-      }
-      for (int64_t i = 0; i < tall; ++i)
-        std::copy_n(held[i], wide, out + (r + i) * columns + c);
-    }
+  for (int64_t r = 0; r < rows; r += kTile)
+    for (int64_t c = 0; c < columns; c += kTile)
+      transposeTile(in + c * stride + r, stride, std::min(kTile, rows - r), std::min(kTile, columns - c),
+                    out + r * columns + c, columns);
 }
 
 } // namespace

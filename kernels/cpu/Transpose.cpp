@@ -2,6 +2,7 @@
 // first cache. Elements are moved by their size.
 #include "kernels/Blocks.h"
 #include "kernels/cpu/Family.h"
+#include "kernels/cpu/TransposeTile.h"
 #include "kernels/cpu/View.h"
 
 #include <algorithm>
@@ -34,33 +35,11 @@ std::vector<Axis> axesOf(const Signature &call) {
 }
 
 template <typename E> struct Transpose {
-  static constexpr int64_t kDown = 32, kAcross = 32; ///< of a tile
   Axis across, down;       ///< the last of the result, and the one whose elements are side by side in the operand
   std::vector<Axis> outer; ///< the others
 
-  void tile(const E *from, E *to, int64_t first, int64_t begin) const {
-    const int64_t tall = std::min(kDown, down.size - first), wide = std::min(kAcross, across.size - begin);
-    if constexpr (sizeof(E) < 4) { // compilers make vectors of small elements on the way out, of others on the way in
-      E held[kAcross][kDown + 1];
-      for (int64_t j = 0; j < wide; ++j)
-        std::copy_n(from + first + (begin + j) * across.from, tall, held[j]);
-      for (int64_t i = 0; i < tall; ++i)
-        for (int64_t j = 0; j < wide; ++j)
-          to[(first + i) * down.to + begin + j] = held[j][i];
-    } else {
-      E held[kDown][kAcross];
-      for (int64_t j = 0; j < wide; ++j) {
-        const E *column = from + first + (begin + j) * across.from;
-        for (int64_t i = 0; i < tall; ++i)
-          held[i][j] = column[i];
-      }
-      for (int64_t i = 0; i < tall; ++i)
-        std::copy_n(held[i], wide, to + (first + i) * down.to + begin);
-    }
-  }
-
   Status operator()(const Launch &launch) const {
-    const int64_t rows = ceilDivide(down.size, kDown);
+    const int64_t rows = ceilDivide(down.size, kTile);
     int64_t count = rows;
     for (const Axis &axis : outer)
       count *= axis.size;
@@ -70,8 +49,10 @@ template <typename E> struct Transpose {
         from += rest % outer[i].size * outer[i].from;
         to += rest % outer[i].size * outer[i].to;
       }
-      for (int64_t begin = 0; begin < across.size; begin += kAcross)
-        tile(launch.at<const E>(0) + from, launch.at<E>(1) + to, part % rows * kDown, begin);
+      const int64_t first = part % rows * kTile, tall = std::min(kTile, down.size - first);
+      for (int64_t begin = 0; begin < across.size; begin += kTile)
+        transposeTile(launch.at<const E>(0) + from + first + begin * across.from, across.from, tall,
+                      std::min(kTile, across.size - begin), launch.at<E>(1) + to + first * down.to + begin, down.to);
     });
     return {};
   }

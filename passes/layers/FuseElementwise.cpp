@@ -121,14 +121,11 @@ private:
       members = std::move(more);
   }
 
+  static bool isBefore(Operation *one, Operation *other) { return one->isBeforeInBlock(other); }
+
   /// Where an operation will stand: what is made again, before its first use.
   static Operation *placeOf(Operation *op) {
-    Operation *place = op;
-    if (op->hasAttr(kAgainAttr))
-      for (Operation *user : op->getUsers())
-        if (place == op || user->isBeforeInBlock(place))
-          place = user;
-    return place;
+    return op->hasAttr(kAgainAttr) && !op->use_empty() ? *llvm::min_element(op->getUsers(), isBefore) : op;
   }
 
   /// Whether few operations are between two: what waits for what is far away takes memory until then.
@@ -163,7 +160,7 @@ private:
 
   static SmallVector<Operation *> inOrder(const Members &members) {
     SmallVector<Operation *> ordered(members.begin(), members.end());
-    llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    llvm::sort(ordered, isBefore);
     return ordered;
   }
 

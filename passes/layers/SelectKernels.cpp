@@ -94,12 +94,9 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front()))) {
       if (!op.removeAttr(kAgainAttr))
         continue;
-      Operation *first = nullptr;
-      for (Operation *user : op.getUsers())
-        if (!first || user->isBeforeInBlock(first))
-          first = user;
-      if (first)
-        op.moveBefore(first);
+      if (!op.use_empty())
+        op.moveBefore(*llvm::min_element(op.getUsers(),
+                                         [](Operation *one, Operation *other) { return one->isBeforeInBlock(other); }));
     }
   }
 
