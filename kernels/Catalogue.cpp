@@ -117,12 +117,13 @@ std::string checkOperands(const Kernel &kernel, const Signature &call) {
   if (any ? count < fewest + 1 : count != fewest)
     return fmt::format("{} operands, want {}{}", count, any ? "at least " : "", any ? fewest + 1 : fewest);
   const int reads = readsOf(kernel, call);
+  const bool mayWrite = !kernel.updates || (kernel.reads < 0 && kernel.writes < 0);
   for (int i = 0; i < static_cast<int>(call.operands.size()); ++i) {
     const OperandType &operand = call.operands[static_cast<size_t>(i)];
     Effect wanted = i < reads    ? Effect::read
                     : i >= count ? Effect::scratch
                                  : (kernel.updates ? Effect::update : Effect::write);
-    if (operand.effect != wanted)
+    if (operand.effect != wanted && !(wanted == Effect::update && mayWrite && operand.effect == Effect::write))
       return fmt::format("{} has the wrong effect", operandName(call, i));
     bool mayMiss = i < reads ? i < 32 && (kernel.optional >> i & 1) != 0 : i < count && !kernel.updates;
     if (!operand.present && !mayMiss)

@@ -2,6 +2,7 @@
 
 #include "kernels/Expression.h"
 #include "kernels/FusedProduct.h"
+#include "kernels/Optimizers.h"
 
 #include <fmt/format.h>
 
@@ -135,6 +136,8 @@ std::string missingCode(const Signature &call, Backend backend) {
     return missingPart(call, backend);
   if (call.kernel == "elementwise" && backend == Backend::cuda)
     return missingExpression(call);
+  if (backend == Backend::cuda && isUpdate(call.kernel) && speculationOf(call) != Speculation::none)
+    return fmt::format("{}: updates that speculate run on the host alone", call.kernel);
   return missingNarrow(call, backend);
 }
 

@@ -89,6 +89,12 @@ const Hyperparameter *OptimizerSpec::find(std::string_view hyperparameter) const
 
 const std::vector<OptimizerSpec> &optimizers() { return kOptimizers; }
 
+bool isUpdate(std::string_view kernel) {
+  return std::ranges::any_of(kOptimizers, [&](const OptimizerSpec &optimizer) {
+    return kernel == optimizer.whole || kernel == optimizer.split;
+  });
+}
+
 const OptimizerSpec *findOptimizer(std::string_view name) {
   auto found = std::ranges::find(kOptimizers, name, &OptimizerSpec::name);
   return found == kOptimizers.end() ? nullptr : &*found;
@@ -142,7 +148,25 @@ Shares sharesOf(const OptimizerSpec &optimizer, int64_t elements, int64_t ranks)
   return {elements, ranks, granule};
 }
 
-Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dims) {
+Speculation speculationOf(const Signature &update) {
+  const std::vector<OperandType> &operands = update.operands;
+  if (operands.size() > kUpdateUndo && operands[kUpdateUndo].effect == Effect::read)
+    return Speculation::ends;
+  return !operands.empty() && operands.back().effect == Effect::write ? Speculation::begins : Speculation::none;
+}
+
+int64_t undoBlockBytes(std::span<const OperandType> updated) {
+  int64_t bytes = 0;
+  for (const OperandType &operand : updated)
+    bytes += kUndoBlock * static_cast<int64_t>(byteSize(operand.type));
+  return bytes;
+}
+
+int64_t undoBytes(const OptimizerSpec &optimizer, bool split, int64_t elements) {
+  return updateCall(optimizer, split, {elements}, Speculation::begins).operands.back().elements();
+}
+
+Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dims, Speculation speculation) {
   auto updated = [&](DType type) { return OperandType{type, dims, Effect::update}; };
   Signature call{std::string(split ? optimizer.split : optimizer.whole), {{"parameter", int64_t{0}}}, {}};
   call.operands = {{DType::f32, dims}, {DType::f64, {1}}, {DType::f64, {Scalars::kCount}}};
@@ -150,6 +174,16 @@ Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dim
     call.operands.push_back(updated(type));
   for (const StatePart &part : optimizer.state)
     call.operands.push_back({part.type, partDims(part.elements, dims), Effect::update});
+  if (speculation == Speculation::none)
+    return call;
+  const int64_t blocks = ceilDivide(call.operands[kUpdateGradient].elements(), kUndoBlock);
+  OperandType undo{DType::u8, {kUndoHeader + blocks * undoBlockBytes(std::span(call.operands).subspan(kUpdateUndo))}};
+  if (speculation == Speculation::ends) {
+    call.operands.insert(call.operands.begin() + kUpdateUndo, undo);
+  } else {
+    undo.effect = Effect::write;
+    call.operands.push_back(undo);
+  }
   return call;
 }
 

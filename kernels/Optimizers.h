@@ -50,12 +50,30 @@ inline constexpr std::string_view kAverage = "average";
 inline constexpr std::string_view kAverageDecay = "ema-decay";
 
 /// Operands of every update, before what it writes.
-enum UpdateOperand : size_t { kUpdateGradient = 0, kUpdateNorm = 1, kUpdateScalars = 2 };
+enum UpdateOperand : size_t { kUpdateGradient = 0, kUpdateNorm = 1, kUpdateScalars = 2, kUpdateUndo = 3 };
+
+/// Exact clipping scales every update by the norm of the whole gradient, which is known when backward ends. A
+/// speculative update begins before: as if nothing was clipped, and it writes what it replaces to one more operand,
+/// `undo`, behind the others. It ends when the norm is known: where the gradient is clipped it is repeated from there,
+/// where the step is skipped that is put back, and else nothing is left to do. Whichever it is, the bits are those of
+/// an update that waited for the norm. After Lian et al., SuperOffload, arXiv 2509.21271:
+/// speculation, then validation.
+enum class Speculation : uint8_t { none, begins, ends };
+/// Of an update's operands: one that begins writes `undo`, its last, one that ends reads it, at kUpdateUndo.
+Speculation speculationOf(const Signature &update);
+/// An undo: kUndoHeader bytes, of which the first eight are the first element (i64) of a weight that would not be
+/// finite (-1: none), and then for each kUndoBlock elements, one after another, what the update replaces of them.
+inline constexpr int64_t kUndoBlock = 512, kUndoHeader = 64;
+/// Bytes of one block, also of the last one, where an update replaces these operands.
+int64_t undoBlockBytes(std::span<const OperandType> updated);
+int64_t undoBytes(const OptimizerSpec &optimizer, bool split, int64_t elements);
 
 /// What updates running statistics: values that a step computes, and that no gradient descends.
 inline constexpr std::string_view kReplace = "replace";
 
 const std::vector<OptimizerSpec> &optimizers();
+/// Whether a kernel is that of an optimizer: what it is given first is the gradient of its attribute `parameter`.
+bool isUpdate(std::string_view kernel);
 /// Null: there is none of that name.
 const OptimizerSpec *findOptimizer(std::string_view name);
 /// The name of the entry that does what `name` does, and averages; `name` itself, if there is none.
@@ -80,7 +98,8 @@ Shares sharesOf(const OptimizerSpec &optimizer, int64_t elements, int64_t ranks)
 /// The scalars' row that the update of a parameter reads, which is also how many rows so many parameters need.
 constexpr int64_t scalarRow(int64_t parameter) { return 1 + parameter; }
 /// The update of a parameter of these dimensions, whose master is whole or in two halves.
-Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dims);
+Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dims,
+                     Speculation speculation = Speculation::none);
 
 } // namespace mt::kernels
 #endif

@@ -370,7 +370,7 @@ def PlanTemplates : Pass<"mt-plan-templates", "mlir::ModuleOp"> {
 def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
   let summary = "Lists slots and commands of all programs in issue order.";
   let description = [{
-    It executes the decisions that the module states (on calls `mt.saved`, `mt.kept`, `mt.resident`, `mt.state_streamed`, `mt.state_in_file`, `mt.gradient_in_file`, `mt.summed`, `mt.together`, `mt.parts`,
+    It executes the decisions that the module states (on calls `mt.saved`, `mt.kept`, `mt.resident`, `mt.state_streamed`, `mt.speculative`, `mt.state_in_file`, `mt.gradient_in_file`, `mt.summed`, `mt.together`, `mt.parts`,
     `mt.late`, `mt.late_down`, `mt.parked`, `mt.parked_saved`; of the step `mt.limits`,
     `mt.batch_shared`) and decides nothing: commands come from planner/Builder.h, their order and the predicted `start` of
     each from planner/Order.h. Where a module states none, it is what needs least memory. What is not given as an option
@@ -393,6 +393,7 @@ def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
     Option<"residency", "residency", "std::string", "\"none\"", "of all layers on the device: none, weights (in a step) or state (always)">,
     Option<"summed", "summed", "int64_t", "1", "micro-batches whose gradients are added up on the device, of all layers: a power of two; the host adds the rest">,
     Option<"park", "park", "bool", "true", "keep saved activations on the host where backward is far">,
+    Option<"speculate", "speculate", "bool", "false", "with clipping, the host updates before the norm is known where it can">,
     Option<"distance", "prefetch-distance", "int64_t", "1", "the most phases that weights are prefetched ahead">,
     Option<"clip", "clip", "bool", "false", "exact clipping by the global norm">,
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "of parameters that name no other (kernels/Optimizers.h)">

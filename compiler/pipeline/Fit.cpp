@@ -129,13 +129,13 @@ public:
       MT_TRY(model.setOptimizer(options.optimizer, machines.ranks()));
       model.narrowExchange = options.narrowExchange && machines.ranks() > 1;
       if (best && planner::lowerBound(model, machines.machine, machines.constraints) >
-                      (1 - kLittleGain) * best->found.timing.seconds)
+                      (1 - kLittleGain) * best->found.timing.expected)
         break;
       planner::Found found =
           planner::search(model, machines.machine, machines.constraints, best ? &best->found : nullptr);
       if (!found.timing.fits())
         continue;
-      if (best && found.timing.seconds > (1 - kLittleGain) * best->found.timing.seconds)
+      if (best && found.timing.expected > (1 - kLittleGain) * best->found.timing.expected)
         break;
       best = Best{microBatch, std::move(model), std::move(found)};
     }

@@ -49,6 +49,7 @@ struct Options {
   std::optional<std::string> residency;             ///< none, weights or state, of every layer
   std::optional<int64_t> prefetchDistance;
   std::optional<bool> park;
+  std::optional<double> clipped; ///< share of steps whose gradient is clipped; none: a guess
   bool fuse = true;       ///< chains of elementwise operations become one kernel each
   bool report = false;    ///< what is only said in a report is found out, too
   bool everyNode = false; ///< problems name all nodes that they are about, not the first few

@@ -186,6 +186,9 @@ std::string report(const Compiled &compiled) {
   line("predicted step   {} ({}): compute {}, upload {}, download {}, host {}{}{}", seconds(p.stepSeconds), p.bound,
        seconds(p.computeSeconds), seconds(p.uploadSeconds), seconds(p.downloadSeconds), seconds(p.hostSeconds),
        also("disk", p.diskSeconds), also("network", p.networkSeconds));
+  if (const double clipped = plan::clippedSeconds(plan); clipped > p.stepSeconds)
+    line("clipped step     {}: where the gradient's norm exceeds --clip-norm, speculative updates are repeated",
+         seconds(clipped));
   line("bound            {}: no decisions can do with less; the step takes {:.3f} of it", seconds(compiled.bound),
        compiled.bound > 0 ? p.stepSeconds / compiled.bound : 0);
   for (const std::string &text : streamLines(plan))

@@ -365,6 +365,8 @@ private:
     gradients.land(l);
     if (!model.clip)
       updates.run(l, 0, context.firstLate(l));
+    else if (context.speculates(l))
+      updates.speculate(l);
   }
 };
 } // namespace

@@ -59,6 +59,11 @@ public:
     return hasStateInFile(l) && decision(l).gradientInFile && model.clip && !machine.unified() && !updatesOnDevice(l) &&
            std::ranges::none_of(layer(l).packs, [&](int64_t k) { return pack(k).isShared(); });
   }
+  /// Whether its update is speculative: what it updates is in memory, and its gradient comes in its own step.
+  bool speculates(int64_t l) const {
+    return decision(l).speculative && model.clip && !machine.unified() && !hasRanks() && !updatesOnDevice(l) &&
+           !hasStateInFile(l) && !hasWeightsInFile(l) && firstLateDown(l) == kNone;
+  }
   bool hasWeightsInFile(int64_t l) const { return l >= 0 && weightFiles[static_cast<size_t>(l)]; }
   /// Of what waits on the host between forward and backward.
   bool isParkedInFile(int64_t l) const { return machine.file && decision(l).parkedInFile; }

@@ -87,6 +87,19 @@ std::vector<bool> canHaveWeightsInFile(const Model &model, const Machine &machin
   return can;
 }
 
+bool completes(const Model &model, size_t layer) {
+  return std::ranges::any_of(model.layers[layer].packs, [&](int64_t k) {
+    return model.packs[static_cast<size_t>(k)].complete() == static_cast<int64_t>(layer);
+  });
+}
+
+std::vector<bool> canSpeculate(const Model &model, const Machine &machine) {
+  std::vector<bool> can(model.layers.size(), false);
+  for (size_t l = 0; l < can.size(); ++l)
+    can[l] = model.clip && !machine.unified() && model.ranks == 1 && completes(model, l);
+  return can;
+}
+
 std::vector<bool> canCut(const Model &model) {
   constexpr int64_t kElements = kSlotAlignment / 4;
   std::vector<bool> can(model.layers.size(), model.ranks == 1);

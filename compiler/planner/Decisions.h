@@ -23,6 +23,9 @@ struct LayerDecision {
   /// The update runs on the device, for which the state comes up from the host, and goes down again with the weights: the gradient
   /// stays there. The host's memory is read and written less often than by an update there.
   bool stateStreamed = false;
+  /// With clipping: the host updates it as soon as its gradient is there, as if nothing was clipped, and keeps what
+  /// that replaces until the norm is known (kernels::Speculation).
+  bool speculative = false;
   /// The state that the host has is in a file, and in its memory only while it updates with it, or brings it to a
   /// device or back.
   bool stateInFile = false;
@@ -69,6 +72,9 @@ struct Decisions {
   bool operator==(const Decisions &) const = default;
 };
 
+/// Whether a layer's backward completes gradients, which are then updated.
+bool completes(const Model &model, size_t layer);
+
 /// What needs least memory: everything streamed, parked and recomputed.
 Decisions leastMemory(const Model &model);
 
@@ -86,6 +92,10 @@ std::vector<bool> canBeInFile(const Model &model, const Machine &machine);
 /// By layer: whether its weights can be: as above, or it is not trained; devices have a memory of their own, and there
 /// are no other ranks, which exchange weights from the host's.
 std::vector<bool> canHaveWeightsInFile(const Model &model, const Machine &machine);
+
+/// By layer: whether its update can be speculative: updates wait for a norm, on a host that computes nothing itself,
+/// and there are no other ranks, to which weights go when they are updated.
+std::vector<bool> canSpeculate(const Model &model, const Machine &machine);
 
 /// By layer: whether its updates can be cut in parts: there are no other ranks. Those begin at multiples of
 /// kSlotAlignment bytes of a gradient.

@@ -126,37 +126,50 @@ void Emitter::add(std::string label, const Engine &engine, const std::vector<Add
   kernel(std::move(label), engine, isFloat ? "pairwise_sum" : "copy", std::move(operands), static_cast<int64_t>(additions.size()));
 }
 
-/// The calls of a command that applies a kernel to equal groups of its accesses.
-std::vector<kernels::Signature> Emitter::callsOf(const Command &command) const {
-  std::vector<kernels::Signature> calls(static_cast<size_t>(command.groups));
-  const size_t each = command.accesses.size() / calls.size();
-  for (size_t group = 0; group < calls.size(); ++group) {
-    calls[group].kernel = command.kernel;
-    for (const Access &access : std::span(command.accesses).subspan(group * each, each))
-      calls[group].operands.push_back({access.type->type, access.type->dims, effectOf(access.effect)});
+/// A call of a kernel on some accesses.
+static kernels::Signature callOf(const std::string &kernel, std::span<const Access> accesses) {
+  kernels::Signature call{kernel, {}, {}};
+  for (const Access &access : accesses)
+    call.operands.push_back({access.type->type, access.type->dims, effectOf(access.effect)});
+  return call;
+}
+
+Machine::Cost Emitter::costOf(const std::string &kernel, std::span<const Access> accesses, const Engine &engine) {
+  auto add = [&](int64_t number) { key.append(reinterpret_cast<const char *>(&number), sizeof(number)); };
+  key = kernel;
+  add(engine.isHost << 1 | (engine.backend == kernels::Backend::cuda));
+  for (const Access &access : accesses) {
+    add(static_cast<int64_t>(access.type->dims.size()) << 16 | static_cast<int64_t>(access.type->type) << 8 |
+        static_cast<int64_t>(effectOf(access.effect)));
+    for (int64_t dim : access.type->dims)
+      add(dim);
   }
-  return calls;
+  return machine.cost(key, [&] {
+    const kernels::Signature call = callOf(kernel, accesses);
+    const target::Target &target = machine.target;
+    return Machine::Cost{engine.isHost ? target::hostKernelSeconds(target, call) : target::kernelSeconds(target, call),
+                         kernels::workspaceBytes(call, engine.backend)};
+  });
 }
 
 Command &Emitter::kernel(std::string label, const Engine &engine, std::string name, std::vector<Access> accesses, int64_t groups) {
-  Command command;
-  command.kernel = std::move(name);
-  command.groups = groups;
-  command.accesses = std::move(accesses);
+  double seconds = 0;
   uint64_t workspace = 0; // the largest of any: that of the first would do only if all had one shape
-  for (const kernels::Signature &call : callsOf(command)) {
-    command.seconds += engine.isHost ? target::hostKernelSeconds(machine.target, call) : target::kernelSeconds(machine.target, call);
-    workspace = std::max(workspace, kernels::workspaceBytes(call, engine.backend));
+  const size_t each = accesses.size() / static_cast<size_t>(groups);
+  for (size_t group = 0; group < static_cast<size_t>(groups); ++group) {
+    const Machine::Cost cost = costOf(name, std::span(accesses).subspan(group * each, each), engine);
+    seconds += cost.seconds;
+    workspace = std::max(workspace, cost.workspace);
   }
   if (auto bytes = static_cast<int64_t>(workspace)) {
     Place place = slot(text("workspace of {}", label), engine.space, Kind::workspace, bytes);
-    command.accesses.push_back({place.slot, 0, bytes, BindingEffect::write});
+    accesses.push_back({place.slot, 0, bytes, BindingEffect::write});
   }
   Command &added = begin(std::move(label), engine.stream);
-  added.kernel = std::move(command.kernel);
+  added.kernel = std::move(name);
   added.groups = groups;
-  added.accesses = std::move(command.accesses);
-  added.seconds = command.seconds;
+  added.accesses = std::move(accesses);
+  added.seconds = seconds;
   return added;
 }
 

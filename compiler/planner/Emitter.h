@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 namespace mt::planner {
 
 /// Slots, and the parameters within one, begin at multiples of so many bytes.
@@ -70,6 +72,8 @@ public:
   void run(std::string label, int64_t code, const Device &device, std::vector<Access> accesses);
   /// Runs a kernel of the catalogue `groups` times.
   Command &kernel(std::string label, const Engine &engine, std::string name, std::vector<Access> accesses, int64_t groups = 1);
+  /// Of one call of it.
+  Machine::Cost costOf(const std::string &kernel, std::span<const Access> accesses, const Engine &engine);
   /// An exchange with other ranks, of tensors with such shares and so many bytes in all.
   Command &exchange(std::string label, const Engine &network, std::string name, std::vector<Access> accesses,
                     std::vector<int64_t> shares, int64_t bytes);
@@ -83,7 +87,7 @@ private:
   int64_t layer = -1, microBatch = -1, phase = 0;
 
   Command &begin(std::string label, uint32_t stream);
-  std::vector<kernels::Signature> callsOf(const Command &command) const;
+  std::string key; ///< of the call whose cost is asked for
 };
 
 } // namespace mt::planner

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace mt::planner {
@@ -93,8 +94,23 @@ struct Machine {
     return index == kNone ? nullptr : &links[index];
   }
 
+  /// What a call of a kernel takes of an engine.
+  struct Cost {
+    double seconds = 0;
+    uint64_t workspace = 0; ///< bytes
+  };
+  /// The same of one that was asked for before; `key` tells calls apart. A search asks for few, and for each of them
+  /// often.
+  template <typename Find> Cost cost(const std::string &key, Find find) const {
+    auto [known, isNew] = costs.try_emplace(key);
+    if (isNew)
+      known->second = find();
+    return known->second;
+  }
+
 private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  mutable std::unordered_map<std::string, Cost> costs;
   std::vector<uint32_t> engineOf; ///< by stream: the device whose engine's it is
   std::vector<uint32_t> linkOf;   ///< by spaces, from and to
 };

@@ -132,6 +132,7 @@ private:
   /// Slots by command: opens on its stream, last use, any use on the host, moves from a device elsewhere.
   std::vector<std::vector<uint32_t>> opens, ends, hostUses, moves;
   int64_t phases = 1, hostBudget = 0;
+  std::optional<uint32_t> norm; ///< the command that tells it
   int64_t largestDown = 0; ///< bytes of what comes down to the host
 
   // A command of a step, and a slot of a step, by one number.
@@ -154,6 +155,8 @@ private:
     position.assign(count, -1);
     for (uint32_t i = 0; i < count; ++i) {
       phases = std::max(phases, program[i].phase + 1);
+      if (program[i].kernel == "step_norm")
+        norm = i;
       if (machine.computes(program[i].stream)) {
         std::vector<uint32_t> &atPosition = memories[machine.deviceOfEngine(program[i].stream)].atPosition;
         position[i] = static_cast<int64_t>(atPosition.size());
@@ -491,7 +494,8 @@ private:
                     memory.budget,
                 kNothing};
       }
-      if ((isDownload(i) && lives[slot].way < 0) || (lives[slot].ring >= 0 && ringsOf(slot).own))
+      const bool isUndo = program[i].begins >= 0;
+      if (isUndo || (isDownload(i) && lives[slot].way < 0) || (lives[slot].ring >= 0 && ringsOf(slot).own))
         return {kNothing, hostLive + bytes - hostBudget};
     }
     return {kNothing, kNothing};
@@ -699,16 +703,20 @@ private:
       result.seconds = period(step);
     if (const double longest = lag(step); longest > (1 + kSteady) * result.seconds)
       result.seconds = longest;
+    result.expected = result.seconds;
     for (uint32_t i = 0; i < count; ++i)
       result.start[i] = startOf[instance(step, i)] - origin;
     for (uint32_t i = 0; i < count; ++i)
       result.busy[program[i].stream] += endOf[instance(step, i)] - startOf[instance(step, i)];
     int64_t layers = 0;
     for (const Command &command : program)
-      layers = std::max({layers, command.updates + 1, command.lands + 1});
+      layers = std::max({layers, command.updates + 1, command.lands + 1, command.begins + 1});
     result.pending.assign(static_cast<size_t>(layers), 0);
     result.pendingDown = result.pending;
+    result.vain.assign(static_cast<size_t>(layers), false);
     for (uint32_t i = 0; i < count; ++i) {
+      if (program[i].begins >= 0 && norm && result.start[i] >= result.start[*norm])
+        result.vain[static_cast<size_t>(program[i].begins)] = true;
       auto isNotLate = [&](std::vector<int64_t> &pending, int64_t layer) {
         if (layer >= 0 && result.start[i] < result.seconds)
           pending[static_cast<size_t>(layer)] = std::max(pending[static_cast<size_t>(layer)], program[i].part + 1);

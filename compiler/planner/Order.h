@@ -24,13 +24,15 @@ struct Timing {
   /// Bytes of device or, before that, of host memory that are missing, one of both; 0: the step runs.
   int64_t missingDevice = 0, missingHost = 0;
   int64_t deviceUsed = 0, hostUsed = 0; ///< the least limits with which the step is the same, if it fits
-  double seconds = 0;        ///< from one step to the next
+  double seconds = 0;                   ///< from one step to the next, where no gradient is clipped
+  double expected = 0; ///< the same on average at most, where a search counts those whose is; else the same
   /// By command, from the start of the step's first computation; what is listed in the next step (Command::late) counts
   /// from that one's. Negative before.
   std::vector<double> start;
   std::vector<double> busy;  ///< by stream
   /// By layer: the first part from which on updates, and gradients' ways down to them, start after the next step has.
   std::vector<int64_t> pending, pendingDown;
+  std::vector<bool> vain; ///< by layer: its speculative update, or a part of it, begins when the norm is known
   bool fits() const { return missingDevice == 0 && missingHost == 0; }
 };
 

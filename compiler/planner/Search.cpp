@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
@@ -40,19 +41,13 @@ constexpr int kRepairs = 64;
 /// The least share of a limit with which a search goes on from what it found before, and does not begin anew.
 constexpr double kNear = 0.9;
 
-/// Whether a layer's backward completes gradients, which are then updated.
-bool completes(const Model &model, size_t layer) {
-  return std::ranges::any_of(model.layers[layer].packs, [&](int64_t k) {
-    return model.packs[static_cast<size_t>(k)].complete() == static_cast<int64_t>(layer);
-  });
-}
-
 class Searcher {
 public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
       : model(model), machine(machine), constraints(constraints), reside(unlessShared(canReside(model, machine))),
         streams(unlessShared(canStreamState(model, machine))), parks(canParkSaved(model, machine)), cut(canCut(model)),
-        inFile(canBeInFile(model, machine)), weightsInFile(unlessShared(canHaveWeightsInFile(model, machine))),
+        inFile(canBeInFile(model, machine)), speculates(canSpeculate(model, machine)),
+        weightsInFile(unlessShared(canHaveWeightsInFile(model, machine))),
         exchanges(machine.devices.front().network && !constraints.batchShared.value_or(false)),
         gradientBytes(model.layers.size(), 0) {
     for (const GradientPack &pack : model.packs)
@@ -65,6 +60,7 @@ public:
     if (!timing.fits())
       return found();
     makeAxes();
+    makeSpeculativeAxis();
     makeStreamAxis();
     if (!before || !resume(*before)) {
       climbFromAll(before ? kClimbOn : kClimb);
@@ -74,8 +70,13 @@ public:
     for (auto flag : {&LayerDecision::weightsInFile, &LayerDecision::parkedInFile, &LayerDecision::gradientInFile,
                       &LayerDecision::stateInFile})
       keepInMemory(flag);
-    trim(&Decisions::deviceLimit, timing.seconds * (1 + kAlike));
-    trim(&Decisions::hostLimit, timing.seconds * (1 + kAlike));
+    std::vector<size_t> speculative; // for nothing, some of them
+    for (size_t l = 0; l < speculates.size() && !constraints.speculative; ++l)
+      if (best.layers[l].speculative)
+        speculative.push_back(l);
+    drop(&LayerDecision::speculative, std::move(speculative));
+    trim(&Decisions::deviceLimit, timing.expected * (1 + kAlike));
+    trim(&Decisions::hostLimit, timing.expected * (1 + kAlike));
     return found();
   }
 
@@ -94,8 +95,8 @@ private:
   const Machine &machine;
   const Constraints &constraints;
   /// By layer: whether it can be resident, stream its state, park what it saves, be cut in parts, have its state in a
-  /// file. Or its weights.
-  const std::vector<bool> reside, streams, parks, cut, inFile, weightsInFile;
+  /// file, be updated speculatively, have its weights in a file.
+  const std::vector<bool> reside, streams, parks, cut, inFile, speculates, weightsInFile;
   const bool exchanges;               ///< devices exchange gradients with other ranks
   std::vector<int64_t> gradientBytes; ///< by layer: of those that it completes
   std::vector<bool> unlessShared(std::vector<bool> can) const {
@@ -122,6 +123,7 @@ private:
   };
   std::vector<Axis> axes;
   std::vector<size_t> turns; ///< of the axes: which comes first
+  std::optional<size_t> speculation; ///< the axis of speculative updates
   size_t border = 0;         ///< layers at either end, of those that the host updates, that are cut in parts
 
   struct State {
@@ -235,7 +237,8 @@ private:
       key += static_cast<char>(layer.parts << 3 | layer.gradientInFile << 2 | layer.stateInFile << 1 |
                                layer.stateStreamed);
       key += static_cast<char>(std::bit_width(static_cast<uint64_t>(layer.summed)));
-      key += static_cast<char>(layer.together << 2 | layer.weightsInFile << 1 | layer.parkedInFile);
+      key += static_cast<char>(layer.speculative << 6 | layer.together << 2 | layer.weightsInFile << 1 |
+                               layer.parkedInFile);
     }
     for (bool parked : decisions.parked)
       key += parked ? '1' : '0';
@@ -254,7 +257,10 @@ private:
     ++simulations;
     Schedule schedule = build(model, machine, decisions, Extent::step);
     simulated += sizeOf(schedule);
-    return time(schedule, schedule.step, machine, decisions, true);
+    Timing result = time(schedule, schedule.step, machine, decisions, true);
+    for (const Command &command : schedule.step) // at most; some of it passes under other work
+      result.expected += constraints.clipped * command.clippedSeconds.value_or(0);
+    return result;
   }
 
   /// Of a whole plan's step, or of its evaluation where that is what does not fit.
@@ -404,6 +410,21 @@ private:
     return bytes;
   }
 
+  /// The last layers first: their gradients are there first, and their weights are needed last.
+  void makeSpeculativeAxis() {
+    std::vector<int64_t> can;
+    for (auto l = static_cast<int64_t>(model.layers.size()); l-- > 0;)
+      if (speculates[static_cast<size_t>(l)])
+        can.push_back(l);
+    if (constraints.speculative || constraints.clipped >= 1 || can.empty())
+      return;
+    speculation = axes.size();
+    axes.push_back({can.size(), 0, [can](Decisions &decisions, size_t count) {
+                      for (size_t i = 0; i < can.size(); ++i)
+                        decisions.layers[static_cast<size_t>(can[i])].speculative = i < count;
+                    }});
+  }
+
   /// Evenly among all layers, for the links have little time at once to spare. The last kind of all: bytes that are resident save
   /// more, and where state is streamed before, little is left that they could save.
   void makeStreamAxis() {
@@ -424,15 +445,22 @@ private:
     std::iota(turns.begin(), turns.end(), 0);
     if (first > 0)
       std::rotate(turns.begin(), turns.begin() + static_cast<ptrdiff_t>(first), turns.begin() + static_cast<ptrdiff_t>(first) + 1);
+    if (speculation && first != *speculation)
+      std::erase(turns, *speculation);
   }
 
-  /// Bytes that one kind of decision has taken are not there for the others: each comes first once, and it goes on where that
-  /// led furthest.
+  static double secondsOf(const State &state) { return state.timing.expected; }
+
+  /// Bytes that one kind of decision has taken are not there for the others: each comes first once, and it goes on
+  /// where that led furthest. What speculates comes after all else, and once before it.
   void climbFromAll(int64_t allowance) {
     const State least = state();
-    allowed = simulated + allowance * (best.batchShared ? 3 : 1); // a step has more commands
+    allowance *= best.batchShared ? 3 : 1; // a step has more commands
+    allowed = simulated + allowance;
     std::vector<State> ends = machine.devices.size() > 1 ? alike() : std::vector<State>();
     for (size_t first = 0; first < axes.size() && ends.empty(); ++first) {
+      if (first == speculation)
+        continue;
       set(least);
       takeTurns(first);
       if (first + 1 < axes.size() && axes.back().waits)
@@ -441,7 +469,25 @@ private:
       takeTurns(first);
       ends.push_back(state());
     }
-    auto secondsOf = [](const State &state) { return state.timing.seconds; };
+    goOn(ends);
+    if (!speculation)
+      return;
+    allowed = simulated + allowance / 2;
+    ends = {state()};
+    set(least);
+    takeTurns(*speculation);
+    climb(1);
+    ends.push_back(state());
+    for (State &each : ends) {
+      set(each);
+      takeTurns(*speculation);
+      each = state();
+    }
+    goOn(ends);
+  }
+
+  /// From those that are furthest.
+  void goOn(std::vector<State> &ends) {
     std::ranges::stable_sort(ends, {}, secondsOf);
     ends.resize(std::min(ends.size(), kFurthest));
     for (State &each : ends) {
@@ -519,7 +565,7 @@ private:
       set(least);
       return false;
     }
-    takeTurns(0);
+    takeTurns(speculation.value_or(0));
     climb(kRounds);
     return true;
   }
@@ -530,6 +576,11 @@ private:
     for (size_t l = inFile.size(); l-- > 0;)
       if (best.layers[l].*flag && (model.clip || flag != &LayerDecision::gradientInFile))
         layers.push_back(l);
+    drop(flag, std::move(layers));
+  }
+
+  /// Takes a flag from as many of some layers as can do without for nothing, from the first on.
+  void drop(bool LayerDecision::*flag, std::vector<size_t> layers) {
     for (size_t low = 0, high = layers.size(); low < high;) {
       const size_t middle = (low + high + 1) / 2;
       Decisions changed = best;
@@ -537,7 +588,7 @@ private:
         changed.layers[layers[i]].*flag = false;
       cutBorder(changed);
       Timing result = evaluate(changed);
-      if (!result.fits() || result.seconds > timing.seconds * (1 + kGain)) {
+      if (!result.fits() || result.expected > timing.expected * (1 + kGain)) {
         high = middle - 1;
         continue;
       }
@@ -551,7 +602,7 @@ private:
   bool shrink() {
     const Decisions tooLarge = best;
     std::optional<std::pair<size_t, size_t>> taken; ///< axis and count
-    timing.seconds = HUGE_VAL;
+    timing.expected = HUGE_VAL;
     for (size_t i = 0; i < axes.size(); ++i)
       for (size_t fits = 0, tooMany = axes[i].now; fits < tooMany;) {
         const size_t middle = fits + (tooMany - fits) / 2;
@@ -576,14 +627,14 @@ private:
       double gained = 0;
       for (size_t turn : turns) {
         Axis &axis = axes[turn];
-        const double before = timing.seconds;
+        const double before = timing.expected;
         tryAxis(axis);
-        gained += before - timing.seconds;
+        gained += before - timing.expected;
       }
-      const double before = timing.seconds;
+      const double before = timing.expected;
       tryBorders();
-      gained += before - timing.seconds;
-      if (gained <= kGain * timing.seconds)
+      gained += before - timing.expected;
+      if (gained <= kGain * timing.expected)
         return;
     }
   }
@@ -617,7 +668,7 @@ private:
   Tried attempt(Decisions changed) {
     cutBorder(changed);
     auto [known, isNew] = tried.try_emplace(keyOf(changed), HUGE_VAL);
-    auto isBetter = [&](double seconds) { return seconds < timing.seconds * (1 - kGain / 10); };
+    auto isBetter = [&](double seconds) { return seconds < timing.expected * (1 - kGain / 10); };
     if (!isNew && !isBetter(known->second))
       return known->second == HUGE_VAL ? Tried::tooLarge : Tried::noBetter;
     if (simulated > allowed)
@@ -625,8 +676,8 @@ private:
     Timing result = evaluate(changed);
     if (!result.fits())
       return Tried::tooLarge;
-    known->second = result.seconds;
-    if (!isBetter(result.seconds))
+    known->second = result.expected;
+    if (!isBetter(result.expected))
       return Tried::noBetter;
     best = std::move(changed);
     timing = std::move(result);
@@ -691,10 +742,10 @@ private:
           best = others[random() % others.size()];
       timing = evaluate(best);
       if (!timing.fits()) // whatever fits is better
-        timing.seconds = HUGE_VAL;
+        timing.expected = HUGE_VAL;
       while (left > 0 && singles())
         ;
-      if (timing.seconds >= before.seconds) {
+      if (timing.expected >= before.expected) {
         best = kept;
         timing = before;
       }
@@ -720,6 +771,8 @@ private:
       add([&](Decisions &changed) { changed.layers[l].resident = !changed.layers[l].resident; });
     if (!constraints.resident && streams[l] && !from.layers[l].resident)
       add([&](Decisions &changed) { changed.layers[l].stateStreamed = !changed.layers[l].stateStreamed; });
+    if (!constraints.speculative && speculates[l] && !from.layers[l].resident && !from.layers[l].stateStreamed)
+      add([&](Decisions &changed) { changed.layers[l].speculative = !changed.layers[l].speculative; });
     if (!constraints.summed && model.microBatches > 1 && !machine.unified())
       add([&](Decisions &changed) {
         changed.layers[l].summed = changed.layers[l].summed == LayerDecision::kAll ? 1 : LayerDecision::kAll;
@@ -767,7 +820,7 @@ private:
       Decisions less = best;
       less.*limit = tooLittle + (best.*limit - tooLittle) / 2;
       Timing result = evaluate(less);
-      if (result.fits() && result.seconds <= seconds) {
+      if (result.fits() && result.expected <= seconds) {
         best = less;
         best.*limit = usedBy(result);
         timing = std::move(result);
@@ -801,12 +854,14 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
   }
   if (constraints.saved && !known && !names.empty())
     return fail("saved activations '{}': must be {}", *constraints.saved, names);
-  const std::vector<bool> reside = canReside(model, machine), parkable = canParkSaved(model, machine), cut = canCut(model);
+  const std::vector<bool> reside = canReside(model, machine), parkable = canParkSaved(model, machine),
+                          cut = canCut(model), speculates = canSpeculate(model, machine);
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     LayerDecision &layer = decisions.layers[l];
     layer.kept = constraints.kept.value_or(layer.kept);
     layer.resident = constraints.resident.value_or(layer.resident) && reside[l] && !decisions.batchShared;
     layer.parkedSaved = constraints.parked.value_or(layer.parkedSaved || constraints.saved) && parkable[l];
+    layer.speculative = constraints.speculative.value_or(layer.speculative) && speculates[l];
     layer.parts = cut[l] ? layer.parts : 1;
     layer.summed = constraints.summed.value_or(layer.summed);
   }
@@ -829,11 +884,12 @@ Found search(const Model &model, const Machine &machine, const Constraints &cons
   constexpr double kFar = 1.03;
   one.batchShared = false;
   Found turns = Searcher(model, machine, one).run(before && !before->decisions.batchShared ? before : nullptr);
-  if (turns.timing.fits() && turns.timing.seconds <= kFar * lowerBound(model, machine, constraints))
+  if (turns.timing.fits() && turns.timing.expected <= kFar * lowerBound(model, machine, constraints))
     return turns;
   one.batchShared = true;
   Found shared = Searcher(model, machine, one).run(before && before->decisions.batchShared ? before : nullptr);
-  const bool isFaster = shared.timing.fits() && (!turns.timing.fits() || shared.timing.seconds < turns.timing.seconds);
+  const bool isFaster =
+      shared.timing.fits() && (!turns.timing.fits() || shared.timing.expected < turns.timing.expected);
   return isFaster ? shared : turns;
 }
 
@@ -844,7 +900,9 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
 }
 
 void settle(const Model &model, const Machine &machine, Decisions &decisions) {
-  const std::vector<bool> reside = canReside(model, machine), streams = canStreamState(model, machine), parkable = canParkSaved(model, machine);
+  const std::vector<bool> reside = canReside(model, machine), streams = canStreamState(model, machine),
+                          parkable = canParkSaved(model, machine), speculates = canSpeculate(model, machine),
+                          state = canBeInFile(model, machine), weights = canHaveWeightsInFile(model, machine);
   decisions.batchShared = decisions.batchShared && machine.devices.size() > 1;
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     decisions.layers[l].late = decisions.layers[l].lateDown = LayerDecision::kOpen;
@@ -852,6 +910,10 @@ void settle(const Model &model, const Machine &machine, Decisions &decisions) {
     decisions.layers[l].stateStreamed =
         decisions.layers[l].stateStreamed && streams[l] && !decisions.layers[l].resident && !decisions.batchShared;
     decisions.layers[l].parkedSaved = decisions.layers[l].parkedSaved && parkable[l] && decisions.layers[l].rung > 0;
+    const bool isInFile =
+        (decisions.layers[l].stateInFile && state[l]) || (decisions.layers[l].weightsInFile && weights[l]);
+    decisions.layers[l].speculative = decisions.layers[l].speculative && speculates[l] && !isInFile &&
+                                      !decisions.layers[l].resident && !decisions.layers[l].stateStreamed;
   }
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = !machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v));
@@ -861,11 +923,13 @@ void settle(const Model &model, const Machine &machine, Decisions &decisions) {
     timing = time(schedule, schedule.step, machine, decisions, true);
   }
   timing.pending.resize(model.layers.size()), timing.pendingDown.resize(model.layers.size());
+  timing.vain.resize(model.layers.size());
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     LayerDecision &layer = decisions.layers[l];
     const bool byHost = !machine.unified() && !layer.resident && !layer.stateStreamed && completes(model, l);
     layer.late = byHost ? std::min(timing.pending[l], layer.parts) : layer.parts;
     layer.lateDown = byHost ? std::clamp(timing.pendingDown[l], layer.late, layer.parts) : layer.parts;
+    layer.speculative = layer.speculative && layer.lateDown == layer.parts && !timing.vain[l];
   }
 }
 
@@ -940,6 +1004,22 @@ struct Relief {
     return spare > 0 && all > 0 ? std::min(all, rate * spare) : 0;
   }
 };
+
+/// Seconds of updates that one second of speculative ones does, at best; 0: there are none.
+double speculated(const Model &model, const Machine &machine) {
+  if (std::ranges::none_of(canSpeculate(model, machine), std::identity()))
+    return 0;
+  double best = 0;
+  for (const Parameter &parameter : model.parameters)
+    if (parameter.isTrained()) {
+      auto seconds = [&](kernels::Speculation speculation) {
+        return target::hostKernelSeconds(machine.target, kernels::updateCall(*parameter.spec, parameter.isSplit(),
+                                                                             parameter.full.dims, speculation));
+      };
+      best = std::max(best, seconds(kernels::Speculation::none) / seconds(kernels::Speculation::begins));
+    }
+  return std::min(best, 1.0);
+}
 
 /// Seconds of bringing the weights that backward reads at any rung, of which the devices have no more than their memory
 /// when that begins.
@@ -1082,7 +1162,9 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
       all[l] += resident[device.engine.stream][l];
     }
   }
-  const double computing = sum(none);
+  const double computing = sum(none), speculativeRate = constraints.speculative.value_or(constraints.clipped < 1)
+                                                            ? speculated(model, machine)
+                                                            : 0;
   /// Whether resident layers can bring the other streams down to so many seconds, within the device's bytes and within what
   /// their updates then take of the computing stream: each stream, and each of the two, for itself, and with parts of layers
   /// (the continuous knapsack problem: Dantzig, 1957).
@@ -1109,9 +1191,10 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
     bool enough = seconds >= least;
     for (size_t stream = 0; stream < away.size() && enough; ++stream)
       enough = machine.computes(static_cast<uint32_t>(stream)) || each(stream, 0);
-    // With clipping the host waits for the norm, which the whole of backward gives, and that for weights that are not there.
-    return enough &&
-           (machine.unified() || !model.clip || each(machine.update.stream, std::max(backward / devices, brought)));
+    // With clipping the host waits for the norm, which the whole of backward gives, and that for weights that are not
+    // there; but for what it updates speculatively meanwhile.
+    return enough && (machine.unified() || !model.clip ||
+                      each(machine.update.stream, std::max(backward / devices, brought) * (1 - speculativeRate)));
   };
   double low = std::max(diskSeconds(model, machine, constraints), networks), high = low;
   for (const std::vector<double> &stream : away)
@@ -1127,7 +1210,7 @@ Description describe(const Model &model, const Machine &machine, const Decisions
   std::map<int64_t, int64_t> rungs;
   std::map<int64_t, std::string> names;
   int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0,
-          byHost = 0, inFile = 0, gradients = 0, exchanged = 0, weightFiles = 0, parkedFiles = 0;
+          speculative = 0, byHost = 0, inFile = 0, gradients = 0, exchanged = 0, weightFiles = 0, parkedFiles = 0;
   const std::vector<bool> can = canBeInFile(model, machine), canWeights = canHaveWeightsInFile(model, machine);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
@@ -1144,7 +1227,9 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     updated += updates;
     onDevice += updates && decision.resident;
     streamed += updates && decision.stateStreamed;
-    late += updates && !decision.resident && !decision.stateStreamed && decision.late < decision.parts;
+    speculative += updates && decision.speculative;
+    late += updates && !decision.resident && !decision.stateStreamed && !decision.speculative &&
+            decision.late < decision.parts;
     inFile += can[l] && decision.stateInFile && !decision.stateStreamed;
     gradients += can[l] && updates && decision.stateInFile && decision.gradientInFile && !decision.stateStreamed &&
                  !decision.resident;
@@ -1188,7 +1273,12 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     text.parked = "none";
   else if (parkedFiles > 0 && machine.file)
     text.parked += fmt::format(", of {} layers in a file", parkedFiles);
-  text.updates = machine.unified() ? "early" : shares({{"early", updated - late - onDevice - streamed}, {"late", late}, {"on the device", onDevice}, {"on the device with streamed state", streamed}});
+  text.updates = machine.unified() ? "early"
+                                   : shares({{"speculative", speculative},
+                                             {"early", updated - late - onDevice - streamed - speculative},
+                                             {"late", late},
+                                             {"on the device", onDevice},
+                                             {"on the device with streamed state", streamed}});
   if (inFile > 0)
     text.updates += fmt::format(", state of {} layers in a file", inFile);
   if (gradients > 0 && model.clip && !machine.unified())

@@ -17,6 +17,8 @@ struct Constraints {
   std::optional<bool> kept, resident; ///< of every layer
   std::optional<bool> parked;         ///< of every value that can be
   std::optional<bool> batchShared;    ///< by several devices
+  std::optional<bool> speculative;    ///< of every layer
+  double clipped = 0.1;               ///< of steps, those whose gradient is clipped, which speculation makes longer
   std::optional<int64_t> summed;      ///< micro-batches of every layer, on the device
   std::optional<int64_t> distance;  ///< phases that weights may be brought ahead
   int64_t deviceMemory = INT64_MAX, hostMemory = INT64_MAX; ///< bytes

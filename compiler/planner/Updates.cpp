@@ -16,9 +16,8 @@ std::vector<int64_t> trainedOf(const Context &context, int64_t l) {
 }
 } // namespace
 
-void Updates::run(int64_t l, int64_t first, int64_t end) {
-  context.out.setPlace(l, -1);
-  std::map<std::pair<int64_t, std::string>, std::vector<Piece>> pieces; ///< by part and kernel
+std::map<Updates::Part, std::vector<Updates::Piece>> Updates::piecesOf(int64_t l, int64_t first, int64_t end) const {
+  std::map<Part, std::vector<Piece>> pieces;
   for (int64_t k : context.layer(l).packs) {
     if (context.pack(k).complete() != l)
       continue;
@@ -46,8 +45,19 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
       }
     }
   }
+  return pieces;
+}
+
+void Updates::run(int64_t l, int64_t first, int64_t end) {
+  context.out.setPlace(l, -1);
+  const std::map<Part, std::vector<Piece>> pieces = piecesOf(l, first, end);
   if (pieces.empty())
     return;
+  if (context.speculates(l)) {
+    for (const auto &[part, list] : pieces)
+      update(l, part, list, kernels::Speculation::ends);
+    return;
+  }
   if (context.hasStateInFile(l) && !context.updatesOnDevice(l)) {
     std::map<int64_t, std::map<std::string, std::vector<Piece>>> byPart;
     for (const auto &[key, list] : pieces)
@@ -58,8 +68,8 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
     const bool isStreamed = context.streamsState(l);
     if (isStreamed)
       bringState(l);
-    for (const auto &[key, list] : pieces)
-      update(l, key.first, key.second, list);
+    for (const auto &[part, list] : pieces)
+      update(l, part, list);
     if (isStreamed)
       takeState(l);
   }
@@ -70,6 +80,33 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
         shared.push_back(piece.parameter);
   if (!shared.empty()) // of one part: layers are not cut where there are ranks
     gatherWeights(l, shared, pieces.begin()->first.first >= context.firstLate(l));
+}
+
+void Updates::speculate(int64_t l) {
+  context.out.setPlace(l, -1);
+  for (const auto &[part, list] : piecesOf(l, 0, Context::kNone)) {
+    placeUndos(l, part, list);
+    update(l, part, list, kernels::Speculation::begins);
+  }
+}
+
+/// Makes places for what a speculative update replaces.
+void Updates::placeUndos(int64_t l, const Part &part, const std::vector<Piece> &pieces) {
+  int64_t bytes = 0;
+  std::vector<Place> &places = undos[{l, part}];
+  places.clear();
+  for (const Piece &piece : pieces) {
+    places.push_back({0, bytes});
+    bytes += aligned(undoType(piece).bytes());
+  }
+  const Place slot =
+      context.out.slot(context.out.text("undo layer {}", l), context.machine.staging, Kind::state, bytes);
+  for (Place &place : places)
+    place.slot = slot.slot;
+}
+const TensorType &Updates::undoType(const Piece &piece) {
+  const Parameter &entry = context.parameter(piece.parameter);
+  return context.out.type(kernels::DType::u8, {kernels::undoBytes(*entry.spec, entry.isSplit(), piece.count)});
 }
 
 /// What every rank has updated goes to all others.
@@ -210,7 +247,7 @@ void Updates::updateFromFile(int64_t l, int64_t part, std::map<std::string, std:
   for (const auto &[where, run] : runs)
     *run.place = memory + (run.inMemory - run.first);
   for (const auto &[kernel, list] : pieces)
-    update(l, part, kernel, list);
+    update(l, {part, kernel}, list);
   for (const Run &run : joined)
     if (run.isState)
       out.copy(out.text("state layer {}", l), memory + run.inMemory, run.inFile, run.bytes).late = late;
@@ -234,20 +271,27 @@ Access Updates::updatedWeight(const Piece &piece, Place place) {
 }
 
 /// With clipping, and where the step has ended, updates read the scalars that its end left.
-void Updates::update(int64_t l, int64_t part, const std::string &kernel, const std::vector<Piece> &pieces) {
+void Updates::update(int64_t l, const Part &part, const std::vector<Piece> &pieces, kernels::Speculation speculation) {
+  using kernels::Speculation;
   const bool onDevice = context.updatesOnDevice(l), isResident = context.isResident(l);
-  const bool open = context.isOpen(l) && !context.model.clip, late = part >= context.firstLate(l);
-  const Place read = onDevice                     ? scalars.at(context.deviceOf(l))
-                     : context.model.clip || late ? layout.finalScalars
-                                                  : layout.stepScalars;
+  const bool waits = context.model.clip && speculation != Speculation::begins;
+  const bool open = context.isOpen(l) && !context.model.clip;
+  const bool late = part.first >= context.firstLate(l) && speculation != Speculation::begins;
+  const Place read = onDevice        ? scalars.at(context.deviceOf(l))
+                     : waits || late ? layout.finalScalars
+                                     : layout.stepScalars;
   const State &rest = isResident                                ? layout.residentState
                       : onDevice || context.hasStateInFile(l) ? streamedState
                                                               : layout.state;
+  const Engine &engine = onDevice ? context.device(context.deviceOf(l)).engine : context.machine.update;
   std::vector<Access> operands;
-  for (const Piece &piece : pieces) {
+  double waiting = 0; // seconds of an update that waits
+  for (size_t number = 0; number < pieces.size(); ++number) {
+    const Piece &piece = pieces[number];
     const int64_t p = piece.parameter;
     const Parameter &entry = context.parameter(p);
     const auto i = static_cast<size_t>(p);
+    const size_t first = operands.size();
     operands.push_back(Emitter::access(piece.gradient, BindingEffect::read, typeOf(piece, entry.full)));
     operands.push_back(Emitter::access(gradients.normFor(p, onDevice), BindingEffect::read, kNormType));
     if (!open) // whose scalars it reads is not known
@@ -257,17 +301,31 @@ void Updates::update(int64_t l, int64_t part, const std::string &kernel, const s
                                                                                       : layout.weights[i]));
     for (size_t r = 0; r < entry.rest.size(); ++r)
       operands.push_back(updated(piece, rest[i][r], piece.place, entry.rest[r].type, entry.rest[r].elements));
+    if (speculation == Speculation::ends) {
+      waiting += context.out.costOf(part.second, std::span(operands).subspan(first), engine).seconds;
+      operands.insert(operands.begin() + static_cast<ptrdiff_t>(first + kernels::kUpdateUndo),
+                      Emitter::access(undos.at({l, part}).at(number), BindingEffect::read, undoType(piece)));
+    } else if (speculation == Speculation::begins) {
+      operands.push_back(Emitter::access(undos.at({l, part}).at(number), BindingEffect::write, undoType(piece)));
+    }
   }
-  const Engine &engine = onDevice ? context.device(context.deviceOf(l)).engine : context.machine.update;
-  Command &command = context.out.kernel(context.out.text("update layer {}", l), engine, kernel, std::move(operands),
-                                        static_cast<int64_t>(pieces.size()));
+  Command &command =
+      context.out.kernel(context.out.text("{} layer {}", speculation == Speculation::ends ? "confirm" : "update", l),
+                         engine, part.second, std::move(operands), static_cast<int64_t>(pieces.size()));
   command.role = plan::Role::update;
   for (const Piece &piece : pieces) {
     command.parameters.push_back(piece.parameter);
     command.firsts.push_back(piece.first);
   }
-  command.updates = onDevice ? -1 : l;
-  command.part = part;
+  if (speculation == Speculation::begins)
+    command.begins = l;
+  else
+    command.updates = onDevice ? -1 : l;
+  if (speculation == Speculation::ends) {
+    command.seconds = context.machine.target.kernelOverheadSeconds * static_cast<double>(pieces.size());
+    command.clippedSeconds = waiting; // it reads the undo in place of what it writes
+  }
+  command.part = part.first;
   command.late = late;
 }
 

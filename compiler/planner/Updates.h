@@ -15,8 +15,11 @@ public:
 
   /// The scalars that updates on a device read.
   void setScalars(uint32_t device, Place place) { scalars[device] = place; }
-  /// Parts [first, end) of what a layer's backward completed, each or all, kernel by kernel.
+  /// Parts [first, end) of what a layer's backward completed, each or all, kernel by kernel. Those that are speculative
+  /// have begun before, and end.
   void run(int64_t l, int64_t first, int64_t end = Context::kNone);
+  /// Begins the speculative update of a layer.
+  void speculate(int64_t l);
 
 private:
   /// Elements of a parameter, and where their gradient is. Of a rank's share they are rank 0's.
@@ -26,14 +29,17 @@ private:
     int64_t place = 0; ///< of them, in the state that is there
     bool isShare = false;
   };
+  using Part = std::pair<int64_t, std::string>; ///< of a layer, by kernel
   Context &context;
   const Layout &layout;
   const Gradients &gradients;
   const DeviceWeights &deviceWeights;
   std::map<uint32_t, Place> scalars;
+  std::map<std::pair<int64_t, Part>, std::vector<Place>> undos; ///< by layer and part, of each piece: what has begun
   State streamedState;                      ///< of the layer that is being updated: on the device, or read from a file
   std::map<int64_t, Place> streamedWeights; ///< by parameter
 
+  std::map<Part, std::vector<Piece>> piecesOf(int64_t l, int64_t first, int64_t end) const;
   void bringState(int64_t l);
   void takeState(int64_t l);
   bool isInFile(Place place) const { return context.machine.isFile(context.out.schedule.slots[place.slot].space); }
@@ -42,7 +48,10 @@ private:
   Access updated(const Piece &piece, Place place, int64_t first, const TensorType &whole, int64_t elements = 1);
   Access updatedWeight(const Piece &piece, Place place);
   void gatherWeights(int64_t l, const std::vector<int64_t> &parameters, bool late);
-  void update(int64_t l, int64_t part, const std::string &kernel, const std::vector<Piece> &pieces);
+  void placeUndos(int64_t l, const Part &part, const std::vector<Piece> &pieces);
+  const TensorType &undoType(const Piece &piece);
+  void update(int64_t l, const Part &part, const std::vector<Piece> &pieces,
+              kernels::Speculation speculation = kernels::Speculation::none);
 };
 
 } // namespace mt::planner

@@ -17,8 +17,9 @@ struct Extra {
   std::vector<Piece> (*pieces)(const Signature &) = nullptr;
 };
 
-/// `operands` names reads, an arrow, and writes: "x gain? -> result+ rstd". `?` may be absent, `*` any number (at most
-/// one of a side), `+` may accumulate; the arrow `=>` instead of `->` says that the written ones are updated in place.
+/// `operands` names reads, an arrow, and writes: "x gain? -> result+ rstd". `?` may be absent, `*` any number (of each
+/// side the last ones), `+` may accumulate; the arrow `=>` instead of `->` says that the written ones are updated in
+/// place - where there are any number on both sides, those that a call does not say it only writes.
 Kernel entry(std::string_view name, std::string_view operands, std::string_view summary, std::string_view formula,
              double (*flops)(const Signature &), std::string (*check)(const Signature &), Extra extra = {});
 

@@ -1,5 +1,6 @@
 // What a schedule needs besides the operations of a graph: feeding, norms, clipping, updates, reporting.
 #include "kernels/Blocks.h"
+#include "kernels/Optimizers.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
 
@@ -138,33 +139,47 @@ std::string checkPart(Checker &checker, const Signature &call) {
       .result();
 }
 
-/// As many operands as `fixed`, or an average behind them.
-Checker &checkCount(Checker &checker, const Signature &call, size_t fixed) {
-  return checker.require(call.operands.size() == fixed || call.operands.size() == fixed + 1,
-                         fmt::format("{} operands, want {}, and an average or none", call.operands.size(), fixed));
+/// An update's operands: what all read, then so many that it replaces, and an average or none; `undo` of one that
+/// speculates is the last, written, or the last that is read.
+template <typename CheckUpdated> std::string checkUpdate(const Signature &call, size_t updated, CheckUpdated check) {
+  Checker checker(call);
+  const Speculation speculation = speculationOf(call);
+  const size_t first = speculation == Speculation::ends ? kUpdateUndo + 1 : kUpdateUndo;
+  const size_t end = call.operands.size() - (speculation == Speculation::begins ? 1 : 0);
+  if (!checker
+           .require(end >= first + updated && end <= first + updated + 1,
+                    fmt::format("{} operands, want {}, and an average or none", end, first + updated))
+           .ok())
+    return checker.result();
+  checker.type(0, DType::f32).type(1, DType::f64).dims(1, {1}).scalars(2);
+  for (size_t i = first; i < end; ++i)
+    checker.sameDims(static_cast<int>(i), 0)
+        .require(call.operands[i].effect == Effect::update, "it updates what it does not read");
+  check(checker, static_cast<int>(first), static_cast<int>(end));
+  if (speculation != Speculation::none) {
+    const int64_t blocks = ceilDivide(call.operands[kUpdateGradient].elements(), kUndoBlock);
+    const int64_t each = undoBlockBytes(std::span(call.operands).subspan(first, end - first));
+    const int undo = static_cast<int>(speculation == Speculation::ends ? kUpdateUndo : end);
+    checker.type(undo, DType::u8).dims(undo, {kUndoHeader + blocks * each});
+  }
+  return checkPart(checker, call);
 }
 
 /// Of a rule that keeps so many parts.
-template <size_t kState> std::string checkUpdate(const Signature &call) {
-  Checker checker(call);
-  if (!checkCount(checker, call, 4 + kState).ok())
-    return checker.result();
-  checker.type(0, DType::f32).type(1, DType::f64).dims(1, {1}).scalars(2);
-  for (int i = 3; i < static_cast<int>(call.operands.size()); ++i)
-    checker.type(i, DType::f32).sameDims(i, 0);
-  return checkPart(checker, call);
+template <size_t kState> std::string checkWholeUpdate(const Signature &call) {
+  return checkUpdate(call, 1 + kState, [](Checker &checker, int first, int end) {
+    for (int i = first; i < end; ++i)
+      checker.type(i, DType::f32);
+  });
 }
 
 /// A master weight in two parts: kernels/Bf16.h.
 template <size_t kState> std::string checkSplitUpdate(const Signature &call) {
-  Checker checker(call);
-  if (!checkCount(checker, call, 5 + kState).ok())
-    return checker.result();
-  checker.type(0, DType::f32).type(1, DType::f64).dims(1, {1}).scalars(2);
-  checker.type(3, DType::bf16).sameDims(3, 0).type(4, DType::i16).sameDims(4, 0);
-  for (int i = 5; i < static_cast<int>(call.operands.size()); ++i)
-    checker.type(i, DType::f32).sameDims(i, 0);
-  return checkPart(checker, call);
+  return checkUpdate(call, 2 + kState, [](Checker &checker, int first, int end) {
+    checker.type(first, DType::bf16).type(first + 1, DType::i16);
+    for (int i = first + 2; i < end; ++i)
+      checker.type(i, DType::f32);
+  });
 }
 
 double sumFlops(const Signature &call) {
@@ -225,47 +240,48 @@ std::span<const Kernel> stepKernels() {
             "torch.nn.utils.clip_grad_norm_; if the norm is not finite, an error, or, where the scalars say so, "
             "step 0 in every row",
             noFlops, checkStepNorm),
-      entry("adamw", "gradient squaredNorm scalars => weight firstMoment secondMoment average*",
+      entry("adamw", "gradient squaredNorm scalars undo* => weight firstMoment secondMoment average* undo*",
             "One step of AdamW, and nothing at step 0; an error, before anything is written, if gradient norm or new "
-            "weight is not finite.",
+            "weight is not finite. With `undo`, the begin or the end of one that speculates (kernels/Optimizers.h).",
             "g = clip scale * gradient; w *= 1 - lr * decay; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g^2; "
             "w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps). Loshchilov and Hutter, arXiv "
             "1711.05101; torch.optim.AdamW. An average: a += (1 - its decay) (w - a), w the new one; "
             "torch.optim.swa_utils.get_ema_multi_avg_fn",
-            flopsPerElement<15>, checkUpdate<2>, {.attributes = kParameter}),
-      entry("adamw_split", "gradient squaredNorm scalars => weight remainder firstMoment secondMoment average*",
+            flopsPerElement<15>, checkWholeUpdate<2>, {.attributes = kParameter}),
+      entry("adamw_split",
+            "gradient squaredNorm scalars undo* => weight remainder firstMoment secondMoment average* undo*",
             "One step of AdamW on a 32-bit master in two halves; errors as adamw.",
             "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, m, v as adamw; weight = (w + 2^15) >> 16, "
             "remainder = w - weight * 2^16. A new weight whose upper half would be infinite is not finite",
             flopsPerElement<15>, checkSplitUpdate<2>, {.attributes = kParameter}),
-      entry("sgd", "gradient squaredNorm scalars => weight momentum average*",
+      entry("sgd", "gradient squaredNorm scalars undo* => weight momentum average* undo*",
             "One step of SGD with momentum, and nothing at step 0; an error, before anything is written, if gradient "
             "norm or new weight is not finite.",
             "g = clip scale * gradient + decay * w; b = momentum * b + g; w -= lr * b. torch.optim.SGD. An average as "
             "adamw",
-            flopsPerElement<7>, checkUpdate<1>, {.attributes = kParameter}),
-      entry("sgd_split", "gradient squaredNorm scalars => weight remainder momentum average*",
+            flopsPerElement<7>, checkWholeUpdate<1>, {.attributes = kParameter}),
+      entry("sgd_split", "gradient squaredNorm scalars undo* => weight remainder momentum average* undo*",
             "One step of SGD with momentum on a 32-bit master in two halves; errors as sgd.",
             "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, b as sgd; weight and remainder as adamw_split",
             flopsPerElement<7>, checkSplitUpdate<1>, {.attributes = kParameter}),
-      entry("lion", "gradient squaredNorm scalars => weight firstMoment average*",
+      entry("lion", "gradient squaredNorm scalars undo* => weight firstMoment average* undo*",
             "One step of Lion, and nothing at step 0; an error, before anything is written, if gradient norm or new "
             "weight is "
             "not finite.",
             "g = clip scale * gradient; w *= 1 - lr * decay; w -= lr * sign(m + (1 - beta1) (g - m)); m += (1 - beta2) "
             "(g - m). "
             "Chen et al., arXiv 2302.06675, algorithm 2. An average as adamw",
-            flopsPerElement<8>, checkUpdate<1>, {.attributes = kParameter}),
-      entry("lion_split", "gradient squaredNorm scalars => weight remainder firstMoment average*",
+            flopsPerElement<8>, checkWholeUpdate<1>, {.attributes = kParameter}),
+      entry("lion_split", "gradient squaredNorm scalars undo* => weight remainder firstMoment average* undo*",
             "One step of Lion on a 32-bit master in two halves; errors as lion.",
             "w = weight * 2^16 + remainder, as bits: bf16 and i16; w, m as lion; weight and remainder as adamw_split",
             flopsPerElement<8>, checkSplitUpdate<1>, {.attributes = kParameter}),
       entry(
-          "replace", "gradient squaredNorm scalars => weight",
+          "replace", "gradient squaredNorm scalars undo* => weight undo*",
           "What came in the gradient's place, and nothing at step 0; an error, before anything is written, if gradient "
           "norm or new weight is not finite.",
-          "weight = gradient", noFlops, checkUpdate<0>, {.attributes = kParameter}),
-      entry("replace_split", "gradient squaredNorm scalars => weight remainder",
+          "weight = gradient", noFlops, checkWholeUpdate<0>, {.attributes = kParameter}),
+      entry("replace_split", "gradient squaredNorm scalars undo* => weight remainder undo*",
             "The same of a 32-bit master in two halves.", "weight * 2^16 + remainder = gradient, as adamw_split",
             noFlops, checkSplitUpdate<0>, {.attributes = kParameter}),
       entry("running_statistic", "own running scalars -> result",

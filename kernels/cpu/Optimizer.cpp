@@ -1,61 +1,33 @@
 // Updates of whole and of split weights: one pass over gradient, weight and state, in blocks that are written
-// only if they are finite.
+// only if they are finite. Those that speculate write its undo, or repeat it from there, while it is in the cache.
 #include "kernels/Blocks.h"
 #include "kernels/Optimizers.h"
 #include "kernels/cpu/Family.h"
 #include "kernels/cpu/Vector.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kChunk = 64 * vec::kUpdateBlock;
-
-struct Shape {
-  int64_t elements;
-  int64_t first; ///< of the parameter's elements
-  explicit Shape(const Signature &call) : elements(call.operands[kUpdateGradient].elements()), first(call.integer("first")) {}
-};
+static_assert(vec::kUpdateBlock == kUndoBlock);
 
 float clipOf(const double *scalars) {
   return scalars[Scalars::kClipScale] < 1 ? static_cast<float>(scalars[Scalars::kClipScale]) : 1.0f;
 }
 
-/// Calls update(begin, count) over all blocks; it returns false where it refused. The error names the first block.
-/// Scalars of step 0 say that nothing is pending (an update deferred from before the first step): nothing is touched.
-template <typename Update> Status updateAll(const Launch &launch, const Shape &shape, Update update) {
-  if (launch.at<const double>(kUpdateScalars)[Scalars::kStep] == 0)
-    return {};
-  if (double norm = *launch.at<const double>(kUpdateNorm); !std::isfinite(norm))
-    return fail("the gradient's squared norm is {}: not finite", norm);
-  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  std::atomic<int64_t> refused = kNone;
-  launch.pool.parallelFor(ceilDivide(shape.elements, kChunk), [&](int64_t chunk) {
-    for (int64_t at = chunk * kChunk, end = std::min(shape.elements, at + kChunk); at < end; at += vec::kUpdateBlock) {
-      if (update(at, std::min(vec::kUpdateBlock, end - at)))
-        continue;
-      int64_t first = refused.load();
-      while (at < first && !refused.compare_exchange_weak(first, at)) {
-      }
-    }
-  });
-  if (refused != kNone)
-    return fail("a new weight is not finite, at element {} or a little after; try a lower learning rate",
-                shape.first + refused.load());
-  return {};
-}
-
-/// The weight among an update's operands, whole or in two halves.
+/// The weight in what an update replaces, whole or in two halves.
 struct Whole {
-  static constexpr size_t kNext = 4; ///< place of the state
-  static float *at(const Launch &launch, int64_t element) { return launch.at<float>(3) + element; }
+  static constexpr size_t kParts = 1;
+  static float *in(std::byte *const *parts) { return reinterpret_cast<float *>(parts[0]); }
 };
 struct Split {
-  static constexpr size_t kNext = 5;
-  static vec::SplitWeight at(const Launch &launch, int64_t element) {
-    return {launch.at<Bf16>(3) + element, launch.at<int16_t>(4) + element};
+  static constexpr size_t kParts = 2;
+  static vec::SplitWeight in(std::byte *const *parts) {
+    return {reinterpret_cast<Bf16 *>(parts[0]), reinterpret_cast<int16_t *>(parts[1])};
   }
 };
 
@@ -85,22 +57,155 @@ vec::UpdateRule lion(const double *s) {
 vec::UpdateRule replace(const double *) { return vec::Replace{}; }
 
 /// `ruleOf` makes a step's rule of its scalars, which keeps `kState` parts; an average may lie behind them.
+template <vec::UpdateRule (*ruleOf)(const double *), size_t kState, typename Weight> class Update {
+public:
+  explicit Update(const Signature &call)
+      : elements(call.operands[kUpdateGradient].elements()), first(call.integer("first")),
+        speculation(speculationOf(call)), weight(speculation == Speculation::ends ? kUpdateUndo + 1 : kUpdateUndo),
+        undo(speculation == Speculation::ends ? kUpdateUndo : call.operands.size() - 1) {
+    const size_t end = speculation == Speculation::begins ? undo : call.operands.size();
+    for (size_t i = 0; i < kParts && weight + i < end; ++i)
+      sizes[i] = static_cast<int64_t>(byteSize(call.operands[weight + i].type));
+    blockBytes = undoBlockBytes(std::span(call.operands).subspan(weight, end - weight));
+  }
+
+  Status operator()(const Launch &launch) const {
+    switch (speculation) {
+    case Speculation::begins:
+      return begin(launch);
+    case Speculation::ends:
+      return end(launch);
+    case Speculation::none:
+      break;
+    }
+    const auto *scalars = launch.at<const double>(kUpdateScalars);
+    if (scalars[Scalars::kStep] == 0)
+      return {};
+    const Rule rule = ruleFor(scalars);
+    if (double norm = *launch.at<const double>(kUpdateNorm); !std::isfinite(norm))
+      return fail("the gradient's squared norm is {}: not finite", norm);
+    return failure(eachBlock(
+        launch, [&](int64_t at, int64_t count) { return update(launch, rule, placesIn(launch, at), at, count); }));
+  }
+
+private:
+  static constexpr size_t kParts = Weight::kParts + kState + 1; ///< that it replaces; the last is the average
+  int64_t elements, first;                                      ///< of the parameter's elements
+  Speculation speculation;
+  size_t weight, undo;                    ///< their operands
+  std::array<int64_t, kParts> sizes = {}; ///< of an element of each part; 0: there is none
+  int64_t blockBytes;
+
+  struct Rule {
+    vec::UpdateRule rule;
+    float averageTowards;
+  };
+  static Rule ruleFor(const double *scalars) {
+    return {ruleOf(scalars), static_cast<float>(1 - scalars[Scalars::kAverageDecay])};
+  }
+
+  using Parts = std::array<std::byte *, kParts>; ///< where they are of a block; null: there is none
+  Parts placesIn(const Launch &launch, int64_t at) const {
+    Parts parts = {};
+    for (size_t i = 0; i < kParts; ++i)
+      parts[i] = sizes[i] > 0 ? launch.at<std::byte>(weight + i) + at * sizes[i] : nullptr;
+    return parts;
+  }
+  Parts placesInBlock(std::byte *block) const {
+    Parts parts = {};
+    for (size_t i = 0; i < kParts; ++i) {
+      parts[i] = sizes[i] > 0 ? block : nullptr;
+      block += kUndoBlock * sizes[i];
+    }
+    return parts;
+  }
+  std::byte *undoBlock(const Launch &launch, int64_t at) const {
+    return launch.at<std::byte>(undo) + kUndoHeader + at / kUndoBlock * blockBytes;
+  }
+  void move(const Parts &from, const Parts &to, int64_t count) const {
+    for (size_t i = 0; i < kParts; ++i)
+      vec::stream(from[i], to[i], count * sizes[i]);
+  }
+
+  /// False where it refused.
+  bool update(const Launch &launch, const Rule &rule, const Parts &parts, int64_t at, int64_t count) const {
+    float *state[kState + 1];
+    for (size_t i = 0; i <= kState; ++i)
+      state[i] = reinterpret_cast<float *>(parts[Weight::kParts + i]);
+    return vec::update(rule.rule, launch.at<const float>(kUpdateGradient) + at, Weight::in(parts.data()), state,
+                       {state[kState], rule.averageTowards}, count);
+  }
+
+  static constexpr int64_t kNone = -1;
+  /// Calls body(begin, count) over all blocks; it returns false where it refused: the first such element, or kNone.
+  template <typename Body> int64_t eachBlock(const Launch &launch, Body body) const {
+    std::atomic<int64_t> refused = std::numeric_limits<int64_t>::max();
+    launch.pool.parallelFor(ceilDivide(elements, kChunk), [&](int64_t chunk) {
+      for (int64_t at = chunk * kChunk, end = std::min(elements, at + kChunk); at < end; at += vec::kUpdateBlock) {
+        if (body(at, std::min(vec::kUpdateBlock, end - at)))
+          continue;
+        int64_t least = refused.load();
+        while (at < least && !refused.compare_exchange_weak(least, at)) {
+        }
+      }
+      if (speculation != Speculation::none)
+        vec::endStreams();
+    });
+    return refused == std::numeric_limits<int64_t>::max() ? kNone : first + refused;
+  }
+  static Status failure(int64_t refused) {
+    if (refused == kNone)
+      return {};
+    return fail("a new weight is not finite, at element {} or a little after; try a lower learning rate", refused);
+  }
+
+  /// What cannot be updated is not yet an error: the gradient may be clipped, or the step skipped.
+  Status begin(const Launch &launch) const {
+    std::array<double, Scalars::kCount> scalars;
+    std::copy_n(launch.at<const double>(kUpdateScalars), scalars.size(), scalars.begin());
+    scalars[Scalars::kClipScale] = 1;
+    const Rule rule = ruleFor(scalars.data());
+    const bool updates = std::isfinite(*launch.at<const double>(kUpdateNorm));
+    const int64_t refused = eachBlock(launch, [&](int64_t at, int64_t count) {
+      const Parts parts = placesIn(launch, at);
+      move(parts, placesInBlock(undoBlock(launch, at)), count);
+      return !updates || update(launch, rule, parts, at, count);
+    });
+    std::memcpy(launch.operands[undo], &refused, sizeof(refused));
+    return {};
+  }
+
+  Status end(const Launch &launch) const {
+    const auto *scalars = launch.at<const double>(kUpdateScalars);
+    if (scalars[Scalars::kStep] == 0) {
+      if (!std::isfinite(scalars[Scalars::kGradientNorm])) // skipped, and not one before the first
+        eachBlock(launch, [&](int64_t at, int64_t count) {
+          move(placesInBlock(undoBlock(launch, at)), placesIn(launch, at), count);
+          return true;
+        });
+      return {};
+    }
+    if (!(scalars[Scalars::kClipScale] < 1)) {
+      int64_t refused = kNone;
+      std::memcpy(&refused, launch.operands[undo], sizeof(refused));
+      return failure(refused);
+    }
+    const Rule rule = ruleFor(scalars);
+    return failure(eachBlock(
+        launch, [&](int64_t at, int64_t count) { // in a place that is in the cache: what it replaces is not read
+          alignas(64) std::byte block[sizeof(float) * kUndoBlock * kParts];
+          std::memcpy(block, undoBlock(launch, at), static_cast<size_t>(blockBytes));
+          const Parts parts = placesInBlock(block);
+          const bool updated = update(launch, rule, parts, at, count);
+          move(parts, placesIn(launch, at), count);
+          return updated;
+        }));
+  }
+};
+
 template <vec::UpdateRule (*ruleOf)(const double *), size_t kState, typename Weight>
 Result<Run> prepareUpdate(const Signature &call) {
-  constexpr size_t kAverageAt = Weight::kNext + kState;
-  return Run([shape = Shape(call), averages = call.operands.size() > kAverageAt](const Launch &launch) {
-    const auto *scalars = launch.at<const double>(kUpdateScalars);
-    const vec::UpdateRule rule = ruleOf(scalars);
-    const auto towards = static_cast<float>(1 - scalars[Scalars::kAverageDecay]);
-    return updateAll(launch, shape, [&](int64_t at, int64_t count) {
-      float *state[kState + 1];
-      for (size_t i = 0; i < kState; ++i)
-        state[i] = launch.at<float>(Weight::kNext + i) + at;
-      const vec::Average average = {averages ? launch.at<float>(kAverageAt) + at : nullptr, towards};
-      return vec::update(rule, launch.at<const float>(kUpdateGradient) + at, Weight::at(launch, at), state, average,
-                         count);
-    });
-  });
+  return Run(Update<ruleOf, kState, Weight>(call));
 }
 
 constexpr Entry kEntries[] = {

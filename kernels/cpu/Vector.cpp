@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <hwy/cache_control.h>
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
@@ -507,6 +508,17 @@ void keep(const float *fresh, const SplitWeight &weight, int64_t count) {
   }
 }
 
+void streamBytes(const std::byte *from, std::byte *to, int64_t bytes) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  if (reinterpret_cast<uintptr_t>(to) % static_cast<uintptr_t>(lanes) == 0)
+    for (; i + lanes <= bytes; i += lanes)
+      hn::Stream(hn::LoadU(d, reinterpret_cast<const uint8_t *>(from) + i), d, reinterpret_cast<uint8_t *>(to) + i);
+  if (i < bytes)
+    std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
+}
+
 struct Towards {
   float share;
   HWY_INLINE V operator()(const float *const *in) const {
@@ -592,6 +604,7 @@ HWY_EXPORT(normParameters);
 HWY_EXPORT(softmaxGrad);
 HWY_EXPORT(updateWhole);
 HWY_EXPORT(updateSplit);
+HWY_EXPORT(streamBytes);
 
 namespace vec {
 
@@ -661,6 +674,8 @@ bool update(const UpdateRule &rule, const float *gradient, float *weight, float 
             int64_t count) {
   return HWY_DYNAMIC_DISPATCH(updateWhole)(rule, gradient, weight, state, average, count);
 }
+void endStreams() { hwy::FlushStream(); }
+void stream(const std::byte *from, std::byte *to, int64_t bytes) { HWY_DYNAMIC_DISPATCH(streamBytes)(from, to, bytes); }
 bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
             const Average &average, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(updateSplit)(rule, gradient, weight, state, average, count);

@@ -115,6 +115,10 @@ bool update(const UpdateRule &rule, const float *gradient, float *weight, float 
 bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
             const Average &average, int64_t count);
 constexpr int64_t kUpdateBlock = 512;
+/// Copies bytes that nobody reads soon: past the caches where `to` is aligned for it. Call endStreams before others
+/// may read them.
+void stream(const std::byte *from, std::byte *to, int64_t bytes);
+void endStreams();
 
 } // namespace mt::kernels::cpu::vec
 #endif

@@ -18,6 +18,8 @@ namespace {
 constexpr double kWork = 1.5e8;
 constexpr uint32_t kRounds = 200;
 constexpr int kSlackAttempts = 4;
+/// Of the bytes of a packing: how much more than enough is far from it.
+constexpr uint64_t kFar = 32;
 /// Where there is room for slack, sizes are rounded up to this many significant bits.
 constexpr int kRoundedBits = 5;
 
@@ -59,7 +61,7 @@ private:
   const uint32_t moments;
   const std::vector<uint64_t> live;
   uint32_t peak = 0; ///< the first moment at which most is alive
-  const double allowance;
+  double allowance;
   const uint64_t enough;
   Order transient;
   Placer *placer = nullptr;
@@ -156,10 +158,12 @@ private:
   }
 
   /// Moves a few slots, those that end high rather than others, to other places of the order, and keeps what is no
-  /// worse. What is tried does not depend on what is enough: what was found once for a small budget is found again for
-  /// just that.
+  /// worse. What is tried does not depend on what is enough, but for how long: what was found once for a small budget
+  /// is found again for just that. Far from there it is not worth much.
   void wander() {
     std::mt19937 random(1);
+    if (result.bytes > enough && result.bytes - enough > result.bytes / kFar)
+      allowance = std::min(allowance, static_cast<double>(placer->work()) + allowance / 4);
     auto below = [&](size_t count) { return random() % count; };
     while (!done() && result.bytes > enough) {
       Order order = bestOrder;

@@ -237,6 +237,8 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
       return getOperation().emitError() << "residency '" << residency << "': must be none, weights or state";
     if (park.hasValue())
       constraints.parked = park;
+    if (speculate.hasValue())
+      constraints.speculative = speculate;
     if (summed.hasValue())
       constraints.summed = summed;
     if (distance.hasValue())

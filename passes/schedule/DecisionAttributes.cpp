@@ -16,6 +16,7 @@ struct Flag {
 constexpr Flag kFlags[] = {{"mt.kept", &planner::LayerDecision::kept},
                            {"mt.resident", &planner::LayerDecision::resident},
                            {"mt.state_streamed", &planner::LayerDecision::stateStreamed},
+                           {"mt.speculative", &planner::LayerDecision::speculative},
                            {"mt.state_in_file", &planner::LayerDecision::stateInFile},
                            {"mt.gradient_in_file", &planner::LayerDecision::gradientInFile},
                            {"mt.weights_in_file", &planner::LayerDecision::weightsInFile},

@@ -43,14 +43,6 @@ const std::string &deviceOf(const plan::Plan &plan, const std::string &wanted) {
   return wanted.empty() ? plan.target.device : wanted;
 }
 
-/// Kernels that consume the gradient of a parameter say which: the catalogue knows them by that attribute.
-bool consumesGradient(const kernels::Kernel &kernel) {
-  for (const kernels::AttributeSpec &attribute : kernel.attributes)
-    if (attribute.name == "parameter")
-      return true;
-  return false;
-}
-
 } // namespace
 
 struct Executor::State {
@@ -106,8 +98,10 @@ void Executor::State::makeFunctions(network::Channel channel) {
   if (!callbacks.gradient)
     return;
   for (const kernels::Kernel &kernel : kernels::all())
-    if (consumesGradient(kernel))
+    if (kernels::isUpdate(kernel.name))
       made.before[std::string(kernel.name)] = [this](const kernels::Signature &call, std::span<void *const> operands) {
+        if (kernels::speculationOf(call) == kernels::Speculation::begins)
+          return Status(); // it is told when that ends: until then the step may be skipped
         if (static_cast<const double *>(operands[kernels::kUpdateScalars])[kernels::Scalars::kStep] == 0)
           return Status(); // nothing is pending: the kernel does nothing either
         std::lock_guard lock(gradientMutex);

@@ -89,6 +89,8 @@ private:
     line("  predicted  step {} ({}): compute {}, upload {}, download {}, host {}{}{}", formatSeconds(p.stepSeconds),
          p.bound, formatSeconds(p.computeSeconds), formatSeconds(p.uploadSeconds), formatSeconds(p.downloadSeconds),
          formatSeconds(p.hostSeconds), also("disk", p.diskSeconds), also("network", p.networkSeconds));
+    if (const double clipped = clippedSeconds(plan); clipped > p.stepSeconds)
+      line("  clipped    step {}: its speculative updates are repeated", formatSeconds(clipped));
     line("  work       {} useful, {} executed; over the link: weights {}, gradients {}, activations {}, state {}",
          formatFlops(p.usefulFlops), formatFlops(p.executedFlops), formatSize(p.weightLinkBytes),
          formatSize(p.gradientLinkBytes), formatSize(p.activationLinkBytes), formatSize(p.stateLinkBytes));

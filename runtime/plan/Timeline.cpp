@@ -1,5 +1,6 @@
 #include "runtime/plan/Timeline.h"
 
+#include "kernels/Optimizers.h"
 #include "runtime/plan/Contention.h"
 
 #include <algorithm>
@@ -112,6 +113,44 @@ Timeline simulate(const Plan &plan, const Program &program) {
   for (const Command &command : program.commands)
     commands.push_back({command.stream, command.predictedSeconds, command.awaits});
   return simulate(commands, plan.streams, plan.target.contention, isCyclic(program.kind));
+}
+
+double clippedSeconds(const Plan &plan) {
+  using kernels::Speculation;
+  const Program *step = plan.program(ProgramKind::step);
+  if (!step)
+    return plan.prediction.stepSeconds;
+  auto speculationOf = [&](const Command &command) {
+    const bool isUpdate = !command.isCopy && command.role == Role::update;
+    const std::vector<Call> *calls = isUpdate ? &plan.templates[command.templateIndex].calls : nullptr;
+    return calls && !calls->empty() ? kernels::speculationOf(calls->front().signature) : Speculation::none;
+  };
+  auto piece = [&](const Command &command) { // the first of its pieces says which they are
+    const kernels::Signature &call = plan.templates[command.templateIndex].calls.front().signature;
+    return std::pair(call.integer("parameter"), call.integer("first"));
+  };
+  // By bytes of memory: the end writes no undo, and reads it in place of what it replaces.
+  auto part = [&](const Command &command) {
+    double all = 0, undo = 0;
+    for (const Call &call : plan.templates[command.templateIndex].calls) {
+      all += kernels::traffic(call.signature);
+      undo += static_cast<double>(call.signature.operands.back().bytes());
+    }
+    return 1 - undo / all;
+  };
+  std::map<std::pair<int64_t, int64_t>, double> begun;
+  for (const Command &command : step->commands)
+    if (speculationOf(command) == Speculation::begins)
+      begun[piece(command)] = command.predictedSeconds * part(command);
+  if (begun.empty())
+    return plan.prediction.stepSeconds;
+  std::vector<TimedCommand> commands;
+  for (const Command &command : step->commands) {
+    const auto found = speculationOf(command) == Speculation::ends ? begun.find(piece(command)) : begun.end();
+    commands.push_back(
+        {command.stream, found != begun.end() ? found->second : command.predictedSeconds, command.awaits});
+  }
+  return simulate(commands, plan.streams, plan.target.contention, true).seconds;
 }
 
 std::vector<Wait> waits(const Plan &plan, const Program &program, const Timeline &timeline) {

@@ -32,6 +32,10 @@ Timeline simulate(std::span<const TimedCommand> program, std::span<const Stream>
 /// The same for a program of a plan; `step` is cyclic.
 Timeline simulate(const Plan &plan, const Program &program);
 
+/// Seconds of a step whose gradient is clipped: speculative updates, which the prediction takes to hold, are repeated.
+/// Of a plan that has none those of any step.
+double clippedSeconds(const Plan &plan);
+
 /// A stretch of time in which a stream has nothing to do: before `command`, until `awaited` ends, which was issued `back`
 /// iterations before it.
 struct Wait {

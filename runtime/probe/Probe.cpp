@@ -212,6 +212,8 @@ private:
   /// Once, unless it is too large, a call of the training loop, or cannot be written down.
   void addCall(Work work, bool ofStep = false) {
     std::erase_if(work.call.operands, [](const OperandType &operand) { return operand.effect == Effect::scratch; });
+    if (kernels::isUpdate(work.call.kernel) && kernels::speculationOf(work.call) != kernels::Speculation::none)
+      return; // by their bytes they take as long as those that wait for the norm, or nothing
     double bytes = 0;
     for (const OperandType &operand : work.call.operands)
       bytes += static_cast<double>(operand.bytes());

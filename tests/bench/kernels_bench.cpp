@@ -1,5 +1,6 @@
 // Rates of the CPU kernels at the sizes of GPT-2 124M, batch 4, sequence 256, against oneDNN's own product and a plain
 // copy: `kernels_bench --benchmark_filter=matmul`. MT_THREADS sets the number of threads (default: the machine's).
+#include "kernels/Optimizers.h"
 #include "kernels/cpu/CpuKernels.h"
 
 #include <benchmark/benchmark.h>
@@ -28,7 +29,6 @@ cpu::ThreadPool &pool() {
 
 OperandType in(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::read, true}; }
 OperandType out(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::write, true}; }
-OperandType updated(Dims dims) { return {DType::f32, std::move(dims), Effect::update, true}; }
 OperandType none() { return {DType::f32, {}, Effect::read, false}; }
 
 /// A prepared call with operands of its own: floats small and not zero, integers zero, scalars as in a step.
@@ -118,8 +118,9 @@ void plainCopy(State &state) {
 
 std::map<std::string, Signature> calls() {
   const Dims x = {1024, 768}, wide = {1024, 3072}, heads = {4, 256, 12, 64}, table = {50257, 768};
-  const OperandType step = in({Scalars::kCount}, DType::f64), norm = in({1}, DType::f64), statistic = in({1024});
-  const Attributes causal = {{"scale", 0.125}, {"minDistance", int64_t{0}}}, parameter = {{"parameter", int64_t{0}}};
+  const OperandType step = in({Scalars::kCount}, DType::f64), statistic = in({1024});
+  const Attributes causal = {{"scale", 0.125}, {"minDistance", int64_t{0}}};
+  const OptimizerSpec &adamw = *findOptimizer("adamw");
   const Attributes tanh = {{"form", std::string("tanh")}}, slope = {{"activation", std::string("gelu_tanh")}};
   const Attributes rows = {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{0}}};
   const Dims longHeads = {1, 1024, 12, 64};
@@ -174,8 +175,10 @@ std::map<std::string, Signature> calls() {
        {"transpose", {{"permutation", std::vector<int64_t>{0, 2, 1, 3}}}, {in(heads), out({4, 12, 256, 64})}}},
       {"copy", {"copy", {}, {in(table), out(table)}}},
       {"squared_norm", {"squared_norm", {}, {in(table), out({1}, DType::f64)}}},
-      {"adamw", {"adamw", parameter, {in(table), norm, step, updated(table), updated(table), updated(table)}}},
-      {"sgd", {"sgd", parameter, {in(table), norm, step, updated(table), updated(table)}}}};
+      {"adamw", updateCall(adamw, false, table)},
+      {"adamw_split", updateCall(adamw, true, table)},
+      {"adamw_split_begins", updateCall(adamw, true, table, Speculation::begins)},
+      {"sgd", updateCall(*findOptimizer("sgd"), false, table)}};
 }
 
 void registerAll() {

@@ -72,7 +72,7 @@ class Bench:
             attributes = []
             if not last and "nn.backward" in call:
                 attributes.append(f'mt.saved = "{pick.choice(("input", "attention", "all"))}"')
-            attributes += [name for name in ("mt.kept", "mt.resident", "mt.state_streamed", "mt.state_in_file", "mt.gradient_in_file", "mt.parked_saved",
+            attributes += [name for name in ("mt.kept", "mt.resident", "mt.state_streamed", "mt.speculative", "mt.state_in_file", "mt.gradient_in_file", "mt.parked_saved",
                                         "mt.exchanged_on_device", "mt.weights_in_file", "mt.parked_in_file") if pick.random() < 0.5]
             if pick.random() < 0.5:
                 attributes.append(f"mt.parts = {pick.randint(1, 8)} : i64")

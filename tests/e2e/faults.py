@@ -1,11 +1,14 @@
 """Running mtrun with tests/faults/Faults.cpp preloaded, and what lies in a run's folder. Shared by crash_points.py and
 runs.py."""
 import json
+import math
 import os
 import pathlib
 import re
 import shutil
 import signal
+import struct
+import zipfile
 
 import tool
 
@@ -82,3 +85,16 @@ def journal(path):
         at = end + 1 + int(count)
         records.append((kind, where, other, int(offset), data[end + 1:at]))
     return records
+
+
+def poison(source, target, rows):
+    """A copy of arrays in which a row of the first, of floats, has an infinity; in each of several."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for number, name in enumerate(old.namelist()):
+            data = bytearray(old.read(name))
+            (head,) = struct.unpack("<H", data[8:10])
+            if number == 0:
+                shape = eval(data[10:10 + head].decode())["shape"]
+                for row in rows:
+                    struct.pack_into("<f", data, 10 + head + 4 * row * math.prod(shape[1:]), math.inf)
+            new.writestr(name, bytes(data))

@@ -13,7 +13,6 @@ import math
 import re
 import struct
 import sys
-import zipfile
 
 import faults
 import tool
@@ -30,25 +29,12 @@ PLANS = {"chosen": ["--target", "h100", "--ema"], "streamed": ["--target", "h100
     "devices": ["--target", "cpu-discrete", "--devices", "2"]}
 
 
-def poison(source, target, rows):
-    """A copy of arrays in which a row of the first, of floats, has an infinity; in each of several."""
-    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
-        for number, name in enumerate(old.namelist()):
-            data = bytearray(old.read(name))
-            (head,) = struct.unpack("<H", data[8:10])
-            if number == 0:
-                shape = eval(data[10:10 + head].decode())["shape"]
-                for row in rows:
-                    struct.pack_into("<f", data, 10 + head + 4 * row * math.prod(shape[1:]), math.inf)
-            new.writestr(name, bytes(data))
-
-
 class Bench:
     def __init__(self, scratch, case):
         self.scratch, self.case, self.rows = scratch, case, ROWS[case]
         scratch.link(case, "model.onnx", "data.npz")
-        poison(scratch / "data.npz", scratch / "bad.npz", [(BAD - 1) * self.rows + 5])
-        poison(scratch / "data.npz", scratch / "hopeless.npz", range(BAD * self.rows, 30 * self.rows))
+        faults.poison(scratch / "data.npz", scratch / "bad.npz", [(BAD - 1) * self.rows + 5])
+        faults.poison(scratch / "data.npz", scratch / "hopeless.npz", range(BAD * self.rows, 30 * self.rows))
 
     def compile(self, optimizer, options):
         words = tool.without(tool.case_commands(self.case)[0], "-o", "--optimizer")

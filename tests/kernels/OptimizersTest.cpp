@@ -23,6 +23,35 @@ TEST(Optimizers, HaveKernelsOfTheirOperands) {
       }
 }
 
+TEST(Optimizers, MaySpeculate) {
+  for (const OptimizerSpec &optimizer : optimizers())
+    for (bool split : {false, true})
+      for (const Dims &dims : {Dims{37}, Dims{3, 512}}) {
+        const Signature plain = updateCall(optimizer, split, dims);
+        EXPECT_TRUE(isUpdate(plain.kernel));
+        EXPECT_EQ(speculationOf(plain), Speculation::none);
+        for (Speculation speculation : {Speculation::begins, Speculation::ends}) {
+          Signature call = updateCall(optimizer, split, dims, speculation);
+          EXPECT_EQ(speculationOf(call), speculation);
+          EXPECT_EQ(check(call), "");
+          EXPECT_EQ(missingCode(call, Backend::cpu), "");
+          EXPECT_EQ(missingCode(call, Backend::cuda), call.kernel + ": updates that speculate run on the host alone");
+          OperandType &undo = call.operands[speculation == Speculation::ends ? kUpdateUndo : call.operands.size() - 1];
+          EXPECT_EQ(undo.elements(), undoBytes(optimizer, split, plain.operands.front().elements()));
+          EXPECT_DOUBLE_EQ(traffic(call), traffic(plain) + static_cast<double>(undo.bytes()));
+          undo.dims[0] -= 1;
+          EXPECT_NE(check(call), "");
+          undo.dims[0] += 1;
+          undo.type = DType::f32;
+          EXPECT_NE(check(call), "");
+          undo.type = DType::u8;
+          call.operands[speculation == Speculation::ends ? kUpdateUndo + 1 : kUpdateUndo].effect = Effect::write;
+          EXPECT_NE(check(call), "");
+        }
+      }
+  EXPECT_FALSE(isUpdate("pairwise_sum"));
+}
+
 TEST(Optimizers, ReadScalarsThatNothingElseFills) {
   const std::set<int> common = {Scalars::kStep,         Scalars::kLearningRate,  Scalars::kSkips,
                                 Scalars::kInverseValid, Scalars::kClipThreshold, Scalars::kClipScale,

@@ -346,6 +346,90 @@ TEST(Step, AveragesFollowTheNewMasters) {
   EXPECT_EQ(count, 3 * 2 * 2 * 2);
 }
 
+/// The begin of an update that speculates, or its end after `begun`, with other scalars.
+Call speculating(const OptimizerSpec &optimizer, bool split, const Call &plain, const Outcome *begun,
+                 const Tensor &scalars) {
+  Call call = plain;
+  call.inputs[kUpdateScalars] = scalars;
+  const int64_t bytes = undoBytes(optimizer, split, plain.inputs[kUpdateGradient].elements());
+  if (begun) {
+    call.inputs.push_back({DType::u8, {bytes}, begun->outputs.back()});
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      call.outputs[i].initial = begun->outputs[i];
+  } else {
+    call.outputs.push_back({DType::u8, {bytes}});
+  }
+  return call;
+}
+
+void expectSame(const std::vector<Values> &results, const Outcome &outcome) {
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_TRUE(outcome.guardsIntact);
+  for (size_t i = 0; i < results.size(); ++i)
+    EXPECT_TRUE(outcome.outputs[i] == results[i]) << "result " << i;
+}
+
+/// Whether the gradient is clipped, the step skipped, or nothing was pending.
+TEST(Step, SpeculationGivesTheBitsOfUpdatesThatWait) {
+  int count = 0;
+  for (const OptimizerSpec &optimizer : optimizers())
+    for (bool split : {false, true})
+      for (const Dims &dims : {Dims{37}, Dims{512}, Dims{33, 1030}}) {
+        SCOPED_TRACE(std::string(optimizer.name) + (split ? " split" : ""));
+        const Call call = drawnUpdate(optimizer, split, dims, 0.9);
+        std::vector<Values> before;
+        for (const Output &output : call.outputs)
+          before.push_back(output.initial);
+        auto with = [&](double step, double norm, double clip) {
+          Tensor scalars = call.inputs[kUpdateScalars];
+          scalars.values[Scalars::kStep] = step, scalars.values[Scalars::kGradientNorm] = norm;
+          scalars.values[Scalars::kClipScale] = clip;
+          return scalars;
+        };
+        auto plain = [&](double clip) {
+          Call waited = call;
+          waited.inputs[kUpdateScalars] = with(3, 1, clip);
+          return run(waited).outputs;
+        };
+        const Outcome begun =
+            run(speculating(optimizer, split, call, nullptr, with(3, 0, 0.25))); // which it does not read
+        expectSame(plain(1), begun);
+        auto ended = [&](const Tensor &scalars) { return run(speculating(optimizer, split, call, &begun, scalars)); };
+        expectSame(plain(1), ended(with(3, 1, 1)));
+        expectSame(plain(0.5), ended(with(3, 1, 0.5)));
+        expectSame(before, ended(with(0, std::nan(""), 1)));
+        expectSame(before, ended(with(0, HUGE_VAL, 0)));
+        expectSame(plain(1), ended(with(0, 0, 0)));
+        Call none = call; // a part whose own norm is not finite, of a step that is then skipped
+        none.inputs[kUpdateNorm] = norms({HUGE_VAL});
+        const Outcome left = run(speculating(optimizer, split, none, nullptr, with(3, 0, 1)));
+        expectSame(before, left);
+        expectSame(before, run(speculating(optimizer, split, none, &left, with(0, HUGE_VAL, 0))));
+        ++count;
+      }
+  EXPECT_EQ(count, static_cast<int>(optimizers().size()) * 2 * 3);
+}
+
+/// A weight that would not be finite is an error only where the gradient is not clipped.
+TEST(Step, SpeculationRefusesWhenItEnds) {
+  for (bool split : {false, true}) {
+    const OptimizerSpec &sgd = *findOptimizer("sgd");
+    Call call = drawnUpdate(sgd, split, {1500}, 0.9);
+    call.attributes["first"] = int64_t{100};
+    call.inputs[kUpdateGradient].values[1030] = 3e38;
+    Tensor scalars = call.inputs[kUpdateScalars];
+    scalars.values[Scalars::kLearningRate] = 1e6;
+    call.inputs[kUpdateScalars] = scalars;
+    const Outcome begun = run(speculating(sgd, split, call, nullptr, scalars));
+    ASSERT_TRUE(begun.status.ok()) << begun.status.message();
+    EXPECT_EQ(runError(speculating(sgd, split, call, &begun, scalars)),
+              "a new weight is not finite, at element 1124 or a little after; try a lower learning rate");
+    scalars.values[Scalars::kClipScale] = 1e-30;
+    call.inputs[kUpdateScalars] = scalars;
+    expectSame(run(call).outputs, run(speculating(sgd, split, call, &begun, scalars)));
+  }
+}
+
 /// No rate, decay or clipping touches a statistic.
 TEST(Step, Replace) {
   for (const Dims &dims : {Dims{37}, Dims{33, 1030}}) {

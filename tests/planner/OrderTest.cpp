@@ -143,6 +143,7 @@ TEST(Order, NoStreamIsBusyLongerThanAStepTakes) {
       layer.stateStreamed = random() % 2;
       layer.rung = static_cast<int64_t>(random() % 3);
       layer.parkedSaved = random() % 2;
+      layer.speculative = random() % 2;
     }
     settle(model, machine, decisions);
     const Timing timing = timeOf(model, machine, decisions);
@@ -156,7 +157,8 @@ TEST(Order, NoStreamIsBusyLongerThanAStepTakes) {
 Decisions randomDecisions(const Model &model, const Machine &machine, std::mt19937 &random) {
   Decisions decisions = leastMemory(model);
   const std::vector<bool> reside = canReside(model, machine), streams = canStreamState(model, machine),
-                          parks = canParkSaved(model, machine), files = canBeInFile(model, machine);
+                          parks = canParkSaved(model, machine), files = canBeInFile(model, machine),
+                          speculates = canSpeculate(model, machine);
   for (size_t l = 0; l < model.layers.size(); ++l) {
     LayerDecision &layer = decisions.layers[l];
     layer.rung = model.layers[l].isLoss ? 0 : static_cast<int64_t>(random() % model.layers[l].rungs.size());
@@ -164,6 +166,7 @@ Decisions randomDecisions(const Model &model, const Machine &machine, std::mt199
     layer.resident = random() % 2 && reside[l];
     layer.stateStreamed = random() % 2 && streams[l] && !layer.resident;
     layer.parkedSaved = random() % 2 && parks[l];
+    layer.speculative = random() % 2 && speculates[l];
     layer.stateInFile = files[l] && random() % 2;
     layer.gradientInFile = random() % 2;
     layer.together = int64_t(2) << random() % 3;

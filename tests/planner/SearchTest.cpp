@@ -62,7 +62,8 @@ public:
 private:
   struct Choice {
     int64_t rung = 0;
-    int place = 0; ///< streamed, kept or resident; streamed or kept, with its state streamed
+    int place =
+        0; ///< streamed, kept or resident; streamed or kept, with its state streamed, or with a speculative update
     bool parked = false, parkedSaved = false;
     std::vector<double> load; ///< by stream
     double forward = 0, backward = 0; ///< seconds of all micro-batches
@@ -89,8 +90,9 @@ private:
 
   void set(size_t l, const Choice &choice) {
     decisions.layers[l].rung = choice.rung;
-    decisions.layers[l].kept = choice.place == 1 || choice.place == 4;
-    decisions.layers[l].stateStreamed = choice.place >= 3;
+    decisions.layers[l].kept = choice.place == 1 || choice.place == 4 || choice.place == 6;
+    decisions.layers[l].stateStreamed = choice.place == 3 || choice.place == 4;
+    decisions.layers[l].speculative = choice.place >= 5;
     decisions.layers[l].resident = choice.place == 2;
     decisions.parked[l] = choice.parked;
     decisions.layers[l].parkedSaved = choice.parkedSaved;
@@ -109,7 +111,7 @@ private:
     const Layer &layer = model.layers[l];
     const Parameter &parameter = model.parameters[l];
     for (int64_t rung = 0; rung < (layer.isLoss ? 1 : static_cast<int64_t>(layer.rungs.size())); ++rung)
-      for (int place = 0; place < 5; ++place)
+      for (int place = 0; place < (model.clip ? 7 : 5); ++place)
         for (int parks = 0; parks < 4; ++parks) {
           const bool parked = parks & 1, parkedSaved = parks & 2;
           if (parkedSaved && (rung == 0 || !parkable[l]))
@@ -124,7 +126,7 @@ private:
           choice.forward = layer.isLoss ? 0 : secondsOf(code.forward);
           choice.backward = secondsOf(code.backward);
           choice.home = place >= 2 ? 0 : homeOf(parameter);
-          if (place > 0 || layer.isLoss)
+          if ((place > 0 && place != 5) || layer.isLoss)
             choice.bytes += parameter.type.bytes();
           if (layer.isLoss) // its gradient
             choice.bytes += parameter.full.bytes();
@@ -182,13 +184,19 @@ private:
   }
 };
 
-/// "0s- 1kp 2r-": of each layer the rung, the place, and whether its value is parked.
+/// "0st- 1kup 2r-": of each layer the rung, the place, how it is updated, and whether its value is parked.
 std::string textOf(const Decisions &decisions) {
   std::string text;
   for (size_t l = 0; l < decisions.layers.size(); ++l) {
     const LayerDecision &layer = decisions.layers[l];
-    text += std::to_string(layer.rung) + (layer.resident ? "r" : layer.kept ? "k" : "s") + (decisions.parked[l] ? "p" : "-") + (layer.parkedSaved ? "P" : "") +
-            std::to_string(layer.parts) + " ";
+    text += std::to_string(layer.rung) +
+            (layer.resident ? "r"
+             : layer.kept   ? "k"
+                            : "s") +
+            (layer.stateStreamed ? "t"
+             : layer.speculative ? "u"
+                                 : "") +
+            (decisions.parked[l] ? "p" : "-") + (layer.parkedSaved ? "P" : "") + std::to_string(layer.parts) + " ";
   }
   return text;
 }
@@ -207,13 +215,16 @@ TEST(Search, IsNearTheBestOfAllDecisions) {
     Constraints constraints;
     const int64_t least = leastOf(model, machine, {}).decisions.deviceLimit;
     constraints.deviceMemory = least / 16 * std::uniform_int_distribution<int>(17, 48)(random);
+    constraints.clipped = 0; // the others are judged by nothing else
     const Found found = search(model, machine, constraints);
     ASSERT_TRUE(found.timing.fits()) << "model " << i;
     Exhaustive all(model, machine, constraints, found.timing.seconds / 1.03);
     const double best = all.run();
     tried += all.tried;
     if (wanted)
-      std::printf("%d: %zu layers, %zu tried\n", i, model.layers.size() - 1, all.tried), std::fflush(stdout);
+      std::printf("%d: %zu layers%s, %zu tried\n", i, model.layers.size() - 1, model.clip ? ", clipped" : "",
+                  all.tried),
+          std::fflush(stdout);
     EXPECT_FALSE(all.found) << "model " << i << ": " << textOf(found.decisions) << found.timing.seconds << ", and " << textOf(*all.found) << best;
   }
   std::printf("%d models, %zu steps simulated\n", models, tried);
@@ -252,6 +263,36 @@ TEST(Search, StreamsStateWhereTheHostIsTheBound) {
   EXPECT_EQ(std::ranges::count(without.decisions.layers, true, &LayerDecision::stateStreamed), 0);
   EXPECT_LT(found.timing.seconds, 0.7 * without.timing.seconds);
   EXPECT_GE(found.timing.seconds, lowerBound(model, machine, constraints) * (1 - 1e-9));
+}
+
+/// With clipping the host would wait for the norm while backward runs.
+TEST(Search, SpeculatesWhereTheHostIsTheBound) {
+  // The host takes 40 ms for a layer's update, and backward 20.
+  Model model = smallModel(std::vector<SmallLayer>(8, {250000, 1000, {1000, 2000}, 10e-3, {22e-3, 21e-3, 20e-3}}));
+  model.clip = true;
+  const Machine machine(smallTarget(1.75e8));
+  Constraints constraints;
+  constraints.resident = false;
+  const Found found = search(model, machine, constraints);
+  ASSERT_TRUE(found.timing.fits());
+  const auto count = std::ranges::count(found.decisions.layers, true, &LayerDecision::speculative);
+  EXPECT_GE(count, 2);
+  EXPECT_LT(count, 8) << "the last of backward come too late";
+  EXPECT_FALSE(found.decisions.layers.front().speculative) << "whose gradient tells the norm";
+  EXPECT_GE(found.timing.seconds, lowerBound(model, machine, constraints) * (1 - 1e-9));
+  Constraints waiting = constraints;
+  waiting.speculative = false;
+  const Found without = search(model, machine, waiting);
+  EXPECT_EQ(std::ranges::count(without.decisions.layers, true, &LayerDecision::speculative), 0);
+  EXPECT_LT(found.timing.seconds, 0.85 * without.timing.seconds);
+  EXPECT_GE(without.timing.seconds, lowerBound(model, machine, waiting) * (1 - 1e-9));
+  // Undos have their place on the host.
+  constraints.hostMemory = without.timing.hostUsed + 2 * 13 * 250000;
+  const Found little = search(model, machine, constraints);
+  ASSERT_TRUE(little.timing.fits());
+  EXPECT_LE(std::ranges::count(little.decisions.layers, true, &LayerDecision::speculative), 2);
+  model.clip = false;
+  EXPECT_EQ(std::ranges::count(canSpeculate(model, machine), true), 0);
 }
 
 TEST(Search, TakesWhatIsGiven) {

@@ -256,6 +256,10 @@ void addTargetFlags(CLI::App &app, pipeline::Options &o) {
       ->check(oneOf({"layers", "batch"}));
   addText(app, "--park", "on|off", [&o](const std::string &t) { o.park = t == "on"; },
           "saved layer inputs wait on the host (default: on)")->check(oneOf({"on", "off"}));
+  add(app, "--clipped", "SHARE", o.clipped,
+      "with --clip: the share of steps whose gradient is clipped.\nThe host updates layers while backward runs, as if "
+      "it was\nnot, where that saves time on average (default: 0.1; 1:\nnever)")
+      ->check(CLI::Range(0.0, 1.0));
   addText(app, "--fuse", "on|off", [&o](const std::string &t) { o.fuse = t == "on"; },
           "elementwise operations that use each other are computed in\none pass over memory (default: on)")
       ->check(oneOf({"on", "off"}));
