@@ -12,6 +12,10 @@ namespace mt::pipeline {
 namespace {
 /// Searches, each with what packing lost taken away, until the packed schedule fits.
 constexpr int kAttempts = 8;
+/// Phases that weights are brought ahead where more of them make memory too full to be packed, and how much longer a
+/// step may take for that.
+constexpr int64_t kNear[] = {1, 2, 4};
+constexpr double kSlower = 0.003;
 
 /// Bytes of a placed module's spaces.
 Needed neededBy(ModuleOp module) {
@@ -156,9 +160,11 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     constraints.deviceMemory = std::min(constraints.deviceMemory, before->deviceMemory);
     constraints.hostMemory = std::min(constraints.hostMemory, before->hostMemory);
   }
+  std::optional<planner::Found> next;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const planner::Found *from = planned.found ? &*planned.found : before ? &*before : nullptr;
-    planner::Found found = planner::search(read->model, machine, constraints, from);
+    planner::Found found =
+        next ? *std::exchange(next, std::nullopt) : planner::search(read->model, machine, constraints, from);
     // Where nothing fits, or packing loses too much of what does, it is what needs least memory; if that does not fit either,
     // the message names what takes the room.
     const bool last = !found.timing.fits() || attempt + 1 == kAttempts;
@@ -201,19 +207,30 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
                               "smallest budget for these choices is --host-memory {}B",
                               formatSize(uint64_t(both)), both, formatSize(uint64_t(budgets.hostMemory)), both));
     }
+    for (int64_t distance : kNear) {
+      if (constraints.distance)
+        break;
+      planner::Found same = planner::nearer(read->model, machine, constraints, found, distance);
+      if (!same.timing.fits() || same.timing.expected > (1 + kSlower) * found.timing.expected)
+        continue;
+      constraints.distance = distance;
+      next = std::move(same);
+    }
     // A little less often gives the same plan again: a quarter more than is missing, and each time at least twice as much less
     // as the time before.
     auto less = [&](int64_t &budget, int64_t used, int64_t excess) {
       budget = std::min(budget, used) - std::max(excess + excess / 4, (budget >> 11) << attempt);
     };
-    if (tooMuch && machine.file)
-      less(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory);
-    else if (tooMuch)
-      less(constraints.deviceMemory, needed.device, both - budgets.hostMemory);
-    else if (needed.device > budgets.deviceMemory)
-      less(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory);
-    else
-      less(constraints.hostMemory, found.decisions.hostLimit, needed.host - budgets.hostMemory);
+    if (!next) {
+      if (tooMuch && machine.file)
+        less(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory);
+      else if (tooMuch)
+        less(constraints.deviceMemory, needed.device, both - budgets.hostMemory);
+      else if (needed.device > budgets.deviceMemory)
+        less(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory);
+      else
+        less(constraints.hostMemory, found.decisions.hostLimit, needed.host - budgets.hostMemory);
+    }
     // The next micro-batch loses less or more: from here, but with all that it may use.
     found.deviceMemory = given.deviceMemory, found.hostMemory = given.hostMemory;
     planned.found = std::move(found);

@@ -712,10 +712,13 @@ private:
     for (const Command &command : program)
       layers = std::max({layers, command.updates + 1, command.lands + 1, command.begins + 1});
     result.pending.assign(static_cast<size_t>(layers), 0);
-    result.pendingDown = result.pending;
+    result.pendingDown.assign(static_cast<size_t>(layers), INT64_MAX);
+    for (const Command &command : program)
+      if (command.lands >= 0)
+        result.pendingDown[static_cast<size_t>(command.lands)] = 0;
     result.vain.assign(static_cast<size_t>(layers), false);
     for (uint32_t i = 0; i < count; ++i) {
-      if (program[i].begins >= 0 && norm && result.start[i] >= result.start[*norm])
+      if (program[i].begins >= 0 && norm && result.start[i] >= std::min(result.start[*norm], result.seconds))
         result.vain[static_cast<size_t>(program[i].begins)] = true;
       auto isNotLate = [&](std::vector<int64_t> &pending, int64_t layer) {
         if (layer >= 0 && result.start[i] < result.seconds)

@@ -30,9 +30,11 @@ struct Timing {
   /// from that one's. Negative before.
   std::vector<double> start;
   std::vector<double> busy;  ///< by stream
-  /// By layer: the first part from which on updates, and gradients' ways down to them, start after the next step has.
+  /// By layer: the first part from which on updates, and gradients' ways down to them, start after the next step has;
+  /// beyond any, where gradients come down before they are added up.
   std::vector<int64_t> pending, pendingDown;
-  std::vector<bool> vain; ///< by layer: its speculative update, or a part of it, begins when the norm is known
+  std::vector<bool> vain; ///< by layer: its speculative update, or a part of it, begins when the norm is known,
+                          ///< or the next step has begun
   bool fits() const { return missingDevice == 0 && missingHost == 0; }
 };
 

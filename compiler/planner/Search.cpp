@@ -80,6 +80,15 @@ public:
     return found();
   }
 
+  Found nearer(Found before, int64_t distance) {
+    best = before.decisions;
+    best.distance = distance;
+    timing = evaluate(best);
+    const Found same = found();
+    before.decisions = same.decisions, before.timing = same.timing;
+    return before;
+  }
+
   Found least() {
     start();
     best.deviceLimit = best.hostLimit = INT64_MAX;
@@ -123,7 +132,8 @@ private:
   };
   std::vector<Axis> axes;
   std::vector<size_t> turns; ///< of the axes: which comes first
-  std::optional<size_t> speculation; ///< the axis of speculative updates
+  std::optional<size_t> speculation; ///< the axis of speculative updates,
+  bool isSpeculating = false;        ///< which has its turn
   size_t border = 0;         ///< layers at either end, of those that the host updates, that are cut in parts
 
   struct State {
@@ -260,6 +270,8 @@ private:
     Timing result = time(schedule, schedule.step, machine, decisions, true);
     for (const Command &command : schedule.step) // at most; some of it passes under other work
       result.expected += constraints.clipped * command.clippedSeconds.value_or(0);
+    if (std::ranges::count(result.vain, true) > 0) // it will not be: settle() decides otherwise
+      result.expected = std::numeric_limits<double>::max();
     return result;
   }
 
@@ -472,6 +484,9 @@ private:
     goOn(ends);
     if (!speculation)
       return;
+    if (constraints.thorough)
+      polish();
+    isSpeculating = true;
     allowed = simulated + allowance / 2;
     ends = {state()};
     set(least);
@@ -771,7 +786,7 @@ private:
       add([&](Decisions &changed) { changed.layers[l].resident = !changed.layers[l].resident; });
     if (!constraints.resident && streams[l] && !from.layers[l].resident)
       add([&](Decisions &changed) { changed.layers[l].stateStreamed = !changed.layers[l].stateStreamed; });
-    if (!constraints.speculative && speculates[l] && !from.layers[l].resident && !from.layers[l].stateStreamed)
+    if (isSpeculating && speculates[l] && !from.layers[l].resident && !from.layers[l].stateStreamed)
       add([&](Decisions &changed) { changed.layers[l].speculative = !changed.layers[l].speculative; });
     if (!constraints.summed && model.microBatches > 1 && !machine.unified())
       add([&](Decisions &changed) {
@@ -891,6 +906,11 @@ Found search(const Model &model, const Machine &machine, const Constraints &cons
   const bool isFaster =
       shared.timing.fits() && (!turns.timing.fits() || shared.timing.expected < turns.timing.expected);
   return isFaster ? shared : turns;
+}
+
+Found nearer(const Model &model, const Machine &machine, const Constraints &constraints, const Found &found,
+             int64_t distance) {
+  return Searcher(model, machine, constraints).nearer(found, distance);
 }
 
 Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints) {

@@ -43,6 +43,10 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
 /// The best decisions found; if their timing does not fit, nothing does. It goes on from what was found `before` with other
 /// budgets, or another micro-batch, of the same model.
 Found search(const Model &model, const Machine &machine, const Constraints &constraints, const Found *before = nullptr);
+/// What was found, but that weights are brought no more than so many phases ahead; if the timing does not fit, it does
+/// not.
+Found nearer(const Model &model, const Machine &machine, const Constraints &constraints, const Found &found,
+             int64_t distance);
 /// What needs least memory, with values on the device that the host has no room for, as far as that has: for the message that
 /// names the smallest budget that would do.
 Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints);

@@ -104,4 +104,5 @@ def main():
     print(f"slowest compilation {max((took for _, _, took, _ in found), default=0):.1f} s")
 
 
-main()
+if __name__ == "__main__":
+    main()

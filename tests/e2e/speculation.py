@@ -64,6 +64,8 @@ class Bench:
             for norm in (1e9, some, min(norms) / 100):
                 want = self.run("waiting", "want", norm=norm)
                 self.same(self.run("speculative", "got", "--jitter", "5", "--poison", norm=norm), want, f"{name}, norm {norm}")
+                if norm != some:
+                    continue
                 self.run("speculative", "part", "--checkpoint-every", "1", "--keep", str(STEPS), norm=norm)
                 self.scratch.run(["rm", "-rf", *(f"part/step-{step}" for step in range(4, STEPS + 1))])
                 self.same(self.run("speculative", "part", "--resume", norm=norm)[1:], want[1:], f"{name}, norm {norm}, resumed")
