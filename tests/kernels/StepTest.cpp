@@ -371,6 +371,8 @@ void expectSame(const std::vector<Values> &results, const Outcome &outcome) {
 
 /// Whether the gradient is clipped, the step skipped, or nothing was pending.
 TEST(Step, SpeculationGivesTheBitsOfUpdatesThatWait) {
+  if (kBackend == Backend::cuda)
+    GTEST_SKIP() << "they run on the host alone";
   int count = 0;
   for (const OptimizerSpec &optimizer : optimizers())
     for (bool split : {false, true})
@@ -412,6 +414,8 @@ TEST(Step, SpeculationGivesTheBitsOfUpdatesThatWait) {
 
 /// A weight that would not be finite is an error only where the gradient is not clipped.
 TEST(Step, SpeculationRefusesWhenItEnds) {
+  if (kBackend == Backend::cuda)
+    GTEST_SKIP() << "they run on the host alone";
   for (bool split : {false, true}) {
     const OptimizerSpec &sgd = *findOptimizer("sgd");
     Call call = drawnUpdate(sgd, split, {1500}, 0.9);
