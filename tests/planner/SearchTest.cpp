@@ -205,7 +205,7 @@ std::string textOf(const Decisions &decisions) {
 /// a loss.
 TEST(Search, IsNearTheBestOfAllDecisions) {
   const char *wanted = std::getenv("MT_SEARCH_MODELS");
-  const int models = wanted ? std::atoi(wanted) : 12;
+  const int models = wanted ? std::atoi(wanted) : 9;
   const char *most = std::getenv("MT_SEARCH_LAYERS");
   std::mt19937 random(11);
   size_t tried = 0;
@@ -232,7 +232,7 @@ TEST(Search, IsNearTheBestOfAllDecisions) {
 
 TEST(Search, MoreMemoryIsNeverSlower) {
   std::mt19937 random(3);
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 3; ++i) {
     const Model model = randomModel(random, 5);
     const Machine machine(smallTarget());
     const int64_t least = leastOf(model, machine, {}).decisions.deviceLimit;
