@@ -117,7 +117,7 @@ std::string checkOperands(const Kernel &kernel, const Signature &call) {
   if (any ? count < fewest + 1 : count != fewest)
     return fmt::format("{} operands, want {}{}", count, any ? "at least " : "", any ? fewest + 1 : fewest);
   const int reads = readsOf(kernel, call);
-  const bool mayWrite = !kernel.updates || (kernel.reads < 0 && kernel.writes < 0);
+  const bool mayWrite = kernel.reads < 0 && kernel.writes < 0; // in place of an update
   for (int i = 0; i < static_cast<int>(call.operands.size()); ++i) {
     const OperandType &operand = call.operands[static_cast<size_t>(i)];
     Effect wanted = i < reads    ? Effect::read

@@ -162,6 +162,10 @@ int64_t undoBlockBytes(std::span<const OperandType> updated) {
   return bytes;
 }
 
+int64_t undoBytes(std::span<const OperandType> updated, int64_t elements) {
+  return kUndoHeader + ceilDivide(elements, kUndoBlock) * undoBlockBytes(updated);
+}
+
 int64_t undoBytes(const OptimizerSpec &optimizer, bool split, int64_t elements) {
   return updateCall(optimizer, split, {elements}, Speculation::begins).operands.back().elements();
 }
@@ -176,8 +180,8 @@ Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dim
     call.operands.push_back({part.type, partDims(part.elements, dims), Effect::update});
   if (speculation == Speculation::none)
     return call;
-  const int64_t blocks = ceilDivide(call.operands[kUpdateGradient].elements(), kUndoBlock);
-  OperandType undo{DType::u8, {kUndoHeader + blocks * undoBlockBytes(std::span(call.operands).subspan(kUpdateUndo))}};
+  const int64_t elements = call.operands[kUpdateGradient].elements();
+  OperandType undo{DType::u8, {undoBytes(std::span(call.operands).subspan(kUpdateUndo), elements)}};
   if (speculation == Speculation::ends) {
     call.operands.insert(call.operands.begin() + kUpdateUndo, undo);
   } else {

@@ -66,6 +66,7 @@ Speculation speculationOf(const Signature &update);
 inline constexpr int64_t kUndoBlock = 512, kUndoHeader = 64;
 /// Bytes of one block, also of the last one, where an update replaces these operands.
 int64_t undoBlockBytes(std::span<const OperandType> updated);
+int64_t undoBytes(std::span<const OperandType> updated, int64_t elements);
 int64_t undoBytes(const OptimizerSpec &optimizer, bool split, int64_t elements);
 
 /// What updates running statistics: values that a step computes, and that no gradient descends.

@@ -135,8 +135,8 @@ Status run(const MtcCommand &command) {
 } // namespace
 
 int main(int argc, char **argv) {
-  mallopt(M_TRIM_THRESHOLD, 1 << 30),
-      mallopt(M_TOP_PAD, 64 << 20); // a search takes and gives the same memory again and again
+  mallopt(M_TRIM_THRESHOLD, 1 << 30); // a search takes and gives the same memory again and again
+  mallopt(M_TOP_PAD, 64 << 20);
   explainOutOfMemory("free memory on this machine, or compile a smaller model or sequence");
   llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { endForMemory(); });
   MtcCommand command = parseMtc(argc, argv, kProducer + ", MLIR " + LLVM_VERSION_STRING);

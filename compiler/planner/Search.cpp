@@ -367,14 +367,14 @@ private:
   }
 
   /// That as many of some layers as there are have a flag, or have it no more.
-  void addAxis(bool LayerDecision::*flag, const std::vector<int64_t> &some, bool chosen) {
+  void addAxis(bool LayerDecision::*flag, const std::vector<int64_t> &some, bool chosen, Axis::Kind kind = Axis::all) {
     if (!some.empty())
       axes.push_back({some.size(), 0,
                       [some, flag, chosen](Decisions &decisions, size_t count) {
                         for (size_t i = 0; i < some.size(); ++i)
                           decisions.layers[static_cast<size_t>(some[i])].*flag = (i < count) == chosen;
                       },
-                      false, Axis::all});
+                      false, kind});
   }
 
   /// How gradients of micro-batches are added up on the device, from what needs least bytes there, as sums that are
@@ -431,10 +431,7 @@ private:
     if (constraints.speculative || constraints.clipped >= 1 || can.empty())
       return;
     speculation = axes.size();
-    axes.push_back({can.size(), 0, [can](Decisions &decisions, size_t count) {
-                      for (size_t i = 0; i < can.size(); ++i)
-                        decisions.layers[static_cast<size_t>(can[i])].speculative = i < count;
-                    }});
+    addAxis(&LayerDecision::speculative, can, true, Axis::some);
   }
 
   /// Evenly among all layers, for the links have little time at once to spare. The last kind of all: bytes that are resident save

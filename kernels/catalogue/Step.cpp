@@ -157,10 +157,9 @@ template <typename CheckUpdated> std::string checkUpdate(const Signature &call, 
         .require(call.operands[i].effect == Effect::update, "it updates what it does not read");
   check(checker, static_cast<int>(first), static_cast<int>(end));
   if (speculation != Speculation::none) {
-    const int64_t blocks = ceilDivide(call.operands[kUpdateGradient].elements(), kUndoBlock);
-    const int64_t each = undoBlockBytes(std::span(call.operands).subspan(first, end - first));
     const int undo = static_cast<int>(speculation == Speculation::ends ? kUpdateUndo : end);
-    checker.type(undo, DType::u8).dims(undo, {kUndoHeader + blocks * each});
+    const auto replaced = std::span(call.operands).subspan(first, end - first);
+    checker.type(undo, DType::u8).dims(undo, {undoBytes(replaced, call.operands[kUpdateGradient].elements())});
   }
   return checkPart(checker, call);
 }
