@@ -24,21 +24,24 @@ const std::vector<OptimizerSpec> kPlain = {
     {.name = "adamw",
      .whole = "adamw",
      .split = "adamw_split",
-     .state = {{"first_moment"}, {"second_moment"}},
+     .state = {{.name = "first_moment", .undo = 2}, {.name = "second_moment", .undo = 1}},
      .hyperparameters = {kBeta1, kBeta2, kEpsilon},
+     .weightUndo = 1,
      .usualDecay = 0.01,
      .averaging = "adamw+average"},
     {.name = "sgd",
      .whole = "sgd",
      .split = "sgd_split",
-     .state = {{"first_moment"}},
+     .state = {{"first_moment"}}, // without momentum nothing tells what it was
      .hyperparameters = {kMomentum},
+     .weightUndo = 1,
      .averaging = "sgd+average"},
     {.name = "lion",
      .whole = "lion",
      .split = "lion_split",
-     .state = {{"first_moment"}},
+     .state = {{.name = "first_moment", .undo = 2}},
      .hyperparameters = {{"beta1", 0.9, true, Scalars::kBeta1}, {"beta2", 0.99, true, Scalars::kBeta2}},
+     .weightUndo = 1,
      .averaging = "lion+average"},
     {.name = kReplace,
      .whole = kReplace,
@@ -54,7 +57,7 @@ std::vector<OptimizerSpec> withAverages() {
     if (made.averaging.empty())
       continue;
     made.name = std::exchange(made.averaging, {});
-    made.state.push_back({kAverage});
+    made.state.push_back({.name = kAverage, .undo = 1});
     made.hyperparameters.push_back(kOfAverage);
     made.averages = true;
     all.push_back(std::move(made));
@@ -155,19 +158,26 @@ Speculation speculationOf(const Signature &update) {
   return !operands.empty() && operands.back().effect == Effect::write ? Speculation::begins : Speculation::none;
 }
 
-int64_t undoBlockBytes(std::span<const OperandType> updated) {
-  int64_t bytes = 0;
-  for (const OperandType &operand : updated)
-    bytes += kUndoBlock * static_cast<int64_t>(byteSize(operand.type));
-  return bytes;
+int64_t Undo::blocksAt() const {
+  constexpr int64_t kLine = 64;
+  return leftAt() + ceilDivide(ceilDivide(elements, kUndoBlock), kLine) * kLine;
 }
+int64_t Undo::bytes() const { return blocksAt() + ceilDivide(elements, kUndoBlock) * blockBytes(); }
 
-int64_t undoBytes(std::span<const OperandType> updated, int64_t elements) {
-  return kUndoHeader + ceilDivide(elements, kUndoBlock) * undoBlockBytes(updated);
-}
-
-int64_t undoBytes(const OptimizerSpec &optimizer, bool split, int64_t elements) {
-  return updateCall(optimizer, split, {elements}, Speculation::begins).operands.back().elements();
+Undo undoOf(const Signature &update) {
+  const Speculation speculation = speculationOf(update);
+  const size_t replaced = update.operands.size() - kUpdateUndo - (speculation == Speculation::none ? 0 : 1);
+  Undo undo{{}, update.operands[kUpdateGradient].elements()};
+  for (const OptimizerSpec &optimizer : kOptimizers) {
+    const bool split = update.kernel == optimizer.split;
+    if ((!split && update.kernel != optimizer.whole) || replaced != (split ? 2u : 1u) + optimizer.state.size())
+      continue;
+    auto of = [](int64_t bytes, DType type) { return bytes > 0 ? bytes : static_cast<int64_t>(byteSize(type)); };
+    undo.parts = {of(optimizer.weightUndo, DType::f32)};
+    for (const StatePart &part : optimizer.state)
+      undo.parts.push_back(of(part.undo, part.type));
+  }
+  return undo;
 }
 
 Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dims, Speculation speculation) {
@@ -180,8 +190,7 @@ Signature updateCall(const OptimizerSpec &optimizer, bool split, const Dims &dim
     call.operands.push_back({part.type, partDims(part.elements, dims), Effect::update});
   if (speculation == Speculation::none)
     return call;
-  const int64_t elements = call.operands[kUpdateGradient].elements();
-  OperandType undo{DType::u8, {undoBytes(std::span(call.operands).subspan(kUpdateUndo), elements)}};
+  OperandType undo{DType::u8, {undoOf(call).bytes()}};
   if (speculation == Speculation::ends) {
     call.operands.insert(call.operands.begin() + kUpdateUndo, undo);
   } else {

@@ -6,6 +6,8 @@
 #include "kernels/Catalogue.h"
 #include "kernels/Shares.h"
 
+#include <numeric>
+
 namespace mt::kernels {
 
 /// A part of a trained parameter that updates alone use. It begins as zeros, but for kAverage.
@@ -13,6 +15,7 @@ struct StatePart {
   std::string_view name;    ///< in plans, and of a checkpoint's file
   DType type = DType::f32;
   int64_t elements = 1;     ///< of the parameter for one of the part: 1, or as many as a block that has a scale
+  int64_t undo = 0;         ///< bytes of an entry in an undo; 0: as it is
 };
 
 /// A number that users choose and updates go by.
@@ -30,6 +33,7 @@ struct OptimizerSpec {
   std::string_view name, whole, split;
   std::vector<StatePart> state;
   std::vector<Hyperparameter> hyperparameters;
+  int64_t weightUndo = 0; ///< as StatePart::undo, of the weight
   double usualDecay = 0; ///< of weights, unless it is said
   /// A call may be for elements of a parameter that begin at a multiple of so many; 0: only for all of them.
   int64_t granularity = 1;
@@ -53,21 +57,33 @@ inline constexpr std::string_view kAverageDecay = "ema-decay";
 enum UpdateOperand : size_t { kUpdateGradient = 0, kUpdateNorm = 1, kUpdateScalars = 2, kUpdateUndo = 3 };
 
 /// Exact clipping scales every update by the norm of the whole gradient, which is known when backward ends. A
-/// speculative update begins before: as if nothing was clipped, and it writes what it replaces to one more operand,
-/// `undo`, behind the others. It ends when the norm is known: where the gradient is clipped it is repeated from there,
-/// where the step is skipped that is put back, and else nothing is left to do. Whichever it is, the bits are those of
-/// an update that waited for the norm. After Lian et al., SuperOffload, arXiv 2509.21271:
-/// speculation, then validation.
+/// speculative update begins before: as if nothing was clipped, and it writes what takes it back to one more operand,
+/// `undo`, behind the others. It ends when the norm is known: where the gradient is clipped it is taken back and
+/// repeated, where the step is skipped taken back, and else nothing is left to do. Whichever it is, the bits are those
+/// of an update that waited for the norm. After Lian et al., SuperOffload, arXiv 2509.21271: speculation, then
+/// validation.
+///
+/// What the update left, the gradient and the scalars tell nearly what it replaced: an undo has by how many patterns of
+/// bits that is off, an integer of one or two bytes. Elements of which that is more - a moment next to which the
+/// gradient is vast - are left as they were, with their neighbours, and updated at the end.
 enum class Speculation : uint8_t { none, begins, ends };
 /// Of an update's operands: one that begins writes `undo`, its last, one that ends reads it, at kUpdateUndo.
 Speculation speculationOf(const Signature &update);
-/// An undo: kUndoHeader bytes, of which the first eight are the first element (i64) of a weight that would not be
-/// finite (-1: none), and then for each kUndoBlock elements, one after another, what the update replaces of them.
-inline constexpr int64_t kUndoBlock = 512, kUndoHeader = 64;
-/// Bytes of one block, also of the last one, where an update replaces these operands.
-int64_t undoBlockBytes(std::span<const OperandType> updated);
-int64_t undoBytes(std::span<const OperandType> updated, int64_t elements);
-int64_t undoBytes(const OptimizerSpec &optimizer, bool split, int64_t elements);
+/// An undo: the scalars that an update began by, for each kUndoBlock elements a byte, of whose bits each stands for
+/// kUndoRun elements that are left as they were, and then for each block, also the last one, one after another, what it
+/// has of the weight, of the state in order and of the average.
+inline constexpr int64_t kUndoBlock = 512, kUndoRun = kUndoBlock / 8;
+struct Undo {
+  std::vector<int64_t> parts; ///< bytes an element of each
+  int64_t elements;
+
+  int64_t blockBytes() const { return kUndoBlock * std::accumulate(parts.begin(), parts.end(), int64_t{0}); }
+  static constexpr int64_t leftAt() { return Scalars::kCount * static_cast<int64_t>(sizeof(double)); }
+  int64_t blocksAt() const;
+  int64_t bytes() const;
+};
+/// Of an update, speculative or not.
+Undo undoOf(const Signature &update);
 
 /// What updates running statistics: values that a step computes, and that no gradient descends.
 inline constexpr std::string_view kReplace = "replace";

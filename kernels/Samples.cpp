@@ -190,7 +190,8 @@ std::vector<Signature> sampleUpdates(double mostBytes) {
   for (const OptimizerSpec &optimizer : optimizers())
     for (bool split : {false, true})
       for (const std::vector<int64_t> &sizes : kElements)
-        samples.add(updateCall(optimizer, split, {sizes[0] * 2}));
+        for (Speculation speculation : {Speculation::none, Speculation::begins})
+          samples.add(updateCall(optimizer, split, {sizes[0] * 2}, speculation));
   return std::move(samples.calls);
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/planner/Updates.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mt::planner {
 using plan::BindingEffect;
@@ -106,7 +107,8 @@ void Updates::placeUndos(int64_t l, const Part &part, const std::vector<Piece> &
 }
 const TensorType &Updates::undoType(const Piece &piece) {
   const Parameter &entry = context.parameter(piece.parameter);
-  return context.out.type(kernels::DType::u8, {kernels::undoBytes(*entry.spec, entry.isSplit(), piece.count)});
+  return context.out.type(kernels::DType::u8,
+                          {kernels::undoOf(kernels::updateCall(*entry.spec, entry.isSplit(), {piece.count})).bytes()});
 }
 
 /// What every rank has updated goes to all others.
@@ -285,7 +287,6 @@ void Updates::update(int64_t l, const Part &part, const std::vector<Piece> &piec
                                                               : layout.state;
   const Engine &engine = onDevice ? context.device(context.deviceOf(l)).engine : context.machine.update;
   std::vector<Access> operands;
-  double waiting = 0; // seconds of an update that waits
   for (size_t number = 0; number < pieces.size(); ++number) {
     const Piece &piece = pieces[number];
     const int64_t p = piece.parameter;
@@ -302,7 +303,6 @@ void Updates::update(int64_t l, const Part &part, const std::vector<Piece> &piec
     for (size_t r = 0; r < entry.rest.size(); ++r)
       operands.push_back(updated(piece, rest[i][r], piece.place, entry.rest[r].type, entry.rest[r].elements));
     if (speculation == Speculation::ends) {
-      waiting += context.out.costOf(part.second, std::span(operands).subspan(first), engine).seconds;
       operands.insert(operands.begin() + static_cast<ptrdiff_t>(first + kernels::kUpdateUndo),
                       Emitter::access(undos.at({l, part}).at(number), BindingEffect::read, undoType(piece)));
     } else if (speculation == Speculation::begins) {
@@ -321,10 +321,9 @@ void Updates::update(int64_t l, const Part &part, const std::vector<Piece> &piec
     command.begins = l;
   else
     command.updates = onDevice ? -1 : l;
-  if (speculation == Speculation::ends) {
-    command.seconds = context.machine.target.kernelOverheadSeconds * static_cast<double>(pieces.size());
-    command.clippedSeconds = waiting; // it reads the undo in place of what it writes
-  }
+  if (speculation == Speculation::ends)
+    command.clippedSeconds = std::exchange(command.seconds, context.machine.target.kernelOverheadSeconds *
+                                                                static_cast<double>(pieces.size()));
   command.part = part.first;
   command.late = late;
 }

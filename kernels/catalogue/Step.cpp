@@ -158,8 +158,7 @@ template <typename CheckUpdated> std::string checkUpdate(const Signature &call, 
   check(checker, static_cast<int>(first), static_cast<int>(end));
   if (speculation != Speculation::none) {
     const int undo = static_cast<int>(speculation == Speculation::ends ? kUpdateUndo : end);
-    const auto replaced = std::span(call.operands).subspan(first, end - first);
-    checker.type(undo, DType::u8).dims(undo, {undoBytes(replaced, call.operands[kUpdateGradient].elements())});
+    checker.type(undo, DType::u8).dims(undo, {undoOf(call).bytes()});
   }
   return checkPart(checker, call);
 }

@@ -1,5 +1,6 @@
 // Updates of whole and of split weights: one pass over gradient, weight and state, in blocks that are written
-// only if they are finite. Those that speculate write its undo, or repeat it from there, while it is in the cache.
+// only if they are finite. Those that speculate write a block's undo, or take it back by that, while it is in the
+// cache.
 #include "kernels/Blocks.h"
 #include "kernels/Optimizers.h"
 #include "kernels/cpu/Family.h"
@@ -13,7 +14,7 @@ namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kChunk = 64 * vec::kUpdateBlock;
-static_assert(vec::kUpdateBlock == kUndoBlock);
+static_assert(vec::kUpdateBlock == kUndoBlock && vec::kUndoRun == kUndoRun);
 
 float clipOf(const double *scalars) {
   return scalars[Scalars::kClipScale] < 1 ? static_cast<float>(scalars[Scalars::kClipScale]) : 1.0f;
@@ -62,11 +63,10 @@ public:
   explicit Update(const Signature &call)
       : elements(call.operands[kUpdateGradient].elements()), first(call.integer("first")),
         speculation(speculationOf(call)), weight(speculation == Speculation::ends ? kUpdateUndo + 1 : kUpdateUndo),
-        undo(speculation == Speculation::ends ? kUpdateUndo : call.operands.size() - 1) {
-    const size_t end = speculation == Speculation::begins ? undo : call.operands.size();
+        undoOperand(speculation == Speculation::ends ? kUpdateUndo : call.operands.size() - 1), undo(undoOf(call)) {
+    const size_t end = speculation == Speculation::begins ? undoOperand : call.operands.size();
     for (size_t i = 0; i < kParts && weight + i < end; ++i)
       sizes[i] = static_cast<int64_t>(byteSize(call.operands[weight + i].type));
-    blockBytes = undoBlockBytes(std::span(call.operands).subspan(weight, end - weight));
   }
 
   Status operator()(const Launch &launch) const {
@@ -84,17 +84,16 @@ public:
     const Rule rule = ruleFor(scalars);
     if (double norm = *launch.at<const double>(kUpdateNorm); !std::isfinite(norm))
       return fail("the gradient's squared norm is {}: not finite", norm);
-    return failure(eachBlock(
-        launch, [&](int64_t at, int64_t count) { return update(launch, rule, placesIn(launch, at), at, count); }));
+    return failure(eachBlock(launch, [&](int64_t at, int64_t count) { return update(launch, rule, at, count); }));
   }
 
 private:
   static constexpr size_t kParts = Weight::kParts + kState + 1; ///< that it replaces; the last is the average
   int64_t elements, first;                                      ///< of the parameter's elements
   Speculation speculation;
-  size_t weight, undo;                    ///< their operands
+  size_t weight, undoOperand;             ///< the first that it replaces, and the undo
   std::array<int64_t, kParts> sizes = {}; ///< of an element of each part; 0: there is none
-  int64_t blockBytes;
+  Undo undo;
 
   struct Rule {
     vec::UpdateRule rule;
@@ -104,39 +103,39 @@ private:
     return {ruleOf(scalars), static_cast<float>(1 - scalars[Scalars::kAverageDecay])};
   }
 
-  using Parts = std::array<std::byte *, kParts>; ///< where they are of a block; null: there is none
-  Parts placesIn(const Launch &launch, int64_t at) const {
-    Parts parts = {};
+  /// Of a block that begins at an element: gradient, weight, state and average.
+  template <typename Body> auto withBlock(const Launch &launch, const Rule &rule, int64_t at, Body body) const {
+    std::array<std::byte *, kParts> parts = {}; // null: there is none
     for (size_t i = 0; i < kParts; ++i)
       parts[i] = sizes[i] > 0 ? launch.at<std::byte>(weight + i) + at * sizes[i] : nullptr;
-    return parts;
-  }
-  Parts placesInBlock(std::byte *block) const {
-    Parts parts = {};
-    for (size_t i = 0; i < kParts; ++i) {
-      parts[i] = sizes[i] > 0 ? block : nullptr;
-      block += kUndoBlock * sizes[i];
-    }
-    return parts;
-  }
-  std::byte *undoBlock(const Launch &launch, int64_t at) const {
-    return launch.at<std::byte>(undo) + kUndoHeader + at / kUndoBlock * blockBytes;
-  }
-  void move(const Parts &from, const Parts &to, int64_t count) const {
-    for (size_t i = 0; i < kParts; ++i)
-      vec::stream(from[i], to[i], count * sizes[i]);
-  }
-
-  /// False where it refused.
-  bool update(const Launch &launch, const Rule &rule, const Parts &parts, int64_t at, int64_t count) const {
     float *state[kState + 1];
     for (size_t i = 0; i <= kState; ++i)
       state[i] = reinterpret_cast<float *>(parts[Weight::kParts + i]);
-    return vec::update(rule.rule, launch.at<const float>(kUpdateGradient) + at, Weight::in(parts.data()), state,
-                       {state[kState], rule.averageTowards}, count);
+    return body(launch.at<const float>(kUpdateGradient) + at, Weight::in(parts.data()), state,
+                vec::Average{state[kState], rule.averageTowards});
+  }
+  /// False where it refused.
+  bool update(const Launch &launch, const Rule &rule, int64_t at, int64_t count) const {
+    return withBlock(launch, rule, at, [&](auto gradient, auto weight, auto state, const vec::Average &average) {
+      return vec::update(rule.rule, gradient, weight, state, average, count);
+    });
+  }
+  std::byte *undoBlock(const Launch &launch, int64_t at) const {
+    return launch.at<std::byte>(undoOperand) + undo.blocksAt() + at / kUndoBlock * undo.blockBytes();
+  }
+  /// Which runs of a block the begin left as they were.
+  uint8_t &leftOf(const Launch &launch, int64_t at) const {
+    return launch.at<uint8_t>(undoOperand)[Undo::leftAt() + at / kUndoBlock];
+  }
+  void takeBack(const Launch &launch, const Rule &rule, int64_t at, int64_t count) const {
+    if (const uint8_t left = leftOf(launch, at); left != kAll)
+      withBlock(launch, rule, at, [&](auto gradient, auto weight, auto state, const vec::Average &average) {
+        vec::takeBack(rule.rule, gradient, weight, state, average, count, undo.parts, undoBlock(launch, at), left);
+      });
   }
 
   static constexpr int64_t kNone = -1;
+  static constexpr uint8_t kAll = 0xff;
   /// Calls body(begin, count) over all blocks; it returns false where it refused: the first such element, or kNone.
   template <typename Body> int64_t eachBlock(const Launch &launch, Body body) const {
     std::atomic<int64_t> refused = std::numeric_limits<int64_t>::max();
@@ -148,7 +147,7 @@ private:
         while (at < least && !refused.compare_exchange_weak(least, at)) {
         }
       }
-      if (speculation != Speculation::none)
+      if (speculation == Speculation::begins)
         vec::endStreams();
     });
     return refused == std::numeric_limits<int64_t>::max() ? kNone : first + refused;
@@ -161,45 +160,54 @@ private:
 
   /// What cannot be updated is not yet an error: the gradient may be clipped, or the step skipped.
   Status begin(const Launch &launch) const {
-    std::array<double, Scalars::kCount> scalars;
-    std::copy_n(launch.at<const double>(kUpdateScalars), scalars.size(), scalars.begin());
+    auto *scalars = launch.at<double>(undoOperand); // the undo has them first
+    std::copy_n(launch.at<const double>(kUpdateScalars), size_t{Scalars::kCount}, scalars);
     scalars[Scalars::kClipScale] = 1;
-    const Rule rule = ruleFor(scalars.data());
+    const Rule rule = ruleFor(scalars);
     const bool updates = std::isfinite(*launch.at<const double>(kUpdateNorm));
-    const int64_t refused = eachBlock(launch, [&](int64_t at, int64_t count) {
-      const Parts parts = placesIn(launch, at);
-      move(parts, placesInBlock(undoBlock(launch, at)), count);
-      return !updates || update(launch, rule, parts, at, count);
+    eachBlock(launch, [&](int64_t at, int64_t count) {
+      alignas(64) std::array<std::byte, sizeof(float) * kUndoBlock * kParts> block;
+      uint8_t &left = leftOf(launch, at);
+      left = kAll;
+      if (updates)
+        left = withBlock(launch, rule, at, [&](auto gradient, auto weight, auto state, const vec::Average &average) {
+          return vec::begin(rule.rule, gradient, weight, state, average, count, undo.parts, block.data());
+        });
+      if (left != kAll)
+        vec::stream(block.data(), undoBlock(launch, at), undo.blockBytes());
+      return true;
     });
-    std::memcpy(launch.operands[undo], &refused, sizeof(refused));
     return {};
   }
 
   Status end(const Launch &launch) const {
     const auto *scalars = launch.at<const double>(kUpdateScalars);
-    if (scalars[Scalars::kStep] == 0) {
-      if (!std::isfinite(scalars[Scalars::kGradientNorm])) // skipped, and not one before the first
-        eachBlock(launch, [&](int64_t at, int64_t count) {
-          move(placesInBlock(undoBlock(launch, at)), placesIn(launch, at), count);
-          return true;
-        });
+    const bool skipped = scalars[Scalars::kStep] == 0;
+    if (skipped && std::isfinite(scalars[Scalars::kGradientNorm])) // before the first step: nothing has begun
+      return {};
+    const Rule began = ruleFor(launch.at<const double>(undoOperand)), rule = ruleFor(scalars);
+    if (skipped) {
+      eachBlock(launch, [&](int64_t at, int64_t count) {
+        takeBack(launch, began, at, count);
+        return true;
+      });
       return {};
     }
-    if (!(scalars[Scalars::kClipScale] < 1)) {
-      int64_t refused = kNone;
-      std::memcpy(&refused, launch.operands[undo], sizeof(refused));
-      return failure(refused);
-    }
-    const Rule rule = ruleFor(scalars);
-    return failure(eachBlock(
-        launch, [&](int64_t at, int64_t count) { // in a place that is in the cache: what it replaces is not read
-          alignas(64) std::byte block[sizeof(float) * kUndoBlock * kParts];
-          std::memcpy(block, undoBlock(launch, at), static_cast<size_t>(blockBytes));
-          const Parts parts = placesInBlock(block);
-          const bool updated = update(launch, rule, parts, at, count);
-          move(parts, placesIn(launch, at), count);
-          return updated;
-        }));
+    if (scalars[Scalars::kClipScale] < 1)
+      return failure(eachBlock(launch, [&](int64_t at, int64_t count) {
+        takeBack(launch, began, at, count);
+        return update(launch, rule, at, count);
+      }));
+    return failure(eachBlock(launch, [&](int64_t at, int64_t count) { // only what was left
+      const uint8_t left = leftOf(launch, at);
+      if (left == kAll)
+        return update(launch, rule, at, count);
+      bool updated = true;
+      for (int64_t first = 0; left != 0 && first < count; first += kUndoRun)
+        if (left >> (first / kUndoRun) & 1)
+          updated &= update(launch, rule, at + first, std::min(kUndoRun, count - first));
+      return updated;
+    }));
   }
 };
 

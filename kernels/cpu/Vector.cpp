@@ -1,10 +1,12 @@
 #include "kernels/cpu/Vector.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <hwy/cache_control.h>
 #include <limits>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/Vector.cpp"
@@ -415,44 +417,123 @@ void softmaxGrad(const float *gradient, const float *y, float shift, float *out,
   map<2>(in, out, count, accumulate, SoftmaxGrad{shift});
 }
 
-struct AdamWStep {
+// A rule: `update` makes of gradient, weight and state the new weight and state, `begin` also what these tell of what
+// they replace, nearly. That is what `stateBefore` makes of gradient, new weight and state, where kTellsState, and
+// `weightBefore` of these and the state before.
+struct AdamWRule {
+  static constexpr int kState = 2;
+  static constexpr bool kTellsState = true;
   AdamW s;
-  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+  HWY_INLINE V moved(V first, V second) const {
+    V denominator = hn::Add(hn::Div(hn::Sqrt(second), all(s.root2)), all(s.epsilon));
+    return hn::Div(hn::Mul(all(s.step), first), denominator);
+  }
+  HWY_INLINE V firstBefore(V gradient, V first) const {
+    return hn::Mul(hn::NegMulAdd(all(s.towards1), gradient, first), all(1 / (1 - s.towards1)));
+  }
+  HWY_INLINE V secondBefore(V gradient, V second) const {
+    return hn::Mul(hn::NegMulAdd(hn::Mul(all(s.towards2), gradient), gradient, second), all(1 / s.beta2));
+  }
+  HWY_INLINE V weightBefore(V weight, V moved) const { return hn::Mul(hn::Add(weight, moved), all(1 / s.keep)); }
+
+  template <bool kBegins> HWY_INLINE void step(const float *const *in, float *const *out) const {
     V gradient = hn::Mul(load(in[0]), all(s.clip));
     V weight = hn::Mul(load(in[1]), all(s.keep)), first = load(in[2]), second = load(in[3]);
     first = hn::MulAdd(all(s.towards1), hn::Sub(gradient, first), first);
     second = hn::MulAdd(hn::Mul(all(s.towards2), gradient), gradient, hn::Mul(second, all(s.beta2)));
-    V denominator = hn::Add(hn::Div(hn::Sqrt(second), all(s.root2)), all(s.epsilon));
-    hn::StoreU(hn::Sub(weight, hn::Div(hn::Mul(all(s.step), first), denominator)), D(), out[0]);
+    V away = moved(first, second);
+    weight = hn::Sub(weight, away);
+    hn::StoreU(weight, D(), out[0]);
     hn::StoreU(first, D(), out[1]);
     hn::StoreU(second, D(), out[2]);
+    if constexpr (kBegins) {
+      hn::StoreU(weightBefore(weight, away), D(), out[3]);
+      hn::StoreU(firstBefore(gradient, first), D(), out[4]);
+      hn::StoreU(secondBefore(gradient, second), D(), out[5]);
+    }
+  }
+  HWY_INLINE void stateBefore(const float *const *in, float *const *out) const {
+    V gradient = hn::Mul(load(in[0]), all(s.clip));
+    hn::StoreU(firstBefore(gradient, load(in[2])), D(), out[0]);
+    hn::StoreU(secondBefore(gradient, load(in[3])), D(), out[1]);
+  }
+  HWY_INLINE V weightBefore(const float *const *in) const {
+    return weightBefore(load(in[1]), moved(load(in[2]), load(in[3])));
   }
 };
 
-struct SgdStep {
+struct SgdRule {
+  static constexpr int kState = 1;
+  static constexpr bool kTellsState = false;
   Sgd s;
-  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
+  template <bool kBegins> HWY_INLINE void step(const float *const *in, float *const *out) const {
     V weight = load(in[1]);
     V gradient = hn::MulAdd(weight, all(s.decay), hn::Mul(load(in[0]), all(s.clip)));
     V momentum = hn::MulAdd(load(in[2]), all(s.momentum), gradient);
-    hn::StoreU(hn::NegMulAdd(momentum, all(s.rate), weight), D(), out[0]);
+    weight = hn::NegMulAdd(momentum, all(s.rate), weight);
+    hn::StoreU(weight, D(), out[0]);
     hn::StoreU(momentum, D(), out[1]);
+    if constexpr (kBegins)
+      hn::StoreU(weightBefore(weight, momentum), D(), out[2]);
   }
+  HWY_INLINE V weightBefore(V weight, V momentum) const { return hn::MulAdd(momentum, all(s.rate), weight); }
+  HWY_INLINE V weightBefore(const float *const *in) const { return weightBefore(load(in[1]), load(in[2])); }
 };
 
-struct ReplaceStep {
-  HWY_INLINE void operator()(const float *const *in, float *const *out) const { hn::StoreU(load(in[0]), D(), out[0]); }
+struct ReplaceRule {
+  static constexpr int kState = 0;
+  static constexpr bool kTellsState = false;
+  template <bool kBegins> HWY_INLINE void step(const float *const *in, float *const *out) const {
+    hn::StoreU(load(in[0]), D(), out[0]);
+  }
+  HWY_INLINE V weightBefore(const float *const *in) const { return load(in[1]); } // it tells nothing
 };
 
-struct LionStep {
+struct LionRule {
+  static constexpr int kState = 1;
+  static constexpr bool kTellsState = true;
   Lion s;
-  HWY_INLINE void operator()(const float *const *in, float *const *out) const {
-    V first = load(in[2]), away = hn::Sub(hn::Mul(load(in[0]), all(s.clip)), first);
+  HWY_INLINE V moved(V away, V first) const {
     V direction = hn::MulAdd(all(s.towards1), away, first);
-    V moved = hn::IfThenElseZero(hn::Ne(direction, all(0)), hn::CopySign(all(s.rate), direction));
-    hn::StoreU(hn::Sub(hn::Mul(load(in[1]), all(s.keep)), moved), D(), out[0]);
-    hn::StoreU(hn::MulAdd(all(s.towards2), away, first), D(), out[1]);
+    return hn::IfThenElseZero(hn::Ne(direction, all(0)), hn::CopySign(all(s.rate), direction));
   }
+  HWY_INLINE V firstBefore(V gradient, V first) const {
+    return hn::Mul(hn::NegMulAdd(all(s.towards2), gradient, first), all(1 / (1 - s.towards2)));
+  }
+  HWY_INLINE V weightBefore(V weight, V moved) const { return hn::Mul(hn::Add(weight, moved), all(1 / s.keep)); }
+
+  template <bool kBegins> HWY_INLINE void step(const float *const *in, float *const *out) const {
+    V gradient = hn::Mul(load(in[0]), all(s.clip)), before = load(in[2]), away = hn::Sub(gradient, before);
+    V by = moved(away, before), weight = hn::Sub(hn::Mul(load(in[1]), all(s.keep)), by);
+    V first = hn::MulAdd(all(s.towards2), away, before);
+    hn::StoreU(weight, D(), out[0]);
+    hn::StoreU(first, D(), out[1]);
+    if constexpr (kBegins) {
+      hn::StoreU(weightBefore(weight, by), D(), out[2]);
+      hn::StoreU(firstBefore(gradient, first), D(), out[3]);
+    }
+  }
+  HWY_INLINE void stateBefore(const float *const *in, float *const *out) const {
+    hn::StoreU(firstBefore(hn::Mul(load(in[0]), all(s.clip)), load(in[2])), D(), out[0]);
+  }
+  HWY_INLINE V weightBefore(const float *const *in) const {
+    V before = load(in[3]);
+    return weightBefore(load(in[1]), moved(hn::Sub(hn::Mul(load(in[0]), all(s.clip)), before), before));
+  }
+};
+
+/// Of a rule, what inVectors() and map() call.
+template <bool kBegins, typename Rule> struct Steps {
+  Rule rule;
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const { rule.template step<kBegins>(in, out); }
+};
+template <typename Rule> struct StatesBefore {
+  Rule rule;
+  HWY_INLINE void operator()(const float *const *in, float *const *out) const { rule.stateBefore(in, out); }
+};
+template <typename Rule> struct WeightsBefore {
+  Rule rule;
+  HWY_INLINE V operator()(const float *const *in) const { return rule.weightBefore(in); }
 };
 
 /// Whether all are finite: x - x is zero for those alone.
@@ -519,6 +600,11 @@ void streamBytes(const std::byte *from, std::byte *to, int64_t bytes) {
     std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
 }
 
+// A weight from an element on.
+float *at(float *weight, int64_t element) { return weight + element; }
+SplitWeight at(const SplitWeight &weight, int64_t element) { return {weight.upper + element, weight.lower + element}; }
+
+// An average follows the new weight; what both tell of it before.
 struct Towards {
   float share;
   HWY_INLINE V operator()(const float *const *in) const {
@@ -526,12 +612,43 @@ struct Towards {
     return hn::MulAdd(all(share), hn::Sub(load(in[0]), average), average);
   }
 };
+struct AverageBefore {
+  float share;
+  HWY_INLINE V operator()(const float *const *in) const {
+    return hn::Mul(hn::NegMulAdd(all(share), load(in[0]), load(in[1])), all(1 / (1 - share)));
+  }
+};
 
-/// `kState` floats are kept of each element.
-template <int kState, typename Step, typename Weight>
-bool updateOn(Step step, const float *gradient, Weight weight, float *const *state, const Average &average,
+/// A block's new weight, state and average, each in f32; and what they tell of what they replace.
+constexpr int kMostParts = 4;
+using Parts = float[kMostParts][kUpdateBlock];
+
+/// Elements [first, end) of new ones to where they belong.
+template <int kState, typename Weight>
+void keepParts(const Parts &fresh, Weight weight, float *const *state, const Average &average, int64_t first,
+               int64_t end) {
+  keep(fresh[0] + first, at(weight, first), end - first);
+  for (int i = 0; i < kState; ++i)
+    std::memcpy(state[i] + first, fresh[1 + i] + first, static_cast<size_t>(end - first) * sizeof(float));
+  if (average.values)
+    std::memcpy(average.values + first, fresh[1 + kState] + first, static_cast<size_t>(end - first) * sizeof(float));
+}
+/// Of each run that has a bit.
+template <int kState, typename Weight>
+void keepRuns(const Parts &fresh, Weight weight, float *const *state, const Average &average, int64_t count,
+              uint8_t runs) {
+  if (runs == 0xff)
+    return keepParts<kState>(fresh, weight, state, average, 0, count);
+  for (int64_t first = 0; first < count; first += kUndoRun)
+    if (runs >> (first / kUndoRun) & 1)
+      keepParts<kState>(fresh, weight, state, average, first, std::min(count, first + kUndoRun));
+}
+
+template <typename Rule, typename Weight>
+bool updateOn(Rule rule, const float *gradient, Weight weight, float *const *state, const Average &average,
               int64_t count) {
-  HWY_ALIGN float fresh[1 + kState][kUpdateBlock];
+  constexpr int kState = Rule::kState;
+  HWY_ALIGN Parts fresh;
   float buffer[kUpdateBlock];
   const float *in[2 + kState] = {gradient, values(weight, buffer, count)};
   float *out[1 + kState] = {fresh[0]};
@@ -539,27 +656,159 @@ bool updateOn(Step step, const float *gradient, Weight weight, float *const *sta
     in[2 + i] = state[i];
     out[1 + i] = fresh[1 + i];
   }
-  inVectors<2 + kState, 1 + kState>(in, out, count, step);
+  inVectors<2 + kState, 1 + kState>(in, out, count, Steps<false, Rule>{rule});
   if (!fits(weight, fresh[0], count))
     return false;
-  keep(fresh[0], weight, count);
-  for (int i = 0; i < kState; ++i)
-    std::memcpy(state[i], fresh[1 + i], static_cast<size_t>(count) * sizeof(float));
+  keepParts<kState>(fresh, weight, state, {}, 0, count);
   const float *both[] = {fresh[0], average.values};
   if (average.values)
     map<2>(both, average.values, count, false, Towards{average.towards});
   return true;
 }
+
+/// By how many patterns of bits `guess` is off, of `count` elements, as integers, of which the least stands for a zero;
+/// the runs of which some do not fit, a bit of each.
+template <typename Integer> unsigned tell(const float *before, const float *guess, int64_t count, std::byte *undo) {
+  const hn::RebindToSigned<D> whole;
+  const Bits positive;
+  const hn::Rebind<Integer, D> narrow;
+  constexpr int32_t kMost = std::numeric_limits<Integer>::max();
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  HWY_ALIGN float padded[2][HWY_MAX_BYTES / sizeof(float)] = {};
+  unsigned misses = 0;
+  for (int64_t i = 0; i < count;) {
+    auto largest = hn::Zero(positive); // of what is from 0 to 2 * kMost where it fits
+    const int64_t run = i / kUndoRun;
+    for (const int64_t end = std::min(count, (run + 1) * kUndoRun); i < end; i += lanes) {
+      const float *values[] = {before + i, guess + i};
+      for (int k = 0; k < 2 && i + lanes > count; ++k) {
+        std::memcpy(padded[k], values[k], static_cast<size_t>(count - i) * sizeof(float));
+        values[k] = padded[k];
+      }
+      const auto bits = hn::BitCast(whole, load(values[0])), off = hn::Sub(bits, hn::BitCast(whole, load(values[1])));
+      const auto isZero = hn::Eq(bits, hn::Zero(whole));
+      hn::StoreU(hn::DemoteTo(narrow, hn::IfThenElse(isZero, hn::Set(whole, -kMost - 1), off)), narrow,
+                 reinterpret_cast<Integer *>(undo) + i);
+      largest =
+          hn::Max(largest, hn::BitCast(positive, hn::IfThenZeroElse(isZero, hn::Add(off, hn::Set(whole, kMost)))));
+    }
+    misses |= unsigned{hn::GetLane(hn::MaxOfLanes(positive, largest)) > 2 * kMost} << run;
+  }
+  return misses;
+}
+template <typename Integer> void hear(const std::byte *undo, const float *guess, int64_t count, float *before) {
+  const hn::RebindToSigned<D> whole;
+  const hn::Rebind<Integer, D> narrow;
+  const auto zero = hn::Set(whole, std::numeric_limits<Integer>::min());
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  for (int64_t i = 0; i < count; i += lanes) { // a block's places are there
+    const auto off = hn::PromoteTo(whole, hn::LoadU(narrow, reinterpret_cast<const Integer *>(undo) + i));
+    const auto bits = hn::Add(off, hn::BitCast(whole, load(guess + i)));
+    hn::StoreU(hn::BitCast(D(), hn::IfThenZeroElse(hn::Eq(off, zero), bits)), D(), before + i);
+  }
+}
+
+/// Of one part, so many bytes an element; `undo` then is at the next part.
+unsigned tellPart(const float *before, const float *guess, int64_t count, int64_t bytes, std::byte *&undo) {
+  std::byte *to = std::exchange(undo, undo + kUpdateBlock * bytes);
+  if (bytes == 1)
+    return tell<int8_t>(before, guess, count, to);
+  if (bytes == 2)
+    return tell<int16_t>(before, guess, count, to);
+  std::memcpy(to, before, static_cast<size_t>(count) * sizeof(float));
+  return 0;
+}
+void hearPart(const std::byte *undo, const float *guess, int64_t count, int64_t bytes, float *before) {
+  if (bytes == 1)
+    return hear<int8_t>(undo, guess, count, before);
+  if (bytes == 2)
+    return hear<int16_t>(undo, guess, count, before);
+  std::memcpy(before, undo, static_cast<size_t>(count) * sizeof(float));
+}
+
+template <typename Rule, typename Weight>
+uint8_t beginOn(Rule rule, const float *gradient, Weight weight, float *const *state, const Average &average,
+                int64_t count, std::span<const int64_t> parts, std::byte *undo) {
+  constexpr int kState = Rule::kState;
+  HWY_ALIGN Parts fresh, guess;
+  float buffer[kUpdateBlock];
+  const float *in[2 + kState] = {gradient, values(weight, buffer, count)};
+  float *out[2 + 2 * kState];
+  for (int i = 0; i < kState; ++i)
+    in[2 + i] = state[i];
+  for (int i = 0; i <= kState; ++i) {
+    out[i] = fresh[i];
+    out[1 + kState + i] = guess[i];
+  }
+  inVectors<2 + kState, 2 + 2 * kState>(in, out, count, Steps<true, Rule>{rule});
+  if (!fits(weight, fresh[0], count))
+    return 0xff;
+  unsigned misses = 0;
+  for (int i = 0; i <= kState; ++i)
+    misses |= tellPart(in[1 + i], guess[i], count, parts[static_cast<size_t>(i)], undo);
+  if (average.values) {
+    const float *both[] = {fresh[0], average.values}, *then[] = {fresh[0], fresh[1 + kState]};
+    map<2>(both, fresh[1 + kState], count, false, Towards{average.towards});
+    map<2>(then, guess[0], count, false, AverageBefore{average.towards});
+    misses |= tellPart(average.values, guess[0], count, parts[1 + kState], undo);
+  }
+  keepRuns<kState>(fresh, weight, state, average, count, static_cast<uint8_t>(~misses));
+  return static_cast<uint8_t>(misses);
+}
+
+template <typename Rule, typename Weight>
+void takeBackOn(Rule rule, const float *gradient, Weight weight, float *const *state, const Average &average,
+                int64_t count, std::span<const int64_t> parts, const std::byte *undo, uint8_t left) {
+  constexpr int kState = Rule::kState;
+  HWY_ALIGN Parts before, guess = {};
+  float buffer[kUpdateBlock];
+  const float *in[2 + 2 * kState] = {gradient, values(weight, buffer, count)};
+  float *ofState[1 + kState] = {};
+  for (int i = 0; i < kState; ++i) {
+    in[2 + i] = state[i];
+    in[2 + kState + i] = before[1 + i];
+    ofState[i] = guess[1 + i];
+  }
+  if constexpr (Rule::kTellsState)
+    inVectors<2 + kState, kState>(in, ofState, count, StatesBefore<Rule>{rule});
+  const std::byte *place = undo + kUpdateBlock * parts[0];
+  for (size_t i = 1; i <= kState; place += kUpdateBlock * parts[i++])
+    hearPart(place, guess[i], count, parts[i], before[i]);
+  map<2 + 2 * kState>(in, guess[0], count, false, WeightsBefore<Rule>{rule});
+  hearPart(undo, guess[0], count, parts[0], before[0]);
+  if (average.values) {
+    const float *both[] = {in[1], average.values};
+    map<2>(both, guess[1 + kState], count, false, AverageBefore{average.towards});
+    hearPart(place, guess[1 + kState], count, parts[1 + kState], before[1 + kState]);
+  }
+  keepRuns<kState>(before, weight, state, average, count, static_cast<uint8_t>(~left));
+}
+
+template <typename Body> auto byRule(const UpdateRule &rule, const Body &body) {
+  if (const AdamW *adamw = std::get_if<AdamW>(&rule))
+    return body(AdamWRule{*adamw});
+  if (const Sgd *sgd = std::get_if<Sgd>(&rule))
+    return body(SgdRule{*sgd});
+  if (std::holds_alternative<Replace>(rule))
+    return body(ReplaceRule());
+  return body(LionRule{std::get<Lion>(rule)});
+}
 template <typename Weight>
 bool updateBy(const UpdateRule &rule, const float *gradient, Weight weight, float *const *state, const Average &average,
               int64_t count) {
-  if (const AdamW *adamw = std::get_if<AdamW>(&rule))
-    return updateOn<2>(AdamWStep{*adamw}, gradient, weight, state, average, count);
-  if (const Sgd *sgd = std::get_if<Sgd>(&rule))
-    return updateOn<1>(SgdStep{*sgd}, gradient, weight, state, average, count);
-  if (std::holds_alternative<Replace>(rule))
-    return updateOn<0>(ReplaceStep(), gradient, weight, state, average, count);
-  return updateOn<1>(LionStep{std::get<Lion>(rule)}, gradient, weight, state, average, count);
+  return byRule(rule, [&](auto of) HWY_ATTR { return updateOn(of, gradient, weight, state, average, count); });
+}
+template <typename Weight>
+uint8_t beginBy(const UpdateRule &rule, const float *gradient, Weight weight, float *const *state,
+                const Average &average, int64_t count, std::span<const int64_t> parts, std::byte *undo) {
+  return byRule(rule,
+                [&](auto of) HWY_ATTR { return beginOn(of, gradient, weight, state, average, count, parts, undo); });
+}
+template <typename Weight>
+void takeBackBy(const UpdateRule &rule, const float *gradient, Weight weight, float *const *state,
+                const Average &average, int64_t count, std::span<const int64_t> parts, const std::byte *undo,
+                uint8_t left) {
+  byRule(rule, [&](auto of) HWY_ATTR { takeBackOn(of, gradient, weight, state, average, count, parts, undo, left); });
 }
 bool updateWhole(const UpdateRule &rule, const float *gradient, float *weight, float *const *state,
                  const Average &average, int64_t count) {
@@ -568,6 +817,24 @@ bool updateWhole(const UpdateRule &rule, const float *gradient, float *weight, f
 bool updateSplit(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
                  const Average &average, int64_t count) {
   return updateBy(rule, gradient, weight, state, average, count);
+}
+uint8_t beginWhole(const UpdateRule &rule, const float *gradient, float *weight, float *const *state,
+                   const Average &average, int64_t count, std::span<const int64_t> parts, std::byte *undo) {
+  return beginBy(rule, gradient, weight, state, average, count, parts, undo);
+}
+uint8_t beginSplit(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+                   const Average &average, int64_t count, std::span<const int64_t> parts, std::byte *undo) {
+  return beginBy(rule, gradient, weight, state, average, count, parts, undo);
+}
+void takeBackWhole(const UpdateRule &rule, const float *gradient, float *weight, float *const *state,
+                   const Average &average, int64_t count, std::span<const int64_t> parts, const std::byte *undo,
+                   uint8_t left) {
+  takeBackBy(rule, gradient, weight, state, average, count, parts, undo, left);
+}
+void takeBackSplit(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+                   const Average &average, int64_t count, std::span<const int64_t> parts, const std::byte *undo,
+                   uint8_t left) {
+  takeBackBy(rule, gradient, weight, state, average, count, parts, undo, left);
 }
 
 } // namespace HWY_NAMESPACE
@@ -604,6 +871,10 @@ HWY_EXPORT(normParameters);
 HWY_EXPORT(softmaxGrad);
 HWY_EXPORT(updateWhole);
 HWY_EXPORT(updateSplit);
+HWY_EXPORT(beginWhole);
+HWY_EXPORT(beginSplit);
+HWY_EXPORT(takeBackWhole);
+HWY_EXPORT(takeBackSplit);
 HWY_EXPORT(streamBytes);
 
 namespace vec {
@@ -679,6 +950,23 @@ void stream(const std::byte *from, std::byte *to, int64_t bytes) { HWY_DYNAMIC_D
 bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
             const Average &average, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(updateSplit)(rule, gradient, weight, state, average, count);
+}
+uint8_t begin(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, const Average &average,
+              int64_t count, std::span<const int64_t> parts, std::byte *undo) {
+  return HWY_DYNAMIC_DISPATCH(beginWhole)(rule, gradient, weight, state, average, count, parts, undo);
+}
+uint8_t begin(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+              const Average &average, int64_t count, std::span<const int64_t> parts, std::byte *undo) {
+  return HWY_DYNAMIC_DISPATCH(beginSplit)(rule, gradient, weight, state, average, count, parts, undo);
+}
+void takeBack(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, const Average &average,
+              int64_t count, std::span<const int64_t> parts, const std::byte *undo, uint8_t left) {
+  HWY_DYNAMIC_DISPATCH(takeBackWhole)(rule, gradient, weight, state, average, count, parts, undo, left);
+}
+void takeBack(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+              const Average &average, int64_t count, std::span<const int64_t> parts, const std::byte *undo,
+              uint8_t left) {
+  HWY_DYNAMIC_DISPATCH(takeBackSplit)(rule, gradient, weight, state, average, count, parts, undo, left);
 }
 
 } // namespace vec

@@ -6,6 +6,7 @@
 #include "kernels/Bf16.h"
 
 #include <cstdint>
+#include <span>
 #include <variant>
 
 namespace mt::kernels::cpu::vec {
@@ -114,7 +115,19 @@ bool update(const UpdateRule &rule, const float *gradient, float *weight, float 
             int64_t count);
 bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
             const Average &average, int64_t count);
-constexpr int64_t kUpdateBlock = 512;
+constexpr int64_t kUpdateBlock = 512, kUndoRun = kUpdateBlock / 8;
+/// The same, and writes what takes it back, a block of an undo (kernels/Optimizers.h): so many bytes an element of each
+/// part. Which runs of elements it left as they were, a bit of each: all where update() would refuse.
+uint8_t begin(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, const Average &average,
+              int64_t count, std::span<const int64_t> parts, std::byte *undo);
+uint8_t begin(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+              const Average &average, int64_t count, std::span<const int64_t> parts, std::byte *undo);
+/// Takes back what begin() did by the same rule, but for the runs that it left.
+void takeBack(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, const Average &average,
+              int64_t count, std::span<const int64_t> parts, const std::byte *undo, uint8_t left);
+void takeBack(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
+              const Average &average, int64_t count, std::span<const int64_t> parts, const std::byte *undo,
+              uint8_t left);
 /// Copies bytes that nobody reads soon: past the caches where `to` is aligned for it. Call endStreams before others
 /// may read them.
 void stream(const std::byte *from, std::byte *to, int64_t bytes);

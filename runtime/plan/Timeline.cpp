@@ -129,19 +129,11 @@ double clippedSeconds(const Plan &plan) {
     const kernels::Signature &call = plan.templates[command.templateIndex].calls.front().signature;
     return std::pair(call.integer("parameter"), call.integer("first"));
   };
-  // By bytes of memory: the end writes no undo, and reads it in place of what it replaces.
-  auto part = [&](const Command &command) {
-    double all = 0, undo = 0;
-    for (const Call &call : plan.templates[command.templateIndex].calls) {
-      all += kernels::traffic(call.signature);
-      undo += static_cast<double>(call.signature.operands.back().bytes());
-    }
-    return 1 - undo / all;
-  };
+  // An end that repeats the update reads the undo that the begin wrote, and all that the begin did.
   std::map<std::pair<int64_t, int64_t>, double> begun;
   for (const Command &command : step->commands)
     if (speculationOf(command) == Speculation::begins)
-      begun[piece(command)] = command.predictedSeconds * part(command);
+      begun[piece(command)] = command.predictedSeconds;
   if (begun.empty())
     return plan.prediction.stepSeconds;
   std::vector<TimedCommand> commands;

@@ -54,7 +54,7 @@ void Bench::fill(Content content, std::span<std::byte> memory) {
   for (size_t i = 0; i < memory.size(); i += sizeof(random)) {
     random ^= random << 13, random ^= random >> 7, random ^= random << 17; // Marsaglia, Xorshift RNGs, 2003
     const uint64_t word = content == integers  ? i / sizeof(random) * 37 % 64
-                          : content == scalars ? std::bit_cast<uint64_t>(1.0)
+                          : content == scalars ? std::bit_cast<uint64_t>(0.5)
                                                : (random & varied) | 0x3F003F003F003F00;
     std::memcpy(memory.data() + i, &word, std::min(sizeof(word), memory.size() - i));
   }

@@ -212,8 +212,11 @@ private:
   /// Once, unless it is too large, a call of the training loop, or cannot be written down.
   void addCall(Work work, bool ofStep = false) {
     std::erase_if(work.call.operands, [](const OperandType &operand) { return operand.effect == Effect::scratch; });
-    if (kernels::isUpdate(work.call.kernel) && kernels::speculationOf(work.call) != kernels::Speculation::none)
-      return; // by their bytes they take as long as those that wait for the norm, or nothing
+    if (kernels::isUpdate(work.call.kernel))
+      if (const kernels::Speculation speculation = kernels::speculationOf(work.call);
+          speculation == kernels::Speculation::ends ||
+          (speculation == kernels::Speculation::begins && work.lane != Lane::host))
+        return; // an end takes nothing, and the host alone begins any
     double bytes = 0;
     for (const OperandType &operand : work.call.operands)
       bytes += static_cast<double>(operand.bytes());

@@ -37,7 +37,7 @@ TEST(Optimizers, MaySpeculate) {
           EXPECT_EQ(missingCode(call, Backend::cpu), "");
           EXPECT_EQ(missingCode(call, Backend::cuda), call.kernel + ": updates that speculate run on the host alone");
           OperandType &undo = call.operands[speculation == Speculation::ends ? kUpdateUndo : call.operands.size() - 1];
-          EXPECT_EQ(undo.elements(), undoBytes(optimizer, split, plain.operands.front().elements()));
+          EXPECT_EQ(undo.elements(), undoOf(plain).bytes());
           EXPECT_DOUBLE_EQ(traffic(call), traffic(plain) + static_cast<double>(undo.bytes()));
           undo.dims[0] -= 1;
           EXPECT_NE(check(call), "");
