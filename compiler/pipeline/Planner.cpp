@@ -15,7 +15,7 @@ constexpr int kAttempts = 8;
 /// Phases that weights are brought ahead where more of them make memory too full to be packed, and how much longer a
 /// step may take for that.
 constexpr int64_t kNear[] = {1, 2, 4};
-constexpr double kSlower = 0.003;
+constexpr double kSlower = 0.01;
 
 /// Bytes of a placed module's spaces.
 Needed neededBy(ModuleOp module) {
@@ -165,6 +165,13 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     const planner::Found *from = planned.found ? &*planned.found : before ? &*before : nullptr;
     planner::Found found =
         next ? *std::exchange(next, std::nullopt) : planner::search(read->model, machine, constraints, from);
+    if (!found.timing.fits() && planned.found && attempt + 1 < kAttempts) { // too little was left
+      constraints.deviceMemory +=
+          (std::min(given.deviceMemory, planned.found->decisions.deviceLimit) - constraints.deviceMemory) / 2;
+      constraints.hostMemory +=
+          (std::min(given.hostMemory, planned.found->decisions.hostLimit) - constraints.hostMemory) / 2;
+      continue;
+    }
     // Where nothing fits, or packing loses too much of what does, it is what needs least memory; if that does not fit either,
     // the message names what takes the room.
     const bool last = !found.timing.fits() || attempt + 1 == kAttempts;
@@ -216,20 +223,22 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       constraints.distance = distance;
       next = std::move(same);
     }
-    // A little less often gives the same plan again: a quarter more than is missing, and each time at least twice as much less
-    // as the time before.
-    auto less = [&](int64_t &budget, int64_t used, int64_t excess) {
-      budget = std::min(budget, used) - std::max(excess + excess / 4, (budget >> 11) << attempt);
+    // A little less often gives the same plan again: each time at least twice as much less as the time before.
+    // What packs well enough now may have what it would lose as before.
+    auto less = [&](int64_t &budget, int64_t used, int64_t excess, int64_t most) {
+      budget = excess > 0 ? std::min(budget, used) - std::max(excess, (budget >> 11) << attempt)
+                          : std::max(budget, std::min(most, used - excess));
     };
     if (!next) {
       if (tooMuch && machine.file)
-        less(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory);
+        less(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory, given.hostMemory);
       else if (tooMuch)
-        less(constraints.deviceMemory, needed.device, both - budgets.hostMemory);
-      else if (needed.device > budgets.deviceMemory)
-        less(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory);
-      else
-        less(constraints.hostMemory, found.decisions.hostLimit, needed.host - budgets.hostMemory);
+        less(constraints.deviceMemory, needed.device, both - budgets.hostMemory, given.deviceMemory);
+      else {
+        less(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory,
+             given.deviceMemory);
+        less(constraints.hostMemory, found.decisions.hostLimit, needed.host - budgets.hostMemory, given.hostMemory);
+      }
     }
     // The next micro-batch loses less or more: from here, but with all that it may use.
     found.deviceMemory = given.deviceMemory, found.hostMemory = given.hostMemory;

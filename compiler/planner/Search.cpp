@@ -29,7 +29,7 @@ constexpr size_t kFurthest = 2; ///< of the beginnings: how many are gone on fro
 constexpr int64_t kClimb = 1'300'000, kClimbOn = 300'000;
 /// Commands that are simulated while single objects are tried: a fraction of a second.
 constexpr int64_t kPolish = 30'000, kPolishSmall = 100'000'000;
-constexpr int kKicks = 4000;
+constexpr int kKicks = 150; ///< beginnings elsewhere, one after another, that lead to nothing better
 /// Operands of a command, at most, that its part of these fractions allows for.
 constexpr size_t kUsualAccesses = 32;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
@@ -38,8 +38,10 @@ constexpr int64_t kLeastPart = 32 << 20;
 constexpr int64_t kPackingShare = 32;
 /// Limits that are too small once updates have their turns are raised so often at most.
 constexpr int kRepairs = 64;
+/// Simulations of decisions of which some are in vain, each without those of the one before.
+constexpr int kVain = 2;
 /// The least share of a limit with which a search goes on from what it found before, and does not begin anew.
-constexpr double kNear = 0.9;
+constexpr double kNear = 0.8;
 
 class Searcher {
 public:
@@ -57,12 +59,14 @@ public:
   /// `before`: what was found for other budgets, or another micro-batch, to begin with.
   Found run(const Found *before) {
     start();
-    if (!timing.fits())
+    if (!timing.fits() && !before)
       return found();
     makeAxes();
     makeSpeculativeAxis();
     makeStreamAxis();
     if (!before || !resume(*before)) {
+      if (!timing.fits())
+        return found();
       climbFromAll(before ? kClimbOn : kClimb);
       if (constraints.thorough)
         polish();
@@ -134,6 +138,7 @@ private:
   std::vector<size_t> turns; ///< of the axes: which comes first
   std::optional<size_t> speculation; ///< the axis of speculative updates,
   bool isSpeculating = false;        ///< which has its turn
+  bool isNear = false;               ///< what it climbs on from was found for a little more memory
   size_t border = 0;         ///< layers at either end, of those that the host updates, that are cut in parts
 
   struct State {
@@ -263,15 +268,25 @@ private:
     return static_cast<int64_t>(std::max({size_t(1), schedule.step.size(), accesses / kUsualAccesses}));
   }
 
-  Timing evaluate(const Decisions &decisions) {
+  /// What would be speculative in vain is not.
+  Timing evaluate(Decisions &decisions) {
+    Timing result = simulate(decisions);
+    for (int repairs = 0; repairs < kVain && std::ranges::count(result.vain, true) > 0; ++repairs) {
+      for (size_t l = 0; l < decisions.layers.size(); ++l)
+        decisions.layers[l].speculative = decisions.layers[l].speculative && !result.vain[l];
+      result = simulate(decisions);
+    }
+    return result;
+  }
+  Timing evaluate(Decisions &&decisions) { return evaluate(decisions); }
+
+  Timing simulate(const Decisions &decisions) {
     ++simulations;
     Schedule schedule = build(model, machine, decisions, Extent::step);
     simulated += sizeOf(schedule);
     Timing result = time(schedule, schedule.step, machine, decisions, true);
     for (const Command &command : schedule.step) // at most; some of it passes under other work
       result.expected += constraints.clipped * command.clippedSeconds.value_or(0);
-    if (std::ranges::count(result.vain, true) > 0) // it will not be: settle() decides otherwise
-      result.expected = std::numeric_limits<double>::max();
     return result;
   }
 
@@ -467,8 +482,9 @@ private:
     allowance *= best.batchShared ? 3 : 1; // a step has more commands
     allowed = simulated + allowance;
     std::vector<State> ends = machine.devices.size() > 1 ? alike() : std::vector<State>();
-    for (size_t first = 0; first < axes.size() && ends.empty(); ++first) {
-      if (first == speculation)
+    const bool isAlike = !ends.empty();
+    for (size_t first = 0; first < axes.size(); ++first) {
+      if (isAlike || first == speculation)
         continue;
       set(least);
       takeTurns(first);
@@ -481,8 +497,6 @@ private:
     goOn(ends);
     if (!speculation)
       return;
-    if (constraints.thorough)
-      polish();
     isSpeculating = true;
     allowed = simulated + allowance / 2;
     ends = {state()};
@@ -555,9 +569,12 @@ private:
   /// Goes on from what was found before: where that no longer fits, with as much less of one kind of decision as it takes.
   /// False: it is too far away, or no single kind makes it fit, and all is as it was.
   bool resume(const Found &before) {
-    auto isNear = [](int64_t limit, int64_t other) { return static_cast<double>(limit) >= kNear * static_cast<double>(other); };
-    if (!isNear(constraints.deviceMemory, before.decisions.deviceLimit) || !isNear(constraints.hostMemory, before.decisions.hostLimit) ||
-        before.reached.size() != axes.size() || before.decisions.layers.size() != model.layers.size() || before.decisions.parked.size() != model.values.size())
+    auto near = [](int64_t limit, int64_t other) {
+      return static_cast<double>(limit) >= kNear * static_cast<double>(other);
+    };
+    if (!near(constraints.deviceMemory, before.decisions.deviceLimit) ||
+        !near(constraints.hostMemory, before.decisions.hostLimit) || before.reached.size() != axes.size() ||
+        before.decisions.layers.size() != model.layers.size() || before.decisions.parked.size() != model.values.size())
       return false;
     for (size_t l = 0; l < model.layers.size(); ++l)
       if (before.decisions.layers[l].rung >= std::max<int64_t>(1, static_cast<int64_t>(model.layers[l].rungs.size())))
@@ -578,7 +595,9 @@ private:
       return false;
     }
     takeTurns(speculation.value_or(0));
+    isNear = constraints.deviceMemory < before.deviceMemory || constraints.hostMemory < before.hostMemory;
     climb(kRounds);
+    isNear = false;
     return true;
   }
 
@@ -610,8 +629,32 @@ private:
     }
   }
 
-  /// The fastest that fits of what has less of one kind of decision.
+  /// The fastest that fits of what has less of one kind of decision, and nothing of others where it takes that: first
+  /// of the one that leaves least missing.
   bool shrink() {
+    while (!shrinkOne()) {
+      Decisions tooLarge = best;
+      auto missing = [](const Timing &of) { return of.missingDevice + of.missingHost; };
+      std::optional<size_t> most;
+      Timing least = evaluate(tooLarge);
+      for (size_t i = 0; i < axes.size(); ++i) {
+        Decisions less = tooLarge;
+        axes[i].set(less, 0);
+        cutBorder(less);
+        if (less == tooLarge || axes[i].now == 0)
+          continue;
+        if (Timing result = evaluate(less); missing(result) < missing(least)) {
+          most = i, best = std::move(less);
+          least = std::move(result);
+        }
+      }
+      if (!most)
+        return false;
+      axes[*most].now = 0;
+    }
+    return true;
+  }
+  bool shrinkOne() {
     const Decisions tooLarge = best;
     std::optional<std::pair<size_t, size_t>> taken; ///< axis and count
     timing.expected = HUGE_VAL;
@@ -746,7 +789,7 @@ private:
       ;
     // From elsewhere nearby, a few times ("iterated local search", Lourenço, Martin and Stützle, 2003).
     std::mt19937 random(1);
-    for (int kick = 0; kick < kKicks && left > 0; ++kick) {
+    for (int kick = 0; kick < kKicks && left > 0; ++kick) { // since the last gain
       const Decisions kept = best;
       const Timing before = timing;
       for (int i = 0; i < 4; ++i)
@@ -757,7 +800,9 @@ private:
         timing.expected = HUGE_VAL;
       while (left > 0 && singles())
         ;
-      if (timing.expected >= before.expected) {
+      if (timing.expected < before.expected * (1 - kGain)) {
+        kick = -1;
+      } else {
         best = kept;
         timing = before;
       }
@@ -798,6 +843,13 @@ private:
   /// The most that fits, and what lies evenly below it.
   void tryAxis(Axis &axis) {
     constexpr size_t kParts = 8;
+    if (isNear) { // to the next steps
+      for (size_t step = std::max<size_t>(1, axis.most / (2 * kParts)); step > 0; step /= 2)
+        for (size_t count : {axis.now + step, axis.now - std::min(axis.now, step)})
+          if (count <= axis.most)
+            attempt(axis, count);
+      return;
+    }
     size_t fits = 0, tooMany = axis.most + 1;
     if (attempt(axis, axis.most))
       fits = axis.most;
