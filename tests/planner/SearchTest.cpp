@@ -205,7 +205,7 @@ std::string textOf(const Decisions &decisions) {
 /// a loss.
 TEST(Search, IsNearTheBestOfAllDecisions) {
   const char *wanted = std::getenv("MT_SEARCH_MODELS");
-  const int models = wanted ? std::atoi(wanted) : 9;
+  const int models = wanted ? std::atoi(wanted) : 6;
   const char *most = std::getenv("MT_SEARCH_LAYERS");
   std::mt19937 random(11);
   size_t tried = 0;
@@ -232,12 +232,12 @@ TEST(Search, IsNearTheBestOfAllDecisions) {
 
 TEST(Search, MoreMemoryIsNeverSlower) {
   std::mt19937 random(3);
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 2; ++i) {
     const Model model = randomModel(random, 5);
     const Machine machine(smallTarget());
     const int64_t least = leastOf(model, machine, {}).decisions.deviceLimit;
     double before = 1e9;
-    for (int eighths = 9; eighths <= 24; eighths += 3) {
+    for (int eighths = 9; eighths <= 24; eighths += 5) {
       Constraints constraints;
       constraints.deviceMemory = least / 8 * eighths;
       const double seconds = search(model, machine, constraints).timing.seconds;
@@ -287,7 +287,7 @@ TEST(Search, SpeculatesWhereTheHostIsTheBound) {
   EXPECT_LT(found.timing.seconds, 0.85 * without.timing.seconds);
   EXPECT_GE(without.timing.seconds, lowerBound(model, machine, waiting) * (1 - 1e-9));
   // Undos have their place on the host.
-  constraints.hostMemory = without.timing.hostUsed + 2 * 13 * 250000;
+  constraints.hostMemory = without.timing.hostUsed + 2 * 5 * 250000;
   const Found little = search(model, machine, constraints);
   ASSERT_TRUE(little.timing.fits());
   EXPECT_LE(std::ranges::count(little.decisions.layers, true, &LayerDecision::speculative), 2);
@@ -316,7 +316,7 @@ TEST(Search, TakesWhatIsGiven) {
 
 TEST(Search, NeverBeatsItsBound) {
   std::mt19937 random(13);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 8; ++i) {
     const Model model = randomModel(random, 5);
     const Machine machine(randomTarget(random));
     Constraints constraints;
