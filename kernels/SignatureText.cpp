@@ -99,13 +99,15 @@ std::string print(const Signature &call) {
   std::string text = call.kernel;
   if (!attributes.empty())
     text += fmt::format("{{{}}}", fmt::join(attributes, "; "));
-  bool written = false;
+  bool written = false, undo = false;
   auto arrow = [&] { text += fmt::format(" {}", kArrow), written = true; };
+  const Kernel *kernel = find(call.kernel);
   for (const OperandType &operand : call.operands) {
     if (operand.effect == Effect::scratch)
       continue;
-    if (operand.effect != Effect::read && !written)
-      arrow();
+    const bool begins = kernel && kernel->updates && written && !undo && operand.effect == Effect::write;
+    if ((operand.effect != Effect::read && !written) || begins)
+      arrow(), undo = begins;
     text += operand.present ? fmt::format(" {}[{}]", name(operand.type), fmt::join(operand.dims, ",")) : fmt::format(" {}", kAbsent);
   }
   if (!written)
@@ -137,7 +139,7 @@ std::string parse(std::string_view text, Signature &call) {
   while (!text.empty()) {
     const std::string_view word = upTo(" ", text);
     if (word == kArrow)
-      effect = kernel->updates ? Effect::update : Effect::write;
+      effect = kernel->updates && effect == Effect::read ? Effect::update : Effect::write;
     else if (!word.empty()) {
       call.operands.push_back({DType::f32, {}, effect});
       if (!readOperand(word, call.operands.back()))

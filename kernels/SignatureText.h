@@ -7,7 +7,8 @@
 
 namespace mt::kernels {
 
-/// Kernel, attributes by name, operands in order; "-" where one is absent.
+/// Kernel, attributes by name, operands in order; "-" where one is absent. Behind a second arrow stands the undo that
+/// an update writes (kernels/Optimizers.h).
 std::string print(const Signature &call);
 /// The same for calls that do the same work: without which parameter an update is of, and where in it.
 std::string printWork(Signature call);

@@ -11,7 +11,7 @@ using namespace mlir;
 namespace mt::pipeline {
 namespace {
 /// Searches, each with what packing lost taken away, until the packed schedule fits.
-constexpr int kAttempts = 8;
+constexpr int kAttempts = 12;
 /// Phases that weights are brought ahead where more of them make memory too full to be packed, and how much longer a
 /// step may take for that.
 constexpr int64_t kNear[] = {1, 2, 4};
@@ -224,10 +224,10 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       next = std::move(same);
     }
     // A little less often gives the same plan again: each time at least twice as much less as the time before.
-    // What packs well enough now may have what it would lose as before.
+    // What packs well enough now may have half of what is left.
     auto less = [&](int64_t &budget, int64_t used, int64_t excess, int64_t most) {
       budget = excess > 0 ? std::min(budget, used) - std::max(excess, (budget >> 11) << attempt)
-                          : std::max(budget, std::min(most, used - excess));
+                          : std::max(budget, std::min(most, used - excess / 2));
     };
     if (!next) {
       if (tooMuch && machine.file)

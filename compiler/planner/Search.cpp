@@ -24,8 +24,9 @@ namespace {
 /// A plan that is slower by so much counts as fast as another, and one that is faster by less as no gain.
 constexpr double kAlike = 5e-4, kGain = 1e-4;
 constexpr int kRounds = 8;
-constexpr size_t kFurthest = 2; ///< of the beginnings: how many are gone on from
-/// Commands that are simulated at most by climbing, the first time and where something was found before: a few seconds, and one.
+constexpr size_t kFurthest = 4; ///< of the beginnings: how many are gone on from
+/// Commands that are simulated at most by climbing, the first time and where something was found before: a few seconds,
+/// and one.
 constexpr int64_t kClimb = 1'300'000, kClimbOn = 300'000;
 /// Commands that are simulated while single objects are tried: a fraction of a second.
 constexpr int64_t kPolish = 30'000, kPolishSmall = 100'000'000;
@@ -135,9 +136,7 @@ private:
     } kind = some; ///< how it may begin: of none, at its most, of none or all, with one rung
   };
   std::vector<Axis> axes;
-  std::vector<size_t> turns; ///< of the axes: which comes first
-  std::optional<size_t> speculation; ///< the axis of speculative updates,
-  bool isSpeculating = false;        ///< which has its turn
+  std::vector<size_t> turns;         ///< of the axes: which comes first
   bool isNear = false;               ///< what it climbs on from was found for a little more memory
   size_t border = 0;         ///< layers at either end, of those that the host updates, that are cut in parts
 
@@ -445,7 +444,6 @@ private:
         can.push_back(l);
     if (constraints.speculative || constraints.clipped >= 1 || can.empty())
       return;
-    speculation = axes.size();
     addAxis(&LayerDecision::speculative, can, true, Axis::some);
   }
 
@@ -468,24 +466,21 @@ private:
     turns.resize(axes.size());
     std::iota(turns.begin(), turns.end(), 0);
     if (first > 0)
-      std::rotate(turns.begin(), turns.begin() + static_cast<ptrdiff_t>(first), turns.begin() + static_cast<ptrdiff_t>(first) + 1);
-    if (speculation && first != *speculation)
-      std::erase(turns, *speculation);
+      std::rotate(turns.begin(), turns.begin() + static_cast<ptrdiff_t>(first),
+                  turns.begin() + static_cast<ptrdiff_t>(first) + 1);
   }
 
   static double secondsOf(const State &state) { return state.timing.expected; }
 
   /// Bytes that one kind of decision has taken are not there for the others: each comes first once, and it goes on
-  /// where that led furthest. What speculates comes after all else, and once before it.
+  /// where that led furthest.
   void climbFromAll(int64_t allowance) {
     const State least = state();
     allowance *= best.batchShared ? 3 : 1; // a step has more commands
     allowed = simulated + allowance;
     std::vector<State> ends = machine.devices.size() > 1 ? alike() : std::vector<State>();
     const bool isAlike = !ends.empty();
-    for (size_t first = 0; first < axes.size(); ++first) {
-      if (isAlike || first == speculation)
-        continue;
+    for (size_t first = 0; first < axes.size() && !isAlike; ++first) {
       set(least);
       takeTurns(first);
       if (first + 1 < axes.size() && axes.back().waits)
@@ -493,21 +488,6 @@ private:
       climb(1);
       takeTurns(first);
       ends.push_back(state());
-    }
-    goOn(ends);
-    if (!speculation)
-      return;
-    isSpeculating = true;
-    allowed = simulated + allowance / 2;
-    ends = {state()};
-    set(least);
-    takeTurns(*speculation);
-    climb(1);
-    ends.push_back(state());
-    for (State &each : ends) {
-      set(each);
-      takeTurns(*speculation);
-      each = state();
     }
     goOn(ends);
   }
@@ -594,7 +574,7 @@ private:
       set(least);
       return false;
     }
-    takeTurns(speculation.value_or(0));
+    takeTurns(0);
     isNear = constraints.deviceMemory < before.deviceMemory || constraints.hostMemory < before.hostMemory;
     climb(kRounds);
     isNear = false;
@@ -828,7 +808,8 @@ private:
       add([&](Decisions &changed) { changed.layers[l].resident = !changed.layers[l].resident; });
     if (!constraints.resident && streams[l] && !from.layers[l].resident)
       add([&](Decisions &changed) { changed.layers[l].stateStreamed = !changed.layers[l].stateStreamed; });
-    if (isSpeculating && speculates[l] && !from.layers[l].resident && !from.layers[l].stateStreamed)
+    if (!constraints.speculative && constraints.clipped < 1 && speculates[l] && !from.layers[l].resident &&
+        !from.layers[l].stateStreamed)
       add([&](Decisions &changed) { changed.layers[l].speculative = !changed.layers[l].speculative; });
     if (!constraints.summed && model.microBatches > 1 && !machine.unified())
       add([&](Decisions &changed) {
