@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-LARGE = ("Bf16.AttentionAndGradient:AttentionBlocks.Forward:AttentionBlocks.Gradient:Experts.ProductsAndGradients:"
+LARGE = ("Bf16.AttentionAndGradient:AttentionBlocks.Forward:AttentionBlocks.Gradient:"
          "CudaParts.GradientsOfAttentionAreThoseOfTheWhole:Loss.CrossEntropyOfManyClasses")
 NAMESPACE = "mt::kernels::cuda::"
 
