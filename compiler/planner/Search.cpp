@@ -546,8 +546,8 @@ private:
     return found;
   }
 
-  /// Goes on from what was found before: where that no longer fits, with as much less of one kind of decision as it takes.
-  /// False: it is too far away, or no single kind makes it fit, and all is as it was.
+  /// Goes on from what was found before: where that no longer fits, with as much less of its decisions as it takes.
+  /// False: it is too far away, or nothing less of it fits, and all is as it was.
   bool resume(const Found &before) {
     auto near = [](int64_t limit, int64_t other) {
       return static_cast<double>(limit) >= kNear * static_cast<double>(other);
