@@ -225,19 +225,19 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     }
     // A little less often gives the same plan again: each time at least twice as much less as the time before.
     // What packs well enough now may have half of what is left.
-    auto less = [&](int64_t &budget, int64_t used, int64_t excess, int64_t most) {
+    auto adapt = [&](int64_t &budget, int64_t used, int64_t excess, int64_t most) {
       budget = excess > 0 ? std::min(budget, used) - std::max(excess, (budget >> 11) << attempt)
                           : std::max(budget, std::min(most, used - excess / 2));
     };
     if (!next) {
       if (tooMuch && machine.file)
-        less(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory, given.hostMemory);
+        adapt(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory, given.hostMemory);
       else if (tooMuch)
-        less(constraints.deviceMemory, needed.device, both - budgets.hostMemory, given.deviceMemory);
+        adapt(constraints.deviceMemory, needed.device, both - budgets.hostMemory, given.deviceMemory);
       else {
-        less(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory,
-             given.deviceMemory);
-        less(constraints.hostMemory, found.decisions.hostLimit, needed.host - budgets.hostMemory, given.hostMemory);
+        adapt(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory,
+              given.deviceMemory);
+        adapt(constraints.hostMemory, found.decisions.hostLimit, needed.host - budgets.hostMemory, given.hostMemory);
       }
     }
     // The next micro-batch loses less or more: from here, but with all that it may use.

@@ -49,7 +49,9 @@ public:
   Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
       : model(model), machine(machine), constraints(constraints), reside(unlessShared(canReside(model, machine))),
         streams(unlessShared(canStreamState(model, machine))), parks(canParkSaved(model, machine)), cut(canCut(model)),
-        inFile(canBeInFile(model, machine)), speculates(canSpeculate(model, machine)),
+        inFile(canBeInFile(model, machine)),
+        speculates(constraints.speculative || constraints.clipped >= 1 ? std::vector<bool>(model.layers.size(), false)
+                                                                       : canSpeculate(model, machine)),
         weightsInFile(unlessShared(canHaveWeightsInFile(model, machine))),
         exchanges(machine.devices.front().network && !constraints.batchShared.value_or(false)),
         gradientBytes(model.layers.size(), 0) {
@@ -76,8 +78,8 @@ public:
                       &LayerDecision::stateInFile})
       keepInMemory(flag);
     std::vector<size_t> speculative; // for nothing, some of them
-    for (size_t l = 0; l < speculates.size() && !constraints.speculative; ++l)
-      if (best.layers[l].speculative)
+    for (size_t l = 0; l < speculates.size(); ++l)
+      if (speculates[l] && best.layers[l].speculative)
         speculative.push_back(l);
     drop(&LayerDecision::speculative, std::move(speculative));
     trim(&Decisions::deviceLimit, timing.expected * (1 + kAlike));
@@ -109,7 +111,7 @@ private:
   const Machine &machine;
   const Constraints &constraints;
   /// By layer: whether it can be resident, stream its state, park what it saves, be cut in parts, have its state in a
-  /// file, be updated speculatively, have its weights in a file.
+  /// file, be updated speculatively if the search chooses so, have its weights in a file.
   const std::vector<bool> reside, streams, parks, cut, inFile, speculates, weightsInFile;
   const bool exchanges;               ///< devices exchange gradients with other ranks
   std::vector<int64_t> gradientBytes; ///< by layer: of those that it completes
@@ -442,8 +444,6 @@ private:
     for (auto l = static_cast<int64_t>(model.layers.size()); l-- > 0;)
       if (speculates[static_cast<size_t>(l)])
         can.push_back(l);
-    if (constraints.speculative || constraints.clipped >= 1 || can.empty())
-      return;
     addAxis(&LayerDecision::speculative, can, true, Axis::some);
   }
 
@@ -489,11 +489,6 @@ private:
       takeTurns(first);
       ends.push_back(state());
     }
-    goOn(ends);
-  }
-
-  /// From those that are furthest.
-  void goOn(std::vector<State> &ends) {
     std::ranges::stable_sort(ends, {}, secondsOf);
     ends.resize(std::min(ends.size(), kFurthest));
     for (State &each : ends) {
@@ -613,19 +608,18 @@ private:
   /// of the one that leaves least missing.
   bool shrink() {
     while (!shrinkOne()) {
-      Decisions tooLarge = best;
+      const Decisions tooLarge = best;
       auto missing = [](const Timing &of) { return of.missingDevice + of.missingHost; };
       std::optional<size_t> most;
-      Timing least = evaluate(tooLarge);
       for (size_t i = 0; i < axes.size(); ++i) {
         Decisions less = tooLarge;
         axes[i].set(less, 0);
         cutBorder(less);
         if (less == tooLarge || axes[i].now == 0)
           continue;
-        if (Timing result = evaluate(less); missing(result) < missing(least)) {
+        if (Timing result = evaluate(less); missing(result) < missing(timing)) {
           most = i, best = std::move(less);
-          least = std::move(result);
+          timing = std::move(result);
         }
       }
       if (!most)
@@ -808,8 +802,7 @@ private:
       add([&](Decisions &changed) { changed.layers[l].resident = !changed.layers[l].resident; });
     if (!constraints.resident && streams[l] && !from.layers[l].resident)
       add([&](Decisions &changed) { changed.layers[l].stateStreamed = !changed.layers[l].stateStreamed; });
-    if (!constraints.speculative && constraints.clipped < 1 && speculates[l] && !from.layers[l].resident &&
-        !from.layers[l].stateStreamed)
+    if (speculates[l] && !from.layers[l].resident && !from.layers[l].stateStreamed)
       add([&](Decisions &changed) { changed.layers[l].speculative = !changed.layers[l].speculative; });
     if (!constraints.summed && model.microBatches > 1 && !machine.unified())
       add([&](Decisions &changed) {

@@ -128,14 +128,13 @@ private:
     return launch.at<uint8_t>(undoOperand)[Undo::leftAt() + at / kUndoBlock];
   }
   void takeBack(const Launch &launch, const Rule &rule, int64_t at, int64_t count) const {
-    if (const uint8_t left = leftOf(launch, at); left != kAll)
+    if (const uint8_t left = leftOf(launch, at); left != vec::kAllRuns)
       withBlock(launch, rule, at, [&](auto gradient, auto weight, auto state, const vec::Average &average) {
         vec::takeBack(rule.rule, gradient, weight, state, average, count, undo.parts, undoBlock(launch, at), left);
       });
   }
 
   static constexpr int64_t kNone = -1;
-  static constexpr uint8_t kAll = 0xff;
   /// Calls body(begin, count) over all blocks; it returns false where it refused: the first such element, or kNone.
   template <typename Body> int64_t eachBlock(const Launch &launch, Body body) const {
     std::atomic<int64_t> refused = std::numeric_limits<int64_t>::max();
@@ -168,12 +167,12 @@ private:
     eachBlock(launch, [&](int64_t at, int64_t count) {
       alignas(64) std::array<std::byte, sizeof(float) * kUndoBlock * kParts> block;
       uint8_t &left = leftOf(launch, at);
-      left = kAll;
+      left = vec::kAllRuns;
       if (updates)
         left = withBlock(launch, rule, at, [&](auto gradient, auto weight, auto state, const vec::Average &average) {
           return vec::begin(rule.rule, gradient, weight, state, average, count, undo.parts, block.data());
         });
-      if (left != kAll)
+      if (left != vec::kAllRuns)
         vec::stream(block.data(), undoBlock(launch, at), undo.blockBytes());
       return true;
     });
@@ -200,7 +199,7 @@ private:
       }));
     return failure(eachBlock(launch, [&](int64_t at, int64_t count) { // only what was left
       const uint8_t left = leftOf(launch, at);
-      if (left == kAll)
+      if (left == vec::kAllRuns)
         return update(launch, rule, at, count);
       bool updated = true;
       for (int64_t first = 0; left != 0 && first < count; first += kUndoRun)

@@ -417,9 +417,9 @@ void softmaxGrad(const float *gradient, const float *y, float shift, float *out,
   map<2>(in, out, count, accumulate, SoftmaxGrad{shift});
 }
 
-// A rule: `update` makes of gradient, weight and state the new weight and state, `begin` also what these tell of what
-// they replace, nearly. That is what `stateBefore` makes of gradient, new weight and state, where kTellsState, and
-// `weightBefore` of these and the state before.
+// A rule: `step` makes of gradient, weight and state the new weight and state, and where it begins also what these tell
+// of what they replace, nearly. That is what `stateBefore` makes of gradient, new weight and state, where kTellsState,
+// and `weightBefore` of these and the state before.
 struct AdamWRule {
   static constexpr int kState = 2;
   static constexpr bool kTellsState = true;
@@ -637,7 +637,7 @@ void keepParts(const Parts &fresh, Weight weight, float *const *state, const Ave
 template <int kState, typename Weight>
 void keepRuns(const Parts &fresh, Weight weight, float *const *state, const Average &average, int64_t count,
               uint8_t runs) {
-  if (runs == 0xff)
+  if (runs == kAllRuns)
     return keepParts<kState>(fresh, weight, state, average, 0, count);
   for (int64_t first = 0; first < count; first += kUndoRun)
     if (runs >> (first / kUndoRun) & 1)
@@ -742,7 +742,7 @@ uint8_t beginOn(Rule rule, const float *gradient, Weight weight, float *const *s
   }
   inVectors<2 + kState, 2 + 2 * kState>(in, out, count, Steps<true, Rule>{rule});
   if (!fits(weight, fresh[0], count))
-    return 0xff;
+    return kAllRuns;
   unsigned misses = 0;
   for (int i = 0; i <= kState; ++i)
     misses |= tellPart(in[1 + i], guess[i], count, parts[static_cast<size_t>(i)], undo);

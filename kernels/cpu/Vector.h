@@ -116,6 +116,7 @@ bool update(const UpdateRule &rule, const float *gradient, float *weight, float 
 bool update(const UpdateRule &rule, const float *gradient, SplitWeight weight, float *const *state,
             const Average &average, int64_t count);
 constexpr int64_t kUpdateBlock = 512, kUndoRun = kUpdateBlock / 8;
+constexpr uint8_t kAllRuns = 0xff;
 /// The same, and writes what takes it back, a block of an undo (kernels/Optimizers.h): so many bytes an element of each
 /// part. Which runs of elements it left as they were, a bit of each: all where update() would refuse.
 uint8_t begin(const UpdateRule &rule, const float *gradient, float *weight, float *const *state, const Average &average,
