@@ -1,25 +1,29 @@
-// Slots that are always alive are stacked at the bottom: no place is better for them. The others are placed greedily
-// in several orders, and the best order is improved by moving the slots that ended too high to its front ("squeaky
-// wheel" search, Joslin and Clements, 1999) until the size is the lower bound or the allowed work is done.
+// Slots that are always alive are stacked at the bottom: no place is better for them. Of the others, large ones are
+// packed by a skyline (Skyline.h) in the orders of several keys, and the best few orders are improved by chance, the
+// better half of them for longer, until no more than enough bytes are needed or the allowed work is done. Small ones
+// fill the gaps between them (Placer.h).
 #include "passes/algorithms/Packer.h"
 
 #include "passes/algorithms/Lifetimes.h"
 #include "passes/algorithms/Placer.h"
+#include "passes/algorithms/Skyline.h"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 #include <random>
 
 namespace mt::passes {
 namespace {
 
-/// Comparisons allowed at effort 1: about a second.
-constexpr double kWork = 1.5e8;
-constexpr uint32_t kRounds = 200;
+/// Of the Skyline's work, allowed at effort 1: about a third of a second.
+constexpr double kWork = 4e7;
+/// Orders that are improved at first, and the most slots that a change moves.
+constexpr size_t kImproved = 16, kMoves = 8;
 constexpr int kSlackAttempts = 4;
-/// Of the bytes of a packing: how much more than enough is far from it.
-constexpr uint64_t kFar = 32;
+/// Of the most that is alive: the part that all small slots together may need.
+constexpr uint64_t kSmall = 200;
 /// Where there is room for slack, sizes are rounded up to this many significant bits.
 constexpr int kRoundedBits = 5;
 
@@ -33,48 +37,47 @@ class Search {
 public:
   /// Looks on for as long as it may while it needs more than `enough` bytes.
   Search(std::span<const SlotRequest> slots, uint32_t moments, double effort, uint64_t enough)
-      : slots(slots), moments(moments), live(liveBytes(slots, moments)), allowance(kWork * effort), enough(enough) {
+      : slots(slots), moments(moments), allowance(kWork * effort), enough(enough) {
     result.offsets.assign(slots.size(), 0);
-    peak = static_cast<uint32_t>(std::max_element(live.begin(), live.end()) - live.begin());
-    result.lowerBound = live.empty() ? 0 : live[peak];
+    const std::vector<uint64_t> live = liveBytes(slots, moments);
+    result.lowerBound = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
   }
 
   Packing run() {
     const uint64_t base = stackPersistent();
-    if (transient.empty()) {
-      result.bytes = base;
-      return result;
-    }
-    Placer tool(slots, moments, base);
-    placer = &tool;
-    result.bytes = UINT64_MAX;
-    for (const Order &order : orders())
-      for (Fit fit : {Fit::smallest, Fit::lowest})
-        attempt(order, fit);
-    improve();
-    wander();
+    Order large;
+    for (uint32_t i = 0; i < slots.size(); ++i)
+      if (slots[i].bytes > 0 && !isPersistent(slots[i], moments))
+        large.push_back(i);
+    const Order small = takeSmall(large);
+    result.bytes = base;
+    if (!large.empty())
+      packLarge(large, base, enough - std::min(enough, most(small)));
+    if (!small.empty())
+      result.bytes = std::max(result.bytes, Placer(slots, moments, base).place(large, small, result.offsets));
     return result;
   }
 
 private:
+  /// An order of the large slots, and what comes of it.
+  struct Candidate {
+    Order order; ///< places in `large`
+    uint64_t bytes;
+    std::vector<uint64_t> offsets;
+  };
   std::span<const SlotRequest> slots;
   const uint32_t moments;
-  const std::vector<uint64_t> live;
-  uint32_t peak = 0; ///< the first moment at which most is alive
-  double allowance;
+  const double allowance;
   const uint64_t enough;
-  Order transient;
-  Placer *placer = nullptr;
   Packing result;
-  Order bestOrder;
-  Fit bestFit = Fit::smallest;
+  std::mt19937 random{1};
 
-  /// Places slots that are always alive from offset 0 on, widest alignment first; the others become `transient`.
+  /// Places slots that are always alive from offset 0 on, widest alignment first; returns their end.
   uint64_t stackPersistent() {
     Order persistent;
     for (uint32_t i = 0; i < slots.size(); ++i)
-      if (slots[i].bytes > 0)
-        (isPersistent(slots[i], moments) ? persistent : transient).push_back(i);
+      if (slots[i].bytes > 0 && isPersistent(slots[i], moments))
+        persistent.push_back(i);
     std::stable_sort(persistent.begin(), persistent.end(),
                      [&](uint32_t a, uint32_t b) { return slots[a].alignment > slots[b].alignment; });
     uint64_t end = 0;
@@ -85,103 +88,137 @@ private:
     return end;
   }
 
-  bool done() const {
-    return result.bytes != UINT64_MAX &&
-           (result.bytes == result.lowerBound || static_cast<double>(placer->work()) > allowance);
+  /// The most bytes of some slots that are alive at one moment.
+  uint64_t most(const Order &some) const {
+    std::vector<SlotRequest> requests;
+    for (uint32_t i : some)
+      requests.push_back(slots[i]);
+    return findPeak(requests, moments).bytes;
   }
 
-  /// Greater keys first; equal ones by size, then in the order given.
-  template <typename Key> Order orderedBy(Key key) const {
-    Order order = transient;
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      const double keyA = key(a), keyB = key(b);
-      return keyA != keyB ? keyA > keyB : slots[a].bytes > slots[b].bytes;
-    });
-    return order;
-  }
-
-  std::vector<Order> orders() const {
-    const auto bytes = [&](uint32_t i) { return static_cast<double>(slots[i].bytes); };
-    const auto duration = [&](uint32_t i) { return static_cast<double>(durationOf(slots[i], moments)); };
-    return {
-        orderedBy(bytes),
-        orderedBy([&](uint32_t i) { return bytes(i) * duration(i); }),
-        orderedBy(duration),
-        orderedBy([&](uint32_t i) { return static_cast<double>(crowding(i)); }),
-        orderedBy([&](uint32_t i) { return -static_cast<double>(slots[i].first); }),
-        orderedBy([&](uint32_t i) { return static_cast<double>(slots[i].last); }),
-        orderedBy([&](uint32_t i) { return -static_cast<double>(distanceFromPeak(i)); }),
+  /// Takes away from `large` the smallest slots, as many as may be, and returns them, the largest first.
+  Order takeSmall(Order &large) const {
+    std::stable_sort(large.begin(), large.end(),
+                     [&](uint32_t a, uint32_t b) { return slots[a].bytes > slots[b].bytes; });
+    const auto from = [&](size_t count) {
+      return Order(large.begin() + static_cast<std::ptrdiff_t>(count), large.end());
     };
-  }
-
-  uint32_t distanceFromPeak(uint32_t slot) const {
-    const SlotRequest &request = slots[slot];
-    return request.first > peak ? request.first - peak : request.last < peak ? peak - request.last : 0;
-  }
-
-  /// Bytes alive at the ends of a slot's lifetime, the greater: slots of crowded moments have the least choice.
-  uint64_t crowding(uint32_t slot) const { return std::max(live[slots[slot].first], live[slots[slot].last]); }
-
-  Fit otherFit() const { return bestFit == Fit::lowest ? Fit::smallest : Fit::lowest; }
-
-  /// Takes what is better, or `sideways` no worse.
-  bool attempt(const Order &order, Fit fit, bool sideways = false) {
-    if (done())
-      return false;
-    std::vector<uint64_t> offsets = result.offsets;
-    const uint64_t limit = result.bytes + (sideways && result.bytes < UINT64_MAX ? 1 : 0);
-    const uint64_t bytes = placer->place(order, fit, limit, offsets);
-    if (bytes >= limit)
-      return false;
-    result.bytes = bytes;
-    result.offsets = std::move(offsets);
-    bestOrder = order;
-    bestFit = fit;
-    return true;
-  }
-
-  /// Moves the slots that end above a mark to the front, the mark sinking from the top where that no longer helps.
-  void improve() {
-    double share = 0;
-    for (uint32_t round = 0; round < kRounds && !done(); ++round) {
-      const uint64_t excess = result.bytes - result.lowerBound;
-      const uint64_t mark = result.bytes - 1 - static_cast<uint64_t>(share * static_cast<double>(excess));
-      Order order = bestOrder;
-      std::stable_partition(order.begin(), order.end(),
-                            [&](uint32_t i) { return result.offsets[i] + slots[i].bytes > mark; });
-      const bool better =
-          attempt(order, bestFit) || attempt(order, otherFit());
-      share = better ? 0 : share + 0.125;
-      if (share > 2)
-        return;
+    size_t least = 0, enoughLarge = large.size();
+    while (least < enoughLarge) {
+      const size_t count = (least + enoughLarge) / 2;
+      if (most(from(count)) <= result.lowerBound / kSmall)
+        enoughLarge = count;
+      else
+        least = count + 1;
     }
+    const Order small = from(enoughLarge);
+    large.resize(enoughLarge);
+    return small;
   }
 
-  /// Moves a few slots, those that end high rather than others, to other places of the order, and keeps what is no
-  /// worse. What is tried does not depend on what is enough, but for how long: what was found once for a small budget
-  /// is found again for just that. Far from there it is not worth much.
-  void wander() {
-    std::mt19937 random(1);
-    if (result.bytes > enough && result.bytes - enough > result.bytes / kFar)
-      allowance = std::min(allowance, static_cast<double>(placer->work()) + allowance / 4);
-    auto below = [&](size_t count) { return random() % count; };
-    while (!done() && result.bytes > enough) {
-      Order order = bestOrder;
-      for (size_t moves = 1 + below(3); moves > 0; --moves) {
-        size_t from = below(order.size());
-        for (int tries = 0;
-             tries < 8 && below(2) && result.offsets[order[from]] + slots[order[from]].bytes <= result.lowerBound;
-             ++tries)
-          from = below(order.size());
-        const size_t to = below(order.size());
-        const auto begin = order.begin();
-        const auto at = [&](size_t i) { return begin + static_cast<std::ptrdiff_t>(i); };
-        if (to < from)
-          std::rotate(at(to), at(from), at(from + 1));
-        else
-          std::rotate(at(from), at(from + 1), at(to + 1));
+  void packLarge(const Order &large, uint64_t base, uint64_t aim) {
+    Skyline skyline(slots, large, moments, base);
+    std::vector<Candidate> candidates = orders(skyline, large);
+    std::vector<uint32_t> ranks(large.size());
+    const auto pack = [&](Candidate &candidate, uint64_t limit) {
+      for (uint32_t rank = 0; rank < large.size(); ++rank)
+        ranks[candidate.order[rank]] = rank;
+      candidate.bytes = skyline.place(ranks, limit, candidate.offsets);
+    };
+    const auto done = [&](const Candidate &candidate, uint64_t little) {
+      return candidate.bytes <= std::max(little, skyline.lowerBound()) ||
+             static_cast<double>(skyline.work()) >= allowance;
+    };
+    const auto keepBest = [&](size_t count) {
+      std::stable_sort(candidates.begin(), candidates.end(),
+                       [](const Candidate &a, const Candidate &b) { return a.bytes < b.bytes; });
+      candidates.resize(std::min(candidates.size(), count));
+    };
+    size_t tried = 0;
+    do
+      pack(candidates[tried], UINT64_MAX);
+    while (!done(candidates[tried++], 0) && tried < candidates.size());
+    candidates.resize(tried);
+    keepBest(kImproved);
+    for (size_t count = candidates.size(); !done(candidates.front(), aim); count = (count + 1) / 2) {
+      keepBest(count);
+      const double left = allowance - static_cast<double>(skyline.work());
+      const double share =
+          count > 1 ? left / static_cast<double>(std::bit_width(count - 1) + 1) / static_cast<double>(count) : left;
+      for (Candidate &candidate : candidates) {
+        const double until = static_cast<double>(skyline.work()) + share;
+        Candidate other = candidate;
+        while (static_cast<double>(skyline.work()) < until && !done(candidate, aim)) {
+          other.order = candidate.order;
+          change(other.order, candidate, large, skyline.lowerBound());
+          pack(other, candidate.bytes + 1);
+          if (other.bytes <= candidate.bytes)
+            std::swap(candidate, other);
+        }
       }
-      attempt(order, below(4) ? bestFit : otherFit(), true);
+      keepBest(count);
+    }
+    result.bytes = candidates.front().bytes;
+    for (uint32_t i : large)
+      result.offsets[i] = candidates.front().offsets[i];
+  }
+
+  /// Larger, longer, and in more crowded moments first, by several weights of the three. Only products and square
+  /// roots, which are the same on every machine.
+  std::vector<Candidate> orders(const Skyline &skyline, const Order &large) const {
+    std::vector<Candidate> candidates;
+    std::vector<double> keys(large.size());
+    for (int crowding : {0, 2, 4})
+      for (int bytes : {0, 1, 2, 3})
+        for (int duration : {0, 1, 2, 4}) {
+          for (uint32_t i = 0; i < large.size(); ++i) {
+            const double size = std::sqrt(static_cast<double>(slots[large[i]].bytes)),
+                         length = std::sqrt(skyline.duration(i));
+            keys[i] = 1;
+            for (int k = 0; k < bytes; ++k)
+              keys[i] *= size;
+            for (int k = 0; k < duration; ++k)
+              keys[i] *= length;
+            double crowded = skyline.crowding(i); // to the power of 4 or 16
+            for (int k = 0; k < crowding; ++k)
+              crowded *= crowded;
+            keys[i] *= crowding > 0 ? crowded : 1;
+          }
+          Candidate candidate{Order(large.size()), 0, result.offsets};
+          std::iota(candidate.order.begin(), candidate.order.end(), 0);
+          std::stable_sort(candidate.order.begin(), candidate.order.end(),
+                           [&](uint32_t a, uint32_t b) { return keys[a] > keys[b]; });
+          candidates.push_back(std::move(candidate));
+        }
+    return candidates;
+  }
+
+  size_t below(size_t count) { return random() % count; }
+
+  bool meet(uint32_t a, uint32_t b) const {
+    for (const Interval &one : lifetimeOf(slots[a], moments))
+      for (const Interval &other : lifetimeOf(slots[b], moments))
+        if (one.first <= other.last && other.first <= one.last)
+          return true;
+    return false;
+  }
+
+  /// Moves a few slots, those that end high rather than others, to the places of others in an order, those alive at the
+  /// same time rather than others.
+  void change(Order &order, const Candidate &now, const Order &large, uint64_t bound) {
+    const auto slotAt = [&](size_t place) { return large[order[place]]; };
+    for (size_t moves = 1 + below(kMoves); moves > 0; --moves) {
+      size_t from = below(order.size()), to = below(order.size());
+      const auto high = [&] { return now.offsets[slotAt(from)] + slots[slotAt(from)].bytes > bound; };
+      for (int tries = 0; tries < 8 && below(2) && !high(); ++tries)
+        from = below(order.size());
+      for (int tries = 0; tries < 8 && !meet(slotAt(from), slotAt(to)); ++tries)
+        to = below(order.size());
+      const auto at = [&](size_t i) { return order.begin() + static_cast<std::ptrdiff_t>(i); };
+      if (to < from)
+        std::rotate(at(to), at(from), at(from + 1));
+      else
+        std::rotate(at(from), at(from + 1), at(to + 1));
     }
   }
 };

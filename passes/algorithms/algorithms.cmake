@@ -5,6 +5,7 @@ if(NOT TARGET mt_schedule_algorithms)
     ${CMAKE_CURRENT_LIST_DIR}/Lifetimes.cpp
     ${CMAKE_CURRENT_LIST_DIR}/Packer.cpp
     ${CMAKE_CURRENT_LIST_DIR}/Placer.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/Skyline.cpp
     ${CMAKE_CURRENT_LIST_DIR}/VerifyPacking.cpp)
   target_link_libraries(mt_schedule_algorithms PUBLIC fmt::fmt)
 endif()

@@ -70,8 +70,7 @@ std::vector<SlotRequest> transformerTrace(const Shape &shape) {
   return slots;
 }
 
-/// Few are alive at a time, so that ranges are looked up in the tree, and one slot is alive all along, in two intervals
-/// that both meet slots around its beginning: more is found than there are slots.
+/// One slot is alive all along, in two intervals that both meet slots around its beginning.
 TEST(Packer, ASlotMayMeetOthersOnBothSidesOfTheEnd) {
   constexpr uint32_t kMoments = 2000, kAround = 12;
   std::vector<SlotRequest> slots;
@@ -196,6 +195,66 @@ TEST(Packer, RandomLifetimes) {
     worst = std::max(worst, ratioOf(slots, {.moments = moments, .effort = 0.05}));
   }
   EXPECT_LE(worst, 2.0);
+}
+
+/// A space without a gap, cut at random into slots as a plate of glass is: across moments or across bytes. Small ones
+/// would not be hard, and what lives long and what does not are both among the rest.
+std::vector<SlotRequest> cutPlate(uint32_t seed, uint32_t moments, uint64_t bytes, size_t count) {
+  struct Plate {
+    uint32_t first, length;
+    uint64_t bytes;
+  };
+  std::mt19937 random(seed);
+  std::vector<Plate> plates{{0, moments, bytes}};
+  while (plates.size() < count) {
+    Plate &plate = plates[random() % plates.size()];
+    Plate rest = plate;
+    if (random() % 2 && plate.length > 1) {
+      plate.length = 1 + random() % (plate.length - 1);
+      rest.first += plate.length;
+      rest.length -= plate.length;
+    } else if (plate.bytes > bytes / 50) {
+      plate.bytes = plate.bytes / 5 + random() % (plate.bytes * 3 / 5);
+      rest.bytes -= plate.bytes;
+    } else {
+      continue;
+    }
+    plates.push_back(rest);
+  }
+  // Lifetimes begin anywhere on the circle.
+  const uint32_t turn = random() % moments;
+  std::vector<SlotRequest> slots;
+  for (const Plate &plate : plates)
+    slots.push_back(
+        {plate.bytes, (plate.first + turn) % moments, (plate.first + plate.length - 1 + turn) % moments, 1});
+  std::shuffle(slots.begin(), slots.end(), random);
+  return slots;
+}
+
+TEST(Packer, WhatWasCutFromOneSpaceFitsIntoLittleMore) {
+  double sum = 0, worst = 1;
+  constexpr uint32_t kPlates = 12;
+  for (uint32_t seed = 0; seed < kPlates; ++seed) {
+    const double ratio = ratioOf(cutPlate(seed, 40 + 20 * (seed % 4), 1000000, 60 + 20 * (seed % 5)),
+                                 {.moments = 40 + 20 * (seed % 4), .cyclic = true, .budget = 0});
+    sum += ratio;
+    worst = std::max(worst, ratio);
+  }
+  EXPECT_LE(sum / kPlates, 1.01);
+  EXPECT_LE(worst, 1.06);
+}
+
+TEST(Packer, SmallSlotsFillGaps) {
+  for (const uint32_t count : {50u, 5000u}) {
+    constexpr uint32_t kMoments = 4000;
+    std::vector<SlotRequest> slots = cutPlate(3, kMoments, 100000000, 60);
+    std::mt19937 random(1);
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t first = random() % kMoments;
+      slots.push_back({256 * (1 + random() % 8), first, uint32_t((first + random() % 20) % kMoments), 256});
+    }
+    EXPECT_LE(ratioOf(slots, {.moments = kMoments, .cyclic = true, .budget = 0}), 1.02) << count;
+  }
 }
 
 TEST(Packer, ThirtyThousandSlotsOfATransformer) {

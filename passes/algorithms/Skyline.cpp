@@ -1,0 +1,235 @@
+#include "passes/algorithms/Skyline.h"
+
+#include "passes/algorithms/Lifetimes.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace mt::passes {
+
+Skyline::Skyline(std::span<const SlotRequest> slots, std::span<const uint32_t> chosen, uint32_t allMoments,
+                 uint64_t base)
+    : slots(slots), base(base) {
+  // Only moments at which a slot begins or another's is over are told apart.
+  std::vector<uint32_t> borders;
+  const auto endOf = [&](const SlotRequest &slot) { return slot.last + 1 < allMoments ? slot.last + 1 : 0; };
+  for (uint32_t slot : chosen) {
+    borders.push_back(slots[slot].first);
+    borders.push_back(endOf(slots[slot]));
+  }
+  std::sort(borders.begin(), borders.end());
+  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+  moments = static_cast<uint32_t>(borders.size());
+  const auto momentOf = [&](uint32_t moment) {
+    return static_cast<uint32_t>(std::lower_bound(borders.begin(), borders.end(), moment) - borders.begin());
+  };
+  std::vector<uint64_t> change(size_t(moments) + 1, 0); // unsigned differences: they wrap, their sums do not
+  firstAt.assign(size_t(moments) + 1, 0);
+  for (uint32_t slot : chosen) {
+    const uint32_t first = momentOf(slots[slot].first), end = momentOf(endOf(slots[slot]));
+    items.push_back({slot, first, distance(first, end), 0});
+    ++firstAt[first + 1];
+    change[first] += slots[slot].bytes;
+    change[end] -= slots[slot].bytes;
+    if (end < first)
+      change[0] += slots[slot].bytes;
+  }
+  std::partial_sum(firstAt.begin(), firstAt.end(), firstAt.begin());
+  byFirst.resize(items.size());
+  std::iota(byFirst.begin(), byFirst.end(), 0);
+  std::stable_sort(byFirst.begin(), byFirst.end(),
+                   [&](uint32_t a, uint32_t b) { return items[a].first < items[b].first; });
+  live.resize(moments);
+  uint64_t sum = base;
+  for (uint32_t moment = 0; moment < moments; ++moment)
+    live[moment] = sum += change[moment];
+  bound = moments > 0 ? *std::max_element(live.begin(), live.end()) : base;
+  for (Item &item : items) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < item.duration; ++i)
+      most = std::max(most, live[(item.first + i) % moments]);
+    item.crowding = static_cast<double>(most) / static_cast<double>(bound);
+  }
+}
+
+uint64_t Skyline::place(std::span<const uint32_t> ranks, uint64_t limit, std::vector<uint64_t> &offsets) {
+  waiting.resize(items.size() + 1);
+  std::iota(waiting.begin(), waiting.end(), 0);
+  wasted.assign(moments, 0);
+  segments.assign(1, {base, 0, moments, 0, 0, true});
+  lowest.assign(1, {base, 0});
+  top = base;
+  size_t left = items.size();
+  while (left > 0) {
+    const uint32_t segment = popLowest();
+    findFitting(segments[segment]);
+    if (fitting.empty()) {
+      if (!raise(segment, limit))
+        return UINT64_MAX;
+      continue;
+    }
+    left -= fill(segment, ranks, offsets);
+    if (top >= limit)
+      return UINT64_MAX;
+  }
+  return top;
+}
+
+/// The place in `byFirst` of the first item from a place on that is yet to be placed; their number: none.
+uint32_t Skyline::nextWaiting(uint32_t place) {
+  while (waiting[place] != place)
+    place = waiting[place] = waiting[waiting[place]];
+  return place;
+}
+
+uint32_t Skyline::popLowest() {
+  for (;;) {
+    const auto [height, segment] = lowest.front();
+    std::pop_heap(lowest.begin(), lowest.end(), std::greater<>());
+    lowest.pop_back();
+    if (segments[segment].live && segments[segment].height == height)
+      return segment;
+  }
+}
+
+void Skyline::push(uint32_t segment) {
+  lowest.push_back({segments[segment].height, segment});
+  std::push_heap(lowest.begin(), lowest.end(), std::greater<>());
+}
+
+/// Makes two segments neighbours.
+void Skyline::join(uint32_t before, uint32_t after) {
+  segments[before].next = after;
+  segments[after].previous = before;
+}
+
+void Skyline::findFitting(const Segment &segment) {
+  fitting.clear();
+  const auto look = [&](uint32_t from, uint32_t to) {
+    const uint32_t end = firstAt[to];
+    for (uint32_t place = nextWaiting(firstAt[from]); place < end; place = nextWaiting(place + 1)) {
+      const Item &item = items[byFirst[place]];
+      ++looks;
+      if (segment.length == moments || distance(segment.start, item.first) + item.duration <= segment.length)
+        fitting.push_back(place);
+    }
+  };
+  look(segment.start, std::min(segment.start + segment.length, moments));
+  if (segment.start + segment.length > moments)
+    look(0, segment.start + segment.length - moments);
+  ++looks;
+}
+
+/// Places what fits, by rank, as long as some of the segment's height is left for it; returns how many.
+uint32_t Skyline::fill(uint32_t segment, std::span<const uint32_t> ranks, std::vector<uint64_t> &offsets) {
+  std::sort(fitting.begin(), fitting.end(),
+            [&](uint32_t a, uint32_t b) { return ranks[byFirst[a]] < ranks[byFirst[b]]; });
+  // All around, the circle is cut where the first one begins.
+  if (segments[segment].length == moments)
+    segments[segment].start = items[byFirst[fitting.front()]].first;
+  const uint32_t start = segments[segment].start;
+  const uint64_t height = segments[segment].height;
+  pieces.assign(1, {0, segments[segment].length, segment});
+  uint32_t count = 0;
+  for (uint32_t place : fitting) {
+    const Item &item = items[byFirst[place]];
+    const uint32_t from = distance(start, item.first);
+    const auto after = std::upper_bound(pieces.begin(), pieces.end(), from,
+                                        [](uint32_t at, const Piece &piece) { return at < piece.from; });
+    ++looks;
+    if (after == pieces.begin())
+      continue;
+    const Piece &piece = *(after - 1);
+    if (from + item.duration > piece.from + piece.length)
+      continue;
+    const uint64_t alignment = std::max<uint64_t>(1, slots[item.slot].alignment);
+    offsets[item.slot] = (height + alignment - 1) / alignment * alignment;
+    const uint64_t end = offsets[item.slot] + slots[item.slot].bytes;
+    top = std::max(top, end);
+    for (uint32_t i = 0; offsets[item.slot] > height && i < item.duration; ++i)
+      wasted[(item.first + i) % moments] += offsets[item.slot] - height;
+    waiting[place] = place + 1;
+    ++count;
+    split(static_cast<uint32_t>(after - 1 - pieces.begin()), item, end);
+    if (pieces.empty())
+      break;
+  }
+  for (const Piece &piece : pieces)
+    push(piece.segment);
+  return count;
+}
+
+/// Cuts an item's moments out of a piece: they become a segment of a greater height.
+void Skyline::split(uint32_t index, const Item &item, uint64_t height) {
+  const Piece piece = pieces[index];
+  const Segment old = segments[piece.segment];
+  const bool alone = old.previous == piece.segment;
+  const uint32_t before = distance(old.start, item.first), behind = old.length - before - item.duration;
+  const auto add = [&](uint32_t start, uint32_t length, uint64_t at) {
+    segments.push_back({at, start % moments, length, 0, 0, true});
+    return static_cast<uint32_t>(segments.size() - 1);
+  };
+  uint32_t raised = add(item.first, item.duration, height);
+  segments[piece.segment].live = before > 0;
+  segments[piece.segment].length = before;
+  pieces.erase(pieces.begin() + index);
+  uint32_t first = raised, last = raised;
+  if (behind > 0) {
+    last = add(item.first + item.duration, behind, old.height);
+    join(raised, last);
+    pieces.insert(pieces.begin() + index, {piece.from + before + item.duration, behind, last});
+  }
+  if (before > 0) {
+    first = piece.segment;
+    join(first, raised);
+    pieces.insert(pieces.begin() + index, {piece.from, before, first});
+  }
+  join(alone ? last : old.previous, first);
+  join(last, alone ? first : old.next);
+  // A neighbour of the same height becomes part of it.
+  const uint32_t left = segments[raised].previous, right = segments[raised].next;
+  if (left != raised && segments[left].height == height) {
+    segments[left].length += segments[raised].length;
+    segments[raised].live = false;
+    join(left, right == left ? left : right);
+    raised = left;
+  }
+  if (right != raised && segments[right].live && segments[right].height == height) {
+    segments[raised].length += segments[right].length;
+    segments[right].live = false;
+    join(raised, segments[right].next == right ? raised : segments[right].next);
+  }
+  push(raised);
+}
+
+/// Gives up what is left of a segment's height. False: then `limit` is reached where most is to come.
+bool Skyline::raise(uint32_t index, uint64_t limit) {
+  const Segment segment = segments[index];
+  const uint32_t left = segment.previous, right = segment.next;
+  const uint64_t height = std::min(segments[left].height, segments[right].height);
+  looks += segment.length;
+  for (uint32_t i = 0; i < segment.length; ++i) {
+    const uint32_t moment = segment.start + i < moments ? segment.start + i : segment.start + i - moments;
+    wasted[moment] += height - segment.height;
+    if (live[moment] + wasted[moment] >= limit)
+      return false;
+  }
+  segments[index].height = height;
+  uint32_t joined = index;
+  if (segments[left].height == height) {
+    segments[left].length += segment.length;
+    segments[index].live = false;
+    join(left, right);
+    joined = left;
+  }
+  if (right != joined && segments[right].height == height) {
+    segments[joined].length += segments[right].length;
+    segments[right].live = false;
+    join(joined, segments[right].next);
+  }
+  push(joined);
+  return true;
+}
+
+} // namespace mt::passes
