@@ -9,13 +9,6 @@
 
 namespace mt::planner {
 
-int64_t TensorType::elements() const {
-  int64_t count = 1;
-  for (int64_t size : dims)
-    count *= size;
-  return count;
-}
-
 int64_t Model::homeOf(int64_t parameter) const {
   const Parameter &entry = parameters[static_cast<size_t>(parameter)];
   return entry.isTrained() ? packs[static_cast<size_t>(entry.pack)].complete() : entry.owner;

@@ -18,7 +18,12 @@ struct TensorType {
   kernels::DType type = kernels::DType::f32;
   kernels::Dims dims;
   int64_t bytes() const { return elements() * static_cast<int64_t>(kernels::byteSize(type)); }
-  int64_t elements() const;
+  int64_t elements() const {
+    int64_t count = 1;
+    for (int64_t size : dims)
+      count *= size;
+    return count;
+  }
 };
 
 /// A parameter. `owner` is the first layer that uses it (-1: none does); that layer's weights hold it. It is trained if

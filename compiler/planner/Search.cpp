@@ -27,7 +27,7 @@ constexpr int kRounds = 8;
 constexpr size_t kFurthest = 4; ///< of the beginnings: how many are gone on from
 /// Commands that are simulated at most by climbing, the first time and where something was found before: a few seconds,
 /// and one.
-constexpr int64_t kClimb = 1'300'000, kClimbOn = 300'000;
+constexpr int64_t kClimb = 1'000'000, kClimbOn = 300'000;
 /// Commands that are simulated while single objects are tried: a fraction of a second.
 constexpr int64_t kPolish = 30'000, kPolishSmall = 100'000'000;
 constexpr int kKicks = 150; ///< beginnings elsewhere, one after another, that lead to nothing better

@@ -94,17 +94,18 @@ void Updates::speculate(int64_t l) {
 /// Makes places for what a speculative update replaces.
 void Updates::placeUndos(int64_t l, const Part &part, const std::vector<Piece> &pieces) {
   int64_t bytes = 0;
-  std::vector<Place> &places = undos[{l, part}];
+  std::vector<Undo> &places = undos[{l, part}];
   places.clear();
   for (const Piece &piece : pieces) {
-    places.push_back({0, bytes});
-    bytes += aligned(undoType(piece).bytes());
+    places.push_back({{0, bytes}, &undoType(piece)});
+    bytes += aligned(places.back().type->bytes());
   }
   const Place slot =
       context.out.slot(context.out.text("undo layer {}", l), context.machine.staging, Kind::state, bytes);
-  for (Place &place : places)
-    place.slot = slot.slot;
+  for (Undo &undo : places)
+    undo.place.slot = slot.slot;
 }
+
 const TensorType &Updates::undoType(const Piece &piece) {
   const Parameter &entry = context.parameter(piece.parameter);
   return context.out.type(kernels::DType::u8,
@@ -287,6 +288,7 @@ void Updates::update(int64_t l, const Part &part, const std::vector<Piece> &piec
                                                               : layout.state;
   const Engine &engine = onDevice ? context.device(context.deviceOf(l)).engine : context.machine.update;
   std::vector<Access> operands;
+  operands.reserve(pieces.size() * (5 + context.parameter(pieces.front().parameter).rest.size()));
   for (size_t number = 0; number < pieces.size(); ++number) {
     const Piece &piece = pieces[number];
     const int64_t p = piece.parameter;
@@ -302,11 +304,13 @@ void Updates::update(int64_t l, const Part &part, const std::vector<Piece> &piec
                                                                                       : layout.weights[i]));
     for (size_t r = 0; r < entry.rest.size(); ++r)
       operands.push_back(updated(piece, rest[i][r], piece.place, entry.rest[r].type, entry.rest[r].elements));
-    if (speculation == Speculation::ends) {
-      operands.insert(operands.begin() + static_cast<ptrdiff_t>(first + kernels::kUpdateUndo),
-                      Emitter::access(undos.at({l, part}).at(number), BindingEffect::read, undoType(piece)));
-    } else if (speculation == Speculation::begins) {
-      operands.push_back(Emitter::access(undos.at({l, part}).at(number), BindingEffect::write, undoType(piece)));
+    if (speculation != Speculation::none) {
+      const Undo &undo = undos.at({l, part}).at(number);
+      if (speculation == Speculation::ends)
+        operands.insert(operands.begin() + static_cast<ptrdiff_t>(first + kernels::kUpdateUndo),
+                        Emitter::access(undo.place, BindingEffect::read, *undo.type));
+      else
+        operands.push_back(Emitter::access(undo.place, BindingEffect::write, *undo.type));
     }
   }
   Command &command =

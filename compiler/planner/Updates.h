@@ -35,7 +35,11 @@ private:
   const Gradients &gradients;
   const DeviceWeights &deviceWeights;
   std::map<uint32_t, Place> scalars;
-  std::map<std::pair<int64_t, Part>, std::vector<Place>> undos; ///< by layer and part, of each piece: what has begun
+  struct Undo {
+    Place place;
+    const TensorType *type;
+  };
+  std::map<std::pair<int64_t, Part>, std::vector<Undo>> undos; ///< by layer and part, of each piece: what has begun
   State streamedState;                      ///< of the layer that is being updated: on the device, or read from a file
   std::map<int64_t, Place> streamedWeights; ///< by parameter
 

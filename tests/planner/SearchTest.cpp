@@ -1,4 +1,5 @@
-// The search against every vector of decisions of small models, and what it promises.
+// The search against every vector of decisions of small models, long random walks through those of larger ones, and
+// what it promises.
 #include "SmallModel.h"
 #include "compiler/planner/Builder.h"
 #include "compiler/planner/Emitter.h"
@@ -54,6 +55,37 @@ public:
 
   double run() {
     descend(0, {leasts.front(), 0, 0, 0, 0});
+    return best;
+  }
+  /// The shortest step that a walk over the choices comes by, of one layer or two at a time (simulated annealing:
+  /// Kirkpatrick, Gelatt, Vecchi, 1983): half of the steps from what was found, half from what needs least memory.
+  double walk(const Decisions &start, std::mt19937 &random, int steps) {
+    const Decisions least = decisions;
+    for (const Decisions &from : {start, least}) {
+      decisions = from;
+      decisions.deviceLimit = budget;
+      const Timing first = timeOf(model, machine, decisions);
+      double seconds = first.fits() ? first.seconds : HUGE_VAL;
+      for (int step = 0; step < steps / 2; ++step) {
+        const double warmth = 0.05 * (1 - 2.0 * step / steps);
+        const Decisions before = decisions;
+        for (size_t changes = 1 + random() % 2; changes > 0; --changes) {
+          const size_t l = random() % choices.size();
+          set(l, choices[l][random() % choices[l].size()]);
+        }
+        if (!canBe(decisions))
+          decisions = before;
+        else if (const Timing timing = timeOf(model, machine, decisions);
+                 timing.fits() && timing.seconds <= seconds * (1 - warmth * std::log((1 + random() % 1000) / 1000.0))) {
+          seconds = timing.seconds;
+          if (seconds < best)
+            best = seconds, found = decisions;
+        } else {
+          decisions = before;
+        }
+        ++tried;
+      }
+    }
     return best;
   }
   size_t tried = 0;
@@ -152,6 +184,13 @@ private:
     return longest + (down + update + up - longest) / kMostParts;
   }
 
+  bool canBe(const Decisions &all) const {
+    for (size_t v = 0; v + 1 < model.layers.size(); ++v)
+      if (all.parked[v] && !canPark(model, all, static_cast<int64_t>(v)))
+        return false;
+    return true;
+  }
+
   void descend(size_t l, const Sum &sum) {
     const size_t left = model.layers.size() - l;
     if (sum.bytes + leastBytes[left] > budget)
@@ -162,9 +201,8 @@ private:
     if (sum.forward + leastForward[left] + sum.backward + leastBackward[left] + sum.way >= best)
       return;
     if (left == 0) {
-      for (size_t v = 0; v + 1 < model.layers.size(); ++v)
-        if (decisions.parked[v] && !canPark(model, decisions, static_cast<int64_t>(v)))
-          return;
+      if (!canBe(decisions))
+        return;
       ++tried;
       const Timing timing = timeOf(model, machine, decisions);
       if (timing.fits() && timing.seconds < best)
@@ -228,6 +266,38 @@ TEST(Search, IsNearTheBestOfAllDecisions) {
     EXPECT_FALSE(all.found) << "model " << i << ": " << textOf(found.decisions) << found.timing.seconds << ", and " << textOf(*all.found) << best;
   }
   std::printf("%d models, %zu steps simulated\n", models, tried);
+}
+
+/// Nor do those by which long walks come, of models whose decisions are too many to try all. MT_SEARCH_WALKS: of so
+/// many.
+TEST(Search, IsNearWhatLongWalksFind) {
+  const char *wanted = std::getenv("MT_SEARCH_WALKS");
+  const int models = wanted ? std::atoi(wanted) : 2;
+  std::mt19937 random(17);
+  size_t tried = 0;
+  double best = 1;
+  for (int i = 0; i < models; ++i) {
+    const Model model = randomModel(random, std::uniform_int_distribution<size_t>(4, 6)(random));
+    const Machine machine(randomTarget(random));
+    Constraints constraints;
+    const int64_t least = leastOf(model, machine, {}).decisions.deviceLimit;
+    constraints.deviceMemory = least / 16 * std::uniform_int_distribution<int>(17, 48)(random);
+    constraints.clipped = 0;
+    const Found found = search(model, machine, constraints);
+    ASSERT_TRUE(found.timing.fits()) << "model " << i;
+    Exhaustive all(model, machine, constraints, found.timing.seconds);
+    const double walked = all.walk(found.decisions, random, wanted ? 60000 : 2000);
+    tried += all.tried;
+    best = std::min(best, walked / found.timing.seconds);
+    if (wanted)
+      std::printf("%d: %zu layers%s, %.4f of what was found\n", i, model.layers.size() - 1,
+                  model.clip ? ", clipped" : "", walked / found.timing.seconds),
+          std::fflush(stdout);
+    EXPECT_GE(walked, found.timing.seconds / 1.03)
+        << "model " << i << ": " << textOf(found.decisions) << found.timing.seconds << ", and "
+        << textOf(all.found.value_or(found.decisions)) << walked;
+  }
+  std::printf("%d models, %zu steps simulated, %.4f of what was found at best\n", models, tried, best);
 }
 
 TEST(Search, MoreMemoryIsNeverSlower) {
