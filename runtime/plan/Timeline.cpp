@@ -43,6 +43,15 @@ public:
 
   /// When an iteration has ended, the last thing of it.
   double ended(size_t iteration) const { return greatest(finish[iteration]); }
+  /// Seconds from one iteration to the next, of those after `settled`: of the slowest stream. What an iteration ends
+  /// with may be of a stream that is still catching up.
+  double period(size_t settled) const {
+    double most = 0;
+    for (const Lane &lane : lanes)
+      if (!lane.commands.empty())
+        most = std::max(most, finish.back()[lane.commands.back()] - finish[settled][lane.commands.back()]);
+    return most / static_cast<double>(iterations - 1 - settled);
+  }
   double took(size_t iteration, size_t command) const { return finish[iteration][command] - start[iteration][command]; }
   const std::vector<double> &starts() const { return start.back(); }
   const std::vector<double> &ends() const { return finish.back(); }
@@ -92,9 +101,7 @@ Timeline simulate(std::span<const TimedCommand> program, std::span<const Stream>
   simulation.run();
   result.start = simulation.starts();
   result.end = simulation.ends();
-  result.seconds = simulation.ended(iterations - 1);
-  if (cyclic)
-    result.seconds = (result.seconds - simulation.ended(kWarmup - 1)) / kMeasured;
+  result.seconds = cyclic ? simulation.period(kWarmup - 1) : simulation.ended(iterations - 1);
   const double origin = *std::min_element(result.start.begin(), result.start.end());
   for (size_t i = 0; i < program.size(); ++i) {
     result.start[i] -= origin;

@@ -59,7 +59,8 @@ public:
   }
   /// The shortest step that a walk over the choices comes by, of one layer or two at a time (simulated annealing:
   /// Kirkpatrick, Gelatt, Vecchi, 1983): half of the steps from what was found, half from what needs least memory.
-  double walk(const Decisions &start, std::mt19937 &random, int steps) {
+  double walk(const Decisions &start, int steps) {
+    std::mt19937 random(1);
     const Decisions least = decisions;
     for (const Decisions &from : {start, least}) {
       decisions = from;
@@ -286,7 +287,7 @@ TEST(Search, IsNearWhatLongWalksFind) {
     const Found found = search(model, machine, constraints);
     ASSERT_TRUE(found.timing.fits()) << "model " << i;
     Exhaustive all(model, machine, constraints, found.timing.seconds);
-    const double walked = all.walk(found.decisions, random, wanted ? 60000 : 2000);
+    const double walked = all.walk(found.decisions, wanted ? 60000 : 2000);
     tried += all.tried;
     best = std::min(best, walked / found.timing.seconds);
     if (wanted)
