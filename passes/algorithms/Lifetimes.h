@@ -9,6 +9,10 @@
 
 namespace mt::passes {
 
+inline uint64_t alignUp(uint64_t offset, uint64_t alignment) {
+  return alignment > 1 ? (offset + alignment - 1) / alignment * alignment : offset;
+}
+
 /// Moments [first, last], both inclusive, without wrapping.
 struct Interval {
   uint32_t first = 0, last = 0;

@@ -29,10 +29,6 @@ constexpr int kRoundedBits = 5;
 
 using Order = std::vector<uint32_t>;
 
-uint64_t alignUp(uint64_t offset, uint64_t alignment) {
-  return alignment > 1 ? (offset + alignment - 1) / alignment * alignment : offset;
-}
-
 class Search {
 public:
   /// Looks on for as long as it may while it needs more than `enough` bytes.

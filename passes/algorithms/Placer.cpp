@@ -6,13 +6,6 @@
 #include <bit>
 
 namespace mt::passes {
-namespace {
-
-uint64_t alignUp(uint64_t offset, uint64_t alignment) {
-  return alignment > 1 ? (offset + alignment - 1) / alignment * alignment : offset;
-}
-
-} // namespace
 
 Placer::Placer(std::span<const SlotRequest> slots, uint32_t moments, uint64_t base)
     : slots(slots), moments(moments), base(base), leavesOf(slots.size()) {

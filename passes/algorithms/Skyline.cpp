@@ -24,26 +24,22 @@ Skyline::Skyline(std::span<const SlotRequest> slots, std::span<const uint32_t> c
   const auto momentOf = [&](uint32_t moment) {
     return static_cast<uint32_t>(std::lower_bound(borders.begin(), borders.end(), moment) - borders.begin());
   };
-  std::vector<uint64_t> change(size_t(moments) + 1, 0); // unsigned differences: they wrap, their sums do not
+  std::vector<SlotRequest> requests;
   firstAt.assign(size_t(moments) + 1, 0);
   for (uint32_t slot : chosen) {
     const uint32_t first = momentOf(slots[slot].first), end = momentOf(endOf(slots[slot]));
-    items.push_back({slot, first, distance(first, end), 0});
+    requests.push_back({slots[slot].bytes, first, (end > 0 ? end : moments) - 1});
+    items.push_back({slot, first, durationOf(requests.back(), moments), 0});
     ++firstAt[first + 1];
-    change[first] += slots[slot].bytes;
-    change[end] -= slots[slot].bytes;
-    if (end < first)
-      change[0] += slots[slot].bytes;
   }
   std::partial_sum(firstAt.begin(), firstAt.end(), firstAt.begin());
   byFirst.resize(items.size());
   std::iota(byFirst.begin(), byFirst.end(), 0);
   std::stable_sort(byFirst.begin(), byFirst.end(),
                    [&](uint32_t a, uint32_t b) { return items[a].first < items[b].first; });
-  live.resize(moments);
-  uint64_t sum = base;
-  for (uint32_t moment = 0; moment < moments; ++moment)
-    live[moment] = sum += change[moment];
+  live = liveBytes(requests, moments);
+  for (uint64_t &bytes : live)
+    bytes += base;
   bound = moments > 0 ? *std::max_element(live.begin(), live.end()) : base;
   for (Item &item : items) {
     uint64_t most = 0;
@@ -143,8 +139,7 @@ uint32_t Skyline::fill(uint32_t segment, std::span<const uint32_t> ranks, std::v
     const Piece &piece = *(after - 1);
     if (from + item.duration > piece.from + piece.length)
       continue;
-    const uint64_t alignment = std::max<uint64_t>(1, slots[item.slot].alignment);
-    offsets[item.slot] = (height + alignment - 1) / alignment * alignment;
+    offsets[item.slot] = alignUp(height, slots[item.slot].alignment);
     const uint64_t end = offsets[item.slot] + slots[item.slot].bytes;
     top = std::max(top, end);
     for (uint32_t i = 0; offsets[item.slot] > height && i < item.duration; ++i)
@@ -170,7 +165,7 @@ void Skyline::split(uint32_t index, const Item &item, uint64_t height) {
     segments.push_back({at, start % moments, length, 0, 0, true});
     return static_cast<uint32_t>(segments.size() - 1);
   };
-  uint32_t raised = add(item.first, item.duration, height);
+  const uint32_t raised = add(item.first, item.duration, height);
   segments[piece.segment].live = before > 0;
   segments[piece.segment].length = before;
   pieces.erase(pieces.begin() + index);
@@ -187,27 +182,31 @@ void Skyline::split(uint32_t index, const Item &item, uint64_t height) {
   }
   join(alone ? last : old.previous, first);
   join(last, alone ? first : old.next);
-  // A neighbour of the same height becomes part of it.
-  const uint32_t left = segments[raised].previous, right = segments[raised].next;
-  if (left != raised && segments[left].height == height) {
-    segments[left].length += segments[raised].length;
-    segments[raised].live = false;
-    join(left, right == left ? left : right);
-    raised = left;
+  settle(raised);
+}
+
+/// A neighbour of the same height becomes part of a segment, which may then be the lowest.
+void Skyline::settle(uint32_t segment) {
+  const uint32_t left = segments[segment].previous, right = segments[segment].next;
+  const uint64_t height = segments[segment].height;
+  if (left != segment && segments[left].height == height) {
+    segments[left].length += segments[segment].length;
+    segments[segment].live = false;
+    join(left, right);
+    segment = left;
   }
-  if (right != raised && segments[right].live && segments[right].height == height) {
-    segments[raised].length += segments[right].length;
+  if (right != segment && segments[right].height == height) {
+    segments[segment].length += segments[right].length;
     segments[right].live = false;
-    join(raised, segments[right].next == right ? raised : segments[right].next);
+    join(segment, segments[right].next);
   }
-  push(raised);
+  push(segment);
 }
 
 /// Gives up what is left of a segment's height. False: then `limit` is reached where most is to come.
 bool Skyline::raise(uint32_t index, uint64_t limit) {
   const Segment segment = segments[index];
-  const uint32_t left = segment.previous, right = segment.next;
-  const uint64_t height = std::min(segments[left].height, segments[right].height);
+  const uint64_t height = std::min(segments[segment.previous].height, segments[segment.next].height);
   looks += segment.length;
   for (uint32_t i = 0; i < segment.length; ++i) {
     const uint32_t moment = segment.start + i < moments ? segment.start + i : segment.start + i - moments;
@@ -216,19 +215,7 @@ bool Skyline::raise(uint32_t index, uint64_t limit) {
       return false;
   }
   segments[index].height = height;
-  uint32_t joined = index;
-  if (segments[left].height == height) {
-    segments[left].length += segment.length;
-    segments[index].live = false;
-    join(left, right);
-    joined = left;
-  }
-  if (right != joined && segments[right].height == height) {
-    segments[joined].length += segments[right].length;
-    segments[right].live = false;
-    join(joined, segments[right].next);
-  }
-  push(joined);
+  settle(index);
   return true;
 }
 

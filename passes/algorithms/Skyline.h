@@ -71,6 +71,7 @@ private:
   uint32_t popLowest();
   void push(uint32_t segment);
   void join(uint32_t before, uint32_t after);
+  void settle(uint32_t segment);
   void findFitting(const Segment &segment);
   uint32_t fill(uint32_t segment, std::span<const uint32_t> ranks, std::vector<uint64_t> &offsets);
   void split(uint32_t piece, const Item &item, uint64_t height);

@@ -41,8 +41,6 @@ public:
     }
   }
 
-  /// When an iteration has ended, the last thing of it.
-  double ended(size_t iteration) const { return greatest(finish[iteration]); }
   /// Seconds from one iteration to the next, of those after `settled`: of the slowest stream. What an iteration ends
   /// with may be of a stream that is still catching up.
   double period(size_t settled) const {
@@ -83,10 +81,6 @@ private:
     underWay.begin(stream, program[command].seconds);
     return true;
   }
-
-  static double greatest(const std::vector<double> &values) {
-    return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-  }
 };
 
 } // namespace
@@ -101,7 +95,7 @@ Timeline simulate(std::span<const TimedCommand> program, std::span<const Stream>
   simulation.run();
   result.start = simulation.starts();
   result.end = simulation.ends();
-  result.seconds = cyclic ? simulation.period(kWarmup - 1) : simulation.ended(iterations - 1);
+  result.seconds = cyclic ? simulation.period(kWarmup - 1) : *std::max_element(result.end.begin(), result.end.end());
   const double origin = *std::min_element(result.start.begin(), result.start.end());
   for (size_t i = 0; i < program.size(); ++i) {
     result.start[i] -= origin;
