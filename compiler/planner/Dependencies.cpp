@@ -4,77 +4,91 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace mt::planner {
 namespace {
 
+constexpr uint32_t kNone = UINT32_MAX;
+
+/// A command of an iteration.
+struct User {
+  uint32_t command = kNone;
+  uint32_t iteration = 0;
+};
+
 /// Bytes of a slot: who wrote them last, and who has read them since.
 struct Range {
   int64_t begin, end;
-  std::optional<Dependency> writer;
-  std::vector<Dependency> readers;
+  User writer = {};
+  uint32_t reader = kNone; ///< the last of a list
+};
+
+/// One that has read. Ranges that were one have the rest of their lists in common.
+struct Reader {
+  User user;
+  uint32_t before; ///< in the list, or none
 };
 
 /// What a command touches of a slot: its operands there, those side by side as one.
 struct Touch {
-  uint32_t slot;
+  uint32_t command;
   bool writes;
   int64_t begin, end;
 };
 
 class Walk {
 public:
-  Walk(const Schedule &schedule, std::span<const Command> program) : schedule(schedule), program(program), ranges(schedule.slots.size()) {
-    firsts.reserve(program.size() + 1);
-    for (const Command &command : program)
-      touch(command);
-    firsts.push_back(touches.size());
+  Walk(const Schedule &schedule, std::span<const Command> program) : schedule(schedule), program(program) {
+    for (uint32_t i = 0; i < program.size(); ++i)
+      touch(i);
   }
 
-  std::vector<std::vector<Dependency>> run(bool cyclic) {
-    std::vector<std::vector<Dependency>> found(program.size());
-    for (uint32_t pass = 0; pass < (cyclic ? 2 : 1); ++pass) {
-      if (pass == 1)
-        beginNext();
-      for (uint32_t i = 0; i < program.size(); ++i) {
-        const bool wanted = !cyclic || pass == 1; // the first iteration only leaves the second what it finds
-        const auto own = std::span(touches).subspan(firsts[i], firsts[i + 1] - firsts[i]);
-        for (const Touch &each : own)
-          if (wanted)
-            collect(each, found[i]);
-        for (const Touch &each : own)
-          record(each, i);
-        if (!wanted)
-          continue;
-        std::ranges::sort(found[i]);
-        found[i].erase(std::ranges::unique(found[i]).begin(), found[i].end());
-      }
+  Grouped<Dependency> run(bool cyclic) {
+    const Grouped<Touch> bySlot(schedule.slots.size(), touches);
+    for (size_t slot = 0; slot < bySlot.size(); ++slot) {
+      ranges.clear(), readers.clear();
+      for (uint32_t iteration = 0; iteration < (cyclic ? 2 : 1);
+           ++iteration) // the first only leaves the second what it finds
+        walk(bySlot[slot], iteration, !cyclic || iteration == 1);
     }
-    return found;
+    Grouped<Dependency> dependencies(program.size(), found);
+    std::vector<uint32_t> waiting(2 * program.size(),
+                                  kNone); // by command, of this and the last iteration: who waits for it, as yet
+    dependencies.filter([&](uint32_t command, const Dependency &dependency) {
+      return std::exchange(waiting[2 * dependency.command + dependency.back], command) != command;
+    });
+    return dependencies;
   }
 
 private:
   const Schedule &schedule;
   std::span<const Command> program;
-  std::vector<Touch> touches; ///< command by command
-  std::vector<size_t> firsts; ///< by command: its first
-  std::vector<std::vector<Range>> ranges; ///< by slot, sorted, without overlap
+  std::vector<std::pair<uint32_t, Touch>> touches;    ///< by slot, in the order of commands; of each, reads first
+  std::vector<std::pair<uint32_t, Dependency>> found; ///< by command
+
+  // Of one slot.
+  std::vector<Range> ranges; ///< sorted, without overlap
+  std::vector<Reader> readers;
 
   /// Bytes between operands that are there for alignment are nobody's; scalars are not aligned.
-  void touch(const Command &command) {
+  void touch(uint32_t command) {
     const size_t first = touches.size();
-    firsts.push_back(first);
-    for (const Access &access : command.accesses)
-      touches.push_back({access.slot, access.writes(), access.offset, access.offset + access.bytes + access.reach});
-    std::sort(touches.begin() + static_cast<std::ptrdiff_t>(first), touches.end(), [](const Touch &a, const Touch &b) {
-      return std::tie(a.slot, a.writes, a.begin) < std::tie(b.slot, b.writes, b.begin);
-    });
+    for (const Access &access : program[command].accesses)
+      touches.push_back(
+          {access.slot, {command, access.writes(), access.offset, access.offset + access.bytes + access.reach}});
+    auto order = [](const std::pair<uint32_t, Touch> &each) {
+      return std::tuple(each.first, each.second.writes, each.second.begin);
+    };
+    std::ranges::sort(std::span(touches).subspan(first), {}, order);
     size_t last = first;
     for (size_t i = first + 1; i < touches.size(); ++i) {
-      const bool joins = touches[i].slot == touches[last].slot && touches[i].writes == touches[last].writes &&
-                         touches[i].begin <= (schedule.slots[touches[i].slot].kind == Kind::scalar ? touches[last].end : aligned(touches[last].end));
+      Touch &before = touches[last].second;
+      const auto &[slot, each] = touches[i];
+      const bool joins = slot == touches[last].first && each.writes == before.writes &&
+                         each.begin <= (schedule.slots[slot].kind == Kind::scalar ? before.end : aligned(before.end));
       if (joins)
-        touches[last].end = std::max(touches[last].end, touches[i].end);
+        before.end = std::max(before.end, each.end);
       else
         touches[++last] = touches[i];
     }
@@ -82,70 +96,77 @@ private:
       touches.resize(last + 1);
   }
 
-  void beginNext() {
-    for (size_t slot = 0; slot < ranges.size(); ++slot) {
-      for (Range &range : ranges[slot]) {
-        if (range.writer)
-          range.writer->back = 1;
-        for (Dependency &reader : range.readers)
-          reader.back = 1;
-      }
+  void walk(std::span<const Touch> all, uint32_t iteration, bool wanted) {
+    for (size_t first = 0, last; first < all.size(); first = last) {
+      for (last = first + 1; last < all.size() && all[last].command == all[first].command;)
+        ++last;
+      const auto own = all.subspan(first, last - first);
+      for (const Touch &each : own)
+        if (wanted)
+          collect(each, iteration);
+      for (const Touch &each : own)
+        record(each, iteration);
     }
+  }
+
+  /// The first range that ends after a place.
+  std::vector<Range>::iterator after(int64_t place) {
+    return std::ranges::partition_point(ranges, [&](const Range &range) { return range.end <= place; });
   }
 
   /// Makes range borders of both ends of a touch and fills gaps between; returns [first, last) of what it covers.
   std::pair<size_t, size_t> cover(const Touch &touch) {
-    std::vector<Range> &list = ranges[touch.slot];
-    const int64_t begin = touch.begin, end = touch.end;
     auto splitAt = [&](int64_t place) {
-      auto at = std::ranges::partition_point(list, [&](const Range &range) { return range.end <= place; });
-      if (at == list.end() || at->begin >= place)
+      auto at = after(place);
+      if (at == ranges.end() || at->begin >= place)
         return;
       Range right = *at;
       at->end = right.begin = place;
-      list.insert(at + 1, std::move(right));
+      ranges.insert(at + 1, right);
     };
-    splitAt(begin);
-    splitAt(end);
-    auto at = static_cast<size_t>(std::ranges::partition_point(list, [&](const Range &range) { return range.end <= begin; }) - list.begin());
+    splitAt(touch.begin);
+    splitAt(touch.end);
+    auto at = static_cast<size_t>(after(touch.begin) - ranges.begin());
     const size_t first = at;
-    for (int64_t place = begin; place < end; ++at) {
-      if (at == list.size() || list[at].begin > place) {
-        int64_t until = at == list.size() ? end : std::min(end, list[at].begin);
-        list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), {place, until, {}, {}});
+    for (int64_t place = touch.begin; place < touch.end; ++at) {
+      if (at == ranges.size() || ranges[at].begin > place) {
+        const int64_t until = at == ranges.size() ? touch.end : std::min(touch.end, ranges[at].begin);
+        ranges.insert(ranges.begin() + static_cast<std::ptrdiff_t>(at), {place, until});
       }
-      place = list[at].end;
+      place = ranges[at].end;
     }
     return {first, at};
   }
 
-  void collect(const Touch &touch, std::vector<Dependency> &found) const {
-    const std::vector<Range> &list = ranges[touch.slot];
-    for (auto range = std::ranges::partition_point(list, [&](const Range &each) { return each.end <= touch.begin; });
-         range != list.end() && range->begin < touch.end; ++range) {
-      if (range->writer)
-        found.push_back(*range->writer);
-      if (touch.writes)
-        found.insert(found.end(), range->readers.begin(), range->readers.end());
+  void collect(const Touch &touch, uint32_t iteration) {
+    auto waitsFor = [&](const User &user) {
+      found.push_back({touch.command, {user.command, iteration - user.iteration}});
+    };
+    for (auto range = after(touch.begin); range != ranges.end() && range->begin < touch.end; ++range) {
+      if (range->writer.command != kNone)
+        waitsFor(range->writer);
+      for (uint32_t reader = touch.writes ? range->reader : kNone; reader != kNone; reader = readers[reader].before)
+        waitsFor(readers[reader].user);
     }
   }
 
-  void record(const Touch &touch, uint32_t command) {
+  void record(const Touch &touch, uint32_t iteration) {
     auto [first, last] = cover(touch);
     for (size_t i = first; i < last; ++i) {
-      Range &range = ranges[touch.slot][i];
+      Range &range = ranges[i];
       if (touch.writes) {
-        range.writer = Dependency{command, 0};
-        range.readers.clear();
-      } else if (range.writer != Dependency{command, 0}) {
-        range.readers.push_back({command, 0});
+        range.writer = {touch.command, iteration};
+        range.reader = kNone;
+      } else {
+        readers.push_back({{touch.command, iteration}, range.reader});
+        range.reader = static_cast<uint32_t>(readers.size() - 1);
       }
     }
   }
 };
 } // namespace
 
-std::vector<std::vector<Dependency>> dependencies(const Schedule &schedule, std::span<const Command> program, bool cyclic) {
+Grouped<Dependency> dependencies(const Schedule &schedule, std::span<const Command> program, bool cyclic) {
   return Walk(schedule, program).run(cyclic);
 }
 

@@ -2,6 +2,7 @@
 #ifndef MT_COMPILER_PLANNER_DEPENDENCIES_H
 #define MT_COMPILER_PLANNER_DEPENDENCIES_H
 
+#include "compiler/planner/Grouped.h"
 #include "compiler/planner/Schedule.h"
 
 namespace mt::planner {
@@ -9,12 +10,12 @@ namespace mt::planner {
 struct Dependency {
   uint32_t command = 0;
   uint32_t back = 0; ///< iterations
-  auto operator<=>(const Dependency &) const = default;
+  bool operator==(const Dependency &) const = default;
 };
 
-/// By command: those that must have ended before it starts, for a program in the order of data. A slot has one place: what
-/// opens it in one iteration waits for those that used it in the iteration before.
-std::vector<std::vector<Dependency>> dependencies(const Schedule &schedule, std::span<const Command> program, bool cyclic);
+/// By command: those that must have ended before it starts, each once, for a program in the order of data. A slot has
+/// one place: what opens it in one iteration waits for those that used it in the iteration before.
+Grouped<Dependency> dependencies(const Schedule &schedule, std::span<const Command> program, bool cyclic);
 
 } // namespace mt::planner
 #endif

@@ -121,7 +121,7 @@ private:
   const uint32_t count, steps;
   Timing result;
 
-  std::vector<std::vector<Dependency>> successors; ///< by command: who waits for it, so many iterations on
+  Grouped<Dependency> successors;                  ///< by command: who waits for it, so many iterations on
   std::vector<uint32_t> waits, waitsAtFirst;       ///< by command: for how many others, in any step and in the first
   std::vector<int64_t> position;                   ///< by command of an engine, else -1
   std::vector<Memory> memories;                    ///< by device
@@ -130,7 +130,7 @@ private:
       deadline; ///< by command: which of those waits for it, by number; of the next step: beyond the last
   std::vector<Life> lives;                         ///< by slot
   /// Slots by command: opens on its stream, last use, any use on the host, moves from a device elsewhere.
-  std::vector<std::vector<uint32_t>> opens, ends, hostUses, moves;
+  Grouped<uint32_t> opens, ends, hostUses, moves;
   int64_t phases = 1, hostBudget = 0;
   std::optional<uint32_t> norm; ///< the command that tells it
   int64_t largestDown = 0; ///< bytes of what comes down to the host
@@ -140,15 +140,16 @@ private:
   uint64_t slotInstance(uint32_t step, uint32_t slot) const { return uint64_t(step) * schedule.slots.size() + slot; }
 
   void readDependencies(bool cyclic) {
-    std::vector<std::vector<Dependency>> found = dependencies(schedule, program, cyclic);
-    successors.resize(count);
+    const Grouped<Dependency> found = dependencies(schedule, program, cyclic);
+    std::vector<std::pair<uint32_t, Dependency>> reversed;
     waits.assign(count, 0), waitsAtFirst.assign(count, 0);
     for (uint32_t i = 0; i < count; ++i)
       for (const Dependency &dependency : found[i]) {
-        successors[dependency.command].push_back({i, dependency.back});
+        reversed.push_back({dependency.command, {i, dependency.back}});
         ++waits[i];
         waitsAtFirst[i] += dependency.back == 0;
       }
+    successors = {count, reversed};
   }
 
   void readPositions() {
@@ -168,7 +169,7 @@ private:
 
   void readLives() {
     lives.resize(schedule.slots.size());
-    opens.resize(count), ends.resize(count), hostUses.resize(count), moves.resize(count);
+    std::vector<std::pair<uint32_t, uint32_t>> opening, ending, usingHost, moving;
     std::vector<uint32_t> last(schedule.slots.size(), UINT32_MAX);
     for (Memory &memory : memories)
       memory.budget = decisions.deviceLimit;
@@ -186,7 +187,7 @@ private:
         if (life.opener == UINT32_MAX) {
           life.opener = i;
           life.isOfNetwork = onDevice(access.slot) && isOfNetwork(i);
-          opens[i].push_back(access.slot);
+          opening.push_back({i, access.slot});
         }
         last[access.slot] = i;
         ++life.users;
@@ -196,15 +197,12 @@ private:
         }
         if (onDevice(access.slot) && ((leaves(i) && &access == &program[i].accesses[0]) || isOfNetwork(i))) {
           ++life.leaves;
-          moves[i].push_back(access.slot);
+          moving.push_back({i, access.slot});
         }
+        if (!onDevice(access.slot))
+          usingHost.push_back({i, access.slot});
       }
-    for (uint32_t i = 0; i < count; ++i)
-      for (size_t a = 0; a < program[i].accesses.size(); ++a) {
-        uint32_t slot = program[i].accesses[a].slot;
-        if (!schedule.slots[slot].persistent && !onDevice(slot) && std::ranges::find(hostUses[i], slot) == hostUses[i].end())
-          hostUses[i].push_back(slot);
-      }
+    opens = {count, opening}, moves = {count, moving}, hostUses = {count, usingHost};
     readWays();
     readRings();
     const int64_t ahead = phaseShare();
@@ -212,13 +210,14 @@ private:
       Life &life = lives[slot];
       if (!onDevice(slot) || life.lastUse < 0)
         continue;
-      ends[memoryOf(slot).atPosition[static_cast<size_t>(life.lastUse)]].push_back(slot);
+      ending.push_back({memoryOf(slot).atPosition[static_cast<size_t>(life.lastUse)], slot});
       if (program[life.opener].arrives) { // behind others on its stream, it may come no later than they
         const std::vector<uint32_t> &atPosition = memoryOf(slot).atPosition;
         const int64_t listed = std::ranges::lower_bound(atPosition, life.opener) - atPosition.begin();
         life.room = std::max<int64_t>(0, std::min(life.firstUse, listed) - ahead);
       }
     }
+    ends = {count, ending};
     readDeadlines();
   }
   void readWays() {

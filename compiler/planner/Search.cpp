@@ -24,13 +24,15 @@ namespace {
 /// A plan that is slower by so much counts as fast as another, and one that is faster by less as no gain.
 constexpr double kAlike = 5e-4, kGain = 1e-4;
 constexpr int kRounds = 8;
-constexpr size_t kFurthest = 4; ///< of the beginnings: how many are gone on from
+/// Beginnings at most, and how many are gone on from: those that led furthest.
+constexpr size_t kEnds = 100, kFurthest = 4;
 /// Commands that are simulated at most by climbing, the first time and where something was found before: a few seconds,
 /// and one.
 constexpr int64_t kClimb = 1'000'000, kClimbOn = 300'000;
-/// Commands that are simulated while single objects are tried: a fraction of a second.
-constexpr int64_t kPolish = 30'000, kPolishSmall = 100'000'000;
-constexpr int kKicks = 150; ///< beginnings elsewhere, one after another, that lead to nothing better
+/// The same of annealing.
+constexpr int64_t kAnneal = 400'000;
+/// How much slower decisions may be, as a share of a step, that annealing begins and ends with.
+constexpr double kHot = 1e-2, kCold = 1e-3;
 /// Operands of a command, at most, that its part of these fractions allows for.
 constexpr size_t kUsualAccesses = 32;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
@@ -71,8 +73,10 @@ public:
       if (!timing.fits())
         return found();
       climbFromAll(before ? kClimbOn : kClimb);
-      if (constraints.thorough)
-        polish();
+      if (constraints.thorough) {
+        tryLimits();
+        anneal();
+      }
     }
     for (auto flag : {&LayerDecision::weightsInFile, &LayerDecision::parkedInFile, &LayerDecision::gradientInFile,
                       &LayerDecision::stateInFile})
@@ -472,8 +476,8 @@ private:
 
   static double secondsOf(const State &state) { return state.timing.expected; }
 
-  /// Bytes that one kind of decision has taken are not there for the others: each comes first once, and it goes on
-  /// where that led furthest.
+  /// Bytes that one kind of decision has taken are not there for the others: each comes first once, and all come in
+  /// orders that are drawn, for half of what it may cost; it goes on where that led furthest.
   void climbFromAll(int64_t allowance) {
     const State least = state();
     allowance *= best.batchShared ? 3 : 1; // a step has more commands
@@ -482,6 +486,8 @@ private:
     const bool isAlike = !ends.empty();
     for (size_t first = 0; first < axes.size() && !isAlike; ++first) {
       set(least);
+      if (tryAxis(axes[first]); first > 0 && best == least.best)
+        continue; // the same as without its turn
       takeTurns(first);
       if (first + 1 < axes.size() && axes.back().waits)
         turns.pop_back();
@@ -489,7 +495,17 @@ private:
       takeTurns(first);
       ends.push_back(state());
     }
+    std::mt19937 random(1);
+    while (!isAlike && simulated < allowed - allowance / 2 && ends.size() < kEnds) {
+      set(least);
+      takeTurns(0);
+      for (size_t i = turns.size(); i > 1; --i)
+        std::swap(turns[i - 1], turns[random() % i]);
+      climb(1);
+      ends.push_back(state());
+    }
     std::ranges::stable_sort(ends, {}, secondsOf);
+    ends.erase(std::ranges::unique(ends, {}, &State::best).begin(), ends.end());
     ends.resize(std::min(ends.size(), kFurthest));
     for (State &each : ends) {
       set(each);
@@ -693,15 +709,17 @@ private:
   }
 
   enum class Tried : uint8_t { tooLarge, noBetter, better };
+  bool isBetter(double seconds) const { return seconds < timing.expected * (1 - kGain / 10); }
   /// Takes what it is given if that is faster.
   Tried attempt(Decisions changed) {
     cutBorder(changed);
     auto [known, isNew] = tried.try_emplace(keyOf(changed), HUGE_VAL);
-    auto isBetter = [&](double seconds) { return seconds < timing.expected * (1 - kGain / 10); };
     if (!isNew && !isBetter(known->second))
       return known->second == HUGE_VAL ? Tried::tooLarge : Tried::noBetter;
-    if (simulated > allowed)
+    if (simulated > allowed) {
+      tried.erase(known);
       return Tried::tooLarge;
+    }
     Timing result = evaluate(changed);
     if (!result.fits())
       return Tried::tooLarge;
@@ -725,61 +743,42 @@ private:
     return tried != Tried::tooLarge;
   }
 
-  /// Single objects with another decision, as long as one of them gains; then two at once, of which one may make room for the
-  /// other; and smaller limits, for what comes too early can be in the way. Until nothing gains, or what it may cost is spent.
-  void polish() {
+  /// Goes from decisions to others that differ in a layer or two, to slower ones, too, but ever less so ("Optimization
+  /// by simulated annealing", Kirkpatrick, Gelatt and Vecchi, 1983), and keeps the best that it comes by.
+  void anneal() {
     allowed = INT64_MAX;
-    const int64_t commands = sizeOf(build(model, machine, best, Extent::step));
-    int64_t left = kPolish / commands + kPolishSmall / (commands * commands);
-    auto tries = [&](const Decisions &changed) {
-      return left > 0 && changed != best && left-- > 0 && attempt(changed) == Tried::better;
-    };
-    auto limits = [&] {
-      bool better = false;
-      for (int64_t eighths = 4; eighths <= 8 && !machine.unified(); ++eighths) {
-        Decisions changed = best;
-        changed.deviceLimit = constraints.deviceMemory / 8 * eighths;
-        better |= tries(changed);
-      }
-      return better;
-    };
-    auto singles = [&] {
-      bool better = false;
-      for (size_t l = model.layers.size(); l-- > 0;)
-        for (const Decisions &changed : alternatives(best, l))
-          better |= tries(changed);
-      return better;
-    };
-    auto pairs = [&] {
-      for (size_t l = model.layers.size(); l-- > 0;)
-        for (const Decisions &one : alternatives(best, l))
-          for (size_t other = l + 1; other-- > 0 && left > 0;)
-            for (const Decisions &changed : alternatives(one, other))
-              if (tries(changed))
-                return true;
-      return false;
-    };
-    while (left > 0 && (limits() || singles() || pairs()))
-      ;
-    // From elsewhere nearby, a few times ("iterated local search", Lourenço, Martin and Stützle, 2003).
+    const int64_t proposals = kAnneal / sizeOf(build(model, machine, best, Extent::step));
     std::mt19937 random(1);
-    for (int kick = 0; kick < kKicks && left > 0; ++kick) { // since the last gain
-      const Decisions kept = best;
-      const Timing before = timing;
-      for (int i = 0; i < 4; ++i)
-        if (std::vector<Decisions> others = alternatives(best, random() % model.layers.size()); !others.empty())
-          best = others[random() % others.size()];
-      timing = evaluate(best);
-      if (!timing.fits()) // whatever fits is better
-        timing.expected = HUGE_VAL;
-      while (left > 0 && singles())
-        ;
-      if (timing.expected < before.expected * (1 - kGain)) {
-        kick = -1;
-      } else {
-        best = kept;
-        timing = before;
-      }
+    Decisions now = best;
+    double seconds = timing.expected; // of those
+    for (int64_t i = 0; i < proposals; ++i) {
+      Decisions changed = now;
+      for (uint32_t changes = 1 + random() % 2; changes > 0; --changes)
+        if (const std::vector<Decisions> others = alternatives(changed, random() % model.layers.size());
+            !others.empty())
+          changed = others[random() % others.size()];
+      cutBorder(changed);
+      const auto [known, isNew] = tried.try_emplace(keyOf(changed), HUGE_VAL);
+      if (isNew)
+        if (Timing result = evaluate(changed); result.fits()) {
+          known->second = result.expected;
+          if (isBetter(result.expected))
+            best = changed, timing = std::move(result);
+        }
+      const double cooled = static_cast<double>(i) / static_cast<double>(proposals);
+      const double temperature = timing.expected * kHot * std::pow(kCold / kHot, cooled);
+      const double drawn = static_cast<double>(random()) / static_cast<double>(std::mt19937::max());
+      if (drawn < std::exp((seconds - known->second) / temperature))
+        now = std::move(changed), seconds = known->second;
+    }
+  }
+
+  /// Smaller limits: what comes too early can be in the way.
+  void tryLimits() {
+    for (int64_t eighths = 4; eighths < 8 && !machine.unified(); ++eighths) {
+      Decisions changed = best;
+      changed.deviceLimit = constraints.deviceMemory / 8 * eighths;
+      attempt(std::move(changed));
     }
   }
 

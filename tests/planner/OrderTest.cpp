@@ -27,10 +27,19 @@ TEST(Dependencies, AreOfRangesAndAcrossStepsOnlyOfWhatLasts) {
       touching({{0, 40, 20, BindingEffect::read}, {1, 0, 10, BindingEffect::read}}),  // 2: of both
       touching({{0, 0, 10, BindingEffect::accumulate}}),                              // 3: after 0, not after 2
   };
-  using List = std::vector<Dependency>;
-  const auto once = dependencies(schedule, program, false);
-  EXPECT_EQ(once, (std::vector<List>{{}, {}, {{0, 0}, {1, 0}}, {{0, 0}}}));
-  const auto again = dependencies(schedule, program, true);
+  using List = std::vector<std::pair<uint32_t, uint32_t>>; // commands, and how many iterations back
+  auto listsOf = [&](bool cyclic) {
+    const Grouped<Dependency> found = dependencies(schedule, program, cyclic);
+    std::vector<List> lists(found.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      for (const Dependency &dependency : found[i])
+        lists[i].emplace_back(dependency.command, dependency.back);
+      std::ranges::sort(lists[i]);
+    }
+    return lists;
+  };
+  EXPECT_EQ(listsOf(false), (std::vector<List>{{}, {}, {{0, 0}, {1, 0}}, {{0, 0}}}));
+  const std::vector<List> again = listsOf(true);
   EXPECT_EQ(again[0], (List{{0, 1}, {2, 1}, {3, 1}})) << "what it writes was written and read a step before";
   EXPECT_EQ(again[1], (List{{1, 1}, {2, 1}})) << "the passing slot is another one in every step";
   EXPECT_EQ(again[3], (List{{0, 0}}));
