@@ -126,7 +126,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
                     options.model, problem, compiled.forced);
       continue;
     }
-    const double before = std::exchange(seconds, found->timing.expected);
+    const double before = std::exchange(seconds, planned.expected);
     // Devices that share too few micro-batches are idle, which no bound of theirs tells.
     const bool haveAll = options.batch / target.ranks / microBatch >= target.devices;
     const bool isEnough =

@@ -1,9 +1,10 @@
 #include "compiler/pipeline/Planner.h"
 
 #include "compiler/pipeline/Phases.h"
+#include "compiler/plan/EmitPlan.h"
 #include "compiler/planner/Search.h"
-#include "passes/schedule/DecisionAttributes.h"
 #include "passes/Settings.h"
+#include "passes/schedule/DecisionAttributes.h"
 #include "runtime/base/Sizes.h"
 
 using namespace mlir;
@@ -16,6 +17,9 @@ constexpr int kAttempts = 12;
 /// step may take for that.
 constexpr int64_t kNear[] = {1, 2, 4};
 constexpr double kSlower = 0.01;
+/// Searches after one whose schedule fits, but is so much slower than what was too large: there may be something
+/// between.
+constexpr int kAfter = 3;
 
 /// Bytes of a placed module's spaces.
 Needed neededBy(ModuleOp module) {
@@ -28,6 +32,39 @@ Needed neededBy(ModuleOp module) {
       needed.host += bytes.getInt();
   }
   return needed;
+}
+
+/// A schedule with places.
+struct Packed {
+  OwningOpRef<ModuleOp> module; ///< null: a pass failed, and not for want of memory
+  bool fits = false;            ///< into the budgets, each for itself
+  Needed needed;
+  planner::Found found;
+  double expected = 0; ///< seconds of a step on average, with the waits that packing adds
+  // What it was searched with, and what passes said.
+  int64_t deviceMemory = 0, hostMemory = 0;
+  Messages said;
+};
+
+Packed pack(ModuleOp layers, const passes::ReadModel &read, const planner::Found &found,
+            const PlanMemoryOptions &budgets) {
+  passes::stateDecisions(layers, read, found.decisions);
+  Packed packed;
+  packed.module = layers.clone();
+  packed.found = found;
+  PassManager manager(layers.getContext());
+  addSchedulePasses(manager, budgets);
+  packed.fits = succeeded(manager.run(*packed.module));
+  if (!packed.fits && !(*packed.module)->hasAttr(schedule::kSpacesAttr)) {
+    packed.module = nullptr;
+    return packed;
+  }
+  packed.needed = neededBy(*packed.module);
+  packed.expected = found.timing.expected;
+  if (packed.fits)
+    if (auto plan = emitPlan(*packed.module, ""); succeeded(plan))
+      packed.expected += std::max(0.0, plan->prediction.stepSeconds - found.timing.seconds);
+  return packed;
 }
 
 std::string describe(const planner::Description &description, const Needed &needed, const planner::Found &found) {
@@ -52,15 +89,12 @@ Result<Least> leastOf(ModuleOp layers, const passes::ReadModel &read, const Opti
   std::optional<Least> least;
   for (;;) {
     planner::Found found = planner::leastOf(read.model, machine, constraints);
-    passes::stateDecisions(layers, read, found.decisions);
-    OwningOpRef<ModuleOp> module = layers.clone();
     Messages said; // that it is too large for budgets of nothing, by which packing leaves no room between slots
     Collector collector(*layers.getContext(), said);
-    PassManager manager(layers.getContext());
-    addSchedulePasses(manager, {.deviceMemory = 1, .hostMemory = 1});
-    if (failed(manager.run(*module)) && !(*module)->hasAttr(schedule::kSpacesAttr))
+    const Packed packed = pack(layers, read, found, {.deviceMemory = 1, .hostMemory = 1});
+    if (!packed.module)
       return collector.failure(options.model);
-    const Needed needed = neededBy(*module);
+    const Needed &needed = packed.needed;
     if (least && needed.device >= least->needed.device)
       return std::move(*least);
     const int64_t excess = needed.device - budget;
@@ -161,20 +195,30 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     constraints.hostMemory = std::min(constraints.hostMemory, before->hostMemory);
   }
   std::optional<planner::Found> next;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  std::optional<Packed> best; // of those that fit
+  for (int attempt = 0, after = 0; attempt < kAttempts; ++attempt) {
+    if (best && after++ == kAfter)
+      break;
     const planner::Found *from = planned.found ? &*planned.found : before ? &*before : nullptr;
     planner::Found found =
         next ? *std::exchange(next, std::nullopt) : planner::search(read->model, machine, constraints, from);
+    if (best && (!found.timing.fits() || found.timing.expected >= best->expected))
+      break;
+    auto goHalfway = [&](int64_t device, int64_t host) { // to so much memory
+      constraints.deviceMemory += (device - constraints.deviceMemory) / 2;
+      constraints.hostMemory += (host - constraints.hostMemory) / 2;
+    };
+    auto goBack = [&] { // to what was too large
+      goHalfway(std::min(given.deviceMemory, planned.found->decisions.deviceLimit),
+                std::min(given.hostMemory, planned.found->decisions.hostLimit));
+    };
     if (!found.timing.fits() && planned.found && attempt + 1 < kAttempts) { // too little was left
-      constraints.deviceMemory +=
-          (std::min(given.deviceMemory, planned.found->decisions.deviceLimit) - constraints.deviceMemory) / 2;
-      constraints.hostMemory +=
-          (std::min(given.hostMemory, planned.found->decisions.hostLimit) - constraints.hostMemory) / 2;
+      goBack();
       continue;
     }
     // Where nothing fits, or packing loses too much of what does, it is what needs least memory; if that does not fit either,
     // the message names what takes the room.
-    const bool last = !found.timing.fits() || attempt + 1 == kAttempts;
+    const bool last = !best && (!found.timing.fits() || attempt + 1 == kAttempts);
     if (last && explained) {
       Result<Least> least = leastOf(layers, *read, options, target);
       if (!least.ok())
@@ -185,27 +229,25 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       if (found.decisions.deviceLimit > given.deviceMemory || found.decisions.hostLimit > given.hostMemory)
         return fail("does not fit");
     }
-    if (found.timing.fits() && found.timing.expected >= enough)
+    if (!best && found.timing.fits() && found.timing.expected >= enough)
       return fail(fmt::format("a step takes {:.3g} s", found.timing.seconds));
-    passes::stateDecisions(layers, *read, found.decisions);
-    OwningOpRef<ModuleOp> module = layers.clone();
     said = prepared;
     Collector ofAttempt(*layers.getContext(), said);
-    PassManager manager(layers.getContext());
-    addSchedulePasses(manager, budgets);
-    const bool done = succeeded(manager.run(*module));
-    if (!done && !(*module)->hasAttr(schedule::kSpacesAttr))
+    Packed packed = pack(layers, *read, found, budgets);
+    if (!packed.module)
       return fail(ofAttempt.failure(options.model).message());
-    const Needed needed = neededBy(*module);
-    const int64_t both = needed.device + needed.host;
-    const bool tooMuch = done && shared && both > budgets.hostMemory;
-    if (done && !tooMuch) {
-      messages.add(said);
-      planned.module = std::move(module);
-      planned.more = [model = read->model, machine, given, found] { return whatMoreBrings(model, machine, given, found); };
-      planned.text = describe(planner::describe(read->model, machine, found.decisions), needed, found);
-      planned.found = std::move(found);
-      return planned;
+    const int64_t both = packed.needed.device + packed.needed.host;
+    const bool tooMuch = packed.fits && shared && both > budgets.hostMemory;
+    if (packed.fits && !tooMuch) {
+      packed.said = said;
+      packed.deviceMemory = constraints.deviceMemory, packed.hostMemory = constraints.hostMemory;
+      const double expected = packed.expected;
+      if (!best || expected < best->expected)
+        best = std::move(packed);
+      if (last || !planned.found || expected <= (1 + kSlower) * planned.found->timing.expected)
+        break;
+      goBack();
+      continue;
     }
     if (last) {
       if (!shared)
@@ -229,21 +271,36 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       budget = excess > 0 ? std::min(budget, used) - std::max(excess, (budget >> 11) << attempt)
                           : std::max(budget, std::min(most, used - excess / 2));
     };
-    if (!next) {
+    if (best) {
+      goHalfway(best->deviceMemory, best->hostMemory);
+    } else if (!next) {
       if (tooMuch && machine.file)
         adapt(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory, given.hostMemory);
       else if (tooMuch)
-        adapt(constraints.deviceMemory, needed.device, both - budgets.hostMemory, given.deviceMemory);
+        adapt(constraints.deviceMemory, packed.needed.device, both - budgets.hostMemory, given.deviceMemory);
       else {
-        adapt(constraints.deviceMemory, found.decisions.deviceLimit, needed.device - budgets.deviceMemory,
+        adapt(constraints.deviceMemory, found.decisions.deviceLimit, packed.needed.device - budgets.deviceMemory,
               given.deviceMemory);
-        adapt(constraints.hostMemory, found.decisions.hostLimit, needed.host - budgets.hostMemory, given.hostMemory);
+        adapt(constraints.hostMemory, found.decisions.hostLimit, packed.needed.host - budgets.hostMemory,
+              given.hostMemory);
       }
     }
     // The next micro-batch loses less or more: from here, but with all that it may use.
     found.deviceMemory = given.deviceMemory, found.hostMemory = given.hostMemory;
     planned.found = std::move(found);
   }
+  if (!best)
+    return planned;
+  if (best->expected >= enough)
+    return fail(fmt::format("a step takes {:.3g} s", best->expected));
+  messages.add(best->said);
+  planned.module = std::move(best->module);
+  planned.expected = best->expected;
+  planned.more = [model = read->model, machine, given, found = best->found] {
+    return whatMoreBrings(model, machine, given, found);
+  };
+  planned.text = describe(planner::describe(read->model, machine, best->found.decisions), best->needed, best->found);
+  planned.found = std::move(best->found);
   return planned;
 }
 

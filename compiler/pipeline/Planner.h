@@ -41,7 +41,8 @@ struct Planned {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< in phase `schedule`; null where nothing fits
   std::string problem;
   std::optional<planner::Found> found; ///< also where that lost too much in packing; none: nothing fits
-  double bound = 0; ///< seconds that no decisions can do without
+  double expected = 0;                 ///< seconds of a step on average, where there is a module
+  double bound = 0;                    ///< seconds that no decisions can do without
   /// Finds out what more device memory would bring; empty: nothing.
   std::function<std::string()> more;
   std::string text; ///< for the report

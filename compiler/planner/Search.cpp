@@ -31,8 +31,9 @@ constexpr size_t kEnds = 100, kFurthest = 4;
 constexpr int64_t kClimb = 1'000'000, kClimbOn = 300'000;
 /// The same of annealing.
 constexpr int64_t kAnneal = 400'000;
+constexpr int64_t kProposals = 5'000; ///< of those at most
 /// How much slower decisions may be, as a share of a step, that annealing begins and ends with.
-constexpr double kHot = 1e-2, kCold = 1e-3;
+constexpr double kHot = 3e-2, kCold = 3e-4;
 /// Operands of a command, at most, that its part of these fractions allows for.
 constexpr size_t kUsualAccesses = 32;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
@@ -747,7 +748,7 @@ private:
   /// by simulated annealing", Kirkpatrick, Gelatt and Vecchi, 1983), and keeps the best that it comes by.
   void anneal() {
     allowed = INT64_MAX;
-    const int64_t proposals = kAnneal / sizeOf(build(model, machine, best, Extent::step));
+    const int64_t proposals = std::min(kProposals, kAnneal / sizeOf(build(model, machine, best, Extent::step)));
     std::mt19937 random(1);
     Decisions now = best;
     double seconds = timing.expected; // of those
