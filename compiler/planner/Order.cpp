@@ -716,11 +716,16 @@ private:
       if (command.lands >= 0)
         result.pendingDown[static_cast<size_t>(command.lands)] = 0;
     result.vain.assign(static_cast<size_t>(layers), false);
+    // What the next step lists cannot start before something that this one does, whenever that is.
+    std::vector<double> last(machine.streams.size(), result.seconds);
+    for (uint32_t i = 0; i < count; ++i)
+      if (program[i].updates < 0 && program[i].lands < 0)
+        last[program[i].stream] = std::max(last[program[i].stream], result.start[i]);
     for (uint32_t i = 0; i < count; ++i) {
       if (program[i].begins >= 0 && norm && result.start[i] >= std::min(result.start[*norm], result.seconds))
         result.vain[static_cast<size_t>(program[i].begins)] = true;
       auto isNotLate = [&](std::vector<int64_t> &pending, int64_t layer) {
-        if (layer >= 0 && result.start[i] < result.seconds)
+        if (layer >= 0 && result.start[i] < last[program[i].stream])
           pending[static_cast<size_t>(layer)] = std::max(pending[static_cast<size_t>(layer)], program[i].part + 1);
       };
       isNotLate(result.pending, program[i].updates);

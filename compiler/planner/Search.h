@@ -1,5 +1,6 @@
 // The search for decisions: from what needs least memory, bytes are spent where they buy most seconds of the simulated
-// step, then as many are given back as cost none.
+// step, kind by kind and in several orders; from the best of what comes of that others are tried that differ in a layer
+// or two; then as many bytes are given back as cost no time.
 #ifndef MT_COMPILER_PLANNER_SEARCH_H
 #define MT_COMPILER_PLANNER_SEARCH_H
 
@@ -22,7 +23,7 @@ struct Constraints {
   std::optional<int64_t> summed;      ///< micro-batches of every layer, on the device
   std::optional<int64_t> distance;  ///< phases that weights may be brought ahead
   int64_t deviceMemory = INT64_MAX, hostMemory = INT64_MAX; ///< bytes
-  bool thorough = true; ///< whether objects are tried one by one, too
+  bool thorough = true;                                     ///< whether layers are changed by one and two, too
 };
 
 struct Found {

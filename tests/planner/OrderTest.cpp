@@ -278,5 +278,34 @@ TEST(Order, ListsCommandsAfterWhatTheyNeed) {
   }
 }
 
+/// What the next step lists comes after all that this one does on its stream: downloads that are moved there must not
+/// wait behind state that comes down later.
+TEST(Order, WhatIsListedInTheNextStepTakesNoLonger) {
+  std::mt19937 random(29);
+  int late = 0;
+  for (int i = 0; i < 2000; ++i) {
+    Model model = randomModel(random, 6);
+    model.clip = i % 2 == 0;
+    target::Target target = randomTarget(random);
+    target.uploadBandwidth = target.downloadBandwidth = std::uniform_int_distribution<int>(1, 10)(random) * 1e8;
+    const Machine machine(target);
+    Decisions decisions = leastMemory(model);
+    for (LayerDecision &layer : decisions.layers) {
+      layer.resident = random() % 3 == 0;
+      layer.stateStreamed = random() % 3 == 0;
+    }
+    settle(model, machine, decisions);
+    Decisions open = decisions;
+    for (LayerDecision &layer : open.layers)
+      layer.late = layer.lateDown = LayerDecision::kOpen;
+    const Timing timing = timeOf(model, machine, decisions);
+    ASSERT_TRUE(timing.fits());
+    EXPECT_LE(timing.seconds, 1.01 * timeOf(model, machine, open).seconds) << "model " << i;
+    for (const LayerDecision &layer : decisions.layers)
+      late += layer.lateDown < layer.parts;
+  }
+  EXPECT_GT(late, 10);
+}
+
 } // namespace
 } // namespace mt::planner
