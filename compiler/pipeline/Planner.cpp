@@ -41,9 +41,7 @@ struct Packed {
   Needed needed;
   planner::Found found;
   double expected = 0; ///< seconds of a step on average, with the waits that packing adds
-  // What it was searched with, and what passes said.
-  int64_t deviceMemory = 0, hostMemory = 0;
-  Messages said;
+  Messages said;       ///< by passes
 };
 
 Packed pack(ModuleOp layers, const passes::ReadModel &read, const planner::Found &found,
@@ -240,7 +238,6 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     const bool tooMuch = packed.fits && shared && both > budgets.hostMemory;
     if (packed.fits && !tooMuch) {
       packed.said = said;
-      packed.deviceMemory = constraints.deviceMemory, packed.hostMemory = constraints.hostMemory;
       const double expected = packed.expected;
       if (!best || expected < best->expected)
         best = std::move(packed);
@@ -272,7 +269,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
                           : std::max(budget, std::min(most, used - excess / 2));
     };
     if (best) {
-      goHalfway(best->deviceMemory, best->hostMemory);
+      goHalfway(best->found.deviceMemory, best->found.hostMemory);
     } else if (!next) {
       if (tooMuch && machine.file)
         adapt(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory, given.hostMemory);

@@ -48,13 +48,13 @@ public:
     const Grouped<Touch> bySlot(schedule.slots.size(), touches);
     for (size_t slot = 0; slot < bySlot.size(); ++slot) {
       ranges.clear(), readers.clear();
-      for (uint32_t iteration = 0; iteration < (cyclic ? 2 : 1);
-           ++iteration) // the first only leaves the second what it finds
+      // The first iteration only leaves the second what it finds.
+      for (uint32_t iteration = 0; iteration < (cyclic ? 2 : 1); ++iteration)
         walk(bySlot[slot], iteration, !cyclic || iteration == 1);
     }
     Grouped<Dependency> dependencies(program.size(), found);
-    std::vector<uint32_t> waiting(2 * program.size(),
-                                  kNone); // by command, of this and the last iteration: who waits for it, as yet
+    // By command, of this and the last iteration: who waits for it, as yet.
+    std::vector<uint32_t> waiting(2 * program.size(), kNone);
     dependencies.filter([&](uint32_t command, const Dependency &dependency) {
       return std::exchange(waiting[2 * dependency.command + dependency.back], command) != command;
     });

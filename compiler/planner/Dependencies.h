@@ -10,7 +10,6 @@ namespace mt::planner {
 struct Dependency {
   uint32_t command = 0;
   uint32_t back = 0; ///< iterations
-  bool operator==(const Dependency &) const = default;
 };
 
 /// By command: those that must have ended before it starts, each once, for a program in the order of data. A slot has
