@@ -68,6 +68,8 @@ struct Decisions {
   /// Several devices each compute all layers of some of the micro-batches; else each computes some layers of all of
   /// them.
   bool batchShared = false;
+  /// Gradients of speculative updates come down before others, which wait for the norm; else what is needed first does.
+  bool speculativeFirst = false;
 
   bool operator==(const Decisions &) const = default;
 };

@@ -302,6 +302,8 @@ private:
         for (const Dependency &successor : successors[i])
           if (successor.back == 0 || isUpload(successor.command))
             deadline[i] = std::min(deadline[i], deadline[successor.command] + successor.back * positions);
+        if (program[i].begins >= 0 && norm && decisions.speculativeFirst)
+          deadline[i] = std::min(deadline[i], deadline[*norm]);
         if (program[i].arrives)
           behind[program[i].stream] = deadline[i] = std::min(deadline[i], behind[program[i].stream]);
       }
