@@ -99,6 +99,8 @@ std::vector<bool> canHaveWeightsInFile(const Model &model, const Machine &machin
 /// and there are no other ranks, to which weights go when they are updated.
 std::vector<bool> canSpeculate(const Model &model, const Machine &machine);
 
+/// Whether a parameter can be updated in runs of elements, each a multiple of kSlotAlignment bytes of its gradient.
+bool canCut(const Parameter &parameter);
 /// By layer: whether its updates can be cut in parts: there are no other ranks. Those begin at multiples of
 /// kSlotAlignment bytes of a gradient.
 std::vector<bool> canCut(const Model &model);
