@@ -32,7 +32,7 @@ constexpr size_t kEnds = 100, kFurthest = 4;
 constexpr uint32_t kLanes = 2;
 /// Commands that each simulates at most by climbing, the first time, where something was found before, and after
 /// annealing: a second or two, and less than one.
-constexpr int64_t kClimb = 600'000, kClimbOn = 300'000, kClimbAfter = 100'000;
+constexpr int64_t kClimb = 800'000, kClimbOn = 250'000, kClimbAfter = 100'000;
 /// The same of annealing.
 constexpr int64_t kAnneal = 300'000;
 constexpr int64_t kProposals = 4'000; ///< of those at most
