@@ -46,8 +46,8 @@ struct LayerDecision {
   /// Where ranks have a network of devices: they exchange its gradients from the device's memory, and each brings down
   /// but its own share of their sum.
   bool exchangedOnDevice = false;
-  /// In how many parts its gradients come down, are updated on the host, and its weights go up again: what one part waits for
-  /// passes under the others.
+  /// In how many parts its gradients come down, are updated on the host, and its weights go up again, or its state comes to
+  /// the device and goes: what one part waits for passes under the others.
   int64_t parts = 1;
   /// The first of its parts whose update is late, where that is on the host: in the next step, under its forward, with the
   /// scalars that its own step left. Those before it are early, in their step. kOpen: each whenever it is its turn, which a

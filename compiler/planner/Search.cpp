@@ -42,6 +42,8 @@ constexpr double kHot = 3e-2, kCold = 3e-4;
 constexpr size_t kUsualAccesses = 32;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
 constexpr int64_t kLeastPart = 32 << 20;
+/// In how many parts state is streamed at most: with more there are more commands, and little less is there at once.
+constexpr int64_t kStreamedParts = 4;
 /// A part of the device's memory that packing may need where little else is free.
 constexpr int64_t kPackingShare = 32;
 /// Limits that are too small once updates have their turns are raised so often at most.
@@ -724,6 +726,8 @@ private:
     std::vector<size_t> updated;
     for (size_t l = 0; l < model.layers.size(); ++l) {
       decisions.layers[l].parts = 1;
+      if (decisions.layers[l].stateStreamed && !decisions.layers[l].resident)
+        decisions.layers[l].parts = std::clamp<int64_t>(gradientBytes[l] / kLeastPart, 1, kStreamedParts);
       if (gradientBytes[l] > 0 && !decisions.layers[l].resident && !decisions.layers[l].stateStreamed)
         updated.push_back(l);
     }
@@ -924,7 +928,7 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
     layer.resident = constraints.resident.value_or(layer.resident) && reside[l] && !decisions.batchShared;
     layer.parkedSaved = constraints.parked.value_or(layer.parkedSaved || constraints.saved) && parkable[l];
     layer.speculative = constraints.speculative.value_or(layer.speculative) && speculates[l];
-    layer.parts = cut[l] ? layer.parts : 1;
+    layer.parts = cut[l] || layer.stateStreamed ? layer.parts : 1;
     layer.summed = constraints.summed.value_or(layer.summed);
   }
   if (constraints.parked)

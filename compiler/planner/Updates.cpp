@@ -142,15 +142,15 @@ int64_t Updates::weightBytes(int64_t p, int64_t elements) const {
   return elements * static_cast<int64_t>(kernels::byteSize(context.parameter(p).type.type));
 }
 
-/// A layer's trained parameters, in order, a few at a time, and a large one in several runs of elements: what comes first
-/// is updated and goes while the next comes, and a device has room for little of a layer's state.
+/// A layer's trained parameters, in order, in about as many parts as were decided, and a large one in several runs of
+/// elements: one part is updated while the next comes and the one before goes, and the device has room for few of them.
 std::vector<std::vector<Updates::Range>> Updates::streamedAtOnce(int64_t l) const {
-  constexpr int64_t kOfLayer = 4, kLeast = 128 << 20, kElements = kSlotAlignment / 4;
+  constexpr int64_t kElements = kSlotAlignment / 4;
   const std::vector<int64_t> trained = trainedOf(context, l);
   int64_t total = 0;
   for (int64_t p : trained)
     total += stateBytes({p, 0, context.parameter(p).type.elements()});
-  const int64_t enough = std::max(kLeast, total / kOfLayer);
+  const int64_t enough = std::max<int64_t>(1, total / context.decision(l).parts);
   std::vector<std::vector<Range>> all;
   int64_t left = 0; // room in the last of them
   for (int64_t p : trained) {
