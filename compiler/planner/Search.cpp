@@ -42,8 +42,10 @@ constexpr double kHot = 3e-2, kCold = 3e-4;
 constexpr size_t kUsualAccesses = 32;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
 constexpr int64_t kLeastPart = 32 << 20;
-/// In how many parts state is streamed at most: with more there are more commands, and little less is there at once.
-constexpr int64_t kStreamedParts = 4;
+/// In how many parts state is streamed at most, and where there are many layers: with more parts there are more commands,
+/// so that a search looks at fewer decisions, and little less is there at once.
+constexpr int64_t kStreamedParts = 4, kStreamedPartsOfMany = 2;
+constexpr size_t kManyLayers = 70;
 /// A part of the device's memory that packing may need where little else is free.
 constexpr int64_t kPackingShare = 32;
 /// Limits that are too small once updates have their turns are raised so often at most.
@@ -727,7 +729,9 @@ private:
     for (size_t l = 0; l < model.layers.size(); ++l) {
       decisions.layers[l].parts = 1;
       if (decisions.layers[l].stateStreamed && !decisions.layers[l].resident)
-        decisions.layers[l].parts = std::clamp<int64_t>(gradientBytes[l] / kLeastPart, 1, kStreamedParts);
+        decisions.layers[l].parts =
+            std::clamp<int64_t>(gradientBytes[l] / kLeastPart, 1,
+                                model.layers.size() > kManyLayers ? kStreamedPartsOfMany : kStreamedParts);
       if (gradientBytes[l] > 0 && !decisions.layers[l].resident && !decisions.layers[l].stateStreamed)
         updated.push_back(l);
     }
