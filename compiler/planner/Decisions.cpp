@@ -100,15 +100,11 @@ std::vector<bool> canSpeculate(const Model &model, const Machine &machine) {
   return can;
 }
 
-bool canCut(const Parameter &parameter) {
-  constexpr int64_t kElements = kSlotAlignment / 4;
-  return parameter.spec->granularity > 0 && kElements % parameter.spec->granularity == 0;
-}
-
 std::vector<bool> canCut(const Model &model) {
+  constexpr int64_t kElements = kSlotAlignment / 4;
   std::vector<bool> can(model.layers.size(), model.ranks == 1);
   for (const Parameter &parameter : model.parameters)
-    if (parameter.isTrained() && !canCut(parameter))
+    if (parameter.isTrained() && (parameter.spec->granularity == 0 || kElements % parameter.spec->granularity != 0))
       can[static_cast<size_t>(model.packs[static_cast<size_t>(parameter.pack)].complete())] = false;
   return can;
 }

@@ -53,19 +53,17 @@ public:
     }
   }
 
-  void writeCommands(ArrayRef<planner::Command> commands, const planner::Timing &timing, Program program) {
+  void writeCommands(ArrayRef<planner::Command> commands, ArrayRef<double> starts, Program program) {
     for (auto [i, command] : llvm::enumerate(commands)) {
-      Predicted when;
-      if (!timing.start.empty())
-        when = {builder.getF64FloatAttr(timing.start[i]), builder.getF64FloatAttr(timing.end[i])};
+      FloatAttr start = starts.empty() ? FloatAttr() : builder.getF64FloatAttr(starts[i]);
       if (command.isCopy && command.role == plan::Role::prefetch)
-        writeCopy<PrefetchOp>(command, when, program);
+        writeCopy<PrefetchOp>(command, start, program);
       else if (command.isCopy)
-        writeCopy<OffloadOp>(command, when, program);
+        writeCopy<OffloadOp>(command, start, program);
       else if (command.role == plan::Role::update)
-        writeRun<UpdateOp>(command, when, program);
+        writeRun<UpdateOp>(command, start, program);
       else
-        writeRun<ComputeOp>(command, when, program);
+        writeRun<ComputeOp>(command, start, program);
     }
   }
 
@@ -77,9 +75,6 @@ private:
   const planner::Machine &machine;
   OpBuilder builder;
   SmallVector<Value> slots;
-  struct Predicted {
-    FloatAttr start, end; ///< null: of a program without
-  };
 
   DictionaryAttr describe(StringRef name, StringRef kind, uint32_t device) {
     return builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(name)),
@@ -87,11 +82,10 @@ private:
                                       builder.getNamedAttr("device", builder.getI64IntegerAttr(device))});
   }
 
-  template <typename Op> void writeCopy(const planner::Command &command, const Predicted &when, Program program) {
+  template <typename Op> void writeCopy(const planner::Command &command, FloatAttr start, Program program) {
     const planner::Access &from = command.accesses[0], &to = command.accesses[1];
     Op::create(builder, builder.getUnknownLoc(), slots[from.slot], slots[to.slot], from.offset, to.offset, from.bytes, program,
-               command.stream, command.label, command.layer, command.microBatch, APFloat(command.seconds), when.start, when.end,
-               DenseI64ArrayAttr());
+               command.stream, command.label, command.layer, command.microBatch, APFloat(command.seconds), start, DenseI64ArrayAttr());
   }
 
   RankedTensorType typeOf(const planner::TensorType &type) { return nn::tensorTypeOf(builder.getContext(), type.type, type.dims); }
@@ -113,7 +107,7 @@ private:
     return settings.empty() ? DictionaryAttr() : builder.getDictionaryAttr(settings);
   }
 
-  template <typename Op> void writeRun(const planner::Command &command, const Predicted &when, Program program) {
+  template <typename Op> void writeRun(const planner::Command &command, FloatAttr start, Program program) {
     SmallVector<Value> values;
     SmallVector<int64_t> offsets, effects, places;
     SmallVector<Type> types;
@@ -141,8 +135,8 @@ private:
                                                                              : DenseI64ArrayAttr(),
                ProgramAttr::get(builder.getContext(), program), builder.getI64IntegerAttr(command.stream),
                builder.getStringAttr(command.label), builder.getI64IntegerAttr(command.layer),
-               builder.getI64IntegerAttr(command.microBatch), builder.getF64FloatAttr(command.seconds), when.start,
-               when.end, DenseI64ArrayAttr());
+               builder.getI64IntegerAttr(command.microBatch), builder.getF64FloatAttr(command.seconds), start,
+               DenseI64ArrayAttr());
   }
 };
 
@@ -194,9 +188,9 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     ScheduleWriter writer(module, read, machine);
     writer.declare();
     writer.writeSlots(schedule);
-    writer.writeCommands(schedule.step, step, Program::step);
+    writer.writeCommands(schedule.step, step.start, Program::step);
     writer.writeCommands(schedule.finish, {}, Program::finish);
-    writer.writeCommands(schedule.evaluate, evaluate, Program::evaluate);
+    writer.writeCommands(schedule.evaluate, evaluate.start, Program::evaluate);
     writer.writeCommands(schedule.load, {}, Program::load);
     writer.writeCommands(schedule.store, {}, Program::store);
     writer.finish();

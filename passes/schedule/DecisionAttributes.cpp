@@ -6,7 +6,7 @@ namespace mt::passes {
 namespace {
 constexpr StringLiteral kSaved = "mt.saved", kLate = "mt.late", kLateDown = "mt.late_down", kParts = "mt.parts",
                         kSummed = "mt.summed", kTogether = "mt.together", kParked = "mt.parked", kLimits = "mt.limits",
-                        kBatchShared = "mt.batch_shared", kSpeculativeFirst = "mt.speculative_first";
+                        kBatchShared = "mt.batch_shared";
 
 /// What of a layer is decided by yes or no.
 struct Flag {
@@ -77,7 +77,6 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
       }
   }
   decisions.batchShared = module->hasAttr(kBatchShared);
-  decisions.speculativeFirst = module->hasAttr(kSpeculativeFirst);
   auto limits = module->getAttrOfType<DictionaryAttr>(kLimits);
   auto read64 = [&](StringRef name, int64_t &into) {
     if (auto value = limits ? limits.getAs<IntegerAttr>(name) : IntegerAttr())
@@ -119,11 +118,9 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
     if (!parked.empty())
       call->setAttr(kParked, builder.getDenseI64ArrayAttr(parked));
   }
-  for (auto [name, isSet] : {std::pair(kBatchShared, decisions.batchShared), {kSpeculativeFirst, decisions.speculativeFirst}}) {
-    module->removeAttr(name);
-    if (isSet)
-      module->setAttr(name, builder.getUnitAttr());
-  }
+  module->removeAttr(kBatchShared);
+  if (decisions.batchShared)
+    module->setAttr(kBatchShared, builder.getUnitAttr());
   NamedAttrList limits;
   auto state = [&](StringRef name, int64_t value) {
     if (value != INT64_MAX)
