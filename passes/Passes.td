@@ -372,8 +372,8 @@ def BuildSchedule : Pass<"mt-build-schedule", "mlir::ModuleOp"> {
   let description = [{
     It executes the decisions that the module states (on calls `mt.saved`, `mt.kept`, `mt.resident`, `mt.state_streamed`, `mt.speculative`, `mt.state_in_file`, `mt.gradient_in_file`, `mt.summed`, `mt.together`, `mt.parts`,
     `mt.late`, `mt.late_down`, `mt.parked`, `mt.parked_saved`; of the step `mt.limits`,
-    `mt.batch_shared`) and decides nothing: commands come from planner/Builder.h, their order and the predicted `start` of
-    each from planner/Order.h. Where a module states none, it is what needs least memory. What is not given as an option
+    `mt.batch_shared`, `mt.speculative_first`) and decides nothing: commands come from planner/Builder.h, their order and the
+    predicted `start` and `end` of each from planner/Order.h. Where a module states none, it is what needs least memory. What is not given as an option
     is as the module states it (`mt.settings`, `mt.target`), else the default; what was done is stated there afterwards,
     and is what plans made of the schedule say.
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds under a sanitizer and runs every test with it, the fast ones and those that train whole models:
-# tools/sanitize.sh asan|tsan [CTEST_ARGUMENTS...], `-R NAME` for one test, say. The thread sanitizer is for the runtime:
-# the release build's mtc, which has no threads, compiles the plans. Takes hours; the last line says whether all was clean.
+# tools/sanitize.sh asan|tsan [CTEST_ARGUMENTS...], `-R NAME` for one test, say. The thread sanitizer is for the runtime,
+# the planner and the packer: the release build's mtc compiles the plans. Takes hours; the last line says whether all was clean.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${1:-}

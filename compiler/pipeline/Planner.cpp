@@ -20,6 +20,8 @@ constexpr double kSlower = 0.01;
 /// Searches after one whose schedule fits, but is so much slower than what was too large: there may be something
 /// between.
 constexpr int kAfter = 3;
+/// What a step loses where its memory must be less, as a share of the share that is lost.
+constexpr double kLossOfMemory = 0.5;
 
 /// Bytes of a placed module's spaces.
 Needed neededBy(ModuleOp module) {
@@ -42,17 +44,28 @@ struct Packed {
   planner::Found found;
   double expected = 0; ///< seconds of a step on average, with the waits that packing adds
   Messages said;       ///< by passes
+  Status failure;      ///< where it does not fit: why
+
+  /// About the seconds of a step once it has no more than the budgets.
+  double withinBudgets(const PlanMemoryOptions &budgets) const {
+    auto missing = [](int64_t bytes, int64_t budget) { return std::max(0.0, double(bytes) / double(budget) - 1); };
+    return expected * (1 + kLossOfMemory * std::max(missing(needed.device, budgets.deviceMemory),
+                                                    missing(needed.host, budgets.hostMemory)));
+  }
 };
 
 Packed pack(ModuleOp layers, const passes::ReadModel &read, const planner::Found &found,
-            const PlanMemoryOptions &budgets) {
+            const PlanMemoryOptions &budgets, const Options &options) {
   passes::stateDecisions(layers, read, found.decisions);
   Packed packed;
+  Collector collector(*layers.getContext(), packed.said);
   packed.module = layers.clone();
   packed.found = found;
   PassManager manager(layers.getContext());
   addSchedulePasses(manager, budgets);
   packed.fits = succeeded(manager.run(*packed.module));
+  if (!packed.fits)
+    packed.failure = collector.failure(options.model);
   if (!packed.fits && !(*packed.module)->hasAttr(schedule::kSpacesAttr)) {
     packed.module = nullptr;
     return packed;
@@ -87,11 +100,10 @@ Result<Least> leastOf(ModuleOp layers, const passes::ReadModel &read, const Opti
   std::optional<Least> least;
   for (;;) {
     planner::Found found = planner::leastOf(read.model, machine, constraints);
-    Messages said; // that it is too large for budgets of nothing, by which packing leaves no room between slots
-    Collector collector(*layers.getContext(), said);
-    const Packed packed = pack(layers, read, found, {.deviceMemory = 1, .hostMemory = 1});
+    // Budgets of nothing, by which packing leaves no room between slots.
+    const Packed packed = pack(layers, read, found, {.deviceMemory = 1, .hostMemory = 1}, options);
     if (!packed.module)
-      return collector.failure(options.model);
+      return packed.failure;
     const Needed &needed = packed.needed;
     if (least && needed.device >= least->needed.device)
       return std::move(*least);
@@ -198,8 +210,10 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     if (best && after++ == kAfter)
       break;
     const planner::Found *from = planned.found ? &*planned.found : before ? &*before : nullptr;
-    planner::Found found =
-        next ? *std::exchange(next, std::nullopt) : planner::search(read->model, machine, constraints, from);
+    const std::vector<planner::Found> all =
+        next ? std::vector{*std::exchange(next, std::nullopt)}
+             : planner::candidates(read->model, machine, constraints, from);
+    planner::Found found = all.front();
     if (best && (!found.timing.fits() || found.timing.expected >= best->expected))
       break;
     auto goHalfway = [&](int64_t device, int64_t host) { // to so much memory
@@ -229,15 +243,20 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     }
     if (!best && found.timing.fits() && found.timing.expected >= enough)
       return fail(fmt::format("a step takes {:.3g} s", found.timing.seconds));
+    Packed packed = pack(layers, *read, found, budgets, options);
+    for (size_t i = 1; i < all.size() && !last && packed.module; ++i)
+      if (all[i].timing.fits() && all[i].timing.expected < packed.withinBudgets(budgets))
+        if (Packed other = pack(layers, *read, all[i], budgets, options);
+            !other.module || other.withinBudgets(budgets) < packed.withinBudgets(budgets))
+          packed = std::move(other);
     said = prepared;
-    Collector ofAttempt(*layers.getContext(), said);
-    Packed packed = pack(layers, *read, found, budgets);
+    said.add(packed.said);
     if (!packed.module)
-      return fail(ofAttempt.failure(options.model).message());
+      return fail(packed.failure.message());
+    found = packed.found;
     const int64_t both = packed.needed.device + packed.needed.host;
     const bool tooMuch = packed.fits && shared && both > budgets.hostMemory;
     if (packed.fits && !tooMuch) {
-      packed.said = said;
       const double expected = packed.expected;
       if (!best || expected < best->expected)
         best = std::move(packed);
@@ -248,7 +267,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     }
     if (last) {
       if (!shared)
-        return fail(ofAttempt.failure(options.model).message());
+        return fail(packed.failure.message());
       return fail(fmt::format("the plan needs {} ({} B) of memory, which device and host share here, and --host-memory allows {}; the "
                               "smallest budget for these choices is --host-memory {}B",
                               formatSize(uint64_t(both)), both, formatSize(uint64_t(budgets.hostMemory)), both));
@@ -290,6 +309,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     return planned;
   if (best->expected >= enough)
     return fail(fmt::format("a step takes {:.3g} s", best->expected));
+  messages.add(prepared);
   messages.add(best->said);
   planned.module = std::move(best->module);
   planned.expected = best->expected;

@@ -103,9 +103,9 @@ public:
   int64_t firstLate(int64_t l) const { return firstOf(l, decision(l).late); }
   /// The same of gradients that come down.
   int64_t firstLateDown(int64_t l) const { return firstOf(l, decision(l).lateDown); }
-  /// Bytes of one of a layer's parts of so many.
+  /// Bytes of one of the parts of a layer that the host updates, of so many.
   int64_t sizeOfPart(int64_t l, int64_t bytes) const {
-    return aligned((bytes + decision(l).parts - 1) / decision(l).parts);
+    return updatesOnDevice(l) ? bytes : aligned((bytes + decision(l).parts - 1) / decision(l).parts);
   }
 
   // Where templates run.

@@ -100,11 +100,15 @@ std::vector<bool> canSpeculate(const Model &model, const Machine &machine) {
   return can;
 }
 
-std::vector<bool> canCut(const Model &model) {
+bool canCut(const Parameter &parameter) {
   constexpr int64_t kElements = kSlotAlignment / 4;
+  return parameter.spec->granularity > 0 && kElements % parameter.spec->granularity == 0;
+}
+
+std::vector<bool> canCut(const Model &model) {
   std::vector<bool> can(model.layers.size(), model.ranks == 1);
   for (const Parameter &parameter : model.parameters)
-    if (parameter.isTrained() && (parameter.spec->granularity == 0 || kElements % parameter.spec->granularity != 0))
+    if (parameter.isTrained() && !canCut(parameter))
       can[static_cast<size_t>(model.packs[static_cast<size_t>(parameter.pack)].complete())] = false;
   return can;
 }

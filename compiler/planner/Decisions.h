@@ -46,8 +46,8 @@ struct LayerDecision {
   /// Where ranks have a network of devices: they exchange its gradients from the device's memory, and each brings down
   /// but its own share of their sum.
   bool exchangedOnDevice = false;
-  /// In how many parts its gradients come down, are updated on the host, and its weights go up again: what one part waits for
-  /// passes under the others.
+  /// In how many parts its gradients come down, are updated on the host, and its weights go up again, or its state comes to
+  /// the device and goes: what one part waits for passes under the others.
   int64_t parts = 1;
   /// The first of its parts whose update is late, where that is on the host: in the next step, under its forward, with the
   /// scalars that its own step left. Those before it are early, in their step. kOpen: each whenever it is its turn, which a
@@ -68,6 +68,8 @@ struct Decisions {
   /// Several devices each compute all layers of some of the micro-batches; else each computes some layers of all of
   /// them.
   bool batchShared = false;
+  /// Gradients of speculative updates come down before others, which wait for the norm; else what is needed first does.
+  bool speculativeFirst = false;
 
   bool operator==(const Decisions &) const = default;
 };
@@ -97,6 +99,8 @@ std::vector<bool> canHaveWeightsInFile(const Model &model, const Machine &machin
 /// and there are no other ranks, to which weights go when they are updated.
 std::vector<bool> canSpeculate(const Model &model, const Machine &machine);
 
+/// Whether a parameter can be updated in runs of elements, each a multiple of kSlotAlignment bytes of its gradient.
+bool canCut(const Parameter &parameter);
 /// By layer: whether its updates can be cut in parts: there are no other ranks. Those begin at multiples of
 /// kSlotAlignment bytes of a gradient.
 std::vector<bool> canCut(const Model &model);

@@ -100,7 +100,7 @@ public:
       : schedule(schedule), program(program), machine(machine), decisions(decisions), count(static_cast<uint32_t>(program.size())),
         steps(cyclic ? kSteps : 1), underWay(machine.streams, machine.target.shares) {
     result.busy.assign(machine.streams.size(), 0);
-    result.start.assign(count, 0);
+    result.start.assign(count, 0), result.end.assign(count, 0);
     memories.resize(machine.devices.size());
     readDependencies(cyclic);
     readPositions();
@@ -302,6 +302,8 @@ private:
         for (const Dependency &successor : successors[i])
           if (successor.back == 0 || isUpload(successor.command))
             deadline[i] = std::min(deadline[i], deadline[successor.command] + successor.back * positions);
+        if (program[i].begins >= 0 && norm && decisions.speculativeFirst)
+          deadline[i] = std::min(deadline[i], deadline[*norm]);
         if (program[i].arrives)
           behind[program[i].stream] = deadline[i] = std::min(deadline[i], behind[program[i].stream]);
       }
@@ -704,7 +706,7 @@ private:
       result.seconds = longest;
     result.expected = result.seconds;
     for (uint32_t i = 0; i < count; ++i)
-      result.start[i] = startOf[instance(step, i)] - origin;
+      result.start[i] = startOf[instance(step, i)] - origin, result.end[i] = endOf[instance(step, i)] - origin;
     for (uint32_t i = 0; i < count; ++i)
       result.busy[program[i].stream] += endOf[instance(step, i)] - startOf[instance(step, i)];
     int64_t layers = 0;
@@ -731,7 +733,7 @@ private:
       isNotLate(result.pending, program[i].updates);
       isNotLate(result.pendingDown, program[i].lands);
       if (program[i].late)
-        result.start[i] -= result.seconds;
+        result.start[i] -= result.seconds, result.end[i] -= result.seconds;
     }
   }
 
@@ -771,13 +773,13 @@ void sortByStart(std::vector<Command> &program, Timing &timing) {
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](uint32_t i) { return std::pair(timing.start[i], !program[i].late); });
   std::vector<Command> sorted;
-  std::vector<double> starts;
+  std::vector<double> starts, ends;
   for (uint32_t i : order) {
     sorted.push_back(std::move(program[i]));
-    starts.push_back(timing.start[i]);
+    starts.push_back(timing.start[i]), ends.push_back(timing.end[i]);
   }
   program = std::move(sorted);
-  timing.start = std::move(starts);
+  timing.start = std::move(starts), timing.end = std::move(ends);
 }
 
 } // namespace mt::planner

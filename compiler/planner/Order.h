@@ -27,8 +27,8 @@ struct Timing {
   double seconds = 0;                   ///< from one step to the next, where no gradient is clipped
   double expected = 0; ///< the same on average at most, where a search counts those whose is; else the same
   /// By command, from the start of the step's first computation; what is listed in the next step (Command::late) counts
-  /// from that one's. Negative before.
-  std::vector<double> start;
+  /// from that one's. Negative before. Where streams share a memory's bandwidth, some take longer than they would alone.
+  std::vector<double> start, end;
   std::vector<double> busy;  ///< by stream
   /// By layer: the first part from which on updates, and gradients' ways down to them, start after the next step has;
   /// beyond any, where gradients come down before they are added up.
@@ -42,7 +42,7 @@ struct Timing {
 Timing time(const Schedule &schedule, std::span<const Command> program, const Machine &machine, const Decisions &decisions,
             bool cyclic);
 
-/// The commands in the order of their starts, and the starts along with them.
+/// The commands in the order of their starts, and their times along with them.
 void sortByStart(std::vector<Command> &program, Timing &timing);
 
 } // namespace mt::planner

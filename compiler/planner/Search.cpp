@@ -2,11 +2,13 @@
 
 #include "compiler/planner/Builder.h"
 #include "compiler/planner/Emitter.h"
+#include "runtime/base/Threads.h"
 #include "runtime/plan/Contention.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -26,18 +28,24 @@ constexpr double kAlike = 5e-4, kGain = 1e-4;
 constexpr int kRounds = 8;
 /// Beginnings at most, and how many are gone on from: those that led furthest.
 constexpr size_t kEnds = 100, kFurthest = 4;
-/// Commands that are simulated at most by climbing, the first time and where something was found before: a few seconds,
-/// and one.
-constexpr int64_t kClimb = 1'000'000, kClimbOn = 300'000;
+/// Searches at once, which differ in the numbers that they draw, and in what comes down first.
+constexpr uint32_t kLanes = 2;
+/// Commands that each simulates at most by climbing, the first time, where something was found before, and after
+/// annealing: a second or two, and less than one.
+constexpr int64_t kClimb = 800'000, kClimbOn = 250'000, kClimbAfter = 100'000;
 /// The same of annealing.
-constexpr int64_t kAnneal = 400'000;
-constexpr int64_t kProposals = 5'000; ///< of those at most
+constexpr int64_t kAnneal = 300'000;
+constexpr int64_t kProposals = 4'000; ///< of those at most
 /// How much slower decisions may be, as a share of a step, that annealing begins and ends with.
 constexpr double kHot = 3e-2, kCold = 3e-4;
 /// Operands of a command, at most, that its part of these fractions allows for.
 constexpr size_t kUsualAccesses = 32;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
 constexpr int64_t kLeastPart = 32 << 20;
+/// In how many parts state is streamed at most, and where there are many layers: with more parts there are more commands,
+/// so that a search looks at fewer decisions, and little less is there at once.
+constexpr int64_t kStreamedParts = 4, kStreamedPartsOfMany = 2;
+constexpr size_t kManyLayers = 70;
 /// A part of the device's memory that packing may need where little else is free.
 constexpr int64_t kPackingShare = 32;
 /// Limits that are too small once updates have their turns are raised so often at most.
@@ -49,8 +57,9 @@ constexpr double kNear = 0.8;
 
 class Searcher {
 public:
-  Searcher(const Model &model, const Machine &machine, const Constraints &constraints)
-      : model(model), machine(machine), constraints(constraints), reside(unlessShared(canReside(model, machine))),
+  Searcher(const Model &model, const Machine &machine, const Constraints &constraints, uint32_t lane = 0)
+      : model(model), machine(machine), constraints(constraints), lane(lane),
+        reside(unlessShared(canReside(model, machine))),
         streams(unlessShared(canStreamState(model, machine))), parks(canParkSaved(model, machine)), cut(canCut(model)),
         inFile(canBeInFile(model, machine)),
         speculates(constraints.speculative || constraints.clipped >= 1 ? std::vector<bool>(model.layers.size(), false)
@@ -62,34 +71,28 @@ public:
       gradientBytes[static_cast<size_t>(pack.complete())] += pack.bytes;
   }
 
-  /// `before`: what was found for other budgets, or another micro-batch, to begin with.
-  Found run(const Found *before) {
+  /// `again`: something was found for other budgets, or another micro-batch, so that it may cost less.
+  Found run(bool again) {
     start();
-    if (!timing.fits() && !before)
+    if (!timing.fits())
       return found();
-    makeAxes();
-    makeSpeculativeAxis();
-    makeStreamAxis();
-    if (!before || !resume(*before)) {
-      if (!timing.fits())
-        return found();
-      climbFromAll(before ? kClimbOn : kClimb);
-      if (constraints.thorough) {
-        tryLimits();
-        anneal();
-      }
+    best.speculativeFirst = lane % 2 == 1;
+    makeAllAxes();
+    climbFromAll(again ? kClimbOn : kClimb);
+    if (constraints.thorough) {
+      tryLimits();
+      anneal();
+      allowed = simulated + kClimbAfter;
+      climb(kRounds);
     }
-    for (auto flag : {&LayerDecision::weightsInFile, &LayerDecision::parkedInFile, &LayerDecision::gradientInFile,
-                      &LayerDecision::stateInFile})
-      keepInMemory(flag);
-    std::vector<size_t> speculative; // for nothing, some of them
-    for (size_t l = 0; l < speculates.size(); ++l)
-      if (speculates[l] && best.layers[l].speculative)
-        speculative.push_back(l);
-    drop(&LayerDecision::speculative, std::move(speculative));
-    trim(&Decisions::deviceLimit, timing.expected * (1 + kAlike));
-    trim(&Decisions::hostLimit, timing.expected * (1 + kAlike));
-    return found();
+    return finish();
+  }
+
+  /// The same from what was found before; none: that is too far away.
+  std::optional<Found> goOn(const Found &before) {
+    start();
+    makeAllAxes();
+    return resume(before) ? std::optional(finish()) : std::nullopt;
   }
 
   Found nearer(Found before, int64_t distance) {
@@ -112,9 +115,26 @@ public:
   }
 
 private:
+  /// Gives back what cost no time.
+  Found finish() {
+    allowed = INT64_MAX;
+    for (auto flag : {&LayerDecision::weightsInFile, &LayerDecision::parkedInFile, &LayerDecision::gradientInFile,
+                      &LayerDecision::stateInFile})
+      keepInMemory(flag);
+    std::vector<size_t> speculative; // for nothing, some of them
+    for (size_t l = 0; l < speculates.size(); ++l)
+      if (speculates[l] && best.layers[l].speculative)
+        speculative.push_back(l);
+    drop(&LayerDecision::speculative, std::move(speculative));
+    trim(&Decisions::deviceLimit, timing.expected * (1 + kAlike));
+    trim(&Decisions::hostLimit, timing.expected * (1 + kAlike));
+    return found();
+  }
+
   const Model &model;
   const Machine &machine;
   const Constraints &constraints;
+  const uint32_t lane; ///< which of several searches
   /// By layer: whether it can be resident, stream its state, park what it saves, be cut in parts, have its state in a
   /// file, be updated speculatively if the search chooses so, have its weights in a file.
   const std::vector<bool> reside, streams, parks, cut, inFile, speculates, weightsInFile;
@@ -229,6 +249,7 @@ private:
   /// when, and evaluations need their room too.
   Found found() {
     settle(model, machine, best);
+    best.speculativeFirst = best.speculativeFirst && std::ranges::any_of(best.layers, &LayerDecision::speculative);
     if (timing.fits()) {
       timing = evaluate(best);
       for (int repairs = 0; repairs <= kRepairs; ++repairs) {
@@ -251,7 +272,7 @@ private:
   /// What of decisions is tried, as bytes.
   static std::string keyOf(const Decisions &decisions) {
     std::string key(reinterpret_cast<const char *>(&decisions.deviceLimit), sizeof(decisions.deviceLimit));
-    key += decisions.batchShared ? 's' : 't';
+    key += static_cast<char>(decisions.batchShared << 1 | decisions.speculativeFirst);
     for (const LayerDecision &layer : decisions.layers) {
       key += static_cast<char>(layer.rung << 4 | layer.exchangedOnDevice << 3 | layer.parkedSaved << 2 |
                                layer.kept << 1 | layer.resident);
@@ -303,6 +324,11 @@ private:
     return step.fits() ? time(schedule, schedule.evaluate, machine, decisions, false) : step;
   }
 
+  void makeAllAxes() {
+    makeAxes();
+    makeSpeculativeAxis();
+    makeStreamAxis();
+  }
   void makeAxes() {
     const auto layers = static_cast<int64_t>(model.layers.size());
     size_t rungs = 0;
@@ -478,14 +504,16 @@ private:
   static double secondsOf(const State &state) { return state.timing.expected; }
 
   /// Bytes that one kind of decision has taken are not there for the others: each comes first once, and all come in
-  /// orders that are drawn, for half of what it may cost; it goes on where that led furthest.
+  /// orders that are drawn, for half of what it may cost; it goes on where that led furthest. A search that would do as
+  /// another does only draws.
   void climbFromAll(int64_t allowance) {
     const State least = state();
     allowance *= best.batchShared ? 3 : 1; // a step has more commands
     allowed = simulated + allowance;
     std::vector<State> ends = machine.devices.size() > 1 ? alike() : std::vector<State>();
     const bool isAlike = !ends.empty();
-    for (size_t first = 0; first < axes.size() && !isAlike; ++first) {
+    const bool isOther = lane > 0 && std::ranges::count(speculates, true) == 0;
+    for (size_t first = 0; first < axes.size() && !isAlike && !isOther; ++first) {
       set(least);
       if (tryAxis(axes[first]); first > 0 && best == least.best)
         continue; // the same as without its turn
@@ -496,7 +524,7 @@ private:
       takeTurns(first);
       ends.push_back(state());
     }
-    std::mt19937 random(1);
+    std::mt19937 random(lane + 1);
     while (!isAlike && simulated < allowed - allowance / 2 && ends.size() < kEnds) {
       set(least);
       takeTurns(0);
@@ -700,6 +728,10 @@ private:
     std::vector<size_t> updated;
     for (size_t l = 0; l < model.layers.size(); ++l) {
       decisions.layers[l].parts = 1;
+      if (decisions.layers[l].stateStreamed && !decisions.layers[l].resident)
+        decisions.layers[l].parts =
+            std::clamp<int64_t>(gradientBytes[l] / kLeastPart, 1,
+                                model.layers.size() > kManyLayers ? kStreamedPartsOfMany : kStreamedParts);
       if (gradientBytes[l] > 0 && !decisions.layers[l].resident && !decisions.layers[l].stateStreamed)
         updated.push_back(l);
     }
@@ -749,7 +781,7 @@ private:
   void anneal() {
     allowed = INT64_MAX;
     const int64_t proposals = std::min(kProposals, kAnneal / sizeOf(build(model, machine, best, Extent::step)));
-    std::mt19937 random(1);
+    std::mt19937 random(lane + 1);
     Decisions now = best;
     double seconds = timing.expected; // of those
     for (int64_t i = 0; i < proposals; ++i) {
@@ -900,7 +932,7 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
     layer.resident = constraints.resident.value_or(layer.resident) && reside[l] && !decisions.batchShared;
     layer.parkedSaved = constraints.parked.value_or(layer.parkedSaved || constraints.saved) && parkable[l];
     layer.speculative = constraints.speculative.value_or(layer.speculative) && speculates[l];
-    layer.parts = cut[l] ? layer.parts : 1;
+    layer.parts = cut[l] || layer.stateStreamed ? layer.parts : 1;
     layer.summed = constraints.summed.value_or(layer.summed);
   }
   if (constraints.parked)
@@ -911,24 +943,56 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
   return {};
 }
 
-Found search(const Model &model, const Machine &machine, const Constraints &constraints, const Found *before) {
+/// What several searches found that do not know of each other, or one that goes on from what was found before.
+static std::vector<Found> searchLanes(const Model &model, const Machine &machine, const Constraints &constraints,
+                                      const Found *before) {
+  if (before)
+    if (std::optional<Found> found = Searcher(model, machine, constraints).goOn(*before))
+      return {std::move(*found)};
+  std::vector<Found> found(kLanes);
+  std::atomic<uint32_t> next = 0;
+  onThreads(std::min<uint64_t>(kLanes, coreCount()), [&] {
+    for (uint32_t lane = next++; lane < kLanes; lane = next++) {
+      const Machine own = machine; // it remembers costs
+      found[lane] = Searcher(model, own, constraints, lane).run(before != nullptr);
+    }
+  });
+  int64_t simulations = 0;
+  for (const Found &each : found)
+    simulations += each.simulations;
+  for (Found &each : found)
+    each.simulations = simulations;
+  std::ranges::stable_sort(found, {}, [](const Found &each) {
+    return each.timing.fits() ? each.timing.expected : HUGE_VAL;
+  });
+  return found;
+}
+
+std::vector<Found> candidates(const Model &model, const Machine &machine, const Constraints &constraints,
+                              const Found *before) {
   Constraints one = constraints;
   if (machine.devices.size() == 1 || (constraints.resident.value_or(false) && !constraints.batchShared))
     one.batchShared = false; // where the batch is shared nothing is resident
   if (one.batchShared)
-    return Searcher(model, machine, one).run(before);
+    return searchLanes(model, machine, one, before);
   // Devices compute layers in turn, unless that is far from what can be: then what they do with the batch shared is
   // found, too.
   constexpr double kFar = 1.03;
   one.batchShared = false;
-  Found turns = Searcher(model, machine, one).run(before && !before->decisions.batchShared ? before : nullptr);
-  if (turns.timing.fits() && turns.timing.expected <= kFar * lowerBound(model, machine, constraints))
+  std::vector<Found> turns =
+      searchLanes(model, machine, one, before && !before->decisions.batchShared ? before : nullptr);
+  const Timing &inTurn = turns.front().timing;
+  if (inTurn.fits() && inTurn.expected <= kFar * lowerBound(model, machine, constraints))
     return turns;
   one.batchShared = true;
-  Found shared = Searcher(model, machine, one).run(before && before->decisions.batchShared ? before : nullptr);
-  const bool isFaster =
-      shared.timing.fits() && (!turns.timing.fits() || shared.timing.expected < turns.timing.expected);
-  return isFaster ? shared : turns;
+  std::vector<Found> shared =
+      searchLanes(model, machine, one, before && before->decisions.batchShared ? before : nullptr);
+  const Timing &together = shared.front().timing;
+  return together.fits() && (!inTurn.fits() || together.expected < inTurn.expected) ? shared : turns;
+}
+
+Found search(const Model &model, const Machine &machine, const Constraints &constraints, const Found *before) {
+  return candidates(model, machine, constraints, before).front();
 }
 
 Found nearer(const Model &model, const Machine &machine, const Constraints &constraints, const Found &found,

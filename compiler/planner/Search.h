@@ -1,6 +1,7 @@
 // The search for decisions: from what needs least memory, bytes are spent where they buy most seconds of the simulated
 // step, kind by kind and in several orders; from the best of what comes of that others are tried that differ in a layer
-// or two; then as many bytes are given back as cost no time.
+// or two; then as many bytes are given back as cost no time. Two such searches run at once, on two threads: what they
+// find is the same on one.
 #ifndef MT_COMPILER_PLANNER_SEARCH_H
 #define MT_COMPILER_PLANNER_SEARCH_H
 
@@ -44,6 +45,9 @@ Status constrain(const Model &model, const Machine &machine, const Constraints &
 /// The best decisions found; if their timing does not fit, nothing does. It goes on from what was found `before` with other
 /// budgets, or another micro-batch, of the same model.
 Found search(const Model &model, const Machine &machine, const Constraints &constraints, const Found *before = nullptr);
+/// The same, and what is nearly as good, the best first: packing may lose less of another.
+std::vector<Found> candidates(const Model &model, const Machine &machine, const Constraints &constraints,
+                              const Found *before = nullptr);
 /// What was found, but that weights are brought no more than so many phases ahead; if the timing does not fit, it does
 /// not.
 Found nearer(const Model &model, const Machine &machine, const Constraints &constraints, const Found &found,

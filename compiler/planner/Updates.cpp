@@ -65,14 +65,11 @@ void Updates::run(int64_t l, int64_t first, int64_t end) {
       byPart[key.first][key.second] = list;
     for (const auto &[part, list] : byPart)
       updateFromFile(l, part, list);
+  } else if (context.streamsState(l)) {
+    updateStreamed(l, pieces);
   } else {
-    const bool isStreamed = context.streamsState(l);
-    if (isStreamed)
-      bringState(l);
     for (const auto &[part, list] : pieces)
       update(l, part, list);
-    if (isStreamed)
-      takeState(l);
   }
   std::vector<int64_t> shared; // what each rank has updated a share of
   for (const auto &[key, list] : pieces)
@@ -130,49 +127,128 @@ void Updates::gatherWeights(int64_t l, const std::vector<int64_t> &parameters, b
       .late = late;
 }
 
-/// The state of a layer, and those of its weights that the phase that runs has not brought.
-void Updates::bringState(int64_t l) {
+/// Bytes of the entries of state that are for some elements.
+int64_t Updates::stateBytes(const Range &range, size_t rest) const {
+  const Parameter::Rest &entry = context.parameter(range.parameter).rest[rest];
+  return kernels::ceilDivide(range.count, entry.elements) * static_cast<int64_t>(kernels::byteSize(entry.type.type));
+}
+int64_t Updates::stateBytes(const Range &range) const {
+  int64_t bytes = 0;
+  for (size_t r = 0; r < context.parameter(range.parameter).rest.size(); ++r)
+    bytes += aligned(stateBytes(range, r));
+  return bytes;
+}
+int64_t Updates::weightBytes(int64_t p, int64_t elements) const {
+  return elements * static_cast<int64_t>(kernels::byteSize(context.parameter(p).type.type));
+}
+
+/// A layer's trained parameters, in order, in about as many parts as were decided, and a large one in several runs of
+/// elements: one part is updated while the next comes and the one before goes, and the device has room for few of them.
+std::vector<std::vector<Updates::Range>> Updates::streamedAtOnce(int64_t l) const {
+  constexpr int64_t kElements = kSlotAlignment / 4;
+  const std::vector<int64_t> trained = trainedOf(context, l);
+  int64_t total = 0;
+  for (int64_t p : trained)
+    total += stateBytes({p, 0, context.parameter(p).type.elements()});
+  const int64_t enough = std::max<int64_t>(1, total / context.decision(l).parts);
+  std::vector<std::vector<Range>> all;
+  int64_t left = 0; // room in the last of them
+  for (int64_t p : trained) {
+    const int64_t elements = context.parameter(p).type.elements(), bytes = stateBytes({p, 0, elements});
+    const int64_t runs = canCut(context.parameter(p)) ? std::max<int64_t>(1, bytes / enough) : 1;
+    const int64_t run = kernels::ceilDivide(elements, runs * kElements) * kElements;
+    for (int64_t first = 0; first < elements; first += run) {
+      const Range range{p, first, std::min(run, elements - first)};
+      if (left <= 0) {
+        all.emplace_back();
+        left = enough;
+      }
+      all.back().push_back(range);
+      left -= stateBytes(range);
+    }
+  }
+  return all;
+}
+
+void Updates::updateStreamed(int64_t l, const std::map<Part, std::vector<Piece>> &pieces) {
+  for (const std::vector<Range> &ranges : streamedAtOnce(l)) {
+    bringState(l, ranges);
+    for (const auto &[part, list] : pieces) {
+      std::vector<Piece> some;
+      for (const Range &range : ranges)
+        for (const Piece &piece : list)
+          if (piece.parameter == range.parameter)
+            some.push_back({piece.parameter, range.first, range.count, piece.gradient + 4 * range.first, range.first});
+      if (!some.empty())
+        update(l, part, some);
+    }
+    takeState(l, ranges);
+  }
+}
+
+/// State on a device, and those of its weights that the phase that runs has not brought.
+void Updates::bringState(int64_t l, const std::vector<Range> &ranges) {
   const uint32_t device = context.deviceOf(l), memory = context.device(device).memory;
   Emitter &out = context.out;
   streamedWeights.clear();
-  const std::vector<int64_t> trained = trainedOf(context, l);
-  std::vector<int64_t> missing;
-  for (int64_t p : trained) {
-    const Place there = context.model.clip ? Place() : deviceWeights.ifWanted(p, device);
-    if (there)
-      streamedWeights[p] = there;
-    else
-      missing.push_back(p);
-  }
+  std::vector<Range> missing;
   int64_t bytes = 0;
-  for (int64_t p : missing)
-    bytes += aligned(context.parameter(p).type.bytes());
-  Moves moves;
+  for (const Range &range : ranges) {
+    const int64_t p = range.parameter;
+    const Place there = context.model.clip ? Place() : deviceWeights.ifWanted(p, device);
+    if (there) {
+      streamedWeights[p] = there;
+    } else {
+      missing.push_back(range);
+      bytes += aligned(weightBytes(p, range.count));
+    }
+  }
   if (bytes > 0) {
+    Moves moves;
     Place place = out.slot(out.text("device weights of layer {} to update", l), memory, Kind::weight, bytes);
-    for (int64_t p : missing) {
-      streamedWeights[p] = place;
-      moves.add(layout.weightOf(p), place, context.parameter(p).type.bytes());
-      place = place + aligned(context.parameter(p).type.bytes());
+    for (const auto &[p, first, count] : missing) {
+      streamedWeights[p] = place + -weightBytes(p, first);
+      moves.add(layout.weightOf(p) + weightBytes(p, first), place, weightBytes(p, count));
+      place = place + aligned(weightBytes(p, count));
     }
     moves.emit(out, out.text("weights layer {} to update", l), true);
   }
   streamedState.assign(context.model.parameters.size(), {});
-  for (int64_t p : trained)
-    streamedState[static_cast<size_t>(p)].resize(context.parameter(p).rest.size());
-  placeState(context, out.text("device state layer {}", l), memory, trained, streamedState, false);
-  moves.addState(context, layout, trained, streamedState);
-  moves.emit(out, out.text("state layer {}", l), true);
+  bytes = 0;
+  for (const Range &range : ranges)
+    bytes += stateBytes(range);
+  if (bytes == 0)
+    return;
+  Place place = out.slot(out.text("device state layer {}", l), memory, Kind::state, bytes);
+  for (const Range &range : ranges) {
+    std::vector<Place> &rest = streamedState[static_cast<size_t>(range.parameter)];
+    for (size_t r = 0; r < context.parameter(range.parameter).rest.size(); ++r) {
+      rest.push_back(place + -stateBytes({range.parameter, 0, range.first}, r));
+      place = place + aligned(stateBytes(range, r));
+    }
+  }
+  stateMoves(ranges).emit(out, out.text("state layer {}", l), true);
 }
 
-void Updates::takeState(int64_t l) {
-  const std::vector<int64_t> trained = trainedOf(context, l);
+Moves Updates::stateMoves(const std::vector<Range> &ranges) const {
   Moves moves;
-  for (int64_t p : trained)
-    moves.add(layout.weightOf(p), streamedWeights.at(p), context.parameter(p).type.bytes());
+  for (const Range &range : ranges) {
+    const auto p = static_cast<size_t>(range.parameter);
+    for (size_t r = 0; r < context.parameter(range.parameter).rest.size(); ++r) {
+      const int64_t first = stateBytes({range.parameter, 0, range.first}, r);
+      moves.add(layout.state[p][r] + first, streamedState[p][r] + first, stateBytes(range, r));
+    }
+  }
+  return moves;
+}
+
+void Updates::takeState(int64_t l, const std::vector<Range> &ranges) {
+  Moves moves;
+  for (const auto &[p, first, count] : ranges)
+    moves.add(layout.weightOf(p) + weightBytes(p, first), streamedWeights.at(p) + weightBytes(p, first),
+              weightBytes(p, count));
   moves.emit(context.out, context.out.text("updated weights layer {}", l), false);
-  moves.addState(context, layout, trained, streamedState);
-  moves.emit(context.out, context.out.text("state layer {}", l), false);
+  stateMoves(ranges).emit(context.out, context.out.text("state layer {}", l), false);
 }
 
 /// One part of a layer whose state is in a file: what of it the pieces are of comes to memory once their gradients are

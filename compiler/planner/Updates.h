@@ -44,8 +44,18 @@ private:
   std::map<int64_t, Place> streamedWeights; ///< by parameter
 
   std::map<Part, std::vector<Piece>> piecesOf(int64_t l, int64_t first, int64_t end) const;
-  void bringState(int64_t l);
-  void takeState(int64_t l);
+  /// Elements of a parameter, with whose state others' comes to a device at once.
+  struct Range {
+    int64_t parameter, first, count;
+  };
+  std::vector<std::vector<Range>> streamedAtOnce(int64_t l) const;
+  int64_t stateBytes(const Range &range, size_t rest) const;
+  int64_t stateBytes(const Range &range) const;
+  int64_t weightBytes(int64_t p, int64_t elements) const;
+  void updateStreamed(int64_t l, const std::map<Part, std::vector<Piece>> &pieces);
+  void bringState(int64_t l, const std::vector<Range> &ranges);
+  void takeState(int64_t l, const std::vector<Range> &ranges);
+  Moves stateMoves(const std::vector<Range> &ranges) const;
   bool isInFile(Place place) const { return context.machine.isFile(context.out.schedule.slots[place.slot].space); }
   void updateFromFile(int64_t l, int64_t part, std::map<std::string, std::vector<Piece>> pieces);
   const TensorType &typeOf(const Piece &piece, const TensorType &whole, int64_t elements = 1);

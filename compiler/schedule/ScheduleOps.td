@@ -52,11 +52,12 @@ def Schedule_SlotOp : Schedule_Op<"slot"> {
   let assemblyFormat = "$name (`persistent` $persistent^)? (`at` $offset^)? attr-dict `:` type($slot)";
 }
 
-// What all commands share. `layer` and `microBatch` are -1 where none applies; `seconds` and `start` are predicted, in the
-// program's steady state; `awaits` lists pairs.
+// What all commands share. `layer` and `microBatch` are -1 where none applies; `seconds` are what it takes alone, `start`
+// and `end` are predicted, in the program's steady state; `awaits` lists pairs.
 defvar CommandAttributes = (ins Schedule_Program:$program, I64Attr:$stream, StrAttr:$label,
   DefaultValuedAttr<I64Attr, "-1">:$layer, DefaultValuedAttr<I64Attr, "-1">:$microBatch,
-  DefaultValuedAttr<F64Attr, "0.0">:$seconds, OptionalAttr<F64Attr>:$start, OptionalAttr<DenseI64ArrayAttr>:$awaits);
+  DefaultValuedAttr<F64Attr, "0.0">:$seconds, OptionalAttr<F64Attr>:$start, OptionalAttr<F64Attr>:$end,
+  OptionalAttr<DenseI64ArrayAttr>:$awaits);
 
 class Schedule_CopyOp<string mnemonic, string text> : Schedule_Op<mnemonic> {
   let summary = text;

@@ -1,14 +1,16 @@
 // Slots that are always alive are stacked at the bottom: no place is better for them. Of the others, large ones are
 // packed by a skyline (Skyline.h) in the orders of several keys, and the best few orders are improved by chance, the
-// better half of them for longer, until no more than enough bytes are needed or the allowed work is done. Small ones
-// fill the gaps between them (Placer.h).
+// better half of them for longer, until no more than enough bytes are needed or the allowed work is done: each for
+// itself, on as many threads as there are. Small ones fill the gaps between them (Placer.h).
 #include "passes/algorithms/Packer.h"
 
 #include "passes/algorithms/Lifetimes.h"
 #include "passes/algorithms/Placer.h"
 #include "passes/algorithms/Skyline.h"
+#include "runtime/base/Threads.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -17,8 +19,8 @@
 namespace mt::passes {
 namespace {
 
-/// Of the Skyline's work, allowed at effort 1 for each slot, and in all: about two thirds of a second.
-constexpr double kWorkOfSlot = 6e4, kWork = 8e7;
+/// Of the Skyline's work, allowed at effort 1 for each slot, and in all: about a second of one thread.
+constexpr double kWorkOfSlot = 1e5, kWork = 1.3e8;
 /// Orders that are improved at first, and the most slots that a change moves.
 constexpr size_t kImproved = 16, kMoves = 8;
 constexpr int kSlackAttempts = 4;
@@ -68,7 +70,6 @@ private:
   const double allowance;
   const uint64_t enough;
   Packing result;
-  std::mt19937 random{1};
 
   /// Places slots that are always alive from offset 0 on, widest alignment first; returns their end.
   uint64_t stackPersistent() {
@@ -115,49 +116,56 @@ private:
   }
 
   void packLarge(const Order &large, uint64_t base, uint64_t aim) {
-    Skyline skyline(slots, large, moments, base);
-    std::vector<Candidate> candidates = orders(skyline, large);
-    std::vector<uint32_t> ranks(large.size());
-    const auto pack = [&](Candidate &candidate, uint64_t limit) {
+    const Skyline empty(slots, large, moments, base);
+    const uint64_t least = empty.lowerBound();
+    const auto pack = [&](Skyline &skyline, Candidate &candidate, uint64_t limit) {
+      std::vector<uint32_t> ranks(large.size());
       for (uint32_t rank = 0; rank < large.size(); ++rank)
         ranks[candidate.order[rank]] = rank;
       candidate.bytes = skyline.place(ranks, limit, candidate.offsets);
       candidate.high = 0;
       for (uint32_t i : large)
-        candidate.high += std::max(candidate.offsets[i] + slots[i].bytes, skyline.lowerBound()) - skyline.lowerBound();
+        candidate.high += std::max(candidate.offsets[i] + slots[i].bytes, least) - least;
     };
-    const auto done = [&](const Candidate &candidate, uint64_t little) {
-      return candidate.bytes <= std::max(little, skyline.lowerBound()) ||
-             static_cast<double>(skyline.work()) >= allowance;
-    };
+    std::vector<Candidate> candidates = orders(empty, large);
     const auto keepBest = [&](size_t count) {
       std::stable_sort(candidates.begin(), candidates.end(),
                        [](const Candidate &a, const Candidate &b) { return a.bytes < b.bytes; });
       candidates.resize(std::min(candidates.size(), count));
     };
+    Skyline skyline = empty;
     size_t tried = 0;
     do
-      pack(candidates[tried], UINT64_MAX);
-    while (!done(candidates[tried++], 0) && tried < candidates.size());
+      pack(skyline, candidates[tried], UINT64_MAX);
+    while (candidates[tried++].bytes > least && tried < candidates.size() &&
+           static_cast<double>(skyline.work()) < allowance);
     candidates.resize(tried);
     keepBest(kImproved);
-    for (size_t count = candidates.size(); !done(candidates.front(), aim); count = (count + 1) / 2) {
+    double left = allowance - static_cast<double>(skyline.work());
+    const uint64_t threads = coreCount(), enoughBytes = std::max(aim, least);
+    for (size_t count = candidates.size(); candidates.front().bytes > enoughBytes; count /= 2) {
       keepBest(count);
-      const double left = allowance - static_cast<double>(skyline.work());
-      const double share =
-          count > 1 ? left / static_cast<double>(std::bit_width(count - 1) + 1) / static_cast<double>(count) : left;
-      for (Candidate &candidate : candidates) {
-        const double until = static_cast<double>(skyline.work()) + share;
-        Candidate other = candidate;
-        while (static_cast<double>(skyline.work()) < until && !done(candidate, aim)) {
-          other.order = candidate.order;
-          change(other.order, candidate, large, skyline.lowerBound());
-          pack(other, candidate.bytes + 1);
-          if (other.bytes < candidate.bytes || (other.bytes == candidate.bytes && other.high <= candidate.high))
-            std::swap(candidate, other);
+      const int rounds = std::max(1, static_cast<int>(std::bit_width(count)) - 1); // the last one with two, or one if there is no other
+      const double share = left / rounds / static_cast<double>(count);
+      left -= share * static_cast<double>(count);
+      std::atomic<size_t> next = 0;
+      onThreads(std::min<uint64_t>(threads, count), [&] {
+        for (size_t i = next++; i < count; i = next++) {
+          Candidate &candidate = candidates[i], other = candidate;
+          Skyline own = empty;
+          std::mt19937 random(static_cast<uint32_t>(count * kImproved + i));
+          while (static_cast<double>(own.work()) < share && candidate.bytes > enoughBytes) {
+            other.order = candidate.order;
+            change(other.order, random, candidate, large, least);
+            pack(own, other, candidate.bytes + 1);
+            if (other.bytes < candidate.bytes || (other.bytes == candidate.bytes && other.high <= candidate.high))
+              std::swap(candidate, other);
+          }
         }
-      }
+      });
       keepBest(count);
+      if (rounds == 1)
+        break;
     }
     result.bytes = candidates.front().bytes;
     for (uint32_t i : large)
@@ -194,8 +202,6 @@ private:
     return candidates;
   }
 
-  size_t below(size_t count) { return random() % count; }
-
   bool meet(uint32_t a, uint32_t b) const {
     for (const Interval &one : lifetimeOf(slots[a], moments))
       for (const Interval &other : lifetimeOf(slots[b], moments))
@@ -206,7 +212,8 @@ private:
 
   /// Moves a few slots, those that end high rather than others, to the places of others in an order, those alive at the
   /// same time rather than others.
-  void change(Order &order, const Candidate &now, const Order &large, uint64_t bound) {
+  void change(Order &order, std::mt19937 &random, const Candidate &now, const Order &large, uint64_t bound) const {
+    const auto below = [&](size_t count) { return random() % count; };
     const auto slotAt = [&](size_t place) { return large[order[place]]; };
     for (size_t moves = 1 + below(kMoves); moves > 0; --moves) {
       size_t from = below(order.size()), to = below(order.size());

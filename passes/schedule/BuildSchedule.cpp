@@ -53,17 +53,19 @@ public:
     }
   }
 
-  void writeCommands(ArrayRef<planner::Command> commands, ArrayRef<double> starts, Program program) {
+  void writeCommands(ArrayRef<planner::Command> commands, const planner::Timing &timing, Program program) {
     for (auto [i, command] : llvm::enumerate(commands)) {
-      FloatAttr start = starts.empty() ? FloatAttr() : builder.getF64FloatAttr(starts[i]);
+      Predicted when;
+      if (!timing.start.empty())
+        when = {builder.getF64FloatAttr(timing.start[i]), builder.getF64FloatAttr(timing.end[i])};
       if (command.isCopy && command.role == plan::Role::prefetch)
-        writeCopy<PrefetchOp>(command, start, program);
+        writeCopy<PrefetchOp>(command, when, program);
       else if (command.isCopy)
-        writeCopy<OffloadOp>(command, start, program);
+        writeCopy<OffloadOp>(command, when, program);
       else if (command.role == plan::Role::update)
-        writeRun<UpdateOp>(command, start, program);
+        writeRun<UpdateOp>(command, when, program);
       else
-        writeRun<ComputeOp>(command, start, program);
+        writeRun<ComputeOp>(command, when, program);
     }
   }
 
@@ -75,6 +77,9 @@ private:
   const planner::Machine &machine;
   OpBuilder builder;
   SmallVector<Value> slots;
+  struct Predicted {
+    FloatAttr start, end; ///< null: of a program without
+  };
 
   DictionaryAttr describe(StringRef name, StringRef kind, uint32_t device) {
     return builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(name)),
@@ -82,10 +87,11 @@ private:
                                       builder.getNamedAttr("device", builder.getI64IntegerAttr(device))});
   }
 
-  template <typename Op> void writeCopy(const planner::Command &command, FloatAttr start, Program program) {
+  template <typename Op> void writeCopy(const planner::Command &command, const Predicted &when, Program program) {
     const planner::Access &from = command.accesses[0], &to = command.accesses[1];
     Op::create(builder, builder.getUnknownLoc(), slots[from.slot], slots[to.slot], from.offset, to.offset, from.bytes, program,
-               command.stream, command.label, command.layer, command.microBatch, APFloat(command.seconds), start, DenseI64ArrayAttr());
+               command.stream, command.label, command.layer, command.microBatch, APFloat(command.seconds), when.start, when.end,
+               DenseI64ArrayAttr());
   }
 
   RankedTensorType typeOf(const planner::TensorType &type) { return nn::tensorTypeOf(builder.getContext(), type.type, type.dims); }
@@ -107,7 +113,7 @@ private:
     return settings.empty() ? DictionaryAttr() : builder.getDictionaryAttr(settings);
   }
 
-  template <typename Op> void writeRun(const planner::Command &command, FloatAttr start, Program program) {
+  template <typename Op> void writeRun(const planner::Command &command, const Predicted &when, Program program) {
     SmallVector<Value> values;
     SmallVector<int64_t> offsets, effects, places;
     SmallVector<Type> types;
@@ -135,8 +141,8 @@ private:
                                                                              : DenseI64ArrayAttr(),
                ProgramAttr::get(builder.getContext(), program), builder.getI64IntegerAttr(command.stream),
                builder.getStringAttr(command.label), builder.getI64IntegerAttr(command.layer),
-               builder.getI64IntegerAttr(command.microBatch), builder.getF64FloatAttr(command.seconds), start,
-               DenseI64ArrayAttr());
+               builder.getI64IntegerAttr(command.microBatch), builder.getF64FloatAttr(command.seconds), when.start,
+               when.end, DenseI64ArrayAttr());
   }
 };
 
@@ -188,9 +194,9 @@ struct BuildSchedule : impl::BuildScheduleBase<BuildSchedule> {
     ScheduleWriter writer(module, read, machine);
     writer.declare();
     writer.writeSlots(schedule);
-    writer.writeCommands(schedule.step, step.start, Program::step);
+    writer.writeCommands(schedule.step, step, Program::step);
     writer.writeCommands(schedule.finish, {}, Program::finish);
-    writer.writeCommands(schedule.evaluate, evaluate.start, Program::evaluate);
+    writer.writeCommands(schedule.evaluate, evaluate, Program::evaluate);
     writer.writeCommands(schedule.load, {}, Program::load);
     writer.writeCommands(schedule.store, {}, Program::store);
     writer.finish();

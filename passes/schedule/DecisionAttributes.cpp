@@ -6,7 +6,7 @@ namespace mt::passes {
 namespace {
 constexpr StringLiteral kSaved = "mt.saved", kLate = "mt.late", kLateDown = "mt.late_down", kParts = "mt.parts",
                         kSummed = "mt.summed", kTogether = "mt.together", kParked = "mt.parked", kLimits = "mt.limits",
-                        kBatchShared = "mt.batch_shared";
+                        kBatchShared = "mt.batch_shared", kSpeculativeFirst = "mt.speculative_first";
 
 /// What of a layer is decided by yes or no.
 struct Flag {
@@ -77,6 +77,7 @@ FailureOr<planner::Decisions> readDecisions(ModuleOp module, const ReadModel &re
       }
   }
   decisions.batchShared = module->hasAttr(kBatchShared);
+  decisions.speculativeFirst = module->hasAttr(kSpeculativeFirst);
   auto limits = module->getAttrOfType<DictionaryAttr>(kLimits);
   auto read64 = [&](StringRef name, int64_t &into) {
     if (auto value = limits ? limits.getAs<IntegerAttr>(name) : IntegerAttr())
@@ -118,9 +119,11 @@ void stateDecisions(ModuleOp module, const ReadModel &read, const planner::Decis
     if (!parked.empty())
       call->setAttr(kParked, builder.getDenseI64ArrayAttr(parked));
   }
-  module->removeAttr(kBatchShared);
-  if (decisions.batchShared)
-    module->setAttr(kBatchShared, builder.getUnitAttr());
+  for (auto [name, isSet] : {std::pair(kBatchShared, decisions.batchShared), {kSpeculativeFirst, decisions.speculativeFirst}}) {
+    module->removeAttr(name);
+    if (isSet)
+      module->setAttr(name, builder.getUnitAttr());
+  }
   NamedAttrList limits;
   auto state = [&](StringRef name, int64_t value) {
     if (value != INT64_MAX)

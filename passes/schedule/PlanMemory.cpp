@@ -48,6 +48,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     double period = 0;
   };
 
+  static double secondsOf(Operation *command) { return cast<FloatAttr>(command->getAttr("seconds")).getValueAsDouble(); }
   /// Commands without predicted starts follow each other.
   Timed timesOf(Program program) {
     Timed timed;
@@ -57,7 +58,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       auto start = command->getAttrOfType<FloatAttr>("start");
       bool known = start && (program != Program::step || period);
       timed.starts.push_back(known ? start.getValueAsDouble() : double(i));
-      timed.ends.push_back(timed.starts.back() + (known ? cast<FloatAttr>(command->getAttr("seconds")).getValueAsDouble() : 1));
+      auto end = command->getAttrOfType<FloatAttr>("end");
+      timed.ends.push_back(known && end ? end.getValueAsDouble() : timed.starts.back() + (known ? secondsOf(command) : 1));
       if (program == Program::step)
         timed.period = known ? period.getValueAsDouble() : timed.commands.size();
     }

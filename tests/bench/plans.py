@@ -87,7 +87,7 @@ def main():
     chosen = lambda all_, spell=str: [one for one in all_ if spell(one) in words] or list(all_)
     clips = [clip for clip in (False, True) if not words & {"clip", "plain"} or ("clip" if clip else "plain") in words]
     jobs = list(itertools.product(chosen(MODELS), chosen(TARGETS), chosen(BATCHES, lambda b: f"b{b}"), clips))
-    with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) // 2)) as pool: # each takes two
         folder = pathlib.Path(scratch)
         for name in {job[0] for job in jobs}:
             model_of(folder, name)

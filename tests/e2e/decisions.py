@@ -91,6 +91,7 @@ class Bench:
         limits = [f"{name} = {pick.randint(low, high)} : i64" for name, low, high in
                   (("device", 1 << 20, 4 << 20), ("host", 3 << 20, 8 << 20), ("distance", 0, 4)) if pick.random() < 0.5]
         step = [f"mt.limits = {{{', '.join(limits)}}}"] + ["mt.batch_shared"] * (pick.random() < 0.5) # of one device without effect
+        step += ["mt.speculative_first"] * (pick.random() < 0.5)
         return text.replace("module attributes {", f"module attributes {{{', '.join(step)}, ", 1), "; ".join(words + step)
 
 

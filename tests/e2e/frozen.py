@@ -18,7 +18,7 @@ from tool import expect
 WIDTH = 128
 LLAMA = f"llama --hidden {WIDTH} --intermediate 352 --heads 4 --kv-heads 2 --vocab 512"
 TIES = 1e-2
-PACKED = 1.01  # some slots are harder to pack than others
+PACKED = 1.02  # 8 KiB of 790 are lost or not, by the order that happens to be found
 ADAPTED = r"self_attn\.[qo]_proj/MatMul$"
 
 

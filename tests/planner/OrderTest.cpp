@@ -162,6 +162,57 @@ TEST(Order, NoStreamIsBusyLongerThanAStepTakes) {
   }
 }
 
+TEST(Order, WhatIsSpeculativeComesDownFirst) {
+  // A link that takes twice as long for a gradient as backward does: they wait for it.
+  target::Target target = smallTarget(4e9);
+  target.downloadBandwidth = 1e8;
+  Model model = smallModel(slowLayers(10));
+  model.clip = true;
+  const Machine machine(target);
+  /// When the last of those starts to come down, and the last of the others.
+  auto lastOf = [&](const Decisions &decisions) {
+    Schedule schedule = build(model, machine, decisions, Extent::step);
+    const Timing timing = time(schedule, schedule.step, machine, decisions, true);
+    EXPECT_TRUE(timing.fits());
+    double speculative = 0, others = 0;
+    for (size_t i = 0; i < schedule.step.size(); ++i)
+      if (const int64_t l = schedule.step[i].lands; l >= 0) {
+        double &last = decisions.layers[static_cast<size_t>(l)].speculative ? speculative : others;
+        last = std::max(last, timing.start[i]);
+      }
+    return std::pair(speculative, others);
+  };
+  Decisions decisions = leastMemory(model);
+  for (size_t l : {6, 7, 8})
+    decisions.layers[l].speculative = true;
+  const auto [inTurn, othersInTurn] = lastOf(decisions);
+  decisions.speculativeFirst = true;
+  const auto [first, others] = lastOf(decisions);
+  EXPECT_LT(first, inTurn - 50e-3) << "else the next step needs first what lower layers give meanwhile";
+  EXPECT_GE(others, othersInTurn - 1e-9) << "which wait instead";
+}
+
+TEST(Order, StateThatComesInPartsTakesTheRoomOfAFew) {
+  const Model model = smallModel(slowLayers(6));
+  const Machine machine(smallTarget());
+  /// The least room with which a step goes, where the state of all layers is streamed.
+  auto least = [&](int64_t parts) {
+    Decisions decisions = leastMemory(model);
+    for (LayerDecision &layer : decisions.layers)
+      layer.stateStreamed = true, layer.parts = parts;
+    int64_t tooLittle = 0, enough = 100000000;
+    while (enough - tooLittle > 1000) {
+      decisions.deviceLimit = (tooLittle + enough) / 2;
+      (timeOf(model, machine, decisions).fits() ? enough : tooLittle) = decisions.deviceLimit;
+    }
+    return enough;
+  };
+  // Beside a layer's weights and gradient, of 1,000,000 bytes each, 2,000,000 of state.
+  EXPECT_NEAR(static_cast<double>(least(1)), 4e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(least(4)), 2.5e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(least(8)), 2.25e6, 1e5);
+}
+
 /// Decisions of every kind, at random.
 Decisions randomDecisions(const Model &model, const Machine &machine, std::mt19937 &random) {
   Decisions decisions = leastMemory(model);
@@ -180,10 +231,12 @@ Decisions randomDecisions(const Model &model, const Machine &machine, std::mt199
     layer.gradientInFile = random() % 2;
     layer.together = int64_t(2) << random() % 3;
     layer.summed = random() % 2 ? LayerDecision::kAll : int64_t(1) << random() % 3;
+    layer.parts = layer.stateStreamed ? 1 + static_cast<int64_t>(random() % kMostParts) : 1;
   }
   for (size_t v = 0; v < model.values.size(); ++v)
     decisions.parked[v] = decisions.parked[v] && random() % 2;
   decisions.batchShared = random() % 2; // of one device without effect
+  decisions.speculativeFirst = random() % 2;
   return decisions;
 }
 
