@@ -709,7 +709,7 @@ private:
       result.start[i] = startOf[instance(step, i)] - origin, result.end[i] = endOf[instance(step, i)] - origin;
     for (uint32_t i = 0; i < count; ++i)
       result.busy[program[i].stream] += endOf[instance(step, i)] - startOf[instance(step, i)];
-    int64_t layers = 0;
+    auto layers = static_cast<int64_t>(decisions.layers.size()); // also those that no command is about
     for (const Command &command : program)
       layers = std::max({layers, command.updates + 1, command.lands + 1, command.begins + 1});
     result.pending.assign(static_cast<size_t>(layers), 0);

@@ -192,6 +192,26 @@ TEST(Order, WhatIsSpeculativeComesDownFirst) {
   EXPECT_GE(others, othersInTurn - 1e-9) << "which wait instead";
 }
 
+TEST(Order, SaysOfEveryLayerWhenItIsUpdated) {
+  // The last layers are resident: no command on the host is about them, whatever is decided of what it would do.
+  Model model = smallModel(slowLayers(4));
+  model.clip = true;
+  const Machine machine(smallTarget());
+  Decisions decisions = leastMemory(model);
+  for (LayerDecision &layer : decisions.layers)
+    layer.speculative = true;
+  for (size_t resident = 0; resident <= decisions.layers.size(); ++resident) {
+    Schedule schedule = build(model, machine, decisions, Extent::step);
+    const Timing timing = time(schedule, schedule.step, machine, decisions, true);
+    ASSERT_TRUE(timing.fits());
+    EXPECT_EQ(timing.vain.size(), model.layers.size());
+    EXPECT_EQ(timing.pending.size(), model.layers.size());
+    EXPECT_EQ(timing.pendingDown.size(), model.layers.size());
+    if (resident < decisions.layers.size())
+      decisions.layers[decisions.layers.size() - 1 - resident].resident = true;
+  }
+}
+
 TEST(Order, StateThatComesInPartsTakesTheRoomOfAFew) {
   const Model model = smallModel(slowLayers(6));
   const Machine machine(smallTarget());
