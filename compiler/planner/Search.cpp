@@ -30,12 +30,14 @@ constexpr int kRounds = 8;
 constexpr size_t kEnds = 100, kFurthest = 4;
 /// Searches at once, which differ in the numbers that they draw, and in what comes down first.
 constexpr uint32_t kLanes = 2;
-/// Commands that each simulates at most by climbing, the first time, where something was found before, and after
-/// annealing: a second or two, and less than one.
-constexpr int64_t kClimb = 800'000, kClimbOn = 250'000, kClimbAfter = 100'000;
-/// The same of annealing.
-constexpr int64_t kAnneal = 300'000;
-constexpr int64_t kProposals = 4'000; ///< of those at most
+/// Commands that each simulates at most by climbing: the first time, where something was found before, and after
+/// annealing.
+constexpr int64_t kClimb = 400'000, kClimbOn = 200'000, kClimbAfter = 100'000;
+/// The same of annealing, the first time and where something was found before: a second or two, and less than one.
+constexpr int64_t kAnneal = 600'000, kAnnealOn = 200'000;
+constexpr int64_t kProposals = 300; ///< decisions that it tries at most, for each layer
+/// It may take so much longer, at most, with few layers: packing them, and searching again if that fails, takes less.
+constexpr double kFewLayers = 1.5;
 /// How much slower decisions may be, as a share of a step, that annealing begins and ends with.
 constexpr double kHot = 3e-2, kCold = 3e-4;
 /// Operands of a command, at most, that its part of these fractions allows for.
@@ -81,7 +83,7 @@ public:
     climbFromAll(again ? kClimbOn : kClimb);
     if (constraints.thorough) {
       tryLimits();
-      anneal();
+      anneal(again ? kAnnealOn : kAnneal);
       allowed = simulated + kClimbAfter;
       climb(kRounds);
     }
@@ -778,9 +780,13 @@ private:
 
   /// Goes from decisions to others that differ in a layer or two, to slower ones, too, but ever less so ("Optimization
   /// by simulated annealing", Kirkpatrick, Gelatt and Vecchi, 1983), and keeps the best that it comes by.
-  void anneal() {
+  void anneal(int64_t allowance) {
     allowed = INT64_MAX;
-    const int64_t proposals = std::min(kProposals, kAnneal / sizeOf(build(model, machine, best, Extent::step)));
+    const double times =
+        std::clamp(static_cast<double>(kManyLayers) / static_cast<double>(model.layers.size()), 1.0, kFewLayers);
+    const int64_t proposals = std::min(kProposals * static_cast<int64_t>(model.layers.size()),
+                                       static_cast<int64_t>(times * static_cast<double>(allowance)) /
+                                           sizeOf(build(model, machine, best, Extent::step)));
     std::mt19937 random(lane + 1);
     Decisions now = best;
     double seconds = timing.expected; // of those
