@@ -5,6 +5,7 @@
 #include "compiler/pipeline/DefaultSequence.h"
 #include "compiler/pipeline/Front.h"
 #include "compiler/pipeline/Planner.h"
+#include "compiler/planner/Bound.h"
 #include "passes/Settings.h"
 #include "runtime/base/Sizes.h"
 

@@ -2,6 +2,7 @@
 
 #include "compiler/pipeline/Phases.h"
 #include "compiler/plan/EmitPlan.h"
+#include "compiler/planner/Bound.h"
 #include "compiler/planner/Search.h"
 #include "passes/Settings.h"
 #include "passes/schedule/DecisionAttributes.h"

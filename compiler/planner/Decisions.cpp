@@ -3,7 +3,10 @@
 #include "compiler/planner/Emitter.h"
 #include "kernels/Coverage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 
 namespace mt::planner {
 
@@ -139,6 +142,93 @@ bool canPark(const Model &model, const Decisions &decisions, int64_t value) {
   // Phases from the last use in forward to the first in backward: that of the loss lies between them.
   int64_t loss = static_cast<int64_t>(model.layers.size()) - 1;
   return 2 * loss - readBack - entry.users.back() > 2;
+}
+
+Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {
+  std::map<int64_t, int64_t> rungs;
+  std::map<int64_t, std::string> names;
+  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0,
+          speculative = 0, byHost = 0, inFile = 0, gradients = 0, exchanged = 0, weightFiles = 0, parkedFiles = 0;
+  const std::vector<bool> can = canBeInFile(model, machine), canWeights = canHaveWeightsInFile(model, machine);
+  for (size_t l = 0; l < model.layers.size(); ++l) {
+    const Layer &layer = model.layers[l];
+    const LayerDecision &decision = decisions.layers[l];
+    if (layer.isDifferentiated() && !layer.isLoss) {
+      ++rungs[decision.rung];
+      parkedSaved += decision.parkedSaved && decision.rung > 0;
+      names[decision.rung] = layer.rungs[static_cast<size_t>(decision.rung)].name;
+    }
+    weighted += !layer.owned.empty();
+    resident += !layer.owned.empty() && decision.resident;
+    kept += !layer.owned.empty() && decision.kept && !decision.resident;
+    const bool updates = completes(model, l);
+    updated += updates;
+    onDevice += updates && decision.resident;
+    streamed += updates && decision.stateStreamed;
+    speculative += updates && decision.speculative;
+    late += updates && !decision.resident && !decision.stateStreamed && !decision.speculative &&
+            decision.late < decision.parts;
+    inFile += can[l] && decision.stateInFile && !decision.stateStreamed;
+    gradients += can[l] && updates && decision.stateInFile && decision.gradientInFile && !decision.stateStreamed &&
+                 !decision.resident;
+    weightFiles += canWeights[l] && decision.weightsInFile && !decision.stateStreamed;
+    parkedFiles += decision.parkedInFile &&
+                   ((decision.parkedSaved && decision.rung > 0) || std::ranges::any_of(layer.results, [&](int64_t v) {
+                      return decisions.parked[static_cast<size_t>(v)];
+                    }));
+    exchanged += !layer.packs.empty() && decision.exchangedOnDevice && decision.summed >= model.microBatches &&
+                 machine.devices.front().network && !decisions.batchShared;
+    byHost += updates && !decision.resident && !decision.stateStreamed && decision.summed < model.microBatches;
+  }
+  Description text;
+  for (auto [rung, count] : rungs)
+    text.saved +=
+        (text.saved.empty() ? "" : ", ") + (rungs.size() == 1 ? names[rung] : fmt::format("{} {}", names[rung], count));
+  if (text.saved.empty())
+    text.saved = "none";
+  /// "kept" of all, else "resident 4, kept 12, streamed 20".
+  auto shares = [](std::initializer_list<std::pair<const char *, int64_t>> counts) {
+    std::string some;
+    int64_t all = 0;
+    for (auto [name, count] : counts)
+      all += count;
+    for (auto [name, count] : counts)
+      if (count == all)
+        return std::string(name);
+      else if (count > 0)
+        some += (some.empty() ? "" : ", ") + fmt::format("{} {}", name, count);
+    return some;
+  };
+  text.weights = machine.unified()
+                     ? "in place"
+                     : shares({{"streamed", weighted - kept - resident}, {"kept", kept}, {"resident", resident}});
+  if (weightFiles > 0)
+    text.weights += fmt::format(", of {} layers in a file", weightFiles);
+  if (decisions.batchShared)
+    text.weights += ", the batch shared by devices";
+  const auto parked = std::ranges::count(decisions.parked, true);
+  text.parked = parked > 0 ? fmt::format("{} values", parked) : "";
+  if (parkedSaved > 0)
+    text.parked += fmt::format("{}what {} layers save", text.parked.empty() ? "" : ", ", parkedSaved);
+  if (machine.unified() || text.parked.empty())
+    text.parked = "none";
+  else if (parkedFiles > 0 && machine.file)
+    text.parked += fmt::format(", of {} layers in a file", parkedFiles);
+  text.updates = machine.unified() ? "early"
+                                   : shares({{"speculative", speculative},
+                                             {"early", updated - late - onDevice - streamed - speculative},
+                                             {"late", late},
+                                             {"on the device", onDevice},
+                                             {"on the device with streamed state", streamed}});
+  if (inFile > 0)
+    text.updates += fmt::format(", state of {} layers in a file", inFile);
+  if (gradients > 0 && model.clip && !machine.unified())
+    text.updates += fmt::format(", gradients of {} layers there, too", gradients);
+  if (exchanged > 0)
+    text.updates += fmt::format(", gradients of {} layers exchanged by devices", exchanged);
+  if (byHost > 0 && !machine.unified())
+    text.updates += fmt::format(", gradients of {} layers summed by the host", byHost);
+  return text;
 }
 
 } // namespace mt::planner

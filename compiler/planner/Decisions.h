@@ -111,5 +111,11 @@ std::vector<bool> canParkSaved(const Model &model, const Machine &machine);
 /// Whether a value can wait on the host: backward reads it again, and not right after forward has.
 bool canPark(const Model &model, const Decisions &decisions, int64_t value);
 
+/// "input 20, all 12", "12 kept, 20 streamed", "20 values", "18 late": a word for all layers alike, else how many.
+struct Description {
+  std::string saved, weights, parked, updates;
+};
+Description describe(const Model &model, const Machine &machine, const Decisions &decisions);
+
 } // namespace mt::planner
 #endif

@@ -101,6 +101,8 @@ public:
         steps(cyclic ? kSteps : 1), underWay(machine.streams, machine.target.shares) {
     result.busy.assign(machine.streams.size(), 0);
     result.start.assign(count, 0), result.end.assign(count, 0);
+    const size_t layers = decisions.layers.size();
+    result.pending.assign(layers, 0), result.pendingDown.assign(layers, 0), result.vain.assign(layers, false);
     memories.resize(machine.devices.size());
     readDependencies(cyclic);
     readPositions();
@@ -709,15 +711,10 @@ private:
       result.start[i] = startOf[instance(step, i)] - origin, result.end[i] = endOf[instance(step, i)] - origin;
     for (uint32_t i = 0; i < count; ++i)
       result.busy[program[i].stream] += endOf[instance(step, i)] - startOf[instance(step, i)];
-    auto layers = static_cast<int64_t>(decisions.layers.size()); // also those that no command is about
-    for (const Command &command : program)
-      layers = std::max({layers, command.updates + 1, command.lands + 1, command.begins + 1});
-    result.pending.assign(static_cast<size_t>(layers), 0);
-    result.pendingDown.assign(static_cast<size_t>(layers), INT64_MAX);
+    std::ranges::fill(result.pendingDown, INT64_MAX);
     for (const Command &command : program)
       if (command.lands >= 0)
         result.pendingDown[static_cast<size_t>(command.lands)] = 0;
-    result.vain.assign(static_cast<size_t>(layers), false);
     // What the next step lists cannot start before something that this one does, whenever that is.
     std::vector<double> last(machine.streams.size(), result.seconds);
     for (uint32_t i = 0; i < count; ++i)

@@ -1,23 +1,19 @@
 #include "compiler/planner/Search.h"
 
+#include "compiler/planner/Bound.h"
 #include "compiler/planner/Builder.h"
 #include "compiler/planner/Emitter.h"
 #include "runtime/base/Threads.h"
-#include "runtime/plan/Contention.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
 #include <ranges>
-#include <set>
 #include <unordered_map>
 
 namespace mt::planner {
@@ -36,8 +32,9 @@ constexpr int64_t kClimb = 400'000, kClimbOn = 200'000, kClimbAfter = 100'000;
 /// The same of annealing, the first time and where something was found before: a second or two, and less than one.
 constexpr int64_t kAnneal = 600'000, kAnnealOn = 200'000;
 constexpr int64_t kProposals = 300; ///< decisions that it tries at most, for each layer
-/// It may take so much longer, at most, with few layers: packing them, and searching again if that fails, takes less.
-constexpr double kFewLayers = 1.5;
+/// That is for so many layers and more. With fewer it may take longer, so many times at most: packing them, and
+/// searching again if that fails, takes less.
+constexpr double kUsualLayers = 70, kFewLayers = 1.5;
 /// How much slower decisions may be, as a share of a step, that annealing begins and ends with.
 constexpr double kHot = 3e-2, kCold = 3e-4;
 /// Operands of a command, at most, that its part of these fractions allows for.
@@ -782,8 +779,7 @@ private:
   /// by simulated annealing", Kirkpatrick, Gelatt and Vecchi, 1983), and keeps the best that it comes by.
   void anneal(int64_t allowance) {
     allowed = INT64_MAX;
-    const double times =
-        std::clamp(static_cast<double>(kManyLayers) / static_cast<double>(model.layers.size()), 1.0, kFewLayers);
+    const double times = std::clamp(kUsualLayers / static_cast<double>(model.layers.size()), 1.0, kFewLayers);
     const int64_t proposals = std::min(kProposals * static_cast<int64_t>(model.layers.size()),
                                        static_cast<int64_t>(times * static_cast<double>(allowance)) /
                                            sizeOf(build(model, machine, best, Extent::step)));
@@ -908,47 +904,6 @@ private:
 };
 } // namespace
 
-bool setResidency(std::string_view residency, Constraints &constraints) {
-  constraints.kept = residency == "weights";
-  constraints.resident = residency == "state";
-  return residency == "none" || *constraints.kept || *constraints.resident;
-}
-
-Status constrain(const Model &model, const Machine &machine, const Constraints &constraints, Decisions &decisions) {
-  std::string names; // of a ladder
-  bool known = false;
-  for (size_t l = 0; l < model.layers.size() && constraints.saved; ++l) {
-    const std::vector<Rung> &rungs = model.layers[l].rungs;
-    auto rung = std::ranges::find(rungs, *constraints.saved, &Rung::name);
-    if (model.layers[l].isLoss || rungs.empty())
-      continue;
-    known |= rung != rungs.end();
-    decisions.layers[l].rung = rung != rungs.end() ? rung - rungs.begin() : 0;
-    names.clear();
-    for (const Rung &entry : rungs)
-      names += (&entry == &rungs.front() ? "" : &entry == &rungs.back() ? " or " : ", ") + entry.name;
-  }
-  if (constraints.saved && !known && !names.empty())
-    return fail("saved activations '{}': must be {}", *constraints.saved, names);
-  const std::vector<bool> reside = canReside(model, machine), parkable = canParkSaved(model, machine),
-                          cut = canCut(model), speculates = canSpeculate(model, machine);
-  for (size_t l = 0; l < decisions.layers.size(); ++l) {
-    LayerDecision &layer = decisions.layers[l];
-    layer.kept = constraints.kept.value_or(layer.kept);
-    layer.resident = constraints.resident.value_or(layer.resident) && reside[l] && !decisions.batchShared;
-    layer.parkedSaved = constraints.parked.value_or(layer.parkedSaved || constraints.saved) && parkable[l];
-    layer.speculative = constraints.speculative.value_or(layer.speculative) && speculates[l];
-    layer.parts = cut[l] || layer.stateStreamed ? layer.parts : 1;
-    layer.summed = constraints.summed.value_or(layer.summed);
-  }
-  if (constraints.parked)
-    for (size_t v = 0; v < model.values.size(); ++v)
-      decisions.parked[v] = *constraints.parked && canPark(model, decisions, static_cast<int64_t>(v));
-  decisions.distance = constraints.distance.value_or(decisions.distance);
-  decisions.batchShared = constraints.batchShared.value_or(decisions.batchShared);
-  return {};
-}
-
 /// What several searches found that do not know of each other, or one that goes on from what was found before.
 static std::vector<Found> searchLanes(const Model &model, const Machine &machine, const Constraints &constraints,
                                       const Found *before) {
@@ -1010,397 +965,6 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
   Constraints one = constraints;
   one.batchShared = constraints.batchShared.value_or(false) && machine.devices.size() > 1;
   return Searcher(model, machine, one).least();
-}
-
-void settle(const Model &model, const Machine &machine, Decisions &decisions) {
-  const std::vector<bool> reside = canReside(model, machine), streams = canStreamState(model, machine),
-                          parkable = canParkSaved(model, machine), speculates = canSpeculate(model, machine),
-                          state = canBeInFile(model, machine), weights = canHaveWeightsInFile(model, machine);
-  decisions.batchShared = decisions.batchShared && machine.devices.size() > 1;
-  for (size_t l = 0; l < decisions.layers.size(); ++l) {
-    decisions.layers[l].late = decisions.layers[l].lateDown = LayerDecision::kOpen;
-    decisions.layers[l].resident = decisions.layers[l].resident && reside[l] && !decisions.batchShared;
-    decisions.layers[l].stateStreamed =
-        decisions.layers[l].stateStreamed && streams[l] && !decisions.layers[l].resident && !decisions.batchShared;
-    decisions.layers[l].parkedSaved = decisions.layers[l].parkedSaved && parkable[l] && decisions.layers[l].rung > 0;
-    const bool isInFile =
-        (decisions.layers[l].stateInFile && state[l]) || (decisions.layers[l].weightsInFile && weights[l]);
-    decisions.layers[l].speculative = decisions.layers[l].speculative && speculates[l] && !isInFile &&
-                                      !decisions.layers[l].resident && !decisions.layers[l].stateStreamed;
-  }
-  for (size_t v = 0; v < model.values.size(); ++v)
-    decisions.parked[v] = !machine.unified() && decisions.parked[v] && canPark(model, decisions, static_cast<int64_t>(v));
-  Timing timing;
-  if (!machine.unified()) {
-    Schedule schedule = build(model, machine, decisions, Extent::step);
-    timing = time(schedule, schedule.step, machine, decisions, true);
-  }
-  timing.pending.resize(model.layers.size()), timing.pendingDown.resize(model.layers.size());
-  timing.vain.resize(model.layers.size());
-  for (size_t l = 0; l < decisions.layers.size(); ++l) {
-    LayerDecision &layer = decisions.layers[l];
-    const bool byHost = !machine.unified() && !layer.resident && !layer.stateStreamed && completes(model, l);
-    layer.late = byHost ? std::min(timing.pending[l], layer.parts) : layer.parts;
-    layer.lateDown = byHost ? std::clamp(timing.pendingDown[l], layer.late, layer.parts) : layer.parts;
-    layer.speculative = layer.speculative && layer.lateDown == layer.parts && !timing.vain[l];
-  }
-}
-
-namespace {
-/// By stream: which other slows it down most, and how much.
-using Sharers = std::vector<std::pair<size_t, double>>;
-
-Sharers mostContended(const Machine &machine, const std::vector<std::vector<double>> &loads) {
-  Sharers sharers(loads.size(), {0, 0});
-  for (size_t a = 0; a < loads.size(); ++a) {
-    double most = 0;
-    for (size_t b = 0; b < loads.size(); ++b) {
-      const double share =
-          a == b
-              ? 0
-              : std::min(1.0, plan::contentionBetween(machine.streams[a], machine.streams[b], machine.target.shares));
-      if (const double lost = share * std::accumulate(loads[b].begin(), loads[b].end(), 0.0); lost > most) {
-        most = lost;
-        sharers[a] = {b, share};
-      }
-    }
-  }
-  return sharers;
-}
-
-/// Work of another stream costs a stream time, whether both wait for each other or work at once: as much of it as the share
-/// by which it slows this one down, where that is at most 1. Two others may do so at the same time: only one counts.
-void addContention(std::vector<std::vector<double>> &loads, const Sharers &sharers) {
-  const std::vector<std::vector<double>> alone = loads;
-  for (size_t a = 0; a < loads.size(); ++a)
-    for (size_t l = 0; l < loads[a].size(); ++l)
-      loads[a][l] += sharers[a].second * alone[sharers[a].first][l];
-}
-
-double sum(const std::vector<double> &values) { return std::accumulate(values.begin(), values.end(), 0.0); }
-
-/// What updates alone read and write of a parameter.
-int64_t stateBytes(const Parameter &parameter) {
-  int64_t bytes = 0;
-  for (const Parameter::Rest &rest : parameter.rest)
-    bytes += parameter.isTrained() ? rest.type.bytes() : 0;
-  return bytes;
-}
-
-/// What streamed state can take from the host at most: as much as the links have time to bring the state up for.
-struct Relief {
-  size_t links = 1;
-  double uploads = 0; ///< seconds of all links at least: where all that can be is resident
-  double all = 0;     ///< seconds of the host, of all that can be streamed
-  double rate = 0;    ///< seconds of the host for one of the link, at best
-  Relief(const Model &model, const Machine &machine, const std::vector<std::vector<double>> &away, const std::vector<std::vector<double>> &resident) {
-    if (machine.unified())
-      return;
-    const std::vector<bool> streams = canStreamState(model, machine);
-    links = machine.devices.size();
-    for (const Device &device : machine.devices)
-      uploads += sum(resident[machine.link(machine.staging, device.memory)->stream]);
-    const Link &up = *machine.link(machine.staging, machine.devices.front().memory);
-    for (size_t l = 0; l < model.layers.size(); ++l) {
-      if (!streams[l])
-        continue;
-      int64_t bytes = 0;
-      for (int64_t p : model.layers[l].owned)
-        bytes += stateBytes(model.parameters[static_cast<size_t>(p)]);
-      const double host = away[machine.update.stream][l + 1];
-      all += host;
-      rate = std::max(rate, bytes > 0 ? host / up.seconds(bytes) : HUGE_VAL);
-    }
-  }
-  double within(double seconds) const {
-    const double spare = static_cast<double>(links) * seconds - uploads;
-    return spare > 0 && all > 0 ? std::min(all, rate * spare) : 0;
-  }
-};
-
-/// Seconds of updates that one second of speculative ones does, at best; 0: there are none.
-double speculated(const Model &model, const Machine &machine) {
-  if (std::ranges::none_of(canSpeculate(model, machine), std::identity()))
-    return 0;
-  double best = 0;
-  for (const Parameter &parameter : model.parameters)
-    if (parameter.isTrained()) {
-      auto seconds = [&](kernels::Speculation speculation) {
-        return target::hostKernelSeconds(machine.target, kernels::updateCall(*parameter.spec, parameter.isSplit(),
-                                                                             parameter.full.dims, speculation));
-      };
-      best = std::max(best, seconds(kernels::Speculation::none) / seconds(kernels::Speculation::begins));
-    }
-  return std::min(best, 1.0);
-}
-
-/// Seconds of bringing the weights that backward reads at any rung, of which the devices have no more than their memory
-/// when that begins.
-double broughtForBackward(const Model &model, const Machine &machine, double deviceMemory) {
-  if (machine.unified())
-    return 0;
-  std::set<int64_t> read;
-  for (size_t l = 0; l < model.layers.size(); ++l) {
-    const Layer &layer = model.layers[l];
-    for (size_t i = 0; i < layer.operands.size(); ++i) {
-      auto reads = [&](size_t rung) { return model.backwardReads(static_cast<int64_t>(l), static_cast<int64_t>(rung), static_cast<int64_t>(i)); };
-      if (layer.operands[i].kind == Operand::parameter && layer.isDifferentiated() &&
-          std::ranges::all_of(std::views::iota(size_t{0}, layer.rungs.size()), reads))
-        read.insert(layer.operands[i].index);
-    }
-  }
-  double bytes = -deviceMemory;
-  for (int64_t p : read)
-    bytes += static_cast<double>(model.parameters[static_cast<size_t>(p)].type.bytes());
-  const Link &up = *machine.link(machine.staging, machine.devices.front().memory);
-  return std::max(0.0, bytes) / up.bytesPerSecond / static_cast<double>(machine.devices.size());
-}
-} // namespace
-
-/// Of weights and state that the memory of host and devices has no room for; other things take some of that, too.
-static double diskSeconds(const Model &model, const Machine &machine, const Constraints &constraints) {
-  if (!machine.file)
-    return 0;
-  double bytes = -static_cast<double>(constraints.hostMemory) -
-                 static_cast<double>(machine.devices.size()) * static_cast<double>(constraints.deviceMemory);
-  for (const Parameter &parameter : model.parameters)
-    bytes += static_cast<double>(parameter.type.bytes() + stateBytes(parameter));
-  return std::max(0.0, bytes) / std::min(machine.target.diskReadBandwidth, machine.target.diskWriteBandwidth);
-}
-
-/// Seconds of networks, where the host's and those of devices divide the gradients between them as suits best.
-static double networkSeconds(const Model &model, const Machine &machine, Decisions decisions) {
-  if (!machine.network || !machine.devices.front().network ||
-      decisions.batchShared) // one network is a stream like others
-    return 0;
-  auto busiest = [&](bool onDevice) {
-    for (LayerDecision &layer : decisions.layers)
-      layer.exchangedOnDevice = onDevice;
-    std::vector<double> busy(machine.streams.size(), 0);
-    for (const Command &command : build(model, machine, decisions, Extent::step).step)
-      if (command.kernel == "all_to_all" || command.kernel == "all_gather")
-        busy[command.stream] += command.seconds;
-    double devices = 0;
-    for (const Device &device : machine.devices)
-      devices += busy[device.network->stream] / static_cast<double>(machine.devices.size());
-    return std::pair(busy[machine.network->stream], devices);
-  };
-  const auto [byHost, none] = busiest(false);
-  const auto [other, byDevices] = busiest(true);
-  const double gradients = byHost - other; // of the host, if it carries all of them
-  if (gradients <= 0 || byDevices <= 0)
-    return byHost;
-  const double part = std::clamp((byDevices - other) / (gradients + byDevices), 0.0, 1.0);
-  return std::max(other + part * gradients, (1 - part) * byDevices);
-}
-
-double lowerBound(const Model &model, const Machine &machine, const Constraints &constraints) {
-  const int64_t deviceMemory = constraints.deviceMemory;
-  if (!constraints.batchShared && machine.devices.size() > 1) {
-    Constraints turns = constraints, shared = constraints;
-    turns.batchShared = false, shared.batchShared = true;
-    return std::min(lowerBound(model, machine, turns), lowerBound(model, machine, shared));
-  }
-  Decisions most = leastMemory(model);
-  most.batchShared = constraints.batchShared.value_or(false) && machine.devices.size() > 1;
-  for (size_t l = 0; l < model.layers.size(); ++l) {
-    most.layers[l].kept = true;
-    most.layers[l].exchangedOnDevice = true;
-    most.layers[l].summed = LayerDecision::kAll;
-    most.layers[l].together = LayerDecision::kMostTogether;
-    most.layers[l].rung = std::max<int64_t>(0, static_cast<int64_t>(model.layers[l].rungs.size()) - 1);
-  }
-  most.parked.assign(model.values.size(), false);
-  /// Sums of micro-batches, and their norms: the host may add them up.
-  auto mayBeOnHost = [&](const Command &command) {
-    return model.microBatches > 1 && machine.computes(command.stream) &&
-           (command.kernel == "pairwise_sum" || command.kernel == "squared_norm" ||
-            command.kernel == "squared_norm_parts");
-  };
-  /// Seconds by stream and layer (0: of none).
-  double backward = 0;
-  auto loads = [&](const Decisions &decisions) {
-    std::vector<std::vector<double>> busy(machine.streams.size(), std::vector<double>(model.layers.size() + 1, 0));
-    backward = 0;
-    const Schedule schedule = build(model, machine, decisions, Extent::step);
-    for (const Command &command : schedule.step) {
-      const bool isPart = command.arrives && schedule.slots[command.accesses[1].slot].kind == Kind::gradient;
-      if (machine.streams[command.stream].kind == plan::StreamKind::deviceNetwork) // hosts may exchange it, too
-        continue;
-      if (mayBeOnHost(command) || (isPart && model.microBatches > 1))
-        continue;
-      busy[command.stream][static_cast<size_t>(command.layer + 1)] += command.seconds;
-      if (command.code >= 0 && command.layer >= 0)
-        for (const Rung &rung : model.layers[static_cast<size_t>(command.layer)].rungs)
-          if (rung.backward == command.code) {
-            backward += command.seconds;
-            break;
-          }
-    }
-    return busy;
-  };
-  const double networks = networkSeconds(model, machine, most);
-  std::vector<std::vector<double>> away = loads(most);
-  const auto devices = static_cast<double>(machine.devices.size());
-  const double memory = devices * static_cast<double>(deviceMemory),
-               brought = broughtForBackward(model, machine, memory);
-  // Of what a resident layer has on the device; with clipping all gradients are there when the norm is known.
-  std::vector<int64_t> bytes(model.layers.size(), 0);
-  for (size_t p = 0; p < model.parameters.size(); ++p)
-    if (const int64_t home = model.homeOf(static_cast<int64_t>(p)); home >= 0) {
-      const Parameter &parameter = model.parameters[p];
-      bytes[static_cast<size_t>(home)] += parameter.type.bytes();
-      bytes[static_cast<size_t>(home)] += stateBytes(parameter);
-      if (parameter.isTrained() && model.clip)
-        bytes[static_cast<size_t>(home)] += parameter.full.bytes();
-    }
-  std::vector<size_t> can;
-  const std::vector<bool> reside = canReside(model, machine);
-  for (size_t l = 0; l < model.layers.size(); ++l)
-    if (reside[l] && !most.batchShared) {
-      most.layers[l].resident = true;
-      can.push_back(l);
-    }
-  std::vector<std::vector<double>> resident = loads(most);
-  const Relief relief(model, machine, away, resident);
-  const auto sharers = mostContended(machine, away);
-  addContention(away, sharers), addContention(resident, sharers);
-  // Of all engines: their layers, and the busiest one.
-  std::vector<double> none(model.layers.size() + 1, 0), all = none;
-  double least = 0;
-  for (const Device &device : machine.devices) {
-    least = std::max(least, sum(away[device.engine.stream]));
-    for (size_t l = 0; l < none.size(); ++l) {
-      none[l] += away[device.engine.stream][l];
-      all[l] += resident[device.engine.stream][l];
-    }
-  }
-  const double computing = sum(none), speculativeRate = constraints.speculative.value_or(constraints.clipped < 1)
-                                                            ? speculated(model, machine)
-                                                            : 0;
-  /// Whether resident layers can bring the other streams down to so many seconds, within the device's bytes and within what
-  /// their updates then take of the computing stream: each stream, and each of the two, for itself, and with parts of layers
-  /// (the continuous knapsack problem: Dantzig, 1957).
-  auto possible = [&](double seconds) {
-    auto spares = [&](const std::vector<double> &from, const std::vector<double> &to, double load, double budget, auto price) {
-      std::vector<size_t> order = can;
-      auto saved = [&](size_t l) { return from[l + 1] - to[l + 1]; };
-      std::ranges::sort(order, [&](size_t a, size_t b) { return saved(a) * price(b) > saved(b) * price(a); });
-      for (size_t l : order)
-        if (load > seconds && saved(l) > 0) {
-          const double part = std::min({1.0, (load - seconds) / saved(l), price(l) > 0 ? budget / price(l) : 1.0});
-          load -= part * saved(l);
-          budget -= part * price(l);
-        }
-      return load <= seconds * (1 + 1e-9);
-    };
-    auto each = [&](size_t stream, double before) {
-      const double load = before + sum(away[stream]) - (stream == machine.update.stream ? relief.within(seconds) : 0);
-      return spares(away[stream], resident[stream], load, memory,
-                    [&](size_t l) { return static_cast<double>(bytes[l]); }) &&
-             spares(away[stream], resident[stream], load, devices * seconds - computing,
-                    [&](size_t l) { return all[l + 1] - none[l + 1]; });
-    };
-    bool enough = seconds >= least;
-    for (size_t stream = 0; stream < away.size() && enough; ++stream)
-      enough = machine.computes(static_cast<uint32_t>(stream)) || each(stream, 0);
-    // With clipping the host waits for the norm, which the whole of backward gives, and that for weights that are not
-    // there; but for what it updates speculatively meanwhile.
-    return enough && (machine.unified() || !model.clip ||
-                      each(machine.update.stream, std::max(backward / devices, brought) * (1 - speculativeRate)));
-  };
-  double low = std::max(diskSeconds(model, machine, constraints), networks), high = low;
-  for (const std::vector<double> &stream : away)
-    high += std::accumulate(stream.begin(), stream.end(), 0.0);
-  for (int i = 0; i < 50; ++i) {
-    const double middle = (low + high) / 2;
-    (possible(middle) ? high : low) = middle;
-  }
-  return high;
-}
-
-Description describe(const Model &model, const Machine &machine, const Decisions &decisions) {
-  std::map<int64_t, int64_t> rungs;
-  std::map<int64_t, std::string> names;
-  int64_t kept = 0, resident = 0, weighted = 0, late = 0, onDevice = 0, streamed = 0, updated = 0, parkedSaved = 0,
-          speculative = 0, byHost = 0, inFile = 0, gradients = 0, exchanged = 0, weightFiles = 0, parkedFiles = 0;
-  const std::vector<bool> can = canBeInFile(model, machine), canWeights = canHaveWeightsInFile(model, machine);
-  for (size_t l = 0; l < model.layers.size(); ++l) {
-    const Layer &layer = model.layers[l];
-    const LayerDecision &decision = decisions.layers[l];
-    if (layer.isDifferentiated() && !layer.isLoss) {
-      ++rungs[decision.rung];
-      parkedSaved += decision.parkedSaved && decision.rung > 0;
-      names[decision.rung] = layer.rungs[static_cast<size_t>(decision.rung)].name;
-    }
-    weighted += !layer.owned.empty();
-    resident += !layer.owned.empty() && decision.resident;
-    kept += !layer.owned.empty() && decision.kept && !decision.resident;
-    const bool updates = completes(model, l);
-    updated += updates;
-    onDevice += updates && decision.resident;
-    streamed += updates && decision.stateStreamed;
-    speculative += updates && decision.speculative;
-    late += updates && !decision.resident && !decision.stateStreamed && !decision.speculative &&
-            decision.late < decision.parts;
-    inFile += can[l] && decision.stateInFile && !decision.stateStreamed;
-    gradients += can[l] && updates && decision.stateInFile && decision.gradientInFile && !decision.stateStreamed &&
-                 !decision.resident;
-    weightFiles += canWeights[l] && decision.weightsInFile && !decision.stateStreamed;
-    parkedFiles += decision.parkedInFile &&
-                   ((decision.parkedSaved && decision.rung > 0) || std::ranges::any_of(layer.results, [&](int64_t v) {
-                      return decisions.parked[static_cast<size_t>(v)];
-                    }));
-    exchanged += !layer.packs.empty() && decision.exchangedOnDevice && decision.summed >= model.microBatches &&
-                 machine.devices.front().network && !decisions.batchShared;
-    byHost += updates && !decision.resident && !decision.stateStreamed && decision.summed < model.microBatches;
-  }
-  Description text;
-  for (auto [rung, count] : rungs)
-    text.saved += (text.saved.empty() ? "" : ", ") + (rungs.size() == 1 ? names[rung] : fmt::format("{} {}", names[rung], count));
-  if (text.saved.empty())
-    text.saved = "none";
-  /// "kept" of all, else "resident 4, kept 12, streamed 20".
-  auto shares = [](std::initializer_list<std::pair<const char *, int64_t>> counts) {
-    std::string some;
-    int64_t all = 0;
-    for (auto [name, count] : counts)
-      all += count;
-    for (auto [name, count] : counts)
-      if (count == all)
-        return std::string(name);
-      else if (count > 0)
-        some += (some.empty() ? "" : ", ") + fmt::format("{} {}", name, count);
-    return some;
-  };
-  text.weights = machine.unified() ? "in place" : shares({{"streamed", weighted - kept - resident}, {"kept", kept}, {"resident", resident}});
-  if (weightFiles > 0)
-    text.weights += fmt::format(", of {} layers in a file", weightFiles);
-  if (decisions.batchShared)
-    text.weights += ", the batch shared by devices";
-  const auto parked = std::ranges::count(decisions.parked, true);
-  text.parked = parked > 0 ? fmt::format("{} values", parked) : "";
-  if (parkedSaved > 0)
-    text.parked += fmt::format("{}what {} layers save", text.parked.empty() ? "" : ", ", parkedSaved);
-  if (machine.unified() || text.parked.empty())
-    text.parked = "none";
-  else if (parkedFiles > 0 && machine.file)
-    text.parked += fmt::format(", of {} layers in a file", parkedFiles);
-  text.updates = machine.unified() ? "early"
-                                   : shares({{"speculative", speculative},
-                                             {"early", updated - late - onDevice - streamed - speculative},
-                                             {"late", late},
-                                             {"on the device", onDevice},
-                                             {"on the device with streamed state", streamed}});
-  if (inFile > 0)
-    text.updates += fmt::format(", state of {} layers in a file", inFile);
-  if (gradients > 0 && model.clip && !machine.unified())
-    text.updates += fmt::format(", gradients of {} layers there, too", gradients);
-  if (exchanged > 0)
-    text.updates += fmt::format(", gradients of {} layers exchanged by devices", exchanged);
-  if (byHost > 0 && !machine.unified())
-    text.updates += fmt::format(", gradients of {} layers summed by the host", byHost);
-  return text;
 }
 
 } // namespace mt::planner

@@ -2,10 +2,10 @@
 // (planner/Order.h), and written down.
 #include "compiler/nn/KernelCall.h"
 #include "compiler/planner/Builder.h"
+#include "compiler/planner/Constraints.h"
 #include "compiler/planner/Order.h"
-#include "compiler/planner/Search.h"
-#include "passes/schedule/DecisionAttributes.h"
 #include "passes/Settings.h"
+#include "passes/schedule/DecisionAttributes.h"
 #include "runtime/plan/Dump.h"
 
 using namespace mlir;

@@ -1,9 +1,10 @@
 // The search against every vector of decisions of small models, long random walks through those of larger ones, and
 // what it promises.
+#include "compiler/planner/Search.h"
 #include "SmallModel.h"
+#include "compiler/planner/Bound.h"
 #include "compiler/planner/Builder.h"
 #include "compiler/planner/Emitter.h"
-#include "compiler/planner/Search.h"
 
 #include <gtest/gtest.h>
 
