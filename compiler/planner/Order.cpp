@@ -15,7 +15,7 @@ namespace mt::planner {
 namespace {
 
 /// Steps that are run at most until one follows another as those before it did, and how near is the same.
-constexpr uint32_t kSteps = 12, kAlike = 2;
+constexpr uint32_t kSteps = 12;
 constexpr double kNear = 1e-7;
 /// What is on its way between devices through the host: places that a device has there, which are taken in the order of
 /// need.
@@ -641,7 +641,7 @@ private:
   void simulate() {
     prepare();
     const uint32_t first = firstComputed();
-    uint32_t begun = 0, alike = 0; // steps whose first computation has started
+    uint32_t begun = 0;            // steps whose first computation has started
     uint32_t settled = steps;      // a step like those before it
     while (true) {
       for (bool any = true; any;) {
@@ -653,8 +653,7 @@ private:
         ++begun;
         if (begun >= 4) {
           const double last = period(begun - 2), before = period(begun - 3);
-          alike = std::abs(last - before) <= kNear * std::max(last, 1e-9) ? alike + 1 : 0;
-          if (alike >= kAlike && settled == steps)
+          if (std::abs(last - before) <= kNear * std::max(last, 1e-9) && settled == steps)
             settled = begun - 2;
         }
       }
