@@ -17,7 +17,9 @@ namespace {
 
 constexpr int64_t kRow = 512;   ///< elements of a block at most
 constexpr int64_t kRun = 64;    ///< elements of a run that blocks are cut at
-constexpr int64_t kBlocks = 64; ///< that a thread works on at a time, divided by the number of calls
+/// Blocks that a thread works on at a time, divided by the number of calls: so few, and so many where that leaves
+/// enough for the threads of a large machine. Memory comes faster in long runs.
+constexpr int64_t kFewBlocks = 64, kManyBlocks = 512, kChunks = 256;
 constexpr size_t kMostValues = Expression::kMostReads + kMostOut * Expression::kMostInstructions;
 constexpr uint64_t kConverted = kMostIn * kRow * sizeof(double); ///< operands in another arithmetic
 
@@ -60,14 +62,14 @@ template <typename C> Arithmetic arithmeticAs() {
   return std::is_same_v<C, float> ? Arithmetic::real32 : std::is_same_v<C, double> ? Arithmetic::real64 : Arithmetic::integer;
 }
 
-/// Rounds values to a type that is stored otherwise than it is computed.
-template <typename C> void roundRow(DType type, C *values, int64_t count) {
+/// Values rounded to a type that is stored otherwise than it is computed; `to` may be `from`.
+template <typename C> void roundRow(DType type, const C *from, int64_t count, C *to) {
   if constexpr (std::is_same_v<C, float>)
     if (type == DType::bf16)
-      return vec::roundToBf16(values, count);
+      return vec::roundToBf16(from, count, to);
   std::array<C, kRow> stored; // of elements that are no larger
-  storer<C>(type)(values, stored.data(), 0, count, false);
-  loader<C>(type)(stored.data(), 0, 1, count, values);
+  storer<C>(type)(from, stored.data(), 0, count, false);
+  loader<C>(type)(stored.data(), 0, 1, count, to);
 }
 
 /// An operand that is read, in the order of the results.
@@ -120,7 +122,7 @@ template <typename C> struct Step {
     bool isStored, isRead, isRounded; ///< stored as it is computed; by a later instruction; for that, to its type
   };
 
-  RowFunction<C> function = nullptr; ///< null: the result is the operand
+  RowFunction<C> function;
   std::vector<In> inputs;
   std::vector<Out> outputs;
 
@@ -131,10 +133,7 @@ template <typename C> struct Step {
       in[i] = bring(block, inputs[i], i);
     for (size_t i = 0; i < outputs.size(); ++i)
       block.values[outputs[i].value] = out[i] = place(block, outputs[i]);
-    if (function)
-      function(in.data(), out.data(), block.count);
-    else
-      std::copy_n(in[0], block.count, out[0]);
+    function(in.data(), out.data(), block.count);
     for (size_t i = 0; i < outputs.size(); ++i)
       finish(block, outputs[i], out[i]);
   }
@@ -162,8 +161,32 @@ private:
     if (output.operand != Slots::kNone && inRow)
       output.store(values, block.launch.operands[output.operand], block.begin, block.count, block.launch.accumulates(output.operand));
     if (output.isRead && output.isRounded)
-      roundRow(output.type, values, block.count);
+      roundRow(output.type, values, block.count, values);
   }
+};
+
+/// A conversion within an arithmetic: the value itself, rounded.
+template <typename C> struct Rounding {
+  typename Step<C>::In input;
+  typename Step<C>::Out output;
+
+  void operator()(Block &block) const {
+    const C *in = Step<C>::bring(block, input, 0);
+    if (output.operand != Slots::kNone)
+      output.store(in, block.launch.operands[output.operand], block.begin, block.count,
+                   block.launch.accumulates(output.operand));
+    if (!output.isRead)
+      return;
+    auto *row = static_cast<C *>(block.row(output.row));
+    block.values[output.value] = row;
+    output.isRounded ? roundRow(output.type, in, block.count, row) : (void)std::copy_n(in, block.count, row);
+  }
+};
+
+/// What is read, as it is computed with: its row is its own until the end.
+struct Renaming {
+  size_t from, to;
+  void operator()(Block &block) const { block.values[to] = block.values[from]; }
 };
 
 /// A conversion to a type of another arithmetic, by way of how it is stored.
@@ -224,7 +247,7 @@ struct Filled {
       auto *values = static_cast<C *>(block.row(row));
       std::fill_n(values, kRow, static_cast<C>(number));
       if (!isNative<C>(type))
-        roundRow(type, values, kRow);
+        roundRow(type, values, kRow, values);
     });
   }
 };
@@ -241,7 +264,9 @@ struct Program {
   Scratch scratch() const { return {.own = bytes()}; }
 
   Status operator()(const Launch &launch) const {
-    const int64_t each = std::max<int64_t>(1, kBlocks / static_cast<int64_t>(steps.size())), count = cuts.count();
+    const auto calls = static_cast<int64_t>(steps.size());
+    const int64_t count = cuts.count();
+    const int64_t each = std::max<int64_t>(1, std::clamp(count / kChunks, kFewBlocks / calls, kManyBlocks / calls));
     launch.pool.parallelFor(ceilDivide(count, each), [&](int64_t chunk) {
       std::byte *own = ThreadPool::scratchOf<std::byte>(static_cast<int64_t>(bytes()));
       Block block{launch, own + kConverted, own, rowBytes};
@@ -328,18 +353,24 @@ private:
 
   template <typename C> Status addStep(const Instruction &one, size_t first) {
     Step<C> step = stepOf<C>(one);
-    if (one.kernel != "cast" && !(step.function = rowFunction<C>(functionName(callOf(one, types)))))
+    const bool isCast = one.kernel == "cast";
+    if (!isCast && !(step.function = rowFunction<C>(functionName(callOf(one, types)))))
       return fail("{}: the CPU has no code for {}", one.kernel, name(types[one.operands.back()]));
-    const bool isRounded = !isNative<C>(one.type) && (one.type != DType::boolean || one.kernel == "cast"); // comparisons give 0 and 1
+    const bool isRounded = !isNative<C>(one.type) && (one.type != DType::boolean || isCast); // comparisons give 0 and 1
     for (size_t value = first; value < first + one.results(); ++value)
       step.outputs.push_back({value, slots.of[value], written[value], one.type, storer<C>(one.type), isNative<C>(one.type), isRead[value], isRounded});
-    const bool converts = one.kernel == "cast" && arithmeticOf(one.type) != arithmeticAs<C>();
+    const bool converts = isCast && arithmeticOf(one.type) != arithmeticAs<C>();
     arithmetics.insert(arithmetics.end(), one.results(), converts ? arithmeticOf(one.type) : arithmeticAs<C>());
     if (converts)
       withArithmetic(one.type, [&](auto arithmetic) {
         using To = decltype(arithmetic);
         program.steps.push_back(Conversion<C, To>{step.inputs[0], step.outputs[0], loader<To>(one.type)});
       });
+    else if (isCast && !isRounded && step.inputs[0].value < reads && !step.inputs[0].convert &&
+             written[first] == Slots::kNone)
+      program.steps.push_back(Renaming{step.inputs[0].value, first});
+    else if (isCast)
+      program.steps.push_back(Rounding<C>{step.inputs[0], step.outputs[0]});
     else
       program.steps.push_back(std::move(step));
     return {};

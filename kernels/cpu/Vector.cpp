@@ -68,10 +68,7 @@ HWY_INLINE void storeNearest(V x, uint16_t *to) {
 struct Rounded {
   HWY_INLINE V operator()(const float *const *in) const { return hn::BitCast(D(), hn::ShiftLeft<16>(nearestBits(load(in[0])))); }
 };
-void roundAll(float *values, int64_t count) {
-  const float *in = values;
-  map<1>(&in, values, count, false, Rounded());
-}
+void roundAll(const float *from, int64_t count, float *to) { map<1>(&from, to, count, false, Rounded()); }
 void narrowAll(const float *from, int64_t count, bool accumulate, Bf16 *to) {
   auto *stored = reinterpret_cast<uint16_t *>(to);
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
@@ -893,7 +890,7 @@ void rotate(const float *a, const float *b, const float *c, const float *s, bool
             float *outA, float *outB) {
   HWY_DYNAMIC_DISPATCH(rotate)(a, b, c, s, back, step, pairs, outA, outB);
 }
-void roundToBf16(float *values, int64_t count) { HWY_DYNAMIC_DISPATCH(roundAll)(values, count); }
+void roundToBf16(const float *from, int64_t count, float *to) { HWY_DYNAMIC_DISPATCH(roundAll)(from, count, to); }
 double sum(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(sum)(x, count); }
 double dot(const float *x, const float *y, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot)(x, y, count); }
 double squaredDistance(const float *x, float center, int64_t count) {

@@ -15,8 +15,8 @@ namespace mt::kernels::cpu::vec {
 /// where the floats begin.
 void widen(const Bf16 *from, int64_t count, float *to);
 void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to);
-/// Floats to the nearest that bf16 holds, in place.
-void roundToBf16(float *values, int64_t count);
+/// Floats to the nearest that bf16 holds; may be in place.
+void roundToBf16(const float *from, int64_t count, float *to);
 
 /// What many values become one by. Of NaN and another the larger, and the smaller, is NaN.
 enum class Fold : uint8_t { sum, largest, smallest };

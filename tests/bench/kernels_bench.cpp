@@ -123,7 +123,14 @@ std::map<std::string, Signature> calls() {
   const OptimizerSpec &adamw = *findOptimizer("adamw");
   const Attributes tanh = {{"form", std::string("tanh")}}, slope = {{"activation", std::string("gelu_tanh")}};
   const Attributes rows = {{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}, {"keepDims", int64_t{0}}};
-  const Dims longHeads = {1, 1024, 12, 64};
+  const Dims longHeads = {1, 1024, 12, 64}, image = {8, 256, 56, 56}, channels = {1, 256, 1, 1};
+  const std::vector<int64_t> ones = {1, 1};
+  const Attributes windows = {{"kind", std::string("max")},
+                              {"size", std::vector<int64_t>{3, 3}},
+                              {"strides", std::vector<int64_t>{2, 2}},
+                              {"dilations", ones},
+                              {"low", ones},
+                              {"high", ones}};
   auto attention = [&](const Dims &d, DType type = DType::f32) {
     const OperandType x = in(d, type);
     return Signature{
@@ -174,6 +181,13 @@ std::map<std::string, Signature> calls() {
       {"transpose",
        {"transpose", {{"permutation", std::vector<int64_t>{0, 2, 1, 3}}}, {in(heads), out({4, 12, 256, 64})}}},
       {"copy", {"copy", {}, {in(table), out(table)}}},
+      {"channel_chain", // of a normalization by the batch's statistics, in bf16: its gradients come together
+       {"elementwise",
+        {{"expression",
+          std::string("mul 0 1:f32, cast 4:bf16, cast 2:bf16, add 5 6:bf16, cast 3:bf16, add 7 8:bf16 -> 9")}},
+        {in(image), in(channels), in(image), in(channels), out(image, DType::bf16)}}},
+      {"max_pool", {"pool", windows, {in({8, 64, 112, 112}), out({8, 64, 56, 56})}}},
+      {"max_pool_grad", {"pool_grad", windows, {in({8, 64, 56, 56}), in({8, 64, 112, 112}), out({8, 64, 112, 112})}}},
       {"squared_norm", {"squared_norm", {}, {in(table), out({1}, DType::f64)}}},
       {"adamw", updateCall(adamw, false, table)},
       {"adamw_split", updateCall(adamw, true, table)},
