@@ -4,6 +4,7 @@ bench.sh says that there is no GPU. With a GPU that is faked (fake_gpu.py) what 
 
     PATH=build/bin:$PATH python3 tests/e2e/bundle.py SOURCE BUILD
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import fake_gpu
 import tool
@@ -212,6 +214,23 @@ bench probe
 """
 
 
+def kill_session(leader):
+    """Kills all processes of a session, those in groups of their own, too, and returns when none is left: they may write."""
+    while alive := [pid for pid, session, state in processes() if session == leader and state not in "ZX"]:
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def processes():
+    """Number, session and state of each."""
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            state, _, _, session = path.read_text().rpartition(")")[2].split()[:4]
+            yield int(path.parent.name), int(session), state
+
+
 def check_visit(scratch, archive, where="visited"):
     """Calls of visit.sh that are killed at random moments, with all that they started, lose nothing that was done: the next goes on,
     also where the folder is gone and only the file with the results was kept."""
@@ -226,7 +245,7 @@ def check_visit(scratch, archive, where="visited"):
         try:
             out, _ = process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            kill_session(process.pid)
             out, _ = process.communicate()
         print(f"{sorted(results(bundle / 'results'))}: {process.returncode}\n{out}")
         return process.returncode, out
