@@ -154,8 +154,11 @@ planner::Constraints constraintsOf(const Options &options, const target::Target 
   constraints.clipped = options.clipped.value_or(constraints.clipped);
   constraints.batchShared = options.batchShared;
   constraints.distance = options.prefetchDistance;
-  constraints.deviceMemory = static_cast<int64_t>(options.deviceMemory.value_or(target.deviceMemory));
-  constraints.hostMemory = static_cast<int64_t>(options.hostMemory.value_or(target.hostMemory));
+  auto budget = [](std::optional<uint64_t> asked, uint64_t there) { // the most that there can be is as good as more
+    return static_cast<int64_t>(std::min(asked.value_or(there), target::kGreatestMemory));
+  };
+  constraints.deviceMemory = budget(options.deviceMemory, target.deviceMemory);
+  constraints.hostMemory = budget(options.hostMemory, target.hostMemory);
   return constraints;
 }
 
@@ -248,7 +251,8 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     for (size_t i = 1; i < all.size() && !last && packed.module; ++i)
       if (all[i].timing.fits() && all[i].timing.expected < packed.withinBudgets(budgets))
         if (Packed other = pack(layers, *read, all[i], budgets, options);
-            !other.module || other.withinBudgets(budgets) < packed.withinBudgets(budgets))
+            !other.module ||
+            ((other.fits || !packed.fits) && other.withinBudgets(budgets) < packed.withinBudgets(budgets)))
           packed = std::move(other);
     said = prepared;
     said.add(packed.said);

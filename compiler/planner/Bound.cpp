@@ -256,9 +256,10 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
                       auto price) {
       std::vector<size_t> order = can;
       auto saved = [&](size_t l) { return from[l + 1] - to[l + 1]; };
+      std::erase_if(order, [&](size_t l) { return saved(l) <= 0; });
       std::ranges::sort(order, [&](size_t a, size_t b) { return saved(a) * price(b) > saved(b) * price(a); });
       for (size_t l : order)
-        if (load > seconds && saved(l) > 0) {
+        if (load > seconds) {
           const double part = std::min({1.0, (load - seconds) / saved(l), price(l) > 0 ? budget / price(l) : 1.0});
           load -= part * saved(l);
           budget -= part * price(l);

@@ -97,6 +97,7 @@ public:
   Found nearer(Found before, int64_t distance) {
     best = before.decisions;
     best.distance = distance;
+    openUpdates();
     timing = evaluate(best);
     const Found same = found();
     before.decisions = same.decisions, before.timing = same.timing;
@@ -242,6 +243,12 @@ private:
       best.distance = 0;
       timing = evaluate(best);
     }
+  }
+
+  /// Each when it is its turn, whatever was settled for other decisions.
+  void openUpdates() {
+    for (LayerDecision &layer : best.layers)
+      layer.late = layer.lateDown = LayerDecision::kOpen;
   }
 
   /// Limits that were trimmed to the last byte may be too small: which turn updates take changes a little what is there
@@ -602,12 +609,11 @@ private:
     best = before.decisions;
     best.deviceLimit = constraints.deviceMemory, best.hostLimit = constraints.hostMemory;
     best.distance = least.best.distance;
-    for (LayerDecision &layer : best.layers)
-      layer.late = layer.lateDown = LayerDecision::kOpen;
+    openUpdates();
     border = before.border;
     allowed = simulated + kClimbOn;
-    for (size_t i = 0; i < axes.size(); ++i)
-      axes[i].now = before.reached[i];
+    for (size_t i = 0; i < axes.size(); ++i) // another micro-batch may allow for fewer
+      axes[i].now = std::min(before.reached[i], axes[i].most);
     timing = evaluate(best);
     if (!timing.fits() && !shrink()) {
       set(least);
@@ -749,7 +755,8 @@ private:
     if (!isNew && !isBetter(known->second))
       return known->second == HUGE_VAL ? Tried::tooLarge : Tried::noBetter;
     if (simulated > allowed) {
-      tried.erase(known);
+      if (isNew)
+        tried.erase(known);
       return Tried::tooLarge;
     }
     Timing result = evaluate(changed);
