@@ -44,6 +44,11 @@ void addContention(std::vector<std::vector<double>> &loads, const Sharers &share
       loads[a][l] += sharers[a].second * alone[sharers[a].first][l];
 }
 
+/// Seconds that a stream is spared, and what that takes: bytes, or seconds of another.
+struct Saving {
+  double seconds = 0, price = 0;
+};
+
 double sum(const std::vector<double> &values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 /// What updates alone read and write of a parameter.
@@ -214,18 +219,24 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
   const auto devices = static_cast<double>(machine.devices.size());
   const double memory = devices * static_cast<double>(deviceMemory),
                brought = broughtForBackward(model, machine, memory);
-  // Of what a resident layer has on the device; with clipping all gradients are there when the norm is known.
-  std::vector<int64_t> bytes(model.layers.size(), 0);
+  // Of what a resident layer has on the device, and one with streamed state whose weights are there; with clipping all
+  // gradients are there when the norm is known.
+  std::vector<int64_t> bytes(model.layers.size(), 0), bytesOfWeights = bytes;
   for (size_t p = 0; p < model.parameters.size(); ++p)
     if (const int64_t home = model.homeOf(static_cast<int64_t>(p)); home >= 0) {
       const Parameter &parameter = model.parameters[p];
-      bytes[static_cast<size_t>(home)] += parameter.type.bytes();
-      bytes[static_cast<size_t>(home)] += stateBytes(parameter);
+      bytesOfWeights[static_cast<size_t>(home)] += parameter.type.bytes();
       if (parameter.isTrained() && model.clip)
-        bytes[static_cast<size_t>(home)] += parameter.full.bytes();
+        bytesOfWeights[static_cast<size_t>(home)] += parameter.full.bytes();
+      bytes[static_cast<size_t>(home)] += stateBytes(parameter);
     }
+  for (size_t l = 0; l < bytes.size(); ++l)
+    bytes[l] += bytesOfWeights[l];
   std::vector<size_t> can;
-  const std::vector<bool> reside = canReside(model, machine);
+  const std::vector<bool> reside = canReside(model, machine), streams = canStreamState(model, machine);
+  for (size_t l = 0; l < model.layers.size(); ++l)
+    most.layers[l].stateStreamed = streams[l];
+  std::vector<std::vector<double>> streamed = loads(most);
   for (size_t l = 0; l < model.layers.size(); ++l)
     if (reside[l] && !most.batchShared) {
       most.layers[l].resident = true;
@@ -234,7 +245,7 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
   std::vector<std::vector<double>> resident = loads(most);
   const Relief relief(model, machine, away, resident);
   const auto sharers = mostContended(machine, away);
-  addContention(away, sharers), addContention(resident, sharers);
+  addContention(away, sharers), addContention(resident, sharers), addContention(streamed, sharers);
   // Of all engines: their layers, and the busiest one.
   std::vector<double> none(model.layers.size() + 1, 0), all = none;
   double least = 0;
@@ -252,26 +263,37 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
   /// what their updates then take of the computing stream: each stream, and each of the two, for itself, and with parts
   /// of layers (the continuous knapsack problem: Dantzig, 1957).
   auto possible = [&](double seconds) {
-    auto spares = [&](const std::vector<double> &from, const std::vector<double> &to, double load, double budget,
-                      auto price) {
-      std::vector<size_t> order = can;
-      auto saved = [&](size_t l) { return from[l + 1] - to[l + 1]; };
-      std::erase_if(order, [&](size_t l) { return saved(l) <= 0; });
-      std::ranges::sort(order, [&](size_t a, size_t b) { return saved(a) * price(b) > saved(b) * price(a); });
-      for (size_t l : order)
+    auto spares = [&](std::vector<Saving> savings, double load, double budget) {
+      std::erase_if(savings, [](const Saving &each) { return each.seconds <= 0; });
+      std::ranges::sort(savings,
+                        [](const Saving &a, const Saving &b) { return a.seconds * b.price > b.seconds * a.price; });
+      for (auto [saved, price] : savings)
         if (load > seconds) {
-          const double part = std::min({1.0, (load - seconds) / saved(l), price(l) > 0 ? budget / price(l) : 1.0});
-          load -= part * saved(l);
-          budget -= part * price(l);
+          const double part = std::min({1.0, (load - seconds) / saved, price > 0 ? budget / price : 1.0});
+          load -= part * saved;
+          budget -= part * price;
         }
       return load <= seconds * (1 + 1e-9);
     };
     auto each = [&](size_t stream, double before) {
-      const double load = before + sum(away[stream]) - (stream == machine.update.stream ? relief.within(seconds) : 0);
-      return spares(away[stream], resident[stream], load, memory,
-                    [&](size_t l) { return static_cast<double>(bytes[l]); }) &&
-             spares(away[stream], resident[stream], load, devices * seconds - computing,
-                    [&](size_t l) { return all[l + 1] - none[l + 1]; });
+      const bool isHost = stream == machine.update.stream;
+      std::vector<Saving> forBytes, forTime;
+      for (size_t l : can) {
+        const double saved = away[stream][l + 1] - resident[stream][l + 1];
+        const Saving whole{saved, static_cast<double>(bytes[l])};
+        const Saving some{isHost ? 0 : away[stream][l + 1] - streamed[stream][l + 1],
+                          static_cast<double>(bytesOfWeights[l])};
+        if (streams[l] && some.seconds * whole.price > whole.seconds * some.price) { // then the rest of the whole
+          forBytes.push_back(some);
+          forBytes.push_back({whole.seconds - some.seconds, whole.price - some.price});
+        } else {
+          forBytes.push_back(whole);
+        }
+        forTime.push_back({saved, all[l + 1] - none[l + 1]});
+      }
+      const double load = before + sum(away[stream]) - (isHost ? relief.within(seconds) : 0);
+      return spares(std::move(forBytes), load, memory) &&
+             spares(std::move(forTime), load, devices * seconds - computing);
     };
     bool enough = seconds >= least;
     for (size_t stream = 0; stream < away.size() && enough; ++stream)

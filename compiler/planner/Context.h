@@ -50,8 +50,9 @@ public:
 
   // What follows from the decisions.
   bool isResident(int64_t l) const { return l >= 0 && !machine.unified() && !sharesBatch() && decision(l).resident; }
-  bool isResidentParameter(int64_t p) const { return isResident(model.homeOf(p)); }
   bool streamsState(int64_t l) const { return l >= 0 && streams[static_cast<size_t>(l)]; }
+  /// Whether its weights are on the device from step to step.
+  bool hasResidentWeights(int64_t l) const { return isResident(l) || (streamsState(l) && decision(l).kept); }
   /// Of the state that the host has: where the layer is resident, a copy.
   bool hasStateInFile(int64_t l) const { return l >= 0 && files[static_cast<size_t>(l)]; }
   /// Of gradients that wait on the host for the clip scale.

@@ -15,7 +15,9 @@ inline constexpr int64_t kMostParts = 8;
 struct LayerDecision {
   int64_t rung = 0;   ///< of the layer's ladder: what forward saves, and backward recomputes
   bool parkedSaved = false; ///< what forward saves waits on the host until backward reads it
-  bool kept = false;  ///< its weights stay on the device from their first use in a step to the last
+  /// Its weights stay on the device from their first use in a step to the last; where its state is streamed, that is
+  /// the update, whose result the next step uses first: then they are always there.
+  bool kept = false;
   /// Its weights and the state of their updates live on the device from step to step: the update runs there, and neither
   /// weights nor gradients cross the link. What the host holds is brought up before the first step and down where it is
   /// wanted.

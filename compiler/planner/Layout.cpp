@@ -90,7 +90,7 @@ void Layout::placeResidents(Context &context) {
   resident.resize(context.model.layers.size());
   for (const Layer &each : context.model.layers)
     for (int64_t p : each.owned)
-      if (context.isResidentParameter(p))
+      if (context.hasResidentWeights(context.model.homeOf(p)))
         resident[static_cast<size_t>(context.model.homeOf(p))].push_back(p);
   for (int64_t l = 0; l < context.layerCount(); ++l) {
     const std::vector<int64_t> &list = residentOf(l);
@@ -105,7 +105,8 @@ void Layout::placeResidents(Context &context) {
     Place slot = context.out.slot(context.out.text("resident weights layer {}", l), memory, Kind::weight, bytes, true);
     for (int64_t p : list)
       residentWeights[static_cast<size_t>(p)].slot = slot.slot;
-    placeState(context, context.out.text("resident state layer {}", l), memory, list, residentState, true);
+    if (context.isResident(l))
+      placeState(context, context.out.text("resident state layer {}", l), memory, list, residentState, true);
   }
 }
 

@@ -20,7 +20,8 @@ struct Layout {
 
   std::vector<Place> weights;                 ///< by parameter, host
   State state;                                ///< host
-  std::vector<std::vector<int64_t>> resident; ///< by layer: parameters that it is the home of, where it is resident
+  std::vector<std::vector<int64_t>>
+      resident; ///< by layer: parameters that it is the home of, where their weights are resident
   std::vector<Place> residentWeights;         ///< by parameter, device: of those
   State residentState;
   std::vector<Place> norms;  ///< by parameter, host, f64[1]

@@ -195,7 +195,8 @@ void Updates::bringState(int64_t l, const std::vector<Range> &ranges) {
   int64_t bytes = 0;
   for (const Range &range : ranges) {
     const int64_t p = range.parameter;
-    const Place there = context.model.clip ? Place() : deviceWeights.ifWanted(p, device);
+    const Place always = layout.residentWeights[static_cast<size_t>(p)];
+    const Place there = always || context.model.clip ? always : deviceWeights.ifWanted(p, device);
     if (there) {
       streamedWeights[p] = there;
     } else {
@@ -245,8 +246,9 @@ Moves Updates::stateMoves(const std::vector<Range> &ranges) const {
 void Updates::takeState(int64_t l, const std::vector<Range> &ranges) {
   Moves moves;
   for (const auto &[p, first, count] : ranges)
-    moves.add(layout.weightOf(p) + weightBytes(p, first), streamedWeights.at(p) + weightBytes(p, first),
-              weightBytes(p, count));
+    if (!layout.residentWeights[static_cast<size_t>(p)])
+      moves.add(layout.weightOf(p) + weightBytes(p, first), streamedWeights.at(p) + weightBytes(p, first),
+                weightBytes(p, count));
   moves.emit(context.out, context.out.text("updated weights layer {}", l), false);
   stateMoves(ranges).emit(context.out, context.out.text("state layer {}", l), false);
 }

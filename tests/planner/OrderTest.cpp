@@ -233,6 +233,43 @@ TEST(Order, StateThatComesInPartsTakesTheRoomOfAFew) {
   EXPECT_NEAR(static_cast<double>(least(8)), 2.25e6, 1e5);
 }
 
+TEST(Order, KeptWeightsOfStreamedStateStay) {
+  for (bool clip : {false, true}) {
+    Model model = smallModel(slowLayers(6));
+    model.clip = clip;
+    const Machine machine(smallTarget());
+    Decisions decisions = leastMemory(model);
+    for (LayerDecision &layer : decisions.layers)
+      layer.stateStreamed = layer.kept = true, layer.parts = 4;
+    decisions.layers[0].kept = decisions.layers[1].stateStreamed = false;
+    const Schedule schedule = build(model, machine, decisions, Extent::plan);
+    /// Bytes that the copies of weights of each layer bring up, and down.
+    auto moved = [&](const std::vector<Command> &program) {
+      std::vector<std::pair<int64_t, int64_t>> bytes(model.layers.size());
+      for (const Command &command : program)
+        if (command.isCopy && schedule.slots[command.accesses[0].slot].kind == Kind::weight) {
+          auto &[up, down] = bytes[static_cast<size_t>(command.layer)];
+          (machine.isDevice(schedule.slots[command.accesses[1].slot].space) ? up : down) += command.accesses[0].bytes;
+        }
+      return bytes;
+    };
+    const auto step = moved(schedule.step), load = moved(schedule.load), store = moved(schedule.store);
+    for (size_t l = 0; l < model.layers.size(); ++l) {
+      const int64_t all = model.parameters[l].type.bytes();
+      const std::pair<int64_t, int64_t> none{0, 0};
+      if (l == 0) // up for forward and backward, with clipping for the update, too, and down
+        EXPECT_EQ(step[l], std::pair((clip ? 3 : 2) * all, all));
+      else if (l == 1) // up once, and the host updates it
+        EXPECT_EQ(step[l], std::pair(all, int64_t(0)));
+      else
+        EXPECT_EQ(step[l], none) << "layer " << l;
+      EXPECT_EQ(load[l], l < 2 ? none : std::pair(all, int64_t(0))) << "layer " << l;
+      EXPECT_EQ(store[l], l < 2 ? none : std::pair(int64_t(0), all)) << "layer " << l;
+    }
+    EXPECT_TRUE(timeOf(model, machine, decisions).fits());
+  }
+}
+
 /// Decisions of every kind, at random.
 Decisions randomDecisions(const Model &model, const Machine &machine, std::mt19937 &random) {
   Decisions decisions = leastMemory(model);
