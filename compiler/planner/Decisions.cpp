@@ -164,7 +164,7 @@ Description describe(const Model &model, const Machine &machine, const Decisions
     const bool updates = completes(model, l);
     updated += updates;
     onDevice += updates && decision.resident;
-    streamed += updates && decision.stateStreamed;
+    streamed += updates && decision.stateStreamed && !decision.resident;
     speculative += updates && decision.speculative;
     late += updates && !decision.resident && !decision.stateStreamed && !decision.speculative &&
             decision.late < decision.parts;
