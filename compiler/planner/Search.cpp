@@ -14,6 +14,7 @@
 #include <numeric>
 #include <random>
 #include <ranges>
+#include <tuple>
 #include <unordered_map>
 
 namespace mt::planner {
@@ -837,12 +838,21 @@ private:
         for (bool parked : {false, true})
           if (rung > 0 && parks[l] ? parked == constraints.parked.value_or(parked) : !parked)
             add([&](Decisions &changed) { changed.layers[l].rung = rung, changed.layers[l].parkedSaved = parked; });
-    if (!constraints.kept && !layer.owned.empty() && !machine.unified())
-      add([&](Decisions &changed) { changed.layers[l].kept = !changed.layers[l].kept; });
-    if (!constraints.resident && reside[l])
-      add([&](Decisions &changed) { changed.layers[l].resident = !changed.layers[l].resident; });
-    if (!constraints.resident && streams[l] && !from.layers[l].resident)
-      add([&](Decisions &changed) { changed.layers[l].stateStreamed = !changed.layers[l].stateStreamed; });
+    // Where weights and state are is one decision: what lies between two such may be slower than both.
+    auto place = [&](bool kept, bool resident, bool stateStreamed) {
+      const LayerDecision &now = from.layers[l];
+      if ((now.kept != kept && (constraints.kept || layer.owned.empty() || machine.unified())) ||
+          (now.resident != resident && (constraints.resident || !reside[l])) ||
+          (now.stateStreamed != stateStreamed && (constraints.resident || !streams[l])) ||
+          std::tie(now.kept, now.resident, now.stateStreamed) == std::tie(kept, resident, stateStreamed))
+        return;
+      add([&](Decisions &changed) {
+        changed.layers[l].kept = kept, changed.layers[l].resident = resident;
+        changed.layers[l].stateStreamed = stateStreamed;
+      });
+    };
+    place(false, false, false), place(true, false, false), place(from.layers[l].kept, true, false);
+    place(false, false, true), place(true, false, true);
     if (speculates[l] && !from.layers[l].resident && !from.layers[l].stateStreamed)
       add([&](Decisions &changed) { changed.layers[l].speculative = !changed.layers[l].speculative; });
     if (!constraints.summed && model.microBatches > 1 && !machine.unified())
