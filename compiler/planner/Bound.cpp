@@ -259,15 +259,39 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
   const double computing = sum(none), speculativeRate = constraints.speculative.value_or(constraints.clipped < 1)
                                                             ? speculated(model, machine)
                                                             : 0;
-  /// Whether resident layers can bring the other streams down to so many seconds, within the device's bytes and within
-  /// what their updates then take of the computing stream: each stream, and each of the two, for itself, and with parts
-  /// of layers (the continuous knapsack problem: Dantzig, 1957).
-  auto possible = [&](double seconds) {
-    auto spares = [&](std::vector<Saving> savings, double load, double budget) {
-      std::erase_if(savings, [](const Saving &each) { return each.seconds <= 0; });
-      std::ranges::sort(savings,
+  /// What resident layers spare each stream, and for how many of a device's bytes or of the seconds of their updates on
+  /// the computing stream: what costs least for a second first.
+  struct Savings {
+    std::vector<Saving> forBytes, forTime;
+  };
+  std::vector<Savings> savings(away.size());
+  for (size_t stream = 0; stream < away.size(); ++stream) {
+    auto &[forBytes, forTime] = savings[stream];
+    for (size_t l : can) {
+      const double saved = away[stream][l + 1] - resident[stream][l + 1];
+      const Saving whole{saved, static_cast<double>(bytes[l])};
+      const Saving some{stream == machine.update.stream ? 0 : away[stream][l + 1] - streamed[stream][l + 1],
+                        static_cast<double>(bytesOfWeights[l])};
+      if (streams[l] && some.seconds * whole.price > whole.seconds * some.price) { // then the rest of the whole
+        forBytes.push_back(some);
+        forBytes.push_back({whole.seconds - some.seconds, whole.price - some.price});
+      } else {
+        forBytes.push_back(whole);
+      }
+      forTime.push_back({saved, all[l + 1] - none[l + 1]});
+    }
+    for (auto *each : {&forBytes, &forTime}) {
+      std::erase_if(*each, [](const Saving &one) { return one.seconds <= 0; });
+      std::ranges::sort(*each,
                         [](const Saving &a, const Saving &b) { return a.seconds * b.price > b.seconds * a.price; });
-      for (auto [saved, price] : savings)
+    }
+  }
+  /// Whether they can bring the other streams down to so many seconds, within the device's bytes and within what their
+  /// updates then take of the computing stream: each stream, and each of the two, for itself, and with parts of layers
+  /// (the continuous knapsack problem: Dantzig, 1957).
+  auto possible = [&](double seconds) {
+    auto spares = [&](const std::vector<Saving> &cheapestFirst, double load, double budget) {
+      for (auto [saved, price] : cheapestFirst)
         if (load > seconds) {
           const double part = std::min({1.0, (load - seconds) / saved, price > 0 ? budget / price : 1.0});
           load -= part * saved;
@@ -276,24 +300,9 @@ double lowerBound(const Model &model, const Machine &machine, const Constraints 
       return load <= seconds * (1 + 1e-9);
     };
     auto each = [&](size_t stream, double before) {
-      const bool isHost = stream == machine.update.stream;
-      std::vector<Saving> forBytes, forTime;
-      for (size_t l : can) {
-        const double saved = away[stream][l + 1] - resident[stream][l + 1];
-        const Saving whole{saved, static_cast<double>(bytes[l])};
-        const Saving some{isHost ? 0 : away[stream][l + 1] - streamed[stream][l + 1],
-                          static_cast<double>(bytesOfWeights[l])};
-        if (streams[l] && some.seconds * whole.price > whole.seconds * some.price) { // then the rest of the whole
-          forBytes.push_back(some);
-          forBytes.push_back({whole.seconds - some.seconds, whole.price - some.price});
-        } else {
-          forBytes.push_back(whole);
-        }
-        forTime.push_back({saved, all[l + 1] - none[l + 1]});
-      }
-      const double load = before + sum(away[stream]) - (isHost ? relief.within(seconds) : 0);
-      return spares(std::move(forBytes), load, memory) &&
-             spares(std::move(forTime), load, devices * seconds - computing);
+      const double load = before + sum(away[stream]) - (stream == machine.update.stream ? relief.within(seconds) : 0);
+      return spares(savings[stream].forBytes, load, memory) &&
+             spares(savings[stream].forTime, load, devices * seconds - computing);
     };
     bool enough = seconds >= least;
     for (size_t stream = 0; stream < away.size() && enough; ++stream)
