@@ -30,14 +30,15 @@ constexpr uint32_t kLanes = 2;
 /// Commands that each simulates at most by climbing: the first time, where something was found before, and after
 /// annealing.
 constexpr int64_t kClimb = 400'000, kClimbOn = 200'000, kClimbAfter = 100'000;
-/// The same of annealing, the first time and where something was found before: a second or two, and less than one.
-constexpr int64_t kAnneal = 600'000, kAnnealOn = 200'000;
-constexpr int64_t kProposals = 300; ///< decisions that it tries at most, for each layer
+/// The same of annealing, the first time, for another micro-batch, and where budgets have changed a little.
+constexpr int64_t kAnneal = 400'000, kAnnealOn = 200'000, kAnnealNear = 100'000;
+/// Decisions that it tries at most: for each layer, and where those are few.
+constexpr int64_t kProposals = 600, kProposalsOfFew = 4000;
 /// That is for so many layers and more. With fewer it may take longer, so many times at most: packing them, and
 /// searching again if that fails, takes less.
-constexpr double kUsualLayers = 70, kFewLayers = 1.5;
-/// How much slower decisions may be, as a share of a step, that annealing begins and ends with.
-constexpr double kHot = 3e-2, kCold = 3e-4;
+constexpr double kUsualLayers = 70, kFewLayers = 2.5;
+/// How much slower decisions may be, as a share of what a layer takes of a step, that annealing begins and ends with.
+constexpr double kHot = 0.12, kCold = 4e-3;
 /// Operands of a command, at most, that its part of these fractions allows for.
 constexpr size_t kUsualAccesses = 32;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
@@ -624,6 +625,8 @@ private:
     isNear = constraints.deviceMemory < before.deviceMemory || constraints.hostMemory < before.hostMemory;
     climb(kRounds);
     isNear = false;
+    if (constraints.thorough)
+      anneal(kAnnealNear);
     return true;
   }
 
@@ -787,10 +790,12 @@ private:
   /// by simulated annealing", Kirkpatrick, Gelatt and Vecchi, 1983), and keeps the best that it comes by.
   void anneal(int64_t allowance) {
     allowed = INT64_MAX;
-    const double times = std::clamp(kUsualLayers / static_cast<double>(model.layers.size()), 1.0, kFewLayers);
-    const int64_t proposals = std::min(kProposals * static_cast<int64_t>(model.layers.size()),
-                                       static_cast<int64_t>(times * static_cast<double>(allowance)) /
-                                           sizeOf(build(model, machine, best, Extent::step)));
+    const auto layers = static_cast<double>(model.layers.size());
+    const double times = std::clamp(kUsualLayers / layers, 1.0, kFewLayers);
+    const int64_t proposals =
+        std::min(std::max(kProposalsOfFew, kProposals * static_cast<int64_t>(model.layers.size())),
+                 static_cast<int64_t>(times * static_cast<double>(allowance)) /
+                     sizeOf(build(model, machine, best, Extent::step)));
     std::mt19937 random(lane + 1);
     Decisions now = best;
     double seconds = timing.expected; // of those
@@ -809,7 +814,7 @@ private:
             best = changed, timing = std::move(result);
         }
       const double cooled = static_cast<double>(i) / static_cast<double>(proposals);
-      const double temperature = timing.expected * kHot * std::pow(kCold / kHot, cooled);
+      const double temperature = timing.expected / layers * kHot * std::pow(kCold / kHot, cooled);
       const double drawn = static_cast<double>(random()) / static_cast<double>(std::mt19937::max());
       if (drawn < std::exp((seconds - known->second) / temperature))
         now = std::move(changed), seconds = known->second;
@@ -921,23 +926,32 @@ private:
 };
 } // namespace
 
-/// What several searches found that do not know of each other, or one that goes on from what was found before.
+/// What several searches found that do not know of each other: each by itself, or from what was found before, where
+/// that is near enough to go on from it. The fastest comes first.
 static std::vector<Found> searchLanes(const Model &model, const Machine &machine, const Constraints &constraints,
                                       const Found *before) {
-  if (before)
-    if (std::optional<Found> found = Searcher(model, machine, constraints).goOn(*before))
-      return {std::move(*found)};
-  std::vector<Found> found(kLanes);
-  std::atomic<uint32_t> next = 0;
-  onThreads(std::min<uint64_t>(kLanes, coreCount()), [&] {
-    for (uint32_t lane = next++; lane < kLanes; lane = next++) {
-      const Machine own = machine; // it remembers costs
-      found[lane] = Searcher(model, own, constraints, lane).run(before != nullptr);
-    }
-  });
+  auto all = [&](uint32_t lanes, auto of) {
+    std::vector<std::optional<Found>> found(lanes);
+    std::atomic<uint32_t> next = 0;
+    onThreads(std::min<uint64_t>(lanes, coreCount()), [&] {
+      for (uint32_t lane = next++; lane < lanes; lane = next++) {
+        const Machine own = machine; // it remembers costs
+        found[lane] = of(Searcher(model, own, constraints, lane));
+      }
+    });
+    return found;
+  };
+  std::vector<std::optional<Found>> lanes;
+  if (before) // only annealing differs from lane to lane
+    lanes = all(constraints.thorough ? kLanes : 1, [&](Searcher searcher) { return searcher.goOn(*before); });
+  if (!before || !lanes.front())
+    lanes = all(kLanes, [&](Searcher searcher) { return std::optional(searcher.run(before != nullptr)); });
+  std::vector<Found> found;
   int64_t simulations = 0;
-  for (const Found &each : found)
-    simulations += each.simulations;
+  for (std::optional<Found> &each : lanes) {
+    simulations += each->simulations;
+    found.push_back(std::move(*each));
+  }
   for (Found &each : found)
     each.simulations = simulations;
   std::ranges::stable_sort(found, {}, [](const Found &each) {
