@@ -33,12 +33,14 @@ constexpr int64_t kClimb = 400'000, kClimbOn = 200'000, kClimbAfter = 100'000;
 /// The same of annealing, the first time, for another micro-batch, and where budgets have changed a little.
 constexpr int64_t kAnneal = 400'000, kAnnealOn = 200'000, kAnnealNear = 100'000;
 /// Decisions that it tries at most: for each layer, and where those are few.
-constexpr int64_t kProposals = 600, kProposalsOfFew = 4000;
+constexpr int64_t kProposals = 300, kProposalsOfFew = 4000;
 /// That is for so many layers and more. With fewer it may take longer, so many times at most: packing them, and
 /// searching again if that fails, takes less.
-constexpr double kUsualLayers = 70, kFewLayers = 2.5;
+constexpr double kUsualLayers = 70, kFewLayers = 1.5;
 /// How much slower decisions may be, as a share of what a layer takes of a step, that annealing begins and ends with.
 constexpr double kHot = 0.12, kCold = 4e-3;
+/// Layers at either end that may be cut in parts, and one in how many proposals changes that.
+constexpr size_t kBorders[] = {0, 1, 2, 4}, kBorderChanges = 32;
 /// Operands of a command, at most, that its part of these fractions allows for.
 constexpr size_t kUsualAccesses = 32;
 /// Bytes of gradients that are not cut: copies of so many hide what starting them costs.
@@ -722,15 +724,20 @@ private:
     }
   }
 
-  /// Cuts layers at either end of those that the host updates in parts. At the step's border gradients that come down, updates
-  /// and weights that go up follow each other: by the last layers of backward, which the next forward begins with, and by the
-  /// last of forward, where the host waits for backward to begin.
+  /// Cuts layers at either end of those that the host updates in parts. At the step's border gradients that come down,
+  /// updates and weights that go up follow each other: by the last layers of backward, which the next forward begins
+  /// with, and by the last of forward, where the host waits for backward to begin. Parts of speculative updates wait
+  /// behind what is needed before them, unless those come down first.
   void tryBorders() {
-    for (size_t count : {0, 1, 2, 4}) {
-      const size_t before = std::exchange(border, count);
-      if (machine.unified() || before == count || attempt(best) != Tried::better)
-        border = before;
-    }
+    const bool speculative = std::ranges::any_of(best.layers, &LayerDecision::speculative);
+    for (size_t count : kBorders)
+      for (bool first : {false, true}) {
+        const size_t before = std::exchange(border, count);
+        Decisions changed = best;
+        changed.speculativeFirst = first && speculative;
+        if (machine.unified() || attempt(std::move(changed)) != Tried::better)
+          border = before;
+      }
   }
 
   void cutBorder(Decisions &decisions) const {
@@ -799,8 +806,14 @@ private:
     std::mt19937 random(lane + 1);
     Decisions now = best;
     double seconds = timing.expected; // of those
+    size_t bestBorder = border;
     for (int64_t i = 0; i < proposals; ++i) {
       Decisions changed = now;
+      const size_t before = border;
+      if (random() % kBorderChanges == 0 && !machine.unified()) {
+        border = kBorders[random() % std::size(kBorders)];
+        changed.speculativeFirst = model.clip && random() % 2 == 0;
+      }
       for (uint32_t changes = 1 + random() % 2; changes > 0; --changes)
         if (const std::vector<Decisions> others = alternatives(changed, random() % model.layers.size());
             !others.empty())
@@ -811,14 +824,17 @@ private:
         if (Timing result = evaluate(changed); result.fits()) {
           known->second = result.expected;
           if (isBetter(result.expected))
-            best = changed, timing = std::move(result);
+            best = changed, timing = std::move(result), bestBorder = border;
         }
       const double cooled = static_cast<double>(i) / static_cast<double>(proposals);
       const double temperature = timing.expected / layers * kHot * std::pow(kCold / kHot, cooled);
       const double drawn = static_cast<double>(random()) / static_cast<double>(std::mt19937::max());
       if (drawn < std::exp((seconds - known->second) / temperature))
         now = std::move(changed), seconds = known->second;
+      else
+        border = before;
     }
+    border = bestBorder;
   }
 
   /// Smaller limits: what comes too early can be in the way.
