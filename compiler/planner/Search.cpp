@@ -729,13 +729,15 @@ private:
   /// with, and by the last of forward, where the host waits for backward to begin. Parts of speculative updates wait
   /// behind what is needed before them, unless those come down first.
   void tryBorders() {
+    if (machine.unified())
+      return;
     const bool speculative = std::ranges::any_of(best.layers, &LayerDecision::speculative);
     for (size_t count : kBorders)
       for (bool first : {false, true}) {
         const size_t before = std::exchange(border, count);
         Decisions changed = best;
         changed.speculativeFirst = first && speculative;
-        if (machine.unified() || attempt(std::move(changed)) != Tried::better)
+        if (attempt(std::move(changed)) != Tried::better)
           border = before;
       }
   }
