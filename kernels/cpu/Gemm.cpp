@@ -1,6 +1,7 @@
 #include "kernels/cpu/Gemm.h"
 
 #include "kernels/Blocks.h"
+#include "kernels/cpu/Tiles.h"
 #include "kernels/cpu/TransposeTile.h"
 #include "runtime/base/OutOfMemory.h"
 
@@ -8,6 +9,8 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 
 /// What oneDNN's own tests call, of all its versions: for blocks of any size, which primitives would have to be made for.
 extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char, char, dnnl_dim_t, dnnl_dim_t, dnnl_dim_t, float,
@@ -55,12 +58,31 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
     endForMemory(); // sizes were checked when the call was prepared: memory for packing is missing
 }
 
+/// At least so many bytes for the calling thread, aligned to 64, that it keeps: as the library does, for blocks of any
+/// size, within libraryScratch().
+static std::byte *ownScratch(uint64_t bytes) {
+  struct Free {
+    void operator()(std::byte *memory) const { std::free(memory); }
+  };
+  thread_local std::unique_ptr<std::byte, Free> memory;
+  thread_local uint64_t size = 0;
+  if (size < bytes) {
+    size = (bytes + 63) / 64 * 64;
+    memory.reset(static_cast<std::byte *>(std::aligned_alloc(64, size)));
+    if (!memory)
+      endForMemory();
+  }
+  return memory.get();
+}
+
 bool hasBf16Units() {
   constexpr auto kLeast = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_bf16);
   return dnnl_gemm_bf16bf16f32 && (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kLeast) == kLeast;
 }
 
 void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c) {
+  if (hasTiles())
+    return multiplyByTiles(gemm, a, b, {.c = c, .adds = beta != 0, .alpha = alpha}, ownScratch(tileScratch(gemm)));
   holdToOneThread();
   dnnl_status_t status = dnnl_gemm_bf16bf16f32(gemm.transposeA ? 'T' : 'N', gemm.transposeB ? 'T' : 'N', gemm.m, gemm.n,
                                                gemm.k, alpha, a, gemm.lda, b, gemm.ldb, beta, c, gemm.ldc);

@@ -27,7 +27,8 @@ void holdToOneThread();
 
 /// On the calling thread alone.
 void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c);
-/// The same of bf16 operands, with sums in f32, on units that the processor has for that: where hasBf16Units().
+/// The same of bf16 operands, with sums in f32, on units that the processor has for that: where hasBf16Units(). beta is
+/// 0 or 1.
 void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c);
 bool hasBf16Units();
 
