@@ -99,10 +99,13 @@ uint64_t libraryScratch(int64_t rows, int64_t columns, int64_t depth) {
 namespace {
 
 /// Share of the highest rate that blocks of a size reach, within some percent; measured with AVX2 and AVX-512, and of
-/// bf16 with AVX-512's units. What lies across the vectors is copied first: the right operand for every row of blocks,
+/// bf16 with AVX-512's units and with tiles. What lies across the vectors is copied first: the right operand for every row of blocks,
 /// the left one for every column.
+static const double kTileRow = std::getenv("TR") ? std::atof(std::getenv("TR")) : 200, kTileColumn = std::getenv("TC") ? std::atof(std::getenv("TC")) : 20, kTileTurned = std::getenv("TT") ? std::atof(std::getenv("TT")) : 300;
 double blockRate(const Gemm &gemm, Units units, int64_t rows, int64_t columns) {
   const double perRow = 1.0 / static_cast<double>(rows), perColumn = 1.0 / static_cast<double>(columns);
+  if (units == Units::tiles)
+    return 1 / ((1 + kTileRow * perRow) * (1 + (gemm.transposeA ? kTileTurned : kTileColumn) * perColumn));
   if (units == Units::bf16)
     return 1 / ((1 + 10 * perRow) * (1 + (gemm.transposeA ? 40 : 12) * perColumn));
   return 1 /
@@ -125,7 +128,7 @@ struct Pools {
 constexpr Pools kPools[] = {{2, 0.45, 0.35}, {8, 0.3, 0.3}, {32, 0.15, 0.2}, {128, 0.1, 0.15}};
 
 GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth) : depth(depth) {
-  const bool isNarrow = units == Units::bf16;
+  const bool isNarrow = units != Units::f32;
   const int64_t fewestColumns = isNarrow ? 96 : 192;
   constexpr int64_t kFewestRows = 64, kLanes = 16;
   double best = 0;

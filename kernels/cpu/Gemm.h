@@ -32,8 +32,8 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
 void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c);
 bool hasBf16Units();
 
-/// What multiplies: floats, or bf16 on the processor's units for it.
-enum class Units : uint8_t { f32, bf16 };
+/// What multiplies: floats, or bf16 on the processor's units for it, which may be tiles.
+enum class Units : uint8_t { f32, bf16, tiles };
 
 /// How a product is cut, whatever the number of threads: rows and columns of a block, and parts of the summed
 /// dimension, which are one but where `depth` says otherwise. Blocks of the first part come first.

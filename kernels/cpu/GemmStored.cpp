@@ -1,6 +1,7 @@
 #include "kernels/cpu/GemmStored.h"
 
 #include "kernels/cpu/Elements.h"
+#include "kernels/cpu/Tiles.h"
 #include "kernels/cpu/Vector.h"
 
 #include <cstring>
@@ -49,7 +50,7 @@ StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, 
     : gemm(gemm), cut(gemm, Units::f32, batches, depth), alpha(alpha), types(types), batches(batches) {
   if (types.a != DType::bf16 || types.b != DType::bf16 || alpha != 1 || !hasBf16Units())
     return;
-  cut = GemmBlocks(gemm, Units::bf16, batches, depth);
+  cut = GemmBlocks(gemm, hasTiles() ? Units::tiles : Units::bf16, batches, depth);
   prepareUnits();
 }
 

@@ -23,9 +23,9 @@ namespace {
 constexpr int64_t kSide = 16, kPair = 32; ///< rows of a tile, and of two; a tile's row is 16 floats or 32 of bf16
 constexpr int64_t kTile = kSide * kPair;
 /// Parts that stay in the caches: columns of B by pairs in the first, what is packed of both in the second.
-constexpr int64_t kDeepest = 768, kTall = 256, kWide = 512;
-/// Depth of a part of what is summed.
+constexpr int64_t kDeepest = 768, kTall = 256, kOfB = 512 * 768; ///< elements
 constexpr int64_t partDepth(int64_t k) { return Chunks(k, ceilDivide(k, kDeepest), kPair).size; }
+constexpr int64_t partWidth(int64_t n, int64_t deep) { return Chunks(n, ceilDivide(n, kOfB / deep), kPair).size; }
 
 
 constexpr int64_t padded(int64_t count) { return ceilDivide(count, kPair) * kPair; }
@@ -104,13 +104,11 @@ MT_TILES_INLINE void packTile(const Panel &panel, int64_t row, int64_t begin, bo
     _mm512_store_si512(out + i * kPair, r[i]);
 }
 
-/// Rows [begin, end), multiples of 32: of each 16 all tiles, one after another. Those behind are fetched meanwhile.
+/// Rows [begin, end), multiples of 32: of each 16 all tiles, one after another.
 MT_TILES void pack(const Panel &panel, int64_t begin, int64_t end, bool isB, Bf16 *out) {
   const int64_t strip = ceilDivide(panel.depth, kPair) * kTile;
   for (int64_t row = begin; row < end; row += kPair, out += 2 * strip)
     for (int64_t k = 0; k < panel.depth; k += kPair) {
-      for (int64_t i = 0; i < kPair && panel.depthByDepth; ++i) // no processor sees ahead so far
-        _mm_prefetch(panel.at(row + kPair, k + i), _MM_HINT_T1);
       packTile(panel, row, k, isB, out + k * kSide);
       packTile(panel, row + kSide, k, isB, out + k * kSide + strip);
     }
@@ -122,9 +120,27 @@ struct Rows {
   int64_t line, step; ///< from a row to the next, in bytes; from a tile to the next
 };
 
+/// What is fetched while tiles are multiplied, some lines of the cache with each: no processor sees ahead so far. A share
+/// of the next 32 columns of B, and rows of C.
+struct Ahead {
+  const Bf16 *b; ///< null: none
+  int64_t lineOfB, stepOfB; ///< from a line to the next, and between those of a tile and the next
+  int64_t linesOfB;         ///< of a tile
+  std::byte *c;
+  int64_t lineOfC, bytesOfC; ///< of a row
+
+  MT_TILES_INLINE void fetch(int64_t tile) const {
+    for (int64_t i = 0; b && i < linesOfB; ++i)
+      _mm_prefetch(b + tile * stepOfB + i * lineOfB, _MM_HINT_T1);
+    for (int64_t i = 0; i < 4 && tile < 8; ++i)
+      for (int64_t at = 0; at < bytesOfC; at += 64)
+        __builtin_prefetch(c + (4 * tile + i) * lineOfC + at, 1, 3);
+  }
+};
+
 /// 32 x 32 of C: from zeros, or from what is at `from`, rows `line` bytes apart; sums go to `to`.
 MT_TILES_INLINE void multiplyTiles(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles, const float *from,
-                                   int64_t fromLine, float *to, int64_t toLine) {
+                                   int64_t fromLine, float *to, int64_t toLine, const Ahead &ahead) {
   const int64_t in = fromLine * 4, out = toLine * 4;
   if (from) {
     _tile_loadd(0, from, in);
@@ -138,6 +154,7 @@ MT_TILES_INLINE void multiplyTiles(const Rows &a, const Bf16 *left, const Bf16 *
     _tile_zero(3);
   }
   for (int64_t i = 0; i < tiles; ++i) {
+    ahead.fetch(i);
     _tile_loadd(4, a.upper + i * a.step, a.line);
     _tile_loadd(6, left + i * kTile, 64);
     _tile_loadd(7, right + i * kTile, 64);
@@ -183,25 +200,25 @@ MT_TILES_INLINE void finish(const float *sums, int64_t rows, int64_t columns, co
 
 /// Whether tiles may be read where they lie: whole, of lines of the cache, and not all in one of its sets.
 bool liesAsTiles(const Gemm &gemm, const Bf16 *a) {
-  constexpr int64_t kLine = 64, kSets = 2048;
+  constexpr int64_t kLine = 64, kSets = 8192;
   const int64_t bytes = gemm.lda * static_cast<int64_t>(sizeof(Bf16));
   return !gemm.transposeA && gemm.k % kPair == 0 && bytes % kLine == 0 && bytes % kSets != 0 &&
          reinterpret_cast<uintptr_t>(a) % kLine == 0;
 }
 
-/// One call: kWide columns of C at a time, of these kDeep of the summed dimension, of these kTall rows.
+/// One call: some columns of C at a time, of these some of the summed dimension, of these some rows.
 class Multiplication {
 public:
   MT_TILES Multiplication(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const TileResult &result, std::byte *scratch)
       : gemm(gemm), a(a), b(b), result(result), inPlace(result.type == DType::f32 && result.alpha == 1),
-        isDirect(liesAsTiles(gemm, a)), wide(std::min(padded(gemm.n), kWide)), deep(partDepth(gemm.k)) {
+        isDirect(liesAsTiles(gemm, a)), deep(partDepth(gemm.k)), wide(partWidth(gemm.n, deep)) {
     right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep;
     sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), kTall) * deep);
   }
 
   MT_TILES void operator()() {
     configure();
-    for (column = 0; column < gemm.n; column += kWide)
+    for (column = 0; column < gemm.n; column += wide)
       for (begin = 0; begin == 0 || begin < gemm.k; begin += deep) {
         depth = std::min(deep, gemm.k - begin), tiles = ceilDivide(depth, kPair);
         for (row = 0; row < gemm.m; row += kTall)
@@ -216,7 +233,7 @@ private:
   const TileResult &result;
   const bool inPlace;       ///< sums are kept in C: f32 that are not scaled
   const bool isDirect;      ///< A is read where it lies
-  const int64_t wide, deep; ///< of a part
+  const int64_t deep, wide; ///< of a part
   Bf16 *right, *left;       ///< packed, of B and of A
   float *sums;              ///< [m, wide], where they are not in C and the summed dimension is deeper
   int64_t column, begin, row; ///< where the part begins
@@ -225,7 +242,7 @@ private:
 
   /// Rows by columns, both packed unless they are already.
   MT_TILES void multiplyPart() {
-    const int64_t rows = std::min(kTall, gemm.m - row), columns = std::min(kWide, gemm.n - column);
+    const int64_t rows = std::min(kTall, gemm.m - row), columns = std::min(wide, gemm.n - column);
     const Panel ofA{a + (gemm.transposeA ? begin * gemm.lda + row : row * gemm.lda + begin), gemm.lda, gemm.transposeA,
                     rows, depth};
     const Panel ofB{b + (gemm.transposeB ? column * gemm.ldb + begin : begin * gemm.ldb + column), gemm.ldb,
@@ -241,13 +258,25 @@ private:
         const Bf16 *tile = left + i * tiles * kPair;
         const Rows of = i < whole ? Rows{ofA.at(i, 0), ofA.at(i + kSide, 0), gemm.lda * 2, kPair}
                                   : Rows{tile, tile + kSide * tiles * kPair, 64, kTile};
-        multiplySquare(of, packed, row + i, column + j);
+        Ahead ahead = {};
+        if (row == 0 && j + kPair < columns) {
+          const int64_t squares = ceilDivide(rows, kPair), line = i / kPair * kPair / squares;
+          ahead.linesOfB = (i / kPair + 1) * kPair / squares - line;
+          ahead.b = ofB.depthByDepth ? ofB.at(j + kPair, line) : ofB.at(j + kPair + line, 0);
+          ahead.lineOfB = ofB.line, ahead.stepOfB = ofB.depthByDepth ? kPair * ofB.line : kPair;
+        }
+        if (begin + depth >= gemm.k || inPlace) {
+          const auto size = static_cast<int64_t>(byteSize(result.type));
+          ahead.c = static_cast<std::byte *>(result.c) + ((row + i) * gemm.ldc + column + j) * size;
+          ahead.lineOfC = gemm.ldc * size, ahead.bytesOfC = kPair * size;
+        }
+        multiplySquare(of, packed, row + i, column + j, ahead);
       }
     }
   }
 
   /// 32 x 32 of C, or as many as there are.
-  MT_TILES_INLINE void multiplySquare(const Rows &of, const Bf16 *packed, int64_t m, int64_t n) {
+  MT_TILES_INLINE void multiplySquare(const Rows &of, const Bf16 *packed, int64_t m, int64_t n, const Ahead &ahead) {
     const int64_t rows = std::min(kPair, gemm.m - m), columns = std::min(kPair, gemm.n - n);
     const bool isEdge = rows < kPair || columns < kPair, continues = begin > 0 || (inPlace && result.adds);
     const bool isFinished = begin + depth >= gemm.k && (!inPlace || result.bias);
@@ -260,7 +289,7 @@ private:
     }
     float *to = isFinished ? square : home;
     multiplyTiles(of, packed, packed + kSide * tiles * kPair, tiles, continues ? home : nullptr, line, to,
-                  isFinished ? kPair : line);
+                  isFinished ? kPair : line, ahead);
     if (isFinished)
       finish(square, rows, columns, {result.c, result.type, result.adds && !inPlace, result.alpha, result.bias, result.biasType}, n, m * gemm.ldc + n, gemm.ldc);
     else if (to == square)
@@ -278,7 +307,7 @@ bool hasTiles() {
 }
 
 uint64_t tileScratch(const Gemm &gemm) {
-  const int64_t wide = std::min(padded(gemm.n), kWide), deep = partDepth(gemm.k),
+  const int64_t deep = partDepth(gemm.k), wide = partWidth(gemm.n, deep),
                 tall = std::min(padded(gemm.m), kTall), sums = gemm.k > kDeepest ? padded(gemm.m) * wide : 0;
   return static_cast<uint64_t>((wide + tall) * deep) * sizeof(Bf16) + static_cast<uint64_t>(sums) * sizeof(float);
 }

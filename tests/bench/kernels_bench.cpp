@@ -99,11 +99,11 @@ void plainProduct(State &state, const Product &p) {
   omp_set_num_threads(1); // as the kernels want it on this thread
 }
 
-Signature product(const Product &p) {
+Signature product(const Product &p, DType type) {
   Dims lhs = p.transposeLhs ? Dims{p.k, p.m} : Dims{p.m, p.k}, rhs = p.transposeRhs ? Dims{p.n, p.k} : Dims{p.k, p.n};
   return {"matmul",
           {{"transposeLhs", int64_t{p.transposeLhs}}, {"transposeRhs", int64_t{p.transposeRhs}}},
-          {in(lhs), in(rhs), none(), out({p.m, p.n})}};
+          {in(lhs, type), in(rhs, type), none(), out({p.m, p.n}, type)}};
 }
 
 void plainCopy(State &state) {
@@ -146,6 +146,12 @@ std::map<std::string, Signature> calls() {
                      {x, x, x, x, none(), none(), none(), none(), none(), none(), none(), x, in({d[0], d[2], d[1]}), dx, dx, dx,
                       absent, absent}};
   };
+  auto head = [&](DType type, int64_t chunk) {
+    return Signature{"linear_cross_entropy_grad",
+                     {{"chunk", chunk}},
+                     {in(x, type), in(table, type), none(), in({1024}, DType::i64), step, out({}), out(x, type), out(table),
+                      {DType::f32, {}, Effect::write, false}}};
+  };
   return {
       {"add", {"add", {}, {in(x), in(x), out(x)}}},
       {"gelu", {"gelu", tanh, {in(wide), out(wide)}}},
@@ -166,18 +172,8 @@ std::map<std::string, Signature> calls() {
       {"embedding_grad", {"embedding_grad", {}, {in({1024}, DType::i64), in(x), out(table)}}},
       {"cross_entropy_grad",
        {"cross_entropy_grad", {}, {in({512, 50257}), in({512}, DType::i64), step, out({}), out({512, 50257})}}},
-      {"linear_cross_entropy_grad",
-       {"linear_cross_entropy_grad",
-        {{"chunk", int64_t{256}}},
-        {in(x),
-         in(table),
-         none(),
-         in({1024}, DType::i64),
-         step,
-         out({}),
-         out(x),
-         out(table),
-         {DType::f32, {}, Effect::write, false}}}},
+      {"linear_cross_entropy_grad", head(DType::f32, 256)},
+      {"linear_cross_entropy_grad_bf16", head(DType::bf16, 512)},
       {"transpose",
        {"transpose", {{"permutation", std::vector<int64_t>{0, 2, 1, 3}}}, {in(heads), out({4, 12, 256, 64})}}},
       {"copy", {"copy", {}, {in(table), out(table)}}},
@@ -197,7 +193,9 @@ std::map<std::string, Signature> calls() {
 
 void registerAll() {
   for (const Product &p : kProducts) {
-    benchmark::RegisterBenchmark((std::string("matmul/") + p.name).c_str(), measure, product(p))->UseRealTime();
+    const std::string name = std::string("matmul/") + p.name;
+    benchmark::RegisterBenchmark(name.c_str(), measure, product(p, DType::f32))->UseRealTime();
+    benchmark::RegisterBenchmark((name + " bf16").c_str(), measure, product(p, DType::bf16))->UseRealTime();
     benchmark::RegisterBenchmark((std::string("sgemm/") + p.name).c_str(), plainProduct, p)->UseRealTime();
   }
   benchmark::RegisterBenchmark("memcpy", plainCopy)->UseRealTime();
