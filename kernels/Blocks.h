@@ -77,6 +77,11 @@ constexpr Chunks depthChunks(int64_t results, int64_t depth) {
 /// The same of a head's classes, for the gradient of what goes into it: however many rows there are.
 constexpr Chunks classChunks(int64_t classes) { return {classes, std::clamp<int64_t>(classes / 4096, 1, 16), 64}; }
 
+/// A head on the CPU: the losses of all rows, in 64 bits, and from a row of logits to the next, in elements: both begin
+/// with a line of the cache.
+constexpr int64_t headLosses(int64_t rows) { return ceilDivide(rows, 8) * 8; }
+constexpr int64_t headLine(int64_t classes) { return ceilDivide(classes, 16) * 16; }
+
 /// attention_grad on the CPU: stripes of keys, and as many of queries, and the batch rows whose gradients are summed at
 /// a time: tasks for large machines, as many of a row as of any other number of rows.
 struct AttentionStripes {

@@ -112,7 +112,8 @@ uint64_t headWorkspace(const Signature &call) {
   if (backward && call.operands[6].present && parts > 1)
     sums += static_cast<uint64_t>(parts - (call.operands[6].type == DType::f32)) * static_cast<uint64_t>(held * width) *
             sizeof(float);
-  return static_cast<uint64_t>(held * vocabulary(call)) * sizeof(float) + rowSums(call) + sums;
+  return static_cast<uint64_t>(headLosses(rows)) * sizeof(double) +
+         static_cast<uint64_t>(held * headLine(vocabulary(call))) * sizeof(float) + sums;
 }
 
 template <int Count> double flopsPerLogit(const Signature &call) {

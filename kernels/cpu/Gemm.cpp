@@ -101,11 +101,10 @@ namespace {
 /// Share of the highest rate that blocks of a size reach, within some percent; measured with AVX2 and AVX-512, and of
 /// bf16 with AVX-512's units and with tiles. What lies across the vectors is copied first: the right operand for every row of blocks,
 /// the left one for every column.
-static const double kTileRow = std::getenv("TR") ? std::atof(std::getenv("TR")) : 200, kTileColumn = std::getenv("TC") ? std::atof(std::getenv("TC")) : 20, kTileTurned = std::getenv("TT") ? std::atof(std::getenv("TT")) : 300;
 double blockRate(const Gemm &gemm, Units units, int64_t rows, int64_t columns) {
   const double perRow = 1.0 / static_cast<double>(rows), perColumn = 1.0 / static_cast<double>(columns);
   if (units == Units::tiles)
-    return 1 / ((1 + kTileRow * perRow) * (1 + (gemm.transposeA ? kTileTurned : kTileColumn) * perColumn));
+    return 1 / ((1 + 200 * perRow) * (1 + (liesAsTiles(gemm) ? 20 : 300) * perColumn));
   if (units == Units::bf16)
     return 1 / ((1 + 10 * perRow) * (1 + (gemm.transposeA ? 40 : 12) * perColumn));
   return 1 /

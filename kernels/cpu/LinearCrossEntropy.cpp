@@ -69,7 +69,7 @@ struct Head {
 
   /// Row `row` of the chunk at `first`: logits -> loss, and logits -> their gradient before scaling by `scale`.
   void row(const Pass &pass, int64_t first, int64_t row) const {
-    float *x = pass.logits + row * classes;
+    float *x = pass.logits + row * headLine(classes);
     int64_t label = labels.at(pass.launch, first + row);
     if (label < 0) {
       pass.losses[first + row] = 0;
@@ -105,11 +105,11 @@ struct Head {
   }
 
   /// From a row of the logits' gradients to the next, in elements of their type.
-  int64_t logitLine() const { return type == DType::bf16 ? 2 * classes : classes; }
+  int64_t logitLine() const { return type == DType::bf16 ? 2 * headLine(classes) : headLine(classes); }
   Stored logitGradients(const Pass &pass) const { return {pass.logits, type}; }
 
   Gemm forwardGemm(int64_t count) const {
-    return {false, !transposed, count, classes, width, width, transposed ? classes : width, classes};
+    return {false, !transposed, count, classes, width, width, transposed ? classes : width, headLine(classes)};
   }
   Gemm hiddenGemm(int64_t count) const {
     return {false, transposed, count, width, classes, logitLine(), transposed ? classes : width, width};
@@ -191,7 +191,7 @@ struct Head {
   /// The workspace, as the catalogue orders it.
   Pass begin(const Launch &launch) const {
     double *losses = static_cast<double *>(launch.operands.back());
-    float *logits = reinterpret_cast<float *>(losses + rows), *parts = logits + chunk * classes, *sums = parts;
+    float *logits = reinterpret_cast<float *>(losses + headLosses(rows)), *parts = logits + chunk * headLine(classes), *sums = parts;
     if (dhidden.present && inParts())
       sums += (classChunks(classes).count - dhidden.native) * chunk * width;
     float *dweightSums = dweight.place(launch, 0, sums);

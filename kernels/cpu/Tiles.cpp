@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t kSide = 16, kPair = 32; ///< rows of a tile, and of two; a tile's row is 16 floats or 32 of bf16
 constexpr int64_t kTile = kSide * kPair;
+constexpr int64_t kLine = 64; ///< bytes, of the cache
 /// Parts that stay in the caches: columns of B by pairs in the first, what is packed of both in the second.
 constexpr int64_t kDeepest = 768, kTall = 256, kOfB = 512 * 768; ///< elements
 constexpr int64_t partDepth(int64_t k) { return Chunks(k, ceilDivide(k, kDeepest), kPair).size; }
@@ -198,20 +199,12 @@ MT_TILES_INLINE void finish(const float *sums, int64_t rows, int64_t columns, co
   }
 }
 
-/// Whether tiles may be read where they lie: whole, of lines of the cache, and not all in one of its sets.
-bool liesAsTiles(const Gemm &gemm, const Bf16 *a) {
-  constexpr int64_t kLine = 64, kSets = 8192;
-  const int64_t bytes = gemm.lda * static_cast<int64_t>(sizeof(Bf16));
-  return !gemm.transposeA && gemm.k % kPair == 0 && bytes % kLine == 0 && bytes % kSets != 0 &&
-         reinterpret_cast<uintptr_t>(a) % kLine == 0;
-}
-
 /// One call: some columns of C at a time, of these some of the summed dimension, of these some rows.
 class Multiplication {
 public:
   MT_TILES Multiplication(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const TileResult &result, std::byte *scratch)
       : gemm(gemm), a(a), b(b), result(result), inPlace(result.type == DType::f32 && result.alpha == 1),
-        isDirect(liesAsTiles(gemm, a)), deep(partDepth(gemm.k)), wide(partWidth(gemm.n, deep)) {
+        isDirect(liesAsTiles(gemm) && reinterpret_cast<uintptr_t>(a) % kLine == 0), deep(partDepth(gemm.k)), wide(partWidth(gemm.n, deep)) {
     right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep;
     sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), kTall) * deep);
   }
@@ -306,6 +299,12 @@ bool hasTiles() {
   return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kLeast) == kLeast && isLent;
 }
 
+bool liesAsTiles(const Gemm &gemm) {
+  constexpr int64_t kSets = 8192;
+  const int64_t bytes = gemm.lda * static_cast<int64_t>(sizeof(Bf16));
+  return !gemm.transposeA && gemm.k % kPair == 0 && bytes % kLine == 0 && bytes % kSets != 0;
+}
+
 uint64_t tileScratch(const Gemm &gemm) {
   const int64_t deep = partDepth(gemm.k), wide = partWidth(gemm.n, deep),
                 tall = std::min(padded(gemm.m), kTall), sums = gemm.k > kDeepest ? padded(gemm.m) * wide : 0;
@@ -323,6 +322,7 @@ void multiplyByTiles(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const TileR
 namespace mt::kernels::cpu {
 
 bool hasTiles() { return false; }
+bool liesAsTiles(const Gemm &) { return false; }
 uint64_t tileScratch(const Gemm &) { return 0; }
 void multiplyByTiles(const Gemm &, const Bf16 *, const Bf16 *, const TileResult &, std::byte *) {}
 

@@ -13,6 +13,10 @@ namespace mt::kernels::cpu {
 /// Whether the processor has tiles for bf16, the system lends them, and instruction sets are not held to less.
 bool hasTiles();
 
+/// Whether A is read where it lies, if it begins with a line of the cache: of whole lines, and not all in few of the sets
+/// of a cache. What does not is packed for every few columns of C.
+bool liesAsTiles(const Gemm &gemm);
+
 /// C = alpha * sums + bias, and, if it adds, what C holds.
 struct TileResult {
   void *c;

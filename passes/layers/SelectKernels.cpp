@@ -1,6 +1,7 @@
 // mt-select-kernels: templates made to fit the kernel catalogue.
 #include "compiler/nn/KernelCall.h"
 #include "compiler/target/CostModel.h"
+#include "kernels/Blocks.h"
 #include "passes/Passes.h"
 #include "passes/Settings.h"
 
@@ -19,20 +20,21 @@ constexpr int64_t kChunkBytes = 64 << 20, kMostChunkBytes = 512 << 20;
 /// How much longer than with the best chunk a head may take.
 constexpr double kNearBest = 1.02;
 
-/// Rows per chunk: as many as kChunkBytes hold, a multiple of 16, at least 16, and no more than there are. Each chunk reads the
+/// Rows per chunk: as many as kChunkBytes hold, at least 16, in as few chunks evenly, of multiples of 16. Each chunk reads the
 /// weight, and its gradient's sums again: on a target where that costs time, the smallest that comes near the best.
 template <typename Op> void setChunk(Op op, const target::Target *target) {
   if (op.getChunk() > 0)
     return;
   const int64_t rows = shapeOf(op.getHidden())[0], classes = shapeOf(op.getWeight())[op.getTransposed() ? 1 : 0];
   const int64_t least = std::max<int64_t>(16, kChunkBytes / (4 * classes) / 16 * 16);
-  op.setChunk(std::min(rows, least));
+  auto evenly = [&](int64_t chunk) { return std::min(rows, kernels::Chunks(rows, kernels::ceilDivide(rows, chunk), 16).size); };
+  op.setChunk(evenly(least));
   if (!target)
     return;
   std::vector<std::pair<int64_t, double>> tried;
   for (int64_t chunk = least; tried.empty() || (chunk / 2 < rows && 4 * classes * chunk <= kMostChunkBytes); chunk *= 2) {
-    op.setChunk(std::min(rows, chunk));
-    tried.emplace_back(std::min(rows, chunk), target::kernelSeconds(*target, kernelCallOf(op).signature));
+    op.setChunk(evenly(chunk));
+    tried.emplace_back(evenly(chunk), target::kernelSeconds(*target, kernelCallOf(op).signature));
   }
   const double best = std::ranges::min_element(tried, {}, &std::pair<int64_t, double>::second)->second;
   op.setChunk(std::ranges::find_if(tried, [&](const auto &one) { return one.second <= kNearBest * best; })->first);
