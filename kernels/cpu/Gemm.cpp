@@ -3,6 +3,7 @@
 #include "kernels/Blocks.h"
 #include "kernels/cpu/Tiles.h"
 #include "kernels/cpu/TransposeTile.h"
+#include "kernels/cpu/Vector.h"
 #include "runtime/base/OutOfMemory.h"
 
 #include <dnnl.h>
@@ -73,6 +74,13 @@ static std::byte *ownScratch(uint64_t bytes) {
       endForMemory();
   }
   return memory.get();
+}
+
+void roundForUnits(const float *from, int64_t count, Bf16 *to) {
+  if (hasTiles())
+    roundForTiles(from, count, to);
+  else
+    vec::narrow(from, count, false, to);
 }
 
 bool hasBf16Units() {

@@ -97,7 +97,7 @@ struct Head {
       vec::scaleLess(x, scaled, each, x, classes);
     x[label] -= static_cast<float>(factor * loss.ofLabel() * (1 - share * share));
     if (type == DType::bf16) // in the first half of the row's place: each is read before it is written over
-      storer<float>(type)(x, x, 0, classes, false);
+      roundForUnits(x, classes, reinterpret_cast<Bf16 *>(x));
   }
 
   Stored hiddenAt(const Pass &pass, int64_t row) const {

@@ -231,7 +231,7 @@ private:
   float *sums;              ///< [m, wide], where they are not in C and the summed dimension is deeper
   int64_t column, begin, row; ///< where the part begins
   int64_t depth, tiles;     ///< of the summed dimension
-  alignas(64) float square[kPair * kPair] = {};
+  alignas(64) float square[kPair * kPair];
 
   /// Rows by columns, both packed unless they are already.
   MT_TILES void multiplyPart() {
@@ -276,6 +276,7 @@ private:
     float *home = inPlace ? static_cast<float *>(result.c) + m * gemm.ldc + n : sums + m * wide + n - column;
     int64_t line = inPlace ? gemm.ldc : wide;
     if (inPlace && isEdge) { // tiles would reach beyond C
+      std::fill_n(square, continues ? kPair * kPair : 0, 0.0F);
       for (int64_t i = 0; continues && i < rows; ++i)
         std::copy_n(home + i * line, columns, square + i * kPair);
       home = square, line = kPair;
@@ -315,6 +316,15 @@ void multiplyByTiles(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const TileR
   Multiplication(gemm, a, b, result, scratch)();
 }
 
+MT_TILES void roundForTiles(const float *from, int64_t count, Bf16 *to) {
+  for (int64_t i = 0; i < count; i += kPair) {
+    const uint32_t mask = first(std::min(kPair, count - i));
+    const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from + i),
+                 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> kSide), from + i + kSide);
+    _mm512_mask_storeu_epi16(to + i, mask, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+  }
+}
+
 } // namespace mt::kernels::cpu
 
 #else
@@ -323,6 +333,7 @@ namespace mt::kernels::cpu {
 
 bool hasTiles() { return false; }
 bool liesAsTiles(const Gemm &) { return false; }
+void roundForTiles(const float *, int64_t, Bf16 *) {}
 uint64_t tileScratch(const Gemm &) { return 0; }
 void multiplyByTiles(const Gemm &, const Bf16 *, const Bf16 *, const TileResult &, std::byte *) {}
 
