@@ -1,5 +1,6 @@
 #include "kernels/cpu/InstructionSet.h"
 
+#include "kernels/cpu/Tiles.h"
 #include <dnnl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,9 +35,10 @@ constexpr auto kNames = [] {
 std::string instructionSet() {
   int64_t supported = hwy::SupportedTargets();
   const dnnl_version_t *library = dnnl_version();
-  return fmt::format("{}, oneDNN {}.{}.{} {:x}", hwy::TargetName(supported & -supported), // the best is the lowest bit
+  return fmt::format("{}, oneDNN {}.{}.{} {:x}{}",
+                     hwy::TargetName(supported & -supported), // the best is the lowest bit
                      library->major, library->minor, library->patch,
-                     static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
+                     static_cast<unsigned>(dnnl_get_effective_cpu_isa()), hasTiles() ? ", tiles" : "");
 }
 
 std::span<const std::string_view> instructionSetNames() { return kNames; }

@@ -24,10 +24,9 @@ constexpr int64_t kSide = 16, kPair = 32; ///< rows of a tile, and of two; a til
 constexpr int64_t kTile = kSide * kPair;
 constexpr int64_t kLine = 64; ///< bytes, of the cache
 /// Parts that stay in the caches: columns of B by pairs in the first, what is packed of both in the second.
-constexpr int64_t kDeepest = 768, kTall = 256, kOfB = 512 * 768; ///< elements
+constexpr int64_t kDeepest = 768, kTall = 256, kOfB = 1024 * 768; ///< in elements
 constexpr int64_t partDepth(int64_t k) { return Chunks(k, ceilDivide(k, kDeepest), kPair).size; }
 constexpr int64_t partWidth(int64_t n, int64_t deep) { return Chunks(n, ceilDivide(n, kOfB / deep), kPair).size; }
-
 
 constexpr int64_t padded(int64_t count) { return ceilDivide(count, kPair) * kPair; }
 
@@ -139,7 +138,7 @@ struct Ahead {
   }
 };
 
-/// 32 x 32 of C: from zeros, or from what is at `from`, rows `line` bytes apart; sums go to `to`.
+/// 32 x 32 of C: from zeros, or from what is at `from`; sums go to `to`. Rows of either are so many floats apart.
 MT_TILES_INLINE void multiplyTiles(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles, const float *from,
                                    int64_t fromLine, float *to, int64_t toLine, const Ahead &ahead) {
   const int64_t in = fromLine * 4, out = toLine * 4;
@@ -228,7 +227,7 @@ private:
   const bool isDirect;      ///< A is read where it lies
   const int64_t deep, wide; ///< of a part
   Bf16 *right, *left;       ///< packed, of B and of A
-  float *sums;              ///< [m, wide], where they are not in C and the summed dimension is deeper
+  float *sums;              ///< [m, wide], where they are not in C and there are several parts
   int64_t column, begin, row; ///< where the part begins
   int64_t depth, tiles;     ///< of the summed dimension
   alignas(64) float square[kPair * kPair];
@@ -251,21 +250,26 @@ private:
         const Bf16 *tile = left + i * tiles * kPair;
         const Rows of = i < whole ? Rows{ofA.at(i, 0), ofA.at(i + kSide, 0), gemm.lda * 2, kPair}
                                   : Rows{tile, tile + kSide * tiles * kPair, 64, kTile};
-        Ahead ahead = {};
-        if (row == 0 && j + kPair < columns) {
-          const int64_t squares = ceilDivide(rows, kPair), line = i / kPair * kPair / squares;
-          ahead.linesOfB = (i / kPair + 1) * kPair / squares - line;
-          ahead.b = ofB.depthByDepth ? ofB.at(j + kPair, line) : ofB.at(j + kPair + line, 0);
-          ahead.lineOfB = ofB.line, ahead.stepOfB = ofB.depthByDepth ? kPair * ofB.line : kPair;
-        }
-        if (begin + depth >= gemm.k || inPlace) {
-          const auto size = static_cast<int64_t>(byteSize(result.type));
-          ahead.c = static_cast<std::byte *>(result.c) + ((row + i) * gemm.ldc + column + j) * size;
-          ahead.lineOfC = gemm.ldc * size, ahead.bytesOfC = kPair * size;
-        }
-        multiplySquare(of, packed, row + i, column + j, ahead);
+        multiplySquare(of, packed, row + i, column + j, aheadOf(ofB, rows, i, j));
       }
     }
+  }
+
+  /// While the square at (i, j) of a part is multiplied: those of the first rows share the columns of B behind j.
+  MT_TILES_INLINE Ahead aheadOf(const Panel &ofB, int64_t rows, int64_t i, int64_t j) const {
+    Ahead ahead = {};
+    if (row == 0 && j + kPair < ofB.across) {
+      const int64_t squares = ceilDivide(rows, kPair), line = i / kPair * kPair / squares;
+      ahead.linesOfB = (i / kPair + 1) * kPair / squares - line;
+      ahead.b = ofB.depthByDepth ? ofB.at(j + kPair, line) : ofB.at(j + kPair + line, 0);
+      ahead.lineOfB = ofB.line, ahead.stepOfB = ofB.depthByDepth ? kPair * ofB.line : kPair;
+    }
+    if (inPlace || begin + depth >= gemm.k) {
+      const auto size = static_cast<int64_t>(byteSize(result.type));
+      ahead.c = static_cast<std::byte *>(result.c) + ((row + i) * gemm.ldc + column + j) * size;
+      ahead.lineOfC = gemm.ldc * size, ahead.bytesOfC = kPair * size;
+    }
+    return ahead;
   }
 
   /// 32 x 32 of C, or as many as there are.
