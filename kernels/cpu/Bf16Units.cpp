@@ -1,6 +1,4 @@
 #include "kernels/cpu/Bf16Units.h"
-
-#include "kernels/cpu/Tiles.h"
 #include "runtime/base/OutOfMemory.h"
 
 #include <dnnl.hpp>
@@ -84,28 +82,11 @@ private:
         row(shape.bias ? made.bias_desc() : memory::desc()), primitive(std::move(made)), code(primitive) {}
 };
 
-class TileProduct : public Bf16Product {
-public:
-  explicit TileProduct(const Shape &shape) : shape(shape) {}
-
-  uint64_t scratch() const override { return tileScratch(shape.gemm); }
-  void run(const void *a, const void *b, void *c, const void *bias, std::byte *scratch) const override {
-    multiplyByTiles(shape.gemm, static_cast<const Bf16 *>(a), static_cast<const Bf16 *>(b),
-                    {.c = c, .type = shape.c, .adds = shape.adds, .bias = bias, .biasType = shape.bias.value_or(DType::f32)},
-                    scratch);
-  }
-
-private:
-  Shape shape;
-};
-
 } // namespace
 
 std::shared_ptr<const Bf16Product> Bf16Product::make(const Shape &shape) {
   if (!hasBf16Units())
     return nullptr;
-  if (hasTiles())
-    return std::make_shared<const TileProduct>(shape);
   holdToOneThread(); // what is prepared for several would be cut among them
   try {
     auto made = std::make_shared<const Matmul>(shape);

@@ -1,6 +1,5 @@
-// Products of bf16 matrices on the processor's units for them, on the calling thread alone: on AMX's tiles by our own
-// code (Tiles.h), with AVX-512 BF16 by oneDNN. Prepared once for a shape; where a processor has no such units there is
-// none. Private to kernels/cpu.
+// Products of bf16 matrices on AVX-512 BF16, by oneDNN, on the calling thread alone; on AMX's tiles they are our own
+// (Tiles.h). Prepared once for a shape; where a processor has no such units there is none. Private to kernels/cpu.
 #ifndef MT_KERNELS_CPU_BF16UNITS_H
 #define MT_KERNELS_CPU_BF16UNITS_H
 

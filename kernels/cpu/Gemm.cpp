@@ -126,27 +126,37 @@ double sharedRate(int64_t blocks, int64_t threads) {
 
 } // namespace
 
-/// Machines have from two cores to more than a hundred, and blocks are the same on all: of pools of such sizes the share
-/// with which each counts in choosing them. Small blocks cost floats more.
-struct Pools {
-  int64_t threads;
+/// Machines have from two cores to more than a hundred, and blocks are the same on all: the share with which pools of
+/// each size count in choosing them. Small blocks cost floats more.
+struct PoolShares {
   double ofFloats, ofUnits;
 };
-constexpr Pools kPools[] = {{2, 0.45, 0.35}, {8, 0.3, 0.3}, {32, 0.15, 0.2}, {128, 0.1, 0.15}};
+constexpr PoolShares kShares[] = {{0.45, 0.35}, {0.3, 0.3}, {0.15, 0.2}, {0.1, 0.15}};
+static_assert(std::size(kShares) == std::size(GemmBlocks::kPools));
 
-GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth) : depth(depth) {
+/// sharedRate() of one size of pool, or of all.
+static double sharedRate(Units units, int64_t blocks, std::optional<int64_t> threads) {
+  if (threads)
+    return sharedRate(blocks, *threads);
+  double shared = 0;
+  for (size_t i = 0; i < std::size(kShares); ++i)
+    shared +=
+        (units == Units::f32 ? kShares[i].ofFloats : kShares[i].ofUnits) * sharedRate(blocks, GemmBlocks::kPools[i]);
+  return shared;
+}
+
+GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, std::optional<int64_t> threads)
+    : depth(depth) {
   const bool isNarrow = units != Units::f32;
   const int64_t fewestColumns = isNarrow ? 96 : 192;
-  constexpr int64_t kFewestRows = 64, kLanes = 16;
+  const int64_t lines = units == Units::tiles ? 32 : 8, lanes = units == Units::tiles ? 32 : 16;
+  constexpr int64_t kFewestRows = 64;
   double best = 0;
   for (int64_t i = 1; i == 1 || i * kFewestRows <= gemm.m; ++i)
     for (int64_t j = 1; j == 1 || j * fewestColumns <= gemm.n; ++j) {
-      const Chunks tall(gemm.m, i, 8), wide(gemm.n, j, kLanes);
-      double shared = 0;
-      for (const Pools &pools : kPools)
-        shared += (isNarrow ? pools.ofUnits : pools.ofFloats) *
-                  sharedRate(tall.count * wide.count * depth.count * batches, pools.threads);
-      const double rate = blockRate(gemm, units, tall.size, wide.size) * shared;
+      const Chunks tall(gemm.m, i, lines), wide(gemm.n, j, lanes);
+      const double rate = blockRate(gemm, units, tall.size, wide.size) *
+                          sharedRate(units, tall.count * wide.count * depth.count * batches, threads);
       if (rate <= best)
         continue;
       best = rate;

@@ -8,6 +8,8 @@
 #include "kernels/cpu/ThreadPool.h"
 #include "runtime/base/Status.h"
 
+#include <optional>
+
 namespace mt::kernels::cpu {
 
 /// C [m, n] = alpha * op(A) [m, k] * op(B) [k, n] + beta * C; op transposes what is stored the other way round. Leading
@@ -37,13 +39,15 @@ void roundForUnits(const float *from, int64_t count, Bf16 *to);
 /// What multiplies: floats, or bf16 on the processor's units for it, which may be tiles.
 enum class Units : uint8_t { f32, bf16, tiles };
 
-/// How a product is cut, whatever the number of threads: rows and columns of a block, and parts of the summed
-/// dimension, which are one but where `depth` says otherwise. Blocks of the first part come first.
+/// How a product is cut: rows and columns of a block, and parts of the summed dimension, which are one but where
+/// `depth` says otherwise. Blocks of the first part come first. On tiles sums do not depend on blocks, which are then
+/// cut for a pool's size; else blocks are the same whatever the number of threads.
 struct GemmBlocks {
   int64_t rows = 1, columns = 1, down = 1, across = 1;
   Chunks depth;
-  /// Of a product that is computed `batches` times in one loop.
-  GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth);
+  static constexpr int64_t kPools[] = {2, 8, 32, 128}; ///< sizes that blocks are cut for
+  /// Of a product that is computed `batches` times in one loop, for pools of any size or of `threads` alone.
+  GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, std::optional<int64_t> threads = {});
   int64_t count() const { return down * across * depth.count; }
 
   /// Where a block lies: first row and column of its result, and of the summed dimension.

@@ -47,15 +47,28 @@ StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, 
     : StoredProduct(gemm, alpha, types, batches, {gemm.k, 1}) {}
 
 StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches, Chunks depth)
-    : gemm(gemm), cut(gemm, Units::f32, batches, depth), alpha(alpha), types(types), batches(batches) {
-  if (types.a != DType::bf16 || types.b != DType::bf16 || alpha != 1 || !hasBf16Units())
-    return;
-  cut = GemmBlocks(gemm, hasTiles() ? Units::tiles : Units::bf16, batches, depth);
-  prepareUnits();
+    : gemm(gemm), alpha(alpha), types(types), batches(batches) {
+  const bool isNarrow = types.a == DType::bf16 && types.b == DType::bf16 && hasBf16Units();
+  onTiles = isNarrow && hasTiles();
+  for (const int64_t threads : GemmBlocks::kPools)
+    if (onTiles)
+      cuts.emplace_back(gemm, Units::tiles, batches, depth, threads);
+  if (!onTiles)
+    cuts.emplace_back(gemm, isNarrow && alpha == 1 ? Units::bf16 : Units::f32, batches, depth);
+  if (!onTiles && isNarrow && alpha == 1)
+    prepareUnits();
+}
+
+const GemmBlocks &StoredProduct::cutFor(const ThreadPool &pool) const {
+  size_t at = 0;
+  while (at + 1 < cuts.size() && GemmBlocks::kPools[at] < pool.threads())
+    ++at;
+  return cuts[at];
 }
 
 void StoredProduct::prepareUnits() {
   Prepared made;
+  const GemmBlocks &cut = cuts.front();
   for (size_t lastRow : {0u, 1u})
     for (size_t lastColumn : {0u, 1u})
       for (size_t lastPart : {0u, 1u})
@@ -71,14 +84,25 @@ void StoredProduct::prepareUnits() {
   units = std::move(made);
 }
 
-/// Whether blocks may be widened, as they all are without units, and with them where a bf16 result gains both an addend
-/// and a product: it is rounded once.
-bool StoredProduct::canWiden() const { return !units[0][0][0][0] || (types.addend && types.c == DType::bf16); }
+/// Whether blocks may be widened, as they all are without units, and with those of AVX-512 where a bf16 result gains
+/// both an addend and a product: it is rounded once.
+bool StoredProduct::canWiden() const {
+  return !onTiles && (!units[0][0][0][0] || (types.addend && types.c == DType::bf16));
+}
 
 Scratch StoredProduct::scratch() const {
   if (allF32(types.a, types.b, types.c))
-    return blockScratch(gemm, cut);
+    return blockScratch(gemm, cuts.front());
   Scratch most;
+  int64_t m = 0, n = 0;
+  for (const GemmBlocks &cut : cuts) {
+    m = std::max(m, std::min(cut.rows, gemm.m)), n = std::max(n, std::min(cut.columns, gemm.n));
+    for (const int64_t rows : {cut.rows, gemm.m - (cut.down - 1) * cut.rows})
+      for (const int64_t columns : {cut.columns, gemm.n - (cut.across - 1) * cut.columns})
+        for (const int64_t deep :
+             {cut.depth.size, cut.depth.end(cut.depth.count - 1) - cut.depth.begin(cut.depth.count - 1)})
+          most.own = std::max(most.own, onTiles ? tileScratch({.m = rows, .n = columns, .k = deep}) : 0);
+  }
   for (const auto &row : units)
     for (const auto &column : row)
       for (const auto &part : column)
@@ -86,13 +110,14 @@ Scratch StoredProduct::scratch() const {
           most.own = std::max(most.own, unit ? unit->scratch() : 0);
   if (!canWiden())
     return most;
-  const int64_t m = std::min(cut.rows, gemm.m), n = std::min(cut.columns, gemm.n), depth = std::min(kPanel, gemm.k);
+  const int64_t depth = std::min(kPanel, gemm.k);
   return most.either({.own = sizeof(float) * static_cast<uint64_t>(blockFloats(m, n, depth, types.c == DType::f32)),
                       .library = libraryScratch(m, n, depth)});
 }
 
-void StoredProduct::multiply(int64_t block, Stored a, Stored b, StoredResult c, Stored bias, Stored addend,
-                             float *sums) const {
+void StoredProduct::multiply(const ThreadPool &pool, int64_t block, Stored a, Stored b, StoredResult c, Stored bias,
+                             Stored addend, float *sums) const {
+  const GemmBlocks &cut = cutFor(pool);
   const Block at = cut.at(gemm, block);
   if (at.part > 0)
     c = {sums + (at.part - 1) * batches * gemm.m * gemm.n, DType::f32, false};
@@ -102,12 +127,31 @@ void StoredProduct::multiply(int64_t block, Stored a, Stored b, StoredResult c, 
                          static_cast<const float *>(bias.data), static_cast<const float *>(addend.data));
   a = a.at(gemm.transposeA ? at.begin * gemm.lda : at.begin);
   b = b.at(gemm.transposeB ? at.begin : at.begin * gemm.ldb);
-  if (!multiplyByUnits(at, a, b, c, bias, addend))
+  if (onTiles)
+    multiplyOnTiles(at, a, b, c, bias, addend);
+  else if (!multiplyByUnits(cut, at, a, b, c, bias, addend))
     multiplyWidened(at, a, b, c, bias, addend);
 }
 
-bool StoredProduct::multiplyByUnits(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
+void StoredProduct::multiplyOnTiles(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
                                     Stored addend) const {
+  Gemm part = gemm;
+  part.m = at.rows, part.n = at.columns, part.k = at.depth;
+  const int64_t place = at.row * gemm.ldc + at.column;
+  multiplyByTiles(part, static_cast<const Bf16 *>(a.at(gemm.transposeA ? at.row : at.row * gemm.lda).data),
+                  static_cast<const Bf16 *>(b.at(gemm.transposeB ? at.column * gemm.ldb : at.column).data),
+                  {.c = c.at(place).data,
+                   .type = c.type,
+                   .adds = c.adds,
+                   .alpha = alpha,
+                   .bias = bias.data ? bias.at(at.column).data : nullptr,
+                   .biasType = bias.type,
+                   .addend = addend.data ? addend.at(place).data : nullptr},
+                  ThreadPool::scratch(tileScratch(part)));
+}
+
+bool StoredProduct::multiplyByUnits(const GemmBlocks &cut, const Block &at, Stored a, Stored b, StoredResult c,
+                                    Stored bias, Stored addend) const {
   if (!units[0][0][0][0] || (addend.data && c.adds && c.type == DType::bf16))
     return false;
   a = a.at(gemm.transposeA ? at.row : at.row * gemm.lda);
@@ -174,16 +218,16 @@ void StoredProduct::multiplyWidened(const Block &at, Stored a, Stored b, StoredR
 void StoredProduct::addParts(ThreadPool &pool, StoredResult c, const float *sums) const {
   constexpr int64_t kElements = 16384; // of a loop's chunk
   const int64_t elements = batches * gemm.m * gemm.n;
-  if (cut.depth.count > 1)
+  if (cuts.front().depth.count > 1)
     pool.parallelFor(ceilDivide(elements, kElements), [&](int64_t chunk) {
       const int64_t begin = chunk * kElements, count = std::min(kElements, elements - begin);
-      for (int64_t part = 1; part < cut.depth.count; ++part)
+      for (int64_t part = 1; part < cuts.front().depth.count; ++part)
         vec::add(sums + (part - 1) * elements + begin, static_cast<float *>(c.data) + begin, count);
     });
 }
 
 void StoredProduct::multiplyOver(ThreadPool &pool, Stored a, Stored b, StoredResult c, float *sums) const {
-  pool.parallelFor(cut.count(), [&](int64_t block) { multiply(block, a, b, c, {}, {}, sums); });
+  pool.parallelFor(blocks(pool), [&](int64_t block) { multiply(pool, block, a, b, c, {}, {}, sums); });
   addParts(pool, c, sums);
 }
 

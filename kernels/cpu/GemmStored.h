@@ -9,6 +9,7 @@
 #include "kernels/cpu/Gemm.h"
 
 #include <array>
+#include <vector>
 
 namespace mt::kernels::cpu {
 
@@ -48,12 +49,12 @@ public:
   /// result without bias or addend, whose rows follow one another.
   StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches, Chunks depth);
 
-  int64_t blocks() const { return cut.count(); }
+  int64_t blocks(const ThreadPool &pool) const { return cutFor(pool).count(); }
   /// What each thread takes.
   Scratch scratch() const;
-  /// One block, on the calling thread. `sums`: those of its batch.
-  void multiply(int64_t block, Stored a, Stored b, StoredResult c, Stored bias = {}, Stored addend = {},
-                float *sums = nullptr) const;
+  /// One block of those for a pool, on the calling thread. `sums`: those of its batch.
+  void multiply(const ThreadPool &pool, int64_t block, Stored a, Stored b, StoredResult c, Stored bias = {},
+                Stored addend = {}, float *sums = nullptr) const;
   /// Adds the parts, in their order, to the results of all batches, over the pool.
   void addParts(ThreadPool &pool, StoredResult c, const float *sums) const;
   /// All blocks over the pool, without bias or addend, of one batch.
@@ -65,15 +66,19 @@ private:
   /// that do.
   using Prepared = std::array<std::array<std::array<std::array<std::shared_ptr<const Bf16Product>, 2>, 2>, 2>, 2>;
   Gemm gemm;
-  GemmBlocks cut;
+  std::vector<GemmBlocks> cuts; ///< one, or where tiles multiply one for each of GemmBlocks::kPools
   float alpha;
   Types types;
   int64_t batches;
   Prepared units; ///< all of them, or none
+  bool onTiles = false;
 
+  const GemmBlocks &cutFor(const ThreadPool &pool) const;
   bool canWiden() const;
   void prepareUnits();
-  bool multiplyByUnits(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
+  void multiplyOnTiles(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
+  bool multiplyByUnits(const GemmBlocks &cut, const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
+                       Stored addend) const;
   void multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
 };
 

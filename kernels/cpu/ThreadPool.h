@@ -34,7 +34,7 @@ public:
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;
 
-  int threads() const { return static_cast<int>(workers.size()) + 1; }
+  int threads() const { return recorded ? recordedFor : static_cast<int>(workers.size()) + 1; }
 
   /// Calls body(chunk) for every chunk in [0, chunks), in any order and on any thread, and returns when all are done.
   /// Bodies must not throw and must not call parallelFor.
@@ -47,9 +47,9 @@ public:
   /// apart. Before the first loop; the memory must outlive the last one.
   void lendScratch(std::byte *memory, size_t each, int callers);
 
-  /// From now on loops run on the calling thread alone, and leave the seconds of each of their chunks here: from which
-  /// follows what pools of other sizes would take. Null ends it.
-  void record(std::vector<std::vector<double>> *loops) { recorded = loops; }
+  /// From now on loops run on the calling thread alone, as this were a pool of `threads`, and leave the seconds of each
+  /// of their chunks here: from which follows what such a pool would take. Null ends it.
+  void record(std::vector<std::vector<double>> *loops, int threads = 1) { recorded = loops, recordedFor = threads; }
 
   /// At least `bytes` bytes for the calling thread, aligned to 64, undefined, valid until it asks again. What was lent
   /// if it suffices, else allocated, and kept by the thread.
@@ -83,6 +83,7 @@ private:
   std::deque<Loop *> loops;
   bool stopping = false;
   std::vector<std::vector<double>> *recorded = nullptr;
+  int recordedFor = 1;
   uint64_t loan = 0; ///< a number of its own for every loan; 0: none
   std::byte *lent = nullptr;
   size_t lentEach = 0;

@@ -190,6 +190,8 @@ MT_TILES_INLINE void finish(const float *sums, int64_t rows, int64_t columns, co
         value = _mm512_add_ps(value, bias);
       if (result.adds)
         value = _mm512_add_ps(value, loadFloats(result.c, result.type, place, mask));
+      if (result.addend)
+        value = _mm512_add_ps(value, loadFloats(result.addend, result.type, place, mask));
       if (result.type == DType::f32)
         _mm512_mask_storeu_ps(static_cast<float *>(result.c) + place, mask, value);
       else
@@ -276,7 +278,7 @@ private:
   MT_TILES_INLINE void multiplySquare(const Rows &of, const Bf16 *packed, int64_t m, int64_t n, const Ahead &ahead) {
     const int64_t rows = std::min(kPair, gemm.m - m), columns = std::min(kPair, gemm.n - n);
     const bool isEdge = rows < kPair || columns < kPair, continues = begin > 0 || (inPlace && result.adds);
-    const bool isFinished = begin + depth >= gemm.k && (!inPlace || result.bias);
+    const bool isFinished = begin + depth >= gemm.k && (!inPlace || result.bias || result.addend);
     float *home = inPlace ? static_cast<float *>(result.c) + m * gemm.ldc + n : sums + m * wide + n - column;
     int64_t line = inPlace ? gemm.ldc : wide;
     if (inPlace && isEdge) { // tiles would reach beyond C
@@ -288,10 +290,13 @@ private:
     float *to = isFinished ? square : home;
     multiplyTiles(of, packed, packed + kSide * tiles * kPair, tiles, continues ? home : nullptr, line, to,
                   isFinished ? kPair : line, ahead);
-    if (isFinished)
-      finish(square, rows, columns, {result.c, result.type, result.adds && !inPlace, result.alpha, result.bias, result.biasType}, n, m * gemm.ldc + n, gemm.ldc);
-    else if (to == square)
+    if (isFinished) {
+      TileResult whole = result;
+      whole.adds = result.adds && !inPlace;
+      finish(square, rows, columns, whole, n, m * gemm.ldc + n, gemm.ldc);
+    } else if (to == square) {
       finish(square, rows, columns, {.c = result.c}, n, m * gemm.ldc + n, gemm.ldc);
+    }
   }
 };
 

@@ -17,7 +17,7 @@ bool hasTiles();
 /// of a cache. What does not is packed for every few columns of C.
 bool liesAsTiles(const Gemm &gemm);
 
-/// C = alpha * sums + bias, and, if it adds, what C holds.
+/// C = alpha * sums + bias + addend, and, if it adds, what C holds: rounded once.
 struct TileResult {
   void *c;
   DType type = DType::f32; ///< f32 or bf16
@@ -25,6 +25,7 @@ struct TileResult {
   float alpha = 1;
   const void *bias = nullptr; ///< a row of n, if any
   DType biasType = DType::f32;
+  const void *addend = nullptr; ///< of C's type, lying as C does, if any
 };
 
 /// Each element of C is summed in f32 in the order of k, by pairs, whatever m and n are; subnormal numbers count as zero,

@@ -1,9 +1,10 @@
 // What a step of a plan takes of pools of 2 to 128 threads, simulated from the measured times of each loop's chunks on one:
 // `pool_bench PLAN.bin ...`. Chunks go to threads as they become free, in their order, as the pool deals them out; waking a
 // thread takes kWake. Memory that threads share is not simulated: it is of work that fits caches, as products' blocks do.
-#include "kernels/cpu/CpuKernels.h"
-#include "runtime/plan/PlanFile.h"
 #include "kernels/SignatureText.h"
+#include "kernels/cpu/CpuKernels.h"
+#include "kernels/cpu/Tiles.h"
+#include "runtime/plan/PlanFile.h"
 
 #include <fmt/format.h>
 
@@ -56,7 +57,8 @@ struct Operands {
   }
 };
 
-Measured measure(Signature call) {
+/// As a pool of so many threads would run it.
+Measured measure(Signature call, int threads) {
   std::erase_if(call.operands, [](const OperandType &operand) { return operand.effect == kernels::Effect::scratch; });
   if (const uint64_t bytes = kernels::workspaceBytes(call, kernels::Backend::cpu))
     call.operands.push_back({kernels::DType::u8, {static_cast<int64_t>(bytes)}, kernels::Effect::scratch, true});
@@ -68,7 +70,7 @@ Measured measure(Signature call) {
   kernels::cpu::ThreadPool pool(1);
   for (int i = 0; i < kTries; ++i) {
     Measured one;
-    pool.record(&one.loops);
+    pool.record(&one.loops, threads);
     const auto begin = std::chrono::steady_clock::now();
     if (!(*run)({.operands = operands.addresses, .accumulate = 0, .pool = pool}).ok())
       return {};
@@ -105,6 +107,22 @@ double secondsOf(const Measured &measured, int threads) {
   return seconds;
 }
 
+/// Blocks on tiles are cut for some sizes of pools, others are the same for all: which of them one of so many has.
+size_t cutFor(int threads) {
+  const auto &pools = kernels::cpu::GemmBlocks::kPools;
+  const auto found = std::ranges::find_if(pools, [&](int64_t pool) { return pool >= threads; });
+  return kernels::cpu::hasTiles() ? static_cast<size_t>(std::min(found, std::end(pools) - 1) - std::begin(pools)) : 0;
+}
+
+/// A call as each of those sizes of pools would run it.
+std::vector<Measured> measure(const Signature &call) {
+  std::vector<Measured> all;
+  for (const int threads : kThreads)
+    if (cutFor(threads) == all.size())
+      all.push_back(measure(call, threads));
+  return all;
+}
+
 bool isProduct(const Signature &call) {
   return call.kernel.starts_with("matmul") || call.kernel.starts_with("linear_cross") || call.kernel.starts_with("expert");
 }
@@ -120,12 +138,15 @@ Status simulate(const std::string &path) {
     std::string text;
     double runs;
     bool isProduct;
-    Measured measured;
+    std::vector<Measured> measured; ///< by cutFor()
+
+    double one() const { return runs * measured.front().seconds; }
+    double of(int threads) const { return runs * secondsOf(measured[cutFor(threads)], threads); }
   };
   std::vector<Row> rows;
   for (const auto &[text, call] : calls)
     rows.push_back({text, call.second, isProduct(call.first), measure(call.first)});
-  std::ranges::sort(rows, std::greater(), [](const Row &row) { return row.runs * row.measured.seconds; });
+  std::ranges::sort(rows, std::greater(), &Row::one);
   fmt::print("{}: efficiency of pools, from chunks timed on one thread\n{:>9} {:>7}", path, "ms a step", "chunks");
   for (const int threads : kThreads)
     fmt::print("{:>6}", threads);
@@ -139,20 +160,19 @@ Status simulate(const std::string &path) {
   for (const bool productsOnly : {false, true}) {
     double all = 0;
     for (const Row &row : rows)
-      all += productsOnly && !row.isProduct ? 0 : row.runs * row.measured.seconds;
+      all += productsOnly && !row.isProduct ? 0 : row.one();
     for (const Row &row : rows) {
-      if (productsOnly || row.runs * row.measured.seconds < 0.005 * all)
+      if (productsOnly || row.one() < 0.005 * all)
         continue;
       size_t chunks = 0;
-      for (const std::vector<double> &loop : row.measured.loops)
+      for (const std::vector<double> &loop : row.measured.front().loops)
         chunks = std::max(chunks, loop.size());
-      line(row.text, row.runs * row.measured.seconds, fmt::format("{}", chunks),
-           [&](int threads) { return row.runs * secondsOf(row.measured, threads); });
+      line(row.text, row.one(), fmt::format("{}", chunks), [&](int threads) { return row.of(threads); });
     }
     line(productsOnly ? "all products" : "all calls", all, "", [&](int threads) {
       double seconds = 0;
       for (const Row &row : rows)
-        seconds += productsOnly && !row.isProduct ? 0 : row.runs * secondsOf(row.measured, threads);
+        seconds += productsOnly && !row.isProduct ? 0 : row.of(threads);
       return seconds;
     });
   }

@@ -53,10 +53,12 @@ void expectProduct(const Case &c, std::mt19937 &random) {
   const Gemm &g = c.gemm;
   const Matrix a((g.transposeA ? g.k : g.m) * g.lda, c.isAligned, random),
       b((g.transposeB ? g.n : g.k) * g.ldb, c.isAligned, random);
-  Result result(c.what.type, g.m * g.ldc, random), bias(c.what.biasType, g.n, random);
+  Result result(c.what.type, g.m * g.ldc, random), bias(c.what.biasType, g.n, random),
+      addend(c.what.type, g.m * g.ldc, random);
   const Result before = result;
   TileResult what = c.what;
-  what.c = result.data(), what.bias = c.what.bias ? bias.data() : nullptr;
+  what.c = result.data(), what.bias = c.what.bias ? bias.data() : nullptr,
+  what.addend = c.what.addend ? addend.data() : nullptr;
   const auto bytes = tileScratch(g);
   std::unique_ptr<std::byte, decltype(&std::free)> scratch(
       static_cast<std::byte *>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free);
@@ -75,7 +77,7 @@ void expectProduct(const Case &c, std::mt19937 &random) {
       for (int64_t k = 0; k < g.k; ++k)
         sum += a.at(g.transposeA ? k * g.lda + i : i * g.lda + k) * b.at(g.transposeB ? j * g.ldb + k : k * g.ldb + j);
       sum = sum * static_cast<double>(what.alpha) + (what.bias ? bias.at(static_cast<size_t>(j)) : 0) +
-            (what.adds ? before.at(place) : 0);
+            (what.adds ? before.at(place) : 0) + (what.addend ? addend.at(place) : 0);
       const double rounded = what.type == DType::bf16 ? std::abs(sum) * 0x1p-8 : 0;
       ASSERT_NEAR(result.at(place), sum, rounded + 2e-5 * std::sqrt(static_cast<double>(g.k)) + 1e-6)
           << g.m << " x " << g.n << " x " << g.k << (g.transposeA ? ", A^T" : "") << (g.transposeB ? ", B^T" : "")
@@ -105,7 +107,8 @@ TEST(Tiles, MultiplyWhateverTheShape) {
               .adds = random() % 2 == 0,
               .alpha = random() % 2 == 0 ? 1.0f : 0.125f,
               .bias = random() % 3 == 0 ? &kAny : nullptr,
-              .biasType = random() % 2 == 0 ? DType::f32 : DType::bf16};
+              .biasType = random() % 2 == 0 ? DType::f32 : DType::bf16,
+              .addend = random() % 3 == 0 ? &kAny : nullptr};
     expectProduct(c, random);
     if (HasFatalFailure())
       return;
