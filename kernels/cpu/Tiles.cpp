@@ -127,14 +127,20 @@ struct Ahead {
   int64_t lineOfB, stepOfB; ///< from a line to the next, and between those of a tile and the next
   int64_t linesOfB;         ///< of a tile
   std::byte *c;
+  const std::byte *addend;   ///< null: none
   int64_t lineOfC, bytesOfC; ///< of a row
 
+  MT_TILES_INLINE void fetchRow(int64_t at) const {
+    __builtin_prefetch(c + at, 1, 3);
+    if (addend)
+      __builtin_prefetch(addend + at, 0, 3);
+  }
   MT_TILES_INLINE void fetch(int64_t tile) const {
     for (int64_t i = 0; b && i < linesOfB; ++i)
       _mm_prefetch(b + tile * stepOfB + i * lineOfB, _MM_HINT_T1);
     for (int64_t i = 0; i < 4 && tile < 8; ++i)
       for (int64_t at = 0; at < bytesOfC; at += 64)
-        __builtin_prefetch(c + (4 * tile + i) * lineOfC + at, 1, 3);
+        fetchRow((4 * tile + i) * lineOfC + at);
   }
 };
 
@@ -268,7 +274,9 @@ private:
     }
     if (inPlace || begin + depth >= gemm.k) {
       const auto size = static_cast<int64_t>(byteSize(result.type));
-      ahead.c = static_cast<std::byte *>(result.c) + ((row + i) * gemm.ldc + column + j) * size;
+      const int64_t place = ((row + i) * gemm.ldc + column + j) * size;
+      ahead.c = static_cast<std::byte *>(result.c) + place;
+      ahead.addend = result.addend ? static_cast<const std::byte *>(result.addend) + place : nullptr;
       ahead.lineOfC = gemm.ldc * size, ahead.bytesOfC = kPair * size;
     }
     return ahead;
