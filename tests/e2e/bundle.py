@@ -80,7 +80,7 @@ def check_the_check(root):
     results = root / "bundle/results/check"
     first = {path: path.stat().st_mtime_ns for path in results.glob("*.result")}
     check(first, "check.sh with little time did nothing")
-    done = inside(root, ["/bundle/check.sh"], 100_000)
+    done = inside(root, ["/bundle/check.sh", "--jobs", "2"], 100_000)
     check(done.returncode == 0, f"check.sh ends with {done.returncode}")
     check(all(path.stat().st_mtime_ns == when for path, when in first.items()), "check.sh did again what was done")
     report = json.loads((results / "check.json").read_text())
@@ -100,7 +100,7 @@ def check_again(root):
     failed, other = results / "golden.mlp.fp32.cpu.result", results / "golden.mlp.bf16.cpu.result"
     failed.write_text("golden.mlp.fp32.cpu\tFAIL\t1\tby hand\n")
     when = other.stat().st_mtime_ns
-    done = inside(root, ["/bundle/check.sh", "--again", "--only", "golden.mlp.*"], 100_000)
+    done = inside(root, ["/bundle/check.sh", "--again", "--only", "repeat.* golden.mlp.*"], 100_000)
     check(done.returncode == 0 and "\tok\t" in failed.read_text(), f"check.sh --again ends with {done.returncode}")
     check(other.stat().st_mtime_ns == when, "check.sh --again did more than what failed")
 
@@ -130,8 +130,8 @@ class Faked:
         self.rival = self.bundle.joinpath("llama_vs_fsdp2.py").read_text()
         self.environment = fake_gpu.install(self.bundle, scratch / "faked/programs")
 
-    def call(self, script, *arguments, seconds=100_000, faults=""):
-        done = self.scratch.attempt([self.bundle / script, *arguments], {**self.environment, "MT_CHECK_SECONDS": str(seconds),
+    def call(self, script, *arguments, seconds=100_000, faults="", host=""):
+        done = self.scratch.attempt([self.bundle / script, *arguments], {**self.environment, "MT_CHECK_SECONDS": str(seconds), "MT_HOST_GIB": host,
                                                                          "MT_BENCH_SECONDS": str(seconds), "MT_FAKE": faults})
         print(done.stdout + done.stderr)
         return done.returncode
@@ -155,6 +155,7 @@ def check_faked_check(faked):
     faked.check(fused, "ok", fused, "losses of")
     faked.check(fused, "ok", fused, "not cuDNN's: warning: attention_grad", faults="attention=old")
     faked.check(fused, "FAIL", fused, "this is not cuDNN's", faults="attention=missing")
+    faked.check("kernels.cuda.Softmax", "FAIL", "kernels.cuda.Softmax", "FAILED TESTS")
     faked.check("repeat.llama.bf16.cuda", "ok", "repeat.llama.bf16.cuda", "graphs")
     faked.check("several.llama.fp32", "skipped", "several.llama.fp32", "there is one GPU")
     faked.check("several.llama.fp32", "ok", "several.llama.fp32", "on 2 GPUs are those of one, to the bit, layers in turn"
@@ -172,7 +173,7 @@ def check_faked_bench(faked):
     check("probe" in begun and "mt-7b-96" not in begun, f"bench.sh with little time did {sorted(begun)}")
     done = faked.bench(want=0)
     check(all(done[name] == result for name, result in begun.items()), "bench.sh did again what was done")
-    wanted = {"machine", "probe", "clip-1b-32", "clip-3b-32", "traceclip-1b-32", "traceclip-3b-32", "graphs-1b-8", "graphs-1b-32", "allcores-7b-8", "allcores-1b-32",
+    wanted = {"machine", "probe", "clip-1b-32", "clip-3b-32", "traceclip-1b-32", "traceclip-3b-32", "roofline-1b-32", "roofline-7b-96", "graphs-1b-8", "graphs-1b-32", "allcores-7b-8", "allcores-1b-32",
               *(f"{kind}-{size}-{batch}" for kind in ("mt", "fsdp2", "trace") for size in ("1b", "3b", "7b") for batch in (8, 32, 96))}
     check(set(done) == wanted, f"bench.sh did {sorted(done)}")
     check("libraries 100 MiB" in done["mt-1b-32"]["context"] and done["mt-1b-32"]["target"] == "h100", f"mt-1b-32: {done['mt-1b-32']}")
@@ -185,7 +186,7 @@ def check_faked_bench(faked):
     check({*calls[::2]} == {name for name in wanted if name.startswith("trace")} and all("| compute | " in rows and "`matmul" in rows for rows in calls[1::2]),
           f"bench.md's tables of calls:\n{table}")
     for line in ("- 1b, batch 32, with clipping: ", "- 1b-8, with CUDA graphs: ", "- 7b-8, with all ", "- warning: attention goes by blocks of queries: mt-1b-32, ",
-                 "- fsdp2-7b-8: not enough memory", "cut short: exit 1: out of luck"):
+                 "- fsdp2-7b-8: not enough memory", "cut short: exit 1: out of luck", "roofline-7b-96: cpu: sums move "):
         check(line in table, f"bench.md lacks \"{line}\":\n{table}")
 
 
@@ -199,6 +200,8 @@ def check_faked_faults(faked):
     again = faked.bench("--again", "--only", "mt-*-8", want=1, faults="3b-8=garble", **chosen)
     check("JSONDecodeError" in again["mt-3b-8"]["failed"] and "tokens_per_s" in again["mt-1b-8"], f"again: {again}")
     check(again["mt-7b-8"] == broken["mt-7b-8"], "bench.sh --again did more than what failed")
+    grown = faked.bench("--fresh", "--only", "mt-1b-8 mt-3b-8", want=0, host="112", **chosen)
+    check(grown["mt-7b-8"] == broken["mt-7b-8"] and "tokens_per_s" in grown["mt-3b-8"], f"a host whose memory grows: {grown}")
     late = faked.bench("--fresh", "--only", "mt-1b-8", want=1, faults="1b-8=hang", seconds=15, **chosen)
     check("not done after" in late["mt-1b-8"]["failed"], f"hang: {late['mt-1b-8']}")
     check(not fake_gpu.is_running((faked.bundle / "hangs").read_text()), "bench.sh left a process that what it ended had started")

@@ -39,11 +39,13 @@ esac
 # Plans that bench.sh has compiled are one of the reference cases', those of reference cases are their own, or, in
 # micro-batches, compiled for the CPU.
 MTC = """#!PYTHON
-import pathlib, shutil, subprocess, sys
+import os, pathlib, shutil, subprocess, sys
 root = pathlib.Path(__file__).resolve().parent.parent
 if sys.argv[1] != "compile":
     sys.exit(subprocess.call([root / "bin/mtc.real", *sys.argv[1:]]))
 assert (root / sys.argv[2]).exists() and {"--precision", "--batch", "--seq", "--target"} < {*sys.argv}, sys.argv
+host = os.environ.get("MT_HOST_GIB")
+assert not host or sys.argv[sys.argv.index("--host-memory") + 1] == f"{host}GiB", sys.argv
 if "--micro-batch" in sys.argv:
     sys.exit(subprocess.call([root / "bin/mtc.real", *["cpu-discrete" if word == "h100" else word for word in sys.argv[1:]]]))
 model, precision = pathlib.Path(sys.argv[2]), sys.argv[sys.argv.index("--precision") + 1]
@@ -62,6 +64,8 @@ if "--device" in words:
     words[after("--device")] = "cpu"
 if words[0] == "probe" and "--brief" not in words:
     words.append("--brief") # all calls of this machine tell nothing of the scripts
+if "--roofline" in words:
+    words[1] = "plans/gpt2-fp32-cpu.bin"
 plan = pathlib.Path(words[0])
 if plan.parent.name == "plans":
     words[0] = f"plans/{plan.name.replace('h100', 'cpu')}"
@@ -78,6 +82,7 @@ if fault == "hang":
     child = subprocess.Popen(["sleep", "1000"])
     (root / "hangs").write_text(str(child.pid))
     child.wait()
+assert ("--host-memory-check" in words) == bool(os.environ.get("MT_HOST_GIB")), words
 words[0] = "plans/gpt2-fp32-cpu.bin"
 words[after("--data")] = "golden/gpt2/data.npz"
 print("info: x: 78 GiB of 79 GiB free; its context and other programs take 600 MiB, libraries 100 MiB", file=sys.stderr)

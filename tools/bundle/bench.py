@@ -3,7 +3,7 @@ bound and the machine's own product rate; how much of copies and updates lies un
 FSDP2 with CPU offload on the same shapes. Standard library only. Each measurement is kept in bench.json, and a call goes on
 with those that are missing; bench.md is the table.
 
-    bench.sh [-o DIR] [--fresh] [--again] [--only PATTERN]     PATTERN: of names such as mt-7b-96, trace-1b-8, clip-3b-32, fsdp2-1b-8
+    bench.sh [-o DIR] [--fresh] [--again] [--only PATTERNS]    of names such as mt-7b-96, trace-1b-8, clip-3b-32, fsdp2-1b-8
 """
 import argparse
 import datetime
@@ -41,15 +41,16 @@ SEQUENCE, VOCABULARY = 1024, 32000
 THREADS = processors()  # of PyTorch
 KERNEL_THREADS = THREADS if THREADS <= 2 else THREADS - max(1, THREADS // 8)  # as mtrun's own choice: some are left to who issues work to the GPU
 SECONDS = float(os.environ.get("MT_BENCH_SECONDS", 460))  # of a call
+HOST_GIB = int(os.environ.get("MT_HOST_GIB") or 0)  # what the host's memory is taken for, where it says less than it gives; 0: what it says
 LEAST = {"1b": 40, "3b": 70, "7b": 150}  # seconds of a measurement, without which none is begun
 LARGEST = 400                            # at most
 WARMUP = 2                               # steps
 TRACED = {"1b": 8, "3b": 8, "7b": 4}     # steps
 CALLS = 24                               # of a trace, those that take longest
 # KIND-SIZE-BATCH, the most wanted first: time with a GPU may end anywhere.
-WANTED = ("mt-1b-32 mt-3b-32 mt-7b-96 clip-1b-32 clip-3b-32 fsdp2-1b-32 fsdp2-3b-32 trace-7b-96 traceclip-1b-32 traceclip-3b-32").split()
+WANTED = ("roofline-7b-96 mt-1b-32 mt-3b-32 mt-7b-96 clip-1b-32 clip-3b-32 fsdp2-1b-32 fsdp2-3b-32 trace-7b-96 traceclip-1b-32 traceclip-3b-32").split()
 NAMES = list(dict.fromkeys(WANTED + [f"{kind}-{size}-{batch}" for kind in ("mt", "fsdp2", "trace") for size in SIZES for batch in BATCHES] +
-                           ["graphs-1b-8", "graphs-1b-32", "allcores-7b-8", "allcores-1b-32"]))
+                           ["roofline-1b-32", "graphs-1b-8", "graphs-1b-32", "allcores-7b-8", "allcores-1b-32"]))
 
 
 class Failed(Exception):
@@ -82,7 +83,7 @@ def builtin_target(gpu, mib):
     if limit.exists() and limit.read_text().strip() != "max":
         free = min(free, int(limit.read_text()) - int(used.read_text()))
     device = ["--device-memory", (mib << 20) - (4 << 30)] if mib else []
-    return [str(word) for word in ("--target", name, *device, "--host-memory", free // 8 * 7)]
+    return [str(word) for word in ("--target", name, *device, "--host-memory", f"{HOST_GIB}GiB" if HOST_GIB else free // 8 * 7)]
 
 
 class DeviceMemory:
@@ -142,15 +143,15 @@ def expected_loss(size):
 
 
 class Bench:
-    def __init__(self, out, pattern, fresh, again):
-        self.out, self.pattern = out, pattern
+    def __init__(self, out, patterns, fresh, again):
+        self.out, self.patterns = out, patterns.split()
         out.mkdir(parents=True, exist_ok=True)
         self.file = out / "bench.json"
         self.results = json.loads(self.file.read_text()) if self.file.exists() else {}
         if "no_gpu" in self.results:
             self.results = {}
         for name in [name for name, result in self.results.items()
-                     if fnmatch.fnmatch(name, pattern) and (fresh or again and "failed" in result)]:
+                     if self.asked(name) and (fresh or again and "failed" in result)]:
             del self.results[name]
         name, driver, total = nvidia_smi("name,driver_version,memory.total")
         self.builtin = builtin_target(name, whole(total))
@@ -159,6 +160,9 @@ class Bench:
                                             "date": datetime.date.today().isoformat()})
         if self.results["machine"]["gpu"] != name:
             raise Failed(f"{self.file} is of {self.results['machine']['gpu']}, and this is {name}; use another -o, or --fresh")
+
+    def asked(self, name):
+        return any(fnmatch.fnmatch(name, pattern) for pattern in self.patterns)
 
     def keep(self, name, result):
         self.results[name] = result
@@ -191,8 +195,8 @@ class Bench:
         probed, compiled = self.out / "probed.json", self.out / "work/compiled"
         compiled.mkdir(parents=True, exist_ok=True)
         is_probed = "bf16_flops" in self.results.get("probe", {}) and probed.exists()
-        target = ["--target", probed] if is_probed else self.builtin
-        key = hashlib.sha256(probed.read_bytes() if is_probed else " ".join(target).encode()).hexdigest()
+        target = ["--target", probed, *(["--host-memory", f"{HOST_GIB}GiB"] if HOST_GIB else [])] if is_probed else self.builtin
+        key = hashlib.sha256((probed.read_bytes() if is_probed else b"") + " ".join(map(str, target)).encode()).hexdigest()
         name = f"{size}-{batch}" + (f"-{variant}" if variant else "")
         file, about = compiled / f"{name}.bin", compiled / f"{name}.json"
         planned = json.loads(about.read_text()) if about.exists() else {}
@@ -220,7 +224,7 @@ class Bench:
         metrics, log = self.out / f"{name}.jsonl", self.out / f"{name}.log"
         with DeviceMemory() as memory:
             run([HERE / "bin/mtrun", plan, "--data", self.tokens(batch, steps), "--steps", steps, "--lr", 1e-5, "--keep", 0,
-                 "--device", "cuda", "--out", self.out / "run", "--metrics", metrics, "--overwrite",
+                 "--device", "cuda", "--out", self.out / "run", "--metrics", metrics, "--overwrite", *(["--host-memory-check", "off"] if HOST_GIB else []),
                  *(arguments if "--threads" in arguments else ("--threads", KERNEL_THREADS, *arguments))], max(1, end - time.monotonic()), log)
         rows = [row for row in map(json.loads, open(metrics)) if "loss" in row]
         losses = [row["loss"] for row in rows]
@@ -243,7 +247,16 @@ class Bench:
         trained = self.train(name, size, batch, seconds, variant, ("--trace", file, "--calls"), TRACED[size])
         with open(file) as trace:
             found = json.load(trace)["otherData"]
-        return {**found, "calls": found["calls"][:CALLS], "steps": TRACED[size], "warnings": trained["warnings"]}
+        return {**found, "calls": found["calls"][:CALLS], "steps": TRACED[size], "warnings": trained["warnings"],
+                "traced_step_seconds": trained["step_seconds"], "prediction": trained["prediction"]}
+
+    def roofline(self, name, size, batch, seconds):
+        """How near each kernel call comes to what the GPU could do with it, without the model's weights: the shortest way to what is slow."""
+        plan, planned = self.plan(size, batch, seconds, "")
+        file = self.out / f"{name}.txt"
+        run([HERE / "bin/mtrun", "probe", plan, "--roofline", "--device", "cuda", "--threads", KERNEL_THREADS, "-o", file], seconds, self.out / f"{name}.log")
+        head, *rows, said = file.read_text().splitlines()
+        return {"rates": head, "roofline": rows[:1 + CALLS], "said": said, "target": planned["target"]}
 
     def fsdp2(self, name, size, batch, seconds):
         """The best way that was found, even if looking for a better one failed."""
@@ -260,7 +273,7 @@ class Bench:
 
     def jobs(self):
         """Name, seconds without which it is not begun, and what measures it within some seconds."""
-        kinds = {"mt": self.train, "clip": functools.partial(self.train, variant="clip"), "fsdp2": self.fsdp2,
+        kinds = {"mt": self.train, "roofline": self.roofline, "clip": functools.partial(self.train, variant="clip"), "fsdp2": self.fsdp2,
                  "trace": self.trace, "traceclip": functools.partial(self.trace, variant="clip"),
                  "graphs": functools.partial(self.train, arguments=("--cuda-graphs",)),
                  "allcores": functools.partial(self.train, arguments=("--threads", THREADS))}
@@ -271,14 +284,14 @@ class Bench:
         for name in NAMES:
             kind, size, batch = name.split("-")
             if kind != "fsdp2" or has_torch:
-                yield name, LEAST[size], functools.partial(kinds[kind], name, size, int(batch))
+                yield name, LEAST["1b" if kind == "roofline" else size], functools.partial(kinds[kind], name, size, int(batch))
 
     def go(self, end):
         """Whether everything asked for is there. What is cut off because the call ends is done again by the next, which begins
         with it; if it was the first of its call, more time will not help."""
         first, done = os.environ.get("MT_FIRST") != "no", True  # no: visit.sh has done something in this call
         for name, least, measure in self.jobs():
-            if name in self.results or not fnmatch.fnmatch(name, self.pattern):
+            if name in self.results or not self.asked(name):
                 continue
             left = end - time.monotonic() - 10
             if left < least and not first:
@@ -308,7 +321,8 @@ def describe(result):
     if "tokens_per_s" in result:
         return f"{result['tokens_per_s']:.0f} tokens/s, {result['step_seconds']:.3f} s a step ({result['wall_seconds']:.0f} s)"
     if "computeBusy" in result:
-        return f"compute is busy {result['computeBusy']:.0%}; copies hidden {result['copiesHidden']:.0%}, updates {result['updatesHidden']:.0%}"
+        return (f"compute is busy {result['computeBusy']:.0%}; copies hidden {result['copiesHidden']:.0%}, updates {result['updatesHidden']:.0%}; "
+                f"{result['traced_step_seconds']:.3f} s a step with events around its calls ({result['wall_seconds']:.0f} s)")
     return result.get("said", "measured")
 
 
@@ -376,6 +390,13 @@ def calls(results):
                    f"{call['flops'] / seconds / 1e12:.1f} | {call['bytes'] / seconds / 1e9:.0f} | `{call['call']}` |")
 
 
+def rooflines(results):
+    """What was found of each plan's calls, as `mtrun probe --roofline` prints it."""
+    for name, result in results.items():
+        if "roofline" in result:
+            yield "\n".join([f"\n{name}: {result['rates']}; {result['said']}", "```", *result["roofline"], "```"])
+
+
 def notes(results):
     """What a reader of the numbers must know."""
     for key, what in (("target", "plans for"), ("context", "of the GPU's memory,"), ("version", "measured with")):
@@ -407,7 +428,7 @@ def table(results):
             "FSDP2 tokens/s", "mt is faster by"]
     rows = [head, ["---"] * len(head), *(row(results, size, batch) for size in SIZES for batch in BATCHES)]
     lines += ["| " + " | ".join(str(cell).replace("|", "/").replace("\n", " ") for cell in cells) + " |" for cells in rows]
-    return "\n".join([*lines, "", *compared(results), *notes(results), *calls(results)]) + "\n"
+    return "\n".join([*lines, "", *compared(results), *notes(results), *calls(results), *rooflines(results)]) + "\n"
 
 
 def main():
@@ -417,7 +438,7 @@ def main():
     p.add_argument("-o", type=pathlib.Path, default=HERE / "results/bench")
     p.add_argument("--fresh", action="store_true", help="measure everything that matches once more")
     p.add_argument("--again", action="store_true", help="measure what failed, and matches, once more")
-    p.add_argument("--only", default="*", metavar="PATTERN")
+    p.add_argument("--only", default="*", metavar="PATTERNS")
     o = p.parse_args()
     try:
         bench = Bench(o.o.resolve(), o.only, o.fresh, o.again)
@@ -430,7 +451,7 @@ def main():
     if not done:
         print("not done yet: the same command goes on, without --fresh and --again")
         return 3
-    return 1 if any("failed" in result for name, result in bench.results.items() if fnmatch.fnmatch(name, o.only)) else 0
+    return 1 if any("failed" in result for name, result in bench.results.items() if bench.asked(name)) else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 # bench.md. A call ends within eight minutes; the next goes on where it stopped. Without a GPU it says so, and measures
 # a tiny model on the CPU, to show that it would run. Arguments go to bench.py, which explains them.
 #
-#   bench.sh [-o DIR] [--fresh] [--again] [--only PATTERN]      exit 0: done; 1: a measurement failed; 3: not done yet, call it again
+#   bench.sh [-o DIR] [--fresh] [--again] [--only PATTERNS]     exit 0: done; 1: a measurement failed; 3: not done yet, call it again
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/libraries.sh"

@@ -4,9 +4,10 @@
 # ends within eight minutes; the next goes on where it stopped. Without a GPU the steps that need one are skipped, by
 # name and reason. Needs a shell, coreutils, awk, grep and sed; with python3 and numpy gradients and weights are compared too.
 #
-#   check.sh [-o DIR] [--fresh] [--again] [--only PATTERN]
+#   check.sh [-o DIR] [--fresh] [--again] [--only PATTERNS] [--jobs N]
 #
-# --only: the steps whose names match, as the shell matches files. Of those, --fresh does all once more, --again what failed.
+# --only: the steps whose names match one of the words, as the shell matches files. Of those, --fresh does all once more, --again
+# what failed. --jobs: so many steps at once, where none waits for another and none measures.
 # Exit 0: nothing failed; 1: something did; 3: not done yet, call it again.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,7 +18,7 @@ skipped=77
 
 . "$here/libraries.sh"
 
-usage() { echo "error: unknown argument $1; usage: check.sh [-o DIR] [--fresh] [--again] [--only PATTERN]" >&2; exit 2; }
+usage() { echo "error: unknown argument $1; usage: check.sh [-o DIR] [--fresh] [--again] [--only PATTERNS] [--jobs N]" >&2; exit 2; }
 
 # --- what this machine has -------------------------------------------------------------------------------------------
 why_no_gpu() {
@@ -37,22 +38,22 @@ need_program() { [ -x "$here/bin/$1" ] || skip "the bundle has no $1: it was bui
 problem() { echo "FAIL: $*"; exit 1; }
 
 # --- steps: each runs in a process of its own, and its last line says what came of it ---------------------------------
-# tests PROGRAM [ARGUMENTS...]: a test program; what it skipped goes into PROGRAM.skipped.
+# tests PROGRAM [ARGUMENTS...]: a test program; what it skipped goes into STEP.skipped.
 tests() {
-  program=$1 log=$out/$1.output
+  program=$1 log=$out/$MT_STEP.output left=$out/$MT_STEP.skipped
   shift
   need_program "$program"
   "$here/bin/$program" "$@" >"$log" 2>&1
   status=$?
   grep -v '^\[ RUN\|^\[       OK' "$log"
-  sed -n '/SKIPPED.*listed below/,$s/^\[  SKIPPED \] \([^ ]*\)$/\1/p' "$log" >"$out/$program.skipped"
+  sed -n '/SKIPPED.*listed below/,$s/^\[  SKIPPED \] \([^ ]*\)$/\1/p' "$log" >"$left"
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log")
-  left_out=$(grep -c . "$out/$program.skipped")
+  left_out=$(grep -c . "$left")
   [ $status -eq 0 ] || problem "exit $status, $(grep 'FAILED TEST' "$log" || tail -n 1 "$log"): see $log"
   reason=$(sed -n 's/^.*\(no CUDA device: .*\)$/\1/p' "$log" | head -n 1)
-  [ "$left_out" -eq 0 ] || [ -n "$no_gpu" ] || problem "$left_out tests were skipped with a GPU: see $out/$program.skipped"
+  [ "$left_out" -eq 0 ] || [ -n "$no_gpu" ] || problem "$left_out tests were skipped with a GPU: see $left"
   [ "${passed:-0}" -gt 0 ] || skip "all $left_out tests: ${reason:-no reason given}"
-  echo "$passed tests passed$([ "$left_out" -eq 0 ] || echo ", $left_out skipped (${reason:-no reason given}): $(cut -c 1-70 "$out/$program.skipped" | head -n 3 | tr '\n' ' ')... see $program.skipped")"
+  echo "$passed tests passed$([ "$left_out" -eq 0 ] || echo ", $left_out skipped (${reason:-no reason given}): $(cut -c 1-70 "$left" | head -n 3 | tr '\n' ' ')... see $MT_STEP.skipped")"
 }
 
 # train CASE PRECISION DEVICE FOLDER STEPS [ARGUMENTS...]: a run of a reference case.
@@ -76,9 +77,9 @@ numbers() { sed -n 's/.*"step":\([0-9]*\).*"loss":\([^,}]*\).*"grad_norm":\([^,}
 # losses CASE PRECISION METRICS: against PyTorch's, within the bounds of golden/compare.py.
 losses() {
   bf16_bound() { sed -n "s/.*\"$2\": *\([-+.0-9e]*\).*/\1/p" "$here/golden/$1/case.json"; }
-  sed -n 's/.*"step": *\([0-9]*\),.*"loss64": *\([^,}]*\), *"grad_norm": *\([^,}]*\)}.*/\1 \2 \3/p' "$here/golden/$1/curve.jsonl" >"$out/wanted.$1"
+  sed -n 's/.*"step": *\([0-9]*\),.*"loss64": *\([^,}]*\), *"grad_norm": *\([^,}]*\)}.*/\1 \2 \3/p' "$here/golden/$1/curve.jsonl" >"$3.wanted"
   numbers "$3" | awk -v precision="$2" -v first="$(bf16_bound "$1" loss_max_first_10)" -v mean="$(bf16_bound "$1" loss_mean)" \
-    -v wanted="$out/wanted.$1" '
+    -v wanted="$3.wanted" '
     function off(a, b) { return a > b ? a - b : b - a }
     function number(text) { if (text !~ /^-?[0-9]/) wrong = wrong " step " $1 " has " text ";"; return text + 0 }
     function check(what, value, bound) { if (!(value <= bound)) wrong = wrong " " what " " value " above " bound ";" }
@@ -239,14 +240,24 @@ probe() {
 }
 
 # --- the list of steps, and how they are run --------------------------------------------------------------------------
-# step NAME LEAST LIMIT FUNCTION [ARGUMENTS...]: unless it is done or not asked for. It is begun if LEAST seconds are left, and
-# ended after LIMIT. Cut off sooner, because the call ends, it is done again by the next, which begins with it; if it was the
+# asked NAME: whether --only means it.
+asked() {
+  set -f
+  for pattern in $only; do
+    # shellcheck disable=SC2254 # a pattern
+    case $1 in $pattern) set +f; return 0 ;; esac
+  done
+  set +f
+  return 1
+}
+
+# step NAME LEAST LIMIT FUNCTION [ARGUMENTS...]: unless it is done, not asked for, or another job's. It is begun if LEAST seconds
+# are left, and ended after LIMIT. Cut off sooner, because the call ends, it is done again by the next, which begins with it; if it was the
 # first of its call, more time will not help.
 step() {
   name=$1 least=$2 limit=$3
   shift 3
-  # shellcheck disable=SC2254 # a pattern
-  case $name in $only) ;; *) return 0 ;; esac
+  asked "$name" || return 0
   [ ! -f "$out/$name.result" ] || return 0
   began=$(date +%s)
   left=$((end - began))
@@ -254,8 +265,9 @@ step() {
     unfinished=yes
     return 0
   fi
+  [ -z "$taken" ] || mkdir "$taken/$name" 2>/dev/null || return 0
   [ $limit -le $left ] || limit=$left
-  timeout -k 5 "$limit" sh "$self" -o "$out" --run "$@" >"$out/$name.log" 2>&1
+  MT_STEP=$name timeout -k 5 "$limit" sh "$self" -o "$out" --run "$@" >"$out/$name.log" 2>&1
   status=$?
   took=$(($(date +%s) - began))
   detail=$(tail -n 1 "$out/$name.log" | tr -d '\000-\037\\"')
@@ -290,11 +302,22 @@ repeat_steps() {
   done
 }
 
-# What needs a GPU comes first: time with one is dear.
-steps() {
+# A process for each group of the GPU's kernel tests: after an access that the GPU refuses a process can do nothing more on it.
+kernel_steps() {
+  if [ -n "$no_gpu" ] || [ ! -x "$here/bin/cuda_kernel_tests" ]; then
+    step kernels.cuda 0 430 tests cuda_kernel_tests
+    return
+  fi
+  for suite in $("$here/bin/cuda_kernel_tests" --gtest_list_tests | sed -n 's/^\([A-Za-z].*\)\.\( .*\)*$/\1/p'); do
+    step "kernels.cuda.$(echo "$suite" | tr / _)" 20 430 tests cuda_kernel_tests --gtest_filter="$suite.*"
+  done
+}
+
+# What needs a GPU comes first: time with one is dear. Of these steps none waits for another.
+independent_steps() {
   step devices 40 430 tests device_test
   step executor 40 430 tests executor_test
-  step kernels.cuda 60 430 tests cuda_kernel_tests
+  kernel_steps
   golden_steps cuda 240
   repeat_steps cuda 240
   for precision_name in fp32 bf16; do
@@ -304,14 +327,33 @@ steps() {
   step sanitizer.memcheck.training 120 430 sanitize memcheck mtrun llama-bf16
   step sanitizer.racecheck.kernels 120 430 sanitize racecheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
   step sanitizer.synccheck.kernels 120 430 sanitize synccheck cuda_kernel_tests '*Norm.*:Softmax.*:Indexing.Embedding:Loss.CrossEntropy:Structure.Reduce:Structure.Transpose'
-  step probe 60 180 probe
   step kernels.cpu 60 200 tests mt_kernel_tests --gtest_filter=-Catalogue.PageIsFresh:Coverage.TheGpusSources*
   golden_steps cpu 90
   golden_steps cpu-discrete 90
+  repeat_steps cpu-discrete 90
+}
+
+steps() {
+  if [ "$jobs" -gt 1 ]; then
+    taken=$out/taken
+    rm -rf "$taken"
+    mkdir "$taken" || exit 1
+    job=0 running=
+    while [ $job -lt "$jobs" ]; do
+      (independent_steps; [ $unfinished = no ] || exit 3) &
+      running="$running $!"
+      job=$((job + 1))
+    done
+    for job in $running; do wait "$job" || unfinished=yes; done
+    rm -rf "$taken"
+    taken= first=no
+  else
+    independent_steps
+  fi
+  step probe 60 180 probe
   for case_name in mlp pictures gpt2 gpt2-clip llama llama-opset23; do
     for precision_name in fp32 bf16; do step "golden.$case_name.$precision_name.same" 5 10 same_on_both $case_name $precision_name; done
   done
-  repeat_steps cpu-discrete 90
 }
 
 json() {
@@ -322,13 +364,18 @@ json() {
     END { print "\n]}" }' "$out/all" >"$out/check.json"
 }
 
-fresh=no again=no only='*' run=
+fresh=no again=no only='*' jobs=1 run= taken=
 while [ $# -gt 0 ]; do
   case $1 in
   -o) out=${2:?-o needs a folder}; shift 2 ;;
   --fresh) fresh=yes; shift ;;
   --again) again=yes; shift ;;
-  --only) only=${2:?--only needs a pattern}; shift 2 ;;
+  --only) only=${2:?--only needs patterns}; shift 2 ;;
+  --jobs)
+    jobs=${2:?--jobs needs a number}
+    case $jobs in *[!0-9]* | 0) echo "error: --jobs $jobs: a number from 1 is needed" >&2; exit 2 ;; esac
+    shift 2
+    ;;
   --run) run=yes; shift; break ;; # for this script itself: one step
   *) usage "$1" ;;
   esac
@@ -343,10 +390,7 @@ out=$(cd "$out" && pwd)
 if [ $fresh = yes ] || [ $again = yes ]; then
   for file in "$out"/*.result; do
     name=${file##*/}
-    # shellcheck disable=SC2254 # a pattern
-    case ${name%.result} in
-    $only) if [ $fresh = yes ] || grep -q "$(printf '\tFAIL\t')" "$file"; then rm -f "$file"; fi ;;
-    esac
+    if asked "${name%.result}" && { [ $fresh = yes ] || grep -q "$(printf '\tFAIL\t')" "$file"; }; then rm -f "$file"; fi
   done
 fi
 unfinished=no first=${MT_FIRST:-yes} # no: visit.sh has done something in this call

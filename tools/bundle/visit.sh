@@ -6,8 +6,8 @@
 #
 #   visit.sh [RESULTS.tar.gz]      exit 0: done; 1: something failed; 3: not done yet, call it again
 #
-# RESULTS.tar.gz: results.tar.gz beside this script unless told. Two variables: MT_VISIT_SECONDS of a call, 500 unless told;
-# MT_VISIT_PARTS, a file of other parts than those below.
+# RESULTS.tar.gz: results.tar.gz beside this script unless told. Three variables: MT_VISIT_SECONDS of a call, 500 unless told;
+# MT_VISIT_PARTS, a file of other parts than those below; MT_HOST_GIB, what bench.sh takes the host's memory for.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 case ${1:-} in -*) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;; esac
@@ -69,7 +69,8 @@ except Exception as failure: print(\"torch:\", failure)"'
 }
 
 # --- the parts, the most wanted first ------------------------------------------------------------------------------------
-# SCRIPT PATTERN. Sanitizers come last: what they look for was looked for without a GPU.
+# SCRIPT PATTERNS. Sanitizers come last: what they look for was looked for without a GPU. Of check.sh as many steps run at once as
+# a GPU and half the processors have room for: time is dear, and they measure nothing.
 parts() {
   if [ -n "${MT_VISIT_PARTS:-}" ]; then
     cat "$MT_VISIT_PARTS"
@@ -77,10 +78,9 @@ parts() {
     printf 'bench *\ncheck *\n'
   else
     cat <<'PARTS'
-check devices
-check kernels.cuda
-check golden.llama.*.cuda
+check devices kernels.cuda* golden.llama.*.cuda
 bench probe
+bench roofline-7b-96
 bench mt-1b-32
 bench mt-7b-96
 bench trace-7b-96
@@ -93,9 +93,7 @@ bench allcores-7b-8
 bench fsdp2-1b-32
 bench fsdp2-3b-32
 bench mt-7b-32
-check golden.*.cuda
-check repeat.*.cuda
-check several.*
+check executor golden.*.cuda repeat.*.cuda several.*
 check sanitizer.memcheck.*
 bench *
 check *
@@ -107,16 +105,21 @@ echo "$(cat "$here/version"): a visit"
 if [ ! -e "$results/visit/facts" ]; then
   facts >"$results/visit/facts.part" && mv "$results/visit/facts.part" "$results/visit/facts"
 fi
+jobs=$(($(nproc) / 2))
+[ $jobs -ge 1 ] || jobs=1
+[ $jobs -le 8 ] || jobs=8
 first=yes failed=no unfinished=no
 parts >"$results/visit/parts" || exit 1
-while read -r script pattern <&3; do
+while read -r script patterns <&3; do
   left=$((end - $(date +%s)))
   if [ "$left" -lt $shortest ]; then
     unfinished=yes
     break
   fi
   # A part that the call cuts off is no failure, unless it was the call's first: then more time will not help.
-  MT_CHECK_SECONDS=$left MT_BENCH_SECONDS=$left MT_FIRST=$first "$here/$script.sh" --only "$pattern" >"$results/visit/output" 2>&1 3<&-
+  set --
+  [ "$script" != check ] || set -- --jobs $jobs
+  MT_CHECK_SECONDS=$left MT_BENCH_SECONDS=$left MT_FIRST=$first "$here/$script.sh" --only "$patterns" "$@" >"$results/visit/output" 2>&1 3<&-
   status=$?
   case $status in
   0) ;;
