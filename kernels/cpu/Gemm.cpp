@@ -10,8 +10,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
 /// What oneDNN's own tests call, of all its versions: for blocks of any size, which primitives would have to be made for.
 extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char, char, dnnl_dim_t, dnnl_dim_t, dnnl_dim_t, float,
@@ -59,23 +57,6 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
     endForMemory(); // sizes were checked when the call was prepared: memory for packing is missing
 }
 
-/// At least so many bytes for the calling thread, aligned to 64, that it keeps: as the library does, for blocks of any
-/// size, within libraryScratch().
-static std::byte *ownScratch(uint64_t bytes) {
-  struct Free {
-    void operator()(std::byte *memory) const { std::free(memory); }
-  };
-  thread_local std::unique_ptr<std::byte, Free> memory;
-  thread_local uint64_t size = 0;
-  if (size < bytes) {
-    size = (bytes + 63) / 64 * 64;
-    memory.reset(static_cast<std::byte *>(std::aligned_alloc(64, size)));
-    if (!memory)
-      endForMemory();
-  }
-  return memory.get();
-}
-
 void roundForUnits(const float *from, int64_t count, Bf16 *to) {
   if (hasTiles())
     roundForTiles(from, count, to);
@@ -90,7 +71,8 @@ bool hasBf16Units() {
 
 void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c) {
   if (hasTiles())
-    return multiplyByTiles(gemm, a, b, {.c = c, .adds = beta != 0, .alpha = alpha}, ownScratch(tileScratch(gemm)));
+    return multiplyByTiles(gemm, a, b, {.c = c, .adds = beta != 0, .alpha = alpha},
+                           ThreadPool::libraryScratch(tileScratch(gemm)));
   holdToOneThread();
   dnnl_status_t status = dnnl_gemm_bf16bf16f32(gemm.transposeA ? 'T' : 'N', gemm.transposeB ? 'T' : 'N', gemm.m, gemm.n,
                                                gemm.k, alpha, a, gemm.lda, b, gemm.ldb, beta, c, gemm.ldc);
@@ -119,30 +101,23 @@ double blockRate(const Gemm &gemm, Units units, int64_t rows, int64_t columns) {
          ((1 + (gemm.transposeA || gemm.transposeB ? 20 : 2) * perRow) * (1 + (gemm.transposeA ? 30 : 8) * perColumn));
 }
 
-/// Share of the highest rate of `threads` threads, of which the last round leaves some idle.
-double sharedRate(int64_t blocks, int64_t threads) {
-  return static_cast<double>(blocks) / static_cast<double>(ceilDivide(blocks, threads) * threads);
+/// Share of the highest rate of `threads` threads, or of all pools, of which the last round leaves some idle.
+double sharedRate(Units units, int64_t blocks, std::optional<int64_t> threads) {
+  if (threads)
+    return static_cast<double>(blocks) / static_cast<double>(ceilDivide(blocks, *threads) * *threads);
+  double shared = 0;
+  for (const GemmBlocks::Pool &pool : GemmBlocks::kPools)
+    shared += (units == Units::f32 ? pool.ofFloats : pool.ofUnits) * sharedRate(units, blocks, pool.threads);
+  return shared;
 }
 
 } // namespace
 
-/// Machines have from two cores to more than a hundred, and blocks are the same on all: the share with which pools of
-/// each size count in choosing them. Small blocks cost floats more.
-struct PoolShares {
-  double ofFloats, ofUnits;
-};
-constexpr PoolShares kShares[] = {{0.45, 0.35}, {0.3, 0.3}, {0.15, 0.2}, {0.1, 0.15}};
-static_assert(std::size(kShares) == std::size(GemmBlocks::kPools));
-
-/// sharedRate() of one size of pool, or of all.
-static double sharedRate(Units units, int64_t blocks, std::optional<int64_t> threads) {
-  if (threads)
-    return sharedRate(blocks, *threads);
-  double shared = 0;
-  for (size_t i = 0; i < std::size(kShares); ++i)
-    shared +=
-        (units == Units::f32 ? kShares[i].ofFloats : kShares[i].ofUnits) * sharedRate(blocks, GemmBlocks::kPools[i]);
-  return shared;
+size_t GemmBlocks::poolFor(int64_t threads) {
+  size_t at = 0;
+  while (at + 1 < std::size(kPools) && kPools[at].threads < threads)
+    ++at;
+  return at;
 }
 
 GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, std::optional<int64_t> threads)
@@ -173,6 +148,12 @@ GemmBlocks::Block GemmBlocks::at(const Gemm &gemm, int64_t block) const {
           part,
           depth.begin(part),
           depth.end(part) - depth.begin(part)};
+}
+
+GemmBlocks::Block GemmBlocks::ofSize(const Gemm &gemm, size_t size) const {
+  const int64_t row = size & 1 ? down - 1 : 0, column = size & 2 ? across - 1 : 0,
+                part = size & 4 ? depth.count - 1 : 0;
+  return at(gemm, (part * across + column) * down + row);
 }
 
 /// Whether columns of A lie in one set of the first cache, as rows of 4 KiB do: reading them takes half as long again.

@@ -45,7 +45,15 @@ enum class Units : uint8_t { f32, bf16, tiles };
 struct GemmBlocks {
   int64_t rows = 1, columns = 1, down = 1, across = 1;
   Chunks depth;
-  static constexpr int64_t kPools[] = {2, 8, 32, 128}; ///< sizes that blocks are cut for
+  /// Sizes of pools that blocks are cut for: machines have from two cores to more than a hundred. Where blocks are the
+  /// same on all, each counts with a share in choosing them; small blocks cost floats more.
+  struct Pool {
+    int64_t threads;
+    double ofFloats, ofUnits;
+  };
+  static constexpr Pool kPools[] = {{2, 0.45, 0.35}, {8, 0.3, 0.3}, {32, 0.15, 0.2}, {128, 0.1, 0.15}};
+  /// Which of them stands for one of so many threads.
+  static size_t poolFor(int64_t threads);
   /// Of a product that is computed `batches` times in one loop, for pools of any size or of `threads` alone.
   GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, std::optional<int64_t> threads = {});
   int64_t count() const { return down * across * depth.count; }
@@ -55,6 +63,13 @@ struct GemmBlocks {
     int64_t row, column, rows, columns, part, begin, depth;
   };
   Block at(const Gemm &gemm, int64_t block) const;
+  /// One of each size that blocks have: of the last rows if the index has bit 0, columns bit 1, part of the sum bit 2.
+  static constexpr size_t kSizes = 8;
+  Block ofSize(const Gemm &gemm, size_t size) const;
+  size_t sizeOf(const Block &block) const {
+    return (block.row / rows == down - 1 ? 1 : 0) | (block.column / columns == across - 1 ? 2 : 0) |
+           (block.part == depth.count - 1 ? 4 : 0);
+  }
 };
 
 /// What each thread takes for blocks of a product.

@@ -49,45 +49,33 @@ StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, 
 StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches, Chunks depth)
     : gemm(gemm), alpha(alpha), types(types), batches(batches) {
   const bool isNarrow = types.a == DType::bf16 && types.b == DType::bf16 && hasBf16Units();
-  onTiles = isNarrow && hasTiles();
-  for (const int64_t threads : GemmBlocks::kPools)
-    if (onTiles)
-      cuts.emplace_back(gemm, Units::tiles, batches, depth, threads);
-  if (!onTiles)
-    cuts.emplace_back(gemm, isNarrow && alpha == 1 ? Units::bf16 : Units::f32, batches, depth);
-  if (!onTiles && isNarrow && alpha == 1)
+  if (isNarrow && hasTiles()) {
+    for (const GemmBlocks::Pool &pool : GemmBlocks::kPools)
+      cuts.emplace_back(gemm, Units::tiles, batches, depth, pool.threads);
+    return;
+  }
+  cuts.emplace_back(gemm, isNarrow && alpha == 1 ? Units::bf16 : Units::f32, batches, depth);
+  if (isNarrow && alpha == 1)
     prepareUnits();
-}
-
-const GemmBlocks &StoredProduct::cutFor(const ThreadPool &pool) const {
-  size_t at = 0;
-  while (at + 1 < cuts.size() && GemmBlocks::kPools[at] < pool.threads())
-    ++at;
-  return cuts[at];
 }
 
 void StoredProduct::prepareUnits() {
   Prepared made;
-  const GemmBlocks &cut = cuts.front();
-  for (size_t lastRow : {0u, 1u})
-    for (size_t lastColumn : {0u, 1u})
-      for (size_t lastPart : {0u, 1u})
-        for (size_t adds : {0u, 1u}) {
-          const Block at = cut.at(
-              gemm, ((lastPart ? cut.depth.count - 1 : 0) * cut.across + (lastColumn ? cut.across - 1 : 0)) * cut.down +
-                        (lastRow ? cut.down - 1 : 0));
-          Bf16Product::Shape shape{gemm, types.c, types.bias, adds == 1};
-          shape.gemm.m = at.rows, shape.gemm.n = at.columns, shape.gemm.k = at.depth;
-          if (!(made[lastRow][lastColumn][lastPart][adds] = Bf16Product::make(shape)))
-            return;
-        }
+  for (size_t size = 0; size < made.size(); ++size)
+    for (size_t adds : {0u, 1u}) {
+      const Block at = cuts.front().ofSize(gemm, size);
+      Bf16Product::Shape shape{gemm, types.c, types.bias, adds == 1};
+      shape.gemm.m = at.rows, shape.gemm.n = at.columns, shape.gemm.k = at.depth;
+      if (!(made[size][adds] = Bf16Product::make(shape)))
+        return;
+    }
   units = std::move(made);
 }
 
 /// Whether blocks may be widened, as they all are without units, and with those of AVX-512 where a bf16 result gains
 /// both an addend and a product: it is rounded once.
 bool StoredProduct::canWiden() const {
-  return !onTiles && (!units[0][0][0][0] || (types.addend && types.c == DType::bf16));
+  return !onTiles() && (!units[0][0] || (types.addend && types.c == DType::bf16));
 }
 
 Scratch StoredProduct::scratch() const {
@@ -97,17 +85,14 @@ Scratch StoredProduct::scratch() const {
   int64_t m = 0, n = 0;
   for (const GemmBlocks &cut : cuts) {
     m = std::max(m, std::min(cut.rows, gemm.m)), n = std::max(n, std::min(cut.columns, gemm.n));
-    for (const int64_t rows : {cut.rows, gemm.m - (cut.down - 1) * cut.rows})
-      for (const int64_t columns : {cut.columns, gemm.n - (cut.across - 1) * cut.columns})
-        for (const int64_t deep :
-             {cut.depth.size, cut.depth.end(cut.depth.count - 1) - cut.depth.begin(cut.depth.count - 1)})
-          most.own = std::max(most.own, onTiles ? tileScratch({.m = rows, .n = columns, .k = deep}) : 0);
+    for (size_t size = 0; onTiles() && size < GemmBlocks::kSizes; ++size) {
+      const Block at = cut.ofSize(gemm, size);
+      most.own = std::max(most.own, tileScratch({.m = at.rows, .n = at.columns, .k = at.depth}));
+    }
   }
-  for (const auto &row : units)
-    for (const auto &column : row)
-      for (const auto &part : column)
-        for (const auto &unit : part)
-          most.own = std::max(most.own, unit ? unit->scratch() : 0);
+  for (const auto &size : units)
+    for (const auto &unit : size)
+      most.own = std::max(most.own, unit ? unit->scratch() : 0);
   if (!canWiden())
     return most;
   const int64_t depth = std::min(kPanel, gemm.k);
@@ -127,7 +112,7 @@ void StoredProduct::multiply(const ThreadPool &pool, int64_t block, Stored a, St
                          static_cast<const float *>(bias.data), static_cast<const float *>(addend.data));
   a = a.at(gemm.transposeA ? at.begin * gemm.lda : at.begin);
   b = b.at(gemm.transposeB ? at.begin : at.begin * gemm.ldb);
-  if (onTiles)
+  if (onTiles())
     multiplyOnTiles(at, a, b, c, bias, addend);
   else if (!multiplyByUnits(cut, at, a, b, c, bias, addend))
     multiplyWidened(at, a, b, c, bias, addend);
@@ -152,7 +137,7 @@ void StoredProduct::multiplyOnTiles(const Block &at, Stored a, Stored b, StoredR
 
 bool StoredProduct::multiplyByUnits(const GemmBlocks &cut, const Block &at, Stored a, Stored b, StoredResult c,
                                     Stored bias, Stored addend) const {
-  if (!units[0][0][0][0] || (addend.data && c.adds && c.type == DType::bf16))
+  if (!units[0][0] || (addend.data && c.adds && c.type == DType::bf16))
     return false;
   a = a.at(gemm.transposeA ? at.row : at.row * gemm.lda);
   b = b.at(gemm.transposeB ? at.column * gemm.ldb : at.column);
@@ -167,8 +152,7 @@ bool StoredProduct::multiplyByUnits(const GemmBlocks &cut, const Block &at, Stor
         std::memcpy(c.at(i * gemm.ldc).data, addend.at(i * gemm.ldc).data,
                     static_cast<size_t>(at.columns) * byteSize(c.type));
   }
-  const auto &unit = units[at.row / cut.rows == cut.down - 1][at.column / cut.columns == cut.across - 1]
-                          [at.part == cut.depth.count - 1][addend.data || c.adds];
+  const auto &unit = units[cut.sizeOf(at)][addend.data || c.adds];
   unit->run(a.data, b.data, c.data, bias.data ? bias.at(at.column).data : nullptr,
             ThreadPool::scratch(unit->scratch()));
   return true;

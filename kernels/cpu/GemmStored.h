@@ -62,18 +62,19 @@ public:
 
 private:
   using Block = GemmBlocks::Block;
-  /// Of whole blocks and the last ones of each direction, rows, columns and summed; those that do not add and those
-  /// that do.
-  using Prepared = std::array<std::array<std::array<std::array<std::shared_ptr<const Bf16Product>, 2>, 2>, 2>, 2>;
+  /// Of blocks of each size; those that do not add and those that do.
+  using Prepared = std::array<std::array<std::shared_ptr<const Bf16Product>, 2>, GemmBlocks::kSizes>;
   Gemm gemm;
   std::vector<GemmBlocks> cuts; ///< one, or where tiles multiply one for each of GemmBlocks::kPools
   float alpha;
   Types types;
   int64_t batches;
   Prepared units; ///< all of them, or none
-  bool onTiles = false;
 
-  const GemmBlocks &cutFor(const ThreadPool &pool) const;
+  bool onTiles() const { return cuts.size() > 1; }
+  const GemmBlocks &cutFor(const ThreadPool &pool) const {
+    return cuts[onTiles() ? GemmBlocks::poolFor(pool.threads()) : 0];
+  }
   bool canWiden() const;
   void prepareUnits();
   void multiplyOnTiles(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;

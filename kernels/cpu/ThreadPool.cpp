@@ -21,6 +21,15 @@ struct Buffer {
     if (data)
       ::operator delete[](data, std::align_val_t(kAlignment));
   }
+  std::byte *atLeast(size_t bytes) {
+    if (size < bytes) {
+      free();
+      data = nullptr;
+      data = static_cast<std::byte *>(::operator new[](bytes, std::align_val_t(kAlignment)));
+      size = bytes;
+    }
+    return data;
+  }
   ~Buffer() { free(); }
 };
 
@@ -56,13 +65,12 @@ std::byte *ThreadPool::scratch(size_t bytes) {
   if (bytes <= part.size)
     return part.data;
   thread_local Buffer buffer;
-  if (buffer.size < bytes) {
-    buffer.free();
-    buffer.data = nullptr;
-    buffer.data = static_cast<std::byte *>(::operator new[](bytes, std::align_val_t(kAlignment)));
-    buffer.size = bytes;
-  }
-  return buffer.data;
+  return buffer.atLeast(bytes);
+}
+
+std::byte *ThreadPool::libraryScratch(size_t bytes) {
+  thread_local Buffer buffer;
+  return buffer.atLeast(bytes);
 }
 
 ThreadPool::ThreadPool(int threads) : spins(static_cast<uint64_t>(std::max(threads, 1)) <= coreCount()) {

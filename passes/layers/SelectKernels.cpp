@@ -34,7 +34,7 @@ template <typename Op> void setChunk(Op op, const target::Target *target) {
   std::vector<std::pair<int64_t, double>> tried;
   for (int64_t chunk = least; tried.empty() || (chunk / 2 < rows && 4 * classes * chunk <= kMostChunkBytes); chunk *= 2) {
     op.setChunk(evenly(chunk));
-    tried.emplace_back(evenly(chunk), target::kernelSeconds(*target, kernelCallOf(op).signature));
+    tried.emplace_back(op.getChunk(), target::kernelSeconds(*target, kernelCallOf(op).signature));
   }
   const double best = std::ranges::min_element(tried, {}, &std::pair<int64_t, double>::second)->second;
   op.setChunk(std::ranges::find_if(tried, [&](const auto &one) { return one.second <= kNearBest * best; })->first);

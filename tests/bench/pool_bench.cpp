@@ -108,11 +108,7 @@ double secondsOf(const Measured &measured, int threads) {
 }
 
 /// Blocks on tiles are cut for some sizes of pools, others are the same for all: which of them one of so many has.
-size_t cutFor(int threads) {
-  const auto &pools = kernels::cpu::GemmBlocks::kPools;
-  const auto found = std::ranges::find_if(pools, [&](int64_t pool) { return pool >= threads; });
-  return kernels::cpu::hasTiles() ? static_cast<size_t>(std::min(found, std::end(pools) - 1) - std::begin(pools)) : 0;
-}
+size_t cutFor(int threads) { return kernels::cpu::hasTiles() ? kernels::cpu::GemmBlocks::poolFor(threads) : 0; }
 
 /// A call as each of those sizes of pools would run it.
 std::vector<Measured> measure(const Signature &call) {
