@@ -28,8 +28,10 @@ constexpr size_t kEnds = 100, kFurthest = 4;
 /// Searches at once, which differ in the numbers that they draw, and in what comes down first.
 constexpr uint32_t kLanes = 2;
 /// Commands that each simulates at most by climbing: the first time, where something was found before, and after
-/// annealing.
-constexpr int64_t kClimb = 400'000, kClimbOn = 200'000, kClimbAfter = 100'000;
+/// annealing, and by trying pairs.
+constexpr int64_t kClimb = 400'000, kClimbOn = 200'000, kClimbAfter = 100'000, kClimbPairs = 200'000;
+/// Decisions that differ in two layers are all tried where there are so few: of about seven layers.
+constexpr size_t kPairs = 3000;
 /// The same of annealing, the first time, for another micro-batch, and where budgets have changed a little.
 constexpr int64_t kAnneal = 400'000, kAnnealOn = 200'000, kAnnealNear = 100'000;
 /// Decisions that it tries at most: for each layer, and where those are few.
@@ -87,6 +89,7 @@ public:
       anneal(again ? kAnnealOn : kAnneal);
       allowed = simulated + kClimbAfter;
       climb(kRounds);
+      tryPairs();
     }
     return finish();
   }
@@ -627,8 +630,10 @@ private:
     isNear = constraints.deviceMemory < before.deviceMemory || constraints.hostMemory < before.hostMemory;
     climb(kRounds);
     isNear = false;
-    if (constraints.thorough)
+    if (constraints.thorough) {
       anneal(kAnnealNear);
+      tryPairs();
+    }
     return true;
   }
 
@@ -837,6 +842,35 @@ private:
         border = before;
     }
     border = bestBorder;
+  }
+
+  /// Where layers are few, all decisions that differ from the best in one layer or two, until none of them is faster.
+  void tryPairs() {
+    allowed = simulated + kClimbPairs;
+    while (simulated <= allowed && tryPairsOnce())
+      ;
+  }
+
+  /// Whether one was faster.
+  bool tryPairsOnce() {
+    std::vector<std::vector<Decisions>> ones;
+    size_t singles = 0, pairs = 0;
+    for (size_t l = 0; l < model.layers.size(); ++l) {
+      ones.push_back(alternatives(best, l));
+      pairs += singles * ones.back().size(), singles += ones.back().size();
+    }
+    if (pairs > kPairs)
+      return false;
+    for (size_t l = 0; l < ones.size(); ++l)
+      for (Decisions &one : ones[l]) {
+        for (size_t other = l + 1; other < ones.size(); ++other)
+          for (Decisions &both : alternatives(one, other))
+            if (attempt(std::move(both)) == Tried::better)
+              return true;
+        if (attempt(std::move(one)) == Tried::better)
+          return true;
+      }
+    return false;
   }
 
   /// Smaller limits: what comes too early can be in the way.
