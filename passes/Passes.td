@@ -168,7 +168,8 @@ def LowerPrecision : Pass<"mt-lower-precision", "mlir::ModuleOp"> {
     names; casts are placed at the operations that want another type than they get:
 
     - products (`matmul`, `attention`, `linear_cross_entropy`) take bf16 and give bf16; kernels sum in 32 bits;
-    - norms take what they get, compute in 32 bits and give bf16; their statistics have 32 bits;
+    - norms take what they get, compute in 32 bits and give bf16; their statistics have 32 bits; so it is where one is written
+      as sums and products with statistics of few elements, as that by the batch's is: it is rounded behind its last sum;
     - `recurrence` takes what it gets and a bf16 weight; its states, which sum over steps, have 32 bits;
     - `rotary` keeps its operand's type and takes its tables in 32 bits; `random` gives 32 bits;
     - softmax, losses, reductions, running sums, powers, roots, exponentials, logarithms, trigonometric functions,
@@ -258,7 +259,8 @@ def Differentiate : Pass<"mt-differentiate", "mlir::ModuleOp"> {
   let description = [{
     For a template `@t` and the rungs `input`, `attention` and `all`: `@t.backward.RUNG`, and above the bottom rung
     `@t.forward.RUNG`, which also returns the saved activations. `all` leaves out norms and elementwise values whose operands backward has anyway: it
-    makes them again, marked `nn.again`, in about the time of reading them. Arguments of backward templates carry `nn.argument = i` (an argument of `@t`),
+    makes them again, marked `nn.again`, in about the time of reading them; what was widened from bf16 is saved in bf16. Sums read
+    what was widened for them alone as it is. Arguments of backward templates carry `nn.argument = i` (an argument of `@t`),
     `nn.saved = j` or `nn.gradient = k` (the gradient of result k); results `nn.gradient = i` or `nn.result = k`.
     A template whose result is the loss has its backward compute the loss too. Calls in `@main` get `nn.backward`, the
     stem of their backward templates' names. No gradient goes through `nn.detach`, which is gone afterwards, nor through what is

@@ -186,6 +186,13 @@ private:
     return value;
   }
 
+  /// What a value was widened from: half the bytes, from which it is made again exactly.
+  static Value narrow(Value value) {
+    auto cast = value.getDefiningOp<CastOp>();
+    return cast && passes::isWidened(cast.getOperand().getType()) && isFloat(value) ? root(cast.getOperand()) : value;
+  }
+  static void makeAgain(Operation *op) { op->setAttr(kAgainAttr, UnitAttr::get(op->getContext())); }
+
   /// Forward values that backward is given instead of recomputing them.
   llvm::SetVector<Value> chooseSaved(func::FuncOp function, Operation *firstGradient, StringRef rung) {
     llvm::SetVector<Value> saved;
@@ -202,6 +209,12 @@ private:
       for (Value operand : op->getOperands()) {
         Value value = root(operand);
         used.insert(value);
+        if (const Value from = narrow(value);
+            rung == "all" && from != value && forward.contains(value.getDefiningOp())) {
+          makeAgain(value.getDefiningOp());
+          used.insert(from);
+          value = from;
+        }
         Operation *producer = value.getDefiningOp();
         if (!producer || !forward.contains(producer) || isFree(producer))
           continue;
@@ -230,11 +243,15 @@ private:
       const auto isThere = [&](Value operand) {
         Value from = root(operand);
         const bool isRow = isa<BlockArgument>(from) && kRows * elementsOf(from) <= elementsOf(value); // such as a bias
-        return used.contains(from) || isRow || (from.getDefiningOp() && isFree(from.getDefiningOp()));
+        return used.contains(from) || used.contains(narrow(from)) || isRow ||
+               (from.getDefiningOp() && isFree(from.getDefiningOp()));
       };
       if (isCheap(producer) && value == producer->getResult(0) && llvm::all_of(producer->getOperands(), isThere)) {
         saved.remove(value);
-        producer->setAttr(kAgainAttr, UnitAttr::get(producer->getContext()));
+        makeAgain(producer);
+        for (Value operand : producer->getOperands())
+          if (narrow(root(operand)) != root(operand))
+            makeAgain(root(operand).getDefiningOp());
       }
     }
   }
@@ -341,6 +358,16 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
     return TemplateDifferentiator(callee, flow, name, isLoss).run();
   }
 
+  /// Sums read what was widened for them alone as it is: they have 32 bits whatever they add. Not before gradients are
+  /// made, which would have the type of what is read.
+  static void readNarrow(ReduceOp sum) {
+    if (sum.getKind() != "sum" && sum.getKind() != "mean")
+      return;
+    if (auto cast = sum.getOperand().getDefiningOp<CastOp>();
+        cast && isFloat(sum.getOperand()) && passes::isWidened(cast.getOperand().getType()))
+      sum.getOperandMutable().set(cast.getOperand());
+  }
+
   void runOnOperation() override {
     auto main = getOperation().lookupSymbol<func::FuncOp>(kMainName);
     if (!main)
@@ -358,6 +385,7 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
       op.replaceAllUsesWith(op.getOperand());
       op.erase();
     });
+    getOperation().walk(readNarrow);
   }
 };
 } // namespace

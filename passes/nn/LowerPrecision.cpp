@@ -28,6 +28,7 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
   llvm::DenseMap<Value, State> states;
   llvm::DenseSet<Value> ofData;       ///< values that depend on an input
   llvm::DenseSet<Value> ofParameters; ///< values that depend on a trainable parameter
+  llvm::DenseSet<Value> rounded;      ///< activations again, behind sums in 32 bits
 
   static bool isFull(Value value) { return getElementTypeOrSelf(value.getType()).isF32(); }
   State stateOf(Value value) const { return states.lookup(value); }
@@ -99,6 +100,10 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
     for (OpResult result : op.getResults()) {
       if (!isFull(result))
         continue;
+      if (rounded.contains(result)) {
+        states[result] = State::narrow;
+        continue;
+      }
       State state = joined(&op);
       switch (resultRule(result)) {
       case Precision::narrow:
@@ -116,6 +121,55 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
           state = State::full;
       }
       states[result] = state;
+    }
+  }
+
+  //===-- normalization in parts ----------------------------------------------------------------------------===//
+
+  /// Whether a value has an element for several of another's row, as statistics of channels have; however many rows
+  /// there are, for types are the same in micro-batches of any size.
+  static bool isOfFew(Value value, Value all) {
+    constexpr int64_t kSeveral = 4;
+    const size_t rank = shapeOf(all).size();
+    auto ofRow = [&](ArrayRef<int64_t> shape) {
+      return llvm::product_of(shape.size() == rank ? shape.drop_front() : shape);
+    };
+    return rank > 0 && kSeveral * ofRow(shapeOf(value)) <= ofRow(shapeOf(all));
+  }
+
+  /// Whether an operation of 32 bits adds a value of few elements to an activation, or multiplies it by one, perhaps
+  /// behind others that do. `scales`: set where one of 32 bits is a factor.
+  bool moves(Operation *op, bool &scales) const {
+    if (!isa_and_nonnull<AddOp, SubOp, MulOp, DivOp>(op) || stateOf(op->getResult(0)) != State::full)
+      return false;
+    for (unsigned i : {0u, 1u}) {
+      Value value = op->getOperand(i), other = op->getOperand(1 - i);
+      if (shapeOf(value) != shapeOf(op->getResult(0)) || !isOfFew(other, value))
+        continue;
+      scales |= isa<MulOp, DivOp>(op) && stateOf(other) == State::full;
+      return stateOf(value) == State::narrow || moves(value.getDefiningOp(), scales);
+    }
+    return false;
+  }
+
+  /// Where a normalization that is written as sums and products ends, as that by the batch's statistics is: its result
+  /// is an activation, rounded once.
+  void roundNormalized(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      bool scales = false, unused = false;
+      if (!isa<AddOp>(op) || !moves(&op, scales) || !scales)
+        continue;
+      Value result = op.getResult(0);
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) { // it goes on, or has 32 bits there anyway
+            return moves(user, unused) || user->hasTrait<FullPrecision>() || user->hasTrait<OpTrait::IsTerminator>() ||
+                   isa<CastOp>(user);
+          }))
+        continue;
+      OpBuilder builder(&getContext());
+      builder.setInsertionPointAfter(&op);
+      auto behind = CastOp::create(builder, op.getLoc(), result.getType(), result);
+      result.replaceAllUsesExcept(behind, behind);
+      rounded.insert(behind);
     }
   }
 
@@ -201,7 +255,8 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
     for (BlockArgument argument : main.getArguments())
       if (stateOf(argument) == State::narrow && isExact(argument))
         states[argument] = State::full;
-    for (Operation &op : block) // once more: what follows from exact parameters
+    roundNormalized(block);
+    for (Operation &op : block) // once more: what follows from exact parameters, and from what is rounded
       propagate(op);
     for (Operation &op : llvm::reverse(block))
       settle(op);

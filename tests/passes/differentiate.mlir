@@ -176,3 +176,35 @@ func.func @main(%x: tensor<64x8xf32> {nn.parameter = "x", nn.trainable}, %gain: 
   %1 = call @last(%0, %l, %s) : (tensor<64x8xf32>, tensor<64xi64>, tensor<16xf64>) -> tensor<f32>
   return %1 : tensor<f32>
 }
+
+// -----
+
+// Of what was widened from bf16 that is saved, and what follows from it and a mean is made again with it. Sums read what
+// was widened for them alone as it is.
+// CHECK-LABEL: func.func private @centered.backward.all(
+// CHECK-SAME: %[[Y:[^ ]*]]: tensor<64x8xbf16> {nn.saved = {{[0-9]}} : i64}
+// CHECK-NOT: tensor<64x8xf32> {nn.saved
+// CHECK: %[[W:.*]] = nn.cast %[[Y]] {nn.again} : (tensor<64x8xbf16>) -> tensor<64x8xf32>
+// CHECK: nn.sub %[[W]], %{{.*}} {nn.again}
+// CHECK-LABEL: func.func private @centered.forward.all(
+// CHECK: %[[P:.*]] = nn.matmul {{.*}} -> tensor<64x8xbf16>
+// CHECK: nn.reduce %[[P]] {{.*}} : (tensor<64x8xbf16>) -> tensor<1x8xf32>
+func.func private @centered(%x: tensor<64x8xbf16>, %w: tensor<8x8xbf16>) -> tensor<64x8xf32> {
+  %p = nn.matmul %x, %w : (tensor<64x8xbf16>, tensor<8x8xbf16>) -> tensor<64x8xbf16>
+  %f = nn.cast %p : (tensor<64x8xbf16>) -> tensor<64x8xf32>
+  %m = nn.reduce %f {axes = array<i64: 0>, keepDims = true, kind = "mean"} : (tensor<64x8xf32>) -> tensor<1x8xf32>
+  %c = nn.sub %f, %m : (tensor<64x8xf32>, tensor<1x8xf32>) -> tensor<64x8xf32>
+  %s = nn.mul %c, %c : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+  %t = nn.mul %s, %m : (tensor<64x8xf32>, tensor<1x8xf32>) -> tensor<64x8xf32>
+  %y = nn.mul %t, %f : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+  return %y : tensor<64x8xf32>
+}
+func.func private @end(%x: tensor<64x8xf32>, %l: tensor<64xi64>, %s: tensor<16xf64>) -> tensor<f32> {
+  %0 = nn.cross_entropy %x, %l, %s : (tensor<64x8xf32>, tensor<64xi64>, tensor<16xf64>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func @main(%x: tensor<64x8xbf16> {nn.parameter = "x", nn.trainable}, %w: tensor<8x8xbf16> {nn.parameter = "w", nn.trainable}, %l: tensor<64xi64> {nn.labels}, %s: tensor<16xf64> {nn.scalars}) -> tensor<f32> {
+  %0 = call @centered(%x, %w) : (tensor<64x8xbf16>, tensor<8x8xbf16>) -> tensor<64x8xf32>
+  %1 = call @end(%0, %l, %s) : (tensor<64x8xf32>, tensor<64xi64>, tensor<16xf64>) -> tensor<f32>
+  return %1 : tensor<f32>
+}

@@ -172,3 +172,35 @@ func.func @main(%x: tensor<2x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.pa
   %3 = nn.add %1, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   return %3 : tensor<2x4xf32>
 }
+
+// -----
+
+// A normalization by statistics that is written as sums and products, as that by the batch's is, has 32 bits inside, is
+// rounded once behind its last sum, and what follows has bf16: relu, and the sum with a residual. What goes on after a
+// sum, or into a reduction, is not rounded there.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[X:.*]] = nn.matmul {{.*}} -> tensor<2x8x4xbf16>
+// CHECK: %[[C:.*]] = nn.sub %{{.*}} : (tensor<2x8x4xf32>, tensor<1x1x4xf32>) -> tensor<2x8x4xf32>
+// CHECK: nn.mul %[[C]], %[[C]] : {{.*}} -> tensor<2x8x4xf32>
+// CHECK: nn.add %{{.*}} : (tensor<2x8x4xf32>, tensor<1x1x4xf32>) -> tensor<2x8x4xf32>
+// CHECK: %[[G:.*]] = nn.mul %{{.*}} : (tensor<2x8x4xf32>, tensor<1x1x4xf32>) -> tensor<2x8x4xf32>
+// CHECK: %[[S:.*]] = nn.add %[[G]], %{{.*}} : (tensor<2x8x4xf32>, tensor<1x1x4xf32>) -> tensor<2x8x4xf32>
+// CHECK-NEXT: %[[Y:.*]] = nn.cast %[[S]] : (tensor<2x8x4xf32>) -> tensor<2x8x4xbf16>
+// CHECK-NEXT: %[[R:.*]] = nn.relu %[[Y]] : (tensor<2x8x4xbf16>) -> tensor<2x8x4xbf16>
+// CHECK-NEXT: nn.add %[[R]], %[[X]] : (tensor<2x8x4xbf16>, tensor<2x8x4xbf16>) -> tensor<2x8x4xbf16>
+func.func @main(%x: tensor<2x8x4xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.parameter = "w", nn.trainable}, %g: tensor<4xf32> {nn.parameter = "g", nn.trainable}) -> tensor<2x8x4xf32> {
+  %0 = nn.matmul %x, %w : (tensor<2x8x4xf32>, tensor<4x4xf32>) -> tensor<2x8x4xf32>
+  %1 = nn.reduce %0 {axes = array<i64: 0, 1>, keepDims = true, kind = "mean"} : (tensor<2x8x4xf32>) -> tensor<1x1x4xf32>
+  %2 = nn.sub %0, %1 : (tensor<2x8x4xf32>, tensor<1x1x4xf32>) -> tensor<2x8x4xf32>
+  %3 = nn.mul %2, %2 : (tensor<2x8x4xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  %4 = nn.reduce %3 {axes = array<i64: 0, 1>, keepDims = true, kind = "mean"} : (tensor<2x8x4xf32>) -> tensor<1x1x4xf32>
+  %5 = nn.rsqrt %4 : (tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
+  %6 = nn.mul %0, %5 : (tensor<2x8x4xf32>, tensor<1x1x4xf32>) -> tensor<2x8x4xf32>
+  %7 = nn.add %6, %1 : (tensor<2x8x4xf32>, tensor<1x1x4xf32>) -> tensor<2x8x4xf32>
+  %8 = nn.reshape %g : (tensor<4xf32>) -> tensor<1x1x4xf32>
+  %9 = nn.mul %7, %8 : (tensor<2x8x4xf32>, tensor<1x1x4xf32>) -> tensor<2x8x4xf32>
+  %10 = nn.add %9, %8 : (tensor<2x8x4xf32>, tensor<1x1x4xf32>) -> tensor<2x8x4xf32>
+  %11 = nn.relu %10 : (tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  %12 = nn.add %11, %0 : (tensor<2x8x4xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  return %12 : tensor<2x8x4xf32>
+}
