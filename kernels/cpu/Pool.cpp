@@ -1,5 +1,6 @@
 // pool and its gradient: a plane of one image and channel at a time.
 #include "kernels/cpu/FloatRows.h"
+#include "kernels/cpu/Vector.h"
 #include "kernels/cpu/WindowRuns.h"
 
 #include <limits>
@@ -87,15 +88,13 @@ struct PoolGrad {
   RowOut result;
 
   /// To the first of each window's largest elements; a NaN is larger than all.
-  void toLargest(const float *x, const float *dy, float *best, int64_t *from, float *dx) const {
+  void toLargest(const float *x, const float *dy, float *best, int32_t *from, float *dx) const {
     const int64_t out = windows.resultPlaces();
-    std::fill_n(from, out, int64_t{-1});
-    eachSeen(windows, [&](int64_t at, int64_t element) {
-      const float value = x[element];
-      const bool isLarger = from[at] < 0 || value > best[at] || (value != value && best[at] == best[at]);
-      best[at] = isLarger ? value : best[at];
-      from[at] = isLarger ? element : from[at];
-    });
+    std::fill_n(from, out, -1);
+    for (int64_t place = 0; place < windows.places(); ++place)
+      eachRun(windows, Place(windows, place), 0, out, [&](int64_t at, int64_t element, int64_t run) {
+        vec::keepLargest(x + element, windows.stride[2], run, static_cast<int32_t>(element), best + at, from + at);
+      });
     for (int64_t at = 0; at < out; ++at)
       if (from[at] >= 0)
         dx[from[at]] += dy[at];
@@ -125,7 +124,7 @@ struct PoolGrad {
       if (!result.adds(launch))
         std::fill(dx, dx + in, 0.0F);
       if (kind == Kind::max)
-        toLargest(x, dy, shares, reinterpret_cast<int64_t *>(buffers), dx);
+        toLargest(x, dy, shares, reinterpret_cast<int32_t *>(buffers), dx);
       else
         toAll(dy, reinterpret_cast<int64_t *>(buffers), shares, dx);
       result.finish(launch, plane * in, in, dx);
@@ -144,8 +143,10 @@ Result<Run> preparePool(const Signature &call) {
 
 Result<Run> preparePoolGrad(const Signature &call) {
   const Dims &image = call.operands[2].dims, &pooled = call.operands[0].dims;
-  return Run(PoolGrad{kindOf(call), Windows::of(call, image, pooled, call.integers("size")), image[0] * image[1],
-                      RowIn(call, 0), RowIn(call, 1), RowOut(call, 2)});
+  const Windows windows = Windows::of(call, image, pooled, call.integers("size"));
+  if (windows.imagePlaces() > std::numeric_limits<int32_t>::max())
+    return fail("pool_grad: planes of images have less than 2^31 places each, not {}", windows.imagePlaces());
+  return Run(PoolGrad{kindOf(call), windows, image[0] * image[1], RowIn(call, 0), RowIn(call, 1), RowOut(call, 2)});
 }
 
 constexpr Entry kEntries[] = {{"pool", preparePool}, {"pool_grad", preparePoolGrad}};

@@ -157,6 +157,39 @@ void foldRows(vec::Fold fold, const float *x, int64_t step, int64_t rows, int64_
   });
 }
 
+void keepLargest(const float *x, int64_t step, int64_t count, int32_t element, float *values, int32_t *from) {
+  const D d;
+  const hn::RebindToSigned<D> whole;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto pitch = static_cast<int32_t>(step);
+  const auto places = hn::Mul(hn::Iota(whole, 0), hn::Set(whole, pitch));
+  auto keep = [&](V value, int64_t i) {
+    const V held = load(values + i);
+    const auto known = hn::LoadU(whole, from + i);
+    const auto isLarger = hn::Or(hn::RebindMask(d, hn::Lt(known, hn::Zero(whole))),
+                                 hn::Or(hn::Gt(value, held), hn::AndNot(hn::IsNaN(held), hn::IsNaN(value))));
+    const auto elements = hn::Add(hn::Set(whole, element + static_cast<int32_t>(i) * pitch), places);
+    hn::StoreU(hn::IfThenElse(isLarger, value, held), d, values + i);
+    hn::StoreU(hn::IfThenElse(hn::RebindMask(whole, isLarger), elements, known), whole, from + i);
+  };
+  int64_t i = 0;
+  if (step == 1)
+    for (; i + lanes <= count; i += lanes)
+      keep(load(x + i), i);
+  if (step == 2) // which reads one beyond the last
+    for (; i + lanes < count; i += lanes) {
+      V even, odd;
+      hn::LoadInterleaved2(d, x + 2 * i, even, odd);
+      keep(even, i);
+    }
+  for (; i < count; ++i) {
+    const float value = x[i * step], held = values[i];
+    const bool isLarger = from[i] < 0 || value > held || (value != value && held == held);
+    values[i] = isLarger ? value : held;
+    from[i] = isLarger ? element + static_cast<int32_t>(i) * pitch : from[i];
+  }
+}
+
 struct Turn {
   V sign;
   HWY_INLINE void operator()(const float *const *in, float *const *out) const {
@@ -846,6 +879,7 @@ HWY_EXPORT(narrowAll);
 HWY_EXPORT(roundAll);
 HWY_EXPORT(foldLanes);
 HWY_EXPORT(foldRows);
+HWY_EXPORT(keepLargest);
 HWY_EXPORT(rotate);
 HWY_EXPORT(sum);
 HWY_EXPORT(dot);
@@ -891,6 +925,9 @@ void rotate(const float *a, const float *b, const float *c, const float *s, bool
   HWY_DYNAMIC_DISPATCH(rotate)(a, b, c, s, back, step, pairs, outA, outB);
 }
 void roundToBf16(const float *from, int64_t count, float *to) { HWY_DYNAMIC_DISPATCH(roundAll)(from, count, to); }
+void keepLargest(const float *x, int64_t step, int64_t count, int32_t element, float *values, int32_t *from) {
+  HWY_DYNAMIC_DISPATCH(keepLargest)(x, step, count, element, values, from);
+}
 double sum(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(sum)(x, count); }
 double dot(const float *x, const float *y, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot)(x, y, count); }
 double squaredDistance(const float *x, float center, int64_t count) {

@@ -26,6 +26,10 @@ void foldLanes(Fold fold, const float *x, int64_t count, double *lanes);
 /// Folds x[i] into values[i], of one row after another, `step` elements apart.
 void foldRows(Fold fold, const float *x, int64_t step, int64_t rows, int64_t count, double *values);
 
+/// Where x[i step] is larger than values[i], or from[i] is negative, values[i] becomes it and from[i] `element` + i
+/// step, for i below `count`. NaN is larger than all, the first of several the largest.
+void keepLargest(const float *x, int64_t step, int64_t count, int32_t element, float *values, int32_t *from);
+
 double sum(const float *x, int64_t count);
 double dot(const float *x, const float *y, int64_t count);
 /// Sum of (x - center)^2.

@@ -515,6 +515,18 @@ TEST(Catalogue, CpuHasEveryKernel) {
       without.insert(kernel.name);
   EXPECT_EQ(without, (std::set<std::string_view>{"all_gather", "all_to_all", "feed", "report"}));
   EXPECT_EQ(cpu::prepare({"feed", {}, {out({1})}}).status().message(), "feed: the CPU has no such kernel");
+  const std::vector<int64_t> ones = {1, 1}, zeros = {0, 0};
+  EXPECT_EQ(cpu::prepare({"pool_grad",
+                          {{"kind", std::string("max")},
+                           {"size", ones},
+                           {"strides", ones},
+                           {"dilations", ones},
+                           {"low", zeros},
+                           {"high", zeros}},
+                          {in({1, 1, 65536, 32768}), in({1, 1, 65536, 32768}), out({1, 1, 65536, 32768})}})
+                .status()
+                .message(),
+            "pool_grad: planes of images have less than 2^31 places each, not 2147483648");
 }
 
 TEST(Catalogue, CpuRefusesOtherTypes) {

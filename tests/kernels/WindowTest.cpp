@@ -31,13 +31,16 @@ struct Shape {
   }
 };
 
-// Large images, more than a block of results; deep ones, more than a block of channels; groups of one channel.
+// Large images, more than a block of results; deep ones, more than a block of channels; groups of one channel; rows of
+// more results than vectors have lanes.
 const std::vector<Shape> kShapes = {
     {2, 1, 3, 5, 9, 11, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
     {1, 1, 34, 9, 6, 7, {3, 2}, {2, 1}, {1, 2}, {0, 2}, {1, 1}},
     {2, 3, 1, 1, 8, 15, {5, 3}, {1, 2}, {2, 1}, {3, 0}, {4, 1}},
     {1, 2, 9, 4, 14, 16, {2, 2}, {3, 3}, {1, 1}, {0, 0}, {0, 0}},
     {3, 1, 2, 2, 4, 4, {4, 4}, {1, 1}, {1, 1}, {3, 3}, {3, 3}},
+    {1, 1, 2, 2, 5, 71, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    {1, 1, 2, 2, 6, 79, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
 };
 
 /// Calls visit(image element, kernel element, result element) for every product of a convolution.
@@ -187,6 +190,28 @@ TEST(Window, PoolsOfNothingAndOfNaN) {
   attributes["kind"] = std::string("mean");
   Tensor y = tensor(DType::f32, {1, 1, 2}, {3, 4});
   expectResults({"pool", attributes, {y}, {{DType::f32, {1, 1, 3}}}}, {{0, 3, 4}}, 0);
+}
+
+/// A NaN is larger than all, and the first of several takes the gradient.
+TEST(Window, PoolGradientsOfNaN) {
+  constexpr int64_t kWidth = 83;
+  for (int64_t step : {1, 2, 3}) {
+    const int64_t results = (kWidth - 3) / step + 1;
+    Tensor x = integers({1, 1, kWidth}, -3, 3, 1, DType::f32), dy = random({1, 1, results}, 2);
+    for (size_t place : {0, 17, 18, 40, 82})
+      x.values[place] = std::nan("");
+    Values expected(kWidth, 0);
+    for (int64_t at = 0; at < results; ++at) {
+      auto best = static_cast<size_t>(at * step);
+      for (size_t other = best + 1; other < static_cast<size_t>(at * step) + 3; ++other)
+        if (!std::isnan(x.values[best]) && !(x.values[other] <= x.values[best]))
+          best = other;
+      expected[best] += dy.values[static_cast<size_t>(at)];
+    }
+    Attributes attributes = {{"kind", std::string("max")}, {"size", Ints{3}}, {"strides", Ints{step}},
+                             {"dilations", Ints{1}},       {"low", Ints{0}},  {"high", Ints{0}}};
+    expectResults({"pool_grad", attributes, {dy, x}, {{DType::f32, x.dims}}}, {expected}, 1e-6);
+  }
 }
 
 //===-- experts ---------------------------------------------------------------------------------------------===//
