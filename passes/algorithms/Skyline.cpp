@@ -119,16 +119,18 @@ void Skyline::findFitting(const Segment &segment) {
 
 /// Places what fits, by rank, as long as some of the segment's height is left for it; returns how many.
 uint32_t Skyline::fill(uint32_t segment, std::span<const uint32_t> ranks, std::vector<uint64_t> &offsets) {
-  std::sort(fitting.begin(), fitting.end(),
-            [&](uint32_t a, uint32_t b) { return ranks[byFirst[a]] < ranks[byFirst[b]]; });
+  for (uint64_t &each : fitting)
+    each |= uint64_t{ranks[byFirst[each]]} << 32;
+  std::sort(fitting.begin(), fitting.end());
   // All around, the circle is cut where the first one begins.
   if (segments[segment].length == moments)
-    segments[segment].start = items[byFirst[fitting.front()]].first;
+    segments[segment].start = items[byFirst[static_cast<uint32_t>(fitting.front())]].first;
   const uint32_t start = segments[segment].start;
   const uint64_t height = segments[segment].height;
   pieces.assign(1, {0, segments[segment].length, segment});
   uint32_t count = 0;
-  for (uint32_t place : fitting) {
+  for (const uint64_t each : fitting) {
+    const auto place = static_cast<uint32_t>(each);
     const Item &item = items[byFirst[place]];
     const uint32_t from = distance(start, item.first);
     const auto after = std::upper_bound(pieces.begin(), pieces.end(), from,

@@ -62,7 +62,7 @@ private:
   std::vector<uint32_t> waiting; ///< by place in `byFirst`: the next not yet placed, perhaps by several steps
   std::vector<Segment> segments;
   std::vector<std::pair<uint64_t, uint32_t>> lowest; ///< heap of heights and segments, dead ones among them
-  std::vector<uint32_t> fitting;                     ///< places in `byFirst`
+  std::vector<uint64_t> fitting;                     ///< places in `byFirst`, below their ranks once they have them
   std::vector<Piece> pieces;
   uint64_t top = 0, looks = 0;
 
