@@ -260,7 +260,7 @@ def Differentiate : Pass<"mt-differentiate", "mlir::ModuleOp"> {
     For a template `@t` and the rungs `input`, `attention` and `all`: `@t.backward.RUNG`, and above the bottom rung
     `@t.forward.RUNG`, which also returns the saved activations. `all` leaves out norms and elementwise values whose operands backward has anyway: it
     makes them again, marked `nn.again`, in about the time of reading them; what was widened from bf16 is saved in bf16. Sums read
-    what was widened for them alone as it is. Arguments of backward templates carry `nn.argument = i` (an argument of `@t`),
+    what was widened as it was before. Arguments of backward templates carry `nn.argument = i` (an argument of `@t`),
     `nn.saved = j` or `nn.gradient = k` (the gradient of result k); results `nn.gradient = i` or `nn.result = k`.
     A template whose result is the loss has its backward compute the loss too. Calls in `@main` get `nn.backward`, the
     stem of their backward templates' names. No gradient goes through `nn.detach`, which is gone afterwards, nor through what is

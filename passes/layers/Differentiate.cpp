@@ -358,7 +358,7 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
     return TemplateDifferentiator(callee, flow, name, isLoss).run();
   }
 
-  /// Sums read what was widened for them alone as it is: they have 32 bits whatever they add. Not before gradients are
+  /// Sums read what was widened as it was before: they have 32 bits whatever they add. Not before gradients are
   /// made, which would have the type of what is read.
   static void readNarrow(ReduceOp sum) {
     if (sum.getKind() != "sum" && sum.getKind() != "mean")

@@ -134,35 +134,38 @@ struct LowerPrecision : impl::LowerPrecisionBase<LowerPrecision> {
     auto ofRow = [&](ArrayRef<int64_t> shape) {
       return llvm::product_of(shape.size() == rank ? shape.drop_front() : shape);
     };
-    return rank > 0 && kSeveral * ofRow(shapeOf(value)) <= ofRow(shapeOf(all));
+    return rank > 0 && ofRow(shapeOf(value)) <= ofRow(shapeOf(all)) / kSeveral;
   }
 
-  /// Whether an operation of 32 bits adds a value of few elements to an activation, or multiplies it by one, perhaps
-  /// behind others that do. `scales`: set where one of 32 bits is a factor.
-  bool moves(Operation *op, bool &scales) const {
-    if (!isa_and_nonnull<AddOp, SubOp, MulOp, DivOp>(op) || stateOf(op->getResult(0)) != State::full)
-      return false;
+  /// Results of 32 bits that add values of few elements to an activation, or multiply it by some: whether one of those
+  /// has 32 bits.
+  using Moved = llvm::DenseMap<Value, bool>;
+  void move(Operation &op, Moved &moved) const {
+    if (!isa<AddOp, SubOp, MulOp, DivOp>(op) || stateOf(op.getResult(0)) != State::full)
+      return;
     for (unsigned i : {0u, 1u}) {
-      Value value = op->getOperand(i), other = op->getOperand(1 - i);
-      if (shapeOf(value) != shapeOf(op->getResult(0)) || !isOfFew(other, value))
+      Value value = op.getOperand(i), other = op.getOperand(1 - i);
+      if (shapeOf(value) != shapeOf(op.getResult(0)) || !isOfFew(other, value) ||
+          (stateOf(value) != State::narrow && !moved.contains(value)) || (isa<DivOp>(op) && i == 1))
         continue;
-      scales |= isa<MulOp, DivOp>(op) && stateOf(other) == State::full;
-      return stateOf(value) == State::narrow || moves(value.getDefiningOp(), scales);
+      moved[op.getResult(0)] = moved.lookup(value) || (isa<MulOp, DivOp>(op) && stateOf(other) == State::full);
+      return;
     }
-    return false;
   }
 
   /// Where a normalization that is written as sums and products ends, as that by the batch's statistics is: its result
   /// is an activation, rounded once.
   void roundNormalized(Block &block) {
+    Moved moved;
+    for (Operation &op : block)
+      move(op, moved);
     for (Operation &op : llvm::make_early_inc_range(block)) {
-      bool scales = false, unused = false;
-      if (!isa<AddOp>(op) || !moves(&op, scales) || !scales)
+      if (!isa<AddOp>(op) || !moved.lookup(op.getResult(0)))
         continue;
       Value result = op.getResult(0);
       if (llvm::any_of(result.getUsers(), [&](Operation *user) { // it goes on, or has 32 bits there anyway
-            return moves(user, unused) || user->hasTrait<FullPrecision>() || user->hasTrait<OpTrait::IsTerminator>() ||
-                   isa<CastOp>(user);
+            return user->hasTrait<FullPrecision>() || user->hasTrait<OpTrait::IsTerminator>() || isa<CastOp>(user) ||
+                   llvm::any_of(user->getResults(), [&](Value made) { return moved.contains(made); });
           }))
         continue;
       OpBuilder builder(&getContext());
