@@ -15,15 +15,18 @@ Kind kindOf(const Signature &call) {
   return kind == "max" ? Kind::max : kind == "sum" ? Kind::sum : Kind::mean;
 }
 
-/// Calls visit(result, element) for every result of a plane and every element that its window sees: of each result the
-/// elements come in row-major order, and of each place of the window the results.
-template <typename Visit> void eachSeen(const Windows &w, Visit visit) {
-  const int64_t step = w.stride[2];
+/// Calls visit(result, element, count) for all results of a plane and all elements that their windows see, in runs of
+/// results: of each result the elements come in row-major order, and of each place of the window the results.
+template <typename Visit> void eachRunSeen(const Windows &w, Visit visit) {
   for (int64_t place = 0; place < w.places(); ++place)
-    eachRun(w, Place(w, place), 0, w.resultPlaces(), [&](int64_t at, int64_t element, int64_t run) {
-      for (int64_t i = 0; i < run; ++i)
-        visit(at + i, element + i * step);
-    });
+    eachRun(w, Place(w, place), 0, w.resultPlaces(), visit);
+}
+/// The same one by one: visit(result, element).
+template <typename Visit> void eachSeen(const Windows &w, Visit visit) {
+  eachRunSeen(w, [&](int64_t at, int64_t element, int64_t run) {
+    for (int64_t i = 0; i < run; ++i)
+      visit(at + i, element + i * w.stride[2]);
+  });
 }
 
 /// How many elements each window sees, at least 1.
@@ -91,10 +94,9 @@ struct PoolGrad {
   void toLargest(const float *x, const float *dy, float *best, int32_t *from, float *dx) const {
     const int64_t out = windows.resultPlaces();
     std::fill_n(from, out, -1);
-    for (int64_t place = 0; place < windows.places(); ++place)
-      eachRun(windows, Place(windows, place), 0, out, [&](int64_t at, int64_t element, int64_t run) {
-        vec::keepLargest(x + element, windows.stride[2], run, static_cast<int32_t>(element), best + at, from + at);
-      });
+    eachRunSeen(windows, [&](int64_t at, int64_t element, int64_t run) {
+      vec::keepLargest(x + element, windows.stride[2], run, static_cast<int32_t>(element), best + at, from + at);
+    });
     for (int64_t at = 0; at < out; ++at)
       if (from[at] >= 0)
         dx[from[at]] += dy[at];

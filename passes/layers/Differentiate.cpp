@@ -21,6 +21,12 @@ constexpr StringLiteral kRungs[] = {"input", "attention", "all"};
 
 bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 
+/// What widened a value from bf16, which makes it again exactly; null: nothing.
+CastOp wideningOf(Value value) {
+  auto cast = value.getDefiningOp<CastOp>();
+  return cast && isFloat(value) && passes::isWidened(cast.getOperand().getType()) ? cast : CastOp();
+}
+
 /// Which arguments of a template want a gradient, which results then carry one, and which of these gradients are sums
 /// over micro-batches or layers: those have 32 bits.
 struct Flow {
@@ -186,11 +192,6 @@ private:
     return value;
   }
 
-  /// What a value was widened from: half the bytes, from which it is made again exactly.
-  static Value narrow(Value value) {
-    auto cast = value.getDefiningOp<CastOp>();
-    return cast && passes::isWidened(cast.getOperand().getType()) && isFloat(value) ? root(cast.getOperand()) : value;
-  }
   static void makeAgain(Operation *op) { op->setAttr(kAgainAttr, UnitAttr::get(op->getContext())); }
 
   /// Forward values that backward is given instead of recomputing them.
@@ -209,11 +210,10 @@ private:
       for (Value operand : op->getOperands()) {
         Value value = root(operand);
         used.insert(value);
-        if (const Value from = narrow(value);
-            rung == "all" && from != value && forward.contains(value.getDefiningOp())) {
-          makeAgain(value.getDefiningOp());
-          used.insert(from);
-          value = from;
+        if (CastOp widening = wideningOf(value); widening && rung == "all" && forward.contains(widening)) {
+          makeAgain(widening); // of half the bytes
+          value = root(widening.getOperand());
+          used.insert(value);
         }
         Operation *producer = value.getDefiningOp();
         if (!producer || !forward.contains(producer) || isFree(producer))
@@ -243,15 +243,16 @@ private:
       const auto isThere = [&](Value operand) {
         Value from = root(operand);
         const bool isRow = isa<BlockArgument>(from) && kRows * elementsOf(from) <= elementsOf(value); // such as a bias
-        return used.contains(from) || used.contains(narrow(from)) || isRow ||
+        CastOp widening = wideningOf(from);
+        return used.contains(from) || (widening && used.contains(root(widening.getOperand()))) || isRow ||
                (from.getDefiningOp() && isFree(from.getDefiningOp()));
       };
       if (isCheap(producer) && value == producer->getResult(0) && llvm::all_of(producer->getOperands(), isThere)) {
         saved.remove(value);
         makeAgain(producer);
         for (Value operand : producer->getOperands())
-          if (narrow(root(operand)) != root(operand))
-            makeAgain(root(operand).getDefiningOp());
+          if (CastOp widening = wideningOf(root(operand)))
+            makeAgain(widening);
       }
     }
   }
@@ -363,9 +364,8 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
   static void readNarrow(ReduceOp sum) {
     if (sum.getKind() != "sum" && sum.getKind() != "mean")
       return;
-    if (auto cast = sum.getOperand().getDefiningOp<CastOp>();
-        cast && isFloat(sum.getOperand()) && passes::isWidened(cast.getOperand().getType()))
-      sum.getOperandMutable().set(cast.getOperand());
+    if (CastOp widening = wideningOf(sum.getOperand()))
+      sum.getOperandMutable().set(widening.getOperand());
   }
 
   void runOnOperation() override {
