@@ -41,7 +41,8 @@ SEQUENCE, VOCABULARY = 1024, 32000
 THREADS = processors()  # of PyTorch
 KERNEL_THREADS = THREADS if THREADS <= 2 else THREADS - max(1, THREADS // 8)  # as mtrun's own choice: some are left to who issues work to the GPU
 SECONDS = float(os.environ.get("MT_BENCH_SECONDS", 460))  # of a call
-HOST_GIB = int(os.environ.get("MT_HOST_GIB") or 0)  # what the host's memory is taken for, where it says less than it gives; 0: what it says
+HOST_GIB = int(os.environ.get("MT_HOST_GIB") or 0)
+HOST_MEMORY = ["--host-memory", f"{HOST_GIB}GiB"] if HOST_GIB else []  # of plans, where the host says less than it gives
 LEAST = {"1b": 40, "3b": 70, "7b": 150}  # seconds of a measurement, without which none is begun
 LARGEST = 400                            # at most
 WARMUP = 2                               # steps
@@ -83,7 +84,7 @@ def builtin_target(gpu, mib):
     if limit.exists() and limit.read_text().strip() != "max":
         free = min(free, int(limit.read_text()) - int(used.read_text()))
     device = ["--device-memory", (mib << 20) - (4 << 30)] if mib else []
-    return [str(word) for word in ("--target", name, *device, "--host-memory", f"{HOST_GIB}GiB" if HOST_GIB else free // 8 * 7)]
+    return [str(word) for word in ("--target", name, *device, *(HOST_MEMORY or ("--host-memory", free // 8 * 7)))]
 
 
 class DeviceMemory:
@@ -195,7 +196,7 @@ class Bench:
         probed, compiled = self.out / "probed.json", self.out / "work/compiled"
         compiled.mkdir(parents=True, exist_ok=True)
         is_probed = "bf16_flops" in self.results.get("probe", {}) and probed.exists()
-        target = ["--target", probed, *(["--host-memory", f"{HOST_GIB}GiB"] if HOST_GIB else [])] if is_probed else self.builtin
+        target = ["--target", probed, *HOST_MEMORY] if is_probed else self.builtin
         key = hashlib.sha256((probed.read_bytes() if is_probed else b"") + " ".join(map(str, target)).encode()).hexdigest()
         name = f"{size}-{batch}" + (f"-{variant}" if variant else "")
         file, about = compiled / f"{name}.bin", compiled / f"{name}.json"
@@ -224,7 +225,7 @@ class Bench:
         metrics, log = self.out / f"{name}.jsonl", self.out / f"{name}.log"
         with DeviceMemory() as memory:
             run([HERE / "bin/mtrun", plan, "--data", self.tokens(batch, steps), "--steps", steps, "--lr", 1e-5, "--keep", 0,
-                 "--device", "cuda", "--out", self.out / "run", "--metrics", metrics, "--overwrite", *(["--host-memory-check", "off"] if HOST_GIB else []),
+                 "--device", "cuda", "--out", self.out / "run", "--metrics", metrics, "--overwrite", *(["--host-memory-check", "off"] if HOST_MEMORY else []),
                  *(arguments if "--threads" in arguments else ("--threads", KERNEL_THREADS, *arguments))], max(1, end - time.monotonic()), log)
         rows = [row for row in map(json.loads, open(metrics)) if "loss" in row]
         losses = [row["loss"] for row in rows]
