@@ -96,11 +96,21 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
   std::function<std::string()> more;
   std::optional<planner::Found> found; // of the micro-batch before
   double seconds = HUGE_VAL;           // of the best plan
-  std::string problem;
+  auto take = [&](Compiled compiled, Planned planned, const Messages &said) {
+    best = std::move(compiled);
+    best->module = std::move(planned.module);
+    best->bound = planned.bound;
+    more = std::move(planned.more);
+    messages = said; // of this plan alone
+  };
+  // Where nothing fits: the largest micro-batch for which devices have room, else the smallest. Smaller ones take more
+  // of the host's memory, for gradients that are yet to be added up.
+  int64_t tooLarge = 0;
+  bool fitsDevices = false;
   std::vector<std::string> considered;
   MT_ASSIGN(const std::vector<int64_t> microBatches, microBatchesOf(options, target.ranks));
   for (int64_t microBatch : microBatches) {
-    Messages said; // of this candidate: what is printed is about the plan that is made, or about the last one tried
+    Messages said;
     auto made = front.module(microBatch, true, said);
     if (!made.ok() && microBatch != microBatches.front()) { // what the batch can be, its parts need not
       considered.push_back(fmt::format("micro-batch {}: {}", microBatch, made.status().message()));
@@ -109,38 +119,46 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     if (!made.ok())
       messages = said;
     MT_ASSIGN(Compiled compiled, std::move(made));
-    const bool isLast = !compiled.forced.empty() || microBatch == microBatches.back();
-    Planned planned = planSchedule(*compiled.module, options, target, isLast && !best, found, seconds, said);
+    Planned planned = planSchedule(*compiled.module, options, target, found, seconds, said);
     if (planned.found)
       found = std::move(planned.found);
-    considered.push_back(fmt::format("micro-batch {}: {}", microBatch, planned.module ? planned.text : best ? planned.problem : "does not fit"));
-    if (!best)
-      messages = said;
+    considered.push_back(fmt::format("micro-batch {}: {}", microBatch,
+                                     planned.module ? planned.text
+                                     : best         ? planned.problem
+                                                    : "does not fit"));
     if (!planned.module && best)
       break;
-    if (!planned.module) {
-      problem = planned.problem;
-      if (!compiled.forced.empty())
-        return fail("{}: {}; the micro-batch cannot be smaller than the batch, because rows see each other ({}): use a smaller "
-                    "--batch, or a larger budget",
-                    options.model, problem, compiled.forced);
-      continue;
+    const bool isForced = !compiled.forced.empty();
+    if (planned.module) {
+      const double before = std::exchange(seconds, planned.expected);
+      // Devices that share too few micro-batches are idle, which no bound of theirs tells.
+      const bool haveAll = options.batch / target.ranks / microBatch >= target.devices;
+      const bool isEnough =
+          seconds > (1 - kLittleGain) * before || (haveAll && seconds <= (1 + kLittleGain) * planned.bound);
+      take(std::move(compiled), std::move(planned), said);
+      if (isEnough)
+        break;
+    } else if (!fitsDevices) {
+      tooLarge = microBatch;
+      fitsDevices = planned.fitsDevices;
     }
-    const double before = std::exchange(seconds, planned.expected);
-    // Devices that share too few micro-batches are idle, which no bound of theirs tells.
-    const bool haveAll = options.batch / target.ranks / microBatch >= target.devices;
-    const bool isEnough =
-        seconds > (1 - kLittleGain) * before || (haveAll && seconds <= (1 + kLittleGain) * planned.bound);
-    messages = said;
-    best = std::move(compiled);
-    best->module = std::move(planned.module);
-    best->bound = planned.bound;
-    more = planned.more;
-    if (!best->forced.empty() || isEnough)
+    if (isForced)
       break;
   }
-  if (!best)
-    return Status::error(options.model + ": " + problem);
+  if (!best) {
+    Messages said;
+    MT_ASSIGN(Compiled compiled, front.module(tooLarge, true, said));
+    Planned planned = planLeast(*compiled.module, options, target, said);
+    if (!planned.module) {
+      messages = said;
+      return compiled.forced.empty()
+                 ? fail("{}: {}", options.model, planned.problem)
+                 : fail("{}: {}; the micro-batch cannot be smaller than the batch, because rows see each other ({}): "
+                        "use a smaller --batch, or a larger budget",
+                        options.model, planned.problem, compiled.forced);
+    }
+    take(std::move(compiled), std::move(planned), said);
+  }
   best->considered = considered;
   if (options.report)
     best->more = more();

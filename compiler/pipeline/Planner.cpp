@@ -23,6 +23,7 @@ constexpr double kSlower = 0.01;
 constexpr int kAfter = 3;
 /// What a step loses where its memory must be less, as a share of the share that is lost.
 constexpr double kLossOfMemory = 0.5;
+constexpr char kTooLarge[] = "does not fit";
 
 /// Bytes of a placed module's spaces.
 Needed neededBy(ModuleOp module) {
@@ -47,6 +48,9 @@ struct Packed {
   Messages said;       ///< by passes
   Status failure;      ///< where it does not fit: why
 
+  bool fitsWithin(const PlanMemoryOptions &budgets, bool shared) const {
+    return fits && (!shared || needed.both() <= budgets.hostMemory);
+  }
   /// About the seconds of a step once it has no more than the budgets.
   double withinBudgets(const PlanMemoryOptions &budgets) const {
     auto missing = [](int64_t bytes, int64_t budget) { return std::max(0.0, double(bytes) / double(budget) - 1); };
@@ -143,6 +147,23 @@ std::string whatMoreBrings(const planner::Model &model, const planner::Machine &
     tryMore(&planner::Constraints::hostMemory, {9, 10, 12, 16}, "host");
   return text;
 }
+
+/// Makes a packed schedule what was planned.
+void take(Planned &planned, Packed packed, const passes::ReadModel &read, const planner::Machine &machine,
+          const planner::Constraints &given) {
+  planned.text = describe(planner::describe(read.model, machine, packed.found.decisions), packed.needed, packed.found);
+  planned.more = [model = read.model, machine, given, found = packed.found] {
+    return whatMoreBrings(model, machine, given, found);
+  };
+  planned.module = std::move(packed.module);
+  planned.expected = packed.expected;
+  planned.found = std::move(packed.found);
+}
+
+/// Whether one budget is for what devices and the host have.
+bool sharesMemory(const Options &options, const target::Target &target) {
+  return target.unified && !options.deviceMemory;
+}
 } // namespace
 
 planner::Constraints constraintsOf(const Options &options, const target::Target &target) {
@@ -183,7 +204,7 @@ Result<Needed> leastMemory(ModuleOp layers, const passes::ReadModel &read, const
   return least.needed;
 }
 
-Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target, bool explained,
+Planned planSchedule(ModuleOp layers, const Options &options, const target::Target &target,
                      const std::optional<planner::Found> &before, double enough, Messages &messages) {
   Planned planned;
   Messages said;
@@ -200,7 +221,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
   const planner::Constraints given = constraintsOf(options, target);
   planner::Constraints constraints = given;
   const PlanMemoryOptions budgets{.deviceMemory = given.deviceMemory, .hostMemory = given.hostMemory};
-  const bool shared = target.unified && !options.deviceMemory;
+  const bool shared = sharesMemory(options, target);
   planned.bound = planner::lowerBound(read->model, machine, given);
   if (planned.bound > (1 - kLittleGain) * enough)
     return fail(fmt::format("a step takes {:.3g} s at least", planned.bound));
@@ -232,20 +253,19 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       goBack();
       continue;
     }
-    // Where nothing fits, or packing loses too much of what does, it is what needs least memory; if that does not fit either,
-    // the message names what takes the room.
+    // Where nothing fits, or packing loses too much of what does, it is what needs least memory.
     const bool last = !best && (!found.timing.fits() || attempt + 1 == kAttempts);
-    if (last && explained) {
-      Result<Least> least = leastOf(layers, *read, options, target);
-      if (!least.ok())
-        return fail(least.status().message());
-      found = std::move(least->found);
-    } else if (last) {
+    if (last) {
+      if (!planned.found && !before) { // it was allowed all that there is
+        planned.fitsDevices = planner::fitsDevices(read->model, machine, given);
+        return fail(kTooLarge);
+      }
       found = planner::leastOf(read->model, machine, given);
-      if (found.decisions.deviceLimit > given.deviceMemory || found.decisions.hostLimit > given.hostMemory)
-        return fail("does not fit");
+      planned.fitsDevices = found.decisions.deviceLimit <= given.deviceMemory;
+      if (!planned.fitsDevices || found.decisions.hostLimit > given.hostMemory)
+        return fail(kTooLarge);
     }
-    if (!best && found.timing.fits() && found.timing.expected >= enough)
+    if (!best && found.timing.fits() && found.timing.expected > (1 - planner::kAlike) * enough)
       return fail(fmt::format("a step takes {:.3g} s", found.timing.seconds));
     Packed packed = pack(layers, *read, found, budgets, options);
     for (size_t i = 1; i < all.size() && !last && packed.module; ++i)
@@ -259,9 +279,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     if (!packed.module)
       return fail(packed.failure.message());
     found = packed.found;
-    const int64_t both = packed.needed.device + packed.needed.host;
-    const bool tooMuch = packed.fits && shared && both > budgets.hostMemory;
-    if (packed.fits && !tooMuch) {
+    if (packed.fitsWithin(budgets, shared)) {
       const double expected = packed.expected;
       if (!best || expected < best->expected)
         best = std::move(packed);
@@ -271,11 +289,8 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       continue;
     }
     if (last) {
-      if (!shared)
-        return fail(packed.failure.message());
-      return fail(fmt::format("the plan needs {} ({} B) of memory, which device and host share here, and --host-memory allows {}; the "
-                              "smallest budget for these choices is --host-memory {}B",
-                              formatSize(uint64_t(both)), both, formatSize(uint64_t(budgets.hostMemory)), both));
+      planned.fitsDevices = packed.needed.device <= budgets.deviceMemory;
+      return fail(kTooLarge);
     }
     for (int64_t distance : kNear) {
       if (constraints.distance)
@@ -295,6 +310,8 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     if (best) {
       goHalfway(best->found.deviceMemory, best->found.hostMemory);
     } else if (!next) {
+      const bool tooMuch = packed.fits; // for what device and host share
+      const int64_t both = packed.needed.both();
       if (tooMuch && machine.file)
         adapt(constraints.hostMemory, found.decisions.hostLimit, both - budgets.hostMemory, given.hostMemory);
       else if (tooMuch)
@@ -316,13 +333,40 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     return fail(fmt::format("a step takes {:.3g} s", best->expected));
   messages.add(prepared);
   messages.add(best->said);
-  planned.module = std::move(best->module);
-  planned.expected = best->expected;
-  planned.more = [model = read->model, machine, given, found = best->found] {
-    return whatMoreBrings(model, machine, given, found);
-  };
-  planned.text = describe(planner::describe(read->model, machine, best->found.decisions), best->needed, best->found);
-  planned.found = std::move(best->found);
+  take(planned, std::move(*best), *read, machine, given);
+  return planned;
+}
+
+Planned planLeast(ModuleOp layers, const Options &options, const target::Target &target, Messages &messages) {
+  Planned planned;
+  auto read = readForPlanner(layers, options, target, messages);
+  if (!read.ok()) {
+    planned.problem = read.status().message();
+    return planned;
+  }
+  const planner::Machine machine(target);
+  const planner::Constraints given = constraintsOf(options, target);
+  const PlanMemoryOptions budgets{.deviceMemory = given.deviceMemory, .hostMemory = given.hostMemory};
+  const bool shared = sharesMemory(options, target);
+  planned.bound = planner::lowerBound(read->model, machine, given);
+  Result<Least> least = leastOf(layers, *read, options, target);
+  if (!least.ok()) {
+    planned.problem = least.status().message();
+    return planned;
+  }
+  Packed packed = pack(layers, *read, least->found, budgets, options);
+  messages.add(packed.said);
+  if (packed.fitsWithin(budgets, shared)) {
+    take(planned, std::move(packed), *read, machine, given);
+    return planned;
+  }
+  const int64_t both = packed.needed.both();
+  planned.problem =
+      !packed.module || !shared
+          ? packed.failure.message()
+          : fmt::format("the plan needs {} ({} B) of memory, which device and host share here, and --host-memory "
+                        "allows {}; the smallest budget for these choices is --host-memory {}B",
+                        formatSize(uint64_t(both)), both, formatSize(uint64_t(budgets.hostMemory)), both);
   return planned;
 }
 

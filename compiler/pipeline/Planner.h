@@ -31,6 +31,7 @@ inline constexpr double kLittleGain = 0.005;
 struct Needed {
   int64_t device = 0; ///< of the one that needs most
   int64_t host = 0;
+  int64_t both() const { return device + host; }
 };
 /// What such a module, read, needs at least with what the options leave open.
 Result<Needed> leastMemory(mlir::ModuleOp layers, const passes::ReadModel &read, const Options &options,
@@ -43,16 +44,20 @@ struct Planned {
   std::optional<planner::Found> found; ///< also where that lost too much in packing; none: nothing fits
   double expected = 0;                 ///< seconds of a step on average, where there is a module
   double bound = 0;                    ///< seconds that no decisions can do without
+  bool fitsDevices = false;            ///< where nothing fits: it would, but for the host's memory
   /// Finds out what more device memory would bring; empty: nothing.
   std::function<std::string()> more;
   std::string text; ///< for the report
 };
 
-/// Plans a module in phase `layers`, of one micro-batch. `messages` get what passes say. Where nothing fits, the problem says
-/// what is needed, and what takes the room, only if it is to be `explained`: that takes a plan of what needs least. `before`
-/// was found for a larger micro-batch (none: the search begins anew). A plan whose step takes `enough` seconds is not looked for.
-Planned planSchedule(mlir::ModuleOp layers, const Options &options, const target::Target &target, bool explained,
+/// Plans a module in phase `layers`, of one micro-batch. `messages` get what passes say. `before` was found for a
+/// larger micro-batch (none: the search begins anew). A plan whose step takes `enough` seconds is not looked for.
+Planned planSchedule(mlir::ModuleOp layers, const Options &options, const target::Target &target,
                      const std::optional<planner::Found> &before, double enough, Messages &messages);
+
+/// The same of what needs least memory; where that does not fit, the problem says what is needed, and what takes the
+/// room.
+Planned planLeast(mlir::ModuleOp layers, const Options &options, const target::Target &target, Messages &messages);
 
 } // namespace mt::pipeline
 #endif

@@ -20,8 +20,8 @@
 namespace mt::planner {
 namespace {
 
-/// A plan that is slower by so much counts as fast as another, and one that is faster by less as no gain.
-constexpr double kAlike = 5e-4, kGain = 1e-4;
+/// A plan that is faster by less is no gain.
+constexpr double kGain = 1e-4;
 constexpr int kRounds = 8;
 /// Beginnings at most, and how many are gone on from: those that led furthest.
 constexpr size_t kEnds = 100, kFurthest = 4;
@@ -78,7 +78,7 @@ public:
 
   /// `again`: something was found for other budgets, or another micro-batch, so that it may cost less.
   Found run(bool again) {
-    start();
+    startSearch();
     if (!timing.fits())
       return found();
     best.speculativeFirst = lane % 2 == 1;
@@ -96,7 +96,7 @@ public:
 
   /// The same from what was found before; none: that is too far away.
   std::optional<Found> goOn(const Found &before) {
-    start();
+    startSearch();
     makeAllAxes();
     return resume(before) ? std::optional(finish()) : std::nullopt;
   }
@@ -111,13 +111,31 @@ public:
     return before;
   }
 
+  /// It is packed, too.
+  bool fitsDevices() {
+    start();
+    best.deviceLimit -= best.deviceLimit / kPackingShare;
+    best.distance = 0;
+    return evaluate(best).fits();
+  }
+
   Found least() {
     start();
-    best.deviceLimit = best.hostLimit = INT64_MAX;
-    best.distance = 0; // nothing comes early: layers follow one another alike, and packing loses nothing
-    timing = evaluate(best);
-    trim(&Decisions::deviceLimit, HUGE_VAL);
-    trim(&Decisions::hostLimit, HUGE_VAL);
+    const Decisions plain = best;
+    std::optional<State> lightest;
+    for (const Relief &relief : reliefs()) {
+      best = plain;
+      timing = evaluate(best);
+      relieveHost(relief);
+      best.deviceLimit = best.hostLimit = INT64_MAX;
+      best.distance = 0; // nothing comes early: layers follow one another alike, and packing loses nothing
+      timing = evaluate(best);
+      trim(&Decisions::deviceLimit, HUGE_VAL);
+      trim(&Decisions::hostLimit, HUGE_VAL);
+      if (!lightest || best.hostLimit < lightest->best.hostLimit)
+        lightest = state();
+    }
+    set(*lightest);
     return found();
   }
 
@@ -214,12 +232,89 @@ private:
         best.layers[l].weightsInFile = weightsInFile[l];
       timing = evaluate(best);
     }
-    balance();
   }
 
-  /// Values that the host has no room for stay on the device, the last ones first, as far as that has room.
-  void balance() {
-    if (constraints.parked || machine.unified() || timing.missingHost == 0)
+  void startSearch() {
+    start();
+    if (timing.missingHost > 0 && devicesCanRelieve()) {
+      const Decisions plain = best;
+      for (const Relief &relief : reliefs()) {
+        best = plain;
+        timing = evaluate(best);
+        relieveHost(relief);
+        if (timing.fits())
+          break;
+      }
+    }
+    waitUntilNeeded();
+  }
+  /// What comes early takes room that others wait for.
+  void waitUntilNeeded() {
+    if (!timing.fits()) {
+      best.distance = 0;
+      timing = evaluate(best);
+    }
+  }
+
+  /// Whether there is a way to need no more than the host has, with all that devices can take.
+  bool devicesCanRelieve() {
+    Decisions changed = best;
+    changed.deviceLimit = INT64_MAX;
+    if (!constraints.parked)
+      changed.parked.assign(changed.parked.size(), false);
+    if (addsUp()) {
+      const Axis sums = sumAxis();
+      sums.set(changed, sums.most);
+    }
+    return evaluate(changed).missingHost == 0;
+  }
+
+  /// What the host has no room for stays on the devices as far as they have it: values, or gradients of micro-batches,
+  /// which are added up there. Each takes room from the other.
+  using Relief = std::vector<void (Searcher::*)()>;
+  std::vector<Relief> reliefs() const {
+    if (machine.unified() || timing.missingHost == 0)
+      return {{}};
+    if (!addsUp())
+      return {{&Searcher::keepValues}};
+    return {{&Searcher::keepValues},
+            {&Searcher::addUpOnDevices, &Searcher::keepValues},
+            {&Searcher::keepValues, &Searcher::addUpOnDevices}};
+  }
+  void relieveHost(const Relief &relief) {
+    for (auto part : relief)
+      (this->*part)();
+    waitUntilNeeded();
+  }
+  /// The first of so many counts that is right, where all after it are.
+  static size_t firstOf(size_t counts, auto isRight) {
+    const auto all = std::views::iota(size_t{0}, counts);
+    const auto found = std::ranges::partition_point(all, [&](size_t count) { return !isRight(count); });
+    return static_cast<size_t>(found - all.begin());
+  }
+  /// If the host has all that they take.
+  bool isWithinDevices(Decisions decisions) {
+    decisions.deviceLimit -= decisions.deviceLimit / kPackingShare;
+    decisions.hostLimit = INT64_MAX;
+    decisions.distance = 0;
+    return evaluate(decisions).fits();
+  }
+  void addUpOnDevices() {
+    if (!addsUp() || timing.missingHost == 0)
+      return;
+    const Axis sums = sumAxis();
+    auto adding = [&](size_t count) {
+      Decisions changed = best;
+      sums.set(changed, count);
+      return changed;
+    };
+    const size_t tooMany = firstOf(sums.most + 1, [&](size_t count) { return !isWithinDevices(adding(count)); });
+    best = adding(tooMany - std::min<size_t>(tooMany, 1));
+    timing = evaluate(best);
+  }
+  /// The last ones first.
+  void keepValues() {
+    if (constraints.parked || timing.missingHost == 0)
       return;
     const Decisions allParked = best;
     auto keeping = [&](size_t count) {
@@ -231,25 +326,11 @@ private:
         }
       return changed;
     };
-    /// The first of so many counts that is right, where all after it are.
-    auto firstOf = [](size_t counts, auto isRight) {
-      const auto all = std::views::iota(size_t{0}, counts);
-      return static_cast<size_t>(std::ranges::partition_point(all, [&](size_t count) { return !isRight(count); }) - all.begin());
-    };
-    const size_t tooMany = firstOf(static_cast<size_t>(std::ranges::count(best.parked, true)) + 1, [&](size_t count) {
-      Decisions changed = keeping(count);
-      changed.deviceLimit -= changed.deviceLimit / kPackingShare;
-      changed.hostLimit = INT64_MAX;
-      changed.distance = 0;
-      return !evaluate(changed).fits();
-    });
+    const size_t tooMany = firstOf(static_cast<size_t>(std::ranges::count(best.parked, true)) + 1,
+                                   [&](size_t count) { return !isWithinDevices(keeping(count)); });
     const size_t enough = firstOf(tooMany, [&](size_t count) { return evaluate(keeping(count)).fits(); });
     best = keeping(enough < tooMany ? enough : tooMany - std::min<size_t>(tooMany, 1));
     timing = evaluate(best);
-    if (!timing.fits()) { // what comes early takes room that others wait for
-      best.distance = 0;
-      timing = evaluate(best);
-    }
   }
 
   /// Each when it is its turn, whatever was settled for other decisions.
@@ -367,8 +448,8 @@ private:
                       false, Axis::all});
     if (!constraints.kept && !machine.unified())
       addAxis(&LayerDecision::kept, weighted, true);
-    if (!constraints.summed && model.microBatches > 1 && !machine.unified())
-      makeSumAxis();
+    if (addsUp())
+      axes.push_back(sumAxis());
     auto layersThat = [&](auto holds) { // the first ones first
       std::vector<int64_t> some;
       for (int64_t l = 0; l < layers; ++l)
@@ -454,8 +535,9 @@ private:
     }
     return all;
   }
+  bool addsUp() const { return !constraints.summed && model.microBatches > 1 && !machine.unified(); }
   /// As far as so many bytes hold them: those of one layer at a time are there.
-  void makeSumAxis() {
+  Axis sumAxis() const {
     const std::vector<Summing> ways = summings();
     std::vector<int64_t> limits;
     for (size_t l = 0; l < model.layers.size(); ++l)
@@ -463,16 +545,16 @@ private:
         limits.push_back(gradientBytesGiven(l) * way.sums);
     std::ranges::sort(limits);
     limits.erase(std::ranges::unique(limits).begin(), limits.end());
-    axes.push_back({limits.size(), 0,
-                    [this, ways, limits](Decisions &decisions, size_t count) {
-                      for (size_t l = 0; l < model.layers.size(); ++l)
-                        for (const Summing &way : ways)
-                          if (way.sums == 1 || (count > 0 && gradientBytesGiven(l) * way.sums <= limits[count - 1])) {
-                            decisions.layers[l].summed = way.summed;
-                            decisions.layers[l].together = way.together;
-                          }
-                    },
-                    false, Axis::sums});
+    return {limits.size(), 0,
+            [this, ways, limits](Decisions &decisions, size_t count) {
+              for (size_t l = 0; l < model.layers.size(); ++l)
+                for (const Summing &way : ways)
+                  if (way.sums == 1 || (count > 0 && gradientBytesGiven(l) * way.sums <= limits[count - 1])) {
+                    decisions.layers[l].summed = way.summed;
+                    decisions.layers[l].together = way.together;
+                  }
+            },
+            false, Axis::sums};
   }
   /// By a layer's backward.
   int64_t gradientBytesGiven(size_t l) const {
@@ -912,7 +994,7 @@ private:
     place(false, false, true), place(true, false, true);
     if (speculates[l] && !from.layers[l].resident && !from.layers[l].stateStreamed)
       add([&](Decisions &changed) { changed.layers[l].speculative = !changed.layers[l].speculative; });
-    if (!constraints.summed && model.microBatches > 1 && !machine.unified())
+    if (addsUp())
       add([&](Decisions &changed) {
         changed.layers[l].summed = changed.layers[l].summed == LayerDecision::kAll ? 1 : LayerDecision::kAll;
       });
@@ -1009,6 +1091,7 @@ static std::vector<Found> searchLanes(const Model &model, const Machine &machine
   std::ranges::stable_sort(found, {}, [](const Found &each) {
     return each.timing.fits() ? each.timing.expected : HUGE_VAL;
   });
+  found.erase(std::ranges::unique(found, {}, &Found::decisions).begin(), found.end());
   return found;
 }
 
@@ -1044,10 +1127,23 @@ Found nearer(const Model &model, const Machine &machine, const Constraints &cons
   return Searcher(model, machine, constraints).nearer(found, distance);
 }
 
+/// What needs least memory has devices compute in turn, unless they are to share the batch.
+static Constraints constraintsOfLeast(const Machine &machine, Constraints constraints) {
+  constraints.batchShared = constraints.batchShared.value_or(false) && machine.devices.size() > 1;
+  return constraints;
+}
+
 Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints) {
-  Constraints one = constraints;
-  one.batchShared = constraints.batchShared.value_or(false) && machine.devices.size() > 1;
+  const Constraints one = constraintsOfLeast(machine, constraints);
   return Searcher(model, machine, one).least();
+}
+
+bool fitsDevices(const Model &model, const Machine &machine, const Constraints &constraints) {
+  if (machine.unified())
+    return false;
+  Constraints one = constraintsOfLeast(machine, constraints);
+  one.hostMemory = INT64_MAX;
+  return Searcher(model, machine, one).fitsDevices();
 }
 
 } // namespace mt::planner

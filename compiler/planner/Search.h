@@ -10,6 +10,9 @@
 
 namespace mt::planner {
 
+/// A plan that is slower by so much of its step counts as fast as another.
+inline constexpr double kAlike = 5e-4;
+
 struct Found {
   Decisions decisions;
   Timing timing;
@@ -32,6 +35,8 @@ Found nearer(const Model &model, const Machine &machine, const Constraints &cons
 /// What needs least memory, with values on the device that the host has no room for, as far as that has: for the message that
 /// names the smallest budget that would do.
 Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints);
+/// Whether what needs least memory fits devices that have a memory of their own, if the host has all that it takes.
+bool fitsDevices(const Model &model, const Machine &machine, const Constraints &constraints);
 
 } // namespace mt::planner
 #endif

@@ -228,8 +228,13 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     return packed;
   }
 
-  static void list(InFlightDiagnostic &error, SlotOp slot) {
-    error << " '" << slot.getName() << "' " << formatSize(bytesOf(slot)) << ",";
+  /// The first few of some slots, the largest first.
+  static void listLargest(InFlightDiagnostic &error, ArrayRef<SlotOp> slots) {
+    const char *separator = "";
+    for (SlotOp slot : slots.take_front(4)) {
+      error << separator << " '" << slot.getName() << "' " << formatSize(bytesOf(slot));
+      separator = ",";
+    }
   }
 
   /// What fills a budget: the moment when most is live, and what is kept all along in the spaces that it covers.
@@ -237,8 +242,10 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     passes::Peak peak = passes::findPeak(packed.requests, packed.commands.size());
     if (!peak.slots.empty()) {
       error << "; most is live at '" << labelOf(packed.commands[peak.moment]) << "' (" << formatSize(peak.bytes) << "), largest there:";
-      for (uint32_t i : ArrayRef<uint32_t>(peak.slots).take_front(4))
-        list(error, packed.slots[i]);
+      SmallVector<SlotOp> slots;
+      for (uint32_t i : peak.slots)
+        slots.push_back(packed.slots[i]);
+      listLargest(error, slots);
     }
     SmallVector<SlotOp> persistent;
     for (auto slot : function.front().getOps<SlotOp>())
@@ -247,10 +254,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     if (persistent.empty())
       return;
     llvm::stable_sort(persistent, [](SlotOp a, SlotOp b) { return bytesOf(a) > bytesOf(b); });
-    error << (peak.slots.empty() ? ";" : " and") << " kept all along: " << formatSize(kept) << " in " << persistent.size()
-          << " slots, largest:";
-    for (SlotOp slot : ArrayRef<SlotOp>(persistent).take_front(4))
-      list(error, slot);
+    error << "; kept all along: " << formatSize(kept) << " in " << persistent.size() << " slots, largest:";
+    listLargest(error, persistent);
   }
 
   LogicalResult run() {

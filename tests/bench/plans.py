@@ -91,17 +91,19 @@ def main():
         folder = pathlib.Path(scratch)
         for name in {job[0] for job in jobs}:
             model_of(folder, name)
-        found = []
+        found, refused = [], []
         for job, ratio, took, text, against in pool.map(lambda job: line(folder, job, hand), jobs):
             name, target, batch, clip = job
             beside = f" {against:.3f} of hand" if against else ""
             print(f"{name:>5} {target:>10} b{batch:<3}{' clip' if clip else '     '} {f'{ratio:.3f}' if ratio else '  -  '}{beside} {took:5.1f} s  {text}", flush=True)
             if ratio:
                 found.append((job, ratio, took, against))
+            else:
+                refused.append(took)
     summary("step over the busiest stream", [ratio for _, ratio, _, _ in found])
     summary("without clipping", [ratio for job, ratio, _, _ in found if not job[3]])
     summary("step over the best by hand", [against for *_, against in found if against])
-    print(f"slowest compilation {max((took for _, _, took, _ in found), default=0):.1f} s")
+    print(f"slowest compilation {max((took for _, _, took, _ in found), default=0):.1f} s, refusal {max(refused, default=0):.1f} s")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@
 // ROOM-DAG: schedule.slot "c" at 768 :
 
 // A byte too little: the message has the need, the moment, the largest slots, and the budget that the second RUN line uses.
-// DEVICE: error: the plan needs 768 B (768 B) of device memory, and --device-memory allows 767 B; most is live at 'use a' (768 B), largest there: 'a' 300 B, 'b' 256 B,
+// DEVICE: error: the plan needs 768 B (768 B) of device memory, and --device-memory allows 767 B; most is live at 'use a' (768 B), largest there: 'a' 300 B, 'b' 256 B
 // DEVICE-SAME: the smallest budget for these choices is --device-memory 768B
 // HOST: error: the plan needs 768 B (768 B) of host memory, and --host-memory allows 767 B;
 // HOST-SAME: the smallest budget for these choices is --host-memory 768B

@@ -475,7 +475,8 @@ TEST(Search, SharesValuesBetweenHostAndDevice) {
       EXPECT_FALSE(search(model, machine, constraints).timing.fits());
       const Decisions least = leastOf(model, machine, constraints).decisions;
       EXPECT_LE(least.deviceLimit, constraints.deviceMemory);
-      EXPECT_LE(least.hostLimit, before + kSlotAlignment) << "model " << i << ", " << eighths << " eighths";
+      // More of the devices leaves the host more, but for what gradients added up there take from values.
+      EXPECT_LE(least.hostLimit, before + before / 50) << "model " << i << ", " << eighths << " eighths";
       before = constraints.hostMemory = least.hostLimit;
       const Found found = search(model, machine, constraints);
       EXPECT_TRUE(found.timing.fits()) << "model " << i << ", " << eighths << " eighths";
