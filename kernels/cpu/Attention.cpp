@@ -85,7 +85,7 @@ struct Attention {
     fold(block, scores, running);
     auto *rounded = reinterpret_cast<Bf16 *>(scores);
     for (int64_t row = 0; row < block.queries; ++row) // each is read before it is written over
-      roundForUnits(scores + row * block.keys, block.keys, rounded + 2 * row * block.keys);
+      vec::narrow(scores + row * block.keys, block.keys, false, rounded + 2 * row * block.keys);
     multiply({false, false, block.queries, call.valueWidth, block.keys, 2 * block.keys, call.groups * call.valueWidth,
               call.valueWidth},
              1, rounded, AttentionCall::rowsOf(launch, call.value, place, call.valueWidth), 1, running.sums);

@@ -111,7 +111,7 @@ struct AttentionGrad {
   }
 
   static const Bf16 *round(const ScoreBlock &block, const float *from, Bf16 *to) {
-    roundForUnits(from, block.queries * block.keys, to);
+    vec::narrow(from, block.queries * block.keys, false, to);
     return to;
   }
 

@@ -35,6 +35,11 @@ template <class F> void two(const float *const *in, float *const *out, int64_t c
   inVectors<2, 1>(in, out, count, Step2<F>());
 }
 
+/// What another gives, rounded to bf16.
+template <class F> struct Rounded {
+  template <class... W> HWY_INLINE V operator()(D d, W... x) const { return nearestInBf16(F()(d, x...)); }
+};
+
 #define MT_ONE(name, expression)                                                                                       \
   struct name {                                                                                                        \
     HWY_INLINE V operator()(D d, V x) const {                                                                          \
@@ -163,49 +168,50 @@ void choose(const float *const *in, float *const *out, int64_t count) { inVector
 
 struct Named {
   const char *name;
-  RowFunction<float> function;
+  RowFunction<float> function, rounded; ///< the same, rounded to bf16; null: there is none
 };
+#define MT_OF(rows, type) rows<type>, rows<Rounded<type>>
 
 #define MT_GATES(text, type)                                                                                           \
-  {"activation_grad." text, two<Slope<type>>}, {"gated_product." text, two<Gate<type>>}, {                             \
-    "gated_product_grad." text, gateGrad<type>                                                                         \
+  {"activation_grad." text, MT_OF(two, Slope<type>)}, {"gated_product." text, MT_OF(two, Gate<type>)}, {               \
+    "gated_product_grad." text, gateGrad<type>, nullptr                                                                \
   }
 
-constexpr Named kFunctions[] = {{"add", two<Add>},
-                                {"sub", two<Sub>},
-                                {"mul", two<Mul>},
-                                {"div", two<Div>},
-                                {"maximum", two<Maximum>},
-                                {"minimum", two<Minimum>},
-                                {"compare.eq", two<Equal>},
-                                {"compare.ne", two<NotEqual>},
-                                {"compare.lt", two<Less>},
-                                {"compare.le", two<LessEqual>},
-                                {"compare.gt", two<Greater>},
-                                {"compare.ge", two<GreaterEqual>},
-                                {"select", choose},
-                                {"neg", one<Neg>},
-                                {"abs", one<Abs>},
-                                {"sign", one<Sign>},
-                                {"exp", one<ExpF>},
-                                {"log", one<LogF>},
-                                {"sqrt", one<Sqrt>},
-                                {"rsqrt", one<Rsqrt>},
-                                {"reciprocal", one<Reciprocal>},
-                                {"tanh", one<TanhF>},
-                                {"erf", one<Erf>},
-                                {"atan", one<AtanF>},
-                                {"floor", one<Floor>},
-                                {"ceil", one<Ceil>},
-                                {"round", one<Round>},
-                                {"is_nan", one<IsNan>},
-                                {"relu", one<Value<Relu>>},
-                                {"silu", one<Value<Swish<1000>>>},
-                                {"sigmoid", one<Value<Sigmoid>>},
-                                {"softplus", one<Value<Softplus>>},
-                                {"gelu.erf", one<Value<GeluErf>>},
-                                {"gelu.tanh", one<Value<GeluTanh>>},
-                                {"gelu.sigmoid", one<Value<Swish<1702>>>},
+constexpr Named kFunctions[] = {{"add", MT_OF(two, Add)},
+                                {"sub", MT_OF(two, Sub)},
+                                {"mul", MT_OF(two, Mul)},
+                                {"div", MT_OF(two, Div)},
+                                {"maximum", MT_OF(two, Maximum)},
+                                {"minimum", MT_OF(two, Minimum)},
+                                {"compare.eq", two<Equal>, nullptr},
+                                {"compare.ne", two<NotEqual>, nullptr},
+                                {"compare.lt", two<Less>, nullptr},
+                                {"compare.le", two<LessEqual>, nullptr},
+                                {"compare.gt", two<Greater>, nullptr},
+                                {"compare.ge", two<GreaterEqual>, nullptr},
+                                {"select", choose, nullptr},
+                                {"neg", MT_OF(one, Neg)},
+                                {"abs", MT_OF(one, Abs)},
+                                {"sign", MT_OF(one, Sign)},
+                                {"exp", MT_OF(one, ExpF)},
+                                {"log", MT_OF(one, LogF)},
+                                {"sqrt", MT_OF(one, Sqrt)},
+                                {"rsqrt", MT_OF(one, Rsqrt)},
+                                {"reciprocal", MT_OF(one, Reciprocal)},
+                                {"tanh", MT_OF(one, TanhF)},
+                                {"erf", MT_OF(one, Erf)},
+                                {"atan", MT_OF(one, AtanF)},
+                                {"floor", MT_OF(one, Floor)},
+                                {"ceil", MT_OF(one, Ceil)},
+                                {"round", MT_OF(one, Round)},
+                                {"is_nan", one<IsNan>, nullptr},
+                                {"relu", MT_OF(one, Value<Relu>)},
+                                {"silu", MT_OF(one, Value<Swish<1000>>)},
+                                {"sigmoid", MT_OF(one, Value<Sigmoid>)},
+                                {"softplus", MT_OF(one, Value<Softplus>)},
+                                {"gelu.erf", MT_OF(one, Value<GeluErf>)},
+                                {"gelu.tanh", MT_OF(one, Value<GeluTanh>)},
+                                {"gelu.sigmoid", MT_OF(one, Value<Swish<1702>>)},
                                 MT_GATES("relu", Relu),
                                 MT_GATES("silu", Swish<1000>),
                                 MT_GATES("sigmoid", Sigmoid),
@@ -214,10 +220,10 @@ constexpr Named kFunctions[] = {{"add", two<Add>},
                                 MT_GATES("gelu_tanh", GeluTanh),
                                 MT_GATES("gelu_sigmoid", Swish<1702>)};
 
-RowFunction<float> vectorFunction(const char *name) {
+RowFunction<float> vectorFunction(const char *name, bool rounded) {
   for (const Named &entry : kFunctions)
     if (std::strcmp(entry.name, name) == 0)
-      return entry.function;
+      return rounded ? entry.rounded : entry.function;
   return nullptr;
 }
 
@@ -260,7 +266,11 @@ template <> RowFunction<float> rowFunction<float>(const std::string &function) {
       {"sin", sine}, {"cos", cosine}, {"mod", modulo}, {"pow", power}};
   if (auto found = scalar.find(function); found != scalar.end())
     return found->second;
-  return HWY_DYNAMIC_DISPATCH(vectorFunction)(function.c_str());
+  return HWY_DYNAMIC_DISPATCH(vectorFunction)(function.c_str(), false);
+}
+
+RowFunction<float> roundedRowFunction(const std::string &function) {
+  return HWY_DYNAMIC_DISPATCH(vectorFunction)(function.c_str(), true);
 }
 
 } // namespace mt::kernels::cpu

@@ -20,6 +20,8 @@ template <typename C> using RowFunction = void (*)(const C *const *in, C *const 
 /// there is none.
 template <typename C> RowFunction<C> rowFunction(const std::string &function);
 template <> RowFunction<float> rowFunction<float>(const std::string &function);
+/// The same, of results rounded to bf16; null also where only another pass rounds them.
+RowFunction<float> roundedRowFunction(const std::string &function);
 template <> RowFunction<double> rowFunction<double>(const std::string &function);
 template <> RowFunction<int64_t> rowFunction<int64_t>(const std::string &function);
 

@@ -15,13 +15,41 @@
 namespace mt::kernels::cpu {
 namespace {
 
-constexpr int64_t kRow = 512;   ///< elements of a block at most
+constexpr int64_t kRow = 384;   ///< elements of a block at most
 constexpr int64_t kRun = 64;    ///< elements of a run that blocks are cut at
 /// Blocks that a thread works on at a time, divided by the number of calls: so few, and so many where that leaves
 /// enough for the threads of a large machine. Memory comes faster in long runs.
 constexpr int64_t kFewBlocks = 64, kManyBlocks = 512, kChunks = 256;
+constexpr int64_t kAsked = 16; ///< lines of the cache, before each call
 constexpr size_t kMostValues = Expression::kMostReads + kMostOut * Expression::kMostInstructions;
 constexpr uint64_t kConverted = kMostIn * kRow * sizeof(double); ///< operands in another arithmetic
+
+/// Memory that a thread will need, asked for little by little: what waits for it and what computes then overlap.
+class Fetching {
+public:
+  void add(const void *from, int64_t bytes, bool toWrite) {
+    if (count < parts.size())
+      parts[count++] = {static_cast<const std::byte *>(from), bytes, toWrite};
+  }
+  void ask(int64_t lines) {
+    for (; count > 0 && lines > 0; --lines) {
+      Part &part = parts[count - 1];
+      part.toWrite ? __builtin_prefetch(part.from, 1) : __builtin_prefetch(part.from, 0);
+      part.from += kLine, part.bytes -= kLine;
+      count -= part.bytes <= 0;
+    }
+  }
+  static constexpr int64_t kLine = 64;
+
+private:
+  struct Part {
+    const std::byte *from;
+    int64_t bytes;
+    bool toWrite;
+  };
+  std::array<Part, Expression::kMostReads + Expression::kMostResults> parts;
+  size_t count = 0;
+};
 
 /// What a thread works with: a block of elements from `begin` on, and where each value lies.
 struct Block {
@@ -35,17 +63,14 @@ struct Block {
   int64_t begin = 0, count = 0;
   std::array<void *, kMostValues> values = {};
   std::array<Brought, Expression::kMostReads> brought = {};
+  Fetching fetching = {}; ///< of the next block
 
   void *row(size_t slot) const { return rows + slot * rowBytes; }
+  /// What is behind `bytes` bytes, as much again.
+  void askBehind(const void *from, int64_t bytes, bool toWrite) {
+    fetching.add(static_cast<const std::byte *>(from) + bytes, bytes, toWrite);
+  }
 };
-
-/// Asks for the memory behind `bytes` bytes, as much again, so that it comes while those are computed.
-void askBehind(const void *from, int64_t bytes, bool toWrite) {
-  constexpr int64_t kLine = 64;
-  const std::byte *next = static_cast<const std::byte *>(from) + bytes;
-  for (int64_t at = 0; at < bytes; at += kLine)
-    toWrite ? __builtin_prefetch(next + at, 1) : __builtin_prefetch(next + at, 0);
-}
 
 template <typename From, typename To> void convertRow(const void *from, int64_t count, void *to) {
   const auto *in = static_cast<const From *>(from);
@@ -91,7 +116,7 @@ template <typename C> struct Input {
     const bool inOneRun = view.contiguous() || block.begin % view.inner() + block.count <= view.inner();
     if (inOneRun && (view.contiguous() || view.step() == 1)) {
       std::byte *from = base + static_cast<uint64_t>(first) * bytes;
-      askBehind(from, block.count * static_cast<int64_t>(bytes), false);
+      block.askBehind(from, block.count * static_cast<int64_t>(bytes), false);
       if (isStored)
         return from;
     }
@@ -123,6 +148,7 @@ template <typename C> struct Step {
   };
 
   RowFunction<C> function;
+  RowFunction<C> rounded = nullptr; ///< the same, of one result that it rounds to its type, if there is one
   std::vector<In> inputs;
   std::vector<Out> outputs;
 
@@ -133,9 +159,10 @@ template <typename C> struct Step {
       in[i] = bring(block, inputs[i], i);
     for (size_t i = 0; i < outputs.size(); ++i)
       block.values[outputs[i].value] = out[i] = place(block, outputs[i]);
-    function(in.data(), out.data(), block.count);
+    const bool roundsAtOnce = rounded && !accumulates(block, outputs[0]); // what is added is not rounded before
+    (roundsAtOnce ? rounded : function)(in.data(), out.data(), block.count);
     for (size_t i = 0; i < outputs.size(); ++i)
-      finish(block, outputs[i], out[i]);
+      finish(block, outputs[i], out[i], roundsAtOnce);
   }
 
   static const C *bring(Block &block, const In &input, size_t place) {
@@ -148,19 +175,22 @@ template <typename C> struct Step {
   }
 
 private:
+  static bool accumulates(const Block &block, const Out &output) {
+    return output.operand != Slots::kNone && block.launch.accumulates(output.operand);
+  }
   /// In the result itself, where nothing has to be done to the value.
   static C *place(Block &block, const Out &output) {
-    if (output.operand == Slots::kNone || !output.isStored || block.launch.accumulates(output.operand))
+    if (output.operand == Slots::kNone || !output.isStored || accumulates(block, output))
       return static_cast<C *>(block.row(output.row));
     C *to = block.launch.at<C>(output.operand) + block.begin;
-    askBehind(to, block.count * static_cast<int64_t>(sizeof(C)), true);
+    block.askBehind(to, block.count * static_cast<int64_t>(sizeof(C)), true);
     return to;
   }
-  static void finish(Block &block, const Out &output, C *values) {
+  static void finish(Block &block, const Out &output, C *values, bool isDone) {
     const bool inRow = values == block.row(output.row);
     if (output.operand != Slots::kNone && inRow)
-      output.store(values, block.launch.operands[output.operand], block.begin, block.count, block.launch.accumulates(output.operand));
-    if (output.isRead && output.isRounded)
+      output.store(values, block.launch.operands[output.operand], block.begin, block.count, accumulates(block, output));
+    if (output.isRead && output.isRounded && !isDone)
       roundRow(output.type, values, block.count, values);
   }
 };
@@ -276,8 +306,11 @@ struct Program {
         cuts.place(index, block);
         for (const auto &[value, bring] : inputs)
           block.values[value] = bring(block);
-        for (const auto &step : steps)
+        for (const auto &step : steps) {
+          block.fetching.ask(kAsked);
           step(block);
+        }
+        block.fetching.ask(INT64_MAX);
       }
     });
     return {};
@@ -289,20 +322,19 @@ class Preparation {
 public:
   explicit Preparation(const Signature &call)
       : call(call), expression(expressionOf(call)), types(expression.types(call)), reads(readsOf(call)),
-        slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone),
-        isRead(types.size(), false) {
+        slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone), readers(types.size(), 0) {
     for (size_t i = 0; i < expression.results.size(); ++i)
       if (call.operands[reads + i].present)
         written[expression.results[i]] = reads + i;
     for (const Instruction &one : expression.instructions)
       for (size_t value : one.operands)
-        isRead[value] = true;
+        ++readers[value];
   }
 
   Result<Run> run() {
     addInputs();
-    for (const Instruction &one : expression.instructions)
-      MT_TRY(add(one));
+    while (next < expression.instructions.size())
+      MT_TRY(add(expression.instructions[next++]));
     program.rows = slots.count;
     if (std::ranges::any_of(arithmetics, [](Arithmetic one) { return one != Arithmetic::real32; }))
       program.rowBytes = kRow * sizeof(double);
@@ -316,8 +348,9 @@ private:
   const size_t reads;
   const Slots slots;
   std::vector<size_t> written; ///< which operand a value is
-  std::vector<bool> isRead;
+  std::vector<size_t> readers; ///< of each value, by instructions
   std::vector<Arithmetic> arithmetics; ///< of the values so far: booleans come in that of what was compared
+  size_t next = 0;                     ///< instruction
   Program program;
 
   void addInputs() {
@@ -326,7 +359,7 @@ private:
     for (size_t i = 0; i < reads; ++i) {
       arithmetics.push_back(arithmeticOf(types[i]));
       views.push_back(View::broadcast(call.operands[i].dims, domain));
-      if (isRead[i])
+      if (readers[i] > 0)
         withArithmetic(types[i], [&](auto arithmetic) {
           program.inputs.emplace_back(i, Input<decltype(arithmetic)>(call, i, views.back()));
         });
@@ -341,7 +374,26 @@ private:
       arithmetics.push_back(arithmeticOf(one.type));
       return {};
     }
-    return withArithmetic(types[one.operands.back()], [&](auto arithmetic) { return addStep<decltype(arithmetic)>(one, first); });
+    return withArithmetic(types[one.operands.back()], [&](auto arithmetic) {
+      using C = decltype(arithmetic);
+      return one.kernel == "cast" ? addCast<C>(one, first) : addStep<C>(one, first);
+    });
+  }
+
+  /// Whether the next instruction does nothing but round a result to bf16, which nothing else reads.
+  bool isRoundedNext(const Instruction &one, size_t result) const {
+    if (next == expression.instructions.size() || one.results() > 1 || one.type != DType::f32)
+      return false;
+    const Instruction &rounding = expression.instructions[next];
+    return rounding.kernel == "cast" && rounding.type == DType::bf16 && rounding.operands[0] == result &&
+           readers[result] == 1 && written[result] == Slots::kNone;
+  }
+
+  /// Whether results of a type's own numbers are such again.
+  static bool keepsType(std::string_view function) {
+    constexpr std::string_view kKeep[] = {
+        "neg", "abs", "sign", "maximum", "minimum", "select", "relu", "floor", "ceil", "round", "activation_grad.relu"};
+    return std::ranges::find(kKeep, function) != std::end(kKeep);
   }
 
   template <typename C> Step<C> stepOf(const Instruction &one) const {
@@ -351,28 +403,51 @@ private:
     return step;
   }
 
+  template <typename C> typename Step<C>::Out outOf(size_t value, DType type, bool isRounded) const {
+    return {value,           slots.of[value],   written[value],     type,
+            storer<C>(type), isNative<C>(type), readers[value] > 0, isRounded};
+  }
+
   template <typename C> Status addStep(const Instruction &one, size_t first) {
     Step<C> step = stepOf<C>(one);
-    const bool isCast = one.kernel == "cast";
-    if (!isCast && !(step.function = rowFunction<C>(functionName(callOf(one, types)))))
+    const std::string function = functionName(callOf(one, types));
+    if (!(step.function = rowFunction<C>(function)))
       return fail("{}: the CPU has no code for {}", one.kernel, name(types[one.operands.back()]));
-    const bool isRounded = !isNative<C>(one.type) && (one.type != DType::boolean || isCast); // comparisons give 0 and 1
-    for (size_t value = first; value < first + one.results(); ++value)
-      step.outputs.push_back({value, slots.of[value], written[value], one.type, storer<C>(one.type), isNative<C>(one.type), isRead[value], isRounded});
-    const bool converts = isCast && arithmeticOf(one.type) != arithmeticAs<C>();
-    arithmetics.insert(arithmetics.end(), one.results(), converts ? arithmeticOf(one.type) : arithmeticAs<C>());
+    DType type = one.type;
+    bool isRounded = !isNative<C>(type) && type != DType::boolean; // comparisons give 0 and 1
+    arithmetics.insert(arithmetics.end(), one.results(), arithmeticAs<C>());
+    if constexpr (std::is_same_v<C, float>) {
+      if (isRoundedNext(one, first)) {
+        ++next, ++first;
+        type = DType::bf16, isRounded = true;
+        arithmetics.push_back(arithmeticAs<C>());
+      } else if (keepsType(function)) {
+        isRounded = false;
+      }
+      if (isRounded && type == DType::bf16 && readers[first] > 0)
+        step.rounded = roundedRowFunction(function);
+    }
+    for (size_t i = 0; i < one.results(); ++i)
+      step.outputs.push_back(outOf<C>(first + i, type, isRounded));
+    program.steps.push_back(std::move(step));
+    return {};
+  }
+
+  template <typename C> Status addCast(const Instruction &one, size_t result) {
+    const bool isRounded = !isNative<C>(one.type);
+    const typename Step<C>::In input = stepOf<C>(one).inputs[0];
+    const typename Step<C>::Out output = outOf<C>(result, one.type, isRounded);
+    const bool converts = arithmeticOf(one.type) != arithmeticAs<C>();
+    arithmetics.push_back(converts ? arithmeticOf(one.type) : arithmeticAs<C>());
     if (converts)
       withArithmetic(one.type, [&](auto arithmetic) {
         using To = decltype(arithmetic);
-        program.steps.push_back(Conversion<C, To>{step.inputs[0], step.outputs[0], loader<To>(one.type)});
+        program.steps.push_back(Conversion<C, To>{input, output, loader<To>(one.type)});
       });
-    else if (isCast && !isRounded && step.inputs[0].value < reads && !step.inputs[0].convert &&
-             written[first] == Slots::kNone)
-      program.steps.push_back(Renaming{step.inputs[0].value, first});
-    else if (isCast)
-      program.steps.push_back(Rounding<C>{step.inputs[0], step.outputs[0]});
+    else if (!isRounded && input.value < reads && !input.convert && written[result] == Slots::kNone)
+      program.steps.push_back(Renaming{input.value, result});
     else
-      program.steps.push_back(std::move(step));
+      program.steps.push_back(Rounding<C>{input, output});
     return {};
   }
 };

@@ -3,7 +3,6 @@
 #include "kernels/Blocks.h"
 #include "kernels/cpu/Tiles.h"
 #include "kernels/cpu/TransposeTile.h"
-#include "kernels/cpu/Vector.h"
 #include "runtime/base/OutOfMemory.h"
 
 #include <dnnl.h>
@@ -55,13 +54,6 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
                                     alpha, a, gemm.lda, b, gemm.ldb, beta, c, gemm.ldc);
   if (status != dnnl_success)
     endForMemory(); // sizes were checked when the call was prepared: memory for packing is missing
-}
-
-void roundForUnits(const float *from, int64_t count, Bf16 *to) {
-  if (hasTiles())
-    roundForTiles(from, count, to);
-  else
-    vec::narrow(from, count, false, to);
 }
 
 bool hasBf16Units() {

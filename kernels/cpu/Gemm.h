@@ -33,8 +33,6 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
 /// 0 or 1.
 void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c);
 bool hasBf16Units();
-/// The nearest bf16 of floats that are to be multiplied so; `to` may be where `from` is.
-void roundForUnits(const float *from, int64_t count, Bf16 *to);
 
 /// What multiplies: floats, or bf16 on the processor's units for it, which may be tiles.
 enum class Units : uint8_t { f32, bf16, tiles };

@@ -97,7 +97,7 @@ struct Head {
       vec::scaleLess(x, scaled, each, x, classes);
     x[label] -= static_cast<float>(factor * loss.ofLabel() * (1 - share * share));
     if (type == DType::bf16) // in the first half of the row's place: each is read before it is written over
-      roundForUnits(x, classes, reinterpret_cast<Bf16 *>(x));
+      vec::narrow(x, classes, false, reinterpret_cast<Bf16 *>(x));
   }
 
   Stored hiddenAt(const Pass &pass, int64_t row) const {

@@ -333,15 +333,6 @@ void multiplyByTiles(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const TileR
   Multiplication(gemm, a, b, result, scratch)();
 }
 
-MT_TILES void roundForTiles(const float *from, int64_t count, Bf16 *to) {
-  for (int64_t i = 0; i < count; i += kPair) {
-    const uint32_t mask = first(std::min(kPair, count - i));
-    const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from + i),
-                 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> kSide), from + i + kSide);
-    _mm512_mask_storeu_epi16(to + i, mask, (__m512i)_mm512_cvtne2ps_pbh(high, low));
-  }
-}
-
 } // namespace mt::kernels::cpu
 
 #else
@@ -350,7 +341,6 @@ namespace mt::kernels::cpu {
 
 bool hasTiles() { return false; }
 bool liesAsTiles(const Gemm &) { return false; }
-void roundForTiles(const float *, int64_t, Bf16 *) {}
 uint64_t tileScratch(const Gemm &) { return 0; }
 void multiplyByTiles(const Gemm &, const Bf16 *, const Bf16 *, const TileResult &, std::byte *) {}
 

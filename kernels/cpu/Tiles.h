@@ -33,8 +33,5 @@ struct TileResult {
 void multiplyByTiles(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const TileResult &result, std::byte *scratch);
 uint64_t tileScratch(const Gemm &gemm);
 
-/// The nearest bf16 of each float, as tiles take them: subnormal numbers become zero. `to` may be where `from` is.
-void roundForTiles(const float *from, int64_t count, Bf16 *to);
-
 } // namespace mt::kernels::cpu
 #endif

@@ -1,5 +1,7 @@
 #include "kernels/cpu/Vector.h"
 
+#include "kernels/cpu/RoundingUnit.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -51,40 +53,38 @@ void widenAll(const Bf16 *from, int64_t count, float *to) {
     to[i] = kernels::widen(from[i]);
 }
 
-/// As nearest(): the bits of the bf16, in the lower halves.
-HWY_INLINE auto nearestBits(V x) {
-  const hn::RebindToUnsigned<D> whole;
-  const auto bits = hn::BitCast(whole, x), upper = hn::ShiftRight<16>(bits);
-  const auto odd = hn::And(upper, hn::Set(whole, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(whole, 0x7fff))));
-  const auto nan = hn::Or(upper, hn::Set(whole, 0x40));
-  return hn::IfThenElse(hn::RebindMask(whole, hn::IsNaN(x)), nan, rounded);
-}
 /// Vectors by hand, for results may lie in the place of the floats: what is stored was loaded before.
 HWY_INLINE void storeNearest(V x, uint16_t *to) {
   const hn::Rebind<uint16_t, D> half;
   hn::StoreU(hn::TruncateTo(half, nearestBits(x)), half, to);
 }
+HWY_INLINE V widened(const uint16_t *from) {
+  const hn::RebindToUnsigned<D> whole;
+  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(hn::Rebind<uint16_t, D>(), from))));
+}
 struct Rounded {
-  HWY_INLINE V operator()(const float *const *in) const { return hn::BitCast(D(), hn::ShiftLeft<16>(nearestBits(load(in[0])))); }
+  HWY_INLINE V operator()(const float *const *in) const { return nearestInBf16(load(in[0])); }
 };
 void roundAll(const float *from, int64_t count, float *to) { map<1>(&from, to, count, false, Rounded()); }
-void narrowAll(const float *from, int64_t count, bool accumulate, Bf16 *to) {
+template <bool Adds> HWY_INLINE void narrowRow(const float *from, int64_t count, Bf16 *to) {
   auto *stored = reinterpret_cast<uint16_t *>(to);
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  const auto step = [](const float *x, uint16_t *result) {
+    storeNearest(Adds ? hn::Add(widened(result), load(x)) : load(x), result);
+  };
   int64_t i = 0;
-  if (accumulate) {
-    for (; i < count; ++i)
-      to[i] = nearest(kernels::widen(to[i]) + from[i]);
-    return;
-  }
   for (; i + lanes <= count; i += lanes)
-    storeNearest(load(from + i), stored + i);
+    step(from + i, stored + i);
   float rest[HWY_MAX_BYTES / sizeof(float)] = {};
-  uint16_t halves[HWY_MAX_BYTES / sizeof(float)];
+  uint16_t halves[HWY_MAX_BYTES / sizeof(float)] = {};
   std::memcpy(rest, from + i, static_cast<size_t>(count - i) * sizeof(float));
-  storeNearest(load(rest), halves);
+  if (Adds)
+    std::memcpy(halves, to + i, static_cast<size_t>(count - i) * sizeof(uint16_t));
+  step(rest, halves);
   std::memcpy(to + i, halves, static_cast<size_t>(count - i) * sizeof(uint16_t));
+}
+void narrowAll(const float *from, int64_t count, bool accumulate, Bf16 *to) {
+  accumulate ? narrowRow<true>(from, count, to) : narrowRow<false>(from, count, to);
 }
 
 struct AddTo {
@@ -912,6 +912,8 @@ namespace vec {
 
 void widen(const Bf16 *from, int64_t count, float *to) { HWY_DYNAMIC_DISPATCH(widenAll)(from, count, to); }
 void narrow(const float *from, int64_t count, bool accumulate, Bf16 *to) {
+  if (!accumulate && roundsByUnit())
+    return narrowByUnit(from, count, to);
   HWY_DYNAMIC_DISPATCH(narrowAll)(from, count, accumulate, to);
 }
 void foldLanes(Fold fold, const float *x, int64_t count, double *lanes) {
@@ -924,7 +926,9 @@ void rotate(const float *a, const float *b, const float *c, const float *s, bool
             float *outA, float *outB) {
   HWY_DYNAMIC_DISPATCH(rotate)(a, b, c, s, back, step, pairs, outA, outB);
 }
-void roundToBf16(const float *from, int64_t count, float *to) { HWY_DYNAMIC_DISPATCH(roundAll)(from, count, to); }
+void roundToBf16(const float *from, int64_t count, float *to) {
+  roundsByUnit() ? roundByUnit(from, count, to) : HWY_DYNAMIC_DISPATCH(roundAll)(from, count, to);
+}
 void keepLargest(const float *x, int64_t step, int64_t count, int32_t element, float *values, int32_t *from) {
   HWY_DYNAMIC_DISPATCH(keepLargest)(x, step, count, element, values, from);
 }

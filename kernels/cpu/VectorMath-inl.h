@@ -17,6 +17,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class V> HWY_INLINE V keepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
+/// As nearest(): the bits of the bf16, in the lower halves.
+template <class V> HWY_INLINE auto nearestBits(V x) {
+  const hn::RebindToUnsigned<hn::DFromV<V>> whole;
+  const auto bits = hn::BitCast(whole, x), upper = hn::ShiftRight<16>(bits);
+  const auto odd = hn::And(upper, hn::Set(whole, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(whole, 0x7fff))));
+  const auto nan = hn::Or(upper, hn::Set(whole, 0x40));
+  return hn::IfThenElse(hn::RebindMask(whole, hn::IsNaN(x)), nan, rounded);
+}
+/// The nearest that bf16 holds.
+template <class V> HWY_INLINE V nearestInBf16(V x) {
+  return hn::BitCast(hn::DFromV<V>(), hn::ShiftLeft<16>(nearestBits(x)));
+}
+
 /// e^x; the library's holds up to 104, from where on the result is infinite anyway.
 template <class D, class V> HWY_INLINE V expOf(D d, V x) {
   return keepNan(x, hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f))));

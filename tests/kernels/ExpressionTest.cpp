@@ -123,6 +123,12 @@ TEST(Expression, SameBitsAsOneAfterAnother) {
                    {random(domain, 7, 1, type), random(domain, 8, 1, type), random(domain, 9, 1, type)}, domain);
     expectSameBits(with("cast 0:f32, mul 2 2:f32, cast 3:$, cast 3:bool, and 5 1:bool -> 4 6 3"),
                    {random(domain, 10, 2, type), integers(row, 0, 2, 11, DType::boolean)}, domain);
+    const std::vector<Tensor> wide = {random(domain, 12, 2, type), random(row, 13, 2), random(domain, 14, 1)};
+    expectSameBits(with("cast 0:f32, mul 3 1:f32, cast 4:$, cast 2:$, add 5 6:$, relu 7:$ -> 8"), wide, domain);
+    expectSameBits(with("cast 0:f32, sub 3 2:f32, cast 4:$, sin 1:f32, cast 6:$, mul 5 7:$, neg 8:$ -> 5 7 9"), wide,
+                   domain);
+    expectSameBits(with("add 1 2:f32, cast 3:$, gated_product.silu 4 0:$, cast 3:$ -> 5 4 6"), wide,
+                   domain); // cast twice
   }
 }
 
