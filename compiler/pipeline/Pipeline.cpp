@@ -142,7 +142,7 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
       tooLarge = microBatch;
       fitsDevices = planned.fitsDevices;
     }
-    if (isForced)
+    if (isForced || (planned.isHopeless && fitsDevices))
       break;
   }
   if (!best) {

@@ -8,6 +8,8 @@
 #include "passes/schedule/DecisionAttributes.h"
 #include "runtime/base/Sizes.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mt::pipeline {
@@ -160,6 +162,14 @@ void take(Planned &planned, Packed packed, const passes::ReadModel &read, const 
   planned.found = std::move(packed.found);
 }
 
+/// Bytes of host and devices.
+int64_t memoryOf(const planner::Machine &machine, const planner::Constraints &given) {
+  const auto devices = static_cast<int64_t>(machine.devices.size());
+  return given.deviceMemory > (INT64_MAX - given.hostMemory) / devices
+             ? INT64_MAX
+             : given.hostMemory + devices * given.deviceMemory;
+}
+
 /// Whether one budget is for what devices and the host have.
 bool sharesMemory(const Options &options, const target::Target &target) {
   return target.unified && !options.deviceMemory;
@@ -222,6 +232,14 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
   planner::Constraints constraints = given;
   const PlanMemoryOptions budgets{.deviceMemory = given.deviceMemory, .hostMemory = given.hostMemory};
   const bool shared = sharesMemory(options, target);
+  if (!std::isfinite(enough)) { // nothing fit yet
+    const planner::Room room = planner::roomFor(read->model, machine, given);
+    planned.fitsDevices = room.devices;
+    planned.isHopeless =
+        !room.host || (!machine.file && planner::leastBytes(read->model).all() > memoryOf(machine, given));
+    if (planned.isHopeless)
+      return fail(kTooLarge);
+  }
   planned.bound = planner::lowerBound(read->model, machine, given);
   if (planned.bound > (1 - kLittleGain) * enough)
     return fail(fmt::format("a step takes {:.3g} s at least", planned.bound));
@@ -256,10 +274,8 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
     // Where nothing fits, or packing loses too much of what does, it is what needs least memory.
     const bool last = !best && (!found.timing.fits() || attempt + 1 == kAttempts);
     if (last) {
-      if (!planned.found && !before) { // it was allowed all that there is
-        planned.fitsDevices = planner::fitsDevices(read->model, machine, given);
+      if (!planned.found && !before) // it was allowed all that there is
         return fail(kTooLarge);
-      }
       found = planner::leastOf(read->model, machine, given);
       planned.fitsDevices = found.decisions.deviceLimit <= given.deviceMemory;
       if (!planned.fitsDevices || found.decisions.hostLimit > given.hostMemory)
@@ -348,7 +364,6 @@ Planned planLeast(ModuleOp layers, const Options &options, const target::Target 
   const planner::Constraints given = constraintsOf(options, target);
   const PlanMemoryOptions budgets{.deviceMemory = given.deviceMemory, .hostMemory = given.hostMemory};
   const bool shared = sharesMemory(options, target);
-  planned.bound = planner::lowerBound(read->model, machine, given);
   Result<Least> least = leastOf(layers, *read, options, target);
   if (!least.ok()) {
     planned.problem = least.status().message();
@@ -357,6 +372,7 @@ Planned planLeast(ModuleOp layers, const Options &options, const target::Target 
   Packed packed = pack(layers, *read, least->found, budgets, options);
   messages.add(packed.said);
   if (packed.fitsWithin(budgets, shared)) {
+    planned.bound = planner::lowerBound(read->model, machine, given);
     take(planned, std::move(packed), *read, machine, given);
     return planned;
   }
@@ -367,6 +383,9 @@ Planned planLeast(ModuleOp layers, const Options &options, const target::Target 
           : fmt::format("the plan needs {} ({} B) of memory, which device and host share here, and --host-memory "
                         "allows {}; the smallest budget for these choices is --host-memory {}B",
                         formatSize(uint64_t(both)), both, formatSize(uint64_t(budgets.hostMemory)), both);
+  if (packed.module && read->model.microBatches > 1 &&
+      planner::leastBytes(read->model).kept <= memoryOf(machine, given))
+    planned.problem += "; a smaller --batch needs less";
   return planned;
 }
 

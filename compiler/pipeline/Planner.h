@@ -45,6 +45,7 @@ struct Planned {
   double expected = 0;                 ///< seconds of a step on average, where there is a module
   double bound = 0;                    ///< seconds that no decisions can do without
   bool fitsDevices = false;            ///< where nothing fits: it would, but for the host's memory
+  bool isHopeless = false;             ///< no micro-batch fits
   /// Finds out what more device memory would bring; empty: nothing.
   std::function<std::string()> more;
   std::string text; ///< for the report

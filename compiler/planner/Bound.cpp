@@ -107,11 +107,8 @@ double speculated(const Model &model, const Machine &machine) {
   return std::min(best, 1.0);
 }
 
-/// Seconds of bringing the weights that backward reads at any rung, of which the devices have no more than their memory
-/// when that begins.
-double broughtForBackward(const Model &model, const Machine &machine, double deviceMemory) {
-  if (machine.unified())
-    return 0;
+/// Operands of a kind that a layer's backward reads at every rung.
+std::set<int64_t> alwaysRead(const Model &model, Operand::Kind kind) {
   std::set<int64_t> read;
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer &layer = model.layers[l];
@@ -119,13 +116,21 @@ double broughtForBackward(const Model &model, const Machine &machine, double dev
       auto reads = [&](size_t rung) {
         return model.backwardReads(static_cast<int64_t>(l), static_cast<int64_t>(rung), static_cast<int64_t>(i));
       };
-      if (layer.operands[i].kind == Operand::parameter && layer.isDifferentiated() &&
+      if (layer.operands[i].kind == kind && layer.isDifferentiated() &&
           std::ranges::all_of(std::views::iota(size_t{0}, layer.rungs.size()), reads))
         read.insert(layer.operands[i].index);
     }
   }
+  return read;
+}
+
+/// Seconds of bringing the weights that backward reads at any rung, of which the devices have no more than their memory
+/// when that begins.
+double broughtForBackward(const Model &model, const Machine &machine, double deviceMemory) {
+  if (machine.unified())
+    return 0;
   double bytes = -deviceMemory;
-  for (int64_t p : read)
+  for (int64_t p : alwaysRead(model, Operand::parameter))
     bytes += static_cast<double>(model.parameters[static_cast<size_t>(p)].type.bytes());
   const Link &up = *machine.link(machine.staging, machine.devices.front().memory);
   return std::max(0.0, bytes) / up.bytesPerSecond / static_cast<double>(machine.devices.size());
@@ -135,10 +140,8 @@ double broughtForBackward(const Model &model, const Machine &machine, double dev
 double diskSeconds(const Model &model, const Machine &machine, const Constraints &constraints) {
   if (!machine.file)
     return 0;
-  double bytes = -static_cast<double>(constraints.hostMemory) -
-                 static_cast<double>(machine.devices.size()) * static_cast<double>(constraints.deviceMemory);
-  for (const Parameter &parameter : model.parameters)
-    bytes += static_cast<double>(parameter.type.bytes() + stateBytes(parameter));
+  const double bytes = static_cast<double>(leastBytes(model).kept) - static_cast<double>(constraints.hostMemory) -
+                       static_cast<double>(machine.devices.size()) * static_cast<double>(constraints.deviceMemory);
   return std::max(0.0, bytes) / std::min(machine.target.diskReadBandwidth, machine.target.diskWriteBandwidth);
 }
 
@@ -168,6 +171,17 @@ double networkSeconds(const Model &model, const Machine &machine, Decisions deci
   return std::max(other + part * gradients, (1 - part) * byDevices);
 }
 } // namespace
+
+LeastBytes leastBytes(const Model &model) {
+  LeastBytes least;
+  for (const Parameter &parameter : model.parameters)
+    least.kept += parameter.type.bytes() + stateBytes(parameter);
+  const Decisions decisions = leastMemory(model);
+  for (int64_t v : alwaysRead(model, Operand::value))
+    if (canPark(model, decisions, v)) // it is not read at once
+      least.values += model.values[static_cast<size_t>(v)].type.bytes() * model.microBatches;
+  return least;
+}
 
 double lowerBound(const Model &model, const Machine &machine, const Constraints &constraints) {
   const int64_t deviceMemory = constraints.deviceMemory;

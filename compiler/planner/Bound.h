@@ -11,5 +11,13 @@ namespace mt::planner {
 /// and the way of the state that no memory has room for, from a file and back.
 double lowerBound(const Model &model, const Machine &machine, const Constraints &constraints);
 
+/// Bytes that no decisions can do without, of host, devices and files together: weights and state all along, and, when
+/// forward ends, what backward reads of the layers' results, of all micro-batches.
+struct LeastBytes {
+  int64_t kept = 0, values = 0;
+  int64_t all() const { return kept + values; }
+};
+LeastBytes leastBytes(const Model &model);
+
 } // namespace mt::planner
 #endif

@@ -55,6 +55,8 @@ constexpr size_t kManyLayers = 70;
 constexpr int64_t kPackingShare = 32;
 /// Limits that are too small once updates have their turns are raised so often at most.
 constexpr int kRepairs = 64;
+/// Commands of a step from which on the least limits are found less precisely.
+constexpr int64_t kLargeStep = 50'000;
 /// Simulations of decisions of which some are in vain, each without those of the one before.
 constexpr int kVain = 2;
 /// The least share of a limit with which a search goes on from what it found before, and does not begin anew.
@@ -111,12 +113,15 @@ public:
     return before;
   }
 
-  /// It is packed, too.
-  bool fitsDevices() {
+  /// Packing needs a little more of the devices.
+  Room room() {
     start();
-    best.deviceLimit -= best.deviceLimit / kPackingShare;
-    best.distance = 0;
-    return evaluate(best).fits();
+    Decisions changed = best;
+    changed.hostLimit = INT64_MAX;
+    changed.deviceLimit -= changed.deviceLimit / kPackingShare;
+    changed.distance = 0;
+    const bool devices = !machine.unified() && evaluate(changed).fits();
+    return {devices, timing.missingHost == 0 || devicesCanRelieve()};
   }
 
   Found least() {
@@ -1036,14 +1041,18 @@ private:
     const bool device = limit == &Decisions::deviceLimit;
     auto usedBy = [&](const Timing &of) { return device ? of.deviceUsed : of.hostUsed; };
     std::map<uint32_t, int64_t> kept; // by device, or of the host
-    for (const Slot &slot : build(model, machine, best, Extent::step).slots)
+    const Schedule schedule = build(model, machine, best, Extent::step);
+    const int64_t size = sizeOf(schedule);
+    for (const Slot &slot : schedule.slots)
       if (slot.persistent && (device ? machine.isDevice(slot.space) : machine.isHost(slot.space)))
         kept[device ? machine.deviceOfSpace(slot.space) : 0] += aligned(slot.bytes);
     int64_t tooLittle = 0;
     for (auto [index, bytes] : kept)
       tooLittle = std::max(tooLittle, bytes);
     best.*limit = usedBy(timing);
-    const int64_t step = seconds < HUGE_VAL ? std::max<int64_t>(1 << 20, best.*limit / 256) : std::max(kSlotAlignment, best.*limit >> 14);
+    const int64_t step = seconds < HUGE_VAL  ? std::max<int64_t>(1 << 20, best.*limit / 256)
+                         : size > kLargeStep ? best.*limit / 256
+                                             : std::max(kSlotAlignment, best.*limit >> 14);
     while (best.*limit - tooLittle > step) {
       Decisions less = best;
       less.*limit = tooLittle + (best.*limit - tooLittle) / 2;
@@ -1138,12 +1147,9 @@ Found leastOf(const Model &model, const Machine &machine, const Constraints &con
   return Searcher(model, machine, one).least();
 }
 
-bool fitsDevices(const Model &model, const Machine &machine, const Constraints &constraints) {
-  if (machine.unified())
-    return false;
-  Constraints one = constraintsOfLeast(machine, constraints);
-  one.hostMemory = INT64_MAX;
-  return Searcher(model, machine, one).fitsDevices();
+Room roomFor(const Model &model, const Machine &machine, const Constraints &constraints) {
+  const Constraints one = constraintsOfLeast(machine, constraints);
+  return Searcher(model, machine, one).room();
 }
 
 } // namespace mt::planner

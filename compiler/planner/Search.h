@@ -35,8 +35,12 @@ Found nearer(const Model &model, const Machine &machine, const Constraints &cons
 /// What needs least memory, with values on the device that the host has no room for, as far as that has: for the message that
 /// names the smallest budget that would do.
 Found leastOf(const Model &model, const Machine &machine, const Constraints &constraints);
-/// Whether what needs least memory fits devices that have a memory of their own, if the host has all that it takes.
-bool fitsDevices(const Model &model, const Machine &machine, const Constraints &constraints);
+/// Whether what needs least memory fits devices that have a memory of their own, if the host has all that it takes, and
+/// the host, if those have: what a smaller micro-batch may change, and what it does not.
+struct Room {
+  bool devices = false, host = false;
+};
+Room roomFor(const Model &model, const Machine &machine, const Constraints &constraints);
 
 } // namespace mt::planner
 #endif

@@ -454,6 +454,48 @@ TEST(Search, LeastMemoryHoldsEvaluationsToo) {
   }
 }
 
+/// What is refused for its bytes alone could never have fit: not with everything where it takes least.
+TEST(Search, NeedsNoLessThanItsLeastBytes) {
+  std::mt19937 random(29);
+  int64_t close = 0;
+  for (int i = 0; i < 60; ++i) {
+    Model model = randomModel(random, 6);
+    const Machine machine(randomTarget(random));
+    model.microBatches = int64_t{1} << random() % 4;
+    const LeastBytes bytes = leastBytes(model);
+    EXPECT_GT(bytes.kept, 0);
+    for (bool parked : {false, true}) {
+      Constraints constraints;
+      constraints.parked = parked;
+      const Decisions least = leastOf(model, machine, constraints).decisions;
+      const int64_t needed = least.deviceLimit + least.hostLimit;
+      EXPECT_GE(needed, bytes.all()) << "model " << i;
+      close += bytes.all() > needed / 2;
+    }
+  }
+  EXPECT_GT(close, 30);
+}
+
+/// Where the host is short of memory, the devices' own is judged apart from it.
+TEST(Search, SaysWhetherDevicesHaveRoom) {
+  std::mt19937 random(31);
+  for (int i = 0; i < 20; ++i) {
+    const Model model = randomModel(random, 5);
+    const Machine machine(smallTarget());
+    Constraints constraints;
+    const Decisions least = leastOf(model, machine, constraints).decisions;
+    constraints.hostMemory = 1000;
+    constraints.deviceMemory = least.deviceLimit / 8 * 9;
+    EXPECT_TRUE(roomFor(model, machine, constraints).devices) << "model " << i;
+    EXPECT_FALSE(search(model, machine, constraints).timing.fits()) << "model " << i;
+    EXPECT_FALSE(roomFor(model, machine, constraints).host) << "model " << i;
+    constraints.hostMemory = least.hostLimit;
+    EXPECT_TRUE(roomFor(model, machine, constraints).host) << "model " << i;
+    constraints.deviceMemory = least.deviceLimit / 8 * 7;
+    EXPECT_FALSE(roomFor(model, machine, constraints).devices) << "model " << i;
+  }
+}
+
 /// What the host has no room for stays on the device, as far as that has room; more of it, and the host needs less.
 TEST(Search, SharesValuesBetweenHostAndDevice) {
   std::mt19937 random(19);
