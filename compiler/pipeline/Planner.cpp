@@ -8,6 +8,7 @@
 #include "passes/schedule/DecisionAttributes.h"
 #include "runtime/base/Sizes.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -23,6 +24,8 @@ constexpr double kSlower = 0.01;
 /// Searches after one whose schedule fits, but is so much slower than what was too large: there may be something
 /// between.
 constexpr int kAfter = 3;
+/// Searches one after another that find nothing, each with more memory than the one before.
+constexpr int kBack = 3;
 /// What a step loses where its memory must be less, as a share of the share that is lost.
 constexpr double kLossOfMemory = 0.5;
 constexpr char kTooLarge[] = "does not fit";
@@ -97,6 +100,12 @@ struct Least {
   Needed needed;
 };
 
+/// Whether devices have what the host might.
+bool isOnDevices(const planner::Model &model, const planner::Decisions &decisions) {
+  return decisions.parked != planner::leastMemory(model).parked ||
+         std::ranges::any_of(decisions.layers, [](const planner::LayerDecision &layer) { return layer.summed > 1; });
+}
+
 /// Values that the host has no room for stay on the device only as far as it packs them within its budget: where both
 /// are short, the device's shortage is named only if the device is too small without them.
 Result<Least> leastOf(ModuleOp layers, const passes::ReadModel &read, const Options &options,
@@ -118,7 +127,7 @@ Result<Least> leastOf(ModuleOp layers, const passes::ReadModel &read, const Opti
     constraints.deviceMemory =
         std::max<int64_t>(0, std::min(constraints.deviceMemory, found.decisions.deviceLimit) - excess - excess / 4);
     least = Least{std::move(found), needed};
-    if (excess <= 0)
+    if (excess <= 0 || !isOnDevices(read.model, least->found.decisions))
       return std::move(*least);
   }
 }
@@ -249,7 +258,7 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
   }
   std::optional<planner::Found> next;
   std::optional<Packed> best; // of those that fit
-  for (int attempt = 0, after = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0, after = 0, back = 0; attempt < kAttempts; ++attempt) {
     if (best && after++ == kAfter)
       break;
     const planner::Found *from = planned.found ? &*planned.found : before ? &*before : nullptr;
@@ -267,7 +276,8 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
       goHalfway(std::min(given.deviceMemory, planned.found->decisions.deviceLimit),
                 std::min(given.hostMemory, planned.found->decisions.hostLimit));
     };
-    if (!found.timing.fits() && planned.found && attempt + 1 < kAttempts) { // too little was left
+    back = found.timing.fits() ? 0 : back + 1;
+    if (back > 0 && back <= kBack && planned.found && attempt + 1 < kAttempts) { // too little was left
       goBack();
       continue;
     }

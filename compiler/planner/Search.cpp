@@ -56,7 +56,7 @@ constexpr int64_t kPackingShare = 32;
 /// Limits that are too small once updates have their turns are raised so often at most.
 constexpr int kRepairs = 64;
 /// Commands of a step from which on the least limits are found less precisely.
-constexpr int64_t kLargeStep = 50'000;
+constexpr int64_t kLargeStep = 20'000;
 /// Simulations of decisions of which some are in vain, each without those of the one before.
 constexpr int kVain = 2;
 /// The least share of a limit with which a search goes on from what it found before, and does not begin anew.
@@ -128,10 +128,14 @@ public:
     start();
     const Decisions plain = best;
     std::optional<State> lightest;
+    std::vector<Decisions> seen;
     for (const Relief &relief : reliefs()) {
       best = plain;
       timing = evaluate(best);
       relieveHost(relief);
+      if (std::ranges::find(seen, best) != seen.end())
+        continue;
+      seen.push_back(best);
       best.deviceLimit = best.hostLimit = INT64_MAX;
       best.distance = 0; // nothing comes early: layers follow one another alike, and packing loses nothing
       timing = evaluate(best);
@@ -1050,21 +1054,31 @@ private:
     for (auto [index, bytes] : kept)
       tooLittle = std::max(tooLittle, bytes);
     best.*limit = usedBy(timing);
-    const int64_t step = seconds < HUGE_VAL  ? std::max<int64_t>(1 << 20, best.*limit / 256)
-                         : size > kLargeStep ? best.*limit / 256
-                                             : std::max(kSlotAlignment, best.*limit >> 14);
-    while (best.*limit - tooLittle > step) {
+    auto isPrecise = [&] {
+      const int64_t some = best.*limit / 256;
+      return best.*limit - tooLittle <= (seconds < HUGE_VAL  ? std::max<int64_t>(1 << 20, some)
+                                         : size > kLargeStep ? some
+                                                             : std::max(kSlotAlignment, best.*limit >> 14));
+    };
+    auto fitsIn = [&](int64_t bytes) {
       Decisions less = best;
-      less.*limit = tooLittle + (best.*limit - tooLittle) / 2;
+      less.*limit = bytes;
       Timing result = evaluate(less);
-      if (result.fits() && result.expected <= seconds) {
-        best = less;
-        best.*limit = usedBy(result);
-        timing = std::move(result);
-      } else {
-        tooLittle = less.*limit;
+      if (!result.fits() || result.expected > seconds) {
+        tooLittle = bytes;
+        return false;
       }
-    }
+      best = less;
+      best.*limit = usedBy(result);
+      timing = std::move(result);
+      return true;
+    };
+    // What is looked for may be far below: from there.
+    for (int64_t more = std::max<int64_t>(1 << 20, tooLittle / 64);
+         seconds == HUGE_VAL && tooLittle + more < best.*limit && !fitsIn(tooLittle + more); more *= 4)
+      ;
+    while (!isPrecise())
+      fitsIn(tooLittle + (best.*limit - tooLittle) / 2);
   }
 };
 } // namespace
