@@ -152,7 +152,8 @@ Result<Compiled> compile(MLIRContext &context, const Options &options, Phase pha
     if (!planned.module) {
       messages = said;
       return compiled.forced.empty()
-                 ? fail("{}: {}", options.model, planned.problem)
+                 ? fail("{}: {}{}", options.model, planned.problem,
+                        planned.fewerRowsHelp && options.batch > target.ranks ? "; a smaller --batch needs less" : "")
                  : fail("{}: {}; the micro-batch cannot be smaller than the batch, because rows see each other ({}): "
                         "use a smaller --batch, or a larger budget",
                         options.model, planned.problem, compiled.forced);

@@ -393,9 +393,7 @@ Planned planLeast(ModuleOp layers, const Options &options, const target::Target 
           : fmt::format("the plan needs {} ({} B) of memory, which device and host share here, and --host-memory "
                         "allows {}; the smallest budget for these choices is --host-memory {}B",
                         formatSize(uint64_t(both)), both, formatSize(uint64_t(budgets.hostMemory)), both);
-  if (packed.module && read->model.microBatches > 1 &&
-      planner::leastBytes(read->model).kept <= memoryOf(machine, given))
-    planned.problem += "; a smaller --batch needs less";
+  planned.fewerRowsHelp = packed.module && planner::leastBytes(read->model).kept <= memoryOf(machine, given);
   return planned;
 }
 

@@ -46,6 +46,7 @@ struct Planned {
   double bound = 0;                    ///< seconds that no decisions can do without
   bool fitsDevices = false;            ///< where nothing fits: it would, but for the host's memory
   bool isHopeless = false;             ///< no micro-batch fits
+  bool fewerRowsHelp = false;          ///< a smaller batch might fit
   /// Finds out what more device memory would bring; empty: nothing.
   std::function<std::string()> more;
   std::string text; ///< for the report
