@@ -36,7 +36,7 @@ template <class F> void two(const float *const *in, float *const *out, int64_t c
 }
 
 /// What another gives, rounded to bf16.
-template <class F> struct Rounded {
+template <class F> struct InBf16 {
   template <class... W> HWY_INLINE V operator()(D d, W... x) const { return nearestInBf16(F()(d, x...)); }
 };
 
@@ -170,7 +170,7 @@ struct Named {
   const char *name;
   RowFunction<float> function, rounded; ///< the same, rounded to bf16; null: there is none
 };
-#define MT_OF(rows, type) rows<type>, rows<Rounded<type>>
+#define MT_OF(rows, type) rows<type>, rows<InBf16<type>>
 
 #define MT_GATES(text, type)                                                                                           \
   {"activation_grad." text, MT_OF(two, Slope<type>)}, {"gated_product." text, MT_OF(two, Gate<type>)}, {               \
