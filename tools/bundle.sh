@@ -108,7 +108,7 @@ cp tools/bundle/{check.sh,bench.sh,bench.py,visit.sh,libraries.sh} tests/bench/l
 
 mkdir -p "$(dirname "$file")"
 # A window wide enough to see that programs share their kernels.
-tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -c bundle | xz --lzma2=preset=3,dict=96MiB >"$file.part"
+tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -c bundle | xz --lzma2=preset=1,dict=96MiB >"$file.part"
 mv "$file.part" "$file"
 bytes=$(stat -c %s "$file")
 [ "$bytes" -lt "$largest" ] || die "$file has $bytes bytes, and a bundle must stay below $largest"

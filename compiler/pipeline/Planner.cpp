@@ -239,7 +239,8 @@ Planned planSchedule(ModuleOp layers, const Options &options, const target::Targ
   planner::Machine machine(target);
   const planner::Constraints given = constraintsOf(options, target);
   planner::Constraints constraints = given;
-  const PlanMemoryOptions budgets{.deviceMemory = given.deviceMemory, .hostMemory = given.hostMemory};
+  constraints.enough = enough;
+  const PlanMemoryOptions budgets{.deviceMemory = given.deviceMemory, .hostMemory = given.hostMemory, .brief = true};
   const bool shared = sharesMemory(options, target);
   if (!std::isfinite(enough)) { // nothing fit yet
     const planner::Room room = planner::roomFor(read->model, machine, given);

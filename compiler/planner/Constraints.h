@@ -5,6 +5,7 @@
 #include "compiler/planner/Decisions.h"
 #include "runtime/base/Status.h"
 
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,7 @@ struct Constraints {
   std::optional<int64_t> distance;    ///< phases that weights may be brought ahead
   int64_t deviceMemory = INT64_MAX, hostMemory = INT64_MAX; ///< bytes
   bool thorough = true;                                     ///< whether layers are changed by one and two, too
+  double enough = HUGE_VAL; ///< seconds of a step that a search gives up reaching if it is far from them at first
 };
 
 /// "none", "weights" (kept in a step) or "state" (resident): what layers have on the device. False: another word.

@@ -59,6 +59,8 @@ constexpr int kRepairs = 64;
 constexpr int64_t kLargeStep = 20'000;
 /// Simulations of decisions of which some are in vain, each without those of the one before.
 constexpr int kVain = 2;
+/// How much slower than what is enough something is that changing layers by one and two does not make so fast.
+constexpr double kFarFrom = 1.01;
 /// The least share of a limit with which a search goes on from what it found before, and does not begin anew.
 constexpr double kNear = 0.8;
 
@@ -86,6 +88,8 @@ public:
     best.speculativeFirst = lane % 2 == 1;
     makeAllAxes();
     climbFromAll(again ? kClimbOn : kClimb);
+    if (isFar())
+      return found();
     if (constraints.thorough) {
       tryLimits();
       anneal(again ? kAnnealOn : kAnneal);
@@ -100,7 +104,9 @@ public:
   std::optional<Found> goOn(const Found &before) {
     startSearch();
     makeAllAxes();
-    return resume(before) ? std::optional(finish()) : std::nullopt;
+    if (!resume(before))
+      return std::nullopt;
+    return isFar() ? found() : finish();
   }
 
   Found nearer(Found before, int64_t distance) {
@@ -149,6 +155,8 @@ public:
   }
 
 private:
+  bool isFar() const { return timing.expected > kFarFrom * constraints.enough; }
+
   /// Gives back what cost no time.
   Found finish() {
     allowed = INT64_MAX;
@@ -721,7 +729,7 @@ private:
     isNear = constraints.deviceMemory < before.deviceMemory || constraints.hostMemory < before.hostMemory;
     climb(kRounds);
     isNear = false;
-    if (constraints.thorough) {
+    if (constraints.thorough && !isFar()) {
       anneal(kAnnealNear);
       tryPairs();
     }

@@ -3,7 +3,6 @@
 #include "passes/algorithms/Lifetimes.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 namespace mt::passes {
@@ -29,33 +28,38 @@ Skyline::Skyline(std::span<const SlotRequest> slots, std::span<const uint32_t> c
   for (uint32_t slot : chosen) {
     const uint32_t first = momentOf(slots[slot].first), end = momentOf(endOf(slots[slot]));
     requests.push_back({slots[slot].bytes, first, (end > 0 ? end : moments) - 1});
-    items.push_back({slot, first, durationOf(requests.back(), moments), 0});
     ++firstAt[first + 1];
   }
   std::partial_sum(firstAt.begin(), firstAt.end(), firstAt.begin());
-  byFirst.resize(items.size());
-  std::iota(byFirst.begin(), byFirst.end(), 0);
-  std::stable_sort(byFirst.begin(), byFirst.end(),
-                   [&](uint32_t a, uint32_t b) { return items[a].first < items[b].first; });
   live = liveBytes(requests, moments);
   for (uint64_t &bytes : live)
     bytes += base;
   bound = moments > 0 ? *std::max_element(live.begin(), live.end()) : base;
-  for (Item &item : items) {
+  items.resize(chosen.size());
+  std::vector<uint32_t> next(firstAt.begin(), firstAt.end() - 1);
+  for (uint32_t i = 0; i < chosen.size(); ++i) {
+    const Item item{chosen[i], requests[i].first, durationOf(requests[i], moments)};
     uint64_t most = 0;
-    for (uint32_t i = 0; i < item.duration; ++i)
-      most = std::max(most, live[(item.first + i) % moments]);
-    item.crowding = static_cast<double>(most) / static_cast<double>(bound);
+    for (uint32_t k = 0; k < item.duration; ++k)
+      most = std::max(most, live[(item.first + k) % moments]);
+    crowdings.push_back(static_cast<double>(most) / static_cast<double>(bound));
+    placeOf.push_back(next[item.first]++);
+    items[placeOf[i]] = item;
   }
+  rankOf.resize(items.size());
 }
 
 uint64_t Skyline::place(std::span<const uint32_t> ranks, uint64_t limit, std::vector<uint64_t> &offsets) {
+  for (uint32_t i = 0; i < ranks.size(); ++i)
+    rankOf[placeOf[i]] = ranks[i];
   waiting.resize(items.size() + 1);
   std::iota(waiting.begin(), waiting.end(), 0);
   wasted.assign(moments, 0);
   segments.assign(1, {base, 0, moments, 0, 0, true});
-  lowest.assign(1, {base, 0});
-  top = base;
+  for (std::vector<Height> &each : heights)
+    each.clear();
+  lowest = top = base;
+  push(0);
   size_t left = items.size();
   while (left > 0) {
     const uint32_t segment = popLowest();
@@ -65,33 +69,58 @@ uint64_t Skyline::place(std::span<const uint32_t> ranks, uint64_t limit, std::ve
         return UINT64_MAX;
       continue;
     }
-    left -= fill(segment, ranks, offsets);
+    left -= fill(segment, offsets);
     if (top >= limit)
       return UINT64_MAX;
   }
   return top;
 }
 
-/// The place in `byFirst` of the first item from a place on that is yet to be placed; their number: none.
-uint32_t Skyline::nextWaiting(uint32_t place) {
-  while (waiting[place] != place)
-    place = waiting[place] = waiting[waiting[place]];
-  return place;
+/// The first item from one on that is yet to be placed; their number: none.
+uint32_t Skyline::nextWaiting(uint32_t item) {
+  while (waiting[item] != item)
+    item = waiting[item] = waiting[waiting[item]];
+  return item;
 }
 
+/// Of several, the segment that is there for the longest time.
 uint32_t Skyline::popLowest() {
   for (;;) {
-    const auto [height, segment] = lowest.front();
-    std::pop_heap(lowest.begin(), lowest.end(), std::greater<>());
-    lowest.pop_back();
-    if (segments[segment].live && segments[segment].height == height)
+    std::vector<Height> &equal = heights[0];
+    size_t chosen = equal.size();
+    for (size_t i = equal.size(); i-- > 0;)
+      if (!isNow(equal[i])) {
+        equal[i] = equal.back();
+        equal.pop_back();
+        chosen = chosen == equal.size() ? i : chosen;
+      } else if (chosen >= equal.size() || equal[i].segment < equal[chosen].segment) {
+        chosen = i;
+      }
+    if (!equal.empty()) {
+      const uint32_t segment = equal[chosen].segment;
+      equal[chosen] = equal.back();
+      equal.pop_back();
       return segment;
+    }
+    size_t bucket = 1;
+    while (heights[bucket].empty())
+      ++bucket;
+    uint64_t next = UINT64_MAX;
+    std::erase_if(heights[bucket], [&](const Height &each) { return !isNow(each); });
+    for (const Height &each : heights[bucket])
+      next = std::min(next, each.height);
+    if (heights[bucket].empty())
+      continue;
+    lowest = next;
+    for (const Height &each : heights[bucket]) // to lower ones
+      heights[bucketOf(each.height)].push_back(each);
+    heights[bucket].clear();
   }
 }
 
 void Skyline::push(uint32_t segment) {
-  lowest.push_back({segments[segment].height, segment});
-  std::push_heap(lowest.begin(), lowest.end(), std::greater<>());
+  const uint64_t height = segments[segment].height;
+  heights[bucketOf(height)].push_back({height, segment});
 }
 
 /// Makes two segments neighbours.
@@ -105,7 +134,7 @@ void Skyline::findFitting(const Segment &segment) {
   const auto look = [&](uint32_t from, uint32_t to) {
     const uint32_t end = firstAt[to];
     for (uint32_t place = nextWaiting(firstAt[from]); place < end; place = nextWaiting(place + 1)) {
-      const Item &item = items[byFirst[place]];
+      const Item &item = items[place];
       ++looks;
       if (segment.length == moments || distance(segment.start, item.first) + item.duration <= segment.length)
         fitting.push_back(place);
@@ -118,20 +147,20 @@ void Skyline::findFitting(const Segment &segment) {
 }
 
 /// Places what fits, by rank, as long as some of the segment's height is left for it; returns how many.
-uint32_t Skyline::fill(uint32_t segment, std::span<const uint32_t> ranks, std::vector<uint64_t> &offsets) {
+uint32_t Skyline::fill(uint32_t segment, std::vector<uint64_t> &offsets) {
   for (uint64_t &each : fitting)
-    each |= uint64_t{ranks[byFirst[each]]} << 32;
+    each |= uint64_t{rankOf[each]} << 32;
   std::sort(fitting.begin(), fitting.end());
   // All around, the circle is cut where the first one begins.
   if (segments[segment].length == moments)
-    segments[segment].start = items[byFirst[static_cast<uint32_t>(fitting.front())]].first;
+    segments[segment].start = items[static_cast<uint32_t>(fitting.front())].first;
   const uint32_t start = segments[segment].start;
   const uint64_t height = segments[segment].height;
   pieces.assign(1, {0, segments[segment].length, segment});
   uint32_t count = 0;
   for (const uint64_t each : fitting) {
     const auto place = static_cast<uint32_t>(each);
-    const Item &item = items[byFirst[place]];
+    const Item &item = items[place];
     const uint32_t from = distance(start, item.first);
     const auto after = std::upper_bound(pieces.begin(), pieces.end(), from,
                                         [](uint32_t at, const Piece &piece) { return at < piece.from; });

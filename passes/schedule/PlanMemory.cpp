@@ -17,6 +17,9 @@ namespace mt {
 using namespace schedule;
 
 namespace {
+/// Of what packing a device may take, where it only tells about how much of it a plan needs.
+constexpr double kBriefEffort = 0.25;
+
 /// When a slot is alive in one program: by commands in issue order, both ends inclusive, and by predicted time. In a program
 /// that repeats, what a slot holds may be used by the next iteration, in the order of issue before it is written anew: then
 /// it is alive across the program's end.
@@ -198,7 +201,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   }
 
   /// Places what another program has not placed: what step leaves to finish stays where it is.
-  Packed packProgram(StringRef space, const Timed &timed, const Lifetimes &lifetimes, uint64_t base, uint64_t budget) {
+  Packed packProgram(StringRef space, const Timed &timed, const Lifetimes &lifetimes, uint64_t base, uint64_t budget,
+                     double effort) {
     Packed packed;
     packed.commands = timed.commands;
     SmallVector<Life> lives;
@@ -217,6 +221,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     options.slack = slack;
     options.cyclic = timed.period > 0;
     options.budget = budget > base ? budget - base : 0;
+    options.effort = effort;
     const auto left = leftBy(space, lifetimes);
     passes::Packing packing = left.empty() ? passes::pack(inTime, options) : packBeside(left, packed.requests, base);
     for (auto [slot, offset] : llvm::zip(packed.slots, packing.offsets)) {
@@ -300,7 +305,11 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       uint64_t kept, bytes;
     };
     std::optional<TooLarge> tooLarge;
-    for (DictionaryAttr entry : entries) {
+    auto exceedsHost = [&] { return hostMemory > 0 && hostBytes > uint64_t(hostMemory); };
+    llvm::StringMap<uint64_t> bytesIn;
+    SmallVector<DictionaryAttr> hostFirst(entries);
+    llvm::stable_sort(hostFirst, [](DictionaryAttr a, DictionaryAttr b) { return !isOnDevice(a) && isOnDevice(b); });
+    for (DictionaryAttr entry : hostFirst) {
       StringRef name = nameOf(entry);
       bool onDevice = isOnDevice(entry);
       uint64_t base = kept[name], bytes = base;
@@ -309,7 +318,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
         budget = uint64_t(hostMemory) > hostBytes ? hostMemory - hostBytes + base : 0;
       std::optional<Packed> largest;
       for (auto [timed, lives] : llvm::zip(programs, lifetimes)) {
-        Packed packed = packProgram(name, timed, lives, base, budget);
+        Packed packed = packProgram(name, timed, lives, base, budget, brief && exceedsHost() ? kBriefEffort : 1);
         if (!packed.checked.ok())
           return module.emitError() << "space " << name << ": " << packed.checked.message();
         bytes = std::max(bytes, packed.bytes);
@@ -323,8 +332,11 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
         if (!largestHost || largest->bytes > largestHost->bytes)
           largestHost = std::move(largest);
       }
+      bytesIn[name] = bytes;
+    }
+    for (DictionaryAttr entry : entries) {
       NamedAttrList attributes(entry);
-      attributes.set("bytes", builder.getI64IntegerAttr(bytes));
+      attributes.set("bytes", builder.getI64IntegerAttr(bytesIn[nameOf(entry)]));
       spaces.push_back(attributes.getDictionary(&getContext()));
     }
     module->setAttr(kSpacesAttr, builder.getArrayAttr(spaces)); // also where they are too large: a search reads by how much
@@ -335,7 +347,7 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       explain(error, tooLarge->packed, {tooLarge->space}, tooLarge->kept);
       return error << "; the smallest budget for these choices is --device-memory " << tooLarge->bytes << "B";
     }
-    if (hostMemory > 0 && hostBytes > uint64_t(hostMemory)) {
+    if (exceedsHost()) {
       InFlightDiagnostic error = module.emitError();
       error << "the plan needs " << formatSize(hostBytes) << " (" << hostBytes << " B) of host memory, and --host-memory allows "
             << formatSize(uint64_t(hostMemory));
