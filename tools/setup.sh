@@ -27,6 +27,7 @@ packages=(
   python3 python3-pip python3-numpy xz-utils
   "${others[@]}"
 )
+[ "$(uname -m)" != x86_64 ] || packages+=(libxbyak-dev)
 onnx_version=1.23.2
 schema=third_party/onnx/onnx-ml.proto
 schema_sha256=8f39d0a1ae1abef5ca648922cdb06716d6bd1573c9e972b42854c16e9e352c16

@@ -5,6 +5,7 @@
 #include "kernels/cpu/Family.h"
 #include "kernels/cpu/View.h"
 
+#include <algorithm>
 #include <array>
 
 namespace mt::kernels::cpu {
@@ -102,6 +103,12 @@ template <typename C> Result<Run> build(const Signature &call, size_t reads) {
 }
 
 } // namespace
+
+bool keepsType(std::string_view function) {
+  constexpr std::string_view kKeep[] = {
+      "neg", "abs", "sign", "maximum", "minimum", "select", "relu", "floor", "ceil", "round", "activation_grad.relu"};
+  return std::ranges::find(kKeep, function) != std::end(kKeep);
+}
 
 std::string functionName(const Signature &call) {
   for (const std::string_view attribute : kChoices)

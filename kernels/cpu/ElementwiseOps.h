@@ -25,6 +25,9 @@ RowFunction<float> roundedRowFunction(const std::string &function);
 template <> RowFunction<double> rowFunction<double>(const std::string &function);
 template <> RowFunction<int64_t> rowFunction<int64_t>(const std::string &function);
 
+/// Whether a function gives nothing but numbers of its operands' type, so that none has to be rounded.
+bool keepsType(std::string_view function);
+
 /// The function of an elementwise call.
 std::string functionName(const Signature &call);
 

@@ -1,8 +1,10 @@
-// `elementwise`: the calls of an expression one after another on a block of elements that stays in the first cache. A value
-// is kept as it is computed, rounded to its type: what each call reads, and so its bits, are as if it stood alone.
+// `elementwise`: the calls of an expression one after another on a block of elements that stays in the first cache. A
+// value is kept as it is computed, rounded to its type: what each call reads, and so its bits, are as if it stood
+// alone. Runs of calls for which there is machine code (CodedRuns.h) are one step of their own.
 #include "kernels/Expression.h"
 
 #include "kernels/Blocks.h"
+#include "kernels/cpu/CodedRuns.h"
 #include "kernels/cpu/ElementwiseOps.h"
 #include "kernels/cpu/Family.h"
 #include "kernels/cpu/Vector.h"
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 
 namespace mt::kernels::cpu {
 namespace {
@@ -60,6 +63,7 @@ struct Block {
   const Launch &launch;
   std::byte *rows, *converted;
   uint64_t rowBytes;
+  bool asks;
   int64_t begin = 0, count = 0;
   std::array<void *, kMostValues> values = {};
   std::array<Brought, Expression::kMostReads> brought = {};
@@ -68,7 +72,8 @@ struct Block {
   void *row(size_t slot) const { return rows + slot * rowBytes; }
   /// What is behind `bytes` bytes, as much again.
   void askBehind(const void *from, int64_t bytes, bool toWrite) {
-    fetching.add(static_cast<const std::byte *>(from) + bytes, bytes, toWrite);
+    if (asks)
+      fetching.add(static_cast<const std::byte *>(from) + bytes, bytes, toWrite);
   }
 };
 
@@ -131,6 +136,49 @@ template <typename C> struct Input {
     else
       view.read(load, base, block.begin, block.count, row);
     return row;
+  }
+};
+
+/// One whose elements of each block lie in memory one behind the other, as they are stored.
+struct StoredInput {
+  size_t operand;
+  View view;
+  uint64_t bytes;
+
+  void *operator()(Block &block) const {
+    std::byte *from = block.launch.at<std::byte>(operand) + static_cast<uint64_t>(view.offset(block.begin)) * bytes;
+    block.askBehind(from, block.count * static_cast<int64_t>(bytes), false);
+    return from;
+  }
+};
+
+/// A run of instructions by machine code.
+struct Coded {
+  struct Out {
+    size_t value, row, operand; ///< operand kNone: into the row
+    uint64_t bytes;             ///< of an element of the operand
+  };
+  std::shared_ptr<const ChainCode> code;
+  std::vector<size_t> reads; ///< values
+  std::vector<Out> outputs;
+
+  void operator()(Block &block) const {
+    std::array<const void *, kMostValues> from;
+    std::array<void *, kMostValues> to;
+    for (size_t i = 0; i < reads.size(); ++i)
+      from[i] = block.values[reads[i]];
+    for (size_t i = 0; i < outputs.size(); ++i)
+      to[i] = place(block, outputs[i]);
+    code->run(from.data(), to.data(), block.count);
+  }
+
+private:
+  static void *place(Block &block, const Out &output) {
+    if (output.operand == Slots::kNone)
+      return block.values[output.value] = block.row(output.row);
+    std::byte *at = block.launch.at<std::byte>(output.operand) + static_cast<uint64_t>(block.begin) * output.bytes;
+    block.askBehind(at, block.count * static_cast<int64_t>(output.bytes), true);
+    return at;
   }
 };
 
@@ -255,6 +303,10 @@ struct Cuts {
     const int64_t parts = ceilDivide(inner, kRow);
     return {total, inner, std::min(kRow, ceilDivide(ceilDivide(inner, parts), int64_t{16}) * 16)};
   }
+  /// Whether each block's elements of a view lie one behind the other.
+  bool keepTogether(const View &view) const {
+    return view.contiguous() || (view.step() == 1 && run < total && view.inner() % run == 0);
+  }
   int64_t perRun() const { return ceilDivide(run, width); }
   int64_t count() const { return total / run * perRun(); }
   void place(int64_t index, Block &block) const {
@@ -289,9 +341,9 @@ struct Program {
   Cuts cuts;
   uint64_t rowBytes = kRow * sizeof(float);
   size_t rows = 0;
+  bool asks = true; ///< for memory: what comes by itself is as fast as code alone
 
   uint64_t bytes() const { return kConverted + rows * rowBytes; }
-  Scratch scratch() const { return {.own = bytes()}; }
 
   Status operator()(const Launch &launch) const {
     const auto calls = static_cast<int64_t>(steps.size());
@@ -299,7 +351,7 @@ struct Program {
     const int64_t each = std::max<int64_t>(1, std::clamp(count / kChunks, kFewBlocks / calls, kManyBlocks / calls));
     launch.pool.parallelFor(ceilDivide(count, each), [&](int64_t chunk) {
       std::byte *own = ThreadPool::scratchOf<std::byte>(static_cast<int64_t>(bytes()));
-      Block block{launch, own + kConverted, own, rowBytes};
+      Block block{launch, own + kConverted, own, rowBytes, asks};
       for (const Filled &constant : constants)
         constant(block);
       for (int64_t index = chunk * each; index < std::min(count, (chunk + 1) * each); ++index) {
@@ -317,31 +369,62 @@ struct Program {
   }
 };
 
+/// With machine code where there is some, and without: code only replaces what results hold.
+struct Programs {
+  Program plain;
+  std::optional<Program> coded;
+  std::vector<size_t> results; ///< operands
+
+  Scratch scratch() const { return {.own = plain.bytes()}; }
+  Status operator()(const Launch &launch) const {
+    const auto accumulates = [&](size_t operand) { return launch.accumulates(operand); };
+    return coded && std::ranges::none_of(results, accumulates) ? (*coded)(launch) : plain(launch);
+  }
+};
+
 /// Prepares a call, value by value.
 class Preparation {
 public:
-  explicit Preparation(const Signature &call)
-      : call(call), expression(expressionOf(call)), types(expression.types(call)), reads(readsOf(call)),
-        slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone), readers(types.size(), 0) {
+  explicit Preparation(const Signature &call, bool isCoded = false)
+      : isCoded(isCoded), call(call), expression(expressionOf(call)), types(expression.types(call)),
+        reads(readsOf(call)), slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone),
+        readers(types.size(), 0) {
     for (size_t i = 0; i < expression.results.size(); ++i)
       if (call.operands[reads + i].present)
         written[expression.results[i]] = reads + i;
     for (const Instruction &one : expression.instructions)
       for (size_t value : one.operands)
         ++readers[value];
+    makeViews();
   }
 
-  Result<Run> run() {
+  Result<Program> run() {
+    if (isCoded)
+      findRuns();
     addInputs();
-    while (next < expression.instructions.size())
-      MT_TRY(add(expression.instructions[next++]));
+    for (auto run = coded.runs.begin(); next < expression.instructions.size();)
+      if (run != coded.runs.end() && run->begin == next)
+        add(*run++);
+      else
+        MT_TRY(add(expression.instructions[next++]));
     program.rows = slots.count;
+    program.asks = !isCoded || program.steps.size() > coded.runs.size();
     if (std::ranges::any_of(arithmetics, [](Arithmetic one) { return one != Arithmetic::real32; }))
       program.rowBytes = kRow * sizeof(double);
-    return Run(std::move(program));
+    return std::move(program);
   }
+  std::vector<size_t> results() const {
+    std::vector<size_t> operands;
+    for (size_t operand : written)
+      if (operand != Slots::kNone)
+        operands.push_back(operand);
+    return operands;
+  }
+  /// Whether there is machine code in it.
+  bool hasCode() const { return !coded.runs.empty(); }
 
 private:
+  const bool isCoded;
   const Signature &call;
   const Expression expression;
   const std::vector<DType> types;
@@ -351,20 +434,51 @@ private:
   std::vector<size_t> readers; ///< of each value, by instructions
   std::vector<Arithmetic> arithmetics; ///< of the values so far: booleans come in that of what was compared
   size_t next = 0;                     ///< instruction
+  std::vector<View> views;             ///< of what is read
   Program program;
 
-  void addInputs() {
+  CodedRuns coded; ///< none where there is to be no code
+
+  void makeViews() {
     const Dims &domain = domainOf(call);
-    std::vector<View> views;
+    for (size_t i = 0; i < reads; ++i)
+      views.push_back(View::broadcast(call.operands[i].dims, domain));
+    program.cuts = Cuts::of(OperandType{.dims = domain}.elements(), views);
+  }
+
+  void addInputs() {
     for (size_t i = 0; i < reads; ++i) {
       arithmetics.push_back(arithmeticOf(types[i]));
-      views.push_back(View::broadcast(call.operands[i].dims, domain));
-      if (readers[i] > 0)
+      if (readers[i] > 0 && comesAsStored(i))
+        program.inputs.emplace_back(i, StoredInput{i, views[i], byteSize(types[i])});
+      else if (readers[i] > 0)
         withArithmetic(types[i], [&](auto arithmetic) {
-          program.inputs.emplace_back(i, Input<decltype(arithmetic)>(call, i, views.back()));
+          program.inputs.emplace_back(i, Input<decltype(arithmetic)>(call, i, views[i]));
         });
     }
-    program.cuts = Cuts::of(OperandType{.dims = domain}.elements(), views);
+  }
+
+  void findRuns() {
+    std::vector<bool> isResult, liesTogether;
+    for (size_t operand : written)
+      isResult.push_back(operand != Slots::kNone);
+    for (const View &view : views)
+      liesTogether.push_back(program.cuts.keepTogether(view));
+    coded = codedRuns(expression, types, reads, isResult, liesTogether);
+  }
+  bool comesAsStored(size_t operand) const { return !coded.runs.empty() && coded.readsAsStored[operand]; }
+
+  void add(const CodedRun &run) {
+    Coded step{run.code, run.reads, {}};
+    for (const auto [value, isResult] : run.outputs)
+      step.outputs.push_back(
+          {value, slots.of[value], isResult ? written[value] : Slots::kNone, byteSize(types[value])});
+    for (; next < run.end; ++next)
+      if (const Instruction &one = expression.instructions[next]; one.kernel == kConstant)
+        (void)add(one);
+      else
+        arithmetics.push_back(Arithmetic::real32);
+    program.steps.push_back(std::move(step));
   }
 
   Status add(const Instruction &one) {
@@ -387,13 +501,6 @@ private:
     const Instruction &rounding = expression.instructions[next];
     return rounding.kernel == "cast" && rounding.type == DType::bf16 && rounding.operands[0] == result &&
            readers[result] == 1 && written[result] == Slots::kNone;
-  }
-
-  /// Whether results of a type's own numbers are such again.
-  static bool keepsType(std::string_view function) {
-    constexpr std::string_view kKeep[] = {
-        "neg", "abs", "sign", "maximum", "minimum", "select", "relu", "floor", "ceil", "round", "activation_grad.relu"};
-    return std::ranges::find(kKeep, function) != std::end(kKeep);
   }
 
   template <typename C> Step<C> stepOf(const Instruction &one) const {
@@ -452,7 +559,18 @@ private:
   }
 };
 
-constexpr Entry kEntries[] = {{"elementwise", [](const Signature &call) { return Preparation(call).run(); }}};
+Result<Run> prepare(const Signature &call) {
+  Preparation plain(call), coded(call, true);
+  Programs programs;
+  programs.results = plain.results();
+  MT_ASSIGN(programs.plain, plain.run());
+  MT_ASSIGN(Program other, coded.run());
+  if (coded.hasCode())
+    programs.coded = std::move(other);
+  return Run(std::move(programs));
+}
+
+constexpr Entry kEntries[] = {{"elementwise", prepare}};
 
 } // namespace
 

@@ -164,7 +164,7 @@ TEST(Expression, SameBitsAtRandom) {
   const std::string_view unary[] = {"neg", "abs", "exp", "sigmoid", "relu", "floor", "rsqrt", "sin", "erf", "softplus", "sign"};
   const std::string_view binary[] = {"add", "sub", "mul", "div", "maximum", "minimum"};
   const std::vector<Dims> domains = {{}, {1}, {5}, {1027}, {2, 3, 512}, {40, 1040}};
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < 120; ++seed) {
     std::mt19937_64 draw(seed);
     auto below = [&](size_t count) { return static_cast<size_t>(draw() % count); };
     const Dims domain = domains[below(domains.size())];
@@ -177,33 +177,57 @@ TEST(Expression, SameBitsAtRandom) {
       inputs.push_back(random(dims, seed * 10 + i, 2, type));
     }
     Expression expression;
-    std::vector<size_t> reals(inputs.size());
-    for (size_t i = 0; i < reals.size(); ++i)
-      reals[i] = i;
-    size_t next = inputs.size();
-    for (size_t count = below(Expression::kMostInstructions); count > 0; --count, ++next) {
-      auto any = [&] { return reals[below(reals.size())]; };
-      Instruction one{"", "", {}, type};
-      switch (below(8)) {
+    std::vector<DType> types(inputs.size(), type); // booleans among them
+    auto any = [&] {
+      size_t value = below(types.size());
+      while (types[value] == DType::boolean)
+        value = below(types.size());
+      return value;
+    };
+    auto like = [&](size_t other) { // there may be no second one
+      size_t value = any();
+      for (int tries = 0; types[value] != types[other] && tries < 8; ++tries)
+        value = any();
+      return types[value] == types[other] ? value : other;
+    };
+    auto add = [&](const Instruction &one) {
+      expression.instructions.push_back(one);
+      types.push_back(one.type);
+      return types.size() - 1;
+    };
+    const size_t most = Expression::kMostInstructions - 2; // a comparison takes two, and there is one more at the end
+    for (size_t count = below(most); expression.instructions.size() < count;) {
+      const size_t value = any();
+      Instruction one{"", "", {}, types[value]};
+      switch (below(10)) {
       case 0:
         one.kernel = kConstant, one.constant = static_cast<double>(draw() % 1000) / 128 - 3;
         break;
+      case 8:
+        one.kernel = "cast", one.operands = {value};
+        one.type = type == DType::f64 ? type : below(2) ? DType::f32 : DType::bf16;
+        break;
+      case 9: {
+        const size_t is = add({"compare", below(2) ? "lt" : "ne", {value, like(value)}, DType::boolean});
+        one.kernel = "select", one.operands = {is, value, like(value)};
+        break;
+      }
       case 1:
-        one.kernel = "gelu", one.choice = below(2) ? "erf" : "tanh", one.operands = {any()};
+        one.kernel = "gelu", one.choice = below(2) ? "erf" : "tanh", one.operands = {value};
         break;
       case 2:
       case 3:
-        one.kernel = unary[below(std::size(unary))], one.operands = {any()};
+        one.kernel = unary[below(std::size(unary))], one.operands = {value};
         break;
       default:
-        one.kernel = binary[below(std::size(binary))], one.operands = {any(), any()};
+        one.kernel = binary[below(std::size(binary))], one.operands = {value, like(value)};
       }
-      expression.instructions.push_back(one);
-      reals.push_back(next);
+      add(one);
     }
-    expression.instructions.push_back({"neg", "", {reals.back()}, type});
-    expression.results = {next};
-    for (size_t value = next; value-- > inputs.size() && expression.results.size() < Expression::kMostResults;)
+    const size_t last = any();
+    expression.results = {add({"neg", "", {last}, types[last]})};
+    for (size_t value = types.size() - 1;
+         value-- > inputs.size() && expression.results.size() < Expression::kMostResults;)
       if (expression.instructions[value - inputs.size()].kernel != kConstant && below(4) == 0)
         expression.results.push_back(value);
     expectSameBits(expression, inputs, domain);
