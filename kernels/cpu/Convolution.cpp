@@ -11,6 +11,7 @@ namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlockElements = 1 << 17; ///< of columns
+constexpr int64_t kFewAdded = 64;           ///< elements of which a call would take longer than the sums
 
 /// Operands and shape of the three calls, and how they are cut.
 struct Convolution {
@@ -109,42 +110,55 @@ template <typename T> struct ByMatrices : Convolution {
 
 template <typename T> struct Forward : ByMatrices<T> {
   using Base = ByMatrices<T>;
-  explicit Forward(Convolution all) : Base(std::move(all)) { this->held = this->shape.channels; }
+  static constexpr int64_t kNarrow = 192; ///< places: with fewer a product takes too long to copy the kernel
+  int64_t wide;                           ///< places of a block
+
+  /// Rather than few places of all channels, a block has more of some channels after others.
+  explicit Forward(Convolution all) : Base(std::move(all)) {
+    const int64_t places = this->windows().places(), least = std::min(kNarrow, this->windows().resultPlaces());
+    this->held = this->shape.channels;
+    wide = std::max(this->width(), this->isPoint ? 0 : least);
+    if (wide > this->width())
+      this->held = std::clamp(kBlockElements / wide / places, int64_t{1}, this->shape.channels);
+  }
 
   void block(const Launch &launch, int64_t n, int64_t group, int64_t begin, int64_t end) const {
     const ConvShape &shape = this->shape;
     const int64_t depth = shape.depth(), count = end - begin, filters = shape.filters;
-    float *products = ThreadPool::scratchOf<float>(scratchFloats()), *seen = products + filters * this->width();
-    const Matrix<T> image =
-        this->columns(launch, this->planeOf(n, group, 0), shape.channels, begin, end, Base::elements(seen));
+    float *products = ThreadPool::scratchOf<float>(scratchFloats()), *seen = products + filters * wide;
     const T *weights = Base::all(launch, this->kernel, this->weightOf(group, 0, 0), filters * depth,
-                                 Base::elements(seen + factorFloats<T>(depth * this->width())));
+                                 Base::elements(seen + factorFloats<T>(this->rows() * wide)));
     const bool direct = this->isDirect(launch);
     float *into = direct ? launch.at<float>(this->result.operand) + this->resultOf(n, group, 0) + begin : products;
     const int64_t line = direct ? this->windows().resultPlaces() : count;
     for (int64_t m = 0; m < filters && this->bias.present; ++m)
       std::fill_n(into + m * line, count, this->biasOf(launch, group * filters + m));
-    multiply({false, false, filters, count, depth, depth, image.line, line}, 1, weights, image.data,
-             this->bias.present ? 1 : 0, into);
+    for (int64_t first = 0; first < shape.channels; first += this->held) {
+      const int64_t channels = std::min(this->held, shape.channels - first), rows = channels * this->windows().places();
+      const Matrix<T> image =
+          this->columns(launch, this->planeOf(n, group, first), channels, begin, end, Base::elements(seen));
+      multiply({false, false, filters, count, rows, depth, image.line, line}, 1,
+               weights + first * this->windows().places(), image.data, first > 0 || this->bias.present ? 1 : 0, into);
+    }
     for (int64_t m = 0; m < filters && !direct; ++m)
       this->write(launch, products + m * count, this->resultOf(n, group, m) + begin, count);
   }
 
   int64_t scratchFloats() const {
-    const int64_t depth = this->shape.depth(), filters = this->shape.filters;
-    return filters * this->width() + factorFloats<T>(depth * this->width()) + factorFloats<T>(filters * depth);
+    const int64_t filters = this->shape.filters;
+    return filters * wide + factorFloats<T>(this->rows() * wide) + factorFloats<T>(filters * this->shape.depth());
   }
   Scratch scratch() const {
     return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
-            .library = libraryScratch(this->shape.filters, this->width(), this->shape.depth())};
+            .library = libraryScratch(this->shape.filters, wide, this->rows())};
   }
 
   Status operator()(const Launch &launch) const {
-    const int64_t each = this->blocks(), width = this->width();
+    const int64_t each = ceilDivide(this->windows().resultPlaces(), wide);
     launch.pool.parallelFor(this->shape.batch * this->shape.groups * each, [&](int64_t part) {
-      const int64_t begin = part % each * width;
+      const int64_t begin = part % each * wide;
       block(launch, part / each / this->shape.groups, part / each % this->shape.groups, begin,
-            std::min(begin + width, this->windows().resultPlaces()));
+            std::min(begin + wide, this->windows().resultPlaces()));
     });
     return {};
   }
@@ -166,23 +180,17 @@ template <typename T> struct DataGrad : ByMatrices<T> {
     float *planes = ThreadPool::scratchOf<float>(scratchFloats()), *seen = planes + this->held * windows.imagePlaces();
     T *buffer = Base::elements(seen + this->rows() * width),
       *copied = Base::elements(seen + this->rows() * width + factorFloats<T>(filters * width));
-    const bool direct = this->isPoint && this->isDirect(launch);
-    float *into = direct ? launch.at<float>(this->result.operand) + this->planeOf(n, group, first) : planes;
-    if (!this->isPoint)
-      std::fill_n(planes, channels * windows.imagePlaces(), 0.0F);
+    std::fill_n(planes, channels * windows.imagePlaces(), 0.0F);
     const T *weights =
         Base::all(launch, this->kernel, this->weightOf(group, 0, 0), filters * shape.depth(), copied) + first * places;
     for (int64_t begin = 0; begin < windows.resultPlaces(); begin += width) {
-      const int64_t end = std::min(begin + width, windows.resultPlaces()),
-                    line = this->isPoint ? windows.imagePlaces() : end - begin;
+      const int64_t end = std::min(begin + width, windows.resultPlaces());
       const Matrix<T> dy = this->gradients(launch, n, group, 0, filters, begin, end, buffer);
-      multiply({true, false, channels * places, end - begin, filters, shape.depth(), dy.line, line}, 1, weights,
-               dy.data, 0, this->isPoint ? into + begin : seen);
-      if (!this->isPoint)
-        addBack(seen, channels, begin, end, planes);
+      multiply({true, false, channels * places, end - begin, filters, shape.depth(), dy.line, end - begin}, 1, weights,
+               dy.data, 0, seen);
+      addBack(seen, channels, begin, end, planes);
     }
-    if (!direct)
-      this->write(launch, planes, this->planeOf(n, group, first), channels * windows.imagePlaces());
+    this->write(launch, planes, this->planeOf(n, group, first), channels * windows.imagePlaces());
   }
 
   /// Adds columns back to where they were seen, planes of 32-bit sums.
@@ -193,9 +201,11 @@ template <typename T> struct DataGrad : ByMatrices<T> {
       eachRun(this->windows(), Place(this->windows(), row % places), begin, end,
               [&](int64_t at, int64_t element, int64_t run) {
                 const float *in = from + row * count + at - begin;
-                if (step == 1)
+                if (step == 1 && run > kFewAdded)
                   return vec::add(in, plane + element, run);
-                for (int64_t i = 0; i < run; ++i)
+                for (int64_t i = 0; i < run && step == 1; ++i)
+                  plane[element + i] += in[i];
+                for (int64_t i = 0; i < run && step > 1; ++i)
                   plane[element + i * step] += in[i];
               });
     }
@@ -215,6 +225,59 @@ template <typename T> struct DataGrad : ByMatrices<T> {
     const int64_t each = this->channelBlocks();
     launch.pool.parallelFor(this->shape.batch * this->shape.groups * each, [&](int64_t part) {
       block(launch, part / each / this->shape.groups, part / each % this->shape.groups, part % each * this->held);
+    });
+    return {};
+  }
+};
+
+/// Of points it is a product, whose columns are places.
+template <typename T> struct PointDataGrad : ByMatrices<T> {
+  using Base = ByMatrices<T>;
+  static constexpr int64_t kFewest = 64, kParts = 64; ///< channels of a block; blocks that there should be
+  int64_t wide;                                       ///< places of a block
+
+  explicit PointDataGrad(Convolution all) : Base(std::move(all)) {
+    const ConvShape &shape = this->shape;
+    this->held = shape.channels;
+    wide = this->width();
+    const int64_t parts = shape.batch * shape.groups * across(), least = std::min(kFewest, shape.channels);
+    this->held = std::clamp(ceilDivide(shape.channels * parts, 16 * kParts) * 16, least, shape.channels);
+  }
+  int64_t across() const { return ceilDivide(this->windows().resultPlaces(), wide); }
+
+  void block(const Launch &launch, int64_t n, int64_t group, int64_t first, int64_t begin, int64_t end) const {
+    const ConvShape &shape = this->shape;
+    const int64_t rows = std::min(this->held, shape.channels - first), count = end - begin, filters = shape.filters;
+    float *products = ThreadPool::scratchOf<float>(scratchFloats());
+    T *buffer = Base::elements(products + this->held * wide),
+      *copied = Base::elements(products + this->held * wide + factorFloats<T>(filters * wide));
+    const T *weights =
+        Base::all(launch, this->kernel, this->weightOf(group, 0, 0), filters * shape.channels, copied) + first;
+    const Matrix<T> dy = this->gradients(launch, n, group, 0, filters, begin, end, buffer);
+    const int64_t at = this->planeOf(n, group, first) + begin, places = this->windows().imagePlaces();
+    const bool direct = this->isDirect(launch);
+    float *into = direct ? launch.at<float>(this->result.operand) + at : products;
+    multiply({true, false, rows, count, filters, shape.channels, dy.line, direct ? places : count}, 1, weights, dy.data,
+             0, into);
+    for (int64_t row = 0; row < rows && !direct; ++row)
+      this->write(launch, products + row * count, at + row * places, count);
+  }
+
+  int64_t scratchFloats() const {
+    const int64_t filters = this->shape.filters;
+    return this->held * wide + factorFloats<T>(filters * wide) + factorFloats<T>(filters * this->shape.channels);
+  }
+  Scratch scratch() const {
+    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
+            .library = libraryScratch(this->held, wide, this->shape.filters)};
+  }
+
+  Status operator()(const Launch &launch) const {
+    const int64_t each = this->channelBlocks() * across(), groups = this->shape.groups;
+    launch.pool.parallelFor(this->shape.batch * groups * each, [&](int64_t part) {
+      const int64_t begin = part % across() * wide;
+      block(launch, part / each / groups, part / each % groups, part % each / across() * this->held, begin,
+            std::min(begin + wide, this->windows().resultPlaces()));
     });
     return {};
   }
@@ -386,8 +449,9 @@ Result<Run> prepareForward(const Signature &call) {
       call, {ConvShape::of(call), RowIn(call, 0), RowIn(call, 1), {}, RowIn(call, 2), RowOut(call, 3)});
 }
 Result<Run> prepareDataGrad(const Signature &call) {
-  return runOf<DataGrad, DataGradByRows>(
-      call, {ConvShape::of(call), {}, RowIn(call, 1), RowIn(call, 0), {}, RowOut(call, 2)});
+  Convolution made{ConvShape::of(call), {}, RowIn(call, 1), RowIn(call, 0), {}, RowOut(call, 2)};
+  return ByMatrices<float>(made).isPoint ? runOf<PointDataGrad, DataGradByRows>(call, std::move(made))
+                                         : runOf<DataGrad, DataGradByRows>(call, std::move(made));
 }
 Result<Run> prepareWeightGrad(const Signature &call) {
   return runOf<WeightGrad, WeightGradByRows>(

@@ -24,14 +24,16 @@ template <typename Visit> void eachRun(const Windows &w, const Place &place, int
   int64_t width = w.result[2], step = w.stride[2], shift = place.offset(w, 2);
   int64_t low = std::max<int64_t>(0, ceilDivide(std::max<int64_t>(0, -shift), step));
   int64_t high = w.image[2] - shift <= 0 ? 0 : std::min(width, ceilDivide(w.image[2] - shift, step));
-  for (int64_t at = begin; at < end;) {
-    int64_t x = at % width, row = at / width, run = std::min(width - x, end - at);
-    int64_t i = row / w.result[1] * w.stride[0] + place.offset(w, 0),
-            j = row % w.result[1] * w.stride[1] + place.offset(w, 1);
-    int64_t first = std::max(x, low), last = std::min(x + run, high);
+  int64_t x = begin % width, row = begin / width % w.result[1], plane = begin / width / w.result[1];
+  for (int64_t at = begin; at < end; x = 0) {
+    const int64_t run = std::min(width - x, end - at);
+    const int64_t i = plane * w.stride[0] + place.offset(w, 0), j = row * w.stride[1] + place.offset(w, 1);
+    const int64_t first = std::max(x, low), last = std::min(x + run, high);
     if (i >= 0 && i < w.image[0] && j >= 0 && j < w.image[1] && first < last)
       visit(at + first - x, (i * w.image[1] + j) * w.image[2] + first * step + shift, last - first);
     at += run;
+    if (++row == w.result[1])
+      row = 0, ++plane;
   }
 }
 
