@@ -4,15 +4,13 @@
 #include <hwy/targets.h>
 #include <xbyak/xbyak.h>
 
-#include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 
 namespace mt::kernels::cpu {
 namespace {
 
-using Xbyak::Opmask;
-using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 constexpr int kLanes = 16, kOwn = 22; ///< values at once: the other registers are for numbers and what passes
@@ -70,7 +68,7 @@ public:
   }
 
 private:
-  const Chain &chain;
+  const Chain &chain; ///< is there until write() returns
   const size_t reads;
   std::vector<size_t> lastUse;               ///< by value: the operation; kNever: none
   std::vector<std::optional<int>> registers; ///< of the values that are there
@@ -159,7 +157,6 @@ private:
 
   /// A number in every lane.
   Xbyak::Address number(uint32_t bits) { return ptr_b[rip + numbers[bits]]; }
-  Xbyak::Address number(float value) { return number(std::bit_cast<uint32_t>(value)); }
   void writeNumbers() {
     align(4);
     for (auto &[bits, label] : numbers) {
@@ -179,11 +176,11 @@ private:
     vpandd(x, t0, number(uint32_t{0xffff0000}));
   }
 
-  /// 1 where k2, else 0.
-  void test(const Zmm &to) { vbroadcastss(to | k2 | T_z, dword[rip + numbers[std::bit_cast<uint32_t>(1.0F)]]); }
+  /// 1 in every lane, or in those of a mask.
+  void one(const Zmm &to) { vbroadcastss(to, dword[rip + numbers[std::bit_cast<uint32_t>(1.0F)]]); }
   void compare(const Zmm &to, const Zmm &a, const Zmm &b, Relation relation) {
     vcmpps(k2, a, b, relation);
-    test(to);
+    one(to | k2 | T_z);
   }
   void zero(const Zmm &to) { vpxord(to, to, to); }
 
@@ -205,7 +202,7 @@ private:
     w.vblendmps(to | w.k2, in[1], in[0]);
   }
   static void inverse(Writer &w, const Zmm &to, const Zmm &of) {
-    w.vbroadcastss(w.t0, Xbyak::util::dword[w.rip + w.numbers[std::bit_cast<uint32_t>(1.0F)]]);
+    w.one(w.t0);
     w.vdivps(to, w.t0, of);
   }
 

@@ -385,10 +385,9 @@ struct Programs {
 /// Prepares a call, value by value.
 class Preparation {
 public:
-  explicit Preparation(const Signature &call, bool isCoded = false)
-      : isCoded(isCoded), call(call), expression(expressionOf(call)), types(expression.types(call)),
-        reads(readsOf(call)), slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone),
-        readers(types.size(), 0) {
+  explicit Preparation(const Signature &call)
+      : call(call), expression(expressionOf(call)), types(expression.types(call)), reads(readsOf(call)),
+        slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone), readers(types.size(), 0) {
     for (size_t i = 0; i < expression.results.size(); ++i)
       if (call.operands[reads + i].present)
         written[expression.results[i]] = reads + i;
@@ -398,9 +397,18 @@ public:
     makeViews();
   }
 
+  /// With machine code, if there is some: whether that is so.
+  bool findRuns() {
+    std::vector<bool> isResult, liesTogether;
+    for (size_t operand : written)
+      isResult.push_back(operand != Slots::kNone);
+    for (const View &view : views)
+      liesTogether.push_back(program.cuts.keepTogether(view));
+    coded = codedRuns(expression, types, reads, isResult, liesTogether);
+    return !coded.runs.empty();
+  }
+
   Result<Program> run() {
-    if (isCoded)
-      findRuns();
     addInputs();
     for (auto run = coded.runs.begin(); next < expression.instructions.size();)
       if (run != coded.runs.end() && run->begin == next)
@@ -408,7 +416,7 @@ public:
       else
         MT_TRY(add(expression.instructions[next++]));
     program.rows = slots.count;
-    program.asks = !isCoded || program.steps.size() > coded.runs.size();
+    program.asks = coded.runs.empty() || program.steps.size() > coded.runs.size();
     if (std::ranges::any_of(arithmetics, [](Arithmetic one) { return one != Arithmetic::real32; }))
       program.rowBytes = kRow * sizeof(double);
     return std::move(program);
@@ -420,11 +428,8 @@ public:
         operands.push_back(operand);
     return operands;
   }
-  /// Whether there is machine code in it.
-  bool hasCode() const { return !coded.runs.empty(); }
 
 private:
-  const bool isCoded;
   const Signature &call;
   const Expression expression;
   const std::vector<DType> types;
@@ -436,7 +441,6 @@ private:
   size_t next = 0;                     ///< instruction
   std::vector<View> views;             ///< of what is read
   Program program;
-
   CodedRuns coded; ///< none where there is to be no code
 
   void makeViews() {
@@ -458,14 +462,6 @@ private:
     }
   }
 
-  void findRuns() {
-    std::vector<bool> isResult, liesTogether;
-    for (size_t operand : written)
-      isResult.push_back(operand != Slots::kNone);
-    for (const View &view : views)
-      liesTogether.push_back(program.cuts.keepTogether(view));
-    coded = codedRuns(expression, types, reads, isResult, liesTogether);
-  }
   bool comesAsStored(size_t operand) const { return !coded.runs.empty() && coded.readsAsStored[operand]; }
 
   void add(const CodedRun &run) {
@@ -560,13 +556,13 @@ private:
 };
 
 Result<Run> prepare(const Signature &call) {
-  Preparation plain(call), coded(call, true);
+  Preparation plain(call), coded(call);
   Programs programs;
   programs.results = plain.results();
   MT_ASSIGN(programs.plain, plain.run());
-  MT_ASSIGN(Program other, coded.run());
-  if (coded.hasCode())
-    programs.coded = std::move(other);
+  if (coded.findRuns()) {
+    MT_ASSIGN(programs.coded, coded.run());
+  }
   return Run(std::move(programs));
 }
 
