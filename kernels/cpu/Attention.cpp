@@ -24,7 +24,8 @@ struct Attention {
   RowOut result;
   size_t logsumexp;
 
-  /// Scores become probabilities before division; what was gathered before is scaled to the new maximum.
+  /// Scores become probabilities before division, in f32 or rounded in the first halves of their rows' places; what was
+  /// gathered before is scaled to the new maximum.
   void fold(const ScoreBlock &block, float *scores, const Running &running) const {
     for (int64_t row = 0; row < block.queries; ++row) {
       float *line = scores + row * block.keys;
@@ -33,6 +34,8 @@ struct Attention {
         columns = {0, 0};
       std::fill(line, line + columns.begin, 0.0f);
       std::fill(line + columns.end, line + block.keys, 0.0f);
+      if (call.narrow)
+        vec::narrow(line, block.keys, false, reinterpret_cast<Bf16 *>(line));
     }
   }
 
@@ -77,18 +80,16 @@ struct Attention {
     return {buffer, width};
   }
 
-  /// A block of keys from row `place` of the tensors on; probabilities are rounded in their rows' places.
+  /// A block of keys from row `place` of the tensors on.
   void narrowBlock(const Launch &launch, const ScoreBlock &block, int64_t place, float *scores, float *line,
                    const Running &running) const {
     call.multiplyScores(launch, block, scores);
     call.finishScores(launch, block, scores, nullptr, line);
     fold(block, scores, running);
-    auto *rounded = reinterpret_cast<Bf16 *>(scores);
-    for (int64_t row = 0; row < block.queries; ++row) // each is read before it is written over
-      vec::narrow(scores + row * block.keys, block.keys, false, rounded + 2 * row * block.keys);
     multiply({false, false, block.queries, call.valueWidth, block.keys, 2 * block.keys, call.groups * call.valueWidth,
               call.valueWidth},
-             1, rounded, AttentionCall::rowsOf(launch, call.value, place, call.valueWidth), 1, running.sums);
+             1, reinterpret_cast<const Bf16 *>(scores),
+             AttentionCall::rowsOf(launch, call.value, place, call.valueWidth), 1, running.sums);
   }
 
   static constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;

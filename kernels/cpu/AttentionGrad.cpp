@@ -71,8 +71,8 @@ struct AttentionGrad {
   Layout keyLayout() const { return {call.keys, call.groups, 1, call.width}; }
   Layout valueLayout() const { return {call.keys, call.groups, 1, call.valueWidth}; }
 
-  /// Scores -> probabilities; zero for a query that sees nothing.
-  void normalize(const Launch &launch, const ScoreBlock &block, float *scores) const {
+  /// Scores -> probabilities, also rounded where `narrow`; zero for a query that sees nothing.
+  void normalize(const Launch &launch, const ScoreBlock &block, float *scores, Bf16 *rounded) const {
     const float *lse = launch.at<const float>(call.at.logsumexp) +
                        (block.batch * call.heads + block.head) * call.queries + block.query;
     for (int64_t row = 0; row < block.queries; ++row) {
@@ -83,10 +83,13 @@ struct AttentionGrad {
       vec::exponentials(line + columns.begin, lse[row], 1, 0, line + columns.begin, columns.end - columns.begin);
       std::fill(line, line + columns.begin, 0.0f);
       std::fill(line + columns.end, line + block.keys, 0.0f);
+      if (call.narrow)
+        vec::narrow(line, block.keys, false, rounded + row * block.keys);
     }
   }
 
-  /// buffers.scores: gradient of the probabilities -> gradient of the scores before scale; dbias on the way.
+  /// buffers.scores: gradient of the probabilities -> gradient of the scores before scale, also rounded
+  /// where `narrow`; dbias on the way.
   void sendBack(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
     const float *deltas = deltasOf(launch, block.batch, block.head) + block.query;
     for (int64_t row = 0; row < block.queries; ++row) {
@@ -94,11 +97,18 @@ struct AttentionGrad {
       vec::softmaxGrad(line, buffers.probabilities + row * block.keys, deltas[row], line, block.keys, false);
       if (group.dbias)
         addToBias(launch, group, block, row, line);
+      if (call.cap > 0)
+        sendThroughCap(buffers.capped + row * block.keys, block.keys, line);
+      if (call.narrow)
+        vec::narrow(line, block.keys, false, buffers.rounded + row * block.keys);
     }
-    float inverse = call.cap > 0 ? 1 / call.cap : 0;
-    for (int64_t i = 0; call.cap > 0 && i < block.queries * block.keys; ++i) {
-      float share = buffers.capped[i] * inverse;
-      buffers.scores[i] *= 1 - share * share;
+  }
+
+  void sendThroughCap(const float *capped, int64_t count, float *slopes) const {
+    const float inverse = 1 / call.cap;
+    for (int64_t i = 0; i < count; ++i) {
+      const float share = capped[i] * inverse;
+      slopes[i] *= 1 - share * share;
     }
   }
 
@@ -108,11 +118,6 @@ struct AttentionGrad {
       return vec::add(slopes, group.dbias + (call.biasOffset(block, row) - group.dbiasOrigin), block.keys);
     float *line = group.dbias + (call.lineOffset(block) - group.dbiasOrigin);
     call.forEachPlace(launch, block, row, [&](int64_t k, int64_t entry) { line[entry] += slopes[k]; });
-  }
-
-  static const Bf16 *round(const ScoreBlock &block, const float *from, Bf16 *to) {
-    vec::narrow(from, block.queries * block.keys, false, to);
-    return to;
   }
 
   /// As pair(), with products of bf16; gradients are summed in f32.
@@ -125,14 +130,14 @@ struct AttentionGrad {
     const Bf16 *back = AttentionCall::rowsOf(launch, gradient, queryRow, call.valueWidth);
     call.multiplyScores(launch, block, buffers.probabilities);
     call.finishScores(launch, block, buffers.probabilities, buffers.capped, buffers.line);
-    normalize(launch, block, buffers.probabilities);
+    normalize(launch, block, buffers.probabilities, buffers.rounded);
     if (group.dvalue.data)
-      multiply({true, false, k, call.valueWidth, q, k, backStep, group.dvalue.rowStep}, 1,
-               round(block, buffers.probabilities, buffers.rounded), back, 1, group.dvalue.at(block.key, 0));
+      multiply({true, false, k, call.valueWidth, q, k, backStep, group.dvalue.rowStep}, 1, buffers.rounded, back, 1,
+               group.dvalue.at(block.key, 0));
     multiply({false, true, q, k, call.valueWidth, backStep, valueStep, k}, 1, back,
              AttentionCall::rowsOf(launch, call.value, keyRow, call.valueWidth), 0, buffers.scores);
     sendBack(launch, group, block, buffers);
-    const Bf16 *slopes = round(block, buffers.scores, buffers.rounded);
+    const Bf16 *slopes = buffers.rounded;
     if (group.dkey.data)
       multiply({true, false, k, call.width, q, k, queryStep, group.dkey.rowStep}, call.scale, slopes,
                AttentionCall::rowsOf(launch, call.query, queryRow, call.width), 1, group.dkey.at(block.key, 0));
@@ -147,7 +152,7 @@ struct AttentionGrad {
     const float *key = group.key.at(block.key, 0), *value = group.value.at(block.key, 0);
     call.multiplyScores(block, {query, group.query.rowStep}, {key, group.key.rowStep}, buffers.probabilities);
     call.finishScores(launch, block, buffers.probabilities, buffers.capped, buffers.line);
-    normalize(launch, block, buffers.probabilities);
+    normalize(launch, block, buffers.probabilities, buffers.rounded);
     if (group.dvalue.data)
       multiply({true, false, k, call.valueWidth, q, k, group.gradient.rowStep, group.dvalue.rowStep}, 1,
                buffers.probabilities, back, 1, group.dvalue.at(block.key, 0));

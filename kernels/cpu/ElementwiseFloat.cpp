@@ -112,7 +112,7 @@ template <int Scale> struct Swish {
 struct GeluErf {
   static HWY_INLINE V value(D d, V x) { return hn::Mul(x, probability(d, x)); }
   static HWY_INLINE V slope(D d, V x) {
-    V density = hn::Mul(expNegative(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x))), hn::Set(d, 0.3989422804f));
+    V density = hn::Mul(expOf(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x))), hn::Set(d, 0.3989422804f));
     return hn::MulAdd(x, density, probability(d, x));
   }
   static HWY_INLINE V probability(D d, V x) {

@@ -55,13 +55,14 @@ template <int In, class Term> HWY_INLINE V termAt(const float *const *in, int64_
   return term(from);
 }
 
-/// Sum of term(in) over a row: four vectors of sums over 512 elements at a time, then double.
+constexpr int64_t kSumBlock = 512;
+/// Sum of term(in) over a row: four vectors of sums over kSumBlock elements at a time, then double.
 template <int In, class Term> HWY_INLINE double summed(const float *const *in, int64_t count, Term term) {
   const D d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), block = 512;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   double total = 0;
-  for (int64_t begin = 0; begin < count; begin += block) {
-    const int64_t end = begin + block < count ? begin + block : count;
+  for (int64_t begin = 0; begin < count; begin += kSumBlock) {
+    const int64_t end = begin + kSumBlock < count ? begin + kSumBlock : count;
     V sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
     int64_t i = begin;
     for (; i + 4 * lanes <= end; i += 4 * lanes) {

@@ -28,19 +28,23 @@ double sumOfBlock(std::array<double, kNormSums> sums, size_t used) {
 
 /// Of elements [begin, end) of an operand, by lanes.
 double sumOfChunk(const RowIn &x, const Launch &launch, int64_t begin, int64_t end) {
-  constexpr size_t kBeside = kNormLanes / kNormSums;
+  constexpr size_t kBeside = kNormLanes / kNormSums, kTogether = kBeside * kBeside;
   float buffer[kNormLanes];
   alignas(64) double lanes[kNormLanes];
   const auto used = static_cast<size_t>(std::min(kNormLanes, end - begin)); // the others are zero
-  std::fill_n(lanes, (used + kBeside - 1) / kBeside * kBeside, 0.0);
-  for (int64_t at = begin; at < end; at += kNormLanes) {
-    int64_t count = std::min(kNormLanes, end - at);
-    vec::addSquares(x.at(launch, at, count, buffer), lanes, count);
+  std::fill_n(lanes, (used + kTogether - 1) / kTogether * kTogether, 0.0);
+  for (int64_t at = begin; at < end;) {
+    const int64_t count = std::min(kNormLanes, end - at), rows = x.native ? (end - at) / count : 1;
+    vec::addSquares(x.at(launch, at, count, buffer), kNormLanes, rows, count, lanes);
+    at += rows * count;
   }
+  const size_t groups = (used + kBeside - 1) / kBeside;
   std::array<double, kNormSums> sums = {};
-  for (size_t i = 0; i < used; ++i)
-    sums[i / kBeside] += lanes[i];
-  return sumOfBlock(sums, (used + kBeside - 1) / kBeside);
+  for (size_t begin = 0; begin < groups; begin += kBeside) // several at once: none waits for another's sum
+    for (size_t lane = 0; lane < kBeside; ++lane)
+      for (size_t i = begin; i < begin + kBeside; ++i)
+        sums[i] += lanes[i * kBeside + lane];
+  return sumOfBlock(sums, groups);
 }
 
 double sumOfParts(const double *parts, int64_t count) {

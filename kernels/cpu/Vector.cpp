@@ -264,17 +264,23 @@ double squaredNorm(const float *x, int64_t count) {
   return total;
 }
 
-void addSquares(const float *x, double *sums, int64_t count) {
+void addSquares(const float *x, int64_t step, int64_t rows, int64_t count, double *sums) {
   const hn::ScalableTag<double> d;
   const hn::Half<D> half;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    const auto value = hn::PromoteTo(d, hn::LoadU(half, x + i));
-    hn::StoreU(hn::MulAdd(value, value, hn::LoadU(d, sums + i)), d, sums + i); // the square is exact: fused or not
+    auto held = hn::LoadU(d, sums + i);
+    for (int64_t row = 0; row < rows; ++row) {
+      const float *at = x + row * step + i;
+      const auto value = hn::PromoteTo(d, hn::LoadU(half, at));
+      held = hn::MulAdd(value, value, held); // the square is exact: fused or not
+    }
+    hn::StoreU(held, d, sums + i);
   }
   for (; i < count; ++i)
-    sums[i] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    for (int64_t row = 0; row < rows; ++row)
+      sums[i] += static_cast<double>(x[row * step + i]) * static_cast<double>(x[row * step + i]);
 }
 
 float largest(const float *x, int64_t count) {
@@ -317,14 +323,25 @@ void scaleLess(const float *x, float scale, float offset, float *out, int64_t co
   map<1>(&x, out, count, false, ScaledLess{scale, offset});
 }
 
-double storeExp(const float *x, float shift, float *out, int64_t count) {
-  double total = 0;
-  for (int64_t at = 0; at < count; at += 512) { // while the block is in the first cache
-    const int64_t run = count - at < 512 ? count - at : 512;
-    exponentials(x + at, shift, 1, 0, out + at, run);
-    total += sum(out + at, run);
+/// e^(x - shift), written to `to` + its place in the row that begins at `from`: of whole vectors.
+struct StoredExp {
+  ExpTerm term;
+  const float *from;
+  float *to;
+  HWY_INLINE V operator()(const float *const *in) const {
+    const V y = term(in);
+    hn::StoreU(y, D(), to + (in[0] - from));
+    return y;
   }
-  return total;
+};
+double storeExp(const float *x, float shift, float *out, int64_t count) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  const int64_t whole = count % lanes == 0 ? count : count / kSumBlock * kSumBlock, rest = count - whole;
+  const double total = summed<1>(&x, whole, StoredExp{{shift}, x, out});
+  if (rest == 0)
+    return total;
+  exponentials(x + whole, shift, 1, 0, out + whole, rest); // which ends within a vector
+  return total + sum(out + whole, rest);
 }
 
 struct Cap {
@@ -938,7 +955,9 @@ double squaredDistance(const float *x, float center, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(squaredDistance)(x, center, count);
 }
 double squaredNorm(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(squaredNorm)(x, count); }
-void addSquares(const float *x, double *sums, int64_t count) { HWY_DYNAMIC_DISPATCH(addSquares)(x, sums, count); }
+void addSquares(const float *x, int64_t step, int64_t rows, int64_t count, double *sums) {
+  HWY_DYNAMIC_DISPATCH(addSquares)(x, step, rows, count, sums);
+}
 float largest(const float *x, int64_t count) { return HWY_DYNAMIC_DISPATCH(largest)(x, count); }
 double sumExp(const float *x, float shift, int64_t count) { return HWY_DYNAMIC_DISPATCH(sumExp)(x, shift, count); }
 double storeExp(const float *x, float shift, float *out, int64_t count) {

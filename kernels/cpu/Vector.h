@@ -36,8 +36,8 @@ double dot(const float *x, const float *y, int64_t count);
 double squaredDistance(const float *x, float center, int64_t count);
 /// Sum of x^2, every square in 64 bits.
 double squaredNorm(const float *x, int64_t count);
-/// sums[i] += x[i]^2, in 64 bits.
-void addSquares(const float *x, double *sums, int64_t count);
+/// sums[i] += x[i]^2, in 64 bits, of one row after another, `step` elements apart.
+void addSquares(const float *x, int64_t step, int64_t rows, int64_t count, double *sums);
 /// Largest element; -infinity for none.
 float largest(const float *x, int64_t count);
 /// Sum of e^(x - shift); with out, which may be x, that is where the terms go.

@@ -31,13 +31,56 @@ template <class V> HWY_INLINE V nearestInBf16(V x) {
   return hn::BitCast(hn::DFromV<V>(), hn::ShiftLeft<16>(nearestBits(x)));
 }
 
-/// e^x; the library's holds up to 104, from where on the result is infinite anyway.
-template <class D, class V> HWY_INLINE V expOf(D d, V x) {
-  return keepNan(x, hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f))));
+/// x within [low, high], or NaN.
+template <class D, class V> HWY_INLINE V clampOrNan(D d, V x, float low, float high) {
+#if HWY_ARCH_X86 // whose instructions give their second operand where one is NaN
+  return hn::Min(hn::Set(d, high), hn::Max(hn::Set(d, low), x));
+#else
+  return keepNan(x, hn::Min(hn::Max(x, hn::Set(d, low)), hn::Set(d, high)));
+#endif
 }
 
-/// e^x for finite or -infinite x <= 0.
-template <class D, class V> HWY_INLINE V expNegative(D d, V x) { return hn::Exp(d, x); }
+/// c[0] + x * (c[1] + x * ...)
+template <size_t Count, class D, class V> HWY_INLINE V polynomial(D d, V x, const float (&c)[Count]) {
+  V y = hn::Set(d, c[Count - 1]);
+  for (size_t i = Count - 1; i-- > 0;)
+    y = hn::MulAdd(y, x, hn::Set(d, c[i]));
+  return y;
+}
+
+/// y * 2^n, rounded once, for y in [0.5, 2] and whole n in [-151, 129].
+template <class D, class V> HWY_INLINE V timesPowerOfTwo(D d, V y, V n) {
+#if HWY_TARGET <= HWY_AVX3
+  if constexpr (sizeof(V) == 64) {
+    (void)d;
+    return V{_mm512_scalef_ps(y.raw, n.raw)};
+  }
+#endif
+  const hn::RebindToSigned<D> whole;
+  const auto exponent = hn::ConvertTo(whole, n), half = hn::ShiftRight<1>(exponent);
+  auto power = [&](auto e) { return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(e, hn::Set(whole, 127)))); };
+  return hn::Mul(hn::Mul(y, power(half)), power(hn::Sub(exponent, half)));
+}
+
+/// e^x = 2^n e^r with n the whole number next to x / ln 2. Of r, in [-ln 2 / 2, ln 2 / 2], a minimax polynomial of our
+/// own, relative error 4e-10, so that what it is off by is rounding: below one unit in the last place.
+template <class D, class V> HWY_INLINE V expOf(D d, V x) {
+  static constexpr float kTerms[] = {1.0f,
+                                     1.0f,
+                                     0.5f,
+                                     0.166666641831398f,
+                                     0.04166645556688309f,
+                                     0.008333999663591385f,
+                                     0.0013932930305600166f,
+                                     0.00019420613534748554f};
+  constexpr float kLowest = -104.0f, kHighest = 89.0f; // 0 and infinity from there on
+  constexpr float kShift = 12582912.0f;                // 1.5 * 2^23: what is added to it becomes whole
+  constexpr float kLn2Upper = 0.693145751953125f, kLn2Lower = 1.428606765330187e-06f;
+  x = clampOrNan(d, x, kLowest, kHighest);
+  const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, 1.44269504f), hn::Set(d, kShift)), hn::Set(d, kShift));
+  const V r = hn::NegMulAdd(n, hn::Set(d, kLn2Lower), hn::NegMulAdd(n, hn::Set(d, kLn2Upper), x));
+  return timesPowerOfTwo(d, polynomial(d, r, kTerms), n);
+}
 
 template <class D, class V> HWY_INLINE V logOf(D d, V x) {
   const float infinity = hwy::HighestValue<float>() * 2.0f;
@@ -59,14 +102,6 @@ template <class D, class V> HWY_INLINE V softplusOf(D d, V x) {
   return keepNan(x, hn::Add(hn::Max(x, hn::Zero(d)), small));
 }
 
-/// c[0] + x * (c[1] + x * ...)
-template <size_t Count, class D, class V> HWY_INLINE V polynomial(D d, V x, const float (&c)[Count]) {
-  V y = hn::Set(d, c[Count - 1]);
-  for (size_t i = Count - 1; i-- > 0;)
-    y = hn::MulAdd(y, x, hn::Set(d, c[i]));
-  return y;
-}
-
 /// erf: x * P(x^2) up to 1, 1 - e^(-x^2) * Q(1 / x) from there to 5; Chebyshev fits of our own, absolute error 1.5e-7.
 template <class D, class V> HWY_INLINE V erfOf(D d, V x) {
   static constexpr float kNear[] = {1.1283791065216064f,   -0.3761262595653534f,  0.11283597350120544f,
@@ -78,7 +113,7 @@ template <class D, class V> HWY_INLINE V erfOf(D d, V x) {
   V size = hn::Min(hn::Abs(x), hn::Set(d, 5.0f)), square = hn::Mul(size, size), one = hn::Set(d, 1.0f);
   V near = hn::Mul(size, polynomial(d, square, kNear));
   V inverse = hn::Div(one, hn::Max(size, one));
-  V far = hn::NegMulAdd(expNegative(d, hn::Neg(square)), polynomial(d, inverse, kFar), one);
+  V far = hn::NegMulAdd(expOf(d, hn::Neg(square)), polynomial(d, inverse, kFar), one);
   return keepNan(x, hn::CopySign(hn::IfThenElse(hn::Lt(size, one), near, far), x));
 }
 
