@@ -1,6 +1,8 @@
 // Convolutions and their gradients on one thread a block: columns of what windows see times the kernel as a matrix
-// (im2col: Chellapilla, Puri, Simard 2006), as many results at a time as stay in the cache; groups of few channels,
-// which make no matrix worth the name, by loops over rows. Blocks depend on shapes alone, and sums are in their order.
+// (im2col: Chellapilla, Puri, Simard 2006), as many results at a time as stay in the cache; groups of few channels
+// plane by plane (ConvolutionPlanes.cpp). Blocks depend on shapes alone, and sums are in their order.
+#include "kernels/cpu/Convolution.h"
+
 #include "kernels/cpu/FactorRows.h"
 #include "kernels/cpu/Vector.h"
 #include "kernels/cpu/WindowRuns.h"
@@ -13,42 +15,6 @@ namespace {
 constexpr int64_t kBlockElements = 1 << 17; ///< of columns
 constexpr int64_t kFewAdded = 64;           ///< elements of which a call would take longer than the sums
 
-/// Operands and shape of the three calls, and how they are cut.
-struct Convolution {
-  ConvShape shape;
-  RowIn image, kernel, gradient; ///< those that are read
-  RowIn bias;
-  RowOut result;
-  int64_t held = 1; ///< channels of a block
-
-  const Windows &windows() const { return shape.windows; }
-  int64_t rows() const { return held * windows().places(); }
-  int64_t width() const {
-    int64_t wanted = std::max<int64_t>(16, kBlockElements / (rows() + shape.filters) / 16 * 16);
-    return std::min(windows().resultPlaces(), wanted);
-  }
-  int64_t blocks() const { return ceilDivide(windows().resultPlaces(), width()); }
-  int64_t channelBlocks() const { return ceilDivide(shape.channels, held); }
-  int64_t planeOf(int64_t n, int64_t group, int64_t channel) const {
-    return ((n * shape.groups + group) * shape.channels + channel) * windows().imagePlaces();
-  }
-  int64_t resultOf(int64_t n, int64_t group, int64_t filter) const {
-    return ((n * shape.groups + group) * shape.filters + filter) * windows().resultPlaces();
-  }
-  int64_t weightOf(int64_t group, int64_t filter, int64_t channel) const {
-    return ((group * shape.filters + filter) * shape.channels + channel) * windows().places();
-  }
-  void write(const Launch &launch, const float *from, int64_t at, int64_t count) const {
-    result.store(from, launch.operands[result.operand], at, count, launch.accumulates(result.operand));
-  }
-  float biasOf(const Launch &launch, int64_t filter) const {
-    float value = 0;
-    return bias.present ? *bias.at(launch, filter, 1, &value) : 0;
-  }
-};
-
-//===-- by matrices -----------------------------------------------------------------------------------------===//
-
 /// A matrix, and the distance of its rows.
 template <typename T> struct Matrix {
   const T *data;
@@ -57,6 +23,7 @@ template <typename T> struct Matrix {
 
 /// What multiplies is T: floats, or bf16 on the processor's units.
 template <typename T> struct ByMatrices : Convolution {
+  int64_t held = 1; ///< channels of a block
   bool isPoint; ///< a window sees the place of its result and no other: columns lie in the image
 
   explicit ByMatrices(Convolution all) : Convolution(std::move(all)) {
@@ -65,6 +32,13 @@ template <typename T> struct ByMatrices : Convolution {
               std::ranges::all_of(w.stride, [](int64_t one) { return one == 1; }) &&
               std::ranges::all_of(w.low, [](int64_t low) { return low == 0; });
   }
+
+  int64_t rows() const { return held * windows().places(); }
+  int64_t width() const {
+    int64_t wanted = std::max<int64_t>(16, kBlockElements / (rows() + shape.filters) / 16 * 16);
+    return std::min(windows().resultPlaces(), wanted);
+  }
+  int64_t channelBlocks() const { return ceilDivide(shape.channels, held); }
 
   static const T *there(const Launch &launch, const RowIn &operand, int64_t at) {
     return launch.at<const T>(operand.operand) + at;
@@ -334,128 +308,26 @@ template <typename T> struct WeightGrad : ByMatrices<T> {
   }
 };
 
-//===-- by rows ---------------------------------------------------------------------------------------------===//
-
-/// Groups of at most so many products of a channel and a filter.
-constexpr int64_t kFewProducts = 8;
-
-/// A plane of an image, of a result, and of sums.
-struct ByRows : Convolution {
-  Scratch scratch() const {
-    return {.own =
-                sizeof(float) * static_cast<uint64_t>(2 * std::max(windows().imagePlaces(), windows().resultPlaces()) +
-                                                      windows().resultPlaces() + windows().places())};
-  }
-  int64_t largest() const { return std::max(windows().imagePlaces(), windows().resultPlaces()); }
-  float *buffers() const {
-    return ThreadPool::scratchOf<float>(2 * largest() + windows().resultPlaces() + windows().places());
-  }
-  const float *weights(const Launch &launch, int64_t group, int64_t m, int64_t c, float *buffer) const {
-    return kernel.at(launch, weightOf(group, m, c), windows().places(), buffer);
-  }
-  /// Calls visit(place, result, element, count) for all runs of all places.
-  template <typename Visit> void eachPlace(Visit visit) const {
-    for (int64_t place = 0; place < windows().places(); ++place)
-      eachRun(windows(), Place(windows(), place), 0, windows().resultPlaces(),
-              [&](int64_t at, int64_t element, int64_t run) { visit(place, at, element, run); });
-  }
-};
-
-struct ForwardByRows : ByRows {
-  void filter(const Launch &launch, int64_t n, int64_t group, int64_t m) const {
-    float *sums = buffers(), *plane = sums + largest(), *own = plane + largest();
-    int64_t step = windows().stride[2];
-    std::fill_n(sums, windows().resultPlaces(), biasOf(launch, group * shape.filters + m));
-    for (int64_t c = 0; c < shape.channels; ++c) {
-      const float *x = image.at(launch, planeOf(n, group, c), windows().imagePlaces(), plane);
-      const float *w = weights(launch, group, m, c, own);
-      eachPlace([&](int64_t place, int64_t at, int64_t element, int64_t run) {
-        for (int64_t i = 0; i < run; ++i)
-          sums[at + i] += w[place] * x[element + i * step];
-      });
-    }
-    write(launch, sums, resultOf(n, group, m), windows().resultPlaces());
-  }
-  Status operator()(const Launch &launch) const {
-    int64_t filters = shape.filters, planes = shape.groups * filters;
-    launch.pool.parallelFor(shape.batch * planes, [&](int64_t part) {
-      filter(launch, part / planes, part % planes / filters, part % filters);
-    });
-    return {};
-  }
-};
-
-struct DataGradByRows : ByRows {
-  void channel(const Launch &launch, int64_t n, int64_t group, int64_t c) const {
-    float *sums = buffers(), *plane = sums + largest(), *own = plane + largest();
-    int64_t step = windows().stride[2];
-    std::fill_n(sums, windows().imagePlaces(), 0.0F);
-    for (int64_t m = 0; m < shape.filters; ++m) {
-      const float *dy = gradient.at(launch, resultOf(n, group, m), windows().resultPlaces(), plane);
-      const float *w = weights(launch, group, m, c, own);
-      eachPlace([&](int64_t place, int64_t at, int64_t element, int64_t run) {
-        for (int64_t i = 0; i < run; ++i)
-          sums[element + i * step] += w[place] * dy[at + i];
-      });
-    }
-    write(launch, sums, planeOf(n, group, c), windows().imagePlaces());
-  }
-  Status operator()(const Launch &launch) const {
-    int64_t channels = shape.channels, planes = shape.groups * channels;
-    launch.pool.parallelFor(shape.batch * planes, [&](int64_t part) {
-      channel(launch, part / planes, part % planes / channels, part % channels);
-    });
-    return {};
-  }
-};
-
-struct WeightGradByRows : ByRows {
-  void window(const Launch &launch, int64_t group, int64_t m, int64_t c) const {
-    float *plane = buffers(), *other = plane + largest(), *sums = other + windows().resultPlaces();
-    int64_t step = windows().stride[2];
-    std::fill_n(sums, windows().places(), 0.0F);
-    for (int64_t n = 0; n < shape.batch; ++n) {
-      const float *x = image.at(launch, planeOf(n, group, c), windows().imagePlaces(), plane);
-      const float *dy = gradient.at(launch, resultOf(n, group, m), windows().resultPlaces(), other);
-      eachPlace([&](int64_t place, int64_t at, int64_t element, int64_t run) {
-        float sum = 0;
-        for (int64_t i = 0; i < run; ++i)
-          sum += dy[at + i] * x[element + i * step];
-        sums[place] += sum;
-      });
-    }
-    write(launch, sums, weightOf(group, m, c), windows().places());
-  }
-  Status operator()(const Launch &launch) const {
-    int64_t each = shape.filters * shape.channels;
-    launch.pool.parallelFor(shape.groups * each, [&](int64_t part) {
-      window(launch, part / each, part % each / shape.channels, part % shape.channels);
-    });
-    return {};
-  }
-};
-
-template <template <typename> typename Matrices, typename Rows>
-Result<Run> runOf(const Signature &call, Convolution made) {
-  if (made.shape.channels * made.shape.filters <= kFewProducts)
-    return Run(Rows{std::move(made)});
+template <template <typename> typename Matrices> Result<Run> byMatrices(const Signature &call, Convolution made) {
   if (takesUnits(call))
     return Run(Matrices<Bf16>(std::move(made)));
   return Run(Matrices<float>(std::move(made)));
 }
 
 Result<Run> prepareForward(const Signature &call) {
-  return runOf<Forward, ForwardByRows>(
-      call, {ConvShape::of(call), RowIn(call, 0), RowIn(call, 1), {}, RowIn(call, 2), RowOut(call, 3)});
+  Convolution made{ConvShape::of(call), RowIn(call, 0), RowIn(call, 1), {}, RowIn(call, 2), RowOut(call, 3)};
+  return hasFewChannels(made.shape) ? forwardByPlanes(made) : byMatrices<Forward>(call, std::move(made));
 }
 Result<Run> prepareDataGrad(const Signature &call) {
   Convolution made{ConvShape::of(call), {}, RowIn(call, 1), RowIn(call, 0), {}, RowOut(call, 2)};
-  return ByMatrices<float>(made).isPoint ? runOf<PointDataGrad, DataGradByRows>(call, std::move(made))
-                                         : runOf<DataGrad, DataGradByRows>(call, std::move(made));
+  if (hasFewChannels(made.shape))
+    return dataGradByPlanes(made);
+  return ByMatrices<float>(made).isPoint ? byMatrices<PointDataGrad>(call, std::move(made))
+                                         : byMatrices<DataGrad>(call, std::move(made));
 }
 Result<Run> prepareWeightGrad(const Signature &call) {
-  return runOf<WeightGrad, WeightGradByRows>(
-      call, {ConvShape::of(call), RowIn(call, 1), {}, RowIn(call, 0), {}, RowOut(call, 2)});
+  Convolution made{ConvShape::of(call), RowIn(call, 1), {}, RowIn(call, 0), {}, RowOut(call, 2)};
+  return hasFewChannels(made.shape) ? weightGradByPlanes(made) : byMatrices<WeightGrad>(call, std::move(made));
 }
 
 constexpr Entry kEntries[] = {

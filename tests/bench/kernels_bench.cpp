@@ -131,6 +131,11 @@ std::map<std::string, Signature> calls() {
                               {"dilations", ones},
                               {"low", ones},
                               {"high", ones}};
+  constexpr DType bf16 = DType::bf16;
+  const Dims grid = {8, 384, 14, 14}, taps = {384, 1, 7, 7};
+  const std::vector<int64_t> threes = {3, 3};
+  const Attributes depthwise = {
+      {"groups", int64_t{384}}, {"strides", ones}, {"dilations", ones}, {"low", threes}, {"high", threes}};
   auto attention = [&](const Dims &d, DType type = DType::f32) {
     const OperandType x = in(d, type);
     return Signature{
@@ -184,6 +189,9 @@ std::map<std::string, Signature> calls() {
         {in(image), in(channels), in(image), in(channels), out(image, DType::bf16)}}},
       {"max_pool", {"pool", windows, {in({8, 64, 112, 112}), out({8, 64, 56, 56})}}},
       {"max_pool_grad", {"pool_grad", windows, {in({8, 64, 56, 56}), in({8, 64, 112, 112}), out({8, 64, 112, 112})}}},
+      {"depthwise", {"conv", depthwise, {in(grid, bf16), in(taps, bf16), none(), out(grid, bf16)}}},
+      {"depthwise_data_grad", {"conv_data_grad", depthwise, {in(grid, bf16), in(taps, bf16), out(grid, bf16)}}},
+      {"depthwise_weight_grad", {"conv_weight_grad", depthwise, {in(grid, bf16), in(grid, bf16), out(taps)}}},
       {"squared_norm", {"squared_norm", {}, {in(table), out({1}, DType::f64)}}},
       {"adamw", updateCall(adamw, false, table)},
       {"adamw_split", updateCall(adamw, true, table)},

@@ -41,6 +41,11 @@ const std::vector<Shape> kShapes = {
     {3, 1, 2, 2, 4, 4, {4, 4}, {1, 1}, {1, 1}, {3, 3}, {3, 3}},
     {1, 1, 2, 2, 5, 71, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
     {1, 1, 2, 2, 6, 79, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
+    {3, 5, 1, 1, 13, 37, {7, 7}, {1, 1}, {1, 1}, {3, 3}, {3, 3}},
+    {1, 2, 2, 3, 23, 14, {3, 5}, {1, 1}, {1, 2}, {1, 4}, {1, 4}},
+    {2, 3, 1, 2, 11, 70, {3, 4}, {2, 3}, {2, 1}, {0, 2}, {3, 1}},
+    {1, 2, 1, 1, 11, 23, {1, 2}, {3, 4}, {1, 1}, {1, 0}, {0, 2}},
+    {1, 4, 1, 1, 1, 300, {1, 4}, {1, 1}, {1, 1}, {0, 3}, {0, 0}},
 };
 
 /// Calls visit(image element, kernel element, result element) for every product of a convolution.
@@ -121,6 +126,43 @@ TEST(Window, OtherDimensions) {
   Attributes three = {
       {"strides", Ints{1, 1, 1}}, {"dilations", Ints{1, 1, 1}}, {"low", Ints{0, 0, 0}}, {"high", Ints{0, 0, 0}}};
   expectResults({"conv", three, {block, ones, absent()}, {{DType::f32, {1, 1, 1, 1, 1}}}}, {{36}}, 0);
+}
+
+/// Groups of one channel, in three dimensions.
+TEST(Window, DepthwiseInThreeDimensions) {
+  const Ints image = {5, 6, 19}, size = {2, 3, 3}, strides = {2, 1, 3}, dilations = {1, 2, 1}, low = {1, 0, 2},
+             high = {0, 3, 1};
+  Ints out;
+  for (size_t d = 0; d < 3; ++d)
+    out.push_back((image[d] + low[d] + high[d] - (size[d] - 1) * dilations[d] - 1) / strides[d] + 1);
+  const int64_t batch = 2, channels = 3;
+  const auto with = [](int64_t a, int64_t b, const Ints &rest) { return Dims{a, b, rest[0], rest[1], rest[2]}; };
+  const Dims images = with(batch, channels, image), kernels = with(channels, 1, size),
+             results = with(batch, channels, out);
+  const Tensor x = random(images, 1), k = random(kernels, 2), dy = random(results, 3);
+  Values y = zeros(results), dx = zeros(images), dk = zeros(kernels);
+  const auto sees = [&](size_t d, int64_t result, int64_t tap) {
+    return result * strides[d] + tap * dilations[d] - low[d];
+  };
+  for (int64_t r = 0; r < count(results); ++r)
+    for (int64_t t = 0; t < count({size[0], size[1], size[2]}); ++t) {
+      const int64_t plane = r / (out[0] * out[1] * out[2]),
+                    i = sees(0, r / (out[1] * out[2]) % out[0], t / (size[1] * size[2])),
+                    j = sees(1, r / out[2] % out[1], t / size[2] % size[1]), l = sees(2, r % out[2], t % size[2]);
+      if (i < 0 || i >= image[0] || j < 0 || j >= image[1] || l < 0 || l >= image[2])
+        continue;
+      const auto from = static_cast<size_t>(((plane * image[0] + i) * image[1] + j) * image[2] + l),
+                 to = static_cast<size_t>(r),
+                 by = static_cast<size_t>(plane % channels * size[0] * size[1] * size[2] + t);
+      y[to] += x.values[from] * k.values[by];
+      dx[from] += dy.values[to] * k.values[by];
+      dk[by] += dy.values[to] * x.values[from];
+    }
+  const Attributes call = {
+      {"groups", channels}, {"strides", strides}, {"dilations", dilations}, {"low", low}, {"high", high}};
+  expectResults({"conv", call, {x, k, absent()}, {{DType::f32, results}}}, {y}, 1e-5);
+  expectResults({"conv_data_grad", call, {dy, k}, {{DType::f32, images}}}, {dx}, 1e-5);
+  expectResults({"conv_weight_grad", call, {dy, x}, {{DType::f32, kernels}}}, {dk}, 1e-5);
 }
 
 //===-- pools -----------------------------------------------------------------------------------------------===//
