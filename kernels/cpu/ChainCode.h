@@ -1,5 +1,5 @@
-// Machine code for chains of simple operations on floats: values stay in registers, so that a chain takes as long as
-// its operands take to come and go. Written when a plan is loaded, for processors with AVX-512; with Xbyak, which knows
+// Machine code for chains of operations on floats: values stay in registers, so that a chain takes as long as its
+// operands take to come and go. Written when a plan is loaded, for processors with AVX-512; with Xbyak, which knows
 // how instructions are encoded. Bits are those of the row functions (ElementwiseOps.h). Private to kernels/cpu.
 #ifndef MT_KERNELS_CPU_CHAINCODE_H
 #define MT_KERNELS_CPU_CHAINCODE_H
@@ -11,12 +11,13 @@
 
 namespace mt::kernels::cpu {
 
-/// Values by number: what is read, then each operation's one result.
+/// Values by number: what is read, then each operation's results.
 struct Chain {
   struct Operation {
     std::string function; ///< one that ChainCode::knows
     std::vector<size_t> operands;
     bool isRounded = false; ///< to bf16
+    size_t results = 1;
   };
   struct Write {
     size_t value;

@@ -57,9 +57,11 @@ public:
           run.reads.push_back(value);
           chain.readsBf16.push_back(value < readsAsStored.size() && readsAsStored[value]);
         }
+    size_t next = run.reads.size();
     for (size_t i = run.begin; i < run.end; ++i)
       if (!isConstant(i)) {
-        numbers[results[i]] = run.reads.size() + chain.operations.size();
+        for (size_t result = 0; result < instructions[i].results(); ++result)
+          numbers[results[i] + result] = next++;
         addOperation(run, chain, i, numbers);
       }
     run.code = ChainCode::make(chain);
@@ -80,8 +82,8 @@ private:
 
   bool isSimple(size_t instruction) const {
     const Instruction &one = instructions[instruction];
-    const size_t result = results[instruction];
-    if (isConstant(instruction) || one.results() != 1 || !ChainCode::knows(functionOf(one)))
+    const size_t result = results[instruction]; // another is of the same type
+    if (isConstant(instruction) || !ChainCode::knows(functionOf(one)))
       return false;
     const bool isTest = one.type == DType::boolean && one.kernel != "cast" && !isResult[result];
     return (one.type == DType::f32 || one.type == DType::bf16 || isTest) && isFloat(result) &&
@@ -90,25 +92,29 @@ private:
 
   bool isMade(const CodedRun &run, size_t value) const {
     for (size_t i = run.begin; i < run.end; ++i)
-      if (results[i] == value)
+      if (results[i] <= value && value < results[i] + instructions[i].results())
         return !isConstant(i);
     return false;
   }
 
   void addOperation(CodedRun &run, Chain &chain, size_t instruction, const std::vector<size_t> &numbers) const {
     const Instruction &one = instructions[instruction];
-    const size_t result = results[instruction];
-    Chain::Operation operation{functionOf(one), {}, false};
+    Chain::Operation operation{functionOf(one), {}, false, one.results()};
     operation.isRounded = one.type == DType::bf16 && !keepsType(operation.function);
     for (size_t value : one.operands)
       operation.operands.push_back(numbers[value]);
     chain.operations.push_back(std::move(operation));
+    for (size_t i = 0; i < one.results(); ++i)
+      addWrites(run, chain, results[instruction] + i, one.type, numbers);
+  }
+
+  void addWrites(CodedRun &run, Chain &chain, size_t result, DType type, const std::vector<size_t> &numbers) const {
     const bool isReadLater =
         std::any_of(instructions.begin() + static_cast<std::ptrdiff_t>(run.end), instructions.end(),
                     [&](const Instruction &later) { return mt::kernels::cpu::reads(later, result); });
     for (const bool stored : {true, false})
       if (stored ? isResult[result] : isReadLater) {
-        chain.writes.push_back({numbers[result], stored && one.type == DType::bf16});
+        chain.writes.push_back({numbers[result], stored && type == DType::bf16});
         run.outputs.push_back({result, stored});
       }
   }

@@ -1,6 +1,8 @@
 // Elementwise kernels of any type and broadcast: blocks of the result, operands brought into rows, one row function.
+// Where there is machine code they are expressions (Expression.cpp).
 #include "kernels/Blocks.h"
 #include "kernels/Expression.h"
+#include "kernels/cpu/ChainCode.h"
 #include "kernels/cpu/ElementwiseOps.h"
 #include "kernels/cpu/Family.h"
 #include "kernels/cpu/View.h"
@@ -102,6 +104,28 @@ template <typename C> Result<Run> build(const Signature &call, size_t reads) {
   return Run(std::move(kernel));
 }
 
+/// Whether there is machine code for a call.
+bool isCoded(const Signature &call, size_t reads) {
+  return ChainCode::knows(functionName(call)) && std::ranges::all_of(call.operands, [&](const OperandType &operand) {
+           const bool isRead = &operand < &call.operands[reads];
+           return operand.present && (operand.type == DType::f32 || operand.type == DType::bf16) &&
+                  (isRead || operand.type == call.operands[reads].type);
+         });
+}
+
+/// A call as an expression of it alone.
+Signature expressionOfOne(const Signature &call, size_t reads) {
+  Instruction one{call.kernel, "", {}, call.operands[reads].type};
+  for (const std::string_view attribute : kChoices)
+    if (std::string value = call.text(attribute); !value.empty())
+      one.choice = value;
+  Expression expression;
+  for (size_t i = 0; i < call.operands.size(); ++i)
+    (i < reads ? one.operands : expression.results).push_back(i);
+  expression.instructions = {std::move(one)};
+  return {"elementwise", {{"expression", print(expression)}}, call.operands};
+}
+
 } // namespace
 
 bool keepsType(std::string_view function) {
@@ -127,6 +151,8 @@ bool isElementwise(std::string_view kernel) {
 
 Result<Run> prepareElementwise(const Signature &call) {
   size_t reads = static_cast<size_t>(find(call.kernel)->reads);
+  if (isCoded(call, reads))
+    return prepareExpression(expressionOfOne(call, reads));
   return withArithmetic(call.operands[reads - 1].type, [&](auto type) { return build<decltype(type)>(call, reads); });
 }
 

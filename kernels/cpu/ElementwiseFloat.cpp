@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/ElementwiseFloat.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/cpu/VectorMath-inl.h"
+#include "kernels/cpu/Activations-inl.h"
 
 #include "kernels/cpu/Rows-inl.h"
 
@@ -84,73 +84,12 @@ MT_ONE(Ceil, hn::Ceil(x));
 MT_ONE(Round, hn::Round(x));
 MT_ONE(IsNan, MT_TEST(hn::IsNaN(x)));
 
-// Activations: value and slope of each.
-struct Relu {
-  static HWY_INLINE V value(D d, V x) { return keepNan(x, hn::Max(x, hn::Zero(d))); }
-  static HWY_INLINE V slope(D d, V x) { return MT_TEST(hn::Gt(x, hn::Zero(d))); }
-};
-struct Sigmoid {
-  static HWY_INLINE V value(D d, V x) { return sigmoidOf(d, x); }
-  static HWY_INLINE V slope(D d, V x) {
-    V s = sigmoidOf(d, x);
-    return hn::NegMulAdd(s, s, s);
-  }
-};
-struct Softplus {
-  static HWY_INLINE V value(D d, V x) { return softplusOf(d, x); }
-  static HWY_INLINE V slope(D d, V x) { return sigmoidOf(d, x); }
-};
-/// x * sigmoid(k x), k = Scale / 1000.
-template <int Scale> struct Swish {
-  static HWY_INLINE V scaled(D d, V x) { return Scale == 1000 ? x : hn::Mul(x, hn::Set(d, Scale / 1000.0f)); }
-  static HWY_INLINE V value(D d, V x) { return hn::Mul(x, sigmoidOf(d, scaled(d, x))); }
-  static HWY_INLINE V slope(D d, V x) {
-    V one = hn::Set(d, 1.0f), s = sigmoidOf(d, scaled(d, x));
-    return hn::Mul(s, hn::MulAdd(scaled(d, x), hn::Sub(one, s), one));
-  }
-};
-struct GeluErf {
-  static HWY_INLINE V value(D d, V x) { return hn::Mul(x, probability(d, x)); }
-  static HWY_INLINE V slope(D d, V x) {
-    V density = hn::Mul(expOf(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x))), hn::Set(d, 0.3989422804f));
-    return hn::MulAdd(x, density, probability(d, x));
-  }
-  static HWY_INLINE V probability(D d, V x) {
-    V half = hn::Set(d, 0.5f);
-    return hn::MulAdd(erfOf(d, hn::Mul(x, hn::Set(d, 0.70710678118f))), half, half);
-  }
-};
-struct GeluTanh {
-  static constexpr float kScale = 0.7978845608f, kCubic = 0.044715f;
-  /// (1 + tanh u) / 2, which is the sigmoid of 2 u and takes half of what tanh does.
-  static HWY_INLINE V share(D d, V x) {
-    V one = hn::Set(d, 1.0f);
-    V factor = hn::MulAdd(hn::Mul(x, x), hn::Set(d, kCubic), one);
-    return sigmoidOf(d, hn::Mul(hn::Mul(x, hn::Set(d, 2 * kScale)), factor));
-  }
-  static HWY_INLINE V value(D d, V x) { return hn::Mul(x, share(d, x)); }
-  static HWY_INLINE V slope(D d, V x) {
-    V s = share(d, x);
-    V rate = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 6 * kScale * kCubic), hn::Set(d, 2 * kScale));
-    return hn::MulAdd(hn::Mul(x, hn::NegMulAdd(s, s, s)), rate, s);
-  }
-};
-
-template <class A> struct Value {
-  HWY_INLINE V operator()(D d, V x) const { return A::value(d, x); }
-};
-template <class A> struct Slope {
-  HWY_INLINE V operator()(D d, V x, V gradient) const { return hn::Mul(A::slope(d, x), gradient); }
-};
-template <class A> struct Gate {
-  HWY_INLINE V operator()(D d, V gate, V up) const { return hn::Mul(A::value(d, gate), up); }
-};
 template <class A> struct GateGradStep {
   HWY_INLINE void operator()(const float *const *in, float *const *out) const {
     D d;
     V gate = hn::LoadU(d, in[0]), up = hn::LoadU(d, in[1]), gradient = hn::LoadU(d, in[2]);
-    hn::StoreU(hn::Mul(A::slope(d, gate), hn::Mul(up, gradient)), d, out[0]);
-    hn::StoreU(hn::Mul(A::value(d, gate), gradient), d, out[1]);
+    hn::StoreU(GateGrad<A>::toGate(d, gate, up, gradient), d, out[0]);
+    hn::StoreU(GateGrad<A>::toUp(d, gate, gradient), d, out[1]);
   }
 };
 template <class A> void gateGrad(const float *const *in, float *const *out, int64_t count) {

@@ -19,6 +19,7 @@ namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kRow = 384;   ///< elements of a block at most
+constexpr int64_t kLongRow = 1024; ///< where they need no rows
 constexpr int64_t kRun = 64;    ///< elements of a run that blocks are cut at
 /// Blocks that a thread works on at a time, divided by the number of calls: so few, and so many where that leaves
 /// enough for the threads of a large machine. Memory comes faster in long runs.
@@ -348,7 +349,8 @@ struct Program {
   Status operator()(const Launch &launch) const {
     const auto calls = static_cast<int64_t>(steps.size());
     const int64_t count = cuts.count();
-    const int64_t each = std::max<int64_t>(1, std::clamp(count / kChunks, kFewBlocks / calls, kManyBlocks / calls));
+    const int64_t size = calls * ceilDivide(cuts.width, kRow); // of a block
+    const int64_t each = std::max<int64_t>(1, std::clamp(count / kChunks, kFewBlocks / size, kManyBlocks / size));
     launch.pool.parallelFor(ceilDivide(count, each), [&](int64_t chunk) {
       std::byte *own = ThreadPool::scratchOf<std::byte>(static_cast<int64_t>(bytes()));
       Block block{launch, own + kConverted, own, rowBytes, asks};
@@ -415,6 +417,8 @@ public:
         add(*run++);
       else
         MT_TRY(add(expression.instructions[next++]));
+    if (usesNoRows())
+      program.cuts.width = kLongRow;
     program.rows = slots.count;
     program.asks = coded.runs.empty() || program.steps.size() > coded.runs.size();
     if (std::ranges::any_of(arithmetics, [](Arithmetic one) { return one != Arithmetic::real32; }))
@@ -462,6 +466,14 @@ private:
     }
   }
 
+  /// Whether code does all, from where operands lie to where results do.
+  bool usesNoRows() const {
+    bool fromMemory = coded.runs.size() == 1 && program.steps.size() == 1 && program.constants.empty();
+    for (size_t i = 0; i < reads; ++i)
+      fromMemory = fromMemory && views[i].contiguous() && (comesAsStored(i) || types[i] == DType::f32);
+    return fromMemory;
+  }
+
   bool comesAsStored(size_t operand) const { return !coded.runs.empty() && coded.readsAsStored[operand]; }
 
   void add(const CodedRun &run) {
@@ -473,7 +485,7 @@ private:
       if (const Instruction &one = expression.instructions[next]; one.kernel == kConstant)
         (void)add(one);
       else
-        arithmetics.push_back(Arithmetic::real32);
+        arithmetics.insert(arithmetics.end(), one.results(), Arithmetic::real32);
     program.steps.push_back(std::move(step));
   }
 
@@ -555,7 +567,11 @@ private:
   }
 };
 
-Result<Run> prepare(const Signature &call) {
+constexpr Entry kEntries[] = {{"elementwise", prepareExpression}};
+
+} // namespace
+
+Result<Run> prepareExpression(const Signature &call) {
   Preparation plain(call), coded(call);
   Programs programs;
   programs.results = plain.results();
@@ -565,10 +581,6 @@ Result<Run> prepare(const Signature &call) {
   }
   return Run(std::move(programs));
 }
-
-constexpr Entry kEntries[] = {{"elementwise", prepare}};
-
-} // namespace
 
 std::span<const Entry> expressionEntries() { return kEntries; }
 

@@ -16,6 +16,8 @@ struct Entry {
 /// A fused product as its parts (kernels/FusedProduct.h), one after another.
 Result<Run> prepareParts(const Signature &call);
 
+/// A call of `elementwise`.
+Result<Run> prepareExpression(const Signature &call);
 /// For every elementwise kernel of the catalogue; null prepare result if there is none of that name.
 Result<Run> prepareElementwise(const Signature &call);
 bool isElementwise(std::string_view kernel);

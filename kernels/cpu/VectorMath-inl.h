@@ -1,5 +1,6 @@
 // Elementary functions on Highway vectors of float that hold for every argument, infinities and NaN included. Included
-// once a target, between foreach_target.h and the code that uses them.
+// once a target, between foreach_target.h and the code that uses them. Those that call Highway without its namespace
+// are also read by Traced values (ChainSteps.cpp), whose operations are found where they are.
 #if defined(MT_KERNELS_CPU_VECTORMATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef MT_KERNELS_CPU_VECTORMATH_INL_H
 #undef MT_KERNELS_CPU_VECTORMATH_INL_H
@@ -15,7 +16,7 @@ namespace mt::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class V> HWY_INLINE V keepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
+template <class V> HWY_INLINE V keepNan(V x, V y) { return IfThenElse(IsNaN(x), x, y); }
 
 /// As nearest(): the bits of the bf16, in the lower halves.
 template <class V> HWY_INLINE auto nearestBits(V x) {
@@ -34,17 +35,17 @@ template <class V> HWY_INLINE V nearestInBf16(V x) {
 /// x within [low, high], or NaN.
 template <class D, class V> HWY_INLINE V clampOrNan(D d, V x, float low, float high) {
 #if HWY_ARCH_X86 // whose instructions give their second operand where one is NaN
-  return hn::Min(hn::Set(d, high), hn::Max(hn::Set(d, low), x));
+  return Min(Set(d, high), Max(Set(d, low), x));
 #else
-  return keepNan(x, hn::Min(hn::Max(x, hn::Set(d, low)), hn::Set(d, high)));
+  return keepNan(x, Min(Max(x, Set(d, low)), Set(d, high)));
 #endif
 }
 
 /// c[0] + x * (c[1] + x * ...)
 template <size_t Count, class D, class V> HWY_INLINE V polynomial(D d, V x, const float (&c)[Count]) {
-  V y = hn::Set(d, c[Count - 1]);
+  V y = Set(d, c[Count - 1]);
   for (size_t i = Count - 1; i-- > 0;)
-    y = hn::MulAdd(y, x, hn::Set(d, c[i]));
+    y = MulAdd(y, x, Set(d, c[i]));
   return y;
 }
 
@@ -77,8 +78,8 @@ template <class D, class V> HWY_INLINE V expOf(D d, V x) {
   constexpr float kShift = 12582912.0f;                // 1.5 * 2^23: what is added to it becomes whole
   constexpr float kLn2Upper = 0.693145751953125f, kLn2Lower = 1.428606765330187e-06f;
   x = clampOrNan(d, x, kLowest, kHighest);
-  const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, 1.44269504f), hn::Set(d, kShift)), hn::Set(d, kShift));
-  const V r = hn::NegMulAdd(n, hn::Set(d, kLn2Lower), hn::NegMulAdd(n, hn::Set(d, kLn2Upper), x));
+  const V n = Sub(MulAdd(x, Set(d, 1.44269504f), Set(d, kShift)), Set(d, kShift));
+  const V r = NegMulAdd(n, Set(d, kLn2Lower), NegMulAdd(n, Set(d, kLn2Upper), x));
   return timesPowerOfTwo(d, polynomial(d, r, kTerms), n);
 }
 
@@ -93,8 +94,8 @@ template <class D, class V> HWY_INLINE V logOf(D d, V x) {
 template <class D, class V> HWY_INLINE V tanhOf(D d, V x) { return keepNan(x, hn::Tanh(d, x)); }
 
 template <class D, class V> HWY_INLINE V sigmoidOf(D d, V x) {
-  V one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, expOf(d, hn::Neg(x))));
+  V one = Set(d, 1.0f);
+  return Div(one, Add(one, expOf(d, Neg(x))));
 }
 
 template <class D, class V> HWY_INLINE V softplusOf(D d, V x) {
@@ -102,20 +103,21 @@ template <class D, class V> HWY_INLINE V softplusOf(D d, V x) {
   return keepNan(x, hn::Add(hn::Max(x, hn::Zero(d)), small));
 }
 
-/// erf: x * P(x^2) up to 1, 1 - e^(-x^2) * Q(1 / x) from there to 5; Chebyshev fits of our own, absolute error 1.5e-7.
-template <class D, class V> HWY_INLINE V erfOf(D d, V x) {
+/// erf, given e^(-x^2): x * P(x^2) up to 1, 1 - e^(-x^2) * Q(1 / x) from there on; Chebyshev fits of our own, absolute
+/// error 1.5e-7.
+template <class D, class V> HWY_INLINE V erfOf(D d, V x, V density) {
   static constexpr float kNear[] = {1.1283791065216064f,   -0.3761262595653534f,  0.11283597350120544f,
                                     -0.02685432881116867f, 0.005189312156289816f, -0.0008018855005502701f,
                                     7.882497448008507e-05f};
   static constexpr float kFar[] = {0.00027678333572112024f, 0.5587236285209656f,   0.04557839781045914f,
                                    -0.4899293780326843f,    0.5485301613807678f,   -0.32720065116882324f,
                                    0.10622300952672958f,    -0.014618303626775742f};
-  V size = hn::Min(hn::Abs(x), hn::Set(d, 5.0f)), square = hn::Mul(size, size), one = hn::Set(d, 1.0f);
-  V near = hn::Mul(size, polynomial(d, square, kNear));
-  V inverse = hn::Div(one, hn::Max(size, one));
-  V far = hn::NegMulAdd(expOf(d, hn::Neg(square)), polynomial(d, inverse, kFar), one);
-  return keepNan(x, hn::CopySign(hn::IfThenElse(hn::Lt(size, one), near, far), x));
+  V one = Set(d, 1.0f), size = Abs(x), least = Min(size, one);
+  V near = Mul(least, polynomial(d, Mul(least, least), kNear));
+  V far = NegMulAdd(density, polynomial(d, Div(one, Max(size, one)), kFar), one);
+  return CopySign(IfThenElse(Lt(size, one), near, far), x); // NaN is far, and its density NaN
 }
+template <class D, class V> HWY_INLINE V erfOf(D d, V x) { return erfOf(d, x, expOf(d, Neg(Mul(x, x)))); }
 
 } // namespace HWY_NAMESPACE
 } // namespace mt::kernels::cpu
