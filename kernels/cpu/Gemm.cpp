@@ -21,10 +21,17 @@ namespace {
 
 /// out [rows, columns] = in^T, in [columns, rows] with row distance `stride`.
 void transpose(const float *in, int64_t stride, int64_t rows, int64_t columns, float *out) {
+  TileLines<const float> from;
+  TileLines<float> to;
   for (int64_t r = 0; r < rows; r += kTile)
-    for (int64_t c = 0; c < columns; c += kTile)
-      transposeTile(in + c * stride + r, stride, std::min(kTile, rows - r), std::min(kTile, columns - c),
-                    out + r * columns + c, columns);
+    for (int64_t c = 0; c < columns; c += kTile) {
+      const int64_t tall = std::min(kTile, rows - r), wide = std::min(kTile, columns - c);
+      for (int64_t j = 0; j < wide; ++j)
+        from[static_cast<size_t>(j)] = in + (c + j) * stride + r;
+      for (int64_t i = 0; i < tall; ++i)
+        to[static_cast<size_t>(i)] = out + (r + i) * columns + c;
+      transposeTile(from, tall, wide, to);
+    }
 }
 
 } // namespace

@@ -1,11 +1,13 @@
-// transpose where the elements of a result's row lie apart in the operand: tiles, whose rows and columns both stay in the
-// first cache. Elements are moved by their size.
+// transpose where the elements of a result's row lie apart in the operand: tiles, whose rows and columns both stay in
+// the first cache. Elements are moved by their size, as are a few that stay side by side. Where a dimension is small,
+// as in patches of pictures, several are the rows of tiles, or their columns.
 #include "kernels/Blocks.h"
 #include "kernels/cpu/Family.h"
 #include "kernels/cpu/TransposeTile.h"
 #include "kernels/cpu/View.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mt::kernels::cpu {
 namespace {
@@ -34,12 +36,64 @@ std::vector<Axis> axesOf(const Signature &call) {
   return axes;
 }
 
+using Axes = std::vector<Axis>;
+
+/// Where elements of axes are that follow one another elsewhere.
+class Places {
+public:
+  Places(const Axes &axes, int64_t Axis::*step) : last(axes[0].*step) {
+    for (size_t i = 1; i < axes.size(); ++i) { // fewer than a tile has
+      const std::vector<int64_t> before = std::exchange(first, {});
+      for (int64_t place : before)
+        for (int64_t j = 0; j < axes[i].size; ++j)
+          first.push_back(place + j * axes[i].*step);
+    }
+    count = axes[0].size * static_cast<int64_t>(first.size());
+  }
+  int64_t size() const { return count; }
+  int64_t operator[](int64_t i) const {
+    const auto each = static_cast<int64_t>(first.size());
+    return first[static_cast<size_t>(i % each)] + i / each * last;
+  }
+
+private:
+  int64_t last, count;
+  std::vector<int64_t> first = {0};
+};
+
+/// Which axes tiles have: the last of the result, side by side there, and others that are side by side in the operand,
+/// of either, the outermost first, as many as make a tile.
+struct TileAxes {
+  Axes across, down, outer;
+
+  explicit TileAxes(Axes axes) {
+    const auto takeWhere = [&](int64_t Axis::*step, Axes &into) {
+      int64_t size = 1;
+      for (const Axis &axis : into)
+        size *= axis.size;
+      const auto found = std::ranges::find(axes, size, step);
+      if (size >= kTile || found == axes.end())
+        return false;
+      into.insert(into.begin(), *found);
+      axes.erase(found);
+      return true;
+    };
+    takeWhere(&Axis::to, across), takeWhere(&Axis::from, down);
+    while (takeWhere(&Axis::to, across) || takeWhere(&Axis::from, down)) {
+    }
+    outer = std::move(axes);
+  }
+};
+
 template <typename E> struct Transpose {
-  Axis across, down;       ///< the last of the result, and the one whose elements are side by side in the operand
-  std::vector<Axis> outer; ///< the others
+  Places across, down; ///< where the operand has the elements of a row, and the result those of a column
+  Axes outer;
+
+  explicit Transpose(const TileAxes &axes)
+      : across(axes.across, &Axis::from), down(axes.down, &Axis::to), outer(axes.outer) {}
 
   Status operator()(const Launch &launch) const {
-    const int64_t rows = ceilDivide(down.size, kTile);
+    const int64_t tall = down.size(), rows = ceilDivide(tall, kTile);
     int64_t count = rows;
     for (const Axis &axis : outer)
       count *= axis.size;
@@ -49,39 +103,65 @@ template <typename E> struct Transpose {
         from += rest % outer[i].size * outer[i].from;
         to += rest % outer[i].size * outer[i].to;
       }
-      const int64_t first = part % rows * kTile, tall = std::min(kTile, down.size - first);
-      for (int64_t begin = 0; begin < across.size; begin += kTile)
-        transposeTile(launch.at<const E>(0) + from + first + begin * across.from, across.from, tall,
-                      std::min(kTile, across.size - begin), launch.at<E>(1) + to + first * down.to + begin, down.to);
+      const int64_t first = part % rows * kTile;
+      turn(launch.at<const E>(0) + from + first, launch.at<E>(1) + to, first, std::min(kTile, tall - first));
     });
     return {};
   }
+
+private:
+  void turn(const E *from, E *to, int64_t first, int64_t tall) const {
+    TileLines<const E> columns;
+    TileLines<E> lines;
+    for (int64_t begin = 0; begin < across.size(); begin += kTile) {
+      const int64_t wide = std::min(kTile, across.size() - begin);
+      for (int64_t j = 0; j < wide; ++j)
+        columns[static_cast<size_t>(j)] = from + across[begin + j];
+      for (int64_t i = 0; i < tall; ++i)
+        lines[static_cast<size_t>(i)] = to + down[first + i] + begin;
+      transposeTile(columns, tall, wide, lines);
+    }
+  }
 };
 
-template <typename E> Run tiled(std::vector<Axis> axes, const Run &otherwise) {
-  const auto down = std::ranges::find(axes, int64_t{1}, &Axis::from);
-  Transpose<E> made{axes.back(), *down, {}};
-  axes.pop_back();
-  std::erase_if(axes, [](const Axis &axis) { return axis.from == 1; });
-  made.outer = std::move(axes);
-  return Run([made = std::move(made), otherwise](const Launch &launch) { return launch.accumulates(1) ? otherwise(launch) : made(launch); });
+/// What is moved as one but computed with as none.
+struct Quad {
+  uint64_t words[2];
+};
+
+template <typename E> Run tiled(Axes axes, const Run &otherwise) {
+  return Run([made = Transpose<E>(TileAxes(std::move(axes))), otherwise](const Launch &launch) {
+    return launch.accumulates(1) ? otherwise(launch) : made(launch);
+  });
 }
 
 } // namespace
 
 Run byTiles(const Signature &call, const Run &otherwise) {
-  std::vector<Axis> axes = axesOf(call);
-  if (axes.size() < 2 || axes.back().from == 1)
+  Axes axes = axesOf(call);
+  auto bytes = static_cast<int64_t>(byteSize(call.operands[0].type));
+  if (axes.size() >= 2 && axes.back().from == 1) { // a few that stay side by side are moved as one
+    const int64_t together = axes.back().size;
+    bytes *= together;
+    axes.pop_back();
+    for (Axis &axis : axes)
+      axis.from /= together, axis.to /= together;
+  }
+  if (axes.size() < 2)
     return otherwise;
-  switch (byteSize(call.operands[0].type)) {
+  switch (bytes) {
   case 1:
     return tiled<uint8_t>(std::move(axes), otherwise);
   case 2:
     return tiled<uint16_t>(std::move(axes), otherwise);
   case 4:
     return tiled<uint32_t>(std::move(axes), otherwise);
-  default:
+  case 8:
     return tiled<uint64_t>(std::move(axes), otherwise);
+  case sizeof(Quad):
+    return tiled<Quad>(std::move(axes), otherwise);
+  default:
+    return otherwise;
   }
 }
 

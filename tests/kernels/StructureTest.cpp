@@ -110,6 +110,29 @@ TEST(Structure, Transpose) {
     testTranspose(integers({3, 65, 40}, 0, 99, 1, type), {0, 2, 1});
 }
 
+/// Small dimensions beside large ones: rows and columns of several, elements that stay together.
+TEST(Structure, TransposePatches) {
+  for (DType type : {DType::u8, DType::bf16, DType::f32, DType::i64})
+    for (int64_t side : {1, 2, 3, 4}) {
+      const Tensor image = integers({2, 19, 5, side, 7, side}, 0, 99, 1, type),
+                   patches = integers({2, 5, 7, 19, side, side}, 0, 99, 1, type);
+      testTranspose(image, {0, 2, 4, 1, 3, 5});
+      testTranspose(patches, {0, 3, 1, 4, 2, 5});
+    }
+}
+
+/// Every order of dimensions of several sizes.
+TEST(Structure, TransposeInEveryOrder) {
+  Index permutation = {0, 1, 2, 3, 4};
+  const Tensor bytes = integers({3, 2, 9, 2, 5}, 0, 99, 1, DType::u8),
+               halves = integers({2, 17, 1, 3, 4}, 0, 99, 1, DType::bf16),
+               words = integers({2, 3, 2, 33, 2}, 0, 99, 1, DType::f32);
+  do
+    for (const Tensor &x : {bytes, halves, words})
+      testTranspose(x, permutation);
+  while (std::ranges::next_permutation(permutation).found);
+}
+
 TEST(Structure, Broadcast) {
   Tensor x = random({3, 1, 5}, 1);
   Values expected = build({2, 3, 300, 5}, [&](const Index &i) { return at(x, {i[1], 0, i[3]}); });
