@@ -41,12 +41,18 @@ const std::vector<Shape> kShapes = {
     {3, 1, 2, 2, 4, 4, {4, 4}, {1, 1}, {1, 1}, {3, 3}, {3, 3}},
     {1, 1, 2, 2, 5, 71, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
     {1, 1, 2, 2, 6, 79, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
-    {3, 5, 1, 1, 13, 37, {7, 7}, {1, 1}, {1, 1}, {3, 3}, {3, 3}},
-    {1, 2, 2, 3, 23, 14, {3, 5}, {1, 1}, {1, 2}, {1, 4}, {1, 4}},
-    {2, 3, 1, 2, 11, 70, {3, 4}, {2, 3}, {2, 1}, {0, 2}, {3, 1}},
-    {1, 2, 1, 1, 11, 23, {1, 2}, {3, 4}, {1, 1}, {1, 0}, {0, 2}},
-    {1, 4, 1, 1, 1, 300, {1, 4}, {1, 1}, {1, 1}, {0, 3}, {0, 0}},
 };
+
+/// Groups of few channels, of windows that see several rows of vectors or less than one.
+std::vector<Shape> convolutions() {
+  std::vector<Shape> all = kShapes;
+  all.insert(all.end(), {{2, 3, 1, 1, 13, 37, {7, 7}, {1, 1}, {1, 1}, {3, 3}, {3, 3}},
+                         {1, 2, 2, 3, 23, 14, {3, 5}, {1, 1}, {1, 2}, {1, 4}, {1, 4}},
+                         {1, 3, 1, 2, 11, 70, {3, 4}, {2, 3}, {2, 1}, {0, 2}, {3, 1}},
+                         {1, 2, 1, 1, 11, 23, {1, 2}, {3, 4}, {1, 1}, {1, 0}, {0, 2}},
+                         {1, 4, 1, 1, 1, 300, {1, 4}, {1, 1}, {1, 1}, {0, 3}, {0, 0}}});
+  return all;
+}
 
 /// Calls visit(image element, kernel element, result element) for every product of a convolution.
 template <typename Visit> void eachProduct(const Shape &s, Visit visit) {
@@ -73,7 +79,7 @@ int64_t count(const Dims &dims) { return std::accumulate(dims.begin(), dims.end(
 Values zeros(const Dims &dims) { return Values(static_cast<size_t>(count(dims)), 0); }
 
 TEST(Window, Convolutions) {
-  for (const Shape &s : kShapes) {
+  for (const Shape &s : convolutions()) {
     Tensor image = random(s.image(), 1), kernel = random(s.kernel(), 2), bias = random({s.groups * s.filters}, 3);
     Values plain = zeros(s.result()), biased;
     eachProduct(s, [&](size_t i, size_t k, size_t r) { plain[r] += image.values[i] * kernel.values[k]; });
@@ -86,7 +92,7 @@ TEST(Window, Convolutions) {
 }
 
 TEST(Window, GradientsOfConvolutions) {
-  for (const Shape &s : kShapes) {
+  for (const Shape &s : convolutions()) {
     Tensor image = random(s.image(), 1), kernel = random(s.kernel(), 2), gradient = random(s.result(), 3);
     Values data = zeros(s.image()), weights = zeros(s.kernel());
     eachProduct(s, [&](size_t i, size_t k, size_t r) {
@@ -99,7 +105,7 @@ TEST(Window, GradientsOfConvolutions) {
 }
 
 TEST(Window, NarrowConvolutions) {
-  for (const Shape &s : kShapes) {
+  for (const Shape &s : convolutions()) {
     Tensor image = random(s.image(), 1, 1, DType::bf16), kernel = random(s.kernel(), 2, 1, DType::bf16),
            gradient = random(s.result(), 3, 1, DType::bf16);
     for (DType result : {DType::bf16, DType::f32}) {
