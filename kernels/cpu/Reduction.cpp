@@ -109,7 +109,7 @@ struct Walk {
 /// of their elements are reduced apart and then combined in order.
 template <typename C> struct Reduce {
   using S = std::conditional_t<std::is_integral_v<C>, int64_t, double>;
-  static constexpr int64_t kColumns = 256, kLanes = vec::kFoldLanes;
+  static constexpr int64_t kColumns = 256, kLanes = vec::kFoldLanes, kShort = 64;
 
   Kind kind;
   Walk kept, reduced;
@@ -164,6 +164,34 @@ template <typename C> struct Reduce {
     return lanes[0];
   }
 
+  /// Whether results lie one behind the other in the operand, each of so few elements that no two share a lane.
+  bool isShort() const {
+    const auto isOneRun = [](const Walk &walk, int64_t stride) {
+      return walk.elements() == 1 || (walk.sizes.size() == 1 && walk.strides[0] == stride);
+    };
+    return inner == 1 && parts.count == 1 && count <= kLanes && isOneRun(reduced, 1) && isOneRun(kept, count);
+  }
+  /// What single() gives for some of those, side by side.
+  void shortResults(const Launch &launch, int64_t first, int64_t width) const {
+    C row[kLanes * kShort];
+    S lanes[kLanes][kShort];
+    const C *in = bring(launch.operands[0], first * count, 1, width * count, row);
+    int64_t used = kLanes;
+    while (used / 2 >= count)
+      used /= 2;
+    for (int64_t lane = 0; lane < used; ++lane)
+      std::fill_n(lanes[lane], width, neutral<S>(kind));
+    for (int64_t lane = 0; lane < count; ++lane) {
+      C column[kShort];
+      for (int64_t i = 0; i < width; ++i)
+        column[i] = in[i * count + lane];
+      combine(kind, column, width, lanes[lane]);
+    }
+    for (int64_t half = used / 2; half > 0; half /= 2)
+      for (int64_t lane = 0; lane < half; ++lane)
+        combine(kind, lanes[lane + half], width, lanes[lane]);
+    finish(launch, first, width, lanes[0]);
+  }
   /// A part of results [first, first + width) of a group, first + width <= inner.
   void compute(const Launch &launch, int64_t part, int64_t group, int64_t first, int64_t width, S *sums) const {
     std::fill(sums, sums + width, neutral<S>(kind));
@@ -193,6 +221,14 @@ template <typename C> struct Reduce {
   }
 
   Status operator()(const Launch &launch) const {
+    if (isShort()) {
+      constexpr int64_t kTogether = 64 * kShort;
+      launch.pool.parallelFor(ceilDivide(groups, kTogether), [&](int64_t chunk) {
+        for (int64_t first = chunk * kTogether; first < std::min(groups, (chunk + 1) * kTogether); first += kShort)
+          shortResults(launch, first, std::min(kShort, groups - first));
+      });
+      return {};
+    }
     if (parts.count == 1) {
       each(launch.pool, [&](int64_t part, int64_t group, int64_t first, int64_t width) {
         S sums[kColumns];

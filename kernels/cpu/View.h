@@ -3,7 +3,10 @@
 #ifndef MT_KERNELS_CPU_VIEW_H
 #define MT_KERNELS_CPU_VIEW_H
 
+#include "kernels/Blocks.h"
 #include "kernels/cpu/Elements.h"
+
+#include <algorithm>
 
 namespace mt::kernels::cpu {
 
@@ -29,19 +32,47 @@ public:
   template <typename C> void read(LoadRow<C> load, const void *base, int64_t begin, int64_t count, C *out) const {
     if (contiguous())
       return load(base, start + begin, 1, count, out);
-    int64_t inner = sizes.back();
-    int64_t done = 0;
-    while (done < count) {
-      int64_t at = begin + done, column = at % inner;
-      int64_t run = std::min(inner - column, count - done);
-      load(base, start + rowOffset(at / inner) + column * steps.back(), steps.back(), run, out + done);
-      done += run;
+    const int64_t inner = sizes.back(), step = steps.back();
+    C each[kTogether]; // what is repeated
+    Row row(*this, begin / inner);
+    int64_t column = begin % inner;
+    for (int64_t done = 0; done < count;) {
+      const int64_t rows = step == 0 ? std::min({kTogether, row.left(), ceilDivide(column + count - done, inner)}) : 1;
+      if (step == 0)
+        load(base, start + row.offset, row.step(), rows, each);
+      for (int64_t i = 0; i < rows; ++i, column = 0) {
+        const int64_t run = std::min(inner - column, count - done);
+        if (step == 0)
+          std::fill_n(out + done, run, each[i]);
+        else
+          load(base, start + row.offset + column * step, step, run, out + done);
+        done += run;
+      }
+      row.advance(rows);
     }
   }
 
 private:
+  static constexpr int64_t kTogether = 64; ///< rows
   Dims sizes, steps;
   int64_t start = 0;
+
+  /// A run of the last dimension, and how many follow it, `step` apart, before another dimension changes.
+  struct Row {
+    const View &view;
+    int64_t number, within, offset;
+    Row(const View &view, int64_t number)
+        : view(view), number(number), within(view.sizes.size() < 2 ? 0 : number % size()),
+          offset(view.rowOffset(number)) {}
+    int64_t size() const { return view.sizes.size() < 2 ? 1 : view.sizes[view.sizes.size() - 2]; }
+    int64_t step() const { return view.sizes.size() < 2 ? 0 : view.steps[view.sizes.size() - 2]; }
+    int64_t left() const { return size() - within; }
+    void advance(int64_t rows) {
+      number += rows, within += rows, offset += rows * step();
+      if (within == size())
+        within = 0, offset = view.rowOffset(number);
+    }
+  };
 
   int64_t rowOffset(int64_t row) const {
     int64_t offset = 0;
