@@ -143,10 +143,25 @@ template <typename C> struct PadSource : Unverified {
     for (int64_t done = 0; done < count;) {
       int64_t column = (begin + done) % width, run = std::min(width - column, count - done);
       int64_t offset = operandRow((begin + done) / width);
-      int64_t first = std::max<int64_t>(0, ceilDivide(std::max<int64_t>(0, column - low.back()), gap));
-      for (int64_t i = first; offset >= 0 && i < from.back() && low.back() + i * gap < column + run; ++i)
-        load(launch.operands[0], offset + i, 1, 1, out + done + low.back() + i * gap - column);
+      const auto before = [&](int64_t end) { // elements whose columns are before `end`
+        return std::clamp<int64_t>(ceilDivide(std::max<int64_t>(0, end - low.back()), gap), 0, from.back());
+      };
+      if (offset >= 0)
+        place(launch, offset, before(column), before(column + run), out + done + low.back() - column);
       done += run;
+    }
+  }
+
+  /// Elements [first, last) of the operand's row that begins at `offset`, in a row of the result.
+  void place(const Launch &launch, int64_t offset, int64_t first, int64_t last, C *row) const {
+    constexpr int64_t kTogether = 64;
+    C held[kTogether];
+    const int64_t gap = step.back();
+    for (int64_t i = first, many; i < last; i += many) {
+      many = gap == 1 ? last - i : std::min(kTogether, last - i);
+      load(launch.operands[0], offset + i, 1, many, gap == 1 ? row + i : held);
+      for (int64_t j = 0; j < many && gap > 1; ++j)
+        row[(i + j) * gap] = held[j];
     }
   }
 };

@@ -4,7 +4,7 @@ docs/measurements.md.
 
     build/bin must hold the programs and kernels_bench; python must have torch (and, for models that are exported, onnx and
     onnxscript), else this says so and does nothing:
-    python tests/bench/models_vs_torch.py [gpt2 llama bert vit resnet] [--precision fp32 bf16] [--steps 6] [--rounds 2] [--skip-compile] [--threads N]
+    python tests/bench/models_vs_torch.py [gpt2 llama bert vit resnet convnext] [--precision fp32 bf16] [--steps 6] [--rounds 2] [--skip-compile] [--threads N]
 """
 import argparse
 import collections
@@ -261,6 +261,47 @@ def resnet():
     return ResNet()
 
 
+def convnext():
+    import torch
+    from torch import nn
+
+    class Last(nn.Module):
+        """A module of the last dimension, which here are channels."""
+
+        def __init__(self, *inner):
+            super().__init__()
+            self.inner = nn.Sequential(*inner)
+
+        def forward(self, x):
+            return self.inner(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+    class Block(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.across = nn.Conv2d(width, width, 7, padding=3, groups=width)
+            self.mixed = Last(nn.LayerNorm(width, 1e-6), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+            self.scale = nn.Parameter(torch.full((width, 1, 1), 0.1))
+
+        def forward(self, x):
+            return x + self.scale * self.mixed(self.across(x))
+
+    class ConvNext(nn.Module):
+        def __init__(self):
+            super().__init__()
+            parts, before = [nn.Conv2d(3, 96, 4, 4), Last(nn.LayerNorm(96, 1e-6))], 96
+            for width, count in ((96, 3), (192, 3), (384, 9), (768, 3)):
+                if width > before:
+                    parts += [Last(nn.LayerNorm(before, 1e-6)), nn.Conv2d(before, width, 2, 2)]
+                parts += [Block(width) for _ in range(count)]
+                before = width
+            self.parts, self.ln, self.head = nn.Sequential(*parts), nn.LayerNorm(768, 1e-6), nn.Linear(768, 1000)
+
+        def forward(self, pixels):
+            return self.head(self.ln(self.parts(pixels).mean((2, 3))))
+
+    return ConvNext()
+
+
 def pictures(torch, rows):
     return torch.randn(rows, 3, 224, 224)
 
@@ -268,7 +309,8 @@ def pictures(torch, rows):
 MODELS = {m.name: m for m in (
     Decoder("gpt2", 4, 256, 50257, 12, 768, 12, 3072, 1024), Decoder("llama", 1, 1024, 32000, 12, 768, 12, 2048, 1024),
     Exported("bert", 8, "sequence 128", "tokens", 8 * 128, 30522, bert, lambda torch, rows: torch.randint(0, 30522, (rows, 128))),
-    Exported("vit", 8, "224 x 224", "pictures", 8, 1000, vit, pictures), Exported("resnet", 8, "224 x 224", "pictures", 8, 1000, resnet, pictures))}
+    Exported("vit", 8, "224 x 224", "pictures", 8, 1000, vit, pictures), Exported("resnet", 8, "224 x 224", "pictures", 8, 1000, resnet, pictures),
+    Exported("convnext", 8, "224 x 224", "pictures", 8, 1000, convnext, pictures))}
 
 
 def child_torch(model, precision, mode, steps, threads):
