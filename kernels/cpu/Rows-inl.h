@@ -19,6 +19,23 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
+/// Fewer floats than a vector has, with zeros behind them, to and from a vector in memory.
+HWY_INLINE void bringRest(const float *from, int64_t count, float *padded) {
+#if HWY_TARGET <= HWY_AVX2 // which reads no more than a mask says
+  hn::Store(hn::MaskedLoad(hn::FirstN(D(), static_cast<size_t>(count)), D(), from), D(), padded);
+#else
+  std::memset(padded, 0, hn::Lanes(D()) * sizeof(float));
+  std::memcpy(padded, from, static_cast<size_t>(count) * sizeof(float));
+#endif
+}
+HWY_INLINE void putRest(const float *padded, int64_t count, float *to) {
+#if HWY_TARGET <= HWY_AVX2
+  hn::BlendedStore(hn::Load(D(), padded), hn::FirstN(D(), static_cast<size_t>(count)), D(), to);
+#else
+  std::memcpy(to, padded, static_cast<size_t>(count) * sizeof(float));
+#endif
+}
+
 /// Calls step(in, out): it reads a vector from each `in` and writes one to each `out`, which may be the same rows.
 template <int In, int Out, class Step>
 HWY_INLINE void inVectors(const float *const *in, float *const *out, int64_t count, Step step) {
@@ -35,17 +52,16 @@ HWY_INLINE void inVectors(const float *const *in, float *const *out, int64_t cou
   }
   if (i == count)
     return;
-  HWY_ALIGN float padded[In + Out][HWY_MAX_BYTES / sizeof(float)] = {};
-  size_t bytes = static_cast<size_t>(count - i) * sizeof(float);
+  HWY_ALIGN float padded[In + Out][HWY_MAX_BYTES / sizeof(float)];
   for (int k = 0; k < In; ++k) {
-    std::memcpy(padded[k], in[k] + i, bytes);
+    bringRest(in[k] + i, count - i, padded[k]);
     from[k] = padded[k];
   }
   for (int k = 0; k < Out; ++k)
     to[k] = padded[In + k];
   step(from, to);
   for (int k = 0; k < Out; ++k)
-    std::memcpy(out[k] + i, padded[In + k], bytes);
+    putRest(padded[In + k], count - i, out[k] + i);
 }
 
 template <int In, class Term> HWY_INLINE V termAt(const float *const *in, int64_t i, Term term) {
@@ -74,10 +90,10 @@ template <int In, class Term> HWY_INLINE double summed(const float *const *in, i
     for (; i + lanes <= end; i += lanes)
       sum0 = hn::Add(sum0, termAt<In>(in, i, term));
     if (i < end) {
-      HWY_ALIGN float padded[In][HWY_MAX_BYTES / sizeof(float)] = {};
+      HWY_ALIGN float padded[In][HWY_MAX_BYTES / sizeof(float)];
       const float *from[In];
       for (int k = 0; k < In; ++k) {
-        std::memcpy(padded[k], in[k] + i, static_cast<size_t>(end - i) * sizeof(float));
+        bringRest(in[k] + i, end - i, padded[k]);
         from[k] = padded[k];
       }
       V last = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(end - i)), term(from));

@@ -173,6 +173,8 @@ std::map<std::string, Signature> calls() {
       {"attention_grad_1024", attentionGrad(longHeads)},
       {"attention_1024_bf16", attention(longHeads, DType::bf16)},
       {"attention_grad_1024_bf16", attentionGrad(longHeads, DType::bf16)},
+      {"attention_windows_bf16", attention({512, 49, 3, 32}, DType::bf16)},
+      {"attention_windows_grad_bf16", attentionGrad({512, 49, 3, 32}, DType::bf16)},
       {"embedding", {"embedding", {}, {in(table), in({1024}, DType::i64), out(x)}}},
       {"embedding_grad", {"embedding_grad", {}, {in({1024}, DType::i64), in(x), out(table)}}},
       {"cross_entropy_grad",
