@@ -35,7 +35,8 @@ public:
   /// Null: there are too many values at once, or memory for code is not to be had.
   static std::shared_ptr<const ChainCode> make(const Chain &chain);
 
-  /// Elements [0, count) of all reads, in the order of Chain::readsBf16, and writes. A write may be where a read is.
+  /// Elements [0, count) of all reads, in the order of Chain::readsBf16, and writes. A write may be where a read is
+  /// that no later operation has.
   virtual void run(const void *const *reads, void *const *writes, int64_t count) const = 0;
   virtual ~ChainCode() = default;
 };
