@@ -163,6 +163,7 @@ TEST(Expression, TakesNoScratchForAnOperand) {
 TEST(Expression, SameBitsAtRandom) {
   const std::string_view unary[] = {"neg", "abs", "exp", "sigmoid", "relu", "floor", "rsqrt", "sin", "erf", "softplus", "sign"};
   const std::string_view binary[] = {"add", "sub", "mul", "div", "maximum", "minimum"};
+  const std::string_view activations[] = {"silu", "sigmoid", "relu", "gelu_erf", "gelu_tanh", "gelu_sigmoid"};
   const std::vector<Dims> domains = {{}, {1}, {5}, {1027}, {2, 3, 512}, {40, 1040}};
   for (uint64_t seed = 0; seed < 120; ++seed) {
     std::mt19937_64 draw(seed);
@@ -199,7 +200,13 @@ TEST(Expression, SameBitsAtRandom) {
     for (size_t count = below(most); expression.instructions.size() < count;) {
       const size_t value = any();
       Instruction one{"", "", {}, types[value]};
-      switch (below(10)) {
+      switch (below(12)) {
+      case 10:
+      case 11:
+        one.kernel = below(2) ? "activation_grad" : "gated_product",
+        one.choice = activations[below(std::size(activations))];
+        one.operands = {value, like(value)};
+        break;
       case 0:
         one.kernel = kConstant, one.constant = static_cast<double>(draw() % 1000) / 128 - 3;
         break;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
 
 namespace mt::kernels::test {
 namespace {
@@ -78,29 +79,56 @@ template <typename Visit> void eachProduct(const Shape &s, Visit visit) {
 int64_t count(const Dims &dims) { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>()); }
 Values zeros(const Dims &dims) { return Values(static_cast<size_t>(count(dims)), 0); }
 
+void testConvolution(const Shape &s) {
+  Tensor image = random(s.image(), 1), kernel = random(s.kernel(), 2), bias = random({s.groups * s.filters}, 3);
+  Values plain = zeros(s.result()), biased;
+  eachProduct(s, [&](size_t i, size_t k, size_t r) { plain[r] += image.values[i] * kernel.values[k]; });
+  int64_t each = s.out(0) * s.out(1);
+  for (size_t r = 0; r < plain.size(); ++r)
+    biased.push_back(plain[r] + bias.values[r / static_cast<size_t>(each) % bias.values.size()]);
+  expectResults({"conv", s.attributes(), {image, kernel, absent()}, {{DType::f32, s.result()}}}, {plain}, 1e-5);
+  expectResults({"conv", s.attributes(), {image, kernel, bias}, {{DType::f32, s.result()}}}, {biased}, 1e-5);
+}
+
+void testGradients(const Shape &s) {
+  Tensor image = random(s.image(), 1), kernel = random(s.kernel(), 2), gradient = random(s.result(), 3);
+  Values data = zeros(s.image()), weights = zeros(s.kernel());
+  eachProduct(s, [&](size_t i, size_t k, size_t r) {
+    data[i] += kernel.values[k] * gradient.values[r];
+    weights[k] += image.values[i] * gradient.values[r];
+  });
+  expectResults({"conv_data_grad", s.attributes(), {gradient, kernel}, {{DType::f32, s.image()}}}, {data}, 1e-5);
+  expectResults({"conv_weight_grad", s.attributes(), {gradient, image}, {{DType::f32, s.kernel()}}}, {weights}, 1e-5);
+}
+
 TEST(Window, Convolutions) {
-  for (const Shape &s : convolutions()) {
-    Tensor image = random(s.image(), 1), kernel = random(s.kernel(), 2), bias = random({s.groups * s.filters}, 3);
-    Values plain = zeros(s.result()), biased;
-    eachProduct(s, [&](size_t i, size_t k, size_t r) { plain[r] += image.values[i] * kernel.values[k]; });
-    int64_t each = s.out(0) * s.out(1);
-    for (size_t r = 0; r < plain.size(); ++r)
-      biased.push_back(plain[r] + bias.values[r / static_cast<size_t>(each) % bias.values.size()]);
-    expectResults({"conv", s.attributes(), {image, kernel, absent()}, {{DType::f32, s.result()}}}, {plain}, 1e-5);
-    expectResults({"conv", s.attributes(), {image, kernel, bias}, {{DType::f32, s.result()}}}, {biased}, 1e-5);
-  }
+  for (const Shape &s : convolutions())
+    testConvolution(s);
 }
 
 TEST(Window, GradientsOfConvolutions) {
-  for (const Shape &s : convolutions()) {
-    Tensor image = random(s.image(), 1), kernel = random(s.kernel(), 2), gradient = random(s.result(), 3);
-    Values data = zeros(s.image()), weights = zeros(s.kernel());
-    eachProduct(s, [&](size_t i, size_t k, size_t r) {
-      data[i] += kernel.values[k] * gradient.values[r];
-      weights[k] += image.values[i] * gradient.values[r];
-    });
-    expectResults({"conv_data_grad", s.attributes(), {gradient, kernel}, {{DType::f32, s.image()}}}, {data}, 1e-5);
-    expectResults({"conv_weight_grad", s.attributes(), {gradient, image}, {{DType::f32, s.kernel()}}}, {weights}, 1e-5);
+  for (const Shape &s : convolutions())
+    testGradients(s);
+}
+
+/// Windows larger than the image, strides and dilations larger than the window, pads larger than both.
+TEST(Window, GroupsOfFewChannelsOfAnyWindow) {
+  std::mt19937 random(11);
+  const auto from = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
+  for (int tests = 0; tests < 24;) {
+    const auto pair = [&](int64_t least, int64_t most) { return Ints{from(least, most), from(least, most)}; };
+    const Shape s{from(1, 2), from(1, 3), from(1, 2), from(1, 3), from(1, 9), from(1, 40),
+                  pair(1, 5), pair(1, 4), pair(1, 3), pair(0, 6), pair(0, 6)};
+    const auto fits = [&](size_t d, int64_t in) {
+      return in + s.low[d] + s.high[d] > (s.size[d] - 1) * s.dilations[d];
+    };
+    if (!fits(0, s.height) || !fits(1, s.width))
+      continue;
+    ++tests;
+    testConvolution(s);
+    testGradients(s);
   }
 }
 
