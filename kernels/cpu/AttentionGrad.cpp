@@ -71,12 +71,12 @@ struct AttentionGrad {
   Layout keyLayout() const { return {call.keys, call.groups, 1, call.width}; }
   Layout valueLayout() const { return {call.keys, call.groups, 1, call.valueWidth}; }
 
-  /// Scores -> probabilities, also rounded where `narrow`; zero for a query that sees nothing.
-  void normalize(const Launch &launch, const ScoreBlock &block, float *scores, Bf16 *rounded) const {
+  /// buffers.probabilities: scores -> probabilities, also rounded where `narrow`; zero for a query that sees nothing.
+  void normalize(const Launch &launch, const ScoreBlock &block, const Buffers &buffers) const {
     const float *lse = launch.at<const float>(call.at.logsumexp) +
                        (block.batch * call.heads + block.head) * call.queries + block.query;
     for (int64_t row = 0; row < block.queries; ++row) {
-      float *line = scores + row * block.keys;
+      float *line = buffers.probabilities + row * block.keys;
       RowRange columns = call.columns(block, row);
       if (std::isinf(lse[row]) && lse[row] < 0)
         columns = {0, 0};
@@ -84,7 +84,7 @@ struct AttentionGrad {
       std::fill(line, line + columns.begin, 0.0f);
       std::fill(line + columns.end, line + block.keys, 0.0f);
       if (call.narrow)
-        vec::narrow(line, block.keys, false, rounded + row * block.keys);
+        vec::narrow(line, block.keys, false, buffers.rounded + row * block.keys);
     }
   }
 
@@ -130,7 +130,7 @@ struct AttentionGrad {
     const Bf16 *back = AttentionCall::rowsOf(launch, gradient, queryRow, call.valueWidth);
     call.multiplyScores(launch, block, buffers.probabilities);
     call.finishScores(launch, block, buffers.probabilities, buffers.capped, buffers.line);
-    normalize(launch, block, buffers.probabilities, buffers.rounded);
+    normalize(launch, block, buffers);
     if (group.dvalue.data)
       multiply({true, false, k, call.valueWidth, q, k, backStep, group.dvalue.rowStep}, 1, buffers.rounded, back, 1,
                group.dvalue.at(block.key, 0));
@@ -152,7 +152,7 @@ struct AttentionGrad {
     const float *key = group.key.at(block.key, 0), *value = group.value.at(block.key, 0);
     call.multiplyScores(block, {query, group.query.rowStep}, {key, group.key.rowStep}, buffers.probabilities);
     call.finishScores(launch, block, buffers.probabilities, buffers.capped, buffers.line);
-    normalize(launch, block, buffers.probabilities, buffers.rounded);
+    normalize(launch, block, buffers);
     if (group.dvalue.data)
       multiply({true, false, k, call.valueWidth, q, k, group.gradient.rowStep, group.dvalue.rowStep}, 1,
                buffers.probabilities, back, 1, group.dvalue.at(block.key, 0));

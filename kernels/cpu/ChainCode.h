@@ -17,7 +17,6 @@ struct Chain {
     std::string function; ///< one that ChainCode::knows
     std::vector<size_t> operands;
     bool isRounded = false; ///< to bf16
-    size_t results = 1;
   };
   struct Write {
     size_t value;

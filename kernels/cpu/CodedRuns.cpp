@@ -99,7 +99,7 @@ private:
 
   void addOperation(CodedRun &run, Chain &chain, size_t instruction, const std::vector<size_t> &numbers) const {
     const Instruction &one = instructions[instruction];
-    Chain::Operation operation{functionOf(one), {}, false, one.results()};
+    Chain::Operation operation{functionOf(one), {}, false};
     operation.isRounded = one.type == DType::bf16 && !keepsType(operation.function);
     for (size_t value : one.operands)
       operation.operands.push_back(numbers[value]);

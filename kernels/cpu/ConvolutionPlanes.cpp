@@ -34,6 +34,8 @@ struct Layout {
 
   int64_t floats() const { return product(step) * product(extent); }
   int64_t line() const { return extent[2]; }
+  /// Where a layer begins.
+  int64_t layer(int64_t i) const { return i * extent[1] * extent[2]; }
 
   /// Of element 0 of the plane moved so far on: where it lies.
   int64_t at(const Sizes &moved) const {
@@ -104,14 +106,17 @@ struct ByPlanes : Convolution {
   }
   static float *endWithLanes(float *end) { return std::fill_n(end, kWindowLanes, 0.0F); }
 
-  /// Calls body(plane) for so many of them, small ones several at a time.
-  void eachPlane(const Launch &launch, int64_t planes, auto body) const {
+  static Scratch scratchOf(int64_t floats) { return {.own = sizeof(float) * static_cast<uint64_t>(floats)}; }
+
+  /// Calls body(i, j, k) for all planes of so many by so many by so many, small ones several at a time.
+  void eachPlane(const Launch &launch, const Sizes &counts, auto body) const {
+    const int64_t planes = product(counts);
     const int64_t most =
         std::max<int64_t>(1, kTaskElements / std::max(windows().imagePlaces(), windows().resultPlaces()));
     const int64_t together = std::clamp<int64_t>(planes / kTasks, 1, most);
     launch.pool.parallelFor(ceilDivide(planes, together), [&](int64_t task) {
       for (int64_t plane = task * together; plane < std::min(planes, (task + 1) * together); ++plane)
-        body(plane);
+        body(plane / counts[2] / counts[1], plane / counts[2] % counts[1], plane % counts[2]);
     });
   }
 
@@ -119,8 +124,8 @@ struct ByPlanes : Convolution {
   static void sumLayers(const Layout &layout, const float *planes, std::span<const int64_t> taps, const float *weights,
                         float start, const Sizes &sizes, float *out) {
     for (int64_t i = 0; i < sizes[0]; ++i)
-      windowSums({planes + i * layout.extent[1] * layout.line(), taps, layout.line()}, weights, start, sizes[1],
-                 sizes[2], out + i * sizes[1] * sizes[2]);
+      windowSums({planes + layout.layer(i), taps, layout.line()}, weights, start, sizes[1], sizes[2],
+                 out + i * sizes[1] * sizes[2]);
   }
 };
 
@@ -148,13 +153,11 @@ struct Forward : ByPlanes {
     return shape.channels * layout.floats() + kWindowLanes + windows().imagePlaces() + shape.depth() +
            windows().resultPlaces();
   }
-  Scratch scratch() const { return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats())}; }
+  Scratch scratch() const { return scratchOf(scratchFloats()); }
 
   Status operator()(const Launch &launch) const {
-    const int64_t planes = shape.groups * shape.filters;
-    eachPlane(launch, shape.batch * planes, [&](int64_t part) {
-      filter(launch, part / planes, part % planes / shape.filters, part % shape.filters);
-    });
+    eachPlane(launch, {shape.batch, shape.groups, shape.filters},
+              [&](int64_t n, int64_t group, int64_t m) { filter(launch, n, group, m); });
     return {};
   }
 };
@@ -251,13 +254,11 @@ struct DataGrad : ByPlanes {
     return shape.filters * (layout.floats() + shape.depth() + windows().places()) + kWindowLanes +
            windows().resultPlaces() + 2 * windows().imagePlaces();
   }
-  Scratch scratch() const { return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats())}; }
+  Scratch scratch() const { return scratchOf(scratchFloats()); }
 
   Status operator()(const Launch &launch) const {
-    const int64_t planes = shape.groups * shape.channels;
-    eachPlane(launch, shape.batch * planes, [&](int64_t part) {
-      channel(launch, part / planes, part % planes / shape.channels, part % shape.channels);
-    });
+    eachPlane(launch, {shape.batch, shape.groups, shape.channels},
+              [&](int64_t n, int64_t group, int64_t c) { channel(launch, n, group, c); });
     return {};
   }
 };
@@ -281,8 +282,8 @@ struct WeightGrad : ByPlanes {
       lay(launch, image, planeOf(n, group, c), layout, plane, planes);
       lay(launch, gradient, resultOf(n, group, m), factors, plane, slopes);
       for (int64_t i = 0; i < windows().result[0]; ++i)
-        windowDots({planes + i * layout.extent[1] * layout.line(), taps, layout.line()},
-                   slopes + i * factors.extent[1] * factors.line(), windows().result[1], factors.line(), sums);
+        windowDots({planes + layout.layer(i), taps, layout.line()}, slopes + factors.layer(i), windows().result[1],
+                   factors.line(), sums);
     }
     float *dots = planes; // which are done with
     for (int64_t tap = 0; tap < windows().places(); ++tap)
@@ -294,12 +295,11 @@ struct WeightGrad : ByPlanes {
     return layout.floats() + kWindowLanes + std::max(windows().imagePlaces(), windows().resultPlaces()) +
            factors.floats() + kWindowLanes * windows().places();
   }
-  Scratch scratch() const { return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats())}; }
+  Scratch scratch() const { return scratchOf(scratchFloats()); }
 
   Status operator()(const Launch &launch) const {
-    const int64_t each = shape.filters * shape.channels;
-    eachPlane(launch, shape.groups * each,
-              [&](int64_t part) { window(launch, part / each, part % each / shape.channels, part % shape.channels); });
+    eachPlane(launch, {shape.groups, shape.filters, shape.channels},
+              [&](int64_t group, int64_t m, int64_t c) { window(launch, group, m, c); });
     return {};
   }
 };

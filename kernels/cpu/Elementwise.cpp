@@ -113,12 +113,17 @@ bool isCoded(const Signature &call, size_t reads) {
          });
 }
 
-/// A call as an expression of it alone.
-Signature expressionOfOne(const Signature &call, size_t reads) {
-  Instruction one{call.kernel, "", {}, call.operands[reads].type};
+/// By which attribute's value a call chooses its function; empty: by none.
+std::string choiceIn(const Signature &call) {
   for (const std::string_view attribute : kChoices)
     if (std::string value = call.text(attribute); !value.empty())
-      one.choice = value;
+      return value;
+  return "";
+}
+
+/// A call as an expression of it alone.
+Signature expressionOfOne(const Signature &call, size_t reads) {
+  Instruction one{call.kernel, choiceIn(call), {}, call.operands[reads].type};
   Expression expression;
   for (size_t i = 0; i < call.operands.size(); ++i)
     (i < reads ? one.operands : expression.results).push_back(i);
@@ -135,9 +140,8 @@ bool keepsType(std::string_view function) {
 }
 
 std::string functionName(const Signature &call) {
-  for (const std::string_view attribute : kChoices)
-    if (std::string value = call.text(attribute); !value.empty())
-      return call.kernel + "." + value;
+  if (const std::string choice = choiceIn(call); !choice.empty())
+    return call.kernel + "." + choice;
   return call.kernel == "gelu" ? "gelu.erf" : call.kernel;
 }
 

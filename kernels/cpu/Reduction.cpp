@@ -144,12 +144,18 @@ template <typename C> struct Reduce {
     }
   }
 
+  /// How many lanes so many elements are folded into.
+  static int64_t lanesOf(int64_t elements) {
+    int64_t used = kLanes;
+    while (used / 2 >= elements)
+      used /= 2;
+    return used;
+  }
+
   S single(const void *operand, int64_t base, int64_t begin, int64_t end) const {
     C row[kColumns];
     S lanes[kLanes];
-    int64_t used = kLanes;
-    while (used / 2 >= end - begin)
-      used /= 2;
+    const int64_t used = lanesOf(end - begin);
     std::fill(lanes, lanes + used, neutral<S>(kind));
     const int64_t run = reduced.sizes.empty() ? 1 : reduced.sizes.back();
     const int64_t stride = reduced.sizes.empty() ? 1 : reduced.strides.back();
@@ -176,9 +182,7 @@ template <typename C> struct Reduce {
     C row[kLanes * kShort];
     S lanes[kLanes][kShort];
     const C *in = bring(launch.operands[0], first * count, 1, width * count, row);
-    int64_t used = kLanes;
-    while (used / 2 >= count)
-      used /= 2;
+    const int64_t used = lanesOf(count);
     for (int64_t lane = 0; lane < used; ++lane)
       std::fill_n(lanes[lane], width, neutral<S>(kind));
     for (int64_t lane = 0; lane < count; ++lane) {

@@ -1,5 +1,5 @@
 // Loops over rows of f32 in whole Highway vectors, the last and partial one through padded copies: every element goes
-// through the same arithmetic wherever it stands. Included once a target, after VectorMath-inl.h.
+// through the same arithmetic wherever it stands. Included once a target.
 #if defined(MT_KERNELS_CPU_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef MT_KERNELS_CPU_ROWS_INL_H
 #undef MT_KERNELS_CPU_ROWS_INL_H
@@ -19,7 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// Fewer floats than a vector has, with zeros behind them, to and from a vector in memory.
+/// Fewer floats than a vector has: with zeros behind them to a vector in memory, and of a vector to where no more than
+/// they may be written.
 HWY_INLINE void bringRest(const float *from, int64_t count, float *padded) {
 #if HWY_TARGET <= HWY_AVX2 // which reads no more than a mask says
   hn::Store(hn::MaskedLoad(hn::FirstN(D(), static_cast<size_t>(count)), D(), from), D(), padded);
@@ -28,10 +29,12 @@ HWY_INLINE void bringRest(const float *from, int64_t count, float *padded) {
   std::memcpy(padded, from, static_cast<size_t>(count) * sizeof(float));
 #endif
 }
-HWY_INLINE void putRest(const float *padded, int64_t count, float *to) {
+HWY_INLINE void putRest(V values, int64_t count, float *to) {
 #if HWY_TARGET <= HWY_AVX2
-  hn::BlendedStore(hn::Load(D(), padded), hn::FirstN(D(), static_cast<size_t>(count)), D(), to);
+  hn::BlendedStore(values, hn::FirstN(D(), static_cast<size_t>(count)), D(), to);
 #else
+  HWY_ALIGN float padded[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(values, D(), padded);
   std::memcpy(to, padded, static_cast<size_t>(count) * sizeof(float));
 #endif
 }
@@ -61,7 +64,7 @@ HWY_INLINE void inVectors(const float *const *in, float *const *out, int64_t cou
     to[k] = padded[In + k];
   step(from, to);
   for (int k = 0; k < Out; ++k)
-    putRest(padded[In + k], count - i, out[k] + i);
+    putRest(hn::Load(D(), padded[In + k]), count - i, out[k] + i);
 }
 
 template <int In, class Term> HWY_INLINE V termAt(const float *const *in, int64_t i, Term term) {

@@ -3,8 +3,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/WindowSums.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/cpu/VectorMath-inl.h"
-
 #include "kernels/cpu/Rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,7 +11,7 @@ namespace HWY_NAMESPACE {
 
 /// A tile of Rows rows and Across vectors, whose sums stay in registers. Of the last vector `last` lanes are stored.
 template <int Rows, int Across>
-void sumTile(const WindowTaps &taps, int64_t offset, const float *weights, float start, int64_t width, size_t last,
+void sumTile(const WindowTaps &taps, int64_t offset, const float *weights, float start, int64_t width, int64_t last,
              float *out) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -31,14 +29,14 @@ void sumTile(const WindowTaps &taps, int64_t offset, const float *weights, float
   for (int row = 0; row < Rows; ++row, out += width) {
     for (int k = 0; k < Across - 1; ++k)
       hn::StoreU(sums[row][k], d, out + k * lanes);
-    hn::BlendedStore(sums[row][Across - 1], hn::FirstN(d, last), d, out + (Across - 1) * lanes);
+    putRest(sums[row][Across - 1], last, out + (Across - 1) * lanes);
   }
 }
 
 /// Rows in tiles that become lower at the end, all of a row one after another.
 template <int Rows, int Across>
 void sumColumns(const WindowTaps &taps, int64_t row, int64_t rows, int64_t x, const float *weights, float start,
-                int64_t width, size_t last, float *out) {
+                int64_t width, int64_t last, float *out) {
   for (; row + Rows <= rows; row += Rows)
     sumTile<Rows, Across>(taps, row * taps.line + x, weights, start, width, last, out + row * width + x);
   if constexpr (Rows > 1)
@@ -50,7 +48,7 @@ void windowSums(const WindowTaps &taps, const float *weights, float start, int64
   for (int64_t x = 0; x < width;) {
     const int64_t left = width - x, across = left > 3 * lanes ? 4 : left > lanes ? 2 : 1;
     const int64_t columns = left < across * lanes ? left : across * lanes;
-    const auto last = static_cast<size_t>(columns - (across - 1) * lanes);
+    const int64_t last = columns - (across - 1) * lanes;
     if (across == 4)
       sumColumns<2, 4>(taps, 0, rows, x, weights, start, width, last, out);
     else if (across == 2)

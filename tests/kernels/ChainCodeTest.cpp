@@ -118,7 +118,7 @@ TEST(ChainCode, GivesTheBitsOfRowFunctions) {
           value = widen(halves[k].back());
         }
       const std::vector<std::vector<float>> want = byRows(function, operands);
-      Chain chain{std::vector<bool>(operands.size(), inBf16), {{function.name, {}, false, function.results}}, {}};
+      Chain chain{std::vector<bool>(operands.size(), inBf16), {{function.name, {}, false}}, {}};
       for (size_t k = 0; k < operands.size(); ++k)
         chain.operations[0].operands.push_back(k);
       for (size_t r = 0; r < function.results; ++r) {
