@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-LARGE = ("Bf16.AttentionAndGradient:Bf16.Matmul:Experts.ProductsAndGradients:AttentionBlocks.Forward:AttentionBlocks.Gradient:"
+LARGE = ("Bf16.AttentionAndGradient:Bf16.Matmul:AttentionBlocks.Forward:AttentionBlocks.Gradient:"
          "CudaParts.GradientsOfAttentionAreThoseOfTheWhole:Loss.CrossEntropyOfManyClasses")
 NAMESPACE = "mt::kernels::cuda::"
 
