@@ -30,7 +30,7 @@ run_suite() {
 }
 
 run_suite fast "$jobs" --label-exclude slow
-run_suite slow "$((jobs < 2 ? 1 : 2))" --label-regex slow # most of them fill one core
+run_suite slow "$((jobs < 2 ? 1 : 3))" --label-regex slow # most of them fill one core at most
 sort -u "$reasons" | sed 's/^/skipped: /'
 echo "$passed passed, $skipped skipped, $failed failed"
 [ "$failed" = 0 ]

@@ -39,9 +39,9 @@ constexpr int64_t kProposals = 300, kProposalsOfFew = 4000;
 /// That is for so many layers and more. With fewer annealing may take longer, so many times at most: packing them, and
 /// searching again if that fails, takes less.
 constexpr double kUsualLayers = 70, kFewLayers = 1.5;
-/// A share of all this is enough for fewer layers than so many, at least such a one: with half of it, steps of 24
-/// random models of 3 to 12 layers were 0.1 % longer in the mean, and found in 6 tenths of the time.
-constexpr double kManyChoices = 32, kLeastEffort = 0.5;
+/// Seconds of a step, as it is with least memory, from which on a search may cost all this; for shorter steps a share
+/// by their length, but at least such a one: a part of a step that passes in a millisecond is not worth looking for.
+constexpr double kLongStep = 0.1, kLeastEffort = 1. / 64;
 /// How much slower decisions may be, as a share of what a layer takes of a step, that annealing begins and ends with.
 constexpr double kHot = 0.12, kCold = 4e-3;
 /// Layers at either end that may be cut in parts, and one in how many proposals changes that.
@@ -96,7 +96,7 @@ public:
     if (constraints.thorough) {
       tryLimits();
       anneal(again ? kAnnealOn : kAnneal);
-      allowed = simulated + effort(kClimbAfter);
+      allow(kClimbAfter);
       climb(kRounds);
       tryPairs();
     }
@@ -158,11 +158,10 @@ public:
   }
 
 private:
-  /// Of what a search of many layers may cost.
-  int64_t effort(int64_t most) const {
-    const double share = static_cast<double>(model.layers.size()) / kManyChoices;
-    return static_cast<int64_t>(static_cast<double>(most) * std::clamp(share, kLeastEffort, 1.0));
-  }
+  /// Of what a search for long steps may cost.
+  int64_t effort(int64_t most) const { return static_cast<int64_t>(static_cast<double>(most) * share); }
+  /// From now on, in commands.
+  void allow(int64_t most) { allowed = simulated + effort(most); }
   bool isFar() const { return timing.expected > kFarFrom * constraints.enough; }
 
   /// Gives back what cost no time.
@@ -197,6 +196,7 @@ private:
   Timing timing;
   int64_t simulations = 0;
   int64_t simulated = 0, allowed = INT64_MAX; ///< commands: those that were, and those that may be while it climbs
+  double share = 1;                           ///< of its allowances that it may use
   std::unordered_map<std::string, double> tried; ///< seconds of steps by keyOf(decisions); infinity: too large
 
   /// A decision that any number of objects may take, from the one whose bytes are there for the shortest time on.
@@ -272,6 +272,7 @@ private:
       }
     }
     waitUntilNeeded();
+    share = std::clamp(timing.expected / kLongStep, kLeastEffort, 1.0);
   }
   /// What comes early takes room that others wait for.
   void waitUntilNeeded() {
@@ -725,7 +726,7 @@ private:
     best.distance = least.best.distance;
     openUpdates();
     border = before.border;
-    allowed = simulated + effort(kClimbOn);
+    allow(kClimbOn);
     for (size_t i = 0; i < axes.size(); ++i) // another micro-batch may allow for fewer
       axes[i].now = std::min(before.reached[i], axes[i].most);
     timing = evaluate(best);
@@ -953,7 +954,7 @@ private:
 
   /// Where layers are few, all decisions that differ from the best in one layer or two, until none of them is faster.
   void tryPairs() {
-    allowed = simulated + effort(kClimbPairs);
+    allow(kClimbPairs);
     while (simulated <= allowed && tryPairsOnce())
       ;
   }

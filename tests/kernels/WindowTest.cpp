@@ -321,16 +321,22 @@ TEST(Experts, ProductsAndGradients) {
         expectResults({"expert_matmul", attributes, {lhs, weight, experts}, {{DType::f32, dy.dims}}}, {product}, 1e-5);
         expectResults({"expert_matmul_grad", attributes, {dy, lhs, experts}, {{DType::f32, matrices}}}, {gradient},
                       1e-5);
-        Tensor narrow = random(lhs.dims, 1, 1, DType::bf16), slope = random(dy.dims, 4, 1, DType::bf16);
-        for (DType result : {DType::bf16, DType::f32}) {
-          expectNarrow({"expert_matmul",
-                        attributes,
-                        {narrow, random(matrices, 3, 1, DType::bf16), experts},
-                        {{result, dy.dims}}},
-                       1, 1e-5);
-          expectNarrow({"expert_matmul_grad", attributes, {slope, narrow, experts}, {{result, matrices}}}, 1, 1e-5);
-        }
       }
+}
+
+TEST(Experts, NarrowProductsAndGradients) {
+  for (const Experts &e : kExperts)
+    for (int64_t transposed : {0, 1}) {
+      Dims matrices = transposed ? Dims{e.count, e.columns, e.depth} : Dims{e.count, e.depth, e.columns};
+      Tensor lhs = random({e.rows, e.depth}, 1, 1, DType::bf16), weight = random(matrices, 3, 1, DType::bf16),
+             experts = integers({e.rows}, 0, std::max<int64_t>(1, e.count - 1), 2, DType::i64),
+             dy = random({e.rows, e.columns}, 4, 1, DType::bf16);
+      Attributes attributes = {{"transposed", transposed}};
+      for (DType result : {DType::bf16, DType::f32}) {
+        expectNarrow({"expert_matmul", attributes, {lhs, weight, experts}, {{result, dy.dims}}}, 1, 1e-5);
+        expectNarrow({"expert_matmul_grad", attributes, {dy, lhs, experts}, {{result, matrices}}}, 1, 1e-5);
+      }
+    }
 }
 
 TEST(Experts, OutOfRange) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csetjmp>
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
@@ -41,6 +40,10 @@ constexpr size_t kMostPages = 1 << 14;
 thread_local const std::vector<Range> *scopeOfThread = nullptr;
 const std::vector<Range> kNone;
 
+/// Where a fiber is left and gone on: by the compiler's own functions, which save no registers that need no saving.
+using Place = void *[5];
+[[noreturn, gnu::noinline]] void goTo(Place &place) { __builtin_longjmp(place, 1); }
+
 struct Fiber {
   enum State : uint8_t { idle, running, ready, atBarrier, atShuffle } state = idle;
   bool fresh = true; ///< has never run, or was left where it was
@@ -55,7 +58,7 @@ struct Fiber {
 #ifdef __SANITIZE_ADDRESS__
   void *fake = nullptr;
 #endif
-  jmp_buf place = {};
+  Place place = {};
   ucontext_t context = {};
 };
 
@@ -193,7 +196,8 @@ private:
   std::vector<Fiber> fibers;
   std::byte *stacks = nullptr;
   Fiber *current = nullptr;
-  jmp_buf main = {};
+  Place main = {};
+  bool wasWrong = false;
   std::function<void()> run;
   std::string symbol, place, pending;
   const std::vector<Range> *ranges = nullptr;
@@ -336,7 +340,7 @@ private:
   //-- fibers --------------------------------------------------------------------------------------------------------
 
   /// Lets a fiber run until it waits or has nothing left to do. False: what it did was wrong.
-  bool resume(Fiber &fiber) {
+  [[gnu::noinline]] bool resume(Fiber &fiber) {
     current = &fiber;
     if (fiber.state == Fiber::ready)
       builtins.thread = fiber.index;
@@ -344,10 +348,10 @@ private:
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_start_switch_fiber(&mainFake, fiber.stack, kStackBytes);
 #endif
-    const int how = _setjmp(main);
-    if (how == 0) {
+    wasWrong = false;
+    if (__builtin_setjmp(main) == 0) {
       if (!current->fresh)
-        _longjmp(current->place, 1);
+        goTo(current->place);
       current->fresh = false;
       getcontext(&current->context);
       current->context.uc_stack = {current->stack, 0, kStackBytes};
@@ -360,7 +364,7 @@ private:
     __sanitizer_finish_switch_fiber(mainFake, nullptr, nullptr);
 #endif
     current = nullptr;
-    return how == 1;
+    return !wasWrong;
   }
 
   /// What each fiber does: thread after thread, as long as some have not begun.
@@ -380,7 +384,7 @@ private:
         --alive;
       }
       idle.push_back(current);
-      leave(Fiber::idle, 1);
+      leave(Fiber::idle);
     }
   }
   void block(Fiber::State state) {
@@ -388,16 +392,16 @@ private:
       wrong(std::exchange(pending, {}));
     if (state == Fiber::atBarrier)
       atBarrier.push_back(current);
-    leave(state, 1);
+    leave(state);
   }
   /// Back to resume(), and from there on again at some time.
-  void leave(Fiber::State state, int how) {
+  [[gnu::noinline]] void leave(Fiber::State state) {
     current->state = state;
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_start_switch_fiber(&current->fake, mainStack, mainStackBytes);
 #endif
-    if (_setjmp(current->place) == 0)
-      _longjmp(main, how);
+    if (__builtin_setjmp(current->place) == 0)
+      goTo(main);
     arrive();
   }
   void arrive() {
@@ -416,7 +420,8 @@ private:
     place = fmt::format(", block {}, thread {}", builtins.block.x,
                         y || z ? fmt::format("({}, {}, {})", x, y, z) : std::to_string(x));
     note(std::exchange(what, {})); // it is not destroyed
-    leave(Fiber::running, 2);      // and never on again
+    wasWrong = true;
+    leave(Fiber::running); // and never on again
   }
 
   //-- accesses ------------------------------------------------------------------------------------------------------
