@@ -5,14 +5,14 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;
 
+} // namespace
+
 uint64_t elements(const onnx::TensorProto &tensor) {
   uint64_t count = 1;
   for (int64_t dim : tensor.dims())
     count *= static_cast<uint64_t>(dim);
   return count;
 }
-
-} // namespace
 
 void addExternal(onnx::TensorProto &tensor, const std::string &key, const std::string &value) {
   onnx::StringStringEntryProto *entry = tensor.add_external_data();

@@ -41,6 +41,8 @@ private:
   uint64_t seed, end = 0;
 };
 
+/// How many numbers a tensor of these dims has.
+uint64_t elements(const onnx::TensorProto &tensor);
 /// Appends one entry of `tensor`'s external data.
 void addExternal(onnx::TensorProto &tensor, const std::string &key, const std::string &value);
 /// The value of such an entry, or an empty text.

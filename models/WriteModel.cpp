@@ -13,13 +13,6 @@ namespace {
 
 constexpr uint64_t kBlock = 1 << 18; ///< elements generated at a time
 
-uint64_t elements(const onnx::TensorProto &tensor) {
-  uint64_t count = 1;
-  for (int64_t dim : tensor.dims())
-    count *= static_cast<uint64_t>(dim);
-  return count;
-}
-
 template <typename T> T number(const onnx::TensorProto &tensor, const char *key) {
   const std::string text = externalValue(tensor, key);
   T value = 0;

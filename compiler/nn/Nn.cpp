@@ -33,6 +33,8 @@ void Gradients::add(OpBuilder &builder, Value value, Value gradient) {
 
 ArrayRef<int64_t> mt::nn::shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
+bool mt::nn::isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
+
 RankedTensorType mt::nn::tensorOf(ArrayRef<int64_t> shape, Type element) { return RankedTensorType::get(shape, element); }
 
 std::optional<SmallVector<int64_t>> mt::nn::broadcastShapes(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {

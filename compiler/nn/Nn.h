@@ -64,6 +64,8 @@ inline constexpr int64_t kConstantLimit = 64 * 1024;
 /// The shape of `type`, which is a statically shaped tensor.
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
 mlir::RankedTensorType tensorOf(llvm::ArrayRef<int64_t> shape, mlir::Type element);
+/// Whether its elements are floating-point numbers.
+bool isReal(mlir::Value value);
 /// NumPy's broadcast of two shapes; none if they do not agree.
 std::optional<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 /// A splat constant of `value`, converted to the element type of `type`.

@@ -16,8 +16,6 @@ int64_t productOf(ArrayRef<int64_t> sizes) {
   return product;
 }
 
-bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
-
 constexpr const char *kBetween = "combines rows with one another";
 constexpr const char *kOverRows = "works along the rows";
 constexpr const char *kByPlace = "treats rows by their place in the batch";

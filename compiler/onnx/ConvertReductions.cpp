@@ -66,8 +66,8 @@ Value reduceBy(NodeContext &node, Value value, StringRef kind, const Reduction &
   return empty && reduced ? ofNothing(node, reduced, kind) : reduced;
 }
 
-enum class Kind : uint8_t { sum, mean, max, min, prod };
-template <Kind kind> LogicalResult plain(NodeContext &node) {
+enum class ReduceKind : uint8_t { sum, mean, max, min, prod };
+template <ReduceKind kind> LogicalResult plain(NodeContext &node) {
   constexpr const char *names[] = {"sum", "mean", "max", "min", "prod"};
   Value value = node.input(0);
   auto reduction = value ? reductionOf(node, value) : std::nullopt;
@@ -115,11 +115,11 @@ LogicalResult logSumExp(NodeContext &node) {
 } // namespace
 
 void addReductions(Converters &table) {
-  table.add("ReduceSum", plain<Kind::sum>);
-  table.add("ReduceMean", plain<Kind::mean>);
-  table.add("ReduceMax", plain<Kind::max>);
-  table.add("ReduceMin", plain<Kind::min>);
-  table.add("ReduceProd", plain<Kind::prod>);
+  table.add("ReduceSum", plain<ReduceKind::sum>);
+  table.add("ReduceMean", plain<ReduceKind::mean>);
+  table.add("ReduceMax", plain<ReduceKind::max>);
+  table.add("ReduceMin", plain<ReduceKind::min>);
+  table.add("ReduceProd", plain<ReduceKind::prod>);
   table.add("ReduceL1", l1);
   table.add("ReduceL2", l2);
   table.add("ReduceSumSquare", sumSquare);

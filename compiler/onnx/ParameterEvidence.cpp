@@ -13,7 +13,6 @@ namespace {
 /// What a value depends on: stored tensors only; positions and token ids too; activations.
 enum class Nature : uint8_t { fixed, position, data };
 
-bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
 bool isLookup(Operation *op) {
   return isa<nn::EmbeddingOp, nn::GatherOp, nn::GatherNdOp, nn::GatherElementsOp>(op);
 }
@@ -63,14 +62,14 @@ private:
 void Evidence::findReaching() {
   Block &body = function.getBody().front();
   for (Value result : body.getTerminator()->getOperands())
-    if (isReal(result))
+    if (nn::isReal(result))
       reaching.insert(result);
   for (Operation &op : llvm::reverse(body.without_terminator())) {
     bool reached = llvm::any_of(op.getResults(), [&](Value result) { return reaching.contains(result); });
     if (!reached || op.hasTrait<nn::Flat>())
       continue;
     for (Value operand : op.getOperands())
-      if (isReal(operand))
+      if (nn::isReal(operand))
         reaching.insert(operand);
   }
 }
@@ -79,7 +78,7 @@ Nature Evidence::natureOf(Operation *op, Value result) {
   Nature nature = isa<nn::IotaOp, nn::CumsumOp>(op) ? Nature::position : Nature::fixed; // positions are counted, too
   for (Value operand : op->getOperands())
     nature = std::max(nature, natures.lookup(operand));
-  if (!isReal(result))
+  if (!nn::isReal(result))
     return std::min(nature, Nature::position);
   if (isLookup(op) && nature == Nature::position && natures.lookup(op->getOperand(0)) == Nature::fixed) {
     std::optional<size_t> table = rootOf(op->getOperand(0));
@@ -91,7 +90,9 @@ Nature Evidence::natureOf(Operation *op, Value result) {
 void Evidence::findNatures() {
   Block &body = function.getBody().front();
   for (BlockArgument argument : body.getArguments())
-    natures[argument] = indexOf.contains(argument) ? Nature::fixed : isReal(argument) ? Nature::data : Nature::position;
+    natures[argument] = indexOf.contains(argument) ? Nature::fixed
+                        : nn::isReal(argument)     ? Nature::data
+                                                   : Nature::position;
   for (Operation &op : body.without_terminator())
     for (Value result : op.getResults())
       natures[result] = natureOf(&op, result);
@@ -164,7 +165,7 @@ bool Evidence::isRawInput(Value value) const {
       return false;
     value = next;
   }
-  return isReal(value) && !indexOf.contains(value);
+  return nn::isReal(value) && !indexOf.contains(value);
 }
 
 bool Evidence::isWeightOfProduct(size_t index, OpOperand &use, Nature others) {

@@ -16,7 +16,7 @@ namespace {
 
 /// Steps that are run at most until one follows another as those before it did, and how near is the same.
 constexpr uint32_t kSteps = 12;
-constexpr double kNear = 1e-7;
+constexpr double kSame = 1e-7;
 /// What is on its way between devices through the host: places that a device has there, which are taken in the order of
 /// need.
 constexpr uint64_t kWays = 4;
@@ -653,7 +653,7 @@ private:
         ++begun;
         if (begun >= 4) {
           const double last = period(begun - 2), before = period(begun - 3);
-          if (std::abs(last - before) <= kNear * std::max(last, 1e-9) && settled == steps)
+          if (std::abs(last - before) <= kSame * std::max(last, 1e-9) && settled == steps)
             settled = begun - 2;
         }
       }

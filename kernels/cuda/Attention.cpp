@@ -19,10 +19,11 @@ Result<Run> prepareAttention(const Signature &call, Library &library) {
   return fused ? *fused : blocks;
 }
 
-constexpr Entry kEntries[] = {{"attention", prepareAttention}, {"attention_grad", prepareAttention}};
-
 } // namespace
 
-std::span<const Entry> attentionEntries() { return kEntries; }
+std::span<const Entry> attentionEntries() {
+  static constexpr Entry kEntries[] = {{"attention", prepareAttention}, {"attention_grad", prepareAttention}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

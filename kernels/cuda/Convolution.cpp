@@ -102,9 +102,6 @@ Result<Run> prepareConvolution(const Signature &call, Library &library) {
   return byGraph ? *byGraph : direct;
 }
 
-constexpr Entry kEntries[] = {
-    {"conv", prepareConvolution}, {"conv_data_grad", prepareConvolution}, {"conv_weight_grad", prepareConvolution}};
-
 } // namespace
 
 ConvolutionGraph ConvolutionGraph::of(const Signature &call) {
@@ -134,6 +131,10 @@ ConvolutionGraph ConvolutionGraph::of(const Signature &call) {
   return made;
 }
 
-std::span<const Entry> convolutionEntries() { return kEntries; }
+std::span<const Entry> convolutionEntries() {
+  static constexpr Entry kEntries[] = {
+      {"conv", prepareConvolution}, {"conv_data_grad", prepareConvolution}, {"conv_weight_grad", prepareConvolution}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

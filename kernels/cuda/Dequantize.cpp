@@ -20,10 +20,11 @@ Result<Run> prepareDequantize(const Signature &call, Library &) {
   });
 }
 
-constexpr Entry kEntries[] = {{"dequantize", prepareDequantize}};
-
 } // namespace
 
-std::span<const Entry> dequantizeEntries() { return kEntries; }
+std::span<const Entry> dequantizeEntries() {
+  static constexpr Entry kEntries[] = {{"dequantize", prepareDequantize}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

@@ -93,10 +93,12 @@ Result<Run> prepareExpertMatmulGrad(const Signature &call, Library &) {
                      way(expertMatmulGradCode(), kExpertRows, kExpertColumns)});
 }
 
-constexpr Entry kEntries[] = {{"expert_matmul", prepareExpertMatmul}, {"expert_matmul_grad", prepareExpertMatmulGrad}};
-
 } // namespace
 
-std::span<const Entry> expertEntries() { return kEntries; }
+std::span<const Entry> expertEntries() {
+  static constexpr Entry kEntries[] = {{"expert_matmul", prepareExpertMatmul},
+                                       {"expert_matmul_grad", prepareExpertMatmulGrad}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

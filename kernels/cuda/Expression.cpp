@@ -102,10 +102,11 @@ Result<Run> prepareExpression(const Signature &call, Library &) {
   return Run(std::move(made));
 }
 
-constexpr Entry kEntries[] = {{"elementwise", prepareExpression}};
-
 } // namespace
 
-std::span<const Entry> expressionEntries() { return kEntries; }
+std::span<const Entry> expressionEntries() {
+  static constexpr Entry kEntries[] = {{"elementwise", prepareExpression}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

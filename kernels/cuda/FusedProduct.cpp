@@ -74,10 +74,6 @@ Result<Run> prepareFusedProduct(const Signature &call, Library &library) {
   return whole ? whole : prepareParts(call, library);
 }
 
-constexpr Entry kEntries[] = {{"matmul_gelu", prepareFusedProduct},
-                              {"matmul_gelu_grad", prepareFusedProduct},
-                              {"matmul_sums", prepareFusedProduct}};
-
 } // namespace
 
 Result<Run> prepareParts(const Signature &call, Library &library) {
@@ -113,6 +109,11 @@ Result<Run> prepareEpilogue(const Signature &call, Blas &blas) {
   return Run(Whole{chosen, sizes, result, aside, shape.bias, sums ? call.operands[3].elements() : 0});
 }
 
-std::span<const Entry> fusedProductEntries() { return kEntries; }
+std::span<const Entry> fusedProductEntries() {
+  static constexpr Entry kEntries[] = {{"matmul_gelu", prepareFusedProduct},
+                                       {"matmul_gelu_grad", prepareFusedProduct},
+                                       {"matmul_sums", prepareFusedProduct}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

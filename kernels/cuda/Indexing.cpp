@@ -156,11 +156,6 @@ Result<Run> prepareScatterElements(const Signature &call, Library &) {
   });
 }
 
-constexpr Entry kEntries[] = {{"scatter", prepareScatter},    {"scatter_elements", prepareScatterElements},
-                              {"gather", prepareGather},      {"gather_grad", prepareAddBack},
-                              {"gather_nd", prepareGatherNd}, {"gather_elements", prepareGatherElements},
-                              {"embedding", prepareGather},   {"embedding_grad", prepareAddBack}};
-
 } // namespace
 
 ScatterKind scatterKindOf(const Signature &call) {
@@ -182,6 +177,12 @@ Status sortIndices(const Launch &launch, const Indices &indices, int64_t count, 
   return {};
 }
 
-std::span<const Entry> indexingEntries() { return kEntries; }
+std::span<const Entry> indexingEntries() {
+  static constexpr Entry kEntries[] = {{"scatter", prepareScatter},    {"scatter_elements", prepareScatterElements},
+                                       {"gather", prepareGather},      {"gather_grad", prepareAddBack},
+                                       {"gather_nd", prepareGatherNd}, {"gather_elements", prepareGatherElements},
+                                       {"embedding", prepareGather},   {"embedding_grad", prepareAddBack}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

@@ -201,10 +201,12 @@ Result<Run> prepareHead(const Signature &call, Library &library) {
   return Run(std::move(head));
 }
 
-constexpr Entry kEntries[] = {{"linear_cross_entropy", prepareHead}, {"linear_cross_entropy_grad", prepareHead}};
-
 } // namespace
 
-std::span<const Entry> headEntries() { return kEntries; }
+std::span<const Entry> headEntries() {
+  static constexpr Entry kEntries[] = {{"linear_cross_entropy", prepareHead},
+                                       {"linear_cross_entropy_grad", prepareHead}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

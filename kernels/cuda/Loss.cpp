@@ -73,13 +73,14 @@ Result<Run> prepareSquaredError(const Signature &call, Library &) {
   return Run(SquaredError{call.operands[0].elements(), Bound(call, 0), Bound(call, 1), Bound(call, 3), gradient});
 }
 
-constexpr Entry kEntries[] = {{"cross_entropy", prepareCrossEntropy},
-                              {"cross_entropy_grad", prepareCrossEntropy},
-                              {"squared_error", prepareSquaredError},
-                              {"squared_error_grad", prepareSquaredError}};
-
 } // namespace
 
-std::span<const Entry> lossEntries() { return kEntries; }
+std::span<const Entry> lossEntries() {
+  static constexpr Entry kEntries[] = {{"cross_entropy", prepareCrossEntropy},
+                                       {"cross_entropy_grad", prepareCrossEntropy},
+                                       {"squared_error", prepareSquaredError},
+                                       {"squared_error_grad", prepareSquaredError}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

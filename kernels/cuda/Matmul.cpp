@@ -84,10 +84,11 @@ Result<Run> prepareMatmul(const Signature &call, Library &library) {
   return Run(Matmul{product, at, sizes, result.elements() / shape.n, shape.n, bias.type, result.type, bias.present});
 }
 
-constexpr Entry kEntries[] = {{"matmul", prepareMatmul}, {"matmul_add", prepareMatmul}};
-
 } // namespace
 
-std::span<const Entry> matmulEntries() { return kEntries; }
+std::span<const Entry> matmulEntries() {
+  static constexpr Entry kEntries[] = {{"matmul", prepareMatmul}, {"matmul_add", prepareMatmul}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

@@ -95,13 +95,14 @@ Result<Run> prepareNormGrad(const Signature &call, Library &) {
                       centered ? Bound(call, gain + 4) : Bound(), 2, gain - 1});
 }
 
-constexpr Entry kEntries[] = {{"layer_norm", prepareNorm},
-                              {"layer_norm_grad", prepareNormGrad},
-                              {"rms_norm", prepareNorm},
-                              {"rms_norm_grad", prepareNormGrad}};
-
 } // namespace
 
-std::span<const Entry> normEntries() { return kEntries; }
+std::span<const Entry> normEntries() {
+  static constexpr Entry kEntries[] = {{"layer_norm", prepareNorm},
+                                       {"layer_norm_grad", prepareNormGrad},
+                                       {"rms_norm", prepareNorm},
+                                       {"rms_norm_grad", prepareNormGrad}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

@@ -34,14 +34,15 @@ Result<Run> prepareUpdate(const Signature &call, Library &) {
   });
 }
 
-constexpr Entry kEntries[] = {
-    {"adamw", prepareUpdate<adamwCode, 2, false>},     {"adamw_split", prepareUpdate<adamwCode, 2, true>},
-    {"sgd", prepareUpdate<sgdCode, 1, false>},         {"sgd_split", prepareUpdate<sgdCode, 1, true>},
-    {"lion", prepareUpdate<lionCode, 1, false>},       {"lion_split", prepareUpdate<lionCode, 1, true>},
-    {"replace", prepareUpdate<replaceCode, 0, false>}, {"replace_split", prepareUpdate<replaceCode, 0, true>}};
-
 } // namespace
 
-std::span<const Entry> optimizerEntries() { return kEntries; }
+std::span<const Entry> optimizerEntries() {
+  static constexpr Entry kEntries[] = {
+      {"adamw", prepareUpdate<adamwCode, 2, false>},     {"adamw_split", prepareUpdate<adamwCode, 2, true>},
+      {"sgd", prepareUpdate<sgdCode, 1, false>},         {"sgd_split", prepareUpdate<sgdCode, 1, true>},
+      {"lion", prepareUpdate<lionCode, 1, false>},       {"lion_split", prepareUpdate<lionCode, 1, true>},
+      {"replace", prepareUpdate<replaceCode, 0, false>}, {"replace_split", prepareUpdate<replaceCode, 0, true>}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

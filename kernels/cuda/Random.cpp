@@ -49,10 +49,11 @@ Result<Run> prepareRandom(const Signature &call, Library &) {
   return Run(Drawing{fixedOf(call, which, 0), 0, Bound(), Bound(call, 3)});
 }
 
-constexpr Entry kEntries[] = {{"dropout", prepareDropout}, {"random", prepareRandom}};
-
 } // namespace
 
-std::span<const Entry> randomEntries() { return kEntries; }
+std::span<const Entry> randomEntries() {
+  static constexpr Entry kEntries[] = {{"dropout", prepareDropout}, {"random", prepareRandom}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

@@ -219,10 +219,11 @@ Result<Run> prepareRecurrenceGrad(const Signature &call, Library &library) {
   return Run(std::move(made));
 }
 
-constexpr Entry kEntries[] = {{"recurrence", prepareRecurrence}, {"recurrence_grad", prepareRecurrenceGrad}};
-
 } // namespace
 
-std::span<const Entry> recurrenceEntries() { return kEntries; }
+std::span<const Entry> recurrenceEntries() {
+  static constexpr Entry kEntries[] = {{"recurrence", prepareRecurrence}, {"recurrence_grad", prepareRecurrenceGrad}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

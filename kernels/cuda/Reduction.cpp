@@ -98,10 +98,11 @@ Result<Run> prepareCumsum(const Signature &call, Library &) {
   });
 }
 
-constexpr Entry kEntries[] = {{"reduce", prepareReduce}, {"cumsum", prepareCumsum}};
-
 } // namespace
 
-std::span<const Entry> reductionEntries() { return kEntries; }
+std::span<const Entry> reductionEntries() {
+  static constexpr Entry kEntries[] = {{"reduce", prepareReduce}, {"cumsum", prepareCumsum}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

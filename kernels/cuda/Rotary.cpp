@@ -33,10 +33,11 @@ Result<Run> prepareRotary(const Signature &call, Library &) {
   return Run(Rotary{fixed, Bound(call, 0), Bound(call, 1), Bound(call, 2), Bound(call, 3)});
 }
 
-constexpr Entry kEntries[] = {{"rotary", prepareRotary}};
-
 } // namespace
 
-std::span<const Entry> rotaryEntries() { return kEntries; }
+std::span<const Entry> rotaryEntries() {
+  static constexpr Entry kEntries[] = {{"rotary", prepareRotary}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

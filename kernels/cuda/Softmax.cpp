@@ -28,11 +28,12 @@ Result<Run> prepareSoftmax(const Signature &call, Library &) {
                      Bound(call, 0), isGradient ? Bound(call, 1) : Bound(), Bound(call, isGradient ? 2 : 1)});
 }
 
-constexpr Entry kEntries[] = {
-    {"softmax", prepareSoftmax}, {"softmax_grad", prepareSoftmax}, {"log_softmax", prepareSoftmax}};
-
 } // namespace
 
-std::span<const Entry> softmaxEntries() { return kEntries; }
+std::span<const Entry> softmaxEntries() {
+  static constexpr Entry kEntries[] = {
+      {"softmax", prepareSoftmax}, {"softmax_grad", prepareSoftmax}, {"log_softmax", prepareSoftmax}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

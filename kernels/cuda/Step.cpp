@@ -58,14 +58,15 @@ Result<Run> prepareRunningStatistic(const Signature &call, Library &) {
   });
 }
 
-constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
-                              {"squared_norm_parts", prepareSquaredNormParts},
-                              {"pairwise_sum", prepareSum},
-                              {"tree_sum", prepareSum},
-                              {"running_statistic", prepareRunningStatistic}};
-
 } // namespace
 
-std::span<const Entry> stepEntries() { return kEntries; }
+std::span<const Entry> stepEntries() {
+  static constexpr Entry kEntries[] = {{"squared_norm", prepareSquaredNorm},
+                                       {"squared_norm_parts", prepareSquaredNormParts},
+                                       {"pairwise_sum", prepareSum},
+                                       {"tree_sum", prepareSum},
+                                       {"running_statistic", prepareRunningStatistic}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

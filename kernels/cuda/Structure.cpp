@@ -196,13 +196,14 @@ Result<Run> prepareIota(const Signature &call, Library &) {
   });
 }
 
-constexpr Entry kEntries[] = {
-    {"constant", prepareConstant},   {"iota", prepareIota},           {"cast", prepareCopy},   {"copy", prepareCopy},
-    {"transpose", prepareTranspose}, {"broadcast", prepareBroadcast}, {"slice", prepareSlice}, {"pad", preparePad},
-    {"concat", prepareConcat}};
-
 } // namespace
 
-std::span<const Entry> structureEntries() { return kEntries; }
+std::span<const Entry> structureEntries() {
+  static constexpr Entry kEntries[] = {
+      {"constant", prepareConstant},   {"iota", prepareIota},           {"cast", prepareCopy},   {"copy", prepareCopy},
+      {"transpose", prepareTranspose}, {"broadcast", prepareBroadcast}, {"slice", prepareSlice}, {"pad", preparePad},
+      {"concat", prepareConcat}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

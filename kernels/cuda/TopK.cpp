@@ -17,10 +17,11 @@ Result<Run> prepareTopK(const Signature &call, Library &) {
   });
 }
 
-constexpr Entry kEntries[] = {{"top_k", prepareTopK}};
-
 } // namespace
 
-std::span<const Entry> topKEntries() { return kEntries; }
+std::span<const Entry> topKEntries() {
+  static constexpr Entry kEntries[] = {{"top_k", prepareTopK}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

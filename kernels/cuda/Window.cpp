@@ -42,10 +42,11 @@ Result<Run> preparePoolGrad(const Signature &call, Library &) {
                   poolGradCode()});
 }
 
-constexpr Entry kEntries[] = {{"pool", preparePool}, {"pool_grad", preparePoolGrad}};
-
 } // namespace
 
-std::span<const Entry> windowEntries() { return kEntries; }
+std::span<const Entry> windowEntries() {
+  static constexpr Entry kEntries[] = {{"pool", preparePool}, {"pool_grad", preparePoolGrad}};
+  return kEntries;
+}
 
 } // namespace mt::kernels::cuda

@@ -18,7 +18,6 @@ bool isZero(Value value) {
   auto number = splatValue(value);
   return number && *number == 0;
 }
-bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 bool isBoolean(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(1); }
 } // namespace
 
@@ -357,7 +356,7 @@ ExpressionRef IndexEvaluator::zeroOrOne(Value tensor, const Indices &indices) co
   ExpressionRef found = element(tensor, indices);
   if (found->isTruth() || found->isConstant(0) || found->isConstant(1))
     return found;
-  return found->kind == Expression::load && !isReal(found->tensor) ? asBoolean(found) : nullptr;
+  return found->kind == Expression::load && !nn::isReal(found->tensor) ? asBoolean(found) : nullptr;
 }
 
 /// (1 - seen) * very negative, or a mask that is scaled together with the scores.
@@ -403,7 +402,7 @@ ExpressionRef IndexEvaluator::visibleWithin(Value mask, const Indices &indices) 
   auto at = [&](Value operand) { return broadcastIndices(operand, indices, shapeOf(mask)); };
   Operation *op = mask.getDefiningOp();
   if (auto cast = dyn_cast_or_null<CastOp>(op))
-    return isReal(cast.getOperand()) ? visible(cast.getOperand(), indices) : nullptr;
+    return nn::isReal(cast.getOperand()) ? visible(cast.getOperand(), indices) : nullptr;
   if (auto select = dyn_cast_or_null<SelectOp>(op)) {
     ExpressionRef condition = asBoolean(element(select.getCondition(), at(select.getCondition())));
     ExpressionRef yes = visible(select.getLhs(), at(select.getLhs())),

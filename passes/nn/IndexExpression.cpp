@@ -14,8 +14,6 @@ ExpressionRef make(Expression expression) { return std::make_shared<const Expres
 
 int64_t saturate(__int128 value) { return static_cast<int64_t>(std::clamp<__int128>(value, -kSaturated, kSaturated)); }
 
-bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
-
 /// What a predicate says with its sides exchanged.
 StringRef mirrored(StringRef predicate) {
   return llvm::StringSwitch<StringRef>(predicate)
@@ -168,7 +166,7 @@ ExpressionRef IndexEvaluator::negate(ExpressionRef a) const {
     return truth(a->isConstant(0));
   if (a->kind == Expression::negation)
     return a->left;
-  bool unordered = a->left && a->left->kind == Expression::load && isReal(a->left->tensor); // it may be no number
+  bool unordered = a->left && a->left->kind == Expression::load && nn::isReal(a->left->tensor); // it may be no number
   if (a->kind != Expression::compare || (unordered && a->predicate != "eq" && a->predicate != "ne"))
     return join(Expression::negation, a, nullptr);
   Expression negated = *a;

@@ -72,7 +72,6 @@ private:
     const unsigned bits = cast<IntegerType>(element).getWidth();
     return bits > 53 ? kMostNumber : bits == 1 ? 1 : (int64_t{1} << (bits - 1)) - 1;
   }
-  static bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
   bool spend(int64_t count) { return (steps += std::max<int64_t>(count, 1)) <= kMostSteps; }
 
   std::optional<Numbers> compute(Value value) {
@@ -107,7 +106,7 @@ private:
 
   static std::optional<Numbers> valuesOf(ConstantOp constant) {
     Numbers values;
-    if (isReal(constant)) {
+    if (nn::isReal(constant)) {
       for (const APFloat &value : cast<DenseElementsAttr>(constant.getValue()).getValues<APFloat>()) {
         if (!value.isInteger() || std::abs(value.convertToDouble()) > static_cast<double>(kMostNumber))
           return std::nullopt;
@@ -190,7 +189,7 @@ private:
 
   static std::optional<Numbers> reduced(ReduceOp op, const Numbers &in) {
     bool isSum = op.getKind() == "sum", isMost = op.getKind() == "max";
-    if ((!isSum && !isMost && op.getKind() != "min") || in.empty() || (isSum && isReal(op.getResult())))
+    if ((!isSum && !isMost && op.getKind() != "min") || in.empty() || (isSum && nn::isReal(op.getResult())))
       return std::nullopt; // sums round on the way
     ArrayRef<int64_t> shape = shapeOf(op.getOperand());
     SmallVector<int64_t> kept(shape), along;
@@ -269,7 +268,7 @@ private:
 
   std::optional<Numbers> elementwise(Operation *op, ArrayRef<const Numbers *> in) {
     ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
-    if (isa<DivOp, ModOp>(op) && isReal(op->getResult(0)))
+    if (isa<DivOp, ModOp>(op) && nn::isReal(op->getResult(0)))
       return std::nullopt;
     SmallVector<Numbers> operands;
     for (auto [operand, numbers] : llvm::zip(op->getOperands(), in)) {

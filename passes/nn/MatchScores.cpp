@@ -10,7 +10,6 @@ namespace {
 constexpr double kVeryNegative = -1e4;
 
 bool hasRank(ArrayRef<int64_t> shape) { return shape.size() >= 3 && shape.size() <= 6; }
-bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 
 /// Casts between float types, views that split or merge heads, and the guard that exporters put after a softmax:
 /// select(isnan(p), 0, p).
@@ -21,7 +20,7 @@ Value peelProbabilities(Value value) {
       value = view.getOperand();
       continue;
     }
-    if (auto cast = dyn_cast<CastOp>(op); cast && isReal(cast.getOperand())) {
+    if (auto cast = dyn_cast<CastOp>(op); cast && nn::isReal(cast.getOperand())) {
       value = cast.getOperand();
       continue;
     }
@@ -57,7 +56,7 @@ std::optional<Beside> besideSink(SliceOp slice) {
 /// A tensor times one with one number for all keys, or divided by it: both.
 std::optional<std::pair<Value, Value>> scaledByRow(Value value) {
   Operation *op = value.getDefiningOp();
-  if (!isa_and_nonnull<MulOp, DivOp>(op) || !isReal(value))
+  if (!isa_and_nonnull<MulOp, DivOp>(op) || !nn::isReal(value))
     return std::nullopt;
   Value lhs = op->getOperand(0), rhs = op->getOperand(1);
   auto isOne = [](Value number) { return shapeOf(number).empty() || shapeOf(number).back() == 1; };
@@ -133,7 +132,7 @@ private:
     if (auto view = dyn_cast_or_null<ReshapeOp>(op))
       return splitsHeads(shapeOf(view.getOperand()), shapeOf(value)) ? view.getOperand() : Value();
     if (auto cast = dyn_cast_or_null<CastOp>(op))
-      return isReal(cast.getOperand()) ? cast.getOperand() : Value();
+      return nn::isReal(cast.getOperand()) ? cast.getOperand() : Value();
     if (auto add = dyn_cast_or_null<AddOp>(op))
       return belowAdd(add);
     if (auto select = dyn_cast_or_null<SelectOp>(op))
