@@ -62,14 +62,28 @@ struct Fiber {
   ucontext_t context = {};
 };
 
-/// Who touched a byte last: threads of the launch from 1 on, and the interval between barriers, counted over all
-/// launches.
+/// Who touched bytes last: threads of the launch from 1 on, and the interval between barriers, counted over all launches.
 struct Cell {
   uint32_t writer = 0, written = 0, reader = 0, read = 0;
 };
 constexpr uint32_t kSeveral = UINT32_MAX;
 constexpr uintptr_t kPageBytes = 4096;
-using Page = std::array<Cell, kPageBytes>;
+/// A cell for so many bytes as accesses were aligned to so far.
+struct Page {
+  unsigned shift = 2; ///< their logarithm
+  std::vector<Cell> cells = std::vector<Cell>(kPageBytes >> shift);
+
+  /// Makes cells as small as an address, or a length, asks for.
+  void fit(uintptr_t at) {
+    for (; at & ((uintptr_t{1} << shift) - 1); --shift) {
+      std::vector<Cell> halves;
+      halves.reserve(2 * cells.size());
+      for (const Cell &cell : cells)
+        halves.insert(halves.end(), 2, cell);
+      cells = std::move(halves);
+    }
+  }
+};
 
 class Machine {
 public:
@@ -443,7 +457,7 @@ private:
     return nullptr;
   }
 
-  Cell &cellOf(uintptr_t at) {
+  Page &pageOf(uintptr_t at) {
     const uintptr_t number = at / kPageBytes;
     if (!recent.second || recent.first != number) {
       std::unique_ptr<Page> &page = pages[number];
@@ -451,7 +465,7 @@ private:
         page = std::make_unique<Page>();
       recent = {number, page.get()};
     }
-    return (*recent.second)[at % kPageBytes];
+    return *recent.second;
   }
 
   /// Whether an access of another thread in that interval is not ordered with one that is made now.
@@ -463,8 +477,11 @@ private:
 
   void mark(uintptr_t begin, uint64_t bytes, bool writes, bool inShared, const std::string &where) {
     const uint32_t self = firstThread + current->thread;
-    for (uintptr_t at = begin; at < begin + bytes; ++at) {
-      Cell &cell = cellOf(at);
+    for (uintptr_t at = begin; at < begin + bytes;) {
+      Page &page = pageOf(at);
+      page.fit(begin | bytes);
+      Cell &cell = page.cells[at % kPageBytes >> page.shift];
+      at += uintptr_t{1} << page.shift;
       if (inShared && !writes && cell.written < blockBegin)
         wrong(fmt::format("a read of {} that nothing of the block wrote", where));
       if (conflicts(cell.writer, cell.written, inShared))
