@@ -1,8 +1,9 @@
 # What keeps a full build short. Headers compiled once for many targets, and files of a library compiled a few at a time:
 # reading headers, and making the same of their templates, is most of what a small file takes to compile.
 
-# mt_few_units(TARGET..): compiles four files at a time. Names of their own that two of them share are an error then. Only
-# for files without `using namespace`, which would reach the next file and change silently what a name there means.
+# mt_few_units(TARGET..): compiles four files at a time. Names of their own that two of them share are an error then. A
+# `using namespace` reaches the next file, where it may make a name ambiguous, an error too; the project's own names come
+# before those that it brings. Files that need one that others of the library must not have stay alone.
 function(mt_few_units)
   set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
 endfunction()
