@@ -41,7 +41,7 @@ constexpr int64_t kProposals = 300, kProposalsOfFew = 4000;
 constexpr double kUsualLayers = 70, kFewLayers = 1.5;
 /// Seconds of a step, as it is with least memory, from which on a search may cost all this; for shorter steps a share
 /// by their length, but at least such a one: a part of a step that passes in a millisecond is not worth looking for.
-constexpr double kLongStep = 0.1, kLeastEffort = 1. / 64;
+constexpr double kLongStep = 0.02, kLeastEffort = 1. / 64;
 /// How much slower decisions may be, as a share of what a layer takes of a step, that annealing begins and ends with.
 constexpr double kHot = 0.12, kCold = 4e-3;
 /// Layers at either end that may be cut in parts, and one in how many proposals changes that.
