@@ -149,7 +149,7 @@ MT_UNARY(SoftplusOp, activation(e, x, dy, "softplus"))
 MT_UNARY(ReluOp, activation(e, x, dy, "relu"))
 MT_UNARY(SiluOp, activation(e, x, dy, "silu"))
 MT_UNARY(GeluOp, activation(e, x, dy, ("gelu_" + getForm()).str()))
-MT_UNARY(CastOp, isa<FloatType>(getElementTypeOrSelf(x.getType())) ? e.make<CastOp>(x.getType(), dy) : dy)
+MT_UNARY(CastOp, isReal(x) ? e.make<CastOp>(x.getType(), dy) : dy)
 
 /// What is dropped forward is dropped backward, what is kept scaled alike: the mask is made again.
 LogicalResult DropoutOp::buildGradient(OpBuilder &b, Gradients &g) {

@@ -67,7 +67,7 @@ Value maskBias(NodeContext &node, Value mask, Type element, int64_t keys) {
   }
   shape.insert(shape.begin(), 4 - shape.size(), 1);
   mask = node.reshape(mask, shape);
-  bool real = isa<FloatType>(getElementTypeOrSelf(mask));
+  bool real = nn::isReal(mask);
   if (shape.back() == 1)
     shape.back() = keys;
   mask = node.broadcast(mask, shape);

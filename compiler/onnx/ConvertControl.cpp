@@ -11,7 +11,7 @@ namespace {
 LogicalResult identity(NodeContext &node) {
   if (!node.has(0) || !node.given(0).isSequence) {
     Value value = node.input(0);
-    bool isReal = value && isa<FloatType>(getElementTypeOrSelf(value.getType()));
+    bool isReal = value && nn::isReal(value);
     return node.result(isReal && isDetach(node.node) ? node.emit<nn::DetachOp>({value}) : value);
   }
   node.result(0, node.given(0));

@@ -50,7 +50,7 @@ LogicalResult mod(NodeContext &node) {
   if (!node.attributes.integer("fmod", 0))
     return node.result(node.emit<nn::ModOp>({a, b}));
   Value quotient = node.div(a, b);
-  if (quotient && isa<FloatType>(getElementTypeOrSelf(quotient)))
+  if (quotient && nn::isReal(quotient))
     quotient = node.mul(node.emit<nn::SignOp>({quotient}),
                         node.emit<nn::FloorOp>({node.emit<nn::AbsOp>({quotient})}));
   return node.result(node.sub(a, node.mul(quotient, b)));

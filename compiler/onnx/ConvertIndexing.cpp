@@ -30,7 +30,7 @@ std::optional<SliceBounds> progression(std::vector<int64_t> indices, int64_t siz
 bool isParameter(Value value) {
   auto cast = value ? value.getDefiningOp<nn::CastOp>() : nn::CastOp();
   Value stored = cast ? cast.getOperand() : value;
-  return isa_and_nonnull<BlockArgument>(stored) && isa<FloatType>(getElementTypeOrSelf(stored));
+  return isa_and_nonnull<BlockArgument>(stored) && nn::isReal(stored);
 }
 
 LogicalResult slice(NodeContext &node) {
@@ -143,7 +143,7 @@ LogicalResult withoutPadding(NodeContext &node, Value rows, const HostTensor &id
   std::optional<int64_t> padding = isTable ? paddingOf(node.node) : std::nullopt;
   std::vector<int64_t> known = ids.toIntegers();
   auto pads = static_cast<size_t>(padding ? llvm::count(known, *padding) : 0);
-  if (pads == 0 || !rows || !isa<FloatType>(getElementTypeOrSelf(rows)))
+  if (pads == 0 || !rows || !nn::isReal(rows))
     return node.result(rows);
   Value kept = node.emit<nn::DetachOp>({rows});
   if (pads == known.size())

@@ -149,7 +149,7 @@ LogicalResult maxUnpool(NodeContext &node) {
   if (!value || !places)
     return failure();
   Dims given(nn::shapeOf(value));
-  if (Dims(nn::shapeOf(places)) != given || !isa<FloatType>(getElementTypeOrSelf(value)))
+  if (Dims(nn::shapeOf(places)) != given || !nn::isReal(value))
     return node.fail("takes reals and a place for each of them; it has those of shape {} for shape {}",
                      dimsText(Dims(nn::shapeOf(places))), dimsText(given));
   auto shape = unpooledShape(node, given);

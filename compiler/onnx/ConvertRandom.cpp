@@ -75,7 +75,7 @@ LogicalResult dropout(NodeContext &node) {
       node.knownResult(1, HostTensor::splatInteger(DType::boolean, Dims(nn::shapeOf(value)), 1));
     return node.result(value);
   }
-  if (!isa<FloatType>(getElementTypeOrSelf(value)))
+  if (!nn::isReal(value))
     return node.fail("drops elements of whole numbers: dropout is of floats");
   Draw draw(node);
   if (node.wantsOutput(1))
@@ -141,7 +141,7 @@ LogicalResult bernoulli(NodeContext &node) {
   Value probability = node.input(0);
   if (!probability)
     return failure();
-  if (!isa<FloatType>(getElementTypeOrSelf(probability)))
+  if (!nn::isReal(probability))
     return node.fail("needs probabilities that are floats");
   Type element = getElementTypeOrSelf(probability);
   if (int64_t code = node.attributes.integer("dtype", 0)) {

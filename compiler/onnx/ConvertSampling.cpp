@@ -10,12 +10,10 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
-bool isReal(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
-
 // An image [N, C, ..] of one to three dimensions, none of them empty.
 bool isImage(Value value) {
   ArrayRef<int64_t> shape = nn::shapeOf(value);
-  return isReal(value) && shape.size() >= 3 && shape.size() <= 5 && !llvm::is_contained(shape, 0);
+  return nn::isReal(value) && shape.size() >= 3 && shape.size() <= 5 && !llvm::is_contained(shape, 0);
 }
 
 //===-- GridSample ----------------------------------------------------------------------------------------------===//
@@ -83,7 +81,7 @@ LogicalResult gridSample(NodeContext &node) {
     return failure();
   SmallVector<int64_t> shape(nn::shapeOf(image)), places(nn::shapeOf(positions));
   auto rank = static_cast<int64_t>(shape.size()) - 2;
-  if (!isImage(image) || !isReal(positions) || places.size() != shape.size() || places[0] != shape[0] ||
+  if (!isImage(image) || !nn::isReal(positions) || places.size() != shape.size() || places[0] != shape[0] ||
       places.back() != rank || llvm::is_contained(places, 0))
     return node.fail("a grid of shape {} does not fit an image of shape {}: one to three dimensions behind batch and "
                      "channels, with a coordinate for each",
@@ -121,7 +119,7 @@ std::optional<Regions> regionsOf(NodeContext &node, Value image, Value boxes, Va
                   node.attributes.real("spatial_scale", 1),
                   shift == "half_pixel",
                   mode == "max"};
-  if (!isImage(image) || nn::shapeOf(image).size() != 4 || !isReal(boxes) || regions.count < 1 ||
+  if (!isImage(image) || nn::shapeOf(image).size() != 4 || !nn::isReal(boxes) || regions.count < 1 ||
       nn::shapeOf(boxes) != ArrayRef<int64_t>{regions.count, 4} || nn::shapeOf(batches).size() != 1) {
     (void)node.fail(
         "takes images [N, C, H, W], regions [R, 4] and the batch's place of each; it has those of shapes {}, "
@@ -207,8 +205,8 @@ std::optional<Deformed> deformedOf(NodeContext &node, Value image, Value weight,
   constexpr int64_t kMost = int64_t(1) << 31; // channels: times the places of a window they fit 64 bits
   bool fits = isImage(image) && from.size() == 4 && kernel.size() == 4 && moves.size() == 4 && groups >= 1 &&
               from[1] <= kMost && offsetGroups >= 1 && from[1] % groups == 0 && from[1] % offsetGroups == 0 &&
-              kernel[0] % groups == 0 && kernel[0] > 0 && kernel[1] == from[1] / groups && isReal(weight) &&
-              isReal(offsets);
+              kernel[0] % groups == 0 && kernel[0] > 0 && kernel[1] == from[1] / groups && nn::isReal(weight) &&
+              nn::isReal(offsets);
   auto window = fits ? windowOf(node, from.drop_front(2), kernel.drop_front(2)) : std::nullopt;
   if (fits && !window)
     return std::nullopt;

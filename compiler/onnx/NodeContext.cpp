@@ -298,7 +298,7 @@ void NodeContext::knownResult(size_t index, HostTensor tensor, bool symbolic) {
 void NodeContext::report(const std::string &message) {
   // What the values of a guess would have been may be all that is wrong here.
   auto isUnknown = [](const NodeValue *input) {
-    return input && input->isGuess && input->value && !isa<FloatType>(getElementTypeOrSelf(input->value));
+    return input && input->isGuess && input->value && !nn::isReal(input->value);
   };
   if (!reported && llvm::none_of(inputs, isUnknown))
     problems.push_back(nodeText(node) + ": " + message);

@@ -32,7 +32,7 @@ bool isMadeAgain(Operation *op) {
 std::optional<double> numberOf(Value value) {
   std::optional<double> number = splatValue(value);
   const bool whole = number && *number == std::trunc(*number) && std::abs(*number) <= 0x1p53;
-  return whole || isa<FloatType>(getElementTypeOrSelf(value)) ? number : std::nullopt;
+  return whole || nn::isReal(value) ? number : std::nullopt;
 }
 
 /// What stands outside of `members` and uses `value`, as it is or by a view; views that lead to members alone do not.

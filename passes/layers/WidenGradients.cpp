@@ -18,7 +18,7 @@ public:
   /// A 32-bit value in place of `value`; `alone`: nothing but the gradient at hand uses it.
   Value widen(Value value, bool alone) {
     Operation *op = value.getDefiningOp();
-    if (!isa<FloatType>(getElementTypeOrSelf(value.getType())) || !op || op->isBeforeInBlock(first))
+    if (!nn::isReal(value) || !op || op->isBeforeInBlock(first))
       return castTo(builder, value, full(value));
     if (auto cast = dyn_cast<CastOp>(op))
       return throughCast(cast, alone);
@@ -35,7 +35,7 @@ private:
 
   Value throughCast(CastOp cast, bool alone) {
     Value inner = cast.getOperand();
-    if (!isa<FloatType>(getElementTypeOrSelf(inner.getType())))
+    if (!nn::isReal(inner))
       return castTo(builder, cast.getResult(), full(cast.getResult()));
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(cast);

@@ -193,7 +193,7 @@ struct AppendLoss : impl::AppendLossBase<AppendLoss> {
     if (kind.empty() && rank == 3 && hasIntegerInput())
       kind = "causal-lm";
     chosen = kind;
-    if (!isa<FloatType>(getElementTypeOrSelf(output.getType())))
+    if (!nn::isReal(output))
       return main.emitError() << "the model's output is " << output.getType() << ", which no loss applies to", nullptr;
     if (kind == "causal-lm" && rank == 3)
       return crossEntropy(output);

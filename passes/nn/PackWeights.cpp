@@ -44,10 +44,10 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
 
   static bool isPackable(func::FuncOp main, BlockArgument argument) {
     const unsigned i = argument.getArgNumber();
-    return main.getArgAttr(i, kParameterAttr) && !main.getArgAttr(i, kTrainableAttr) &&
-           isa<FloatType>(getElementTypeOrSelf(argument.getType())) && shapeOf(argument).size() >= 2 &&
-           !llvm::is_contained(shapeOf(argument), 0) && !argument.use_empty() &&
-           llvm::all_of(argument.getUses(), isWeight) && llvm::none_of(argument.getUsers(), chooses) && hasWholeBytes(main, argument);
+    return main.getArgAttr(i, kParameterAttr) && !main.getArgAttr(i, kTrainableAttr) && nn::isReal(argument) &&
+           shapeOf(argument).size() >= 2 && !llvm::is_contained(shapeOf(argument), 0) && !argument.use_empty() &&
+           llvm::all_of(argument.getUses(), isWeight) && llvm::none_of(argument.getUsers(), chooses) &&
+           hasWholeBytes(main, argument);
   }
 
   /// Of each of the model's parameters that it is of.

@@ -50,8 +50,7 @@ bool isMaskLike(Value value, int64_t &budget) {
     return false;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    return function && function.getArgAttr(argument.getArgNumber(), kInputAttr) &&
-           isa<FloatType>(getElementTypeOrSelf(value.getType()));
+    return function && function.getArgAttr(argument.getArgNumber(), kInputAttr) && nn::isReal(value);
   }
   return isVeryNegative(value) ||
          llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) { return isMaskLike(operand, budget); });

@@ -294,6 +294,12 @@ TEST(Window, PoolGradientsOfNaN) {
 
 struct Experts {
   int64_t rows, depth, columns, count;
+
+  Dims matrices(int64_t transposed) const {
+    return transposed ? Dims{count, columns, depth} : Dims{count, depth, columns};
+  }
+  /// Of each row; the last expert has none where there are several.
+  Tensor chosen(DType index) const { return integers({rows}, 0, std::max<int64_t>(1, count - 1), 2, index); }
 };
 constexpr Experts kExperts[] = {{1, 3, 2, 1}, {37, 20, 70, 5}, {150, 18, 9, 4}, {9, 40, 17, 12}, {140, 40, 136, 2}};
 
@@ -301,10 +307,8 @@ TEST(Experts, ProductsAndGradients) {
   for (const Experts &e : kExperts)
     for (int64_t transposed : {0, 1})
       for (DType index : {DType::i64, DType::i32}) {
-        // The last expert has no rows where there are several.
-        Tensor lhs = random({e.rows, e.depth}, 1),
-               experts = integers({e.rows}, 0, std::max<int64_t>(1, e.count - 1), 2, index);
-        Dims matrices = transposed ? Dims{e.count, e.columns, e.depth} : Dims{e.count, e.depth, e.columns};
+        Tensor lhs = random({e.rows, e.depth}, 1), experts = e.chosen(index);
+        Dims matrices = e.matrices(transposed);
         Tensor weight = random(matrices, 3), dy = random({e.rows, e.columns}, 4);
         Values product = zeros({e.rows, e.columns}), gradient = zeros(matrices);
         for (int64_t i = 0; i < e.rows; ++i)
@@ -327,10 +331,9 @@ TEST(Experts, ProductsAndGradients) {
 TEST(Experts, NarrowProductsAndGradients) {
   for (const Experts &e : kExperts)
     for (int64_t transposed : {0, 1}) {
-      Dims matrices = transposed ? Dims{e.count, e.columns, e.depth} : Dims{e.count, e.depth, e.columns};
+      Dims matrices = e.matrices(transposed);
       Tensor lhs = random({e.rows, e.depth}, 1, 1, DType::bf16), weight = random(matrices, 3, 1, DType::bf16),
-             experts = integers({e.rows}, 0, std::max<int64_t>(1, e.count - 1), 2, DType::i64),
-             dy = random({e.rows, e.columns}, 4, 1, DType::bf16);
+             experts = e.chosen(DType::i64), dy = random({e.rows, e.columns}, 4, 1, DType::bf16);
       Attributes attributes = {{"transposed", transposed}};
       for (DType result : {DType::bf16, DType::f32}) {
         expectNarrow({"expert_matmul", attributes, {lhs, weight, experts}, {{result, dy.dims}}}, 1, 1e-5);
