@@ -5,21 +5,16 @@
 
 #include "kernels/AttentionOperands.h"
 #include "kernels/Bf16.h"
+#include "kernels/cpu/AttentionRows.h"
 #include "kernels/cpu/FloatRows.h"
 
 #include <array>
 
 namespace mt::kernels::cpu {
 
-/// Keys, or queries, [begin, end).
-struct RowRange {
-  int64_t begin, end;
-  bool empty() const { return begin >= end; }
-};
-
-/// A block of queries by keys of one head of one batch row.
+/// A block of queries by keys of one head of one batch row, whose scores have rows `step` floats apart.
 struct ScoreBlock {
-  int64_t batch, head, query, queries, key, keys;
+  int64_t batch, head, query, queries, key, keys, step;
 };
 
 /// Rows of f32, `step` elements apart.
@@ -29,7 +24,7 @@ struct FloatPanel {
 };
 
 struct AttentionCall {
-  static constexpr int64_t kQueries = 64, kKeys = 256; ///< of a block
+  static constexpr int64_t kQueries = 64, kKeys = 256; ///< of a block of f32, and keys of any at most
 
   int64_t batch, queries, keys, heads, groups, width, valueWidth;
   float scale, cap, segmentBias;
@@ -43,7 +38,6 @@ struct AttentionCall {
   AttentionCall(const Signature &call, bool gradient);
 
   int64_t headsOfGroup() const { return heads / groups; }
-  int64_t queryBlocks() const { return (queries + kQueries - 1) / kQueries; }
 
   /// Keys that may be seen by any query of [query, query + count), by position alone.
   RowRange hull(int64_t query, int64_t count) const;
@@ -52,6 +46,8 @@ struct AttentionCall {
 
   /// Columns of a block between the first and the last key that a row may see by position; empty: none.
   RowRange columns(const ScoreBlock &block, int64_t row) const;
+  /// Those of all rows, into `seen`, which the result refers to.
+  ScoreRows rowsOf(const ScoreBlock &block, float *scores, RowRange *seen) const;
 
   /// The entry of the bias for a row of the block and its first key; not of one by place.
   int64_t biasOffset(const ScoreBlock &block, int64_t row) const {
@@ -81,10 +77,18 @@ struct AttentionCall {
     return launch.at<const Bf16>(in.operand) + row * columns;
   }
 
+  /// What scores of narrow operands are multiplied with before they are finished, and after that.
+  float earlyScale() const { return lateScale() == 1 ? scale : 1; }
+  float lateScale() const { return cap > 0 || hasBias || segmentBias != 0 || scale <= 0 ? 1 : scale; }
+
+  void scaleEarly(const ScoreBlock &block, float *scores) const;
+  /// Leaves of the keys of a block, [block.key, + keys), those that any of its queries may see by position, and whole
+  /// panels of them; false if there is none.
+  bool narrowTo(ScoreBlock &block, int64_t keys) const;
+
   /// scores [queries, keys] of the block's rows, scaled.
   void multiplyScores(const ScoreBlock &block, FloatPanel query, FloatPanel key, float *out) const;
-  void multiplyScores(const Launch &launch, const ScoreBlock &block, float *out) const; ///< where `narrow`
-  /// The same capped, biased, -infinity where not seen. With `capped` not null, that gets the capped scores before the
+  /// The same capped, biased, -infinity where not seen though columns() has it. With `capped` not null, that gets the capped scores before the
   /// bias. `line` has room for lineFloats().
   void finishScores(const Launch &launch, const ScoreBlock &block, float *out, float *capped, float *line) const;
 
@@ -94,7 +98,7 @@ private:
   RowRange seen(int64_t query) const; ///< hull of what position allows
   RowRange inChunk(int64_t query) const;
   void hide(const Launch &launch, const ScoreBlock &block, float *scores) const;
-  void hideRow(const ScoreBlock &block, int64_t row, float *scores) const;
+  void hideGaps(const ScoreBlock &block, int64_t row, float *scores) const;
   void addBias(const Launch &launch, const ScoreBlock &block, float *scores, float *line) const;
   int64_t whole(const Launch &launch, size_t operand, int64_t place) const {
     return wide[operand - at.querySegment] ? launch.at<const int64_t>(operand)[place]

@@ -1,11 +1,13 @@
 // attention_grad: blocks of keys against blocks of queries, probabilities recomputed from the logsumexp (Dao, arXiv
 // 2307.08691, algorithm 2). Keys and queries of a group of heads are cut into as many stripes each, and in every round
 // each stripe of keys meets another one of queries: no two tasks of a round add to the same gradient, and the order of
-// sums is that of the rounds. What is not f32 is widened for a task, but where units of the processor multiply bf16,
-// and gradients are summed in f32 and rounded once. Where keys are few, or a bias wants its gradient, a task has all
-// stripes of its group.
+// sums is that of the rounds. Where there are enough groups a thread
+// has all stripes of one, in that order. What is not f32 is widened for a task, but where units of the processor
+// multiply bf16, and gradients are summed in f32 and rounded once. Where keys are few, or a bias wants its gradient, a
+// task has all stripes of its group.
+#include "kernels/cpu/AttentionGrad.h"
+
 #include "kernels/Blocks.h"
-#include "kernels/cpu/Attention.h"
 #include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/Vector.h"
 
@@ -25,22 +27,6 @@ struct Layout {
   int64_t offset(int64_t batch, int64_t row, int64_t group) const {
     return ((batch * rows + row) * all + group * own) * width;
   }
-};
-
-/// A group's part of a tensor in f32, from row `first` on: in place, or in a buffer. Null data: the tensor is absent.
-template <typename T> struct Side {
-  T *data = nullptr;
-  int64_t first = 0, rowStep = 0, headStep = 0;
-  T *at(int64_t row, int64_t head) const { return data + (row - first) * rowStep + head * headStep; }
-};
-
-/// One group of heads of one batch row, and the dbias of its task, whose first element is `dbiasOrigin`.
-struct Group {
-  int64_t batch, index, firstHead;
-  Side<const float> gradient = {}, query = {}, key = {}, value = {};
-  Side<float> dquery = {}, dkey = {}, dvalue = {};
-  float *dbias = nullptr;
-  int64_t dbiasOrigin = 0;
 };
 
 struct AttentionGrad {
@@ -63,7 +49,6 @@ struct AttentionGrad {
   struct Buffers {
     float *probabilities, *scores, *capped; ///< [queries, keys] each
     float *line;                            ///< of a bias by place
-    Bf16 *rounded;                          ///< [queries, keys], what is multiplied of them where that is in bf16
   };
 
   Layout queryLayout() const { return {call.queries, call.heads, call.headsOfGroup(), call.width}; }
@@ -71,112 +56,36 @@ struct AttentionGrad {
   Layout keyLayout() const { return {call.keys, call.groups, 1, call.width}; }
   Layout valueLayout() const { return {call.keys, call.groups, 1, call.valueWidth}; }
 
-  /// buffers.probabilities: scores -> probabilities, also rounded where `narrow`; zero for a query that sees nothing.
-  void normalize(const Launch &launch, const ScoreBlock &block, const Buffers &buffers) const {
-    const float *lse = launch.at<const float>(call.at.logsumexp) +
-                       (block.batch * call.heads + block.head) * call.queries + block.query;
-    for (int64_t row = 0; row < block.queries; ++row) {
-      float *line = buffers.probabilities + row * block.keys;
-      RowRange columns = call.columns(block, row);
-      if (std::isinf(lse[row]) && lse[row] < 0)
-        columns = {0, 0};
-      vec::exponentials(line + columns.begin, lse[row], 1, 0, line + columns.begin, columns.end - columns.begin);
-      std::fill(line, line + columns.begin, 0.0f);
-      std::fill(line + columns.end, line + block.keys, 0.0f);
-      if (call.narrow)
-        vec::narrow(line, block.keys, false, buffers.rounded + row * block.keys);
-    }
-  }
-
-  /// buffers.scores: gradient of the probabilities -> gradient of the scores before scale, also rounded
-  /// where `narrow`; dbias on the way.
-  void sendBack(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
-    const float *deltas = deltasOf(launch, block.batch, block.head) + block.query;
-    for (int64_t row = 0; row < block.queries; ++row) {
-      float *line = buffers.scores + row * block.keys;
-      vec::softmaxGrad(line, buffers.probabilities + row * block.keys, deltas[row], line, block.keys, false);
-      if (group.dbias)
-        addToBias(launch, group, block, row, line);
-      if (call.cap > 0)
-        sendThroughCap(buffers.capped + row * block.keys, block.keys, line);
-      if (call.narrow)
-        vec::narrow(line, block.keys, false, buffers.rounded + row * block.keys);
-    }
-  }
-
-  void sendThroughCap(const float *capped, int64_t count, float *slopes) const {
-    const float inverse = 1 / call.cap;
-    for (int64_t i = 0; i < count; ++i) {
-      const float share = capped[i] * inverse;
-      slopes[i] *= 1 - share * share;
-    }
-  }
-
-  void addToBias(const Launch &launch, const Group &group, const ScoreBlock &block, int64_t row,
-                 const float *slopes) const {
-    if (!call.hasPlaces)
-      return vec::add(slopes, group.dbias + (call.biasOffset(block, row) - group.dbiasOrigin), block.keys);
-    float *line = group.dbias + (call.lineOffset(block) - group.dbiasOrigin);
-    call.forEachPlace(launch, block, row, [&](int64_t k, int64_t entry) { line[entry] += slopes[k]; });
-  }
-
-  /// As pair(), with products of bf16; gradients are summed in f32.
-  void narrowPair(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
-    const int64_t q = block.queries, k = block.keys, head = block.head - group.firstHead;
-    const int64_t queryRow = (block.batch * call.queries + block.query) * call.heads + block.head;
-    const int64_t keyRow = (block.batch * call.keys + block.key) * call.groups + group.index;
-    const int64_t queryStep = call.heads * call.width, keyStep = call.groups * call.width,
-                  valueStep = call.groups * call.valueWidth, backStep = call.heads * call.valueWidth;
-    const Bf16 *back = AttentionCall::rowsOf(launch, gradient, queryRow, call.valueWidth);
-    call.multiplyScores(launch, block, buffers.probabilities);
-    call.finishScores(launch, block, buffers.probabilities, buffers.capped, buffers.line);
-    normalize(launch, block, buffers);
-    if (group.dvalue.data)
-      multiply({true, false, k, call.valueWidth, q, k, backStep, group.dvalue.rowStep}, 1, buffers.rounded, back, 1,
-               group.dvalue.at(block.key, 0));
-    multiply({false, true, q, k, call.valueWidth, backStep, valueStep, k}, 1, back,
-             AttentionCall::rowsOf(launch, call.value, keyRow, call.valueWidth), 0, buffers.scores);
-    sendBack(launch, group, block, buffers);
-    const Bf16 *slopes = buffers.rounded;
-    if (group.dkey.data)
-      multiply({true, false, k, call.width, q, k, queryStep, group.dkey.rowStep}, call.scale, slopes,
-               AttentionCall::rowsOf(launch, call.query, queryRow, call.width), 1, group.dkey.at(block.key, 0));
-    if (group.dquery.data)
-      multiply({false, false, q, call.width, k, k, keyStep, group.dquery.rowStep}, call.scale, slopes,
-               AttentionCall::rowsOf(launch, call.key, keyRow, call.width), 1, group.dquery.at(block.query, head));
-  }
-
   void pair(const Launch &launch, const Group &group, const ScoreBlock &block, const Buffers &buffers) const {
     int64_t q = block.queries, k = block.keys, head = block.head - group.firstHead;
     const float *back = group.gradient.at(block.query, head), *query = group.query.at(block.query, head);
     const float *key = group.key.at(block.key, 0), *value = group.value.at(block.key, 0);
     call.multiplyScores(block, {query, group.query.rowStep}, {key, group.key.rowStep}, buffers.probabilities);
     call.finishScores(launch, block, buffers.probabilities, buffers.capped, buffers.line);
-    normalize(launch, block, buffers);
+    multiply({false, true, q, k, call.valueWidth, group.gradient.rowStep, group.value.rowStep, block.step}, 1, back, value,
+             0, buffers.scores);
+    sendBlockBack(call, launch, group, block, buffers.probabilities, 1, buffers.capped, buffers.scores);
     if (group.dvalue.data)
-      multiply({true, false, k, call.valueWidth, q, k, group.gradient.rowStep, group.dvalue.rowStep}, 1,
+      multiply({true, false, k, call.valueWidth, q, block.step, group.gradient.rowStep, group.dvalue.rowStep}, 1,
                buffers.probabilities, back, 1, group.dvalue.at(block.key, 0));
-    multiply({false, true, q, k, call.valueWidth, group.gradient.rowStep, group.value.rowStep, k}, 1, back, value, 0,
-             buffers.scores);
-    sendBack(launch, group, block, buffers);
     if (group.dkey.data)
-      multiply({true, false, k, call.width, q, k, group.query.rowStep, group.dkey.rowStep}, call.scale, buffers.scores,
-               query, 1, group.dkey.at(block.key, 0));
+      multiply({true, false, k, call.width, q, block.step, group.query.rowStep, group.dkey.rowStep}, call.scale,
+               buffers.scores, query, 1, group.dkey.at(block.key, 0));
     if (group.dquery.data)
-      multiply({false, false, q, call.width, k, k, group.key.rowStep, group.dquery.rowStep}, call.scale, buffers.scores,
-               key, 1, group.dquery.at(block.query, head));
+      multiply({false, false, q, call.width, k, block.step, group.key.rowStep, group.dquery.rowStep}, call.scale,
+               buffers.scores, key, 1, group.dquery.at(block.query, head));
   }
 
-  /// gradient . output of the queries of a head, at the begin of the workspace.
-  float *deltasOf(const Launch &launch, int64_t batch, int64_t head) const {
-    return static_cast<float *>(launch.operands.back()) + (batch * call.heads + head) * call.queries;
-  }
-
-  void fillDeltas(const Launch &launch, const Group &group, RowRange queries) const {
-    float *rows = ThreadPool::scratchOf<float>(scratchFloats());
-    for (int64_t head = group.firstHead; head < group.firstHead + call.headsOfGroup(); ++head)
-      for (int64_t q = queries.begin; q < queries.end; ++q)
-        deltasOf(launch, group.batch, head)[q] = static_cast<float>(delta(launch, group.batch, q, head, rows));
+  /// Of all heads, in the order in which they lie.
+  void fillDeltas(const Launch &launch) const {
+    const int64_t blocks = ceilDivide(call.queries, kQ);
+    launch.pool.parallelFor(call.batch * blocks, [&](int64_t chunk) {
+      float *rows = ThreadPool::scratchOf<float>(scratchFloats());
+      const int64_t batch = chunk / blocks, begin = chunk % blocks * kQ, end = std::min(begin + kQ, call.queries);
+      for (int64_t q = begin; q < end; ++q)
+        for (int64_t head = 0; head < call.heads; ++head)
+          deltasOf(call, launch, batch, head)[q] = static_cast<float>(delta(launch, batch, q, head, rows));
+    });
   }
 
   double delta(const Launch &launch, int64_t batch, int64_t query, int64_t head, float *rows) const {
@@ -220,18 +129,18 @@ struct AttentionGrad {
       out.finish(launch, layout.offset(group.batch, row, group.index), layout.line(), side.at(row, 0));
   }
 
-  /// Floats that a task takes: three blocks of scores, a line of the bias, a rounded block, and what is widened; at
-  /// other times two rows.
+  /// Floats that a task takes: three blocks of scores, a line of the bias and what is widened, or what narrow ones take;
+  /// at other times two rows.
   int64_t taskFloats() const {
+    if (call.narrow)
+      return std::max(static_cast<int64_t>(narrowGradBytes(call) / sizeof(float)), 2 * call.valueWidth);
     auto size = [](bool inPlace, const Layout &layout, int64_t rows) { return inPlace ? 0 : rows * layout.line(); };
-    const bool direct = call.narrow; // those are only multiplied
-    const int64_t widened = size(gradient.native || direct, outputLayout(), queryStripes.size) +
-                            size(call.query.native || direct, queryLayout(), queryStripes.size) +
-                            size(call.key.native || direct, keyLayout(), keyStripes.size) +
-                            size(call.value.native || direct, valueLayout(), keyStripes.size);
-    return std::max(3 * kQ * kK + call.lineFloats() + roundedFloats() + widened, 2 * call.valueWidth);
+    const int64_t widened = size(gradient.native, outputLayout(), queryStripes.size) +
+                            size(call.query.native, queryLayout(), queryStripes.size) +
+                            size(call.key.native, keyLayout(), keyStripes.size) +
+                            size(call.value.native, valueLayout(), keyStripes.size);
+    return std::max(3 * kQ * kK + call.lineFloats() + widened, 2 * call.valueWidth);
   }
-  int64_t roundedFloats() const { return call.narrow ? kQ * kK / 2 : 0; }
   /// Floats of the sums of a group that are not in place.
   int64_t sumFloats() const {
     return (dquery.native ? 0 : call.queries * queryLayout().line()) +
@@ -240,22 +149,22 @@ struct AttentionGrad {
 
   /// What keys of one stripe and queries of another are to each other.
   void compute(const Launch &launch, Group group, RowRange keys, RowRange queries, float *scratch) const {
-    Buffers buffers{scratch, scratch + kQ * kK, scratch + 2 * kQ * kK, scratch + 3 * kQ * kK, nullptr};
+    if (call.narrow)
+      return computeNarrow(call, launch, group, keys, queries, reinterpret_cast<std::byte *>(scratch));
+    Buffers buffers{scratch, scratch + kQ * kK, scratch + 2 * kQ * kK, scratch + 3 * kQ * kK};
     float *buffer = buffers.line + call.lineFloats();
-    buffers.rounded = reinterpret_cast<Bf16 *>(std::exchange(buffer, buffer + roundedFloats()));
-    if (!call.narrow) {
-      group.gradient = read(launch, gradient, outputLayout(), group, queries, buffer);
-      group.query = read(launch, call.query, queryLayout(), group, queries, buffer);
-      group.key = read(launch, call.key, keyLayout(), group, keys, buffer);
-      group.value = read(launch, call.value, valueLayout(), group, keys, buffer);
-    }
+    group.gradient = read(launch, gradient, outputLayout(), group, queries, buffer);
+    group.query = read(launch, call.query, queryLayout(), group, queries, buffer);
+    group.key = read(launch, call.key, keyLayout(), group, keys, buffer);
+    group.value = read(launch, call.value, valueLayout(), group, keys, buffer);
     for (int64_t key = keys.begin; key < keys.end; key += kK)
       for (int64_t h = group.firstHead; h < group.firstHead + call.headsOfGroup(); ++h)
         for (int64_t query = queries.begin; query < queries.end; query += kQ) {
-          ScoreBlock block{group.batch, h, query, std::min(kQ, queries.end - query), key, std::min(kK, keys.end - key)};
+          ScoreBlock block{group.batch, h, query, std::min(kQ, queries.end - query), key, std::min(kK, keys.end - key), 0};
           block.keys = std::min(block.keys, call.hull(query, block.queries).end - key); // those behind have no slope
+          block.step = ScoreRows::stepOf(std::max<int64_t>(block.keys, 0));
           if (block.keys > 0 && call.anySeen(block))
-            call.narrow ? narrowPair(launch, group, block, buffers) : pair(launch, group, block, buffers);
+            pair(launch, group, block, buffers);
         }
   }
 
@@ -264,16 +173,17 @@ struct AttentionGrad {
     return hull.begin < keys.end && keys.begin < hull.end;
   }
 
-  /// Floats of a thread: a task's, and, where it has whole groups, their sums and its part of dbias.
+  /// Floats of a thread: a task's, and, where it may have whole groups, their sums and its part of dbias.
   int64_t scratchFloats() const {
-    return taskFloats() + (inStripes() ? 0 : sumFloats() + (dbias.native ? 0 : biasPart(0, 0).elements));
+    return taskFloats() + (mayBeInGroups() ? sumFloats() + (dbias.native ? 0 : biasPart(0, 0).elements) : 0);
   }
 
   Scratch scratch() const {
     int64_t widest = std::max(call.width, call.valueWidth);
     return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
-            .library = std::max({libraryScratch(kQ, kK, widest), libraryScratch(kK, widest, kQ),
-                                 libraryScratch(kQ, widest, kK)})};
+            .library = call.narrow ? 0
+                                   : std::max({libraryScratch(kQ, kK, widest), libraryScratch(kK, widest, kQ),
+                                               libraryScratch(kQ, widest, kK)})};
   }
 
   /// A sink weighs no value, so that its gradient is that of a probability times what all probabilities share.
@@ -292,28 +202,44 @@ struct AttentionGrad {
 
   Status operator()(const Launch &launch) const {
     MT_TRY(call.checkPlaces(launch));
-    if (inStripes())
-      sendStripesBack(launch);
-    else
+    fillDeltas(launch);
+    if (inGroups(launch.pool))
       sendGroupsBack(launch);
+    else
+      sendStripesBack(launch);
     if (dsink.present)
       launch.pool.parallelFor(call.heads, [&](int64_t head) { sendSinkBack(launch, head); });
     return {};
   }
 
-  bool inStripes() const { return std::max(keyStripes.count, queryStripes.count) > 1; }
+  int64_t stripes() const { return std::max(keyStripes.count, queryStripes.count); }
+  static RowRange stripe(const Chunks &chunks, int64_t i) {
+    return i < chunks.count ? RowRange{chunks.begin(i), chunks.end(i)} : RowRange{0, 0};
+  }
+  /// Whether a thread may have all stripes of a group: its sums stay in a cache.
+  bool mayBeInGroups() const {
+    constexpr int64_t kSums = 1 << 19;
+    return stripes() == 1 || sumFloats() <= kSums;
+  }
+  /// Whether each does, since there are enough of them. No bit depends on it.
+  bool inGroups(const ThreadPool &pool) const {
+    constexpr int64_t kEach = 3;
+    return stripes() == 1 || (mayBeInGroups() && call.batch * call.groups >= kEach * pool.threads());
+  }
+  void computeRound(const Launch &launch, const Group &group, int64_t round, int64_t i, float *scratch) const {
+    const RowRange keys = stripe(keyStripes, i), queries = stripe(queryStripes, (i + round) % stripes());
+    if (!keys.empty() && !queries.empty() && anySeen(keys, queries))
+      compute(launch, group, keys, queries, scratch);
+  }
 
   /// So many batch rows at a time that there are tasks for many threads, whose sums are not too many.
   void sendStripesBack(const Launch &launch) const {
-    const int64_t stripes = std::max(keyStripes.count, queryStripes.count);
+    const int64_t stripes = this->stripes();
     const int64_t together = AttentionStripes::together(call.batch, call.groups, call.keys);
     float *dquerySums = static_cast<float *>(launch.operands.back()) + call.batch * call.heads * call.queries;
     float *dkeySums =
         dquerySums + (dquery.present && !dquery.native ? together * call.queries * call.heads * call.width : 0);
     float *dvalueSums = dkeySums + (dkey.present && !dkey.native ? together * call.keys * call.groups * call.width : 0);
-    auto stripe = [](const Chunks &chunks, int64_t i) {
-      return i < chunks.count ? RowRange{chunks.begin(i), chunks.end(i)} : RowRange{0, 0};
-    };
     for (int64_t first = 0; first < call.batch; first += together) {
       auto each = [&](const auto &body) {
         const int64_t rows = std::min(together, call.batch - first);
@@ -327,16 +253,13 @@ struct AttentionGrad {
       };
       each([&](const Group &group, int64_t i) {
         const RowRange keys = stripe(keyStripes, i), queries = stripe(queryStripes, i);
-        fillDeltas(launch, group, queries);
         open(launch, dquery, queryLayout(), group.dquery, queries);
         open(launch, dkey, keyLayout(), group.dkey, keys);
         open(launch, dvalue, valueLayout(), group.dvalue, keys);
       });
       for (int64_t round = 0; round < stripes; ++round)
         each([&](const Group &group, int64_t i) {
-          const RowRange keys = stripe(keyStripes, i), queries = stripe(queryStripes, (i + round) % stripes);
-          if (!keys.empty() && !queries.empty() && anySeen(keys, queries))
-            compute(launch, group, keys, queries, ThreadPool::scratchOf<float>(scratchFloats()));
+          computeRound(launch, group, round, i, ThreadPool::scratchOf<float>(scratchFloats()));
         });
       if (!dquery.native || !dkey.native || !dvalue.native)
         each([&](const Group &group, int64_t i) {
@@ -354,7 +277,6 @@ struct AttentionGrad {
   /// All of a group by one thread, which has room for its sums.
   void sendBack(const Launch &launch, Group group, float *scratch) const {
     const RowRange keys{0, call.keys}, queries{0, call.queries};
-    fillDeltas(launch, group, queries);
     float *sums = scratch + taskFloats();
     auto place = [&](const RowOut &out, const Layout &layout) -> Side<float> {
       if (!out.present || out.native)
@@ -366,7 +288,9 @@ struct AttentionGrad {
     open(launch, dquery, queryLayout(), group.dquery, queries);
     open(launch, dkey, keyLayout(), group.dkey, keys);
     open(launch, dvalue, valueLayout(), group.dvalue, keys);
-    compute(launch, group, keys, queries, scratch);
+    for (int64_t round = 0; round < stripes(); ++round)
+      for (int64_t i = 0; i < stripes(); ++i)
+        computeRound(launch, group, round, i, scratch);
     closeAll(launch, group, keys, queries);
   }
 
@@ -405,7 +329,42 @@ struct AttentionGrad {
   }
 };
 
+void addToBias(const AttentionCall &call, const Launch &launch, const Group &group, const ScoreBlock &block, int64_t row,
+               const float *slopes) {
+  if (!call.hasPlaces)
+    return vec::add(slopes, group.dbias + (call.biasOffset(block, row) - group.dbiasOrigin), block.keys);
+  float *line = group.dbias + (call.lineOffset(block) - group.dbiasOrigin);
+  call.forEachPlace(launch, block, row, [&](int64_t k, int64_t entry) { line[entry] += slopes[k]; });
+}
+
+void sendThroughCap(float cap, const float *capped, int64_t count, float *slopes) {
+  const float inverse = 1 / cap;
+  for (int64_t i = 0; i < count; ++i) {
+    const float share = capped[i] * inverse;
+    slopes[i] *= 1 - share * share;
+  }
+}
+
 } // namespace
+
+float *deltasOf(const AttentionCall &call, const Launch &launch, int64_t batch, int64_t head) {
+  return static_cast<float *>(launch.operands.back()) + (batch * call.heads + head) * call.queries;
+}
+
+void sendBlockBack(const AttentionCall &call, const Launch &launch, const Group &group, const ScoreBlock &block, float *scores,
+              float scale, const float *capped, float *slopes) {
+  RowRange seen[AttentionCall::kQueries];
+  const float *lse = launch.at<const float>(call.at.logsumexp) + (block.batch * call.heads + block.head) * call.queries;
+  sendBackScores(call.rowsOf(block, scores, seen), scale, lse + block.query,
+                 deltasOf(call, launch, block.batch, block.head) + block.query, slopes);
+  for (int64_t row = 0; row < block.queries; ++row) {
+    float *line = slopes + row * block.step;
+    if (group.dbias)
+      addToBias(call, launch, group, block, row, line);
+    if (call.cap > 0)
+      sendThroughCap(call.cap, capped + row * block.step, block.keys, line);
+  }
+}
 
 Result<Run> prepareAttentionGrad(const Signature &call) {
   return Run(AttentionGrad(call));

@@ -90,24 +90,29 @@ bool AttentionCall::anySeen(const ScoreBlock &block) const {
   return false;
 }
 
-void AttentionCall::hideRow(const ScoreBlock &block, int64_t row, float *scores) const {
-  RowRange range = near(block.query + row), limit = inChunk(block.query + row);
+ScoreRows AttentionCall::rowsOf(const ScoreBlock &block, float *scores, RowRange *seen) const {
+  for (int64_t row = 0; row < block.queries; ++row)
+    seen[row] = columns(block, row);
+  return {scores, block.queries, block.step, seen};
+}
+
+/// What lies between the first and the last key that a row sees: behind a prefix, and left out by dilation.
+void AttentionCall::hideGaps(const ScoreBlock &block, int64_t row, float *scores) const {
   auto place = [&](int64_t key) { return std::clamp<int64_t>(key - block.key, 0, block.keys); };
-  int64_t always = place(prefix);
-  std::fill(scores + always, scores + std::max(always, place(range.begin)), kHidden);
-  std::fill(scores + std::max(always, place(range.end)), scores + block.keys, kHidden);
+  const int64_t always = place(prefix);
+  std::fill(scores + always, scores + std::max(always, place(near(block.query + row).begin)), kHidden);
   for (int64_t k = always; dilation > 1 && k < block.keys; ++k)
     if ((block.query + row - block.key - k + offset) % dilation != 0)
       scores[k] = kHidden;
-  std::fill(scores, scores + place(limit.begin), kHidden);
-  std::fill(scores + place(limit.end), scores + block.keys, kHidden);
 }
 
 void AttentionCall::hide(const Launch &launch, const ScoreBlock &block, float *scores) const {
   const uint8_t *mask = hasKeyMask ? launch.at<const uint8_t>(at.keyMask) + block.batch * keys + block.key : nullptr;
-  for (int64_t row = 0; row < block.queries; ++row) {
-    float *line = scores + row * block.keys;
-    hideRow(block, row, line);
+  const bool hasGaps = prefix > 0 || dilation > 1;
+  for (int64_t row = 0; row < block.queries && (mask || hasGaps || hasSegments); ++row) {
+    float *line = scores + row * block.step;
+    if (hasGaps)
+      hideGaps(block, row, line);
     for (int64_t k = 0; mask && k < block.keys; ++k)
       line[k] = mask[k] ? line[k] : kHidden;
     if (!hasSegments)
@@ -119,20 +124,27 @@ void AttentionCall::hide(const Launch &launch, const ScoreBlock &block, float *s
   }
 }
 
-void AttentionCall::multiplyScores(const ScoreBlock &block, FloatPanel queryRows, FloatPanel keyRows, float *out) const {
-  const Gemm gemm{false, true, block.queries, block.keys, width, queryRows.step, keyRows.step, block.keys};
-  multiply(gemm, scale, queryRows.data, keyRows.data, 0, out);
+void AttentionCall::scaleEarly(const ScoreBlock &block, float *scores) const {
+  if (earlyScale() != 1)
+    vec::scale(scores, earlyScale(), scores, block.queries * block.step, false);
 }
 
-void AttentionCall::multiplyScores(const Launch &launch, const ScoreBlock &block, float *out) const {
-  const Gemm gemm{false, true, block.queries, block.keys, width, heads * width, groups * width, block.keys};
-  multiply(gemm, scale, rowsOf(launch, query, (block.batch * queries + block.query) * heads + block.head, width),
-           rowsOf(launch, key, (block.batch * keys + block.key) * groups + block.head / headsOfGroup(), width), 0, out);
+bool AttentionCall::narrowTo(ScoreBlock &block, int64_t keys) const {
+  const RowRange all = hull(block.query, block.queries);
+  const int64_t end = std::min(all.end - block.key, keys),
+                begin = std::max<int64_t>(all.begin - block.key, 0) / ScoreRows::kLine * ScoreRows::kLine;
+  block.key += begin, block.keys = end - begin, block.step = ScoreRows::stepOf(std::max<int64_t>(block.keys, 0));
+  return block.keys > 0 && anySeen(block);
+}
+
+void AttentionCall::multiplyScores(const ScoreBlock &block, FloatPanel queryRows, FloatPanel keyRows, float *out) const {
+  const Gemm gemm{false, true, block.queries, block.keys, width, queryRows.step, keyRows.step, block.step};
+  multiply(gemm, scale, queryRows.data, keyRows.data, 0, out);
 }
 
 void AttentionCall::finishScores(const Launch &launch, const ScoreBlock &block, float *out, float *capped,
                                  float *line) const {
-  int64_t count = block.queries * block.keys;
+  int64_t count = block.queries * block.step;
   if (cap > 0)
     vec::capped(out, 1, cap, out, count);
   if (cap > 0 && capped)
@@ -146,7 +158,7 @@ void AttentionCall::addBias(const Launch &launch, const ScoreBlock &block, float
   float buffer[kKeys];
   const float *entries = hasPlaces ? bias.at(launch, lineOffset(block), biasDims[3], line) : nullptr;
   for (int64_t row = 0; row < block.queries; ++row) {
-    float *out = scores + row * block.keys;
+    float *out = scores + row * block.step;
     if (entries)
       forEachPlace(launch, block, row, [&](int64_t k, int64_t entry) { out[k] += entries[entry]; });
     else

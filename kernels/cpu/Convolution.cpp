@@ -99,7 +99,7 @@ template <typename T> struct Forward : ByMatrices<T> {
   void block(const Launch &launch, int64_t n, int64_t group, int64_t begin, int64_t end) const {
     const ConvShape &shape = this->shape;
     const int64_t depth = shape.depth(), count = end - begin, filters = shape.filters;
-    float *products = ThreadPool::scratchOf<float>(scratchFloats()), *seen = products + filters * wide;
+    float *products = product().behind(scratchFloats()), *seen = products + filters * wide;
     const T *weights = Base::all(launch, this->kernel, this->weightOf(group, 0, 0), filters * depth,
                                  Base::elements(seen + factorFloats<T>(this->rows() * wide)));
     const bool direct = this->isDirect(launch);
@@ -111,8 +111,9 @@ template <typename T> struct Forward : ByMatrices<T> {
       const int64_t channels = std::min(this->held, shape.channels - first), rows = channels * this->windows().places();
       const Matrix<T> image =
           this->columns(launch, this->planeOf(n, group, first), channels, begin, end, Base::elements(seen));
-      multiply({false, false, filters, count, rows, depth, image.line, line}, 1,
-               weights + first * this->windows().places(), image.data, first > 0 || this->bias.present ? 1 : 0, into);
+      product().multiply({false, false, filters, count, rows, depth, image.line, line},
+                         weights + first * this->windows().places(), image.data, first > 0 || this->bias.present, into,
+                         products);
     }
     for (int64_t m = 0; m < filters && !direct; ++m)
       this->write(launch, products + m * count, this->resultOf(n, group, m) + begin, count);
@@ -122,10 +123,8 @@ template <typename T> struct Forward : ByMatrices<T> {
     const int64_t filters = this->shape.filters;
     return filters * wide + factorFloats<T>(this->rows() * wide) + factorFloats<T>(filters * this->shape.depth());
   }
-  Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
-            .library = libraryScratch(this->shape.filters, wide, this->rows())};
-  }
+  FactorProduct<T> product() const { return {this->shape.filters, wide, this->rows()}; }
+  Scratch scratch() const { return product().scratch(scratchFloats()); }
 
   Status operator()(const Launch &launch) const {
     const int64_t each = ceilDivide(this->windows().resultPlaces(), wide);
@@ -151,7 +150,7 @@ template <typename T> struct DataGrad : ByMatrices<T> {
     const int64_t channels = std::min(this->held, shape.channels - first), places = windows.places(),
                   filters = shape.filters;
     const int64_t width = this->width();
-    float *planes = ThreadPool::scratchOf<float>(scratchFloats()), *seen = planes + this->held * windows.imagePlaces();
+    float *planes = product().behind(scratchFloats()), *seen = planes + this->held * windows.imagePlaces();
     T *buffer = Base::elements(seen + this->rows() * width),
       *copied = Base::elements(seen + this->rows() * width + factorFloats<T>(filters * width));
     std::fill_n(planes, channels * windows.imagePlaces(), 0.0F);
@@ -160,8 +159,8 @@ template <typename T> struct DataGrad : ByMatrices<T> {
     for (int64_t begin = 0; begin < windows.resultPlaces(); begin += width) {
       const int64_t end = std::min(begin + width, windows.resultPlaces());
       const Matrix<T> dy = this->gradients(launch, n, group, 0, filters, begin, end, buffer);
-      multiply({true, false, channels * places, end - begin, filters, shape.depth(), dy.line, end - begin}, 1, weights,
-               dy.data, 0, seen);
+      product().multiply({true, false, channels * places, end - begin, filters, shape.depth(), dy.line, end - begin},
+                         weights, dy.data, false, seen, planes);
       addBack(seen, channels, begin, end, planes);
     }
     this->write(launch, planes, this->planeOf(n, group, first), channels * windows.imagePlaces());
@@ -190,10 +189,8 @@ template <typename T> struct DataGrad : ByMatrices<T> {
     return this->held * this->windows().imagePlaces() + this->rows() * this->width() +
            factorFloats<T>(filters * this->width()) + factorFloats<T>(filters * this->shape.depth());
   }
-  Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
-            .library = libraryScratch(this->rows(), this->width(), this->shape.filters)};
-  }
+  FactorProduct<T> product() const { return {this->rows(), this->width(), this->shape.filters}; }
+  Scratch scratch() const { return product().scratch(scratchFloats()); }
 
   Status operator()(const Launch &launch) const {
     const int64_t each = this->channelBlocks();
@@ -222,7 +219,7 @@ template <typename T> struct PointDataGrad : ByMatrices<T> {
   void block(const Launch &launch, int64_t n, int64_t group, int64_t first, int64_t begin, int64_t end) const {
     const ConvShape &shape = this->shape;
     const int64_t rows = std::min(this->held, shape.channels - first), count = end - begin, filters = shape.filters;
-    float *products = ThreadPool::scratchOf<float>(scratchFloats());
+    float *products = product().behind(scratchFloats());
     T *buffer = Base::elements(products + this->held * wide),
       *copied = Base::elements(products + this->held * wide + factorFloats<T>(filters * wide));
     const T *weights =
@@ -231,8 +228,8 @@ template <typename T> struct PointDataGrad : ByMatrices<T> {
     const int64_t at = this->planeOf(n, group, first) + begin, places = this->windows().imagePlaces();
     const bool direct = this->isDirect(launch);
     float *into = direct ? launch.at<float>(this->result.operand) + at : products;
-    multiply({true, false, rows, count, filters, shape.channels, dy.line, direct ? places : count}, 1, weights, dy.data,
-             0, into);
+    product().multiply({true, false, rows, count, filters, shape.channels, dy.line, direct ? places : count}, weights,
+                       dy.data, false, into, products);
     for (int64_t row = 0; row < rows && !direct; ++row)
       this->write(launch, products + row * count, at + row * places, count);
   }
@@ -241,10 +238,8 @@ template <typename T> struct PointDataGrad : ByMatrices<T> {
     const int64_t filters = this->shape.filters;
     return this->held * wide + factorFloats<T>(filters * wide) + factorFloats<T>(filters * this->shape.channels);
   }
-  Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
-            .library = libraryScratch(this->held, wide, this->shape.filters)};
-  }
+  FactorProduct<T> product() const { return {this->held, wide, this->shape.filters}; }
+  Scratch scratch() const { return product().scratch(scratchFloats()); }
 
   Status operator()(const Launch &launch) const {
     const int64_t each = this->channelBlocks() * across(), groups = this->shape.groups;
@@ -275,16 +270,17 @@ template <typename T> struct WeightGrad : ByMatrices<T> {
     const int64_t channels = std::min(this->held, shape.channels - first), own = channels * this->windows().places(),
                   width = this->width();
     const int64_t rows = std::min(filters, shape.filters - filter);
-    float *sums = ThreadPool::scratchOf<float>(scratchFloats());
+    float *sums = product().behind(scratchFloats());
     T *seen = Base::elements(sums + filters * this->rows()),
       *buffer = Base::elements(sums + filters * this->rows() + factorFloats<T>(this->rows() * width));
-    float beta = 0;
+    bool adds = false;
     for (int64_t n = 0; n < shape.batch; ++n)
-      for (int64_t begin = 0; begin < this->windows().resultPlaces(); begin += width, beta = 1) {
+      for (int64_t begin = 0; begin < this->windows().resultPlaces(); begin += width, adds = true) {
         const int64_t end = std::min(begin + width, this->windows().resultPlaces());
         const Matrix<T> image = this->columns(launch, this->planeOf(n, group, first), channels, begin, end, seen);
         const Matrix<T> dy = this->gradients(launch, n, group, filter, rows, begin, end, buffer);
-        multiply({false, true, rows, own, end - begin, dy.line, image.line, own}, 1, dy.data, image.data, beta, sums);
+        product().multiply({false, true, rows, own, end - begin, dy.line, image.line, own}, dy.data, image.data, adds, sums,
+                           sums);
       }
     for (int64_t m = 0; m < rows; ++m)
       this->write(launch, sums + m * own, this->weightOf(group, filter + m, first), own);
@@ -294,10 +290,8 @@ template <typename T> struct WeightGrad : ByMatrices<T> {
     return filters * this->rows() + factorFloats<T>(this->rows() * this->width()) +
            factorFloats<T>(filters * this->width());
   }
-  Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()),
-            .library = libraryScratch(filters, this->rows(), this->width())};
-  }
+  FactorProduct<T> product() const { return {filters, this->rows(), this->width()}; }
+  Scratch scratch() const { return product().scratch(scratchFloats()); }
 
   Status operator()(const Launch &launch) const {
     const int64_t across = this->channelBlocks(), each = across * ceilDivide(this->shape.filters, filters);

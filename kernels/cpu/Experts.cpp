@@ -69,7 +69,7 @@ template <typename T> struct ExpertMatmul : ExpertShape {
             width = std::min(kColumns, columns - column);
     if (begin == end)
       return;
-    float *products = ThreadPool::scratchOf<float>(scratchFloats());
+    float *products = product().behind(scratchFloats());
     auto *rows = reinterpret_cast<T *>(products + kRows * kColumns),
          *buffer = reinterpret_cast<T *>(products + kRows * kColumns + factorFloats<T>(kRows * depth));
     int64_t line = 0;
@@ -77,7 +77,7 @@ template <typename T> struct ExpertMatmul : ExpertShape {
     for (int64_t at = begin; at < end; at += kRows) {
       int64_t height = std::min(kRows, end - at);
       collect(launch, lhs, grouped.rows + at, height, depth, 0, depth, rows);
-      multiply({false, transposed, height, width, depth, depth, line, width}, 1, rows, b, 0, products);
+      product().multiply({false, transposed, height, width, depth, depth, line, width}, rows, b, false, products, products);
       for (int64_t i = 0; i < height; ++i)
         result.store(products + i * width, launch.operands[result.operand], grouped.rows[at + i] * columns + column, width,
                      launch.accumulates(result.operand));
@@ -87,9 +87,8 @@ template <typename T> struct ExpertMatmul : ExpertShape {
   int64_t scratchFloats() const {
     return kRows * kColumns + factorFloats<T>(kRows * depth) + factorFloats<T>(depth * kColumns);
   }
-  Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()), .library = libraryScratch(kRows, kColumns, depth)};
-  }
+  FactorProduct<T> product() const { return {kRows, kColumns, depth}; }
+  Scratch scratch() const { return product().scratch(scratchFloats()); }
 
   Status operator()(const Launch &launch) const {
     MT_TRY(experts.verify(launch, count));
@@ -115,7 +114,7 @@ template <typename T> struct ExpertMatmulGrad : ExpertGradShape {
 
   void block(const Launch &launch, const Grouped &grouped, int64_t expert, int64_t first) const {
     int64_t tall = std::min(kRows, height - first), begin = grouped.begins[expert], end = grouped.begins[expert + 1];
-    float *sums = ThreadPool::scratchOf<float>(scratchFloats());
+    float *sums = product().behind(scratchFloats());
     auto *a = reinterpret_cast<T *>(sums + factorFloats<float>(kRows * width)),
          *b = reinterpret_cast<T *>(sums + factorFloats<float>(kRows * width) + factorFloats<T>(kDepth * kRows));
     std::fill(sums, sums + tall * width, 0.0F);
@@ -123,7 +122,7 @@ template <typename T> struct ExpertMatmulGrad : ExpertGradShape {
       int64_t depth = std::min(kDepth, end - at);
       collect(launch, left, grouped.rows + at, depth, height, first, tall, a);
       collect(launch, right, grouped.rows + at, depth, width, 0, width, b);
-      multiply({true, false, tall, width, depth, tall, width, width}, 1, a, b, 1, sums);
+      product().multiply({true, false, tall, width, depth, tall, width, width}, a, b, true, sums, sums);
     }
     result.store(sums, launch.operands[result.operand], (expert * height + first) * width, tall * width,
                  launch.accumulates(result.operand));
@@ -132,9 +131,8 @@ template <typename T> struct ExpertMatmulGrad : ExpertGradShape {
   int64_t scratchFloats() const {
     return factorFloats<float>(kRows * width) + factorFloats<T>(kDepth * kRows) + factorFloats<T>(kDepth * width);
   }
-  Scratch scratch() const {
-    return {.own = sizeof(float) * static_cast<uint64_t>(scratchFloats()), .library = libraryScratch(kRows, width, kDepth)};
-  }
+  FactorProduct<T> product() const { return {kRows, width, kDepth}; }
+  Scratch scratch() const { return product().scratch(scratchFloats()); }
 
   Status operator()(const Launch &launch) const {
     MT_TRY(experts.verify(launch, count));

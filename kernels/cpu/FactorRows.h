@@ -4,8 +4,8 @@
 #define MT_KERNELS_CPU_FACTORROWS_H
 
 #include "kernels/Blocks.h"
+#include "kernels/cpu/Bf16Product.h"
 #include "kernels/cpu/FloatRows.h"
-#include "kernels/cpu/Gemm.h"
 
 #include <algorithm>
 #include <cstring>
@@ -61,6 +61,30 @@ void bringFactor(const Launch &launch, const RowIn &operand, int64_t at, int64_t
 template <typename T> int64_t factorFloats(int64_t elements) {
   return ceilDivide(elements * static_cast<int64_t>(sizeof(T)), int64_t{64}) * 16;
 }
+
+/// The largest product of a call on one thread, and what it takes of the thread's scratch: first what it is packed in.
+template <typename T> struct FactorProduct {
+  int64_t m, n, k;
+
+  int64_t packing() const { // floats
+    return std::is_same_v<T, Bf16> ? factorFloats<std::byte>(static_cast<int64_t>(bf16Scratch(m, n, k, true))) : 0;
+  }
+  /// With so many floats behind it.
+  Scratch scratch(int64_t floats) const {
+    return {.own = sizeof(float) * static_cast<uint64_t>(packing() + floats),
+            .library = std::is_same_v<T, Bf16> ? 0 : libraryScratch(m, n, k)};
+  }
+  /// The thread's scratch behind it.
+  float *behind(int64_t floats) const { return ThreadPool::scratchOf<float>(packing() + floats) + packing(); }
+
+  /// C = op(A) op(B), or += it. `behind`: what behind() gave.
+  void multiply(const Gemm &gemm, const T *a, const T *b, bool adds, float *c, float *behind) const {
+    if constexpr (std::is_same_v<T, Bf16>)
+      multiplyByUnits(gemm, a, b, {.c = c, .adds = adds}, reinterpret_cast<std::byte *>(behind - packing()));
+    else
+      cpu::multiply(gemm, 1, a, b, adds ? 1 : 0, c);
+  }
+};
 
 } // namespace mt::kernels::cpu
 #endif

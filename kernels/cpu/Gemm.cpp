@@ -1,7 +1,7 @@
 #include "kernels/cpu/Gemm.h"
 
 #include "kernels/Blocks.h"
-#include "kernels/cpu/Tiles.h"
+#include "kernels/cpu/Bf16Product.h"
 #include "kernels/cpu/TransposeTile.h"
 #include "runtime/base/OutOfMemory.h"
 
@@ -9,12 +9,6 @@
 #include <omp.h>
 
 #include <algorithm>
-
-/// What oneDNN's own tests call, of all its versions: for blocks of any size, which primitives would have to be made for.
-extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char, char, dnnl_dim_t, dnnl_dim_t, dnnl_dim_t, float,
-                                                                     const mt::kernels::Bf16 *, dnnl_dim_t,
-                                                                     const mt::kernels::Bf16 *, dnnl_dim_t, float, float *,
-                                                                     dnnl_dim_t);
 
 namespace mt::kernels::cpu {
 namespace {
@@ -63,22 +57,6 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
     endForMemory(); // sizes were checked when the call was prepared: memory for packing is missing
 }
 
-bool hasBf16Units() {
-  constexpr auto kLeast = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_bf16);
-  return dnnl_gemm_bf16bf16f32 && (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kLeast) == kLeast;
-}
-
-void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c) {
-  if (hasTiles())
-    return multiplyByTiles(gemm, a, b, {.c = c, .adds = beta != 0, .alpha = alpha},
-                           ThreadPool::libraryScratch(tileScratch(gemm)));
-  holdToOneThread();
-  dnnl_status_t status = dnnl_gemm_bf16bf16f32(gemm.transposeA ? 'T' : 'N', gemm.transposeB ? 'T' : 'N', gemm.m, gemm.n,
-                                               gemm.k, alpha, a, gemm.lda, b, gemm.ldb, beta, c, gemm.ldc);
-  if (status != dnnl_success)
-    endForMemory();
-}
-
 uint64_t libraryScratch(int64_t rows, int64_t columns, int64_t depth) {
   constexpr int64_t kMost = 16 << 20, kDeepest = 512, kEdge = 128, kOther = 1 << 16;
   int64_t elements = (rows + columns + kEdge) * std::min(depth + kEdge, kDeepest);
@@ -87,26 +65,26 @@ uint64_t libraryScratch(int64_t rows, int64_t columns, int64_t depth) {
 
 namespace {
 
-/// Share of the highest rate that blocks of a size reach, within some percent; measured with AVX2 and AVX-512, and of
-/// bf16 with AVX-512's units and with tiles. What lies across the vectors is copied first: the right operand for every row of blocks,
-/// the left one for every column.
+/// Share of the highest rate that blocks of a size reach, within some percent; measured of floats with AVX2 and AVX-512,
+/// and of bf16 with the units for it. What does not lie as it is read is copied first: the right operand for every row of
+/// blocks, the left one for every column.
 double blockRate(const Gemm &gemm, Units units, int64_t rows, int64_t columns) {
   const double perRow = 1.0 / static_cast<double>(rows), perColumn = 1.0 / static_cast<double>(columns);
   if (units == Units::tiles)
-    return 1 / ((1 + 200 * perRow) * (1 + (liesAsTiles(gemm) ? 20 : 300) * perColumn));
-  if (units == Units::bf16)
-    return 1 / ((1 + 10 * perRow) * (1 + (gemm.transposeA ? 40 : 12) * perColumn));
+    return 1 / ((1 + 200 * perRow) * (1 + (liesForUnits(gemm, units) ? 20 : 300) * perColumn));
+  if (units == Units::vectors)
+    return 1 / ((1 + 15 * perRow) * (1 + (liesForUnits(gemm, units) ? 2 : 12) * perColumn));
   return 1 /
          ((1 + (gemm.transposeA || gemm.transposeB ? 20 : 2) * perRow) * (1 + (gemm.transposeA ? 30 : 8) * perColumn));
 }
 
 /// Share of the highest rate of `threads` threads, or of all pools, of which the last round leaves some idle.
-double sharedRate(Units units, int64_t blocks, std::optional<int64_t> threads) {
+double sharedRate(int64_t blocks, std::optional<int64_t> threads) {
   if (threads)
     return static_cast<double>(blocks) / static_cast<double>(ceilDivide(blocks, *threads) * *threads);
   double shared = 0;
   for (const GemmBlocks::Pool &pool : GemmBlocks::kPools)
-    shared += (units == Units::f32 ? pool.ofFloats : pool.ofUnits) * sharedRate(units, blocks, pool.threads);
+    shared += pool.share * sharedRate(blocks, pool.threads);
   return shared;
 }
 
@@ -121,16 +99,15 @@ size_t GemmBlocks::poolFor(int64_t threads) {
 
 GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, std::optional<int64_t> threads)
     : depth(depth) {
-  const bool isNarrow = units != Units::f32;
-  const int64_t fewestColumns = isNarrow ? 96 : 192;
-  const int64_t lines = units == Units::tiles ? 32 : 8, lanes = units == Units::tiles ? 32 : 16;
+  const bool isNarrow = units != Units::floats;
+  const int64_t fewestColumns = isNarrow ? 96 : 192, lines = isNarrow ? 32 : 8, lanes = isNarrow ? 32 : 16;
   constexpr int64_t kFewestRows = 64;
   double best = 0;
   for (int64_t i = 1; i == 1 || i * kFewestRows <= gemm.m; ++i)
     for (int64_t j = 1; j == 1 || j * fewestColumns <= gemm.n; ++j) {
       const Chunks tall(gemm.m, i, lines), wide(gemm.n, j, lanes);
       const double rate = blockRate(gemm, units, tall.size, wide.size) *
-                          sharedRate(units, tall.count * wide.count * depth.count * batches, threads);
+                          sharedRate(tall.count * wide.count * depth.count * batches, threads);
       if (rate <= best)
         continue;
       best = rate;
@@ -147,12 +124,6 @@ GemmBlocks::Block GemmBlocks::at(const Gemm &gemm, int64_t block) const {
           part,
           depth.begin(part),
           depth.end(part) - depth.begin(part)};
-}
-
-GemmBlocks::Block GemmBlocks::ofSize(const Gemm &gemm, size_t size) const {
-  const int64_t row = size & 1 ? down - 1 : 0, column = size & 2 ? across - 1 : 0,
-                part = size & 4 ? depth.count - 1 : 0;
-  return at(gemm, (part * across + column) * down + row);
 }
 
 /// Whether columns of A lie in one set of the first cache, as rows of 4 KiB do: reading them takes half as long again.

@@ -5,6 +5,7 @@
 
 #include "kernels/Bf16.h"
 #include "kernels/Blocks.h"
+#include "kernels/cpu/Bf16Units.h"
 #include "kernels/cpu/ThreadPool.h"
 #include "runtime/base/Status.h"
 
@@ -29,27 +30,19 @@ void holdToOneThread();
 
 /// On the calling thread alone.
 void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, float beta, float *c);
-/// The same of bf16 operands, with sums in f32, on units that the processor has for that: where hasBf16Units(). beta is
-/// 0 or 1.
-void multiply(const Gemm &gemm, float alpha, const Bf16 *a, const Bf16 *b, float beta, float *c);
-bool hasBf16Units();
-
-/// What multiplies: floats, or bf16 on the processor's units for it, which may be tiles.
-enum class Units : uint8_t { f32, bf16, tiles };
-
 /// How a product is cut: rows and columns of a block, and parts of the summed dimension, which are one but where
-/// `depth` says otherwise. Blocks of the first part come first. On tiles sums do not depend on blocks, which are then
-/// cut for a pool's size; else blocks are the same whatever the number of threads.
+/// `depth` says otherwise. Blocks of the first part come first. On units for bf16 sums do not depend on blocks, which
+/// are then cut for a pool's size; else blocks are the same whatever the number of threads.
 struct GemmBlocks {
   int64_t rows = 1, columns = 1, down = 1, across = 1;
   Chunks depth;
   /// Sizes of pools that blocks are cut for: machines have from two cores to more than a hundred. Where blocks are the
-  /// same on all, each counts with a share in choosing them; small blocks cost floats more.
+  /// same on all, each counts with a share in choosing them.
   struct Pool {
     int64_t threads;
-    double ofFloats, ofUnits;
+    double share;
   };
-  static constexpr Pool kPools[] = {{2, 0.45, 0.35}, {8, 0.3, 0.3}, {32, 0.15, 0.2}, {128, 0.1, 0.15}};
+  static constexpr Pool kPools[] = {{2, 0.45}, {8, 0.3}, {32, 0.15}, {128, 0.1}};
   /// Which of them stands for one of so many threads.
   static size_t poolFor(int64_t threads);
   /// Of a product that is computed `batches` times in one loop, for pools of any size or of `threads` alone.
@@ -61,13 +54,6 @@ struct GemmBlocks {
     int64_t row, column, rows, columns, part, begin, depth;
   };
   Block at(const Gemm &gemm, int64_t block) const;
-  /// One of each size that blocks have: of the last rows if the index has bit 0, columns bit 1, part of the sum bit 2.
-  static constexpr size_t kSizes = 8;
-  Block ofSize(const Gemm &gemm, size_t size) const;
-  size_t sizeOf(const Block &block) const {
-    return (block.row / rows == down - 1 ? 1 : 0) | (block.column / columns == across - 1 ? 2 : 0) |
-           (block.part == depth.count - 1 ? 4 : 0);
-  }
 };
 
 /// What each thread takes for blocks of a product.

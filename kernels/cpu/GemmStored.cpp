@@ -1,10 +1,8 @@
 #include "kernels/cpu/GemmStored.h"
 
+#include "kernels/cpu/Bf16Product.h"
 #include "kernels/cpu/Elements.h"
-#include "kernels/cpu/Tiles.h"
 #include "kernels/cpu/Vector.h"
-
-#include <cstring>
 
 namespace mt::kernels::cpu {
 namespace {
@@ -48,56 +46,30 @@ StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, 
 
 StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches, Chunks depth)
     : gemm(gemm), alpha(alpha), types(types), batches(batches) {
-  const bool isNarrow = types.a == DType::bf16 && types.b == DType::bf16 && hasBf16Units();
-  if (isNarrow && hasTiles()) {
-    for (const GemmBlocks::Pool &pool : GemmBlocks::kPools)
-      cuts.emplace_back(gemm, Units::tiles, batches, depth, pool.threads);
+  const Units units = bf16Units();
+  if (types.a != DType::bf16 || types.b != DType::bf16 || units == Units::floats) {
+    cuts.emplace_back(gemm, Units::floats, batches, depth);
     return;
   }
-  cuts.emplace_back(gemm, isNarrow && alpha == 1 ? Units::bf16 : Units::f32, batches, depth);
-  if (isNarrow && alpha == 1)
-    prepareUnits();
-}
-
-void StoredProduct::prepareUnits() {
-  Prepared made;
-  for (size_t size = 0; size < made.size(); ++size)
-    for (size_t adds : {0u, 1u}) {
-      const Block at = cuts.front().ofSize(gemm, size);
-      Bf16Product::Shape shape{gemm, types.c, types.bias, adds == 1};
-      shape.gemm.m = at.rows, shape.gemm.n = at.columns, shape.gemm.k = at.depth;
-      if (!(made[size][adds] = Bf16Product::make(shape)))
-        return;
-    }
-  units = std::move(made);
-}
-
-/// Whether blocks may be widened, as they all are without units, and with those of AVX-512 where a bf16 result gains
-/// both an addend and a product: it is rounded once.
-bool StoredProduct::canWiden() const {
-  return !onTiles() && (!units[0][0] || (types.addend && types.c == DType::bf16));
+  for (const GemmBlocks::Pool &pool : GemmBlocks::kPools)
+    cuts.emplace_back(gemm, units, batches, depth, pool.threads);
 }
 
 Scratch StoredProduct::scratch() const {
   if (allF32(types.a, types.b, types.c))
     return blockScratch(gemm, cuts.front());
-  Scratch most;
-  int64_t m = 0, n = 0;
-  for (const GemmBlocks &cut : cuts) {
-    m = std::max(m, std::min(cut.rows, gemm.m)), n = std::max(n, std::min(cut.columns, gemm.n));
-    for (size_t size = 0; onTiles() && size < GemmBlocks::kSizes; ++size) {
-      const Block at = cut.ofSize(gemm, size);
-      most.own = std::max(most.own, tileScratch({.m = at.rows, .n = at.columns, .k = at.depth}));
-    }
-  }
-  for (const auto &size : units)
-    for (const auto &unit : size)
-      most.own = std::max(most.own, unit ? unit->scratch() : 0);
-  if (!canWiden())
+  if (onUnits()) {
+    Scratch most;
+    const bool cKeepsSums = Bf16Result{.c = nullptr, .type = types.c, .alpha = alpha}.keepsSums();
+    for (const GemmBlocks &cut : cuts)
+      most.own = std::max(most.own, bf16Scratch(std::min(cut.rows, gemm.m), std::min(cut.columns, gemm.n),
+                                                std::min(cut.depth.size, gemm.k), cKeepsSums));
     return most;
-  const int64_t depth = std::min(kPanel, gemm.k);
-  return most.either({.own = sizeof(float) * static_cast<uint64_t>(blockFloats(m, n, depth, types.c == DType::f32)),
-                      .library = libraryScratch(m, n, depth)});
+  }
+  const int64_t m = std::min(cuts.front().rows, gemm.m), n = std::min(cuts.front().columns, gemm.n),
+                depth = std::min(kPanel, gemm.k);
+  return {.own = sizeof(float) * static_cast<uint64_t>(blockFloats(m, n, depth, types.c == DType::f32)),
+          .library = libraryScratch(m, n, depth)};
 }
 
 void StoredProduct::multiply(const ThreadPool &pool, int64_t block, Stored a, Stored b, StoredResult c, Stored bias,
@@ -112,50 +84,27 @@ void StoredProduct::multiply(const ThreadPool &pool, int64_t block, Stored a, St
                          static_cast<const float *>(bias.data), static_cast<const float *>(addend.data));
   a = a.at(gemm.transposeA ? at.begin * gemm.lda : at.begin);
   b = b.at(gemm.transposeB ? at.begin : at.begin * gemm.ldb);
-  if (onTiles())
-    multiplyOnTiles(at, a, b, c, bias, addend);
-  else if (!multiplyByUnits(cut, at, a, b, c, bias, addend))
+  if (onUnits())
+    multiplyOnUnits(at, a, b, c, bias, addend);
+  else
     multiplyWidened(at, a, b, c, bias, addend);
 }
 
-void StoredProduct::multiplyOnTiles(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
+void StoredProduct::multiplyOnUnits(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
                                     Stored addend) const {
   Gemm part = gemm;
   part.m = at.rows, part.n = at.columns, part.k = at.depth;
   const int64_t place = at.row * gemm.ldc + at.column;
-  multiplyByTiles(part, static_cast<const Bf16 *>(a.at(gemm.transposeA ? at.row : at.row * gemm.lda).data),
-                  static_cast<const Bf16 *>(b.at(gemm.transposeB ? at.column * gemm.ldb : at.column).data),
-                  {.c = c.at(place).data,
-                   .type = c.type,
-                   .adds = c.adds,
-                   .alpha = alpha,
-                   .bias = bias.data ? bias.at(at.column).data : nullptr,
-                   .biasType = bias.type,
-                   .addend = addend.data ? addend.at(place).data : nullptr},
-                  ThreadPool::scratch(tileScratch(part)));
-}
-
-bool StoredProduct::multiplyByUnits(const GemmBlocks &cut, const Block &at, Stored a, Stored b, StoredResult c,
-                                    Stored bias, Stored addend) const {
-  if (!units[0][0] || (addend.data && c.adds && c.type == DType::bf16))
-    return false;
-  a = a.at(gemm.transposeA ? at.row : at.row * gemm.lda);
-  b = b.at(gemm.transposeB ? at.column * gemm.ldb : at.column);
-  c = c.at(at.row * gemm.ldc + at.column);
-  if (addend.data) {
-    addend = addend.at(at.row * gemm.ldc + at.column);
-    if (c.adds)
-      fillRows(static_cast<const float *>(addend.data), gemm.ldc, true, at.rows, at.columns,
-               static_cast<float *>(c.data), gemm.ldc);
-    else
-      for (int64_t i = 0; i < at.rows; ++i)
-        std::memcpy(c.at(i * gemm.ldc).data, addend.at(i * gemm.ldc).data,
-                    static_cast<size_t>(at.columns) * byteSize(c.type));
-  }
-  const auto &unit = units[cut.sizeOf(at)][addend.data || c.adds];
-  unit->run(a.data, b.data, c.data, bias.data ? bias.at(at.column).data : nullptr,
-            ThreadPool::scratch(unit->scratch()));
-  return true;
+  const Bf16Result result{.c = c.at(place).data,
+                          .type = c.type,
+                          .adds = c.adds,
+                          .alpha = alpha,
+                          .bias = bias.data ? bias.at(at.column).data : nullptr,
+                          .biasType = bias.type,
+                          .addend = addend.data ? addend.at(place).data : nullptr};
+  multiplyByUnits(part, static_cast<const Bf16 *>(a.at(gemm.transposeA ? at.row : at.row * gemm.lda).data),
+                  static_cast<const Bf16 *>(b.at(gemm.transposeB ? at.column * gemm.ldb : at.column).data), result,
+                  ThreadPool::scratch(bf16Scratch(part.m, part.n, part.k, result.keepsSums())));
 }
 
 void StoredProduct::multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,

@@ -1,14 +1,13 @@
 // Products of row-major matrices that may be bf16, summed in f32, in fixed blocks. Where both sides are bf16 and the
-// processor has units for that, they multiply (Bf16Units.h); else panels are widened to f32, which loses nothing, and go
+// processor has units for that, they multiply (Bf16Product.h); else panels are widened to f32, which loses nothing, and go
 // through the f32 product. Where all are f32 this is Gemm.h itself.
 #ifndef MT_KERNELS_CPU_GEMMSTORED_H
 #define MT_KERNELS_CPU_GEMMSTORED_H
 
 #include "kernels/Catalogue.h"
-#include "kernels/cpu/Bf16Units.h"
 #include "kernels/cpu/Gemm.h"
 
-#include <array>
+#include <optional>
 #include <vector>
 
 namespace mt::kernels::cpu {
@@ -62,24 +61,17 @@ public:
 
 private:
   using Block = GemmBlocks::Block;
-  /// Of blocks of each size; those that do not add and those that do.
-  using Prepared = std::array<std::array<std::shared_ptr<const Bf16Product>, 2>, GemmBlocks::kSizes>;
   Gemm gemm;
-  std::vector<GemmBlocks> cuts; ///< one, or where tiles multiply one for each of GemmBlocks::kPools
+  std::vector<GemmBlocks> cuts; ///< one, or where units multiply one for each of GemmBlocks::kPools
   float alpha;
   Types types;
   int64_t batches;
-  Prepared units; ///< all of them, or none
 
-  bool onTiles() const { return cuts.size() > 1; }
+  bool onUnits() const { return cuts.size() > 1; }
   const GemmBlocks &cutFor(const ThreadPool &pool) const {
-    return cuts[onTiles() ? GemmBlocks::poolFor(pool.threads()) : 0];
+    return cuts[onUnits() ? GemmBlocks::poolFor(pool.threads()) : 0];
   }
-  bool canWiden() const;
-  void prepareUnits();
-  void multiplyOnTiles(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
-  bool multiplyByUnits(const GemmBlocks &cut, const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
-                       Stored addend) const;
+  void multiplyOnUnits(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
   void multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
 };
 

@@ -1,6 +1,6 @@
 #include "kernels/cpu/InstructionSet.h"
 
-#include "kernels/cpu/Tiles.h"
+#include "kernels/cpu/Bf16Units.h"
 #include <dnnl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,10 +35,11 @@ constexpr auto kNames = [] {
 std::string instructionSet() {
   int64_t supported = hwy::SupportedTargets();
   const dnnl_version_t *library = dnnl_version();
+  const Units units = bf16Units();
   return fmt::format("{}, oneDNN {}.{}.{} {:x}{}",
                      hwy::TargetName(supported & -supported), // the best is the lowest bit
                      library->major, library->minor, library->patch,
-                     static_cast<unsigned>(dnnl_get_effective_cpu_isa()), hasTiles() ? ", tiles" : "");
+                     static_cast<unsigned>(dnnl_get_effective_cpu_isa()), units == Units::tiles ? ", tiles" : units == Units::vectors ? ", vectors" : "");
 }
 
 std::span<const std::string_view> instructionSetNames() { return kNames; }

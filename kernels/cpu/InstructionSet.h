@@ -10,7 +10,8 @@
 namespace mt::kernels::cpu {
 
 /// As Highway names its best target here, oneDNN's version and the number of its own: "AVX3_ZEN4, oneDNN 2.6.3 39",
-/// with ", tiles" behind it where ours multiply bf16. Equal texts: equal bits.
+/// with ", tiles" or
+/// ", vectors" behind it where those multiply bf16. Equal texts: equal bits.
 std::string instructionSet();
 
 /// Names of sets that kernels can be held to, from the least.

@@ -68,11 +68,6 @@ std::byte *ThreadPool::scratch(size_t bytes) {
   return buffer.atLeast(bytes);
 }
 
-std::byte *ThreadPool::libraryScratch(size_t bytes) {
-  thread_local Buffer buffer;
-  return buffer.atLeast(bytes);
-}
-
 ThreadPool::ThreadPool(int threads) : spins(static_cast<uint64_t>(std::max(threads, 1)) <= coreCount()) {
   workers.reserve(static_cast<size_t>(std::max(threads, 1)));
   try {

@@ -19,7 +19,7 @@ namespace mt::kernels::cpu {
 /// Bytes that one thread takes for a call.
 struct Scratch {
   uint64_t own = 0;     ///< of ThreadPool::scratch()
-  uint64_t library = 0; ///< what the library that multiplies allocates, or libraryScratch() does in its place
+  uint64_t library = 0; ///< what the library that multiplies allocates
 
   /// What does for both, one after another.
   Scratch either(Scratch other) const { return {std::max(own, other.own), std::max(library, other.library)}; }
@@ -57,9 +57,6 @@ public:
   template <typename T> static T *scratchOf(int64_t count) {
     return reinterpret_cast<T *>(scratch(static_cast<size_t>(count) * sizeof(T)));
   }
-
-  /// The same in place of a library that keeps memory of its own: never lent, and valid beside scratch().
-  static std::byte *libraryScratch(size_t bytes);
 
 private:
   using Function = void (*)(const void *, int64_t);

@@ -103,7 +103,7 @@ Signature product(const Product &p, DType type) {
   Dims lhs = p.transposeLhs ? Dims{p.k, p.m} : Dims{p.m, p.k}, rhs = p.transposeRhs ? Dims{p.n, p.k} : Dims{p.k, p.n};
   return {"matmul",
           {{"transposeLhs", int64_t{p.transposeLhs}}, {"transposeRhs", int64_t{p.transposeRhs}}},
-          {in(lhs, type), in(rhs, type), none(), out({p.m, p.n}, type)}};
+          {in(lhs, type), in(rhs, type), none(), out({p.m, p.n}, p.transposeLhs ? DType::f32 : type)}};
 }
 
 void plainCopy(State &state) {

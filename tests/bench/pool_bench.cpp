@@ -3,7 +3,7 @@
 // thread takes kWake. Memory that threads share is not simulated: it is of work that fits caches, as products' blocks do.
 #include "kernels/SignatureText.h"
 #include "kernels/cpu/CpuKernels.h"
-#include "kernels/cpu/Tiles.h"
+#include "kernels/cpu/Gemm.h"
 #include "runtime/plan/PlanFile.h"
 
 #include <fmt/format.h>
@@ -107,8 +107,8 @@ double secondsOf(const Measured &measured, int threads) {
   return seconds;
 }
 
-/// Blocks on tiles are cut for some sizes of pools, others are the same for all: which of them one of so many has.
-size_t cutFor(int threads) { return kernels::cpu::hasTiles() ? kernels::cpu::GemmBlocks::poolFor(threads) : 0; }
+/// Blocks on units for bf16 are cut for some sizes of pools, others are the same for all: which of them one of so many has.
+size_t cutFor(int threads) { return kernels::cpu::hasBf16Units() ? kernels::cpu::GemmBlocks::poolFor(threads) : 0; }
 
 /// A call as each of those sizes of pools would run it.
 std::vector<Measured> measure(const Signature &call) {

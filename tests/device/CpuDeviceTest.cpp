@@ -126,7 +126,7 @@ TEST(CpuDeviceDeathTest, KeepsComputeAwayFromProtectedHostSpaces) {
 TEST(Numerics, NameTheInstructionsAndTheLibrary) {
   Result<std::string> cpu = processorsOf("cpu");
   ASSERT_TRUE(cpu.ok());
-  EXPECT_TRUE(std::regex_match(*cpu, std::regex(R"(\w+, oneDNN \d+\.\d+\.\d+ [0-9a-f]+(, tiles)?)"))) << *cpu;
+  EXPECT_TRUE(std::regex_match(*cpu, std::regex(R"(\w+, oneDNN \d+\.\d+\.\d+ [0-9a-f]+(, (tiles|vectors))?)"))) << *cpu;
 }
 
 TEST(MachineMemory, TakesTheSmallestLimit) {

@@ -1,6 +1,6 @@
 // Every kernel with bf16 operands, on its own or beside f32: against the f32 kernel on the same values, rounded. The
 // head, which rounds on the way, against the products and losses that it is made of.
-#include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/Bf16Units.h"
 #include "tests/kernels/Harness.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ struct AttentionCase {
   Dims bias;
   bool masks;
   Attributes attributes;
-  bool sink = false, places = false;
+  bool sink = false, places = false, segments = false;
 };
 const AttentionCase kAttention[] = {
     {2, 70, 300, 4, 2, 24, 17, {}, false, {{"scale", 0.25}, {"minDistance", int64_t{0}}, {"offset", int64_t{230}}}},
@@ -117,6 +117,13 @@ const AttentionCase kOtherAttention[] = {
     {1, 19, 24, 4, 2, 8, 8, {}, true, {{"scale", 0.4}, {"minDistance", int64_t{-9}}, {"dilation", int64_t{2}}}, true},
     {2, 19, 24, 4, 2, 8, 8, {1, 4, 1, 130}, true, {{"scale", 0.5}, {"softCap", 3.0}}, true, true},
     {2, 19, 24, 4, 2, 8, 8, {2, 1, 1, 130}, false, {{"scale", 0.5}}, false, true}};
+/// Of several blocks of keys and of queries; one thread has whole groups of the first, more have stripes. Widths that are no
+/// multiples of a panel, gaps in what is seen, scores that are scaled late, early and by less than zero.
+const AttentionCase kLongAttention[] = {
+    {1, 290, 560, 4, 4, 40, 72, {}, false, {{"scale", 0.2}, {"minDistance", int64_t{0}}, {"offset", int64_t{270}}}},
+    {2, 300, 300, 4, 2, 32, 16, {}, true, {{"scale", -0.2}, {"minDistance", int64_t{-3}}, {"maxDistance", int64_t{50}}, {"prefix", int64_t{9}}}},
+    {1, 140, 270, 2, 1, 16, 16, {}, false, {{"scale", 0.3}}, false, false, true},
+    {1, 70, 70, 2, 2, 16, 16, {}, false, {{"scale", 0.3}, {"segmentBias", -2.0}}, true, false, true}};
 
 /// Places in rows of five, as whole numbers of 32 bits, later by so many.
 Tensor places(int64_t count, int64_t later) {
@@ -135,19 +142,21 @@ void expectNarrowAttention(std::span<const AttentionCase> cases) {
                value = narrow({c.batch, c.keys, c.groups, c.valueWidth}, 3);
         Tensor bias = c.bias.empty() ? absent() : random(c.bias, 4, 1, biasType);
         Tensor mask = c.masks ? integers({c.batch, c.keys}, 0, 2, 5, DType::boolean) : absent();
+        Tensor querySegment = c.segments ? integers({c.batch, c.queries}, 0, 2, 8) : absent(),
+               keySegment = c.segments ? integers({c.batch, c.keys}, 0, 2, 9) : absent();
         Tensor queryPlace = c.places ? places(c.queries, 0) : absent(),
                keyPlace = c.places ? places(c.keys, 62) : absent(),
                sink = c.sink ? random({c.heads}, 7, 2, biasType) : absent();
         Dims result = {c.batch, c.queries, c.heads, c.valueWidth}, statistic = {c.batch, c.heads, c.queries};
         Call forward{"attention",
                      c.attributes,
-                     {query, key, value, bias, mask, absent(), absent(), queryPlace, keyPlace, sink},
+                     {query, key, value, bias, mask, querySegment, keySegment, queryPlace, keyPlace, sink},
                      {{kNarrow, result}, {kWide, statistic}}};
         expectNarrow(forward, 1, withinAttention(1e-5, 0.01));
         std::vector<Values> saved = run(forward).outputs;
         expectNarrow({"attention_grad",
                       c.attributes,
-                      {narrow(result, 6), query, key, value, bias, mask, absent(), absent(), queryPlace, keyPlace, sink,
+                      {narrow(result, 6), query, key, value, bias, mask, querySegment, keySegment, queryPlace, keyPlace, sink,
                        tensor(kNarrow, result, saved[0]), tensor(kWide, statistic, saved[1])},
                       {{kNarrow, query.dims},
                        {kNarrow, key.dims},
@@ -160,6 +169,11 @@ void expectNarrowAttention(std::span<const AttentionCase> cases) {
 
 TEST(Bf16, AttentionAndGradient) { expectNarrowAttention(kAttention); }
 TEST(Bf16, OtherAttentionAndGradient) { expectNarrowAttention(kOtherAttention); }
+TEST(Bf16, LongAttentionAndGradient) {
+  if (kBackend != Backend::cpu)
+    GTEST_SKIP() << "blocks are the CPU's; a GPU has its own cases";
+  expectNarrowAttention(kLongAttention);
+}
 
 TEST(Bf16, Norms) {
   Attributes epsilon = {{"epsilon", 1e-5}};

@@ -1,6 +1,6 @@
-// Products on AMX's tiles against sums in 64 bits: shapes that divide by nothing, parts of the summed dimension,
+// Products on the processor's units for bf16 against sums in 64 bits: shapes that divide by nothing, parts of the summed dimension,
 // operands stored either way, apart and not at lines of the cache, and all that may become of the sums.
-#include "kernels/cpu/Tiles.h"
+#include "kernels/cpu/Bf16Product.h"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ struct Result {
 
 struct Case {
   Gemm gemm;
-  TileResult what;
+  Bf16Result what;
   bool isAligned;
 };
 
@@ -56,14 +56,14 @@ void expectProduct(const Case &c, std::mt19937 &random) {
   Result result(c.what.type, g.m * g.ldc, random), bias(c.what.biasType, g.n, random),
       addend(c.what.type, g.m * g.ldc, random);
   const Result before = result;
-  TileResult what = c.what;
+  Bf16Result what = c.what;
   what.c = result.data(), what.bias = c.what.bias ? bias.data() : nullptr,
   what.addend = c.what.addend ? addend.data() : nullptr;
-  const auto bytes = tileScratch(g);
+  const auto bytes = bf16Scratch(g.m, g.n, g.k, what.keepsSums());
   std::unique_ptr<std::byte, decltype(&std::free)> scratch(
       static_cast<std::byte *>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free);
   std::fill_n(scratch.get(), bytes + 64, std::byte(0xff)); // NaN, all of them
-  multiplyByTiles(g, a.data(), b.data(), what, scratch.get());
+  multiplyByUnits(g, a.data(), b.data(), what, scratch.get());
   for (size_t i = bytes; i < bytes + 64; ++i)
     ASSERT_EQ(scratch.get()[i], std::byte(0xff)) << "behind the scratch";
   for (int64_t i = 0; i < g.m; ++i)
@@ -85,9 +85,9 @@ void expectProduct(const Case &c, std::mt19937 &random) {
     }
 }
 
-TEST(Tiles, MultiplyWhateverTheShape) {
-  if (!hasTiles())
-    GTEST_SKIP() << "this processor has no tiles";
+TEST(Bf16Product, MultipliesWhateverTheShape) {
+  if (!hasBf16Units())
+    GTEST_SKIP() << "this processor has no units for bf16";
   std::mt19937 random(1);
   auto upTo = [&](int64_t most) { return 1 + static_cast<int64_t>(random()) % most; };
   auto pick = [&](int64_t most) {

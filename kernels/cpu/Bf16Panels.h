@@ -1,0 +1,78 @@
+// Products of bf16 panels that a thread lays out once and multiplies often, out of its caches, on the processor's units
+// for them: where hasBf16Units(). All extents are multiples of kPanel, and zeros fill what there is to one. Private to
+// kernels/cpu.
+#ifndef MT_KERNELS_CPU_BF16PANELS_H
+#define MT_KERNELS_CPU_BF16PANELS_H
+
+#include "kernels/Bf16.h"
+#include "kernels/Blocks.h"
+#include "kernels/cpu/Bf16Units.h"
+
+namespace mt::kernels::cpu {
+
+constexpr int64_t kPanel = 32;
+constexpr int64_t padded(int64_t count) { return ceilDivide(count, kPanel) * kPanel; }
+
+/// What a side of a product is packed from: `across` rows of A, or columns of B, by `depth` of the summed dimension.
+struct Panel {
+  const Bf16 *data;
+  int64_t line;      ///< from a stored row to the next
+  bool depthByDepth; ///< whether rows are stored of equal depth
+  int64_t across, depth;
+
+  const Bf16 *at(int64_t row, int64_t begin) const { return data + (depthByDepth ? begin * line + row : row * line + begin); }
+};
+
+/// A side in strips of 16 rows of A, or columns of B: of each, 32 of the depth after another.
+struct Packed {
+  Bf16 *data;
+  int64_t depth; ///< that it is laid out for
+  bool inPairs;  ///< words are of two of the depth, 16 across one after another; else rows of the strip are
+
+  static constexpr int64_t kStrip = 16;
+  static constexpr int64_t elements(int64_t across, int64_t depth) { return padded(across) * padded(depth); }
+  /// From there on: multiples of 16 and of kPanel.
+  Packed at(int64_t across, int64_t begin) const { return {data + across * depth + begin * kStrip, depth, inPairs}; }
+};
+
+/// Rows of A, `line` elements apart.
+struct LeftRows {
+  const Bf16 *data;
+  int64_t line;
+  LeftRows at(int64_t row) const { return {data + row * line, line}; }
+};
+
+/// The units, while a thread multiplies: tiles are set up for it.
+class PanelUnits {
+public:
+  PanelUnits();
+  ~PanelUnits();
+  PanelUnits(const PanelUnits &) = delete;
+  PanelUnits &operator=(const PanelUnits &) = delete;
+
+  /// `to`, aligned to 64: Packed::elements(panel.across, panel.depth).
+  Packed packLeft(const Panel &panel, Bf16 *to) const;
+  Packed packRight(const Panel &panel, Bf16 *to) const;
+
+  /// C [rows, columns] = A B, or += it, in f32, rows `line` apart.
+  void multiply(int64_t rows, int64_t columns, int64_t depth, LeftRows a, Packed b, bool adds, float *c, int64_t line) const;
+  void multiply(int64_t rows, int64_t columns, int64_t depth, Packed a, Packed b, bool adds, float *c, int64_t line) const;
+
+private:
+  const Units units = bf16Units();
+};
+
+/// Rows of bf16 and zeros: [padded(rows), padded(columns)], from rows `line` apart.
+LeftRows copyRows(const Bf16 *from, int64_t line, int64_t rows, int64_t columns, Bf16 *to);
+
+/// 32 rows of f32, rounded: each by itself, and, where `pairs` has data, as 32 of its depth from `begin` on. `line` and
+/// `toLine`: from a row to the next; rows may be rounded in place.
+void roundRows(const float *from, int64_t line, int64_t columns, Bf16 *to, int64_t toLine);
+void pairRows(const float *from, int64_t line, int64_t columns, Packed pairs, int64_t begin);
+void clearPairs(Packed pairs, int64_t begin, int64_t column, int64_t columns);
+
+/// to[column][row] += scale * from[row][column], of rows `line` and `toLine` apart.
+void addTurned(const float *from, int64_t line, int64_t rows, int64_t columns, float scale, float *to, int64_t toLine);
+
+} // namespace mt::kernels::cpu
+#endif

@@ -1,0 +1,222 @@
+#include "kernels/cpu/Bf16Product.h"
+
+#if defined(__x86_64__)
+#include "kernels/cpu/Bf16Units-inl.h"
+
+namespace mt::kernels::cpu {
+namespace {
+
+constexpr int64_t kLine = 64; ///< bytes, of the cache
+
+/// Parts that stay in the caches, in elements: on tiles columns of B by pairs in the first and what is packed of both in
+/// the second; vectors read both from the second.
+struct Parts {
+  int64_t deepest, tall, ofB;
+  static constexpr Parts of(Units units) {
+    return units == Units::tiles ? Parts{768, 256, 1024 * 768} : Parts{1024, 128, 1024 * 768};
+  }
+  int64_t depth(int64_t k) const { return Chunks(k, ceilDivide(k, deepest), kPair).size; }
+  int64_t width(int64_t n, int64_t deep) const { return Chunks(n, ceilDivide(n, ofB / deep), kPair).size; }
+};
+
+/// What is fetched while tiles are multiplied, some lines of the cache with each: no processor sees ahead so far. A share
+/// of the next 32 columns of B, and rows of C.
+struct Ahead {
+  const Bf16 *b; ///< null: none
+  int64_t lineOfB, stepOfB; ///< from a line to the next, and between those of a tile and the next
+  int64_t linesOfB;         ///< of a tile
+  std::byte *c;
+  const std::byte *addend;   ///< null: none
+  int64_t lineOfC, bytesOfC; ///< of a row
+
+  MT_VECTORS_INLINE void fetchRow(int64_t at) const {
+    __builtin_prefetch(c + at, 1, 3);
+    if (addend)
+      __builtin_prefetch(addend + at, 0, 3);
+  }
+  MT_VECTORS_INLINE void operator()(int64_t tile) const {
+    for (int64_t i = 0; b && i < linesOfB; ++i)
+      _mm_prefetch(b + tile * stepOfB + i * lineOfB, _MM_HINT_T1);
+    for (int64_t i = 0; i < 4 && tile < 8; ++i)
+      for (int64_t at = 0; at < bytesOfC; at += 64)
+        fetchRow((4 * tile + i) * lineOfC + at);
+  }
+};
+
+MT_VECTORS_INLINE __m512 loadFloats(const void *from, DType type, int64_t at, __mmask16 mask) {
+  if (type == DType::f32)
+    return _mm512_maskz_loadu_ps(mask, static_cast<const float *>(from) + at);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(loadWords(static_cast<const Bf16 *>(from) + at, mask), 16));
+}
+
+/// Rows by columns of `sums` [32, 32], finished, to C at its element `at`.
+MT_VECTORS_INLINE void finish(const float *sums, int64_t rows, int64_t columns, const Bf16Result &result, int64_t column,
+                            int64_t at, int64_t line) {
+  for (int64_t half = 0; half < columns; half += kSide) {
+    const auto mask = static_cast<__mmask16>(first(columns - half));
+    const __m512 alpha = _mm512_set1_ps(result.alpha),
+                 bias = result.bias ? loadFloats(result.bias, result.biasType, column + half, mask) : _mm512_setzero_ps();
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t place = at + i * line + half;
+      __m512 value = _mm512_mul_ps(alpha, _mm512_loadu_ps(sums + i * kPair + half));
+      if (result.bias)
+        value = _mm512_add_ps(value, bias);
+      if (result.adds)
+        value = _mm512_add_ps(value, loadFloats(result.c, result.type, place, mask));
+      if (result.addend)
+        value = _mm512_add_ps(value, loadFloats(result.addend, result.type, place, mask));
+      if (result.type == DType::f32)
+        _mm512_mask_storeu_ps(static_cast<float *>(result.c) + place, mask, value);
+      else
+        _mm256_mask_storeu_epi16(static_cast<Bf16 *>(result.c) + place, mask, (__m256i)_mm512_cvtneps_pbh(value));
+    }
+  }
+}
+
+/// One call: some columns of C at a time, of these some of the summed dimension, of these some rows.
+class Multiplication {
+public:
+  MT_TILES Multiplication(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const Bf16Result &result, std::byte *scratch)
+      : gemm(gemm), a(a), b(b), result(result), onTiles(units == Units::tiles), inPlace(result.keepsSums()),
+        isDirect(liesForUnits(gemm, units) && (!onTiles || reinterpret_cast<uintptr_t>(a) % kLine == 0)),
+        deep(parts.depth(gemm.k)), wide(parts.width(gemm.n, deep)) {
+    right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep;
+    sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), parts.tall) * deep);
+  }
+
+  MT_TILES void operator()() {
+    if (onTiles)
+      configureTiles();
+    for (column = 0; column < gemm.n; column += wide)
+      for (begin = 0; begin == 0 || begin < gemm.k; begin += deep) {
+        depth = std::min(deep, gemm.k - begin), tiles = ceilDivide(depth, kPair);
+        for (row = 0; row < gemm.m; row += parts.tall)
+          multiplyPart();
+      }
+    if (onTiles)
+      _tile_release();
+  }
+
+private:
+  const Gemm &gemm;
+  const Bf16 *a, *b;
+  const Bf16Result &result;
+  const Units units = bf16Units();
+  const Parts parts = Parts::of(units);
+  const bool onTiles;
+  const bool inPlace;       ///< sums are kept in C
+  const bool isDirect;      ///< A is read where it lies
+  const int64_t deep, wide; ///< of a part
+  Bf16 *right, *left;       ///< packed, of B and of A
+  float *sums;              ///< [m, wide], where they are not in C and there are several parts
+  int64_t column, begin, row; ///< where the part begins
+  int64_t depth, tiles;     ///< of the summed dimension
+  alignas(64) float square[kPair * kPair];
+
+  /// Rows by columns, both packed unless they are already. Rows of A that are stored by depth need not be turned for
+  /// vectors.
+  MT_TILES void multiplyPart() {
+    const int64_t rows = std::min(parts.tall, gemm.m - row), columns = std::min(wide, gemm.n - column);
+    const Panel ofA{a + (gemm.transposeA ? begin * gemm.lda + row : row * gemm.lda + begin), gemm.lda, gemm.transposeA,
+                    rows, depth};
+    const Panel ofB{b + (gemm.transposeB ? column * gemm.ldb + begin : begin * gemm.ldb + column), gemm.ldb,
+                    !gemm.transposeB, columns, depth};
+    const bool inPairs = gemm.transposeA && !onTiles;
+    const int64_t whole = isDirect ? rows / kPair * kPair : 0; // rows
+    if (whole < rows)
+      pack(ofA, whole, padded(rows), inPairs, left + whole * tiles * kPair);
+    for (int64_t j = 0; j < columns; j += kPair) {
+      Bf16 *packed = right + j * tiles * kPair;
+      if (row == 0)
+        pack(ofB, j, j + kPair, true, packed);
+      for (int64_t i = 0; i < rows; i += kPair) {
+        const Bf16 *tile = left + i * tiles * kPair;
+        const Rows of = i < whole ? Rows{ofA.at(i, 0), ofA.at(i + kSide, 0), gemm.lda, kPair}
+                                  : Rows{tile, tile + kSide * tiles * kPair, kPair, kTile, inPairs};
+        multiplySquare(of, packed, row + i, column + j, aheadOf(ofB, rows, i, j));
+      }
+    }
+  }
+
+  /// While the square at (i, j) of a part is multiplied: those of the first rows share the columns of B behind j.
+  MT_TILES_INLINE Ahead aheadOf(const Panel &ofB, int64_t rows, int64_t i, int64_t j) const {
+    Ahead ahead = {};
+    if (row == 0 && j + kPair < ofB.across) {
+      const int64_t squares = ceilDivide(rows, kPair), line = i / kPair * kPair / squares;
+      ahead.linesOfB = (i / kPair + 1) * kPair / squares - line;
+      ahead.b = ofB.depthByDepth ? ofB.at(j + kPair, line) : ofB.at(j + kPair + line, 0);
+      ahead.lineOfB = ofB.line, ahead.stepOfB = ofB.depthByDepth ? kPair * ofB.line : kPair;
+    }
+    if (inPlace || begin + depth >= gemm.k) {
+      const auto size = static_cast<int64_t>(byteSize(result.type));
+      const int64_t place = ((row + i) * gemm.ldc + column + j) * size;
+      ahead.c = static_cast<std::byte *>(result.c) + place;
+      ahead.addend = result.addend ? static_cast<const std::byte *>(result.addend) + place : nullptr;
+      ahead.lineOfC = gemm.ldc * size, ahead.bytesOfC = kPair * size;
+    }
+    return ahead;
+  }
+
+  /// 32 x 32 of C, or as many as there are.
+  MT_TILES_INLINE void multiplySquare(const Rows &of, const Bf16 *packed, int64_t m, int64_t n, const Ahead &ahead) {
+    const int64_t rows = std::min(kPair, gemm.m - m), columns = std::min(kPair, gemm.n - n);
+    const bool isEdge = rows < kPair || columns < kPair, continues = begin > 0 || (inPlace && result.adds);
+    const bool isFinished = begin + depth >= gemm.k && (!inPlace || result.bias || result.addend);
+    float *home = inPlace ? static_cast<float *>(result.c) + m * gemm.ldc + n : sums + m * wide + n - column;
+    int64_t line = inPlace ? gemm.ldc : wide;
+    if (inPlace && isEdge) { // tiles would reach beyond C
+      std::fill_n(square, continues ? kPair * kPair : 0, 0.0F);
+      for (int64_t i = 0; continues && i < rows; ++i)
+        std::copy_n(home + i * line, columns, square + i * kPair);
+      home = square, line = kPair;
+    }
+    float *to = isFinished ? square : home;
+    const float *from = continues ? home : nullptr;
+    const int64_t toLine = isFinished ? kPair : line;
+    if (const Bf16 *behind = packed + kSide * tiles * kPair; onTiles)
+      multiplyTiles(of, packed, behind, tiles, from, line, to, toLine, ahead);
+    else
+      multiplyVectors(of, packed, behind, tiles, from, line, to, toLine, ahead);
+    if (isFinished) {
+      Bf16Result whole = result;
+      whole.adds = result.adds && !inPlace;
+      finish(square, rows, columns, whole, n, m * gemm.ldc + n, gemm.ldc);
+    } else if (to == square) {
+      finish(square, rows, columns, {.c = result.c}, n, m * gemm.ldc + n, gemm.ldc);
+    }
+  }
+};
+
+} // namespace
+
+bool liesForUnits(const Gemm &gemm, Units units) {
+  constexpr int64_t kSets = 8192;
+  const int64_t bytes = gemm.lda * static_cast<int64_t>(sizeof(Bf16));
+  return !gemm.transposeA && gemm.k % kPair == 0 && (units != Units::tiles || (bytes % kLine == 0 && bytes % kSets != 0));
+}
+
+uint64_t bf16Scratch(int64_t m, int64_t n, int64_t k, bool cKeepsSums) {
+  const Parts parts = Parts::of(bf16Units());
+  const int64_t deep = std::min(padded(k), parts.deepest), left = std::min(padded(m), parts.tall) * deep,
+                right = std::min(padded(n) * deep, parts.ofB + kPair * deep);
+  const int64_t widest = parts.ofB / (parts.deepest / 2) + kPair, // several parts are at least half as deep as may be
+      sums = !cKeepsSums && k > parts.deepest ? padded(m) * std::min(padded(n), widest) : 0;
+  return static_cast<uint64_t>(left + right) * sizeof(Bf16) + static_cast<uint64_t>(sums) * sizeof(float);
+}
+
+void multiplyByUnits(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const Bf16Result &result, std::byte *scratch) {
+  Multiplication(gemm, a, b, result, scratch)();
+}
+
+} // namespace mt::kernels::cpu
+
+#else
+
+namespace mt::kernels::cpu {
+
+bool liesForUnits(const Gemm &, Units) { return false; }
+uint64_t bf16Scratch(int64_t, int64_t, int64_t, bool) { return 0; }
+void multiplyByUnits(const Gemm &, const Bf16 *, const Bf16 *, const Bf16Result &, std::byte *) {}
+
+} // namespace mt::kernels::cpu
+#endif

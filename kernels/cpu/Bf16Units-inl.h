@@ -1,0 +1,208 @@
+// Code for the units that multiply bf16: how both sides of a product are laid out for them, and the innermost loops.
+// Functions of their own instruction sets, which run where bf16Units() names them. Included where there is x86 only.
+#ifndef MT_KERNELS_CPU_BF16UNITS_INL_H
+#define MT_KERNELS_CPU_BF16UNITS_INL_H
+
+#include "kernels/cpu/Bf16Panels.h"
+
+#include <algorithm>
+#include <cstring>
+#include <immintrin.h>
+
+#if defined(MT_EMULATED_TILES)
+#include MT_EMULATED_TILES
+#endif
+
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" // in GCC 12's own headers of vectors
+#endif
+
+#define MT_VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+#define MT_VECTORS_INLINE MT_VECTORS __attribute__((always_inline)) inline
+#if defined(MT_EMULATED_TILES)
+#define MT_TILES MT_VECTORS
+#else
+#define MT_TILES __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")))
+#endif
+#define MT_TILES_INLINE MT_TILES __attribute__((always_inline)) inline
+
+namespace mt::kernels::cpu {
+namespace {
+
+/// A tile: 16 rows of 32 bf16, or of 16 pairs of them; sums of two by two tiles are 32 x 32.
+constexpr int64_t kSide = Packed::kStrip, kPair = kPanel, kTile = kSide * kPair;
+
+constexpr uint32_t first(int64_t count) { return count >= 32 ? ~0u : (1u << count) - 1; }
+
+/// Rows and columns as tiles: shapes of all eight.
+MT_TILES_INLINE void configureTiles() {
+  struct alignas(64) Shapes {
+    uint8_t palette = 1, start = 0, reserved[14] = {};
+    uint16_t bytes[16] = {};
+    uint8_t rows[16] = {};
+  } shapes;
+  for (int i = 0; i < 8; ++i)
+    shapes.bytes[i] = 64, shapes.rows[i] = kSide;
+  _tile_loadconfig(&shapes);
+}
+
+/// 16 rows of 16 words of 32 bits -> its transpose.
+MT_VECTORS_INLINE void transpose(__m512i *r) {
+  __m512i t[kSide];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      r[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + 2 + j]);
+      r[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + 2 + j]);
+    }
+  for (int i = 0; i < 16; i += 8)
+    for (int j = 0; j < 4; ++j) {
+      t[i + j] = _mm512_shuffle_i32x4(r[i + j], r[i + j + 4], 0x88);
+      t[i + j + 4] = _mm512_shuffle_i32x4(r[i + j], r[i + j + 4], 0xdd);
+    }
+  for (int j = 0; j < 8; ++j) {
+    r[j] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0x88);
+    r[j + 8] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0xdd);
+  }
+}
+
+MT_VECTORS_INLINE __m512i loadWords(const Bf16 *from, __mmask16 mask) {
+  return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
+}
+
+/// One tile of 16 across by 32 deep: a row for each across, or, in pairs, one for each two of the depth; zeros fill it.
+MT_VECTORS_INLINE void packTile(const Panel &panel, int64_t row, int64_t begin, bool inPairs, Bf16 *out) {
+  const Bf16 *from = panel.at(row, begin);
+  const int64_t rows = std::clamp<int64_t>(panel.across - row, 0, kSide), depth = std::min(kPair, panel.depth - begin);
+  __m512i r[kSide];
+  if (panel.depthByDepth) {
+    const auto mask = static_cast<__mmask16>(first(rows));
+    for (int64_t i = 0; i < kSide; ++i) {
+      const Bf16 *even = from + 2 * i * panel.line, *odd = even + panel.line;
+      const __m512i low = loadWords(even, 2 * i < depth ? mask : 0), high = loadWords(odd, 2 * i + 1 < depth ? mask : 0);
+      r[i] = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+    }
+  } else {
+    const __mmask32 mask = first(depth);
+    for (int i = 0; i < kSide; ++i)
+      r[i] = i < rows ? _mm512_maskz_loadu_epi16(mask, from + i * panel.line) : _mm512_setzero_si512();
+  }
+  if (panel.depthByDepth != inPairs)
+    transpose(r);
+  for (int i = 0; i < kSide; ++i)
+    _mm512_store_si512(out + i * kPair, r[i]);
+}
+
+/// Rows [begin, end), multiples of 32: of each 16 all tiles, one after another.
+MT_VECTORS_INLINE void pack(const Panel &panel, int64_t begin, int64_t end, bool inPairs, Bf16 *out) {
+  const int64_t strip = ceilDivide(panel.depth, kPair) * kTile;
+  for (int64_t row = begin; row < end; row += kPair, out += 2 * strip)
+    for (int64_t k = 0; k < panel.depth; k += kPair) {
+      packTile(panel, row, k, inPairs, out + k * kSide);
+      packTile(panel, row + kSide, k, inPairs, out + k * kSide + strip);
+    }
+}
+
+/// 32 rows of A: in tiles or rows, where a word of two elements follows the other, or in pairs, a word for each row.
+struct Rows {
+  const Bf16 *upper, *lower; ///< 16 rows each
+  int64_t line, step;        ///< from a row to the next, and from 32 of the depth to the next, in elements
+  bool inPairs = false;      ///< rows do not count then: those of a tile's pairs are kPair apart
+};
+
+/// 32 x 32 of C: from zeros, or from what is at `from`; sums go to `to`. Rows of either are so many floats apart. B: the
+/// tiles of 16 columns, and of the 16 behind them. `ahead(i)`: what is fetched while the i-th tiles are multiplied.
+template <typename Ahead>
+MT_TILES_INLINE void multiplyTiles(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles, const float *from,
+                                   int64_t fromLine, float *to, int64_t toLine, const Ahead &ahead) {
+  const int64_t in = fromLine * 4, out = toLine * 4, line = a.line * 2;
+  if (from) {
+    _tile_loadd(0, from, in);
+    _tile_loadd(1, from + kSide, in);
+    _tile_loadd(2, from + kSide * fromLine, in);
+    _tile_loadd(3, from + kSide * fromLine + kSide, in);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t i = 0; i < tiles; ++i) {
+    ahead(i);
+    _tile_loadd(4, a.upper + i * a.step, line);
+    _tile_loadd(6, left + i * kTile, 64);
+    _tile_loadd(7, right + i * kTile, 64);
+    _tile_loadd(5, a.lower + i * a.step, line);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, to, out);
+  _tile_stored(1, to + kSide, out);
+  _tile_stored(2, to + kSide * toLine, out);
+  _tile_stored(3, to + kSide * toLine + kSide, out);
+}
+
+/// The same of eight rows, on vectors: sums of 256 of the depth stay in 16 of them, and are added to what is there, which
+/// errs less than one sum of all. Of four octets of rows each fetches a quarter.
+template <bool kInPairs, int kOctet, typename Ahead>
+MT_VECTORS_INLINE void multiplyOctet(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles,
+                                     const float *from, int64_t fromLine, float *to, int64_t toLine, const Ahead &ahead) {
+  constexpr int64_t kRows = 8, kTogether = 8; // tiles
+  const Bf16 *rows = (kOctet < 2 ? a.upper : a.lower) + kOctet % 2 * kRows * (kInPairs ? 2 : a.line);
+  from = from ? from + kOctet * kRows * fromLine : nullptr, to += kOctet * kRows * toLine;
+  for (int64_t begin = 0; begin < tiles; begin += kTogether) {
+    __m512 sums[kRows][2];
+    for (auto &row : sums)
+      row[0] = row[1] = _mm512_setzero_ps();
+    for (int64_t i = begin; i < std::min(tiles, begin + kTogether); ++i, rows += a.step) {
+      if (i % 4 == kOctet)
+        ahead(i);
+      for (int64_t pair = 0; pair < kSide; ++pair) {
+        const auto x = (__m512bh)_mm512_load_si512(left + i * kTile + pair * kPair),
+                   y = (__m512bh)_mm512_load_si512(right + i * kTile + pair * kPair);
+#pragma GCC unroll 8
+        for (int64_t r = 0; r < kRows; ++r) {
+          int32_t word;
+          std::memcpy(&word, kInPairs ? rows + 2 * r + pair * kPair : rows + r * a.line + 2 * pair, sizeof word);
+          const auto both = (__m512bh)_mm512_set1_epi32(word);
+          sums[r][0] = _mm512_dpbf16_ps(sums[r][0], both, x);
+          sums[r][1] = _mm512_dpbf16_ps(sums[r][1], both, y);
+        }
+      }
+    }
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t half = 0; half < 2; ++half) {
+        const __m512 before = from ? _mm512_loadu_ps(from + r * fromLine + half * kSide) : _mm512_setzero_ps();
+        _mm512_storeu_ps(to + r * toLine + half * kSide, _mm512_add_ps(before, sums[r][half]));
+      }
+    from = to, fromLine = toLine;
+  }
+}
+
+template <bool kInPairs, typename Ahead>
+MT_VECTORS void multiplyOctets(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles, const float *from,
+                               int64_t fromLine, float *to, int64_t toLine, const Ahead &ahead) {
+  multiplyOctet<kInPairs, 0>(a, left, right, tiles, from, fromLine, to, toLine, ahead);
+  multiplyOctet<kInPairs, 1>(a, left, right, tiles, from, fromLine, to, toLine, ahead);
+  multiplyOctet<kInPairs, 2>(a, left, right, tiles, from, fromLine, to, toLine, ahead);
+  multiplyOctet<kInPairs, 3>(a, left, right, tiles, from, fromLine, to, toLine, ahead);
+}
+
+/// On vectors what multiplyTiles() is on tiles.
+template <typename Ahead>
+MT_VECTORS_INLINE void multiplyVectors(const Rows &a, const Bf16 *left, const Bf16 *right, int64_t tiles, const float *from,
+                                       int64_t fromLine, float *to, int64_t toLine, const Ahead &ahead) {
+  if (a.inPairs)
+    multiplyOctets<true>(a, left, right, tiles, from, fromLine, to, toLine, ahead);
+  else
+    multiplyOctets<false>(a, left, right, tiles, from, fromLine, to, toLine, ahead);
+}
+
+} // namespace
+} // namespace mt::kernels::cpu
+#endif
