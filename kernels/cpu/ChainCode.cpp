@@ -402,7 +402,8 @@ private:
 } // namespace
 
 bool ChainCode::knows(const std::string &function) {
-  return (hwy::SupportedTargets() & HWY_AVX3) != 0 && !function.starts_with('.') &&
+  static const bool hasVectors = (hwy::SupportedTargets() & HWY_AVX3) != 0; // which asks the processor every time
+  return hasVectors && !function.starts_with('.') &&
          (isOfSteps(function) || Writer::functions().contains(function));
 }
 
