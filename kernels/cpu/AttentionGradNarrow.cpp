@@ -1,6 +1,6 @@
 // attention_grad in bf16 on the processor's units: panels of a block of keys meet those of blocks of queries, which do so
-// in strips. Gradients of keys and values are summed turned, so that the probabilities and slopes of a strip are laid out
-// as they come: both sides of every product are.
+// in strips. Gradients of keys and values are summed turned, so that probabilities and slopes are laid out for both products
+// as they come.
 #include "kernels/cpu/AttentionGrad.h"
 #include "kernels/cpu/Bf16Panels.h"
 #include "kernels/cpu/Carver.h"
@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <optional>
 
 namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlock = 128, kStrip = kPanel, kStrips = kBlock / kStrip; ///< queries, or keys, of a block and of a strip
-constexpr int64_t kBlocks = 2;                                              ///< of keys that are laid out at a time
+constexpr size_t kBlocks = 2;                                               ///< of keys that are laid out at a time
 
 struct Buffers {
   struct OfKeys {
@@ -186,12 +186,13 @@ void computeNarrow(const AttentionCall &call, const Launch &launch, const Group 
   Carver from(scratch);
   const Buffers buffers(call, from);
   const PanelUnits units;
-  for (int64_t first = keys.begin; first < keys.end; first += kBlocks * kBlock) {
-    const RowRange near{first, std::min(keys.end, first + kBlocks * kBlock)};
-    std::vector<Keys> blocks;
-    for (int64_t key = near.begin; key < near.end; key += kBlock)
-      blocks.emplace_back(call, launch, group, units, buffers.blocks[blocks.size()], key,
-                          std::min(kBlock, near.end - key));
+  constexpr int64_t kNear = static_cast<int64_t>(kBlocks) * kBlock;
+  for (int64_t first = keys.begin; first < keys.end; first += kNear) {
+    const RowRange near{first, std::min(keys.end, first + kNear)};
+    std::array<std::optional<Keys>, kBlocks> blocks;
+    for (size_t i = 0; i < kBlocks; ++i)
+      if (const int64_t key = first + static_cast<int64_t>(i) * kBlock; key < near.end)
+        blocks[i].emplace(call, launch, group, units, buffers.blocks[i], key, std::min(kBlock, near.end - key));
     for (int64_t head = group.firstHead; head < group.firstHead + call.headsOfGroup(); ++head)
       for (int64_t query = queries.begin; query < queries.end; query += kBlock) {
         ScoreBlock block{group.batch,           head, query, std::min(kBlock, queries.end - query), near.begin,
@@ -199,14 +200,17 @@ void computeNarrow(const AttentionCall &call, const Launch &launch, const Group 
         if (!call.anySeen(block))
           continue;
         const Queries laidOut(call, launch, units, buffers, block);
-        for (const Keys &own : blocks) {
-          block.key = own.begin, block.keys = own.count;
+        for (const std::optional<Keys> &own : blocks) {
+          if (!own)
+            continue;
+          block.key = own->begin, block.keys = own->count;
           if (call.anySeen(block))
-            Meeting{call, launch, group, units, buffers, own, laidOut, block}();
+            Meeting{call, launch, group, units, buffers, *own, laidOut, block}();
         }
       }
-    for (const Keys &own : blocks)
-      own.finish(call, group);
+    for (const std::optional<Keys> &own : blocks)
+      if (own)
+        own->finish(call, group);
   }
 }
 

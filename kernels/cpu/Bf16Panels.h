@@ -42,7 +42,7 @@ struct LeftRows {
   LeftRows at(int64_t row) const { return {data + row * line, line}; }
 };
 
-/// The units, while a thread multiplies: tiles are set up for it.
+/// The units, while a thread multiplies: tiles are set up for it. One at a time.
 class PanelUnits {
 public:
   PanelUnits();
@@ -65,9 +65,10 @@ private:
 /// Rows of bf16 and zeros: [padded(rows), padded(columns)], from rows `line` apart.
 LeftRows copyRows(const Bf16 *from, int64_t line, int64_t rows, int64_t columns, Bf16 *to);
 
-/// 32 rows of f32, rounded: each by itself, and, where `pairs` has data, as 32 of its depth from `begin` on. `line` and
-/// `toLine`: from a row to the next; rows may be rounded in place.
+/// kPanel rows of f32, `line` apart, rounded to nearest (subnormal numbers to zero): to rows `toLine` apart, which may be in
+/// place.
 void roundRows(const float *from, int64_t line, int64_t columns, Bf16 *to, int64_t toLine);
+/// The same as the right side of a product, whose summed dimension they are from `begin` on; and zeros in such a place.
 void pairRows(const float *from, int64_t line, int64_t columns, Packed pairs, int64_t begin);
 void clearPairs(Packed pairs, int64_t begin, int64_t column, int64_t columns);
 

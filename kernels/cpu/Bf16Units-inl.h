@@ -32,7 +32,7 @@ namespace {
 /// A tile: 16 rows of 32 bf16, or of 16 pairs of them; sums of two by two tiles are 32 x 32.
 constexpr int64_t kSide = Packed::kStrip, kPair = kPanel, kTile = kSide * kPair;
 
-constexpr uint32_t first(int64_t count) { return count >= 32 ? ~0u : (1u << count) - 1; }
+constexpr uint32_t first(int64_t count) { return count >= 32 ? ~0u : count <= 0 ? 0 : (1u << count) - 1; }
 
 /// Rows and columns as tiles: shapes of all eight.
 MT_TILES_INLINE void configureTiles() {
@@ -96,13 +96,37 @@ MT_VECTORS_INLINE void packTile(const Panel &panel, int64_t row, int64_t begin, 
     _mm512_store_si512(out + i * kPair, r[i]);
 }
 
+/// Two tiles of pairs, `strip` elements apart, of what is stored by depth: two rows become one of each.
+MT_VECTORS_INLINE void pairTiles(const Panel &panel, int64_t row, int64_t begin, Bf16 *out, int64_t strip) {
+  alignas(64) static constexpr uint16_t kOrder[2][kPair] = {
+      {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+       8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
+      {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
+       24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
+  const __m512i left = _mm512_load_si512(kOrder[0]), right = _mm512_load_si512(kOrder[1]);
+  const __mmask32 mask = first(panel.across - row);
+  const int64_t depth = panel.depth - begin;
+  const Bf16 *even = panel.at(row, begin);
+  for (int64_t i = 0; i < kSide; ++i, even += 2 * panel.line, out += kPair) {
+    const __m512i low = _mm512_maskz_loadu_epi16(2 * i < depth ? mask : 0, even),
+                  high = _mm512_maskz_loadu_epi16(2 * i + 1 < depth ? mask : 0, even + panel.line);
+    _mm512_store_si512(out, _mm512_permutex2var_epi16(low, left, high));
+    _mm512_store_si512(out + strip, _mm512_permutex2var_epi16(low, right, high));
+  }
+}
+
 /// Rows [begin, end), multiples of 32: of each 16 all tiles, one after another.
 MT_VECTORS_INLINE void pack(const Panel &panel, int64_t begin, int64_t end, bool inPairs, Bf16 *out) {
   const int64_t strip = ceilDivide(panel.depth, kPair) * kTile;
   for (int64_t row = begin; row < end; row += kPair, out += 2 * strip)
     for (int64_t k = 0; k < panel.depth; k += kPair) {
-      packTile(panel, row, k, inPairs, out + k * kSide);
-      packTile(panel, row + kSide, k, inPairs, out + k * kSide + strip);
+      Bf16 *to = out + k * kSide;
+      if (inPairs && panel.depthByDepth) {
+        pairTiles(panel, row, k, to, strip);
+      } else {
+        packTile(panel, row, k, inPairs, to);
+        packTile(panel, row + kSide, k, inPairs, to + strip);
+      }
     }
 }
 

@@ -3,6 +3,7 @@
 // plane by plane (ConvolutionPlanes.cpp). Blocks depend on shapes alone, and sums are in their order.
 #include "kernels/cpu/Convolution.h"
 
+#include "kernels/cpu/Bf16Panels.h"
 #include "kernels/cpu/FactorRows.h"
 #include "kernels/cpu/Vector.h"
 #include "kernels/cpu/WindowRuns.h"
@@ -34,9 +35,13 @@ template <typename T> struct ByMatrices : Convolution {
   }
 
   int64_t rows() const { return held * windows().places(); }
+  /// Places of a block where there should be about so many: on units for bf16 blocks are alike, and whole panels but the last.
+  int64_t alike(int64_t wanted) const {
+    const int64_t places = windows().resultPlaces();
+    return std::min(places, std::is_same_v<T, Bf16> ? Chunks(places, ceilDivide(places, wanted), kPanel).size : wanted);
+  }
   int64_t width() const {
-    int64_t wanted = std::max<int64_t>(16, kBlockElements / (rows() + shape.filters) / 16 * 16);
-    return std::min(windows().resultPlaces(), wanted);
+    return alike(std::max<int64_t>(16, kBlockElements / (rows() + shape.filters) / 16 * 16));
   }
   int64_t channelBlocks() const { return ceilDivide(shape.channels, held); }
 
@@ -85,15 +90,21 @@ template <typename T> struct ByMatrices : Convolution {
 template <typename T> struct Forward : ByMatrices<T> {
   using Base = ByMatrices<T>;
   static constexpr int64_t kNarrow = 192; ///< places: with fewer a product takes too long to copy the kernel
+  static constexpr int64_t kUnits = 224;  ///< the same on units for bf16
   int64_t wide;                           ///< places of a block
 
   /// Rather than few places of all channels, a block has more of some channels after others.
   explicit Forward(Convolution all) : Base(std::move(all)) {
-    const int64_t places = this->windows().places(), least = std::min(kNarrow, this->windows().resultPlaces());
+    constexpr bool kOnUnits = std::is_same_v<T, Bf16>;
+    const int64_t places = this->windows().places(), least = this->alike(kOnUnits ? kUnits : kNarrow);
     this->held = this->shape.channels;
     wide = std::max(this->width(), this->isPoint ? 0 : least);
-    if (wide > this->width())
-      this->held = std::clamp(kBlockElements / wide / places, int64_t{1}, this->shape.channels);
+    if (wide <= this->width())
+      return;
+    int64_t channels = kBlockElements / wide / places;
+    if (kOnUnits && channels > kPanel)
+      channels = channels / kPanel * kPanel; // of the kernel, whole panels are read where they lie
+    this->held = std::clamp(channels, int64_t{1}, this->shape.channels);
   }
 
   void block(const Launch &launch, int64_t n, int64_t group, int64_t begin, int64_t end) const {
