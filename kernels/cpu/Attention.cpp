@@ -77,7 +77,7 @@ struct Attention {
 
   static constexpr int64_t kQ = AttentionCall::kQueries, kK = AttentionCall::kKeys;
 
-  /// What a block of queries has in the scratch of a thread; without its address, what that takes.
+  /// What a block of queries has in the scratch of a thread.
   struct Buffers {
     float *scores;
     Running running;
@@ -108,7 +108,7 @@ struct Attention {
     begin(launch, block.head, block.queries, running);
     RowRange seen = call.hull(block.query, block.queries);
     for (block.key = seen.begin / kK * kK; block.key < seen.end; block.key += kK) {
-      block.keys = std::min(kK, seen.end - block.key), block.step = ScoreRows::stepOf(block.keys);
+      block.keys = std::min(kK, seen.end - block.key), block.step = padded(block.keys);
       if (!call.anySeen(block))
         continue;
       int64_t place = (block.batch * call.keys + block.key) * call.groups + group;
@@ -145,7 +145,7 @@ struct Attention {
   void meet(const Launch &launch, const PanelUnits &units, ScoreBlock strip, LeftRows query, Packed key, Packed value,
             const NarrowBuffers &buffers, const Running &running) const {
     const int64_t first = strip.key;
-    if (!call.narrowTo(strip, strip.keys))
+    if (!call.narrowToSeen(strip))
       return;
     const int64_t from = strip.key - first;
     units.multiply(kStrip, strip.step, padded(call.width), query, key.at(from, 0), false, buffers.scores, strip.step);

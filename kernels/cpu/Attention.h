@@ -82,9 +82,9 @@ struct AttentionCall {
   float lateScale() const { return cap > 0 || hasBias || segmentBias != 0 || scale <= 0 ? 1 : scale; }
 
   void scaleEarly(const ScoreBlock &block, float *scores) const;
-  /// Leaves of the keys of a block, [block.key, + keys), those that any of its queries may see by position, and whole
+  /// Leaves of the keys of a block those that any of its queries may see by position, and whole
   /// panels of them; false if there is none.
-  bool narrowTo(ScoreBlock &block, int64_t keys) const;
+  bool narrowToSeen(ScoreBlock &block) const;
 
   /// scores [queries, keys] of the block's rows, scaled.
   void multiplyScores(const ScoreBlock &block, FloatPanel query, FloatPanel key, float *out) const;

@@ -8,6 +8,7 @@
 #include "kernels/cpu/AttentionGrad.h"
 
 #include "kernels/Blocks.h"
+#include "kernels/cpu/Bf16Panels.h"
 #include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/Vector.h"
 
@@ -162,7 +163,7 @@ struct AttentionGrad {
         for (int64_t query = queries.begin; query < queries.end; query += kQ) {
           ScoreBlock block{group.batch, h, query, std::min(kQ, queries.end - query), key, std::min(kK, keys.end - key), 0};
           block.keys = std::min(block.keys, call.hull(query, block.queries).end - key); // those behind have no slope
-          block.step = ScoreRows::stepOf(std::max<int64_t>(block.keys, 0));
+          block.step = padded(block.keys);
           if (block.keys > 0 && call.anySeen(block))
             pair(launch, group, block, buffers);
         }

@@ -27,8 +27,8 @@ float *deltasOf(const AttentionCall &call, const Launch &launch, int64_t batch, 
 
 /// Scores of a block, finished, become probabilities, and what is sent back to these, `slopes`, the gradient of the
 /// scores, which dbias gains on the way. `capped`: what finishScores() left.
-void sendBlockBack(const AttentionCall &call, const Launch &launch, const Group &group, const ScoreBlock &block, float *scores,
-              float scale, const float *capped, float *slopes);
+void sendBlockBack(const AttentionCall &call, const Launch &launch, const Group &group, const ScoreBlock &block,
+                   float *scores, float scale, const float *capped, float *slopes);
 
 /// What keys [begin, end) of a group and some of its queries are to each other, added to the gradients, in bf16 on the
 /// processor's units. `scratch`: narrowGradBytes(), aligned to 64.

@@ -107,7 +107,7 @@ struct Meeting {
     ScoreBlock own = block;
     own.query += first, own.queries = std::min(kStrip, block.queries - first);
     const int64_t columns = padded(block.keys);
-    if (!call.narrowTo(own, block.keys)) {
+    if (!call.narrowToSeen(own)) {
       clear(first, 0, columns);
       return;
     }

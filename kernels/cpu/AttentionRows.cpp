@@ -9,14 +9,12 @@
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/VectorMath-inl.h"
 
+#include "kernels/cpu/Rows-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace mt::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-
-HWY_INLINE V all(float value) { return hn::Set(D(), value); }
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
 /// The vectors of a row that hold what it sees.

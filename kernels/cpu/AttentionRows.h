@@ -13,10 +13,8 @@ struct RowRange {
 };
 
 /// Scores of some queries: rows `step` floats apart, each of which sees a range of its columns. All of a step may be
-/// read and written; it is a multiple of kLine, and rows begin with a line of the cache.
+/// read and written; it is a multiple of kPanel (Bf16Panels.h), and rows begin with a line of the cache.
 struct ScoreRows {
-  static constexpr int64_t kLine = 32;
-  static constexpr int64_t stepOf(int64_t keys) { return (keys + kLine - 1) / kLine * kLine; }
   float *data;
   int64_t rows, step;
   const RowRange *seen;

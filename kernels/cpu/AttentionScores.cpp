@@ -1,5 +1,6 @@
 #include "kernels/cpu/Attention.h"
 
+#include "kernels/cpu/Bf16Panels.h"
 #include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/Vector.h"
 #include "kernels/cpu/View.h"
@@ -129,11 +130,11 @@ void AttentionCall::scaleEarly(const ScoreBlock &block, float *scores) const {
     vec::scale(scores, earlyScale(), scores, block.queries * block.step, false);
 }
 
-bool AttentionCall::narrowTo(ScoreBlock &block, int64_t keys) const {
+bool AttentionCall::narrowToSeen(ScoreBlock &block) const {
   const RowRange all = hull(block.query, block.queries);
-  const int64_t end = std::min(all.end - block.key, keys),
-                begin = std::max<int64_t>(all.begin - block.key, 0) / ScoreRows::kLine * ScoreRows::kLine;
-  block.key += begin, block.keys = end - begin, block.step = ScoreRows::stepOf(std::max<int64_t>(block.keys, 0));
+  const int64_t end = std::min(all.end - block.key, block.keys),
+                begin = std::max<int64_t>(all.begin - block.key, 0) / kPanel * kPanel;
+  block.key += begin, block.keys = end - begin, block.step = padded(block.keys);
   return block.keys > 0 && anySeen(block);
 }
 

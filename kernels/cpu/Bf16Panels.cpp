@@ -36,7 +36,17 @@ MT_TILES void multiplyAll(Units units, int64_t rows, int64_t columns, int64_t de
   }
 }
 
-MT_TILES void setUpTiles() { configureTiles(); }
+/// Rows and columns as tiles: shapes of all eight.
+MT_TILES void setUpTiles() {
+  struct alignas(64) Shapes {
+    uint8_t palette = 1, start = 0, reserved[14] = {};
+    uint16_t bytes[16] = {};
+    uint8_t rows[16] = {};
+  } shapes;
+  for (int i = 0; i < 8; ++i)
+    shapes.bytes[i] = 64, shapes.rows[i] = kSide;
+  _tile_loadconfig(&shapes);
+}
 MT_TILES void releaseTiles() { _tile_release(); }
 
 MT_VECTORS void packAll(const Panel &panel, bool inPairs, Bf16 *to) { pack(panel, 0, padded(panel.across), inPairs, to); }

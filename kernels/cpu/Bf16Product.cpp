@@ -85,16 +85,13 @@ public:
   }
 
   MT_TILES void operator()() {
-    if (onTiles)
-      configureTiles();
+    const PanelUnits setUp;
     for (column = 0; column < gemm.n; column += wide)
       for (begin = 0; begin == 0 || begin < gemm.k; begin += deep) {
         depth = std::min(deep, gemm.k - begin), tiles = ceilDivide(depth, kPair);
         for (row = 0; row < gemm.m; row += parts.tall)
           multiplyPart();
       }
-    if (onTiles)
-      _tile_release();
   }
 
 private:

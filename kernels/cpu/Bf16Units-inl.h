@@ -34,18 +34,6 @@ constexpr int64_t kSide = Packed::kStrip, kPair = kPanel, kTile = kSide * kPair;
 
 constexpr uint32_t first(int64_t count) { return count >= 32 ? ~0u : count <= 0 ? 0 : (1u << count) - 1; }
 
-/// Rows and columns as tiles: shapes of all eight.
-MT_TILES_INLINE void configureTiles() {
-  struct alignas(64) Shapes {
-    uint8_t palette = 1, start = 0, reserved[14] = {};
-    uint16_t bytes[16] = {};
-    uint8_t rows[16] = {};
-  } shapes;
-  for (int i = 0; i < 8; ++i)
-    shapes.bytes[i] = 64, shapes.rows[i] = kSide;
-  _tile_loadconfig(&shapes);
-}
-
 /// 16 rows of 16 words of 32 bits -> its transpose.
 MT_VECTORS_INLINE void transpose(__m512i *r) {
   __m512i t[kSide];

@@ -19,6 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
+HWY_INLINE V all(float value) { return hn::Set(D(), value); }
+
 /// Fewer floats than a vector has: with zeros behind them to a vector in memory, and of a vector to where no more than
 /// they may be written.
 HWY_INLINE void bringRest(const float *from, int64_t count, float *padded) {

@@ -23,7 +23,6 @@ namespace HWY_NAMESPACE {
 using namespace vec;
 
 HWY_INLINE V load(const float *from) { return hn::LoadU(D(), from); }
-HWY_INLINE V all(float value) { return hn::Set(D(), value); }
 
 template <class F> struct Store {
   F f;
