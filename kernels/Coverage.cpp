@@ -14,7 +14,10 @@ namespace {
 /// What is done on host streams, whatever the device: the processor alone has code for it.
 constexpr std::string_view kHostOnly[] = {"feed",       "report",    "step_norm", "squared_norm_sum",
                                           "all_gather", "all_to_all"};
-bool isHostOnly(const Kernel &kernel) { return std::ranges::find(kHostOnly, kernel.name) != std::end(kHostOnly); }
+bool isHostOnly(const Kernel &kernel) {
+  return std::ranges::find(kHostOnly, kernel.name) != std::end(kHostOnly) ||
+         kernel.name == kSums; // a GPU sums in calls of their own
+}
 
 /// Operands (bit i: operand i) that a kernel takes in 32 bits at most, as it computes, by Backend.
 struct Narrow {

@@ -111,6 +111,7 @@ std::string parse(std::string_view text, Expression &into) {
 Expression expressionOf(const Signature &call) {
   Expression expression;
   parse(call.text("expression"), expression);
+  expression.sums = static_cast<size_t>(std::clamp<int64_t>(call.integer("sums"), 0, std::ssize(expression.results)));
   return expression;
 }
 
@@ -162,6 +163,8 @@ Slots slotsOf(const Expression &expression, size_t reads, Backend backend) {
   for (size_t i = 0; i < expression.instructions.size(); ++i)
     for (size_t value : expression.instructions[i].operands)
       lastRead[value] = i;
+  for (size_t value : expression.summed())
+    lastRead[value] = expression.instructions.size();
   Slots slots{std::vector<size_t>(lastRead.size(), Slots::kNone)};
   std::set<size_t> kept; // slots that are never free again
   SlotPool pool;
@@ -203,17 +206,41 @@ size_t readsOf(const Signature &call) {
   return static_cast<size_t>(std::ranges::count(call.operands, Effect::read, &OperandType::effect));
 }
 
-const Dims &domainOf(const Signature &call) {
-  static const Dims kNone;
+Dims domainOf(const Signature &call) {
+  Dims read;
   for (const OperandType &operand : call.operands)
-    if (operand.effect == Effect::write && operand.present)
+    if (operand.effect == Effect::read)
+      read = broadcast(read, operand.dims).value_or(read);
+    else if (operand.effect == Effect::write && operand.present && call.kernel != kSums)
       return operand.dims;
-  return kNone;
+  return call.kernel == kSums ? read : Dims();
 }
+
+namespace {
+/// What is wrong with how values are summed, or empty; into `dims`, those of each sum.
+std::string checkSums(const Signature &call, const Dims &domain, const Expression &expression, Dims &dims) {
+  const std::vector<int64_t> axes = call.integers("axes");
+  if (call.integer("sums") < 1 || call.integer("sums") > std::ssize(expression.results))
+    return fmt::format("attribute sums must be at least 1 and at most the number of results, {}",
+                       expression.results.size());
+  const bool ascends = std::ranges::adjacent_find(axes, std::greater_equal<>()) == axes.end();
+  if (axes.empty() || !ascends || axes.front() < 0 || axes.back() >= std::ssize(domain))
+    return fmt::format("attribute axes must name dimensions of {} in ascending order", text(domain));
+  for (int64_t i = 0; i < std::ssize(domain); ++i)
+    if (!std::ranges::binary_search(axes, i))
+      dims.push_back(domain[static_cast<size_t>(i)]);
+  return "";
+}
+} // namespace
 
 std::string checkExpression(const Signature &call) {
   Expression expression;
   if (std::string problem = parse(call.text("expression"), expression); !problem.empty())
+    return problem;
+  const Dims domain = domainOf(call);
+  Dims sumDims;
+  const bool sums = call.kernel == kSums;
+  if (std::string problem = sums ? checkSums(call, domain, expression, sumDims) : ""; !problem.empty())
     return problem;
   std::vector<DType> types;
   std::vector<const OperandType *> written;
@@ -235,14 +262,24 @@ std::string checkExpression(const Signature &call) {
       if (one.kernel != kConstant)
         computed.insert(types.size());
   }
-  const std::set<size_t> distinct(expression.results.begin(), expression.results.end());
-  if (expression.results.size() != written.size() || distinct.size() != written.size() || !std::ranges::includes(computed, distinct))
+  const size_t firstSum = expression.results.size() - (sums ? static_cast<size_t>(call.integer("sums")) : 0);
+  const auto isDistinct = [&](std::span<const size_t> values) {
+    const std::set<size_t> distinct(values.begin(), values.end());
+    return distinct.size() == values.size() && std::ranges::includes(computed, distinct);
+  };
+  const std::span<const size_t> results = expression.results;
+  if (results.size() != written.size() || !isDistinct(results.first(firstSum)) ||
+      !isDistinct(results.subspan(firstSum)))
     return fmt::format("the expression names {} results, for {} operands: each another value that it computes",
                        expression.results.size(), written.size());
-  const Dims &domain = domainOf(call);
-  for (size_t i = 0; i < written.size(); ++i)
-    if (written[i]->present && (written[i]->type != types[expression.results[i]] || written[i]->dims != domain))
-      return fmt::format("result {} must be {}{}", i, name(types[expression.results[i]]), text(domain));
+  for (size_t i = 0; i < written.size(); ++i) {
+    const DType type = types[expression.results[i]];
+    if (i >= firstSum && type != DType::f32 && type != DType::bf16)
+      return fmt::format("a sum of {}: values that are summed are f32 or bf16", name(type));
+    const OperandType wanted = {i < firstSum ? type : DType::f32, i < firstSum ? domain : sumDims};
+    if (written[i]->present && (written[i]->type != wanted.type || written[i]->dims != wanted.dims))
+      return fmt::format("result {} must be {}{}", i, name(wanted.type), text(wanted.dims));
+  }
   for (size_t i = 0; i < reads; ++i)
     if (broadcast(call.operands[i].dims, domain) != domain)
       return fmt::format("{} is {}, which does not broadcast to {}", operandName(call, static_cast<int>(i)),

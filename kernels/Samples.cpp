@@ -90,13 +90,22 @@ std::vector<Pattern> patterns() {
       {"cross_entropy $T[$R,$C] i64[$R] f64[16] -> f32[]", "RC", classes},
       {"cross_entropy_grad $T[$R,$C] i64[$R] f64[16] -> f32[] $T[$R,$C]", "RC", classes},
       {"elementwise{expression=mul 0 1:$T, add 2 0:$T -> 3} $T[$N] $T[$N] -> $T[$N]", "N", kElements},
-      {"elementwise{expression=mul 0 1:$T, tanh 2:$T, mul 3 0:$T, exp 4:$T, add 5 1:$T -> 6} $T[$N] $T[$N] -> $T[$N]", "N", kElements},
-      {"elementwise{expression=mul 0 1:$T, add 2 0:$T, sub 3 1:$T, mul 4 4:$T, neg 5:$T, maximum 6 0:$T, mul 7 2:$T, add 8 3:$T, "
+      {"elementwise{expression=mul 0 1:$T, tanh 2:$T, mul 3 0:$T, exp 4:$T, add 5 1:$T -> 6} $T[$N] $T[$N] -> $T[$N]",
+       "N", kElements},
+      {"elementwise{expression=mul 0 1:$T, add 2 0:$T, sub 3 1:$T, mul 4 4:$T, neg 5:$T, maximum 6 0:$T, mul 7 2:$T, "
+       "add 8 3:$T, "
        "abs 9:$T, sub 10 4:$T, mul 11 1:$T, add 12 0:$T -> 13} $T[$N] $T[$N] -> $T[$N]",
        "N", kElements},
-      {"elementwise{expression=exp 0:$T, sigmoid 1:$T, mul 0 2:$T, tanh 3:$T, silu 4:$T, add 5 0:$T, erf 6:$T, mul 7 1:$T, log 8:$T, "
+      {"elementwise{expression=exp 0:$T, sigmoid 1:$T, mul 0 2:$T, tanh 3:$T, silu 4:$T, add 5 0:$T, erf 6:$T, mul 7 "
+       "1:$T, log 8:$T, "
        "gelu.tanh 9:$T -> 10} $T[$N] -> $T[$N]",
        "N", kElements},
+      {"elementwise_sums{axes=[0]; expression=mul 0 1:$T, sub 0 1:$T -> 2 3; kind=sum; sums=2} $T[$R,$C] $T[$R,$C] -> "
+       "f32[$C] f32[$C]",
+       "RC", kRows},
+      {"elementwise_sums{axes=[1]; expression=mul 0 1:$T, sub 0 1:$T -> 2 3; kind=sum; sums=2} $T[$R,$C] $T[$R,$C] -> "
+       "f32[$R] f32[$R]",
+       "RC", kRows},
       {"select bool[$N] $T[$N] $T[$N] -> $T[$N]", "N", kElements},
       {"cast f32[$N] -> bf16[$N]", "N", kElements},
       {"cast bf16[$N] -> f32[$N]", "N", kElements},

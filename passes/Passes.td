@@ -258,8 +258,9 @@ def Differentiate : Pass<"mt-differentiate", "mlir::ModuleOp"> {
   let summary = "Gives every template a backward template for each rung of the ladder of saved activations.";
   let description = [{
     For a template `@t` and the rungs `input`, `attention` and `all`: `@t.backward.RUNG`, and above the bottom rung
-    `@t.forward.RUNG`, which also returns the saved activations. `all` leaves out norms and elementwise values whose operands backward has anyway: it
-    makes them again, marked `nn.again`, in about the time of reading them; what was widened from bf16 is saved in bf16. Sums read
+    `@t.forward.RUNG`, which also returns the saved activations. `all` leaves out norms and elementwise values that
+    follow from what backward has anyway, by a few sums, products, conversions and relus before them, and from rows of few elements, which are
+    saved for that: it makes them again, marked `nn.again`, in about the time of reading them; what was widened from bf16 is saved in bf16. Sums read
     what was widened as it was before. Arguments of backward templates carry `nn.argument = i` (an argument of `@t`),
     `nn.saved = j` or `nn.gradient = k` (the gradient of result k); results `nn.gradient = i` or `nn.result = k`.
     A template whose result is the loss has its backward compute the loss too. Calls in `@main` get `nn.backward`, the
@@ -330,6 +331,17 @@ def FuseElementwise : Pass<"mt-fuse-elementwise", "mlir::ModuleOp"> {
     computed from one of them is needed for another by what stays outside; what stays outside and uses one takes it as a result. What is broadcast is read where it lies, constants
     are part of the expression, and a type's conversion is made again for each that uses it. Every value is rounded to its
     type: no bit of the template changes, in any rung.
+
+    Sums or means of what is computed, or read, over the same dimensions become part of it, where the target has code for that:
+    ```mlir
+    %0 = nn.sub %x, %mean
+    %1 = nn.mul %0, %0
+    %2 = nn.reduce %1 {axes = array<i64: 0, 2, 3>, kind = "mean", ...}
+    ```
+    becomes
+    ```mlir
+    %2 = nn.elementwise_sums %x, %mean {expression = "sub 0 1:f32, mul 2 2:f32 -> 3", sums = 1, kind = "mean", axes = array<i64: 0, 2, 3>}
+    ```
   }];
   let dependentDialects = ["::mt::nn::NnDialect"];
 }

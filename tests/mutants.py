@@ -4,6 +4,8 @@ minutes). Nothing in the working tree is touched: a changed copy of one file is 
 own commands and linked in front of the library.
 
     ninja -C build nn-gradients passes-batches && python3 tests/mutants.py build [NAME or TEST..]
+
+`--check` asks no more than that every place is still there: the fast suite does.
 """
 import pathlib
 import re
@@ -12,11 +14,11 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-ELEMENTWISE, STRUCTURE, FUSED, RECURRENCE, COMMON = (f"compiler/nn/{name}.cpp" for name in
-                                                     ("GradientsElementwise", "GradientsStructure", "GradientsFused", "GradientsRecurrence", "Nn"))
+ELEMENTWISE, STRUCTURE, LOOKUPS, FUSED, RECURRENCE, COMMON = (
+    f"compiler/nn/{name}.cpp" for name in ("GradientsElementwise", "GradientsStructure", "GradientsLookups", "GradientsFused", "GradientsRecurrence", "Nn"))
 ROWS, FLOW, PART, SPLIT = "compiler/nn/NnRows.cpp", "passes/nn/BatchFlow.cpp", "passes/nn/PartOfBatch.cpp", "passes/nn/SplitBatch.cpp"
-TESTS = {file: "nn-gradients" for file in (ELEMENTWISE, STRUCTURE, FUSED, RECURRENCE, COMMON)} | {file: "passes-batches" for file in (ROWS, FLOW, PART, SPLIT)}
-LIBRARIES = {"compiler/nn": "mt_nn", "passes": "mt_passes"}
+TESTS = {file: "nn-gradients" for file in (ELEMENTWISE, STRUCTURE, LOOKUPS, FUSED, RECURRENCE, COMMON)} | {file: "passes-batches" for file in (ROWS, FLOW, PART, SPLIT)}
+LIBRARIES = {"compiler/nn": "compiler/nn/CMakeFiles/mt_nn.dir", "passes/nn": "passes/CMakeFiles/mt_passes.dir"}
 # name, file, what stands there (once), what shall stand there
 MUTANTS = [
     ("sign of sin's", ELEMENTWISE, "MT_UNARY(SinOp, e.mul(dy, e.make<CosOp>(x)))", "MT_UNARY(SinOp, e.neg(e.mul(dy, e.make<CosOp>(x))))"),
@@ -43,7 +45,11 @@ MUTANTS = [
     ("dropout's ratio forgotten backward", ELEMENTWISE, "getScalars(), getNode(), getRatio()", "getScalars(), getNode(), APFloat(0.0)"),
     ("dropout's rows forgotten backward", ELEMENTWISE, "g.lookup(getResult()), getRows(), getScalars()", "g.lookup(getResult()), Value(), getScalars()"),
     ("every gelu is exact", ELEMENTWISE, '("gelu_" + getForm()).str()', '"gelu_erf"'),
-    ("broadcasts not summed", ELEMENTWISE, "sumTo(e.builder, gradient(), shapeOf(operand))", "gradient()"),
+    ("sums around a mean of other dimensions", ELEMENTWISE, "return axes == summed;", "return true;"),
+    ("sums around another's mean", ELEMENTWISE, "sourceOf(mean.getOperand()) != sourceOf(difference.getLhs())", "!mean.getOperand()"),
+    ("sums of what has other factors", ELEMENTWISE, "if (summed[i] && i >= lead && shape[i - lead] != 1)", "if (summed[i] && i >= lead && shape[i - lead] > 3)"),
+    ("sums of which one part is balanced", ELEMENTWISE, "return isOne(op->getOperand(0)) && isOne(op->getOperand(1));", "return isOne(op->getOperand(0)) || isOne(op->getOperand(1));"),
+    ("broadcasts not summed", ELEMENTWISE, "sumTo(e.builder, each, shapeOf(operand))", "each"),
     ("transpose not inverted", STRUCTURE, "inverse[from] = i;", "inverse[i] = from;"),
     ("slice from the wrong end", STRUCTURE, "low.push_back(std::min(start, last))", "low.push_back(size - 1 - std::max(start, last))"),
     ("slice not turned back", STRUCTURE, "flip(b, g.lookup(getResult()), getStrides())", "g.lookup(getResult())"),
@@ -54,7 +60,7 @@ MUTANTS = [
     ("zeros of a product not counted", STRUCTURE, "SubOp::create(b, where, zeros, isZero), zero", "SubOp::create(b, where, zeros, zeros), zero"),
     ("cumsum in the same direction", STRUCTURE, "getExclusive(), !getReverse()", "getExclusive(), getReverse()"),
     ("cumsum always inclusive", STRUCTURE, "getExclusive(), !getReverse()", "false, !getReverse()"),
-    ("gather along the first axis", STRUCTURE, "getIndices(), g.lookup(getResult()), getAxis())", "getIndices(), g.lookup(getResult()), 0)"),
+    ("gather along the first axis", LOOKUPS, "getIndices(), g.lookup(getResult()), getAxis())", "getIndices(), g.lookup(getResult()), 0)"),
     ("product by an untransposed right side", FUSED, "product(b, where, dy, r, false, !tr)", "product(b, where, dy, r, false, tr)"),
     ("transposed left side not turned back", FUSED, "tl ? swapLastTwo(b, dl) : dl", "dl"),
     ("right side's factors exchanged", FUSED, "g.add(b, r, tr ? product(b, where, dy, l, true, tl)", "g.add(b, r, tr ? product(b, where, l, dy, true, tl)"),
@@ -66,10 +72,10 @@ MUTANTS = [
     ("softmax from its operand", FUSED, "SoftmaxGradOp::create(b, getLoc(), g.lookup(getResult()), getResult())", "SoftmaxGradOp::create(b, getLoc(), g.lookup(getResult()), getOperand())"),
     ("log softmax not exponentiated", FUSED, "ExpOp::create(b, getLoc(), getResult())", "getResult()"),
     ("gated product's sides exchanged", FUSED, "g.add(b, getGate(), grad.getDgate())", "g.add(b, getGate(), grad.getDup())"),
-    ("attention's cap forgotten", FUSED, "getPrefixAttr(), getChunkAttr(), getSoftCapAttr());\n  g.add", "getPrefixAttr(), getChunkAttr(), b.getF64FloatAttr(0));\n  g.add"),
+    ("attention's cap forgotten", FUSED, "getSegmentBiasAttr(), getSoftCapAttr());\n  g.add", "getSegmentBiasAttr(), b.getF64FloatAttr(0));\n  g.add"),
     ("attention's prefix forgotten", FUSED, "getOffsetAttr(), getPrefixAttr()", "getOffsetAttr(), b.getI64IntegerAttr(0)"),
-    ("attention's key mask forgotten", FUSED, "getBias(), getKeyMask(), getQuerySegment()", "getBias(), Value(), getQuerySegment()"),
-    ("attention's gradient for its output", FUSED, "getKeySegment(), getResult(), getLogsumexp()", "getKeySegment(), g.lookup(getResult()), getLogsumexp()"),
+    ("attention's key mask forgotten", FUSED, "getBias(), getKeyMask(),\n      getQuerySegment()", "getBias(), Value(),\n      getQuerySegment()"),
+    ("attention's gradient for its output", FUSED, "getSink(), getResult(), getLogsumexp()", "getSink(), g.lookup(getResult()), getLogsumexp()"),
     ("rotary forwards", FUSED, "getInterleaved(), !getInverse()", "getInterleaved(), getInverse()"),
     ("a scaled loss's gradient not scaled", FUSED, "one && *one == 1", "!one || *one == 1"),
     ("the head's scale forgotten", FUSED, "getTransposedAttr(), getLogitScaleAttr()", "getTransposedAttr(), b.getF64FloatAttr(1)"),
@@ -97,9 +103,9 @@ MUTANTS = [
     ("along the last dimension", ROWS, "operands[0].dim == rankOf(operand) - 1 ? Rows::mixing(kOverRows) : operands[0];", "operands[0];"),
     ("reshapes cut rows", ROWS, "before % front == 0 && after % back == 0", "after % back == 0"),
     ("reshapes cut what is inside rows", ROWS, "before % front == 0 && after % back == 0", "before % front == 0"),
-    ("positions along rows are the same", ROWS, "static_cast<int64_t>(iota.getDimension()) == dim ? std::nullopt : std::optional(Followed())", "std::optional(Followed())"),
-    ("running sums are the same", ROWS, "static_cast<int64_t>(sum.getAxis()) == dim ? std::nullopt : std::optional(Followed{{0, dim}})", "std::optional(Followed{{0, dim}})"),
-    ("what is joined is the same", ROWS, "concat ? static_cast<int64_t>(concat.getAxis()) == dim :", "concat ? false :"),
+    ("positions along rows are the same", ROWS, "static_cast<int64_t>(iota.getDimension()) == at.dim ? std::nullopt : std::optional(Followed())", "std::optional(Followed())"),
+    ("running sums are the same", ROWS, "sum && static_cast<int64_t>(sum.getAxis()) != at.dim", "sum"),
+    ("what is joined is the same", ROWS, "concat ? static_cast<int64_t>(concat.getAxis()) == at.dim :", "concat ? false :"),
     ("transposes forget rows", ROWS, "operands[0].moved(at - getPermutation().begin())", "operands[0]"),
     ("slices of some rows", ROWS, "getSizes()[dim] == shapeOf(getOperand())[dim]", "true"),
     ("padded rows", ROWS, "getLow()[dim] == 0 &&", ""),
@@ -108,16 +114,16 @@ MUTANTS = [
     ("dimensions that go are not counted", ROWS, "gone += axis < operands[0].dim && !getKeepDims();", ""),
     ("running sums over rows", ROWS, "return operands[0].dim == static_cast<int64_t>(getAxis()) ? Rows::mixing(kOverRows) : operands[0];", "return operands[0];"),
     ("gathered rows", ROWS, "if (operands[0].dim == axis)", "if (false)"),
-    ("tuples in tables that differ by row", ROWS, "indices.dim >= batched || operands.meets(0, indices.dim)", "true"),
-    ("elements picked along rows", ROWS, "operands[0] == operands[1] && operands[0].dim != static_cast<int64_t>(getAxis())", "operands[0] == operands[1]"),
+    ("tuples in tables that differ by row", ROWS, "indices.dim >= batched || operands.meets(0, indices)", "true"),
+    ("elements picked along rows", ROWS, "data.isEach() && data.dim != axis && (data == indices", "data.isEach() && (data == indices"),
     ("products sum over rows", ROWS, "return rows.dim == own ? std::optional<int64_t>(to) : std::nullopt;", "return std::optional<int64_t>(to);"),
-    ("products by what differs by row", ROWS, "return !operands[i].isNone() || operands.meets(i, at);", "return true;"),
+    ("products by what differs by row", ROWS, "return !operands[i].isNone() || operands.meets(i, result->moved(at));", "return true;"),
     ("means not scaled", FLOW, "flow.edits.push_back({BatchEdit::scaleResult, reduce});", ";"),
     ("sums of data not those of the step", FLOW, "flow.edits.push_back({BatchEdit::sumResult, reduce, 0, isMean});", ""),
     ("means of data not scaled", FLOW, "reduce, 0, isMean}", "reduce, 0, false}"),
     ("a loss of no rows counted for each part", FLOW, "flow.edits.push_back({BatchEdit::scaleOperand, exit});", ";"),
     ("terms not scaled", FLOW, "flow.edits.push_back({BatchEdit::scaleOperand, op, i});", ";"),
-    ("what meets rows is not cut", FLOW, "flow.meetings.push_back({op, i, operands.dimMet(i)});", ";"),
+    ("what meets rows is not cut", FLOW, "flow.meetings.push_back({op, i, operands.met(i)});", ";"),
     ("the part's share turned over", SPLIT, "static_cast<double>(part) / static_cast<double>(whole)", "static_cast<double>(whole) / static_cast<double>(part)"),
     ("repeated values of the wrong size", PART, "    shape[dim] = shape[dim] / flow.batch * rows;", "    shape[dim] = rows;"),
 ]
@@ -136,8 +142,14 @@ def made_with(build, folder, mutant):
     test, place = TESTS[file], pathlib.Path(file)
     source, target, program = folder / place.name, folder / "mutant.o", folder / test
     source.write_text(text.replace(old, new))
-    stem = f"{place.parent}/CMakeFiles/{LIBRARIES[str(place.parent)]}.dir/{place.name}.o"
-    compile_ = last_command(build, stem).replace(str(ROOT / file), str(source)).replace(stem, str(target))
+    objects = LIBRARIES[str(place.parent)]
+    compiled, stem = ROOT / file, f"{objects}/{place.name}.o"
+    for together in (build / objects / "Unity").glob("*.cxx"):  # files that are compiled together
+        if str(compiled) in (text := together.read_text()):
+            (folder / together.name).write_text(text.replace(str(compiled), str(source)))
+            compiled, source, stem = together, folder / together.name, f"{objects}/Unity/{together.name}.o"
+            break
+    compile_ = last_command(build, stem).replace(str(compiled), str(source)).replace(stem, str(target))
     subprocess.run(f"{compile_} -w", shell=True, check=True, cwd=build)  # what is left unused is no error
     link = last_command(build, test)
     link = re.sub(rf" -o bin/{test} ", f" -o {program} {target} ", link)
@@ -159,10 +171,12 @@ def found_by(program):
 
 
 def main():
-    build, chosen = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
     for name, file, old, _ in MUTANTS:
         if (times := (ROOT / file).read_text().count(old)) != 1:
             sys.exit(f"{name}: '{old}' stands {times} times in {file}; correct the mutant")
+    if sys.argv[1:] == ["--check"]:
+        return 0
+    build, chosen = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
     mutants = [mutant for mutant in MUTANTS if not chosen or mutant[0] in chosen or TESTS[mutant[1]] in chosen]
     for test in {TESTS[mutant[1]] for mutant in mutants}:
         if missing := found_by(build / "bin" / test):

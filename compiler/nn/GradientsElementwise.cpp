@@ -1,6 +1,9 @@
 // Gradients of elementwise nn operations: textbook derivatives, written with nn operations. Operands that were
 // broadcast get their gradient summed back (sumTo).
+#include "compiler/nn/KernelCall.h"
 #include "compiler/nn/Nn.h"
+
+#include "llvm/ADT/SmallBitVector.h"
 
 #include <numbers>
 
@@ -26,9 +29,69 @@ struct Expr {
   }
 };
 
+/// What a real was before it was repeated or converted to another type of reals.
+Value sourceOf(Value value) {
+  for (Operation *op = value.getDefiningOp(); op && isa<BroadcastOp, CastOp>(op) && isReal(op->getOperand(0));
+       op = value.getDefiningOp())
+    value = op->getOperand(0);
+  return value;
+}
+
+/// Sums over dimensions of a gradient that are none but for rounding: the gradient is a multiple, the same for all that
+/// is summed, of what lies between a value and its mean over those dimensions. Norms that are written out have one, for
+/// the mean that their variance is around.
+struct BalancedSum {
+  ArrayRef<int64_t> from; ///< the gradient's shape
+  llvm::SmallBitVector summed;
+
+  BalancedSum(ArrayRef<int64_t> from, ArrayRef<int64_t> to) : from(from), summed(from.size()) {
+    for (size_t i = 0, lead = from.size() - to.size(); i < from.size(); ++i)
+      summed[i] = from[i] > 1 && (i < lead || to[i - lead] == 1);
+  }
+
+  bool holds(Value gradient, int depth = 8) const {
+    Operation *op = gradient.getDefiningOp();
+    if (!op || depth == 0 || shapeOf(gradient) != from)
+      return false;
+    const auto isOne = [&](Value operand) { return holds(operand, depth - 1); };
+    if (auto difference = dyn_cast<SubOp>(op); difference && isFromMean(difference))
+      return true;
+    if (isa<AddOp, SubOp>(op))
+      return isOne(op->getOperand(0)) && isOne(op->getOperand(1));
+    if (isa<MulOp>(op))
+      return (isSame(op->getOperand(0)) && isOne(op->getOperand(1))) ||
+             (isSame(op->getOperand(1)) && isOne(op->getOperand(0)));
+    return isa<NegOp>(op) && isOne(op->getOperand(0));
+  }
+
+private:
+  /// Whether a value is the same along all that is summed.
+  bool isSame(Value value) const {
+    ArrayRef<int64_t> shape = shapeOf(sourceOf(value));
+    for (size_t i = 0, lead = from.size() - std::min(from.size(), shape.size()); i < from.size(); ++i)
+      if (summed[i] && i >= lead && shape[i - lead] != 1)
+        return false;
+    return true;
+  }
+
+  bool isFromMean(SubOp difference) const {
+    auto mean = viewedBy(sourceOf(difference.getRhs())).getDefiningOp<ReduceOp>();
+    if (!mean || mean.getKind() != "mean" || !isSame(difference.getRhs()) || shapeOf(mean.getOperand()) != from ||
+        sourceOf(mean.getOperand()) != sourceOf(difference.getLhs()))
+      return false;
+    llvm::SmallBitVector axes(from.size());
+    for (int64_t axis : mean.getAxes())
+      axes[static_cast<unsigned>(axis)] = from[static_cast<size_t>(axis)] > 1;
+    return axes == summed;
+  }
+};
+
 void addBroadcast(Expr &e, Gradients &g, Value operand, llvm::function_ref<Value()> gradient) {
-  if (g.wants(operand))
-    g.add(e.builder, operand, sumTo(e.builder, gradient(), shapeOf(operand)));
+  if (!g.wants(operand))
+    return;
+  Value each = gradient();
+  if (shapeOf(each) == shapeOf(operand) || !BalancedSum(shapeOf(each), shapeOf(operand)).holds(each))
+    g.add(e.builder, operand, sumTo(e.builder, each, shapeOf(operand)));
 }
 
 /// Passes dy times a derivative to the only operand.

@@ -127,6 +127,11 @@ def Nn_ElementwiseOp : Nn_Op<"elementwise", [RowWise]> {
   let arguments = (ins Variadic<Nn_Tensor>:$inputs, StrAttr:$expression);
   let results = (outs Variadic<Nn_Tensor>:$results);
 }
+def Nn_ElementwiseSumsOp : Nn_Op<"elementwise_sums"> {
+  let summary = "The same, and sums or means over `axes` of its last `sums` values in place of those.";
+  let arguments = (ins Variadic<Nn_Tensor>:$inputs, StrAttr:$expression, I64Attr:$sums, StrAttr:$kind, DenseI64ArrayAttr:$axes);
+  let results = (outs Variadic<Nn_Tensor>:$results);
+}
 
 //===-- structure -------------------------------------------------------------------------------------------===//
 

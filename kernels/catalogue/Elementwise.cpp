@@ -1,4 +1,5 @@
 // Elementwise kernels: binary and unary arithmetic, comparisons, activations and their gradients.
+#include "kernels/Blocks.h"
 #include "kernels/Expression.h"
 #include "kernels/catalogue/Checker.h"
 #include "kernels/catalogue/Entry.h"
@@ -138,14 +139,32 @@ std::vector<Kernel> activations() {
 
 constexpr AttributeSpec kExpression[] = {
     {"expression", Kind::expression, true, {}, "the calls and, after ->, which values are written"}};
+constexpr AttributeSpec kSummed[] = {{"expression",
+                                      Kind::expression,
+                                      true,
+                                      {},
+                                      "the calls and, after ->, which values are written, then those that are summed"},
+                                     {"sums", Kind::integer, true, {}, "how many are summed"},
+                                     {"kind", Kind::choice, true, "sum|mean", "what is made of those"},
+                                     {"axes", Kind::integers, true, {}, "dimensions that are summed, ascending"}};
 
 double elementsOf(const Dims &dims) { return static_cast<double>(OperandType{.dims = dims}.elements()); }
 
 double expressionFlops(const Signature &call) {
   const std::vector<Instruction> instructions = expressionOf(call).instructions;
   const auto calls = std::ranges::count_if(instructions, [](const Instruction &one) { return one.kernel != kConstant; });
-  return static_cast<double>(calls) * elementsOf(domainOf(call));
+  return static_cast<double>(calls + call.integer("sums")) * elementsOf(domainOf(call));
 }
+
+/// What parts of every sum come to, in 64 bits, as of `reduce`.
+uint64_t sumsWorkspace(const Signature &call) {
+  const Dims domain = domainOf(call);
+  const auto [results, inner] = Kept::of(domain, call.integers("axes"));
+  const int64_t parts =
+      reduceParts(results, inner, OperandType{.dims = domain}.elements() / std::max<int64_t>(1, results)).count;
+  return parts > 1 ? static_cast<uint64_t>(results * parts * call.integer("sums")) * sizeof(double) : 0;
+}
+uint64_t noWorkspace(const Signature &) { return 0; }
 
 /// What is moved, and what is computed: functions that are no single instruction of a processor count for several.
 std::vector<double> expressionExtents(const Signature &call) {
@@ -174,9 +193,19 @@ std::span<const Kernel> expressionKernels() {
   static const std::vector<Kernel> kernels = {
       entry("elementwise", "inputs* -> results*+",
             "Several elementwise calls in one pass over memory; inputs broadcast as NumPy's do.",
-            "values are numbered, inputs first; `mul 0 1:f32, silu 2:f32 -> 3` is a product and what silu makes of it, which "
+            "values are numbered, inputs first; `mul 0 1:f32, silu 2:f32 -> 3` is a product and what silu makes of it, "
+            "which "
             "is written. Each value is rounded to its type: the bits are those of the calls one after another",
-            expressionFlops, checkExpression, {.attributes = kExpression, .extents = expressionExtents})};
+            expressionFlops, checkExpression, {.attributes = kExpression, .extents = expressionExtents}),
+      entry(kSums, "inputs* -> results*+",
+            "Several elementwise calls, and sums of some of their results, in one pass over memory.",
+            "as elementwise computes them, and as reduce sums: the bits are those of the calls one after another; sums "
+            "are f32",
+            expressionFlops, checkExpression,
+            {.attributes = kSummed,
+             .workspace = sumsWorkspace,
+             .cudaWorkspace = noWorkspace,
+             .extents = expressionExtents})};
   return kernels;
 }
 

@@ -1,12 +1,14 @@
 // `elementwise`: the calls of an expression one after another on a block of elements that stays in the first cache. A
 // value is kept as it is computed, rounded to its type: what each call reads, and so its bits, are as if it stood
-// alone. Runs of calls for which there is machine code (CodedRuns.h) are one step of their own.
+// alone. Runs of calls for which there is machine code (CodedRuns.h) are one step of their own. `elementwise_sums` goes
+// through the blocks in the order of `reduce`, and adds values up while they are there.
 #include "kernels/Expression.h"
 
 #include "kernels/Blocks.h"
 #include "kernels/cpu/CodedRuns.h"
 #include "kernels/cpu/ElementwiseOps.h"
 #include "kernels/cpu/Family.h"
+#include "kernels/cpu/ReduceOrder.h"
 #include "kernels/cpu/Vector.h"
 #include "kernels/cpu/View.h"
 
@@ -304,6 +306,11 @@ struct Cuts {
     const int64_t parts = ceilDivide(inner, kRow);
     return {total, inner, std::min(kRow, ceilDivide(ceilDivide(inner, parts), int64_t{16}) * 16)};
   }
+  /// Those that an order of sums goes through.
+  static Cuts of(int64_t total, const ReduceOrder &order) {
+    const int64_t run = order.inner > 1 ? order.inner : order.reduced.sizes.empty() ? 1 : order.reduced.sizes.back();
+    return {total, run, std::min(kRow, run)};
+  }
   /// Whether each block's elements of a view lie one behind the other.
   bool keepTogether(const View &view) const {
     return view.contiguous() || (view.step() == 1 && run < total && view.inner() % run == 0);
@@ -346,28 +353,119 @@ struct Program {
 
   uint64_t bytes() const { return kConverted + rows * rowBytes; }
 
+  /// What a thread begins with.
+  Block start(const Launch &launch) const {
+    std::byte *own = ThreadPool::scratchOf<std::byte>(static_cast<int64_t>(bytes()));
+    Block block{launch, own + kConverted, own, rowBytes, asks};
+    for (const Filled &constant : constants)
+      constant(block);
+    return block;
+  }
+  /// Elements [block.begin, block.begin + block.count).
+  void compute(Block &block) const {
+    for (const auto &[value, bring] : inputs)
+      block.values[value] = bring(block);
+    for (const auto &step : steps) {
+      block.fetching.ask(kAsked);
+      step(block);
+    }
+    block.fetching.ask(INT64_MAX);
+  }
+
   Status operator()(const Launch &launch) const {
     const auto calls = static_cast<int64_t>(steps.size());
     const int64_t count = cuts.count();
     const int64_t size = calls * ceilDivide(cuts.width, kRow); // of a block
     const int64_t each = std::max<int64_t>(1, std::clamp(count / kChunks, kFewBlocks / size, kManyBlocks / size));
     launch.pool.parallelFor(ceilDivide(count, each), [&](int64_t chunk) {
-      std::byte *own = ThreadPool::scratchOf<std::byte>(static_cast<int64_t>(bytes()));
-      Block block{launch, own + kConverted, own, rowBytes, asks};
-      for (const Filled &constant : constants)
-        constant(block);
+      Block block = start(launch);
       for (int64_t index = chunk * each; index < std::min(count, (chunk + 1) * each); ++index) {
         cuts.place(index, block);
-        for (const auto &[value, bring] : inputs)
-          block.values[value] = bring(block);
-        for (const auto &step : steps) {
-          block.fetching.ask(kAsked);
-          step(block);
-        }
-        block.fetching.ask(INT64_MAX);
+        compute(block);
       }
     });
     return {};
+  }
+};
+
+/// Values that are summed where they are computed, as `reduce` sums what is stored.
+struct Sums {
+  struct One {
+    size_t value, operand;
+  };
+  static constexpr int64_t kLanes = ReduceOrder::kLanes;
+
+  ReduceOrder order;
+  bool isMean;
+  std::vector<One> all;
+  StoreRow<double> store;
+
+  Status operator()(const Program &program, const Launch &launch) const {
+    const int64_t results = order.results(), parts = order.parts.count;
+    auto *partial = parts > 1 ? static_cast<double *>(launch.operands.back()) : nullptr; // [sums, parts, results]
+    const auto start = [&] { return Own(program.start(launch)); };
+    order.each(launch.pool, kRow, start, [&](Own &own, int64_t part, int64_t group, int64_t first, int64_t width) {
+      const int64_t base = order.base(group, first), at = group * order.inner + first;
+      order.inner > 1 ? rows(program, own, base, part, width) : single(program, own, base, part);
+      for (size_t i = 0; i < all.size(); ++i)
+        if (partial)
+          std::copy_n(own.sums[i], width, partial + (static_cast<int64_t>(i) * parts + part) * results + at);
+        else
+          finish(launch, all[i], at, width, own.sums[i]);
+    });
+    for (size_t i = 0; i < all.size() && partial; ++i) {
+      double *sum = partial + static_cast<int64_t>(i) * parts * results;
+      for (int64_t part = 1; part < parts; ++part)
+        std::transform(sum, sum + results, sum + part * results, sum, std::plus<>());
+      finish(launch, all[i], 0, results, sum);
+    }
+    return {};
+  }
+
+private:
+  struct Own {
+    Block block;
+    double sums[Expression::kMostResults][kRow];
+    explicit Own(const Block &begun) : block(begun) {}
+  };
+
+  void add(Own &own, int64_t begin, int64_t count, const Program &program, bool intoLanes) const {
+    own.block.begin = begin, own.block.count = count;
+    program.compute(own.block);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto *values = static_cast<const float *>(own.block.values[all[i].value]);
+      intoLanes ? vec::foldLanes(vec::Fold::sum, values, count, own.sums[i])
+                : vec::foldRows(vec::Fold::sum, values, 0, 1, count, own.sums[i]);
+    }
+  }
+
+  void rows(const Program &program, Own &own, int64_t base, int64_t part, int64_t width) const {
+    for (size_t i = 0; i < all.size(); ++i)
+      std::fill_n(own.sums[i], width, 0.0);
+    order.eachRun(order.parts.begin(part), order.parts.end(part), [&](int64_t offset, int64_t stride, int64_t many) {
+      for (int64_t row = 0; row < many; ++row)
+        add(own, base + offset + row * stride, width, program, false);
+    });
+  }
+
+  void single(const Program &program, Own &own, int64_t base, int64_t part) const {
+    const int64_t begin = order.parts.begin(part), end = order.parts.end(part),
+                  used = ReduceOrder::lanesOf(end - begin);
+    for (size_t i = 0; i < all.size(); ++i)
+      std::fill_n(own.sums[i], used, 0.0);
+    order.eachRun(begin, end, [&](int64_t offset, int64_t, int64_t many) {
+      for (int64_t i = 0; i < many; i += kRow)
+        add(own, base + offset + i, std::min(kRow, many - i), program, true);
+    });
+    for (size_t i = 0; i < all.size(); ++i)
+      for (int64_t half = used / 2; half > 0; half /= 2)
+        std::transform(own.sums[i], own.sums[i] + half, own.sums[i] + half, own.sums[i], std::plus<>());
+  }
+
+  void finish(const Launch &launch, const One &one, int64_t at, int64_t count, double *sums) const {
+    for (int64_t i = 0; i < count && isMean; ++i)
+      sums[i] /= static_cast<double>(order.count);
+    store(sums, launch.operands[one.operand], at, count, launch.accumulates(one.operand));
   }
 };
 
@@ -375,12 +473,14 @@ struct Program {
 struct Programs {
   Program plain;
   std::optional<Program> coded;
+  std::optional<Sums> sums;
   std::vector<size_t> results; ///< operands
 
   Scratch scratch() const { return {.own = plain.bytes()}; }
   Status operator()(const Launch &launch) const {
     const auto accumulates = [&](size_t operand) { return launch.accumulates(operand); };
-    return coded && std::ranges::none_of(results, accumulates) ? (*coded)(launch) : plain(launch);
+    const Program &program = coded && std::ranges::none_of(results, accumulates) ? *coded : plain;
+    return sums ? (*sums)(program, launch) : program(launch);
   }
 };
 
@@ -390,9 +490,11 @@ public:
   explicit Preparation(const Signature &call)
       : call(call), expression(expressionOf(call)), types(expression.types(call)), reads(readsOf(call)),
         slots(slotsOf(expression, reads, Backend::cpu)), written(types.size(), Slots::kNone), readers(types.size(), 0) {
-    for (size_t i = 0; i < expression.results.size(); ++i)
+    for (size_t i = 0; i < expression.results.size() - expression.sums; ++i)
       if (call.operands[reads + i].present)
         written[expression.results[i]] = reads + i;
+    for (size_t value : expression.summed())
+      ++readers[value];
     for (const Instruction &one : expression.instructions)
       for (size_t value : one.operands)
         ++readers[value];
@@ -401,12 +503,14 @@ public:
 
   /// With machine code, if there is some: whether that is so.
   bool findRuns() {
-    std::vector<bool> isResult, liesTogether;
+    std::vector<bool> isResult, isSummed(types.size(), false), liesTogether;
     for (size_t operand : written)
       isResult.push_back(operand != Slots::kNone);
+    for (size_t value : expression.summed())
+      isSummed[value] = true;
     for (const View &view : views)
       liesTogether.push_back(program.cuts.keepTogether(view));
-    coded = codedRuns(expression, types, reads, isResult, liesTogether);
+    coded = codedRuns(expression, types, reads, isResult, isSummed, liesTogether);
     return !coded.runs.empty();
   }
 
@@ -424,6 +528,16 @@ public:
     if (std::ranges::any_of(arithmetics, [](Arithmetic one) { return one != Arithmetic::real32; }))
       program.rowBytes = kRow * sizeof(double);
     return std::move(program);
+  }
+  /// None of `elementwise`.
+  std::optional<Sums> sums() const {
+    if (expression.sums == 0)
+      return std::nullopt;
+    Sums sums{orderOf(), call.text("kind") == "mean", {}, storer<double>(DType::f32)};
+    for (size_t i = expression.results.size() - expression.sums; i < expression.results.size(); ++i)
+      if (call.operands[reads + i].present)
+        sums.all.push_back({expression.results[i], reads + i});
+    return sums;
   }
   std::vector<size_t> results() const {
     std::vector<size_t> operands;
@@ -448,11 +562,13 @@ private:
   CodedRuns coded; ///< none where there is to be no code
 
   void makeViews() {
-    const Dims &domain = domainOf(call);
+    const Dims domain = domainOf(call);
     for (size_t i = 0; i < reads; ++i)
       views.push_back(View::broadcast(call.operands[i].dims, domain));
-    program.cuts = Cuts::of(OperandType{.dims = domain}.elements(), views);
+    const int64_t total = OperandType{.dims = domain}.elements();
+    program.cuts = expression.sums > 0 ? Cuts::of(total, orderOf()) : Cuts::of(total, views);
   }
+  ReduceOrder orderOf() const { return ReduceOrder::of(domainOf(call), call.integers("axes")); }
 
   void addInputs() {
     for (size_t i = 0; i < reads; ++i) {
@@ -468,7 +584,8 @@ private:
 
   /// Whether code does all, from where operands lie to where results do.
   bool usesNoRows() const {
-    bool fromMemory = coded.runs.size() == 1 && program.steps.size() == 1 && program.constants.empty();
+    bool fromMemory =
+        coded.runs.size() == 1 && program.steps.size() == 1 && program.constants.empty() && expression.sums == 0;
     for (size_t i = 0; i < reads; ++i)
       fromMemory = fromMemory && views[i].contiguous() && (comesAsStored(i) || types[i] == DType::f32);
     return fromMemory;
@@ -567,7 +684,7 @@ private:
   }
 };
 
-constexpr Entry kEntries[] = {{"elementwise", prepareExpression}};
+constexpr Entry kEntries[] = {{"elementwise", prepareExpression}, {kSums, prepareExpression}};
 
 } // namespace
 
@@ -575,6 +692,7 @@ Result<Run> prepareExpression(const Signature &call) {
   Preparation plain(call), coded(call);
   Programs programs;
   programs.results = plain.results();
+  programs.sums = plain.sums();
   MT_ASSIGN(programs.plain, plain.run());
   if (coded.findRuns()) {
     MT_ASSIGN(programs.coded, coded.run());

@@ -1,7 +1,7 @@
 // reduce and cumsum: the summed dimensions are walked in a fixed order; floats are summed in 64 bits.
-#include "kernels/Blocks.h"
 #include "kernels/cpu/Elements.h"
 #include "kernels/cpu/Family.h"
+#include "kernels/cpu/ReduceOrder.h"
 #include "kernels/cpu/Vector.h"
 #include "kernels/cpu/View.h"
 
@@ -77,44 +77,13 @@ template <typename S, typename C> void combineLanes(Kind kind, const C *in, int6
     combine(kind, in + i, std::min(vec::kFoldLanes, count - i), sums);
 }
 
-/// Dims and strides of a part of the operand.
-struct Walk {
-  Dims sizes, strides;
-  int64_t elements() const {
-    int64_t product = 1;
-    for (int64_t size : sizes)
-      product *= size;
-    return product;
-  }
-  int64_t offset(int64_t index) const {
-    int64_t offset = 0;
-    for (size_t i = sizes.size(); i-- > 0; index /= sizes[i])
-      offset += index % sizes[i] * strides[i];
-    return offset;
-  }
-  /// Adds a dimension inside the others, merged with the last where the two are one.
-  void add(int64_t size, int64_t stride) {
-    if (!sizes.empty() && strides.back() == size * stride) {
-      sizes.back() *= size;
-      strides.back() = stride;
-    } else {
-      sizes.push_back(size);
-      strides.push_back(stride);
-    }
-  }
-};
-
-/// Results that lie together in the operand (`inner` of them) are computed side by side, a row of the operand at a
-/// time; where the last dimension is itself reduced, each result walks its own elements. Where results are few, parts
-/// of their elements are reduced apart and then combined in order.
+/// By ReduceOrder, of elements that are computed with as C.
 template <typename C> struct Reduce {
   using S = std::conditional_t<std::is_integral_v<C>, int64_t, double>;
-  static constexpr int64_t kColumns = 256, kLanes = vec::kFoldLanes, kShort = 64;
+  static constexpr int64_t kColumns = 256, kLanes = ReduceOrder::kLanes, kShort = 64;
 
   Kind kind;
-  Walk kept, reduced;
-  int64_t groups, inner, count; ///< results = groups * inner, each of `count` elements
-  Chunks parts;                 ///< of those
+  ReduceOrder order;
   LoadRow<C> load;
   StoreRow<S> store;
   bool isStored; ///< as it is computed with
@@ -130,41 +99,28 @@ template <typename C> struct Reduce {
   /// Elements [begin, end) of results side by side, a row of the operand at a time.
   void rows(const void *operand, int64_t base, int64_t begin, int64_t end, int64_t width, S *sums) const {
     C row[kColumns];
-    const int64_t run = reduced.sizes.empty() ? 1 : reduced.sizes.back();
-    for (int64_t step = begin, many; step < end; step += many) {
-      many = std::min(run - step % run, end - step);
+    order.eachRun(begin, end, [&](int64_t offset, int64_t stride, int64_t many) {
       if constexpr (std::is_same_v<C, float>)
-        if (isStored && kind != Kind::prod) {
-          const C *first = static_cast<const C *>(operand) + base + reduced.offset(step);
-          vec::foldRows(foldOf(kind), first, reduced.strides.empty() ? 0 : reduced.strides.back(), many, width, sums);
-          continue;
-        }
-      for (int64_t i = step; i < step + many; ++i)
-        combine(kind, bring(operand, base + reduced.offset(i), 1, width, row), width, sums);
-    }
-  }
-
-  /// How many lanes so many elements are folded into.
-  static int64_t lanesOf(int64_t elements) {
-    int64_t used = kLanes;
-    while (used / 2 >= elements)
-      used /= 2;
-    return used;
+        if (isStored && kind != Kind::prod)
+          return vec::foldRows(foldOf(kind), static_cast<const C *>(operand) + base + offset, stride, many, width,
+                               sums);
+      for (int64_t i = 0; i < many; ++i)
+        combine(kind, bring(operand, base + offset + i * stride, 1, width, row), width, sums);
+    });
   }
 
   S single(const void *operand, int64_t base, int64_t begin, int64_t end) const {
     C row[kColumns];
     S lanes[kLanes];
-    const int64_t used = lanesOf(end - begin);
+    const int64_t used = ReduceOrder::lanesOf(end - begin);
     std::fill(lanes, lanes + used, neutral<S>(kind));
-    const int64_t run = reduced.sizes.empty() ? 1 : reduced.sizes.back();
-    const int64_t stride = reduced.sizes.empty() ? 1 : reduced.strides.back();
-    for (int64_t step = begin, width; step < end; step += width) {
-      width = std::min(run - step % run, end - step);
-      if (!isStored || stride != 1)
-        width = std::min(width, kColumns);
-      combineLanes(kind, bring(operand, base + reduced.offset(step), stride, width, row), width, lanes);
-    }
+    order.eachRun(begin, end, [&](int64_t offset, int64_t stride, int64_t many) {
+      const int64_t most = !isStored || stride != 1 ? kColumns : many;
+      for (int64_t i = 0; i < many; i += most) {
+        const int64_t width = std::min(most, many - i);
+        combineLanes(kind, bring(operand, base + offset + i * stride, stride, width, row), width, lanes);
+      }
+    });
     for (int64_t half = used / 2; half > 0; half /= 2)
       combine(kind, lanes + half, half, lanes);
     return lanes[0];
@@ -175,14 +131,16 @@ template <typename C> struct Reduce {
     const auto isOneRun = [](const Walk &walk, int64_t stride) {
       return walk.elements() == 1 || (walk.sizes.size() == 1 && walk.strides[0] == stride);
     };
-    return inner == 1 && parts.count == 1 && count <= kLanes && isOneRun(reduced, 1) && isOneRun(kept, count);
+    return order.inner == 1 && order.parts.count == 1 && order.count <= kLanes && isOneRun(order.reduced, 1) &&
+           isOneRun(order.kept, order.count);
   }
   /// What single() gives for some of those, side by side.
   void shortResults(const Launch &launch, int64_t first, int64_t width) const {
     C row[kLanes * kShort];
     S lanes[kLanes][kShort];
+    const int64_t count = order.count;
     const C *in = bring(launch.operands[0], first * count, 1, width * count, row);
-    const int64_t used = lanesOf(count);
+    const int64_t used = ReduceOrder::lanesOf(count);
     for (int64_t lane = 0; lane < used; ++lane)
       std::fill_n(lanes[lane], width, neutral<S>(kind));
     for (int64_t lane = 0; lane < count; ++lane) {
@@ -199,54 +157,48 @@ template <typename C> struct Reduce {
   /// A part of results [first, first + width) of a group, first + width <= inner.
   void compute(const Launch &launch, int64_t part, int64_t group, int64_t first, int64_t width, S *sums) const {
     std::fill(sums, sums + width, neutral<S>(kind));
-    const int64_t base = kept.offset(group * inner) + first;
-    if (inner > 1)
-      rows(launch.operands[0], base, parts.begin(part), parts.end(part), width, sums);
+    const int64_t base = order.base(group, first), begin = order.parts.begin(part), end = order.parts.end(part);
+    if (order.inner > 1)
+      rows(launch.operands[0], base, begin, end, width, sums);
     else
-      sums[0] = single(launch.operands[0], base, parts.begin(part), parts.end(part));
+      sums[0] = single(launch.operands[0], base, begin, end);
   }
 
   void finish(const Launch &launch, int64_t first, int64_t width, S *sums) const {
     for (int64_t i = 0; i < width && kind == Kind::mean; ++i)
-      sums[i] /= static_cast<S>(count);
+      sums[i] /= static_cast<S>(order.count);
     store(sums, launch.operands[1], first, width, launch.accumulates(1));
-  }
-
-  /// Calls body(part, group, first, width) for all results of all parts, over the pool.
-  template <typename Body> void each(ThreadPool &pool, const Body &body) const {
-    const int64_t blocks = ceilDivide(inner, kColumns), tasks = parts.count * groups * blocks;
-    const int64_t together = std::max<int64_t>(1, 16384 / (parts.size * std::min(inner, kColumns)));
-    pool.parallelFor(ceilDivide(tasks, together), [&](int64_t chunk) {
-      for (int64_t task = chunk * together; task < std::min(tasks, (chunk + 1) * together); ++task) {
-        const int64_t first = task % blocks * kColumns;
-        body(task / blocks / groups, task / blocks % groups, first, std::min(kColumns, inner - first));
-      }
-    });
   }
 
   Status operator()(const Launch &launch) const {
     if (isShort()) {
       constexpr int64_t kTogether = 64 * kShort;
-      launch.pool.parallelFor(ceilDivide(groups, kTogether), [&](int64_t chunk) {
-        for (int64_t first = chunk * kTogether; first < std::min(groups, (chunk + 1) * kTogether); first += kShort)
-          shortResults(launch, first, std::min(kShort, groups - first));
+      launch.pool.parallelFor(ceilDivide(order.groups, kTogether), [&](int64_t chunk) {
+        for (int64_t first = chunk * kTogether; first < std::min(order.groups, (chunk + 1) * kTogether);
+             first += kShort)
+          shortResults(launch, first, std::min(kShort, order.groups - first));
       });
       return {};
     }
-    if (parts.count == 1) {
-      each(launch.pool, [&](int64_t part, int64_t group, int64_t first, int64_t width) {
-        S sums[kColumns];
-        compute(launch, part, group, first, width, sums);
-        finish(launch, group * inner + first, width, sums);
-      });
+    struct Row {
+      S sums[kColumns];
+    };
+    if (order.parts.count == 1) {
+      const auto start = [] { return Row(); };
+      order.each(launch.pool, kColumns, start,
+                 [&](Row &row, int64_t part, int64_t group, int64_t first, int64_t width) {
+                   compute(launch, part, group, first, width, row.sums);
+                   finish(launch, group * order.inner + first, width, row.sums);
+                 });
       return {};
     }
-    const int64_t results = groups * inner;
+    const int64_t results = order.results();
     S *all = static_cast<S *>(launch.operands.back());
-    each(launch.pool, [&](int64_t part, int64_t group, int64_t first, int64_t width) {
-      compute(launch, part, group, first, width, all + part * results + group * inner + first);
+    const auto start = [all] { return all; };
+    order.each(launch.pool, kColumns, start, [&](S *sums, int64_t part, int64_t group, int64_t first, int64_t width) {
+      compute(launch, part, group, first, width, sums + part * results + group * order.inner + first);
     });
-    for (int64_t part = 1; part < parts.count; ++part)
+    for (int64_t part = 1; part < order.parts.count; ++part)
       combine(kind, all + part * results, results, all);
     finish(launch, 0, results, all);
     return {};
@@ -255,20 +207,13 @@ template <typename C> struct Reduce {
 
 Result<Run> prepareReduce(const Signature &call) {
   const OperandType &operand = call.operands[0];
-  Dims strides = rowMajor(operand.dims), axes = call.integers("axes");
-  Walk kept, reduced;
-  for (size_t i = 0; i < operand.dims.size(); ++i) {
-    const bool isReduced = std::ranges::binary_search(axes, static_cast<int64_t>(i));
-    (isReduced ? reduced : kept).add(operand.dims[i], strides[i]);
-  }
   if (!call.operands[1].present)
     return Run([](const Launch &) { return Status(); });
   return withArithmetic(operand.type, [&](auto arithmetic) -> Result<Run> {
     using C = decltype(arithmetic);
-    const auto [results, inner] = Kept::of(operand.dims, axes);
-    return Run(Reduce<C>{kindOf(call.text("kind")), kept, reduced, results / inner, inner, reduced.elements(),
-                         reduceParts(results, inner, reduced.elements()), loader<C>(operand.type),
-                         storer<typename Reduce<C>::S>(call.operands[1].type), isNative<C>(operand.type)});
+    return Run(Reduce<C>{kindOf(call.text("kind")), ReduceOrder::of(operand.dims, call.integers("axes")),
+                         loader<C>(operand.type), storer<typename Reduce<C>::S>(call.operands[1].type),
+                         isNative<C>(operand.type)});
   });
 }
 

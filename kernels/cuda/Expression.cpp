@@ -63,7 +63,7 @@ ExpressionStep stepOf(const Instruction &one, std::span<const DType> types, cons
 Result<Run> prepareExpression(const Signature &call, Library &) {
   const Expression expression = expressionOf(call);
   const std::vector<DType> types = expression.types(call);
-  const Dims &domain = domainOf(call);
+  const Dims domain = domainOf(call);
   Fused made;
   ExpressionArguments &arguments = made.arguments;
   arguments.total = 1;

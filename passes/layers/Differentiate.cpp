@@ -232,28 +232,58 @@ private:
            (kernels::isInstruction(op->getName().stripDialect()) && !isWhole && !isa<PowOp, SinOp, CosOp, ModOp>(op));
   }
 
+  /// Operations of which a few more cost nothing in a pass over memory.
+  static bool isShort(Operation *op) {
+    return isa<AddOp, SubOp, MulOp, NegOp, CastOp, ReluOp>(op) && isFloat(op->getOperand(0));
+  }
+
   static constexpr int64_t kRows = 16;
+  static constexpr int kMostAgain = 16; ///< operations, for one value
   static int64_t elementsOf(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
 
+  /// How backward makes a value again of what it has anyway: by its own operation, and short ones before that.
+  struct Again {
+    const llvm::DenseSet<Value> &used;
+    int64_t size; ///< elements of the value: what has few of those, such as a bias or a mean, is read in no time
+    llvm::SetVector<Operation *> operations;
+    llvm::SetVector<Value> rows; ///< of few elements, that are to be saved for it
+
+    bool isRow(Value value) const { return kRows * elementsOf(value) <= size; }
+
+    bool find(Value value) {
+      Operation *producer = value.getDefiningOp();
+      if (value != producer->getResult(0) || operations.size() == kMostAgain)
+        return false;
+      operations.insert(producer);
+      return llvm::all_of(producer->getOperands(), [&](Value operand) { return has(root(operand)); });
+    }
+
+  private:
+    bool has(Value value) {
+      Operation *op = value.getDefiningOp();
+      if (used.contains(value) || (op ? isFree(op) : isRow(value)))
+        return true;
+      const llvm::SetVector<Operation *> before = operations;
+      if (op && isShort(op) && find(value))
+        return true;
+      operations = before;
+      if (op && isRow(value))
+        rows.insert(value);
+      return op && isRow(value);
+    }
+  };
+
   /// Leaves out what backward makes again of values that it has anyway, cheaply.
-  static void leaveOutCheap(llvm::SetVector<Value> &saved, const llvm::DenseSet<Value> &used) {
+  static void leaveOutCheap(llvm::SetVector<Value> &saved, llvm::DenseSet<Value> &used) {
     SmallVector<Value> ordered(saved.begin(), saved.end());
     for (Value value : ordered) {
-      Operation *producer = value.getDefiningOp();
-      const auto isThere = [&](Value operand) {
-        Value from = root(operand);
-        const bool isRow = isa<BlockArgument>(from) && kRows * elementsOf(from) <= elementsOf(value); // such as a bias
-        CastOp widening = wideningOf(from);
-        return used.contains(from) || (widening && used.contains(root(widening.getOperand()))) || isRow ||
-               (from.getDefiningOp() && isFree(from.getDefiningOp()));
-      };
-      if (isCheap(producer) && value == producer->getResult(0) && llvm::all_of(producer->getOperands(), isThere)) {
-        saved.remove(value);
-        makeAgain(producer);
-        for (Value operand : producer->getOperands())
-          if (CastOp widening = wideningOf(root(operand)))
-            makeAgain(widening);
-      }
+      Again again{used, elementsOf(value), {}, {}};
+      if (!isCheap(value.getDefiningOp()) || !again.find(value))
+        continue;
+      saved.remove(value);
+      saved.insert(again.rows.begin(), again.rows.end());
+      used.insert(again.rows.begin(), again.rows.end());
+      llvm::for_each(again.operations, makeAgain);
     }
   }
 

@@ -23,6 +23,17 @@ kernels::DType typeOf(Value value) { return operandType(value.getType(), kernels
 
 bool canBePart(Operation *op) { return kernels::isInstruction(op->getName().stripDialect()); }
 
+/// What an operation is in an expression, without its operands.
+kernels::Instruction instructionOf(Operation *op) {
+  kernels::Instruction one;
+  one.kernel = op->getName().stripDialect().str();
+  for (StringRef name : kernels::kChoices)
+    if (auto choice = op->getAttrOfType<StringAttr>(name))
+      one.choice = choice.getValue().str();
+  one.type = typeOf(op->getResult(0));
+  return one;
+}
+
 /// A conversion to a wider type: what uses its result may as well read less and convert it again.
 bool isMadeAgain(Operation *op) {
   return isa<CastOp>(op) && kernels::byteSize(typeOf(op->getOperand(0))) < kernels::byteSize(typeOf(op->getResult(0)));
@@ -170,16 +181,6 @@ private:
     return repeated && shapeOf(operand) == ArrayRef<int64_t>(domain) ? repeated.getOperand() : operand;
   }
 
-  static kernels::Instruction instructionOf(Operation *op) {
-    kernels::Instruction one;
-    one.kernel = op->getName().stripDialect().str();
-    for (StringRef name : kernels::kChoices)
-      if (auto choice = op->getAttrOfType<StringAttr>(name))
-        one.choice = choice.getValue().str();
-    one.type = typeOf(op->getResult(0));
-    return one;
-  }
-
   Parts partsOf(const Members &of) const {
     Parts parts;
     std::map<std::pair<kernels::DType, uint64_t>, size_t>
@@ -267,6 +268,200 @@ private:
   }
 };
 
+/// Sums and means of what an operation computes, or reads, which it can compute as it goes.
+class Sums {
+public:
+  /// Empty: there are none worth it.
+  static std::optional<Sums> of(Operation *producer, kernels::Backend backend) {
+    std::optional<Sums> best;
+    for (Value value : producer->getResults())
+      for (Operation *user : value.getUsers())
+        if (auto first = dyn_cast<ReduceOp>(user)) {
+          Sums sums(producer, first);
+          if (sums.isWorthIt() && sums.isOne(backend) && (!best || sums.reduces.size() > best->reduces.size()))
+            best = std::move(sums);
+        }
+    return best;
+  }
+
+  /// Puts one operation in the place of all.
+  void fuse() const {
+    const Parts parts = partsOf();
+    OpBuilder builder(firstUser());
+    SmallVector<Type> types;
+    SmallVector<Location> places = {producer->getLoc()};
+    for (Value value : parts.results)
+      types.push_back(value.getType());
+    for (ReduceOp reduce : reduces) {
+      types.push_back(sumType());
+      places.push_back(reduce.getLoc());
+    }
+    auto fused = ElementwiseSumsOp::create(builder, builder.getFusedLoc(places), types, parts.inputs,
+                                           kernels::print(parts.expression), reduces.size(), kind, axes);
+    ValueRange made = fused.getResults();
+    for (auto [value, result] : llvm::zip(parts.results, made)) {
+      sinkViews(value, fused);
+      Value(value).replaceAllUsesWith(result);
+    }
+    for (auto [reduce, result] : llvm::zip(reduces, made.drop_front(parts.results.size()))) {
+      Operation *op = reduce;
+      sinkViews(op->getResult(0), fused);
+      op->getResult(0).replaceAllUsesWith(reshapeTo(builder, result, shapeOf(op->getResult(0))));
+      op->erase();
+    }
+    producer->erase();
+  }
+
+private:
+  struct Parts {
+    kernels::Expression expression;
+    SmallVector<Value> inputs, results; ///< results: those that are not summed
+  };
+
+  Operation *producer;
+  StringRef kind;
+  ArrayRef<int64_t> axes, dims; ///< dims: of what is summed
+  SmallVector<ReduceOp> reduces;
+
+  Sums(Operation *op, ReduceOp first)
+      : producer(op), kind(first.getKind()), axes(first.getAxes()), dims(shapeOf(first.getOperand())) {
+    SmallVector<Value> values(op->getResults());
+    values.append(op->operand_begin(), op->operand_end());
+    for (Value value : llvm::SetVector<Value>(values.begin(), values.end()))
+      for (Operation *user : value.getUsers())
+        if (auto reduce = dyn_cast<ReduceOp>(user); reduce && isLike(reduce) && !llvm::is_contained(reduces, reduce))
+          reduces.push_back(reduce);
+    llvm::sort(reduces, [](ReduceOp a, ReduceOp b) { return a->isBeforeInBlock(b); });
+  }
+
+  /// Whether it is of the same kind, and can be computed where the producer stands.
+  bool isLike(ReduceOp reduce) const {
+    const kernels::DType type = typeOf(reduce.getOperand());
+    return reduce.getKind() == kind && (kind == "sum" || kind == "mean") && reduce.getAxes() == axes &&
+           shapeOf(reduce.getOperand()) == dims && (type == kernels::DType::f32 || type == kernels::DType::bf16) &&
+           typeOf(reduce.getResult()) == kernels::DType::f32 && reduce->getBlock() == producer->getBlock() &&
+           llvm::all_of(usersOf(reduce.getResult()), [&](Operation *user) { return producer->isBeforeInBlock(user); });
+  }
+
+  /// What uses a value, as it is or by a view.
+  static SmallVector<Operation *> usersOf(Value value) {
+    SmallVector<Operation *> users;
+    for (Operation *user : value.getUsers())
+      isa<ReshapeOp>(user) ? users.append(usersOf(user->getResult(0))) : users.push_back(user);
+    return users;
+  }
+  /// Puts views of a value behind an operation.
+  static void sinkViews(Value value, Operation *behind) {
+    for (Operation *user : value.getUsers())
+      if (isa<ReshapeOp>(user) && user->isBeforeInBlock(behind)) {
+        user->moveAfter(behind);
+        sinkViews(user->getResult(0), user);
+      }
+  }
+
+  /// Sums go through memory in runs, of which a block of elements must be a large part.
+  bool isWorthIt() const {
+    constexpr int64_t kLeast = 128;
+    if (reduces.empty())
+      return false;
+    int64_t run = 1;
+    bool ofSummed = false;
+    for (size_t i = dims.size(); i-- > 0; run *= dims[i]) {
+      const bool summed = llvm::is_contained(axes, static_cast<int64_t>(i));
+      if (run > 1 && dims[i] > 1 && summed != ofSummed)
+        break;
+      ofSummed = dims[i] > 1 ? summed : ofSummed;
+    }
+    return run >= kLeast;
+  }
+
+  RankedTensorType sumType() const {
+    SmallVector<int64_t> kept;
+    for (auto [i, dim] : llvm::enumerate(dims))
+      if (!llvm::is_contained(axes, static_cast<int64_t>(i)))
+        kept.push_back(dim);
+    return tensorOf(kept, Float32Type::get(producer->getContext()));
+  }
+
+  /// What needs a result first: all can be computed before it, and none sooner.
+  Operation *firstUser() const {
+    Operation *first = nullptr;
+    const auto look = [&](Value value) {
+      for (Operation *user : usersOf(value))
+        if (!first || user->isBeforeInBlock(first))
+          first = user;
+    };
+    for (Value result : producer->getResults())
+      look(result);
+    for (ReduceOp reduce : reduces)
+      look(reduce->getResult(0));
+    return first;
+  }
+
+  bool isSummed(Operation *user) const {
+    auto reduce = dyn_cast<ReduceOp>(user);
+    return reduce && llvm::is_contained(reduces, reduce);
+  }
+
+  Parts partsOf() const {
+    const llvm::SetVector<Value> inputs(producer->operand_begin(), producer->operand_end());
+    Parts parts{{}, SmallVector<Value>(inputs.begin(), inputs.end()), {}};
+    kernels::Expression &whole = parts.expression;
+    SmallVector<size_t> values; // of the producer's results
+    if (auto chain = dyn_cast<ElementwiseOp>(producer)) {
+      kernels::parse(chain.getExpression().str(), whole);
+      values.assign(whole.results.begin(), whole.results.end());
+    } else {
+      whole.instructions = {instructionOf(producer)};
+      for (Value operand : producer->getOperands())
+        whole.instructions[0].operands.push_back(llvm::find(inputs, operand) - inputs.begin());
+      for (size_t i = 0; i < producer->getNumResults(); ++i)
+        values.push_back(parts.inputs.size() + i);
+    }
+    whole.results.clear();
+    for (auto [result, value] : llvm::zip(producer->getResults(), values))
+      if (!llvm::all_of(result.getUsers(), [&](Operation *user) { return isSummed(user); })) {
+        parts.results.push_back(result);
+        whole.results.push_back(value);
+      }
+    size_t next = parts.inputs.size();
+    for (const kernels::Instruction &one : whole.instructions)
+      next += one.results();
+    for (ReduceOp reduce : reduces) {
+      auto made = llvm::find(producer->getResults(), reduce.getOperand());
+      if (made != producer->getResults().end()) {
+        whole.results.push_back(values[made - producer->getResults().begin()]);
+        continue;
+      }
+      const size_t read = llvm::find(parts.inputs, reduce.getOperand()) - parts.inputs.begin();
+      whole.instructions.push_back({"cast", "", {read}, kernels::DType::f32}); // what is summed is computed
+      whole.results.push_back(next++);
+    }
+    whole.sums = reduces.size();
+    return parts;
+  }
+
+  bool isOne(kernels::Backend backend) const {
+    const Parts parts = partsOf();
+    if (parts.expression.results.size() > kernels::Expression::kMostResults ||
+        parts.expression.instructions.size() > kernels::Expression::kMostInstructions)
+      return false;
+    kernels::Signature call{std::string(kernels::kSums), {}, {}};
+    call.attributes["expression"] = kernels::print(parts.expression);
+    call.attributes["sums"] = static_cast<int64_t>(reduces.size());
+    call.attributes["kind"] = kind.str();
+    call.attributes["axes"] = std::vector<int64_t>(axes);
+    for (Value input : parts.inputs)
+      call.operands.push_back(operandType(input.getType(), kernels::Effect::read));
+    for (Value result : parts.results)
+      call.operands.push_back(operandType(result.getType(), kernels::Effect::write));
+    for (size_t i = 0; i < reduces.size(); ++i)
+      call.operands.push_back(operandType(sumType(), kernels::Effect::write));
+    const bool isWhole = ArrayRef<int64_t>(kernels::domainOf(call)) == dims; // something that is read has every element
+    return isWhole && kernels::check(call).empty() && kernels::missingCode(call, backend).empty();
+  }
+};
+
 struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
   using FuseElementwiseBase::FuseElementwiseBase;
 
@@ -308,6 +503,13 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front())))
         if (isOpTriviallyDead(&op))
           op.erase();
+      SmallVector<Operation *> producers;
+      for (Operation &op : function.front())
+        if (canBePart(&op) || isa<ElementwiseOp>(op))
+          producers.push_back(&op);
+      for (Operation *producer : producers)
+        if (std::optional<Sums> sums = Sums::of(producer, backend))
+          sums->fuse();
     }
   }
 };

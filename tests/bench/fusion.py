@@ -4,7 +4,7 @@
     PATH=build/bin:$PATH python tests/bench/fusion.py NAME=MODEL.onnx [NAME=MODEL.onnx ...] [-- OPTIONS OF MTC COMPILE]
 
 A fused call is counted as what it replaces: a product with an addend as the product and a sum that reads two values and writes
-one, of which the fused call reads the addend alone. Sums over rows (biases' gradients) count as elementwise work, norms,
+one, of which the fused call reads the addend alone. Sums (biases' gradients, means) count as elementwise work, norms,
 rotary embeddings, softmax and lookups do not.
 """
 import collections
@@ -16,7 +16,7 @@ import sys
 BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "ui8": 1, "u8": 1, "i1": 1, "bool": 1}
 ELEMENTWISE = set("add sub mul div pow maximum minimum mod and or xor compare select neg abs sign exp log sqrt rsqrt reciprocal tanh sigmoid "
                   "softplus erf sin cos atan floor ceil round relu silu not is_nan gelu activation_grad gated_product gated_product_grad "
-                  "cast".split())
+                  "cast reduce".split())
 
 
 def size(tensor):
@@ -28,22 +28,23 @@ def size(tensor):
 
 
 def operations(text):
-    """Templates by name: of each operation its kind, bytes of operands and of results, attributes, elements of a result."""
+    """Templates by name: of each operation its kind, bytes of operands and of results, attributes, elements of the largest."""
     for function in re.split(r"\n  func\.func private ", text)[1:]:
         ops = []
         for line in function.splitlines():
             op = re.match(r"\s+%\S+(?:, %\S+)* = nn\.(\w+) (.*?)(?: \{(.*)\})? : \((.*)\) -> (.*)$", line)
             if op and op[1] != "reshape":
                 read, written = ([size(t) for t in re.findall(r"tensor<[^>]*>", types)] for types in (op[4], op[5]))
-                first = re.search(r"tensor<((?:\d+x)*)", op[5])[1]
-                ops.append((op[1], read, written, op[3] or "", math.prod(map(int, first.split("x")[:-1]))))
+                dims = re.findall(r"tensor<((?:\d+x)*)", op[4] + op[5])
+                ops.append((op[1], read, written, op[3] or "", max(math.prod(map(int, each.split("x")[:-1])) for each in dims)))
         yield function[1:function.index("(")], ops
 
 
 def expression(text, read, elements):
-    """Calls of an expression (kernels/Expression.h), and the bytes that they would move one after another."""
+    """Calls of an expression (kernels/Expression.h), the bytes that they would move one after another, and those of each result."""
     values, calls, moved = list(read), 0, 0
-    for instruction in text.split(" -> ")[0].split(", "):
+    instructions, named = text.split(" -> ")
+    for instruction in instructions.split(", "):
         call, element = instruction.rsplit(":", 1)
         name, *operands = call.split()
         if name == "constant":
@@ -53,7 +54,7 @@ def expression(text, read, elements):
         calls += 1
         moved += sum(values[int(o)] for o in operands) + results * elements * BYTES[element]
         values += results * [elements * BYTES[element]]
-    return calls, moved
+    return calls, moved, [values[int(value)] for value in named.split()]
 
 
 def work(ops):
@@ -74,8 +75,12 @@ def work(ops):
         elif kind in ("rms_norm_grad", "layer_norm_grad") and read.count(result) == 3:
             extra, rides = (1, 3 * result), result
         elif kind == "elementwise":
-            calls, moved = expression(re.search(r'expression = "([^"]*)"', attributes)[1], read, elements)
+            calls, moved, _ = expression(re.search(r'expression = "([^"]*)"', attributes)[1], read, elements)
             extra, rides = (calls - 1, moved), sum(read) + sum(written)
+        elif kind == "elementwise_sums":
+            calls, moved, results = expression(re.search(r'expression = "([^"]*)"', attributes)[1], read, elements)
+            sums = int(re.search(r"sums = (\d+)", attributes)[1])
+            extra, rides = (calls - 1 + sums, moved + sum(results[-sums:]) + sum(written[-sums:])), sum(read) + sum(written)
         elif kind in ELEMENTWISE:
             extra, rides = (0, sum(read) + sum(written)), sum(read) + sum(written)
         else:

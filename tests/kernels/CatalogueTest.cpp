@@ -42,6 +42,12 @@ Attributes poolOf(const char *kind) {
 }
 
 /// A call of one operand and one result.
+Signature summed(std::string expression, int64_t sums, std::vector<int64_t> axes, OperandType sum) {
+  return {
+      "elementwise_sums",
+      {{"expression", std::move(expression)}, {"sums", sums}, {"kind", std::string("sum")}, {"axes", std::move(axes)}},
+      {in({2, 3}), out({2, 3}), std::move(sum)}};
+}
 Signature fused(std::string expression) { return {"elementwise", {{"expression", std::move(expression)}}, {in({2}), out({2})}}; }
 std::string many(int instructions) {
   std::string text = "exp 0:f32";
@@ -60,6 +66,22 @@ const Refusal kRefusals[] = {
     {fused("mul 0 y:f32 -> 1"), "elementwise: 'mul 0 y:f32' has operands that are no numbers"},
     {fused("matmul 0 0:f32 -> 1"), "elementwise: \"matmul\" is no elementwise kernel"},
     {fused("elementwise 0:f32 -> 1"), "elementwise: \"elementwise\" is no elementwise kernel"},
+    {summed("neg 0:f32 -> 1 1", 0, {0}, out({3})),
+     "elementwise_sums: attribute sums must be at least 1 and at most the number of results, 2"},
+    {summed("neg 0:f32 -> 1 1", 3, {0}, out({3})),
+     "elementwise_sums: attribute sums must be at least 1 and at most the number of results, 2"},
+    {summed("neg 0:f32 -> 1 1", 1, {}, out({3})),
+     "elementwise_sums: attribute axes must name dimensions of [2, 3] in ascending order"},
+    {summed("neg 0:f32 -> 1 1", 1, {2}, out({3})),
+     "elementwise_sums: attribute axes must name dimensions of [2, 3] in ascending order"},
+    {summed("neg 0:f32 -> 1 1", 1, {1, 0}, out({})),
+     "elementwise_sums: attribute axes must name dimensions of [2, 3] in ascending order"},
+    {summed("neg 0:f32 -> 1 1", 1, {0}, out({2})), "elementwise_sums: result 1 must be f32[3]"},
+    {summed("neg 0:f32 -> 1 1", 1, {1}, out({2}, DType::bf16)), "elementwise_sums: result 1 must be f32[2]"},
+    {summed("neg 0:f32, cast 0:i32 -> 1 2", 1, {1}, out({2}, DType::i32)),
+     "elementwise_sums: a sum of i32: values that are summed are f32 or bf16"},
+    {summed("neg 0:f32 -> 1 0", 1, {0}, out({3})),
+     "elementwise_sums: the expression names 2 results, for 2 operands: each another value that it computes"},
     {fused("mul 0 1:f32 -> 1"), "elementwise: mul takes value 1, of 1 before it"},
     {fused("mul 0:f32 -> 1"), "elementwise: mul: 2 operands, want 3"},
     {fused("mul.erf 0 0:f32 -> 1"), "elementwise: mul has no choice of functions"},

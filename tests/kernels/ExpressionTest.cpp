@@ -4,11 +4,13 @@
 #include "kernels/Expression.h"
 #include "tests/kernels/Harness.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 #include <random>
+#include <set>
 
 namespace mt::kernels::test {
 namespace {
@@ -97,6 +99,69 @@ void expectSameBits(const Expression &expression, const std::vector<Tensor> &inp
   }
 }
 
+/// Values of an expression, the last `count` of its results summed, against the expression and `reduce` of each.
+void expectSameSums(const Expression &expression, size_t count, const std::string &kind,
+                    const std::vector<int64_t> &axes, const std::vector<Tensor> &inputs, const Dims &domain) {
+  const std::string text = print(expression);
+  SCOPED_TRACE(fmt::format("{}, {} {} over [{}]", text, kind, count, fmt::join(axes, ", ")));
+  Dims kept;
+  for (int64_t i = 0; i < std::ssize(domain); ++i)
+    if (!std::ranges::binary_search(axes, i))
+      kept.push_back(domain[static_cast<size_t>(i)]);
+  Call summed{"elementwise_sums",
+              {{"expression", text}, {"sums", static_cast<int64_t>(count)}, {"kind", kind}, {"axes", axes}},
+              inputs,
+              {}};
+  std::vector<DType> types;
+  for (const Tensor &input : inputs)
+    types.push_back(input.type);
+  for (const Instruction &one : expression.instructions)
+    types.insert(types.end(), one.results(), one.type);
+  const size_t first = expression.results.size() - count;
+  for (size_t i = 0; i < expression.results.size(); ++i)
+    summed.outputs.push_back(i < first ? Output{types[expression.results[i]], domain} : Output{DType::f32, kept});
+  if (!missingCode(summed.signature(), kBackend).empty())
+    return; // then nothing sums them for it
+  std::vector<Values> want, start, added;
+  for (const Output &output : summed.outputs)
+    start.push_back(random(output.dims, 7 + start.size(), 2, output.type).values);
+  for (size_t i = 0; i < expression.results.size(); ++i) {
+    const DType type = types[expression.results[i]];
+    Expression one = expression;
+    one.results = {expression.results[i]};
+    const Call alone{"elementwise", {{"expression", print(one)}}, inputs, {{type, domain}}};
+    const Outcome value = run(alone, 2);
+    ASSERT_TRUE(value.status.ok()) << value.status.message();
+    if (i < first) {
+      want.push_back(value.outputs[0]);
+      added.push_back(value.outputs[0]);
+      continue;
+    }
+    const Attributes attributes = {{"axes", axes}, {"kind", kind}, {"keepDims", int64_t{0}}};
+    const Call reduce{"reduce", attributes, {tensor(type, domain, value.outputs[0])}, {{DType::f32, kept}}};
+    const Outcome sum = run(reduce, 2);
+    ASSERT_TRUE(sum.status.ok()) << sum.status.message();
+    want.push_back(sum.outputs[0]);
+    added.push_back(run(reduce, 2, 1, 0, {start[i]}).outputs[0]);
+  }
+  for (int threads : {1, 3})
+    for (uint64_t unused : {uint64_t{0}, uint64_t{1} << (expression.results.size() - 1)}) {
+      if (unused == 1)
+        continue;
+      const Outcome outcome = run(summed, threads, 0, unused);
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+      EXPECT_TRUE(outcome.guardsIntact);
+      for (size_t i = 0; i < want.size(); ++i)
+        if (!(unused >> i & 1))
+          expectEqual(outcome.outputs[i], want[i], fmt::format("result {}", i));
+    }
+  const uint64_t adds = ((uint64_t{1} << count) - 1) << first;
+  const Outcome outcome = run(summed, 2, adds, 0, start);
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  for (size_t i = 0; i < want.size(); ++i)
+    expectEqual(outcome.outputs[i], added[i], fmt::format("result {}, added", i));
+}
+
 Expression expressionOf(std::string_view text) {
   Expression expression;
   EXPECT_EQ(parse(text, expression), "");
@@ -137,6 +202,53 @@ TEST(Expression, SameBitsOfWholeNumbersAndOf64Bits) {
   expectSameBits(expressionOf("constant 3:i64, mod 0 2:i64, cast 3:i32, mul 4 1:i32, cast 5:f32, compare.eq 3 2:bool -> 5 6 7"),
                  {integers(domain, -50, 50, 1), integers({411}, -9, 9, 2, DType::i32)}, domain);
   expectSameBits(expressionOf("cast 0:f64, exp 1:f64, cast 2:f32, cast 2:i8 -> 2 3 4"), {random(domain, 3, 3)}, domain);
+}
+
+TEST(Expression, SumsAreThoseOfReduce) {
+  const Dims domain = {3, 5, 7, 131};
+  for (DType type : {DType::f32, DType::bf16}) {
+    const std::string t(name(type));
+    const std::vector<Tensor> inputs = {random(domain, 1, 2, type), random({5, 1, 1}, 2, 1, type),
+                                        random(domain, 3, 1, type)};
+    const std::vector<Tensor> row = {random(domain, 4, 2, type), random({131}, 5, 1, type)};
+    for (const std::vector<int64_t> &axes :
+         std::vector<std::vector<int64_t>>{{0}, {3}, {0, 2, 3}, {1, 2}, {0, 1, 2}, {0, 1, 2, 3}, {1, 3}})
+      for (const char *kind : {"sum", "mean"}) {
+        expectSameSums(expressionOf(fmt::format("mul 0 1:{0}, sub 3 2:{0}, exp 4:{0}, add 4 5:{0} -> 3 4 3", t)), 1,
+                       kind, axes, inputs, domain);
+        expectSameSums(
+            expressionOf(fmt::format(
+                "cast 0:f32, mul 3 3:f32, activation_grad.relu 2 0:{0}, cast 1:f32, mul 3 6:f32 -> 5 5 4 7", t)),
+            3, kind, axes, inputs, domain);
+        expectSameSums(expressionOf(fmt::format("mul 0 1:{0}, erf 2:{0}, sin 3:{0} -> 4 2", t)), 2, kind, axes, row,
+                       domain);
+      }
+  }
+}
+
+/// Few results of many elements: parts of them are summed apart. Elements of sums may be one alone, and runs as long as
+/// blocks.
+TEST(Expression, SumsOfEveryShape) {
+  const Expression expression = expressionOf("cast 0:f32, mul 1 1:f32, neg 1:f32 -> 3 2 1");
+  const std::vector<std::pair<Dims, std::vector<int64_t>>> cases = {{{4, 2, 40, 1040}, {0, 2, 3}},
+                                                                    {{400'000}, {0}},
+                                                                    {{700, 300}, {0}},
+                                                                    {{700, 300}, {1}},
+                                                                    {{2, 150'000}, {1}},
+                                                                    {{150'000, 2}, {0}},
+                                                                    {{1}, {0}},
+                                                                    {{5, 1}, {1}},
+                                                                    {{1, 5}, {0}},
+                                                                    {{3, 1, 384}, {0, 2}},
+                                                                    {{2, 3, 768}, {0}},
+                                                                    {{6, 385}, {1}},
+                                                                    {{1, 3, 1, 1}, {0, 2, 3}},
+                                                                    {{9, 31}, {1}},
+                                                                    {{2, 1500, 4}, {0, 2}},
+                                                                    {{2, 2000}, {0}}};
+  for (const auto &[domain, axes] : cases)
+    for (DType type : {DType::f32, DType::bf16})
+      expectSameSums(expression, 2, "sum", axes, {random(domain, 1, 2, type)}, domain);
 }
 
 /// Scratch that a call does not need is no operand of the expression.
@@ -238,6 +350,27 @@ TEST(Expression, SameBitsAtRandom) {
       if (expression.instructions[value - inputs.size()].kernel != kConstant && below(4) == 0)
         expression.results.push_back(value);
     expectSameBits(expression, inputs, domain);
+    for (size_t value = inputs.size(); value < types.size() && expression.results.size() < Expression::kMostResults;
+         ++value)
+      if (expression.instructions[value - inputs.size()].kernel != kConstant && types[value] != DType::boolean &&
+          below(3) == 0)
+        expression.results.push_back(value);
+    if (domain.empty() || type == DType::f16)
+      continue;
+    size_t count = 0; // the last of those: another value each, of a type that is summed
+    std::set<size_t> known;
+    for (size_t i = expression.results.size(); i-- > 0 && types[expression.results[i]] != DType::boolean; ++count)
+      if (!known.insert(expression.results[i]).second)
+        break;
+    std::set<size_t> written(expression.results.begin(), expression.results.end() - static_cast<std::ptrdiff_t>(count));
+    if (count == 0 || written.size() + count != expression.results.size())
+      continue;
+    std::vector<int64_t> axes;
+    for (int64_t axis = 0; axis < std::ssize(domain); ++axis)
+      if (below(2) == 0)
+        axes.push_back(axis);
+    if (!axes.empty())
+      expectSameSums(expression, count, below(2) ? "sum" : "mean", axes, inputs, domain);
   }
 }
 

@@ -131,6 +131,60 @@ void addExpressions(Cases &cases) {
                                     }});
 }
 
+void addExpressionSums(Cases &cases) {
+  const StringRef text = "mul 0 1:f32, add 2 0:f32, tanh 3:f32 -> 3 2 4";
+  for (const Index &axes : {Index{0}, Index{1}, Index{0, 2}, Index{0, 1, 2}})
+    for (StringRef kind : {"sum", "mean"})
+      cases["elementwise_sums"].push_back(
+          {(kind + " " + textOf(axes)).str(), {fixed({2, 3, 4}), fixed({4})}, [=](Graph g) {
+             SmallVector<int64_t> kept;
+             for (int64_t d = 0; d < 3; ++d)
+               if (!llvm::is_contained(axes, d))
+                 kept.push_back(d + 2);
+             const Type sum = tensorOf(kept, g.builder.getF32Type());
+             const SmallVector<Type> types = {g.in[0].getType(), sum, sum};
+             auto op = g.make<ElementwiseSumsOp>(TypeRange(types), ValueRange(g.in), text, 2, kind, axes);
+             return SmallVector<Value>(op.getResults());
+           }});
+}
+
+/// Sums of what is made of distances from a mean: the mean's gradient is none where that is of the same elements and
+/// the slopes are the same for all of them but for the distance.
+void addDistances(Cases &cases) {
+  using Made = Value (*)(Graph, Value x, Value other);
+  const std::pair<StringRef, Made> made[] = {
+      {"squared", [](Graph g, Value d, Value) -> Value { return g.make<MulOp>(d, d); }},
+      {"times a value", [](Graph g, Value d, Value x) -> Value { return g.make<MulOp>(d, x); }},
+      {"squared, times a row",
+       [](Graph g, Value d, Value) -> Value { return g.make<MulOp>(g.make<MulOp>(d, d), g.in[1]); }},
+      {"squared and with a value",
+       [](Graph g, Value d, Value x) -> Value { return g.make<AddOp>(g.make<MulOp>(d, d), g.make<MulOp>(d, x)); }},
+  };
+  const std::pair<StringRef, Made> means[] = {{"their mean", [](Graph, Value x, Value) -> Value { return x; }},
+                                              {"another's mean", [](Graph g, Value x, Value) -> Value {
+                                                 return g.make<TransposeOp>(x, ArrayRef<int64_t>{1, 0});
+                                               }}};
+  for (const Index &axes : {Index{0}, Index{1}, Index{0, 1}})
+    for (const auto &[what, make] : made)
+      for (const auto &[whose, from] : means) {
+        std::vector<Input> inputs = {real({3, 3})};
+        if (what.contains("row"))
+          inputs.push_back(real({3}));
+        cases["sub"].push_back(
+            {(whose + " of " + textOf(axes) + ", " + what).str(), inputs, [=, make = make, from = from](Graph g) {
+               Value x = g.in[0], mean = g.make<ReduceOp>(from(g, x, x), "mean", axes, true);
+               Value each = make(g, g.make<SubOp>(x, mean), x);
+               return SmallVector<Value>{g.make<ReduceOp>(each, "sum", axes, true)};
+             }});
+      }
+  cases["sub"].push_back({"the mean of rows, for columns", {real({3, 3})}, [](Graph g) {
+                            Value mean = g.make<ReduceOp>(g.in[0], "mean", ArrayRef<int64_t>{0}, false);
+                            Value column = reshapeTo(g.builder, mean, {3, 1}), d = g.make<SubOp>(g.in[0], column);
+                            return SmallVector<Value>{
+                                g.make<ReduceOp>(g.make<MulOp>(d, d), "sum", ArrayRef<int64_t>{1}, true)};
+                          }});
+}
+
 void addCasts(Cases &cases) {
   for (const Index &shape : kShapes)
     for (int bits : {16, 32, 64})
@@ -206,6 +260,8 @@ void addElementwiseCases(Cases &cases) {
   addUnaries(cases);
   addGatedProducts(cases);
   addExpressions(cases);
+  addExpressionSums(cases);
+  addDistances(cases);
   addCasts(cases);
   addFlats(cases);
 }

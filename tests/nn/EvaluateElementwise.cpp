@@ -110,28 +110,61 @@ std::vector<Tensor> gatedProductGrad(GatedProductGradOp op, const Operands &in) 
           each(op.getDup(), [&](const Index &i) { return activation(name, gate.at(i)) * dy.at(i); })};
 }
 
-/// Of an expression's functions some, one element after another.
-std::vector<Tensor> elementwise(ElementwiseOp op, const Operands &in) {
+/// The values of an expression of some functions, for one element.
+template <typename Op> std::vector<double> valuesAt(Op op, const Operands &in, const Index &i) {
   kernels::Expression expression;
   kernels::parse(op.getExpression().str(), expression);
-  auto valuesAt = [&](const Index &i) {
-    std::vector<double> values;
-    for (Value input : op.getInputs())
-      values.push_back(in[input].broadcastAt(i));
-    for (const kernels::Instruction &one : expression.instructions) {
-      auto x = [&](size_t operand) { return values[one.operands[operand]]; };
-      values.push_back(one.kernel == "constant" ? one.constant
-                       : one.kernel == "mul"    ? x(0) * x(1)
-                       : one.kernel == "add"    ? x(0) + x(1)
-                       : one.kernel == "tanh"   ? hyperbolic(x(0))
-                       : one.kernel == "gelu"   ? activation("gelu_" + one.choice, x(0))
-                                                : std::nan(""));
-    }
-    return values;
-  };
+  std::vector<double> values;
+  for (Value input : op.getInputs())
+    values.push_back(in[input].broadcastAt(i));
+  for (const kernels::Instruction &one : expression.instructions) {
+    auto x = [&](size_t operand) { return values[one.operands[operand]]; };
+    values.push_back(one.kernel == "constant" ? one.constant
+                     : one.kernel == "mul"    ? x(0) * x(1)
+                     : one.kernel == "add"    ? x(0) + x(1)
+                     : one.kernel == "tanh"   ? hyperbolic(x(0))
+                     : one.kernel == "gelu"   ? activation("gelu_" + one.choice, x(0))
+                                              : std::nan(""));
+  }
+  return values;
+}
+std::vector<size_t> resultsOf(StringRef text) {
+  kernels::Expression expression;
+  kernels::parse(text.str(), expression);
+  return expression.results;
+}
+
+std::vector<Tensor> elementwise(ElementwiseOp op, const Operands &in) {
   std::vector<Tensor> results;
-  for (auto [result, value] : llvm::zip(op.getResults(), expression.results))
-    results.push_back(each(result, [&, value = value](const Index &i) { return valuesAt(i)[value]; }));
+  for (auto [result, value] : llvm::zip(op.getResults(), resultsOf(op.getExpression())))
+    results.push_back(each(result, [&, value = value](const Index &i) { return valuesAt(op, in, i)[value]; }));
+  return results;
+}
+std::vector<Tensor> elementwiseSums(ElementwiseSumsOp op, const Operands &in) {
+  const std::vector<size_t> values = resultsOf(op.getExpression());
+  const size_t first = values.size() - static_cast<size_t>(op.getSums());
+  std::vector<Tensor> results;
+  for (auto [k, result] : llvm::enumerate(op.getResults())) {
+    auto value = [&, k = k](const Index &i) { return valuesAt(op, in, i)[values[k]]; };
+    if (k < first) {
+      results.push_back(each(result, value));
+      continue;
+    }
+    const Index dims = in[op.getInputs()[0]].dims; // of cases: the first is not repeated
+    Tensor made = zeros(result);
+    int64_t count = 0;
+    forEach(dims, [&](const Index &i) {
+      Index to;
+      for (size_t d = 0; d < i.size(); ++d)
+        if (!llvm::is_contained(op.getAxes(), static_cast<int64_t>(d)))
+          to.push_back(i[d]);
+      made.at(to) += value(i);
+      ++count;
+    });
+    for (double &sum : made.values)
+      sum *= op.getKind() == "mean" ? static_cast<double>(made.values.size()) / static_cast<double>(count) : 1;
+    results.push_back(made);
+  }
   return results;
 }
 
@@ -225,6 +258,7 @@ void addElementwiseRules(Rules &rules) {
   addRule<ActivationGradOp, activationGrad>(rules);
   addRule<GatedProductOp, gatedProduct>(rules);
   addRule<ElementwiseOp, elementwise>(rules);
+  addRule<ElementwiseSumsOp, elementwiseSums>(rules);
   addRule<GatedProductGradOp, gatedProductGrad>(rules);
 }
 

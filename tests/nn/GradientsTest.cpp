@@ -71,7 +71,7 @@ const std::map<std::string, std::string> &withoutGradient() {
     add("is what no gradient goes through", {"detach"});
     add("has no operands", {"constant", "iota"});
     add("depends on no operand but by its shape", {"random"});
-    add("is made by passes behind mt-differentiate", {"copy", "elementwise"});
+    add("is made by passes behind mt-differentiate", {"copy", "elementwise", "elementwise_sums"});
     add(kOutlined, {"step_sum"});
     add("gives whole numbers", {"top_k"});
     add(kGradient,

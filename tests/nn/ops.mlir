@@ -68,6 +68,8 @@ func.func @structure(%x: tensor<2x3xf32>, %i: tensor<2x3xi64>, %bytes: tensor<3x
   %4 = nn.copy %3 : (tensor<6xbf16>) -> tensor<6xbf16>
   // CHECK: nn.elementwise %{{.*}}, %{{.*}} {expression = "mul 0 1:f32, exp 2:f32 -> 3"} : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
   %fused = nn.elementwise %x, %scale {expression = "mul 0 1:f32, exp 2:f32 -> 3"} : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
+  // CHECK: nn.elementwise_sums %{{.*}} {axes = array<i64: 1>, expression = "exp 0:f32 -> 1 1", kind = "mean", sums = 1 : i64} : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>)
+  %sums:2 = nn.elementwise_sums %x {expression = "exp 0:f32 -> 1 1", sums = 1 : i64, kind = "mean", axes = array<i64: 1>} : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>)
   %5 = nn.transpose %x {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
   %6 = nn.broadcast %0 : (tensor<3xf32>) -> tensor<4x3xf32>
   %7 = nn.slice %6 {starts = array<i64: 3, 1>, sizes = array<i64: 2, 2>, strides = array<i64: -2, 1>} : (tensor<4x3xf32>) -> tensor<2x2xf32>

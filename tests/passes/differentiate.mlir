@@ -208,3 +208,53 @@ func.func @main(%x: tensor<64x8xbf16> {nn.parameter = "x", nn.trainable}, %w: te
   %1 = call @end(%0, %l, %s) : (tensor<64x8xf32>, tensor<64xi64>, tensor<16xf64>) -> tensor<f32>
   return %1 : tensor<f32>
 }
+
+// -----
+
+// A norm that is written out, behind a convolution: backward makes what it needs of one saved value again, by operations that
+// one pass over memory does, from rows that are saved in its place. The mean that the variance is around has no gradient: it
+// would be a sum of distances from a mean.
+// CHECK-LABEL: func.func private @norm.backward.all(
+// CHECK-SAME: %[[Y:[^ ]*]]: tensor<4x8x16xf32> {nn.saved = {{[0-9]}} : i64}
+// CHECK-NOT: tensor<4x8x16xf32> {nn.saved
+// CHECK-SAME: -> (
+// CHECK-DAG: %[[D:.*]] = nn.sub %[[Y]], %{{.*}} {nn.again}
+// CHECK-DAG: %[[S:.*]] = nn.mul %{{.*}}, %{{.*}} {nn.again} : (tensor<8x1xf32>, tensor<1x8x1xf32>)
+// CHECK-DAG: %[[P:.*]] = nn.mul %[[Y]], %[[S]] {nn.again}
+// CHECK-DAG: %[[Q:.*]] = nn.add %[[P]], %{{.*}} {nn.again}
+// CHECK: %[[G:.*]] = nn.activation_grad %[[Q]], %{{.*}} {activation = "relu"}
+// CHECK: nn.reduce %[[G]] {{.*}} kind = "sum"
+// CHECK: %[[X:.*]] = nn.mul %[[G]], %[[Y]]
+// CHECK: nn.reduce %[[X]] {{.*}} kind = "sum"
+// CHECK-NOT: nn.reduce {{.*}}tensor<4x8x16xf32>
+// CHECK: nn.conv_weight_grad
+// What is around the mean of other dimensions has a gradient for it.
+// CHECK-LABEL: func.func private @other.backward.input(
+// CHECK: nn.neg
+// CHECK: nn.reduce {{.*}} kind = "sum"{{.*}} : (tensor<4x8x16xf32>) -> tensor<8xf32>
+func.func private @norm(%x: tensor<4x8x16xf32>, %w: tensor<8x8x1xf32>, %g: tensor<8x1xf32>, %b: tensor<8x1xf32>) -> tensor<4x8x16xf32> {
+  %y = nn.conv %x, %w {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<4x8x16xf32>, tensor<8x8x1xf32>) -> tensor<4x8x16xf32>
+  %m = nn.reduce %y {kind = "mean", axes = array<i64: 0, 2>, keepDims = true} : (tensor<4x8x16xf32>) -> tensor<1x8x1xf32>
+  %d = nn.sub %y, %m : (tensor<4x8x16xf32>, tensor<1x8x1xf32>) -> tensor<4x8x16xf32>
+  %q = nn.mul %d, %d : (tensor<4x8x16xf32>, tensor<4x8x16xf32>) -> tensor<4x8x16xf32>
+  %v = nn.reduce %q {kind = "mean", axes = array<i64: 0, 2>, keepDims = true} : (tensor<4x8x16xf32>) -> tensor<1x8x1xf32>
+  %r = nn.rsqrt %v : (tensor<1x8x1xf32>) -> tensor<1x8x1xf32>
+  %s = nn.mul %g, %r : (tensor<8x1xf32>, tensor<1x8x1xf32>) -> tensor<1x8x1xf32>
+  %0 = nn.mul %y, %s : (tensor<4x8x16xf32>, tensor<1x8x1xf32>) -> tensor<4x8x16xf32>
+  %1 = nn.add %0, %b : (tensor<4x8x16xf32>, tensor<8x1xf32>) -> tensor<4x8x16xf32>
+  %2 = nn.relu %1 : (tensor<4x8x16xf32>) -> tensor<4x8x16xf32>
+  return %2 : tensor<4x8x16xf32>
+}
+func.func private @other(%x: tensor<4x8x16xf32>) -> tensor<f32> {
+  %m = nn.reduce %x {kind = "mean", axes = array<i64: 0>, keepDims = true} : (tensor<4x8x16xf32>) -> tensor<1x8x16xf32>
+  %n = nn.reduce %m {kind = "mean", axes = array<i64: 2>, keepDims = true} : (tensor<1x8x16xf32>) -> tensor<1x8x1xf32>
+  %d = nn.sub %x, %n : (tensor<4x8x16xf32>, tensor<1x8x1xf32>) -> tensor<4x8x16xf32>
+  %q = nn.mul %d, %d : (tensor<4x8x16xf32>, tensor<4x8x16xf32>) -> tensor<4x8x16xf32>
+  %l = nn.reduce %q {kind = "mean", axes = array<i64: 0, 1, 2>, keepDims = false} : (tensor<4x8x16xf32>) -> tensor<f32>
+  return %l : tensor<f32>
+}
+func.func @main(%x: tensor<4x8x16xf32> {nn.input = "x"}, %w: tensor<8x8x1xf32> {nn.parameter = "w", nn.trainable}, %g: tensor<8x1xf32> {nn.parameter = "g", nn.trainable}, %b: tensor<8x1xf32> {nn.parameter = "b", nn.trainable}) -> tensor<f32> {
+  %0 = call @norm(%x, %w, %g, %b) : (tensor<4x8x16xf32>, tensor<8x8x1xf32>, tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<4x8x16xf32>
+  %1 = call @other(%0) : (tensor<4x8x16xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}

@@ -111,3 +111,74 @@ func.func private @beside(%g: tensor<8x8xf32>, %u: tensor<8x8xf32>, %dy: tensor<
   %1, %2 = nn.gated_product_grad %g, %u, %d {activation = "silu"} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
   return %0, %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// Sums and means of what is computed, or read, are made where it is: of one kind each, and where memory is read in long runs. The
+// largest of rows are not, nor what nothing elementwise computes.
+// CHECK-LABEL: func.func private @statistics
+// CHECK-NEXT: %[[V:.*]] = nn.elementwise_sums %arg0, %arg1 {axes = array<i64: 0, 2, 3>, expression = "sub 0 1:f32, mul 2 2:f32 -> 3", kind = "mean", sums = 1 : i64} : (tensor<4x8x16x16xf32>, tensor<1x8x1x1xf32>) -> tensor<8xf32>
+// CHECK-NEXT: %[[R:.*]] = nn.reshape %[[V]]
+// CHECK-NEXT: return %[[R]]
+func.func private @statistics(%x: tensor<4x8x16x16xf32>, %mean: tensor<1x8x1x1xf32>) -> tensor<1x8x1x1xf32> {
+  %0 = nn.sub %x, %mean : (tensor<4x8x16x16xf32>, tensor<1x8x1x1xf32>) -> tensor<4x8x16x16xf32>
+  %1 = nn.mul %0, %0 : (tensor<4x8x16x16xf32>, tensor<4x8x16x16xf32>) -> tensor<4x8x16x16xf32>
+  %2 = nn.reduce %1 {kind = "mean", axes = array<i64: 0, 2, 3>, keepDims = true} : (tensor<4x8x16x16xf32>) -> tensor<1x8x1x1xf32>
+  return %2 : tensor<1x8x1x1xf32>
+}
+
+// CHECK-LABEL: func.func private @gradients
+// CHECK-NEXT: %[[G:.*]]:4 = nn.elementwise_sums %arg0, %arg1, %arg2 {axes = array<i64: 0, 2, 3>, expression = "activation_grad.relu 0 1:bf16, cast 3:f32, mul 4 2:f32, cast 1:f32 -> 3 6 3 5", kind = "sum", sums = 3 : i64}
+// CHECK-SAME: -> (tensor<4x8x16x16xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+// CHECK-NEXT: return %[[G]]#0, %[[G]]#1, %[[G]]#2, %[[G]]#3
+func.func private @gradients(%y: tensor<4x8x16x16xbf16>, %dy: tensor<4x8x16x16xbf16>, %x: tensor<4x8x16x16xf32>) -> (tensor<4x8x16x16xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %0 = nn.activation_grad %y, %dy {activation = "relu"} : (tensor<4x8x16x16xbf16>, tensor<4x8x16x16xbf16>) -> tensor<4x8x16x16xbf16>
+  %1 = nn.reduce %dy {kind = "sum", axes = array<i64: 0, 2, 3>, keepDims = false} : (tensor<4x8x16x16xbf16>) -> tensor<8xf32>
+  %2 = nn.cast %0 : (tensor<4x8x16x16xbf16>) -> tensor<4x8x16x16xf32>
+  %3 = nn.mul %2, %x : (tensor<4x8x16x16xf32>, tensor<4x8x16x16xf32>) -> tensor<4x8x16x16xf32>
+  %4 = nn.reduce %0 {kind = "sum", axes = array<i64: 0, 2, 3>, keepDims = false} : (tensor<4x8x16x16xbf16>) -> tensor<8xf32>
+  %5 = nn.reduce %3 {kind = "sum", axes = array<i64: 0, 2, 3>, keepDims = false} : (tensor<4x8x16x16xf32>) -> tensor<8xf32>
+  return %0, %1, %4, %5 : tensor<4x8x16x16xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func private @few
+// CHECK: nn.elementwise_sums %arg0 {axes = array<i64: 0>, expression = "neg 0:f32 -> 1 1", kind = "sum", sums = 1 : i64}
+// CHECK: %[[E:.*]] = nn.exp %arg1
+// CHECK: nn.reduce %[[E]]
+// CHECK: nn.reduce %{{.*}} kind = "max"
+// CHECK: %[[S:.*]] = nn.softmax
+// CHECK: nn.reduce %[[S]]
+func.func private @few(%x: tensor<64x256xf32>, %z: tensor<2048x4xf32>) -> (tensor<64x256xf32>, tensor<256xf32>, tensor<2048xf32>, tensor<64x1xf32>, tensor<256xf32>) {
+  %0 = nn.neg %x : (tensor<64x256xf32>) -> tensor<64x256xf32>
+  %1 = nn.reduce %0 {kind = "sum", axes = array<i64: 0>, keepDims = false} : (tensor<64x256xf32>) -> tensor<256xf32>
+  %2 = nn.exp %z : (tensor<2048x4xf32>) -> tensor<2048x4xf32>
+  %3 = nn.reduce %2 {kind = "sum", axes = array<i64: 1>, keepDims = false} : (tensor<2048x4xf32>) -> tensor<2048xf32>
+  %4 = nn.reduce %0 {kind = "max", axes = array<i64: 1>, keepDims = true} : (tensor<64x256xf32>) -> tensor<64x1xf32>
+  %5 = nn.softmax %0 : (tensor<64x256xf32>) -> tensor<64x256xf32>
+  %6 = nn.reduce %5 {kind = "sum", axes = array<i64: 0>, keepDims = false} : (tensor<64x256xf32>) -> tensor<256xf32>
+  return %0, %1, %3, %4, %6 : tensor<64x256xf32>, tensor<256xf32>, tensor<2048xf32>, tensor<64x1xf32>, tensor<256xf32>
+}
+
+// Nothing that is read has the elements that are summed: it is repeated.
+// CHECK-LABEL: func.func private @repeated
+// CHECK: nn.elementwise %arg0
+// CHECK: nn.reduce
+func.func private @repeated(%x: tensor<1x256xf32>) -> tensor<256xf32> {
+  %0 = nn.broadcast %x : (tensor<1x256xf32>) -> tensor<64x256xf32>
+  %1 = nn.exp %0 : (tensor<64x256xf32>) -> tensor<64x256xf32>
+  %2 = nn.neg %1 : (tensor<64x256xf32>) -> tensor<64x256xf32>
+  %3 = nn.reduce %2 {kind = "sum", axes = array<i64: 0>, keepDims = false} : (tensor<64x256xf32>) -> tensor<256xf32>
+  return %3 : tensor<256xf32>
+}
+
+// A sum of what is read comes along where nothing has used it yet, and its views with it.
+// CHECK-LABEL: func.func private @views_of_sums
+// CHECK-NEXT: %[[S:.*]]:2 = nn.elementwise_sums %arg0, %arg1 {axes = array<i64: 0>, expression = "mul 0 1:f32, cast 0:f32 -> 3 2"
+// CHECK-NEXT: %[[A:.*]] = nn.reshape %[[S]]#0
+// CHECK: nn.neg %[[A]]
+func.func private @views_of_sums(%x: tensor<64x256xf32>, %y: tensor<64x256xf32>) -> (tensor<1x256xf32>, tensor<256xf32>) {
+  %0 = nn.reduce %x {kind = "sum", axes = array<i64: 0>, keepDims = false} : (tensor<64x256xf32>) -> tensor<256xf32>
+  %1 = nn.reshape %0 : (tensor<256xf32>) -> tensor<1x256xf32>
+  %2 = nn.mul %x, %y : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<64x256xf32>
+  %3 = nn.reduce %2 {kind = "sum", axes = array<i64: 0>, keepDims = false} : (tensor<64x256xf32>) -> tensor<256xf32>
+  %4 = nn.neg %1 : (tensor<1x256xf32>) -> tensor<1x256xf32>
+  return %4, %3 : tensor<1x256xf32>, tensor<256xf32>
+}
