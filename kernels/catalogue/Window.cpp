@@ -150,6 +150,14 @@ ConvShape ConvShape::of(const Signature &call) {
           kernel[0] / groups};
 }
 
+/// Of bf16 the CPU turns the kernel around where windows skip no places: the gradient then is a convolution.
+uint64_t turnedKernel(const Signature &call) {
+  const std::vector<int64_t> strides = call.integers("strides");
+  const bool isTurned =
+      call.operands[0].type == DType::bf16 && std::ranges::all_of(strides, [](int64_t one) { return one == 1; });
+  return isTurned ? call.operands[1].bytes() : 0;
+}
+
 std::span<const Kernel> windowKernels() {
   static const std::vector<Kernel> kernels = {
       entry(
@@ -162,7 +170,7 @@ std::span<const Kernel> windowKernels() {
             "Gradient of a convolution's image: the transposed convolution.",
             "result[n, c, i] = sum over filters m of c's group, results o and places p with o * stride + p * dilation "
             "- low = i of kernel[m, c, p] * gradient[n, m, o]. Types as in conv",
-            convFlops, checkConv, {.attributes = kConv, .cudaWorkspace = convScratch}),
+            convFlops, checkConv, {.attributes = kConv, .workspace = turnedKernel, .cudaWorkspace = convScratch}),
       entry("conv_weight_grad", "gradient image -> result+", "Gradient of a convolution's kernel.",
             "result[m, c, p] = sum over images n and results o of gradient[n, m, o] * image[n, c, o * stride + p * "
             "dilation - low]. Types as in conv; on a GPU the sum is rounded to the operands' type first",

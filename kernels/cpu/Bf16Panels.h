@@ -13,14 +13,27 @@ namespace mt::kernels::cpu {
 constexpr int64_t kPanel = 32;
 constexpr int64_t padded(int64_t count) { return ceilDivide(count, kPanel) * kPanel; }
 
+/// Where the elements of a stored row lie: one after another, or those of each `size` are, from a multiple of `jump`
+/// on, as places of one channel of some images.
+struct Pieces {
+  int64_t size = 0, jump = 0; ///< size 0: one after another
+
+  int64_t at(int64_t element) const { return size == 0 ? element : element / size * jump + element % size; }
+};
+
 /// What a side of a product is packed from: `across` rows of A, or columns of B, by `depth` of the summed dimension.
 struct Panel {
   const Bf16 *data;
   int64_t line;      ///< from a stored row to the next
   bool depthByDepth; ///< whether rows are stored of equal depth
   int64_t across, depth;
+  Pieces pieces = {};
+  int64_t begins = 0; ///< the element of stored rows at which it does
 
-  const Bf16 *at(int64_t row, int64_t begin) const { return data + (depthByDepth ? begin * line + row : row * line + begin); }
+  int64_t inRow(int64_t row, int64_t depthOf) const { return begins + (depthByDepth ? row : depthOf); }
+  const Bf16 *at(int64_t row, int64_t depthOf) const {
+    return data + (depthByDepth ? depthOf : row) * line + pieces.at(inRow(row, depthOf));
+  }
 };
 
 /// A side in strips of 16 rows of A, or columns of B: of each, 32 of the depth after another.

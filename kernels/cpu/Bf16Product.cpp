@@ -76,9 +76,11 @@ MT_VECTORS_INLINE void finish(const float *sums, int64_t rows, int64_t columns, 
 /// One call: some columns of C at a time, of these some of the summed dimension, of these some rows.
 class Multiplication {
 public:
-  MT_TILES Multiplication(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const Bf16Result &result, std::byte *scratch)
+  MT_TILES Multiplication(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result,
+                          std::byte *scratch)
       : gemm(gemm), a(a), b(b), result(result), onTiles(units == Units::tiles), inPlace(result.keepsSums()),
-        isDirect(liesForUnits(gemm, units) && (!onTiles || reinterpret_cast<uintptr_t>(a) % kLine == 0)),
+        isDirect(liesForUnits(gemm, units) && a.pieces.size == 0 &&
+                 (!onTiles || reinterpret_cast<uintptr_t>(a.data + a.begins) % kLine == 0)),
         deep(parts.depth(gemm.k)), wide(parts.width(gemm.n, deep)) {
     right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep;
     sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), parts.tall) * deep);
@@ -96,7 +98,7 @@ public:
 
 private:
   const Gemm &gemm;
-  const Bf16 *a, *b;
+  const Bf16Side &a, &b;
   const Bf16Result &result;
   const Units units = bf16Units();
   const Parts parts = Parts::of(units);
@@ -110,14 +112,17 @@ private:
   int64_t depth, tiles;     ///< of the summed dimension
   alignas(64) float square[kPair * kPair];
 
+  Panel panelOf(const Bf16Side &side, int64_t line, bool depthByDepth, int64_t from, int64_t across) const {
+    const int64_t rowsBefore = depthByDepth ? begin : from, before = depthByDepth ? from : begin;
+    return {side.data + rowsBefore * line, line, depthByDepth, across, depth, side.pieces, side.begins + before};
+  }
+
   /// Rows by columns, both packed unless they are already. Rows of A that are stored by depth need not be turned for
   /// vectors.
   MT_TILES void multiplyPart() {
     const int64_t rows = std::min(parts.tall, gemm.m - row), columns = std::min(wide, gemm.n - column);
-    const Panel ofA{a + (gemm.transposeA ? begin * gemm.lda + row : row * gemm.lda + begin), gemm.lda, gemm.transposeA,
-                    rows, depth};
-    const Panel ofB{b + (gemm.transposeB ? column * gemm.ldb + begin : begin * gemm.ldb + column), gemm.ldb,
-                    !gemm.transposeB, columns, depth};
+    const Panel ofA = panelOf(a, gemm.lda, gemm.transposeA, row, rows),
+                ofB = panelOf(b, gemm.ldb, !gemm.transposeB, column, columns);
     const bool inPairs = gemm.transposeA && !onTiles;
     const int64_t whole = isDirect ? rows / kPair * kPair : 0; // rows
     if (whole < rows)
@@ -201,7 +206,8 @@ uint64_t bf16Scratch(int64_t m, int64_t n, int64_t k, bool cKeepsSums) {
   return static_cast<uint64_t>(left + right) * sizeof(Bf16) + static_cast<uint64_t>(sums) * sizeof(float);
 }
 
-void multiplyByUnits(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const Bf16Result &result, std::byte *scratch) {
+void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result,
+                     std::byte *scratch) {
   Multiplication(gemm, a, b, result, scratch)();
 }
 
@@ -213,7 +219,7 @@ namespace mt::kernels::cpu {
 
 bool liesForUnits(const Gemm &, Units) { return false; }
 uint64_t bf16Scratch(int64_t, int64_t, int64_t, bool) { return 0; }
-void multiplyByUnits(const Gemm &, const Bf16 *, const Bf16 *, const Bf16Result &, std::byte *) {}
+void multiplyByUnits(const Gemm &, const Bf16Side &, const Bf16Side &, const Bf16Result &, std::byte *) {}
 
 } // namespace mt::kernels::cpu
 #endif

@@ -4,6 +4,7 @@
 #define MT_KERNELS_CPU_BF16PRODUCT_H
 
 #include "kernels/Catalogue.h"
+#include "kernels/cpu/Bf16Panels.h"
 #include "kernels/cpu/Bf16Units.h"
 #include "kernels/cpu/Gemm.h"
 
@@ -28,9 +29,19 @@ struct Bf16Result {
   bool keepsSums() const { return type == DType::f32 && alpha == 1; } ///< while they are not whole
 };
 
+/// A side of a product, and how its stored rows lie.
+struct Bf16Side {
+  const Bf16 *data;
+  Pieces pieces;
+  int64_t begins; ///< the element of stored rows at which it does
+
+  Bf16Side(const Bf16 *data, Pieces pieces = {}, int64_t begins = 0) : data(data), pieces(pieces), begins(begins) {}
+};
+
 /// Each element of C is summed in f32 in the order of k, by pairs, whatever m and n are; subnormal numbers count as zero,
 /// as the units have it. Only where hasBf16Units(). `scratch`: bf16Scratch() bytes, aligned to 64.
-void multiplyByUnits(const Gemm &gemm, const Bf16 *a, const Bf16 *b, const Bf16Result &result, std::byte *scratch);
+void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result,
+                     std::byte *scratch);
 /// Does for every product of no more rows, columns and depth.
 uint64_t bf16Scratch(int64_t m, int64_t n, int64_t k, bool cKeepsSums);
 

@@ -61,6 +61,34 @@ MT_VECTORS_INLINE __m512i loadWords(const Bf16 *from, __mmask16 mask) {
   return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
 }
 
+/// Words of a stored row, as many as a vector holds or fewer, from one of its elements on.
+struct Words {
+  struct Piece {
+    int64_t offset; ///< of the vector's first word, were it part of the piece
+    __mmask32 mask;
+  };
+  Piece all[kPair];
+  int count = 0;
+
+  MT_VECTORS_INLINE Words(const Pieces &pieces, int64_t begin, int64_t size) {
+    size = std::min(size, kPair);
+    for (int64_t done = 0, many; done < size || count == 0; done += many) {
+      many = pieces.size == 0 ? size : std::min(size - done, pieces.size - (begin + done) % pieces.size);
+      all[count++] = {pieces.at(begin + done) - done, first(done + many) & ~first(done)};
+    }
+  }
+  MT_VECTORS_INLINE bool isOne() const { return count == 1; }
+  MT_VECTORS_INLINE __m512i loadOne(const Bf16 *row) const {
+    return _mm512_maskz_loadu_epi16(all[0].mask, row + all[0].offset);
+  }
+  MT_VECTORS_INLINE __m512i load(const Bf16 *row) const {
+    __m512i words = _mm512_maskz_loadu_epi16(all[0].mask, row + all[0].offset);
+    for (int i = 1; i < count; ++i)
+      words = _mm512_mask_loadu_epi16(words, all[i].mask, row + all[i].offset);
+    return words;
+  }
+};
+
 /// One tile of 16 across by 32 deep: a row for each across, or, in pairs, one for each two of the depth; zeros fill it.
 MT_VECTORS_INLINE void packTile(const Panel &panel, int64_t row, int64_t begin, bool inPairs, Bf16 *out) {
   const Bf16 *from = panel.at(row, begin);
@@ -74,9 +102,12 @@ MT_VECTORS_INLINE void packTile(const Panel &panel, int64_t row, int64_t begin, 
       r[i] = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
     }
   } else {
-    const __mmask32 mask = first(depth);
-    for (int i = 0; i < kSide; ++i)
-      r[i] = i < rows ? _mm512_maskz_loadu_epi16(mask, from + i * panel.line) : _mm512_setzero_si512();
+    const Words words(panel.pieces, panel.inRow(row, begin), depth);
+    const Bf16 *line = panel.data + row * panel.line;
+    for (int i = 0; i < kSide && words.isOne(); ++i)
+      r[i] = i < rows ? words.loadOne(line + i * panel.line) : _mm512_setzero_si512();
+    for (int i = 0; i < kSide && !words.isOne(); ++i)
+      r[i] = i < rows ? words.load(line + i * panel.line) : _mm512_setzero_si512();
   }
   if (panel.depthByDepth != inPairs)
     transpose(r);
@@ -92,12 +123,12 @@ MT_VECTORS_INLINE void pairTiles(const Panel &panel, int64_t row, int64_t begin,
       {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
        24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
   const __m512i left = _mm512_load_si512(kOrder[0]), right = _mm512_load_si512(kOrder[1]);
-  const __mmask32 mask = first(panel.across - row);
+  const Words words(panel.pieces, panel.inRow(row, begin), panel.across - row);
   const int64_t depth = panel.depth - begin;
-  const Bf16 *even = panel.at(row, begin);
+  const Bf16 *even = panel.data + begin * panel.line;
   for (int64_t i = 0; i < kSide; ++i, even += 2 * panel.line, out += kPair) {
-    const __m512i low = _mm512_maskz_loadu_epi16(2 * i < depth ? mask : 0, even),
-                  high = _mm512_maskz_loadu_epi16(2 * i + 1 < depth ? mask : 0, even + panel.line);
+    const __m512i low = 2 * i < depth ? words.load(even) : _mm512_setzero_si512(),
+                  high = 2 * i + 1 < depth ? words.load(even + panel.line) : _mm512_setzero_si512();
     _mm512_store_si512(out, _mm512_permutex2var_epi16(low, left, high));
     _mm512_store_si512(out + strip, _mm512_permutex2var_epi16(low, right, high));
   }

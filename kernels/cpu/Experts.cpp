@@ -77,7 +77,8 @@ template <typename T> struct ExpertMatmul : ExpertShape {
     for (int64_t at = begin; at < end; at += kRows) {
       int64_t height = std::min(kRows, end - at);
       collect(launch, lhs, grouped.rows + at, height, depth, 0, depth, rows);
-      product().multiply({false, transposed, height, width, depth, depth, line, width}, rows, b, false, products, products);
+      product().multiply({.transposeB = transposed, .m = height, .n = width, .k = depth, .ldc = width}, {rows, depth},
+                         {b, line}, false, products, products);
       for (int64_t i = 0; i < height; ++i)
         result.store(products + i * width, launch.operands[result.operand], grouped.rows[at + i] * columns + column, width,
                      launch.accumulates(result.operand));
@@ -122,7 +123,8 @@ template <typename T> struct ExpertMatmulGrad : ExpertGradShape {
       int64_t depth = std::min(kDepth, end - at);
       collect(launch, left, grouped.rows + at, depth, height, first, tall, a);
       collect(launch, right, grouped.rows + at, depth, width, 0, width, b);
-      product().multiply({true, false, tall, width, depth, tall, width, width}, a, b, true, sums, sums);
+      product().multiply({.transposeA = true, .m = tall, .n = width, .k = depth, .ldc = width}, {a, tall}, {b, width},
+                         true, sums, sums);
     }
     result.store(sums, launch.operands[result.operand], (expert * height + first) * width, tall * width,
                  launch.accumulates(result.operand));

@@ -62,6 +62,14 @@ template <typename T> int64_t factorFloats(int64_t elements) {
   return ceilDivide(elements * static_cast<int64_t>(sizeof(T)), int64_t{64}) * 16;
 }
 
+/// A matrix: the distance of its stored rows, and, of bf16 on units, how those lie.
+template <typename T> struct Factor {
+  const T *data;
+  int64_t line;
+  Pieces pieces = {};
+  int64_t begins = 0; ///< the element of stored rows at which it does
+};
+
 /// The largest product of a call on one thread, and what it takes of the thread's scratch: first what it is packed in.
 template <typename T> struct FactorProduct {
   int64_t m, n, k;
@@ -77,12 +85,14 @@ template <typename T> struct FactorProduct {
   /// The thread's scratch behind it.
   float *behind(int64_t floats) const { return ThreadPool::scratchOf<float>(packing() + floats) + packing(); }
 
-  /// C = op(A) op(B), or += it. `behind`: what behind() gave.
-  void multiply(const Gemm &gemm, const T *a, const T *b, bool adds, float *c, float *behind) const {
+  /// C = op(A) op(B), or += it; the sides say their lines. `behind`: what behind() gave.
+  void multiply(Gemm gemm, const Factor<T> &a, const Factor<T> &b, bool adds, float *c, float *behind) const {
+    gemm.lda = a.line, gemm.ldb = b.line;
     if constexpr (std::is_same_v<T, Bf16>)
-      multiplyByUnits(gemm, a, b, {.c = c, .adds = adds}, reinterpret_cast<std::byte *>(behind - packing()));
+      multiplyByUnits(gemm, {a.data, a.pieces, a.begins}, {b.data, b.pieces, b.begins}, {.c = c, .adds = adds},
+                      reinterpret_cast<std::byte *>(behind - packing()));
     else
-      cpu::multiply(gemm, 1, a, b, adds ? 1 : 0, c);
+      cpu::multiply(gemm, 1, a.data, b.data, adds ? 1 : 0, c);
   }
 };
 

@@ -132,21 +132,21 @@ static bool mustTurn(const Gemm &gemm) {
 }
 
 /// Of the summed dimension: what is turned round at a time.
-constexpr int64_t kPanel = 384;
+constexpr int64_t kTurned = 384;
 
 Scratch blockScratch(const Gemm &gemm, const GemmBlocks &blocks) {
   int64_t rows = std::min(blocks.rows, gemm.m), columns = std::min(blocks.columns, gemm.n);
-  int64_t turned = mustTurn(gemm) ? rows * std::min(gemm.k, kPanel) : 0;
+  int64_t turned = mustTurn(gemm) ? rows * std::min(gemm.k, kTurned) : 0;
   return {.own = sizeof(float) * static_cast<uint64_t>(turned), .library = libraryScratch(rows, columns, gemm.k)};
 }
 
 /// A block whose A^T is turned round first, some of the summed dimension at a time.
 static void multiplyTurned(Gemm gemm, float alpha, const float *a, const float *b, float beta, float *c) {
   const int64_t total = gemm.k, lda = gemm.lda;
-  float *turned = ThreadPool::scratchOf<float>(gemm.m * std::min(total, kPanel));
+  float *turned = ThreadPool::scratchOf<float>(gemm.m * std::min(total, kTurned));
   gemm.transposeA = false;
-  for (int64_t k = 0; k < total; k += kPanel) {
-    gemm.k = gemm.lda = std::min(kPanel, total - k);
+  for (int64_t k = 0; k < total; k += kTurned) {
+    gemm.k = gemm.lda = std::min(kTurned, total - k);
     transpose(a + k * lda, lda, gemm.m, gemm.k, turned);
     multiply(gemm, alpha, turned, b + k * (gemm.transposeB ? 1 : gemm.ldb), k == 0 ? beta : 1, c);
   }

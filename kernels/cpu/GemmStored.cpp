@@ -7,7 +7,7 @@
 namespace mt::kernels::cpu {
 namespace {
 
-constexpr int64_t kPanel = 1024; // of the summed dimension: what is widened at a time
+constexpr int64_t kWidened = 1024; // of the summed dimension: what is widened at a time
 
 /// out [rows, columns] = in, whose rows are `stride` apart.
 void widen(Stored in, int64_t stride, int64_t rows, int64_t columns, float *out) {
@@ -67,7 +67,7 @@ Scratch StoredProduct::scratch() const {
     return most;
   }
   const int64_t m = std::min(cuts.front().rows, gemm.m), n = std::min(cuts.front().columns, gemm.n),
-                depth = std::min(kPanel, gemm.k);
+                depth = std::min(kWidened, gemm.k);
   return {.own = sizeof(float) * static_cast<uint64_t>(blockFloats(m, n, depth, types.c == DType::f32)),
           .library = libraryScratch(m, n, depth)};
 }
@@ -109,7 +109,7 @@ void StoredProduct::multiplyOnUnits(const Block &at, Stored a, Stored b, StoredR
 
 void StoredProduct::multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
                                     Stored addend) const {
-  const int64_t row = at.row, column = at.column, m = at.rows, n = at.columns, depth = std::min(kPanel, at.depth);
+  const int64_t row = at.row, column = at.column, m = at.rows, n = at.columns, depth = std::min(kWidened, at.depth);
   const bool inPlace = c.type == DType::f32;
   c = c.at(row * gemm.ldc + column);
   float *left = ThreadPool::scratchOf<float>(blockFloats(m, n, depth, inPlace));

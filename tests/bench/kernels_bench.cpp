@@ -157,7 +157,7 @@ std::map<std::string, Signature> calls() {
                      {in(x, type), in(table, type), none(), in({1024}, DType::i64), step, out({}), out(x, type), out(table),
                       {DType::f32, {}, Effect::write, false}}};
   };
-  return {
+  std::map<std::string, Signature> all = {
       {"add", {"add", {}, {in(x), in(x), out(x)}}},
       {"gelu", {"gelu", tanh, {in(wide), out(wide)}}},
       {"gelu_grad", {"activation_grad", slope, {in(wide), in(wide), out(wide)}}},
@@ -199,6 +199,31 @@ std::map<std::string, Signature> calls() {
       {"adamw_split", updateCall(adamw, true, table)},
       {"adamw_split_begins", updateCall(adamw, true, table, Speculation::begins)},
       {"sgd", updateCall(*findOptimizer("sgd"), false, table)}};
+  struct Layer {
+    int64_t channels, filters, side, window;
+  };
+  for (const Layer l : {Layer{64, 64, 56, 3},
+                        {256, 256, 14, 3},
+                        {512, 512, 7, 3},
+                        {256, 64, 56, 1},
+                        {256, 1024, 14, 1},
+                        {512, 2048, 7, 1}})
+    for (DType type : {DType::f32, bf16}) {
+      const std::vector<int64_t> pad(2, l.window / 2), one = {1, 1};
+      const Attributes how = {{"strides", one}, {"dilations", one}, {"low", pad}, {"high", pad}};
+      const Dims given = {8, l.channels, l.side, l.side}, made = {8, l.filters, l.side, l.side},
+                 kernel = {l.filters, l.channels, l.window, l.window};
+      const auto named = [&](const char *what) {
+        return std::string(what) + "/" + std::to_string(l.channels) + "x" + std::to_string(l.side) + "x" +
+               std::to_string(l.side) + "_" + std::to_string(l.window) + (type == bf16 ? "_bf16" : "");
+      };
+      all.insert({named("conv"), {"conv", how, {in(given, type), in(kernel, type), none(), out(made, type)}}});
+      all.insert(
+          {named("conv_data_grad"), {"conv_data_grad", how, {in(made, type), in(kernel, type), out(given, type)}}});
+      all.insert(
+          {named("conv_weight_grad"), {"conv_weight_grad", how, {in(made, type), in(given, type), out(kernel)}}});
+    }
+  return all;
 }
 
 void registerAll() {

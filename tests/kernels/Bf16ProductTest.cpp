@@ -1,5 +1,6 @@
-// Products on the processor's units for bf16 against sums in 64 bits: shapes that divide by nothing, parts of the summed dimension,
-// operands stored either way, apart and not at lines of the cache, and all that may become of the sums.
+// Products on the processor's units for bf16 against sums in 64 bits: shapes that divide by nothing, parts of the
+// summed dimension, operands stored either way, apart, in pieces and not at lines of the cache, and all that may become
+// of the sums.
 #include "kernels/cpu/Bf16Product.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <memory>
 #include <random>
+#include <tuple>
 #include <vector>
 
 namespace mt::kernels::cpu {
@@ -43,16 +45,24 @@ struct Result {
   double at(size_t i) const { return static_cast<double>(type == DType::f32 ? wide[i] : widen(narrow[i])); }
 };
 
+/// How stored rows of a side lie, and at which of their elements it begins.
+struct Lying {
+  Pieces pieces = {};
+  int64_t begins = 0;
+  int64_t at(int64_t row, int64_t line, int64_t element) const { return row * line + pieces.at(begins + element); }
+};
+
 struct Case {
   Gemm gemm;
   Bf16Result what;
   bool isAligned;
+  Lying a = {}, b = {};
 };
 
 void expectProduct(const Case &c, std::mt19937 &random) {
   const Gemm &g = c.gemm;
-  const Matrix a((g.transposeA ? g.k : g.m) * g.lda, c.isAligned, random),
-      b((g.transposeB ? g.n : g.k) * g.ldb, c.isAligned, random);
+  const Matrix a(c.a.at(g.transposeA ? g.k : g.m, g.lda, g.transposeA ? g.m : g.k), c.isAligned, random),
+      b(c.b.at(g.transposeB ? g.n : g.k, g.ldb, g.transposeB ? g.k : g.n), c.isAligned, random);
   Result result(c.what.type, g.m * g.ldc, random), bias(c.what.biasType, g.n, random),
       addend(c.what.type, g.m * g.ldc, random);
   const Result before = result;
@@ -63,7 +73,7 @@ void expectProduct(const Case &c, std::mt19937 &random) {
   std::unique_ptr<std::byte, decltype(&std::free)> scratch(
       static_cast<std::byte *>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free);
   std::fill_n(scratch.get(), bytes + 64, std::byte(0xff)); // NaN, all of them
-  multiplyByUnits(g, a.data(), b.data(), what, scratch.get());
+  multiplyByUnits(g, {a.data(), c.a.pieces, c.a.begins}, {b.data(), c.b.pieces, c.b.begins}, what, scratch.get());
   for (size_t i = bytes; i < bytes + 64; ++i)
     ASSERT_EQ(scratch.get()[i], std::byte(0xff)) << "behind the scratch";
   for (int64_t i = 0; i < g.m; ++i)
@@ -75,7 +85,8 @@ void expectProduct(const Case &c, std::mt19937 &random) {
       }
       double sum = 0;
       for (int64_t k = 0; k < g.k; ++k)
-        sum += a.at(g.transposeA ? k * g.lda + i : i * g.lda + k) * b.at(g.transposeB ? j * g.ldb + k : k * g.ldb + j);
+        sum += a.at(g.transposeA ? c.a.at(k, g.lda, i) : c.a.at(i, g.lda, k)) *
+               b.at(g.transposeB ? c.b.at(j, g.ldb, k) : c.b.at(k, g.ldb, j));
       sum = sum * static_cast<double>(what.alpha) + (what.bias ? bias.at(static_cast<size_t>(j)) : 0) +
             (what.adds ? before.at(place) : 0) + (what.addend ? addend.at(place) : 0);
       const double rounded = what.type == DType::bf16 ? std::abs(sum) * 0x1p-8 : 0;
@@ -101,6 +112,13 @@ TEST(Bf16Product, MultipliesWhateverTheShape) {
       c.gemm.m = pick(96), c.gemm.n = pick(96), c.gemm.k = pick(4000);
     Gemm &g = c.gemm;
     g.lda = (g.transposeA ? g.m : g.k) + apart(), g.ldb = (g.transposeB ? g.k : g.n) + apart(), g.ldc = g.n + apart();
+    for (auto [side, line, rows, mayBe] : {std::tuple(&c.a, &g.lda, g.transposeA ? g.k : g.m, !g.transposeA),
+                                           std::tuple(&c.b, &g.ldb, g.transposeB ? g.n : g.k, true)})
+      if (mayBe && random() % 3 == 0) { // rows of pieces, all rows of a piece before those of the next
+        *line = pick(100);
+        side->pieces = {*line, rows * *line + apart()};
+        side->begins = upTo(2 * *line) - 1;
+      }
     static constexpr float kAny = 0; // replaced by a row
     c.what = {.c = nullptr,
               .type = random() % 2 == 0 ? DType::f32 : DType::bf16,

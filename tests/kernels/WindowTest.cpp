@@ -1,6 +1,7 @@
 // Convolutions, pools, products with experts, and what is put at computed places: against loops over their definitions.
 #include "tests/kernels/Harness.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -132,21 +133,58 @@ TEST(Window, GroupsOfFewChannelsOfAnyWindow) {
   }
 }
 
+void testNarrow(const Shape &s) {
+  Tensor image = random(s.image(), 1, 1, DType::bf16), kernel = random(s.kernel(), 2, 1, DType::bf16),
+         gradient = random(s.result(), 3, 1, DType::bf16);
+  for (DType result : {DType::bf16, DType::f32}) {
+    expectNarrow({"conv", s.attributes(), {image, kernel, absent()}, {{result, s.result()}}}, 1, 1e-5);
+    expectNarrow({"conv_data_grad", s.attributes(), {gradient, kernel}, {{result, s.image()}}}, 1, 1e-5);
+    // On a GPU the sum is rounded to 16 bits before it is written or added to the 0.5 that the case begins with.
+    const bool rounds = kBackend == Backend::cuda;
+    expectNarrow({"conv_weight_grad", s.attributes(), {gradient, image}, {{result, s.kernel()}}},
+                 !rounds                ? 1
+                 : result == DType::f32 ? 0x1p15
+                                        : 2,
+                 rounds ? 0x1p-9 + 1e-5 : 1e-5);
+  }
+}
+
 TEST(Window, NarrowConvolutions) {
-  for (const Shape &s : convolutions()) {
-    Tensor image = random(s.image(), 1, 1, DType::bf16), kernel = random(s.kernel(), 2, 1, DType::bf16),
-           gradient = random(s.result(), 3, 1, DType::bf16);
-    for (DType result : {DType::bf16, DType::f32}) {
-      expectNarrow({"conv", s.attributes(), {image, kernel, absent()}, {{result, s.result()}}}, 1, 1e-5);
-      expectNarrow({"conv_data_grad", s.attributes(), {gradient, kernel}, {{result, s.image()}}}, 1, 1e-5);
-      // On a GPU the sum is rounded to 16 bits before it is written or added to the 0.5 that the case begins with.
-      const bool rounds = kBackend == Backend::cuda;
-      expectNarrow({"conv_weight_grad", s.attributes(), {gradient, image}, {{result, s.kernel()}}},
-                   !rounds                ? 1
-                   : result == DType::f32 ? 0x1p15
-                                          : 2,
-                   rounds ? 0x1p-9 + 1e-5 : 1e-5);
-    }
+  for (const Shape &s : convolutions())
+    testNarrow(s);
+}
+
+/// Batches of images with fewer places than a panel of products has, or with some of another; windows that skip none,
+/// and pads larger than windows; points.
+TEST(Window, NarrowBatchesOfAnyShape) {
+  std::mt19937 random(5);
+  const auto from = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
+  for (int tests = 0; tests < 40;) {
+    const auto pair = [&](int64_t least, int64_t most) { return Ints{from(least, most), from(least, most)}; };
+    const bool isPoint = from(0, 2) == 0, skips = from(0, 1) == 0;
+    const Shape s{from(1, 9),
+                  from(1, 2),
+                  from(5, 40),
+                  from(5, 40),
+                  from(1, 15),
+                  from(1, 15),
+                  isPoint ? Ints{1, 1} : pair(1, 4),
+                  skips ? pair(1, 3) : Ints{1, 1},
+                  pair(1, 2),
+                  isPoint ? Ints{0, 0} : pair(0, 4),
+                  isPoint ? Ints{0, 0} : pair(0, 4)};
+    const auto fits = [&](size_t d, int64_t in) {
+      return in + s.low[d] + s.high[d] > (s.size[d] - 1) * s.dilations[d];
+    };
+    if (!fits(0, s.height) || !fits(1, s.width))
+      continue;
+    ++tests;
+    SCOPED_TRACE(fmt::format("batch {}, groups {}, {} to {}, {} x {}, window {} by {}, low {}, high {}", s.batch,
+                             s.groups, s.channels, s.filters, s.height, s.width, fmt::join(s.size, " x "),
+                             fmt::join(s.strides, " x "), fmt::join(s.low, " x "), fmt::join(s.high, " x ")));
+    testNarrow(s);
   }
 }
 
