@@ -332,7 +332,8 @@ def FuseElementwise : Pass<"mt-fuse-elementwise", "mlir::ModuleOp"> {
     are part of the expression, and a type's conversion is made again for each that uses it. Every value is rounded to its
     type: no bit of the template changes, in any rung.
 
-    Sums or means of what is computed, or read, over the same dimensions become part of it, where the target has code for that:
+    Sums or means of what is computed, or read, over the same dimensions become part of it, where whatever may execute the plan has code for that, as a
+    CPU does whose memory is the device's:
     ```mlir
     %0 = nn.sub %x, %mean
     %1 = nn.mul %0, %0

@@ -159,6 +159,12 @@ kernels::Backend backendOf(ModuleOp module) {
   return device && device.getValue() == "cuda" ? kernels::Backend::cuda : kernels::Backend::cpu;
 }
 
+bool mayRunOnGpu(ModuleOp module) {
+  auto target = module->getAttrOfType<DictionaryAttr>(kTargetAttr);
+  auto unified = target ? target.getAs<BoolAttr>("unified") : BoolAttr();
+  return unified && !unified.getValue();
+}
+
 bool hasKernel(Operation *op) { return !isa<ReshapeOp, DetachOp>(op); }
 
 KernelCall kernelCallOf(Operation *op) {

@@ -11,6 +11,8 @@ namespace mt::nn {
 constexpr llvm::StringLiteral kTargetAttr = "mt.target";
 /// Whose code runs templates and kernels of compute streams; those of host streams are the CPU's.
 kernels::Backend backendOf(mlir::ModuleOp module);
+/// Whether GPUs can execute its plans, too: not those of a processor that has the device's memory and its own in one.
+bool mayRunOnGpu(mlir::ModuleOp module);
 
 /// A call's signature without the scratch operand, and the value behind each operand: null where one is absent.
 struct KernelCall {

@@ -51,22 +51,16 @@ public:
     for (int64_t left = end - begin; left > 0;) {
       const int64_t i = plane * w.stride[0] + place.offset(w, 0);
       const Bf16 *slice = i >= 0 && i < w.image[0] ? image + i * w.image[1] * w.image[2] + shift : nullptr;
-      int64_t whole = x == 0 && width <= kMasks * kPair ? std::min(left / width, w.result[1] - row) : 0;
-      if (whole > 0) {
-        bringWhole(slice, row, whole, to);
-        x = width, row += whole - 1;
-      } else {
-        const int64_t run = std::min(width - x, left);
-        bringPart(slice, row, x, run, to);
-        x += run, whole = 0;
-        to += run, left -= run;
-      }
-      to += whole * width, left -= whole * width;
-      if (x == width) {
-        x = 0;
-        if (++row == w.result[1])
-          row = 0, ++plane;
-      }
+      const bool isWhole = x == 0 && left >= width && width <= kMasks * kPair;
+      const int64_t lines = isWhole ? std::min(left / width, w.result[1] - row) : 1,
+                    run = isWhole ? lines * width : std::min(width - x, left);
+      isWhole ? bringWhole(slice, row, lines, to) : bringPart(slice, row, x, run, to);
+      to += run, left -= run;
+      const bool ends = isWhole || x + run == width;
+      row += ends ? lines : 0;
+      x = ends ? 0 : x + run;
+      if (row == w.result[1])
+        row = 0, ++plane;
     }
   }
 
@@ -95,9 +89,9 @@ private:
   }
 
   MT_VECTORS_INLINE void bringWhole(const Bf16 *slice, int64_t row, int64_t rows, Bf16 *to) const {
-    const int64_t down = w.stride[1], high1 = w.image[1], line = w.image[2], offset = place.offset(w, 1);
+    const int64_t down = w.stride[1], tall = w.image[1], line = w.image[2], offset = place.offset(w, 1);
     const int64_t begin = std::clamp(ceilDivide(std::max<int64_t>(0, -offset), down), row, row + rows),
-                  end = std::clamp(high1 <= offset ? 0 : ceilDivide(high1 - offset, down), begin, row + rows);
+                  end = std::clamp(tall <= offset ? 0 : ceilDivide(tall - offset, down), begin, row + rows);
     clear(to, slice ? (begin - row) * width : rows * width);
     if (!slice)
       return;

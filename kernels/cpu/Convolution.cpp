@@ -1,6 +1,7 @@
 // Convolutions and their gradients on one thread a block: columns of what windows see times the kernel as a matrix
 // (im2col: Chellapilla, Puri, Simard 2006), as many results at a time as stay in the cache; groups of few channels
-// plane by plane (ConvolutionPlanes.cpp). Blocks depend on shapes alone, and sums are in their order.
+// plane by plane (ConvolutionPlanes.cpp). Blocks depend on shapes alone, and sums are in their order; on units for
+// bf16, where sums do not depend on blocks, these are cut for the pool's size.
 #include "kernels/cpu/Convolution.h"
 
 #include "kernels/cpu/Bf16Columns.h"
@@ -48,8 +49,8 @@ template <typename T> struct ByMatrices : Convolution {
   int64_t alike(int64_t wanted) const {
     return std::min(places(), kOnUnits ? Chunks(places(), ceilDivide(places(), wanted), kPanel).size : wanted);
   }
-  /// As many as `most` or fewer, whole panels, so that the threads of a pool end together: `others` blocks have the
-  /// same places. On units, where sums do not depend on blocks of places.
+  /// Places of a block, `most` or fewer: on units whole panels, so that the threads of a pool end together, where each
+  /// is computed `others` times.
   int64_t balanced(int64_t most, int64_t others, int64_t threads) const {
     constexpr double kOwn = 0.3; // of a block, as in panels
     if (!kOnUnits)
@@ -136,6 +137,8 @@ template <typename T> struct ByMatrices : Convolution {
     return !kOnUnits && result.native && !launch.accumulates(result.operand);
   }
   static T *elements(float *at) { return reinterpret_cast<T *>(at); }
+  /// Floats of scratch for so many elements of operands that are copied: units take all as they are stored.
+  static int64_t copyFloats(int64_t elements) { return kOnUnits ? 0 : factorFloats<T>(elements); }
 };
 
 template <typename T> struct Forward : ByMatrices<T> {
@@ -185,7 +188,7 @@ template <typename T> struct Forward : ByMatrices<T> {
   int64_t scratchFloats() const {
     const int64_t filters = this->shape.filters;
     return filters * wide + factorFloats<T>(this->rows() * wide + kBeyond) +
-           factorFloats<T>(filters * this->shape.depth());
+           Base::copyFloats(filters * this->shape.depth());
   }
   FactorProduct<T> product() const { return {this->shape.filters, wide, this->rows()}; }
   Scratch scratch() const { return product().scratch(scratchFloats()); }
@@ -286,7 +289,7 @@ template <typename T> struct DataGrad : ByMatrices<T> {
                   width = this->width();
     float *planes = product().behind(scratchFloats()), *seen = planes + together * this->held * plane;
     T *buffer = Base::elements(seen + this->rows() * width),
-      *copied = Base::elements(seen + this->rows() * width + factorFloats<T>(filters * width));
+      *copied = Base::elements(seen + this->rows() * width + Base::copyFloats(filters * width));
     std::fill_n(planes, images * channels * plane, 0.0F);
     const T *weights =
         Base::all(launch, this->kernel, this->weightOf(group, 0, 0), filters * shape.depth(), copied) + first * places;
@@ -326,7 +329,7 @@ template <typename T> struct DataGrad : ByMatrices<T> {
   int64_t scratchFloats() const {
     const int64_t filters = this->shape.filters;
     return together * this->held * this->windows().imagePlaces() + this->rows() * this->width() +
-           factorFloats<T>(filters * this->width()) + factorFloats<T>(filters * this->shape.depth());
+           Base::copyFloats(filters * this->width()) + Base::copyFloats(filters * this->shape.depth());
   }
   FactorProduct<T> product() const { return {this->rows(), this->width(), this->shape.filters}; }
   Scratch scratch() const { return product().scratch(scratchFloats()); }
@@ -432,7 +435,7 @@ template <typename T> struct WeightGrad : ByMatrices<T> {
   }
 
   int64_t scratchFloats() const {
-    return filters * this->rows() + factorFloats<T>(this->rows() * wide + kBeyond) + factorFloats<T>(filters * wide);
+    return filters * this->rows() + factorFloats<T>(this->rows() * wide + kBeyond) + Base::copyFloats(filters * wide);
   }
   FactorProduct<T> product() const { return {filters, this->rows(), wide}; }
   Scratch scratch() const { return product().scratch(scratchFloats()); }

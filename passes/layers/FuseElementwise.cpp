@@ -484,6 +484,7 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
 
   void runOnOperation() override {
     const kernels::Backend backend = backendOf(getOperation());
+    const kernels::Backend backendOfSums = mayRunOnGpu(getOperation()) ? kernels::Backend::cuda : backend;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.getName() == kMainName || function.isExternal())
         continue;
@@ -508,7 +509,7 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
         if (canBePart(&op) || isa<ElementwiseOp>(op))
           producers.push_back(&op);
       for (Operation *producer : producers)
-        if (std::optional<Sums> sums = Sums::of(producer, backend))
+        if (std::optional<Sums> sums = Sums::of(producer, backendOfSums))
           sums->fuse();
     }
   }
