@@ -226,6 +226,12 @@ std::string checkSums(const Signature &call, const Dims &domain, const Expressio
   const bool ascends = std::ranges::adjacent_find(axes, std::greater_equal<>()) == axes.end();
   if (axes.empty() || !ascends || axes.front() < 0 || axes.back() >= std::ssize(domain))
     return fmt::format("attribute axes must name dimensions of {} in ascending order", text(domain));
+  const auto isWhole = [&](const OperandType &operand) {
+    return operand.effect == Effect::read && operand.dims == domain;
+  };
+  if (std::ranges::none_of(call.operands, isWhole))
+    return fmt::format("no operand has all elements that are summed, {}: sums of what is repeated have no bound",
+                       text(domain));
   for (int64_t i = 0; i < std::ssize(domain); ++i)
     if (!std::ranges::binary_search(axes, i))
       dims.push_back(domain[static_cast<size_t>(i)]);

@@ -307,10 +307,7 @@ struct Cuts {
     return {total, inner, std::min(kRow, ceilDivide(ceilDivide(inner, parts), int64_t{16}) * 16)};
   }
   /// Those that an order of sums goes through.
-  static Cuts of(int64_t total, const ReduceOrder &order) {
-    const int64_t run = order.inner > 1 ? order.inner : order.reduced.sizes.empty() ? 1 : order.reduced.sizes.back();
-    return {total, run, std::min(kRow, run)};
-  }
+  static Cuts of(int64_t total, const ReduceOrder &order) { return {total, order.run(), std::min(kRow, order.run())}; }
   /// Whether each block's elements of a view lie one behind the other.
   bool keepTogether(const View &view) const {
     return view.contiguous() || (view.step() == 1 && run < total && view.inner() % run == 0);

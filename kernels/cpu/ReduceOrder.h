@@ -63,6 +63,8 @@ struct ReduceOrder {
   }
 
   int64_t results() const { return groups * inner; }
+  /// Elements that follow one another, of results side by side or of one.
+  int64_t run() const { return inner > 1 ? inner : reduced.sizes.empty() ? 1 : reduced.sizes.back(); }
   /// Where in the operand the elements of results [first, ..) of a group begin.
   int64_t base(int64_t group, int64_t first) const { return kept.offset(group * inner) + first; }
 
