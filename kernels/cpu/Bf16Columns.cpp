@@ -15,21 +15,28 @@ uint32_t apart(uint32_t bits) {
   return (bits | bits << 1) & 0x55555555;
 }
 
+/// Which of 32 words are read; of those two apart, also where in memory.
+struct Mask {
+  __mmask32 words, front, back;
+
+  explicit Mask(uint32_t words = 0) : words(words), front(apart(words)), back(apart(words >> 16)) {}
+};
+
 /// Words of a mask, `kStep` apart, 0 for any; zeros in place of others.
-template <int kStep> MT_VECTORS_INLINE __m512i loadApart(const Bf16 *from, int64_t step, __mmask32 mask) {
+template <int kStep> MT_VECTORS_INLINE __m512i loadApart(const Bf16 *from, int64_t step, const Mask &mask) {
   if constexpr (kStep == 1) {
-    return _mm512_maskz_loadu_epi16(mask, from);
+    return _mm512_maskz_loadu_epi16(mask.words, from);
   } else if constexpr (kStep == 2) {
     alignas(64) static constexpr uint16_t kEven[kPair] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20,
                                                           22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42,
                                                           44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
-    const __m512i front = _mm512_maskz_loadu_epi16(apart(mask), from),
-                  back = _mm512_maskz_loadu_epi16(apart(mask >> 16), from + kPair);
+    const __m512i front = _mm512_maskz_loadu_epi16(mask.front, from),
+                  back = _mm512_maskz_loadu_epi16(mask.back, from + kPair);
     return _mm512_permutex2var_epi16(front, _mm512_load_si512(kEven), back);
   } else {
     alignas(64) Bf16 words[kPair] = {};
     for (int64_t i = 0; i < kPair; ++i)
-      if (mask >> i & 1)
+      if (mask.words >> i & 1)
         words[i] = from[i * step];
     return _mm512_load_si512(words);
   }
@@ -71,9 +78,9 @@ private:
   const Bf16 *image;
   const int64_t width, step, shift;
   const int64_t low, high; ///< results of a line that see one of the image are from, and before
-  __mmask32 masks[kMasks]; ///< of those, of each 32
+  Mask masks[kMasks];      ///< of those, of each 32
 
-  __mmask32 maskAt(int64_t x) const { return first(high - x) & ~first(low - x); }
+  Mask maskAt(int64_t x) const { return Mask(first(high - x) & ~first(low - x)); }
 
   /// `slice`: where the line before the first would be seen from result 0 on; null: outside.
   MT_VECTORS_INLINE const Bf16 *lineOf(const Bf16 *slice, int64_t row) const {
@@ -97,7 +104,7 @@ private:
       return;
     const Bf16 *from = slice + (begin * down + offset) * line;
     Bf16 *out = to + (begin - row) * width;
-    if (const __mmask32 mask = masks[0]; width <= kPair)
+    if (const Mask mask = masks[0]; width <= kPair)
       for (int64_t r = begin; r < end; ++r, from += down * line, out += width)
         _mm512_storeu_si512(out, loadApart<kStep>(from, step, mask));
     else

@@ -133,11 +133,13 @@ template <typename C> struct Input {
     const bool isConstant = inOneRun && view.step() == 0 && !view.contiguous(), isKnown = isConstant || view.repeatsOneRun();
     if (isKnown && brought.offset == first && block.count <= brought.count)
       return row;
-    brought = isKnown ? Block::Brought{first, isConstant ? kRow : block.count} : Block::Brought();
-    if (isConstant)
-      load(base, first, 0, kRow, row);
-    else
+    brought = isKnown ? Block::Brought{first, block.count} : Block::Brought();
+    if (!isConstant) {
       view.read(load, base, block.begin, block.count, row);
+      return row;
+    }
+    load(base, first, 0, 1, row);
+    std::fill_n(row + 1, block.count - 1, *row);
     return row;
   }
 };
