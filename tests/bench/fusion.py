@@ -4,8 +4,8 @@
     PATH=build/bin:$PATH python tests/bench/fusion.py NAME=MODEL.onnx [NAME=MODEL.onnx ...] [-- OPTIONS OF MTC COMPILE]
 
 A fused call is counted as what it replaces: a product with an addend as the product and a sum that reads two values and writes
-one, of which the fused call reads the addend alone. Sums (biases' gradients, means) count as elementwise work, norms,
-rotary embeddings, softmax and lookups do not.
+one, of which the fused call reads the addend alone. Sums over rows (biases' gradients) count as elementwise work, as do those that a chain
+makes; sums on their own, norms, rotary embeddings, softmax and lookups do not.
 """
 import collections
 import math
@@ -16,7 +16,7 @@ import sys
 BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "ui8": 1, "u8": 1, "i1": 1, "bool": 1}
 ELEMENTWISE = set("add sub mul div pow maximum minimum mod and or xor compare select neg abs sign exp log sqrt rsqrt reciprocal tanh sigmoid "
                   "softplus erf sin cos atan floor ceil round relu silu not is_nan gelu activation_grad gated_product gated_product_grad "
-                  "cast reduce".split())
+                  "cast".split())
 
 
 def size(tensor):

@@ -176,7 +176,8 @@ Tensor random(Dims dims, uint64_t seed, double scale, DType type) {
   std::byte stored[8];
   for (size_t i = 0; i < made.values.size(); ++i) {
     double unit = static_cast<double>(mix(seed * 0x9e3779b97f4a7c15u + i + 1) >> 11) * 0x1p-53;
-    encode(type, (2 * unit - 1) * scale, stored);
+    const double value = (2 * unit - 1) * scale;
+    encode(type, type == DType::boolean ? value > 0 : value, stored);
     made.values[i] = decode(type, stored);
   }
   return made;
