@@ -261,7 +261,7 @@ private:
   private:
     bool has(Value value) {
       Operation *op = value.getDefiningOp();
-      if (used.contains(value) || (op ? isFree(op) : isRow(value)))
+      if (used.contains(value) || (op ? isFree(op) || operations.contains(op) : isRow(value)))
         return true;
       const llvm::SetVector<Operation *> before = operations;
       if (op && isShort(op) && find(value))
