@@ -158,6 +158,9 @@ uint64_t turnedKernel(const Signature &call) {
   return isTurned ? call.operands[1].bytes() : 0;
 }
 
+/// A plan for a GPU is one for the CPU, too: it has what either needs.
+uint64_t dataGradScratch(const Signature &call) { return std::max(convScratch(call), turnedKernel(call)); }
+
 std::span<const Kernel> windowKernels() {
   static const std::vector<Kernel> kernels = {
       entry(
@@ -170,7 +173,7 @@ std::span<const Kernel> windowKernels() {
             "Gradient of a convolution's image: the transposed convolution.",
             "result[n, c, i] = sum over filters m of c's group, results o and places p with o * stride + p * dilation "
             "- low = i of kernel[m, c, p] * gradient[n, m, o]. Types as in conv",
-            convFlops, checkConv, {.attributes = kConv, .workspace = turnedKernel, .cudaWorkspace = convScratch}),
+            convFlops, checkConv, {.attributes = kConv, .workspace = turnedKernel, .cudaWorkspace = dataGradScratch}),
       entry("conv_weight_grad", "gradient image -> result+", "Gradient of a convolution's kernel.",
             "result[m, c, p] = sum over images n and results o of gradient[n, m, o] * image[n, c, o * stride + p * "
             "dilation - low]. Types as in conv; on a GPU the sum is rounded to the operands' type first",

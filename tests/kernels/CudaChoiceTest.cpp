@@ -644,7 +644,19 @@ TEST(CudaConvolution, ScratchHoldsWhatTheLibraryCopies) {
   EXPECT_GE(bytes("conv_weight_grad", DType::bf16), 2 * image + kernel * 2 * 2);
   EXPECT_GE(bytes("conv_weight_grad", DType::f32), 4 * image + kernel * 4 * 2);
   EXPECT_LE(bytes("conv_weight_grad", DType::f32), 4 * image + kernel * 4 * 70 + (2u << 20));
-  EXPECT_EQ(workspaceBytes(shape.call("conv_data_grad", DType::bf16, DType::f32), Backend::cuda), 0u);
+  EXPECT_EQ(workspaceBytes(shape.call("conv_data_grad", DType::bf16, DType::f32), Backend::cuda),
+            kernel * 2); // the CPU's
+}
+
+/// Points, too, which the GPU's library multiplies as they lie.
+TEST(CudaConvolution, APlanForAGpuHasWhatTheCpuNeeds) {
+  const Convolved shape{{4, 64, 14, 14}, {256, 64, 1, 1}, {4, 256, 14, 14}, {1, 1}, {0, 0}, {0, 0}};
+  for (DType type : {DType::f32, DType::bf16})
+    for (const char *name : {"conv", "conv_data_grad", "conv_weight_grad"}) {
+      const Signature call = shape.call(name, type, type);
+      EXPECT_GE(workspaceBytes(call, Backend::cuda), workspaceBytes(call, Backend::cpu)) << name;
+    }
+  EXPECT_EQ(workspaceBytes(shape.call("conv_data_grad", DType::bf16, DType::bf16), Backend::cpu), 256u * 64 * 2);
 }
 
 TEST(CudaConvolution, WhatTheGraphCannotDoIsRefused) {
