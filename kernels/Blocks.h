@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <span>
 
 namespace mt::kernels {
@@ -44,16 +46,21 @@ constexpr Chunks squaredNormChunks(int64_t elements) {
 /// A reduction's results, and how many of them lie side by side: those of the dimensions behind all that are reduced.
 struct Kept {
   int64_t results = 1, inner = 1;
+  int64_t run = 1; ///< elements that follow one another, of results side by side or of one
   /// `axes`: the dimensions that are reduced, ascending.
   static Kept of(std::span<const int64_t> dims, std::span<const int64_t> axes) {
     Kept kept;
-    bool isBehind = true;
+    bool isBehind = true, isRun = true;
+    int64_t behind = 1; // of one result
     for (size_t i = dims.size(); i-- > 0;) {
       const bool isKept = !std::ranges::binary_search(axes, static_cast<int64_t>(i));
       isBehind = isBehind && (isKept || dims[i] == 1);
+      isRun = isRun && (!isKept || dims[i] == 1);
       kept.results *= isKept ? dims[i] : 1;
       kept.inner *= isKept && isBehind ? dims[i] : 1;
+      behind *= isRun ? dims[i] : 1;
     }
+    kept.run = kept.inner > 1 ? kept.inner : behind;
     return kept;
   }
 };
@@ -64,6 +71,13 @@ constexpr Chunks reduceParts(int64_t results, int64_t inner, int64_t count) {
   constexpr int64_t kParts = 128, kSide = 256, kElements = 1 << 16;
   const int64_t there = results / inner * ceilDivide(inner, kSide);
   return {count, std::clamp<int64_t>(std::min(kParts / there, results * count / kElements), 1, kParts)};
+}
+/// Bytes that those parts of one sum take until they are added.
+inline uint64_t reducePartBytes(std::span<const int64_t> dims, std::span<const int64_t> axes) {
+  const Kept kept = Kept::of(dims, axes);
+  const int64_t elements = std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+  const int64_t parts = reduceParts(kept.results, kept.inner, elements / std::max<int64_t>(1, kept.results)).count;
+  return parts > 1 ? static_cast<uint64_t>(kept.results * parts) * sizeof(double) : 0;
 }
 
 /// Parts of a product's summed dimension that the CPU sums apart, where results are too few to be cut for all threads

@@ -207,13 +207,18 @@ size_t readsOf(const Signature &call) {
 }
 
 Dims domainOf(const Signature &call) {
-  Dims read;
+  if (call.kernel != kSums) {
+    const auto isWritten = [](const OperandType &operand) {
+      return operand.effect == Effect::write && operand.present;
+    };
+    const auto first = std::ranges::find_if(call.operands, isWritten);
+    return first == call.operands.end() ? Dims() : first->dims;
+  }
+  Dims all;
   for (const OperandType &operand : call.operands)
     if (operand.effect == Effect::read)
-      read = broadcast(read, operand.dims).value_or(read);
-    else if (operand.effect == Effect::write && operand.present && call.kernel != kSums)
-      return operand.dims;
-  return call.kernel == kSums ? read : Dims();
+      all = broadcast(all, operand.dims).value_or(all);
+  return all;
 }
 
 namespace {

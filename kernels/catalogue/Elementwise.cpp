@@ -158,11 +158,7 @@ double expressionFlops(const Signature &call) {
 
 /// What parts of every sum come to, in 64 bits, as of `reduce`.
 uint64_t sumsWorkspace(const Signature &call) {
-  const Dims domain = domainOf(call);
-  const auto [results, inner] = Kept::of(domain, call.integers("axes"));
-  const int64_t parts =
-      reduceParts(results, inner, OperandType{.dims = domain}.elements() / std::max<int64_t>(1, results)).count;
-  return parts > 1 ? static_cast<uint64_t>(results * parts * call.integer("sums")) * sizeof(double) : 0;
+  return static_cast<uint64_t>(call.integer("sums")) * reducePartBytes(domainOf(call), call.integers("axes"));
 }
 uint64_t noWorkspace(const Signature &) { return 0; }
 

@@ -185,9 +185,7 @@ uint64_t cudaReduceWorkspace(const Signature &call) {
   return chunks > 1 ? static_cast<uint64_t>(results * chunks) * sizeof(double) : 0;
 }
 uint64_t reduceWorkspace(const Signature &call) {
-  const auto [results, inner] = Kept::of(call.operands[0].dims, call.integers("axes"));
-  const int64_t parts = reduceParts(results, inner, call.operands[0].elements() / results).count;
-  return parts > 1 ? static_cast<uint64_t>(results * parts) * sizeof(double) : 0;
+  return reducePartBytes(call.operands[0].dims, call.integers("axes"));
 }
 
 double resultTwice(const Signature &call) { return 2.0 * static_cast<double>(call.operands.back().bytes()); }

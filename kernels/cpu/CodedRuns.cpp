@@ -15,8 +15,8 @@ bool reads(const Instruction &one, size_t value) {
 class Finder {
 public:
   Finder(const Expression &expression, const std::vector<DType> &types, size_t operands,
-         const std::vector<bool> &isResult, const std::vector<bool> &isSummed)
-      : instructions(expression.instructions), types(types), isResult(isResult), isSummed(isSummed) {
+         const std::vector<bool> &isResult)
+      : instructions(expression.instructions), summed(expression.summed()), types(types), isResult(isResult) {
     for (size_t operand = 0; operand < operands; ++operand)
       arithmetics.push_back(arithmeticOf(types[operand]));
     for (const Instruction &one : instructions) {
@@ -69,8 +69,9 @@ public:
 
 private:
   const std::vector<Instruction> &instructions;
+  const std::span<const size_t> summed; ///< values that are read behind all instructions
   const std::vector<DType> &types;
-  const std::vector<bool> &isResult, &isSummed;
+  const std::vector<bool> &isResult;
   std::vector<Arithmetic> arithmetics; ///< in which values come: booleans in that of what was compared
   std::vector<size_t> results;         ///< by instruction: its first value
 
@@ -110,7 +111,7 @@ private:
 
   void addWrites(CodedRun &run, Chain &chain, size_t result, DType type, const std::vector<size_t> &numbers) const {
     const bool isReadLater =
-        isSummed[result] ||
+        std::ranges::find(summed, result) != summed.end() ||
         std::any_of(instructions.begin() + static_cast<std::ptrdiff_t>(run.end), instructions.end(),
                     [&](const Instruction &later) { return mt::kernels::cpu::reads(later, result); });
     for (const bool stored : {true, false})
@@ -124,9 +125,8 @@ private:
 } // namespace
 
 CodedRuns codedRuns(const Expression &expression, const std::vector<DType> &types, size_t reads,
-                    const std::vector<bool> &isResult, const std::vector<bool> &isSummed,
-                    const std::vector<bool> &liesTogether) {
-  const Finder finder(expression, types, reads, isResult, isSummed);
+                    const std::vector<bool> &isResult, const std::vector<bool> &liesTogether) {
+  const Finder finder(expression, types, reads, isResult);
   CodedRuns found{finder.find(), std::vector<bool>(reads, false)};
   for (size_t operand = 0; operand < reads; ++operand)
     found.readsAsStored[operand] =

@@ -25,11 +25,10 @@ struct CodedRuns {
   std::vector<bool> readsAsStored; ///< by operand: bf16 that only code reads, from where it lies
 };
 
-/// `types` of all values, of which `reads` operands come first; by value `isResult`, and `isSummed`: read behind all
-/// instructions; `liesTogether` by operand: whether what a block reads of it lies one behind the other.
+/// `types` of all values, of which `reads` operands come first; `isResult` by value; `liesTogether` by operand: whether
+/// what a block reads of it lies one behind the other.
 CodedRuns codedRuns(const Expression &expression, const std::vector<DType> &types, size_t reads,
-                    const std::vector<bool> &isResult, const std::vector<bool> &isSummed,
-                    const std::vector<bool> &liesTogether);
+                    const std::vector<bool> &isResult, const std::vector<bool> &liesTogether);
 
 } // namespace mt::kernels::cpu
 #endif

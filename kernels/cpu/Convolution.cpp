@@ -40,9 +40,10 @@ template <typename T> struct ByMatrices : Convolution {
   /// Calls body(image, place, from, many) for what places [begin, end) are of an image.
   template <typename Body> void eachImage(int64_t image, int64_t begin, int64_t end, const Body &body) const {
     const int64_t whole = windows().resultPlaces();
-    for (int64_t at = begin, many; at < end; at += many) {
-      many = std::min(whole - at % whole, end - at);
-      body(image + at / whole, at % whole, at - begin, many);
+    image += begin / whole;
+    for (int64_t at = begin, place = begin % whole, many; at < end; at += many, place = 0) {
+      many = std::min(whole - place, end - at);
+      body(image++, place, at - begin, many);
     }
   }
   /// Places of a block where there should be about so many: on units blocks are alike, and whole panels but the last.
@@ -106,16 +107,13 @@ template <typename T> struct ByMatrices : Convolution {
       return rowsOf(there(launch, image, planeOf(n, group, first)), plane, planeOf(1, 0, 0), begin);
     if constexpr (!kOnUnits)
       std::fill(out, out + channels * seen * count, T());
-    const int64_t whole = windows().resultPlaces(), start = begin % whole, of = n + begin / whole;
     T *to = out;
     for (int64_t channel = first; channel < first + channels; ++channel)
-      for (int64_t place = 0; place < seen; ++place) {
+      for (int64_t place = 0; place < seen; ++place, to += count) {
         const Place at(windows(), place);
-        for (int64_t left = count, image = of, from = start, many; left > 0;
-             left -= many, to += many, ++image, from = 0) {
-          many = std::min(whole - from, left);
-          bringColumn(launch, at, planeOf(image, group, channel), from, from + many, to);
-        }
+        eachImage(n, begin, end, [&](int64_t of, int64_t from, int64_t behind, int64_t many) {
+          bringColumn(launch, at, planeOf(of, group, channel), from, from + many, to + behind);
+        });
       }
     return {out, count};
   }

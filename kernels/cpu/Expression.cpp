@@ -309,7 +309,7 @@ struct Cuts {
     return {total, inner, std::min(kRow, ceilDivide(ceilDivide(inner, parts), int64_t{16}) * 16)};
   }
   /// Those that an order of sums goes through.
-  static Cuts of(int64_t total, const ReduceOrder &order) { return {total, order.run(), std::min(kRow, order.run())}; }
+  static Cuts of(int64_t total, const ReduceOrder &order) { return {total, order.run, std::min(kRow, order.run)}; }
   /// Whether each block's elements of a view lie one behind the other.
   bool keepTogether(const View &view) const {
     return view.contiguous() || (view.step() == 1 && run < total && view.inner() % run == 0);
@@ -392,8 +392,6 @@ struct Sums {
   struct One {
     size_t value, operand;
   };
-  static constexpr int64_t kLanes = ReduceOrder::kLanes;
-
   ReduceOrder order;
   bool isMean;
   std::vector<One> all;
@@ -502,14 +500,12 @@ public:
 
   /// With machine code, if there is some: whether that is so.
   bool findRuns() {
-    std::vector<bool> isResult, isSummed(types.size(), false), liesTogether;
+    std::vector<bool> isResult, liesTogether;
     for (size_t operand : written)
       isResult.push_back(operand != Slots::kNone);
-    for (size_t value : expression.summed())
-      isSummed[value] = true;
     for (const View &view : views)
       liesTogether.push_back(program.cuts.keepTogether(view));
-    coded = codedRuns(expression, types, reads, isResult, isSummed, liesTogether);
+    coded = codedRuns(expression, types, reads, isResult, liesTogether);
     return !coded.runs.empty();
   }
 

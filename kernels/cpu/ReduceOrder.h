@@ -15,12 +15,7 @@ namespace mt::kernels::cpu {
 /// Dims and strides of a part of an operand.
 struct Walk {
   Dims sizes, strides;
-  int64_t elements() const {
-    int64_t product = 1;
-    for (int64_t size : sizes)
-      product *= size;
-    return product;
-  }
+  int64_t elements() const { return OperandType{.dims = sizes}.elements(); }
   int64_t offset(int64_t index) const {
     int64_t offset = 0;
     for (size_t i = sizes.size(); i-- > 0; index /= sizes[i])
@@ -47,6 +42,7 @@ struct ReduceOrder {
 
   Walk kept, reduced;
   int64_t groups = 1, inner = 1, count = 1; ///< results = groups * inner, each of `count` elements
+  int64_t run = 1;                          ///< elements that follow one another, of results side by side or of one
   Chunks parts = {1, 1};                    ///< of those
 
   static ReduceOrder of(const Dims &dims, const Dims &axes) {
@@ -56,15 +52,13 @@ struct ReduceOrder {
       const bool isReduced = std::ranges::binary_search(axes, static_cast<int64_t>(i));
       (isReduced ? order.reduced : order.kept).add(dims[i], strides[i]);
     }
-    const auto [results, inner] = Kept::of(dims, axes);
-    order.groups = results / inner, order.inner = inner, order.count = order.reduced.elements();
+    const auto [results, inner, run] = Kept::of(dims, axes);
+    order.groups = results / inner, order.inner = inner, order.count = order.reduced.elements(), order.run = run;
     order.parts = reduceParts(results, inner, order.count);
     return order;
   }
 
   int64_t results() const { return groups * inner; }
-  /// Elements that follow one another, of results side by side or of one.
-  int64_t run() const { return inner > 1 ? inner : reduced.sizes.empty() ? 1 : reduced.sizes.back(); }
   /// Where in the operand the elements of results [first, ..) of a group begin.
   int64_t base(int64_t group, int64_t first) const { return kept.offset(group * inner) + first; }
 

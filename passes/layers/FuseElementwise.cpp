@@ -1,5 +1,6 @@
 // mt-fuse-elementwise: operations that use each other's elements become one (kernels/Expression.h).
 #include "compiler/nn/KernelCall.h"
+#include "kernels/Blocks.h"
 #include "kernels/Coverage.h"
 #include "kernels/Expression.h"
 #include "passes/Passes.h"
@@ -32,6 +33,18 @@ kernels::Instruction instructionOf(Operation *op) {
       one.choice = choice.getValue().str();
   one.type = typeOf(op->getResult(0));
   return one;
+}
+
+/// The call that an operation of an expression is.
+template <typename Op>
+kernels::Signature callOf(const kernels::Expression &expression, ArrayRef<Value> inputs, ArrayRef<Value> results) {
+  kernels::Signature call{Op::getOperationName().split('.').second.str(), {}, {}};
+  call.attributes["expression"] = kernels::print(expression);
+  for (Value input : inputs)
+    call.operands.push_back(operandType(input.getType(), kernels::Effect::read));
+  for (Value result : results)
+    call.operands.push_back(operandType(result.getType(), kernels::Effect::write));
+  return call;
 }
 
 /// A conversion to a wider type: what uses its result may as well read less and convert it again.
@@ -148,12 +161,7 @@ private:
     return at == end;
   }
 
-  int64_t size() const {
-    int64_t product = 1;
-    for (int64_t dim : domain)
-      product *= dim;
-    return product;
-  }
+  int64_t size() const { return ShapedType::getNumElements(domain); }
 
   bool broadcasts(Value value) const {
     auto shape = broadcastShapes(shapeOf(value), domain);
@@ -242,17 +250,9 @@ private:
     for (Value input : parts.inputs)
       if (Operation *producer = input.getDefiningOp(); producer && !producer->isBeforeInBlock(user))
         return false;
-    return kernels::missingCode(signatureOf(parts), backend).empty();
-  }
-
-  static kernels::Signature signatureOf(const Parts &parts) {
-    kernels::Signature call{ElementwiseOp::getOperationName().split('.').second.str(), {}, {}};
-    call.attributes["expression"] = kernels::print(parts.expression);
-    for (Value input : parts.inputs)
-      call.operands.push_back(operandType(input.getType(), kernels::Effect::read));
-    for (Value result : parts.results)
-      call.operands.push_back(operandType(result.getType(), kernels::Effect::write));
-    return call;
+    return kernels::missingCode(callOf<ElementwiseOp>(parts.expression, parts.inputs.getArrayRef(), parts.results),
+                                backend)
+        .empty();
   }
 
   /// With the views of its results that nothing uses any more; not what others still use.
@@ -362,17 +362,7 @@ private:
   /// Sums go through memory in runs, of which a block of elements must be a large part.
   bool isWorthIt() const {
     constexpr int64_t kLeast = 128;
-    if (reduces.empty())
-      return false;
-    int64_t run = 1;
-    bool ofSummed = false;
-    for (size_t i = dims.size(); i-- > 0; run *= dims[i]) {
-      const bool summed = llvm::is_contained(axes, static_cast<int64_t>(i));
-      if (run > 1 && dims[i] > 1 && summed != ofSummed)
-        break;
-      ofSummed = dims[i] > 1 ? summed : ofSummed;
-    }
-    return run >= kLeast;
+    return !reduces.empty() && kernels::Kept::of(dims, axes).run >= kLeast;
   }
 
   RankedTensorType sumType() const {
@@ -446,17 +436,11 @@ private:
     if (parts.expression.results.size() > kernels::Expression::kMostResults ||
         parts.expression.instructions.size() > kernels::Expression::kMostInstructions)
       return false;
-    kernels::Signature call{std::string(kernels::kSums), {}, {}};
-    call.attributes["expression"] = kernels::print(parts.expression);
+    kernels::Signature call = callOf<ElementwiseSumsOp>(parts.expression, parts.inputs, parts.results);
     call.attributes["sums"] = static_cast<int64_t>(reduces.size());
     call.attributes["kind"] = kind.str();
     call.attributes["axes"] = std::vector<int64_t>(axes);
-    for (Value input : parts.inputs)
-      call.operands.push_back(operandType(input.getType(), kernels::Effect::read));
-    for (Value result : parts.results)
-      call.operands.push_back(operandType(result.getType(), kernels::Effect::write));
-    for (size_t i = 0; i < reduces.size(); ++i)
-      call.operands.push_back(operandType(sumType(), kernels::Effect::write));
+    call.operands.insert(call.operands.end(), reduces.size(), operandType(sumType(), kernels::Effect::write));
     const bool isWhole = ArrayRef<int64_t>(kernels::domainOf(call)) == dims; // something that is read has every element
     return isWhole && kernels::check(call).empty() && kernels::missingCode(call, backend).empty();
   }

@@ -14,6 +14,10 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
+int64_t between(int64_t least, int64_t most, std::mt19937 &random) {
+  return std::uniform_int_distribution<int64_t>(least, most)(random);
+}
+
 /// A convolution of two dimensions.
 struct Shape {
   int64_t batch, groups, channels, filters, height, width;
@@ -22,6 +26,8 @@ struct Shape {
     int64_t in = d == 0 ? height : width;
     return (in + low[d] + high[d] - (size[d] - 1) * dilations[d] - 1) / strides[d] + 1;
   }
+  /// Whether there is room for a window.
+  bool fits() const { return room(0, height) && room(1, width); }
   Dims image() const { return {batch, groups * channels, height, width}; }
   Dims kernel() const { return {groups * filters, channels, size[0], size[1]}; }
   Dims result() const { return {batch, groups * filters, out(0), out(1)}; }
@@ -31,6 +37,9 @@ struct Shape {
     all["groups"] = groups;
     return all;
   }
+
+private:
+  bool room(size_t d, int64_t in) const { return in + low[d] + high[d] > (size[d] - 1) * dilations[d]; }
 };
 
 // Large images, more than a block of results; deep ones, more than a block of channels; groups of one channel; rows of
@@ -115,17 +124,12 @@ TEST(Window, GradientsOfConvolutions) {
 /// Windows larger than the image, strides and dilations larger than the window, pads larger than both.
 TEST(Window, GroupsOfFewChannelsOfAnyWindow) {
   std::mt19937 random(11);
-  const auto from = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  const auto from = [&](int64_t least, int64_t most) { return between(least, most, random); };
   for (int tests = 0; tests < 24;) {
     const auto pair = [&](int64_t least, int64_t most) { return Ints{from(least, most), from(least, most)}; };
     const Shape s{from(1, 2), from(1, 3), from(1, 2), from(1, 3), from(1, 9), from(1, 40),
                   pair(1, 5), pair(1, 4), pair(1, 3), pair(0, 6), pair(0, 6)};
-    const auto fits = [&](size_t d, int64_t in) {
-      return in + s.low[d] + s.high[d] > (s.size[d] - 1) * s.dilations[d];
-    };
-    if (!fits(0, s.height) || !fits(1, s.width))
+    if (!s.fits())
       continue;
     ++tests;
     testConvolution(s);
@@ -158,9 +162,7 @@ TEST(Window, NarrowConvolutions) {
 /// and pads larger than windows; points.
 TEST(Window, NarrowBatchesOfAnyShape) {
   std::mt19937 random(5);
-  const auto from = [&](int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random);
-  };
+  const auto from = [&](int64_t least, int64_t most) { return between(least, most, random); };
   for (int tests = kBackend == Backend::cuda ? 34 : 0; tests < 40;) { // a GPU has its own library for them
     const auto pair = [&](int64_t least, int64_t most) { return Ints{from(least, most), from(least, most)}; };
     const bool isPoint = from(0, 2) == 0, skips = from(0, 1) == 0;
@@ -175,10 +177,7 @@ TEST(Window, NarrowBatchesOfAnyShape) {
                   pair(1, 2),
                   isPoint ? Ints{0, 0} : pair(0, 4),
                   isPoint ? Ints{0, 0} : pair(0, 4)};
-    const auto fits = [&](size_t d, int64_t in) {
-      return in + s.low[d] + s.high[d] > (s.size[d] - 1) * s.dilations[d];
-    };
-    if (!fits(0, s.height) || !fits(1, s.width))
+    if (!s.fits())
       continue;
     ++tests;
     SCOPED_TRACE(fmt::format("batch {}, groups {}, {} to {}, {} x {}, window {} by {}, low {}, high {}", s.batch,
