@@ -222,10 +222,11 @@ struct AttentionGrad {
     constexpr int64_t kSums = 1 << 19;
     return stripes() == 1 || sumFloats() <= kSums;
   }
-  /// Whether each does, since there are enough of them. No bit depends on it.
+  /// Whether each does, which takes no longer. No bit depends on it.
   bool inGroups(const ThreadPool &pool) const {
-    constexpr int64_t kEach = 3;
-    return stripes() == 1 || (mayBeInGroups() && call.batch * call.groups >= kEach * pool.threads());
+    constexpr double kApart = 1.75; // what stripes take, with threads that wait for a round's last, over what groups do
+    const int64_t groups = call.batch * call.groups, busy = ceilDivide(groups, pool.threads()) * pool.threads();
+    return stripes() == 1 || (mayBeInGroups() && static_cast<double>(busy) <= kApart * static_cast<double>(groups));
   }
   void computeRound(const Launch &launch, const Group &group, int64_t round, int64_t i, float *scratch) const {
     const RowRange keys = stripe(keyStripes, i), queries = stripe(queryStripes, (i + round) % stripes());

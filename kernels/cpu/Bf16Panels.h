@@ -8,6 +8,8 @@
 #include "kernels/Blocks.h"
 #include "kernels/cpu/Bf16Units.h"
 
+#include <algorithm>
+
 namespace mt::kernels::cpu {
 
 constexpr int64_t kPanel = 32;
@@ -17,8 +19,17 @@ constexpr int64_t padded(int64_t count) { return ceilDivide(count, kPanel) * kPa
 /// on, as places of one channel of some images.
 struct Pieces {
   int64_t size = 0, jump = 0; ///< size 0: one after another
+  int64_t first = 0;          ///< the element that is read as the first
 
-  int64_t at(int64_t element) const { return size == 0 ? element : element / size * jump + element % size; }
+  int64_t at(int64_t element) const {
+    element += first;
+    return size == 0 ? element : element / size * jump + element % size;
+  }
+  /// How many from there on, of so many, lie one after another.
+  int64_t together(int64_t element, int64_t most) const {
+    return size == 0 ? most : std::min(most, size - (first + element) % size);
+  }
+  Pieces from(int64_t element) const { return {size, jump, first + element}; }
 };
 
 /// What a side of a product is packed from: `across` rows of A, or columns of B, by `depth` of the summed dimension.
@@ -27,12 +38,10 @@ struct Panel {
   int64_t line;      ///< from a stored row to the next
   bool depthByDepth; ///< whether rows are stored of equal depth
   int64_t across, depth;
-  Pieces pieces = {};
-  int64_t begins = 0; ///< the element of stored rows at which it does
+  Pieces pieces = {}; ///< of stored rows
 
-  int64_t inRow(int64_t row, int64_t depthOf) const { return begins + (depthByDepth ? row : depthOf); }
   const Bf16 *at(int64_t row, int64_t depthOf) const {
-    return data + (depthByDepth ? depthOf : row) * line + pieces.at(inRow(row, depthOf));
+    return data + (depthByDepth ? depthOf : row) * line + pieces.at(depthByDepth ? row : depthOf);
   }
 };
 

@@ -79,9 +79,12 @@ public:
   MT_TILES Multiplication(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result,
                           std::byte *scratch)
       : gemm(gemm), a(a), b(b), result(result), onTiles(units == Units::tiles), inPlace(result.keepsSums()),
-        isDirect(liesForUnits(gemm, units) && a.pieces.size == 0 &&
-                 (!onTiles || reinterpret_cast<uintptr_t>(a.data + a.begins) % kLine == 0)),
-        deep(parts.depth(gemm.k)), wide(parts.width(gemm.n, deep)) {
+        isDirect(liesForUnits(gemm, units) && !a.shared && a.pieces.size == 0 &&
+                 (!onTiles || reinterpret_cast<uintptr_t>(a.data + a.pieces.first) % kLine == 0)),
+        deep(a.shared   ? a.shared->partDepth()
+             : b.shared ? b.shared->partDepth()
+                        : parts.depth(gemm.k)),
+        wide(parts.width(gemm.n, deep)) {
     right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep;
     sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), parts.tall) * deep);
   }
@@ -114,7 +117,8 @@ private:
 
   Panel panelOf(const Bf16Side &side, int64_t line, bool depthByDepth, int64_t from, int64_t across) const {
     const int64_t rowsBefore = depthByDepth ? begin : from, before = depthByDepth ? from : begin;
-    return {side.data + rowsBefore * line, line, depthByDepth, across, depth, side.pieces, side.begins + before};
+    const Bf16 *data = side.shared ? nullptr : side.data + rowsBefore * line;
+    return {data, line, depthByDepth, across, depth, side.pieces.from(before)};
   }
 
   /// Rows by columns, both packed unless they are already. Rows of A that are stored by depth need not be turned for
@@ -123,31 +127,37 @@ private:
     const int64_t rows = std::min(parts.tall, gemm.m - row), columns = std::min(wide, gemm.n - column);
     const Panel ofA = panelOf(a, gemm.lda, gemm.transposeA, row, rows),
                 ofB = panelOf(b, gemm.ldb, !gemm.transposeB, column, columns);
-    const bool inPairs = gemm.transposeA && !onTiles;
+    const bool inPairs = packsInPairs(gemm, units);
     const int64_t whole = isDirect ? rows / kPair * kPair : 0; // rows
-    if (whole < rows)
+    if (whole < rows && !a.shared)
       pack(ofA, whole, padded(rows), inPairs, left + whole * tiles * kPair);
+    const Bf16 *ofRows = a.shared ? a.shared->at(a.across + row, a.depth + begin, depth) : left,
+               *ofColumns = b.shared ? b.shared->at(b.across + column, b.depth + begin, depth) : right;
     for (int64_t j = 0; j < columns; j += kPair) {
-      Bf16 *packed = right + j * tiles * kPair;
-      if (row == 0)
-        pack(ofB, j, j + kPair, true, packed);
+      const Bf16 *packed = ofColumns + j * tiles * kPair;
+      if (row == 0 && !b.shared)
+        pack(ofB, j, j + kPair, true, right + j * tiles * kPair);
       for (int64_t i = 0; i < rows; i += kPair) {
-        const Bf16 *tile = left + i * tiles * kPair;
+        const Bf16 *tile = ofRows + i * tiles * kPair;
         const Rows of = i < whole ? Rows{ofA.at(i, 0), ofA.at(i + kSide, 0), gemm.lda, kPair}
                                   : Rows{tile, tile + kSide * tiles * kPair, kPair, kTile, inPairs};
-        multiplySquare(of, packed, row + i, column + j, aheadOf(ofB, rows, i, j));
+        multiplySquare(of, packed, row + i, column + j, aheadOf(ofB, packed, rows, i, j));
       }
     }
   }
 
   /// While the square at (i, j) of a part is multiplied: those of the first rows share the columns of B behind j.
-  MT_TILES_INLINE Ahead aheadOf(const Panel &ofB, int64_t rows, int64_t i, int64_t j) const {
+  MT_TILES_INLINE Ahead aheadOf(const Panel &ofB, const Bf16 *packed, int64_t rows, int64_t i, int64_t j) const {
     Ahead ahead = {};
-    if (row == 0 && j + kPair < ofB.across) {
+    if ((row == 0 || b.shared) && j + kPair < ofB.across) {
       const int64_t squares = ceilDivide(rows, kPair), line = i / kPair * kPair / squares;
       ahead.linesOfB = (i / kPair + 1) * kPair / squares - line;
-      ahead.b = ofB.depthByDepth ? ofB.at(j + kPair, line) : ofB.at(j + kPair + line, 0);
-      ahead.lineOfB = ofB.line, ahead.stepOfB = ofB.depthByDepth ? kPair * ofB.line : kPair;
+      if (b.shared) {
+        ahead.b = packed + (tiles * kPair + line) * kPair, ahead.lineOfB = kPair, ahead.stepOfB = 2 * kTile;
+      } else {
+        ahead.b = ofB.depthByDepth ? ofB.at(j + kPair, line) : ofB.at(j + kPair + line, 0);
+        ahead.lineOfB = ofB.line, ahead.stepOfB = ofB.depthByDepth ? kPair * ofB.line : kPair;
+      }
     }
     if (inPlace || begin + depth >= gemm.k) {
       const auto size = static_cast<int64_t>(byteSize(result.type));
@@ -191,6 +201,28 @@ private:
 
 } // namespace
 
+MT_VECTORS static void packChunk(const Panel &panel, int64_t across, bool inPairs, Bf16 *to) {
+  pack(panel, across, across + kPair, inPairs, to);
+}
+
+SharedSide::SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to)
+    : across(across), depth(depth), deep(Parts::of(bf16Units()).depth(std::min(depth.size, depth.total))),
+      inPairs(inPairs), to(to) {}
+
+int64_t SharedSide::chunks() const { return depth.count * steps() * ceilDivide(across, kPair); }
+
+void SharedSide::pack(int64_t chunk, const Bf16 *data, int64_t line, bool depthByDepth) const {
+  const int64_t strips = ceilDivide(across, kPair), row = chunk % strips * kPair, part = chunk / strips / steps(),
+                begin = depth.begin(part) + chunk / strips % steps() * deep,
+                size = std::min(deep, depth.end(part) - begin);
+  if (size <= 0)
+    return; // the last part may be shorter
+  const Panel panel{data + (depthByDepth ? begin * line : begin), line, depthByDepth, across, size};
+  packChunk(panel, row, inPairs, to + begin * padded(across) + row * padded(size));
+}
+
+bool packsInPairs(const Gemm &gemm, Units units) { return gemm.transposeA && units == Units::vectors; }
+
 bool liesForUnits(const Gemm &gemm, Units units) {
   constexpr int64_t kSets = 8192;
   const int64_t bytes = gemm.lda * static_cast<int64_t>(sizeof(Bf16));
@@ -217,6 +249,11 @@ void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, con
 
 namespace mt::kernels::cpu {
 
+SharedSide::SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to)
+    : across(across), depth(depth), deep(kPanel), inPairs(inPairs), to(to) {}
+int64_t SharedSide::chunks() const { return 0; }
+void SharedSide::pack(int64_t, const Bf16 *, int64_t, bool) const {}
+bool packsInPairs(const Gemm &, Units) { return false; }
 bool liesForUnits(const Gemm &, Units) { return false; }
 uint64_t bf16Scratch(int64_t, int64_t, int64_t, bool) { return 0; }
 void multiplyByUnits(const Gemm &, const Bf16Side &, const Bf16Side &, const Bf16Result &, std::byte *) {}

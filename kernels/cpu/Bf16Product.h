@@ -1,5 +1,6 @@
-// Products of bf16 matrices on the processor's units for them, on the calling thread alone: rows and columns are laid out
-// as the units take them on the way, a cache's worth at a time, whatever way they are stored. Private to kernels/cpu.
+// Products of bf16 matrices on the processor's units for them, on the calling thread alone: rows and columns are laid
+// out as the units take them, whatever way they are stored: on the way, a cache's worth at a time, or before, for
+// several threads. Private to kernels/cpu.
 #ifndef MT_KERNELS_CPU_BF16PRODUCT_H
 #define MT_KERNELS_CPU_BF16PRODUCT_H
 
@@ -12,6 +13,8 @@
 
 namespace mt::kernels::cpu {
 
+/// Whether rows of A are laid out in pairs, for lack of need to turn them.
+bool packsInPairs(const Gemm &gemm, Units units);
 /// Whether A is read where it lies. On tiles if it also begins with a line of the cache: of whole lines, and not all in
 /// few of the sets of a cache. What does not is packed for every few columns of C.
 bool liesForUnits(const Gemm &gemm, Units units);
@@ -29,13 +32,43 @@ struct Bf16Result {
   bool keepsSums() const { return type == DType::f32 && alpha == 1; } ///< while they are not whole
 };
 
-/// A side of a product, and how its stored rows lie.
-struct Bf16Side {
-  const Bf16 *data;
-  Pieces pieces;
-  int64_t begins; ///< the element of stored rows at which it does
+/// A side of a product, rows of A or columns of B, that is laid out once for all blocks of it, before they are
+/// multiplied: for each part of the depth that stays in the caches all strips, one part after another.
+class SharedSide {
+public:
+  /// `across` by `depth`, whose parts are summed apart, at multiples of 32; `to`, aligned to 64: Packed::elements().
+  SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to);
 
-  Bf16Side(const Bf16 *data, Pieces pieces = {}, int64_t begins = 0) : data(data), pieces(pieces), begins(begins) {}
+  /// Pieces that are laid out one by one, in any order.
+  int64_t chunks() const;
+  /// From stored rows `line` apart.
+  void pack(int64_t chunk, const Bf16 *data, int64_t line, bool depthByDepth) const;
+
+  int64_t partDepth() const { return deep; }
+  /// The strips from there on, multiples of 32, of a part of such a depth.
+  const Bf16 *at(int64_t row, int64_t begin, int64_t size) const {
+    return to + begin * padded(across) + row * padded(size);
+  }
+
+private:
+  int64_t across;
+  Chunks depth;
+  int64_t deep; ///< of a part that stays in the caches, but the last
+  bool inPairs;
+  Bf16 *to;
+
+  int64_t steps() const { return ceilDivide(depth.size, deep); }
+};
+
+/// A side of a product, and how its stored rows lie; or where it begins in one that is shared.
+struct Bf16Side {
+  const Bf16 *data = nullptr;
+  Pieces pieces = {};
+  const SharedSide *shared = nullptr;
+  int64_t across = 0, depth = 0; ///< multiples of 32
+
+  Bf16Side(const Bf16 *data, Pieces pieces = {}) : data(data), pieces(pieces) {}
+  Bf16Side(const SharedSide &shared, int64_t across, int64_t depth) : shared(&shared), across(across), depth(depth) {}
 };
 
 /// Each element of C is summed in f32 in the order of k, by pairs, whatever m and n are; subnormal numbers count as zero,

@@ -73,7 +73,7 @@ struct Words {
   MT_VECTORS_INLINE Words(const Pieces &pieces, int64_t begin, int64_t size) {
     size = std::min(size, kPair);
     for (int64_t done = 0, many; done < size || count == 0; done += many) {
-      many = pieces.size == 0 ? size : std::min(size - done, pieces.size - (begin + done) % pieces.size);
+      many = pieces.together(begin + done, size - done);
       all[count++] = {pieces.at(begin + done) - done, first(done + many) & ~first(done)};
     }
   }
@@ -102,7 +102,7 @@ MT_VECTORS_INLINE void packTile(const Panel &panel, int64_t row, int64_t begin, 
       r[i] = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
     }
   } else {
-    const Words words(panel.pieces, panel.inRow(row, begin), depth);
+    const Words words(panel.pieces, begin, depth);
     const Bf16 *line = panel.data + row * panel.line;
     for (int i = 0; i < kSide && words.isOne(); ++i)
       r[i] = i < rows ? words.loadOne(line + i * panel.line) : _mm512_setzero_si512();
@@ -123,7 +123,7 @@ MT_VECTORS_INLINE void pairTiles(const Panel &panel, int64_t row, int64_t begin,
       {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
        24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
   const __m512i left = _mm512_load_si512(kOrder[0]), right = _mm512_load_si512(kOrder[1]);
-  const Words words(panel.pieces, panel.inRow(row, begin), panel.across - row);
+  const Words words(panel.pieces, row, panel.across - row);
   const int64_t depth = panel.depth - begin;
   const Bf16 *even = panel.data + begin * panel.line;
   for (int64_t i = 0; i < kSide; ++i, even += 2 * panel.line, out += kPair) {

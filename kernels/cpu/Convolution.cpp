@@ -87,7 +87,7 @@ template <typename T> struct ByMatrices : Convolution {
   /// Rows of elements of the channels of images, or of filters, where an image's are `line` apart and images `jump`.
   Factor<T> rowsOf(const T *data, int64_t line, int64_t jump, int64_t begin) const {
     const bool isOne = !kOnUnits || shape.batch == 1;
-    return {isOne ? data + begin : data, line, isOne ? Pieces() : Pieces{line, jump}, isOne ? 0 : begin};
+    return {isOne ? data + begin : data, line, isOne ? Pieces() : Pieces{line, jump, begin}};
   }
 
   void bringColumn(const Launch &launch, const Place &place, int64_t base, int64_t begin, int64_t end, T *to) const {

@@ -67,7 +67,6 @@ template <typename T> struct Factor {
   const T *data;
   int64_t line;
   Pieces pieces = {};
-  int64_t begins = 0; ///< the element of stored rows at which it does
 };
 
 /// The largest product of a call on one thread, and what it takes of the thread's scratch: first what it is packed in.
@@ -89,7 +88,7 @@ template <typename T> struct FactorProduct {
   void multiply(Gemm gemm, const Factor<T> &a, const Factor<T> &b, bool adds, float *c, float *behind) const {
     gemm.lda = a.line, gemm.ldb = b.line;
     if constexpr (std::is_same_v<T, Bf16>)
-      multiplyByUnits(gemm, {a.data, a.pieces, a.begins}, {b.data, b.pieces, b.begins}, {.c = c, .adds = adds},
+      multiplyByUnits(gemm, {a.data, a.pieces}, {b.data, b.pieces}, {.c = c, .adds = adds},
                       reinterpret_cast<std::byte *>(behind - packing()));
     else
       cpu::multiply(gemm, 1, a.data, b.data, adds ? 1 : 0, c);

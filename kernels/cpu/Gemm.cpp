@@ -9,6 +9,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
 
 namespace mt::kernels::cpu {
 namespace {
@@ -65,28 +68,34 @@ uint64_t libraryScratch(int64_t rows, int64_t columns, int64_t depth) {
 
 namespace {
 
-/// Share of the highest rate that blocks of a size reach, within some percent; measured of floats with AVX2 and AVX-512,
-/// and of bf16 with the units for it. What does not lie as it is read is copied first: the right operand for every row of
-/// blocks, the left one for every column.
-double blockRate(const Gemm &gemm, Units units, int64_t rows, int64_t columns) {
+/// Share of the highest rate that blocks of floats of a size reach, within some percent; measured with AVX2 and
+/// AVX-512.
+double blockRate(const Gemm &gemm, int64_t rows, int64_t columns) {
   const double perRow = 1.0 / static_cast<double>(rows), perColumn = 1.0 / static_cast<double>(columns);
-  if (units == Units::tiles)
-    return 1 / ((1 + 200 * perRow) * (1 + (liesForUnits(gemm, units) ? 20 : 300) * perColumn));
-  if (units == Units::vectors)
-    return 1 / ((1 + 15 * perRow) * (1 + (liesForUnits(gemm, units) ? 2 : 12) * perColumn));
   return 1 /
          ((1 + (gemm.transposeA || gemm.transposeB ? 20 : 2) * perRow) * (1 + (gemm.transposeA ? 30 : 8) * perColumn));
 }
 
-/// Share of the highest rate of `threads` threads, or of all pools, of which the last round leaves some idle.
-double sharedRate(int64_t blocks, std::optional<int64_t> threads) {
-  if (threads)
-    return static_cast<double>(blocks) / static_cast<double>(ceilDivide(blocks, *threads) * *threads);
+/// Share of the highest rate of all pools, of which the last round leaves some threads idle.
+double sharedRate(int64_t blocks) {
   double shared = 0;
   for (const GemmBlocks::Pool &pool : GemmBlocks::kPools)
-    shared += pool.share * sharedRate(blocks, pool.threads);
+    shared +=
+        pool.share * static_cast<double>(blocks) / static_cast<double>(ceilDivide(blocks, pool.threads) * pool.threads);
   return shared;
 }
+
+/// What a column of B and a row of A take beside what units multiply, in the rows, and columns, that they would
+/// multiply in that time; within some percent, measured.
+struct UnitCosts {
+  double ofB, ofA; ///< laid out for a block
+  double lying;    ///< of A, read where it lies
+  double shared;   ///< of either, laid out before; 0: not worth it
+  double wake;     ///< what a thread multiplies until others have begun
+  static UnitCosts of(Units units) {
+    return units == Units::tiles ? UnitCosts{200, 300, 20, 20, 5e6} : UnitCosts{15, 12, 2, 0, 0};
+  }
+};
 
 } // namespace
 
@@ -97,23 +106,67 @@ size_t GemmBlocks::poolFor(int64_t threads) {
   return at;
 }
 
-GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, std::optional<int64_t> threads)
-    : depth(depth) {
-  const bool isNarrow = units != Units::floats;
-  const int64_t fewestColumns = isNarrow ? 96 : 192, lines = isNarrow ? 32 : 8, lanes = isNarrow ? 32 : 16;
+/// Calls visit(rows, columns) for all cuts of a product into blocks of so many rows and columns at least.
+template <typename Visit>
+static void eachCut(const Gemm &gemm, int64_t fewestColumns, int64_t lines, int64_t lanes, Visit visit) {
   constexpr int64_t kFewestRows = 64;
-  double best = 0;
   for (int64_t i = 1; i == 1 || i * kFewestRows <= gemm.m; ++i)
-    for (int64_t j = 1; j == 1 || j * fewestColumns <= gemm.n; ++j) {
-      const Chunks tall(gemm.m, i, lines), wide(gemm.n, j, lanes);
-      const double rate = blockRate(gemm, units, tall.size, wide.size) *
-                          sharedRate(tall.count * wide.count * depth.count * batches, threads);
-      if (rate <= best)
-        continue;
-      best = rate;
-      rows = tall.size, columns = wide.size, down = tall.count, across = wide.count;
-    }
+    for (int64_t j = 1; j == 1 || j * fewestColumns <= gemm.n; ++j)
+      visit(Chunks(gemm.m, i, lines), Chunks(gemm.n, j, lanes));
 }
+
+GemmBlocks::GemmBlocks(const Gemm &gemm, int64_t batches, Chunks depth) : depth(depth) {
+  double best = 0;
+  eachCut(gemm, 192, 8, 16, [&](const Chunks &tall, const Chunks &wide) {
+    const double rate =
+        blockRate(gemm, tall.size, wide.size) * sharedRate(tall.count * wide.count * depth.count * batches);
+    if (rate <= best)
+      return;
+    best = rate;
+    rows = tall.size, columns = wide.size, down = tall.count, across = wide.count;
+  });
+}
+
+/// Of sides that are laid out whole.
+static uint64_t bytesOf(const Gemm &gemm, bool ofA, bool ofB) {
+  return sizeof(Bf16) * static_cast<uint64_t>((ofA ? Packed::elements(gemm.m, gemm.k) : 0) +
+                                              (ofB ? Packed::elements(gemm.n, gemm.k) : 0));
+}
+
+GemmBlocks::GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, int64_t threads) : depth(depth) {
+  const UnitCosts costs = UnitCosts::of(units);
+  const bool lies = liesForUnits(gemm, units),
+             mayShare = costs.shared > 0 && threads > Scratch::kSharers && batches == 1;
+  const auto pool = static_cast<double>(threads), m = static_cast<double>(gemm.m), n = static_cast<double>(gemm.n),
+             k = static_cast<double>(gemm.k);
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto &[ofA, ofB] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
+    const bool shares = ofA || ofB;
+    if ((shares && !mayShare) || (ofA && lies) || bytesOf(gemm, ofA, ofB) > kMostShared)
+      continue;
+    const double before = shares ? costs.wake + k / pool * ((ofA ? costs.ofA * m : 0) + (ofB ? costs.ofB * n : 0)) : 0,
+                 row = ofA    ? costs.shared
+                       : lies ? costs.lying
+                              : costs.ofA,
+                 column = ofB ? costs.shared : costs.ofB;
+    const auto takes = [&](double rows, double columns) { return (rows + column) * (columns + row); };
+    eachCut(gemm, 96, 32, 32, [&](const Chunks &tall, const Chunks &wide) {
+      const double blocks = static_cast<double>(tall.count * wide.count * depth.count * batches),
+                   mean = takes(m / static_cast<double>(tall.count), n / static_cast<double>(wide.count)) * k /
+                          static_cast<double>(depth.count),
+                   last = takes(static_cast<double>(tall.size), static_cast<double>(wide.size)) *
+                          static_cast<double>(depth.size);
+      const double all = before + (std::ceil(blocks / pool) - 1) * mean + last;
+      if (all >= best)
+        return;
+      best = all;
+      rows = tall.size, columns = wide.size, down = tall.count, across = wide.count;
+      sharesA = ofA, sharesB = ofB;
+    });
+  }
+}
+
+uint64_t GemmBlocks::sharedBytes(const Gemm &gemm) const { return bytesOf(gemm, sharesA, sharesB); }
 
 GemmBlocks::Block GemmBlocks::at(const Gemm &gemm, int64_t block) const {
   const int64_t part = block / (down * across), row = block % down * rows, column = block / down % across * columns;

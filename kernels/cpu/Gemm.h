@@ -36,6 +36,7 @@ void multiply(const Gemm &gemm, float alpha, const float *a, const float *b, flo
 struct GemmBlocks {
   int64_t rows = 1, columns = 1, down = 1, across = 1;
   Chunks depth;
+  bool sharesA = false, sharesB = false; ///< whether a pool lays a side out once for all blocks (SharedSide)
   /// Sizes of pools that blocks are cut for: machines have from two cores to more than a hundred. Where blocks are the
   /// same on all, each counts with a share in choosing them.
   struct Pool {
@@ -46,8 +47,13 @@ struct GemmBlocks {
   /// Which of them stands for one of so many threads.
   static size_t poolFor(int64_t threads);
   /// Of a product that is computed `batches` times in one loop, for pools of any size or of `threads` alone.
-  GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, std::optional<int64_t> threads = {});
+  GemmBlocks(const Gemm &gemm, int64_t batches, Chunks depth);
+  /// The same on units for bf16, for a pool of `threads`.
+  GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, int64_t threads);
   int64_t count() const { return down * across * depth.count; }
+  /// What the sides that are shared take, and may at most: what a last cache of a machine for many threads holds.
+  uint64_t sharedBytes(const Gemm &gemm) const;
+  static constexpr uint64_t kMostShared = 64 << 20;
 
   /// Where a block lies: first row and column of its result, and of the summed dimension.
   struct Block {

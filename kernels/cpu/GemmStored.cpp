@@ -41,6 +41,39 @@ int64_t blockFloats(int64_t m, int64_t n, int64_t depth, bool inPlace) {
 
 } // namespace
 
+/// Sides that are laid out for all blocks of a cut.
+struct StoredProduct::SharedSides {
+  std::optional<SharedSide> a, b;
+
+  SharedSides(const Gemm &gemm, const GemmBlocks &cut, ThreadPool &pool) {
+    if (!cut.sharesA && !cut.sharesB)
+      return;
+    auto *to = reinterpret_cast<Bf16 *>(pool.sharedScratch(cut.sharedBytes(gemm)));
+    if (cut.sharesA)
+      a.emplace(gemm.m, cut.depth, packsInPairs(gemm, bf16Units()), to);
+    if (cut.sharesB)
+      b.emplace(gemm.n, cut.depth, true, to + (a ? Packed::elements(gemm.m, gemm.k) : 0));
+  }
+
+  void pack(const Gemm &gemm, const Operands &of, ThreadPool &pool) const {
+    const int64_t ofA = a ? a->chunks() : 0, ofB = b ? b->chunks() : 0;
+    pool.parallelFor(ofA + ofB, [&](int64_t chunk) {
+      if (chunk < ofA)
+        a->pack(chunk, static_cast<const Bf16 *>(of.a.data), gemm.lda, gemm.transposeA);
+      else
+        b->pack(chunk - ofA, static_cast<const Bf16 *>(of.b.data), gemm.ldb, !gemm.transposeB);
+    });
+  }
+};
+
+StoredProduct::Operands StoredProduct::Operands::at(int64_t batch) const {
+  Operands of = *this;
+  of.a = a.at(batch * stepA), of.b = b.at(batch * stepB), of.c = c.at(batch * stepC);
+  of.addend = addend.data ? addend.at(batch * stepC) : addend;
+  of.sums = sums + batch * stepC;
+  return of;
+}
+
 StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches)
     : StoredProduct(gemm, alpha, types, batches, {gemm.k, 1}) {}
 
@@ -48,7 +81,7 @@ StoredProduct::StoredProduct(const Gemm &gemm, float alpha, const Types &types, 
     : gemm(gemm), alpha(alpha), types(types), batches(batches) {
   const Units units = bf16Units();
   if (types.a != DType::bf16 || types.b != DType::bf16 || units == Units::floats) {
-    cuts.emplace_back(gemm, Units::floats, batches, depth);
+    cuts.emplace_back(gemm, batches, depth);
     return;
   }
   for (const GemmBlocks::Pool &pool : GemmBlocks::kPools)
@@ -62,8 +95,9 @@ Scratch StoredProduct::scratch() const {
     Scratch most;
     const bool cKeepsSums = Bf16Result{.c = nullptr, .type = types.c, .alpha = alpha}.keepsSums();
     for (const GemmBlocks &cut : cuts)
-      most.own = std::max(most.own, bf16Scratch(std::min(cut.rows, gemm.m), std::min(cut.columns, gemm.n),
-                                                std::min(cut.depth.size, gemm.k), cKeepsSums));
+      most = most.either({.own = bf16Scratch(std::min(cut.rows, gemm.m), std::min(cut.columns, gemm.n),
+                                             std::min(cut.depth.size, gemm.k), cKeepsSums),
+                          .shared = cut.sharedBytes(gemm)});
     return most;
   }
   const int64_t m = std::min(cuts.front().rows, gemm.m), n = std::min(cuts.front().columns, gemm.n),
@@ -72,39 +106,44 @@ Scratch StoredProduct::scratch() const {
           .library = libraryScratch(m, n, depth)};
 }
 
-void StoredProduct::multiply(const ThreadPool &pool, int64_t block, Stored a, Stored b, StoredResult c, Stored bias,
-                             Stored addend, float *sums) const {
-  const GemmBlocks &cut = cutFor(pool);
+void StoredProduct::multiplyBlock(const GemmBlocks &cut, int64_t block, const Operands &whole,
+                                  const SharedSides &shared) const {
   const Block at = cut.at(gemm, block);
+  Operands of = whole;
   if (at.part > 0)
-    c = {sums + (at.part - 1) * batches * gemm.m * gemm.n, DType::f32, false};
+    of.c = {whole.sums + (at.part - 1) * batches * gemm.m * gemm.n, DType::f32, false};
   if (allF32(types.a, types.b, types.c))
-    return multiplyBlock(gemm, cut, block, alpha, static_cast<const float *>(a.data),
-                         static_cast<const float *>(b.data), c.adds ? 1 : 0, static_cast<float *>(c.data),
-                         static_cast<const float *>(bias.data), static_cast<const float *>(addend.data));
-  a = a.at(gemm.transposeA ? at.begin * gemm.lda : at.begin);
-  b = b.at(gemm.transposeB ? at.begin : at.begin * gemm.ldb);
+    return cpu::multiplyBlock(gemm, cut, block, alpha, static_cast<const float *>(of.a.data),
+                              static_cast<const float *>(of.b.data), of.c.adds ? 1 : 0, static_cast<float *>(of.c.data),
+                              static_cast<const float *>(of.bias.data), static_cast<const float *>(of.addend.data));
   if (onUnits())
-    multiplyOnUnits(at, a, b, c, bias, addend);
-  else
-    multiplyWidened(at, a, b, c, bias, addend);
+    return multiplyOnUnits(cut, at, of, shared);
+  of.a = of.a.at(gemm.transposeA ? at.begin * gemm.lda : at.begin);
+  of.b = of.b.at(gemm.transposeB ? at.begin : at.begin * gemm.ldb);
+  multiplyWidened(at, of.a, of.b, of.c, of.bias, of.addend);
 }
 
-void StoredProduct::multiplyOnUnits(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
-                                    Stored addend) const {
+void StoredProduct::multiplyOnUnits(const GemmBlocks &cut, const Block &at, const Operands &of,
+                                    const SharedSides &shared) const {
   Gemm part = gemm;
   part.m = at.rows, part.n = at.columns, part.k = at.depth;
   const int64_t place = at.row * gemm.ldc + at.column;
-  const Bf16Result result{.c = c.at(place).data,
-                          .type = c.type,
-                          .adds = c.adds,
+  const Bf16Result result{.c = of.c.at(place).data,
+                          .type = of.c.type,
+                          .adds = of.c.adds,
                           .alpha = alpha,
-                          .bias = bias.data ? bias.at(at.column).data : nullptr,
-                          .biasType = bias.type,
-                          .addend = addend.data ? addend.at(place).data : nullptr};
-  multiplyByUnits(part, static_cast<const Bf16 *>(a.at(gemm.transposeA ? at.row : at.row * gemm.lda).data),
-                  static_cast<const Bf16 *>(b.at(gemm.transposeB ? at.column * gemm.ldb : at.column).data), result,
-                  ThreadPool::scratch(bf16Scratch(part.m, part.n, part.k, result.keepsSums())));
+                          .bias = of.bias.data ? of.bias.at(at.column).data : nullptr,
+                          .biasType = of.bias.type,
+                          .addend = of.addend.data ? of.addend.at(place).data : nullptr};
+  const auto side = [&](const std::optional<SharedSide> &laidOut, const Stored &stored, int64_t line, bool byDepth,
+                        int64_t across) {
+    const Stored begin = stored.at(byDepth ? at.begin * line + across : across * line + at.begin);
+    return laidOut ? Bf16Side(*laidOut, across, at.begin) : Bf16Side(static_cast<const Bf16 *>(begin.data));
+  };
+  multiplyByUnits(
+      part, side(shared.a, of.a, gemm.lda, gemm.transposeA, at.row),
+      side(shared.b, of.b, gemm.ldb, !gemm.transposeB, at.column), result,
+      ThreadPool::scratch(bf16Scratch(part.m, part.n, std::min(cut.depth.size, gemm.k), result.keepsSums())));
 }
 
 void StoredProduct::multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,
@@ -149,7 +188,7 @@ void StoredProduct::multiplyWidened(const Block &at, Stored a, Stored b, StoredR
 }
 
 void StoredProduct::addParts(ThreadPool &pool, StoredResult c, const float *sums) const {
-  constexpr int64_t kElements = 16384; // of a loop's chunk
+  constexpr int64_t kElements = 4096; // of a loop's chunk
   const int64_t elements = batches * gemm.m * gemm.n;
   if (cuts.front().depth.count > 1)
     pool.parallelFor(ceilDivide(elements, kElements), [&](int64_t chunk) {
@@ -159,15 +198,19 @@ void StoredProduct::addParts(ThreadPool &pool, StoredResult c, const float *sums
     });
 }
 
-void StoredProduct::multiplyOver(ThreadPool &pool, Stored a, Stored b, StoredResult c, float *sums) const {
-  pool.parallelFor(blocks(pool), [&](int64_t block) { multiply(pool, block, a, b, c, {}, {}, sums); });
-  addParts(pool, c, sums);
+void StoredProduct::multiplyOver(ThreadPool &pool, const Operands &of) const {
+  const GemmBlocks &cut = cutFor(pool);
+  const SharedSides shared(gemm, cut, pool);
+  shared.pack(gemm, of, pool);
+  pool.parallelFor(batches * cut.count(),
+                   [&](int64_t chunk) { multiplyBlock(cut, chunk % cut.count(), of.at(chunk / cut.count()), shared); });
+  addParts(pool, of.c, of.sums);
 }
 
 Scratch scratchOver(const Gemm &gemm, DType a, DType b, DType c) { return StoredProduct(gemm, 1, {a, b, c}).scratch(); }
 
 void multiplyOver(ThreadPool &pool, const Gemm &gemm, float alpha, Stored a, Stored b, StoredResult c) {
-  StoredProduct(gemm, alpha, {a.type, b.type, c.type}).multiplyOver(pool, a, b, c);
+  StoredProduct(gemm, alpha, {a.type, b.type, c.type}).multiplyOver(pool, {.a = a, .b = b, .c = c});
 }
 
 } // namespace mt::kernels::cpu

@@ -48,19 +48,24 @@ public:
   /// result without bias or addend, whose rows follow one another.
   StoredProduct(const Gemm &gemm, float alpha, const Types &types, int64_t batches, Chunks depth);
 
-  int64_t blocks(const ThreadPool &pool) const { return cutFor(pool).count(); }
-  /// What each thread takes.
   Scratch scratch() const;
-  /// One block of those for a pool, on the calling thread. `sums`: those of its batch.
-  void multiply(const ThreadPool &pool, int64_t block, Stored a, Stored b, StoredResult c, Stored bias = {},
-                Stored addend = {}, float *sums = nullptr) const;
-  /// Adds the parts, in their order, to the results of all batches, over the pool.
-  void addParts(ThreadPool &pool, StoredResult c, const float *sums) const;
-  /// All blocks over the pool, without bias or addend, of one batch.
-  void multiplyOver(ThreadPool &pool, Stored a, Stored b, StoredResult c, float *sums = nullptr) const;
+
+  /// What is multiplied, and from a batch to the next, in elements.
+  struct Operands {
+    Stored a, b;
+    StoredResult c;
+    Stored bias = {}, addend = {};
+    float *sums = nullptr;
+    int64_t stepA = 0, stepB = 0, stepC = 0;
+
+    Operands at(int64_t batch) const;
+  };
+  /// All batches, over the pool.
+  void multiplyOver(ThreadPool &pool, const Operands &of) const;
 
 private:
   using Block = GemmBlocks::Block;
+  struct SharedSides;
   Gemm gemm;
   std::vector<GemmBlocks> cuts; ///< one, or where units multiply one for each of GemmBlocks::kPools
   float alpha;
@@ -71,7 +76,10 @@ private:
   const GemmBlocks &cutFor(const ThreadPool &pool) const {
     return cuts[onUnits() ? GemmBlocks::poolFor(pool.threads()) : 0];
   }
-  void multiplyOnUnits(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
+  void multiplyBlock(const GemmBlocks &cut, int64_t block, const Operands &of, const SharedSides &shared) const;
+  /// Adds the parts, in their order, to the results of all batches.
+  void addParts(ThreadPool &pool, StoredResult c, const float *sums) const;
+  void multiplyOnUnits(const GemmBlocks &cut, const Block &at, const Operands &of, const SharedSides &shared) const;
   void multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias, Stored addend) const;
 };
 

@@ -129,7 +129,8 @@ struct Head {
 
   void forwardProduct(const Pass &pass, int64_t first, int64_t count) const {
     of(forwards, count)
-        .multiplyOver(pass.launch.pool, hiddenAt(pass, first), {pass.launch.operands[kWeight], type}, {pass.logits});
+        .multiplyOver(pass.launch.pool,
+                      {.a = hiddenAt(pass, first), .b = {pass.launch.operands[kWeight], type}, .c = {pass.logits}});
   }
 
   void hiddenGradient(const Pass &pass, int64_t first, int64_t count) const {
@@ -143,7 +144,8 @@ struct Head {
       parts += count * width;
     }
     of(hiddens, count)
-        .multiplyOver(pass.launch.pool, logitGradients(pass), {pass.launch.operands[kWeight], type}, out, parts);
+        .multiplyOver(pass.launch.pool,
+                      {.a = logitGradients(pass), .b = {pass.launch.operands[kWeight], type}, .c = out, .sums = parts});
     if (inParts())
       finishSums(pass.launch, dhidden, pass.dhiddenParts, first * width, count * width);
   }
@@ -153,7 +155,9 @@ struct Head {
       return;
     const Stored hidden = hiddenAt(pass, first), logits = logitGradients(pass);
     StoredResult out{pass.dweight, DType::f32, first > 0 || dweight.adds(pass.launch)};
-    of(weights, count).multiplyOver(pass.launch.pool, transposed ? hidden : logits, transposed ? logits : hidden, out);
+    of(weights, count)
+        .multiplyOver(pass.launch.pool,
+                      {.a = transposed ? hidden : logits, .b = transposed ? logits : hidden, .c = out});
   }
 
   void biasGradient(const Pass &pass, int64_t first, int64_t count) const {

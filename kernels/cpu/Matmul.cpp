@@ -58,18 +58,16 @@ struct Matmul {
   Scratch scratch() const { return product.scratch(); }
 
   Status operator()(const Launch &launch) const {
-    const int64_t each = product.blocks(launch.pool);
-    const Stored a{launch.operands[0], type}, b{launch.operands[1], type}, row{launch.operands[batched.at.bias], bias};
-    const Stored addend{batched.at.addend ? launch.operands[*batched.at.addend] : nullptr, result};
-    const StoredResult c{launch.operands[batched.at.result], result, launch.accumulates(batched.at.result)};
-    auto *sums = static_cast<float *>(launch.operands.back()); // where it is in parts
-    launch.pool.parallelFor(batched.batches * each, [&](int64_t chunk) {
-      const int64_t batch = chunk / each;
-      product.multiply(launch.pool, chunk % each, a.at(batch * batched.stepA), b.at(batch * batched.stepB),
-                       c.at(batch * batched.stepC), row, addend.data ? addend.at(batch * batched.stepC) : addend,
-                       sums + batch * batched.stepC);
-    });
-    product.addParts(launch.pool, c, sums);
+    product.multiplyOver(launch.pool,
+                         {.a = {launch.operands[0], type},
+                          .b = {launch.operands[1], type},
+                          .c = {launch.operands[batched.at.result], result, launch.accumulates(batched.at.result)},
+                          .bias = {launch.operands[batched.at.bias], bias},
+                          .addend = {batched.at.addend ? launch.operands[*batched.at.addend] : nullptr, result},
+                          .sums = static_cast<float *>(launch.operands.back()), // where it is in parts
+                          .stepA = batched.stepA,
+                          .stepB = batched.stepB,
+                          .stepC = batched.stepC});
     return {};
   }
 };

@@ -10,7 +10,7 @@ namespace mt::kernels::cpu {
 namespace {
 
 constexpr int64_t kRows = 16;     // of a chunk going forward, and summed in 32 bits going backward
-constexpr int64_t kColumns = 256; // of a chunk when partial sums are added
+constexpr int64_t kColumns = 64;  // of a chunk when partial sums are added
 
 struct Shape {
   int64_t rows, width;
@@ -116,13 +116,12 @@ struct NormGrad {
   void combine(const Launch &launch, const RowOut &out, const double *partials, int64_t stride, int64_t chunks,
                int64_t column) const {
     int64_t width = std::min(kColumns, shape.width - column);
+    double totals[kColumns] = {};
+    for (int64_t chunk = 0; chunk < chunks; ++chunk)
+      for (int64_t i = 0; i < width; ++i)
+        totals[i] += partials[chunk * stride + column + i];
     float row[kColumns];
-    for (int64_t i = 0; i < width; ++i) {
-      double total = 0;
-      for (int64_t chunk = 0; chunk < chunks; ++chunk)
-        total += partials[chunk * stride + column + i];
-      row[i] = static_cast<float>(total);
-    }
+    std::copy_n(totals, width, row);
     if (out.present)
       out.store(row, launch.operands[out.operand], column, width, launch.accumulates(out.operand));
   }

@@ -86,7 +86,8 @@ template <typename C> struct Reduce {
   ReduceOrder order;
   LoadRow<C> load;
   StoreRow<S> store;
-  bool isStored; ///< as it is computed with
+  DType type;
+  bool isStored = isNative<C>(type); ///< as it is computed with
 
   /// Elements `stride` apart, where they lie or in a row.
   const C *bring(const void *operand, int64_t at, int64_t stride, int64_t width, C *row) const {
@@ -101,9 +102,12 @@ template <typename C> struct Reduce {
     C row[kColumns];
     order.eachRun(begin, end, [&](int64_t offset, int64_t stride, int64_t many) {
       if constexpr (std::is_same_v<C, float>)
-        if (isStored && kind != Kind::prod)
-          return vec::foldRows(foldOf(kind), static_cast<const C *>(operand) + base + offset, stride, many, width,
-                               sums);
+        if (kind != Kind::prod && (isStored || type == DType::bf16)) {
+          const auto fold = [&](const auto *from) {
+            vec::foldRows(foldOf(kind), from + base + offset, stride, many, width, sums);
+          };
+          return isStored ? fold(static_cast<const float *>(operand)) : fold(static_cast<const Bf16 *>(operand));
+        }
       for (int64_t i = 0; i < many; ++i)
         combine(kind, bring(operand, base + offset + i * stride, 1, width, row), width, sums);
     });
@@ -212,8 +216,7 @@ Result<Run> prepareReduce(const Signature &call) {
   return withArithmetic(operand.type, [&](auto arithmetic) -> Result<Run> {
     using C = decltype(arithmetic);
     return Run(Reduce<C>{kindOf(call.text("kind")), ReduceOrder::of(operand.dims, call.integers("axes")),
-                         loader<C>(operand.type), storer<typename Reduce<C>::S>(call.operands[1].type),
-                         isNative<C>(operand.type)});
+                         loader<C>(operand.type), storer<typename Reduce<C>::S>(call.operands[1].type), operand.type});
   });
 }
 

@@ -39,31 +39,42 @@ struct Part {
   std::byte *data = nullptr;
   size_t size = 0;
 };
-thread_local Part part;
+thread_local Part part, sharedPart;
 
 } // namespace
 
-void ThreadPool::lendScratch(std::byte *memory, size_t each, int callers) {
+void ThreadPool::lendScratch(std::byte *memory, size_t each, int callers, size_t shared) {
   static std::atomic<uint64_t> loans = 0;
   loan = ++loans;
   lent = memory;
-  lentEach = each;
-  lentParts = threads() - 1 + callers;
+  lentEach = each, lentShared = shared;
+  lentParts = threads() - 1 + callers, lentCallers = callers;
 }
 
-void ThreadPool::takeLent() {
+/// One of `most` parts, `each` bytes apart, unless the thread has one of this loan.
+static void take(Part &part, uint64_t loan, std::atomic<int> &taken, int most, std::byte *first, size_t each) {
   if (part.loan == loan)
     return;
   part = {loan};
   if (loan == 0)
     return;
-  if (int mine = takenParts.fetch_add(1); mine < lentParts)
-    part = {loan, lent + static_cast<size_t>(mine) * lentEach, lentEach};
+  if (int mine = taken.fetch_add(1); mine < most)
+    part = {loan, first + static_cast<size_t>(mine) * each, each};
 }
+
+void ThreadPool::takeLent() { take(part, loan, takenParts, lentParts, lent, lentEach); }
 
 std::byte *ThreadPool::scratch(size_t bytes) {
   if (bytes <= part.size)
     return part.data;
+  thread_local Buffer buffer;
+  return buffer.atLeast(bytes);
+}
+
+std::byte *ThreadPool::sharedScratch(size_t bytes) {
+  take(sharedPart, loan, takenShared, lentCallers, lent + static_cast<size_t>(lentParts) * lentEach, lentShared);
+  if (bytes <= sharedPart.size)
+    return sharedPart.data;
   thread_local Buffer buffer;
   return buffer.atLeast(bytes);
 }
@@ -94,11 +105,13 @@ void ThreadPool::Loop::work() {
 
 void ThreadPool::runRecorded(int64_t chunks, Function function, const void *context) {
   using Clock = std::chrono::steady_clock;
-  std::vector<double> &seconds = recorded->emplace_back();
+  std::vector<double> &seconds = recorded->emplace_back(static_cast<size_t>(chunks));
+  Clock::time_point begin = Clock::now();
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const Clock::time_point begin = Clock::now();
     function(context, chunk);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    const Clock::time_point end = Clock::now();
+    seconds[static_cast<size_t>(chunk)] = std::chrono::duration<double>(end - begin).count();
+    begin = end;
   }
 }
 

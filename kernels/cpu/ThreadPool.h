@@ -16,13 +16,17 @@
 
 namespace mt::kernels::cpu {
 
-/// Bytes that one thread takes for a call.
+/// Bytes that a call takes.
 struct Scratch {
-  uint64_t own = 0;     ///< of ThreadPool::scratch()
-  uint64_t library = 0; ///< what the library that multiplies allocates
+  uint64_t own = 0;     ///< of ThreadPool::scratch(), each thread
+  uint64_t library = 0; ///< what the library that multiplies allocates, each thread
+  uint64_t shared = 0;  ///< of ThreadPool::sharedScratch(), on a pool of more than kSharers threads
+  static constexpr int kSharers = 2;
 
   /// What does for both, one after another.
-  Scratch either(Scratch other) const { return {std::max(own, other.own), std::max(library, other.library)}; }
+  Scratch either(Scratch other) const {
+    return {std::max(own, other.own), std::max(library, other.library), std::max(shared, other.shared)};
+  }
 };
 
 class ThreadPool {
@@ -43,9 +47,9 @@ public:
         chunks, [](const void *context, int64_t chunk) { (*static_cast<const Body *>(context))(chunk); }, &body);
   }
 
-  /// Threads take their scratch from `memory` from now on: the pool's own and the first `callers` others, `each` bytes
-  /// apart. Before the first loop; the memory must outlive the last one.
-  void lendScratch(std::byte *memory, size_t each, int callers);
+  /// Threads take their scratch from `memory` from now on: `each` bytes for the pool's own and the first `callers`
+  /// others, and behind them `shared` for each of these. Before the first loop; the memory must outlive the last one.
+  void lendScratch(std::byte *memory, size_t each, int callers, size_t shared = 0);
 
   /// From now on loops run on the calling thread alone, as this were a pool of `threads`, and leave the seconds of each
   /// of their chunks here: from which follows what such a pool would take. Null ends it.
@@ -54,6 +58,8 @@ public:
   /// At least `bytes` bytes for the calling thread, aligned to 64, undefined, valid until it asks again. What was lent
   /// if it suffices, else allocated, and kept by the thread.
   static std::byte *scratch(size_t bytes);
+  /// The same, beside it, for a caller, whose loops may share it until the call ends.
+  std::byte *sharedScratch(size_t bytes);
   template <typename T> static T *scratchOf(int64_t count) {
     return reinterpret_cast<T *>(scratch(static_cast<size_t>(count) * sizeof(T)));
   }
@@ -87,8 +93,9 @@ private:
   uint64_t loan = 0; ///< a number of its own for every loan; 0: none
   std::byte *lent = nullptr;
   size_t lentEach = 0;
-  int lentParts = 0;
-  std::atomic<int> takenParts = 0;
+  size_t lentShared = 0;
+  int lentParts = 0, lentCallers = 0;
+  std::atomic<int> takenParts = 0, takenShared = 0;
   std::vector<std::thread> workers;
 };
 

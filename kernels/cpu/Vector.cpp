@@ -129,21 +129,30 @@ void foldLanes(vec::Fold fold, const float *x, int64_t count, double *lanes) {
       hn::StoreU(folded(one, hn::LoadU(one, lanes + i - whole), i), one, lanes + i - whole);
   });
 }
-/// Of up to four rows.
-template <class T, class F> HWY_INLINE void foldAt(T d, F f, const float *x, int64_t step, int64_t rows, double *values) {
-  const hn::Rebind<float, T> narrow;
+template <class T> HWY_INLINE hn::Vec<T> promoted(T d, const float *x) {
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, T>(), x));
+}
+template <class T> HWY_INLINE hn::Vec<T> promoted(T d, const Bf16 *x) {
+  const hn::Rebind<uint32_t, T> whole;
+  const auto halves = hn::LoadU(hn::Rebind<uint16_t, T>(), reinterpret_cast<const uint16_t *>(x));
+  return hn::PromoteTo(d, hn::BitCast(hn::Rebind<float, T>(), hn::ShiftLeft<16>(hn::PromoteTo(whole, halves))));
+}
+/// Of some rows.
+template <class T, class F, class X>
+HWY_INLINE void foldAt(T d, F f, const X *x, int64_t step, int64_t rows, double *values) {
   auto held = hn::LoadU(d, values);
   for (int64_t row = 0; row < rows; ++row)
-    held = f(held, hn::PromoteTo(d, hn::LoadU(narrow, x + row * step)));
+    held = f(held, promoted(d, x + row * step));
   hn::StoreU(held, d, values);
 }
-void foldRows(vec::Fold fold, const float *x, int64_t step, int64_t rows, int64_t count, double *values) {
-  constexpr int64_t kTogether = 4;
+template <class X>
+HWY_INLINE void foldRowsOf(vec::Fold fold, const X *x, int64_t step, int64_t rows, int64_t count, double *values) {
+  constexpr int64_t kTogether = 8;
   const hn::ScalableTag<double> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   withFold(fold, [&](auto f) {
     for (int64_t row = 0; row < rows; row += kTogether) {
-      const float *from = x + row * step;
+      const X *from = x + row * step;
       const int64_t together = std::min(kTogether, rows - row);
       int64_t i = 0;
       for (; together == kTogether && i + lanes <= count; i += lanes)
@@ -154,6 +163,12 @@ void foldRows(vec::Fold fold, const float *x, int64_t step, int64_t rows, int64_
         foldAt(hn::CappedTag<double, 1>(), f, from + i, step, together, values + i);
     }
   });
+}
+void foldRows(vec::Fold fold, const float *x, int64_t step, int64_t rows, int64_t count, double *values) {
+  foldRowsOf(fold, x, step, rows, count, values);
+}
+void foldNarrowRows(vec::Fold fold, const Bf16 *x, int64_t step, int64_t rows, int64_t count, double *values) {
+  foldRowsOf(fold, x, step, rows, count, values);
 }
 
 void keepLargest(const float *x, int64_t step, int64_t count, int32_t element, float *values, int32_t *from) {
@@ -895,6 +910,7 @@ HWY_EXPORT(narrowAll);
 HWY_EXPORT(roundAll);
 HWY_EXPORT(foldLanes);
 HWY_EXPORT(foldRows);
+HWY_EXPORT(foldNarrowRows);
 HWY_EXPORT(keepLargest);
 HWY_EXPORT(rotate);
 HWY_EXPORT(sum);
@@ -937,6 +953,9 @@ void foldLanes(Fold fold, const float *x, int64_t count, double *lanes) {
 }
 void foldRows(Fold fold, const float *x, int64_t step, int64_t rows, int64_t count, double *values) {
   HWY_DYNAMIC_DISPATCH(foldRows)(fold, x, step, rows, count, values);
+}
+void foldRows(Fold fold, const Bf16 *x, int64_t step, int64_t rows, int64_t count, double *values) {
+  HWY_DYNAMIC_DISPATCH(foldNarrowRows)(fold, x, step, rows, count, values);
 }
 void rotate(const float *a, const float *b, const float *c, const float *s, bool back, int64_t step, int64_t pairs,
             float *outA, float *outB) {

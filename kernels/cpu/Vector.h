@@ -25,6 +25,7 @@ constexpr int64_t kFoldLanes = 32;
 void foldLanes(Fold fold, const float *x, int64_t count, double *lanes);
 /// Folds x[i] into values[i], of one row after another, `step` elements apart.
 void foldRows(Fold fold, const float *x, int64_t step, int64_t rows, int64_t count, double *values);
+void foldRows(Fold fold, const Bf16 *x, int64_t step, int64_t rows, int64_t count, double *values);
 
 /// Where x[i step] is larger than values[i], or from[i] is negative, values[i] becomes it and from[i] `element` + i
 /// step, for i below `count`. NaN is larger than all, the first of several the largest.

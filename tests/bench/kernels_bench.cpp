@@ -1,16 +1,13 @@
 // Rates of the CPU kernels at the sizes of GPT-2 124M, batch 4, sequence 256, against oneDNN's own product and a plain
 // copy: `kernels_bench --benchmark_filter=matmul`. MT_THREADS sets the number of threads (default: the machine's).
 #include "kernels/Optimizers.h"
-#include "kernels/cpu/CpuKernels.h"
+#include "tests/bench/PreparedCall.h"
 
 #include <benchmark/benchmark.h>
 #include <dnnl.h>
 #include <omp.h>
 
 #include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <optional>
 
 namespace mt::kernels {
 namespace {
@@ -22,51 +19,19 @@ int threadCount() {
   return given ? std::atoi(given) : static_cast<int>(std::thread::hardware_concurrency());
 }
 
-cpu::ThreadPool &pool() {
-  static cpu::ThreadPool shared(threadCount());
-  return shared;
-}
-
 OperandType in(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::read, true}; }
 OperandType out(Dims dims, DType type = DType::f32) { return {type, std::move(dims), Effect::write, true}; }
 OperandType none() { return {DType::f32, {}, Effect::read, false}; }
 
-/// A prepared call with operands of its own: floats small and not zero, integers zero, scalars as in a step.
-struct Prepared {
-  Signature call;
-  std::vector<std::unique_ptr<std::byte, decltype(&std::free)>> memory;
-  std::vector<void *> addresses;
-  std::optional<cpu::Run> run;
-
-  explicit Prepared(Signature signature) : call(std::move(signature)) {
-    if (uint64_t bytes = workspaceBytes(call, Backend::cpu))
-      call.operands.push_back({DType::u8, {static_cast<int64_t>(bytes)}, Effect::scratch, true});
-    for (const OperandType &operand : call.operands) {
-      size_t bytes = (operand.bytes() + 127) / 64 * 64;
-      memory.emplace_back(static_cast<std::byte *>(std::aligned_alloc(64, bytes)), &std::free);
-      std::memset(memory.back().get(), 0, bytes);
-      addresses.push_back(operand.present ? memory.back().get() : nullptr);
-      const int64_t elements = operand.present ? operand.elements() : 0;
-      for (int64_t i = 0; operand.type == DType::f32 && i < elements; ++i)
-        reinterpret_cast<float *>(memory.back().get())[i] = static_cast<float>(i % 97 + 1) * 0.01f;
-      for (int64_t i = 0; operand.type == DType::bf16 && i < elements; ++i)
-        reinterpret_cast<uint16_t *>(memory.back().get())[i] = static_cast<uint16_t>(0x3c00 + i % 97);
-      if (operand.dims == Dims{Scalars::kCount})
-        std::fill_n(reinterpret_cast<double *>(memory.back().get()), int{Scalars::kCount}, 0.5);
-    }
-    Result<cpu::Run> prepared = cpu::prepare(call);
-    if (prepared)
-      run = std::move(*prepared);
-  }
-};
-
 /// Runs a call; reports its flops and the bytes it must move, per second.
 void measure(State &state, const Signature &signature) {
-  Prepared prepared(signature);
+  bench::PreparedCall prepared(signature);
   if (!prepared.run)
     return state.SkipWithError(check(prepared.call).c_str());
+  cpu::ThreadPool pool(threadCount());
+  prepared.lendScratch(pool);
   for (auto _ : state)
-    if (Status status = (*prepared.run)(cpu::Launch{prepared.addresses, 0, pool()}); !status.ok())
+    if (Status status = (*prepared.run)(cpu::Launch{prepared.addresses, 0, pool}); !status.ok())
       return state.SkipWithError(status.message().c_str());
   double count = static_cast<double>(state.iterations());
   state.counters["GFLOP/s"] = benchmark::Counter(flops(prepared.call) * count * 1e-9, benchmark::Counter::kIsRate);

@@ -2,83 +2,69 @@
 // `pool_bench PLAN.bin ...`. Chunks go to threads as they become free, in their order, as the pool deals them out; waking a
 // thread takes kWake. Memory that threads share is not simulated: it is of work that fits caches, as products' blocks do.
 #include "kernels/SignatureText.h"
-#include "kernels/cpu/CpuKernels.h"
-#include "kernels/cpu/Gemm.h"
 #include "runtime/plan/PlanFile.h"
+#include "tests/bench/PreparedCall.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <map>
-#include <memory>
+#include <numeric>
+#include <optional>
 #include <queue>
 
 namespace mt {
 namespace {
 
-using kernels::OperandType;
 using kernels::Signature;
 
 constexpr std::array<int, 7> kThreads = {2, 4, 8, 16, 32, 64, 128};
 constexpr double kWake = 5e-6; ///< seconds until a sleeping thread has begun
 constexpr int kTries = 3;
 
-/// A call's loops, of the fastest of several runs on one thread.
+/// A call's loops on one thread: seconds of each of their chunks, and of what is between the loops. Of several runs the
+/// least of each, since what else the machine does interrupts one chunk or another.
 struct Measured {
   std::vector<std::vector<double>> loops;
-  double seconds = 0; ///< of all, with what is between the loops
-};
+  double between = 0;
 
-/// A prepared call with operands of its own: floats small and not zero, integers zero, scalars as in a step.
-struct Operands {
-  std::vector<std::unique_ptr<std::byte, decltype(&std::free)>> memory;
-  std::vector<void *> addresses;
-
-  explicit Operands(const Signature &call) {
-    for (const OperandType &operand : call.operands) {
-      const size_t bytes = (operand.bytes() + 127) / 64 * 64;
-      memory.emplace_back(static_cast<std::byte *>(std::aligned_alloc(64, bytes)), &std::free);
-      std::memset(memory.back().get(), 0, bytes);
-      addresses.push_back(operand.present ? memory.back().get() : nullptr);
-      auto *floats = reinterpret_cast<float *>(memory.back().get());
-      auto *halves = reinterpret_cast<uint16_t *>(memory.back().get());
-      const int64_t elements = operand.present ? operand.elements() : 0;
-      for (int64_t i = 0; i < elements; ++i)
-        if (operand.type == kernels::DType::f32)
-          floats[i] = static_cast<float>(i % 97 + 1) * 0.01f;
-        else if (operand.type == kernels::DType::bf16)
-          halves[i] = static_cast<uint16_t>(0x3c00 + i % 97);
-      if (operand.dims == kernels::Dims{kernels::Scalars::kCount})
-        std::fill_n(reinterpret_cast<double *>(memory.back().get()), int{kernels::Scalars::kCount}, 0.5);
-    }
+  double seconds() const {
+    double sum = between;
+    for (const std::vector<double> &loop : loops)
+      sum = std::accumulate(loop.begin(), loop.end(), sum);
+    return sum;
+  }
+  void keepLeast(const Measured &other) {
+    between = std::min(between, other.between);
+    for (size_t loop = 0; loop < loops.size(); ++loop)
+      std::ranges::transform(loops[loop], other.loops[loop], loops[loop].begin(),
+                             [](double a, double b) { return std::min(a, b); });
   }
 };
 
 /// As a pool of so many threads would run it.
-Measured measure(Signature call, int threads) {
-  std::erase_if(call.operands, [](const OperandType &operand) { return operand.effect == kernels::Effect::scratch; });
-  if (const uint64_t bytes = kernels::workspaceBytes(call, kernels::Backend::cpu))
-    call.operands.push_back({kernels::DType::u8, {static_cast<int64_t>(bytes)}, kernels::Effect::scratch, true});
-  Result<kernels::cpu::Run> run = kernels::cpu::prepare(call);
-  Measured best;
-  if (!run)
-    return best;
-  Operands operands(call);
+Measured measure(const Signature &call, int threads) {
+  bench::PreparedCall prepared(call);
+  if (!prepared.run)
+    return {};
   kernels::cpu::ThreadPool pool(1);
+  prepared.lendScratch(pool);
+  std::optional<Measured> least;
   for (int i = 0; i < kTries; ++i) {
     Measured one;
     pool.record(&one.loops, threads);
     const auto begin = std::chrono::steady_clock::now();
-    if (!(*run)({.operands = operands.addresses, .accumulate = 0, .pool = pool}).ok())
+    if (!(*prepared.run)({.operands = prepared.addresses, .accumulate = 0, .pool = pool}).ok())
       return {};
-    one.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (i == 0 || one.seconds < best.seconds)
-      best = std::move(one);
+    one.between = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() - one.seconds();
+    if (least)
+      least->keepLeast(one);
+    else
+      least = std::move(one);
   }
-  return best;
+  return *least;
 }
 
 /// When a loop's last chunk ends: each goes to the thread that is free first.
@@ -98,25 +84,10 @@ double secondsOf(const std::vector<double> &chunks, int threads) {
 }
 
 double secondsOf(const Measured &measured, int threads) {
-  double seconds = measured.seconds;
-  for (const std::vector<double> &loop : measured.loops) {
-    for (const double chunk : loop)
-      seconds -= chunk;
+  double seconds = measured.between;
+  for (const std::vector<double> &loop : measured.loops)
     seconds += secondsOf(loop, threads);
-  }
   return seconds;
-}
-
-/// Blocks on units for bf16 are cut for some sizes of pools, others are the same for all: which of them one of so many has.
-size_t cutFor(int threads) { return kernels::cpu::hasBf16Units() ? kernels::cpu::GemmBlocks::poolFor(threads) : 0; }
-
-/// A call as each of those sizes of pools would run it.
-std::vector<Measured> measure(const Signature &call) {
-  std::vector<Measured> all;
-  for (const int threads : kThreads)
-    if (cutFor(threads) == all.size())
-      all.push_back(measure(call, threads));
-  return all;
 }
 
 bool isProduct(const Signature &call) {
@@ -134,14 +105,17 @@ Status simulate(const std::string &path) {
     std::string text;
     double runs;
     bool isProduct;
-    std::vector<Measured> measured; ///< by cutFor()
+    std::map<int, Measured> measured; ///< by the threads of a pool
 
-    double one() const { return runs * measured.front().seconds; }
-    double of(int threads) const { return runs * secondsOf(measured[cutFor(threads)], threads); }
+    double one() const { return runs * measured.begin()->second.seconds(); }
+    double of(int threads) const { return runs * secondsOf(measured.at(threads), threads); }
   };
   std::vector<Row> rows;
-  for (const auto &[text, call] : calls)
-    rows.push_back({text, call.second, isProduct(call.first), measure(call.first)});
+  for (const auto &[text, call] : calls) {
+    rows.push_back({text, call.second, isProduct(call.first), {}});
+    for (const int threads : kThreads)
+      rows.back().measured.emplace(threads, measure(call.first, threads));
+  }
   std::ranges::sort(rows, std::greater(), &Row::one);
   fmt::print("{}: efficiency of pools, from chunks timed on one thread\n{:>9} {:>7}", path, "ms a step", "chunks");
   for (const int threads : kThreads)
@@ -161,7 +135,7 @@ Status simulate(const std::string &path) {
       if (productsOnly || row.one() < 0.005 * all)
         continue;
       size_t chunks = 0;
-      for (const std::vector<double> &loop : row.measured.front().loops)
+      for (const std::vector<double> &loop : row.measured.begin()->second.loops)
         chunks = std::max(chunks, loop.size());
       line(row.text, row.one(), fmt::format("{}", chunks), [&](int threads) { return row.of(threads); });
     }

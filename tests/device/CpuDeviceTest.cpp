@@ -234,14 +234,22 @@ TEST(MemoryCheck, RefusesWithBothNumbersAndTheRemedy) {
 }
 
 TEST(ThreadPool, GivesEveryThreadItsPartOfWhatIsLent) {
-  constexpr size_t kEach = 4096;
+  constexpr size_t kEach = 4096, kShared = 8192;
   constexpr int kThreads = 3, kCallers = 2;
-  alignas(64) static std::byte lent[kEach * (kThreads - 1 + kCallers)];
+  constexpr size_t kParts = kEach * (kThreads - 1 + kCallers);
+  alignas(64) static std::byte lent[kParts + kCallers * kShared];
   kernels::cpu::ThreadPool pool(kThreads);
-  pool.lendScratch(lent, kEach, kCallers);
+  pool.lendScratch(lent, kEach, kCallers, kShared);
   std::mutex mutex;
   std::map<std::thread::id, std::byte *> parts;
+  std::set<std::byte *> shared;
   auto loop = [&] {
+    std::byte *ofLoop = pool.sharedScratch(kShared);
+    {
+      std::lock_guard lock(mutex);
+      shared.insert(ofLoop);
+    }
+    EXPECT_EQ(pool.sharedScratch(kShared), ofLoop);
     pool.parallelFor(200, [&](int64_t) {
       std::byte *part = kernels::cpu::ThreadPool::scratch(kEach);
       std::lock_guard lock(mutex);
@@ -255,13 +263,14 @@ TEST(ThreadPool, GivesEveryThreadItsPartOfWhatIsLent) {
   std::set<std::byte *> distinct;
   for (const auto &[thread, part] : parts) {
     EXPECT_GE(part, lent);
-    EXPECT_LT(part, lent + sizeof(lent));
+    EXPECT_LT(part, lent + kParts);
     EXPECT_EQ((part - lent) % kEach, 0u);
     distinct.insert(part);
   }
   EXPECT_EQ(distinct.size(), parts.size());
-  std::byte *larger = kernels::cpu::ThreadPool::scratch(kEach + 1);
-  EXPECT_TRUE(larger < lent || larger >= lent + sizeof(lent));
+  EXPECT_EQ(shared, (std::set<std::byte *>{lent + kParts, lent + kParts + kShared}));
+  for (std::byte *larger : {kernels::cpu::ThreadPool::scratch(kEach + 1), pool.sharedScratch(kShared + 1)})
+    EXPECT_TRUE(larger < lent || larger >= lent + sizeof(lent));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

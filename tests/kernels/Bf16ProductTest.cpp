@@ -1,14 +1,18 @@
 // Products on the processor's units for bf16 against sums in 64 bits: shapes that divide by nothing, parts of the
-// summed dimension, operands stored either way, apart, in pieces and not at lines of the cache, and all that may become
-// of the sums.
+// summed dimension, operands stored either way, apart, in pieces and not at lines of the cache, laid out on the way and
+// before, and all that may become of the sums.
 #include "kernels/cpu/Bf16Product.h"
+#include "kernels/cpu/GemmStored.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace mt::kernels::cpu {
@@ -45,24 +49,71 @@ struct Result {
   double at(size_t i) const { return static_cast<double>(type == DType::f32 ? wide[i] : widen(narrow[i])); }
 };
 
-/// How stored rows of a side lie, and at which of their elements it begins.
-struct Lying {
-  Pieces pieces = {};
-  int64_t begins = 0;
-  int64_t at(int64_t row, int64_t line, int64_t element) const { return row * line + pieces.at(begins + element); }
-};
-
 struct Case {
   Gemm gemm;
   Bf16Result what;
   bool isAligned;
-  Lying a = {}, b = {};
+  Pieces a = {}, b = {}; ///< of stored rows
+  /// Of sides that are laid out before blocks of so many rows and columns, of parts of the depth, are multiplied.
+  bool sharesA = false, sharesB = false;
+  int64_t rows = 0, columns = 0, parts = 1;
 };
+
+using Buffer = std::unique_ptr<std::byte, decltype(&std::free)>;
+Buffer aligned(uint64_t bytes) {
+  Buffer made(static_cast<std::byte *>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free);
+  std::fill_n(made.get(), bytes + 64, std::byte(0xff)); // NaN, all of them
+  return made;
+}
+
+/// All blocks of the product, of sides that are shared or not.
+void multiplyBlocks(const Case &c, const Bf16 *a, const Bf16 *b, const Bf16Result &what, std::byte *scratch) {
+  const Gemm &g = c.gemm;
+  const Chunks depth(g.k, c.parts, 64);
+  const auto size = static_cast<int64_t>(byteSize(what.type));
+  auto bytes = [&](int64_t across) { return static_cast<uint64_t>(Packed::elements(across, g.k)) * sizeof(Bf16); };
+  const Buffer ofA = aligned(bytes(g.m)), ofB = aligned(bytes(g.n));
+  std::optional<SharedSide> sharedA, sharedB;
+  auto share = [&](std::optional<SharedSide> &side, const Buffer &to, int64_t across, bool inPairs, const Bf16 *from,
+                   int64_t line, bool depthByDepth) {
+    side.emplace(across, depth, inPairs, reinterpret_cast<Bf16 *>(to.get()));
+    for (int64_t chunk = side->chunks(); chunk-- > 0;)
+      side->pack(chunk, from, line, depthByDepth);
+    for (uint64_t i = bytes(across); i < bytes(across) + 64; ++i)
+      ASSERT_EQ(to.get()[i], std::byte(0xff)) << "behind what is shared";
+  };
+  if (c.sharesA)
+    share(sharedA, ofA, g.m, packsInPairs(g, bf16Units()), a, g.lda, g.transposeA);
+  if (c.sharesB)
+    share(sharedB, ofB, g.n, true, b, g.ldb, !g.transposeB);
+  for (int64_t part = 0; part < depth.count; ++part)
+    for (int64_t row = 0; row < g.m; row += c.rows)
+      for (int64_t column = 0; column < g.n; column += c.columns) {
+        Gemm block = g;
+        const int64_t begin = depth.begin(part), place = row * g.ldc + column;
+        block.m = std::min(c.rows, g.m - row), block.n = std::min(c.columns, g.n - column),
+        block.k = depth.end(part) - begin;
+        Bf16Result of = what;
+        of.c = static_cast<std::byte *>(what.c) + place * size, of.adds = what.adds || part > 0;
+        of.bias = what.bias ? static_cast<const std::byte *>(what.bias) +
+                                  column * static_cast<int64_t>(byteSize(what.biasType))
+                            : nullptr;
+        of.addend = what.addend ? static_cast<const std::byte *>(what.addend) + place * size : nullptr;
+        const Bf16Side left = sharedA ? Bf16Side(*sharedA, row, begin)
+                                      : Bf16Side(a + (g.transposeA ? begin * g.lda + row : row * g.lda + begin)),
+                       right = sharedB ? Bf16Side(*sharedB, column, begin)
+                                       : Bf16Side(b + (g.transposeB ? column * g.ldb + begin : begin * g.ldb + column));
+        multiplyByUnits(block, left, right, of, scratch);
+      }
+}
 
 void expectProduct(const Case &c, std::mt19937 &random) {
   const Gemm &g = c.gemm;
-  const Matrix a(c.a.at(g.transposeA ? g.k : g.m, g.lda, g.transposeA ? g.m : g.k), c.isAligned, random),
-      b(c.b.at(g.transposeB ? g.n : g.k, g.ldb, g.transposeB ? g.k : g.n), c.isAligned, random);
+  auto lies = [](const Pieces &pieces, int64_t row, int64_t line, int64_t element) {
+    return row * line + pieces.at(element);
+  };
+  const Matrix a(lies(c.a, g.transposeA ? g.k : g.m, g.lda, g.transposeA ? g.m : g.k), c.isAligned, random),
+      b(lies(c.b, g.transposeB ? g.n : g.k, g.ldb, g.transposeB ? g.k : g.n), c.isAligned, random);
   Result result(c.what.type, g.m * g.ldc, random), bias(c.what.biasType, g.n, random),
       addend(c.what.type, g.m * g.ldc, random);
   const Result before = result;
@@ -70,10 +121,13 @@ void expectProduct(const Case &c, std::mt19937 &random) {
   what.c = result.data(), what.bias = c.what.bias ? bias.data() : nullptr,
   what.addend = c.what.addend ? addend.data() : nullptr;
   const auto bytes = bf16Scratch(g.m, g.n, g.k, what.keepsSums());
-  std::unique_ptr<std::byte, decltype(&std::free)> scratch(
-      static_cast<std::byte *>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free);
-  std::fill_n(scratch.get(), bytes + 64, std::byte(0xff)); // NaN, all of them
-  multiplyByUnits(g, {a.data(), c.a.pieces, c.a.begins}, {b.data(), c.b.pieces, c.b.begins}, what, scratch.get());
+  const Buffer scratch = aligned(bytes);
+  if (c.sharesA || c.sharesB)
+    multiplyBlocks(c, a.data(), b.data(), what, scratch.get());
+  else
+    multiplyByUnits(g, {a.data(), c.a}, {b.data(), c.b}, what, scratch.get());
+  if (testing::Test::HasFatalFailure())
+    return;
   for (size_t i = bytes; i < bytes + 64; ++i)
     ASSERT_EQ(scratch.get()[i], std::byte(0xff)) << "behind the scratch";
   for (int64_t i = 0; i < g.m; ++i)
@@ -85,8 +139,8 @@ void expectProduct(const Case &c, std::mt19937 &random) {
       }
       double sum = 0;
       for (int64_t k = 0; k < g.k; ++k)
-        sum += a.at(g.transposeA ? c.a.at(k, g.lda, i) : c.a.at(i, g.lda, k)) *
-               b.at(g.transposeB ? c.b.at(j, g.ldb, k) : c.b.at(k, g.ldb, j));
+        sum += a.at(g.transposeA ? lies(c.a, k, g.lda, i) : lies(c.a, i, g.lda, k)) *
+               b.at(g.transposeB ? lies(c.b, j, g.ldb, k) : lies(c.b, k, g.ldb, j));
       sum = sum * static_cast<double>(what.alpha) + (what.bias ? bias.at(static_cast<size_t>(j)) : 0) +
             (what.adds ? before.at(place) : 0) + (what.addend ? addend.at(place) : 0);
       const double rounded = what.type == DType::bf16 ? std::abs(sum) * 0x1p-8 : 0;
@@ -116,8 +170,7 @@ TEST(Bf16Product, MultipliesWhateverTheShape) {
                                            std::tuple(&c.b, &g.ldb, g.transposeB ? g.n : g.k, true)})
       if (mayBe && random() % 3 == 0) { // rows of pieces, all rows of a piece before those of the next
         *line = pick(100);
-        side->pieces = {*line, rows * *line + apart()};
-        side->begins = upTo(2 * *line) - 1;
+        *side = {*line, rows * *line + apart(), upTo(2 * *line) - 1};
       }
     static constexpr float kAny = 0; // replaced by a row
     c.what = {.c = nullptr,
@@ -127,10 +180,51 @@ TEST(Bf16Product, MultipliesWhateverTheShape) {
               .bias = random() % 3 == 0 ? &kAny : nullptr,
               .biasType = random() % 2 == 0 ? DType::f32 : DType::bf16,
               .addend = random() % 3 == 0 ? &kAny : nullptr};
+    if (c.a.size == 0 && c.b.size == 0) {
+      c.sharesA = random() % 2 == 0, c.sharesB = random() % 2 == 0;
+      c.rows = 32 * upTo(ceilDivide(g.m, 32)), c.columns = 32 * upTo(ceilDivide(g.n, 32));
+      if (c.what.keepsSums() && !c.what.bias && !c.what.addend)
+        c.parts = upTo(ceilDivide(g.k, 64));
+    }
     expectProduct(c, random);
     if (HasFatalFailure())
       return;
   }
+}
+
+/// Pools of other sizes cut other blocks, and lay sides out for all of them: no bit depends on it.
+TEST(Bf16Product, IsTheSameOnEveryPool) {
+  if (!hasBf16Units())
+    GTEST_SKIP() << "this processor has no units for bf16";
+  std::mt19937 random(2);
+  bool shares = false;
+  for (const auto &[gemm, parts] : {std::pair(Gemm{false, true, 510, 777, 640, 640, 640, 777}, 1),
+                                    {Gemm{true, false, 333, 500, 1100, 340, 500, 500}, 3},
+                                    {Gemm{false, false, 200, 400, 2000, 2000, 400, 400}, 1}}) {
+    const Chunks depth(gemm.k, parts, 64);
+    const Matrix a((gemm.transposeA ? gemm.k : gemm.m) * gemm.lda, true, random),
+        b((gemm.transposeB ? gemm.n : gemm.k) * gemm.ldb, true, random);
+    const StoredProduct product(gemm, 1, {DType::bf16, DType::bf16, DType::f32}, 1, depth);
+    bool isShared = false;
+    std::vector<float> first, sums(static_cast<size_t>(gemm.m * gemm.n * (depth.count - 1)));
+    for (const int threads : {1, 2, 7, 32, 100}) {
+      ThreadPool pool(1);
+      std::vector<std::vector<double>> loops;
+      pool.record(&loops, threads);
+      std::vector<float> c(static_cast<size_t>(gemm.m * gemm.n), std::numeric_limits<float>::quiet_NaN());
+      product.multiplyOver(
+          pool, {.a = {a.data(), DType::bf16}, .b = {b.data(), DType::bf16}, .c = {c.data()}, .sums = sums.data()});
+      first = first.empty() ? c : first;
+      ASSERT_EQ(c, first) << threads << " threads";
+      const GemmBlocks cut(gemm, bf16Units(), 1, depth, GemmBlocks::kPools[GemmBlocks::poolFor(threads)].threads);
+      EXPECT_TRUE(threads > Scratch::kSharers || (!cut.sharesA && !cut.sharesB));
+      isShared |= cut.sharesA || cut.sharesB;
+    }
+    shares |= isShared;
+    EXPECT_EQ(product.scratch().shared > 0, isShared);
+    EXPECT_LE(product.scratch().shared, GemmBlocks::kMostShared);
+  }
+  EXPECT_EQ(shares, bf16Units() == Units::tiles);
 }
 
 } // namespace

@@ -23,15 +23,18 @@ const Backend kBackend = Backend::cpu;
 Result<Execute> prepareCall(const Signature &call, int threads) {
   MT_ASSIGN(cpu::Run run, cpu::prepare(call));
   return Execute([run = std::move(run), threads](std::span<void *const> operands, uint64_t accumulate) {
-    size_t each = (run.scratch().own + 63) / 64 * 64;
+    const cpu::Scratch scratch = run.scratch();
+    const size_t each = (scratch.own + 63) / 64 * 64, shared = (scratch.shared + 63) / 64 * 64;
     std::unique_ptr<std::byte, decltype(&std::free)> lent(
-        static_cast<std::byte *>(std::aligned_alloc(64, std::max<size_t>(64, each * static_cast<size_t>(threads)))),
+        static_cast<std::byte *>(
+            std::aligned_alloc(64, std::max<size_t>(64, each * static_cast<size_t>(threads) + shared))),
         &std::free);
     cpu::ThreadPool pool(threads);
-    pool.lendScratch(lent.get(), each, 1);
+    pool.lendScratch(lent.get(), each, 1, threads > cpu::Scratch::kSharers ? shared : 0);
     int before = alignedBuffers;
     Status status = run({.operands = operands, .accumulate = accumulate, .pool = pool});
-    EXPECT_EQ(alignedBuffers, before) << "a thread took more scratch than the " << each << " bytes that the call says";
+    EXPECT_EQ(alignedBuffers, before) << "a thread took more scratch than the " << each
+                                      << " bytes, or all more than the " << shared << ", that the call says";
     return status;
   });
 }

@@ -37,18 +37,19 @@ Result<HostScratch> hostScratch(const plan::Plan &plan, int threads, bool gpu) {
   for (const auto &[signature, kernel] : cache)
     most = most.either(kernel->scratch());
   auto streams = static_cast<int>(runs.streams.size());
+  const auto whole = [](uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
   return HostScratch{.threads = std::max(threads, 1) - 1 + streams,
                      .streams = streams,
-                     .own = (most.own + kPage - 1) / kPage * kPage,
-                     .library = most.library};
+                     .own = whole(most.own),
+                     .library = most.library,
+                     .shared = threads > kernels::cpu::Scratch::kSharers ? whole(most.shared) : 0};
 }
 
 Status lendScratch(const HostScratch &scratch, kernels::cpu::ThreadPool &pool, std::optional<host::Arena> &arena) {
-  if (scratch.threads == 0 || scratch.own == 0)
+  if (scratch.lent() == 0)
     return {};
-  MT_ASSIGN(host::Arena made, host::Arena::reserve(static_cast<uint64_t>(scratch.threads) * scratch.own,
-                                                   "scratch of kernels", true));
-  pool.lendScratch(made.data(), scratch.own, scratch.streams);
+  MT_ASSIGN(host::Arena made, host::Arena::reserve(scratch.lent(), "scratch of kernels", true));
+  pool.lendScratch(made.data(), scratch.own, scratch.streams, scratch.shared);
   arena.emplace(std::move(made));
   return {};
 }
