@@ -25,7 +25,7 @@ struct Chunks {
 };
 
 /// Rows of a normalization whose parameter gradients are summed apart.
-constexpr Chunks normChunks(int64_t rows) { return {rows, 128, 32}; }
+constexpr Chunks normChunks(int64_t rows) { return {rows, 128, 16}; }
 /// Elements of a squared error that are summed apart.
 constexpr Chunks lossChunks(int64_t elements) { return {elements, 256, 512}; }
 /// Elements of a squared norm that are summed apart, and how, on every device: it decides how much is clipped, and an

@@ -1,8 +1,8 @@
 // attention_grad: blocks of keys against blocks of queries, probabilities recomputed from the logsumexp (Dao, arXiv
 // 2307.08691, algorithm 2). Keys and queries of a group of heads are cut into as many stripes each, and in every round
 // each stripe of keys meets another one of queries: no two tasks of a round add to the same gradient, and the order of
-// sums is that of the rounds. Where there are enough groups a thread
-// has all stripes of one, in that order. What is not f32 is widened for a task, but where units of the processor
+// sums is that of the rounds. Where that takes no longer, a thread
+// has all stripes of one group, in that order. What is not f32 is widened for a task, but where units of the processor
 // multiply bf16, and gradients are summed in f32 and rounded once. Where keys are few, or a bias wants its gradient, a
 // task has all stripes of its group.
 #include "kernels/cpu/AttentionGrad.h"

@@ -64,7 +64,7 @@ PanelUnits::~PanelUnits() {
 
 /// Rows that are stored by depth need not be turned for vectors.
 Packed PanelUnits::packLeft(const Panel &panel, Bf16 *to) const {
-  const bool inPairs = panel.depthByDepth && units == Units::vectors;
+  const bool inPairs = packsLeftInPairs(panel.depthByDepth, units);
   packAll(panel, inPairs, to);
   return {to, padded(panel.depth), inPairs};
 }

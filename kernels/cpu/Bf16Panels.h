@@ -32,6 +32,9 @@ struct Pieces {
   Pieces from(int64_t element) const { return {size, jump, first + element}; }
 };
 
+/// Whether a left side is packed in pairs: for vectors, rows that are stored by depth need not be turned.
+constexpr bool packsLeftInPairs(bool depthByDepth, Units units) { return depthByDepth && units == Units::vectors; }
+
 /// What a side of a product is packed from: `across` rows of A, or columns of B, by `depth` of the summed dimension.
 struct Panel {
   const Bf16 *data;

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kLine = 64; ///< bytes, of the cache
 
-/// Parts that stay in the caches, in elements: on tiles columns of B by pairs in the first and what is packed of both in
-/// the second; vectors read both from the second.
+/// Parts of a product that stay in the caches, those of the depth its steps, in elements: on tiles columns of B by
+/// pairs in the first and what is packed of both in the second; vectors read both from the second.
 struct Parts {
   int64_t deepest, tall, ofB;
   static constexpr Parts of(Units units) {
@@ -77,14 +77,11 @@ MT_VECTORS_INLINE void finish(const float *sums, int64_t rows, int64_t columns, 
 class Multiplication {
 public:
   MT_TILES Multiplication(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result,
-                          std::byte *scratch)
+                          int64_t deepest, std::byte *scratch)
       : gemm(gemm), a(a), b(b), result(result), onTiles(units == Units::tiles), inPlace(result.keepsSums()),
         isDirect(liesForUnits(gemm, units) && !a.shared && a.pieces.size == 0 &&
                  (!onTiles || reinterpret_cast<uintptr_t>(a.data + a.pieces.first) % kLine == 0)),
-        deep(a.shared   ? a.shared->partDepth()
-             : b.shared ? b.shared->partDepth()
-                        : parts.depth(gemm.k)),
-        wide(parts.width(gemm.n, deep)) {
+        deep(parts.depth(deepest)), wide(parts.width(gemm.n, deep)) {
     right = reinterpret_cast<Bf16 *>(scratch), left = right + wide * deep;
     sums = reinterpret_cast<float *>(left + std::min(padded(gemm.m), parts.tall) * deep);
   }
@@ -127,7 +124,7 @@ private:
     const int64_t rows = std::min(parts.tall, gemm.m - row), columns = std::min(wide, gemm.n - column);
     const Panel ofA = panelOf(a, gemm.lda, gemm.transposeA, row, rows),
                 ofB = panelOf(b, gemm.ldb, !gemm.transposeB, column, columns);
-    const bool inPairs = packsInPairs(gemm, units);
+    const bool inPairs = packsLeftInPairs(gemm.transposeA, units);
     const int64_t whole = isDirect ? rows / kPair * kPair : 0; // rows
     if (whole < rows && !a.shared)
       pack(ofA, whole, padded(rows), inPairs, left + whole * tiles * kPair);
@@ -146,7 +143,8 @@ private:
     }
   }
 
-  /// While the square at (i, j) of a part is multiplied: those of the first rows share the columns of B behind j.
+  /// While the square at (i, j) of a part is multiplied: those of the same columns share the columns of B behind j,
+  /// where the first rows are to pack them, or they are packed already.
   MT_TILES_INLINE Ahead aheadOf(const Panel &ofB, const Bf16 *packed, int64_t rows, int64_t i, int64_t j) const {
     Ahead ahead = {};
     if ((row == 0 || b.shared) && j + kPair < ofB.across) {
@@ -221,8 +219,6 @@ void SharedSide::pack(int64_t chunk, const Bf16 *data, int64_t line, bool depthB
   packChunk(panel, row, inPairs, to + begin * padded(across) + row * padded(size));
 }
 
-bool packsInPairs(const Gemm &gemm, Units units) { return gemm.transposeA && units == Units::vectors; }
-
 bool liesForUnits(const Gemm &gemm, Units units) {
   constexpr int64_t kSets = 8192;
   const int64_t bytes = gemm.lda * static_cast<int64_t>(sizeof(Bf16));
@@ -238,9 +234,9 @@ uint64_t bf16Scratch(int64_t m, int64_t n, int64_t k, bool cKeepsSums) {
   return static_cast<uint64_t>(left + right) * sizeof(Bf16) + static_cast<uint64_t>(sums) * sizeof(float);
 }
 
-void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result,
+void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result, int64_t depth,
                      std::byte *scratch) {
-  Multiplication(gemm, a, b, result, scratch)();
+  Multiplication(gemm, a, b, result, depth, scratch)();
 }
 
 } // namespace mt::kernels::cpu
@@ -253,10 +249,9 @@ SharedSide::SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to)
     : across(across), depth(depth), deep(kPanel), inPairs(inPairs), to(to) {}
 int64_t SharedSide::chunks() const { return 0; }
 void SharedSide::pack(int64_t, const Bf16 *, int64_t, bool) const {}
-bool packsInPairs(const Gemm &, Units) { return false; }
 bool liesForUnits(const Gemm &, Units) { return false; }
 uint64_t bf16Scratch(int64_t, int64_t, int64_t, bool) { return 0; }
-void multiplyByUnits(const Gemm &, const Bf16Side &, const Bf16Side &, const Bf16Result &, std::byte *) {}
+void multiplyByUnits(const Gemm &, const Bf16Side &, const Bf16Side &, const Bf16Result &, int64_t, std::byte *) {}
 
 } // namespace mt::kernels::cpu
 #endif

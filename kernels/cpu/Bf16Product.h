@@ -13,8 +13,6 @@
 
 namespace mt::kernels::cpu {
 
-/// Whether rows of A are laid out in pairs, for lack of need to turn them.
-bool packsInPairs(const Gemm &gemm, Units units);
 /// Whether A is read where it lies. On tiles if it also begins with a line of the cache: of whole lines, and not all in
 /// few of the sets of a cache. What does not is packed for every few columns of C.
 bool liesForUnits(const Gemm &gemm, Units units);
@@ -33,10 +31,10 @@ struct Bf16Result {
 };
 
 /// A side of a product, rows of A or columns of B, that is laid out once for all blocks of it, before they are
-/// multiplied: for each part of the depth that stays in the caches all strips, one part after another.
+/// multiplied: for each step of the depth all strips, one step after another.
 class SharedSide {
 public:
-  /// `across` by `depth`, whose parts are summed apart, at multiples of 32; `to`, aligned to 64: Packed::elements().
+  /// `across` by `depth`, whose parts, at multiples of 32, are summed apart; `to`, aligned to 64: Packed::elements().
   SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to);
 
   /// Pieces that are laid out one by one, in any order.
@@ -44,8 +42,7 @@ public:
   /// From stored rows `line` apart.
   void pack(int64_t chunk, const Bf16 *data, int64_t line, bool depthByDepth) const;
 
-  int64_t partDepth() const { return deep; }
-  /// The strips from there on, multiples of 32, of a part of such a depth.
+  /// The strips from there on, a multiple of 32, of the step that begins there and is so deep.
   const Bf16 *at(int64_t row, int64_t begin, int64_t size) const {
     return to + begin * padded(across) + row * padded(size);
   }
@@ -53,7 +50,7 @@ public:
 private:
   int64_t across;
   Chunks depth;
-  int64_t deep; ///< of a part that stays in the caches, but the last
+  int64_t deep; ///< a step, but the last of a part
   bool inPairs;
   Bf16 *to;
 
@@ -71,9 +68,10 @@ struct Bf16Side {
   Bf16Side(const SharedSide &shared, int64_t across, int64_t depth) : shared(&shared), across(across), depth(depth) {}
 };
 
-/// Each element of C is summed in f32 in the order of k, by pairs, whatever m and n are; subnormal numbers count as zero,
-/// as the units have it. Only where hasBf16Units(). `scratch`: bf16Scratch() bytes, aligned to 64.
-void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result,
+/// Each element of C is summed in f32 in the order of k, by pairs, whatever m and n are; subnormal numbers count as
+/// zero, as the units have it. Only where hasBf16Units(). `depth`: of the deepest part that is summed apart, which
+/// decides how deep the steps are of all. `scratch`: bf16Scratch() bytes of that depth, aligned to 64.
+void multiplyByUnits(const Gemm &gemm, const Bf16Side &a, const Bf16Side &b, const Bf16Result &result, int64_t depth,
                      std::byte *scratch);
 /// Does for every product of no more rows, columns and depth.
 uint64_t bf16Scratch(int64_t m, int64_t n, int64_t k, bool cKeepsSums);

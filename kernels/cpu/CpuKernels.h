@@ -27,7 +27,7 @@ struct Launch {
 /// A prepared call.
 class Run {
 public:
-  /// `kernel` is called with a Launch. It says by scratch() what each thread takes, unless it takes none.
+  /// `kernel` is called with a Launch. It says by scratch() what it takes, unless that is nothing.
   template <typename Kernel>
     requires(!std::is_same_v<std::remove_cvref_t<Kernel>, Run>)
   explicit Run(Kernel kernel) {
@@ -39,7 +39,7 @@ public:
   /// May be called by several threads at once. An error means that results are undefined (an index out of range, a
   /// gradient that is not finite); its message does not name the call: the caller knows where it came from.
   Status operator()(const Launch &launch) const { return body(launch); }
-  /// What each thread that works on the call takes at most.
+  /// At most.
   Scratch scratch() const { return taken; }
 
 private:

@@ -88,7 +88,7 @@ template <typename T> struct FactorProduct {
   void multiply(Gemm gemm, const Factor<T> &a, const Factor<T> &b, bool adds, float *c, float *behind) const {
     gemm.lda = a.line, gemm.ldb = b.line;
     if constexpr (std::is_same_v<T, Bf16>)
-      multiplyByUnits(gemm, {a.data, a.pieces}, {b.data, b.pieces}, {.c = c, .adds = adds},
+      multiplyByUnits(gemm, {a.data, a.pieces}, {b.data, b.pieces}, {.c = c, .adds = adds}, gemm.k,
                       reinterpret_cast<std::byte *>(behind - packing()));
     else
       cpu::multiply(gemm, 1, a.data, b.data, adds ? 1 : 0, c);

@@ -9,8 +9,6 @@
 #include "kernels/cpu/ThreadPool.h"
 #include "runtime/base/Status.h"
 
-#include <optional>
-
 namespace mt::kernels::cpu {
 
 /// C [m, n] = alpha * op(A) [m, k] * op(B) [k, n] + beta * C; op transposes what is stored the other way round. Leading
@@ -46,9 +44,9 @@ struct GemmBlocks {
   static constexpr Pool kPools[] = {{2, 0.45}, {8, 0.3}, {32, 0.15}, {128, 0.1}};
   /// Which of them stands for one of so many threads.
   static size_t poolFor(int64_t threads);
-  /// Of a product that is computed `batches` times in one loop, for pools of any size or of `threads` alone.
+  /// Of a product that is computed `batches` times in one loop, for pools of any size.
   GemmBlocks(const Gemm &gemm, int64_t batches, Chunks depth);
-  /// The same on units for bf16, for a pool of `threads`.
+  /// On units for bf16, for a pool of `threads`.
   GemmBlocks(const Gemm &gemm, Units units, int64_t batches, Chunks depth, int64_t threads);
   int64_t count() const { return down * across * depth.count; }
   /// What the sides that are shared take, and may at most: what a last cache of a machine for many threads holds.

@@ -50,7 +50,7 @@ struct StoredProduct::SharedSides {
       return;
     auto *to = reinterpret_cast<Bf16 *>(pool.sharedScratch(cut.sharedBytes(gemm)));
     if (cut.sharesA)
-      a.emplace(gemm.m, cut.depth, packsInPairs(gemm, bf16Units()), to);
+      a.emplace(gemm.m, cut.depth, packsLeftInPairs(gemm.transposeA, bf16Units()), to);
     if (cut.sharesB)
       b.emplace(gemm.n, cut.depth, true, to + (a ? Packed::elements(gemm.m, gemm.k) : 0));
   }
@@ -140,10 +140,10 @@ void StoredProduct::multiplyOnUnits(const GemmBlocks &cut, const Block &at, cons
     const Stored begin = stored.at(byDepth ? at.begin * line + across : across * line + at.begin);
     return laidOut ? Bf16Side(*laidOut, across, at.begin) : Bf16Side(static_cast<const Bf16 *>(begin.data));
   };
-  multiplyByUnits(
-      part, side(shared.a, of.a, gemm.lda, gemm.transposeA, at.row),
-      side(shared.b, of.b, gemm.ldb, !gemm.transposeB, at.column), result,
-      ThreadPool::scratch(bf16Scratch(part.m, part.n, std::min(cut.depth.size, gemm.k), result.keepsSums())));
+  const int64_t depth = std::min(cut.depth.size, gemm.k);
+  multiplyByUnits(part, side(shared.a, of.a, gemm.lda, gemm.transposeA, at.row),
+                  side(shared.b, of.b, gemm.ldb, !gemm.transposeB, at.column), result, depth,
+                  ThreadPool::scratch(bf16Scratch(part.m, part.n, depth, result.keepsSums())));
 }
 
 void StoredProduct::multiplyWidened(const Block &at, Stored a, Stored b, StoredResult c, Stored bias,

@@ -116,10 +116,10 @@ void ThreadPool::runRecorded(int64_t chunks, Function function, const void *cont
 }
 
 void ThreadPool::run(int64_t chunks, Function function, const void *context) {
+  takeLent();
   if (recorded)
     return runRecorded(chunks, function, context);
   Loop loop{function, context, chunks};
-  takeLent();
   if (chunks <= 1 || workers.empty())
     return loop.work();
   {

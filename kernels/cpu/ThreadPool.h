@@ -1,6 +1,6 @@
 // The threads that kernels share: a loop over chunks whose number never depends on the number of threads, so that
 // results do not either. Several streams may call it at once; every caller works on its own loop. Not a task graph:
-// loops do not nest. One scratch buffer a thread, which the pool's owner may lend.
+// loops do not nest. One scratch buffer a thread, and one that a caller's loops share, which the pool's owner may lend.
 #ifndef MT_KERNELS_CPU_THREADPOOL_H
 #define MT_KERNELS_CPU_THREADPOOL_H
 

@@ -7,9 +7,7 @@
 #include "runtime/host/Arena.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace mt::bench {

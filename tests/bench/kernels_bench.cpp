@@ -27,7 +27,7 @@ OperandType none() { return {DType::f32, {}, Effect::read, false}; }
 void measure(State &state, const Signature &signature) {
   bench::PreparedCall prepared(signature);
   if (!prepared.run)
-    return state.SkipWithError(check(prepared.call).c_str());
+    return state.SkipWithError("no such call on the CPU, or no memory for it");
   cpu::ThreadPool pool(threadCount());
   prepared.lendScratch(pool);
   for (auto _ : state)

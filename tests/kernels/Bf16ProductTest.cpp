@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -83,7 +84,7 @@ void multiplyBlocks(const Case &c, const Bf16 *a, const Bf16 *b, const Bf16Resul
       ASSERT_EQ(to.get()[i], std::byte(0xff)) << "behind what is shared";
   };
   if (c.sharesA)
-    share(sharedA, ofA, g.m, packsInPairs(g, bf16Units()), a, g.lda, g.transposeA);
+    share(sharedA, ofA, g.m, packsLeftInPairs(g.transposeA, bf16Units()), a, g.lda, g.transposeA);
   if (c.sharesB)
     share(sharedB, ofB, g.n, true, b, g.ldb, !g.transposeB);
   for (int64_t part = 0; part < depth.count; ++part)
@@ -103,7 +104,7 @@ void multiplyBlocks(const Case &c, const Bf16 *a, const Bf16 *b, const Bf16Resul
                                       : Bf16Side(a + (g.transposeA ? begin * g.lda + row : row * g.lda + begin)),
                        right = sharedB ? Bf16Side(*sharedB, column, begin)
                                        : Bf16Side(b + (g.transposeB ? column * g.ldb + begin : begin * g.ldb + column));
-        multiplyByUnits(block, left, right, of, scratch);
+        multiplyByUnits(block, left, right, of, std::min(depth.size, g.k), scratch);
       }
 }
 
@@ -125,7 +126,7 @@ void expectProduct(const Case &c, std::mt19937 &random) {
   if (c.sharesA || c.sharesB)
     multiplyBlocks(c, a.data(), b.data(), what, scratch.get());
   else
-    multiplyByUnits(g, {a.data(), c.a}, {b.data(), c.b}, what, scratch.get());
+    multiplyByUnits(g, {a.data(), c.a}, {b.data(), c.b}, what, g.k, scratch.get());
   if (testing::Test::HasFatalFailure())
     return;
   for (size_t i = bytes; i < bytes + 64; ++i)
@@ -196,26 +197,48 @@ TEST(Bf16Product, MultipliesWhateverTheShape) {
 TEST(Bf16Product, IsTheSameOnEveryPool) {
   if (!hasBf16Units())
     GTEST_SKIP() << "this processor has no units for bf16";
+  struct Shape {
+    Gemm gemm;
+    int64_t parts = 1;
+    DType type = DType::f32;
+  };
   std::mt19937 random(2);
   bool shares = false;
-  for (const auto &[gemm, parts] : {std::pair(Gemm{false, true, 510, 777, 640, 640, 640, 777}, 1),
-                                    {Gemm{true, false, 333, 500, 1100, 340, 500, 500}, 3},
-                                    {Gemm{false, false, 200, 400, 2000, 2000, 400, 400}, 1}}) {
-    const Chunks depth(gemm.k, parts, 64);
+  for (const auto &[gemm, parts, type] :
+       {Shape{{false, true, 510, 777, 640, 640, 640, 777}},
+        Shape{{true, false, 333, 500, 2400, 340, 500, 500}, 3}, // parts of several steps, the last of fewer
+        Shape{{false, false, 200, 400, 2000, 2000, 400, 400}, 1, DType::bf16}}) {
+    const Chunks depth = parts > 1 ? Chunks(gemm.k, parts, 64) : Chunks(gemm.k, 1);
     const Matrix a((gemm.transposeA ? gemm.k : gemm.m) * gemm.lda, true, random),
         b((gemm.transposeB ? gemm.n : gemm.k) * gemm.ldb, true, random);
-    const StoredProduct product(gemm, 1, {DType::bf16, DType::bf16, DType::f32}, 1, depth);
+    Result addend(type, gemm.m * gemm.ldc, random), bias(DType::f32, gemm.n, random);
+    const bool adds = type == DType::bf16;
+    const StoredProduct product(
+        gemm, 1, {DType::bf16, DType::bf16, type, adds ? std::optional(DType::f32) : std::nullopt, adds}, 1, depth);
+    std::vector<float> sums(static_cast<size_t>(gemm.m * gemm.n * (depth.count - 1)));
+    auto multiply = [&](ThreadPool &pool) {
+      std::mt19937 begin(3);
+      Result c(type, gemm.m * gemm.ldc, begin);
+      product.multiplyOver(pool, {.a = {a.data(), DType::bf16},
+                                  .b = {b.data(), DType::bf16},
+                                  .c = {c.data(), type},
+                                  .bias = {adds ? bias.data() : nullptr},
+                                  .addend = {adds ? addend.data() : nullptr, type},
+                                  .sums = sums.data()});
+      return c;
+    };
+    ThreadPool alone(1), four(4);
+    const Result first = multiply(alone);
+    auto expectSame = [&](const Result &other, int threads) {
+      for (size_t i = 0; i < static_cast<size_t>(gemm.m * gemm.ldc); ++i)
+        ASSERT_EQ(other.at(i), first.at(i)) << threads << " threads, at " << i;
+    };
+    expectSame(multiply(four), 4);
     bool isShared = false;
-    std::vector<float> first, sums(static_cast<size_t>(gemm.m * gemm.n * (depth.count - 1)));
-    for (const int threads : {1, 2, 7, 32, 100}) {
-      ThreadPool pool(1);
+    for (const int threads : {2, 7, 32, 100}) {
       std::vector<std::vector<double>> loops;
-      pool.record(&loops, threads);
-      std::vector<float> c(static_cast<size_t>(gemm.m * gemm.n), std::numeric_limits<float>::quiet_NaN());
-      product.multiplyOver(
-          pool, {.a = {a.data(), DType::bf16}, .b = {b.data(), DType::bf16}, .c = {c.data()}, .sums = sums.data()});
-      first = first.empty() ? c : first;
-      ASSERT_EQ(c, first) << threads << " threads";
+      alone.record(&loops, threads);
+      expectSame(multiply(alone), threads);
       const GemmBlocks cut(gemm, bf16Units(), 1, depth, GemmBlocks::kPools[GemmBlocks::poolFor(threads)].threads);
       EXPECT_TRUE(threads > Scratch::kSharers || (!cut.sharesA && !cut.sharesB));
       isShared |= cut.sharesA || cut.sharesB;

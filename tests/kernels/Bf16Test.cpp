@@ -117,8 +117,8 @@ const AttentionCase kOtherAttention[] = {
     {1, 19, 24, 4, 2, 8, 8, {}, true, {{"scale", 0.4}, {"minDistance", int64_t{-9}}, {"dilation", int64_t{2}}}, true},
     {2, 19, 24, 4, 2, 8, 8, {1, 4, 1, 130}, true, {{"scale", 0.5}, {"softCap", 3.0}}, true, true},
     {2, 19, 24, 4, 2, 8, 8, {2, 1, 1, 130}, false, {{"scale", 0.5}}, false, true}};
-/// Of several blocks of keys and of queries; one thread has whole groups of the first, more have stripes. Widths that are no
-/// multiples of a panel, gaps in what is seen, scores that are scaled late, early and by less than zero.
+/// Of several blocks of keys and of queries; a few threads have whole groups of the first, nine have stripes. Widths
+/// that are no multiples of a panel, gaps in what is seen, scores that are scaled late, early and by less than zero.
 const AttentionCase kLongAttention[] = {
     {1, 290, 560, 4, 4, 40, 72, {}, false, {{"scale", 0.2}, {"minDistance", int64_t{0}}, {"offset", int64_t{270}}}},
     {2, 300, 300, 4, 2, 32, 16, {}, true, {{"scale", -0.2}, {"minDistance", int64_t{-3}}, {"maxDistance", int64_t{50}}, {"prefix", int64_t{9}}}},
