@@ -62,7 +62,6 @@ PanelUnits::~PanelUnits() {
     releaseTiles();
 }
 
-/// Rows that are stored by depth need not be turned for vectors.
 Packed PanelUnits::packLeft(const Panel &panel, Bf16 *to) const {
   const bool inPairs = packsLeftInPairs(panel.depthByDepth, units);
   packAll(panel, inPairs, to);

@@ -118,8 +118,7 @@ private:
     return {data, line, depthByDepth, across, depth, side.pieces.from(before)};
   }
 
-  /// Rows by columns, both packed unless they are already. Rows of A that are stored by depth need not be turned for
-  /// vectors.
+  /// Rows by columns, both packed unless they are already.
   MT_TILES void multiplyPart() {
     const int64_t rows = std::min(parts.tall, gemm.m - row), columns = std::min(wide, gemm.n - column);
     const Panel ofA = panelOf(a, gemm.lda, gemm.transposeA, row, rows),
@@ -204,8 +203,7 @@ MT_VECTORS static void packChunk(const Panel &panel, int64_t across, bool inPair
 }
 
 SharedSide::SharedSide(int64_t across, Chunks depth, bool inPairs, Bf16 *to)
-    : across(across), depth(depth), deep(Parts::of(bf16Units()).depth(std::min(depth.size, depth.total))),
-      inPairs(inPairs), to(to) {}
+    : across(across), depth(depth), deep(Parts::of(bf16Units()).depth(depth.end(0))), inPairs(inPairs), to(to) {}
 
 int64_t SharedSide::chunks() const { return depth.count * steps() * ceilDivide(across, kPair); }
 

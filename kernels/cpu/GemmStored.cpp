@@ -95,9 +95,9 @@ Scratch StoredProduct::scratch() const {
     Scratch most;
     const bool cKeepsSums = Bf16Result{.c = nullptr, .type = types.c, .alpha = alpha}.keepsSums();
     for (const GemmBlocks &cut : cuts)
-      most = most.either({.own = bf16Scratch(std::min(cut.rows, gemm.m), std::min(cut.columns, gemm.n),
-                                             std::min(cut.depth.size, gemm.k), cKeepsSums),
-                          .shared = cut.sharedBytes(gemm)});
+      most = most.either(
+          {.own = bf16Scratch(std::min(cut.rows, gemm.m), std::min(cut.columns, gemm.n), cut.depth.end(0), cKeepsSums),
+           .shared = cut.sharedBytes(gemm)});
     return most;
   }
   const int64_t m = std::min(cuts.front().rows, gemm.m), n = std::min(cuts.front().columns, gemm.n),
@@ -140,7 +140,7 @@ void StoredProduct::multiplyOnUnits(const GemmBlocks &cut, const Block &at, cons
     const Stored begin = stored.at(byDepth ? at.begin * line + across : across * line + at.begin);
     return laidOut ? Bf16Side(*laidOut, across, at.begin) : Bf16Side(static_cast<const Bf16 *>(begin.data));
   };
-  const int64_t depth = std::min(cut.depth.size, gemm.k);
+  const int64_t depth = cut.depth.end(0); // the first part is as deep as any
   multiplyByUnits(part, side(shared.a, of.a, gemm.lda, gemm.transposeA, at.row),
                   side(shared.b, of.b, gemm.ldb, !gemm.transposeB, at.column), result, depth,
                   ThreadPool::scratch(bf16Scratch(part.m, part.n, depth, result.keepsSums())));

@@ -44,13 +44,8 @@ struct Measured {
   }
 };
 
-/// As a pool of so many threads would run it.
-Measured measure(const Signature &call, int threads) {
-  bench::PreparedCall prepared(call);
-  if (!prepared.run)
-    return {};
-  kernels::cpu::ThreadPool pool(1);
-  prepared.lendScratch(pool);
+/// As a pool of so many threads would run it, on `pool`, of one.
+Measured measure(const bench::PreparedCall &prepared, kernels::cpu::ThreadPool &pool, int threads) {
   std::optional<Measured> least;
   for (int i = 0; i < kTries; ++i) {
     Measured one;
@@ -90,6 +85,18 @@ double secondsOf(const Measured &measured, int threads) {
   return seconds;
 }
 
+/// By the threads of a pool.
+std::map<int, Measured> measure(const Signature &call) {
+  std::map<int, Measured> all;
+  bench::PreparedCall prepared(call);
+  kernels::cpu::ThreadPool pool(1);
+  if (prepared.run)
+    prepared.lendScratch(pool);
+  for (const int threads : kThreads)
+    all.emplace(threads, prepared.run ? measure(prepared, pool, threads) : Measured());
+  return all;
+}
+
 bool isProduct(const Signature &call) {
   return call.kernel.starts_with("matmul") || call.kernel.starts_with("linear_cross") || call.kernel.starts_with("expert");
 }
@@ -111,11 +118,8 @@ Status simulate(const std::string &path) {
     double of(int threads) const { return runs * secondsOf(measured.at(threads), threads); }
   };
   std::vector<Row> rows;
-  for (const auto &[text, call] : calls) {
-    rows.push_back({text, call.second, isProduct(call.first), {}});
-    for (const int threads : kThreads)
-      rows.back().measured.emplace(threads, measure(call.first, threads));
-  }
+  for (const auto &[text, call] : calls)
+    rows.push_back({text, call.second, isProduct(call.first), measure(call.first)});
   std::ranges::sort(rows, std::greater(), &Row::one);
   fmt::print("{}: efficiency of pools, from chunks timed on one thread\n{:>9} {:>7}", path, "ms a step", "chunks");
   for (const int threads : kThreads)

@@ -8,12 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 namespace mt::kernels::cpu {
@@ -104,7 +102,7 @@ void multiplyBlocks(const Case &c, const Bf16 *a, const Bf16 *b, const Bf16Resul
                                       : Bf16Side(a + (g.transposeA ? begin * g.lda + row : row * g.lda + begin)),
                        right = sharedB ? Bf16Side(*sharedB, column, begin)
                                        : Bf16Side(b + (g.transposeB ? column * g.ldb + begin : begin * g.ldb + column));
-        multiplyByUnits(block, left, right, of, std::min(depth.size, g.k), scratch);
+        multiplyByUnits(block, left, right, of, depth.end(0), scratch);
       }
 }
 
