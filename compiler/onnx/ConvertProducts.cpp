@@ -193,6 +193,40 @@ Labelled contracted(NodeContext &node, Labelled a, Labelled b, const std::string
   return {node.reshape(value, result), batch + rows + columns};
 }
 
+// A dimension of size one fits any size of its label: a term that has it so, another more, does without.
+void withoutOnes(NodeContext &node, std::vector<Labelled> &terms) {
+  std::map<char, int64_t> sizes;
+  for (const Labelled &term : terms)
+    for (size_t d = 0; d < term.labels.size(); ++d) {
+      int64_t &size = sizes.try_emplace(term.labels[d], 1).first->second;
+      size = std::max(size, nn::shapeOf(term.value)[d]);
+    }
+  for (Labelled &term : terms) {
+    Dims shape;
+    std::string kept;
+    for (size_t d = 0; d < term.labels.size(); ++d) {
+      int64_t size = nn::shapeOf(term.value)[d];
+      if (size == 1 && sizes[term.labels[d]] > 1)
+        continue;
+      shape.push_back(size);
+      kept.push_back(term.labels[d]);
+    }
+    term = {node.reshape(term.value, shape), kept};
+  }
+}
+
+// Integers beside floats become such floats, as PyTorch multiplies positions with frequencies; the standard has one
+// type.
+void ofOneType(NodeContext &node, std::vector<Labelled> &terms) {
+  auto real =
+      llvm::find_if(terms, [](const Labelled &term) { return isa<FloatType>(getElementTypeOrSelf(term.value)); });
+  if (real == terms.end())
+    return;
+  for (Labelled &term : terms)
+    if (!isa<FloatType>(getElementTypeOrSelf(term.value)))
+      term.value = node.cast(term.value, getElementTypeOrSelf(real->value));
+}
+
 std::vector<std::string> splitTerms(const std::string &text) {
   std::vector<std::string> terms(1);
   for (char letter : text) {
@@ -228,7 +262,7 @@ LogicalResult einsum(NodeContext &node) {
   if (names.size() != node.inputCount())
     return node.fail("equation '{}' names {} operands, the node has {}", equation, names.size(), node.inputCount());
   std::vector<Labelled> terms;
-  size_t behind = 0;
+  std::string behind; // the longest of what ellipses stand for
   for (size_t i = 0; i < names.size(); ++i) {
     Value value = node.input(i);
     if (!value)
@@ -236,17 +270,18 @@ LogicalResult einsum(NodeContext &node) {
     auto labels = expandEllipsis(names[i], nn::shapeOf(value).size());
     if (!labels)
       return node.fail("equation '{}' does not fit operand {}", equation, i);
-    behind = std::max(behind, labels->size() + 3 - std::min(labels->size() + 3, names[i].size()));
+    std::string digits = *labels;
+    std::erase_if(digits, [](char label) { return !std::isdigit(static_cast<unsigned char>(label)); });
+    behind = std::max(behind, digits);
     terms.push_back(diagonal(node, {value, *labels}));
     if (!terms.back().value)
       return failure();
   }
+  withoutOnes(node, terms);
+  ofOneType(node, terms);
   std::string result = arrow == std::string::npos ? implicitResult(terms) : equation.substr(arrow + 2);
   if (size_t at = result.find("..."); at != std::string::npos) {
-    auto expanded = expandEllipsis(result, result.size() - 3 + behind);
-    if (!expanded)
-      return node.fail("equation '{}' has an ellipsis that cannot be resolved", equation);
-    result = *expanded;
+    result.replace(at, 3, behind);
   }
   Labelled total = terms[0];
   for (size_t i = 1; i < terms.size(); ++i) {

@@ -253,7 +253,8 @@ TEST_F(Operators, EinsumsByProducts) {
   };
   for (Case c : {Case{"bij,bkj->bik", "tensor<2x6x6xf32>"}, Case{"bij,bkj->bki", "tensor<2x6x6xf32>"},
                  Case{"bij,bij->b", "tensor<2xf32>"}, Case{"...j,...j->...", "tensor<2x6xf32>"},
-                 Case{"bij,cij", "tensor<2x2xf32>"}, Case{"abi,cdi->acbd", "tensor<2x2x6x6xf32>"}}) {
+                 Case{"bij,cij", "tensor<2x2xf32>"}, Case{"abi,cdi->acbd", "tensor<2x2x6x6xf32>"},
+                 Case{"...i,b...j->b...ij", "tensor<2x2x6x8x8xf32>"}}) {
     TestModel one;
     one.input("x", kFloat, {"b", "6", "8"}).output("y");
     setText(one.node("Einsum", {"x", "x"}, {"y"}), "equation", c.equation);
@@ -267,6 +268,31 @@ TEST_F(Operators, EinsumsByProducts) {
   model.node("Einsum", {"x"}, {"y"});
   setText(*model.graph().mutable_node(0), "equation", "bii->bi");
   EXPECT_TRUE(run().complains({"'n_y' (Einsum)", "same label"})) << run().everything();
+}
+
+// An ellipsis in one of the operands only; sizes of one beside others, behind an ellipsis and under a letter.
+TEST_F(Operators, EinsumsBroadcast) {
+  auto expectResult = [](const char *equation, std::initializer_list<int64_t> dims, const char *type) {
+    TestModel one;
+    one.input("x", kFloat, {"b", "6", "8"}).output("y");
+    one.weights("w", dims);
+    setText(one.node("Einsum", {"x", "w"}, {"y"}), "equation", equation);
+    Imported result = import(one);
+    EXPECT_TRUE(result.has(std::string("-> (") + type)) << equation << "\n" << result.everything();
+  };
+  expectResult("...,f->...f", {5}, "tensor<2x6x8x5xf32>");
+  expectResult("...j,jk->...k", {8, 3}, "tensor<2x6x3xf32>");
+  expectResult("...j,...j->...j", {1, 8}, "tensor<2x6x8xf32>");
+  expectResult("bij,bkj->bik", {1, 4, 8}, "tensor<2x6x4xf32>");
+  expectResult("bij,bij->bij", {1, 1, 1}, "tensor<2x6x8xf32>");
+}
+
+TEST_F(Operators, EinsumsOfIntegersAndFloats) { // which PyTorch takes, and its exporter writes
+  TestModel one;
+  one.input("x", kInt64, {"b", "6"}).output("y");
+  one.weights("w", {5});
+  setText(one.node("Einsum", {"x", "w"}, {"y"}), "equation", "bi,f->bif");
+  EXPECT_TRUE(import(one).has("nn.cast")) << import(one).everything();
 }
 
 TEST_F(Operators, SoftmaxOverAnotherAxis) {
