@@ -215,18 +215,6 @@ void withoutOnes(NodeContext &node, std::vector<Labelled> &terms) {
   }
 }
 
-// Integers beside floats become such floats, as PyTorch multiplies positions with frequencies; the standard has one
-// type.
-void ofOneType(NodeContext &node, std::vector<Labelled> &terms) {
-  auto real =
-      llvm::find_if(terms, [](const Labelled &term) { return isa<FloatType>(getElementTypeOrSelf(term.value)); });
-  if (real == terms.end())
-    return;
-  for (Labelled &term : terms)
-    if (!isa<FloatType>(getElementTypeOrSelf(term.value)))
-      term.value = node.cast(term.value, getElementTypeOrSelf(real->value));
-}
-
 std::vector<std::string> splitTerms(const std::string &text) {
   std::vector<std::string> terms(1);
   for (char letter : text) {
@@ -261,12 +249,17 @@ LogicalResult einsum(NodeContext &node) {
   std::vector<std::string> names = splitTerms(equation.substr(0, arrow));
   if (names.size() != node.inputCount())
     return node.fail("equation '{}' names {} operands, the node has {}", equation, names.size(), node.inputCount());
+  SmallVector<Value> values;
+  for (size_t i = 0; i < names.size(); ++i) {
+    values.push_back(node.input(i));
+    if (!values.back())
+      return failure();
+  }
+  node.toOneType(values);
   std::vector<Labelled> terms;
   std::string behind; // the longest of what ellipses stand for
   for (size_t i = 0; i < names.size(); ++i) {
-    Value value = node.input(i);
-    if (!value)
-      return failure();
+    Value value = values[i];
     auto labels = expandEllipsis(names[i], nn::shapeOf(value).size());
     if (!labels)
       return node.fail("equation '{}' does not fit operand {}", equation, i);
@@ -277,12 +270,10 @@ LogicalResult einsum(NodeContext &node) {
     if (!terms.back().value)
       return failure();
   }
-  withoutOnes(node, terms);
-  ofOneType(node, terms);
   std::string result = arrow == std::string::npos ? implicitResult(terms) : equation.substr(arrow + 2);
-  if (size_t at = result.find("..."); at != std::string::npos) {
+  if (size_t at = result.find("..."); at != std::string::npos)
     result.replace(at, 3, behind);
-  }
+  withoutOnes(node, terms);
   Labelled total = terms[0];
   for (size_t i = 1; i < terms.size(); ++i) {
     std::string needed = result;

@@ -46,10 +46,9 @@ LogicalResult squeeze(NodeContext &node) {
   bool all = !node.has(1) && !node.attributes.has("axes");
   Shape kept;
   for (size_t d = 0; d < shape.size(); ++d) {
-    bool named = llvm::is_contained(*axes, static_cast<int64_t>(d));
-    if (named && shape[d] != 1)
-      return node.fail("dimension {} has size {} and cannot be squeezed", d, shape[d]);
-    if (!named && !(all && shape[d] == 1))
+    bool named = all || llvm::is_contained(*axes, static_cast<int64_t>(d));
+    if (!named ||
+        shape[d] != 1) // named and of another size it stays, as in PyTorch, whose exporter writes the node all the same
       kept.push_back(shape[d]);
   }
   return node.result(node.reshape(value, kept));
@@ -138,6 +137,7 @@ LogicalResult concat(NodeContext &node) {
   };
   if (!llvm::all_of(parts, isEmpty))
     llvm::erase_if(parts, isEmpty);
+  node.toOneType(parts);
   return node.result(node.concat(parts, *axis));
 }
 

@@ -230,6 +230,16 @@ Value NodeContext::cast(Value value, Type element) {
   return typed(nn::CastOp::getOperationName(), value, nn::shapeOf(value), element);
 }
 
+void NodeContext::toOneType(MutableArrayRef<Value> values) {
+  const Value *real = llvm::find_if(values, [](Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); });
+  if (real == values.end())
+    return;
+  Type element = getElementTypeOrSelf(*real);
+  for (Value &value : values)
+    if (!isa<FloatType>(getElementTypeOrSelf(value)))
+      value = cast(value, element);
+}
+
 Value NodeContext::iota(ArrayRef<int64_t> shape, Type element, int64_t dimension, double start, double step) {
   Operation *op = create(nn::IotaOp::getOperationName(), {},
                          {intAttr("dimension", dimension), realAttr("start", start), realAttr("step", step)},

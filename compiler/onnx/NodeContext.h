@@ -146,6 +146,9 @@ public:
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> permutation);
   mlir::Value broadcast(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   mlir::Value cast(mlir::Value value, mlir::Type element);
+  /// Integers beside floats become such floats, as in PyTorch, whose exporter leaves them be; the standard has one
+  /// type.
+  void toOneType(llvm::MutableArrayRef<mlir::Value> values);
   mlir::Value iota(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t dimension, double start, double step);
   mlir::Value slice(mlir::Value value, int64_t axis, int64_t start, int64_t size, int64_t step = 1);
   mlir::Value reduce(mlir::Value value, llvm::StringRef kind, llvm::ArrayRef<int64_t> axes, bool keepDims);

@@ -285,6 +285,7 @@ TEST_F(Operators, EinsumsBroadcast) {
   expectResult("...j,...j->...j", {1, 8}, "tensor<2x6x8xf32>");
   expectResult("bij,bkj->bik", {1, 4, 8}, "tensor<2x6x4xf32>");
   expectResult("bij,bij->bij", {1, 1, 1}, "tensor<2x6x8xf32>");
+  expectResult("bij,bij", {1, 6, 8}, "tensor<f32>");
 }
 
 TEST_F(Operators, EinsumsOfIntegersAndFloats) { // which PyTorch takes, and its exporter writes
@@ -293,6 +294,22 @@ TEST_F(Operators, EinsumsOfIntegersAndFloats) { // which PyTorch takes, and its 
   one.weights("w", {5});
   setText(one.node("Einsum", {"x", "w"}, {"y"}), "equation", "bi,f->bif");
   EXPECT_TRUE(import(one).has("nn.cast")) << import(one).everything();
+}
+
+// Two more things that PyTorch takes and its exporter writes down as they are.
+TEST_F(Operators, ConcatsOfIntegersAndFloats) {
+  TestModel one;
+  one.input("x", kInt64, {"b", "6"}).output("y");
+  one.weights("w", {2, 5});
+  setInt(one.node("Concat", {"x", "w"}, {"y"}), "axis", 1);
+  EXPECT_TRUE(import(one).has("(tensor<2x6xf32>, tensor<2x5xf32>) -> tensor<2x11xf32>")) << import(one).everything();
+}
+
+TEST_F(Operators, SqueezesLeaveOtherSizes) {
+  TestModel one{11};
+  one.input("x", kFloat, {"b", "6", "1"}).output("y");
+  setInts(one.node("Squeeze", {"x"}, {"y"}), "axes", {1, 2});
+  EXPECT_TRUE(import(one).has("-> tensor<2x6xf32>")) << import(one).everything();
 }
 
 TEST_F(Operators, SoftmaxOverAnotherAxis) {
