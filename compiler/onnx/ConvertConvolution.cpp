@@ -11,6 +11,13 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
+/// Nothing is added where the bias is known to be zero: as PyTorch's exporter writes conv3d without one, in a shape that
+/// fits no convolution.
+bool hasBias(NodeContext &node) {
+  const HostTensor *known = node.known(2);
+  return node.has(2) && !(known && !node.isSymbolic(2) && known->isSplat() && known->realAt(0) == 0);
+}
+
 constexpr int64_t kLargestSize = int64_t(1) << 31; ///< of a dimension that is computed or asked for: sums fit 64 bits
 
 bool isOne(int64_t n) { return n == 1; }
@@ -57,7 +64,7 @@ LogicalResult convolution(NodeContext &node) {
   auto window = windowOf(node, pixels.drop_front(2), weights.drop_front(2));
   if (!window)
     return failure();
-  Value bias = node.has(2) ? node.input(2) : Value();
+  Value bias = hasBias(node) ? node.input(2) : Value();
   const bool arePatches =
       groups == 1 && !window->isPadded() && window->strides == window->size && llvm::all_of(window->dilations, isOne);
   if (arePatches && window->places() > 1) // of one place, nothing would be gained by moving it
@@ -152,7 +159,7 @@ LogicalResult transposedConvolution(NodeContext &node) {
   if (!cropped)
     return failure();
   Value result = spread(node, image, kernel, *window, *cropped, groups);
-  if (!result || !node.has(2))
+  if (!result || !hasBias(node))
     return node.result(result);
   Value bias = node.input(2);
   SmallVector<int64_t> line(pixels.size(), 1);
