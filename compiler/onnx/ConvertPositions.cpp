@@ -232,7 +232,7 @@ void addPositions(Converters &table) {
   table.add("Trilu", trilu);
   table.add("CumSum", cumSum);
   table.add("CumProd", cumProd);
-  table.add("NonZero", nonZero); // of constants, or x[mask] = ..
+  table.add("NonZero", nonZero); // what it selects is put back or summed
   table.add("ReverseSequence", reverseSequence);
   table.add("TensorScatter", tensorScatter);
   table.add("OneHot", oneHot);

@@ -1,9 +1,8 @@
 // What a mask of the model's data selects: NonZero gives places whose number only the data know, and no tensor here has
-// such a size. What PyTorch's masked_scatter and x[mask] = value become has a result of a known size, and is followed
-// from NonZero on.
+// such a size. It becomes an entry for each place, whether selected or not, and so does all that is computed from it row
+// by row (SelectedRows.h), until it is put somewhere or summed, where those that are not selected are left out.
 #include "compiler/onnx/Converters.h"
-
-#include <algorithm>
+#include "compiler/onnx/SelectedRows.h"
 
 using namespace mlir;
 
@@ -16,24 +15,6 @@ bool isNumber(NodeContext &node, size_t index, int64_t number) {
   return !node.has(index) || (known && known->elements() == 1 && known->intAt(0) == number);
 }
 
-/// A mask without its trailing dimensions along which it is only repeated, as one of tokens is for their features.
-struct Repeated {
-  Value mask;
-  size_t kept; ///< leading dimensions
-};
-Repeated withoutRepetition(Value mask) {
-  ArrayRef<int64_t> shape = nn::shapeOf(mask);
-  Repeated found{mask, shape.size()};
-  while (auto broadcast = found.mask.getDefiningOp<nn::BroadcastOp>()) {
-    ArrayRef<int64_t> from = nn::shapeOf(broadcast.getOperand());
-    const size_t added = shape.size() - from.size();
-    found = {broadcast.getOperand(), shape.size()};
-    while (found.kept > 0 && (found.kept <= added || from[found.kept - 1 - added] == 1))
-      --found.kept;
-  }
-  return found;
-}
-
 /// A mask of leading dimensions, which broadcasts to all of `data`.
 Value alignedMask(NodeContext &node, Value mask, Value data) {
   SmallVector<int64_t> aligned(nn::shapeOf(mask));
@@ -44,20 +25,18 @@ Value alignedMask(NodeContext &node, Value mask, Value data) {
 /// data with entries of `from` put where the mask holds, one after another. Where the mask has rows of places, and
 /// `from` fewer entries than places and as many for each row, rows take their own: all of them or none, or the index is
 /// out of range, so that the result is that of the order over the whole batch.
-Value putSelected(NodeContext &node, Value data, Value mask, Value from) {
-  ArrayRef<int64_t> shape = nn::shapeOf(data), masked = nn::shapeOf(mask);
+Value putSelected(NodeContext &node, Value data, const Selection &places, Value from) {
+  ArrayRef<int64_t> shape = nn::shapeOf(data), masked = nn::shapeOf(places.whole);
   const int64_t entries = nn::shapeOf(from)[0], entry = productOf(shape.drop_front(masked.size()));
-  Repeated once = withoutRepetition(mask);
-  if (entries % std::max<int64_t>(productOf(masked.drop_front(once.kept)), 1) != 0)
-    once = {mask, masked.size()};
-  const int64_t run = productOf(masked.drop_front(once.kept)), places = productOf(masked.take_front(once.kept));
-  if (entries == 0 || places == 0 || run == 0)
-    return (void)node.fail("it puts {} entries where a mask of {} places holds", entries, places * run), Value();
-  const bool byRow = once.kept > 1 && entries / run < places && entries % (masked[0] * run) == 0;
+  const int64_t numbers = productOf(nn::shapeOf(places.mask));
+  const bool repeats = places.run > 0 && entries % places.run == 0;
+  const int64_t run = repeats ? places.run : 1, count = repeats ? numbers : numbers * places.run;
+  if (entries == 0 || count == 0)
+    return (void)node.fail("it puts {} entries where a mask of {} places holds", entries, count * run), Value();
+  const bool byRow = masked.size() > 1 && count % masked[0] == 0 && count > masked[0] && entries / run < count &&
+                     entries % (masked[0] * run) == 0;
   const int64_t rows = byRow ? masked[0] : 1, own = entries / rows / run;
-  SmallVector<int64_t> leading(masked);
-  std::fill(leading.begin() + static_cast<ptrdiff_t>(once.kept), leading.end(), 1);
-  Value held = node.reshape(node.broadcast(once.mask, leading), {rows, places / rows});
+  Value held = node.reshape(repeats ? places.mask : places.whole, {rows, count / rows});
   Value before = node.emit<nn::CumsumOp>(
       {node.cast(held, node.builder.getI64Type())},
       {node.intAttr("axis", 1), node.boolAttr("exclusive", true), node.boolAttr("reverse", false)});
@@ -65,15 +44,15 @@ Value putSelected(NodeContext &node, Value data, Value mask, Value from) {
     return {};
   Value number = before;
   if (byRow) {
-    Value count = node.reduce(node.cast(held, node.builder.getI64Type()), "sum", {1}, true);
-    number = node.emit<nn::SelectOp>({node.compare(count, node.scalar(count, static_cast<double>(own)), "eq"), before,
+    Value all = node.reduce(node.cast(held, node.builder.getI64Type()), "sum", {1}, true);
+    number = node.emit<nn::SelectOp>({node.compare(all, node.scalar(all, static_cast<double>(own)), "eq"), before,
                                       node.scalar(before, static_cast<double>(own))});
   }
   number = node.emit<nn::SelectOp>({held, number, node.scalar(before, 0)});
   Value taken = node.emit<nn::GatherNdOp>(
-      {node.reshape(from, {rows, own, run * entry}), node.reshape(number, {rows, places / rows, 1})},
+      {node.reshape(from, {rows, own, run * entry}), node.reshape(number, {rows, count / rows, 1})},
       {node.intAttr("batchDims", 1)});
-  return node.emit<nn::SelectOp>({alignedMask(node, mask, data), node.reshape(taken, shape), data});
+  return node.emit<nn::SelectOp>({alignedMask(node, places.whole, data), node.reshape(taken, shape), data});
 }
 
 LogicalResult give(NodeContext &node, Selection selection) {
@@ -83,85 +62,226 @@ LogicalResult give(NodeContext &node, Selection selection) {
   return success();
 }
 
-/// The same, a step further on its way.
-LogicalResult give(NodeContext &node, Selection::Kind kind, Selection selection) {
-  selection.kind = kind;
-  return give(node, std::move(selection));
+/// Rows of updates, which go to the data's leading dimensions as coordinates of the mask point to them: laid there as a
+/// whole, and chosen by the mask. Where several places share one of the data the last that is selected wins.
+Value putAsItLies(NodeContext &node, Value data, const Selection &places, const Pointed &pointed, Value updates,
+                  bool adds) {
+  ArrayRef<int64_t> shape = nn::shapeOf(data), masked = nn::shapeOf(places.whole);
+  ArrayRef<int64_t> each = shape.drop_front(places.columns.size());
+  // The mask's dimensions that no column follows first, the others in the data's order.
+  SmallVector<int64_t> permutation, maskPermutation, wide, target;
+  int64_t layers = 1;
+  for (size_t dim : pointed.others) {
+    permutation.push_back(static_cast<int64_t>(dim));
+    layers *= masked[dim];
+  }
+  for (size_t dim : pointed.dims)
+    permutation.push_back(static_cast<int64_t>(dim));
+  maskPermutation = permutation;
+  wide.assign(masked.begin(), masked.end());
+  for (int64_t size : each) {
+    permutation.push_back(static_cast<int64_t>(wide.size()));
+    wide.push_back(size);
+  }
+  target.push_back(layers);
+  llvm::append_range(target, shape);
+  SmallVector<int64_t> maskTarget = target;
+  std::fill(maskTarget.begin() + 1 + static_cast<ptrdiff_t>(places.columns.size()), maskTarget.end(), 1);
+  SmallVector<int64_t> rows{productOf(masked)};
+  llvm::append_range(rows, each);
+  Value there = node.transpose(node.reshape(node.broadcast(updates, rows), wide), permutation);
+  Value mask = node.transpose(places.whole, maskPermutation);
+  if (!there || !mask)
+    return {};
+  there = node.reshape(there, target);
+  mask = node.reshape(mask, maskTarget);
+  if (adds) {
+    Value counted = node.emit<nn::SelectOp>({mask, there, node.scalar(there, 0)});
+    return node.add(data, node.reduce(counted, "sum", {0}, false));
+  }
+  Value result = data;
+  ArrayRef<int64_t> maskShape = ArrayRef<int64_t>(maskTarget).drop_front();
+  for (int64_t layer = 0; layer < layers && result; ++layer)
+    result = node.emit<nn::SelectOp>({node.reshape(node.slice(mask, 0, layer, 1), maskShape),
+                                      node.reshape(node.slice(there, 0, layer, 1), shape), result});
+  return result;
 }
 
-const Selection *selectionAt(NodeContext &node, size_t index) {
-  return node.has(index) && node.given(index).selection ? &*node.given(index).selection : nullptr;
+/// Whether rows are the coordinates of the places as NonZero gives them, turned: [count, rank].
+bool areTuples(NodeContext &node, size_t index) {
+  const Selection *rows = selectionAt(node, index, Selection::rows);
+  if (!rows || rows->dim != 0 || rows->columns.size() != nn::shapeOf(rows->whole).size() ||
+      nn::shapeOf(node.input(index)).size() != 2)
+    return false;
+  for (size_t c = 0; c < rows->columns.size(); ++c)
+    for (size_t d = 0; d < rows->columns.size(); ++d)
+      if (rows->columns[c][d] != (c == d))
+        return false;
+  return true;
 }
 
-LogicalResult scatterSelected(NodeContext &node, const Selection &tuples, const Selection &entries) {
+/// ScatterND and ScatterElements of rows: those that do not count add nothing, or go behind the data's end.
+LogicalResult scatterRows(NodeContext &node, const Selection &indices, const Selection &updates) {
+  const bool tuples = node.node.op_type() == "ScatterND";
+  const std::string kind = node.attributes.text("reduction", "none");
+  Value data = node.input(0), places = node.input(1), values = node.input(2);
+  if (!data || !places || !values)
+    return failure();
+  SmallVector<int64_t> shape(nn::shapeOf(data)), at(nn::shapeOf(places));
+  const bool fits = !at.empty() && !shape.empty() && indices.dim == updates.dim && sameRows(indices, updates) &&
+                    (!tuples || (at.back() >= 1 && at.back() <= static_cast<int64_t>(shape.size()) &&
+                                 indices.dim + 1 < at.size()));
+  auto axis = tuples ? std::optional<int64_t>(0) : node.axis("axis", 0, static_cast<int64_t>(shape.size()));
+  if (!fits || !axis)
+    return node.fail("the mask, what it selects and where that goes do not fit each other");
+  const auto along = static_cast<size_t>(*axis);
+  constexpr int64_t kLayers = 16; // choices one after another; with more, numbers are put one by one
+  const bool whole = tuples ? at.size() == 2 && at.back() == static_cast<int64_t>(indices.columns.size())
+                            : along == 0 && indices.columns.size() == 1 &&
+                                  ArrayRef<int64_t>(at).drop_front() == ArrayRef<int64_t>(shape).drop_front();
+  if (whole && indices.dim == 0 && (kind == "none" || kind == "add"))
+    if (auto pointed = pointedAt(indices, ArrayRef<int64_t>(shape).take_front(indices.columns.size()))) {
+      int64_t layers = 1;
+      for (size_t dim : pointed->others)
+        layers *= nn::shapeOf(indices.whole)[dim];
+      if (kind == "add" || layers <= kLayers)
+        return node.result(putAsItLies(node, data, indices, *pointed, values, kind == "add"));
+    }
+  SmallVector<int64_t> full = at; // what updates have where they were left to broadcast
+  if (tuples) {
+    full.pop_back();
+    llvm::append_range(full, ArrayRef<int64_t>(shape).drop_front(static_cast<size_t>(at.back())));
+  }
+  std::vector<NodeValue> others(3);
+  others[0].value = data;
+  others[1].value = places;
+  others[2].value = node.broadcast(values, full);
+  if (kind == "add") {
+    others[2].value = countedOr(node, updates, updates.dim, others[2].value, 0);
+  } else {
+    // Of tuples the first number; all count from the front, as the data's end moves.
+    Type integer = node.builder.getI64Type();
+    const HostTensor sizes = HostTensor::integers(
+        tuples ? Dims(shape.begin(), shape.begin() + at.back()) : Dims{shape[along]});
+    Dims none(static_cast<size_t>(sizes.elements()), 0);
+    none[0] = shape[along];
+    Value front = node.emit<nn::ModOp>({node.cast(places, integer), node.constant(sizes)});
+    others[1].value = node.emit<nn::SelectOp>(
+        {maskAlong(node, indices, indices.dim, at), front, node.constant(HostTensor::integers(none))});
+    others[0].value = node.concat({data, node.slice(data, *axis, 0, 1)}, *axis);
+  }
+  NodeContext plain = node.with({&others[0], &others[1], &others[2]}, node.attributes);
+  if (failed(Converters::table().find("", node.node.op_type())(plain)))
+    return node.failAs(plain);
+  Value result = plain.takeResults()[0].value;
+  return node.result(kind == "add" ? result : node.slice(result, *axis, 0, shape[along]));
+}
+
+/// masked_scatter, x[mask] = value.
+LogicalResult scatterSelected(NodeContext &node, const Selection &places, const Selection &entries) {
   Value data = node.input(0);
   if (!data)
     return failure();
-  ArrayRef<int64_t> shape = nn::shapeOf(data), masked = nn::shapeOf(tuples.mask), from = nn::shapeOf(entries.from);
+  ArrayRef<int64_t> shape = nn::shapeOf(data), masked = nn::shapeOf(places.whole), from = nn::shapeOf(entries.from);
   bool fits = masked.size() <= shape.size() && masked == shape.take_front(masked.size()) &&
               getElementTypeOrSelf(data.getType()) == getElementTypeOrSelf(entries.from.getType());
   if (entries.kind == Selection::one) { // x[mask] = value
-    ArrayRef<int64_t> each = fits ? shape.drop_front(withoutRepetition(tuples.mask).kept) : shape;
+    size_t kept = masked.size();
+    for (int64_t run = places.run; kept > 0 && run > 1; run /= masked[--kept])
+      if (masked[kept - 1] == 0 || run % masked[kept - 1] != 0)
+        break;
+    ArrayRef<int64_t> each = fits ? shape.drop_front(kept) : shape;
     while (!from.empty() && from.front() == 1)
       from = from.drop_front();
     for (size_t d = 1; d <= from.size(); ++d)
       fits &= d <= each.size() && (from[from.size() - d] == 1 || from[from.size() - d] == each[each.size() - d]);
     if (fits)
       return node.result(
-          node.emit<nn::SelectOp>({alignedMask(node, tuples.mask, data), node.reshape(entries.from, from), data}));
+          node.emit<nn::SelectOp>({alignedMask(node, places.whole, data), node.reshape(entries.from, from), data}));
   }
-  if (!fits || tuples.mask != entries.mask || from.empty() || from.drop_front() != shape.drop_front(masked.size()))
+  if (!fits || !sameRows(places, entries) || from.empty() || from.drop_front() != shape.drop_front(masked.size()))
     return node.fail("the mask, what it selects and where that goes do not fit each other");
-  return node.result(putSelected(node, data, tuples.mask, entries.from));
+  return node.result(putSelected(node, data, places, entries.from));
 }
 
 } // namespace
 
 LogicalResult selectPlaces(NodeContext &node) {
   Value mask = node.input(0);
-  if (mask && !getElementTypeOrSelf(mask.getType()).isInteger(1))
-    mask = node.compare(mask, node.scalar(mask, 0), "ne");
-  return mask ? give(node, {Selection::places, mask, {}}) : failure();
+  if (mask && !getElementTypeOrSelf(mask.getType()).isInteger(1)) {
+    auto cast = mask.getDefiningOp<nn::CastOp>(); // of a mask it is that mask
+    mask = cast && getElementTypeOrSelf(cast.getOperand()).isInteger(1) ? cast.getOperand()
+                                                                        : node.compare(mask, node.scalar(mask, 0), "ne");
+  }
+  if (!mask)
+    return failure();
+  SmallVector<int64_t> shape(nn::shapeOf(mask));
+  SmallVector<Value> coordinates;
+  for (size_t d = 0; d < shape.size(); ++d)
+    coordinates.push_back(node.reshape(
+        node.iota(shape, node.builder.getI64Type(), static_cast<int64_t>(d), 0, 1), {1, productOf(shape)}));
+  if (coordinates.empty())
+    return node.fail("its input has no dimensions");
+  NodeValue places;
+  places.value = node.concat(coordinates, 0);
+  places.selection = selectionBy(mask);
+  places.selection->dim = 1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    places.selection->columns.emplace_back(shape.size(), 0);
+    places.selection->columns.back()[d] = 1;
+  }
+  if (!places.value)
+    return failure();
+  node.result(0, std::move(places));
+  return success();
 }
 
 LogicalResult repeatByData(NodeContext &node) {
   Value value = node.input(0);
-  return value ? give(node, {Selection::one, {}, value}) : failure();
+  if (!value)
+    return failure();
+  Selection repeated;
+  repeated.kind = Selection::one;
+  repeated.from = value;
+  return give(node, repeated);
 }
 
 LogicalResult convertSelection(NodeContext &node) {
   const bool isStandard = node.node.domain().empty() || node.node.domain() == "ai.onnx";
   const std::string op = isStandard ? node.node.op_type() : "";
-  const Selection *first = selectionAt(node, 0), *second = selectionAt(node, 1), *third = selectionAt(node, 2);
-  using Kind = Selection::Kind;
-  auto is = [](const Selection *selection, Kind kind) { return selection && selection->kind == kind; };
-  if (op == "Transpose" && is(first, Kind::places))
-    return give(node, Kind::tuples, *first);
-  if (op == "Shape" && is(first, Kind::tuples) && node.attributes.integer("start", 0) == 0) {
-    const int64_t end = node.attributes.integer("end", 2);
-    return give(node, end == 1 || end == -1 ? Kind::count : Kind::sizes, *first);
-  }
-  if (op == "Gather" && is(first, Kind::sizes) && isNumber(node, 1, 0) && node.has(1))
-    return give(node, Kind::count, *first);
-  if (op == "Slice" && is(first, Kind::sizes) && isNumber(node, 1, 0) && node.has(2) && isNumber(node, 2, 1))
-    return give(node, Kind::count, *first);
-  const bool keeps = op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Cast" || op == "Identity";
-  if (keeps && (is(first, Kind::count) || (is(first, Kind::one) && op != "Cast")))
-    return give(node, first->kind, *first);
-  if (op == "Slice" && !first && is(third, Kind::count) && isNumber(node, 1, 0) && isNumber(node, 3, 0) &&
-      isNumber(node, 4, 1)) {
+  auto at = [&](size_t index, Selection::Kind kind) { return selectionAt(node, index, kind); };
+  auto isOne = [&](size_t index) { return at(index, Selection::one); };
+  if (op == "SequenceAt" || op == "SequenceLength") // of parts that are rows
+    return Converters::table().find("", op)(node);
+  const bool keeps = op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Identity";
+  if (keeps && isOne(0))
+    return give(node, *isOne(0));
+  const Selection *count = at(2, Selection::sizes);
+  if (op == "Slice" && !at(0, Selection::rows) && count && count->otherwise.elements() == 1 &&
+      isNumber(node, 1, 0) && isNumber(node, 3, 0) && isNumber(node, 4, 1)) {
     Value from = node.input(0);
-    return from ? give(node, {Kind::entries, third->mask, from}) : failure();
+    Selection entries = *count;
+    entries.kind = Selection::entries;
+    entries.from = from;
+    return from ? give(node, entries) : failure();
   }
-  if (op == "ScatterND" && is(second, Kind::tuples) && (is(third, Kind::entries) || is(third, Kind::one)) &&
+  const Selection *places = at(1, Selection::rows), *updates = at(2, Selection::rows);
+  const Selection *entries = at(2, Selection::entries) ? at(2, Selection::entries) : isOne(2);
+  if (op == "ScatterND" && entries && areTuples(node, 1) &&
       node.attributes.text("reduction", "none") == "none")
-    return scatterSelected(node, *second, *third);
-  if (is(first, Kind::one) || is(second, Kind::one) || is(third, Kind::one))
+    return scatterSelected(node, *places, *entries);
+  if ((op == "ScatterND" || op == "ScatterElements") && places && updates && !at(0, Selection::rows))
+    return scatterRows(node, *places, *updates);
+  if (isOne(0) || isOne(1) || isOne(2))
     return node.fail(
         "it takes a tensor whose shape depends on the model's data; shapes must follow from shapes and constants");
+  if (!op.empty() && succeeded(convertRows(node)))
+    return success();
+  if (node.failed())
+    return failure();
   return node.fail("it takes what NonZero selects, the number of which depends on the model's data; only constants are "
                    "supported, and "
-                   "what is put at the places that a mask selects (masked_scatter, x[mask] = value)");
+                   "what is computed row by row for the places that a mask selects, summed, or put back there");
 }
 
 } // namespace mt::onnx

@@ -1,6 +1,7 @@
 #include "compiler/onnx/GraphImporter.h"
 
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/MergeExperts.h"
 #include "compiler/onnx/RecognizeConstants.h"
 #include "compiler/onnx/ValueEvidence.h"
 
@@ -21,6 +22,12 @@ opsetsOf(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto> &i
   for (const auto &set : imports)
     opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = set.version();
   return opsets;
+}
+
+/// Whether a value's size depends on data, or that of a part of it.
+bool isSelected(const NodeValue *value) {
+  return value &&
+         (value->selection || llvm::any_of(value->sequence, [](const NodeValue &part) { return isSelected(&part); }));
 }
 
 std::vector<std::string> outputNames(const ::onnx::GraphProto &graph) {
@@ -289,6 +296,11 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
         fmt::format("{}: this operator is not supported; docs/operators.md lists those that are", nodeText(node)));
     poisoned = true;
   }
+  if (inlined && llvm::any_of(inputs, isSelected)) {
+    problems.push_back(fmt::format("{}: it takes what NonZero selects, the number of which depends on the model's data",
+                                   nodeText(node)));
+    poisoned = true;
+  }
   if (poisoned)
     return giveUp(node, scope);
   if (inlined)
@@ -335,7 +347,8 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
     symbolic = symbolic || (input && input->symbolic);
     evaluated.inputs.push_back(input && input->known ? &*input->known : nullptr);
   }
-  std::optional<std::vector<HostTensor>> values = known ? evaluateShapes(evaluated) : std::nullopt;
+  bool selects = llvm::any_of(inputs, isSelected);
+  std::optional<std::vector<HostTensor>> values = known && !selects ? evaluateShapes(evaluated) : std::nullopt;
   if (values && !symbolic) {
     std::vector<NodeValue> results(static_cast<size_t>(node.output_size()));
     for (size_t i = 0; i < results.size() && i < values->size(); ++i)
@@ -345,7 +358,6 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   auto opset = frame.opsets.find(domain);
   NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
                       opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
-  bool selects = llvm::any_of(inputs, [](const NodeValue *input) { return input && input->selection; });
   if (failed(selects ? convertSelection(context) : Converters::table().find(domain, node.op_type())(context))) {
     if (!context.failed())
       (void)context.fail("its inputs or attributes have a form that is not supported");
@@ -354,8 +366,12 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   noteStatistics(context);
   std::vector<NodeValue> results = context.takeResults();
   bool guessed = llvm::any_of(inputs, [](const NodeValue *input) { return input && input->isGuess; });
-  for (NodeValue &result : results)
+  for (NodeValue &result : results) {
     result.isGuess = guessed;
+    bool isNew = llvm::none_of(inputs, [&](NodeValue *input) { return input && input->value == result.value; });
+    if (isNew && result.selection && result.selection->kind == Selection::rows && result.value)
+      noteRows(result.value, *result.selection, notedMasks);
+  }
   for (size_t i = 0; values && i < results.size() && i < values->size(); ++i)
     if (!results[i].known) {
       results[i].known = std::move((*values)[i]);

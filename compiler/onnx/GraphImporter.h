@@ -107,6 +107,7 @@ private:
   std::map<std::string, const ::onnx::ValueInfoProto *> described; ///< by the exporter: values of the graph, with types
   std::map<std::string, int64_t> symbols;                          ///< sizes of dimensions, as the inputs bind them
   std::vector<Candidate> stored;
+  int64_t notedMasks = 0;                    ///< that select rows
   int64_t unrolledNodes = 0;                 ///< that loops became, and iterations
   int loopsAround = 0;                       ///< of what is imported now
   std::deque<NodeAttributes> keptAttributes; ///< of calls, which nodes of their functions refer to

@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/DrawNumbers.h"
 #include "compiler/onnx/GraphImporter.h"
+#include "compiler/onnx/MergeExperts.h"
 #include "compiler/onnx/RecognizeConstants.h"
 #include "compiler/onnx/RetieTensors.h"
 #include "compiler/onnx/ValueEvidence.h"
@@ -312,6 +313,7 @@ FailureOr<ImportedModel> Importer::run() {
     return failure();
   finishFunction(outputs);
   decideParameters(graph.candidates());
+  mergeExperts(function);
   if (problems.empty())
     verify();
   if (!problems.empty())

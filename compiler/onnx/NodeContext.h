@@ -31,18 +31,22 @@ struct StoredNumbers {
   Dims dims; ///< of the numbers
 };
 
-/// What a mask selects, as many as the data say, on the way from NonZero to where it goes (ConvertSelections.cpp): no
-/// tensor.
+/// What a mask selects, as many as the data say (ConvertSelections.cpp). No tensor has such a size: `rows` have an entry
+/// for every place of the mask, of which those count where it holds.
 struct Selection {
   enum Kind : uint8_t {
-    places,  ///< [rank, count]: where the mask holds
-    tuples,  ///< [count, rank]
-    sizes,   ///< of those
-    count,   ///< the first of them
-    entries, ///< the first `count` of `from`
-    one,     ///< `from`, as often as the data say
-  } kind;
-  mlir::Value mask, from;
+    rows,    ///< beside a value: its dimension `dim` has an entry for each place
+    sizes,   ///< beside a known tensor: sizes of such values
+    entries, ///< in place of a value: the first of `from`, as many as are selected
+    one,     ///< in place of a value: `from`, as often as the data say
+  } kind = rows;
+  mlir::Value mask;         ///< in the places' order, without what it only repeats along trailing dimensions
+  int64_t run = 1;          ///< how many places that follow each other share a number of the mask
+  size_t dim = 0;           ///< of rows
+  mlir::Value whole;        ///< the mask as NonZero took it
+  std::vector<Dims> columns; ///< rows of whole numbers: by how much each changes along the dimensions of `whole`
+  mlir::Value from;         ///< of entries and one
+  HostTensor otherwise;     ///< of sizes: what they were if another number were selected
 };
 
 /// A value of the ONNX graph on its way to nn.
@@ -56,7 +60,7 @@ struct NodeValue {
   bool isAbsent = false;           ///< an optional value without an element
   bool isGuess = false; ///< stands for what could not be converted, or follows from it: only its type is right
   std::optional<StoredNumbers> numbers; ///< of an initializer
-  std::optional<Selection> selection;   ///< in place of a value
+  std::optional<Selection> selection;   ///< where its size depends on data
   std::function<mlir::Value()> make;    ///< creates `value` on first use, where there is no `known`
 };
 
@@ -114,6 +118,10 @@ public:
   void isRunning(size_t index) { runningInputs.push_back(index); }
   const std::vector<size_t> &running() const { return runningInputs; }
   const std::vector<size_t> &statistics() const { return statisticInputs; }
+  /// The same node with other inputs, null where they are left out, and other attributes; these must outlive it.
+  NodeContext with(std::vector<NodeValue *> others, const NodeAttributes &otherwise) const {
+    return {builder, location, node, otherwise, opset, std::move(others), file, problems};
+  }
   /// The sequence that is input `index`; null, with a problem, where it is none.
   const std::vector<NodeValue> *sequence(size_t index);
   /// Integers that must be known when compiling; none, with a problem that says `what` they are, where they are not.
@@ -186,6 +194,11 @@ public:
     return llvm::failure();
   }
   bool failed() const { return reported; }
+  /// Fails as the same node with other inputs did.
+  llvm::LogicalResult failAs(const NodeContext &other) {
+    reported |= other.reported;
+    return llvm::failure();
+  }
 
 private:
   void report(const std::string &message);

@@ -603,6 +603,103 @@ TEST_F(Operators, PutsWhatAMaskSelects) {
   }
 }
 
+/// PyTorch's exporter gives conv3d without a bias one of zeros, in a shape that fits nothing. One that is stored is
+/// one.
+TEST_F(Operators, ConvolutionsWithABiasOfZeros) {
+  for (bool stored : {false, true}) {
+    TestModel one(20);
+    one.input("x", kFloat, {"b", "3", "4", "4", "4"}).output("y");
+    one.weights("w", {5, 3, 3, 3, 3});
+    one.integers("shape", {2}, {5, 2});
+    one.node("ConstantOfShape", {"shape"}, {"zeros"});
+    one.weights("bias", {5});
+    one.node("Conv", {"x", "w", stored ? "bias" : "zeros"}, {"y"});
+    EXPECT_TRUE(import(one).has(stored ? "tensor<5xf32>) -> tensor<2x5x2x2x2xf32>" : "nn.conv"))
+        << import(one).everything();
+  }
+}
+
+/// x with tanh(x w) of the tokens that a mask selects in place of these: what is computed of them is computed of all.
+TEST_F(Operators, RowsThatAMaskSelects) {
+  model.input("tokens", kInt64, {"b", "6"});
+  model.integers("seven", {}, {7});
+  model.weights("w", {8, 8});
+  model.node("Greater", {"tokens", "seven"}, {"mask"});
+  model.node("NonZero", {"mask"}, {"places"});
+  setInts(model.node("Transpose", {"places"}, {"tuples"}), "perm", {1, 0});
+  model.node("GatherND", {"x", "tuples"}, {"rows"});
+  model.node("MatMul", {"rows", "w"}, {"products"});
+  model.node("Tanh", {"products"}, {"new"});
+  model.node("ScatterND", {"x", "tuples", "new"}, {"y"});
+  expect({"nn.matmul", "(tensor<12x8xf32>) -> tensor<12x8xf32>", "nn.select",
+          "(tensor<2x6x1xi1>, tensor<2x6x8xf32>, tensor<2x6x8xf32>) -> tensor<2x6x8xf32>"});
+  EXPECT_FALSE(run().has("nn.gather") || run().has("nn.scatter")) << run().everything();
+}
+
+/// Means of what is selected divide by how much that is; logarithms never see the rest.
+TEST_F(Operators, MeansOfWhatAMaskSelects) {
+  model.weights("none", {1});
+  model.node("Greater", {"x", "none"}, {"mask"});
+  model.node("NonZero", {"mask"}, {"places"});
+  model.node("Transpose", {"places"}, {"tuples"});
+  model.node("GatherND", {"x", "tuples"}, {"large"});
+  model.node("Log", {"large"}, {"logs"});
+  setInt(model.node("ReduceMean", {"logs"}, {"y"}), "keepdims", 0);
+  expect({"nn.constant dense<9.600000e+01> : tensor<f32>", "nn.log", "kind = \"mean\"", "kind = \"sum\"",
+          "(tensor<96xi1>, tensor<96xf32>, tensor<f32>) -> tensor<96xf32>"});
+}
+
+/// Places that are looked up by what a mask selects: entries of the others go behind the end, which is cut off again.
+TEST_F(Operators, PutsRowsElsewhere) {
+  model.integers("zero", {}, {0});
+  model.integers("one", {}, {1});
+  model.integers("column", {1}, {1});
+  model.integers("where", {2}, {1, 0});
+  model.node("ReduceMax", {"x"}, {"whole"});
+  setInts(*model.graph().mutable_node(model.graph().node_size() - 1), "axes", {1, 2});
+  setInt(*model.graph().mutable_node(model.graph().node_size() - 1), "keepdims", 0);
+  model.weights("limit", {1});
+  model.node("Greater", {"whole", "limit"}, {"mask"});
+  model.node("NonZero", {"mask"}, {"places"});
+  setInts(model.node("Squeeze", {"places", "axis"}, {"rows"}), "unused", {});
+  model.integers("axis", {1}, {0});
+  model.node("Gather", {"where", "rows"}, {"elsewhere"});
+  model.node("Gather", {"x", "rows"}, {"taken"});
+  model.node("Unsqueeze", {"elsewhere", "column"}, {"tuples"});
+  model.node("ScatterND", {"x", "tuples", "taken"}, {"y"});
+  expect({"tensor<3x6x8xf32>", "nn.scatter", "nn.slice"});
+}
+
+/// A loop over experts, each for the rows that chose it, is one product of rows with the matrices that they name.
+TEST_F(Operators, LoopsOverExperts) {
+  for (bool complete : {true, false}) {
+    TestModel one(20);
+    one.input("x", kFloat, {"b", "8"}).input("choice", kInt64, {"b"}).output("y");
+    one.weights("none", {2, 4});
+    std::string sum = "none";
+    for (int64_t expert : {0, 1, 2}) {
+      const std::string e = std::to_string(expert);
+      one.integers("number" + e, {}, {complete || expert < 2 ? expert : 5});
+      one.weights("w" + e, {8, 4});
+      one.weights("b" + e, {4});
+      one.node("Equal", {"choice", "number" + e}, {"mask" + e});
+      one.node("NonZero", {"mask" + e}, {"places" + e});
+      setInts(one.node("Transpose", {"places" + e}, {"tuples" + e}), "perm", {1, 0});
+      one.node("GatherND", {"x", "tuples" + e}, {"rows" + e});
+      one.node("MatMul", {"rows" + e, "w" + e}, {"products" + e});
+      one.node("Add", {"products" + e, "b" + e}, {"biased" + e});
+      one.node("Relu", {"biased" + e}, {"new" + e});
+      const std::string next = expert == 2 ? "y" : "sum" + e;
+      setText(one.node("ScatterND", {sum, "tuples" + e, "new" + e}, {next}), "reduction", "add");
+      sum = next;
+    }
+    Imported result = import(one);
+    EXPECT_EQ(result.has("nn.expert_matmul"), complete) << result.everything();
+    EXPECT_EQ(result.has("nn.matmul"), !complete) << result.everything();
+    EXPECT_FALSE(result.has("mt.rows") || result.has("mt.mask")) << result.everything();
+  }
+}
+
 /// Empty pieces are legal, and nothing here has an empty tensor.
 TEST_F(Operators, PutsAndJoinsNothing) {
   model.integers("none", {1}, {0});

@@ -59,9 +59,43 @@ TEST(Refusals, Positions) {
       {[](Model &m) {
          m.node("NonZero", {"x"}, {"places"});
          m.node("Transpose", {"places"}, {"tuples"});
+         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         knownScalar(m, "axis", 0);
+         m.node("CumSum", {"taken", "axis"}, {"y"});
+       },
+       {"(CumSum)", "takes what NonZero selects", "depends on the model's data", "row by row"}},
+      {[](Model &m) {
+         m.node("NonZero", {"x"}, {"places"});
+         m.node("Shape", {"places"}, {"sizes"});
+         m.integers("two", {1}, {2});
+         m.node("Mul", {"sizes", "two"}, {"y"});
+       },
+       {"(Mul)", "takes what NonZero selects", "depends on the model's data"}},
+      {[](Model &m) { // sizes that join the numbers of two masks
+         m.node("NonZero", {"x"}, {"places"});
+         m.node("Neg", {"x"}, {"less"});
+         m.node("NonZero", {"less"}, {"others"});
+         m.node("Shape", {"places"}, {"sizes"});
+         m.node("Shape", {"others"}, {"more"});
+         setInt(m.node("Concat", {"sizes", "more"}, {"y"}), "axis", 0);
+       },
+       {"(Concat)", "it joins the numbers of what two masks select"}},
+      {[](Model &m) {
+         m.node("NonZero", {"x"}, {"places"});
+         m.node("Transpose", {"places"}, {"tuples"});
+         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         m.node("Neg", {"x"}, {"less"});
+         m.node("NonZero", {"less"}, {"others"});
+         m.node("Transpose", {"others"}, {"elsewhere"});
+         m.node("ScatterND", {"x", "elsewhere", "taken"}, {"y"});
+       },
+       {"(ScatterND)", "the mask, what it selects and where that goes do not fit each other"}},
+      {[](Model &m) {
+         m.node("NonZero", {"x"}, {"places"});
+         m.node("Transpose", {"places"}, {"tuples"});
          m.node("GatherND", {"x", "tuples"}, {"y"});
        },
-       {"(GatherND)", "takes what NonZero selects", "depends on the model's data", "masked_scatter"}},
+       {"graph output 'y' holds what NonZero selects", "depends on the model's data"}},
       {[](Model &m) { m.node("NonZero", {"x"}, {"y"}); },
        {"graph output 'y' holds what NonZero selects", "depends on the model's data"}},
       {[](Model &m) {

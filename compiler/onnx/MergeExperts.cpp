@@ -1,0 +1,452 @@
+#include "compiler/onnx/MergeExperts.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+/// A number for each mask, at the mask and at rows along dimension 0 that it selects.
+constexpr StringLiteral kMask = "mt.mask", kRows = "mt.rows";
+
+/// A mask that holds where the choice, of as many elements and in their order, is this number.
+struct Choice {
+  Value choices;
+  int64_t number = 0;
+};
+
+/// The one number that a tensor holds, where a constant says so.
+std::optional<int64_t> numberOf(Value value) {
+  if (auto view = value.getDefiningOp<nn::ReshapeOp>())
+    return numberOf(view.getOperand());
+  if (auto view = value.getDefiningOp<nn::BroadcastOp>())
+    return numberOf(view.getOperand());
+  auto elementOf = [](nn::ConstantOp constant, int64_t at) -> std::optional<int64_t> {
+    auto values = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
+    if (!values || (!values.isSplat() && at >= values.getNumElements()))
+      return std::nullopt;
+    return (values.isSplat() ? values.getSplatValue<APInt>() : *(values.value_begin<APInt>() + at)).getSExtValue();
+  };
+  auto constant = value.getDefiningOp<nn::ConstantOp>();
+  if (auto slice = value.getDefiningOp<nn::SliceOp>(); slice && nn::shapeOf(slice.getResult()) == ArrayRef<int64_t>{1})
+    return elementOf(slice.getOperand().getDefiningOp<nn::ConstantOp>(), slice.getStarts()[0]);
+  auto values = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
+  return values && values.isSplat() ? elementOf(constant, 0) : std::nullopt;
+}
+
+/// Finds what masks compare; creates views of the choices where masks are such of a comparison.
+class Choices {
+public:
+  explicit Choices(OpBuilder &builder) : b(builder) {}
+
+  std::optional<Choice> of(Value mask) {
+    if (auto cast = mask.getDefiningOp<nn::CastOp>())
+      return of(cast.getOperand());
+    if (auto view = mask.getDefiningOp<nn::ReshapeOp>())
+      return viewed(of(view.getOperand()), [&](Value choices) { return reshaped(choices, nn::shapeOf(mask)); });
+    if (auto turn = mask.getDefiningOp<nn::TransposeOp>())
+      return viewed(of(turn.getOperand()), [&](Value choices) { return turned(choices, turn.getPermutation()); });
+    if (auto cut = mask.getDefiningOp<nn::SliceOp>())
+      return ofSlice(cut);
+    auto compare = mask.getDefiningOp<nn::CompareOp>();
+    if (!compare)
+      return std::nullopt;
+    if (compare.getPredicate() == "ne" && numberOf(compare.getRhs()) == 0)
+      return of(compare.getLhs());
+    if (compare.getPredicate() != "eq")
+      return std::nullopt;
+    for (auto [choices, number] : {std::pair(compare.getLhs(), compare.getRhs()), std::pair(compare.getRhs(), compare.getLhs())})
+      if (auto known = numberOf(number); known && nn::shapeOf(choices) == nn::shapeOf(mask))
+        return Choice{choices, *known};
+    return std::nullopt;
+  }
+
+private:
+  template <typename View> static std::optional<Choice> viewed(std::optional<Choice> choice, View view) {
+    if (choice)
+      choice->choices = view(choice->choices);
+    return choice;
+  }
+  Value reshaped(Value value, ArrayRef<int64_t> shape) {
+    return nn::shapeOf(value) == shape ? value : nn::ReshapeOp::create(b, value.getLoc(), nn::tensorOf(shape, getElementTypeOrSelf(value)), value);
+  }
+  Value turned(Value value, ArrayRef<int64_t> permutation) {
+    SmallVector<int64_t> shape;
+    for (int64_t d : permutation)
+      shape.push_back(nn::shapeOf(value)[static_cast<size_t>(d)]);
+    return nn::TransposeOp::create(b, value.getLoc(), nn::tensorOf(shape, getElementTypeOrSelf(value)), value,
+                                   b.getDenseI64ArrayAttr(permutation));
+  }
+
+  /// One place along a dimension: that of one expert in what is one for each of them.
+  std::optional<Choice> ofSlice(nn::SliceOp cut) {
+    ArrayRef<int64_t> from = nn::shapeOf(cut.getOperand()), to = nn::shapeOf(cut.getResult());
+    std::optional<size_t> along;
+    for (size_t d = 0; d < from.size(); ++d) {
+      if (from[d] == to[d])
+        continue;
+      if (along || to[d] != 1)
+        return std::nullopt;
+      along = d;
+    }
+    if (!along)
+      return std::nullopt;
+    return viewed(at(cut.getOperand(), *along, cut.getStarts()[*along]), [&](Value choices) { return reshaped(choices, to); });
+  }
+
+  /// Place `place` along dimension `along` of a mask; the choices without that dimension.
+  std::optional<Choice> at(Value mask, size_t along, int64_t place) {
+    if (auto cast = mask.getDefiningOp<nn::CastOp>())
+      return at(cast.getOperand(), along, place);
+    if (auto select = mask.getDefiningOp<nn::SelectOp>()) { // one where it holds, else zero
+      auto on = numberOf(select.getLhs()), off = numberOf(select.getRhs());
+      return on && *on != 0 && off == 0 && nn::shapeOf(select.getCondition()) == nn::shapeOf(mask)
+                 ? at(select.getCondition(), along, place)
+                 : std::nullopt;
+    }
+    if (auto turn = mask.getDefiningOp<nn::TransposeOp>()) {
+      const int64_t dropped = turn.getPermutation()[along];
+      SmallVector<int64_t> rest;
+      for (int64_t d : turn.getPermutation())
+        if (d != dropped)
+          rest.push_back(d - (d > dropped));
+      return viewed(at(turn.getOperand(), static_cast<size_t>(dropped), place),
+                    [&](Value choices) { return turned(choices, rest); });
+    }
+    auto compare = mask.getDefiningOp<nn::CompareOp>();
+    if (!compare || compare.getPredicate() != "eq")
+      return std::nullopt;
+    ArrayRef<int64_t> shape = nn::shapeOf(mask);
+    for (auto [choices, numbers] : {std::pair(compare.getLhs(), compare.getRhs()), std::pair(compare.getRhs(), compare.getLhs())}) {
+      SmallVector<int64_t> same(shape), without(shape);
+      same[along] = 1;
+      without.erase(without.begin() + static_cast<ptrdiff_t>(along));
+      auto iota = numbers.getDefiningOp<nn::IotaOp>();
+      const size_t behind = shape.size() - along;
+      ArrayRef<int64_t> line = nn::shapeOf(numbers);
+      if (iota && nn::shapeOf(choices) == ArrayRef<int64_t>(same) && line.size() >= behind &&
+          iota.getDimension() == line.size() - behind && productOf(line) == shape[along])
+        return Choice{reshaped(choices, without),
+                      static_cast<int64_t>(iota.getStart().convertToDouble()) +
+                          place * static_cast<int64_t>(iota.getStep().convertToDouble())};
+    }
+    return std::nullopt;
+  }
+
+  OpBuilder &b;
+};
+
+/// Numbers of values: the same for what is computed alike from the same.
+class Numbering {
+public:
+  explicit Numbering(Block &block) {
+    for (Value argument : block.getArguments())
+      of(argument);
+    for (Operation &op : block) {
+      std::vector<unsigned> key;
+      for (Value operand : op.getOperands())
+        key.push_back(of(operand));
+      for (OpResult result : op.getResults()) {
+        key.push_back(result.getResultNumber());
+        auto [found, isNew] = known.try_emplace(
+            {op.getName().getAsOpaquePointer(), withoutNotes(&op).getAsOpaquePointer(),
+             result.getType().getAsOpaquePointer(), key},
+            0);
+        if (isNew)
+          found->second = of(result);
+        numbers[result] = found->second;
+        key.pop_back();
+      }
+    }
+  }
+  unsigned of(Value value) { return numbers.try_emplace(value, static_cast<unsigned>(numbers.size())).first->second; }
+
+private:
+  std::map<std::tuple<const void *, const void *, const void *, std::vector<unsigned>>, unsigned> known;
+  llvm::DenseMap<Value, unsigned> numbers;
+};
+
+/// Experts of one tensor of choices: the mask that selects each one's rows, by their numbers.
+struct Family {
+  Value choices;
+  std::map<int64_t, std::vector<int64_t>> masks; ///< expert -> masks, all alike
+};
+
+class Merger {
+public:
+  Merger(func::FuncOp function, Numbering &numbering, const Family &family)
+      : block(function.getBody().front()), numbering(numbering), family(family), b(function.getContext()) {
+    for (const auto &[expert, masks] : family.masks)
+      for (int64_t mask : masks)
+        expertOf[mask] = expert - family.masks.begin()->first;
+  }
+
+  void run(ArrayRef<Operation *> operations) {
+    for (Operation *op : operations)
+      if (auto mask = op->getAttrOfType<IntegerAttr>(kRows); mask && expertOf.contains(mask.getInt()))
+        sort(op, static_cast<size_t>(expertOf[mask.getInt()]));
+    for (size_t i = 0; i < classes.size(); ++i)
+      decide(classes[i]);
+    if (llvm::none_of(classes, [](const Class &each) { return each.how == Class::product; }))
+      return;
+    for (Class &each : classes)
+      merge(each);
+    for (Class &each : classes)
+      if (each.merged && each.how != Class::common)
+        for (Operation *op : each.members)
+          op->getResult(0).replaceAllUsesWith(each.merged);
+  }
+
+private:
+  /// What all experts compute alike: one operation of each.
+  struct Class {
+    enum How : uint8_t { unlike, common, alike, product } how = unlike;
+    std::vector<Operation *> members; ///< by expert
+    std::vector<std::optional<size_t>> operands; ///< the classes of operands
+    SmallVector<bool> varies;                    ///< operands that are each expert's own parameters
+    Value merged;
+  };
+
+  /// Whether a value is made of parameters and constants alone.
+  bool isParameter(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return isa<FloatType>(getElementTypeOrSelf(value));
+    Operation *op = value.getDefiningOp();
+    auto [found, isNew] = parameters.try_emplace(op, false);
+    if (isNew) {
+      const bool is = !op->hasAttr(kRows) && isMemoryEffectFree(op) &&
+                      llvm::all_of(op->getOperands(), [&](Value operand) { return isParameter(operand); });
+      parameters[op] = is;
+    }
+    return parameters[op];
+  }
+
+  void sort(Operation *op, size_t expert) {
+    std::vector<std::pair<int, const void *>> key{{0, op->getName().getAsOpaquePointer()},
+                                                  {0, withoutNotes(op).getAsOpaquePointer()},
+                                                  {0, op->getResult(0).getType().getAsOpaquePointer()}};
+    std::vector<std::optional<size_t>> operands;
+    for (Value operand : op->getOperands()) {
+      auto at = classOf.find(operand);
+      operands.push_back(at == classOf.end() ? std::nullopt : std::optional<size_t>(at->second));
+      if (operands.back())
+        key.emplace_back(1, reinterpret_cast<const void *>(*operands.back()));
+      else if (isParameter(operand))
+        key.emplace_back(2, operand.getType().getAsOpaquePointer());
+      else
+        key.emplace_back(3, reinterpret_cast<const void *>(static_cast<uintptr_t>(numbering.of(operand))));
+    }
+    key.emplace_back(4, reinterpret_cast<const void *>(static_cast<uintptr_t>(times[{expert, key}]++)));
+    auto [found, isNew] = byKey.try_emplace(key, classes.size());
+    if (isNew) {
+      classes.emplace_back();
+      classes.back().members.resize(family.masks.size());
+      classes.back().operands = std::move(operands);
+    }
+    classes[found->second].members[expert] = op;
+    classOf[op->getResult(0)] = found->second;
+  }
+
+  void decide(Class &each) {
+    if (llvm::is_contained(each.members, nullptr))
+      return;
+    Operation *first = each.members.front();
+    bool fresh = true;
+    for (unsigned i = 0; i < first->getNumOperands(); ++i) {
+      bool varies = false;
+      if (each.operands[i]) {
+        if (classes[*each.operands[i]].how == Class::unlike)
+          return;
+        fresh &= classes[*each.operands[i]].how == Class::common;
+      } else {
+        for (Operation *op : each.members)
+          varies |= numbering.of(op->getOperand(i)) != numbering.of(first->getOperand(i));
+      }
+      fresh &= !varies;
+      each.varies.push_back(varies);
+    }
+    const bool any = llvm::is_contained(each.varies, true);
+    ArrayRef<int64_t> shape = nn::shapeOf(first->getResult(0));
+    if (fresh) {
+      each.how = Class::common;
+    } else if (!any) {
+      each.how = Class::alike;
+    } else if (auto matmul = dyn_cast<nn::MatmulOp>(first)) {
+      const bool fits = !each.varies[0] && each.varies[1] && !matmul.getTransposeLhs() && shape.size() == 2 &&
+                        nn::shapeOf(matmul.getRhs()).size() == 2 && nn::shapeOf(matmul.getLhs()).size() == 2;
+      each.how = fits ? Class::product : Class::unlike;
+    } else if (first->hasTrait<nn::Elementwise>() && shape.size() == 2) {
+      each.how = Class::alike;
+      for (unsigned i = 0; i < first->getNumOperands(); ++i) {
+        ArrayRef<int64_t> own = nn::shapeOf(first->getOperand(i));
+        if (each.varies[i] && (own.empty() || own.back() != productOf(own)))
+          each.how = Class::unlike;
+      }
+    }
+  }
+
+  /// Moves what a value is made of before an operation.
+  void bringBefore(Value value, Operation *anchor) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->isBeforeInBlock(anchor))
+      return;
+    for (Value operand : op->getOperands())
+      bringBefore(operand, anchor);
+    op->moveBefore(anchor);
+  }
+
+  /// Every expert's operand, one after another along a new first dimension.
+  Value stacked(const Class &each, unsigned operand, ArrayRef<int64_t> shape, Operation *anchor) {
+    SmallVector<Value> parts;
+    SmallVector<int64_t> one{1}, all{static_cast<int64_t>(each.members.size())};
+    llvm::append_range(one, shape);
+    llvm::append_range(all, shape);
+    for (Operation *op : each.members) {
+      Value value = op->getOperand(operand);
+      bringBefore(value, anchor);
+      parts.push_back(nn::ReshapeOp::create(b, op->getLoc(), nn::tensorOf(one, getElementTypeOrSelf(value)), value));
+    }
+    Type element = getElementTypeOrSelf(parts.front());
+    return nn::ConcatOp::create(b, anchor->getLoc(), nn::tensorOf(all, element), parts, b.getI64IntegerAttr(0));
+  }
+
+  /// The expert of each row, counted from the first of the family; rows that chose another have some of these.
+  Value chosen(int64_t rows, Operation *anchor) {
+    bringBefore(family.choices, anchor);
+    Location where = anchor->getLoc();
+    Type element = getElementTypeOrSelf(family.choices);
+    Value flat = nn::ReshapeOp::create(b, where, nn::tensorOf({rows}, element), family.choices);
+    auto number = [&](int64_t value) -> Value {
+      return nn::ConstantOp::create(b, where, DenseElementsAttr::get(nn::tensorOf({}, element), IntegerAttr::get(element, value)));
+    };
+    if (int64_t first = family.masks.begin()->first)
+      flat = nn::SubOp::create(b, where, flat, number(first));
+    flat = nn::MaximumOp::create(b, where, flat, number(0));
+    return nn::MinimumOp::create(b, where, flat, number(static_cast<int64_t>(family.masks.size()) - 1));
+  }
+
+  /// One row for each row of its expert's parameters.
+  Value lookedUp(Value stack, Value experts, Operation *anchor) {
+    return nn::GatherOp::create(b, anchor->getLoc(), stack, experts, b.getI64IntegerAttr(0));
+  }
+
+  void merge(Class &each) {
+    if (each.how == Class::unlike)
+      return;
+    Operation *anchor = each.members.front();
+    for (Operation *op : each.members)
+      anchor = op->isBeforeInBlock(anchor) ? op : anchor;
+    if (each.how == Class::common) {
+      each.merged = anchor->getResult(0);
+      return;
+    }
+    b.setInsertionPoint(anchor);
+    IRMapping operands;
+    for (unsigned i = 0; i < anchor->getNumOperands(); ++i)
+      if (each.operands[i]) {
+        Value merged = classes[*each.operands[i]].merged;
+        if (!merged || !merged.getDefiningOp()->isBeforeInBlock(anchor))
+          return;
+        operands.map(anchor->getOperand(i), merged);
+      }
+    const int64_t rows = nn::shapeOf(anchor->getResult(0))[0];
+    if (auto matmul = dyn_cast<nn::MatmulOp>(anchor); matmul && each.how == Class::product) {
+      Value experts = chosen(rows, anchor);
+      Value weights = stacked(each, 1, nn::shapeOf(matmul.getRhs()), anchor);
+      each.merged = nn::ExpertMatmulOp::create(b, anchor->getLoc(), operands.lookupOrDefault(matmul.getLhs()), weights, experts,
+                                               matmul.getTransposeRhs());
+      if (Value bias = matmul.getBias())
+        each.merged = nn::AddOp::create(
+            b, anchor->getLoc(), each.merged,
+            each.varies[2] ? lookedUp(stacked(each, 2, nn::shapeOf(bias), anchor), experts, anchor) : bias);
+      return;
+    }
+    for (unsigned i = 0; i < anchor->getNumOperands(); ++i)
+      if (each.varies[i]) {
+        Value own = anchor->getOperand(i);
+        Value stack = stacked(each, i, {nn::shapeOf(own).back()}, anchor);
+        operands.map(own, lookedUp(stack, chosen(rows, anchor), anchor));
+      }
+    Operation *clone = b.clone(*anchor, operands);
+    clone->removeAttr(kRows);
+    each.merged = clone->getResult(0);
+  }
+
+  using Key = std::vector<std::pair<int, const void *>>;
+  Block &block;
+  Numbering &numbering;
+  const Family &family;
+  OpBuilder b;
+  std::map<int64_t, int64_t> expertOf;
+  std::vector<Class> classes; ///< operands' before those that use them
+  std::map<Key, size_t> byKey;
+  std::map<std::pair<size_t, Key>, size_t> times;
+  llvm::DenseMap<Value, size_t> classOf;
+  llvm::DenseMap<Operation *, bool> parameters;
+};
+
+} // namespace
+
+DictionaryAttr withoutNotes(Operation *op) {
+  NamedAttrList attributes(op->getAttrDictionary());
+  attributes.erase(kRows);
+  attributes.erase(kMask);
+  return attributes.getDictionary(op->getContext());
+}
+
+void noteRows(Value value, const Selection &rows, int64_t &masks) {
+  Operation *op = value.getDefiningOp(), *mask = rows.mask.getDefiningOp();
+  if (!op || !mask || rows.dim != 0 || rows.run != 1 || op->getNumResults() != 1 || mask->getNumResults() != 1 ||
+      op->hasAttr(kRows))
+    return;
+  Builder b(op->getContext());
+  if (!mask->hasAttr(kMask))
+    mask->setAttr(kMask, b.getI64IntegerAttr(masks++));
+  op->setAttr(kRows, mask->getAttr(kMask));
+}
+
+void mergeExperts(func::FuncOp function) {
+  Block &block = function.getBody().front();
+  SmallVector<Operation *> operations;
+  std::map<int64_t, Value> masks;
+  for (Operation &op : block) {
+    if (op.hasAttr(kRows))
+      operations.push_back(&op);
+    if (auto number = op.getAttrOfType<IntegerAttr>(kMask))
+      masks[number.getInt()] = op.getResult(0);
+  }
+  if (operations.empty() && masks.empty())
+    return;
+  std::map<int64_t, Choice> choices;
+  OpBuilder builder(function.getContext());
+  for (auto [number, mask] : masks) {
+    builder.setInsertionPointAfterValue(mask);
+    mask.getDefiningOp()->removeAttr(kMask);
+    if (auto choice = Choices(builder).of(mask))
+      choices[number] = *choice;
+  }
+  Numbering numbering(block);
+  std::map<unsigned, Family> families;
+  for (const auto &[number, choice] : choices) {
+    Family &family = families[numbering.of(choice.choices)];
+    if (!family.choices || choice.choices.getDefiningOp() == nullptr ||
+        (family.choices.getDefiningOp() && choice.choices.getDefiningOp()->isBeforeInBlock(family.choices.getDefiningOp())))
+      family.choices = choice.choices;
+    family.masks[choice.number].push_back(number);
+  }
+  for (auto &[of, family] : families)
+    if (family.masks.size() > 1 &&
+        family.masks.rbegin()->first - family.masks.begin()->first + 1 == static_cast<int64_t>(family.masks.size()))
+      Merger(function, numbering, family).run(operations);
+  for (Operation *op : operations)
+    op->removeAttr(kRows);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+} // namespace mt::onnx

@@ -1,0 +1,24 @@
+// Mixtures of experts that are written as a loop over the experts, each for the rows that chose it.
+#ifndef MT_COMPILER_ONNX_MERGEEXPERTS_H
+#define MT_COMPILER_ONNX_MERGEEXPERTS_H
+
+#include "compiler/onnx/NodeContext.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mt::onnx {
+
+/// Notes at the operation of a value that its rows are selected by a mask; `masks` counts those. mergeExperts finds them
+/// by these notes, whatever has been erased in between.
+void noteRows(mlir::Value value, const Selection &rows, int64_t &masks);
+
+/// The attributes of an operation without these notes.
+mlir::DictionaryAttr withoutNotes(mlir::Operation *op);
+
+/// Computes once, each row by the expert that it chose (nn.expert_matmul), what is computed for every expert from the
+/// rows of its own: where masks compare one tensor of choices with one number after another, and all experts do the
+/// same with parameters of their own. Removes the notes.
+void mergeExperts(mlir::func::FuncOp function);
+
+} // namespace mt::onnx
+#endif

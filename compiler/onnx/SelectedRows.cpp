@@ -1,0 +1,775 @@
+#include "compiler/onnx/SelectedRows.h"
+
+#include "compiler/onnx/Converters.h"
+#include "compiler/onnx/MergeExperts.h"
+
+#include <limits>
+#include <numeric>
+#include <set>
+
+using namespace mlir;
+
+namespace mt::onnx {
+namespace {
+
+/// In place of the number of selected entries, to see what sizes are computed from it.
+constexpr int64_t kAnotherCount = int64_t(1) << 30; // a whole number in every type
+
+const std::set<std::string> &elementwise() {
+  static const std::set<std::string> names{
+      "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd", "BitwiseNot", "BitwiseOr",
+      "BitwiseXor", "Cast", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Div", "Dropout", "Elu", "Equal", "Erf", "Exp", "Floor",
+      "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Less",
+      "LessOrEqual", "Log", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal",
+      "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub", "Sum",
+      "Swish", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor"};
+  return names;
+}
+
+/// What finite numbers may be taken to no number, or to infinity, by: the input of which that is.
+std::optional<size_t> delicate(const std::string &op) {
+  static const std::map<std::string, size_t> inputs{{"Acos", 0}, {"Acosh", 0}, {"Asin", 0}, {"Atanh", 0}, {"Cosh", 0},
+                                                    {"Div", 1},  {"Exp", 0},   {"Log", 0},  {"Mod", 1},   {"Pow", 0},
+                                                    {"Reciprocal", 0}, {"Sinh", 0}, {"Sqrt", 0}, {"Tan", 0}};
+  auto at = inputs.find(op);
+  return at == inputs.end() ? std::nullopt : std::optional<size_t>(at->second);
+}
+
+/// Whether two values are computed alike from the same, in at most so many steps: masks are often written down twice.
+bool isSame(Value a, Value b, int steps) {
+  if (a == b)
+    return true;
+  Operation *left = a.getDefiningOp(), *right = b.getDefiningOp();
+  if (!left || !right || steps == 0 || left->getName() != right->getName() || a.getType() != b.getType() ||
+      left->getNumOperands() != right->getNumOperands() || withoutNotes(left) != withoutNotes(right) ||
+      cast<OpResult>(a).getResultNumber() != cast<OpResult>(b).getResultNumber() || !isMemoryEffectFree(left))
+    return false;
+  for (auto [one, other] : llvm::zip(left->getOperands(), right->getOperands()))
+    if (!isSame(one, other, steps - 1))
+      return false;
+  return true;
+}
+
+/// The first value that is computed as this one is.
+Value firstAlike(Value value) {
+  constexpr int kDeep = 16;
+  Operation *op = value.getDefiningOp();
+  Value first = value;
+  if (!op || op->getNumOperands() == 0)
+    return value;
+  for (Operation *user : op->getOperand(0).getUsers())
+    if (user->getNumResults() == 1 && user->getBlock() == op->getBlock() && isSame(user->getResult(0), value, kDeep) &&
+        user->isBeforeInBlock(first.getDefiningOp()))
+      first = user->getResult(0);
+  return first;
+}
+
+/// Where a result has its rows.
+struct Way {
+  size_t dim = 0;
+  int64_t run = 1;
+};
+
+/// The rows of dimension `way.dim` of `from` in a tensor of the same elements with dims `to`: as they are, with all that
+/// is behind them in the same dimension, or cut where their mask repeats.
+std::optional<Way> reshaped(ArrayRef<int64_t> from, Way way, ArrayRef<int64_t> to) {
+  const int64_t before = productOf(from.take_front(way.dim)), places = from[way.dim], all = productOf(from);
+  if (all == 0 || productOf(to) != all)
+    return std::nullopt;
+  int64_t passed = 1;
+  for (size_t d = 0; d < to.size() && passed <= before; passed *= to[d++]) {
+    if (passed != before || (to[d] == 1 && places != 1))
+      continue;
+    const int64_t behind = all / (passed * to[d]), wasBehind = all / (before * places);
+    if (to[d] == places)
+      return Way{d, way.run};
+    if (to[d] > places && to[d] % places == 0 && wasBehind % behind == 0)
+      return Way{d, way.run * (to[d] / places)};
+    if (to[d] < places && places % to[d] == 0 && way.run % (places / to[d]) == 0)
+      return Way{d, way.run / (places / to[d])};
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// One node on its way.
+class Rows {
+public:
+  explicit Rows(NodeContext &node) : node(node), op(node.node.op_type()) {
+    for (size_t i = 0; i < node.inputCount(); ++i) {
+      const Selection *rows = selectionAt(node, i, Selection::rows);
+      ways.push_back(rows ? std::optional<Way>(Way{rows->dim, rows->run}) : std::nullopt);
+      first = first ? first : rows;
+    }
+  }
+
+  LogicalResult convert() {
+    if (op == "Shape")
+      return first ? sizesOf() : failure();
+    if (std::optional<LogicalResult> done = movedSizes())
+      return *done;
+    if (!first && !takesSizes())
+      return failure();
+    if (first && !allSame())
+      return failure();
+    if (op == "Expand" && first && !node.known(1))
+      return toShapeOfData();
+    others.reserve(node.inputCount());
+    for (size_t i = 0; i < node.inputCount(); ++i) {
+      others.push_back(node.has(i) ? node.given(i) : NodeValue());
+      others.back().selection.reset();
+      if (node.has(i) && ways[i])
+        others.back().value = node.input(i);
+    }
+    if (Value taken = takenAsItLies())
+      return giveTaken(taken);
+    std::optional<std::vector<Way>> out = countsAsValues() ? before() : std::nullopt;
+    if (!out)
+      return failure();
+    std::vector<NodeValue *> inputs;
+    for (size_t i = 0; i < node.inputCount(); ++i)
+      inputs.push_back(node.has(i) ? &others[i] : nullptr);
+    NodeContext inner = node.with(inputs, attributes);
+    if (failed(Converters::table().find("", op)(inner)))
+      return node.failAs(inner);
+    std::vector<NodeValue> results = inner.takeResults();
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (plain) {
+        node.result(i, std::move(results[i]));
+        continue;
+      }
+      for (NodeValue &part : results[i].sequence) {
+        part.selection = *selection();
+        part.selection->dim = out->back().dim;
+        part.selection->columns.clear();
+      }
+      if (!results[i].value && results[i].known)
+        results[i].value = node.constant(*results[i].known);
+      results[i].known.reset();
+      if (!results[i].value) {
+        if (results[i].isSequence)
+          node.result(i, std::move(results[i]));
+        continue;
+      }
+      std::optional<Way> way = i < out->size() ? (*out)[i] : out->back();
+      if (follows) // the place is known from the shapes alone
+        way = reshaped(shapeAt(*follows), *ways[*follows], nn::shapeOf(results[i].value));
+      if (!way)
+        return failure();
+      if (!summed) {
+        results[i].selection = *selection();
+        results[i].selection->kind = Selection::rows;
+        results[i].selection->columns = columnsOf(i, nn::shapeOf(results[i].value));
+        results[i].selection->dim = way->dim;
+        results[i].selection->run = way->run;
+      } else if (mean) {
+        Value value = results[i].value, number = node.cast(numberOfRows(), getElementTypeOrSelf(value));
+        const auto places = static_cast<double>(shapeAt(0)[ways[0]->dim]);
+        results[i].value = node.mul(value, node.div(node.scalar(number, places), number));
+      }
+      node.result(i, std::move(results[i]));
+    }
+    return success();
+  }
+
+private:
+  /// What the rows of this node are selected by: of rows, else of sizes.
+  const Selection *selection() const { return first ? first : bySizes; }
+
+  SmallVector<int64_t> shapeAt(size_t index) {
+    if (const HostTensor *known = node.known(index); known && !node.given(index).value)
+      return SmallVector<int64_t>(known->dims().begin(), known->dims().end());
+    Value value = node.input(index);
+    return value ? SmallVector<int64_t>(nn::shapeOf(value)) : SmallVector<int64_t>();
+  }
+
+  bool allSame() const {
+    for (size_t i = 0; i < node.inputCount(); ++i)
+      if (const Selection *rows = selectionAt(node, i, Selection::rows); rows && !sameRows(*rows, *first))
+        return false;
+    return true;
+  }
+
+  LogicalResult sizesOf() {
+    SmallVector<int64_t> dims = shapeAt(0);
+    SmallVector<int64_t> otherwise = dims;
+    otherwise[first->dim] = kAnotherCount;
+    auto rank = static_cast<int64_t>(dims.size());
+    SliceBounds bounds = sliceBounds(node.attributes.integer("start", 0), node.attributes.integer("end", rank), 1, rank);
+    auto part = [&](ArrayRef<int64_t> all) {
+      ArrayRef<int64_t> kept = all.slice(static_cast<size_t>(bounds.start), static_cast<size_t>(bounds.count));
+      return HostTensor::integers({kept.begin(), kept.end()});
+    };
+    return giveSizes({part(dims)}, {part(otherwise)}, *first);
+  }
+
+  /// Sizes, and what they were with another number of entries: what stays the same is a plain number.
+  LogicalResult giveSizes(std::vector<HostTensor> values, std::vector<HostTensor> otherwise, const Selection &by) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      NodeValue result;
+      bool counts = false;
+      for (int64_t e = 0; e < values[i].elements(); ++e) {
+        const double other = otherwise[i].realAt(e);
+        if (other == values[i].realAt(e))
+          continue;
+        if (other != static_cast<double>(kAnotherCount))
+          return node.fail("it computes with the number of what NonZero selects, which depends on the model's data");
+        counts = true;
+      }
+      result.known = std::move(values[i]);
+      if (counts) {
+        result.selection = by;
+        result.selection->kind = Selection::sizes;
+        result.selection->columns.clear();
+        result.selection->otherwise = std::move(otherwise[i]);
+      }
+      node.result(i, std::move(result));
+    }
+    return success();
+  }
+
+  /// Such sizes among known tensors, moved about.
+  std::optional<LogicalResult> movedSizes() {
+    static const std::set<std::string> moves{"Cast",    "Concat", "Expand", "Gather",  "Identity",  "ReduceProd",
+                                             "Reshape", "Slice",  "Split",  "Squeeze", "Transpose", "Unsqueeze"};
+    if (!moves.contains(op))
+      return std::nullopt;
+    EvaluatedNode once{op, &node.attributes, {}, node.outputCount()}, twice = once;
+    const Selection *by = nullptr;
+    for (size_t i = 0; i < node.inputCount(); ++i) {
+      const Selection *sizes = selectionAt(node, i, Selection::sizes);
+      if (node.has(i) && !node.known(i))
+        return std::nullopt;
+      if (sizes && by && !sameRows(*sizes, *by))
+        return node.fail("it joins the numbers of what two masks select, which depend on the model's data");
+      by = sizes ? sizes : by;
+      once.inputs.push_back(node.known(i));
+      twice.inputs.push_back(sizes ? &sizes->otherwise : node.known(i));
+    }
+    auto values = evaluateShapes(once), otherwise = evaluateShapes(twice);
+    if (!by || !values || !otherwise || values->size() != otherwise->size())
+      return std::nullopt;
+    for (size_t i = 0; i < values->size(); ++i)
+      if ((*values)[i].dims() != (*otherwise)[i].dims())
+        return std::nullopt;
+    return giveSizes(std::move(*values), std::move(*otherwise), *by);
+  }
+
+  bool takesSizes() {
+    for (size_t i = 0; i < node.inputCount(); ++i)
+      bySizes = bySizes ? bySizes : selectionAt(node, i, Selection::sizes);
+    return bySizes;
+  }
+
+  /// Sizes among what is computed become the number itself, as the data say it; false where they may not be.
+  bool countsAsValues() {
+    for (size_t i = 0; i < node.inputCount(); ++i) {
+      const Selection *sizes = selectionAt(node, i, Selection::sizes);
+      if (!sizes || (op == "CastLike" && i == 1))
+        continue;
+      if (op == "ConstantOfShape" || ((op == "Expand" || op == "Reshape") && i == 1) || (op == "Slice" && i == 2))
+        continue; // as a shape
+      if ((op != "CastLike" && !elementwise().contains(op)) || !isCount(i, 0) || others[i].known->elements() != 1)
+        return false;
+      Type element = mlirType(node.builder.getContext(), others[i].known->type());
+      others[i].value = node.reshape(node.cast(numberOfRows(), element), others[i].known->dims());
+      others[i].known.reset();
+    }
+    return true;
+  }
+
+  /// Rows expanded to a shape of which only the data know the number of rows: there are as many as there are, as in
+  /// x[mask] = rows.
+  LogicalResult toShapeOfData() {
+    auto joined = node.input(1) ? node.input(1).getDefiningOp<nn::ConcatOp>() : nn::ConcatOp();
+    SmallVector<int64_t> shape = shapeAt(0);
+    if (!joined || !ways[0])
+      return failure();
+    Dims sizes;
+    for (Value part : joined.getInputs()) {
+      DenseIntElementsAttr known;
+      auto constant = part.getDefiningOp<nn::ConstantOp>();
+      known = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : known;
+      for (int64_t e = 0; e < nn::shapeOf(part).front(); ++e)
+        sizes.push_back(!known            ? 0
+                        : known.isSplat() ? known.getSplatValue<APInt>().getSExtValue()
+                                          : (*(known.value_begin<APInt>() + e)).getSExtValue());
+    }
+    const size_t behind = shape.size() - ways[0]->dim; // dimensions from the rows on
+    if (sizes.size() < behind || llvm::count(sizes, 0) != 1 || sizes[sizes.size() - behind] != 0)
+      return failure();
+    sizes[sizes.size() - behind] = shape[ways[0]->dim];
+    std::optional<Dims> wide = broadcastDims(Dims(shape.begin(), shape.end()), sizes);
+    if (!wide)
+      return failure();
+    NodeValue result;
+    result.value = node.broadcast(node.input(0), *wide);
+    result.selection = *first;
+    result.selection->dim = wide->size() - behind;
+    if (result.selection->columns.size() != 1)
+      result.selection->columns.clear();
+    node.result(0, std::move(result));
+    return success();
+  }
+
+  /// Whether element `at` of input `index` is the number of these rows.
+  bool isCount(size_t index, int64_t at) const {
+    const Selection *sizes = selectionAt(node, index, Selection::sizes);
+    return sizes && sameRows(*sizes, *selection()) && sizes->otherwise.intAt(at) == kAnotherCount;
+  }
+
+  Value numberOfRows() {
+    Value mask = selection()->mask;
+    mask = node.reshape(mask, {productOf(nn::shapeOf(mask))});
+    Value count = node.reduce(node.cast(mask, node.builder.getI64Type()), "sum", {0}, false);
+    return node.mul(count, node.scalar(count, static_cast<double>(selection()->run)));
+  }
+
+  //===-- where rows go ---------------------------------------------------------------------------------------===//
+
+  using Ways = std::optional<std::vector<Way>>;
+  static Ways at(size_t dim, int64_t run) { return std::vector<Way>{{dim, run}}; }
+
+  /// What the rows' operator does with them; may change `others`.
+  Ways before() {
+    if (elementwise().contains(op))
+      return throughElements();
+    if (op == "CastLike") {
+      plain = !ways[0];
+      return plain ? at(0, 1) : at(ways[0]->dim, ways[0]->run);
+    }
+    if (op == "Expand")
+      return throughExpand();
+    if (op == "ConstantOfShape")
+      return throughConstant();
+    if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze") {
+      follows = 0;
+      return ways[0] ? at(0, 1) : Ways();
+    }
+    if (op == "Transpose")
+      return throughTranspose();
+    if (op == "MatMul" || op == "Gemm")
+      return throughProduct();
+    if (op == "Gather" || op == "GatherND" || op == "GatherElements")
+      return throughGather();
+    if (op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss")
+      return throughLoss();
+    if (op == "Concat" || op == "Split" || op == "SplitToSequence" || op == "Slice" || op == "CumSum" || op == "TopK" || op == "Softmax" ||
+        op == "LogSoftmax" || op == "LayerNormalization" || op == "RMSNormalization" || op == "ArgMax" || op == "ArgMin")
+      return besideAxis();
+    if (op.starts_with("Reduce"))
+      return throughReduction();
+    return std::nullopt;
+  }
+
+  Ways throughElements() {
+    size_t rank = 0;
+    std::optional<size_t> behind; // dimensions from the rows on
+    for (size_t i = 0; i < node.inputCount(); ++i) {
+      if (!node.has(i))
+        continue;
+      const size_t own = shapeAt(i).size();
+      rank = std::max(rank, own);
+      if (ways[i] && behind && *behind != own - ways[i]->dim)
+        return std::nullopt;
+      if (ways[i])
+        behind = own - ways[i]->dim;
+    }
+    for (size_t i = 0; i < node.inputCount(); ++i) {
+      if (node.has(i) && !ways[i] && behind && !selectionAt(node, i, Selection::sizes)) {
+        SmallVector<int64_t> shape = shapeAt(i);
+        if (shape.size() >= *behind && shape[shape.size() - *behind] != 1)
+          return std::nullopt;
+      }
+    }
+    if (std::optional<size_t> index = delicate(op); index && *index < ways.size() && ways[*index])
+      others[*index].value = countedOr(node, *selection(), ways[*index]->dim, others[*index].value, 1);
+    if (behind)
+      return at(rank - *behind, selection()->run);
+    plain = true; // a number of its own
+    return at(0, 1);
+  }
+
+  Ways throughExpand() {
+    SmallVector<int64_t> shape = shapeAt(0);
+    if (!node.known(1))
+      return std::nullopt;
+    const int64_t added = std::max<int64_t>(0, node.known(1)->elements() - static_cast<int64_t>(shape.size()));
+    const int64_t skipped = std::max<int64_t>(0, static_cast<int64_t>(shape.size()) - node.known(1)->elements());
+    std::optional<size_t> dim;
+    if (ways[0])
+      dim = ways[0]->dim + static_cast<size_t>(added);
+    for (int64_t e = 0; e < node.known(1)->elements(); ++e) {
+      const auto place = static_cast<size_t>(e + skipped);
+      const bool plainOne = !ways[0] && (e < added || shape[place - static_cast<size_t>(added)] == 1);
+      if (isCount(1, e) ? !(dim == place || (!dim && plainOne)) : dim == place && node.known(1)->intAt(e) != 1)
+        return std::nullopt;
+      if (isCount(1, e))
+        dim = place;
+    }
+    return dim ? at(*dim, selection()->run) : Ways();
+  }
+
+  Ways throughConstant() {
+    for (int64_t e = 0; e < node.known(0)->elements(); ++e)
+      if (isCount(0, e))
+        return at(static_cast<size_t>(e), selection()->run);
+    return std::nullopt;
+  }
+
+  Ways throughTranspose() {
+    const auto rank = shapeAt(0).size();
+    std::optional<std::vector<int64_t>> order = node.attributes.integers("perm");
+    for (size_t d = 0; d < rank; ++d) {
+      const size_t from = order && order->size() == rank ? static_cast<size_t>((*order)[d]) : rank - 1 - d;
+      if (from == ways[0]->dim)
+        return at(d, ways[0]->run);
+    }
+    return std::nullopt;
+  }
+
+  Ways throughProduct() {
+    SmallVector<int64_t> left = shapeAt(0), right = shapeAt(1);
+    const bool onlyLeft = ways[0] && !ways[1] && (ways.size() < 3 || !ways[2]);
+    if (!onlyLeft || right.size() > 2 || left.size() < 2 || ways[0]->dim + 1 == left.size() ||
+        node.attributes.integer("transA", 0))
+      return std::nullopt;
+    if (op == "Gemm" && node.has(2) && shapeAt(2).size() == 2 && shapeAt(2)[0] != 1)
+      return std::nullopt;
+    return at(ways[0]->dim, ways[0]->run);
+  }
+
+  Ways throughGather() {
+    SmallVector<int64_t> data = shapeAt(0), indices = shapeAt(1);
+    if (op == "GatherND") {
+      if (ways[0] || node.attributes.integer("batch_dims", 0) != 0 || ways[1]->dim + 1 >= indices.size())
+        return std::nullopt;
+      return at(ways[1]->dim, ways[1]->run);
+    }
+    std::optional<int64_t> axis = frontAxis(node.attributes.integer("axis", 0), static_cast<int64_t>(data.size()));
+    if (!axis)
+      return std::nullopt;
+    const auto along = static_cast<size_t>(*axis);
+    if (op == "GatherElements") {
+      const bool both = ways[0] && ways[1] && ways[0]->dim == ways[1]->dim && along != ways[0]->dim;
+      return both ? at(ways[0]->dim, ways[0]->run) : Ways();
+    }
+    if (!ways[0])
+      return at(along + ways[1]->dim, ways[1]->run);
+    if (ways[1] || along == ways[0]->dim)
+      return std::nullopt;
+    return at(along < ways[0]->dim ? ways[0]->dim + indices.size() - 1 : ways[0]->dim, ways[0]->run);
+  }
+
+  /// Operators along an axis that is not the rows'.
+  Ways besideAxis() {
+    if (!ways[0])
+      return std::nullopt;
+    const auto rank = static_cast<int64_t>(shapeAt(0).size());
+    const auto dim = static_cast<int64_t>(ways[0]->dim);
+    const std::vector<Way> same(node.outputCount(), *ways[0]);
+    for (size_t i = 1; i < node.inputCount(); ++i)
+      if (op == "Concat" ? !ways[i] || ways[i]->dim != ways[0]->dim : ways[i].has_value())
+        return std::nullopt;
+    if (op == "Slice") {
+      const HostTensor *starts = node.known(1), *ends = node.known(2), *axes = node.known(3), *steps = node.known(4);
+      for (int64_t e = 0; starts && ends && e < starts->elements(); ++e) {
+        std::optional<int64_t> axis = frontAxis(axes ? axes->intAt(e) : e, rank);
+        const bool all = starts->intAt(e) == 0 && (isCount(2, e) || ends->intAt(e) >= std::numeric_limits<int32_t>::max()) &&
+                         (!steps || steps->intAt(e) == 1);
+        if (!axis || (*axis == dim ? !all : isCount(2, e)))
+          return std::nullopt;
+      }
+      return starts && ends ? Ways(same) : Ways();
+    }
+    const bool last = op == "Softmax" || op == "LogSoftmax" || op == "TopK" || op.ends_with("Normalization");
+    int64_t given = node.attributes.integer("axis", last ? (node.opset < 13 && op.ends_with("oftmax") ? 1 : -1) : 0);
+    if (op == "CumSum")
+      given = node.known(1) ? node.known(1)->intAt(0) : dim;
+    std::optional<int64_t> axis = frontAxis(given, rank);
+    const bool onward = op.ends_with("Normalization") || (op.ends_with("oftmax") && node.opset < 13); // along all behind
+    if (!axis || *axis == dim || (onward && *axis < dim))
+      return std::nullopt;
+    if (op.starts_with("Arg") && !node.attributes.integer("keepdims", 1) && *axis < dim)
+      return at(ways[0]->dim - 1, ways[0]->run);
+    return same;
+  }
+
+  /// Labels that do not count are ignored.
+  Ways throughLoss() {
+    if (!ways[0] || !ways[1] || ways[0]->dim != 0 || ways[1]->dim != 0 || node.wantsOutput(1))
+      return std::nullopt;
+    constexpr int64_t kIgnored = -100; // PyTorch's
+    ignored.set_name("ignore_index");
+    ignored.set_type(::onnx::AttributeProto::INT);
+    ignored.set_i(kIgnored);
+    attributes.addDefault(ignored);
+    others[1].value = countedOr(node, *selection(), 0, others[1].value,
+                                static_cast<double>(attributes.integer("ignore_index", kIgnored)));
+    summed = node.attributes.text("reduction", "mean") != "none";
+    return at(0, selection()->run);
+  }
+
+  Ways throughReduction() {
+    if (!ways[0])
+      return std::nullopt;
+    const auto rank = static_cast<int64_t>(shapeAt(0).size());
+    std::optional<std::vector<int64_t>> axes = node.attributes.integers("axes");
+    if (node.has(1) && !node.known(1))
+      return std::nullopt;
+    if (node.has(1))
+      axes = node.known(1)->toIntegers();
+    if ((!axes || axes->empty()) && node.attributes.integer("noop_with_empty_axes", 0))
+      return std::nullopt;
+    std::set<int64_t> along;
+    for (int64_t axis : axes.value_or(std::vector<int64_t>()))
+      along.insert(frontAxis(axis, rank).value_or(-1));
+    const auto dim = static_cast<int64_t>(ways[0]->dim);
+    if (along.empty() || along.contains(dim)) { // over the rows: those that do not count must not
+      const bool most = op == "ReduceMax", least = op == "ReduceMin";
+      if (!most && !least && op != "ReduceSum" && op != "ReduceMean" && op != "ReduceL1" && op != "ReduceL2" &&
+          op != "ReduceSumSquare")
+        return std::nullopt;
+      if ((most || least) && !nn::isReal(others[0].value))
+        return std::nullopt;
+      const double none = most    ? -std::numeric_limits<double>::infinity()
+                          : least ? std::numeric_limits<double>::infinity()
+                                  : 0;
+      others[0].value = countedOr(node, *selection(), ways[0]->dim, others[0].value, none);
+      summed = true;
+      mean = op == "ReduceMean";
+      return at(0, 1);
+    }
+    const bool keeps = node.attributes.integer("keepdims", 1);
+    const auto before = std::distance(along.begin(), along.lower_bound(dim));
+    return at(ways[0]->dim - (keeps ? 0 : static_cast<size_t>(before)), ways[0]->run);
+  }
+
+  //===-- coordinates -----------------------------------------------------------------------------------------===//
+
+  /// What columns result `index` has, where the inputs have some.
+  std::vector<Dims> columnsOf(size_t index, ArrayRef<int64_t> result) {
+    std::vector<const std::vector<Dims> *> given;
+    for (size_t i = 0; i < node.inputCount(); ++i)
+      given.push_back(ways[i] ? &node.given(i).selection->columns : nullptr);
+    if (!given[0] || given[0]->empty())
+      return op == "Mul" && given.size() == 2 && given[1] ? scaled(*given[1], 0) : std::vector<Dims>();
+    const std::vector<Dims> &columns = *given[0];
+    const bool one = columns.size() == 1; // whatever the shape, all numbers of a row are this
+    SmallVector<int64_t> from = shapeAt(0);
+    if (op == "Transpose" || op == "Identity" || op == "Cast")
+      return columns;
+    if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Expand")
+      return one || from == result ? columns : std::vector<Dims>();
+    if (op == "Add" && given[1] && one && given[1]->size() == 1) {
+      Dims sum = columns[0];
+      for (size_t d = 0; d < sum.size(); ++d)
+        sum[d] += (*given[1])[0][d];
+      return {sum};
+    }
+    if (op == "Mul" && given.size() == 2 && !given[1])
+      return scaled(columns, 1);
+    if (one && (op == "Slice" || op == "Split"))
+      return columns;
+    if (op == "Slice" && node.known(1)->elements() == 1 && from.size() == 2) {
+      const auto along = frontAxis(node.known(3) ? node.known(3)->intAt(0) : 0, 2);
+      if (!along || static_cast<size_t>(*along) == ways[0]->dim)
+        return columns;
+      SliceBounds bounds = sliceBounds(node.known(1)->intAt(0), node.known(2)->intAt(0),
+                                       node.known(4) ? node.known(4)->intAt(0) : 1, static_cast<int64_t>(columns.size()));
+      std::vector<Dims> kept;
+      for (int64_t c = 0; c < bounds.count; ++c)
+        kept.push_back(columns[static_cast<size_t>(bounds.start + c * bounds.step)]);
+      return kept;
+    }
+    if (op == "Split" && result.size() == 2) {
+      size_t start = 0;
+      for (size_t before = 0; before < index; ++before)
+        start += node.known(1) ? static_cast<size_t>(node.known(1)->intAt(static_cast<int64_t>(before)))
+                               : columns.size() / node.outputCount();
+      const auto count = static_cast<size_t>(result[1 - ways[0]->dim]);
+      if (start + count <= columns.size())
+        return {columns.begin() + static_cast<ptrdiff_t>(start), columns.begin() + static_cast<ptrdiff_t>(start + count)};
+    }
+    if (op == "Gather" && node.known(1) && from.size() == 2) {
+      std::vector<Dims> kept;
+      for (int64_t e = 0; e < node.known(1)->elements(); ++e)
+        if (auto at = frontAxis(node.known(1)->intAt(e), static_cast<int64_t>(columns.size())))
+          kept.push_back(columns[static_cast<size_t>(*at)]);
+      return kept;
+    }
+    if (op == "Concat" && result.size() == 2) {
+      std::vector<Dims> all;
+      for (const std::vector<Dims> *part : given)
+        llvm::append_range(all, *part);
+      return static_cast<int64_t>(all.size()) == result[1 - ways[0]->dim] ? all : std::vector<Dims>();
+    }
+    return {};
+  }
+
+  /// One column times a known number.
+  std::vector<Dims> scaled(std::vector<Dims> columns, size_t factor) {
+    const HostTensor *known = node.known(factor);
+    if (columns.size() != 1 || !known || known->real() || known->elements() != 1)
+      return {};
+    for (int64_t &number : columns[0])
+      number *= known->intAt(0);
+    return columns;
+  }
+
+  /// What is gathered by coordinates, without looking anything up: the data's dimensions laid along the mask's.
+  Value takenAsItLies() {
+    const Selection *by = selectionAt(node, 1, Selection::rows);
+    if ((op != "Gather" && op != "GatherND") || ways[0] || !by || by->columns.empty())
+      return {};
+    SmallVector<int64_t> data = shapeAt(0), indices = shapeAt(1);
+    size_t axis = 0, depth = 1;
+    if (op == "Gather") {
+      auto given = frontAxis(node.attributes.integer("axis", 0), static_cast<int64_t>(data.size()));
+      if (!given || indices.size() != 1)
+        return {};
+      axis = static_cast<size_t>(*given);
+    } else {
+      depth = by->columns.size();
+      if (node.attributes.integer("batch_dims", 0) != 0 || by->dim != 0 || indices.size() != 2 || depth > data.size() ||
+          static_cast<int64_t>(depth) != indices[1])
+        return {};
+    }
+    auto pointed = pointedAt(*by, ArrayRef<int64_t>(data).slice(axis, depth));
+    if (!pointed)
+      return {};
+    ArrayRef<int64_t> mask = nn::shapeOf(by->whole), all(data);
+    SmallVector<int64_t> cut(all.take_front(axis)), permutation, ones(cut), wide(cut);
+    for (size_t d = 0; d < axis; ++d)
+      permutation.push_back(static_cast<int64_t>(d));
+    for (size_t dim : pointed->order)
+      permutation.push_back(static_cast<int64_t>(axis) + (llvm::find(pointed->dims, dim) - pointed->dims.begin()));
+    for (size_t dim : pointed->dims)
+      cut.push_back(mask[dim]);
+    for (size_t dim = 0; dim < mask.size(); ++dim) {
+      ones.push_back(llvm::is_contained(pointed->dims, dim) ? mask[dim] : 1);
+      wide.push_back(mask[dim]);
+    }
+    for (int64_t size : all.drop_front(axis + depth)) {
+      permutation.push_back(static_cast<int64_t>(cut.size()));
+      cut.push_back(size);
+      ones.push_back(size);
+      wide.push_back(size);
+    }
+    takenAlong = axis;
+    SmallVector<int64_t> rows(all.take_front(axis));
+    rows.push_back(productOf(mask));
+    llvm::append_range(rows, all.drop_front(axis + depth));
+    Value turned = node.transpose(node.reshape(node.input(0), cut), permutation);
+    return node.reshape(node.broadcast(node.reshape(turned, ones), wide), rows);
+  }
+
+  LogicalResult giveTaken(Value taken) {
+    NodeValue result;
+    result.value = taken;
+    result.selection = *selectionAt(node, 1, Selection::rows);
+    result.selection->columns.clear();
+    result.selection->dim = takenAlong;
+    node.result(0, std::move(result));
+    return success();
+  }
+
+  NodeContext &node;
+  const std::string op;
+  NodeAttributes attributes = node.attributes; ///< as the converter sees them
+  ::onnx::AttributeProto ignored;
+  size_t takenAlong = 0;
+  std::vector<std::optional<Way>> ways; ///< of the inputs
+  std::vector<NodeValue> others;        ///< the inputs as the converter sees them
+  const Selection *first = nullptr, *bySizes = nullptr;
+  std::optional<size_t> follows; ///< the input whose elements the result has, under another shape
+  bool plain = false, summed = false, mean = false; ///< results without rows, of what was none; of sums; of a mean
+};
+
+} // namespace
+
+const Selection *selectionAt(const NodeContext &node, size_t index, Selection::Kind kind) {
+  const bool is = node.has(index) && node.given(index).selection && node.given(index).selection->kind == kind;
+  return is ? &*node.given(index).selection : nullptr;
+}
+
+Selection selectionBy(Value mask) {
+  Selection made;
+  made.whole = mask;
+  // Without the trailing dimensions along which it is only repeated, as one of tokens is for their features.
+  while (true) {
+    ArrayRef<int64_t> shape = nn::shapeOf(mask);
+    if (auto reshape = mask.getDefiningOp<nn::ReshapeOp>()) {
+      mask = reshape.getOperand();
+    } else if (auto broadcast = mask.getDefiningOp<nn::BroadcastOp>()) {
+      ArrayRef<int64_t> from = nn::shapeOf(broadcast.getOperand());
+      const size_t added = shape.size() - from.size();
+      size_t kept = shape.size();
+      while (kept > added && from[kept - 1 - added] == 1)
+        --kept;
+      if (kept == added) // one number for all
+        kept = 0;
+      if (productOf(shape.take_front(kept)) != productOf(from))
+        break; // repeated in front too
+      made.run *= productOf(shape.drop_front(kept));
+      mask = broadcast.getOperand();
+    } else {
+      break;
+    }
+  }
+  made.mask = firstAlike(mask);
+  if (mask != made.mask)
+    mask.replaceAllUsesWith(made.mask);
+  if (made.whole == mask)
+    made.whole = made.mask;
+  return made;
+}
+
+bool sameRows(const Selection &a, const Selection &b) { return a.run == b.run && a.mask == b.mask; }
+
+Value maskAlong(NodeContext &node, const Selection &rows, size_t dim, ArrayRef<int64_t> shape) {
+  const int64_t places = productOf(nn::shapeOf(rows.mask));
+  Value mask = node.reshape(node.broadcast(node.reshape(rows.mask, {places, 1}), {places, rows.run}), {places * rows.run});
+  SmallVector<int64_t> aligned(shape.size(), 1);
+  aligned[dim] = places * rows.run;
+  return node.reshape(mask, aligned);
+}
+
+Value countedOr(NodeContext &node, const Selection &rows, size_t dim, Value value, double number) {
+  if (!value)
+    return {};
+  return node.emit<nn::SelectOp>({maskAlong(node, rows, dim, nn::shapeOf(value)), value, node.scalar(value, number)});
+}
+
+std::optional<Pointed> pointedAt(const Selection &rows, ArrayRef<int64_t> sizes) {
+  ArrayRef<int64_t> mask = nn::shapeOf(rows.whole);
+  Pointed found;
+  if (rows.columns.size() != sizes.size())
+    return std::nullopt;
+  for (size_t c = 0; c < sizes.size(); ++c) {
+    const size_t first = found.dims.size();
+    int64_t step = sizes[c]; // a place along sizes[c] counted over several dimensions, one of which runs fastest
+    std::vector<size_t> slowest(mask.size());
+    std::iota(slowest.begin(), slowest.end(), size_t{0});
+    llvm::stable_sort(slowest, [&](size_t a, size_t b) { return rows.columns[c][a] > rows.columns[c][b]; });
+    for (size_t d : slowest) {
+      if (mask[d] == 1 || rows.columns[c][d] == 0)
+        continue;
+      if (step % mask[d] != 0 || rows.columns[c][d] != (step /= mask[d]) || llvm::is_contained(found.dims, d))
+        return std::nullopt;
+      found.dims.push_back(d);
+    }
+    if (step != 1 || (first == found.dims.size() && sizes[c] != 1))
+      return std::nullopt;
+  }
+  found.order = found.dims;
+  llvm::sort(found.order);
+  for (size_t d = 0; d < mask.size(); ++d)
+    if (!llvm::is_contained(found.dims, d))
+      found.others.push_back(d);
+  return found;
+}
+
+LogicalResult convertRows(NodeContext &node) { return Rows(node).convert(); }
+
+} // namespace mt::onnx

@@ -1,0 +1,36 @@
+// Values with an entry for each place of a mask, of which only those count where the mask holds (Selection::rows): where
+// that dimension goes through an operator.
+#ifndef MT_COMPILER_ONNX_SELECTEDROWS_H
+#define MT_COMPILER_ONNX_SELECTEDROWS_H
+
+#include "compiler/onnx/NodeContext.h"
+
+namespace mt::onnx {
+
+/// The selection of input `index` where it is one of this kind; else null.
+const Selection *selectionAt(const NodeContext &node, size_t index, Selection::Kind kind);
+
+/// What a mask selects, without columns.
+Selection selectionBy(mlir::Value mask);
+/// Whether two selections have the same number of entries, for the same places.
+bool sameRows(const Selection &a, const Selection &b);
+/// The mask along dimension `dim` of rows of this shape, which it broadcasts to.
+mlir::Value maskAlong(NodeContext &node, const Selection &rows, size_t dim, llvm::ArrayRef<int64_t> shape);
+/// `value`, whose dimension `dim` are such rows, with `number` in those that do not count.
+mlir::Value countedOr(NodeContext &node, const Selection &rows, size_t dim, mlir::Value value, double number);
+
+/// Where rows of coordinates point to, each of their columns a place along one of `sizes`, if to every one of these: the
+/// dimensions of the mask behind each column, one after another.
+struct Pointed {
+  std::vector<size_t> dims;  ///< of the mask, in the order of columns
+  std::vector<size_t> order; ///< the same, ascending
+  std::vector<size_t> others; ///< dimensions that no column follows
+};
+std::optional<Pointed> pointedAt(const Selection &rows, llvm::ArrayRef<int64_t> sizes);
+
+/// Converts a node that takes rows, or sizes of such, by the converter of its operator, and says where its results have
+/// them. Fails, without a message of its own, where the operator is none that lets rows be.
+llvm::LogicalResult convertRows(NodeContext &node);
+
+} // namespace mt::onnx
+#endif
