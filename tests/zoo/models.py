@@ -1025,6 +1025,141 @@ add("batch-statistics", BatchNormed, pictures(name="x"), "cross-entropy")
 add("linear-attention", Retention, tokens(), forms="optimized")
 add("field", Field, floats((3,), (3,)), "mse", forms="old")
 
+# Experts as loops over their rows, as textbooks and earlier libraries write them; other uses of what a mask selects.
+
+class Gated(nn.Module):
+    def __init__(self, width=32, inner=24):
+        super().__init__()
+        self.w1, self.w2, self.w3 = nn.Linear(width, inner, bias=False), nn.Linear(inner, width, bias=False), nn.Linear(width, inner, bias=False)
+
+    def forward(self, x):
+        return self.w2(F.silu(self.w1(x)) * self.w3(x))
+
+
+class Loop(nn.Module):
+    """Experts, each for the rows that chose it; `way` says how these are found and put back."""
+
+    def __init__(self, way, experts=4, chosen=2, biased=False):
+        super().__init__()
+        self.way, self.chosen = way, chosen
+        self.gate = nn.Linear(32, experts, bias=False)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(32, 24), nn.GELU(), nn.Linear(24, 32)) if biased else Gated() for _ in range(experts))
+
+    def forward(self, x):
+        rows = x.view(-1, x.shape[-1])
+        weights, chosen = torch.topk(F.softmax(self.gate(rows), -1), self.chosen, dim=-1)
+        weights = weights / weights.sum(-1, keepdim=True)
+        return getattr(self, self.way)(rows, weights, chosen).view(x.shape)
+
+    def where(self, rows, weights, chosen):
+        out = torch.zeros_like(rows)
+        for i, expert in enumerate(self.experts):
+            row, place = torch.where(chosen == i)
+            out[row] += weights[row, place, None] * expert(rows[row])
+        return out
+
+    def one_hot(self, rows, weights, chosen):
+        out = torch.zeros_like(rows)
+        masks = F.one_hot(chosen, num_classes=len(self.experts)).permute(2, 1, 0)
+        for i, expert in enumerate(self.experts):
+            place, row = torch.where(masks[i])
+            own = rows[None, row].reshape(-1, rows.shape[-1])
+            out.index_add_(0, row, expert(own) * weights[row, place, None])
+        return out
+
+    def repeated(self, rows, weights, chosen):
+        flat, rows = chosen.view(-1), rows.repeat_interleave(self.chosen, dim=0)
+        out = torch.empty_like(rows)
+        for i, expert in enumerate(self.experts):
+            out[flat == i] = expert(rows[flat == i])
+        return (out.view(*weights.shape, -1) * weights.unsqueeze(-1)).sum(dim=1)
+
+    def whichever(self, rows, weights, chosen):
+        shares, out = torch.zeros(rows.shape[0], len(self.experts)).to(rows).scatter(-1, chosen, weights), torch.zeros_like(rows)
+        for i, expert in enumerate(self.experts):
+            own = (chosen == i).any(dim=-1)
+            out = out.index_add(0, own.nonzero().squeeze(-1), expert(rows[own]) * shares[own, i].unsqueeze(1))
+        return out
+
+
+class Stacked(nn.Module):
+    """A small language model of such layers."""
+
+    def __init__(self, layer, depth=2):
+        super().__init__()
+        self.words, self.head = nn.Embedding(128, 32), nn.Linear(32, 128)
+        self.norms, self.layers = nn.ModuleList(nn.LayerNorm(32) for _ in range(depth)), nn.ModuleList(layer() for _ in range(depth))
+
+    def forward(self, input_ids):
+        x = self.words(input_ids)
+        for norm, layer in zip(self.norms, self.layers):
+            x = x + layer(norm(x))
+        return self.head(x)
+
+
+class Kinds(nn.Module):
+    """Tokens of two kinds, each with layers of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.norm, self.head = nn.Embedding(128, 32), nn.LayerNorm(32), nn.Linear(32, 128)
+        self.one, self.other, self.turn = nn.Linear(32, 64), Gated(), nn.Linear(48, 32)
+
+    def forward(self, input_ids):
+        x, kind = self.words(input_ids), input_ids % 3 == 0
+        a, b = self.one(self.norm(x[kind])).chunk(2, -1)
+        mixed = torch.cat([F.softmax(a, -1) * b, a[:, :16].reshape(-1, 4, 4).transpose(1, 2).reshape(-1, 16)], -1)
+        out = torch.empty_like(x)
+        out[kind] = self.turn(mixed)
+        out[~kind] = self.other(x[~kind])
+        return self.head(x + out)
+
+
+class Sums(nn.Module):
+    """Sums, means and extremes of what masks select, nothing among it, and how much it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.inner, self.head = nn.Embedding(128, 32), Gated(), nn.Linear(32, 128)
+
+    def forward(self, input_ids, labels):
+        x = self.words(input_ids)
+        x, kept = x + self.inner(x), labels > 20
+        nll = -F.log_softmax(self.head(x), -1)[kept].gather(1, labels[kept][:, None])
+        none, large = x[input_ids > 200], x[x > 0.1]
+        total = nll.sum() / nll.shape[0] + none.sum() / (input_ids > 200).sum().clamp(min=1) + 0.1 * large.log().mean()
+        total = total + x[kept].pow(2).mean() + 0.01 * (x[kept].amax(0) - x[kept].amin(0)).mean() + x[kept].std(0).mean()
+        return total + 0.1 * (x[kept].sum(0) / kept.sum()).square().sum()
+
+
+class Puts(nn.Module):
+    """What masks select, put back by every way PyTorch has, also to places that are looked up."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.inner, self.head = nn.Embedding(128, 32), nn.Linear(32, 32), nn.Linear(32, 128)
+
+    def forward(self, input_ids):
+        x, ids = self.words(input_ids), input_ids.reshape(-1)
+        rows, odd, high = x.reshape(-1, 32), (ids % 2 == 1).nonzero().squeeze(1), torch.where(ids > 64)[0]
+        rows = rows.index_copy(0, odd, torch.tanh(self.inner(rows.index_select(0, odd))))
+        rows = rows.index_add(0, odd, rows[odd] * 0.5, alpha=2.0)
+        rows = rows.scatter(0, high[:, None].expand(-1, 32), self.inner(rows[high]) + rows[high].mean(-1, keepdim=True))
+        back = torch.arange(64).flip(0)
+        rows = torch.index_put(rows, (back[high],), self.inner(rows[high]) * 0.5)
+        most = torch.zeros_like(rows).scatter_reduce(0, (back // 2)[odd][:, None].expand(-1, 32), torch.tanh(rows[odd]), "amax", include_self=True)
+        x = (rows + most).reshape(x.shape)
+        x = x.masked_scatter(x > 0, torch.relu(x[x > 0]) * 0.5)
+        return self.head(x)
+
+
+for way, more in (("where", {}), ("one_hot", {}), ("repeated", {}), ("whichever", {}), ("where", dict(biased=True)), ("repeated", dict(chosen=1))):
+    add("experts-" + way.replace("_", "-") + "".join(f"-{k}" for k in more), lambda way=way, more=more: Stacked(lambda: Loop(way, **more)), tokens(),
+        forms="static old")
+add("selected-kinds", Kinds, tokens(), forms="static old")
+add("selected-sums", Sums, tokens(), "output:loss", forms="static old")
+add("selected-puts", Puts, tokens(), forms="static")
+
 for name in ("llama", "llama-mask", "gpt2", "bert", "t5", "vit", "gemma2", "mixtral", "gpt-oss", "whisper", "clip", "lstm", "group-norms", "wav2vec2",
     "deberta-v2", "mamba2", "modernbert", "swin", "cohere", "phi", "bart", "qwen3", "plain-norms", "encoder-layers"):
     CASES[name].forms += " new"
@@ -1038,5 +1173,6 @@ KNOWN = {
     **{n: "torch.export fails inside the model" for n in ("longt5", "longt5-static", "switch", "nystromformer", "nystromformer-static")},
     **{n: "scaled_dot_product_attention with enable_gqa" for n in ("llama-classify-ids-old",)},
     **{n: "aten::diff" for n in ("llama-loss-old",)},
+    **{n: "index_copy and index_add of a number of rows that data say" for n in ("selected-puts",)},
     **{n: "aten::rms_norm" for n in ("plain-norms-old",)},
 }
