@@ -107,6 +107,27 @@ Value putAsItLies(NodeContext &node, Value data, const Selection &places, const 
   return result;
 }
 
+/// All the runs of a tensor, in order, joined again: of each row that of its own run.
+LogicalResult joinRuns(NodeContext &node) {
+  const auto count = node.inputCount();
+  Value joined;
+  for (size_t i = count; i-- > 0;) {
+    const Selection *rows = selectionAt(node, i, Selection::rows);
+    Value value = rows ? node.input(i) : Value();
+    auto compare = rows ? rows->mask.getDefiningOp<nn::CompareOp>() : nn::CompareOp();
+    const Selection *first = selectionAt(node, 0, Selection::rows);
+    auto firstCompare = first ? first->mask.getDefiningOp<nn::CompareOp>() : nn::CompareOp();
+    if (!value || !compare || !firstCompare || rows->parts != count || rows->part != i || rows->run != 1 ||
+        compare.getLhs() != firstCompare.getLhs() || (joined && joined.getType() != value.getType()) ||
+        node.axis("axis", 0, static_cast<int64_t>(nn::shapeOf(value).size())) != static_cast<int64_t>(rows->dim))
+      return failure();
+    if (!joined)
+      joined = node.broadcast(node.scalar(value, 0), nn::shapeOf(value));
+    joined = node.emit<nn::SelectOp>({maskAlong(node, *rows, rows->dim, nn::shapeOf(value)), value, joined});
+  }
+  return node.result(joined);
+}
+
 /// Whether rows are the coordinates of the places as NonZero gives them, turned: [count, rank].
 bool areTuples(NodeContext &node, size_t index) {
   const Selection *rows = selectionAt(node, index, Selection::rows);
@@ -246,6 +267,41 @@ LogicalResult repeatByData(NodeContext &node) {
   return give(node, repeated);
 }
 
+// Runs of rows along the first dimension, as of rows that are sorted by their expert: each an entry for every row, that
+// counts where the row is of this run.
+LogicalResult splitByData(NodeContext &node) {
+  constexpr int64_t kMost = 4096;
+  Value value = node.input(0), sizes = node.input(1);
+  if (!value || !sizes)
+    return failure();
+  ArrayRef<int64_t> shape = nn::shapeOf(value), lengths = nn::shapeOf(sizes);
+  if (shape.empty() || lengths.size() != 1 || lengths[0] > kMost ||
+      node.axis("axis", 0, static_cast<int64_t>(shape.size())) != 0)
+    return node.fail("the sizes of its parts depend on the model's data; such are supported along the first dimension, "
+                     "of at most {} parts",
+                     kMost);
+  Type integer = node.builder.getI64Type();
+  Value ends =
+      node.emit<nn::CumsumOp>({node.cast(sizes, integer)}, {node.intAttr("axis", 0), node.boolAttr("exclusive", false),
+                                                            node.boolAttr("reverse", false)});
+  Value passed = node.compare(node.iota({shape[0], 1}, integer, 0, 0, 1), node.reshape(ends, {1, lengths[0]}), "ge");
+  Value run = node.reduce(node.cast(passed, integer), "sum", {1}, false); // the number of the run that a row is in
+  if (!run)
+    return failure();
+  NodeValue sequence;
+  sequence.isSequence = true;
+  for (int64_t i = 0; i < lengths[0]; ++i) {
+    NodeValue part;
+    part.value = value;
+    part.selection = selectionBy(node.compare(run, node.scalar(run, static_cast<double>(i)), "eq"));
+    part.selection->part = static_cast<size_t>(i);
+    part.selection->parts = static_cast<size_t>(lengths[0]);
+    sequence.sequence.push_back(std::move(part));
+  }
+  node.result(0, std::move(sequence));
+  return success();
+}
+
 LogicalResult convertSelection(NodeContext &node) {
   const bool isStandard = node.node.domain().empty() || node.node.domain() == "ai.onnx";
   const std::string op = isStandard ? node.node.op_type() : "";
@@ -272,6 +328,8 @@ LogicalResult convertSelection(NodeContext &node) {
     return scatterSelected(node, *places, *entries);
   if ((op == "ScatterND" || op == "ScatterElements") && places && updates && !at(0, Selection::rows))
     return scatterRows(node, *places, *updates);
+  if (op == "Concat" && at(0, Selection::rows) && succeeded(joinRuns(node)))
+    return success();
   if (isOne(0) || isOne(1) || isOne(2))
     return node.fail(
         "it takes a tensor whose shape depends on the model's data; shapes must follow from shapes and constants");
@@ -279,9 +337,10 @@ LogicalResult convertSelection(NodeContext &node) {
     return success();
   if (node.failed())
     return failure();
-  return node.fail("it takes what NonZero selects, the number of which depends on the model's data; only constants are "
-                   "supported, and "
-                   "what is computed row by row for the places that a mask selects, summed, or put back there");
+  return node.fail(
+      "it takes what NonZero selects, or SplitToSequence by counts of data, the number of which depends on "
+      "the model's data; only constants are supported, and what is computed row by row for the places that "
+      "a mask selects, summed, or put back there");
 }
 
 } // namespace mt::onnx

@@ -26,10 +26,11 @@ private:
   std::map<std::pair<std::string, std::string>, Converter> entries;
 };
 
-// Values whose size depends on data (Selection): a NonZero of data, an Expand to a shape of data, and any node that
-// takes one.
+// Values whose size depends on data (Selection): a NonZero of data, an Expand to a shape of data, a SplitToSequence by
+// sizes of data, and any node that takes one.
 llvm::LogicalResult selectPlaces(NodeContext &node);
 llvm::LogicalResult repeatByData(NodeContext &node);
+llvm::LogicalResult splitByData(NodeContext &node);
 llvm::LogicalResult convertSelection(NodeContext &node);
 
 void addElementwise(Converters &table);

@@ -358,6 +358,8 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   auto opset = frame.opsets.find(domain);
   NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
                       opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
+  Block &body = function.getBody().front();
+  Operation *last = body.empty() ? nullptr : &body.back();
   if (failed(selects ? convertSelection(context) : Converters::table().find(domain, node.op_type())(context))) {
     if (!context.failed())
       (void)context.fail("its inputs or attributes have a form that is not supported");
@@ -368,8 +370,9 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   bool guessed = llvm::any_of(inputs, [](const NodeValue *input) { return input && input->isGuess; });
   for (NodeValue &result : results) {
     result.isGuess = guessed;
-    bool isNew = llvm::none_of(inputs, [&](NodeValue *input) { return input && input->value == result.value; });
-    if (isNew && result.selection && result.selection->kind == Selection::rows && result.value)
+    bool isNew =
+        result.value && result.value.getDefiningOp() && (!last || last->isBeforeInBlock(result.value.getDefiningOp()));
+    if (isNew && result.selection && result.selection->kind == Selection::rows)
       noteRows(result.value, *result.selection, notedMasks);
   }
   for (size_t i = 0; values && i < results.size() && i < values->size(); ++i)

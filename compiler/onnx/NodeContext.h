@@ -46,6 +46,7 @@ struct Selection {
   mlir::Value whole;        ///< the mask as NonZero took it
   std::vector<Dims> columns; ///< rows of whole numbers: by how much each changes along the dimensions of `whole`
   mlir::Value from;         ///< of entries and one
+  size_t part = 0, parts = 0; ///< of rows that are one of so many runs of a tensor, by lengths that data say
   HostTensor otherwise;     ///< of sizes: what they were if another number were selected
 };
 

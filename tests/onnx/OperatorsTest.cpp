@@ -670,6 +670,24 @@ TEST_F(Operators, PutsRowsElsewhere) {
   expect({"tensor<3x6x8xf32>", "nn.scatter", "nn.slice"});
 }
 
+/// Rows that are sorted, cut by counts of data, and joined again: of every row what its own part became.
+TEST_F(Operators, PartsByCountsOfData) {
+  model.input("counts", kInt64, {"b"});
+  model.node("SplitToSequence", {"x", "counts"}, {"parts"});
+  for (int64_t i : {0, 1}) {
+    const std::string e = std::to_string(i);
+    model.integers("at" + e, {}, {i});
+    model.node("SequenceAt", {"parts", "at" + e}, {"part" + e});
+    model.node(i == 1 ? "Tanh" : "Sigmoid", {"part" + e}, {"done" + e});
+  }
+  TestModel other = model;
+  setInt(model.node("Concat", {"done0", "done1"}, {"y"}), "axis", 0);
+  expect({"nn.cumsum", "predicate = \"ge\"", "predicate = \"eq\"", "nn.tanh", "nn.sigmoid", "nn.select"});
+  setInt(other.node("Concat", {"done1", "done0"}, {"y"}), "axis", 0);
+  EXPECT_TRUE(import(other).complains({"'n_y' (Concat)", "it takes what NonZero selects", "or SplitToSequence"}))
+      << import(other).everything();
+}
+
 /// A loop over experts, each for the rows that chose it, is one product of rows with the matrices that they name.
 TEST_F(Operators, LoopsOverExperts) {
   for (bool complete : {true, false}) {

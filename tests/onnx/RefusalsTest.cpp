@@ -71,6 +71,11 @@ TEST(Refusals, Positions) {
          m.node("Mul", {"sizes", "two"}, {"y"});
        },
        {"(Mul)", "takes what NonZero selects", "depends on the model's data"}},
+      {[](Model &m) {
+         setInt(m.node("SplitToSequence", {"x", "n"}, {"parts"}), "axis", 1);
+         m.node("SequenceLength", {"parts"}, {"y"});
+       },
+       {"(SplitToSequence)", "the sizes of its parts depend on the model's data", "along the first dimension"}},
       {[](Model &m) { // sizes that join the numbers of two masks
          m.node("NonZero", {"x"}, {"places"});
          m.node("Neg", {"x"}, {"less"});

@@ -1074,6 +1074,13 @@ class Loop(nn.Module):
             out[flat == i] = expert(rows[flat == i])
         return (out.view(*weights.shape, -1) * weights.unsqueeze(-1)).sum(dim=1)
 
+    def sorted(self, rows, weights, chosen):
+        order = chosen.flatten().sort(0)[1]
+        row = order.div(self.chosen, rounding_mode="trunc")
+        parts = rows[row].split(F.one_hot(chosen.flatten(), len(self.experts)).sum(0).tolist(), dim=0)
+        done = torch.cat([expert(part) for expert, part in zip(self.experts, parts)], dim=0)
+        return torch.zeros_like(rows).index_add(0, row, done * weights.flatten()[order][:, None])
+
     def whichever(self, rows, weights, chosen):
         shares, out = torch.zeros(rows.shape[0], len(self.experts)).to(rows).scatter(-1, chosen, weights), torch.zeros_like(rows)
         for i, expert in enumerate(self.experts):
@@ -1153,9 +1160,9 @@ class Puts(nn.Module):
         return self.head(x)
 
 
-for way, more in (("where", {}), ("one_hot", {}), ("repeated", {}), ("whichever", {}), ("where", dict(biased=True)), ("repeated", dict(chosen=1))):
+for way, more in (("where", {}), ("one_hot", {}), ("repeated", {}), ("sorted", {}), ("whichever", {}), ("where", dict(biased=True)), ("repeated", dict(chosen=1))):
     add("experts-" + way.replace("_", "-") + "".join(f"-{k}" for k in more), lambda way=way, more=more: Stacked(lambda: Loop(way, **more)), tokens(),
-        forms="static old")
+        forms="static" if way == "sorted" else "static old")
 add("selected-kinds", Kinds, tokens(), forms="static old")
 add("selected-sums", Sums, tokens(), "output:loss", forms="static old")
 add("selected-puts", Puts, tokens(), forms="static")
