@@ -78,11 +78,37 @@ LogicalResult likelihood(NodeContext &node, Value logarithms, Value labels, doub
   return node.result(node.div(sum, node.reduce(counted, "sum", all, false)));
 }
 
+// The mean (or sum, or all) of -sum over classes of weight * share * logarithm, where labels are the classes' shares:
+// what PyTorch computes of such and its exporter writes down as it is; the standard has only numbers of classes. The
+// mean divides by the number of predictions.
+LogicalResult likelihoodOfShares(NodeContext &node, Value logarithms, Value shares, double smoothing) {
+  const auto last = static_cast<int64_t>(nn::shapeOf(logarithms).size()) - 1;
+  const int64_t classes = nn::shapeOf(logarithms).back();
+  if (smoothing > 0)
+    shares = node.add(node.mul(shares, node.scalar(shares, 1 - smoothing)),
+                      node.scalar(shares, smoothing / static_cast<double>(classes)));
+  Value each = node.mul(shares, logarithms);
+  if (node.has(2)) {
+    Value weights = node.input(2);
+    if (!weights || nn::shapeOf(weights) != ArrayRef(classes))
+      return weights ? node.fail("its third input must hold a weight for each of {} classes", classes) : failure();
+    node.isStatistic(2);
+    each = node.mul(each, weights);
+  }
+  Value loss = node.emit<nn::NegOp>({node.reduce(each, "sum", {last}, false)});
+  std::string reduction = node.attributes.text("reduction", "mean");
+  Dims all(static_cast<size_t>(last));
+  std::iota(all.begin(), all.end(), 0);
+  return node.result(reduction == "none" ? loss : node.reduce(loss, reduction == "sum" ? "sum" : "mean", all, false));
+}
+
 LogicalResult crossEntropy(NodeContext &node) {
-  Value logits = classesLast(node, node.input(0), false);
+  Value logits = classesLast(node, node.input(0), false), labels = node.input(1);
   Value logarithms = node.emit<nn::LogSoftmaxOp>({logits});
-  if (node.wantsOutput(1) && failed(node.result(1, classesLast(node, logarithms, true))))
+  if (!logarithms || !labels || (node.wantsOutput(1) && failed(node.result(1, classesLast(node, logarithms, true)))))
     return failure();
+  if (nn::isReal(labels) && !nn::shapeOf(labels).empty() && labels.getType() == node.input(0).getType())
+    return likelihoodOfShares(node, logarithms, classesLast(node, labels, false), labelSmoothingOf(node.node));
   return likelihood(node, logarithms, node.input(1), labelSmoothingOf(node.node));
 }
 

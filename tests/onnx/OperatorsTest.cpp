@@ -992,6 +992,21 @@ TEST_F(Operators, LossesOfTheModel) {
   EXPECT_TRUE(result.has("-> (tensor<f32>")) << result.everything();
 }
 
+TEST_F(Operators, LossesOfShares) { // of all classes, in place of one of them
+  for (const char *reduction : {"none", "mean", "sum"}) {
+    TestModel one;
+    one.input("x", kFloat, {"b", "5", "3"}).input("l", kFloat, {"b", "5", "3"}).output("y");
+    one.weights("w", {5});
+    auto &node = one.node("SoftmaxCrossEntropyLoss", {"x", "l", "w"}, {"y"});
+    setText(node, "reduction", reduction);
+    setInt(node, "ignore_index", -100);
+    Imported result = import(one, 2);
+    EXPECT_TRUE(result.has("nn.log_softmax") && !result.has("nn.trainable")) << result.everything();
+    EXPECT_TRUE(result.has(reduction == std::string("none") ? "-> (tensor<2x3xf32>" : "-> (tensor<f32>"))
+        << result.everything();
+  }
+}
+
 TEST_F(Operators, LabelsFitTheirPredictions) {
   for (bool real : {false, true}) {
     TestModel one;
