@@ -2,6 +2,7 @@
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/ProductParts.h"
 
+#include <cstring>
 #include <numeric>
 
 using namespace mlir;
@@ -246,6 +247,9 @@ LogicalResult einsum(NodeContext &node) {
   std::string equation = node.attributes.text("equation", "");
   std::erase(equation, ' ');
   size_t arrow = equation.find("->");
+  if (llvm::any_of(equation,
+                   [](unsigned char letter) { return !std::isalpha(letter) && !std::strchr(",.->", letter); }))
+    return node.fail("equation '{}' has a label that is no letter", equation);
   std::vector<std::string> names = splitTerms(equation.substr(0, arrow));
   if (names.size() != node.inputCount())
     return node.fail("equation '{}' names {} operands, the node has {}", equation, names.size(), node.inputCount());

@@ -241,8 +241,8 @@ LogicalResult selectPlaces(NodeContext &node) {
   for (size_t d = 0; d < shape.size(); ++d)
     coordinates.push_back(node.reshape(
         node.iota(shape, node.builder.getI64Type(), static_cast<int64_t>(d), 0, 1), {1, productOf(shape)}));
-  if (coordinates.empty())
-    return node.fail("its input has no dimensions");
+  if (coordinates.empty() || productOf(shape) == 0)
+    return node.fail("its input has no elements, or no dimensions");
   NodeValue places;
   places.value = node.concat(coordinates, 0);
   places.selection = selectionBy(mask);

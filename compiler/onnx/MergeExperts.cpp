@@ -1,7 +1,5 @@
 #include "compiler/onnx/MergeExperts.h"
 
-#include "mlir/IR/IRMapping.h"
-
 #include <map>
 #include <set>
 
@@ -10,8 +8,8 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
-/// A number for each mask, at the mask and at rows along dimension 0 that it selects.
-constexpr StringLiteral kMask = "mt.mask", kRows = "mt.rows";
+/// A number for each mask, at the mask, and at rows that it selects with their dimension.
+constexpr StringLiteral kMask = "mt.mask", kRows = "mt.rows", kGuard = "mt.guard";
 
 /// A mask that holds where the choice, of as many elements and in their order, is this number.
 struct Choice {
@@ -21,10 +19,8 @@ struct Choice {
 
 /// The one number that a tensor holds, where a constant says so.
 std::optional<int64_t> numberOf(Value value) {
-  if (auto view = value.getDefiningOp<nn::ReshapeOp>())
-    return numberOf(view.getOperand());
-  if (auto view = value.getDefiningOp<nn::BroadcastOp>())
-    return numberOf(view.getOperand());
+  while (isa_and_nonnull<nn::ReshapeOp, nn::BroadcastOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
   auto elementOf = [](nn::ConstantOp constant, int64_t at) -> std::optional<int64_t> {
     auto values = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
     if (!values || (!values.isSplat() && at >= values.getNumElements()))
@@ -44,6 +40,8 @@ public:
   explicit Choices(OpBuilder &builder) : b(builder) {}
 
   std::optional<Choice> of(Value mask) {
+    if (++steps > kSteps)
+      return std::nullopt;
     if (auto cast = mask.getDefiningOp<nn::CastOp>())
       return of(cast.getOperand());
     if (auto view = mask.getDefiningOp<nn::ReshapeOp>())
@@ -60,12 +58,17 @@ public:
     if (compare.getPredicate() != "eq")
       return std::nullopt;
     for (auto [choices, number] : {std::pair(compare.getLhs(), compare.getRhs()), std::pair(compare.getRhs(), compare.getLhs())})
-      if (auto known = numberOf(number); known && nn::shapeOf(choices) == nn::shapeOf(mask))
+      if (auto known = numberOf(number); known && isNumber(choices) && nn::shapeOf(choices) == nn::shapeOf(mask))
         return Choice{choices, *known};
     return std::nullopt;
   }
 
 private:
+  /// Whether nn.expert_matmul takes it for the numbers of experts.
+  static bool isNumber(Value value) {
+    Type element = getElementTypeOrSelf(value);
+    return element.isInteger(64) || element.isInteger(32);
+  }
   template <typename View> static std::optional<Choice> viewed(std::optional<Choice> choice, View view) {
     if (choice)
       choice->choices = view(choice->choices);
@@ -100,6 +103,8 @@ private:
 
   /// Place `place` along dimension `along` of a mask; the choices without that dimension.
   std::optional<Choice> at(Value mask, size_t along, int64_t place) {
+    if (++steps > kSteps)
+      return std::nullopt;
     if (auto cast = mask.getDefiningOp<nn::CastOp>())
       return at(cast.getOperand(), along, place);
     if (auto select = mask.getDefiningOp<nn::SelectOp>()) { // one where it holds, else zero
@@ -128,7 +133,7 @@ private:
       auto iota = numbers.getDefiningOp<nn::IotaOp>();
       const size_t behind = shape.size() - along;
       ArrayRef<int64_t> line = nn::shapeOf(numbers);
-      if (iota && nn::shapeOf(choices) == ArrayRef<int64_t>(same) && line.size() >= behind &&
+      if (iota && isNumber(choices) && nn::shapeOf(choices) == ArrayRef<int64_t>(same) && line.size() >= behind &&
           iota.getDimension() == line.size() - behind && productOf(line) == shape[along])
         return Choice{reshaped(choices, without),
                       static_cast<int64_t>(iota.getStart().convertToDouble()) +
@@ -137,7 +142,9 @@ private:
     return std::nullopt;
   }
 
+  static constexpr int kSteps = 32; ///< of views and casts between a mask and what it compares
   OpBuilder &b;
+  int steps = 0;
 };
 
 /// Numbers of values: the same for what is computed alike from the same.
@@ -179,7 +186,7 @@ struct Family {
 class Merger {
 public:
   Merger(func::FuncOp function, Numbering &numbering, const Family &family)
-      : block(function.getBody().front()), numbering(numbering), family(family), b(function.getContext()) {
+      : function(function), numbering(numbering), family(family), b(function.getContext()) {
     for (const auto &[expert, masks] : family.masks)
       for (int64_t mask : masks)
         expertOf[mask] = expert - family.masks.begin()->first;
@@ -187,8 +194,8 @@ public:
 
   void run(ArrayRef<Operation *> operations) {
     for (Operation *op : operations)
-      if (auto mask = op->getAttrOfType<IntegerAttr>(kRows); mask && expertOf.contains(mask.getInt()))
-        sort(op, static_cast<size_t>(expertOf[mask.getInt()]));
+      if (auto noted = op->getAttrOfType<DenseI64ArrayAttr>(kRows); noted && expertOf.contains(noted[0]))
+        sort(op, static_cast<size_t>(expertOf[noted[0]]));
     for (size_t i = 0; i < classes.size(); ++i)
       decide(classes[i]);
     if (llvm::none_of(classes, [](const Class &each) { return each.how == Class::product; }))
@@ -211,26 +218,33 @@ private:
     Value merged;
   };
 
-  /// Whether a value is made of parameters and constants alone.
-  bool isParameter(Value value) {
+  /// Whether a value is made of parameters and constants alone, in a few steps.
+  bool isParameter(Value value, int steps = 8) {
     if (auto argument = dyn_cast<BlockArgument>(value))
-      return isa<FloatType>(getElementTypeOrSelf(value));
+      return isa<FloatType>(getElementTypeOrSelf(value)) &&
+             function.getArgAttr(argument.getArgNumber(), nn::kParameterAttr);
     Operation *op = value.getDefiningOp();
-    auto [found, isNew] = parameters.try_emplace(op, false);
-    if (isNew) {
-      const bool is = !op->hasAttr(kRows) && isMemoryEffectFree(op) &&
-                      llvm::all_of(op->getOperands(), [&](Value operand) { return isParameter(operand); });
-      parameters[op] = is;
-    }
-    return parameters[op];
+    return steps > 0 && !op->hasAttr(kRows) && isMemoryEffectFree(op) &&
+           llvm::all_of(op->getOperands(), [&](Value operand) { return isParameter(operand, steps - 1); });
+  }
+
+  /// An operand, without the guards of rows that do not count: all rows of what is merged do.
+  static Value operandOf(Operation *op, unsigned i) {
+    Value operand = op->getOperand(i);
+    while (operand.getDefiningOp() && operand.getDefiningOp()->hasAttr(kGuard))
+      operand = operand.getDefiningOp<nn::SelectOp>().getLhs();
+    return operand;
   }
 
   void sort(Operation *op, size_t expert) {
+    if (op->hasAttr(kGuard))
+      return;
     std::vector<std::pair<int, const void *>> key{{0, op->getName().getAsOpaquePointer()},
                                                   {0, withoutNotes(op).getAsOpaquePointer()},
                                                   {0, op->getResult(0).getType().getAsOpaquePointer()}};
     std::vector<std::optional<size_t>> operands;
-    for (Value operand : op->getOperands()) {
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      Value operand = operandOf(op, i);
       auto at = classOf.find(operand);
       operands.push_back(at == classOf.end() ? std::nullopt : std::optional<size_t>(at->second));
       if (operands.back())
@@ -264,22 +278,24 @@ private:
         fresh &= classes[*each.operands[i]].how == Class::common;
       } else {
         for (Operation *op : each.members)
-          varies |= numbering.of(op->getOperand(i)) != numbering.of(first->getOperand(i));
+          varies |= numbering.of(operandOf(op, i)) != numbering.of(operandOf(first, i));
       }
       fresh &= !varies;
       each.varies.push_back(varies);
     }
     const bool any = llvm::is_contained(each.varies, true);
     ArrayRef<int64_t> shape = nn::shapeOf(first->getResult(0));
+    const bool leading = first->getAttrOfType<DenseI64ArrayAttr>(kRows)[1] == 0; // as each row's own parameters lie
     if (fresh) {
       each.how = Class::common;
     } else if (!any) {
       each.how = Class::alike;
     } else if (auto matmul = dyn_cast<nn::MatmulOp>(first)) {
-      const bool fits = !each.varies[0] && each.varies[1] && !matmul.getTransposeLhs() && shape.size() == 2 &&
-                        nn::shapeOf(matmul.getRhs()).size() == 2 && nn::shapeOf(matmul.getLhs()).size() == 2;
+      const bool fits = leading && !each.varies[0] && each.varies[1] && !matmul.getTransposeLhs() &&
+                        shape.size() == 2 && nn::shapeOf(matmul.getRhs()).size() == 2 &&
+                        nn::shapeOf(matmul.getLhs()).size() == 2;
       each.how = fits ? Class::product : Class::unlike;
-    } else if (first->hasTrait<nn::Elementwise>() && shape.size() == 2) {
+    } else if (first->hasTrait<nn::Elementwise>() && leading && shape.size() == 2) {
       each.how = Class::alike;
       for (unsigned i = 0; i < first->getNumOperands(); ++i) {
         ArrayRef<int64_t> own = nn::shapeOf(first->getOperand(i));
@@ -290,7 +306,7 @@ private:
   }
 
   /// Moves what a value is made of before an operation.
-  void bringBefore(Value value, Operation *anchor) {
+  static void bringBefore(Value value, Operation *anchor) {
     Operation *op = value.getDefiningOp();
     if (!op || op->isBeforeInBlock(anchor))
       return;
@@ -316,7 +332,6 @@ private:
 
   /// The expert of each row, counted from the first of the family; rows that chose another have some of these.
   Value chosen(int64_t rows, Operation *anchor) {
-    bringBefore(family.choices, anchor);
     Location where = anchor->getLoc();
     Type element = getElementTypeOrSelf(family.choices);
     Value flat = nn::ReshapeOp::create(b, where, nn::tensorOf({rows}, element), family.choices);
@@ -340,25 +355,27 @@ private:
     Operation *anchor = each.members.front();
     for (Operation *op : each.members)
       anchor = op->isBeforeInBlock(anchor) ? op : anchor;
-    if (each.how == Class::common) {
+    if (Operation *choice = family.choices.getDefiningOp();
+        each.how != Class::common && choice && !choice->isBeforeInBlock(anchor))
+      return;
+    b.setInsertionPoint(anchor);
+    SmallVector<Value> operands;
+    for (unsigned i = 0; i < anchor->getNumOperands(); ++i) {
+      operands.push_back(each.operands[i] ? classes[*each.operands[i]].merged : operandOf(anchor, i));
+      Operation *made = operands.back() ? operands.back().getDefiningOp() : nullptr;
+      if (!operands.back() || (made && !each.varies[i] && !made->isBeforeInBlock(anchor)))
+        return;
+    }
+    if (each.how == Class::common && llvm::equal(operands, anchor->getOperands())) {
       each.merged = anchor->getResult(0);
       return;
     }
-    b.setInsertionPoint(anchor);
-    IRMapping operands;
-    for (unsigned i = 0; i < anchor->getNumOperands(); ++i)
-      if (each.operands[i]) {
-        Value merged = classes[*each.operands[i]].merged;
-        if (!merged || !merged.getDefiningOp()->isBeforeInBlock(anchor))
-          return;
-        operands.map(anchor->getOperand(i), merged);
-      }
     const int64_t rows = nn::shapeOf(anchor->getResult(0))[0];
     if (auto matmul = dyn_cast<nn::MatmulOp>(anchor); matmul && each.how == Class::product) {
       Value experts = chosen(rows, anchor);
       Value weights = stacked(each, 1, nn::shapeOf(matmul.getRhs()), anchor);
-      each.merged = nn::ExpertMatmulOp::create(b, anchor->getLoc(), operands.lookupOrDefault(matmul.getLhs()), weights, experts,
-                                               matmul.getTransposeRhs());
+      each.merged =
+          nn::ExpertMatmulOp::create(b, anchor->getLoc(), operands[0], weights, experts, matmul.getTransposeRhs());
       if (Value bias = matmul.getBias())
         each.merged = nn::AddOp::create(
             b, anchor->getLoc(), each.merged,
@@ -367,17 +384,17 @@ private:
     }
     for (unsigned i = 0; i < anchor->getNumOperands(); ++i)
       if (each.varies[i]) {
-        Value own = anchor->getOperand(i);
-        Value stack = stacked(each, i, {nn::shapeOf(own).back()}, anchor);
-        operands.map(own, lookedUp(stack, chosen(rows, anchor), anchor));
+        Value stack = stacked(each, i, {nn::shapeOf(operands[i]).back()}, anchor);
+        operands[i] = lookedUp(stack, chosen(rows, anchor), anchor);
       }
-    Operation *clone = b.clone(*anchor, operands);
+    Operation *clone = b.clone(*anchor);
+    clone->setOperands(operands);
     clone->removeAttr(kRows);
     each.merged = clone->getResult(0);
   }
 
   using Key = std::vector<std::pair<int, const void *>>;
-  Block &block;
+  func::FuncOp function;
   Numbering &numbering;
   const Family &family;
   OpBuilder b;
@@ -386,7 +403,6 @@ private:
   std::map<Key, size_t> byKey;
   std::map<std::pair<size_t, Key>, size_t> times;
   llvm::DenseMap<Value, size_t> classOf;
-  llvm::DenseMap<Operation *, bool> parameters;
 };
 
 } // namespace
@@ -395,18 +411,24 @@ DictionaryAttr withoutNotes(Operation *op) {
   NamedAttrList attributes(op->getAttrDictionary());
   attributes.erase(kRows);
   attributes.erase(kMask);
+  attributes.erase(kGuard);
   return attributes.getDictionary(op->getContext());
+}
+
+void noteGuard(Value value) {
+  if (auto select = value.getDefiningOp<nn::SelectOp>())
+    select->setAttr(kGuard, UnitAttr::get(value.getContext()));
 }
 
 void noteRows(Value value, const Selection &rows, int64_t &masks) {
   Operation *op = value.getDefiningOp(), *mask = rows.mask.getDefiningOp();
-  if (!op || !mask || rows.dim != 0 || rows.run != 1 || op->getNumResults() != 1 || mask->getNumResults() != 1 ||
-      op->hasAttr(kRows))
+  if (!op || !mask || rows.run != 1 || op->getNumResults() != 1 || mask->getNumResults() != 1 || op->hasAttr(kRows))
     return;
   Builder b(op->getContext());
   if (!mask->hasAttr(kMask))
     mask->setAttr(kMask, b.getI64IntegerAttr(masks++));
-  op->setAttr(kRows, mask->getAttr(kMask));
+  op->setAttr(kRows, b.getDenseI64ArrayAttr(
+                         {mask->getAttrOfType<IntegerAttr>(kMask).getInt(), static_cast<int64_t>(rows.dim)}));
 }
 
 void mergeExperts(func::FuncOp function) {
@@ -442,8 +464,10 @@ void mergeExperts(func::FuncOp function) {
     if (family.masks.size() > 1 &&
         family.masks.rbegin()->first - family.masks.begin()->first + 1 == static_cast<int64_t>(family.masks.size()))
       Merger(function, numbering, family).run(operations);
-  for (Operation *op : operations)
-    op->removeAttr(kRows);
+  for (Operation &op : block) {
+    op.removeAttr(kRows);
+    op.removeAttr(kGuard);
+  }
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();

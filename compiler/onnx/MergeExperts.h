@@ -12,6 +12,9 @@ namespace mt::onnx {
 /// by these notes, whatever has been erased in between.
 void noteRows(mlir::Value value, const Selection &rows, int64_t &masks);
 
+/// Notes that a value is another one, its first choice, wherever rows count.
+void noteGuard(mlir::Value value);
+
 /// The attributes of an operation without these notes.
 mlir::DictionaryAttr withoutNotes(mlir::Operation *op);
 

@@ -12,6 +12,8 @@ using namespace mlir;
 namespace mt::onnx {
 namespace {
 
+constexpr auto kFloat = ::onnx::TensorProto::FLOAT, kDouble = ::onnx::TensorProto::DOUBLE;
+
 /// In place of the number of selected entries, to see what sizes are computed from it.
 constexpr int64_t kAnotherCount = int64_t(1) << 30; // a whole number in every type
 
@@ -26,13 +28,19 @@ const std::set<std::string> &elementwise() {
   return names;
 }
 
-/// What finite numbers may be taken to no number, or to infinity, by: the input of which that is.
-std::optional<size_t> delicate(const std::string &op) {
-  static const std::map<std::string, size_t> inputs{{"Acos", 0}, {"Acosh", 0}, {"Asin", 0}, {"Atanh", 0}, {"Cosh", 0},
-                                                    {"Div", 1},  {"Exp", 0},   {"Log", 0},  {"Mod", 1},   {"Pow", 0},
-                                                    {"Reciprocal", 0}, {"Sinh", 0}, {"Sqrt", 0}, {"Tan", 0}};
+/// Where an operator may take finite numbers to infinity or to none, or its slope: the input of which that is, and a
+/// number that is safe there.
+struct Delicate {
+  size_t input;
+  double safe;
+};
+const Delicate *delicate(const std::string &op) {
+  static const std::map<std::string, Delicate> inputs{
+      {"Acos", {0, 0}},       {"Acosh", {0, 2}}, {"Asin", {0, 0}}, {"Atanh", {0, 0}}, {"Cosh", {0, 0}},
+      {"Div", {1, 1}},        {"Exp", {0, 0}},   {"Log", {0, 1}},  {"Mod", {1, 1}},   {"Pow", {0, 1}},
+      {"Reciprocal", {0, 1}}, {"Sinh", {0, 0}},  {"Sqrt", {0, 1}}, {"Tan", {0, 0}}};
   auto at = inputs.find(op);
-  return at == inputs.end() ? std::nullopt : std::optional<size_t>(at->second);
+  return at == inputs.end() ? nullptr : &at->second;
 }
 
 /// Whether two values are computed alike from the same, in at most so many steps: masks are often written down twice.
@@ -52,7 +60,7 @@ bool isSame(Value a, Value b, int steps) {
 
 /// The first value that is computed as this one is.
 Value firstAlike(Value value) {
-  constexpr int kDeep = 16;
+  constexpr int kDeep = 6; // twice as many comparisons for each more
   Operation *op = value.getDefiningOp();
   Value first = value;
   if (!op || op->getNumOperands() == 0)
@@ -70,25 +78,19 @@ struct Way {
   int64_t run = 1;
 };
 
-/// The rows of dimension `way.dim` of `from` in a tensor of the same elements with dims `to`: as they are, with all that
-/// is behind them in the same dimension, or cut where their mask repeats.
-std::optional<Way> reshaped(ArrayRef<int64_t> from, Way way, ArrayRef<int64_t> to) {
+/// The rows of dimension `way.dim` of `from` in dimension `d` of a tensor of the same elements with dims `to`: as they
+/// are, with some of what is behind them, or cut where their mask repeats.
+std::optional<Way> reshaped(ArrayRef<int64_t> from, Way way, ArrayRef<int64_t> to, size_t d) {
   const int64_t before = productOf(from.take_front(way.dim)), places = from[way.dim], all = productOf(from);
-  if (all == 0 || productOf(to) != all)
+  if (all == 0 || productOf(to) != all || productOf(to.take_front(d)) != before)
     return std::nullopt;
-  int64_t passed = 1;
-  for (size_t d = 0; d < to.size() && passed <= before; passed *= to[d++]) {
-    if (passed != before || (to[d] == 1 && places != 1))
-      continue;
-    const int64_t behind = all / (passed * to[d]), wasBehind = all / (before * places);
-    if (to[d] == places)
-      return Way{d, way.run};
-    if (to[d] > places && to[d] % places == 0 && wasBehind % behind == 0)
-      return Way{d, way.run * (to[d] / places)};
-    if (to[d] < places && places % to[d] == 0 && way.run % (places / to[d]) == 0)
-      return Way{d, way.run / (places / to[d])};
-    return std::nullopt;
-  }
+  const int64_t behind = productOf(to.drop_front(d + 1)), wasBehind = productOf(from.drop_front(way.dim + 1));
+  if (to[d] == places)
+    return Way{d, way.run};
+  if (to[d] > places && to[d] % places == 0 && wasBehind % behind == 0)
+    return Way{d, way.run * (to[d] / places)};
+  if (to[d] < places && places % to[d] == 0 && way.run % (places / to[d]) == 0)
+    return Way{d, way.run / (places / to[d])};
   return std::nullopt;
 }
 
@@ -96,7 +98,8 @@ std::optional<Way> reshaped(ArrayRef<int64_t> from, Way way, ArrayRef<int64_t> t
 class Rows {
 public:
   explicit Rows(NodeContext &node) : node(node), op(node.node.op_type()) {
-    for (size_t i = 0; i < node.inputCount(); ++i) {
+    constexpr size_t kNamed = 3; // inputs that are spoken of by number, whether they are there or not
+    for (size_t i = 0; i < std::max(kNamed, node.inputCount()); ++i) {
       const Selection *rows = selectionAt(node, i, Selection::rows);
       ways.push_back(rows ? std::optional<Way>(Way{rows->dim, rows->run}) : std::nullopt);
       first = first ? first : rows;
@@ -123,7 +126,10 @@ public:
     }
     if (Value taken = takenAsItLies())
       return giveTaken(taken);
-    std::optional<std::vector<Way>> out = countsAsValues() ? before() : std::nullopt;
+    const bool taken = (op == "Gather" || op == "GatherND") && !ways[0];
+    if ((taken || op == "GatherElements") && ways[1]) // indices of what is not selected may be any
+      others[1].value = guarded(*selection(), ways[1]->dim, others[1].value, 0);
+    Passes out = countsAsValues() ? passage() : std::nullopt;
     if (!out)
       return failure();
     std::vector<NodeValue *> inputs;
@@ -133,14 +139,17 @@ public:
     if (failed(Converters::table().find("", op)(inner)))
       return node.failAs(inner);
     std::vector<NodeValue> results = inner.takeResults();
+    int64_t passed = 0; // columns of a Split that earlier results have
     for (size_t i = 0; i < results.size(); ++i) {
-      if (plain) {
+      if (out->what == Passage::mean)
+        results[i].value = ofCounted(results[i].value);
+      if (out->what != Passage::rows) {
         node.result(i, std::move(results[i]));
         continue;
       }
       for (NodeValue &part : results[i].sequence) {
         part.selection = *selection();
-        part.selection->dim = out->back().dim;
+        part.selection->dim = out->ways.back().dim;
         part.selection->columns.clear();
       }
       if (!results[i].value && results[i].known)
@@ -151,28 +160,36 @@ public:
           node.result(i, std::move(results[i]));
         continue;
       }
-      std::optional<Way> way = i < out->size() ? (*out)[i] : out->back();
-      if (follows) // the place is known from the shapes alone
-        way = reshaped(shapeAt(*follows), *ways[*follows], nn::shapeOf(results[i].value));
+      std::optional<Way> way = out->ways[std::min(i, out->ways.size() - 1)];
+      if (op == "Reshape" || op == "Flatten")
+        way = throughReshape(nn::shapeOf(results[i].value));
       if (!way)
         return failure();
-      if (!summed) {
-        results[i].selection = *selection();
-        results[i].selection->kind = Selection::rows;
-        results[i].selection->columns = columnsOf(i, nn::shapeOf(results[i].value));
-        results[i].selection->dim = way->dim;
-        results[i].selection->run = way->run;
-      } else if (mean) {
-        Value value = results[i].value, number = node.cast(numberOfRows(), getElementTypeOrSelf(value));
-        const auto places = static_cast<double>(shapeAt(0)[ways[0]->dim]);
-        results[i].value = node.mul(value, node.div(node.scalar(number, places), number));
-      }
+      if (taken)
+        results[i].value = guarded(*selection(), way->dim, results[i].value, 0);
+      results[i].selection = *selection();
+      results[i].selection->kind = Selection::rows;
+      results[i].selection->columns = columnsOf(passed, nn::shapeOf(results[i].value));
+      passed +=
+          op == "Split" && nn::shapeOf(results[i].value).size() == 2 ? nn::shapeOf(results[i].value)[1 - way->dim] : 0;
+      results[i].selection->dim = way->dim;
+      results[i].selection->run = way->run;
       node.result(i, std::move(results[i]));
     }
     return success();
   }
 
 private:
+  /// A mean over all places, of which those that do not count are zero, as one of those that do.
+  Value ofCounted(Value mean) {
+    Value number = node.cast(numberOfRows(), node.builder.getF32Type());
+    if (!mean || !number)
+      return {};
+    const auto places = static_cast<double>(shapeAt(0)[ways[0]->dim]);
+    Value more = node.div(node.scalar(number, places), number);
+    return node.mul(mean, node.cast(more, getElementTypeOrSelf(mean)));
+  }
+
   /// What the rows of this node are selected by: of rows, else of sizes.
   const Selection *selection() const { return first ? first : bySizes; }
 
@@ -232,7 +249,9 @@ private:
   std::optional<LogicalResult> movedSizes() {
     static const std::set<std::string> moves{"Cast",    "Concat", "Expand", "Gather",  "Identity",  "ReduceProd",
                                              "Reshape", "Slice",  "Split",  "Squeeze", "Transpose", "Unsqueeze"};
-    if (!moves.contains(op))
+    const int64_t to = op == "Cast" ? node.attributes.integer("to", 0) : int64_t(::onnx::TensorProto::INT64);
+    if (!moves.contains(op) ||
+        !(to == ::onnx::TensorProto::INT64 || to == ::onnx::TensorProto::INT32 || to == kFloat || to == kDouble))
       return std::nullopt;
     EvaluatedNode once{op, &node.attributes, {}, node.outputCount()}, twice = once;
     const Selection *by = nullptr;
@@ -267,6 +286,8 @@ private:
       const Selection *sizes = selectionAt(node, i, Selection::sizes);
       if (!sizes || (op == "CastLike" && i == 1))
         continue;
+      if (!sameRows(*sizes, *selection()))
+        return false;
       if (op == "ConstantOfShape" || ((op == "Expand" || op == "Reshape") && i == 1) || (op == "Slice" && i == 2))
         continue; // as a shape
       if ((op != "CastLike" && !elementwise().contains(op)) || !isCount(i, 0) || others[i].known->elements() != 1)
@@ -276,6 +297,23 @@ private:
       others[i].known.reset();
     }
     return true;
+  }
+
+  /// The one dimension of the result that may be the rows', by its elements and by what the node says of its size: it
+  /// must not be a number, which would be another if something else were selected.
+  std::optional<Way> throughReshape(ArrayRef<int64_t> result) {
+    const HostTensor *shape = op == "Reshape" ? node.known(1) : nullptr;
+    std::optional<Way> found;
+    for (size_t d = 0; d < result.size(); ++d) {
+      const auto at = static_cast<int64_t>(d);
+      const bool open =
+          !shape || isCount(1, at) || shape->intAt(at) == -1 || (shape->intAt(at) == 0 && d == ways[0]->dim);
+      std::optional<Way> way = open ? reshaped(shapeAt(0), *ways[0], result, d) : std::nullopt;
+      if (way && found)
+        return std::nullopt;
+      found = way ? way : found;
+    }
+    return found;
   }
 
   /// Rows expanded to a shape of which only the data know the number of rows: there are as many as there are, as in
@@ -325,27 +363,41 @@ private:
     return node.mul(count, node.scalar(count, static_cast<double>(selection()->run)));
   }
 
+  /// A value with a safe number in the rows that do not count: what these hold, no number perhaps, must not reach the
+  /// gradient of anything, and finite numbers stay finite.
+  Value guarded(const Selection &rows, size_t dim, Value value, double safe) {
+    Value guard = countedOr(node, rows, dim, value, safe);
+    if (guard)
+      noteGuard(guard);
+    return guard;
+  }
+
   //===-- where rows go ---------------------------------------------------------------------------------------===//
 
-  using Ways = std::optional<std::vector<Way>>;
-  static Ways at(size_t dim, int64_t run) { return std::vector<Way>{{dim, run}}; }
+  /// What becomes of rows: where results have them, the last of these for all further ones; or that results are plain
+  /// values, of which sums leave out what does not count, and means divide by its number.
+  struct Passage {
+    std::vector<Way> ways;
+    enum What : uint8_t { rows, plain, mean } what = rows;
+  };
+  using Passes = std::optional<Passage>;
+  static Passes at(size_t dim, int64_t run) { return Passage{{{dim, run}}}; }
+  static Passes ends(Passage::What what) { return Passage{{}, what}; }
 
-  /// What the rows' operator does with them; may change `others`.
-  Ways before() {
+  /// How rows pass the operator; changes `others` where it must see other values.
+  Passes passage() {
     if (elementwise().contains(op))
       return throughElements();
-    if (op == "CastLike") {
-      plain = !ways[0];
-      return plain ? at(0, 1) : at(ways[0]->dim, ways[0]->run);
-    }
+    if (op == "CastLike")
+      return ways[0] ? at(ways[0]->dim, ways[0]->run) : ends(Passage::plain);
     if (op == "Expand")
       return throughExpand();
     if (op == "ConstantOfShape")
       return throughConstant();
-    if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze") {
-      follows = 0;
-      return ways[0] ? at(0, 1) : Ways();
-    }
+    if (op == "Reshape" || op == "Flatten") // by the result's shape
+      return ways[0] ? at(0, 1) : Passes();
+    if (op == "Squeeze" || op == "Unsqueeze")
+      return throughOnes();
     if (op == "Transpose")
       return throughTranspose();
     if (op == "MatMul" || op == "Gemm")
@@ -362,7 +414,7 @@ private:
     return std::nullopt;
   }
 
-  Ways throughElements() {
+  Passes throughElements() {
     size_t rank = 0;
     std::optional<size_t> behind; // dimensions from the rows on
     for (size_t i = 0; i < node.inputCount(); ++i) {
@@ -382,15 +434,14 @@ private:
           return std::nullopt;
       }
     }
-    if (std::optional<size_t> index = delicate(op); index && *index < ways.size() && ways[*index])
-      others[*index].value = countedOr(node, *selection(), ways[*index]->dim, others[*index].value, 1);
+    if (const Delicate *at = delicate(op); at && ways[at->input])
+      others[at->input].value = guarded(*selection(), ways[at->input]->dim, others[at->input].value, at->safe);
     if (behind)
       return at(rank - *behind, selection()->run);
-    plain = true; // a number of its own
-    return at(0, 1);
+    return ends(Passage::plain);
   }
 
-  Ways throughExpand() {
+  Passes throughExpand() {
     SmallVector<int64_t> shape = shapeAt(0);
     if (!node.known(1))
       return std::nullopt;
@@ -407,17 +458,51 @@ private:
       if (isCount(1, e))
         dim = place;
     }
-    return dim ? at(*dim, selection()->run) : Ways();
+    return dim ? at(*dim, selection()->run) : Passes();
   }
 
-  Ways throughConstant() {
+  Passes throughConstant() {
+    Passes found;
     for (int64_t e = 0; e < node.known(0)->elements(); ++e)
-      if (isCount(0, e))
-        return at(static_cast<size_t>(e), selection()->run);
-    return std::nullopt;
+      if (isCount(0, e)) {
+        if (found) // one for each two of them
+          return std::nullopt;
+        found = at(static_cast<size_t>(e), selection()->run);
+      }
+    return found;
   }
 
-  Ways throughTranspose() {
+  /// Dimensions of one that are taken away or put in.
+  Passes throughOnes() {
+    SmallVector<int64_t> shape = shapeAt(0);
+    std::optional<std::vector<int64_t>> given = node.attributes.integers("axes");
+    if (node.has(1) && !node.known(1))
+      return std::nullopt;
+    if (node.has(1))
+      given = node.known(1)->toIntegers();
+    const bool adds = op == "Unsqueeze";
+    if (!ways[0] || (!given && (adds || shape[ways[0]->dim] == 1)))
+      return std::nullopt;
+    const auto rank = static_cast<int64_t>(shape.size() + (adds ? given->size() : 0));
+    std::set<int64_t> axes;
+    for (int64_t d = 0; !given && d < rank; ++d)
+      if (shape[static_cast<size_t>(d)] == 1)
+        axes.insert(d);
+    for (int64_t axis : given.value_or(std::vector<int64_t>()))
+      axes.insert(frontAxis(axis, rank).value_or(-1));
+    auto dim = static_cast<int64_t>(ways[0]->dim);
+    if (!adds && axes.contains(dim))
+      return std::nullopt;
+    if (adds)
+      for (int64_t axis : axes) // ascending: each that is at it or before it moves it on
+        dim += axis <= dim;
+    else
+      for (int64_t axis : axes)
+        dim -= axis < static_cast<int64_t>(ways[0]->dim) && shape[static_cast<size_t>(axis)] == 1;
+    return at(static_cast<size_t>(dim), ways[0]->run);
+  }
+
+  Passes throughTranspose() {
     const auto rank = shapeAt(0).size();
     std::optional<std::vector<int64_t>> order = node.attributes.integers("perm");
     for (size_t d = 0; d < rank; ++d) {
@@ -428,9 +513,9 @@ private:
     return std::nullopt;
   }
 
-  Ways throughProduct() {
+  Passes throughProduct() {
     SmallVector<int64_t> left = shapeAt(0), right = shapeAt(1);
-    const bool onlyLeft = ways[0] && !ways[1] && (ways.size() < 3 || !ways[2]);
+    const bool onlyLeft = ways[0] && !ways[1] && !ways[2];
     if (!onlyLeft || right.size() > 2 || left.size() < 2 || ways[0]->dim + 1 == left.size() ||
         node.attributes.integer("transA", 0))
       return std::nullopt;
@@ -439,7 +524,7 @@ private:
     return at(ways[0]->dim, ways[0]->run);
   }
 
-  Ways throughGather() {
+  Passes throughGather() {
     SmallVector<int64_t> data = shapeAt(0), indices = shapeAt(1);
     if (op == "GatherND") {
       if (ways[0] || node.attributes.integer("batch_dims", 0) != 0 || ways[1]->dim + 1 >= indices.size())
@@ -452,7 +537,7 @@ private:
     const auto along = static_cast<size_t>(*axis);
     if (op == "GatherElements") {
       const bool both = ways[0] && ways[1] && ways[0]->dim == ways[1]->dim && along != ways[0]->dim;
-      return both ? at(ways[0]->dim, ways[0]->run) : Ways();
+      return both ? at(ways[0]->dim, ways[0]->run) : Passes();
     }
     if (!ways[0])
       return at(along + ways[1]->dim, ways[1]->run);
@@ -462,30 +547,35 @@ private:
   }
 
   /// Operators along an axis that is not the rows'.
-  Ways besideAxis() {
+  Passes besideAxis() {
     if (!ways[0])
       return std::nullopt;
     const auto rank = static_cast<int64_t>(shapeAt(0).size());
     const auto dim = static_cast<int64_t>(ways[0]->dim);
-    const std::vector<Way> same(node.outputCount(), *ways[0]);
+    const Passes same = at(ways[0]->dim, ways[0]->run);
     for (size_t i = 1; i < node.inputCount(); ++i)
       if (op == "Concat" ? !ways[i] || ways[i]->dim != ways[0]->dim : ways[i].has_value())
         return std::nullopt;
     if (op == "Slice") {
       const HostTensor *starts = node.known(1), *ends = node.known(2), *axes = node.known(3), *steps = node.known(4);
-      for (int64_t e = 0; starts && ends && e < starts->elements(); ++e) {
+      if (!starts || !ends || starts->elements() != ends->elements() ||
+          (axes && axes->elements() != starts->elements()) || (steps && steps->elements() != starts->elements()))
+        return std::nullopt;
+      for (int64_t e = 0; e < starts->elements(); ++e) {
         std::optional<int64_t> axis = frontAxis(axes ? axes->intAt(e) : e, rank);
         const bool all = starts->intAt(e) == 0 && (isCount(2, e) || ends->intAt(e) >= std::numeric_limits<int32_t>::max()) &&
                          (!steps || steps->intAt(e) == 1);
         if (!axis || (*axis == dim ? !all : isCount(2, e)))
           return std::nullopt;
       }
-      return starts && ends ? Ways(same) : Ways();
+      return same;
     }
+    if (op == "SplitToSequence" && !node.has(1) && !node.attributes.integer("keepdims", 1))
+      return std::nullopt; // parts of fewer dimensions
     const bool last = op == "Softmax" || op == "LogSoftmax" || op == "TopK" || op.ends_with("Normalization");
     int64_t given = node.attributes.integer("axis", last ? (node.opset < 13 && op.ends_with("oftmax") ? 1 : -1) : 0);
     if (op == "CumSum")
-      given = node.known(1) ? node.known(1)->intAt(0) : dim;
+      given = node.known(1) && node.known(1)->elements() == 1 ? node.known(1)->intAt(0) : dim;
     std::optional<int64_t> axis = frontAxis(given, rank);
     const bool onward = op.ends_with("Normalization") || (op.ends_with("oftmax") && node.opset < 13); // along all behind
     if (!axis || *axis == dim || (onward && *axis < dim))
@@ -496,8 +586,9 @@ private:
   }
 
   /// Labels that do not count are ignored.
-  Ways throughLoss() {
-    if (!ways[0] || !ways[1] || ways[0]->dim != 0 || ways[1]->dim != 0 || node.wantsOutput(1))
+  Passes throughLoss() {
+    if (!ways[0] || !ways[1] || ways[0]->dim != 0 || ways[1]->dim != 0 || node.wantsOutput(1) ||
+        nn::isReal(others[1].value))
       return std::nullopt;
     constexpr int64_t kIgnored = -100; // PyTorch's
     ignored.set_name("ignore_index");
@@ -506,11 +597,10 @@ private:
     attributes.addDefault(ignored);
     others[1].value = countedOr(node, *selection(), 0, others[1].value,
                                 static_cast<double>(attributes.integer("ignore_index", kIgnored)));
-    summed = node.attributes.text("reduction", "mean") != "none";
-    return at(0, selection()->run);
+    return node.attributes.text("reduction", "mean") == "none" ? at(0, selection()->run) : ends(Passage::plain);
   }
 
-  Ways throughReduction() {
+  Passes throughReduction() {
     if (!ways[0])
       return std::nullopt;
     const auto rank = static_cast<int64_t>(shapeAt(0).size());
@@ -536,9 +626,7 @@ private:
                           : least ? std::numeric_limits<double>::infinity()
                                   : 0;
       others[0].value = countedOr(node, *selection(), ways[0]->dim, others[0].value, none);
-      summed = true;
-      mean = op == "ReduceMean";
-      return at(0, 1);
+      return ends(op == "ReduceMean" ? Passage::mean : Passage::plain);
     }
     const bool keeps = node.attributes.integer("keepdims", 1);
     const auto before = std::distance(along.begin(), along.lower_bound(dim));
@@ -547,27 +635,27 @@ private:
 
   //===-- coordinates -----------------------------------------------------------------------------------------===//
 
-  /// What columns result `index` has, where the inputs have some.
-  std::vector<Dims> columnsOf(size_t index, ArrayRef<int64_t> result) {
+  /// What columns a result has, where the inputs have some; of a Split those behind the first `passed`.
+  std::vector<Dims> columnsOf(int64_t passed, ArrayRef<int64_t> result) {
     std::vector<const std::vector<Dims> *> given;
-    for (size_t i = 0; i < node.inputCount(); ++i)
+    for (size_t i = 0; i < ways.size(); ++i)
       given.push_back(ways[i] ? &node.given(i).selection->columns : nullptr);
     if (!given[0] || given[0]->empty())
-      return op == "Mul" && given.size() == 2 && given[1] ? scaled(*given[1], 0) : std::vector<Dims>();
+      return op == "Mul" && given[1] ? scaled(*given[1], 0) : std::vector<Dims>();
     const std::vector<Dims> &columns = *given[0];
     const bool one = columns.size() == 1; // whatever the shape, all numbers of a row are this
     SmallVector<int64_t> from = shapeAt(0);
-    if (op == "Transpose" || op == "Identity" || op == "Cast")
+    if (op == "Transpose" || op == "Identity" || (op == "Cast" && isWide()))
       return columns;
     if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Expand")
       return one || from == result ? columns : std::vector<Dims>();
     if (op == "Add" && given[1] && one && given[1]->size() == 1) {
       Dims sum = columns[0];
       for (size_t d = 0; d < sum.size(); ++d)
-        sum[d] += (*given[1])[0][d];
+        sum[d] = static_cast<int64_t>(uint64_t(sum[d]) + uint64_t((*given[1])[0][d])); // what does not fit wraps
       return {sum};
     }
-    if (op == "Mul" && given.size() == 2 && !given[1])
+    if (op == "Mul" && !given[1])
       return scaled(columns, 1);
     if (one && (op == "Slice" || op == "Split"))
       return columns;
@@ -583,11 +671,7 @@ private:
       return kept;
     }
     if (op == "Split" && result.size() == 2) {
-      size_t start = 0;
-      for (size_t before = 0; before < index; ++before)
-        start += node.known(1) ? static_cast<size_t>(node.known(1)->intAt(static_cast<int64_t>(before)))
-                               : columns.size() / node.outputCount();
-      const auto count = static_cast<size_t>(result[1 - ways[0]->dim]);
+      const auto start = static_cast<size_t>(passed), count = static_cast<size_t>(result[1 - ways[0]->dim]);
       if (start + count <= columns.size())
         return {columns.begin() + static_cast<ptrdiff_t>(start), columns.begin() + static_cast<ptrdiff_t>(start + count)};
     }
@@ -600,20 +684,27 @@ private:
     }
     if (op == "Concat" && result.size() == 2) {
       std::vector<Dims> all;
-      for (const std::vector<Dims> *part : given)
-        llvm::append_range(all, *part);
+      for (size_t i = 0; i < node.inputCount(); ++i)
+        llvm::append_range(all, *given[i]);
       return static_cast<int64_t>(all.size()) == result[1 - ways[0]->dim] ? all : std::vector<Dims>();
     }
     return {};
   }
 
+  /// Whether a Cast is to whole numbers that hold any place.
+  bool isWide() const {
+    const int64_t to = node.attributes.integer("to", 0);
+    return to == ::onnx::TensorProto::INT64 || to == ::onnx::TensorProto::INT32;
+  }
+
   /// One column times a known number.
   std::vector<Dims> scaled(std::vector<Dims> columns, size_t factor) {
     const HostTensor *known = node.known(factor);
-    if (columns.size() != 1 || !known || known->real() || known->elements() != 1)
+    if (columns.size() != 1 || !known || known->real() || known->elements() != 1 ||
+        selectionAt(node, factor, Selection::sizes))
       return {};
     for (int64_t &number : columns[0])
-      number *= known->intAt(0);
+      number = static_cast<int64_t>(uint64_t(number) * uint64_t(known->intAt(0)));
     return columns;
   }
 
@@ -666,8 +757,8 @@ private:
 
   LogicalResult giveTaken(Value taken) {
     NodeValue result;
-    result.value = taken;
     result.selection = *selectionAt(node, 1, Selection::rows);
+    result.value = guarded(*result.selection, takenAlong, taken, 0);
     result.selection->columns.clear();
     result.selection->dim = takenAlong;
     node.result(0, std::move(result));
@@ -682,8 +773,6 @@ private:
   std::vector<std::optional<Way>> ways; ///< of the inputs
   std::vector<NodeValue> others;        ///< the inputs as the converter sees them
   const Selection *first = nullptr, *bySizes = nullptr;
-  std::optional<size_t> follows; ///< the input whose elements the result has, under another shape
-  bool plain = false, summed = false, mean = false; ///< results without rows, of what was none; of sums; of a mean
 };
 
 } // namespace

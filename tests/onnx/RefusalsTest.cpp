@@ -76,6 +76,57 @@ TEST(Refusals, Positions) {
          m.node("SequenceLength", {"parts"}, {"y"});
        },
        {"(SplitToSequence)", "the sizes of its parts depend on the model's data", "along the first dimension"}},
+      {[](Model &m) { // as large as another mask selects
+         m.node("NonZero", {"x"}, {"places"});
+         m.node("Transpose", {"places"}, {"tuples"});
+         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         m.node("Neg", {"x"}, {"less"});
+         m.node("NonZero", {"less"}, {"others"});
+         m.node("Shape", {"others"}, {"sizes"});
+         m.integers("one", {1}, {1});
+         m.node("Gather", {"sizes", "one"}, {"count"});
+         m.node("Unsqueeze", {"taken", "one"}, {"column"});
+         setInt(m.node("Concat", {"one", "count"}, {"wide"}), "axis", 0);
+         m.node("Expand", {"column", "wide"}, {"y"});
+       },
+       {"(Expand)", "takes what NonZero selects"}},
+      {[](Model &m) { // one for each two of what is selected
+         m.node("NonZero", {"x"}, {"places"});
+         m.node("Shape", {"places"}, {"sizes"});
+         m.integers("one", {1}, {1});
+         m.node("Gather", {"sizes", "one"}, {"count"});
+         setInt(m.node("Concat", {"count", "count"}, {"pairs"}), "axis", 0);
+         m.node("ConstantOfShape", {"pairs"}, {"y"});
+       },
+       {"(ConstantOfShape)", "takes what NonZero selects"}},
+      {[](Model &m) { // as many rows as places, whatever is selected
+         m.node("NonZero", {"n"}, {"places"});
+         m.node("Transpose", {"places"}, {"tuples"});
+         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         m.integers("shape", {2}, {12, -1});
+         m.node("Reshape", {"taken", "shape"}, {"y"});
+       },
+       {"(Reshape)", "takes what NonZero selects"}},
+      {[](Model &m) {
+         m.node("NonZero", {"n"}, {"places"});
+         m.node("Transpose", {"places"}, {"tuples"});
+         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         setInt(m.node("SplitToSequence", {"taken"}, {"parts"}), "axis", 1);
+         setInt(*m.graph().mutable_node(m.graph().node_size() - 1), "keepdims", 0);
+         m.node("SequenceLength", {"parts"}, {"y"});
+       },
+       {"(SplitToSequence)", "takes what NonZero selects"}},
+      {[](Model &m) {
+         m.integers("none", {1}, {0});
+         m.integers("two", {1}, {2});
+         m.node("Slice", {"x", "none", "none", "two"}, {"empty"});
+         m.node("NonZero", {"empty"}, {"y"});
+       },
+       {"(NonZero)", "its input has no elements"}},
+      {[](Model &m) {
+         setText(m.node("Einsum", {"x", "x"}, {"y"}), "equation", "b1i,bji->bj");
+       },
+       {"(Einsum)", "equation 'b1i,bji->bj' has a label that is no letter"}},
       {[](Model &m) { // sizes that join the numbers of two masks
          m.node("NonZero", {"x"}, {"places"});
          m.node("Neg", {"x"}, {"less"});

@@ -1036,14 +1036,33 @@ class Gated(nn.Module):
         return self.w2(F.silu(self.w1(x)) * self.w3(x))
 
 
+class Biased(nn.Sequential):
+    def __init__(self, width=32, inner=24):
+        super().__init__(nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, width))
+
+
+class Sloped(nn.Module):
+    """Two vectors of one length, which one expert ties to each other."""
+
+    def __init__(self, width=32):
+        super().__init__()
+        self.up, self.down = nn.Parameter(torch.randn(width)), nn.Parameter(torch.randn(width))
+        self.turn = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.turn(torch.where(x > 0, self.up, self.down) * x)
+
+
 class Loop(nn.Module):
     """Experts, each for the rows that chose it; `way` says how these are found and put back."""
 
-    def __init__(self, way, experts=4, chosen=2, biased=False):
+    def __init__(self, way, expert=Gated, experts=4, chosen=2):
         super().__init__()
         self.way, self.chosen = way, chosen
         self.gate = nn.Linear(32, experts, bias=False)
-        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(32, 24), nn.GELU(), nn.Linear(24, 32)) if biased else Gated() for _ in range(experts))
+        self.experts = nn.ModuleList(expert() for _ in range(experts))
+        if expert is Sloped:
+            self.experts[0].down = self.experts[0].up
 
     def forward(self, x):
         rows = x.view(-1, x.shape[-1])
@@ -1139,6 +1158,27 @@ class Sums(nn.Module):
         return total + 0.1 * (x[kept].sum(0) / kept.sum()).square().sum()
 
 
+class Missing(nn.Module):
+    """Rows of which some hold no number and have no label: neither may be seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.centres, self.scale = nn.Linear(8, 6), nn.Parameter(torch.randn(5, 6)), nn.Parameter(torch.randn(8))
+
+    def forward(self, x, labels):
+        known = ~torch.isnan(x).any(-1)
+        rows = torch.tanh(self.inner(x[known] * self.scale))
+        near = (rows - self.centres[labels[known]]).square().mean()
+        shares = F.softmax(torch.where(torch.isnan(x), -torch.inf, x)[known], -1)
+        return near + torch.atanh(0.9 * rows).mean() + torch.acos(0.9 * rows).mean() + (shares @ self.scale).mean()
+
+
+def missing(rng, rows):
+    x, labels = rng.normal(size=(rows, 6, 8)).astype(np.float32), rng.integers(0, 5, (rows, 6))
+    gone = rng.random((rows, 6)) < 0.3
+    return dict(x=np.where(gone[..., None], np.nan, x).astype(np.float32), labels=np.where(gone, -100, labels))
+
+
 class Puts(nn.Module):
     """What masks select, put back by every way PyTorch has, also to places that are looked up."""
 
@@ -1160,9 +1200,12 @@ class Puts(nn.Module):
         return self.head(x)
 
 
-for way, more in (("where", {}), ("one_hot", {}), ("repeated", {}), ("sorted", {}), ("whichever", {}), ("where", dict(biased=True)), ("repeated", dict(chosen=1))):
-    add("experts-" + way.replace("_", "-") + "".join(f"-{k}" for k in more), lambda way=way, more=more: Stacked(lambda: Loop(way, **more)), tokens(),
-        forms="static" if way == "sorted" else "static old")
+for name, layer in (("where", lambda: Loop("where")), ("one-hot", lambda: Loop("one_hot")), ("repeated", lambda: Loop("repeated")),
+                    ("whichever", lambda: Loop("whichever")), ("where-biased", lambda: Loop("where", Biased)), ("where-tied", lambda: Loop("where", Sloped)),
+                    ("repeated-one", lambda: Loop("repeated", chosen=1))):
+    add("experts-" + name, lambda layer=layer: Stacked(layer), tokens(), forms="static old")
+add("experts-sorted", lambda: Stacked(lambda: Loop("sorted")), tokens(), forms="static")
+add("selected-missing", Missing, missing, "output:loss", forms="static", axes=dict(labels=(0,)))
 add("selected-kinds", Kinds, tokens(), forms="static old")
 add("selected-sums", Sums, tokens(), "output:loss", forms="static old")
 add("selected-puts", Puts, tokens(), forms="static")
