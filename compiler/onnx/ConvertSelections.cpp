@@ -2,6 +2,7 @@
 // such a size. It becomes an entry for each place, whether selected or not, and so does all that is computed from it row
 // by row (SelectedRows.h), until it is put somewhere or summed, where those that are not selected are left out.
 #include "compiler/onnx/Converters.h"
+#include "compiler/onnx/MergeExperts.h"
 #include "compiler/onnx/SelectedRows.h"
 
 using namespace mlir;
@@ -95,15 +96,17 @@ Value putAsItLies(NodeContext &node, Value data, const Selection &places, const 
     return {};
   there = node.reshape(there, target);
   mask = node.reshape(mask, maskTarget);
+  Value result = data;
   if (adds) {
     Value counted = node.emit<nn::SelectOp>({mask, there, node.scalar(there, 0)});
-    return node.add(data, node.reduce(counted, "sum", {0}, false));
+    result = node.add(data, node.reduce(counted, "sum", {0}, false));
   }
-  Value result = data;
   ArrayRef<int64_t> maskShape = ArrayRef<int64_t>(maskTarget).drop_front();
-  for (int64_t layer = 0; layer < layers && result; ++layer)
+  for (int64_t layer = 0; layer < layers && result && !adds; ++layer)
     result = node.emit<nn::SelectOp>({node.reshape(node.slice(mask, 0, layer, 1), maskShape),
                                       node.reshape(node.slice(there, 0, layer, 1), shape), result});
+  if (result)
+    notePut(result, places, layers);
   return result;
 }
 

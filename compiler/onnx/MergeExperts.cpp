@@ -1,5 +1,7 @@
 #include "compiler/onnx/MergeExperts.h"
 
+#include "mlir/IR/Matchers.h"
+
 #include <map>
 #include <set>
 
@@ -9,7 +11,8 @@ namespace mt::onnx {
 namespace {
 
 /// A number for each mask, at the mask, and at rows that it selects with their dimension.
-constexpr StringLiteral kMask = "mt.mask", kRows = "mt.rows", kGuard = "mt.guard";
+constexpr StringLiteral kMask = "mt.mask", kRows = "mt.rows", kGuard = "mt.guard", kTaken = "mt.taken", kPut = "mt.put";
+constexpr StringLiteral kNotes[] = {kMask, kRows, kGuard, kTaken, kPut};
 
 /// A mask that holds where the choice, of as many elements and in their order, is this number.
 struct Choice {
@@ -206,6 +209,7 @@ public:
       if (each.merged && each.how != Class::common)
         for (Operation *op : each.members)
           op->getResult(0).replaceAllUsesWith(each.merged);
+    joinPuts();
   }
 
 private:
@@ -393,6 +397,193 @@ private:
     each.merged = clone->getResult(0);
   }
 
+  //===-- what experts' rows are put into ---------------------------------------------------------------------===//
+
+  /// One expert's rows put into `data`: added, or chosen by the mask, from layers of places that share one of the data.
+  struct Put {
+    Value result, data, rows, mask;
+    bool adds = false;
+    int64_t layers = 1;
+    ArrayRef<int64_t> columns;
+    int64_t expert = 0;
+  };
+
+  static bool isView(Operation *op) { return isa_and_nonnull<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp>(op); }
+
+  /// The layers that `part` is a slice of, as the data's shape has them; itself where there is one.
+  static Value layersOf(Value part) {
+    if (auto view = part.getDefiningOp<nn::ReshapeOp>())
+      if (auto slice = view.getOperand().getDefiningOp<nn::SliceOp>())
+        return slice.getOperand();
+    return part;
+  }
+
+  std::optional<Put> putOf(Operation &op) {
+    auto said = op.getAttrOfType<DenseI64ArrayAttr>(kPut);
+    if (!said || !expertOf.contains(said[0]))
+      return std::nullopt;
+    Put put;
+    put.result = op.getResult(0);
+    put.layers = said[1], put.columns = said.asArrayRef().drop_front(2), put.expert = expertOf[said[0]];
+    nn::SelectOp select = dyn_cast<nn::SelectOp>(op);
+    if (auto add = dyn_cast<nn::AddOp>(op)) {
+      auto sum = add.getRhs().getDefiningOp<nn::ReduceOp>();
+      select = sum ? sum.getOperand().getDefiningOp<nn::SelectOp>() : nn::SelectOp();
+      put.adds = true, put.data = add.getLhs();
+    }
+    if (!select)
+      return std::nullopt;
+    put.rows = put.adds ? select.getLhs() : layersOf(select.getLhs());
+    put.mask = put.adds ? select.getCondition() : layersOf(select.getCondition());
+    for (int64_t layer = 0; layer < put.layers && !put.adds && select; ++layer) {
+      put.data = select.getRhs();
+      select = put.data.getDefiningOp<nn::SelectOp>();
+    }
+    return put.data ? std::optional<Put>(put) : std::nullopt;
+  }
+
+  /// The same of a sum with what one expert's rows were put into that was all zeros, as the older exporter adds them.
+  std::optional<Put> putOfSum(nn::AddOp sum) {
+    for (unsigned i = 0; i < 2; ++i) {
+      Operation *op = sum->getOperand(i).getDefiningOp();
+      auto put = op ? putOf(*op) : std::nullopt;
+      if (!put || put->adds || !matchPattern(put->data, m_AnyZeroFloat()) ||
+          (put->layers > 1 && !differAndBelong(put->layers).first))
+        continue;
+      put->result = sum.getResult(), put->data = sum->getOperand(1 - i), put->adds = true;
+      return put;
+    }
+    return std::nullopt;
+  }
+
+  /// What is added to the data's own numbers at the places that rows are put to: rows = own + added. The views of the
+  /// sum are taken of what is added.
+  Value addedTo(const Put &put, Numbering &numbers) {
+    SmallVector<Operation *> views;
+    Value value = put.rows;
+    for (; isView(value.getDefiningOp()); value = value.getDefiningOp()->getOperand(0))
+      views.push_back(value.getDefiningOp());
+    auto sum = value.getDefiningOp<nn::AddOp>();
+    for (unsigned own = 0; sum && own < 2; ++own) {
+      Operation *guard = sum->getOperand(own).getDefiningOp();
+      auto taken = guard ? guard->getAttrOfType<DenseI64ArrayAttr>(kTaken) : DenseI64ArrayAttr();
+      Value added = sum->getOperand(1 - own);
+      if (!taken || taken.asArrayRef() != put.columns || added.getType() != sum.getType())
+        continue;
+      Value data = cast<nn::SelectOp>(guard).getLhs();
+      while (numbers.of(data) != numbers.of(put.data) && isView(data.getDefiningOp()))
+        data = data.getDefiningOp()->getOperand(0);
+      if (numbers.of(data) != numbers.of(put.data))
+        continue;
+      for (Operation *view : llvm::reverse(views)) {
+        Operation *clone = b.clone(*view);
+        clone->setOperand(0, added);
+        added = clone->getResult(0);
+      }
+      return added;
+    }
+    return {};
+  }
+
+  /// The choices of a row differ, and all of them are experts of this family: they are the places of the largest
+  /// numbers.
+  std::pair<bool, bool> differAndBelong(int64_t layers) const {
+    Value choices = family.choices;
+    while (Operation *op = choices.getDefiningOp()) {
+      auto select = dyn_cast<nn::SelectOp>(op); // counted from the end where negative, which places are not
+      auto negative = select ? select.getCondition().getDefiningOp<nn::CompareOp>() : nn::CompareOp();
+      const bool wraps = negative && negative.getPredicate() == "lt" && negative.getLhs() == select.getRhs() &&
+                         numberOf(negative.getRhs()) == 0;
+      if (!wraps && !isView(op))
+        break;
+      choices = wraps ? select.getRhs() : op->getOperand(0);
+    }
+    auto largest = choices.getDefiningOp<nn::TopKOp>();
+    const auto experts = static_cast<int64_t>(family.masks.size());
+    return {largest && nn::shapeOf(choices).back() == layers,
+            largest && family.masks.begin()->first == 0 && nn::shapeOf(largest.getOperand()).back() == experts};
+  }
+
+  /// Puts of one expert's rows after another into the same data are one, now that the rows are the same.
+  void joinPuts() {
+    llvm::DenseMap<Value, Put> puts;
+    SmallVector<Value> order;
+    for (Operation &op : function.getBody().front()) {
+      auto put = putOf(op);
+      if (auto sum = dyn_cast<nn::AddOp>(op); sum && !put)
+        put = putOfSum(sum);
+      if (put) {
+        puts[put->result] = *put;
+        order.push_back(put->result);
+      }
+    }
+    if (order.size() < family.masks.size())
+      return;
+    Numbering numbers(function.getBody().front());
+    llvm::DenseSet<Value> joined;
+    for (Value last : llvm::reverse(order)) {
+      SmallVector<Put> chain;
+      std::set<int64_t> experts;
+      for (Value at = last; puts.contains(at) && !joined.contains(at) && chain.size() < family.masks.size();
+           at = chain.back().data) {
+        chain.push_back(puts[at]);
+        experts.insert(chain.back().expert);
+      }
+      const Put &first = chain.empty() ? puts[last] : chain.front();
+      if (experts.size() != family.masks.size() || llvm::any_of(chain, [&](const Put &put) {
+            return put.adds != first.adds || put.layers != first.layers || put.columns != first.columns;
+          }))
+        continue;
+      if (Value all = putAtOnce(chain, numbers)) {
+        for (const Put &put : chain)
+          joined.insert(put.result);
+        last.replaceAllUsesWith(all);
+      }
+    }
+  }
+
+  /// The experts' puts, last one first, as one; null where their rows are not the same.
+  Value putAtOnce(ArrayRef<Put> chain, Numbering &numbers) {
+    const Put &last = chain.front();
+    Value rows = last.rows, data = chain.back().data;
+    auto [differ, belong] = differAndBelong(last.layers);
+    auto sameOf = [&](auto part) {
+      return llvm::all_of(chain, [&](const Put &put) { return numbers.of(part(put)) == numbers.of(part(last)); });
+    };
+    b.setInsertionPoint(last.result.getDefiningOp());
+    bool adds = last.adds;
+    if (!sameOf([](const Put &put) { return put.rows; })) {
+      if (adds || (last.layers > 1 && !differ))
+        return {};
+      SmallVector<Value> added;
+      for (const Put &put : chain)
+        added.push_back(addedTo(put, numbers));
+      Numbering again(function.getBody().front());
+      if (llvm::is_contained(added, Value()) ||
+          llvm::any_of(added, [&](Value each) { return again.of(each) != again.of(added.front()); }))
+        return {};
+      rows = added.front(), adds = true;
+    } else if (!adds && last.layers > 1) {
+      return {};
+    }
+    Location where = last.result.getLoc();
+    Value mask = belong ? Value() : last.mask;
+    for (const Put &put : belong ? ArrayRef<Put>() : chain.drop_front())
+      mask = nn::OrOp::create(b, where, mask, put.mask);
+    Type element = getElementTypeOrSelf(rows);
+    auto zero = cast<TypedAttr>(b.getZeroAttr(nn::tensorOf({}, element)));
+    Value other = adds ? nn::ConstantOp::create(b, where, cast<ElementsAttr>(zero)) : data;
+    if (mask)
+      rows = nn::SelectOp::create(b, where, mask, rows, other);
+    if (!adds)
+      return rows;
+    if (rows.getType() == data.getType()) // of one layer, which has no dimension here
+      return nn::AddOp::create(b, where, data, rows);
+    Value sum = nn::ReduceOp::create(b, where, data.getType(), rows, b.getStringAttr("sum"),
+                                     b.getDenseI64ArrayAttr({0}), b.getBoolAttr(false));
+    return nn::AddOp::create(b, where, data, sum);
+  }
+
   using Key = std::vector<std::pair<int, const void *>>;
   func::FuncOp function;
   Numbering &numbering;
@@ -409,15 +600,36 @@ private:
 
 DictionaryAttr withoutNotes(Operation *op) {
   NamedAttrList attributes(op->getAttrDictionary());
-  attributes.erase(kRows);
-  attributes.erase(kMask);
-  attributes.erase(kGuard);
+  for (StringLiteral note : kNotes)
+    attributes.erase(note);
   return attributes.getDictionary(op->getContext());
 }
 
 void noteGuard(Value value) {
   if (auto select = value.getDefiningOp<nn::SelectOp>())
     select->setAttr(kGuard, UnitAttr::get(value.getContext()));
+}
+
+/// How coordinates follow the mask's dimensions, a number after another.
+static SmallVector<int64_t> flat(const std::vector<Dims> &columns) {
+  SmallVector<int64_t> all;
+  for (const Dims &column : columns)
+    llvm::append_range(all, column);
+  return all;
+}
+
+void noteTaken(Value value, const Selection &rows) {
+  value.getDefiningOp()->setAttr(kTaken, Builder(value.getContext()).getDenseI64ArrayAttr(flat(rows.columns)));
+}
+
+void notePut(Value value, const Selection &rows, int64_t layers) {
+  Operation *mask = rows.mask.getDefiningOp();
+  auto number = mask ? mask->getAttrOfType<IntegerAttr>(kMask) : IntegerAttr();
+  if (!number)
+    return;
+  SmallVector<int64_t> said{number.getInt(), layers};
+  llvm::append_range(said, flat(rows.columns));
+  value.getDefiningOp()->setAttr(kPut, Builder(value.getContext()).getDenseI64ArrayAttr(said));
 }
 
 void noteRows(Value value, const Selection &rows, int64_t &masks) {
@@ -447,7 +659,6 @@ void mergeExperts(func::FuncOp function) {
   OpBuilder builder(function.getContext());
   for (auto [number, mask] : masks) {
     builder.setInsertionPointAfterValue(mask);
-    mask.getDefiningOp()->removeAttr(kMask);
     if (auto choice = Choices(builder).of(mask))
       choices[number] = *choice;
   }
@@ -464,10 +675,9 @@ void mergeExperts(func::FuncOp function) {
     if (family.masks.size() > 1 &&
         family.masks.rbegin()->first - family.masks.begin()->first + 1 == static_cast<int64_t>(family.masks.size()))
       Merger(function, numbering, family).run(operations);
-  for (Operation &op : block) {
-    op.removeAttr(kRows);
-    op.removeAttr(kGuard);
-  }
+  for (Operation &op : block)
+    for (StringLiteral note : kNotes)
+      op.removeAttr(note);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();

@@ -15,12 +15,18 @@ void noteRows(mlir::Value value, const Selection &rows, int64_t &masks);
 /// Notes that a value is another one, its first choice, wherever rows count.
 void noteGuard(mlir::Value value);
 
+/// Notes that a guarded value is gathered as coordinates of the mask point to it, and that a value is one to which rows
+/// were added or chosen as coordinates point, from so many layers of places that share one.
+void noteTaken(mlir::Value value, const Selection &rows);
+void notePut(mlir::Value value, const Selection &rows, int64_t layers);
+
 /// The attributes of an operation without these notes.
 mlir::DictionaryAttr withoutNotes(mlir::Operation *op);
 
 /// Computes once, each row by the expert that it chose (nn.expert_matmul), what is computed for every expert from the
 /// rows of its own: where masks compare one tensor of choices with one number after another, and all experts do the
-/// same with parameters of their own. Removes the notes.
+/// same with parameters of their own. What their rows are put into, one expert after another, is put at once. Removes
+/// the notes.
 void mergeExperts(mlir::func::FuncOp function);
 
 } // namespace mt::onnx

@@ -210,6 +210,10 @@ Value NodeContext::reshape(Value value, ArrayRef<int64_t> shape) {
 }
 
 Value NodeContext::transpose(Value value, ArrayRef<int64_t> permutation) {
+  if (value && permutation.size() == nn::shapeOf(value).size() &&
+      llvm::all_of(llvm::enumerate(permutation),
+                   [](auto at) { return at.value() == static_cast<int64_t>(at.index()); }))
+    return value;
   return emit<nn::TransposeOp>({value}, {intsAttr("permutation", permutation)});
 }
 

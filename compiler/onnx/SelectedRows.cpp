@@ -759,6 +759,8 @@ private:
     NodeValue result;
     result.selection = *selectionAt(node, 1, Selection::rows);
     result.value = guarded(*result.selection, takenAlong, taken, 0);
+    if (result.value)
+      noteTaken(result.value, *result.selection);
     result.selection->columns.clear();
     result.selection->dim = takenAlong;
     node.result(0, std::move(result));
