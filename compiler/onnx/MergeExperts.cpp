@@ -348,6 +348,26 @@ private:
     return nn::MinimumOp::create(b, where, flat, number(static_cast<int64_t>(family.masks.size()) - 1));
   }
 
+  /// Rows that all experts share, as merged ones take them: zero where a row chose none of the family, if there may be
+  /// such. `given` is what an expert took, whose note says where its rows are.
+  Value ofFamily(Value rows, Operation *given, Operation *anchor) {
+    auto noted = given->getAttrOfType<DenseI64ArrayAttr>(kRows);
+    if (differAndBelong(1).second || !noted)
+      return rows;
+    Location where = anchor->getLoc();
+    Type element = getElementTypeOrSelf(family.choices);
+    auto compared = [&](int64_t number, StringRef predicate) -> Value {
+      Value bound = nn::ConstantOp::create(b, where, DenseElementsAttr::get(nn::tensorOf({}, element), IntegerAttr::get(element, number)));
+      return nn::CompareOp::create(b, where, family.choices, bound, predicate);
+    };
+    Value mask = nn::AndOp::create(b, where, compared(family.masks.begin()->first, "ge"), compared(family.masks.rbegin()->first, "le"));
+    SmallVector<int64_t> aligned(nn::shapeOf(rows).size(), 1);
+    aligned[static_cast<size_t>(noted[1])] = nn::shapeOf(rows)[static_cast<size_t>(noted[1])];
+    mask = nn::ReshapeOp::create(b, where, nn::tensorOf(aligned, getElementTypeOrSelf(mask)), mask);
+    auto zero = cast<ElementsAttr>(b.getZeroAttr(nn::tensorOf({}, getElementTypeOrSelf(rows))));
+    return nn::SelectOp::create(b, where, mask, rows, nn::ConstantOp::create(b, where, zero));
+  }
+
   /// One row for each row of its expert's parameters.
   Value lookedUp(Value stack, Value experts, Operation *anchor) {
     return nn::GatherOp::create(b, anchor->getLoc(), stack, experts, b.getI64IntegerAttr(0));
@@ -369,6 +389,10 @@ private:
       Operation *made = operands.back() ? operands.back().getDefiningOp() : nullptr;
       if (!operands.back() || (made && !each.varies[i] && !made->isBeforeInBlock(anchor)))
         return;
+      Operation *given = anchor->getOperand(i).getDefiningOp();
+      const bool enters = each.operands[i] ? classes[*each.operands[i]].how == Class::common : given && given->hasAttr(kGuard);
+      if (enters && each.how != Class::common)
+        operands.back() = ofFamily(operands.back(), given, anchor);
     }
     if (each.how == Class::common && llvm::equal(operands, anchor->getOperands())) {
       each.merged = anchor->getResult(0);

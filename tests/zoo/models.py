@@ -1100,6 +1100,14 @@ class Loop(nn.Module):
         done = torch.cat([expert(part) for expert, part in zip(self.experts, parts)], dim=0)
         return torch.zeros_like(rows).index_add(0, row, done * weights.flatten()[order][:, None])
 
+    def some(self, rows, weights, chosen):
+        gone = torch.arange(rows.shape[0]) % 5 == 0
+        chosen, rows = torch.where(gone, -1, chosen[:, 0]), torch.where(gone[:, None], torch.nan, rows)
+        out = torch.zeros_like(rows)
+        for i, expert in enumerate(self.experts):
+            out[chosen == i] = expert(rows[chosen == i]) * weights[chosen == i, :1]
+        return out
+
     def whichever(self, rows, weights, chosen):
         shares, out = torch.zeros(rows.shape[0], len(self.experts)).to(rows).scatter(-1, chosen, weights), torch.zeros_like(rows)
         for i, expert in enumerate(self.experts):
@@ -1201,7 +1209,7 @@ class Puts(nn.Module):
 
 
 for name, layer in (("where", lambda: Loop("where")), ("one-hot", lambda: Loop("one_hot")), ("repeated", lambda: Loop("repeated")),
-                    ("whichever", lambda: Loop("whichever")), ("where-biased", lambda: Loop("where", Biased)), ("where-tied", lambda: Loop("where", Sloped)),
+                    ("some", lambda: Loop("some")), ("whichever", lambda: Loop("whichever")), ("where-biased", lambda: Loop("where", Biased)), ("where-tied", lambda: Loop("where", Sloped)),
                     ("repeated-one", lambda: Loop("repeated", chosen=1))):
     add("experts-" + name, lambda layer=layer: Stacked(layer), tokens(), forms="static old")
 add("experts-sorted", lambda: Stacked(lambda: Loop("sorted")), tokens(), forms="static")
