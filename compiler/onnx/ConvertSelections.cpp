@@ -127,6 +127,8 @@ LogicalResult joinRuns(NodeContext &node) {
     if (!joined)
       joined = node.broadcast(node.scalar(value, 0), nn::shapeOf(value));
     joined = node.emit<nn::SelectOp>({maskAlong(node, *rows, rows->dim, nn::shapeOf(value)), value, joined});
+    if (joined)
+      notePut(joined, *rows, 1);
   }
   return node.result(joined);
 }

@@ -370,9 +370,11 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   bool guessed = llvm::any_of(inputs, [](const NodeValue *input) { return input && input->isGuess; });
   for (NodeValue &result : results) {
     result.isGuess = guessed;
-    bool isNew =
-        result.value && result.value.getDefiningOp() && (!last || last->isBeforeInBlock(result.value.getDefiningOp()));
-    if (isNew && result.selection && result.selection->kind == Selection::rows)
+    Operation *made = result.value ? result.value.getDefiningOp() : nullptr;
+    Operation *at = last ? last->getNextNode() : body.empty() ? nullptr : &body.front();
+    while (at && at != made) // what was there before is no value of rows alone
+      at = at->getNextNode();
+    if (at && result.selection && result.selection->kind == Selection::rows)
       noteRows(result.value, *result.selection, notedMasks);
   }
   for (size_t i = 0; values && i < results.size() && i < values->size(); ++i)

@@ -180,6 +180,23 @@ private:
   llvm::DenseMap<Value, unsigned> numbers;
 };
 
+/// Where operations are in their block; asking them anew after each that is made would count them all again.
+class Places {
+public:
+  explicit Places(Block &block) {
+    for (Operation &op : block)
+      places[&op] = static_cast<unsigned>(places.size());
+  }
+  /// Of operations that were there, and of those that have been noted since.
+  bool isBefore(Operation *op, Operation *other) const {
+    return op != other && places.lookup(op) <= places.lookup(other);
+  }
+  void noteBefore(Operation *op, Operation *other) { places[op] = places.lookup(other); }
+
+private:
+  llvm::DenseMap<Operation *, unsigned> places;
+};
+
 /// Experts of one tensor of choices: the mask that selects each one's rows, by their numbers.
 struct Family {
   Value choices;
@@ -188,8 +205,8 @@ struct Family {
 
 class Merger {
 public:
-  Merger(func::FuncOp function, Numbering &numbering, const Family &family)
-      : function(function), numbering(numbering), family(family), b(function.getContext()) {
+  Merger(func::FuncOp function, Numbering &numbering, Places &places, const Family &family)
+      : function(function), numbering(numbering), places(places), family(family), b(function.getContext()) {
     for (const auto &[expert, masks] : family.masks)
       for (int64_t mask : masks)
         expertOf[mask] = expert - family.masks.begin()->first;
@@ -203,8 +220,11 @@ public:
       decide(classes[i]);
     if (llvm::none_of(classes, [](const Class &each) { return each.how == Class::product; }))
       return;
-    for (Class &each : classes)
+    for (Class &each : classes) {
       merge(each);
+      if (each.merged && each.how != Class::common)
+        places.noteBefore(each.merged.getDefiningOp(), first(each));
+    }
     for (Class &each : classes)
       if (each.merged && each.how != Class::common)
         for (Operation *op : each.members)
@@ -309,14 +329,23 @@ private:
     }
   }
 
+  /// The first of the experts' operations in their block, before which what is merged stands.
+  Operation *first(const Class &each) const {
+    Operation *anchor = each.members.front();
+    for (Operation *op : each.members)
+      anchor = places.isBefore(op, anchor) ? op : anchor;
+    return anchor;
+  }
+
   /// Moves what a value is made of before an operation.
-  static void bringBefore(Value value, Operation *anchor) {
+  void bringBefore(Value value, Operation *anchor) {
     Operation *op = value.getDefiningOp();
-    if (!op || op->isBeforeInBlock(anchor))
+    if (!op || places.isBefore(op, anchor))
       return;
     for (Value operand : op->getOperands())
       bringBefore(operand, anchor);
     op->moveBefore(anchor);
+    places.noteBefore(op, anchor);
   }
 
   /// Every expert's operand, one after another along a new first dimension.
@@ -376,18 +405,16 @@ private:
   void merge(Class &each) {
     if (each.how == Class::unlike)
       return;
-    Operation *anchor = each.members.front();
-    for (Operation *op : each.members)
-      anchor = op->isBeforeInBlock(anchor) ? op : anchor;
+    Operation *anchor = first(each);
     if (Operation *choice = family.choices.getDefiningOp();
-        each.how != Class::common && choice && !choice->isBeforeInBlock(anchor))
+        each.how != Class::common && choice && !places.isBefore(choice, anchor))
       return;
     b.setInsertionPoint(anchor);
     SmallVector<Value> operands;
     for (unsigned i = 0; i < anchor->getNumOperands(); ++i) {
       operands.push_back(each.operands[i] ? classes[*each.operands[i]].merged : operandOf(anchor, i));
       Operation *made = operands.back() ? operands.back().getDefiningOp() : nullptr;
-      if (!operands.back() || (made && !each.varies[i] && !made->isBeforeInBlock(anchor)))
+      if (!operands.back() || (made && !each.varies[i] && !places.isBefore(made, anchor)))
         return;
       Operation *given = anchor->getOperand(i).getDefiningOp();
       const bool enters = each.operands[i] ? classes[*each.operands[i]].how == Class::common : given && given->hasAttr(kGuard);
@@ -434,7 +461,7 @@ private:
 
   static bool isView(Operation *op) { return isa_and_nonnull<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp>(op); }
 
-  /// The layers that `part` is a slice of, as the data's shape has them; itself where there is one.
+  /// The layers that `part` is a slice of.
   static Value layersOf(Value part) {
     if (auto view = part.getDefiningOp<nn::ReshapeOp>())
       if (auto slice = view.getOperand().getDefiningOp<nn::SliceOp>())
@@ -457,8 +484,9 @@ private:
     }
     if (!select)
       return std::nullopt;
-    put.rows = put.adds ? select.getLhs() : layersOf(select.getLhs());
-    put.mask = put.adds ? select.getCondition() : layersOf(select.getCondition());
+    const bool isSliced = !put.adds && put.layers > 1;
+    put.rows = isSliced ? layersOf(select.getLhs()) : select.getLhs();
+    put.mask = isSliced ? layersOf(select.getCondition()) : select.getCondition();
     for (int64_t layer = 0; layer < put.layers && !put.adds && select; ++layer) {
       put.data = select.getRhs();
       select = put.data.getDefiningOp<nn::SelectOp>();
@@ -611,6 +639,7 @@ private:
   using Key = std::vector<std::pair<int, const void *>>;
   func::FuncOp function;
   Numbering &numbering;
+  Places &places;
   const Family &family;
   OpBuilder b;
   std::map<int64_t, int64_t> expertOf;
@@ -687,18 +716,20 @@ void mergeExperts(func::FuncOp function) {
       choices[number] = *choice;
   }
   Numbering numbering(block);
+  Places places(block);
   std::map<unsigned, Family> families;
   for (const auto &[number, choice] : choices) {
     Family &family = families[numbering.of(choice.choices)];
     if (!family.choices || choice.choices.getDefiningOp() == nullptr ||
-        (family.choices.getDefiningOp() && choice.choices.getDefiningOp()->isBeforeInBlock(family.choices.getDefiningOp())))
+        (family.choices.getDefiningOp() &&
+         places.isBefore(choice.choices.getDefiningOp(), family.choices.getDefiningOp())))
       family.choices = choice.choices;
     family.masks[choice.number].push_back(number);
   }
   for (auto &[of, family] : families)
     if (family.masks.size() > 1 &&
         family.masks.rbegin()->first - family.masks.begin()->first + 1 == static_cast<int64_t>(family.masks.size()))
-      Merger(function, numbering, family).run(operations);
+      Merger(function, numbering, places, family).run(operations);
   for (Operation &op : block)
     for (StringLiteral note : kNotes)
       op.removeAttr(note);

@@ -66,8 +66,8 @@ Value firstAlike(Value value) {
   if (!op || op->getNumOperands() == 0)
     return value;
   for (Operation *user : op->getOperand(0).getUsers())
-    if (user->getNumResults() == 1 && user->getBlock() == op->getBlock() && isSame(user->getResult(0), value, kDeep) &&
-        user->isBeforeInBlock(first.getDefiningOp()))
+    if (user != op && user->getNumResults() == 1 && user->getBlock() == op->getBlock() &&
+        isSame(user->getResult(0), value, kDeep) && user->isBeforeInBlock(first.getDefiningOp()))
       first = user->getResult(0);
   return first;
 }
