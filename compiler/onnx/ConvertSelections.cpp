@@ -90,11 +90,18 @@ Value putAsItLies(NodeContext &node, Value data, const Selection &places, const 
   std::fill(maskTarget.begin() + 1 + static_cast<ptrdiff_t>(places.columns.size()), maskTarget.end(), 1);
   SmallVector<int64_t> rows{productOf(masked)};
   llvm::append_range(rows, each);
-  Value there = node.transpose(node.reshape(node.broadcast(updates, rows), wide), permutation);
+  int64_t views = 0;
+  auto viewed = [&](Value before, Value after) {
+    views += before != after;
+    return after;
+  };
+  Value there = viewed(updates, node.broadcast(updates, rows));
+  there = viewed(there, node.reshape(there, wide));
+  there = viewed(there, node.transpose(there, permutation));
   Value mask = node.transpose(places.whole, maskPermutation);
   if (!there || !mask)
     return {};
-  there = node.reshape(there, target);
+  there = viewed(there, node.reshape(there, target));
   mask = node.reshape(mask, maskTarget);
   Value result = data;
   if (adds) {
@@ -105,8 +112,11 @@ Value putAsItLies(NodeContext &node, Value data, const Selection &places, const 
   for (int64_t layer = 0; layer < layers && result && !adds; ++layer)
     result = node.emit<nn::SelectOp>({node.reshape(node.slice(mask, 0, layer, 1), maskShape),
                                       node.reshape(node.slice(there, 0, layer, 1), shape), result});
+  if (layers == 1 && !adds)
+    views += nn::shapeOf(there) != shape; // the layer's dimension goes
+  const bool isCompared = pointed.others.size() == 1 && places.whole == places.mask;
   if (result)
-    notePut(result, places, layers);
+    notePut(result, places, views, layers, isCompared ? static_cast<int64_t>(pointed.others[0]) : -1);
   return result;
 }
 
@@ -128,7 +138,7 @@ LogicalResult joinRuns(NodeContext &node) {
       joined = node.broadcast(node.scalar(value, 0), nn::shapeOf(value));
     joined = node.emit<nn::SelectOp>({maskAlong(node, *rows, rows->dim, nn::shapeOf(value)), value, joined});
     if (joined)
-      notePut(joined, *rows, 1);
+      notePut(joined, *rows);
   }
   return node.result(joined);
 }

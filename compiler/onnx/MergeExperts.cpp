@@ -53,12 +53,13 @@ public:
       return viewed(of(turn.getOperand()), [&](Value choices) { return turned(choices, turn.getPermutation()); });
     if (auto cut = mask.getDefiningOp<nn::SliceOp>())
       return ofSlice(cut);
-    auto compare = mask.getDefiningOp<nn::CompareOp>();
-    if (!compare)
+    auto negated = mask.getDefiningOp<nn::NotOp>();
+    auto compare = (negated ? negated.getOperand() : mask).getDefiningOp<nn::CompareOp>();
+    if (!compare || (negated && compare.getPredicate() != "ne"))
       return std::nullopt;
-    if (compare.getPredicate() == "ne" && numberOf(compare.getRhs()) == 0)
+    if (!negated && compare.getPredicate() == "ne" && numberOf(compare.getRhs()) == 0)
       return of(compare.getLhs());
-    if (compare.getPredicate() != "eq")
+    if (!negated && compare.getPredicate() != "eq")
       return std::nullopt;
     for (auto [choices, number] : {std::pair(compare.getLhs(), compare.getRhs()), std::pair(compare.getRhs(), compare.getLhs())})
       if (auto known = numberOf(number); known && isNumber(choices) && nn::shapeOf(choices) == nn::shapeOf(mask))
@@ -377,11 +378,14 @@ private:
     return nn::MinimumOp::create(b, where, flat, number(static_cast<int64_t>(family.masks.size()) - 1));
   }
 
-  /// Rows that all experts share, as merged ones take them: zero where a row chose none of the family, if there may be
-  /// such. `given` is what an expert took, whose note says where its rows are.
-  Value ofFamily(Value rows, Operation *given, Operation *anchor) {
-    auto noted = given->getAttrOfType<DenseI64ArrayAttr>(kRows);
-    if (differAndBelong(1).second || !noted)
+  /// Rows as merged ones take them in place of what an expert took: with a safe number where a row chose none of the
+  /// family, if there may be such and the expert's rows had one or are what all share.
+  Value ofFamily(Value rows, Value given, std::optional<size_t> from, Operation *anchor) {
+    auto guard = given.getDefiningOp<nn::SelectOp>();
+    const bool isGuard = guard && guard->hasAttr(kGuard), isShared = from && classes[*from].how == Class::common;
+    auto noted =
+        given.getDefiningOp() ? given.getDefiningOp()->getAttrOfType<DenseI64ArrayAttr>(kRows) : DenseI64ArrayAttr();
+    if ((!isGuard && !(isShared && noted)) || belong())
       return rows;
     Location where = anchor->getLoc();
     Type element = getElementTypeOrSelf(family.choices);
@@ -391,10 +395,15 @@ private:
     };
     Value mask = nn::AndOp::create(b, where, compared(family.masks.begin()->first, "ge"), compared(family.masks.rbegin()->first, "le"));
     SmallVector<int64_t> aligned(nn::shapeOf(rows).size(), 1);
-    aligned[static_cast<size_t>(noted[1])] = nn::shapeOf(rows)[static_cast<size_t>(noted[1])];
+    if (isGuard)
+      aligned.assign(nn::shapeOf(guard.getCondition()).begin(), nn::shapeOf(guard.getCondition()).end());
+    else
+      aligned[static_cast<size_t>(noted[1])] = nn::shapeOf(rows)[static_cast<size_t>(noted[1])];
     mask = nn::ReshapeOp::create(b, where, nn::tensorOf(aligned, getElementTypeOrSelf(mask)), mask);
     auto zero = cast<ElementsAttr>(b.getZeroAttr(nn::tensorOf({}, getElementTypeOrSelf(rows))));
-    return nn::SelectOp::create(b, where, mask, rows, nn::ConstantOp::create(b, where, zero));
+    Value safe =
+        nn::ConstantOp::create(b, where, isGuard ? guard.getRhs().getDefiningOp<nn::ConstantOp>().getValue() : zero);
+    return nn::SelectOp::create(b, where, mask, rows, safe);
   }
 
   /// One row for each row of its expert's parameters.
@@ -406,8 +415,7 @@ private:
     if (each.how == Class::unlike)
       return;
     Operation *anchor = first(each);
-    if (Operation *choice = family.choices.getDefiningOp();
-        each.how != Class::common && choice && !places.isBefore(choice, anchor))
+    if (Operation *choice = family.choices.getDefiningOp(); choice && !places.isBefore(choice, anchor))
       return;
     b.setInsertionPoint(anchor);
     SmallVector<Value> operands;
@@ -416,10 +424,9 @@ private:
       Operation *made = operands.back() ? operands.back().getDefiningOp() : nullptr;
       if (!operands.back() || (made && !each.varies[i] && !places.isBefore(made, anchor)))
         return;
-      Operation *given = anchor->getOperand(i).getDefiningOp();
-      const bool enters = each.operands[i] ? classes[*each.operands[i]].how == Class::common : given && given->hasAttr(kGuard);
-      if (enters && each.how != Class::common)
-        operands.back() = ofFamily(operands.back(), given, anchor);
+      if (!each.varies[i])
+        operands.back() = ofFamily(operands.back(), anchor->getOperand(i),
+                                   each.how == Class::common ? std::nullopt : each.operands[i], anchor);
     }
     if (each.how == Class::common && llvm::equal(operands, anchor->getOperands())) {
       each.merged = anchor->getResult(0);
@@ -454,7 +461,7 @@ private:
   struct Put {
     Value result, data, rows, mask;
     bool adds = false;
-    int64_t layers = 1;
+    int64_t views = 0, layers = 1, layer = -1; ///< as notePut has them
     ArrayRef<int64_t> columns;
     int64_t expert = 0;
   };
@@ -475,7 +482,8 @@ private:
       return std::nullopt;
     Put put;
     put.result = op.getResult(0);
-    put.layers = said[1], put.columns = said.asArrayRef().drop_front(2), put.expert = expertOf[said[0]];
+    put.views = said[1], put.layers = said[2], put.layer = said[3];
+    put.columns = said.asArrayRef().drop_front(4), put.expert = expertOf[said[0]];
     nn::SelectOp select = dyn_cast<nn::SelectOp>(op);
     if (auto add = dyn_cast<nn::AddOp>(op)) {
       auto sum = add.getRhs().getDefiningOp<nn::ReduceOp>();
@@ -499,8 +507,8 @@ private:
     for (unsigned i = 0; i < 2; ++i) {
       Operation *op = sum->getOperand(i).getDefiningOp();
       auto put = op ? putOf(*op) : std::nullopt;
-      if (!put || put->adds || !matchPattern(put->data, m_AnyZeroFloat()) ||
-          (put->layers > 1 && !differAndBelong(put->layers).first))
+      if (!put || put->adds || !matchPattern(put->data, m_AnyZeroFloat()) || put->data.getType() != sum.getType() ||
+          sum->getOperand(1 - i).getType() != sum.getType() || (put->layers > 1 && !differAlong(put->layer)))
         continue;
       put->result = sum.getResult(), put->data = sum->getOperand(1 - i), put->adds = true;
       return put;
@@ -513,17 +521,21 @@ private:
   Value addedTo(const Put &put, Numbering &numbers) {
     SmallVector<Operation *> views;
     Value value = put.rows;
-    for (; isView(value.getDefiningOp()); value = value.getDefiningOp()->getOperand(0))
+    for (int64_t i = 0; i < put.views && isView(value.getDefiningOp()); ++i) {
       views.push_back(value.getDefiningOp());
+      value = value.getDefiningOp()->getOperand(0);
+    }
     auto sum = value.getDefiningOp<nn::AddOp>();
     for (unsigned own = 0; sum && own < 2; ++own) {
       Operation *guard = sum->getOperand(own).getDefiningOp();
       auto taken = guard ? guard->getAttrOfType<DenseI64ArrayAttr>(kTaken) : DenseI64ArrayAttr();
+      auto noted = guard ? guard->getAttrOfType<DenseI64ArrayAttr>(kRows) : DenseI64ArrayAttr();
       Value added = sum->getOperand(1 - own);
-      if (!taken || taken.asArrayRef() != put.columns || added.getType() != sum.getType())
+      if (!taken || !noted || noted[1] != 0 || taken.asArrayRef().drop_front() != put.columns ||
+          added.getType() != sum.getType())
         continue;
       Value data = cast<nn::SelectOp>(guard).getLhs();
-      while (numbers.of(data) != numbers.of(put.data) && isView(data.getDefiningOp()))
+      for (int64_t i = 0; i < taken[0] && isView(data.getDefiningOp()); ++i)
         data = data.getDefiningOp()->getOperand(0);
       if (numbers.of(data) != numbers.of(put.data))
         continue;
@@ -537,23 +549,52 @@ private:
     return {};
   }
 
-  /// The choices of a row differ, and all of them are experts of this family: they are the places of the largest
-  /// numbers.
-  std::pair<bool, bool> differAndBelong(int64_t layers) const {
+  /// The places of the largest numbers that the choices are, and views of them, the nearest to the places first.
+  std::pair<nn::TopKOp, SmallVector<Operation *>> largest() const {
+    SmallVector<Operation *> views;
     Value choices = family.choices;
     while (Operation *op = choices.getDefiningOp()) {
       auto select = dyn_cast<nn::SelectOp>(op); // counted from the end where negative, which places are not
       auto negative = select ? select.getCondition().getDefiningOp<nn::CompareOp>() : nn::CompareOp();
       const bool wraps = negative && negative.getPredicate() == "lt" && negative.getLhs() == select.getRhs() &&
                          numberOf(negative.getRhs()) == 0;
-      if (!wraps && !isView(op))
+      if (!wraps && !isa<nn::ReshapeOp, nn::TransposeOp>(op))
         break;
+      if (!wraps)
+        views.insert(views.begin(), op);
       choices = wraps ? select.getRhs() : op->getOperand(0);
     }
-    auto largest = choices.getDefiningOp<nn::TopKOp>();
-    const auto experts = static_cast<int64_t>(family.masks.size());
-    return {largest && nn::shapeOf(choices).back() == layers,
-            largest && family.masks.begin()->first == 0 && nn::shapeOf(largest.getOperand()).back() == experts};
+    return {choices.getDefiningOp<nn::TopKOp>(), views};
+  }
+
+  /// Whether every choice is an expert of this family.
+  bool belong() const {
+    auto [places, views] = largest();
+    return places && family.masks.begin()->first == 0 &&
+           nn::shapeOf(places.getOperand()).back() == static_cast<int64_t>(family.masks.size());
+  }
+
+  /// Whether the choices along a dimension of them differ: the largest numbers have different places.
+  bool differAlong(int64_t dim) const {
+    auto [places, views] = largest();
+    if (!places || dim < 0)
+      return false;
+    auto at = static_cast<int64_t>(nn::shapeOf(places.getResult()).size()) - 1;
+    for (Operation *view : views) {
+      ArrayRef<int64_t> from = nn::shapeOf(view->getOperand(0)), to = nn::shapeOf(view->getResult(0));
+      int64_t next = -1;
+      for (size_t d = 0; d < to.size() && next < 0; ++d) {
+        auto turn = dyn_cast<nn::TransposeOp>(view);
+        const bool is = turn ? turn.getPermutation()[d] == at
+                             : to[d] == from[static_cast<size_t>(at)] &&
+                                   productOf(to.take_front(d)) == productOf(from.take_front(static_cast<size_t>(at)));
+        next = is ? static_cast<int64_t>(d) : -1;
+      }
+      if (next < 0)
+        return false;
+      at = next;
+    }
+    return at == dim;
   }
 
   /// Puts of one expert's rows after another into the same data are one, now that the rows are the same.
@@ -583,7 +624,8 @@ private:
       }
       const Put &first = chain.empty() ? puts[last] : chain.front();
       if (experts.size() != family.masks.size() || llvm::any_of(chain, [&](const Put &put) {
-            return put.adds != first.adds || put.layers != first.layers || put.columns != first.columns;
+            return put.adds != first.adds || put.layers != first.layers || put.layer != first.layer ||
+                   put.columns != first.columns;
           }))
         continue;
       if (Value all = putAtOnce(chain, numbers)) {
@@ -598,14 +640,14 @@ private:
   Value putAtOnce(ArrayRef<Put> chain, Numbering &numbers) {
     const Put &last = chain.front();
     Value rows = last.rows, data = chain.back().data;
-    auto [differ, belong] = differAndBelong(last.layers);
+    const bool all = belong();
     auto sameOf = [&](auto part) {
       return llvm::all_of(chain, [&](const Put &put) { return numbers.of(part(put)) == numbers.of(part(last)); });
     };
     b.setInsertionPoint(last.result.getDefiningOp());
     bool adds = last.adds;
     if (!sameOf([](const Put &put) { return put.rows; })) {
-      if (adds || (last.layers > 1 && !differ))
+      if (adds || (last.layers > 1 && !differAlong(last.layer)))
         return {};
       SmallVector<Value> added;
       for (const Put &put : chain)
@@ -619,8 +661,8 @@ private:
       return {};
     }
     Location where = last.result.getLoc();
-    Value mask = belong ? Value() : last.mask;
-    for (const Put &put : belong ? ArrayRef<Put>() : chain.drop_front())
+    Value mask = all ? Value() : last.mask;
+    for (const Put &put : all ? ArrayRef<Put>() : chain.drop_front())
       mask = nn::OrOp::create(b, where, mask, put.mask);
     Type element = getElementTypeOrSelf(rows);
     auto zero = cast<TypedAttr>(b.getZeroAttr(nn::tensorOf({}, element)));
@@ -629,7 +671,7 @@ private:
       rows = nn::SelectOp::create(b, where, mask, rows, other);
     if (!adds)
       return rows;
-    if (rows.getType() == data.getType()) // of one layer, which has no dimension here
+    if (nn::shapeOf(rows).size() == nn::shapeOf(data).size()) // of one layer, which has no dimension here
       return nn::AddOp::create(b, where, data, rows);
     Value sum = nn::ReduceOp::create(b, where, data.getType(), rows, b.getStringAttr("sum"),
                                      b.getDenseI64ArrayAttr({0}), b.getBoolAttr(false));
@@ -671,16 +713,18 @@ static SmallVector<int64_t> flat(const std::vector<Dims> &columns) {
   return all;
 }
 
-void noteTaken(Value value, const Selection &rows) {
-  value.getDefiningOp()->setAttr(kTaken, Builder(value.getContext()).getDenseI64ArrayAttr(flat(rows.columns)));
+void noteTaken(Value value, const Selection &rows, int64_t views) {
+  SmallVector<int64_t> said{views};
+  llvm::append_range(said, flat(rows.columns));
+  value.getDefiningOp()->setAttr(kTaken, Builder(value.getContext()).getDenseI64ArrayAttr(said));
 }
 
-void notePut(Value value, const Selection &rows, int64_t layers) {
+void notePut(Value value, const Selection &rows, int64_t views, int64_t layers, int64_t layer) {
   Operation *mask = rows.mask.getDefiningOp();
   auto number = mask ? mask->getAttrOfType<IntegerAttr>(kMask) : IntegerAttr();
   if (!number)
     return;
-  SmallVector<int64_t> said{number.getInt(), layers};
+  SmallVector<int64_t> said{number.getInt(), views, layers, layer};
   llvm::append_range(said, flat(rows.columns));
   value.getDefiningOp()->setAttr(kPut, Builder(value.getContext()).getDenseI64ArrayAttr(said));
 }

@@ -15,10 +15,13 @@ void noteRows(mlir::Value value, const Selection &rows, int64_t &masks);
 /// Notes that a value is another one, its first choice, wherever rows count.
 void noteGuard(mlir::Value value);
 
-/// Notes that a guarded value is gathered as coordinates of the mask point to it, and that a value is one to which rows
-/// were added or chosen as coordinates point, from so many layers of places that share one.
-void noteTaken(mlir::Value value, const Selection &rows);
-void notePut(mlir::Value value, const Selection &rows, int64_t layers);
+/// Notes that a guarded value is gathered as coordinates of the mask point to it, so many views above what it is
+/// gathered from.
+void noteTaken(mlir::Value value, const Selection &rows, int64_t views);
+/// Notes that a value is one to which rows were added or chosen as coordinates point, these so many views above what
+/// was given, from so many layers of places that share one: those along dimension `layer` of the mask, -1 where it is
+/// not one of what the mask compares.
+void notePut(mlir::Value value, const Selection &rows, int64_t views = 0, int64_t layers = 1, int64_t layer = -1);
 
 /// The attributes of an operation without these notes.
 mlir::DictionaryAttr withoutNotes(mlir::Operation *op);

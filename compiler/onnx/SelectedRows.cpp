@@ -751,8 +751,17 @@ private:
     SmallVector<int64_t> rows(all.take_front(axis));
     rows.push_back(productOf(mask));
     llvm::append_range(rows, all.drop_front(axis + depth));
-    Value turned = node.transpose(node.reshape(node.input(0), cut), permutation);
-    return node.reshape(node.broadcast(node.reshape(turned, ones), wide), rows);
+    Value taken = node.input(0);
+    for (auto view : {std::function([&](Value from) { return node.reshape(from, cut); }),
+                      std::function([&](Value from) { return node.transpose(from, permutation); }),
+                      std::function([&](Value from) { return node.reshape(from, ones); }),
+                      std::function([&](Value from) { return node.broadcast(from, wide); }),
+                      std::function([&](Value from) { return node.reshape(from, rows); })}) {
+      Value next = view(taken);
+      takenViews += next != taken;
+      taken = next;
+    }
+    return taken;
   }
 
   LogicalResult giveTaken(Value taken) {
@@ -760,7 +769,7 @@ private:
     result.selection = *selectionAt(node, 1, Selection::rows);
     result.value = guarded(*result.selection, takenAlong, taken, 0);
     if (result.value)
-      noteTaken(result.value, *result.selection);
+      noteTaken(result.value, *result.selection, takenViews);
     result.selection->columns.clear();
     result.selection->dim = takenAlong;
     node.result(0, std::move(result));
@@ -772,6 +781,7 @@ private:
   NodeAttributes attributes = node.attributes; ///< as the converter sees them
   ::onnx::AttributeProto ignored;
   size_t takenAlong = 0;
+  int64_t takenViews = 0;
   std::vector<std::optional<Way>> ways; ///< of the inputs
   std::vector<NodeValue> others;        ///< the inputs as the converter sees them
   const Selection *first = nullptr, *bySizes = nullptr;

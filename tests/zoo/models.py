@@ -1108,6 +1108,26 @@ class Loop(nn.Module):
             out[chosen == i] = expert(rows[chosen == i]) * weights[chosen == i, :1]
         return out
 
+    def turned(self, rows, weights, chosen):
+        turn, out = lambda r: r.reshape(-1, 4, 8).transpose(1, 2).reshape(-1, 32), rows.clone()
+        for i, expert in enumerate(self.experts):
+            own, = torch.where(chosen[:, 0] == i)
+            out[own] = turn(out[own] + expert(rows[own]))
+        for i, expert in enumerate(self.experts):
+            own, = torch.where(chosen[:, 1] == i)
+            out[own] = turn(out)[own] + expert(rows[own])
+        return out * weights[:, :1]
+
+    def summed(self, rows, weights, chosen):  # from less than the rows, and norms of rows that none takes are zero
+        out, kind = weights[0], torch.arange(rows.shape[0]) % 4
+        out, rows = out[:1], rows * (kind > 0)[:, None]
+        for i, expert in enumerate(self.experts[:3]):
+            put = torch.zeros_like(rows)
+            own = rows[kind == i + 1]
+            put[kind == i + 1] = expert(own / own.pow(2).sum(-1, keepdim=True).sqrt())
+            out = out + put
+        return out
+
     def whichever(self, rows, weights, chosen):
         shares, out = torch.zeros(rows.shape[0], len(self.experts)).to(rows).scatter(-1, chosen, weights), torch.zeros_like(rows)
         for i, expert in enumerate(self.experts):
@@ -1209,7 +1229,7 @@ class Puts(nn.Module):
 
 
 for name, layer in (("where", lambda: Loop("where")), ("one-hot", lambda: Loop("one_hot")), ("repeated", lambda: Loop("repeated")),
-                    ("some", lambda: Loop("some")), ("whichever", lambda: Loop("whichever")), ("where-biased", lambda: Loop("where", Biased)), ("where-tied", lambda: Loop("where", Sloped)),
+                    ("some", lambda: Loop("some")), ("turned", lambda: Loop("turned")), ("summed", lambda: Loop("summed")), ("whichever", lambda: Loop("whichever")), ("where-biased", lambda: Loop("where", Biased)), ("where-tied", lambda: Loop("where", Sloped)),
                     ("repeated-one", lambda: Loop("repeated", chosen=1))):
     add("experts-" + name, lambda layer=layer: Stacked(layer), tokens(), forms="static old")
 add("experts-sorted", lambda: Stacked(lambda: Loop("sorted")), tokens(), forms="static")
