@@ -305,8 +305,10 @@ public:
     }
     for (auto [reduce, result] : llvm::zip(reduces, made.drop_front(parts.results.size()))) {
       Operation *op = reduce;
-      sinkViews(op->getResult(0), fused);
-      op->getResult(0).replaceAllUsesWith(reshapeTo(builder, result, shapeOf(op->getResult(0))));
+      builder.setInsertionPointAfter(fused); // what the first user was may be gone
+      Value sum = reshapeTo(builder, result, shapeOf(op->getResult(0)));
+      sinkViews(op->getResult(0), sum.getDefiningOp());
+      op->getResult(0).replaceAllUsesWith(sum);
       op->erase();
     }
     producer->erase();

@@ -182,3 +182,19 @@ func.func private @views_of_sums(%x: tensor<64x256xf32>, %y: tensor<64x256xf32>)
   %4 = nn.neg %1 : (tensor<1x256xf32>) -> tensor<1x256xf32>
   return %4, %3 : tensor<1x256xf32>, tensor<256xf32>
 }
+
+// Views of a sum of what is read, written down before it, come behind the view that the sum becomes.
+// CHECK-LABEL: func.func private @views_before
+// CHECK: %[[S:.*]]:2 = nn.elementwise_sums
+// CHECK-DAG: %[[ONE:.*]] = nn.reshape %[[S]]#0 : (tensor<f32>) -> tensor<1x1xf32>
+// CHECK-DAG: %[[OTHER:.*]] = nn.reshape %[[S]]#1 : (tensor<f32>) -> tensor<1x1xf32>
+// CHECK: nn.add
+func.func private @views_before(%x: tensor<64x32xf32>, %y: tensor<64x32xf32>) -> tensor<f32> {
+  %0 = nn.reduce %x {kind = "mean", axes = array<i64: 0, 1>, keepDims = true} : (tensor<64x32xf32>) -> tensor<1x1xf32>
+  %1 = nn.reshape %0 : (tensor<1x1xf32>) -> tensor<f32>
+  %2 = nn.add %x, %y : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+  %3 = nn.reduce %2 {kind = "mean", axes = array<i64: 0, 1>, keepDims = true} : (tensor<64x32xf32>) -> tensor<1x1xf32>
+  %4 = nn.reshape %3 : (tensor<1x1xf32>) -> tensor<f32>
+  %5 = nn.add %1, %4 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %5 : tensor<f32>
+}
