@@ -1,7 +1,5 @@
 #include "compiler/onnx/MergeExperts.h"
 
-#include "mlir/IR/Matchers.h"
-
 #include <map>
 #include <set>
 
@@ -24,17 +22,9 @@ struct Choice {
 std::optional<int64_t> numberOf(Value value) {
   while (isa_and_nonnull<nn::ReshapeOp, nn::BroadcastOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
-  auto elementOf = [](nn::ConstantOp constant, int64_t at) -> std::optional<int64_t> {
-    auto values = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
-    if (!values || (!values.isSplat() && at >= values.getNumElements()))
-      return std::nullopt;
-    return (values.isSplat() ? values.getSplatValue<APInt>() : *(values.value_begin<APInt>() + at)).getSExtValue();
-  };
-  auto constant = value.getDefiningOp<nn::ConstantOp>();
   if (auto slice = value.getDefiningOp<nn::SliceOp>(); slice && nn::shapeOf(slice.getResult()) == ArrayRef<int64_t>{1})
-    return elementOf(slice.getOperand().getDefiningOp<nn::ConstantOp>(), slice.getStarts()[0]);
-  auto values = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
-  return values && values.isSplat() ? elementOf(constant, 0) : std::nullopt;
+    return wholeNumberAt(slice.getOperand(), slice.getStarts()[0]);
+  return nn::splatValue(value) ? wholeNumberAt(value, 0) : std::nullopt;
 }
 
 /// Finds what masks compare; creates views of the choices where masks are such of a comparison.
@@ -48,7 +38,7 @@ public:
     if (auto cast = mask.getDefiningOp<nn::CastOp>())
       return of(cast.getOperand());
     if (auto view = mask.getDefiningOp<nn::ReshapeOp>())
-      return viewed(of(view.getOperand()), [&](Value choices) { return reshaped(choices, nn::shapeOf(mask)); });
+      return viewed(of(view.getOperand()), [&](Value choices) { return nn::reshapeTo(b, choices, nn::shapeOf(mask)); });
     if (auto turn = mask.getDefiningOp<nn::TransposeOp>())
       return viewed(of(turn.getOperand()), [&](Value choices) { return turned(choices, turn.getPermutation()); });
     if (auto cut = mask.getDefiningOp<nn::SliceOp>())
@@ -78,9 +68,6 @@ private:
       choice->choices = view(choice->choices);
     return choice;
   }
-  Value reshaped(Value value, ArrayRef<int64_t> shape) {
-    return nn::shapeOf(value) == shape ? value : nn::ReshapeOp::create(b, value.getLoc(), nn::tensorOf(shape, getElementTypeOrSelf(value)), value);
-  }
   Value turned(Value value, ArrayRef<int64_t> permutation) {
     SmallVector<int64_t> shape;
     for (int64_t d : permutation)
@@ -102,7 +89,8 @@ private:
     }
     if (!along)
       return std::nullopt;
-    return viewed(at(cut.getOperand(), *along, cut.getStarts()[*along]), [&](Value choices) { return reshaped(choices, to); });
+    return viewed(at(cut.getOperand(), *along, cut.getStarts()[*along]),
+                  [&](Value choices) { return nn::reshapeTo(b, choices, to); });
   }
 
   /// Place `place` along dimension `along` of a mask; the choices without that dimension.
@@ -139,7 +127,7 @@ private:
       ArrayRef<int64_t> line = nn::shapeOf(numbers);
       if (iota && isNumber(choices) && nn::shapeOf(choices) == ArrayRef<int64_t>(same) && line.size() >= behind &&
           iota.getDimension() == line.size() - behind && productOf(line) == shape[along])
-        return Choice{reshaped(choices, without),
+        return Choice{nn::reshapeTo(b, choices, without),
                       static_cast<int64_t>(iota.getStart().convertToDouble()) +
                           place * static_cast<int64_t>(iota.getStep().convertToDouble())};
     }
@@ -358,24 +346,23 @@ private:
     for (Operation *op : each.members) {
       Value value = op->getOperand(operand);
       bringBefore(value, anchor);
-      parts.push_back(nn::ReshapeOp::create(b, op->getLoc(), nn::tensorOf(one, getElementTypeOrSelf(value)), value));
+      parts.push_back(nn::reshapeTo(b, value, one));
     }
     Type element = getElementTypeOrSelf(parts.front());
     return nn::ConcatOp::create(b, anchor->getLoc(), nn::tensorOf(all, element), parts, b.getI64IntegerAttr(0));
   }
 
+  /// A number to compute with choices with.
+  Value choiceOf(int64_t number) { return nn::scalarLike(b, family.choices, static_cast<double>(number)); }
+
   /// The expert of each row, counted from the first of the family; rows that chose another have some of these.
   Value chosen(int64_t rows, Operation *anchor) {
     Location where = anchor->getLoc();
-    Type element = getElementTypeOrSelf(family.choices);
-    Value flat = nn::ReshapeOp::create(b, where, nn::tensorOf({rows}, element), family.choices);
-    auto number = [&](int64_t value) -> Value {
-      return nn::ConstantOp::create(b, where, DenseElementsAttr::get(nn::tensorOf({}, element), IntegerAttr::get(element, value)));
-    };
+    Value flat = nn::reshapeTo(b, family.choices, {rows});
     if (int64_t first = family.masks.begin()->first)
-      flat = nn::SubOp::create(b, where, flat, number(first));
-    flat = nn::MaximumOp::create(b, where, flat, number(0));
-    return nn::MinimumOp::create(b, where, flat, number(static_cast<int64_t>(family.masks.size()) - 1));
+      flat = nn::SubOp::create(b, where, flat, choiceOf(first));
+    flat = nn::MaximumOp::create(b, where, flat, choiceOf(0));
+    return nn::MinimumOp::create(b, where, flat, choiceOf(static_cast<int64_t>(family.masks.size()) - 1));
   }
 
   /// Rows as merged ones take them in place of what an expert took: with a safe number where a row chose none of the
@@ -388,10 +375,8 @@ private:
     if ((!isGuard && !(isShared && noted)) || belong())
       return rows;
     Location where = anchor->getLoc();
-    Type element = getElementTypeOrSelf(family.choices);
     auto compared = [&](int64_t number, StringRef predicate) -> Value {
-      Value bound = nn::ConstantOp::create(b, where, DenseElementsAttr::get(nn::tensorOf({}, element), IntegerAttr::get(element, number)));
-      return nn::CompareOp::create(b, where, family.choices, bound, predicate);
+      return nn::CompareOp::create(b, where, family.choices, choiceOf(number), predicate);
     };
     Value mask = nn::AndOp::create(b, where, compared(family.masks.begin()->first, "ge"), compared(family.masks.rbegin()->first, "le"));
     SmallVector<int64_t> aligned(nn::shapeOf(rows).size(), 1);
@@ -399,10 +384,8 @@ private:
       aligned.assign(nn::shapeOf(guard.getCondition()).begin(), nn::shapeOf(guard.getCondition()).end());
     else
       aligned[static_cast<size_t>(noted[1])] = nn::shapeOf(rows)[static_cast<size_t>(noted[1])];
-    mask = nn::ReshapeOp::create(b, where, nn::tensorOf(aligned, getElementTypeOrSelf(mask)), mask);
-    auto zero = cast<ElementsAttr>(b.getZeroAttr(nn::tensorOf({}, getElementTypeOrSelf(rows))));
-    Value safe =
-        nn::ConstantOp::create(b, where, isGuard ? guard.getRhs().getDefiningOp<nn::ConstantOp>().getValue() : zero);
+    mask = nn::reshapeTo(b, mask, aligned);
+    Value safe = nn::scalarLike(b, rows, isGuard ? *nn::splatValue(guard.getRhs()) : 0);
     return nn::SelectOp::create(b, where, mask, rows, safe);
   }
 
@@ -507,7 +490,7 @@ private:
     for (unsigned i = 0; i < 2; ++i) {
       Operation *op = sum->getOperand(i).getDefiningOp();
       auto put = op ? putOf(*op) : std::nullopt;
-      if (!put || put->adds || !matchPattern(put->data, m_AnyZeroFloat()) || put->data.getType() != sum.getType() ||
+      if (!put || put->adds || nn::splatValue(put->data) != 0.0 || put->data.getType() != sum.getType() ||
           sum->getOperand(1 - i).getType() != sum.getType() || (put->layers > 1 && !differAlong(put->layer)))
         continue;
       put->result = sum.getResult(), put->data = sum->getOperand(1 - i), put->adds = true;
@@ -516,16 +499,19 @@ private:
     return std::nullopt;
   }
 
-  /// What is added to the data's own numbers at the places that rows are put to: rows = own + added. The views of the
-  /// sum are taken of what is added.
-  Value addedTo(const Put &put, Numbering &numbers) {
-    SmallVector<Operation *> views;
-    Value value = put.rows;
-    for (int64_t i = 0; i < put.views && isView(value.getDefiningOp()); ++i) {
-      views.push_back(value.getDefiningOp());
+  /// The value that so many views are taken of; `views`, the nearest to it last.
+  static Value below(Value value, int64_t count, SmallVectorImpl<Operation *> *views = nullptr) {
+    for (int64_t i = 0; i < count && isView(value.getDefiningOp()); ++i) {
+      if (views)
+        views->push_back(value.getDefiningOp());
       value = value.getDefiningOp()->getOperand(0);
     }
-    auto sum = value.getDefiningOp<nn::AddOp>();
+    return value;
+  }
+
+  /// What is added to the data's own numbers at the places that rows are put to: rows = views of own + added.
+  static Value addedTo(const Put &put, Numbering &numbers) {
+    auto sum = below(put.rows, put.views).getDefiningOp<nn::AddOp>();
     for (unsigned own = 0; sum && own < 2; ++own) {
       Operation *guard = sum->getOperand(own).getDefiningOp();
       auto taken = guard ? guard->getAttrOfType<DenseI64ArrayAttr>(kTaken) : DenseI64ArrayAttr();
@@ -534,19 +520,22 @@ private:
       if (!taken || !noted || noted[1] != 0 || taken.asArrayRef().drop_front() != put.columns ||
           added.getType() != sum.getType())
         continue;
-      Value data = cast<nn::SelectOp>(guard).getLhs();
-      for (int64_t i = 0; i < taken[0] && isView(data.getDefiningOp()); ++i)
-        data = data.getDefiningOp()->getOperand(0);
-      if (numbers.of(data) != numbers.of(put.data))
-        continue;
-      for (Operation *view : llvm::reverse(views)) {
-        Operation *clone = b.clone(*view);
-        clone->setOperand(0, added);
-        added = clone->getResult(0);
-      }
-      return added;
+      if (numbers.of(below(cast<nn::SelectOp>(guard).getLhs(), taken[0])) == numbers.of(put.data))
+        return added;
     }
     return {};
+  }
+
+  /// What is put, of other rows.
+  Value viewed(Value rows, const Put &put) {
+    SmallVector<Operation *> views;
+    below(put.rows, put.views, &views);
+    for (Operation *view : llvm::reverse(views)) {
+      Operation *clone = b.clone(*view);
+      clone->setOperand(0, rows);
+      rows = clone->getResult(0);
+    }
+    return rows;
   }
 
   /// The places of the largest numbers that the choices are, and views of them, the nearest to the places first.
@@ -641,22 +630,14 @@ private:
     const Put &last = chain.front();
     Value rows = last.rows, data = chain.back().data;
     const bool all = belong();
-    auto sameOf = [&](auto part) {
-      return llvm::all_of(chain, [&](const Put &put) { return numbers.of(part(put)) == numbers.of(part(last)); });
-    };
+    auto areSame = [&](Value one, Value other) { return one && other && numbers.of(one) == numbers.of(other); };
     b.setInsertionPoint(last.result.getDefiningOp());
     bool adds = last.adds;
-    if (!sameOf([](const Put &put) { return put.rows; })) {
-      if (adds || (last.layers > 1 && !differAlong(last.layer)))
+    if (!llvm::all_of(chain, [&](const Put &put) { return areSame(put.rows, last.rows); })) {
+      Value added = adds || (last.layers > 1 && !differAlong(last.layer)) ? Value() : addedTo(last, numbers);
+      if (!llvm::all_of(chain, [&](const Put &put) { return added && areSame(addedTo(put, numbers), added); }))
         return {};
-      SmallVector<Value> added;
-      for (const Put &put : chain)
-        added.push_back(addedTo(put, numbers));
-      Numbering again(function.getBody().front());
-      if (llvm::is_contained(added, Value()) ||
-          llvm::any_of(added, [&](Value each) { return again.of(each) != again.of(added.front()); }))
-        return {};
-      rows = added.front(), adds = true;
+      rows = viewed(added, last), adds = true;
     } else if (!adds && last.layers > 1) {
       return {};
     }
@@ -664,11 +645,8 @@ private:
     Value mask = all ? Value() : last.mask;
     for (const Put &put : all ? ArrayRef<Put>() : chain.drop_front())
       mask = nn::OrOp::create(b, where, mask, put.mask);
-    Type element = getElementTypeOrSelf(rows);
-    auto zero = cast<TypedAttr>(b.getZeroAttr(nn::tensorOf({}, element)));
-    Value other = adds ? nn::ConstantOp::create(b, where, cast<ElementsAttr>(zero)) : data;
     if (mask)
-      rows = nn::SelectOp::create(b, where, mask, rows, other);
+      rows = nn::SelectOp::create(b, where, mask, rows, adds ? nn::scalarLike(b, rows, 0) : data);
     if (!adds)
       return rows;
     if (nn::shapeOf(rows).size() == nn::shapeOf(data).size()) // of one layer, which has no dimension here
@@ -692,6 +670,14 @@ private:
 };
 
 } // namespace
+
+std::optional<int64_t> wholeNumberAt(Value value, int64_t at) {
+  auto constant = value.getDefiningOp<nn::ConstantOp>();
+  auto values = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
+  if (!values || (!values.isSplat() && at >= values.getNumElements()))
+    return std::nullopt;
+  return (values.isSplat() ? values.getSplatValue<APInt>() : *(values.value_begin<APInt>() + at)).getSExtValue();
+}
 
 DictionaryAttr withoutNotes(Operation *op) {
   NamedAttrList attributes(op->getAttrDictionary());

@@ -23,6 +23,9 @@ void noteTaken(mlir::Value value, const Selection &rows, int64_t views);
 /// not one of what the mask compares.
 void notePut(mlir::Value value, const Selection &rows, int64_t views = 0, int64_t layers = 1, int64_t layer = -1);
 
+/// Element `at` of a constant of whole numbers; none where a value is something else, or has no such element.
+std::optional<int64_t> wholeNumberAt(mlir::Value value, int64_t at);
+
 /// The attributes of an operation without these notes.
 mlir::DictionaryAttr withoutNotes(mlir::Operation *op);
 

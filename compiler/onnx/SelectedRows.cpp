@@ -324,15 +324,9 @@ private:
     if (!joined || !ways[0])
       return failure();
     Dims sizes;
-    for (Value part : joined.getInputs()) {
-      DenseIntElementsAttr known;
-      auto constant = part.getDefiningOp<nn::ConstantOp>();
-      known = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : known;
+    for (Value part : joined.getInputs())
       for (int64_t e = 0; e < nn::shapeOf(part).front(); ++e)
-        sizes.push_back(!known            ? 0
-                        : known.isSplat() ? known.getSplatValue<APInt>().getSExtValue()
-                                          : (*(known.value_begin<APInt>() + e)).getSExtValue());
-    }
+        sizes.push_back(wholeNumberAt(part, e).value_or(0));
     const size_t behind = shape.size() - ways[0]->dim; // dimensions from the rows on
     if (sizes.size() < behind || llvm::count(sizes, 0) != 1 || sizes[sizes.size() - behind] != 0)
       return failure();

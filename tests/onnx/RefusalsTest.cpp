@@ -31,6 +31,13 @@ void known(Model &m, const char *name, std::initializer_list<int64_t> values) {
 }
 void knownScalar(Model &m, const char *name, int64_t value) { m.integers(name, {}, {value}); }
 
+/// "taken": what a mask selects of x.
+void take(Model &m, const char *mask) {
+  m.node("NonZero", {mask}, {"places"});
+  m.node("Transpose", {"places"}, {"tuples"});
+  m.node("GatherND", {"x", "tuples"}, {"taken"});
+}
+
 TEST(Refusals, Elementwise) {
   expectRefusals({
       {[](Model &m) {
@@ -57,9 +64,7 @@ TEST(Refusals, Positions) {
        },
        {"(CumProd)", "axis 3 is out of range"}},
       {[](Model &m) {
-         m.node("NonZero", {"x"}, {"places"});
-         m.node("Transpose", {"places"}, {"tuples"});
-         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         take(m, "x");
          knownScalar(m, "axis", 0);
          m.node("CumSum", {"taken", "axis"}, {"y"});
        },
@@ -77,9 +82,7 @@ TEST(Refusals, Positions) {
        },
        {"(SplitToSequence)", "the sizes of its parts depend on the model's data", "along the first dimension"}},
       {[](Model &m) { // as large as another mask selects
-         m.node("NonZero", {"x"}, {"places"});
-         m.node("Transpose", {"places"}, {"tuples"});
-         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         take(m, "x");
          m.node("Neg", {"x"}, {"less"});
          m.node("NonZero", {"less"}, {"others"});
          m.node("Shape", {"others"}, {"sizes"});
@@ -100,17 +103,13 @@ TEST(Refusals, Positions) {
        },
        {"(ConstantOfShape)", "takes what NonZero selects"}},
       {[](Model &m) { // as many rows as places, whatever is selected
-         m.node("NonZero", {"n"}, {"places"});
-         m.node("Transpose", {"places"}, {"tuples"});
-         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         take(m, "n");
          m.integers("shape", {2}, {12, -1});
          m.node("Reshape", {"taken", "shape"}, {"y"});
        },
        {"(Reshape)", "takes what NonZero selects"}},
       {[](Model &m) {
-         m.node("NonZero", {"n"}, {"places"});
-         m.node("Transpose", {"places"}, {"tuples"});
-         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         take(m, "n");
          setInt(m.node("SplitToSequence", {"taken"}, {"parts"}), "axis", 1);
          setInt(*m.graph().mutable_node(m.graph().node_size() - 1), "keepdims", 0);
          m.node("SequenceLength", {"parts"}, {"y"});
@@ -137,9 +136,7 @@ TEST(Refusals, Positions) {
        },
        {"(Concat)", "it joins the numbers of what two masks select"}},
       {[](Model &m) {
-         m.node("NonZero", {"x"}, {"places"});
-         m.node("Transpose", {"places"}, {"tuples"});
-         m.node("GatherND", {"x", "tuples"}, {"taken"});
+         take(m, "x");
          m.node("Neg", {"x"}, {"less"});
          m.node("NonZero", {"less"}, {"others"});
          m.node("Transpose", {"others"}, {"elsewhere"});
