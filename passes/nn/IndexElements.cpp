@@ -150,23 +150,88 @@ ExpressionRef IndexEvaluator::concatElement(ConcatOp op, Indices indices) const 
   return nullptr;
 }
 
-/// A choice between two numbers compared with a third, as in mask < -1: the condition of the choice, its negation, or
-/// always the same. Null if the comparison is another.
-ExpressionRef IndexEvaluator::comparedChoice(CompareOp op, const Indices &indices) const {
-  auto bound = splatValue(op.getRhs());
-  Value choice = op.getLhs();
-  Indices at = broadcastIndices(choice, indices, shapeOf(op.getResult()));
-  while (auto inner = budget-- > 0 ? moved(choice, at) : std::nullopt)
-    std::tie(choice, at) = *inner;
-  auto select = choice.getDefiningOp<SelectOp>();
-  auto yes = select ? splatValue(select.getLhs()) : std::nullopt,
-       no = select ? splatValue(select.getRhs()) : std::nullopt;
-  if (!bound || !yes || !no || std::isnan(*bound) || std::isnan(*yes) || std::isnan(*no))
+/// A whole number that every number of a type is near: sums and differences of two such numbers are exact in it.
+static bool isSmallIn(Type element, double number) {
+  auto real = dyn_cast<FloatType>(element);
+  return number == std::floor(number) &&
+         std::abs(number) <= std::ldexp(1, static_cast<int>(real ? real.getFPMantissaWidth() : 24) - 2);
+}
+
+/// Whether every number of a type is one of another, and in the same order.
+static bool holdsAll(Type wide, Type narrow) {
+  auto reals = std::pair(dyn_cast<FloatType>(narrow), dyn_cast<FloatType>(wide));
+  if (reals.first && reals.second)
+    return narrow == wide || wide.isF64() || (wide.isF32() && (narrow.isF16() || narrow.isBF16()));
+  auto integers = std::pair(dyn_cast<IntegerType>(narrow), dyn_cast<IntegerType>(wide));
+  return integers.first && integers.second && !integers.first.isUnsigned() && !integers.second.isUnsigned() &&
+         !narrow.isInteger(1) && integers.second.getWidth() >= integers.first.getWidth();
+}
+
+/// Whether a tensor holds whole numbers that the model is fed, or that are as little known.
+bool IndexEvaluator::isWholeLoad(Value tensor, const Indices &indices) const {
+  if (auto inner = budget-- > 0 ? moved(tensor, indices) : std::nullopt)
+    return isWholeLoad(inner->first, inner->second);
+  if (auto cast = tensor.getDefiningOp<CastOp>(); cast && nn::isReal(tensor) && budget > 0)
+    return isWholeLoad(cast.getOperand(), indices);
+  return !nn::isReal(tensor) && element(tensor, indices)->kind == Expression::load;
+}
+
+/// Whether an element compares with a number as `predicate` says; null where that cannot be told. Looked through is
+/// what keeps the answer: choices, whole numbers as reals, differences from a number, additive masks, which are zero or
+/// very negative, and of zero the sum of one and whole numbers, which then both are.
+ExpressionRef IndexEvaluator::compared(Value tensor, const Indices &indices, StringRef predicate, double bound) const {
+  if (budget-- <= 0 || depth >= kDeepest || !std::isfinite(bound))
     return nullptr;
-  auto test = [&](double value) { return truth(holds(op.getPredicate(), (value > *bound) - (value < *bound))); };
-  ExpressionRef condition =
-      asBoolean(element(select.getCondition(), broadcastIndices(select.getCondition(), at, shapeOf(choice))));
-  return choose(condition, test(*yes), test(*no));
+  ++depth;
+  llvm::scope_exit restore([&] { --depth; });
+  if (auto inner = moved(tensor, indices))
+    return compared(inner->first, inner->second, predicate, bound);
+  if (auto value = splatValue(tensor))
+    return std::isnan(*value) ? nullptr : truth(holds(predicate, (*value > bound) - (*value < bound)));
+  auto at = [&](Value operand) { return broadcastIndices(operand, indices, shapeOf(tensor)); };
+  Operation *op = tensor.getDefiningOp();
+  const Type own = getElementTypeOrSelf(tensor.getType());
+  if (auto select = dyn_cast_or_null<SelectOp>(op)) {
+    ExpressionRef yes = compared(select.getLhs(), at(select.getLhs()), predicate, bound),
+                  no = yes ? compared(select.getRhs(), at(select.getRhs()), predicate, bound) : nullptr;
+    if (no)
+      return choose(asBoolean(element(select.getCondition(), at(select.getCondition()))), yes, no);
+  }
+  if (auto cast = dyn_cast_or_null<CastOp>(op)) {
+    const Type from = getElementTypeOrSelf(cast.getOperand().getType());
+    if (holdsAll(own, from) || (isa<IntegerType>(from) && isa<FloatType>(own) && isSmallIn(own, bound)))
+      return compared(cast.getOperand(), indices, predicate, bound);
+  }
+  const bool equates = predicate == "eq" || predicate == "ne";
+  if (isa_and_nonnull<AddOp, SubOp>(op) && equates)
+    for (unsigned i : {0, 1}) {
+      Value number = op->getOperand(i), other = op->getOperand(1 - i);
+      auto value = splatValue(number);
+      if (!value || !isSmallIn(own, *value) || !isSmallIn(own, bound) || !(bound == 0 || isWholeLoad(other, at(other))))
+        continue;
+      return compared(other, at(other), predicate,
+                      isa<AddOp>(op) ? bound - *value
+                      : i == 0       ? *value - bound
+                                     : bound + *value);
+    }
+  if (equates && bound > kVeryNegative && nn::isReal(tensor)) {
+    double outer = std::exchange(scale, 1);
+    ExpressionRef seen = visible(tensor, indices);
+    for (unsigned i = 0; !seen && bound == 0 && isa_and_nonnull<AddOp>(op) && i < 2; ++i) {
+      Value mask = op->getOperand(i), other = op->getOperand(1 - i);
+      if (isWholeLoad(other, at(other)))
+        seen = visible(mask, at(mask));
+      ExpressionRef none = seen ? compared(other, at(other), "eq", 0) : nullptr;
+      seen = none ? both(seen, none) : nullptr;
+    }
+    scale = outer;
+    seen = seen && bound != 0 ? truth(false) : seen;
+    if (seen)
+      return predicate == "ne" ? negate(seen) : seen;
+  }
+  if (bound != std::floor(bound) || std::abs(bound) > static_cast<double>(kExact))
+    return nullptr;
+  return compare(predicate, element(tensor, indices), number(constantAffine(static_cast<int64_t>(bound))));
 }
 
 /// Operations on truth values, also where numbers zero and one stand for them. Null if this is not one.
@@ -188,9 +253,15 @@ ExpressionRef IndexEvaluator::logic(Operation *op, ArrayRef<ExpressionRef> opera
 }
 
 ExpressionRef IndexEvaluator::arithmetic(Operation *op, const Indices &indices) const {
-  if (auto comparison = dyn_cast<CompareOp>(op))
-    if (ExpressionRef decided = comparedChoice(comparison, indices))
-      return decided;
+  if (auto comparison = dyn_cast<CompareOp>(op)) {
+    Value left = comparison.getLhs(), right = comparison.getRhs();
+    for (auto [value, bound, predicate] : {std::tuple(left, splatValue(right), comparison.getPredicate()),
+                                           std::tuple(right, splatValue(left), mirrored(comparison.getPredicate()))})
+      if (bound)
+        if (ExpressionRef decided =
+                compared(value, broadcastIndices(value, indices, shapeOf(op->getResult(0))), predicate, *bound))
+          return decided;
+  }
   SmallVector<ExpressionRef, 3> operands;
   for (Value value : op->getOperands())
     operands.push_back(element(value, broadcastIndices(value, indices, shapeOf(op->getResult(0)))));
@@ -222,8 +293,11 @@ ExpressionRef IndexEvaluator::arithmetic(Operation *op, const Indices &indices) 
 
 /// Truth values and whole numbers stay what they are; of loads, those that a wider integer holds.
 ExpressionRef IndexEvaluator::converted(CastOp op, const Indices &indices) const {
-  ExpressionRef inside = element(op.getOperand(), indices);
   Type from = getElementTypeOrSelf(op.getOperand().getType()), to = getElementTypeOrSelf(op.getType());
+  if (to.isInteger(1) && !from.isInteger(1))
+    if (ExpressionRef decided = compared(op.getOperand(), indices, "ne", 0))
+      return decided;
+  ExpressionRef inside = element(op.getOperand(), indices);
   if (to.isInteger(1))
     return asBoolean(inside);
   if (inside->kind != Expression::load || inside->isTruth())
@@ -359,7 +433,7 @@ ExpressionRef IndexEvaluator::zeroOrOne(Value tensor, const Indices &indices) co
   return found->kind == Expression::load && !nn::isReal(found->tensor) ? asBoolean(found) : nullptr;
 }
 
-/// (1 - seen) * very negative, or a mask that is scaled together with the scores.
+/// (1 - seen) * very negative, a mask that is scaled together with the scores, or one times zeros and ones.
 ExpressionRef IndexEvaluator::visibleProduct(MulOp op, const Indices &indices) const {
   for (auto [mask, factor] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
     auto number = splatValue(factor);
@@ -376,12 +450,22 @@ ExpressionRef IndexEvaluator::visibleProduct(MulOp op, const Indices &indices) c
       return found;
     }
   }
+  for (auto [mask, factor] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+    ExpressionRef kept = zeroOrOne(factor, broadcastIndices(factor, indices, shapeOf(op.getResult())));
+    if (!kept)
+      continue;
+    bool outer = std::exchange(finite, true);
+    ExpressionRef found = visible(mask, broadcastIndices(mask, indices, shapeOf(op.getResult())));
+    finite = outer;
+    if (found)
+      return either(negate(kept), found);
+  }
   return nullptr;
 }
 /// A number that hides even after the scale that follows.
 bool IndexEvaluator::hides(Value number) const {
   auto value = splatValue(number);
-  return value && *value * scale <= kVeryNegative;
+  return value && *value * scale <= kVeryNegative && !(finite && std::isinf(*value));
 }
 
 ExpressionRef IndexEvaluator::visible(Value mask, const Indices &indices) const {

@@ -14,15 +14,6 @@ ExpressionRef make(Expression expression) { return std::make_shared<const Expres
 
 int64_t saturate(__int128 value) { return static_cast<int64_t>(std::clamp<__int128>(value, -kSaturated, kSaturated)); }
 
-/// What a predicate says with its sides exchanged.
-StringRef mirrored(StringRef predicate) {
-  return llvm::StringSwitch<StringRef>(predicate)
-      .Case("lt", "gt")
-      .Case("le", "ge")
-      .Case("gt", "lt")
-      .Case("ge", "le")
-      .Default(predicate);
-}
 /// What holds where `predicate` does not.
 StringRef opposite(StringRef predicate) {
   return llvm::StringSwitch<StringRef>(predicate)
@@ -49,6 +40,15 @@ std::pair<int64_t, int64_t> exactRange(Type element) {
   return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
 }
 } // namespace
+
+StringRef mirrored(StringRef predicate) {
+  return llvm::StringSwitch<StringRef>(predicate)
+      .Case("lt", "gt")
+      .Case("le", "ge")
+      .Case("gt", "lt")
+      .Case("ge", "le")
+      .Default(predicate);
+}
 
 bool holds(StringRef predicate, int64_t difference) {
   if (predicate == "eq")
@@ -147,15 +147,77 @@ ExpressionRef IndexEvaluator::join(Expression::Kind kind, ExpressionRef a, Expre
   joined.right = std::move(b);
   return make(std::move(joined));
 }
+/// Whether two expressions say the same, as they are written; false where that takes more than `steps` to tell.
+static bool isSame(const ExpressionRef &a, const ExpressionRef &b, int &steps) {
+  if (a == b)
+    return true;
+  if (!a || !b || steps-- <= 0 || a->kind != b->kind || a->tensor != b->tensor || a->predicate != b->predicate)
+    return false;
+  return a->number == b->number && a->indices == b->indices && isSame(a->left, b->left, steps) &&
+         isSame(a->right, b->right, steps);
+}
+
+constexpr size_t kMostParts = 16; ///< of which each is compared with each
+
+/// What a conjunction or disjunction joins, of whose negation the other is made; at most so many and one.
+void IndexEvaluator::partsOf(Expression::Kind kind, const ExpressionRef &e, bool negated, Parts &parts) const {
+  if (parts.size() > kMostParts)
+    return;
+  if (e->kind == Expression::negation)
+    return partsOf(kind, e->left, !negated, parts);
+  const bool isAll = kind == Expression::conjunction;
+  if (e->kind != (isAll != negated ? Expression::conjunction : Expression::disjunction))
+    return parts.push_back(negated ? negate(e) : e);
+  partsOf(kind, e->left, negated, parts);
+  partsOf(kind, e->right, negated, parts);
+}
+
+/// `a` where all of `others` holds (conjunction), or where none of them does (disjunction): the same wherever that
+/// matters, with fewer parts.
+ExpressionRef IndexEvaluator::given(Expression::Kind kind, const ExpressionRef &a, const ExpressionRef &others) const {
+  const bool all = kind == Expression::conjunction;
+  Parts known, alternatives;
+  partsOf(kind, others, false, known);
+  partsOf(all ? Expression::disjunction : Expression::conjunction, a, false, alternatives);
+  if (known.size() > kMostParts || alternatives.size() > kMostParts)
+    return a;
+  ExpressionRef left = truth(!all);
+  bool fewer = false;
+  int steps = 256;
+  for (const ExpressionRef &one : alternatives) {
+    const ExpressionRef other = negate(one);
+    auto is = [&](const ExpressionRef &e) { return llvm::any_of(known, [&](auto &k) { return isSame(e, k, steps); }); };
+    if (is(one))
+      return truth(all);
+    if (is(other))
+      fewer = true;
+    else
+      left = left->isConstant(!all) ? one : join(all ? Expression::disjunction : Expression::conjunction, left, one);
+  }
+  return fewer ? left : a;
+}
+
 ExpressionRef IndexEvaluator::both(ExpressionRef a, ExpressionRef b) const {
   if (a->isConstant(0) || b->isConstant(1) || a == b)
     return a;
-  return b->isConstant(0) || a->isConstant(1) ? b : join(Expression::conjunction, a, b);
+  if (b->isConstant(0) || a->isConstant(1))
+    return b;
+  ExpressionRef rest = given(Expression::conjunction, a, b);
+  if (rest != a)
+    return both(rest, b);
+  rest = given(Expression::conjunction, b, a);
+  return rest != b ? both(a, rest) : join(Expression::conjunction, a, b);
 }
 ExpressionRef IndexEvaluator::either(ExpressionRef a, ExpressionRef b) const {
   if (a->isConstant(1) || b->isConstant(0) || a == b)
     return a;
-  return b->isConstant(1) || a->isConstant(0) ? b : join(Expression::disjunction, a, b);
+  if (b->isConstant(1) || a->isConstant(0))
+    return b;
+  ExpressionRef rest = given(Expression::disjunction, a, b);
+  if (rest != a)
+    return either(rest, b);
+  rest = given(Expression::disjunction, b, a);
+  return rest != b ? either(a, rest) : join(Expression::disjunction, a, b);
 }
 ExpressionRef IndexEvaluator::choose(ExpressionRef condition, ExpressionRef yes, ExpressionRef no) const {
   return either(both(condition, yes), both(negate(condition), no));

@@ -35,6 +35,8 @@ struct Expression {
   bool isTruth() const;
 };
 
+/// What a predicate says with its sides exchanged.
+llvm::StringRef mirrored(llvm::StringRef predicate);
 /// Whether a difference of two numbers compares as `predicate` says.
 bool holds(llvm::StringRef predicate, int64_t difference);
 
@@ -69,6 +71,7 @@ private:
   llvm::SmallVector<int64_t, 4> extents;
   mutable int64_t budget = 4096, depth = 0; ///< graphs share operands; what is beyond is not looked into
   mutable double scale = 1;                 ///< by which a mask is multiplied before it is added
+  mutable bool finite = false;              ///< whether zero times what hides has to be zero
 
   /// The tensor and indices behind operations that only move elements; none if `tensor` is not such.
   std::optional<std::pair<mlir::Value, Indices>> moved(mlir::Value tensor, const Indices &indices) const;
@@ -80,12 +83,16 @@ private:
   ExpressionRef number(Affine value) const;
   ExpressionRef magnitude(Affine value) const;
   ExpressionRef join(Expression::Kind kind, ExpressionRef a, ExpressionRef b) const;
+  using Parts = llvm::SmallVector<ExpressionRef, 4>;
+  void partsOf(Expression::Kind kind, const ExpressionRef &e, bool negated, Parts &parts) const;
+  ExpressionRef given(Expression::Kind kind, const ExpressionRef &a, const ExpressionRef &others) const;
   ExpressionRef choose(ExpressionRef condition, ExpressionRef yes, ExpressionRef no) const;
   ExpressionRef compare(llvm::StringRef predicate, ExpressionRef a, ExpressionRef b) const;
   ExpressionRef compareTruth(llvm::StringRef predicate, ExpressionRef a, ExpressionRef b) const;
   bool isExact(const Expression &e, mlir::Type element) const;
   ExpressionRef lookedInto(mlir::Value tensor, const Indices &indices) const;
-  ExpressionRef comparedChoice(nn::CompareOp op, const Indices &indices) const;
+  bool isWholeLoad(mlir::Value tensor, const Indices &indices) const;
+  ExpressionRef compared(mlir::Value tensor, const Indices &indices, llvm::StringRef predicate, double bound) const;
   ExpressionRef concatElement(nn::ConcatOp op, Indices indices) const;
   ExpressionRef arithmetic(mlir::Operation *op, const Indices &indices) const;
   ExpressionRef logic(mlir::Operation *op, llvm::ArrayRef<ExpressionRef> operands) const;

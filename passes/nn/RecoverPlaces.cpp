@@ -129,8 +129,36 @@ struct ScatterByRows : OpRewritePattern<ScatterOp> {
     return success();
   }
 };
+/// Every element put where it is: what exporters write for mask[..., :n] = mask[..., :n].masked_fill(..).
+struct PutWhereItIs : OpRewritePattern<ScatterElementsOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ScatterElementsOp op, PatternRewriter &rewriter) const override {
+    Value indices = op.getIndices();
+    size_t axis = static_cast<size_t>(op.getAxis());
+    if (op.getKind() != "none" || op.getUpdates().getType() != op.getType() ||
+        shapeOf(indices) != shapeOf(op.getResult()))
+      return failure();
+    const size_t behind = shapeOf(indices).size() - axis; // dimensions from the axis on
+    for (auto view = indices.getDefiningOp<ReshapeOp>(); view; view = indices.getDefiningOp<ReshapeOp>()) {
+      ArrayRef<int64_t> inner = shapeOf(view.getOperand()), shape = shapeOf(indices);
+      if (inner.size() < behind || inner.take_back(behind) != shape.take_back(behind))
+        break; // rows are counted otherwise, but not what is in one
+      indices = view.getOperand();
+      axis = inner.size() - behind;
+    }
+    ArrayRef<int64_t> shape = shapeOf(indices);
+    std::optional<Affine> place = countedIn(shape, indices);
+    if (!place || !(shape[axis] == 1 ? place->isConstant() && place->constant == 0
+                                     : place->coordinate() == static_cast<int64_t>(axis)))
+      return failure();
+    rewriter.replaceOp(op, op.getUpdates());
+    return success();
+  }
+};
 } // namespace
 
-void addPlacePatterns(RewritePatternSet &patterns) { patterns.add<TakenAway, ScatterByRows>(patterns.getContext()); }
+void addPlacePatterns(RewritePatternSet &patterns) {
+  patterns.add<TakenAway, ScatterByRows, PutWhereItIs>(patterns.getContext());
+}
 
 } // namespace mt::passes

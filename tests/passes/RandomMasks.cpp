@@ -233,8 +233,24 @@ private:
     return GatherNdOp::create(builder, here(), tensorOf({sizes.batch, 1, 1, sizes.keys}, i1()), padLong, tuples,
                               builder.getI64IntegerAttr(0));
   }
+  /// What is fed, taken from a number or the reverse, before or after it is as wide as the scores.
+  Value shiftedTest() {
+    Value at = along(flip(60) ? pad : ids, kKey);
+    if (flip(50))
+      at = broadcast(at, {sizes.batch, 1, sizes.queries, sizes.keys});
+    at = castTo(at, anyNumber());
+    Value shift = number(at, static_cast<double>(flip(80) ? pick(-1, 2) : pick(-200, 200)));
+    Value rest = flip(60) ? binary<SubOp>(shift, at) : flip(50) ? binary<SubOp>(at, shift) : binary<AddOp>(at, shift);
+    if (flip(30)) // as transformers inverts its masks
+      return castTo(chosen(castTo(rest, i1()), number(rest, flip(80) ? -100 : 0), rest), i1());
+    return flip(50) ? castTo(rest, i1())
+                    : compared(rest, number(rest, static_cast<double>(pick(-1, 2))), kPredicates[pick(0, 7)]);
+  }
   Value paddingTest() {
-    switch (pick(0, 7)) {
+    switch (pick(0, 9)) {
+    case 8:
+    case 9:
+      return shiftedTest();
     case 0:
       return compared(along(pad, kKey), splatOf({}, i64(), 0), flip(80) ? "ne" : "gt");
     case 1:
@@ -297,8 +313,12 @@ private:
   }
   /// A finished mask, compared with a number.
   Value maskTest(int64_t depth) {
-    Value mask = chosen(condition(depth), splatOf({}, f32(), 0), splatOf({}, f32(), -1e9));
-    return compared(mask, splatOf({}, f32(), flip(70) ? -1 : 0), kPredicates[pick(0, 7)]);
+    Value mask = flip(50) ? chosen(condition(depth), splatOf({}, f32(), 0), splatOf({}, f32(), -1e9))
+                          : added(std::max<int64_t>(0, depth - 1));
+    if (flip(30))
+      mask = binary<AddOp>(mask, castTo(along(flip(70) ? pad : ids, kKey), f32()));
+    double bound = flip(40) ? -1 : flip(90) ? 0 : flip(50) ? 1 : -1e9;
+    return compared(mask, splatOf({}, f32(), bound), kPredicates[pick(0, 7)]);
   }
   Value atom() {
     int64_t chance = pick(1, 100);
@@ -432,7 +452,7 @@ private:
   Value added(int64_t depth) {
     if (flip(4)) // shifted windows
       return chosen(segmentTest(), zero(), splatOf({}, f32(), flip(80) ? -1.5 : 2));
-    switch (depth > 0 && flip(40) ? pick(7, 11) : pick(0, 6)) {
+    switch (depth > 0 && flip(40) ? pick(7, 14) : pick(0, 6)) {
     case 0:
       return chosen(NotOp::create(builder, here(), condition(2)), hidden(), zero());
     case 1:
@@ -456,6 +476,15 @@ private:
     case 10:
       return flip(50) ? chosen(condition(2), added(depth - 1), hidden())
                       : chosen(condition(2), hidden(), added(depth - 1));
+    case 12:
+      return binary<MulOp>(binary<MaximumOp>(added(depth - 1), splatOf({}, f32(), -3.4028234663852886e38)),
+                           castTo(condition(1), f32()));
+    case 13:
+    case 14: { // hides the padding of what is seen so far, as transformers extends a causal mask
+      Value base = added(depth - 1);
+      Value sum = binary<AddOp>(base, castTo(along(flip(80) ? pad : ids, kKey), f32()));
+      return chosen(compared(sum, zero(), flip(90) ? "eq" : "ne"), hidden(), base);
+    }
     case 11:
       return flip(50) ? binary<AddOp>(slopes(), added(depth - 1)) : chosen(condition(2), slopes(), hidden());
     default:
