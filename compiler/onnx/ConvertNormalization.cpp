@@ -55,13 +55,16 @@ Value rowStatistic(NodeContext &node, Value rows, double epsilon, bool deviation
   return variance ? node.emit<nn::RsqrtOp>({node.add(variance, node.scalar(variance, epsilon))}) : variance;
 }
 
-LogicalResult layerNormOf(NodeContext &node, Value value, Value gain, Value bias, size_t meanOutput) {
+constexpr double kEpsilon = 1e-5, kContribEpsilon = 1e-12; ///< where a node has none
+
+LogicalResult layerNormOf(NodeContext &node, Value value, Value gain, Value bias, size_t meanOutput, double epsilon) {
+  epsilon = node.attributes.real("epsilon", epsilon);
   auto parts = flatten(node, value, -1);
   if (!parts)
     return failure();
   Value scale = asVector(node, gain, parts->width), shift = asVector(node, bias, parts->width);
   Operation *norm = node.emitOp<nn::LayerNormOp>({parts->flat, optional(scale), optional(shift)},
-                                                 {node.realAttr("epsilon", node.attributes.real("epsilon", 1e-5))});
+                                                 {node.realAttr("epsilon", epsilon)});
   if (!norm)
     return failure();
   Value result = node.reshape(norm->getResult(0), parts->shape);
@@ -69,7 +72,6 @@ LogicalResult layerNormOf(NodeContext &node, Value value, Value gain, Value bias
     result = node.mul(result, gain);
   if (bias && !shift)
     result = node.add(result, bias);
-  double epsilon = node.attributes.real("epsilon", 1e-5);
   for (size_t i = 0; i < 2; ++i)
     if (node.wantsOutput(meanOutput + i))
       (void)node.result(meanOutput + i,
@@ -79,16 +81,16 @@ LogicalResult layerNormOf(NodeContext &node, Value value, Value gain, Value bias
 
 LogicalResult layerNorm(NodeContext &node) {
   Value gain = node.has(1) ? node.input(1) : Value(), bias = node.has(2) ? node.input(2) : Value();
-  return layerNormOf(node, node.input(0), gain, bias, 1);
+  return layerNormOf(node, node.input(0), gain, bias, 1, kEpsilon);
 }
 
-LogicalResult rmsNormOf(NodeContext &node, Value value, Value gain, size_t rstdOutput) {
+LogicalResult rmsNormOf(NodeContext &node, Value value, Value gain, size_t rstdOutput, double epsilon) {
   auto parts = flatten(node, value, -1);
   if (!parts)
     return failure();
   Value scale = asVector(node, gain, parts->width);
   Operation *norm = node.emitOp<nn::RmsNormOp>({parts->flat, optional(scale)},
-                                               {node.realAttr("epsilon", node.attributes.real("epsilon", 1e-5))});
+                                               {node.realAttr("epsilon", node.attributes.real("epsilon", epsilon))});
   if (!norm)
     return failure();
   Value result = node.reshape(norm->getResult(0), parts->shape);
@@ -100,7 +102,7 @@ LogicalResult rmsNormOf(NodeContext &node, Value value, Value gain, size_t rstdO
 }
 
 LogicalResult rmsNorm(NodeContext &node) {
-  return rmsNormOf(node, node.input(0), node.has(1) ? node.input(1) : Value(), 2);
+  return rmsNormOf(node, node.input(0), node.has(1) ? node.input(1) : Value(), 2, kEpsilon);
 }
 
 // x / norm_p(x) along an axis.
@@ -118,19 +120,21 @@ LogicalResult lpNormalization(NodeContext &node) {
   return node.result(node.div(value, p == 2 ? node.emit<nn::SqrtOp>({norm}) : norm));
 }
 
-// (x - mean) / sqrt(variance + eps) over the dimensions of `flat` from the last, then a gain and a bias per channel.
-LogicalResult perChannel(NodeContext &node, Value value, Value gain, Value bias, int64_t groups) {
+// (x - mean) / sqrt(variance + eps) of each row's groups of channels, then a gain and a bias per channel.
+Value perChannel(NodeContext &node, Value value, Value gain, Value bias, int64_t groups) {
   Dims shape(nn::shapeOf(value));
-  if (shape.size() < 2 || groups <= 0 || shape[1] % groups != 0)
-    return node.fail("{} groups do not divide the channels of shape {}", groups, dimsText(shape));
+  if (shape.size() < 2 || groups <= 0 || shape[1] % groups != 0) {
+    (void)node.fail("{} groups do not divide the channels of shape {}", groups, dimsText(shape));
+    return {};
+  }
   int64_t width = shape[1] / groups;
   for (size_t d = 2; d < shape.size(); ++d)
     width *= shape[d];
   Operation *norm = node.emitOp<nn::LayerNormOp>(
       {node.reshape(value, {shape[0], groups, width}), Operand::absent(), Operand::absent()},
-      {node.realAttr("epsilon", node.attributes.real("epsilon", 1e-5))});
+      {node.realAttr("epsilon", node.attributes.real("epsilon", kEpsilon))});
   if (!norm)
-    return failure();
+    return {};
   Dims channel(shape.size() - 1, 1);
   channel[0] = shape[1];
   Value result = node.reshape(norm->getResult(0), shape);
@@ -138,7 +142,7 @@ LogicalResult perChannel(NodeContext &node, Value value, Value gain, Value bias,
     result = node.mul(result, node.reshape(gain, channel));
   if (bias)
     result = node.add(result, node.reshape(bias, channel));
-  return node.result(result);
+  return result;
 }
 // An entry per group as one per channel; what has one per channel already stays.
 Value perGroup(NodeContext &node, Value value, int64_t groups, int64_t channels) {
@@ -160,13 +164,13 @@ LogicalResult groupNorm(NodeContext &node) {
   if (!gain || !bias || nn::shapeOf(gain) != ArrayRef<int64_t>(channels) ||
       nn::shapeOf(bias) != ArrayRef<int64_t>(channels))
     return node.fail("its gain and bias must have an entry for each of {} channels", channels);
-  return perChannel(node, value, gain, bias, node.attributes.integer("num_groups", 0));
+  return node.result(perChannel(node, value, gain, bias, node.attributes.integer("num_groups", 0)));
 }
 LogicalResult instanceNorm(NodeContext &node) {
   Value value = node.input(0), gain = node.input(1), bias = node.input(2);
   if (!value || !gain || !bias || nn::shapeOf(value).size() < 2)
     return node.fail("needs a tensor of rank two or more");
-  return perChannel(node, value, gain, bias, nn::shapeOf(value)[1]);
+  return node.result(perChannel(node, value, gain, bias, nn::shapeOf(value)[1]));
 }
 
 //===-- statistics over the batch -------------------------------------------------------------------------------===//
@@ -241,7 +245,7 @@ LogicalResult batchNorm(NodeContext &node) {
     *part = node.reshape(node.cast(*part, precise), channels.shape);
   }
   Value root =
-      node.emit<nn::RsqrtOp>({node.add(variance, node.scalar(variance, node.attributes.real("epsilon", 1e-5)))});
+      node.emit<nn::RsqrtOp>({node.add(variance, node.scalar(variance, node.attributes.real("epsilon", kEpsilon)))});
   Value factor = node.mul(gain, root), shift = node.sub(bias, node.mul(mean, factor));
   if (!factor || !shift)
     return failure();
@@ -309,7 +313,74 @@ template <bool Rms> LogicalResult skipNorm(NodeContext &node) {
     (void)node.result(3, sum);
   if (node.wantsOutput(1) || node.wantsOutput(2))
     return node.fail("its outputs 1 and 2 (statistics) are not supported");
-  return Rms ? rmsNormOf(node, sum, gain, 9) : layerNormOf(node, sum, gain, node.has(3) ? node.input(3) : Value(), 9);
+  return Rms ? rmsNormOf(node, sum, gain, 9, kContribEpsilon)
+             : layerNormOf(node, sum, gain, node.has(3) ? node.input(3) : Value(), 9, kContribEpsilon);
+}
+
+// Group normalization of channels that come last, or of [N, C, H, W]; of the sum with a skip, which broadcasts, and a
+// bias per channel, for SkipGroupNorm.
+template <bool Skips> LogicalResult contribGroupNorm(NodeContext &node) {
+  Value value = node.input(0), gain = node.input(1), bias = node.input(2);
+  if (!value || !gain || !bias)
+    return failure();
+  const Dims shape(nn::shapeOf(value));
+  const bool last = node.attributes.integer("channels_last", 1);
+  const int64_t channels = shape.size() == 4 ? shape[last ? 3 : 1] : -1;
+  auto channelwise = [&](Value of) { return of && nn::shapeOf(of) == ArrayRef<int64_t>(channels); };
+  if (!channelwise(gain) || !channelwise(bias))
+    return node.fail("needs a tensor of four dimensions, and gains and biases for each of its channels");
+  const SmallVector<int64_t> everywhere =
+      last ? SmallVector<int64_t>{1, 1, 1, channels} : SmallVector<int64_t>{1, channels, 1, 1};
+  if (Skips) {
+    Value skip = node.input(3);
+    if (skip && nn::shapeOf(skip).size() == 2) // of rows and channels
+      skip = node.reshape(skip, {nn::shapeOf(skip)[0], everywhere[1] == 1 ? 1 : nn::shapeOf(skip)[1], 1,
+                                 everywhere[1] == 1 ? nn::shapeOf(skip)[1] : 1});
+    value = node.add(value, skip);
+    if (node.has(4))
+      value = node.add(value, node.reshape(node.input(4), everywhere));
+    if (!value || Dims(nn::shapeOf(value)) != shape)
+      return node.fail("its skip and its bias do not broadcast to its first input");
+    if (node.wantsOutput(1))
+      (void)node.result(1, value);
+  }
+  Value result = perChannel(node, last ? node.transpose(value, {0, 3, 1, 2}) : value, gain, bias,
+                            node.attributes.integer("groups", 0));
+  if (last)
+    result = node.transpose(result, {0, 2, 3, 1});
+  return node.result(node.attributes.integer("activation", 0) ? node.emit<nn::SiluOp>({result}) : result);
+}
+
+// Rows of tables of words, positions and, where they are, segments, added and normalized. Outputs: the result; how many
+// tokens of each row the mask counts; the sum.
+LogicalResult embedLayerNorm(NodeContext &node) {
+  if (!node.has(0) || !node.has(2) || !node.has(3))
+    return failure();
+  std::vector<NodeValue *> inputs = node.givenInputs(9);
+  inputs.resize(9, nullptr);
+  const NodeAttributes rows; // axis 0
+  Value words = converted(node, "Gather", {inputs[2], inputs[0]}, rows), table = node.input(3);
+  if (!words || !table || nn::shapeOf(words).size() != 3 || nn::shapeOf(table).size() != 2)
+    return node.fail("its ids must have two dimensions and its tables two");
+  const int64_t batch = nn::shapeOf(words)[0], sequence = nn::shapeOf(words)[1];
+  if (!inputs[8] && nn::shapeOf(table).front() < sequence)
+    return node.fail("{} tokens have no place in {} rows", sequence, nn::shapeOf(table).front());
+  Value places =
+      inputs[8] ? converted(node, "Gather", {inputs[3], inputs[8]}, rows) : node.slice(table, 0, 0, sequence);
+  Value sum = node.add(words, places);
+  if (inputs[1] && inputs[4])
+    sum = node.add(sum, converted(node, "Gather", {inputs[4], inputs[1]}, rows));
+  if (!sum || !inputs[5] || !inputs[6])
+    return failure();
+  if (node.wantsOutput(1)) {
+    Value mask = node.has(7) ? node.input(7) : Value();
+    Value counted = mask ? node.compare(mask, node.scalar(mask, 1), "eq") : Value();
+    (void)node.result(1, mask ? node.reduce(node.cast(counted, node.builder.getI32Type()), "sum", {1}, false)
+                              : node.constant(HostTensor::splat(DType::i32, {batch}, 0)));
+  }
+  if (node.wantsOutput(2))
+    (void)node.result(2, sum);
+  return layerNormOf(node, sum, node.input(5), node.input(6), 9, kContribEpsilon);
 }
 
 } // namespace
@@ -325,6 +396,9 @@ void addNormalization(Converters &table) {
   table.add("MeanVarianceNormalization", meanVarianceNorm);
   table.add("LRN", localResponseNorm);
   table.addContrib("SimplifiedLayerNormalization", rmsNorm);
+  table.addContrib("GroupNorm", contribGroupNorm<false>);
+  table.addContrib("SkipGroupNorm", contribGroupNorm<true>);
+  table.addContrib("EmbedLayerNormalization", embedLayerNorm);
   table.addContrib("SkipLayerNormalization", skipNorm<false>);
   table.addContrib("SkipSimplifiedLayerNormalization", skipNorm<true>);
 }

@@ -318,8 +318,7 @@ LogicalResult splitByData(NodeContext &node) {
 }
 
 LogicalResult convertSelection(NodeContext &node) {
-  const bool isStandard = node.node.domain().empty() || node.node.domain() == "ai.onnx";
-  const std::string op = isStandard ? node.node.op_type() : "";
+  const std::string op = domainOf(node.node).empty() ? node.node.op_type() : "";
   auto at = [&](size_t index, Selection::Kind kind) { return selectionAt(node, index, kind); };
   auto isOne = [&](size_t index) { return at(index, Selection::one); };
   if (op == "SequenceAt" || op == "SequenceLength") // of parts that are rows
@@ -348,7 +347,7 @@ LogicalResult convertSelection(NodeContext &node) {
   if (isOne(0) || isOne(1) || isOne(2))
     return node.fail(
         "it takes a tensor whose shape depends on the model's data; shapes must follow from shapes and constants");
-  if (!op.empty() && succeeded(convertRows(node)))
+  if (succeeded(convertRows(node)))
     return success();
   if (node.failed())
     return failure();

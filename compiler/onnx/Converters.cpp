@@ -6,10 +6,11 @@ const Converters &Converters::table() {
   static const Converters table = [] {
     Converters built;
     for (auto *addFamily :
-         {addElementwise,   addBits,    addActivations, addShapes,   addStructure,   addIndexing,     addSequences,
-          addPositions,     addRandom,  addReductions,  addProducts, addConvolution, addPooling,      addScatter,
-          addPadding,       addResize,  addGeometry,    addSampling, addSignals,     addQuantization, addRecurrence,
-          addNormalization, addSoftmax, addAttention,   addStates,   addLosses,      addControl,      onnx::addContrib})
+         {addElementwise, addBits,         addActivations, addShapes,        addStructure,       addIndexing,
+          addSequences,   addPositions,    addRandom,      addReductions,    addProducts,        addConvolution,
+          addPooling,     addScatter,      addPadding,     addResize,        addGeometry,        addSampling,
+          addSignals,     addQuantization, addRecurrence,  addNormalization, addSoftmax,         addAttention,
+          addStates,      addLosses,       addControl,     onnx::addContrib, addContribAttention})
       addFamily(built);
     return built;
   }();
@@ -19,6 +20,17 @@ const Converters &Converters::table() {
 Converter Converters::find(const std::string &domain, const std::string &op) const {
   auto at = entries.find({domain, op});
   return at == entries.end() ? nullptr : at->second;
+}
+
+mlir::Value converted(NodeContext &node, const std::string &op, std::vector<NodeValue *> inputs,
+                      const NodeAttributes &attributes) {
+  NodeContext inner = node.with(std::move(inputs), attributes);
+  if (failed(Converters::table().find("", op)(inner))) {
+    if (inner.failed())
+      (void)node.failAs(inner);
+    return {};
+  }
+  return inner.takeResults().front().value;
 }
 
 } // namespace mt::onnx

@@ -26,6 +26,11 @@ private:
   std::map<std::pair<std::string, std::string>, Converter> entries;
 };
 
+/// What the standard's operator `op` makes of other inputs of a node, null where they are left out, and other
+/// attributes; null, with a problem, where it can do nothing with them.
+mlir::Value converted(NodeContext &node, const std::string &op, std::vector<NodeValue *> inputs,
+                      const NodeAttributes &attributes);
+
 // Values whose size depends on data (Selection): a NonZero of data, an Expand to a shape of data, a SplitToSequence by
 // sizes of data, and any node that takes one.
 llvm::LogicalResult selectPlaces(NodeContext &node);
@@ -61,6 +66,7 @@ void addStates(Converters &table);
 void addLosses(Converters &table);
 void addControl(Converters &table);
 void addContrib(Converters &table);
+void addContribAttention(Converters &table);
 
 } // namespace mt::onnx
 #endif

@@ -154,6 +154,21 @@ template <typename T> static std::optional<T> numberIn(const std::string &text) 
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
+VariableNames::VariableNames(const ::onnx::ModelProto &model)
+    : byPyTorch(model.producer_name() == "pytorch"),
+      byOlderExporter(
+          std::ranges::any_of(model.graph().node(), [](const auto &node) { return node.name().starts_with("/"); })) {
+} // paths of modules
+
+bool VariableNames::contains(const std::string &initializer) const {
+  if (initializer.find("ReadVariableOp") != std::string::npos)
+    return true;
+  const bool made = initializer.starts_with("onnx::") || initializer.starts_with("/") ||
+                    initializer.find_first_not_of("0123456789") == std::string::npos;
+  // What torch.export makes is named by a word and a number, as may be a variable of the outermost module.
+  return byPyTorch && !made && (byOlderExporter || initializer.find('.') != std::string::npos);
+}
+
 std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node) {
   std::optional<int64_t> padding = numberIn<int64_t>(argumentOf(node, "embedding", 2));
   return padding && *padding >= 0 ? padding : std::nullopt;

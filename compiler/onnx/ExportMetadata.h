@@ -42,6 +42,17 @@ std::map<std::string, Origin> originsOf(const ::onnx::GraphProto &graph);
 std::map<std::string, std::vector<Alias>> moduleNamesOf(const ::onnx::GraphProto &graph,
                                                         const std::map<std::string, Origin> &origins);
 
+/// What tells by its name that an initializer of no known origin is a variable of the model's, trained or not:
+/// PyTorch's exporters name what they make themselves otherwise, and tf2onnx names the reading of a variable.
+class VariableNames {
+public:
+  explicit VariableNames(const ::onnx::ModelProto &model);
+  bool contains(const std::string &initializer) const;
+
+private:
+  bool byPyTorch, byOlderExporter;
+};
+
 /// The id that PyTorch's embedding at a node takes for padding: its row is not trained by that. None: every row is.
 std::optional<int64_t> paddingOf(const ::onnx::NodeProto &node);
 

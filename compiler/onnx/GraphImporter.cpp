@@ -48,7 +48,7 @@ NodeValue *GraphImporter::Scope::find(const std::string &name) {
 
 GraphImporter::GraphImporter(OpBuilder &builder, func::FuncOp function, const ModelFile &file, Problems &problems)
     : builder(builder), function(function), file(file), problems(problems), origins(originsOf(file.model.graph())),
-      moduleNames(moduleNamesOf(file.model.graph(), origins)) {
+      moduleNames(moduleNamesOf(file.model.graph(), origins)), variableNames(file.model) {
   for (const auto &local : file.model.functions())
     functions[{local.domain() == "ai.onnx" ? "" : local.domain(), local.name()}] = &local;
 }
@@ -128,7 +128,12 @@ Value GraphImporter::argumentFor(TensorSource source) {
   BlockArgument argument = function.getBody().front().addArgument(type, locationOf(source.name));
   Origin origin = origins.contains(source.name) ? origins[source.name] : Origin();
   std::vector<Alias> aliases = moduleNames.contains(source.name) ? moduleNames[source.name] : std::vector<Alias>();
-  stored.push_back({std::move(source), std::move(origin), argument, std::move(aliases)});
+  const bool isVariable = origins.empty() && variableNames.contains(source.name);
+  stored.push_back({.source = std::move(source),
+                    .origin = std::move(origin),
+                    .argument = argument,
+                    .aliases = std::move(aliases),
+                    .isVariable = isVariable});
   return argument;
 }
 
@@ -190,6 +195,7 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
   bool real = isFloat(source->type), parameter = false;
   if (auto at = origins.find(name); at != origins.end())
     parameter = real && at->second.kind == Origin::Kind::parameter;
+  parameter |= real && !isConstantNode && origins.empty() && variableNames.contains(name);
   bool literal = real ? (source->dims.empty() || (isConstantNode && source->elements <= kLiteral)) && !parameter
                       : source->dims.size() <= 1 && source->elements <= kEvaluateInput;
   // Where the export tells its parameters, any other single number is part of a formula: a scale, an epsilon.
@@ -292,8 +298,11 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
   bool inlined = domainOf(node).empty() && inlines(node.op_type());
   const auto *called = functionOf(node);
   if (!inlined && !called && !Converters::table().find(domainOf(node), node.op_type())) {
-    problems.push_back(
-        fmt::format("{}: this operator is not supported; docs/operators.md lists those that are", nodeText(node)));
+    problems.push_back(fmt::format("{}: {}", nodeText(node),
+                                   domainOf(node) == "com.microsoft.nchwc"
+                                       ? "ONNX Runtime saved this model for the processor that it ran on: save it with "
+                                         "ORT_ENABLE_EXTENDED or less, or compile the model that it was made from"
+                                       : "this operator is not supported; docs/operators.md lists those that are"));
     poisoned = true;
   }
   if (inlined && llvm::any_of(inputs, isSelected)) {

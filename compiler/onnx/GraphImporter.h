@@ -103,6 +103,7 @@ private:
   Problems &problems;
   std::map<std::string, Origin> origins;
   std::map<std::string, std::vector<Alias>> moduleNames;
+  const VariableNames variableNames; ///< where the file says nothing of origins
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto *> functions;
   std::map<std::string, const ::onnx::ValueInfoProto *> described; ///< by the exporter: values of the graph, with types
   std::map<std::string, int64_t> symbols;                          ///< sizes of dimensions, as the inputs bind them

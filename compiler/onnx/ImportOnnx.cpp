@@ -39,7 +39,9 @@ private:
   void eraseDeadOps();
   void decideParameters(std::vector<Candidate> &candidates);
   void applyPatterns(const std::vector<Candidate> &candidates);
-  void warnSinusoids(const std::vector<Candidate> &candidates, const std::vector<bool> &sinusoids);
+  std::vector<std::string> notAsked(const std::vector<Candidate> &candidates, const std::vector<bool> &among) const;
+  void warnSinusoids(const std::vector<std::string> &names);
+  void warnNumbers(const std::vector<std::string> &names);
   void warnFolded(const std::vector<Candidate> &candidates);
   bool matches(const std::string &pattern, const Candidate &candidate) const;
   bool isBuffer(size_t candidate) const { return !weight[candidate] && !trainable[candidate]; }
@@ -133,21 +135,35 @@ std::string listOf(const std::vector<std::string> &names) {
   return shown == names.size() ? text : fmt::format("{} and {} more", text, names.size() - shown);
 }
 
-// Tables of positions that the exporter may call parameters, unless the user has spoken about them.
-void Importer::warnSinusoids(const std::vector<Candidate> &candidates, const std::vector<bool> &sinusoids) {
-  auto asked = [&](const Candidate &candidate) {
-    auto names = [&](const std::string &pattern) { return matches(pattern, candidate); };
-    return llvm::any_of(options.train, names) || llvm::any_of(options.freeze, names);
-  };
+// The names of those that the user's patterns do not speak about.
+std::vector<std::string> Importer::notAsked(const std::vector<Candidate> &candidates,
+                                            const std::vector<bool> &among) const {
   std::vector<std::string> names;
-  for (size_t i = 0; i < candidates.size(); ++i)
-    if (sinusoids[i] && !asked(candidates[i]))
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    auto isMeant = [&](const std::string &pattern) { return matches(pattern, candidates[i]); };
+    if (among[i] && !llvm::any_of(options.train, isMeant) && !llvm::any_of(options.freeze, isMeant))
       names.push_back(fmt::format("'{}'", candidates[i].source.name));
+  }
+  return names;
+}
+
+// Tables of positions that the exporter may call parameters.
+void Importer::warnSinusoids(const std::vector<std::string> &names) {
   if (!names.empty())
     result.warnings.push_back(fmt::format(
         "{} {} sines and cosines of positions: not trained. Models hold such tables fixed, which exporters do not write "
         "down; where this one does not, --train {} trains {}",
         listOf(names), names.size() == 1 ? "holds" : "hold", names[0], names.size() == 1 ? "it" : "the first"));
+}
+
+// Single numbers that only their names tell from those in the model's code.
+void Importer::warnNumbers(const std::vector<std::string> &names) {
+  if (!names.empty())
+    result.warnings.push_back(fmt::format(
+        "{} {} of one number, trained as {} a variable's name. The exporter does not write down which variables are "
+        "parameters; where this is none, --freeze {} holds {}",
+        listOf(names), names.size() == 1 ? "is" : "are", names.size() == 1 ? "it has" : "they have", names[0],
+        names.size() == 1 ? "it" : "the first"));
 }
 
 void Importer::warnFolded(const std::vector<Candidate> &candidates) {
@@ -196,7 +212,8 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
   Trained decided = decideTrainable(function, candidates);
   weight = trainable = decided.trainable;
   applyPatterns(candidates);
-  warnSinusoids(candidates, decided.sinusoids);
+  warnSinusoids(notAsked(candidates, decided.sinusoids));
+  warnNumbers(notAsked(candidates, decided.numbers));
   warnFolded(candidates);
   for (std::string &warning : warnMergedTensors(candidates, trainable))
     result.warnings.push_back(std::move(warning));

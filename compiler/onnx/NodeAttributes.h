@@ -52,6 +52,12 @@ public:
       return std::nullopt;
     return std::vector<int64_t>(attribute->ints().begin(), attribute->ints().end());
   }
+  std::optional<std::vector<float>> reals(const std::string &name) const {
+    const auto *attribute = find(name);
+    if (!attribute)
+      return std::nullopt;
+    return std::vector<float>(attribute->floats().begin(), attribute->floats().end());
+  }
 
 private:
   std::map<std::string, const ::onnx::AttributeProto *> attributes;

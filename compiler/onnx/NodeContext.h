@@ -113,6 +113,10 @@ public:
   bool isSymbolic(size_t index) const { return has(index) && inputs[index]->symbolic; }
   /// Whatever input `index` is, which must be there.
   const NodeValue &given(size_t index) const { return *inputs[index]; }
+  /// The first inputs, at most so many; null where they are left out.
+  std::vector<NodeValue *> givenInputs(size_t most) const {
+    return {inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(std::min(most, inputs.size()))};
+  }
   /// Says that input `index` holds statistics of data, or scales that follow from them: no weight, however it is used.
   void isStatistic(size_t index) { statisticInputs.push_back(index); }
   /// Says that input `index` is a statistic that every step moves.

@@ -20,7 +20,8 @@ bool isLookup(Operation *op) {
 class Evidence {
 public:
   Evidence(func::FuncOp function, const std::vector<Candidate> &candidates)
-      : function(function), candidates(candidates), values(candidates.size()), read(candidates.size()) {
+      : function(function), candidates(candidates), values(candidates.size()), read(candidates.size()),
+        number(candidates.size()) {
     for (size_t i = 0; i < candidates.size(); ++i)
       indexOf[candidates[i].argument] = i;
     findReaching();
@@ -28,6 +29,7 @@ public:
   }
   bool trainable(size_t index);
   bool isPositionTable(size_t index);
+  bool isNumber(size_t index) const { return number[index]; }
 
 private:
   void findReaching();
@@ -54,6 +56,7 @@ private:
   const std::vector<Candidate> &candidates;
   std::vector<std::optional<HostTensor>> values;
   std::vector<bool> read;
+  std::vector<bool> number; ///< single ones that were taken for weights for their names
   DenseMap<Value, size_t> indexOf;
   DenseMap<Value, Nature> natures;
   DenseSet<Value> reaching; ///< values that a float output depends on differentiably
@@ -197,8 +200,8 @@ bool Evidence::isGridOfPoints(size_t index) {
          llvm::any_of(dims, [](int64_t size) { return size >= 2 && size <= 4; }) && holds(index, isGrid);
 }
 
-// A single number is a scale or an offset that the model's code contains, unless it is the bias of a product with one
-// column, or the slope of a PReLU: select(x > 0, x, slope * x).
+// A single number is a scale or an offset that the model's code contains, unless it has the name of a variable, or is
+// the bias of a product with one column, or the slope of a PReLU: select(x > 0, x, slope * x).
 bool isSingleWeight(OpOperand &use) {
   Operation *op = use.getOwner();
   Value other = op->getOperand(1 - use.getOperandNumber());
@@ -214,8 +217,11 @@ bool Evidence::combines(size_t index, OpOperand &use, Nature others) {
   Operation *op = use.getOwner();
   if (others != Nature::data)
     return false;
-  if (candidates[index].source.elements == 1)
-    return op->getNumOperands() == 2 && isSingleWeight(use);
+  if (candidates[index].source.elements == 1 && !(op->getNumOperands() == 2 && isSingleWeight(use))) {
+    if (!candidates[index].isVariable)
+      return false;
+    number[index] = true;
+  }
   if (isa<nn::AddOp, nn::SubOp>(op) && isScoreBias(index, op))
     return false;
   if (isa<nn::MulOp>(op) && (onCircle(index) || holds(index, isMask)))
@@ -353,6 +359,7 @@ Trained decideTrainable(func::FuncOp function, const std::vector<Candidate> &can
     bool weight = evidence.trainable(i), table = weight && evidence.isPositionTable(i);
     trained.trainable.push_back((weight && !table) || candidates[i].isRunning);
     trained.sinusoids.push_back(table);
+    trained.numbers.push_back(weight && evidence.isNumber(i));
   }
   return trained;
 }

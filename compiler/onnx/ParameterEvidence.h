@@ -18,12 +18,14 @@ struct Candidate {
   std::vector<Alias> aliases; ///< other names of the tensor
   bool isStatistic = false;   ///< of a normalization, or scales of quantized tensors
   bool isRunning = false;     ///< a statistic that every step moves
+  bool isVariable = false;    ///< of unknown origin, but named as a variable of the model's
 };
 
 /// What was decided, for each candidate.
 struct Trained {
   std::vector<bool> trainable;
   std::vector<bool> sinusoids; ///< a parameter to all appearances, but of sines and cosines of positions: not trained
+  std::vector<bool> numbers;   ///< single ones that are trained as their names are of variables
 };
 
 /// A float tensor is trained, if a float output depends on it differentiably and the exporter calls it a parameter or,

@@ -18,13 +18,78 @@ constexpr auto kFloat = ::onnx::TensorProto::FLOAT, kDouble = ::onnx::TensorProt
 constexpr int64_t kAnotherCount = int64_t(1) << 30; // a whole number in every type
 
 const std::set<std::string> &elementwise() {
-  static const std::set<std::string> names{
-      "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd", "BitwiseNot", "BitwiseOr",
-      "BitwiseXor", "Cast", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Div", "Dropout", "Elu", "Equal", "Erf", "Exp", "Floor",
-      "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Less",
-      "LessOrEqual", "Log", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal",
-      "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub", "Sum",
-      "Swish", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor"};
+  static const std::set<std::string> names{"Abs",
+                                           "Acos",
+                                           "Acosh",
+                                           "Add",
+                                           "And",
+                                           "Asin",
+                                           "Asinh",
+                                           "Atan",
+                                           "Atanh",
+                                           "BitwiseAnd",
+                                           "BitwiseNot",
+                                           "BitwiseOr",
+                                           "BiasGelu",
+                                           "BitwiseXor",
+                                           "Cast",
+                                           "Ceil",
+                                           "Celu",
+                                           "Clip",
+                                           "Cos",
+                                           "Cosh",
+                                           "Div",
+                                           "Dropout",
+                                           "Elu",
+                                           "Equal",
+                                           "Erf",
+                                           "Exp",
+                                           "FastGelu",
+                                           "Floor",
+                                           "Gelu",
+                                           "Greater",
+                                           "GreaterOrEqual",
+                                           "HardSigmoid",
+                                           "HardSwish",
+                                           "Identity",
+                                           "IsInf",
+                                           "IsNaN",
+                                           "LeakyRelu",
+                                           "Less",
+                                           "LessOrEqual",
+                                           "Log",
+                                           "Max",
+                                           "Mean",
+                                           "Min",
+                                           "Mish",
+                                           "Mod",
+                                           "Mul",
+                                           "Neg",
+                                           "Not",
+                                           "Or",
+                                           "PRelu",
+                                           "Pow",
+                                           "QuickGelu",
+                                           "Reciprocal",
+                                           "Relu",
+                                           "Round",
+                                           "Selu",
+                                           "Shrink",
+                                           "Sigmoid",
+                                           "Sign",
+                                           "Sin",
+                                           "Sinh",
+                                           "Softplus",
+                                           "Softsign",
+                                           "Sqrt",
+                                           "Sub",
+                                           "Sum",
+                                           "Swish",
+                                           "Tan",
+                                           "Tanh",
+                                           "ThresholdedRelu",
+                                           "Where",
+                                           "Xor"};
   return names;
 }
 
@@ -136,7 +201,7 @@ public:
     for (size_t i = 0; i < node.inputCount(); ++i)
       inputs.push_back(node.has(i) ? &others[i] : nullptr);
     NodeContext inner = node.with(inputs, attributes);
-    if (failed(Converters::table().find("", op)(inner)))
+    if (failed(Converters::table().find(domainOf(node.node), op)(inner)))
       return node.failAs(inner);
     std::vector<NodeValue> results = inner.takeResults();
     int64_t passed = 0; // columns of a Split that earlier results have
@@ -394,14 +459,15 @@ private:
       return throughOnes();
     if (op == "Transpose")
       return throughTranspose();
-    if (op == "MatMul" || op == "Gemm")
+    if (op == "MatMul" || op == "Gemm" || op == "FusedMatMul" || op == "FusedGemm")
       return throughProduct();
     if (op == "Gather" || op == "GatherND" || op == "GatherElements")
       return throughGather();
     if (op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss")
       return throughLoss();
-    if (op == "Concat" || op == "Split" || op == "SplitToSequence" || op == "Slice" || op == "CumSum" || op == "TopK" || op == "Softmax" ||
-        op == "LogSoftmax" || op == "LayerNormalization" || op == "RMSNormalization" || op == "ArgMax" || op == "ArgMin")
+    if (op == "Concat" || op == "Split" || op == "SplitToSequence" || op == "Slice" || op == "CumSum" || op == "TopK" ||
+        op == "Softmax" || op == "LogSoftmax" || op == "LayerNormalization" || op == "RMSNormalization" ||
+        op == "SimplifiedLayerNormalization" || op == "ArgMax" || op == "ArgMin")
       return besideAxis();
     if (op.starts_with("Reduce"))
       return throughReduction();
@@ -513,7 +579,7 @@ private:
     if (!onlyLeft || right.size() > 2 || left.size() < 2 || ways[0]->dim + 1 == left.size() ||
         node.attributes.integer("transA", 0))
       return std::nullopt;
-    if (op == "Gemm" && node.has(2) && shapeAt(2).size() == 2 && shapeAt(2)[0] != 1)
+    if ((op == "Gemm" || op == "FusedGemm") && node.has(2) && shapeAt(2).size() == 2 && shapeAt(2)[0] != 1)
       return std::nullopt;
     return at(ways[0]->dim, ways[0]->run);
   }

@@ -328,6 +328,49 @@ TEST(Parameters, TheExporterKnowsBest) {
     }
 }
 
+/// x * alpha, plus beta in a module's own, of a file that does not say which variables are parameters.
+TestModel singleNumbers(const std::string &producer, const std::string &node, const std::string &alpha,
+                        const std::string &beta) {
+  TestModel model;
+  model.model.set_producer_name(producer);
+  model.input("x", kFloat, {"b", "8"}).output("y");
+  model.weights("w", {8, 8});
+  model.scalar(alpha, 0.5F);
+  model.weights(beta, {1}, {0.25F});
+  model.node("MatMul", {"x", "w"}, {"a"}).set_name(node);
+  model.node("Mul", {"a", alpha}, {"scaled"});
+  model.node("Add", {"scaled", beta}, {"y"});
+  return model;
+}
+
+// A single number is in the model's code, unless the exporter names it after a variable of the model's.
+TEST(Parameters, SingleNumbersByName) {
+  Imported older = import(singleNumbers("pytorch", "/net/MatMul", "alpha", "net.beta"));
+  EXPECT_EQ(older.trained(), (Names{"alpha", "net.beta", "w"})) << older.everything();
+  ASSERT_EQ(older.warnings.size(), 1U) << older.everything();
+  EXPECT_NE(older.warnings[0].find("'alpha', 'net.beta' are of one number, trained as they have a variable's name"),
+            std::string::npos)
+      << older.warnings[0];
+  Imported newer = import(singleNumbers("pytorch", "node_matmul", "scalar_tensor_2", "net.beta"));
+  EXPECT_EQ(newer.trained(), (Names{"net.beta", "w"})) << newer.everything();
+  Imported made = import(singleNumbers("pytorch", "/net/MatMul", "/net/Constant_output_0", "onnx::Add_12"));
+  EXPECT_EQ(made.trained(), Names{"w"}) << made.everything();
+  EXPECT_TRUE(made.warnings.empty()) << made.everything();
+  Imported keras = import(singleNumbers("tf2onnx", "net/MatMul", "net/attention/Mul/ReadVariableOp:0", "net/add/y:0"));
+  EXPECT_EQ(keras.trained(), (Names{"net/attention/Mul/ReadVariableOp:0", "w"})) << keras.everything();
+  Imported other = import(singleNumbers("", "MatMul_0", "net.alpha", "net.beta"));
+  EXPECT_EQ(other.trained(), Names{"w"}) << other.everything();
+}
+
+TEST(Parameters, SingleNumbersAsAsked) {
+  ImportOptions options;
+  options.freeze = {"alpha"};
+  options.train = {"net.beta"};
+  Imported result = import(singleNumbers("pytorch", "/net/MatMul", "alpha", "net.beta"), 2, options);
+  EXPECT_EQ(result.trained(), (Names{"net.beta", "w"})) << result.everything();
+  EXPECT_TRUE(result.warnings.empty()) << result.everything();
+}
+
 // A model's positions as sines and cosines, with a row of zeros for the padding: what the three layouts have in common.
 enum class Layout { halves, quarters, neighbours };
 std::vector<float> sinusoids(int64_t rows, int64_t width, Layout layout) {

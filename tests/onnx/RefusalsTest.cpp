@@ -467,6 +467,140 @@ TEST(Refusals, Attention) {
   });
 }
 
+constexpr const char *kOrt = "com.microsoft";
+
+TEST(Refusals, FusedProducts) {
+  expectRefusals({
+      {[](Model &m) {
+         m.weights("w", {8, 4});
+         m.node("Flatten", {"x"}, {"rows"});
+         m.weights("w2", {48, 4});
+         setText(m.node("FusedGemm", {"rows", "w2"}, {"y"}, kOrt), "activation", "Swish");
+       },
+       {"'n_y' (com.microsoft.FusedGemm)", "its activation 'Swish' is not known"}},
+      {[](Model &m) {
+         m.weights("w", {8, 3});
+         m.node("FusedGemm", {"x", "w"}, {"y"}, kOrt);
+       },
+       {"'n_y' (com.microsoft.FusedGemm)", "its factors must have rank two"}},
+      {[](Model &m) {
+         m.weights("w", {8, 8, 3, 3});
+         m.node("NhwcConv", {"x", "w"}, {"y"}, kOrt);
+       },
+       {"'n_y' (com.microsoft.NhwcConv)", "must have four dimensions"}},
+      {[](Model &m) {
+         m.weights("odd", {2, 7});
+         m.weights("bias", {7});
+         m.node("BiasSplitGelu", {"odd", "bias"}, {"y"}, kOrt);
+       },
+       {"'n_y' (com.microsoft.BiasSplitGelu)", "an even number of columns"}},
+      {[](Model &m) {
+         m.node("Conv", {"x", "x"}, {"y"}, "com.microsoft.nchwc");
+       },
+       {"'n_y' (com.microsoft.nchwc.Conv)", "for the processor that it ran on", "ORT_ENABLE_EXTENDED"}},
+  });
+}
+
+TEST(Refusals, FusedNorms) {
+  expectRefusals({
+      {[](Model &m) {
+         m.weights("gain", {8});
+         m.node("GroupNorm", {"x", "gain", "gain"}, {"y"}, kOrt);
+       },
+       {"'n_y' (com.microsoft.GroupNorm)", "four dimensions", "for each of its channels"}},
+      {[](Model &m) {
+         m.weights("gain", {8});
+         m.weights("image", {2, 3, 3, 8});
+         setInt(m.node("GroupNorm", {"image", "gain", "gain"}, {"y"}, kOrt), "groups", 3);
+       },
+       {"'n_y' (com.microsoft.GroupNorm)", "3 groups do not divide the channels"}},
+      {[](Model &m) {
+         m.weights("gain", {8});
+         m.weights("image", {2, 1, 3, 8});
+         m.weights("skip", {2, 3, 3, 8});
+         setInt(m.node("SkipGroupNorm", {"image", "gain", "gain", "skip"}, {"y"}, kOrt), "groups", 2);
+       },
+       {"'n_y' (com.microsoft.SkipGroupNorm)", "do not broadcast to its first input"}},
+      {[](Model &m) {
+         m.weights("table", {8});
+         m.node("EmbedLayerNormalization", {"n", "", "table", "table", "", "table", "table"}, {"y"}, kOrt);
+       },
+       {"'n_y' (com.microsoft.EmbedLayerNormalization)", "its ids must have two dimensions and its tables two"}},
+      {[](Model &m) {
+         m.weights("table", {9, 8});
+         m.weights("few", {3, 8});
+         m.weights("gain", {8});
+         m.node("EmbedLayerNormalization", {"n", "", "table", "few", "", "gain", "gain"}, {"y"}, kOrt);
+       },
+       {"'n_y' (com.microsoft.EmbedLayerNormalization)", "6 tokens have no place in 3 rows"}},
+  });
+}
+
+TEST(Refusals, FusedAttention) {
+  expectRefusals({
+      {[](Model &m) {
+         m.weights("w", {8, 24});
+         setInt(m.node("Attention", {"x", "w"}, {"y"}, kOrt), "num_heads", 3);
+       },
+       {"'n_y' (com.microsoft.Attention)", "does not have 3 heads"}},
+      {[](Model &m) {
+         m.weights("w", {8, 24});
+         auto &node = m.node("Attention", {"x", "w"}, {"y"}, kOrt);
+         setInt(node, "num_heads", 2);
+         setInts(node, "qkv_hidden_sizes", {8, 4, 12});
+       },
+       {"'n_y' (com.microsoft.Attention)", "8x4x12 do not make up the 24 columns"}},
+      {[](Model &m) {
+         m.weights("w", {8, 24});
+         setInt(m.node("Attention", {"x", "w", "", "", "x"}, {"y"}, kOrt), "num_heads", 2);
+       },
+       {"'n_y' (com.microsoft.Attention)", "has a key-value cache"}},
+      {[](Model &m) {
+         m.weights("w", {8, 24});
+         auto &node = m.node("Attention", {"x", "w"}, {"y"}, kOrt);
+         setInt(node, "num_heads", 2);
+         setInt(node, "do_rotary", 1);
+       },
+       {"'n_y' (com.microsoft.Attention)", "do_rotary is not supported"}},
+      {[](Model &m) {
+         m.weights("w", {8, 24});
+         known(m, "ends", {1, 2, 3, 4, 5, 6, 7});
+         setInt(m.node("Attention", {"x", "w", "", "ends"}, {"y"}, kOrt), "num_heads", 2);
+       },
+       {"'n_y' (com.microsoft.Attention)", "its mask of shape 7 is neither [batch, keys]"}},
+      {[](Model &m) {
+         m.weights("w", {24});
+         setInt(m.node("Attention", {"x", "w"}, {"y"}, kOrt), "num_heads", 2);
+       },
+       {"'n_y' (com.microsoft.Attention)", "three dimensions and its weights two"}},
+      {[](Model &m) { setInt(m.node("MultiHeadAttention", {"x"}, {"y"}, kOrt), "num_heads", 2); },
+       {"'n_y' (com.microsoft.MultiHeadAttention)", "are in none of the forms that it has"}},
+      {[](Model &m) {
+         m.weights("short", {20});
+         setInt(m.node("MultiHeadAttention", {"x", "x", "x", "short"}, {"y"}, kOrt), "num_heads", 2);
+       },
+       {"'n_y' (com.microsoft.MultiHeadAttention)", "has columns 0 to 20, and needs those from 16 to 24"}},
+      {[](Model &m) {
+         m.weights("packed", {2, 6, 2, 3, 4});
+         m.weights("bias", {24});
+         setInt(m.node("MultiHeadAttention", {"packed", "", "", "bias"}, {"y"}, kOrt), "num_heads", 2);
+       },
+       {"'n_y' (com.microsoft.MultiHeadAttention)", "a bias of packed queries, keys and values"}},
+      {[](Model &m) {
+         m.weights("table", {8});
+         known(m, "six", {6});
+         m.node("RelativePositionBias", {"table", "six", "six"}, {"y"}, kOrt);
+       },
+       {"'n_y' (com.microsoft.RelativePositionBias)", "the shape [buckets, heads]"}},
+      {[](Model &m) {
+         m.weights("table", {8, 2});
+         known(m, "six", {6});
+         setInt(m.node("RelativePositionBias", {"table", "six", "six"}, {"y"}, kOrt), "max_distance", 4);
+       },
+       {"'n_y' (com.microsoft.RelativePositionBias)", "8 buckets do not reach a distance of 4"}},
+  });
+}
+
 TEST(Refusals, States) {
   auto linear = [](Model &m, const char *rule) -> ::onnx::NodeProto & {
     auto &node = m.node("LinearAttention", {"x", "x", "x", "", "x", "x"}, {"y"});

@@ -27,14 +27,14 @@ KNOWN = {
     "ConstantOfShape": [0], "CumProd": [1], "CumSum": [1], "DFT": [1, 2], "Dropout": [1, 2], "Expand": [1],
     "GatherBlockQuantized": [0, 3], "HammingWindow": [0], "HannWindow": [0], "If": [0], "Loop": [0, 1], "MaxUnpool": [2],
     "MelWeightMatrix": [0, 1, 2, 3, 4], "NonMaxSuppression": [2, 3, 4], "NonZero": [0], "OneHot": [1], "Pad": [1, 2, 3],
-    "Range": [0, 1, 2], "Reshape": [1], "Resize": [1, 2, 3], "ReverseSequence": [1], "SequenceAt": [1],
+    "Range": [0, 1, 2], "RelativePositionBias": [1, 2], "Reshape": [1], "Resize": [1, 2, 3], "ReverseSequence": [1], "SequenceAt": [1],
     "SequenceErase": [1], "SequenceInsert": [2], "Slice": [1, 2, 3, 4], "Split": [1], "SplitToSequence": [1],
     "Squeeze": [1], "STFT": [1, 3], "Tile": [1], "TopK": [1], "Trilu": [1], "Unsqueeze": [1], "Upsample": [1],
 }
 
 
 # name -> operator, attributes, and shapes of inputs, each of random numbers from one number to another: whole ones between
-# whole numbers, in bytes where there are 256
+# whole numbers, in bytes where there are 256; none where an input is left out. Or the whole numbers themselves
 MORE = {
     **{f"gridsample_{mode}_{padding}_{corners}": ("GridSample", dict(mode=mode, padding_mode=padding, align_corners=corners),
                                                   [([2, 2, 5, 4], -1.0, 1.0), ([2, 3, 2, 2], -2.2, 2.2)])
@@ -49,48 +49,68 @@ MORE = {
     "gather_quantized_bytes": ("GatherBlockQuantized", dict(bits=8, block_size=16, quantize_axis=-1), [([6, 2, 32], 0, 256), ([4], 0, 6), ([6, 2, 2], 0.1, 0.9)]),
     "deformconv": ("DeformConv", dict(strides=[2, 1], dilations=[1, 2], pads=[1, 0, 1, 2], offset_group=2),
                    [([2, 4, 5, 6], -1.0, 1.0), ([3, 4, 2, 2], -1.0, 1.0), ([2, 16, 3, 6], -1.4, 1.4), ([3], -1.0, 1.0), ([2, 8, 3, 6], 0.0, 1.0)]),
+    **{f"attention_{name}": ("Attention", dict(num_heads=2, **attributes), [([3, 5, 8], -1.0, 1.0), ([8, width], -1.0, 1.0), *more])
+       for name, width, attributes, more in (
+           ("plain", 24, {}, []), ("causal", 24, dict(unidirectional=1), [([24], -1.0, 1.0)]),
+           ("widths", 20, dict(qkv_hidden_sizes=[8, 8, 4], scale=0.3), [([20], -1.0, 1.0)]),
+           ("mask", 24, {}, [None, ([3, 5], 1, 3)]), ("lengths", 24, {}, [([24], -1.0, 1.0), ([3], 1, 5)]),
+           ("ends", 24, {}, [([24], -1.0, 1.0), ([4, 5, 3, 1, 0, 2],)]), ("bias", 24, {}, [None, ([3, 5, 5], 1, 2), None, ([1, 2, 5, 5], -1.0, 1.0)]))},
+    "multihead_packed": ("MultiHeadAttention", dict(num_heads=2), [([2, 5, 2, 3, 4], -1.0, 1.0)]),
+    "multihead_packed_keys": ("MultiHeadAttention", dict(num_heads=2, scale=0.4), [([2, 5, 8], -1.0, 1.0), ([2, 6, 2, 2, 4], -1.0, 1.0)]),
+    "multihead_lengths": ("MultiHeadAttention", dict(num_heads=2), [([2, 5, 8], -1.0, 1.0), ([2, 6, 8], -1.0, 1.0), ([2, 6, 4], -1.0, 1.0),
+                                                                   ([20], -1.0, 1.0), ([2], 1, 6), ([1, 2, 5, 6], -1.0, 1.0)]),
+    **{f"positionbias_{both}": ("RelativePositionBias", dict(is_bidirectional=both, max_distance=12), [([8, 3], -1.0, 1.0), ([40],), ([37],)])
+       for both in (0, 1)},
+    "embed": ("EmbedLayerNormalization", {}, [([2, 5], 0, 9), ([2, 5], 0, 2), *[([n, 6], -1.0, 1.0) for n in (9, 7, 2)], *2 * [([6], -1.0, 1.0)]]),
+    "embed_places": ("EmbedLayerNormalization", dict(epsilon=0.1), [([2, 5], 0, 9), None, *[([n, 6], -1.0, 1.0) for n in (9, 7)], None,
+                                                                     *2 * [([6], -1.0, 1.0)], None, ([2, 5], 0, 7)]),
+    "skipnorm": ("SkipLayerNormalization", {}, [*2 * [([2, 3, 6], -1.0, 1.0)], *3 * [([6], -1.0, 1.0)]]),
+    "groupnorm_last": ("GroupNorm", dict(groups=2, activation=1), [([2, 3, 4, 6], -1.0, 1.0), *2 * [([6], -1.0, 1.0)]]),
+    "groupnorm_first": ("GroupNorm", dict(groups=3, channels_last=0), [([2, 6, 3, 4], -1.0, 1.0), *2 * [([6], -1.0, 1.0)]]),
+    "skipgroupnorm": ("SkipGroupNorm", dict(groups=2), [([2, 3, 4, 6], -1.0, 1.0), *2 * [([6], -1.0, 1.0)], ([2, 3, 4, 6], -1.0, 1.0), ([6], -1.0, 1.0)]),
+    "skipgroupnorm_rows": ("SkipGroupNorm", dict(groups=2, activation=1), [([2, 3, 4, 6], -1.0, 1.0), *2 * [([6], -1.0, 1.0)], ([2, 6], -1.0, 1.0)]),
+    **{f"fusedgemm_{name.lower()}": ("FusedGemm", dict(transB=1, alpha=0.5, activation=name, **numbers), [([3, 5], -1.0, 1.0), ([4, 5], -1.0, 1.0), ([4], -1.0, 1.0)])
+       for name, numbers in (("Tanh", {}), ("LeakyRelu", dict(activation_alpha=0.2)), ("HardSigmoid", dict(activation_alpha=0.3, activation_beta=0.4)))},
+    "fusedconv_relu": ("FusedConv", dict(activation="Relu", pads=[1, 1, 1, 1]), [([2, 3, 5, 4], -1.0, 1.0), ([4, 3, 3, 3], -1.0, 1.0), ([4], -1.0, 1.0), ([2, 4, 5, 4], -1.0, 1.0)]),
+    "fusedconv_clip": ("FusedConv", dict(activation="Clip", activation_params=[-0.5, 0.7], strides=[2, 1]), [([2, 3, 5, 4], -1.0, 1.0), ([4, 3, 2, 2], -1.0, 1.0)]),
+    "nhwcconv": ("NhwcConv", dict(pads=[1, 0, 0, 1], group=2), [([2, 5, 4, 4], -1.0, 1.0), ([6, 2, 3, 2], -1.0, 1.0), ([6], -1.0, 1.0)]),
+    "fusedmatmul_batches": ("FusedMatMul", dict(alpha=0.5, transBatchA=1, transBatchB=1, transB=1), [([3, 2, 5], -1.0, 1.0), ([4, 2, 5], -1.0, 1.0)]),
+    "biassplitgelu": ("BiasSplitGelu", {}, [([2, 3, 8], -1.0, 1.0), ([8], -1.0, 1.0)]),
+    "biasadd": ("BiasAdd", {}, [([2, 3, 8], -1.0, 1.0), ([8], -1.0, 1.0), ([2, 3, 8], -1.0, 1.0)]),
     "deformconv_groups": ("DeformConv", dict(group=2), [([2, 4, 4, 4], -1.0, 1.0), ([6, 2, 2, 3], -1.0, 1.0), ([2, 12, 3, 2], -1.4, 1.4)]),
 }
-
-
-def gather_quantized(data, ids, scales, zeros=None, bits=4, block_size=128, gather_axis=0, quantize_axis=1):
-    """What ONNX Runtime's GatherBlockQuantized picks from numbers of `bits` bits that lie in bytes, the lowest bits first."""
-    import numpy
-    def unpacked(values, most):
-        parts = numpy.stack([values >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)], -1)
-        return parts.reshape(*values.shape[:-1], -1)[..., :most].astype(numpy.float32)
-    spread = lambda values: numpy.repeat(values, block_size, -1)
-    zeros = unpacked(zeros, scales.shape[-1]) if zeros is not None else numpy.full(scales.shape, 1 << bits - 1, numpy.float32)
-    count = data.shape[-1] * 8 // bits
-    return numpy.take((unpacked(data, count) - spread(zeros)[..., :count]) * spread(scales)[..., :count], ids, gather_axis)
-
-
-# those of other domains, which the package does not know
-OTHERS = {"GatherBlockQuantized": gather_quantized}
 
 
 class More:
     """A case as the package's own are."""
 
     def __init__(self, onnx, name):
+        import fused_operators
         import numpy
         from onnx.reference import ReferenceEvaluator
         operator, attributes, given = MORE[name]
         random, inputs = numpy.random.RandomState(len(name)), []
-        for shape, low, high in given:
-            if isinstance(low, int) and isinstance(high, int):
+        for shape, *bounds in filter(None, given):
+            low, high = bounds or (None, None)
+            if not bounds:
+                inputs.append(numpy.array(shape))
+            elif isinstance(low, int) and isinstance(high, int):
                 inputs.append(random.randint(low, high, shape).astype(numpy.uint8 if high == 256 else numpy.int64))
             else:
                 inputs.append((low + (high - low) * random.random_sample(shape)).astype(numpy.float32))
-        names = [f"x{i}" for i in range(len(inputs))]
+        inputs = iter(inputs)
+        inputs = [next(inputs) if one else None for one in given]
+        names = [f"x{i}" if one else "" for i, one in enumerate(given)]
         value = lambda n, a: onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-        domain = "com.microsoft" if operator in OTHERS else ""
+        other = fused_operators.OPERATORS.get(operator)
+        domain = "com.microsoft" if other else ""
         node = onnx.helper.make_node(operator, names, ["y"], domain=domain, **attributes)
         result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
-        graph = onnx.helper.make_graph([node], name, list(map(value, names, inputs)), [result])
+        graph = onnx.helper.make_graph([node], name, [value(n, a) for n, a in zip(names, inputs) if n], [result])
         sets = [onnx.helper.make_opsetid("", 22), onnx.helper.make_opsetid("com.microsoft", 1)]
         self.model = onnx.helper.make_model(graph, opset_imports=sets)
-        results = [OTHERS[operator](*inputs, **attributes)] if domain else ReferenceEvaluator(self.model).run(None, dict(zip(names, inputs)))
+        results = [other(*inputs, **attributes)] if other else ReferenceEvaluator(self.model).run(None, dict(zip(names, inputs)))
+        inputs = [a for a in inputs if a is not None]
         self.name, self.data_sets, self.rtol, self.atol = f"more_{name}", [(inputs, results)], 1e-4, 1e-6
 
 
@@ -224,7 +244,8 @@ def main(packages, folder, listed):
     if pathlib.Path(listed).read_text() != operators(onnx):
         print(f"error: {listed} is stale; write it anew with {__file__} {packages} --operators {listed}")
         return 1
-    stamp = onnx.__version__ + " " + hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
+    scripts = sorted(pathlib.Path(__file__).parent.glob("*.py"))
+    stamp = onnx.__version__ + " " + hashlib.sha256(b"".join(script.read_bytes() for script in scripts)).hexdigest()
     folder = pathlib.Path(folder)
     if (folder / "stamp").exists() and (folder / "stamp").read_text() == stamp:
         return 0
