@@ -88,7 +88,7 @@ def operators():
                 if not converter.startswith("unsupported"):
                     (contrib if where else families[family]).add(name + (f" ({note})" if note else ""))
     # GraphImporter.cpp inlines these
-    families["Control"] |= {"If (on shapes and constants)", "Loop (of a known trip count)", "Scan", "SequenceMap"}
+    families["Control"] |= {"If (both branches, where data choose)", "Loop (of a known trip count)", "Scan", "SequenceMap"}
     return [(name.lower(), sorted(names)) for name, names in families.items() if names] + [("com.microsoft", sorted(contrib))]
 
 

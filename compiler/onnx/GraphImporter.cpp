@@ -3,6 +3,7 @@
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/MergeExperts.h"
 #include "compiler/onnx/RecognizeConstants.h"
+#include "compiler/onnx/SelectedRows.h"
 #include "compiler/onnx/ValueEvidence.h"
 
 #include <filesystem>
@@ -315,7 +316,7 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
   if (inlined)
     return inlineGraphs(node, attributes, inputs, scope, frame);
   if (called && !Converters::table().find(domainOf(node), node.op_type()))
-    return importCall(node, *called, attributes, inputs, scope, frame.depth + 1);
+    return importCall(node, *called, attributes, inputs, scope, frame);
   convert(node, attributes, inputs, scope, frame);
 }
 
@@ -343,7 +344,7 @@ void GraphImporter::inlineGraphs(const ::onnx::NodeProto &node, const NodeAttrib
 }
 
 void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
-                            const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
+                            std::vector<NodeValue *> inputs, Scope &scope, const Frame &frame) {
   std::string domain = domainOf(node);
   const auto *tensor = attributes.find("value");
   if (domain.empty() && node.op_type() == "Constant" && tensor && tensor->has_t() && node.output_size() == 1)
@@ -365,6 +366,15 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
     return store(node, scope, std::move(results));
   }
   auto opset = frame.opsets.find(domain);
+  NodeValue harmless; // in place of what would be no number where another branch is taken
+  if (const Delicate *at = frame.taken && domain.empty() ? delicate(node.op_type()) : nullptr;
+      at && !selects && at->input < inputs.size() && inputs[at->input] && !inputs[at->input]->known) {
+    Value value = partOf(*inputs[at->input]).value;
+    if (value)
+      harmless.value = nn::SelectOp::create(builder, locationOf(nodeName(node)), frame.taken, value,
+                                            nn::scalarLike(builder, value, at->safe));
+    inputs[at->input] = value ? &harmless : inputs[at->input];
+  }
   NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
                       opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
   Block &body = function.getBody().front();
@@ -398,7 +408,8 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
 
 void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &called,
                                const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope,
-                               int depth) {
+                               const Frame &caller) {
+  const int depth = caller.depth + 1;
   if (depth > kCallDepth) {
     problems.push_back(fmt::format("{}: functions call each other more than {} levels deep", nodeText(node), kCallDepth));
     return giveUp(node, scope);
@@ -412,7 +423,7 @@ void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::Func
       body.values[called.input(i)] = *inputs[static_cast<size_t>(i)];
     else
       body.absent.insert(called.input(i));
-  Frame frame{&call, opsetsOf(called.opset_import()), depth};
+  Frame frame{&call, opsetsOf(called.opset_import()), depth, caller.taken};
   if (!frame.opsets.contains(""))
     frame.opsets[""] = file.opset();
   importNodes(called.node(), {called.output().begin(), called.output().end()}, body, frame);
@@ -425,13 +436,55 @@ void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::Func
   store(node, scope, std::move(results));
 }
 
-// Only the branch that is taken is imported; which one must follow from shapes and constants.
+// Both branches, and of their results those of the one that the data choose. What the other one computes must not
+// become a number that is none, for its gradient would then be none: what it takes is harmless there (convert()).
+void GraphImporter::chooseBranch(const ::onnx::NodeProto &node, const NodeAttributes &attributes, NodeValue &condition,
+                                 Scope &scope, const Frame &frame) {
+  Location location = locationOf(nodeName(node));
+  Value taken = nn::reshapeTo(builder, nn::castTo(builder, condition.value, builder.getI1Type()), {});
+  std::vector<NodeValue> results[2];
+  for (size_t i : {0, 1}) {
+    const auto *branch = attributes.find(i == 0 ? "then_branch" : "else_branch");
+    if (!branch || !branch->has_g() || branch->g().output_size() != node.output_size()) {
+      problems.push_back(fmt::format("{}: a branch of it is missing, or has other outputs than it", nodeText(node)));
+      return giveUp(node, scope);
+    }
+    Frame within = frame;
+    within.taken = i == 0 ? taken : nn::NotOp::create(builder, location, taken).getResult();
+    if (frame.taken)
+      within.taken = nn::AndOp::create(builder, location, frame.taken, within.taken);
+    for (NodeValue &result : importBody(branch->g(), {}, scope, within))
+      results[i].push_back(result.isSequence || result.selection ? std::move(result) : partOf(std::move(result)));
+  }
+  for (size_t k = 0; k < results[0].size(); ++k) {
+    NodeValue &yes = results[0][k], &no = results[1][k];
+    if (yes.poisoned || no.poisoned) {
+      yes.poisoned = true;
+      continue;
+    }
+    if (!yes.value || !no.value || yes.value.getType() != no.value.getType()) {
+      problems.push_back(
+          fmt::format("{}: its condition depends on the model's data, and its branches do not give tensors of one "
+                      "shape and type",
+                      nodeText(node)));
+      return giveUp(node, scope);
+    }
+    NodeValue chosen;
+    chosen.value = nn::SelectOp::create(builder, location, taken, yes.value, no.value);
+    yes = std::move(chosen);
+  }
+  store(node, scope, std::move(results[0]));
+}
+
+// Only the branch that is taken is imported where that follows from shapes and constants.
 void GraphImporter::importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                                     const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
   const HostTensor *taken = inputs.size() == 1 && inputs[0] && inputs[0]->known ? &*inputs[0]->known : nullptr;
+  if (!taken && inputs.size() == 1 && inputs[0] && inputs[0]->value &&
+      llvm::cast<ShapedType>(inputs[0]->value.getType()).getNumElements() == 1)
+    return chooseBranch(node, attributes, *inputs[0], scope, frame);
   if (!taken || taken->elements() != 1) {
-    problems.push_back(fmt::format("{}: its condition depends on the model's data; only conditions on shapes and "
-                                   "constants are supported", nodeText(node)));
+    problems.push_back(fmt::format("{}: its condition is not one number", nodeText(node)));
     return giveUp(node, scope);
   }
   const auto *branch = attributes.find(taken->intAt(0) ? "then_branch" : "else_branch");

@@ -53,6 +53,7 @@ private:
     const NodeAttributes *call = nullptr;
     std::map<std::string, int64_t> opsets;
     int depth = 0;
+    mlir::Value taken; ///< in a branch that data choose: whether they choose it
   };
 
   void noteDescriptions(const BoundInputs &inputs);
@@ -60,9 +61,12 @@ private:
   void importNodes(const NodeList &nodes, const std::vector<std::string> &outputs, Scope &scope, const Frame &frame);
   void importNode(const ::onnx::NodeProto &node, Scope &scope, const Frame &frame);
   void importCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &function,
-                  const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope, int depth);
+                  const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs, Scope &scope,
+                  const Frame &caller);
   void inlineGraphs(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                     const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
+  void chooseBranch(const ::onnx::NodeProto &node, const NodeAttributes &attributes, NodeValue &condition, Scope &scope,
+                    const Frame &frame);
   void importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
@@ -82,7 +86,7 @@ private:
   std::optional<std::vector<std::vector<NodeValue>>> cutForScan(Unrolled &loop, size_t first,
                                                                 const std::vector<Walk> &walks);
   void finishLoop(Unrolled &loop, const std::vector<Walk> &walks);
-  void convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes, const std::vector<NodeValue *> &inputs,
+  void convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes, std::vector<NodeValue *> inputs,
                Scope &scope, const Frame &frame);
   void store(const ::onnx::NodeProto &node, Scope &scope, std::vector<NodeValue> results);
   void noteStatistics(const NodeContext &context);

@@ -3,13 +3,25 @@
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/MergeExperts.h"
 
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <set>
+#include <sstream>
 
 using namespace mlir;
 
 namespace mt::onnx {
+
+const Delicate *delicate(const std::string &op) {
+  static const std::map<std::string, Delicate> inputs{
+      {"Acos", {0, 0}},       {"Acosh", {0, 2}}, {"Asin", {0, 0}}, {"Atanh", {0, 0}}, {"Cosh", {0, 0}},
+      {"Div", {1, 1}},        {"Exp", {0, 0}},   {"Log", {0, 1}},  {"Mod", {1, 1}},   {"Pow", {0, 1}},
+      {"Reciprocal", {0, 1}}, {"Sinh", {0, 0}},  {"Sqrt", {0, 1}}, {"Tan", {0, 0}}};
+  auto at = inputs.find(op);
+  return at == inputs.end() ? nullptr : &at->second;
+}
+
 namespace {
 
 constexpr auto kFloat = ::onnx::TensorProto::FLOAT, kDouble = ::onnx::TensorProto::DOUBLE;
@@ -18,94 +30,16 @@ constexpr auto kFloat = ::onnx::TensorProto::FLOAT, kDouble = ::onnx::TensorProt
 constexpr int64_t kAnotherCount = int64_t(1) << 30; // a whole number in every type
 
 const std::set<std::string> &elementwise() {
-  static const std::set<std::string> names{"Abs",
-                                           "Acos",
-                                           "Acosh",
-                                           "Add",
-                                           "And",
-                                           "Asin",
-                                           "Asinh",
-                                           "Atan",
-                                           "Atanh",
-                                           "BitwiseAnd",
-                                           "BitwiseNot",
-                                           "BitwiseOr",
-                                           "BiasGelu",
-                                           "BitwiseXor",
-                                           "Cast",
-                                           "Ceil",
-                                           "Celu",
-                                           "Clip",
-                                           "Cos",
-                                           "Cosh",
-                                           "Div",
-                                           "Dropout",
-                                           "Elu",
-                                           "Equal",
-                                           "Erf",
-                                           "Exp",
-                                           "FastGelu",
-                                           "Floor",
-                                           "Gelu",
-                                           "Greater",
-                                           "GreaterOrEqual",
-                                           "HardSigmoid",
-                                           "HardSwish",
-                                           "Identity",
-                                           "IsInf",
-                                           "IsNaN",
-                                           "LeakyRelu",
-                                           "Less",
-                                           "LessOrEqual",
-                                           "Log",
-                                           "Max",
-                                           "Mean",
-                                           "Min",
-                                           "Mish",
-                                           "Mod",
-                                           "Mul",
-                                           "Neg",
-                                           "Not",
-                                           "Or",
-                                           "PRelu",
-                                           "Pow",
-                                           "QuickGelu",
-                                           "Reciprocal",
-                                           "Relu",
-                                           "Round",
-                                           "Selu",
-                                           "Shrink",
-                                           "Sigmoid",
-                                           "Sign",
-                                           "Sin",
-                                           "Sinh",
-                                           "Softplus",
-                                           "Softsign",
-                                           "Sqrt",
-                                           "Sub",
-                                           "Sum",
-                                           "Swish",
-                                           "Tan",
-                                           "Tanh",
-                                           "ThresholdedRelu",
-                                           "Where",
-                                           "Xor"};
+  static const std::set<std::string> names = [] {
+    std::istringstream words(
+        "Abs Acos Acosh Add And Asin Asinh Atan Atanh BiasGelu BitwiseAnd BitwiseNot BitwiseOr BitwiseXor "
+        "Cast Ceil Celu Clip Cos Cosh Div Dropout Elu Equal Erf Exp FastGelu Floor Gelu Greater "
+        "GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean "
+        "Min Mish Mod Mul Neg Not Or PRelu Pow QuickGelu Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin "
+        "Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor");
+    return std::set<std::string>(std::istream_iterator<std::string>(words), {});
+  }();
   return names;
-}
-
-/// Where an operator may take finite numbers to infinity or to none, or its slope: the input of which that is, and a
-/// number that is safe there.
-struct Delicate {
-  size_t input;
-  double safe;
-};
-const Delicate *delicate(const std::string &op) {
-  static const std::map<std::string, Delicate> inputs{
-      {"Acos", {0, 0}},       {"Acosh", {0, 2}}, {"Asin", {0, 0}}, {"Atanh", {0, 0}}, {"Cosh", {0, 0}},
-      {"Div", {1, 1}},        {"Exp", {0, 0}},   {"Log", {0, 1}},  {"Mod", {1, 1}},   {"Pow", {0, 1}},
-      {"Reciprocal", {0, 1}}, {"Sinh", {0, 0}},  {"Sqrt", {0, 1}}, {"Tan", {0, 0}}};
-  auto at = inputs.find(op);
-  return at == inputs.end() ? nullptr : &at->second;
 }
 
 /// Whether two values are computed alike from the same, in at most so many steps: masks are often written down twice.

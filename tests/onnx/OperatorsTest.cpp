@@ -882,6 +882,48 @@ TEST_F(Operators, TheTakenBranchIsInlined) {
   expect({"nn.relu"});
 }
 
+/// If on data; its branches compute these of x.
+Imported chosen(std::initializer_list<std::string> operators, bool secondOutput = false) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "8"}).output("y");
+  model.scalar("bound", 1);
+  model.node("ReduceMax", {"x"}, {"most"});
+  model.node("Greater", {"most", "bound"}, {"high"});
+  auto &choice = model.node("If", {"high"}, {"y"});
+  const char *const sides[] = {"then_branch", "else_branch"};
+  for (size_t i = 0; i < operators.size(); ++i) {
+    auto *attribute = choice.add_attribute();
+    attribute->set_name(sides[i]);
+    attribute->set_type(::onnx::AttributeProto::GRAPH);
+    auto *node = attribute->mutable_g()->add_node();
+    node->set_op_type(*(operators.begin() + i));
+    node->add_input("x");
+    node->add_output(std::string(sides[i]) + "_out");
+    for (int k = 0; k <= (secondOutput ? 1 : 0); ++k)
+      attribute->mutable_g()->add_output()->set_name(node->output(0));
+  }
+  return import(model);
+}
+
+// Both are computed, of harmless numbers where the other one is taken.
+TEST_F(Operators, DataChooseBetweenBranches) {
+  Imported result = chosen({"Log", "Tanh"});
+  for (const char *snippet : {"nn.log", "nn.tanh"})
+    EXPECT_TRUE(result.has(snippet)) << result.everything();
+  size_t selects = 0;
+  for (size_t at = result.text.find("nn.select"); at != std::string::npos; at = result.text.find("nn.select", at + 1))
+    ++selects;
+  EXPECT_EQ(selects, 2U) << result.everything();
+  EXPECT_TRUE(chosen({"Log", "ReduceSum"}).complains({"'n_y' (If)", "do not give tensors of one shape and type"}));
+  EXPECT_TRUE(chosen({"Log", "Frobnicate"}).complains({"(Frobnicate)", "not supported"}));
+  EXPECT_TRUE(chosen({"Log"}).complains({"'n_y' (If)", "a branch of it is missing"}));
+  EXPECT_TRUE(chosen({"Log", "Tanh"}, true).complains({"'n_y' (If)", "has other outputs than it"}));
+  TestModel wide;
+  wide.input("x", kFloat, {"b", "8"}).output("y");
+  wide.node("If", {"x"}, {"y"});
+  EXPECT_TRUE(import(wide).complains({"'n_y' (If)", "its condition is not one number"}));
+}
+
 /// Numbers of few bits, as they lie in a file.
 void packed(TestModel &model, const std::string &name, Type type, std::initializer_list<int64_t> dims, size_t bytes) {
   auto *tensor = model.graph().add_initializer();

@@ -117,6 +117,12 @@ def pictures(size=16, classes=5, channels=3, name="pixel_values"):
     return data
 
 
+def signs(rng, rows):
+    """Steps whose numbers add up to more than nothing, and to less, in turns."""
+    x = rng.normal(size=(rows, 8)) + np.where(np.arange(rows) // 4 % 2, -0.5, 0.5)[:, None]
+    return dict(x=x.astype(np.float32), labels=rng.integers(0, 5, rows))
+
+
 def segmented(size=32, out=32, classes=5, name="pixel_values"):
     def data(rng, rows):
         labels = rng.integers(0, classes, (rows, out, out))
@@ -664,6 +670,22 @@ class Quantizing(nn.Module):
         return F.mse_loss(self.decode(z + (q - z).detach()), x) + follow
 
 
+class Branches(nn.Module):
+    """Of two ways to compute, and of two within one, that which the data choose; the other one's numbers are none."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.out = nn.Linear(8, 16), nn.Linear(8, 16), nn.Linear(16, 5)
+
+    def forward(self, x):
+        def above(x):
+            h = self.one(x)
+            return torch.cond(h.mean() > 0.05, lambda h: h / torch.relu(h.mean() - 0.05) * 0.05, lambda h: h * 2, (h,))
+        def below(x):
+            return torch.sqrt(torch.relu(self.two(x)) - x.sum()) + torch.log(torch.relu(-x.sum()))
+        return self.out(torch.cond(x.sum() > 0, above, below, (x,)))
+
+
 class Rounding(nn.Module):
     """Weights of few bits, straight-through, as for quantization-aware training."""
 
@@ -984,6 +1006,7 @@ add("illustrated", Illustrated, placed, forms="static", axes=dict(input_ids=(0,)
 add("smoothed", Smoothed, lambda rng, rows: (lambda t: dict(input_ids=t * (t > 6), labels=ignored(rng, t)))(chain(rng, rows, 12, 32)), "output:loss",
     forms="static", axes=dict(input_ids=(0,), labels=(0,)))
 add("quantizer", Quantizing, lambda rng, rows: dict(x=rng.normal(size=(rows, 24)).astype(np.float32)), "output:loss", forms="static")
+add("branches", Branches, signs, "cross-entropy")
 add("rounding", Rounding, floats((16,), (16,)), "mse", forms="static")
 add("widths", lambda: Widths([48, 64] * 3), tokens())
 add("placed", lambda: Placed(17), pictures(17, name="x"), "cross-entropy", forms="static")
