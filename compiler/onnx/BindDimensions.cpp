@@ -51,7 +51,7 @@ bool isSequenceInput(const ValueInfo &input) {
 
 void Binder::force(const ValueInfo &input, int index, int64_t size, const char *flag) {
   const auto &dim = shapeOf(input).dim(index);
-  if (dim.has_dim_value()) {
+  if (isFixed(dim)) {
     if (dim.dim_value() != size)
       problems.push_back(fmt::format("{} is {} in the model, but {} was asked for: use {} {}, or export the model with "
                                      "this dimension dynamic",
@@ -76,7 +76,7 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
   for (const ValueInfo *input : inputs)
     if (isSequenceInput(*input)) {
       sequences.push_back(input);
-      if (shapeOf(*input).dim(1).has_dim_value() && !own)
+      if (isFixed(shapeOf(*input).dim(1)) && !own)
         own = shapeOf(*input).dim(1).dim_value();
     }
   if (sequences.empty())
@@ -133,7 +133,7 @@ int64_t Binder::sizeOf(const ValueInfo &input, int index) {
   if (auto at = forced.find({input.name(), index}); at != forced.end())
     return at->second;
   const auto &dim = shapeOf(input).dim(index);
-  if (dim.has_dim_value())
+  if (isFixed(dim))
     return dim.dim_value();
   std::string unnamed = placeName(input, index);
   std::string name = dim.dim_param().empty() ? unnamed : dim.dim_param();

@@ -9,6 +9,11 @@
 
 namespace mt::onnx {
 
+/// Whether the model fixes a dimension; some exporters write -1 where it does not.
+inline bool isFixed(const ::onnx::TensorShapeProto::Dimension &dim) {
+  return dim.has_dim_value() && dim.dim_value() != -1;
+}
+
 struct BoundInput {
   std::string name;
   DType type = DType::f32;

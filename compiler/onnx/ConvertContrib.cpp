@@ -5,14 +5,17 @@
 #include "compiler/onnx/ProductParts.h"
 
 #include <numeric>
+#include <set>
 
 using namespace mlir;
 
 namespace mt::onnx {
 namespace {
 
-// What the node's attribute `activation` names, with numbers for its alpha and beta, or for the bounds of Clip.
-Value activated(NodeContext &node, Value value, const std::vector<float> &numbers) {
+using Numbers = std::vector<std::pair<std::string, double>>;
+
+// What the node's attribute `activation` names, with these attributes.
+Value activated(NodeContext &node, Value value, const Numbers &numbers) {
   static const std::set<std::string> known{"Clip",    "Elu",      "HardSigmoid", "LeakyRelu", "Relu",           "Selu",
                                            "Sigmoid", "Softplus", "Softsign",    "Tanh",      "ThresholdedRelu"};
   const std::string name = node.attributes.text("activation", "");
@@ -23,11 +26,10 @@ Value activated(NodeContext &node, Value value, const std::vector<float> &number
     return {};
   }
   ::onnx::NodeProto proto;
-  const char *const names[] = {name == "Clip" ? "min" : "alpha", name == "Clip" ? "max" : "beta"};
-  for (size_t i = 0; i < std::min<size_t>(2, numbers.size()); ++i) {
+  for (const auto &[what, number] : numbers) {
     ::onnx::AttributeProto *attribute = proto.add_attribute();
-    attribute->set_name(names[i]);
-    attribute->set_f(numbers[i]);
+    attribute->set_name(what);
+    attribute->set_f(static_cast<float>(number));
   }
   NodeValue of;
   of.value = value;
@@ -57,10 +59,10 @@ LogicalResult fusedMatMul(NodeContext &node) {
 
 // Gemm, and an activation.
 LogicalResult fusedGemm(NodeContext &node) {
-  std::vector<float> numbers;
-  for (const char *name : {"activation_alpha", "activation_beta"})
-    if (node.attributes.has(name))
-      numbers.push_back(static_cast<float>(node.attributes.real(name, 0)));
+  Numbers numbers;
+  for (const char *name : {"alpha", "beta", "gamma"})
+    if (const std::string own = std::string("activation_") + name; node.attributes.has(own))
+      numbers.emplace_back(name, node.attributes.real(own, 0));
   return node.result(activated(node, converted(node, "Gemm", node.givenInputs(3), node.attributes), numbers));
 }
 
@@ -69,8 +71,13 @@ LogicalResult fusedConv(NodeContext &node) {
   Value result = converted(node, "Conv", node.givenInputs(3), node.attributes);
   if (node.has(3))
     result = node.add(result, node.input(3));
-  return node.result(
-      activated(node, result, node.attributes.reals("activation_params").value_or(std::vector<float>())));
+  const bool clips = node.attributes.text("activation", "") == "Clip";
+  const char *const names[] = {clips ? "min" : "alpha", clips ? "max" : "beta"};
+  const std::vector<float> given = node.attributes.reals("activation_params").value_or(std::vector<float>());
+  Numbers numbers;
+  for (size_t i = 0; i < std::min(given.size(), std::size(names)); ++i)
+    numbers.emplace_back(names[i], given[i]);
+  return node.result(activated(node, result, numbers));
 }
 
 // Conv of [N, H, W, C] by a kernel [M, h, w, C].

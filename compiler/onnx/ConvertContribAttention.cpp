@@ -55,21 +55,24 @@ LogicalResult contribRotaryEmbedding(NodeContext &node) {
   return node.result(mergeHeads(node, result, rank));
 }
 
-// What a mask of ONNX Runtime's hides: [batch, keys] and [batch, queries, keys] where it is zero; of [batch] numbers,
-// as many keys of each row count; of [2 batch], those before the first numbers, from the second ones on.
+// What a mask of ONNX Runtime's hides: [batch, keys] and [batch, queries, keys] where it is not positive; of [batch]
+// numbers, as many keys of each row count; of [2 batch], those before the first numbers, from the second ones on.
 LogicalResult addMask(NodeContext &node, AttentionCall &call, Value mask) {
   if (!mask || !call.query || !call.key)
     return failure();
+  constexpr double kHides = -1e3;
+  if (double filter = node.attributes.real("mask_filter_value", -1e4); filter > kHides)
+    return node.fail("its mask_filter_value of {} hides nothing", filter);
   ArrayRef<int64_t> shape = nn::shapeOf(mask);
   const int64_t batch = nn::shapeOf(call.query)[0], keys = nn::shapeOf(call.key)[1];
   Value places = node.iota({1, keys}, getElementTypeOrSelf(mask), 1, 0, 1);
+  Value seen = getElementTypeOrSelf(mask).isInteger(1) ? mask : node.compare(mask, node.scalar(mask, 0), "gt");
   auto each = [&](int64_t from) { return node.reshape(node.slice(mask, 0, from, batch), {batch, 1}); };
   if (shape.size() == 2)
-    call.keyMask = node.cast(mask, node.builder.getI1Type());
+    call.keyMask = seen;
   else if (shape.size() == 3)
     call.bias =
-        maskBias(node, node.reshape(node.cast(mask, node.builder.getI1Type()), {shape[0], 1, shape[1], shape[2]}),
-                 getElementTypeOrSelf(call.query), keys);
+        maskBias(node, node.reshape(seen, {shape[0], 1, shape[1], shape[2]}), getElementTypeOrSelf(call.query), keys);
   else if (shape == ArrayRef<int64_t>(batch))
     call.keyMask = node.compare(places, each(0), "lt");
   else if (shape == ArrayRef<int64_t>(2 * batch))
@@ -114,9 +117,11 @@ LogicalResult multiHeadAttention(NodeContext &node) {
   Value query = node.input(0);
   if (!query)
     return failure();
+  bool cached = node.wantsOutput(1) || node.wantsOutput(2) || node.wantsOutput(3);
   for (size_t i = 6; i < node.inputCount(); ++i)
-    if (node.has(i))
-      return node.fail("has a key-value cache: export the model for training, without a cache (use_cache=False)");
+    cached |= node.has(i);
+  if (cached)
+    return node.fail("has a key-value cache: export the model for training, without a cache (use_cache=False)");
   Value key = node.has(1) ? node.input(1) : Value(), value = node.has(2) ? node.input(2) : Value();
   if ((node.has(1) && !key) || (node.has(2) && !value))
     return failure();
@@ -218,13 +223,18 @@ LogicalResult relativePositionBias(NodeContext &node) {
   return node.result(node.reshape(bias, {1, shape[1], (*queries)[0], (*keys)[0]}));
 }
 
-// Causal by definition. Without a cache: every row is a whole sequence.
+// Causal by definition, and without a cache: every row is a whole sequence. How much of each counts (seqlens_k) is not
+// looked at: queries that count see none of the keys behind, and what the others give no label counts.
 LogicalResult groupQueryAttention(NodeContext &node) {
   Value query = node.input(0);
   if (!query)
     return failure();
-  if ((node.has(3) && !llvm::is_contained(nn::shapeOf(node.input(3)), 0)) || node.has(9) || node.has(10))
-    return node.fail("has a key-value cache, position ids or a bias: export the model for training, without a cache");
+  bool has = node.has(3) && !llvm::is_contained(nn::shapeOf(node.input(3)), 0);
+  for (size_t i = 9; i < node.inputCount(); ++i)
+    has |= node.has(i);
+  if (has || node.attributes.integer("smooth_softmax", 0) > 0)
+    return node.fail("has a key-value cache, position ids, a bias or a sink: export the model for training, without a "
+                     "cache");
   int64_t heads = node.attributes.integer("num_heads", 0), groups = node.attributes.integer("kv_num_heads", 0);
   Value key, value;
   if (node.has(1) && node.has(2)) {

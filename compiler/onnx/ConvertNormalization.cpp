@@ -329,16 +329,19 @@ template <bool Skips> LogicalResult contribGroupNorm(NodeContext &node) {
   auto channelwise = [&](Value of) { return of && nn::shapeOf(of) == ArrayRef<int64_t>(channels); };
   if (!channelwise(gain) || !channelwise(bias))
     return node.fail("needs a tensor of four dimensions, and gains and biases for each of its channels");
-  const SmallVector<int64_t> everywhere =
-      last ? SmallVector<int64_t>{1, 1, 1, channels} : SmallVector<int64_t>{1, channels, 1, 1};
+  auto spread = [&](Value of, int64_t rows) { // of rows and channels, over all places
+    return last ? node.reshape(of, {rows, 1, 1, nn::shapeOf(of).back()})
+                : node.reshape(of, {rows, nn::shapeOf(of).back(), 1, 1});
+  };
   if (Skips) {
     Value skip = node.input(3);
-    if (skip && nn::shapeOf(skip).size() == 2) // of rows and channels
-      skip = node.reshape(skip, {nn::shapeOf(skip)[0], everywhere[1] == 1 ? 1 : nn::shapeOf(skip)[1], 1,
-                                 everywhere[1] == 1 ? nn::shapeOf(skip)[1] : 1});
+    if (skip && nn::shapeOf(skip).size() == 2)
+      skip = spread(skip, nn::shapeOf(skip)[0]);
     value = node.add(value, skip);
-    if (node.has(4))
-      value = node.add(value, node.reshape(node.input(4), everywhere));
+    if (Value added = node.has(4) ? node.input(4) : Value(); channelwise(added))
+      value = node.add(value, spread(added, 1));
+    else if (node.has(4))
+      return node.fail("its bias must have an entry for each channel");
     if (!value || Dims(nn::shapeOf(value)) != shape)
       return node.fail("its skip and its bias do not broadcast to its first input");
     if (node.wantsOutput(1))

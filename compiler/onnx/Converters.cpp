@@ -24,13 +24,14 @@ Converter Converters::find(const std::string &domain, const std::string &op) con
 
 mlir::Value converted(NodeContext &node, const std::string &op, std::vector<NodeValue *> inputs,
                       const NodeAttributes &attributes) {
-  NodeContext inner = node.with(std::move(inputs), attributes);
+  NodeContext inner = node.with(std::move(inputs), attributes, node.file.opset());
   if (failed(Converters::table().find("", op)(inner))) {
     if (inner.failed())
       (void)node.failAs(inner);
     return {};
   }
-  return inner.takeResults().front().value;
+  NodeValue result = std::move(inner.takeResults().front());
+  return !result.value && result.known ? node.constant(*result.known) : result.value;
 }
 
 } // namespace mt::onnx

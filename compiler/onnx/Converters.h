@@ -26,7 +26,7 @@ private:
   std::map<std::pair<std::string, std::string>, Converter> entries;
 };
 
-/// What the standard's operator `op` makes of other inputs of a node, null where they are left out, and other
+/// The first result of the standard's operator `op` for other inputs of a node, null where they are left out, and other
 /// attributes; null, with a problem, where it can do nothing with them.
 mlir::Value converted(NodeContext &node, const std::string &op, std::vector<NodeValue *> inputs,
                       const NodeAttributes &attributes);

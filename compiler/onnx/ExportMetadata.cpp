@@ -154,18 +154,22 @@ template <typename T> static std::optional<T> numberIn(const std::string &text) 
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-VariableNames::VariableNames(const ::onnx::ModelProto &model)
-    : byPyTorch(model.producer_name() == "pytorch"),
-      byOlderExporter(
-          std::ranges::any_of(model.graph().node(), [](const auto &node) { return node.name().starts_with("/"); })) {
-} // paths of modules
+VariableNames::VariableNames(const ::onnx::ModelProto &model) : byPyTorch(model.producer_name() == "pytorch") {
+  byOlderExporter = std::ranges::any_of(model.graph().node(), // named by the path of their module
+                                        [](const auto &node) { return node.name().starts_with("/"); });
+}
 
 bool VariableNames::contains(const std::string &initializer) const {
   if (initializer.find("ReadVariableOp") != std::string::npos)
     return true;
-  const bool made = initializer.starts_with("onnx::") || initializer.starts_with("/") ||
+  // What exporters and optimizers name themselves: "onnx::Mul_12", "/layer/Constant_output_0", "_v_31", "const_3",
+  // "17".
+  for (const char *start : {"onnx::", "/", "_", "const", "ortshared"})
+    if (initializer.starts_with(start))
+      return false;
+  const bool made = initializer.find("Constant") != std::string::npos ||
                     initializer.find_first_not_of("0123456789") == std::string::npos;
-  // What torch.export makes is named by a word and a number, as may be a variable of the outermost module.
+  // torch.export names its values by a word and a number: of its files only a module's variable, with a dot, is told.
   return byPyTorch && !made && (byOlderExporter || initializer.find('.') != std::string::npos);
 }
 

@@ -3,7 +3,7 @@
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/MergeExperts.h"
 #include "compiler/onnx/RecognizeConstants.h"
-#include "compiler/onnx/SelectedRows.h"
+#include "compiler/onnx/SafeNumbers.h"
 #include "compiler/onnx/ValueEvidence.h"
 
 #include <filesystem>
@@ -14,6 +14,7 @@ namespace mt::onnx {
 namespace {
 
 constexpr int kCallDepth = 32;
+constexpr int64_t kCalledNodes = 500000; ///< that functions may become
 /// Float tensors of Constant nodes of at most so many elements are literals; exporters store weights otherwise.
 constexpr int64_t kLiteral = 16;
 
@@ -157,7 +158,13 @@ NodeValue GraphImporter::storedInteger(TensorSource source) {
 
 StoredNumbers GraphImporter::numbersOf(const TensorSource &source) {
   PackedType type = source.packed ? *source.packed : PackedType{8, source.type == DType::i8};
-  return {[this, source] { return argumentFor(source); }, type, source.packed ? source.packedDims : source.dims};
+  auto bytes = [this, source]() -> Value {
+    if (source.bytes.path.empty() && source.elements <= nn::kConstantLimit) // listed one by one
+      if (Result<HostTensor> few = readTensor(source))
+        return makeConstant(builder, locationOf(source.name), *few);
+    return argumentFor(source);
+  };
+  return {bytes, type, source.packed ? source.packedDims : source.dims};
 }
 
 // Numbers of fewer than 8 bits: what does not take them packed gets them as bytes.
@@ -179,6 +186,15 @@ NodeValue GraphImporter::packedValue(const TensorSource &source) {
   return value;
 }
 
+// A single number that hides what it is put in place of, in a mask: whatever its name, nothing trains that.
+static bool hides(const TensorSource &source) {
+  constexpr double kHides = -1e4;
+  if (source.elements != 1 || !source.generator.kind.empty())
+    return false;
+  Result<HostTensor> value = readTensor(source);
+  return value.ok() && value->realAt(0) <= kHides;
+}
+
 NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::string &name, bool isConstantNode) {
   NodeValue value;
   Result<TensorSource> source = locateTensor(tensor, file);
@@ -196,7 +212,7 @@ NodeValue GraphImporter::valueOf(const ::onnx::TensorProto &tensor, const std::s
   bool real = isFloat(source->type), parameter = false;
   if (auto at = origins.find(name); at != origins.end())
     parameter = real && at->second.kind == Origin::Kind::parameter;
-  parameter |= real && !isConstantNode && origins.empty() && variableNames.contains(name);
+  parameter |= real && !isConstantNode && origins.empty() && variableNames.contains(name) && !hides(*source);
   bool literal = real ? (source->dims.empty() || (isConstantNode && source->elements <= kLiteral)) && !parameter
                       : source->dims.size() <= 1 && source->elements <= kEvaluateInput;
   // Where the export tells its parameters, any other single number is part of a formula: a scale, an epsilon.
@@ -258,9 +274,9 @@ NodeValue GraphImporter::guessOf(const std::string &name) {
   Dims dims;
   for (const auto &dim : noted.shape().dim()) {
     auto symbol = symbols.find(dim.dim_param());
-    if (!dim.has_dim_value() && symbol == symbols.end())
+    if (!isFixed(dim) && symbol == symbols.end())
       return guess;
-    dims.push_back(dim.has_dim_value() ? dim.dim_value() : symbol->second);
+    dims.push_back(isFixed(dim) ? dim.dim_value() : symbol->second);
   }
   if (!type || !elementCount(dims))
     return guess;
@@ -321,9 +337,16 @@ void GraphImporter::importNode(const ::onnx::NodeProto &node, Scope &scope, cons
 }
 
 void GraphImporter::noteStatistics(const NodeContext &context) {
-  for (size_t input : context.statistics())
-    for (Candidate &candidate : stored)
-      candidate.isStatistic |= candidate.argument == context.given(input).value;
+  const std::vector<size_t> &statistics = context.statistics();
+  for (size_t input : statistics)
+    for (Candidate &candidate : stored) {
+      if (candidate.argument != context.given(input).value)
+        continue;
+      candidate.isStatistic = true;
+      for (size_t other = 0; other < context.inputCount(); ++other)
+        candidate.isMerged |= context.has(other) && !llvm::is_contained(statistics, other) &&
+                              context.given(other).value == candidate.argument;
+    }
   for (size_t input : context.running())
     for (Candidate &candidate : stored)
       if (candidate.argument == context.given(input).value && std::exchange(candidate.isRunning, true))
@@ -341,6 +364,30 @@ void GraphImporter::inlineGraphs(const ::onnx::NodeProto &node, const NodeAttrib
                 : op == "Scan" ? &GraphImporter::importScan
                                : &GraphImporter::importMap;
   (this->*import)(node, attributes, inputs, scope, frame);
+}
+
+// In a branch that data choose: what would give no number while the other one is taken is a safe number then.
+void GraphImporter::makeHarmless(const ::onnx::NodeProto &node, Value taken, std::vector<NodeValue *> &inputs,
+                                 std::deque<NodeValue> &harmless) {
+  auto hasZero = [](const HostTensor &known) {
+    for (int64_t i = 0; i < known.stored(); ++i)
+      if (known.realAt(i) == 0)
+        return true;
+    return false;
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::optional<double> safe = safeNumber(node.op_type(), i);
+    if (!safe || !inputs[i] || (inputs[i]->known && !hasZero(*inputs[i]->known)))
+      continue;
+    NodeValue value = partOf(*inputs[i]);
+    if (!value.value)
+      continue;
+    value.known.reset();
+    value.value = nn::SelectOp::create(builder, locationOf(nodeName(node)), taken, value.value,
+                                       nn::scalarLike(builder, value.value, *safe));
+    harmless.push_back(std::move(value));
+    inputs[i] = &harmless.back();
+  }
 }
 
 void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
@@ -366,15 +413,9 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
     return store(node, scope, std::move(results));
   }
   auto opset = frame.opsets.find(domain);
-  NodeValue harmless; // in place of what would be no number where another branch is taken
-  if (const Delicate *at = frame.taken && domain.empty() ? delicate(node.op_type()) : nullptr;
-      at && !selects && at->input < inputs.size() && inputs[at->input] && !inputs[at->input]->known) {
-    Value value = partOf(*inputs[at->input]).value;
-    if (value)
-      harmless.value = nn::SelectOp::create(builder, locationOf(nodeName(node)), frame.taken, value,
-                                            nn::scalarLike(builder, value, at->safe));
-    inputs[at->input] = value ? &harmless : inputs[at->input];
-  }
+  std::deque<NodeValue> harmless;
+  if (frame.taken && domain.empty())
+    makeHarmless(node, frame.taken, inputs, harmless);
   NodeContext context(builder, locationOf(nodeName(node)), node, attributes,
                       opset == frame.opsets.end() ? 1 : opset->second, inputs, file, problems);
   Block &body = function.getBody().front();
@@ -382,6 +423,11 @@ void GraphImporter::convert(const ::onnx::NodeProto &node, const NodeAttributes 
   if (failed(selects ? convertSelection(context) : Converters::table().find(domain, node.op_type())(context))) {
     if (!context.failed())
       (void)context.fail("its inputs or attributes have a form that is not supported");
+    return giveUp(node, scope);
+  }
+  if (frame.taken && !context.running().empty()) {
+    (void)context.fail(
+        "moves running statistics in a branch that the data choose: export the model in evaluation form");
     return giveUp(node, scope);
   }
   noteStatistics(context);
@@ -414,6 +460,13 @@ void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::Func
     problems.push_back(fmt::format("{}: functions call each other more than {} levels deep", nodeText(node), kCallDepth));
     return giveUp(node, scope);
   }
+  calledNodes += called.node_size();
+  if (calledNodes > kCalledNodes) {
+    if (calledNodes - called.node_size() <= kCalledNodes)
+      problems.push_back(
+          fmt::format("{}: functions that call each other become more than {} nodes", nodeText(node), kCalledNodes));
+    return giveUp(node, scope);
+  }
   NodeAttributes &call = keptAttributes.emplace_back(attributes);
   for (const auto &attribute : called.attribute_proto())
     call.addDefault(attribute);
@@ -436,12 +489,21 @@ void GraphImporter::importCall(const ::onnx::NodeProto &node, const ::onnx::Func
   store(node, scope, std::move(results));
 }
 
+static bool areSame(const HostTensor &a, const HostTensor &b) {
+  if (a.type() != b.type() || a.dims() != b.dims() || a.stored() != b.stored())
+    return false;
+  for (int64_t i = 0; i < a.stored(); ++i)
+    if (a.real() ? a.realAt(i) != b.realAt(i) : a.intAt(i) != b.intAt(i))
+      return false;
+  return true;
+}
+
 // Both branches, and of their results those of the one that the data choose. What the other one computes must not
 // become a number that is none, for its gradient would then be none: what it takes is harmless there (convert()).
-void GraphImporter::chooseBranch(const ::onnx::NodeProto &node, const NodeAttributes &attributes, NodeValue &condition,
+void GraphImporter::chooseBranch(const ::onnx::NodeProto &node, const NodeAttributes &attributes, Value condition,
                                  Scope &scope, const Frame &frame) {
   Location location = locationOf(nodeName(node));
-  Value taken = nn::reshapeTo(builder, nn::castTo(builder, condition.value, builder.getI1Type()), {});
+  Value taken = nn::reshapeTo(builder, nn::castTo(builder, condition, builder.getI1Type()), {});
   std::vector<NodeValue> results[2];
   for (size_t i : {0, 1}) {
     const auto *branch = attributes.find(i == 0 ? "then_branch" : "else_branch");
@@ -456,33 +518,57 @@ void GraphImporter::chooseBranch(const ::onnx::NodeProto &node, const NodeAttrib
     for (NodeValue &result : importBody(branch->g(), {}, scope, within))
       results[i].push_back(result.isSequence || result.selection ? std::move(result) : partOf(std::move(result)));
   }
-  for (size_t k = 0; k < results[0].size(); ++k) {
-    NodeValue &yes = results[0][k], &no = results[1][k];
-    if (yes.poisoned || no.poisoned) {
-      yes.poisoned = true;
+  std::vector<NodeValue> chosen;
+  for (auto [yes, no] : llvm::zip(results[0], results[1])) {
+    NodeValue &result = chosen.emplace_back();
+    result.poisoned = yes.poisoned || no.poisoned;
+    result.isGuess = yes.isGuess || no.isGuess;
+    if (result.poisoned)
+      continue;
+    if (yes.known && no.known && areSame(*yes.known, *no.known)) {
+      result = std::move(yes);
       continue;
     }
-    if (!yes.value || !no.value || yes.value.getType() != no.value.getType()) {
+    const char *wrong = yes.selection || no.selection     ? "give what a mask selects"
+                        : yes.isSequence || no.isSequence ? "give sequences"
+                        : !yes.value || !no.value || yes.value.getType() != no.value.getType()
+                            ? "do not give tensors of one shape and type"
+                            : nullptr;
+    if (wrong) {
       problems.push_back(
-          fmt::format("{}: its condition depends on the model's data, and its branches do not give tensors of one "
-                      "shape and type",
-                      nodeText(node)));
+          fmt::format("{}: its condition depends on the model's data, and its branches {}", nodeText(node), wrong));
       return giveUp(node, scope);
     }
-    NodeValue chosen;
-    chosen.value = nn::SelectOp::create(builder, location, taken, yes.value, no.value);
-    yes = std::move(chosen);
+    result.value = nn::SelectOp::create(builder, location, taken, yes.value, no.value);
   }
-  store(node, scope, std::move(results[0]));
+  store(node, scope, std::move(chosen));
+}
+
+// Whether a value is computed from parameters or inputs, and not from positions and constants alone.
+static bool isOfArguments(Value value) {
+  SmallVector<Value> work{value};
+  DenseSet<Value> seen;
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (!op)
+      return true;
+    work.append(op->operand_begin(), op->operand_end());
+  }
+  return false;
 }
 
 // Only the branch that is taken is imported where that follows from shapes and constants.
 void GraphImporter::importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                                     const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame) {
   const HostTensor *taken = inputs.size() == 1 && inputs[0] && inputs[0]->known ? &*inputs[0]->known : nullptr;
-  if (!taken && inputs.size() == 1 && inputs[0] && inputs[0]->value &&
-      llvm::cast<ShapedType>(inputs[0]->value.getType()).getNumElements() == 1)
-    return chooseBranch(node, attributes, *inputs[0], scope, frame);
+  NodeValue condition =
+      inputs.size() == 1 && inputs[0] && (!taken || inputs[0]->symbolic) ? partOf(*inputs[0]) : NodeValue();
+  if (condition.value && llvm::cast<ShapedType>(condition.value.getType()).getNumElements() == 1 &&
+      (!taken || isOfArguments(condition.value)))
+    return chooseBranch(node, attributes, condition.value, scope, frame);
   if (!taken || taken->elements() != 1) {
     problems.push_back(fmt::format("{}: its condition is not one number", nodeText(node)));
     return giveUp(node, scope);

@@ -65,8 +65,10 @@ private:
                   const Frame &caller);
   void inlineGraphs(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                     const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
-  void chooseBranch(const ::onnx::NodeProto &node, const NodeAttributes &attributes, NodeValue &condition, Scope &scope,
-                    const Frame &frame);
+  void chooseBranch(const ::onnx::NodeProto &node, const NodeAttributes &attributes, mlir::Value condition,
+                    Scope &scope, const Frame &frame);
+  void makeHarmless(const ::onnx::NodeProto &node, mlir::Value taken, std::vector<NodeValue *> &inputs,
+                    std::deque<NodeValue> &harmless);
   void importCondition(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
                        const std::vector<NodeValue *> &inputs, Scope &scope, const Frame &frame);
   void importMap(const ::onnx::NodeProto &node, const NodeAttributes &attributes,
@@ -113,6 +115,7 @@ private:
   std::map<std::string, int64_t> symbols;                          ///< sizes of dimensions, as the inputs bind them
   std::vector<Candidate> stored;
   int64_t notedMasks = 0;                    ///< that select rows
+  int64_t calledNodes = 0;                   ///< that calls of functions became
   int64_t unrolledNodes = 0;                 ///< that loops became, and iterations
   int loopsAround = 0;                       ///< of what is imported now
   std::deque<NodeAttributes> keptAttributes; ///< of calls, which nodes of their functions refer to

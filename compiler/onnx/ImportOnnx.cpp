@@ -42,6 +42,7 @@ private:
   std::vector<std::string> notAsked(const std::vector<Candidate> &candidates, const std::vector<bool> &among) const;
   void warnSinusoids(const std::vector<std::string> &names);
   void warnNumbers(const std::vector<std::string> &names);
+  void warnMergedStatistics(const std::vector<Candidate> &candidates);
   void warnFolded(const std::vector<Candidate> &candidates);
   bool matches(const std::string &pattern, const Candidate &candidate) const;
   bool isBuffer(size_t candidate) const { return !weight[candidate] && !trainable[candidate]; }
@@ -160,10 +161,23 @@ void Importer::warnSinusoids(const std::vector<std::string> &names) {
 void Importer::warnNumbers(const std::vector<std::string> &names) {
   if (!names.empty())
     result.warnings.push_back(fmt::format(
-        "{} {} of one number, trained as {} a variable's name. The exporter does not write down which variables are "
-        "parameters; where this is none, --freeze {} holds {}",
-        listOf(names), names.size() == 1 ? "is" : "are", names.size() == 1 ? "it has" : "they have", names[0],
-        names.size() == 1 ? "it" : "the first"));
+        "{} {} single {} with {} of the model's own: trained. The file does not say which of these are parameters; "
+        "--freeze {} holds {} where it is none",
+        listOf(names), names.size() == 1 ? "is a" : "are", names.size() == 1 ? "number" : "numbers",
+        names.size() == 1 ? "a name" : "names", names[0], names.size() == 1 ? "it" : "the first"));
+}
+
+// Weights that an exporter stored as one tensor with a statistic of the same values, as those of a fresh normalization.
+void Importer::warnMergedStatistics(const std::vector<Candidate> &candidates) {
+  std::vector<std::string> names;
+  for (const Candidate &candidate : candidates)
+    if (candidate.isMerged)
+      names.push_back(fmt::format("'{}'", candidate.source.name));
+  if (!names.empty())
+    result.warnings.push_back(fmt::format(
+        "{} {} a weight and a statistic of one normalization: not trained. The exporter stored tensors of equal values "
+        "once: export the model with other values in its weights, as after some steps of training, or with dynamo=True",
+        listOf(names), names.size() == 1 ? "is both" : "are both"));
 }
 
 void Importer::warnFolded(const std::vector<Candidate> &candidates) {
@@ -212,8 +226,11 @@ void Importer::decideParameters(std::vector<Candidate> &candidates) {
   Trained decided = decideTrainable(function, candidates);
   weight = trainable = decided.trainable;
   applyPatterns(candidates);
+  for (size_t i = 0; i < candidates.size(); ++i) // a single number that is held is one of the model's code
+    weight[i] = weight[i] && (trainable[i] || !decided.numbers[i]);
   warnSinusoids(notAsked(candidates, decided.sinusoids));
   warnNumbers(notAsked(candidates, decided.numbers));
+  warnMergedStatistics(candidates);
   warnFolded(candidates);
   for (std::string &warning : warnMergedTensors(candidates, trainable))
     result.warnings.push_back(std::move(warning));

@@ -125,7 +125,11 @@ public:
   const std::vector<size_t> &statistics() const { return statisticInputs; }
   /// The same node with other inputs, null where they are left out, and other attributes; these must outlive it.
   NodeContext with(std::vector<NodeValue *> others, const NodeAttributes &otherwise) const {
-    return {builder, location, node, otherwise, opset, std::move(others), file, problems};
+    return with(std::move(others), otherwise, opset);
+  }
+  /// And of another operator set.
+  NodeContext with(std::vector<NodeValue *> others, const NodeAttributes &otherwise, int64_t version) const {
+    return {builder, location, node, otherwise, version, std::move(others), file, problems};
   }
   /// The sequence that is input `index`; null, with a problem, where it is none.
   const std::vector<NodeValue> *sequence(size_t index);

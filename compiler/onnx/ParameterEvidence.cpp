@@ -5,6 +5,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mt::onnx {
@@ -46,6 +48,7 @@ private:
   bool usedAsTable(size_t index);
   bool isWeightOf(size_t index, OpOperand &use);
   bool isWeightOfProduct(size_t index, OpOperand &use, Nature others);
+  bool isNamedNumber(size_t index, OpOperand &use);
   bool combines(size_t index, OpOperand &use, Nature others);
   bool isScoreBias(size_t index, Operation *op);
   bool isGridOfPoints(size_t index);
@@ -212,23 +215,43 @@ bool isSingleWeight(OpOperand &use) {
          });
 }
 
+// Whether an operation only keeps a number from zero, before its root, its logarithm, or a division by it.
+bool isSafeguard(Operation *op) {
+  auto isKept = [&](OpOperand &use) {
+    return isa<nn::SqrtOp, nn::RsqrtOp, nn::ReciprocalOp, nn::LogOp>(use.getOwner()) ||
+           (isa<nn::DivOp>(use.getOwner()) && use.getOperandNumber() == 1) ||
+           (isa<nn::PowOp>(use.getOwner()) && use.getOperandNumber() == 0);
+  };
+  return isa<nn::AddOp, nn::MaximumOp>(op) && llvm::all_of(op->getResult(0).getUses(), isKept);
+}
+
+// Whether a single number that its name alone tells is used as one that is trained.
+bool Evidence::isNamedNumber(size_t index, OpOperand &use) {
+  constexpr double kHides = 1e4; // in masks
+  Operation *op = use.getOwner();
+  const HostTensor *value = valuesOf(index);
+  return candidates[index].isVariable && !isSafeguard(op) && value && std::abs(value->realAt(0)) < kHides &&
+         (!isa<nn::PowOp>(op) || use.getOperandNumber() == 1);
+}
+
 // Elementwise and joining operations with activations on the other side.
 bool Evidence::combines(size_t index, OpOperand &use, Nature others) {
   Operation *op = use.getOwner();
   if (others != Nature::data)
     return false;
-  if (candidates[index].source.elements == 1 && !(op->getNumOperands() == 2 && isSingleWeight(use))) {
-    if (!candidates[index].isVariable)
-      return false;
-    number[index] = true;
-  }
+  const bool alone = candidates[index].source.elements == 1 && !(op->getNumOperands() == 2 && isSingleWeight(use));
+  if (alone && !isNamedNumber(index, use))
+    return false;
   if (isa<nn::AddOp, nn::SubOp>(op) && isScoreBias(index, op))
     return false;
   if (isa<nn::MulOp>(op) && (onCircle(index) || holds(index, isMask)))
     return false;
-  if (isa<nn::SubOp, nn::DivOp>(op))
-    return !isRawInput(op->getOperand(1 - use.getOperandNumber()));
-  return isa<nn::AddOp, nn::MulOp, nn::ConcatOp, nn::SelectOp>(op);
+  if (isa<nn::SubOp, nn::DivOp>(op) && isRawInput(op->getOperand(1 - use.getOperandNumber())))
+    return false;
+  const bool isWeight = isa<nn::AddOp, nn::SubOp, nn::MulOp, nn::DivOp, nn::ConcatOp, nn::SelectOp>(op) ||
+                        (alone && isa<nn::PowOp, nn::MaximumOp, nn::MinimumOp>(op));
+  number[index] = number[index] || (alone && isWeight);
+  return isWeight;
 }
 
 bool Evidence::isWeightOf(size_t index, OpOperand &use) {

@@ -18,6 +18,7 @@ struct Candidate {
   std::vector<Alias> aliases; ///< other names of the tensor
   bool isStatistic = false;   ///< of a normalization, or scales of quantized tensors
   bool isRunning = false;     ///< a statistic that every step moves
+  bool isMerged = false;      ///< a statistic that is a weight of the same node too
   bool isVariable = false;    ///< of unknown origin, but named as a variable of the model's
 };
 

@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/Converters.h"
 #include "compiler/onnx/MergeExperts.h"
+#include "compiler/onnx/SafeNumbers.h"
 
 #include <iterator>
 #include <limits>
@@ -12,16 +13,6 @@
 using namespace mlir;
 
 namespace mt::onnx {
-
-const Delicate *delicate(const std::string &op) {
-  static const std::map<std::string, Delicate> inputs{
-      {"Acos", {0, 0}},       {"Acosh", {0, 2}}, {"Asin", {0, 0}}, {"Atanh", {0, 0}}, {"Cosh", {0, 0}},
-      {"Div", {1, 1}},        {"Exp", {0, 0}},   {"Log", {0, 1}},  {"Mod", {1, 1}},   {"Pow", {0, 1}},
-      {"Reciprocal", {0, 1}}, {"Sinh", {0, 0}},  {"Sqrt", {0, 1}}, {"Tan", {0, 0}}};
-  auto at = inputs.find(op);
-  return at == inputs.end() ? nullptr : &at->second;
-}
-
 namespace {
 
 constexpr auto kFloat = ::onnx::TensorProto::FLOAT, kDouble = ::onnx::TensorProto::DOUBLE;
@@ -428,8 +419,9 @@ private:
           return std::nullopt;
       }
     }
-    if (const Delicate *at = delicate(op); at && ways[at->input])
-      others[at->input].value = guarded(*selection(), ways[at->input]->dim, others[at->input].value, at->safe);
+    for (size_t i = 0; i < node.inputCount(); ++i)
+      if (std::optional<double> safe = safeNumber(op, i); safe && ways[i])
+        others[i].value = guarded(*selection(), ways[i]->dim, others[i].value, *safe);
     if (behind)
       return at(rank - *behind, selection()->run);
     return ends(Passage::plain);
@@ -509,7 +501,7 @@ private:
 
   Passes throughProduct() {
     SmallVector<int64_t> left = shapeAt(0), right = shapeAt(1);
-    const bool onlyLeft = ways[0] && !ways[1] && !ways[2];
+    const bool onlyLeft = ways[0] && !ways[1] && !ways[2] && !node.attributes.integer("transBatchA", 0);
     if (!onlyLeft || right.size() > 2 || left.size() < 2 || ways[0]->dim + 1 == left.size() ||
         node.attributes.integer("transA", 0))
       return std::nullopt;

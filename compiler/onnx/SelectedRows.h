@@ -7,15 +7,6 @@
 
 namespace mt::onnx {
 
-/// Where an operator may take finite numbers to infinity or to none, or its slope: the input of which that is, and a
-/// number that is safe there.
-struct Delicate {
-  size_t input;
-  double safe;
-};
-/// Null where the operator is none of these.
-const Delicate *delicate(const std::string &op);
-
 /// The selection of input `index` where it is one of this kind; else null.
 const Selection *selectionAt(const NodeContext &node, size_t index, Selection::Kind kind);
 

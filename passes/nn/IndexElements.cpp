@@ -12,6 +12,7 @@ using namespace mt::nn;
 namespace mt::passes {
 namespace {
 constexpr double kVeryNegative = -1e4;
+constexpr double kLimit = IndexEvaluator::kExact; ///< constants are read as doubles: from here on they may be rounded
 constexpr int64_t kDeepest = 200; ///< operations above one another that are looked through
 
 bool isZero(Value value) {
@@ -157,14 +158,26 @@ static bool isSmallIn(Type element, double number) {
          std::abs(number) <= std::ldexp(1, static_cast<int>(real ? real.getFPMantissaWidth() : 24) - 2);
 }
 
-/// Whether every number of a type is one of another, and in the same order.
-static bool holdsAll(Type wide, Type narrow) {
-  auto reals = std::pair(dyn_cast<FloatType>(narrow), dyn_cast<FloatType>(wide));
-  if (reals.first && reals.second)
-    return narrow == wide || wide.isF64() || (wide.isF32() && (narrow.isF16() || narrow.isBF16()));
-  auto integers = std::pair(dyn_cast<IntegerType>(narrow), dyn_cast<IntegerType>(wide));
+/// Whether a comparison with a number says the same of a number before it is cast from one type to another.
+static bool isKept(Type from, Type to, double bound) {
+  auto reals = std::pair(dyn_cast<FloatType>(from), dyn_cast<FloatType>(to));
+  auto integers = std::pair(dyn_cast<IntegerType>(from), dyn_cast<IntegerType>(to));
+  if (integers.first && reals.second)
+    return isSmallIn(to, bound);
+  if (reals.first && reals.second) // every number of one is one of the other
+    return isNumberOf(from, bound) && (from == to || to.isF64() || (to.isF32() && (from.isF16() || from.isBF16())));
   return integers.first && integers.second && !integers.first.isUnsigned() && !integers.second.isUnsigned() &&
-         !narrow.isInteger(1) && integers.second.getWidth() >= integers.first.getWidth();
+         !from.isInteger(1) && integers.second.getWidth() >= integers.first.getWidth();
+}
+
+/// The number of an integer type that arithmetic in it makes of this one; of a real type itself.
+static double wrapped(Type element, double number) {
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer || integer.getWidth() > 32)
+    return number; // beyond what is reasoned about
+  const double range = std::ldexp(1, static_cast<int>(integer.getWidth()));
+  number -= range * std::floor(number / range);
+  return integer.isUnsigned() || number < range / 2 ? number : number - range;
 }
 
 /// Whether a tensor holds whole numbers that the model is fed, or that are as little known.
@@ -186,8 +199,11 @@ ExpressionRef IndexEvaluator::compared(Value tensor, const Indices &indices, Str
   llvm::scope_exit restore([&] { --depth; });
   if (auto inner = moved(tensor, indices))
     return compared(inner->first, inner->second, predicate, bound);
-  if (auto value = splatValue(tensor))
-    return std::isnan(*value) ? nullptr : truth(holds(predicate, (*value > bound) - (*value < bound)));
+  const bool isReal = nn::isReal(tensor);
+  if (auto value = splatValue(tensor)) {
+    const bool exact = isReal ? !std::isnan(*value) : std::max(std::abs(*value), std::abs(bound)) < kLimit;
+    return exact ? truth(holds(predicate, (*value > bound) - (*value < bound))) : nullptr;
+  }
   auto at = [&](Value operand) { return broadcastIndices(operand, indices, shapeOf(tensor)); };
   Operation *op = tensor.getDefiningOp();
   const Type own = getElementTypeOrSelf(tensor.getType());
@@ -199,7 +215,7 @@ ExpressionRef IndexEvaluator::compared(Value tensor, const Indices &indices, Str
   }
   if (auto cast = dyn_cast_or_null<CastOp>(op)) {
     const Type from = getElementTypeOrSelf(cast.getOperand().getType());
-    if (holdsAll(own, from) || (isa<IntegerType>(from) && isa<FloatType>(own) && isSmallIn(own, bound)))
+    if (isKept(from, own, bound))
       return compared(cast.getOperand(), indices, predicate, bound);
   }
   const bool equates = predicate == "eq" || predicate == "ne";
@@ -207,14 +223,13 @@ ExpressionRef IndexEvaluator::compared(Value tensor, const Indices &indices, Str
     for (unsigned i : {0, 1}) {
       Value number = op->getOperand(i), other = op->getOperand(1 - i);
       auto value = splatValue(number);
-      if (!value || !isSmallIn(own, *value) || !isSmallIn(own, bound) || !(bound == 0 || isWholeLoad(other, at(other))))
+      if (!value || !isSmallIn(own, *value) || !isSmallIn(own, bound) || own.isInteger(1) ||
+          !(bound == 0 || isWholeLoad(other, at(other))))
         continue;
-      return compared(other, at(other), predicate,
-                      isa<AddOp>(op) ? bound - *value
-                      : i == 0       ? *value - bound
-                                     : bound + *value);
+      const double shifted = isa<AddOp>(op) ? bound - *value : i == 0 ? *value - bound : bound + *value;
+      return compared(other, at(other), predicate, wrapped(own, shifted));
     }
-  if (equates && bound > kVeryNegative && nn::isReal(tensor)) {
+  if (equates && bound > kVeryNegative && isReal) {
     double outer = std::exchange(scale, 1);
     ExpressionRef seen = visible(tensor, indices);
     for (unsigned i = 0; !seen && bound == 0 && isa_and_nonnull<AddOp>(op) && i < 2; ++i) {
@@ -229,7 +244,7 @@ ExpressionRef IndexEvaluator::compared(Value tensor, const Indices &indices, Str
     if (seen)
       return predicate == "ne" ? negate(seen) : seen;
   }
-  if (bound != std::floor(bound) || std::abs(bound) > static_cast<double>(kExact))
+  if (bound != std::floor(bound) || std::abs(bound) >= kLimit)
     return nullptr;
   return compare(predicate, element(tensor, indices), number(constantAffine(static_cast<int64_t>(bound))));
 }
@@ -372,7 +387,7 @@ ExpressionRef IndexEvaluator::gathered(Operation *op, const Indices &indices) co
 /// Null where nothing is known but that it is an element.
 ExpressionRef IndexEvaluator::lookedInto(Value tensor, const Indices &indices) const {
   if (auto constant = splatValue(tensor);
-      constant && *constant == std::floor(*constant) && std::abs(*constant) <= static_cast<double>(kExact))
+      constant && *constant == std::floor(*constant) && std::abs(*constant) < kLimit)
     return number(constantAffine(int64_t(*constant)));
   Operation *op = tensor.getDefiningOp();
   if (!op || budget-- <= 0 || depth >= kDeepest)
@@ -451,8 +466,8 @@ ExpressionRef IndexEvaluator::visibleProduct(MulOp op, const Indices &indices) c
     }
   }
   for (auto [mask, factor] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
-    ExpressionRef kept = zeroOrOne(factor, broadcastIndices(factor, indices, shapeOf(op.getResult())));
-    if (!kept)
+    ExpressionRef kept = element(factor, broadcastIndices(factor, indices, shapeOf(op.getResult())));
+    if (!kept->isTruth() && !kept->isConstant(0) && !kept->isConstant(1))
       continue;
     bool outer = std::exchange(finite, true);
     ExpressionRef found = visible(mask, broadcastIndices(mask, indices, shapeOf(op.getResult())));

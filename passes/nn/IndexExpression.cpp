@@ -41,6 +41,13 @@ std::pair<int64_t, int64_t> exactRange(Type element) {
 }
 } // namespace
 
+bool isNumberOf(Type real, double number) {
+  llvm::APFloat value(number);
+  bool loses = false;
+  (void)value.convert(cast<FloatType>(real).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
+  return !loses && value.isFinite();
+}
+
 StringRef mirrored(StringRef predicate) {
   return llvm::StringSwitch<StringRef>(predicate)
       .Case("lt", "gt")

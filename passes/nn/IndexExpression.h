@@ -35,6 +35,8 @@ struct Expression {
   bool isTruth() const;
 };
 
+/// Whether a type of reals has a number as it is.
+bool isNumberOf(mlir::Type real, double number);
 /// What a predicate says with its sides exchanged.
 llvm::StringRef mirrored(llvm::StringRef predicate);
 /// Whether a difference of two numbers compares as `predicate` says.

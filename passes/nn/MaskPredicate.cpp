@@ -148,9 +148,10 @@ private:
   static bool fits(int64_t number, Type element) {
     auto integer = dyn_cast<IntegerType>(element);
     unsigned bits = integer ? integer.getWidth() : 0;
-    return !integer || (integer.isUnsigned() ? llvm::isUIntN(bits, number)
-                        : bits == 1          ? number == 0
-                                             : llvm::isIntN(bits, number));
+    return !integer               ? isNumberOf(element, static_cast<double>(number))
+           : integer.isUnsigned() ? llvm::isUIntN(bits, number)
+           : bits == 1            ? number == 0
+                                  : llvm::isIntN(bits, number);
   }
 
   /// Keys are seen where rows compare with `number`, or do not if that is not `wanted`.

@@ -29,6 +29,11 @@ TEST(Dimensions, BatchAndSequenceWhateverTheirSymbols) {
   EXPECT_EQ(result.inputs[1].dims, (Dims{4, 32}));
 }
 
+TEST(Dimensions, NegativeSizesAreOpen) { // as Paddle's exporter writes them
+  Imported result = bound(tokens({"-1", "-1"}, {"-1", "-1"}), 4, 32);
+  EXPECT_TRUE(result.has("tensor<4x32xi64> {nn.input = \"ids\"}")) << result.everything();
+}
+
 TEST(Dimensions, SequenceOfTheModelOrTheDefault) {
   EXPECT_EQ(bound(tokens({"b", "12"}, {"b", "t"}), 4, std::nullopt).sequence, 12);
   EXPECT_EQ(bound(tokens({"b", "s"}, {"b", "s"}), 4, std::nullopt).sequence, kDefaultSequence);

@@ -918,10 +918,60 @@ TEST_F(Operators, DataChooseBetweenBranches) {
   EXPECT_TRUE(chosen({"Log", "Frobnicate"}).complains({"(Frobnicate)", "not supported"}));
   EXPECT_TRUE(chosen({"Log"}).complains({"'n_y' (If)", "a branch of it is missing"}));
   EXPECT_TRUE(chosen({"Log", "Tanh"}, true).complains({"'n_y' (If)", "has other outputs than it"}));
+  EXPECT_TRUE(chosen({"NonZero", "NonZero"}).complains({"'n_y' (If)", "give what a mask selects"}));
+  EXPECT_TRUE(chosen({"SplitToSequence", "SplitToSequence"}).complains({"'n_y' (If)", "its branches give sequences"}));
   TestModel wide;
   wide.input("x", kFloat, {"b", "8"}).output("y");
   wide.node("If", {"x"}, {"y"});
   EXPECT_TRUE(import(wide).complains({"'n_y' (If)", "its condition is not one number"}));
+}
+
+// A parameter's first value does not decide for all steps.
+TEST_F(Operators, ATrainedNumberChooses) {
+  TestModel model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", kFloat, {"b", "8"}).output("y");
+  model.scalar("net.p", 0.5F);
+  model.scalar("bound", 0);
+  model.node("Mul", {"x", "net.p"}, {"a"}).set_name("/net/Mul");
+  model.node("Greater", {"net.p", "bound"}, {"high"});
+  auto &choice = model.node("If", {"high"}, {"y"});
+  for (const char *side : {"then_branch", "else_branch"}) {
+    auto *attribute = choice.add_attribute();
+    attribute->set_name(side);
+    attribute->set_type(::onnx::AttributeProto::GRAPH);
+    auto *node = attribute->mutable_g()->add_node();
+    node->set_op_type(side[0] == 't' ? "Relu" : "Tanh");
+    node->add_input("a");
+    node->add_output(side);
+    attribute->mutable_g()->add_output()->set_name(side);
+  }
+  Imported result = import(model);
+  EXPECT_TRUE(result.has("nn.relu") && result.has("nn.tanh")) << result.everything();
+}
+
+TEST_F(Operators, FunctionsHaveABound) { // each calls the next one twice
+  model.node("F0", {"x"}, {"y"}, "local");
+  for (int i = 0; i < 25; ++i) {
+    auto *function = model.model.add_functions();
+    function->set_name("F" + std::to_string(i));
+    function->set_domain("local");
+    function->add_input("a");
+    function->add_output("c");
+    auto *set = function->add_opset_import();
+    set->set_version(23);
+    set = function->add_opset_import();
+    set->set_domain("local");
+    set->set_version(1);
+    for (const auto &[from, to] : {std::pair("a", "b"), std::pair("b", "c")}) {
+      auto *node = function->add_node();
+      node->set_op_type(i == 24 ? "Relu" : "F" + std::to_string(i + 1));
+      node->set_domain(i == 24 ? "" : "local");
+      node->add_input(from);
+      node->add_output(to);
+    }
+  }
+  EXPECT_TRUE(import(model).complains({"functions that call each other become more than 500000 nodes"}));
 }
 
 /// Numbers of few bits, as they lie in a file.
@@ -946,6 +996,20 @@ TEST_F(Operators, NumbersOfFourBitsStayPacked) {
   EXPECT_TRUE(result.has("nn.dequantize") && result.has("tensor<12xui8>") && result.has("bits = 4 : i64, block = 2") &&
               !result.has("nn.trainable"))
       << result.everything();
+}
+
+TEST_F(Operators, ZeroPointsMayBeListed) { // as ONNX Runtime's quantizer writes them
+  packed(model, "q", ::onnx::TensorProto::INT8, {8, 3}, 24);
+  auto *zeros = model.graph().add_initializer();
+  zeros->set_name("zeros");
+  zeros->set_data_type(::onnx::TensorProto::INT8);
+  zeros->add_dims(3);
+  for (int zero : {-7, 0, 7})
+    zeros->add_int32_data(zero);
+  model.weights("scales", {3});
+  setInt(model.node("DequantizeLinear", {"q", "scales", "zeros"}, {"w"}), "axis", 1);
+  model.node("MatMul", {"x", "w"}, {"y"});
+  expect({"nn.dequantize", "dense<[-7, 0, 7]>"});
 }
 
 TEST_F(Operators, NumbersOfFourBitsAsBytes) {

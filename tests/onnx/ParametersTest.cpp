@@ -348,7 +348,7 @@ TEST(Parameters, SingleNumbersByName) {
   Imported older = import(singleNumbers("pytorch", "/net/MatMul", "alpha", "net.beta"));
   EXPECT_EQ(older.trained(), (Names{"alpha", "net.beta", "w"})) << older.everything();
   ASSERT_EQ(older.warnings.size(), 1U) << older.everything();
-  EXPECT_NE(older.warnings[0].find("'alpha', 'net.beta' are of one number, trained as they have a variable's name"),
+  EXPECT_NE(older.warnings[0].find("'alpha', 'net.beta' are single numbers with names of the model's own: trained"),
             std::string::npos)
       << older.warnings[0];
   Imported newer = import(singleNumbers("pytorch", "node_matmul", "scalar_tensor_2", "net.beta"));
@@ -356,10 +356,68 @@ TEST(Parameters, SingleNumbersByName) {
   Imported made = import(singleNumbers("pytorch", "/net/MatMul", "/net/Constant_output_0", "onnx::Add_12"));
   EXPECT_EQ(made.trained(), Names{"w"}) << made.everything();
   EXPECT_TRUE(made.warnings.empty()) << made.everything();
+  for (const char *name : {"_v_31", "const_3", "ortshared_1_0_1_0_token_5", "17", "net.Constant_3"})
+    EXPECT_EQ(import(singleNumbers("pytorch", "/net/MatMul", name, "/net/Constant_output_0")).trained(), Names{"w"})
+        << name;
   Imported keras = import(singleNumbers("tf2onnx", "net/MatMul", "net/attention/Mul/ReadVariableOp:0", "net/add/y:0"));
   EXPECT_EQ(keras.trained(), (Names{"net/attention/Mul/ReadVariableOp:0", "w"})) << keras.everything();
   Imported other = import(singleNumbers("", "MatMul_0", "net.alpha", "net.beta"));
   EXPECT_EQ(other.trained(), Names{"w"}) << other.everything();
+}
+
+/// x @ w, and what `build` makes of "a" with the number "net.p".
+Imported withNumber(float value, void (*build)(TestModel &), const ImportOptions &options = {}) {
+  TestModel model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", kFloat, {"b", "8"}).output("y");
+  model.weights("w", {8, 8});
+  model.scalar("net.p", value);
+  model.node("MatMul", {"x", "w"}, {"a"}).set_name("/net/MatMul");
+  build(model);
+  return import(model, 2, options);
+}
+
+// Exponents and bounds are trained; what hides in a mask, and what keeps a number from zero, is not.
+TEST(Parameters, SingleNumbersByUse) {
+  auto power = [](TestModel &m) {
+    m.node("Abs", {"a"}, {"size"});
+    m.node("Pow", {"size", "net.p"}, {"y"});
+  };
+  EXPECT_EQ(withNumber(3, power).trained(), (Names{"net.p", "w"}));
+  auto bound = [](TestModel &m) { m.node("Max", {"a", "net.p"}, {"y"}); };
+  EXPECT_EQ(withNumber(0.1F, bound).trained(), (Names{"net.p", "w"}));
+  auto guard = [](TestModel &m) {
+    m.node("Mul", {"a", "a"}, {"square"});
+    m.node("Add", {"square", "net.p"}, {"some"});
+    m.node("Sqrt", {"some"}, {"y"});
+  };
+  EXPECT_EQ(withNumber(1e-5F, guard).trained(), Names{"w"});
+  auto masked = [](TestModel &m) {
+    m.node("Greater", {"x", "a"}, {"seen"});
+    m.node("Where", {"seen", "a", "net.p"}, {"y"});
+  };
+  Imported hides = withNumber(-1e9F, masked);
+  EXPECT_EQ(hides.trained(), Names{"w"}) << hides.everything();
+  EXPECT_TRUE(hides.has("dense<-1.000000e+09>")) << "it stays a number that masks are known by\n" << hides.everything();
+  ImportOptions held;
+  held.freeze = {"net.p"};
+  EXPECT_TRUE(withNumber(3, power, held).has("dense<3.0")) << "what is held is a number of the code";
+}
+
+TEST(Parameters, OfAFreshNormalizationMerged) {
+  TestModel model;
+  model.input("x", kFloat, {"b", "4", "8"}).output("y");
+  model.weights("ones", {4}, {1, 1, 1, 1});
+  model.weights("zeros", {4}, {0, 0, 0, 0});
+  model.weights("w", {8, 8});
+  model.node("MatMul", {"x", "w"}, {"a"});
+  model.node("BatchNormalization", {"a", "ones", "zeros", "zeros", "ones"}, {"y"});
+  Imported result = import(model);
+  EXPECT_EQ(result.trained(), Names{"w"}) << result.everything();
+  ASSERT_EQ(result.warnings.size(), 1U) << result.everything();
+  EXPECT_NE(result.warnings[0].find("are both a weight and a statistic of one normalization: not trained"),
+            std::string::npos)
+      << result.warnings[0];
 }
 
 TEST(Parameters, SingleNumbersAsAsked) {

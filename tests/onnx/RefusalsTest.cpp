@@ -522,6 +522,13 @@ TEST(Refusals, FusedNorms) {
        },
        {"'n_y' (com.microsoft.SkipGroupNorm)", "do not broadcast to its first input"}},
       {[](Model &m) {
+         m.weights("gain", {8});
+         m.weights("image", {2, 1, 3, 8});
+         m.weights("one", {1});
+         setInt(m.node("SkipGroupNorm", {"image", "gain", "gain", "image", "one"}, {"y"}, kOrt), "groups", 2);
+       },
+       {"'n_y' (com.microsoft.SkipGroupNorm)", "its bias must have an entry for each channel"}},
+      {[](Model &m) {
          m.weights("table", {8});
          m.node("EmbedLayerNormalization", {"n", "", "table", "table", "", "table", "table"}, {"y"}, kOrt);
        },
@@ -573,6 +580,24 @@ TEST(Refusals, FusedAttention) {
          setInt(m.node("Attention", {"x", "w"}, {"y"}, kOrt), "num_heads", 2);
        },
        {"'n_y' (com.microsoft.Attention)", "three dimensions and its weights two"}},
+      {[](Model &m) {
+         m.weights("w", {8, 24});
+         auto &node = m.node("Attention", {"x", "w", "", "n"}, {"y"}, kOrt);
+         setInt(node, "num_heads", 2);
+         setFloat(node, "mask_filter_value", -1);
+       },
+       {"'n_y' (com.microsoft.Attention)", "its mask_filter_value of -1 hides nothing"}},
+      {[](Model &m) {
+         setInt(m.node("MultiHeadAttention", {"x", "x", "x"}, {"y", "keys"}, kOrt), "num_heads", 2);
+       },
+       {"(com.microsoft.MultiHeadAttention)", "has a key-value cache"}},
+      {[](Model &m) {
+         auto &node = m.node("GroupQueryAttention", {"x", "x", "x"}, {"y"}, kOrt);
+         setInt(node, "num_heads", 2);
+         setInt(node, "kv_num_heads", 2);
+         setInt(node, "smooth_softmax", 1);
+       },
+       {"'n_y' (com.microsoft.GroupQueryAttention)", "a bias or a sink"}},
       {[](Model &m) { setInt(m.node("MultiHeadAttention", {"x"}, {"y"}, kOrt), "num_heads", 2); },
        {"'n_y' (com.microsoft.MultiHeadAttention)", "are in none of the forms that it has"}},
       {[](Model &m) {

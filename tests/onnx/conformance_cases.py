@@ -70,7 +70,7 @@ MORE = {
     "skipgroupnorm": ("SkipGroupNorm", dict(groups=2), [([2, 3, 4, 6], -1.0, 1.0), *2 * [([6], -1.0, 1.0)], ([2, 3, 4, 6], -1.0, 1.0), ([6], -1.0, 1.0)]),
     "skipgroupnorm_rows": ("SkipGroupNorm", dict(groups=2, activation=1), [([2, 3, 4, 6], -1.0, 1.0), *2 * [([6], -1.0, 1.0)], ([2, 6], -1.0, 1.0)]),
     **{f"fusedgemm_{name.lower()}": ("FusedGemm", dict(transB=1, alpha=0.5, activation=name, **numbers), [([3, 5], -1.0, 1.0), ([4, 5], -1.0, 1.0), ([4], -1.0, 1.0)])
-       for name, numbers in (("Tanh", {}), ("LeakyRelu", dict(activation_alpha=0.2)), ("HardSigmoid", dict(activation_alpha=0.3, activation_beta=0.4)))},
+       for name, numbers in (("Tanh", {}), ("Selu", dict(activation_alpha=1.5, activation_gamma=0.7)), ("LeakyRelu", dict(activation_alpha=0.2)), ("HardSigmoid", dict(activation_alpha=0.3, activation_beta=0.4)))},
     "fusedconv_relu": ("FusedConv", dict(activation="Relu", pads=[1, 1, 1, 1]), [([2, 3, 5, 4], -1.0, 1.0), ([4, 3, 3, 3], -1.0, 1.0), ([4], -1.0, 1.0), ([2, 4, 5, 4], -1.0, 1.0)]),
     "fusedconv_clip": ("FusedConv", dict(activation="Clip", activation_params=[-0.5, 0.7], strides=[2, 1]), [([2, 3, 5, 4], -1.0, 1.0), ([4, 3, 2, 2], -1.0, 1.0)]),
     "nhwcconv": ("NhwcConv", dict(pads=[1, 0, 0, 1], group=2), [([2, 5, 4, 4], -1.0, 1.0), ([6, 2, 3, 2], -1.0, 1.0), ([6], -1.0, 1.0)]),

@@ -112,20 +112,21 @@ def group_norm(x, gain, bias, skip=None, added=None, groups=1, channels_last=1, 
     return (result if channels_last else result.transpose(0, 3, 1, 2)).astype(np.float32)
 
 
-def activated(x, activation="", numbers=()):
-    names = ("min", "max") if activation == "Clip" else ("alpha", "beta")
+def activated(x, activation, numbers):
     if activation == "Clip":
-        return np.clip(x, *np.float32(numbers))
-    return standard(activation, [x], dict(zip(names, numbers))) if activation else x
+        return np.clip(x, np.float32(numbers["min"]), np.float32(numbers["max"]))
+    return standard(activation, [x], numbers) if activation else x
 
 
-def fused_gemm(*inputs, activation="", activation_alpha=None, activation_beta=None, **attributes):
-    return activated(standard("Gemm", inputs, attributes), activation, [n for n in (activation_alpha, activation_beta) if n is not None])
+def fused_gemm(*inputs, activation="", **attributes):
+    own = {name[len("activation_"):]: attributes.pop(name) for name in list(attributes) if name.startswith("activation_")}
+    return activated(standard("Gemm", inputs, attributes), activation, own)
 
 
 def fused_conv(x, kernel, bias=None, added=None, activation="", activation_params=(), **attributes):
     result = standard("Conv", [x, kernel] + ([] if bias is None else [bias]), attributes)
-    return activated(result if added is None else result + added, activation, activation_params)
+    names = ("min", "max") if activation == "Clip" else ("alpha", "beta")
+    return activated(result if added is None else result + added, activation, dict(zip(names, activation_params)))
 
 
 def nhwc_conv(x, kernel, *bias, **attributes):

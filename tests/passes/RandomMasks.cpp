@@ -39,7 +39,7 @@ private:
   Block *body = nullptr;
   std::vector<Tensor> inputs;
   Value scores, query, key, value;
-  Value pad, padBoolean, padLong, padTransposed, ids, segmentsOfQueries, segmentsOfKeys, soft, perHead;
+  Value pad, padBoolean, padLong, padTransposed, ids, segmentsOfQueries, segmentsOfKeys, soft, halves, perHead;
 
   enum Axis { kBatch, kHead, kQuery, kKey };
 
@@ -83,6 +83,8 @@ private:
     segmentsOfQueries = input({sizes.batch, sizes.queries}, segments, segment);
     segmentsOfKeys = input({sizes.batch, sizes.keys}, segments, segment);
     soft = input({sizes.batch, sizes.keys}, f32(), [&] { return 0.25 * static_cast<double>(pick(0, 4)); });
+    constexpr double kHalves[] = {0, -std::numeric_limits<double>::infinity(), 2048, 2050, 1};
+    halves = input({sizes.batch, sizes.keys}, builder.getF16Type(), [&] { return kHalves[pick(0, 4)]; });
     perHead = input({sizes.heads}, i64(), small);
   }
 
@@ -235,22 +237,44 @@ private:
   }
   /// What is fed, taken from a number or the reverse, before or after it is as wide as the scores.
   Value shiftedTest() {
-    Value at = along(flip(60) ? pad : ids, kKey);
-    if (flip(50))
-      at = broadcast(at, {sizes.batch, 1, sizes.queries, sizes.keys});
-    at = castTo(at, anyNumber());
-    Value shift = number(at, static_cast<double>(flip(80) ? pick(-1, 2) : pick(-200, 200)));
+    const bool narrow = flip(30); // wraps around
+    Type type = !narrow    ? anyNumber()
+                : flip(50) ? builder.getIntegerType(8)
+                           : IntegerType::get(builder.getContext(), 8, IntegerType::Unsigned);
+    Value at = flip(50)   ? along(pad, kKey)
+               : flip(40) ? along(ids, kKey)
+               : flip(50) ? condition(0)
+                          : position(kKey, i64());
+    if (flip(50) && shapeOf(at).size() == 4)
+      at = broadcast(at, {sizes.batch, sizes.heads, sizes.queries, sizes.keys});
+    at = castTo(at, type);
+    const int64_t low = type.isUnsignedInteger() ? 0 : -128; // of narrow ones
+    auto some = [&] {                                        // small, or where the type ends
+      return static_cast<double>(narrow && flip(40) ? low + (flip(50) ? pick(0, 2) : pick(253, 255))
+                                 : narrow           ? pick(std::max<int64_t>(-1, low), 2)
+                                 : flip(80)         ? pick(-1, 2)
+                                                    : pick(-200, 200));
+    };
+    Value shift = number(at, some());
     Value rest = flip(60) ? binary<SubOp>(shift, at) : flip(50) ? binary<SubOp>(at, shift) : binary<AddOp>(at, shift);
     if (flip(30)) // as transformers inverts its masks
       return castTo(chosen(castTo(rest, i1()), number(rest, flip(80) ? -100 : 0), rest), i1());
-    return flip(50) ? castTo(rest, i1())
-                    : compared(rest, number(rest, static_cast<double>(pick(-1, 2))), kPredicates[pick(0, 7)]);
+    return flip(30) ? castTo(rest, i1())
+                    : compared(rest, number(rest, some()), kPredicates[flip(50) ? pick(6, 7) : pick(0, 7)]);
+  }
+  /// Reals of 16 bits that are widened before they are compared, with numbers that 16 bits do not have.
+  Value widenedTest() {
+    constexpr double kBounds[] = {-1e9, 2049, 2048, 0, -1, 2050};
+    Value at = castTo(along(halves, kKey), flip(70) ? f32() : builder.getF64Type());
+    return compared(at, number(at, kBounds[pick(0, 5)]), kPredicates[pick(0, 7)]);
   }
   Value paddingTest() {
-    switch (pick(0, 9)) {
+    switch (pick(0, 10)) {
     case 8:
     case 9:
       return shiftedTest();
+    case 10:
+      return widenedTest();
     case 0:
       return compared(along(pad, kKey), splatOf({}, i64(), 0), flip(80) ? "ne" : "gt");
     case 1:
