@@ -60,11 +60,11 @@ void Binder::force(const ValueInfo &input, int index, int64_t size, const char *
     return;
   }
   forced[{input.name(), index}] = size;
-  if (dim.dim_param().empty())
+  if (symbolOf(dim).empty())
     return;
-  auto [at, fresh] = symbols.emplace(dim.dim_param(), Binding{size, place(input, index)});
+  auto [at, fresh] = symbols.emplace(symbolOf(dim), Binding{size, place(input, index)});
   if (!fresh && at->second.size != size)
-    problems.push_back(fmt::format("dimension '{}' would be {} as {} and {} as {}: they must agree", dim.dim_param(),
+    problems.push_back(fmt::format("dimension '{}' would be {} as {} and {} as {}: they must agree", symbolOf(dim),
                                    at->second.size, at->second.place, size, place(input, index)));
 }
 
@@ -91,8 +91,8 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
     if (given != options.dims.end()) {
       used.insert(name);
       force(*input, 1, given->second, fmt::format("--seq {}=", input->name()).c_str());
-    } else if (!dim.dim_param().empty()) {
-      given = options.dims.find(dim.dim_param());
+    } else if (!symbolOf(dim).empty()) {
+      given = options.dims.find(symbolOf(dim));
     }
     if (given != options.dims.end()) { // --dim, or --seq by the input's name, speaks for it
       if (options.sequence && given->second != sequence)
@@ -113,8 +113,8 @@ void Binder::bindSequence(const std::vector<const ValueInfo *> &inputs) {
 std::string Binder::dimsOf(const std::vector<const ValueInfo *> &sequences) const {
   std::set<std::string> symbols;
   for (const ValueInfo *input : sequences)
-    if (const auto &dim = shapeOf(*input).dim(1); !dim.dim_param().empty())
-      symbols.insert("--dim " + dim.dim_param() + "=N");
+    if (const auto &dim = shapeOf(*input).dim(1); !symbolOf(dim).empty())
+      symbols.insert("--dim " + symbolOf(dim) + "=N");
   return fmt::format("{}", fmt::join(symbols, " "));
 }
 
@@ -136,7 +136,7 @@ int64_t Binder::sizeOf(const ValueInfo &input, int index) {
   if (isFixed(dim))
     return dim.dim_value();
   std::string unnamed = placeName(input, index);
-  std::string name = dim.dim_param().empty() ? unnamed : dim.dim_param();
+  std::string name = symbolOf(dim).empty() ? unnamed : symbolOf(dim);
   used.insert(name);
   if (auto at = symbols.find(name); at != symbols.end())
     return at->second.size;

@@ -14,6 +14,11 @@ inline bool isFixed(const ::onnx::TensorShapeProto::Dimension &dim) {
   return dim.has_dim_value() && dim.dim_value() != -1;
 }
 
+/// The symbol of a dimension that it does not fix; empty where it has none. "?" is written for any such.
+inline std::string symbolOf(const ::onnx::TensorShapeProto::Dimension &dim) {
+  return dim.dim_param() == "?" ? std::string() : dim.dim_param();
+}
+
 struct BoundInput {
   std::string name;
   DType type = DType::f32;

@@ -101,8 +101,8 @@ void GraphImporter::noteDescriptions(const BoundInputs &inputs) {
   for (const auto &input : graph.input())
     for (const BoundInput &bound : inputs.inputs)
       for (int d = 0; bound.name == input.name() && d < input.type().tensor_type().shape().dim_size(); ++d)
-        if (const auto &dim = input.type().tensor_type().shape().dim(d); !dim.dim_param().empty())
-          symbols[dim.dim_param()] = bound.dims[static_cast<size_t>(d)];
+        if (const auto &dim = input.type().tensor_type().shape().dim(d); !symbolOf(dim).empty())
+          symbols[symbolOf(dim)] = bound.dims[static_cast<size_t>(d)];
 }
 
 //===-- stored tensors ------------------------------------------------------------------------------------------===//
@@ -273,7 +273,7 @@ NodeValue GraphImporter::guessOf(const std::string &name) {
   std::optional<DType> type = elementType(noted.elem_type());
   Dims dims;
   for (const auto &dim : noted.shape().dim()) {
-    auto symbol = symbols.find(dim.dim_param());
+    auto symbol = symbols.find(symbolOf(dim));
     if (!isFixed(dim) && symbol == symbols.end())
       return guess;
     dims.push_back(isFixed(dim) ? dim.dim_value() : symbol->second);

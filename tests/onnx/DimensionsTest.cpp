@@ -34,6 +34,14 @@ TEST(Dimensions, NegativeSizesAreOpen) { // as Paddle's exporter writes them
   EXPECT_TRUE(result.has("tensor<4x32xi64> {nn.input = \"ids\"}")) << result.everything();
 }
 
+TEST(Dimensions, QuestionMarksAreNoSymbol) { // of two dimensions that have one size
+  TestModel model;
+  model.input("x", kFloat, {"-1", "3", "?", "?"}).output("y");
+  model.node("Relu", {"x"}, {"y"});
+  EXPECT_TRUE(bound(model, 4, std::nullopt, {{"x:2", 32}, {"x:3", 64}}).has("tensor<4x3x32x64xf32>"));
+  EXPECT_TRUE(bound(model, 4, std::nullopt).complains({"dimension 2 of input 'x' ('x:2') has no size", "--dim x:2=N"}));
+}
+
 TEST(Dimensions, SequenceOfTheModelOrTheDefault) {
   EXPECT_EQ(bound(tokens({"b", "12"}, {"b", "t"}), 4, std::nullopt).sequence, 12);
   EXPECT_EQ(bound(tokens({"b", "s"}, {"b", "s"}), 4, std::nullopt).sequence, kDefaultSequence);

@@ -33,7 +33,9 @@ void addDimension(pipeline::Options &options, const std::string &text) {
   int64_t size = equal == std::string::npos ? 0 : countIn(text.substr(equal + 1));
   if (equal == 0 || size == 0)
     throwUsage("--dim " + text + ": must be NAME=N with N at least 1, for example --dim encoder_length=128");
-  options.dims[text.substr(0, equal)] = size;
+  auto [at, fresh] = options.dims.emplace(text.substr(0, equal), size);
+  if (!fresh && at->second != size)
+    throwUsage("--dim " + text + ": " + at->first + " was given as " + std::to_string(at->second) + " before");
 }
 
 /// --seq N, or INPUT=N: the size of that input's dimension 1.
